@@ -1,0 +1,43 @@
+# Everything from Debian; README.md names each with its reason.
+find_package(Threads REQUIRED)
+find_package(fmt REQUIRED)
+find_package(spdlog REQUIRED)
+find_package(PkgConfig REQUIRED)
+pkg_check_modules(ZMQ REQUIRED IMPORTED_TARGET libzmq)
+pkg_check_modules(SODIUM REQUIRED IMPORTED_TARGET libsodium)
+pkg_check_modules(SQLITE REQUIRED IMPORTED_TARGET sqlite3)
+pkg_check_modules(XXHASH REQUIRED IMPORTED_TARGET libxxhash)
+find_package(nlohmann_json REQUIRED)
+# Boost.Process v2 is header-only in 1.81.
+find_package(Boost 1.81 REQUIRED)
+
+if(ANTDT_TESTS)
+  find_package(GTest REQUIRED)
+  include(GoogleTest)
+  # The reference that the wire codec is tested against: headers alone. Debian's
+  # package of them cannot stand beside Boost 1.81, so scripts/install-deps
+  # unpacks it into .deps/.
+  find_path(ANTDT_MSGPACK_INCLUDE msgpack.hpp
+    HINTS ${CMAKE_SOURCE_DIR}/.deps/usr/include REQUIRED)
+  add_library(antdt_msgpack INTERFACE)
+  target_include_directories(antdt_msgpack SYSTEM INTERFACE ${ANTDT_MSGPACK_INCLUDE})
+  target_compile_definitions(antdt_msgpack INTERFACE MSGPACK_NO_BOOST)
+endif()
+
+if(ANTDT_TRAINER)
+  # Debian's TorchConfig asks for build tools that programs using LibTorch do
+  # not need, so the libraries are named here.
+  find_path(ANTDT_TORCH_INCLUDE torch/csrc/api/include/torch/torch.h
+    DOC "LibTorch headers (apt install libtorch-dev), or set -DANTDT_TRAINER=OFF" REQUIRED)
+  find_library(ANTDT_TORCH_LIB torch REQUIRED)
+  find_library(ANTDT_TORCH_CPU_LIB torch_cpu REQUIRED)
+  find_library(ANTDT_C10_LIB c10 REQUIRED)
+  find_library(ANTDT_GLOO_LIB gloo PATHS /lib /usr/lib REQUIRED)
+  add_library(antdt_torch INTERFACE)
+  target_include_directories(antdt_torch SYSTEM INTERFACE
+    ${ANTDT_TORCH_INCLUDE} ${ANTDT_TORCH_INCLUDE}/torch/csrc/api/include)
+  target_link_libraries(antdt_torch INTERFACE
+    ${ANTDT_TORCH_LIB} ${ANTDT_TORCH_CPU_LIB} ${ANTDT_C10_LIB})
+  add_library(antdt_gloo INTERFACE)
+  target_link_libraries(antdt_gloo INTERFACE ${ANTDT_GLOO_LIB})
+endif()

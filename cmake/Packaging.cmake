@@ -1,0 +1,53 @@
+# `cmake --install build` and the Debian packages; packaging/README.md says how.
+# Two packages, so that hosts which only run agents need no LibTorch.
+include(GNUInstallDirs)
+
+function(antdt_install_program name component)
+  if(TARGET ${name})
+    install(TARGETS ${name} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT ${component})
+  endif()
+endfunction()
+foreach(program antdt antdtd antdt-jobd antdt-shim)
+  antdt_install_program(${program} antdt)
+endforeach()
+foreach(program antdt-trainer antdt-bench-allreduce)
+  antdt_install_program(${program} trainer)
+endforeach()
+
+foreach(section 1 5 8)
+  file(GLOB pages CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/man/*.${section})
+  install(FILES ${pages} DESTINATION ${CMAKE_INSTALL_MANDIR}/man${section} COMPONENT antdt)
+endforeach()
+install(FILES ${CMAKE_SOURCE_DIR}/packaging/antdtd.service
+  DESTINATION lib/systemd/system COMPONENT antdt)
+install(FILES ${CMAKE_SOURCE_DIR}/packaging/antdt.sysusers
+  DESTINATION lib/sysusers.d RENAME antdt.conf COMPONENT antdt)
+install(FILES ${CMAKE_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT antdt)
+
+set(CPACK_GENERATOR DEB)
+set(CPACK_PACKAGE_NAME antdt)
+set(CPACK_PACKAGE_VERSION ${PROJECT_VERSION})
+set(CPACK_PACKAGE_CONTACT "The AntDT authors <antdt@localhost>")
+set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
+set(CPACK_STRIP_FILES ON)
+set(CPACK_COMPONENTS_ALL antdt)
+if(TARGET antdt-trainer)
+  list(APPEND CPACK_COMPONENTS_ALL trainer)
+endif()
+set(CPACK_DEB_COMPONENT_INSTALL ON)
+set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
+set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
+set(CPACK_DEBIAN_PACKAGE_SECTION science)
+set(CPACK_DEBIAN_ANTDT_PACKAGE_NAME antdt)
+set(CPACK_DEBIAN_ANTDT_DESCRIPTION
+  "distributed training that accounts for every record\n\
+Launcher, agent and job daemon: they start the workers of a training job on\n\
+many machines, hand out its data exactly once, and move work away from\n\
+stragglers.")
+set(CPACK_DEBIAN_ANTDT_PACKAGE_CONTROL_EXTRA ${CMAKE_SOURCE_DIR}/packaging/debian/postinst)
+set(CPACK_DEBIAN_TRAINER_PACKAGE_NAME antdt-trainer)
+set(CPACK_DEBIAN_TRAINER_PACKAGE_DEPENDS "antdt (= ${PROJECT_VERSION}), libopenblas0-pthread")
+set(CPACK_DEBIAN_TRAINER_DESCRIPTION
+  "trainer of AntDT for click-through rate and image models\n\
+Built on LibTorch, for processors; other programs can be workers too.")
+include(CPack)

@@ -1,0 +1,75 @@
+#include "core/log.h"
+
+#include <spdlog/sinks/basic_file_sink.h>
+#include <spdlog/sinks/stdout_sinks.h>
+#include <spdlog/spdlog.h>
+
+#include <tuple>
+
+namespace antdt {
+
+namespace {
+
+spdlog::level::level_enum level_of(LogLevel level) {
+  switch (level) {
+    case LogLevel::kDebug:
+      return spdlog::level::debug;
+    case LogLevel::kInfo:
+      return spdlog::level::info;
+    case LogLevel::kWarn:
+      return spdlog::level::warn;
+    case LogLevel::kError:
+      return spdlog::level::err;
+  }
+  return spdlog::level::info;
+}
+
+}  // namespace
+
+Status init_logging(const std::string& program, const std::string& path, LogLevel level) {
+  try {
+    spdlog::sink_ptr sink;
+    if (path.empty()) {
+      sink = std::make_shared<spdlog::sinks::stderr_sink_mt>();
+    } else {
+      sink = std::make_shared<spdlog::sinks::basic_file_sink_mt>(path);
+    }
+    auto logger = std::make_shared<spdlog::logger>(program, std::move(sink));
+    logger->set_level(level_of(level));
+    logger->set_pattern("%Y-%m-%dT%H:%M:%S.%e%z %-7l %n[%P]: %v");
+    logger->flush_on(spdlog::level::debug);
+    spdlog::set_default_logger(std::move(logger));
+    return {};
+  } catch (const std::exception& error) {
+    return fail(ErrorKind::kIo, "opening the log {}: {}", path.empty() ? "(stderr)" : path,
+                error.what());
+  }
+}
+
+Result<LogLevel> parse_log_level(std::string_view text) {
+  if (text == "debug") return LogLevel::kDebug;
+  if (text == "info") return LogLevel::kInfo;
+  if (text == "warn") return LogLevel::kWarn;
+  if (text == "error") return LogLevel::kError;
+  return fail(ErrorKind::kUsage, "'{}' is no log level: debug, info, warn or error", text);
+}
+
+namespace {
+
+// The library's own first logger writes to standard output, where the output of
+// commands goes; it is told by its empty name.
+void replace_first_logger() {
+  if (!spdlog::default_logger_raw()->name().empty()) return;
+  std::ignore = init_logging("antdt", "", LogLevel::kInfo);
+}
+
+}  // namespace
+
+bool log_enabled(LogLevel level) { return spdlog::should_log(level_of(level)); }
+
+void log_text(LogLevel level, std::string_view text) {
+  replace_first_logger();
+  spdlog::log(level_of(level), spdlog::string_view_t(text.data(), text.size()));
+}
+
+}  // namespace antdt

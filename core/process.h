@@ -1,0 +1,37 @@
+// Processes by pid, told apart from later ones with the same pid by when they
+// started.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+
+#include "core/result.h"
+
+namespace antdt {
+
+// A peer or reader that is gone makes a write fail with EPIPE instead of ending
+// this process. Every main calls it first.
+void ignore_sigpipe();
+
+// What a child does between fork and exec: no signal blocked or ignored that
+// this process blocks or ignores for itself. Async-signal-safe.
+void reset_signals_for_child();
+
+// When `pid` started, in clock ticks since boot (/proc/<pid>/stat, field 22).
+// kUnreachable if there is no such process.
+[[nodiscard]] Result<std::uint64_t> process_start_time(pid_t pid);
+
+// Whether the process that started then under this pid is there and not a
+// zombie.
+[[nodiscard]] bool process_alive(pid_t pid, std::uint64_t start_time);
+
+// A descriptor that is readable once `pid` has ended; close it after use.
+// kUnreachable if there is no such process.
+[[nodiscard]] Result<int> open_pidfd(pid_t pid);
+
+// Sends `signal` to exactly that process, or fails with kUnreachable if it is
+// gone; a new process with the same pid is never hit.
+[[nodiscard]] Status signal_process(pid_t pid, std::uint64_t start_time, int signal);
+
+}  // namespace antdt

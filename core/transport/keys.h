@@ -1,0 +1,49 @@
+// CURVE keys in files.
+//
+// A key pair is two files, `<name>.key` (mode 0600, public and secret key) and
+// `<name>.pub` (public key alone); both are text: a first line "antdt-key v1",
+// then "name = ...", "public = <Z85>", and in the first "secret = <Z85>". A
+// directory of authorised keys holds .pub files; whoever has the secret of one
+// may connect, as the file's name.
+#pragma once
+
+#include <map>
+#include <string>
+
+#include "core/result.h"
+
+namespace antdt::transport {
+
+struct PublicKey {
+  std::string name;
+  std::string z85;  // 40 characters
+};
+struct KeyPair {
+  std::string name;
+  std::string public_z85;
+  std::string secret_z85;
+};
+
+// Makes a new pair and writes both files into `directory` (made 0700 if it is
+// missing). Refuses to overwrite.
+[[nodiscard]] Result<KeyPair> generate_key_pair(const std::string& directory,
+                                                const std::string& name);
+// Refuses a secret that others may read, and says which chmod mends it.
+[[nodiscard]] Result<KeyPair> load_key_pair(const std::string& key_file);
+[[nodiscard]] Result<PublicKey> load_public_key(const std::string& pub_file);
+
+// A directory of .pub files, read again whenever it or a file in it changed.
+class AuthorizedKeys {
+ public:
+  explicit AuthorizedKeys(std::string directory);
+  // The name that `public_z85` is authorised as, or "" if it is not.
+  [[nodiscard]] std::string name_of(const std::string& public_z85);
+
+ private:
+  void reload_if_changed();
+  std::string directory_;
+  std::string fingerprint_;                   // of the listing, to see changes
+  std::map<std::string, std::string> names_;  // by key
+};
+
+}  // namespace antdt::transport

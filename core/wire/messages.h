@@ -1,0 +1,627 @@
+// Every message between the processes of AntDT, once.
+//
+// A packet has two frames: an Envelope and a body. The envelope says what the
+// body is, for whom and from whom, so that an agent relays without reading
+// bodies. docs/wire-protocol.md tells the conversations; the comments here say
+// what a field means. Units are in the names; times are durations of the
+// sender's monotonic clock.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/ids.h"
+
+namespace antdt::wire {
+
+// The range of protocol versions this build speaks.
+inline constexpr std::uint32_t kMinVersion = 1;
+inline constexpr std::uint32_t kMaxVersion = 1;
+
+#define ANTDT_MESSAGE(kind)                       \
+  static constexpr std::string_view kKind = kind; \
+  template <class Self, class V>                  \
+  static void fields([[maybe_unused]] Self& m, [[maybe_unused]] V& v)
+#define ANTDT_PART               \
+  template <class Self, class V> \
+  static void fields(Self& m, V& v)
+
+// ---------------------------------------------------------------- envelope
+
+struct Envelope {
+  std::string kind;       // kKind of the body
+  std::string job;        // job id; empty where no job is meant
+  WorkerId worker;        // the worker that sent this, or whom it is for
+  Attempt attempt;        // its attempt; 0: not about a worker
+  Generation generation;  // the membership it belongs to; 0: none
+  std::uint64_t seq = 0;  // numbers requests of one (worker, attempt) from 1; a reply repeats it
+  ANTDT_PART {
+    v("k", m.kind);
+    v("j", m.job);
+    v("w", m.worker);
+    v("a", m.attempt);
+    v("g", m.generation);
+    v("s", m.seq);
+  }
+};
+
+// Both frames of a message and the link it came by.
+struct Packet {
+  std::string peer;  // routing id on a ROUTER socket; empty on a DEALER
+  std::string user;  // name of the authenticated key; empty on ipc
+  std::string envelope;
+  std::string body;
+};
+
+// ------------------------------------------------------------- every link
+
+// First message of whoever connects.
+struct Hello {
+  std::uint32_t min_version = kMinVersion;
+  std::uint32_t max_version = kMaxVersion;
+  std::string software;  // "antdt-jobd 0.1.0", for messages to people
+  ANTDT_MESSAGE("hello") {
+    v("min_version", m.min_version);
+    v("max_version", m.max_version);
+    v("software", m.software);
+  }
+};
+
+// The answer to a request that cannot be granted. `code`: "version", "stale",
+// "unknown", "busy", "invalid", "full".
+struct Refused {
+  std::string code;
+  std::string reason;
+  ANTDT_MESSAGE("refused") {
+    v("code", m.code);
+    v("reason", m.reason);
+  }
+};
+
+// ------------------------------------------------- data: shards and grants
+
+// A part of a shard in the shard's own order. Position p of a shard (0 <= p <
+// shard_records) is record shard_first + Permutation(shard_records,
+// order_seed)(p) of the data set when `shuffled`, else shard_first + p.
+struct Piece {
+  std::uint64_t shard = 0;          // index of the shard, in file order
+  std::uint64_t shard_first = 0;    // its first record
+  std::uint64_t shard_records = 0;  // its size, in records
+  std::uint64_t from = 0;           // positions [from, to) of its order
+  std::uint64_t to = 0;
+  std::uint64_t order_seed = 0;
+  bool shuffled = false;
+  ANTDT_PART {
+    v("i", m.shard);
+    v("b", m.shard_first);
+    v("n", m.shard_records);
+    v("f", m.from);
+    v("t", m.to);
+    v("o", m.order_seed);
+    v("x", m.shuffled);
+  }
+};
+
+// A partial evaluation of some records, merged by addition. Scores of binary
+// tasks are counted in kScoreBins bins of the predicted probability.
+struct EvalPartial {
+  static constexpr std::uint32_t kScoreBins = 16384;
+  std::uint64_t records = 0;
+  double loss_sum = 0;                   // natural-log loss, summed over records
+  std::uint64_t correct = 0;             // classification: right at argmax (or 0.5)
+  std::vector<std::uint32_t> bins;       // which bins are not empty, rising
+  std::vector<std::uint64_t> negatives;  // per listed bin
+  std::vector<std::uint64_t> positives;
+  ANTDT_PART {
+    v("records", m.records);
+    v("loss_sum", m.loss_sum);
+    v("correct", m.correct);
+    v("bins", m.bins);
+    v("negatives", m.negatives);
+    v("positives", m.positives);
+  }
+};
+
+// Worker to job daemon: commits what is stable and asks for more. One is
+// outstanding per (worker, attempt); a retry repeats the envelope's seq.
+struct Fetch {
+  std::uint64_t phase = 0;  // number of the phase this is about (PhaseStart)
+  std::uint64_t place = 0;  // records consumed, in order, since the phase or the generation began
+  std::uint64_t want = 0;   // records wanted now; 0: only commits
+  std::vector<EvalPartial>
+      partials;  // evaluation: what the records up to `place` gave since the last fetch
+  ANTDT_MESSAGE("fetch") {
+    v("phase", m.phase);
+    v("place", m.place);
+    v("want", m.want);
+    v("partials", m.partials);
+  }
+};
+
+// The answer. `status`: "granted" (pieces hold something), "wait" (others hold
+// records that may come back: ask again after retry_ms), "end" (every record
+// of the phase is committed, a later one may be open already), "stale" (of
+// another generation or attempt: changes nothing).
+struct Grants {
+  std::uint64_t phase = 0;
+  std::string status;
+  std::vector<Piece> pieces;
+  std::uint32_t retry_ms = 0;
+  ANTDT_MESSAGE("grants") {
+    v("phase", m.phase);
+    v("status", m.status);
+    v("pieces", m.pieces);
+    v("retry_ms", m.retry_ms);
+  }
+};
+
+// Job daemon to worker: give back what you have not started past `keep_to`
+// (records since the generation began). Answered by Recalled, with the same
+// seq, with where your grants end now, which is never less than what you have
+// started. Not answered while a Fetch is outstanding: its answer may bring
+// grants that the end would not count. It is sent again.
+struct Recall {
+  std::uint64_t phase = 0;
+  std::uint64_t keep_to = 0;
+  ANTDT_MESSAGE("recall") {
+    v("phase", m.phase);
+    v("keep_to", m.keep_to);
+  }
+};
+struct Recalled {
+  std::uint64_t phase = 0;
+  std::uint64_t end = 0;
+  ANTDT_MESSAGE("recalled") {
+    v("phase", m.phase);
+    v("end", m.end);
+  }
+};
+
+// -------------------------------------------------------- worker and agent
+
+// Agent to worker, in answer to Hello.
+struct WorkerWelcome {
+  std::uint32_t version = 0;
+  std::string host;
+  std::string run_dir;      // where this host keeps the run's files
+  std::string config_json;  // the job's [job], [data], [batch], [trainer], ... as JSON
+  ANTDT_MESSAGE("worker-welcome") {
+    v("version", m.version);
+    v("host", m.host);
+    v("run_dir", m.run_dir);
+    v("config_json", m.config_json);
+  }
+};
+
+// Where a worker's wall time went, in seconds since its process started.
+struct TimeAccount {
+  double compute = 0, data = 0, collective_wait = 0, shard_wait = 0, reconfigure = 0,
+         checkpoint = 0, startup = 0, other = 0;
+  ANTDT_PART {
+    v("compute", m.compute);
+    v("data", m.data);
+    v("collective_wait", m.collective_wait);
+    v("shard_wait", m.shard_wait);
+    v("reconfigure", m.reconfigure);
+    v("checkpoint", m.checkpoint);
+    v("startup", m.startup);
+    v("other", m.other);
+  }
+};
+
+// What a worker measured of some batches since its last report. One-way.
+// Speed is samples / (data_us + compute_us); never step time.
+struct Report {
+  std::uint32_t batches = 0;
+  std::uint64_t samples = 0;
+  std::uint64_t data_us = 0;
+  std::uint64_t compute_us = 0;
+  std::uint64_t wait_us = 0;        // in the collective
+  std::uint32_t skipped = 0;        // batches not counted here: first ones after a plan change
+  std::uint64_t samples_total = 0;  // trained by this attempt so far
+  TimeAccount account;              // so far
+  ANTDT_MESSAGE("report") {
+    v("batches", m.batches);
+    v("samples", m.samples);
+    v("data_us", m.data_us);
+    v("compute_us", m.compute_us);
+    v("wait_us", m.wait_us);
+    v("skipped", m.skipped);
+    v("samples_total", m.samples_total);
+    v("account", m.account);
+  }
+};
+
+// --------------------------------------------- membership: worker, job daemon
+
+// What a worker's data files are; must be the same on every host.
+struct DataIdentity {
+  std::uint64_t train_records = 0;
+  std::uint64_t eval_records = 0;
+  std::string fingerprint;  // of sizes and contents, in order
+  std::string detail;       // which file has which, for messages
+  ANTDT_PART {
+    v("train_records", m.train_records);
+    v("eval_records", m.eval_records);
+    v("fingerprint", m.fingerprint);
+    v("detail", m.detail);
+  }
+};
+
+// "I am ready to be a member."
+struct Join {
+  std::uint32_t pid = 0;
+  DataIdentity data;
+  bool collective = true;  // false: a loose client that only fetches and commits
+  // Not empty: the generation of the envelope could not be formed here, and why.
+  std::string problem;
+  ANTDT_MESSAGE("join") {
+    v("pid", m.pid);
+    v("data", m.data);
+    v("collective", m.collective);
+    v("problem", m.problem);
+  }
+};
+// Job daemon to each member of a new generation: make your end points.
+struct Form {
+  std::uint32_t rank = 0;
+  std::uint32_t size = 0;
+  std::uint64_t key = 0;  // of job, lineage and generation: checked by both ends of each link
+  ANTDT_MESSAGE("form") {
+    v("rank", m.rank);
+    v("size", m.size);
+    v("key", m.key);
+  }
+};
+// The member's end points, as bytes its collective understands.
+struct Address {
+  std::string to_left;   // for the rank before it
+  std::string to_right;  // for the rank after it
+  ANTDT_MESSAGE("address") {
+    v("to_left", m.to_left);
+    v("to_right", m.to_right);
+  }
+};
+struct RosterMember {
+  WorkerId worker;
+  std::uint32_t rank = 0;
+  std::string host;
+  ANTDT_PART {
+    v("worker", m.worker);
+    v("rank", m.rank);
+    v("host", m.host);
+  }
+};
+// Everyone's address is there: connect to your neighbours.
+struct Roster {
+  std::vector<RosterMember> members;  // by rank
+  std::string left;                   // end point of the rank before, made for this one
+  std::string right;                  // end point of the rank after
+  ANTDT_MESSAGE("roster") {
+    v("members", m.members);
+    v("left", m.left);
+    v("right", m.right);
+  }
+};
+// Connected, with the training state `state_hash` as it was after `step`.
+struct Ready {
+  Step step;
+  std::uint64_t state_hash = 0;
+  ANTDT_MESSAGE("ready") {
+    v("step", m.step);
+    v("state_hash", m.state_hash);
+  }
+};
+
+struct PlanEntry {
+  WorkerId worker;
+  std::uint32_t micro_batch = 0;   // samples
+  std::uint32_t accumulation = 1;  // micro-batches a step
+  ANTDT_PART {
+    v("w", m.worker);
+    v("m", m.micro_batch);
+    v("c", m.accumulation);
+  }
+};
+// Who computes how much of the next global batches. Held by a worker until the
+// members' slots agree to switch.
+struct Plan {
+  PlanVersion version;
+  std::vector<PlanEntry> entries;
+  ANTDT_MESSAGE("plan") {
+    v("version", m.version);
+    v("entries", m.entries);
+  }
+};
+// The generation is settled: training goes on after `step`, everyone's place is 0.
+struct Settle {
+  Step step;
+  Plan plan;
+  ANTDT_MESSAGE("settle") {
+    v("step", m.step);
+    v("plan", m.plan);
+  }
+};
+// The generation is over (somebody left or was lost): abort collectives.
+struct Abort {
+  std::string reason;
+  ANTDT_MESSAGE("abort") { v("reason", m.reason); }
+};
+
+// ------------------------------------------------------ phases of the job
+
+// `what`: "train" or "eval" (of epoch `epoch`), over `records` records, of
+// which `committed` are done already; or "finish" (write what you must and end).
+struct PhaseStart {
+  std::uint64_t phase = 0;
+  std::string what;
+  Epoch epoch;
+  std::uint64_t records = 0;
+  std::uint64_t committed = 0;
+  ANTDT_MESSAGE("phase-start") {
+    v("phase", m.phase);
+    v("what", m.what);
+    v("epoch", m.epoch);
+    v("records", m.records);
+    v("committed", m.committed);
+  }
+};
+// How far training is, from the member of rank 0 (loss) and from every member
+// (place). One-way and cumulative; the last of a phase has done = true.
+struct Progress {
+  std::uint64_t phase = 0;
+  Step step;                  // applied
+  std::uint64_t place = 0;    // stable, as in Fetch
+  std::uint64_t samples = 0;  // of all members in this phase so far
+  double loss_sum = 0;        // weighted training loss of all members in this phase so far
+  double weight_sum = 0;
+  PlanVersion plan;   // in force
+  bool done = false;  // the phase's records are all in, and a further step completed
+  ANTDT_MESSAGE("progress") {
+    v("phase", m.phase);
+    v("step", m.step);
+    v("place", m.place);
+    v("samples", m.samples);
+    v("loss_sum", m.loss_sum);
+    v("weight_sum", m.weight_sum);
+    v("plan", m.plan);
+    v("done", m.done);
+  }
+};
+// Write a checkpoint at the step where every member's slot holds this number.
+struct CheckpointOrder {
+  std::uint64_t number = 0;
+  ANTDT_MESSAGE("checkpoint-order") { v("number", m.number); }
+};
+struct CheckpointFile {
+  std::string name;
+  std::uint64_t bytes = 0;
+  std::string xxh3;  // 16 hex digits
+  ANTDT_PART {
+    v("name", m.name);
+    v("bytes", m.bytes);
+    v("xxh3", m.xxh3);
+  }
+};
+struct MemberPlace {
+  WorkerId worker;
+  std::uint64_t place = 0;
+  ANTDT_PART {
+    v("w", m.worker);
+    v("p", m.place);
+  }
+};
+// From the member that wrote it: the files lie synced in `directory`; the job
+// daemon adds the ledger and renames it into place.
+struct CheckpointWritten {
+  std::uint64_t number = 0;
+  std::uint64_t phase = 0;
+  Step step;
+  std::string directory;
+  std::vector<CheckpointFile> files;
+  std::vector<MemberPlace> places;
+  std::string error;  // not empty: it could not be written, and why
+  ANTDT_MESSAGE("checkpoint-written") {
+    v("number", m.number);
+    v("phase", m.phase);
+    v("step", m.step);
+    v("directory", m.directory);
+    v("files", m.files);
+    v("places", m.places);
+    v("error", m.error);
+  }
+};
+// Finish the step, then leave. `code` is what to exit with.
+struct Leave {
+  std::string reason;
+  std::uint32_t code = 0;
+  ANTDT_MESSAGE("leave") {
+    v("reason", m.reason);
+    v("code", m.code);
+  }
+};
+// The last message of a worker that ends in good order.
+struct Bye {
+  std::uint64_t samples_total = 0;
+  TimeAccount account;
+  std::string error;  // not empty: why it gives up
+  ANTDT_MESSAGE("bye") {
+    v("samples_total", m.samples_total);
+    v("account", m.account);
+    v("error", m.error);
+  }
+};
+
+// ----------------------------------------------------- agent and job daemon
+
+// Job daemon to agent after Hello: "I am incarnation n of this job".
+struct Attach {
+  Incarnation incarnation;
+  ANTDT_MESSAGE("attach") { v("incarnation", m.incarnation); }
+};
+struct RunningProcess {
+  WorkerId worker;
+  Attempt attempt;
+  std::uint32_t pid = 0;
+  ANTDT_PART {
+    v("worker", m.worker);
+    v("attempt", m.attempt);
+    v("pid", m.pid);
+  }
+};
+// The agent's answer: what this host is and what runs there for the job.
+struct AgentWelcome {
+  std::uint32_t version = 0;
+  std::string host;     // its name for people
+  std::string address;  // where its workers can be reached by other hosts' workers
+  double cpus = 0;      // not yet leased
+  std::uint64_t memory_bytes = 0;
+  std::uint32_t devices = 0;
+  std::vector<RunningProcess> running;
+  ANTDT_MESSAGE("agent-welcome") {
+    v("version", m.version);
+    v("host", m.host);
+    v("address", m.address);
+    v("cpus", m.cpus);
+    v("memory_bytes", m.memory_bytes);
+    v("devices", m.devices);
+    v("running", m.running);
+  }
+};
+struct EnvVar {
+  std::string name;
+  std::string value;
+  ANTDT_PART {
+    v("name", m.name);
+    v("value", m.value);
+  }
+};
+// Start a process of the job (envelope: worker, attempt). Repeating it for an
+// attempt that was started already answers ProcessStarted again.
+struct StartProcess {
+  std::string role;
+  std::vector<std::string> command;
+  std::vector<EnvVar> env;  // added to the agent's own, after stale values are removed
+  std::string working_directory;
+  std::string run_dir;      // logs go to run_dir/logs/<worker>.<attempt>.{out,err}
+  std::string config_json;  // handed to the worker in WorkerWelcome
+  double cpus = 0;
+  std::uint64_t memory_bytes = 0;
+  std::uint32_t devices = 0;
+  std::uint64_t log_bytes = 0;  // bound for each of the two log files, rotated
+  std::uint32_t orphan_timeout_ms = 0;
+  std::uint32_t report_ms = 1000;  // how often the agent sends Metrics
+  ANTDT_MESSAGE("start-process") {
+    v("role", m.role);
+    v("command", m.command);
+    v("env", m.env);
+    v("working_directory", m.working_directory);
+    v("run_dir", m.run_dir);
+    v("config_json", m.config_json);
+    v("cpus", m.cpus);
+    v("memory_bytes", m.memory_bytes);
+    v("devices", m.devices);
+    v("log_bytes", m.log_bytes);
+    v("orphan_timeout_ms", m.orphan_timeout_ms);
+    v("report_ms", m.report_ms);
+  }
+};
+struct ProcessStarted {
+  std::uint32_t pid = 0;
+  ANTDT_MESSAGE("process-started") { v("pid", m.pid); }
+};
+// Repeated until acknowledged by ExitSeen. `error` is set when the program
+// could not be executed at all.
+struct ProcessExited {
+  std::int32_t code = -1;   // exit code, or -1
+  std::int32_t signal = 0;  // signal that ended it, or 0
+  std::string error;
+  std::string last_lines;  // end of its standard error, at most 4 KiB
+  ANTDT_MESSAGE("process-exited") {
+    v("code", m.code);
+    v("signal", m.signal);
+    v("error", m.error);
+    v("last_lines", m.last_lines);
+  }
+};
+struct ExitSeen {
+  ANTDT_MESSAGE("exit-seen") {}
+};
+// SIGTERM to the worker's whole session, SIGKILL after the grace.
+struct StopProcess {
+  std::uint32_t grace_ms = 0;
+  ANTDT_MESSAGE("stop-process") { v("grace_ms", m.grace_ms); }
+};
+// Sum of a worker's Reports since the agent's last Metrics.
+struct Metrics {
+  Report sum;
+  std::uint32_t window_ms = 0;
+  ANTDT_MESSAGE("metrics") {
+    v("sum", m.sum);
+    v("window_ms", m.window_ms);
+  }
+};
+// A tcp port that is free on the agent's host now, for MASTER_PORT.
+struct ReservePort {
+  ANTDT_MESSAGE("reserve-port") {}
+};
+struct ReservedPort {
+  std::uint32_t port = 0;
+  ANTDT_MESSAGE("reserved-port") { v("port", m.port); }
+};
+// Job daemon to agent and back: the link is alive. Every second.
+struct Heartbeat {
+  ANTDT_MESSAGE("heartbeat") {}
+};
+// The job is over: forget it (and, for a private agent, end).
+struct Detach {
+  ANTDT_MESSAGE("detach") {}
+};
+
+// -------------------------------------------------- launcher and operators
+
+// Launcher to its private agent: start and keep the job daemon of this run.
+struct StartJob {
+  std::string run_dir;
+  std::vector<std::string> command;  // antdt-jobd and its flags
+  ANTDT_MESSAGE("start-job") {
+    v("run_dir", m.run_dir);
+    v("command", m.command);
+  }
+};
+struct JobStarted {
+  std::uint32_t pid = 0;
+  ANTDT_MESSAGE("job-started") { v("pid", m.pid); }
+};
+// Operator to job daemon: the state as JSON, and the events from number
+// `events_from` on.
+struct StatusRequest {
+  std::uint64_t events_from = 0;
+  ANTDT_MESSAGE("status-request") { v("events_from", m.events_from); }
+};
+struct StatusReply {
+  std::string status_json;
+  std::vector<std::string> events;  // JSON objects, as in events.jsonl
+  std::uint64_t next_event = 0;
+  ANTDT_MESSAGE("status-reply") {
+    v("status_json", m.status_json);
+    v("events", m.events);
+    v("next_event", m.next_event);
+  }
+};
+// Ends the job in good order: checkpoint where possible, then exit 75.
+struct StopJob {
+  std::string reason;
+  std::uint32_t grace_ms = 0;
+  ANTDT_MESSAGE("stop-job") {
+    v("reason", m.reason);
+    v("grace_ms", m.grace_ms);
+  }
+};
+struct Done {
+  ANTDT_MESSAGE("done") {}
+};
+
+}  // namespace antdt::wire

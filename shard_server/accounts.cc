@@ -1,0 +1,212 @@
+#include "shard_server/accounts.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "shard_server/record_codec.h"
+
+namespace antdt::shard_server {
+namespace {
+
+constexpr std::uint32_t kFormat = 1;
+
+}  // namespace
+
+Status Accounts::apply(std::string_view record_bytes) {
+  ANTDT_TRY(const Record record, decode_record(record_bytes));
+  return std::visit([this](const auto& r) { return on(r); }, record);
+}
+
+// ------------------------------------------------------ the job, its phases
+
+Status Accounts::on(const event::JobDeclared& record) {
+  declared_ = record;
+  return {};
+}
+
+Status Accounts::on(const event::JobFinished&) {
+  finished_ = true;
+  for (auto& [epoch, book] : books_) book.closed = true;
+  return {};
+}
+
+Status Accounts::on(const event::PhaseOpened& record) {
+  for (auto& [epoch, book] : books_) book.closed = true;
+  for (auto& [member, hand] : hands_) hand = {};
+  training_ = record.kind == PhaseKind::kTrain;
+  if (!training_) return {};
+  epoch_ = record.epoch.value;
+  books_[epoch_].records = declared_.records;
+  books_[epoch_].closed = false;
+  return {};
+}
+
+Status Accounts::on(const event::SkipDeclared& record) {
+  if (training_) books_[epoch_].skipped.add(record.at);
+  return {};
+}
+
+// ------------------------------------------------------------------ members
+
+Status Accounts::on(const event::MemberAdmitted& record) {
+  std::erase_if(hands_,
+                [&record](const auto& hand) { return hand.first.worker == record.member.worker; });
+  hands_[record.member];
+  return {};
+}
+
+Status Accounts::on(const event::MemberLost& record) {
+  hands_.erase(record.member);
+  return {};
+}
+
+Status Accounts::on(const event::Settled& record) {
+  for (const OldPlace& old : record.places) {
+    // Of a member lost before, whose place can say nothing new.
+    if (hands_.count(old.member) == 0) continue;
+    ANTDT_RETURN_IF_ERROR(commit(old.member, old.place));
+  }
+  hands_.clear();
+  for (const Member& member : record.members) hands_[member];
+  return {};
+}
+
+Status Accounts::on(const event::Shares&) { return {}; }
+Status Accounts::on(const record::RecallIssued&) { return {}; }
+
+// -------------------------------------------------------- grants and commits
+
+Status Accounts::on(const record::Answered& record) {
+  ANTDT_RETURN_IF_ERROR(commit(record.member, record.place));
+  auto& grants = hands_[record.member].grants;
+  for (const Range& range : record.granted) grants.push_back(range.at);
+  return {};
+}
+
+Status Accounts::on(const event::Progress& record) { return commit(record.member, record.place); }
+
+Status Accounts::on(const event::Recalled& record) {
+  Hand& hand = hands_[record.member];
+  std::uint64_t keep = record.end - std::min(record.end, hand.place);
+  auto grant = hand.grants.begin();
+  for (; grant != hand.grants.end() && keep > 0; ++grant) {
+    grant->to = std::min(grant->to, grant->from + keep);
+    keep -= grant->size();
+  }
+  hand.grants.erase(grant, hand.grants.end());
+  return {};
+}
+
+Status Accounts::commit(Member member, std::uint64_t place) {
+  Hand& hand = hands_[member];
+  auto grant = hand.grants.begin();
+  while (hand.place < place) {
+    if (grant == hand.grants.end()) {
+      return fail(ErrorKind::kCorrupt,
+                  "{} (attempt {}) committed {} records and was granted {}: the journal "
+                  "contradicts itself",
+                  member.worker, member.attempt, place, hand.place);
+    }
+    const std::uint64_t take = std::min(place - hand.place, grant->size());
+    mark({grant->from, grant->from + take});
+    grant->from += take;
+    hand.place += take;
+    if (grant->empty()) ++grant;
+  }
+  hand.grants.erase(hand.grants.begin(), grant);
+  return {};
+}
+
+void Accounts::mark(Interval committed) {
+  if (!training_) return;
+  Book& book = books_[epoch_];
+  for (const Interval again : book.committed.inside(committed)) book.again.add(again);
+  book.committed.add(committed);
+}
+
+// -------------------------------------------------------------- what it says
+
+std::vector<EpochAccount> Accounts::epochs() const {
+  std::vector<EpochAccount> epochs;
+  for (const auto& [epoch, book] : books_) {
+    EpochAccount account;
+    account.epoch = epoch;
+    account.records = book.records;
+    account.repeated = book.again.size();
+    account.once = book.committed.size() - account.repeated;
+    for (const Interval skip : book.skipped.intervals()) {
+      account.skipped += total_size(book.committed.outside(skip));
+    }
+    const std::uint64_t known = book.committed.size() + account.skipped;
+    const std::uint64_t rest = book.records - std::min(book.records, known);
+    (book.closed ? account.lost : account.remaining) = rest;
+    epochs.push_back(account);
+  }
+  if (declared_.uses_ledger) return epochs;
+  for (std::uint32_t epoch = 0; epoch < declared_.epochs; ++epoch) {
+    EpochAccount account;
+    account.epoch = epoch;
+    account.records = declared_.records;
+    (finished_ ? account.unaccounted : account.remaining) = declared_.records;
+    epochs.push_back(account);
+  }
+  return epochs;
+}
+
+// --------------------------------------------------------------------- image
+
+std::string Accounts::image() const {
+  Writer out;
+  out(kFormat, declared_.epochs, declared_.records, declared_.uses_ledger, finished_, training_,
+      epoch_, static_cast<std::uint64_t>(books_.size()));
+  for (const auto& [epoch, book] : books_) {
+    out(epoch, book.records, book.closed, book.committed.intervals(), book.again.intervals(),
+        book.skipped.intervals());
+  }
+  out(static_cast<std::uint64_t>(hands_.size()));
+  for (const auto& [member, hand] : hands_) out(member, hand.place, hand.grants);
+  return out.take();
+}
+
+Result<Accounts> Accounts::restore(std::string_view image) {
+  Reader in(image);
+  Accounts accounts;
+  std::uint32_t format = 0;
+  in(format);
+  if (!in.ok() || format != kFormat) {
+    return fail(ErrorKind::kCorrupt, "image of the accounts of format {}, this build reads {}",
+                format, kFormat);
+  }
+  std::uint64_t books = 0, hands = 0;
+  in(accounts.declared_.epochs, accounts.declared_.records, accounts.declared_.uses_ledger,
+     accounts.finished_, accounts.training_, accounts.epoch_, books);
+  for (; books > 0 && in.ok(); --books) {
+    std::uint32_t epoch = 0;
+    Book book;
+    std::vector<Interval> committed, again, skipped;
+    in(epoch, book.records, book.closed, committed, again, skipped);
+    for (const Interval i : committed) book.committed.add(i);
+    for (const Interval i : again) book.again.add(i);
+    for (const Interval i : skipped) book.skipped.add(i);
+    accounts.books_[epoch] = std::move(book);
+  }
+  in(hands);
+  for (; hands > 0 && in.ok(); --hands) {
+    Member member;
+    Hand hand;
+    in(member, hand.place, hand.grants);
+    accounts.hands_[member] = std::move(hand);
+  }
+  if (!in.ok() || !in.at_end()) {
+    return fail(ErrorKind::kCorrupt, "image of the accounts is damaged ({} bytes)", image.size());
+  }
+  return accounts;
+}
+
+Status Accounts::on(const record::Rewound& record) {
+  ANTDT_TRY(*this, restore(record.accounts_image));
+  hands_.clear();
+  return {};
+}
+
+}  // namespace antdt::shard_server

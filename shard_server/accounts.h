@@ -1,0 +1,87 @@
+// What became of every record, counted a second time.
+//
+// Fed with the same journal records as the ledger, but shares no counter and
+// no decision with it: it follows each member's grants and places and marks
+// the positions of every commit, so a record that was committed twice or never
+// is seen here even if the ledger believes otherwise. Only training phases are
+// counted. Value type; its size follows what is out of order.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/ids.h"
+#include "core/result.h"
+#include "shard_server/events.h"
+#include "shard_server/interval_set.h"
+
+namespace antdt::shard_server {
+
+// once + repeated + lost + skipped + unaccounted + remaining == records.
+struct EpochAccount {
+  std::uint32_t epoch = 0;
+  std::uint64_t records = 0;
+  std::uint64_t once = 0;         // committed exactly once
+  std::uint64_t repeated = 0;     // committed more than once
+  std::uint64_t lost = 0;         // not committed when the epoch was closed
+  std::uint64_t skipped = 0;      // declared, with a reason
+  std::uint64_t unaccounted = 0;  // read by a program that does not use the ledger
+  std::uint64_t remaining = 0;    // of an epoch that is not closed: not committed yet
+};
+
+class Accounts {
+ public:
+  // A record of kind kLedgerKind. An error is a record that cannot be read or
+  // that commits what was never granted.
+  [[nodiscard]] Status apply(std::string_view record_bytes);
+
+  [[nodiscard]] std::string image() const;
+  [[nodiscard]] static Result<Accounts> restore(std::string_view image);
+
+  // By epoch; those that have begun, or, of a program without the ledger, all.
+  [[nodiscard]] std::vector<EpochAccount> epochs() const;
+  [[nodiscard]] bool finished() const { return finished_; }
+  [[nodiscard]] bool uses_ledger() const { return declared_.uses_ledger; }
+
+ private:
+  struct Book {
+    std::uint64_t records = 0;
+    bool closed = false;
+    IntervalSet committed;
+    IntervalSet again;  // committed a second time or more
+    IntervalSet skipped;
+  };
+  struct Hand {
+    std::uint64_t place = 0;
+    std::vector<Interval> grants;  // from `place` on
+  };
+  using Hands = std::map<Member, Hand>;
+
+  [[nodiscard]] Status on(const event::JobDeclared& record);
+  [[nodiscard]] Status on(const event::JobFinished& record);
+  [[nodiscard]] Status on(const event::PhaseOpened& record);
+  [[nodiscard]] Status on(const event::MemberAdmitted& record);
+  [[nodiscard]] Status on(const event::MemberLost& record);
+  [[nodiscard]] Status on(const event::Settled& record);
+  [[nodiscard]] Status on(const record::Answered& record);
+  [[nodiscard]] Status on(const event::Progress& record);
+  [[nodiscard]] Status on(const event::Shares& record);
+  [[nodiscard]] Status on(const record::RecallIssued& record);
+  [[nodiscard]] Status on(const event::Recalled& record);
+  [[nodiscard]] Status on(const event::SkipDeclared& record);
+  [[nodiscard]] Status on(const record::Rewound& record);
+  [[nodiscard]] Status commit(Member member, std::uint64_t place);
+  void mark(Interval committed);
+
+  event::JobDeclared declared_;
+  bool finished_ = false;
+  bool training_ = false;  // the open phase is a training phase, of `epoch_`
+  std::uint32_t epoch_ = 0;
+  std::map<std::uint32_t, Book> books_;
+  Hands hands_;
+};
+
+}  // namespace antdt::shard_server

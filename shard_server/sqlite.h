@@ -1,0 +1,67 @@
+// As much of SQLite as the journal needs, with errors as values. Included
+// nowhere outside journal.cc.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "core/result.h"
+
+struct sqlite3;
+struct sqlite3_stmt;
+
+namespace antdt::shard_server {
+
+class Database;
+
+// A prepared statement; must not outlive its database.
+class Statement {
+ public:
+  Statement& bind(int index, std::uint64_t value);
+  // The bytes must stay until run().
+  Statement& bind(int index, std::string_view bytes);
+
+  // Runs it, expecting no rows; returns how many rows it changed.
+  [[nodiscard]] Result<int> run();
+  // Steps to the next row: false at the end, which also resets it.
+  [[nodiscard]] Result<bool> next();
+  [[nodiscard]] std::uint64_t number(int column) const;
+  [[nodiscard]] std::string_view bytes(int column) const;  // valid until the next next()
+
+ private:
+  friend class Database;
+  struct Finalize {
+    void operator()(sqlite3_stmt* statement) const;
+  };
+  explicit Statement(sqlite3_stmt* statement) : statement_(statement) {}
+  std::unique_ptr<sqlite3_stmt, Finalize> statement_;
+};
+
+class Database {
+ public:
+  enum class Mode { kReadOnly, kReadWriteCreate };
+  [[nodiscard]] static Result<Database> open(const std::string& path, Mode mode);
+
+  // One or more statements without results.
+  [[nodiscard]] Status execute(const char* sql);
+  [[nodiscard]] Result<Statement> prepare(const char* sql);
+  // The first value of the first row; 0 when there is none.
+  [[nodiscard]] Result<std::uint64_t> query_number(const char* sql);
+
+  // Whether the last failure was for lack of room.
+  [[nodiscard]] bool is_full() const;
+  // Size of the write-ahead log after the last commit, in pages.
+  [[nodiscard]] std::uint64_t wal_pages() const { return *wal_pages_; }
+
+ private:
+  struct Close {
+    void operator()(sqlite3* handle) const;
+  };
+  explicit Database(sqlite3* handle);
+  std::unique_ptr<sqlite3, Close> handle_;
+  std::unique_ptr<std::uint64_t> wal_pages_;  // stays where it is when this is moved
+};
+
+}  // namespace antdt::shard_server

@@ -1,0 +1,143 @@
+// The loop from measurements to actions, as a value: step(event, now) returns
+// what is to be done, in order. It owns the monitor and the solution.
+//
+//   settled --(decision)--> SendPlan, waiting for the plan to be in force
+//   waiting --(PlanInForce)--> settling, on fresh reports only
+//   settling --(half a window; a whole one in a new group)--> settled
+//
+// Only in `settled` is the solution asked. A new generation begins in
+// `waiting`, for its plan.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "core/clock.h"
+#include "core/ids.h"
+#include "core/result.h"
+#include "core/wire/messages.h"
+#include "ctl/monitor.h"
+#include "ctl/plan.h"
+#include "ctl/solution.h"
+
+namespace antdt::ctl {
+
+enum class Mode {
+  kObserve,  // record what was seen
+  kAdvise,   // record what would be done
+  kAct,      // do what is reversible and what `allow` names, advise the rest
+};
+[[nodiscard]] Result<Mode> parse_mode(std::string_view text);
+
+struct ControllerConfig {
+  Mode mode = Mode::kAct;
+  std::vector<std::string> allow;           // kinds of drastic actions that may be applied
+  std::uint32_t max_actions_per_hour = 10;  // drastic ones, applied
+  BatchRules rules;
+  MonitorConfig monitor;
+  // Versions of this controller's plans are above this: the highest version a
+  // previous incarnation of the job daemon journaled.
+  PlanVersion last_version;
+};
+
+// ----------------------------------------------------------------- events
+
+// A new generation is about to settle with these members. Answered by one
+// SendPlan, whose plan belongs into Settle; or by Impossible.
+struct GroupFormed {
+  std::vector<Monitor::MemberInfo> members;
+};
+// A member reports this plan in force (Progress.plan, or a restarted job
+// daemon knows it from its journal).
+struct PlanInForce {
+  PlanVersion version;
+};
+struct Observed {
+  Observation observation;
+};
+// Time passed: send one every tick_interval().
+struct Tick {
+  std::optional<std::uint64_t> remaining;  // samples to train until the job's end
+};
+using Event = std::variant<GroupFormed, PlanInForce, Observed, Tick>;
+
+// ---------------------------------------------------------------- effects
+
+// Journal the version, then give the plan to every member.
+struct SendPlan {
+  wire::Plan plan;
+};
+// For the journal, summary.actions and the live view.
+struct RecordAction {
+  MonoTime when{};
+  std::string kind;     // "adjust-batch", ...
+  std::string target;   // "w3"
+  std::string reason;   // a sentence
+  std::string outcome;  // "applied", "advised", "observed", or "refused" (it made no sense)
+};
+// Do this to the group: anything but AdjustBatch, which is a SendPlan.
+struct Perform {
+  Action action;
+};
+// The global batch cannot be spread over this group; the reason says which
+// rule forbids it and how to mend it.
+struct Impossible {
+  Error error;
+};
+using Effect = std::variant<SendPlan, RecordAction, Perform, Impossible>;
+
+class Controller {
+ public:
+  Controller(ControllerConfig config, std::unique_ptr<Solution> solution);
+
+  [[nodiscard]] std::vector<Effect> step(const Event& event, MonoTime now);
+
+  // How often to send Tick: a fifth of the transient window, between 50 ms and 1 s.
+  [[nodiscard]] Duration tick_interval() const;
+
+  // What the last Tick saw: for status and the live view.
+  [[nodiscard]] const ClusterView& view() const { return view_; }
+  // The newest plan, in force or on its way; no entries before the first group.
+  [[nodiscard]] const wire::Plan& plan() const { return plan_; }
+  [[nodiscard]] bool settled(MonoTime now) const;
+
+ private:
+  void on(const GroupFormed& event, MonoTime now, std::vector<Effect>& effects);
+  void on(const PlanInForce& event, MonoTime now, std::vector<Effect>& effects);
+  void on(const Observed& event, MonoTime now, std::vector<Effect>& effects);
+  void on(const Tick& event, MonoTime now, std::vector<Effect>& effects);
+
+  void consider(const Action& action, const std::string& reason, MonoTime now,
+                std::vector<Effect>& effects);
+  void apply(const Action& action, const std::string& reason, MonoTime now,
+             std::vector<Effect>& effects);
+  void record(const Action& action, const std::string& reason, std::string_view outcome,
+              MonoTime now, std::vector<Effect>& effects) const;
+  [[nodiscard]] std::string_view outcome_for(const Action& action, MonoTime now);
+  [[nodiscard]] bool said_lately(const Action& action, MonoTime now);
+  void take(const wire::Plan& plan, std::vector<Effect>& effects);
+  void put_in_force();
+  [[nodiscard]] Result<wire::Plan> plan_for(const std::vector<Monitor::MemberInfo>& members);
+
+  ControllerConfig config_;
+  std::unique_ptr<Solution> solution_;
+  Monitor monitor_;
+  ClusterView view_;
+  wire::Plan plan_;
+  PlanVersion last_version_;
+  std::map<WorkerId, Attempt> members_;
+  std::map<WorkerId, std::uint32_t> shares_;  // in force
+  std::optional<MonoTime> settled_at_;        // nullopt: plan_ is not in force yet
+  bool new_group_ = false;
+  std::deque<MonoTime> drastic_;                                  // applied in the last hour
+  std::map<std::pair<std::string, std::string>, MonoTime> said_;  // kind and target
+};
+
+}  // namespace antdt::ctl

@@ -1,0 +1,55 @@
+#include "ctl/solution.h"
+
+#include "ctl/solutions/dds.h"
+#include "ctl/solutions/nd.h"
+#include "ctl/solutions/none.h"
+
+namespace antdt::ctl {
+
+namespace {
+
+template <class... Ts>
+struct Overloaded : Ts... {
+  using Ts::operator()...;
+};
+template <class... Ts>
+Overloaded(Ts...) -> Overloaded<Ts...>;
+
+}  // namespace
+
+std::string_view kind_of(const Action& action) {
+  return std::visit(Overloaded{
+                        [](const AdjustBatch&) { return "adjust-batch"; },
+                        [](const AdjustLearningRate&) { return "adjust-learning-rate"; },
+                        [](const BackupWorkers&) { return "backup-workers"; },
+                        [](const KillRestart&) { return "kill-restart"; },
+                        [](const Evict&) { return "evict"; },
+                        [](const Resize&) { return "resize"; },
+                    },
+                    action);
+}
+
+std::string target_of(const Action& action) {
+  return std::visit(Overloaded{
+                        [](const AdjustBatch& a) { return to_string(a.because_of); },
+                        [](const KillRestart& a) { return to_string(a.member.worker); },
+                        [](const Evict& a) { return to_string(a.member.worker); },
+                        [](const auto&) { return std::string("job"); },
+                    },
+                    action);
+}
+
+bool is_drastic(const Action& action) {
+  return std::holds_alternative<KillRestart>(action) || std::holds_alternative<Evict>(action) ||
+         std::holds_alternative<Resize>(action);
+}
+
+Result<std::unique_ptr<Solution>> make_solution(std::string_view name) {
+  if (name == "none") return std::make_unique<solutions::None>();
+  if (name == "dds") return std::make_unique<solutions::Dds>();
+  if (name == "nd") return std::make_unique<solutions::Nd>();
+  return fail(ErrorKind::kUsage, "[control] solution = \"{}\" is none of \"none\", \"dds\", \"nd\"",
+              name);
+}
+
+}  // namespace antdt::ctl

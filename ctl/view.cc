@@ -1,0 +1,33 @@
+#include "ctl/view.h"
+
+namespace antdt::ctl {
+
+std::string_view to_string(VerdictKind kind) {
+  switch (kind) {
+    case VerdictKind::kNone:
+      return "none";
+    case VerdictKind::kTransient:
+      return "transient";
+    case VerdictKind::kPersistent:
+      return "persistent";
+    case VerdictKind::kDeterministic:
+      return "deterministic";
+    case VerdictKind::kLeader:
+      return "leader";
+  }
+  return "none";
+}
+
+std::string_view to_string(Cause cause) {
+  switch (cause) {
+    case Cause::kUnknown:
+      return "unknown";
+    case Cause::kData:
+      return "data";
+    case Cause::kCompute:
+      return "compute";
+  }
+  return "unknown";
+}
+
+}  // namespace antdt::ctl

@@ -1,0 +1,101 @@
+// What the controller and its solutions see of a job: one plain value, made by
+// the monitor and completed by the controller.
+//
+// Fields that nothing measures yet are empty and say so; a solution must bear
+// that. Speeds are in samples a second of a worker's own work (getting data and
+// computing), never of the step: under all-reduce every worker's step takes
+// equally long, and the one that makes the others wait waits least.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/clock.h"
+#include "core/ids.h"
+#include "ctl/plan.h"
+
+namespace antdt::ctl {
+
+enum class VerdictKind {
+  kNone,
+  kTransient,      // slower than its peers now
+  kPersistent,     // ... for the whole persistent window
+  kDeterministic,  // ... since it was first measured: slower hardware
+  kLeader,         // faster than its peers
+};
+enum class Cause { kUnknown, kData, kCompute };
+[[nodiscard]] std::string_view to_string(VerdictKind kind);  // "none", "transient", ...
+[[nodiscard]] std::string_view to_string(Cause cause);       // "unknown", "data", "compute"
+
+struct Verdict {
+  VerdictKind kind = VerdictKind::kNone;
+  // Median speed of the other workers over this one's: 3 is three times
+  // slower, 0.5 twice as fast.
+  double severity = 1;
+  Cause cause = Cause::kUnknown;
+  MonoTime since{};  // of this deviation; without meaning for kNone
+};
+
+// Time of a batch of b samples as fixed_s + per_sample_s * b, by least squares
+// over the batches since the worker's speed last changed. Known only once
+// batch sizes varied enough and the line makes sense (both parts >= 0).
+struct BatchTimeFit {
+  double fixed_s = 0;
+  double per_sample_s = 0;
+};
+
+struct WorkerView {
+  Member member;
+  std::string host;
+  std::string device_class;     // empty: not known
+  std::uint32_t share = 0;      // samples a step in the plan in force
+  bool measured = false;        // enough batches to speak of the figures below
+  bool changing = false;        // its speed changed a moment ago: figures may still mix two speeds
+  double speed_transient = 0;   // samples/s; over the transient window, or since its speed changed
+  double speed_persistent = 0;  // samples/s
+  double speed_error = 0;       // standard error of speed_transient, relative
+  double batch_s = 0;           // mean own time (data and compute) of one step, transient
+  double data_share = 0;        // of own time, transient
+  double wait_share = 0;        // of own and waiting time, transient
+  std::uint64_t batches = 0;    // behind the transient figures
+  std::uint64_t samples_total = 0;  // trained by this attempt
+  std::optional<BatchTimeFit> fit;
+  Verdict verdict;
+};
+
+// Parameter servers: nothing measures them yet, the list is empty.
+struct ServerView {
+  WorkerId server;
+  std::string host;
+  double service_us = 0;  // mean time to serve a request
+  Verdict verdict;
+};
+
+// A device class's measured time for one micro-batch, by size: for solutions
+// for unlike devices. Nothing measures them yet, the list is empty.
+struct DeviceCurve {
+  struct Point {
+    std::uint32_t samples = 0;
+    double seconds = 0;
+  };
+  std::string device_class;
+  std::vector<Point> points;    // by rising size
+  std::uint32_t max_batch = 0;  // that fits its memory; 0: not known
+};
+
+struct ClusterView {
+  std::vector<WorkerView> workers;  // members of the generation, by worker id
+  std::vector<ServerView> servers;
+  std::vector<DeviceCurve> curves;
+  BatchRules rules;
+  PlanVersion plan;  // in force
+  Duration transient_window{};
+  Duration persistent_window{};
+  std::optional<Duration> pending_time;    // how long a new place is waited for
+  std::optional<std::uint64_t> remaining;  // samples to train until the job's end
+};
+
+}  // namespace antdt::ctl

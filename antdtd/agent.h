@@ -1,0 +1,124 @@
+// An agent, whole: its two sockets, the processes it keeps, and for a private
+// agent the job daemon.
+//
+// Every event goes through Supervision::step; its effects are run in order
+// before the next event is looked at. One thread, the loop's.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "antdtd/daemon_links.h"
+#include "antdtd/job_keeper.h"
+#include "antdtd/process_runner.h"
+#include "antdtd/process_store.h"
+#include "antdtd/report_sums.h"
+#include "antdtd/supervision.h"
+#include "antdtd/worker_links.h"
+#include "core/loop.h"
+
+namespace antdt::antdtd {
+
+struct AgentOptions {
+  bool is_private = false;  // keeps a job daemon, and ends with its job
+  std::string host;
+  std::string address;  // where this host's workers can be reached
+  Capacity capacity;
+  Duration idle_exit{};       // private: ends when no job was given for so long
+  Duration orphan_timeout{};  // private: of the job daemon
+  std::string log_file;
+};
+
+// What an agent is made from; main opens them.
+struct AgentParts {
+  ProcessStore store;
+  transport::Socket control;
+  transport::Socket workers;
+  ProcessRunner::Settings runner;
+};
+
+class Agent {
+ public:
+  // Adopts what an earlier agent left, then serves on `loop`.
+  Agent(EventLoop& loop, AgentParts parts, AgentOptions options);
+  ~Agent();
+  Agent(const Agent&) = delete;
+  Agent& operator=(const Agent&) = delete;
+
+  // Whether a private agent's job is over and nothing of it is left. It stops
+  // the loop when that happens.
+  [[nodiscard]] bool finished() const { return finished_; }
+
+ private:
+  struct Waiting {  // a launcher that wants to know that its job daemon runs
+    wire::Packet packet;
+    wire::Envelope envelope;
+  };
+
+  void adopt();
+  void apply(const Event& event);
+  void run(const effect::Launch& effect);
+  void run(const effect::Signal& effect);
+  void run(const effect::ReportStarted& effect);
+  void run(const effect::ReportExit& effect);
+  void run(const effect::RefuseStart& effect);
+  void run(const effect::ForgetProcess& effect);
+  void run(const effect::ForgetJob& effect);
+  void run(const effect::Note& effect);
+
+  void on_daemon_message(const wire::Envelope& envelope, wire::Packet packet);
+  void start_process(const wire::Envelope& envelope, const wire::Packet& packet);
+  void stop_process(const ProcessKey& key, const wire::Packet& packet);
+  void reserve_port(const wire::Envelope& envelope, const wire::Packet& packet);
+  void detach(const std::string& job);
+  [[nodiscard]] Status save_attach(const std::string& job);
+  [[nodiscard]] wire::AgentWelcome welcome(const std::string& job) const;
+
+  void on_started(const ProcessKey& key, std::uint32_t pid);
+  void on_ended(const ProcessKey& key, const ExitStatus& status);
+  void on_report(const ProcessKey& key, const wire::Report& report);
+  void send_metrics(const ReportSums::Due& due);
+
+  void start_job(const wire::Envelope& envelope, const wire::Packet& packet);
+  void answer_launchers();
+  void job_daemon_ended(Attempt attempt, const ExitStatus& status);
+  void follow(const JobKeeper::Decision& decision);
+  void launch_job_daemon();
+  void say_about_job(const std::string& note);
+  void finish_if_over(const std::string& job);
+
+  void arm_timer();
+  void on_timer();
+  void heartbeat();
+  void flush_soon();
+  [[nodiscard]] auto attached() const {
+    return [this](const std::string& job) { return daemons_->links().attached(job); };
+  }
+
+  EventLoop& loop_;
+  AgentOptions options_;
+  ProcessStore store_;
+  Supervision supervision_;
+  ReportSums sums_;
+  std::unique_ptr<ProcessRunner> runner_;
+  std::unique_ptr<WorkerLinks> workers_;
+  std::unique_ptr<DaemonLinks> daemons_;
+  std::map<std::string, JobRecord> records_;
+
+  // A private agent's one job.
+  std::string job_;
+  JobKeeper keeper_;
+  std::uint32_t job_daemon_pid_ = 0;
+  std::vector<Waiting> launchers_;
+  bool finished_ = false;
+
+  std::optional<TimerId> timer_;
+  TimerId heartbeat_timer_;
+  std::optional<TimerId> flush_timer_;
+  std::optional<TimerId> patience_timer_;  // idle exit; a job daemon that does not end
+};
+
+}  // namespace antdt::antdtd

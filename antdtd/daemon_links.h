@@ -1,0 +1,64 @@
+// The control side: the tcp port or `agent.sock`, spoken to by job daemons and
+// the launcher.
+//
+// A link says Hello, then Attach; from then on it speaks for its job until a
+// higher incarnation attaches. Whatever comes from a link that does not speak
+// for the job it names is answered Refused "unknown": a daemon whose agent was
+// restarted learns so that it has to attach again.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <string>
+
+#include "antdtd/job_links.h"
+#include "antdtd/outbox.h"
+#include "core/transport/socket.h"
+
+namespace antdt::antdtd {
+
+class DaemonLinks {
+ public:
+  struct Handlers {
+    // The job's incarnation and user are as in links().find(job); an error
+    // (they could not be made durable) refuses the daemon.
+    std::function<Status(const std::string& job)> on_attach;
+    std::function<wire::AgentWelcome(const std::string& job)> welcome;
+    // After the welcome was sent.
+    std::function<void(const std::string& job)> on_attached;
+    // Anything else from the daemon that speaks for the job of the envelope.
+    std::function<void(const wire::Envelope&, wire::Packet)> on_message;
+    std::function<void(const wire::Envelope&, const wire::Packet&)> on_start_job;
+  };
+  DaemonLinks(transport::Socket socket, Handlers handlers);
+
+  [[nodiscard]] transport::Socket& socket() { return socket_; }
+  [[nodiscard]] JobLinks& links() { return links_; }
+  void receive(int limit);
+
+  // To the job's daemon; kept while it is away.
+  void send(const std::string& job, wire::Packet packet);
+  // The same for what is worth nothing later, or is repeated anyway.
+  void send_or_drop(const std::string& job, wire::Packet packet);
+  void reply(const wire::Packet& to, wire::Packet packet);
+  void refuse(const wire::Packet& to, const wire::Envelope& envelope, std::string code,
+              std::string reason);
+  void heartbeat_all();
+  void forget(const std::string& job);
+  [[nodiscard]] bool flush();
+
+ private:
+  void handle(wire::Packet packet);
+  void hello(const wire::Envelope& envelope, const wire::Packet& packet);
+  void attach(const wire::Envelope& envelope, const wire::Packet& packet);
+  [[nodiscard]] Status try_attach(const std::string& job, const wire::Attach& attach,
+                                  const wire::Packet& packet);
+
+  transport::Socket socket_;
+  Handlers handlers_;
+  JobLinks links_;
+  std::map<std::string, Outbox> daemons_;          // by job
+  std::map<std::string, std::uint32_t> versions_;  // of links that said Hello, by peer
+};
+
+}  // namespace antdt::antdtd

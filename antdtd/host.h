@@ -1,0 +1,32 @@
+// What this host has to give to jobs, and where it can be reached.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "core/result.h"
+
+namespace antdt::antdtd {
+
+struct Capacity {
+  double cpus = 0;
+  std::uint64_t memory_bytes = 0;
+  std::uint32_t devices = 0;
+  bool operator==(const Capacity&) const = default;
+};
+
+// CPUs this process may run on, cut by the cgroup's quota; memory of the
+// machine, cut by the cgroup's limit; accelerator devices (/dev/nvidia<n>).
+// `root` replaces "/" for everything that is read from a file.
+[[nodiscard]] Capacity probe_capacity(const std::string& root = "");
+
+// The IPv4 address of `interface`; an error names the interfaces there are.
+// With "", the first address that is not of a loopback interface, or 127.0.0.1.
+[[nodiscard]] Result<std::string> interface_address(const std::string& interface);
+
+[[nodiscard]] std::string host_name();
+
+// A tcp port on which nobody listens at `address` now.
+[[nodiscard]] Result<std::uint16_t> free_port(const std::string& address);
+
+}  // namespace antdt::antdtd

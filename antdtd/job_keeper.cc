@@ -1,0 +1,80 @@
+#include "antdtd/job_keeper.h"
+
+#include <algorithm>
+#include <array>
+
+namespace antdt::antdtd {
+namespace {
+
+// What a job daemon ends with when its job is over (docs/agent.md).
+constexpr std::array<std::int32_t, 6> kJobIsOver = {0, 1, 2, 3, 4, 75};
+
+std::string how_it_ended(const ExitStatus& status) {
+  if (!status.error.empty()) return status.error;
+  if (status.signal != 0) return fmt::format("it was ended by signal {}", status.signal);
+  return fmt::format("it ended with exit code {}", status.code);
+}
+
+// 0 after the first death: an outage should be short. Doubling afterwards, so
+// that a daemon that dies at once does not keep the machine busy.
+Duration pause_after(std::size_t deaths) {
+  constexpr Duration kShortest = std::chrono::milliseconds(100);
+  constexpr Duration kLongest = std::chrono::seconds(2);
+  if (deaths <= 1) return Duration::zero();
+  return std::min(kLongest, kShortest * (1 << std::min<std::size_t>(deaths - 1, 10)));
+}
+
+}  // namespace
+
+JobKeeper::Decision JobKeeper::start() {
+  if (state_ != State::kIdle) return {};
+  state_ = State::kUp;
+  attempt_ = attempt_.next();
+  return {true, {}};
+}
+
+void JobKeeper::adopt(Attempt attempt) {
+  if (attempt < attempt_) return;
+  attempt_ = attempt;
+  state_ = State::kUp;
+}
+
+JobKeeper::Decision JobKeeper::exited(const ExitStatus& status, MonoTime now) {
+  if (state_ != State::kUp) return {};
+  const bool says_over =
+      std::find(kJobIsOver.begin(), kJobIsOver.end(), status.code) != kJobIsOver.end();
+  if (last_ || says_over) {
+    state_ = State::kOver;
+    return {false, "the job is over: " + how_it_ended(status)};
+  }
+  if (!status.error.empty()) {
+    state_ = State::kGaveUp;
+    return {false, "the job daemon cannot be started: " + status.error};
+  }
+  deaths_.push_back(now);
+  while (now - deaths_.front() > kDeathWindow) deaths_.pop_front();
+  if (deaths_.size() >= kMaxDeaths) {
+    state_ = State::kGaveUp;
+    return {false,
+            fmt::format("the job daemon died {} times in {:.0f} s and is not started again: "
+                        "{}; its last words are in logs/jobd.{}.err of the run directory",
+                        deaths_.size(), to_seconds(kDeathWindow), how_it_ended(status), attempt_)};
+  }
+  state_ = State::kRestarting;
+  restart_at_ = now + pause_after(deaths_.size());
+  return {false, fmt::format("the job daemon died: {}; it is started again", how_it_ended(status))};
+}
+
+JobKeeper::Decision JobKeeper::tick(MonoTime now) {
+  if (state_ != State::kRestarting || now < restart_at_) return {};
+  state_ = State::kUp;
+  attempt_ = attempt_.next();
+  return {true, {}};
+}
+
+std::optional<MonoTime> JobKeeper::next_wakeup() const {
+  if (state_ != State::kRestarting) return std::nullopt;
+  return restart_at_;
+}
+
+}  // namespace antdt::antdtd

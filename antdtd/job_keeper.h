@@ -1,0 +1,53 @@
+// Whether a private agent starts its job daemon again: a value, no I/O.
+//
+//   idle ── start ──> up ── exited 0,1,2,3,4,75 ──> over
+//                      │ anything else
+//                      v
+//                   restarting ── after a pause ──> up
+//                      │ 5 deaths in 60 s, or it cannot be executed
+//                      v
+//                    gave up
+#pragma once
+
+#include <deque>
+#include <optional>
+#include <string>
+
+#include "antdtd/process_key.h"
+#include "core/clock.h"
+
+namespace antdt::antdtd {
+
+class JobKeeper {
+ public:
+  enum class State { kIdle, kUp, kRestarting, kOver, kGaveUp };
+  struct Decision {
+    bool launch = false;  // start it now, as `attempt()`
+    std::string note;     // what happened, for the log; may be empty
+  };
+
+  [[nodiscard]] Decision start();
+  // A job daemon that an earlier agent started runs as `attempt`.
+  void adopt(Attempt attempt);
+  [[nodiscard]] Decision exited(const ExitStatus& status, MonoTime now);
+  // The job daemon said that the job is over: its end, however, is the last.
+  void job_is_over() { last_ = true; }
+  [[nodiscard]] Decision tick(MonoTime now);
+  [[nodiscard]] std::optional<MonoTime> next_wakeup() const;
+
+  [[nodiscard]] State state() const { return state_; }
+  [[nodiscard]] Attempt attempt() const { return attempt_; }
+  [[nodiscard]] bool ended() const { return state_ == State::kOver || state_ == State::kGaveUp; }
+
+  static constexpr int kMaxDeaths = 5;
+  static constexpr Duration kDeathWindow = std::chrono::seconds(60);
+
+ private:
+  State state_ = State::kIdle;
+  Attempt attempt_;
+  bool last_ = false;
+  std::deque<MonoTime> deaths_;  // within the window
+  MonoTime restart_at_{};
+};
+
+}  // namespace antdt::antdtd

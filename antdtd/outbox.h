@@ -1,0 +1,47 @@
+// Messages for one peer of a ROUTER socket that may be away or slow.
+//
+// What cannot be sent now is kept, in order, and sent when the peer is there:
+// so that a daemon or worker that comes back finds what was said meanwhile. What
+// is kept is bounded; the oldest goes first, and whoever needs an answer asks
+// again.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <string>
+
+#include "core/transport/socket.h"
+
+namespace antdt::antdtd {
+
+class Outbox {
+ public:
+  static constexpr std::size_t kMaxMessages = 4096;
+  static constexpr std::size_t kMaxBytes = 16 * 1024 * 1024;
+
+  // From now on messages go to this routing id; what was kept is sent.
+  void set_peer(transport::Socket& socket, const std::string& peer);
+  [[nodiscard]] const std::string& peer() const { return peer_; }  // "": away
+
+  // Sends `packet`, or keeps it. Its peer is filled in.
+  void send(transport::Socket& socket, wire::Packet packet);
+  // Sends `packet` if that is possible now.
+  void send_or_drop(transport::Socket& socket, wire::Packet packet);
+  // Tries what was kept again.
+  void flush(transport::Socket& socket);
+
+  // Whether flush() should be tried again soon: the peer is there but slow.
+  [[nodiscard]] bool stuck() const { return !peer_.empty() && !kept_.empty(); }
+  [[nodiscard]] std::uint64_t dropped() const { return dropped_; }
+
+ private:
+  [[nodiscard]] bool try_send(transport::Socket& socket, wire::Packet& packet);
+  void keep(wire::Packet packet);
+
+  std::string peer_;
+  std::deque<wire::Packet> kept_;
+  std::size_t kept_bytes_ = 0;
+  std::uint64_t dropped_ = 0;
+};
+
+}  // namespace antdt::antdtd

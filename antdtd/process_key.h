@@ -1,0 +1,45 @@
+// Which process, among those of all jobs on this host.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "core/ids.h"
+
+namespace antdt::antdtd {
+
+struct ProcessKey {
+  std::string job;
+  Member member;
+  auto operator<=>(const ProcessKey&) const = default;
+};
+
+// The job daemon's place among its job's processes: role 'd' is reserved for it.
+inline constexpr WorkerId kJobDaemon{'d', 0};
+
+// "w0.1": the process in names of files.
+[[nodiscard]] inline std::string file_name(Member member) {
+  return to_string(member.worker) + "." + std::to_string(member.attempt.value);
+}
+// "w0 (attempt 1) of job ctr-01H…": the process in messages to people.
+[[nodiscard]] inline std::string describe(const ProcessKey& key) {
+  return to_string(key.member.worker) + " (attempt " + std::to_string(key.member.attempt.value) +
+         ") of job " + key.job;
+}
+// A job id becomes the name of a directory: letters, digits, '-', '_' and '.',
+// not first; at most 128 of them.
+[[nodiscard]] bool valid_job_id(std::string_view job);
+
+// How a process ended. One of: code >= 0; signal > 0; error not empty (the
+// program could not be executed at all).
+struct ExitStatus {
+  std::int32_t code = -1;
+  std::int32_t signal = 0;
+  std::string error;
+  std::string last_lines;  // end of its standard error, at most kLastLinesBytes
+  bool operator==(const ExitStatus&) const = default;
+};
+inline constexpr std::size_t kLastLinesBytes = 4096;
+
+}  // namespace antdt::antdtd

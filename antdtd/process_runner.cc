@@ -1,0 +1,264 @@
+#include "antdtd/process_runner.h"
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <charconv>
+#include <csignal>
+#include <utility>
+
+#include "antdtd/environment.h"
+#include "antdtd/process_tree.h"
+#include "antdtd/shim_files.h"
+#include "antdtd/shim_launcher.h"
+#include "core/log.h"
+#include "core/process.h"
+
+namespace antdt::antdtd {
+namespace {
+
+constexpr Duration kLookAgain = std::chrono::milliseconds(50);
+
+bool is_job_daemon(const ProcessKey& key) { return key.member.worker == kJobDaemon; }
+
+std::string log_prefix(const ProcessKey& key, const wire::StartProcess& start) {
+  const std::string logs = start.run_dir + "/logs/";
+  if (is_job_daemon(key)) return fmt::format("{}jobd.{}", logs, key.member.attempt);
+  return logs + file_name(key.member);
+}
+
+std::vector<std::string> shim_arguments(const ProcessKey& key, const wire::StartProcess& start,
+                                        const std::string& directory) {
+  std::vector<std::string> arguments = {
+      "--process-dir",       directory,
+      "--log-prefix",        log_prefix(key, start),
+      "--log-bytes",         std::to_string(start.log_bytes),
+      "--orphan-timeout-ms", std::to_string(start.orphan_timeout_ms)};
+  if (!start.working_directory.empty()) {
+    arguments.insert(arguments.end(), {"--working-directory", start.working_directory});
+  }
+  if (is_job_daemon(key)) arguments.emplace_back("--release-orphans");
+  arguments.emplace_back("--");
+  arguments.insert(arguments.end(), start.command.begin(), start.command.end());
+  return arguments;
+}
+
+std::string how_shim_ended(int wait_status) {
+  if (WIFSIGNALED(wait_status)) return fmt::format("was ended by signal {}", WTERMSIG(wait_status));
+  return fmt::format("ended with code {} and could not write its exit file",
+                     WEXITSTATUS(wait_status));
+}
+
+}  // namespace
+
+ProcessRunner::ProcessRunner(EventLoop& loop, ProcessStore& store, Settings settings,
+                             Handlers handlers)
+    : loop_(loop),
+      store_(store),
+      settings_(std::move(settings)),
+      handlers_(std::move(handlers)),
+      claim_timer_(loop.call_after(kClaimPeriod, [this] { claim_all(); })) {}
+
+ProcessRunner::~ProcessRunner() {
+  *alive_ = false;
+  loop_.cancel(claim_timer_);
+  for (auto& [key, live] : live_) close_status(live);
+}
+
+void ProcessRunner::later(std::function<void()> call) {
+  loop_.call_after(Duration::zero(), [alive = alive_, call = std::move(call)] {
+    if (*alive) call();
+  });
+}
+
+void ProcessRunner::claim_all() {
+  for (const auto& [key, live] : live_) store_.touch_claim(key);
+  claim_timer_ = loop_.call_after(kClaimPeriod, [this] { claim_all(); });
+}
+
+// ------------------------------------------------------------------ starting
+
+void ProcessRunner::launch(const ProcessKey& key, StartRequest start) {
+  Result<Live> live = start_shim(key, *start);
+  if (!live) {
+    log_error("{} cannot be started: {}", describe(key), live.error().message);
+    ExitStatus status;
+    status.error = live.error().message;
+    later([this, key, status] { handlers_.on_ended(key, status); });
+    return;
+  }
+  const int status_fd = live->status_fd;
+  live_[key] = std::move(*live);
+  loop_.watch_fd(status_fd, [this, key] { read_status(key); });
+  watch(key);
+}
+
+Result<ProcessRunner::Live> ProcessRunner::start_shim(const ProcessKey& key,
+                                                      const wire::StartProcess& start) {
+  ANTDT_RETURN_IF_ERROR(store_.create(key, start));
+  const std::vector<std::string> environment =
+      is_job_daemon(key)
+          ? settings_.environment
+          : worker_environment(settings_.environment, settings_.workers_socket, key, start.env);
+  ANTDT_TRY(
+      const LaunchedShim shim,
+      launch_shim(settings_.shim, shim_arguments(key, start, store_.directory(key)), environment));
+  Live live;
+  live.shim = shim.pid;
+  live.status_fd = shim.status_fd;
+  live.shim_start_time = process_start_time(shim.pid).value_or(0);
+  return live;
+}
+
+void ProcessRunner::read_status(const ProcessKey& key) {
+  Live& live = live_.at(key);
+  std::array<char, 64> buffer{};
+  const ssize_t got = read(live.status_fd, buffer.data(), buffer.size());
+  if (got < 0) return;
+  live.status_text.append(buffer.data(), static_cast<std::size_t>(got));
+  if (got > 0 && live.status_text.find('\n') == std::string::npos) return;
+  close_status(live);
+  constexpr std::string_view kStarted = "started ";
+  std::uint32_t pid = 0;
+  const std::string_view text = live.status_text;
+  if (!text.starts_with(kStarted)) return;  // its end says why
+  std::from_chars(text.data() + kStarted.size(), text.data() + text.size(), pid);
+  live.started = true;
+  handlers_.on_started(key, pid);
+}
+
+void ProcessRunner::close_status(Live& live) {
+  if (live.status_fd < 0) return;
+  loop_.unwatch_fd(live.status_fd);
+  close(std::exchange(live.status_fd, -1));
+}
+
+// ---------------------------------------------------------------- signalling
+
+void ProcessRunner::signal(const ProcessKey& key, Force force) {
+  const auto live = live_.find(key);
+  if (live == live_.end()) return;
+  const auto send = [&](int number) {
+    const Status sent = signal_process(live->second.shim, live->second.shim_start_time, number);
+    if (!sent) log_debug("{}: {}", describe(key), sent.error().message);
+  };
+  switch (force) {
+    case Force::kTerminate:
+      return send(SIGTERM);
+    case Force::kKill:
+      return send(SIGUSR1);
+    case Force::kDestroy:
+      log_warn("the shim of {} does not answer and is killed", describe(key));
+      return send(SIGKILL);
+  }
+}
+
+// --------------------------------------------------------------------- ending
+
+void ProcessRunner::watch(const ProcessKey& key) {
+  const Status watched = loop_.watch_process(live_.at(key).shim, [alive = alive_, this, key] {
+    if (*alive) shim_ended(key);
+  });
+  if (!watched) later([this, key] { shim_ended(key); });
+}
+
+void ProcessRunner::shim_ended(const ProcessKey& key) {
+  const auto found = live_.find(key);
+  if (found == live_.end()) return;
+  // What it said before it ended comes first.
+  if (found->second.status_fd >= 0) read_status(key);
+  close_status(found->second);
+  int wait_status = 0;
+  const bool reaped = waitpid(found->second.shim, &wait_status, WNOHANG) > 0;
+  live_.erase(found);
+  const bool told = access(exit_file(store_.directory(key)).c_str(), F_OK) == 0;
+  if (!told) clean_up_after_shim(key);
+  handlers_.on_ended(key, exit_of(key, reaped ? how_shim_ended(wait_status) : "is gone"));
+}
+
+ExitStatus ProcessRunner::exit_of(const ProcessKey& key, const std::string& otherwise) const {
+  ExitStatus unknown;
+  unknown.signal = SIGKILL;  // a worker is killed with its shim
+  const Result<std::string> text = read_file(exit_file(store_.directory(key)));
+  if (!text) {
+    unknown.last_lines = "[antdt: its antdt-shim " + otherwise + "]";
+    return unknown;
+  }
+  Result<ExitStatus> status = parse_exit(*text);
+  if (status) return *status;
+  unknown.last_lines = "[antdt: " + status.error().message + "]";
+  return unknown;
+}
+
+void ProcessRunner::clean_up_after_shim(const ProcessKey& key) const {
+  const Result<std::string> text = read_file(pid_file(store_.directory(key)));
+  const auto pids = text ? parse_pid_file(*text) : std::nullopt;
+  if (pids) {
+    [[maybe_unused]] const Status gone =
+        signal_process(pids->worker.pid, pids->worker.start_time, SIGKILL);
+  }
+  if (is_job_daemon(key)) return;  // its children carry no marks
+  kill_marked({"ANTDT_JOB_ID=" + key.job, "ANTDT_WORKER_ID=" + to_string(key.member.worker),
+               fmt::format("ANTDT_ATTEMPT={}", key.member.attempt)});
+}
+
+void ProcessRunner::forget(const ProcessKey& key) { store_.forget(key); }
+
+// ------------------------------------------------------------------- adopting
+
+std::vector<event::Adopted> ProcessRunner::adopt() {
+  std::vector<event::Adopted> adopted;
+  for (const ProcessStore::Stored& stored : store_.processes()) {
+    adopted.push_back(adopt_one(stored));
+  }
+  return adopted;
+}
+
+event::Adopted ProcessRunner::adopt_one(const ProcessStore::Stored& stored) {
+  const std::string dir = store_.directory(stored.key);
+  event::Adopted adopted{stored.key, std::make_shared<wire::StartProcess>(stored.start), 0, {}};
+  store_.touch_claim(stored.key);
+  const Result<PidLock> lock = PidLock::take(dir);
+  if (!lock && lock.error().kind == ErrorKind::kRefused) {
+    live_[stored.key] = {};
+    look_again(stored.key);
+    const Result<std::string> text = read_file(pid_file(dir));
+    const auto pids = text ? parse_pid_file(*text) : std::nullopt;
+    if (pids) adopted.pid = static_cast<std::uint32_t>(pids->worker.pid);
+    return adopted;
+  }
+  // No shim lives, and while we hold the lock none begins. The exit file is
+  // written before the lock goes, so it says what is to be said from now on.
+  const bool told = access(exit_file(dir).c_str(), F_OK) == 0;
+  if (!told) clean_up_after_shim(stored.key);
+  adopted.status = exit_of(stored.key, "was gone when this agent began");
+  if (told) return adopted;
+  const Status written = write_file_atomic(exit_file(dir), format_exit(*adopted.status), 0600);
+  if (!written) log_warn("{}: {}", describe(stored.key), written.error().message);
+  return adopted;
+}
+
+void ProcessRunner::look_again(const ProcessKey& key) {
+  const auto found = live_.find(key);
+  if (found == live_.end()) return;
+  const std::string dir = store_.directory(key);
+  const Result<std::string> text = read_file(pid_file(dir));
+  const auto pids = text ? parse_pid_file(*text) : std::nullopt;
+  if (pids) {
+    found->second.shim = pids->shim.pid;
+    found->second.shim_start_time = pids->shim.start_time;
+    later([this, key, pid = static_cast<std::uint32_t>(pids->worker.pid)] {
+      handlers_.on_started(key, pid);
+    });
+    return watch(key);
+  }
+  // It holds the lock but has not said who it is: it begins, or has just ended.
+  if (PidLock::take(dir)) return later([this, key] { shim_ended(key); });
+  loop_.call_after(kLookAgain, [alive = alive_, this, key] {
+    if (*alive) look_again(key);
+  });
+}
+
+}  // namespace antdt::antdtd

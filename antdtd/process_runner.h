@@ -1,0 +1,76 @@
+// Runs what supervision decides: starts shims, signals them, learns how they
+// end, keeps claiming them, and adopts those of an earlier agent.
+#pragma once
+
+#include <sys/types.h>
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "antdtd/process_store.h"
+#include "antdtd/supervision.h"
+#include "core/loop.h"
+
+namespace antdt::antdtd {
+
+class ProcessRunner {
+ public:
+  struct Settings {
+    std::string shim;                      // path of antdt-shim
+    std::string workers_socket;            // ANTDT_SOCKET
+    std::vector<std::string> environment;  // the agent's own
+  };
+  // Both are called from the loop, never from within a call to the runner.
+  struct Handlers {
+    std::function<void(const ProcessKey&, std::uint32_t pid)> on_started;
+    std::function<void(const ProcessKey&, const ExitStatus&)> on_ended;
+  };
+  ProcessRunner(EventLoop& loop, ProcessStore& store, Settings settings, Handlers handlers);
+  ~ProcessRunner();
+  ProcessRunner(const ProcessRunner&) = delete;
+  ProcessRunner& operator=(const ProcessRunner&) = delete;
+
+  // A worker's environment is antdtd/environment.h; the job daemon (kJobDaemon)
+  // gets the agent's own. What goes wrong is told as an end.
+  void launch(const ProcessKey& key, StartRequest start);
+  void signal(const ProcessKey& key, Force force);
+  void forget(const ProcessKey& key);
+
+  // The processes of an earlier agent; watches those that live.
+  [[nodiscard]] std::vector<event::Adopted> adopt();
+
+ private:
+  struct Live {
+    pid_t shim = 0;
+    std::uint64_t shim_start_time = 0;
+    int status_fd = -1;
+    std::string status_text;
+    bool started = false;  // on_started was called
+  };
+  [[nodiscard]] Result<Live> start_shim(const ProcessKey& key, const wire::StartProcess& start);
+  [[nodiscard]] event::Adopted adopt_one(const ProcessStore::Stored& stored);
+  void look_again(const ProcessKey& key);  // for the pids of a shim that just began
+  void watch(const ProcessKey& key);
+  void read_status(const ProcessKey& key);
+  void close_status(Live& live);
+  void shim_ended(const ProcessKey& key);
+  void later(std::function<void()> call);
+  [[nodiscard]] ExitStatus exit_of(const ProcessKey& key, const std::string& otherwise) const;
+  // Ends what a shim could not, because it was killed itself.
+  void clean_up_after_shim(const ProcessKey& key) const;
+  void claim_all();
+
+  EventLoop& loop_;
+  ProcessStore& store_;
+  Settings settings_;
+  Handlers handlers_;
+  std::map<ProcessKey, Live> live_;
+  TimerId claim_timer_;
+  // Calls that the loop still holds check it: this object may be gone by then.
+  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+};
+
+}  // namespace antdt::antdtd

@@ -1,0 +1,65 @@
+// The agent's state directory: what a later agent needs to go on where this one
+// stopped. One agent at a time (a lock).
+//
+//   <state>/lock
+//   <state>/jobs/<job>/job                      JobRecord
+//   <state>/jobs/<job>/<worker>.<attempt>/...   antdtd/shim_files.h
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "antdtd/process_key.h"
+#include "core/fs.h"
+#include "core/result.h"
+#include "core/wire/messages.h"
+
+namespace antdt::antdtd {
+
+// What is remembered of a job itself.
+struct JobRecord {
+  Incarnation incarnation;           // the highest that attached
+  std::string user;                  // whose key it came with
+  std::string run_dir;               // of a job whose daemon this agent keeps
+  std::vector<std::string> command;  // of that daemon; empty: it keeps none
+  ANTDT_PART {
+    v("incarnation", m.incarnation);
+    v("user", m.user);
+    v("run_dir", m.run_dir);
+    v("command", m.command);
+  }
+};
+
+class ProcessStore {
+ public:
+  struct Stored {
+    ProcessKey key;
+    wire::StartProcess start;
+  };
+
+  // Makes the directory (0700). kRefused if another agent uses it.
+  [[nodiscard]] static Result<ProcessStore> open(const std::string& state_dir);
+
+  // Makes the process's directory with its start file, durable. What an earlier
+  // process of the same key left there is removed.
+  [[nodiscard]] Status create(const ProcessKey& key, const wire::StartProcess& start);
+  [[nodiscard]] std::string directory(const ProcessKey& key) const;
+  void touch_claim(const ProcessKey& key) const;
+  void forget(const ProcessKey& key) const;
+
+  [[nodiscard]] Status save_job(const std::string& job, const JobRecord& record) const;
+  void forget_job(const std::string& job) const;
+
+  // What an earlier agent left. Directories that cannot be read are skipped and
+  // named in the log.
+  [[nodiscard]] std::vector<Stored> processes() const;
+  [[nodiscard]] std::map<std::string, JobRecord> jobs() const;
+
+ private:
+  ProcessStore(std::string root, FileLock lock);
+  std::string jobs_dir_;
+  FileLock lock_;
+};
+
+}  // namespace antdt::antdtd

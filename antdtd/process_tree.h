@@ -1,0 +1,23 @@
+// Who descends from whom, read from /proc.
+#pragma once
+
+#include <sys/types.h>
+
+#include <string>
+#include <vector>
+
+namespace antdt::antdtd {
+
+// Every living process below `root`, in whatever session or group; zombies are
+// not living.
+[[nodiscard]] std::vector<pid_t> descendants(pid_t root);
+
+// Sends `signal` to each of them. Returns how many there were.
+std::size_t signal_descendants(pid_t root, int signal);
+
+// SIGKILL to every process whose environment holds all of `marks` ("NAME=value")
+// until none is left, at most a few rounds: what a killed shim left behind.
+// Processes of other users are not seen.
+void kill_marked(const std::vector<std::string>& marks);
+
+}  // namespace antdt::antdtd

@@ -1,0 +1,174 @@
+#include "antdtd/setup.h"
+
+#include <unistd.h>
+
+#include <array>
+#include <cstdlib>
+#include <filesystem>
+#include <utility>
+
+#include "core/fs.h"
+#include "core/runtime_dir.h"
+
+namespace antdt::antdtd {
+namespace {
+
+std::string environment_or_empty(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
+std::vector<std::string> whole_environment() {
+  std::vector<std::string> list;
+  for (char** entry = environ; *entry != nullptr; ++entry) list.emplace_back(*entry);
+  return list;
+}
+
+// Several agents of one user on one machine are told apart by their ports.
+std::string instance_name(const std::string& listen) {
+  return "agent-" + listen.substr(listen.find_last_of(':') + 1);
+}
+
+std::string default_state_dir(const std::string& listen) {
+  const std::string systemd = environment_or_empty("STATE_DIRECTORY");
+  if (!systemd.empty()) return systemd;
+  if (geteuid() == 0) return "/var/lib/antdt/" + instance_name(listen);
+  std::string base = environment_or_empty("XDG_STATE_HOME");
+  if (base.empty()) base = environment_or_empty("HOME") + "/.local/state";
+  return base + "/antdt/" + instance_name(listen);
+}
+
+Result<std::string> default_socket_dir(const std::string& listen) {
+  const std::string systemd = environment_or_empty("RUNTIME_DIRECTORY");
+  if (!systemd.empty()) return systemd;
+  ANTDT_TRY(const std::string base, runtime_directory());
+  return base + "/" + instance_name(listen);
+}
+
+Status check_mode(const AgentFlags& flags) {
+  if (flags.is_private == !flags.listen.empty()) {
+    return fail(ErrorKind::kUsage,
+                "antdtd needs either --listen HOST:PORT (an agent of a cluster) or --private (one "
+                "job on this machine)");
+  }
+  if (flags.is_private && flags.socket_dir.empty()) {
+    return fail(ErrorKind::kUsage, "--private needs --socket-dir DIR: the job finds it there");
+  }
+  if (flags.is_private) return {};
+  if (flags.listen.find(':') == std::string::npos) {
+    return fail(ErrorKind::kUsage, "--listen {}: expected HOST:PORT, as in 10.0.0.1:7700",
+                flags.listen);
+  }
+  if (flags.keys.empty()) {
+    return fail(ErrorKind::kUsage,
+                "refusing to listen on tcp without keys: make them with 'antdt keygen', put "
+                "agent.key and the public keys of those who may use this agent (in authorized/) "
+                "into a directory, and name it with --keys DIR");
+  }
+  if (geteuid() == 0 && !flags.allow_root) {
+    return fail(ErrorKind::kUsage,
+                "refusing to run as root: whoever has an authorized key starts programs as the "
+                "user that the agent runs as. Run it as another user, or say --allow-root");
+  }
+  return {};
+}
+
+// What others reach this host by: said, or of the interface, or where the agent
+// itself listens if that is one address.
+Result<std::string> reachable_address(const AgentFlags& flags) {
+  if (!flags.address.empty()) return flags.address;
+  if (!flags.interface.empty()) return interface_address(flags.interface);
+  if (flags.is_private) return "127.0.0.1";
+  const std::string host = flags.listen.substr(0, flags.listen.find_last_of(':'));
+  const bool every = host.empty() || host == "0.0.0.0" || host == "*";
+  if (every) return interface_address("");
+  return host;
+}
+
+Result<std::string> find_shim() {
+  std::error_code error;
+  const auto self = std::filesystem::read_symlink("/proc/self/exe", error);
+  const std::string path = (self.parent_path() / "antdt-shim").string();
+  if (!error && access(path.c_str(), X_OK) == 0) return path;
+  return fail(ErrorKind::kUsage,
+              "{} is not there: antdt-shim is installed beside antdtd and starts every process",
+              path);
+}
+
+Result<transport::Socket> open_control(EventLoop& loop, transport::Context& context,
+                                       const AgentFlags& flags) {
+  if (flags.is_private) {
+    return transport::Socket::bind_ipc(context, flags.socket_dir + "/agent.sock");
+  }
+  const std::string authorized = flags.keys + "/authorized";
+  if (access(authorized.c_str(), R_OK | X_OK) != 0) {
+    return fail(ErrorKind::kUsage,
+                "the directory {} is not there or cannot be read: put the .pub files that 'antdt "
+                "keygen' made for those who may use this agent into it",
+                authorized);
+  }
+  Result<transport::KeyPair> key = transport::load_key_pair(flags.keys + "/agent.key");
+  if (!key) {
+    return fail(ErrorKind::kUsage, "{}; 'antdt keygen' makes the key of an agent",
+                key.error().message);
+  }
+  ANTDT_RETURN_IF_ERROR(context.serve_authentication(loop, transport::AuthorizedKeys(authorized)));
+  return transport::Socket::bind_tcp(context, flags.listen, *key);
+}
+
+AgentOptions options_of(const AgentFlags& flags) {
+  AgentOptions options;
+  options.is_private = flags.is_private;
+  options.host = flags.host_name;
+  options.address = flags.address;
+  options.capacity = probe_capacity();
+  if (flags.cpus > 0) options.capacity.cpus = flags.cpus;
+  if (flags.memory_bytes > 0) options.capacity.memory_bytes = flags.memory_bytes;
+  options.idle_exit = from_seconds(flags.idle_exit_seconds);
+  options.orphan_timeout = from_seconds(flags.orphan_timeout_seconds);
+  options.log_file = flags.log_file;
+  return options;
+}
+
+}  // namespace
+
+Result<AgentFlags> complete(AgentFlags flags) {
+  ANTDT_RETURN_IF_ERROR(check_mode(flags));
+  if (flags.socket_dir.empty()) {
+    ANTDT_TRY(flags.socket_dir, default_socket_dir(flags.listen));
+  }
+  if (flags.state_dir.empty()) {
+    flags.state_dir =
+        flags.is_private ? flags.socket_dir + "/state" : default_state_dir(flags.listen);
+  }
+  // Workers run in directories of their own: what they are told must be absolute.
+  flags.socket_dir = std::filesystem::absolute(flags.socket_dir).string();
+  flags.state_dir = std::filesystem::absolute(flags.state_dir).string();
+  if (flags.host_name.empty()) flags.host_name = host_name();
+  ANTDT_TRY(flags.address, reachable_address(flags));
+  return flags;
+}
+
+Result<Opened> open_agent(EventLoop& loop, transport::Context& context, const AgentFlags& flags) {
+  ANTDT_RETURN_IF_ERROR(ensure_private_directory(flags.socket_dir));
+  ANTDT_TRY(std::string shim, find_shim());
+  ANTDT_TRY(ProcessStore store, ProcessStore::open(flags.state_dir));
+  ANTDT_TRY(transport::Socket control, open_control(loop, context, flags));
+  const std::string workers_path = flags.socket_dir + "/workers.sock";
+  ANTDT_TRY(transport::Socket workers, transport::Socket::bind_ipc(context, workers_path));
+  std::string listening = control.endpoint();
+  return Opened{AgentParts{std::move(store),
+                           std::move(control),
+                           std::move(workers),
+                           {std::move(shim), workers_path, whole_environment()}},
+                options_of(flags), std::move(listening)};
+}
+
+void remove_traces(const AgentFlags& flags) {
+  for (const std::string& directory :
+       {flags.state_dir + "/jobs", flags.state_dir, flags.socket_dir}) {
+    rmdir(directory.c_str());
+  }
+}
+
+}  // namespace antdt::antdtd

@@ -1,0 +1,133 @@
+#include "antdtd/shim_spawn.h"
+
+#include <fcntl.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+
+#include "core/process.h"
+
+namespace antdt::antdtd {
+namespace {
+
+enum class Stage : int { kSetUp, kDirectory, kExecute };
+// What the child writes when it does not get as far as the program.
+struct Failure {
+  Stage stage;
+  int error_number;
+};
+
+struct Pipe {
+  int read = -1;
+  int write = -1;
+  Pipe() = default;
+  Pipe(const Pipe&) = delete;
+  Pipe& operator=(const Pipe&) = delete;
+  ~Pipe() {
+    if (read >= 0) close(read);
+    if (write >= 0) close(write);
+  }
+  [[nodiscard]] bool open() {
+    std::array<int, 2> ends{};
+    if (pipe2(ends.data(), O_CLOEXEC) != 0) return false;
+    read = ends[0];
+    write = ends[1];
+    return true;
+  }
+};
+
+[[noreturn]] void give_up(int report, Stage stage) {
+  const Failure failure{stage, errno};
+  [[maybe_unused]] const ssize_t ignored = write(report, &failure, sizeof(failure));
+  _exit(127);
+}
+
+// Between fork and exec: only what is safe there.
+[[noreturn]] void become_worker(const char* program, char* const* argv, const char* directory,
+                                int out, int err, int report, pid_t parent) {
+  setsid();
+  if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) give_up(report, Stage::kSetUp);
+  if (getppid() != parent) _exit(127);  // it died before that took effect
+  const int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
+  if (null < 0 || dup2(null, STDIN_FILENO) < 0 || dup2(out, STDOUT_FILENO) < 0 ||
+      dup2(err, STDERR_FILENO) < 0) {
+    give_up(report, Stage::kSetUp);
+  }
+  if (*directory != '\0' && chdir(directory) != 0) give_up(report, Stage::kDirectory);
+  reset_signals_for_child();
+  execvp(program, argv);
+  give_up(report, Stage::kExecute);
+}
+
+// A name without a slash may be a program that is installed with this one, as
+// antdt-trainer is; otherwise it is for PATH.
+std::string installed_here(const std::string& name) {
+  std::error_code error;
+  const auto self = std::filesystem::read_symlink("/proc/self/exe", error);
+  if (error || name.find('/') != std::string::npos) return name;
+  const std::string path = self.parent_path() / name;
+  return access(path.c_str(), X_OK) == 0 ? path : name;
+}
+
+tl::unexpected<Error> explain(const Failure& failure, const std::string& program,
+                              const std::string& directory) {
+  switch (failure.stage) {
+    case Stage::kSetUp:
+      return fail_errno(ErrorKind::kIo, failure.error_number, "cannot set up " + program);
+    case Stage::kDirectory:
+      return fail_errno(ErrorKind::kUsage, failure.error_number,
+                        "cannot enter the working directory " + directory);
+    case Stage::kExecute:
+      break;
+  }
+  const bool has_path = program.find('/') != std::string::npos;
+  std::string what = "cannot execute " + program;
+  if (failure.error_number == ENOENT && !has_path) {
+    const char* path = std::getenv("PATH");
+    what += fmt::format(" (looked for in PATH={})", path == nullptr ? "" : path);
+  } else if (failure.error_number == ENOENT && access(program.c_str(), F_OK) == 0) {
+    what += " (the file is there: the interpreter that it names is not)";
+  }
+  return fail_errno(ErrorKind::kUsage, failure.error_number, what);
+}
+
+}  // namespace
+
+Result<SpawnedWorker> spawn_worker(const std::vector<std::string>& command,
+                                   const std::string& working_directory) {
+  Pipe out;
+  Pipe err;
+  Pipe report;
+  if (!out.open() || !err.open() || !report.open()) {
+    return fail_errno(ErrorKind::kIo, errno, "making pipes for " + command.front());
+  }
+  std::vector<char*> argv;
+  for (const std::string& argument : command) argv.push_back(const_cast<char*>(argument.c_str()));
+  argv.push_back(nullptr);
+
+  const std::string program = installed_here(command.front());
+  const pid_t parent = getpid();
+  const pid_t pid = fork();
+  if (pid < 0)
+    return fail_errno(ErrorKind::kIo, errno, "starting a process for " + command.front());
+  if (pid == 0) {
+    become_worker(program.c_str(), argv.data(), working_directory.c_str(), out.write, err.write,
+                  report.write, parent);
+  }
+  close(std::exchange(report.write, -1));
+  Failure failure{};
+  ssize_t got = 0;
+  do got = read(report.read, &failure, sizeof(failure));
+  while (got < 0 && errno == EINTR);
+  if (got == sizeof(failure)) return explain(failure, command.front(), working_directory);
+
+  for (const int fd : {out.read, err.read}) fcntl(fd, F_SETFL, O_NONBLOCK);
+  return SpawnedWorker{pid, std::exchange(out.read, -1), std::exchange(err.read, -1)};
+}
+
+}  // namespace antdt::antdtd

@@ -1,0 +1,27 @@
+// Starting the worker: the fork, and an exact word about why it failed.
+#pragma once
+
+#include <sys/types.h>
+
+#include <string>
+#include <vector>
+
+#include "core/result.h"
+
+namespace antdt::antdtd {
+
+struct SpawnedWorker {
+  pid_t pid = 0;
+  int out = -1;  // read ends of its standard output and error, non-blocking
+  int err = -1;
+};
+
+// Starts `command` with this process's environment in a session of its own,
+// standard input from /dev/null, to be killed when the calling thread's process
+// dies. A program without a slash is looked for beside this one, then in PATH. Must be called
+// before any thread is started. An error says which program or directory and why: "cannot execute
+// /x/y: No such file or directory".
+[[nodiscard]] Result<SpawnedWorker> spawn_worker(const std::vector<std::string>& command,
+                                                 const std::string& working_directory);
+
+}  // namespace antdt::antdtd

@@ -1,0 +1,240 @@
+#include "launcher/checks.h"
+
+#include <algorithm>
+#include <charconv>
+#include <initializer_list>
+#include <optional>
+#include <set>
+
+#include "core/ids.h"
+
+namespace antdt::launcher {
+
+namespace {
+
+std::optional<std::uint32_t> parse_port(std::string_view text) {
+  std::uint32_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return value >= 1 && value <= 65535 ? std::optional(value) : std::nullopt;
+}
+
+bool is_directory_name(std::string_view name) {
+  const auto good = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
+           c == '_' || c == '.';
+  };
+  return !name.empty() && name.size() <= 64 && name[0] != '.' && name[0] != '-' &&
+         std::ranges::all_of(name, good);
+}
+
+class Checker {
+ public:
+  Checker(const JobConfig& config, Problems& problems) : c_(config), problems_(problems) {}
+
+  void run() {
+    unless(is_directory_name(c_.job.name), {"job.name"},
+           fmt::format("'{}' cannot name a directory: use 1 to 64 letters, digits, '-', '_' and "
+                       "'.', not '.' or '-' first",
+                       c_.job.name));
+    hosts();
+    ports();
+    role();
+    data_format();
+    data_parts();
+    delivery();
+    batch();
+    trainer();
+    unless(c_.control.persistent_window > c_.control.transient_window,
+           {"control.persistent_window", "control.transient_window"},
+           "must be longer than control.transient_window");
+    injections();
+  }
+
+ private:
+  // A problem of the first key, unless one of them has a problem already.
+  void unless(bool fine, std::initializer_list<const char*> keys, const std::string& text) {
+    if (fine || std::ranges::any_of(keys, [&](const char* k) { return problems_.has(k); })) return;
+    problems_.add(*keys.begin(), text);
+  }
+
+  void hosts() {
+    std::set<std::string> seen;
+    for (std::size_t i = 0; i < c_.cluster.hosts.size(); ++i) {
+      const std::string& host = c_.cluster.hosts[i];
+      const std::string key = fmt::format("cluster.hosts[{}]", i);
+      const std::size_t colon = host.rfind(':');
+      if (colon == std::string::npos || colon == 0 || !parse_port(host.substr(colon + 1))) {
+        problems_.add(key,
+                      fmt::format("'{}' must be \"address:port\", as in \"10.0.0.1:7700\"", host));
+      }
+      if (!seen.insert(host).second) problems_.add(key, fmt::format("'{}' is listed twice", host));
+    }
+  }
+
+  void ports() {
+    const std::string& text = c_.cluster.ports;
+    if (text.empty()) return;
+    const std::size_t dash = text.find('-');
+    const auto first = parse_port(text.substr(0, dash));
+    const auto last = dash == std::string::npos ? std::nullopt : parse_port(text.substr(dash + 1));
+    unless(first && last && *first <= *last, {"cluster.ports"},
+           fmt::format("'{}' must be \"first-last\", as in \"29400-29999\"", text));
+  }
+
+  void role() {
+    const RoleSection& role = c_.roles.worker;
+    unless(!role.command.empty() && !role.command[0].empty(), {"roles.worker.command"},
+           "must name a program");
+    unless(role.protocol == "antdt" || role.restart != "member",
+           {"roles.worker.restart", "roles.worker.protocol"},
+           fmt::format("'member' needs a program that joins a running group, which one of protocol "
+                       "'{}' cannot: use 'gang' or 'never'",
+                       role.protocol));
+    unless(role.protocol == "antdt" || role.min == role.max,
+           {"roles.worker.count", "roles.worker.protocol"},
+           fmt::format("a program of protocol '{}' has a fixed number of workers: write one number",
+                       role.protocol));
+    for (const auto& [name, value] : role.env) {
+      if (name.empty() || name.find('=') != std::string::npos) {
+        problems_.add("roles.worker.env." + name, "cannot be the name of a variable");
+      } else if (name.starts_with("ANTDT_")) {
+        problems_.add("roles.worker.env." + name, "is set by antdt itself: choose another name");
+      }
+    }
+  }
+
+  void data_format() {
+    const DataSection& d = c_.data;
+    unless(!d.format.empty(), {"data.format", "roles.worker.protocol"},
+           "is missing: \"criteo\", \"csv\", \"idx\" or \"index\" (or \"none\" for a program that "
+           "reads its own data)");
+    if (d.format.empty()) return;
+    const bool files = d.format == "criteo" || d.format == "csv" || d.format == "idx";
+    const auto only = [&](bool fine, const char* key, const char* where) {
+      unless(fine, {key, "data.format"},
+             fmt::format("is for format {}, not \"{}\": remove it", where, d.format));
+    };
+    only(files || d.paths.empty(), "data.paths", "\"criteo\", \"csv\" and \"idx\"");
+    only(files || d.eval_paths.empty(), "data.eval_paths", "\"criteo\", \"csv\" and \"idx\"");
+    only(d.format == "idx" || d.labels.empty(), "data.labels", "\"idx\"");
+    only(d.format == "idx" || d.eval_labels.empty(), "data.eval_labels", "\"idx\"");
+    only(d.format == "csv" || d.columns.empty(), "data.columns", "\"csv\"");
+    only(d.format == "index" || d.records == 0, "data.records", "\"index\"");
+    unless(!files || !d.paths.empty(), {"data.paths", "data.format"},
+           fmt::format("is missing: format \"{}\" needs files to train on", d.format));
+    unless(d.format != "index" || d.records > 0, {"data.records", "data.format"},
+           "is missing: format \"index\" needs the number of records");
+  }
+
+  void data_parts() {
+    const DataSection& d = c_.data;
+    const auto paired = [&](const char* key, const char* of, std::size_t labels,
+                            std::size_t images) {
+      unless(
+          d.format != "idx" || labels == images, {key, of, "data.format"},
+          fmt::format("has {} files for the {} of {}: one for each is needed", labels, images, of));
+    };
+    paired("data.labels", "data.paths", d.labels.size(), d.paths.size());
+    paired("data.eval_labels", "data.eval_paths", d.eval_labels.size(), d.eval_paths.size());
+    unless(d.separator.size() == 1, {"data.separator"},
+           fmt::format("'{}' must be one character", d.separator));
+    if (d.format != "csv") return;
+    const auto labels = std::ranges::count(d.columns, "label", &Column::kind);
+    unless(!d.columns.empty(), {"data.columns", "data.format"},
+           "is missing: format \"csv\" needs { name, kind } for each field of a line");
+    unless(d.columns.empty() || labels == 1, {"data.columns", "data.format"},
+           fmt::format("has {} columns of kind \"label\": exactly one is needed", labels));
+  }
+
+  void delivery() {
+    const std::string& delivery = c_.data.delivery;
+    if (delivery == "exactly-once") return;
+    if (delivery != "at-least-once" && delivery != "at-most-once") {
+      return unless(false, {"data.delivery"},
+                    fmt::format("'{}' is none of \"exactly-once\", \"at-least-once\", "
+                                "\"at-most-once\"",
+                                delivery));
+    }
+    unless(false, {"data.delivery"},
+           fmt::format("'{}' is refused under sync = \"allreduce\": a step is applied by all "
+                       "workers or by none, so exactly-once costs nothing there; remove the line",
+                       delivery));
+  }
+
+  void batch() {
+    const BatchSection& b = c_.batch;
+    const std::uint64_t workers = c_.roles.worker.max;
+    const std::uint64_t least = std::max(b.min, b.multiple_of);
+    unless(b.max == 0 || b.max >= b.min, {"batch.max", "batch.min"},
+           fmt::format("{} is less than batch.min {}", b.max, b.min));
+    unless(b.max == 0 || b.max >= b.multiple_of, {"batch.max", "batch.multiple_of"},
+           fmt::format("{} is less than batch.multiple_of {}", b.max, b.multiple_of));
+    unless(b.global >= workers * least,
+           {"batch.global", "batch.min", "batch.multiple_of", "roles.worker.count"},
+           fmt::format("{} is too small for {} workers with at least {} each: make it {} or more, "
+                       "or use fewer workers",
+                       b.global, workers, least, workers * least));
+    unless(b.global % b.multiple_of == 0, {"batch.global", "batch.multiple_of"},
+           fmt::format("{} is no multiple of batch.multiple_of {}", b.global, b.multiple_of));
+    const bool accumulates = b.adjust == "accumulation" || b.adjust == "both";
+    const std::uint64_t most = std::uint64_t{b.max} * c_.roles.worker.min;
+    unless(b.max == 0 || accumulates || most >= b.global,
+           {"batch.max", "batch.global", "batch.adjust", "roles.worker.count"},
+           fmt::format("{} for each of {} workers makes less than batch.global {}: raise it, or "
+                       "allow accumulation with batch.adjust = \"both\"",
+                       b.max, c_.roles.worker.min, b.global));
+  }
+
+  void trainer() {
+    const TrainerSection& t = c_.trainer;
+    unless(t.sync == "allreduce", {"trainer.sync"},
+           t.sync.starts_with("ps-")
+               ? fmt::format("'{}' is not available yet, parameter servers are to come: use "
+                             "\"allreduce\"",
+                             t.sync)
+               : fmt::format("'{}' is not known: use \"allreduce\"", t.sync));
+    unless(t.momentum == 0 || t.optimizer == "sgd", {"trainer.momentum", "trainer.optimizer"},
+           fmt::format("is for optimizer \"sgd\", not \"{}\": remove it", t.optimizer));
+    unless(t.lr > 0, {"trainer.lr"}, "must be more than 0");
+    if (c_.roles.worker.protocol != "antdt" || c_.data.format.empty()) return;
+    unless(t.model != "resnet" || c_.data.format == "idx", {"trainer.model", "data.format"},
+           fmt::format("'resnet' needs images (format \"idx\"), not \"{}\"", c_.data.format));
+    unless(t.model != "deepfm" || c_.data.format == "criteo" || c_.data.format == "csv",
+           {"trainer.model", "data.format"},
+           fmt::format("'deepfm' needs format \"criteo\" or \"csv\", not \"{}\"", c_.data.format));
+  }
+
+  void injections() {
+    for (std::size_t i = 0; i < c_.inject.size(); ++i) {
+      const Injection& injection = c_.inject[i];
+      const std::string key = fmt::format("inject[{}]", i);
+      for (const std::string& worker : injection.workers) {
+        const auto id = parse_worker_id(worker);
+        if (worker == "*" || (id && id->role == 'w' && id->index < c_.roles.worker.max)) continue;
+        problems_.add(key + ".workers",
+                      fmt::format("'{}' is no worker of this job: w0 to w{}, or \"*\"", worker,
+                                  c_.roles.worker.max - 1));
+      }
+      if (injection.until.count() != 0 && injection.until <= injection.from) {
+        problems_.add(key + ".until", "must be later than from, or 0 for never");
+      }
+    }
+  }
+
+  const JobConfig& c_;
+  Problems& problems_;
+};
+
+}  // namespace
+
+void derive(JobConfig& config) {
+  const bool antdt = config.roles.worker.protocol == "antdt";
+  if (config.roles.worker.restart.empty()) config.roles.worker.restart = antdt ? "member" : "gang";
+  if (config.data.format.empty() && !antdt) config.data.format = "none";
+  config.data.shard_records = config.data.shard_batches * config.batch.global;
+}
+
+void check(const JobConfig& config, Problems& problems) { Checker(config, problems).run(); }
+
+}  // namespace antdt::launcher

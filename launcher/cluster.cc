@@ -1,0 +1,116 @@
+#include "launcher/cluster.h"
+
+#include <unistd.h>
+
+#include <optional>
+
+#include "core/wire/packet.h"
+
+namespace antdt::launcher {
+
+namespace {
+
+std::string host_of(const std::string& host_port) {
+  return host_port.substr(0, host_port.rfind(':'));
+}
+
+// The file with the key of the agent, or "" when there is none.
+std::string agent_key_file(const std::string& directory, const std::string& host_port) {
+  for (const std::string& name : {host_port, host_of(host_port), std::string("cluster")}) {
+    std::string file = fmt::format("{}/agents/{}.pub", directory, name);
+    if (::access(file.c_str(), F_OK) == 0) return file;
+  }
+  return "";
+}
+
+struct Agent {
+  transport::Socket socket;
+  std::optional<wire::AgentWelcome> welcome;
+};
+
+// Reads what has arrived from one agent; an error is a refusal.
+Status receive(const std::string& host, Agent& agent) {
+  while (const auto packet = agent.socket.receive()) {
+    const auto envelope = wire::open_envelope(*packet);
+    if (!envelope) continue;
+    if (envelope->kind != wire::AgentWelcome::kKind && envelope->kind != wire::Refused::kKind) {
+      continue;
+    }
+    auto welcome = wire::open_reply<wire::AgentWelcome>(*packet);
+    if (!welcome) {
+      return fail(ErrorKind::kRefused, "the agent {} refuses: {}", host, welcome.error().message);
+    }
+    agent.welcome = std::move(*welcome);
+  }
+  return {};
+}
+
+Status wait_for_answers(const std::vector<std::string>& hosts, std::vector<Agent>& agents,
+                        Duration timeout) {
+  const SteadyClock clock;
+  const MonoTime deadline = clock.now() + timeout;
+  std::string silent;
+  for (std::size_t i = 0; i < agents.size(); ++i) {
+    while (!agents[i].welcome && clock.now() < deadline) {
+      [[maybe_unused]] const bool readable = agents[i].socket.wait_readable(deadline - clock.now());
+      ANTDT_RETURN_IF_ERROR(receive(hosts[i], agents[i]));
+    }
+    // One that answered while another was waited for.
+    ANTDT_RETURN_IF_ERROR(receive(hosts[i], agents[i]));
+    if (!agents[i].welcome) silent += (silent.empty() ? "" : ", ") + hosts[i];
+  }
+  if (silent.empty()) return {};
+  return fail(ErrorKind::kUnreachable,
+              "no answer within {:g} s from {}. Is antdtd running there (systemctl status antdtd)? "
+              "Is job.pub in the authorized/ directory of its keys? Is the agent's key in agents/ "
+              "the one it has now? Does a firewall let the port through?",
+              to_seconds(timeout), silent);
+}
+
+}  // namespace
+
+Result<ClusterKeys> load_cluster_keys(const ClusterSection& cluster) {
+  ClusterKeys keys;
+  std::string missing;
+  if (::access((cluster.keys + "/job.key").c_str(), F_OK) != 0) {
+    missing += fmt::format("\n  {}/job.key: make it with antdt keygen --dir {}", cluster.keys,
+                           cluster.keys);
+  }
+  for (const std::string& host : cluster.hosts) {
+    if (!agent_key_file(cluster.keys, host).empty()) continue;
+    missing += fmt::format("\n  {}/agents/{}.pub: copy agent.pub from {} there", cluster.keys,
+                           host_of(host), host_of(host));
+  }
+  if (!missing.empty()) {
+    return fail(ErrorKind::kUsage, "keys for the agents of cluster.hosts are missing:{}", missing);
+  }
+  ANTDT_TRY(keys.job, transport::load_key_pair(cluster.keys + "/job.key"));
+  for (const std::string& host : cluster.hosts) {
+    ANTDT_TRY(auto key, transport::load_public_key(agent_key_file(cluster.keys, host)));
+    keys.agents.push_back(std::move(key));
+  }
+  return keys;
+}
+
+Result<std::vector<HostResources>> ask_agents(transport::Context& context,
+                                              const ClusterSection& cluster,
+                                              const ClusterKeys& keys, Duration timeout) {
+  std::vector<Agent> agents;
+  for (std::size_t i = 0; i < cluster.hosts.size(); ++i) {
+    ANTDT_TRY(auto socket, transport::Socket::connect_tcp(context, cluster.hosts[i], keys.job,
+                                                          keys.agents[i].z85));
+    wire::Hello hello;
+    hello.software = "antdt";
+    [[maybe_unused]] const auto sent = socket.send(wire::make_packet(hello));
+    agents.push_back({std::move(socket), std::nullopt});
+  }
+  ANTDT_RETURN_IF_ERROR(wait_for_answers(cluster.hosts, agents, timeout));
+  std::vector<HostResources> resources;
+  for (std::size_t i = 0; i < agents.size(); ++i) {
+    const wire::AgentWelcome& w = *agents[i].welcome;
+    resources.push_back({cluster.hosts[i], w.cpus, w.memory_bytes, w.devices});
+  }
+  return resources;
+}
+
+}  // namespace antdt::launcher

@@ -1,0 +1,251 @@
+#include "launcher/config_json.h"
+
+#include <concepts>
+#include <type_traits>
+
+#include "core/fs.h"
+
+namespace antdt::launcher {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+template <class M, class T>
+concept Of = std::same_as<std::remove_const_t<M>, T>;  // T, const or not
+
+// One list of names for both directions, in the order of job.json.
+void fields(Of<Resources> auto& m, auto&& v) {
+  v("cpus", m.cpus);
+  v("memory_bytes", m.memory_bytes);
+  v("devices", m.devices);
+}
+void fields(Of<BadRecords> auto& m, auto&& v) {
+  v("action", m.action);
+  v("max", m.max);
+}
+void fields(Of<Column> auto& m, auto&& v) {
+  v("name", m.name);
+  v("kind", m.kind);
+}
+void fields(Of<JobSection> auto& m, auto&& v) {
+  v("name", m.name);
+  v("id", m.id);
+  v("directory", m.directory);
+  v("epochs", m.epochs);
+  v("seed", m.seed);
+}
+void fields(Of<ClusterSection> auto& m, auto&& v) {
+  v("hosts", m.hosts);
+  v("interface", m.interface);
+  v("ports", m.ports);
+  v("keys", m.keys);
+}
+void fields(Of<RoleSection> auto& m, auto&& v) {
+  v("count", m.count);
+  v("min", m.min);
+  v("max", m.max);
+  v("command", m.command);
+  v("protocol", m.protocol);
+  v("restart", m.restart);
+  v("resources", m.resources);
+  v("env", m.env);
+}
+void fields(Of<RolesSection> auto& m, auto&& v) { v("worker", m.worker); }
+void fields(Of<DataSection> auto& m, auto&& v) {
+  v("format", m.format);
+  v("paths", m.paths);
+  v("eval_paths", m.eval_paths);
+  v("labels", m.labels);
+  v("eval_labels", m.eval_labels);
+  v("records", m.records);
+  v("shard_batches", m.shard_batches);
+  v("shard_records", m.shard_records);
+  v("shuffle", m.shuffle);
+  v("delivery", m.delivery);
+  v("on_bad_record", m.on_bad_record);
+  v("encode", m.encode);
+  v("hash_buckets", m.hash_buckets);
+  v("vocabulary_min_count", m.vocabulary_min_count);
+  v("separator", m.separator);
+  v("header", m.header);
+  v("columns", m.columns);
+}
+void fields(Of<BatchSection> auto& m, auto&& v) {
+  v("global", m.global);
+  v("unit", m.unit);
+  v("adjust", m.adjust);
+  v("multiple_of", m.multiple_of);
+  v("min", m.min);
+  v("max", m.max);
+}
+void fields(Of<TrainerSection> auto& m, auto&& v) {
+  v("model", m.model);
+  v("sync", m.sync);
+  v("optimizer", m.optimizer);
+  v("lr", m.lr);
+  v("momentum", m.momentum);
+  v("weight_decay", m.weight_decay);
+  v("embedding_dim", m.embedding_dim);
+  v("hidden", m.hidden);
+  v("threads", m.threads);
+}
+void fields(Of<ControlSection> auto& m, auto&& v) {
+  v("solution", m.solution);
+  v("mode", m.mode);
+  v("transient_window_ms", m.transient_window);
+  v("persistent_window_ms", m.persistent_window);
+  v("allow", m.allow);
+  v("max_actions_per_hour", m.max_actions_per_hour);
+}
+void fields(Of<FailureSection> auto& m, auto&& v) {
+  v("host_lost_after_ms", m.host_lost_after);
+  v("hang_after_ms", m.hang_after);
+  v("orphan_timeout_ms", m.orphan_timeout);
+  v("stop_grace_ms", m.stop_grace);
+  v("budgets", m.budgets);
+}
+void fields(Of<CheckpointSection> auto& m, auto&& v) {
+  v("every_ms", m.every);
+  v("keep", m.keep);
+}
+void fields(Of<LogsSection> auto& m, auto&& v) { v("max_bytes", m.max_bytes); }
+void fields(Of<Injection> auto& m, auto&& v) {
+  v("workers", m.workers);
+  v("slowdown", m.slowdown);
+  v("delay_us", m.delay);
+  v("delay_per_sample_us", m.delay_per_sample);
+  v("from_ms", m.from);
+  v("until_ms", m.until);
+}
+void fields(Of<JobConfig> auto& m, auto&& v) {
+  v("job", m.job);
+  v("cluster", m.cluster);
+  v("roles", m.roles);
+  v("data", m.data);
+  v("batch", m.batch);
+  v("trainer", m.trainer);
+  v("control", m.control);
+  v("failure", m.failure);
+  v("checkpoint", m.checkpoint);
+  v("logs", m.logs);
+  v("inject", m.inject);
+}
+
+template <class T>
+concept HasFields = requires(T& value) {
+  fields(value, [](const char*, auto&) {});
+};
+template <class T>
+concept IsDuration = requires(T value) {
+  value.count();
+  typename T::period;
+};
+template <class T>
+concept IsTables = std::same_as<T, std::vector<Column>> || std::same_as<T, std::vector<Injection>>;
+
+template <class T>
+Json write(const T& value) {
+  if constexpr (HasFields<const T>) {
+    Json object = Json::object();
+    fields(value, [&](const char* name, const auto& field) { object[name] = write(field); });
+    return object;
+  } else if constexpr (IsDuration<T>) {
+    return value.count();
+  } else if constexpr (IsTables<T>) {
+    Json list = Json::array();
+    for (const auto& item : value) list.push_back(write(item));
+    return list;
+  } else {
+    return value;
+  }
+}
+
+// Reads fields by name; remembers the first that is missing or of a wrong type.
+class JsonReader {
+ public:
+  template <class T>
+  void read(const Json& json, const std::string& path, T& value) {
+    if (json.is_null()) return report(path, "is missing");
+    if constexpr (HasFields<T>) {
+      read_fields(json, path, value);
+    } else if constexpr (IsDuration<T>) {
+      if (!json.is_number_integer()) return report(path, "is not a whole number");
+      value = T(json.get<typename T::rep>());
+    } else if constexpr (IsTables<T>) {
+      if (!json.is_array()) return report(path, "is not a list");
+      value.resize(json.size());
+      for (std::size_t i = 0; i < json.size(); ++i) {
+        read(json[i], path + "[" + std::to_string(i) + "]", value[i]);
+      }
+    } else {
+      read_plain(json, path, value);
+    }
+  }
+  [[nodiscard]] const std::string& problem() const { return problem_; }
+
+ private:
+  template <class T>
+  void read_fields(const Json& json, const std::string& path, T& value) {
+    if (!json.is_object()) return report(path, "is not an object");
+    fields(value, [&](const char* name, auto& field) {
+      const std::string full = path.empty() ? name : path + "." + name;
+      const auto it = json.find(name);
+      if (it == json.end()) return report(full, "is missing");
+      read(*it, full, field);
+    });
+  }
+  template <class T>
+  void read_plain(const Json& json, const std::string& path, T& value) {
+    try {
+      value = json.get<T>();
+    } catch (const nlohmann::json::exception& e) {
+      report(path, e.what());
+    }
+  }
+  void report(const std::string& path, const std::string& what) {
+    if (problem_.empty()) problem_ = path + " " + what;
+  }
+  std::string problem_;
+};
+
+}  // namespace
+
+Json config_to_json(const JobConfig& config) {
+  Json json = {{"schema", 1}};
+  json.update(write(config));
+  return json;
+}
+
+Result<JobConfig> config_from_json(const Json& json, bool complete) {
+  JobConfig config;
+  JsonReader reader;
+  reader.read(json, "", config);
+  if (complete && !reader.problem().empty()) {
+    return fail(ErrorKind::kCorrupt, "the job configuration cannot be read: {}", reader.problem());
+  }
+  return config;
+}
+
+std::string to_json(const JobConfig& config) { return config_to_json(config).dump(2) + "\n"; }
+
+Result<JobConfig> from_json(const std::string& text) {
+  const Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  if (json.is_discarded()) {
+    return fail(ErrorKind::kCorrupt, "the job configuration cannot be read: it is no JSON");
+  }
+  return config_from_json(json, /*complete=*/true);
+}
+
+Result<JobConfig> load_effective(const std::string& run_dir) {
+  const std::string path = run_dir + "/job.json";
+  ANTDT_TRY(const std::string text, read_file(path));
+  auto config = from_json(text);
+  if (!config) {
+    return fail(config.error().kind, "{}: {}; is {} a run directory that antdt run made?", path,
+                config.error().message, run_dir);
+  }
+  return config;
+}
+
+}  // namespace antdt::launcher

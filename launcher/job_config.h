@@ -1,0 +1,181 @@
+// A job as job.toml describes it, with every default filled in.
+//
+// load() reads what a user wrote and is strict: an unknown key, a wrong type, a
+// value out of range, a file that is not there are errors that name file, line,
+// column and key and say how to mend it, all of them at once. Everybody after
+// the launcher reads the *effective* configuration, which is complete: as JSON
+// (RUN/job.json, and WorkerWelcome.config_json) or through this struct.
+// The keys with their types, defaults and meaning are the table in schema.h.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "core/result.h"
+
+namespace antdt::launcher {
+
+struct JobSection {
+  std::string name;
+  std::string id;         // <name>-<ulid>; empty until the run directory is made
+  std::string directory;  // absolute: where job.toml is, and where workers run
+  std::uint32_t epochs = 1;
+  std::uint64_t seed = 1;
+};
+
+// Empty hosts: the job runs on this machine under a private agent.
+struct ClusterSection {
+  std::vector<std::string> hosts;  // "10.0.0.1:7700"
+  std::string interface;           // for what workers send one another; empty: any
+  std::string ports;               // "29400-29999": for the same; empty: any
+  std::string keys;                // directory with job.key and agents/
+};
+
+struct Resources {
+  double cpus = 0;  // 0 of anything: not asked for, always fits
+  std::uint64_t memory_bytes = 0;
+  std::uint32_t devices = 0;
+};
+
+struct RoleSection {
+  std::uint32_t count = 1;  // wanted; between min and max
+  std::uint32_t min = 1;
+  std::uint32_t max = 1;
+  std::vector<std::string> command;
+  std::string protocol;  // "antdt", "torchrun" or "exec"
+  std::string restart;   // "member", "gang" or "never"
+  Resources resources;
+  std::map<std::string, std::string> env;
+};
+
+struct RolesSection {
+  RoleSection worker;
+};
+
+struct BadRecords {
+  std::string action;     // "fail" or "quarantine"
+  std::uint64_t max = 0;  // records that may be quarantined
+};
+
+struct Column {
+  std::string name;
+  std::string kind;  // "label", "numeric", "category" or "ignore"
+};
+
+struct DataSection {
+  std::string format;              // "criteo", "csv", "idx", "index" or "none"
+  std::vector<std::string> paths;  // absolute, globs expanded and sorted
+  std::vector<std::string> eval_paths;
+  std::vector<std::string> labels;  // format idx: one file of labels for each of paths
+  std::vector<std::string> eval_labels;
+  std::uint64_t records = 0;  // format index
+  std::uint64_t shard_batches = 10;
+  std::uint64_t shard_records = 0;  // shard_batches * batch.global
+  std::string shuffle;              // "full", "shards" or "none"
+  std::string delivery;             // "exactly-once"
+  BadRecords on_bad_record;
+  std::string encode;  // of categories: "hash" or "vocabulary"
+  std::uint64_t hash_buckets = 65536;
+  std::uint64_t vocabulary_min_count = 1;
+  std::string separator;        // format csv: one character
+  bool header = false;          // format csv: the first line names the columns
+  std::vector<Column> columns;  // format csv
+};
+
+struct BatchSection {
+  std::uint64_t global = 0;
+  std::string unit;               // "sample"
+  std::string adjust;             // "size", "accumulation", "both" or "none"
+  std::uint32_t multiple_of = 1;  // of a micro-batch
+  std::uint32_t min = 1;          // per worker and micro-batch
+  std::uint32_t max = 0;          // the same; 0: none
+};
+
+struct TrainerSection {
+  std::string model;      // "lr", "deepfm", "mlp" or "resnet"
+  std::string sync;       // "allreduce"
+  std::string optimizer;  // "sgd", "adagrad" or "adam"
+  double lr = 0;
+  double momentum = 0;
+  double weight_decay = 0;
+  std::uint32_t embedding_dim = 8;
+  std::vector<std::uint32_t> hidden;
+  std::uint32_t threads = 1;
+};
+
+struct ControlSection {
+  std::string solution;  // "nd" or "none"
+  std::string mode;      // "observe", "advise" or "act"
+  std::chrono::milliseconds transient_window{};
+  std::chrono::milliseconds persistent_window{};
+  std::vector<std::string> allow;  // drastic actions that need nobody's approval
+  std::uint32_t max_actions_per_hour = 0;
+};
+
+struct FailureSection {
+  std::chrono::milliseconds host_lost_after{};
+  std::chrono::milliseconds hang_after{};
+  std::chrono::milliseconds orphan_timeout{};
+  std::chrono::milliseconds stop_grace{};
+  std::map<std::string, std::uint32_t> budgets;  // by class: program, oom, signal, hang, host
+};
+
+struct CheckpointSection {
+  std::chrono::milliseconds every{};  // 0: none
+  std::uint32_t keep = 3;
+};
+
+struct LogsSection {
+  std::uint64_t max_bytes = 0;  // for each of a worker's two files
+};
+
+// A straggler made on purpose.
+struct Injection {
+  std::vector<std::string> workers;              // ids, or "*"
+  double slowdown = 1;                           // computing takes this many times as long
+  std::chrono::microseconds delay{};             // more for each batch
+  std::chrono::microseconds delay_per_sample{};  // more for each sample
+  std::chrono::milliseconds from{};              // since the worker began training
+  std::chrono::milliseconds until{};             // 0: to the end
+};
+
+struct JobConfig {
+  JobSection job;
+  ClusterSection cluster;
+  RolesSection roles;
+  DataSection data;
+  BatchSection batch;
+  TrainerSection trainer;
+  ControlSection control;
+  FailureSection failure;
+  CheckpointSection checkpoint;
+  LogsSection logs;
+  std::vector<Injection> inject;
+};
+
+// Reads `path` and applies `overrides` ("batch.global=512"; a value is TOML, or
+// a bare string). Relative paths, also in overrides, are relative to the
+// directory of job.toml. The error (kUsage) lists every problem, one a line.
+[[nodiscard]] Result<JobConfig> load(const std::string& path,
+                                     const std::vector<std::string>& overrides = {});
+// The same for text that is in memory; `path` names it in messages and its
+// directory is what relative paths are relative to.
+[[nodiscard]] Result<JobConfig> load_text(const std::string& text, const std::string& path,
+                                          const std::vector<std::string>& overrides = {});
+
+// The effective configuration as JSON: what docs and workers call job.json.
+[[nodiscard]] std::string to_json(const JobConfig& config);
+// Of what to_json wrote; keys that it does not know are ignored, missing ones
+// are errors (kCorrupt).
+[[nodiscard]] Result<JobConfig> from_json(const std::string& text);
+
+// As a job.toml with every key in it, which load() reads back to the same.
+[[nodiscard]] std::string to_toml(const JobConfig& config);
+
+// RUN/job.json.
+[[nodiscard]] Result<JobConfig> load_effective(const std::string& run_dir);
+
+}  // namespace antdt::launcher

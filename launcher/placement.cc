@@ -1,0 +1,100 @@
+#include "launcher/placement.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "launcher/units.h"
+
+namespace antdt::launcher {
+
+namespace {
+
+constexpr std::uint64_t kUnbounded = 1ULL << 40;
+
+// How many workers fit on `host`.
+std::uint64_t slots(const HostResources& host, const Resources& each) {
+  std::uint64_t fit = kUnbounded;
+  // A tenth of a percent of a cpu is no reason to refuse: 0.1 * 3 is not 0.3.
+  if (each.cpus > 0) fit = static_cast<std::uint64_t>((host.cpus + 1e-3) / each.cpus);
+  if (each.memory_bytes > 0) fit = std::min(fit, host.memory_bytes / each.memory_bytes);
+  if (each.devices > 0) fit = std::min<std::uint64_t>(fit, host.devices / each.devices);
+  return fit;
+}
+
+std::string resources_text(double cpus, std::uint64_t memory_bytes, std::uint32_t devices) {
+  return fmt::format("{:g} cpus, {:.1f}GiB of memory, {} devices", cpus,
+                     static_cast<double>(memory_bytes) / (1ULL << 30), devices);
+}
+
+std::string asked_text(const Resources& each) {
+  std::string text;
+  const auto add = [&](const std::string& part) { text += (text.empty() ? "" : ", ") + part; };
+  if (each.cpus > 0) add(fmt::format("{:g} cpus", each.cpus));
+  if (each.memory_bytes > 0) add(format_size(each.memory_bytes) + " of memory");
+  if (each.devices > 0) add(fmt::format("{} devices", each.devices));
+  return text.empty() ? "nothing" : text;
+}
+
+tl::unexpected<Error> too_many(const std::vector<HostResources>& hosts, std::uint32_t count,
+                               const Resources& each, std::uint64_t fit) {
+  std::string text =
+      fmt::format("{} workers with {} each are {} more than the hosts can take:", count,
+                  asked_text(each), count - fit);
+  for (const HostResources& host : hosts) {
+    text +=
+        fmt::format("\n  {} has {} free: room for {}", host.name,
+                    resources_text(host.cpus, host.memory_bytes, host.devices), slots(host, each));
+  }
+  text += "\nlower roles.worker.count or roles.worker.resources, or add hosts to cluster.hosts";
+  return fail(ErrorKind::kUnreachable, "{}", text);
+}
+
+// The host whose share is least used after one more worker; the first of equals.
+std::size_t next_host(const std::vector<std::uint64_t>& room, const std::vector<double>& weight,
+                      const std::vector<std::uint64_t>& used) {
+  std::size_t best = room.size();
+  double best_load = 0;
+  for (std::size_t i = 0; i < room.size(); ++i) {
+    if (used[i] >= room[i]) continue;
+    const double load = static_cast<double>(used[i] + 1) / weight[i];
+    if (best == room.size() || load < best_load) {
+      best = i;
+      best_load = load;
+    }
+  }
+  return best;
+}
+
+}  // namespace
+
+Result<std::vector<std::size_t>> place(const std::vector<HostResources>& hosts, std::uint32_t count,
+                                       const Resources& each) {
+  if (hosts.empty()) return fail(ErrorKind::kUnreachable, "there is no host to run workers on");
+  std::vector<std::uint64_t> room;
+  std::vector<double> weight;
+  for (const HostResources& host : hosts) {
+    room.push_back(slots(host, each));
+    const bool bounded = room.back() < kUnbounded;
+    weight.push_back(bounded ? static_cast<double>(room.back()) : std::max(host.cpus, 1.0));
+  }
+  const std::uint64_t fit = std::accumulate(room.begin(), room.end(), std::uint64_t{0});
+  if (fit < count) return too_many(hosts, count, each, fit);
+
+  std::vector<std::uint64_t> used(hosts.size(), 0);
+  for (std::uint32_t i = 0; i < count; ++i) ++used[next_host(room, weight, used)];
+  std::vector<std::size_t> places;
+  for (std::size_t host = 0; host < hosts.size(); ++host) {
+    places.insert(places.end(), used[host], host);
+  }
+  return places;
+}
+
+Result<std::vector<std::size_t>> place(const std::vector<HostResources>& hosts,
+                                       const RoleSection& role) {
+  std::uint64_t fit = 0;
+  for (const HostResources& host : hosts) fit += slots(host, role.resources);
+  const std::uint64_t count = std::clamp<std::uint64_t>(fit, role.min, role.count);
+  return place(hosts, static_cast<std::uint32_t>(count), role.resources);
+}
+
+}  // namespace antdt::launcher

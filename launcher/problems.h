@@ -1,0 +1,93 @@
+// What is wrong with a job.toml, all of it, each with its place.
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/result.h"
+
+namespace antdt::launcher {
+
+// Where keys were written: "job.toml:3:1" or "--set batch.global=0". A key that
+// was not written is at the nearest enclosing table that was, else at the file.
+class Places {
+ public:
+  explicit Places(std::string file) : file_(std::move(file)) {}
+
+  // Keys below one that came by --set are there too, whatever is found later.
+  void set_override(const std::string& key, const std::string& text) {
+    places_[key] = "--set " + text;
+    overridden_.insert(key);
+  }
+  void set(const std::string& key, std::size_t line, std::size_t column) {
+    if (line == 0 || under_override(key)) return;
+    places_[key] = file_ + ":" + std::to_string(line) + ":" + std::to_string(column);
+  }
+  [[nodiscard]] bool written(const std::string& key) const { return places_.contains(key); }
+
+  [[nodiscard]] std::string of(std::string key) const {
+    while (true) {
+      if (const auto it = places_.find(key); it != places_.end()) return it->second;
+      if (!cut_last(key)) return file_;
+    }
+  }
+
+ private:
+  static bool cut_last(std::string& key) {
+    const std::size_t cut = key.find_last_of(".[");
+    if (cut == std::string::npos) return false;
+    key.resize(cut);
+    return true;
+  }
+  bool under_override(std::string key) const {
+    do {
+      if (overridden_.contains(key)) return true;
+    } while (cut_last(key));
+    return false;
+  }
+
+  std::string file_;
+  std::map<std::string, std::string> places_;
+  std::set<std::string> overridden_;
+};
+
+class Problems {
+ public:
+  explicit Problems(const Places& places) : places_(places) {}
+  // "job.toml:3:1: batch.global: must be at least 1"
+  void add(const std::string& key, const std::string& text) {
+    lines_.push_back(places_.of(key) + ": " + key + ": " + text);
+    keys_.insert(key);
+  }
+  // For what is wrong before there are keys.
+  void add_line(std::string line) { lines_.push_back(std::move(line)); }
+  // Of the key itself or of a part of it ("data.paths[1]" for "data.paths").
+  [[nodiscard]] bool has(const std::string& key) const {
+    for (auto it = keys_.lower_bound(key); it != keys_.end() && it->starts_with(key); ++it) {
+      if (it->size() == key.size() || (*it)[key.size()] == '.' || (*it)[key.size()] == '[') {
+        return true;
+      }
+    }
+    return false;
+  }
+  [[nodiscard]] bool empty() const { return lines_.empty(); }
+  [[nodiscard]] Error error() const {
+    std::string message;
+    for (const std::string& line : lines_) {
+      if (!message.empty()) message += '\n';
+      message += line;
+    }
+    return Error{ErrorKind::kUsage, message};
+  }
+
+ private:
+  const Places& places_;
+  std::vector<std::string> lines_;
+  std::set<std::string> keys_;
+};
+
+}  // namespace antdt::launcher

@@ -1,0 +1,20 @@
+// A job.toml's tables against the schema.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "launcher/problems.h"
+#include "launcher/toml.h"
+
+namespace antdt::launcher {
+
+// The effective configuration of `root`: every key of the schema, with units in
+// the names; what is not written has its default. Paths are relative to `base`.
+// Everything that the schema forbids is added to `problems`, and then the
+// result means nothing. Where keys were written is noted in `places`.
+[[nodiscard]] nlohmann::ordered_json read_by_schema(const toml::table& root,
+                                                    const std::string& base, Places& places,
+                                                    Problems& problems);
+
+}  // namespace antdt::launcher

@@ -1,0 +1,276 @@
+#include "trainer/client/client.h"
+
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <condition_variable>
+#include <deque>
+#include <mutex>
+#include <thread>
+
+#include "core/loop.h"
+#include "core/transport/socket.h"
+#include "core/wire/packet.h"
+#include "trainer/client/client_core.h"
+
+namespace antdt::client {
+namespace {
+
+constexpr Duration kSendAgainAfter = std::chrono::milliseconds(10);
+
+// Decodes `body` as the alternative of Inbound that is called `kind`; nothing
+// for a kind that this version does not know.
+template <std::size_t I = 0>
+std::optional<Event> read_body(const wire::Envelope& envelope, const std::string& body) {
+  if constexpr (I == std::variant_size_v<Inbound>) {
+    return {};
+  } else {
+    using Body = std::variant_alternative_t<I, Inbound>;
+    if (envelope.kind != Body::kKind) return read_body<I + 1>(envelope, body);
+    auto decoded = wire::decode<Body>(body);
+    if (!decoded) return Unreadable{decoded.error().message};
+    return Received{envelope.generation, envelope.seq, std::move(*decoded)};
+  }
+}
+
+}  // namespace
+
+// Everything below `mutex` is guarded by it; the socket and the loop belong to
+// the message thread.
+struct Client::State {
+  explicit State(Environment who) : environment(std::move(who)) {}
+  ~State() {
+    if (thread.joinable()) {
+      loop.stop_from_any_thread();
+      thread.join();
+    }
+    if (wake_fd >= 0) ::close(wake_fd);
+  }
+
+  [[nodiscard]] Status start();
+  Effects step_locked(const Event& event);
+  void apply(const Event& event);
+  void enqueue_locked(const Effects& effects);
+  void wake() const;
+  // On the message thread.
+  void pump();
+  void receive();
+  void arm(std::optional<MonoTime> deadline);
+
+  const Environment environment;
+  wire::WorkerWelcome welcome;  // the first; set before connect() returns
+  SteadyClock clock;
+  EventLoop loop{clock};
+  transport::Context context;
+  std::optional<transport::Socket> socket;
+  int wake_fd = -1;
+  std::thread thread;
+  std::optional<TimerId> timer;
+
+  mutable std::mutex mutex;
+  std::condition_variable changed;
+  ClientCore core;
+  std::deque<wire::Packet> outbox;
+  MonoTime armed_for = MonoTime::max();  // when the message thread wakes by itself
+  std::function<void(Generation)> abort_handler;
+};
+
+Status Client::State::start() {
+  ANTDT_TRY(socket, transport::Socket::connect_ipc(context, environment.socket));
+  wake_fd = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+  if (wake_fd < 0) return fail_errno(ErrorKind::kIo, errno, "cannot make an eventfd");
+  loop.watch_fd(wake_fd, [this] {
+    std::uint64_t count = 0;
+    [[maybe_unused]] const ssize_t got = ::read(wake_fd, &count, sizeof count);
+    pump();
+  });
+  loop.watch_socket(*socket, [this] { receive(); });
+  apply(Greet{});
+  thread = std::thread([this] { loop.run(); });
+  return {};
+}
+
+void Client::State::enqueue_locked(const Effects& effects) {
+  for (const Outbound& message : effects.send) {
+    const wire::Envelope envelope{{},
+                                  environment.job,
+                                  environment.self.worker,
+                                  environment.self.attempt,
+                                  message.generation,
+                                  message.seq};
+    std::visit([&](const auto& body) { outbox.push_back(wire::make_packet(envelope, body)); },
+               message.body);
+  }
+}
+
+Effects Client::State::step_locked(const Event& event) {
+  Effects effects = core.step(event, clock.now());
+  enqueue_locked(effects);
+  const auto deadline = core.deadline();
+  if (!outbox.empty() || (deadline && *deadline < armed_for)) wake();
+  return effects;
+}
+
+void Client::State::apply(const Event& event) {
+  const std::lock_guard lock(mutex);
+  step_locked(event);
+}
+
+void Client::State::wake() const {
+  const std::uint64_t one = 1;
+  [[maybe_unused]] const ssize_t written = ::write(wake_fd, &one, sizeof one);
+}
+
+void Client::State::pump() {
+  std::unique_lock lock(mutex);
+  enqueue_locked(core.step(Tick{}, clock.now()));
+  while (!outbox.empty()) {
+    if (socket->send(outbox.front()) != transport::SendOutcome::kSent) break;
+    outbox.pop_front();
+  }
+  auto deadline = core.deadline();
+  if (!outbox.empty()) deadline = clock.now() + kSendAgainAfter;
+  armed_for = deadline.value_or(MonoTime::max());
+  lock.unlock();
+  changed.notify_all();  // bye() waits for an empty outbox
+  arm(deadline);
+}
+
+void Client::State::arm(std::optional<MonoTime> deadline) {
+  if (timer) loop.cancel(*timer);
+  timer.reset();
+  if (!deadline) return;
+  timer = loop.call_at(std::max(*deadline, clock.now()), [this] {
+    timer.reset();
+    pump();
+  });
+}
+
+void Client::State::receive() {
+  while (auto packet = socket->receive()) {
+    std::optional<Event> event;
+    if (auto envelope = wire::open_envelope(*packet)) {
+      event = read_body(*envelope, packet->body);
+    } else {
+      event = Unreadable{envelope.error().message};
+    }
+    if (!event) continue;
+    std::function<void(Generation)> handler;
+    std::optional<Generation> aborted;
+    {
+      const std::lock_guard lock(mutex);
+      aborted = step_locked(*event).abort;
+      if (aborted) handler = abort_handler;
+    }
+    if (handler) handler(*aborted);
+  }
+  pump();
+}
+
+// ------------------------------------------------------------------- public
+
+Client::Client(std::unique_ptr<State> state) : state_(std::move(state)) {}
+Client::~Client() = default;
+
+Result<std::unique_ptr<Client>> Client::connect(const Environment& environment, Duration timeout) {
+  auto state = std::make_unique<State>(environment);
+  ANTDT_RETURN_IF_ERROR(state->start());
+  std::unique_lock lock(state->mutex);
+  state->changed.wait_until(lock, state->clock.now() + timeout,
+                            [&] { return state->core.welcome() || state->core.refusal(); });
+  if (state->core.refusal()) return tl::unexpected(*state->core.refusal());
+  if (!state->core.welcome()) {
+    return fail(ErrorKind::kUnreachable,
+                "no agent answered on {} within {:.1f} s: is antdtd running on this host, as the "
+                "same user?",
+                environment.socket, to_seconds(timeout));
+  }
+  state->welcome = *state->core.welcome();
+  lock.unlock();
+  return std::unique_ptr<Client>(new Client(std::move(state)));
+}
+
+Member Client::member() const { return state_->environment.self; }
+const std::string& Client::job() const { return state_->environment.job; }
+const std::string& Client::host() const { return state_->welcome.host; }
+const std::string& Client::run_dir() const { return state_->welcome.run_dir; }
+const std::string& Client::config_json() const { return state_->welcome.config_json; }
+
+void Client::join(const wire::Join& join) { state_->apply(join); }
+void Client::send_address(const wire::Address& address) { state_->apply(address); }
+void Client::send_ready(const wire::Ready& ready) { state_->apply(ready); }
+
+Result<std::optional<Directive>> Client::next_directive(Duration timeout) {
+  std::unique_lock lock(state_->mutex);
+  std::optional<Directive> directive;
+  state_->changed.wait_until(lock, state_->clock.now() + timeout, [&] {
+    if (!state_->core.refusal()) directive = state_->core.next_directive();
+    return directive || state_->core.refusal();
+  });
+  if (state_->core.refusal()) return tl::unexpected(*state_->core.refusal());
+  return directive;
+}
+
+void Client::set_abort_handler(std::function<void(Generation)> handler) {
+  std::optional<Generation> waiting;
+  {
+    const std::lock_guard lock(state_->mutex);
+    state_->abort_handler = handler;
+    waiting = state_->core.abort_waiting();
+  }
+  if (handler && waiting) handler(*waiting);
+}
+
+PlanVersion Client::held_plan() const {
+  const std::lock_guard lock(state_->mutex);
+  return state_->core.held_plan();
+}
+std::optional<wire::Plan> Client::plan(PlanVersion version) const {
+  const std::lock_guard lock(state_->mutex);
+  return state_->core.plan(version);
+}
+std::uint64_t Client::checkpoint_ordered() const {
+  const std::lock_guard lock(state_->mutex);
+  return state_->core.checkpoint_ordered();
+}
+std::optional<wire::Leave> Client::leave_requested() const {
+  const std::lock_guard lock(state_->mutex);
+  return state_->core.leave_requested();
+}
+
+void Client::begin_phase(std::uint64_t phase) { state_->apply(BeginPhase{phase}); }
+void Client::set_hold(std::uint64_t records) { state_->apply(SetHold{records}); }
+
+Result<Taken> Client::take(std::uint64_t max_records, Duration timeout) {
+  if (max_records == 0) return fail(ErrorKind::kUsage, "take: asked for no record");
+  std::unique_lock lock(state_->mutex);
+  Taken taken;
+  state_->changed.wait_until(lock, state_->clock.now() + timeout, [&] {
+    if (state_->core.refusal()) return true;
+    taken = state_->core.take(max_records);
+    return taken.status != TakeStatus::kWait;
+  });
+  if (state_->core.refusal()) return tl::unexpected(*state_->core.refusal());
+  if (taken.records > 0) state_->step_locked(Tick{});  // fetches when too few are left
+  return taken;
+}
+
+void Client::commit(std::uint64_t place) { state_->apply(Commit{place, std::nullopt}); }
+void Client::commit(std::uint64_t place, wire::EvalPartial partial) {
+  state_->apply(Commit{place, std::move(partial)});
+}
+
+void Client::report(const BatchTimes& times) { state_->apply(times); }
+void Client::time_account(const wire::TimeAccount& account) { state_->apply(account); }
+void Client::progress(const wire::Progress& progress) { state_->apply(progress); }
+void Client::checkpoint_written(const wire::CheckpointWritten& written) { state_->apply(written); }
+
+void Client::bye(wire::Bye bye) {
+  state_->apply(bye);
+  std::unique_lock lock(state_->mutex);
+  state_->changed.wait_until(lock, state_->clock.now() + std::chrono::seconds(1),
+                             [&] { return state_->outbox.empty(); });
+}
+
+}  // namespace antdt::client

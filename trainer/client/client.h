@@ -1,0 +1,136 @@
+// What a worker says to its job: the library that worker programs link.
+//
+// It speaks to the agent of its host over the ipc socket that the agent names
+// in the environment, and holds no tensor library: any program can use it.
+// docs/worker-client.md tells the whole conversation with an example;
+// loose.h has the simpler level for programs without collectives.
+//
+// Threads: connect() starts one message thread that fetches ahead, repeats what
+// was not answered and sends reports. Every member function may be called from
+// any thread; the training thread never waits for a message but in take() and
+// next_directive(). Messages are decided in ClientCore (client_core.h), which
+// is pure; this class is its shell.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "core/clock.h"
+#include "core/ids.h"
+#include "core/result.h"
+#include "core/wire/messages.h"
+#include "trainer/client/environment.h"
+
+namespace antdt::client {
+
+// An order of the job daemon, in the order in which they came. Orders of a
+// generation that is over by the time they are asked for are left out.
+struct Directive {
+  Generation generation;
+  std::variant<wire::Form, wire::Roster, wire::Settle, wire::PhaseStart, wire::Abort, wire::Leave>
+      order;
+};
+
+enum class TakeStatus {
+  kData,  // pieces hold at least one record
+  kWait,  // nothing within the timeout
+  kEnd,   // every record of the phase is committed
+};
+struct Taken {
+  TakeStatus status = TakeStatus::kWait;
+  std::vector<wire::Piece> pieces;  // in the order in which they must be consumed
+  std::uint64_t records = 0;        // in all pieces
+  // With kWait: the shard service has nothing now (others hold records that may
+  // come back), as opposed to an answer still under way.
+  bool dry = false;
+};
+
+// What one batch took. `counts` is false for batches that say nothing of the
+// worker's speed, as the first after a change of plan.
+struct BatchTimes {
+  std::uint64_t samples = 0;
+  Duration data{};     // waiting for the batch's data
+  Duration compute{};  // forward, backward, update
+  Duration wait{};     // in the collective
+  bool counts = true;
+};
+
+class Client {
+ public:
+  // Connects and shakes hands. kUnreachable when no agent answers within
+  // `timeout`, kRefused when it refuses this attempt or no protocol version is
+  // in common (the message names both ranges).
+  [[nodiscard]] static Result<std::unique_ptr<Client>> connect(
+      const Environment& environment, Duration timeout = std::chrono::seconds(10));
+  ~Client();
+  Client(const Client&) = delete;
+  Client& operator=(const Client&) = delete;
+
+  [[nodiscard]] Member member() const;
+  [[nodiscard]] const std::string& job() const;
+  [[nodiscard]] const std::string& host() const;
+  [[nodiscard]] const std::string& run_dir() const;
+  [[nodiscard]] const std::string& config_json() const;  // the job's effective configuration
+
+  // -------------------------------------------------------------- membership
+  // join, send_address, send_ready and a progress that is done are repeated by
+  // the message thread until the job daemon's next order answers them.
+  void join(const wire::Join& join);
+  void send_address(const wire::Address& address);
+  void send_ready(const wire::Ready& ready);
+  // The next order; nothing when none came within `timeout`. An error (kRefused)
+  // means that this attempt is stale: leave, it can change nothing any more.
+  // The generation of the last Form, Settle or PhaseStart that was given out is
+  // the one that later messages carry.
+  [[nodiscard]] Result<std::optional<Directive>> next_directive(Duration timeout);
+  // Called on the message thread as soon as an Abort arrives, so that a blocked
+  // collective is released; at once, on the caller's thread, when one is waiting
+  // in the orders already. Must not call this client. Empty: none.
+  void set_abort_handler(std::function<void(Generation)> handler);
+
+  // What the slots of a collective step carry.
+  [[nodiscard]] PlanVersion held_plan() const;  // newest version received; 0: none
+  [[nodiscard]] std::optional<wire::Plan> plan(PlanVersion version) const;
+  [[nodiscard]] std::uint64_t checkpoint_ordered() const;  // highest number; 0: none
+  [[nodiscard]] std::optional<wire::Leave> leave_requested() const;
+
+  // ------------------------------------------------------------------ shards
+  // Forgets what is in hand and starts phase `phase` of the current generation
+  // with place 0; fetching begins when a hold is set.
+  void begin_phase(std::uint64_t phase);
+  // How many records to keep in hand (several seconds of work): more are
+  // fetched as soon as fewer are. 0: fetch nothing.
+  void set_hold(std::uint64_t records);
+  // The next records in hand, at least one and at most `max_records`; waits up
+  // to `timeout` when nothing is. What was taken is not recalled any more. An
+  // error (kRefused) as in next_directive.
+  [[nodiscard]] Result<Taken> take(std::uint64_t max_records, Duration timeout);
+  // Of the records taken since begin_phase, the first `place` are stable. Goes
+  // with the next fetch, or alone when there is none soon.
+  void commit(std::uint64_t place);
+  // Evaluation: and this is what the records since the last commit gave.
+  void commit(std::uint64_t place, wire::EvalPartial partial);
+
+  // ----------------------------------------------------------------- reports
+  // Added up; sent at most every 50 ms.
+  void report(const BatchTimes& times);
+  // Where the wall time of this process went so far; goes with the reports.
+  void time_account(const wire::TimeAccount& account);
+  // The latest wins; sent at most every 50 ms, but at once when it is done.
+  void progress(const wire::Progress& progress);
+  void checkpoint_written(const wire::CheckpointWritten& written);
+  // The last message of this worker. Waits up to a second until everything
+  // before it has left; samples_total and account are filled in where 0.
+  void bye(wire::Bye bye);
+
+ private:
+  struct State;
+  explicit Client(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace antdt::client

@@ -1,0 +1,160 @@
+// What a worker's client says and when, without any I/O.
+//
+// Owned by Client, under its mutex. Two parties feed it: the training thread
+// with its wishes and the message thread with what arrived and with Tick when
+// deadline() has come. Each step returns what to send.
+//
+//   greeting ──(worker-welcome)──> welcome ──(refused: stale, version, …)──> refused
+//      ^                              │
+//      └──────(refused: unknown)──────┘   the agent is a new one: greet again
+//
+// Messages that must not be lost and whose answer is an order of the job daemon
+// (hello, join, address, ready, progress that is done) are *standing*: repeated
+// until that order, or one that makes them pointless, has come. Orders may come
+// twice for that reason; the second is dropped.
+#pragma once
+
+#include <deque>
+#include <map>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "core/clock.h"
+#include "core/ids.h"
+#include "core/result.h"
+#include "core/wire/messages.h"
+#include "trainer/client/client.h"
+#include "trainer/client/shard_feed.h"
+
+namespace antdt::client {
+
+// What arrived.
+using Inbound = std::variant<wire::WorkerWelcome, wire::Refused, wire::Form, wire::Roster,
+                             wire::Settle, wire::PhaseStart, wire::Abort, wire::Leave, wire::Plan,
+                             wire::CheckpointOrder, wire::Grants, wire::Recall>;
+struct Received {
+  Generation generation;
+  std::uint64_t seq = 0;
+  Inbound body;
+};
+
+struct Unreadable {
+  std::string why;
+};
+
+// What the training thread wants; wire messages are said as they are.
+struct BeginPhase {
+  std::uint64_t phase = 0;
+};
+struct SetHold {
+  std::uint64_t records = 0;
+};
+struct Commit {
+  std::uint64_t place = 0;
+  std::optional<wire::EvalPartial> partial;
+};
+struct Greet {};  // start the handshake
+struct Tick {};
+
+using Event = std::variant<Received, Unreadable, Greet, Tick, BeginPhase, SetHold, Commit,
+                           BatchTimes, wire::TimeAccount, wire::Join, wire::Address, wire::Ready,
+                           wire::Progress, wire::CheckpointWritten, wire::Bye>;
+
+using OutboundBody =
+    std::variant<wire::Hello, wire::Join, wire::Address, wire::Ready, wire::Fetch, wire::Recalled,
+                 wire::Report, wire::Progress, wire::CheckpointWritten, wire::Bye>;
+struct Outbound {
+  Generation generation;
+  std::uint64_t seq = 0;
+  OutboundBody body;
+};
+
+struct Effects {
+  std::vector<Outbound> send;
+  std::optional<Generation> abort;  // release what waits in this generation's collective
+};
+
+class ClientCore {
+ public:
+  static constexpr Duration kRepeatAfter = std::chrono::seconds(2);
+  static constexpr Duration kReportEvery = std::chrono::milliseconds(50);
+
+  [[nodiscard]] Effects step(const Event& event, MonoTime now);
+  // Takes from the records in hand; a Tick afterwards fetches anew.
+  [[nodiscard]] Taken take(std::uint64_t max_records) { return feed_.take(max_records); }
+  // The next order. Its generation becomes the one of later messages.
+  [[nodiscard]] std::optional<Directive> next_directive();
+  [[nodiscard]] std::optional<MonoTime> deadline() const;
+
+  [[nodiscard]] const std::optional<wire::WorkerWelcome>& welcome() const { return welcome_; }
+  // Why this worker cannot go on, if so.
+  [[nodiscard]] const std::optional<Error>& refusal() const { return refusal_; }
+  [[nodiscard]] PlanVersion held_plan() const;
+  [[nodiscard]] std::optional<wire::Plan> plan(PlanVersion version) const;
+  [[nodiscard]] std::uint64_t checkpoint_ordered() const { return checkpoint_ordered_; }
+  [[nodiscard]] const std::optional<wire::Leave>& leave_requested() const { return leave_; }
+  // Of an abort that was not given out yet.
+  [[nodiscard]] std::optional<Generation> abort_waiting() const;
+
+ private:
+  struct Standing {
+    Outbound message;
+    MonoTime sent_at;
+  };
+  // Samples, times and progress since they were last sent.
+  struct Unsent {
+    wire::Report report;
+    bool has_report = false;
+    std::optional<wire::Progress> progress;
+    std::optional<MonoTime> report_sent_at, progress_sent_at;
+  };
+
+  void on(const Received& event, MonoTime now, Effects& effects);
+  void on(const Unreadable& event, MonoTime now, Effects& effects);
+  void on(const Greet&, MonoTime now, Effects& effects);
+  void on(const Tick&, MonoTime now, Effects& effects);
+  void on(const BeginPhase& event, MonoTime now, Effects& effects);
+  void on(const SetHold& event, MonoTime now, Effects& effects);
+  void on(const Commit& event, MonoTime now, Effects& effects);
+  void on(const BatchTimes& times, MonoTime now, Effects& effects);
+  void on(const wire::TimeAccount& account, MonoTime now, Effects& effects);
+  void on(const wire::Join& join, MonoTime now, Effects& effects);
+  void on(const wire::Address& address, MonoTime now, Effects& effects);
+  void on(const wire::Ready& ready, MonoTime now, Effects& effects);
+  void on(const wire::Progress& progress, MonoTime now, Effects& effects);
+  void on(const wire::CheckpointWritten& written, MonoTime now, Effects& effects);
+  void on(const wire::Bye& bye, MonoTime now, Effects& effects);
+
+  void welcomed(const wire::WorkerWelcome& welcome);
+  void refused(const wire::Refused& refused, MonoTime now, Effects& effects);
+  void order(Generation generation, decltype(Directive::order) order);
+  void hold_plan(const wire::Plan& plan);
+  void aborted(Generation generation, const wire::Abort& abort, Effects& effects);
+
+  void stand(OutboundBody body, MonoTime now, Effects& effects);
+  void flush_report(MonoTime now, Effects& effects);
+  void flush_progress(MonoTime now, Effects& effects);
+
+  std::optional<wire::WorkerWelcome> welcome_;
+  std::optional<Error> refusal_;
+  std::optional<Standing> greeting_;
+  std::optional<Standing> standing_;
+
+  Generation newest_;   // that an order named
+  Generation current_;  // of the last order given out
+  std::deque<Directive> orders_;
+  // The last order of each kind, to know a repeated one: (generation, phase).
+  std::map<std::size_t, std::pair<Generation, std::uint64_t>> seen_;
+  std::map<PlanVersion, wire::Plan> plans_;
+  std::uint64_t checkpoint_ordered_ = 0;
+  std::optional<wire::Leave> leave_;
+
+  ShardFeed feed_;
+  Unsent unsent_;
+  std::uint64_t samples_total_ = 0;
+  wire::TimeAccount account_;
+};
+
+}  // namespace antdt::client

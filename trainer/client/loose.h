@@ -1,0 +1,56 @@
+// The simple level: a program that works through records by itself and only
+// says how long each batch took.
+//
+//   ANTDT_TRY(auto loose, client::Loose::start(environment));
+//   while (true) {
+//     ANTDT_TRY(const auto work, loose->next(256));   // commits the work before
+//     if (!work) break;                               // the job is over
+//     ... read work->pieces, train ...
+//     loose->report(data_time, compute_time, Duration{});
+//   }
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "core/result.h"
+#include "trainer/client/client.h"
+
+namespace antdt::client {
+
+// Some records to work through, in this order.
+struct Work {
+  bool evaluation = false;  // false: train on them
+  Epoch epoch;
+  std::vector<wire::Piece> pieces;
+  std::uint64_t records = 0;
+};
+
+// One thread at a time.
+class Loose {
+ public:
+  // Connects and joins without collectives.
+  [[nodiscard]] static Result<std::unique_ptr<Loose>> start(const Environment& environment,
+                                                            const wire::DataIdentity& data = {});
+
+  // Commits the records of the work before, then gives at most `max_records`
+  // more, waiting as long as that takes; nothing when the job is over or this
+  // worker is asked to leave.
+  [[nodiscard]] Result<std::optional<Work>> next(std::uint64_t max_records);
+  // The time of the work of the last next().
+  void report(Duration data, Duration compute, Duration wait);
+
+  [[nodiscard]] Client& client() { return *client_; }
+
+ private:
+  explicit Loose(std::unique_ptr<Client> client) : client_(std::move(client)) {}
+  [[nodiscard]] Result<bool> next_phase();  // false: the job is over
+
+  std::unique_ptr<Client> client_;
+  std::optional<wire::PhaseStart> phase_;
+  std::uint64_t place_ = 0;    // records given out in this phase
+  std::uint64_t records_ = 0;  // of the last work
+};
+
+}  // namespace antdt::client

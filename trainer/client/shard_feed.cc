@@ -1,0 +1,139 @@
+#include "trainer/client/shard_feed.h"
+
+#include <algorithm>
+
+namespace antdt::client {
+namespace {
+
+std::uint64_t size(const wire::Piece& piece) { return piece.to - piece.from; }
+
+}  // namespace
+
+void ShardFeed::begin(std::uint64_t phase, Generation generation) {
+  // Settings and the numbering of requests go on; all else is of the old phase.
+  ShardFeed fresh;
+  fresh.stage_ = Stage::kOpen;
+  fresh.phase_ = phase;
+  fresh.generation_ = generation;
+  fresh.hold_ = hold_;
+  fresh.last_seq_ = last_seq_;
+  *this = std::move(fresh);
+}
+
+Taken ShardFeed::take(std::uint64_t max_records) {
+  Taken taken;
+  while (!in_hand_.empty() && taken.records < max_records) {
+    wire::Piece& front = in_hand_.front();
+    wire::Piece part = front;
+    part.to = part.from + std::min(size(front), max_records - taken.records);
+    taken.records += size(part);
+    front.from = part.to;
+    if (size(front) == 0) in_hand_.pop_front();
+    taken.pieces.push_back(part);
+  }
+  in_hand_records_ -= taken.records;
+  taken_ += taken.records;
+  if (taken.records > 0) {
+    taken.status = TakeStatus::kData;
+  } else if (stage_ == Stage::kEnded) {
+    taken.status = TakeStatus::kEnd;
+  }
+  taken.dry = taken.status == TakeStatus::kWait && dry_;
+  return taken;
+}
+
+void ShardFeed::commit(std::uint64_t place, std::optional<wire::EvalPartial> partial,
+                       MonoTime now) {
+  if (place_ <= sent_place_) unsent_since_ = now;
+  place_ = std::max(place_, std::min(place, taken_));
+  if (partial) partials_.push_back(std::move(*partial));
+}
+
+void ShardFeed::place_was_sent(std::uint64_t phase, std::uint64_t place) {
+  if (phase == phase_) sent_place_ = std::max(sent_place_, place);
+}
+
+void ShardFeed::on_grants(std::uint64_t seq, const wire::Grants& grants, MonoTime now) {
+  if (!outstanding_ || outstanding_->request.seq != seq) return;
+  const bool asked_for_records = outstanding_->request.fetch.want > 0;
+  outstanding_.reset();
+  if (grants.status == "end") {
+    stage_ = Stage::kEnded;
+  } else if (grants.status == "stale") {
+    stage_ = Stage::kStale;
+  } else if (grants.status == "wait" || (asked_for_records && grants.pieces.empty())) {
+    dry_ = true;
+    ask_again_at_ = now + std::chrono::milliseconds(std::max(grants.retry_ms, 1U));
+  } else if (asked_for_records) {
+    dry_ = false;
+  }
+  for (const wire::Piece& piece : grants.pieces) add(piece);
+}
+
+void ShardFeed::add(const wire::Piece& piece) {
+  if (piece.from >= piece.to || piece.to > piece.shard_records) {
+    problem_ = fmt::format("the shard service granted positions [{}, {}) of shard {}, which has {}",
+                           piece.from, piece.to, piece.shard, piece.shard_records);
+    return;
+  }
+  in_hand_.push_back(piece);
+  in_hand_records_ += size(piece);
+}
+
+std::optional<wire::Recalled> ShardFeed::on_recall(Generation generation,
+                                                   const wire::Recall& recall) {
+  if (stage_ == Stage::kIdle || recall.phase != phase_ || generation != generation_) return {};
+  // The answer to the request, if it is lost or late, would bring grants that
+  // this end does not count. The ledger asks again.
+  if (outstanding_) return {};
+  const std::uint64_t end = std::min(taken_ + in_hand_records_, std::max(recall.keep_to, taken_));
+  while (taken_ + in_hand_records_ > end) {
+    wire::Piece& back = in_hand_.back();
+    const std::uint64_t cut = std::min(size(back), taken_ + in_hand_records_ - end);
+    back.to -= cut;
+    in_hand_records_ -= cut;
+    if (size(back) == 0) in_hand_.pop_back();
+  }
+  return wire::Recalled{phase_, end};
+}
+
+MonoTime ShardFeed::commit_due() const {
+  return partials_.empty() ? unsent_since_ + kCommitWithin : MonoTime::min();
+}
+
+std::optional<ShardFeed::Request> ShardFeed::poll(MonoTime now) {
+  if (stage_ != Stage::kOpen) return {};
+  if (outstanding_) {
+    if (now < outstanding_->sent_at + kRepeatAfter) return {};
+    outstanding_->sent_at = now;
+    return outstanding_->request;
+  }
+  const bool commits_now = has_commit() && now >= commit_due();
+  const bool fetches_now = wants_more() && (!dry_ || now >= ask_again_at_);
+  if (!commits_now && !fetches_now) return {};
+
+  Request request{++last_seq_, generation_, {}};
+  request.fetch.phase = phase_;
+  request.fetch.place = place_;
+  // A quarter more than the hold, so that not every batch makes a request. Who
+  // commits while waiting asks again in the same breath: it may be the last.
+  if (wants_more()) request.fetch.want = hold_ + hold_ / 4 - in_hand_records_;
+  request.fetch.partials = std::exchange(partials_, {});
+  sent_place_ = std::max(sent_place_, place_);
+  outstanding_ = Outstanding{request, now};
+  return request;
+}
+
+std::optional<MonoTime> ShardFeed::deadline() const {
+  if (stage_ != Stage::kOpen) return {};
+  if (outstanding_) return outstanding_->sent_at + kRepeatAfter;
+  std::optional<MonoTime> due;
+  if (has_commit()) due = commit_due();
+  if (wants_more()) {
+    const MonoTime ask = dry_ ? ask_again_at_ : MonoTime::min();
+    due = due ? std::min(*due, ask) : ask;
+  }
+  return due;
+}
+
+}  // namespace antdt::client

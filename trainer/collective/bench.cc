@@ -1,0 +1,178 @@
+#include "trainer/collective/bench.h"
+
+#include <fmt/format.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <csignal>
+#include <cstring>
+#include <numeric>
+#include <thread>
+#include <vector>
+
+#include "trainer/collective/ring.h"
+
+namespace antdt::trainer {
+namespace {
+
+// What the ranks share: their addresses, and rank 0's result.
+struct Cell {
+  std::atomic<bool> ready = false;
+  std::size_t left_bytes = 0;
+  std::size_t right_bytes = 0;
+  char left[256] = {};
+  char right[256] = {};
+};
+struct Shared {
+  std::atomic<bool> failed = false;
+  AllreduceBenchResult result;
+  char error[512] = {};
+};
+
+double memcpy_speed(std::size_t bytes) {
+  const std::vector<char> from(std::max<std::size_t>(bytes, 1), 1);
+  std::vector<char> to(from.size());
+  std::vector<double> seconds;
+  for (int i = 0; i < 20; ++i) {
+    const auto start = std::chrono::steady_clock::now();
+    std::memcpy(to.data(), from.data(), from.size());
+    asm volatile("" ::"r"(to.data()) : "memory");
+    seconds.push_back(to_seconds(std::chrono::steady_clock::now() - start));
+  }
+  std::nth_element(seconds.begin(), seconds.begin() + 10, seconds.end());
+  return static_cast<double>(from.size()) / std::max(seconds[10], 1e-9);
+}
+
+Result<std::unique_ptr<Collective>> form(std::uint32_t rank, std::uint32_t size, Cell* cells,
+                                         const Shared& shared) {
+  ANTDT_TRY(const auto builder,
+            prepare_ring(rank, size, {.hostname = "127.0.0.1", .interface = ""}));
+  const std::string left = builder->address_for_left();
+  const std::string right = builder->address_for_right();
+  Cell& own = cells[rank];
+  own.left_bytes = std::min(left.size(), sizeof(own.left));
+  own.right_bytes = std::min(right.size(), sizeof(own.right));
+  std::memcpy(own.left, left.data(), own.left_bytes);
+  std::memcpy(own.right, right.data(), own.right_bytes);
+  own.ready = true;
+  const Cell& before = cells[(rank + size - 1) % size];
+  const Cell& after = cells[(rank + 1) % size];
+  while (!before.ready || !after.ready) {
+    if (shared.failed) return fail(ErrorKind::kAborted, "another rank failed");
+    std::this_thread::yield();
+  }
+  return builder->connect({before.right, before.right_bytes}, {after.left, after.left_bytes}, 1);
+}
+
+double percentile(std::vector<double>& values, double share) {
+  const auto at = static_cast<std::ptrdiff_t>(share * static_cast<double>(values.size() - 1));
+  std::nth_element(values.begin(), values.begin() + at, values.end());
+  return values[static_cast<std::size_t>(at)];
+}
+
+// Calls until rank 0 says, in a sum of its own, that the time is over.
+Status measure(Collective& ring, const AllreduceBenchOptions& options, Shared& shared) {
+  std::vector<float> values(std::max<std::size_t>(1, options.bytes / sizeof(float)), 1.0F);
+  std::vector<double> times_us;
+  const auto begin = std::chrono::steady_clock::now();
+  constexpr int kWarmUp = 5;
+  for (int call = 0;; ++call) {
+    std::fill(values.begin(), values.end(), 1.0F);
+    const auto start = std::chrono::steady_clock::now();
+    ANTDT_RETURN_IF_ERROR(ring.allreduce_sum(values));
+    const auto end = std::chrono::steady_clock::now();
+    if (values.front() != static_cast<float>(ring.size()) || values.front() != values.back()) {
+      return fail(ErrorKind::kInternal, "a sum over {} ranks is {}", ring.size(), values.back());
+    }
+    if (call >= kWarmUp) times_us.push_back(to_seconds(end - start) * 1e6);
+    float over =
+        ring.rank() == 0 && call > kWarmUp && end - begin >= options.duration ? 1.0F : 0.0F;
+    ANTDT_RETURN_IF_ERROR(ring.allreduce_sum({&over, 1}));
+    if (over > 0) break;
+  }
+  if (ring.rank() != 0) return {};
+  AllreduceBenchResult& result = shared.result;
+  const double mean_s = std::accumulate(times_us.begin(), times_us.end(), 0.0) /
+                        static_cast<double>(times_us.size()) / 1e6;
+  const auto bytes = static_cast<double>(values.size() * sizeof(float));
+  result.ranks = ring.size();
+  result.bytes = values.size() * sizeof(float);
+  result.calls = times_us.size();
+  result.algorithm_bytes_per_s = bytes / mean_s;
+  result.bus_bytes_per_s = result.algorithm_bytes_per_s * 2 * (ring.size() - 1) / ring.size();
+  result.p50_us = percentile(times_us, 0.50);
+  result.p99_us = percentile(times_us, 0.99);
+  return {};
+}
+
+Status run_rank(std::uint32_t rank, const AllreduceBenchOptions& options, Cell* cells,
+                Shared& shared) {
+  ANTDT_TRY(const auto ring, form(rank, options.ranks, cells, shared));
+  return measure(*ring, options, shared);
+}
+
+[[noreturn]] void child(std::uint32_t rank, const AllreduceBenchOptions& options, Cell* cells,
+                        Shared& shared) {
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  const Status status = run_rank(rank, options, cells, shared);
+  if (!status && !shared.failed.exchange(true)) {
+    const auto end = fmt::format_to_n(shared.error, sizeof(shared.error) - 1, "rank {}: {}", rank,
+                                      status.error().message);
+    *end.out = '\0';
+  }
+  _exit(status ? 0 : 1);
+}
+
+}  // namespace
+
+Result<AllreduceBenchResult> bench_allreduce(const AllreduceBenchOptions& options) {
+  if (options.ranks < 1 || options.ranks > 1024) {
+    return fail(ErrorKind::kUsage, "cannot run {} ranks: from 1 to 1024 are possible",
+                options.ranks);
+  }
+  const double memcpy_bytes_per_s = memcpy_speed(options.bytes);
+  const std::size_t bytes = sizeof(Shared) + sizeof(Cell) * options.ranks;
+  void* const memory =
+      mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) return fail_errno(ErrorKind::kIo, errno, "cannot map shared memory");
+  auto& shared = *new (memory) Shared;
+  auto* const cells = reinterpret_cast<Cell*>(&shared + 1);
+  for (std::uint32_t rank = 0; rank < options.ranks; ++rank) new (&cells[rank]) Cell;
+
+  std::vector<pid_t> pids;
+  for (std::uint32_t rank = 0; rank < options.ranks; ++rank) {
+    const pid_t pid = fork();
+    if (pid == 0) child(rank, options, cells, shared);
+    if (pid < 0) shared.failed = true;
+    if (pid > 0) pids.push_back(pid);
+  }
+  bool all_well = pids.size() == options.ranks;
+  for (const pid_t pid : pids) {
+    int status = 0;
+    waitpid(pid, &status, 0);
+    all_well = all_well && WIFEXITED(status) && WEXITSTATUS(status) == 0;
+  }
+  AllreduceBenchResult result = shared.result;
+  const std::string error = shared.error;
+  munmap(memory, bytes);
+  if (!all_well) {
+    return fail(ErrorKind::kInternal, "the all-reduce of {} ranks failed: {}", options.ranks,
+                error.empty() ? "a rank could not be started or was killed" : error);
+  }
+  result.memcpy_bytes_per_s = memcpy_bytes_per_s;
+  return result;
+}
+
+std::string to_json(const AllreduceBenchResult& r) {
+  return fmt::format(
+      R"({{"schema": 1, "ranks": {}, "bytes": {}, "calls": {}, "algorithm_bytes_per_s": {:.0f}, )"
+      R"("bus_bytes_per_s": {:.0f}, "p50_us": {:.1f}, "p99_us": {:.1f}, "memcpy_bytes_per_s": {:.0f}}})",
+      r.ranks, r.bytes, r.calls, r.algorithm_bytes_per_s, r.bus_bytes_per_s, r.p50_us, r.p99_us,
+      r.memcpy_bytes_per_s);
+}
+
+}  // namespace antdt::trainer

@@ -1,0 +1,69 @@
+// What the members of one generation do together with their tensors.
+//
+// One object is one membership: every member calls the same operations with
+// the same sizes in the same order. After any error the object is dead: every
+// further call fails at once, and a new generation makes a new one. Except for
+// abort(), one thread at a time uses it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "core/result.h"
+
+namespace antdt::trainer {
+
+class Collective {
+ public:
+  virtual ~Collective() = default;
+
+  [[nodiscard]] virtual std::uint32_t rank() const = 0;
+  [[nodiscard]] virtual std::uint32_t size() const = 0;
+
+  // Every element becomes the sum of that element over all members, the same
+  // bits on each. kAborted after abort(); kIo when a member is gone.
+  [[nodiscard]] virtual Status allreduce_sum(std::span<float> values) = 0;
+
+  // `all` (size() times the bytes of `mine`) receives every member's bytes, by rank.
+  [[nodiscard]] virtual Status allgather(std::span<const std::byte> mine,
+                                         std::span<std::byte> all) = 0;
+
+  // Ends a call in progress and every later one with kAborted, at once and
+  // whatever the other members do. From any thread, any number of times.
+  virtual void abort() = 0;
+};
+
+// A member that listens for its neighbours in a ring of members, before they
+// are connected. Used once.
+//
+// Both ends of a link compare a key made of job, lineage and generation, so
+// that a member of another generation, or a stranger, never contributes.
+class CollectiveBuilder {
+ public:
+  virtual ~CollectiveBuilder() = default;
+
+  // Where the rank before and the rank after find this member; empty for size 1.
+  [[nodiscard]] virtual std::string address_for_left() const = 0;
+  [[nodiscard]] virtual std::string address_for_right() const = 0;
+
+  // `left` and `right` are what those neighbours' builders gave for this
+  // member: left's address_for_right() and right's address_for_left(). Blocks
+  // until both have connected. kRefused when a neighbour has another key or
+  // rank; kIo when one cannot be reached; kAborted after abort().
+  [[nodiscard]] virtual Result<std::unique_ptr<Collective>> connect(const std::string& left,
+                                                                    const std::string& right,
+                                                                    std::uint64_t key) = 0;
+
+  // Ends a connect() in progress, from any thread.
+  virtual void abort() = 0;
+};
+
+// How a member of a new generation starts: (rank, size) -> builder.
+using CollectiveFactory =
+    std::function<Result<std::unique_ptr<CollectiveBuilder>>(std::uint32_t, std::uint32_t)>;
+
+}  // namespace antdt::trainer

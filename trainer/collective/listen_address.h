@@ -1,0 +1,17 @@
+// Where a member listens for its neighbours.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "trainer/collective/ring.h"
+
+namespace antdt::trainer {
+
+// By the network interface if one is named; else at the first of the cluster's
+// hosts ("address:port") that is an address of this machine; with no hosts on
+// loopback. An error (kUsage) when none of the hosts is this machine.
+[[nodiscard]] Result<RingOptions> listen_options(const std::vector<std::string>& hosts,
+                                                 const std::string& interface);
+
+}  // namespace antdt::trainer

@@ -1,0 +1,210 @@
+#include "trainer/collective/ring.h"
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cstring>
+#include <utility>
+#include <vector>
+
+#include "trainer/collective/gloo_links.h"
+#include "trainer/collective/ring_plan.h"
+
+namespace antdt::trainer {
+namespace {
+
+// Small enough that sending and adding overlap, large enough that the cost of
+// a message (some 10 us) does not show.
+constexpr std::size_t kSegmentFloats = 64 * 1024;
+// Receives that are posted ahead: a message whose receive is posted when it is
+// sent needs no round trip.
+constexpr std::size_t kReceivesAhead = 4;
+
+void add_into(float* __restrict sum, const float* __restrict values, std::size_t count) {
+  for (std::size_t i = 0; i < count; ++i) sum[i] += values[i];
+}
+
+class Ring final : public Collective {
+ public:
+  explicit Ring(std::shared_ptr<GlooLinks> links) : links_(std::move(links)) {}
+
+  [[nodiscard]] std::uint32_t rank() const override { return links_->rank(); }
+  [[nodiscard]] std::uint32_t size() const override { return links_->size(); }
+  void abort() override {
+    aborted_ = true;
+    links_->abort();
+  }
+  [[nodiscard]] Status allreduce_sum(std::span<float> values) override;
+  [[nodiscard]] Status allgather(std::span<const std::byte> mine,
+                                 std::span<std::byte> all) override;
+  // Compares the key and the rank with both neighbours.
+  [[nodiscard]] Status greet(std::uint64_t key);
+
+ private:
+  struct Greeting {
+    std::uint64_t key = 0;
+    std::uint32_t rank = 0;
+    std::uint32_t size = 0;
+    bool operator==(const Greeting&) const = default;
+  };
+  [[nodiscard]] Status alone() const {
+    if (!aborted_) return {};
+    return fail(ErrorKind::kAborted, "the collective of rank {} was aborted", rank());
+  }
+  // Where operation `i` of an all-reduce is received, and starting to do so.
+  [[nodiscard]] Status post_receive(const RingPlan& plan, std::size_t i, GlooLinks::Buffer& data,
+                                    GlooLinks::Buffer& staging);
+  [[nodiscard]] Status send_operation(const RingPlan& plan, std::size_t i, GlooLinks::Buffer& data);
+
+  std::shared_ptr<GlooLinks> links_;
+  std::atomic<bool> aborted_ = false;
+  std::uint64_t next_slot_ = 2;  // 0 and 1 are the greetings
+  std::vector<float> staging_;
+};
+
+Status Ring::greet(std::uint64_t key) {
+  if (size() == 1) return {};
+  const Greeting own{key, rank(), size()};
+  std::array<Greeting, 2> sent{own, own};
+  std::array<Greeting, 2> heard{};
+  constexpr std::size_t kBytes = sizeof(Greeting);
+  ANTDT_TRY(GlooLinks::Buffer* const out, links_->buffer(sent.data(), sizeof(sent)));
+  ANTDT_TRY(GlooLinks::Buffer* const in, links_->buffer(heard.data(), sizeof(heard)));
+  // Slot 0 runs to the right, slot 1 to the left.
+  ANTDT_RETURN_IF_ERROR(links_->receive(*in, links_->left(), 0, 0, kBytes));
+  ANTDT_RETURN_IF_ERROR(links_->receive(*in, links_->right(), 1, kBytes, kBytes));
+  ANTDT_RETURN_IF_ERROR(links_->send(*out, links_->right(), 0, 0, kBytes));
+  ANTDT_RETURN_IF_ERROR(links_->send(*out, links_->left(), 1, kBytes, kBytes));
+  for (int i = 0; i < 2; ++i) {
+    ANTDT_RETURN_IF_ERROR(links_->wait_sent(*out));
+    ANTDT_RETURN_IF_ERROR(links_->wait_received(*in));
+  }
+  const std::array<Greeting, 2> expected{Greeting{key, links_->left(), size()},
+                                         Greeting{key, links_->right(), size()}};
+  for (std::size_t i = 0; i < 2; ++i) {
+    if (heard[i] == expected[i]) continue;
+    return fail(ErrorKind::kRefused,
+                "the {} neighbour of rank {} in the ring says rank {} of {} with key {:016x}, "
+                "expected rank {} of {} with key {:016x}: it belongs to another generation",
+                i == 0 ? "left" : "right", rank(), heard[i].rank, heard[i].size, heard[i].key,
+                expected[i].rank, expected[i].size, expected[i].key);
+  }
+  return {};
+}
+
+Status Ring::post_receive(const RingPlan& plan, std::size_t i, GlooLinks::Buffer& data,
+                          GlooLinks::Buffer& staging) {
+  const RingPlan::Range range = plan.received(i);
+  if (range.count == 0) return {};
+  const std::size_t bytes = range.count * sizeof(float);
+  if (!plan.adds(i)) {
+    return links_->receive(data, links_->left(), next_slot_ + i, range.first * sizeof(float),
+                           bytes);
+  }
+  const std::size_t place = i % kReceivesAhead * kSegmentFloats * sizeof(float);
+  return links_->receive(staging, links_->left(), next_slot_ + i, place, bytes);
+}
+
+Status Ring::send_operation(const RingPlan& plan, std::size_t i, GlooLinks::Buffer& data) {
+  const RingPlan::Range range = plan.sent(i);
+  if (range.count == 0) return {};
+  return links_->send(data, links_->right(), next_slot_ + i, range.first * sizeof(float),
+                      range.count * sizeof(float));
+}
+
+Status Ring::allreduce_sum(std::span<float> values) {
+  if (size() == 1) return alone();
+  if (values.empty()) return {};
+  const RingPlan plan(rank(), size(), values.size(), kSegmentFloats);
+  staging_.resize(kReceivesAhead * kSegmentFloats);
+  ANTDT_TRY(GlooLinks::Buffer* const data, links_->buffer(values.data(), values.size_bytes()));
+  ANTDT_TRY(GlooLinks::Buffer* const staging,
+            links_->buffer(staging_.data(), staging_.size() * sizeof(float)));
+
+  const std::size_t operations = plan.operations();
+  for (std::size_t i = 0; i < std::min(kReceivesAhead, operations); ++i) {
+    ANTDT_RETURN_IF_ERROR(post_receive(plan, i, *data, *staging));
+  }
+  for (std::size_t i = 0; i < plan.segments(); ++i) {
+    ANTDT_RETURN_IF_ERROR(send_operation(plan, i, *data));
+  }
+  std::size_t sends = 0;
+  for (std::size_t i = 0; i < operations; ++i) {
+    sends += plan.sent(i).count > 0 ? 1 : 0;
+    if (const RingPlan::Range range = plan.received(i); range.count > 0) {
+      ANTDT_RETURN_IF_ERROR(links_->wait_received(plan.adds(i) ? *staging : *data));
+      if (plan.adds(i)) {
+        add_into(values.data() + range.first, staging_.data() + i % kReceivesAhead * kSegmentFloats,
+                 range.count);
+      }
+    }
+    if (i + plan.segments() < operations) {
+      ANTDT_RETURN_IF_ERROR(send_operation(plan, i + plan.segments(), *data));
+    }
+    if (i + kReceivesAhead < operations) {
+      ANTDT_RETURN_IF_ERROR(post_receive(plan, i + kReceivesAhead, *data, *staging));
+    }
+  }
+  for (; sends > 0; --sends) ANTDT_RETURN_IF_ERROR(links_->wait_sent(*data));
+  next_slot_ += operations;
+  return {};
+}
+
+Status Ring::allgather(std::span<const std::byte> mine, std::span<std::byte> all) {
+  const std::size_t bytes = mine.size();
+  if (all.size() != bytes * size()) {
+    return fail(ErrorKind::kInternal, "cannot gather {} bytes of each of {} members into {} bytes",
+                bytes, size(), all.size());
+  }
+  std::memcpy(all.data() + rank() * bytes, mine.data(), bytes);
+  if (size() == 1) return alone();
+  if (bytes == 0) return {};
+  ANTDT_TRY(GlooLinks::Buffer* const data, links_->buffer(all.data(), all.size()));
+  // In round t rank r passes on what rank r - t gave.
+  const std::size_t rounds = size() - 1;
+  const auto block = [&](std::size_t back) { return (rank() + size() - back) % size() * bytes; };
+  for (std::size_t t = 0; t < rounds; ++t) {
+    ANTDT_RETURN_IF_ERROR(
+        links_->receive(*data, links_->left(), next_slot_ + t, block(t + 1), bytes));
+  }
+  for (std::size_t t = 0; t < rounds; ++t) {
+    ANTDT_RETURN_IF_ERROR(links_->send(*data, links_->right(), next_slot_ + t, block(t), bytes));
+    ANTDT_RETURN_IF_ERROR(links_->wait_received(*data));
+  }
+  for (std::size_t t = 0; t < rounds; ++t) ANTDT_RETURN_IF_ERROR(links_->wait_sent(*data));
+  next_slot_ += rounds;
+  return {};
+}
+
+class RingBuilder final : public CollectiveBuilder {
+ public:
+  explicit RingBuilder(std::shared_ptr<GlooLinks> links) : links_(std::move(links)) {}
+  [[nodiscard]] std::string address_for_left() const override {
+    return links_->address_for(links_->left());
+  }
+  [[nodiscard]] std::string address_for_right() const override {
+    return links_->address_for(links_->right());
+  }
+  [[nodiscard]] Result<std::unique_ptr<Collective>> connect(const std::string& left,
+                                                            const std::string& right,
+                                                            std::uint64_t key) override {
+    ANTDT_RETURN_IF_ERROR(links_->connect(left, right));
+    auto ring = std::make_unique<Ring>(links_);
+    ANTDT_RETURN_IF_ERROR(ring->greet(key));
+    return ring;
+  }
+  void abort() override { links_->abort(); }
+
+ private:
+  std::shared_ptr<GlooLinks> links_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<CollectiveBuilder>> prepare_ring(std::uint32_t rank, std::uint32_t size,
+                                                        const RingOptions& options) {
+  ANTDT_TRY(auto links, GlooLinks::listen(rank, size, options));
+  return std::make_unique<RingBuilder>(std::move(links));
+}
+
+}  // namespace antdt::trainer

@@ -1,0 +1,40 @@
+// The [data] part of a job's effective configuration, for one split.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "core/result.h"
+#include "trainer/data/dataset.h"
+
+namespace antdt::data {
+
+enum class ColumnKind { kLabel, kNumeric, kCategory, kIgnore };
+struct Column {
+  std::string name;
+  ColumnKind kind = ColumnKind::kIgnore;
+};
+
+struct DataConfig {
+  std::string format;                    // "criteo", "csv", "idx", "index" or "none"
+  std::vector<std::string> paths;        // of the split
+  std::vector<std::string> label_paths;  // IDX: of the split
+  std::uint64_t records = 0;             // format "index"
+
+  bool quarantine = false;  // malformed rows: put aside instead of failing
+  std::uint64_t quarantine_max = 0;
+
+  bool vocabulary = false;  // else hashing
+  std::uint64_t hash_buckets = 65536;
+  std::uint32_t vocabulary_min_count = 1;
+
+  char separator = ',';  // CSV
+  bool header = true;
+  std::vector<Column> columns;
+};
+
+// An error (kUsage) names the key.
+[[nodiscard]] Result<DataConfig> parse_data_config(const std::string& config_json, Split split);
+
+}  // namespace antdt::data

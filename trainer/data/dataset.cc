@@ -1,0 +1,144 @@
+#include "trainer/data/dataset.h"
+
+#include <unistd.h>
+
+#include <cstdlib>
+#include <optional>
+
+#include "trainer/data/data_config.h"
+#include "trainer/data/idx.h"
+#include "trainer/data/index_build.h"
+#include "trainer/data/text_reader.h"
+
+namespace antdt::data {
+namespace {
+
+// Format "index": record i is the number i, as its one id.
+class NumbersReader final : public RecordReader {
+ public:
+  explicit NumbersReader(std::uint64_t records) : records_(records) {
+    shape_.id_width = 1;
+    shape_.id_rows = records;
+    shape_.classes = 1;
+  }
+  const DataShape& shape() const override { return shape_; }
+  std::uint64_t records() const override { return records_; }
+  Status read(std::span<const std::uint64_t> record_numbers, Examples& out) override {
+    out.clear();
+    out.count = record_numbers.size();
+    out.ids.assign(record_numbers.begin(), record_numbers.end());
+    out.labels.assign(out.count, 0.0F);
+    return {};
+  }
+
+ private:
+  std::uint64_t records_;
+  DataShape shape_;
+};
+
+bool has_files(const DataConfig& config) {
+  return config.format != "index" && config.format != "none" && !config.paths.empty();
+}
+
+// The index of a split with that of the training data, where it depends on it.
+struct Indexes {
+  std::optional<Index> train;  // set when the split is kEval and there is one
+  std::optional<Index> own;    // none for a split without files
+};
+
+Result<Indexes> open_indexes(const std::string& config_json, const DataConfig& config, Split split,
+                             const std::string& cache_dir) {
+  const std::string directory = cache_dir.empty() ? default_cache_dir() : cache_dir;
+  Indexes indexes;
+  if (!has_files(config)) return indexes;
+  if (config.format != "criteo" && config.format != "csv" && config.format != "idx") {
+    return fail(ErrorKind::kUsage,
+                "data.format is '{}'; it must be \"criteo\", \"csv\", \"idx\", \"index\" or "
+                "\"none\"",
+                config.format);
+  }
+  if (split == Split::kEval) {
+    ANTDT_TRY(const DataConfig train, parse_data_config(config_json, Split::kTrain));
+    if (has_files(train)) {
+      ANTDT_TRY(indexes.train, ensure_index(train, directory, nullptr));
+    }
+  }
+  ANTDT_TRY(indexes.own,
+            ensure_index(config, directory, indexes.train ? &*indexes.train : nullptr));
+  return indexes;
+}
+
+}  // namespace
+
+void Examples::clear() {
+  count = 0;
+  dense.clear();
+  ids.clear();
+  labels.clear();
+  weights.clear();
+}
+
+void Examples::append(const Examples& other, std::size_t from, std::size_t to) {
+  const auto copy = [&](auto& mine, const auto& theirs) {
+    if (other.count == 0 || theirs.empty()) return;
+    const auto width = static_cast<std::ptrdiff_t>(theirs.size() / other.count);
+    mine.insert(mine.end(), theirs.begin() + static_cast<std::ptrdiff_t>(from) * width,
+                theirs.begin() + static_cast<std::ptrdiff_t>(to) * width);
+  };
+  copy(dense, other.dense);
+  copy(ids, other.ids);
+  copy(labels, other.labels);
+  copy(weights, other.weights);
+  count += to - from;
+}
+
+std::string default_cache_dir() {
+  const char* cache = std::getenv("XDG_CACHE_HOME");
+  if (cache != nullptr && *cache == '/') return std::string(cache) + "/antdt/index";
+  const char* home = std::getenv("HOME");
+  if (home != nullptr && *home == '/') return std::string(home) + "/.cache/antdt/index";
+  return "/tmp/antdt-index-" + std::to_string(::getuid());
+}
+
+Result<DataSummary> build_index(const std::string& config_json, Split split,
+                                const std::string& cache_dir) {
+  ANTDT_TRY(const DataConfig config, parse_data_config(config_json, split));
+  DataSummary summary;
+  if (config.format == "index") {
+    summary.records = config.records;
+    summary.fingerprint = fingerprint_of(fmt::format("numbers below {}", config.records));
+    summary.detail = fmt::format("the numbers below {}", config.records);
+    return summary;
+  }
+  ANTDT_TRY(const Indexes indexes, open_indexes(config_json, config, split, cache_dir));
+  if (!indexes.own) return summary;
+  const IndexMeta& meta = indexes.own->meta();
+  summary.records = meta.records;
+  summary.fingerprint = fingerprint_of(meta);
+  summary.quarantined = meta.quarantined;
+  summary.quarantine_file = meta.quarantine_file;
+  for (const IndexedFile& file : meta.files) {
+    summary.detail += fmt::format("{}{}: {} bytes, xxh3 {}", summary.detail.empty() ? "" : "; ",
+                                  file.path, file.bytes, file.fingerprint);
+  }
+  return summary;
+}
+
+Result<std::unique_ptr<RecordReader>> open_reader(const std::string& config_json, Split split,
+                                                  const std::string& cache_dir) {
+  ANTDT_TRY(const DataConfig config, parse_data_config(config_json, split));
+  if (config.format == "index") return std::make_unique<NumbersReader>(config.records);
+  ANTDT_TRY(Indexes indexes, open_indexes(config_json, config, split, cache_dir));
+  if (!indexes.own) return std::make_unique<NumbersReader>(0);
+  const IndexMeta& learnt = (indexes.train ? *indexes.train : *indexes.own).meta();
+  if (config.format == "idx") return open_idx(*indexes.own, learnt.classes);
+  std::unique_ptr<RowFormat> format = make_row_format(config);
+  Labels labels(learnt.class_names, learnt.classes);
+  IdMap ids = config.vocabulary
+                  ? IdMap::vocabulary((indexes.train ? *indexes.train : *indexes.own).vocabulary())
+                  : IdMap::hashing(format->fields(), config.hash_buckets);
+  return TextReader::open(std::move(*indexes.own), std::move(format), std::move(labels),
+                          std::move(ids));
+}
+
+}  // namespace antdt::data

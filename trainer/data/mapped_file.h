@@ -1,0 +1,37 @@
+// A file as bytes in memory, read-only.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "core/result.h"
+
+namespace antdt::data {
+
+class MappedFile {
+ public:
+  // An empty file maps to no bytes.
+  [[nodiscard]] static Result<MappedFile> open(const std::string& path);
+  MappedFile(MappedFile&& other) noexcept;
+  MappedFile& operator=(MappedFile&& other) noexcept;
+  ~MappedFile();
+
+  [[nodiscard]] const std::string& path() const { return path_; }
+  [[nodiscard]] std::string_view bytes() const { return {data_, size_}; }
+  [[nodiscard]] std::int64_t mtime_ns() const { return mtime_ns_; }  // when it was opened
+  void expect_sequential() const;  // it will be read from front to back
+
+ private:
+  MappedFile() = default;
+  std::string path_;
+  const char* data_ = nullptr;
+  std::size_t size_ = 0;
+  std::int64_t mtime_ns_ = 0;
+};
+
+// Opens a file of a data set: one that is empty or compressed is an error
+// (kUsage) that says what to do.
+[[nodiscard]] Result<MappedFile> open_data_file(const std::string& path);
+
+}  // namespace antdt::data

@@ -1,0 +1,39 @@
+// Reads records of text files through their index.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "trainer/data/dataset.h"
+#include "trainer/data/features.h"
+#include "trainer/data/index.h"
+#include "trainer/data/labels.h"
+#include "trainer/data/row_format.h"
+
+namespace antdt::data {
+
+class TextReader final : public RecordReader {
+ public:
+  // `labels` and `ids` are those of the training data.
+  [[nodiscard]] static Result<std::unique_ptr<RecordReader>> open(Index index,
+                                                                  std::unique_ptr<RowFormat> format,
+                                                                  Labels labels, IdMap ids);
+
+  [[nodiscard]] const DataShape& shape() const override { return shape_; }
+  [[nodiscard]] std::uint64_t records() const override { return index_.meta().records; }
+  [[nodiscard]] Status read(std::span<const std::uint64_t> record_numbers, Examples& out) override;
+
+ private:
+  TextReader(Index index, std::unique_ptr<RowFormat> format, Labels labels, IdMap ids);
+  [[nodiscard]] Status decode(std::uint64_t record, std::size_t row, Examples& out);
+
+  Index index_;
+  std::vector<MappedFile> files_;
+  std::unique_ptr<RowFormat> format_;
+  Labels labels_;
+  IdMap ids_;
+  DataShape shape_;
+  Row row_;
+};
+
+}  // namespace antdt::data

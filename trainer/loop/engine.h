@@ -1,0 +1,58 @@
+// A model that the loop can train, whatever computes it.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "core/ids.h"
+#include "core/result.h"
+#include "core/wire/messages.h"
+#include "trainer/collective/collective.h"
+#include "trainer/data/dataset.h"
+
+namespace antdt::trainer {
+
+// What a micro-batch gave. Sums over its samples, not means.
+struct BatchSums {
+  double weight = 0;
+  double loss = 0;  // weighted, natural logarithm
+};
+
+// The training state of one member: parameters, gradients, optimizer state.
+//
+// A step is begin_step, compute for each micro-batch, finish_reduction, then
+// apply or discard. All members do the same reductions, so a member without
+// records runs the step too. One thread at a time.
+class Engine {
+ public:
+  virtual ~Engine() = default;
+
+  // Gradients of this step are summed over `collective`, which must live until
+  // finish_reduction has returned.
+  virtual void begin_step(Collective& collective) = 0;
+  // Adds the gradient of the sum of weighted losses. With `last`, each part of
+  // the gradient is reduced as soon as it is complete, while this still runs.
+  [[nodiscard]] virtual Result<BatchSums> compute(const data::Examples& batch, bool last) = 0;
+  // Waits until all parts are reduced; parts that no batch of this member was
+  // the last for contribute what they hold. Nothing is applied yet.
+  [[nodiscard]] virtual Status finish_reduction() = 0;
+  // One optimizer step with the reduced gradient divided by `weight`, the sum
+  // of weights over all members. Gradients are zero afterwards.
+  virtual void apply(double weight) = 0;
+  virtual void discard() = 0;  // gradients are zero afterwards, nothing else changes
+
+  [[nodiscard]] virtual Result<wire::EvalPartial> evaluate(const data::Examples& batch) = 0;
+
+  // Of parameters, optimizer state and the step: members with the same hash
+  // will go on alike.
+  [[nodiscard]] virtual std::uint64_t state_hash(Step step) const = 0;
+
+  // Writes the training state into `directory`, which exists, each file synced.
+  [[nodiscard]] virtual Result<std::vector<wire::CheckpointFile>> save(const std::string& directory,
+                                                                       Step step) const = 0;
+  // Replaces the training state by what save() wrote; answers its step.
+  [[nodiscard]] virtual Result<Step> load(const std::string& directory) = 0;
+};
+
+}  // namespace antdt::trainer

@@ -1,0 +1,111 @@
+#include "trainer/loop/step_slot.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "core/check.h"
+
+namespace antdt::trainer {
+namespace {
+
+constexpr std::uint32_t kHasData = 1;
+constexpr std::uint32_t kLeaving = 2;
+constexpr std::uint32_t kAllWell = 4;
+
+class Writer {
+ public:
+  template <class T>
+  void put(T value) {
+    for (std::size_t i = 0; i < sizeof(T); ++i) {
+      bytes_[at_++] = static_cast<std::byte>(value >> (8 * i));
+    }
+  }
+  [[nodiscard]] StepSlotBytes done() const {
+    ANTDT_CHECK(at_ == kStepSlotBytes, "a slot of {} bytes", at_);
+    return bytes_;
+  }
+
+ private:
+  StepSlotBytes bytes_{};
+  std::size_t at_ = 0;
+};
+
+class Reader {
+ public:
+  explicit Reader(std::span<const std::byte, kStepSlotBytes> bytes) : bytes_(bytes) {}
+  template <class T>
+  [[nodiscard]] T get() {
+    T value = 0;
+    for (std::size_t i = 0; i < sizeof(T); ++i) {
+      value |= static_cast<T>(bytes_[at_++]) << (8 * i);
+    }
+    return value;
+  }
+
+ private:
+  std::span<const std::byte, kStepSlotBytes> bytes_;
+  std::size_t at_ = 0;
+};
+
+}  // namespace
+
+StepSlotBytes encode(const StepSlot& slot) {
+  Writer out;
+  out.put(slot.place);
+  out.put(slot.records);
+  out.put(std::bit_cast<std::uint64_t>(slot.weight));
+  out.put(std::bit_cast<std::uint64_t>(slot.loss));
+  out.put(slot.plan.value);
+  out.put(slot.checkpoint);
+  out.put((slot.has_data ? kHasData : 0) | (slot.leaving ? kLeaving : 0) |
+          (slot.all_well ? kAllWell : 0));
+  static_assert(kStepSlotBytes == 8 + 4 + 8 + 8 + 8 + 8 + 4 + 4);
+  out.put(std::uint32_t{0});  // reserved
+  return out.done();
+}
+
+StepSlot decode_step_slot(std::span<const std::byte, kStepSlotBytes> bytes) {
+  Reader in(bytes);
+  StepSlot slot;
+  slot.place = in.get<std::uint64_t>();
+  slot.records = in.get<std::uint32_t>();
+  slot.weight = std::bit_cast<double>(in.get<std::uint64_t>());
+  slot.loss = std::bit_cast<double>(in.get<std::uint64_t>());
+  slot.plan = PlanVersion{in.get<std::uint64_t>()};
+  slot.checkpoint = in.get<std::uint64_t>();
+  const auto flags = in.get<std::uint32_t>();
+  slot.has_data = (flags & kHasData) != 0;
+  slot.leaving = (flags & kLeaving) != 0;
+  slot.all_well = (flags & kAllWell) != 0;
+  return slot;
+}
+
+Agreement agree(std::span<const StepSlot> slots) {
+  ANTDT_CHECK(!slots.empty(), "an agreement of no members");
+  Agreement result;
+  result.plan = slots.front().plan;
+  result.checkpoint = slots.front().checkpoint;
+  for (const StepSlot& slot : slots) {
+    result.records += slot.records;
+    result.weight += slot.weight;
+    result.loss += slot.loss;
+    result.plan = std::min(result.plan, slot.plan);
+    result.checkpoint = std::min(result.checkpoint, slot.checkpoint);
+    result.any_has_data = result.any_has_data || slot.has_data;
+    result.any_leaving = result.any_leaving || slot.leaving;
+    result.all_well = result.all_well && slot.all_well;
+    result.places.push_back(slot.place);
+  }
+  return result;
+}
+
+Agreement agree_bytes(std::span<const std::byte> gathered) {
+  ANTDT_CHECK(gathered.size() % kStepSlotBytes == 0, "slots of {} bytes", gathered.size());
+  std::vector<StepSlot> slots;
+  for (std::size_t at = 0; at < gathered.size(); at += kStepSlotBytes) {
+    slots.push_back(decode_step_slot(gathered.subspan(at).first<kStepSlotBytes>()));
+  }
+  return agree(slots);
+}
+
+}  // namespace antdt::trainer

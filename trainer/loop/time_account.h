@@ -1,0 +1,62 @@
+// Where a worker's wall time goes: a stopwatch that is always in exactly one
+// category, so the categories add up to the time since it began.
+#pragma once
+
+#include <array>
+#include <cstddef>
+
+#include "core/clock.h"
+#include "core/wire/messages.h"
+
+namespace antdt::trainer {
+
+enum class TimeUse {
+  kCompute,         // forward, backward, update, injected delays
+  kData,            // for records that are being read
+  kCollectiveWait,  // for other members
+  kShardWait,       // for records to be handed out
+  kReconfigure,     // from the end of one membership to the next phase
+  kCheckpoint,
+  kStartup,  // until the first phase
+  kOther,
+};
+inline constexpr std::size_t kTimeUses = 8;
+
+// One thread.
+class TimeAccount {
+ public:
+  // Counts kStartup from `began`, the process's start.
+  TimeAccount(const Clock& clock, MonoTime began);
+
+  // From now on time goes there; answers what was counted before.
+  TimeUse enter(TimeUse use);
+  [[nodiscard]] Duration spent(TimeUse use) const;  // up to now
+  [[nodiscard]] Duration total() const;             // since `began`
+  [[nodiscard]] wire::TimeAccount seconds() const;
+
+ private:
+  const Clock& clock_;
+  MonoTime began_;
+  MonoTime since_;
+  TimeUse use_ = TimeUse::kStartup;
+  std::array<Duration, kTimeUses> spent_{};
+};
+
+// Counts time as `use` for the life of the object, then as before.
+class Timed {
+ public:
+  Timed(TimeAccount& account, TimeUse use) : account_(account), before_(account.enter(use)) {}
+  ~Timed() { account_.enter(before_); }
+  Timed(const Timed&) = delete;
+  Timed& operator=(const Timed&) = delete;
+
+ private:
+  TimeAccount& account_;
+  TimeUse before_;
+};
+
+// When this process began, as the kernel keeps it (to 10 ms), on the monotonic
+// clock; `now` where the kernel does not say.
+[[nodiscard]] MonoTime process_start(MonoTime now);
+
+}  // namespace antdt::trainer

@@ -1,0 +1,229 @@
+#include "trainer/loop/train_phase.h"
+
+#include <algorithm>
+#include <thread>
+
+#include "core/check.h"
+#include "trainer/loop/checkpoint.h"
+
+namespace antdt::trainer {
+namespace {
+
+// How long a step waits for records that are on their way before it goes on
+// with fewer, and how long a group without any waits before it asks again.
+constexpr Duration kDataPatience = std::chrono::milliseconds(50);
+constexpr Duration kIdleWait = std::chrono::milliseconds(20);
+// Work held so that the job daemon may be away, and how often it is measured.
+constexpr double kHoldSeconds = 6;
+constexpr std::uint64_t kHoldSteps = 8;
+constexpr Duration kHoldInterval = std::chrono::milliseconds(500);
+
+}  // namespace
+
+TrainPhase::TrainPhase(Tools& tools, TrainingState& state, Collective& collective,
+                       const wire::PhaseStart& start)
+    : tools_(tools),
+      state_(state),
+      collective_(collective),
+      start_(start),
+      remaining_(start.records - std::min(start.committed, start.records)),
+      hold_updated_(tools.clock.now()) {}
+
+Result<PhaseEnd> TrainPhase::run() {
+  const Timed other(tools_.account, TimeUse::kOther);
+  if (!state_.first_step) state_.first_step = tools_.clock.now();
+  update_hold(true);
+  while (!complete()) {
+    auto computed = compute_share();
+    if (!computed) {
+      collective_.abort();
+      static_cast<void>(tools_.engine.finish_reduction());
+      return tl::unexpected(computed.error());
+    }
+    Own& own = *computed;
+    auto agreed = exchange(own, false);
+    if (!agreed) {
+      breakage_ = agreed.error().message;
+      return PhaseEnd::kOver;
+    }
+    conclude(*agreed, own);
+    if (agreed->any_leaving) {
+      somebody_leaves_ = true;
+      break;
+    }
+    if (agreed->records == 0) wait_for_records();
+    update_hold(false);
+  }
+  return finish();
+}
+
+// The last step with records is stable when one more has completed.
+Result<PhaseEnd> TrainPhase::finish() {
+  Own nothing;
+  auto agreed = exchange(nothing, true);
+  if (!agreed) {
+    breakage_ = agreed.error().message;
+    return PhaseEnd::kOver;
+  }
+  conclude(*agreed, nothing);
+  stable_place_ = place_;
+  tools_.client.commit(stable_place_);
+  send_progress(complete());
+  if (wants_to_leave()) return PhaseEnd::kLeave;
+  if (somebody_leaves_ && !complete()) {
+    breakage_ = "a member left";
+    return PhaseEnd::kOver;
+  }
+  return PhaseEnd::kDone;
+}
+
+Result<TrainPhase::Own> TrainPhase::compute_share() {
+  Own own;
+  tools_.engine.begin_step(collective_);
+  for (std::uint32_t i = 0; i < state_.share.accumulation && state_.share.micro_batch > 0; ++i) {
+    ANTDT_TRY(const client::TakeStatus status,
+              compute_micro_batch(own, i + 1 == state_.share.accumulation));
+    own.slot.has_data = status == client::TakeStatus::kData;
+    if (!own.slot.has_data) break;
+  }
+  own.short_of_data = own.slot.records < state_.share.samples();
+  return own;
+}
+
+Result<client::TakeStatus> TrainPhase::compute_micro_batch(Own& own, bool last) {
+  MonoTime began = tools_.clock.now();
+  const TimeUse before = tools_.account.enter(TimeUse::kData);
+  auto batch = tools_.prefetcher.next(state_.share.micro_batch, kDataPatience);
+  const MonoTime got = tools_.clock.now();
+  own.times.data += got - began;
+  if (!batch) return tl::unexpected(batch.error());
+  if (batch->status != client::TakeStatus::kData) {
+    tools_.account.enter(before);
+    return batch->status;
+  }
+  tools_.account.enter(TimeUse::kCompute);
+  const auto samples = static_cast<std::uint32_t>(batch->examples.count);
+  ANTDT_TRY(const BatchSums sums, tools_.engine.compute(batch->examples, last));
+  inject_delay(got, samples);
+  own.times.compute += tools_.clock.now() - got;
+  tools_.account.enter(before);
+  own.slot.records += samples;
+  own.slot.weight += sums.weight;
+  own.slot.loss += sums.loss;
+  return client::TakeStatus::kData;
+}
+
+void TrainPhase::inject_delay(MonoTime began, std::uint64_t samples) {
+  const MonoTime now = tools_.clock.now();
+  const Duration delay = tools_.injection.delay(now - *state_.first_step, now - began, samples);
+  if (delay > Duration{}) std::this_thread::sleep_for(delay);
+}
+
+Result<Agreement> TrainPhase::exchange(Own& own, bool empty) {
+  const Timed waiting(tools_.account, TimeUse::kCollectiveWait);
+  const MonoTime began = tools_.clock.now();
+  if (!empty) ANTDT_RETURN_IF_ERROR(tools_.engine.finish_reduction());
+  own.slot.place = place_ + own.slot.records;
+  own.slot.plan = std::max(tools_.client.held_plan(), state_.share.version);
+  own.slot.checkpoint = std::max(tools_.client.checkpoint_ordered(), state_.checkpoint);
+  own.slot.leaving = wants_to_leave();
+  const StepSlotBytes mine = encode(own.slot);
+  std::vector<std::byte> all(mine.size() * collective_.size());
+  ANTDT_RETURN_IF_ERROR(collective_.allgather(mine, all));
+  own.times.wait = tools_.clock.now() - began;
+  return agree_bytes(all);
+}
+
+void TrainPhase::conclude(const Agreement& agreed, Own& own) {
+  if (agreed.applies()) {
+    const Timed computing(tools_.account, TimeUse::kCompute);
+    const MonoTime began = tools_.clock.now();
+    tools_.engine.apply(agreed.weight);
+    own.times.compute += tools_.clock.now() - began;
+  } else {
+    tools_.engine.discard();
+  }
+  state_.step = state_.step.next();
+  // That this step completed means that everybody has applied the one before.
+  stable_place_ = place_;
+  place_ = own.slot.place;
+  counted_ += agreed.records;
+  loss_sum_ += agreed.loss;
+  weight_sum_ += agreed.weight;
+  report(own);
+  plan_changed_ = false;
+  if (agreed.checkpoint > state_.checkpoint) checkpoint(agreed);
+  if (agreed.plan > state_.share.version) switch_plan(agreed.plan);
+  tools_.client.commit(stable_place_);
+  send_progress(false);
+}
+
+void TrainPhase::switch_plan(PlanVersion version) {
+  const auto plan = tools_.client.plan(version);
+  ANTDT_CHECK(plan.has_value(), "a slot said plan {} was held, and it is not", version);
+  state_.share = share_of(*plan, tools_.client.member().worker);
+  plan_changed_ = true;
+  update_hold(true);
+}
+
+void TrainPhase::checkpoint(const Agreement& agreed) {
+  state_.checkpoint = agreed.checkpoint;
+  if (collective_.rank() != 0) return;
+  const Timed writing(tools_.account, TimeUse::kCheckpoint);
+  wire::CheckpointWritten written = write_checkpoint(tools_.engine, tools_.client.run_dir(),
+                                                     state_.step, tools_.client.member().attempt);
+  written.number = agreed.checkpoint;
+  written.phase = start_.phase;
+  for (std::size_t rank = 0; rank < agreed.places.size() && rank < state_.members.size(); ++rank) {
+    written.places.push_back({state_.members[rank], agreed.places[rank]});
+  }
+  tools_.client.checkpoint_written(written);
+}
+
+void TrainPhase::report(const Own& own) {
+  client::BatchTimes times = own.times;
+  times.samples = own.slot.records;
+  // A step that the plan or a lack of records made unlike the others says
+  // nothing of this member's speed.
+  times.counts = !plan_changed_ && !own.short_of_data;
+  if (times.samples > 0) tools_.client.report(times);
+  tools_.client.time_account(tools_.account.seconds());
+}
+
+void TrainPhase::send_progress(bool done) {
+  wire::Progress progress;
+  progress.phase = start_.phase;
+  progress.step = state_.step;
+  progress.place = stable_place_;
+  progress.samples = start_.records - remaining_ + counted_;
+  progress.loss_sum = loss_sum_;
+  progress.weight_sum = weight_sum_;
+  progress.plan = state_.share.version;
+  progress.done = done;
+  tools_.client.progress(progress);
+}
+
+void TrainPhase::update_hold(bool at_once) {
+  const MonoTime now = tools_.clock.now();
+  const Duration elapsed = now - hold_updated_;
+  if (!at_once && elapsed < kHoldInterval) return;
+  const double per_second =
+      static_cast<double>(place_ - hold_place_) / std::max(to_seconds(elapsed), 1e-3);
+  // What is held can only be trained here, so a first guess stays small.
+  const auto seconds_worth =
+      elapsed < kHoldInterval ? 0 : static_cast<std::uint64_t>(per_second * kHoldSeconds);
+  tools_.client.set_hold(std::max(seconds_worth, kHoldSteps * state_.share.samples()));
+  hold_updated_ = now;
+  hold_place_ = place_;
+}
+
+void TrainPhase::wait_for_records() {
+  const Timed waiting(tools_.account, TimeUse::kShardWait);
+  std::this_thread::sleep_for(kIdleWait);
+}
+
+bool TrainPhase::wants_to_leave() const {
+  return tools_.stop || tools_.client.leave_requested().has_value();
+}
+
+}  // namespace antdt::trainer

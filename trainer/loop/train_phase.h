@@ -1,0 +1,69 @@
+// One training phase of one member, step by step.
+//
+// A step: compute the share of the plan in force with whatever records are at
+// hand, reduce the gradients, gather the slots, then do what all members
+// conclude from them. The phase is over when the slots have counted all its
+// records and one empty step more has made the last one stable.
+#pragma once
+
+#include "core/result.h"
+#include "core/wire/messages.h"
+#include "trainer/loop/step_slot.h"
+#include "trainer/loop/training_state.h"
+
+namespace antdt::trainer {
+
+class TrainPhase {
+ public:
+  TrainPhase(Tools& tools, TrainingState& state, Collective& collective,
+             const wire::PhaseStart& start);
+
+  // Until the phase ends. The data set's prefetcher must have been started.
+  // Errors are this member's own (its data, its job daemon's refusal); a broken
+  // collective is PhaseEnd::kOver.
+  [[nodiscard]] Result<PhaseEnd> run();
+
+  // Why the collective broke, when run() answered kOver.
+  [[nodiscard]] const std::string& breakage() const { return breakage_; }
+
+ private:
+  // What this member did in the step so far.
+  struct Own {
+    StepSlot slot;
+    client::BatchTimes times;
+    bool short_of_data = false;
+  };
+  [[nodiscard]] Result<Own> compute_share();
+  [[nodiscard]] Result<client::TakeStatus> compute_micro_batch(Own& own, bool last);
+  void inject_delay(MonoTime began, std::uint64_t samples);
+  // The slot all-gather, and the gradients before it unless the step is empty.
+  [[nodiscard]] Result<Agreement> exchange(Own& own, bool empty);
+  void conclude(const Agreement& agreed, Own& own);
+  void switch_plan(PlanVersion version);
+  void checkpoint(const Agreement& agreed);
+  void report(const Own& own);
+  void send_progress(bool done);
+  void update_hold(bool at_once);
+  void wait_for_records();
+  [[nodiscard]] bool wants_to_leave() const;
+  [[nodiscard]] bool complete() const { return counted_ >= remaining_; }
+  [[nodiscard]] Result<PhaseEnd> finish();
+
+  Tools& tools_;
+  TrainingState& state_;
+  Collective& collective_;
+  const wire::PhaseStart start_;
+  const std::uint64_t remaining_;  // records of the phase that are not in the model yet
+  std::uint64_t counted_ = 0;      // of them, in steps that completed
+  std::uint64_t place_ = 0;        // records of this member, in steps that completed
+  std::uint64_t stable_place_ = 0;
+  double loss_sum_ = 0;
+  double weight_sum_ = 0;
+  bool plan_changed_ = true;  // the next step is the first under its plan
+  bool somebody_leaves_ = false;
+  std::string breakage_;
+  MonoTime hold_updated_;
+  std::uint64_t hold_place_ = 0;
+};
+
+}  // namespace antdt::trainer

@@ -1,0 +1,34 @@
+// What the trainer reads of the job's effective configuration.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "core/ids.h"
+#include "core/result.h"
+#include "trainer/loop/injection.h"
+
+namespace antdt::trainer {
+
+struct TrainerConfig {
+  std::uint64_t seed = 0;
+  std::string model = "deepfm";    // "lr", "deepfm", "mlp", "resnet"
+  std::string optimizer = "adam";  // "sgd", "adagrad", "adam"
+  double learning_rate = 1e-3;
+  double momentum = 0;  // of sgd
+  double weight_decay = 0;
+  std::uint32_t embedding_dim = 8;
+  std::vector<std::uint32_t> hidden;  // widths of the hidden layers; empty: the model's own
+  std::uint32_t threads = 1;
+  std::uint32_t global_batch = 1024;
+  std::vector<std::string> hosts;     // "address:port"; empty: this machine alone
+  std::string interface;              // for the collective; empty: found from `hosts`
+  std::vector<InjectionRule> inject;  // the entries that name this worker
+};
+
+// An error (kUsage) names the key.
+[[nodiscard]] Result<TrainerConfig> parse_trainer_config(const std::string& config_json,
+                                                         WorkerId worker);
+
+}  // namespace antdt::trainer

@@ -1,0 +1,124 @@
+#include "trainer/torch/embedding.h"
+
+#include <vector>
+
+namespace antdt::trainer {
+namespace {
+
+using torch::autograd::AutogradContext;
+using torch::autograd::Variable;
+using torch::autograd::variable_list;
+
+class EmbeddingRows : public torch::autograd::Function<EmbeddingRows> {
+ public:
+  static Variable forward(AutogradContext* context, const Variable& table,
+                          const torch::Tensor& ids) {
+    context->saved_data["ids"] = ids;
+    context->saved_data["gradient"] = table.grad();
+    const std::int64_t width = table.size(1);
+    torch::Tensor out = torch::empty({ids.size(0), ids.size(1), width});
+    const float* const from = table.data_ptr<float>();
+    const std::int64_t* const id = ids.data_ptr<std::int64_t>();
+    float* to = out.data_ptr<float>();
+    for (std::int64_t i = 0; i < ids.numel(); ++i, to += width) {
+      const float* const row = from + id[i] * width;
+      for (std::int64_t k = 0; k < width; ++k) to[k] = row[k];
+    }
+    return out;
+  }
+
+  static variable_list backward(AutogradContext* context, variable_list out_gradients) {
+    const torch::Tensor ids = context->saved_data["ids"].toTensor();
+    torch::Tensor gradient = context->saved_data["gradient"].toTensor();
+    const torch::Tensor of_out = out_gradients[0].contiguous();
+    const std::int64_t width = gradient.size(1);
+    const std::int64_t* const id = ids.data_ptr<std::int64_t>();
+    const float* from = of_out.data_ptr<float>();
+    float* const to = gradient.data_ptr<float>();
+    for (std::int64_t i = 0; i < ids.numel(); ++i, from += width) {
+      float* const row = to + id[i] * width;
+      for (std::int64_t k = 0; k < width; ++k) row[k] += from[k];
+    }
+    return {Variable(), Variable()};
+  }
+};
+
+class FactorizedLookup : public torch::autograd::Function<FactorizedLookup> {
+ public:
+  static variable_list forward(AutogradContext* context, const Variable& table,
+                               const torch::Tensor& ids) {
+    const std::int64_t batch = ids.size(0);
+    const std::int64_t fields = ids.size(1);
+    const std::int64_t width = table.size(1);
+    const std::int64_t dim = width - 1;
+    torch::Tensor linear = torch::empty({batch});
+    torch::Tensor vectors = torch::empty({batch, fields * dim});
+    torch::Tensor sums = torch::zeros({batch, dim});
+    const float* const from = table.data_ptr<float>();
+    const std::int64_t* id = ids.data_ptr<std::int64_t>();
+    float* v = vectors.data_ptr<float>();
+    float* sum = sums.data_ptr<float>();
+    float* const out = linear.data_ptr<float>();
+    for (std::int64_t b = 0; b < batch; ++b, sum += dim) {
+      float first_order = 0;
+      float squares = 0;
+      for (std::int64_t f = 0; f < fields; ++f, v += dim, ++id) {
+        const float* const row = from + *id * width;
+        first_order += row[0];
+        for (std::int64_t k = 0; k < dim; ++k) {
+          v[k] = row[k + 1];
+          sum[k] += v[k];
+          squares += v[k] * v[k];
+        }
+      }
+      float square_of_sum = 0;
+      for (std::int64_t k = 0; k < dim; ++k) square_of_sum += sum[k] * sum[k];
+      out[b] = first_order + 0.5F * (square_of_sum - squares);
+    }
+    context->saved_data["ids"] = ids;
+    context->saved_data["gradient"] = table.grad();
+    context->saved_data["sums"] = sums;
+    context->saved_data["vectors"] = vectors.detach();
+    return {linear, vectors};
+  }
+
+  // d pairs / d v_f = sum over the other fields of v = sums - v_f.
+  static variable_list backward(AutogradContext* context, variable_list out_gradients) {
+    const torch::Tensor ids = context->saved_data["ids"].toTensor();
+    torch::Tensor gradient = context->saved_data["gradient"].toTensor();
+    const torch::Tensor sums = context->saved_data["sums"].toTensor();
+    const torch::Tensor vectors = context->saved_data["vectors"].toTensor();
+    const torch::Tensor of_linear = out_gradients[0].contiguous();
+    const torch::Tensor of_vectors = out_gradients[1].contiguous();
+    const std::int64_t fields = ids.size(1);
+    const std::int64_t width = gradient.size(1);
+    const std::int64_t dim = width - 1;
+    const std::int64_t* id = ids.data_ptr<std::int64_t>();
+    const float* sum = sums.data_ptr<float>();
+    const float* v = vectors.data_ptr<float>();
+    const float* dv = of_vectors.data_ptr<float>();
+    const float* const dl = of_linear.data_ptr<float>();
+    float* const to = gradient.data_ptr<float>();
+    for (std::int64_t b = 0; b < ids.size(0); ++b, sum += dim) {
+      for (std::int64_t f = 0; f < fields; ++f, v += dim, dv += dim, ++id) {
+        float* const row = to + *id * width;
+        row[0] += dl[b];
+        for (std::int64_t k = 0; k < dim; ++k) row[k + 1] += dv[k] + dl[b] * (sum[k] - v[k]);
+      }
+    }
+    return {Variable(), Variable()};
+  }
+};
+
+}  // namespace
+
+torch::Tensor embedding_rows(const torch::Tensor& table, const torch::Tensor& ids) {
+  return EmbeddingRows::apply(table, ids);
+}
+
+FactorizedFields factorized_fields(const torch::Tensor& table, const torch::Tensor& ids) {
+  variable_list out = FactorizedLookup::apply(table, ids);
+  return {out[0], out[1]};
+}
+
+}  // namespace antdt::trainer

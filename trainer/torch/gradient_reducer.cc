@@ -1,0 +1,134 @@
+#include "trainer/torch/gradient_reducer.h"
+
+#include <torch/csrc/autograd/function_hook.h>
+#include <torch/csrc/autograd/functions/accumulate_grad.h>
+#include <torch/csrc/autograd/variable.h>
+
+#include <functional>
+
+namespace antdt::trainer {
+namespace {
+
+// Called when a parameter's gradient of this backward pass is complete.
+class CompletionHook final : public torch::autograd::FunctionPostHook {
+ public:
+  explicit CompletionHook(std::function<void()> call) : call_(std::move(call)) {}
+  torch::autograd::variable_list operator()(
+      const torch::autograd::variable_list& outputs,
+      const torch::autograd::variable_list& /*inputs*/) override {
+    call_();
+    return outputs;
+  }
+
+ private:
+  std::function<void()> call_;
+};
+
+}  // namespace
+
+struct GradientReducer::Hooks {
+  struct Installed {
+    std::shared_ptr<torch::autograd::Node> node;
+    std::uintptr_t key = 0;
+  };
+  std::vector<Installed> installed;
+};
+
+GradientReducer::GradientReducer(const FlatParameters& parameters, std::size_t bucket_bytes)
+    : parameters_(parameters), hooks_(std::make_unique<Hooks>()) {
+  make_buckets(bucket_bytes);
+  install_hooks();
+  thread_ = std::thread([this] { communicate(); });
+}
+
+GradientReducer::~GradientReducer() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  changed_.notify_all();
+  thread_.join();
+  for (const Hooks::Installed& hook : hooks_->installed) hook.node->del_post_hook(hook.key);
+}
+
+void GradientReducer::make_buckets(std::size_t bucket_bytes) {
+  const std::size_t limit = bucket_bytes / sizeof(float);
+  for (const FlatParameters::Entry& entry : parameters_.entries()) {
+    const std::size_t end = entry.first + entry.count;
+    if (buckets_.empty() || end - buckets_.back().first > limit) {
+      buckets_.push_back({entry.first, 0, 0, 0});
+    }
+    buckets_.back().count = end - buckets_.back().first;
+    ++buckets_.back().parameters;
+    bucket_of_.push_back(buckets_.size() - 1);
+  }
+}
+
+void GradientReducer::install_hooks() {
+  for (std::size_t i = 0; i < parameters_.entries().size(); ++i) {
+    auto node = torch::autograd::impl::grad_accumulator(parameters_.entries()[i].parameter);
+    const auto key =
+        node->add_post_hook(std::make_unique<CompletionHook>([this, i] { on_complete(i); }));
+    hooks_->installed.push_back({std::move(node), key});
+  }
+}
+
+void GradientReducer::begin(Collective& collective) {
+  const std::lock_guard lock(mutex_);
+  for (Bucket& bucket : buckets_) bucket.incomplete = bucket.parameters;
+  collective_ = &collective;
+  armed_ = false;
+  next_bucket_ = 0;
+  status_ = {};
+}
+
+void GradientReducer::arm() {
+  const std::lock_guard lock(mutex_);
+  armed_ = true;
+}
+
+void GradientReducer::on_complete(std::size_t parameter) {
+  const std::lock_guard lock(mutex_);
+  if (!armed_) return;
+  Bucket& bucket = buckets_[bucket_of_[parameter]];
+  if (bucket.incomplete > 0 && --bucket.incomplete == 0) changed_.notify_all();
+}
+
+Status GradientReducer::finish() {
+  std::unique_lock lock(mutex_);
+  if (collective_ == nullptr) return status_;
+  for (Bucket& bucket : buckets_) bucket.incomplete = 0;
+  changed_.notify_all();
+  changed_.wait(lock, [&] { return next_bucket_ == buckets_.size(); });
+  collective_ = nullptr;
+  armed_ = false;
+  return status_;
+}
+
+bool GradientReducer::work_is_ready() const {
+  return collective_ != nullptr && next_bucket_ < buckets_.size() &&
+         buckets_[next_bucket_].incomplete == 0;
+}
+
+void GradientReducer::communicate() {
+  std::unique_lock lock(mutex_);
+  while (true) {
+    changed_.wait(lock, [&] { return stopping_ || work_is_ready(); });
+    if (stopping_) return;
+    const Bucket bucket = buckets_[next_bucket_];
+    Collective& collective = *collective_;
+    lock.unlock();
+    Status status =
+        collective.allreduce_sum(parameters_.gradients().subspan(bucket.first, bucket.count));
+    lock.lock();
+    if (status) {
+      ++next_bucket_;
+    } else {
+      status_ = std::move(status);
+      next_bucket_ = buckets_.size();
+    }
+    changed_.notify_all();
+  }
+}
+
+}  // namespace antdt::trainer

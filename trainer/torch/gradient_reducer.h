@@ -1,0 +1,75 @@
+// Reduces gradients over the members while backward still computes them.
+//
+// The flat gradient is cut into buckets of whole parameters, in the order in
+// which backward completes them. A hook on each parameter tells when it is
+// complete; when all of a bucket are, a communication thread reduces it. The
+// thread takes buckets strictly in order, so all members run the same
+// operations whatever order their backward passes take (as PyTorch's
+// DistributedDataParallel does: Li et al., VLDB 2020).
+//
+// One step: begin, (arm, backward)*, finish. Hooks that fire while not armed
+// (all micro-batches but the last) do nothing.
+#pragma once
+
+#include <condition_variable>
+#include <cstddef>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <thread>
+#include <vector>
+
+#include "core/result.h"
+#include "trainer/collective/collective.h"
+#include "trainer/torch/parameters.h"
+
+namespace antdt::trainer {
+
+class GradientReducer {
+ public:
+  // A bucket has at least one parameter, and at most `bucket_bytes` if it has several.
+  GradientReducer(const FlatParameters& parameters, std::size_t bucket_bytes);
+  ~GradientReducer();
+  GradientReducer(const GradientReducer&) = delete;
+  GradientReducer& operator=(const GradientReducer&) = delete;
+
+  void begin(Collective& collective);
+  // The next backward pass is the step's last.
+  void arm();
+  // Reduces what has not been, and waits for all. The first error of a bucket
+  // ends the step: no later bucket is tried.
+  [[nodiscard]] Status finish();
+
+  [[nodiscard]] std::size_t buckets() const { return buckets_.size(); }
+
+ private:
+  struct Bucket {
+    std::size_t first = 0;  // in the flat gradient
+    std::size_t count = 0;
+    std::size_t parameters = 0;
+    std::size_t incomplete = 0;  // of them, in this step
+  };
+  void make_buckets(std::size_t bucket_bytes);
+  void install_hooks();
+  void on_complete(std::size_t parameter);
+  void communicate();
+  [[nodiscard]] bool work_is_ready() const;
+
+  const FlatParameters& parameters_;
+  std::vector<Bucket> buckets_;
+  std::vector<std::size_t> bucket_of_;  // by parameter
+  // Keeps the nodes alive that the hooks are on.
+  struct Hooks;
+  std::unique_ptr<Hooks> hooks_;
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  Collective* collective_ = nullptr;  // of the step in progress
+  bool armed_ = false;
+  bool stopping_ = false;
+  std::size_t next_bucket_ = 0;  // the first that is not reduced
+  Status status_;
+  std::thread thread_;
+};
+
+}  // namespace antdt::trainer

@@ -1,0 +1,125 @@
+#include "trainer/torch/optimizer.h"
+
+#include <cmath>
+
+namespace antdt::trainer {
+namespace {
+
+class Sgd final : public Optimizer {
+ public:
+  Sgd(const OptimizerOptions& options, std::size_t size)
+      : lr_(static_cast<float>(options.learning_rate)),
+        momentum_(static_cast<float>(options.momentum)),
+        decay_(static_cast<float>(options.weight_decay)),
+        velocity_(options.momentum != 0 ? size : 0) {}
+
+  void step(std::span<float> values, std::span<float> gradients, float scale) override {
+    ++steps_;
+    float* __restrict w = values.data();
+    float* __restrict g = gradients.data();
+    float* __restrict v = velocity_.data();
+    const std::size_t n = values.size();
+    if (velocity_.empty()) {
+      for (std::size_t i = 0; i < n; ++i) {
+        w[i] -= lr_ * (g[i] * scale + decay_ * w[i]);
+        g[i] = 0;
+      }
+      return;
+    }
+    for (std::size_t i = 0; i < n; ++i) {
+      v[i] = momentum_ * v[i] + g[i] * scale + decay_ * w[i];
+      w[i] -= lr_ * v[i];
+      g[i] = 0;
+    }
+  }
+  [[nodiscard]] std::vector<std::span<float>> state() override {
+    if (velocity_.empty()) return {};
+    return {velocity_};
+  }
+
+ private:
+  float lr_, momentum_, decay_;
+  std::vector<float> velocity_;
+};
+
+// Duchi, Hazan and Singer, JMLR 2011.
+class Adagrad final : public Optimizer {
+ public:
+  Adagrad(const OptimizerOptions& options, std::size_t size)
+      : lr_(static_cast<float>(options.learning_rate)),
+        decay_(static_cast<float>(options.weight_decay)),
+        sums_(size) {}
+
+  void step(std::span<float> values, std::span<float> gradients, float scale) override {
+    ++steps_;
+    float* __restrict w = values.data();
+    float* __restrict g = gradients.data();
+    float* __restrict s = sums_.data();
+    const std::size_t n = values.size();
+    for (std::size_t i = 0; i < n; ++i) {
+      const float d = g[i] * scale + decay_ * w[i];
+      s[i] += d * d;
+      w[i] -= lr_ * d / (std::sqrt(s[i]) + kEpsilon);
+      g[i] = 0;
+    }
+  }
+  [[nodiscard]] std::vector<std::span<float>> state() override { return {sums_}; }
+
+ private:
+  static constexpr float kEpsilon = 1e-10F;
+  float lr_, decay_;
+  std::vector<float> sums_;
+};
+
+// Kingma and Ba, ICLR 2015.
+class Adam final : public Optimizer {
+ public:
+  Adam(const OptimizerOptions& options, std::size_t size)
+      : lr_(options.learning_rate),
+        decay_(static_cast<float>(options.weight_decay)),
+        first_(size),
+        second_(size) {}
+
+  void step(std::span<float> values, std::span<float> gradients, float scale) override {
+    ++steps_;
+    const auto t = static_cast<double>(steps_);
+    const auto rate = static_cast<float>(lr_ / (1 - std::pow(kBeta1, t)));
+    const auto root = static_cast<float>(1 / std::sqrt(1 - std::pow(kBeta2, t)));
+    constexpr auto b1 = static_cast<float>(kBeta1);
+    constexpr auto b2 = static_cast<float>(kBeta2);
+    float* __restrict w = values.data();
+    float* __restrict g = gradients.data();
+    float* __restrict m = first_.data();
+    float* __restrict v = second_.data();
+    const std::size_t n = values.size();
+    for (std::size_t i = 0; i < n; ++i) {
+      const float d = g[i] * scale + decay_ * w[i];
+      m[i] = b1 * m[i] + (1 - b1) * d;
+      v[i] = b2 * v[i] + (1 - b2) * d * d;
+      w[i] -= rate * m[i] / (std::sqrt(v[i]) * root + kEpsilon);
+      g[i] = 0;
+    }
+  }
+  [[nodiscard]] std::vector<std::span<float>> state() override { return {first_, second_}; }
+
+ private:
+  static constexpr double kBeta1 = 0.9;
+  static constexpr double kBeta2 = 0.999;
+  static constexpr float kEpsilon = 1e-8F;
+  double lr_;
+  float decay_;
+  std::vector<float> first_, second_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Optimizer>> make_optimizer(const OptimizerOptions& options,
+                                                  std::size_t size) {
+  if (options.kind == "sgd") return std::make_unique<Sgd>(options, size);
+  if (options.kind == "adagrad") return std::make_unique<Adagrad>(options, size);
+  if (options.kind == "adam") return std::make_unique<Adam>(options, size);
+  return fail(ErrorKind::kUsage, "trainer.optimizer '{}' is not known: use sgd, adagrad or adam",
+              options.kind);
+}
+
+}  // namespace antdt::trainer

@@ -1,0 +1,45 @@
+// SGD with momentum, Adagrad and Adam, each one pass over flat arrays.
+//
+// The same results as torch::optim's (dense, no amsgrad, no Nesterov); the
+// division by the global weight and the clearing of the gradient are part of
+// the pass, which is bound by memory speed. Loops are written to be vectorised.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/result.h"
+
+namespace antdt::trainer {
+
+struct OptimizerOptions {
+  std::string kind = "adam";  // "sgd", "adagrad", "adam"
+  double learning_rate = 1e-3;
+  double momentum = 0;  // of sgd
+  double weight_decay = 0;
+};
+
+class Optimizer {
+ public:
+  virtual ~Optimizer() = default;
+  // values -= f(gradients * scale); gradients become 0.
+  virtual void step(std::span<float> values, std::span<float> gradients, float scale) = 0;
+  // All that it remembers: as many arrays of `size` floats as it needs, and
+  // how many steps it has made.
+  [[nodiscard]] virtual std::vector<std::span<float>> state() = 0;
+  [[nodiscard]] std::uint64_t steps() const { return steps_; }
+  void set_steps(std::uint64_t steps) { steps_ = steps; }
+
+ protected:
+  std::uint64_t steps_ = 0;
+};
+
+// For `size` parameters. An unknown kind is an error (kUsage) that names the
+// known ones.
+[[nodiscard]] Result<std::unique_ptr<Optimizer>> make_optimizer(const OptimizerOptions& options,
+                                                                std::size_t size);
+
+}  // namespace antdt::trainer

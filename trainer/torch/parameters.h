@@ -1,0 +1,42 @@
+// The parameters of a model in one flat array, and their gradients in another.
+#pragma once
+
+#include <torch/torch.h>
+
+#include <span>
+#include <string>
+#include <vector>
+
+namespace antdt::trainer {
+
+// Made from parameters in the order in which forward uses them; they lie in
+// the reverse order, which is that in which backward completes their gradients.
+// Each begins on a cache line; the gaps stay zero. The parameters' data and
+// gradients become views of the arrays, for good.
+class FlatParameters {
+ public:
+  struct Entry {
+    std::string name;
+    torch::Tensor parameter;
+    std::size_t first = 0;  // in the flat arrays, in floats
+    std::size_t count = 0;
+  };
+
+  FlatParameters() = default;
+  explicit FlatParameters(std::vector<std::pair<std::string, torch::Tensor>> in_order_of_use);
+
+  [[nodiscard]] const std::vector<Entry>& entries() const { return entries_; }
+  [[nodiscard]] std::size_t size() const { return static_cast<std::size_t>(values_.numel()); }
+  [[nodiscard]] std::span<float> values() const { return span_of(values_); }
+  [[nodiscard]] std::span<float> gradients() const { return span_of(gradients_); }
+
+ private:
+  static std::span<float> span_of(const torch::Tensor& t) {
+    return {t.data_ptr<float>(), static_cast<std::size_t>(t.numel())};
+  }
+  torch::Tensor values_ = torch::zeros({0});
+  torch::Tensor gradients_ = torch::zeros({0});
+  std::vector<Entry> entries_;
+};
+
+}  // namespace antdt::trainer

@@ -1,0 +1,3 @@
+// Precompiled: LibTorch's headers cost tens of seconds each time.
+#pragma once
+#include <torch/torch.h>

@@ -1,0 +1,87 @@
+#include "trainer/torch/state_file.h"
+
+#include <xxhash.h>
+
+#include <cstring>
+#include <nlohmann/json.hpp>
+
+#include "core/fs.h"
+
+namespace antdt::trainer {
+namespace {
+
+using Json = nlohmann::json;
+
+Json describe(const StateCounters& counters, const std::vector<StateEntry>& entries,
+              const std::vector<StateArray>& arrays) {
+  Json json{{"schema", 1},
+            {"step", counters.step.value},
+            {"optimizer_steps", counters.optimizer_steps},
+            {"floats", arrays.empty() ? 0 : arrays.front().values.size()},
+            {"arrays", Json::array()},
+            {"parameters", Json::array()}};
+  for (const StateArray& array : arrays) json["arrays"].push_back(array.name);
+  for (const StateEntry& entry : entries) {
+    json["parameters"].push_back(
+        {{"name", entry.name}, {"sizes", entry.sizes}, {"first", entry.first}});
+  }
+  return json;
+}
+
+Result<wire::CheckpointFile> write_one(const std::string& directory, const std::string& name,
+                                       std::string_view bytes) {
+  ANTDT_RETURN_IF_ERROR(write_file_atomic(directory + "/" + name, bytes, 0600));
+  return wire::CheckpointFile{name, bytes.size(),
+                              fmt::format("{:016x}", XXH3_64bits(bytes.data(), bytes.size()))};
+}
+
+}  // namespace
+
+Result<std::vector<wire::CheckpointFile>> write_state(const std::string& directory,
+                                                      const StateCounters& counters,
+                                                      const std::vector<StateEntry>& entries,
+                                                      const std::vector<StateArray>& arrays) {
+  std::string bytes;
+  for (const StateArray& array : arrays) {
+    bytes.append(reinterpret_cast<const char*>(array.values.data()), array.values.size_bytes());
+  }
+  ANTDT_TRY(auto data, write_one(directory, "state.bin", bytes));
+  ANTDT_TRY(auto description,
+            write_one(directory, "state.json", describe(counters, entries, arrays).dump(1)));
+  return std::vector<wire::CheckpointFile>{std::move(data), std::move(description)};
+}
+
+Result<StateCounters> read_state(const std::string& directory,
+                                 const std::vector<StateEntry>& entries,
+                                 const std::vector<StateArray>& arrays) {
+  ANTDT_TRY(const std::string text, read_file(directory + "/state.json"));
+  const Json found = Json::parse(text, nullptr, false);
+  StateCounters counters;
+  try {
+    counters = {Step{found.at("step").get<std::uint64_t>()},
+                found.at("optimizer_steps").get<std::uint64_t>()};
+  } catch (const Json::exception& e) {
+    return fail(ErrorKind::kCorrupt, "{}/state.json cannot be read: {}", directory, e.what());
+  }
+  if (found != describe(counters, entries, arrays)) {
+    return fail(ErrorKind::kCorrupt,
+                "the state in {} is of another model or optimizer: resume with the [trainer] "
+                "section that it was written with",
+                directory);
+  }
+  ANTDT_TRY(const std::string bytes, read_file(directory + "/state.bin"));
+  std::size_t expected = 0;
+  for (const StateArray& array : arrays) expected += array.values.size_bytes();
+  if (bytes.size() != expected) {
+    return fail(ErrorKind::kCorrupt, "{}/state.bin has {} bytes, and should have {}", directory,
+                bytes.size(), expected);
+  }
+  std::size_t at = 0;
+  for (const StateArray& array : arrays) {
+    std::memcpy(array.values.data(), bytes.data() + at, array.values.size_bytes());
+    at += array.values.size_bytes();
+  }
+  return counters;
+}
+
+}  // namespace antdt::trainer

@@ -1,0 +1,46 @@
+// The training state on disk: state.json says what there is, state.bin holds it.
+//
+// state.bin is the arrays one after another, little-endian float32. state.json
+// has "schema", "step", "optimizer_steps", "floats" (of each array), "arrays"
+// (their names, in order) and "parameters" (name, sizes and first float of
+// each in every array), so that other programs can read it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/ids.h"
+#include "core/result.h"
+#include "core/wire/messages.h"
+
+namespace antdt::trainer {
+
+struct StateArray {
+  std::string name;
+  std::span<float> values;
+};
+struct StateEntry {
+  std::string name;
+  std::vector<std::int64_t> sizes;
+  std::size_t first = 0;
+};
+struct StateCounters {
+  Step step;
+  std::uint64_t optimizer_steps = 0;
+};
+
+// Both files are synced; sizes and checksums are in the answer.
+[[nodiscard]] Result<std::vector<wire::CheckpointFile>> write_state(
+    const std::string& directory, const StateCounters& counters,
+    const std::vector<StateEntry>& entries, const std::vector<StateArray>& arrays);
+
+// Fills `arrays`. kCorrupt when the files are cut short or of another model;
+// the arrays are unchanged then.
+[[nodiscard]] Result<StateCounters> read_state(const std::string& directory,
+                                               const std::vector<StateEntry>& entries,
+                                               const std::vector<StateArray>& arrays);
+
+}  // namespace antdt::trainer

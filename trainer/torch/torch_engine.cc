@@ -1,0 +1,140 @@
+#include "trainer/torch/torch_engine.h"
+
+#include <dlfcn.h>
+#include <torch/torch.h>
+#include <xxhash.h>
+
+#include <algorithm>
+
+#include "trainer/torch/evaluation.h"
+#include "trainer/torch/gradient_reducer.h"
+#include "trainer/torch/models/model.h"
+#include "trainer/torch/optimizer.h"
+#include "trainer/torch/parameters.h"
+#include "trainer/torch/state_file.h"
+
+namespace antdt::trainer {
+namespace {
+
+// Large enough for the bandwidth of the ring, small enough that the first
+// bucket is on its way early.
+constexpr std::size_t kBucketBytes = 1U << 20U;
+
+class TorchEngine final : public Engine {
+ public:
+  TorchEngine(std::shared_ptr<Model> model, FlatParameters parameters,
+              std::unique_ptr<Optimizer> optimizer, const data::DataShape& shape)
+      : shape_(shape),
+        model_(std::move(model)),
+        parameters_(std::move(parameters)),
+        optimizer_(std::move(optimizer)),
+        reducer_(parameters_, kBucketBytes) {}
+
+  void begin_step(Collective& collective) override { reducer_.begin(collective); }
+
+  [[nodiscard]] Result<BatchSums> compute(const data::Examples& examples, bool last) override {
+    try {
+      const TensorBatch batch = tensors_over(examples, shape_);
+      torch::Tensor losses = sample_losses(model_->forward(batch), batch.labels, shape_);
+      if (batch.weights.defined()) losses = losses * batch.weights;
+      const torch::Tensor loss = losses.sum();
+      if (last) reducer_.arm();
+      loss.backward();
+      const double weight = batch.weights.defined() ? batch.weights.sum().item<double>()
+                                                    : static_cast<double>(examples.count);
+      return BatchSums{weight, loss.item<double>()};
+    } catch (const c10::Error& e) {
+      return fail(ErrorKind::kInternal, "the model cannot compute a batch of {} records: {}",
+                  examples.count, e.what_without_backtrace());
+    }
+  }
+
+  [[nodiscard]] Status finish_reduction() override { return reducer_.finish(); }
+
+  void apply(double weight) override {
+    optimizer_->step(parameters_.values(), parameters_.gradients(), static_cast<float>(1 / weight));
+  }
+  void discard() override {
+    std::fill(parameters_.gradients().begin(), parameters_.gradients().end(), 0.0F);
+  }
+
+  [[nodiscard]] Result<wire::EvalPartial> evaluate(const data::Examples& examples) override {
+    try {
+      const torch::NoGradGuard no_grad;
+      const TensorBatch batch = tensors_over(examples, shape_);
+      return evaluate_batch(model_->forward(batch), batch, shape_);
+    } catch (const c10::Error& e) {
+      return fail(ErrorKind::kInternal, "the model cannot evaluate a batch of {} records: {}",
+                  examples.count, e.what_without_backtrace());
+    }
+  }
+
+  [[nodiscard]] std::uint64_t state_hash(Step step) const override {
+    std::uint64_t hash = step.value;
+    for (const StateArray& array : arrays()) {
+      hash = XXH3_64bits_withSeed(array.values.data(), array.values.size_bytes(), hash);
+    }
+    return hash;
+  }
+
+  [[nodiscard]] Result<std::vector<wire::CheckpointFile>> save(const std::string& directory,
+                                                               Step step) const override {
+    return write_state(directory, {step, optimizer_->steps()}, layout(), arrays());
+  }
+
+  [[nodiscard]] Result<Step> load(const std::string& directory) override {
+    ANTDT_TRY(const StateCounters counters, read_state(directory, layout(), arrays()));
+    optimizer_->set_steps(counters.optimizer_steps);
+    return counters.step;
+  }
+
+ private:
+  [[nodiscard]] std::vector<StateArray> arrays() const {
+    std::vector<StateArray> all{{"parameters", parameters_.values()}};
+    for (const std::span<float> values : optimizer_->state()) {
+      all.push_back({fmt::format("optimizer{}", all.size() - 1), values});
+    }
+    return all;
+  }
+  [[nodiscard]] std::vector<StateEntry> layout() const {
+    std::vector<StateEntry> entries;
+    for (const FlatParameters::Entry& entry : parameters_.entries()) {
+      entries.push_back({entry.name, entry.parameter.sizes().vec(), entry.first});
+    }
+    return entries;
+  }
+
+  data::DataShape shape_;
+  std::shared_ptr<Model> model_;
+  FlatParameters parameters_;
+  std::unique_ptr<Optimizer> optimizer_;
+  GradientReducer reducer_;
+};
+
+}  // namespace
+
+void set_compute_threads(std::uint32_t threads) {
+  at::set_num_threads(static_cast<int>(threads));
+  // OpenBLAS with its own threads does not follow LibTorch's setting; another
+  // BLAS has no such function.
+  using SetThreads = void (*)(int);
+  if (const auto set =
+          reinterpret_cast<SetThreads>(dlsym(RTLD_DEFAULT, "openblas_set_num_threads"))) {
+    set(static_cast<int>(threads));
+  }
+}
+
+Result<std::unique_ptr<Engine>> make_torch_engine(const TrainerConfig& config,
+                                                  const data::DataShape& shape) {
+  ANTDT_TRY(std::shared_ptr<Model> model, make_model(config, shape));
+  std::vector<std::pair<std::string, torch::Tensor>> named;
+  for (const auto& item : model->named_parameters()) named.emplace_back(item.key(), item.value());
+  FlatParameters parameters(std::move(named));
+  ANTDT_TRY(auto optimizer, make_optimizer({config.optimizer, config.learning_rate, config.momentum,
+                                            config.weight_decay},
+                                           parameters.size()));
+  return std::make_unique<TorchEngine>(std::move(model), std::move(parameters),
+                                       std::move(optimizer), shape);
+}
+
+}  // namespace antdt::trainer

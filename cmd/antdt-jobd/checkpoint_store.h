@@ -1,0 +1,41 @@
+// The run's checkpoints: RUN/checkpoints/<name>/, each with the model files
+// that a member wrote, ledger.json (where the data stood) and MANIFEST.json
+// (sizes and checksums of all of it).
+//
+// A member writes into a directory of its own and syncs it; only the job
+// daemon completes it and renames it to its name, so what has a name is whole.
+// The name carries lineage, generation, step and who wrote it: a zombie's
+// directory can never take the place of another.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "core/ids.h"
+#include "core/result.h"
+#include "core/wire/messages.h"
+
+namespace antdt::jobd {
+
+class CheckpointStore {
+ public:
+  // `keep`: how many of the newest stay.
+  CheckpointStore(std::string run_dir, std::uint32_t keep);
+
+  // Checks what `written` says against the files, adds the ledger, renames it
+  // into place, and removes what is older than `keep`. Returns its name.
+  [[nodiscard]] Result<std::string> store(const wire::CheckpointWritten& written, Member writer,
+                                          Lineage lineage, Generation generation,
+                                          const std::string& ledger_json);
+  // By rising step, whole ones only.
+  [[nodiscard]] std::vector<std::string> list() const;
+
+ private:
+  [[nodiscard]] Status check_files(const wire::CheckpointWritten& written) const;
+  void prune() const;
+
+  std::string directory_;
+  std::uint32_t keep_;
+};
+
+}  // namespace antdt::jobd

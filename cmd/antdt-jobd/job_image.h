@@ -1,0 +1,79 @@
+// What the job daemon remembers beside the ledger, as one small journal
+// record that is written whole whenever it changed; the last one counts.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "core/ids.h"
+#include "core/wire/messages.h"
+#include "ctl/lifecycle.h"
+
+namespace antdt::jobd {
+
+inline constexpr std::string_view kImageRecord = "job";
+
+struct ImageMember {
+  Member member;
+  std::string host;
+  std::uint32_t host_order = 0;
+  template <class Self, class V>
+  static void fields(Self& m, V& v) {
+    v("worker", m.member.worker);
+    v("attempt", m.member.attempt);
+    v("host", m.host);
+    v("host_order", m.host_order);
+  }
+};
+struct ImageAction {
+  double time_s = 0;
+  std::string kind, target, reason, outcome;
+  template <class Self, class V>
+  static void fields(Self& m, V& v) {
+    v("time_s", m.time_s);
+    v("kind", m.kind);
+    v("target", m.target);
+    v("reason", m.reason);
+    v("outcome", m.outcome);
+  }
+};
+struct ImageEpoch {
+  double train_loss = 0, seconds = 0;
+  std::uint64_t samples = 0;
+  bool evaluated = false;
+  std::uint64_t eval_records = 0;
+  std::optional<double> auc, log_loss, accuracy;
+  template <class Self, class V>
+  static void fields(Self& m, V& v) {
+    v("train_loss", m.train_loss);
+    v("seconds", m.seconds);
+    v("samples", m.samples);
+    v("evaluated", m.evaluated);
+    v("eval_records", m.eval_records);
+    v("auc", m.auc);
+    v("log_loss", m.log_loss);
+    v("accuracy", m.accuracy);
+  }
+};
+
+struct JobImage {
+  ctl::LifecycleImage lifecycle;
+  Generation generation;
+  std::vector<ImageMember> members;  // by rank, of the settled generation
+  wire::Plan plan;  // newest
+  std::vector<ImageAction> actions;
+  std::vector<ImageEpoch> epochs;
+  double seconds = 0;  // of the job so far
+  template <class Self, class V>
+  static void fields(Self& m, V& v) {
+    v("lifecycle", m.lifecycle);
+    v("generation", m.generation);
+    v("members", m.members);
+    v("plan", m.plan);
+    v("actions", m.actions);
+    v("epochs", m.epochs);
+    v("seconds", m.seconds);
+  }
+};
+
+}  // namespace antdt::jobd

@@ -1,0 +1,78 @@
+#include "cmd/antdt-jobd/job_spec.h"
+
+#include <nlohmann/json.hpp>
+
+#include "core/fs.h"
+
+namespace antdt::jobd {
+namespace {
+
+shard_server::DataSet data_set(const launcher::JobConfig& config, std::uint64_t records) {
+  shard_server::DataSet set;
+  set.records = records;
+  set.shard_records = std::max<std::uint64_t>(1, config.data.shard_records);
+  set.shuffle = config.data.shuffle == "none"     ? shard_server::Shuffle::kNone
+                : config.data.shuffle == "shards" ? shard_server::Shuffle::kShards
+                                                  : shard_server::Shuffle::kFull;
+  set.seed = config.job.seed;
+  return set;
+}
+
+}  // namespace
+
+Result<DataFound> load_data_found(const std::string& run_dir) {
+  ANTDT_TRY(const std::string text, read_file(run_dir + "/data.json"));
+  const auto json = nlohmann::json::parse(text, nullptr, false);
+  if (!json.is_object() || !json.value("train_records", nlohmann::json()).is_number_unsigned()) {
+    return fail(ErrorKind::kCorrupt, "{}/data.json is not what antdt run writes", run_dir);
+  }
+  DataFound found;
+  found.train_records = json.value("train_records", std::uint64_t{0});
+  found.eval_records = json.value("eval_records", std::uint64_t{0});
+  found.fingerprint = json.value("fingerprint", std::string());
+  return found;
+}
+
+Result<ctl::JobSpec> job_spec(const launcher::JobConfig& config, const DataFound& data) {
+  ctl::JobSpec spec;
+  const launcher::RoleSection& role = config.roles.worker;
+  spec.protocol = role.protocol == "torchrun" ? ctl::Protocol::kTorchrun
+                  : role.protocol == "exec"   ? ctl::Protocol::kExec
+                                              : ctl::Protocol::kAntdt;
+  spec.external = spec.protocol == ctl::Protocol::kAntdt && role.count == 0;
+  spec.epochs = config.job.epochs;
+  spec.train_records = data.train_records;
+  spec.eval_records = data.eval_records;
+  spec.checkpoint_every = config.checkpoint.every;
+  spec.stop_grace = config.failure.stop_grace;
+  if (spec.protocol == ctl::Protocol::kAntdt && data.train_records == 0) {
+    return fail(ErrorKind::kUsage, "the training data has no records: check [data] paths");
+  }
+  return spec;
+}
+
+Result<ctl::ControllerConfig> controller_config(const launcher::JobConfig& config) {
+  ctl::ControllerConfig control;
+  ANTDT_TRY(control.mode, ctl::parse_mode(config.control.mode));
+  control.allow = config.control.allow;
+  control.max_actions_per_hour = config.control.max_actions_per_hour;
+  control.rules.global_batch = static_cast<std::uint32_t>(config.batch.global);
+  ANTDT_TRY(control.rules.adjust, ctl::parse_adjust(config.batch.adjust));
+  control.rules.multiple_of = config.batch.multiple_of;
+  control.rules.min = config.batch.min;
+  control.rules.max = config.batch.max;
+  control.rules.base = ctl::accumulation_base(control.rules, config.roles.worker.count);
+  control.monitor.transient_window = config.control.transient_window;
+  control.monitor.persistent_window = config.control.persistent_window;
+  return control;
+}
+
+shard_server::DataSet train_set(const launcher::JobConfig& config, const DataFound& data) {
+  return data_set(config, data.train_records);
+}
+
+shard_server::DataSet eval_set(const launcher::JobConfig& config, const DataFound& data) {
+  return data_set(config, data.eval_records);
+}
+
+}  // namespace antdt::jobd

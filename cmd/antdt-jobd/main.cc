@@ -1,0 +1,67 @@
+// antdt-jobd: the daemon of one job. Started and kept by an agent.
+#include <CLI/CLI.hpp>
+#include <csignal>
+#include <cstdio>
+
+#include "cmd/antdt-jobd/job_daemon.h"
+#include "core/clock.h"
+#include "core/log.h"
+#include "core/loop.h"
+#include "core/process.h"
+#include "core/transport/socket.h"
+
+namespace {
+
+int exit_code_of(const antdt::Error& error) {
+  switch (error.kind) {
+    case antdt::ErrorKind::kUsage:
+      return 2;
+    case antdt::ErrorKind::kUnreachable:
+      return 3;
+    default:
+      return 4;
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  antdt::ignore_sigpipe();
+  CLI::App app{"The daemon of one AntDT job. It is started by an agent; see antdt(1)."};
+  antdt::jobd::Options options;
+  std::string log_file;
+  app.add_option("--run-dir", options.run_dir, "Run directory, made by antdt run")->required();
+  app.add_option("--socket-dir", options.socket_dir, "Private directory for jobd.sock")->required();
+  app.add_option("--agent-socket", options.agent_socket, "Control socket of the private agent");
+  app.add_option("--state-dir", options.state_dir,
+                 "Where state.db is (default: the run directory)");
+  app.add_option("--log-file", log_file, "Log file (default: RUN/jobd.log)");
+  app.set_version_flag("--version", "antdt-jobd " ANTDT_VERSION);
+  CLI11_PARSE(app, argc, argv);
+  if (options.state_dir.empty()) options.state_dir = options.run_dir;
+  if (log_file.empty()) log_file = options.run_dir + "/jobd.log";
+
+  if (const auto logging = antdt::init_logging("antdt-jobd", log_file); !logging) {
+    std::fprintf(stderr, "antdt-jobd: %s\n", logging.error().message.c_str());
+    return 2;
+  }
+  const antdt::SteadyClock clock;
+  antdt::EventLoop loop(clock);
+  antdt::transport::Context context;
+  auto daemon = antdt::jobd::JobDaemon::open(loop, context, options);
+  if (!daemon) {
+    antdt::log_error("{}", daemon.error().message);
+    std::fprintf(stderr, "antdt-jobd: %s\n", daemon.error().message.c_str());
+    return exit_code_of(daemon.error());
+  }
+  const auto signals = loop.watch_signals({SIGTERM, SIGINT}, [&](int signal) {
+    (*daemon)->stop_job(fmt::format("the job daemon got signal {}", signal),
+                        std::chrono::seconds(10));
+  });
+  if (!signals) {
+    antdt::log_error("{}", signals.error().message);
+    return 4;
+  }
+  loop.run();
+  return (*daemon)->exit_code();
+}

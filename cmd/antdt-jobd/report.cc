@@ -1,0 +1,142 @@
+#include "cmd/antdt-jobd/report.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+namespace antdt::jobd {
+namespace {
+
+using nlohmann::json;
+
+json time_json(const wire::TimeAccount& t) {
+  return {{"compute", t.compute},
+          {"data", t.data},
+          {"collective_wait", t.collective_wait},
+          {"shard_wait", t.shard_wait},
+          {"reconfigure", t.reconfigure},
+          {"checkpoint", t.checkpoint},
+          {"startup", t.startup},
+          {"other", t.other}};
+}
+
+json eval_json(const EpochReport::Eval& eval) {
+  json out{{"records", eval.records}};
+  if (eval.auc) out["auc"] = *eval.auc;
+  if (eval.log_loss) out["log_loss"] = *eval.log_loss;
+  if (eval.accuracy) out["accuracy"] = *eval.accuracy;
+  return out;
+}
+
+json actions_json(const std::vector<ActionReport>& actions) {
+  json out = json::array();
+  for (const ActionReport& a : actions) {
+    out.push_back({{"time_s", a.time_s},
+                   {"kind", a.kind},
+                   {"target", a.target},
+                   {"reason", a.reason},
+                   {"outcome", a.outcome}});
+  }
+  return out;
+}
+
+wire::TimeAccount add(wire::TimeAccount a, const wire::TimeAccount& b) {
+  a.compute += b.compute;
+  a.data += b.data;
+  a.collective_wait += b.collective_wait;
+  a.shard_wait += b.shard_wait;
+  a.reconfigure += b.reconfigure;
+  a.checkpoint += b.checkpoint;
+  a.startup += b.startup;
+  a.other += b.other;
+  return a;
+}
+
+}  // namespace
+
+std::string status_json(const JobReport& r) {
+  json out{{"job", r.job},
+           {"state", r.state},
+           {"generation", r.generation.value},
+           {"incarnation", r.incarnation.value},
+           {"epoch", r.epoch},
+           {"epochs", r.epochs},
+           {"step", r.step.value},
+           {"samples_done", r.samples_done},
+           {"samples_total", r.samples_total},
+           {"samples_per_second", r.samples_per_second},
+           {"wall_seconds", r.wall_seconds},
+           {"message", r.message},
+           {"actions", actions_json(r.actions)},
+           {"workers", json::array()}};
+  if (r.train_loss) out["train_loss"] = *r.train_loss;
+  if (r.samples_per_second > 0 && r.samples_total > r.samples_done) {
+    out["eta_seconds"] =
+        static_cast<double>(r.samples_total - r.samples_done) / r.samples_per_second;
+  }
+  for (auto e = r.epoch_reports.rbegin(); e != r.epoch_reports.rend(); ++e) {
+    if (!e->eval) continue;
+    out["last_eval"] = eval_json(*e->eval);
+    break;
+  }
+  for (const WorkerReport& w : r.workers) {
+    json worker{{"id", to_string(w.worker)},
+                {"host", w.host},
+                {"pid", w.pid},
+                {"attempt", w.attempt.value},
+                {"state", w.state},
+                {"batch", w.batch},
+                {"samples", w.samples},
+                {"samples_per_second", w.samples_per_second},
+                {"verdict", w.verdict}};
+    worker["rank"] = w.rank ? json(*w.rank) : json(nullptr);
+    out["workers"].push_back(std::move(worker));
+  }
+  if (r.outcome) out["outcome"] = {{"state", r.outcome->state}, {"code", r.outcome->code}};
+  return out.dump();
+}
+
+std::string summary_json(const JobReport& r) {
+  json out{{"schema", 1},
+           {"job", r.job},
+           {"state", r.state},
+           {"wall_seconds", r.wall_seconds},
+           {"training_seconds", r.training_seconds},
+           {"steps", r.step.value},
+           {"samples_total", r.samples_total},
+           {"samples_trained", r.totals.once + r.totals.repeated},
+           {"samples_repeated", r.totals.repeated},
+           {"samples_lost", r.totals.lost},
+           {"samples_skipped", r.totals.skipped},
+           {"samples_unaccounted", r.totals.unaccounted},
+           {"samples_per_second", r.samples_per_second},
+           {"generations", r.generation.value},
+           {"incarnations", r.incarnation.value},
+           {"epochs", json::array()},
+           {"actions", actions_json(r.actions)},
+           {"workers", json::array()},
+           {"checkpoints", r.checkpoints}};
+  for (const EpochReport& e : r.epoch_reports) {
+    json epoch{{"train_loss", e.train_loss}, {"samples", e.samples}, {"seconds", e.seconds}};
+    epoch["eval"] = e.eval ? eval_json(*e.eval) : json(nullptr);
+    out["epochs"].push_back(std::move(epoch));
+  }
+  const ctl::Outcome outcome = r.outcome.value_or(ctl::Outcome{});
+  out["exit"] = {{"code", outcome.code},
+                 {"class", outcome.exit_class},
+                 {"resumable", outcome.resumable},
+                 {"first_cause", outcome.first_cause}};
+  wire::TimeAccount total;
+  for (const WorkerReport& w : r.workers) {
+    total = add(total, w.time);
+    json worker{
+        {"id", to_string(w.worker)},     {"host", w.host},       {"pid", w.pid},
+        {"attempt", w.attempt.value},    {"samples", w.samples}, {"wall_seconds", w.wall_seconds},
+        {"lost_time", time_json(w.time)}};
+    worker["rank"] = w.rank ? json(*w.rank) : json(nullptr);
+    out["workers"].push_back(std::move(worker));
+  }
+  out["lost_time"] = time_json(total);
+  return out.dump(2) + "\n";
+}
+
+}  // namespace antdt::jobd

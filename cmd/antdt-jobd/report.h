@@ -1,0 +1,81 @@
+// What the job daemon tells people: the status of a running job and the
+// summary of an ended one, as JSON. Pure: from one value to text.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/ids.h"
+#include "core/wire/messages.h"
+#include "ctl/lifecycle.h"
+
+namespace antdt::jobd {
+
+// Of one worker id: the present attempt's process, what all attempts measured.
+struct WorkerReport {
+  WorkerId worker;
+  std::optional<std::uint32_t> rank;
+  std::string host;
+  std::uint32_t pid = 0;
+  Attempt attempt;
+  std::string state;              // "planned", "started", "joined", "exited"
+  std::uint32_t batch = 0;        // samples a step in the newest plan
+  double samples_per_second = 0;  // of its own work, transient window
+  std::string verdict;            // "ok", or kind, severity and cause
+  std::uint64_t samples = 0;      // trained
+  wire::TimeAccount time;
+  // Between its exit (or end of report) and the job's: not in `time`.
+  double wall_seconds = 0;
+};
+
+struct ActionReport {
+  double time_s = 0;
+  std::string kind, target, reason, outcome;
+};
+
+struct EpochReport {
+  double train_loss = 0;
+  std::uint64_t samples = 0;
+  double seconds = 0;  // of its training phase
+  struct Eval {
+    std::optional<double> auc, log_loss, accuracy;
+    std::uint64_t records = 0;
+  };
+  std::optional<Eval> eval;
+};
+
+// Accounts over all epochs, in records.
+struct Totals {
+  std::uint64_t once = 0, repeated = 0, lost = 0, skipped = 0, unaccounted = 0;
+};
+
+struct JobReport {
+  std::string job;
+  std::string state;
+  Generation generation;
+  Incarnation incarnation;
+  std::uint32_t epoch = 0;  // the present one, from 0
+  std::uint32_t epochs = 0;
+  Step step;
+  std::uint64_t samples_done = 0;
+  std::uint64_t samples_total = 0;
+  double wall_seconds = 0;
+  double training_seconds = 0;       // in training phases so far
+  double samples_per_second = 0;     // now, while it runs; over all training phases at the end
+  std::optional<double> train_loss;  // recent
+  std::string message;               // what is waited for, or the last thing that happened
+  std::vector<WorkerReport> workers;
+  std::vector<ActionReport> actions;
+  std::vector<EpochReport> epoch_reports;
+  Totals totals;
+  std::optional<ctl::Outcome> outcome;
+  std::vector<std::string> checkpoints;
+};
+
+[[nodiscard]] std::string status_json(const JobReport& report);
+[[nodiscard]] std::string summary_json(const JobReport& report);
+
+}  // namespace antdt::jobd

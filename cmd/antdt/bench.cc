@@ -1,0 +1,121 @@
+// antdt bench: how fast the parts are on this machine.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <memory>
+
+#include "cmd/antdt/bench_client.h"
+#include "cmd/antdt/bench_shards.h"
+#include "cmd/antdt/commands.h"
+#include "launcher/paths.h"
+
+namespace antdt::cli {
+
+namespace {
+
+void add_shards(CLI::App& bench, int& exit_code) {
+  struct Options {
+    bench::ShardsOptions shards;
+    bool json = false;
+  };
+  const auto options = std::make_shared<Options>();
+  CLI::App* command =
+      bench.add_subcommand("shards", "The shard service of a job daemon, its journal on");
+  command->add_option("--clients", options->shards.clients, "client processes")
+      ->check(CLI::Range(1, 4096));
+  command->add_option("--batch", options->shards.batch, "shards a request")
+      ->check(CLI::Range(1, 1'000'000));
+  command->add_option("--seconds", options->shards.seconds, "how long to measure")
+      ->check(CLI::Range(0.01, 3600.0));
+  command->add_option("--shards", options->shards.shards, "shards of the data set")
+      ->check(CLI::PositiveNumber);
+  command->add_flag("--through-agent", options->shards.through_agent,
+                    "clients speak to an agent, which relays");
+  command->add_flag("--echo", options->shards.echo,
+                    "against a server that does nothing: the limit here");
+  command
+      ->add_option("--dir", options->shards.directory,
+                   "where the journal is; default the temporary directory")
+      ->type_name("DIR");
+  command->add_flag("--json", options->json, "print JSON");
+  command->callback([options, &exit_code] {
+    const auto result = bench::bench_shards(options->shards);
+    if (!result) {
+      exit_code = report(result.error());
+    } else if (options->json) {
+      fmt::print("{}\n", bench::to_json(options->shards, *result));
+    } else {
+      fmt::print("{}", bench::to_table(options->shards, *result));
+    }
+  });
+}
+
+// One of its clients: started by the bench, of no use by itself.
+void add_shards_client(CLI::App& bench, int& exit_code) {
+  const auto options = std::make_shared<bench::ClientOptions>();
+  CLI::App* command = bench.add_subcommand("shards-client")->group("");
+  command->add_option("--batch", options->batch);
+  command->add_option("--shard-records", options->shard_records);
+  command->add_option("--start-ns", options->start_ns);
+  command->add_option("--seconds", options->seconds);
+  command->callback([options, &exit_code] {
+    const auto result = bench::run_client(*options);
+    if (result) {
+      fmt::print("{}", bench::to_line(*result));
+    } else {
+      exit_code = report(result.error());
+    }
+  });
+}
+
+struct AllreduceOptions {
+  std::string ranks = "4";
+  std::string bytes = "4194304";
+  std::string seconds = "2";
+  bool json = false;
+};
+
+// The collective is built with the trainer only, as a program of its own,
+// which this process becomes.
+int allreduce(const AllreduceOptions& options) {
+  const auto program =
+      launcher::find_program("antdt-bench-allreduce", launcher::program_directory(), ".");
+  if (!program) {
+    return report({ErrorKind::kUsage, program.error().message +
+                                          "; it is built with the trainer (-DANTDT_TRAINER=ON)"});
+  }
+  std::vector<std::string> command = {*program,      "--ranks",   options.ranks,  "--bytes",
+                                      options.bytes, "--seconds", options.seconds};
+  if (options.json) command.emplace_back("--json");
+  std::vector<char*> argv;
+  for (std::string& part : command) argv.push_back(part.data());
+  argv.push_back(nullptr);
+  ::execv(argv[0], argv.data());
+  return report(fail_errno(ErrorKind::kIo, errno, "cannot start " + *program).value());
+}
+
+void add_allreduce(CLI::App& bench, int& exit_code) {
+  const auto options = std::make_shared<AllreduceOptions>();
+  CLI::App* command =
+      bench.add_subcommand("allreduce", "The ring all-reduce between processes of this machine");
+  command->add_option("--ranks", options->ranks, "processes")->check(CLI::PositiveNumber);
+  command->add_option("--bytes", options->bytes, "bytes that each call reduces")
+      ->check(CLI::PositiveNumber);
+  command->add_option("--seconds", options->seconds, "how long to measure")
+      ->check(CLI::PositiveNumber);
+  command->add_flag("--json", options->json, "print JSON");
+  command->callback([options, &exit_code] { exit_code = allreduce(*options); });
+}
+
+}  // namespace
+
+void add_bench(CLI::App& app, int& exit_code) {
+  CLI::App* command = app.add_subcommand("bench", "Measure parts on this machine");
+  command->require_subcommand(1);
+  add_shards(*command, exit_code);
+  add_shards_client(*command, exit_code);
+  add_allreduce(*command, exit_code);
+}
+
+}  // namespace antdt::cli

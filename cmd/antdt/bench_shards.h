@@ -1,0 +1,34 @@
+// `antdt bench shards`: what the shard service of a real job daemon can do,
+// its journal on, with clients that are processes of their own.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "core/result.h"
+
+namespace antdt::bench {
+
+struct ShardsOptions {
+  std::uint32_t clients = 64;
+  std::uint64_t batch = 1;  // shards a request
+  double seconds = 5;
+  std::uint64_t shards = 1'000'000'000;  // of the data set
+  bool through_agent = false;            // clients speak to an agent, which relays
+  bool echo = false;                     // a server that does nothing instead: the limit
+  std::string directory;  // where the run (and its journal) is made; empty: $TMPDIR or /tmp
+};
+
+struct ShardsResult {
+  double pairs_per_second = 0;
+  double shards_per_second = 0;
+  std::uint32_t p50_us = 0;
+  std::uint32_t p99_us = 0;
+  std::uint64_t jobd_rss_bytes = 0;  // of the job daemon, at the end
+};
+
+[[nodiscard]] Result<ShardsResult> bench_shards(const ShardsOptions& options);
+[[nodiscard]] std::string to_json(const ShardsOptions& options, const ShardsResult& result);
+[[nodiscard]] std::string to_table(const ShardsOptions& options, const ShardsResult& result);
+
+}  // namespace antdt::bench

@@ -1,0 +1,24 @@
+// The commands of antdt: each adds itself to the program and, when it is the
+// one that was asked for, leaves its exit code.
+#pragma once
+
+#include <CLI/CLI.hpp>
+
+#include "core/result.h"
+
+namespace antdt::cli {
+
+void add_run(CLI::App& app, int& exit_code);
+void add_status(CLI::App& app, int& exit_code);
+void add_stop(CLI::App& app, int& exit_code);
+void add_keygen(CLI::App& app, int& exit_code);
+void add_data(CLI::App& app, int& exit_code);   // audit, synth, index
+void add_bench(CLI::App& app, int& exit_code);  // shards, allreduce
+
+// Exit codes of the program: 1 failed, 2 usage or configuration, 3 cannot place
+// or reach.
+[[nodiscard]] int exit_code_of(const Error& error);
+// Prints the error to standard error and gives its exit code.
+int report(const Error& error);
+
+}  // namespace antdt::cli

@@ -1,0 +1,29 @@
+// antdt: what users call.
+#include <CLI/CLI.hpp>
+
+#include "cmd/antdt/commands.h"
+#include "core/process.h"
+
+int main(int argc, char** argv) {
+  antdt::ignore_sigpipe();
+  CLI::App app(
+      "Train one model on many machines of unequal and changing speed.\n"
+      "See antdt(1) and job.toml(5).");
+  app.name("antdt");
+  app.set_version_flag("--version", "antdt " ANTDT_VERSION);
+  app.set_help_flag("-h,--help", "print this and leave");
+  app.require_subcommand(1);
+  int exit_code = 0;
+  antdt::cli::add_run(app, exit_code);
+  antdt::cli::add_status(app, exit_code);
+  antdt::cli::add_stop(app, exit_code);
+  antdt::cli::add_data(app, exit_code);
+  antdt::cli::add_bench(app, exit_code);
+  antdt::cli::add_keygen(app, exit_code);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& e) {
+    return app.exit(e) == 0 ? 0 : 2;
+  }
+  return exit_code;
+}

@@ -1,0 +1,33 @@
+// Everything that `antdt run` checks and finds out before anything starts.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "core/result.h"
+#include "core/transport/socket.h"
+#include "launcher/job_config.h"
+#include "launcher/placement.h"
+#include "launcher/run_directory.h"
+
+namespace antdt::cli {
+
+struct Prepared {
+  std::string job_toml;        // as given
+  launcher::JobConfig config;  // with its job id, its program found, its count placed
+  std::vector<launcher::HostResources> hosts;
+  std::vector<std::size_t> places;  // host of each worker
+};
+
+// Reads and checks the job, asks the hosts and places the workers.
+[[nodiscard]] Result<Prepared> prepare(transport::Context& context, const std::string& job_file,
+                                       const std::vector<std::string>& overrides,
+                                       const launcher::RunOptions& options);
+
+// "w0 .. w3  on 10.0.0.1:7700", a line a host.
+[[nodiscard]] std::vector<std::string> placement_lines(const Prepared& prepared);
+
+// Builds the data's index, or finds it built. RUN/data.json as text.
+[[nodiscard]] Result<std::string> index_data(const launcher::JobConfig& config);
+
+}  // namespace antdt::cli

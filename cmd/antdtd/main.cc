@@ -1,0 +1,115 @@
+// antdtd: the agent of one host. Flags and wiring.
+#include <CLI/CLI.hpp>
+#include <csignal>
+#include <iostream>
+
+#include "antdtd/setup.h"
+#include "core/log.h"
+#include "core/process.h"
+
+namespace {
+
+using antdt::antdtd::AgentFlags;
+
+constexpr int kUsageError = 2;
+constexpr int kUnreachable = 3;
+constexpr int kFailed = 1;
+
+int exit_code(const antdt::Error& error) {
+  std::cerr << "antdtd: " << error.message << "\n";
+  if (error.kind == antdt::ErrorKind::kUsage) return kUsageError;
+  return error.kind == antdt::ErrorKind::kUnreachable ? kUnreachable : kFailed;
+}
+
+struct Flags {
+  AgentFlags agent;
+  std::string log_level = "info";
+};
+
+void define(CLI::App& app, Flags& flags) {
+  AgentFlags& agent = flags.agent;
+  app.add_option("--listen", agent.listen,
+                 "Serve the job daemons of a cluster on this tcp HOST:PORT; needs --keys");
+  app.add_option("--keys", agent.keys,
+                 "Directory with agent.key and authorized/*.pub, made with antdt keygen");
+  app.add_flag("--private", agent.is_private,
+               "Serve one job on this machine over a socket in --socket-dir, and keep its job "
+               "daemon running; started by antdt run");
+  app.add_option("--socket-dir", agent.socket_dir,
+                 "Directory of the sockets, made with mode 0700 (default: below the runtime "
+                 "directory)");
+  app.add_option("--state-dir", agent.state_dir,
+                 "Directory of what a later agent needs to adopt running processes (default: "
+                 "/var/lib/antdt for root, ~/.local/state/antdt otherwise; with --private, "
+                 "'state' in --socket-dir)");
+  app.add_option("--host-name", agent.host_name, "Name of this host in what people read");
+  app.add_option("--interface", agent.interface,
+                 "Network interface by which workers of other hosts reach this one's");
+  app.add_option("--address", agent.address, "The same as an address; overrides --interface");
+  app.add_option("--cpus", agent.cpus, "CPUs that jobs may lease (default: those usable here)");
+  app.add_option("--memory", agent.memory_bytes,
+                 "Memory that jobs may lease, as in 16GiB (default: this machine's, or the "
+                 "cgroup's limit)")
+      ->transform(CLI::AsSizeValue(false));
+  app.add_flag("--allow-root", agent.allow_root,
+               "Run as root although every authorized key is then a root shell");
+  app.add_option("--idle-exit", agent.idle_exit_seconds,
+                 "Private: end when no job was given for this many seconds")
+      ->capture_default_str();
+  app.add_option("--orphan-timeout", agent.orphan_timeout_seconds,
+                 "Private: the job daemon ends when no agent has claimed it for this many seconds")
+      ->capture_default_str();
+  app.add_option("--log-file", agent.log_file, "Append log lines to this file (default: stderr)");
+  app.add_option("--log-level", flags.log_level, "debug, info, warn or error")
+      ->capture_default_str();
+}
+
+int serve(const Flags& given) {
+  const auto level = antdt::parse_log_level(given.log_level);
+  if (!level) return exit_code(level.error());
+  const auto flags = antdt::antdtd::complete(given.agent);
+  if (!flags) return exit_code(flags.error());
+  if (const auto ready = antdt::init_logging("antdtd", flags->log_file, *level); !ready) {
+    return exit_code(ready.error());
+  }
+  bool finished = false;
+  {
+    // The context outlives the sockets; the loop outlives who watches with it.
+    const antdt::SteadyClock clock;
+    antdt::EventLoop loop(clock);
+    antdt::transport::Context context;
+    auto opened = antdt::antdtd::open_agent(loop, context, *flags);
+    if (!opened) return exit_code(opened.error());
+    const auto watched = loop.watch_signals({SIGTERM, SIGINT}, [&loop](int signal) {
+      antdt::log_info("signal {}: ending; the processes run on for the next agent", signal);
+      loop.stop();
+    });
+    if (!watched) return exit_code(watched.error());
+    antdt::log_info("listening on {}, workers on {}/workers.sock", opened->listening,
+                    flags->socket_dir);
+    antdt::antdtd::Agent agent(loop, std::move(opened->parts), std::move(opened->options));
+    loop.run();
+    finished = agent.finished();
+  }
+  if (finished) antdt::antdtd::remove_traces(*flags);
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  antdt::ignore_sigpipe();
+  CLI::App app(
+      "The AntDT agent: starts the processes of jobs on this host, watches them and "
+      "relays their messages.",
+      "antdtd");
+  app.set_version_flag("--version", "antdtd 0.1.0");
+  Flags flags;
+  define(app, flags);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return error.get_exit_code() == 0 ? app.exit(error) : (app.exit(error), kUsageError);
+  }
+  return serve(flags);
+}

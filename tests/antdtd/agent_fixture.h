@@ -1,0 +1,87 @@
+// A real agent, with a test in the places of its job daemon and of its workers.
+#pragma once
+
+#include <gtest/gtest.h>
+#include <sys/types.h>
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "antdtd/process_key.h"
+#include "core/fs.h"
+#include "core/transport/socket.h"
+#include "core/wire/packet.h"
+
+namespace antdt::antdtd {
+
+inline constexpr Duration kPatience = std::chrono::seconds(30);
+
+// Looks again until `condition` holds; false when patience is over.
+[[nodiscard]] bool await(const std::function<bool()>& condition, Duration patience = kPatience);
+
+// Living processes whose environment says that they are of this job.
+[[nodiscard]] std::vector<pid_t> processes_of(const std::string& job);
+
+// One side of a conversation, with an envelope's job and worker filled in.
+class Peer {
+ public:
+  Peer(transport::Context& context, const std::string& socket, ProcessKey key);
+
+  template <class T>
+  void send(const T& message, std::optional<ProcessKey> about = std::nullopt,
+            std::uint64_t seq = 0) {
+    send_packet(wire::make_packet(envelope(about.value_or(key_), seq), message));
+  }
+  // The next message of T's kind; others that arrive before it are dropped.
+  // Fails the test and returns T{} when none comes.
+  template <class T>
+  T await_message(wire::Envelope* envelope = nullptr) {
+    const auto packet = await_kind(std::string(T::kKind), envelope);
+    if (!packet) return T{};
+    return wire::decode<T>(packet->body).value_or(T{});
+  }
+  [[nodiscard]] std::optional<wire::Packet> await_kind(const std::string& kind,
+                                                       wire::Envelope* envelope);
+  void send_packet(const wire::Packet& packet);
+  [[nodiscard]] transport::Socket& socket() { return socket_; }
+  [[nodiscard]] const ProcessKey& key() const { return key_; }
+
+ private:
+  [[nodiscard]] wire::Envelope envelope(const ProcessKey& about, std::uint64_t seq) const;
+  transport::Socket socket_;
+  ProcessKey key_;
+};
+
+class AgentTest : public ::testing::Test {
+ protected:
+  AgentTest();
+  ~AgentTest() override;
+
+  // Starts a private agent on the test's directories.
+  void start_agent(const std::vector<std::string>& more_flags = {});
+  void kill_agent();                       // SIGKILL, reaped
+  [[nodiscard]] int wait_for_agent_end();  // its wait status
+  [[nodiscard]] bool agent_ended();
+
+  // Says hello and attaches; returns once welcome.
+  [[nodiscard]] Peer attach(std::uint64_t incarnation = 1);
+  [[nodiscard]] Peer worker(std::uint32_t index, std::uint32_t attempt = 1);
+  [[nodiscard]] ProcessKey key(std::uint32_t index, std::uint32_t attempt = 1) const;
+  // Starts `sh -c script` as a worker; returns its pid.
+  std::uint32_t start(Peer& daemon, std::uint32_t index, const std::string& script,
+                      std::uint32_t attempt = 1);
+  [[nodiscard]] wire::StartProcess request(const std::string& script) const;
+
+  [[nodiscard]] std::string path(const std::string& name) const { return dir_ / name; }
+  [[nodiscard]] std::string log_of(const std::string& name) const;
+
+  TempDir dir_;
+  transport::Context context_;
+  std::string job_;
+  pid_t agent_ = 0;
+  std::optional<int> agent_status_;
+};
+
+}  // namespace antdt::antdtd

@@ -1,0 +1,310 @@
+// The agent's smaller values: environment, keeper, links, sums, host, files.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "antdtd/environment.h"
+#include "antdtd/host.h"
+#include "antdtd/job_keeper.h"
+#include "antdtd/job_links.h"
+#include "antdtd/report_sums.h"
+#include "antdtd/shim_files.h"
+#include "core/fs.h"
+
+namespace antdt::antdtd {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using ::testing::Contains;
+using ::testing::Each;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::StartsWith;
+
+const ProcessKey kKey{"ctr-1", {{'w', 3}, Attempt{2}}};
+const MonoTime kNow = MonoTime{} + std::chrono::hours(1);
+
+// ---------------------------------------------------------------- environment
+
+TEST(WorkerEnvironment, DropsWhatOtherLaunchersLeft) {
+  const auto env = worker_environment(
+      {"RANK=5", "WORLD_SIZE=9", "LOCAL_RANK=1", "MASTER_ADDR=x", "GROUP_RANK=1", "ROLE_NAME=a",
+       "TORCHELASTIC_RUN_ID=z", "PET_X=1", "SLURM_JOB_ID=1", "OMPI_COMM_WORLD_RANK=0", "PMI_RANK=0",
+       "PMIX_ID=0", "ANTDT_JOB_ID=other", "PATH=/bin", "RANKING=kept"},
+      "/s", kKey, {});
+  for (const char* stale : {"RANK=", "WORLD_SIZE=", "LOCAL_", "MASTER_", "GROUP_", "ROLE_",
+                            "TORCHELASTIC_", "PET_", "SLURM_", "OMPI_", "PMI_", "PMIX_"}) {
+    EXPECT_THAT(env, Each(Not(StartsWith(stale))));
+  }
+  EXPECT_THAT(env, Contains("PATH=/bin"));
+  EXPECT_THAT(env, Contains("RANKING=kept"));
+}
+
+TEST(WorkerEnvironment, SaysWhoTheWorkerIsWhateverTheJobWants) {
+  const auto env = worker_environment({}, "/run/workers.sock", kKey,
+                                      {{"ANTDT_WORKER_ID", "w9"}, {"RANK", "0"}, {"LR", "0.1"}});
+  EXPECT_THAT(env, Contains("ANTDT_SOCKET=/run/workers.sock"));
+  EXPECT_THAT(env, Contains("ANTDT_JOB_ID=ctr-1"));
+  EXPECT_THAT(env, Contains("ANTDT_WORKER_ID=w3"));
+  EXPECT_THAT(env, Contains("ANTDT_ATTEMPT=2"));
+  EXPECT_THAT(env, Contains("ANTDT_PROTOCOL=antdt"));
+  EXPECT_THAT(env, Contains("RANK=0"));
+  EXPECT_THAT(env, Contains("LR=0.1"));
+}
+
+TEST(WorkerEnvironment, ThreadsAreOneUnlessSomebodySaidOtherwise) {
+  EXPECT_THAT(worker_environment({}, "/s", kKey, {}), Contains("OMP_NUM_THREADS=1"));
+  EXPECT_THAT(worker_environment({"OMP_NUM_THREADS=4"}, "/s", kKey, {}),
+              Contains("OMP_NUM_THREADS=4"));
+  EXPECT_THAT(worker_environment({}, "/s", kKey, {{"OMP_NUM_THREADS", "2"}}),
+              Contains("OMP_NUM_THREADS=2"));
+}
+
+TEST(WorkerEnvironment, TorchrunWorkersHandleNcclErrors) {
+  const std::vector<wire::EnvVar> torchrun = {{"ANTDT_PROTOCOL", "torchrun"}};
+  EXPECT_THAT(worker_environment({}, "/s", kKey, torchrun),
+              Contains("TORCH_NCCL_ASYNC_ERROR_HANDLING=1"));
+  EXPECT_THAT(worker_environment({"TORCH_NCCL_ASYNC_ERROR_HANDLING=3"}, "/s", kKey, torchrun),
+              Contains("TORCH_NCCL_ASYNC_ERROR_HANDLING=3"));
+  EXPECT_THAT(worker_environment({}, "/s", kKey, {}), Each(Not(StartsWith("TORCH_NCCL"))));
+}
+
+// --------------------------------------------------------------------- keeper
+
+TEST(JobKeeper, AnEndThatTheDaemonChoseIsTheJobsEnd) {
+  for (const int code : {0, 1, 2, 3, 4, 75}) {
+    JobKeeper keeper;
+    EXPECT_TRUE(keeper.start().launch);
+    EXPECT_FALSE(keeper.exited({code, 0, {}, {}}, kNow).launch);
+    EXPECT_EQ(keeper.state(), JobKeeper::State::kOver) << code;
+  }
+}
+
+TEST(JobKeeper, ASignalOrAnUnknownCodeStartsItAgainWithANewAttempt) {
+  for (const ExitStatus& death : {ExitStatus{-1, 9, {}, {}}, ExitStatus{134, 0, {}, {}}}) {
+    JobKeeper keeper;
+    EXPECT_TRUE(keeper.start().launch);
+    EXPECT_FALSE(keeper.exited(death, kNow).launch);
+    ASSERT_TRUE(keeper.next_wakeup());
+    EXPECT_TRUE(keeper.tick(*keeper.next_wakeup()).launch);
+    EXPECT_EQ(keeper.attempt(), Attempt{2});
+  }
+}
+
+TEST(JobKeeper, TheFirstRestartIsAtOnceAndLaterOnesPause) {
+  JobKeeper keeper;
+  EXPECT_TRUE(keeper.start().launch);
+  (void)keeper.exited({-1, 9, {}, {}}, kNow);
+  EXPECT_TRUE(keeper.tick(kNow).launch);
+  (void)keeper.exited({-1, 9, {}, {}}, kNow);
+  EXPECT_FALSE(keeper.tick(kNow).launch);
+  EXPECT_TRUE(keeper.tick(kNow + seconds(2)).launch);
+}
+
+TEST(JobKeeper, FiveDeathsInAMinuteAreEnough) {
+  JobKeeper keeper;
+  EXPECT_TRUE(keeper.start().launch);
+  for (int death = 1; death < JobKeeper::kMaxDeaths; ++death) {
+    (void)keeper.exited({-1, 11, {}, {}}, kNow + seconds(10 * death));
+    EXPECT_TRUE(keeper.tick(kNow + seconds(10 * death + 5)).launch);
+  }
+  const auto last = keeper.exited({-1, 11, {}, {}}, kNow + seconds(50));
+  EXPECT_EQ(keeper.state(), JobKeeper::State::kGaveUp);
+  EXPECT_THAT(last.note, HasSubstr("signal 11"));
+}
+
+TEST(JobKeeper, DeathsFarApartAreForgiven) {
+  JobKeeper keeper;
+  EXPECT_TRUE(keeper.start().launch);
+  for (int death = 1; death <= 20; ++death) {
+    (void)keeper.exited({-1, 9, {}, {}}, kNow + seconds(30 * death));
+    EXPECT_TRUE(keeper.tick(kNow + seconds(30 * death + 5)).launch) << death;
+  }
+}
+
+TEST(JobKeeper, ADaemonThatCannotBeExecutedIsNotTriedAgain) {
+  JobKeeper keeper;
+  EXPECT_TRUE(keeper.start().launch);
+  const auto decision = keeper.exited({-1, 0, "cannot execute /x: No such file", {}}, kNow);
+  EXPECT_EQ(keeper.state(), JobKeeper::State::kGaveUp);
+  EXPECT_THAT(decision.note, HasSubstr("cannot execute /x"));
+}
+
+TEST(JobKeeper, AfterTheJobIsOverNoDeathStartsItAgain) {
+  JobKeeper keeper;
+  EXPECT_TRUE(keeper.start().launch);
+  keeper.job_is_over();
+  (void)keeper.exited({-1, 9, {}, {}}, kNow);
+  EXPECT_EQ(keeper.state(), JobKeeper::State::kOver);
+}
+
+// ---------------------------------------------------------------------- links
+
+TEST(JobLinks, AHigherIncarnationTakesOverAndALowerIsRefused) {
+  JobLinks links;
+  ASSERT_TRUE(links.attach("j", Incarnation{1}, "peer-1", ""));
+  ASSERT_TRUE(links.attach("j", Incarnation{2}, "peer-2", ""));
+  EXPECT_FALSE(links.speaks_for("peer-1", "j"));
+  EXPECT_TRUE(links.speaks_for("peer-2", "j"));
+  const Status late = links.attach("j", Incarnation{1}, "peer-1", "");
+  ASSERT_FALSE(late);
+  EXPECT_THAT(late.error().message, HasSubstr("incarnation 2"));
+  EXPECT_TRUE(links.speaks_for("peer-2", "j"));
+}
+
+TEST(JobLinks, TheSameIncarnationMayConnectAgain) {
+  JobLinks links;
+  ASSERT_TRUE(links.attach("j", Incarnation{1}, "peer-1", ""));
+  ASSERT_TRUE(links.attach("j", Incarnation{1}, "peer-9", ""));
+  EXPECT_TRUE(links.speaks_for("peer-9", "j"));
+}
+
+TEST(JobLinks, AnotherUsersKeyCannotTakeAJobOver) {
+  JobLinks links;
+  ASSERT_TRUE(links.attach("j", Incarnation{1}, "peer-1", "anna"));
+  EXPECT_FALSE(links.attach("j", Incarnation{2}, "peer-2", "otto"));
+  EXPECT_TRUE(links.speaks_for("peer-1", "j"));
+}
+
+TEST(JobLinks, WhatAnEarlierAgentSawStillFences) {
+  JobLinks links;
+  links.restore("j", Incarnation{4}, "");
+  EXPECT_FALSE(links.attached("j"));
+  EXPECT_FALSE(links.attach("j", Incarnation{3}, "peer", ""));
+  EXPECT_TRUE(links.attach("j", Incarnation{4}, "peer", ""));
+}
+
+// ----------------------------------------------------------------------- sums
+
+wire::Report report(std::uint32_t batches, std::uint64_t total) {
+  wire::Report r;
+  r.batches = batches;
+  r.samples = 10 * batches;
+  r.compute_us = 100;
+  r.samples_total = total;
+  r.account.compute = static_cast<double>(total);
+  return r;
+}
+
+TEST(ReportSums, CountsAddUpAndTotalsAreTheLatest) {
+  ReportSums sums;
+  sums.add(kKey, report(2, 100), seconds(1), kNow);
+  sums.add(kKey, report(3, 130), seconds(1), kNow + milliseconds(400));
+  const auto yes = [](const std::string&) { return true; };
+  EXPECT_TRUE(sums.take_due(kNow + milliseconds(999), yes).empty());
+  const auto due = sums.take_due(kNow + milliseconds(1000), yes);
+  ASSERT_EQ(due.size(), 1u);
+  EXPECT_EQ(due[0].metrics.sum.batches, 5u);
+  EXPECT_EQ(due[0].metrics.sum.samples, 50u);
+  EXPECT_EQ(due[0].metrics.sum.compute_us, 200u);
+  EXPECT_EQ(due[0].metrics.sum.samples_total, 130u);
+  EXPECT_EQ(due[0].metrics.sum.account.compute, 130.0);
+  EXPECT_EQ(due[0].metrics.window_ms, 1000u);
+  EXPECT_TRUE(sums.take_due(kNow + seconds(5), yes).empty());
+}
+
+TEST(ReportSums, WhileTheDaemonIsAwayTheSumGoesOn) {
+  ReportSums sums;
+  sums.add(kKey, report(1, 1), seconds(1), kNow);
+  EXPECT_TRUE(sums.take_due(kNow + seconds(2), [](const auto&) { return false; }).empty());
+  EXPECT_EQ(sums.next_due([](const auto&) { return false; }), std::nullopt);
+  sums.add(kKey, report(1, 2), seconds(1), kNow + seconds(2));
+  const auto due = sums.take_due(kNow + seconds(3), [](const auto&) { return true; });
+  ASSERT_EQ(due.size(), 1u);
+  EXPECT_EQ(due[0].metrics.sum.batches, 2u);
+  EXPECT_EQ(due[0].metrics.window_ms, 3000u);
+}
+
+// ----------------------------------------------------------------------- host
+
+class FakeRoot {
+ public:
+  FakeRoot() { write("/proc/meminfo", "MemTotal:       8388608 kB\nMemFree: 1 kB\n"); }
+  void write(const std::string& path, const std::string& text) {
+    const std::string full = dir_.path() + path;
+    ASSERT_TRUE(make_directories(full.substr(0, full.find_last_of('/'))));
+    ASSERT_TRUE(write_file_atomic(full, text));
+  }
+  [[nodiscard]] Capacity probe() const { return probe_capacity(dir_.path()); }
+
+ private:
+  TempDir dir_;
+};
+
+TEST(ProbeCapacity, TakesTheMachinesMemoryWithoutACgroupLimit) {
+  EXPECT_EQ(FakeRoot().probe().memory_bytes, 8ULL << 30);
+}
+
+TEST(ProbeCapacity, ALimitAnywhereAboveTheProcessHolds) {
+  FakeRoot root;
+  root.write("/proc/self/cgroup", "0::/user/antdt\n");
+  root.write("/sys/fs/cgroup/user/antdt/memory.max", "max\n");
+  root.write("/sys/fs/cgroup/user/memory.max", "1073741824\n");
+  root.write("/sys/fs/cgroup/user/antdt/cpu.max", "50000 100000\n");
+  root.write("/sys/fs/cgroup/user/cpu.max", "max 100000\n");
+  EXPECT_EQ(root.probe().memory_bytes, 1ULL << 30);
+  EXPECT_DOUBLE_EQ(root.probe().cpus, 0.5);
+}
+
+TEST(ProbeCapacity, VersionOneHierarchiesCountToo) {
+  FakeRoot root;
+  root.write("/proc/self/cgroup", "4:memory:/box\n1:cpu,cpuacct:/box\n0::/\n");
+  root.write("/sys/fs/cgroup/memory/box/memory.limit_in_bytes", "2147483648\n");
+  root.write("/sys/fs/cgroup/cpu/box/cpu.cfs_quota_us", "25000\n");
+  root.write("/sys/fs/cgroup/cpu/box/cpu.cfs_period_us", "100000\n");
+  EXPECT_EQ(root.probe().memory_bytes, 2ULL << 30);
+  EXPECT_DOUBLE_EQ(root.probe().cpus, 0.25);
+}
+
+TEST(ProbeCapacity, CountsNumberedDevicesOnly) {
+  FakeRoot root;
+  for (const char* name : {"nvidia0", "nvidia1", "nvidiactl", "nvidia-uvm", "nvidia", "null"}) {
+    root.write(std::string("/dev/") + name, "");
+  }
+  EXPECT_EQ(root.probe().devices, 2u);
+}
+
+TEST(InterfaceAddress, AnUnknownInterfaceIsAnErrorThatNamesTheOthers) {
+  const auto address = interface_address("nosuch0");
+  ASSERT_FALSE(address);
+  EXPECT_THAT(address.error().message, HasSubstr("nosuch0"));
+  EXPECT_THAT(address.error().message, HasSubstr("lo"));
+}
+
+// ---------------------------------------------------------------------- files
+
+TEST(ExitFile, EveryKindOfEndIsReadBackAsItWas) {
+  for (const ExitStatus& status :
+       {ExitStatus{0, 0, "", ""}, ExitStatus{7, 0, "", "two\nlines\n"}, ExitStatus{-1, 9, "", "x"},
+        ExitStatus{-1, 0, "cannot execute /x: No such file", "y\n"}}) {
+    const auto again = parse_exit(format_exit(status));
+    ASSERT_TRUE(again);
+    EXPECT_EQ(*again, status);
+  }
+}
+
+TEST(ExitFile, NonsenseIsAnError) {
+  for (const char* text : {"", "code 7", "code x\n", "ended\n", "\n"}) {
+    EXPECT_FALSE(parse_exit(text)) << text;
+  }
+}
+
+TEST(PidFile, AHalfWrittenOneIsNotOne) {
+  const std::string whole = format_pid_file({{12, 345}, {13, 346}});
+  const auto pids = parse_pid_file(whole);
+  ASSERT_TRUE(pids);
+  EXPECT_EQ(pids->shim.pid, 12);
+  EXPECT_EQ(pids->worker.start_time, 346u);
+  for (std::size_t size = 0; size < whole.size(); ++size) {
+    EXPECT_FALSE(parse_pid_file(whole.substr(0, size))) << size;
+  }
+}
+
+TEST(JobId, ThatCouldLeaveItsDirectoryIsNotOne) {
+  EXPECT_TRUE(valid_job_id("ctr-01HXYZ_a.b"));
+  for (const char* bad : {"", "..", ".x", "a/b", "a b", "a\n"}) EXPECT_FALSE(valid_job_id(bad));
+  EXPECT_FALSE(valid_job_id(std::string(129, 'a')));
+}
+
+}  // namespace
+}  // namespace antdt::antdtd

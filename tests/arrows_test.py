@@ -1,0 +1,158 @@
+#!/usr/bin/env python3
+"""Walks every #include and fails on an arrow that ARCHITECTURE.md does not allow.
+
+Also checks what the house style counts: a main.cc has fewer than 150 lines, a
+source or header fewer than 500.
+"""
+import pathlib
+import re
+import sys
+import tempfile
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+
+# folder -> folders whose headers it may include, besides its own
+ARROWS = {
+    "core": set(),
+    "shard_server": {"core"},
+    "ctl": {"core"},
+    "antdtd": {"core"},
+    "launcher": {"core"},
+    "trainer": {"core"},
+    "sim": {"core", "shard_server", "ctl", "antdtd", "launcher", "trainer"},
+    "cmd": {"core", "shard_server", "ctl", "antdtd", "launcher", "trainer"},
+    "bench": {"core", "shard_server", "ctl", "antdtd", "launcher", "trainer"},
+    "examples": {"core", "trainer"},
+    "tests": {"core", "shard_server", "ctl", "antdtd", "launcher", "trainer", "sim", "cmd", "bench"},
+}
+
+# inside trainer/: the parts that other programs embed or that build without LibTorch
+TRAINER_ARROWS = {
+    "client": {"client"},
+    "data": {"client", "data"},
+}
+
+# library -> (what its headers look like, where alone they may be included)
+LIBRARIES = {
+    "ZeroMQ": (re.compile(r"^zmq"), ("core/transport/",)),
+    "LibTorch": (re.compile(r"^(torch|ATen|c10)/"), ("trainer/torch/", "tests/trainer/")),
+    "Gloo": (re.compile(r"^gloo/"), ("trainer/collective/", "tests/trainer/")),
+    "NCCL or CUDA": (re.compile(r"^(nccl|cuda|nvml|cublas|cudnn)"), ("trainer/cuda/", "trainer/nccl/")),
+}
+
+# one subject all the same, longer than a source should be
+LONG = {"core/wire/messages.h": "the catalogue of every message"}
+
+INCLUDE = re.compile(r'^\s*#\s*include\s*(["<])([^">]+)[">]')
+
+
+def sources(root):
+    for folder in ARROWS:
+        for path in sorted((root / folder).rglob("*")):
+            if path.suffix in (".h", ".cc") and path.is_file():
+                yield folder, path
+
+
+def includes(path):
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+        match = INCLUDE.match(line)
+        if match:
+            yield number, match.group(1) == '"', match.group(2)
+
+
+def check_own(root, folder, path, target):
+    """What is wrong with a quoted include, or None."""
+    if folder == "tests" and (path.parent / target).is_file():
+        return None
+    head = target.split("/")[0]
+    if head not in ARROWS or "/" not in target:
+        return f'"{target}" is not written from the root of the project'
+    if not (root / target).is_file():
+        return f'"{target}" does not exist'
+    if head != folder and head not in ARROWS[folder]:
+        return f'{folder} may not include {head}: "{target}"'
+    if folder == head == "trainer":
+        part = path.relative_to(root).parts[1]
+        if part in TRAINER_ARROWS and target.split("/")[1] not in TRAINER_ARROWS[part]:
+            return f'trainer/{part} may not include "{target}"'
+    return None
+
+
+def check_library(name, target):
+    for library, (pattern, places) in LIBRARIES.items():
+        if pattern.match(target) and not name.startswith(places):
+            return f"{library} may be included in {' and '.join(places)} only: <{target}>"
+    return None
+
+
+def violations(root):
+    found = []
+    for folder, path in sources(root):
+        name = path.relative_to(root).as_posix()
+        lines = path.read_text(encoding="utf-8").count("\n")
+        if path.name == "main.cc" and folder == "cmd" and lines >= 150:
+            found.append(f"{name}: {lines} lines; a main.cc reads flags and wires objects, under 150")
+        elif folder != "tests" and lines >= 500 and name not in LONG:
+            found.append(f"{name}: {lines} lines; a file of 500 holds two subjects")
+        for number, quoted, target in includes(path):
+            wrong = check_library(name, target)
+            if wrong is None and quoted:
+                wrong = check_own(root, folder, path, target)
+            if wrong:
+                found.append(f"{name}:{number}: {wrong}")
+    return found
+
+
+class Project(unittest.TestCase):
+    def test_every_include_is_an_allowed_arrow(self):
+        found = violations(ROOT)
+        self.assertFalse(found, "\n" + "\n".join(found))
+
+    def test_the_walk_sees_the_project(self):
+        self.assertGreater(sum(1 for _ in sources(ROOT)), 50)
+
+
+class Checker(unittest.TestCase):
+    """The checker itself, on made-up trees."""
+
+    def found_in(self, files):
+        with tempfile.TemporaryDirectory() as directory:
+            root = pathlib.Path(directory)
+            for name, text in files.items():
+                path = root / name
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_text(text, encoding="utf-8")
+            return violations(root)
+
+    def test_allowed_arrows_pass(self):
+        files = {"core/a.h": "#include <zlib.h>\n", "ctl/b.cc": '#include "core/a.h"\n',
+                 "core/transport/z.cc": "#include <zmq.h>\n"}
+        self.assertEqual(self.found_in(files), [])
+
+    def test_an_arrow_between_two_parts_is_found(self):
+        found = self.found_in({"ctl/a.h": "", "launcher/b.cc": '\n#include "ctl/a.h"\n'})
+        self.assertEqual(len(found), 1)
+        self.assertIn("launcher/b.cc:2: launcher may not include ctl", found[0])
+
+    def test_a_library_outside_its_folder_is_found(self):
+        found = self.found_in({"trainer/loop/a.cc": "#include <torch/torch.h>\n",
+                               "antdtd/b.cc": "#include <zmq.hpp>\n",
+                               "trainer/c.cc": "# include <gloo/context.h>\n"})
+        self.assertEqual(len(found), 3)
+
+    def test_an_include_that_does_not_exist_or_is_relative_is_found(self):
+        found = self.found_in({"core/a.cc": '#include "core/nowhere.h"\n#include "b.h"\n', "core/b.h": ""})
+        self.assertEqual(len(found), 2)
+
+    def test_the_client_does_not_reach_into_the_trainer(self):
+        found = self.found_in({"trainer/torch/t.h": "", "trainer/client/c.cc": '#include "trainer/torch/t.h"\n'})
+        self.assertEqual(len(found), 1)
+
+    def test_long_files_are_found(self):
+        found = self.found_in({"cmd/x/main.cc": "\n" * 150, "core/a.cc": "\n" * 500, "core/b.cc": "\n" * 499})
+        self.assertEqual(len(found), 2)
+
+
+if __name__ == "__main__":
+    sys.exit(unittest.main())

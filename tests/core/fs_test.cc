@@ -1,0 +1,167 @@
+#include "core/fs.h"
+
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <filesystem>
+
+#include "core/runtime_dir.h"
+
+namespace antdt {
+namespace {
+
+using testing::HasSubstr;
+
+mode_t mode_of(const std::string& path) {
+  struct stat info {};
+  EXPECT_EQ(stat(path.c_str(), &info), 0) << path;
+  return info.st_mode & 07777;
+}
+
+TEST(WriteFileAtomicTest, ReplacesTheWholeFileAndLeavesNothingBeside) {
+  const TempDir directory;
+  const std::string path = directory / "state";
+  ASSERT_TRUE(write_file_atomic(path, "first and longer", 0600));
+  ASSERT_TRUE(write_file_atomic(path, "second", 0600));
+  EXPECT_EQ(read_file(path).value(), "second");
+  EXPECT_EQ(mode_of(path), 0600U);
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(directory.path()), {}), 1);
+}
+
+TEST(WriteFileAtomicTest, KeepsTheOldFileWhenItCannotRename) {
+  const TempDir directory;
+  const std::string path = directory / "taken";
+  ASSERT_TRUE(make_directories(path + "/inside"));
+  const Status status = write_file_atomic(path, "text");
+  ASSERT_FALSE(status);
+  EXPECT_THAT(status.error().message, HasSubstr(path));
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(directory.path()), {}), 1);
+}
+
+TEST(ReadFileTest, GivesAllBytesAndNamesAMissingFile) {
+  const TempDir directory;
+  const std::string bytes(200000, '\xfe');
+  ASSERT_TRUE(write_file_atomic(directory / "large", bytes));
+  EXPECT_EQ(read_file(directory / "large").value(), bytes);
+  const auto missing = read_file(directory / "missing");
+  ASSERT_FALSE(missing);
+  EXPECT_THAT(missing.error().message, HasSubstr("missing"));
+  EXPECT_THAT(missing.error().message, HasSubstr("No such file"));
+  EXPECT_FALSE(read_file(directory.path())) << "a directory";
+}
+
+TEST(MakeDirectoriesTest, MakesEachMissingLevelWithTheMode) {
+  const TempDir directory;
+  ASSERT_TRUE(make_directories(directory / "a/b/c", 0700));
+  EXPECT_EQ(mode_of(directory / "a"), 0700U);
+  EXPECT_EQ(mode_of(directory / "a/b/c"), 0700U);
+  EXPECT_TRUE(make_directories(directory / "a/b/c", 0700)) << "it is there already";
+}
+
+TEST(MakeDirectoriesTest, SaysWhatIsInTheWay) {
+  const TempDir directory;
+  ASSERT_TRUE(write_file_atomic(directory / "file", ""));
+  EXPECT_FALSE(make_directories(directory / "file"));
+  const Status below = make_directories(directory / "file/below");
+  ASSERT_FALSE(below);
+  EXPECT_THAT(below.error().message, HasSubstr("file/below"));
+}
+
+TEST(NetworkFilesystemTest, ALocalDirectoryIsNone) {
+  const TempDir directory;
+  const auto kind = network_filesystem("/proc");
+  ASSERT_TRUE(kind) << kind.error().message;
+  EXPECT_EQ(*kind, std::nullopt);
+  EXPECT_FALSE(network_filesystem(directory / "missing"));
+}
+
+TEST(FileLockTest, ASecondLockIsRefusedAndNamesTheOwner) {
+  const TempDir directory;
+  const auto lock = FileLock::acquire(directory / "lock");
+  ASSERT_TRUE(lock) << lock.error().message;
+  const auto second = FileLock::acquire(directory / "lock");
+  ASSERT_FALSE(second);
+  EXPECT_EQ(second.error().kind, ErrorKind::kRefused);
+  EXPECT_THAT(second.error().message, HasSubstr(fmt::format("process {}", getpid())));
+  EXPECT_EQ(FileLock::owner(directory / "lock"), getpid());
+}
+
+TEST(FileLockTest, IsFreeAndRemovedAfterItsOwner) {
+  const TempDir directory;
+  { const auto lock = FileLock::acquire(directory / "lock"); }
+  EXPECT_FALSE(std::filesystem::exists(directory / "lock"));
+  EXPECT_TRUE(FileLock::acquire(directory / "lock"));
+}
+
+TEST(FileLockTest, EndsWithAProcessThatIsKilled) {
+  const TempDir directory;
+  const std::string path = directory / "lock";
+  const pid_t child = fork();
+  if (child == 0) {
+    const auto lock = FileLock::acquire(path);
+    raise(SIGKILL);
+  }
+  ASSERT_EQ(waitpid(child, nullptr, 0), child);
+  EXPECT_TRUE(std::filesystem::exists(path));
+  EXPECT_EQ(FileLock::owner(path), std::nullopt);
+  const auto lock = FileLock::acquire(path);
+  ASSERT_TRUE(lock) << lock.error().message;
+  EXPECT_EQ(FileLock::owner(path), getpid());
+}
+
+TEST(FileLockTest, AMovedLockIsHeldOnce) {
+  const TempDir directory;
+  auto lock = FileLock::acquire(directory / "lock");
+  ASSERT_TRUE(lock);
+  {
+    const FileLock moved = std::move(*lock);
+    EXPECT_FALSE(FileLock::acquire(directory / "lock"));
+  }
+  EXPECT_TRUE(FileLock::acquire(directory / "lock"));
+}
+
+TEST(TempDirTest, IsRemovedWithAllThatIsInIt) {
+  std::string path;
+  {
+    const TempDir directory;
+    path = directory.path();
+    ASSERT_TRUE(make_directories(directory / "a/b"));
+    ASSERT_TRUE(write_file_atomic(directory / "a/b/file", "x"));
+  }
+  EXPECT_FALSE(std::filesystem::exists(path));
+}
+
+TEST(PrivateDirectoryTest, IsMadePrivateAndMended) {
+  const TempDir directory;
+  const std::string path = directory / "sockets";
+  ASSERT_TRUE(ensure_private_directory(path));
+  EXPECT_EQ(mode_of(path), 0700U);
+  ASSERT_EQ(chmod(path.c_str(), 0755), 0);
+  ASSERT_TRUE(ensure_private_directory(path));
+  EXPECT_EQ(mode_of(path), 0700U);
+}
+
+TEST(PrivateDirectoryTest, ALinkOrAFileIsRefused) {
+  const TempDir directory;
+  ASSERT_EQ(symlink(directory.path().c_str(), (directory / "link").c_str()), 0);
+  EXPECT_FALSE(ensure_private_directory(directory / "link"));
+  ASSERT_TRUE(write_file_atomic(directory / "file", ""));
+  EXPECT_FALSE(ensure_private_directory(directory / "file"));
+}
+
+TEST(PrivateDirectoryTest, SomebodyElsesIsRefused) {
+  const TempDir directory;
+  const std::string path = directory / "theirs";
+  ASSERT_TRUE(make_directories(path, 0700));
+  if (chown(path.c_str(), 12345, 12345) != 0) GTEST_SKIP() << "only root can give files away";
+  const Status status = ensure_private_directory(path);
+  ASSERT_FALSE(status);
+  EXPECT_THAT(status.error().message, HasSubstr("belongs to user 12345"));
+}
+
+}  // namespace
+}  // namespace antdt

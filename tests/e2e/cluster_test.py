@@ -1,0 +1,114 @@
+"""Two agents as daemons of their own on 127.0.0.1, with CURVE."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import unittest
+
+import jobs
+from harness import BIN, EndToEnd, await_true, needs_trainer
+
+ROWS = 8000
+
+
+def free_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+class Cluster(EndToEnd):
+    def keys(self, name):
+        """Keys of an agent and of a job user who may use it."""
+        directory = self.dir / name
+        made = self.antdt("keygen", "--dir", directory)
+        self.assertEqual(made.returncode, 0, made.stderr)
+        return directory
+
+    def agent(self, name, keys):
+        port = free_port()
+        log = open(self.dir / f"{name}.log", "w")
+        process = subprocess.Popen(
+            [str(BIN / "antdtd"), "--listen", f"127.0.0.1:{port}", "--keys", str(keys),
+             "--state-dir", str(self.dir / f"{name}-state"), "--host-name", name,
+             "--socket-dir", str(self.runtime / name), "--address", "127.0.0.1", "--allow-root"],
+            env=self.env, stdout=log, stderr=subprocess.STDOUT)
+        self.addCleanup(log.close)
+
+        def end():
+            process.terminate()
+            process.wait(10)
+
+        self.addCleanup(end)
+        await_true(lambda: self.listens(port, process), 10, f"{name} listens: {log.name}")
+        return f"127.0.0.1:{port}"
+
+    @staticmethod
+    def listens(port, process):
+        assert process.poll() is None, "the agent ended"
+        with socket.socket() as s:
+            return s.connect_ex(("127.0.0.1", port)) == 0
+
+    def cluster(self, hosts, keys):
+        listed = ", ".join(f'"{h}"' for h in hosts)
+        return f'[cluster]\nhosts = [{listed}]\nkeys = "{keys}"\n'
+
+    @needs_trainer
+    def test_two_agents_run_the_job(self):
+        keys = self.keys("keys")
+        hosts = [self.agent(name, keys) for name in ("hosta", "hostb")]
+        self.antdt("data", "synth", "criteo", "--rows", ROWS, "--seed", 5, "--out",
+                   self.dir / "data")
+        job = self.write("job.toml",
+                         jobs.ctr(self.dir / "data" / "train.tsv", self.dir / "data" / "eval.tsv",
+                                  workers=4, extra=self.cluster(hosts, keys)))
+        run = self.run_job(job)
+        self.assert_done(run)
+        self.assert_once(run, 2, ROWS)
+        self.assertEqual({w["host"] for w in run.summary["workers"]}, {"hosta", "hostb"})
+
+    def test_an_unknown_key_gets_nothing(self):
+        host = self.agent("hosta", self.keys("keys"))
+        strangers = self.keys("strangers")
+        # The stranger knows the agent's public key, but is not authorised there.
+        known = (self.dir / "keys" / "agents" / "cluster.pub").read_text()
+        (strangers / "agents" / "cluster.pub").write_text(known)
+        job = self.write("job.toml", EXEC + self.cluster([host], strangers))
+        run = self.run_job(job, timeout=60)
+        self.assertEqual(run.code, 3, run.explain())
+        self.assertIn(host, run.out + run.err)
+        self.assertFalse((self.dir / "touched").exists())
+
+    def test_an_agent_that_is_not_there_is_named(self):
+        keys = self.keys("keys")
+        host = f"127.0.0.1:{free_port()}"
+        job = self.write("job.toml", EXEC + self.cluster([host], keys))
+        run = self.run_job(job, timeout=60)
+        self.assertEqual(run.code, 3, run.explain())
+        self.assertIn(host, run.out + run.err)
+        self.assertIn("antdtd", run.out + run.err)
+
+    def test_an_agent_does_not_listen_on_tcp_without_keys(self):
+        process = subprocess.run(
+            [str(BIN / "antdtd"), "--listen", f"127.0.0.1:{free_port()}", "--state-dir",
+             str(self.dir / "s"), "--socket-dir", str(self.runtime / "x"), "--allow-root"],
+            env=self.env, capture_output=True, text=True, timeout=20)
+        self.assertNotEqual(process.returncode, 0)
+        self.assertIn("antdt keygen", process.stderr + process.stdout)
+
+
+EXEC = """
+schema = 1
+[job]
+name = "touch"
+[roles.worker]
+count = 1
+protocol = "exec"
+command = ["touch", "touched"]
+"""
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,167 @@
+"""What the end-to-end tests share: the real programs, real data, and a look at
+what they leave behind. Python's standard library alone."""
+
+import functools
+import gzip
+import json
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import tarfile
+import tempfile
+import time
+import unittest
+
+SOURCE = pathlib.Path(__file__).resolve().parents[2]
+BIN = pathlib.Path(os.environ.get("ANTDT_BIN", SOURCE / "build" / "bin"))
+ANTDT = str(BIN / "antdt")
+ARCHIVES = pathlib.Path(os.environ.get("ANTDT_TEST_DATA", SOURCE.parent / "shared" / "data"))
+HAS_TRAINER = (BIN / "antdt-trainer").exists()
+
+
+def await_true(condition, seconds, what):
+    """Waits for a condition; the deadline only bounds a failure."""
+    deadline = time.monotonic() + seconds
+    while True:
+        value = condition()
+        if value:
+            return value
+        if time.monotonic() > deadline:
+            raise AssertionError(f"{what}: not within {seconds} s")
+        time.sleep(0.02)
+
+
+def processes_of(text):
+    """(pid, command line) of the processes whose command line or environment holds `text`."""
+    found = []
+    for entry in pathlib.Path("/proc").iterdir():
+        if not entry.name.isdigit() or int(entry.name) == os.getpid():
+            continue
+        try:
+            command = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+            environment = (entry / "environ").read_bytes().decode(errors="replace")
+            state = (entry / "stat").read_text().rsplit(")", 1)[1].split()[0]
+        except (OSError, IndexError):
+            continue
+        if state != "Z" and (text in command or text in environment):
+            found.append((int(entry.name), command))
+    return found
+
+
+class Run:
+    """A finished `antdt run`."""
+
+    def __init__(self, process, directory):
+        self.code = process.returncode
+        self.out = process.stdout
+        self.err = process.stderr
+        self.dir = pathlib.Path(directory)
+
+    @functools.cached_property
+    def summary(self):
+        return json.loads((self.dir / "summary.json").read_text())
+
+    def explain(self):
+        parts = [f"exit code {self.code}", self.out[-3000:], self.err[-3000:]]
+        for log in ("jobd.log", "agent.log"):
+            path = self.dir / log
+            if path.exists():
+                parts.append(f"--- {log}\n" + path.read_text(errors="replace")[-3000:])
+        for path in sorted((self.dir / "logs").glob("*.err")):
+            parts.append(f"--- {path.name}\n" + path.read_text(errors="replace")[-1500:])
+        return "\n".join(parts)
+
+
+class EndToEnd(unittest.TestCase):
+    """A directory of its own, runtime sockets included, and a check that
+    nothing of the test is left."""
+
+    def setUp(self):
+        self.dir = pathlib.Path(tempfile.mkdtemp(prefix="antdt-e2e-"))
+        self.runtime = pathlib.Path(tempfile.mkdtemp(prefix="antdt-rt-"))
+        self.env = dict(os.environ, XDG_RUNTIME_DIR=str(self.runtime),
+                        XDG_CACHE_HOME=str(self.dir / "cache"))
+        self.addCleanup(self.clean_up)
+        self.count = 0
+
+    def clean_up(self):
+        for pid, _ in processes_of(str(self.dir)):
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+        shutil.rmtree(self.dir, ignore_errors=True)
+        shutil.rmtree(self.runtime, ignore_errors=True)
+
+    def write(self, name, text):
+        path = self.dir / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+        return path
+
+    def antdt(self, *args, timeout=300, cwd=None):
+        return subprocess.run([ANTDT, *map(str, args)], env=self.env, cwd=cwd or self.dir,
+                              capture_output=True, text=True, timeout=timeout)
+
+    def run_job(self, job, *args, timeout=600):
+        self.count += 1
+        run_dir = self.dir / f"run{self.count}"
+        process = self.antdt("run", job, "--run-dir", run_dir, *args, timeout=timeout)
+        return Run(process, run_dir)
+
+    def start_job(self, job, *args):
+        """`antdt run` in the background: (process, run directory)."""
+        self.count += 1
+        run_dir = self.dir / f"run{self.count}"
+        process = subprocess.Popen(
+            [ANTDT, "run", str(job), "--run-dir", str(run_dir), *map(str, args)], env=self.env,
+            cwd=self.dir, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.addCleanup(lambda: (process.poll() is None and process.kill(),
+                                 process.communicate()))
+        return process, run_dir
+
+    def assert_done(self, run):
+        self.assertEqual(run.code, 0, run.explain())
+        self.assertEqual(run.summary["state"], "done", run.explain())
+
+    def assert_once(self, run, epochs, records):
+        """The audit says once for every record."""
+        audit = self.antdt("data", "audit", run.dir, "--json")
+        self.assertEqual(audit.returncode, 0, audit.stdout + audit.stderr)
+        report = json.loads(audit.stdout)
+        self.assertEqual(len(report["epochs"]), epochs)
+        for epoch in report["epochs"]:
+            self.assertEqual(epoch["once"], records, epoch)
+            self.assertEqual(epoch["repeated"], 0, epoch)
+            self.assertEqual(epoch["lost"], 0, epoch)
+        self.assertEqual(run.summary["samples_trained"], epochs * records)
+
+    def assert_nothing_left(self):
+        """No process and no socket of this test remains."""
+        await_true(lambda: not processes_of(str(self.dir)), 10,
+                   f"processes left: {processes_of(str(self.dir))}")
+        sockets = [p for p in self.runtime.rglob("*") if p.is_socket()]
+        self.assertEqual(sockets, [])
+
+
+def needs_trainer(test):
+    return unittest.skipUnless(HAS_TRAINER, "built without the trainer")(test)
+
+
+def unpack(archive, into):
+    """Unpacks a data archive or skips the test where it is not there."""
+    path = ARCHIVES / f"{archive}.tar.xz"
+    if not path.exists():
+        raise unittest.SkipTest(f"no data: {path} (set ANTDT_TEST_DATA)")
+    with tarfile.open(path) as tar:
+        tar.extractall(into)
+    return pathlib.Path(into) / archive
+
+
+def gunzip(path):
+    out = path.with_suffix("")
+    with gzip.open(path) as source, open(out, "wb") as target:
+        shutil.copyfileobj(source, target)
+    return out

@@ -1,0 +1,34 @@
+"""Quality on real data, with the accounts."""
+
+import unittest
+
+import jobs
+from harness import EndToEnd, gunzip, needs_trainer, unpack
+
+
+@needs_trainer
+class RealData(EndToEnd):
+    def test_criteo_reaches_the_quality_of_hashed_logistic_regression(self):
+        rows = (unpack("criteo_kaggle_10k", self.dir) / "train_10k.tsv").read_text().splitlines(True)
+        train = self.write("train.tsv", "".join(rows[:8000]))
+        evaluation = self.write("eval.tsv", "".join(rows[8000:]))
+        job = self.write("job.toml", jobs.ctr(train, evaluation, workers=4, model="lr", epochs=3,
+                                              batch=256, lr=0.003))
+        run = self.run_job(job)
+        self.assert_done(run)
+        self.assert_once(run, 3, 8000)
+        best = max(e["eval"]["auc"] for e in run.summary["epochs"])
+        self.assertGreaterEqual(best, 0.72, run.summary["epochs"])
+
+    def test_mnist_reaches_97_percent(self):
+        folder = unpack("mnist", self.dir)
+        for archive in folder.glob("*.gz"):
+            gunzip(archive)
+        run = self.run_job(self.write("job.toml", jobs.mnist(folder, workers=2, epochs=5)))
+        self.assert_done(run)
+        self.assert_once(run, 5, 60000)
+        self.assertGreaterEqual(max(e["eval"]["accuracy"] for e in run.summary["epochs"]), 0.97)
+
+
+if __name__ == "__main__":
+    unittest.main()

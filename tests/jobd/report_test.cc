@@ -1,0 +1,72 @@
+#include "cmd/antdt-jobd/report.h"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+namespace antdt::jobd {
+namespace {
+
+using nlohmann::json;
+
+JobReport example() {
+  JobReport r;
+  r.job = "ctr-01";
+  r.state = "done";
+  r.generation = Generation{1};
+  r.epochs = 2;
+  r.samples_total = 1600;
+  r.samples_done = 1600;
+  r.samples_per_second = 800;
+  WorkerReport w;
+  w.worker = WorkerId{'w', 0};
+  w.host = "a";
+  w.rank = 0;
+  w.time.compute = 3;
+  w.time.collective_wait = 1;
+  r.workers = {w, w};
+  r.workers[1].worker.index = 1;
+  r.workers[1].rank.reset();
+  r.totals.once = 1600;
+  EpochReport e{0.5, 800, 1.0, EpochReport::Eval{0.75, 0.48, std::nullopt, 200}};
+  r.epoch_reports = {e, e};
+  r.actions = {{1.5, "adjust-batch", "w1", "it is slow", "applied"}};
+  return r;
+}
+
+TEST(SummaryTest, HasTheFieldsOtherToolsCallFor) {
+  const json s = json::parse(summary_json(example()));
+  for (const char* key :
+       {"schema", "state", "wall_seconds", "samples_total", "samples_trained", "samples_repeated",
+        "samples_lost", "samples_skipped", "samples_unaccounted", "samples_per_second", "epochs",
+        "actions", "exit", "workers", "lost_time"}) {
+    EXPECT_TRUE(s.contains(key)) << key;
+  }
+  EXPECT_EQ(s["samples_trained"], 1600);
+  EXPECT_EQ(s["epochs"][1]["eval"]["auc"], 0.75);
+  EXPECT_FALSE(s["epochs"][1]["eval"].contains("accuracy")) << "what was not measured is not there";
+  EXPECT_EQ(s["actions"][0]["target"], "w1");
+  EXPECT_EQ(s["exit"]["code"], 0);
+}
+
+TEST(SummaryTest, LostTimeIsTheSumOverWorkers) {
+  const json s = json::parse(summary_json(example()));
+  EXPECT_EQ(s["lost_time"]["compute"], 6);
+  EXPECT_EQ(s["lost_time"]["collective_wait"], 2);
+}
+
+TEST(StatusTest, AWorkerWithoutARankSaysSo) {
+  const json s = json::parse(status_json(example()));
+  EXPECT_EQ(s["workers"][0]["rank"], 0);
+  EXPECT_TRUE(s["workers"][1]["rank"].is_null());
+  EXPECT_EQ(s["last_eval"]["auc"], 0.75);
+}
+
+TEST(StatusTest, EtaFollowsFromWhatIsLeft) {
+  JobReport r = example();
+  r.samples_done = 800;
+  EXPECT_EQ(json::parse(status_json(r))["eta_seconds"], 1.0);
+}
+
+}  // namespace
+}  // namespace antdt::jobd

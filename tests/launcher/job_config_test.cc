@@ -1,0 +1,257 @@
+#include "launcher/job_config.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "core/fs.h"
+#include "tests/launcher/job_text.h"
+
+namespace antdt::launcher {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+TEST(JobConfig, WhatIsNotWrittenHasItsDefault) {
+  const auto config = load_text(kJob, "job.toml");
+  ASSERT_TRUE(config) << config.error().message;
+  EXPECT_EQ(config->job.name, "ctr");
+  EXPECT_EQ(config->job.epochs, 2U);
+  EXPECT_EQ(config->roles.worker.count, 4U);
+  EXPECT_EQ(config->roles.worker.min, 4U);
+  EXPECT_THAT(config->roles.worker.command, ElementsAre("antdt-trainer"));
+  EXPECT_EQ(config->roles.worker.restart, "member");
+  EXPECT_EQ(config->control.transient_window, std::chrono::seconds(10));
+  EXPECT_EQ(config->failure.budgets.at("oom"), 2U);
+  EXPECT_EQ(config->data.shard_records, 10U * 512U);
+  EXPECT_EQ(config->logs.max_bytes, 64U << 20);
+}
+
+TEST(JobConfig, AnUnknownKeyIsNamedWithItsPlaceAndTheKeyThatWasMeant) {
+  EXPECT_EQ(problems_of(replaced(kJob, "epochs", "epoch")),
+            "job.toml:4:1: job.epoch: unknown key: did you mean 'epochs'?");
+}
+
+TEST(JobConfig, AKeyInTheWrongTableIsToldItsPlace) {
+  EXPECT_EQ(problems_of(replaced(kJob, "epochs = 2", "  shuffle = \"full\"")),
+            "job.toml:4:3: job.shuffle: unknown key: did you mean 'data.shuffle'?");
+}
+
+TEST(JobConfig, AnUnknownTableIsNamed) {
+  EXPECT_THAT(problems_of(kJob + "[traner]\nmodel = \"lr\"\n"),
+              "job.toml:12:2: traner: unknown key: did you mean 'trainer'?");
+}
+
+TEST(JobConfig, AWrongTypeIsNamedWithBothTypes) {
+  EXPECT_EQ(problems_of(replaced(kJob, "epochs = 2", "epochs = \"two\"")),
+            "job.toml:4:1: job.epochs: must be a whole number, not a string");
+  EXPECT_EQ(problems_of(replaced(kJob, "name = \"ctr\"", "name = 7")),
+            "job.toml:3:1: job.name: must be a string, not a whole number");
+  EXPECT_EQ(problems_of(kJob + "[checkpoint]\nevery = 60\n"),
+            "job.toml:13:1: checkpoint.every: must be a time such as \"10s\", not a whole number");
+}
+
+TEST(JobConfig, AMissingKeyIsNamedWithItsTable) {
+  EXPECT_THAT(problems_of(replaced(kJob, "name = \"ctr\"", "")),
+              HasSubstr("job.toml:2:2: job.name: is missing: a string"));
+  EXPECT_THAT(problems_of("[roles.worker]\n"),
+              testing::AllOf(HasSubstr("job.toml: schema: is missing"),
+                             HasSubstr("job.toml:1:8: roles.worker.count: is missing")));
+}
+
+TEST(JobConfig, AValueOutOfRangeIsNamedWithTheRange) {
+  EXPECT_EQ(problems_of(replaced(kJob, "epochs = 2", "epochs = 0")),
+            "job.toml:4:1: job.epochs: must be at least 1");
+  EXPECT_EQ(problems_of(replaced(kJob, "schema = 1", "schema = 2")),
+            "job.toml:1:1: schema: must be at most 1");
+  EXPECT_EQ(problems_of(kJob + "[failure]\nhang_after = \"10ms\"\n"),
+            "job.toml:13:1: failure.hang_after: must be at least 1s");
+}
+
+TEST(JobConfig, AWrongChoiceIsNamedWithTheChoices) {
+  EXPECT_EQ(problems_of(kJob + "[trainer]\noptimizer = \"adm\"\n"),
+            "job.toml:13:1: trainer.optimizer: 'adm' is none of \"sgd\", \"adagrad\", \"adam\" "
+            "(did you mean 'adam'?)");
+}
+
+TEST(JobConfig, EveryProblemIsListedAndNotOnlyTheFirst) {
+  const std::string text =
+      replaced(replaced(kJob, "epochs = 2", "epochs = -1"), "global = 512", "globl = 512");
+  const std::string problems = problems_of(text + "[data.on_bad_record]\naction = 3\n");
+  EXPECT_EQ(std::count(problems.begin(), problems.end(), '\n'), 2);
+  EXPECT_THAT(problems, HasSubstr("job.toml:4:1: job.epochs"));
+  EXPECT_THAT(problems, HasSubstr("job.toml:11:1: batch.globl"));
+  EXPECT_THAT(problems, HasSubstr("job.toml:13:1: data.on_bad_record.action"));
+}
+
+TEST(JobConfig, WhatIsNoTomlIsNamedWithLineAndColumn) {
+  EXPECT_THAT(problems_of("schema = 1\n[job\nname = 3\n"),
+              testing::StartsWith("job.toml:2:5: this is not TOML: "));
+}
+
+TEST(JobConfig, AMissingJobFileIsNamed) {
+  const auto config = load("/nonexistent/job.toml");
+  ASSERT_FALSE(config);
+  EXPECT_EQ(config.error().kind, ErrorKind::kUsage);
+  EXPECT_THAT(config.error().message, HasSubstr("/nonexistent/job.toml"));
+}
+
+TEST(JobConfig, DeliveryOtherThanExactlyOnceIsRefusedUnderAllReduceWithTheReason) {
+  EXPECT_THAT(
+      problems_of(replaced(kJob, "records = 1000", "records = 1000\ndelivery = \"at-least-once\"")),
+      testing::StartsWith("job.toml:10:1: data.delivery: 'at-least-once' is refused under "
+                          "sync = \"allreduce\": a step is applied by all"));
+  EXPECT_THAT(
+      problems_of(replaced(kJob, "records = 1000", "records = 1000\ndelivery = \"sometimes\"")),
+      HasSubstr("'sometimes' is none of \"exactly-once\""));
+}
+
+TEST(JobConfig, ParameterServersAreRefusedAsNotYetAvailable) {
+  EXPECT_THAT(problems_of(kJob + "[trainer]\nsync = \"ps-bsp\"\n"),
+              HasSubstr("job.toml:13:1: trainer.sync: 'ps-bsp' is not available yet"));
+  EXPECT_THAT(problems_of(kJob + "[roles.server]\ncount = 2\n"),
+              HasSubstr("roles.server: parameter servers are not available yet"));
+}
+
+TEST(JobConfig, ABatchTooSmallForItsWorkersIsRefused) {
+  EXPECT_THAT(problems_of(replaced(kJob, "global = 512", "global = 12\nmin = 4")),
+              HasSubstr("job.toml:11:1: batch.global: 12 is too small for 4 workers with at least "
+                        "4 each: make it 16 or more"));
+  EXPECT_THAT(
+      problems_of(replaced(kJob, "global = 512", "global = 512\nmax = 64\nadjust = \"size\"")),
+      HasSubstr("batch.max: 64 for each of 4 workers makes less than batch.global 512"));
+}
+
+TEST(JobConfig, ACountMayBeARange) {
+  const auto config = load_text(replaced(kJob, "count = 4", "count = { min = 2, max = 8 }"), "j");
+  ASSERT_TRUE(config) << config.error().message;
+  EXPECT_EQ(config->roles.worker.min, 2U);
+  EXPECT_EQ(config->roles.worker.max, 8U);
+  EXPECT_EQ(config->roles.worker.count, 8U);
+  EXPECT_THAT(problems_of(replaced(kJob, "count = 4", "count = { min = 9, max = 8 }")),
+              HasSubstr("job.toml:6:1: roles.worker.count: min 9 is more than max 8"));
+  EXPECT_THAT(problems_of(replaced(kJob, "count = 4", "count = { least = 9, max = 8 }")),
+              HasSubstr("job.toml:6:11: roles.worker.count.least: unknown key"));
+}
+
+TEST(JobConfig, AProgramOfAnotherProtocolNeedsNoDataAndRestartsAsAGang) {
+  const auto config = load_text(
+      "schema = 1\n[job]\nname = \"ddp\"\n[roles.worker]\ncount = 2\nprotocol = \"torchrun\"\n",
+      "/some/where/job.toml");
+  ASSERT_TRUE(config) << config.error().message;
+  EXPECT_EQ(config->data.format, "none");
+  EXPECT_EQ(config->roles.worker.restart, "gang");
+  EXPECT_EQ(config->job.directory, "/some/where");
+}
+
+TEST(JobConfig, TheBuiltInProtocolNeedsAFormat) {
+  EXPECT_THAT(problems_of(replaced(replaced(kJob, "format = \"index\"", ""), "records = 1000", "")),
+              HasSubstr("job.toml:7:2: data.format: is missing: \"criteo\""));
+}
+
+TEST(JobConfig, KeysOfAnotherFormatAreRefused) {
+  EXPECT_THAT(problems_of(kJob + "[[data.columns]]\nname = \"a\"\nkind = \"label\"\n"),
+              HasSubstr("data.columns: is for format \"csv\", not \"index\": remove it"));
+}
+
+TEST(JobConfig, AnInjectionNamesWorkersOfTheJob) {
+  EXPECT_THAT(problems_of(kJob + "[[inject]]\nworkers = [\"w4\"]\nslowdown = 3\n"),
+              HasSubstr("job.toml:13:1: inject[0].workers: 'w4' is no worker of this job: w0 to "
+                        "w3, or \"*\""));
+  const auto config =
+      load_text(kJob + "[[inject]]\nworkers = [\"w3\"]\ndelay_per_sample = \"100us\"\n", "j");
+  ASSERT_TRUE(config) << config.error().message;
+  EXPECT_EQ(config->inject.at(0).delay_per_sample, std::chrono::microseconds(100));
+}
+
+TEST(JobConfig, AMistakeInAListOfTablesIsNamedWithItsPlace) {
+  EXPECT_EQ(problems_of(kJob + "[[inject]]\nworkers = [\"w1\"]\nslow = 3.0\n"),
+            "job.toml:14:1: inject[0].slow: unknown key: did you mean 'slowdown'?");
+}
+
+class JobFiles : public testing::Test {
+ protected:
+  void write(const std::string& name, const std::string& text = "0\n") {
+    ASSERT_TRUE(write_file_atomic(dir_ / name, text));
+  }
+  std::string with_paths(const std::string& paths) {
+    return replaced(replaced(kJob, "\"index\"", "\"criteo\""), "records = 1000",
+                    "paths = " + paths);
+  }
+  TempDir dir_;
+};
+
+TEST_F(JobFiles, GlobsAreExpandedSortedAndRelativeToTheJobFile) {
+  write("b.tsv");
+  write("a.tsv");
+  write("c.csv");
+  const auto config = load_text(with_paths("[\"*.tsv\", \"c.csv\"]"), dir_ / "job.toml");
+  ASSERT_TRUE(config) << config.error().message;
+  EXPECT_THAT(config->data.paths, ElementsAre(dir_ / "a.tsv", dir_ / "b.tsv", dir_ / "c.csv"));
+}
+
+TEST_F(JobFiles, AFileThatIsNotThereIsNamedWithItsPlace) {
+  const std::string path = dir_ / "job.toml";
+  const auto missing = load_text(with_paths("[\"nope.tsv\"]"), path);
+  ASSERT_FALSE(missing);
+  EXPECT_EQ(missing.error().message, path + ":9:1: data.paths[0]: '" + (dir_ / "nope.tsv") +
+                                         "' cannot be read: No such file or directory");
+  const auto no_match = load_text(with_paths("[\"*.tsv\"]"), path);
+  ASSERT_FALSE(no_match);
+  EXPECT_THAT(no_match.error().message, HasSubstr("no file matches '" + (dir_ / "*.tsv")));
+}
+
+TEST_F(JobFiles, AFileThatIsListedTwiceIsRefused) {
+  write("a.tsv");
+  const auto config = load_text(with_paths("[\"*.tsv\", \"a.tsv\"]"), dir_ / "job.toml");
+  ASSERT_FALSE(config);
+  EXPECT_THAT(config.error().message, HasSubstr("data.paths[1]: "));
+  EXPECT_THAT(config.error().message, HasSubstr("is listed twice"));
+}
+
+TEST_F(JobFiles, ADirectoryInPlaceOfAFileIsRefusedWithTheWayOut) {
+  ASSERT_TRUE(make_directories(dir_ / "train"));
+  const auto config = load_text(with_paths("[\"train\"]"), dir_ / "job.toml");
+  ASSERT_FALSE(config);
+  EXPECT_THAT(config.error().message, HasSubstr("is a directory: write '" + (dir_ / "train/*")));
+}
+
+TEST_F(JobFiles, TheEffectiveConfigurationReadsBackTheSame) {
+  write("a.tsv");
+  std::string text = with_paths("[\"a.tsv\"]") +
+                     "[[inject]]\nworkers = [\"*\"]\ndelay = \"3ms\"\n[roles.worker.env]\n"
+                     "\"A B\" = \"quote \\\" and \\u007f\"\n";
+  text = replaced(text, "count = 4", "count = { min = 2, max = 3 }");
+  const auto config = load_text(text, dir_ / "job.toml");
+  ASSERT_TRUE(config) << config.error().message;
+
+  const auto by_json = from_json(to_json(*config));
+  ASSERT_TRUE(by_json) << by_json.error().message;
+  EXPECT_EQ(to_json(*by_json), to_json(*config));
+  const auto by_toml = load_text(to_toml(*config), dir_ / "effective.toml");
+  ASSERT_TRUE(by_toml) << by_toml.error().message;
+  EXPECT_EQ(to_json(*by_toml), to_json(*config));
+
+  write("job.json", to_json(*config));
+  const auto effective = load_effective(dir_.path());
+  ASSERT_TRUE(effective) << effective.error().message;
+  EXPECT_EQ(to_json(*effective), to_json(*config));
+}
+
+TEST(JobConfig, AConfigurationMadeByHandCanBeWrittenWhateverItLeavesOut) {
+  const JobConfig empty;
+  EXPECT_THAT(to_toml(empty), HasSubstr("[failure]"));
+  EXPECT_TRUE(from_json(to_json(empty)));
+}
+
+TEST(JobConfig, AnEffectiveConfigurationThatMissesAKeyIsRefused) {
+  const auto config = load_text(kJob, "job.toml");
+  ASSERT_TRUE(config);
+  const auto cut = from_json(replaced(to_json(*config), "\"hang_after_ms\"", "\"hang_afer_ms\""));
+  ASSERT_FALSE(cut);
+  EXPECT_THAT(cut.error().message, HasSubstr("failure.hang_after_ms is missing"));
+  EXPECT_FALSE(from_json("{"));
+}
+
+}  // namespace
+}  // namespace antdt::launcher

@@ -1,0 +1,90 @@
+#include "launcher/run_directory.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include "tests/launcher/job_text.h"
+
+namespace antdt::launcher {
+namespace {
+
+using testing::HasSubstr;
+
+class RunDirectoryTest : public testing::Test {
+ protected:
+  RunDirectoryTest() {
+    config_ = load_text(kJob, "job.toml").value();
+    config_.job.id = "ctr-01";
+    options_.run_dir = dir_ / "run";
+    options_.filesystem = [this](const std::string& path) -> Result<std::optional<std::string>> {
+      if (path.starts_with(dir_ / "nfs")) return "nfs";
+      return std::nullopt;
+    };
+  }
+  TempDir dir_;
+  JobConfig config_;
+  RunOptions options_;
+};
+
+TEST_F(RunDirectoryTest, IsPrivateAndHoldsTheJobAsGivenAndInFull) {
+  const auto run = create_run_directory(config_, kJob, options_);
+  ASSERT_TRUE(run) << run.error().message;
+  struct stat info {};
+  ASSERT_EQ(::stat(run->path.c_str(), &info), 0);
+  EXPECT_EQ(info.st_mode & 07777, 0700U);
+  EXPECT_EQ(read_file(run->path + "/job.toml").value(), kJob);
+  EXPECT_EQ(load_effective(run->path).value().job.id, "ctr-01");
+  EXPECT_THAT(read_file(run->path + "/effective.toml").value(), HasSubstr("shard_batches = 10"));
+  EXPECT_EQ(run->state_dir, run->path);
+}
+
+TEST_F(RunDirectoryTest, ThatIsInUseIsRefusedNamingTheProcess) {
+  const auto run = create_run_directory(config_, kJob, options_);
+  ASSERT_TRUE(run);
+  const auto again = create_run_directory(config_, kJob, options_);
+  ASSERT_FALSE(again);
+  EXPECT_EQ(again.error().kind, ErrorKind::kUsage);
+  EXPECT_THAT(again.error().message,
+              HasSubstr(fmt::format("is already in use: process {}", ::getpid())));
+}
+
+TEST_F(RunDirectoryTest, ThatHoldsARunIsRefusedAfterItsLauncherEnded) {
+  ASSERT_TRUE(create_run_directory(config_, kJob, options_));
+  EXPECT_THAT(check_run_directory(options_).error().message, HasSubstr("it holds a run"));
+}
+
+TEST_F(RunDirectoryTest, WithOtherFilesInItIsRefused) {
+  ASSERT_TRUE(make_directories(options_.run_dir));
+  ASSERT_TRUE(write_file_atomic(options_.run_dir + "/thesis.tex", "x"));
+  EXPECT_THAT(check_run_directory(options_).error().message, HasSubstr("is not empty"));
+}
+
+TEST_F(RunDirectoryTest, OnANetworkFilesystemIsRefusedWithTheWayOut) {
+  options_.run_dir = dir_ / "nfs/run";
+  ASSERT_TRUE(make_directories(dir_ / "nfs"));
+  const auto run = create_run_directory(config_, kJob, options_);
+  ASSERT_FALSE(run);
+  EXPECT_THAT(run.error().message, HasSubstr("network filesystem (nfs)"));
+  EXPECT_THAT(run.error().message, HasSubstr("--state-dir"));
+
+  options_.state_dir = dir_ / "local";
+  const auto with_state_dir = create_run_directory(config_, kJob, options_);
+  ASSERT_TRUE(with_state_dir) << with_state_dir.error().message;
+  EXPECT_EQ(with_state_dir->state_dir, dir_ / "local/ctr-01");
+}
+
+TEST_F(RunDirectoryTest, TellsHowToReachTheJob) {
+  ASSERT_TRUE(make_directories(options_.run_dir));
+  EXPECT_THAT(read_control(options_.run_dir).error().message, HasSubstr("was started"));
+  ASSERT_TRUE(
+      write_control(options_.run_dir, {"ctr-01", "/s/jobd.sock", "/s/agent.sock", "/d", 7, 99}));
+  const auto control = read_control(options_.run_dir);
+  ASSERT_TRUE(control);
+  EXPECT_EQ(control->jobd_socket, "/s/jobd.sock");
+  EXPECT_EQ(control->agent_pid, 7);
+  EXPECT_EQ(control->agent_start_time, 99U);
+}
+
+}  // namespace
+}  // namespace antdt::launcher

@@ -1,0 +1,149 @@
+#include "shard_server/accounts.h"
+
+#include <gtest/gtest.h>
+
+#include "shard_server/audit.h"
+#include "shard_server/record_codec.h"
+
+namespace antdt::shard_server {
+namespace {
+
+const Member kMember{{'w', 0}, Attempt{1}};
+
+// Records as a ledger might have written them, right or wrong.
+class AccountsTest : public testing::Test {
+ protected:
+  template <class R>
+  void apply(const R& record) {
+    const Status applied = accounts_.apply(encode_record(record));
+    ASSERT_TRUE(applied) << applied.error().message;
+  }
+  void begin(std::uint32_t epochs = 1, bool uses_ledger = true) {
+    apply(event::JobDeclared{epochs, 100, uses_ledger});
+    if (!uses_ledger) return;
+    apply(event::MemberAdmitted{kMember, {}});
+    apply(event::PhaseOpened{1, PhaseKind::kTrain, Epoch{0}});
+  }
+  static record::Answered answered(std::uint64_t place, std::vector<Range> granted) {
+    return {kMember, 1, place, AnswerStatus::kGranted, 0, std::move(granted), {}};
+  }
+  Accounts accounts_;
+};
+
+TEST_F(AccountsTest, AnEpochCommittedOnceIsKept) {
+  begin();
+  apply(answered(0, {{{0, 100}, 0}}));
+  EXPECT_EQ(audit(accounts_).exit_code, 5);
+  EXPECT_EQ(accounts_.epochs()[0].remaining, 100U);
+  apply(answered(100, {}));
+  EXPECT_EQ(audit(accounts_).exit_code, 5);
+  apply(event::JobFinished{});
+  EXPECT_EQ(audit(accounts_).exit_code, 0);
+  EXPECT_EQ(accounts_.epochs()[0].once, 100U);
+}
+
+TEST_F(AccountsTest, ALedgerThatGrantsARecordTwiceIsFoundOut) {
+  begin();
+  apply(answered(0, {{{0, 100}, 0}, {{40, 45}, 0}}));
+  apply(answered(105, {}));
+  const EpochAccount account = accounts_.epochs()[0];
+  EXPECT_EQ(account.once, 95U);
+  EXPECT_EQ(account.repeated, 5U);
+  EXPECT_EQ(audit(accounts_).exit_code, 1);
+}
+
+TEST_F(AccountsTest, AnEpochClosedWithARecordMissingHasLostIt) {
+  begin(2);
+  apply(answered(0, {{{0, 99}, 0}}));
+  apply(answered(99, {}));
+  apply(event::PhaseOpened{2, PhaseKind::kTrain, Epoch{1}});
+  EXPECT_EQ(accounts_.epochs()[0].lost, 1U);
+  EXPECT_EQ(accounts_.epochs()[1].remaining, 100U);
+  EXPECT_EQ(audit(accounts_).exit_code, 1);
+}
+
+TEST_F(AccountsTest, WhatIsSkippedIsNeitherLostNorCounted) {
+  begin();
+  apply(answered(0, {{{0, 50}, 0}}));
+  apply(event::SkipDeclared{1, {45, 100}, "bad"});
+  apply(answered(50, {}));
+  apply(event::JobFinished{});
+  const EpochAccount account = accounts_.epochs()[0];
+  EXPECT_EQ(account.once, 50U);
+  EXPECT_EQ(account.skipped, 50U);
+  EXPECT_EQ(account.lost, 0U);
+  EXPECT_EQ(audit(accounts_).exit_code, 0);
+}
+
+TEST_F(AccountsTest, WhatALostMemberHeldIsNotCounted) {
+  begin();
+  apply(answered(0, {{{0, 50}, 0}}));
+  apply(event::Progress{kMember, {}, 1, 20});
+  apply(event::MemberLost{kMember});
+  EXPECT_EQ(accounts_.epochs()[0].once, 20U);
+}
+
+TEST_F(AccountsTest, ASettledGenerationCommitsThePlacesOfTheOldOne) {
+  begin();
+  apply(answered(0, {{{0, 50}, 0}}));
+  apply(event::Settled{Generation{2}, {{kMember, 30, false}}, {kMember}});
+  EXPECT_EQ(accounts_.epochs()[0].once, 30U);
+}
+
+TEST_F(AccountsTest, WhatWasGivenBackIsNotCounted) {
+  begin();
+  apply(answered(0, {{{0, 20}, 0}, {{60, 80}, 0}}));
+  apply(event::Recalled{kMember, {}, 1, 1, 25});
+  apply(answered(25, {{{65, 70}, 0}}));
+  apply(answered(30, {}));
+  EXPECT_EQ(accounts_.epochs()[0].once, 30U);
+  EXPECT_EQ(accounts_.epochs()[0].repeated, 0U);
+}
+
+TEST_F(AccountsTest, CommittingMoreThanWasGrantedContradictsTheJournal) {
+  begin();
+  apply(answered(0, {{{0, 20}, 0}}));
+  EXPECT_FALSE(accounts_.apply(encode_record(event::Progress{kMember, {}, 1, 21})));
+}
+
+TEST_F(AccountsTest, AProgramWithoutTheLedgerIsUnaccounted) {
+  begin(2, false);
+  EXPECT_EQ(audit(accounts_).exit_code, 5);
+  apply(event::JobFinished{});
+  EXPECT_EQ(audit(accounts_).exit_code, 6);
+  EXPECT_EQ(accounts_.epochs().size(), 2U);
+  EXPECT_EQ(accounts_.epochs()[1].unaccounted, 100U);
+}
+
+TEST_F(AccountsTest, ItsImageIsItself) {
+  begin(2);
+  apply(answered(0, {{{0, 20}, 0}, {{60, 80}, 0}}));
+  apply(answered(30, {{{10, 12}, 0}}));
+  apply(event::SkipDeclared{1, {90, 95}, "bad"});
+  const std::string image = accounts_.image();
+  auto restored = Accounts::restore(image);
+  ASSERT_TRUE(restored);
+  EXPECT_EQ(restored->image(), image);
+  EXPECT_EQ(restored->epochs()[0].once, 30U);
+  for (std::size_t size = 0; size < image.size(); ++size) {
+    EXPECT_FALSE(Accounts::restore(image.substr(0, size))) << size;
+  }
+}
+
+TEST_F(AccountsTest, TableAndJsonHaveTheSameNumbers) {
+  begin();
+  apply(answered(0, {{{0, 100}, 0}}));
+  apply(answered(100, {}));
+  apply(event::JobFinished{});
+  const AuditReport report = audit(accounts_);
+  EXPECT_EQ(audit_json(report),
+            R"({"schema":1,"finished":true,"exit_code":0,"epochs":[{"epoch":0,"records":100,)"
+            R"("once":100,"repeated":0,"lost":0,"skipped":0,"unaccounted":0,"remaining":0}]})");
+  const std::string table = audit_table(report);
+  for (const char* name : {"once", "repeated", "lost", "skipped", "unaccounted", "kept"}) {
+    EXPECT_NE(table.find(name), std::string::npos) << name;
+  }
+}
+
+}  // namespace
+}  // namespace antdt::shard_server

@@ -1,0 +1,104 @@
+#include "shard_server/evaluation.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <random>
+
+namespace antdt::shard_server {
+namespace {
+
+struct Scored {
+  std::uint32_t bin;
+  bool positive;
+};
+
+wire::EvalPartial partial_of(const std::vector<Scored>& scored) {
+  wire::EvalPartial sum;
+  for (const Scored& s : scored) {
+    wire::EvalPartial one;
+    one.records = 1;
+    one.loss_sum = 0.5;
+    one.correct = s.positive == (s.bin >= wire::EvalPartial::kScoreBins / 2) ? 1 : 0;
+    one.bins = {s.bin};
+    one.negatives = {s.positive ? 0U : 1U};
+    one.positives = {s.positive ? 1U : 0U};
+    merge(sum, one);
+  }
+  return sum;
+}
+
+// Every pair of a positive and a negative, looked at.
+double auc_by_pairs(const std::vector<Scored>& scored) {
+  double ordered = 0, pairs = 0;
+  for (const Scored& p : scored) {
+    for (const Scored& n : scored) {
+      if (!p.positive || n.positive) continue;
+      pairs += 1;
+      ordered += p.bin > n.bin ? 1 : p.bin == n.bin ? 0.5 : 0;
+    }
+  }
+  return ordered / pairs;
+}
+
+TEST(EvaluationTest, TheAreaUnderTheCurveIsThatOfAllPairs) {
+  std::mt19937 random(3);
+  for (int round = 0; round < 50; ++round) {
+    std::vector<Scored> scored = {{1, true}, {2, false}};
+    for (int i = 0; i < 40; ++i)
+      scored.push_back({static_cast<std::uint32_t>(random() % 12), random() % 3 == 0});
+    EXPECT_NEAR(*metrics(partial_of(scored)).auc, auc_by_pairs(scored), 1e-12);
+  }
+}
+
+TEST(EvaluationTest, APerfectOrderIsOneAndATieIsAHalf) {
+  EXPECT_EQ(metrics(partial_of({{1, false}, {9, true}})).auc, 1.0);
+  EXPECT_EQ(metrics(partial_of({{9, false}, {1, true}})).auc, 0.0);
+  EXPECT_EQ(metrics(partial_of({{4, false}, {4, true}})).auc, 0.5);
+}
+
+TEST(EvaluationTest, MergingInAnyOrderGivesTheSame) {
+  std::vector<Scored> scored;
+  std::mt19937 random(5);
+  for (int i = 0; i < 200; ++i)
+    scored.push_back({static_cast<std::uint32_t>(random() % 16384), random() % 2 == 0});
+  const auto forward = partial_of(scored);
+  std::reverse(scored.begin(), scored.end());
+  const auto backward = partial_of(scored);
+  EXPECT_EQ(forward.bins, backward.bins);
+  EXPECT_EQ(forward.positives, backward.positives);
+  EXPECT_EQ(forward.negatives, backward.negatives);
+  EXPECT_TRUE(check_partial(forward));
+}
+
+TEST(EvaluationTest, LossAndAccuracyAreMeansOverRecords) {
+  const auto result = metrics(partial_of({{0, false}, {16383, true}, {0, true}, {1, false}}));
+  EXPECT_EQ(result.records, 4U);
+  EXPECT_DOUBLE_EQ(*result.log_loss, 0.5);
+  EXPECT_DOUBLE_EQ(*result.accuracy, 0.75);
+}
+
+TEST(EvaluationTest, NothingIsSaidOfNothing) {
+  EXPECT_FALSE(metrics({}).auc);
+  EXPECT_FALSE(metrics({}).log_loss);
+  EXPECT_FALSE(metrics(partial_of({{3, true}})).auc);
+}
+
+TEST(EvaluationTest, APartialThatCannotBeIsRefused) {
+  wire::EvalPartial partial;
+  partial.bins = {4, 4};
+  partial.negatives = partial.positives = {1, 1};
+  EXPECT_FALSE(check_partial(partial));
+  partial.bins = {4, wire::EvalPartial::kScoreBins};
+  EXPECT_FALSE(check_partial(partial));
+  partial.bins = {4, 5};
+  EXPECT_TRUE(check_partial(partial));
+  partial.positives = {1};
+  EXPECT_FALSE(check_partial(partial));
+  partial = {};
+  partial.loss_sum = std::nan("");
+  EXPECT_FALSE(check_partial(partial));
+}
+
+}  // namespace
+}  // namespace antdt::shard_server

@@ -1,0 +1,226 @@
+// What the transcripts do not show: images, checkpoints, very large data sets.
+#include "shard_server/ledger.h"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+
+#include "recorder.h"
+
+namespace antdt::shard_server {
+namespace {
+
+const Member kFirst{{'w', 0}, Attempt{1}};
+const Member kSecond{{'w', 1}, Attempt{1}};
+
+LedgerConfig config(std::uint64_t records, std::uint64_t shard_records = 10) {
+  LedgerConfig config;
+  config.train = {records, shard_records, Shuffle::kFull, 3};
+  config.eval = {records / 2, shard_records, Shuffle::kNone, 3};
+  return config;
+}
+
+event::Fetch fetch(Member member, std::uint64_t seq, std::uint64_t place, std::uint64_t want) {
+  return {member, {}, seq, {1, place, want, {}}};
+}
+
+Recorder two_members(const LedgerConfig& config) {
+  Recorder recorder(config);
+  recorder.step(event::MemberAdmitted{kFirst, {}});
+  recorder.step(event::MemberAdmitted{kSecond, {}});
+  recorder.step(event::PhaseOpened{1, PhaseKind::kTrain, Epoch{0}});
+  return recorder;
+}
+
+TEST(LedgerTest, APlaceBeyondWhatWasGrantedIsRefusedAndNamed) {
+  Recorder recorder = two_members(config(1000));
+  recorder.step(fetch(kFirst, 1, 0, 100));
+  const Effects effects = recorder.step(fetch(kFirst, 2, 101, 100));
+  const auto* refuse = find_effect<effect::Refuse>(effects);
+  ASSERT_NE(refuse, nullptr);
+  EXPECT_EQ(refuse->seq, 2U);
+  EXPECT_NE(refuse->refused.reason.find("its place is 101"), std::string::npos);
+}
+
+// As when the job daemon was away: the request waits to be repeated while the
+// worker trains on and says how far it is.
+TEST(LedgerTest, AFetchThatLaterProgressOvertookTakesNothingBack) {
+  Recorder recorder = two_members(config(1000));
+  recorder.step(fetch(kFirst, 1, 0, 100));
+  recorder.step(event::Progress{kFirst, {}, 1, 80});
+  const Effects effects = recorder.step(fetch(kFirst, 2, 50, 100));
+  const auto* reply = find_effect<effect::Reply>(effects);
+  ASSERT_NE(reply, nullptr);
+  EXPECT_EQ(reply->grants.status, "granted");
+  EXPECT_EQ(recorder.ledger().committed(), 80U);
+  EXPECT_EQ(recorder.replayed().image(), recorder.ledger().image());
+}
+
+TEST(LedgerTest, APartialOfAPlaceThatWasPassedIsRefused) {
+  Recorder recorder(config(1000));
+  recorder.step(event::MemberAdmitted{kFirst, {}});
+  recorder.step(event::PhaseOpened{1, PhaseKind::kEval, Epoch{0}});
+  recorder.step(fetch(kFirst, 1, 0, 100));
+  recorder.step(fetch(kFirst, 2, 50, 0));
+  auto again = fetch(kFirst, 3, 20, 0);
+  again.request.partials.emplace_back();
+  EXPECT_TRUE(find_effect<effect::Refuse>(recorder.step(again)));
+}
+
+TEST(LedgerTest, ABadPartialIsRefusedAndCommitsNothing) {
+  Recorder recorder(config(1000));
+  recorder.step(event::MemberAdmitted{kFirst, {}});
+  recorder.step(event::PhaseOpened{1, PhaseKind::kEval, Epoch{0}});
+  recorder.step(fetch(kFirst, 1, 0, 100));
+  auto bad = fetch(kFirst, 2, 50, 0);
+  bad.request.partials.emplace_back();
+  bad.request.partials[0].bins = {wire::EvalPartial::kScoreBins};
+  EXPECT_TRUE(find_effect<effect::Refuse>(recorder.step(bad)));
+  EXPECT_EQ(recorder.ledger().committed(), 0U);
+}
+
+TEST(LedgerTest, AnAnswerNeverHasMoreThanAThousandPieces) {
+  Recorder recorder(config(1'000'000, 10));
+  recorder.step(event::MemberAdmitted{kFirst, {}});
+  recorder.step(event::PhaseOpened{1, PhaseKind::kTrain, Epoch{0}});
+  const Effects effects = recorder.step(fetch(kFirst, 1, 0, 1'000'000));
+  EXPECT_EQ(find_effect<effect::Reply>(effects)->grants.pieces.size(), 1024U);
+}
+
+TEST(LedgerTest, AnImageOfOtherDataIsRefusedAndSaysWhichData) {
+  const Recorder recorder = two_members(config(1000));
+  const std::string image = recorder.replayed().image();
+  const auto restored = Ledger::restore(config(2000), image);
+  ASSERT_FALSE(restored);
+  EXPECT_NE(restored.error().message.find("1000 records"), std::string::npos);
+  EXPECT_NE(restored.error().message.find("2000"), std::string::npos);
+}
+
+TEST(LedgerTest, ADamagedImageIsAnErrorWhereverItIsDamaged) {
+  Recorder recorder = two_members(config(1000));
+  recorder.step(fetch(kFirst, 1, 0, 100));
+  recorder.step(fetch(kSecond, 1, 0, 100));
+  recorder.step(event::MemberLost{kFirst});
+  const std::string image = recorder.ledger().image();
+  for (std::size_t size = 0; size < image.size(); ++size) {
+    EXPECT_FALSE(Ledger::restore(config(1000), image.substr(0, size))) << size;
+  }
+  // A changed byte is an error or another state, never a crash.
+  for (std::size_t at = 0; at < image.size(); ++at) {
+    for (int bit = 0; bit < 8; ++bit) {
+      std::string changed = image;
+      changed[at] = static_cast<char>(changed[at] ^ (1 << bit));
+      static_cast<void>(Ledger::restore(config(1000), changed).has_value());
+    }
+  }
+}
+
+TEST(LedgerTest, ARecordThatDoesNotFitIsAnErrorOfTheJournal) {
+  Recorder recorder = two_members(config(1000));
+  recorder.step(fetch(kFirst, 1, 0, 100));
+  Ledger fresh(config(1000));
+  const auto replayed = fresh.replay(recorder.journal().back());
+  ASSERT_FALSE(replayed);
+  EXPECT_EQ(replayed.error().kind, ErrorKind::kCorrupt);
+  // The same grant twice.
+  Ledger twice = recorder.replayed();
+  EXPECT_FALSE(twice.replay(recorder.journal().back()));
+}
+
+TEST(LedgerTest, ACheckpointsImageIsThatOfItsPlaces) {
+  Recorder recorder = two_members(config(1000));
+  recorder.step(fetch(kFirst, 1, 0, 100));
+  const auto image = recorder.ledger().image_at({{kFirst.worker, 60}});
+  ASSERT_TRUE(image);
+  EXPECT_EQ(recorder.ledger().committed(), 0U);
+  EXPECT_EQ(Ledger::restore(config(1000), *image)->committed(), 60U);
+  EXPECT_FALSE(recorder.ledger().image_at({{kFirst.worker, 101}}));
+}
+
+TEST(LedgerTest, ACheckpointThatWasPassedMeanwhileIsThatOfItsPlaces) {
+  Recorder recorder = two_members(config(1000));
+  recorder.step(fetch(kFirst, 1, 0, 30));
+  recorder.step(fetch(kSecond, 1, 0, 30));
+  recorder.step(fetch(kFirst, 2, 30, 30));
+  recorder.step(fetch(kFirst, 3, 60, 30));
+  const auto image = recorder.ledger().image_at({{kFirst.worker, 20}, {kSecond.worker, 10}});
+  ASSERT_TRUE(image) << image.error().message;
+  const auto then = Ledger::restore(config(1000), *image);
+  ASSERT_TRUE(then) << then.error().message;
+  EXPECT_EQ(then->committed(), 30U);
+  EXPECT_EQ(then->holders().at(kFirst.worker).grants,
+            (std::vector<Range>{{{20, 30}, 0}, {{60, 120}, 0}}));
+}
+
+TEST(LedgerTest, ACheckpointOfAPlaceLongAgoIsRefused) {
+  Recorder recorder = two_members(config(100'000));
+  for (std::uint64_t seq = 1; seq <= 2 * kRecentRanges; ++seq) {
+    recorder.step(fetch(kFirst, seq, (seq - 1) * 10, 10));
+    recorder.step(fetch(kSecond, seq, (seq - 1) * 10, 10));
+  }
+  EXPECT_TRUE(recorder.ledger().image_at({{kFirst.worker, 10 * (kRecentRanges + 2)}}));
+  EXPECT_FALSE(recorder.ledger().image_at({{kFirst.worker, 10}}));
+}
+
+TEST(LedgerTest, RewoundToACheckpointWhatCameAfterIsHandedOutAgain) {
+  Recorder recorder = two_members(config(1000));
+  recorder.step(fetch(kFirst, 1, 0, 100));
+  recorder.step(fetch(kFirst, 2, 40, 0));
+  const std::string ledger_image = recorder.ledger().image();
+  const std::string accounts_image = recorder.accounts().image();
+  recorder.step(fetch(kFirst, 3, 100, 200));
+  recorder.step(fetch(kFirst, 4, 300, 0));
+  EXPECT_EQ(recorder.ledger().committed(), 300U);
+
+  const auto persist = recorder.ledger().rewind(Lineage{2}, ledger_image, accounts_image);
+  ASSERT_TRUE(persist) << persist.error().message;
+  recorder.write(*persist);
+  EXPECT_EQ(recorder.ledger().committed(), 40U);
+  EXPECT_EQ(recorder.ledger().outstanding(), 0U);
+  EXPECT_EQ(recorder.replayed().image(), recorder.ledger().image());
+  EXPECT_EQ(recorder.accounts().epochs()[0].once, 40U);
+
+  // Who was a member before is fenced.
+  const Effects stale = recorder.step(fetch(kFirst, 5, 300, 10));
+  EXPECT_EQ(find_effect<effect::Reply>(stale)->grants.status, "stale");
+  const Member again{kFirst.worker, Attempt{2}};
+  recorder.step(event::MemberAdmitted{again, {}});
+  for (std::uint64_t seq = 1, place = 0; !recorder.ledger().complete(); ++seq) {
+    recorder.step(fetch(again, seq, place, 200));
+    place = recorder.ledger().holders().at(again.worker).end;
+  }
+  EXPECT_EQ(recorder.accounts().epochs()[0].once, 1000U);
+  EXPECT_EQ(recorder.accounts().epochs()[0].repeated, 0U);
+}
+
+TEST(LedgerTest, SharesThatChangeNothingAreNotWrittenDown) {
+  Recorder recorder = two_members(config(1000));
+  const event::Shares shares{{{kFirst.worker, 10, 100}, {kSecond.worker, 20, 100}}};
+  recorder.step(shares);
+  const std::size_t written = recorder.journal().size();
+  recorder.step(shares);
+  EXPECT_EQ(recorder.journal().size(), written);
+}
+
+TEST(LedgerTest, StateAndReplayDoNotGrowWithABillionShards) {
+  const std::uint64_t kShard = 1000;
+  Recorder recorder(config(1'000'000'000 * kShard, kShard));
+  constexpr std::uint32_t kMembers = 64;
+  for (std::uint32_t i = 0; i < kMembers; ++i) {
+    recorder.step(event::MemberAdmitted{{{'w', i}, Attempt{1}}, {}});
+  }
+  recorder.step(event::PhaseOpened{1, PhaseKind::kTrain, Epoch{0}});
+  for (std::uint64_t round = 0; round < 200; ++round) {
+    for (std::uint32_t i = 0; i < kMembers; ++i) {
+      const std::uint64_t place = round == 0 ? 0 : (round - 1) * 64 * kShard;
+      recorder.step(fetch({{'w', i}, Attempt{1}}, round + 1, place, 64 * kShard));
+    }
+  }
+  EXPECT_GT(recorder.ledger().committed(), 190ULL * 64 * 64 * kShard);
+  EXPECT_LT(recorder.ledger().image().size(), 64U << 10);
+  EXPECT_LT(recorder.accounts().image().size(), 8192U);
+  EXPECT_EQ(recorder.replayed().image(), recorder.ledger().image());
+}
+
+}  // namespace
+}  // namespace antdt::shard_server

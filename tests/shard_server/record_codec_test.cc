@@ -1,0 +1,76 @@
+#include "shard_server/record_codec.h"
+
+#include <gtest/gtest.h>
+
+#include <random>
+
+namespace antdt::shard_server {
+namespace {
+
+const Member kMember{{'w', 300}, Attempt{2}};
+
+record::Answered answered() {
+  record::Answered record{kMember, 7, 1ULL << 40, AnswerStatus::kGranted, 20, {}, {}};
+  record.granted = {{{5, 10}, 1}, {{1ULL << 50, (1ULL << 50) + 64}, 0}};
+  record.partials.emplace_back();
+  record.partials[0].loss_sum = -1.25;
+  record.partials[0].bins = {3, 16383};
+  record.partials[0].negatives = record.partials[0].positives = {1, 1ULL << 63};
+  return record;
+}
+
+TEST(RecordCodecTest, AFetchComesBackAsItWas) {
+  const auto decoded = decode_record(encode_record(answered()));
+  ASSERT_TRUE(decoded) << decoded.error().message;
+  const auto& record = std::get<record::Answered>(*decoded);
+  EXPECT_EQ(record.member, kMember);
+  EXPECT_EQ(record.seq, 7U);
+  EXPECT_EQ(record.place, 1ULL << 40);
+  EXPECT_EQ(record.status, AnswerStatus::kGranted);
+  EXPECT_EQ(record.granted, answered().granted);
+  EXPECT_EQ(record.partials.at(0).loss_sum, -1.25);
+  EXPECT_EQ(record.partials.at(0).positives, answered().partials[0].positives);
+}
+
+TEST(RecordCodecTest, AGenerationComesBackAsItWas) {
+  const event::Settled settled{Generation{4}, {{kMember, 99, true}}, {kMember, {{'w', 1}, {}}}};
+  const auto decoded = decode_record(encode_record(settled));
+  ASSERT_TRUE(decoded) << decoded.error().message;
+  const auto& record = std::get<event::Settled>(*decoded);
+  EXPECT_EQ(record.generation, settled.generation);
+  EXPECT_EQ(record.places, settled.places);
+  EXPECT_EQ(record.members, settled.members);
+}
+
+TEST(RecordCodecTest, AFetchOfOneShardIsAFewBytes) {
+  record::Answered record{kMember, 1000, 1'000'000, AnswerStatus::kGranted, 0, {}, {}};
+  record.granted = {{{5'000'000, 5'001'024}, 0}};
+  EXPECT_LE(encode_record(record).size(), 24U);
+}
+
+TEST(RecordCodecTest, BytesCutShortAreAnErrorWhereverTheyAreCut) {
+  const std::string bytes = encode_record(answered());
+  for (std::size_t size = 0; size < bytes.size(); ++size) {
+    EXPECT_FALSE(decode_record(std::string_view(bytes).substr(0, size))) << size;
+  }
+  EXPECT_FALSE(decode_record(bytes + 'x'));
+}
+
+TEST(RecordCodecTest, AKindOfANewerReleaseIsNamed) {
+  const auto decoded = decode_record("\x63");
+  ASSERT_FALSE(decoded);
+  EXPECT_NE(decoded.error().message.find("newer release"), std::string::npos);
+}
+
+TEST(RecordCodecTest, RandomBytesNeverDoHarm) {
+  std::mt19937 random(11);
+  for (int round = 0; round < 100'000; ++round) {
+    std::string bytes(random() % 40, '\0');
+    for (char& byte : bytes) byte = static_cast<char>(random());
+    if (!bytes.empty()) bytes[0] = static_cast<char>(random() % 15);
+    static_cast<void>(decode_record(bytes).has_value());
+  }
+}
+
+}  // namespace
+}  // namespace antdt::shard_server

@@ -1,0 +1,74 @@
+// A ledger with everything that a job daemon would write down of it.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "shard_server/accounts.h"
+#include "shard_server/ledger.h"
+
+namespace antdt::shard_server {
+
+class Recorder {
+ public:
+  explicit Recorder(const LedgerConfig& config) : config_(config), ledger_(config) {
+    step(event::JobDeclared{1000, config.train.records, true});
+  }
+
+  // The effects but Persist, which goes to the journal and the accounts.
+  Effects step(const Event& event, MonoTime now = {}) {
+    Effects rest;
+    for (Effect& effect : ledger_.step(event, now)) {
+      if (auto* persist = std::get_if<effect::Persist>(&effect)) {
+        write(*persist);
+      } else {
+        rest.push_back(std::move(effect));
+      }
+    }
+    return rest;
+  }
+  void write(const effect::Persist& persist) {
+    journal_.push_back(persist.bytes);
+    const auto applied = accounts_.apply(persist.bytes);
+    EXPECT_TRUE(applied) << applied.error().message;
+  }
+
+  // A ledger made from what was written down: all of it, or the first `records`.
+  [[nodiscard]] Ledger replayed(std::size_t records = SIZE_MAX) const {
+    return continued(Ledger(config_), 0, records);
+  }
+  // `ledger`, and the records from number `from` on.
+  [[nodiscard]] Ledger continued(Ledger ledger, std::size_t from, std::size_t to = SIZE_MAX) const {
+    for (std::size_t i = from; i < std::min(to, journal_.size()); ++i) {
+      const auto applied = ledger.replay(journal_[i]);
+      EXPECT_TRUE(applied) << applied.error().message;
+    }
+    return ledger;
+  }
+  // As after a kill -9 of the job daemon.
+  void restart() { ledger_ = replayed(); }
+
+  [[nodiscard]] Ledger& ledger() { return ledger_; }
+  [[nodiscard]] const Accounts& accounts() const { return accounts_; }
+  [[nodiscard]] const std::vector<std::string>& journal() const { return journal_; }
+  [[nodiscard]] const LedgerConfig& config() const { return config_; }
+
+ private:
+  LedgerConfig config_;
+  Ledger ledger_;
+  Accounts accounts_;
+  std::vector<std::string> journal_;
+};
+
+template <class T>
+[[nodiscard]] const T* find_effect(const Effects& effects) {
+  for (const Effect& effect : effects) {
+    if (const T* found = std::get_if<T>(&effect)) return found;
+  }
+  return nullptr;
+}
+
+}  // namespace antdt::shard_server

@@ -1,0 +1,266 @@
+#include "trainer/client/client_core.h"
+
+#include <gmock/gmock.h>
+
+namespace antdt::client {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using ::testing::HasSubstr;
+
+class ClientCoreTest : public ::testing::Test {
+ protected:
+  Effects step(const Event& event) { return core.step(event, now); }
+  Effects receive(Inbound body, Generation generation = Generation{1}, std::uint64_t seq = 0) {
+    return step(Received{generation, seq, std::move(body)});
+  }
+  void welcome() {
+    step(Greet{});
+    receive(wire::WorkerWelcome{1, "host", "/run", "{}"}, Generation{});
+  }
+  // The bodies of one kind among the effects.
+  template <class T>
+  static std::vector<T> sent(const Effects& effects) {
+    std::vector<T> found;
+    for (const Outbound& message : effects.send) {
+      if (const T* body = std::get_if<T>(&message.body)) found.push_back(*body);
+    }
+    return found;
+  }
+  template <class T>
+  bool next_is() {
+    const auto directive = core.next_directive();
+    return directive && std::holds_alternative<T>(directive->order);
+  }
+
+  ClientCore core;
+  MonoTime now{seconds(1000)};
+};
+
+TEST_F(ClientCoreTest, HelloIsRepeatedUntilTheWelcome) {
+  EXPECT_EQ(sent<wire::Hello>(step(Greet{})).size(), 1U);
+  now += seconds(2);
+  EXPECT_EQ(sent<wire::Hello>(step(Tick{})).size(), 1U);
+  receive(wire::WorkerWelcome{1, "host", "/run", "{}"}, Generation{});
+  now += seconds(10);
+  EXPECT_TRUE(step(Tick{}).send.empty());
+  EXPECT_EQ(core.welcome()->host, "host");
+}
+
+TEST_F(ClientCoreTest, AVersionThatIsNotSpokenIsAnErrorThatNamesBoth) {
+  step(Greet{});
+  receive(wire::WorkerWelcome{9, "", "", ""}, Generation{});
+  ASSERT_TRUE(core.refusal());
+  EXPECT_THAT(core.refusal()->message, HasSubstr("version 9, this worker speaks 1 to 1"));
+}
+
+TEST_F(ClientCoreTest, AStaleAttemptIsRefusedForGood) {
+  welcome();
+  receive(wire::Refused{"stale", "attempt 1 of w0 was replaced by attempt 2"});
+  ASSERT_TRUE(core.refusal());
+  EXPECT_EQ(core.refusal()->kind, ErrorKind::kRefused);
+  EXPECT_THAT(core.refusal()->message, HasSubstr("replaced by attempt 2"));
+  EXPECT_FALSE(core.deadline());
+}
+
+TEST_F(ClientCoreTest, AnAgentThatStartedAnewIsGreetedAgain) {
+  welcome();
+  EXPECT_EQ(sent<wire::Hello>(receive(wire::Refused{"unknown", "who?"})).size(), 1U);
+  EXPECT_FALSE(core.refusal());
+}
+
+TEST_F(ClientCoreTest, BusyIsNotFinal) {
+  welcome();
+  receive(wire::Refused{"busy", "later"});
+  EXPECT_FALSE(core.refusal());
+}
+
+TEST_F(ClientCoreTest, JoinAddressAndReadyAreRepeatedUntilTheirAnswer) {
+  welcome();
+  EXPECT_EQ(sent<wire::Join>(step(wire::Join{})).size(), 1U);
+  now += seconds(2);
+  EXPECT_EQ(sent<wire::Join>(step(Tick{})).size(), 1U);
+  receive(wire::Form{0, 2, 7});
+  now += seconds(2);
+  EXPECT_TRUE(step(Tick{}).send.empty());
+
+  ASSERT_TRUE(next_is<wire::Form>());
+  step(wire::Address{"l", "r"});
+  now += seconds(2);
+  const Effects again = step(Tick{});
+  EXPECT_EQ(sent<wire::Address>(again).size(), 1U);
+  EXPECT_EQ(again.send[0].generation, Generation{1});
+  receive(wire::Roster{});
+  now += seconds(2);
+  EXPECT_TRUE(step(Tick{}).send.empty());
+
+  step(wire::Ready{Step{3}, 9});
+  now += seconds(2);
+  EXPECT_EQ(sent<wire::Ready>(step(Tick{})).size(), 1U);
+  receive(wire::Settle{});
+  now += seconds(2);
+  EXPECT_TRUE(step(Tick{}).send.empty());
+}
+
+TEST_F(ClientCoreTest, ARepeatedOrderIsGivenOutOnce) {
+  welcome();
+  for (int i = 0; i < 2; ++i) receive(wire::Form{0, 2, 7});
+  for (int i = 0; i < 2; ++i) receive(wire::PhaseStart{3, "train", Epoch{0}, 100, 0});
+  receive(wire::PhaseStart{4, "eval", Epoch{0}, 10, 0});
+  EXPECT_TRUE(next_is<wire::Form>());
+  EXPECT_TRUE(next_is<wire::PhaseStart>());
+  EXPECT_TRUE(next_is<wire::PhaseStart>());
+  EXPECT_FALSE(core.next_directive());
+}
+
+TEST_F(ClientCoreTest, OrdersOfAGenerationThatIsOverAreLeftOut) {
+  welcome();
+  receive(wire::Form{0, 2, 7}, Generation{1});
+  receive(wire::Roster{}, Generation{1});
+  receive(wire::Form{0, 3, 8}, Generation{2});
+  receive(wire::Roster{}, Generation{1});
+  const auto directive = core.next_directive();
+  ASSERT_TRUE(directive);
+  EXPECT_EQ(directive->generation, Generation{2});
+  EXPECT_FALSE(core.next_directive());
+}
+
+TEST_F(ClientCoreTest, AnAbortReleasesTheCollectiveAtOnceAndIsAnOrderToo) {
+  welcome();
+  receive(wire::Form{0, 2, 7}, Generation{1});
+  receive(wire::Roster{}, Generation{1});
+  const Effects effects = receive(wire::Abort{"w1 was lost"}, Generation{1});
+  EXPECT_EQ(effects.abort, Generation{1});
+  EXPECT_EQ(core.abort_waiting(), Generation{1});
+  EXPECT_TRUE(next_is<wire::Abort>());
+  EXPECT_FALSE(core.abort_waiting());
+  EXPECT_FALSE(core.next_directive());
+}
+
+TEST_F(ClientCoreTest, AnAbortOfAnEarlierGenerationIsIgnored) {
+  welcome();
+  receive(wire::Form{0, 2, 7}, Generation{2});
+  EXPECT_FALSE(receive(wire::Abort{"late"}, Generation{1}).abort);
+}
+
+TEST_F(ClientCoreTest, TheNewestPlanIsHeldAndOlderOnesAreKept) {
+  welcome();
+  EXPECT_EQ(core.held_plan(), PlanVersion{0});
+  wire::Settle settle;
+  settle.plan.version = PlanVersion{3};
+  receive(settle);
+  receive(wire::Plan{PlanVersion{5}, {{WorkerId{'w', 0}, 7, 2}}});
+  EXPECT_EQ(core.held_plan(), PlanVersion{5});
+  EXPECT_EQ(core.plan(PlanVersion{5})->entries[0].micro_batch, 7U);
+  EXPECT_TRUE(core.plan(PlanVersion{3}));
+  EXPECT_FALSE(core.plan(PlanVersion{4}));
+}
+
+TEST_F(ClientCoreTest, TheHighestCheckpointOrderAndALeaveAreRemembered) {
+  welcome();
+  receive(wire::CheckpointOrder{4});
+  receive(wire::CheckpointOrder{3});
+  EXPECT_EQ(core.checkpoint_ordered(), 4U);
+  receive(wire::Leave{"stopping", 75});
+  receive(wire::Leave{"stopping", 75});
+  EXPECT_EQ(core.leave_requested()->code, 75U);
+  EXPECT_TRUE(next_is<wire::Leave>());
+  EXPECT_FALSE(core.next_directive());
+}
+
+TEST_F(ClientCoreTest, FetchingBeginsWithAHoldAndCarriesTheGeneration) {
+  welcome();
+  receive(wire::PhaseStart{3, "train", Epoch{0}, 100, 0}, Generation{2});
+  ASSERT_TRUE(core.next_directive());
+  EXPECT_TRUE(step(BeginPhase{3}).send.empty());
+  const Effects effects = step(SetHold{40});
+  ASSERT_EQ(sent<wire::Fetch>(effects).size(), 1U);
+  EXPECT_EQ(sent<wire::Fetch>(effects)[0].phase, 3U);
+  EXPECT_EQ(effects.send[0].generation, Generation{2});
+  EXPECT_EQ(effects.send[0].seq, 1U);
+}
+
+TEST_F(ClientCoreTest, ARecallIsAnsweredUnderItsNumber) {
+  welcome();
+  receive(wire::PhaseStart{3, "train", Epoch{0}, 100, 0}, Generation{2});
+  ASSERT_TRUE(core.next_directive());
+  step(BeginPhase{3});
+  step(SetHold{40});
+  receive(wire::Grants{3, "granted", {{0, 0, 50, 0, 50, 1, false}}, 0}, Generation{2}, 1);
+  const Effects effects = receive(wire::Recall{3, 10}, Generation{2}, 77);
+  ASSERT_EQ(sent<wire::Recalled>(effects).size(), 1U);
+  EXPECT_EQ(sent<wire::Recalled>(effects)[0].end, 10U);
+  EXPECT_EQ(effects.send[0].seq, 77U);
+}
+
+TEST_F(ClientCoreTest, GrantsThatCannotBeEndTheWorkerWithTheReason) {
+  welcome();
+  step(BeginPhase{1});
+  step(SetHold{10});
+  receive(wire::Grants{1, "granted", {{0, 0, 5, 9, 3, 1, false}}, 0}, Generation{1}, 1);
+  ASSERT_TRUE(core.refusal());
+  EXPECT_EQ(core.refusal()->kind, ErrorKind::kCorrupt);
+}
+
+TEST_F(ClientCoreTest, BatchTimesAreAddedUpAndSentEveryFiftyMilliseconds) {
+  welcome();
+  const BatchTimes batch{10, milliseconds(1), milliseconds(4), milliseconds(2), true};
+  EXPECT_EQ(sent<wire::Report>(step(batch)).size(), 1U);
+  EXPECT_TRUE(step(batch).send.empty());
+  BatchTimes skipped = batch;
+  skipped.counts = false;
+  EXPECT_TRUE(step(skipped).send.empty());
+  EXPECT_EQ(core.deadline(), now + milliseconds(50));
+  now += milliseconds(50);
+  const auto reports = sent<wire::Report>(step(Tick{}));
+  ASSERT_EQ(reports.size(), 1U);
+  EXPECT_EQ(reports[0].batches, 1U);
+  EXPECT_EQ(reports[0].samples, 10U);
+  EXPECT_EQ(reports[0].compute_us, 4000U);
+  EXPECT_EQ(reports[0].skipped, 1U);
+  EXPECT_EQ(reports[0].samples_total, 30U);
+}
+
+TEST_F(ClientCoreTest, TheLatestProgressWinsAndOneThatIsDoneIsRepeatedUntilThePhaseAfter) {
+  welcome();
+  wire::Progress progress;
+  progress.phase = 1;
+  EXPECT_EQ(sent<wire::Progress>(step(progress)).size(), 1U);
+  progress.samples = 10;
+  EXPECT_TRUE(step(progress).send.empty());
+  progress.samples = 20;
+  EXPECT_TRUE(step(progress).send.empty());
+  now += milliseconds(50);
+  const auto latest = sent<wire::Progress>(step(Tick{}));
+  ASSERT_EQ(latest.size(), 1U);
+  EXPECT_EQ(latest[0].samples, 20U);
+
+  progress.done = true;
+  EXPECT_EQ(sent<wire::Progress>(step(progress)).size(), 1U);
+  now += seconds(2);
+  EXPECT_EQ(sent<wire::Progress>(step(Tick{})).size(), 1U);
+  receive(wire::PhaseStart{2, "eval", Epoch{0}, 10, 0});
+  now += seconds(2);
+  EXPECT_TRUE(step(Tick{}).send.empty());
+}
+
+TEST_F(ClientCoreTest, ByeComesAfterWhatWasNotSentYetAndCarriesTheTotals) {
+  welcome();
+  const BatchTimes batch{10, {}, milliseconds(4), {}, true};
+  step(batch);
+  step(batch);
+  wire::TimeAccount account;
+  account.compute = 1.5;
+  step(account);
+  const Effects effects = step(wire::Bye{});
+  ASSERT_EQ(effects.send.size(), 2U);
+  EXPECT_TRUE(std::holds_alternative<wire::Report>(effects.send[0].body));
+  const auto bye = sent<wire::Bye>(effects);
+  ASSERT_EQ(bye.size(), 1U);
+  EXPECT_EQ(bye[0].samples_total, 20U);
+  EXPECT_EQ(bye[0].account.compute, 1.5);
+}
+
+}  // namespace
+}  // namespace antdt::client

@@ -1,0 +1,394 @@
+// The ring, with ranks as threads and as processes.
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstring>
+#include <functional>
+#include <future>
+#include <numeric>
+#include <optional>
+#include <stdexcept>
+#include <thread>
+
+#include "trainer/collective/listen_address.h"
+#include "trainer/collective/ring.h"
+#include "trainer/collective/ring_plan.h"
+
+namespace antdt::trainer {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::steady_clock;
+
+constexpr std::uint64_t kKey = 0x1234'5678'9abc'def0;
+using RankBody = std::function<void(Collective&)>;
+
+std::unique_ptr<CollectiveBuilder> prepare(std::uint32_t rank, std::uint32_t size) {
+  auto builder = prepare_ring(rank, size, {.hostname = "127.0.0.1", .interface = ""});
+  EXPECT_TRUE(builder) << builder.error().message;
+  return std::move(*builder);
+}
+
+std::vector<std::unique_ptr<CollectiveBuilder>> prepare_all(std::uint32_t size) {
+  std::vector<std::unique_ptr<CollectiveBuilder>> builders;
+  for (std::uint32_t rank = 0; rank < size; ++rank) builders.push_back(prepare(rank, size));
+  return builders;
+}
+
+Result<std::unique_ptr<Collective>> connect(
+    std::vector<std::unique_ptr<CollectiveBuilder>>& builders, std::uint32_t rank,
+    std::uint64_t key = kKey) {
+  const auto size = static_cast<std::uint32_t>(builders.size());
+  return builders[rank]->connect(builders[(rank + size - 1) % size]->address_for_right(),
+                                 builders[(rank + 1) % size]->address_for_left(), key);
+}
+
+void run_as_threads(std::uint32_t size, const RankBody& body) {
+  auto builders = prepare_all(size);
+  std::vector<std::thread> threads;
+  for (std::uint32_t rank = 0; rank < size; ++rank) {
+    threads.emplace_back([&, rank] {
+      auto ring = connect(builders, rank);
+      ASSERT_TRUE(ring) << ring.error().message;
+      body(**ring);
+    });
+  }
+  for (auto& thread : threads) thread.join();
+}
+
+// Ranks as forked processes that exchange addresses through shared memory.
+class ProcessRing {
+ public:
+  struct Cell {
+    std::atomic<bool> ready = false;
+    char left[256] = {};
+    char right[256] = {};
+    std::size_t left_bytes = 0;
+    std::size_t right_bytes = 0;
+    std::atomic<int> note = 0;  // for the test's own use
+  };
+  // `body` returns the process's exit code.
+  ProcessRing(std::uint32_t size, const std::function<int(Collective&, Cell&)>& body)
+      : size_(size),
+        cells_(static_cast<Cell*>(mmap(nullptr, sizeof(Cell) * size, PROT_READ | PROT_WRITE,
+                                       MAP_SHARED | MAP_ANONYMOUS, -1, 0))) {
+    for (std::uint32_t rank = 0; rank < size; ++rank) {
+      new (&cells_[rank]) Cell;
+    }
+    for (std::uint32_t rank = 0; rank < size; ++rank) {
+      const pid_t pid = fork();
+      if (pid == 0) {
+        alarm(60);
+        std::signal(SIGPIPE, SIG_IGN);  // as every program of ours does
+        _exit(run(rank, body));
+      }
+      if (pid < 0) throw std::runtime_error("cannot fork");
+      pids_.emplace_back(pid);
+    }
+  }
+  ~ProcessRing() {
+    for (const auto& pid : pids_) {
+      if (!pid) continue;  // waited for already
+      kill(*pid, SIGKILL);
+      waitpid(*pid, nullptr, 0);
+    }
+    munmap(cells_, sizeof(Cell) * size_);
+  }
+  Cell& cell(std::uint32_t rank) { return cells_[rank]; }
+  pid_t pid(std::uint32_t rank) const { return pids_[rank].value(); }
+  int exit_code(std::uint32_t rank) {
+    int status = 0;
+    waitpid(pid(rank), &status, 0);
+    pids_[rank].reset();
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+  }
+
+ private:
+  int run(std::uint32_t rank, const std::function<int(Collective&, Cell&)>& body) {
+    auto builder = prepare(rank, size_);
+    const std::string left = builder->address_for_left();
+    const std::string right = builder->address_for_right();
+    Cell& own = cells_[rank];
+    std::memcpy(own.left, left.data(), own.left_bytes = left.size());
+    std::memcpy(own.right, right.data(), own.right_bytes = right.size());
+    own.ready = true;
+    const auto neighbour = [&](std::uint32_t of) -> Cell& {
+      Cell& cell = cells_[of % size_];
+      while (!cell.ready) std::this_thread::yield();
+      return cell;
+    };
+    const Cell& before = neighbour(rank + size_ - 1);
+    const Cell& after = neighbour(rank + 1);
+    auto ring =
+        builder->connect({before.right, before.right_bytes}, {after.left, after.left_bytes}, kKey);
+    return ring ? body(**ring, own) : 70;
+  }
+
+  std::uint32_t size_;
+  Cell* cells_;
+  std::vector<std::optional<pid_t>> pids_;
+};
+
+std::vector<float> values_of(std::uint32_t rank, std::size_t count) {
+  std::vector<float> values(count);
+  for (std::size_t i = 0; i < count; ++i) values[i] = static_cast<float>((i % 1000) + rank * 7);
+  return values;
+}
+
+::testing::AssertionResult is_sum(const std::vector<float>& got, std::uint32_t size) {
+  for (std::size_t i = 0; i < got.size(); ++i) {
+    float want = 0;
+    for (std::uint32_t rank = 0; rank < size; ++rank) {
+      want += static_cast<float>((i % 1000) + rank * 7);
+    }
+    if (got[i] != want) {
+      return ::testing::AssertionFailure() << "at " << i << ": " << got[i] << ", not " << want;
+    }
+  }
+  return ::testing::AssertionSuccess();
+}
+
+TEST(RingPlan, EachRankSendsWhatItsRightNeighbourReceives) {
+  for (std::size_t elements : {0, 1, 5, 1000, 100'003}) {
+    for (std::uint32_t size : {2U, 3U, 5U}) {
+      for (std::uint32_t rank = 0; rank < size; ++rank) {
+        const RingPlan plan(rank, size, elements, 1024);
+        const RingPlan next((rank + 1) % size, size, elements, 1024);
+        ASSERT_EQ(plan.operations(), next.operations());
+        for (std::size_t i = 0; i < plan.operations(); ++i) {
+          EXPECT_EQ(plan.sent(i), next.received(i));
+          EXPECT_LE(plan.sent(i).count, 1024U);
+        }
+        for (std::size_t i = plan.segments(); i < plan.operations(); ++i) {
+          EXPECT_EQ(plan.sent(i), plan.received(i - plan.segments()));
+        }
+      }
+    }
+  }
+}
+
+TEST(Ring, SumsAreRightForEverySizeAndOddLengths) {
+  for (std::uint32_t size = 1; size <= 5; ++size) {
+    run_as_threads(size, [size](Collective& ring) {
+      for (std::size_t count : {1, 3, 4, 1023, 65'537, 700'001}) {
+        auto values = values_of(ring.rank(), count);
+        const Status status = ring.allreduce_sum(values);
+        ASSERT_TRUE(status) << status.error().message;
+        EXPECT_TRUE(is_sum(values, size)) << "rank " << ring.rank() << " of " << size;
+      }
+    });
+  }
+}
+
+TEST(Ring, GathersEveryRanksBytesInRankOrder) {
+  for (std::uint32_t size = 1; size <= 5; ++size) {
+    run_as_threads(size, [size](Collective& ring) {
+      for (int round = 0; round < 50; ++round) {
+        const std::vector<std::byte> mine(52, static_cast<std::byte>(ring.rank() * 50 + round));
+        std::vector<std::byte> all(52 * size);
+        ASSERT_TRUE(ring.allgather(mine, all));
+        for (std::uint32_t rank = 0; rank < size; ++rank) {
+          EXPECT_EQ(all[rank * 52 + 51], static_cast<std::byte>(rank * 50 + round));
+        }
+      }
+    });
+  }
+}
+
+TEST(Ring, SumsAreTheSameBitsOnEveryRank) {
+  std::vector<std::vector<float>> results(3);
+  run_as_threads(3, [&](Collective& ring) {
+    std::vector<float> values(1001);
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      values[i] = 0.1F * static_cast<float>(i + 1) / static_cast<float>(ring.rank() + 3);
+    }
+    ASSERT_TRUE(ring.allreduce_sum(values));
+    results[ring.rank()] = values;
+  });
+  EXPECT_EQ(results[0], results[1]);
+  EXPECT_EQ(results[0], results[2]);
+}
+
+TEST(Ring, SumsAreRightBetweenProcesses) {
+  for (std::uint32_t size : {2U, 3U, 5U}) {
+    ProcessRing ring(size, [size](Collective& r, ProcessRing::Cell&) {
+      auto values = values_of(r.rank(), 300'007);
+      for (int i = 0; i < 3; ++i) {
+        values = values_of(r.rank(), 300'007);
+        if (!r.allreduce_sum(values)) return 1;
+      }
+      return is_sum(values, size) ? 0 : 2;
+    });
+    for (std::uint32_t rank = 0; rank < size; ++rank) EXPECT_EQ(ring.exit_code(rank), 0);
+  }
+}
+
+TEST(Ring, AbortFromAnotherThreadReleasesABlockedCallAtOnce) {
+  for (std::uint32_t size : {2U, 4U}) {
+    auto builders = prepare_all(size);
+    std::vector<std::unique_ptr<Collective>> rings(size);
+    std::vector<std::thread> connecting;
+    for (std::uint32_t rank = 0; rank < size; ++rank) {
+      connecting.emplace_back([&, rank] { rings[rank] = std::move(*connect(builders, rank)); });
+    }
+    for (auto& thread : connecting) thread.join();
+
+    std::promise<void> entered;
+    std::future<Status> call = std::async(std::launch::async, [&] {
+      std::vector<float> values(200'000, 1.0F);
+      entered.set_value();
+      return rings[0]->allreduce_sum(values);  // the others never join in
+    });
+    entered.get_future().wait();
+    const auto before = steady_clock::now();
+    rings[0]->abort();
+    const Status status = call.get();
+    EXPECT_LT(steady_clock::now() - before, milliseconds(100));
+    ASSERT_FALSE(status);
+    EXPECT_EQ(status.error().kind, ErrorKind::kAborted);
+    std::vector<float> values(10, 1.0F);
+    const Status again = rings[0]->allreduce_sum(values);
+    ASSERT_FALSE(again) << "an abort is for good";
+    EXPECT_EQ(again.error().kind, ErrorKind::kAborted);
+  }
+}
+
+TEST(Ring, AbortBeforeACallIsNotMissed) {
+  run_as_threads(2, [](Collective& ring) {
+    ring.abort();
+    std::vector<float> values(10, 1.0F);
+    const Status status = ring.allreduce_sum(values);
+    ASSERT_FALSE(status);
+    EXPECT_EQ(status.error().kind, ErrorKind::kAborted);
+  });
+  run_as_threads(1, [](Collective& ring) {
+    ring.abort();
+    std::vector<float> values(10, 1.0F);
+    EXPECT_FALSE(ring.allreduce_sum(values));
+  });
+}
+
+TEST(Ring, AbortEndsAConnectionInTheMaking) {
+  auto builders = prepare_all(3);
+  std::promise<void> entered;
+  auto call = std::async(std::launch::async, [&] {
+    entered.set_value();
+    return connect(builders, 1).has_value();  // its neighbours never dial
+  });
+  entered.get_future().wait();
+  const auto before = steady_clock::now();
+  builders[1]->abort();
+  EXPECT_FALSE(call.get());
+  EXPECT_LT(steady_clock::now() - before, milliseconds(500));
+}
+
+TEST(Ring, AKilledMemberBreaksTheRingAndAbortReleasesEveryone) {
+  constexpr std::uint32_t kSize = 4;
+  ProcessRing ring(kSize, [](Collective& r, ProcessRing::Cell& cell) {
+    std::vector<float> values(100'000, 1.0F);
+    if (!r.allreduce_sum(values)) return 1;
+    cell.note = 1;
+    if (r.rank() == 2) {
+      while (true) pause();
+    }
+    std::thread message_thread([&] {
+      while (cell.note != 2) std::this_thread::yield();
+      r.abort();
+    });
+    const Status status = r.allreduce_sum(values);
+    message_thread.join();
+    return status ? 3 : 0;
+  });
+  for (std::uint32_t rank = 0; rank < kSize; ++rank) {
+    while (ring.cell(rank).note != 1) std::this_thread::yield();
+  }
+  kill(ring.pid(2), SIGKILL);
+  EXPECT_EQ(ring.exit_code(2), -SIGKILL);
+  for (std::uint32_t rank : {0U, 1U, 3U}) ring.cell(rank).note = 2;
+  for (std::uint32_t rank : {0U, 1U, 3U}) EXPECT_EQ(ring.exit_code(rank), 0) << rank;
+}
+
+TEST(Ring, AKilledMemberReleasesEvenThoseWhoAreNotItsNeighbours) {
+  constexpr std::uint32_t kSize = 5;
+  ProcessRing ring(kSize, [](Collective& r, ProcessRing::Cell& cell) {
+    std::vector<float> values(100'000, 1.0F);
+    if (!r.allreduce_sum(values)) return 1;
+    cell.note = 1;
+    if (r.rank() == 2) {
+      while (true) pause();
+    }
+    return r.allreduce_sum(values) ? 3 : 0;
+  });
+  for (std::uint32_t rank = 0; rank < kSize; ++rank) {
+    while (ring.cell(rank).note != 1) std::this_thread::yield();
+  }
+  kill(ring.pid(2), SIGKILL);
+  for (std::uint32_t rank : {0U, 1U, 3U, 4U}) EXPECT_EQ(ring.exit_code(rank), 0) << rank;
+}
+
+TEST(Ring, AStoppedMemberIsLeftBehindByAbort) {
+  constexpr std::uint32_t kSize = 3;
+  ProcessRing ring(kSize, [](Collective& r, ProcessRing::Cell& cell) {
+    std::vector<float> values(4'000'000, 1.0F);
+    cell.note = 1;
+    if (r.rank() == 0) {
+      while (true) pause();
+    }
+    std::thread message_thread([&] {
+      while (cell.note != 2) std::this_thread::yield();
+      r.abort();
+    });
+    const Status status = r.allreduce_sum(values);
+    message_thread.join();
+    return !status && status.error().kind == ErrorKind::kAborted ? 0 : 3;
+  });
+  for (std::uint32_t rank = 0; rank < kSize; ++rank) {
+    while (ring.cell(rank).note != 1) std::this_thread::yield();
+  }
+  kill(ring.pid(0), SIGSTOP);
+  for (std::uint32_t rank : {1U, 2U}) ring.cell(rank).note = 2;
+  for (std::uint32_t rank : {1U, 2U}) EXPECT_EQ(ring.exit_code(rank), 0) << rank;
+}
+
+TEST(Ring, AMemberWithAnotherKeyIsRefused) {
+  for (std::uint32_t size : {2U, 3U}) {
+    auto builders = prepare_all(size);
+    std::vector<std::future<Result<std::unique_ptr<Collective>>>> calls;
+    for (std::uint32_t rank = 0; rank < size; ++rank) {
+      calls.push_back(std::async(std::launch::async, [&, rank] {
+        return connect(builders, rank, rank == 0 ? kKey + 1 : kKey);
+      }));
+    }
+    for (std::uint32_t rank = 0; rank < size; ++rank) {
+      const auto ring = calls[rank].get();
+      ASSERT_FALSE(ring) << "rank " << rank << " of " << size;
+      if (rank == 0) {
+        EXPECT_EQ(ring.error().kind, ErrorKind::kRefused) << ring.error().message;
+      }
+    }
+  }
+}
+
+TEST(Ring, WhatCannotBeListenedOnIsAnError) {
+  for (const RingOptions& options :
+       {RingOptions{.hostname = "no-such-host.invalid", .interface = ""},
+        RingOptions{.hostname = "192.0.2.1", .interface = ""},  // TEST-NET-1: nobody's
+        RingOptions{.hostname = "", .interface = "no-such-if0"}}) {
+    const auto builder = prepare_ring(0, 2, options);
+    ASSERT_FALSE(builder) << options.hostname << options.interface;
+    EXPECT_EQ(builder.error().kind, ErrorKind::kIo);
+  }
+}
+
+TEST(ListenOptions, AreLoopbackAnInterfaceOrTheHostThatIsThisMachine) {
+  EXPECT_EQ(listen_options({}, "")->hostname, "127.0.0.1");
+  EXPECT_EQ(listen_options({"10.0.0.1:7700"}, "eth7")->interface, "eth7");
+  EXPECT_EQ(listen_options({"192.0.2.1:7700", "127.0.0.1:7701"}, "")->hostname, "127.0.0.1");
+  EXPECT_FALSE(listen_options({"192.0.2.1:7700"}, ""));
+}
+
+}  // namespace
+}  // namespace antdt::trainer

@@ -1,0 +1,289 @@
+// Members from join to bye, against a small job daemon over real sockets; the
+// model counts how often each record entered it.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <numeric>
+
+#include "tests/trainer/fake_job.h"
+#include "tests/trainer/local_group.h"
+#include "trainer/loop/member.h"
+
+namespace antdt::trainer {
+namespace {
+
+using ::testing::Each;
+
+// Record i is its own number.
+class Numbers final : public data::RecordReader {
+ public:
+  explicit Numbers(std::uint64_t records) : records_(records) { shape_.id_width = 1; }
+  [[nodiscard]] const data::DataShape& shape() const override { return shape_; }
+  [[nodiscard]] std::uint64_t records() const override { return records_; }
+  [[nodiscard]] Status read(std::span<const std::uint64_t> numbers, data::Examples& out) override {
+    out.clear();
+    out.count = numbers.size();
+    for (const std::uint64_t number : numbers) {
+      out.ids.push_back(static_cast<std::int64_t>(number));
+      out.labels.push_back(1);
+    }
+    return {};
+  }
+
+ private:
+  std::uint64_t records_;
+  data::DataShape shape_;
+};
+
+// One counter a record.
+class Tally final : public Engine {
+ public:
+  explicit Tally(std::uint64_t records) : counts_(records), step_(records) {}
+
+  void begin_step(Collective& collective) override { collective_ = &collective; }
+  [[nodiscard]] Result<BatchSums> compute(const data::Examples& batch, bool) override {
+    for (const std::int64_t id : batch.ids) ++step_[static_cast<std::size_t>(id)];
+    return BatchSums{static_cast<double>(batch.count), 2.0 * static_cast<double>(batch.count)};
+  }
+  [[nodiscard]] Status finish_reduction() override { return collective_->allreduce_sum(step_); }
+  void apply(double weight) override {
+    weights_.push_back(weight);
+    for (std::size_t i = 0; i < counts_.size(); ++i) counts_[i] += step_[i];
+    discard();
+  }
+  void discard() override { std::fill(step_.begin(), step_.end(), 0.0F); }
+  [[nodiscard]] Result<wire::EvalPartial> evaluate(const data::Examples& batch) override {
+    wire::EvalPartial partial;
+    partial.records = batch.count;
+    return partial;
+  }
+  [[nodiscard]] std::uint64_t state_hash(Step step) const override { return step.value; }
+  [[nodiscard]] Result<std::vector<wire::CheckpointFile>> save(const std::string& directory,
+                                                               Step) const override {
+    ANTDT_RETURN_IF_ERROR(write_file_atomic(directory + "/tally", "x"));
+    return std::vector<wire::CheckpointFile>{{"tally", 1, "0"}};
+  }
+  [[nodiscard]] Result<Step> load(const std::string&) override { return Step{}; }
+
+  std::vector<float> counts_;
+  std::vector<double> weights_;  // of each step that was applied
+
+ private:
+  std::vector<float> step_;
+  Collective* collective_ = nullptr;
+};
+
+// Builders that lead to one LocalGroup.
+// `spoiled`: of this builder's connections the first ones that are refused.
+class LocalBuilder final : public CollectiveBuilder {
+ public:
+  LocalBuilder(LocalGroup& group, std::uint32_t rank, std::atomic<int>& spoiled)
+      : group_(group), rank_(rank), spoiled_(spoiled) {}
+  [[nodiscard]] std::string address_for_left() const override { return "l"; }
+  [[nodiscard]] std::string address_for_right() const override { return "r"; }
+  [[nodiscard]] Result<std::unique_ptr<Collective>> connect(const std::string& left,
+                                                            const std::string& right,
+                                                            std::uint64_t key) override {
+    EXPECT_EQ(left, "r");
+    EXPECT_EQ(right, "l");
+    EXPECT_EQ(key, 99U);
+    if (spoiled_-- > 0) return fail(ErrorKind::kIo, "connection refused");
+    return group_.member(rank_);
+  }
+  void abort() override {}
+
+ private:
+  LocalGroup& group_;
+  std::uint32_t rank_;
+  std::atomic<int>& spoiled_;
+};
+
+struct Outcome {
+  std::uint32_t index = 0;
+  Result<int> code = 0;
+  std::vector<float> counts;
+  std::vector<double> weights;
+  Duration wall{};
+  wire::TimeAccount account;
+};
+
+// Runs `size` members of `job` until all have ended.
+std::vector<Outcome> run_members(FakeJob& job, std::uint32_t size, std::uint64_t records,
+                                 std::vector<InjectionRule> rules_of_w0 = {},
+                                 int spoiled_connections = 0) {
+  LocalGroup group(size);
+  std::atomic<int> spoiled = spoiled_connections;
+  std::vector<Outcome> outcomes(size);
+  std::vector<std::thread> threads;
+  for (std::uint32_t index = 0; index < size; ++index) {
+    threads.emplace_back([&, index] {
+      const SteadyClock clock;
+      const MonoTime began = clock.now();
+      TimeAccount account(clock, began);
+      auto client = client::Client::connect(job.environment(index), std::chrono::seconds(30));
+      ASSERT_TRUE(client) << client.error().message;
+      data::Prefetcher prefetcher(
+          [&](std::uint64_t most, Duration timeout) { return (*client)->take(most, timeout); });
+      Numbers train(records);
+      Numbers eval(records);
+      Tally engine(records);
+      const Injection injection(index == 0 ? rules_of_w0 : std::vector<InjectionRule>{});
+      GenerationGuard guard;
+      const std::atomic<bool> stop = false;
+      antdt::trainer::Member member(
+          {clock, **client, engine, prefetcher, account, injection, guard, stop},
+          {&train, &eval, {}, [&](std::uint32_t rank, std::uint32_t) {
+             return Result<std::unique_ptr<CollectiveBuilder>>(
+                 std::make_unique<LocalBuilder>(group, rank, spoiled));
+           }});
+      Outcome& outcome = outcomes[index];
+      outcome.index = index;
+      outcome.code = member.run();
+      outcome.counts = engine.counts_;
+      outcome.weights = engine.weights_;
+      outcome.account = account.seconds();
+      outcome.wall = clock.now() - began;
+    });
+  }
+  for (auto& thread : threads) thread.join();
+  return outcomes;
+}
+
+std::vector<wire::PlanEntry> even_plan(std::uint32_t size, std::uint32_t micro_batch,
+                                       std::uint32_t accumulation = 1) {
+  std::vector<wire::PlanEntry> plan;
+  for (std::uint32_t i = 0; i < size; ++i) plan.push_back({{'w', i}, micro_batch, accumulation});
+  return plan;
+}
+
+// Steps so slow that orders arrive in the middle of the phase.
+std::vector<InjectionRule> slow_steps() {
+  InjectionRule rule;
+  rule.delay = std::chrono::milliseconds(3);
+  return {rule};
+}
+
+double sum_of(const wire::TimeAccount& a) {
+  return a.compute + a.data + a.collective_wait + a.shard_wait + a.reconfigure + a.checkpoint +
+         a.startup + a.other;
+}
+
+TEST(Member, EveryRecordEntersTheModelOnceAnEpoch) {
+  constexpr std::uint64_t kRecords = 1003;
+  for (std::uint32_t size : {1U, 3U}) {
+    FakeJob job(size, {{"train", kRecords}, {"eval", kRecords}, {"train", kRecords}},
+                even_plan(size, 10, 2));
+    const auto outcomes = run_members(job, size, kRecords);
+    for (const Outcome& outcome : outcomes) {
+      ASSERT_TRUE(outcome.code) << outcome.code.error().message;
+      EXPECT_EQ(*outcome.code, 0);
+      EXPECT_THAT(outcome.counts, Each(2.0F));
+      EXPECT_DOUBLE_EQ(std::accumulate(outcome.weights.begin(), outcome.weights.end(), 0.0),
+                       2.0 * kRecords);
+    }
+    const FakeJob::Seen seen = job.seen();
+    EXPECT_EQ(seen.evaluated, kRecords);
+    EXPECT_EQ(seen.committed, 3 * kRecords) << "the last places are committed too";
+    EXPECT_EQ(seen.byes.size(), size);
+    ASSERT_EQ(seen.done.size(), 2 * size);
+    EXPECT_EQ(seen.done.back().samples, kRecords);
+    EXPECT_DOUBLE_EQ(seen.done.back().loss_sum, 2.0 * kRecords);
+  }
+}
+
+TEST(Member, AFormationThatFailsIsToldAndTheNextOneIsJoined) {
+  constexpr std::uint64_t kRecords = 100;
+  FakeJob job(1, {{"train", kRecords}}, even_plan(1, 10));
+  const auto outcomes = run_members(job, 1, kRecords, {}, 2);
+  ASSERT_TRUE(outcomes[0].code) << outcomes[0].code.error().message;
+  EXPECT_EQ(*outcomes[0].code, 0);
+  EXPECT_THAT(outcomes[0].counts, Each(1.0F));
+  EXPECT_EQ(job.seen().generation, Generation{3});
+}
+
+TEST(Member, TimesAddUpToTheWallTime) {
+  FakeJob job(2, {{"train", 400}, {"eval", 100}}, even_plan(2, 10));
+  for (const Outcome& outcome : run_members(job, 2, 400)) {
+    EXPECT_NEAR(sum_of(outcome.account), to_seconds(outcome.wall), 0.05);
+    EXPECT_GT(outcome.account.startup, 0);
+  }
+}
+
+TEST(Member, AllSwitchToANewPlanAtTheSameStep) {
+  constexpr std::uint64_t kRecords = 2000;
+  FakeJob job(2, {{"train", kRecords}}, even_plan(2, 10));
+  job.send_at_step(5, wire::Plan{PlanVersion{2}, {{{'w', 0}, 5, 1}, {{'w', 1}, 25, 2}}});
+  const auto outcomes = run_members(job, 2, kRecords, slow_steps());
+  // 20 records a step by the first plan, 55 by the second, and no other sum
+  // between: nobody switched alone.
+  const std::vector<double>& weights = outcomes[0].weights;
+  ASSERT_EQ(outcomes[1].weights, weights);
+  const auto switched =
+      std::find_if(weights.begin(), weights.end(), [](double w) { return w > 20; });
+  ASSERT_NE(switched, weights.end()) << "the plan was never taken up";
+  for (auto at = weights.begin(); at != switched; ++at) EXPECT_LE(*at, 20);
+  EXPECT_EQ(std::count(switched, weights.end(), 20.0), 0);
+  EXPECT_GT(std::count(switched, weights.end(), 55.0), 5);
+  EXPECT_THAT(outcomes[0].counts, Each(1.0F));
+  EXPECT_EQ(job.seen().last_plan, PlanVersion{2});
+}
+
+TEST(Member, RankZeroWritesACheckpointAtTheAgreedStepAndOneAtTheEnd) {
+  FakeJob job(2, {{"train", 1000}}, even_plan(2, 10));
+  job.send_at_step(5, wire::CheckpointOrder{3});
+  run_members(job, 2, 1000, slow_steps());
+  const auto checkpoints = job.seen().checkpoints;
+  ASSERT_EQ(checkpoints.size(), 2U);
+  EXPECT_EQ(checkpoints[1].number, 4U);
+  EXPECT_GT(checkpoints[1].step, checkpoints[0].step);
+  EXPECT_EQ(checkpoints[0].number, 3U);
+  EXPECT_EQ(checkpoints[0].phase, 1U);
+  EXPECT_GE(checkpoints[0].step, Step{5});
+  EXPECT_EQ(checkpoints[0].error, "");
+  ASSERT_EQ(checkpoints[0].places.size(), 2U);
+  EXPECT_EQ(checkpoints[0].places[1].worker, (WorkerId{'w', 1}));
+  EXPECT_GT(checkpoints[0].places[1].place, 0U);
+  EXPECT_TRUE(std::filesystem::exists(checkpoints[0].directory + "/tally"));
+}
+
+TEST(Member, AMemberThatIsAskedToLeaveGoesAfterItsWorkIsStable) {
+  FakeJob job(1, {{"train", 100'000}}, even_plan(1, 10));
+  job.leave_at_step(5, {'w', 0});
+  const auto outcomes = run_members(job, 1, 100'000);
+  ASSERT_TRUE(outcomes[0].code);
+  EXPECT_EQ(*outcomes[0].code, 75);
+  const double trained = std::accumulate(outcomes[0].counts.begin(), outcomes[0].counts.end(), 0.0);
+  EXPECT_LT(trained, 100'000);
+  EXPECT_DOUBLE_EQ(static_cast<double>(job.seen().committed), trained);
+}
+
+TEST(Member, AnAbortReleasesMembersInTheMiddleOfAPhase) {
+  FakeJob job(2, {{"train", 100'000}}, even_plan(2, 10));
+  job.abort_at_step(5);
+  for (const Outcome& outcome : run_members(job, 2, 100'000)) {
+    ASSERT_TRUE(outcome.code);
+    EXPECT_EQ(*outcome.code, 75);
+  }
+}
+
+TEST(Member, InjectedDelaysCountAsComputeTime) {
+  InjectionRule rule;
+  rule.delay = std::chrono::milliseconds(5);
+  FakeJob job(2, {{"train", 400}}, even_plan(2, 10));
+  const auto outcomes = run_members(job, 2, 400, {rule});
+  EXPECT_GE(outcomes[0].account.compute, 20 * 0.005 * 0.9);
+  EXPECT_GT(outcomes[1].account.collective_wait, outcomes[0].account.collective_wait);
+}
+
+TEST(Member, TheFirstBatchAfterAPlanChangeIsNotCounted) {
+  FakeJob job(1, {{"train", 1000}}, even_plan(1, 10));
+  job.send_at_step(5, wire::Plan{PlanVersion{2}, {{{'w', 0}, 20, 1}}});
+  run_members(job, 1, 1000, slow_steps());
+  const wire::Report report = job.seen().reports.at({'w', 0});
+  EXPECT_GE(report.skipped, 2U) << "the first of each plan";
+  EXPECT_EQ(report.samples_total, 1000U);
+}
+
+}  // namespace
+}  // namespace antdt::trainer

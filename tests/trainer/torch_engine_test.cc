@@ -1,0 +1,320 @@
+// The engine: what several members compute together is what one computes alone.
+#include "trainer/torch/torch_engine.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <mutex>
+#include <numeric>
+#include <random>
+
+#include "core/fs.h"
+#include "tests/trainer/local_group.h"
+
+namespace antdt::trainer {
+namespace {
+
+data::DataShape click_shape() {
+  data::DataShape shape;
+  shape.dense_width = 3;
+  shape.id_width = 4;
+  shape.id_rows = 50;
+  shape.classes = 2;
+  return shape;
+}
+data::DataShape image_shape() {
+  data::DataShape shape;
+  shape.dense_width = 64;
+  shape.classes = 3;
+  shape.channels = 1;
+  shape.height = 8;
+  shape.width = 8;
+  return shape;
+}
+
+TrainerConfig config_of(const std::string& model, const std::string& optimizer = "sgd") {
+  TrainerConfig config;
+  config.seed = 5;
+  config.model = model;
+  config.optimizer = optimizer;
+  config.learning_rate = optimizer == "sgd" ? 0.1 : 0.01;
+  config.embedding_dim = 4;
+  config.hidden = {16, 8};
+  return config;
+}
+
+// Clicks that depend on the first field and the first number.
+data::Examples clicks(std::size_t count, unsigned seed) {
+  std::mt19937 random(seed);
+  data::Examples out;
+  out.count = count;
+  for (std::size_t i = 0; i < count; ++i) {
+    const auto first = static_cast<std::int64_t>(random() % 10);
+    out.ids.push_back(first);
+    for (int f = 1; f < 4; ++f) out.ids.push_back(10 + static_cast<std::int64_t>(random() % 40));
+    const float x = static_cast<float>(random() % 1000) / 1000;
+    out.dense.insert(out.dense.end(), {x, 0.5F, 1 - x});
+    out.labels.push_back((first < 5) != (x > 0.8F) ? 1.0F : 0.0F);
+  }
+  return out;
+}
+
+// Images whose class is the third of the picture that is bright.
+data::Examples images(std::size_t count, unsigned seed) {
+  std::mt19937 random(seed);
+  data::Examples out;
+  out.count = count;
+  for (std::size_t i = 0; i < count; ++i) {
+    const auto label = random() % 3;
+    for (std::size_t row = 0; row < 8; ++row) {
+      for (std::size_t column = 0; column < 8; ++column) {
+        const float noise = static_cast<float>(random() % 100) / 400;
+        out.dense.push_back(noise + (column * 3 / 8 == label ? 0.7F : 0.0F));
+      }
+    }
+    out.labels.push_back(static_cast<float>(label));
+  }
+  return out;
+}
+
+data::Examples rows(const data::Examples& of, const data::DataShape& shape, std::size_t from,
+                    std::size_t to) {
+  data::Examples out;
+  out.count = to - from;
+  const auto slice = [&](const auto& all, auto& part, std::size_t width) {
+    part.assign(all.begin() + static_cast<std::ptrdiff_t>(from * width),
+                all.begin() + static_cast<std::ptrdiff_t>(to * width));
+  };
+  slice(of.dense, out.dense, shape.dense_width);
+  slice(of.ids, out.ids, shape.id_width);
+  slice(of.labels, out.labels, 1);
+  if (!of.weights.empty()) slice(of.weights, out.weights, 1);
+  return out;
+}
+
+std::unique_ptr<Engine> engine_of(const TrainerConfig& config, const data::DataShape& shape) {
+  auto engine = make_torch_engine(config, shape);
+  EXPECT_TRUE(engine) << engine.error().message;
+  return std::move(*engine);
+}
+
+std::vector<float> state_of(const Engine& engine) {
+  const TempDir directory;
+  EXPECT_TRUE(engine.save(directory.path(), Step{1}));
+  const auto bytes = read_file(directory / "state.bin");
+  std::vector<float> values(bytes->size() / sizeof(float));
+  std::memcpy(values.data(), bytes->data(), values.size() * sizeof(float));
+  return values;
+}
+
+double max_difference(const std::vector<float>& a, const std::vector<float>& b) {
+  EXPECT_EQ(a.size(), b.size());
+  double most = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    most = std::max(most, static_cast<double>(std::abs(a[i] - b[i])));
+  }
+  return most;
+}
+
+// One step over these micro-batches.
+double step(Engine& engine, Collective& collective, const std::vector<data::Examples>& batches,
+            double weight) {
+  engine.begin_step(collective);
+  double loss = 0;
+  for (std::size_t i = 0; i < batches.size(); ++i) {
+    const auto sums = engine.compute(batches[i], i + 1 == batches.size());
+    EXPECT_TRUE(sums) << sums.error().message;
+    loss += sums->loss;
+  }
+  EXPECT_TRUE(engine.finish_reduction());
+  engine.apply(weight);
+  return loss;
+}
+
+// How the records of one global batch are spread: for each rank, the sizes of
+// its micro-batches.
+using Spread = std::vector<std::vector<std::size_t>>;
+
+std::vector<float> train_spread(const TrainerConfig& config, const data::DataShape& shape,
+                                const data::Examples& all, const Spread& spread, int steps) {
+  const double weight = all.weights.empty()
+                            ? static_cast<double>(all.count)
+                            : std::accumulate(all.weights.begin(), all.weights.end(), 0.0);
+  LocalGroup group(static_cast<std::uint32_t>(spread.size()));
+  std::mutex mutex;
+  std::vector<float> result;
+  group.run([&](Collective& collective) {
+    std::unique_ptr<Engine> engine;
+    {
+      const std::lock_guard lock(mutex);  // LibTorch's seed is one for the process
+      engine = engine_of(config, shape);
+    }
+    std::size_t from = 0;
+    for (std::uint32_t rank = 0; rank < collective.rank(); ++rank) {
+      for (const std::size_t count : spread[rank]) from += count;
+    }
+    std::vector<data::Examples> batches;
+    for (const std::size_t count : spread[collective.rank()]) {
+      batches.push_back(rows(all, shape, from, from + count));
+      from += count;
+    }
+    for (int i = 0; i < steps; ++i) step(*engine, collective, batches, weight);
+    if (collective.rank() == 0) result = state_of(*engine);
+  });
+  return result;
+}
+
+class EveryModel : public ::testing::TestWithParam<std::string> {
+ protected:
+  [[nodiscard]] static bool is_image(const std::string& model) {
+    return model == "resnet" || model == "mlp";
+  }
+  data::DataShape shape_ = is_image(GetParam()) ? image_shape() : click_shape();
+  data::Examples make(std::size_t count, unsigned seed) {
+    return is_image(GetParam()) ? images(count, seed) : clicks(count, seed);
+  }
+};
+INSTANTIATE_TEST_SUITE_P(Models, EveryModel, ::testing::Values("lr", "deepfm", "mlp", "resnet"),
+                         [](const auto& p) { return p.param; });
+
+TEST_P(EveryModel, AnySpreadOfTheGlobalBatchGivesTheSameWeights) {
+  const TrainerConfig config = config_of(GetParam());
+  const data::Examples all = make(48, 1);
+  const auto alone = train_spread(config, shape_, all, {{48}}, 5);
+  for (const Spread& spread :
+       {Spread{{24}, {24}}, Spread{{40}, {8}}, Spread{{5, 5, 5}, {20}, {13}}, Spread{{48}, {}}}) {
+    const auto together = train_spread(config, shape_, all, spread, 5);
+    EXPECT_LT(max_difference(alone, together), 2e-5) << "spread over " << spread.size();
+  }
+  EXPECT_GT(max_difference(alone, train_spread(config, shape_, all, {{48}}, 1)), 1e-3)
+      << "training does change the weights by more than the tolerance";
+}
+
+TEST_P(EveryModel, WeightsOfRecordsCountLikeRepetition) {
+  const TrainerConfig config = config_of(GetParam());
+  data::Examples weighted = make(8, 2);
+  weighted.weights = {1, 1, 1, 1, 1, 1, 1, 2};
+  data::Examples repeated = make(8, 2);
+  const data::Examples last = rows(repeated, shape_, 7, 8);
+  ++repeated.count;
+  repeated.dense.insert(repeated.dense.end(), last.dense.begin(), last.dense.end());
+  repeated.ids.insert(repeated.ids.end(), last.ids.begin(), last.ids.end());
+  repeated.labels.push_back(last.labels[0]);
+  EXPECT_LT(max_difference(train_spread(config, shape_, weighted, {{3}, {5}}, 3),
+                           train_spread(config, shape_, repeated, {{9}}, 3)),
+            1e-5);
+}
+
+TEST_P(EveryModel, EqualSeedsGiveEqualStateAndOthersDoNot) {
+  TrainerConfig config = config_of(GetParam());
+  const auto a = engine_of(config, shape_);
+  const auto b = engine_of(config, shape_);
+  EXPECT_EQ(a->state_hash(Step{0}), b->state_hash(Step{0}));
+  EXPECT_NE(a->state_hash(Step{0}), a->state_hash(Step{1})) << "the step is part of the state";
+  if (GetParam() == "lr") return;  // it starts at zero whatever the seed
+  config.seed = 6;
+  EXPECT_NE(a->state_hash(Step{0}), engine_of(config, shape_)->state_hash(Step{0}));
+}
+
+TEST_P(EveryModel, LearnsATinyProblem) {
+  const auto engine = engine_of(config_of(GetParam(), "adam"), shape_);
+  LocalGroup group(1);
+  group.run([&](Collective& collective) {
+    for (unsigned i = 0; i < (GetParam() == "resnet" ? 60U : 400U); ++i) {
+      step(*engine, collective, {make(64, i)}, 64);
+    }
+  });
+  const auto partial = engine->evaluate(make(500, 1000));
+  ASSERT_TRUE(partial);
+  EXPECT_EQ(partial->records, 500U);
+  EXPECT_GT(partial->correct, GetParam() == "lr" ? 380U : 440U);
+  EXPECT_LT(partial->loss_sum / 500, GetParam() == "lr" ? 0.58 : 0.4);  // log 2 is 0.69
+}
+
+TEST_P(EveryModel, GoesOnFromASavedStateAsIfNothingHadHappened) {
+  const TrainerConfig config = config_of(GetParam(), "adam");
+  const auto original = engine_of(config, shape_);
+  const auto restored = engine_of(config, shape_);
+  const TempDir directory;
+  LocalGroup group(1);
+  group.run([&](Collective& collective) {
+    step(*original, collective, {make(16, 1)}, 16);
+    const auto files = original->save(directory.path(), Step{1});
+    ASSERT_TRUE(files) << files.error().message;
+    ASSERT_EQ(files->size(), 2U);
+    const auto loaded = restored->load(directory.path());
+    ASSERT_TRUE(loaded) << loaded.error().message;
+    EXPECT_EQ(*loaded, Step{1});
+    step(*original, collective, {make(16, 2)}, 16);
+    step(*restored, collective, {make(16, 2)}, 16);
+  });
+  EXPECT_EQ(original->state_hash(Step{2}), restored->state_hash(Step{2}));
+}
+
+TEST(TorchEngine, AStepThatIsDiscardedLeavesNoTrace) {
+  const auto shape = click_shape();
+  const auto engine = engine_of(config_of("deepfm", "adam"), shape);
+  const auto before = engine->state_hash(Step{1});
+  LocalGroup group(1);
+  group.run([&](Collective& collective) {
+    engine->begin_step(collective);
+    ASSERT_TRUE(engine->compute(clicks(8, 1), true));
+    ASSERT_TRUE(engine->finish_reduction());
+    engine->discard();
+    EXPECT_EQ(engine->state_hash(Step{1}), before);
+    const auto other = engine_of(config_of("deepfm", "adam"), shape);
+    step(*engine, collective, {clicks(8, 2)}, 8);
+    step(*other, collective, {clicks(8, 2)}, 8);
+    EXPECT_EQ(engine->state_hash(Step{1}), other->state_hash(Step{1}));
+  });
+}
+
+TEST(TorchEngine, AStateOfAnotherModelIsRefused) {
+  const TempDir directory;
+  ASSERT_TRUE(engine_of(config_of("deepfm"), click_shape())->save(directory.path(), Step{3}));
+  const auto other = engine_of(config_of("lr"), click_shape());
+  const auto before = other->state_hash(Step{0});
+  const auto loaded = other->load(directory.path());
+  ASSERT_FALSE(loaded);
+  EXPECT_EQ(loaded.error().kind, ErrorKind::kCorrupt);
+  EXPECT_EQ(other->state_hash(Step{0}), before);
+}
+
+TEST(TorchEngine, AStateThatIsCutShortIsRefused) {
+  const TempDir directory;
+  const auto engine = engine_of(config_of("deepfm"), click_shape());
+  ASSERT_TRUE(engine->save(directory.path(), Step{3}));
+  const auto bytes = read_file(directory / "state.bin");
+  ASSERT_TRUE(write_file_atomic(directory / "state.bin", bytes->substr(0, bytes->size() - 1)));
+  EXPECT_FALSE(engine->load(directory.path()));
+}
+
+TEST(TorchEngine, EvaluationCountsEveryRecordInItsBin) {
+  const auto engine = engine_of(config_of("lr"), click_shape());
+  const data::Examples batch = clicks(100, 3);
+  const auto partial = engine->evaluate(batch);
+  ASSERT_TRUE(partial);
+  // Untrained, every probability is one half.
+  ASSERT_EQ(partial->bins, std::vector<std::uint32_t>{wire::EvalPartial::kScoreBins / 2});
+  const auto positives =
+      static_cast<std::uint64_t>(std::count(batch.labels.begin(), batch.labels.end(), 1.0F));
+  EXPECT_EQ(partial->positives[0], positives);
+  EXPECT_EQ(partial->negatives[0], 100 - positives);
+  EXPECT_EQ(partial->correct, positives);
+  EXPECT_NEAR(partial->loss_sum, 100 * std::log(2.0), 1e-4);
+}
+
+TEST(TorchEngine, AModelThatDoesNotFitTheDataSaysSo) {
+  for (const auto& [model, shape] :
+       {std::pair{"resnet", click_shape()}, std::pair{"deepfm", image_shape()},
+        std::pair{"lr", image_shape()}, std::pair{"xyz", click_shape()}}) {
+    const auto engine = make_torch_engine(config_of(model), shape);
+    ASSERT_FALSE(engine) << model;
+    EXPECT_EQ(engine.error().kind, ErrorKind::kUsage);
+    EXPECT_NE(engine.error().message.find(model), std::string::npos);
+  }
+  EXPECT_FALSE(make_torch_engine(config_of("lr", "lion"), click_shape()));
+}
+
+}  // namespace
+}  // namespace antdt::trainer

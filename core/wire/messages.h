@@ -222,6 +222,10 @@ struct Report {
   std::uint32_t skipped = 0;        // batches not counted here: first ones after a plan change
   std::uint64_t samples_total = 0;  // trained by this attempt so far
   TimeAccount account;              // so far
+  // Said at least once a second by the message thread: the last step that the
+  // training thread completed, and what it is doing now (a name of TimeAccount).
+  Step step;
+  std::string activity;
   ANTDT_MESSAGE("report") {
     v("batches", m.batches);
     v("samples", m.samples);
@@ -231,6 +235,8 @@ struct Report {
     v("skipped", m.skipped);
     v("samples_total", m.samples_total);
     v("account", m.account);
+    v("step", m.step);
+    v("activity", m.activity);
   }
 };
 
@@ -257,11 +263,17 @@ struct Join {
   bool collective = true;  // false: a loose client that only fetches and commits
   // Not empty: the generation of the envelope could not be formed here, and why.
   std::string problem;
+  // The newest generation that settled with this member in it and whose
+  // training state it still holds whole; 0: it holds none, or the beginning.
+  Generation settled;
+  Step step;  // the last step of that state
   ANTDT_MESSAGE("join") {
     v("pid", m.pid);
     v("data", m.data);
     v("collective", m.collective);
     v("problem", m.problem);
+    v("settled", m.settled);
+    v("step", m.step);
   }
 };
 // Job daemon to each member of a new generation: make your end points.
@@ -269,10 +281,17 @@ struct Form {
   std::uint32_t rank = 0;
   std::uint32_t size = 0;
   std::uint64_t key = 0;  // of job, lineage and generation: checked by both ends of each link
+  // The settled generation whose training state goes on: a member that settled
+  // in it holds that state, every other one receives it. 0: training begins,
+  // from the checkpoint directory `restore`, or from the seeded start without.
+  Generation base;
+  std::string restore;
   ANTDT_MESSAGE("form") {
     v("rank", m.rank);
     v("size", m.size);
     v("key", m.key);
+    v("base", m.base);
+    v("restore", m.restore);
   }
 };
 // The member's end points, as bytes its collective understands.
@@ -305,13 +324,27 @@ struct Roster {
     v("right", m.right);
   }
 };
-// Connected, with the training state `state_hash` as it was after `step`.
+struct MemberPlace {
+  WorkerId worker;
+  std::uint64_t place = 0;
+  ANTDT_PART {
+    v("w", m.worker);
+    v("p", m.place);
+  }
+};
+// Connected and healed: this member holds the training state `state_hash` as it
+// was after `step`. `places` are those of the members of the base generation
+// after that step, of the phase `phase`; empty where nothing was trained yet.
 struct Ready {
   Step step;
   std::uint64_t state_hash = 0;
+  std::uint64_t phase = 0;
+  std::vector<MemberPlace> places;
   ANTDT_MESSAGE("ready") {
     v("step", m.step);
     v("state_hash", m.state_hash);
+    v("phase", m.phase);
+    v("places", m.places);
   }
 };
 
@@ -343,6 +376,12 @@ struct Settle {
     v("step", m.step);
     v("plan", m.plan);
   }
+};
+// Stop together at the end of a step, leave the generation and join again: the
+// membership is to change. One member that heard it stops all.
+struct Regroup {
+  std::string reason;
+  ANTDT_MESSAGE("regroup") { v("reason", m.reason); }
 };
 // The generation is over (somebody left or was lost): abort collectives.
 struct Abort {
@@ -403,14 +442,6 @@ struct CheckpointFile {
     v("name", m.name);
     v("bytes", m.bytes);
     v("xxh3", m.xxh3);
-  }
-};
-struct MemberPlace {
-  WorkerId worker;
-  std::uint64_t place = 0;
-  ANTDT_PART {
-    v("w", m.worker);
-    v("p", m.place);
   }
 };
 // From the member that wrote it: the files lie synced in `directory`; the job
@@ -539,11 +570,13 @@ struct ProcessExited {
   std::int32_t signal = 0;  // signal that ended it, or 0
   std::string error;
   std::string last_lines;  // end of its standard error, at most 4 KiB
+  std::string oom;         // evidence that memory ran out ("cgroup: 1 oom_kill"); empty: none
   ANTDT_MESSAGE("process-exited") {
     v("code", m.code);
     v("signal", m.signal);
     v("error", m.error);
     v("last_lines", m.last_lines);
+    v("oom", m.oom);
   }
 };
 struct ExitSeen {
@@ -618,6 +651,46 @@ struct StopJob {
   ANTDT_MESSAGE("stop-job") {
     v("reason", m.reason);
     v("grace_ms", m.grace_ms);
+  }
+};
+// Operators' wishes. `who` is how the operator's program names its user; that
+// the user may ask at all is decided by who can reach the socket. Answered by
+// Done or Refused.
+//
+// The worker, or every worker on the host, finishes its step, gives back what
+// it holds and leaves; after the deadline it is killed.
+struct EvictWorkers {
+  std::string target;  // "w3", or a host as in [cluster] hosts or by its own name
+  std::string reason;
+  std::string who;
+  std::uint32_t deadline_ms = 0;
+  ANTDT_MESSAGE("evict") {
+    v("target", m.target);
+    v("reason", m.reason);
+    v("who", m.who);
+    v("deadline_ms", m.deadline_ms);
+  }
+};
+// From now on the job has `count` workers.
+struct ResizeJob {
+  std::uint32_t count = 0;
+  std::string who;
+  ANTDT_MESSAGE("resize") {
+    v("count", m.count);
+    v("who", m.who);
+  }
+};
+// The job goes on without positions [from, to) of the open phase's stream.
+struct SkipRecords {
+  std::uint64_t from = 0;
+  std::uint64_t to = 0;
+  std::string reason;
+  std::string who;
+  ANTDT_MESSAGE("skip-records") {
+    v("from", m.from);
+    v("to", m.to);
+    v("reason", m.reason);
+    v("who", m.who);
   }
 };
 struct Done {

@@ -32,6 +32,12 @@ class Collective {
   [[nodiscard]] virtual Status allgather(std::span<const std::byte> mine,
                                          std::span<std::byte> all) = 0;
 
+  // Bytes along the ring, from a member to the rank after it: blocks until the
+  // neighbour has taken them, or has sent as many. Sizes are agreed beforehand.
+  // Errors as above. Not for size 1.
+  [[nodiscard]] virtual Status send_right(std::span<const std::byte> bytes) = 0;
+  [[nodiscard]] virtual Status receive_left(std::span<std::byte> bytes) = 0;
+
   // Ends a call in progress and every later one with kAborted, at once and
   // whatever the other members do. From any thread, any number of times.
   virtual void abort() = 0;

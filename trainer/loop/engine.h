@@ -1,7 +1,9 @@
 // A model that the loop can train, whatever computes it.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -53,6 +55,13 @@ class Engine {
                                                                        Step step) const = 0;
   // Replaces the training state by what save() wrote; answers its step.
   [[nodiscard]] virtual Result<Step> load(const std::string& directory) = 0;
+
+  // The same state where it lies in memory, in parts whose number and sizes are
+  // those of any other engine of the same job: a member without the state
+  // receives another's bytes into them and calls state_replaced() then. Valid
+  // until the next step begins.
+  [[nodiscard]] virtual std::vector<std::span<std::byte>> state_parts() = 0;
+  virtual void state_replaced() = 0;
 };
 
 }  // namespace antdt::trainer

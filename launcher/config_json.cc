@@ -104,6 +104,7 @@ void fields(Of<FailureSection> auto& m, auto&& v) {
   v("orphan_timeout_ms", m.orphan_timeout);
   v("stop_grace_ms", m.stop_grace);
   v("budgets", m.budgets);
+  v("budget_refill_ms", m.budget_refill);
 }
 void fields(Of<CheckpointSection> auto& m, auto&& v) {
   v("every_ms", m.every);

@@ -120,7 +120,9 @@ struct FailureSection {
   std::chrono::milliseconds hang_after{};
   std::chrono::milliseconds orphan_timeout{};
   std::chrono::milliseconds stop_grace{};
-  std::map<std::string, std::uint32_t> budgets;  // by class: program, oom, signal, hang, host
+  // By class: program, oom, signal, hang, host, collective.
+  std::map<std::string, std::uint32_t> budgets;
+  std::chrono::milliseconds budget_refill{};  // of training; then one of each class is forgiven
 };
 
 struct CheckpointSection {

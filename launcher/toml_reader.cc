@@ -229,7 +229,10 @@ class Reader {
       const auto& begin = name.source().begin;
       places_.set(full, begin.line, begin.column);
       if (std::ranges::find(known, name.str()) != known.end()) continue;
-      problems_.add(full, "unknown key" + suggestion(std::string(name.str()), known));
+      // A class is no misplaced key: its name elsewhere ("workers") means something else.
+      problems_.add(full, path == "failure.budgets"
+                              ? "unknown class of failure: the classes are " + listed(known)
+                              : "unknown key" + suggestion(std::string(name.str()), known));
     }
   }
 
@@ -242,9 +245,13 @@ class Reader {
       }
     }
     if (!meant.empty()) return ": did you mean '" + meant + "'?";
+    return ": known here are " + listed(known);
+  }
+
+  static std::string listed(const std::vector<std::string>& names) {
     std::string list;
-    for (const std::string& each : known) list += (list.empty() ? "" : ", ") + each;
-    return ": known here are " + list;
+    for (const std::string& each : names) list += (list.empty() ? "" : ", ") + each;
+    return list;
   }
 
   void read_key(const Key& key, const std::string& path, const toml::node* node, Json& out) {

@@ -134,6 +134,49 @@ TEST(JobConfig, ACountMayBeARange) {
               HasSubstr("job.toml:6:11: roles.worker.count.least: unknown key"));
 }
 
+TEST(JobConfig, EachClassOfFailureHasABudgetOfItsOwn) {
+  using Budgets = std::map<std::string, std::uint32_t>;
+  const auto plain = load_text(kJob, "j");
+  ASSERT_TRUE(plain) << plain.error().message;
+  EXPECT_EQ(plain->failure.budgets, (Budgets{{"program", 3},
+                                             {"oom", 2},
+                                             {"signal", 10},
+                                             {"hang", 5},
+                                             {"host", 10},
+                                             {"collective", 10}}));
+  EXPECT_EQ(plain->failure.budget_refill, std::chrono::minutes(10));
+  EXPECT_EQ(plain->failure.hang_after, std::chrono::seconds(120));
+
+  const auto config = load_text(
+      kJob + "[failure]\nbudget_refill = \"90s\"\nbudgets = { oom = 0, collective = 4 }\n", "j");
+  ASSERT_TRUE(config) << config.error().message;
+  EXPECT_EQ(config->failure.budgets.at("oom"), 0U);
+  EXPECT_EQ(config->failure.budgets.at("collective"), 4U);
+  EXPECT_EQ(config->failure.budgets.at("signal"), 10U);
+  EXPECT_EQ(config->failure.budget_refill, std::chrono::seconds(90));
+}
+
+TEST(JobConfig, ABudgetForAnUnknownClassIsRefusedWithTheClasses) {
+  EXPECT_EQ(problems_of(kJob + "[failure.budgets]\nworkers = 2\n"),
+            "job.toml:13:1: failure.budgets.workers: unknown class of failure: the classes are "
+            "program, oom, signal, hang, host, collective");
+}
+
+TEST(JobConfig, AProgramThatCannotJoinAGroupIsNotRestartedAlone) {
+  EXPECT_THAT(problems_of(replaced(kJob, "count = 4",
+                                   "count = 4\nprotocol = \"torchrun\"\nrestart = \"member\"")),
+              HasSubstr("job.toml:8:1: roles.worker.restart: 'member' needs a program that joins"));
+  for (const std::string restart : {"gang", "never"}) {
+    const auto config = load_text(
+        "schema = 1\n[job]\nname = \"ddp\"\n[roles.worker]\ncount = 2\nprotocol = \"exec\"\n"
+        "restart = \"" +
+            restart + "\"\n",
+        "j");
+    ASSERT_TRUE(config) << config.error().message;
+    EXPECT_EQ(config->roles.worker.restart, restart);
+  }
+}
+
 TEST(JobConfig, AProgramOfAnotherProtocolNeedsNoDataAndRestartsAsAGang) {
   const auto config = load_text(
       "schema = 1\n[job]\nname = \"ddp\"\n[roles.worker]\ncount = 2\nprotocol = \"torchrun\"\n",

@@ -145,10 +145,11 @@ void Agent::run(const effect::ReportStarted& effect) {
 void Agent::run(const effect::ReportExit& effect) {
   if (const auto due = sums_.take(effect.key, loop_.now())) send_metrics(*due);
   const ExitStatus& status = effect.status;
-  daemons_->send_or_drop(effect.key.job,
-                         wire::make_packet(envelope_of(effect.key),
-                                           wire::ProcessExited{status.code, status.signal,
-                                                               status.error, status.last_lines}));
+  daemons_->send_or_drop(
+      effect.key.job,
+      wire::make_packet(envelope_of(effect.key),
+                        wire::ProcessExited{status.code, status.signal, status.error,
+                                            status.last_lines, status.oom}));
 }
 
 void Agent::run(const effect::RefuseStart& effect) {
@@ -254,8 +255,8 @@ void Agent::on_started(const ProcessKey& key, std::uint32_t pid) {
 void Agent::on_ended(const ProcessKey& key, const ExitStatus& status) {
   if (key.member.worker == kJobDaemon) return job_daemon_ended(key.member.attempt, status);
   workers_->receive(kBatch);  // its last words go before its end
-  log_info("{} ended: code {}, signal {} {}", describe(key), status.code, status.signal,
-           status.error);
+  log_info("{} ended: code {}, signal {} {}{}", describe(key), status.code, status.signal,
+           status.error, status.oom.empty() ? "" : "out of memory: " + status.oom);
   apply(event::ProcessEnded{key, status});
 }
 

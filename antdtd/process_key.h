@@ -38,6 +38,7 @@ struct ExitStatus {
   std::int32_t signal = 0;
   std::string error;
   std::string last_lines;  // end of its standard error, at most kLastLinesBytes
+  std::string oom{};       // evidence that memory ran out; empty: none
   bool operator==(const ExitStatus&) const = default;
 };
 inline constexpr std::size_t kLastLinesBytes = 4096;

@@ -20,6 +20,8 @@ namespace antdt::antdtd {
 namespace {
 
 constexpr Duration kLookAgain = std::chrono::milliseconds(50);
+// The shims of workers start the agent only where the job daemon's did not.
+constexpr Duration kWorkersPatience = std::chrono::seconds(3);
 
 bool is_job_daemon(const ProcessKey& key) { return key.member.worker == kJobDaemon; }
 
@@ -29,8 +31,26 @@ std::string log_prefix(const ProcessKey& key, const wire::StartProcess& start) {
   return logs + file_name(key.member);
 }
 
+std::string in_ms(Duration duration) {
+  return std::to_string(std::chrono::duration_cast<std::chrono::milliseconds>(duration).count());
+}
+
+void add_successor(std::vector<std::string>& arguments, const ProcessKey& key,
+                   const std::string& run_dir, const ProcessRunner::Settings& settings) {
+  if (settings.successor.empty()) return;
+  const Duration patience = is_job_daemon(key) ? Duration::zero() : kWorkersPatience;
+  arguments.insert(arguments.end(),
+                   {"--agent-lock", settings.agent_lock, "--agent-log", run_dir + "/agent.log",
+                    "--agent-patience-ms", in_ms(patience), "--agent-hung-ms",
+                    in_ms(settings.agent_hung_after + patience)});
+  for (const std::string& argument : settings.successor) {
+    arguments.insert(arguments.end(), {"--agent-argument", argument});
+  }
+}
+
 std::vector<std::string> shim_arguments(const ProcessKey& key, const wire::StartProcess& start,
-                                        const std::string& directory) {
+                                        const std::string& directory,
+                                        const ProcessRunner::Settings& settings) {
   std::vector<std::string> arguments = {
       "--process-dir",       directory,
       "--log-prefix",        log_prefix(key, start),
@@ -40,6 +60,7 @@ std::vector<std::string> shim_arguments(const ProcessKey& key, const wire::Start
     arguments.insert(arguments.end(), {"--working-directory", start.working_directory});
   }
   if (is_job_daemon(key)) arguments.emplace_back("--release-orphans");
+  add_successor(arguments, key, start.run_dir, settings);
   arguments.emplace_back("--");
   arguments.insert(arguments.end(), start.command.begin(), start.command.end());
   return arguments;
@@ -102,9 +123,9 @@ Result<ProcessRunner::Live> ProcessRunner::start_shim(const ProcessKey& key,
       is_job_daemon(key)
           ? settings_.environment
           : worker_environment(settings_.environment, settings_.workers_socket, key, start.env);
-  ANTDT_TRY(
-      const LaunchedShim shim,
-      launch_shim(settings_.shim, shim_arguments(key, start, store_.directory(key)), environment));
+  ANTDT_TRY(const LaunchedShim shim,
+            launch_shim(settings_.shim,
+                        shim_arguments(key, start, store_.directory(key), settings_), environment));
   Live live;
   live.shim = shim.pid;
   live.status_fd = shim.status_fd;

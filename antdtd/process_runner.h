@@ -22,6 +22,10 @@ class ProcessRunner {
     std::string shim;                      // path of antdt-shim
     std::string workers_socket;            // ANTDT_SOCKET
     std::vector<std::string> environment;  // the agent's own
+    // How the shims start this agent again (a private one); empty: not.
+    std::vector<std::string> successor;
+    std::string agent_lock;       // of the state directory
+    Duration agent_hung_after{};  // an agent that claims nothing for so long is ended
   };
   // Both are called from the loop, never from within a call to the runner.
   struct Handlers {

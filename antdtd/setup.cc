@@ -95,6 +95,27 @@ Result<std::string> find_shim() {
               path);
 }
 
+// This program with the arguments it was given; empty for an agent that others
+// keep, as systemd does.
+Result<std::vector<std::string>> successor_of(const AgentFlags& flags) {
+  std::vector<std::string> command;
+  if (!flags.is_private || flags.no_successor) return command;
+  ANTDT_TRY(const std::string arguments, read_file("/proc/self/cmdline"));
+  for (std::size_t at = 0; at < arguments.size();) {
+    command.emplace_back(arguments.c_str() + at);
+    at += command.back().size() + 1;
+  }
+  std::error_code error;
+  command.front() = std::filesystem::read_symlink("/proc/self/exe", error).string();
+  if (error) return fail(ErrorKind::kIo, "reading /proc/self/exe: {}", error.message());
+  return command;
+}
+
+// Long before its processes would give the agent up.
+Duration hung_after(const AgentFlags& flags) {
+  return from_seconds(flags.orphan_timeout_seconds) / 4;
+}
+
 Result<transport::Socket> open_control(EventLoop& loop, transport::Context& context,
                                        const AgentFlags& flags) {
   if (flags.is_private) {
@@ -156,11 +177,13 @@ Result<Opened> open_agent(EventLoop& loop, transport::Context& context, const Ag
   ANTDT_TRY(transport::Socket control, open_control(loop, context, flags));
   const std::string workers_path = flags.socket_dir + "/workers.sock";
   ANTDT_TRY(transport::Socket workers, transport::Socket::bind_ipc(context, workers_path));
+  ANTDT_TRY(std::vector<std::string> successor, successor_of(flags));
   std::string listening = control.endpoint();
   return Opened{AgentParts{std::move(store),
                            std::move(control),
                            std::move(workers),
-                           {std::move(shim), workers_path, whole_environment()}},
+                           {std::move(shim), workers_path, whole_environment(),
+                            std::move(successor), flags.state_dir + "/lock", hung_after(flags)}},
                 options_of(flags), std::move(listening)};
 }
 

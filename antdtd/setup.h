@@ -26,6 +26,7 @@ struct AgentFlags {
   std::string log_file;
   double idle_exit_seconds = 60;
   double orphan_timeout_seconds = 60;
+  bool no_successor = false;  // private: the shims do not start the agent again
 };
 
 // Flags with every default filled in, or kUsage.

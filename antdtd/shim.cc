@@ -15,6 +15,8 @@
 #include <optional>
 #include <utility>
 
+#include "antdtd/linger.h"
+#include "antdtd/out_of_memory.h"
 #include "antdtd/process_tree.h"
 #include "antdtd/shim_files.h"
 #include "antdtd/shim_log.h"
@@ -59,19 +61,24 @@ class ClaimWatch {
   ClaimWatch(std::string path, Duration timeout, MonoTime now)
       : path_(std::move(path)), timeout_(timeout), changed_(now) {}
 
-  [[nodiscard]] bool abandoned(MonoTime now) {
-    if (timeout_ <= Duration::zero()) return false;
+  void look(MonoTime now) {
     struct stat info {};
     const bool there = stat(path_.c_str(), &info) == 0;
+    removed_ = !there && errno == ENOENT;
     const std::pair seen(info.st_mtim.tv_sec, info.st_mtim.tv_nsec);
     if (there && seen != last_) {
       last_ = seen;
       changed_ = now;
     }
-    return now - changed_ >= timeout_;
+  }
+  // A file that was removed is never touched again.
+  [[nodiscard]] bool removed() const { return removed_; }
+  [[nodiscard]] Duration unclaimed(MonoTime now) const { return now - changed_; }
+  [[nodiscard]] bool abandoned(MonoTime now) const {
+    return removed_ || (timeout_ > Duration::zero() && unclaimed(now) >= timeout_);
   }
   [[nodiscard]] Duration period() const {
-    if (timeout_ <= Duration::zero()) return std::chrono::hours(1);
+    if (timeout_ <= Duration::zero()) return std::chrono::seconds(1);
     return std::clamp<Duration>(timeout_ / 4, std::chrono::milliseconds(50),
                                 std::chrono::seconds(1));
   }
@@ -79,6 +86,7 @@ class ClaimWatch {
  private:
   std::string path_;
   Duration timeout_;
+  bool removed_ = false;
   MonoTime changed_;
   std::pair<time_t, long> last_{};
 };
@@ -131,6 +139,7 @@ class Shim {
         keep_orphans_(options.keep_orphans),
         signals_(signals),
         claim_(claim_file(options.process_dir), options.orphan_timeout, now),
+        agent_(options.agent),
         out_(worker.out, options.log_prefix + ".out", options.log_bytes),
         err_(worker.err, options.log_prefix + ".err", options.log_bytes) {}
 
@@ -144,12 +153,14 @@ class Shim {
     [[maybe_unused]] const bool err_written =
         err_.finish(std::max(Duration::zero(), until - clock_.now()));
     status_->last_lines = err_.last_lines();
+    status_->oom = oom_evidence(*status_, "");
     return *status_;
   }
 
  private:
   void turn() {
-    std::array<pollfd, 3> items = {pollfd{signals_, POLLIN, 0}, out_.poll_item(), err_.poll_item()};
+    std::array<pollfd, 4> items = {pollfd{signals_, POLLIN, 0}, out_.poll_item(), err_.poll_item(),
+                                   pollfd{agent_.agent_fd(), POLLIN, 0}};
     const Duration wait = killing_ ? kKillRound : claim_.period();
     const auto ms = std::chrono::ceil<std::chrono::milliseconds>(wait).count();
     poll(items.data(), items.size(), static_cast<int>(ms));
@@ -157,12 +168,19 @@ class Shim {
     if (items[1].revents != 0) out_.drain();
     if (items[2].revents != 0) err_.drain();
     reap();
-    if (!killing_ && claim_.abandoned(clock_.now())) {
-      err_.say("[antdt: no agent has claimed this process: killed]\n");
-      killing_ = true;
-    }
+    if (!killing_) look_for_the_agent(clock_.now());
     if (status_ && !terminating_) killing_ = true;
     if (killing_) kill_tree();
+  }
+
+  void look_for_the_agent(MonoTime now) {
+    claim_.look(now);
+    if (claim_.abandoned(now)) {
+      err_.say("[antdt: no agent has claimed this process: killed]\n");
+      killing_ = true;
+    } else {
+      agent_.tend(claim_.unclaimed(now), now);
+    }
   }
 
   void read_signals() {
@@ -201,6 +219,7 @@ class Shim {
   bool keep_orphans_;
   int signals_;
   ClaimWatch claim_;
+  AgentSuccessor agent_;
   Output out_;
   Output err_;
   std::optional<ExitStatus> status_;
@@ -234,6 +253,15 @@ int report_spawn_failure(const ShimOptions& options, const Error& error) {
   return save_exit(options, status) == 0 ? 0 : kNothingStarted;
 }
 
+// `lock` is this process's and ends with it: the child must not hold it.
+void stay_for_the_agent(const ShimOptions& options, PidLock lock) {
+  if (options.agent.command.empty() || fork() != 0) return;
+  { const PidLock closed = std::move(lock); }
+  reset_signals_for_child();
+  linger(options.process_dir, options.agent);
+  _exit(0);
+}
+
 }  // namespace
 
 int run_shim(const ShimOptions& options) {
@@ -254,7 +282,9 @@ int run_shim(const ShimOptions& options) {
       lock->write({identity_of(getpid()), identity_of(worker->pid)});
   tell_agent_started(worker->pid);
   leave_standard_output();
-  return save_exit(options, shim.run());
+  const int code = save_exit(options, shim.run());
+  if (!options.keep_orphans) stay_for_the_agent(options, std::move(*lock));
+  return code;
 }
 
 }  // namespace antdt::antdtd

@@ -3,7 +3,8 @@
 //
 // The shim outlives its agent. It drains the worker's output into files, passes
 // signals on to the whole tree, keeps the exit status, and kills everything when
-// no agent claims it. Signals to the shim:
+// no agent claims it, or nobody can because its directory was removed. It starts
+// a private agent again that is gone (antdtd/successor.h). Signals to the shim:
 //   SIGTERM   SIGTERM to every process of the tree
 //   SIGUSR1   SIGKILL to every process of the tree
 // When the worker ends by itself, what is left of its tree is killed at once;
@@ -14,6 +15,7 @@
 #include <string>
 #include <vector>
 
+#include "antdtd/successor.h"
 #include "core/clock.h"
 
 namespace antdt::antdtd {
@@ -27,6 +29,7 @@ struct ShimOptions {
   // Whether processes that lose their parent come to the shim, and end with the
   // worker. Not for a job daemon: it may have started its own agent again.
   bool keep_orphans = true;
+  SuccessorOptions agent;  // a private agent that is to be started again
   std::vector<std::string> command;
 };
 

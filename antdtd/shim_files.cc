@@ -56,12 +56,13 @@ std::string format_exit(const ExitStatus& status) {
   std::string first;
   if (!status.error.empty()) {
     first = "error " + status.error;
-    std::replace(first.begin(), first.end(), '\n', ' ');
   } else if (status.signal != 0) {
     first = fmt::format("signal {}", status.signal);
   } else {
     first = fmt::format("code {}", status.code);
   }
+  if (!status.oom.empty() && status.error.empty()) first += " oom " + status.oom;
+  std::replace(first.begin(), first.end(), '\n', ' ');
   return first + "\n" + status.last_lines;
 }
 
@@ -90,6 +91,7 @@ Result<ExitStatus> parse_exit(std::string_view text) {
     return fail(ErrorKind::kCorrupt, "an exit file that begins with '{}'", text.substr(0, newline));
   }
   *field = *number;
+  if (after("oom ")) status.oom = std::string(first);
   return status;
 }
 

@@ -11,8 +11,8 @@
 //   claim   the agent touches it every kClaimPeriod; when it was not touched for
 //           the orphan timeout the shim kills everything and itself
 //   exit    how the worker ended, synced and renamed into place: a first line
-//           "code <n>", "signal <n>" or "error <text>", then the last lines of
-//           its standard error
+//           "code <n>", "signal <n>" or "error <text>", after a number also
+//           " oom <evidence>", then the last lines of its standard error
 // Times are start times of processes in clock ticks since boot.
 #pragma once
 

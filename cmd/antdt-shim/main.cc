@@ -13,12 +13,21 @@ constexpr int kUsageError = 2;
 constexpr const char* kUsage =
     "Usage: antdt-shim --process-dir DIR --log-prefix PATH [--log-bytes N]\n"
     "                  [--orphan-timeout-ms N] [--working-directory DIR] [--release-orphans]\n"
+    "                  [--agent-lock PATH --agent-log PATH --agent-patience-ms N\n"
+    "                   --agent-hung-ms N --agent-argument ARGUMENT...]\n"
     "                  -- PROGRAM [ARGUMENT...]\n"
     "Keeps one process of a job for antdtd. See docs/agent.md.\n";
 
 bool parse_number(std::string_view text, std::uint64_t& value) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   return error == std::errc() && end == text.data() + text.size();
+}
+
+bool parse_ms(std::string_view text, antdt::Duration& value) {
+  std::uint64_t ms = 0;
+  if (!parse_number(text, ms)) return false;
+  value = std::chrono::milliseconds(ms);
+  return true;
 }
 
 bool parse(int argc, char** argv, antdt::antdtd::ShimOptions& options) {
@@ -28,18 +37,26 @@ bool parse(int argc, char** argv, antdt::antdtd::ShimOptions& options) {
                           {"orphan-timeout-ms", required_argument, nullptr, 'o'},
                           {"working-directory", required_argument, nullptr, 'w'},
                           {"release-orphans", no_argument, nullptr, 'r'},
+                          {"agent-lock", required_argument, nullptr, 'k'},
+                          {"agent-log", required_argument, nullptr, 'g'},
+                          {"agent-patience-ms", required_argument, nullptr, 'p'},
+                          {"agent-hung-ms", required_argument, nullptr, 'h'},
+                          {"agent-argument", required_argument, nullptr, 'a'},
                           {nullptr, 0, nullptr, 0}};
-  std::uint64_t timeout_ms = 0;
   for (int c = 0; (c = getopt_long(argc, argv, "+", known, nullptr)) != -1;) {
     if (c == 'd') options.process_dir = optarg;
     if (c == 'l') options.log_prefix = optarg;
     if (c == 'b' && !parse_number(optarg, options.log_bytes)) return false;
-    if (c == 'o' && !parse_number(optarg, timeout_ms)) return false;
+    if (c == 'o' && !parse_ms(optarg, options.orphan_timeout)) return false;
+    if (c == 'p' && !parse_ms(optarg, options.agent.patience)) return false;
+    if (c == 'h' && !parse_ms(optarg, options.agent.hung_after)) return false;
+    if (c == 'k') options.agent.lock = optarg;
+    if (c == 'g') options.agent.log = optarg;
+    if (c == 'a') options.agent.command.emplace_back(optarg);
     if (c == 'w') options.working_directory = optarg;
     if (c == 'r') options.keep_orphans = false;
     if (c == '?') return false;
   }
-  options.orphan_timeout = std::chrono::milliseconds(timeout_ms);
   options.command.assign(argv + optind, argv + argc);
   return !options.process_dir.empty() && !options.log_prefix.empty() && !options.command.empty();
 }

@@ -59,6 +59,8 @@ void define(CLI::App& app, Flags& flags) {
   app.add_option("--orphan-timeout", agent.orphan_timeout_seconds,
                  "Private: the job daemon ends when no agent has claimed it for this many seconds")
       ->capture_default_str();
+  app.add_flag("--no-successor", agent.no_successor,
+               "Private: the job's processes do not start the agent again when it is killed");
   app.add_option("--log-file", agent.log_file, "Append log lines to this file (default: stderr)");
   app.add_option("--log-level", flags.log_level, "debug, info, warn or error")
       ->capture_default_str();

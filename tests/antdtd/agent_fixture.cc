@@ -87,7 +87,15 @@ AgentTest::~AgentTest() {
   for (const pid_t pid : processes_of(job_)) kill(pid, SIGKILL);
 }
 
+// Tests look at what happens while no agent is there; those about the successor
+// start one that has it.
 void AgentTest::start_agent(const std::vector<std::string>& more_flags) {
+  std::vector<std::string> flags = more_flags;
+  flags.emplace_back("--no-successor");
+  start_kept_agent(flags);
+}
+
+void AgentTest::start_kept_agent(const std::vector<std::string>& more_flags) {
   std::vector<std::string> command = {std::string(ANTDT_BIN) + "/antdtd",
                                       "--private",
                                       "--socket-dir",

@@ -61,6 +61,8 @@ class AgentTest : public ::testing::Test {
 
   // Starts a private agent on the test's directories.
   void start_agent(const std::vector<std::string>& more_flags = {});
+  // The same of one that its processes start again.
+  void start_kept_agent(const std::vector<std::string>& more_flags = {});
   void kill_agent();                       // SIGKILL, reaped
   [[nodiscard]] int wait_for_agent_end();  // its wait status
   [[nodiscard]] bool agent_ended();

@@ -87,13 +87,21 @@ class EndToEnd(unittest.TestCase):
         self.count = 0
 
     def clean_up(self):
-        for pid, _ in processes_of(str(self.dir)):
-            try:
-                os.kill(pid, signal.SIGKILL)
-            except ProcessLookupError:
-                pass
+        self.kill_all()
         shutil.rmtree(self.dir, ignore_errors=True)
         shutil.rmtree(self.runtime, ignore_errors=True)
+
+    def kill_all(self):
+        """Every process of the test. They start one another again, so more than once."""
+        def none_left():
+            found = processes_of(str(self.dir))
+            for pid, _ in found:
+                try:
+                    os.kill(pid, signal.SIGKILL)
+                except ProcessLookupError:
+                    pass
+            return not found
+        await_true(none_left, 30, "everything killed")
 
     def write(self, name, text):
         path = self.dir / name

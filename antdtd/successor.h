@@ -1,0 +1,80 @@
+// Starting a private agent again when it is gone: what the shims of its job do
+// for it, since nothing else of the job need be left.
+//
+//   up ── its lock is free ──> gone ── patience over ──> started ── lock taken ──> up
+//   │                                                       └─ after a pause ──> started again
+//   └─ has claimed nothing for `hung_after` ──> killed ──> gone
+//
+// The shim of the job daemon has no patience and watches the agent's process;
+// those of workers step in where that one is gone too. Several may start one at
+// the same time: the lock of the state directory lets one begin, and the others
+// end at once.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/clock.h"
+#include "core/result.h"
+
+namespace antdt::antdtd {
+
+struct SuccessorOptions {
+  std::vector<std::string> command;  // of the agent; empty: nobody starts it again
+  std::string lock;                  // of its state directory
+  std::string log;                   // where its output goes
+  Duration patience{};
+  Duration hung_after{};  // 0: never
+};
+
+// What to do about the agent. A value, no I/O.
+class AgentWatch {
+ public:
+  enum class Wish { kNothing, kStart, kKill };
+  AgentWatch(Duration patience, Duration hung_after)
+      : patience_(patience), hung_after_(hung_after) {}
+
+  // `alive`: somebody holds the lock. `unclaimed`: how long ago the agent last
+  // claimed our process.
+  [[nodiscard]] Wish look(bool alive, Duration unclaimed, MonoTime now);
+
+  static constexpr Duration kShortestPause = std::chrono::seconds(1);
+  static constexpr Duration kLongestPause = std::chrono::seconds(10);
+
+ private:
+  Duration patience_;
+  Duration hung_after_;
+  std::optional<MonoTime> gone_since_;
+  MonoTime next_try_{};  // what was started needs a while to take the lock
+  Duration pause_ = kShortestPause;
+};
+
+// An AgentWatch with its hands.
+class AgentSuccessor {
+ public:
+  explicit AgentSuccessor(SuccessorOptions options);
+  ~AgentSuccessor();
+  AgentSuccessor(const AgentSuccessor&) = delete;
+  AgentSuccessor& operator=(const AgentSuccessor&) = delete;
+
+  void tend(Duration unclaimed, MonoTime now);
+  // Readable once the agent ends; -1 while none is watched, or `patience` makes
+  // it pointless.
+  [[nodiscard]] int agent_fd() const { return agent_fd_; }
+
+ private:
+  void watch(std::optional<pid_t> owner);
+  SuccessorOptions options_;
+  AgentWatch watch_;
+  int agent_fd_ = -1;
+  pid_t watched_ = 0;
+};
+
+// Starts `command` as nobody's child: a session of its own, its output appended
+// to `log`, no signal blocked or ignored. Returns once it is executed, or says
+// why it could not be.
+[[nodiscard]] Status start_as_orphan(const std::vector<std::string>& command,
+                                     const std::string& log);
+
+}  // namespace antdt::antdtd

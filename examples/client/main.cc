@@ -15,13 +15,14 @@ Status work_through(client::Client& client, const wire::PhaseStart& phase) {
   client.begin_phase(phase.phase);
   client.set_hold(2000);  // fetched ahead by the client's own thread
   std::uint64_t place = 0;
-  while (!client.leave_requested()) {
+  while (!client.leave_requested() && !client.regroup_requested()) {
     const auto plan = client.plan(client.held_plan());
     std::uint32_t batch = 32;
     for (const auto& entry : plan ? plan->entries : std::vector<wire::PlanEntry>()) {
       if (entry.worker == client.member().worker) batch = std::max(entry.micro_batch, 1U);
     }
     ANTDT_TRY(const auto taken, client.take(batch, std::chrono::seconds(1)));
+    if (taken.stale) return {};  // an order follows
     if (taken.status == client::TakeStatus::kEnd) break;
     if (taken.records == 0) continue;
     const std::chrono::microseconds compute(10 * taken.records);
@@ -30,6 +31,8 @@ Status work_through(client::Client& client, const wire::PhaseStart& phase) {
     client.commit(place);
     client.report({taken.records, Duration(0), compute, Duration(0), true});
   }
+  // Told to stop together, it has not done all.
+  if (client.regroup_requested()) return {};
   client.progress({phase.phase, Step{}, place, phase.records, 0, 0, {}, true});
   return {};
 }
@@ -37,7 +40,10 @@ Status work_through(client::Client& client, const wire::PhaseStart& phase) {
 Result<int> run() {
   ANTDT_TRY(const auto environment, client::Environment::from_process());
   ANTDT_TRY(const auto client, client::Client::connect(environment));
-  client->join({static_cast<std::uint32_t>(::getpid()), {}, true, {}});
+  wire::Join join;
+  join.pid = static_cast<std::uint32_t>(::getpid());
+  client->join(join);
+  client->set_activity("compute");  // whatever this process does counts as work
   std::optional<std::uint32_t> exit_code;
   while (!exit_code) {
     ANTDT_TRY(const auto directive, client->next_directive(std::chrono::seconds(1)));
@@ -45,7 +51,12 @@ Result<int> run() {
     if (std::holds_alternative<wire::Form>(directive->order)) {
       client->send_address({"none", "none"});  // a trainer would listen here
     } else if (std::holds_alternative<wire::Roster>(directive->order)) {
-      client->send_ready({});  // and connect to its neighbours here
+      client->send_ready({});  // and connect to its neighbours here, and take over their state
+    } else if (std::holds_alternative<wire::Settle>(directive->order)) {
+      join.settled = directive->generation;  // whose state this process holds
+    } else if (std::holds_alternative<wire::Abort>(directive->order) ||
+               std::holds_alternative<wire::Regroup>(directive->order)) {
+      client->join(join);  // the membership changes; this process goes on
     } else if (const auto* leave = std::get_if<wire::Leave>(&directive->order)) {
       exit_code = leave->code;
     } else if (const auto* phase = std::get_if<wire::PhaseStart>(&directive->order)) {

@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <functional>
+#include <future>
 #include <thread>
 
 #include "core/fs.h"
@@ -108,7 +109,7 @@ TEST(ClientOverIpc, NoAgentIsAnErrorThatNamesTheSocket) {
 
 TEST(ClientOverIpc, OrdersPlansAndAbortsArrive) {
   FakeAgent agent([](const wire::Envelope& envelope, const std::string&, FakeAgent::Reply& reply) {
-    if (envelope.kind == "join") reply.send(wire::Form{0, 1, 42});
+    if (envelope.kind == "join") reply.send(wire::Form{0, 1, 42, {}, {}});
     if (envelope.kind != "address") return;
     reply.send(wire::Plan{PlanVersion{2}, {}});
     reply.send(wire::CheckpointOrder{5});
@@ -132,6 +133,43 @@ TEST(ClientOverIpc, OrdersPlansAndAbortsArrive) {
   const auto deadline = std::chrono::steady_clock::now() + kLong;
   while (aborted == 0 && std::chrono::steady_clock::now() < deadline) std::this_thread::yield();
   EXPECT_EQ(aborted, 1U);
+}
+
+TEST(ClientOverIpc, AnAbortHandlerDoesNotRunAnyMoreOnceItIsTakenBack) {
+  FakeAgent agent([](const wire::Envelope& envelope, const std::string&, FakeAgent::Reply& reply) {
+    if (envelope.kind == "join") reply.send(wire::Abort{"a member was lost"});
+  });
+  const auto client = connect(agent);
+  ASSERT_TRUE(client);
+  std::atomic<bool> entered = false, taken_back = false, ran_on = false;
+  client->set_abort_handler([&](Generation) {
+    entered = true;
+    const auto until = std::chrono::steady_clock::now() + milliseconds(20);
+    while (std::chrono::steady_clock::now() < until) ran_on = ran_on || taken_back;
+  });
+  client->join({});
+  while (!entered) std::this_thread::yield();
+  client->set_abort_handler({});
+  taken_back = true;
+  // The message thread goes on, and through the handler if it still were in it.
+  client->bye({});
+  EXPECT_FALSE(ran_on);
+}
+
+TEST(ClientOverIpc, AWorkerWhoseTrainingThreadIsStuckStillSaysWhatItIsDoing) {
+  std::promise<wire::Report> first;
+  std::atomic<bool> told = false;
+  FakeAgent agent([&](const wire::Envelope& envelope, const std::string& body, FakeAgent::Reply&) {
+    if (envelope.kind == "report" && !told.exchange(true)) {
+      first.set_value(*wire::decode<wire::Report>(body));
+    }
+  });
+  const auto client = connect(agent);
+  ASSERT_TRUE(client);
+  client->set_activity("collective_wait");
+  auto report = first.get_future();
+  ASSERT_EQ(report.wait_for(kLong), std::future_status::ready);
+  EXPECT_EQ(report.get().activity, "collective_wait");
 }
 
 // Grants 10 records a fetch until 100 are out, then says end once all are

@@ -28,6 +28,10 @@ class ClientCoreTest : public ::testing::Test {
     }
     return found;
   }
+  // How many messages there are beside the reports.
+  static std::size_t said(const Effects& effects) {
+    return effects.send.size() - sent<wire::Report>(effects).size();
+  }
   template <class T>
   bool next_is() {
     const auto directive = core.next_directive();
@@ -44,7 +48,7 @@ TEST_F(ClientCoreTest, HelloIsRepeatedUntilTheWelcome) {
   EXPECT_EQ(sent<wire::Hello>(step(Tick{})).size(), 1U);
   receive(wire::WorkerWelcome{1, "host", "/run", "{}"}, Generation{});
   now += seconds(10);
-  EXPECT_TRUE(step(Tick{}).send.empty());
+  EXPECT_TRUE(sent<wire::Hello>(step(Tick{})).empty());
   EXPECT_EQ(core.welcome()->host, "host");
 }
 
@@ -81,9 +85,9 @@ TEST_F(ClientCoreTest, JoinAddressAndReadyAreRepeatedUntilTheirAnswer) {
   EXPECT_EQ(sent<wire::Join>(step(wire::Join{})).size(), 1U);
   now += seconds(2);
   EXPECT_EQ(sent<wire::Join>(step(Tick{})).size(), 1U);
-  receive(wire::Form{0, 2, 7});
+  receive(wire::Form{0, 2, 7, {}, {}});
   now += seconds(2);
-  EXPECT_TRUE(step(Tick{}).send.empty());
+  EXPECT_EQ(said(step(Tick{})), 0U);
 
   ASSERT_TRUE(next_is<wire::Form>());
   step(wire::Address{"l", "r"});
@@ -93,19 +97,19 @@ TEST_F(ClientCoreTest, JoinAddressAndReadyAreRepeatedUntilTheirAnswer) {
   EXPECT_EQ(again.send[0].generation, Generation{1});
   receive(wire::Roster{});
   now += seconds(2);
-  EXPECT_TRUE(step(Tick{}).send.empty());
+  EXPECT_EQ(said(step(Tick{})), 0U);
 
-  step(wire::Ready{Step{3}, 9});
+  step(wire::Ready{Step{3}, 9, 0, {}});
   now += seconds(2);
   EXPECT_EQ(sent<wire::Ready>(step(Tick{})).size(), 1U);
   receive(wire::Settle{});
   now += seconds(2);
-  EXPECT_TRUE(step(Tick{}).send.empty());
+  EXPECT_EQ(said(step(Tick{})), 0U);
 }
 
 TEST_F(ClientCoreTest, ARepeatedOrderIsGivenOutOnce) {
   welcome();
-  for (int i = 0; i < 2; ++i) receive(wire::Form{0, 2, 7});
+  for (int i = 0; i < 2; ++i) receive(wire::Form{0, 2, 7, {}, {}});
   for (int i = 0; i < 2; ++i) receive(wire::PhaseStart{3, "train", Epoch{0}, 100, 0});
   receive(wire::PhaseStart{4, "eval", Epoch{0}, 10, 0});
   EXPECT_TRUE(next_is<wire::Form>());
@@ -116,9 +120,9 @@ TEST_F(ClientCoreTest, ARepeatedOrderIsGivenOutOnce) {
 
 TEST_F(ClientCoreTest, OrdersOfAGenerationThatIsOverAreLeftOut) {
   welcome();
-  receive(wire::Form{0, 2, 7}, Generation{1});
+  receive(wire::Form{0, 2, 7, {}, {}}, Generation{1});
   receive(wire::Roster{}, Generation{1});
-  receive(wire::Form{0, 3, 8}, Generation{2});
+  receive(wire::Form{0, 3, 8, {}, {}}, Generation{2});
   receive(wire::Roster{}, Generation{1});
   const auto directive = core.next_directive();
   ASSERT_TRUE(directive);
@@ -128,7 +132,7 @@ TEST_F(ClientCoreTest, OrdersOfAGenerationThatIsOverAreLeftOut) {
 
 TEST_F(ClientCoreTest, AnAbortReleasesTheCollectiveAtOnceAndIsAnOrderToo) {
   welcome();
-  receive(wire::Form{0, 2, 7}, Generation{1});
+  receive(wire::Form{0, 2, 7, {}, {}}, Generation{1});
   receive(wire::Roster{}, Generation{1});
   const Effects effects = receive(wire::Abort{"w1 was lost"}, Generation{1});
   EXPECT_EQ(effects.abort, Generation{1});
@@ -140,8 +144,97 @@ TEST_F(ClientCoreTest, AnAbortReleasesTheCollectiveAtOnceAndIsAnOrderToo) {
 
 TEST_F(ClientCoreTest, AnAbortOfAnEarlierGenerationIsIgnored) {
   welcome();
-  receive(wire::Form{0, 2, 7}, Generation{2});
+  receive(wire::Form{0, 2, 7, {}, {}}, Generation{2});
   EXPECT_FALSE(receive(wire::Abort{"late"}, Generation{1}).abort);
+}
+
+TEST_F(ClientCoreTest, ALaterGenerationReleasesTheCollectiveOfOneWhoseAbortWasLost) {
+  welcome();
+  receive(wire::Form{0, 2, 7, {}, {}}, Generation{2});
+  EXPECT_EQ(receive(wire::Form{0, 1, 8, {}, {}}, Generation{4}).abort, Generation{2});
+}
+
+TEST_F(ClientCoreTest, AJoinOutlivesTheAbortAndWhatElseComesOfTheGenerationBefore) {
+  welcome();
+  receive(wire::Form{0, 2, 7, {}, {}}, Generation{1});
+  ASSERT_TRUE(next_is<wire::Form>());
+  step(wire::Join{});
+  receive(wire::Regroup{"w2 comes"}, Generation{1});
+  receive(wire::Settle{}, Generation{1});
+  receive(wire::PhaseStart{3, "train", Epoch{0}, 100, 0}, Generation{1});
+  receive(wire::Abort{"w1 was lost"}, Generation{1});
+  now += seconds(2);
+  EXPECT_EQ(sent<wire::Join>(step(Tick{})).size(), 1U);
+  receive(wire::Form{0, 1, 8, {}, {}}, Generation{2});
+  now += seconds(2);
+  EXPECT_TRUE(sent<wire::Join>(step(Tick{})).empty());
+}
+
+TEST_F(ClientCoreTest, ThatAGenerationSettledIsGivenOutThoughItWasAbortedSince) {
+  welcome();
+  receive(wire::Form{0, 2, 7, {}, {}}, Generation{1});
+  ASSERT_TRUE(next_is<wire::Form>());
+  receive(wire::Settle{}, Generation{1});
+  receive(wire::PhaseStart{1, "train", Epoch{0}, 100, 0}, Generation{1});
+  receive(wire::Abort{"w1 was lost"}, Generation{1});
+  EXPECT_TRUE(next_is<wire::Settle>());
+  EXPECT_TRUE(next_is<wire::Abort>());
+  EXPECT_FALSE(core.next_directive());
+}
+
+TEST_F(ClientCoreTest, ARegroupIsRememberedForItsGenerationAndIsAnOrderToo) {
+  welcome();
+  receive(wire::Form{0, 2, 7, {}, {}}, Generation{2});
+  ASSERT_TRUE(next_is<wire::Form>());
+  EXPECT_FALSE(core.regroup_requested());
+  receive(wire::Regroup{"late"}, Generation{1});
+  EXPECT_FALSE(core.regroup_requested()) << "it was of an earlier generation";
+  EXPECT_FALSE(core.next_directive());
+  EXPECT_FALSE(receive(wire::Regroup{"w2 comes"}, Generation{2}).abort);
+  EXPECT_TRUE(core.regroup_requested());
+  receive(wire::Regroup{"w2 comes"}, Generation{2});
+  EXPECT_TRUE(next_is<wire::Regroup>());
+  EXPECT_FALSE(core.next_directive()) << "a repeated one is given out once";
+  receive(wire::Form{0, 3, 8, {}, {}}, Generation{3});
+  EXPECT_TRUE(core.regroup_requested()) << "the new generation was not taken up yet";
+  ASSERT_TRUE(next_is<wire::Form>());
+  EXPECT_FALSE(core.regroup_requested());
+}
+
+TEST_F(ClientCoreTest, SomethingIsReportedEverySecondThoughNothingIsNew) {
+  welcome();
+  EXPECT_EQ(core.deadline(), now + seconds(1));
+  now += milliseconds(999);
+  EXPECT_TRUE(step(Tick{}).send.empty());
+  core.set_activity("collective_wait");
+  wire::Ready ready;
+  ready.step = Step{41};
+  step(ready);
+  now += milliseconds(1);
+  const auto first = sent<wire::Report>(step(Tick{}));
+  ASSERT_EQ(first.size(), 1U);
+  EXPECT_EQ(first[0].activity, "collective_wait");
+  EXPECT_EQ(first[0].step, Step{41});
+  EXPECT_EQ(first[0].batches, 0U);
+  now += seconds(1);
+  EXPECT_EQ(sent<wire::Report>(step(Tick{})).size(), 1U);
+  step(wire::Bye{});
+  EXPECT_FALSE(core.deadline()) << "the bye is the last message";
+}
+
+TEST_F(ClientCoreTest, AReportThatWasSentPutsThePulseOff) {
+  welcome();
+  now += milliseconds(900);
+  wire::Progress progress;
+  progress.step = Step{7};
+  step(progress);
+  const auto report = sent<wire::Report>(step(BatchTimes{10, {}, milliseconds(4), {}, true}));
+  ASSERT_EQ(report.size(), 1U);
+  EXPECT_EQ(report[0].step, Step{7});
+  now += milliseconds(999);
+  EXPECT_TRUE(sent<wire::Report>(step(Tick{})).empty());
+  now += milliseconds(1);
+  EXPECT_EQ(sent<wire::Report>(step(Tick{})).size(), 1U);
 }
 
 TEST_F(ClientCoreTest, TheNewestPlanIsHeldAndOlderOnesAreKept) {
@@ -242,7 +335,7 @@ TEST_F(ClientCoreTest, TheLatestProgressWinsAndOneThatIsDoneIsRepeatedUntilThePh
   EXPECT_EQ(sent<wire::Progress>(step(Tick{})).size(), 1U);
   receive(wire::PhaseStart{2, "eval", Epoch{0}, 10, 0});
   now += seconds(2);
-  EXPECT_TRUE(step(Tick{}).send.empty());
+  EXPECT_EQ(said(step(Tick{})), 0U);
 }
 
 TEST_F(ClientCoreTest, ByeComesAfterWhatWasNotSentYetAndCarriesTheTotals) {

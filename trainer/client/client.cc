@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <condition_variable>
 #include <deque>
 #include <mutex>
@@ -18,6 +19,7 @@ namespace antdt::client {
 namespace {
 
 constexpr Duration kSendAgainAfter = std::chrono::milliseconds(10);
+constexpr const char* kStartingUp = "startup";
 
 // Decodes `body` as the alternative of Inbound that is called `kind`; nothing
 // for a kind that this version does not know.
@@ -50,6 +52,7 @@ struct Client::State {
 
   [[nodiscard]] Status start();
   Effects step_locked(const Event& event);
+  Effects decide_locked(const Event& event);
   void apply(const Event& event);
   void enqueue_locked(const Effects& effects);
   void wake() const;
@@ -74,6 +77,9 @@ struct Client::State {
   std::deque<wire::Packet> outbox;
   MonoTime armed_for = MonoTime::max();  // when the message thread wakes by itself
   std::function<void(Generation)> abort_handler;
+  bool handling_abort = false;  // the message thread is in the handler
+
+  std::atomic<const char*> activity = kStartingUp;  // not guarded
 };
 
 Status Client::State::start() {
@@ -104,9 +110,15 @@ void Client::State::enqueue_locked(const Effects& effects) {
   }
 }
 
-Effects Client::State::step_locked(const Event& event) {
+Effects Client::State::decide_locked(const Event& event) {
+  core.set_activity(activity.load(std::memory_order_relaxed));
   Effects effects = core.step(event, clock.now());
   enqueue_locked(effects);
+  return effects;
+}
+
+Effects Client::State::step_locked(const Event& event) {
+  Effects effects = decide_locked(event);
   const auto deadline = core.deadline();
   if (!outbox.empty() || (deadline && *deadline < armed_for)) wake();
   return effects;
@@ -124,7 +136,7 @@ void Client::State::wake() const {
 
 void Client::State::pump() {
   std::unique_lock lock(mutex);
-  enqueue_locked(core.step(Tick{}, clock.now()));
+  decide_locked(Tick{});
   while (!outbox.empty()) {
     if (socket->send(outbox.front()) != transport::SendOutcome::kSent) break;
     outbox.pop_front();
@@ -162,8 +174,13 @@ void Client::State::receive() {
       const std::lock_guard lock(mutex);
       aborted = step_locked(*event).abort;
       if (aborted) handler = abort_handler;
+      handling_abort = handler != nullptr;
     }
-    if (handler) handler(*aborted);
+    if (!handler) continue;
+    handler(*aborted);
+    const std::lock_guard lock(mutex);
+    handling_abort = false;
+    changed.notify_all();
   }
   pump();
 }
@@ -215,8 +232,10 @@ Result<std::optional<Directive>> Client::next_directive(Duration timeout) {
 void Client::set_abort_handler(std::function<void(Generation)> handler) {
   std::optional<Generation> waiting;
   {
-    const std::lock_guard lock(state_->mutex);
+    std::unique_lock lock(state_->mutex);
     state_->abort_handler = handler;
+    // What the handler before it uses may be gone afterwards.
+    state_->changed.wait(lock, [&] { return !state_->handling_abort; });
     waiting = state_->core.abort_waiting();
   }
   if (handler && waiting) handler(*waiting);
@@ -239,7 +258,16 @@ std::optional<wire::Leave> Client::leave_requested() const {
   return state_->core.leave_requested();
 }
 
-void Client::begin_phase(std::uint64_t phase) { state_->apply(BeginPhase{phase}); }
+bool Client::regroup_requested() const {
+  const std::lock_guard lock(state_->mutex);
+  return state_->core.regroup_requested();
+}
+
+void Client::begin_phase(std::uint64_t phase) {
+  const char* initial = kStartingUp;
+  state_->activity.compare_exchange_strong(initial, "other");
+  state_->apply(BeginPhase{phase});
+}
 void Client::set_hold(std::uint64_t records) { state_->apply(SetHold{records}); }
 
 Result<Taken> Client::take(std::uint64_t max_records, Duration timeout) {
@@ -263,6 +291,9 @@ void Client::commit(std::uint64_t place, wire::EvalPartial partial) {
 
 void Client::report(const BatchTimes& times) { state_->apply(times); }
 void Client::time_account(const wire::TimeAccount& account) { state_->apply(account); }
+void Client::set_activity(const char* activity) {
+  state_->activity.store(activity, std::memory_order_relaxed);
+}
 void Client::progress(const wire::Progress& progress) { state_->apply(progress); }
 void Client::checkpoint_written(const wire::CheckpointWritten& written) { state_->apply(written); }
 

@@ -31,7 +31,8 @@ namespace antdt::client {
 // generation that is over by the time they are asked for are left out.
 struct Directive {
   Generation generation;
-  std::variant<wire::Form, wire::Roster, wire::Settle, wire::PhaseStart, wire::Abort, wire::Leave>
+  std::variant<wire::Form, wire::Roster, wire::Settle, wire::PhaseStart, wire::Abort, wire::Leave,
+               wire::Regroup>
       order;
 };
 
@@ -47,6 +48,8 @@ struct Taken {
   // With kWait: the shard service has nothing now (others hold records that may
   // come back), as opposed to an answer still under way.
   bool dry = false;
+  // With kWait: this phase, or its generation, is over; an order follows.
+  bool stale = false;
 };
 
 // What one batch took. `counts` is false for batches that say nothing of the
@@ -87,9 +90,11 @@ class Client {
   // The generation of the last Form, Settle or PhaseStart that was given out is
   // the one that later messages carry.
   [[nodiscard]] Result<std::optional<Directive>> next_directive(Duration timeout);
-  // Called on the message thread as soon as an Abort arrives, so that a blocked
-  // collective is released; at once, on the caller's thread, when one is waiting
-  // in the orders already. Must not call this client. Empty: none.
+  // Called on the message thread as soon as an Abort arrives, or an order of a
+  // later generation, so that a blocked collective is released; at once, on the
+  // caller's thread, when an Abort is waiting in the orders already. The
+  // generation given and those before it are over. Must not call this client.
+  // Empty: none; the one before is not running any more when this returns.
   void set_abort_handler(std::function<void(Generation)> handler);
 
   // What the slots of a collective step carry.
@@ -97,6 +102,9 @@ class Client {
   [[nodiscard]] std::optional<wire::Plan> plan(PlanVersion version) const;
   [[nodiscard]] std::uint64_t checkpoint_ordered() const;  // highest number; 0: none
   [[nodiscard]] std::optional<wire::Leave> leave_requested() const;
+  // The generation of the last order given out is to end together, at the end
+  // of a step (Regroup), or is over already. A Regroup is an order as well.
+  [[nodiscard]] bool regroup_requested() const;
 
   // ------------------------------------------------------------------ shards
   // Forgets what is in hand and starts phase `phase` of the current generation
@@ -120,6 +128,12 @@ class Client {
   void report(const BatchTimes& times);
   // Where the wall time of this process went so far; goes with the reports.
   void time_account(const wire::TimeAccount& account);
+  // What the training thread does from now on: the name of a field of
+  // wire::TimeAccount, a string that lives as long as the program. One store, no
+  // lock: the message thread says it at least once a second, so that a thread
+  // that is stuck can be told from a process that is stopped. "startup" until
+  // it is set, "other" from the first phase on.
+  void set_activity(const char* activity);
   // The latest wins; sent at most every 50 ms, but at once when it is done.
   void progress(const wire::Progress& progress);
   void checkpoint_written(const wire::CheckpointWritten& written);

@@ -15,11 +15,15 @@ bool due(const std::optional<MonoTime>& sent_at, MonoTime now) {
 }
 
 // Whether an order makes a standing message pointless: it is the answer to it,
-// or a later stage than the one it belongs to.
+// or a later stage than the one it belongs to. A join outlives what still comes
+// of the generation before it.
 bool answers(const decltype(Directive::order)& order, const OutboundBody& standing) {
-  if (std::holds_alternative<wire::Leave>(order)) {
-    return std::holds_alternative<wire::Join>(standing);
+  if (std::holds_alternative<wire::Regroup>(order)) return false;
+  if (const auto* join = std::get_if<wire::Join>(&standing)) {
+    return !join->collective || std::holds_alternative<wire::Form>(order) ||
+           std::holds_alternative<wire::Leave>(order);
   }
+  if (std::holds_alternative<wire::Leave>(order)) return false;
   if (std::holds_alternative<wire::Abort>(order) || std::holds_alternative<wire::Form>(order)) {
     return true;
   }
@@ -52,6 +56,7 @@ std::optional<MonoTime> ClientCore::deadline() const {
   const auto consider = [&](MonoTime when) { first = first ? std::min(*first, when) : when; };
   if (greeting_) consider(greeting_->sent_at + kRepeatAfter);
   if (standing_) consider(standing_->sent_at + kRepeatAfter);
+  if (pulse_at_) consider(*pulse_at_);
   if (unsent_.has_report && unsent_.report_sent_at) {
     consider(*unsent_.report_sent_at + kReportEvery);
   }
@@ -66,13 +71,13 @@ std::optional<MonoTime> ClientCore::deadline() const {
 void ClientCore::on(const Received& event, MonoTime now, Effects& effects) {
   const Generation generation = event.generation;
   if (const auto* welcome = std::get_if<wire::WorkerWelcome>(&event.body))
-    return welcomed(*welcome);
+    return welcomed(*welcome, now);
   if (const auto* no = std::get_if<wire::Refused>(&event.body)) return refused(*no, now, effects);
   if (const auto* grants = std::get_if<wire::Grants>(&event.body)) {
     return feed_.on_grants(event.seq, *grants, now);
   }
   if (const auto* leave = std::get_if<wire::Leave>(&event.body)) {
-    if (!leave_) order(generation, *leave);
+    if (!leave_) order(generation, *leave, effects);
     leave_ = *leave;
     return;
   }
@@ -88,13 +93,16 @@ void ClientCore::on(const Received& event, MonoTime now, Effects& effects) {
   } else if (const auto* abort = std::get_if<wire::Abort>(&event.body)) {
     aborted(generation, *abort, effects);
   } else if (const auto* form = std::get_if<wire::Form>(&event.body)) {
-    order(generation, *form);
+    order(generation, *form, effects);
   } else if (const auto* roster = std::get_if<wire::Roster>(&event.body)) {
-    order(generation, *roster);
+    order(generation, *roster, effects);
   } else if (const auto* settle = std::get_if<wire::Settle>(&event.body)) {
-    order(generation, *settle);
+    order(generation, *settle, effects);
   } else if (const auto* phase = std::get_if<wire::PhaseStart>(&event.body)) {
-    order(generation, *phase);
+    order(generation, *phase, effects);
+  } else if (const auto* regroup = std::get_if<wire::Regroup>(&event.body)) {
+    regroup_ = std::max(regroup_, generation);
+    order(generation, *regroup, effects);
   }
 }
 
@@ -105,7 +113,7 @@ void ClientCore::on(const Unreadable& event, MonoTime, Effects&) {
   }
 }
 
-void ClientCore::welcomed(const wire::WorkerWelcome& welcome) {
+void ClientCore::welcomed(const wire::WorkerWelcome& welcome, MonoTime now) {
   greeting_.reset();
   if (welcome.version < wire::kMinVersion || welcome.version > wire::kMaxVersion) {
     refusal_ = Error{ErrorKind::kRefused,
@@ -114,6 +122,7 @@ void ClientCore::welcomed(const wire::WorkerWelcome& welcome) {
                                  welcome.version, wire::kMinVersion, wire::kMaxVersion)};
     return;
   }
+  if (!welcome_) pulse_at_ = now + kPulseEvery;
   welcome_ = welcome;
 }
 
@@ -123,7 +132,7 @@ void ClientCore::refused(const wire::Refused& refused, MonoTime now, Effects& ef
   if (!refusal_) refusal_ = Error{ErrorKind::kRefused, refused.reason};
 }
 
-void ClientCore::order(Generation generation, decltype(Directive::order) order) {
+void ClientCore::order(Generation generation, decltype(Directive::order) order, Effects& effects) {
   const auto* phase = std::get_if<wire::PhaseStart>(&order);
   const std::pair which{generation, phase ? phase->phase : 0};
   const auto [seen, is_first] = seen_.try_emplace(order.index(), which);
@@ -132,6 +141,8 @@ void ClientCore::order(Generation generation, decltype(Directive::order) order) 
 
   if (standing_ && answers(order, standing_->message.body)) standing_.reset();
   if (generation > newest_) {
+    // What comes of a new generation ends the one before, if its Abort was lost.
+    if (newest_ > Generation{}) effects.abort = newest_;
     newest_ = generation;
     std::erase_if(orders_, [&](const Directive& old) {
       return old.generation < generation && !std::holds_alternative<wire::Leave>(old.order);
@@ -152,10 +163,12 @@ void ClientCore::hold_plan(const wire::Plan& plan) {
 
 void ClientCore::aborted(Generation generation, const wire::Abort& abort, Effects& effects) {
   std::erase_if(orders_, [&](const Directive& old) {
+    // That it had settled is true all the same: others may have gone on from there.
     return old.generation <= generation && !std::holds_alternative<wire::Leave>(old.order) &&
-           !std::holds_alternative<wire::Abort>(old.order);
+           !std::holds_alternative<wire::Abort>(old.order) &&
+           !std::holds_alternative<wire::Settle>(old.order);
   });
-  order(generation, abort);
+  order(generation, abort, effects);
   effects.abort = generation;
 }
 
@@ -197,6 +210,7 @@ void ClientCore::on(const Tick&, MonoTime now, Effects& effects) {
     (*standing)->sent_at = now;
     effects.send.push_back((*standing)->message);
   }
+  if (pulse_at_ && now >= *pulse_at_) send_report(now, effects);
   flush_report(now, effects);
   flush_progress(now, effects);
 }
@@ -233,15 +247,22 @@ void ClientCore::on(const wire::TimeAccount& account, MonoTime now, Effects& eff
 }
 
 void ClientCore::flush_report(MonoTime now, Effects& effects) {
-  if (!unsent_.has_report || !due(unsent_.report_sent_at, now)) return;
+  if (unsent_.has_report && due(unsent_.report_sent_at, now)) send_report(now, effects);
+}
+
+void ClientCore::send_report(MonoTime now, Effects& effects) {
   unsent_.report.samples_total = samples_total_;
   unsent_.report.account = account_;
+  unsent_.report.step = step_;
+  unsent_.report.activity = activity_;
   effects.send.push_back({current_, 0, std::exchange(unsent_.report, {})});
   unsent_.has_report = false;
   unsent_.report_sent_at = now;
+  if (pulse_at_) pulse_at_ = now + kPulseEvery;
 }
 
 void ClientCore::on(const wire::Progress& progress, MonoTime now, Effects& effects) {
+  step_ = progress.step;
   if (progress.done) {
     unsent_.progress.reset();
     feed_.place_was_sent(progress.phase, progress.place);
@@ -265,12 +286,14 @@ void ClientCore::stand(OutboundBody body, MonoTime now, Effects& effects) {
 }
 
 void ClientCore::on(const wire::Join& join, MonoTime now, Effects& effects) {
+  step_ = join.step;
   stand(join, now, effects);
 }
 void ClientCore::on(const wire::Address& address, MonoTime now, Effects& effects) {
   stand(address, now, effects);
 }
 void ClientCore::on(const wire::Ready& ready, MonoTime now, Effects& effects) {
+  step_ = ready.step;
   stand(ready, now, effects);
 }
 void ClientCore::on(const wire::CheckpointWritten& written, MonoTime, Effects& effects) {
@@ -279,6 +302,7 @@ void ClientCore::on(const wire::CheckpointWritten& written, MonoTime, Effects& e
 
 void ClientCore::on(const wire::Bye& bye, MonoTime now, Effects& effects) {
   standing_.reset();
+  pulse_at_.reset();
   unsent_.report_sent_at.reset();
   unsent_.progress_sent_at.reset();
   flush_report(now, effects);

@@ -8,6 +8,9 @@
 //      ^                              │
 //      └──────(refused: unknown)──────┘   the agent is a new one: greet again
 //
+// From the welcome to the bye something is reported at least once a second,
+// whatever the training thread does: a process that is stopped falls silent.
+//
 // Messages that must not be lost and whose answer is an order of the job daemon
 // (hello, join, address, ready, progress that is done) are *standing*: repeated
 // until that order, or one that makes them pointless, has come. Orders may come
@@ -31,9 +34,10 @@
 namespace antdt::client {
 
 // What arrived.
-using Inbound = std::variant<wire::WorkerWelcome, wire::Refused, wire::Form, wire::Roster,
-                             wire::Settle, wire::PhaseStart, wire::Abort, wire::Leave, wire::Plan,
-                             wire::CheckpointOrder, wire::Grants, wire::Recall>;
+using Inbound =
+    std::variant<wire::WorkerWelcome, wire::Refused, wire::Form, wire::Roster, wire::Settle,
+                 wire::PhaseStart, wire::Abort, wire::Regroup, wire::Leave, wire::Plan,
+                 wire::CheckpointOrder, wire::Grants, wire::Recall>;
 struct Received {
   Generation generation;
   std::uint64_t seq = 0;
@@ -73,13 +77,15 @@ struct Outbound {
 
 struct Effects {
   std::vector<Outbound> send;
-  std::optional<Generation> abort;  // release what waits in this generation's collective
+  // Release what waits in the collective of this generation or an earlier one.
+  std::optional<Generation> abort;
 };
 
 class ClientCore {
  public:
   static constexpr Duration kRepeatAfter = std::chrono::seconds(2);
   static constexpr Duration kReportEvery = std::chrono::milliseconds(50);
+  static constexpr Duration kPulseEvery = std::chrono::seconds(1);
 
   [[nodiscard]] Effects step(const Event& event, MonoTime now);
   // Takes from the records in hand; a Tick afterwards fetches anew.
@@ -87,6 +93,8 @@ class ClientCore {
   // The next order. Its generation becomes the one of later messages.
   [[nodiscard]] std::optional<Directive> next_directive();
   [[nodiscard]] std::optional<MonoTime> deadline() const;
+  // What the training thread is doing, for the reports that follow.
+  void set_activity(const char* activity) { activity_ = activity; }
 
   [[nodiscard]] const std::optional<wire::WorkerWelcome>& welcome() const { return welcome_; }
   // Why this worker cannot go on, if so.
@@ -95,6 +103,10 @@ class ClientCore {
   [[nodiscard]] std::optional<wire::Plan> plan(PlanVersion version) const;
   [[nodiscard]] std::uint64_t checkpoint_ordered() const { return checkpoint_ordered_; }
   [[nodiscard]] const std::optional<wire::Leave>& leave_requested() const { return leave_; }
+  // The generation of the last order given out is to end, or is over.
+  [[nodiscard]] bool regroup_requested() const {
+    return regroup_ > Generation{} && regroup_ >= current_;
+  }
   // Of an abort that was not given out yet.
   [[nodiscard]] std::optional<Generation> abort_waiting() const;
 
@@ -127,14 +139,15 @@ class ClientCore {
   void on(const wire::CheckpointWritten& written, MonoTime now, Effects& effects);
   void on(const wire::Bye& bye, MonoTime now, Effects& effects);
 
-  void welcomed(const wire::WorkerWelcome& welcome);
+  void welcomed(const wire::WorkerWelcome& welcome, MonoTime now);
   void refused(const wire::Refused& refused, MonoTime now, Effects& effects);
-  void order(Generation generation, decltype(Directive::order) order);
+  void order(Generation generation, decltype(Directive::order) order, Effects& effects);
   void hold_plan(const wire::Plan& plan);
   void aborted(Generation generation, const wire::Abort& abort, Effects& effects);
 
   void stand(OutboundBody body, MonoTime now, Effects& effects);
   void flush_report(MonoTime now, Effects& effects);
+  void send_report(MonoTime now, Effects& effects);
   void flush_progress(MonoTime now, Effects& effects);
 
   std::optional<wire::WorkerWelcome> welcome_;
@@ -144,6 +157,7 @@ class ClientCore {
 
   Generation newest_;   // that an order named
   Generation current_;  // of the last order given out
+  Generation regroup_;  // the newest that was told to end together
   std::deque<Directive> orders_;
   // The last order of each kind, to know a repeated one: (generation, phase).
   std::map<std::size_t, std::pair<Generation, std::uint64_t>> seen_;
@@ -155,6 +169,9 @@ class ClientCore {
   Unsent unsent_;
   std::uint64_t samples_total_ = 0;
   wire::TimeAccount account_;
+  Step step_;  // the last that the training thread spoke of
+  const char* activity_ = "startup";
+  std::optional<MonoTime> pulse_at_;  // when to report though nothing is new; none: not now
 };
 
 }  // namespace antdt::client

@@ -12,44 +12,48 @@ constexpr Duration kSlice = std::chrono::seconds(1);
 Result<std::unique_ptr<Loose>> Loose::start(const Environment& environment,
                                             const wire::DataIdentity& data) {
   ANTDT_TRY(auto client, Client::connect(environment));
-  client->join(wire::Join{static_cast<std::uint32_t>(::getpid()), data, false, {}});
+  wire::Join join;
+  join.pid = static_cast<std::uint32_t>(::getpid());
+  join.data = data;
+  join.collective = false;
+  client->join(join);
   return std::unique_ptr<Loose>(new Loose(std::move(client)));
 }
 
-Result<bool> Loose::next_phase() {
-  while (true) {
-    ANTDT_TRY(const auto directive, client_->next_directive(kSlice));
-    if (!directive) continue;
-    if (std::holds_alternative<wire::Leave>(directive->order)) return false;
-    const auto* phase = std::get_if<wire::PhaseStart>(&directive->order);
-    if (phase == nullptr) continue;
-    if (phase->what == "finish") return false;
-    phase_ = *phase;
-    place_ = 0;
-    records_ = 0;
-    client_->begin_phase(phase->phase);
-    return true;
-  }
+Result<bool> Loose::obey_next() {
+  ANTDT_TRY(const auto directive, client_->next_directive(kSlice));
+  if (!directive) return true;
+  if (std::holds_alternative<wire::Leave>(directive->order)) return false;
+  const auto* phase = std::get_if<wire::PhaseStart>(&directive->order);
+  if (phase == nullptr) return true;
+  if (phase->what == "finish") return false;
+  phase_ = *phase;
+  place_ = 0;
+  client_->begin_phase(phase->phase);
+  return true;
 }
 
 Result<std::optional<Work>> Loose::next(std::uint64_t max_records) {
   if (phase_ && records_ > 0) client_->commit(place_);
   records_ = 0;
+  client_->set_activity("shard_wait");
   while (true) {
     if (!phase_) {
-      ANTDT_TRY(const bool goes_on, next_phase());
+      ANTDT_TRY(const bool goes_on, obey_next());
       if (!goes_on) {
         client_->bye({});
         return std::nullopt;
       }
+      continue;
     }
     client_->set_hold(4 * max_records);
     ANTDT_TRY(const Taken taken, client_->take(max_records, kSlice));
-    if (taken.status == TakeStatus::kEnd) phase_.reset();
-    if (taken.status != TakeStatus::kData) {
-      if (client_->leave_requested()) phase_.reset();  // next_phase() finds the order
-      continue;
-    }
+    // Whatever the cause is, an order follows or has come.
+    const bool over = taken.status == TakeStatus::kEnd || taken.stale ||
+                      (taken.status == TakeStatus::kWait && client_->leave_requested());
+    if (over) phase_.reset();
+    if (taken.status != TakeStatus::kData) continue;
+    client_->set_activity("compute");
     place_ += taken.records;
     records_ = taken.records;
     return Work{phase_->what == "eval", phase_->epoch, taken.pieces, taken.records};

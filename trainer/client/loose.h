@@ -45,7 +45,8 @@ class Loose {
 
  private:
   explicit Loose(std::unique_ptr<Client> client) : client_(std::move(client)) {}
-  [[nodiscard]] Result<bool> next_phase();  // false: the job is over
+  // The next order, if one comes; false: the job is over, or this worker leaves.
+  [[nodiscard]] Result<bool> obey_next();
 
   std::unique_ptr<Client> client_;
   std::optional<wire::PhaseStart> phase_;

@@ -38,6 +38,7 @@ Taken ShardFeed::take(std::uint64_t max_records) {
   } else if (stage_ == Stage::kEnded) {
     taken.status = TakeStatus::kEnd;
   }
+  taken.stale = taken.status == TakeStatus::kWait && stage_ == Stage::kStale;
   taken.dry = taken.status == TakeStatus::kWait && dry_;
   return taken;
 }

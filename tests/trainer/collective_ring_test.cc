@@ -198,6 +198,86 @@ TEST(Ring, GathersEveryRanksBytesInRankOrder) {
   }
 }
 
+std::vector<std::byte> bytes_of(std::uint32_t seed, std::size_t count) {
+  std::vector<std::byte> bytes(count);
+  for (std::size_t i = 0; i < count; ++i)
+    bytes[i] = static_cast<std::byte>(i * 31 + i / 255 + seed);
+  return bytes;
+}
+
+// A chain of which only some members are part, between operations of all, and
+// not the same ones each time.
+TEST(Ring, BytesGoAlongTheRingBetweenTheOperationsOfAll) {
+  for (std::uint32_t size = 2; size <= 4; ++size) {
+    run_as_threads(size, [size](Collective& ring) {
+      std::vector<std::byte> all(size);
+      for (std::uint32_t round = 0; round < 3 * size; ++round) {
+        const std::uint32_t first = round % size;  // its bytes go once around, but for one link
+        const std::uint32_t place = (ring.rank() + size - first) % size;
+        const std::uint32_t length = 1 + round % (size - 1);  // of the chain, in links
+        for (const std::size_t count : {std::size_t{1}, std::size_t{3'500'001}}) {
+          std::vector<std::byte> bytes =
+              place == 0 ? bytes_of(round, count) : std::vector<std::byte>(count);
+          if (place > length) continue;
+          ASSERT_TRUE(place == 0 || ring.receive_left(bytes));
+          ASSERT_TRUE(place == length || ring.send_right(bytes));
+          EXPECT_EQ(bytes, bytes_of(round, count));
+        }
+        auto values = values_of(ring.rank(), 1000);
+        ASSERT_TRUE(ring.allreduce_sum(values));
+        EXPECT_TRUE(is_sum(values, size));
+        ASSERT_TRUE(ring.allgather(std::as_bytes(std::span(&round, 1)).first(1), all));
+      }
+    });
+  }
+}
+
+TEST(Ring, BytesGoBothWaysAtOnceBetweenTwoMembers) {
+  run_as_threads(2, [](Collective& ring) {
+    const auto sent = bytes_of(ring.rank(), 5000);
+    std::vector<std::byte> received(5000);
+    if (ring.rank() == 0) {
+      ASSERT_TRUE(ring.send_right(sent));
+      ASSERT_TRUE(ring.receive_left(received));
+    } else {
+      ASSERT_TRUE(ring.receive_left(received));
+      ASSERT_TRUE(ring.send_right(sent));
+    }
+    EXPECT_EQ(received, bytes_of(1 - ring.rank(), 5000));
+  });
+}
+
+TEST(Ring, OneMemberHasNobodyToPassBytesTo) {
+  run_as_threads(1, [](Collective& ring) {
+    std::vector<std::byte> bytes(8);
+    EXPECT_FALSE(ring.send_right(bytes));
+    EXPECT_FALSE(ring.receive_left(bytes));
+  });
+}
+
+TEST(Ring, AMemberThatWaitsForBytesIsReleasedByAbortAndByTheSendersDeath) {
+  ProcessRing ring(2, [](Collective& r, ProcessRing::Cell& cell) {
+    std::vector<std::byte> bytes(3'000'000);
+    cell.note = 1;
+    if (r.rank() == 0) {
+      while (true) pause();
+    }
+    return r.receive_left(bytes) ? 1 : 0;
+  });
+  for (std::uint32_t rank : {0U, 1U}) {
+    while (ring.cell(rank).note != 1) std::this_thread::yield();
+  }
+  kill(ring.pid(0), SIGKILL);
+  EXPECT_EQ(ring.exit_code(1), 0);
+
+  run_as_threads(2, [](Collective& r) {
+    std::vector<std::byte> bytes(3'000'000);
+    std::thread message_thread([&] { r.abort(); });
+    EXPECT_FALSE(r.receive_left(bytes));  // nobody sends
+    message_thread.join();
+  });
+}
+
 TEST(Ring, SumsAreTheSameBitsOnEveryRank) {
   std::vector<std::vector<float>> results(3);
   run_as_threads(3, [&](Collective& ring) {

@@ -19,6 +19,11 @@ constexpr std::size_t kSegmentFloats = 64 * 1024;
 // Receives that are posted ahead: a message whose receive is posted when it is
 // sent needs no round trip.
 constexpr std::size_t kReceivesAhead = 4;
+// Bytes that go along one link only. Their slots are counted apart, at each end
+// of each link: who takes part in them differs from member to member, and the
+// other operations must be numbered alike on all.
+constexpr std::size_t kLinkChunkBytes = 1024 * 1024;
+constexpr std::uint64_t kLinkSlots = std::uint64_t{1} << 62;
 
 void add_into(float* __restrict sum, const float* __restrict values, std::size_t count) {
   for (std::size_t i = 0; i < count; ++i) sum[i] += values[i];
@@ -37,6 +42,8 @@ class Ring final : public Collective {
   [[nodiscard]] Status allreduce_sum(std::span<float> values) override;
   [[nodiscard]] Status allgather(std::span<const std::byte> mine,
                                  std::span<std::byte> all) override;
+  [[nodiscard]] Status send_right(std::span<const std::byte> bytes) override;
+  [[nodiscard]] Status receive_left(std::span<std::byte> bytes) override;
   // Compares the key and the rank with both neighbours.
   [[nodiscard]] Status greet(std::uint64_t key);
 
@@ -47,6 +54,10 @@ class Ring final : public Collective {
     std::uint32_t size = 0;
     bool operator==(const Greeting&) const = default;
   };
+  [[nodiscard]] Status has_neighbour() const {
+    if (size() > 1) return {};
+    return fail(ErrorKind::kInternal, "a ring of one member has no neighbour to pass bytes to");
+  }
   [[nodiscard]] Status alone() const {
     if (!aborted_) return {};
     return fail(ErrorKind::kAborted, "the collective of rank {} was aborted", rank());
@@ -55,10 +66,16 @@ class Ring final : public Collective {
   [[nodiscard]] Status post_receive(const RingPlan& plan, std::size_t i, GlooLinks::Buffer& data,
                                     GlooLinks::Buffer& staging);
   [[nodiscard]] Status send_operation(const RingPlan& plan, std::size_t i, GlooLinks::Buffer& data);
+  // Does start(slot, offset, bytes) for each chunk of `bytes`, a few ahead of
+  // wait().
+  template <class Start, class Wait>
+  [[nodiscard]] Status in_chunks(std::size_t bytes, std::uint64_t& slot, Start start, Wait wait);
 
   std::shared_ptr<GlooLinks> links_;
   std::atomic<bool> aborted_ = false;
   std::uint64_t next_slot_ = 2;  // 0 and 1 are the greetings
+  std::uint64_t sent_right_ = kLinkSlots;
+  std::uint64_t received_left_ = kLinkSlots;
   std::vector<float> staging_;
 };
 
@@ -174,6 +191,44 @@ Status Ring::allgather(std::span<const std::byte> mine, std::span<std::byte> all
   for (std::size_t t = 0; t < rounds; ++t) ANTDT_RETURN_IF_ERROR(links_->wait_sent(*data));
   next_slot_ += rounds;
   return {};
+}
+
+template <class Start, class Wait>
+Status Ring::in_chunks(std::size_t bytes, std::uint64_t& slot, Start start, Wait wait) {
+  const std::size_t chunks = (bytes + kLinkChunkBytes - 1) / kLinkChunkBytes;
+  for (std::size_t i = 0; i < chunks + kReceivesAhead; ++i) {
+    if (i >= kReceivesAhead && i - kReceivesAhead < chunks) ANTDT_RETURN_IF_ERROR(wait());
+    if (i >= chunks) continue;
+    const std::size_t offset = i * kLinkChunkBytes;
+    ANTDT_RETURN_IF_ERROR(start(slot++, offset, std::min(kLinkChunkBytes, bytes - offset)));
+  }
+  return {};
+}
+
+Status Ring::send_right(std::span<const std::byte> bytes) {
+  ANTDT_RETURN_IF_ERROR(has_neighbour());
+  if (bytes.empty()) return {};
+  // Gloo takes no const pointer, and only reads what is sent.
+  ANTDT_TRY(GlooLinks::Buffer* const data,
+            links_->buffer(const_cast<std::byte*>(bytes.data()), bytes.size()));
+  return in_chunks(
+      bytes.size(), sent_right_,
+      [&](std::uint64_t slot, std::size_t offset, std::size_t count) {
+        return links_->send(*data, links_->right(), slot, offset, count);
+      },
+      [&] { return links_->wait_sent(*data); });
+}
+
+Status Ring::receive_left(std::span<std::byte> bytes) {
+  ANTDT_RETURN_IF_ERROR(has_neighbour());
+  if (bytes.empty()) return {};
+  ANTDT_TRY(GlooLinks::Buffer* const data, links_->buffer(bytes.data(), bytes.size()));
+  return in_chunks(
+      bytes.size(), received_left_,
+      [&](std::uint64_t slot, std::size_t offset, std::size_t count) {
+        return links_->receive(*data, links_->left(), slot, offset, count);
+      },
+      [&] { return links_->wait_received(*data); });
 }
 
 class RingBuilder final : public CollectiveBuilder {

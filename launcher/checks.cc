@@ -203,6 +203,21 @@ class Checker {
     unless(t.model != "deepfm" || c_.data.format == "criteo" || c_.data.format == "csv",
            {"trainer.model", "data.format"},
            fmt::format("'deepfm' needs format \"criteo\" or \"csv\", not \"{}\"", c_.data.format));
+    if (t.model == "tally") tally();
+  }
+
+  // The optimizer's kind and rate have defaults that mean nothing to it; what was
+  // asked for on top of them would be left undone in silence.
+  void tally() {
+    const TrainerSection& t = c_.trainer;
+    unless(c_.data.format == "index", {"trainer.model", "data.format"},
+           fmt::format("'tally' counts records that are their own number: it needs format "
+                       "\"index\", not \"{}\"",
+                       c_.data.format));
+    unless(t.momentum == 0, {"trainer.momentum", "trainer.model"},
+           "is for models that have an optimizer, which 'tally' has not: remove it");
+    unless(t.weight_decay == 0, {"trainer.weight_decay", "trainer.model"},
+           "is for models that have an optimizer, which 'tally' has not: remove it");
   }
 
   void injections() {

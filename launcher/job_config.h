@@ -95,7 +95,7 @@ struct BatchSection {
 };
 
 struct TrainerSection {
-  std::string model;      // "lr", "deepfm", "mlp" or "resnet"
+  std::string model;      // "lr", "deepfm", "mlp", "resnet" or "tally"
   std::string sync;       // "allreduce"
   std::string optimizer;  // "sgd", "adagrad" or "adam"
   double lr = 0;

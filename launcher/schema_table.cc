@@ -128,7 +128,7 @@ const std::vector<Key>& table() {
        "\"lr\"",
        "model of antdt-trainer",
        {},
-       {"lr", "deepfm", "mlp", "resnet"}},
+       {"lr", "deepfm", "mlp", "resnet", "tally"}},
       {"trainer.sync", kText, "\"allreduce\"", "how workers keep one model"},
       {"trainer.optimizer", kText, "\"adam\"", "optimizer", {}, {"sgd", "adagrad", "adam"}},
       {"trainer.lr", kNumber, "0.001", "learning rate", {0, 1e6}},

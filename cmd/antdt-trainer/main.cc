@@ -17,6 +17,7 @@
 #include "trainer/data/dataset.h"
 #include "trainer/loop/member.h"
 #include "trainer/loop/trainer_config.h"
+#include "trainer/tally/tally_engine.h"
 #include "trainer/torch/torch_engine.h"
 
 namespace {
@@ -51,15 +52,21 @@ Result<Split> open_split(const std::string& config, data::Split which) {
   return split;
 }
 
+Result<std::unique_ptr<trainer::Engine>> make_engine(const trainer::TrainerConfig& config,
+                                                     const data::DataShape& shape) {
+  if (config.model == "tally") return trainer::make_tally_engine(shape);
+  trainer::set_compute_threads(config.threads);
+  return trainer::make_torch_engine(config, shape);
+}
+
 // Builds what the member needs, in the order of cost, and lives its life.
 Result<int> work(client::Client& client, trainer::TimeAccount& account, const Clock& clock) {
   ANTDT_TRY(const trainer::TrainerConfig config,
             trainer::parse_trainer_config(client.config_json(), client.member().worker));
-  trainer::set_compute_threads(config.threads);
   ANTDT_TRY(const Split train, open_split(client.config_json(), data::Split::kTrain));
   ANTDT_TRY(const Split eval, open_split(client.config_json(), data::Split::kEval));
   if (!train.reader) return fail(ErrorKind::kUsage, "the training data has no records");
-  ANTDT_TRY(const auto engine, trainer::make_torch_engine(config, train.reader->shape()));
+  ANTDT_TRY(const auto engine, make_engine(config, train.reader->shape()));
   ANTDT_TRY(const auto ring, trainer::listen_options(config.hosts, config.interface));
 
   data::Prefetcher prefetcher([&client](std::uint64_t max_records, Duration timeout) {
@@ -67,16 +74,15 @@ Result<int> work(client::Client& client, trainer::TimeAccount& account, const Cl
   });
   const trainer::Injection injection(config.inject);
   trainer::GenerationGuard guard;
-  trainer::Member member(
-      {clock, client, *engine, prefetcher, account, injection, guard, g_stop},
-      {train.reader.get(),
-       eval.reader.get(),
-       {train.summary.records, eval.summary.records,
-        train.summary.fingerprint + eval.summary.fingerprint,
-        train.summary.detail + eval.summary.detail},
-       [ring](std::uint32_t rank, std::uint32_t size) {
-         return trainer::prepare_ring(rank, size, ring);
-       }});
+  trainer::Member member({clock, client, *engine, prefetcher, account, injection, guard, g_stop},
+                         {train.reader.get(),
+                          eval.reader.get(),
+                          {train.summary.records, eval.summary.records,
+                           train.summary.fingerprint + eval.summary.fingerprint,
+                           train.summary.detail + eval.summary.detail},
+                          [ring](std::uint32_t rank, std::uint32_t size) {
+                            return trainer::prepare_ring(rank, size, ring);
+                          }});
   return member.run();
 }
 

@@ -197,6 +197,18 @@ TEST(JobConfig, KeysOfAnotherFormatAreRefused) {
               HasSubstr("data.columns: is for format \"csv\", not \"index\": remove it"));
 }
 
+TEST(JobConfig, TheModelTallyTakesNumbersAndHasNoOptimizer) {
+  const auto config = load_text(kJob + "[trainer]\nmodel = \"tally\"\n", "j");
+  ASSERT_TRUE(config) << config.error().message;
+  EXPECT_EQ(config->trainer.model, "tally");
+  EXPECT_THAT(
+      problems_of(kJob + "[trainer]\nmodel = \"tally\"\noptimizer = \"sgd\"\nmomentum = 0.9\n"),
+      "job.toml:15:1: trainer.momentum: is for models that have an optimizer, which 'tally' has "
+      "not: remove it");
+  EXPECT_THAT(problems_of(kJob + "[trainer]\nmodel = \"tally\"\nweight_decay = 0.1\n"),
+              HasSubstr("job.toml:14:1: trainer.weight_decay: is for models that have"));
+}
+
 TEST(JobConfig, AnInjectionNamesWorkersOfTheJob) {
   EXPECT_THAT(problems_of(kJob + "[[inject]]\nworkers = [\"w4\"]\nslowdown = 3\n"),
               HasSubstr("job.toml:13:1: inject[0].workers: 'w4' is no worker of this job: w0 to "
@@ -231,6 +243,17 @@ TEST_F(JobFiles, GlobsAreExpandedSortedAndRelativeToTheJobFile) {
   const auto config = load_text(with_paths("[\"*.tsv\", \"c.csv\"]"), dir_ / "job.toml");
   ASSERT_TRUE(config) << config.error().message;
   EXPECT_THAT(config->data.paths, ElementsAre(dir_ / "a.tsv", dir_ / "b.tsv", dir_ / "c.csv"));
+}
+
+TEST_F(JobFiles, TheModelTallyIsRefusedForOtherData) {
+  write("a.tsv");
+  const std::string path = dir_ / "job.toml";
+  const auto config = load_text(with_paths("[\"a.tsv\"]") + "[trainer]\nmodel = \"tally\"\n", path);
+  ASSERT_FALSE(config);
+  EXPECT_EQ(config.error().message,
+            path +
+                ":13:1: trainer.model: 'tally' counts records that are their own number: it "
+                "needs format \"index\", not \"criteo\"");
 }
 
 TEST_F(JobFiles, AFileThatIsNotThereIsNamedWithItsPlace) {

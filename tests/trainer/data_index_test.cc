@@ -145,10 +145,36 @@ TEST_F(IndexTest, FormatIndexNumbersItsRecordsByThemselves) {
   ASSERT_OK(opened);
   Examples examples;
   ASSERT_OK((*opened)->read(std::vector<std::uint64_t>{999999999999, 3}, examples));
+  EXPECT_EQ(examples.count, 2U);
   EXPECT_EQ(examples.ids, (std::vector<std::int64_t>{999999999999, 3}));
+  EXPECT_EQ(examples.labels, (std::vector<float>{1, 1}));
+  EXPECT_EQ((*opened)->shape().id_width, 1U);
+  EXPECT_EQ((*opened)->shape().id_rows, 1000000000000U);
+  EXPECT_EQ((*opened)->shape().dense_width, 0U);
   const auto summary = index(json);
   ASSERT_OK(summary);
   EXPECT_EQ(summary->records, 1000000000000U);
+}
+
+TEST_F(IndexTest, FormatIndexHasNoRecordPastTheEnd) {
+  auto opened = reader(R"({"data": {"format": "index", "records": 10}})");
+  ASSERT_OK(opened);
+  Examples examples;
+  const auto read = (*opened)->read(std::vector<std::uint64_t>{9, 10}, examples);
+  ASSERT_FALSE(read);
+  EXPECT_THAT(read.error().message, HasSubstr("no record 10"));
+}
+
+TEST_F(IndexTest, FormatIndexHasNothingToEvaluateOn) {
+  const std::string json = R"({"data": {"format": "index", "records": 10}})";
+  const auto train = index(json);
+  const auto eval = index(json, Split::kEval);
+  ASSERT_OK(train);
+  ASSERT_OK(eval);
+  EXPECT_EQ(eval->records, 0U);
+  EXPECT_EQ(eval->fingerprint, "");
+  EXPECT_NE(train->fingerprint,
+            index(R"({"data": {"format": "index", "records": 11}})")->fingerprint);
 }
 
 TEST_F(IndexTest, ASplitWithoutFilesHasNoRecords) {

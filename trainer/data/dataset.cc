@@ -13,7 +13,7 @@
 namespace antdt::data {
 namespace {
 
-// Format "index": record i is the number i, as its one id.
+// Format "index": record i is the number i, as its one id, with label 1.
 class NumbersReader final : public RecordReader {
  public:
   explicit NumbersReader(std::uint64_t records) : records_(records) {
@@ -25,9 +25,15 @@ class NumbersReader final : public RecordReader {
   std::uint64_t records() const override { return records_; }
   Status read(std::span<const std::uint64_t> record_numbers, Examples& out) override {
     out.clear();
+    for (const std::uint64_t record : record_numbers) {
+      if (record >= records_) {
+        return fail(ErrorKind::kCorrupt, "there is no record {}: data.records is {}", record,
+                    records_);
+      }
+    }
     out.count = record_numbers.size();
     out.ids.assign(record_numbers.begin(), record_numbers.end());
-    out.labels.assign(out.count, 0.0F);
+    out.labels.assign(out.count, 1.0F);
     return {};
   }
 
@@ -104,7 +110,7 @@ Result<DataSummary> build_index(const std::string& config_json, Split split,
                                 const std::string& cache_dir) {
   ANTDT_TRY(const DataConfig config, parse_data_config(config_json, split));
   DataSummary summary;
-  if (config.format == "index") {
+  if (config.format == "index" && config.records > 0) {
     summary.records = config.records;
     summary.fingerprint = fingerprint_of(fmt::format("numbers below {}", config.records));
     summary.detail = fmt::format("the numbers below {}", config.records);

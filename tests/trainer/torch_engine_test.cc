@@ -9,6 +9,7 @@
 #include <random>
 
 #include "core/fs.h"
+#include "tests/trainer/broken_collective.h"
 #include "tests/trainer/local_group.h"
 
 namespace antdt::trainer {
@@ -249,6 +250,94 @@ TEST_P(EveryModel, GoesOnFromASavedStateAsIfNothingHadHappened) {
     step(*restored, collective, {make(16, 2)}, 16);
   });
   EXPECT_EQ(original->state_hash(Step{2}), restored->state_hash(Step{2}));
+}
+
+// Takes over the bytes of another engine's parts, as a member that has no state.
+void take_over(Engine& to, Engine& from) {
+  const auto source = from.state_parts();
+  const auto target = to.state_parts();
+  ASSERT_EQ(source.size(), target.size());
+  for (std::size_t i = 0; i < source.size(); ++i) {
+    ASSERT_EQ(source[i].size(), target[i].size()) << "part " << i;
+    std::copy(source[i].begin(), source[i].end(), target[i].begin());
+  }
+  to.state_replaced();
+}
+
+class EveryModelAndOptimizer
+    : public ::testing::TestWithParam<std::tuple<std::string, std::string>> {
+ protected:
+  [[nodiscard]] static TrainerConfig config() {
+    const auto& [model, optimizer] = GetParam();
+    TrainerConfig config = config_of(model, optimizer == "momentum" ? "sgd" : optimizer);
+    if (optimizer == "momentum") config.momentum = 0.9;
+    return config;
+  }
+  bool is_image_ = std::get<0>(GetParam()) == "resnet" || std::get<0>(GetParam()) == "mlp";
+  data::DataShape shape_ = is_image_ ? image_shape() : click_shape();
+  [[nodiscard]] data::Examples make(std::size_t count, unsigned seed) const {
+    return is_image_ ? images(count, seed) : clicks(count, seed);
+  }
+};
+INSTANTIATE_TEST_SUITE_P(
+    All, EveryModelAndOptimizer,
+    ::testing::Combine(::testing::Values("lr", "deepfm", "mlp", "resnet"),
+                       ::testing::Values("sgd", "momentum", "adagrad", "adam")),
+    [](const auto& p) { return std::get<0>(p.param) + "_" + std::get<1>(p.param); });
+
+TEST_P(EveryModelAndOptimizer, GoesOnFromAnotherMembersMemoryAsIfNothingHadHappened) {
+  const auto survivor = engine_of(config(), shape_);
+  // One that never made a step, and of other first parameters: all must come over.
+  TrainerConfig other = config();
+  other.seed = 77;
+  const auto newcomer = engine_of(other, shape_);
+  LocalGroup group(1);
+  group.run([&](Collective& collective) {
+    for (unsigned i = 0; i < 3; ++i) step(*survivor, collective, {make(16, i)}, 16);
+    take_over(*newcomer, *survivor);
+    EXPECT_EQ(newcomer->state_hash(Step{3}), survivor->state_hash(Step{3}));
+    for (unsigned i = 3; i < 6; ++i) {
+      const double a = step(*survivor, collective, {make(16, i)}, 16);
+      const double b = step(*newcomer, collective, {make(16, i)}, 16);
+      EXPECT_EQ(a, b) << "the model computes with what it took over";
+    }
+  });
+  EXPECT_EQ(newcomer->state_hash(Step{6}), survivor->state_hash(Step{6}));
+  EXPECT_EQ(state_of(*newcomer), state_of(*survivor));
+}
+
+TEST_P(EveryModelAndOptimizer, EachPartOfTheStateCounts) {
+  const auto survivor = engine_of(config(), shape_);
+  LocalGroup group(1);
+  group.run([&](Collective& collective) { step(*survivor, collective, {make(16, 1)}, 16); });
+  const auto source = survivor->state_parts();
+  for (std::size_t left_out = 0; left_out < source.size(); ++left_out) {
+    const auto newcomer = engine_of(config(), shape_);
+    const auto target = newcomer->state_parts();
+    for (std::size_t i = 0; i < source.size(); ++i) {
+      if (i != left_out) std::copy(source[i].begin(), source[i].end(), target[i].begin());
+    }
+    newcomer->state_replaced();
+    EXPECT_NE(newcomer->state_hash(Step{1}), survivor->state_hash(Step{1})) << "part " << left_out;
+  }
+}
+
+TEST(TorchEngine, WhatABrokenStepLeftIsGoneOnceTheStateIsReplaced) {
+  const auto shape = click_shape();
+  const auto survivor = engine_of(config_of("deepfm", "adam"), shape);
+  const auto broken = engine_of(config_of("deepfm", "adam"), shape);
+  LocalGroup group(1);
+  group.run([&](Collective& collective) {
+    BrokenCollective lost;
+    broken->begin_step(lost);
+    ASSERT_TRUE(broken->compute(clicks(8, 1), true));
+    ASSERT_FALSE(broken->finish_reduction());
+    step(*survivor, collective, {clicks(8, 2)}, 8);
+    take_over(*broken, *survivor);
+    step(*survivor, collective, {clicks(8, 3)}, 8);
+    step(*broken, collective, {clicks(8, 3)}, 8);
+  });
+  EXPECT_EQ(broken->state_hash(Step{2}), survivor->state_hash(Step{2}));
 }
 
 TEST(TorchEngine, AStepThatIsDiscardedLeavesNoTrace) {

@@ -27,11 +27,10 @@ class Optimizer {
   virtual ~Optimizer() = default;
   // values -= f(gradients * scale); gradients become 0.
   virtual void step(std::span<float> values, std::span<float> gradients, float scale) = 0;
-  // All that it remembers: as many arrays of `size` floats as it needs, and
-  // how many steps it has made.
+  // All that it remembers: as many arrays of `size` floats as it needs, there
+  // from the start, and how many steps it has made. Who writes them replaces it.
   [[nodiscard]] virtual std::vector<std::span<float>> state() = 0;
-  [[nodiscard]] std::uint64_t steps() const { return steps_; }
-  void set_steps(std::uint64_t steps) { steps_ = steps; }
+  [[nodiscard]] std::uint64_t& steps() { return steps_; }
 
  protected:
   std::uint64_t steps_ = 0;

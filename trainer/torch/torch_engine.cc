@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "core/check.h"
 #include "trainer/torch/evaluation.h"
 #include "trainer/torch/gradient_reducer.h"
 #include "trainer/torch/models/model.h"
@@ -70,7 +71,9 @@ class TorchEngine final : public Engine {
   }
 
   [[nodiscard]] std::uint64_t state_hash(Step step) const override {
-    std::uint64_t hash = step.value;
+    // Two numbers that may differ: a step without records is none of the optimizer's.
+    const std::uint64_t counters[] = {step.value, optimizer_->steps()};
+    std::uint64_t hash = XXH3_64bits(counters, sizeof counters);
     for (const StateArray& array : arrays()) {
       hash = XXH3_64bits_withSeed(array.values.data(), array.values.size_bytes(), hash);
     }
@@ -84,9 +87,19 @@ class TorchEngine final : public Engine {
 
   [[nodiscard]] Result<Step> load(const std::string& directory) override {
     ANTDT_TRY(const StateCounters counters, read_state(directory, layout(), arrays()));
-    optimizer_->set_steps(counters.optimizer_steps);
+    optimizer_->steps() = counters.optimizer_steps;
     return counters.step;
   }
+
+  [[nodiscard]] std::vector<std::span<std::byte>> state_parts() override {
+    std::vector<std::span<std::byte>> parts;
+    for (const StateArray& array : arrays()) parts.push_back(std::as_writable_bytes(array.values));
+    parts.push_back(std::as_writable_bytes(std::span(&optimizer_->steps(), 1)));
+    return parts;
+  }
+  // Parameters are views of the array that was written: nothing else to replace.
+  // What a step that was broken off left in the gradients must go.
+  void state_replaced() override { discard(); }
 
  private:
   [[nodiscard]] std::vector<StateArray> arrays() const {
@@ -127,6 +140,8 @@ void set_compute_threads(std::uint32_t threads) {
 Result<std::unique_ptr<Engine>> make_torch_engine(const TrainerConfig& config,
                                                   const data::DataShape& shape) {
   ANTDT_TRY(std::shared_ptr<Model> model, make_model(config, shape));
+  // They would be training state that is neither saved nor sent.
+  ANTDT_CHECK(model->buffers().empty(), "model {} has buffers", config.model);
   std::vector<std::pair<std::string, torch::Tensor>> named;
   for (const auto& item : model->named_parameters()) named.emplace_back(item.key(), item.value());
   FlatParameters parameters(std::move(named));

@@ -1,37 +1,14 @@
 #include "ctl/lifecycle.h"
 
 #include <algorithm>
-#include <csignal>
-#include <cstring>
 
 namespace antdt::ctl {
 namespace {
 
 // How long to wait for exits after everybody was sent SIGKILL.
 constexpr Duration kKillDeadline = std::chrono::seconds(5);
-
-std::string signal_name(int signal) {
-  const char* name = sigabbrev_np(signal);
-  return name == nullptr ? fmt::format("signal {}", signal)
-                         : fmt::format("signal {} (SIG{})", signal, name);
-}
-
-// What the exit looks like, as the end of a sentence.
-std::string describe_exit(const WorkerProcess& w) {
-  if (!w.error.empty()) return fmt::format("could not be executed: {}", w.error);
-  if (w.signal != 0) return fmt::format("was killed by {}", signal_name(w.signal));
-  if (w.code == kExitCollectiveBroken) return "lost its connection to the other workers";
-  return fmt::format("exited with code {}", w.code);
-}
-
-// An exit that follows from our own request to stop.
-bool ends_as_asked(const WorkerProcess& w) {
-  if (!w.asked_to_stop) return false;
-  return w.code == 0 || w.code == kExitResumable || w.signal == SIGTERM ||
-         w.code == 128 + SIGTERM || (w.signal == SIGKILL && w.exited_at_s >= w.killed_from_s);
-}
-
-bool is_good(const WorkerProcess& w) { return w.error.empty() && w.signal == 0 && w.code == 0; }
+// Steps further apart than this do not count as training in between.
+constexpr Duration kStepGap = std::chrono::seconds(30);
 
 }  // namespace
 
@@ -68,7 +45,26 @@ std::vector<job::Effect> Lifecycle::step(const job::Event& event, MonoTime now) 
   return out;
 }
 
-double Lifecycle::seconds() const { return to_seconds(now_ - *began_); }
+LifecycleImage Lifecycle::image() const {
+  LifecycleImage image = image_;
+  image.hosts = hosts_.all();
+  image.budgets = budgets_.image();
+  image.seconds = seconds();
+  return image;
+}
+
+void Lifecycle::restore(LifecycleImage image, std::vector<Member> group) {
+  image_ = std::move(image);
+  hosts_.restore(image_.hosts);
+  budgets_.restore(image_.budgets);
+  seconds_before_ = image_.seconds;
+  group_ = std::move(group);
+  settled_ = !group_.empty();
+}
+
+double Lifecycle::seconds() const {
+  return seconds_before_ + (began_ ? to_seconds(now_ - *began_) : 0);
+}
 
 const WorkerProcess* Lifecycle::find(WorkerId worker) const {
   const auto found = std::ranges::find(image_.workers, worker,
@@ -78,11 +74,13 @@ const WorkerProcess* Lifecycle::find(WorkerId worker) const {
 
 bool Lifecycle::is_current(Member member) const {
   const WorkerProcess* worker = find(member.worker);
-  return worker != nullptr && worker->attempt == member.attempt;
+  return worker != nullptr && worker->attempt == member.attempt && worker->running();
 }
 
 WorkerProcess* Lifecycle::find_mutable(Member member) {
-  return is_current(member) ? const_cast<WorkerProcess*>(find(member.worker)) : nullptr;
+  const WorkerProcess* worker = find(member.worker);
+  const bool current = worker != nullptr && worker->attempt == member.attempt;
+  return current ? const_cast<WorkerProcess*>(worker) : nullptr;
 }
 
 std::uint64_t Lifecycle::last_phase() const {
@@ -107,11 +105,14 @@ wire::PhaseStart Lifecycle::describe(std::uint64_t phase) const {
   return start;
 }
 
+// ------------------------------------------------------------- start and group
+
 void Lifecycle::on(const job::Placed& e, Effects& out) {
   for (const PlacedWorker& place : e.workers) {
     WorkerProcess worker;
     worker.place = place;
     worker.attempt = Attempt{1};
+    worker.started_at_s = seconds();
     image_.workers.push_back(std::move(worker));
   }
   set_state(JobState::kStarting);
@@ -121,10 +122,14 @@ void Lifecycle::on(const job::Placed& e, Effects& out) {
     return;
   }
   out.emplace_back(job::SaveImage{});
+  if (spec_.protocol == Protocol::kTorchrun) {
+    out.emplace_back(job::PrepareGang{e.workers});
+    return;
+  }
   for (const WorkerProcess& w : image_.workers) {
     out.emplace_back(job::StartWorker{w.member(), w.place.host});
   }
-  if (spec_.protocol == Protocol::kAntdt) out.emplace_back(job::ExpectMembers{image_.workers});
+  expect(out);
 }
 
 void Lifecycle::on(const job::Started& e, Effects& out) {
@@ -132,29 +137,23 @@ void Lifecycle::on(const job::Started& e, Effects& out) {
   if (worker == nullptr || worker->state != WorkerProcess::kPlanned) return;
   worker->state = WorkerProcess::kStarted;
   worker->pid = e.pid;
+  worker->started_at_s = seconds();
   out.emplace_back(job::SaveImage{});
-  out.emplace_back(job::Note{
-      "worker-started",
-      fmt::format("{} started on {} (pid {})", e.member.worker, worker->place.host, e.pid)});
+  out.emplace_back(job::Note{"worker-started",
+                             fmt::format("{} started on {} (pid {}{})", e.member.worker,
+                                         host_name(worker->place.host), e.pid,
+                                         e.member.attempt.value > 1
+                                             ? fmt::format(", attempt {}", e.member.attempt)
+                                             : "")});
   const bool all = std::ranges::none_of(
       image_.workers, [](const WorkerProcess& w) { return w.state == WorkerProcess::kPlanned; });
   if (!all || state() != JobState::kStarting) return;
   set_state(spec_.protocol == Protocol::kAntdt ? JobState::kForming : JobState::kTraining);
 }
 
-void Lifecycle::on(const job::StartRefused& e, Effects& out) {
-  WorkerProcess* worker = find_mutable(e.member);
-  if (worker == nullptr) return;
-  worker->state = WorkerProcess::kExited;
-  fail({"failed", 3, "host", false,
-        fmt::format("{} could not be started on {}: {}", e.member.worker, worker->place.host,
-                    e.reason)},
-       out);
-}
-
 void Lifecycle::on(const job::Joined& e, Effects& out) {
   if (WorkerProcess* worker = find_mutable(e.member)) {
-    if (worker->state != WorkerProcess::kExited) worker->state = WorkerProcess::kJoined;
+    if (worker->running()) worker->state = WorkerProcess::kJoined;
   }
   if (e.collective || stopping()) return;
   image_.collective = false;
@@ -162,10 +161,45 @@ void Lifecycle::on(const job::Joined& e, Effects& out) {
 }
 
 void Lifecycle::on(const job::GenerationSettled& e, Effects& out) {
+  settled_ = true;
+  group_ = e.members;
+  done_with_.clear();
+  for (FailureRecord& f : image_.failures) {
+    if (f.incident != image_.incident || f.recovered_in_s) continue;
+    f.recovered_in_s = seconds() - f.time_s;
+  }
+  const bool had_failures = !image_.failures.empty() &&
+                            image_.failures.back().incident == image_.incident;
+  if (had_failures) ++image_.incident;
+  out.emplace_back(job::SaveImage{});
+  out.emplace_back(job::Note{"generation", fmt::format("generation {} is settled: {} workers",
+                                                       e.generation, e.members.size())});
   if (stopping()) return;
-  out.emplace_back(job::Note{"generation", fmt::format("generation {} is settled", e.generation)});
-  if (image_.phase == 0) open_phase(1, out);
+  if (image_.phase == 0) return open_phase(1, out);
+  out.emplace_back(job::AnnouncePhase{describe(image_.phase)});
 }
+
+void Lifecycle::on(const job::GenerationOver&, Effects& out) {
+  settled_ = false;
+  if (!image_.checkpoint_pending) return;
+  image_.checkpoint_pending = false;  // whoever was to write it does so no more
+  out.emplace_back(job::SaveImage{});
+  if (state() == JobState::kStopping && image_.outcome && image_.outcome->state == "stopped") {
+    stop_all(spec_.stop_grace, out);
+  }
+}
+
+void Lifecycle::on(const job::Progressed&, Effects& out) {
+  if (last_progress_ && now_ - *last_progress_ < kStepGap) {
+    image_.trained_s += to_seconds(now_ - *last_progress_);
+  }
+  last_progress_ = now_;
+  if (image_.made_progress) return;
+  image_.made_progress = true;
+  out.emplace_back(job::SaveImage{});
+}
+
+// --------------------------------------------------------------------- phases
 
 void Lifecycle::open_phase(std::uint64_t phase, Effects& out) {
   image_.phase = phase;
@@ -196,36 +230,63 @@ void Lifecycle::on(const job::MemberDone& e, Effects& out) {
 
 void Lifecycle::advance_if_complete(Effects& out) {
   if (!drained_ || stopping() || image_.phase >= last_phase()) return;
-  if (image_.collective && state() == JobState::kTraining) {
-    // Everybody must be out of the last collective before the next phase.
-    for (const WorkerProcess& w : image_.workers) {
-      const auto done = done_with_.find(w.place.worker);
-      if (w.running() && (done == done_with_.end() || done->second < image_.phase)) return;
+  if (image_.collective) {
+    if (!settled_) return;  // the next generation goes on here
+    if (state() == JobState::kTraining) {
+      // Everybody must be out of the last collective before the next phase.
+      for (const Member& member : group_) {
+        const auto done = done_with_.find(member.worker);
+        if (is_current(member) && (done == done_with_.end() || done->second < image_.phase)) return;
+      }
     }
   }
   open_phase(image_.phase + 1, out);
 }
 
+void Lifecycle::on(const job::Restored& e, Effects& out) {
+  image_.phase = e.phase;
+  image_.checkpoint_pending = false;
+  drained_ = false;
+  done_with_.clear();
+  settled_ = false;
+  group_.clear();
+  last_checkpoint_ = now_;
+  if (e.phase > 0) {
+    set_state(describe(e.phase).what == "eval" ? JobState::kEvaluating : JobState::kTraining);
+  } else {
+    set_state(JobState::kForming);
+  }
+  out.emplace_back(job::SaveImage{});
+}
+
+// ----------------------------------------------------------------- checkpoints
+
 void Lifecycle::order_checkpoint(Effects& out) {
   last_checkpoint_ = now_;
   ++image_.checkpoints_ordered;
+  image_.checkpoint_pending = true;
   out.emplace_back(job::SaveImage{});
   out.emplace_back(job::OrderCheckpoint{image_.checkpoints_ordered});
 }
 
 void Lifecycle::on(const job::CheckpointStored& e, Effects& out) {
+  image_.checkpoint_pending = false;
   if (e.error.empty()) {
     image_.checkpoints_stored = std::max(image_.checkpoints_stored, e.number);
-    out.emplace_back(job::SaveImage{});
+    image_.checkpoints_ordered = std::max(image_.checkpoints_ordered, e.number);
   } else {
-    image_.checkpoints_ordered = image_.checkpoints_stored;
     out.emplace_back(job::Note{"checkpoint-failed", e.error});
   }
-  if (state() == JobState::kFinishing && !e.error.empty()) {
-    fail({"failed", 1, "checkpoint", image_.checkpoints_stored > 0,
-          fmt::format("all records are trained, but the model could not be kept: {}", e.error)},
-         out);
-    return end_if_all_left(out);
+  out.emplace_back(job::SaveImage{});
+  if (state() == JobState::kFinishing) {
+    if (!e.error.empty()) {
+      fail({"failed", 1, "checkpoint", image_.checkpoints_stored > 0,
+            fmt::format("all records are trained, but the model could not be kept: {}", e.error)},
+           out);
+      return end_if_all_left(out);
+    }
+    out.emplace_back(job::LeaveAll{{"the job is done", 0}});
+    return;
   }
   if (state() == JobState::kStopping && image_.outcome && image_.outcome->state == "stopped") {
     image_.outcome->resumable = image_.checkpoints_stored > 0;
@@ -233,36 +294,10 @@ void Lifecycle::on(const job::CheckpointStored& e, Effects& out) {
   }
 }
 
+// --------------------------------------------------------------------- the end
+
 void Lifecycle::on(const job::SaidBye& e, Effects&) {
   if (WorkerProcess* worker = find_mutable(e.member)) worker->said_bye = true;
-}
-
-void Lifecycle::on(const job::Exited& e, Effects& out) {
-  WorkerProcess* worker = find_mutable(e.member);
-  if (worker == nullptr || worker->state == WorkerProcess::kExited) return;
-  worker->state = WorkerProcess::kExited;
-  worker->code = e.exit.code;
-  worker->signal = e.exit.signal;
-  worker->error = e.exit.error;
-  worker->last_lines = e.exit.last_lines;
-  worker->exited_at_s = seconds();
-  out.emplace_back(job::SaveImage{});
-  out.emplace_back(job::Note{
-      "worker-exited",
-      fmt::format("{} on {} {}", e.member.worker, worker->place.host, describe_exit(*worker))});
-  if (!stopping()) {
-    const bool too_early =
-        spec_.protocol == Protocol::kAntdt && image_.collective && state() != JobState::kFinishing;
-    if (worker->code == kExitResumable && worker->signal == 0) {
-      image_.outcome = Outcome{"stopped", 75, "stopped", image_.checkpoints_stored > 0,
-                               fmt::format("{} asked to stop (exit code 75)", e.member.worker)};
-      set_state(JobState::kStopping);
-      stop_all(spec_.stop_grace, out);
-    } else if (!is_good(*worker) || too_early) {
-      fail({"failed", 1, "program", image_.checkpoints_stored > 0, ""}, out);
-    }
-  }
-  end_if_all_left(out);
 }
 
 void Lifecycle::on(const job::StopAsked& e, Effects& out) {
@@ -271,7 +306,7 @@ void Lifecycle::on(const job::StopAsked& e, Effects& out) {
     image_.outcome = Outcome{"stopped", 75, "stopped", image_.checkpoints_stored > 0, e.reason};
     out.emplace_back(job::Note{"stopping", e.reason});
   }
-  const bool can_checkpoint = state() == JobState::kTraining && image_.collective &&
+  const bool can_checkpoint = state() == JobState::kTraining && image_.collective && settled_ &&
                               spec_.protocol == Protocol::kAntdt && image_.phase > 0;
   set_state(JobState::kStopping);
   if (!again && can_checkpoint && e.grace > Duration::zero()) {
@@ -298,6 +333,7 @@ void Lifecycle::fail(Outcome outcome, Effects& out) {
 void Lifecycle::stop_all(Duration grace, Effects& out) {
   stop_deadline_ = now_ + grace + kKillDeadline;
   for (WorkerProcess& w : image_.workers) {
+    if (w.state == WorkerProcess::kWaiting) w.state = WorkerProcess::kExited;
     if (!w.running()) continue;
     w.asked_to_stop = true;
     w.killed_from_s = seconds() + to_seconds(grace);
@@ -318,18 +354,39 @@ void Lifecycle::on(const job::Tick&, Effects& out) {
     end_if_all_left(out);
     return;
   }
-  const bool due = spec_.checkpoint_every > Duration::zero() && image_.collective &&
+  for (auto at = leave_deadlines_.begin(); at != leave_deadlines_.end();) {
+    const WorkerProcess* worker = find(at->first.worker);
+    const bool left = worker == nullptr || !is_current(at->first);
+    if (!left && now_ < at->second) {
+      ++at;
+      continue;
+    }
+    if (!left) {
+      auto& late = const_cast<WorkerProcess&>(*worker);
+      late.asked_to_stop = true;
+      late.killed_from_s = seconds();
+      out.emplace_back(job::StopWorker{late.member(), late.place.host, Duration::zero()});
+    }
+    at = leave_deadlines_.erase(at);
+  }
+  if (stopping()) return;
+  start_waiting(out);
+  const bool due = spec_.checkpoint_every > Duration::zero() && image_.collective && settled_ &&
                    spec_.protocol == Protocol::kAntdt && state() == JobState::kTraining &&
-                   image_.checkpoints_ordered == image_.checkpoints_stored &&
+                   !image_.checkpoint_pending &&
                    now_ - last_checkpoint_ >= spec_.checkpoint_every;
   if (due) order_checkpoint(out);
 }
 
 void Lifecycle::end_if_all_left(Effects& out) {
-  if (std::ranges::any_of(image_.workers, &WorkerProcess::running)) return;
+  const auto open = [](const WorkerProcess& w) {
+    return w.running() || w.state == WorkerProcess::kWaiting;
+  };
+  if (std::ranges::any_of(image_.workers, open)) return;
   Outcome outcome;
   if (image_.outcome) {
-    outcome = image_.outcome->first_cause.empty() ? judge_exits() : *image_.outcome;
+    outcome = *image_.outcome;
+    if (outcome.first_cause.empty()) outcome = outcome_of(image_.incident);
   } else if (spec_.protocol == Protocol::kAntdt && state() != JobState::kFinishing) {
     outcome = {"failed", 1, "program", image_.checkpoints_stored > 0,
                "every worker ended before the records of the job were all trained"};
@@ -343,40 +400,6 @@ void Lifecycle::end_if_all_left(Effects& out) {
   ended_ = true;
   out.emplace_back(job::SaveImage{});
   out.emplace_back(job::End{outcome});
-}
-
-Outcome Lifecycle::judge_exits() const {
-  // By class first: who only lost its peers is a victim. Among the others the
-  // first by time; the times are those of this daemon's clock.
-  const auto rank_as_cause = [](const WorkerProcess& w) {
-    if (ends_as_asked(w)) return 3;
-    if (w.code == kExitCollectiveBroken) return 2;
-    return is_good(w) ? 1 : 0;
-  };
-  const WorkerProcess* first = nullptr;
-  for (const WorkerProcess& w : image_.workers) {
-    if (first == nullptr || std::pair(rank_as_cause(w), w.exited_at_s) <
-                                std::pair(rank_as_cause(*first), first->exited_at_s)) {
-      first = &w;
-    }
-  }
-  Outcome outcome{"failed", 1, "program", image_.checkpoints_stored > 0, ""};
-  if (!first->error.empty() || first->code == kExitConfiguration) {
-    outcome.exit_class = "configuration";
-    outcome.code = 2;
-  } else if (first->signal != 0) {
-    outcome.exit_class = "signal";
-  } else if (first->code == kExitCollectiveBroken) {
-    outcome.exit_class = "collective";
-  }
-  outcome.first_cause =
-      fmt::format("{} on {} {}", first->place.worker, first->place.host,
-                  is_good(*first) ? "ended before the job was over" : describe_exit(*first));
-  if (!first->last_lines.empty()) {
-    outcome.first_cause +=
-        fmt::format("; the last lines of its error output:\n{}", first->last_lines);
-  }
-  return outcome;
 }
 
 }  // namespace antdt::ctl

@@ -11,36 +11,95 @@ namespace {
 // A stranger that connects to a member's port, or one lost packet too many, can
 // spoil a formation; five in a row have another cause.
 constexpr std::uint32_t kFormations = 5;
+// After the first member has joined again the others of an orderly regroup are
+// at the end of the same step: one that is still in a collective is waiting for
+// somebody who has gone, and must be released.
+constexpr Duration kRegroupPatience = std::chrono::seconds(2);
+
+std::vector<Member> members_of(const std::vector<ExpectedMember>& all) {
+  std::vector<Member> members;
+  for (const ExpectedMember& e : all) members.push_back(e.member);
+  return members;
+}
+
+bool same_places(const wire::Ready& a, const wire::Ready& b) {
+  return a.phase == b.phase &&
+         std::ranges::equal(a.places, b.places, [](const auto& x, const auto& y) {
+           return x.worker == y.worker && x.place == y.place;
+         });
+}
 
 }  // namespace
 
-std::vector<MembershipEffect> Membership::step(const MembershipEvent& event) {
+std::vector<MembershipEffect> Membership::step(const MembershipEvent& event, MonoTime now) {
+  now_ = now;
+  if (since_ == MonoTime{}) since_ = now;
   Effects effects;
   std::visit([&](const auto& e) { on(e, effects); }, event);
   return effects;
 }
 
-void Membership::restore(Generation generation, std::vector<ExpectedMember> members_by_rank) {
-  generation_ = generation;
-  expected_ = members_by_rank;
-  members_ = std::move(members_by_rank);
-  state_ = State::kSettled;
+MembershipImage Membership::image() const {
+  return {generation_, base_, base_members_, lineage_, restore_};
+}
+
+void Membership::restore(const MembershipImage& image) {
+  generation_ = image.generation;
+  base_ = image.base;
+  base_members_ = members_ = image.base_members;
+  lineage_ = image.lineage;
+  restore_ = image.restore;
+  const bool settled = base_ != Generation{} && base_ == generation_;
+  state_ = settled ? State::kSettled : State::kGathering;
 }
 
 bool Membership::contains(Member member) const { return rank_of(member) < members_.size(); }
 
+bool Membership::is_expected(Member member) const {
+  return std::ranges::find(expected_, member, &ExpectedMember::member) != expected_.end();
+}
+
+// While there is no base, or none of it is left, everybody is waited for.
+bool Membership::is_required(const ExpectedMember& e) const {
+  const auto of_base = [&](const ExpectedMember& x) {
+    return std::ranges::find(base_members_, x.member, &ExpectedMember::member) !=
+           base_members_.end();
+  };
+  return of_base(e) || std::ranges::none_of(expected_, of_base);
+}
+
 std::vector<Member> Membership::missing() const {
   std::vector<Member> missing;
-  for (const ExpectedMember& e : expected_) {
-    if (!joined_.contains(e.member)) missing.push_back(e.member);
+  for (const ExpectedMember& e : state_ == State::kGathering ? expected_ : members_) {
+    const bool has_done = state_ == State::kGathering   ? joined_.contains(e.member) || !is_required(e)
+                          : state_ == State::kAddresses ? addresses_.contains(e.member)
+                          : state_ == State::kConnecting ? ready_.contains(e.member)
+                                                         : true;
+    if (!has_done) missing.push_back(e.member);
   }
   return missing;
+}
+
+std::string Membership::waiting_for() const {
+  switch (state_) {
+    case State::kGathering:
+      return "to join";
+    case State::kAddresses:
+      return "to name its end points";
+    case State::kConnecting:
+      return "to connect to its neighbours and take over the training state";
+    case State::kSettled:
+      return "";
+  }
+  return "";
 }
 
 std::size_t Membership::rank_of(Member member) const {
   return static_cast<std::size_t>(std::ranges::find(members_, member, &ExpectedMember::member) -
                                   members_.begin());
 }
+
+// ------------------------------------------------------------- who is to be in
 
 void Membership::on(const Expect& event, Effects& effects) {
   expected_ = event.members;
@@ -51,84 +110,229 @@ void Membership::on(const Expect& event, Effects& effects) {
 }
 
 void Membership::on(const MemberJoined& event, Effects& effects) {
-  const bool forming = state_ == State::kAddresses || state_ == State::kConnecting;
-  if (forming && !event.join.problem.empty() && event.generation == generation_ &&
-      contains(event.member)) {
-    return form_again(event, effects);
-  }
-  if (state_ == State::kAddresses && contains(event.member)) {
-    effects.emplace_back(form_for(rank_of(event.member)));  // the first one was lost
+  if (!is_expected(event.member)) return;
+  // Sent before it was in the base, and late: it says nothing of now.
+  const bool in_base = std::ranges::find(base_members_, event.member, &ExpectedMember::member) !=
+                       base_members_.end();
+  if (in_base && event.generation < base_) return;
+  const bool member = state_ != State::kGathering && contains(event.member);
+  if (!member) {
+    joined_[event.member] = event.join;
+    if (state_ == State::kSettled) regroup_for_newcomers(effects);
+    begin_if_complete(effects);
     return;
   }
-  const bool wanted =
-      std::ranges::find(expected_, event.member, &ExpectedMember::member) != expected_.end();
-  if (!wanted || state_ != State::kGathering) return;  // a repeated or late Join changes nothing
+  if (event.generation < generation_) {  // it has not heard of this generation
+    if (state_ == State::kAddresses) effects.emplace_back(form_for(rank_of(event.member)));
+    return;
+  }
+  if (forming()) return formation_failed(event, effects);
+  // It has left the settled generation. The others stop at the same step, or
+  // are in a collective that cannot complete.
+  gather();
+  regrouping_ = true;
   joined_[event.member] = event.join;
   begin_if_complete(effects);
 }
 
-void Membership::form_again(const MemberJoined& event, Effects& effects) {
-  const std::string reason =
-      fmt::format("{} on {} could not connect to its neighbours: {}", event.member.worker,
-                  members_[rank_of(event.member)].host, event.join.problem);
-  if (++failed_formations_ == kFormations) {
+// From a state with members back to kGathering; everybody has to join again.
+void Membership::gather() {
+  for (const ExpectedMember& e : members_) joined_.erase(e.member);
+  addresses_.clear();
+  ready_.clear();
+  state_ = State::kGathering;
+  regrouping_ = false;
+  since_ = now_;
+}
+
+void Membership::abort_others(Member but, const std::string& reason, Effects& effects) {
+  std::vector<Member> others = members_of(members_);
+  std::erase(others, but);
+  std::erase_if(others, [&](Member m) { return !is_expected(m); });
+  effects.emplace_back(SendAbort{generation_, std::move(others), reason});
+}
+
+void Membership::formation_failed(const MemberJoined& event, Effects& effects) {
+  const std::string& host = members_[rank_of(event.member)].host;
+  const std::string reason = fmt::format(
+      "{} on {} {}", event.member.worker, host,
+      event.join.problem.empty() ? "left while it was formed" : event.join.problem);
+  if (!event.join.problem.empty() && ++failed_formations_ == kFormations) {
     effects.emplace_back(CannotSettle{fmt::format(
         "{} ({} times in a row); do the hosts reach each other on [cluster] interface, and does a "
         "firewall let [cluster] ports through?",
         reason, kFormations)});
     return;
   }
-  GenerationBroken broken{generation_, {}, reason};
-  for (const ExpectedMember& e : members_) {
-    if (e.member != event.member) broken.left.push_back(e.member);
-  }
-  effects.emplace_back(std::move(broken));
-  state_ = State::kGathering;
+  effects.emplace_back(GenerationBroken{generation_, reason});
+  abort_others(event.member, reason, effects);
+  gather();
+  joined_[event.member] = event.join;
   begin_if_complete(effects);
 }
 
-SendForm Membership::form_for(std::size_t rank) const {
-  return {members_[rank].member, generation_,
-          wire::Form{static_cast<std::uint32_t>(rank), static_cast<std::uint32_t>(members_.size()),
-                     combine_seed(job_key_, generation_.value)}};
+void Membership::regroup_for_newcomers(Effects& effects) {
+  std::string who;
+  for (const auto& [member, join] : joined_) {
+    if (contains(member) || !is_expected(member)) continue;
+    who += fmt::format("{}{}", who.empty() ? "" : ", ", member.worker);
+  }
+  if (who.empty()) return;
+  effects.emplace_back(
+      SendRegroup{generation_, members_of(members_), fmt::format("{} is ready to join", who)});
+  gather();
+  regrouping_ = true;
 }
 
+void Membership::on(const MemberGone& event, Effects& effects) {
+  joined_.erase(event.member);
+  const bool of_base = std::ranges::find(base_members_, event.member, &ExpectedMember::member) !=
+                       base_members_.end();
+  if (of_base && event.suspect) suspects_.insert(event.member);
+  std::erase_if(expected_, [&](const ExpectedMember& e) { return e.member == event.member; });
+  if (contains(event.member) && (state_ != State::kGathering || regrouping_)) {
+    if (state_ != State::kGathering) effects.emplace_back(GenerationBroken{generation_, event.reason});
+    if (event.in_order && (state_ == State::kSettled || regrouping_)) {
+      if (state_ == State::kSettled) gather();
+      regrouping_ = true;
+    } else {
+      // Those that have joined again already are not in it any more.
+      std::vector<Member> inside;
+      for (const ExpectedMember& e : members_) {
+        const bool in = state_ != State::kGathering || !joined_.contains(e.member);
+        if (in && is_expected(e.member)) inside.push_back(e.member);
+      }
+      effects.emplace_back(SendAbort{generation_, std::move(inside), event.reason});
+      if (state_ != State::kGathering) gather();
+      regrouping_ = false;
+    }
+  }
+  begin_if_complete(effects);
+}
+
+void Membership::on(const Stuck& event, Effects& effects) {
+  if (state_ != State::kSettled) return;
+  effects.emplace_back(GenerationBroken{generation_, event.reason});
+  abort_others({}, event.reason, effects);
+  gather();
+}
+
+void Membership::on(const Begin& event, Effects& effects) {
+  lineage_ = event.lineage;
+  restore_ = event.restore;
+  base_ = {};
+  base_members_.clear();
+  suspects_.clear();
+  state_lost_ = false;
+  begin_if_complete(effects);
+}
+
+void Membership::on(const MembershipTick&, Effects& effects) {
+  if (state_ == State::kSettled) return;
+  if (regrouping_ && now_ - since_ >= kRegroupPatience) {
+    regrouping_ = false;
+    std::vector<Member> inside;
+    for (const ExpectedMember& e : members_) {
+      if (is_expected(e.member) && !joined_.contains(e.member)) inside.push_back(e.member);
+    }
+    if (!inside.empty()) {
+      effects.emplace_back(
+          SendAbort{generation_, std::move(inside), "the others have left this generation"});
+    }
+  }
+  if (now_ - since_ < patience_) return;
+  since_ = now_;  // said again only after as long
+  for (const Member member : missing()) {
+    effects.emplace_back(Unresponsive{
+        member, fmt::format("it was asked {} {:.0f} s ago", waiting_for(), to_seconds(patience_))});
+  }
+}
+
+// ------------------------------------------------------------------- formation
+
 void Membership::begin_if_complete(Effects& effects) {
-  if (state_ != State::kGathering || expected_.empty() || !missing().empty()) return;
-  const ExpectedMember& first = expected_.front();
-  const wire::DataIdentity& data = joined_[first.member].data;
+  if (state_ != State::kGathering || state_lost_) return;
+  std::vector<ExpectedMember> chosen;
   for (const ExpectedMember& e : expected_) {
-    const wire::DataIdentity& other = joined_[e.member].data;
-    if (other.fingerprint != data.fingerprint || other.train_records != data.train_records ||
-        other.eval_records != data.eval_records) {
-      effects.emplace_back(CannotSettle{fmt::format(
-          "the data differs between hosts: {} on {} has {}, {} on {} has {}; copy the same files "
-          "to every host",
-          first.member.worker, first.host, data.detail, e.member.worker, e.host, other.detail)});
+    if (joined_.contains(e.member)) {
+      chosen.push_back(e);
+    } else if (is_required(e)) {
       return;
     }
   }
+  if (chosen.empty()) return;
+  const auto holds_state = [&](const ExpectedMember& e) {
+    return joined_.at(e.member).settled == base_;
+  };
+  if (base_ != Generation{} && std::ranges::none_of(chosen, holds_state)) {
+    state_lost_ = true;
+    effects.emplace_back(StateLost{base_});
+    return;
+  }
+  members_ = std::move(chosen);
+  if (auto differs = data_differs()) {
+    effects.emplace_back(std::move(*differs));
+    return;
+  }
+  form(effects);
+}
+
+std::optional<CannotSettle> Membership::data_differs() const {
+  const ExpectedMember& first = members_.front();
+  const wire::DataIdentity& data = joined_.at(first.member).data;
+  for (const ExpectedMember& e : members_) {
+    const wire::DataIdentity& other = joined_.at(e.member).data;
+    if (other.fingerprint != data.fingerprint || other.train_records != data.train_records ||
+        other.eval_records != data.eval_records) {
+      return CannotSettle{fmt::format(
+          "the data differs between hosts: {} on {} has {}, {} on {} has {}; copy the same files "
+          "to every host",
+          first.member.worker, first.host, data.detail, e.member.worker, e.host, other.detail)};
+    }
+  }
+  return {};
+}
+
+void Membership::form(Effects& effects) {
   generation_ = generation_.next();
   state_ = State::kAddresses;
-  members_ = expected_;
+  regrouping_ = false;
+  since_ = now_;
   addresses_.clear();
   ready_.clear();
   effects.emplace_back(GenerationBegun{generation_});
-  for (std::size_t rank = 0; rank < members_.size(); ++rank) {
-    effects.emplace_back(form_for(rank));
-  }
+  for (std::size_t rank = 0; rank < members_.size(); ++rank) effects.emplace_back(form_for(rank));
+}
+
+SendForm Membership::form_for(std::size_t rank) const {
+  wire::Form form;
+  form.rank = static_cast<std::uint32_t>(rank);
+  form.size = static_cast<std::uint32_t>(members_.size());
+  form.key = combine_seed(combine_seed(job_key_, lineage_.value), generation_.value);
+  form.base = base_;
+  if (base_ == Generation{}) form.restore = restore_;
+  return {members_[rank].member, generation_, std::move(form)};
 }
 
 void Membership::on(const AddressArrived& event, Effects& effects) {
-  if (event.generation != generation_ || !contains(event.member)) return;
+  const bool ours = event.generation == generation_ && forming() && contains(event.member);
+  if (!ours) {
+    // Of a formation that is over, or that a former incarnation began.
+    if (is_expected(event.member) && state_ == State::kGathering &&
+        !joined_.contains(event.member)) {
+      effects.emplace_back(
+          SendAbort{event.generation, {event.member}, "this generation is not formed any more"});
+    }
+    return;
+  }
   if (state_ == State::kConnecting) {  // it has not heard of the roster
     effects.emplace_back(roster_for(rank_of(event.member)));
     return;
   }
-  if (state_ != State::kAddresses) return;
   addresses_[event.member] = event.address;
   if (addresses_.size() < members_.size()) return;
   state_ = State::kConnecting;
+  since_ = now_;
   for (std::size_t rank = 0; rank < members_.size(); ++rank) {
     effects.emplace_back(roster_for(rank));
   }
@@ -148,42 +352,63 @@ SendRoster Membership::roster_for(std::size_t rank) const {
 }
 
 void Membership::on(const ReadyArrived& event, Effects& effects) {
-  if (state_ != State::kConnecting || event.generation != generation_) return;
-  if (!contains(event.member)) return;
+  const bool ours = event.generation == generation_ && contains(event.member);
+  if (!ours || state_ != State::kConnecting) {
+    if (is_expected(event.member) && state_ == State::kGathering &&
+        !joined_.contains(event.member)) {
+      effects.emplace_back(
+          SendAbort{event.generation, {event.member}, "this generation is not formed any more"});
+    }
+    return;
+  }
   ready_[event.member] = event.ready;
   if (ready_.size() == members_.size()) settle(effects);
 }
 
-void Membership::settle(Effects& effects) {
+std::optional<CannotSettle> Membership::state_differs() const {
   const ExpectedMember& first = members_.front();
-  const wire::Ready& state = ready_[first.member];
+  const wire::Ready& state = ready_.at(first.member);
   for (const ExpectedMember& e : members_) {
-    const wire::Ready& other = ready_[e.member];
+    const wire::Ready& other = ready_.at(e.member);
     if (other.step != state.step || other.state_hash != state.state_hash) {
-      effects.emplace_back(CannotSettle{fmt::format(
+      return CannotSettle{fmt::format(
           "the training state differs: {} on {} is at step {} with hash {:016x}, {} on {} at step "
           "{} with hash {:016x}; are the same programs and libraries installed on both hosts?",
           first.member.worker, first.host, state.step, state.state_hash, e.member.worker, e.host,
-          other.step, other.state_hash)});
-      return;
+          other.step, other.state_hash)};
+    }
+    if (!same_places(state, other)) {
+      return CannotSettle{fmt::format(
+          "{} on {} and {} on {} do not agree on how far each member was at step {}; this is a "
+          "defect of the trainer",
+          first.member.worker, first.host, e.member.worker, e.host, state.step)};
     }
   }
-  state_ = State::kSettled;
-  failed_formations_ = 0;
-  effects.emplace_back(Settled{generation_, state.step, members_});
+  return {};
 }
 
-void Membership::on(const MemberGone& event, Effects& effects) {
-  joined_.erase(event.member);
-  if (state_ == State::kGathering || !contains(event.member)) return;
-  GenerationBroken broken{generation_, {}, event.reason};
-  for (const ExpectedMember& e : members_) {
-    if (e.member != event.member) broken.left.push_back(e.member);
+void Membership::settle(Effects& effects) {
+  if (auto differs = state_differs()) {
+    effects.emplace_back(std::move(*differs));
+    return;
   }
-  members_.clear();
-  joined_.clear();
-  state_ = State::kGathering;
-  effects.emplace_back(std::move(broken));
+  const wire::Ready& state = ready_.at(members_.front().member);
+  Settled settled{generation_, state.step, members_, state.phase, {}};
+  for (const wire::MemberPlace& place : state.places) {
+    const auto old = std::ranges::find(base_members_, place.worker,
+                                       [](const ExpectedMember& e) { return e.member.worker; });
+    if (old == base_members_.end()) continue;
+    settled.places.push_back({old->member, place.place, suspects_.contains(old->member)});
+  }
+  state_ = State::kSettled;
+  since_ = now_;
+  failed_formations_ = 0;
+  base_ = generation_;
+  base_members_ = members_;
+  suspects_.clear();
+  for (const ExpectedMember& e : members_) joined_.erase(e.member);
+  effects.emplace_back(std::move(settled));
+  regroup_for_newcomers(effects);
 }
 
 }  // namespace antdt::ctl

@@ -1,26 +1,36 @@
 // Who trains together: one membership at a time, each with a number.
 //
-//   kGathering ──all expected joined──> kAddresses ──all addresses──> kConnecting
-//       ^                                                                 │ all ready, same step
-//       and hash └────────── Lost or Expect changes the members ──────────────  kSettled
+//   kGathering ──all required joined──> kAddresses ──all addresses──> kConnecting
+//       ^                                                                  │ all ready, same
+//       │                                                                  v step and hash
+//       ├── lost, formation failed, timed out ──(kAddresses, kConnecting)  │
+//       └── lost, a member joins again, a newcomer is ready ────────── kSettled
+//
+// Joining, leaving, death, eviction and resizing are this one mechanism. The
+// settled generation whose training state goes on is the *base*: its members
+// are told to stop (SendRegroup: together, at the end of a step; SendAbort: out
+// of a collective that cannot complete), join again and say whether they still
+// hold that state; those who do not receive it over the new ring (the members
+// arrange that among themselves: trainer/loop/healing.h). The new generation is
+// settled when all are ready at the same step with the same hash. If somebody
+// is lost before, it is computed again from who is left: the base stays.
+// Nobody rolls back while one member holds the state; when none does, StateLost
+// asks for a checkpoint, and Begin starts a new lineage from it.
 //
 // A value without I/O: step() takes what happened and returns what to do. The
-// job daemon owns one; the generation number is durable through its `Settled`
-// and `GenerationBegun` effects (the daemon journals them before anything that
-// follows them is sent). Neighbours learn each other's end points from the
-// roster; there is no store and no full mesh.
-//
-// In this version a member that is lost breaks the generation for good (the
-// job ends with the cause). Draining and healing come between kSettled and
-// kGathering; nothing else in here has to change for them.
+// job daemon owns one and journals image() when GenerationBegun or Settled is
+// among the effects, before anything that follows them is sent.
 #pragma once
 
 #include <cstdint>
 #include <map>
+#include <optional>
+#include <set>
 #include <string>
 #include <variant>
 #include <vector>
 
+#include "core/clock.h"
 #include "core/ids.h"
 #include "core/wire/messages.h"
 
@@ -31,10 +41,20 @@ struct ExpectedMember {
   Member member;
   std::string host;
   std::uint32_t host_order = 0;
+  template <class Self, class V>
+  static void fields(Self& m, V& v) {
+    v("worker", m.member.worker);
+    v("attempt", m.member.attempt);
+    v("host", m.host);
+    v("host_order", m.host_order);
+  }
 };
 
 // ---- events
-struct Expect {  // the members of the next generation; replaces earlier ones
+// The processes that are, or are to be, members; replaces what was said before.
+// Members of the base generation, and all of them while there is no base, are
+// waited for; others take part once they have joined.
+struct Expect {
   std::vector<ExpectedMember> members;
 };
 struct MemberJoined {
@@ -52,12 +72,25 @@ struct ReadyArrived {
   Generation generation;
   wire::Ready ready;
 };
+// A process has ended, or its host is lost.
 struct MemberGone {
   Member member;
   std::string reason;
+  bool in_order = false;  // it left at the end of a step, as it was asked to
+  bool suspect = false;   // what it was working on may be why it died
 };
-using MembershipEvent =
-    std::variant<Expect, MemberJoined, AddressArrived, ReadyArrived, MemberGone>;
+// The collective of the settled generation does not move.
+struct Stuck {
+  std::string reason;
+};
+// Training begins from a checkpoint, or from the seeded start (restore empty).
+struct Begin {
+  Lineage lineage;
+  std::string restore;  // directory, as the members see it
+};
+struct MembershipTick {};
+using MembershipEvent = std::variant<Expect, MemberJoined, AddressArrived, ReadyArrived, MemberGone,
+                                     Stuck, Begin, MembershipTick>;
 
 // ---- effects
 struct GenerationBegun {  // durable before any Form is sent
@@ -73,14 +106,32 @@ struct SendRoster {
   Generation generation;
   wire::Roster roster;
 };
+// Where a member of the base stood when the new generation settled.
+struct BasePlace {
+  Member member;
+  std::uint64_t place = 0;
+  bool lost = false;  // and suspect, see MemberGone
+};
 struct Settled {  // durable before any Settle is sent
   Generation generation;
   Step step;
   std::vector<ExpectedMember> members;  // by rank
+  std::uint64_t phase = 0;              // that `places` belong to
+  std::vector<BasePlace> places;
 };
-struct GenerationBroken {  // tell those that are left to abort their collectives
+struct SendRegroup {
   Generation generation;
-  std::vector<Member> left;
+  std::vector<Member> to;
+  std::string reason;
+};
+struct SendAbort {
+  Generation generation;
+  std::vector<Member> to;
+  std::string reason;
+};
+// For people; the orders that follow from it are effects of their own.
+struct GenerationBroken {
+  Generation generation;
   std::string reason;
 };
 // Members do not fit together (data or training state differ): no membership
@@ -88,28 +139,61 @@ struct GenerationBroken {  // tell those that are left to abort their collective
 struct CannotSettle {
   std::string reason;
 };
+// Nobody who is left holds the training state. Answered by Begin.
+struct StateLost {
+  Generation base;
+};
+// Did not do in time what was asked: to be ended and started again.
+struct Unresponsive {
+  Member member;
+  std::string what;
+};
 using MembershipEffect =
-    std::variant<GenerationBegun, SendForm, SendRoster, Settled, GenerationBroken, CannotSettle>;
+    std::variant<GenerationBegun, SendForm, SendRoster, Settled, SendRegroup, SendAbort,
+                 GenerationBroken, CannotSettle, StateLost, Unresponsive>;
+
+// What survives a restart of the job daemon.
+struct MembershipImage {
+  Generation generation;  // the newest number used
+  Generation base;        // 0: none
+  std::vector<ExpectedMember> base_members;  // by rank
+  Lineage lineage{1};
+  std::string restore;
+  template <class Self, class V>
+  static void fields(Self& m, V& v) {
+    v("generation", m.generation);
+    v("base", m.base);
+    v("base_members", m.base_members);
+    v("lineage", m.lineage);
+    v("restore", m.restore);
+  }
+};
 
 class Membership {
  public:
   enum class State { kGathering, kAddresses, kConnecting, kSettled };
 
   // `job_key` seeds the keys with which neighbours recognise each other.
-  explicit Membership(std::uint64_t job_key) : job_key_(job_key) {}
+  // `patience`: after it a member that is waited for is Unresponsive.
+  Membership(std::uint64_t job_key, Duration patience) : job_key_(job_key), patience_(patience) {}
 
-  [[nodiscard]] std::vector<MembershipEffect> step(const MembershipEvent& event);
+  [[nodiscard]] std::vector<MembershipEffect> step(const MembershipEvent& event, MonoTime now);
 
-  // A settled generation as the journal remembers it.
-  void restore(Generation generation, std::vector<ExpectedMember> members_by_rank);
+  [[nodiscard]] MembershipImage image() const;
+  // Settled if the newest generation had settled. Members that were in between
+  // say so themselves: what they send again is answered.
+  void restore(const MembershipImage& image);
 
   [[nodiscard]] State state() const { return state_; }
+  [[nodiscard]] bool settled() const { return state_ == State::kSettled; }
   [[nodiscard]] Generation generation() const { return generation_; }
-  // By rank, of the present generation; empty while gathering.
+  [[nodiscard]] Lineage lineage() const { return lineage_; }
+  // By rank, of the generation that is settled or forming; else of the base.
   [[nodiscard]] const std::vector<ExpectedMember>& members() const { return members_; }
   [[nodiscard]] bool contains(Member member) const;
-  // Expected members that have not joined yet.
+  // Those that are waited for, and for what ("to join", …); for people.
   [[nodiscard]] std::vector<Member> missing() const;
+  [[nodiscard]] std::string waiting_for() const;
 
  private:
   using Effects = std::vector<MembershipEffect>;
@@ -118,22 +202,47 @@ class Membership {
   void on(const AddressArrived& event, Effects& effects);
   void on(const ReadyArrived& event, Effects& effects);
   void on(const MemberGone& event, Effects& effects);
-  void form_again(const MemberJoined& event, Effects& effects);
+  void on(const Stuck& event, Effects& effects);
+  void on(const Begin& event, Effects& effects);
+  void on(const MembershipTick& event, Effects& effects);
+
+  [[nodiscard]] bool forming() const {
+    return state_ == State::kAddresses || state_ == State::kConnecting;
+  }
+  [[nodiscard]] bool is_expected(Member member) const;
+  [[nodiscard]] bool is_required(const ExpectedMember& e) const;
+  void gather();
+  void abort_others(Member but, const std::string& reason, Effects& effects);
+  void formation_failed(const MemberJoined& event, Effects& effects);
+  void regroup_for_newcomers(Effects& effects);
   void begin_if_complete(Effects& effects);
+  [[nodiscard]] std::optional<CannotSettle> data_differs() const;
+  void form(Effects& effects);
   [[nodiscard]] SendForm form_for(std::size_t rank) const;
   [[nodiscard]] SendRoster roster_for(std::size_t rank) const;
   void settle(Effects& effects);
+  [[nodiscard]] std::optional<CannotSettle> state_differs() const;
   [[nodiscard]] std::size_t rank_of(Member member) const;  // members_.size() if none
 
   std::uint64_t job_key_;
+  Duration patience_;
   State state_ = State::kGathering;
   Generation generation_;
-  std::vector<ExpectedMember> expected_;
-  std::map<Member, wire::Join> joined_;
+  Generation base_;
+  std::vector<ExpectedMember> base_members_;
+  Lineage lineage_{1};
+  std::string restore_;
+  std::vector<ExpectedMember> expected_;   // sorted as ranks are
+  std::map<Member, wire::Join> joined_;    // since the last generation that they were in ended
   std::vector<ExpectedMember> members_;
   std::map<Member, wire::Address> addresses_;
   std::map<Member, wire::Ready> ready_;
-  std::uint32_t failed_formations_ = 0;  // since the last settled generation
+  std::set<Member> suspects_;              // of the base, see MemberGone
+  std::uint32_t failed_formations_ = 0;    // since the last settled generation
+  bool state_lost_ = false;                // said, and Begin has not come
+  bool regrouping_ = false;                // gathering after an order to stop together
+  MonoTime now_{};
+  MonoTime since_{};                       // of the present state
 };
 
 }  // namespace antdt::ctl

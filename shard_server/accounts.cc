@@ -153,6 +153,33 @@ std::vector<EpochAccount> Accounts::epochs() const {
   return epochs;
 }
 
+Accounts Accounts::at(const Ledger& then) const {
+  Accounts accounts = *this;
+  accounts.hands_.clear();
+  const Phase& phase = then.phase();
+  if (phase.number == 0) return before_training();
+  std::erase_if(accounts.books_,
+                [&](const auto& book) { return book.first > phase.epoch.value; });
+  accounts.training_ = phase.kind == PhaseKind::kTrain;
+  accounts.epoch_ = phase.epoch.value;
+  if (!accounts.training_) return accounts;
+  Book& book = accounts.books_[phase.epoch.value];
+  book.closed = false;
+  book.committed = then.committed_positions();
+  IntervalSet again;
+  for (const Interval twice : book.again.intervals()) {
+    for (const Interval part : book.committed.inside(twice)) again.add(part);
+  }
+  book.again = again;
+  return accounts;
+}
+
+Accounts Accounts::before_training() const {
+  Accounts accounts;
+  accounts.declared_ = declared_;
+  return accounts;
+}
+
 // --------------------------------------------------------------------- image
 
 std::string Accounts::image() const {

@@ -17,6 +17,7 @@
 #include "core/result.h"
 #include "shard_server/events.h"
 #include "shard_server/interval_set.h"
+#include "shard_server/ledger.h"
 
 namespace antdt::shard_server {
 
@@ -37,6 +38,11 @@ class Accounts {
   // A record of kind kLedgerKind. An error is a record that cannot be read or
   // that commits what was never granted.
   [[nodiscard]] Status apply(std::string_view record_bytes);
+
+  // These accounts as they will stand when training begins again from `then`,
+  // and when it begins from the start.
+  [[nodiscard]] Accounts at(const Ledger& then) const;
+  [[nodiscard]] Accounts before_training() const;
 
   [[nodiscard]] std::string image() const;
   [[nodiscard]] static Result<Accounts> restore(std::string_view image);

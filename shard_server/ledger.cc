@@ -31,6 +31,19 @@ std::uint64_t Ledger::ungranted() const {
   return returned_.size() + (stream_.size() - cursor_ - skips_ahead_);
 }
 
+IntervalSet Ledger::committed_positions() const {
+  IntervalSet committed;
+  committed.add({0, cursor_});
+  for (const Range& range : returned_.ranges()) committed.remove(range.at);
+  for (const auto& [worker, holder] : holders_) {
+    for (const Range& range : holder.grants) committed.remove(range.at);
+  }
+  // What was committed before somebody skipped it is committed all the same, but
+  // that is not remembered: it counts as skipped.
+  for (const Interval skip : skips_.intervals()) committed.remove(skip);
+  return committed;
+}
+
 Effects Ledger::step(const Event& event, MonoTime now) {
   Effects effects;
   step(event, now, effects);

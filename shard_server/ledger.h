@@ -162,6 +162,8 @@ class Ledger {
   [[nodiscard]] std::uint64_t skipped() const {
     return records() - committed_ - outstanding_ - ungranted();
   }
+  // Of the open phase; for accounts that begin again at a checkpoint.
+  [[nodiscard]] IntervalSet committed_positions() const;
   // Merged over what is committed of an evaluation phase; until the next opens.
   [[nodiscard]] const wire::EvalPartial& evaluation() const { return evaluation_; }
   // Lost ones too (active = false).

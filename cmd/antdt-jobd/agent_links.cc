@@ -54,6 +54,14 @@ std::vector<std::string> AgentLinks::endpoints() const {
   return names;
 }
 
+std::vector<std::string> AgentLinks::silent(Duration limit) const {
+  std::vector<std::string> names;
+  for (const auto& [endpoint, link] : links_) {
+    if (loop_.now() - link->last_heard > limit) names.push_back(endpoint);
+  }
+  return names;
+}
+
 bool AgentLinks::all_welcome() const {
   for (const auto& [endpoint, link] : links_) {
     if (!link->welcome) return false;
@@ -107,6 +115,7 @@ void AgentLinks::tick() {
     const Duration limit = link->welcome ? host_lost_after_ : connect_deadline_;
     if (!link->lost && now - link->last_heard > limit) {
       link->lost = true;
+      link->welcome = false;  // it attaches again, and its welcome says what runs there still
       handlers_.on_lost(
           endpoint,
           fmt::format("nothing was heard from it for {:.0f} s; is antdtd running there, "

@@ -2,7 +2,7 @@
 //
 // One socket a host. A link says Hello and Attach every second until the agent
 // answers AgentWelcome, then heartbeats; a host that was silent for
-// `host_lost_after` is reported once. Every message of an agent that is not
+// `host_lost_after` is reported once, and welcomed anew when it is back. Every message of an agent that is not
 // about the link itself goes to the handler, unread.
 #pragma once
 
@@ -43,6 +43,8 @@ class AgentLinks {
 
   [[nodiscard]] std::vector<std::string> endpoints() const;
   [[nodiscard]] bool all_welcome() const;
+  // Those that were not heard of for so long.
+  [[nodiscard]] std::vector<std::string> silent(Duration limit) const;
 
  private:
   struct Link {

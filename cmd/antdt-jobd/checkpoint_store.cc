@@ -1,7 +1,13 @@
 #include "cmd/antdt-jobd/checkpoint_store.h"
 
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
 #include <algorithm>
+#include <charconv>
+#include <cstdio>
 #include <filesystem>
+#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "core/fs.h"
@@ -9,6 +15,53 @@
 
 namespace antdt::jobd {
 namespace fs = std::filesystem;
+namespace {
+
+// The images are binary; base 16 keeps the file readable by any JSON reader.
+std::string to_hex(std::string_view bytes) {
+  constexpr std::string_view kDigits = "0123456789abcdef";
+  std::string text;
+  text.reserve(bytes.size() * 2);
+  for (const char c : bytes) {
+    const auto byte = static_cast<unsigned char>(c);
+    text += kDigits[byte >> 4];
+    text += kDigits[byte & 15];
+  }
+  return text;
+}
+
+std::string from_hex(std::string_view text) {
+  std::string bytes;
+  for (std::size_t i = 0; i + 1 < text.size(); i += 2) {
+    unsigned value = 0;
+    std::from_chars(text.data() + i, text.data() + i + 2, value, 16);
+    bytes += static_cast<char>(value);
+  }
+  return bytes;
+}
+
+struct FileSum {
+  std::uint64_t bytes = 0;
+  std::string xxh3;
+};
+Result<FileSum> sum_file(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file) return fail(ErrorKind::kIo, "{} cannot be read", path);
+  XXH3_state_t state;
+  XXH3_64bits_reset(&state);
+  FileSum sum;
+  std::vector<char> buffer(1 << 20);
+  while (file.read(buffer.data(), static_cast<std::streamsize>(buffer.size())) ||
+         file.gcount() > 0) {
+    const auto count = static_cast<std::size_t>(file.gcount());
+    XXH3_64bits_update(&state, buffer.data(), count);
+    sum.bytes += count;
+  }
+  sum.xxh3 = fmt::format("{:016x}", XXH3_64bits_digest(&state));
+  return sum;
+}
+
+}  // namespace
 
 CheckpointStore::CheckpointStore(std::string run_dir, std::uint32_t keep)
     : directory_(std::move(run_dir) + "/checkpoints"), keep_(keep) {}
@@ -38,23 +91,30 @@ Status CheckpointStore::check_files(const wire::CheckpointWritten& written) cons
   return {};
 }
 
-Result<std::string> CheckpointStore::store(const wire::CheckpointWritten& written, Member writer,
-                                           Lineage lineage, Generation generation,
-                                           const std::string& ledger_json) {
+Result<std::string> CheckpointStore::store(const ctl::out::StoreCheckpoint& checkpoint) {
+  const wire::CheckpointWritten& written = checkpoint.written;
   ANTDT_RETURN_IF_ERROR(check_files(written));
-  const std::string name = fmt::format("s{:010}-l{}-g{}-{}.{}", written.step.value, lineage,
-                                       generation, writer.worker, writer.attempt);
+  const std::string name = fmt::format("s{:010}-l{}-g{}-{}.{}", written.step.value,
+                                       checkpoint.lineage, checkpoint.generation,
+                                       checkpoint.writer.worker, checkpoint.writer.attempt);
+  const nlohmann::json ledger{{"schema", 1},
+                              {"epoch", checkpoint.epoch.value},
+                              {"ledger_image", to_hex(checkpoint.ledger_image)},
+                              {"accounts_image", to_hex(checkpoint.accounts_image)}};
+  ANTDT_RETURN_IF_ERROR(
+      write_file_atomic(written.directory + "/ledger.json", ledger.dump(1) + "\n"));
   nlohmann::json manifest{{"schema", 1},
-                          {"lineage", lineage.value},
-                          {"generation", generation.value},
+                          {"lineage", checkpoint.lineage.value},
+                          {"generation", checkpoint.generation.value},
                           {"step", written.step.value},
-                          {"writer", to_string(writer.worker)},
-                          {"attempt", writer.attempt.value},
+                          {"writer", to_string(checkpoint.writer.worker)},
+                          {"attempt", checkpoint.writer.attempt.value},
                           {"files", nlohmann::json::array()}};
   for (const wire::CheckpointFile& file : written.files) {
     manifest["files"].push_back({{"name", file.name}, {"bytes", file.bytes}, {"xxh3", file.xxh3}});
   }
-  ANTDT_RETURN_IF_ERROR(write_file_atomic(written.directory + "/ledger.json", ledger_json));
+  ANTDT_TRY(const FileSum sum, sum_file(written.directory + "/ledger.json"));
+  manifest["files"].push_back({{"name", "ledger.json"}, {"bytes", sum.bytes}, {"xxh3", sum.xxh3}});
   ANTDT_RETURN_IF_ERROR(
       write_file_atomic(written.directory + "/MANIFEST.json", manifest.dump(2) + "\n"));
   const std::string final_path = directory_ + "/" + name;
@@ -73,14 +133,65 @@ Result<std::string> CheckpointStore::store(const wire::CheckpointWritten& writte
   return name;
 }
 
+Result<ctl::in::CheckpointFound> CheckpointStore::load(const std::string& name) const {
+  const std::string path = directory_ + "/" + name;
+  ANTDT_TRY(const std::string manifest_text, read_file(path + "/MANIFEST.json"));
+  const auto damaged = [&](const std::string& what) {
+    return fail(ErrorKind::kCorrupt, "checkpoint {} is damaged: {}; an older one is used", path,
+                what);
+  };
+  const auto manifest = nlohmann::json::parse(manifest_text, nullptr, false);
+  if (!manifest.is_object() || !manifest.contains("files")) return damaged("MANIFEST.json");
+  for (const auto& file : manifest["files"]) {
+    const std::string file_name = file.value("name", "");
+    const auto sum = sum_file(path + "/" + file_name);
+    if (!sum) return damaged(sum.error().message);
+    if (sum->bytes != file.value("bytes", std::uint64_t{0})) {
+      return damaged(fmt::format("{} has {} bytes, not {}", file_name, sum->bytes,
+                                 file.value("bytes", std::uint64_t{0})));
+    }
+    if (sum->xxh3 != file.value("xxh3", "")) {
+      return damaged(fmt::format("{} does not have the checksum of MANIFEST.json", file_name));
+    }
+  }
+  ANTDT_TRY(const std::string ledger_text, read_file(path + "/ledger.json"));
+  const auto ledger = nlohmann::json::parse(ledger_text, nullptr, false);
+  if (!ledger.is_object()) return damaged("ledger.json");
+  ctl::in::CheckpointFound found;
+  found.directory = path;
+  found.step = Step{manifest.value("step", std::uint64_t{0})};
+  found.ledger_image = from_hex(ledger.value("ledger_image", ""));
+  found.accounts_image = from_hex(ledger.value("accounts_image", ""));
+  return found;
+}
+
+CheckpointStore::Newest CheckpointStore::newest() const {
+  Newest newest;
+  std::vector<std::string> names = list();
+  while (!names.empty()) {
+    auto found = load(names.back());
+    if (found) {
+      newest.found = std::move(*found);
+      break;
+    }
+    newest.problems.push_back(found.error().message);
+    names.pop_back();
+  }
+  return newest;
+}
+
 std::vector<std::string> CheckpointStore::list() const {
-  std::vector<std::string> names;
+  std::vector<std::pair<std::pair<std::uint64_t, std::uint64_t>, std::string>> found;
   std::error_code error;
   for (const auto& entry : fs::directory_iterator(directory_, error)) {
     const std::string name = entry.path().filename().string();
-    if (name.starts_with("s") && fs::exists(entry.path() / "MANIFEST.json")) names.push_back(name);
+    unsigned long long step = 0, lineage = 0;
+    if (std::sscanf(name.c_str(), "s%llu-l%llu-", &step, &lineage) != 2) continue;
+    if (fs::exists(entry.path() / "MANIFEST.json", error)) found.push_back({{lineage, step}, name});
   }
-  std::ranges::sort(names);
+  std::ranges::sort(found);
+  std::vector<std::string> names;
+  for (auto& [order, name] : found) names.push_back(std::move(name));
   return names;
 }
 

@@ -14,6 +14,7 @@
 #include "core/ids.h"
 #include "core/result.h"
 #include "core/wire/messages.h"
+#include "ctl/job/job_machine.h"
 
 namespace antdt::jobd {
 
@@ -22,16 +23,23 @@ class CheckpointStore {
   // `keep`: how many of the newest stay.
   CheckpointStore(std::string run_dir, std::uint32_t keep);
 
-  // Checks what `written` says against the files, adds the ledger, renames it
+  // Checks what the writer says against the files, adds the ledger, renames it
   // into place, and removes what is older than `keep`. Returns its name.
-  [[nodiscard]] Result<std::string> store(const wire::CheckpointWritten& written, Member writer,
-                                          Lineage lineage, Generation generation,
-                                          const std::string& ledger_json);
-  // By rising step, whole ones only.
+  [[nodiscard]] Result<std::string> store(const ctl::out::StoreCheckpoint& checkpoint);
+
+  struct Newest {
+    ctl::in::CheckpointFound found;     // an empty directory: there is none
+    std::vector<std::string> problems;  // of newer ones that are damaged, a sentence each
+  };
+  // The newest whole one: every file has the size and checksum of MANIFEST.json.
+  [[nodiscard]] Newest newest() const;
+
+  // By rising lineage and step; those that are complete.
   [[nodiscard]] std::vector<std::string> list() const;
 
  private:
   [[nodiscard]] Status check_files(const wire::CheckpointWritten& written) const;
+  [[nodiscard]] Result<ctl::in::CheckpointFound> load(const std::string& name) const;
   void prune() const;
 
   std::string directory_;

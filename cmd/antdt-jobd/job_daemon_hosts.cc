@@ -12,15 +12,14 @@
 namespace antdt::jobd {
 namespace {
 
-// An agent that did not confirm a start is asked again; asking twice is safe.
-constexpr Duration kStartRepeat = std::chrono::seconds(2);
+constexpr Duration kRepeat = std::chrono::seconds(2);
 constexpr Duration kConnectDeadline = std::chrono::seconds(10);
 constexpr std::string_view kLocal = "local";
 
 }  // namespace
 
 Status JobDaemon::dial_agents(transport::Context& context) {
-  links_.emplace(loop_, config_.job.id, shards_.incarnation(), kConnectDeadline,
+  links_.emplace(loop_, config_.job.id, journal_.incarnation(), kConnectDeadline,
                  config_.failure.host_lost_after,
                  AgentLinks::Handlers{[this](const auto& e, const auto& w) { on_welcome(e, w); },
                                       [this](const auto& e, const auto& r) { on_host_lost(e, r); },
@@ -42,23 +41,36 @@ Status JobDaemon::dial_agents(transport::Context& context) {
   return {};
 }
 
-std::string JobDaemon::host_name(const std::string& endpoint) const {
-  const auto host = hosts_.find(endpoint);
-  return host == hosts_.end() || host->second.host.empty() ? endpoint : host->second.host;
+// With room for what is free there and for what runs there for this job.
+ctl::HostState JobDaemon::host_state(const std::string& endpoint,
+                                     const wire::AgentWelcome& welcome) const {
+  const launcher::Resources& each = config_.roles.worker.resources;
+  double fit = 1e6;
+  if (each.cpus > 0) fit = std::min(fit, welcome.cpus / each.cpus + 1e-9);
+  if (each.memory_bytes > 0) {
+    fit = std::min(fit, static_cast<double>(welcome.memory_bytes) /
+                            static_cast<double>(each.memory_bytes));
+  }
+  if (each.devices > 0) fit = std::min(fit, static_cast<double>(welcome.devices / each.devices));
+  ctl::HostState host;
+  host.host = endpoint;
+  host.name = welcome.host;
+  host.room = static_cast<std::uint32_t>(std::max(0.0, fit)) +
+              static_cast<std::uint32_t>(welcome.running.size());
+  const auto& hosts = config_.cluster.hosts;
+  host.order = static_cast<std::uint32_t>(std::ranges::find(hosts, endpoint) - hosts.begin());
+  return host;
 }
 
 void JobDaemon::on_welcome(const std::string& endpoint, const wire::AgentWelcome& welcome) {
   hosts_[endpoint] = welcome;
-  note("host", fmt::format("{} has {:g} cpus and {:.1f} GiB free", welcome.host, welcome.cpus,
-                           static_cast<double>(welcome.memory_bytes) / (1ULL << 30)));
-  if (!links_->all_welcome() || !lifecycle_.workers().empty()) return;
-  if (lifecycle_.state() == ctl::JobState::kStarting) place_workers();
+  feed(ctl::in::HostWelcome{host_state(endpoint, welcome), welcome.running});
+  if (!links_->all_welcome() || !machine_.lifecycle().workers().empty()) return;
+  if (machine_.lifecycle().state() == ctl::JobState::kStarting) place_workers();
 }
 
 void JobDaemon::on_host_lost(const std::string& endpoint, const std::string& reason) {
-  note("host-lost", fmt::format("{}: {}", host_name(endpoint), reason));
-  step(ctl::job::Event(ctl::job::Failed{
-      "host", 3, fmt::format("the agent {} cannot be reached: {}", endpoint, reason)}));
+  feed(ctl::job::HostLost{endpoint, reason});
 }
 
 void JobDaemon::place_workers() {
@@ -71,37 +83,31 @@ void JobDaemon::place_workers() {
   }
   const launcher::RoleSection& role = config_.roles.worker;
   std::vector<ctl::PlacedWorker> placed;
-  if (!spec_.external) {
-    const auto places = launcher::place(hosts, role.count, role.resources);
-    if (!places) {
-      step(ctl::job::Event(ctl::job::Failed{"host", 3, places.error().message}));
-      return;
-    }
+  if (role.count > 0) {
+    const auto places = launcher::place(hosts, role);
+    if (!places) return feed(ctl::job::Failed{"host", 3, places.error().message});
     for (std::uint32_t i = 0; i < places->size(); ++i) {
       const std::size_t host = (*places)[i];
       placed.push_back({WorkerId{'w', i}, endpoints[host], static_cast<std::uint32_t>(host)});
     }
   }
-  if (spec_.protocol != ctl::Protocol::kTorchrun) {
-    step(ctl::job::Event(ctl::job::Placed{std::move(placed)}));
-    return;
-  }
-  // The port must be free on the host of rank 0: its agent says which.
-  waiting_for_port_ = std::move(placed);
-  wire::Envelope envelope;
-  envelope.job = config_.job.id;
-  links_->send(waiting_for_port_.front().host, wire::make_packet(envelope, wire::ReservePort{}));
+  feed(ctl::job::Placed{std::move(placed)});
 }
 
-void JobDaemon::begin_torchrun(std::uint32_t master_port) {
+void JobDaemon::on_port(std::uint32_t master_port) {
   if (waiting_for_port_.empty()) return;
   const std::vector<ctl::PlacedWorker> placed = std::exchange(waiting_for_port_, {});
   const wire::AgentWelcome& first = hosts_.at(placed.front().host);
   const std::string address = config_.cluster.hosts.empty() ? "127.0.0.1" : first.address;
-  const auto env = torchrun_environment(
-      {config_.job.id, "worker", address, master_port, 0, 0, options_.run_dir}, placed);
+  const auto worker = machine_.lifecycle().find(placed.front().worker);
+  const std::uint32_t restarts = worker == nullptr ? 0 : worker->attempt.value - 1;
+  const auto budgets = config_.failure.budgets.find("program");
+  const std::uint32_t most = budgets == config_.failure.budgets.end() ? 0 : budgets->second;
+  const auto env = torchrun_environment({config_.job.id, "worker", address, master_port, restarts,
+                                         most, options_.run_dir},
+                                        placed);
   for (std::size_t i = 0; i < placed.size(); ++i) extra_env_[placed[i].worker] = env[i];
-  step(ctl::job::Event(ctl::job::Placed{placed}));
+  feed(ctl::job::GangReady{});
 }
 
 void JobDaemon::request_start(Member member, const std::string& endpoint) {
@@ -126,58 +132,28 @@ void JobDaemon::request_start(Member member, const std::string& endpoint) {
   windows.transient_window = config_.control.transient_window;
   start.report_ms = static_cast<std::uint32_t>(
       std::chrono::duration_cast<std::chrono::milliseconds>(ctl::report_interval(windows)).count());
-  routes_[member.worker] = {endpoint, ""};
-  start_asked_[member] = loop_.now();
-  send_to(member, {}, start);
+  const Route route{endpoint, ""};
+  routes_[member.worker] = route;
+  asked_[member] = loop_.now();
+  send(route, member, {}, start);
 }
 
-void JobDaemon::repeat_starts() {
-  for (const ctl::WorkerProcess& w : lifecycle_.workers()) {
-    if (w.state != ctl::WorkerProcess::kPlanned || w.asked_to_stop) continue;
-    const auto asked = start_asked_.find(w.member());
-    if (asked != start_asked_.end() && loop_.now() - asked->second < kStartRepeat) continue;
-    request_start(w.member(), w.place.host);
-  }
-}
-
-void JobDaemon::on_agent_message(const std::string& endpoint, const wire::Envelope& envelope,
-                                 std::string_view body) {
-  const Member member{envelope.worker, envelope.attempt};
-  if (envelope.kind == wire::ReservedPort::kKind) {
-    if (const auto port = wire::decode<wire::ReservedPort>(body)) begin_torchrun(port->port);
-  } else if (envelope.kind == wire::ProcessStarted::kKind) {
-    if (const auto started = wire::decode<wire::ProcessStarted>(body)) {
-      step(ctl::job::Event(ctl::job::Started{member, started->pid}));
+// What an agent has not confirmed is asked again; asking twice is safe.
+void JobDaemon::repeat_requests() {
+  for (const ctl::WorkerProcess& w : machine_.lifecycle().workers()) {
+    if (!w.running()) continue;
+    const auto asked = asked_.find(w.member());
+    if (asked != asked_.end() && loop_.now() - asked->second < kRepeat) continue;
+    const bool must_end =
+        w.asked_to_stop && machine_.lifecycle().seconds() >= w.killed_from_s;
+    if (must_end) {
+      perform(ctl::job::StopWorker{w.member(), w.place.host, Duration::zero()});
+    } else if (w.state == ctl::WorkerProcess::kPlanned && !w.asked_to_stop &&
+               waiting_for_port_.empty()) {
+      request_start(w.member(), w.place.host);
     }
-  } else if (envelope.kind == wire::ProcessExited::kKind) {
-    if (const auto exited = wire::decode<wire::ProcessExited>(body)) {
-      send_to(member, {}, wire::ExitSeen{});
-      on_exited(member, *exited);
-    }
-  } else if (envelope.kind == wire::Refused::kKind) {
-    if (const auto refused = wire::decode<wire::Refused>(body)) {
-      step(ctl::job::Event(ctl::job::StartRefused{member, refused->reason}));
-    }
-  } else if (envelope.attempt != Attempt{}) {
-    on_worker_message(envelope, body, {endpoint, ""});
   }
-}
-
-void JobDaemon::on_exited(Member member, const wire::ProcessExited& exited) {
-  WorkerReport& measured = measured_[member.worker];
-  if (const auto asked = start_asked_.find(member); asked != start_asked_.end()) {
-    measured.wall_seconds = to_seconds(loop_.now() - asked->second);
-    // What the worker cannot see itself: being started, and its end.
-    const wire::TimeAccount& t = measured.time;
-    const double told = t.compute + t.data + t.collective_wait + t.shard_wait + t.reconfigure +
-                        t.checkpoint + t.startup + t.other;
-    measured.time.other += std::max(0.0, measured.wall_seconds - told);
-  }
-  step(ctl::job::Event(ctl::job::Exited{member, exited}));
-  const bool failed = exited.code != 0 || exited.signal != 0 || !exited.error.empty();
-  if (failed)
-    step(ctl::MembershipEvent(
-        ctl::MemberGone{member, fmt::format("{} on this generation ended", member.worker)}));
+  if (!waiting_for_port_.empty()) perform(ctl::job::PrepareGang{waiting_for_port_});
 }
 
 }  // namespace antdt::jobd

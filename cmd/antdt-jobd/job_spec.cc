@@ -45,6 +45,11 @@ Result<ctl::JobSpec> job_spec(const launcher::JobConfig& config, const DataFound
   spec.eval_records = data.eval_records;
   spec.checkpoint_every = config.checkpoint.every;
   spec.stop_grace = config.failure.stop_grace;
+  spec.restart = role.restart == "never"  ? ctl::Restart::kNever
+                 : role.restart == "gang" ? ctl::Restart::kGang
+                                          : ctl::Restart::kMember;
+  spec.budgets = config.failure.budgets;
+  spec.budget_refill = config.failure.budget_refill;
   if (spec.protocol == ctl::Protocol::kAntdt && data.train_records == 0) {
     return fail(ErrorKind::kUsage, "the training data has no records: check [data] paths");
   }

@@ -9,7 +9,7 @@
 #include "core/ids.h"
 #include "core/wire/messages.h"
 
-namespace antdt::jobd {
+namespace antdt::ctl {
 
 class ProgressView {
  public:
@@ -40,4 +40,4 @@ class ProgressView {
   double training_seconds_ = 0;
 };
 
-}  // namespace antdt::jobd
+}  // namespace antdt::ctl

@@ -1,8 +1,8 @@
-#include "cmd/antdt-jobd/progress_view.h"
+#include "ctl/job/progress_view.h"
 
 #include <algorithm>
 
-namespace antdt::jobd {
+namespace antdt::ctl {
 namespace {
 constexpr Duration kRecent = std::chrono::seconds(5);
 }
@@ -46,4 +46,4 @@ double ProgressView::samples_per_second() const {
 
 double ProgressView::phase_seconds(MonoTime now) const { return to_seconds(now - began_); }
 
-}  // namespace antdt::jobd
+}  // namespace antdt::ctl

@@ -2,29 +2,19 @@
 // record that is written whole whenever it changed; the last one counts.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "core/ids.h"
 #include "core/wire/messages.h"
 #include "ctl/lifecycle.h"
+#include "ctl/membership.h"
 
-namespace antdt::jobd {
+namespace antdt::ctl {
 
 inline constexpr std::string_view kImageRecord = "job";
 
-struct ImageMember {
-  Member member;
-  std::string host;
-  std::uint32_t host_order = 0;
-  template <class Self, class V>
-  static void fields(Self& m, V& v) {
-    v("worker", m.member.worker);
-    v("attempt", m.member.attempt);
-    v("host", m.host);
-    v("host_order", m.host_order);
-  }
-};
 struct ImageAction {
   double time_s = 0;
   std::string kind, target, reason, outcome;
@@ -57,23 +47,21 @@ struct ImageEpoch {
 };
 
 struct JobImage {
-  ctl::LifecycleImage lifecycle;
-  Generation generation;
-  std::vector<ImageMember> members;  // by rank, of the settled generation
+  LifecycleImage lifecycle;
+  MembershipImage membership;
   wire::Plan plan;  // newest
   std::vector<ImageAction> actions;
   std::vector<ImageEpoch> epochs;
-  double seconds = 0;  // of the job so far
+  std::uint64_t newest_checkpoint_step = 0;
   template <class Self, class V>
   static void fields(Self& m, V& v) {
     v("lifecycle", m.lifecycle);
-    v("generation", m.generation);
-    v("members", m.members);
+    v("membership", m.membership);
     v("plan", m.plan);
     v("actions", m.actions);
     v("epochs", m.epochs);
-    v("seconds", m.seconds);
+    v("newest_checkpoint_step", m.newest_checkpoint_step);
   }
 };
 
-}  // namespace antdt::jobd
+}  // namespace antdt::ctl

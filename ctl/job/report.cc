@@ -1,9 +1,9 @@
-#include "cmd/antdt-jobd/report.h"
+#include "ctl/job/report.h"
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-namespace antdt::jobd {
+namespace antdt::ctl {
 namespace {
 
 using nlohmann::json;
@@ -39,6 +39,36 @@ json actions_json(const std::vector<ActionReport>& actions) {
   return out;
 }
 
+json failures_json(const std::vector<FailureRecord>& failures) {
+  json out = json::array();
+  for (std::size_t i = 0; i < failures.size(); ++i) {
+    const FailureRecord& f = failures[i];
+    json one{{"time_s", f.time_s},
+             {"worker", to_string(f.worker)},
+             {"attempt", f.attempt.value},
+             {"host", f.host},
+             {"class", to_string(static_cast<FailureClass>(f.cls))},
+             {"cause", f.cause},
+             {"first", first_cause(failures, f.incident) == i}};
+    one["recovered_in_s"] = f.recovered_in_s ? json(*f.recovered_in_s) : json(nullptr);
+    out.push_back(std::move(one));
+  }
+  return out;
+}
+
+json hosts_json(const std::vector<HostReport>& hosts) {
+  json out = json::array();
+  for (const HostReport& h : hosts) {
+    out.push_back({{"name", h.name},
+                   {"room", h.room},
+                   {"up", h.up},
+                   {"closed", h.closed},
+                   {"probation", h.probation},
+                   {"penalty", h.penalty}});
+  }
+  return out;
+}
+
 wire::TimeAccount add(wire::TimeAccount a, const wire::TimeAccount& b) {
   a.compute += b.compute;
   a.data += b.data;
@@ -57,6 +87,7 @@ std::string status_json(const JobReport& r) {
   json out{{"job", r.job},
            {"state", r.state},
            {"generation", r.generation.value},
+           {"lineage", r.lineage.value},
            {"incarnation", r.incarnation.value},
            {"epoch", r.epoch},
            {"epochs", r.epochs},
@@ -66,6 +97,9 @@ std::string status_json(const JobReport& r) {
            {"samples_per_second", r.samples_per_second},
            {"wall_seconds", r.wall_seconds},
            {"message", r.message},
+           {"waiting_for", r.waiting_for},
+           {"failures", failures_json(r.failures)},
+           {"hosts", hosts_json(r.hosts)},
            {"actions", actions_json(r.actions)},
            {"workers", json::array()}};
   if (r.train_loss) out["train_loss"] = *r.train_loss;
@@ -110,6 +144,8 @@ std::string summary_json(const JobReport& r) {
            {"samples_unaccounted", r.totals.unaccounted},
            {"samples_per_second", r.samples_per_second},
            {"generations", r.generation.value},
+           {"lineages", r.lineage.value},
+           {"failures", failures_json(r.failures)},
            {"incarnations", r.incarnation.value},
            {"epochs", json::array()},
            {"actions", actions_json(r.actions)},
@@ -120,7 +156,7 @@ std::string summary_json(const JobReport& r) {
     epoch["eval"] = e.eval ? eval_json(*e.eval) : json(nullptr);
     out["epochs"].push_back(std::move(epoch));
   }
-  const ctl::Outcome outcome = r.outcome.value_or(ctl::Outcome{});
+  const Outcome outcome = r.outcome.value_or(Outcome{});
   out["exit"] = {{"code", outcome.code},
                  {"class", outcome.exit_class},
                  {"resumable", outcome.resumable},
@@ -139,4 +175,4 @@ std::string summary_json(const JobReport& r) {
   return out.dump(2) + "\n";
 }
 
-}  // namespace antdt::jobd
+}  // namespace antdt::ctl

@@ -12,7 +12,7 @@
 #include "core/wire/messages.h"
 #include "ctl/lifecycle.h"
 
-namespace antdt::jobd {
+namespace antdt::ctl {
 
 // Of one worker id: the present attempt's process, what all attempts measured.
 struct WorkerReport {
@@ -52,10 +52,20 @@ struct Totals {
   std::uint64_t once = 0, repeated = 0, lost = 0, skipped = 0, unaccounted = 0;
 };
 
+struct HostReport {
+  std::string name;
+  std::uint32_t room = 0;  // workers it takes in all
+  bool up = false;
+  bool closed = false;     // evicted
+  bool probation = false;  // failed often lately: avoided
+  double penalty = 0;
+};
+
 struct JobReport {
   std::string job;
   std::string state;
   Generation generation;
+  Lineage lineage;
   Incarnation incarnation;
   std::uint32_t epoch = 0;  // the present one, from 0
   std::uint32_t epochs = 0;
@@ -66,16 +76,19 @@ struct JobReport {
   double training_seconds = 0;       // in training phases so far
   double samples_per_second = 0;     // now, while it runs; over all training phases at the end
   std::optional<double> train_loss;  // recent
-  std::string message;               // what is waited for, or the last thing that happened
+  std::string message;               // the last thing that happened
+  std::string waiting_for;           // who is waited for, and for what; empty: nobody
   std::vector<WorkerReport> workers;
   std::vector<ActionReport> actions;
   std::vector<EpochReport> epoch_reports;
   Totals totals;
-  std::optional<ctl::Outcome> outcome;
+  std::optional<Outcome> outcome;
   std::vector<std::string> checkpoints;
+  std::vector<FailureRecord> failures;
+  std::vector<HostReport> hosts;
 };
 
 [[nodiscard]] std::string status_json(const JobReport& report);
 [[nodiscard]] std::string summary_json(const JobReport& report);
 
-}  // namespace antdt::jobd
+}  // namespace antdt::ctl

@@ -1,0 +1,81 @@
+// What the machine wants done.
+#include <nlohmann/json.hpp>
+
+#include "cmd/antdt-jobd/job_daemon.h"
+#include "core/log.h"
+#include "core/wire/packet.h"
+
+namespace antdt::jobd {
+
+void JobDaemon::perform(const ctl::out::Persist& o) { journal_.append(o.kind, o.bytes); }
+
+const JobDaemon::Route* JobDaemon::route_to(Member member) const {
+  if (inbound_ && inbound_->first == member) return &inbound_->second;
+  const auto route = routes_.find(member.worker);
+  return route == routes_.end() ? nullptr : &route->second;
+}
+
+void JobDaemon::perform(ctl::out::ToWorker& o) {
+  const Route* const route = route_to(o.to);
+  if (route == nullptr) return;
+  std::visit([&](const auto& body) { send(*route, o.to, o.generation, body, o.seq); }, o.body);
+}
+
+void JobDaemon::perform(const ctl::job::StartWorker& o) { request_start(o.member, o.host); }
+
+void JobDaemon::perform(const ctl::job::StopWorker& o) {
+  const auto grace = std::chrono::ceil<std::chrono::milliseconds>(o.grace);
+  asked_[o.member] = loop_.now();
+  send({o.host, ""}, o.member, {}, wire::StopProcess{static_cast<std::uint32_t>(grace.count())});
+}
+
+void JobDaemon::perform(const ctl::job::PrepareGang& o) {
+  // The port must be free on the host of rank 0: its agent says which.
+  waiting_for_port_ = o.workers;
+  wire::Envelope envelope;
+  envelope.job = config_.job.id;
+  outbox_.push_back({{o.workers.front().host, ""}, wire::make_packet(envelope, wire::ReservePort{})});
+}
+
+void JobDaemon::perform(const ctl::out::StoreCheckpoint& o) {
+  const auto name = checkpoints_.store(o);
+  feed(ctl::in::CheckpointStored{o.written.number, o.written.step, name.value_or(""),
+                                 name ? "" : name.error().message});
+}
+
+void JobDaemon::perform(const ctl::out::FindCheckpoint&) {
+  const CheckpointStore::Newest newest = checkpoints_.newest();
+  for (const std::string& problem : newest.problems) {
+    perform(ctl::out::Note{"checkpoint-damaged", problem, ""});
+  }
+  feed(newest.found);
+}
+
+void JobDaemon::perform(const ctl::out::Note& o) {
+  log_info("{}: {}", o.kind, o.text);
+  events_.add(machine_.lifecycle().seconds(), o.kind, o.text, o.extra_json);
+}
+
+void JobDaemon::perform(const ctl::job::End& o) {
+  ended_ = true;
+  finish_turn();
+  ctl::JobReport last = machine_.report(loop_.now());
+  last.state = o.outcome.state;
+  last.outcome = o.outcome;
+  last.checkpoints = checkpoints_.list();
+  exit_code_ = o.outcome.code;
+  if (exit_code_ == 0 && last.totals.repeated + last.totals.lost > 0) {
+    last.outcome->code = exit_code_ = 4;
+    last.outcome->exit_class = "delivery";
+    last.outcome->first_cause = "records were repeated or lost; see antdt data audit";
+  }
+  if (const auto written =
+          write_file_atomic(options_.run_dir + "/summary.json", ctl::summary_json(last));
+      !written) {
+    log_error("{}", written.error().message);
+  }
+  if (links_) links_->detach();
+  loop_.call_after(std::chrono::milliseconds(200), [this] { loop_.stop(); });
+}
+
+}  // namespace antdt::jobd

@@ -1,0 +1,108 @@
+#include "ctl/failures.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <csignal>
+#include <cstring>
+
+namespace antdt::ctl {
+namespace {
+
+constexpr std::array<std::string_view, 11> kNames{
+    "configuration", "never-again", "host",      "oom",   "program", "signal",
+    "hang",          "collective",  "resumable", "asked", "none"};
+
+// An exit that follows from our own request to stop.
+bool ends_as_asked(const WorkerProcess& w) {
+  if (w.leaving && w.signal == 0 && (w.code == 0 || w.code == kExitResumable)) return true;
+  if (!w.asked_to_stop) return false;
+  return w.code == 0 || w.code == kExitResumable || w.signal == SIGTERM ||
+         w.code == 128 + SIGTERM || (w.signal == SIGKILL && w.exited_at_s >= w.killed_from_s);
+}
+
+}  // namespace
+
+std::string_view to_string(FailureClass cls) { return kNames[static_cast<std::size_t>(cls)]; }
+
+std::string_view state_name(std::uint8_t state) {
+  constexpr std::array<std::string_view, 6> kStates{"planned", "started", "joined",
+                                                    "exited",  "waiting", "removed"};
+  return state < kStates.size() ? kStates[state] : "unknown";
+}
+
+FailureClass classify(const WorkerProcess& w, bool made_progress) {
+  if (w.hung) return FailureClass::kHang;
+  if (ends_as_asked(w)) return FailureClass::kAsked;
+  if (!w.error.empty()) return FailureClass::kConfiguration;
+  if (!w.oom.empty()) return FailureClass::kOom;
+  if (w.signal != 0) return FailureClass::kSignal;
+  switch (w.code) {
+    case 0:
+      return FailureClass::kNone;
+    case kExitResumable:
+      return FailureClass::kResumable;
+    case kExitNeverAgain:
+      return FailureClass::kNeverAgain;
+    case kExitCollectiveBroken:
+      return FailureClass::kCollective;
+    default:
+      return made_progress ? FailureClass::kProgram : FailureClass::kConfiguration;
+  }
+}
+
+bool records_are_suspect(const WorkerProcess& w, FailureClass cls) {
+  if (cls == FailureClass::kSignal) return w.signal != SIGKILL && w.signal != SIGTERM;
+  return cls == FailureClass::kProgram || cls == FailureClass::kOom;
+}
+
+std::string describe_exit(const WorkerProcess& w) {
+  if (w.hung) return fmt::format("was ended because it hung: {}", w.error);
+  if (!w.error.empty()) return fmt::format("could not be executed: {}", w.error);
+  if (!w.oom.empty()) return fmt::format("ran out of memory ({})", w.oom);
+  if (w.signal != 0) {
+    const char* name = sigabbrev_np(w.signal);
+    return name == nullptr ? fmt::format("was killed by signal {}", w.signal)
+                           : fmt::format("was killed by signal {} (SIG{})", w.signal, name);
+  }
+  if (w.code == kExitCollectiveBroken) return "lost its connection to the other workers";
+  return fmt::format("exited with code {}", w.code);
+}
+
+bool Budgets::take(FailureClass cls, double trained_s) {
+  image_.used.resize(kNames.size());
+  const double back = refill_s_ > 0 ? (trained_s - image_.trained_s) / refill_s_ : 0;
+  for (double& used : image_.used) used = std::max(0.0, used - std::max(0.0, back));
+  image_.trained_s = std::max(image_.trained_s, trained_s);
+  double& used = image_.used[static_cast<std::size_t>(cls)];
+  if (used + 1 > limit(cls) + 1e-9) return false;
+  used += 1;
+  return true;
+}
+
+std::uint32_t Budgets::limit(FailureClass cls) const {
+  const auto found = limits_.find(std::string(to_string(cls)));
+  return found == limits_.end() ? 0 : found->second;
+}
+
+std::size_t first_cause(const std::vector<FailureRecord>& failures, std::uint64_t incident) {
+  // Exits on different hosts reach us over links of different delay.
+  constexpr double kClockErrorSeconds = 0.5;
+  std::size_t first = failures.size();
+  for (std::size_t i = 0; i < failures.size(); ++i) {
+    const FailureRecord& f = failures[i];
+    if (f.incident != incident) continue;
+    if (first == failures.size()) {
+      first = i;
+      continue;
+    }
+    const FailureRecord& best = failures[first];
+    const double error = f.host == best.host ? 0 : kClockErrorSeconds;
+    const bool earlier = f.time_s + error < best.time_s;
+    if (f.cls < best.cls || (f.cls == best.cls && earlier)) first = i;
+  }
+  return first;
+}
+
+}  // namespace antdt::ctl

@@ -1,0 +1,101 @@
+#include "ctl/hosts.h"
+
+#include <algorithm>
+#include <cmath>
+#include <tuple>
+
+namespace antdt::ctl {
+namespace {
+
+std::uint32_t load_of(const std::string& host, const std::vector<WorkerProcess>& all,
+                      WorkerId but) {
+  return static_cast<std::uint32_t>(std::ranges::count_if(all, [&](const WorkerProcess& w) {
+    return w.running() && w.place.host == host && w.place.worker != but;
+  }));
+}
+
+constexpr WorkerId kNobody{'\0', 0};
+
+}  // namespace
+
+void Hosts::up(const HostState& host) {
+  if (HostState* known = find_mutable(host.host)) {
+    known->name = host.name;
+    known->room = std::max(host.room, known->room);
+    known->up = true;
+    return;
+  }
+  hosts_.push_back(host);
+  hosts_.back().up = true;
+}
+
+void Hosts::down(const std::string& host) {
+  if (HostState* known = find_mutable(host)) known->up = false;
+}
+
+void Hosts::close(const std::string& host) {
+  if (HostState* known = find_mutable(host)) known->closed = true;
+}
+
+void Hosts::failed_on(const std::string& host, double now_s) {
+  HostState* known = find_mutable(host);
+  if (known == nullptr) return;
+  known->penalty = penalty(*known, now_s) + 1;
+  known->penalty_at_s = now_s;
+}
+
+const HostState* Hosts::find(const std::string& host) const {
+  const auto found = std::ranges::find(hosts_, host, &HostState::host);
+  return found == hosts_.end() ? nullptr : &*found;
+}
+
+HostState* Hosts::find_mutable(const std::string& host) {
+  const auto found = std::ranges::find(hosts_, host, &HostState::host);
+  return found == hosts_.end() ? nullptr : &*found;
+}
+
+const HostState* Hosts::named(const std::string& text) const {
+  const auto found = std::ranges::find_if(
+      hosts_, [&](const HostState& h) { return h.host == text || h.name == text; });
+  return found == hosts_.end() ? nullptr : &*found;
+}
+
+double Hosts::penalty(const HostState& host, double now_s) const {
+  return host.penalty * std::exp2(-(now_s - host.penalty_at_s) / kHalfLifeSeconds);
+}
+
+bool Hosts::on_probation(const HostState& host, double now_s) const {
+  return penalty(host, now_s) > kProbation;
+}
+
+const HostState* Hosts::choose(const WorkerProcess& worker, const std::vector<WorkerProcess>& all,
+                               double now_s, const std::string& not_on) const {
+  const HostState* best = nullptr;
+  const auto rank = [&](const HostState& h) {
+    const std::uint32_t free = h.room - load_of(h.host, all, worker.place.worker);
+    return std::tuple(on_probation(h, now_s), h.host != worker.place.host,
+                      std::floor(penalty(h, now_s)), -static_cast<std::int64_t>(free), h.order);
+  };
+  for (const HostState& h : hosts_) {
+    if (!h.up || h.closed || h.host == not_on) continue;
+    if (load_of(h.host, all, worker.place.worker) >= h.room) continue;
+    if (best == nullptr || rank(h) < rank(*best)) best = &h;
+  }
+  return best;
+}
+
+std::uint32_t Hosts::room_left(const std::vector<WorkerProcess>& all) const {
+  std::uint32_t left = 0;
+  for (const HostState& h : hosts_) {
+    const std::uint32_t load = load_of(h.host, all, kNobody);
+    if (h.up && !h.closed && load < h.room) left += h.room - load;
+  }
+  return left;
+}
+
+void Hosts::restore(std::vector<HostState> hosts) {
+  hosts_ = std::move(hosts);
+  for (HostState& h : hosts_) h.up = false;  // until its agent says so
+}
+
+}  // namespace antdt::ctl

@@ -1,0 +1,399 @@
+#include "ctl/job/job_machine.h"
+
+#include <algorithm>
+
+#include "core/check.h"
+#include "core/wire/packet.h"
+
+namespace antdt::ctl {
+namespace {
+
+// How long an agent that came back may take to report an exit that it saw.
+constexpr Duration kVanishedAfter = std::chrono::seconds(5);
+
+std::string verdict_text(const Verdict& verdict) {
+  if (verdict.kind == VerdictKind::kNone) return "ok";
+  const bool leader = verdict.kind == VerdictKind::kLeader;
+  return fmt::format("{} {:.1f}x {} ({})", to_string(verdict.kind),
+                     leader ? 1 / verdict.severity : verdict.severity, leader ? "faster" : "slower",
+                     to_string(verdict.cause));
+}
+
+wire::TimeAccount sum(wire::TimeAccount a, const wire::TimeAccount& b) {
+  a.compute += b.compute;
+  a.data += b.data;
+  a.collective_wait += b.collective_wait;
+  a.shard_wait += b.shard_wait;
+  a.reconfigure += b.reconfigure;
+  a.checkpoint += b.checkpoint;
+  a.startup += b.startup;
+  a.other += b.other;
+  return a;
+}
+
+}  // namespace
+
+Result<JobMachine> JobMachine::open(JobMachineConfig config, std::unique_ptr<Solution> solution,
+                                    const shard_server::JournalContent& journal) {
+  shard_server::Ledger ledger(config.ledger);
+  shard_server::Accounts accounts;
+  std::string image_bytes;
+  for (const shard_server::JournalEntry& entry : journal.snapshot) {
+    if (entry.kind == shard_server::kLedgerKind) {
+      ANTDT_TRY(ledger, shard_server::Ledger::restore(config.ledger, entry.bytes));
+    } else if (entry.kind == shard_server::kAccountsKind) {
+      ANTDT_TRY(accounts, shard_server::Accounts::restore(entry.bytes));
+    } else if (entry.kind == kImageRecord) {
+      image_bytes = entry.bytes;
+    }
+  }
+  for (const shard_server::JournalEntry& entry : journal.records) {
+    if (entry.kind == shard_server::kLedgerKind) {
+      ANTDT_RETURN_IF_ERROR(ledger.replay(entry.bytes));
+      ANTDT_RETURN_IF_ERROR(accounts.apply(entry.bytes));
+    } else if (entry.kind == kImageRecord) {
+      image_bytes = entry.bytes;
+    }
+  }
+  JobImage image;
+  if (!image_bytes.empty()) {
+    ANTDT_TRY(image, wire::decode<JobImage>(image_bytes));
+    config.control.last_version = image.plan.version;
+  }
+  return JobMachine(std::move(config), std::move(solution), std::move(ledger), std::move(accounts),
+                    std::move(image), !image_bytes.empty());
+}
+
+JobMachine::JobMachine(JobMachineConfig config, std::unique_ptr<Solution> solution,
+                       shard_server::Ledger ledger, shard_server::Accounts accounts,
+                       JobImage image, bool known)
+    : config_(std::move(config)),
+      known_(known),
+      ledger_(std::move(ledger)),
+      accounts_(std::move(accounts)),
+      lifecycle_(config_.spec),
+      membership_(config_.key, config_.hang_after),
+      controller_(config_.control, std::move(solution)),
+      vitals_(config_.hang_after) {
+  if (!known_) return;
+  membership_.restore(image.membership);
+  std::vector<Member> group;
+  if (membership_.settled()) {
+    for (const ExpectedMember& m : membership_.members()) group.push_back(m.member);
+  }
+  group_settled_ = !group.empty();
+  lifecycle_.restore(std::move(image.lifecycle), std::move(group));
+  for (const ImageAction& a : image.actions) {
+    actions_.push_back({a.time_s, a.kind, a.target, a.reason, a.outcome});
+  }
+  for (const ImageEpoch& e : image.epochs) {
+    EpochReport report{e.train_loss, e.samples, e.seconds, std::nullopt};
+    if (e.evaluated) report.eval = {e.auc, e.log_loss, e.accuracy, e.eval_records};
+    epochs_.push_back(report);
+  }
+  newest_checkpoint_step_ = image.newest_checkpoint_step;
+}
+
+void JobMachine::step(const JobInput& input, MonoTime now, JobOutputs& outputs) {
+  now_ = now;
+  out_ = &outputs;
+  if (!ended_) std::visit([this](const auto& e) { on(e); }, input);
+  out_ = nullptr;
+}
+
+std::optional<std::string> JobMachine::image_if_changed() {
+  if (!image_dirty_) return {};
+  image_dirty_ = false;
+  return wire::encode(image());
+}
+
+std::vector<shard_server::JournalEntry> JobMachine::snapshot() const {
+  return {{std::string(shard_server::kLedgerKind), ledger_.image()},
+          {std::string(shard_server::kAccountsKind), accounts_.image()},
+          {std::string(kImageRecord), wire::encode(image())}};
+}
+
+// ---------------------------------------------------------------------- inputs
+
+void JobMachine::on(const in::Declared&) {
+  image_dirty_ = true;
+  feed(shard_server::Event(shard_server::event::JobDeclared{
+      config_.spec.epochs, config_.spec.train_records,
+      config_.spec.protocol == Protocol::kAntdt}));
+}
+
+void JobMachine::on(const in::Recovered&) {
+  for (const WorkerProcess& w : lifecycle_.workers()) {
+    if (w.state == WorkerProcess::kJoined) vitals_.watch(w.member(), now_);
+  }
+  Expect expected;
+  for (const WorkerProcess& w : lifecycle_.workers()) {
+    if (!w.running() || config_.spec.protocol != Protocol::kAntdt) continue;
+    expected.members.push_back({w.member(), host_name(w.place.host), w.place.host_order});
+  }
+  if (!expected.members.empty()) feed(MembershipEvent(expected));
+  if (membership_.settled()) {
+    std::vector<Monitor::MemberInfo> group;
+    for (const ExpectedMember& m : membership_.members()) group.push_back({m.member, m.host});
+    feed(Event(GroupFormed{group}));
+    vitals_.expect_steps(members(), now_);
+  }
+  const wire::PhaseStart phase = lifecycle_.phase();
+  if (lifecycle_.state() == JobState::kTraining) progress_.begin_phase(phase.phase, now_);
+  note("recovered", fmt::format("incarnation {} goes on: {}, phase {}", config_.incarnation,
+                                to_string(lifecycle_.state()), phase.phase));
+  // Members that wait for something we had decided but not said hear it now.
+  if (phase.phase > 0 && (membership_.settled() || !lifecycle_.collective())) {
+    send_to_members(with_committed(phase));
+  }
+}
+
+void JobMachine::on(const in::Resumed&) { feed(job::Event(job::Resumed{})); }
+
+void JobMachine::on(const in::HostWelcome& e) {
+  note("host", fmt::format("{} takes {} workers of this job", e.host.name, e.host.room));
+  feed(job::Event(job::HostUp{e.host}));
+  const auto runs = [&](Member member) {
+    return std::ranges::any_of(e.running, [&](const wire::RunningProcess& p) {
+      return p.worker == member.worker && p.attempt == member.attempt;
+    });
+  };
+  // What was replaced while its host was away must end, and change nothing.
+  for (const wire::RunningProcess& p : e.running) {
+    const Member member{p.worker, p.attempt};
+    const WorkerProcess* w = lifecycle_.find(p.worker);
+    const bool current = w != nullptr && lifecycle_.is_current(member) && w->place.host == e.host.host;
+    if (!current) out_->emplace_back(job::StopWorker{member, e.host.host, Duration::zero()});
+  }
+  for (const WorkerProcess& w : lifecycle_.workers()) {
+    const bool started = w.state == WorkerProcess::kStarted || w.state == WorkerProcess::kJoined;
+    if (w.place.host == e.host.host && started && !runs(w.member())) vanished_[w.member()] = now_;
+  }
+}
+
+void JobMachine::on(const in::HostSilent& e) {
+  std::vector<Member> there;
+  for (const WorkerProcess& w : lifecycle_.workers()) {
+    if (w.place.host == e.host) there.push_back(w.member());
+  }
+  vitals_.excuse(there, now_);
+}
+
+void JobMachine::on(const in::Tick&) {
+  feed(job::Event(job::Tick{}));
+  feed(MembershipEvent(MembershipTick{}));
+  check_vitals();
+  for (auto at = vanished_.begin(); at != vanished_.end();) {
+    if (now_ - at->second < kVanishedAfter) {
+      ++at;
+      continue;
+    }
+    const Member member = at->first;
+    at = vanished_.erase(at);
+    feed(job::Event(job::Vanished{member}));
+  }
+}
+
+void JobMachine::check_vitals() {
+  for (const Vitals::Finding& finding : vitals_.check(now_)) {
+    if (const auto* hung = std::get_if<HungMember>(&finding)) {
+      feed(job::Event(job::Hung{hung->member, hung->why}));
+    } else {
+      feed(MembershipEvent(Stuck{std::get<StuckCollective>(finding).why}));
+    }
+  }
+}
+
+void JobMachine::on(const in::ControlTick&) {
+  const bool trains = lifecycle_.state() == JobState::kTraining && membership_.settled();
+  if (!trains) return;
+  const JobReport r = report(now_);
+  feed(Event(ctl::Tick{r.samples_total - std::min(r.samples_total, r.samples_done)}));
+}
+
+void JobMachine::on(const in::CheckpointStored& e) {
+  if (e.error.empty()) {
+    newest_checkpoint_step_ = std::max(newest_checkpoint_step_, e.step.value);
+    note("checkpoint", fmt::format("checkpoint {} is stored", e.name));
+  }
+  feed(job::Event(job::CheckpointStored{e.number, e.error}));
+}
+
+void JobMachine::on(const in::CheckpointFound& e) {
+  const Lineage lineage{membership_.lineage().value + 1};
+  auto rewound = e.directory.empty()
+                     ? ledger_.rewind(lineage, shard_server::Ledger(config_.ledger).image(),
+                                      accounts_.before_training().image())
+                     : ledger_.rewind(lineage, e.ledger_image, e.accounts_image);
+  if (!rewound) {
+    return feed(job::Event(job::Failed{
+        "checkpoint", 1,
+        fmt::format("checkpoint {} does not fit this job: {}", e.directory,
+                    rewound.error().message)}));
+  }
+  persist_ledger(std::move(rewound->bytes));
+  const std::uint64_t phase = ledger_.phase().number;
+  epochs_.resize(std::min<std::size_t>(epochs_.size(), ledger_.phase().epoch.value));
+  progress_ = {};
+  if (phase > 0) {
+    epochs_.resize(ledger_.phase().epoch.value + 1);
+    progress_.begin_phase(phase, now_);
+  }
+  image_dirty_ = true;
+  note("restored",
+       e.directory.empty()
+           ? fmt::format("nobody holds the training state and there is no checkpoint: lineage {} "
+                         "begins at the start",
+                         lineage)
+           : fmt::format("nobody holds the training state: lineage {} begins from {} (step {})",
+                         lineage, e.directory, e.step));
+  feed(job::Event(job::Restored{phase}));
+  feed(MembershipEvent(Begin{lineage, e.directory}));
+}
+
+Status JobMachine::check_skip(const wire::SkipRecords& order) const {
+  if (order.reason.empty()) return fail(ErrorKind::kUsage, "records are skipped for a --reason");
+  if (order.from >= order.to || order.to > ledger_.records()) {
+    return fail(ErrorKind::kUsage,
+                "positions {}:{} are not in the stream of this phase, which has {} records",
+                order.from, order.to, ledger_.records());
+  }
+  return {};
+}
+
+void JobMachine::on(const in::Skip& e) {
+  if (!check_skip(e.order)) return;
+  feed(shard_server::Event(shard_server::event::SkipDeclared{
+      ledger_.phase().number, {e.order.from, e.order.to}, e.order.reason}));
+  note("skip", fmt::format("{} lets the job go on without positions {}:{}: {}", e.order.who,
+                           e.order.from, e.order.to, e.order.reason));
+  // The members count the phase's records: they hear the new number.
+  feed(MembershipEvent(Stuck{"records of this phase are skipped"}));
+}
+
+void JobMachine::on(const in::OperatorSaid& e) { note(e.kind, e.text); }
+
+// ---------------------------------------------------------------------- report
+
+std::string JobMachine::host_name(const std::string& endpoint) const {
+  const HostState* host = lifecycle_.hosts().find(endpoint);
+  return host == nullptr || host->name.empty() ? endpoint : host->name;
+}
+
+std::vector<WorkerReport> JobMachine::worker_reports() const {
+  std::vector<WorkerReport> reports;
+  for (const WorkerProcess& w : lifecycle_.workers()) {
+    WorkerReport r;
+    if (const auto found = measured_.find(w.place.worker); found != measured_.end()) {
+      r = found->second;
+    }
+    if (const auto found = earlier_.find(w.place.worker); found != earlier_.end()) {
+      r.samples += found->second.samples;
+      r.wall_seconds += found->second.wall_seconds;
+      r.time = sum(r.time, found->second.time);
+    }
+    r.worker = w.place.worker;
+    r.host = host_name(w.place.host);
+    r.pid = w.pid;
+    r.attempt = w.attempt;
+    r.state = w.leaving && w.running() ? "leaving" : state_name(w.state);
+    const auto& group = membership_.members();
+    const auto member = std::ranges::find(group, w.member(), &ExpectedMember::member);
+    if (member != group.end()) r.rank = static_cast<std::uint32_t>(member - group.begin());
+    const auto& entries = controller_.plan().entries;
+    const auto entry = std::ranges::find(entries, r.worker, &wire::PlanEntry::worker);
+    if (entry != entries.end() && r.rank) r.batch = share_of(*entry);
+    const auto& seen = controller_.view().workers;
+    const auto view =
+        std::ranges::find_if(seen, [&](const WorkerView& v) { return v.member == w.member(); });
+    if (view != seen.end() && view->measured) {
+      r.samples_per_second = view->speed_transient;
+      r.verdict = verdict_text(view->verdict);
+    }
+    reports.push_back(std::move(r));
+  }
+  return reports;
+}
+
+JobReport JobMachine::report(MonoTime now) const {
+  const wire::PhaseStart phase = lifecycle_.phase();
+  const JobSpec& spec = config_.spec;
+  JobReport r;
+  r.job = config_.job;
+  r.state = to_string(lifecycle_.state());
+  r.generation = membership_.generation();
+  r.lineage = membership_.lineage();
+  r.incarnation = config_.incarnation;
+  r.epochs = spec.epochs;
+  r.epoch = std::min(phase.epoch.value, spec.epochs > 0 ? spec.epochs - 1 : 0);
+  r.step = progress_.step();
+  r.samples_total = spec.train_records * spec.epochs;
+  const bool training = phase.what == "train";
+  if (phase.phase > 0) {
+    r.samples_done =
+        spec.train_records * phase.epoch.value +
+        (training ? std::max(progress_.samples_in_phase(), ledger_.committed())
+         : phase.what == "eval" ? spec.train_records
+                                : 0);
+  }
+  r.wall_seconds = lifecycle_.seconds();
+  r.training_seconds = progress_.training_seconds();
+  std::uint64_t trained = 0;
+  double trained_seconds = 0;
+  for (const EpochReport& e : epochs_) {
+    trained += e.samples;
+    trained_seconds += e.seconds;
+  }
+  r.samples_per_second = training && !ended_   ? progress_.samples_per_second()
+                         : trained_seconds > 0 ? static_cast<double>(trained) / trained_seconds
+                                               : 0;
+  if (training) r.train_loss = progress_.recent_loss();
+  r.message = message_;
+  if (const auto missing = membership_.missing(); !missing.empty()) {
+    for (const Member m : missing) r.waiting_for += fmt::format("{} ", m.worker);
+    r.waiting_for += membership_.waiting_for();
+  }
+  r.workers = worker_reports();
+  r.actions = actions_;
+  r.epoch_reports = epochs_;
+  r.outcome = lifecycle_.outcome();
+  r.failures = lifecycle_.failures();
+  for (const HostState& h : lifecycle_.hosts().all()) {
+    r.hosts.push_back({h.name.empty() ? h.host : h.name, h.room, h.up, h.closed,
+                       lifecycle_.hosts().on_probation(h, r.wall_seconds),
+                       lifecycle_.hosts().penalty(h, r.wall_seconds)});
+  }
+  for (const shard_server::EpochAccount& e : accounts_.epochs()) {
+    r.totals.once += e.once;
+    r.totals.repeated += e.repeated;
+    r.totals.lost += e.lost;
+    r.totals.skipped += e.skipped;
+    r.totals.unaccounted += e.unaccounted;
+  }
+  static_cast<void>(now);
+  return r;
+}
+
+JobImage JobMachine::image() const {
+  JobImage image;
+  image.lifecycle = lifecycle_.image();
+  image.membership = membership_.image();
+  image.plan = controller_.plan();
+  image.newest_checkpoint_step = newest_checkpoint_step_;
+  for (const ActionReport& a : actions_) {
+    image.actions.push_back({a.time_s, a.kind, a.target, a.reason, a.outcome});
+  }
+  for (const EpochReport& e : epochs_) {
+    ImageEpoch kept{e.train_loss, e.seconds, e.samples, e.eval.has_value(), 0, {}, {}, {}};
+    if (e.eval) {
+      kept.eval_records = e.eval->records;
+      kept.auc = e.eval->auc;
+      kept.log_loss = e.eval->log_loss;
+      kept.accuracy = e.eval->accuracy;
+    }
+    image.epochs.push_back(kept);
+  }
+  return image;
+}
+
+}  // namespace antdt::ctl

@@ -1,0 +1,273 @@
+// One job as a single state machine: lifecycle, membership, ledger, accounts,
+// monitor and controller, and what one of them means to the others.
+//
+// A value without I/O: step(input, now, outputs) is all that ever happens to it.
+// The job daemon feeds it what arrives and carries out what it says, in order:
+// every Persist of a turn, and image_if_changed() after them, are durable before
+// anything else of that turn is sent. Recovery builds it from the journal again
+// (open). The simulation runs the same object in virtual time.
+//
+// This folder is the job daemon's wiring, the one place where ctl meets
+// shard_server.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "core/clock.h"
+#include "core/ids.h"
+#include "core/result.h"
+#include "core/wire/messages.h"
+#include "ctl/controller.h"
+#include "ctl/job/job_image.h"
+#include "ctl/job/progress_view.h"
+#include "ctl/job/report.h"
+#include "ctl/lifecycle.h"
+#include "ctl/membership.h"
+#include "ctl/vitals.h"
+#include "shard_server/accounts.h"
+#include "shard_server/journal.h"
+#include "shard_server/ledger.h"
+
+namespace antdt::ctl {
+
+namespace in {
+
+// From a worker, or from its agent on its behalf.
+using WorkerBody = std::variant<wire::Fetch, wire::Progress, wire::Join, wire::Address, wire::Ready,
+                                wire::Recalled, wire::CheckpointWritten, wire::Bye, wire::Metrics>;
+struct FromWorker {
+  Member member;
+  Generation generation;
+  std::uint64_t seq = 0;
+  WorkerBody body;
+};
+// An agent answered: its host, with room for so many workers of this job in all
+// (those that run there included), and the processes of this job that run there.
+struct HostWelcome {
+  HostState host;
+  std::vector<wire::RunningProcess> running;
+};
+// A host that has not been heard of for a moment: its workers cannot be either.
+struct HostSilent {
+  std::string host;
+};
+struct Recovered {};  // this incarnation follows an earlier one: once, before anything else
+struct Declared {};   // the job is new: the same
+struct Resumed {};    // an ended or broken-off run goes on from its last checkpoint
+struct Tick {};
+// The answer to StoreCheckpoint; `error` is empty when it is whole and in place.
+struct CheckpointStored {
+  std::uint64_t number = 0;
+  Step step;
+  std::string name;
+  std::string error;
+};
+// The answer to FindCheckpoint. An empty directory: there is none, training
+// begins again.
+struct CheckpointFound {
+  std::string directory;
+  Step step;
+  std::string ledger_image;
+  std::string accounts_image;
+};
+// Controller's time; the shell calls it every tick_interval().
+struct ControlTick {};
+struct Skip {
+  wire::SkipRecords order;
+};
+// An operator's wish, in words for the record.
+struct OperatorSaid {
+  std::string kind;
+  std::string text;
+};
+
+}  // namespace in
+
+using JobInput = std::variant<in::FromWorker, in::HostWelcome, in::HostSilent, in::Recovered, in::Declared,
+                              in::Resumed, in::Tick, in::ControlTick, in::CheckpointStored,
+                              in::CheckpointFound, in::Skip, in::OperatorSaid, job::Placed,
+                              job::HostLost, job::GangReady, job::Started, job::Exited,
+                              job::StartRefused, job::StopAsked, job::EvictAsked, job::ResizeAsked,
+                              job::Failed>;
+
+namespace out {
+
+struct Persist {
+  std::string_view kind;
+  std::string bytes;
+};
+using ToWorkerBody =
+    std::variant<wire::Grants, wire::Refused, wire::Recall, wire::Form, wire::Roster, wire::Plan,
+                 wire::Settle, wire::Regroup, wire::Abort, wire::PhaseStart, wire::CheckpointOrder,
+                 wire::Leave>;
+struct ToWorker {
+  Member to;
+  Generation generation;
+  std::uint64_t seq = 0;
+  ToWorkerBody body;
+};
+// Check it, add the ledger, put it in place. Answered by CheckpointStored.
+struct StoreCheckpoint {
+  wire::CheckpointWritten written;
+  Member writer;
+  Lineage lineage;
+  Generation generation;
+  Epoch epoch;
+  std::string ledger_image;
+  std::string accounts_image;
+};
+// The newest whole checkpoint. Answered by CheckpointFound.
+struct FindCheckpoint {};
+struct Note {
+  std::string kind;
+  std::string text;
+  std::string extra_json;  // more members of the event, or ""
+};
+
+}  // namespace out
+
+using JobOutput =
+    std::variant<out::Persist, out::ToWorker, job::StartWorker, job::StopWorker, job::PrepareGang,
+                 out::StoreCheckpoint, out::FindCheckpoint, out::Note, job::End>;
+using JobOutputs = std::vector<JobOutput>;
+
+struct JobMachineConfig {
+  std::string job;
+  JobSpec spec;
+  ControllerConfig control;
+  shard_server::LedgerConfig ledger;
+  std::uint64_t key = 0;
+  Incarnation incarnation{1};
+  Duration hang_after = std::chrono::seconds(120);
+};
+
+class JobMachine {
+ public:
+  // An error is a journal that cannot be read, or of other data.
+  [[nodiscard]] static Result<JobMachine> open(JobMachineConfig config,
+                                               std::unique_ptr<Solution> solution,
+                                               const shard_server::JournalContent& journal);
+  // Whether the journal knew the job: then Recovered or Resumed comes first,
+  // otherwise Declared.
+  [[nodiscard]] bool known() const { return known_; }
+
+  // Adds to `outputs`.
+  void step(const JobInput& input, MonoTime now, JobOutputs& outputs);
+  // The image record of this turn, if there is one.
+  [[nodiscard]] std::optional<std::string> image_if_changed();
+  // Sections of a snapshot, as open() takes them.
+  [[nodiscard]] std::vector<shard_server::JournalEntry> snapshot() const;
+
+  // Whether an operator's wish can be done; the error says why not.
+  [[nodiscard]] Status check(const job::EvictAsked& e) const { return lifecycle_.check(e); }
+  [[nodiscard]] Status check(const job::ResizeAsked& e) const { return lifecycle_.check(e); }
+  [[nodiscard]] Status check_skip(const wire::SkipRecords& order) const;
+
+  [[nodiscard]] JobReport report(MonoTime now) const;
+  [[nodiscard]] Duration control_interval() const { return controller_.tick_interval(); }
+  [[nodiscard]] const Lifecycle& lifecycle() const { return lifecycle_; }
+  [[nodiscard]] const Membership& membership() const { return membership_; }
+  [[nodiscard]] const shard_server::Ledger& ledger() const { return ledger_; }
+  [[nodiscard]] const shard_server::Accounts& accounts() const { return accounts_; }
+  [[nodiscard]] bool ended() const { return ended_; }
+
+ private:
+  JobMachine(JobMachineConfig config, std::unique_ptr<Solution> solution,
+             shard_server::Ledger ledger, shard_server::Accounts accounts, JobImage image,
+             bool known);
+
+  // Inputs: job_machine.cc
+  void on(const in::FromWorker& e);
+  void on(const in::HostWelcome& e);
+  void on(const in::HostSilent& e);
+  void on(const in::Recovered& e);
+  void on(const in::Declared& e);
+  void on(const in::Resumed& e);
+  void on(const in::Tick& e);
+  void on(const in::ControlTick& e);
+  void on(const in::CheckpointStored& e);
+  void on(const in::CheckpointFound& e);
+  void on(const in::Skip& e);
+  void on(const in::OperatorSaid& e);
+  template <class LifecycleEvent>
+  void on(const LifecycleEvent& e) {
+    feed(job::Event(e));
+  }
+
+  // Messages of workers: job_machine_messages.cc
+  void heard(Member m, Generation g, std::uint64_t seq, const wire::Fetch& e);
+  void heard(Member m, Generation g, std::uint64_t seq, const wire::Progress& e);
+  void heard(Member m, Generation g, std::uint64_t seq, const wire::Join& e);
+  void heard(Member m, Generation g, std::uint64_t seq, const wire::Address& e);
+  void heard(Member m, Generation g, std::uint64_t seq, const wire::Ready& e);
+  void heard(Member m, Generation g, std::uint64_t seq, const wire::Recalled& e);
+  void heard(Member m, Generation g, std::uint64_t seq, const wire::CheckpointWritten& e);
+  void heard(Member m, Generation g, std::uint64_t seq, const wire::Bye& e);
+  void heard(Member m, Generation g, std::uint64_t seq, const wire::Metrics& e);
+
+  // Effects of the parts: job_machine_effects.cc
+  void feed(const job::Event& event) { run(lifecycle_.step(event, now_)); }
+  void feed(const MembershipEvent& event) { run(membership_.step(event, now_)); }
+  void feed(const Event& event) { run(controller_.step(event, now_)); }
+  void feed(const shard_server::Event& event);
+  void run(const std::vector<job::Effect>& effects);
+  void run(const std::vector<MembershipEffect>& effects);
+  void run(const std::vector<Effect>& effects);
+  void run(shard_server::Effects& effects);
+  void persist_ledger(std::string bytes);
+  void on_settled(const Settled& settled);
+  void on_drained(std::uint64_t phase);
+  void on_gone(const job::WorkerGone& gone);
+  void open_phase(const wire::PhaseStart& start);
+  void announce_phase(const wire::PhaseStart& start);
+  void announce_plan(const wire::Plan& plan);
+  void record_action(const RecordAction& action);
+  void check_vitals();
+  void fill_epoch(Epoch epoch);  // its report, as far as training is
+  void close_epoch(Epoch epoch);
+  void end(const Outcome& outcome);
+
+  void note(std::string kind, std::string text, std::string extra_json = "");
+  void send(Member to, Generation generation, out::ToWorkerBody body, std::uint64_t seq = 0);
+  void send_to_members(const out::ToWorkerBody& body);
+  void send_to_running(const out::ToWorkerBody& body);
+  [[nodiscard]] std::vector<Member> members() const;
+  [[nodiscard]] wire::PhaseStart with_committed(wire::PhaseStart start) const;
+  [[nodiscard]] std::string host_name(const std::string& endpoint) const;
+  [[nodiscard]] std::vector<WorkerReport> worker_reports() const;
+  [[nodiscard]] JobImage image() const;
+
+  JobMachineConfig config_;
+  bool known_ = false;
+  shard_server::Ledger ledger_;
+  shard_server::Accounts accounts_;
+  Lifecycle lifecycle_;
+  Membership membership_;
+  Controller controller_;
+  Vitals vitals_;
+  ProgressView progress_;
+
+  std::vector<Member> loose_members_;
+  std::map<WorkerId, WorkerReport> measured_;  // of attempts before and the present one
+  std::map<WorkerId, WorkerReport> earlier_;   // of attempts that have ended
+  std::map<Member, MonoTime> started_;   // when its start was asked for
+  std::map<Member, MonoTime> vanished_;  // since when its agent does not know it
+  bool group_settled_ = false;
+  std::vector<ActionReport> actions_;
+  std::vector<EpochReport> epochs_;
+  std::string message_;
+  std::uint64_t newest_checkpoint_step_ = 0;
+  bool image_dirty_ = false;
+  bool ended_ = false;
+
+  // Of the step in progress.
+  MonoTime now_{};
+  JobOutputs* out_ = nullptr;
+};
+
+}  // namespace antdt::ctl

@@ -1,0 +1,334 @@
+// Effects of the parts: records for the journal, messages, and what one part's
+// decision means to another.
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "core/check.h"
+#include "ctl/job/job_machine.h"
+#include "shard_server/evaluation.h"
+
+namespace antdt::ctl {
+namespace {
+
+template <class... Fs>
+struct Overloaded : Fs... {
+  using Fs::operator()...;
+};
+
+}  // namespace
+
+void JobMachine::note(std::string kind, std::string text, std::string extra_json) {
+  message_ = text;
+  out_->emplace_back(out::Note{std::move(kind), std::move(text), std::move(extra_json)});
+}
+
+void JobMachine::send(Member to, Generation generation, out::ToWorkerBody body,
+                      std::uint64_t seq) {
+  out_->emplace_back(out::ToWorker{to, generation, seq, std::move(body)});
+}
+
+std::vector<Member> JobMachine::members() const {
+  std::vector<Member> all = loose_members_;
+  for (const ExpectedMember& e : membership_.members()) all.push_back(e.member);
+  return all;
+}
+
+void JobMachine::send_to_members(const out::ToWorkerBody& body) {
+  for (const Member member : members()) send(member, membership_.generation(), body);
+}
+
+void JobMachine::send_to_running(const out::ToWorkerBody& body) {
+  for (const WorkerProcess& w : lifecycle_.workers()) {
+    if (w.running()) send(w.member(), membership_.generation(), body);
+  }
+  if (config_.spec.external) send_to_members(body);
+}
+
+// Records of the phase that members need not count any more.
+wire::PhaseStart JobMachine::with_committed(wire::PhaseStart start) const {
+  if (start.phase == ledger_.phase().number) {
+    start.committed = ledger_.committed() + ledger_.skipped();
+  }
+  return start;
+}
+
+// ------------------------------------------------------------------- lifecycle
+
+void JobMachine::run(const std::vector<job::Effect>& effects) {
+  for (const job::Effect& effect : effects) {
+    std::visit(
+        Overloaded{
+            [&](const job::SaveImage&) { image_dirty_ = true; },
+            [&](const job::StartWorker& e) {
+              started_[e.member] = now_;
+              out_->emplace_back(e);
+            },
+            [&](const job::StopWorker& e) { out_->emplace_back(e); },
+            [&](const job::PrepareGang& e) { out_->emplace_back(e); },
+            [&](const job::ExpectMembers& e) {
+              Expect expected;
+              for (const WorkerProcess& w : e.workers) {
+                expected.members.push_back(
+                    {w.member(), host_name(w.place.host), w.place.host_order});
+              }
+              feed(MembershipEvent(expected));
+            },
+            [&](const job::WorkerGone& e) { on_gone(e); },
+            [&](const job::OpenPhase& e) { open_phase(e.start); },
+            [&](const job::AnnouncePhase& e) { announce_phase(e.start); },
+            [&](const job::OrderCheckpoint& e) { send_to_members(wire::CheckpointOrder{e.number}); },
+            [&](const job::LeaveWorker& e) { send(e.member, membership_.generation(), e.leave); },
+            [&](const job::LeaveAll& e) { send_to_running(e.leave); },
+            [&](const job::Note& e) { note(e.kind, e.text); },
+            [&](const job::End& e) { end(e.outcome); },
+        },
+        effect);
+  }
+}
+
+void JobMachine::on_gone(const job::WorkerGone& gone) {
+  vitals_.forget(gone.member);
+  vanished_.erase(gone.member);
+  const WorkerId id = gone.member.worker;
+  WorkerReport& all = earlier_[id];
+  WorkerReport last = measured_[id];
+  if (const auto started = started_.find(gone.member); started != started_.end()) {
+    last.wall_seconds = to_seconds(now_ - started->second);
+    // What the worker cannot see itself: being started, and its end.
+    const wire::TimeAccount& t = last.time;
+    const double told = t.compute + t.data + t.collective_wait + t.shard_wait + t.reconfigure +
+                        t.checkpoint + t.startup + t.other;
+    last.time.other += std::max(0.0, last.wall_seconds - told);
+    started_.erase(started);
+  }
+  all.samples += last.samples;
+  all.wall_seconds += last.wall_seconds;
+  wire::TimeAccount& t = all.time;
+  t.compute += last.time.compute;
+  t.data += last.time.data;
+  t.collective_wait += last.time.collective_wait;
+  t.shard_wait += last.time.shard_wait;
+  t.reconfigure += last.time.reconfigure;
+  t.checkpoint += last.time.checkpoint;
+  t.startup += last.time.startup;
+  t.other += last.time.other;
+  measured_.erase(id);
+  if (config_.spec.protocol != Protocol::kAntdt) return;
+  if (lifecycle_.collective()) {
+    feed(MembershipEvent(MemberGone{gone.member, gone.reason, gone.in_order, gone.suspect}));
+  } else if (std::erase(loose_members_, gone.member) > 0) {
+    feed(shard_server::Event(shard_server::event::MemberLost{gone.member}));
+  }
+}
+
+void JobMachine::open_phase(const wire::PhaseStart& start) {
+  if (start.what == "train" || start.what == "eval") {
+    const bool train = start.what == "train";
+    if (epochs_.size() <= start.epoch.value) epochs_.resize(start.epoch.value + 1);
+    if (train) progress_.begin_phase(start.phase, now_);
+    note("phase", fmt::format("epoch {}: {} {} records", start.epoch.value + 1,
+                              train ? "training on" : "evaluating on", start.records));
+    feed(shard_server::Event(shard_server::event::PhaseOpened{
+        start.phase, train ? shard_server::PhaseKind::kTrain : shard_server::PhaseKind::kEval,
+        start.epoch}));
+  } else {
+    feed(shard_server::Event(shard_server::event::JobFinished{}));
+  }
+  send_to_members(start);
+}
+
+void JobMachine::announce_phase(const wire::PhaseStart& start) {
+  send_to_members(with_committed(start));
+  // All of it may be committed already: nobody else will say so.
+  if (ledger_.complete() && ledger_.phase().number == start.phase) {
+    feed(job::Event(job::PhaseDrained{start.phase}));
+  }
+}
+
+void JobMachine::end(const Outcome& outcome) {
+  note("end", outcome.first_cause.empty() ? fmt::format("the job is {}", outcome.state)
+                                          : outcome.first_cause);
+  const wire::PhaseStart open = lifecycle_.phase();
+  if (open.what == "train" && open.epoch.value < epochs_.size() &&
+      epochs_[open.epoch.value].samples == 0) {
+    fill_epoch(open.epoch);  // cut short
+  }
+  if (outcome.state == "done" && config_.spec.protocol != Protocol::kAntdt) {
+    feed(shard_server::Event(shard_server::event::JobFinished{}));
+  }
+  ended_ = true;
+  out_->emplace_back(job::End{outcome});
+}
+
+// ------------------------------------------------------------------ membership
+
+void JobMachine::run(const std::vector<MembershipEffect>& effects) {
+  for (const MembershipEffect& effect : effects) {
+    std::visit(
+        Overloaded{
+            [&](const GenerationBegun&) { image_dirty_ = true; },
+            [&](const SendForm& e) { send(e.to, e.generation, e.form); },
+            [&](const SendRoster& e) { send(e.to, e.generation, e.roster); },
+            [&](const Settled& e) { on_settled(e); },
+            [&](const SendRegroup& e) {
+              note("regroup", e.reason);
+              for (const Member to : e.to) send(to, e.generation, wire::Regroup{e.reason});
+            },
+            [&](const SendAbort& e) {
+              for (const Member to : e.to) send(to, e.generation, wire::Abort{e.reason});
+            },
+            [&](const GenerationBroken& e) {
+              note("generation-broken",
+                   fmt::format("generation {} is over: {}", e.generation, e.reason));
+            },
+            [&](const CannotSettle& e) {
+              feed(job::Event(job::Failed{"data", 2, e.reason}));
+            },
+            [&](const StateLost&) { out_->emplace_back(out::FindCheckpoint{}); },
+            [&](const Unresponsive& e) { feed(job::Event(job::Hung{e.member, e.what})); },
+        },
+        effect);
+  }
+  if (!group_settled_ || membership_.settled()) return;
+  group_settled_ = false;
+  vitals_.expect_steps({}, now_);
+  feed(job::Event(job::GenerationOver{}));
+}
+
+void JobMachine::on_settled(const Settled& settled) {
+  shard_server::event::Settled to_ledger{settled.generation, {}, {}};
+  std::vector<Monitor::MemberInfo> group;
+  std::vector<Member> members;
+  for (const ExpectedMember& e : settled.members) {
+    members.push_back(e.member);
+    group.push_back({e.member, e.host});
+  }
+  to_ledger.members = members;
+  // Places of an earlier phase are all committed: it is complete.
+  if (settled.phase != 0 && settled.phase == ledger_.phase().number &&
+      ledger_.phase().kind == shard_server::PhaseKind::kTrain) {
+    for (const BasePlace& p : settled.places) {
+      to_ledger.places.push_back({p.member, p.place, p.lost});
+    }
+  }
+  feed(shard_server::Event(to_ledger));
+  const auto& holders = ledger_.holders();
+  const auto first = holders.find(members.front().worker);
+  if (first == holders.end() || first->second.generation != settled.generation) {
+    return feed(job::Event(job::Failed{
+        "program", 1,
+        fmt::format("generation {} does not fit the ledger (its log line names the member): the "
+                    "trainer counted records that it was never granted",
+                    settled.generation)}));
+  }
+  group_settled_ = true;
+  feed(Event(GroupFormed{group}));
+  if (controller_.plan().entries.empty()) return;  // impossible, and said so
+  image_dirty_ = true;
+  for (const Member m : members) {
+    send(m, settled.generation, wire::Settle{settled.step, controller_.plan()});
+  }
+  vitals_.expect_steps(members, now_);
+  feed(job::Event(job::GenerationSettled{settled.generation, members}));
+}
+
+// ------------------------------------------------------------------ controller
+
+void JobMachine::run(const std::vector<Effect>& effects) {
+  for (const Effect& effect : effects) {
+    std::visit(Overloaded{
+                   [&](const SendPlan& e) { announce_plan(e.plan); },
+                   [&](const RecordAction& e) { record_action(e); },
+                   [&](const Perform& e) {
+                     note("action", fmt::format("{} of {} is wanted, and this version cannot do it",
+                                                kind_of(e.action), target_of(e.action)));
+                   },
+                   [&](const Impossible& e) {
+                     feed(job::Event(job::Failed{"configuration", 2, e.error.message}));
+                   },
+               },
+               effect);
+  }
+}
+
+void JobMachine::announce_plan(const wire::Plan& plan) {
+  image_dirty_ = true;
+  shard_server::event::Shares shares;
+  for (const wire::PlanEntry& entry : plan.entries) {
+    shares.shares.push_back({entry.worker, share_of(entry), 0});
+  }
+  feed(shard_server::Event(shares));
+  // The plan of a group that is about to settle travels in its Settle.
+  if (lifecycle_.phase().phase > 0 && membership_.settled()) send_to_members(plan);
+}
+
+void JobMachine::record_action(const RecordAction& action) {
+  actions_.push_back({lifecycle_.seconds(), action.kind, action.target, action.reason,
+                      action.outcome});
+  image_dirty_ = true;
+  note("action",
+       fmt::format("{} {} ({}): {}", action.kind, action.target, action.outcome, action.reason),
+       fmt::format(R"("action":{},"target":{},"outcome":{})", nlohmann::json(action.kind).dump(),
+                   nlohmann::json(action.target).dump(), nlohmann::json(action.outcome).dump()));
+}
+
+// ---------------------------------------------------------------------- ledger
+
+void JobMachine::feed(const shard_server::Event& event) {
+  shard_server::Effects effects;
+  ledger_.step(event, now_, effects);
+  run(effects);
+}
+
+void JobMachine::persist_ledger(std::string bytes) {
+  const Status counted = accounts_.apply(bytes);
+  ANTDT_CHECK(counted.has_value(), "the accounts refuse what the ledger decided: {}",
+              counted.error().message);
+  out_->emplace_back(out::Persist{shard_server::kLedgerKind, std::move(bytes)});
+}
+
+void JobMachine::run(shard_server::Effects& effects) {
+  using namespace shard_server::effect;
+  for (shard_server::Effect& effect : effects) {
+    std::visit(
+        Overloaded{
+            [&](Persist& e) { persist_ledger(std::move(e.bytes)); },
+            [&](Reply& e) { send(e.member, e.generation, std::move(e.grants), e.seq); },
+            [&](Refuse& e) {
+              out_->emplace_back(out::Note{
+                  "refused", fmt::format("{} (attempt {}) was refused: {}", e.member.worker,
+                                         e.member.attempt, e.refused.reason),
+                  ""});
+              if (e.seq != 0) send(e.member, membership_.generation(), std::move(e.refused), e.seq);
+            },
+            [&](SendRecall& e) { send(e.member, e.generation, e.recall, e.number); },
+            [&](PhaseComplete& e) { on_drained(e.phase); },
+            [&](Returned& e) {
+              note("returned", fmt::format("{} (attempt {}) gave back {} records of epoch {}",
+                                           e.member.worker, e.member.attempt, e.range.at.size(),
+                                           e.epoch.value + 1));
+            },
+            [&](StopJob& e) { feed(job::Event(job::Failed{"data", 4, e.reason})); },
+        },
+        effect);
+  }
+}
+
+void JobMachine::on_drained(std::uint64_t phase) {
+  const wire::PhaseStart open = lifecycle_.phase();
+  if (open.phase != phase) return;
+  if (open.what == "eval") {
+    const auto found = shard_server::metrics(ledger_.evaluation());
+    epochs_.at(open.epoch.value).eval =
+        EpochReport::Eval{found.auc, found.log_loss, found.accuracy, found.records};
+    std::string text = fmt::format("epoch {}:", open.epoch.value + 1);
+    if (found.auc) text += fmt::format(" AUC {:.4f}", *found.auc);
+    if (found.accuracy) text += fmt::format(" accuracy {:.4f}", *found.accuracy);
+    if (found.log_loss) text += fmt::format(" log loss {:.4f}", *found.log_loss);
+    note("evaluated", fmt::format("{} on {} records", text, found.records));
+  }
+  image_dirty_ = true;
+  feed(job::Event(job::PhaseDrained{phase}));
+}
+
+}  // namespace antdt::ctl

@@ -1,0 +1,122 @@
+// What workers say, as events of the parts.
+#include <algorithm>
+
+#include "ctl/job/job_machine.h"
+
+namespace antdt::ctl {
+
+void JobMachine::on(const in::FromWorker& e) {
+  if (!config_.spec.external && !lifecycle_.is_current(e.member)) {
+    return send(e.member, e.generation,
+                wire::Refused{"stale", fmt::format("attempt {} of {} is not the current one",
+                                                   e.member.attempt, e.member.worker)},
+                e.seq);
+  }
+  vanished_.erase(e.member);
+  std::visit([&](const auto& body) { heard(e.member, e.generation, e.seq, body); }, e.body);
+}
+
+void JobMachine::heard(Member m, Generation g, std::uint64_t seq, const wire::Fetch& e) {
+  feed(shard_server::Event(shard_server::event::Fetch{m, g, seq, e}));
+}
+
+void JobMachine::heard(Member m, Generation g, std::uint64_t seq, const wire::Recalled& e) {
+  feed(shard_server::Event(shard_server::event::Recalled{m, g, seq, e.phase, e.end}));
+}
+
+void JobMachine::heard(Member m, Generation g, std::uint64_t, const wire::Join& e) {
+  if (e.collective && !config_.spec.external) {
+    vitals_.watch(m, now_);
+    feed(job::Event(job::Joined{m, true}));
+    feed(MembershipEvent(MemberJoined{m, g, e}));
+    return;
+  }
+  if (std::ranges::find(loose_members_, m) == loose_members_.end()) {
+    std::erase_if(loose_members_, [&](Member other) { return other.worker == m.worker; });
+    loose_members_.push_back(m);
+    feed(shard_server::Event(
+        shard_server::event::MemberAdmitted{m, membership_.generation()}));
+  }
+  const std::uint64_t phase_before = lifecycle_.phase().phase;
+  feed(job::Event(job::Joined{m, false}));
+  // Who comes later, or asks again, hears of the phase that is open.
+  if (lifecycle_.phase().phase == phase_before && phase_before > 0) {
+    send(m, membership_.generation(), with_committed(lifecycle_.phase()));
+  }
+}
+
+void JobMachine::heard(Member m, Generation g, std::uint64_t, const wire::Address& e) {
+  feed(MembershipEvent(AddressArrived{m, g, e}));
+}
+
+void JobMachine::heard(Member m, Generation g, std::uint64_t, const wire::Ready& e) {
+  if (membership_.settled() && g == membership_.generation() && membership_.contains(m)) {
+    send(m, g, wire::Settle{e.step, controller_.plan()});  // our answer was lost
+    if (lifecycle_.phase().phase > 0) send(m, g, with_committed(lifecycle_.phase()));
+    return;
+  }
+  feed(MembershipEvent(ReadyArrived{m, g, e}));
+}
+
+void JobMachine::heard(Member m, Generation g, std::uint64_t, const wire::Progress& e) {
+  vitals_.heard(m, {}, {}, now_);
+  feed(shard_server::Event(shard_server::event::Progress{m, g, e.phase, e.place}));
+  if (e.step > progress_.step()) feed(job::Event(job::Progressed{e.step}));
+  progress_.update(e, now_);
+  if (e.plan != PlanVersion{}) feed(Event(PlanInForce{e.plan}));
+  if (!e.done) return;
+  const wire::PhaseStart open = lifecycle_.phase();
+  if (e.phase < open.phase) {  // it has not heard of the next phase
+    return send(m, membership_.generation(), with_committed(open));
+  }
+  if (e.phase == open.phase && open.what == "train") close_epoch(open.epoch);
+  if (g == membership_.generation()) feed(job::Event(job::MemberDone{m, e.phase}));
+}
+
+void JobMachine::fill_epoch(Epoch epoch) {
+  EpochReport& report = epochs_.at(epoch.value);
+  report.train_loss = progress_.phase_loss();
+  report.samples = progress_.samples_in_phase();
+  report.seconds = progress_.phase_seconds(now_);
+  progress_.end_phase(now_);
+}
+
+void JobMachine::close_epoch(Epoch epoch) {
+  const EpochReport& report = epochs_.at(epoch.value);
+  if (report.samples > 0) return;  // by an earlier member's report
+  fill_epoch(epoch);
+  note("epoch", fmt::format("epoch {}: training loss {:.4f}, {:.0f} samples/s", epoch.value + 1,
+                            report.train_loss,
+                            static_cast<double>(report.samples) / std::max(report.seconds, 1e-9)));
+}
+
+void JobMachine::heard(Member m, Generation, std::uint64_t, const wire::CheckpointWritten& e) {
+  if (!e.error.empty()) return feed(job::Event(job::CheckpointStored{e.number, e.error}));
+  auto ledger_image = ledger_.image_at(e.places);
+  if (!ledger_image) {
+    return feed(job::Event(job::CheckpointStored{e.number, ledger_image.error().message}));
+  }
+  const auto then = shard_server::Ledger::restore(config_.ledger, *ledger_image);
+  if (!then) return feed(job::Event(job::CheckpointStored{e.number, then.error().message}));
+  out_->emplace_back(out::StoreCheckpoint{e, m, membership_.lineage(), membership_.generation(),
+                                          ledger_.phase().epoch, std::move(*ledger_image),
+                                          accounts_.at(*then).image()});
+}
+
+void JobMachine::heard(Member m, Generation, std::uint64_t, const wire::Metrics& e) {
+  vitals_.heard(m, e.sum.step, e.sum.activity, now_);
+  WorkerReport& measured = measured_[m.worker];
+  measured.samples = std::max(measured.samples, e.sum.samples_total);
+  measured.time = e.sum.account;
+  if (e.sum.batches > 0 || e.sum.skipped > 0) feed(Event(Observed{{m, e}}));
+}
+
+void JobMachine::heard(Member m, Generation, std::uint64_t, const wire::Bye& e) {
+  WorkerReport& measured = measured_[m.worker];
+  measured.samples = std::max(measured.samples, e.samples_total);
+  measured.time = e.account;
+  if (!e.error.empty()) note("worker-error", fmt::format("{}: {}", m.worker, e.error));
+  feed(job::Event(job::SaidBye{m, e.error}));
+}
+
+}  // namespace antdt::ctl

@@ -153,7 +153,10 @@ void Lifecycle::on(const job::Started& e, Effects& out) {
 
 void Lifecycle::on(const job::Joined& e, Effects& out) {
   if (WorkerProcess* worker = find_mutable(e.member)) {
-    if (worker->running()) worker->state = WorkerProcess::kJoined;
+    if (worker->running() && worker->state != WorkerProcess::kJoined) {
+      worker->state = WorkerProcess::kJoined;
+      out.emplace_back(job::SaveImage{});
+    }
   }
   if (e.collective || stopping()) return;
   image_.collective = false;
@@ -164,6 +167,9 @@ void Lifecycle::on(const job::GenerationSettled& e, Effects& out) {
   settled_ = true;
   group_ = e.members;
   done_with_.clear();
+  for (WorkerProcess& w : image_.workers) {
+    if (std::ranges::find(group_, w.member()) != group_.end()) w.quick_failures = 0;
+  }
   for (FailureRecord& f : image_.failures) {
     if (f.incident != image_.incident || f.recovered_in_s) continue;
     f.recovered_in_s = seconds() - f.time_s;

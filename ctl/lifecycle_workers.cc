@@ -7,8 +7,8 @@
 namespace antdt::ctl {
 namespace {
 
-// A process that fails this soon after its start, twice or more in a row, is
-// started again with a growing delay.
+// A process that fails this soon after its start, twice or more in a row without
+// having been a member in between, is started again with a growing delay.
 constexpr double kQuickSeconds = 60;
 constexpr double kLongestDelaySeconds = 30;
 // A program that cannot tell of steps is taken to work once it ran this long.
@@ -342,15 +342,30 @@ Status Lifecycle::check(const job::EvictAsked& e) const {
   if (stopping()) return antdt::fail(ErrorKind::kRefused, "the job is stopping");
   const auto id = parse_worker_id(e.target);
   const WorkerProcess* worker = id ? find(*id) : nullptr;
-  if (worker != nullptr) {
-    if (worker->running()) return {};
+  const HostState* host = worker != nullptr ? nullptr : hosts_.named(e.target);
+  if (worker == nullptr && host == nullptr) {
+    return antdt::fail(ErrorKind::kUsage,
+                       "'{}' is neither a worker nor a host of this job; antdt status lists both",
+                       e.target);
+  }
+  if (worker != nullptr && !worker->running()) {
     return antdt::fail(ErrorKind::kRefused, "{} is not running, it is {}", e.target,
                        state_name(worker->state));
   }
-  if (hosts_.named(e.target) != nullptr) return {};
-  return antdt::fail(ErrorKind::kUsage,
-                     "'{}' is neither a worker nor a host of this job; antdt status lists both",
-                     e.target);
+  const auto stays = [&](const WorkerProcess& w) {
+    return w.running() && !w.leaving && &w != worker &&
+           (host == nullptr || w.place.host != host->host);
+  };
+  const std::string& from = worker != nullptr ? worker->place.host : host->host;
+  const bool elsewhere = std::ranges::any_of(hosts_.all(), [&](const HostState& h) {
+    return h.up && !h.closed && h.host != from && h.room > 0;
+  });
+  if (!elsewhere && std::ranges::none_of(image_.workers, stays)) {
+    return antdt::fail(ErrorKind::kRefused,
+                       "nobody would be left to train: no other host takes workers; use antdt stop "
+                       "to end the job");
+  }
+  return {};
 }
 
 void Lifecycle::on(const job::EvictAsked& e, Effects& out) {

@@ -133,6 +133,7 @@ void JobMachine::open_phase(const wire::PhaseStart& start) {
         start.epoch}));
   } else {
     feed(shard_server::Event(shard_server::event::JobFinished{}));
+    vitals_.expect_steps({}, now_);  // one writes the model, however long that takes
   }
   send_to_members(start);
 }
@@ -184,7 +185,9 @@ void JobMachine::run(const std::vector<MembershipEffect>& effects) {
             [&](const CannotSettle& e) {
               feed(job::Event(job::Failed{"data", 2, e.reason}));
             },
-            [&](const StateLost&) { out_->emplace_back(out::FindCheckpoint{}); },
+            [&](const StateLost&) {
+              if (!lifecycle_.outcome()) out_->emplace_back(out::FindCheckpoint{});
+            },
             [&](const Unresponsive& e) { feed(job::Event(job::Hung{e.member, e.what})); },
         },
         effect);

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "antdtd/environment.h"
+#include "antdtd/out_of_memory.h"
 #include "antdtd/process_tree.h"
 #include "antdtd/shim_files.h"
 #include "antdtd/shim_launcher.h"
@@ -20,6 +21,7 @@ namespace antdt::antdtd {
 namespace {
 
 constexpr Duration kLookAgain = std::chrono::milliseconds(50);
+constexpr Duration kCgroupPatience = std::chrono::milliseconds(500);
 // The shims of workers start the agent only where the job daemon's did not.
 constexpr Duration kWorkersPatience = std::chrono::seconds(3);
 
@@ -49,7 +51,7 @@ void add_successor(std::vector<std::string>& arguments, const ProcessKey& key,
 }
 
 std::vector<std::string> shim_arguments(const ProcessKey& key, const wire::StartProcess& start,
-                                        const std::string& directory,
+                                        const std::string& directory, const std::string& cgroup,
                                         const ProcessRunner::Settings& settings) {
   std::vector<std::string> arguments = {
       "--process-dir",       directory,
@@ -59,6 +61,7 @@ std::vector<std::string> shim_arguments(const ProcessKey& key, const wire::Start
   if (!start.working_directory.empty()) {
     arguments.insert(arguments.end(), {"--working-directory", start.working_directory});
   }
+  if (!cgroup.empty()) arguments.insert(arguments.end(), {"--cgroup", cgroup});
   if (is_job_daemon(key)) arguments.emplace_back("--release-orphans");
   add_successor(arguments, key, start.run_dir, settings);
   arguments.emplace_back("--");
@@ -123,14 +126,32 @@ Result<ProcessRunner::Live> ProcessRunner::start_shim(const ProcessKey& key,
       is_job_daemon(key)
           ? settings_.environment
           : worker_environment(settings_.environment, settings_.workers_socket, key, start.env);
-  ANTDT_TRY(const LaunchedShim shim,
-            launch_shim(settings_.shim,
-                        shim_arguments(key, start, store_.directory(key), settings_), environment));
+  const std::vector<std::string> arguments =
+      shim_arguments(key, start, store_.directory(key), make_cgroup(key, start), settings_);
+  ANTDT_TRY(const LaunchedShim shim, launch_shim(settings_.shim, arguments, environment));
   Live live;
   live.shim = shim.pid;
   live.status_fd = shim.status_fd;
   live.shim_start_time = process_start_time(shim.pid).value_or(0);
   return live;
+}
+
+// A worker that cannot have one runs without: its limit is lost, not its work.
+std::string ProcessRunner::make_cgroup(const ProcessKey& key, const wire::StartProcess& start) {
+  if (!settings_.cgroups || is_job_daemon(key)) return {};
+  const auto group =
+      settings_.cgroups->make(key, {start.memory_bytes, settings_.limit_cpus ? start.cpus : 0});
+  if (!group) {
+    log_warn("{} runs without a cgroup: {}", describe(key), group.error().message);
+    return {};
+  }
+  const Status kept = write_file_atomic(cgroup_file(store_.directory(key)), *group, 0600);
+  if (!kept) log_warn("{}: {}", describe(key), kept.error().message);
+  return *group;
+}
+
+std::string ProcessRunner::cgroup_of(const ProcessKey& key) const {
+  return read_file(cgroup_file(store_.directory(key))).value_or("");
 }
 
 void ProcessRunner::read_status(const ProcessKey& key) {
@@ -196,7 +217,9 @@ void ProcessRunner::shim_ended(const ProcessKey& key) {
   live_.erase(found);
   const bool told = access(exit_file(store_.directory(key)).c_str(), F_OK) == 0;
   if (!told) clean_up_after_shim(key);
-  handlers_.on_ended(key, exit_of(key, reaped ? how_shim_ended(wait_status) : "is gone"));
+  const ExitStatus status = exit_of(key, reaped ? how_shim_ended(wait_status) : "is gone");
+  if (!told) remove_cgroup(cgroup_of(key), kCgroupPatience);
+  handlers_.on_ended(key, status);
 }
 
 ExitStatus ProcessRunner::exit_of(const ProcessKey& key, const std::string& otherwise) const {
@@ -204,6 +227,7 @@ ExitStatus ProcessRunner::exit_of(const ProcessKey& key, const std::string& othe
   unknown.signal = SIGKILL;  // a worker is killed with its shim
   const Result<std::string> text = read_file(exit_file(store_.directory(key)));
   if (!text) {
+    unknown.oom = oom_evidence(unknown, memory_events(cgroup_of(key)));
     unknown.last_lines = "[antdt: its antdt-shim " + otherwise + "]";
     return unknown;
   }
@@ -220,12 +244,17 @@ void ProcessRunner::clean_up_after_shim(const ProcessKey& key) const {
     [[maybe_unused]] const Status gone =
         signal_process(pids->worker.pid, pids->worker.start_time, SIGKILL);
   }
+  kill_cgroup(cgroup_of(key));
   if (is_job_daemon(key)) return;  // its children carry no marks
   kill_marked({"ANTDT_JOB_ID=" + key.job, "ANTDT_WORKER_ID=" + to_string(key.member.worker),
                fmt::format("ANTDT_ATTEMPT={}", key.member.attempt)});
 }
 
-void ProcessRunner::forget(const ProcessKey& key) { store_.forget(key); }
+void ProcessRunner::forget(const ProcessKey& key) {
+  // Done already, unless a shim was killed and its worker took long to go.
+  remove_cgroup(cgroup_of(key), kCgroupPatience);
+  store_.forget(key);
+}
 
 // ------------------------------------------------------------------- adopting
 

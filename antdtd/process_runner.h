@@ -7,9 +7,11 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "antdtd/cgroup.h"
 #include "antdtd/process_store.h"
 #include "antdtd/supervision.h"
 #include "core/loop.h"
@@ -24,8 +26,10 @@ class ProcessRunner {
     std::vector<std::string> environment;  // the agent's own
     // How the shims start this agent again (a private one); empty: not.
     std::vector<std::string> successor;
-    std::string agent_lock;       // of the state directory
-    Duration agent_hung_after{};  // an agent that claims nothing for so long is ended
+    std::string agent_lock;             // of the state directory
+    Duration agent_hung_after{};        // an agent that claims nothing for so long is ended
+    std::optional<CgroupRoot> cgroups;  // where workers get groups of their own
+    bool limit_cpus = false;            // in those, to what they lease
   };
   // Both are called from the loop, never from within a call to the runner.
   struct Handlers {
@@ -56,6 +60,9 @@ class ProcessRunner {
   };
   [[nodiscard]] Result<Live> start_shim(const ProcessKey& key, const wire::StartProcess& start);
   [[nodiscard]] event::Adopted adopt_one(const ProcessStore::Stored& stored);
+  // Its group, made and remembered; "" for none.
+  [[nodiscard]] std::string make_cgroup(const ProcessKey& key, const wire::StartProcess& start);
+  [[nodiscard]] std::string cgroup_of(const ProcessKey& key) const;
   void look_again(const ProcessKey& key);  // for the pids of a shim that just began
   void watch(const ProcessKey& key);
   void read_status(const ProcessKey& key);

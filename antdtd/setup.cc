@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "core/fs.h"
+#include "core/log.h"
 #include "core/runtime_dir.h"
 
 namespace antdt::antdtd {
@@ -111,6 +112,36 @@ Result<std::vector<std::string>> successor_of(const AgentFlags& flags) {
   return command;
 }
 
+// Said once: what is missing without them.
+std::optional<CgroupRoot> open_cgroups(const AgentFlags& flags, const std::string& path) {
+  Result<CgroupRoot> root = CgroupRoot::open(path);
+  if (!root) {
+    log_warn("workers run without cgroups of their own, their memory is not bounded: {}",
+             root.error().message);
+    return std::nullopt;
+  }
+  log_info("workers get cgroups below {}{}{}", path,
+           root->limits_memory() ? "" : "; their memory is not bounded: no memory controller there",
+           !flags.limit_cpus || root->limits_cpus()
+               ? ""
+               : "; nor is their CPU time: no cpu controller there");
+  return std::move(*root);
+}
+
+Result<std::optional<CgroupRoot>> cgroups_of(const AgentFlags& flags) {
+  if (flags.cgroup == "none") return std::nullopt;
+  if (!flags.cgroup.empty()) {
+    std::optional<CgroupRoot> root = open_cgroups(flags, flags.cgroup);
+    if (root) return root;
+    return fail(ErrorKind::kUsage, "--cgroup {}: this agent cannot put processes there",
+                flags.cgroup);
+  }
+  const Result<std::string> own = delegated_cgroup();
+  if (own) return open_cgroups(flags, *own);
+  log_info("workers run without cgroups of their own: {}", own.error().message);
+  return std::nullopt;
+}
+
 // Long before its processes would give the agent up.
 Duration hung_after(const AgentFlags& flags) {
   return from_seconds(flags.orphan_timeout_seconds) / 4;
@@ -178,16 +209,22 @@ Result<Opened> open_agent(EventLoop& loop, transport::Context& context, const Ag
   const std::string workers_path = flags.socket_dir + "/workers.sock";
   ANTDT_TRY(transport::Socket workers, transport::Socket::bind_ipc(context, workers_path));
   ANTDT_TRY(std::vector<std::string> successor, successor_of(flags));
+  ANTDT_TRY(std::optional<CgroupRoot> cgroups, cgroups_of(flags));
   std::string listening = control.endpoint();
   return Opened{AgentParts{std::move(store),
                            std::move(control),
                            std::move(workers),
                            {std::move(shim), workers_path, whole_environment(),
-                            std::move(successor), flags.state_dir + "/lock", hung_after(flags)}},
+                            std::move(successor), flags.state_dir + "/lock", hung_after(flags),
+                            std::move(cgroups), flags.limit_cpus}},
                 options_of(flags), std::move(listening)};
 }
 
 void remove_traces(const AgentFlags& flags) {
+  // A job daemon that was given up left its socket.
+  for (const char* socket : {"/agent.sock", "/workers.sock", "/jobd.sock"}) {
+    unlink((flags.socket_dir + socket).c_str());
+  }
   for (const std::string& directory :
        {flags.state_dir + "/jobs", flags.state_dir, flags.socket_dir}) {
     rmdir(directory.c_str());

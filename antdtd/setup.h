@@ -26,6 +26,8 @@ struct AgentFlags {
   std::string log_file;
   double idle_exit_seconds = 60;
   double orphan_timeout_seconds = 60;
+  std::string cgroup;         // where workers get cgroups; "": its own if it may; "none"
+  bool limit_cpus = false;    // workers get no more CPU than they lease
   bool no_successor = false;  // private: the shims do not start the agent again
 };
 

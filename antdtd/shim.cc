@@ -12,9 +12,11 @@
 #include <array>
 #include <cerrno>
 #include <csignal>
+#include <cstring>
 #include <optional>
 #include <utility>
 
+#include "antdtd/cgroup.h"
 #include "antdtd/linger.h"
 #include "antdtd/out_of_memory.h"
 #include "antdtd/process_tree.h"
@@ -29,6 +31,7 @@ namespace {
 
 constexpr int kNothingStarted = 125;
 constexpr Duration kLogPatience = std::chrono::seconds(2);
+constexpr Duration kCgroupPatience = std::chrono::seconds(1);
 constexpr Duration kKillRound = std::chrono::milliseconds(20);
 
 ProcessIdentity identity_of(pid_t pid) { return {pid, process_start_time(pid).value_or(0)}; }
@@ -137,14 +140,20 @@ class Shim {
   Shim(const ShimOptions& options, const SpawnedWorker& worker, int signals, MonoTime now)
       : worker_(worker.pid),
         keep_orphans_(options.keep_orphans),
+        cgroup_(options.cgroup),
         signals_(signals),
         claim_(claim_file(options.process_dir), options.orphan_timeout, now),
         agent_(options.agent),
         out_(worker.out, options.log_prefix + ".out", options.log_bytes),
-        err_(worker.err, options.log_prefix + ".err", options.log_bytes) {}
+        err_(worker.err, options.log_prefix + ".err", options.log_bytes) {
+    if (worker.cgroup_error == 0) return;
+    err_.say(fmt::format("[antdt: it runs outside its cgroup {}: {}]\n", cgroup_,
+                         std::strerror(worker.cgroup_error)));
+  }
 
   // Until no process of the tree is left. Returns how the worker ended.
   ExitStatus run() {
+    look_for_the_agent(clock_.now());
     while (!nobody_left_) turn();
     while (out_.drain() || err_.drain()) {
     }
@@ -153,7 +162,8 @@ class Shim {
     [[maybe_unused]] const bool err_written =
         err_.finish(std::max(Duration::zero(), until - clock_.now()));
     status_->last_lines = err_.last_lines();
-    status_->oom = oom_evidence(*status_, "");
+    status_->oom = oom_evidence(*status_, memory_events(cgroup_));
+    remove_cgroup(cgroup_, kCgroupPatience);
     return *status_;
   }
 
@@ -209,6 +219,7 @@ class Shim {
   }
 
   void kill_tree() {
+    kill_cgroup(cgroup_);
     signal_descendants(getpid(), SIGKILL);
     if (!keep_orphans_) kill(-worker_, SIGKILL);
     reap();
@@ -217,6 +228,7 @@ class Shim {
   SteadyClock clock_;
   pid_t worker_;
   bool keep_orphans_;
+  std::string cgroup_;
   int signals_;
   ClaimWatch claim_;
   AgentSuccessor agent_;
@@ -273,7 +285,8 @@ int run_shim(const ShimOptions& options) {
   // Somebody else's, or an agent has written it off meanwhile.
   if (!lock || access(exit_file(options.process_dir).c_str(), F_OK) == 0) return kNothingStarted;
 
-  const Result<SpawnedWorker> worker = spawn_worker(options.command, options.working_directory);
+  const Result<SpawnedWorker> worker =
+      spawn_worker(options.command, options.working_directory, options.cgroup);
   if (!worker) return report_spawn_failure(options, worker.error());
   Shim shim(options, *worker, signals, std::chrono::steady_clock::now());
   // Without this file a later agent finds out by the lock that the shim lives,

@@ -26,6 +26,7 @@ struct ShimOptions {
   std::uint64_t log_bytes = 0;
   Duration orphan_timeout{};  // 0: waits for an agent forever
   std::string working_directory;
+  std::string cgroup;  // of the worker alone; empty: none. Removed with it
   // Whether processes that lose their parent come to the shim, and end with the
   // worker. Not for a job daemon: it may have started its own agent again.
   bool keep_orphans = true;

@@ -3,6 +3,7 @@
 //
 // A process has a directory, <state>/jobs/<job>/<worker>.<attempt>/ :
 //   start   what was asked for (written by the agent before anything runs)
+//   cgroup  the path of its cgroup, if it has one (likewise)
 //   pid     "shim <pid> <start time>\nworker <pid> <start time>\n"; empty until
 //           the worker runs. The shim holds a flock on it as long as it lives: who
 //           can lock it knows that the shim is gone, or has not begun and never
@@ -41,6 +42,7 @@ struct PidFile {
 };
 
 [[nodiscard]] inline std::string start_file(const std::string& dir) { return dir + "/start"; }
+[[nodiscard]] inline std::string cgroup_file(const std::string& dir) { return dir + "/cgroup"; }
 [[nodiscard]] inline std::string pid_file(const std::string& dir) { return dir + "/pid"; }
 [[nodiscard]] inline std::string claim_file(const std::string& dir) { return dir + "/claim"; }
 [[nodiscard]] inline std::string exit_file(const std::string& dir) { return dir + "/exit"; }

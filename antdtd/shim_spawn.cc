@@ -9,14 +9,17 @@
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
+#include <optional>
 
+#include "antdtd/cgroup.h"
 #include "core/process.h"
 
 namespace antdt::antdtd {
 namespace {
 
-enum class Stage : int { kSetUp, kDirectory, kExecute };
-// What the child writes when it does not get as far as the program.
+enum class Stage : int { kCgroup, kSetUp, kDirectory, kExecute };
+// What the child writes when it does not get as far as the program, and (kCgroup)
+// when it goes on outside its cgroup.
 struct Failure {
   Stage stage;
   int error_number;
@@ -41,16 +44,22 @@ struct Pipe {
   }
 };
 
-[[noreturn]] void give_up(int report, Stage stage) {
+void tell(int report, Stage stage) {
   const Failure failure{stage, errno};
   [[maybe_unused]] const ssize_t ignored = write(report, &failure, sizeof(failure));
+}
+
+[[noreturn]] void give_up(int report, Stage stage) {
+  tell(report, stage);
   _exit(127);
 }
 
 // Between fork and exec: only what is safe there.
 [[noreturn]] void become_worker(const char* program, char* const* argv, const char* directory,
-                                int out, int err, int report, pid_t parent) {
+                                const char* cgroup_procs, int out, int err, int report,
+                                pid_t parent) {
   setsid();
+  if (*cgroup_procs != '\0' && !enter_cgroup(cgroup_procs)) tell(report, Stage::kCgroup);
   if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) give_up(report, Stage::kSetUp);
   if (getppid() != parent) _exit(127);  // it died before that took effect
   const int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
@@ -74,6 +83,16 @@ std::string installed_here(const std::string& name) {
   return access(path.c_str(), X_OK) == 0 ? path : name;
 }
 
+// Nothing once the program runs.
+std::optional<Failure> read_failure(int report) {
+  Failure failure{};
+  ssize_t got = 0;
+  do got = read(report, &failure, sizeof(failure));
+  while (got < 0 && errno == EINTR);
+  if (got != sizeof(failure)) return std::nullopt;
+  return failure;
+}
+
 tl::unexpected<Error> explain(const Failure& failure, const std::string& program,
                               const std::string& directory) {
   switch (failure.stage) {
@@ -82,6 +101,7 @@ tl::unexpected<Error> explain(const Failure& failure, const std::string& program
     case Stage::kDirectory:
       return fail_errno(ErrorKind::kUsage, failure.error_number,
                         "cannot enter the working directory " + directory);
+    case Stage::kCgroup:
     case Stage::kExecute:
       break;
   }
@@ -99,7 +119,8 @@ tl::unexpected<Error> explain(const Failure& failure, const std::string& program
 }  // namespace
 
 Result<SpawnedWorker> spawn_worker(const std::vector<std::string>& command,
-                                   const std::string& working_directory) {
+                                   const std::string& working_directory,
+                                   const std::string& cgroup) {
   Pipe out;
   Pipe err;
   Pipe report;
@@ -111,23 +132,24 @@ Result<SpawnedWorker> spawn_worker(const std::vector<std::string>& command,
   argv.push_back(nullptr);
 
   const std::string program = installed_here(command.front());
+  const std::string cgroup_procs = cgroup.empty() ? "" : cgroup + "/cgroup.procs";
   const pid_t parent = getpid();
   const pid_t pid = fork();
   if (pid < 0)
     return fail_errno(ErrorKind::kIo, errno, "starting a process for " + command.front());
   if (pid == 0) {
-    become_worker(program.c_str(), argv.data(), working_directory.c_str(), out.write, err.write,
-                  report.write, parent);
+    become_worker(program.c_str(), argv.data(), working_directory.c_str(), cgroup_procs.c_str(),
+                  out.write, err.write, report.write, parent);
   }
   close(std::exchange(report.write, -1));
-  Failure failure{};
-  ssize_t got = 0;
-  do got = read(report.read, &failure, sizeof(failure));
-  while (got < 0 && errno == EINTR);
-  if (got == sizeof(failure)) return explain(failure, command.front(), working_directory);
-
+  int cgroup_error = 0;
+  while (const auto failure = read_failure(report.read)) {
+    if (failure->stage != Stage::kCgroup)
+      return explain(*failure, command.front(), working_directory);
+    cgroup_error = failure->error_number;
+  }
   for (const int fd : {out.read, err.read}) fcntl(fd, F_SETFL, O_NONBLOCK);
-  return SpawnedWorker{pid, std::exchange(out.read, -1), std::exchange(err.read, -1)};
+  return SpawnedWorker{pid, std::exchange(out.read, -1), std::exchange(err.read, -1), cgroup_error};
 }
 
 }  // namespace antdt::antdtd

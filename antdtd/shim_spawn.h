@@ -14,6 +14,7 @@ struct SpawnedWorker {
   pid_t pid = 0;
   int out = -1;  // read ends of its standard output and error, non-blocking
   int err = -1;
+  int cgroup_error = 0;  // errno of entering the cgroup: the worker runs outside it
 };
 
 // Starts `command` with this process's environment in a session of its own,
@@ -21,7 +22,9 @@ struct SpawnedWorker {
 // dies. A program without a slash is looked for beside this one, then in PATH. Must be called
 // before any thread is started. An error says which program or directory and why: "cannot execute
 // /x/y: No such file or directory".
+// It begins in `cgroup` if that is not empty.
 [[nodiscard]] Result<SpawnedWorker> spawn_worker(const std::vector<std::string>& command,
-                                                 const std::string& working_directory);
+                                                 const std::string& working_directory,
+                                                 const std::string& cgroup = {});
 
 }  // namespace antdt::antdtd

@@ -102,13 +102,19 @@ void Supervision::answer_again(const ProcessKey& key, Process& process, std::uin
   }
 }
 
-// The job daemon has given the older attempts up: they get no grace.
+// The job daemon has given the older attempts up: they get no grace. Those whose
+// end it has seen were kept as the newest, and no longer are.
 void Supervision::retire_older(const std::string& name, Job& job, Member newer, Turn& turn) {
-  for (auto& [member, process] : job.processes) {
-    if (member.worker != newer.worker || member.attempt >= newer.attempt || !process.live()) {
-      continue;
+  for (auto it = job.processes.begin(); it != job.processes.end();) {
+    const auto older = it++;  // which may be erased
+    const Member member = older->first;
+    if (member.worker != newer.worker || member.attempt >= newer.attempt) continue;
+    if (older->second.live()) {
+      stop({name, member}, older->second, Duration::zero(), turn);
+    } else if (older->second.acknowledged) {
+      job.processes.erase(older);
+      turn.add(effect::ForgetProcess{{name, member}});
     }
-    stop({name, member}, process, Duration::zero(), turn);
   }
 }
 

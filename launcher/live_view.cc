@@ -14,6 +14,7 @@
 #include "core/loop.h"
 #include "core/process.h"
 #include "core/wire/packet.h"
+#include "launcher/leftovers.h"
 #include "launcher/start.h"
 #include "launcher/status_view.h"
 
@@ -60,6 +61,15 @@ class Screen {
   std::size_t drawn_ = 0;
 };
 
+std::string socket_dir_of(const RunControl& control) {
+  return control.agent_socket.substr(0, control.agent_socket.rfind('/'));
+}
+
+// Not the one that control.json names: it may have been started again since.
+std::optional<pid_t> agent_of(const RunControl& control) {
+  return FileLock::owner(private_agent_lock(socket_dir_of(control)));
+}
+
 class Watcher {
  public:
   Watcher(EventLoop& loop, transport::Socket jobd, const WatchOptions& options)
@@ -90,8 +100,8 @@ class Watcher {
   bool check_end(MonoTime now) {
     const bool daemon = FileLock::owner(options_.run_dir + "/jobd.lock").has_value();
     if (!daemon && ::access((options_.run_dir + "/summary.json").c_str(), F_OK) == 0) return true;
-    const RunControl& c = options_.control;
-    if (daemon || process_alive(c.agent_pid, c.agent_start_time) || now - heard_ < kGone) {
+    const bool agent = agent_of(options_.control).has_value();
+    if (daemon || agent || now - heard_ < kGone) {
       return false;
     }
     result_ = fail(ErrorKind::kUnreachable,
@@ -151,8 +161,8 @@ class Watcher {
   }
 
   void on_signal(int signal) {
-    if (signal == SIGHUP) {
-      result_ = WatchEnd::kDetached;
+    if (signal == SIGHUP || !options_.signals_stop) {
+      result_ = WatchEnd{signal};
       return loop_.stop();
     }
     const bool again = asked_to_stop_;
@@ -170,7 +180,7 @@ class Watcher {
   transport::Socket jobd_;
   const WatchOptions& options_;
   Screen screen_;
-  Result<WatchEnd> result_ = WatchEnd::kEnded;
+  Result<WatchEnd> result_ = WatchEnd{};
   MonoTime heard_;
   MonoTime ask_at_{};
   MonoTime line_at_{};
@@ -200,19 +210,20 @@ Result<WatchEnd> watch(transport::Context& context, const WatchOptions& options)
 
 void finish_agent(const RunControl& control) {
   const SteadyClock clock;
-  const auto alive = [&] {
-    ::waitpid(control.agent_pid, nullptr, WNOHANG);  // ours to reap, if it is our child
-    return process_alive(control.agent_pid, control.agent_start_time);
-  };
+  const std::string socket_dir = socket_dir_of(control);
+  const auto gone = [&] { return ::access(socket_dir.c_str(), F_OK) != 0; };
   for (const int signal : {0, SIGTERM, SIGKILL}) {
-    if (signal != 0 && !signal_process(control.agent_pid, control.agent_start_time, signal)) break;
+    const std::optional<pid_t> agent = agent_of(control);
+    const auto began = agent ? process_start_time(*agent) : 0;
+    if (signal != 0 && began) [[maybe_unused]]
+      const Status sent = signal_process(*agent, *began, signal);
     const MonoTime deadline = clock.now() + std::chrono::seconds(3);
-    while (alive() && clock.now() < deadline) {
+    while (!gone() && clock.now() < deadline) {
       std::this_thread::sleep_for(std::chrono::milliseconds(5));
     }
-    if (!alive()) break;
+    if (gone()) return;
   }
-  ::rmdir(control.agent_socket.substr(0, control.agent_socket.rfind('/')).c_str());
+  remove_if_dead(socket_dir, Duration::zero());
 }
 
 }  // namespace antdt::launcher

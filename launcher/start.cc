@@ -16,6 +16,7 @@
 #include "core/runtime_dir.h"
 #include "core/wire/packet.h"
 #include "launcher/job_link.h"
+#include "launcher/leftovers.h"
 #include "launcher/paths.h"
 
 extern char** environ;
@@ -28,7 +29,8 @@ constexpr Duration kPoll = std::chrono::milliseconds(5);
 constexpr Duration kAnswer = std::chrono::milliseconds(250);
 
 // A child of ours that is to outlive us. If starting the job fails it is ended
-// and its sockets are removed.
+// and its directory removed: first, since without it the shims end what they
+// keep instead of starting the agent again.
 class AgentProcess {
  public:
   AgentProcess(pid_t pid, std::string socket_dir) : pid_(pid), socket_dir_(std::move(socket_dir)) {}
@@ -36,9 +38,9 @@ class AgentProcess {
   AgentProcess& operator=(const AgentProcess&) = delete;
   ~AgentProcess() {
     if (keep_) return;
-    if (!ended()) end();
     std::error_code ignored;
     std::filesystem::remove_all(socket_dir_, ignored);
+    if (!ended()) end();
   }
   [[nodiscard]] bool ended() {
     if (!ended_) ended_ = ::waitpid(pid_, nullptr, WNOHANG) == pid_;
@@ -185,6 +187,8 @@ std::string last_lines(const std::string& path, std::size_t lines) {
 
 Result<RunControl> start_job(transport::Context& context, const StartOptions& options) {
   const std::string socket_dir = options.socket_root + "/" + short_id(options.job);
+  remove_dead(options.socket_root);
+  remove_if_dead(socket_dir, Duration::zero());  // of an earlier start of the same job
   ANTDT_RETURN_IF_ERROR(ensure_private_directory(socket_dir));
   RunControl control;
   control.job = options.job;

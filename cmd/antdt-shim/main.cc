@@ -12,7 +12,8 @@ namespace {
 constexpr int kUsageError = 2;
 constexpr const char* kUsage =
     "Usage: antdt-shim --process-dir DIR --log-prefix PATH [--log-bytes N]\n"
-    "                  [--orphan-timeout-ms N] [--working-directory DIR] [--release-orphans]\n"
+    "                  [--orphan-timeout-ms N] [--working-directory DIR] [--cgroup DIR]\n"
+    "                  [--release-orphans]\n"
     "                  [--agent-lock PATH --agent-log PATH --agent-patience-ms N\n"
     "                   --agent-hung-ms N --agent-argument ARGUMENT...]\n"
     "                  -- PROGRAM [ARGUMENT...]\n"
@@ -36,6 +37,7 @@ bool parse(int argc, char** argv, antdt::antdtd::ShimOptions& options) {
                           {"log-bytes", required_argument, nullptr, 'b'},
                           {"orphan-timeout-ms", required_argument, nullptr, 'o'},
                           {"working-directory", required_argument, nullptr, 'w'},
+                          {"cgroup", required_argument, nullptr, 'c'},
                           {"release-orphans", no_argument, nullptr, 'r'},
                           {"agent-lock", required_argument, nullptr, 'k'},
                           {"agent-log", required_argument, nullptr, 'g'},
@@ -53,6 +55,7 @@ bool parse(int argc, char** argv, antdt::antdtd::ShimOptions& options) {
     if (c == 'k') options.agent.lock = optarg;
     if (c == 'g') options.agent.log = optarg;
     if (c == 'a') options.agent.command.emplace_back(optarg);
+    if (c == 'c') options.cgroup = optarg;
     if (c == 'w') options.working_directory = optarg;
     if (c == 'r') options.keep_orphans = false;
     if (c == '?') return false;

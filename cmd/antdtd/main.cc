@@ -59,6 +59,11 @@ void define(CLI::App& app, Flags& flags) {
   app.add_option("--orphan-timeout", agent.orphan_timeout_seconds,
                  "Private: the job daemon ends when no agent has claimed it for this many seconds")
       ->capture_default_str();
+  app.add_option("--cgroup", agent.cgroup,
+                 "Directory of a cgroup (version 2) in which workers get groups of their own, or "
+                 "'none' (default: the agent's own, if it was delegated to it)");
+  app.add_flag("--limit-cpus", agent.limit_cpus,
+               "In those groups, give workers no more CPU time than the cpus they lease");
   app.add_flag("--no-successor", agent.no_successor,
                "Private: the job's processes do not start the agent again when it is killed");
   app.add_option("--log-file", agent.log_file, "Append log lines to this file (default: stderr)");

@@ -2,14 +2,17 @@
 
 #include <fcntl.h>
 #include <spawn.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <charconv>
 #include <csignal>
+#include <cstdlib>
 #include <filesystem>
 #include <thread>
 
+#include "antdtd/cgroup.h"
 #include "core/process.h"
 
 namespace antdt::antdtd {
@@ -37,6 +40,18 @@ std::vector<pid_t> processes_of(const std::string& job) {
     }
   }
   return found;
+}
+
+std::string make_test_cgroup() {
+  const char* named = std::getenv("ANTDT_TEST_CGROUP");
+  for (const std::string parent :
+       {named == nullptr ? "" : named, "/sys/fs/cgroup", "/sys/fs/cgroup/unified"}) {
+    const std::string group = fmt::format("{}/antdt-test-{}", parent, getpid());
+    if (parent.empty() || mkdir(group.c_str(), 0755) != 0) continue;
+    if (CgroupRoot::open(group)) return group;
+    rmdir(group.c_str());
+  }
+  return {};
 }
 
 // ----------------------------------------------------------------------- Peer
@@ -83,7 +98,11 @@ AgentTest::~AgentTest() {
   if (HasFailure()) {
     fmt::print(stderr, "--- agent log\n{}---\n", read_file(path("agent.log")).value_or(""));
   }
+  // Without their directories the shims start no other agent.
+  const auto owner = FileLock::owner(path("state/lock"));
+  std::filesystem::remove_all(path("state"));
   if (agent_ != 0 && !agent_ended()) kill_agent();
+  if (owner && *owner != agent_) kill(*owner, SIGKILL);
   for (const pid_t pid : processes_of(job_)) kill(pid, SIGKILL);
 }
 

@@ -24,6 +24,10 @@ inline constexpr Duration kPatience = std::chrono::seconds(30);
 // Living processes whose environment says that they are of this job.
 [[nodiscard]] std::vector<pid_t> processes_of(const std::string& job);
 
+// A cgroup (version 2) of the test's own, to be removed by it; "" where none can be
+// made. The variable ANTDT_TEST_CGROUP may name the directory to make it in.
+[[nodiscard]] std::string make_test_cgroup();
+
 // One side of a conversation, with an envelope's job and worker filled in.
 class Peer {
  public:

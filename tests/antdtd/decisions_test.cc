@@ -276,7 +276,9 @@ TEST(InterfaceAddress, AnUnknownInterfaceIsAnErrorThatNamesTheOthers) {
 TEST(ExitFile, EveryKindOfEndIsReadBackAsItWas) {
   for (const ExitStatus& status :
        {ExitStatus{0, 0, "", ""}, ExitStatus{7, 0, "", "two\nlines\n"}, ExitStatus{-1, 9, "", "x"},
-        ExitStatus{-1, 0, "cannot execute /x: No such file", "y\n"}}) {
+        ExitStatus{-1, 0, "cannot execute /x: No such file", "y\n"},
+        ExitStatus{-1, 9, "", "oom x\n", "cgroup: the kernel killed 1 process"},
+        ExitStatus{1, 0, "", "z", "said: MemoryError"}}) {
     const auto again = parse_exit(format_exit(status));
     ASSERT_TRUE(again);
     EXPECT_EQ(*again, status);

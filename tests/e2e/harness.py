@@ -6,6 +6,7 @@ import gzip
 import json
 import os
 import pathlib
+import re
 import shutil
 import signal
 import subprocess
@@ -50,6 +51,13 @@ def processes_of(text):
     return found
 
 
+def shared_memory():
+    """The segments that a program of a job may have made, by what their libraries call them."""
+    names = re.compile(r"antdt|torch|nccl|gloo|psm_|sem\.mp")
+    shm = pathlib.Path("/dev/shm")
+    return {p.name for p in shm.iterdir() if names.search(p.name)} if shm.exists() else set()
+
+
 class Run:
     """A finished `antdt run`."""
 
@@ -81,8 +89,11 @@ class EndToEnd(unittest.TestCase):
     def setUp(self):
         self.dir = pathlib.Path(tempfile.mkdtemp(prefix="antdt-e2e-"))
         self.runtime = pathlib.Path(tempfile.mkdtemp(prefix="antdt-rt-"))
+        self.temporary = self.dir / "tmp"
+        self.temporary.mkdir()
         self.env = dict(os.environ, XDG_RUNTIME_DIR=str(self.runtime),
-                        XDG_CACHE_HOME=str(self.dir / "cache"))
+                        XDG_CACHE_HOME=str(self.dir / "cache"), TMPDIR=str(self.temporary))
+        self.shared_memory = shared_memory()
         self.addCleanup(self.clean_up)
         self.count = 0
 
@@ -147,11 +158,15 @@ class EndToEnd(unittest.TestCase):
         self.assertEqual(run.summary["samples_trained"], epochs * records)
 
     def assert_nothing_left(self):
-        """No process and no socket of this test remains."""
+        """No process, socket, shared memory or temporary file of this test remains."""
         await_true(lambda: not processes_of(str(self.dir)), 10,
                    f"processes left: {processes_of(str(self.dir))}")
-        sockets = [p for p in self.runtime.rglob("*") if p.is_socket()]
-        self.assertEqual(sockets, [])
+        private = self.runtime / "antdt"  # a directory in it for each job that runs
+        await_true(lambda: not private.exists() or not list(private.iterdir()), 10,
+                   f"socket directories left: {list(private.rglob('*'))}")
+        self.assertEqual([p for p in self.runtime.rglob("*") if p.is_socket()], [])
+        self.assertEqual(list(self.temporary.rglob("*")), [])
+        self.assertEqual(shared_memory() - self.shared_memory, set())
 
 
 def needs_trainer(test):

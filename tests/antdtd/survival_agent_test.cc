@@ -1,0 +1,178 @@
+// A real agent that is killed, and what becomes of the processes it kept.
+#include <gmock/gmock.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <filesystem>
+
+#include "core/process.h"
+#include "tests/antdtd/agent_fixture.h"
+
+namespace antdt::antdtd {
+namespace {
+
+using ::testing::HasSubstr;
+
+bool is_gone(pid_t pid) { return !process_start_time(pid); }
+
+pid_t parent_of(pid_t pid) {
+  const std::string stat = read_file(fmt::format("/proc/{}/stat", pid)).value_or(") ? 0");
+  return std::stoi(stat.substr(stat.rfind(')') + 4));
+}
+
+class AgentSurvival : public AgentTest {
+ protected:
+  // A job whose daemon is a shell that waits for a file, and ends the job then.
+  std::uint32_t start_job() {
+    Peer launcher(context_, path("s/agent.sock"), {job_, {}});
+    const std::string script = "while [ ! -e '" + path("go") + "' ]; do sleep 0.02; done; exit 0";
+    launcher.send(wire::StartJob{path("run"), {"/bin/sh", "-c", script}}, std::nullopt, 1);
+    return launcher.await_message<wire::JobStarted>().pid;
+  }
+  void start_kept_job() {
+    start_kept_agent();
+    job_daemon_ = static_cast<pid_t>(start_job());
+    first_agent_ = agent_;
+  }
+  [[nodiscard]] std::optional<pid_t> agent_now() const {
+    return FileLock::owner(path("state/lock"));
+  }
+  [[nodiscard]] bool another_agent_runs() const {
+    const auto now = agent_now();
+    return now && *now != first_agent_;
+  }
+  void end_job() {
+    ASSERT_TRUE(write_file_atomic(path("go"), ""));
+    EXPECT_TRUE(await([&] { return !std::filesystem::exists(path("s")); }))
+        << "the agent ends with the job and removes what is its";
+    EXPECT_TRUE(await([&] { return !agent_now(); }));
+    EXPECT_FALSE(std::filesystem::exists(path("state")));
+    EXPECT_TRUE(processes_of(job_).empty());
+  }
+  pid_t first_agent_ = 0;
+  pid_t job_daemon_ = 0;
+};
+
+TEST_F(AgentSurvival, AKilledAgentIsStartedAgainAndAdoptsWhatItKept) {
+  start_kept_job();
+  std::uint32_t worker = 0;
+  {
+    Peer daemon = attach();
+    worker = start(daemon, 0, "sleep 1000");
+  }
+  kill_agent();
+  ASSERT_TRUE(await([&] { return another_agent_runs(); }));
+  Peer daemon = attach(2);
+  wire::StartProcess again = request("sleep 1000");
+  daemon.send(again, key(0), 1);
+  EXPECT_EQ(daemon.await_message<wire::ProcessStarted>().pid, worker) << "the same, not another";
+  EXPECT_FALSE(is_gone(job_daemon_));
+  end_job();
+}
+
+TEST_F(AgentSurvival, TheSuccessorIsNoDescendantOfWhatItKeeps) {
+  start_kept_job();
+  kill_agent();
+  ASSERT_TRUE(await([&] { return another_agent_runs(); }));
+  std::vector<pid_t> ancestors;
+  for (pid_t pid = agent_now().value_or(0); pid > 1; pid = parent_of(pid)) ancestors.push_back(pid);
+  EXPECT_THAT(ancestors, ::testing::Not(::testing::Contains(parent_of(job_daemon_))));
+  end_job();
+}
+
+TEST_F(AgentSurvival, AnAgentAndItsJobDaemonKilledTogetherComeBack) {
+  start_kept_job();
+  kill(job_daemon_, SIGKILL);
+  kill_agent();
+  ASSERT_TRUE(await([&] { return another_agent_runs(); }));
+  Peer launcher(context_, path("s/agent.sock"), {job_, {}});
+  launcher.send(wire::StartJob{path("run"), {"/bin/true"}}, std::nullopt, 1);
+  const auto next = static_cast<pid_t>(launcher.await_message<wire::JobStarted>().pid);
+  EXPECT_NE(next, job_daemon_);
+  EXPECT_FALSE(is_gone(next));
+  end_job();
+}
+
+TEST_F(AgentSurvival, WhereTheJobDaemonsShimIsGoneTooThatOfAWorkerStartsTheAgent) {
+  start_kept_job();
+  std::uint32_t worker = 0;
+  {
+    Peer daemon = attach();
+    worker = start(daemon, 0, "sleep 1000");
+  }
+  const pid_t shim = parent_of(job_daemon_);
+  kill(agent_, SIGSTOP);  // so that it does not start another
+  kill(shim, SIGKILL);
+  ASSERT_TRUE(await([&] { return is_gone(job_daemon_); })) << "it is killed with its shim";
+  kill_agent();
+  ASSERT_TRUE(await([&] { return another_agent_runs(); }));
+  // It is no part of the tree that ends with the worker.
+  Peer daemon = attach(2);
+  EXPECT_FALSE(is_gone(static_cast<pid_t>(worker)));
+  daemon.send(wire::StopProcess{0}, key(0));
+  EXPECT_EQ(daemon.await_message<wire::ProcessExited>().signal, 9);
+  EXPECT_TRUE(another_agent_runs());
+  end_job();
+}
+
+TEST_F(AgentSurvival, AStoppedAgentIsReplaced) {
+  start_kept_agent({"--orphan-timeout", "12"});
+  job_daemon_ = static_cast<pid_t>(start_job());
+  first_agent_ = agent_;
+  kill(agent_, SIGSTOP);
+  ASSERT_TRUE(await([&] { return another_agent_runs(); }));
+  EXPECT_EQ(WTERMSIG(wait_for_agent_end()), SIGKILL);
+  EXPECT_FALSE(is_gone(job_daemon_));
+  end_job();
+}
+
+TEST_F(AgentSurvival, ProcessesWhoseDirectoryIsRemovedEndAtOnceAndStartNoAgent) {
+  start_kept_job();
+  {
+    Peer daemon = attach();
+    start(daemon, 0, "sleep 1000");
+  }
+  std::filesystem::remove_all(path("s"));
+  std::filesystem::remove_all(path("state"));
+  kill_agent();
+  EXPECT_TRUE(await([&] { return processes_of(job_).empty() && is_gone(job_daemon_); }));
+  EXPECT_FALSE(agent_now());
+  EXPECT_THAT(log_of("w0.1.err"), HasSubstr("no agent has claimed"));
+}
+
+TEST_F(AgentSurvival, AnEndForWantOfMemoryIsReportedWithWhatTheProgramSaid) {
+  start_agent();
+  Peer daemon = attach();
+  start(daemon, 0, "echo \"  what():  std::bad_alloc\" >&2; kill -ABRT $$");
+  const auto ended = daemon.await_message<wire::ProcessExited>();
+  EXPECT_EQ(ended.signal, 6);
+  EXPECT_EQ(ended.oom, "said: what():  std::bad_alloc");
+}
+
+TEST_F(AgentSurvival, AWorkerRunsInACgroupOfItsOwnThatGoesWithIt) {
+  const std::string made = make_test_cgroup();
+  if (made.empty()) GTEST_SKIP() << "no cgroup (version 2) can be made here";
+  start_agent({"--cgroup", made});
+  Peer daemon = attach();
+  const std::uint32_t pid =
+      start(daemon, 0, "setsid sleep 1000 & cat /proc/self/cgroup; sleep 1000");
+  const std::string group = made + "/antdt-" + job_ + "-w0.1";
+  ASSERT_TRUE(await([&] { return log_of("w0.1.out").find("antdt-" + job_) != std::string::npos; }));
+  EXPECT_TRUE(std::filesystem::exists(group));
+  // Killed with its shim, by an agent that finds both dead.
+  kill(parent_of(static_cast<pid_t>(pid)), SIGKILL);
+  EXPECT_EQ(daemon.await_message<wire::ProcessExited>().signal, 9);
+  daemon.send(wire::ExitSeen{}, key(0));
+  start(daemon, 0, "sleep 1000", 2);
+  EXPECT_TRUE(await([&] { return !std::filesystem::exists(group); }));
+  daemon.send(wire::StopProcess{0}, key(0, 2));
+  wire::Envelope about;
+  while (about.attempt != Attempt{2}) daemon.await_message<wire::ProcessExited>(&about);
+  EXPECT_FALSE(std::filesystem::exists(made + "/antdt-" + job_ + "-w0.2"));
+  kill_agent();
+  EXPECT_EQ(rmdir(made.c_str()), 0) << "nothing is left in it";
+}
+
+}  // namespace
+}  // namespace antdt::antdtd

@@ -1,11 +1,13 @@
 // An agent and a job daemon in one, small enough to see through, for tests of
-// the members' life: forms one generation of `size` members and leads them
-// through the phases.
+// the members' life: forms generations of whoever is there, hands records out
+// (what the members of a generation did not train is handed out again in the
+// next one) and leads the members through the phases.
 #pragma once
 
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <deque>
 #include <map>
 #include <mutex>
 #include <set>
@@ -26,8 +28,10 @@ class FakeJob {
     std::string what;  // "train", "eval"
     std::uint64_t records = 0;
   };
+  // The first `size` workers are waited for in the beginning.
   FakeJob(std::uint32_t size, std::vector<Phase> phases, std::vector<wire::PlanEntry> plan)
-      : size_(size), phases_(std::move(phases)), plan_{PlanVersion{1}, std::move(plan)} {
+      : phases_(std::move(phases)), plan_{PlanVersion{1}, std::move(plan)} {
+    for (std::uint32_t i = 0; i < size; ++i) expected_.insert({'w', i});
     phases_.push_back({"finish", 0});
     auto socket = transport::Socket::bind_ipc(context_, path());
     EXPECT_TRUE(socket) << socket.error().message;
@@ -55,21 +59,51 @@ class FakeJob {
     const std::lock_guard lock(mutex_);
     leaves_[step] = worker;
   }
-  void abort_at_step(std::uint64_t step) {
+  void abort_at_step(std::uint64_t step, bool and_leave) {
     const std::lock_guard lock(mutex_);
     abort_step_ = step;
+    leave_after_abort_ = and_leave;
+  }
+  // A worker that has joined, or will, is taken in then.
+  void admit_at_step(std::uint64_t step, WorkerId worker) {
+    const std::lock_guard lock(mutex_);
+    admissions_[step].push_back(worker);
+  }
+  // In the evaluation, once so many records are committed.
+  void admit_at_evaluated(std::uint64_t records, WorkerId worker) {
+    const std::lock_guard lock(mutex_);
+    eval_admissions_[records] = worker;
+  }
+  // Its process has ended. From any thread.
+  void lose(WorkerId worker) {
+    const std::lock_guard lock(mutex_);
+    lost_.push_back(worker);
+  }
+  // The Settle of this generation is sent to nobody but `only`; then it is aborted.
+  void lose_settle(Generation generation, WorkerId only) {
+    const std::lock_guard lock(mutex_);
+    unsettled_ = generation;
+    settled_only_ = only;
+  }
+  // The first generation begins there.
+  void restore_from(const std::string& directory) {
+    const std::lock_guard lock(mutex_);
+    restore_ = directory;
   }
 
   // After all members have ended.
   struct Seen {
     std::map<WorkerId, wire::Bye> byes;
     std::map<WorkerId, wire::Report> reports;
+    std::set<std::string> activities;
     std::vector<wire::CheckpointWritten> checkpoints;
     std::vector<wire::Progress> done;
+    std::vector<wire::Join> joins;
     std::uint64_t evaluated = 0;
     std::uint64_t committed = 0;  // over all phases
     PlanVersion last_plan;
     Generation generation;
+    std::uint32_t settled = 0;  // generations
   };
   [[nodiscard]] Seen seen() const {
     const std::lock_guard lock(mutex_);
@@ -79,31 +113,36 @@ class FakeJob {
   }
 
  private:
+  enum class Stage { kGathering, kAddresses, kConnecting, kSettled };
   struct Peer {
     std::string id;
-    wire::Address address;
-    bool has_address = false;
-    bool ready = false;
-    std::uint64_t phase_done = 0;  // highest phase number that it finished
-    std::uint64_t place = 0;       // in the phase
-    std::uint64_t granted = 0;
+    std::optional<wire::Join> joined;
+    bool was_form_sent = false;
+    std::optional<wire::Address> address;
+    std::optional<wire::Ready> ready;
+    std::uint64_t phase_done = 0;      // highest phase number that it finished in this generation
+    std::uint64_t place = 0;           // in the phase and the generation
+    std::vector<wire::Piece> granted;  // in the phase and the generation
     std::uint64_t last_seq = 0;
     wire::Grants last_reply;
   };
 
   [[nodiscard]] std::string path() const { return directory_ / "s"; }
+  [[nodiscard]] std::uint64_t phase_number() const { return phase_ + 1; }
+  [[nodiscard]] const Phase& phase() const { return phases_[phase_]; }
 
   void run(transport::Socket& socket) {
     socket_ = &socket;
     while (!quit_) {
-      if (!socket.wait_readable(std::chrono::milliseconds(2))) continue;
+      const bool readable = socket.wait_readable(std::chrono::milliseconds(2));
+      const std::lock_guard lock(mutex_);
+      for (const WorkerId worker : std::exchange(lost_, {})) on_lost(worker);
+      if (!readable) continue;
       while (auto packet = socket.receive()) {
         const auto envelope = wire::open_envelope(*packet);
         ASSERT_TRUE(envelope);
-        const std::lock_guard lock(mutex_);
-        Peer& peer = peers_[envelope->worker];
-        peer.id = packet->peer;
-        on(*envelope, packet->body, peer);
+        peers_[envelope->worker].id = packet->peer;
+        on(*envelope, packet->body, peers_[envelope->worker]);
       }
     }
   }
@@ -122,86 +161,211 @@ class FakeJob {
   }
   template <class T>
   void send_all(const T& message) {
-    for (const auto& [worker, peer] : peers_) send(worker, message);
+    for (const WorkerId worker : members_) send(worker, message);
   }
-  [[nodiscard]] bool all(bool Peer::*flag) const {
-    return peers_.size() == size_ &&
-           std::all_of(peers_.begin(), peers_.end(), [&](auto& p) { return p.second.*flag; });
+  // Whether all members of the generation have that.
+  template <class Field>
+  [[nodiscard]] bool all(Field Peer::*field) {
+    return std::all_of(members_.begin(), members_.end(),
+                       [&](WorkerId w) { return (peers_[w].*field).has_value(); });
+  }
+  [[nodiscard]] bool is_member(WorkerId worker) const {
+    return std::find(members_.begin(), members_.end(), worker) != members_.end();
   }
 
   void on(const wire::Envelope& envelope, const std::string& body, Peer& peer) {
     const WorkerId worker = envelope.worker;
+    const bool current = envelope.generation == generation_ && is_member(worker);
     if (envelope.kind == "hello") send(worker, wire::WorkerWelcome{1, "host-a", run_dir(), "{}"});
-    if (envelope.kind == "join") on_join(*wire::decode<wire::Join>(body), envelope);
-    if (envelope.kind == "address") {
+    if (envelope.kind == "join") on_join(*wire::decode<wire::Join>(body), envelope, peer);
+    if (envelope.kind == "address" && current && stage_ == Stage::kAddresses) {
       peer.address = *wire::decode<wire::Address>(body);
-      peer.has_address = true;
       roster();
     }
-    if (envelope.kind == "ready") {
-      peer.ready = true;
-      settle();
+    if (envelope.kind == "ready" && current && stage_ == Stage::kConnecting) {
+      peer.ready = *wire::decode<wire::Ready>(body);
+      if (all(&Peer::ready)) settle();
     }
     if (envelope.kind == "fetch") on_fetch(*wire::decode<wire::Fetch>(body), envelope, peer);
-    if (envelope.kind == "progress") on_progress(*wire::decode<wire::Progress>(body), peer);
-    if (envelope.kind == "report") {
-      const auto report = *wire::decode<wire::Report>(body);
-      wire::Report& sum = seen_.reports[worker];
-      sum.batches += report.batches;
-      sum.samples += report.samples;
-      sum.skipped += report.skipped;
-      sum.compute_us += report.compute_us;
-      sum.samples_total = report.samples_total;
-      sum.account = report.account;
+    if (envelope.kind == "progress" && envelope.generation == settled_) {
+      on_progress(*wire::decode<wire::Progress>(body), peer);
     }
+    if (envelope.kind == "report") on_report(worker, *wire::decode<wire::Report>(body));
     if (envelope.kind == "checkpoint-written") {
       seen_.checkpoints.push_back(*wire::decode<wire::CheckpointWritten>(body));
     }
-    if (envelope.kind == "bye") seen_.byes[worker] = *wire::decode<wire::Bye>(body);
+    if (envelope.kind == "bye") {
+      seen_.byes[worker] = *wire::decode<wire::Bye>(body);
+      on_left(worker);
+    }
   }
 
-  void on_join(const wire::Join& join, const wire::Envelope& envelope) {
-    if (!join.problem.empty() && envelope.generation == generation_) {
-      send_all(wire::Abort{join.problem});
-      generation_ = generation_.next();
-      formed_ = rostered_ = false;
-      for (auto& [worker, peer] : peers_) peer.has_address = false;
+  void on_report(WorkerId worker, const wire::Report& report) {
+    wire::Report& sum = seen_.reports[worker];
+    sum.batches += report.batches;
+    sum.samples += report.samples;
+    sum.skipped += report.skipped;
+    sum.compute_us += report.compute_us;
+    sum.samples_total = report.samples_total;
+    sum.account = report.account;
+    sum.step = report.step;
+    seen_.activities.insert(report.activity);
+  }
+
+  // ------------------------------------------------------------- generations
+
+  void on_join(const wire::Join& join, const wire::Envelope& envelope, Peer& peer) {
+    const WorkerId worker = envelope.worker;
+    if (phase().what == "finish") return send(worker, finish());  // it missed it
+    const bool heard = envelope.generation == generation_;
+    const bool inside = is_member(worker) && stage_ != Stage::kGathering;
+    if (inside && !heard) {  // sent again before it heard of the generation
+      if (stage_ == Stage::kAddresses) form_for(worker);
+      return;
+    }
+    if (!peer.joined) seen_.joins.push_back(join);
+    peer.joined = join;
+    // What is lost of its generation the others will notice, or hear of.
+    if (inside && stage_ != Stage::kSettled) send_all(wire::Abort{join.problem});
+    if (inside) stage_ = Stage::kGathering;
+    form();
+  }
+  void on_lost(WorkerId worker) {
+    expected_.erase(worker);
+    peers_[worker].joined.reset();
+    if (is_member(worker)) {
+      send_all(wire::Abort{"a member was lost"});
+      stage_ = Stage::kGathering;
     }
     form();
   }
+  void on_left(WorkerId worker) {
+    if (phase().what == "finish" || expected_.erase(worker) == 0) return;
+    if (is_member(worker)) send_all(wire::Regroup{"a member left"});
+    stage_ = Stage::kGathering;
+    form();
+  }
+  void admit(WorkerId worker) {
+    expected_.insert(worker);
+    if (stage_ == Stage::kSettled) send_all(wire::Regroup{"a worker is ready to join"});
+    form();
+  }
   void form() {
-    if (peers_.size() < size_ || formed_) return;
-    formed_ = true;
-    for (const auto& [worker, peer] : peers_) send(worker, wire::Form{worker.index, size_, 99});
+    if (stage_ != Stage::kGathering || expected_.empty()) return;
+    for (const WorkerId worker : expected_) {
+      if (!peers_[worker].joined) return;
+    }
+    generation_ = generation_.next();
+    stage_ = Stage::kAddresses;
+    members_.assign(expected_.begin(), expected_.end());
+    for (const WorkerId worker : members_) {
+      peers_[worker].joined.reset();
+      peers_[worker].address.reset();
+      peers_[worker].ready.reset();
+      form_for(worker);
+    }
+  }
+  void form_for(WorkerId worker) {
+    const auto rank = static_cast<std::uint32_t>(
+        std::find(members_.begin(), members_.end(), worker) - members_.begin());
+    const auto size = static_cast<std::uint32_t>(members_.size());
+    send(worker, wire::Form{rank, size, generation_.value, settled_,
+                            settled_ == Generation{} ? restore_ : std::string()});
   }
   void roster() {
-    if (!all(&Peer::has_address) || rostered_) return;
-    rostered_ = true;
+    if (!all(&Peer::address)) return;
+    stage_ = Stage::kConnecting;
     wire::Roster roster;
-    for (const auto& [worker, peer] : peers_) roster.members.push_back({worker, worker.index, ""});
-    for (const auto& [worker, peer] : peers_) {
-      const std::uint32_t rank = worker.index;
-      roster.left = peers_[{'w', (rank + size_ - 1) % size_}].address.to_right;
-      roster.right = peers_[{'w', (rank + 1) % size_}].address.to_left;
-      send(worker, roster);
+    const std::size_t size = members_.size();
+    for (std::size_t rank = 0; rank < size; ++rank) {
+      roster.members.push_back({members_[rank], static_cast<std::uint32_t>(rank), ""});
+    }
+    for (std::size_t rank = 0; rank < size; ++rank) {
+      roster.left = peers_[members_[(rank + size - 1) % size]].address->to_right;
+      roster.right = peers_[members_[(rank + 1) % size]].address->to_left;
+      send(members_[rank], roster);
     }
   }
   void settle() {
-    if (!all(&Peer::ready) || settled_) return;
-    settled_ = true;
-    send_all(wire::Settle{Step{0}, plan_});
+    stage_ = Stage::kSettled;
+    const wire::Ready state = *peers_[members_.front()].ready;
+    for (const WorkerId worker : members_) {
+      const wire::Ready& other = *peers_[worker].ready;
+      EXPECT_EQ(other.step, state.step);
+      EXPECT_EQ(other.state_hash, state.state_hash);
+      EXPECT_EQ(other.phase, state.phase);
+      ASSERT_EQ(other.places.size(), state.places.size());
+      for (std::size_t i = 0; i < state.places.size(); ++i) {
+        EXPECT_EQ(other.places[i].worker, state.places[i].worker);
+        EXPECT_EQ(other.places[i].place, state.places[i].place);
+      }
+    }
+    if (state.phase == phase_number()) {
+      for (const auto& at : state.places) commit(at.place, peers_[at.worker]);
+    }
+    give_back();
+    settled_ = generation_;
+    ++seen_.settled;
+    const wire::Settle order{state.step, plan_of_members()};
+    if (generation_ == unsettled_) {
+      send(settled_only_, order);
+      send_all(wire::Abort{"the test"});
+      return;
+    }
+    send_all(order);
     start_phase();
+    if (expected_.size() > members_.size()) send_all(wire::Regroup{"a worker is ready to join"});
+  }
+  // What the members of the generation before did not do is to be done.
+  void give_back() {
+    for (auto& [worker, peer] : peers_) {
+      std::uint64_t done = peer.place;
+      for (wire::Piece piece : peer.granted) {
+        const std::uint64_t used = std::min(done, piece.to - piece.from);
+        done -= used;
+        piece.from += used;
+        if (piece.from < piece.to) returned_.push_back(piece);
+      }
+      EXPECT_EQ(done, 0U) << to_string(worker) << " says that it did more than it was given";
+      peer.granted.clear();
+      peer.place = 0;
+      peer.phase_done = 0;
+    }
+  }
+  [[nodiscard]] wire::Plan plan_of_members() const {
+    wire::Plan plan = plan_;
+    plan.version = std::max(plan.version, seen_.last_plan);
+    plan.entries.clear();
+    for (const WorkerId worker : members_) {
+      const auto found = std::find_if(plan_.entries.begin(), plan_.entries.end(),
+                                      [&](const auto& e) { return e.worker == worker; });
+      plan.entries.push_back(found != plan_.entries.end() ? *found : plan_.entries.front());
+      plan.entries.back().worker = worker;
+    }
+    return plan;
+  }
+
+  // ------------------------------------------------------------------ phases
+
+  [[nodiscard]] wire::PhaseStart finish() const {
+    return {phase_number(), "finish", Epoch{0}, 0, 0};
   }
   void start_phase() {
-    cursor_ = 0;
-    committed_ = 0;
-    for (auto& [worker, peer] : peers_) peer.place = peer.granted = 0;
-    const Phase& phase = phases_[phase_];
-    send_all(wire::PhaseStart{phase_ + 1, phase.what, Epoch{0}, phase.records, 0});
+    if (phase().what == "finish") {
+      for (const auto& [worker, peer] : peers_) send(worker, finish());
+      return;
+    }
+    send_all(wire::PhaseStart{phase_number(), phase().what, Epoch{0}, phase().records, committed_});
   }
   void next_phase_if(bool over) {
     if (!over || phase_ + 1 >= phases_.size()) return;
     ++phase_;
+    cursor_ = committed_ = 0;
+    for (auto& [worker, peer] : peers_) {
+      peer.place = 0;
+      peer.granted.clear();
+    }
+    EXPECT_TRUE(returned_.empty()) << "a phase ended with records that nobody did";
     start_phase();
   }
 
@@ -211,17 +375,25 @@ class FakeJob {
     }
     peer.last_seq = envelope.seq;
     wire::Grants& reply = peer.last_reply = {fetch.phase, "stale", {}, 0};
-    const bool current = fetch.phase == phase_ + 1;
-    if (fetch.phase < phase_ + 1) reply.status = "end";  // it had not heard of it yet
+    const bool of_this_generation = envelope.generation == settled_;
+    const bool current = of_this_generation && fetch.phase == phase_number();
+    if (of_this_generation && fetch.phase < phase_number()) {
+      reply.status = "end";  // it had not heard of it yet
+    }
     if (current) {
       commit(fetch.place, peer);
       for (const auto& partial : fetch.partials) seen_.evaluated += partial.records;
       grant(fetch, peer, reply);
     }
     send(envelope.worker, reply, envelope.seq);
-    if (current && phases_[phase_].what == "eval") {
-      next_phase_if(committed_ == phases_[phase_].records);
+    if (!current || phase().what != "eval") return;
+    for (auto at = eval_admissions_.begin();
+         at != eval_admissions_.end() && at->first <= committed_;) {
+      const WorkerId worker = at->second;
+      at = eval_admissions_.erase(at);
+      admit(worker);
     }
+    next_phase_if(committed_ == phase().records && stage_ == Stage::kSettled);
   }
   void commit(std::uint64_t place, Peer& peer) {
     if (place <= peer.place) return;
@@ -230,67 +402,98 @@ class FakeJob {
     peer.place = place;
   }
   void grant(const wire::Fetch& fetch, Peer& peer, wire::Grants& reply) {
-    const std::uint64_t records = phases_[phase_].records;
-    if (committed_ == records) {
+    const std::uint64_t records = phase().records;
+    if (stage_ == Stage::kSettled && committed_ == records) {
       reply.status = "end";
-    } else if (cursor_ == records && fetch.want > 0) {
+    } else if (stage_ != Stage::kSettled ||
+               (cursor_ == records && returned_.empty() && fetch.want > 0)) {
       reply.status = "wait";
       reply.retry_ms = 1;
     } else {
       reply.status = "granted";
-      const std::uint64_t count = std::min(fetch.want, records - cursor_);
-      if (count == 0) return;
-      reply.pieces.push_back({0, 0, records, cursor_, cursor_ + count, 0, false});
-      cursor_ += count;
-      peer.granted += count;
+      std::uint64_t want = fetch.want;
+      while (want > 0 && (!returned_.empty() || cursor_ < records)) {
+        const wire::Piece piece = next_piece(want, records);
+        want -= piece.to - piece.from;
+        peer.granted.push_back(piece);
+        reply.pieces.push_back(piece);
+      }
     }
+  }
+  // What was given back comes first.
+  [[nodiscard]] wire::Piece next_piece(std::uint64_t want, std::uint64_t records) {
+    if (returned_.empty()) {
+      const std::uint64_t from = cursor_;
+      cursor_ = std::min(records, cursor_ + want);
+      return {0, 0, records, from, cursor_, 0, false};
+    }
+    wire::Piece piece = returned_.front();
+    piece.to = std::min(piece.to, piece.from + want);
+    returned_.front().from = piece.to;
+    if (returned_.front().from == returned_.front().to) returned_.pop_front();
+    return piece;
   }
 
   void on_progress(const wire::Progress& progress, Peer& peer) {
     seen_.last_plan = std::max(seen_.last_plan, progress.plan);
-    if (progress.phase == phase_ + 1) commit(progress.place, peer);
-    for (auto at = plans_.begin(); at != plans_.end() && at->first <= progress.step.value;) {
-      send_all(at->second);
-      at = plans_.erase(at);
+    if (progress.phase == phase_number()) commit(progress.place, peer);
+    follow_script(progress.step.value);
+    if (!progress.done || progress.phase != phase_number() || peer.phase_done == progress.phase) {
+      return;
     }
-    for (auto at = orders_.begin(); at != orders_.end() && at->first <= progress.step.value;) {
-      send_all(at->second);
-      at = orders_.erase(at);
-    }
-    for (auto at = leaves_.begin(); at != leaves_.end() && at->first <= progress.step.value;) {
-      send(at->second, wire::Leave{"asked by the test", 75});
-      at = leaves_.erase(at);
-    }
-    if (abort_step_ != 0 && progress.step.value >= abort_step_) {
-      abort_step_ = 0;
-      send_all(wire::Abort{"the test"});
-      send_all(wire::Leave{"the test", 75});
-    }
-    if (!progress.done || progress.phase != phase_ + 1 || peer.phase_done == progress.phase) return;
     peer.phase_done = progress.phase;
     seen_.done.push_back(progress);
-    next_phase_if(std::all_of(peers_.begin(), peers_.end(), [&](const auto& p) {
-      return p.second.phase_done == progress.phase;
-    }));
+    if (stage_ != Stage::kSettled) return;
+    next_phase_if(std::all_of(members_.begin(), members_.end(),
+                              [&](WorkerId w) { return peers_[w].phase_done == progress.phase; }));
+  }
+  void follow_script(std::uint64_t step) {
+    const auto each_due = [step](auto& script, auto act) {
+      while (!script.empty() && script.begin()->first <= step) {
+        const auto due = script.extract(script.begin());
+        act(due.mapped());
+      }
+    };
+    each_due(plans_, [&](const wire::Plan& plan) { send_all(plan); });
+    each_due(orders_, [&](const wire::CheckpointOrder& order) { send_all(order); });
+    each_due(leaves_, [&](WorkerId worker) { send(worker, wire::Leave{"asked by the test", 75}); });
+    each_due(admissions_, [&](const std::vector<WorkerId>& workers) {
+      for (const WorkerId worker : workers) admit(worker);
+    });
+    if (abort_step_ != 0 && step >= abort_step_) {
+      abort_step_ = 0;
+      send_all(wire::Abort{"the test"});
+      if (leave_after_abort_) send_all(wire::Leave{"the test", 75});
+    }
   }
 
   TempDir directory_;
   transport::Context context_;
-  const std::uint32_t size_;
   std::vector<Phase> phases_;
   const wire::Plan plan_;
   std::map<std::uint64_t, wire::Plan> plans_;
   std::map<std::uint64_t, wire::CheckpointOrder> orders_;
   std::map<std::uint64_t, WorkerId> leaves_;
+  std::map<std::uint64_t, std::vector<WorkerId>> admissions_;
+  std::map<std::uint64_t, WorkerId> eval_admissions_;
   std::uint64_t abort_step_ = 0;
+  bool leave_after_abort_ = false;
+  Generation unsettled_;
+  WorkerId settled_only_;
+  std::string restore_;
+  std::vector<WorkerId> lost_;
 
   mutable std::mutex mutex_;
   transport::Socket* socket_ = nullptr;
   std::map<WorkerId, Peer> peers_;
-  Generation generation_{1};
-  bool formed_ = false, rostered_ = false, settled_ = false;
+  std::set<WorkerId> expected_;
+  std::vector<WorkerId> members_;  // of the newest generation, by rank
+  Generation generation_;          // the newest number
+  Generation settled_;             // the newest that settled
+  Stage stage_ = Stage::kGathering;
   std::size_t phase_ = 0;
   std::uint64_t cursor_ = 0, committed_ = 0;
+  std::deque<wire::Piece> returned_;
   Seen seen_;
   std::atomic<bool> quit_ = false;
   std::thread thread_;

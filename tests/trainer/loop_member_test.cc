@@ -6,155 +6,19 @@
 #include <filesystem>
 #include <numeric>
 
-#include "tests/trainer/fake_job.h"
-#include "tests/trainer/local_group.h"
-#include "trainer/loop/member.h"
+#include "tests/trainer/loop_testing.h"
 
 namespace antdt::trainer {
 namespace {
 
 using ::testing::Each;
 
-// Record i is its own number.
-class Numbers final : public data::RecordReader {
- public:
-  explicit Numbers(std::uint64_t records) : records_(records) { shape_.id_width = 1; }
-  [[nodiscard]] const data::DataShape& shape() const override { return shape_; }
-  [[nodiscard]] std::uint64_t records() const override { return records_; }
-  [[nodiscard]] Status read(std::span<const std::uint64_t> numbers, data::Examples& out) override {
-    out.clear();
-    out.count = numbers.size();
-    for (const std::uint64_t number : numbers) {
-      out.ids.push_back(static_cast<std::int64_t>(number));
-      out.labels.push_back(1);
-    }
-    return {};
-  }
-
- private:
-  std::uint64_t records_;
-  data::DataShape shape_;
-};
-
-// One counter a record.
-class Tally final : public Engine {
- public:
-  explicit Tally(std::uint64_t records) : counts_(records), step_(records) {}
-
-  void begin_step(Collective& collective) override { collective_ = &collective; }
-  [[nodiscard]] Result<BatchSums> compute(const data::Examples& batch, bool) override {
-    for (const std::int64_t id : batch.ids) ++step_[static_cast<std::size_t>(id)];
-    return BatchSums{static_cast<double>(batch.count), 2.0 * static_cast<double>(batch.count)};
-  }
-  [[nodiscard]] Status finish_reduction() override { return collective_->allreduce_sum(step_); }
-  void apply(double weight) override {
-    weights_.push_back(weight);
-    for (std::size_t i = 0; i < counts_.size(); ++i) counts_[i] += step_[i];
-    discard();
-  }
-  void discard() override { std::fill(step_.begin(), step_.end(), 0.0F); }
-  [[nodiscard]] Result<wire::EvalPartial> evaluate(const data::Examples& batch) override {
-    wire::EvalPartial partial;
-    partial.records = batch.count;
-    return partial;
-  }
-  [[nodiscard]] std::uint64_t state_hash(Step step) const override { return step.value; }
-  [[nodiscard]] Result<std::vector<wire::CheckpointFile>> save(const std::string& directory,
-                                                               Step) const override {
-    ANTDT_RETURN_IF_ERROR(write_file_atomic(directory + "/tally", "x"));
-    return std::vector<wire::CheckpointFile>{{"tally", 1, "0"}};
-  }
-  [[nodiscard]] Result<Step> load(const std::string&) override { return Step{}; }
-
-  std::vector<float> counts_;
-  std::vector<double> weights_;  // of each step that was applied
-
- private:
-  std::vector<float> step_;
-  Collective* collective_ = nullptr;
-};
-
-// Builders that lead to one LocalGroup.
-// `spoiled`: of this builder's connections the first ones that are refused.
-class LocalBuilder final : public CollectiveBuilder {
- public:
-  LocalBuilder(LocalGroup& group, std::uint32_t rank, std::atomic<int>& spoiled)
-      : group_(group), rank_(rank), spoiled_(spoiled) {}
-  [[nodiscard]] std::string address_for_left() const override { return "l"; }
-  [[nodiscard]] std::string address_for_right() const override { return "r"; }
-  [[nodiscard]] Result<std::unique_ptr<Collective>> connect(const std::string& left,
-                                                            const std::string& right,
-                                                            std::uint64_t key) override {
-    EXPECT_EQ(left, "r");
-    EXPECT_EQ(right, "l");
-    EXPECT_EQ(key, 99U);
-    if (spoiled_-- > 0) return fail(ErrorKind::kIo, "connection refused");
-    return group_.member(rank_);
-  }
-  void abort() override {}
-
- private:
-  LocalGroup& group_;
-  std::uint32_t rank_;
-  std::atomic<int>& spoiled_;
-};
-
-struct Outcome {
-  std::uint32_t index = 0;
-  Result<int> code = 0;
-  std::vector<float> counts;
-  std::vector<double> weights;
-  Duration wall{};
-  wire::TimeAccount account;
-};
-
-// Runs `size` members of `job` until all have ended.
 std::vector<Outcome> run_members(FakeJob& job, std::uint32_t size, std::uint64_t records,
                                  std::vector<InjectionRule> rules_of_w0 = {},
-                                 int spoiled_connections = 0) {
-  LocalGroup group(size);
-  std::atomic<int> spoiled = spoiled_connections;
-  std::vector<Outcome> outcomes(size);
-  std::vector<std::thread> threads;
-  for (std::uint32_t index = 0; index < size; ++index) {
-    threads.emplace_back([&, index] {
-      const SteadyClock clock;
-      const MonoTime began = clock.now();
-      TimeAccount account(clock, began);
-      auto client = client::Client::connect(job.environment(index), std::chrono::seconds(30));
-      ASSERT_TRUE(client) << client.error().message;
-      data::Prefetcher prefetcher(
-          [&](std::uint64_t most, Duration timeout) { return (*client)->take(most, timeout); });
-      Numbers train(records);
-      Numbers eval(records);
-      Tally engine(records);
-      const Injection injection(index == 0 ? rules_of_w0 : std::vector<InjectionRule>{});
-      GenerationGuard guard;
-      const std::atomic<bool> stop = false;
-      antdt::trainer::Member member(
-          {clock, **client, engine, prefetcher, account, injection, guard, stop},
-          {&train, &eval, {}, [&](std::uint32_t rank, std::uint32_t) {
-             return Result<std::unique_ptr<CollectiveBuilder>>(
-                 std::make_unique<LocalBuilder>(group, rank, spoiled));
-           }});
-      Outcome& outcome = outcomes[index];
-      outcome.index = index;
-      outcome.code = member.run();
-      outcome.counts = engine.counts_;
-      outcome.weights = engine.weights_;
-      outcome.account = account.seconds();
-      outcome.wall = clock.now() - began;
-    });
-  }
-  for (auto& thread : threads) thread.join();
-  return outcomes;
-}
-
-std::vector<wire::PlanEntry> even_plan(std::uint32_t size, std::uint32_t micro_batch,
-                                       std::uint32_t accumulation = 1) {
-  std::vector<wire::PlanEntry> plan;
-  for (std::uint32_t i = 0; i < size; ++i) plan.push_back({{'w', i}, micro_batch, accumulation});
-  return plan;
+                                 int refused_connections = 0) {
+  Faults faults;
+  faults.refused_connections = refused_connections;
+  return run_drill({job, size, records, std::move(rules_of_w0)}, faults);
 }
 
 // Steps so slow that orders arrive in the middle of the phase.
@@ -260,7 +124,7 @@ TEST(Member, AMemberThatIsAskedToLeaveGoesAfterItsWorkIsStable) {
 
 TEST(Member, AnAbortReleasesMembersInTheMiddleOfAPhase) {
   FakeJob job(2, {{"train", 100'000}}, even_plan(2, 10));
-  job.abort_at_step(5);
+  job.abort_at_step(5, true);
   for (const Outcome& outcome : run_members(job, 2, 100'000)) {
     ASSERT_TRUE(outcome.code);
     EXPECT_EQ(*outcome.code, 75);

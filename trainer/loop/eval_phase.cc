@@ -16,6 +16,7 @@ Result<PhaseEnd> run_eval_phase(Tools& tools, std::uint32_t batch_size) {
   std::uint64_t place = 0;
   while (!tools.guard.over()) {
     if (tools.stop || tools.client.leave_requested()) return PhaseEnd::kLeave;
+    if (tools.client.regroup_requested()) return PhaseEnd::kOver;
     tools.account.enter(TimeUse::kData);
     ANTDT_TRY(const data::Batch batch, tools.prefetcher.next(batch_size, kPatience));
     if (batch.status == client::TakeStatus::kEnd) return PhaseEnd::kDone;

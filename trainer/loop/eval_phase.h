@@ -7,7 +7,8 @@
 namespace antdt::trainer {
 
 // Evaluates what is handed out until the phase's records are all committed, or
-// the generation is over. The prefetcher must have been started.
+// the generation is over or to end: what was not committed is handed out again. The prefetcher must
+// have been started.
 [[nodiscard]] Result<PhaseEnd> run_eval_phase(Tools& tools, std::uint32_t batch_size);
 
 }  // namespace antdt::trainer

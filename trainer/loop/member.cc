@@ -7,25 +7,50 @@
 #include "core/log.h"
 #include "trainer/loop/checkpoint.h"
 #include "trainer/loop/eval_phase.h"
+#include "trainer/loop/healing.h"
 #include "trainer/loop/train_phase.h"
 
 namespace antdt::trainer {
 namespace {
 
 constexpr Duration kTurn = std::chrono::milliseconds(100);
-// How long a member whose generation ended waits for the next one.
-constexpr Duration kNewGenerationPatience = std::chrono::seconds(30);
 constexpr int kResumable = 75;
+
+// While it lives, the client can reach what the training thread is blocked in,
+// and says what it is doing.
+class Connected {
+ public:
+  explicit Connected(Tools& tools) : tools_(tools) {
+    tools_.client.set_abort_handler([guard = &tools_.guard](Generation g) { guard->end(g); });
+    tools_.account.set_listener(
+        [client = &tools_.client](TimeUse use) { client->set_activity(name_of(use)); });
+  }
+  ~Connected() {
+    tools_.account.set_listener({});
+    tools_.client.set_abort_handler({});
+  }
+  Connected(const Connected&) = delete;
+  Connected& operator=(const Connected&) = delete;
+
+ private:
+  Tools& tools_;
+};
+
+// Orders that only make sense in the generation that they belong to.
+bool is_of_members(const decltype(client::Directive::order)& order) {
+  const auto* start = std::get_if<wire::PhaseStart>(&order);
+  return std::holds_alternative<wire::Roster>(order) ||
+         std::holds_alternative<wire::Settle>(order) || (start && start->what != "finish");
+}
 
 }  // namespace
 
 Member::Member(Tools tools, Parts parts) : tools_(tools), parts_(std::move(parts)) {}
 
 Result<int> Member::run() {
-  tools_.client.set_abort_handler([guard = &tools_.guard](Generation g) { guard->end(g); });
+  const Connected connected(tools_);
   auto code = live();
   tools_.prefetcher.stop();
-  tools_.client.set_abort_handler({});
   if (code) tools_.client.bye({0, tools_.account.seconds(), {}});
   return code;
 }
@@ -39,7 +64,8 @@ Result<int> Member::live() {
 }
 
 void Member::join(std::string problem) {
-  tools_.client.join({static_cast<std::uint32_t>(getpid()), parts_.data, true, std::move(problem)});
+  tools_.client.join({static_cast<std::uint32_t>(getpid()), parts_.data, true, std::move(problem),
+                      state_.settled, state_.step});
 }
 
 Member::Verdict Member::turn() {
@@ -47,29 +73,32 @@ Member::Verdict Member::turn() {
   ANTDT_TRY(const auto directive, tools_.client.next_directive(kTurn));
   tools_.client.time_account(tools_.account.seconds());
   if (directive) return obey(*directive);
-  if (dissolved_ && tools_.clock.now() - *dissolved_ > kNewGenerationPatience) {
-    return fail(ErrorKind::kAborted,
-                "the collective of generation {} ended ({}), and no new generation was formed "
-                "within {:.0f} s",
-                generation_, dissolved_why_, to_seconds(kNewGenerationPatience));
-  }
   return std::nullopt;
 }
 
 Member::Verdict Member::obey(const client::Directive& directive) {
-  generation_ = directive.generation;
+  if (std::holds_alternative<wire::Form>(directive.order)) {
+    generation_ = directive.generation;
+  } else if (directive.generation != generation_ && is_of_members(directive.order)) {
+    return std::nullopt;
+  }
   return std::visit([this](const auto& order) { return on(order); }, directive.order);
 }
 
+// ------------------------------------------------------- forming a generation
+
 Member::Verdict Member::on(const wire::Form& form) {
   if (state_.first_step) tools_.account.enter(TimeUse::kReconfigure);
-  tools_.guard.release();
+  tools_.guard.begin(generation_, nullptr);
   collective_.reset();
+  builder_.reset();
+  form_ = form;
   auto made = parts_.make_collective(form.rank, form.size);
-  if (!made) return tl::unexpected(made.error());
+  if (!made) {
+    formation_failed(made.error().message);
+    return std::nullopt;
+  }
   builder_ = std::move(*made);
-  key_ = form.key;
-  dissolved_.reset();
   tools_.guard.begin(generation_, builder_);
   tools_.client.send_address({builder_->address_for_left(), builder_->address_for_right()});
   return std::nullopt;
@@ -77,41 +106,87 @@ Member::Verdict Member::on(const wire::Form& form) {
 
 Member::Verdict Member::on(const wire::Roster& roster) {
   if (!builder_) return std::nullopt;  // of a generation that ended meanwhile
-  auto connected = builder_->connect(roster.left, roster.right, key_);
+  const Timed reconfiguring(tools_.account, TimeUse::kReconfigure);
+  auto connected = builder_->connect(roster.left, roster.right, form_.key);
   builder_.reset();
   if (!connected) {
-    dissolve(connected.error().message);
-    join(connected.error().message);  // the job daemon forms another generation
+    formation_failed(connected.error().message);
     return std::nullopt;
   }
   collective_ = std::move(*connected);
   tools_.guard.connected(collective_);
+  ANTDT_TRY(const bool holds, holds_state());
+  ready_ = {};
+  if (auto healed = heal(*collective_, tools_.engine, state_, holds, form_.base); !healed) {
+    formation_failed(healed.error().message);
+    return std::nullopt;
+  }
   state_.members.clear();
   for (const wire::RosterMember& member : roster.members) state_.members.push_back(member.worker);
-  tools_.client.send_ready({state_.step, tools_.engine.state_hash(state_.step)});
+  ready_ = generation_;
+  ready_members_ = state_.members;
+  tools_.client.send_ready(
+      {state_.step, tools_.engine.state_hash(state_.step), state_.phase, state_.places});
   return std::nullopt;
 }
 
+Result<bool> Member::holds_state() {
+  if (form_.base != Generation{}) {
+    // It settled with this member, who was not told.
+    if (form_.base == ready_ && state_.settled != form_.base) settled(ready_, ready_members_);
+    return state_.settled == form_.base;
+  }
+  if (!form_.restore.empty()) return restore();
+  if (state_.pristine) return true;
+  return fail(ErrorKind::kAborted,
+              "generation {} is to begin training anew, and {} is at step {} already: only a new "
+              "process can go back to the beginning",
+              generation_, tools_.client.member().worker, state_.step);
+}
+
+bool Member::restore() {
+  // What was there is gone whether or not the checkpoint can be read.
+  state_.settled = {};
+  state_.pristine = false;
+  state_.phase = 0;
+  state_.places.clear();
+  state_.loss_sum = state_.weight_sum = 0;
+  auto step = tools_.engine.load(form_.restore);
+  if (step) {
+    state_.step = *step;
+    return true;
+  }
+  log_warn("{} cannot read the checkpoint {} and waits for another member's state: {}",
+           tools_.client.member().worker, form_.restore, step.error().message);
+  return false;
+}
+
+void Member::settled(Generation generation, const std::vector<WorkerId>& members) {
+  state_.settled = generation;
+  state_.places = places_at_start(members);
+}
+
 Member::Verdict Member::on(const wire::Settle& settle) {
+  if (!collective_) return std::nullopt;
   if (settle.step != state_.step) {
     return fail(ErrorKind::kInternal,
                 "generation {} settled at step {}, and this member is at step {}", generation_,
                 settle.step, state_.step);
   }
+  settled(generation_, state_.members);
   state_.share = share_of(settle.plan, tools_.client.member().worker);
   return std::nullopt;
 }
 
+// ------------------------------------------------------------------- its phases
+
 Member::Verdict Member::on(const wire::PhaseStart& start) {
   if (start.what == "finish") return finish(start);
-  if (!collective_) return std::nullopt;  // of a generation that ended meanwhile
-  auto end = run_phase(start);
-  tools_.prefetcher.stop();
-  tools_.client.set_hold(0);
-  if (!end) return tl::unexpected(end.error());
-  if (*end == PhaseEnd::kLeave) return leave_code();
+  if (!collective_) return std::nullopt;
+  ANTDT_TRY(const PhaseEnd end, run_phase(start));
+  if (end == PhaseEnd::kLeave) return leave_code();
   // Until the next phase this member waits for the others.
-  tools_.account.enter(*end == PhaseEnd::kDone ? TimeUse::kCollectiveWait : TimeUse::kReconfigure);
+  if (end == PhaseEnd::kDone) tools_.account.enter(TimeUse::kCollectiveWait);
   return std::nullopt;
 }
 
@@ -136,15 +211,31 @@ Result<PhaseEnd> Member::run_phase(const wire::PhaseStart& start) {
   }
   tools_.client.begin_phase(start.phase);
   tools_.prefetcher.start(*reader);
-  if (!training) return run_eval_phase(tools_, parts_.eval_batch);
-  TrainPhase phase(tools_, state_, *collective_, start);
-  auto end = phase.run();
-  if (end && *end == PhaseEnd::kOver) dissolve(phase.breakage());
+  std::string reason = "its members go into another";
+  const auto run = [&]() -> Result<PhaseEnd> {
+    if (!training) return run_eval_phase(tools_, parts_.eval_batch);
+    TrainPhase phase(tools_, state_, *collective_, start);
+    auto end = phase.run();
+    reason = phase.breakage();
+    return end;
+  };
+  auto end = run();
+  tools_.client.set_hold(0);
+  if (end && *end == PhaseEnd::kOver) dissolve(reason);
+  tools_.prefetcher.stop();
   return end;
 }
 
+// ------------------------------------------------------------------- its end
+
+// Where it is over already, this member has joined again for that reason.
 Member::Verdict Member::on(const wire::Abort& abort) {
-  dissolve(abort.reason);
+  if (in_generation()) dissolve(abort.reason);
+  return std::nullopt;
+}
+
+Member::Verdict Member::on(const wire::Regroup& regroup) {
+  if (in_generation()) dissolve(regroup.reason);
   return std::nullopt;
 }
 
@@ -155,15 +246,18 @@ int Member::leave_code() const {
   return leave ? static_cast<int>(leave->code) : kResumable;
 }
 
-void Member::dissolve(std::string reason) {
-  if (dissolved_) return;
+void Member::dissolve(const std::string& reason, std::string problem) {
   log_warn("generation {} is over for {}: {}", generation_, tools_.client.member().worker, reason);
   tools_.account.enter(TimeUse::kReconfigure);
   tools_.guard.release();
   collective_.reset();
   builder_.reset();
-  dissolved_ = tools_.clock.now();
-  dissolved_why_ = std::move(reason);
+  join(std::move(problem));
+}
+
+// Where the generation is over anyway, this is no problem of its own.
+void Member::formation_failed(const std::string& why) {
+  dissolve(why, tools_.guard.over() ? std::string() : why);
 }
 
 }  // namespace antdt::trainer

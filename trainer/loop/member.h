@@ -1,13 +1,19 @@
 // A worker as a member of its job: from join to bye.
 //
-//   joining --Form--> forming --Roster--> connecting --ready, Settle--> settled
-//   settled --PhaseStart--> in a phase --end--> settled
-//   any     --Form--> forming            (a new generation)
-//   any     --Abort, broken collective--> joining, for kNewGenerationPatience
-//   settled --PhaseStart "finish"--> ended;  any --Leave, SIGTERM--> ended
+//   joining --Form--> forming --Roster--> connecting, healing --Ready, Settle-->
+//   settled --PhaseStart--> in a phase --its end--> settled
+//   any but joining --the generation ends--> joining   (says so with a Join)
+//   any --Form--> forming                              (of a new generation)
+//   any --PhaseStart "finish", Leave, SIGTERM--> ended
 //
-// The member does what the orders say, in the order in which they come; the
-// training state stays in memory through generations.
+// A generation ends here with Abort, with a Regroup (in a phase at the end of a
+// step, by agreement), with a collective that breaks, or when it cannot be formed.
+// Process and training state stay. The member waits for the next Form as long as
+// its agent keeps it: whether there is one is for the job daemon to decide.
+//
+// A Form says whose training state goes on (`base`). In it this member holds
+// either that state or nothing; who lacks it receives it before Ready
+// (healing.h). Orders of other generations than the one formed change nothing.
 #pragma once
 
 #include <memory>
@@ -32,13 +38,15 @@ class Member {
 
   // Until the job or this member's part of it ends; answers the exit code, and
   // bye has been said. An error is why this member gives up; the caller says so.
+  // kAborted (exit code 76): it cannot take part in the training as it goes on.
   [[nodiscard]] Result<int> run();
 
  private:
   [[nodiscard]] Result<int> live();
   // Each answers an exit code when the member's life ends with it.
   using Verdict = Result<std::optional<int>>;
-  void join(std::string problem);  // "I am ready", or why the last formation failed here
+  // "I am ready for a new generation", or why the last one could not be formed here.
+  void join(std::string problem);
   [[nodiscard]] Verdict turn();
   [[nodiscard]] Verdict obey(const client::Directive& directive);
   [[nodiscard]] Verdict on(const wire::Form& form);
@@ -46,21 +54,31 @@ class Member {
   [[nodiscard]] Verdict on(const wire::Settle& settle);
   [[nodiscard]] Verdict on(const wire::PhaseStart& start);
   [[nodiscard]] Verdict on(const wire::Abort& abort);
+  [[nodiscard]] Verdict on(const wire::Regroup& regroup);
   [[nodiscard]] Verdict on(const wire::Leave& leave);
+  // Whether this member holds the state that is to go on; it may have to load it.
+  [[nodiscard]] Result<bool> holds_state();
+  [[nodiscard]] bool restore();
+  void settled(Generation generation, const std::vector<WorkerId>& members);
   [[nodiscard]] Result<PhaseEnd> run_phase(const wire::PhaseStart& start);
   [[nodiscard]] int finish(const wire::PhaseStart& start);
   [[nodiscard]] int leave_code() const;
-  void dissolve(std::string reason);
+  [[nodiscard]] bool in_generation() const { return builder_ || collective_; }
+  // The generation is over here: lets go of it and joins again.
+  void dissolve(const std::string& reason, std::string problem = {});
+  void formation_failed(const std::string& why);
 
   Tools tools_;
   Parts parts_;
   TrainingState state_;
-  Generation generation_;
-  std::uint64_t key_ = 0;
+  Generation generation_;  // the newest that was formed with this member
+  wire::Form form_;        // of it
   std::shared_ptr<CollectiveBuilder> builder_;
   std::shared_ptr<Collective> collective_;
-  std::optional<MonoTime> dissolved_;  // since when this member has no generation
-  std::string dissolved_why_;
+  // The last generation that this member was ready for, and its members. If it
+  // settled this member holds its state, though the Settle may never have come.
+  Generation ready_;
+  std::vector<WorkerId> ready_members_;
 };
 
 }  // namespace antdt::trainer

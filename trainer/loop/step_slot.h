@@ -24,7 +24,7 @@ struct StepSlot {
   PlanVersion plan;              // highest version held
   std::uint64_t checkpoint = 0;  // highest number ordered
   bool has_data = false;         // more records are at hand
-  bool leaving = false;          // this member asks to leave after the step
+  bool leaving = false;          // all are to stop together after the step
   bool all_well = true;          // false: this member cannot apply the step
 
   bool operator==(const StepSlot&) const = default;

@@ -10,6 +10,13 @@
 
 namespace antdt::trainer {
 
+const char* name_of(TimeUse use) {
+  constexpr std::array<const char*, kTimeUses> kNames{
+      "compute",     "data",       "collective_wait", "shard_wait",
+      "reconfigure", "checkpoint", "startup",         "other"};
+  return kNames[static_cast<std::size_t>(use)];
+}
+
 TimeAccount::TimeAccount(const Clock& clock, MonoTime began)
     : clock_(clock), began_(began), since_(began) {}
 
@@ -17,7 +24,13 @@ TimeUse TimeAccount::enter(TimeUse use) {
   const MonoTime now = clock_.now();
   spent_[static_cast<std::size_t>(use_)] += now - since_;
   since_ = now;
+  if (listener_) listener_(use);
   return std::exchange(use_, use);
+}
+
+void TimeAccount::set_listener(std::function<void(TimeUse)> listener) {
+  listener_ = std::move(listener);
+  if (listener_) listener_(use_);
 }
 
 Duration TimeAccount::spent(TimeUse use) const {

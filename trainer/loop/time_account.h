@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstddef>
+#include <functional>
 
 #include "core/clock.h"
 #include "core/wire/messages.h"
@@ -21,6 +22,8 @@ enum class TimeUse {
   kOther,
 };
 inline constexpr std::size_t kTimeUses = 8;
+// The name of the field of wire::TimeAccount.
+[[nodiscard]] const char* name_of(TimeUse use);
 
 // One thread.
 class TimeAccount {
@@ -30,6 +33,9 @@ class TimeAccount {
 
   // From now on time goes there; answers what was counted before.
   TimeUse enter(TimeUse use);
+  // Is told, on the same thread, what time goes to now and whenever that changes.
+  // Empty: nobody is.
+  void set_listener(std::function<void(TimeUse)> listener);
   [[nodiscard]] Duration spent(TimeUse use) const;  // up to now
   [[nodiscard]] Duration total() const;             // since `began`
   [[nodiscard]] wire::TimeAccount seconds() const;
@@ -40,6 +46,7 @@ class TimeAccount {
   MonoTime since_;
   TimeUse use_ = TimeUse::kStartup;
   std::array<Duration, kTimeUses> spent_{};
+  std::function<void(TimeUse)> listener_;
 };
 
 // Counts time as `use` for the life of the object, then as before.

@@ -42,13 +42,10 @@ Result<PhaseEnd> TrainPhase::run() {
     }
     Own& own = *computed;
     auto agreed = exchange(own, false);
-    if (!agreed) {
-      breakage_ = agreed.error().message;
-      return PhaseEnd::kOver;
-    }
+    if (!agreed) return broken(agreed.error());
     conclude(*agreed, own);
     if (agreed->any_leaving) {
-      somebody_leaves_ = true;
+      stopped_early_ = true;
       break;
     }
     if (agreed->records == 0) wait_for_records();
@@ -61,20 +58,25 @@ Result<PhaseEnd> TrainPhase::run() {
 Result<PhaseEnd> TrainPhase::finish() {
   Own nothing;
   auto agreed = exchange(nothing, true);
-  if (!agreed) {
-    breakage_ = agreed.error().message;
-    return PhaseEnd::kOver;
-  }
+  if (!agreed) return broken(agreed.error());
   conclude(*agreed, nothing);
   stable_place_ = place_;
   tools_.client.commit(stable_place_);
   send_progress(complete());
   if (wants_to_leave()) return PhaseEnd::kLeave;
-  if (somebody_leaves_ && !complete()) {
-    breakage_ = "a member left";
+  if (stopped_early_ && !complete()) {
+    breakage_ = "its members stopped together";
     return PhaseEnd::kOver;
   }
   return PhaseEnd::kDone;
+}
+
+// What this member computed for the step that did not complete is forgotten; its
+// records are handed out again.
+PhaseEnd TrainPhase::broken(const Error& error) {
+  tools_.engine.discard();
+  breakage_ = error.message;
+  return PhaseEnd::kOver;
 }
 
 Result<TrainPhase::Own> TrainPhase::compute_share() {
@@ -126,7 +128,7 @@ Result<Agreement> TrainPhase::exchange(Own& own, bool empty) {
   own.slot.place = place_ + own.slot.records;
   own.slot.plan = std::max(tools_.client.held_plan(), state_.share.version);
   own.slot.checkpoint = std::max(tools_.client.checkpoint_ordered(), state_.checkpoint);
-  own.slot.leaving = wants_to_leave();
+  own.slot.leaving = wants_to_stop();
   const StepSlotBytes mine = encode(own.slot);
   std::vector<std::byte> all(mine.size() * collective_.size());
   ANTDT_RETURN_IF_ERROR(collective_.allgather(mine, all));
@@ -144,12 +146,21 @@ void TrainPhase::conclude(const Agreement& agreed, Own& own) {
     tools_.engine.discard();
   }
   state_.step = state_.step.next();
+  state_.pristine = false;
+  if (state_.phase != start_.phase) {  // its first step; not before, see TrainingState
+    state_.phase = start_.phase;
+    state_.loss_sum = state_.weight_sum = 0;
+  }
+  state_.loss_sum += agreed.loss;
+  state_.weight_sum += agreed.weight;
+  state_.places.clear();
+  for (std::size_t rank = 0; rank < agreed.places.size() && rank < state_.members.size(); ++rank) {
+    state_.places.push_back({state_.members[rank], agreed.places[rank]});
+  }
   // That this step completed means that everybody has applied the one before.
   stable_place_ = place_;
   place_ = own.slot.place;
   counted_ += agreed.records;
-  loss_sum_ += agreed.loss;
-  weight_sum_ += agreed.weight;
   report(own);
   plan_changed_ = false;
   if (agreed.checkpoint > state_.checkpoint) checkpoint(agreed);
@@ -174,9 +185,7 @@ void TrainPhase::checkpoint(const Agreement& agreed) {
                                                      state_.step, tools_.client.member().attempt);
   written.number = agreed.checkpoint;
   written.phase = start_.phase;
-  for (std::size_t rank = 0; rank < agreed.places.size() && rank < state_.members.size(); ++rank) {
-    written.places.push_back({state_.members[rank], agreed.places[rank]});
-  }
+  written.places = state_.places;
   tools_.client.checkpoint_written(written);
 }
 
@@ -196,8 +205,8 @@ void TrainPhase::send_progress(bool done) {
   progress.step = state_.step;
   progress.place = stable_place_;
   progress.samples = start_.records - remaining_ + counted_;
-  progress.loss_sum = loss_sum_;
-  progress.weight_sum = weight_sum_;
+  progress.loss_sum = state_.phase == start_.phase ? state_.loss_sum : 0;
+  progress.weight_sum = state_.phase == start_.phase ? state_.weight_sum : 0;
   progress.plan = state_.share.version;
   progress.done = done;
   tools_.client.progress(progress);
@@ -224,6 +233,10 @@ void TrainPhase::wait_for_records() {
 
 bool TrainPhase::wants_to_leave() const {
   return tools_.stop || tools_.client.leave_requested().has_value();
+}
+
+bool TrainPhase::wants_to_stop() const {
+  return wants_to_leave() || tools_.client.regroup_requested();
 }
 
 }  // namespace antdt::trainer

@@ -3,7 +3,12 @@
 // A step: compute the share of the plan in force with whatever records are at
 // hand, reduce the gradients, gather the slots, then do what all members
 // conclude from them. The phase is over when the slots have counted all its
-// records and one empty step more has made the last one stable.
+// records and one empty step more has made the last one stable. It ends early,
+// with such a step too, when one member's slot asks for that: it leaves, or was
+// told that the membership is to change.
+//
+// The phase may have begun in an earlier generation: its records that are in the
+// model already are in PhaseStart, its loss until then in the state.
 #pragma once
 
 #include "core/result.h"
@@ -23,7 +28,7 @@ class TrainPhase {
   // collective is PhaseEnd::kOver.
   [[nodiscard]] Result<PhaseEnd> run();
 
-  // Why the collective broke, when run() answered kOver.
+  // Why the generation is over, when run() answered kOver.
   [[nodiscard]] const std::string& breakage() const { return breakage_; }
 
  private:
@@ -45,7 +50,9 @@ class TrainPhase {
   void send_progress(bool done);
   void update_hold(bool at_once);
   void wait_for_records();
+  [[nodiscard]] PhaseEnd broken(const Error& error);
   [[nodiscard]] bool wants_to_leave() const;
+  [[nodiscard]] bool wants_to_stop() const;
   [[nodiscard]] bool complete() const { return counted_ >= remaining_; }
   [[nodiscard]] Result<PhaseEnd> finish();
 
@@ -57,10 +64,8 @@ class TrainPhase {
   std::uint64_t counted_ = 0;      // of them, in steps that completed
   std::uint64_t place_ = 0;        // records of this member, in steps that completed
   std::uint64_t stable_place_ = 0;
-  double loss_sum_ = 0;
-  double weight_sum_ = 0;
-  bool plan_changed_ = true;  // the next step is the first under its plan
-  bool somebody_leaves_ = false;
+  bool plan_changed_ = true;    // the next step is the first under its plan
+  bool stopped_early_ = false;  // somebody asked for it
   std::string breakage_;
   MonoTime hold_updated_;
   std::uint64_t hold_place_ = 0;

@@ -45,18 +45,40 @@ struct Share {
   return {plan.version, 0, 1};
 }
 
+// Where training stands for this member. It outlives generations. What belongs to
+// the model (step, phase, places, sums, checkpoint) is a function of the step
+// that completed last, so that members at the same step say the same of it.
 struct TrainingState {
   Step step;  // the last that completed
   Share share;
   std::uint64_t checkpoint = 0;   // number of the last one written or passed
-  std::vector<WorkerId> members;  // by rank
+  std::vector<WorkerId> members;  // by rank, of the newest generation that was formed
   std::optional<MonoTime> first_step;
+
+  // The newest settled generation whose state this member holds whole; 0: none
+  // does it hold, or the beginning.
+  Generation settled;
+  bool pristine = true;  // the seeded start, and nothing was done to it
+  // Of the training phase that the last steps were in: its number, where the
+  // members of `settled` stand in it, and the weighted loss of all its steps.
+  std::uint64_t phase = 0;
+  std::vector<wire::MemberPlace> places;
+  double loss_sum = 0;
+  double weight_sum = 0;
 };
+
+// Where members stand when their generation has just settled.
+[[nodiscard]] inline std::vector<wire::MemberPlace> places_at_start(
+    const std::vector<WorkerId>& members) {
+  std::vector<wire::MemberPlace> places;
+  for (const WorkerId worker : members) places.push_back({worker, 0});
+  return places;
+}
 
 // How a phase ended for this member.
 enum class PhaseEnd {
   kDone,   // every record is in
-  kOver,   // the generation is over: wait for the next orders
+  kOver,   // the generation is over: join the next one
   kLeave,  // this member was asked to leave and may go now
 };
 

@@ -114,8 +114,11 @@ Result<std::string> delegated_cgroup() {
   if (group.empty()) {
     return fail(ErrorKind::kUnreachable, "cgroups of version 2 are not mounted here");
   }
-  // An agent that was started by a shim of an earlier one is where that was.
-  if (group.ends_with(kAgentGroup)) group.resize(group.size() - std::string(kAgentGroup).size());
+  // An agent that was started by a shim of an earlier one is where that was; what
+  // systemd runs beside a unit's program is in ".control".
+  for (const std::string_view inner : {kAgentGroup, "/.control"}) {
+    if (group.ends_with(inner)) group.resize(group.size() - inner.size());
+  }
   if (is_delegated(group) && access(group.c_str(), W_OK) == 0) return group;
   return fail(ErrorKind::kRefused,
               "its cgroup {} was not handed to it (Delegate=yes of systemd, or --cgroup)", group);
@@ -151,6 +154,17 @@ Result<CgroupRoot> CgroupRoot::open(const std::string& path) {
   return root;
 }
 
+Status release_cgroup() {
+  ANTDT_TRY(const std::string group, delegated_cgroup());
+  for (const char* controller : {"memory", "cpu"}) {
+    const std::string file = group + "/cgroup.subtree_control";
+    if (has_word(file, controller)) {
+      ANTDT_RETURN_IF_ERROR(write_control(file, std::string("-") + controller));
+    }
+  }
+  return {};
+}
+
 Result<std::string> CgroupRoot::make(const ProcessKey& key, const CgroupLimits& limits) const {
   const std::string group = fmt::format("{}/antdt-{}-{}", path_, key.job, file_name(key.member));
   if (access(group.c_str(), F_OK) == 0 && !remove_cgroup(group, kPatience)) {
@@ -159,6 +173,11 @@ Result<std::string> CgroupRoot::make(const ProcessKey& key, const CgroupLimits& 
   if (mkdir(group.c_str(), 0755) != 0) {
     return fail_errno(ErrorKind::kIo, errno, "making the cgroup " + group);
   }
+  ANTDT_RETURN_IF_ERROR(limit(group, limits));
+  return group;
+}
+
+Status CgroupRoot::limit(const std::string& group, const CgroupLimits& limits) const {
   if (memory_ && limits.memory_bytes > 0) {
     ANTDT_RETURN_IF_ERROR(
         write_control(group + "/memory.max", fmt::to_string(limits.memory_bytes)));
@@ -169,11 +188,11 @@ Result<std::string> CgroupRoot::make(const ProcessKey& key, const CgroupLimits& 
   }
   if (cpu_ && limits.cpus > 0) {
     constexpr double kPeriodUs = 100000;
-    ANTDT_RETURN_IF_ERROR(write_control(
+    return write_control(
         group + "/cpu.max",
-        fmt::format("{} {}", std::llround(limits.cpus * kPeriodUs), std::llround(kPeriodUs))));
+        fmt::format("{} {}", std::llround(limits.cpus * kPeriodUs), std::llround(kPeriodUs)));
   }
-  return group;
+  return {};
 }
 
 void kill_cgroup(const std::string& group) {

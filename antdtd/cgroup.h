@@ -26,6 +26,9 @@ namespace antdt::antdtd {
 // The agent's own cgroup if it may do in it what it wants: the root that begins
 // the paths above. An error says why there is none.
 [[nodiscard]] Result<std::string> delegated_cgroup();
+// Takes from the groups below it the limits that CgroupRoot::open made possible,
+// so that a process may be started in it; the next agent limits them again.
+[[nodiscard]] Status release_cgroup();
 
 struct CgroupLimits {
   std::uint64_t memory_bytes = 0;  // 0: none
@@ -44,8 +47,12 @@ class CgroupRoot {
   [[nodiscard]] bool limits_cpus() const { return cpu_; }
   [[nodiscard]] const std::string& path() const { return path_; }
 
-  // An empty group for this process; what has its name is ended and removed.
-  // Limits that the root cannot set are left out.
+  // Sets the limits of one of its groups; those that this root cannot set are
+  // left out.
+  [[nodiscard]] Status limit(const std::string& group, const CgroupLimits& limits) const;
+
+  // An empty group for this process, limited; what has its name is ended and
+  // removed.
   [[nodiscard]] Result<std::string> make(const ProcessKey& key, const CgroupLimits& limits) const;
 
  private:

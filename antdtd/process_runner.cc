@@ -150,6 +150,18 @@ std::string ProcessRunner::make_cgroup(const ProcessKey& key, const wire::StartP
   return *group;
 }
 
+CgroupLimits ProcessRunner::limits_of(const wire::StartProcess& start) const {
+  return {start.memory_bytes, settings_.limit_cpus ? start.cpus : 0};
+}
+
+// The agent's end may have lifted its limits.
+void ProcessRunner::limit_again(const ProcessStore::Stored& stored) const {
+  const std::string group = cgroup_of(stored.key);
+  if (group.empty() || !settings_.cgroups) return;
+  const Status limited = settings_.cgroups->limit(group, limits_of(stored.start));
+  if (!limited) log_warn("{}: {}", describe(stored.key), limited.error().message);
+}
+
 std::string ProcessRunner::cgroup_of(const ProcessKey& key) const {
   return read_file(cgroup_file(store_.directory(key))).value_or("");
 }
@@ -273,6 +285,7 @@ event::Adopted ProcessRunner::adopt_one(const ProcessStore::Stored& stored) {
   const Result<PidLock> lock = PidLock::take(dir);
   if (!lock && lock.error().kind == ErrorKind::kRefused) {
     live_[stored.key] = {};
+    limit_again(stored);
     look_again(stored.key);
     const Result<std::string> text = read_file(pid_file(dir));
     const auto pids = text ? parse_pid_file(*text) : std::nullopt;

@@ -62,6 +62,8 @@ class ProcessRunner {
   [[nodiscard]] event::Adopted adopt_one(const ProcessStore::Stored& stored);
   // Its group, made and remembered; "" for none.
   [[nodiscard]] std::string make_cgroup(const ProcessKey& key, const wire::StartProcess& start);
+  [[nodiscard]] CgroupLimits limits_of(const wire::StartProcess& start) const;
+  void limit_again(const ProcessStore::Stored& stored) const;
   [[nodiscard]] std::string cgroup_of(const ProcessKey& key) const;
   void look_again(const ProcessKey& key);  // for the pids of a shim that just began
   void watch(const ProcessKey& key);

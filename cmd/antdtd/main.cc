@@ -3,6 +3,7 @@
 #include <csignal>
 #include <iostream>
 
+#include "antdtd/cgroup.h"
 #include "antdtd/setup.h"
 #include "core/log.h"
 #include "core/process.h"
@@ -24,6 +25,7 @@ int exit_code(const antdt::Error& error) {
 struct Flags {
   AgentFlags agent;
   std::string log_level = "info";
+  bool release_cgroup = false;
 };
 
 void define(CLI::App& app, Flags& flags) {
@@ -64,6 +66,8 @@ void define(CLI::App& app, Flags& flags) {
                  "'none' (default: the agent's own, if it was delegated to it)");
   app.add_flag("--limit-cpus", agent.limit_cpus,
                "In those groups, give workers no more CPU time than the cpus they lease");
+  app.add_flag("--release-cgroup", flags.release_cgroup,
+               "Lift the limits of the cgroups below its own and end; for the unit of systemd");
   app.add_flag("--no-successor", agent.no_successor,
                "Private: the job's processes do not start the agent again when it is killed");
   app.add_option("--log-file", agent.log_file, "Append log lines to this file (default: stderr)");
@@ -117,6 +121,10 @@ int main(int argc, char** argv) {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     return error.get_exit_code() == 0 ? app.exit(error) : (app.exit(error), kUsageError);
+  }
+  if (flags.release_cgroup) {
+    const auto released = antdt::antdtd::release_cgroup();
+    return released ? 0 : exit_code(released.error());
   }
   return serve(flags);
 }

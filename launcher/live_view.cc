@@ -106,7 +106,7 @@ class Watcher {
     }
     result_ = fail(ErrorKind::kUnreachable,
                    "the job's processes are gone and left no summary; see {}/agent.log and "
-                   "{}/logs; its checkpoints are in {}/checkpoints",
+                   "{}/logs; go on with: antdt run --resume {}",
                    options_.run_dir, options_.run_dir, options_.run_dir);
     return true;
   }

@@ -141,7 +141,7 @@ std::vector<std::string> closing_lines(const Summary& summary, const std::string
   lines.push_back(
       fmt::format("the run is in {}, its workers' output in {}/logs", run_dir, run_dir));
   if (summary.exit_code == 75) {
-    lines.push_back(fmt::format("stopped; its checkpoints are in {}/checkpoints", run_dir));
+    lines.push_back(fmt::format("stopped; go on with: antdt run --resume {}", run_dir));
   }
   if (!summary.first_cause.empty()) lines.push_back("first cause: " + summary.first_cause);
   return lines;

@@ -9,6 +9,7 @@
 namespace antdt::cli {
 
 void add_run(CLI::App& app, int& exit_code);
+void add_attach(CLI::App& app, int& exit_code);
 void add_status(CLI::App& app, int& exit_code);
 void add_stop(CLI::App& app, int& exit_code);
 void add_keygen(CLI::App& app, int& exit_code);

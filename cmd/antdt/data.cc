@@ -6,6 +6,7 @@
 
 #include "cmd/antdt/commands.h"
 #include "cmd/antdt/prepare.h"
+#include "cmd/antdt/runs.h"
 #include "launcher/run_directory.h"
 #include "shard_server/audit.h"
 #include "trainer/data/synth.h"
@@ -15,7 +16,7 @@ namespace antdt::cli {
 namespace {
 
 Result<int> audit(const std::string& run, bool json) {
-  ANTDT_TRY(const std::string run_dir, launcher::find_run(run));
+  ANTDT_TRY(const std::string run_dir, find_job(run));
   // A run that was never started has no control.json, and its journal, if any,
   // is in the run directory.
   const auto control = launcher::read_control(run_dir);
@@ -33,7 +34,7 @@ void add_audit(CLI::App& data, int& exit_code) {
   };
   const auto options = std::make_shared<Options>();
   CLI::App* command = data.add_subcommand("audit", "What became of every record of a run");
-  command->add_option("RUN", options->run, "run directory, or job id below runs/")->required();
+  command->add_option("RUN", options->run, kJobHelp)->required();
   command->add_flag("--json", options->json, "print JSON");
   command->callback([options, &exit_code] {
     const auto code = audit(options->run, options->json);

@@ -15,6 +15,7 @@ int main(int argc, char** argv) {
   app.require_subcommand(1);
   int exit_code = 0;
   antdt::cli::add_run(app, exit_code);
+  antdt::cli::add_attach(app, exit_code);
   antdt::cli::add_status(app, exit_code);
   antdt::cli::add_stop(app, exit_code);
   antdt::cli::add_data(app, exit_code);

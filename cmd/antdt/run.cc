@@ -1,18 +1,17 @@
 // antdt run: a job from its file to its summary.
 #include <fmt/format.h>
-#include <signal.h>
-#include <unistd.h>
 
 #include <memory>
 #include <nlohmann/json.hpp>
 
 #include "cmd/antdt/commands.h"
 #include "cmd/antdt/prepare.h"
+#include "cmd/antdt/resume.h"
+#include "cmd/antdt/watch_run.h"
 #include "core/fs.h"
 #include "core/runtime_dir.h"
 #include "launcher/live_view.h"
 #include "launcher/start.h"
-#include "launcher/summary_view.h"
 
 namespace antdt::cli {
 
@@ -20,15 +19,13 @@ namespace {
 
 struct Options {
   std::string job;
+  std::string resume;  // a run to go on with; then there is no job
   std::vector<std::string> set;
   launcher::RunOptions run;
   bool json = false;
   bool detach = false;
   bool dry_run = false;
 };
-
-// Progress and remarks; standard output is for JSON where that is asked for.
-std::FILE* talk(const Options& options) { return options.json ? stderr : stdout; }
 
 void print_dry_run(const Options& options, const Prepared& prepared) {
   if (options.json) {
@@ -47,45 +44,21 @@ void print_dry_run(const Options& options, const Prepared& prepared) {
   for (const std::string& line : placement_lines(prepared)) fmt::print("# {}\n", line);
 }
 
-void print_started(const Options& options, const Prepared& prepared, const std::string& run_dir) {
-  if (!options.detach) {
-    return fmt::print(talk(options), "{} in {}\n", prepared.config.job.id, run_dir);
-  }
-  if (options.json) {
-    const nlohmann::ordered_json out = {{"job", prepared.config.job.id}, {"run_dir", run_dir}};
-    return fmt::print("{}\n", out.dump());
-  }
-  fmt::print("{} runs in {}\n  look:  antdt status {}\n  end:   antdt stop {}\n",
-             prepared.config.job.id, run_dir, run_dir, run_dir);
-}
-
 // What is said of malformed rows that were put aside.
 void print_quarantined(const Options& options, const std::string& data_json) {
   const auto data = nlohmann::json::parse(data_json);
   if (data["quarantined"] == 0) return;
-  fmt::print(talk(options), "{} malformed rows were put aside:\n",
+  fmt::print(talk(options.json), "{} malformed rows were put aside:\n",
              data["quarantined"].get<std::uint64_t>());
   for (const auto& file : data["quarantine_files"]) {
-    if (file != "") fmt::print(talk(options), "  {}\n", file.get<std::string>());
+    if (file != "") fmt::print(talk(options.json), "  {}\n", file.get<std::string>());
   }
-}
-
-int print_summary(const Options& options, const std::string& run_dir) {
-  const auto summary = launcher::read_summary(run_dir);
-  if (!summary) return report(summary.error());
-  if (options.json) {
-    fmt::print("{}", summary->json);
-  } else {
-    for (const std::string& line : summary->lines) fmt::print("{}\n", line);
-  }
-  std::fflush(stdout);
-  for (const std::string& line : launcher::closing_lines(*summary, run_dir)) {
-    fmt::print(stderr, "{}\n", line);
-  }
-  return summary->exit_code;
 }
 
 Result<int> run(const Options& options) {
+  if (options.job.empty()) {
+    return fail(ErrorKind::kUsage, "which job? antdt run job.toml, or antdt run --resume RUN");
+  }
   transport::Context context;
   ANTDT_TRY(const launcher::Programs programs, launcher::find_programs());
   ANTDT_TRY(const std::string sockets, runtime_directory());
@@ -104,14 +77,10 @@ Result<int> run(const Options& options) {
   ANTDT_TRY(const launcher::RunControl control,
             launcher::start_job(context, {programs, sockets, directory.path, directory.state_dir,
                                           prepared.config.job.id}));
-  print_started(options, prepared, directory.path);
+  print_started({prepared.config.job.id, directory.path, options.json, options.detach});
   if (options.detach) return 0;
-  ANTDT_TRY(const launcher::WatchEnd end,
-            launcher::watch(context, {directory.path, control, prepared.config.failure.stop_grace,
-                                      talk(options), ::isatty(::fileno(talk(options))) == 1}));
-  if (end == launcher::WatchEnd::kDetached) return 128 + SIGHUP;
-  launcher::finish_agent(control);
-  return print_summary(options, directory.path);
+  return watch_run(
+      context, {directory.path, control, prepared.config.failure.stop_grace, options.json, true});
 }
 
 }  // namespace
@@ -119,21 +88,35 @@ Result<int> run(const Options& options) {
 void add_run(CLI::App& app, int& exit_code) {
   const auto options = std::make_shared<Options>();
   CLI::App* command = app.add_subcommand("run", "Run a job and watch it");
-  command->add_option("JOB", options->job, "the job's file, job.toml")->required();
+  CLI::Option* job = command->add_option("JOB", options->job, "the job's file, job.toml");
+  CLI::Option* goes_on = command
+                             ->add_option("--resume", options->resume,
+                                          "go on with an ended or broken-off run from its last "
+                                          "checkpoint; JOB is not given then")
+                             ->type_name("RUN")
+                             ->excludes(job);
   command->add_option("--set", options->set, "KEY=VALUE: change what JOB says, as often as wanted")
       ->type_name("KEY=VALUE")
       ->expected(1)
       ->take_all()
-      ->allow_extra_args(false);
-  command->add_option("--run-dir", options->run.run_dir, "directory of this run")->type_name("DIR");
+      ->allow_extra_args(false)
+      ->excludes(goes_on);
+  command->add_option("--run-dir", options->run.run_dir, "directory of this run")
+      ->type_name("DIR")
+      ->excludes(goes_on);
   command->add_option("--state-dir", options->run.state_dir, "local directory for the journal")
-      ->type_name("DIR");
+      ->type_name("DIR")
+      ->excludes(goes_on);
   command->add_flag("--json", options->json, "print only JSON to standard output");
   command->add_flag("--detach", options->detach, "return when the job runs");
-  command->add_flag("--dry-run", options->dry_run,
-                    "check everything, print configuration and placement, start nothing");
+  command
+      ->add_flag("--dry-run", options->dry_run,
+                 "check everything, print configuration and placement, start nothing")
+      ->excludes(goes_on);
   command->callback([options, &exit_code] {
-    const auto result = run(*options);
+    const auto result = options->resume.empty()
+                            ? run(*options)
+                            : resume({options->resume, options->json, options->detach});
     exit_code = result ? *result : report(result.error());
   });
 }

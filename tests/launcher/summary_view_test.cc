@@ -53,6 +53,13 @@ TEST(SummaryView, AFailedRunEndsWithItsFirstCause) {
   EXPECT_EQ(lines[1], "first cause: w1: no such model");
 }
 
+TEST(SummaryView, AStoppedRunSaysHowToGoOn) {
+  const auto summary =
+      parse_summary(R"({"state":"stopped","exit":{"code":75,"class":"stopped","resumable":true}})");
+  ASSERT_TRUE(summary) << summary.error().message;
+  EXPECT_THAT(closing_lines(*summary, "/r"), Contains(HasSubstr("antdt run --resume /r")));
+}
+
 TEST(SummaryView, WhatIsNoSummaryIsRefused) {
   EXPECT_FALSE(parse_summary("{"));
   EXPECT_FALSE(parse_summary("{\"state\":\"done\"}"));

@@ -1,0 +1,117 @@
+#include "cmd/antdt/resume.h"
+
+#include <unistd.h>
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "cmd/antdt/prepare.h"
+#include "cmd/antdt/runs.h"
+#include "cmd/antdt/watch_run.h"
+#include "core/fs.h"
+#include "core/runtime_dir.h"
+#include "launcher/live_view.h"
+#include "launcher/start.h"
+#include "launcher/summary_view.h"
+#include "shard_server/journal.h"
+
+namespace antdt::cli {
+namespace {
+
+bool is_there(const std::string& path) { return ::access(path.c_str(), F_OK) == 0; }
+
+Status check_ended(const std::string& run_dir) {
+  if (state_of(run_dir) == RunState::kRunning) {
+    return fail(ErrorKind::kUsage, "the run in {} still runs: watch it with antdt attach {}",
+                run_dir, run_dir);
+  }
+  if (!is_there(run_dir + "/summary.json")) return {};  // broken off
+  ANTDT_TRY(const launcher::Summary summary, launcher::read_summary(run_dir));
+  if (summary.state != "done") return {};
+  return fail(ErrorKind::kUsage,
+              "the run in {} is done: there is nothing to resume (antdt status {} shows its end)",
+              run_dir, run_dir);
+}
+
+// A journal that is damaged is found here, before anything starts.
+Status check_journal(const std::string& run_dir, const std::string& state_dir) {
+  const std::string path = state_dir + "/state.db";
+  if (!is_there(path)) {
+    return fail(ErrorKind::kUsage,
+                "the run in {} has no journal: {} is not there. Its checkpoints are in "
+                "{}/checkpoints; without the journal it is not known which records are in them",
+                run_dir, path, run_dir);
+  }
+  const auto content = shard_server::read_journal(path);
+  if (content) return {};
+  return fail(content.error().kind,
+              "the run in {} cannot be resumed, since its journal cannot be read: {}. Nothing was "
+              "changed; restore {} from a copy, or begin a new run: the model of {}/checkpoints "
+              "is whole",
+              run_dir, content.error().message, path, run_dir);
+}
+
+// The data must be what the run began with: its records are known by number.
+Status check_data(const std::string& run_dir, const launcher::JobConfig& config) {
+  ANTDT_TRY(const std::string before_text, read_file(run_dir + "/data.json"));
+  ANTDT_TRY(const std::string now_text, index_data(config));
+  const auto before = nlohmann::json::parse(before_text, nullptr, false);
+  const auto now = nlohmann::json::parse(now_text, nullptr, false);
+  if (!before.is_object()) {
+    return fail(ErrorKind::kCorrupt, "{}/data.json is not what antdt run writes", run_dir);
+  }
+  for (const char* name : {"train_records", "eval_records", "fingerprint"}) {
+    if (before.value(name, nlohmann::json()) == now.value(name, nlohmann::json())) continue;
+    return fail(ErrorKind::kUsage,
+                "the data is not what the run in {} began with: it was\n  {}\nand is\n  {}\n"
+                "Put the old files back, or begin a new run",
+                run_dir, before.value("detail", ""), now.value("detail", ""));
+  }
+  return {};
+}
+
+// The end that was written before stays to be read, under a name of its own.
+Status put_summary_aside(const std::string& run_dir) {
+  const std::string summary = run_dir + "/summary.json";
+  if (!is_there(summary)) return {};
+  int number = 1;
+  while (is_there(fmt::format("{}/summary.{}.json", run_dir, number))) ++number;
+  std::error_code error;
+  std::filesystem::rename(summary, fmt::format("{}/summary.{}.json", run_dir, number), error);
+  if (error) return fail_errno(ErrorKind::kIo, error.value(), "rename " + summary);
+  return sync_directory(run_dir);
+}
+
+}  // namespace
+
+Result<int> resume(const ResumeOptions& options) {
+  ANTDT_TRY(const launcher::Programs programs, launcher::find_programs());
+  ANTDT_TRY(const std::string sockets, runtime_directory());
+  ANTDT_TRY(const std::string run_dir, find_job(options.run));
+  ANTDT_RETURN_IF_ERROR(check_ended(run_dir));
+  auto lock = FileLock::acquire(run_dir + "/launch.lock");
+  if (!lock) {
+    return fail(ErrorKind::kUsage, "somebody else is starting the run in {}: {}", run_dir,
+                lock.error().message);
+  }
+  ANTDT_TRY(const launcher::RunControl before, launcher::read_control(run_dir));
+  ANTDT_TRY(const launcher::JobConfig config, launcher::load_effective(run_dir));
+  ANTDT_RETURN_IF_ERROR(check_journal(run_dir, before.state_dir));
+  ANTDT_RETURN_IF_ERROR(check_data(run_dir, config));
+
+  // The request first: should we die between the two, the run has not ended, and
+  // resuming it again is right.
+  ANTDT_RETURN_IF_ERROR(
+      write_file_atomic(run_dir + "/resume.request", operator_name() + "\n", 0600));
+  ANTDT_RETURN_IF_ERROR(put_summary_aside(run_dir));
+  launcher::hold_signals();
+  transport::Context context;
+  ANTDT_TRY(
+      const launcher::RunControl control,
+      launcher::start_job(context, {programs, sockets, run_dir, before.state_dir, before.job}));
+  print_started({before.job, run_dir, options.json, options.detach});
+  if (options.detach) return 0;
+  return watch_run(context, {run_dir, control, config.failure.stop_grace, options.json, true});
+}
+
+}  // namespace antdt::cli

@@ -1,0 +1,40 @@
+// A job that runs, shown until it ends: what run, run --resume and attach share.
+#pragma once
+
+#include <chrono>
+#include <cstdio>
+#include <string>
+
+#include "core/result.h"
+#include "core/transport/socket.h"
+#include "launcher/run_directory.h"
+
+namespace antdt::cli {
+
+struct WatchRun {
+  std::string run_dir;
+  launcher::RunControl control;
+  std::chrono::milliseconds stop_grace{};
+  bool json = false;         // standard output is for the summary, as JSON
+  bool signals_stop = true;  // false: a signal only ends the watching
+};
+
+// Where progress and remarks go.
+[[nodiscard]] inline std::FILE* talk(bool json) { return json ? stderr : stdout; }
+
+struct Started {
+  std::string job;
+  std::string run_dir;
+  bool json = false;
+  bool detached = false;  // how to look at it is said too
+};
+void print_started(const Started& started);
+
+// The exit code of the job, its summary printed and its last lines the first
+// cause; or 128 plus the number of the signal that ended the watching.
+[[nodiscard]] Result<int> watch_run(transport::Context& context, const WatchRun& run);
+
+// Prints how an ended run ended; its exit code.
+[[nodiscard]] Result<int> print_summary(const std::string& run_dir, bool json);
+
+}  // namespace antdt::cli

@@ -1,0 +1,188 @@
+"""What an operator says to a job: each command, on real programs that train."""
+
+import json
+import signal
+import struct
+import subprocess
+import unittest
+
+from harness import ANTDT, EndToEnd, await_true, needs_trainer
+
+RECORDS = 6000
+
+TALLY = """
+schema = 1
+[job]
+name = "tally"
+epochs = 2
+[roles.worker]
+count = {workers}
+command = ["antdt-trainer"]
+resources = {{ cpus = 0 }}
+[data]
+format = "index"
+records = {records}
+[batch]
+global = 60
+[checkpoint]
+every = "500ms"
+keep = 10
+[trainer]
+model = "tally"
+sync = "allreduce"
+{extra}
+"""
+
+# Slow enough that what the test does falls into training.
+SLOW = '[[inject]]\nworkers = ["*"]\ndelay_per_sample = "1ms"\n'
+
+
+class Commands(EndToEnd):
+    def job(self, workers=2, records=RECORDS, extra=SLOW):
+        return self.write("job.toml", TALLY.format(workers=workers, records=records, extra=extra))
+
+    def spawn(self, *args):
+        """antdt in the background."""
+        process = subprocess.Popen([ANTDT, *map(str, args)], env=self.env, cwd=self.dir,
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.addCleanup(lambda: (process.poll() is None and process.kill(),
+                                 process.communicate()))
+        return process
+
+    def status(self, run):
+        answer = self.antdt("status", run, "--json")
+        return json.loads(answer.stdout) if answer.returncode == 0 else {}
+
+    def start_training(self, **job):
+        """A job that trains: (process, run directory)."""
+        process, run_dir = self.start_job(self.job(**job))
+        self.await_training(process, run_dir)
+        return process, run_dir
+
+    def await_training(self, process, run_dir, more_than=0):
+        def trains():
+            self.assertIsNone(process.poll(), "the job ended too early")
+            return self.status(run_dir).get("samples_done", 0) > more_than
+        await_true(trains, 60, "training")
+
+    def await_checkpoint(self, run_dir):
+        await_true(lambda: any((run_dir / "checkpoints").glob("s*/MANIFEST.json")), 60,
+                   "a checkpoint")
+
+    def end_of(self, process, code, timeout=120):
+        out, err = process.communicate(timeout=timeout)
+        self.assertEqual(process.returncode, code, out[-3000:] + err[-3000:])
+        return out, err
+
+    def events(self, run_dir):
+        return [json.loads(line) for line in (run_dir / "events.jsonl").read_text().splitlines()]
+
+    def assert_trained_once(self, run_dir, epochs=2, records=RECORDS):
+        """The model itself has each record once an epoch, and the audit agrees."""
+        newest = max(run_dir.glob("checkpoints/s*"),
+                     key=lambda p: json.loads((p / "MANIFEST.json").read_text())["lineage"] * 10**9
+                     + json.loads((p / "MANIFEST.json").read_text())["step"])
+        counts = (newest / "tally.f32").read_bytes()
+        self.assertEqual(set(struct.unpack(f"<{len(counts) // 4}f", counts)), {float(epochs)})
+        self.assertEqual(len(counts) // 4, records)
+        audit = self.antdt("data", "audit", run_dir, "--json")
+        self.assertEqual(audit.returncode, 0, audit.stdout + audit.stderr)
+        for epoch in json.loads(audit.stdout)["epochs"]:
+            self.assertEqual(epoch["once"], records, epoch)
+
+
+@needs_trainer
+class Resume(Commands):
+    def test_a_stopped_run_goes_on_and_a_done_one_cannot(self):
+        process, run_dir = self.start_training()
+        process.send_signal(signal.SIGINT)
+        out, err = self.end_of(process, 75)
+        self.assertIn(f"antdt run --resume {run_dir}", err)
+        before = json.loads((run_dir / "summary.json").read_text())
+        self.assertTrue(before["exit"]["resumable"])
+
+        resumed = self.antdt("run", "--resume", run_dir)
+        self.assertEqual(resumed.returncode, 0, resumed.stdout + resumed.stderr)
+        self.assert_trained_once(run_dir)
+        self.assertEqual(json.loads((run_dir / "summary.1.json").read_text()), before)
+        self.assertFalse((run_dir / "resume.request").exists())
+
+        again = self.antdt("run", "--resume", run_dir)
+        self.assertEqual(again.returncode, 2)
+        self.assertIn("is done", again.stderr)
+        self.assert_nothing_left()
+
+    def test_a_run_whose_processes_were_all_killed_goes_on_from_its_last_checkpoint(self):
+        process, run_dir = self.start_training()
+        self.await_checkpoint(run_dir)
+        running = self.antdt("run", "--resume", run_dir)
+        self.assertEqual(running.returncode, 2)
+        self.assertIn("still runs", running.stderr)
+
+        self.kill_all()
+        process.communicate(timeout=30)
+        attached = self.antdt("attach", run_dir)
+        self.assertEqual(attached.returncode, 3)
+        self.assertIn("run --resume", attached.stderr)
+        resumed = self.antdt("run", "--resume", run_dir)
+        self.assertEqual(resumed.returncode, 0, resumed.stdout + resumed.stderr)
+        self.assert_trained_once(run_dir)
+        summary = json.loads((run_dir / "summary.json").read_text())
+        self.assertEqual(summary["lineages"], 2)
+        self.assert_nothing_left()
+
+    def test_other_data_and_a_damaged_journal_are_refused_before_anything_starts(self):
+        process, run_dir = self.start_training()
+        process.send_signal(signal.SIGINT)
+        self.end_of(process, 75)
+        summary = (run_dir / "summary.json").read_text()
+
+        found = json.loads((run_dir / "data.json").read_text())
+        (run_dir / "data.json").write_text(json.dumps(dict(found, fingerprint="other")))
+        other = self.antdt("run", "--resume", run_dir)
+        self.assertEqual(other.returncode, 2, other.stdout)
+        self.assertIn("the data is not what the run", other.stderr)
+        (run_dir / "data.json").write_text(json.dumps(found))
+
+        journal = run_dir / "state.db"
+        for file in run_dir.glob("state.db-*"):
+            file.unlink()
+        journal.write_bytes(b"\0" * 8192 + journal.read_bytes()[8192:])
+        damaged = self.antdt("run", "--resume", run_dir)
+        self.assertNotEqual(damaged.returncode, 0)
+        self.assertIn("journal cannot be read", damaged.stderr)
+        self.assertEqual((run_dir / "summary.json").read_text(), summary)
+        self.assertFalse((run_dir / "resume.request").exists())
+        self.assert_nothing_left()
+
+
+@needs_trainer
+class Attach(Commands):
+    def test_a_job_whose_launcher_was_killed_is_watched_to_its_end(self):
+        process, run_dir = self.start_training()
+        process.kill()
+        process.communicate(timeout=30)
+        watched = self.antdt("attach", cwd=self.dir / "tmp")  # the newest running one
+        self.assertEqual(watched.returncode, 0, watched.stdout + watched.stderr)
+        self.assertIn(": done in", watched.stdout)
+        self.assert_trained_once(run_dir)
+        ended = self.antdt("attach", run_dir)
+        self.assertEqual(ended.returncode, 0, "an ended run shows its end")
+        self.assertIn(": done in", ended.stdout)
+        self.assert_nothing_left()
+
+    def test_an_interrupt_ends_the_watching_only(self):
+        process, run_dir = self.start_training()
+        watcher = self.spawn("attach", run_dir)
+        await_true(lambda: "Ctrl-C" in watcher.stdout.readline(), 30, "the watcher says how")
+        watcher.send_signal(signal.SIGINT)
+        out, err = watcher.communicate(timeout=30)
+        self.assertEqual(watcher.returncode, 128 + signal.SIGINT, out + err)
+        self.assertIn("the job goes on", out)
+        self.end_of(process, 0)
+        self.assert_trained_once(run_dir)
+        self.assert_nothing_left()
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -85,6 +85,7 @@ struct LifecycleImage {
   double trained_s = 0;
   double seconds = 0;            // since the job began, when this was written
   std::optional<Outcome> outcome;  // set from kStopping on
+  std::string over_budget;         // which budget a failure that ends the job exceeded
   template <class Self, class V>
   static void fields(Self& m, V& v) {
     v("state", m.state);
@@ -103,6 +104,7 @@ struct LifecycleImage {
     v("trained_s", m.trained_s);
     v("seconds", m.seconds);
     v("outcome", m.outcome);
+    v("over_budget", m.over_budget);
   }
 };
 
@@ -160,6 +162,7 @@ class Lifecycle {
   void on(const job::Vanished& e, Effects& out);
   void on(const job::Resumed& e, Effects& out);
   void on(const job::Hung& e, Effects& out);
+  // lifecycle_operators.cc
   void on(const job::EvictAsked& e, Effects& out);
   void on(const job::ResizeAsked& e, Effects& out);
 

@@ -83,9 +83,9 @@ void Lifecycle::on(const job::Exited& e, Effects& out) {
   worker->oom = e.exit.oom;
   worker->exited_at_s = seconds();
   out.emplace_back(job::SaveImage{});
-  out.emplace_back(job::Note{"worker-exited",
-                             fmt::format("{} on {} {}", e.member.worker,
-                                         host_name(worker->place.host), describe_exit(*worker))});
+  out.emplace_back(job::Note{
+      "worker-exited", fmt::format("{} on {} {}", e.member.worker, host_name(worker->place.host),
+                                   describe_exit(*worker))});
   FailureClass cls = classify(*worker, made_progress());
   const bool too_early = spec_.protocol == Protocol::kAntdt && image_.collective &&
                          state() != JobState::kFinishing && !stopping();
@@ -96,12 +96,17 @@ void Lifecycle::on(const job::Exited& e, Effects& out) {
 
 void Lifecycle::ended(WorkerProcess& worker, FailureClass cls, Effects& out) {
   const bool in_order = cls == FailureClass::kAsked || cls == FailureClass::kNone;
-  out.emplace_back(job::WorkerGone{
-      worker.member(), fmt::format("{} {}", worker.place.worker, describe_exit(worker)), in_order,
-      records_are_suspect(worker, cls)});
+  out.emplace_back(job::WorkerGone{worker.member(),
+                                   fmt::format("{} {}", worker.place.worker, describe_exit(worker)),
+                                   in_order, records_are_suspect(worker, cls)});
   std::erase(group_, worker.member());
   if (stopping()) {
-    if (!in_order && cls != FailureClass::kResumable) record_failure(worker, cls);
+    if (in_order || cls == FailureClass::kResumable) return;
+    record_failure(worker, cls);
+    // The job ends because of a victim that was heard of before its cause.
+    if (image_.outcome->exit_class == to_string(FailureClass::kCollective)) {
+      image_.outcome = outcome_of(image_.incident);
+    }
     return;
   }
   switch (cls) {
@@ -120,16 +125,15 @@ void Lifecycle::ended(WorkerProcess& worker, FailureClass cls, Effects& out) {
 }
 
 void Lifecycle::record_failure(const WorkerProcess& worker, FailureClass cls) {
-  std::string cause = fmt::format("{} on {} {}", worker.place.worker,
-                                  host_name(worker.place.host),
+  std::string cause = fmt::format("{} on {} {}", worker.place.worker, host_name(worker.place.host),
                                   cls == FailureClass::kProgram && worker.code == 0
                                       ? "ended before the job was over"
                                   : cls == FailureClass::kHost ? worker.error
                                                                : describe_exit(worker));
   image_.failures.push_back({seconds(), worker.place.worker, worker.attempt,
                              host_name(worker.place.host), static_cast<std::uint8_t>(cls),
-                             with_last_lines(std::move(cause), worker.last_lines),
-                             image_.incident, std::nullopt});
+                             with_last_lines(std::move(cause), worker.last_lines), image_.incident,
+                             std::nullopt});
 }
 
 // Hosts lost together are one event.
@@ -152,20 +156,22 @@ void Lifecycle::replace(WorkerProcess& worker, FailureClass cls, Effects& out) {
     hosts_.failed_on(worker.place.host, seconds());
   }
   if (never || !granted) {
-    Outcome outcome = outcome_of(image_.incident);
     if (!granted) {
-      outcome.first_cause += fmt::format(
+      image_.over_budget = fmt::format(
           "\nThe job bears {} failures of class \"{}\" ([failure] budgets), and this was one more.",
           budgets_.limit(cls), to_string(cls));
     }
-    return fail(std::move(outcome), out);
+    return fail(outcome_of(image_.incident), out);
   }
   if (is_gang()) {
     worker.state = WorkerProcess::kWaiting;
     stop_gang(out);
     return;
   }
-  worker.stays_away = false;
+  if (worker.stays_away) {  // it was to leave, and has
+    worker.state = WorkerProcess::kRemoved;
+    return expect(out);
+  }
   wait_for_place(worker);
   start_waiting(out);
   expect(out);
@@ -174,10 +180,10 @@ void Lifecycle::replace(WorkerProcess& worker, FailureClass cls, Effects& out) {
 void Lifecycle::wait_for_place(WorkerProcess& worker) {
   const bool quick = worker.exited_at_s - worker.started_at_s < kQuickSeconds;
   worker.quick_failures = quick ? worker.quick_failures + 1 : 0;
-  const double delay = worker.quick_failures < 2
-                           ? 0
-                           : std::min(kLongestDelaySeconds,
-                                      std::exp2(std::min(worker.quick_failures, 10U) - 3.0));
+  const double delay =
+      worker.quick_failures < 2
+          ? 0
+          : std::min(kLongestDelaySeconds, std::exp2(std::min(worker.quick_failures, 10U) - 3.0));
   WorkerProcess next;
   next.place = worker.place;
   next.attempt = worker.attempt.next();
@@ -211,9 +217,8 @@ void Lifecycle::on(const job::StartRefused& e, Effects& out) {
   if (worker == nullptr || worker->state != WorkerProcess::kPlanned) return;
   worker->state = WorkerProcess::kExited;
   worker->exited_at_s = seconds();
-  const std::string reason =
-      fmt::format("{} could not be started on {}: {}", e.member.worker,
-                  host_name(worker->place.host), e.reason);
+  const std::string reason = fmt::format("{} could not be started on {}: {}", e.member.worker,
+                                         host_name(worker->place.host), e.reason);
   if (!made_progress() || spec_.restart == Restart::kNever) {
     fail({"failed", 3, "host", image_.checkpoints_stored > 0, reason}, out);
     return end_if_all_left(out);
@@ -232,8 +237,9 @@ void Lifecycle::on(const job::Vanished& e, Effects& out) {
   if (worker == nullptr || !worker->running()) return;
   worker->state = WorkerProcess::kExited;
   worker->exited_at_s = seconds();
-  worker->error = fmt::format("its agent on {} does not know of it any more (did the host restart?)",
-                              host_name(worker->place.host));
+  worker->error =
+      fmt::format("its agent on {} does not know of it any more (did the host restart?)",
+                  host_name(worker->place.host));
   out.emplace_back(job::SaveImage{});
   ended(*worker, FailureClass::kHost, out);
   end_if_all_left(out);
@@ -242,6 +248,7 @@ void Lifecycle::on(const job::Vanished& e, Effects& out) {
 // What ran is gone or is given up; everybody begins a new attempt.
 void Lifecycle::on(const job::Resumed&, Effects& out) {
   image_.outcome.reset();
+  image_.over_budget.clear();
   image_.gang_stops = image_.checkpoint_pending = false;
   settled_ = false;
   group_.clear();
@@ -319,8 +326,8 @@ void Lifecycle::restart_gang_if_all_left(Effects& out) {
   }
   ++image_.incident;
   out.emplace_back(job::SaveImage{});
-  out.emplace_back(job::Note{"gang", fmt::format("all {} processes are started again together",
-                                                 gang.workers.size())});
+  out.emplace_back(job::Note{
+      "gang", fmt::format("all {} processes are started again together", gang.workers.size())});
   if (spec_.protocol == Protocol::kTorchrun) {
     out.emplace_back(std::move(gang));
   } else {
@@ -334,153 +341,6 @@ void Lifecycle::on(const job::GangReady&, Effects& out) {
     out.emplace_back(job::StartWorker{w.member(), w.place.host});
   }
   expect(out);
-}
-
-// ------------------------------------------------------------ operators' wishes
-
-Status Lifecycle::check(const job::EvictAsked& e) const {
-  if (stopping()) return antdt::fail(ErrorKind::kRefused, "the job is stopping");
-  const auto id = parse_worker_id(e.target);
-  const WorkerProcess* worker = id ? find(*id) : nullptr;
-  const HostState* host = worker != nullptr ? nullptr : hosts_.named(e.target);
-  if (worker == nullptr && host == nullptr) {
-    return antdt::fail(ErrorKind::kUsage,
-                       "'{}' is neither a worker nor a host of this job; antdt status lists both",
-                       e.target);
-  }
-  if (worker != nullptr && !worker->running()) {
-    return antdt::fail(ErrorKind::kRefused, "{} is not running, it is {}", e.target,
-                       state_name(worker->state));
-  }
-  const auto stays = [&](const WorkerProcess& w) {
-    return w.running() && !w.leaving && &w != worker &&
-           (host == nullptr || w.place.host != host->host);
-  };
-  const std::string& from = worker != nullptr ? worker->place.host : host->host;
-  const bool elsewhere = std::ranges::any_of(hosts_.all(), [&](const HostState& h) {
-    return h.up && !h.closed && h.host != from && h.room > 0;
-  });
-  if (!elsewhere && std::ranges::none_of(image_.workers, stays)) {
-    return antdt::fail(ErrorKind::kRefused,
-                       "nobody would be left to train: no other host takes workers; use antdt stop "
-                       "to end the job");
-  }
-  return {};
-}
-
-void Lifecycle::on(const job::EvictAsked& e, Effects& out) {
-  if (!check(e)) return;
-  const HostState* host = hosts_.named(e.target);
-  const auto id = parse_worker_id(e.target);
-  if (id && find(*id) != nullptr) host = nullptr;
-  if (host != nullptr) hosts_.close(std::string(host->host));
-  for (WorkerProcess& w : image_.workers) {
-    const bool meant = host != nullptr ? w.place.host == host->host : w.place.worker == *id;
-    if (meant && w.running()) ask_to_leave(w, e.reason, e.deadline, out);
-  }
-  out.emplace_back(job::Note{"evict", fmt::format("{} is asked to leave: {}", e.target, e.reason)});
-  out.emplace_back(job::SaveImage{});
-}
-
-void Lifecycle::ask_to_leave(WorkerProcess& worker, const std::string& reason, Duration deadline,
-                             Effects& out) {
-  if (worker.leaving) return;
-  worker.leaving = true;
-  leave_deadlines_[worker.member()] = now_ + deadline;
-  const bool hears = worker.state == WorkerProcess::kJoined;
-  if (hears && spec_.protocol == Protocol::kAntdt) {
-    out.emplace_back(job::LeaveWorker{worker.member(), {reason, kExitResumable}});
-    return;
-  }
-  worker.asked_to_stop = true;
-  worker.killed_from_s = seconds() + to_seconds(deadline);
-  out.emplace_back(job::StopWorker{worker.member(), worker.place.host, deadline});
-}
-
-void Lifecycle::left_as_asked(WorkerProcess& worker, Effects& out) {
-  if (image_.gang_stops) {
-    worker.state = WorkerProcess::kWaiting;
-    return restart_gang_if_all_left(out);
-  }
-  const HostState* elsewhere =
-      worker.stays_away ? nullptr
-                        : hosts_.choose(worker, image_.workers, seconds(), worker.place.host);
-  if (elsewhere == nullptr) {
-    worker.state = WorkerProcess::kRemoved;
-    out.emplace_back(job::Note{
-        "left", fmt::format("{} has left; its share is spread over the others",
-                            worker.place.worker)});
-  } else {
-    worker.place.host = elsewhere->host;
-    worker.place.host_order = elsewhere->order;
-    wait_for_place(worker);
-    worker.quick_failures = 0;
-    worker.waits_until_s = 0;
-    start_waiting(out);
-  }
-  out.emplace_back(job::SaveImage{});
-  expect(out);
-}
-
-Status Lifecycle::check(const job::ResizeAsked& e) const {
-  if (stopping()) return antdt::fail(ErrorKind::kRefused, "the job is stopping");
-  if (spec_.protocol != Protocol::kAntdt) {
-    return antdt::fail(ErrorKind::kUsage,
-                     "only programs that speak the antdt protocol can be resized while they run");
-  }
-  if (e.count == 0) return antdt::fail(ErrorKind::kUsage, "a job has at least one worker");
-  const auto present = static_cast<std::uint32_t>(std::ranges::count_if(
-      image_.workers, [](const WorkerProcess& w) {
-        return w.state != WorkerProcess::kRemoved && !w.stays_away;
-      }));
-  const std::uint32_t room = hosts_.room_left(image_.workers);
-  if (e.count > present && e.count - present > room) {
-    return antdt::fail(ErrorKind::kRefused,
-                       "{} workers are wanted, and the hosts have room for {} more than the {} "
-                       "there are; lower [roles.worker] resources or add hosts",
-                       e.count, room, present);
-  }
-  return {};
-}
-
-void Lifecycle::on(const job::ResizeAsked& e, Effects& out) {
-  if (!check(e)) return;
-  std::vector<WorkerProcess*> present;
-  for (WorkerProcess& w : image_.workers) {
-    if (w.state != WorkerProcess::kRemoved && !w.stays_away) present.push_back(&w);
-  }
-  out.emplace_back(job::Note{
-      "resize", fmt::format("from {} to {} workers: {}", present.size(), e.count, e.reason)});
-  for (std::size_t i = present.size(); i > e.count; --i) {
-    WorkerProcess& w = *present[i - 1];
-    w.stays_away = true;
-    if (w.running()) {
-      ask_to_leave(w, e.reason, spec_.stop_grace, out);
-    } else {
-      w.state = WorkerProcess::kRemoved;
-    }
-  }
-  for (std::size_t i = present.size(); i < e.count; ++i) {
-    const auto gone = std::ranges::find_if(image_.workers, [](const WorkerProcess& w) {
-      return w.state == WorkerProcess::kRemoved;
-    });
-    WorkerProcess next;
-    if (gone != image_.workers.end()) {
-      next.place = gone->place;
-      next.attempt = gone->attempt.next();
-    } else {
-      next.place.worker = {'w', static_cast<std::uint32_t>(image_.workers.size())};
-      next.attempt = Attempt{1};
-    }
-    next.state = WorkerProcess::kWaiting;
-    if (gone != image_.workers.end()) {
-      *gone = std::move(next);
-    } else {
-      image_.workers.push_back(std::move(next));
-    }
-  }
-  out.emplace_back(job::SaveImage{});
-  start_waiting(out);
 }
 
 // --------------------------------------------------------------------- the cause
@@ -507,6 +367,7 @@ Outcome Lifecycle::outcome_of(std::uint64_t incident) const {
   } else if (cls == FailureClass::kNeverAgain) {
     outcome.resumable = false;
   }
+  outcome.first_cause += image_.over_budget;
   return outcome;
 }
 

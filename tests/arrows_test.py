@@ -27,6 +27,10 @@ ARROWS = {
     "tests": {"core", "shard_server", "ctl", "antdtd", "launcher", "trainer", "sim", "cmd", "bench"},
 }
 
+# part of a folder -> what it may include besides: the job daemon's wiring is
+# where ctl and shard_server meet
+PART_ARROWS = {"ctl/job": {"shard_server"}}
+
 # inside trainer/: the parts that other programs embed or that build without LibTorch
 TRAINER_ARROWS = {
     "client": {"client"},
@@ -70,7 +74,8 @@ def check_own(root, folder, path, target):
         return f'"{target}" is not written from the root of the project'
     if not (root / target).is_file():
         return f'"{target}" does not exist'
-    if head != folder and head not in ARROWS[folder]:
+    part = "/".join(path.relative_to(root).parts[:2])
+    if head != folder and head not in ARROWS[folder] | PART_ARROWS.get(part, set()):
         return f'{folder} may not include {head}: "{target}"'
     if folder == head == "trainer":
         part = path.relative_to(root).parts[1]
@@ -134,6 +139,20 @@ class Checker(unittest.TestCase):
         found = self.found_in({"ctl/a.h": "", "launcher/b.cc": '\n#include "ctl/a.h"\n'})
         self.assertEqual(len(found), 1)
         self.assertIn("launcher/b.cc:2: launcher may not include ctl", found[0])
+
+    def test_only_the_wiring_of_the_job_daemon_joins_ctl_and_shard_server(self):
+        files = {"shard_server/l.h": "", "ctl/job/a.cc": '#include "shard_server/l.h"\n'}
+        self.assertEqual(self.found_in(files), [])
+        for folder in ("ctl", "ctl/solutions", "launcher/job"):
+            found = self.found_in({"shard_server/l.h": "", folder + "/a.cc": '#include "shard_server/l.h"\n'})
+            self.assertEqual(len(found), 1, folder)
+
+    def test_the_simulation_includes_machines_and_no_programs(self):
+        files = {f"{part}/a.h": "" for part in ("core", "shard_server", "ctl", "antdtd", "trainer")}
+        text = "".join(f'#include "{name}"\n' for name in files)
+        self.assertEqual(self.found_in({**files, "sim/s.cc": text}), [])
+        self.assertEqual(len(self.found_in({"cmd/a.h": "", "sim/s.cc": '#include "cmd/a.h"\n'})), 1)
+        self.assertEqual(len(self.found_in({"sim/a.h": "", "ctl/c.cc": '#include "sim/a.h"\n'})), 1)
 
     def test_a_library_outside_its_folder_is_found(self):
         found = self.found_in({"trainer/loop/a.cc": "#include <torch/torch.h>\n",

@@ -1,59 +1,18 @@
+// A job's phases, checkpoints and end.
 #include "ctl/lifecycle.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <tuple>
+#include "tests/ctl/lifecycle_fixture.h"
 
 namespace antdt::ctl {
 namespace {
 
-using std::chrono::seconds;
-using Effects = std::vector<job::Effect>;
-
-Member w(std::uint32_t index) { return {WorkerId{'w', index}, Attempt{1}}; }
-
-template <class T>
-std::vector<T> all(const Effects& effects) {
-  std::vector<T> found;
-  for (const auto& e : effects) {
-    if (const T* t = std::get_if<T>(&e)) found.push_back(*t);
-  }
-  return found;
-}
-
-wire::ProcessExited code(int c) { return {c, 0, "", ""}; }
-wire::ProcessExited killed(int s) { return {-1, s, "", ""}; }
-
-class LifecycleTest : public testing::Test {
- protected:
-  static JobSpec spec() {
-    JobSpec s;
-    s.epochs = 2;
-    s.train_records = 800;
-    s.eval_records = 200;
-    s.checkpoint_every = seconds(60);
-    return s;
-  }
-  Effects step(const job::Event& event) { return life.step(event, clock.now()); }
-  void start() {
-    step(job::Placed{{{w(0).worker, "a", 0}, {w(1).worker, "b", 1}}});
-    for (std::uint32_t i : {0U, 1U}) step(job::Started{w(i), 100 + i});
-    for (std::uint32_t i : {0U, 1U}) step(job::Joined{w(i), true});
-  }
-  Effects train_done(std::uint64_t phase) {
-    step(job::MemberDone{w(0), phase});
-    step(job::MemberDone{w(1), phase});
-    return step(job::PhaseDrained{phase});
-  }
-  ManualClock clock;
-  Lifecycle life{spec()};
-};
-
 TEST_F(LifecycleTest, GoesThroughAllPhasesAndEndsWhenEverybodyLeft) {
   start();
   EXPECT_EQ(life.state(), JobState::kForming);
-  auto opened = all<job::OpenPhase>(step(job::GenerationSettled{Generation{1}}));
+  auto opened = all<job::OpenPhase>(settle({w(0), w(1)}));
   ASSERT_EQ(opened.size(), 1U);
   EXPECT_EQ(opened[0].start.what, "train");
   EXPECT_EQ(opened[0].start.records, 800U);
@@ -66,6 +25,7 @@ TEST_F(LifecycleTest, GoesThroughAllPhasesAndEndsWhenEverybodyLeft) {
   train_done(3);
   opened = all<job::OpenPhase>(step(job::PhaseDrained{4}));
   EXPECT_EQ(opened.at(0).start.what, "finish");
+  step(job::CheckpointStored{1, ""});
   EXPECT_TRUE(all<job::End>(step(job::Exited{w(0), code(0)})).empty());
   const auto end = all<job::End>(step(job::Exited{w(1), code(0)}));
   ASSERT_EQ(end.size(), 1U);
@@ -73,9 +33,19 @@ TEST_F(LifecycleTest, GoesThroughAllPhasesAndEndsWhenEverybodyLeft) {
   EXPECT_EQ(life.state(), JobState::kDone);
 }
 
+TEST_F(LifecycleTest, EverybodyStaysUntilTheModelIsStored) {
+  train();
+  train_done(1);
+  step(job::PhaseDrained{2});
+  train_done(3);
+  EXPECT_TRUE(all<job::LeaveAll>(step(job::PhaseDrained{4})).empty());
+  const auto leave = all<job::LeaveAll>(step(job::CheckpointStored{1, ""}));
+  ASSERT_EQ(leave.size(), 1U);
+  EXPECT_EQ(leave[0].leave.code, 0U);
+}
+
 TEST_F(LifecycleTest, AModelThatCannotBeKeptAtTheEndIsAFailure) {
-  start();
-  step(job::GenerationSettled{Generation{1}});
+  train();
   train_done(1);
   step(job::PhaseDrained{2});
   train_done(3);
@@ -89,64 +59,45 @@ TEST_F(LifecycleTest, AModelThatCannotBeKeptAtTheEndIsAFailure) {
 }
 
 TEST_F(LifecycleTest, ATrainingPhaseWaitsForTheLastMemberToLeaveTheCollective) {
-  start();
-  step(job::GenerationSettled{Generation{1}});
+  train();
   step(job::MemberDone{w(0), 1});
   EXPECT_TRUE(all<job::OpenPhase>(step(job::PhaseDrained{1})).empty());
   EXPECT_EQ(all<job::OpenPhase>(step(job::MemberDone{w(1), 1})).size(), 1U);
 }
 
+TEST_F(LifecycleTest, APhaseDoesNotWaitForAMemberThatDied) {
+  use(bears({{"signal", 1}}));
+  train(3);
+  step(job::MemberDone{w(0), 1});
+  step(job::MemberDone{w(1), 1});
+  step(job::PhaseDrained{1});
+  step(job::Exited{w(2), killed(SIGKILL)});
+  // The group meets anew: whoever is in it has heard of the phase again.
+  step(job::GenerationOver{});
+  const auto announced = all<job::AnnouncePhase>(settle({w(0), w(1)}));
+  ASSERT_EQ(announced.size(), 1U);
+  EXPECT_EQ(announced[0].start.phase, 1U);
+  step(job::MemberDone{w(0), 1});
+  EXPECT_EQ(all<job::OpenPhase>(step(job::MemberDone{w(1), 1})).size(), 1U);
+}
+
+TEST_F(LifecycleTest, NoPhaseOpensWhileTheGroupMeetsAnew) {
+  train();
+  step(job::MemberDone{w(0), 1});
+  step(job::MemberDone{w(1), 1});
+  step(job::GenerationOver{});
+  EXPECT_TRUE(all<job::OpenPhase>(step(job::PhaseDrained{1})).empty());
+}
+
 TEST_F(LifecycleTest, AnotherPhasesEndChangesNothing) {
-  start();
-  step(job::GenerationSettled{Generation{1}});
+  train();
   EXPECT_TRUE(step(job::PhaseDrained{7}).empty());
 }
 
-TEST_F(LifecycleTest, TheFirstCauseIsTheCulpritEvenIfAVictimIsHeardFirst) {
-  start();
-  step(job::GenerationSettled{Generation{1}});
-  const auto stops = all<job::StopWorker>(step(job::Exited{w(0), code(kExitCollectiveBroken)}));
-  ASSERT_EQ(stops.size(), 1U);
-  EXPECT_EQ(stops[0].member, w(1));
-  const auto end = all<job::End>(step(job::Exited{w(1), killed(SIGSEGV)}));
-  ASSERT_EQ(end.size(), 1U);
-  EXPECT_EQ(end[0].outcome.code, 1);
-  EXPECT_EQ(end[0].outcome.exit_class, "signal");
-  EXPECT_THAT(end[0].outcome.first_cause, testing::HasSubstr("w1 on b was killed by signal 11"));
-}
+// ------------------------------------------------------------------------- stops
 
-TEST_F(LifecycleTest, WhoWasKilledByOurOwnStopIsNotTheCause) {
-  start();
-  step(job::GenerationSettled{Generation{1}});
-  step(job::Exited{w(1), code(3)});
-  clock.advance(seconds(20));
-  const auto end = all<job::End>(step(job::Exited{w(0), killed(SIGKILL)}));
-  ASSERT_EQ(end.size(), 1U);
-  EXPECT_THAT(end[0].outcome.first_cause, testing::HasSubstr("w1 on b exited with code 3"));
-}
-
-TEST_F(LifecycleTest, AProgramThatCannotBeExecutedIsAConfigurationError) {
-  start();
-  step(job::Exited{w(0), {-1, 0, "cannot execute /no/such: No such file or directory", ""}});
-  const auto end = all<job::End>(step(job::Exited{w(1), killed(SIGTERM)}));
-  ASSERT_EQ(end.size(), 1U);
-  EXPECT_EQ(end[0].outcome.code, 2);
-  EXPECT_THAT(end[0].outcome.first_cause, testing::HasSubstr("/no/such"));
-}
-
-TEST_F(LifecycleTest, AWorkerThatEndsWellTooEarlyIsAFailure) {
-  start();
-  step(job::GenerationSettled{Generation{1}});
-  EXPECT_EQ(all<job::StopWorker>(step(job::Exited{w(0), code(0)})).size(), 1U);
-  const auto end = all<job::End>(step(job::Exited{w(1), killed(SIGTERM)}));
-  ASSERT_EQ(end.size(), 1U);
-  EXPECT_EQ(end[0].outcome.state, "failed");
-  EXPECT_THAT(end[0].outcome.first_cause, testing::HasSubstr("w0 on a ended before"));
-}
-
-TEST_F(LifecycleTest, AStopChecksPointsFirstAndThenEverybodyLeaves) {
-  start();
-  step(job::GenerationSettled{Generation{1}});
+TEST_F(LifecycleTest, AStopWritesACheckpointFirstAndThenEverybodyLeaves) {
+  train();
   const Effects stop = step(job::StopAsked{"operator", seconds(10)});
   EXPECT_EQ(all<job::OrderCheckpoint>(stop).size(), 1U);
   EXPECT_TRUE(all<job::StopWorker>(stop).empty());
@@ -160,8 +111,7 @@ TEST_F(LifecycleTest, AStopChecksPointsFirstAndThenEverybodyLeaves) {
 }
 
 TEST_F(LifecycleTest, AStopWhoseGracePassesKills) {
-  start();
-  step(job::GenerationSettled{Generation{1}});
+  train();
   step(job::StopAsked{"operator", seconds(10)});
   clock.advance(seconds(11));
   const auto stops = all<job::StopWorker>(step(job::Tick{}));
@@ -169,10 +119,34 @@ TEST_F(LifecycleTest, AStopWhoseGracePassesKills) {
   EXPECT_EQ(stops[0].grace, Duration::zero());
 }
 
+TEST_F(LifecycleTest, AStopWhileTheGroupMeetsAnewWritesNoCheckpointAndStopsTheProcesses) {
+  train();
+  step(job::GenerationOver{});
+  const Effects stop = step(job::StopAsked{"operator", seconds(10)});
+  EXPECT_TRUE(all<job::OrderCheckpoint>(stop).empty());
+  EXPECT_EQ(all<job::StopWorker>(stop).size(), 2U);
+}
+
+TEST_F(LifecycleTest, AStopWhoseCheckpointIsLostWithItsGenerationStopsTheProcesses) {
+  train();
+  step(job::StopAsked{"operator", seconds(10)});
+  EXPECT_EQ(all<job::StopWorker>(step(job::GenerationOver{})).size(), 2U);
+}
+
+TEST_F(LifecycleTest, AStopThatIsNotAnsweredEndsTheJobAllTheSame) {
+  train();
+  step(job::StopAsked{"operator", Duration::zero()});
+  clock.advance(seconds(6));
+  EXPECT_TRUE(all<job::End>(step(job::Tick{})).empty()) << "killed first";
+  clock.advance(seconds(6));
+  EXPECT_EQ(all<job::End>(step(job::Tick{})).at(0).outcome.code, 75);
+}
+
+// ------------------------------------------------------------------- checkpoints
+
 TEST_F(LifecycleTest, CheckpointsAreOrderedOneAtATimeAtTheirInterval) {
-  start();
-  step(job::GenerationSettled{Generation{1}});
-  EXPECT_TRUE(step(job::Tick{}).empty());
+  train();
+  EXPECT_TRUE(all<job::OrderCheckpoint>(step(job::Tick{})).empty());
   clock.advance(seconds(61));
   EXPECT_EQ(all<job::OrderCheckpoint>(step(job::Tick{})).size(), 1U);
   clock.advance(seconds(61));
@@ -181,37 +155,92 @@ TEST_F(LifecycleTest, CheckpointsAreOrderedOneAtATimeAtTheirInterval) {
   EXPECT_EQ(all<job::OrderCheckpoint>(step(job::Tick{})).size(), 1U);
 }
 
+TEST_F(LifecycleTest, ACheckpointThatDiedWithItsGenerationIsOrderedAgain) {
+  train();
+  clock.advance(seconds(61));
+  step(job::Tick{});
+  step(job::GenerationOver{});
+  settle({w(0), w(1)});
+  clock.advance(seconds(61));
+  EXPECT_EQ(all<job::OrderCheckpoint>(step(job::Tick{})).at(0).number, 2U);
+}
+
+// ------------------------------------------------------- other kinds of members
+
 TEST_F(LifecycleTest, APlainProgramIsDoneWhenAllItsProcessesAre) {
   JobSpec s = spec();
   s.protocol = Protocol::kTorchrun;
-  Lifecycle plain(s);
-  std::ignore =
-      plain.step(job::Placed{{{w(0).worker, "a", 0}, {w(1).worker, "a", 0}}}, clock.now());
-  std::ignore = plain.step(job::Started{w(0), 1}, clock.now());
-  std::ignore = plain.step(job::Started{w(1), 2}, clock.now());
-  EXPECT_EQ(plain.state(), JobState::kTraining);
-  EXPECT_TRUE(all<job::End>(plain.step(job::Exited{w(0), code(0)}, clock.now())).empty());
-  const auto end = all<job::End>(plain.step(job::Exited{w(1), code(0)}, clock.now()));
+  use(s);
+  hosts();
+  const Effects placed = step(job::Placed{{{w(0).worker, "a", 0}, {w(1).worker, "a", 0}}});
+  EXPECT_EQ(all<job::PrepareGang>(placed).size(), 1U);
+  EXPECT_TRUE(all<job::StartWorker>(placed).empty()) << "a port is needed first";
+  EXPECT_EQ(all<job::StartWorker>(step(job::GangReady{})).size(), 2U);
+  step(job::Started{w(0), 1});
+  step(job::Started{w(1), 2});
+  EXPECT_EQ(life.state(), JobState::kTraining);
+  EXPECT_TRUE(all<job::End>(step(job::Exited{w(0), code(0)})).empty());
+  const auto end = all<job::End>(step(job::Exited{w(1), code(0)}));
   ASSERT_EQ(end.size(), 1U);
   EXPECT_EQ(end[0].outcome.code, 0);
 }
 
 TEST_F(LifecycleTest, LooseMembersOpenTheFirstPhaseAlone) {
+  hosts();
   step(job::Placed{{{w(0).worker, "a", 0}, {w(1).worker, "b", 1}}});
   step(job::Started{w(0), 100});
   EXPECT_EQ(all<job::OpenPhase>(step(job::Joined{w(0), false})).size(), 1U);
   EXPECT_EQ(all<job::OpenPhase>(step(job::PhaseDrained{1})).at(0).start.what, "eval");
 }
 
+// --------------------------------------------------------- restarts and resumes
+
 TEST_F(LifecycleTest, TheImageBringsBackWhereTheJobStood) {
-  start();
-  step(job::GenerationSettled{Generation{1}});
+  train();
   train_done(1);
+  clock.advance(seconds(5));
   Lifecycle again(spec());
-  again.restore(life.image());
+  again.restore(life.image(), {w(0), w(1)});
   EXPECT_EQ(again.state(), JobState::kEvaluating);
   EXPECT_EQ(again.phase().phase, 2U);
   EXPECT_TRUE(again.is_current(w(1)));
+  EXPECT_EQ(again.seconds(), life.seconds());
+  ASSERT_EQ(again.hosts().all().size(), 2U);
+  EXPECT_FALSE(again.hosts().all()[0].up) << "until its agent says so";
+}
+
+TEST_F(LifecycleTest, AResumedRunBeginsANewAttemptOfEverybody) {
+  train();
+  step(job::StopAsked{"operator", Duration::zero()});
+  step(job::Exited{w(0), killed(SIGTERM)});
+  step(job::Exited{w(1), killed(SIGTERM)});
+  ASSERT_EQ(life.state(), JobState::kStopped);
+  Lifecycle again(spec());
+  again.restore(life.image(), {w(0), w(1)});
+  life = again;
+  step(job::Resumed{});
+  EXPECT_FALSE(life.outcome());
+  EXPECT_EQ(state_of(w(0).worker), "waiting");
+  auto started = all<job::StartWorker>(step(job::HostUp{host("a", 0)}));
+  ASSERT_EQ(started.size(), 2U);
+  EXPECT_EQ(started[0].member, w(0, 2));
+  EXPECT_EQ(life.state(), JobState::kForming);
+}
+
+TEST_F(LifecycleTest, TrainingGoesOnInThePhaseOfTheCheckpoint) {
+  train();
+  train_done(1);
+  step(job::PhaseDrained{2});
+  ASSERT_EQ(life.phase().phase, 3U);
+  step(job::Restored{1});
+  EXPECT_EQ(life.phase().what, "train");
+  EXPECT_EQ(life.phase().epoch, Epoch{0});
+  EXPECT_EQ(life.state(), JobState::kTraining);
+  const Effects settled = settle({w(0), w(1)});
+  EXPECT_EQ(all<job::AnnouncePhase>(settled).at(0).start.phase, 1U);
+  EXPECT_TRUE(all<job::OpenPhase>(settled).empty());
+  step(job::Restored{0});
+  EXPECT_EQ(all<job::OpenPhase>(settle({w(0), w(1)})).at(0).start.phase, 1U);
 }
 
 }  // namespace

@@ -5,176 +5,461 @@
 
 #include <tuple>
 
+#include "tests/ctl/membership_fixture.h"
+
 namespace antdt::ctl {
 namespace {
 
-using Effects = std::vector<MembershipEffect>;
+using testing::ElementsAre;
+using testing::IsEmpty;
 
-Member w(std::uint32_t index, std::uint32_t attempt = 1) {
-  return {WorkerId{'w', index}, Attempt{attempt}};
-}
-wire::Join join(const std::string& fingerprint = "f") {
-  wire::Join j;
-  j.data = {1000, 100, fingerprint, "1000 records, fingerprint " + fingerprint};
-  return j;
-}
-template <class T>
-std::vector<T> all(const Effects& effects) {
-  std::vector<T> found;
-  for (const auto& e : effects) {
-    if (const T* t = std::get_if<T>(&e)) found.push_back(*t);
-  }
-  return found;
-}
-
-class MembershipTest : public testing::Test {
- protected:
-  Effects expect_three() {
-    return m.step(Expect{{{w(2), "b", 1}, {w(0), "a", 0}, {w(1), "a", 0}}});
-  }
-  Effects join_all() {
-    Effects last;
-    for (std::uint32_t i = 0; i < 3; ++i) last = m.step(MemberJoined{w(i), {}, join()});
-    return last;
-  }
-  Effects connect_all() {
-    Effects last;
-    for (std::uint32_t i = 0; i < 3; ++i) {
-      wire::Address address{fmt::format("{}<", i), fmt::format(">{}", i)};
-      last = m.step(AddressArrived{w(i), m.generation(), address});
-    }
-    return last;
-  }
-  // What happens on the way to what a test is about.
-  void given(const MembershipEvent& event) { std::ignore = m.step(event); }
-  Membership m{42};
-};
+// ------------------------------------------------------------ the first meeting
 
 TEST_F(MembershipTest, NothingBeginsBeforeTheLastExpectedMemberJoined) {
-  EXPECT_TRUE(expect_three().empty());
-  EXPECT_TRUE(m.step(MemberJoined{w(0), {}, join()}).empty());
-  EXPECT_TRUE(m.step(MemberJoined{w(1), {}, join()}).empty());
+  EXPECT_TRUE(expect({w(2), w(0), w(1)}).empty());
+  EXPECT_TRUE(joins(w(0)).empty());
+  EXPECT_TRUE(joins(w(1)).empty());
   EXPECT_EQ(m.missing(), std::vector<Member>{w(2)});
-  const Effects effects = m.step(MemberJoined{w(2), {}, join()});
+  EXPECT_EQ(m.waiting_for(), "to join");
+  const Effects effects = joins(w(2));
   ASSERT_EQ(all<GenerationBegun>(effects).size(), 1U);
   const auto forms = all<SendForm>(effects);
   ASSERT_EQ(forms.size(), 3U);
   EXPECT_EQ(forms[2].to, w(2)) << "ranks go host by host";
   EXPECT_EQ(forms[2].form.rank, 2U);
   EXPECT_EQ(forms[0].form.key, forms[2].form.key);
+  EXPECT_EQ(forms[0].form.base, Generation{}) << "training begins";
 }
 
 TEST_F(MembershipTest, EachRankGetsTheEndPointsThatItsNeighboursMadeForIt) {
-  expect_three();
-  join_all();
+  expect({w(0), w(1), w(2)});
+  join_all({w(0), w(1), w(2)});
   const auto rosters = all<SendRoster>(connect_all());
   ASSERT_EQ(rosters.size(), 3U);
-  EXPECT_EQ(rosters[0].roster.left, ">2");
-  EXPECT_EQ(rosters[0].roster.right, "1<");
-  EXPECT_EQ(rosters[2].roster.left, ">1");
-  EXPECT_EQ(rosters[2].roster.right, "0<");
+  EXPECT_EQ(rosters[0].roster.left, "w2>");
+  EXPECT_EQ(rosters[0].roster.right, "<w1");
+  EXPECT_EQ(rosters[2].roster.left, "w1>");
+  EXPECT_EQ(rosters[2].roster.right, "<w0");
 }
 
 TEST_F(MembershipTest, SettlesWhenAllAreReadyAtTheSameStepAndHash) {
-  expect_three();
-  join_all();
+  expect({w(0), w(1), w(2)});
+  join_all({w(0), w(1), w(2)});
   connect_all();
-  EXPECT_TRUE(m.step(ReadyArrived{w(0), m.generation(), {Step{5}, 77}}).empty());
-  EXPECT_TRUE(m.step(ReadyArrived{w(1), m.generation(), {Step{5}, 77}}).empty());
-  const auto settled = all<Settled>(m.step(ReadyArrived{w(2), m.generation(), {Step{5}, 77}}));
+  EXPECT_TRUE(ready(w(0), 5).empty());
+  EXPECT_TRUE(ready(w(1), 5).empty());
+  const auto settled = all<Settled>(ready(w(2), 5));
   ASSERT_EQ(settled.size(), 1U);
   EXPECT_EQ(settled[0].step, Step{5});
-  EXPECT_EQ(settled[0].members.size(), 3U);
+  EXPECT_THAT(members_of(settled[0].members), ElementsAre(w(0), w(1), w(2)));
+  EXPECT_THAT(settled[0].places, IsEmpty()) << "nobody was a member before";
+  EXPECT_TRUE(m.settled());
+  EXPECT_THAT(m.missing(), IsEmpty());
 }
 
 TEST_F(MembershipTest, ADifferentStateHashIsSaidWithBothHosts) {
-  expect_three();
-  join_all();
+  expect({w(0), w(1), w(2)});
+  join_all({w(0), w(1), w(2)});
   connect_all();
-  given(ReadyArrived{w(0), m.generation(), {Step{5}, 77}});
-  given(ReadyArrived{w(1), m.generation(), {Step{5}, 77}});
-  const auto cannot = all<CannotSettle>(m.step(ReadyArrived{w(2), m.generation(), {Step{5}, 78}}));
+  given(ReadyArrived{w(0), m.generation(), {Step{5}, 77, 0, {}}});
+  given(ReadyArrived{w(1), m.generation(), {Step{5}, 77, 0, {}}});
+  const auto cannot =
+      all<CannotSettle>(step(ReadyArrived{w(2), m.generation(), {Step{5}, 78, 0, {}}}));
   ASSERT_EQ(cannot.size(), 1U);
   EXPECT_THAT(cannot[0].reason, testing::HasSubstr("w2 on b"));
 }
 
+TEST_F(MembershipTest, MembersThatCountTheOthersPlacesDifferentlyCannotSettle) {
+  settle({w(0), w(1)});
+  step(Stuck{"nobody moves"});
+  join_all({w(0), w(1)});
+  connect_all();
+  given(ReadyArrived{w(0), m.generation(), {Step{5}, 77, 1, {{w(0).worker, 4}, {w(1).worker, 4}}}});
+  const auto cannot = all<CannotSettle>(step(
+      ReadyArrived{w(1), m.generation(), {Step{5}, 77, 1, {{w(0).worker, 4}, {w(1).worker, 3}}}}));
+  ASSERT_EQ(cannot.size(), 1U);
+  EXPECT_THAT(cannot[0].reason, testing::HasSubstr("do not agree on how far"));
+}
+
 TEST_F(MembershipTest, DifferentDataIsRefusedBeforeAnythingIsFormed) {
-  expect_three();
+  expect({w(0), w(1), w(2)});
   given(MemberJoined{w(0), {}, join("x")});
   given(MemberJoined{w(1), {}, join("x")});
-  const Effects effects = m.step(MemberJoined{w(2), {}, join("y")});
+  const Effects effects = step(MemberJoined{w(2), {}, join("y")});
   EXPECT_TRUE(all<SendForm>(effects).empty());
   ASSERT_EQ(all<CannotSettle>(effects).size(), 1U);
   EXPECT_THAT(all<CannotSettle>(effects)[0].reason, testing::HasSubstr("fingerprint y"));
 }
 
 TEST_F(MembershipTest, AnAddressOfAnotherGenerationChangesNothing) {
-  expect_three();
-  join_all();
+  expect({w(0), w(1), w(2)});
+  join_all({w(0), w(1), w(2)});
   given(AddressArrived{w(0), m.generation(), {}});
   given(AddressArrived{w(1), m.generation(), {}});
-  EXPECT_TRUE(m.step(AddressArrived{w(2), m.generation().next(), {}}).empty());
+  EXPECT_TRUE(step(AddressArrived{w(2), m.generation().next(), {}}).empty());
   EXPECT_EQ(m.state(), Membership::State::kAddresses);
 }
 
 TEST_F(MembershipTest, WhoRepeatsItsMessageIsAnsweredOnceMore) {
-  expect_three();
-  join_all();
-  const auto form = all<SendForm>(m.step(MemberJoined{w(1), {}, join()}));
+  expect({w(0), w(1), w(2)});
+  join_all({w(0), w(1), w(2)});
+  const auto form = all<SendForm>(step(MemberJoined{w(1), {}, join()}));
   ASSERT_EQ(form.size(), 1U);
   EXPECT_EQ(form[0].form.rank, 1U);
   connect_all();
-  const auto roster = all<SendRoster>(m.step(AddressArrived{w(1), m.generation(), {"x", "y"}}));
+  const auto roster = all<SendRoster>(step(AddressArrived{w(1), m.generation(), {"x", "y"}}));
   ASSERT_EQ(roster.size(), 1U);
   EXPECT_EQ(roster[0].to, w(1));
-  EXPECT_EQ(roster[0].roster.left, ">0");
+  EXPECT_EQ(roster[0].roster.left, "w0>");
 }
 
+TEST_F(MembershipTest, AStaleAttemptCannotJoin) {
+  expect({w(0, 2), w(1), w(2)});
+  EXPECT_TRUE(joins(w(0, 1)).empty());
+  EXPECT_EQ(m.missing().size(), 3U);
+}
+
+// ------------------------------------------------------------ failed formations
+
 TEST_F(MembershipTest, AMemberThatCannotConnectMakesAllFormOnceMore) {
-  expect_three();
-  join_all();
+  expect({w(0), w(1), w(2)});
+  join_all({w(0), w(1), w(2)});
   connect_all();
   wire::Join failed = join();
   failed.problem = "connection refused";
   const Generation first = m.generation();
-  const Effects again = m.step(MemberJoined{w(1), first, failed});
-  ASSERT_EQ(all<GenerationBroken>(again).size(), 1U);
-  EXPECT_THAT(all<GenerationBroken>(again)[0].left, testing::ElementsAre(w(0), w(2)));
-  EXPECT_EQ(all<SendForm>(again).size(), 3U);
-  EXPECT_EQ(m.generation(), first.next());
+  const Effects again = step(MemberJoined{w(1), first, failed});
+  EXPECT_EQ(all<GenerationBroken>(again).size(), 1U);
+  const auto aborts = all<SendAbort>(again);
+  ASSERT_EQ(aborts.size(), 1U);
+  EXPECT_EQ(aborts[0].generation, first);
+  EXPECT_THAT(aborts[0].to, ElementsAre(w(0), w(2)));
+  EXPECT_THAT(m.missing(), ElementsAre(w(0), w(2)));
   // The neighbour that failed for the same reason changes nothing more.
-  EXPECT_TRUE(all<GenerationBroken>(m.step(MemberJoined{w(2), first, failed})).empty());
-  EXPECT_EQ(m.generation(), first.next());
+  EXPECT_TRUE(step(MemberJoined{w(2), first, failed}).empty());
+  const auto forms = all<SendForm>(step(MemberJoined{w(0), first, join()}));
+  ASSERT_EQ(forms.size(), 3U);
+  EXPECT_EQ(forms[0].generation, first.next());
 }
 
 TEST_F(MembershipTest, FiveFailedFormationsInARowEndTheJobWithTheReason) {
-  expect_three();
-  join_all();
+  expect({w(0), w(1), w(2)});
+  join_all({w(0), w(1), w(2)});
   wire::Join failed = join();
   failed.problem = "connection refused";
   for (int i = 0; i < 4; ++i) {
-    EXPECT_TRUE(all<CannotSettle>(m.step(MemberJoined{w(1), m.generation(), failed})).empty());
+    EXPECT_TRUE(all<CannotSettle>(step(MemberJoined{w(1), m.generation(), failed})).empty());
+    join_all({w(0), w(2)});
+    ASSERT_EQ(m.state(), Membership::State::kAddresses);
   }
-  const auto cannot = all<CannotSettle>(m.step(MemberJoined{w(1), m.generation(), failed}));
+  const auto cannot = all<CannotSettle>(step(MemberJoined{w(1), m.generation(), failed}));
   ASSERT_EQ(cannot.size(), 1U);
   EXPECT_THAT(cannot[0].reason, testing::HasSubstr("w1 on a"));
   EXPECT_THAT(cannot[0].reason, testing::HasSubstr("connection refused"));
 }
 
-TEST_F(MembershipTest, AStaleAttemptCannotJoin) {
-  expect_three();
-  given(MemberJoined{w(0, 2), {}, join()});
-  EXPECT_EQ(m.missing().size(), 3U);
+TEST_F(MembershipTest, FormationsThatFailedBeforeTheLastSettledOneAreForgotten) {
+  wire::Join failed = join();
+  failed.problem = "connection refused";
+  for (int round = 0; round < 3; ++round) {
+    settle({w(0), w(1), w(2)});
+    step(Stuck{"nobody moves"});
+    join_all({w(0), w(1), w(2)});
+    for (int i = 0; i < 3; ++i) {
+      ASSERT_TRUE(all<CannotSettle>(step(MemberJoined{w(1), m.generation(), failed})).empty());
+      join_all({w(0), w(2)});
+    }
+    settle_formed();
+  }
 }
 
-TEST_F(MembershipTest, AMemberThatIsGoneBreaksTheGenerationForTheOthers) {
-  expect_three();
-  join_all();
+TEST_F(MembershipTest, AMemberLostWhileFormingReleasesTheOthersAndTheBaseStays) {
+  settle({w(0), w(1), w(2)});
+  const Generation base = m.generation();
+  step(MemberGone{w(0), "killed"});
+  join_all({w(1), w(2)});
   connect_all();
-  const auto broken = all<GenerationBroken>(m.step(MemberGone{w(1), "killed"}));
-  ASSERT_EQ(broken.size(), 1U);
-  EXPECT_THAT(broken[0].left, testing::ElementsAre(w(0), w(2)));
+  const Effects gone = step(MemberGone{w(1), "killed"});
+  EXPECT_EQ(all<GenerationBroken>(gone).size(), 1U);
+  const auto aborts = all<SendAbort>(gone);
+  ASSERT_EQ(aborts.size(), 1U);
+  EXPECT_EQ(aborts[0].generation, base.next());
+  EXPECT_THAT(aborts[0].to, ElementsAre(w(2)));
+  const auto forms = all<SendForm>(step(MemberJoined{w(2), base.next(), holding(base)}));
+  ASSERT_EQ(forms.size(), 1U);
+  EXPECT_EQ(forms[0].form.base, base);
+  EXPECT_EQ(forms[0].form.size, 1U);
+}
+
+// ----------------------------------------------------------- survivors, newcomers
+
+TEST_F(MembershipTest, SurvivorsFormFromTheirOwnStateWithoutWaitingForTheReplacement) {
+  settle({w(0), w(1), w(2)});
+  const Generation base = m.generation();
+  const Effects gone = step(MemberGone{w(1), "w1 was killed"});
+  EXPECT_EQ(all<GenerationBroken>(gone).at(0).reason, "w1 was killed");
+  EXPECT_THAT(all<SendAbort>(gone).at(0).to, ElementsAre(w(0), w(2)));
+  expect({w(0), w(1, 2), w(2)});
+  EXPECT_TRUE(joins(w(0)).empty());
+  EXPECT_EQ(m.missing(), std::vector<Member>{w(2)}) << "the newcomer is not waited for";
+  const auto forms = all<SendForm>(joins(w(2)));
+  ASSERT_EQ(forms.size(), 2U);
+  EXPECT_EQ(forms[0].form.base, base);
+  EXPECT_EQ(forms[0].form.restore, "");
+}
+
+TEST_F(MembershipTest, ASettledGenerationSaysWhereEveryMemberOfTheLastOneStood) {
+  settle({w(0), w(1), w(2)});
+  step(MemberGone{w(1), "killed"});
+  expect({w(0), w(1, 2), w(2)});
+  join_all({w(0), w(2)});
+  connect_all();
+  const wire::Ready at{Step{9}, 77, 3, {{w(0).worker, 40}, {w(1).worker, 30}, {w(2).worker, 20}}};
+  given(ReadyArrived{w(0), m.generation(), at});
+  const auto settled = all<Settled>(step(ReadyArrived{w(2), m.generation(), at}));
+  ASSERT_EQ(settled.size(), 1U);
+  EXPECT_EQ(settled[0].phase, 3U);
+  ASSERT_EQ(settled[0].places.size(), 3U);
+  EXPECT_EQ(settled[0].places[1].member, w(1, 1)) << "the attempt that was a member";
+  EXPECT_EQ(settled[0].places[1].place, 30U);
+  for (const BasePlace& place : settled[0].places) EXPECT_FALSE(place.lost);
+}
+
+TEST_F(MembershipTest, OnlyWhatASuspectWorkedOnIsCalledLost) {
+  settle({w(0), w(1), w(2)});
+  step(MemberGone{w(1), "w1 ran out of memory", false, true});
+  step(MemberGone{w(2), "its host is lost"});
+  expect({w(0)});
+  join_all({w(0)});
+  auto settled = settle_formed({{w(0).worker, 4}, {w(1).worker, 3}, {w(2).worker, 2}});
+  ASSERT_EQ(settled.places.size(), 3U);
+  EXPECT_FALSE(settled.places[0].lost);
+  EXPECT_TRUE(settled.places[1].lost);
+  EXPECT_FALSE(settled.places[2].lost);
+  // Said once: the generation after that has other members.
+  expect({w(0), w(1, 2)});
+  joins(w(1, 2));
+  join_all({w(0)});
+  settled = settle_formed({{w(0).worker, 4}});
+  ASSERT_EQ(settled.places.size(), 1U);
+  EXPECT_FALSE(settled.places[0].lost);
+}
+
+TEST_F(MembershipTest, ANewcomerMakesTheMembersStopTogetherAndIsInTheNextGeneration) {
+  settle({w(0), w(1)});
+  const Generation base = m.generation();
+  EXPECT_TRUE(expect({w(0), w(1), w(2)}).empty()) << "who has not joined stops nobody";
+  const Effects effects = step(MemberJoined{w(2), {}, join()});
+  const auto regroup = all<SendRegroup>(effects);
+  ASSERT_EQ(regroup.size(), 1U);
+  EXPECT_THAT(regroup[0].to, ElementsAre(w(0), w(1)));
+  EXPECT_EQ(regroup[0].generation, base);
+  EXPECT_THAT(regroup[0].reason, testing::HasSubstr("w2"));
+  EXPECT_TRUE(all<SendAbort>(effects).empty()) << "a step in progress is finished";
+  joins(w(0));
+  const auto forms = all<SendForm>(joins(w(1)));
+  ASSERT_EQ(forms.size(), 3U);
+  EXPECT_EQ(forms[2].to, w(2));
+  EXPECT_EQ(forms[2].form.base, base);
+}
+
+TEST_F(MembershipTest, WhoJoinsWhileAGenerationIsFormedIsInTheOneAfterIt) {
+  settle({w(0), w(1), w(2)});
+  step(MemberGone{w(1), "killed"});
+  expect({w(0), w(1, 2), w(2)});
+  join_all({w(0), w(2)});
+  connect_all();
+  EXPECT_TRUE(step(MemberJoined{w(1, 2), {}, join()}).empty()) << "what is formed goes on";
+  ready(w(0), 5);
+  const Effects effects = ready(w(2), 5);
+  ASSERT_EQ(all<Settled>(effects).size(), 1U);
+  EXPECT_THAT(all<SendRegroup>(effects).at(0).to, ElementsAre(w(0), w(2)));
+}
+
+TEST_F(MembershipTest, AnOrderlyLeaverLetsTheOthersFinishTheirStep) {
+  settle({w(0), w(1), w(2)});
+  const Effects gone = step(MemberGone{w(1), "evicted", true});
+  EXPECT_TRUE(all<SendAbort>(gone).empty());
   EXPECT_EQ(m.state(), Membership::State::kGathering);
+  expect({w(0), w(2)});
+  joins(w(0));
+  EXPECT_EQ(all<SendForm>(joins(w(2))).size(), 2U);
+}
+
+TEST_F(MembershipTest, WhoIsLeftInACollectiveAfterAnOrderlyEndIsReleased) {
+  settle({w(0), w(1), w(2)});
+  step(MemberGone{w(1), "evicted", true});
+  joins(w(0));
+  clock.advance(seconds(1));
+  EXPECT_TRUE(step(MembershipTick{}).empty());
+  clock.advance(seconds(2));
+  const auto aborts = all<SendAbort>(step(MembershipTick{}));
+  ASSERT_EQ(aborts.size(), 1U);
+  EXPECT_THAT(aborts[0].to, ElementsAre(w(2)));
+  EXPECT_TRUE(step(MembershipTick{}).empty()) << "once";
+}
+
+TEST_F(MembershipTest, AMemberThatLeavesASettledGenerationOfItselfMakesTheOthersFollow) {
+  settle({w(0), w(1), w(2)});
+  const Generation base = m.generation();
+  EXPECT_TRUE(all<SendAbort>(joins(w(0))).empty()) << "they are to stop at the same step";
+  EXPECT_EQ(m.state(), Membership::State::kGathering);
+  clock.advance(seconds(3));
+  EXPECT_THAT(all<SendAbort>(step(MembershipTick{})).at(0).to, ElementsAre(w(1), w(2)));
+  joins(w(1));
+  const auto forms = all<SendForm>(joins(w(2)));
+  ASSERT_EQ(forms.size(), 3U);
+  EXPECT_EQ(forms[0].form.base, base);
+}
+
+TEST_F(MembershipTest, WhoIsKilledDuringAnOrderlyEndReleasesTheOthersAtOnce) {
+  settle({w(0), w(1), w(2)});
+  expect({w(0), w(1), w(2), w(3)});
+  step(MemberJoined{w(3), {}, join()});  // stop together
+  joins(w(0));
+  const auto aborts = all<SendAbort>(step(MemberGone{w(1), "killed"}));
+  ASSERT_EQ(aborts.size(), 1U);
+  EXPECT_THAT(aborts[0].to, ElementsAre(w(2))) << "w0 has left it already";
+}
+
+TEST_F(MembershipTest, ACollectiveThatDoesNotMoveIsAbortedForAll) {
+  settle({w(0), w(1)});
+  const Effects effects = step(Stuck{"nobody moves"});
+  EXPECT_THAT(all<SendAbort>(effects).at(0).to, ElementsAre(w(0), w(1)));
+  EXPECT_EQ(all<GenerationBroken>(effects).size(), 1U);
+  EXPECT_TRUE(step(Stuck{"nobody moves"}).empty());
+}
+
+TEST_F(MembershipTest, AJoinFromBeforeTheGenerationThatIsSettledIsIgnored) {
+  settle({w(0), w(1)});
+  const Generation first = m.generation();
+  step(Stuck{"nobody moves"});
+  join_all({w(0), w(1)});
+  settle_formed();
+  EXPECT_TRUE(step(MemberJoined{w(0), first, holding(first)}).empty());
+  EXPECT_TRUE(m.settled());
+}
+
+// ------------------------------------------------------------- when all are lost
+
+TEST_F(MembershipTest, WhenNobodyHoldsTheStateItIsAskedForOnceAndTrainingBeginsFromIt) {
+  settle({w(0), w(1)});
+  const Generation base = m.generation();
+  step(MemberGone{w(0), "killed"});
+  step(MemberGone{w(1), "killed"});
+  expect({w(0, 2), w(1, 2)});
+  EXPECT_TRUE(step(MemberJoined{w(0, 2), {}, join()}).empty()) << "all newcomers are waited for";
+  const auto lost = all<StateLost>(step(MemberJoined{w(1, 2), {}, join()}));
+  ASSERT_EQ(lost.size(), 1U);
+  EXPECT_EQ(lost[0].base, base);
+  EXPECT_TRUE(step(MemberJoined{w(1, 2), {}, join()}).empty());
+  const auto forms = all<SendForm>(step(Begin{Lineage{2}, "checkpoints/7"}));
+  ASSERT_EQ(forms.size(), 2U);
+  EXPECT_EQ(forms[0].form.base, Generation{});
+  EXPECT_EQ(forms[0].form.restore, "checkpoints/7");
+  EXPECT_EQ(m.lineage(), Lineage{2});
+  EXPECT_EQ(forms[0].generation, base.next()) << "numbers are never used twice";
+}
+
+TEST_F(MembershipTest, ASurvivorThatLostItsStateWhileReceivingIsNoHolder) {
+  settle({w(0), w(1)});
+  step(MemberGone{w(1), "killed"});
+  expect({w(0)});
+  EXPECT_EQ(all<StateLost>(step(MemberJoined{w(0), m.generation(), join()})).size(), 1U);
+}
+
+TEST_F(MembershipTest, TheFurthestStateIsKeptAsLongAsOneMemberHoldsIt) {
+  settle({w(0), w(1)});
+  const Generation base = m.generation();
+  step(MemberGone{w(1), "killed"});
+  expect({w(0), w(1, 2)});
+  step(MemberJoined{w(1, 2), {}, join()});
+  const auto forms = all<SendForm>(step(MemberJoined{w(0), base, holding(base)}));
+  ASSERT_EQ(forms.size(), 2U);
+  EXPECT_EQ(forms[1].form.base, base) << "the newcomer receives it";
+}
+
+// ------------------------------------------------------------------- who is late
+
+TEST_F(MembershipTest, WhoIsWaitedForTooLongIsNamedWithWhatItWasAsked) {
+  expect({w(0), w(1)});
+  joins(w(0));
+  clock.advance(kPatience);
+  auto late = all<Unresponsive>(step(MembershipTick{}));
+  ASSERT_EQ(late.size(), 1U);
+  EXPECT_EQ(late[0].member, w(1));
+  EXPECT_THAT(late[0].what, testing::HasSubstr("to join"));
+  EXPECT_TRUE(step(MembershipTick{}).empty()) << "said again only after as long";
+  joins(w(1));
+  given(AddressArrived{w(1), m.generation(), {"<w1", "w1>"}});
+  clock.advance(kPatience);
+  late = all<Unresponsive>(step(MembershipTick{}));
+  ASSERT_EQ(late.size(), 1U);
+  EXPECT_EQ(late[0].member, w(0));
+  EXPECT_THAT(late[0].what, testing::HasSubstr("end points"));
+}
+
+TEST_F(MembershipTest, NobodyIsLateInASettledGeneration) {
+  settle({w(0), w(1)});
+  clock.advance(10 * kPatience);
+  EXPECT_TRUE(step(MembershipTick{}).empty());
+}
+
+// --------------------------------------------------- a restart of the job daemon
+
+TEST_F(MembershipTest, ASettledGenerationIsSettledAfterARestart) {
+  settle({w(0), w(1)});
+  Membership again(42, kPatience);
+  again.restore(m.image());
+  EXPECT_TRUE(again.settled());
+  EXPECT_TRUE(again.contains(w(1)));
+  EXPECT_EQ(again.generation(), m.generation());
+  m = again;
+  expect({w(0), w(1)});
+  EXPECT_THAT(all<SendAbort>(step(MemberGone{w(1), "killed"})).at(0).to, ElementsAre(w(0)));
+}
+
+TEST_F(MembershipTest, MembersOfAFormationThatARestartCutShortAreSentBackToJoin) {
+  settle({w(0), w(1)});
+  const Generation base = m.generation();
+  step(Stuck{"nobody moves"});
+  join_all({w(0), w(1)});
+  ASSERT_EQ(m.state(), Membership::State::kAddresses);
+  Membership again(42, kPatience);
+  again.restore(m.image());
+  m = again;
+  EXPECT_FALSE(m.settled());
+  expect({w(0), w(1)});
+  const Generation cut = m.generation();
+  EXPECT_EQ(cut, base.next());
+  for (const auto& event : {MembershipEvent(AddressArrived{w(0), cut, {"<w0", "w0>"}}),
+                            MembershipEvent(ReadyArrived{w(0), cut, {Step{5}, 77, 0, {}}})}) {
+    const auto aborts = all<SendAbort>(step(event));
+    ASSERT_EQ(aborts.size(), 1U);
+    EXPECT_EQ(aborts[0].generation, cut);
+    EXPECT_THAT(aborts[0].to, ElementsAre(w(0)));
+  }
+  step(MemberJoined{w(0), cut, holding(base)});
+  const auto forms = all<SendForm>(step(MemberJoined{w(1), cut, holding(base)}));
+  ASSERT_EQ(forms.size(), 2U);
+  EXPECT_EQ(forms[0].generation, cut.next());
+  EXPECT_EQ(forms[0].form.base, base);
+}
+
+TEST_F(MembershipTest, ARestartRemembersWhereTrainingBegan) {
+  settle({w(0)});
+  step(MemberGone{w(0), "killed"});
+  expect({w(0, 2)});
+  step(MemberJoined{w(0, 2), {}, join()});
+  step(Begin{Lineage{2}, "checkpoints/7"});
+  Membership again(42, kPatience);
+  again.restore(m.image());
+  m = again;
+  expect({w(0, 2)});
+  const auto forms = all<SendForm>(step(MemberJoined{w(0, 2), m.generation(), join()}));
+  ASSERT_EQ(forms.size(), 1U);
+  EXPECT_EQ(forms[0].form.restore, "checkpoints/7");
+  EXPECT_EQ(m.lineage(), Lineage{2});
 }
 
 }  // namespace

@@ -21,11 +21,22 @@ class CheckpointStoreTest : public testing::Test {
     written.directory = dir.path() + "/checkpoints/.tmp-" + std::to_string(step);
     EXPECT_TRUE(make_directories(written.directory));
     EXPECT_TRUE(write_file_atomic(written.directory + "/model.pt", "weights"));
-    written.files = {{"model.pt", 7, "0123456789abcdef"}};
+    written.files = {{"model.pt", 7, "06cc94573ff53c71"}};
     return written;
   }
-  Result<std::string> store(const wire::CheckpointWritten& written) {
-    return checkpoints.store(written, kWriter, Lineage{1}, Generation{2}, "{}");
+  Result<std::string> store(const wire::CheckpointWritten& written, Lineage lineage = {1}) {
+    ctl::out::StoreCheckpoint checkpoint;
+    checkpoint.written = written;
+    checkpoint.writer = kWriter;
+    checkpoint.lineage = lineage;
+    checkpoint.generation = Generation{2};
+    checkpoint.ledger_image = std::string("ledger\0\xff", 8);
+    checkpoint.accounts_image = "accounts";
+    return checkpoints.store(checkpoint);
+  }
+  void cut(const std::string& name, const std::string& file) {
+    const fs::path path = fs::path(dir.path()) / "checkpoints" / name / file;
+    fs::resize_file(path, fs::file_size(path) - 1);
   }
   TempDir dir;
   CheckpointStore checkpoints{dir.path(), 2};
@@ -64,6 +75,40 @@ TEST_F(CheckpointStoreTest, AFileNameThatLeavesTheDirectoryIsRefused) {
   wire::CheckpointWritten written = write(7);
   written.files[0].name = "../model.pt";
   EXPECT_FALSE(store(written));
+}
+
+TEST_F(CheckpointStoreTest, TheNewestComesBackWithItsLedger) {
+  ASSERT_TRUE(store(write(7)));
+  ASSERT_TRUE(store(write(8)));
+  const auto newest = checkpoints.newest();
+  EXPECT_THAT(newest.problems, testing::IsEmpty());
+  EXPECT_EQ(newest.found.directory, dir.path() + "/checkpoints/s0000000008-l1-g2-w0.1");
+  EXPECT_EQ(newest.found.step, Step{8});
+  EXPECT_EQ(newest.found.ledger_image, std::string("ledger\0\xff", 8));
+  EXPECT_EQ(newest.found.accounts_image, "accounts");
+}
+
+TEST_F(CheckpointStoreTest, ALaterLineageIsNewerThanAHigherStep) {
+  ASSERT_TRUE(store(write(100), Lineage{1}));
+  ASSERT_TRUE(store(write(8), Lineage{2}));
+  EXPECT_EQ(checkpoints.newest().found.step, Step{8});
+}
+
+TEST_F(CheckpointStoreTest, OneThatWasCutShortIsPassedOverAndSaid) {
+  ASSERT_TRUE(store(write(7)));
+  const auto name = store(write(8));
+  cut(*name, "model.pt");
+  const auto newest = checkpoints.newest();
+  EXPECT_EQ(newest.found.step, Step{7});
+  ASSERT_EQ(newest.problems.size(), 1U);
+  EXPECT_THAT(newest.problems[0], testing::HasSubstr("model.pt has 6 bytes, not 7"));
+}
+
+TEST_F(CheckpointStoreTest, WithoutAnyThereIsNothingToGoOnFrom) {
+  EXPECT_EQ(checkpoints.newest().found.directory, "");
+  const auto name = store(write(8));
+  cut(*name, "ledger.json");
+  EXPECT_EQ(checkpoints.newest().found.directory, "");
 }
 
 }  // namespace

@@ -1,8 +1,8 @@
-#include "cmd/antdt-jobd/progress_view.h"
+#include "ctl/job/progress_view.h"
 
 #include <gtest/gtest.h>
 
-namespace antdt::jobd {
+namespace antdt::ctl {
 namespace {
 
 using std::chrono::seconds;
@@ -68,4 +68,4 @@ TEST(ProgressViewTest, RecentLossLeavesOutWhatIsLongAgo) {
 }
 
 }  // namespace
-}  // namespace antdt::jobd
+}  // namespace antdt::ctl

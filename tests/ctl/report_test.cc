@@ -1,10 +1,10 @@
-#include "cmd/antdt-jobd/report.h"
+#include "ctl/job/report.h"
 
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
 
-namespace antdt::jobd {
+namespace antdt::ctl {
 namespace {
 
 using nlohmann::json;
@@ -69,4 +69,4 @@ TEST(StatusTest, EtaFollowsFromWhatIsLeft) {
 }
 
 }  // namespace
-}  // namespace antdt::jobd
+}  // namespace antdt::ctl

@@ -1,0 +1,227 @@
+// One job as a whole: what a decision of one part means to the others. Whole
+// runs, with everything that can fail, are in tests/sim.
+#include "ctl/job/job_machine.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace antdt::ctl {
+namespace {
+
+using std::chrono::seconds;
+
+Member w(std::uint32_t index, std::uint32_t attempt = 1) {
+  return {WorkerId{'w', index}, Attempt{attempt}};
+}
+
+JobMachineConfig config() {
+  JobMachineConfig c;
+  c.job = "test-01";
+  c.spec.train_records = 100;
+  c.spec.budgets = {{"signal", 9}, {"host", 9}};
+  c.control.rules.global_batch = 8;
+  c.ledger.train.records = 100;
+  c.ledger.train.shard_records = 10;
+  c.key = 7;
+  return c;
+}
+
+class JobMachineTest : public testing::Test {
+ protected:
+  JobMachineTest() { open(); }
+
+  void open() {
+    auto solution = make_solution("none");
+    auto opened = JobMachine::open(config(), std::move(*solution), journal);
+    ASSERT_TRUE(opened) << opened.error().message;
+    machine.emplace(std::move(*opened));
+    feed(journal.records.empty() ? JobInput(in::Declared{}) : JobInput(in::Recovered{}));
+  }
+  // Everything of the turn is durable.
+  JobOutputs feed(const JobInput& input) {
+    clock.advance(std::chrono::milliseconds(1));
+    JobOutputs outputs;
+    machine->step(input, clock.now(), outputs);
+    for (const JobOutput& output : outputs) {
+      if (const auto* p = std::get_if<out::Persist>(&output)) {
+        journal.records.push_back({std::string(p->kind), p->bytes});
+      }
+    }
+    if (const auto image = machine->image_if_changed()) {
+      journal.records.push_back({std::string(kImageRecord), *image});
+    }
+    return outputs;
+  }
+  template <class T>
+  static std::vector<T> all(const JobOutputs& outputs) {
+    std::vector<T> found;
+    for (const JobOutput& o : outputs) {
+      if (const T* t = std::get_if<T>(&o)) found.push_back(*t);
+    }
+    return found;
+  }
+  template <class T>
+  static std::vector<std::pair<Member, T>> sent(const JobOutputs& outputs) {
+    std::vector<std::pair<Member, T>> found;
+    for (const auto& message : all<out::ToWorker>(outputs)) {
+      if (const T* t = std::get_if<T>(&message.body)) found.emplace_back(message.to, *t);
+    }
+    return found;
+  }
+  template <class Body>
+  JobOutputs says(Member member, const Body& body, std::uint64_t seq = 0) {
+    return feed(in::FromWorker{member, machine->membership().generation(), seq, body});
+  }
+  static wire::Join join(Generation settled = {}) {
+    wire::Join j;
+    j.data.fingerprint = "f";
+    j.settled = settled;
+    return j;
+  }
+  void host(const std::string& name, std::vector<wire::RunningProcess> running = {}) {
+    HostState h;
+    h.host = h.name = name;
+    h.room = 4;
+    feed(in::HostWelcome{h, std::move(running)});
+  }
+  void place(std::uint32_t count) {
+    host("a");
+    job::Placed placed;
+    for (std::uint32_t i = 0; i < count; ++i) placed.workers.push_back({w(i).worker, "a", 0});
+    feed(placed);
+    for (std::uint32_t i = 0; i < count; ++i) feed(job::Started{w(i), 100 + i});
+  }
+  JobOutputs settle(const std::vector<Member>& members, Generation base = {}) {
+    for (const Member m : members) says(m, join(base));
+    for (const Member m : members) says(m, wire::Address{"<", ">"});
+    JobOutputs last;
+    for (const Member m : members) {
+      wire::Ready ready;
+      if (base != Generation{}) {
+        ready.phase = 1;
+        for (const Member b : members) ready.places.push_back({b.worker, 0});
+      }
+      last = says(m, ready);
+    }
+    return last;
+  }
+
+  ManualClock clock;
+  shard_server::JournalContent journal;
+  std::optional<JobMachine> machine;
+};
+
+TEST_F(JobMachineTest, ASettledGroupHearsItsPlanAndThePhase) {
+  place(2);
+  const JobOutputs outputs = settle({w(0), w(1)});
+  const auto settles = sent<wire::Settle>(outputs);
+  ASSERT_EQ(settles.size(), 2U);
+  EXPECT_EQ(settles[0].second.plan.entries.size(), 2U);
+  EXPECT_EQ(sent<wire::PhaseStart>(outputs).size(), 2U);
+}
+
+TEST_F(JobMachineTest, AnAttemptThatWasReplacedIsTold) {
+  place(2);
+  settle({w(0), w(1)});
+  feed(job::Exited{w(1), {-1, 9, "", "", ""}});
+  const auto refused = sent<wire::Refused>(says(w(1), wire::Fetch{1, 0, 8, {}}, 1));
+  ASSERT_EQ(refused.size(), 1U);
+  EXPECT_EQ(refused[0].second.code, "stale");
+}
+
+TEST_F(JobMachineTest, WhoAsksAgainAfterARestartGetsTheSameAnswer) {
+  place(1);
+  settle({w(0)});
+  const auto first = sent<wire::Grants>(says(w(0), wire::Fetch{1, 0, 8, {}}, 1));
+  open();
+  const auto again = sent<wire::Grants>(says(w(0), wire::Fetch{1, 0, 8, {}}, 1));
+  ASSERT_EQ(first.size(), 1U);
+  ASSERT_EQ(again.size(), 1U);
+  EXPECT_EQ(first[0].second.pieces.size(), again[0].second.pieces.size());
+  EXPECT_EQ(first[0].second.pieces[0].shard, again[0].second.pieces[0].shard);
+  EXPECT_EQ(machine->ledger().outstanding(), 8U);
+}
+
+TEST_F(JobMachineTest, ASnapshotIsAsGoodAsItsRecords) {
+  place(2);
+  settle({w(0), w(1)});
+  says(w(0), wire::Fetch{1, 0, 8, {}}, 1);
+  const std::string before = machine->ledger().image();
+  journal.snapshot = machine->snapshot();
+  journal.records.clear();
+  auto again = JobMachine::open(config(), std::move(*make_solution("none")), journal);
+  ASSERT_TRUE(again) << again.error().message;
+  EXPECT_TRUE(again->known());
+  EXPECT_EQ(again->ledger().image(), before);
+  EXPECT_TRUE(again->membership().settled());
+  EXPECT_TRUE(again->lifecycle().is_current(w(1)));
+}
+
+TEST_F(JobMachineTest, WhenEveryMemberIsLostTrainingGoesOnFromTheNewestCheckpoint) {
+  place(1);
+  settle({w(0)});
+  says(w(0), wire::Fetch{1, 0, 16, {}}, 1);
+  wire::CheckpointWritten written;
+  written.number = 1;
+  written.step = Step{1};
+  written.places = {{w(0).worker, 8}};
+  const auto store = all<out::StoreCheckpoint>(says(w(0), written));
+  ASSERT_EQ(store.size(), 1U);
+  wire::Progress progress;
+  progress.phase = 1;
+  progress.place = 16;
+  progress.step = Step{2};
+  says(w(0), progress);
+  EXPECT_EQ(machine->ledger().committed(), 16U);
+  feed(job::Exited{w(0), {-1, 9, "", "", ""}});
+  ASSERT_EQ(all<out::FindCheckpoint>(says(w(0, 2), join())).size(), 1U);
+  const auto forms = sent<wire::Form>(feed(in::CheckpointFound{
+      "checkpoints/1", Step{1}, store[0].ledger_image, store[0].accounts_image}));
+  ASSERT_EQ(forms.size(), 1U);
+  EXPECT_EQ(forms[0].second.restore, "checkpoints/1");
+  EXPECT_EQ(machine->ledger().committed(), 8U);
+  EXPECT_EQ(machine->accounts().epochs().at(0).once, 8U);
+  EXPECT_EQ(machine->membership().lineage(), Lineage{2});
+}
+
+TEST_F(JobMachineTest, WithoutACheckpointTrainingBeginsAgain) {
+  place(1);
+  settle({w(0)});
+  says(w(0), wire::Fetch{1, 0, 16, {}}, 1);
+  feed(job::Exited{w(0), {-1, 9, "", "", ""}});
+  ASSERT_EQ(all<out::FindCheckpoint>(says(w(0, 2), join())).size(), 1U);
+  feed(in::CheckpointFound{});
+  EXPECT_EQ(machine->ledger().committed(), 0U);
+  says(w(0, 2), wire::Address{"<", ">"});
+  const auto phases = sent<wire::PhaseStart>(says(w(0, 2), wire::Ready{}));
+  ASSERT_EQ(phases.size(), 1U);
+  EXPECT_EQ(phases[0].second.phase, 1U);
+  const auto grants = sent<wire::Grants>(says(w(0, 2), wire::Fetch{1, 0, 8, {}}, 1));
+  EXPECT_EQ(grants.at(0).second.status, "granted");
+}
+
+TEST_F(JobMachineTest, WhatItsAgentDoesNotKnowAnyMoreIsGoneAfterAMoment) {
+  place(1);
+  settle({w(0)});
+  host("a", {});
+  EXPECT_TRUE(all<job::StartWorker>(feed(in::Tick{})).empty()) << "its end may still be reported";
+  clock.advance(seconds(6));
+  EXPECT_EQ(all<job::StartWorker>(feed(in::Tick{})).at(0).member, w(0, 2));
+}
+
+TEST_F(JobMachineTest, WhatWasReplacedWhileItsHostWasAwayIsEndedWhenItComesBack) {
+  place(1);
+  settle({w(0)});
+  feed(job::HostLost{"a", "silent"});
+  host("a");
+  JobOutputs outputs;
+  HostState h;
+  h.host = h.name = "a";
+  h.room = 4;
+  const auto stops = all<job::StopWorker>(feed(in::HostWelcome{h, {{w(0).worker, Attempt{1}, 9}}}));
+  ASSERT_EQ(stops.size(), 1U);
+  EXPECT_EQ(stops[0].member, w(0, 1));
+}
+
+}  // namespace
+}  // namespace antdt::ctl

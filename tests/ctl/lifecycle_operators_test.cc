@@ -1,0 +1,119 @@
+// What operators ask for: evictions and other sizes.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "ctl/lifecycle.h"
+#include "tests/ctl/lifecycle_fixture.h"
+
+namespace antdt::ctl {
+namespace {
+
+using testing::HasSubstr;
+
+job::EvictAsked evict(const std::string& target) { return {target, "a test", seconds(30)}; }
+
+TEST_F(LifecycleTest, AnEvictedWorkerLeavesByItselfAndComesBackElsewhere) {
+  train(3);  // w0 and w2 on a, w1 on b
+  const Effects asked = step(evict("w1"));
+  const auto leaves = all<job::LeaveWorker>(asked);
+  ASSERT_EQ(leaves.size(), 1U);
+  EXPECT_EQ(leaves[0].member, w(1));
+  EXPECT_TRUE(all<job::StopWorker>(asked).empty());
+  step(job::HostUp{host("c", 2)});
+  const Effects left = step(job::Exited{w(1), code(kExitResumable)});
+  EXPECT_TRUE(all<job::WorkerGone>(left).at(0).in_order);
+  EXPECT_EQ(all<job::StartWorker>(left).at(0).member, w(1, 2));
+  EXPECT_EQ(all<job::StartWorker>(left)[0].host, "c");
+  EXPECT_TRUE(life.failures().empty());
+  EXPECT_FALSE(life.outcome()) << "its 75 is our wish, not its own";
+}
+
+TEST_F(LifecycleTest, WithoutAnotherHostTheShareOfAnEvictedWorkerIsSpread) {
+  train(4);
+  step(evict("w1"));
+  const Effects left = step(job::Exited{w(1), code(kExitResumable)});
+  EXPECT_TRUE(all<job::StartWorker>(left).empty());
+  EXPECT_EQ(state_of(w(1).worker), "removed");
+  EXPECT_EQ(all<job::ExpectMembers>(left).back().workers.size(), 3U);
+}
+
+TEST_F(LifecycleTest, WhoDoesNotLeaveByItsDeadlineIsEnded) {
+  train(3);
+  step(evict("w1"));
+  clock.advance(seconds(29));
+  EXPECT_TRUE(all<job::StopWorker>(step(job::Tick{})).empty());
+  clock.advance(seconds(2));
+  const auto stops = all<job::StopWorker>(step(job::Tick{}));
+  ASSERT_EQ(stops.size(), 1U);
+  EXPECT_EQ(stops[0].grace, Duration::zero());
+  step(job::Exited{w(1), killed(SIGKILL)});
+  EXPECT_TRUE(life.failures().empty());
+}
+
+TEST_F(LifecycleTest, AnEvictedHostGetsNoMoreWorkers) {
+  use(bears({{"signal", 9}}));
+  hosts();
+  step(job::HostUp{host("c", 2, 4)});
+  train(4);
+  EXPECT_EQ(all<job::LeaveWorker>(step(evict("b"))).size(), 2U);
+  for (const std::uint32_t i : {1U, 3U}) {
+    const Effects left = step(job::Exited{w(i), code(kExitResumable)});
+    EXPECT_EQ(all<job::StartWorker>(left).at(0).host, "c");
+  }
+  EXPECT_EQ(all<job::StartWorker>(step(job::Exited{w(1, 2), killed(SIGKILL)})).at(0).host, "c");
+}
+
+TEST_F(LifecycleTest, TheLastWorkerIsNotEvictedWhereNoOtherHostIsThere) {
+  hosts();
+  step(job::Placed{{{w(0).worker, "a", 0}}});
+  comes_up(w(0));
+  step(job::HostLost{"b", "silent"});
+  EXPECT_THAT(life.check(evict("w0")).error().message, HasSubstr("nobody would be left"));
+  EXPECT_THAT(life.check(evict("w7")).error().message, HasSubstr("neither a worker nor a host"));
+}
+
+TEST_F(LifecycleTest, FewerWorkersAreTheFirstOnes) {
+  train(4);
+  const auto leaves = all<job::LeaveWorker>(step(job::ResizeAsked{2, "a test"}));
+  ASSERT_EQ(leaves.size(), 2U);
+  EXPECT_EQ(leaves[0].member, w(3));
+  EXPECT_EQ(leaves[1].member, w(2));
+  step(job::HostUp{host("c", 2)});
+  EXPECT_TRUE(all<job::StartWorker>(step(job::Exited{w(3), code(kExitResumable)})).empty());
+  EXPECT_EQ(state_of(w(3).worker), "removed");
+}
+
+TEST_F(LifecycleTest, MoreWorkersAreNewOnesAndThoseThatHadLeft) {
+  hosts(4);
+  train(3);
+  step(job::ResizeAsked{2, "a test"});
+  step(job::Exited{w(2), code(kExitResumable)});
+  const Effects more = step(job::ResizeAsked{5, "a test"});
+  const auto started = all<job::StartWorker>(more);
+  ASSERT_EQ(started.size(), 3U);
+  EXPECT_EQ(started[0].member, w(2, 2)) << "a number is never used twice";
+  EXPECT_EQ(started[1].member, w(3));
+  EXPECT_EQ(started[2].member, w(4));
+  EXPECT_EQ(all<job::ExpectMembers>(more).back().workers.size(), 5U);
+}
+
+TEST_F(LifecycleTest, WhatTheHostsHaveNoRoomForIsRefusedInWords) {
+  train(4);
+  const Status refused = life.check(job::ResizeAsked{5, "a test"});
+  ASSERT_FALSE(refused);
+  EXPECT_THAT(refused.error().message, HasSubstr("room for 0 more than the 4"));
+  EXPECT_FALSE(life.check(job::ResizeAsked{0, "a test"}));
+  EXPECT_TRUE(life.check(job::ResizeAsked{3, "a test"}));
+}
+
+TEST_F(LifecycleTest, AWorkerThatDiesBeforeItLeavesIsNotStartedAgainWhenFewerAreWanted) {
+  use(bears({{"signal", 9}}));
+  train(4);
+  step(job::ResizeAsked{3, "a test"});
+  const Effects died = step(job::Exited{w(3), killed(SIGKILL)});
+  EXPECT_TRUE(all<job::StartWorker>(died).empty());
+  EXPECT_EQ(state_of(w(3).worker), "removed");
+}
+
+}  // namespace
+}  // namespace antdt::ctl

@@ -338,6 +338,23 @@ TEST_F(ClientCoreTest, TheLatestProgressWinsAndOneThatIsDoneIsRepeatedUntilThePh
   EXPECT_EQ(said(step(Tick{})), 0U);
 }
 
+TEST_F(ClientCoreTest, AProgressThatWaitedIsOfTheGenerationThatItWasMadeIn) {
+  welcome();
+  receive(wire::Form{0, 2, 7, {}, {}}, Generation{1});
+  ASSERT_TRUE(next_is<wire::Form>());
+  wire::Progress progress;
+  progress.phase = 1;
+  step(progress);
+  progress.place = 500;
+  EXPECT_TRUE(step(progress).send.empty()) << "not that often";
+  receive(wire::Form{0, 2, 8, {}, {}}, Generation{2});
+  ASSERT_TRUE(next_is<wire::Form>());
+  now += milliseconds(50);
+  const Effects effects = step(Tick{});
+  ASSERT_EQ(sent<wire::Progress>(effects).size(), 1U);
+  EXPECT_EQ(effects.send[0].generation, Generation{1});
+}
+
 TEST_F(ClientCoreTest, ByeComesAfterWhatWasNotSentYetAndCarriesTheTotals) {
   welcome();
   const BatchTimes batch{10, {}, milliseconds(4), {}, true};

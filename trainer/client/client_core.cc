@@ -269,13 +269,14 @@ void ClientCore::on(const wire::Progress& progress, MonoTime now, Effects& effec
     return stand(progress, now, effects);
   }
   unsent_.progress = progress;
+  unsent_.progress_generation = current_;
   flush_progress(now, effects);
 }
 
 void ClientCore::flush_progress(MonoTime now, Effects& effects) {
   if (!unsent_.progress || !due(unsent_.progress_sent_at, now)) return;
   feed_.place_was_sent(unsent_.progress->phase, unsent_.progress->place);
-  effects.send.push_back({current_, 0, *unsent_.progress});
+  effects.send.push_back({unsent_.progress_generation, 0, *unsent_.progress});
   unsent_.progress.reset();
   unsent_.progress_sent_at = now;
 }

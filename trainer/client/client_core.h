@@ -120,6 +120,7 @@ class ClientCore {
     wire::Report report;
     bool has_report = false;
     std::optional<wire::Progress> progress;
+    Generation progress_generation;  // a place counts in one generation only
     std::optional<MonoTime> report_sent_at, progress_sent_at;
   };
 

@@ -18,6 +18,8 @@ void ReportSums::add(const ProcessKey& key, const wire::Report& report, Duration
   sum.report.skipped += report.skipped;
   sum.report.samples_total = report.samples_total;
   sum.report.account = report.account;
+  sum.report.step = report.step;
+  sum.report.activity = report.activity;
 }
 
 std::optional<ReportSums::Due> ReportSums::take(const ProcessKey& key, MonoTime now) {

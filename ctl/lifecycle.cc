@@ -151,7 +151,17 @@ void Lifecycle::on(const job::Started& e, Effects& out) {
   set_state(spec_.protocol == Protocol::kAntdt ? JobState::kForming : JobState::kTraining);
 }
 
+bool Lifecycle::welcomes(Member member) const {
+  if (state() != JobState::kFinishing || group_.empty()) return true;
+  return std::ranges::find(group_, member) != group_.end();
+}
+
 void Lifecycle::on(const job::Joined& e, Effects& out) {
+  if (e.collective && !welcomes(e.member)) {
+    if (WorkerProcess* late = find_mutable(e.member)) late->leaving = true;
+    out.emplace_back(job::LeaveWorker{e.member, {"the job is at its end", kExitResumable}});
+    return;
+  }
   if (WorkerProcess* worker = find_mutable(e.member)) {
     if (worker->running() && worker->state != WorkerProcess::kJoined) {
       worker->state = WorkerProcess::kJoined;
@@ -214,6 +224,9 @@ void Lifecycle::open_phase(std::uint64_t phase, Effects& out) {
   if (phase == 1) last_checkpoint_ = now_;
   if (start.what == "finish") {
     set_state(JobState::kFinishing);
+    for (WorkerProcess& w : image_.workers) {  // too late to be of use
+      if (w.state == WorkerProcess::kWaiting) w.state = WorkerProcess::kRemoved;
+    }
   } else {
     set_state(start.what == "train" ? JobState::kTraining : JobState::kEvaluating);
   }

@@ -66,6 +66,10 @@ void Lifecycle::ask_to_leave(WorkerProcess& worker, const std::string& reason, D
 }
 
 void Lifecycle::left_as_asked(WorkerProcess& worker, Effects& out) {
+  if (state() == JobState::kFinishing) {
+    worker.state = WorkerProcess::kRemoved;
+    return;
+  }
   if (image_.gang_stops) {
     worker.state = WorkerProcess::kWaiting;
     return restart_gang_if_all_left(out);

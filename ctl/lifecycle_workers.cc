@@ -147,6 +147,11 @@ bool Lifecycle::takes_budget(FailureClass cls) {
 }
 
 void Lifecycle::replace(WorkerProcess& worker, FailureClass cls, Effects& out) {
+  if (state() == JobState::kFinishing && !group_.empty() && !is_gang()) {
+    record_failure(worker, cls);  // the others keep the model
+    worker.state = WorkerProcess::kRemoved;
+    return;
+  }
   const bool in_gang_stop = image_.gang_stops;
   const bool never = cls == FailureClass::kConfiguration || cls == FailureClass::kNeverAgain ||
                      spec_.restart == Restart::kNever || spec_.external;

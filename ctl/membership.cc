@@ -191,7 +191,9 @@ void Membership::on(const MemberGone& event, Effects& effects) {
   if (of_base && event.suspect) suspects_.insert(event.member);
   std::erase_if(expected_, [&](const ExpectedMember& e) { return e.member == event.member; });
   if (contains(event.member) && (state_ != State::kGathering || regrouping_)) {
-    if (state_ != State::kGathering) effects.emplace_back(GenerationBroken{generation_, event.reason});
+    if (state_ != State::kGathering && !event.in_order) {
+      effects.emplace_back(GenerationBroken{generation_, event.reason});
+    }
     if (event.in_order && (state_ == State::kSettled || regrouping_)) {
       if (state_ == State::kSettled) gather();
       regrouping_ = true;

@@ -58,7 +58,8 @@ std::vector<Vitals::Finding> Vitals::check(MonoTime now) {
   if (!found.empty() || group_.empty() || now - stepped_ < hang_after_) return found;
   for (const Member member : group_) {
     Signs& signs = signs_[member];
-    if (signs.activity == kWaiting || now - signs.moved < hang_after_) continue;
+    const bool says = !signs.activity.empty() && signs.activity != kWaiting;
+    if (!says || now - signs.moved < hang_after_) continue;
     found.emplace_back(HungMember{
         member, fmt::format("no step was made for {:.0f} s, and it has been in '{}' all the time",
                             to_seconds(hang_after_), signs.activity)});

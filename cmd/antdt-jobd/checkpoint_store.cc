@@ -93,10 +93,18 @@ Status CheckpointStore::check_files(const wire::CheckpointWritten& written) cons
 
 Result<std::string> CheckpointStore::store(const ctl::out::StoreCheckpoint& checkpoint) {
   const wire::CheckpointWritten& written = checkpoint.written;
-  ANTDT_RETURN_IF_ERROR(check_files(written));
   const std::string name = fmt::format("s{:010}-l{}-g{}-{}.{}", written.step.value,
                                        checkpoint.lineage, checkpoint.generation,
                                        checkpoint.writer.worker, checkpoint.writer.attempt);
+  std::error_code error;
+  const std::string final_path = directory_ + "/" + name;
+  if (fs::exists(final_path, error)) {  // said twice, or the same step once more
+    if (fs::path(written.directory).parent_path() == fs::path(directory_)) {
+      fs::remove_all(written.directory, error);
+    }
+    return name;
+  }
+  ANTDT_RETURN_IF_ERROR(check_files(written));
   const nlohmann::json ledger{{"schema", 1},
                               {"epoch", checkpoint.epoch.value},
                               {"ledger_image", to_hex(checkpoint.ledger_image)},
@@ -117,12 +125,6 @@ Result<std::string> CheckpointStore::store(const ctl::out::StoreCheckpoint& chec
   manifest["files"].push_back({{"name", "ledger.json"}, {"bytes", sum.bytes}, {"xxh3", sum.xxh3}});
   ANTDT_RETURN_IF_ERROR(
       write_file_atomic(written.directory + "/MANIFEST.json", manifest.dump(2) + "\n"));
-  const std::string final_path = directory_ + "/" + name;
-  std::error_code error;
-  if (fs::exists(final_path, error)) {  // the same step once more, as at the end of a job
-    fs::remove_all(written.directory, error);
-    return name;
-  }
   fs::rename(written.directory, final_path, error);
   if (error) {
     return fail_errno(ErrorKind::kIo, error.value(),

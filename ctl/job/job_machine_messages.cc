@@ -28,6 +28,7 @@ void JobMachine::heard(Member m, Generation g, std::uint64_t, const wire::Join& 
   if (e.collective && !config_.spec.external) {
     vitals_.watch(m, now_);
     feed(job::Event(job::Joined{m, true}));
+    if (!lifecycle_.welcomes(m)) return;
     feed(MembershipEvent(MemberJoined{m, g, e}));
     return;
   }

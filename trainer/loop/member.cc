@@ -14,6 +14,7 @@ namespace antdt::trainer {
 namespace {
 
 constexpr Duration kTurn = std::chrono::milliseconds(100);
+constexpr Duration kRepeatFinalModel = std::chrono::seconds(2);
 constexpr int kResumable = 75;
 
 // While it lives, the client can reach what the training thread is blocked in,
@@ -73,6 +74,7 @@ Member::Verdict Member::turn() {
   ANTDT_TRY(const auto directive, tools_.client.next_directive(kTurn));
   tools_.client.time_account(tools_.account.seconds());
   if (directive) return obey(*directive);
+  say_final_model_again();
   return std::nullopt;
 }
 
@@ -89,6 +91,7 @@ Member::Verdict Member::obey(const client::Directive& directive) {
 
 Member::Verdict Member::on(const wire::Form& form) {
   if (state_.first_step) tools_.account.enter(TimeUse::kReconfigure);
+  final_model_.reset();
   tools_.guard.begin(generation_, nullptr);
   collective_.reset();
   builder_.reset();
@@ -181,8 +184,11 @@ Member::Verdict Member::on(const wire::Settle& settle) {
 // ------------------------------------------------------------------- its phases
 
 Member::Verdict Member::on(const wire::PhaseStart& start) {
-  if (start.what == "finish") return finish(start);
   if (!collective_) return std::nullopt;
+  if (start.what == "finish") {
+    finish(start);
+    return std::nullopt;
+  }
   ANTDT_TRY(const PhaseEnd end, run_phase(start));
   if (end == PhaseEnd::kLeave) return leave_code();
   // Until the next phase this member waits for the others.
@@ -190,16 +196,25 @@ Member::Verdict Member::on(const wire::PhaseStart& start) {
   return std::nullopt;
 }
 
-// The trained model is kept whatever the interval of checkpoints is.
-int Member::finish(const wire::PhaseStart& start) {
-  if (!collective_ || collective_->rank() != 0) return 0;
+// The trained model is kept whatever the interval of checkpoints is. Everybody
+// stays until the job daemon has it (and says Leave): if rank 0 is lost, another
+// member writes it.
+void Member::finish(const wire::PhaseStart& start) {
+  if (collective_->rank() != 0) return;
   const Timed writing(tools_.account, TimeUse::kCheckpoint);
   wire::CheckpointWritten written = write_checkpoint(tools_.engine, tools_.client.run_dir(),
                                                      state_.step, tools_.client.member().attempt);
   written.number = std::max(tools_.client.checkpoint_ordered(), state_.checkpoint) + 1;
   written.phase = start.phase;
   tools_.client.checkpoint_written(written);
-  return 0;
+  final_model_ = Said{std::move(written), tools_.clock.now()};
+}
+
+// Once may be lost, and then all would wait for ever.
+void Member::say_final_model_again() {
+  if (!final_model_ || tools_.clock.now() - final_model_->at < kRepeatFinalModel) return;
+  final_model_->at = tools_.clock.now();
+  tools_.client.checkpoint_written(final_model_->written);
 }
 
 Result<PhaseEnd> Member::run_phase(const wire::PhaseStart& start) {

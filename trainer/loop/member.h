@@ -4,7 +4,7 @@
 //   settled --PhaseStart--> in a phase --its end--> settled
 //   any but joining --the generation ends--> joining   (says so with a Join)
 //   any --Form--> forming                              (of a new generation)
-//   any --PhaseStart "finish", Leave, SIGTERM--> ended
+//   any --Leave, SIGTERM--> ended   (after PhaseStart "finish": Leave once the model is kept)
 //
 // A generation ends here with Abort, with a Regroup (in a phase at the end of a
 // step, by agreement), with a collective that breaks, or when it cannot be formed.
@@ -61,7 +61,8 @@ class Member {
   [[nodiscard]] bool restore();
   void settled(Generation generation, const std::vector<WorkerId>& members);
   [[nodiscard]] Result<PhaseEnd> run_phase(const wire::PhaseStart& start);
-  [[nodiscard]] int finish(const wire::PhaseStart& start);
+  void finish(const wire::PhaseStart& start);
+  void say_final_model_again();
   [[nodiscard]] int leave_code() const;
   [[nodiscard]] bool in_generation() const { return builder_ || collective_; }
   // The generation is over here: lets go of it and joins again.
@@ -70,6 +71,11 @@ class Member {
 
   Tools tools_;
   Parts parts_;
+  struct Said {
+    wire::CheckpointWritten written;
+    MonoTime at;
+  };
+  std::optional<Said> final_model_;  // until the job daemon has it
   TrainingState state_;
   Generation generation_;  // the newest that was formed with this member
   wire::Form form_;        // of it

@@ -1,0 +1,106 @@
+"""Jobs that train the model `tally`, and how often each record entered it."""
+
+import array
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+
+from harness import EndToEnd, await_true
+
+
+def job(workers=4, records=20000, epochs=2, batch=64, delay="", extra=""):
+    """`delay`: what each worker waits after a batch, so that faults fall into training."""
+    inject = f'[[inject]]\nworkers = ["*"]\ndelay = "{delay}"\n' if delay else ""
+    return f"""
+schema = 1
+[job]
+name = "tally"
+epochs = {epochs}
+seed = 11
+[roles.worker]
+count = {workers}
+command = ["antdt-trainer"]
+[data]
+format = "index"
+records = {records}
+[batch]
+global = {batch}
+[trainer]
+model = "tally"
+sync = "allreduce"
+{extra}
+{inject}
+"""
+
+
+def counts(run_dir):
+    """The counters of the newest checkpoint: how often each record entered the model."""
+    def order(path):
+        step, lineage = path.name.split("-")[:2]
+        return int(lineage[1:]), int(step[1:])
+
+    newest = max((p for p in (pathlib.Path(run_dir) / "checkpoints").iterdir()
+                  if p.name.startswith("s")), key=order)
+    values = array.array("f")
+    values.frombytes((newest / "tally.f32").read_bytes())
+    if sys.byteorder == "big":
+        values.byteswap()
+    return values
+
+
+class TallyTest(EndToEnd):
+    """Runs in the background, with faults in them."""
+
+    def status(self, run_dir):
+        done = self.antdt("status", run_dir, "--json", timeout=60)
+        return json.loads(done.stdout) if done.returncode == 0 else None
+
+    def await_status(self, run_dir, condition, seconds, what):
+        def holds():
+            found = self.status(run_dir)
+            return found if found and condition(found) else None
+        return await_true(holds, seconds, what)
+
+    def await_training(self, run_dir, samples=1, seconds=60):
+        """The status once `samples` are trained in all, with every worker in the group."""
+        return self.await_status(
+            run_dir, lambda s: s["state"] == "training" and s["samples_done"] >= samples, seconds,
+            f"{samples} samples trained")
+
+    def finish(self, process, run_dir, timeout=180):
+        out, err = process.communicate(timeout=timeout)
+        self.assertEqual(process.returncode, 0, self.why(out, err, run_dir))
+        return json.loads((run_dir / "summary.json").read_text())
+
+    def why(self, out, err, run_dir):
+        parts = [out[-2000:], err[-2000:]]
+        for log in [run_dir / "jobd.log", *sorted((run_dir / "logs").glob("w*.err"))]:
+            if log.exists():
+                parts.append(f"--- {log.name}\n" + log.read_text(errors="replace")[-2500:])
+        return "\n".join(parts)
+
+    def assert_exact(self, summary, run_dir, records, epochs):
+        """The model, the audit and the summary agree: every record once an epoch."""
+        wrong = {i: c for i, c in enumerate(counts(run_dir)) if c != epochs}
+        self.assertEqual(len(counts(run_dir)), records)
+        self.assertEqual(wrong, {}, "records that did not enter the model once an epoch")
+        audit = self.antdt("data", "audit", run_dir, "--json")
+        self.assertEqual(audit.returncode, 0, audit.stdout + audit.stderr)
+        for epoch in json.loads(audit.stdout)["epochs"]:
+            self.assertEqual((epoch["once"], epoch["repeated"], epoch["lost"]), (records, 0, 0))
+        self.assertEqual(summary["samples_trained"], records * epochs)
+
+    @staticmethod
+    def kill(pid, which=signal.SIGKILL):
+        try:
+            os.kill(pid, which)
+            return True
+        except ProcessLookupError:
+            return False
+
+    def jobd_pid(self, run_dir):
+        text = (run_dir / "jobd.lock").read_text().strip()
+        return int(text) if text else 0

@@ -51,23 +51,25 @@ JobKeeper::Decision JobKeeper::exited(const ExitStatus& status, MonoTime now) {
     state_ = State::kGaveUp;
     return {false, "the job daemon cannot be started: " + status.error};
   }
-  deaths_.push_back(now);
-  while (now - deaths_.front() > kDeathWindow) deaths_.pop_front();
-  if (deaths_.size() >= kMaxDeaths) {
+  const bool soon = up_since_ && now - *up_since_ < kSoon;
+  deaths_ = soon ? deaths_ + 1 : 1;
+  if (deaths_ >= kMaxDeaths) {
     state_ = State::kGaveUp;
     return {false,
-            fmt::format("the job daemon died {} times in {:.0f} s and is not started again: "
-                        "{}; its last words are in logs/jobd.{}.err of the run directory",
-                        deaths_.size(), to_seconds(kDeathWindow), how_it_ended(status), attempt_)};
+            fmt::format("the job daemon died {} times in a row soon after its start and is not "
+                        "started again: {}; its last words are in logs/jobd.{}.err of the run "
+                        "directory",
+                        deaths_, how_it_ended(status), attempt_)};
   }
   state_ = State::kRestarting;
-  restart_at_ = now + pause_after(deaths_.size());
+  restart_at_ = now + pause_after(deaths_);
   return {false, fmt::format("the job daemon died: {}; it is started again", how_it_ended(status))};
 }
 
 JobKeeper::Decision JobKeeper::tick(MonoTime now) {
   if (state_ != State::kRestarting || now < restart_at_) return {};
   state_ = State::kUp;
+  up_since_ = now;
   attempt_ = attempt_.next();
   return {true, {}};
 }

@@ -4,12 +4,13 @@
 //                      │ anything else
 //                      v
 //                   restarting ── after a pause ──> up
-//                      │ 5 deaths in 60 s, or it cannot be executed
+//                      │ 5 deaths in a row, each soon after its start, or it cannot
+//                      │ be executed
 //                      v
 //                    gave up
 #pragma once
 
-#include <deque>
+#include <cstddef>
 #include <optional>
 #include <string>
 
@@ -40,13 +41,15 @@ class JobKeeper {
   [[nodiscard]] bool ended() const { return state_ == State::kOver || state_ == State::kGaveUp; }
 
   static constexpr int kMaxDeaths = 5;
-  static constexpr Duration kDeathWindow = std::chrono::seconds(60);
+  // One that lived longer was able to do its work: what killed it came from outside.
+  static constexpr Duration kSoon = std::chrono::seconds(2);
 
  private:
   State state_ = State::kIdle;
   Attempt attempt_;
   bool last_ = false;
-  std::deque<MonoTime> deaths_;  // within the window
+  std::size_t deaths_ = 0;            // in a row, each soon after its start
+  std::optional<MonoTime> up_since_;  // nullopt: an earlier agent started it, or the first
   MonoTime restart_at_{};
 };
 

@@ -101,24 +101,24 @@ TEST(JobKeeper, TheFirstRestartIsAtOnceAndLaterOnesPause) {
   EXPECT_TRUE(keeper.tick(kNow + seconds(2)).launch);
 }
 
-TEST(JobKeeper, FiveDeathsInAMinuteAreEnough) {
+TEST(JobKeeper, FiveDeathsSoonAfterTheStartAreEnough) {
   JobKeeper keeper;
   EXPECT_TRUE(keeper.start().launch);
   for (int death = 1; death < JobKeeper::kMaxDeaths; ++death) {
     (void)keeper.exited({-1, 11, {}, {}}, kNow + seconds(10 * death));
-    EXPECT_TRUE(keeper.tick(kNow + seconds(10 * death + 5)).launch);
+    EXPECT_TRUE(keeper.tick(kNow + seconds(10 * death + 9)).launch);
   }
   const auto last = keeper.exited({-1, 11, {}, {}}, kNow + seconds(50));
   EXPECT_EQ(keeper.state(), JobKeeper::State::kGaveUp);
   EXPECT_THAT(last.note, HasSubstr("signal 11"));
 }
 
-TEST(JobKeeper, DeathsFarApartAreForgiven) {
+TEST(JobKeeper, AfterOneThatLivedForAWhileTheCountBeginsAnew) {
   JobKeeper keeper;
   EXPECT_TRUE(keeper.start().launch);
   for (int death = 1; death <= 20; ++death) {
-    (void)keeper.exited({-1, 9, {}, {}}, kNow + seconds(30 * death));
-    EXPECT_TRUE(keeper.tick(kNow + seconds(30 * death + 5)).launch) << death;
+    (void)keeper.exited({-1, 9, {}, {}}, kNow + seconds(4 * death));
+    EXPECT_TRUE(keeper.tick(kNow + seconds(4 * death + 1)).launch) << death;
   }
 }
 

@@ -98,11 +98,11 @@ AgentTest::~AgentTest() {
   if (HasFailure()) {
     fmt::print(stderr, "--- agent log\n{}---\n", read_file(path("agent.log")).value_or(""));
   }
-  // Without their directories the shims start no other agent.
-  const auto owner = FileLock::owner(path("state/lock"));
-  std::filesystem::remove_all(path("state"));
+  // Without their directories the shims start no other agent; an earlier one's
+  // successor may be there already.
+  std::filesystem::remove_all(path("state/jobs"));
   if (agent_ != 0 && !agent_ended()) kill_agent();
-  if (owner && *owner != agent_) kill(*owner, SIGKILL);
+  if (const auto other = FileLock::owner(path("state/lock"))) kill(*other, SIGKILL);
   for (const pid_t pid : processes_of(job_)) kill(pid, SIGKILL);
 }
 

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <utility>
 
+#include "antdtd/successor.h"
 #include "core/fs.h"
 #include "core/log.h"
 #include "core/runtime_dir.h"
@@ -96,7 +97,8 @@ Result<std::string> find_shim() {
               path);
 }
 
-// This program with the arguments it was given; empty for an agent that others
+// This program with the arguments it was given, its environment kept beside the
+// lock; empty for an agent that others
 // keep, as systemd does.
 Result<std::vector<std::string>> successor_of(const AgentFlags& flags) {
   std::vector<std::string> command;
@@ -109,6 +111,8 @@ Result<std::vector<std::string>> successor_of(const AgentFlags& flags) {
   std::error_code error;
   command.front() = std::filesystem::read_symlink("/proc/self/exe", error).string();
   if (error) return fail(ErrorKind::kIo, "reading /proc/self/exe: {}", error.message());
+  ANTDT_RETURN_IF_ERROR(write_file_atomic(environment_file(flags.state_dir + "/lock"),
+                                          format_environment(whole_environment()), 0600));
   return command;
 }
 
@@ -225,6 +229,7 @@ void remove_traces(const AgentFlags& flags) {
   for (const char* socket : {"/agent.sock", "/workers.sock", "/jobd.sock"}) {
     unlink((flags.socket_dir + socket).c_str());
   }
+  unlink(environment_file(flags.state_dir + "/lock").c_str());
   for (const std::string& directory :
        {flags.state_dir + "/jobs", flags.state_dir, flags.socket_dir}) {
     rmdir(directory.c_str());

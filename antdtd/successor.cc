@@ -42,17 +42,23 @@ void AgentSuccessor::tend(Duration unclaimed, MonoTime now) {
   switch (watch_.look(owner.has_value(), unclaimed, now)) {
     case AgentWatch::Wish::kNothing:
       return;
-    case AgentWatch::Wish::kStart: {
-      // Whoever comes too late finds the lock taken. What goes wrong otherwise
-      // is tried again, and is in the log if there is one.
-      [[maybe_unused]] const Status started = start_as_orphan(options_.command, options_.log);
-      return;
-    }
+    case AgentWatch::Wish::kStart:
+      return start();
     case AgentWatch::Wish::kKill:
       if (const auto began = process_start_time(*owner)) {
         [[maybe_unused]] const Status killed = signal_process(*owner, *began, SIGKILL);
       }
   }
+}
+
+// Whoever comes too late finds the lock taken. What goes wrong otherwise is tried
+// again, and is in the log if there is one. Without its environment no agent is
+// started: it was removed, and the job is over.
+void AgentSuccessor::start() const {
+  const Result<std::string> environment = read_file(environment_file(options_.lock));
+  if (!environment) return;
+  [[maybe_unused]] const Status started =
+      start_as_orphan(options_.command, parse_environment(*environment), options_.log);
 }
 
 void AgentSuccessor::watch(std::optional<pid_t> owner) {
@@ -64,31 +70,62 @@ void AgentSuccessor::watch(std::optional<pid_t> owner) {
   if (pid != 0) agent_fd_ = open_pidfd(pid).value_or(-1);
 }
 
+// --------------------------------------------------------------- environment
+
+std::string environment_file(const std::string& lock) {
+  return lock.substr(0, lock.rfind('/') + 1) + "environment";
+}
+
+std::string format_environment(const std::vector<std::string>& environment) {
+  std::string text;
+  for (const std::string& entry : environment) text += entry + '\0';
+  return text;
+}
+
+std::vector<std::string> parse_environment(std::string_view text) {
+  std::vector<std::string> environment;
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find('\0'), text.size());
+    environment.emplace_back(text.substr(0, end));
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return environment;
+}
+
 // ------------------------------------------------------------------ starting
 
 namespace {
 
 // Other threads of this process do not exist in its child: from here to exec
 // only what is safe then.
-[[noreturn]] void become(char* const* argv, int null, int log, int report) {
+[[noreturn]] void become(char* const* argv, char* const* environment, int null, int log,
+                         int report) {
   setsid();
   reset_signals_for_child();
   if (dup2(null, STDIN_FILENO) >= 0 && dup2(log, STDOUT_FILENO) >= 0 &&
       dup2(log, STDERR_FILENO) >= 0) {
-    execv(argv[0], argv);
+    execve(argv[0], argv, environment);
   }
   const int error = errno;
   [[maybe_unused]] const ssize_t ignored = write(report, &error, sizeof(error));
   _exit(127);
 }
 
-[[noreturn]] void start_grandchild(char* const* argv, int null, int log, int report) {
+[[noreturn]] void start_grandchild(char* const* argv, char* const* environment, int null, int log,
+                                   int report) {
   const pid_t pid = fork();
-  if (pid == 0) become(argv, null, log, report);
+  if (pid == 0) become(argv, environment, null, log, report);
   const int error = errno;
   if (pid < 0) [[maybe_unused]]
     const ssize_t ignored = write(report, &error, sizeof(error));
   _exit(0);
+}
+
+std::vector<char*> pointers(const std::vector<std::string>& texts) {
+  std::vector<char*> list;
+  for (const std::string& text : texts) list.push_back(const_cast<char*>(text.c_str()));
+  list.push_back(nullptr);
+  return list;
 }
 
 // While one lives, this process does not adopt orphans: what is started must not
@@ -120,10 +157,10 @@ Status read_report(int report, const std::string& program) {
 
 }  // namespace
 
-Status start_as_orphan(const std::vector<std::string>& command, const std::string& log) {
-  std::vector<char*> argv;
-  for (const std::string& argument : command) argv.push_back(const_cast<char*>(argument.c_str()));
-  argv.push_back(nullptr);
+Status start_as_orphan(const std::vector<std::string>& command,
+                       const std::vector<std::string>& environment, const std::string& log) {
+  const std::vector<char*> argv = pointers(command);
+  const std::vector<char*> envp = pointers(environment);
   std::array<int, 2> report{-1, -1};
   if (pipe2(report.data(), O_CLOEXEC) != 0) {
     return fail_errno(ErrorKind::kIo, errno, "making a pipe to start " + command.front());
@@ -134,7 +171,7 @@ Status start_as_orphan(const std::vector<std::string>& command, const std::strin
   const NotAReaper until_it_is_an_orphan;
   const pid_t pid = fork();
   const int fork_error = errno;
-  if (pid == 0) start_grandchild(argv.data(), null, out, report[1]);
+  if (pid == 0) start_grandchild(argv.data(), envp.data(), null, out, report[1]);
   for (const int fd : {null, out, report[1]}) close(fd);
   Status started;
   if (pid < 0) {

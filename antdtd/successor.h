@@ -13,6 +13,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/clock.h"
@@ -22,7 +23,7 @@ namespace antdt::antdtd {
 
 struct SuccessorOptions {
   std::vector<std::string> command;  // of the agent; empty: nobody starts it again
-  std::string lock;                  // of its state directory
+  std::string lock;                  // <state>/lock; beside it is <state>/environment
   std::string log;                   // where its output goes
   Duration patience{};
   Duration hung_after{};  // 0: never
@@ -65,16 +66,24 @@ class AgentSuccessor {
 
  private:
   void watch(std::optional<pid_t> owner);
+  void start() const;
   SuccessorOptions options_;
   AgentWatch watch_;
   int agent_fd_ = -1;
   pid_t watched_ = 0;
 };
 
-// Starts `command` as nobody's child: a session of its own, its output appended
-// to `log`, no signal blocked or ignored. Returns once it is executed, or says
-// why it could not be.
+// An agent's own environment, for those after it: that of a worker's shim names
+// the worker, and what has those names is killed with it.
+[[nodiscard]] std::string environment_file(const std::string& lock);
+[[nodiscard]] std::string format_environment(const std::vector<std::string>& environment);
+[[nodiscard]] std::vector<std::string> parse_environment(std::string_view text);
+
+// Starts `command` with exactly `environment` as nobody's child: a session of its
+// own, its output appended to `log`, no signal blocked or ignored. Returns once
+// it is executed, or says why it could not be.
 [[nodiscard]] Status start_as_orphan(const std::vector<std::string>& command,
+                                     const std::vector<std::string>& environment,
                                      const std::string& log);
 
 }  // namespace antdt::antdtd

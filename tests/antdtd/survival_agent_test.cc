@@ -107,7 +107,8 @@ TEST_F(AgentSurvival, WhereTheJobDaemonsShimIsGoneTooThatOfAWorkerStartsTheAgent
   ASSERT_TRUE(await([&] { return is_gone(job_daemon_); })) << "it is killed with its shim";
   kill_agent();
   ASSERT_TRUE(await([&] { return another_agent_runs(); }));
-  // It is no part of the tree that ends with the worker.
+  // It is no part of the tree that ends with the worker, by descent or by name.
+  EXPECT_THAT(processes_of(job_), ::testing::Not(::testing::Contains(*agent_now())));
   Peer daemon = attach(2);
   EXPECT_FALSE(is_gone(static_cast<pid_t>(worker)));
   daemon.send(wire::StopProcess{0}, key(0));

@@ -164,13 +164,22 @@ TEST_F(Lingering, GoesOnWhileTheAgentHasNotTakenNote) {
 TEST(StartAsOrphan, WhatIsStartedIsNobodysChildAndHasItsOutputInTheLog) {
   const TempDir dir;
   const std::string log = dir / "log";
-  ASSERT_TRUE(start_as_orphan({"/bin/sh", "-c", "echo $PPID >&2; sleep 0.2; echo done"}, log));
+  ASSERT_TRUE(start_as_orphan({"/bin/sh", "-c", "echo $PPID $MARK >&2; sleep 0.2; echo done"},
+                              {"MARK=set", "PATH=/bin:/usr/bin"}, log));
   ASSERT_TRUE(await([&] { return read_file(log).value_or("").ends_with("done\n"); }));
   EXPECT_NE(std::stoi(*read_file(log)), getpid());
+  EXPECT_THAT(*read_file(log), HasSubstr(" set\n"));
+}
+
+TEST(StartAsOrphan, AnEnvironmentIsReadBackAsItWas) {
+  for (const std::vector<std::string>& list :
+       {std::vector<std::string>{}, {"A=1"}, {"A=1\n2", "B=", "C=x=y"}}) {
+    EXPECT_EQ(parse_environment(format_environment(list)), list);
+  }
 }
 
 TEST(StartAsOrphan, AProgramThatIsNotThereIsAnError) {
-  const Status started = start_as_orphan({"/no/such/agent"}, "/dev/null");
+  const Status started = start_as_orphan({"/no/such/agent"}, {}, "/dev/null");
   ASSERT_FALSE(started);
   EXPECT_THAT(started.error().message, HasSubstr("/no/such/agent"));
 }

@@ -40,7 +40,7 @@ std::vector<MembershipEffect> Membership::step(const MembershipEvent& event, Mon
 }
 
 MembershipImage Membership::image() const {
-  return {generation_, base_, base_members_, lineage_, restore_};
+  return {generation_, base_, state_ == State::kSettled, base_members_, lineage_, restore_};
 }
 
 void Membership::restore(const MembershipImage& image) {
@@ -49,8 +49,7 @@ void Membership::restore(const MembershipImage& image) {
   base_members_ = members_ = image.base_members;
   lineage_ = image.lineage;
   restore_ = image.restore;
-  const bool settled = base_ != Generation{} && base_ == generation_;
-  state_ = settled ? State::kSettled : State::kGathering;
+  state_ = image.settled ? State::kSettled : State::kGathering;
 }
 
 bool Membership::contains(Member member) const { return rank_of(member) < members_.size(); }
@@ -61,11 +60,12 @@ bool Membership::is_expected(Member member) const {
 
 // While there is no base, or none of it is left, everybody is waited for.
 bool Membership::is_required(const ExpectedMember& e) const {
-  const auto of_base = [&](const ExpectedMember& x) {
-    return std::ranges::find(base_members_, x.member, &ExpectedMember::member) !=
-           base_members_.end();
-  };
+  const auto of_base = [&](const ExpectedMember& x) { return in_base(x.member); };
   return of_base(e) || std::ranges::none_of(expected_, of_base);
+}
+
+bool Membership::in_base(Member member) const {
+  return std::ranges::find(base_members_, member, &ExpectedMember::member) != base_members_.end();
 }
 
 std::vector<Member> Membership::missing() const {
@@ -103,6 +103,8 @@ std::size_t Membership::rank_of(Member member) const {
 
 void Membership::on(const Expect& event, Effects& effects) {
   expected_ = event.members;
+  std::erase_if(expected_since_, [&](const auto& e) { return !is_expected(e.first); });
+  for (const ExpectedMember& e : expected_) expected_since_.try_emplace(e.member, now_);
   std::ranges::sort(expected_, {}, [](const ExpectedMember& e) {
     return std::tuple(e.host_order, e.member.worker);
   });
@@ -112,9 +114,7 @@ void Membership::on(const Expect& event, Effects& effects) {
 void Membership::on(const MemberJoined& event, Effects& effects) {
   if (!is_expected(event.member)) return;
   // Sent before it was in the base, and late: it says nothing of now.
-  const bool in_base = std::ranges::find(base_members_, event.member, &ExpectedMember::member) !=
-                       base_members_.end();
-  if (in_base && event.generation < base_) return;
+  if (in_base(event.member) && event.generation < base_) return;
   const bool member = state_ != State::kGathering && contains(event.member);
   if (!member) {
     joined_[event.member] = event.join;
@@ -186,9 +186,7 @@ void Membership::regroup_for_newcomers(Effects& effects) {
 
 void Membership::on(const MemberGone& event, Effects& effects) {
   joined_.erase(event.member);
-  const bool of_base = std::ranges::find(base_members_, event.member, &ExpectedMember::member) !=
-                       base_members_.end();
-  if (of_base && event.suspect) suspects_.insert(event.member);
+  if (in_base(event.member) && event.suspect) suspects_.insert(event.member);
   std::erase_if(expected_, [&](const ExpectedMember& e) { return e.member == event.member; });
   if (contains(event.member) && (state_ != State::kGathering || regrouping_)) {
     if (state_ != State::kGathering && !event.in_order) {
@@ -242,11 +240,14 @@ void Membership::on(const MembershipTick&, Effects& effects) {
           SendAbort{generation_, std::move(inside), "the others have left this generation"});
     }
   }
-  if (now_ - since_ < patience_) return;
-  since_ = now_;  // said again only after as long
   for (const Member member : missing()) {
+    MonoTime& asked = expected_since_[member];
+    const bool starting = state_ == State::kGathering && !in_base(member);
+    const Duration patience = starting ? std::max(patience_, kStartPatience) : patience_;
+    if (now_ - std::max(since_, asked) < patience) continue;
+    asked = now_;  // said again only after as long
     effects.emplace_back(Unresponsive{
-        member, fmt::format("it was asked {} {:.0f} s ago", waiting_for(), to_seconds(patience_))});
+        member, fmt::format("it was asked {} {:.0f} s ago", waiting_for(), to_seconds(patience))});
   }
 }
 

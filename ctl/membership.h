@@ -156,6 +156,7 @@ using MembershipEffect =
 struct MembershipImage {
   Generation generation;  // the newest number used
   Generation base;        // 0: none
+  bool settled = false;   // the base is in force: its members have not been called together again
   std::vector<ExpectedMember> base_members;  // by rank
   Lineage lineage{1};
   std::string restore;
@@ -163,6 +164,7 @@ struct MembershipImage {
   static void fields(Self& m, V& v) {
     v("generation", m.generation);
     v("base", m.base);
+    v("settled", m.settled);
     v("base_members", m.base_members);
     v("lineage", m.lineage);
     v("restore", m.restore);
@@ -174,14 +176,16 @@ class Membership {
   enum class State { kGathering, kAddresses, kConnecting, kSettled };
 
   // `job_key` seeds the keys with which neighbours recognise each other.
-  // `patience`: after it a member that is waited for is Unresponsive.
+  // `patience`: after it a member that is waited for is Unresponsive. A process
+  // that has just been started has longer, kStartPatience at least.
+  static constexpr Duration kStartPatience = std::chrono::seconds(60);
   Membership(std::uint64_t job_key, Duration patience) : job_key_(job_key), patience_(patience) {}
 
   [[nodiscard]] std::vector<MembershipEffect> step(const MembershipEvent& event, MonoTime now);
 
   [[nodiscard]] MembershipImage image() const;
-  // Settled if the newest generation had settled. Members that were in between
-  // say so themselves: what they send again is answered.
+  // Members that are between two generations say so themselves: what they send
+  // again is answered.
   void restore(const MembershipImage& image);
 
   [[nodiscard]] State state() const { return state_; }
@@ -210,6 +214,7 @@ class Membership {
     return state_ == State::kAddresses || state_ == State::kConnecting;
   }
   [[nodiscard]] bool is_expected(Member member) const;
+  [[nodiscard]] bool in_base(Member member) const;
   [[nodiscard]] bool is_required(const ExpectedMember& e) const;
   void gather();
   void abort_others(Member but, const std::string& reason, Effects& effects);
@@ -233,6 +238,7 @@ class Membership {
   Lineage lineage_{1};
   std::string restore_;
   std::vector<ExpectedMember> expected_;   // sorted as ranks are
+  std::map<Member, MonoTime> expected_since_;
   std::map<Member, wire::Join> joined_;    // since the last generation that they were in ended
   std::vector<ExpectedMember> members_;
   std::map<Member, wire::Address> addresses_;

@@ -194,6 +194,7 @@ void JobMachine::run(const std::vector<MembershipEffect>& effects) {
   }
   if (!group_settled_ || membership_.settled()) return;
   group_settled_ = false;
+  image_dirty_ = true;
   vitals_.expect_steps({}, now_);
   feed(job::Event(job::GenerationOver{}));
 }

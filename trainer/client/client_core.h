@@ -83,7 +83,7 @@ struct Effects {
 
 class ClientCore {
  public:
-  static constexpr Duration kRepeatAfter = std::chrono::seconds(2);
+  static constexpr Duration kRepeatAfter = std::chrono::milliseconds(500);
   static constexpr Duration kReportEvery = std::chrono::milliseconds(50);
   static constexpr Duration kPulseEvery = std::chrono::seconds(1);
 

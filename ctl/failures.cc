@@ -86,6 +86,13 @@ std::uint32_t Budgets::limit(FailureClass cls) const {
   return found == limits_.end() ? 0 : found->second;
 }
 
+std::uint32_t Budgets::left(FailureClass cls, double trained_s) const {
+  Budgets copy = *this;
+  std::uint32_t given = 0;
+  while (copy.take(cls, trained_s)) ++given;
+  return given;
+}
+
 std::size_t first_cause(const std::vector<FailureRecord>& failures, std::uint64_t incident) {
   // Exits on different hosts reach us over links of different delay.
   constexpr double kClockErrorSeconds = 0.5;

@@ -42,6 +42,8 @@ class Budgets {
   // so far, in which steps were made.
   [[nodiscard]] bool take(FailureClass cls, double trained_s);
   [[nodiscard]] std::uint32_t limit(FailureClass cls) const;
+  // How many it would give now.
+  [[nodiscard]] std::uint32_t left(FailureClass cls, double trained_s) const;
   [[nodiscard]] const Image& image() const { return image_; }
   void restore(Image image) { image_ = std::move(image); }
 

@@ -124,6 +124,10 @@ class Lifecycle {
   [[nodiscard]] const std::vector<FailureRecord>& failures() const { return image_.failures; }
   [[nodiscard]] const std::optional<Outcome>& outcome() const { return image_.outcome; }
   [[nodiscard]] const Hosts& hosts() const { return hosts_; }
+  // How many failures of a class the job bears from now on.
+  [[nodiscard]] std::uint32_t budget_left(FailureClass cls) const {
+    return budgets_.left(cls, image_.trained_s);
+  }
   [[nodiscard]] const WorkerProcess* find(WorkerId worker) const;
   // Whether this attempt is the present one and has not ended or been given up.
   [[nodiscard]] bool is_current(Member member) const;

@@ -22,10 +22,20 @@ Status JobLink::stop(const std::string& reason, std::chrono::milliseconds grace,
   wire::StopJob order;
   order.reason = reason;
   order.grace_ms = static_cast<std::uint32_t>(grace.count());
+  return this->order(order, timeout);
+}
+
+template <class Order>
+Status JobLink::order(const Order& order, Duration timeout) {
   ANTDT_TRY(const wire::Packet packet,
             transport::request(socket_, wire::make_packet(order), timeout));
   ANTDT_TRY([[maybe_unused]] const wire::Done done, wire::open_reply<wire::Done>(packet));
   return {};
 }
+
+template Status JobLink::order(const wire::EvictWorkers&, Duration);
+template Status JobLink::order(const wire::ResizeJob&, Duration);
+template Status JobLink::order(const wire::SkipRecords&, Duration);
+template Status JobLink::order(const wire::StopJob&, Duration);
 
 }  // namespace antdt::launcher

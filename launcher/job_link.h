@@ -26,6 +26,11 @@ class JobLink {
   [[nodiscard]] Result<JobStatus> status(std::uint64_t events_from, Duration timeout);
   [[nodiscard]] Status stop(const std::string& reason, std::chrono::milliseconds grace,
                             Duration timeout);
+  // An operator's wish (wire::EvictWorkers, ResizeJob, SkipRecords, StopJob); an
+  // error of kind kRefused says why the job daemon does not do it. Asked once:
+  // when the answer is lost it may have been done.
+  template <class Order>
+  [[nodiscard]] Status order(const Order& order, Duration timeout);
 
  private:
   explicit JobLink(transport::Socket socket) : socket_(std::move(socket)) {}

@@ -133,13 +133,4 @@ Result<RunControl> read_control(const std::string& run_dir) {
   }
 }
 
-Result<std::string> find_run(const std::string& run) {
-  for (const std::string& candidate : {run, "runs/" + run}) {
-    const std::string path = absolute_path(candidate, ".");
-    if (::access((path + "/job.json").c_str(), F_OK) == 0) return path;
-  }
-  return fail(ErrorKind::kUsage,
-              "'{}' is no run: name a run directory, or the id of a job below runs/", run);
-}
-
 }  // namespace antdt::launcher

@@ -57,7 +57,4 @@ struct RunControl {
 // was never started.
 [[nodiscard]] Result<RunControl> read_control(const std::string& run_dir);
 
-// The directory of a run that a user named by directory or by job id (below runs/).
-[[nodiscard]] Result<std::string> find_run(const std::string& run);
-
 }  // namespace antdt::launcher

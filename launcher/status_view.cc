@@ -1,6 +1,7 @@
 #include "launcher/status_view.h"
 
 #include <algorithm>
+#include <cctype>
 #include <nlohmann/json.hpp>
 
 #include "launcher/text_table.h"
@@ -25,6 +26,9 @@ class Fields {
     if (const json* v = find(name); v != nullptr && v->is_number_unsigned()) {
       out = v->get<std::uint64_t>();
     }
+  }
+  void read(const char* name, bool& out) const {
+    if (const json* v = find(name); v != nullptr && v->is_boolean()) out = v->get<bool>();
   }
   void read(const char* name, std::optional<double>& out) const {
     if (const json* v = find(name); v != nullptr && v->is_number()) out = v->get<double>();
@@ -52,8 +56,57 @@ WorkerStatus parse_worker(const json& object) {
   fields.read("batch", worker.batch);
   fields.read("samples_per_second", worker.samples_per_second);
   fields.read("verdict", worker.verdict);
+  fields.read("tried_again_in_s", worker.tried_again_in_s);
   return worker;
 }
+
+FailureView parse_failure(const json& object) {
+  FailureView failure;
+  const Fields fields(object);
+  fields.read("time_s", failure.time_s);
+  fields.read("worker", failure.worker);
+  fields.read("host", failure.host);
+  fields.read("class", failure.cls);
+  fields.read("cause", failure.cause);
+  fields.read("first", failure.first);
+  fields.read("recovered_in_s", failure.recovered_in_s);
+  return failure;
+}
+
+HostView parse_host(const json& object) {
+  HostView host;
+  const Fields fields(object);
+  fields.read("name", host.name);
+  fields.read("room", host.room);
+  fields.read("up", host.up);
+  fields.read("closed", host.closed);
+  fields.read("probation", host.probation);
+  return host;
+}
+
+ActionView parse_action(const json& object) {
+  ActionView action;
+  const Fields fields(object);
+  fields.read("time_s", action.time_s);
+  fields.read("kind", action.kind);
+  fields.read("target", action.target);
+  fields.read("reason", action.reason);
+  fields.read("outcome", action.outcome);
+  return action;
+}
+
+// What `parse` makes of each object in the list of this name.
+template <class T>
+void read_list(const Fields& fields, const char* name, T (*parse)(const json&),
+               std::vector<T>& out) {
+  const json* list = fields.find(name);
+  if (list == nullptr || !list->is_array()) return;
+  for (const json& object : *list) {
+    if (object.is_object()) out.push_back(parse(object));
+  }
+}
+
+std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
 
 std::string rate(double samples_per_second) {
   if (samples_per_second <= 0) return "-";
@@ -96,12 +149,24 @@ Result<StatusView> parse_status(const std::string& text) {
       if (value.is_number()) status.last_eval[name] = value.get<double>();
     }
   }
-  if (const json* workers = fields.find("workers"); workers != nullptr && workers->is_array()) {
-    for (const json& worker : *workers) {
-      if (worker.is_object()) status.workers.push_back(parse_worker(worker));
+  fields.read("lineage", status.lineage);
+  fields.read("waiting_for", status.waiting_for);
+  read_list(fields, "workers", parse_worker, status.workers);
+  read_list(fields, "failures", parse_failure, status.failures);
+  read_list(fields, "hosts", parse_host, status.hosts);
+  read_list(fields, "actions", parse_action, status.actions);
+  if (const json* budgets = fields.find("budgets"); budgets != nullptr && budgets->is_object()) {
+    for (const auto& [cls, budget] : budgets->items()) {
+      const Fields of_class(budget);
+      of_class.read("limit", status.budgets[cls].limit);
+      of_class.read("left", status.budgets[cls].left);
     }
   }
   return status;
+}
+
+bool WorkerStatus::running() const {
+  return state != "exited" && state != "waiting" && state != "removed";
 }
 
 Result<EventView> parse_event(const std::string& text) {
@@ -131,16 +196,24 @@ std::string progress_line(const StatusView& s) {
   return line;
 }
 
-std::vector<std::string> worker_table(const StatusView& s) {
+std::vector<std::string> worker_table(const StatusView& s, const std::vector<EventView>& events) {
   std::vector<std::vector<std::string>> rows;
   for (const WorkerStatus& w : s.workers) {
+    const EventView* event = last_event(events, w.id);
     rows.push_back({w.id, w.rank ? std::to_string(*w.rank) : "-", w.host,
                     w.pid > 0 ? std::to_string(w.pid) : "-", std::to_string(w.attempt), w.state,
-                    std::to_string(w.batch), rate(w.samples_per_second), w.verdict});
+                    std::to_string(w.batch), rate(w.samples_per_second), w.verdict,
+                    event == nullptr ? ""
+                                     : fmt::format("{} {}", clock_text(event->time_s),
+                                                   first_line(event->text))});
   }
-  return text_table(
-      {"worker", "rank#", "host", "pid#", "attempt#", "state", "batch#", "samples/s#", "verdict"},
-      rows);
+  std::vector<std::string> header = {"worker", "rank#",  "host",       "pid#",    "attempt#",
+                                     "state",  "batch#", "samples/s#", "verdict", "last event"};
+  if (events.empty()) {
+    header.pop_back();
+    for (auto& row : rows) row.pop_back();
+  }
+  return text_table(header, rows);
 }
 
 std::string event_line(const EventView& event) {
@@ -157,8 +230,9 @@ std::vector<std::string> live_block(const StatusView& s, const std::vector<Event
                                     std::size_t width) {
   std::vector<std::string> lines = {progress_line(s)};
   if (!s.message.empty()) lines.push_back(s.message);
+  if (!s.waiting_for.empty()) lines.push_back("waiting for " + s.waiting_for);
   if (!s.workers.empty()) {
-    const auto table = worker_table(s);
+    const auto table = worker_table(s, {});
     lines.insert(lines.end(), table.begin(), table.end());
   }
   for (const EventView& event : events) lines.push_back(event_line(event));
@@ -170,14 +244,87 @@ std::vector<std::string> live_block(const StatusView& s, const std::vector<Event
   return lines;
 }
 
-std::vector<std::string> status_table(const StatusView& s) {
+namespace {
+
+// Of a host's room, where workers ask for no resources.
+constexpr std::uint64_t kAnyNumber = 1'000'000;
+
+void add_hosts(const StatusView& s, std::vector<std::string>& lines) {
+  std::string text;
+  for (const HostView& host : s.hosts) {
+    std::string how = host.closed               ? "evicted, takes no workers"
+                      : !host.up                ? "not reached"
+                      : host.probation          ? "failed often lately, avoided"
+                      : host.room >= kAnyNumber ? "there"
+                                                : fmt::format("room for {}", host.room);
+    text += fmt::format("{}{} ({})", text.empty() ? "hosts: " : ", ", host.name, how);
+  }
+  const bool usual = s.hosts.size() <= 1 && std::ranges::all_of(s.hosts, [](const HostView& h) {
+                       return h.up && !h.closed && !h.probation;
+                     });
+  if (!usual) lines.push_back(text);
+}
+
+void add_failures(const StatusView& s, std::vector<std::string>& lines) {
+  constexpr std::size_t kShown = 5;
+  if (s.failures.empty()) return;
+  const std::size_t from = s.failures.size() - std::min(s.failures.size(), kShown);
+  lines.push_back(from == 0 ? fmt::format("failures: {}", s.failures.size())
+                            : fmt::format("failures: {}, the last {}:", s.failures.size(), kShown));
+  for (std::size_t i = from; i < s.failures.size(); ++i) {
+    lines.push_back(failure_line(s.failures[i]));
+  }
+}
+
+}  // namespace
+
+std::string failure_line(const FailureView& f) {
+  std::string line = fmt::format("{:>9}  {} on {}, {}: {}", fmt::format("{:.1f}s", f.time_s),
+                                 f.worker, f.host, f.cls, first_line(f.cause));
+  if (!f.first) line += "; a consequence";
+  if (f.recovered_in_s) line += fmt::format("; went on after {:.1f}s", *f.recovered_in_s);
+  return line;
+}
+
+const EventView* last_event(const std::vector<EventView>& events, const std::string& worker) {
+  for (auto event = events.rbegin(); event != events.rend(); ++event) {
+    for (std::size_t at = event->text.find(worker); at != std::string::npos;
+         at = event->text.find(worker, at + 1)) {
+      const std::size_t end = at + worker.size();  // not w1 of w12
+      const bool whole =
+          (at == 0 || std::isalnum(static_cast<unsigned char>(event->text[at - 1])) == 0) &&
+          (end == event->text.size() ||
+           std::isalnum(static_cast<unsigned char>(event->text[end])) == 0);
+      if (whole) return &*event;
+    }
+  }
+  return nullptr;
+}
+
+std::string with_last_events(const std::string& status_json, const std::vector<EventView>& events) {
+  json object = json::parse(status_json, nullptr, /*allow_exceptions=*/false);
+  if (!object.is_object() || !object.contains("workers")) return status_json;
+  for (json& worker : object["workers"]) {
+    const EventView* event = last_event(events, worker.value("id", std::string()));
+    worker["last_event"] =
+        event == nullptr
+            ? json(nullptr)
+            : json{{"time_s", event->time_s}, {"kind", event->kind}, {"text", event->text}};
+  }
+  return object.dump();
+}
+
+std::vector<std::string> status_table(const StatusView& s, const std::vector<EventView>& events) {
   std::vector<std::string> lines = {
       fmt::format("{}: {}", s.job, progress_line(s)),
-      fmt::format("generation {}, incarnation {}, {} of {} samples", s.generation, s.incarnation,
-                  grouped(s.samples_done), grouped(s.samples_total))};
+      fmt::format("generation {}, lineage {}, incarnation {}, {} of {} samples", s.generation,
+                  s.lineage, s.incarnation, grouped(s.samples_done), grouped(s.samples_total))};
   if (!s.message.empty()) lines.push_back(s.message);
-  const auto table = worker_table(s);
+  if (!s.waiting_for.empty()) lines.push_back("waiting for " + s.waiting_for);
+  const auto table = worker_table(s, events);
   lines.insert(lines.end(), table.begin(), table.end());
+  add_hosts(s, lines);
+  add_failures(s, lines);
   return lines;
 }
 

@@ -21,9 +21,39 @@ struct WorkerStatus {
   std::uint64_t batch = 0;  // samples of a step
   double samples_per_second = 0;
   std::string verdict;
+  std::optional<double> tried_again_in_s;  // waits for a host
+  [[nodiscard]] bool running() const;
 };
 
-// What a job daemon answers to StatusRequest.
+struct FailureView {
+  double time_s = 0;
+  std::string worker, host;
+  std::string cls;     // "signal", "oom", "host", ...
+  std::string cause;   // a sentence; the log lines that show it may follow
+  bool first = false;  // the cause of what failed with it
+  std::optional<double> recovered_in_s;
+};
+
+struct HostView {
+  std::string name;
+  std::uint64_t room = 0;  // workers it takes in all
+  bool up = false;
+  bool closed = false;     // evicted
+  bool probation = false;  // failed often lately: avoided
+};
+
+struct BudgetView {
+  std::uint64_t limit = 0;
+  std::uint64_t left = 0;
+};
+
+struct ActionView {
+  double time_s = 0;
+  std::string kind, target, reason, outcome;
+};
+
+// What a job daemon answers to StatusRequest; of an ended run's summary the
+// fields that both have.
 struct StatusView {
   std::string job;
   std::string state;
@@ -38,7 +68,13 @@ struct StatusView {
   std::optional<double> eta_seconds;
   std::map<std::string, double> last_eval;  // auc, log_loss, accuracy
   std::string message;
+  std::uint64_t lineage = 0;
+  std::string waiting_for;  // who is waited for, and for what
   std::vector<WorkerStatus> workers;
+  std::vector<FailureView> failures;
+  std::vector<HostView> hosts;
+  std::vector<ActionView> actions;
+  std::map<std::string, BudgetView> budgets;  // by class of failure
 };
 
 // Fields that are missing keep their defaults; kCorrupt for what is no object.
@@ -53,8 +89,9 @@ struct EventView {
 
 // "epoch 1/2  training  43%  12,345 samples/s  ETA 1m 15s  loss 0.5123"
 [[nodiscard]] std::string progress_line(const StatusView& status);
-// A header and a line for each worker.
-[[nodiscard]] std::vector<std::string> worker_table(const StatusView& status);
+// A header and a line for each worker, with its last event if there are any.
+[[nodiscard]] std::vector<std::string> worker_table(const StatusView& status,
+                                                    const std::vector<EventView>& events);
 // "   12.3s  action  adjust-batch w3 (...)": as a line of its own
 [[nodiscard]] std::string event_line(const EventView& event);
 // Whether people without a terminal are told of it as well.
@@ -64,7 +101,17 @@ struct EventView {
 [[nodiscard]] std::vector<std::string> live_block(const StatusView& status,
                                                   const std::vector<EventView>& events,
                                                   std::size_t width);
-// The same for `antdt status`.
-[[nodiscard]] std::vector<std::string> status_table(const StatusView& status);
+// The same for `antdt status`, with failures and hosts where there is something
+// to say of them. `events` are all that are known: each worker's last is shown.
+[[nodiscard]] std::vector<std::string> status_table(const StatusView& status,
+                                                    const std::vector<EventView>& events);
+// One failure as a line: when, who, class, cause, and how it went on.
+[[nodiscard]] std::string failure_line(const FailureView& failure);
+// The newest of `events` that is about this worker.
+[[nodiscard]] const EventView* last_event(const std::vector<EventView>& events,
+                                          const std::string& worker);
+// `status_json` with "last_event" in each worker (null where there is none).
+[[nodiscard]] std::string with_last_events(const std::string& status_json,
+                                           const std::vector<EventView>& events);
 
 }  // namespace antdt::launcher

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/fs.h"
+#include "launcher/status_view.h"
 #include "launcher/text_table.h"
 
 namespace antdt::launcher {
@@ -86,12 +87,27 @@ void add_actions(const json& summary, std::vector<std::string>& lines) {
   lines.push_back(fmt::format("actions: {}", actions.empty() ? "none" : grouped(actions.size())));
   for (std::size_t i = 0; i < actions.size() && i < kShown; ++i) {
     const json& action = actions[i];
-    lines.push_back(fmt::format("  {:>8}  {} {}: {}", number(action, "time_s", "{:.1f}s"),
-                                action.value("kind", ""), action.value("target", ""),
+    const std::string target = action.value("target", "");
+    lines.push_back(fmt::format("  {:>8}  {}{}{}: {}", number(action, "time_s", "{:.1f}s"),
+                                action.value("kind", ""), target.empty() ? "" : " ", target,
                                 action.value("reason", "")));
   }
   if (actions.size() > kShown) {
     lines.push_back(fmt::format("  and {} more, see summary.json", actions.size() - kShown));
+  }
+}
+
+void add_failures(const std::string& text, std::vector<std::string>& lines) {
+  constexpr std::size_t kShown = 20;
+  const auto status = parse_status(text);
+  if (!status || status->failures.empty()) return;
+  lines.push_back(fmt::format("failures: {}", grouped(status->failures.size())));
+  for (std::size_t i = 0; i < status->failures.size() && i < kShown; ++i) {
+    lines.push_back(failure_line(status->failures[i]));
+  }
+  if (status->failures.size() > kShown) {
+    lines.push_back(
+        fmt::format("  and {} more, see summary.json", status->failures.size() - kShown));
   }
 }
 
@@ -120,6 +136,7 @@ Result<Summary> parse_summary(const std::string& text) {
     add_workers(object, summary.lines);
     add_time(object, summary.lines);
     add_actions(object, summary.lines);
+    add_failures(text, summary.lines);
     add_accounts(object, summary.lines);
     return summary;
   } catch (const json::exception& e) {

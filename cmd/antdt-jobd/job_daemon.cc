@@ -22,6 +22,11 @@ std::uint64_t key_of(const launcher::JobConfig& config) {
   return key;
 }
 
+std::string trimmed(std::string line) {
+  line.erase(line.find_last_not_of(" \n") + 1);
+  return line;
+}
+
 Result<ctl::JobMachineConfig> machine_config(const launcher::JobConfig& config,
                                              const DataFound& data, Incarnation incarnation) {
   ctl::JobMachineConfig machine;
@@ -94,6 +99,8 @@ Status JobDaemon::begin() {
   if (!machine_.known()) {
     feed(ctl::in::Declared{});
   } else if (resume) {
+    const auto who = read_file(request);
+    feed(ctl::in::OperatorSaid{"resume", "asked by " + trimmed(who.value_or("somebody"))});
     feed(ctl::in::Resumed{});
   } else {
     feed(ctl::in::Recovered{});

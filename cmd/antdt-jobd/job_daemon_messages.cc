@@ -12,6 +12,11 @@ namespace {
 // many requests, few enough that agents and timers get their turn.
 constexpr int kBatch = 512;
 
+std::string because(const std::string& reason, const std::string& who) {
+  return reason.empty() ? fmt::format("asked by {}", who)
+                        : fmt::format("asked by {}: {}", who, reason);
+}
+
 }  // namespace
 
 void JobDaemon::receive_direct() {
@@ -36,7 +41,8 @@ void JobDaemon::on_direct(const wire::Packet& packet) {
         wire::make_packet(*envelope, wire::Refused{std::move(code), std::move(reason)});
     outbox_.push_back({route, std::move(out)});
   };
-  if (config_.roles.worker.count > 0) return refuse("unknown", "this job starts its workers itself");
+  if (config_.roles.worker.count > 0)
+    return refuse("unknown", "this job starts its workers itself");
   const auto hello = wire::decode<wire::Hello>(packet.body);
   if (!hello) return refuse("invalid", hello.error().message);
   const auto version = wire::negotiate_version(*hello);
@@ -58,7 +64,8 @@ void JobDaemon::answer_operator(const wire::Packet& packet, const wire::Envelope
   // Calls `use` with the request as a T; answers with what it returns.
   const auto with = [&]<class T>(std::type_identity<T>, auto&& use) {
     const auto request = wire::decode<T>(packet.body);
-    if (!request) return answer(packet, envelope, wire::Refused{"invalid", request.error().message});
+    if (!request)
+      return answer(packet, envelope, wire::Refused{"invalid", request.error().message});
     const Status done = use(*request);
     if (!done) return answer(packet, envelope, wire::Refused{"invalid", done.error().message});
     answer(packet, envelope, wire::Done{});
@@ -66,34 +73,42 @@ void JobDaemon::answer_operator(const wire::Packet& packet, const wire::Envelope
   const std::string& kind = envelope.kind;
   if (kind == wire::StatusRequest::kKind) {
     const auto request = wire::decode<wire::StatusRequest>(packet.body);
-    if (!request) return answer(packet, envelope, wire::Refused{"invalid", request.error().message});
+    if (!request)
+      return answer(packet, envelope, wire::Refused{"invalid", request.error().message});
     answer(packet, envelope,
            wire::StatusReply{ctl::status_json(machine_.report(loop_.now())),
                              events_.since(request->events_from), events_.next()});
   } else if (kind == wire::StopJob::kKind) {
     with(std::type_identity<wire::StopJob>(), [&](const wire::StopJob& m) -> Status {
-      stop_job(m.reason.empty() ? "stopped by an operator" : m.reason,
-               std::chrono::milliseconds(m.grace_ms));
+      const std::string reason = m.reason.empty() ? "stopped by an operator" : m.reason;
+      if (!machine_.lifecycle().outcome()) {  // asked again, it is no news
+        feed(ctl::in::OperatorSaid{"stop", reason});
+      }
+      stop_job(reason, std::chrono::milliseconds(m.grace_ms));
       return {};
     });
   } else if (kind == wire::EvictWorkers::kKind) {
     with(std::type_identity<wire::EvictWorkers>(), [&](const wire::EvictWorkers& m) -> Status {
-      const ctl::job::EvictAsked evict{m.target, fmt::format("{} ({})", m.reason, m.who),
+      const ctl::job::EvictAsked evict{m.target, because(m.reason, m.who),
                                        std::chrono::milliseconds(m.deadline_ms)};
       ANTDT_RETURN_IF_ERROR(machine_.check(evict));
+      feed(ctl::in::OperatorSaid{"evict", fmt::format("{}, {}", m.target, evict.reason)});
       feed(evict);
       return {};
     });
   } else if (kind == wire::ResizeJob::kKind) {
     with(std::type_identity<wire::ResizeJob>(), [&](const wire::ResizeJob& m) -> Status {
-      const ctl::job::ResizeAsked resize{m.count, fmt::format("asked by {}", m.who)};
+      const ctl::job::ResizeAsked resize{m.count, because("", m.who)};
       ANTDT_RETURN_IF_ERROR(machine_.check(resize));
+      feed(ctl::in::OperatorSaid{"resize", fmt::format("{} workers, {}", m.count, resize.reason)});
       feed(resize);
       return {};
     });
   } else if (kind == wire::SkipRecords::kKind) {
     with(std::type_identity<wire::SkipRecords>(), [&](const wire::SkipRecords& m) -> Status {
       ANTDT_RETURN_IF_ERROR(machine_.check_skip(m));
+      feed(ctl::in::OperatorSaid{
+          "skip", fmt::format("positions {}:{}, {}", m.from, m.to, because(m.reason, m.who))});
       feed(ctl::in::Skip{m});
       return {};
     });

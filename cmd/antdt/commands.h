@@ -11,6 +11,9 @@ namespace antdt::cli {
 void add_run(CLI::App& app, int& exit_code);
 void add_attach(CLI::App& app, int& exit_code);
 void add_status(CLI::App& app, int& exit_code);
+void add_jobs(CLI::App& app, int& exit_code);
+void add_evict(CLI::App& app, int& exit_code);
+void add_resize(CLI::App& app, int& exit_code);
 void add_stop(CLI::App& app, int& exit_code);
 void add_keygen(CLI::App& app, int& exit_code);
 void add_data(CLI::App& app, int& exit_code);   // audit, synth, index

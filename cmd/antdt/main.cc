@@ -17,6 +17,9 @@ int main(int argc, char** argv) {
   antdt::cli::add_run(app, exit_code);
   antdt::cli::add_attach(app, exit_code);
   antdt::cli::add_status(app, exit_code);
+  antdt::cli::add_jobs(app, exit_code);
+  antdt::cli::add_evict(app, exit_code);
+  antdt::cli::add_resize(app, exit_code);
   antdt::cli::add_stop(app, exit_code);
   antdt::cli::add_data(app, exit_code);
   antdt::cli::add_bench(app, exit_code);

@@ -3,17 +3,25 @@
 #include <unistd.h>
 
 #include <memory>
+#include <thread>
 
 #include "cmd/antdt/commands.h"
-#include "core/transport/socket.h"
-#include "launcher/job_link.h"
-#include "launcher/run_directory.h"
-#include "launcher/status_view.h"
+#include "cmd/antdt/jobs.h"
+#include "cmd/antdt/running_job.h"
+#include "cmd/antdt/runs.h"
 #include "launcher/summary_view.h"
 
 namespace antdt::cli {
 
 namespace {
+
+struct Options {
+  std::string job;
+  bool json = false;
+  bool watch = false;
+};
+
+constexpr Duration kWatchInterval = std::chrono::seconds(1);
 
 void print_lines(const std::vector<std::string>& lines) {
   for (const std::string& line : lines) fmt::print("{}\n", line);
@@ -30,52 +38,62 @@ Status print_ended(const std::string& run_dir, bool json) {
   return {};
 }
 
-Status print_running(const std::string& run_dir, bool json) {
-  ANTDT_TRY(const launcher::RunControl control, launcher::read_control(run_dir));
-  transport::Context context;
-  ANTDT_TRY(launcher::JobLink link, launcher::JobLink::open(context, control.jobd_socket));
-  const auto answer = link.status(0, std::chrono::seconds(3));
+// With --watch on a terminal the screen is drawn anew each time.
+void begin_page(const Options& options) {
+  if (options.watch && !options.json && ::isatty(STDOUT_FILENO) == 1) fmt::print("\x1b[H\x1b[2J");
+}
+
+Status print_running(RunningJob& job, const Options& options) {
+  const auto answer = job.link.status(0, std::chrono::seconds(3));
   if (!answer) {
     return fail(ErrorKind::kUnreachable,
-                "the job daemon of {} does not answer ({}); see {}/agent.log and {}/logs", run_dir,
-                answer.error().message, run_dir, run_dir);
+                "the job daemon of {} does not answer ({}); see {}/agent.log and {}/logs",
+                job.run_dir, answer.error().message, job.run_dir, job.run_dir);
   }
-  if (json) {
-    fmt::print("{}\n", answer->status_json);
+  std::vector<launcher::EventView> events;
+  for (const std::string& text : answer->events) {
+    if (auto event = launcher::parse_event(text)) events.push_back(std::move(*event));
+  }
+  if (options.json) {
+    fmt::print("{}\n", launcher::with_last_events(answer->status_json, events));
     return {};
   }
   ANTDT_TRY(const launcher::StatusView status, launcher::parse_status(answer->status_json));
-  print_lines(launcher::status_table(status));
-  for (const std::string& text : answer->events) {
-    const auto event = launcher::parse_event(text);
-    if (event && launcher::is_notable(*event)) fmt::print("{}\n", launcher::event_line(*event));
+  begin_page(options);
+  print_lines(launcher::status_table(status, events));
+  if (options.watch) return {};
+  for (const launcher::EventView& event : events) {
+    if (launcher::is_notable(event)) fmt::print("{}\n", launcher::event_line(event));
   }
   return {};
 }
 
-Status print_status(const std::string& run, bool json) {
-  ANTDT_TRY(const std::string run_dir, launcher::find_run(run));
-  // A job daemon that is there writes its summary last.
-  const bool ended = ::access((run_dir + "/summary.json").c_str(), F_OK) == 0 &&
-                     !FileLock::owner(run_dir + "/jobd.lock");
-  return ended ? print_ended(run_dir, json) : print_running(run_dir, json);
+Status print_status(const Options& options) {
+  if (options.job.empty() && !any_runs()) return print_jobs(options.json);
+  ANTDT_TRY(const std::string run_dir, find_job(options.job));
+  if (state_of(run_dir) == RunState::kEnded) return print_ended(run_dir, options.json);
+  ANTDT_TRY(RunningJob job, reach(run_dir));
+  ANTDT_RETURN_IF_ERROR(print_running(job, options));
+  while (options.watch) {
+    std::fflush(stdout);
+    std::this_thread::sleep_for(kWatchInterval);
+    if (state_of(run_dir) == RunState::kEnded) return print_ended(run_dir, options.json);
+    ANTDT_RETURN_IF_ERROR(print_running(job, options));
+  }
+  return {};
 }
 
 }  // namespace
 
 void add_status(CLI::App& app, int& exit_code) {
-  struct Options {
-    std::string run;
-    bool json = false;
-  };
   const auto options = std::make_shared<Options>();
   CLI::App* command = app.add_subcommand("status", "Show how a run is, or how it ended");
-  command->add_option("RUN", options->run, "run directory, or job id below runs/")->required();
+  command->add_option("JOB", options->job,
+                      std::string(kJobHelp) + " (default: the newest running)");
   command->add_flag("--json", options->json, "print JSON");
+  command->add_flag("--watch", options->watch, "again each second, until the run ends");
   command->callback([options, &exit_code] {
-    if (const auto done = print_status(options->run, options->json); !done) {
-      exit_code = report(done.error());
-    }
+    if (const auto done = print_status(*options); !done) exit_code = report(done.error());
   });
 }
 

@@ -5,64 +5,90 @@
 #include <thread>
 
 #include "cmd/antdt/commands.h"
-#include "core/transport/socket.h"
-#include "launcher/job_link.h"
-#include "launcher/run_directory.h"
+#include "cmd/antdt/running_job.h"
+#include "cmd/antdt/runs.h"
+#include "core/wire/messages.h"
+#include "launcher/summary_view.h"
 #include "launcher/units.h"
 
 namespace antdt::cli {
 
 namespace {
 
-// Returns when the job daemon is gone.
-Status stop(const std::string& run, const std::string& grace_text) {
-  ANTDT_TRY(const std::string run_dir, launcher::find_run(run));
-  ANTDT_TRY(const launcher::RunControl control, launcher::read_control(run_dir));
-  ANTDT_TRY(const launcher::JobConfig config, launcher::load_effective(run_dir));
-  std::chrono::milliseconds grace = config.failure.stop_grace;
-  if (!grace_text.empty()) {
-    ANTDT_TRY(const auto us, launcher::parse_duration(grace_text));
-    grace = std::chrono::duration_cast<std::chrono::milliseconds>(us);
+struct Options {
+  std::string job;
+  std::string grace;
+  std::string reason;
+  bool no_wait = false;
+};
+
+// After its grace the job kills its workers; then it waits for their ends.
+constexpr Duration kAfterGrace = std::chrono::seconds(20);
+
+Result<std::chrono::milliseconds> grace_of(const Options& options, const std::string& run_dir) {
+  if (options.grace.empty()) {
+    ANTDT_TRY(const launcher::JobConfig config, launcher::load_effective(run_dir));
+    return config.failure.stop_grace;
   }
-  const std::string lock = run_dir + "/jobd.lock";
-  if (!FileLock::owner(lock)) {
-    return fail(ErrorKind::kUnreachable, "the job of {} does not run: see antdt status {}", run_dir,
-                run_dir);
-  }
-  transport::Context context;
-  ANTDT_TRY(launcher::JobLink link, launcher::JobLink::open(context, control.jobd_socket));
-  ANTDT_RETURN_IF_ERROR(link.stop("antdt stop", grace, std::chrono::seconds(5)));
+  ANTDT_TRY(const auto us, launcher::parse_duration(options.grace));
+  return std::chrono::duration_cast<std::chrono::milliseconds>(us);
+}
+
+// Returns when the job has ended; `grace` and a while after it at most.
+Status await_end(const RunningJob& job, std::chrono::milliseconds grace) {
   const SteadyClock clock;
-  const MonoTime deadline = clock.now() + grace + std::chrono::seconds(15);
-  while (FileLock::owner(lock)) {
+  const MonoTime deadline = clock.now() + grace + kAfterGrace;
+  while (state_of(job.run_dir) == RunState::kRunning) {
     if (clock.now() > deadline) {
-      return fail(ErrorKind::kUnreachable, "the job of {} did not end within its grace of {}",
-                  run_dir, launcher::format_duration(grace));
+      return fail(ErrorKind::kUnreachable,
+                  "the job in {} did not end within its grace of {}; see {}/jobd.log", job.run_dir,
+                  launcher::format_duration(grace), job.run_dir);
     }
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
   }
-  fmt::print("stopped: {}\n", run_dir);
   return {};
+}
+
+// A job that ended by itself just then, or badly, says so.
+Result<int> tell_end(const std::string& run_dir) {
+  ANTDT_TRY(const launcher::Summary summary, launcher::read_summary(run_dir));
+  fmt::print("{}: {}\n", summary.state, run_dir);
+  for (const std::string& line : launcher::closing_lines(summary, run_dir)) {
+    fmt::print("{}\n", line);
+  }
+  return summary.state == "stopped" ? 0 : summary.exit_code;
+}
+
+Result<int> stop(const Options& options) {
+  ANTDT_TRY(RunningJob job, reach(options.job));
+  ANTDT_TRY(const std::chrono::milliseconds grace, grace_of(options, job.run_dir));
+  const std::string because = options.reason.empty() ? "" : ": " + options.reason;
+  ANTDT_RETURN_IF_ERROR(
+      job.link.stop(fmt::format("antdt stop, asked by {}{}", operator_name(), because), grace,
+                    std::chrono::seconds(5)));
+  if (options.no_wait) {
+    fmt::print("stopping: {}\n", job.run_dir);
+    return 0;
+  }
+  ANTDT_RETURN_IF_ERROR(await_end(job, grace));
+  return tell_end(job.run_dir);
 }
 
 }  // namespace
 
 void add_stop(CLI::App& app, int& exit_code) {
-  struct Options {
-    std::string run;
-    std::string grace;
-  };
   const auto options = std::make_shared<Options>();
   CLI::App* command = app.add_subcommand("stop", "Stop a run after a checkpoint");
-  command->add_option("RUN", options->run, "run directory, or job id below runs/")->required();
+  command->add_option("JOB", options->job, kJobHelp)->required();
   command
       ->add_option("--grace", options->grace,
                    "how long the end may take, such as 10s; default failure.stop_grace")
       ->type_name("TIME");
+  command->add_option("--reason", options->reason, "why, for the record");
+  command->add_flag("--no-wait", options->no_wait, "return when the job daemon has heard it");
   command->callback([options, &exit_code] {
-    if (const auto done = stop(options->run, options->grace); !done) {
-      exit_code = report(done.error());
-    }
+    const auto code = stop(*options);
+    exit_code = code ? *code : report(code.error());
   });
 }
 

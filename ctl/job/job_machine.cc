@@ -271,7 +271,12 @@ void JobMachine::on(const in::Skip& e) {
   feed(MembershipEvent(Stuck{"records of this phase are skipped"}));
 }
 
-void JobMachine::on(const in::OperatorSaid& e) { note(e.kind, e.text); }
+// Among the actions, so that the journal and the summary have who asked.
+void JobMachine::on(const in::OperatorSaid& e) {
+  actions_.push_back({lifecycle_.seconds(), e.kind, "", e.text, "asked"});
+  image_dirty_ = true;
+  note("operator", fmt::format("{}: {}", e.kind, e.text));
+}
 
 // ---------------------------------------------------------------------- report
 
@@ -297,6 +302,9 @@ std::vector<WorkerReport> JobMachine::worker_reports() const {
     r.pid = w.pid;
     r.attempt = w.attempt;
     r.state = w.leaving && w.running() ? "leaving" : state_name(w.state);
+    if (w.state == WorkerProcess::kWaiting) {
+      r.tried_again_in_s = std::max(0.0, w.waits_until_s - lifecycle_.seconds());
+    }
     const auto& group = membership_.members();
     const auto member = std::ranges::find(group, w.member(), &ExpectedMember::member);
     if (member != group.end()) r.rank = static_cast<std::uint32_t>(member - group.begin());
@@ -362,6 +370,12 @@ JobReport JobMachine::report(MonoTime now) const {
     r.hosts.push_back({h.name.empty() ? h.host : h.name, h.room, h.up, h.closed,
                        lifecycle_.hosts().on_probation(h, r.wall_seconds),
                        lifecycle_.hosts().penalty(h, r.wall_seconds)});
+  }
+  for (std::uint8_t c = 0; c < static_cast<std::uint8_t>(FailureClass::kNone); ++c) {
+    const auto cls = static_cast<FailureClass>(c);
+    const auto limit = spec.budgets.find(std::string(to_string(cls)));
+    if (limit == spec.budgets.end()) continue;
+    r.budgets.push_back({limit->first, limit->second, lifecycle_.budget_left(cls)});
   }
   for (const shard_server::EpochAccount& e : accounts_.epochs()) {
     r.totals.once += e.once;

@@ -69,6 +69,12 @@ json hosts_json(const std::vector<HostReport>& hosts) {
   return out;
 }
 
+json budgets_json(const std::vector<BudgetReport>& budgets) {
+  json out = json::object();
+  for (const BudgetReport& b : budgets) out[b.cls] = {{"limit", b.limit}, {"left", b.left}};
+  return out;
+}
+
 wire::TimeAccount add(wire::TimeAccount a, const wire::TimeAccount& b) {
   a.compute += b.compute;
   a.data += b.data;
@@ -100,6 +106,7 @@ std::string status_json(const JobReport& r) {
            {"waiting_for", r.waiting_for},
            {"failures", failures_json(r.failures)},
            {"hosts", hosts_json(r.hosts)},
+           {"budgets", budgets_json(r.budgets)},
            {"actions", actions_json(r.actions)},
            {"workers", json::array()}};
   if (r.train_loss) out["train_loss"] = *r.train_loss;
@@ -123,6 +130,7 @@ std::string status_json(const JobReport& r) {
                 {"samples_per_second", w.samples_per_second},
                 {"verdict", w.verdict}};
     worker["rank"] = w.rank ? json(*w.rank) : json(nullptr);
+    if (w.tried_again_in_s) worker["tried_again_in_s"] = *w.tried_again_in_s;
     out["workers"].push_back(std::move(worker));
   }
   if (r.outcome) out["outcome"] = {{"state", r.outcome->state}, {"code", r.outcome->code}};

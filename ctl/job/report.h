@@ -23,6 +23,7 @@ struct WorkerReport {
   Attempt attempt;
   std::string state;              // "planned", "started", "joined", "exited"
   std::uint32_t batch = 0;        // samples a step in the newest plan
+  std::optional<double> tried_again_in_s;  // waiting: when a host is looked for, from now
   double samples_per_second = 0;  // of its own work, transient window
   std::string verdict;            // "ok", or kind, severity and cause
   std::uint64_t samples = 0;      // trained
@@ -61,6 +62,13 @@ struct HostReport {
   double penalty = 0;
 };
 
+// How many failures of a class end the job, and how many are left of them.
+struct BudgetReport {
+  std::string cls;
+  std::uint32_t limit = 0;
+  std::uint32_t left = 0;
+};
+
 struct JobReport {
   std::string job;
   std::string state;
@@ -86,6 +94,7 @@ struct JobReport {
   std::vector<std::string> checkpoints;
   std::vector<FailureRecord> failures;
   std::vector<HostReport> hosts;
+  std::vector<BudgetReport> budgets;
 };
 
 [[nodiscard]] std::string status_json(const JobReport& report);

@@ -1,6 +1,7 @@
 """What an operator says to a job: each command, on real programs that train."""
 
 import json
+import os
 import signal
 import struct
 import subprocess
@@ -181,6 +182,113 @@ class Attach(Commands):
         self.assertIn("the job goes on", out)
         self.end_of(process, 0)
         self.assert_trained_once(run_dir)
+        self.assert_nothing_left()
+
+
+@needs_trainer
+class Operators(Commands):
+    def test_a_worker_is_evicted_and_the_others_train_all_records_once(self):
+        process, run_dir = self.start_training(workers=3)
+        pids = {w["id"]: w["pid"] for w in self.status(run_dir)["workers"]}
+        done = self.antdt("evict", run_dir, "w1", "--reason", "its fan is loud")
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.assertIn("w1 has left", done.stdout)
+        now = {w["id"]: w for w in self.status(run_dir)["workers"] if w["state"] == "joined"}
+        self.assertEqual(set(now), {"w0", "w2"})
+        self.assertEqual({i: w["pid"] for i, w in now.items()}, {i: pids[i] for i in now})
+
+        nobody = self.antdt("evict", run_dir, "w9")
+        self.assertNotEqual(nobody.returncode, 0)
+        self.assertIn("'w9' is neither a worker nor a host", nobody.stderr)
+        self.end_of(process, 0)
+        self.assert_trained_once(run_dir)
+        asked = [e["text"] for e in self.events(run_dir) if e["kind"] == "operator"]
+        self.assertEqual(len(asked), 1)
+        self.assertRegex(asked[0], r"evict: w1, asked by \S+@\S+: its fan is loud")
+        actions = json.loads((run_dir / "summary.json").read_text())["actions"]
+        self.assertIn("evict", [a["kind"] for a in actions])
+        self.assert_nothing_left()
+
+    def test_a_job_gets_fewer_and_more_workers_while_it_trains(self):
+        process, run_dir = self.start_training(workers=3, records=2 * RECORDS)
+        for count in (2, 4):
+            done = self.antdt("resize", run_dir, count)
+            self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+            self.assertIn(f"{count} workers train", done.stdout)
+            workers = [w for w in self.status(run_dir)["workers"] if w["rank"] is not None]
+            self.assertEqual(len(workers), count)
+        self.assertNotEqual(self.antdt("resize", run_dir, 0).returncode, 0)
+        self.end_of(process, 0)
+        self.assert_trained_once(run_dir, records=2 * RECORDS)
+        self.assert_nothing_left()
+
+    def test_a_job_is_stopped_with_a_reason_and_says_how_to_go_on(self):
+        process, run_dir = self.start_training()
+        done = self.antdt("stop", run_dir, "--reason", "the machine is needed")
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.assertIn("stopped: ", done.stdout)
+        self.assertIn(f"antdt run --resume {run_dir}", done.stdout)
+        _, err = self.end_of(process, 75)
+        self.assertRegex(err.splitlines()[-1],
+                         r"first cause: antdt stop, asked by \S+@\S+: the machine is needed")
+        for command in (["stop"], ["evict"], ["resize"]):
+            args = {"evict": ["w0"], "resize": [1]}.get(command[0], [])
+            late = self.antdt(*command, run_dir, *args)
+            self.assertEqual(late.returncode, 2, late.stdout)
+            self.assertIn("has ended: antdt status", late.stderr)
+        self.assert_nothing_left()
+
+
+@needs_trainer
+class Looking(Commands):
+    def test_status_shows_failures_and_the_last_event_of_each_worker(self):
+        process, run_dir = self.start_training()
+        worker = self.status(run_dir)["workers"][1]
+        os.kill(worker["pid"], signal.SIGKILL)
+        await_true(lambda: self.failed_and_back(run_dir), 60, "w1 is back")
+        status = self.status(run_dir)
+        failure = status["failures"][0]
+        self.assertEqual((failure["worker"], failure["class"], failure["first"]),
+                         ("w1", "signal", True))
+        self.assertIn("w1", status["workers"][1]["last_event"]["text"])
+        table = self.antdt("status", cwd=self.temporary).stdout  # the newest running
+        self.assertIn("failures: 1", table)
+        self.assertIn("last event", table)
+        self.end_of(process, 0)
+        self.assertIn("failures: 1", self.antdt("status", run_dir).stdout)
+        self.assert_trained_once(run_dir)
+
+    def failed_and_back(self, run_dir):
+        status = self.status(run_dir)
+        return status.get("failures") and all(w["rank"] is not None for w in status["workers"])
+
+    def test_watching_a_status_ends_with_the_run(self):
+        process, run_dir = self.start_training(records=RECORDS // 4)
+        watched = self.antdt("status", run_dir, "--watch", "--json")
+        self.assertEqual(watched.returncode, 0, watched.stderr)
+        first = json.loads(watched.stdout.splitlines()[0])
+        self.assertEqual(first["state"], "training")
+        self.assertIn('"state": "done"', watched.stdout)
+        self.end_of(process, 0)
+
+    def test_jobs_are_listed_and_named_by_the_beginning_of_their_ids(self):
+        job = self.job(records=RECORDS)
+        home = self.dir / "home"
+        home.mkdir()
+        self.assertIn("no runs", self.antdt("status", cwd=home).stdout)
+        started = self.antdt("run", job, "--detach", "--json", cwd=home)
+        self.assertEqual(started.returncode, 0, started.stderr)
+        job_id = json.loads(started.stdout)["job"]
+        listed = json.loads(self.antdt("jobs", "--json", cwd=self.temporary).stdout)
+        self.assertEqual([(j["job"], j["running"]) for j in listed], [(job_id, True)])
+        self.assertIn(job_id, self.antdt("jobs", cwd=home).stdout)
+
+        unknown = self.antdt("status", "nothing", cwd=home)
+        self.assertEqual(unknown.returncode, 2)
+        self.assertIn(job_id, unknown.stderr, "what there is")
+        self.assertEqual(self.antdt("stop", job_id[:9], cwd=home).returncode, 0)
+        listed = json.loads(self.antdt("jobs", "--json", cwd=home).stdout)
+        self.assertEqual([(j["job"], j["state"]) for j in listed], [(job_id, "stopped")])
         self.assert_nothing_left()
 
 

@@ -29,7 +29,7 @@ TEST(StatusView, WhatIsNotKnownYetIsLeftOut) {
 }
 
 TEST(StatusView, EachWorkerIsALineUnderAlignedColumns) {
-  EXPECT_THAT(worker_table(parse_status(kStatus).value()),
+  EXPECT_THAT(worker_table(parse_status(kStatus).value(), {}),
               ElementsAre("worker  rank  host  pid  attempt  state    batch  samples/s  verdict",
                           "w0         0  h1     11        1  joined     300      4,000  ok",
                           "w1         -  h1      -        2  started      0          -"));
@@ -76,6 +76,55 @@ TEST(TextTable, NumbersAreGroupedAndTimesAreShort) {
 TEST(TextTable, CuttingCountsCharactersAndNotBytes) {
   EXPECT_EQ(cut("größer", 6), "größer");
   EXPECT_EQ(cut("größer", 5), "größ~");
+}
+
+const std::string kTroubled = R"({"job":"ctr-1","state":"training","generation":3,"lineage":1,
+  "incarnation":1,"waiting_for":"w1 to join","workers":[{"id":"w1","rank":0,"state":"joined"},
+    {"id":"w12","rank":1,"state":"waiting","tried_again_in_s":2.5}],
+  "failures":[
+    {"time_s":4.25,"worker":"w1","host":"b","class":"signal","cause":"w1 was killed\nlog line",
+     "first":true,"recovered_in_s":0.5},
+    {"time_s":4.5,"worker":"w0","host":"a","class":"collective","cause":"lost its peers",
+     "first":false,"recovered_in_s":null}],
+  "hosts":[{"name":"a","room":2,"up":true,"closed":false,"probation":false},
+           {"name":"b","room":2,"up":true,"closed":false,"probation":true},
+           {"name":"c","room":2,"up":false,"closed":false,"probation":false},
+           {"name":"d","room":2,"up":true,"closed":true,"probation":false}],
+  "budgets":{"oom":{"limit":2,"left":1}}})";
+
+TEST(StatusView, TellsWhoIsWaitedForWhatFailedAndWhichHostsAreAvoided) {
+  const auto status = parse_status(kTroubled).value();
+  const auto lines = status_table(status, {});
+  EXPECT_THAT(lines, testing::Contains("waiting for w1 to join"));
+  EXPECT_THAT(lines, testing::Contains("hosts: a (room for 2), b (failed often lately, avoided), c "
+                                       "(not reached), d (evicted, takes no workers)"));
+  EXPECT_THAT(lines,
+              testing::Contains("     4.2s  w1 on b, signal: w1 was killed; went on after 0.5s"));
+  EXPECT_THAT(lines,
+              testing::Contains("     4.5s  w0 on a, collective: lost its peers; a consequence"));
+  EXPECT_EQ(status.budgets.at("oom").left, 1U);
+  EXPECT_EQ(status.workers[1].tried_again_in_s, 2.5);
+  EXPECT_FALSE(status.workers[1].running());
+}
+
+TEST(StatusView, HostsAreNotToldOfWhereThereIsNothingToTell) {
+  const auto one = parse_status(R"({"hosts":[{"name":"a","room":9,"up":true}]})").value();
+  for (const std::string& line : status_table(one, {})) {
+    EXPECT_FALSE(line.starts_with("hosts")) << line;
+  }
+}
+
+TEST(StatusView, AWorkersLastEventIsTheNewestThatNamesIt) {
+  const std::vector<EventView> events = {{1, "worker-started", "w1 started on a (pid 7)"},
+                                         {2, "worker-exited", "w12 on a exited with code 1"}};
+  ASSERT_NE(last_event(events, "w1"), nullptr);
+  EXPECT_EQ(last_event(events, "w1")->time_s, 1);
+  EXPECT_EQ(last_event(events, "w12")->time_s, 2);
+  EXPECT_EQ(last_event(events, "w2"), nullptr);
+  const std::string json = with_last_events(R"({"workers":[{"id":"w12"},{"id":"w3"}]})", events);
+  EXPECT_EQ(json, R"({"workers":[{"id":"w12","last_event":{"kind":"worker-exited",)"
+                  R"("text":"w12 on a exited with code 1","time_s":2.0}},)"
+                  R"({"id":"w3","last_event":null}]})");
 }
 
 }  // namespace

@@ -1,0 +1,103 @@
+// antdt evict: a worker, or all on a host, gives back what it holds and leaves.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+
+#include "cmd/antdt/commands.h"
+#include "cmd/antdt/running_job.h"
+#include "cmd/antdt/runs.h"
+#include "core/wire/messages.h"
+#include "launcher/units.h"
+
+namespace antdt::cli {
+
+namespace {
+
+struct Options {
+  std::string job;
+  std::string target;
+  std::string reason;
+  std::string deadline = "30s";
+  bool no_wait = false;
+};
+
+// The workers that are meant, as they are before.
+std::vector<launcher::WorkerStatus> meant(const launcher::StatusView& status,
+                                          const std::string& target) {
+  std::vector<launcher::WorkerStatus> found;
+  for (const launcher::WorkerStatus& w : status.workers) {
+    if (w.running() && (w.id == target || w.host == target)) found.push_back(w);
+  }
+  return found;
+}
+
+const launcher::WorkerStatus* find(const launcher::StatusView& status, const std::string& id) {
+  const auto found = std::ranges::find(status.workers, id, &launcher::WorkerStatus::id);
+  return found == status.workers.end() ? nullptr : &*found;
+}
+
+bool has_left(const launcher::StatusView& status, const launcher::WorkerStatus& before) {
+  const launcher::WorkerStatus* now = find(status, before.id);
+  return now == nullptr || now->attempt != before.attempt || !now->running();
+}
+
+void tell(const launcher::StatusView& status, const launcher::WorkerStatus& before) {
+  const launcher::WorkerStatus* now = find(status, before.id);
+  if (now != nullptr && now->running()) {
+    return fmt::print("{} has left {} and goes on on {} (attempt {})\n", before.id, before.host,
+                      now->host, now->attempt);
+  }
+  if (now != nullptr && now->state == "waiting") {
+    return fmt::print("{} has left {}; its place is taken when a host has room\n", before.id,
+                      before.host);
+  }
+  fmt::print("{} has left {}; its share is spread over the others\n", before.id, before.host);
+}
+
+Status evict(const Options& options) {
+  ANTDT_TRY(const auto deadline, launcher::parse_duration(options.deadline));
+  ANTDT_TRY(RunningJob job, reach(options.job));
+  ANTDT_TRY(const launcher::StatusView before, status_of(job));
+  wire::EvictWorkers order;
+  order.target = options.target;
+  order.reason = options.reason;
+  order.who = operator_name();
+  order.deadline_ms = static_cast<std::uint32_t>(
+      std::chrono::duration_cast<std::chrono::milliseconds>(deadline).count());
+  ANTDT_RETURN_IF_ERROR(job.link.order(order, std::chrono::seconds(5)));
+  const auto leaving = meant(before, options.target);
+  if (options.no_wait) {
+    fmt::print("{} is asked to leave\n", options.target);
+    return {};
+  }
+  launcher::StatusView after;
+  ANTDT_RETURN_IF_ERROR(wait_until(job, [&](const launcher::StatusView& status) {
+    after = status;
+    return std::ranges::all_of(leaving, [&](const auto& w) { return has_left(status, w); }) &&
+           (before.generation == 0 || status.generation > before.generation) && is_settled(status);
+  }));
+  for (const launcher::WorkerStatus& w : leaving) tell(after, w);
+  return {};
+}
+
+}  // namespace
+
+void add_evict(CLI::App& app, int& exit_code) {
+  const auto options = std::make_shared<Options>();
+  CLI::App* command = app.add_subcommand("evict", "Let a worker, or all on a host, leave a job");
+  command->add_option("JOB", options->job, kJobHelp)->required();
+  command->add_option("TARGET", options->target, "a worker such as w3, or a host")->required();
+  command->add_option("--reason", options->reason, "why, for the record");
+  command
+      ->add_option("--deadline", options->deadline,
+                   "how long it may take to finish its step; then it is killed")
+      ->type_name("TIME")
+      ->capture_default_str();
+  command->add_flag("--no-wait", options->no_wait, "return when the job daemon has heard it");
+  command->callback([options, &exit_code] {
+    if (const auto done = evict(*options); !done) exit_code = report(done.error());
+  });
+}
+
+}  // namespace antdt::cli

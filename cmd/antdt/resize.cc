@@ -1,0 +1,64 @@
+// antdt resize: more or fewer workers while the job runs.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+
+#include "cmd/antdt/commands.h"
+#include "cmd/antdt/running_job.h"
+#include "cmd/antdt/runs.h"
+#include "core/wire/messages.h"
+
+namespace antdt::cli {
+
+namespace {
+
+struct Options {
+  std::string job;
+  std::uint32_t count = 0;
+  bool no_wait = false;
+};
+
+// Members of the group; where there is none (loose workers), who has joined.
+std::uint32_t training(const launcher::StatusView& status) {
+  return static_cast<std::uint32_t>(
+      std::ranges::count_if(status.workers, [&](const launcher::WorkerStatus& w) {
+        return w.running() && (status.generation > 0 ? w.rank.has_value() : w.state == "joined");
+      }));
+}
+
+Status resize(const Options& options) {
+  ANTDT_TRY(RunningJob job, reach(options.job));
+  ANTDT_TRY(const launcher::StatusView before, status_of(job));
+  ANTDT_RETURN_IF_ERROR(
+      job.link.order(wire::ResizeJob{options.count, operator_name()}, std::chrono::seconds(5)));
+  if (options.no_wait) {
+    fmt::print("the job is to have {} workers\n", options.count);
+    return {};
+  }
+  launcher::StatusView after;
+  ANTDT_RETURN_IF_ERROR(wait_until(job, [&](const launcher::StatusView& status) {
+    after = status;
+    return training(status) == options.count && is_settled(status);
+  }));
+  fmt::print("{} workers train, {} before (generation {})\n", options.count, training(before),
+             after.generation);
+  return {};
+}
+
+}  // namespace
+
+void add_resize(CLI::App& app, int& exit_code) {
+  const auto options = std::make_shared<Options>();
+  CLI::App* command = app.add_subcommand("resize", "Change how many workers a running job has");
+  command->add_option("JOB", options->job, kJobHelp)->required();
+  command->add_option("N", options->count, "how many workers")
+      ->required()
+      ->check(CLI::PositiveNumber);
+  command->add_flag("--no-wait", options->no_wait, "return when the job daemon has heard it");
+  command->callback([options, &exit_code] {
+    if (const auto done = resize(*options); !done) exit_code = report(done.error());
+  });
+}
+
+}  // namespace antdt::cli

@@ -8,6 +8,8 @@
 namespace antdt::ctl {
 namespace {
 
+// Room of a host where the role asks for no resources.
+constexpr std::uint32_t kAnyNumber = 1'000'000;
 // How long an agent that came back may take to report an exit that it saw.
 constexpr Duration kVanishedAfter = std::chrono::seconds(5);
 
@@ -151,7 +153,10 @@ void JobMachine::on(const in::Recovered&) {
 void JobMachine::on(const in::Resumed&) { feed(job::Event(job::Resumed{})); }
 
 void JobMachine::on(const in::HostWelcome& e) {
-  note("host", fmt::format("{} takes {} workers of this job", e.host.name, e.host.room));
+  note("host", fmt::format("{} is there{}", e.host.name,
+                           e.host.room < kAnyNumber
+                               ? fmt::format(", with room for {} workers of this job", e.host.room)
+                               : ""));
   feed(job::Event(job::HostUp{e.host}));
   const auto runs = [&](Member member) {
     return std::ranges::any_of(e.running, [&](const wire::RunningProcess& p) {

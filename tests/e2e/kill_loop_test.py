@@ -1,0 +1,136 @@
+"""Everything is killed at random while a job of two agents trains: it ends, and
+every record has entered the model once an epoch."""
+
+import os
+import pathlib
+import random
+import signal
+import socket
+import subprocess
+import time
+import unittest
+
+import tally
+from harness import BIN, await_true, needs_trainer, processes_of
+
+RECORDS = 200_000
+EPOCHS = 2
+KILLS = int(os.environ.get("ANTDT_KILLS", "60"))
+SEED = int(os.environ.get("ANTDT_KILL_SEED", "0")) or random.randrange(1, 1 << 30)
+# Long enough to outlast the kills; the job is not the point here, its accounts are.
+DELAY = os.environ.get("ANTDT_KILL_DELAY", "15ms")
+
+FAILURE = """
+[failure]
+hang_after = "4s"
+host_lost_after = "20s"
+budgets = { program = 1000, oom = 1000, signal = 1000, hang = 1000, host = 1000, collective = 1000 }
+[checkpoint]
+every = "5s"
+"""
+
+
+def free_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+class Agent:
+    """An agent that is started again when it dies, as systemd does."""
+
+    def __init__(self, test, name, keys):
+        self.test, self.name, self.keys = test, name, keys
+        self.port = free_port()
+        self.process = None
+        self.start()
+
+    @property
+    def endpoint(self):
+        return f"127.0.0.1:{self.port}"
+
+    def start(self):
+        log = open(self.test.dir / f"{self.name}.log", "a")
+        self.process = subprocess.Popen(
+            [str(BIN / "antdtd"), "--listen", self.endpoint, "--keys", str(self.keys),
+             "--state-dir", str(self.test.dir / f"{self.name}-state"), "--host-name", self.name,
+             "--socket-dir", str(self.test.runtime / self.name), "--address", "127.0.0.1",
+             "--allow-root"],
+            env=self.test.env, stdout=log, stderr=subprocess.STDOUT)
+        log.close()
+
+    def keep(self):
+        if self.process.poll() is not None:
+            self.start()
+
+    def stop(self):
+        self.process.terminate()
+        self.process.wait(10)
+
+
+@needs_trainer
+class KillLoop(tally.TallyTest):
+    def test_random_kills_of_everything_lose_nothing(self):
+        print(f"seed {SEED} (ANTDT_KILL_SEED), {KILLS} kills", flush=True)
+        self.random = random.Random(SEED)
+        keys = self.dir / "keys"
+        self.assertEqual(self.antdt("keygen", "--dir", keys).returncode, 0)
+        self.agents = [Agent(self, name, keys) for name in ("hosta", "hostb")]
+        for agent in self.agents:
+            self.addCleanup(agent.stop)
+        hosts = ", ".join(f'"{a.endpoint}"' for a in self.agents)
+        cluster = f'[cluster]\nhosts = [{hosts}]\nkeys = "{keys}"\n'
+        job = self.write("job.toml", tally.job(records=RECORDS, epochs=EPOCHS, batch=256,
+                                               delay=DELAY, extra=FAILURE + cluster))
+        process, run_dir = self.start_job(job)
+        self.await_training(run_dir, samples=1000)
+        kills = self.kill_at_random(process, run_dir)
+        while process.poll() is None:
+            self.keep_agents()
+            time.sleep(0.1)
+        summary = self.finish(process, run_dir, timeout=300)
+        print(f"{kills} kills; {summary['generations']} generations, {summary['lineages']} "
+              f"lineages, {summary['incarnations']} incarnations, {len(summary['failures'])} "
+              f"failures, {summary['wall_seconds']:.0f} s", flush=True)
+        self.assertGreaterEqual(sum(kills.values()), min(KILLS, 60) if KILLS >= 60 else KILLS)
+        self.assert_exact(summary, run_dir, RECORDS, EPOCHS)
+        for agent in self.agents:
+            agent.stop()
+        self.assert_nothing_left()
+
+    def keep_agents(self):
+        for agent in self.agents:
+            agent.keep()
+
+    def kill_at_random(self, process, run_dir):
+        """KILLS faults, each after a random pause; how many of each kind."""
+        kinds = {"worker": 0, "stop": 0, "jobd": 0, "agent": 0, "private-agent": 0}
+        weights = {"worker": 10, "stop": 2, "jobd": 3, "agent": 2, "private-agent": 1}
+        while sum(kinds.values()) < KILLS and process.poll() is None:
+            self.keep_agents()
+            time.sleep(self.random.uniform(0.1, 1.2))
+            kind = self.random.choices(list(weights), weights.values())[0]
+            if self.strike(kind, run_dir):
+                kinds[kind] += 1
+        return kinds
+
+    def strike(self, kind, run_dir):
+        if kind in ("worker", "stop"):
+            found = [pid for pid, command in processes_of(str(self.dir))
+                     if command.startswith(str(BIN / "antdt-trainer")) or
+                     command.split(" ", 1)[0].endswith("antdt-trainer")]
+            which = signal.SIGSTOP if kind == "stop" else signal.SIGKILL
+            return bool(found) and self.kill(self.random.choice(found), which)
+        if kind == "agent":
+            agent = self.random.choice(self.agents)
+            return agent.process.poll() is None and self.kill(agent.process.pid)
+        if kind == "private-agent":
+            found = [pid for pid, command in processes_of(str(self.dir))
+                     if "antdtd" in command.split(" ", 1)[0] and "--private" in command]
+            return bool(found) and self.kill(found[0])
+        pid = self.jobd_pid(run_dir)
+        return pid > 0 and self.kill(pid)
+
+
+if __name__ == "__main__":
+    unittest.main()

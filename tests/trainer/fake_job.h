@@ -85,6 +85,11 @@ class FakeJob {
     unsettled_ = generation;
     settled_only_ = only;
   }
+  // From the second generation on it is as if none had settled before.
+  void forget_the_base() {
+    const std::lock_guard lock(mutex_);
+    forgets_ = true;
+  }
   // The first generation begins there.
   void restore_from(const std::string& directory) {
     const std::lock_guard lock(mutex_);
@@ -188,11 +193,11 @@ class FakeJob {
     }
     if (envelope.kind == "fetch") on_fetch(*wire::decode<wire::Fetch>(body), envelope, peer);
     if (envelope.kind == "progress" && envelope.generation == settled_) {
-      on_progress(*wire::decode<wire::Progress>(body), peer);
+      on_progress(*wire::decode<wire::Progress>(body), worker, peer);
     }
     if (envelope.kind == "report") on_report(worker, *wire::decode<wire::Report>(body));
     if (envelope.kind == "checkpoint-written") {
-      seen_.checkpoints.push_back(*wire::decode<wire::CheckpointWritten>(body));
+      on_checkpoint(*wire::decode<wire::CheckpointWritten>(body));
     }
     if (envelope.kind == "bye") {
       seen_.byes[worker] = *wire::decode<wire::Bye>(body);
@@ -212,11 +217,21 @@ class FakeJob {
     seen_.activities.insert(report.activity);
   }
 
+  void on_checkpoint(const wire::CheckpointWritten& written) {
+    const bool again = std::any_of(seen_.checkpoints.begin(), seen_.checkpoints.end(),
+                                   [&](const auto& c) { return c.number == written.number; });
+    if (!again) seen_.checkpoints.push_back(written);
+    if (written.phase != phase_number() || phase().what != "finish") return;
+    over_ = true;  // the model is kept
+    for (const auto& [worker, peer] : peers_) send(worker, done());
+  }
+  [[nodiscard]] static wire::Leave done() { return {"the job is done", 0}; }
+
   // ------------------------------------------------------------- generations
 
   void on_join(const wire::Join& join, const wire::Envelope& envelope, Peer& peer) {
     const WorkerId worker = envelope.worker;
-    if (phase().what == "finish") return send(worker, finish());  // it missed it
+    if (over_) return send(worker, done());
     const bool heard = envelope.generation == generation_;
     const bool inside = is_member(worker) && stage_ != Stage::kGathering;
     if (inside && !heard) {  // sent again before it heard of the generation
@@ -228,7 +243,16 @@ class FakeJob {
     // What is lost of its generation the others will notice, or hear of.
     if (inside && stage_ != Stage::kSettled) send_all(wire::Abort{join.problem});
     if (inside) stage_ = Stage::kGathering;
+    for (const WorkerId other : members_) release_if_idle(other);
     form();
+  }
+  // Who is in a collective notices that others have left it; who waits for the
+  // next phase does not.
+  void release_if_idle(WorkerId worker) {
+    const Peer& peer = peers_[worker];
+    const bool in_collective = phase().what == "train" && peer.phase_done != phase_number();
+    if (stage_ != Stage::kGathering || peer.joined || in_collective) return;
+    send(worker, wire::Abort{"the others have left"});
   }
   void on_lost(WorkerId worker) {
     expected_.erase(worker);
@@ -240,7 +264,7 @@ class FakeJob {
     form();
   }
   void on_left(WorkerId worker) {
-    if (phase().what == "finish" || expected_.erase(worker) == 0) return;
+    if (over_ || expected_.erase(worker) == 0) return;
     if (is_member(worker)) send_all(wire::Regroup{"a member left"});
     stage_ = Stage::kGathering;
     form();
@@ -269,7 +293,7 @@ class FakeJob {
     const auto rank = static_cast<std::uint32_t>(
         std::find(members_.begin(), members_.end(), worker) - members_.begin());
     const auto size = static_cast<std::uint32_t>(members_.size());
-    send(worker, wire::Form{rank, size, generation_.value, settled_,
+    send(worker, wire::Form{rank, size, generation_.value, forgets_ ? Generation{} : settled_,
                             settled_ == Generation{} ? restore_ : std::string()});
   }
   void roster() {
@@ -347,14 +371,7 @@ class FakeJob {
 
   // ------------------------------------------------------------------ phases
 
-  [[nodiscard]] wire::PhaseStart finish() const {
-    return {phase_number(), "finish", Epoch{0}, 0, 0};
-  }
   void start_phase() {
-    if (phase().what == "finish") {
-      for (const auto& [worker, peer] : peers_) send(worker, finish());
-      return;
-    }
     send_all(wire::PhaseStart{phase_number(), phase().what, Epoch{0}, phase().records, committed_});
   }
   void next_phase_if(bool over) {
@@ -434,7 +451,7 @@ class FakeJob {
     return piece;
   }
 
-  void on_progress(const wire::Progress& progress, Peer& peer) {
+  void on_progress(const wire::Progress& progress, WorkerId worker, Peer& peer) {
     seen_.last_plan = std::max(seen_.last_plan, progress.plan);
     if (progress.phase == phase_number()) commit(progress.place, peer);
     follow_script(progress.step.value);
@@ -443,7 +460,7 @@ class FakeJob {
     }
     peer.phase_done = progress.phase;
     seen_.done.push_back(progress);
-    if (stage_ != Stage::kSettled) return;
+    if (stage_ != Stage::kSettled) return release_if_idle(worker);
     next_phase_if(std::all_of(members_.begin(), members_.end(),
                               [&](WorkerId w) { return peers_[w].phase_done == progress.phase; }));
   }
@@ -481,6 +498,8 @@ class FakeJob {
   Generation unsettled_;
   WorkerId settled_only_;
   std::string restore_;
+  bool forgets_ = false;
+  bool over_ = false;
   std::vector<WorkerId> lost_;
 
   mutable std::mutex mutex_;

@@ -28,11 +28,6 @@ std::vector<InjectionRule> slow_steps() {
   return {rule};
 }
 
-double sum_of(const wire::TimeAccount& a) {
-  return a.compute + a.data + a.collective_wait + a.shard_wait + a.reconfigure + a.checkpoint +
-         a.startup + a.other;
-}
-
 TEST(Member, EveryRecordEntersTheModelOnceAnEpoch) {
   constexpr std::uint64_t kRecords = 1003;
   for (std::uint32_t size : {1U, 3U}) {
@@ -138,6 +133,15 @@ TEST(Member, InjectedDelaysCountAsComputeTime) {
   const auto outcomes = run_members(job, 2, 400, {rule});
   EXPECT_GE(outcomes[0].account.compute, 20 * 0.005 * 0.9);
   EXPECT_GT(outcomes[1].account.collective_wait, outcomes[0].account.collective_wait);
+}
+
+TEST(Member, OneThatIsStuckInAStepStillSaysWhatItIsDoing) {
+  InjectionRule rule;
+  rule.delay = std::chrono::milliseconds(1500);  // more than a second: a pulse falls into it
+  FakeJob job(1, {{"train", 10}}, even_plan(1, 10));
+  const auto outcomes = run_members(job, 1, 10, {rule});
+  EXPECT_EQ(*outcomes[0].code, 0);
+  EXPECT_THAT(job.seen().activities, ::testing::Contains("compute"));
 }
 
 TEST(Member, TheFirstBatchAfterAPlanChangeIsNotCounted) {

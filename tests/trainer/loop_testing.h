@@ -90,6 +90,7 @@ class Tally final : public Engine {
     return std::vector<wire::CheckpointFile>{{"tally", text.size(), "0"}};
   }
   [[nodiscard]] Result<Step> load(const std::string& directory) override {
+    if (cannot_load_) return fail(ErrorKind::kIo, "cannot read {}", directory);
     ANTDT_TRY(const std::string text, read_file(directory + "/tally"));
     Step step;
     std::memcpy(&step.value, text.data(), sizeof step.value);
@@ -110,6 +111,7 @@ class Tally final : public Engine {
   std::vector<float> counts_;
   std::vector<double> weights_;  // of each step that was applied here
   std::uint32_t replaced_ = 0;
+  bool cannot_load_ = false;
 
  private:
   void reach(Point point) const {
@@ -198,6 +200,8 @@ struct Drill {
   std::uint64_t records = 0;
   std::vector<InjectionRule> rules_of_w0 = {};
   std::size_t ballast_bytes = 0;  // of the training state, beside the counters
+  std::uint32_t eval_batch = 256;
+  std::optional<std::uint32_t> unreadable_for = {};  // this member can read no checkpoint
 };
 
 // One member's life, in this thread.
@@ -218,6 +222,7 @@ inline void live(const Drill& drill, Faults& faults, LocalNetwork& network, Outc
         if (faults.at_point) faults.at_point(index, point, step);
       },
       drill.ballast_bytes);
+  engine.cannot_load_ = drill.unreadable_for == index;
   const Injection injection(index == 0 ? drill.rules_of_w0 : std::vector<InjectionRule>{});
   GenerationGuard guard;
   const std::atomic<bool> stop = false;
@@ -228,7 +233,7 @@ inline void live(const Drill& drill, Faults& faults, LocalNetwork& network, Outc
   try {
     antdt::trainer::Member member(
         {clock, **client, engine, prefetcher, account, injection, guard, stop},
-        {&train, &eval, {}, make});
+        {&train, &eval, {}, make, drill.eval_batch});
     outcome.code = member.run();
   } catch (const Killed&) {
     outcome.killed = true;
@@ -261,6 +266,11 @@ inline std::vector<wire::PlanEntry> even_plan(std::uint32_t size, std::uint32_t 
   std::vector<wire::PlanEntry> plan;
   for (std::uint32_t i = 0; i < size; ++i) plan.push_back({{'w', i}, micro_batch, accumulation});
   return plan;
+}
+
+inline double sum_of(const wire::TimeAccount& a) {
+  return a.compute + a.data + a.collective_wait + a.shard_wait + a.reconfigure + a.checkpoint +
+         a.startup + a.other;
 }
 
 }  // namespace antdt::trainer

@@ -40,7 +40,8 @@ Agent::Agent(EventLoop& loop, AgentParts parts, AgentOptions options)
     : loop_(loop),
       options_(std::move(options)),
       store_(std::move(parts.store)),
-      supervision_(options_.capacity) {
+      supervision_(options_.capacity),
+      keeper_(options_.orphan_timeout / 2) {
   runner_ = std::make_unique<ProcessRunner>(
       loop_, store_, std::move(parts.runner),
       ProcessRunner::Handlers{
@@ -199,6 +200,7 @@ wire::AgentWelcome Agent::welcome(const std::string& job) const {
 
 void Agent::on_daemon_message(const wire::Envelope& envelope, wire::Packet packet) {
   const ProcessKey key{envelope.job, {envelope.worker, envelope.attempt}};
+  if (envelope.job == job_) keeper_.heard(loop_.now());
   if (envelope.kind == wire::Heartbeat::kKind) return apply(event::DaemonHeard{envelope.job});
   if (envelope.kind == wire::StartProcess::kKind) return start_process(envelope, packet);
   if (envelope.kind == wire::StopProcess::kKind) return stop_process(key, packet);
@@ -343,6 +345,7 @@ void Agent::job_daemon_ended(Attempt attempt, const ExitStatus& status) {
 void Agent::follow(const JobKeeper::Decision& decision) {
   if (!decision.note.empty()) say_about_job(decision.note);
   if (decision.launch) launch_job_daemon();
+  if (decision.kill) runner_->signal({job_, {kJobDaemon, keeper_.attempt()}}, Force::kKill);
 }
 
 // Also where people look first when a run is silent, unless that is where the
@@ -378,6 +381,7 @@ void Agent::arm_timer() {
 
 void Agent::on_timer() {
   timer_.reset();
+  daemons_->receive(kBatch);  // if we were stopped: nobody was silent but us
   follow(keeper_.tick(loop_.now()));
   for (const ReportSums::Due& due : sums_.take_due(loop_.now(), attached())) send_metrics(due);
   apply(event::Tick{});

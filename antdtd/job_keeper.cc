@@ -41,6 +41,7 @@ void JobKeeper::adopt(Attempt attempt) {
 
 JobKeeper::Decision JobKeeper::exited(const ExitStatus& status, MonoTime now) {
   if (state_ != State::kUp) return {};
+  heard_at_.reset();
   const bool says_over =
       std::find(kJobIsOver.begin(), kJobIsOver.end(), status.code) != kJobIsOver.end();
   if (last_ || says_over) {
@@ -67,16 +68,26 @@ JobKeeper::Decision JobKeeper::exited(const ExitStatus& status, MonoTime now) {
 }
 
 JobKeeper::Decision JobKeeper::tick(MonoTime now) {
-  if (state_ != State::kRestarting || now < restart_at_) return {};
+  const auto next = next_wakeup();
+  if (!next || now < *next) return {};
+  if (state_ == State::kUp) {
+    const Duration silence = now - *heard_at_;
+    heard_at_.reset();
+    return {false,
+            fmt::format("the job daemon has said nothing for {:.0f} s: it is killed",
+                        to_seconds(silence)),
+            true};
+  }
   state_ = State::kUp;
   up_since_ = now;
   attempt_ = attempt_.next();
-  return {true, {}};
+  return {true};
 }
 
 std::optional<MonoTime> JobKeeper::next_wakeup() const {
-  if (state_ != State::kRestarting) return std::nullopt;
-  return restart_at_;
+  if (state_ == State::kRestarting) return restart_at_;
+  if (state_ != State::kUp || !heard_at_ || hung_after_ <= Duration::zero()) return std::nullopt;
+  return *heard_at_ + hung_after_;
 }
 
 }  // namespace antdt::antdtd

@@ -1,7 +1,8 @@
 // Whether a private agent starts its job daemon again: a value, no I/O.
 //
 //   idle ── start ──> up ── exited 0,1,2,3,4,75 ──> over
-//                      │ anything else
+//                      │ anything else (killed by us, if it was heard and then was
+//                      │ silent for `hung_after`)
 //                      v
 //                   restarting ── after a pause ──> up
 //                      │ 5 deaths in a row, each soon after its start, or it cannot
@@ -24,8 +25,11 @@ class JobKeeper {
   enum class State { kIdle, kUp, kRestarting, kOver, kGaveUp };
   struct Decision {
     bool launch = false;  // start it now, as `attempt()`
-    std::string note;     // what happened, for the log; may be empty
+    std::string note{};   // what happened, for the log; may be empty
+    bool kill = false;    // it hangs
   };
+  // 0: a job daemon may be silent as long as it likes.
+  explicit JobKeeper(Duration hung_after = {}) : hung_after_(hung_after) {}
 
   [[nodiscard]] Decision start();
   // A job daemon that an earlier agent started runs as `attempt`.
@@ -33,6 +37,9 @@ class JobKeeper {
   [[nodiscard]] Decision exited(const ExitStatus& status, MonoTime now);
   // The job daemon said that the job is over: its end, however, is the last.
   void job_is_over() { last_ = true; }
+  // It said something. One that never does (it has agents of its own) cannot be
+  // said to hang.
+  void heard(MonoTime now) { heard_at_ = now; }
   [[nodiscard]] Decision tick(MonoTime now);
   [[nodiscard]] std::optional<MonoTime> next_wakeup() const;
 
@@ -51,6 +58,8 @@ class JobKeeper {
   std::size_t deaths_ = 0;            // in a row, each soon after its start
   std::optional<MonoTime> up_since_;  // nullopt: an earlier agent started it, or the first
   MonoTime restart_at_{};
+  Duration hung_after_;
+  std::optional<MonoTime> heard_at_;  // by this one, if at all
 };
 
 }  // namespace antdt::antdtd

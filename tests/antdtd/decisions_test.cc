@@ -138,6 +138,28 @@ TEST(JobKeeper, AfterTheJobIsOverNoDeathStartsItAgain) {
   EXPECT_EQ(keeper.state(), JobKeeper::State::kOver);
 }
 
+TEST(JobKeeper, AJobDaemonThatWasHeardAndFallsSilentIsKilledOnceAndStartedAgain) {
+  JobKeeper keeper(seconds(30));
+  (void)keeper.start();
+  EXPECT_EQ(keeper.next_wakeup(), std::nullopt) << "not heard yet: it may be replaying its journal";
+  keeper.heard(kNow);
+  keeper.heard(kNow + seconds(5));
+  EXPECT_FALSE(keeper.tick(kNow + seconds(34)).kill);
+  EXPECT_EQ(keeper.next_wakeup(), kNow + seconds(35));
+  EXPECT_TRUE(keeper.tick(kNow + seconds(35)).kill);
+  EXPECT_FALSE(keeper.tick(kNow + seconds(36)).kill);
+  (void)keeper.exited({-1, 9, {}, {}}, kNow + seconds(36));
+  EXPECT_TRUE(keeper.tick(kNow + seconds(36)).launch);
+  EXPECT_FALSE(keeper.tick(kNow + seconds(1000)).kill) << "the new one was not heard yet";
+}
+
+TEST(JobKeeper, WithoutABoundSilenceIsNothing) {
+  JobKeeper keeper;
+  (void)keeper.start();
+  keeper.heard(kNow);
+  EXPECT_FALSE(keeper.tick(kNow + std::chrono::hours(10)).kill);
+}
+
 // ---------------------------------------------------------------------- links
 
 TEST(JobLinks, AHigherIncarnationTakesOverAndALowerIsRefused) {

@@ -128,6 +128,22 @@ TEST_F(AgentSurvival, AStoppedAgentIsReplaced) {
   end_job();
 }
 
+TEST_F(AgentSurvival, AJobDaemonThatSaysNothingMoreIsReplaced) {
+  start_agent({"--orphan-timeout", "6"});
+  job_daemon_ = static_cast<pid_t>(start_job());
+  Peer daemon = attach();  // in its place
+  daemon.send(wire::Heartbeat{});
+  EXPECT_TRUE(await([&] {
+    return read_file(path("run/agent.log")).value_or("").find("started again") != std::string::npos;
+  }));
+  EXPECT_TRUE(is_gone(job_daemon_));
+  Peer launcher(context_, path("s/agent.sock"), {job_, {}});
+  launcher.send(wire::StartJob{path("run"), {"/bin/true"}}, std::nullopt, 1);
+  EXPECT_NE(static_cast<pid_t>(launcher.await_message<wire::JobStarted>().pid), job_daemon_);
+  EXPECT_THAT(read_file(path("run/agent.log")).value_or(""), HasSubstr("said nothing for"));
+  end_job();
+}
+
 TEST_F(AgentSurvival, ProcessesWhoseDirectoryIsRemovedEndAtOnceAndStartNoAgent) {
   start_kept_job();
   {

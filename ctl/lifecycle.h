@@ -76,6 +76,8 @@ struct LifecycleImage {
   bool collective = true;
   bool made_progress = false;
   bool gang_stops = false;  // until all have exited, then all start again
+  std::uint32_t gang_quick_failures = 0;  // in a row, each soon after the start
+  double gang_waits_until_s = 0;          // not started again before
   std::uint64_t checkpoints_ordered = 0;
   std::uint64_t checkpoints_stored = 0;
   bool checkpoint_pending = false;
@@ -95,6 +97,8 @@ struct LifecycleImage {
     v("collective", m.collective);
     v("made_progress", m.made_progress);
     v("gang_stops", m.gang_stops);
+    v("gang_quick_failures", m.gang_quick_failures);
+    v("gang_waits_until_s", m.gang_waits_until_s);
     v("checkpoints_ordered", m.checkpoints_ordered);
     v("checkpoints_stored", m.checkpoints_stored);
     v("checkpoint_pending", m.checkpoint_pending);
@@ -131,6 +135,8 @@ class Lifecycle {
   [[nodiscard]] const WorkerProcess* find(WorkerId worker) const;
   // Whether this attempt is the present one and has not ended or been given up.
   [[nodiscard]] bool is_current(Member member) const;
+  // Whether who joins now can be of use: at the end of the job newcomers cannot.
+  [[nodiscard]] bool welcomes(Member member) const;
   // The phase that is open (what == "" if none is).
   [[nodiscard]] wire::PhaseStart phase() const { return describe(image_.phase); }
   [[nodiscard]] bool collective() const { return image_.collective; }
@@ -190,7 +196,8 @@ class Lifecycle {
   void ended(WorkerProcess& worker, FailureClass cls, Effects& out);
   void replace(WorkerProcess& worker, FailureClass cls, Effects& out);
   void left_as_asked(WorkerProcess& worker, Effects& out);
-  void stop_gang(Effects& out);
+  [[nodiscard]] FailureClass class_in_gang(FailureClass cls, const WorkerProcess& worker);
+  void stop_gang(const WorkerProcess& cause, Effects& out);
   void restart_gang_if_all_left(Effects& out);
   void wait_for_place(WorkerProcess& worker);
   void start_waiting(Effects& out);

@@ -1,6 +1,7 @@
 // Processes: what their ends mean, and where they are started again.
 #include <algorithm>
 #include <cmath>
+#include <csignal>
 
 #include "ctl/lifecycle.h"
 
@@ -11,12 +12,26 @@ namespace {
 // having been a member in between, is started again with a growing delay.
 constexpr double kQuickSeconds = 60;
 constexpr double kLongestDelaySeconds = 30;
+// A peer's end is noticed within this time.
+constexpr double kVictimSeconds = 5;
 // A program that cannot tell of steps is taken to work once it ran this long.
 constexpr double kRanForSeconds = 10;
 
 std::string with_last_lines(std::string text, const std::string& last_lines) {
   if (last_lines.empty()) return text;
   return fmt::format("{}; the last lines of its error output:\n{}", text, last_lines);
+}
+
+double delay_after(std::uint32_t quick_failures) {
+  if (quick_failures < 2) return 0;
+  return std::min(kLongestDelaySeconds, std::exp2(std::min(quick_failures, 10U) - 3.0));
+}
+
+// How the processes of a gang end when they lose a peer: a program's own error,
+// or a library that gives up.
+bool may_be_victim(FailureClass cls, const WorkerProcess& worker) {
+  return cls == FailureClass::kProgram ||
+         (cls == FailureClass::kSignal && worker.signal == SIGABRT);
 }
 
 }  // namespace
@@ -146,6 +161,21 @@ bool Lifecycle::takes_budget(FailureClass cls) {
   return counted || budgets_.take(cls, image_.trained_s);
 }
 
+// Of processes that do not say that they only lost a peer: those that end after
+// the first are its victims, unless they were killed, which makes those before
+// them the victims.
+FailureClass Lifecycle::class_in_gang(FailureClass cls, const WorkerProcess& worker) {
+  if (may_be_victim(cls, worker)) return FailureClass::kCollective;
+  if (cls != FailureClass::kSignal && cls != FailureClass::kOom) return cls;
+  for (FailureRecord& f : image_.failures) {
+    const bool before = f.incident == image_.incident &&
+                        f.cls == static_cast<std::uint8_t>(FailureClass::kProgram) &&
+                        seconds() - f.time_s < kVictimSeconds;
+    if (before) f.cls = static_cast<std::uint8_t>(FailureClass::kCollective);
+  }
+  return cls;
+}
+
 void Lifecycle::replace(WorkerProcess& worker, FailureClass cls, Effects& out) {
   if (state() == JobState::kFinishing && !group_.empty() && !is_gang()) {
     record_failure(worker, cls);  // the others keep the model
@@ -153,6 +183,7 @@ void Lifecycle::replace(WorkerProcess& worker, FailureClass cls, Effects& out) {
     return;
   }
   const bool in_gang_stop = image_.gang_stops;
+  if (in_gang_stop) cls = class_in_gang(cls, worker);
   const bool never = cls == FailureClass::kConfiguration || cls == FailureClass::kNeverAgain ||
                      spec_.restart == Restart::kNever || spec_.external;
   const bool granted = never || in_gang_stop || takes_budget(cls);
@@ -170,7 +201,7 @@ void Lifecycle::replace(WorkerProcess& worker, FailureClass cls, Effects& out) {
   }
   if (is_gang()) {
     worker.state = WorkerProcess::kWaiting;
-    stop_gang(out);
+    stop_gang(worker, out);
     return;
   }
   if (worker.stays_away) {  // it was to leave, and has
@@ -185,16 +216,12 @@ void Lifecycle::replace(WorkerProcess& worker, FailureClass cls, Effects& out) {
 void Lifecycle::wait_for_place(WorkerProcess& worker) {
   const bool quick = worker.exited_at_s - worker.started_at_s < kQuickSeconds;
   worker.quick_failures = quick ? worker.quick_failures + 1 : 0;
-  const double delay =
-      worker.quick_failures < 2
-          ? 0
-          : std::min(kLongestDelaySeconds, std::exp2(std::min(worker.quick_failures, 10U) - 3.0));
   WorkerProcess next;
   next.place = worker.place;
   next.attempt = worker.attempt.next();
   next.state = WorkerProcess::kWaiting;
   next.quick_failures = worker.quick_failures;
-  next.waits_until_s = seconds() + delay;
+  next.waits_until_s = seconds() + delay_after(worker.quick_failures);
   worker = std::move(next);
 }
 
@@ -286,9 +313,12 @@ void Lifecycle::on(const job::Hung& e, Effects& out) {
 
 // ------------------------------------------------------------------------ gang
 
-void Lifecycle::stop_gang(Effects& out) {
+void Lifecycle::stop_gang(const WorkerProcess& cause, Effects& out) {
   if (!image_.gang_stops) {
     image_.gang_stops = true;
+    const bool quick = cause.exited_at_s - cause.started_at_s < kQuickSeconds;
+    image_.gang_quick_failures = quick ? image_.gang_quick_failures + 1 : 0;
+    image_.gang_waits_until_s = seconds() + delay_after(image_.gang_quick_failures);
     for (WorkerProcess& w : image_.workers) {
       if (!w.running()) continue;
       w.asked_to_stop = true;
@@ -302,6 +332,7 @@ void Lifecycle::stop_gang(Effects& out) {
 
 void Lifecycle::restart_gang_if_all_left(Effects& out) {
   if (std::ranges::any_of(image_.workers, &WorkerProcess::running)) return;
+  if (seconds() < image_.gang_waits_until_s) return;
   std::vector<WorkerProcess> next = image_.workers;
   for (WorkerProcess& w : next) {
     if (w.attempt > Attempt{} && w.state == WorkerProcess::kRemoved) continue;

@@ -19,9 +19,9 @@ std::string how_it_ended(const ExitStatus& status) {
 // that a daemon that dies at once does not keep the machine busy.
 Duration pause_after(std::size_t deaths) {
   constexpr Duration kShortest = std::chrono::milliseconds(100);
-  constexpr Duration kLongest = std::chrono::seconds(2);
   if (deaths <= 1) return Duration::zero();
-  return std::min(kLongest, kShortest * (1 << std::min<std::size_t>(deaths - 1, 10)));
+  return std::min(JobKeeper::kLongestPause,
+                  kShortest * (1 << std::min<std::size_t>(deaths - 1, 10)));
 }
 
 }  // namespace
@@ -54,17 +54,18 @@ JobKeeper::Decision JobKeeper::exited(const ExitStatus& status, MonoTime now) {
   }
   const bool soon = up_since_ && now - *up_since_ < kSoon;
   deaths_ = soon ? deaths_ + 1 : 1;
-  if (deaths_ >= kMaxDeaths) {
-    state_ = State::kGaveUp;
-    return {false,
-            fmt::format("the job daemon died {} times in a row soon after its start and is not "
-                        "started again: {}; its last words are in logs/jobd.{}.err of the run "
-                        "directory",
-                        deaths_, how_it_ended(status), attempt_)};
-  }
   state_ = State::kRestarting;
-  restart_at_ = now + pause_after(deaths_);
-  return {false, fmt::format("the job daemon died: {}; it is started again", how_it_ended(status))};
+  const Duration pause = pause_after(deaths_);
+  restart_at_ = now + pause;
+  std::string note =
+      fmt::format("the job daemon died: {}; it is started again", how_it_ended(status));
+  if (deaths_ > 1) {
+    note += fmt::format(
+        " in {:.1f} s, as it died {} times in a row soon after its start (its last "
+        "words are in logs/jobd.{}.err of the run directory)",
+        to_seconds(pause), deaths_, attempt_);
+  }
+  return {false, std::move(note)};
 }
 
 JobKeeper::Decision JobKeeper::tick(MonoTime now) {

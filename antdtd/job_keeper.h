@@ -5,8 +5,7 @@
 //                      │ silent for `hung_after`)
 //                      v
 //                   restarting ── after a pause ──> up
-//                      │ 5 deaths in a row, each soon after its start, or it cannot
-//                      │ be executed
+//                      │ it cannot be executed
 //                      v
 //                    gave up
 #pragma once
@@ -47,9 +46,11 @@ class JobKeeper {
   [[nodiscard]] Attempt attempt() const { return attempt_; }
   [[nodiscard]] bool ended() const { return state_ == State::kOver || state_ == State::kGaveUp; }
 
-  static constexpr int kMaxDeaths = 5;
-  // One that lived longer was able to do its work: what killed it came from outside.
+  // One that lived longer was able to do its work: it is started again at once.
+  // One that dies sooner is tried after growing pauses, and for ever: what ails it
+  // (a full disk, a machine short of memory) may pass, and its workers train on.
   static constexpr Duration kSoon = std::chrono::seconds(2);
+  static constexpr Duration kLongestPause = std::chrono::seconds(10);
 
  private:
   State state_ = State::kIdle;

@@ -101,16 +101,22 @@ TEST(JobKeeper, TheFirstRestartIsAtOnceAndLaterOnesPause) {
   EXPECT_TRUE(keeper.tick(kNow + seconds(2)).launch);
 }
 
-TEST(JobKeeper, FiveDeathsSoonAfterTheStartAreEnough) {
+TEST(JobKeeper, OneThatKeepsDyingIsTriedForEverAfterGrowingPauses) {
   JobKeeper keeper;
   EXPECT_TRUE(keeper.start().launch);
-  for (int death = 1; death < JobKeeper::kMaxDeaths; ++death) {
-    (void)keeper.exited({-1, 11, {}, {}}, kNow + seconds(10 * death));
-    EXPECT_TRUE(keeper.tick(kNow + seconds(10 * death + 9)).launch);
+  MonoTime now = kNow;
+  Duration last{};
+  for (int death = 1; death <= 20; ++death) {
+    const auto note = keeper.exited({-1, 11, {}, {}}, now).note;
+    EXPECT_THAT(note, HasSubstr("signal 11"));
+    const Duration pause = *keeper.next_wakeup() - now;
+    EXPECT_GE(pause, last) << death;
+    EXPECT_LE(pause, JobKeeper::kLongestPause) << death;
+    last = pause;
+    now += pause;
+    EXPECT_TRUE(keeper.tick(now).launch) << death;
   }
-  const auto last = keeper.exited({-1, 11, {}, {}}, kNow + seconds(50));
-  EXPECT_EQ(keeper.state(), JobKeeper::State::kGaveUp);
-  EXPECT_THAT(last.note, HasSubstr("signal 11"));
+  EXPECT_EQ(last, JobKeeper::kLongestPause);
 }
 
 TEST(JobKeeper, AfterOneThatLivedForAWhileTheCountBeginsAnew) {

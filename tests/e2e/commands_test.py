@@ -251,11 +251,21 @@ class Looking(Commands):
         self.assertEqual((failure["worker"], failure["class"], failure["first"]),
                          ("w1", "signal", True))
         self.assertIn("w1", status["workers"][1]["last_event"]["text"])
+        why = self.antdt("explain", run_dir)
+        self.assertEqual(why.returncode, 0, why.stderr)
+        self.assertIn("The job trains epoch", why.stdout)
+        self.assertIn("w1 on", why.stdout)
+        self.assertIn("failed (class signal)", why.stdout)
+        self.assertIn("of class signal", why.stdout)
+        worker = json.loads(self.antdt("explain", run_dir, "w1", "--json").stdout)
+        self.assertIn("attempt 2", worker["why"][0])
+        self.assertEqual(self.antdt("explain", run_dir, "w9").returncode, 2)
         table = self.antdt("status", cwd=self.temporary).stdout  # the newest running
         self.assertIn("failures: 1", table)
         self.assertIn("last event", table)
         self.end_of(process, 0)
         self.assertIn("failures: 1", self.antdt("status", run_dir).stdout)
+        self.assertIn("The job is done.", self.antdt("explain", run_dir).stdout)
         self.assert_trained_once(run_dir)
 
     def failed_and_back(self, run_dir):

@@ -239,6 +239,53 @@ class Operators(Commands):
         self.assert_nothing_left()
 
 
+class Logs(Commands):
+    JOB = """
+schema = 1
+[job]
+name = "talk"
+[roles.worker]
+count = 2
+protocol = "exec"
+restart = "gang"
+resources = {{ cpus = 0 }}
+command = ["/bin/sh", "-c", '{script}']
+[data]
+format = "none"
+"""
+
+    def start_talking(self, script):
+        job = self.write("job.toml", self.JOB.format(script=script))
+        process, run_dir = self.start_job(job)
+        await_true(lambda: len(list(run_dir.glob("logs/w?.1.out"))) == 2, 60, "both run")
+        return process, run_dir
+
+    def test_lines_of_all_workers_or_one_are_shown_also_while_they_come(self):
+        go = self.dir / "go"
+        process, run_dir = self.start_talking(
+            f"echo hello; echo oh no >&2; while ! test -e {go}; do sleep 0.1; done; echo bye")
+        follower = self.spawn("logs", run_dir, "-f", "--worker", "w1", "--out")
+        self.assertEqual(follower.stdout.readline(), "hello\n")
+        go.touch()
+        self.assertEqual(follower.communicate(timeout=60)[0], "bye\n")
+        self.end_of(process, 0)
+        self.assertEqual(follower.returncode, 0)
+        self.assertEqual(self.antdt("logs", run_dir).stdout.splitlines(),
+                         ["w0: hello", "w0: bye", "w0: oh no", "w1: hello", "w1: bye", "w1: oh no"])
+        self.assertEqual(self.antdt("logs", run_dir, "--worker", "w0", "--err").stdout, "oh no\n")
+        self.assertEqual(self.antdt("logs", run_dir, "--worker", "w0", "--out", "--lines",
+                                    1).stdout, "bye\n")
+        none = self.antdt("logs", run_dir, "--attempt", 7)
+        self.assertEqual(none.returncode, 2)
+        self.assertIn("there is that of w0.1, w1.1", none.stderr)
+        (run_dir / "logs" / "w1.1.out").unlink()  # as where w1 was on another host
+        (run_dir / "logs" / "w1.1.err").unlink()
+        away = self.antdt("logs", run_dir)
+        self.assertEqual(away.returncode, 0)
+        self.assertIn(f"{run_dir}/logs/w1.1.out", away.stderr)
+        self.assert_nothing_left()
+
+
 @needs_trainer
 class Looking(Commands):
     def test_status_shows_failures_and_the_last_event_of_each_worker(self):

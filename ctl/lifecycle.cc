@@ -152,6 +152,7 @@ void Lifecycle::on(const job::Started& e, Effects& out) {
 }
 
 bool Lifecycle::welcomes(Member member) const {
+  if (image_.model_kept) return false;
   if (state() != JobState::kFinishing || group_.empty()) return true;
   return std::ranges::find(group_, member) != group_.end();
 }
@@ -304,8 +305,14 @@ void Lifecycle::on(const job::CheckpointStored& e, Effects& out) {
            out);
       return end_if_all_left(out);
     }
+    image_.model_kept = true;
     out.emplace_back(job::LeaveAll{{"the job is done", 0}});
-    return;
+    for (WorkerProcess& w : image_.workers) {  // who has not joined cannot hear it
+      if (w.state == WorkerProcess::kWaiting) w.state = WorkerProcess::kRemoved;
+      const bool deaf = w.state == WorkerProcess::kPlanned || w.state == WorkerProcess::kStarted;
+      if (deaf) stop_worker(w, spec_.stop_grace, out);
+    }
+    return end_if_all_left(out);
   }
   if (state() == JobState::kStopping && image_.outcome && image_.outcome->state == "stopped") {
     image_.outcome->resumable = image_.checkpoints_stored > 0;
@@ -353,12 +360,15 @@ void Lifecycle::stop_all(Duration grace, Effects& out) {
   stop_deadline_ = now_ + grace + kKillDeadline;
   for (WorkerProcess& w : image_.workers) {
     if (w.state == WorkerProcess::kWaiting) w.state = WorkerProcess::kExited;
-    if (!w.running()) continue;
-    w.asked_to_stop = true;
-    w.killed_from_s = seconds() + to_seconds(grace);
-    out.emplace_back(job::StopWorker{w.member(), w.place.host, grace});
+    if (w.running()) stop_worker(w, grace, out);
   }
   out.emplace_back(job::SaveImage{});
+}
+
+void Lifecycle::stop_worker(WorkerProcess& worker, Duration grace, Effects& out) {
+  worker.asked_to_stop = true;
+  worker.killed_from_s = seconds() + to_seconds(grace);
+  out.emplace_back(job::StopWorker{worker.member(), worker.place.host, grace});
 }
 
 void Lifecycle::on(const job::Tick&, Effects& out) {
@@ -382,9 +392,7 @@ void Lifecycle::on(const job::Tick&, Effects& out) {
     }
     if (!left) {
       auto& late = const_cast<WorkerProcess&>(*worker);
-      late.asked_to_stop = true;
-      late.killed_from_s = seconds();
-      out.emplace_back(job::StopWorker{late.member(), late.place.host, Duration::zero()});
+      stop_worker(late, Duration::zero(), out);
     }
     at = leave_deadlines_.erase(at);
   }

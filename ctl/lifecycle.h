@@ -81,6 +81,7 @@ struct LifecycleImage {
   std::uint64_t checkpoints_ordered = 0;
   std::uint64_t checkpoints_stored = 0;
   bool checkpoint_pending = false;
+  bool model_kept = false;  // the final one is in place: everybody may leave
   std::vector<FailureRecord> failures;
   std::uint64_t incident = 1;  // the one that failures belong to now
   Budgets::Image budgets;
@@ -102,6 +103,7 @@ struct LifecycleImage {
     v("checkpoints_ordered", m.checkpoints_ordered);
     v("checkpoints_stored", m.checkpoints_stored);
     v("checkpoint_pending", m.checkpoint_pending);
+    v("model_kept", m.model_kept);
     v("failures", m.failures);
     v("incident", m.incident);
     v("budgets", m.budgets);
@@ -190,6 +192,7 @@ class Lifecycle {
   void order_checkpoint(Effects& out);
   void fail(Outcome outcome, Effects& out);
   void stop_all(Duration grace, Effects& out);
+  void stop_worker(WorkerProcess& worker, Duration grace, Effects& out);
   void end_if_all_left(Effects& out);
 
   void expect(Effects& out);

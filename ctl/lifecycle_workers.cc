@@ -177,7 +177,7 @@ FailureClass Lifecycle::class_in_gang(FailureClass cls, const WorkerProcess& wor
 }
 
 void Lifecycle::replace(WorkerProcess& worker, FailureClass cls, Effects& out) {
-  if (state() == JobState::kFinishing && !group_.empty() && !is_gang()) {
+  if (image_.model_kept || (state() == JobState::kFinishing && !group_.empty() && !is_gang())) {
     record_failure(worker, cls);  // the others keep the model
     worker.state = WorkerProcess::kRemoved;
     return;
@@ -303,12 +303,10 @@ void Lifecycle::on(const job::Hung& e, Effects& out) {
   if (worker == nullptr || !worker->running() || worker->hung || stopping()) return;
   worker->hung = true;
   worker->error = e.why;
-  worker->asked_to_stop = true;
-  worker->killed_from_s = seconds();
   out.emplace_back(job::SaveImage{});
   out.emplace_back(job::Note{"hang", fmt::format("{} on {} is ended: {}", e.member.worker,
                                                  host_name(worker->place.host), e.why)});
-  out.emplace_back(job::StopWorker{worker->member(), worker->place.host, Duration::zero()});
+  stop_worker(*worker, Duration::zero(), out);
 }
 
 // ------------------------------------------------------------------------ gang
@@ -320,10 +318,7 @@ void Lifecycle::stop_gang(const WorkerProcess& cause, Effects& out) {
     image_.gang_quick_failures = quick ? image_.gang_quick_failures + 1 : 0;
     image_.gang_waits_until_s = seconds() + delay_after(image_.gang_quick_failures);
     for (WorkerProcess& w : image_.workers) {
-      if (!w.running()) continue;
-      w.asked_to_stop = true;
-      w.killed_from_s = seconds() + to_seconds(spec_.stop_grace);
-      out.emplace_back(job::StopWorker{w.member(), w.place.host, spec_.stop_grace});
+      if (w.running()) stop_worker(w, spec_.stop_grace, out);
     }
   }
   out.emplace_back(job::SaveImage{});

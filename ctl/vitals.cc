@@ -56,10 +56,13 @@ std::vector<Vitals::Finding> Vitals::check(MonoTime now) {
                             to_seconds(hang_after_))});
   }
   if (!found.empty() || group_.empty() || now - stepped_ < hang_after_) return found;
+  const bool nobody_says = std::ranges::all_of(
+      group_, [&](Member member) { return signs_[member].activity.empty(); });
   for (const Member member : group_) {
     Signs& signs = signs_[member];
-    const bool says = !signs.activity.empty() && signs.activity != kWaiting;
-    if (!says || now - signs.moved < hang_after_) continue;
+    // One that never said what it does is judged by whether others do.
+    if (signs.activity == kWaiting || now - signs.moved < hang_after_) continue;
+    if (signs.activity.empty() && nobody_says) continue;
     found.emplace_back(HungMember{
         member, fmt::format("no step was made for {:.0f} s, and it has been in '{}' all the time",
                             to_seconds(hang_after_), signs.activity)});

@@ -183,7 +183,7 @@ class Shards {
     if (place_ == 100) return reply.send(wire::Grants{fetch->phase, "end", {}, 0});
     if (fetch->want == 0) return reply.send(wire::Grants{fetch->phase, "granted", {}, 0});
     if (next_ == 100) return reply.send(wire::Grants{fetch->phase, "wait", {}, 1});
-    const std::uint64_t count = std::min<std::uint64_t>(10, fetch->want);
+    const std::uint64_t count = std::min({std::uint64_t{10}, fetch->want, 100 - next_});
     reply.send(
         wire::Grants{fetch->phase, "granted", {{0, 0, 100, next_, next_ + count, 0, false}}, 0});
     next_ += count;

@@ -96,6 +96,17 @@ class FakeJob {
     restore_ = directory;
   }
 
+  // The last message of a member may still be on its way when its process has
+  // ended. Waits, but not for ever: it may be lost too.
+  void await_bye(WorkerId worker) const {
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    const auto said = [&] {
+      const std::lock_guard lock(mutex_);
+      return seen_.byes.contains(worker);
+    };
+    while (!said() && std::chrono::steady_clock::now() < deadline) std::this_thread::yield();
+  }
+
   // After all members have ended.
   struct Seen {
     std::map<WorkerId, wire::Bye> byes;

@@ -258,6 +258,9 @@ inline std::vector<Outcome> run_drill(const Drill& drill, Faults& faults) {
     });
   }
   for (auto& thread : threads) thread.join();
+  for (const Outcome& outcome : outcomes) {
+    if (!outcome.killed && outcome.code) drill.job.await_bye({'w', outcome.index});
+  }
   return outcomes;
 }
 

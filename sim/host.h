@@ -1,0 +1,88 @@
+// A machine with an agent: the real supervision and sums of reports, around them
+// what antdtd/agent.cc does. What is in files, and the processes, outlive the
+// agent; nothing but the files outlives the machine.
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "antdtd/report_sums.h"
+#include "antdtd/supervision.h"
+#include "sim/messages.h"
+#include "sim/worker.h"
+#include "sim/world.h"
+
+namespace antdt::sim {
+
+class Host {
+ public:
+  struct Outside {
+    std::function<void(ToDaemon)> to_daemon;
+    std::function<std::shared_ptr<Worker>(Host&, Member, std::uint32_t pid)> make_worker;
+  };
+  Host(World& world, std::string name, std::uint32_t slots, Outside outside);
+
+  void boot();
+  void crash_agent();
+  void start_agent();
+  void lose_power();
+  void power_on(bool disk_is_empty);
+
+  void receive(const ToAgent& message);
+  void from_worker(Worker& from, client::Outbound message);
+  void worker_exited(Worker& worker, int code, int signal);
+
+  [[nodiscard]] const std::string& name() const { return name_; }
+  [[nodiscard]] bool powered() const { return powered_; }
+  [[nodiscard]] bool agent_runs() const { return agent_.has_value(); }
+  [[nodiscard]] std::uint32_t slots() const { return slots_; }
+  [[nodiscard]] std::vector<std::shared_ptr<Worker>> living() const;
+
+ private:
+  // A directory of the agent's store: who was started, and how it ended.
+  struct Stored {
+    antdtd::StartRequest start;
+    std::uint32_t pid = 0;  // 0: its shim has not said so yet
+    std::optional<antdtd::ExitStatus> status;
+    std::shared_ptr<Worker> process;
+  };
+  struct Agent {
+    antdtd::Supervision supervision;
+    antdtd::ReportSums sums;
+    bool attached = false;
+    std::deque<ctl::in::FromWorker> kept;  // for a daemon that is away
+  };
+
+  void apply(const antdtd::Event& event);
+  void run(const antdtd::Effect& effect);
+  void launch(Member member, const antdtd::StartRequest& start);
+  void signal(Member member, antdtd::Force force);
+  void attach(Incarnation incarnation);
+  void deliver(const ctl::out::ToWorker& message);
+  void send_or_drop(decltype(ToDaemon::body) body);
+  void relay(ctl::in::FromWorker message);
+  void send_metrics(const antdtd::ReportSums::Due& due);
+  void answer(Worker& worker, client::Inbound body, Generation generation = {},
+              std::uint64_t seq = 0);
+  void arm();
+  void heartbeat();
+
+  World& world_;
+  const std::string name_;
+  const std::uint32_t slots_;
+  Outside outside_;
+  bool powered_ = true;
+  Life machine_;     // ends with the power
+  Life agent_life_;  // ends with the agent
+  std::map<Member, Stored> store_;
+  Incarnation known_;  // newest that attached; durable
+  std::optional<Agent> agent_;
+  std::optional<MonoTime> armed_;
+  std::uint32_t pids_ = 1000;
+};
+
+}  // namespace antdt::sim

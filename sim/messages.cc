@@ -1,0 +1,95 @@
+#include "sim/messages.h"
+
+namespace antdt::sim {
+namespace {
+
+struct Text {
+  std::string operator()(const Start& m) const { return fmt::format("start {}", name(m.member)); }
+  std::string operator()(const Stop& m) const {
+    return fmt::format("stop {} within {:.1f} s", name(m.member), to_seconds(m.grace));
+  }
+  std::string operator()(const ExitSeen& m) const {
+    return fmt::format("exit-seen {}", name(m.member));
+  }
+  std::string operator()(const NotAttached&) const { return "not attached"; }
+  std::string operator()(const Started& m) const {
+    return fmt::format("started {}", name(m.member));
+  }
+  std::string operator()(const Exited& m) const {
+    return fmt::format("exited {} code {} signal {}", name(m.member), m.exit.code, m.exit.signal);
+  }
+  std::string operator()(const StartRefused& m) const {
+    return fmt::format("start of {} refused: {}", name(m.member), m.reason);
+  }
+  std::string operator()(const ctl::out::ToWorker& m) const {
+    return fmt::format("{} g{} seq {}: {}", name(m.to), m.generation, m.seq,
+                       std::visit([this](const auto& b) { return (*this)(b); }, m.body));
+  }
+  std::string operator()(const ctl::in::FromWorker& m) const {
+    return fmt::format("{} g{} seq {}: {}", name(m.member), m.generation, m.seq,
+                       std::visit([this](const auto& b) { return (*this)(b); }, m.body));
+  }
+  std::string operator()(const wire::Fetch& m) const {
+    return fmt::format("fetch phase {} place {} want {}", m.phase, m.place, m.want);
+  }
+  std::string operator()(const wire::Grants& m) const {
+    std::string text = fmt::format("grants phase {} {}", m.phase, m.status);
+    for (const wire::Piece& p : m.pieces) {
+      text += fmt::format(" {}[{},{})", p.shard, p.from, p.to);
+    }
+    return text;
+  }
+  std::string operator()(const wire::Progress& m) const {
+    return fmt::format("progress phase {} step {} place {} samples {}{}", m.phase, m.step, m.place,
+                       m.samples, m.done ? " done" : "");
+  }
+  std::string operator()(const wire::Join& m) const {
+    return fmt::format("join settled {} step {} {}", m.settled, m.step, m.problem);
+  }
+  std::string operator()(const wire::Form& m) const {
+    return fmt::format("form rank {} of {} base {} restore '{}'", m.rank, m.size, m.base, m.restore);
+  }
+  std::string operator()(const wire::Ready& m) const {
+    std::string text = fmt::format("ready step {} phase {} places", m.step, m.phase);
+    for (const wire::MemberPlace& p : m.places) text += fmt::format(" {}:{}", p.worker, p.place);
+    return text;
+  }
+  std::string operator()(const wire::PhaseStart& m) const {
+    return fmt::format("phase-start {} {} epoch {} committed {} of {}", m.phase, m.what, m.epoch,
+                       m.committed, m.records);
+  }
+  std::string operator()(const wire::Settle& m) const {
+    return fmt::format("settle step {} plan {}", m.step, m.plan.version);
+  }
+  std::string operator()(const wire::Recall& m) const {
+    return fmt::format("recall phase {} keep to {}", m.phase, m.keep_to);
+  }
+  std::string operator()(const wire::Recalled& m) const {
+    return fmt::format("recalled phase {} end {}", m.phase, m.end);
+  }
+  std::string operator()(const wire::Refused& m) const {
+    return fmt::format("refused {}: {}", m.code, m.reason);
+  }
+  std::string operator()(const wire::AgentWelcome& m) const {
+    std::string text = "welcome, running:";
+    for (const wire::RunningProcess& p : m.running) {
+      text += fmt::format(" {}.{}", p.worker, p.attempt);
+    }
+    return text;
+  }
+  std::string operator()(const wire::CheckpointWritten& m) const {
+    return fmt::format("checkpoint-written {} step {}", m.number, m.step);
+  }
+  template <class Body>
+  std::string operator()(const Body&) const {
+    return std::string(Body::kKind);
+  }
+  static std::string name(Member m) { return fmt::format("{}.{}", m.worker, m.attempt); }
+};
+
+}  // namespace
+
+std::string describe(const ToAgent& message) { return std::visit(Text{}, message.body); }
+std::string describe(const ToDaemon& message) { return std::visit(Text{}, message.body); }
+
+}  // namespace antdt::sim

@@ -1,0 +1,48 @@
+// The model of a simulated worker: how often each record was trained. Whatever
+// a real model is, it is the sum of what was applied to it; so this one shows
+// what every other one would contain.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "core/ids.h"
+#include "core/permutation.h"
+#include "core/wire/messages.h"
+
+namespace antdt::sim {
+
+using Record = std::uint64_t;
+
+struct Model {
+  std::vector<std::uint8_t> tally;  // by record
+
+  [[nodiscard]] std::uint64_t hash() const {
+    std::uint64_t h = 1;
+    for (std::size_t i = 0; i < tally.size(); ++i) {
+      if (tally[i] != 0) h = combine_seed(h ^ i, tally[i]);
+    }
+    return h;
+  }
+};
+
+// As trainer/loop/training_state.h: what a member knows of training. What is in
+// Trained is a function of the last step alone and goes to newcomers.
+struct Trained {
+  Model model;
+  Step step;
+  std::uint64_t phase = 0;
+  std::vector<wire::MemberPlace> places;
+  std::uint64_t checkpoint = 0;
+};
+
+// The records of a piece, in the order in which they are consumed.
+inline void append_records(const wire::Piece& piece, std::vector<Record>& out) {
+  const Permutation order(piece.shard_records, piece.order_seed);
+  for (std::uint64_t p = piece.from; p < piece.to; ++p) {
+    out.push_back(piece.shard_first + (piece.shuffled ? order(p) : p));
+  }
+}
+
+}  // namespace antdt::sim

@@ -1,0 +1,60 @@
+// What a simulated run is made of, and what may go wrong in it.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "core/clock.h"
+
+namespace antdt::sim {
+
+// Each is something the invariants must see: a test switches one on and
+// expects a violation. None is part of any real program.
+enum class Sabotage {
+  kNone,
+  kGrantTwice,        // the daemon hands the same records to two members
+  kApplyTwice,        // a worker applies a step twice
+  kForgetTurn,        // messages leave before the journal has them, and a crash forgets them
+  kCommitEarly,       // a worker says that a step is stable which only it has applied
+  kEndEarly,          // a member hears "end" before all is committed
+  kKeepOldState,      // a member that is behind does not take over the newer state
+  kLoseRelease,       // orders to abort are never delivered
+};
+
+// What can fail, as chances of one kind of fault against the others; 0: never.
+struct Faults {
+  std::uint32_t worker_kill = 0;
+  std::uint32_t worker_hang = 0;
+  std::uint32_t worker_slow = 0;
+  std::uint32_t daemon_crash = 0;
+  std::uint32_t agent_crash = 0;
+  std::uint32_t host_crash = 0;
+  std::uint32_t partition = 0;      // between the daemon and a host, or between two hosts
+  std::uint32_t operator_wish = 0;  // evictions and other sizes
+  // Of messages between the daemon and agents.
+  double lose = 0;
+  double duplicate = 0;
+  double reorder = 0;
+  double delay = 0;  // by much more than usual
+
+  [[nodiscard]] std::uint32_t weight() const {
+    return worker_kill + worker_hang + worker_slow + daemon_crash + agent_crash + host_crash +
+           partition + operator_wish;
+  }
+};
+
+struct Options {
+  std::uint64_t seed = 1;
+  bool trace = false;
+  Faults faults;
+  Sabotage sabotage = Sabotage::kNone;
+  std::uint32_t epochs = 2;
+  bool evaluate = true;
+  Duration faults_stop = std::chrono::seconds(40);   // T
+  Duration end_within = std::chrono::seconds(400);   // X
+};
+
+// By name: "none", "workers", "daemon", "agents", "messages", "all"; false for others.
+bool set_faults(std::string_view name, Faults& faults);
+
+}  // namespace antdt::sim

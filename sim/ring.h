@@ -1,0 +1,90 @@
+// The collective of one generation, as far as its failures go.
+//
+// An exchange completes at a member only when every member has contributed, at
+// each at its own moment; if somebody leaves in between it completes at some and
+// not at others. Who waits for one that has left is told by a closed connection
+// if it is its neighbour, otherwise never: it waits until it is aborted. A host
+// that lost its power closes nothing.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "sim/model.h"
+#include "sim/world.h"
+#include "trainer/loop/healing.h"
+#include "trainer/loop/step_slot.h"
+
+namespace antdt::sim {
+
+// What a member puts into an exchange: into the first one where it stands, into
+// the others a step.
+struct Contribution {
+  trainer::HealSlot heal;
+  trainer::StepSlot slot;
+  std::vector<Record> records;
+};
+
+class Ring {
+ public:
+  using Contributions = std::vector<Contribution>;
+  // The contributions by rank, or null: the collective is broken for this member.
+  using Done = std::function<void(const Contributions*)>;
+  // Whether two members' hosts can reach each other now.
+  using Reaches = std::function<bool(std::size_t, std::size_t)>;
+
+  Ring(World& world, std::size_t size, Reaches reaches)
+      : world_(world), members_(size), reaches_(std::move(reaches)) {}
+
+  // A member waits for at most one thing at a time.
+  void connect(std::size_t rank, Done done);
+  void exchange(std::size_t rank, Contribution mine, Done done);
+  // What the rank before has, once it has it; null if it cannot come.
+  void offer(std::size_t rank, Trained state);
+  void receive_left(std::size_t rank, std::function<void(const Trained*)> done);
+  // It waits no longer; others may not get what they wait for. `silently`: they
+  // are not told.
+  void leave(std::size_t rank, bool silently);
+
+  [[nodiscard]] std::size_t size() const { return members_.size(); }
+
+ private:
+  struct Participant {
+    bool connected = false;
+    bool left = false;
+    bool silent = false;
+    std::uint64_t posted = 0;  // exchanges so far
+    std::uint64_t waits = 0;   // changes with each wait
+    std::uint64_t cut = 0;     // the wait that nothing completes any more
+    Done done;                 // of the wait
+    std::function<void(const Trained*)> receives;
+    std::optional<Trained> offered;
+  };
+  struct Exchange {
+    Contributions contributions;
+    std::size_t posted = 0;
+  };
+
+  void complete_later(std::size_t rank, std::uint64_t number);
+  void complete(std::size_t rank, std::uint64_t number, std::uint64_t wait);
+  void pass_on(std::size_t rank);
+  void fail_later(std::size_t rank, Duration within);
+  void fail(std::size_t rank);
+  void check_neighbours(std::size_t rank);
+  [[nodiscard]] bool all_reach() const;
+  [[nodiscard]] std::size_t before(std::size_t rank) const {
+    return (rank + members_.size() - 1) % members_.size();
+  }
+  [[nodiscard]] std::size_t behind(std::size_t rank) const { return (rank + 1) % members_.size(); }
+
+  World& world_;
+  Life life_;
+  std::vector<Participant> members_;
+  Reaches reaches_;
+  std::map<std::uint64_t, Exchange> exchanges_;
+};
+
+}  // namespace antdt::sim

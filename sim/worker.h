@@ -1,0 +1,182 @@
+// A worker process: the real client core (trainer/client/client_core.h) and,
+// around it, a training thread that does what trainer/loop/member.h does, with
+// a tally for a model and a simulated collective.
+//
+// The training thread is in one place at a time (Doing) and takes orders only
+// when it is idle, as the real one does; the message thread answers always,
+// unless the whole process is stopped.
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "sim/model.h"
+#include "sim/options.h"
+#include "sim/ring.h"
+#include "sim/world.h"
+#include "trainer/client/client_core.h"
+
+namespace antdt::sim {
+
+struct JobShape {
+  std::uint64_t train_records = 0;
+  std::uint64_t eval_records = 0;
+  std::uint32_t epochs = 0;
+  std::uint32_t global_batch = 0;
+  Duration sample_time{};  // to compute one
+};
+
+class Worker;
+
+// What a process has around it. One for all of them.
+class Surroundings {
+ public:
+  virtual ~Surroundings() = default;
+  virtual void to_agent(Worker& from, client::Outbound message) = 0;
+  virtual void exited(Worker& worker, int code, int signal) = 0;
+  // The collective of a generation, made by the first that comes.
+  virtual Ring& ring(std::uint64_t key, const std::vector<WorkerId>& members) = 0;
+  virtual void write_checkpoint(const std::string& directory, const Trained& state) = 0;
+  // Null: it cannot be read.
+  virtual const Trained* read_checkpoint(const std::string& directory) = 0;
+  // For the invariants: a record enters a worker's hands, a model.
+  virtual void took(const Worker& worker, Record record) = 0;
+  virtual void trained(const Worker& worker, Record record) = 0;
+  virtual void phase_done(const Worker& worker) = 0;
+};
+
+class Worker {
+ public:
+  Worker(World& world, Surroundings& around, const JobShape& shape, Sabotage sabotage,
+         Member member, std::uint32_t pid, std::string host);
+
+  void start();
+  void receive(client::Received message);  // from its agent
+  void terminate();                        // SIGTERM
+  void kill(int signal);
+  void stop();  // SIGSTOP
+  void go_on();
+  void set_slowdown(double factor) { slowdown_ = factor; }
+  void lose_power();  // with its host: nobody is told
+
+  [[nodiscard]] Member member() const { return member_; }
+  [[nodiscard]] const std::string& host() const { return host_; }
+  [[nodiscard]] std::uint32_t pid() const { return pid_; }
+  [[nodiscard]] bool alive() const { return alive_; }
+  [[nodiscard]] bool stopped() const { return stopped_; }
+  // The generation whose training state it holds whole; 0: none.
+  [[nodiscard]] Generation settled() const { return settled_; }
+  // The newest it was in, settled or not.
+  [[nodiscard]] Generation generation() const { return generation_; }
+  [[nodiscard]] const Trained& state() const { return state_; }
+  [[nodiscard]] const wire::PhaseStart& phase() const { return phase_; }
+  [[nodiscard]] std::string doing() const;
+
+ private:
+  enum class Doing { kBooting, kIdle, kBlocked, kComputing, kEvaluating };
+  struct Share {
+    PlanVersion version;
+    std::uint64_t samples = 0;
+  };
+
+  // worker.cc: the process and its message thread
+  void later(Duration delay, World::Action action);  // when it runs
+  void feed(const client::Event& event);
+  void perform(client::Effects effects);
+  void arm();
+  void exit(int code);
+  void end(bool silently);
+  void abort(Generation generation);
+  void turn();
+  void obey(const client::Directive& directive);
+  // worker.cc: membership
+  void join(std::string problem);
+  void on(const wire::Form& form);
+  void on(const wire::Roster& roster);
+  void on(const wire::Settle& settle);
+  void on(const wire::PhaseStart& start);
+  void on(const wire::Abort& abort);
+  void on(const wire::Regroup& regroup);
+  void on(const wire::Leave& leave);
+  void heal(const Ring::Contributions& all);
+  void healed();
+  [[nodiscard]] std::optional<bool> holds_state();
+  void settle_here(Generation generation, const std::vector<WorkerId>& members);
+  void dissolve(std::string problem = {});
+  void formation_failed(const std::string& why);
+  void leave_ring(bool silently);
+  void finish(const wire::PhaseStart& start);
+  // worker_phases.cc
+  void begin_training(const wire::PhaseStart& start);
+  void compute();
+  void take_records(std::uint64_t wanted);
+  void exchange(bool last);
+  void concluded(const trainer::Agreement& agreed, const Ring::Contributions& all,
+                 std::uint64_t records);
+  void next_step(const trainer::Agreement& agreed, bool last);
+  void end_training();
+  void apply(const Ring::Contributions& all);
+  void write_ordered_checkpoint(std::uint64_t number);
+  void send_progress(bool done);
+  void begin_evaluation(const wire::PhaseStart& start);
+  void evaluate();
+  void leave_phase(bool done);
+  [[nodiscard]] bool complete() const { return counted_ >= remaining_; }
+  [[nodiscard]] bool wants_to_leave() const { return sigterm_ || core_.leave_requested().has_value(); }
+  [[nodiscard]] bool wants_to_stop() const { return wants_to_leave() || core_.regroup_requested(); }
+  [[nodiscard]] int leave_code() const;
+  void do_next(const char* activity, Duration delay, World::Action action);
+  void blocked(const char* activity);
+
+  World& world_;
+  Surroundings& around_;
+  const JobShape shape_;
+  const Sabotage sabotage_;
+  const Member member_;
+  const std::uint32_t pid_;
+  const std::string host_;
+
+  Life life_;
+  bool alive_ = true;
+  bool stopped_ = false;
+  bool sigterm_ = false;
+  bool turning_ = false;
+  double slowdown_ = 1;
+  std::deque<World::Action> postponed_;  // while it is stopped
+  Doing doing_ = Doing::kBooting;
+  client::ClientCore core_;
+  std::optional<MonoTime> armed_;
+
+  // As trainer::Member and trainer::TrainingState.
+  Trained state_;
+  bool pristine_ = true;
+  Generation settled_;
+  std::vector<WorkerId> members_;
+  Generation generation_;
+  wire::Form form_;
+  bool has_builder_ = false;
+  Ring* ring_ = nullptr;
+  std::size_t rank_ = 0;
+  Generation guarded_;  // of the guard
+  Generation ended_;    // newest that the guard was told is over
+  Generation ready_;
+  std::vector<WorkerId> ready_members_;
+  Share share_;
+  std::optional<wire::CheckpointWritten> final_model_;
+  MonoTime final_model_said_{};
+
+  // Of the phase.
+  wire::PhaseStart phase_;
+  std::uint64_t remaining_ = 0, counted_ = 0, place_ = 0, stable_place_ = 0;
+  bool stopped_early_ = false;
+  std::vector<Record> batch_;
+  MonoTime data_until_{};
+  bool has_data_ = false;
+};
+
+}  // namespace antdt::sim

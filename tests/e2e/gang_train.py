@@ -10,7 +10,7 @@ import torch.distributed as dist
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
-STEPS, EVERY = 60, 5
+STEPS, EVERY = int(os.environ.get("GANG_STEPS", "60")), 5
 
 
 def main():

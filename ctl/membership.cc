@@ -11,10 +11,7 @@ namespace {
 // A stranger that connects to a member's port, or one lost packet too many, can
 // spoil a formation; five in a row have another cause.
 constexpr std::uint32_t kFormations = 5;
-// After the first member has joined again the others of an orderly regroup are
-// at the end of the same step: one that is still in a collective is waiting for
-// somebody who has gone, and must be released.
-constexpr Duration kRegroupPatience = std::chrono::seconds(2);
+constexpr Duration kRepeatOrders = std::chrono::seconds(2);
 
 std::vector<Member> members_of(const std::vector<ExpectedMember>& all) {
   std::vector<Member> members;
@@ -71,8 +68,9 @@ bool Membership::in_base(Member member) const {
 std::vector<Member> Membership::missing() const {
   std::vector<Member> missing;
   for (const ExpectedMember& e : state_ == State::kGathering ? expected_ : members_) {
-    const bool has_done = state_ == State::kGathering   ? joined_.contains(e.member) || !is_required(e)
-                          : state_ == State::kAddresses ? addresses_.contains(e.member)
+    const bool has_done = state_ == State::kGathering
+                              ? joined_.contains(e.member) || !is_required(e)
+                          : state_ == State::kAddresses  ? addresses_.contains(e.member)
                           : state_ == State::kConnecting ? ready_.contains(e.member)
                                                          : true;
     if (!has_done) missing.push_back(e.member);
@@ -117,6 +115,10 @@ void Membership::on(const MemberJoined& event, Effects& effects) {
   if (in_base(event.member) && event.generation < base_) return;
   const bool member = state_ != State::kGathering && contains(event.member);
   if (!member) {
+    const bool first_back =
+        contains(event.member) &&
+        std::ranges::none_of(members_, [&](const auto& e) { return joined_.contains(e.member); });
+    if (first_back) told_ = now_;  // the others are about to come
     joined_[event.member] = event.join;
     if (state_ == State::kSettled) regroup_for_newcomers(effects);
     begin_if_complete(effects);
@@ -142,7 +144,7 @@ void Membership::gather() {
   ready_.clear();
   state_ = State::kGathering;
   regrouping_ = false;
-  since_ = now_;
+  since_ = told_ = now_;
 }
 
 void Membership::abort_others(Member but, const std::string& reason, Effects& effects) {
@@ -154,9 +156,9 @@ void Membership::abort_others(Member but, const std::string& reason, Effects& ef
 
 void Membership::formation_failed(const MemberJoined& event, Effects& effects) {
   const std::string& host = members_[rank_of(event.member)].host;
-  const std::string reason = fmt::format(
-      "{} on {} {}", event.member.worker, host,
-      event.join.problem.empty() ? "left while it was formed" : event.join.problem);
+  const std::string reason =
+      fmt::format("{} on {} {}", event.member.worker, host,
+                  event.join.problem.empty() ? "left while it was formed" : event.join.problem);
   if (!event.join.problem.empty() && ++failed_formations_ == kFormations) {
     effects.emplace_back(CannotSettle{fmt::format(
         "{} ({} times in a row); do the hosts reach each other on [cluster] interface, and does a "
@@ -227,19 +229,31 @@ void Membership::on(const Begin& event, Effects& effects) {
   begin_if_complete(effects);
 }
 
+// Orders may be lost. Once one member is back the others are at the end of the
+// same step too: one that is still in a collective waits for somebody who has
+// gone, and must be released.
+void Membership::repeat_orders(Effects& effects) {
+  if (now_ - told_ < kRepeatOrders) return;
+  told_ = now_;
+  std::vector<Member> away;
+  bool some_are_back = false;
+  for (const ExpectedMember& e : members_) {
+    if (!is_expected(e.member)) continue;
+    joined_.contains(e.member) ? void(some_are_back = true) : away.push_back(e.member);
+  }
+  if (away.empty()) return;
+  if (regrouping_ && !some_are_back) {
+    effects.emplace_back(SendRegroup{generation_, std::move(away), "the membership is to change"});
+    return;
+  }
+  regrouping_ = false;
+  effects.emplace_back(
+      SendAbort{generation_, std::move(away), "the others have left this generation"});
+}
+
 void Membership::on(const MembershipTick&, Effects& effects) {
   if (state_ == State::kSettled) return;
-  if (regrouping_ && now_ - since_ >= kRegroupPatience) {
-    regrouping_ = false;
-    std::vector<Member> inside;
-    for (const ExpectedMember& e : members_) {
-      if (is_expected(e.member) && !joined_.contains(e.member)) inside.push_back(e.member);
-    }
-    if (!inside.empty()) {
-      effects.emplace_back(
-          SendAbort{generation_, std::move(inside), "the others have left this generation"});
-    }
-  }
+  if (state_ == State::kGathering) repeat_orders(effects);
   for (const Member member : missing()) {
     MonoTime& asked = expected_since_[member];
     const bool starting = state_ == State::kGathering && !in_base(member);

@@ -220,6 +220,7 @@ class Membership {
   void abort_others(Member but, const std::string& reason, Effects& effects);
   void formation_failed(const MemberJoined& event, Effects& effects);
   void regroup_for_newcomers(Effects& effects);
+  void repeat_orders(Effects& effects);
   void begin_if_complete(Effects& effects);
   [[nodiscard]] std::optional<CannotSettle> data_differs() const;
   void form(Effects& effects);
@@ -237,18 +238,19 @@ class Membership {
   std::vector<ExpectedMember> base_members_;
   Lineage lineage_{1};
   std::string restore_;
-  std::vector<ExpectedMember> expected_;   // sorted as ranks are
+  std::vector<ExpectedMember> expected_;  // sorted as ranks are
   std::map<Member, MonoTime> expected_since_;
-  std::map<Member, wire::Join> joined_;    // since the last generation that they were in ended
+  std::map<Member, wire::Join> joined_;  // since the last generation that they were in ended
   std::vector<ExpectedMember> members_;
   std::map<Member, wire::Address> addresses_;
   std::map<Member, wire::Ready> ready_;
-  std::set<Member> suspects_;              // of the base, see MemberGone
-  std::uint32_t failed_formations_ = 0;    // since the last settled generation
-  bool state_lost_ = false;                // said, and Begin has not come
-  bool regrouping_ = false;                // gathering after an order to stop together
+  std::set<Member> suspects_;            // of the base, see MemberGone
+  std::uint32_t failed_formations_ = 0;  // since the last settled generation
+  bool state_lost_ = false;              // said, and Begin has not come
+  bool regrouping_ = false;              // gathering after an order to stop together
   MonoTime now_{};
-  MonoTime since_{};                       // of the present state
+  MonoTime since_{};  // of the present state
+  MonoTime told_{};   // gathering: when members were told so last
 };
 
 }  // namespace antdt::ctl

@@ -462,5 +462,32 @@ TEST_F(MembershipTest, ARestartRemembersWhereTrainingBegan) {
   EXPECT_EQ(m.lineage(), Lineage{2});
 }
 
+TEST_F(MembershipTest, AnOrderThatNobodyFollowedIsSaidAgain) {
+  settle({w(0), w(1)});
+  expect({w(0), w(1), w(2)});
+  ASSERT_EQ(all<SendRegroup>(joins(w(2))).size(), 1U);
+  EXPECT_TRUE(step(MembershipTick{}).empty());
+  clock.advance(seconds(2));
+  const auto again = all<SendRegroup>(step(MembershipTick{}));
+  ASSERT_EQ(again.size(), 1U);
+  EXPECT_THAT(again[0].to, ElementsAre(w(0), w(1)));
+}
+
+TEST_F(MembershipTest, WhoIsNotBackSoonAfterAnotherIsReleasedFromItsCollective) {
+  settle({w(0), w(1)});
+  expect({w(0), w(1), w(2)});
+  joins(w(2));
+  clock.advance(seconds(1));
+  joins(w(0));
+  clock.advance(seconds(1));
+  EXPECT_TRUE(step(MembershipTick{}).empty()) << "it may be at the end of its step";
+  clock.advance(seconds(1));
+  for (int i = 0; i < 2; ++i, clock.advance(seconds(2))) {
+    const auto aborts = all<SendAbort>(step(MembershipTick{}));
+    ASSERT_EQ(aborts.size(), 1U) << i;
+    EXPECT_THAT(aborts[0].to, ElementsAre(w(1)));
+  }
+}
+
 }  // namespace
 }  // namespace antdt::ctl

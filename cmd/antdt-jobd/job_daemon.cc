@@ -11,6 +11,7 @@ namespace antdt::jobd {
 namespace {
 
 constexpr Duration kTick = std::chrono::milliseconds(100);
+constexpr Duration kLookForRoom = std::chrono::seconds(1);
 // An agent says something every second.
 constexpr Duration kSilence = std::chrono::milliseconds(2500);
 // The same range of records under so many lost workers: it is what kills them.
@@ -60,6 +61,7 @@ Result<std::unique_ptr<JobDaemon>> JobDaemon::open(EventLoop& loop, transport::C
   std::unique_ptr<JobDaemon> daemon(new JobDaemon(loop, std::move(options), std::move(config),
                                                   std::move(lock), std::move(journal),
                                                   std::move(machine)));
+  ANTDT_TRY(daemon->skips_, launcher::read_skips(daemon->options_.run_dir));
   ANTDT_RETURN_IF_ERROR(daemon->listen(context));
   ANTDT_RETURN_IF_ERROR(daemon->begin());
   ANTDT_RETURN_IF_ERROR(daemon->dial_agents(context));
@@ -129,13 +131,59 @@ void JobDaemon::tick() {
   loop_.call_after(kTick, [this] { tick(); });
   if (ended_) return;
   repeat_requests();
+  go_on_if_there_is_room();
   for (const std::string& host : links_->silent(kSilence)) feed(ctl::in::HostSilent{host});
   feed(ctl::in::Tick{});
+  declare_skips();
+}
+
+// What operators let the job go on without, where this lineage does not know it
+// yet: the run was resumed, or went back to a checkpoint from before.
+void JobDaemon::declare_skips() {
+  const auto& open = machine_.ledger().phase();
+  if (open.number == 0 || open.kind != shard_server::PhaseKind::kTrain) return;
+  const std::uint64_t lineage = machine_.membership().lineage().value;
+  bool declared = false;
+  for (launcher::Skip& skip : skips_) {
+    if (skip.epoch != open.epoch.value || skip.lineage >= lineage) continue;
+    feed(ctl::in::Skip{{skip.from, skip.to, skip.reason, skip.who}});
+    skip.lineage = lineage;
+    declared = true;
+  }
+  if (!declared) return;
+  finish_turn();  // declared twice does no harm, noted and not declared would
+  if (const auto kept = launcher::write_skips(options_.run_dir, skips_); !kept) {
+    log_warn("{}", kept.error().message);
+  }
 }
 
 void JobDaemon::control_tick() {
   loop_.call_after(machine_.control_interval(), [this] { control_tick(); });
   if (!ended_) feed(ctl::in::ControlTick{});
+}
+
+// The journal has used its ballast. What is written from now on must be little:
+// requests for records are left unanswered (workers repeat them, and train on
+// what they hold), until the ballast is back.
+void JobDaemon::pause_if_disk_is_full() {
+  if (paused_ || !journal_.low_on_space()) return;
+  paused_ = loop_.now();
+  feed(ctl::in::Pause{true});
+  perform(ctl::out::Note{
+      "paused",
+      fmt::format("the disk of {}/state.db is full: make room for {} MiB there; the job waits and "
+                  "goes on by itself",
+                  options_.state_dir, shard_server::JournalOptions{}.ballast_bytes >> 20),
+      ""});
+}
+
+void JobDaemon::go_on_if_there_is_room() {
+  if (!paused_ || loop_.now() - *paused_ < kLookForRoom) return;
+  paused_ = loop_.now();
+  if (!journal_.restore_ballast()) return;
+  paused_.reset();
+  feed(ctl::in::Pause{false});
+  perform(ctl::out::Note{"continued", "there is room on the disk again; the job goes on", ""});
 }
 
 void JobDaemon::finish_turn() {
@@ -148,6 +196,7 @@ void JobDaemon::finish_turn() {
     log_error("the journal cannot be written: {}", committed.error().message);
     std::abort();
   }
+  pause_if_disk_is_full();
   std::vector<Outgoing> outbox;
   outbox.swap(outbox_);
   for (Outgoing& out : outbox) {

@@ -107,9 +107,14 @@ void JobDaemon::answer_operator(const wire::Packet& packet, const wire::Envelope
   } else if (kind == wire::SkipRecords::kKind) {
     with(std::type_identity<wire::SkipRecords>(), [&](const wire::SkipRecords& m) -> Status {
       ANTDT_RETURN_IF_ERROR(machine_.check_skip(m));
+      if (machine_.ledger().phase().kind != shard_server::PhaseKind::kTrain) {
+        return fail(ErrorKind::kRefused, "the job is not training now: ask again when it is");
+      }
       feed(ctl::in::OperatorSaid{
           "skip", fmt::format("positions {}:{}, {}", m.from, m.to, because(m.reason, m.who))});
-      feed(ctl::in::Skip{m});
+      // Declared, noted and kept for later lineages as those of an ended run are.
+      skips_.push_back({machine_.ledger().phase().epoch.value, m.from, m.to, m.reason, m.who, 0});
+      declare_skips();
       return {};
     });
   } else {
@@ -121,6 +126,9 @@ void JobDaemon::answer_operator(const wire::Packet& packet, const wire::Envelope
 void JobDaemon::on_worker_message(const wire::Envelope& envelope, std::string_view body,
                                   const Route& route) {
   const Member member{envelope.worker, envelope.attempt};
+  const bool grows_the_journal =
+      envelope.kind == wire::Fetch::kKind || envelope.kind == wire::Progress::kKind;
+  if (paused_ && grows_the_journal) return;  // it is said again
   inbound_ = {member, route};
   const auto refuse = [&](std::string reason) {
     send(route, member, envelope.generation, wire::Refused{"invalid", std::move(reason)},

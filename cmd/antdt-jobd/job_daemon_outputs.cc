@@ -49,6 +49,7 @@ void JobDaemon::perform(const ctl::out::FindCheckpoint&) {
     perform(ctl::out::Note{"checkpoint-damaged", problem, ""});
   }
   feed(newest.found);
+  declare_skips();
 }
 
 void JobDaemon::perform(const ctl::out::Note& o) {

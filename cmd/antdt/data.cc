@@ -125,6 +125,7 @@ void add_data(CLI::App& app, int& exit_code) {
   CLI::App* data = app.add_subcommand("data", "Data and the accounts of it");
   data->require_subcommand(1);
   add_audit(*data, exit_code);
+  add_data_skip(*data, exit_code);
   add_synth(*data, exit_code);
   add_index(*data, exit_code);
 }

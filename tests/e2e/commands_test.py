@@ -1,5 +1,6 @@
 """What an operator says to a job: each command, on real programs that train."""
 
+import collections
 import json
 import os
 import signal
@@ -78,14 +79,19 @@ class Commands(EndToEnd):
     def events(self, run_dir):
         return [json.loads(line) for line in (run_dir / "events.jsonl").read_text().splitlines()]
 
+    def counts(self, run_dir):
+        """{how often a record is in the model: how many records are}."""
+        newest = max(run_dir.glob("checkpoints/s*"), key=self.age)
+        found = (newest / "tally.f32").read_bytes()
+        return dict(collections.Counter(struct.unpack(f"<{len(found) // 4}f", found)))
+
+    def age(self, checkpoint):
+        manifest = json.loads((checkpoint / "MANIFEST.json").read_text())
+        return (manifest["lineage"], manifest["step"])
+
     def assert_trained_once(self, run_dir, epochs=2, records=RECORDS):
         """The model itself has each record once an epoch, and the audit agrees."""
-        newest = max(run_dir.glob("checkpoints/s*"),
-                     key=lambda p: json.loads((p / "MANIFEST.json").read_text())["lineage"] * 10**9
-                     + json.loads((p / "MANIFEST.json").read_text())["step"])
-        counts = (newest / "tally.f32").read_bytes()
-        self.assertEqual(set(struct.unpack(f"<{len(counts) // 4}f", counts)), {float(epochs)})
-        self.assertEqual(len(counts) // 4, records)
+        self.assertEqual(self.counts(run_dir), {float(epochs): records})
         audit = self.antdt("data", "audit", run_dir, "--json")
         self.assertEqual(audit.returncode, 0, audit.stdout + audit.stderr)
         for epoch in json.loads(audit.stdout)["epochs"]:
@@ -236,6 +242,45 @@ class Operators(Commands):
             late = self.antdt(*command, run_dir, *args)
             self.assertEqual(late.returncode, 2, late.stdout)
             self.assertIn("has ended: antdt status", late.stderr)
+        self.assert_nothing_left()
+
+
+@needs_trainer
+class Skipping(Commands):
+    def skipped(self, run_dir):
+        """Records that each epoch goes without, as the audit has it."""
+        audit = self.antdt("data", "audit", run_dir, "--json")
+        self.assertEqual(audit.returncode, 0, audit.stdout + audit.stderr)
+        return [epoch["skipped"] for epoch in json.loads(audit.stdout)["epochs"]]
+
+    def test_a_running_job_goes_on_without_records_that_are_not_trained_yet(self):
+        process, run_dir = self.start_training(records=4 * RECORDS)
+        last = 4 * RECORDS
+        done = self.antdt("data", "skip", run_dir, f"{last - 30}:{last}", "--reason", "unreadable")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        wrong = self.antdt("data", "skip", run_dir, f"5:{last + 1}", "--reason", "too many")
+        self.assertNotEqual(wrong.returncode, 0)
+        self.assertIn("not in the stream", wrong.stderr)
+        self.end_of(process, 0)
+        self.assertEqual(self.skipped(run_dir), [30, 0])
+        self.assertEqual(self.counts(run_dir), {1.0: 30, 2.0: last - 30})
+        self.assert_nothing_left()
+
+    def test_an_ended_run_skips_when_it_is_resumed_also_in_a_later_epoch(self):
+        process, run_dir = self.start_training()
+        self.antdt("stop", run_dir)
+        self.end_of(process, 75)
+        for args in (["100:110", "--epoch", 1], [f"{RECORDS - 10}:{RECORDS}"]):
+            done = self.antdt("data", "skip", run_dir, *args, "--reason", "unreadable")
+            self.assertEqual(done.returncode, 0, done.stderr)
+        resumed = self.antdt("run", "--resume", run_dir)
+        self.assertEqual(resumed.returncode, 0, resumed.stdout + resumed.stderr)
+        self.assertEqual(self.skipped(run_dir)[0], 10)
+        self.assertEqual(self.skipped(run_dir)[1], 10)
+        kept = json.loads((run_dir / "skips.json").read_text())
+        self.assertEqual([s["lineage"] for s in kept], [2, 2])
+        counts = self.counts(run_dir)
+        self.assertEqual(counts.get(0.0, 0) * 2 + counts.get(1.0, 0), 20, counts)
         self.assert_nothing_left()
 
 

@@ -11,7 +11,6 @@ namespace antdt::jobd {
 namespace {
 
 constexpr Duration kTick = std::chrono::milliseconds(100);
-constexpr Duration kLookForRoom = std::chrono::seconds(1);
 // An agent says something every second.
 constexpr Duration kSilence = std::chrono::milliseconds(2500);
 // The same range of records under so many lost workers: it is what kills them.
@@ -129,9 +128,9 @@ void JobDaemon::stop_job(const std::string& reason, Duration grace) {
 
 void JobDaemon::tick() {
   loop_.call_after(kTick, [this] { tick(); });
+  keep_skips();
   if (ended_) return;
   repeat_requests();
-  go_on_if_there_is_room();
   for (const std::string& host : links_->silent(kSilence)) feed(ctl::in::HostSilent{host});
   feed(ctl::in::Tick{});
   declare_skips();
@@ -143,15 +142,19 @@ void JobDaemon::declare_skips() {
   const auto& open = machine_.ledger().phase();
   if (open.number == 0 || open.kind != shard_server::PhaseKind::kTrain) return;
   const std::uint64_t lineage = machine_.membership().lineage().value;
-  bool declared = false;
   for (launcher::Skip& skip : skips_) {
     if (skip.epoch != open.epoch.value || skip.lineage >= lineage) continue;
     feed(ctl::in::Skip{{skip.from, skip.to, skip.reason, skip.who}});
     skip.lineage = lineage;
-    declared = true;
+    skips_changed_ = true;
   }
-  if (!declared) return;
-  finish_turn();  // declared twice does no harm, noted and not declared would
+}
+
+// In a later turn than the one that declared them: declared and not kept is
+// declared again, which does no harm; kept and not declared would be lost.
+void JobDaemon::keep_skips() {
+  if (!skips_changed_) return;
+  skips_changed_ = false;
   if (const auto kept = launcher::write_skips(options_.run_dir, skips_); !kept) {
     log_warn("{}", kept.error().message);
   }
@@ -160,30 +163,6 @@ void JobDaemon::declare_skips() {
 void JobDaemon::control_tick() {
   loop_.call_after(machine_.control_interval(), [this] { control_tick(); });
   if (!ended_) feed(ctl::in::ControlTick{});
-}
-
-// The journal has used its ballast. What is written from now on must be little:
-// requests for records are left unanswered (workers repeat them, and train on
-// what they hold), until the ballast is back.
-void JobDaemon::pause_if_disk_is_full() {
-  if (paused_ || !journal_.low_on_space()) return;
-  paused_ = loop_.now();
-  feed(ctl::in::Pause{true});
-  perform(ctl::out::Note{
-      "paused",
-      fmt::format("the disk of {}/state.db is full: make room for {} MiB there; the job waits and "
-                  "goes on by itself",
-                  options_.state_dir, shard_server::JournalOptions{}.ballast_bytes >> 20),
-      ""});
-}
-
-void JobDaemon::go_on_if_there_is_room() {
-  if (!paused_ || loop_.now() - *paused_ < kLookForRoom) return;
-  paused_ = loop_.now();
-  if (!journal_.restore_ballast()) return;
-  paused_.reset();
-  feed(ctl::in::Pause{false});
-  perform(ctl::out::Note{"continued", "there is room on the disk again; the job goes on", ""});
 }
 
 void JobDaemon::finish_turn() {
@@ -196,7 +175,6 @@ void JobDaemon::finish_turn() {
     log_error("the journal cannot be written: {}", committed.error().message);
     std::abort();
   }
-  pause_if_disk_is_full();
   std::vector<Outgoing> outbox;
   outbox.swap(outbox_);
   for (Outgoing& out : outbox) {

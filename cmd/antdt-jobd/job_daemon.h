@@ -68,10 +68,9 @@ class JobDaemon {
   void feed(const ctl::JobInput& input);
   void tick();
   void declare_skips();
+  void keep_skips();
   void control_tick();
   void finish_turn();  // commit, then send
-  void pause_if_disk_is_full();
-  void go_on_if_there_is_room();
 
   // Messages in: job_daemon_messages.cc
   void receive_direct();
@@ -118,6 +117,7 @@ class JobDaemon {
   EventLog events_;
   CheckpointStore checkpoints_;
   std::vector<launcher::Skip> skips_;
+  bool skips_changed_ = false;  // since they were written
   std::optional<AgentLinks> links_;
   std::optional<transport::Socket> socket_;
 
@@ -128,7 +128,6 @@ class JobDaemon {
   std::map<WorkerId, std::vector<wire::EnvVar>> extra_env_;
   std::vector<ctl::PlacedWorker> waiting_for_port_;
   std::vector<Outgoing> outbox_;
-  std::optional<MonoTime> paused_;  // the disk is full: since then, or when room was looked for last
   bool ended_ = false;
   int exit_code_ = 4;
 };

@@ -18,6 +18,8 @@ int exit_code_of(const antdt::Error& error) {
       return 2;
     case antdt::ErrorKind::kUnreachable:
       return 3;
+    case antdt::ErrorKind::kIo:  // a full disk, say: its agent tries again
+      return 5;
     default:
       return 4;
   }

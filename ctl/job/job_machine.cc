@@ -184,6 +184,10 @@ void JobMachine::on(const in::HostSilent& e) {
   vitals_.excuse(there, now_);
 }
 
+void JobMachine::on(const in::Pause& e) {
+  vitals_.expect_steps(e.on || !membership_.settled() ? std::vector<Member>{} : members(), now_);
+}
+
 void JobMachine::on(const in::Tick&) {
   feed(job::Event(job::Tick{}));
   feed(MembershipEvent(MembershipTick{}));

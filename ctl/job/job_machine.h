@@ -56,6 +56,11 @@ struct HostWelcome {
 struct HostSilent {
   std::string host;
 };
+// The job daemon answers no requests for records for now (its disk is full), or
+// does so again: nobody is expected to make steps meanwhile.
+struct Pause {
+  bool on = true;
+};
 struct Recovered {};  // this incarnation follows an earlier one: once, before anything else
 struct Declared {};   // the job is new: the same
 struct Resumed {};    // an ended or broken-off run goes on from its last checkpoint
@@ -88,7 +93,7 @@ struct OperatorSaid {
 
 }  // namespace in
 
-using JobInput = std::variant<in::FromWorker, in::HostWelcome, in::HostSilent, in::Recovered, in::Declared,
+using JobInput = std::variant<in::FromWorker, in::HostWelcome, in::HostSilent, in::Pause, in::Recovered, in::Declared,
                               in::Resumed, in::Tick, in::ControlTick, in::CheckpointStored,
                               in::CheckpointFound, in::Skip, in::OperatorSaid, job::Placed,
                               job::HostLost, job::GangReady, job::Started, job::Exited,
@@ -185,6 +190,7 @@ class JobMachine {
   void on(const in::FromWorker& e);
   void on(const in::HostWelcome& e);
   void on(const in::HostSilent& e);
+  void on(const in::Pause& e);
   void on(const in::Recovered& e);
   void on(const in::Declared& e);
   void on(const in::Resumed& e);

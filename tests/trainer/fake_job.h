@@ -107,6 +107,12 @@ class FakeJob {
     while (!said() && std::chrono::steady_clock::now() < deadline) std::this_thread::yield();
   }
 
+  // Generations so far.
+  [[nodiscard]] std::uint32_t settled() const {
+    const std::lock_guard lock(mutex_);
+    return seen_.settled;
+  }
+
   // After all members have ended.
   struct Seen {
     std::map<WorkerId, wire::Bye> byes;
@@ -120,6 +126,8 @@ class FakeJob {
     PlanVersion last_plan;
     Generation generation;
     std::uint32_t settled = 0;  // generations
+    // The number of each one's first phase, where that was not done yet.
+    std::vector<std::uint64_t> settled_in;
   };
   [[nodiscard]] Seen seen() const {
     const std::lock_guard lock(mutex_);
@@ -341,6 +349,7 @@ class FakeJob {
     give_back();
     settled_ = generation_;
     ++seen_.settled;
+    if (committed_ < phase().records) seen_.settled_in.push_back(phase_number());
     const wire::Settle order{state.step, plan_of_members()};
     if (generation_ == unsettled_) {
       send(settled_only_, order);

@@ -12,6 +12,7 @@ namespace antdt::trainer {
 namespace {
 
 using ::testing::Each;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 constexpr std::uint64_t kRecords = 600;
@@ -144,11 +145,14 @@ TEST(Recovery, ANewcomerJoinsByARegroupAndGetsTheState) {
     FakeJob job(size, two_epochs(), even_plan(size, 10));
     job.admit_at_step(6, {'w', size});
     Faults faults;
-    const auto outcomes = run_drill({job, size + 1, kRecords, {}, 2'500'000}, faults);
+    faults.waits_for_regroup = {Point::kCompute, 8};
+    Drill drill{job, size + 1, kRecords, {}, 2'500'000};
+    drill.first_members = size;
+    const auto outcomes = run_drill(drill, faults);
     expect_all_went_well(job, outcomes);
     EXPECT_EQ(outcomes[size].replaced, 1U);
     EXPECT_EQ(outcomes[0].replaced, 0U);
-    EXPECT_EQ(job.seen().settled, 2U);
+    EXPECT_THAT(job.seen().settled_in, ElementsAre(1, 1)) << "at the end of a step, not of a phase";
   }
 }
 
@@ -218,6 +222,19 @@ TEST(Recovery, ARegroupOrALossInTheEvaluationGivesBackWhatWasNotEvaluated) {
       EXPECT_EQ(outcomes[size].replaced, 1U);
     }
   }
+}
+
+TEST(Recovery, ARegroupEndsTheEvaluationAtTheNextBatch) {
+  FakeJob job(2, two_epochs(), even_plan(2, 10));
+  job.admit_at_evaluated(50, {'w', 2});
+  Faults faults;
+  faults.waits_for_regroup = {Point::kEvaluate, 12};
+  Drill drill{job, 3, kRecords};
+  drill.eval_batch = 5;
+  drill.first_members = 2;
+  const auto outcomes = run_drill(drill, faults);
+  expect_all_went_well(job, outcomes);
+  EXPECT_THAT(job.seen().settled_in, ElementsAre(1, 2));
 }
 
 TEST(Recovery, AnAbortWithoutALossBringsAllIntoTheNextGeneration) {

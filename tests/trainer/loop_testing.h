@@ -130,6 +130,9 @@ struct Faults {
       in_collective;
   std::function<void(std::uint32_t index, Point, Step)> at_point;
   std::atomic<int> refused_connections = 0;  // of the first member's
+  // A member of the first generation waits at such a point, the n-th time (from 0)
+  // that it comes there, until it was told to regroup.
+  std::optional<std::pair<Point, std::uint32_t>> waits_for_regroup;
 };
 
 // One group a generation, as the key says.
@@ -201,8 +204,17 @@ struct Drill {
   std::vector<InjectionRule> rules_of_w0 = {};
   std::size_t ballast_bytes = 0;  // of the training state, beside the counters
   std::uint32_t eval_batch = 256;
+  std::uint32_t first_members = 0;  // those that Faults::waits_for_regroup is about
   std::optional<std::uint32_t> unreadable_for = {};  // this member can read no checkpoint
 };
+
+inline void await_regroup(const client::Client& client, const FakeJob& job) {
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+  while (!client.regroup_requested() && job.settled() < 2) {
+    if (std::chrono::steady_clock::now() > deadline) return ADD_FAILURE() << "no regroup came";
+    std::this_thread::yield();
+  }
+}
 
 // One member's life, in this thread.
 inline void live(const Drill& drill, Faults& faults, LocalNetwork& network, Outcome& outcome) {
@@ -216,10 +228,16 @@ inline void live(const Drill& drill, Faults& faults, LocalNetwork& network, Outc
       [&](std::uint64_t most, Duration timeout) { return (*client)->take(most, timeout); });
   Numbers train(drill.records);
   Numbers eval(drill.records);
+  std::uint32_t reached = 0;
   Tally engine(
       drill.records,
       [&](Point point, Step step) {
         if (faults.at_point) faults.at_point(index, point, step);
+        const auto& waits = faults.waits_for_regroup;
+        const bool is_first = index < drill.first_members;
+        if (waits && waits->first == point && is_first && reached++ == waits->second) {
+          await_regroup(**client, drill.job);
+        }
       },
       drill.ballast_bytes);
   engine.cannot_load_ = drill.unreadable_for == index;

@@ -11,6 +11,7 @@ namespace antdt::jobd {
 namespace {
 
 constexpr Duration kTick = std::chrono::milliseconds(100);
+constexpr Duration kLookForRoom = std::chrono::seconds(1);
 // An agent says something every second.
 constexpr Duration kSilence = std::chrono::milliseconds(2500);
 // The same range of records under so many lost workers: it is what kills them.
@@ -131,6 +132,7 @@ void JobDaemon::tick() {
   keep_skips();
   if (ended_) return;
   repeat_requests();
+  go_on_if_there_is_room();
   for (const std::string& host : links_->silent(kSilence)) feed(ctl::in::HostSilent{host});
   feed(ctl::in::Tick{});
   declare_skips();
@@ -165,6 +167,30 @@ void JobDaemon::control_tick() {
   if (!ended_) feed(ctl::in::ControlTick{});
 }
 
+// The journal has used its ballast. What is written from now on must be little:
+// requests for records are left unanswered (workers repeat them, and train on
+// what they hold), until the ballast is back.
+void JobDaemon::pause_if_disk_is_full() {
+  if (paused_ || !journal_.low_on_space()) return;
+  paused_ = loop_.now();
+  feed(ctl::in::Pause{true});
+  perform(ctl::out::Note{
+      "paused",
+      fmt::format("the disk of {}/state.db is full: make room for {} MiB there; the job waits and "
+                  "goes on by itself",
+                  options_.state_dir, shard_server::JournalOptions{}.ballast_bytes >> 20),
+      ""});
+}
+
+void JobDaemon::go_on_if_there_is_room() {
+  if (!paused_ || loop_.now() - *paused_ < kLookForRoom) return;
+  paused_ = loop_.now();
+  if (!journal_.restore_ballast()) return;
+  paused_.reset();
+  feed(ctl::in::Pause{false});
+  perform(ctl::out::Note{"continued", "there is room on the disk again; the job goes on", ""});
+}
+
 void JobDaemon::finish_turn() {
   if (const auto image = machine_.image_if_changed()) journal_.append(ctl::kImageRecord, *image);
   Status committed = journal_.commit();
@@ -175,6 +201,7 @@ void JobDaemon::finish_turn() {
     log_error("the journal cannot be written: {}", committed.error().message);
     std::abort();
   }
+  pause_if_disk_is_full();
   std::vector<Outgoing> outbox;
   outbox.swap(outbox_);
   for (Outgoing& out : outbox) {

@@ -71,6 +71,8 @@ class JobDaemon {
   void keep_skips();
   void control_tick();
   void finish_turn();  // commit, then send
+  void pause_if_disk_is_full();
+  void go_on_if_there_is_room();
 
   // Messages in: job_daemon_messages.cc
   void receive_direct();
@@ -128,6 +130,7 @@ class JobDaemon {
   std::map<WorkerId, std::vector<wire::EnvVar>> extra_env_;
   std::vector<ctl::PlacedWorker> waiting_for_port_;
   std::vector<Outgoing> outbox_;
+  std::optional<MonoTime> paused_;  // the disk is full: since then, or when room was looked for last
   bool ended_ = false;
   int exit_code_ = 4;
 };

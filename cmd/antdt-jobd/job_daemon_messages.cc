@@ -126,6 +126,9 @@ void JobDaemon::answer_operator(const wire::Packet& packet, const wire::Envelope
 void JobDaemon::on_worker_message(const wire::Envelope& envelope, std::string_view body,
                                   const Route& route) {
   const Member member{envelope.worker, envelope.attempt};
+  const bool grows_the_journal =
+      envelope.kind == wire::Fetch::kKind || envelope.kind == wire::Progress::kKind;
+  if (paused_ && grows_the_journal) return;  // it is said again
   inbound_ = {member, route};
   const auto refuse = [&](std::string reason) {
     send(route, member, envelope.generation, wire::Refused{"invalid", std::move(reason)},

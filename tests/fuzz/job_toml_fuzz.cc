@@ -1,0 +1,28 @@
+// job.toml as a user wrote it. A job that loads must survive both of its
+// complete forms: job.json and effective.toml read back to the same.
+#include <glob.h>
+
+#include "launcher/job_config.h"
+#include "tests/fuzz/fuzz.h"
+
+// No pattern matches a file here, instead of walking this machine's.
+extern "C" int glob(const char*, int, int (*)(const char*, int), glob_t*) { return GLOB_NOMATCH; }
+
+int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  using namespace antdt::launcher;
+  const std::string text(antdt::fuzz::Input(data, size).rest());
+  const auto config = load_text(text, "/nowhere/job.toml");
+  if (!config) {
+    ANTDT_CHECK(!config.error().message.empty(), "an error without a word");
+    return 0;
+  }
+  const std::string json = to_json(*config);
+  const auto of_json = from_json(json);
+  ANTDT_CHECK(of_json.has_value(), "job.json cannot be read: {}", of_json.error().message);
+  ANTDT_CHECK(to_json(*of_json) == json, "job.json is read as another job: {}", json);
+  const auto of_toml = load_text(to_toml(*config), "/nowhere/job.toml");
+  ANTDT_CHECK(of_toml.has_value(), "effective.toml cannot be read: {}", of_toml.error().message);
+  ANTDT_CHECK(to_json(*of_toml) == json, "effective.toml is read as another job:\n{}\n{}", json,
+              to_json(*of_toml));
+  return 0;
+}

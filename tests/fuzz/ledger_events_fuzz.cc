@@ -1,0 +1,66 @@
+// What peers may say to the ledger, whatever it is: never a defect, and what it
+// writes down is accepted by a replay and by the accounts.
+//
+// An event is written as the record that stands for it; a Fetch as Answered,
+// whose retry_ms is what is wanted.
+#include "shard_server/accounts.h"
+#include "shard_server/record_codec.h"
+#include "tests/fuzz/fuzz.h"
+#include "tests/fuzz/ledger_data.h"
+
+namespace {
+
+using namespace antdt;
+using namespace antdt::shard_server;
+
+// The ledger, and what a restart would make of its journal.
+struct Pair {
+  Ledger ledger{fuzz::ledger_config()};
+  Ledger replayed{fuzz::ledger_config()};
+  Accounts accounts;
+
+  void hear(const Event& event) {
+    for (const Effect& effect : ledger.step(event, MonoTime{})) {
+      const auto* persist = std::get_if<effect::Persist>(&effect);
+      if (persist == nullptr) continue;
+      const Status replay = replayed.replay(persist->bytes);
+      ANTDT_CHECK(replay.has_value(), "replay refuses: {}", replay.error().message);
+      const Status apply = accounts.apply(persist->bytes);
+      ANTDT_CHECK(apply.has_value(), "the accounts refuse: {}", apply.error().message);
+    }
+  }
+
+  void on(const record::Answered& said) {
+    const auto holder = ledger.holders().find(said.member.worker);
+    const Generation generation =
+        holder == ledger.holders().end() ? Generation{} : holder->second.generation;
+    wire::Fetch fetch{ledger.phase().number, said.place, said.retry_ms, said.partials};
+    hear(event::Fetch{said.member, generation, said.seq, std::move(fetch)});
+  }
+  void on(const record::RecallIssued&) {}
+  void on(const record::Rewound&) {}
+  template <class E>
+  void on(const E& event) {
+    hear(event);
+  }
+};
+
+}  // namespace
+
+int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  fuzz::Input input(data, size);
+  Pair pair;
+  while (!input.empty()) {
+    const auto said = decode_record(input.long_part());
+    if (said) std::visit([&](const auto& s) { pair.on(s); }, *said);
+  }
+  const Ledger& ledger = pair.ledger;
+  ANTDT_CHECK(ledger.committed() + ledger.outstanding() + ledger.ungranted() <= ledger.records(),
+              "{} committed, {} in hands, {} free of {}", ledger.committed(), ledger.outstanding(),
+              ledger.ungranted(), ledger.records());
+  ANTDT_CHECK(ledger.image() == pair.replayed.image(), "a restart gives another state");
+  for (const EpochAccount& epoch : pair.accounts.epochs()) {
+    ANTDT_CHECK(epoch.repeated == 0, "{} records committed twice", epoch.repeated);
+  }
+  return 0;
+}

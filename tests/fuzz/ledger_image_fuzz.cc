@@ -1,0 +1,40 @@
+// An image of the ledger, of a snapshot or a checkpoint. One that is accepted
+// is the ledger's whole state: whatever the members do next must work on it.
+#include "tests/fuzz/fuzz.h"
+#include "tests/fuzz/ledger_data.h"
+
+namespace {
+
+using namespace antdt;
+using namespace antdt::shard_server;
+
+void go_on(Ledger ledger) {
+  const std::map<WorkerId, Holder> holders = ledger.holders();
+  std::uint64_t seq = UINT64_MAX;
+  for (const auto& [worker, holder] : holders) {
+    const Member member{worker, holder.attempt};
+    wire::Fetch fetch;
+    fetch.phase = ledger.phase().number;
+    fetch.place = holder.end;
+    fetch.want = 10;
+    (void)ledger.step(event::Fetch{member, holder.generation, seq, fetch}, MonoTime{});
+    (void)ledger.step(event::Fetch{member, holder.generation, holder.last.seq, fetch}, MonoTime{});
+    (void)ledger.step(event::MemberLost{member}, MonoTime{});
+  }
+  (void)ledger.committed_positions();
+  (void)ledger.step(event::PhaseOpened{ledger.phase().number + 1, PhaseKind::kEval, {}},
+                    MonoTime{});
+}
+
+}  // namespace
+
+int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  const auto ledger = Ledger::restore(fuzz::ledger_config(), fuzz::Input(data, size).rest());
+  if (!ledger) return 0;
+  const std::string image = ledger->image();
+  const auto again = Ledger::restore(fuzz::ledger_config(), image);
+  ANTDT_CHECK(again.has_value(), "an image is refused: {}", again.error().message);
+  ANTDT_CHECK(again->image() == image, "another state");
+  go_on(*ledger);
+  return 0;
+}

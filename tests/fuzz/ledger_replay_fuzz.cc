@@ -1,0 +1,26 @@
+// A journal: records of which each can be read, and which may contradict one
+// another. What replay refuses must leave a state that still is one.
+#include "shard_server/accounts.h"
+#include "tests/fuzz/fuzz.h"
+#include "tests/fuzz/ledger_data.h"
+
+int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  using namespace antdt;
+  using namespace antdt::shard_server;
+  fuzz::Input input(data, size);
+  Ledger ledger(fuzz::ledger_config());
+  Accounts accounts;
+  while (!input.empty()) {
+    const std::string_view record = input.long_part();
+    if (!ledger.replay(record)) return 0;  // the job daemon stops here
+    if (!accounts.apply(record)) return 0;
+    ANTDT_CHECK(ledger.committed() + ledger.outstanding() <= ledger.records(),
+                "{} committed and {} in hands of {}", ledger.committed(), ledger.outstanding(),
+                ledger.records());
+  }
+  const std::string image = ledger.image();
+  const auto again = Ledger::restore(fuzz::ledger_config(), image);
+  ANTDT_CHECK(again.has_value(), "its own image is refused: {}", again.error().message);
+  ANTDT_CHECK(again->image() == image, "another state");
+  return 0;
+}

@@ -1,0 +1,236 @@
+// Writes one seed or more for each binary format: fuzz_seeds DIRECTORY makes
+// DIRECTORY/<target>/<name>. Made by the real encoders, so that a changed
+// format needs no new files.
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "core/fs.h"
+#include "core/wire/codec.h"
+#include "ctl/job/job_image.h"
+#include "launcher/job_config.h"
+#include "shard_server/accounts.h"
+#include "shard_server/record_codec.h"
+#include "tests/fuzz/ledger_data.h"
+#include "tests/fuzz/wire_messages.h"
+#include "trainer/data/index.h"
+#include "trainer/loop/step_slot.h"
+
+namespace antdt::fuzz {
+namespace {
+
+using namespace antdt::shard_server;
+
+class Seeds {
+ public:
+  explicit Seeds(std::string directory) : directory_(std::move(directory)) {}
+  void add(const std::string& target, const std::string& name, std::string_view bytes) {
+    const std::string path = directory_ + "/" + target;
+    const Status made = make_directories(path);
+    std::FILE* file = made ? std::fopen((path + "/" + name).c_str(), "wb") : nullptr;
+    const bool whole =
+        file != nullptr && std::fwrite(bytes.data(), 1, bytes.size(), file) == bytes.size();
+    if (file == nullptr || std::fclose(file) != 0 || !whole) failed_ = true;
+  }
+  [[nodiscard]] bool failed() const { return failed_; }
+
+ private:
+  std::string directory_;
+  bool failed_ = false;
+};
+
+// ------------------------------------------------------------------ messages
+
+// Gives every field something, and every list one item.
+struct Fill {
+  template <class T>
+  void operator()(std::string_view, T& value) {
+    if constexpr (wire::detail::HasFields<T>) {
+      T::fields(value, *this);
+    } else if constexpr (wire::detail::IsVector<T>::value) {
+      (*this)("", value.emplace_back());
+    } else if constexpr (wire::detail::IsOptional<T>::value) {
+      (*this)("", value.emplace());
+    } else if constexpr (std::is_same_v<T, std::string>) {
+      value = "a text";
+    } else if constexpr (std::is_arithmetic_v<T>) {
+      value = static_cast<T>(1);
+    }
+  }
+};
+
+template <class T>
+std::string filled() {
+  T message{};
+  Fill fill;
+  T::fields(message, fill);
+  return wire::encode(message);
+}
+
+template <std::size_t... I>
+void add_messages(Seeds& seeds, std::index_sequence<I...>) {
+  (seeds.add("wire", fmt::format("filled-{}", I),
+             static_cast<char>(I) + filled<std::tuple_element_t<I, WireMessages>>()),
+   ...);
+  const std::string envelope = filled<wire::Envelope>();
+  seeds.add("wire", "packet",
+            fmt::format("\xff{}{}", static_cast<char>(envelope.size()), envelope));
+}
+
+// -------------------------------------------------------------------- ledger
+
+constexpr Member kFirst{{'w', 0}, Attempt{1}};
+constexpr Member kSecond{{'w', 1}, Attempt{1}};
+
+record::Answered fetch(Member member, std::uint64_t seq, std::uint64_t place, std::uint32_t want) {
+  record::Answered said;
+  said.member = member;
+  said.seq = seq;
+  said.place = place;
+  said.retry_ms = want;
+  return said;
+}
+
+// What happens in a short job, as ledger_events takes it.
+std::vector<Record> story() {
+  const Generation one{1}, two{2};
+  return {
+      event::JobDeclared{1, 100, true},
+      event::PhaseOpened{1, PhaseKind::kTrain, Epoch{0}},
+      event::Settled{one, {}, {kFirst, kSecond}},
+      event::Shares{{{kFirst.worker, 4, 8}, {kSecond.worker, 4, 8}}},
+      fetch(kFirst, 1, 0, 60),
+      fetch(kSecond, 1, 0, 60),
+      event::Progress{kFirst, one, 1, 8},
+      fetch(kSecond, 2, 20, 60),
+      event::Recalled{kFirst, one, 0, 1, 20},
+      event::SkipDeclared{1, {90, 95}, "broken"},
+      event::Settled{two, {{kFirst, 10, true}, {kSecond, 22, false}}, {kSecond}},
+      event::MemberAdmitted{{{'w', 2}, Attempt{3}}, two},
+      fetch(kSecond, 3, 0, 60),
+      event::MemberLost{{{'w', 2}, Attempt{3}}},
+      event::PhaseOpened{2, PhaseKind::kEval, Epoch{0}},
+      event::JobFinished{},
+  };
+}
+
+void append_part(std::string& bytes, const std::string& part) {
+  bytes += static_cast<char>(part.size());
+  bytes += static_cast<char>(part.size() >> 8);
+  bytes += part;
+}
+
+// The journal of a ledger that heard the story, and its images on the way.
+class Scribe {
+ public:
+  explicit Scribe(Seeds& seeds) : seeds_(seeds) {}
+
+  void hear(const Record& said) {
+    const std::string bytes = std::visit([](const auto& s) { return encode_record(s); }, said);
+    append_part(events_, bytes);
+    seeds_.add("ledger_record", fmt::format("said-{}", number_), bytes);
+    for (const Effect& effect : std::visit([this](const auto& s) { return step(s); }, said)) {
+      if (const auto* persist = std::get_if<effect::Persist>(&effect)) keep(persist->bytes);
+    }
+    seeds_.add("ledger_image", fmt::format("after-{}", number_), ledger_.image());
+    seeds_.add("accounts", fmt::format("after-{}", number_), accounts_.image());
+    ++number_;
+  }
+  void finish() {
+    seeds_.add("ledger_events", "story", events_);
+    seeds_.add("ledger_replay", "journal", journal_);
+    if (auto rewound = ledger_.rewind(Lineage{1}, ledger_.image(), accounts_.image())) {
+      keep(rewound->bytes);
+    }
+    seeds_.add("ledger_replay", "rewound", journal_);
+  }
+
+ private:
+  template <class E>
+  Effects step(const E& event) {
+    if constexpr (std::is_same_v<E, record::Answered>) {
+      const wire::Fetch request{ledger_.phase().number, event.place, event.retry_ms, {}};
+      const auto holder = ledger_.holders().find(event.member.worker);
+      if (holder == ledger_.holders().end()) return {};
+      return ledger_.step(event::Fetch{event.member, holder->second.generation, event.seq, request},
+                          MonoTime{});
+    } else if constexpr (std::is_constructible_v<Event, E>) {
+      return ledger_.step(event, MonoTime{});
+    } else {
+      return {};
+    }
+  }
+  void keep(const std::string& record) {
+    append_part(journal_, record);
+    seeds_.add("ledger_record", fmt::format("kept-{}", kept_++), record);
+    (void)accounts_.apply(record);
+  }
+
+  Seeds& seeds_;
+  Ledger ledger_{ledger_config()};
+  Accounts accounts_;
+  std::string events_, journal_;
+  int number_ = 0, kept_ = 0;
+};
+
+// ---------------------------------------------------------------------- data
+
+void add_data(Seeds& seeds) {
+  data::IndexMeta meta;
+  meta.files.push_back({"data.csv", 60, 1, "00", "00", 0, 2});
+  meta.records = 2;
+  meta.class_names = {"no", "yes"};
+  meta.classes = 2;
+  meta.vocabulary_sizes = {1, 2};
+  seeds.add("index", "text", "\x02\x03" + encode_meta(meta));
+  seeds.add("index", "raw",
+            "r" + std::string(data::kIndexMagic) + std::string(32, '\0') +
+                std::string(data::kIndexMagic));
+  const std::string pixels(
+      "\0\0\x08\x03\0\0\0\x02\0\0\0\x02\0\0\0\x01"
+      "abcd",
+      20);
+  const std::string labels("\0\0\x08\x01\0\0\0\x02\x01\x09", 10);
+  std::string both;
+  append_part(both, pixels);
+  seeds.add("idx", "two-images", both + labels);
+}
+
+void add_job(Seeds& seeds) {
+  const auto config = launcher::load_text(
+      "schema = 1\njob.name = 'a'\nroles.worker.count = 2\ndata = {format = 'index', records = 9}\n"
+      "batch.global = 4\n",
+      "/nowhere/job.toml");
+  if (config) seeds.add("job_json", "small", launcher::to_json(*config));
+}
+
+void add_slots(Seeds& seeds) {
+  std::string gathered;
+  for (const bool leaving : {false, true}) {
+    const trainer::StepSlotBytes slot =
+        encode(trainer::StepSlot{10, 5, 5, 0.5, PlanVersion{2}, 1, true, leaving, true});
+    gathered.append(reinterpret_cast<const char*>(slot.data()), slot.size());
+  }
+  seeds.add("step_slot", "two-members", gathered);
+}
+
+}  // namespace
+}  // namespace antdt::fuzz
+
+int main(int argc, char** argv) {
+  using namespace antdt::fuzz;
+  if (argc != 2) {
+    fmt::print(stderr, "usage: fuzz_seeds DIRECTORY\n");
+    return 2;
+  }
+  Seeds seeds(argv[1]);
+  add_messages(seeds, std::make_index_sequence<std::tuple_size_v<WireMessages>>());
+  seeds.add("job_image", "filled", filled<antdt::ctl::JobImage>());
+  Scribe scribe(seeds);
+  for (const antdt::shard_server::Record& said : story()) scribe.hear(said);
+  scribe.finish();
+  add_data(seeds);
+  add_job(seeds);
+  add_slots(seeds);
+  return seeds.failed() ? 1 : 0;
+}

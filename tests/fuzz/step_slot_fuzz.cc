@@ -1,0 +1,21 @@
+// The slots that a step's last collective gathered. Whole slots are what the
+// collective gives; their content is the other members'.
+#include <cstring>
+
+#include "tests/fuzz/fuzz.h"
+#include "trainer/loop/step_slot.h"
+
+int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  using namespace antdt::trainer;
+  const auto bytes = std::as_bytes(std::span(data, size - size % kStepSlotBytes));
+  if (bytes.empty()) return 0;
+  const Agreement agreement = agree_bytes(bytes);
+  ANTDT_CHECK(agreement.places.size() == size / kStepSlotBytes, "{} places",
+              agreement.places.size());
+  const StepSlotBytes written = encode(decode_step_slot(bytes.first<kStepSlotBytes>()));
+  const StepSlotBytes again = encode(decode_step_slot(written));
+  ANTDT_CHECK(written == again, "another slot");
+  // All but the flags, of which unknown ones are dropped, and the reserved bytes.
+  ANTDT_CHECK(std::memcmp(written.data(), bytes.data(), 44) == 0, "a slot is read as another");
+  return 0;
+}

@@ -1,0 +1,23 @@
+// Short texts: worker ids, times, sizes. What is read must be what is written
+// back.
+#include "core/ids.h"
+#include "launcher/units.h"
+#include "tests/fuzz/fuzz.h"
+
+int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  using namespace antdt;
+  const std::string_view text = fuzz::Input(data, size).rest();
+  if (const auto id = parse_worker_id(text)) {
+    ANTDT_CHECK(to_string(*id) == text, "'{}' is read as {}", text, *id);
+  }
+  if (const auto duration = launcher::parse_duration(text)) {
+    ANTDT_CHECK(duration->count() >= 0, "'{}' is negative", text);
+    const auto again = launcher::parse_duration(launcher::format_duration(*duration));
+    ANTDT_CHECK(again && *again == *duration, "'{}' is {} us", text, duration->count());
+  }
+  if (const auto bytes = launcher::parse_size(text)) {
+    const auto again = launcher::parse_size(launcher::format_size(*bytes));
+    ANTDT_CHECK(again && *again == *bytes, "'{}' is {} bytes", text, *bytes);
+  }
+  return 0;
+}

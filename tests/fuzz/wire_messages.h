@@ -1,0 +1,23 @@
+// Every type that is decoded from a frame of the wire, for the fuzzer and for
+// its seeds. A new message goes last: its number chooses it in kept inputs.
+#pragma once
+
+#include <tuple>
+
+#include "core/wire/messages.h"
+
+namespace antdt::fuzz {
+
+using WireMessages =
+    std::tuple<wire::Envelope, wire::Hello, wire::Refused, wire::Fetch, wire::Grants, wire::Recall,
+               wire::Recalled, wire::WorkerWelcome, wire::Report, wire::Join, wire::Form,
+               wire::Address, wire::Roster, wire::Ready, wire::Plan, wire::Settle, wire::Regroup,
+               wire::Abort, wire::PhaseStart, wire::Progress, wire::CheckpointOrder,
+               wire::CheckpointWritten, wire::Leave, wire::Bye, wire::Attach, wire::AgentWelcome,
+               wire::StartProcess, wire::ProcessStarted, wire::ProcessExited, wire::ExitSeen,
+               wire::StopProcess, wire::Metrics, wire::ReservePort, wire::ReservedPort,
+               wire::Heartbeat, wire::Detach, wire::StartJob, wire::JobStarted, wire::StatusRequest,
+               wire::StatusReply, wire::StopJob, wire::EvictWorkers, wire::ResizeJob,
+               wire::SkipRecords, wire::Done>;
+
+}  // namespace antdt::fuzz

@@ -219,6 +219,7 @@ class Ledger {
   [[nodiscard]] Status check(const event::SkipDeclared& event) const;
   [[nodiscard]] Status check(const record::Rewound& record) const;
   [[nodiscard]] Status check_place(Member member, std::uint64_t place) const;
+  [[nodiscard]] bool is_next(Interval at, std::uint64_t cursor) const;
 
   // Updates: the same when it happens and when it is replayed. They cannot
   // fail; what they are given has passed check().

@@ -1,5 +1,6 @@
 // What events and records must satisfy, and what records change.
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "core/check.h"
@@ -69,8 +70,13 @@ Status Ledger::check(const event::Settled& event) const {
                   event.generation, worker, holder.generation);
     }
   }
+  std::set<WorkerId> placed;
   for (const OldPlace& old : event.places) {
     ANTDT_RETURN_IF_ERROR(check_place(old.member, old.place));
+    if (!placed.insert(old.member.worker).second) {
+      return fail(ErrorKind::kRefused, "generation {} cannot settle: it has two places of {}",
+                  event.generation, old.member.worker);
+    }
   }
   for (const Member& member : event.members) {
     const auto found = holders_.find(member.worker);
@@ -94,14 +100,26 @@ Status Ledger::check(const event::Fetch& event) const {
   return {};
 }
 
+// Whether a grant goes on where the stream was granted up to `cursor`, but for
+// what is skipped.
+bool Ledger::is_next(Interval at, std::uint64_t cursor) const {
+  return at.from >= cursor && at.to <= stream_.size() &&
+         skips_.outside({cursor, at.from}).empty() && skips_.inside(at).empty();
+}
+
 Status Ledger::check(const record::Answered& record) const {
   ANTDT_RETURN_IF_ERROR(check_place(record.member, record.place));
+  std::uint64_t cursor = cursor_;
+  IntervalSet taken;  // by this record
   for (const Range& range : record.granted) {
-    const bool ahead = range.at.from >= cursor_ && range.at.to <= stream_.size();
-    if (range.at.empty() || !(ahead || returned_.holds(range.at))) {
+    const bool ahead = is_next(range.at, cursor);
+    const bool again = returned_.holds(range.at) && taken.inside(range.at).empty();
+    if (range.at.empty() || !(ahead || again)) {
       return fail(ErrorKind::kRefused, "positions {}:{} are granted to {} and were not free",
                   range.at.from, range.at.to, record.member.worker);
     }
+    if (ahead) cursor = range.at.to;
+    taken.add(range.at);
   }
   for (const wire::EvalPartial& partial : record.partials) {
     ANTDT_RETURN_IF_ERROR(check_partial(partial));

@@ -6,6 +6,7 @@
 #include <chrono>
 
 #include "recorder.h"
+#include "shard_server/record_codec.h"
 
 namespace antdt::shard_server {
 namespace {
@@ -125,6 +126,36 @@ TEST(LedgerTest, ARecordThatDoesNotFitIsAnErrorOfTheJournal) {
   // The same grant twice.
   Ledger twice = recorder.replayed();
   EXPECT_FALSE(twice.replay(recorder.journal().back()));
+}
+
+// As the members of a new generation report places, a peer can say one twice.
+TEST(LedgerTest, AGenerationWithTwoPlacesOfOneMemberIsRefused) {
+  Recorder recorder = two_members(config(1000));
+  recorder.step(fetch(kFirst, 1, 0, 100));
+  const std::string before = recorder.ledger().image();
+  const Effects effects = recorder.step(
+      event::Settled{Generation{1}, {{kFirst, 10, false}, {kFirst, 20, false}}, {kFirst}});
+  const auto* refuse = find_effect<effect::Refuse>(effects);
+  ASSERT_NE(refuse, nullptr);
+  EXPECT_NE(refuse->refused.reason.find("two places of w0"), std::string::npos);
+  EXPECT_EQ(recorder.ledger().image(), before);
+}
+
+// A journal that contradicts itself: it must not be believed in part.
+TEST(LedgerTest, AGrantThatLeavesOutOrRepeatsPositionsIsAnErrorOfTheJournal) {
+  const auto replay = [](const std::vector<Range>& granted) {
+    Recorder recorder = two_members(config(1000));
+    record::Answered answered;
+    answered.member = kFirst;
+    answered.seq = 1;
+    answered.status = AnswerStatus::kGranted;
+    answered.granted = granted;
+    return recorder.ledger().replay(encode_record(answered)).has_value();
+  };
+  EXPECT_TRUE(replay({{{0, 10}, 0}, {{10, 20}, 0}}));
+  EXPECT_FALSE(replay({{{5, 10}, 0}}));
+  EXPECT_FALSE(replay({{{0, 10}, 0}, {{5, 20}, 0}}));
+  EXPECT_FALSE(replay({{{0, 10}, 0}, {{0, 10}, 0}}));
 }
 
 TEST(LedgerTest, ACheckpointsImageIsThatOfItsPlaces) {

@@ -279,7 +279,8 @@ void Membership::begin_if_complete(Effects& effects) {
   }
   if (chosen.empty()) return;
   const auto holds_state = [&](const ExpectedMember& e) {
-    return joined_.at(e.member).settled == base_;
+    // A later one never settled: it was formed from the base.
+    return joined_.at(e.member).settled >= base_;
   };
   if (base_ != Generation{} && std::ranges::none_of(chosen, holds_state)) {
     state_lost_ = true;
@@ -394,7 +395,8 @@ std::optional<CannotSettle> Membership::state_differs() const {
           first.member.worker, first.host, state.step, state.state_hash, e.member.worker, e.host,
           other.step, other.state_hash)};
     }
-    if (!same_places(state, other)) {
+    // Where training begins there is nothing to say where anybody stood.
+    if (base_ != Generation{} && !same_places(state, other)) {
       return CannotSettle{fmt::format(
           "{} on {} and {} on {} do not agree on how far each member was at step {}; this is a "
           "defect of the trainer",

@@ -263,8 +263,9 @@ struct Join {
   bool collective = true;  // false: a loose client that only fetches and commits
   // Not empty: the generation of the envelope could not be formed here, and why.
   std::string problem;
-  // The newest generation that settled with this member in it and whose
-  // training state it still holds whole; 0: it holds none, or the beginning.
+  // The newest generation that this member was ready for (it may have settled or
+  // not) and whose training state it still holds whole; 0: it holds none, or the
+  // beginning.
   Generation settled;
   Step step;  // the last step of that state
   ANTDT_MESSAGE("join") {

@@ -296,6 +296,16 @@ TEST_F(LifecycleTest, AHostThatRefusesAReplacementIsTriedAgainLater) {
   EXPECT_EQ(all<job::StartWorker>(step(job::Tick{})).at(0).member, w(1, 3));
 }
 
+TEST_F(LifecycleTest, AReplacementThatIsRefusedBeforeTheFirstStepWaits) {
+  use(bears({{"host", 1}}));
+  start();
+  step(job::HostLost{"b", "silent"});
+  step(job::StartRefused{w(1, 2), "full: what was there has not ended yet"});
+  EXPECT_FALSE(life.outcome());
+  clock.advance(seconds(2));
+  EXPECT_EQ(all<job::StartWorker>(step(job::Tick{})).at(0).member, w(1, 3));
+}
+
 TEST_F(LifecycleTest, AStartThatIsRefusedAtTheBeginningEndsTheJob) {
   hosts();
   step(job::Placed{{{w(0).worker, "a", 0}}});

@@ -368,6 +368,38 @@ TEST_F(MembershipTest, ASurvivorThatLostItsStateWhileReceivingIsNoHolder) {
   EXPECT_EQ(all<StateLost>(step(MemberJoined{w(0), m.generation(), join()})).size(), 1U);
 }
 
+TEST_F(MembershipTest, WhoWasReadyForAGenerationThatNeverSettledHoldsItsBase) {
+  settle({w(0), w(1)});
+  const Generation base = m.generation();
+  step(MemberGone{w(1), "killed"});
+  expect({w(0)});
+  joins(w(0));
+  connect_all();
+  step(MemberJoined{w(0), m.generation(), join()});  // it could not connect
+  const Generation ready_for = m.generation();
+  expect({w(0), w(2)});
+  Membership again(42, kPatience);
+  again.restore(m.image());
+  m = again;
+  expect({w(0)});
+  const auto forms = all<SendForm>(step(MemberJoined{w(0), ready_for, holding(ready_for)}));
+  ASSERT_EQ(forms.size(), 1U) << "nothing is lost";
+  EXPECT_EQ(forms[0].form.base, base);
+}
+
+TEST_F(MembershipTest, WhereTrainingBeginsAgainPlacesOfBeforeSayNothing) {
+  settle({w(0)});
+  step(MemberGone{w(0), "killed"});
+  expect({w(0, 2), w(1)});
+  joins(w(0, 2));
+  step(MemberJoined{w(1), {}, join()});
+  step(Begin{Lineage{2}, ""});
+  join_all({w(0, 2), w(1)});
+  connect_all();
+  given(ReadyArrived{w(0, 2), m.generation(), {{}, 77, 0, {{w(0).worker, 0}}}});
+  EXPECT_EQ(all<Settled>(step(ReadyArrived{w(1), m.generation(), {{}, 77, 0, {}}})).size(), 1U);
+}
+
 TEST_F(MembershipTest, TheFurthestStateIsKeptAsLongAsOneMemberHoldsIt) {
   settle({w(0), w(1)});
   const Generation base = m.generation();

@@ -104,6 +104,27 @@ TEST_F(ClientCoreTest, JoinAddressAndReadyAreRepeatedUntilTheirAnswer) {
   EXPECT_EQ(sent<wire::Ready>(step(Tick{})).size(), 1U);
   receive(wire::Settle{});
   now += seconds(2);
+  EXPECT_EQ(sent<wire::Ready>(step(Tick{})).size(), 1U) << "the phase is not there yet";
+  receive(wire::PhaseStart{1, "train", Epoch{0}, 100, 0});
+  now += seconds(2);
+  EXPECT_EQ(said(step(Tick{})), 0U);
+}
+
+TEST_F(ClientCoreTest, APhaseThatComesBeforeItsSettleBeginsAfterIt) {
+  welcome();
+  receive(wire::Form{0, 2, 7, {}, {}});
+  ASSERT_TRUE(next_is<wire::Form>());
+  step(wire::Ready{Step{3}, 9, 0, {}});
+  receive(wire::PhaseStart{1, "train", Epoch{0}, 100, 0});
+  EXPECT_FALSE(core.next_directive()) << "to train without is to count from another place";
+  now += seconds(2);
+  EXPECT_EQ(sent<wire::Ready>(step(Tick{})).size(), 1U) << "the Settle may be lost";
+  receive(wire::Settle{});
+  EXPECT_TRUE(next_is<wire::Settle>());
+  EXPECT_TRUE(next_is<wire::PhaseStart>());
+  receive(wire::PhaseStart{1, "train", Epoch{0}, 100, 0});
+  EXPECT_FALSE(core.next_directive());
+  now += seconds(2);
   EXPECT_EQ(said(step(Tick{})), 0U);
 }
 
@@ -115,6 +136,16 @@ TEST_F(ClientCoreTest, ARepeatedOrderIsGivenOutOnce) {
   EXPECT_TRUE(next_is<wire::Form>());
   EXPECT_TRUE(next_is<wire::PhaseStart>());
   EXPECT_TRUE(next_is<wire::PhaseStart>());
+  EXPECT_FALSE(core.next_directive());
+}
+
+TEST_F(ClientCoreTest, APhaseThatIsOverIsNotBegunAgain) {
+  welcome();
+  receive(wire::PhaseStart{1, "train", Epoch{0}, 100, 0});
+  receive(wire::PhaseStart{2, "eval", Epoch{0}, 10, 0});
+  receive(wire::PhaseStart{1, "train", Epoch{0}, 100, 100});
+  receive(wire::PhaseStart{1, "train", Epoch{0}, 100, 0}, Generation{2});
+  EXPECT_TRUE(next_is<wire::PhaseStart>()) << "of a new generation, from a checkpoint";
   EXPECT_FALSE(core.next_directive());
 }
 

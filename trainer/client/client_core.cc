@@ -31,7 +31,8 @@ bool answers(const decltype(Directive::order)& order, const OutboundBody& standi
     return std::holds_alternative<wire::Address>(standing);
   }
   if (std::holds_alternative<wire::Settle>(order)) {
-    return !std::holds_alternative<wire::Progress>(standing);
+    // Ready stands until the phase is there as well: who says it again hears both.
+    return std::holds_alternative<wire::Address>(standing);
   }
   return true;  // phase-start
 }
@@ -134,9 +135,14 @@ void ClientCore::refused(const wire::Refused& refused, MonoTime now, Effects& ef
 
 void ClientCore::order(Generation generation, decltype(Directive::order) order, Effects& effects) {
   const auto* phase = std::get_if<wire::PhaseStart>(&order);
+  if (phase && awaits_settle(generation)) {
+    early_phase_ = {generation, *phase};
+    return;
+  }
   const std::pair which{generation, phase ? phase->phase : 0};
   const auto [seen, is_first] = seen_.try_emplace(order.index(), which);
-  if (!is_first && seen->second == which && !std::holds_alternative<wire::Leave>(order)) return;
+  // Repeated, or of a phase that is over.
+  if (!is_first && seen->second >= which && !std::holds_alternative<wire::Leave>(order)) return;
   seen->second = which;
 
   if (standing_ && answers(order, standing_->message.body)) standing_.reset();
@@ -152,7 +158,18 @@ void ClientCore::order(Generation generation, decltype(Directive::order) order, 
     plans_.clear();
     hold_plan(settle->plan);
   }
+  const bool settles = std::holds_alternative<wire::Settle>(order);
   orders_.push_back({generation, std::move(order)});
+  if (settles && early_phase_ && early_phase_->first == generation) {
+    this->order(generation, std::exchange(early_phase_, {})->second, effects);
+  }
+}
+
+bool ClientCore::awaits_settle(Generation generation) const {
+  if (!standing_ || !std::holds_alternative<wire::Ready>(standing_->message.body)) return false;
+  const std::size_t settle = decltype(Directive::order)(wire::Settle{}).index();
+  const auto seen = seen_.find(settle);
+  return seen == seen_.end() || seen->second.first != generation;
 }
 
 void ClientCore::hold_plan(const wire::Plan& plan) {

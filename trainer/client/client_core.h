@@ -143,6 +143,7 @@ class ClientCore {
   void welcomed(const wire::WorkerWelcome& welcome, MonoTime now);
   void refused(const wire::Refused& refused, MonoTime now, Effects& effects);
   void order(Generation generation, decltype(Directive::order) order, Effects& effects);
+  [[nodiscard]] bool awaits_settle(Generation generation) const;
   void hold_plan(const wire::Plan& plan);
   void aborted(Generation generation, const wire::Abort& abort, Effects& effects);
 
@@ -162,6 +163,9 @@ class ClientCore {
   std::deque<Directive> orders_;
   // The last order of each kind, to know a repeated one: (generation, phase).
   std::map<std::size_t, std::pair<Generation, std::uint64_t>> seen_;
+  // A phase that came before the Settle of its generation: begun after it. To
+  // train without would be to count places from somewhere else than the others.
+  std::optional<std::pair<Generation, wire::PhaseStart>> early_phase_;
   std::map<PlanVersion, wire::Plan> plans_;
   std::uint64_t checkpoint_ordered_ = 0;
   std::optional<wire::Leave> leave_;

@@ -66,7 +66,7 @@ Result<int> Member::live() {
 
 void Member::join(std::string problem) {
   tools_.client.join({static_cast<std::uint32_t>(getpid()), parts_.data, true, std::move(problem),
-                      state_.settled, state_.step});
+                      std::max(state_.settled, ready_), state_.step});
 }
 
 Member::Verdict Member::turn() {

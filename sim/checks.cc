@@ -26,8 +26,8 @@ void Checks::trained(const Worker& worker, Record record) {
 }
 
 void Checks::phase_done(const Worker& worker) {
-  const std::vector<std::uint8_t> full(
-      shape_.train_records, static_cast<std::uint8_t>(worker.phase().epoch.value + 1));
+  const std::vector<std::uint8_t> full(shape_.train_records,
+                                       static_cast<std::uint8_t>(worker.phase().epoch.value + 1));
   contains(worker.doing(), worker.state().model, full, true, "exactly once");
 }
 
@@ -48,8 +48,7 @@ void Checks::stored(const SharedFiles::Checkpoint& checkpoint) {
 // -------------------------------------------------------------- the durable state
 
 void Checks::durable(const ctl::JobMachine& machine,
-                     const std::vector<std::shared_ptr<Worker>>& living,
-                     const SharedFiles& files) {
+                     const std::vector<std::shared_ptr<Worker>>& living, const SharedFiles& files) {
   check_hands(machine.ledger());
   check_monotone(machine);
   check_models(machine, living, files);
@@ -72,7 +71,8 @@ void Checks::check_monotone(const ctl::JobMachine& machine) {
       }
     }
   } else if (lineage == lineage_ && ledger.phase().number < phase_) {
-    world_.violate("monotone", fmt::format("phase {} after phase {}", ledger.phase().number, phase_));
+    world_.violate("monotone",
+                   fmt::format("phase {} after phase {}", ledger.phase().number, phase_));
   }
   lineage_ = lineage;
   phase_ = ledger.phase().number;
@@ -152,14 +152,13 @@ std::vector<std::uint8_t> Checks::committed(const shard_server::Ledger& ledger) 
 }
 
 void Checks::contains(const std::string& who, const Model& model,
-                      const std::vector<std::uint8_t>& least, bool exactly,
-                      const char* invariant) {
+                      const std::vector<std::uint8_t>& least, bool exactly, const char* invariant) {
   for (std::size_t r = 0; r < least.size(); ++r) {
     if (model.tally[r] == least[r] || (!exactly && model.tally[r] > least[r])) continue;
-    return world_.violate(invariant, fmt::format("{} has trained record {} {} times, and it must be "
-                                                 "{}{}",
-                                                 who, r, model.tally[r],
-                                                 exactly ? "" : "at least ", least[r]));
+    return world_.violate(
+        invariant, fmt::format("{} has trained record {} {} times, and it must be "
+                               "{}{}",
+                               who, r, model.tally[r], exactly ? "" : "at least ", least[r]));
   }
 }
 

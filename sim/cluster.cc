@@ -19,30 +19,32 @@ Cluster::Cluster(World& world, const Options& options) : world_(world), options_
   checks_ = std::make_unique<Checks>(world_, config.ledger, shape_);
   std::vector<std::string> names;
   const auto count = static_cast<std::uint32_t>(world_.rng().between(2, 4));
-  const std::uint32_t each = (workers_ + static_cast<std::uint32_t>(world_.rng().between(0, 3)) +
-                              count - 1) / count;
+  const std::uint32_t each =
+      (workers_ + static_cast<std::uint32_t>(world_.rng().between(0, 3)) + count - 1) / count;
   slots_ = each * count;
   for (std::uint32_t i = 0; i < count; ++i) {
     const std::string name = fmt::format("h{}", i);
     names.push_back(name);
     hosts_.push_back(std::make_unique<Host>(
         world_, name, each,
-        Host::Outside{
-            [this, name](ToDaemon message) {
-              const std::string what = sim::describe(message);
-              send(name + ">", name, [this, message] { daemon_->receive(message); }, what);
-            },
-            [this](Host& at, Member member, std::uint32_t pid) {
-              return std::make_shared<Worker>(world_, *this, shape_, options_.sabotage, member, pid,
-                                              at.name());
-            }}));
+        Host::Outside{[this, name](ToDaemon message) {
+                        const std::string what = sim::describe(message);
+                        send(
+                            name + ">", name, [this, message] { daemon_->receive(message); }, what);
+                      },
+                      [this](Host& at, Member member, std::uint32_t pid) {
+                        placed_ = true;
+                        return std::make_shared<Worker>(world_, *this, shape_, options_.sabotage,
+                                                        member, pid, at.name());
+                      }}));
   }
   daemon_ = std::make_unique<Daemon>(
       world_, config, names, workers_, files_, options_.sabotage,
       Daemon::Outside{
           [this](const std::string& to, ToAgent message) {
             const std::string what = sim::describe(message);
-            send(">" + to, to, [this, to, message] { host(to).receive(message); }, what);
+            send(
+                ">" + to, to, [this, to, message] { host(to).receive(message); }, what);
           },
           [this](const ctl::JobMachine& machine) { checks_->durable(machine, living(), files_); },
           [this](const ctl::Outcome& outcome) {
@@ -79,7 +81,7 @@ ctl::JobMachineConfig Cluster::machine_config() const {
     config.spec.budgets[cls] = 1000;
   }
   config.control.rules.global_batch = shape_.global_batch;
-  config.control.rules.min = 0;
+  config.control.rules.min = 1;
   config.control.monitor.transient_window = seconds(1);
   config.control.monitor.persistent_window = seconds(5);
   config.ledger.train = {shape_.train_records, rng.between(5, 40), shard_server::Shuffle::kFull, 7};
@@ -115,11 +117,12 @@ std::string Cluster::describe() const {
   const ctl::JobMachine* machine = daemon_->machine();
   if (machine == nullptr) return text + "  the daemon does not run\n";
   const ctl::JobReport report = machine->report(world_.now());
-  text += fmt::format("  {}: generation {}, base {}, phase {}, {} committed, {} outstanding, waits "
-                      "for {}\n",
-                      report.state, report.generation, machine->membership().image().base,
-                      machine->lifecycle().phase().phase, machine->ledger().committed(),
-                      machine->ledger().outstanding(), report.waiting_for);
+  text += fmt::format(
+      "  {}: generation {}, base {}, phase {}, {} committed, {} outstanding, waits "
+      "for {}\n",
+      report.state, report.generation, machine->membership().image().base,
+      machine->lifecycle().phase().phase, machine->ledger().committed(),
+      machine->ledger().outstanding(), report.waiting_for);
   for (const ctl::WorkerReport& w : report.workers) {
     text += fmt::format("  {}.{} is {} on {}\n", w.worker, w.attempt, w.state, w.host);
   }
@@ -171,8 +174,8 @@ void Cluster::to_agent(Worker& from, client::Outbound message) {
 }
 
 void Cluster::exited(Worker& worker, int code, int signal) {
-  world_.say("{}.{} exits with code {} signal {}", worker.member().worker,
-             worker.member().attempt, code, signal);
+  world_.say("{}.{} exits with code {} signal {}", worker.member().worker, worker.member().attempt,
+             code, signal);
   const ctl::JobMachine* machine = daemon_->machine();
   if (code == 1 && machine != nullptr && machine->lifecycle().is_current(worker.member())) {
     world_.violate("a current member is not refused", worker.doing());
@@ -189,9 +192,10 @@ Ring& Cluster::ring(std::uint64_t key, const std::vector<WorkerId>& members) {
       }
       return {};
     };
-    ring = std::make_unique<Ring>(world_, members.size(), [this, place](std::size_t a, std::size_t b) {
-      return cuts_.empty() || reaches(place(a), place(b));
-    });
+    ring =
+        std::make_unique<Ring>(world_, members.size(), [this, place](std::size_t a, std::size_t b) {
+          return cuts_.empty() || reaches(place(a), place(b));
+        });
   }
   return *ring;
 }

@@ -76,6 +76,7 @@ class Cluster final : public Surroundings {
   std::map<std::string, MonoTime> last_delivery_;  // by link
   std::set<std::pair<std::string, std::string>> cuts_;
   std::optional<ctl::Outcome> outcome_;
+  bool placed_ = false;  // the first process was started
   bool faults_over_ = false;
 };
 

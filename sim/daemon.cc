@@ -17,6 +17,7 @@ constexpr Duration kRepeat = seconds(2);
 constexpr Duration kHostLostAfter = seconds(6);
 constexpr std::uint64_t kTurnsToSnapshot = 200;
 constexpr std::size_t kKeep = 3;
+constexpr Duration kDeafAfter = milliseconds(1500);
 
 }  // namespace
 
@@ -61,6 +62,10 @@ void Daemon::crash() {
   // SQLite was writing: the turn is there, or it is not.
   if (committing_ && world_.rng().chance(0.5)) commit();
   world_.say("daemon: incarnation {} crashes", incarnation_);
+  if (sabotage_ == Sabotage::kLyingDisk) {
+    journal_ = older_;
+    durable_ledger_.clear();
+  }
   life_.end();
   machine_.reset();
   links_.clear();
@@ -95,8 +100,9 @@ void Daemon::finish_turn() {
     for (Outgoing& out : std::exchange(outbox_, {})) outside_.to_agent(out.host, out.message);
   }
   const bool stalls = world_.rng().chance(0.01);
-  const Duration sync = pending_.empty() ? Duration{}
-                                         : world_.rng().time(microseconds(100), milliseconds(stalls ? 200 : 1));
+  const Duration sync = pending_.empty()
+                            ? Duration{}
+                            : world_.rng().time(microseconds(100), milliseconds(stalls ? 200 : 1));
   world_.after(life_, sync, [this] {
     commit();
     committing_ = false;
@@ -116,6 +122,7 @@ void Daemon::commit() {
     journal_.snapshot = machine_->snapshot();
     journal_.records.clear();
   }
+  if (sabotage_ == Sabotage::kLyingDisk && turns_ % 20 == 0) older_ = journal_;
   durable_ledger_ = machine_->ledger().image();
   outside_.durable(*machine_);
 }
@@ -182,6 +189,7 @@ void Daemon::repeat_requests() {
 
 void Daemon::receive(ToDaemon message) {
   if (!runs() || message.to != incarnation_) return;
+  if (sabotage_ == Sabotage::kDeaf && world_.elapsed() > kDeafAfter) return;
   soon([this, message = std::move(message)] { hear(message); });
 }
 
@@ -249,7 +257,6 @@ void Daemon::perform(const ctl::out::ToWorker& o) {
   if (!answers && w == nullptr) return;
   ctl::out::ToWorker message = o;
   if (sabotage_ != Sabotage::kNone) sabotage(message);
-  if (sabotage_ == Sabotage::kLoseRelease && std::holds_alternative<wire::Abort>(o.body)) return;
   if (const auto* grants = std::get_if<wire::Grants>(&message.body)) {
     if (grants->status == "end") outside_.said_end(*machine_, grants->phase);
   }

@@ -118,7 +118,9 @@ class Daemon {
   std::vector<shard_server::JournalEntry> pending_;
   std::vector<Outgoing> outbox_;
   std::optional<std::pair<Member, std::string>> inbound_;
-  std::optional<wire::Grants> granted_;  // for sabotage
+  // For sabotage.
+  std::optional<wire::Grants> granted_;
+  shard_server::JournalContent older_;
 };
 
 }  // namespace antdt::sim

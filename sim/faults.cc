@@ -19,17 +19,20 @@ bool set_faults(std::string_view name, Faults& f) {
   if (all || name == "daemon") f.daemon_crash = 4;
   if (all || name == "agents") f.agent_crash = 3, f.host_crash = 2, f.partition = 3;
   if (all || name == "operators") f.operator_wish = 2;
-  if (all || name == "messages") f.lose = 0.02, f.duplicate = 0.02, f.reorder = 0.02, f.delay = 0.01;
+  if (all || name == "messages")
+    f.lose = 0.02, f.duplicate = 0.02, f.reorder = 0.02, f.delay = 0.01;
   return all || f.weight() > 0 || f.lose > 0 || name == "none";
 }
 
 void Cluster::schedule_fault() {
   // Often close together: what is hard happens while something else heals.
-  const Duration pause = world_.rng().chance(0.3) ? world_.rng().time({}, milliseconds(100))
-                                                  : world_.rng().time(milliseconds(100), seconds(3));
+  const Duration pause = world_.rng().chance(0.3)
+                             ? world_.rng().time({}, milliseconds(100))
+                             : world_.rng().time(milliseconds(100), seconds(3));
   world_.after(pause, [this] {
     if (faults_over_ || ended()) return;
-    fault();
+    // A host that is not there when the job is placed ends it, and should.
+    if (placed_) fault();
     schedule_fault();
   });
 }
@@ -55,7 +58,7 @@ void Cluster::fault() {
 void Cluster::kill_workers() {
   auto workers = living();
   if (workers.empty()) return;
-  const std::uint64_t last = world_.rng().chance(0.05) ? workers.size()
+  const std::uint64_t last = world_.rng().chance(0.05)  ? workers.size()
                              : world_.rng().chance(0.2) ? 2
                                                         : 1;
   for (std::uint64_t i = 0; i < last; ++i) {
@@ -97,7 +100,8 @@ void Cluster::crash_an_agent() {
   Host& victim = *world_.rng().pick(hosts_);
   world_.say("fault: the agent of {} crashes", victim.name());
   victim.crash_agent();
-  world_.after(world_.rng().time(milliseconds(50), seconds(12)), [&victim] { victim.start_agent(); });
+  world_.after(world_.rng().time(milliseconds(50), seconds(12)),
+               [&victim] { victim.start_agent(); });
 }
 
 void Cluster::crash_a_host() {
@@ -124,7 +128,7 @@ void Cluster::wish() {
     world_.say("operator: evict {}", target);
     return daemon_->feed_soon(ctl::job::EvictAsked{target, "a test", seconds(2)});
   }
-  const auto count = static_cast<std::uint32_t>(world_.rng().between(2, slots_));
+  const auto count = static_cast<std::uint32_t>(world_.rng().between(2, std::min(slots_, shape_.global_batch)));
   world_.say("operator: resize to {}", count);
   daemon_->feed_soon(ctl::job::ResizeAsked{count, "a test"});
 }

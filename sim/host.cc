@@ -90,8 +90,7 @@ void Host::run(const antdtd::Effect& effect) {
   } else if (const auto* exit = std::get_if<ReportExit>(&effect)) {
     if (const auto due = agent_->sums.take(exit->key, world_.now())) send_metrics(*due);
     const antdtd::ExitStatus& s = exit->status;
-    send_or_drop(
-        Exited{exit->key.member, {s.code, s.signal, s.error, s.last_lines, s.oom}});
+    send_or_drop(Exited{exit->key.member, {s.code, s.signal, s.error, s.last_lines, s.oom}});
   } else if (const auto* refuse = std::get_if<RefuseStart>(&effect)) {
     send_or_drop(StartRefused{refuse->key.member, refuse->code + ": " + refuse->reason});
   } else if (const auto* forget = std::get_if<ForgetProcess>(&effect)) {
@@ -217,15 +216,16 @@ void Host::deliver(const ctl::out::ToWorker& message) {
   if (process == nullptr || !process->live()) return;
   const auto found = store_.find(message.to);
   if (found == store_.end() || !found->second.process) return;
-  std::visit([&](const auto& body) {
-    answer(*found->second.process, body, message.generation, message.seq);
-  }, message.body);
+  std::visit(
+      [&](const auto& body) {
+        answer(*found->second.process, body, message.generation, message.seq);
+      },
+      message.body);
 }
 
 // ------------------------------------------------------------------ with workers
 
-void Host::answer(Worker& worker, client::Inbound body, Generation generation,
-                  std::uint64_t seq) {
+void Host::answer(Worker& worker, client::Inbound body, Generation generation, std::uint64_t seq) {
   // In order: ipc keeps it.
   const auto found = store_.find(worker.member());
   if (found == store_.end()) return;

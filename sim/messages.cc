@@ -47,7 +47,8 @@ struct Text {
     return fmt::format("join settled {} step {} {}", m.settled, m.step, m.problem);
   }
   std::string operator()(const wire::Form& m) const {
-    return fmt::format("form rank {} of {} base {} restore '{}'", m.rank, m.size, m.base, m.restore);
+    return fmt::format("form rank {} of {} base {} restore '{}'", m.rank, m.size, m.base,
+                       m.restore);
   }
   std::string operator()(const wire::Ready& m) const {
     std::string text = fmt::format("ready step {} phase {} places", m.step, m.phase);

@@ -12,13 +12,15 @@ namespace antdt::sim {
 // expects a violation. None is part of any real program.
 enum class Sabotage {
   kNone,
-  kGrantTwice,        // the daemon hands the same records to two members
-  kApplyTwice,        // a worker applies a step twice
-  kForgetTurn,        // messages leave before the journal has them, and a crash forgets them
-  kCommitEarly,       // a worker says that a step is stable which only it has applied
-  kEndEarly,          // a member hears "end" before all is committed
-  kKeepOldState,      // a member that is behind does not take over the newer state
-  kLoseRelease,       // orders to abort are never delivered
+  kGrantTwice,    // the daemon hands the same records to two members
+  kApplyTwice,    // a worker applies a step twice
+  kForgetTurn,    // messages leave before the journal has them, and a crash forgets them
+  kCommitEarly,   // a worker says that a step is stable which only it has applied
+  kEndEarly,      // a member hears "end" before all is committed
+  kKeepOldState,  // a member that is behind does not take over the newer state
+  kLyingDisk,     // a crash of the daemon takes turns away that were durable
+  kSaveLate,      // a checkpoint's places are not those of its model
+  kDeaf,          // from some moment on the daemon hears nobody
 };
 
 // What can fail, as chances of one kind of fault against the others; 0: never.
@@ -50,8 +52,8 @@ struct Options {
   Sabotage sabotage = Sabotage::kNone;
   std::uint32_t epochs = 2;
   bool evaluate = true;
-  Duration faults_stop = std::chrono::seconds(40);   // T
-  Duration end_within = std::chrono::seconds(400);   // X
+  Duration faults_stop = std::chrono::seconds(40);  // T
+  Duration end_within = std::chrono::seconds(400);  // X
 };
 
 // By name: "none", "workers", "daemon", "agents", "messages", "all"; false for others.

@@ -58,7 +58,8 @@ void Ring::complete_later(std::size_t rank, std::uint64_t number) {
   const Participant& p = members_[rank];
   if (p.left) return;
   const bool late = world_.rng().chance(0.05);
-  const Duration delay = world_.rng().time(microseconds(50), late ? milliseconds(300) : milliseconds(2));
+  const Duration delay =
+      world_.rng().time(microseconds(50), late ? milliseconds(300) : milliseconds(2));
   world_.after(life_, delay,
                [this, rank, number, wait = p.waits] { complete(rank, number, wait); });
 }
@@ -104,7 +105,8 @@ void Ring::pass_on(std::size_t rank) {
                [this, rank, wait = p.waits] {
                  Participant& to = members_[rank];
                  const Participant& from = members_[before(rank)];
-                 if (to.left || to.waits != wait || to.cut == wait || !to.receives || from.left) return;
+                 if (to.left || to.waits != wait || to.cut == wait || !to.receives || from.left)
+                   return;
                  ++to.waits;
                  const auto received = std::exchange(to.receives, nullptr);
                  const Trained state = *from.offered;

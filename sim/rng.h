@@ -21,7 +21,9 @@ class Rng {
   // In [0, n); 0 for n = 0.
   std::uint64_t below(std::uint64_t n) { return n == 0 ? 0 : next() % n; }
   // In [from, to].
-  std::uint64_t between(std::uint64_t from, std::uint64_t to) { return from + below(to - from + 1); }
+  std::uint64_t between(std::uint64_t from, std::uint64_t to) {
+    return from + below(to - from + 1);
+  }
   bool chance(double p) { return static_cast<double>(next() >> 11) * 0x1.0p-53 < p; }
   Duration time(Duration from, Duration to) {
     return from + Duration(static_cast<Duration::rep>(

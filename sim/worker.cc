@@ -210,7 +210,7 @@ void Worker::join(std::string problem) {
   join.pid = pid_;
   join.data = {shape_.train_records, shape_.eval_records, "f", "the data"};
   join.problem = std::move(problem);
-  join.settled = settled_;
+  join.settled = std::max(settled_, ready_);
   join.step = state_.step;
   world_.say("{}.{} joins (holds generation {} at step {}){}", member_.worker, member_.attempt,
              settled_, state_.step, join.problem.empty() ? "" : ": " + join.problem);

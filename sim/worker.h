@@ -127,7 +127,9 @@ class Worker {
   void evaluate();
   void leave_phase(bool done);
   [[nodiscard]] bool complete() const { return counted_ >= remaining_; }
-  [[nodiscard]] bool wants_to_leave() const { return sigterm_ || core_.leave_requested().has_value(); }
+  [[nodiscard]] bool wants_to_leave() const {
+    return sigterm_ || core_.leave_requested().has_value();
+  }
   [[nodiscard]] bool wants_to_stop() const { return wants_to_leave() || core_.regroup_requested(); }
   [[nodiscard]] int leave_code() const;
   void do_next(const char* activity, Duration delay, World::Action action);

@@ -27,7 +27,7 @@ void Worker::begin_training(const wire::PhaseStart& start) {
   world_.say("{}.{} trains phase {} from {} of {} records at step {}", member_.worker,
              member_.attempt, start.phase, start.committed, start.records, state_.step);
   feed(client::BeginPhase{start.phase});
-  feed(client::SetHold{kHoldSteps * std::max<std::uint64_t>(share_.samples, 1)});
+  feed(client::SetHold{kHoldSteps * share_.samples});
   if (complete()) return exchange(true);
   batch_.clear();
   data_until_ = world_.now() + kDataPatience;
@@ -81,20 +81,19 @@ void Worker::exchange(bool last) {
       if (ring_ == ring && doing_ == Doing::kBlocked) leave_phase(false);
     });
   }
-  ring_->exchange(rank_, std::move(mine),
-                  [this, ring = ring_, records, last](const Ring::Contributions* all) {
-                    const bool got = all != nullptr;
-                    later({}, [this, ring, records, last, got,
-                               copy = got ? *all : Ring::Contributions{}] {
-                      if (ring_ != ring || doing_ != Doing::kBlocked) return;
-                      if (!got) return leave_phase(false);
-                      std::vector<trainer::StepSlot> slots;
-                      for (const Contribution& c : copy) slots.push_back(c.slot);
-                      const trainer::Agreement agreed = trainer::agree(slots);
-                      concluded(agreed, copy, records);
-                      next_step(agreed, last);
-                    });
-                  });
+  ring_->exchange(
+      rank_, std::move(mine), [this, ring = ring_, records, last](const Ring::Contributions* all) {
+        const bool got = all != nullptr;
+        later({}, [this, ring, records, last, got, copy = got ? *all : Ring::Contributions{}] {
+          if (ring_ != ring || doing_ != Doing::kBlocked) return;
+          if (!got) return leave_phase(false);
+          std::vector<trainer::StepSlot> slots;
+          for (const Contribution& c : copy) slots.push_back(c.slot);
+          const trainer::Agreement agreed = trainer::agree(slots);
+          concluded(agreed, copy, records);
+          next_step(agreed, last);
+        });
+      });
 }
 
 void Worker::apply(const Ring::Contributions& all) {
@@ -124,8 +123,9 @@ void Worker::concluded(const trainer::Agreement& agreed, const Ring::Contributio
   counted_ += agreed.records;
   if (records > 0) {
     feed(client::BatchTimes{records, microseconds(100),
-                            std::chrono::duration_cast<Duration>(shape_.sample_time * static_cast<int>(records) * slowdown_), microseconds(50),
-                            true});
+                            std::chrono::duration_cast<Duration>(
+                                shape_.sample_time * static_cast<int>(records) * slowdown_),
+                            microseconds(50), true});
   }
   if (agreed.checkpoint > state_.checkpoint) write_ordered_checkpoint(agreed.checkpoint);
   if (agreed.plan > share_.version) {
@@ -138,6 +138,7 @@ void Worker::concluded(const trainer::Agreement& agreed, const Ring::Contributio
     for (const wire::PlanEntry& e : plan->entries) {
       if (e.worker == member_.worker) share_.samples = e.micro_batch * e.accumulation;
     }
+    feed(client::SetHold{kHoldSteps * share_.samples});
   }
   feed(client::Commit{stable_place_, {}});
   send_progress(false);
@@ -201,6 +202,9 @@ void Worker::write_ordered_checkpoint(std::uint64_t number) {
   written.step = state_.step;
   written.directory = fmt::format(".tmp-{}-{}.{}", state_.step, member_.worker, member_.attempt);
   written.places = state_.places;
+  if (sabotage_ == Sabotage::kSaveLate) {
+    for (wire::MemberPlace& at : written.places) at.place -= std::min<std::uint64_t>(at.place, 1);
+  }
   around_.write_checkpoint(written.directory, state_);
   feed(written);
 }

@@ -22,7 +22,8 @@ constexpr std::string_view kFirstLine = "antdt-key v1";
 constexpr std::size_t kZ85Size = 40;
 
 bool is_key_text(std::string_view z85) {
-  if (z85.size() != kZ85Size) return false;
+  // The decoder would stop at a zero byte and take what is before it for a key.
+  if (z85.size() != kZ85Size || z85.find('\0') != std::string_view::npos) return false;
   std::array<std::uint8_t, 32> raw{};
   return zmq_z85_decode(raw.data(), std::string(z85).c_str()) != nullptr;
 }

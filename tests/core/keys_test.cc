@@ -82,6 +82,17 @@ TEST(KeysTest, RefusesFilesThatAreNoKeys) {
   }
 }
 
+// The Z85 decoder ends at a zero byte: these five characters alone would do.
+TEST(KeysTest, AKeyWithAZeroByteInItIsNone) {
+  const TempDir directory;
+  const auto good = generate_key_pair(directory.path(), "a");
+  ASSERT_TRUE(good);
+  const std::string path = directory / "bad.pub";
+  const std::string cut = good->public_z85.substr(0, 5) + std::string(35, '\0');
+  ASSERT_TRUE(write_file_atomic(path, "antdt-key v1\nname = bad\npublic = " + cut + "\n"));
+  EXPECT_FALSE(load_public_key(path));
+}
+
 TEST(AuthorizedKeysTest, KnowsTheKeysOfItsDirectoryByFileName) {
   const TempDir directory;
   const auto alice = generate_key_pair(directory / "made", "alice");

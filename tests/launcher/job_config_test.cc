@@ -89,6 +89,11 @@ TEST(JobConfig, WhatIsNoTomlIsNamedWithLineAndColumn) {
               testing::StartsWith("job.toml:2:5: this is not TOML: "));
 }
 
+// Debug builds of the TOML parser have an assertion here.
+TEST(JobConfig, AHeaderWithoutANameIsAnErrorInEveryBuild) {
+  EXPECT_THAT(problems_of("[=]\n"), testing::StartsWith("job.toml:1:2: this is not TOML: "));
+}
+
 TEST(JobConfig, AMissingJobFileIsNamed) {
   const auto config = load("/nonexistent/job.toml");
   ASSERT_FALSE(config);

@@ -160,6 +160,7 @@ bool Lifecycle::welcomes(Member member) const {
 void Lifecycle::on(const job::Joined& e, Effects& out) {
   if (e.collective && !welcomes(e.member)) {
     if (WorkerProcess* late = find_mutable(e.member)) late->leaving = true;
+    out.emplace_back(job::SaveImage{});  // that it leaves is our wish, after a restart too
     out.emplace_back(job::LeaveWorker{e.member, {"the job is at its end", kExitResumable}});
     return;
   }

@@ -44,6 +44,25 @@ TEST_F(LifecycleTest, EverybodyStaysUntilTheModelIsStored) {
   EXPECT_EQ(leave[0].leave.code, 0U);
 }
 
+TEST_F(LifecycleTest, WhoJoinsAfterTheModelIsKeptLeavesAlsoIfTheDaemonRestartsMeanwhile) {
+  train();
+  train_done(1);
+  step(job::PhaseDrained{2});
+  train_done(3);
+  step(job::PhaseDrained{4});
+  step(job::CheckpointStored{1, ""});
+  step(job::Exited{w(0), code(0)});
+  const Effects late = step(job::Joined{w(1), true});
+  ASSERT_EQ(all<job::LeaveWorker>(late).size(), 1U);
+  ASSERT_EQ(all<job::SaveImage>(late).size(), 1U);
+  Lifecycle again(spec());
+  again.restore(life.image(), {w(1)});
+  life = again;
+  const auto end = all<job::End>(step(job::Exited{w(1), code(kExitResumable)}));
+  ASSERT_EQ(end.size(), 1U);
+  EXPECT_EQ(end[0].outcome.state, "done");
+}
+
 TEST_F(LifecycleTest, AModelThatCannotBeKeptAtTheEndIsAFailure) {
   train();
   train_done(1);

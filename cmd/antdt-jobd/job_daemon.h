@@ -107,7 +107,7 @@ class JobDaemon {
   template <class T>
   void send(const Route& route, Member member, Generation generation, const T& message,
             std::uint64_t seq = 0);
-  [[nodiscard]] const Route* route_to(Member member) const;
+  [[nodiscard]] std::optional<Route> route_to(Member member) const;
 
   EventLoop& loop_;
   Options options_;

@@ -9,15 +9,20 @@ namespace antdt::jobd {
 
 void JobDaemon::perform(const ctl::out::Persist& o) { journal_.append(o.kind, o.bytes); }
 
-const JobDaemon::Route* JobDaemon::route_to(Member member) const {
-  if (inbound_ && inbound_->first == member) return &inbound_->second;
+// After a restart nobody has been heard of yet: a worker that an agent started is
+// where it was placed.
+std::optional<JobDaemon::Route> JobDaemon::route_to(Member member) const {
+  if (inbound_ && inbound_->first == member) return inbound_->second;
   const auto route = routes_.find(member.worker);
-  return route == routes_.end() ? nullptr : &route->second;
+  if (route != routes_.end()) return route->second;
+  const ctl::WorkerProcess* placed = machine_.lifecycle().find(member.worker);
+  if (placed == nullptr || placed->place.host.empty()) return {};
+  return Route{placed->place.host, ""};
 }
 
 void JobDaemon::perform(ctl::out::ToWorker& o) {
-  const Route* const route = route_to(o.to);
-  if (route == nullptr) return;
+  const std::optional<Route> route = route_to(o.to);
+  if (!route) return;
   std::visit([&](const auto& body) { send(*route, o.to, o.generation, body, o.seq); }, o.body);
 }
 

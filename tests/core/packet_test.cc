@@ -11,7 +11,7 @@ using testing::HasSubstr;
 TEST(PacketTest, CarriesTheKindOfItsMessage) {
   Envelope envelope;
   envelope.seq = 9;
-  const Packet packet = make_packet(envelope, Form{1, 4, 99});
+  const Packet packet = make_packet(envelope, Form{1, 4, 99, {}, {}});
   EXPECT_EQ(open_envelope(packet)->kind, "form");
   EXPECT_EQ(open_envelope(packet)->seq, 9U);
   EXPECT_EQ(open_reply<Form>(packet)->key, 99U);

@@ -4,6 +4,8 @@
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
 
+#include <memory>
+#include <mutex>
 #include <tuple>
 
 namespace antdt {
@@ -57,10 +59,15 @@ Result<LogLevel> parse_log_level(std::string_view text) {
 namespace {
 
 // The library's own first logger writes to standard output, where the output of
-// commands goes; it is told by its empty name.
+// commands goes; it is told by its empty name. Two threads may both be the first
+// to log, and a logger that is replaced is gone: one of them does it.
 void replace_first_logger() {
-  if (!spdlog::default_logger_raw()->name().empty()) return;
-  std::ignore = init_logging("antdt", "", LogLevel::kInfo);
+  static std::once_flag first;
+  std::call_once(first, [] {
+    if (spdlog::default_logger_raw()->name().empty()) {
+      std::ignore = init_logging("antdt", "", LogLevel::kInfo);
+    }
+  });
 }
 
 }  // namespace

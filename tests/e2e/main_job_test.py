@@ -78,8 +78,9 @@ class MainJob(EndToEnd):
         self.assertEqual(audit.returncode, 5, "not finished: " + audit.stdout)
         self.assert_nothing_left()
 
-    def test_a_killed_worker_is_named_as_the_first_cause(self):
-        process, run_dir = self.start_job(self.job(workers=3, epochs=500))
+    def test_a_killed_worker_that_may_not_be_started_again_is_named_as_the_first_cause(self):
+        process, run_dir = self.start_job(self.job(workers=3, epochs=500), "--set",
+                                          "roles.worker.restart=never")
         await_true(lambda: '"kind":"phase"' in self.events(run_dir), 60, "training begins")
         status = json.loads(self.antdt("status", run_dir, "--json").stdout)
         os.kill(status["workers"][1]["pid"], signal.SIGKILL)

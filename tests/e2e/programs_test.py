@@ -61,7 +61,10 @@ class Programs(EndToEnd):
         self.assert_nothing_left()
 
     def test_a_program_that_kills_itself_is_told_with_the_signal(self):
-        run = self.run_job(self.job("exec", ["/bin/sh", "-c", "kill -SEGV $$"]))
+        job = self.write("job.toml", PLAIN.format(
+            protocol="exec", command=json.dumps(["/bin/sh", "-c", "kill -SEGV $$"])) +
+            "[failure]\nbudgets = { signal = 0 }\n")
+        run = self.run_job(job)
         self.assertEqual(run.code, 1, run.explain())
         self.assertIn("SIGSEGV", run.summary["exit"]["first_cause"])
 

@@ -222,12 +222,14 @@ inline void live(const Drill& drill, Faults& faults, LocalNetwork& network, Outc
   const SteadyClock clock;
   const MonoTime began = clock.now();
   TimeAccount account(clock, began);
+  // A killed member's threads use these to the end: they are the last to go.
+  GenerationGuard guard;
+  Numbers train(drill.records);
+  Numbers eval(drill.records);
   auto client = client::Client::connect(drill.job.environment(index), std::chrono::seconds(60));
   ASSERT_TRUE(client) << client.error().message;
   data::Prefetcher prefetcher(
       [&](std::uint64_t most, Duration timeout) { return (*client)->take(most, timeout); });
-  Numbers train(drill.records);
-  Numbers eval(drill.records);
   std::uint32_t reached = 0;
   Tally engine(
       drill.records,
@@ -242,7 +244,6 @@ inline void live(const Drill& drill, Faults& faults, LocalNetwork& network, Outc
       drill.ballast_bytes);
   engine.cannot_load_ = drill.unreadable_for == index;
   const Injection injection(index == 0 ? drill.rules_of_w0 : std::vector<InjectionRule>{});
-  GenerationGuard guard;
   const std::atomic<bool> stop = false;
   const auto make = [&](std::uint32_t rank, std::uint32_t size) {
     return Result<std::unique_ptr<CollectiveBuilder>>(

@@ -48,7 +48,7 @@ class AgentSurvival : public AgentTest {
         << "the agent ends with the job and removes what is its";
     EXPECT_TRUE(await([&] { return !agent_now(); }));
     EXPECT_TRUE(await([&] { return !std::filesystem::exists(path("state")); }));
-    EXPECT_TRUE(processes_of(job_).empty());
+    EXPECT_TRUE(await([&] { return processes_of(job_).empty(); }));
   }
   pid_t first_agent_ = 0;
   pid_t job_daemon_ = 0;

@@ -70,14 +70,17 @@ std::string describe_exit(const WorkerProcess& w) {
   return fmt::format("exited with code {}", w.code);
 }
 
+double Budgets::refilled(double trained_s) const {
+  return refill_s_ > 0 ? std::max(0.0, (trained_s - image_.trained_s) / refill_s_) : 0;
+}
+
 bool Budgets::take(FailureClass cls, double trained_s) {
+  if (left(cls, trained_s) == 0) return false;
   image_.used.resize(kNames.size());
-  const double back = refill_s_ > 0 ? (trained_s - image_.trained_s) / refill_s_ : 0;
-  for (double& used : image_.used) used = std::max(0.0, used - std::max(0.0, back));
+  const double back = refilled(trained_s);
+  for (double& used : image_.used) used = std::max(0.0, used - back);
   image_.trained_s = std::max(image_.trained_s, trained_s);
-  double& used = image_.used[static_cast<std::size_t>(cls)];
-  if (used + 1 > limit(cls) + 1e-9) return false;
-  used += 1;
+  image_.used[static_cast<std::size_t>(cls)] += 1;
   return true;
 }
 
@@ -87,10 +90,11 @@ std::uint32_t Budgets::limit(FailureClass cls) const {
 }
 
 std::uint32_t Budgets::left(FailureClass cls, double trained_s) const {
-  Budgets copy = *this;
-  std::uint32_t given = 0;
-  while (copy.take(cls, trained_s)) ++given;
-  return given;
+  const auto index = static_cast<std::size_t>(cls);
+  const double used = index < image_.used.size() ? image_.used[index] : 0;
+  constexpr double kRounding = 1e-9;
+  const double rest = limit(cls) - std::max(0.0, used - refilled(trained_s)) + kRounding;
+  return rest < 0 ? 0 : static_cast<std::uint32_t>(rest);
 }
 
 std::size_t first_cause(const std::vector<FailureRecord>& failures, std::uint64_t incident) {

@@ -48,6 +48,9 @@ class Budgets {
   void restore(Image image) { image_ = std::move(image); }
 
  private:
+  // What has come back since the last change.
+  [[nodiscard]] double refilled(double trained_s) const;
+
   std::map<std::string, std::uint32_t> limits_;
   double refill_s_ = 600;
   Image image_;

@@ -19,8 +19,8 @@ struct HostState {
   std::uint32_t order = 0;
   std::uint32_t room = 0;  // workers it takes in all
   bool up = false;
-  bool closed = false;        // evicted by an operator: gets no more workers
-  double penalty = 0;         // failures there, halved every kHalfLife
+  bool closed = false;  // evicted by an operator: gets no more workers
+  double penalty = 0;   // failures there, halved every kHalfLife
   double penalty_at_s = 0;
   template <class Self, class V>
   static void fields(Self& m, V& v) {

@@ -96,11 +96,10 @@ struct Failed {
   std::string reason;
 };
 struct Tick {};
-using Event = std::variant<Placed, HostUp, HostLost, GangReady, Started, Exited,
-                           Vanished, Resumed, StartRefused,
-                           Joined, GenerationSettled, GenerationOver, Progressed, Hung,
-                           PhaseDrained, MemberDone, CheckpointStored, Restored, SaidBye, StopAsked,
-                           EvictAsked, ResizeAsked, Failed, Tick>;
+using Event = std::variant<Placed, HostUp, HostLost, GangReady, Started, Exited, Vanished, Resumed,
+                           StartRefused, Joined, GenerationSettled, GenerationOver, Progressed,
+                           Hung, PhaseDrained, MemberDone, CheckpointStored, Restored, SaidBye,
+                           StopAsked, EvictAsked, ResizeAsked, Failed, Tick>;
 
 // ---- effects
 struct SaveImage {};
@@ -120,7 +119,7 @@ struct PrepareGang {
 };
 struct ExpectMembers {
   std::vector<WorkerProcess> workers;
-};  // for Membership
+};                   // for Membership
 struct WorkerGone {  // for Membership, and for the ledger where members are loose
   Member member;
   std::string reason;
@@ -150,8 +149,8 @@ struct Note {
 struct End {
   Outcome outcome;
 };
-using Effect = std::variant<SaveImage, StartWorker, StopWorker, PrepareGang, ExpectMembers,
-                            WorkerGone, OpenPhase, AnnouncePhase, OrderCheckpoint, LeaveWorker,
-                            LeaveAll, Note, End>;
+using Effect =
+    std::variant<SaveImage, StartWorker, StopWorker, PrepareGang, ExpectMembers, WorkerGone,
+                 OpenPhase, AnnouncePhase, OrderCheckpoint, LeaveWorker, LeaveAll, Note, End>;
 
 }  // namespace antdt::ctl::job

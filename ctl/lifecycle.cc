@@ -139,12 +139,11 @@ void Lifecycle::on(const job::Started& e, Effects& out) {
   worker->pid = e.pid;
   worker->started_at_s = seconds();
   out.emplace_back(job::SaveImage{});
-  out.emplace_back(job::Note{"worker-started",
-                             fmt::format("{} started on {} (pid {}{})", e.member.worker,
-                                         host_name(worker->place.host), e.pid,
-                                         e.member.attempt.value > 1
-                                             ? fmt::format(", attempt {}", e.member.attempt)
-                                             : "")});
+  out.emplace_back(job::Note{
+      "worker-started",
+      fmt::format(
+          "{} started on {} (pid {}{})", e.member.worker, host_name(worker->place.host), e.pid,
+          e.member.attempt.value > 1 ? fmt::format(", attempt {}", e.member.attempt) : "")});
   const bool all = std::ranges::none_of(
       image_.workers, [](const WorkerProcess& w) { return w.state == WorkerProcess::kPlanned; });
   if (!all || state() != JobState::kStarting) return;
@@ -159,7 +158,10 @@ bool Lifecycle::welcomes(Member member) const {
 
 void Lifecycle::on(const job::Joined& e, Effects& out) {
   if (e.collective && !welcomes(e.member)) {
-    if (WorkerProcess* late = find_mutable(e.member)) late->leaving = true;
+    if (WorkerProcess* late = find_mutable(e.member); late != nullptr && !late->leaving) {
+      late->leaving = true;
+      late->leaves_until_s = seconds() + to_seconds(spec_.stop_grace);
+    }
     out.emplace_back(job::SaveImage{});  // that it leaves is our wish, after a restart too
     out.emplace_back(job::LeaveWorker{e.member, {"the job is at its end", kExitResumable}});
     return;
@@ -186,8 +188,8 @@ void Lifecycle::on(const job::GenerationSettled& e, Effects& out) {
     if (f.incident != image_.incident || f.recovered_in_s) continue;
     f.recovered_in_s = seconds() - f.time_s;
   }
-  const bool had_failures = !image_.failures.empty() &&
-                            image_.failures.back().incident == image_.incident;
+  const bool had_failures =
+      !image_.failures.empty() && image_.failures.back().incident == image_.incident;
   if (had_failures) ++image_.incident;
   out.emplace_back(job::SaveImage{});
   out.emplace_back(job::Note{"generation", fmt::format("generation {} is settled: {} workers",
@@ -266,7 +268,7 @@ void Lifecycle::advance_if_complete(Effects& out) {
 
 void Lifecycle::on(const job::Restored& e, Effects& out) {
   image_.phase = e.phase;
-  image_.checkpoint_pending = false;
+  image_.checkpoint_pending = image_.model_kept = false;
   drained_ = false;
   done_with_.clear();
   settled_ = false;
@@ -373,6 +375,10 @@ void Lifecycle::stop_worker(WorkerProcess& worker, Duration grace, Effects& out)
 }
 
 void Lifecycle::on(const job::Tick&, Effects& out) {
+  if (stopping() && !stop_deadline_) {  // by an earlier incarnation, which may not have said it
+    stop_all(spec_.stop_grace, out);
+    return end_if_all_left(out);
+  }
   if (stop_deadline_ && now_ >= *stop_deadline_) {
     const bool was_killed = killed_;
     killed_ = true;
@@ -384,25 +390,15 @@ void Lifecycle::on(const job::Tick&, Effects& out) {
     end_if_all_left(out);
     return;
   }
-  for (auto at = leave_deadlines_.begin(); at != leave_deadlines_.end();) {
-    const WorkerProcess* worker = find(at->first.worker);
-    const bool left = worker == nullptr || !is_current(at->first);
-    if (!left && now_ < at->second) {
-      ++at;
-      continue;
-    }
-    if (!left) {
-      auto& late = const_cast<WorkerProcess&>(*worker);
-      stop_worker(late, Duration::zero(), out);
-    }
-    at = leave_deadlines_.erase(at);
+  for (WorkerProcess& w : image_.workers) {
+    const bool late = w.running() && w.leaving && !w.asked_to_stop && seconds() >= w.leaves_until_s;
+    if (late) stop_worker(w, Duration::zero(), out);
   }
   if (stopping()) return;
   start_waiting(out);
   const bool due = spec_.checkpoint_every > Duration::zero() && image_.collective && settled_ &&
                    spec_.protocol == Protocol::kAntdt && state() == JobState::kTraining &&
-                   !image_.checkpoint_pending &&
-                   now_ - last_checkpoint_ >= spec_.checkpoint_every;
+                   !image_.checkpoint_pending && now_ - last_checkpoint_ >= spec_.checkpoint_every;
   if (due) order_checkpoint(out);
 }
 

@@ -75,7 +75,7 @@ struct LifecycleImage {
   std::uint64_t phase = 0;  // 0: none opened yet
   bool collective = true;
   bool made_progress = false;
-  bool gang_stops = false;  // until all have exited, then all start again
+  bool gang_stops = false;                // until all have exited, then all start again
   std::uint32_t gang_quick_failures = 0;  // in a row, each soon after the start
   double gang_waits_until_s = 0;          // not started again before
   std::uint64_t checkpoints_ordered = 0;
@@ -86,7 +86,7 @@ struct LifecycleImage {
   std::uint64_t incident = 1;  // the one that failures belong to now
   Budgets::Image budgets;
   double trained_s = 0;
-  double seconds = 0;            // since the job began, when this was written
+  double seconds = 0;              // since the job began, when this was written
   std::optional<Outcome> outcome;  // set from kStopping on
   std::string over_budget;         // which budget a failure that ends the job exceeded
   template <class Self, class V>
@@ -116,8 +116,7 @@ struct LifecycleImage {
 
 class Lifecycle {
  public:
-  explicit Lifecycle(JobSpec spec)
-      : spec_(spec), budgets_(spec.budgets, spec.budget_refill) {}
+  explicit Lifecycle(JobSpec spec) : spec_(spec), budgets_(spec.budgets, spec.budget_refill) {}
 
   [[nodiscard]] std::vector<job::Effect> step(const job::Event& event, MonoTime now);
 
@@ -221,7 +220,6 @@ class Lifecycle {
   MonoTime last_checkpoint_{};
   std::optional<MonoTime> last_progress_;
   std::optional<MonoTime> stop_deadline_;
-  std::map<Member, MonoTime> leave_deadlines_;
   bool killed_ = false;  // the deadline passed once: everybody got SIGKILL
   bool ended_ = false;
   bool settled_ = false;

@@ -54,7 +54,7 @@ void Lifecycle::ask_to_leave(WorkerProcess& worker, const std::string& reason, D
                              Effects& out) {
   if (worker.leaving) return;
   worker.leaving = true;
-  leave_deadlines_[worker.member()] = now_ + deadline;
+  worker.leaves_until_s = seconds() + to_seconds(deadline);
   const bool hears = worker.state == WorkerProcess::kJoined;
   if (hears && spec_.protocol == Protocol::kAntdt) {
     out.emplace_back(job::LeaveWorker{worker.member(), {reason, kExitResumable}});

@@ -283,7 +283,8 @@ void Lifecycle::on(const job::Vanished& e, Effects& out) {
 void Lifecycle::on(const job::Resumed&, Effects& out) {
   image_.outcome.reset();
   image_.over_budget.clear();
-  image_.gang_stops = image_.checkpoint_pending = false;
+  image_.gang_stops = image_.checkpoint_pending = image_.model_kept = false;
+  budgets_.restore({});  // whoever resumes it lets it fail as often as at first
   settled_ = false;
   group_.clear();
   for (WorkerProcess& w : image_.workers) {

@@ -56,8 +56,8 @@ std::vector<Vitals::Finding> Vitals::check(MonoTime now) {
                             to_seconds(hang_after_))});
   }
   if (!found.empty() || group_.empty() || now - stepped_ < hang_after_) return found;
-  const bool nobody_says = std::ranges::all_of(
-      group_, [&](Member member) { return signs_[member].activity.empty(); });
+  const bool nobody_says =
+      std::ranges::all_of(group_, [&](Member member) { return signs_[member].activity.empty(); });
   for (const Member member : group_) {
     Signs& signs = signs_[member];
     // One that never said what it does is judged by whether others do.

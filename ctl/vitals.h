@@ -56,8 +56,8 @@ class Vitals {
   Duration hang_after_;
   std::map<Member, Signs> signs_;
   std::vector<Member> group_;
-  Step step_;                // the furthest of the group
-  MonoTime stepped_{};       // when it changed last
+  Step step_;           // the furthest of the group
+  MonoTime stepped_{};  // when it changed last
 };
 
 }  // namespace antdt::ctl

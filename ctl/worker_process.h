@@ -62,6 +62,7 @@ struct WorkerProcess {
   bool said_bye = false;
   bool asked_to_stop = false;
   bool leaving = false;       // asked to leave at the end of a step
+  double leaves_until_s = 0;  // leaving: killed from then on
   bool stays_away = false;    // not started again once it has left
   bool hung = false;          // ended because of that
   double killed_from_s = 0;   // when asked to stop: from then on a SIGKILL is ours
@@ -83,6 +84,7 @@ struct WorkerProcess {
     v("said_bye", m.said_bye);
     v("asked_to_stop", m.asked_to_stop);
     v("leaving", m.leaving);
+    v("leaves_until_s", m.leaves_until_s);
     v("stays_away", m.stays_away);
     v("hung", m.hung);
     v("killed_from_s", m.killed_from_s);
@@ -109,9 +111,9 @@ struct FailureRecord {
   WorkerId worker;
   Attempt attempt;
   std::string host;
-  std::uint8_t cls = 0;  // FailureClass
-  std::string cause;     // a sentence
-  std::uint64_t incident = 0;   // failures until training goes on are one incident
+  std::uint8_t cls = 0;                  // FailureClass
+  std::string cause;                     // a sentence
+  std::uint64_t incident = 0;            // failures until training goes on are one incident
   std::optional<double> recovered_in_s;  // until training went on
   template <class Self, class V>
   static void fields(Self& m, V& v) {

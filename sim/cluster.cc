@@ -116,7 +116,7 @@ std::string Cluster::describe() const {
   for (const auto& worker : living()) text += "  " + worker->doing() + "\n";
   const ctl::JobMachine* machine = daemon_->machine();
   if (machine == nullptr) return text + "  the daemon does not run\n";
-  const ctl::JobReport report = machine->report(world_.now());
+  const ctl::JobReport report = machine->report();
   text += fmt::format(
       "  {}: generation {}, base {}, phase {}, {} committed, {} outstanding, waits "
       "for {}\n",

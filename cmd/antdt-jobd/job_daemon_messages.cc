@@ -76,7 +76,7 @@ void JobDaemon::answer_operator(const wire::Packet& packet, const wire::Envelope
     if (!request)
       return answer(packet, envelope, wire::Refused{"invalid", request.error().message});
     answer(packet, envelope,
-           wire::StatusReply{ctl::status_json(machine_.report(loop_.now())),
+           wire::StatusReply{ctl::status_json(machine_.report()),
                              events_.since(request->events_from), events_.next()});
   } else if (kind == wire::StopJob::kKind) {
     with(std::type_identity<wire::StopJob>(), [&](const wire::StopJob& m) -> Status {

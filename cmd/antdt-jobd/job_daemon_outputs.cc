@@ -39,7 +39,8 @@ void JobDaemon::perform(const ctl::job::PrepareGang& o) {
   waiting_for_port_ = o.workers;
   wire::Envelope envelope;
   envelope.job = config_.job.id;
-  outbox_.push_back({{o.workers.front().host, ""}, wire::make_packet(envelope, wire::ReservePort{})});
+  outbox_.push_back(
+      {{o.workers.front().host, ""}, wire::make_packet(envelope, wire::ReservePort{})});
 }
 
 void JobDaemon::perform(const ctl::out::StoreCheckpoint& o) {
@@ -65,7 +66,7 @@ void JobDaemon::perform(const ctl::out::Note& o) {
 void JobDaemon::perform(const ctl::job::End& o) {
   ended_ = true;
   finish_turn();
-  ctl::JobReport last = machine_.report(loop_.now());
+  ctl::JobReport last = machine_.report();
   last.state = o.outcome.state;
   last.outcome = o.outcome;
   last.checkpoints = checkpoints_.list();

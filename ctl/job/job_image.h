@@ -52,7 +52,6 @@ struct JobImage {
   wire::Plan plan;  // newest
   std::vector<ImageAction> actions;
   std::vector<ImageEpoch> epochs;
-  std::uint64_t newest_checkpoint_step = 0;
   template <class Self, class V>
   static void fields(Self& m, V& v) {
     v("lifecycle", m.lifecycle);
@@ -60,7 +59,6 @@ struct JobImage {
     v("plan", m.plan);
     v("actions", m.actions);
     v("epochs", m.epochs);
-    v("newest_checkpoint_step", m.newest_checkpoint_step);
   }
 };
 

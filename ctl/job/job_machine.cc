@@ -4,6 +4,7 @@
 
 #include "core/check.h"
 #include "core/wire/packet.h"
+#include "core/wire/time_sums.h"
 
 namespace antdt::ctl {
 namespace {
@@ -19,18 +20,6 @@ std::string verdict_text(const Verdict& verdict) {
   return fmt::format("{} {:.1f}x {} ({})", to_string(verdict.kind),
                      leader ? 1 / verdict.severity : verdict.severity, leader ? "faster" : "slower",
                      to_string(verdict.cause));
-}
-
-wire::TimeAccount sum(wire::TimeAccount a, const wire::TimeAccount& b) {
-  a.compute += b.compute;
-  a.data += b.data;
-  a.collective_wait += b.collective_wait;
-  a.shard_wait += b.shard_wait;
-  a.reconfigure += b.reconfigure;
-  a.checkpoint += b.checkpoint;
-  a.startup += b.startup;
-  a.other += b.other;
-  return a;
 }
 
 }  // namespace
@@ -67,8 +56,8 @@ Result<JobMachine> JobMachine::open(JobMachineConfig config, std::unique_ptr<Sol
 }
 
 JobMachine::JobMachine(JobMachineConfig config, std::unique_ptr<Solution> solution,
-                       shard_server::Ledger ledger, shard_server::Accounts accounts,
-                       JobImage image, bool known)
+                       shard_server::Ledger ledger, shard_server::Accounts accounts, JobImage image,
+                       bool known)
     : config_(std::move(config)),
       known_(known),
       ledger_(std::move(ledger)),
@@ -93,7 +82,6 @@ JobMachine::JobMachine(JobMachineConfig config, std::unique_ptr<Solution> soluti
     if (e.evaluated) report.eval = {e.auc, e.log_loss, e.accuracy, e.eval_records};
     epochs_.push_back(report);
   }
-  newest_checkpoint_step_ = image.newest_checkpoint_step;
 }
 
 void JobMachine::step(const JobInput& input, MonoTime now, JobOutputs& outputs) {
@@ -120,8 +108,7 @@ std::vector<shard_server::JournalEntry> JobMachine::snapshot() const {
 void JobMachine::on(const in::Declared&) {
   image_dirty_ = true;
   feed(shard_server::Event(shard_server::event::JobDeclared{
-      config_.spec.epochs, config_.spec.train_records,
-      config_.spec.protocol == Protocol::kAntdt}));
+      config_.spec.epochs, config_.spec.train_records, config_.spec.protocol == Protocol::kAntdt}));
 }
 
 void JobMachine::on(const in::Recovered&) {
@@ -145,6 +132,11 @@ void JobMachine::on(const in::Recovered&) {
   note("recovered", fmt::format("incarnation {} goes on: {}, phase {}", config_.incarnation,
                                 to_string(lifecycle_.state()), phase.phase));
   // Members that wait for something we had decided but not said hear it now.
+  for (const WorkerProcess& w : lifecycle_.workers()) {
+    if (w.leaving && w.running()) {
+      send(w.member(), membership_.generation(), wire::Leave{"asked before", kExitResumable});
+    }
+  }
   if (phase.phase > 0 && (membership_.settled() || !lifecycle_.collective())) {
     send_to_members(with_committed(phase));
   }
@@ -167,7 +159,8 @@ void JobMachine::on(const in::HostWelcome& e) {
   for (const wire::RunningProcess& p : e.running) {
     const Member member{p.worker, p.attempt};
     const WorkerProcess* w = lifecycle_.find(p.worker);
-    const bool current = w != nullptr && lifecycle_.is_current(member) && w->place.host == e.host.host;
+    const bool current =
+        w != nullptr && lifecycle_.is_current(member) && w->place.host == e.host.host;
     if (!current) out_->emplace_back(job::StopWorker{member, e.host.host, Duration::zero()});
   }
   for (const WorkerProcess& w : lifecycle_.workers()) {
@@ -216,15 +209,12 @@ void JobMachine::check_vitals() {
 void JobMachine::on(const in::ControlTick&) {
   const bool trains = lifecycle_.state() == JobState::kTraining && membership_.settled();
   if (!trains) return;
-  const JobReport r = report(now_);
-  feed(Event(ctl::Tick{r.samples_total - std::min(r.samples_total, r.samples_done)}));
+  const std::uint64_t all = samples_total();
+  feed(Event(ctl::Tick{all - std::min(all, samples_done())}));
 }
 
 void JobMachine::on(const in::CheckpointStored& e) {
-  if (e.error.empty()) {
-    newest_checkpoint_step_ = std::max(newest_checkpoint_step_, e.step.value);
-    note("checkpoint", fmt::format("checkpoint {} is stored", e.name));
-  }
+  if (e.error.empty()) note("checkpoint", fmt::format("checkpoint {} is stored", e.name));
   feed(job::Event(job::CheckpointStored{e.number, e.error}));
 }
 
@@ -235,10 +225,9 @@ void JobMachine::on(const in::CheckpointFound& e) {
                                       accounts_.before_training().image())
                      : ledger_.rewind(lineage, e.ledger_image, e.accounts_image);
   if (!rewound) {
-    return feed(job::Event(job::Failed{
-        "checkpoint", 1,
-        fmt::format("checkpoint {} does not fit this job: {}", e.directory,
-                    rewound.error().message)}));
+    return feed(job::Event(job::Failed{"checkpoint", 1,
+                                       fmt::format("checkpoint {} does not fit this job: {}",
+                                                   e.directory, rewound.error().message)}));
   }
   persist_ledger(std::move(rewound->bytes));
   const std::uint64_t phase = ledger_.phase().number;
@@ -258,6 +247,16 @@ void JobMachine::on(const in::CheckpointFound& e) {
                          lineage, e.directory, e.step));
   feed(job::Event(job::Restored{phase}));
   feed(MembershipEvent(Begin{lineage, e.directory}));
+}
+
+Status JobMachine::check(const job::ResizeAsked& e) const {
+  ANTDT_RETURN_IF_ERROR(lifecycle_.check(e));
+  std::vector<WorkerId> workers(e.count);
+  for (std::uint32_t i = 0; i < e.count; ++i) workers[i] = {'w', i};
+  const auto plan = equal_plan(PlanVersion{1}, workers, config_.control.rules);
+  if (plan) return {};
+  return fail(ErrorKind::kRefused, "{} workers cannot share the global batch: {}", e.count,
+              plan.error().message);
 }
 
 Status JobMachine::check_skip(const wire::SkipRecords& order) const {
@@ -304,7 +303,7 @@ std::vector<WorkerReport> JobMachine::worker_reports() const {
     if (const auto found = earlier_.find(w.place.worker); found != earlier_.end()) {
       r.samples += found->second.samples;
       r.wall_seconds += found->second.wall_seconds;
-      r.time = sum(r.time, found->second.time);
+      r.time += found->second.time;
     }
     r.worker = w.place.worker;
     r.host = host_name(w.place.host);
@@ -332,7 +331,21 @@ std::vector<WorkerReport> JobMachine::worker_reports() const {
   return reports;
 }
 
-JobReport JobMachine::report(MonoTime now) const {
+std::uint64_t JobMachine::samples_total() const {
+  return config_.spec.train_records * config_.spec.epochs;
+}
+
+std::uint64_t JobMachine::samples_done() const {
+  const wire::PhaseStart phase = lifecycle_.phase();
+  if (phase.phase == 0) return 0;
+  const std::uint64_t before = config_.spec.train_records * phase.epoch.value;
+  if (phase.what == "train") {
+    return before + std::max(progress_.samples_in_phase(), ledger_.committed());
+  }
+  return before + (phase.what == "eval" ? config_.spec.train_records : 0);
+}
+
+JobReport JobMachine::report() const {
   const wire::PhaseStart phase = lifecycle_.phase();
   const JobSpec& spec = config_.spec;
   JobReport r;
@@ -344,15 +357,9 @@ JobReport JobMachine::report(MonoTime now) const {
   r.epochs = spec.epochs;
   r.epoch = std::min(phase.epoch.value, spec.epochs > 0 ? spec.epochs - 1 : 0);
   r.step = progress_.step();
-  r.samples_total = spec.train_records * spec.epochs;
+  r.samples_total = samples_total();
+  r.samples_done = samples_done();
   const bool training = phase.what == "train";
-  if (phase.phase > 0) {
-    r.samples_done =
-        spec.train_records * phase.epoch.value +
-        (training ? std::max(progress_.samples_in_phase(), ledger_.committed())
-         : phase.what == "eval" ? spec.train_records
-                                : 0);
-  }
   r.wall_seconds = lifecycle_.seconds();
   r.training_seconds = progress_.training_seconds();
   std::uint64_t trained = 0;
@@ -393,7 +400,6 @@ JobReport JobMachine::report(MonoTime now) const {
     r.totals.skipped += e.skipped;
     r.totals.unaccounted += e.unaccounted;
   }
-  static_cast<void>(now);
   return r;
 }
 
@@ -402,7 +408,6 @@ JobImage JobMachine::image() const {
   image.lifecycle = lifecycle_.image();
   image.membership = membership_.image();
   image.plan = controller_.plan();
-  image.newest_checkpoint_step = newest_checkpoint_step_;
   for (const ActionReport& a : actions_) {
     image.actions.push_back({a.time_s, a.kind, a.target, a.reason, a.outcome});
   }

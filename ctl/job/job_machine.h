@@ -93,12 +93,12 @@ struct OperatorSaid {
 
 }  // namespace in
 
-using JobInput = std::variant<in::FromWorker, in::HostWelcome, in::HostSilent, in::Pause, in::Recovered, in::Declared,
-                              in::Resumed, in::Tick, in::ControlTick, in::CheckpointStored,
-                              in::CheckpointFound, in::Skip, in::OperatorSaid, job::Placed,
-                              job::HostLost, job::GangReady, job::Started, job::Exited,
-                              job::StartRefused, job::StopAsked, job::EvictAsked, job::ResizeAsked,
-                              job::Failed>;
+using JobInput =
+    std::variant<in::FromWorker, in::HostWelcome, in::HostSilent, in::Pause, in::Recovered,
+                 in::Declared, in::Resumed, in::Tick, in::ControlTick, in::CheckpointStored,
+                 in::CheckpointFound, in::Skip, in::OperatorSaid, job::Placed, job::HostLost,
+                 job::GangReady, job::Started, job::Exited, job::StartRefused, job::StopAsked,
+                 job::EvictAsked, job::ResizeAsked, job::Failed>;
 
 namespace out {
 
@@ -170,10 +170,10 @@ class JobMachine {
 
   // Whether an operator's wish can be done; the error says why not.
   [[nodiscard]] Status check(const job::EvictAsked& e) const { return lifecycle_.check(e); }
-  [[nodiscard]] Status check(const job::ResizeAsked& e) const { return lifecycle_.check(e); }
+  [[nodiscard]] Status check(const job::ResizeAsked& e) const;
   [[nodiscard]] Status check_skip(const wire::SkipRecords& order) const;
 
-  [[nodiscard]] JobReport report(MonoTime now) const;
+  [[nodiscard]] JobReport report() const;
   [[nodiscard]] Duration control_interval() const { return controller_.tick_interval(); }
   [[nodiscard]] const Lifecycle& lifecycle() const { return lifecycle_; }
   [[nodiscard]] const Membership& membership() const { return membership_; }
@@ -245,6 +245,8 @@ class JobMachine {
   [[nodiscard]] std::vector<Member> members() const;
   [[nodiscard]] wire::PhaseStart with_committed(wire::PhaseStart start) const;
   [[nodiscard]] std::string host_name(const std::string& endpoint) const;
+  [[nodiscard]] std::uint64_t samples_total() const;  // to train in the whole job
+  [[nodiscard]] std::uint64_t samples_done() const;
   [[nodiscard]] std::vector<WorkerReport> worker_reports() const;
   [[nodiscard]] JobImage image() const;
 
@@ -261,13 +263,12 @@ class JobMachine {
   std::vector<Member> loose_members_;
   std::map<WorkerId, WorkerReport> measured_;  // of attempts before and the present one
   std::map<WorkerId, WorkerReport> earlier_;   // of attempts that have ended
-  std::map<Member, MonoTime> started_;   // when its start was asked for
-  std::map<Member, MonoTime> vanished_;  // since when its agent does not know it
+  std::map<Member, MonoTime> started_;         // when its start was asked for
+  std::map<Member, MonoTime> vanished_;        // since when its agent does not know it
   bool group_settled_ = false;
   std::vector<ActionReport> actions_;
   std::vector<EpochReport> epochs_;
   std::string message_;
-  std::uint64_t newest_checkpoint_step_ = 0;
   bool image_dirty_ = false;
   bool ended_ = false;
 

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/check.h"
+#include "core/wire/time_sums.h"
 #include "ctl/job/job_machine.h"
 #include "shard_server/evaluation.h"
 
@@ -22,8 +23,7 @@ void JobMachine::note(std::string kind, std::string text, std::string extra_json
   out_->emplace_back(out::Note{std::move(kind), std::move(text), std::move(extra_json)});
 }
 
-void JobMachine::send(Member to, Generation generation, out::ToWorkerBody body,
-                      std::uint64_t seq) {
+void JobMachine::send(Member to, Generation generation, out::ToWorkerBody body, std::uint64_t seq) {
   out_->emplace_back(out::ToWorker{to, generation, seq, std::move(body)});
 }
 
@@ -76,7 +76,9 @@ void JobMachine::run(const std::vector<job::Effect>& effects) {
             [&](const job::WorkerGone& e) { on_gone(e); },
             [&](const job::OpenPhase& e) { open_phase(e.start); },
             [&](const job::AnnouncePhase& e) { announce_phase(e.start); },
-            [&](const job::OrderCheckpoint& e) { send_to_members(wire::CheckpointOrder{e.number}); },
+            [&](const job::OrderCheckpoint& e) {
+              send_to_members(wire::CheckpointOrder{e.number});
+            },
             [&](const job::LeaveWorker& e) { send(e.member, membership_.generation(), e.leave); },
             [&](const job::LeaveAll& e) { send_to_running(e.leave); },
             [&](const job::Note& e) { note(e.kind, e.text); },
@@ -95,23 +97,12 @@ void JobMachine::on_gone(const job::WorkerGone& gone) {
   if (const auto started = started_.find(gone.member); started != started_.end()) {
     last.wall_seconds = to_seconds(now_ - started->second);
     // What the worker cannot see itself: being started, and its end.
-    const wire::TimeAccount& t = last.time;
-    const double told = t.compute + t.data + t.collective_wait + t.shard_wait + t.reconfigure +
-                        t.checkpoint + t.startup + t.other;
-    last.time.other += std::max(0.0, last.wall_seconds - told);
+    last.time.other += std::max(0.0, last.wall_seconds - total(last.time));
     started_.erase(started);
   }
   all.samples += last.samples;
   all.wall_seconds += last.wall_seconds;
-  wire::TimeAccount& t = all.time;
-  t.compute += last.time.compute;
-  t.data += last.time.data;
-  t.collective_wait += last.time.collective_wait;
-  t.shard_wait += last.time.shard_wait;
-  t.reconfigure += last.time.reconfigure;
-  t.checkpoint += last.time.checkpoint;
-  t.startup += last.time.startup;
-  t.other += last.time.other;
+  all.time += last.time;
   measured_.erase(id);
   if (config_.spec.protocol != Protocol::kAntdt) return;
   if (lifecycle_.collective()) {
@@ -165,32 +156,33 @@ void JobMachine::end(const Outcome& outcome) {
 
 void JobMachine::run(const std::vector<MembershipEffect>& effects) {
   for (const MembershipEffect& effect : effects) {
-    std::visit(
-        Overloaded{
-            [&](const GenerationBegun&) { image_dirty_ = true; },
-            [&](const SendForm& e) { send(e.to, e.generation, e.form); },
-            [&](const SendRoster& e) { send(e.to, e.generation, e.roster); },
-            [&](const Settled& e) { on_settled(e); },
-            [&](const SendRegroup& e) {
-              note("regroup", e.reason);
-              for (const Member to : e.to) send(to, e.generation, wire::Regroup{e.reason});
-            },
-            [&](const SendAbort& e) {
-              for (const Member to : e.to) send(to, e.generation, wire::Abort{e.reason});
-            },
-            [&](const GenerationBroken& e) {
-              note("generation-broken",
-                   fmt::format("generation {} is over: {}", e.generation, e.reason));
-            },
-            [&](const CannotSettle& e) {
-              feed(job::Event(job::Failed{"data", 2, e.reason}));
-            },
-            [&](const StateLost&) {
-              if (!lifecycle_.outcome()) out_->emplace_back(out::FindCheckpoint{});
-            },
-            [&](const Unresponsive& e) { feed(job::Event(job::Hung{e.member, e.what})); },
-        },
-        effect);
+    std::visit(Overloaded{
+                   [&](const GenerationBegun&) { image_dirty_ = true; },
+                   [&](const SendForm& e) { send(e.to, e.generation, e.form); },
+                   [&](const SendRoster& e) { send(e.to, e.generation, e.roster); },
+                   [&](const Settled& e) { on_settled(e); },
+                   [&](const SendRegroup& e) {
+                     note("regroup", e.reason);
+                     for (const Member to : e.to) send(to, e.generation, wire::Regroup{e.reason});
+                   },
+                   [&](const SendAbort& e) {
+                     for (const Member to : e.to) send(to, e.generation, wire::Abort{e.reason});
+                   },
+                   [&](const GenerationBroken& e) {
+                     note("generation-broken",
+                          fmt::format("generation {} is over: {}", e.generation, e.reason));
+                   },
+                   [&](const CannotSettle& e) {
+                     feed(job::Event(job::Failed{"data", 2, e.reason}));
+                   },
+                   [&](const StateLost&) {
+                     if (!lifecycle_.outcome()) out_->emplace_back(out::FindCheckpoint{});
+                   },
+                   [&](const Unresponsive& e) {
+                     feed(job::Event(job::Hung{e.member, e.what}));
+                   },
+               },
+               effect);
   }
   if (!group_settled_ || membership_.settled()) return;
   group_settled_ = false;
@@ -267,8 +259,8 @@ void JobMachine::announce_plan(const wire::Plan& plan) {
 }
 
 void JobMachine::record_action(const RecordAction& action) {
-  actions_.push_back({lifecycle_.seconds(), action.kind, action.target, action.reason,
-                      action.outcome});
+  actions_.push_back(
+      {lifecycle_.seconds(), action.kind, action.target, action.reason, action.outcome});
   image_dirty_ = true;
   note("action",
        fmt::format("{} {} ({}): {}", action.kind, action.target, action.outcome, action.reason),
@@ -299,20 +291,23 @@ void JobMachine::run(shard_server::Effects& effects) {
             [&](Persist& e) { persist_ledger(std::move(e.bytes)); },
             [&](Reply& e) { send(e.member, e.generation, std::move(e.grants), e.seq); },
             [&](Refuse& e) {
-              out_->emplace_back(out::Note{
-                  "refused", fmt::format("{} (attempt {}) was refused: {}", e.member.worker,
-                                         e.member.attempt, e.refused.reason),
-                  ""});
+              out_->emplace_back(
+                  out::Note{"refused",
+                            fmt::format("{} (attempt {}) was refused: {}", e.member.worker,
+                                        e.member.attempt, e.refused.reason),
+                            ""});
               if (e.seq != 0) send(e.member, membership_.generation(), std::move(e.refused), e.seq);
             },
             [&](SendRecall& e) { send(e.member, e.generation, e.recall, e.number); },
             [&](PhaseComplete& e) { on_drained(e.phase); },
             [&](Returned& e) {
-              note("returned", fmt::format("{} (attempt {}) gave back {} records of epoch {}",
-                                           e.member.worker, e.member.attempt, e.range.at.size(),
-                                           e.epoch.value + 1));
+              note("returned",
+                   fmt::format("{} (attempt {}) gave back {} records of epoch {}", e.member.worker,
+                               e.member.attempt, e.range.at.size(), e.epoch.value + 1));
             },
-            [&](StopJob& e) { feed(job::Event(job::Failed{"data", 4, e.reason})); },
+            [&](StopJob& e) {
+              feed(job::Event(job::Failed{"data", 4, e.reason}));
+            },
         },
         effect);
   }

@@ -35,8 +35,7 @@ void JobMachine::heard(Member m, Generation g, std::uint64_t, const wire::Join& 
   if (std::ranges::find(loose_members_, m) == loose_members_.end()) {
     std::erase_if(loose_members_, [&](Member other) { return other.worker == m.worker; });
     loose_members_.push_back(m);
-    feed(shard_server::Event(
-        shard_server::event::MemberAdmitted{m, membership_.generation()}));
+    feed(shard_server::Event(shard_server::event::MemberAdmitted{m, membership_.generation()}));
   }
   const std::uint64_t phase_before = lifecycle_.phase().phase;
   feed(job::Event(job::Joined{m, false}));

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "core/wire/time_sums.h"
+
 namespace antdt::ctl {
 namespace {
 
@@ -73,18 +75,6 @@ json budgets_json(const std::vector<BudgetReport>& budgets) {
   json out = json::object();
   for (const BudgetReport& b : budgets) out[b.cls] = {{"limit", b.limit}, {"left", b.left}};
   return out;
-}
-
-wire::TimeAccount add(wire::TimeAccount a, const wire::TimeAccount& b) {
-  a.compute += b.compute;
-  a.data += b.data;
-  a.collective_wait += b.collective_wait;
-  a.shard_wait += b.shard_wait;
-  a.reconfigure += b.reconfigure;
-  a.checkpoint += b.checkpoint;
-  a.startup += b.startup;
-  a.other += b.other;
-  return a;
 }
 
 }  // namespace
@@ -171,7 +161,7 @@ std::string summary_json(const JobReport& r) {
                  {"first_cause", outcome.first_cause}};
   wire::TimeAccount total;
   for (const WorkerReport& w : r.workers) {
-    total = add(total, w.time);
+    total += w.time;
     json worker{
         {"id", to_string(w.worker)},     {"host", w.host},       {"pid", w.pid},
         {"attempt", w.attempt.value},    {"samples", w.samples}, {"wall_seconds", w.wall_seconds},

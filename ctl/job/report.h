@@ -21,12 +21,12 @@ struct WorkerReport {
   std::string host;
   std::uint32_t pid = 0;
   Attempt attempt;
-  std::string state;              // "planned", "started", "joined", "exited"
-  std::uint32_t batch = 0;        // samples a step in the newest plan
+  std::string state;                       // "planned", "started", "joined", "exited"
+  std::uint32_t batch = 0;                 // samples a step in the newest plan
   std::optional<double> tried_again_in_s;  // waiting: when a host is looked for, from now
-  double samples_per_second = 0;  // of its own work, transient window
-  std::string verdict;            // "ok", or kind, severity and cause
-  std::uint64_t samples = 0;      // trained
+  double samples_per_second = 0;           // of its own work, transient window
+  std::string verdict;                     // "ok", or kind, severity and cause
+  std::uint64_t samples = 0;               // trained
   wire::TimeAccount time;
   // Between its exit (or end of report) and the job's: not in `time`.
   double wall_seconds = 0;

@@ -223,5 +223,16 @@ TEST_F(JobMachineTest, WhatWasReplacedWhileItsHostWasAwayIsEndedWhenItComesBack)
   EXPECT_EQ(stops[0].member, w(0, 1));
 }
 
+TEST_F(JobMachineTest, MoreWorkersThanTheGlobalBatchCanBeSpreadOverAreRefused) {
+  place(1);
+  settle({w(0)});
+  host("b");
+  host("c");
+  EXPECT_TRUE(machine->check(job::ResizeAsked{8, "operator"}));
+  const Status refused = machine->check(job::ResizeAsked{9, "operator"});
+  ASSERT_FALSE(refused);
+  EXPECT_THAT(refused.error().message, testing::HasSubstr("global batch"));
+}
+
 }  // namespace
 }  // namespace antdt::ctl

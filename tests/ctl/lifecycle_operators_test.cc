@@ -115,5 +115,52 @@ TEST_F(LifecycleTest, AWorkerThatDiesBeforeItLeavesIsNotStartedAgainWhenFewerAre
   EXPECT_EQ(state_of(w(3).worker), "removed");
 }
 
+TEST_F(LifecycleTest, TheDeadlineOfAnEvictionOutlivesTheJobDaemon) {
+  train(4);
+  step(job::EvictAsked{"w1", "slow", seconds(30)});
+  Lifecycle again(spec());
+  again.restore(life.image(), {w(0), w(1), w(2), w(3)});
+  EXPECT_TRUE(all<job::StopWorker>(again.step(job::Tick{}, clock.now())).empty());
+  clock.advance(seconds(31));
+  const auto stops = all<job::StopWorker>(again.step(job::Tick{}, clock.now()));
+  ASSERT_EQ(stops.size(), 1U);
+  EXPECT_EQ(stops[0].member, w(1));
+  EXPECT_EQ(stops[0].grace, Duration::zero());
+}
+
+TEST_F(LifecycleTest, AStopThatAnEarlierIncarnationDecidedIsSaidAgain) {
+  train();
+  step(job::StopAsked{"operator", seconds(10)});
+  Lifecycle again(spec());
+  again.restore(life.image(), {w(0), w(1)});
+  EXPECT_EQ(all<job::StopWorker>(again.step(job::Tick{}, clock.now())).size(), 2U);
+}
+
+TEST_F(LifecycleTest, AnEndThatWasDecidedAndNotToldIsToldByTheNextIncarnation) {
+  train();
+  step(job::StopAsked{"operator", Duration::zero()});
+  step(job::Exited{w(0), {75, 0, "", "", ""}});
+  ASSERT_EQ(all<job::End>(step(job::Exited{w(1), {75, 0, "", "", ""}})).size(), 1U);
+  Lifecycle again(spec());
+  again.restore(life.image(), {});
+  const auto end = all<job::End>(again.step(job::Tick{}, clock.now()));
+  ASSERT_EQ(end.size(), 1U);
+  EXPECT_EQ(end[0].outcome.code, 75);
+}
+
+TEST_F(LifecycleTest, ARunThatIsResumedAtItsVeryEndWelcomesItsWorkers) {
+  train();
+  train_done(1);
+  step(job::PhaseDrained{2});
+  train_done(3);
+  step(job::PhaseDrained{4});
+  step(job::CheckpointStored{1, ""});
+  ASSERT_FALSE(life.welcomes(w(0)));
+  Lifecycle again(spec());
+  again.restore(life.image(), {});
+  std::ignore = again.step(job::Resumed{}, clock.now());
+  EXPECT_TRUE(again.welcomes({w(0).worker, Attempt{2}}));
+}
+
 }  // namespace
 }  // namespace antdt::ctl

@@ -1,0 +1,26 @@
+// Sums of time accounts.
+#pragma once
+
+#include "core/wire/messages.h"
+
+namespace antdt::wire {
+
+inline TimeAccount& operator+=(TimeAccount& sum, const TimeAccount& more) {
+  sum.compute += more.compute;
+  sum.data += more.data;
+  sum.collective_wait += more.collective_wait;
+  sum.shard_wait += more.shard_wait;
+  sum.reconfigure += more.reconfigure;
+  sum.checkpoint += more.checkpoint;
+  sum.startup += more.startup;
+  sum.other += more.other;
+  return sum;
+}
+
+// Of all causes, in seconds.
+[[nodiscard]] inline double total(const TimeAccount& t) {
+  return t.compute + t.data + t.collective_wait + t.shard_wait + t.reconfigure + t.checkpoint +
+         t.startup + t.other;
+}
+
+}  // namespace antdt::wire

@@ -35,6 +35,7 @@ PART_ARROWS = {"ctl/job": {"shard_server"}}
 TRAINER_ARROWS = {
     "client": {"client"},
     "data": {"client", "data"},
+    "ps": {"ps"},
 }
 
 # library -> (what its headers look like, where alone they may be included)

@@ -1,0 +1,26 @@
+// Keys and rows of floats as the bytes of a message.
+//
+// Keys are 64-bit, little endian, strictly rising: so nobody sends one twice,
+// and several pushes are merged in one pass. Rows lie one after the other in the
+// order of the keys, 32-bit floats, little endian.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/result.h"
+
+namespace antdt::ps {
+
+[[nodiscard]] std::string to_bytes(std::span<const std::uint64_t> keys);
+[[nodiscard]] std::string to_bytes(std::span<const float> values);
+
+// Errors (kCorrupt): a length that is no whole number of keys, keys that do not rise.
+[[nodiscard]] Result<std::vector<std::uint64_t>> keys_from_bytes(const std::string& bytes);
+// Error (kCorrupt): not exactly `count` floats.
+[[nodiscard]] Result<std::vector<float>> floats_from_bytes(const std::string& bytes,
+                                                           std::size_t count);
+
+}  // namespace antdt::ps

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <thread>
 
+#include "tests/fuzz/index_file.h"
 #include "tests/trainer/data_testing.h"
 
 namespace antdt::data {
@@ -122,6 +123,44 @@ TEST_F(IndexTest, ADamagedIndexIsBuiltAgain) {
     EXPECT_EQ(after->fingerprint, before->fingerprint);
     EXPECT_EQ(std::filesystem::file_size(path), size);
   }
+}
+
+TEST_F(IndexTest, ADescriptionThatDoesNotAddUpIsNoIndex) {
+  IndexMeta good;
+  good.files = {{"a", 10, 0, "", "", 0, 2}, {"b", 10, 0, "", "", 2, 1}};
+  good.records = 3;
+  good.vocabulary_sizes = {1, 2};
+  const auto open = [&](const IndexMeta& meta, std::uint64_t offsets = 3) {
+    return Index::open(file("some.index", fuzz::index_file(std::string((offsets + 3) * 8, '\1'),
+                                                           offsets, encode_meta(meta))));
+  };
+  ASSERT_OK(open(good));
+  ASSERT_OK(open(good, 0));
+  EXPECT_FALSE(open(good, 2)) << "a record without an offset";
+  IndexMeta bad = good;
+  bad.vocabulary_sizes = {~0ULL, 4};
+  EXPECT_FALSE(open(bad)) << "sizes that add up only modulo 2^64";
+}
+
+TEST_F(IndexTest, AnIndexThatContradictsItselfIsNotReadFrom) {
+  const std::string json = config("criteo", file("a.tsv", rows(3)));
+  ASSERT_OK(index(json));
+  IndexMeta bad = Index::open(indexes().at(0))->meta();
+  bad.files.clear();  // three records, and nowhere to read them
+  std::ofstream(indexes().at(0), std::ios::binary)
+      << fuzz::index_file(std::string(24, '\0'), 3, encode_meta(bad));
+  const auto opened = reader(json);
+  ASSERT_FALSE(opened);
+  EXPECT_THAT(opened.error().message, HasSubstr("delete"));
+}
+
+TEST_F(IndexTest, ANumberThatIsNoIntegerIsNotMadeOne) {
+  std::string meta = encode_meta(IndexMeta{});
+  ASSERT_OK(decode_meta(meta));
+  meta.replace(meta.find("\"records\":0"), 11, "\"records\":1e40");
+  EXPECT_FALSE(decode_meta(meta));
+  meta.replace(meta.find("1e40"), 4, "-1");
+  EXPECT_FALSE(decode_meta(meta));
 }
 
 TEST_F(IndexTest, ThoseThatStartTogetherAllGetTheSameIndex) {

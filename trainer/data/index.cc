@@ -7,7 +7,7 @@
 #include <array>
 #include <cstring>
 #include <nlohmann/json.hpp>
-#include <numeric>
+#include <utility>
 
 namespace antdt::data {
 namespace {
@@ -17,6 +17,25 @@ using nlohmann::json;
 constexpr std::size_t kFooterWords = 5;
 
 std::string hex(std::uint64_t value) { return fmt::format("{:016x}", value); }
+
+// The library would make an integer of any number, whatever its size.
+template <class T>
+T integer(const json& value) {
+  const bool fits = value.is_number_unsigned()
+                        ? std::in_range<T>(value.get<std::uint64_t>())
+                        : value.is_number_integer() && std::in_range<T>(value.get<std::int64_t>());
+  if (!fits) throw json::other_error::create(500, value.dump() + " is no such integer", &value);
+  return value.get<T>();
+}
+
+// What adds up to `keys`, without going round.
+bool adds_up(std::span<const std::uint64_t> sizes, std::uint64_t keys) {
+  for (const std::uint64_t size : sizes) {
+    if (size > keys) return false;
+    keys -= size;
+  }
+  return keys == 0;
+}
 
 }  // namespace
 
@@ -47,16 +66,19 @@ Result<IndexMeta> decode_meta(std::string_view text) {
     const json whole = json::parse(text);
     IndexMeta meta;
     for (const json& file : whole.at("files")) {
-      meta.files.push_back({file.at("path"), file.at("bytes"), file.at("mtime_ns"),
-                            file.at("sample"), file.at("fingerprint"), file.at("first_record"),
-                            file.at("records")});
+      meta.files.push_back({file.at("path"), integer<std::uint64_t>(file.at("bytes")),
+                            integer<std::int64_t>(file.at("mtime_ns")), file.at("sample"),
+                            file.at("fingerprint"), integer<std::uint64_t>(file.at("first_record")),
+                            integer<std::uint64_t>(file.at("records"))});
     }
-    meta.records = whole.at("records");
-    meta.quarantined = whole.at("quarantined");
+    meta.records = integer<std::uint64_t>(whole.at("records"));
+    meta.quarantined = integer<std::uint64_t>(whole.at("quarantined"));
     meta.quarantine_file = whole.at("quarantine_file");
     meta.class_names = whole.at("class_names").get<std::vector<std::string>>();
-    meta.classes = whole.at("classes");
-    meta.vocabulary_sizes = whole.at("vocabulary_sizes").get<std::vector<std::uint64_t>>();
+    meta.classes = integer<std::uint32_t>(whole.at("classes"));
+    for (const json& size : whole.at("vocabulary_sizes")) {
+      meta.vocabulary_sizes.push_back(integer<std::uint64_t>(size));
+    }
     return meta;
   } catch (const json::exception& e) {
     return fail(ErrorKind::kCorrupt, "an index's description cannot be read: {}", e.what());
@@ -111,8 +133,8 @@ Result<Index> Index::open(const std::string& path) {
   const auto* words = reinterpret_cast<const std::uint64_t*>(bytes.data() + kIndexMagic.size());
   index.offsets_ = {words, records};
   index.vocabulary_ = {words + records, keys};
-  const auto& sizes = index.meta_.vocabulary_sizes;
-  if (std::accumulate(sizes.begin(), sizes.end(), std::uint64_t{0}) != keys) return broken();
+  if (!adds_up(index.meta_.vocabulary_sizes, keys)) return broken();
+  if (records != 0 && records != index.meta_.records) return broken();
   return index;
 }
 

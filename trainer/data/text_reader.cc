@@ -4,6 +4,20 @@
 #include <cstring>
 
 namespace antdt::data {
+namespace {
+
+// The files follow one another and hold all records, each with its offset.
+bool is_whole(const Index& index) {
+  const std::uint64_t records = index.meta().records;
+  std::uint64_t next = 0;
+  for (const IndexedFile& file : index.meta().files) {
+    if (file.first_record != next || file.records > records - next) return false;
+    next += file.records;
+  }
+  return next == records && index.offsets().size() == records;
+}
+
+}  // namespace
 
 TextReader::TextReader(Index index, std::unique_ptr<RowFormat> format, Labels labels, IdMap ids)
     : index_(std::move(index)),
@@ -21,6 +35,11 @@ Result<std::unique_ptr<RecordReader>> TextReader::open(Index index,
                                                        Labels labels, IdMap ids) {
   std::unique_ptr<TextReader> reader(
       new TextReader(std::move(index), std::move(format), std::move(labels), std::move(ids)));
+  if (!is_whole(reader->index_)) {
+    return fail(ErrorKind::kCorrupt,
+                "the index of the data contradicts itself: delete the cache of indexes "
+                "($XDG_CACHE_HOME/antdt) and start again");
+  }
   for (const IndexedFile& indexed : reader->index_.meta().files) {
     ANTDT_TRY(MappedFile file, open_data_file(indexed.path));
     if (file.bytes().size() != indexed.bytes) {

@@ -4,6 +4,7 @@
 #include <type_traits>
 
 #include "core/fs.h"
+#include "core/json_integer.h"
 
 namespace antdt::launcher {
 
@@ -171,8 +172,9 @@ class JsonReader {
     if constexpr (HasFields<T>) {
       read_fields(json, path, value);
     } else if constexpr (IsDuration<T>) {
-      if (!json.is_number_integer()) return report(path, "is not a whole number");
-      value = T(json.get<typename T::rep>());
+      typename T::rep count{};
+      read_plain(json, path, count);
+      value = T(count);
     } else if constexpr (IsTables<T>) {
       if (!json.is_array()) return report(path, "is not a list");
       value.resize(json.size());
@@ -199,7 +201,11 @@ class JsonReader {
   template <class T>
   void read_plain(const Json& json, const std::string& path, T& value) {
     try {
-      value = json.get<T>();
+      if constexpr (std::integral<T> && !std::same_as<T, bool>) {
+        value = json_integer<T>(json);
+      } else {
+        value = json.get<T>();
+      }
     } catch (const nlohmann::json::exception& e) {
       report(path, e.what());
     }

@@ -2,6 +2,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "core/json_integer.h"
+
 namespace antdt::data {
 namespace {
 
@@ -42,14 +44,15 @@ Result<DataConfig> read(const json& data, Split split) {
   config.format = data.value("format", "none");
   config.paths = data.value(train ? "paths" : "eval_paths", config.paths);
   config.label_paths = data.value(train ? "labels" : "eval_labels", config.label_paths);
-  if (train) config.records = data.value("records", config.records);
+  if (train) config.records = json_integer(data, "records", config.records);
   if (const json bad = data.value("on_bad_record", json::object()); !bad.empty()) {
     config.quarantine = bad.value("action", "fail") == "quarantine";
-    config.quarantine_max = bad.value("max", config.quarantine_max);
+    config.quarantine_max = json_integer(bad, "max", config.quarantine_max);
   }
   config.vocabulary = data.value("encode", "hash") == "vocabulary";
-  config.hash_buckets = data.value("hash_buckets", config.hash_buckets);
-  config.vocabulary_min_count = data.value("vocabulary_min_count", config.vocabulary_min_count);
+  config.hash_buckets = json_integer(data, "hash_buckets", config.hash_buckets);
+  config.vocabulary_min_count =
+      json_integer(data, "vocabulary_min_count", config.vocabulary_min_count);
   const std::string separator = data.value("separator", ",");
   if (separator.size() != 1 || separator == "\"" || separator == "\n") {
     return fail(ErrorKind::kUsage, "data.separator is '{}'; it must be one character", separator);

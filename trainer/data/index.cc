@@ -7,7 +7,8 @@
 #include <array>
 #include <cstring>
 #include <nlohmann/json.hpp>
-#include <utility>
+
+#include "core/json_integer.h"
 
 namespace antdt::data {
 namespace {
@@ -17,16 +18,6 @@ using nlohmann::json;
 constexpr std::size_t kFooterWords = 5;
 
 std::string hex(std::uint64_t value) { return fmt::format("{:016x}", value); }
-
-// The library would make an integer of any number, whatever its size.
-template <class T>
-T integer(const json& value) {
-  const bool fits = value.is_number_unsigned()
-                        ? std::in_range<T>(value.get<std::uint64_t>())
-                        : value.is_number_integer() && std::in_range<T>(value.get<std::int64_t>());
-  if (!fits) throw json::other_error::create(500, value.dump() + " is no such integer", &value);
-  return value.get<T>();
-}
 
 // What adds up to `keys`, without going round.
 bool adds_up(std::span<const std::uint64_t> sizes, std::uint64_t keys) {
@@ -66,18 +57,19 @@ Result<IndexMeta> decode_meta(std::string_view text) {
     const json whole = json::parse(text);
     IndexMeta meta;
     for (const json& file : whole.at("files")) {
-      meta.files.push_back({file.at("path"), integer<std::uint64_t>(file.at("bytes")),
-                            integer<std::int64_t>(file.at("mtime_ns")), file.at("sample"),
-                            file.at("fingerprint"), integer<std::uint64_t>(file.at("first_record")),
-                            integer<std::uint64_t>(file.at("records"))});
+      meta.files.push_back({file.at("path"), json_integer<std::uint64_t>(file.at("bytes")),
+                            json_integer<std::int64_t>(file.at("mtime_ns")), file.at("sample"),
+                            file.at("fingerprint"),
+                            json_integer<std::uint64_t>(file.at("first_record")),
+                            json_integer<std::uint64_t>(file.at("records"))});
     }
-    meta.records = integer<std::uint64_t>(whole.at("records"));
-    meta.quarantined = integer<std::uint64_t>(whole.at("quarantined"));
+    meta.records = json_integer<std::uint64_t>(whole.at("records"));
+    meta.quarantined = json_integer<std::uint64_t>(whole.at("quarantined"));
     meta.quarantine_file = whole.at("quarantine_file");
     meta.class_names = whole.at("class_names").get<std::vector<std::string>>();
-    meta.classes = integer<std::uint32_t>(whole.at("classes"));
+    meta.classes = json_integer<std::uint32_t>(whole.at("classes"));
     for (const json& size : whole.at("vocabulary_sizes")) {
-      meta.vocabulary_sizes.push_back(integer<std::uint64_t>(size));
+      meta.vocabulary_sizes.push_back(json_integer<std::uint64_t>(size));
     }
     return meta;
   } catch (const json::exception& e) {

@@ -7,7 +7,9 @@
 #include <cstring>
 #include <nlohmann/json.hpp>
 
+#include "core/check.h"
 #include "core/fs.h"
+#include "core/json_integer.h"
 
 namespace antdt::trainer {
 namespace {
@@ -29,8 +31,11 @@ Result<wire::CheckpointFile> write_one(const std::string& directory, const std::
 
 class TallyEngine final : public Engine {
  public:
-  explicit TallyEngine(std::size_t records)
-      : counts_(records), step_(records), touched_((records + kBlock - 1) / kBlock) {}
+  TallyEngine(std::size_t records, std::optional<std::uint64_t> poison)
+      : counts_(records),
+        step_(records),
+        touched_((records + kBlock - 1) / kBlock),
+        poison_(poison) {}
 
   void begin_step(Collective& collective) override { collective_ = &collective; }
 
@@ -40,6 +45,7 @@ class TallyEngine final : public Engine {
       if (record >= step_.size()) {
         return fail(ErrorKind::kInternal, "record {} of {} cannot be counted", id, step_.size());
       }
+      ANTDT_CHECK(record != poison_, "record {} is poison", record);
       ++step_[record];
       touched_[record / kBlock] = kTouched;
     }
@@ -144,7 +150,7 @@ class TallyEngine final : public Engine {
     if (!step.is_number_unsigned()) {
       return fail(ErrorKind::kCorrupt, "{} is not what this trainer writes", path);
     }
-    const Step loaded{step.get<std::uint64_t>()};
+    const Step loaded{json_integer<std::uint64_t>(step)};
     if (found != describe(loaded)) {
       return fail(ErrorKind::kCorrupt,
                   "{} is of other data ({}); this job counts {} records: resume with the [data] "
@@ -158,18 +164,20 @@ class TallyEngine final : public Engine {
   std::vector<float> step_;         // of the step in progress; zero in untouched blocks
   std::vector<std::byte> touched_;  // by block
   std::vector<float> packed_;       // the touched blocks of step_, one after another
+  std::optional<std::uint64_t> poison_;
   Collective* collective_ = nullptr;
 };
 
 }  // namespace
 
-Result<std::unique_ptr<Engine>> make_tally_engine(const data::DataShape& shape) {
+Result<std::unique_ptr<Engine>> make_tally_engine(const data::DataShape& shape,
+                                                  std::optional<std::uint64_t> poison) {
   if (shape.id_width != 1 || shape.dense_width != 0 || shape.id_rows == 0) {
     return fail(ErrorKind::kUsage,
                 "trainer.model 'tally' counts records that are their own number: it needs "
                 "data.format = \"index\"");
   }
-  return std::make_unique<TallyEngine>(static_cast<std::size_t>(shape.id_rows));
+  return std::make_unique<TallyEngine>(static_cast<std::size_t>(shape.id_rows), poison);
 }
 
 }  // namespace antdt::trainer

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/fs.h"
+#include "core/json_integer.h"
 
 namespace antdt::trainer {
 namespace {
@@ -58,8 +59,8 @@ Result<StateCounters> read_state(const std::string& directory,
   const Json found = Json::parse(text, nullptr, false);
   StateCounters counters;
   try {
-    counters = {Step{found.at("step").get<std::uint64_t>()},
-                found.at("optimizer_steps").get<std::uint64_t>()};
+    counters = {Step{json_integer<std::uint64_t>(found.at("step"))},
+                json_integer<std::uint64_t>(found.at("optimizer_steps"))};
   } catch (const Json::exception& e) {
     return fail(ErrorKind::kCorrupt, "{}/state.json cannot be read: {}", directory, e.what());
   }

@@ -9,6 +9,7 @@
 #include <CLI/CLI.hpp>
 #include <atomic>
 #include <csignal>
+#include <cstdlib>
 
 #include "core/log.h"
 #include "trainer/client/client.h"
@@ -52,9 +53,16 @@ Result<Split> open_split(const std::string& config, data::Split which) {
   return split;
 }
 
+// A record to die at, see trainer/tally/README.md.
+std::optional<std::uint64_t> poison() {
+  const char* record = std::getenv("TALLY_POISON");
+  if (record == nullptr) return {};
+  return std::strtoull(record, nullptr, 10);
+}
+
 Result<std::unique_ptr<trainer::Engine>> make_engine(const trainer::TrainerConfig& config,
                                                      const data::DataShape& shape) {
-  if (config.model == "tally") return trainer::make_tally_engine(shape);
+  if (config.model == "tally") return trainer::make_tally_engine(shape, poison());
   trainer::set_compute_threads(config.threads);
   return trainer::make_torch_engine(config, shape);
 }

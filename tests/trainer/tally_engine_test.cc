@@ -42,6 +42,13 @@ std::unique_ptr<Engine> engine_of(std::uint64_t records = kRecords) {
   return std::move(*engine);
 }
 
+TEST(TallyEngineDeathTest, APoisonedRecordEndsTheProcessAndNoOtherDoes) {
+  const auto engine = make_tally_engine(numbers(kRecords), 7);
+  ASSERT_TRUE(engine) << engine.error().message;
+  EXPECT_TRUE((*engine)->compute(batch_of({6, 8}), true));
+  EXPECT_DEATH(static_cast<void>((*engine)->compute(batch_of({6, 7}), true)), "record 7 is poison");
+}
+
 std::vector<float> counts_of(Engine& engine) {
   const auto parts = engine.state_parts();
   EXPECT_EQ(parts.size(), 1U);

@@ -6,7 +6,9 @@
 // members add up and in whatever order, while B * (1 / B) is not 1 for many B.
 #pragma once
 
+#include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -20,7 +22,9 @@ inline constexpr const char* kTallyFile = "tally.f32";
 inline constexpr const char* kTallyDescription = "tally.json";
 
 // For records that are their own number (one id each, and nothing else); kUsage
-// for data of another shape.
-[[nodiscard]] Result<std::unique_ptr<Engine>> make_tally_engine(const data::DataShape& shape);
+// for data of another shape. `poison`: a record at which the process aborts, for
+// tests of what then becomes of the job.
+[[nodiscard]] Result<std::unique_ptr<Engine>> make_tally_engine(
+    const data::DataShape& shape, std::optional<std::uint64_t> poison = {});
 
 }  // namespace antdt::trainer

@@ -10,6 +10,11 @@ namespace {
 
 constexpr std::uint32_t kFormat = 1;
 
+tl::unexpected<Error> too_many_epochs(std::uint32_t epochs) {
+  return fail(ErrorKind::kCorrupt, "a job of {} epochs; a job has at most {}", epochs,
+              event::kMostEpochs);
+}
+
 }  // namespace
 
 Status Accounts::apply(std::string_view record_bytes) {
@@ -20,6 +25,7 @@ Status Accounts::apply(std::string_view record_bytes) {
 // ------------------------------------------------------ the job, its phases
 
 Status Accounts::on(const event::JobDeclared& record) {
+  if (record.epochs > event::kMostEpochs) return too_many_epochs(record.epochs);
   declared_ = record;
   return {};
 }
@@ -207,6 +213,9 @@ Result<Accounts> Accounts::restore(std::string_view image) {
   std::uint64_t books = 0, hands = 0;
   in(accounts.declared_.epochs, accounts.declared_.records, accounts.declared_.uses_ledger,
      accounts.finished_, accounts.training_, accounts.epoch_, books);
+  if (accounts.declared_.epochs > event::kMostEpochs) {
+    return too_many_epochs(accounts.declared_.epochs);
+  }
   for (; books > 0 && in.ok(); --books) {
     std::uint32_t epoch = 0;
     Book book;

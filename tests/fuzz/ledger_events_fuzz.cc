@@ -37,6 +37,11 @@ struct Pair {
     wire::Fetch fetch{ledger.phase().number, said.place, said.retry_ms, said.partials};
     hear(event::Fetch{said.member, generation, said.seq, std::move(fetch)});
   }
+  // Not from a peer: job.toml allows so many.
+  void on(event::JobDeclared said) {
+    said.epochs %= event::kMostEpochs + 1;
+    hear(said);
+  }
   void on(const record::RecallIssued&) {}
   void on(const record::Rewound&) {}
   template <class E>

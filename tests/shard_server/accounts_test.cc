@@ -115,6 +115,11 @@ TEST_F(AccountsTest, AProgramWithoutTheLedgerIsUnaccounted) {
   EXPECT_EQ(accounts_.epochs()[1].unaccounted, 100U);
 }
 
+TEST_F(AccountsTest, MoreEpochsThanAJobCanHaveAreNotBelieved) {
+  EXPECT_TRUE(accounts_.apply(encode_record(event::JobDeclared{event::kMostEpochs, 1, false})));
+  EXPECT_FALSE(accounts_.apply(encode_record(event::JobDeclared{event::kMostEpochs + 1, 1, false})));
+}
+
 TEST_F(AccountsTest, ItsImageIsItself) {
   begin(2);
   apply(answered(0, {{{0, 20}, 0}, {{60, 80}, 0}}));

@@ -26,14 +26,15 @@ constexpr std::uint64_t kFormat = 1;
 constexpr std::uint64_t kPageBytes = 4096;
 // "AntJ" in the database's header.
 constexpr std::uint64_t kApplicationId = 0x416e744a;
-constexpr const char* kSchema =
+// With the incarnation before the first.
+constexpr std::string_view kSchema =
     "BEGIN IMMEDIATE;"
     "PRAGMA application_id=0x416e744a;"
     "CREATE TABLE meta(key TEXT PRIMARY KEY, value INTEGER) WITHOUT ROWID;"
     "CREATE TABLE turns(id INTEGER PRIMARY KEY, checksum INTEGER, body BLOB);"
     "CREATE TABLE snapshot(id INTEGER PRIMARY KEY CHECK(id=1), through INTEGER,"
     "                      checksum INTEGER, body BLOB);"
-    "INSERT INTO meta VALUES('format',1),('incarnation',0);"
+    "INSERT INTO meta VALUES('format',1),('incarnation',{});"
     "COMMIT";
 constexpr const char* kInsertTurn =
     "INSERT INTO turns SELECT ?1,?2,?3 "
@@ -125,7 +126,7 @@ Result<T> about(const std::string& path, Result<T> result) {
   if (result) return result;
   const char* advice =
       result.error().kind == ErrorKind::kCorrupt
-          ? ". Keep the file for inspection and resume from a checkpoint in a new run"
+          ? ". antdt run --resume RUN --from-checkpoint keeps it aside and goes on without it"
           : "";
   return fail(result.error().kind, "journal {}: {}{}", path, result.error().message, advice);
 }
@@ -167,7 +168,8 @@ Status Journal::State::create_if_new() {
             database.query_number("SELECT count(*) FROM sqlite_master"));
   ANTDT_TRY(const std::uint64_t id, database.query_number("PRAGMA application_id"));
   if (tables > 0 || id != 0) return {};
-  ANTDT_RETURN_IF_ERROR(database.execute(kSchema));
+  ANTDT_RETURN_IF_ERROR(
+      database.execute(fmt::format(kSchema, options.first_incarnation.value - 1).c_str()));
   return sync_directory(std::filesystem::absolute(path).parent_path().string());
 }
 

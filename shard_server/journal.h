@@ -60,6 +60,7 @@ struct JournalOptions {
   std::uint64_t ballast_bytes = 8ULL << 20;     // 0: none
   std::uint64_t snapshot_bytes = 4ULL << 20;    // of records before wants_snapshot()
   std::uint64_t checkpoint_bytes = 8ULL << 20;  // of WAL before it is copied back
+  Incarnation first_incarnation{1};             // of a journal that is made
 };
 
 class Journal {

@@ -107,9 +107,9 @@ void Ledger::report(const Changes& changes, Effects& effects) const {
     effects.emplace_back(effect::StopJob{fmt::format(
         "positions {}:{} of epoch {} were in the hands of {} workers that were lost, {} (attempt "
         "{}) the last: its log may say why. Resume to try them again, or go on without them: "
-        "antdt data skip RUN {}:{} --reason TEXT",
+        "antdt data skip {} {}:{} --epoch {} --reason TEXT",
         range.at.from, range.at.to, phase_.epoch, range.retries, member.worker, member.attempt,
-        range.at.from, range.at.to)});
+        config_.run, range.at.from, range.at.to, phase_.epoch)});
   }
 }
 

@@ -44,6 +44,7 @@ struct LedgerConfig {
   DataSet eval;
   std::uint32_t retry_limit = 10;  // losses of the same range at which the job stops
   Duration recall_again_after = std::chrono::milliseconds(100);
+  std::string run = "RUN";  // as an operator names it, in what they are told to do
 };
 
 namespace effect {

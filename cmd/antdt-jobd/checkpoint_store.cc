@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/fs.h"
+#include "core/json_integer.h"
 #include "core/log.h"
 
 namespace antdt::jobd {
@@ -61,6 +62,29 @@ Result<FileSum> sum_file(const std::string& path) {
   return sum;
 }
 
+// Whether a file is what MANIFEST.json says. Throws what the JSON library throws.
+Status check_file(const std::string& directory, const nlohmann::json& file) {
+  const std::string name = file.at("name");
+  const auto bytes = json_integer<std::uint64_t>(file.at("bytes"));
+  ANTDT_TRY(const FileSum sum, sum_file(directory + "/" + name));
+  if (sum.bytes != bytes) {
+    return fail(ErrorKind::kCorrupt, "{} has {} bytes, not {}", name, sum.bytes, bytes);
+  }
+  if (sum.xxh3 == file.at("xxh3").get<std::string>()) return {};
+  return fail(ErrorKind::kCorrupt, "{} does not have the checksum of MANIFEST.json", name);
+}
+
+// What writers that died, or ran out of room, left behind.
+void remove_unfinished_before(const std::string& directory, Step step) {
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(directory, error)) {
+    unsigned long long of = 0;
+    const std::string name = entry.path().filename().string();
+    if (std::sscanf(name.c_str(), ".tmp-%llu-", &of) != 1 || of >= step.value) continue;
+    fs::remove_all(entry.path(), error);
+  }
+}
+
 }  // namespace
 
 CheckpointStore::CheckpointStore(std::string run_dir, std::uint32_t keep)
@@ -93,9 +117,9 @@ Status CheckpointStore::check_files(const wire::CheckpointWritten& written) cons
 
 Result<std::string> CheckpointStore::store(const ctl::out::StoreCheckpoint& checkpoint) {
   const wire::CheckpointWritten& written = checkpoint.written;
-  const std::string name = fmt::format("s{:010}-l{}-g{}-{}.{}", written.step.value,
-                                       checkpoint.lineage, checkpoint.generation,
-                                       checkpoint.writer.worker, checkpoint.writer.attempt);
+  const std::string name =
+      fmt::format("s{:010}-l{}-g{}-{}.{}", written.step.value, checkpoint.lineage,
+                  checkpoint.generation, checkpoint.writer.worker, checkpoint.writer.attempt);
   std::error_code error;
   const std::string final_path = directory_ + "/" + name;
   if (fs::exists(final_path, error)) {  // said twice, or the same step once more
@@ -131,65 +155,60 @@ Result<std::string> CheckpointStore::store(const ctl::out::StoreCheckpoint& chec
                       fmt::format("rename {} to {}", written.directory, final_path));
   }
   ANTDT_RETURN_IF_ERROR(sync_directory(directory_));
-  prune();
+  prune(written.step);
   return name;
 }
 
 Result<ctl::in::CheckpointFound> CheckpointStore::load(const std::string& name) const {
   const std::string path = directory_ + "/" + name;
-  ANTDT_TRY(const std::string manifest_text, read_file(path + "/MANIFEST.json"));
   const auto damaged = [&](const std::string& what) {
-    return fail(ErrorKind::kCorrupt, "checkpoint {} is damaged: {}; an older one is used", path,
-                what);
+    return fail(ErrorKind::kCorrupt, "checkpoint {} is damaged and passed over: {}", path, what);
   };
-  const auto manifest = nlohmann::json::parse(manifest_text, nullptr, false);
-  if (!manifest.is_object() || !manifest.contains("files")) return damaged("MANIFEST.json");
-  for (const auto& file : manifest["files"]) {
-    const std::string file_name = file.value("name", "");
-    const auto sum = sum_file(path + "/" + file_name);
-    if (!sum) return damaged(sum.error().message);
-    if (sum->bytes != file.value("bytes", std::uint64_t{0})) {
-      return damaged(fmt::format("{} has {} bytes, not {}", file_name, sum->bytes,
-                                 file.value("bytes", std::uint64_t{0})));
+  const auto manifest_text = read_file(path + "/MANIFEST.json");
+  if (!manifest_text) return damaged(manifest_text.error().message);
+  try {
+    const auto manifest = nlohmann::json::parse(*manifest_text);
+    for (const auto& file : manifest.at("files")) {
+      if (const auto whole = check_file(path, file); !whole) return damaged(whole.error().message);
     }
-    if (sum->xxh3 != file.value("xxh3", "")) {
-      return damaged(fmt::format("{} does not have the checksum of MANIFEST.json", file_name));
-    }
+    const auto ledger_text = read_file(path + "/ledger.json");
+    if (!ledger_text) return damaged(ledger_text.error().message);
+    const auto ledger = nlohmann::json::parse(*ledger_text);
+    ctl::in::CheckpointFound found;
+    found.directory = path;
+    found.step = Step{json_integer<std::uint64_t>(manifest.at("step"))};
+    found.ledger_image = from_hex(ledger.at("ledger_image").get<std::string>());
+    found.accounts_image = from_hex(ledger.at("accounts_image").get<std::string>());
+    return found;
+  } catch (const nlohmann::json::exception& e) {
+    return damaged(fmt::format("MANIFEST.json or ledger.json cannot be read ({})", e.what()));
   }
-  ANTDT_TRY(const std::string ledger_text, read_file(path + "/ledger.json"));
-  const auto ledger = nlohmann::json::parse(ledger_text, nullptr, false);
-  if (!ledger.is_object()) return damaged("ledger.json");
-  ctl::in::CheckpointFound found;
-  found.directory = path;
-  found.step = Step{manifest.value("step", std::uint64_t{0})};
-  found.ledger_image = from_hex(ledger.value("ledger_image", ""));
-  found.accounts_image = from_hex(ledger.value("accounts_image", ""));
-  return found;
 }
 
 CheckpointStore::Newest CheckpointStore::newest() const {
   Newest newest;
-  std::vector<std::string> names = list();
-  while (!names.empty()) {
-    auto found = load(names.back());
+  std::vector<std::string> all = names();
+  while (!all.empty()) {
+    auto found = load(all.back());
     if (found) {
       newest.found = std::move(*found);
       break;
     }
     newest.problems.push_back(found.error().message);
-    names.pop_back();
+    all.pop_back();
   }
   return newest;
 }
 
-std::vector<std::string> CheckpointStore::list() const {
+// By rising lineage and step, whatever is in them.
+std::vector<std::string> CheckpointStore::names() const {
   std::vector<std::pair<std::pair<std::uint64_t, std::uint64_t>, std::string>> found;
   std::error_code error;
   for (const auto& entry : fs::directory_iterator(directory_, error)) {
     const std::string name = entry.path().filename().string();
     unsigned long long step = 0, lineage = 0;
     if (std::sscanf(name.c_str(), "s%llu-l%llu-", &step, &lineage) != 2) continue;
-    if (fs::exists(entry.path() / "MANIFEST.json", error)) found.push_back({{lineage, step}, name});
+    found.push_back({{lineage, step}, name});
   }
   std::ranges::sort(found);
   std::vector<std::string> names;
@@ -197,7 +216,31 @@ std::vector<std::string> CheckpointStore::list() const {
   return names;
 }
 
-void CheckpointStore::prune() const {
+std::vector<std::string> CheckpointStore::list() const {
+  std::vector<std::string> complete = names();
+  std::erase_if(complete, [&](const std::string& name) {
+    std::error_code error;
+    return !fs::exists(fs::path(directory_) / name / "MANIFEST.json", error);
+  });
+  return complete;
+}
+
+std::string CheckpointStore::about_room() const {
+  std::error_code error;
+  const auto mib = [](std::uintmax_t bytes) { return static_cast<double>(bytes) / (1 << 20); };
+  const fs::space_info space = fs::space(directory_, error);
+  std::string text = fmt::format("{} has {:.1f} MiB free", directory_, mib(space.available));
+  const std::vector<std::string> names = list();
+  if (names.empty()) return text;
+  std::uintmax_t bytes = 0;
+  for (const auto& file : fs::directory_iterator(fs::path(directory_) / names.back(), error)) {
+    bytes += file.file_size(error);
+  }
+  return text + fmt::format(", the newest checkpoint takes {:.1f} MiB", mib(bytes));
+}
+
+void CheckpointStore::prune(Step stored) const {
+  remove_unfinished_before(directory_, stored);
   const std::vector<std::string> names = list();
   if (names.size() <= keep_) return;
   for (std::size_t i = 0; i < names.size() - keep_; ++i) {

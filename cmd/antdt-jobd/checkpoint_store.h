@@ -24,23 +24,29 @@ class CheckpointStore {
   CheckpointStore(std::string run_dir, std::uint32_t keep);
 
   // Checks what the writer says against the files, adds the ledger, renames it
-  // into place, and removes what is older than `keep`. Returns its name.
+  // into place, and removes what is older than `keep`, and what older writers
+  // left unfinished. Returns its name.
   [[nodiscard]] Result<std::string> store(const ctl::out::StoreCheckpoint& checkpoint);
 
   struct Newest {
     ctl::in::CheckpointFound found;     // an empty directory: there is none
     std::vector<std::string> problems;  // of newer ones that are damaged, a sentence each
+    [[nodiscard]] bool none() const { return found.directory.empty(); }
   };
   // The newest whole one: every file has the size and checksum of MANIFEST.json.
   [[nodiscard]] Newest newest() const;
 
   // By rising lineage and step; those that are complete.
   [[nodiscard]] std::vector<std::string> list() const;
+  // Where checkpoints lie, how much room there is, and how much one takes: for
+  // people, when one could not be kept.
+  [[nodiscard]] std::string about_room() const;
 
  private:
+  [[nodiscard]] std::vector<std::string> names() const;
   [[nodiscard]] Status check_files(const wire::CheckpointWritten& written) const;
   [[nodiscard]] Result<ctl::in::CheckpointFound> load(const std::string& name) const;
-  void prune() const;
+  void prune(Step stored) const;
 
   std::string directory_;
   std::uint32_t keep_;

@@ -1,11 +1,12 @@
 #include "cmd/antdt-jobd/job_daemon.h"
 
 #include <algorithm>
-#include <filesystem>
 
+#include "cmd/antdt-jobd/seen_numbers.h"
 #include "core/log.h"
 #include "core/permutation.h"
 #include "core/wire/packet.h"
+#include "launcher/resume_request.h"
 
 namespace antdt::jobd {
 namespace {
@@ -23,13 +24,8 @@ std::uint64_t key_of(const launcher::JobConfig& config) {
   return key;
 }
 
-std::string trimmed(std::string line) {
-  line.erase(line.find_last_not_of(" \n") + 1);
-  return line;
-}
-
 Result<ctl::JobMachineConfig> machine_config(const launcher::JobConfig& config,
-                                             const DataFound& data, Incarnation incarnation) {
+                                             const DataFound& data) {
   ctl::JobMachineConfig machine;
   machine.job = config.job.id;
   ANTDT_TRY(machine.spec, job_spec(config, data));
@@ -38,9 +34,18 @@ Result<ctl::JobMachineConfig> machine_config(const launcher::JobConfig& config,
   machine.ledger.eval = eval_set(config, data);
   machine.ledger.retry_limit = kRetryLimit;
   machine.key = key_of(config);
-  machine.incarnation = incarnation;
   machine.hang_after = config.failure.hang_after;
   return machine;
+}
+
+// Everything that the files of a run tell of the numbers it has used.
+SeenNumbers all_seen(const std::string& run_dir, const launcher::JobConfig& config,
+                     const shard_server::LedgerConfig& ledger_config) {
+  SeenNumbers seen = seen_in(run_dir);
+  const CheckpointStore::Newest newest = CheckpointStore(run_dir, config.checkpoint.keep).newest();
+  const auto ledger = shard_server::Ledger::restore(ledger_config, newest.found.ledger_image);
+  if (ledger) seen.in_ledger(*ledger);
+  return seen;
 }
 
 }  // namespace
@@ -50,11 +55,26 @@ Result<std::unique_ptr<JobDaemon>> JobDaemon::open(EventLoop& loop, transport::C
   ANTDT_TRY(FileLock lock, FileLock::acquire(options.run_dir + "/jobd.lock"));
   ANTDT_TRY(launcher::JobConfig config, launcher::load_effective(options.run_dir));
   ANTDT_TRY(const DataFound data, load_data_found(options.run_dir));
+  ANTDT_TRY(const auto request, launcher::read_resume_request(options.run_dir));
+  ANTDT_TRY(ctl::JobMachineConfig machine_cfg, machine_config(config, data));
+  machine_cfg.ledger.run = options.run_dir;
+  SeenNumbers seen;
+  shard_server::JournalOptions journal_options;
+  const bool from_checkpoint = request && request->from_checkpoint;
+  if (from_checkpoint) {
+    seen = all_seen(options.run_dir, config, machine_cfg.ledger);
+    journal_options.first_incarnation = incarnation_above(seen);
+  }
   shard_server::JournalContent content;
   ANTDT_TRY(shard_server::Journal journal,
-            shard_server::Journal::open(options.state_dir + "/state.db", content));
-  ANTDT_TRY(ctl::JobMachineConfig machine_cfg,
-            machine_config(config, data, journal.incarnation()));
+            shard_server::Journal::open(options.state_dir + "/state.db", content, journal_options));
+  machine_cfg.incarnation = journal.incarnation();
+  // An earlier incarnation may have begun the new journal already.
+  const bool begins_again = from_checkpoint && content.snapshot.empty() && content.records.empty();
+  if (begins_again) {
+    const ctl::JobImage image = image_above(seen, config.roles.worker.count);
+    content.records.push_back({std::string(ctl::kImageRecord), wire::encode(image)});
+  }
   ANTDT_TRY(auto solution, ctl::make_solution(config.control.solution));
   ANTDT_TRY(ctl::JobMachine machine,
             ctl::JobMachine::open(std::move(machine_cfg), std::move(solution), content));
@@ -63,7 +83,7 @@ Result<std::unique_ptr<JobDaemon>> JobDaemon::open(EventLoop& loop, transport::C
                                                   std::move(machine)));
   ANTDT_TRY(daemon->skips_, launcher::read_skips(daemon->options_.run_dir));
   ANTDT_RETURN_IF_ERROR(daemon->listen(context));
-  ANTDT_RETURN_IF_ERROR(daemon->begin());
+  ANTDT_RETURN_IF_ERROR(daemon->begin(request, begins_again));
   ANTDT_RETURN_IF_ERROR(daemon->dial_agents(context));
   return daemon;
 }
@@ -92,27 +112,22 @@ Status JobDaemon::listen(transport::Context& context) {
 }
 
 // `antdt run --resume` leaves a request in the run directory: it is for one
-// incarnation, and gone once that one has written it down.
-Status JobDaemon::begin() {
-  const std::string request = options_.run_dir + "/resume.request";
-  const bool resume = std::filesystem::exists(request);
+// incarnation, and gone once that one has written it down. `begins_again`: the
+// journal is new, the run is not.
+Status JobDaemon::begin(const std::optional<launcher::ResumeRequest>& request, bool begins_again) {
   perform(ctl::out::Note{
-      "start", fmt::format("job {} (incarnation {})", config_.job.id, journal_.incarnation()), ""});
-  if (!machine_.known()) {
-    feed(ctl::in::Declared{});
-  } else if (resume) {
-    const auto who = read_file(request);
-    feed(ctl::in::OperatorSaid{"resume", "asked by " + trimmed(who.value_or("somebody"))});
+      "start", fmt::format("job {} (incarnation {})", config_.job.id, journal_.incarnation()),
+      fmt::format(R"("incarnation":{})", journal_.incarnation())});
+  if (!machine_.known() || begins_again) feed(ctl::in::Declared{});
+  if (machine_.known() && !request) feed(ctl::in::Recovered{});
+  if (!request) return {};
+  if (machine_.known()) {
+    const char* how = request->from_checkpoint ? ", from a checkpoint, with a new journal" : "";
+    feed(ctl::in::OperatorSaid{"resume", fmt::format("asked by {}{}", request->who, how)});
     feed(ctl::in::Resumed{});
-  } else {
-    feed(ctl::in::Recovered{});
   }
-  if (!resume) return {};
   finish_turn();
-  std::error_code error;
-  std::filesystem::remove(request, error);
-  if (error) return fail_errno(ErrorKind::kIo, error.value(), "remove " + request);
-  return {};
+  return launcher::remove_resume_request(options_.run_dir);
 }
 
 void JobDaemon::feed(const ctl::JobInput& input) {

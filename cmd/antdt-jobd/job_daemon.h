@@ -24,6 +24,7 @@
 #include "core/wire/packet.h"
 #include "ctl/job/job_machine.h"
 #include "launcher/job_config.h"
+#include "launcher/resume_request.h"
 #include "launcher/skips.h"
 #include "shard_server/journal.h"
 
@@ -64,7 +65,8 @@ class JobDaemon {
             shard_server::Journal journal, ctl::JobMachine machine);
   [[nodiscard]] Status listen(transport::Context& context);
   [[nodiscard]] Status dial_agents(transport::Context& context);
-  [[nodiscard]] Status begin();
+  [[nodiscard]] Status begin(const std::optional<launcher::ResumeRequest>& request,
+                             bool begins_again);
   void feed(const ctl::JobInput& input);
   void tick();
   void declare_skips();
@@ -130,7 +132,8 @@ class JobDaemon {
   std::map<WorkerId, std::vector<wire::EnvVar>> extra_env_;
   std::vector<ctl::PlacedWorker> waiting_for_port_;
   std::vector<Outgoing> outbox_;
-  std::optional<MonoTime> paused_;  // the disk is full: since then, or when room was looked for last
+  std::optional<MonoTime>
+      paused_;  // the disk is full: since then, or when room was looked for last
   bool ended_ = false;
   int exit_code_ = 4;
 };

@@ -59,8 +59,10 @@ void JobDaemon::perform(const ctl::out::FindCheckpoint&) {
 }
 
 void JobDaemon::perform(const ctl::out::Note& o) {
-  log_info("{}: {}", o.kind, o.text);
-  events_.add(machine_.lifecycle().seconds(), o.kind, o.text, o.extra_json);
+  std::string text = o.text;
+  if (o.kind == "checkpoint-failed") text += fmt::format(" ({})", checkpoints_.about_room());
+  log_info("{}: {}", o.kind, text);
+  events_.add(machine_.lifecycle().seconds(), o.kind, text, o.extra_json);
 }
 
 void JobDaemon::perform(const ctl::job::End& o) {

@@ -5,12 +5,14 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "cmd/antdt-jobd/checkpoint_store.h"
 #include "cmd/antdt/prepare.h"
 #include "cmd/antdt/runs.h"
 #include "cmd/antdt/watch_run.h"
 #include "core/fs.h"
 #include "core/runtime_dir.h"
 #include "launcher/live_view.h"
+#include "launcher/resume_request.h"
 #include "launcher/start.h"
 #include "launcher/summary_view.h"
 #include "shard_server/journal.h"
@@ -33,22 +35,71 @@ Status check_ended(const std::string& run_dir) {
               run_dir, run_dir);
 }
 
+std::string journal_of(const std::string& state_dir) { return state_dir + "/state.db"; }
+
 // A journal that is damaged is found here, before anything starts.
 Status check_journal(const std::string& run_dir, const std::string& state_dir) {
-  const std::string path = state_dir + "/state.db";
+  const std::string path = journal_of(state_dir);
+  const std::string way_out = fmt::format(
+      "antdt run --resume {} --from-checkpoint goes on with what the newest whole checkpoint "
+      "knows, and trains again what came after it",
+      run_dir);
   if (!is_there(path)) {
-    return fail(ErrorKind::kUsage,
-                "the run in {} has no journal: {} is not there. Its checkpoints are in "
-                "{}/checkpoints; without the journal it is not known which records are in them",
-                run_dir, path, run_dir);
+    return fail(ErrorKind::kUsage, "the run in {} has no journal: {} is not there. {}", run_dir,
+                path, way_out);
   }
   const auto content = shard_server::read_journal(path);
   if (content) return {};
   return fail(content.error().kind,
               "the run in {} cannot be resumed, since its journal cannot be read: {}. Nothing was "
-              "changed; restore {} from a copy, or begin a new run: the model of {}/checkpoints "
-              "is whole",
-              run_dir, content.error().message, path, run_dir);
+              "changed. Restore {} from a copy, or: {}",
+              run_dir, content.error().message, path, way_out);
+}
+
+// Says from which checkpoint training goes on, and which newer ones cannot be read.
+Status check_checkpoints(const ResumeOptions& options, const std::string& run_dir,
+                         std::uint32_t keep) {
+  const auto newest = jobd::CheckpointStore(run_dir, keep).newest();
+  for (const std::string& problem : newest.problems) fmt::print(stderr, "antdt: {}\n", problem);
+  if (!newest.none()) {
+    fmt::print(talk(options.json), "training goes on from {} (step {})\n", newest.found.directory,
+               newest.found.step);
+    return {};
+  }
+  if (options.from_checkpoint) {
+    return fail(ErrorKind::kUsage,
+                "{}/checkpoints has no whole checkpoint, and without one only the journal knows "
+                "the run: begin a new run",
+                run_dir);
+  }
+  fmt::print(talk(options.json), "there is no whole checkpoint: training begins again\n");
+  return {};
+}
+
+Status check_keeps_checkpoints(const launcher::JobConfig& config) {
+  const launcher::RoleSection& role = config.roles.worker;
+  if (role.protocol == "antdt" && role.count > 0) return {};
+  return fail(ErrorKind::kUsage,
+              "--from-checkpoint is for jobs whose checkpoints AntDT keeps: the workers of this "
+              "one keep their own; begin a new run");
+}
+
+// The journal and its log get another name beside the old one, by which SQLite
+// still finds the two together. The journal first: a log without it is no
+// journal, and one without its log would be an old one.
+Result<std::string> put_journal_aside(const std::string& state_dir) {
+  const std::string path = journal_of(state_dir);
+  int number = 1;
+  const auto aside = [&] { return fmt::format("{}.aside-{}", path, number); };
+  while (is_there(aside()) || is_there(aside() + "-wal")) ++number;
+  for (const char* part : {"", "-wal", "-shm"}) {
+    if (!is_there(path + part)) continue;
+    std::error_code error;
+    std::filesystem::rename(path + part, aside() + part, error);
+    if (error) return fail_errno(ErrorKind::kIo, error.value(), "rename " + path + part);
+  }
+  ANTDT_RETURN_IF_ERROR(sync_directory(state_dir));
+  return aside();
 }
 
 // The data must be what the run began with: its records are known by number.
@@ -96,13 +147,19 @@ Result<int> resume(const ResumeOptions& options) {
   }
   ANTDT_TRY(const launcher::RunControl before, launcher::read_control(run_dir));
   ANTDT_TRY(const launcher::JobConfig config, launcher::load_effective(run_dir));
-  ANTDT_RETURN_IF_ERROR(check_journal(run_dir, before.state_dir));
+  ANTDT_RETURN_IF_ERROR(options.from_checkpoint ? check_keeps_checkpoints(config)
+                                                : check_journal(run_dir, before.state_dir));
   ANTDT_RETURN_IF_ERROR(check_data(run_dir, config));
+  ANTDT_RETURN_IF_ERROR(check_checkpoints(options, run_dir, config.checkpoint.keep));
 
-  // The request first: should we die between the two, the run has not ended, and
-  // resuming it again is right.
+  // Should we die on the way, the run has not ended, and resuming it again, in
+  // the same way, is right.
+  if (options.from_checkpoint) {
+    ANTDT_TRY(const std::string aside, put_journal_aside(before.state_dir));
+    fmt::print(talk(options.json), "the journal was put aside as {}\n", aside);
+  }
   ANTDT_RETURN_IF_ERROR(
-      write_file_atomic(run_dir + "/resume.request", operator_name() + "\n", 0600));
+      launcher::write_resume_request(run_dir, {operator_name(), options.from_checkpoint}));
   ANTDT_RETURN_IF_ERROR(put_summary_aside(run_dir));
   launcher::hold_signals();
   transport::Context context;

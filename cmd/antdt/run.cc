@@ -20,6 +20,7 @@ namespace {
 struct Options {
   std::string job;
   std::string resume;  // a run to go on with; then there is no job
+  bool from_checkpoint = false;
   std::vector<std::string> set;
   launcher::RunOptions run;
   bool json = false;
@@ -95,6 +96,11 @@ void add_run(CLI::App& app, int& exit_code) {
                                           "checkpoint; JOB is not given then")
                              ->type_name("RUN")
                              ->excludes(job);
+  command
+      ->add_flag("--from-checkpoint", options->from_checkpoint,
+                 "with --resume: put the journal aside, go on with what the newest whole "
+                 "checkpoint knows")
+      ->needs(goes_on);
   command->add_option("--set", options->set, "KEY=VALUE: change what JOB says, as often as wanted")
       ->type_name("KEY=VALUE")
       ->expected(1)
@@ -114,9 +120,10 @@ void add_run(CLI::App& app, int& exit_code) {
                  "check everything, print configuration and placement, start nothing")
       ->excludes(goes_on);
   command->callback([options, &exit_code] {
-    const auto result = options->resume.empty()
-                            ? run(*options)
-                            : resume({options->resume, options->json, options->detach});
+    const auto result =
+        options->resume.empty()
+            ? run(*options)
+            : resume({options->resume, options->from_checkpoint, options->json, options->detach});
     exit_code = result ? *result : report(result.error());
   });
 }

@@ -36,14 +36,16 @@ sync = "allreduce"
 """
 
 
+def order_of(checkpoint):
+    """(lineage, step) of a checkpoint, from its name: a later one is greater."""
+    step, lineage = checkpoint.name.split("-")[:2]
+    return int(lineage[1:]), int(step[1:])
+
+
 def counts(run_dir):
     """The counters of the newest checkpoint: how often each record entered the model."""
-    def order(path):
-        step, lineage = path.name.split("-")[:2]
-        return int(lineage[1:]), int(step[1:])
-
     newest = max((p for p in (pathlib.Path(run_dir) / "checkpoints").iterdir()
-                  if p.name.startswith("s")), key=order)
+                  if p.name.startswith("s")), key=order_of)
     values = array.array("f")
     values.frombytes((newest / "tally.f32").read_bytes())
     if sys.byteorder == "big":

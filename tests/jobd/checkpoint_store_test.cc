@@ -56,6 +56,21 @@ TEST_F(CheckpointStoreTest, KeepsTheNewest) {
               testing::ElementsAre("s0000000008-l1-g2-w0.1", "s0000000100-l1-g2-w0.1"));
 }
 
+TEST_F(CheckpointStoreTest, WhatEarlierWritersLeftUnfinishedGoesWithTheNextOne) {
+  const std::string dead = write(6).directory;
+  const std::string at_work = write(9).directory;
+  ASSERT_TRUE(store(write(8)));
+  EXPECT_FALSE(fs::exists(dead));
+  EXPECT_TRUE(fs::exists(at_work));
+}
+
+TEST_F(CheckpointStoreTest, SaysWhereItLiesAndWhatOneTakes) {
+  EXPECT_THAT(checkpoints.about_room(), testing::StartsWith(dir.path() + "/checkpoints has "));
+  ASSERT_TRUE(store(write(7)));
+  EXPECT_THAT(checkpoints.about_room(),
+              testing::HasSubstr("MiB free, the newest checkpoint takes 0"));
+}
+
 TEST_F(CheckpointStoreTest, AFileCutShortIsRefusedAndNothingGetsAName) {
   wire::CheckpointWritten written = write(7);
   written.files[0].bytes = 8;
@@ -102,6 +117,38 @@ TEST_F(CheckpointStoreTest, OneThatWasCutShortIsPassedOverAndSaid) {
   EXPECT_EQ(newest.found.step, Step{7});
   ASSERT_EQ(newest.problems.size(), 1U);
   EXPECT_THAT(newest.problems[0], testing::HasSubstr("model.pt has 6 bytes, not 7"));
+}
+
+TEST_F(CheckpointStoreTest, OneWithOtherBytesThanItsManifestSaysIsPassedOver) {
+  ASSERT_TRUE(store(write(7)));
+  const auto name = store(write(8));
+  ASSERT_TRUE(write_file_atomic(dir.path() + "/checkpoints/" + *name + "/model.pt", "Weights"));
+  const auto newest = checkpoints.newest();
+  EXPECT_EQ(newest.found.step, Step{7});
+  ASSERT_EQ(newest.problems.size(), 1U);
+  EXPECT_THAT(newest.problems[0], testing::HasSubstr("does not have the checksum"));
+}
+
+TEST_F(CheckpointStoreTest, OneWithoutItsManifestIsPassedOverAndSaid) {
+  ASSERT_TRUE(store(write(7)));
+  const auto name = store(write(8));
+  fs::remove(dir.path() + "/checkpoints/" + *name + "/MANIFEST.json");
+  const auto newest = checkpoints.newest();
+  EXPECT_EQ(newest.found.step, Step{7});
+  ASSERT_EQ(newest.problems.size(), 1U);
+  EXPECT_THAT(newest.problems[0], testing::HasSubstr(*name));
+}
+
+TEST_F(CheckpointStoreTest, OneWhoseManifestIsNoManifestIsPassedOver) {
+  ASSERT_TRUE(store(write(7)));
+  const auto name = store(write(8));
+  for (const char* text : {"", "{}", "[]", R"({"files":7})", R"({"files":[{"name":3}]})",
+                           R"({"files":[{"name":"model.pt","bytes":7,"xxh3":1}]})"}) {
+    ASSERT_TRUE(write_file_atomic(dir.path() + "/checkpoints/" + *name + "/MANIFEST.json", text));
+    const auto newest = checkpoints.newest();
+    EXPECT_EQ(newest.found.step, Step{7}) << text;
+    EXPECT_EQ(newest.problems.size(), 1U) << text;
+  }
 }
 
 TEST_F(CheckpointStoreTest, WithoutAnyThereIsNothingToGoOnFrom) {

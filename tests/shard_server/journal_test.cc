@@ -54,6 +54,13 @@ class JournalTest : public testing::Test {
 
 using Records = std::vector<std::string>;
 
+TEST_F(JournalTest, BeginsWithTheIncarnationThatItIsToldAndCountsOn) {
+  JournalOptions options = small();
+  options.first_incarnation = Incarnation{101};
+  EXPECT_EQ(open(options).incarnation(), Incarnation{101});
+  EXPECT_EQ(open(options).incarnation(), Incarnation{102}) << "it is not made anew";
+}
+
 TEST_F(JournalTest, KeepsTheOrderOfAllKinds) {
   {
     Journal journal = open();

@@ -1,0 +1,108 @@
+#include "cmd/antdt-jobd/seen_numbers.h"
+
+#include <gtest/gtest.h>
+
+#include "core/fs.h"
+#include "ctl/lifecycle.h"
+#include "ctl/membership.h"
+
+namespace antdt::jobd {
+namespace {
+
+constexpr WorkerId kW0{'w', 0};
+constexpr WorkerId kW1{'w', 1};
+constexpr WorkerId kW5{'w', 5};
+
+TEST(SeenNumbers, ACheckpointsNameTellsLineageGenerationAndItsWriter) {
+  SeenNumbers seen;
+  seen.in_checkpoint_name("s0000000120-l3-g17-w1.4");
+  seen.in_checkpoint_name("s0000000900-l2-g40-w1.2");
+  EXPECT_EQ(seen.lineage, Lineage{3});
+  EXPECT_EQ(seen.generation, Generation{40});
+  EXPECT_EQ(seen.attempts.at(kW1), Attempt{4});
+}
+
+TEST(SeenNumbers, WhatIsNoCheckpointOrLogOrEventIsLeftAlone) {
+  SeenNumbers seen;
+  seen.in_checkpoint_name(".tmp-12-1");
+  seen.in_checkpoint_name("s12-l3");
+  seen.in_log_name("jobd.3.err");
+  seen.in_event("{\"time_s\":\"soon\"");
+  seen.in_event("[1]");
+  seen.in_summary("nothing");
+  EXPECT_EQ(seen.lineage, Lineage{});
+  EXPECT_TRUE(seen.attempts.empty());
+}
+
+TEST(SeenNumbers, AreGatheredFromEverythingThatTheRunLeft) {
+  TempDir run;
+  ASSERT_TRUE(make_directories(run / "checkpoints/s0000000007-l1-g2-w0.1"));
+  ASSERT_TRUE(make_directories(run / "logs"));
+  ASSERT_TRUE(write_file_atomic(run / "logs/w5.3.err", ""));
+  ASSERT_TRUE(write_file_atomic(run / "summary.1.json",
+                                R"({"lineages":2,"generations":9,"incarnations":4})"));
+  ASSERT_TRUE(write_file_atomic(run / "events.jsonl",
+                                "{\"time_s\":1.5,\"kind\":\"start\",\"incarnation\":6}\n"
+                                "{\"time_s\":42.5,\"kind\":\"end\"}\n{\"time_"));
+  ASSERT_TRUE(
+      write_file_atomic(run / "skips.json",
+                        R"([{"epoch":0,"from":1,"to":2,"reason":"bad","who":"me","lineage":3}])"));
+  const SeenNumbers seen = seen_in(run.path());
+  EXPECT_EQ(seen.lineage, Lineage{3});
+  EXPECT_EQ(seen.generation, Generation{9});
+  EXPECT_EQ(seen.incarnation, Incarnation{6});
+  EXPECT_EQ(seen.attempts.at(kW0), Attempt{1});
+  EXPECT_EQ(seen.attempts.at(kW5), Attempt{3});
+  EXPECT_EQ(seen.seconds, 42.5);
+}
+
+TEST(SeenNumbers, OfALedgerAreThoseOfItsMembers) {
+  shard_server::LedgerConfig config;
+  config.train.records = config.train.shard_records = 10;
+  shard_server::Ledger ledger(config);
+  static_cast<void>(ledger.step(
+      shard_server::event::MemberAdmitted{{kW1, Attempt{8}}, Generation{30}}, MonoTime{}));
+  SeenNumbers seen;
+  seen.in_ledger(ledger);
+  EXPECT_EQ(seen.attempts.at(kW1), Attempt{8});
+  EXPECT_EQ(seen.generation, Generation{30});
+}
+
+TEST(ImageAbove, EveryNumberIsFarAboveWhatWasSeen) {
+  SeenNumbers seen;
+  seen.lineage = Lineage{3};
+  seen.generation = Generation{1040};
+  seen.incarnation = Incarnation{100};
+  seen.at_attempt(kW1, Attempt{104});
+  const ctl::JobImage image = image_above(seen, 2);
+  EXPECT_EQ(incarnation_above(seen), Incarnation{201});
+  EXPECT_EQ(image.membership.lineage, Lineage{3}) << "the checkpoint begins the next one";
+  EXPECT_EQ(image.membership.generation, Generation{2000});
+  ASSERT_EQ(image.lifecycle.workers.size(), 2U);
+  EXPECT_EQ(image.lifecycle.workers[0].attempt, Attempt{100});
+  EXPECT_EQ(image.lifecycle.workers[1].attempt, Attempt{200});
+}
+
+TEST(ImageAbove, NobodyHoldsTheTrainingStateSoThatACheckpointIsAskedFor) {
+  const ctl::JobImage image = image_above({}, 1);
+  ctl::Membership membership(7, std::chrono::seconds(10));
+  membership.restore(image.membership);
+  const Member w0{kW0, image.lifecycle.workers.front().attempt.next()};
+  static_cast<void>(membership.step(ctl::Expect{{{w0, "host", 0}}}, MonoTime{}));
+  const auto effects = membership.step(ctl::MemberJoined{w0, {}, {}}, MonoTime{});
+  ASSERT_EQ(effects.size(), 1U);
+  EXPECT_TRUE(std::holds_alternative<ctl::StateLost>(effects.front()));
+}
+
+TEST(ImageAbove, AWorkerOfALargerTimeIsNotStartedAndKeepsItsAttempts) {
+  SeenNumbers seen;
+  seen.at_attempt(kW5, Attempt{3});
+  const ctl::JobImage image = image_above(seen, 1);
+  ASSERT_EQ(image.lifecycle.workers.size(), 2U);
+  EXPECT_EQ(image.lifecycle.workers[0].state, ctl::WorkerProcess::kExited);
+  EXPECT_EQ(image.lifecycle.workers[1].state, ctl::WorkerProcess::kRemoved);
+  EXPECT_EQ(image.lifecycle.workers[1].attempt, Attempt{100});
+}
+
+}  // namespace
+}  // namespace antdt::jobd

@@ -10,6 +10,7 @@
 
 #include "core/fs.h"
 #include "core/wire/messages.h"
+#include "core/wire/ps_messages.h"
 
 namespace antdt::wire {
 namespace {
@@ -22,7 +23,9 @@ using EveryMessage = testing::Types<
     Roster, Ready, Plan, Settle, Abort, PhaseStart, Progress, CheckpointOrder, CheckpointWritten,
     Leave, Bye, Attach, AgentWelcome, StartProcess, ProcessStarted, ProcessExited, ExitSeen,
     StopProcess, Metrics, ReservePort, ReservedPort, Heartbeat, Detach, StartJob, JobStarted,
-    StatusRequest, StatusReply, StopJob, EvictWorkers, ResizeJob, SkipRecords, Regroup, Done>;
+    StatusRequest, StatusReply, StopJob, EvictWorkers, ResizeJob, SkipRecords, Regroup, Done,
+    PsOpen, PsOpened, PsPut, PsPull, PsPulled, PsPush, PsStaged, PsCommit, PsDecided, PsIdle,
+    PsDecision, PsApplied>;
 
 // Gives every field, of nested parts too, a value of its own.
 class Filler {
@@ -132,12 +135,15 @@ std::multiset<std::string> kinds_of(List<Messages...>) {
 
 // A message that is not in the list above would not be tested.
 TEST(MessagesTest, AreAllInTheListAndHaveKindsOfTheirOwn) {
-  const auto source = read_file(ANTDT_SOURCE_DIR "/core/wire/messages.h");
-  ASSERT_TRUE(source) << source.error().message;
   const std::regex declaration("ANTDT_MESSAGE\\(\"([^\"]+)\"\\)");
   std::multiset<std::string> declared;
-  for (std::sregex_iterator it(source->begin(), source->end(), declaration), end; it != end; ++it) {
-    declared.insert((*it)[1]);
+  for (const char* header : {"/core/wire/messages.h", "/core/wire/ps_messages.h"}) {
+    const auto source = read_file(std::string(ANTDT_SOURCE_DIR) + header);
+    ASSERT_TRUE(source) << source.error().message;
+    for (std::sregex_iterator it(source->begin(), source->end(), declaration), end; it != end;
+         ++it) {
+      declared.insert((*it)[1]);
+    }
   }
   EXPECT_EQ(kinds_of(EveryMessage{}), declared);
   EXPECT_EQ(std::set<std::string>(declared.begin(), declared.end()).size(), declared.size());

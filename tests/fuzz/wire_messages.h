@@ -5,6 +5,7 @@
 #include <tuple>
 
 #include "core/wire/messages.h"
+#include "core/wire/ps_messages.h"
 
 namespace antdt::fuzz {
 
@@ -18,6 +19,8 @@ using WireMessages =
                wire::StopProcess, wire::Metrics, wire::ReservePort, wire::ReservedPort,
                wire::Heartbeat, wire::Detach, wire::StartJob, wire::JobStarted, wire::StatusRequest,
                wire::StatusReply, wire::StopJob, wire::EvictWorkers, wire::ResizeJob,
-               wire::SkipRecords, wire::Done>;
+               wire::SkipRecords, wire::Done, wire::PsOpen, wire::PsOpened, wire::PsPut,
+               wire::PsPull, wire::PsPulled, wire::PsPush, wire::PsStaged, wire::PsCommit,
+               wire::PsDecided, wire::PsIdle, wire::PsDecision, wire::PsApplied>;
 
 }  // namespace antdt::fuzz

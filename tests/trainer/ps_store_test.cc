@@ -34,7 +34,7 @@ TableSpec table(UpdateRule::Kind kind, std::uint32_t width) {
 
 std::vector<float> read(Store& store, std::uint32_t table, std::vector<std::uint64_t> keys) {
   std::vector<float> values(keys.size() * store.tables()[table].width);
-  store.read(table, keys, values.data());
+  store.read(table, keys, reinterpret_cast<char*>(values.data()));
   return values;
 }
 

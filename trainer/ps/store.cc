@@ -79,14 +79,14 @@ void Store::for_rows(std::uint32_t table, std::span<const std::uint64_t> keys, F
   }
 }
 
-void Store::read(std::uint32_t table, std::span<const std::uint64_t> keys, float* out) {
-  const std::size_t width = tables_.at(table).width;
+void Store::read(std::uint32_t table, std::span<const std::uint64_t> keys, char* out) {
+  const std::size_t bytes = tables_.at(table).width * sizeof(float);
   for_rows(table, keys, [&](std::size_t i, RowTable& rows, std::uint64_t h, std::uint32_t row) {
     if (row == RowTable::kNone) {
       row = rows.add(keys[i], h);
       begin_row(table, keys[i], rows.values(row));
     }
-    std::memcpy(out + i * width, rows.values(row).data(), width * sizeof(float));
+    std::memcpy(out + i * bytes, rows.values(row).data(), bytes);
   });
 }
 

@@ -48,7 +48,7 @@ class Store {
 
   // Writes the values of `keys` (keys.size() * width floats) to `out`; rows that
   // are not there are made. `table` is an index that exists.
-  void read(std::uint32_t table, std::span<const std::uint64_t> keys, float* out);
+  void read(std::uint32_t table, std::span<const std::uint64_t> keys, char* out);
   // Sets rows that are not there yet; the others stay as they are.
   void put_new(std::uint32_t table, std::span<const std::uint64_t> keys,
                std::span<const float> values);

@@ -1,0 +1,181 @@
+// Messages between workers and parameter servers, and among servers.
+//
+// docs/parameter-servers.md tells the conversation. The generation of the
+// envelope is that of the server group: whatever carries another one is of a
+// group that is over and changes nothing. Keys and rows are bytes, as
+// trainer/ps/rows.h says.
+#pragma once
+
+#include "core/wire/messages.h"
+
+namespace antdt::wire {
+
+// A table of rows; dense parameters are one whose keys number blocks of them.
+// `rule`: "sum", "sgd", "adagrad", "adam", "ftrl". `init`: "zero", "uniform",
+// "normal", with init_scale as in ps::TableSpec.
+struct PsTable {
+  std::string name;
+  std::uint32_t width = 1;  // floats a row
+  std::string rule;
+  double learning_rate = 0;
+  double weight_decay = 0;
+  double l1 = 0;
+  std::string init;
+  double init_scale = 0;
+  ANTDT_PART {
+    v("name", m.name);
+    v("width", m.width);
+    v("rule", m.rule);
+    v("learning_rate", m.learning_rate);
+    v("weight_decay", m.weight_decay);
+    v("l1", m.l1);
+    v("init", m.init);
+    v("init_scale", m.init_scale);
+  }
+};
+// Worker to each server, first: the model's tables, the same from every worker.
+struct PsOpen {
+  std::uint64_t seed = 0;
+  std::vector<PsTable> tables;
+  ANTDT_MESSAGE("ps-open") {
+    v("seed", m.seed);
+    v("tables", m.tables);
+  }
+};
+struct PsOpened {
+  std::uint64_t version = 0;  // as in PsPulled
+  ANTDT_MESSAGE("ps-opened") { v("version", m.version); }
+};
+
+// Some rows of one table: `values` where values or gradients belong to them.
+struct PsRows {
+  std::uint32_t table = 0;  // index in PsOpen
+  std::string keys;
+  std::string values;
+  ANTDT_PART {
+    v("table", m.table);
+    v("keys", m.keys);
+    v("values", m.values);
+  }
+};
+// Sets the rows that are not there yet. Answered by Done.
+struct PsPut {
+  std::vector<PsRows> rows;
+  ANTDT_MESSAGE("ps-put") { v("rows", m.rows); }
+};
+// Answered when the server is at `clock`: with a barrier, when as many steps are
+// applied; with bounded staleness, when each worker's pushes up to that number
+// are. 0: at once.
+struct PsPull {
+  std::uint64_t clock = 0;
+  std::vector<PsRows> rows;  // keys only
+  ANTDT_MESSAGE("ps-pull") {
+    v("clock", m.clock);
+    v("rows", m.rows);
+  }
+};
+struct PsPulled {
+  std::uint64_t version = 0;        // updates that this server has applied
+  std::uint64_t clock = 0;          // newest push applied of the worker that is furthest behind
+  std::vector<std::string> values;  // of PsPull.rows, in order
+  ANTDT_MESSAGE("ps-pulled") {
+    v("version", m.version);
+    v("clock", m.clock);
+    v("values", m.values);
+  }
+};
+
+// A part of push `number` (1, 2, ... of this worker's attempt), for one server.
+// It is kept and not applied. `version` is what its rows were pulled at.
+struct PsPush {
+  std::uint64_t number = 0;
+  std::uint64_t version = 0;
+  std::vector<PsRows> rows;  // gradients, summed over the push's samples
+  ANTDT_MESSAGE("ps-push") {
+    v("number", m.number);
+    v("version", m.version);
+    v("rows", m.rows);
+  }
+};
+// `status`: "staged"; "late" (its step is closed: it will never be applied).
+struct PsStaged {
+  std::uint64_t number = 0;
+  std::string status;
+  ANTDT_MESSAGE("ps-staged") {
+    v("number", m.number);
+    v("status", m.status);
+  }
+};
+// Worker to its home server once every part of the push is staged. Records
+// [from, to) of the worker's places are in it.
+struct PsCommit {
+  std::uint64_t number = 0;
+  std::uint64_t version = 0;  // with a barrier: the steps applied before this one
+  std::uint64_t from = 0;
+  std::uint64_t to = 0;
+  double weight = 0;  // sum of the records' weights
+  ANTDT_MESSAGE("ps-commit") {
+    v("number", m.number);
+    v("version", m.version);
+    v("from", m.from);
+    v("to", m.to);
+    v("weight", m.weight);
+  }
+};
+// The home's answer, once it is decided. `status`: "applied", or "late".
+struct PsDecided {
+  std::uint64_t number = 0;
+  std::string status;
+  std::uint64_t version = 0;  // updates that this home has decided so far
+  ANTDT_MESSAGE("ps-decided") {
+    v("number", m.number);
+    v("status", m.status);
+    v("version", m.version);
+  }
+};
+// Worker to every server: there is nothing for it to push now; nobody is to wait
+// for it until it pushes again. Answered by Done.
+struct PsIdle {
+  ANTDT_MESSAGE("ps-idle") {}
+};
+
+struct PsPushId {
+  WorkerId worker;
+  Attempt attempt;
+  std::uint64_t number = 0;
+  ANTDT_PART {
+    v("worker", m.worker);
+    v("attempt", m.attempt);
+    v("number", m.number);
+  }
+};
+struct PsMember {
+  WorkerId worker;
+  Attempt attempt;
+  ANTDT_PART {
+    v("worker", m.worker);
+    v("attempt", m.attempt);
+  }
+};
+// Home to the other servers: `pushes` make one update, whose gradient is their
+// sum divided by `weight`; nothing more of `left` will be decided. Decisions of
+// one home are numbered from 1 and applied in order; said again until
+// acknowledged.
+struct PsDecision {
+  std::uint64_t number = 0;
+  double weight = 0;
+  std::vector<PsPushId> pushes;  // rising; empty: no update
+  std::vector<PsMember> left;
+  ANTDT_MESSAGE("ps-decision") {
+    v("number", m.number);
+    v("weight", m.weight);
+    v("pushes", m.pushes);
+    v("left", m.left);
+  }
+};
+struct PsApplied {
+  std::uint64_t number = 0;  // decisions up to here are applied
+  ANTDT_MESSAGE("ps-applied") { v("number", m.number); }
+};
+
+}  // namespace antdt::wire

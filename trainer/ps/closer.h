@@ -1,0 +1,88 @@
+// Decides which pushes count: the home server's part of exactly-once.
+//
+// A push is decided once, here, for all servers that hold parts of it. Its worker
+// commits it only when every part is staged, so whatever is decided "applied"
+// can be applied everywhere without asking again; whatever is not decided is
+// never applied. A worker that is revoked commits nothing any more: what was
+// applied of it until then is final, and the rest may be handed out again.
+//
+// With a barrier (ps-bsp) a decision is a step: it is made when `workers -
+// backups` workers have committed a push for it, or all that have something to
+// push if these are fewer; commits for a step that is closed are late. Without
+// one every commit is a decision of its own.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <variant>
+#include <vector>
+
+#include "core/ids.h"
+#include "core/wire/ps_messages.h"
+
+namespace antdt::ps {
+
+// Half-open range of a worker's places.
+struct PlaceRange {
+  std::uint64_t from = 0;
+  std::uint64_t to = 0;
+  bool operator==(const PlaceRange&) const = default;
+};
+
+class Closer {
+ public:
+  struct Answer {
+    Member to;
+    wire::PsDecided decided;
+  };
+  struct Refuse {
+    Member to;
+    wire::Refused refused;
+  };
+  using Effect = std::variant<wire::PsDecision, Answer, Refuse>;
+  using Effects = std::vector<Effect>;
+
+  explicit Closer(bool barrier) : barrier_(barrier) {}
+
+  // More workers, and how many of all a step need not wait for. While no step was
+  // made everybody is waited for; whoever comes later counts from its first
+  // commit on. An attempt that was revoked never comes back.
+  void add_workers(const std::vector<Member>& workers, std::uint32_t backups, Effects& effects);
+  // Each commit is answered once it is decided; one that is said again gets the
+  // same answer.
+  void commit(Member member, const wire::PsCommit& commit, Effects& effects);
+  // Has nothing to push until it commits again.
+  void idle(Member member, Effects& effects);
+  // Refuses the member from now on, and tells the other servers in a decision, so
+  // that they forget it after what was decided of it before. What it had applied,
+  // rising and apart.
+  std::vector<PlaceRange> revoke(Member member, Effects& effects);
+
+  [[nodiscard]] std::uint64_t decisions() const { return decisions_; }
+  [[nodiscard]] std::uint64_t updates() const { return updates_; }
+  // Of members that are not revoked.
+  [[nodiscard]] std::vector<PlaceRange> applied(Member member) const;
+
+ private:
+  struct Worker {
+    bool idle = false;
+    std::optional<wire::PsCommit> pending;
+    wire::PsDecided last;  // number 0: none yet
+    std::vector<PlaceRange> applied;
+  };
+
+  void close_if_complete(Effects& effects);
+  void decide(const std::vector<Member>& members, Effects& effects);
+  void answer(Member member, Worker& worker, std::uint64_t number, const char* status,
+              Effects& effects);
+
+  bool barrier_;
+  std::uint32_t backups_ = 0;
+  std::uint64_t decisions_ = 0;
+  std::uint64_t updates_ = 0;  // decisions that apply something
+  std::map<Member, Worker> workers_;
+};
+
+}  // namespace antdt::ps

@@ -1,0 +1,277 @@
+#include "trainer/ps/server.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "trainer/ps/rows.h"
+
+namespace antdt::ps {
+namespace {
+
+wire::Refused invalid(std::string reason) { return {"invalid", std::move(reason)}; }
+
+Result<TableSpec::Init> parse_init(const std::string& name) {
+  if (name == "zero") return TableSpec::Init::kZero;
+  if (name == "uniform") return TableSpec::Init::kUniform;
+  if (name == "normal") return TableSpec::Init::kNormal;
+  return fail(ErrorKind::kUsage, "'{}' is no way to begin a row: use zero, uniform or normal",
+              name);
+}
+
+Result<TableSpec> spec_of(const wire::PsTable& m, std::uint32_t widest) {
+  if (m.width == 0 || m.width > widest) {
+    return fail(ErrorKind::kUsage, "table '{}' has rows of {} floats; 1 to {} are possible", m.name,
+                m.width, widest);
+  }
+  for (const double number : {m.learning_rate, m.weight_decay, m.l1, m.init_scale}) {
+    if (!std::isfinite(number)) {
+      return fail(ErrorKind::kUsage, "table '{}': a number is not finite", m.name);
+    }
+  }
+  TableSpec spec;
+  spec.name = m.name;
+  spec.width = m.width;
+  ANTDT_TRY(spec.rule.kind, parse_update_rule(m.rule));
+  spec.rule.learning_rate = static_cast<float>(m.learning_rate);
+  spec.rule.weight_decay = static_cast<float>(m.weight_decay);
+  spec.rule.l1 = static_cast<float>(m.l1);
+  ANTDT_TRY(spec.init, parse_init(m.init));
+  spec.init_scale = static_cast<float>(m.init_scale);
+  return spec;
+}
+
+Result<std::vector<TableSpec>> specs_of(const std::vector<wire::PsTable>& tables,
+                                        std::uint32_t widest) {
+  std::vector<TableSpec> specs;
+  for (const wire::PsTable& table : tables) {
+    ANTDT_TRY(specs.emplace_back(), spec_of(table, widest));
+  }
+  return specs;
+}
+
+}  // namespace
+
+// ---------------------------------------------------------------- who and what
+
+Server::Worker* Server::worker_of(const Asker& from, std::vector<ReplyTo>& replies) {
+  const auto found = workers_.find(from.member);
+  if (found == workers_.end()) {
+    replies.push_back({from, wire::Refused{"stale", "this worker is not of the server group"}});
+    return nullptr;
+  }
+  if (!store_) {
+    replies.push_back({from, invalid("no tables are open: ps-open comes first")});
+    return nullptr;
+  }
+  return &found->second;
+}
+
+void Server::add_workers(const std::vector<Member>& workers) {
+  for (const Member member : workers) {
+    const auto [at, added] = workers_.try_emplace(member);
+    if (added) at->second.idle = version_ > 0;  // nobody waits for a newcomer's first push
+  }
+}
+
+void Server::on(const Asker& from, const wire::PsOpen& m, std::vector<ReplyTo>& replies) {
+  if (!workers_.contains(from.member)) {
+    replies.push_back({from, wire::Refused{"stale", "this worker is not of the server group"}});
+    return;
+  }
+  auto specs = m.tables.size() > kMostTables
+                   ? fail(ErrorKind::kUsage, "{} tables; at most {}", m.tables.size(), kMostTables)
+                   : specs_of(m.tables, kWidest);
+  if (!specs) {
+    replies.push_back({from, invalid(specs.error().message)});
+  } else if (!store_) {
+    seed_ = m.seed;
+    store_.emplace(std::move(*specs), m.seed);
+    replies.push_back({from, wire::PsOpened{version_}});
+  } else if (store_->tables() != *specs || seed_ != m.seed) {
+    replies.push_back(
+        {from, invalid(fmt::format("{} has other tables than the workers before it; are the same "
+                                   "program and job on every host?",
+                                   from.member.worker))});
+  } else {
+    replies.push_back({from, wire::PsOpened{version_}});
+  }
+}
+
+Result<std::vector<Server::Part>> Server::parts_of(const std::vector<wire::PsRows>& rows) const {
+  std::vector<Part> parts;
+  for (const wire::PsRows& r : rows) {
+    if (r.table >= store_->tables().size()) {
+      return fail(ErrorKind::kCorrupt, "table {} of {}", r.table, store_->tables().size());
+    }
+    if (!parts.empty() && parts.back().table >= r.table) {
+      return fail(ErrorKind::kCorrupt, "the tables do not rise");
+    }
+    Part part;
+    part.table = r.table;
+    ANTDT_TRY(part.gradient.keys, keys_from_bytes(r.keys));
+    ANTDT_TRY(
+        part.gradient.values,
+        floats_from_bytes(r.values, part.gradient.keys.size() * store_->tables()[r.table].width));
+    parts.push_back(std::move(part));
+  }
+  return parts;
+}
+
+void Server::on(const Asker& from, const wire::PsPut& m, std::vector<ReplyTo>& replies) {
+  if (worker_of(from, replies) == nullptr) return;
+  const auto parts = parts_of(m.rows);
+  if (!parts) {
+    replies.push_back({from, invalid(parts.error().message)});
+    return;
+  }
+  for (const Part& part : *parts) {
+    store_->put_new(part.table, part.gradient.keys, part.gradient.values);
+  }
+  replies.push_back({from, wire::Done{}});
+}
+
+// --------------------------------------------------------------------- pulling
+
+std::uint64_t Server::slowest() const {
+  std::optional<std::uint64_t> least;
+  for (const auto& [member, worker] : workers_) {
+    if (!worker.idle) least = std::min(least.value_or(worker.applied), worker.applied);
+  }
+  return least.value_or(0);
+}
+
+bool Server::may_pull(std::uint64_t clock) const {
+  switch (consistency_) {
+    case Consistency::kBarrier:
+      return version_ >= clock;
+    case Consistency::kBounded:
+      return std::ranges::all_of(
+          workers_, [&](const auto& w) { return w.second.idle || w.second.applied >= clock; });
+    case Consistency::kUnbounded:
+      return true;
+  }
+  return true;
+}
+
+ServerReply Server::pulled(const wire::PsPull& pull) {
+  wire::PsPulled reply;
+  reply.version = version_;
+  reply.clock = slowest();
+  for (const wire::PsRows& rows : pull.rows) {
+    if (rows.table >= store_->tables().size()) {
+      return invalid(fmt::format("table {} of {}", rows.table, store_->tables().size()));
+    }
+    const auto keys = keys_from_bytes(rows.keys);
+    if (!keys) return invalid(keys.error().message);
+    std::string& values = reply.values.emplace_back();
+    values.resize(keys->size() * store_->tables()[rows.table].width * sizeof(float));
+    store_->read(rows.table, *keys, values.data());
+  }
+  return reply;
+}
+
+void Server::on(const Asker& from, const wire::PsPull& m, std::vector<ReplyTo>& replies) {
+  if (worker_of(from, replies) == nullptr) return;
+  if (may_pull(m.clock)) {
+    replies.push_back({from, pulled(m)});
+    return;
+  }
+  // A worker has one pull waiting; said again, it replaces the one before.
+  std::erase_if(waiting_, [&](const Waiting& w) { return w.from.member == from.member; });
+  waiting_.push_back({from, m});
+}
+
+void Server::answer_waiting(std::vector<ReplyTo>& replies) {
+  std::erase_if(waiting_, [&](const Waiting& w) {
+    if (!may_pull(w.pull.clock)) return false;
+    replies.push_back({w.from, pulled(w.pull)});
+    return true;
+  });
+}
+
+// --------------------------------------------------------------------- pushing
+
+void Server::on(const Asker& from, const wire::PsPush& m, std::vector<ReplyTo>& replies) {
+  Worker* worker = worker_of(from, replies);
+  if (worker == nullptr) return;
+  const bool closed = consistency_ == Consistency::kBarrier && m.version < version_;
+  if (closed || m.number <= worker->applied) {
+    replies.push_back({from, wire::PsStaged{m.number, closed ? "late" : "staged"}});
+    return;
+  }
+  auto parts = parts_of(m.rows);
+  if (!parts) {
+    replies.push_back({from, invalid(parts.error().message)});
+    return;
+  }
+  if (!worker->staged.contains(m.number) && worker->staged.size() >= kMostStaged) {
+    replies.push_back({from, wire::Refused{"full", fmt::format("{} pushes are staged already",
+                                                               worker->staged.size())}});
+    return;
+  }
+  worker->idle = false;
+  worker->staged[m.number] = {m.version, std::move(*parts)};
+  replies.push_back({from, wire::PsStaged{m.number, "staged"}});
+}
+
+void Server::on(const Asker& from, const wire::PsIdle&, std::vector<ReplyTo>& replies) {
+  Worker* worker = worker_of(from, replies);
+  if (worker == nullptr) return;
+  worker->idle = true;
+  replies.push_back({from, wire::Done{}});
+  answer_waiting(replies);
+}
+
+wire::PsApplied Server::apply(std::uint32_t home, const wire::PsDecision& decision,
+                              std::vector<ReplyTo>& replies) {
+  std::uint64_t& decided = decided_[home];
+  const bool sound =
+      decision.pushes.empty() || (decision.weight > 0 && std::isfinite(decision.weight));
+  if (decision.number != decided + 1 || !sound) return {decided};
+  decided = decision.number;
+  if (!decision.pushes.empty()) update(decision);
+  for (const wire::PsMember& left : decision.left) {
+    const Member member{left.worker, left.attempt};
+    workers_.erase(member);
+    std::erase_if(waiting_, [&](const Waiting& w) { return w.from.member == member; });
+  }
+  answer_waiting(replies);
+  return {decided};
+}
+
+void Server::update(const wire::PsDecision& decision) {
+  ++version_;
+  // By table, in the order of the pushes: the same sum on every server.
+  std::map<std::uint32_t, std::vector<const Gradient*>> gradients;
+  for (const wire::PsPushId& push : decision.pushes) {
+    const auto found = workers_.find({push.worker, push.attempt});
+    if (found == workers_.end()) continue;
+    Worker& worker = found->second;
+    worker.applied = std::max(worker.applied, push.number);
+    const auto staged = worker.staged.find(push.number);
+    if (staged == worker.staged.end()) continue;  // none of its keys are here
+    const std::uint64_t stale = version_ - 1 - std::min(version_ - 1, staged->second.version);
+    ++staleness_.pushes;
+    staleness_.sum += stale;
+    staleness_.most = std::max(staleness_.most, stale);
+    for (const Part& part : staged->second.parts) gradients[part.table].push_back(&part.gradient);
+  }
+  const auto scale = static_cast<float>(1 / decision.weight);
+  for (const auto& [table, parts] : gradients) {
+    if (parts.size() == 1) {
+      store_->update(table, parts.front()->keys, parts.front()->values, scale);
+    } else {
+      const Gradient sum = merge(parts, store_->tables()[table].width);
+      store_->update(table, sum.keys, sum.values, scale);
+    }
+  }
+  // What was not chosen for a step that is closed never will be.
+  for (auto& [member, worker] : workers_) {
+    std::erase_if(worker.staged, [&](const auto& s) {
+      return s.first <= worker.applied ||
+             (consistency_ == Consistency::kBarrier && s.second.version < version_);
+    });
+  }
+}
+
+}  // namespace antdt::ps

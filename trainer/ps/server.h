@@ -1,0 +1,118 @@
+// One parameter server: a value that messages change.
+//
+// It holds rows, parts of pushes that are staged, and pulls that wait. What is
+// applied, and in which order, comes from decisions alone (closer.h); with the
+// same messages in the same order it is the same to the last bit. The server
+// that is a home decides for itself with a Closer; its shell distributes the
+// decisions and says them again until they are acknowledged.
+//
+// Nothing a peer sends is trusted: keys and sizes are checked, what a worker may
+// leave staged is bounded, and a worker that is not of the group is refused.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "core/ids.h"
+#include "core/result.h"
+#include "core/wire/ps_messages.h"
+#include "trainer/ps/gradient_merge.h"
+#include "trainer/ps/store.h"
+
+namespace antdt::ps {
+
+enum class Consistency {
+  kBarrier,    // ps-bsp: a step is one decision of one home, and pulls wait for it
+  kBounded,    // ps-ssp: a pull waits until nobody is more than `staleness` pushes behind
+  kUnbounded,  // ps-asp
+};
+
+// Who asks, as the shell finds it again.
+struct Asker {
+  std::string peer;
+  Member member;
+  std::uint64_t seq = 0;
+};
+
+using ServerReply =
+    std::variant<wire::PsOpened, wire::PsPulled, wire::PsStaged, wire::Done, wire::Refused>;
+struct ReplyTo {
+  Asker to;
+  ServerReply body;
+};
+
+class Server {
+ public:
+  explicit Server(Consistency consistency) : consistency_(consistency) {}
+
+  // More workers. They leave by a decision of their home (PsDecision::left): until
+  // then something of theirs may have been decided that is on its way.
+  void add_workers(const std::vector<Member>& workers);
+  void on(const Asker& from, const wire::PsOpen& m, std::vector<ReplyTo>& replies);
+  void on(const Asker& from, const wire::PsPut& m, std::vector<ReplyTo>& replies);
+  void on(const Asker& from, const wire::PsPull& m, std::vector<ReplyTo>& replies);
+  void on(const Asker& from, const wire::PsPush& m, std::vector<ReplyTo>& replies);
+  void on(const Asker& from, const wire::PsIdle& m, std::vector<ReplyTo>& replies);
+
+  // In the order of their numbers, home by home; one that was applied before
+  // changes nothing. Answers how far this home's are applied.
+  wire::PsApplied apply(std::uint32_t home, const wire::PsDecision& decision,
+                        std::vector<ReplyTo>& replies);
+
+  [[nodiscard]] const Store* store() const { return store_ ? &*store_ : nullptr; }
+  [[nodiscard]] std::uint64_t version() const { return version_; }
+  // Over the pushes applied: how many decisions came between pull and use.
+  struct Staleness {
+    std::uint64_t pushes = 0;
+    std::uint64_t sum = 0;
+    std::uint64_t most = 0;
+  };
+  [[nodiscard]] const Staleness& staleness() const { return staleness_; }
+
+ private:
+  struct Part {  // of one table
+    std::uint32_t table = 0;
+    Gradient gradient;
+  };
+  struct Staged {
+    std::uint64_t version = 0;
+    std::vector<Part> parts;
+  };
+  struct Worker {
+    std::map<std::uint64_t, Staged> staged;  // by number of the push
+    std::uint64_t applied = 0;               // newest push
+    std::uint64_t pushed = 0;                // newest push ever staged
+    bool idle = false;
+  };
+  struct Waiting {
+    Asker from;
+    wire::PsPull pull;
+  };
+  static constexpr std::size_t kMostStaged = 8;
+  static constexpr std::uint32_t kWidest = 1U << 16;
+  static constexpr std::size_t kMostTables = 1024;
+
+  [[nodiscard]] Worker* worker_of(const Asker& from, std::vector<ReplyTo>& replies);
+  [[nodiscard]] Result<std::vector<Part>> parts_of(const std::vector<wire::PsRows>& rows) const;
+  [[nodiscard]] std::uint64_t slowest() const;
+  [[nodiscard]] bool may_pull(std::uint64_t clock) const;
+  [[nodiscard]] ServerReply pulled(const wire::PsPull& pull);
+  void answer_waiting(std::vector<ReplyTo>& replies);
+  void update(const wire::PsDecision& decision);
+
+  Consistency consistency_;
+  std::optional<Store> store_;
+  std::uint64_t seed_ = 0;
+  std::uint64_t version_ = 0;
+  std::map<std::uint32_t, std::uint64_t> decided_;  // by home
+  std::map<Member, Worker> workers_;
+  std::deque<Waiting> waiting_;
+  Staleness staleness_;
+};
+
+}  // namespace antdt::ps

@@ -1,12 +1,15 @@
 #include "ctl/lifecycle.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace antdt::ctl {
 namespace {
 
 // How long to wait for exits after everybody was sent SIGKILL.
 constexpr Duration kKillDeadline = std::chrono::seconds(5);
+// How long writing a checkpoint, and saying so, may take before it counts as lost.
+constexpr Duration kCheckpointPatience = std::chrono::minutes(5);
 // Steps further apart than this do not count as training in between.
 constexpr Duration kStepGap = std::chrono::seconds(30);
 
@@ -297,17 +300,19 @@ void Lifecycle::on(const job::CheckpointStored& e, Effects& out) {
   if (e.error.empty()) {
     image_.checkpoints_stored = std::max(image_.checkpoints_stored, e.number);
     image_.checkpoints_ordered = std::max(image_.checkpoints_ordered, e.number);
-  } else {
-    out.emplace_back(job::Note{"checkpoint-failed", e.error});
+    checkpoint_error_.clear();
+  } else if (std::exchange(checkpoint_error_, e.error) != e.error) {
+    const bool is_model = state() == JobState::kFinishing;
+    out.emplace_back(job::Note{
+        "checkpoint-failed",
+        is_model ? fmt::format("all records are trained, and the model cannot be kept: {}; the job "
+                               "waits, and goes on by itself when it can",
+                               e.error)
+                 : e.error});
   }
   out.emplace_back(job::SaveImage{});
   if (state() == JobState::kFinishing) {
-    if (!e.error.empty()) {
-      fail({"failed", 1, "checkpoint", image_.checkpoints_stored > 0,
-            fmt::format("all records are trained, but the model could not be kept: {}", e.error)},
-           out);
-      return end_if_all_left(out);
-    }
+    if (!e.error.empty()) return;  // the members hold it, and write it again
     image_.model_kept = true;
     out.emplace_back(job::LeaveAll{{"the job is done", 0}});
     for (WorkerProcess& w : image_.workers) {  // who has not joined cannot hear it
@@ -398,8 +403,10 @@ void Lifecycle::on(const job::Tick&, Effects& out) {
   start_waiting(out);
   const bool due = spec_.checkpoint_every > Duration::zero() && image_.collective && settled_ &&
                    spec_.protocol == Protocol::kAntdt && state() == JobState::kTraining &&
-                   !image_.checkpoint_pending && now_ - last_checkpoint_ >= spec_.checkpoint_every;
-  if (due) order_checkpoint(out);
+                   now_ - last_checkpoint_ >= spec_.checkpoint_every;
+  // What was written, or that it was, may be lost: then another one is due.
+  const bool lost = now_ - last_checkpoint_ >= kCheckpointPatience;
+  if (due && (lost || !image_.checkpoint_pending)) order_checkpoint(out);
 }
 
 void Lifecycle::end_if_all_left(Effects& out) {

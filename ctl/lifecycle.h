@@ -218,6 +218,7 @@ class Lifecycle {
   std::optional<MonoTime> began_;
   double seconds_before_ = 0;  // of earlier incarnations
   MonoTime last_checkpoint_{};
+  std::string checkpoint_error_;  // said last; empty: the last one was stored
   std::optional<MonoTime> last_progress_;
   std::optional<MonoTime> stop_deadline_;
   bool killed_ = false;  // the deadline passed once: everybody got SIGKILL

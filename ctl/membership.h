@@ -192,6 +192,8 @@ class Membership {
   [[nodiscard]] bool settled() const { return state_ == State::kSettled; }
   [[nodiscard]] Generation generation() const { return generation_; }
   [[nodiscard]] Lineage lineage() const { return lineage_; }
+  // The settled generation whose training state goes on; 0: none.
+  [[nodiscard]] Generation base() const { return base_; }
   // By rank, of the generation that is settled or forming; else of the base.
   [[nodiscard]] const std::vector<ExpectedMember>& members() const { return members_; }
   [[nodiscard]] bool contains(Member member) const;

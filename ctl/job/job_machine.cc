@@ -13,6 +13,7 @@ namespace {
 constexpr std::uint32_t kAnyNumber = 1'000'000;
 // How long an agent that came back may take to report an exit that it saw.
 constexpr Duration kVanishedAfter = std::chrono::seconds(5);
+constexpr Duration kSayAgain = std::chrono::seconds(2);
 
 std::string verdict_text(const Verdict& verdict) {
   if (verdict.kind == VerdictKind::kNone) return "ok";
@@ -125,7 +126,7 @@ void JobMachine::on(const in::Recovered&) {
     std::vector<Monitor::MemberInfo> group;
     for (const ExpectedMember& m : membership_.members()) group.push_back({m.member, m.host});
     feed(Event(GroupFormed{group}));
-    vitals_.expect_steps(members(), now_);
+    expect_steps();
   }
   const wire::PhaseStart phase = lifecycle_.phase();
   if (lifecycle_.state() == JobState::kTraining) progress_.begin_phase(phase.phase, now_);
@@ -178,13 +179,22 @@ void JobMachine::on(const in::HostSilent& e) {
 }
 
 void JobMachine::on(const in::Pause& e) {
-  vitals_.expect_steps(e.on || !membership_.settled() ? std::vector<Member>{} : members(), now_);
+  paused_ = e.on;
+  expect_steps();
+}
+
+// Nobody gets records while the journal has no room. And in the end one member
+// writes the model while the others wait, however long that takes.
+void JobMachine::expect_steps() {
+  const bool none = paused_ || !membership_.settled() || lifecycle_.phase().what == "finish";
+  vitals_.expect_steps(none ? std::vector<Member>{} : members(), now_);
 }
 
 void JobMachine::on(const in::Tick&) {
   feed(job::Event(job::Tick{}));
   feed(MembershipEvent(MembershipTick{}));
   check_vitals();
+  say_finish_again();
   for (auto at = vanished_.begin(); at != vanished_.end();) {
     if (now_ - at->second < kVanishedAfter) {
       ++at;
@@ -194,6 +204,15 @@ void JobMachine::on(const in::Tick&) {
     at = vanished_.erase(at);
     feed(job::Event(job::Vanished{member}));
   }
+}
+
+// Once may be lost, and then nobody writes the model: members that wait for their
+// next phase ask for nothing.
+void JobMachine::say_finish_again() {
+  const bool waits = lifecycle_.state() == JobState::kFinishing && membership_.settled();
+  if (!waits || now_ - finish_said_ < kSayAgain) return;
+  finish_said_ = now_;
+  send_to_members(lifecycle_.phase());
 }
 
 void JobMachine::check_vitals() {

@@ -234,6 +234,8 @@ class JobMachine {
   void announce_plan(const wire::Plan& plan);
   void record_action(const RecordAction& action);
   void check_vitals();
+  void expect_steps();  // of whom they can be expected now
+  void say_finish_again();
   void fill_epoch(Epoch epoch);  // its report, as far as training is
   void close_epoch(Epoch epoch);
   void end(const Outcome& outcome);
@@ -266,6 +268,8 @@ class JobMachine {
   std::map<Member, MonoTime> started_;         // when its start was asked for
   std::map<Member, MonoTime> vanished_;        // since when its agent does not know it
   bool group_settled_ = false;
+  bool paused_ = false;
+  MonoTime finish_said_{};
   std::vector<ActionReport> actions_;
   std::vector<EpochReport> epochs_;
   std::string message_;

@@ -124,7 +124,8 @@ void JobMachine::open_phase(const wire::PhaseStart& start) {
         start.epoch}));
   } else {
     feed(shard_server::Event(shard_server::event::JobFinished{}));
-    vitals_.expect_steps({}, now_);  // one writes the model, however long that takes
+    finish_said_ = now_;
+    expect_steps();
   }
   send_to_members(start);
 }
@@ -187,7 +188,7 @@ void JobMachine::run(const std::vector<MembershipEffect>& effects) {
   if (!group_settled_ || membership_.settled()) return;
   group_settled_ = false;
   image_dirty_ = true;
-  vitals_.expect_steps({}, now_);
+  expect_steps();
   feed(job::Event(job::GenerationOver{}));
 }
 
@@ -224,7 +225,7 @@ void JobMachine::on_settled(const Settled& settled) {
   for (const Member m : members) {
     send(m, settled.generation, wire::Settle{settled.step, controller_.plan()});
   }
-  vitals_.expect_steps(members, now_);
+  expect_steps();
   feed(job::Event(job::GenerationSettled{settled.generation, members}));
 }
 

@@ -90,7 +90,11 @@ void JobMachine::close_epoch(Epoch epoch) {
                             static_cast<double>(report.samples) / std::max(report.seconds, 1e-9)));
 }
 
-void JobMachine::heard(Member m, Generation, std::uint64_t, const wire::CheckpointWritten& e) {
+// Places count from where a generation, or a phase, began: what was written in an
+// earlier one says something else of the ledger as it is now, and is no model of
+// the end.
+void JobMachine::heard(Member m, Generation g, std::uint64_t, const wire::CheckpointWritten& e) {
+  if (g != membership_.base() || e.phase != lifecycle_.phase().phase) return;
   if (!e.error.empty()) return feed(job::Event(job::CheckpointStored{e.number, e.error}));
   auto ledger_image = ledger_.image_at(e.places);
   if (!ledger_image) {

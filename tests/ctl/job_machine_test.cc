@@ -106,6 +106,17 @@ class JobMachineTest : public testing::Test {
     return last;
   }
 
+  // All that w0 was granted is trained; what is open then.
+  std::string finish_training() {
+    wire::Progress done;
+    done.phase = 1;
+    done.step = Step{9};
+    done.place = 100;
+    done.done = true;
+    says(w(0), done);
+    return machine->lifecycle().phase().what;
+  }
+
   ManualClock clock;
   shard_server::JournalContent journal;
   std::optional<JobMachine> machine;
@@ -163,6 +174,7 @@ TEST_F(JobMachineTest, WhenEveryMemberIsLostTrainingGoesOnFromTheNewestCheckpoin
   says(w(0), wire::Fetch{1, 0, 16, {}}, 1);
   wire::CheckpointWritten written;
   written.number = 1;
+  written.phase = 1;
   written.step = Step{1};
   written.places = {{w(0).worker, 8}};
   const auto store = all<out::StoreCheckpoint>(says(w(0), written));
@@ -198,6 +210,83 @@ TEST_F(JobMachineTest, WithoutACheckpointTrainingBeginsAgain) {
   EXPECT_EQ(phases[0].second.phase, 1U);
   const auto grants = sent<wire::Grants>(says(w(0, 2), wire::Fetch{1, 0, 8, {}}, 1));
   EXPECT_EQ(grants.at(0).second.status, "granted");
+}
+
+TEST_F(JobMachineTest, ACheckpointOfAnEarlierGenerationIsNotTakenForOneOfThis) {
+  place(1);
+  settle({w(0)});
+  const Generation first = machine->membership().generation();
+  says(w(0), wire::Fetch{1, 0, 16, {}}, 1);
+  wire::CheckpointWritten written;
+  written.number = 1;
+  written.phase = 1;
+  written.places = {{w(0).worker, 8}};
+  EXPECT_EQ(all<out::StoreCheckpoint>(says(w(0), written)).size(), 1U);
+  feed(in::Skip{{50, 51, "unreadable", "operator"}});
+  says(w(0), join(first));
+  says(w(0), wire::Address{"<", ">"});
+  wire::Ready ready;
+  ready.phase = 1;
+  ready.places = {{w(0).worker, 8}};
+  says(w(0), ready);
+  ASSERT_TRUE(machine->membership().settled());
+  says(w(0), wire::Fetch{1, 0, 16, {}}, 2);
+  EXPECT_TRUE(all<out::StoreCheckpoint>(feed(in::FromWorker{w(0), first, 0, written})).empty());
+  EXPECT_EQ(all<out::StoreCheckpoint>(says(w(0), written)).size(), 1U);
+}
+
+TEST_F(JobMachineTest, ACheckpointThatComesLateIsNotTheTrainedModel) {
+  place(1);
+  settle({w(0)});
+  says(w(0), wire::Fetch{1, 0, 100, {}}, 1);
+  wire::CheckpointWritten late;
+  late.number = 1;
+  late.phase = 1;
+  late.places = {{w(0).worker, 50}};
+  finish_training();
+  EXPECT_TRUE(all<out::StoreCheckpoint>(says(w(0), late)).empty());
+  wire::CheckpointWritten model;
+  model.number = 2;
+  model.phase = 2;
+  EXPECT_EQ(all<out::StoreCheckpoint>(says(w(0), model)).size(), 1U);
+}
+
+TEST_F(JobMachineTest, WhoIsToWriteTheModelHearsItAgain) {
+  place(1);
+  settle({w(0)});
+  says(w(0), wire::Fetch{1, 0, 100, {}}, 1);
+  EXPECT_EQ(finish_training(), "finish");
+  EXPECT_TRUE(sent<wire::PhaseStart>(feed(in::Tick{})).empty());
+  clock.advance(seconds(3));
+  EXPECT_EQ(sent<wire::PhaseStart>(feed(in::Tick{})).at(0).second.what, "finish");
+  clock.advance(config().hang_after);
+  const auto stops = all<job::StopWorker>(feed(in::Tick{}));
+  EXPECT_EQ(stops.size(), 1U) << "it has said nothing at all";
+}
+
+TEST_F(JobMachineTest, NobodyIsExpectedToMakeStepsWhileTheDiskIsFull) {
+  place(1);
+  settle({w(0)});
+  feed(in::Pause{true});
+  feed(in::Skip{{50, 51, "unreadable", "operator"}});  // they meet anew meanwhile
+  settle({w(0)}, machine->membership().generation());
+  ASSERT_TRUE(machine->membership().settled());
+  const Generation settled = machine->membership().generation();
+  const auto time_passes = [&] {
+    for (int i = 0; i < 150; ++i) {
+      clock.advance(seconds(1));
+      wire::Metrics alive;
+      alive.sum.activity = "shard_wait";
+      says(w(0), alive);
+      EXPECT_TRUE(all<job::StopWorker>(feed(in::Tick{})).empty());
+    }
+  };
+  time_passes();
+  EXPECT_TRUE(machine->membership().settled());
+  feed(in::Pause{false});
+  clock.advance(config().hang_after + seconds(1));
+  EXPECT_FALSE(all<job::StopWorker>(feed(in::Tick{})).empty()) << "now steps are expected";
+  EXPECT_EQ(machine->membership().generation(), settled);
 }
 
 TEST_F(JobMachineTest, WhatItsAgentDoesNotKnowAnyMoreIsGoneAfterAMoment) {

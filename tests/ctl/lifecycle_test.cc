@@ -63,18 +63,33 @@ TEST_F(LifecycleTest, WhoJoinsAfterTheModelIsKeptLeavesAlsoIfTheDaemonRestartsMe
   EXPECT_EQ(end[0].outcome.state, "done");
 }
 
-TEST_F(LifecycleTest, AModelThatCannotBeKeptAtTheEndIsAFailure) {
+TEST_F(LifecycleTest, AModelThatCannotBeKeptYetIsWaitedForAndWhatIsWrongIsSaidOnce) {
   train();
   train_done(1);
   step(job::PhaseDrained{2});
   train_done(3);
   step(job::PhaseDrained{4});
-  step(job::CheckpointStored{1, "no space left on device"});
+  const auto notes = all<job::Note>(step(job::CheckpointStored{1, "no space left on device"}));
+  ASSERT_EQ(notes.size(), 1U);
+  EXPECT_THAT(notes[0].text, testing::HasSubstr("no space left"));
+  EXPECT_EQ(life.state(), JobState::kFinishing);
+  EXPECT_TRUE(all<job::Note>(step(job::CheckpointStored{1, "no space left on device"})).empty());
+  EXPECT_EQ(all<job::LeaveAll>(step(job::CheckpointStored{1, ""})).at(0).leave.code, 0U);
   step(job::Exited{w(0), code(0)});
   const auto end = all<job::End>(step(job::Exited{w(1), code(0)}));
   ASSERT_EQ(end.size(), 1U);
-  EXPECT_EQ(end[0].outcome.code, 1);
-  EXPECT_THAT(end[0].outcome.first_cause, testing::HasSubstr("no space left"));
+  EXPECT_EQ(end[0].outcome.code, 0);
+}
+
+TEST_F(LifecycleTest, ACheckpointOfWhichNothingIsHeardIsOrderedAgain) {
+  train();
+  const auto ordered = [&](Duration later) {
+    clock.advance(later);
+    return all<job::OrderCheckpoint>(step(job::Tick{})).size();
+  };
+  ASSERT_EQ(ordered(seconds(60)), 1U);
+  EXPECT_EQ(ordered(seconds(299)), 0U);
+  EXPECT_EQ(ordered(seconds(2)), 1U);
 }
 
 TEST_F(LifecycleTest, ATrainingPhaseWaitsForTheLastMemberToLeaveTheCollective) {

@@ -20,10 +20,11 @@ Result<std::vector<wire::CheckpointFile>> write_files(const Engine& engine,
 }  // namespace
 
 wire::CheckpointWritten write_checkpoint(const Engine& engine, const std::string& run_dir,
-                                         Step step, Attempt attempt) {
+                                         Step step, antdt::Member member) {
   wire::CheckpointWritten written;
   written.step = step;
-  written.directory = fmt::format("{}/checkpoints/.tmp-{}-{}", run_dir, step, attempt);
+  written.directory =
+      fmt::format("{}/checkpoints/.tmp-{}-{}.{}", run_dir, step, member.worker, member.attempt);
   auto files = write_files(engine, written.directory, step);
   if (files) {
     written.files = std::move(*files);

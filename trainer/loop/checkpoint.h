@@ -9,11 +9,12 @@
 
 namespace antdt::trainer {
 
-// Writes the state into RUN_DIR/checkpoints/.tmp-<step>-<attempt>, synced, and
-// answers what there is, without number, phase and places. A failure is in its
-// `error`, and nothing is left behind.
+// Writes the state into RUN_DIR/checkpoints/.tmp-<step>-<worker>.<attempt>, synced,
+// and answers what there is, without number, phase and places. A failure is in
+// its `error`, and nothing is left behind. The directory is the member's own: one
+// that was replaced and does not know it yet writes beside its successor.
 [[nodiscard]] wire::CheckpointWritten write_checkpoint(const Engine& engine,
                                                        const std::string& run_dir, Step step,
-                                                       Attempt attempt);
+                                                       antdt::Member member);
 
 }  // namespace antdt::trainer

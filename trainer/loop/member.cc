@@ -203,16 +203,26 @@ void Member::finish(const wire::PhaseStart& start) {
   if (collective_->rank() != 0) return;
   const Timed writing(tools_.account, TimeUse::kCheckpoint);
   wire::CheckpointWritten written = write_checkpoint(tools_.engine, tools_.client.run_dir(),
-                                                     state_.step, tools_.client.member().attempt);
+                                                     state_.step, tools_.client.member());
   written.number = std::max(tools_.client.checkpoint_ordered(), state_.checkpoint) + 1;
   written.phase = start.phase;
   tools_.client.checkpoint_written(written);
   final_model_ = Said{std::move(written), tools_.clock.now()};
 }
 
-// Once may be lost, and then all would wait for ever.
+// Once may be lost, and then all would wait for ever. What could not be written
+// is written now, if there is room.
 void Member::say_final_model_again() {
   if (!final_model_ || tools_.clock.now() - final_model_->at < kRepeatFinalModel) return;
+  wire::CheckpointWritten& model = final_model_->written;
+  if (!model.error.empty()) {
+    const Timed writing(tools_.account, TimeUse::kCheckpoint);
+    wire::CheckpointWritten again = write_checkpoint(tools_.engine, tools_.client.run_dir(),
+                                                     state_.step, tools_.client.member());
+    model.directory = std::move(again.directory);
+    model.files = std::move(again.files);
+    model.error = std::move(again.error);
+  }
   final_model_->at = tools_.clock.now();
   tools_.client.checkpoint_written(final_model_->written);
 }

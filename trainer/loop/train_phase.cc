@@ -182,7 +182,7 @@ void TrainPhase::checkpoint(const Agreement& agreed) {
   if (collective_.rank() != 0) return;
   const Timed writing(tools_.account, TimeUse::kCheckpoint);
   wire::CheckpointWritten written = write_checkpoint(tools_.engine, tools_.client.run_dir(),
-                                                     state_.step, tools_.client.member().attempt);
+                                                     state_.step, tools_.client.member());
   written.number = agreed.checkpoint;
   written.phase = start_.phase;
   written.places = state_.places;

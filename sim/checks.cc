@@ -9,6 +9,12 @@ Checks::Checks(World& world, shard_server::LedgerConfig ledger, const JobShape& 
 
 void Checks::took(const Worker& worker, Record record) {
   auto& hands = taken_[{worker.generation(), worker.phase().phase}];
+  const auto skips = skips_.find(worker.phase().epoch.value);
+  if (skips != skips_.end() && skips->second.contains(record) && skips->second.at(record) &&
+      worker.generation() > *skips->second.at(record)) {
+    world_.violate("skipped",
+                   fmt::format("record {} was skipped, and is taken; {}", record, worker.doing()));
+  }
   const auto [at, first] = hands.try_emplace(record, worker.member());
   if (first) return;
   world_.violate("one hand",
@@ -19,16 +25,26 @@ void Checks::took(const Worker& worker, Record record) {
 
 void Checks::trained(const Worker& worker, Record record) {
   const unsigned times = worker.state().model.tally.at(record);
-  const unsigned expected = worker.phase().epoch.value + 1;
-  if (times == expected) return;
+  const unsigned epoch = worker.phase().epoch.value;
+  const unsigned expected = epoch + 1;
+  if (times <= expected && times + skips_before(epoch, record) >= expected) return;
   world_.violate("exactly once", fmt::format("record {} was trained {} times by epoch {}; {}",
                                              record, times, expected, worker.doing()));
 }
 
 void Checks::phase_done(const Worker& worker) {
-  const std::vector<std::uint8_t> full(shape_.train_records,
-                                       static_cast<std::uint8_t>(worker.phase().epoch.value + 1));
-  contains(worker.doing(), worker.state().model, full, true, "exactly once");
+  contains(worker.doing(), worker.state().model, full(worker.phase().epoch.value + 1), true,
+           "exactly once");
+}
+
+void Checks::skipped(const ctl::JobMachine& machine, const KeptSkip& skip, bool durable) {
+  const std::vector<Record>& order = order_of(skip.epoch);
+  auto& skips = skips_[skip.epoch.value];
+  skipped_[skip.epoch.value].add({skip.from, skip.to});
+  for (std::uint64_t p = skip.from; p < skip.to; ++p) {
+    auto& since = skips[order[p]];
+    if (durable && !since) since = machine.membership().generation();
+  }
 }
 
 void Checks::said_end(const ctl::JobMachine& machine, std::uint64_t phase) {
@@ -66,6 +82,8 @@ void Checks::check_monotone(const ctl::JobMachine& machine) {
   if (lineage == lineage_ && ledger.phase().number == phase_) {
     for (const auto& interval : committed_.intervals()) {
       for (const auto& lost : now.outside(interval)) {
+        // What is skipped after it was committed is not remembered as committed.
+        if (skipped_[ledger.phase().epoch.value].outside(lost).empty()) continue;
         world_.violate("monotone", fmt::format("positions {}:{} of phase {} were committed",
                                                lost.from, lost.to, phase_));
       }
@@ -110,18 +128,31 @@ void Checks::ended(const ctl::JobMachine& machine, const SharedFiles& files,
                                                       outcome.exit_class, outcome.first_cause));
   }
   for (const shard_server::EpochAccount& e : machine.accounts().epochs()) {
-    if (e.once == shape_.train_records && e.repeated + e.lost + e.remaining == 0) continue;
-    world_.violate("accounts", fmt::format("epoch {}: {} once, {} repeated, {} lost, {} remaining",
-                                           e.epoch, e.once, e.repeated, e.lost, e.remaining));
+    const auto skips = skips_.find(e.epoch);
+    const std::size_t may_miss = skips == skips_.end() ? 0 : skips->second.size();
+    if (e.once + e.skipped == shape_.train_records && e.skipped <= may_miss &&
+        e.repeated + e.lost + e.remaining == 0) {
+      continue;
+    }
+    world_.violate(
+        "accounts",
+        fmt::format("epoch {}: {} once, {} repeated, {} lost, {} remaining, {} skipped "
+                    "of {} that may be",
+                    e.epoch, e.once, e.repeated, e.lost, e.remaining, e.skipped, may_miss));
   }
   if (machine.accounts().epochs().size() != shape_.epochs) {
     world_.violate("accounts", fmt::format("{} epochs", machine.accounts().epochs().size()));
   }
-  const std::vector<std::uint8_t> full(shape_.train_records,
-                                       static_cast<std::uint8_t>(shape_.epochs));
   if (files.checkpoints.empty()) return world_.violate("saved", "the model was not kept");
-  contains("the last checkpoint", files.checkpoints.rbegin()->second.state.model, full, true,
-           "exactly once");
+  const Model& kept = files.checkpoints.rbegin()->second.state.model;
+  contains("the last checkpoint", kept, full(shape_.epochs), true, "exactly once");
+  std::uint64_t trained = 0, accounted = 0;
+  for (const std::uint8_t times : kept.tally) trained += times;
+  for (const shard_server::EpochAccount& e : machine.accounts().epochs()) accounted += e.once;
+  if (trained < accounted) {
+    world_.violate("accounts", fmt::format("{} are called trained once, and the model has {}",
+                                           accounted, trained));
+  }
 }
 
 // ------------------------------------------------------------------------ helpers
@@ -137,28 +168,52 @@ const std::vector<Record>& Checks::order_of(Epoch epoch) {
   return at->second;
 }
 
-std::vector<std::uint8_t> Checks::committed(const shard_server::Ledger& ledger) {
-  const shard_server::Phase& phase = ledger.phase();
-  const bool trains = phase.number > 0 && phase.kind == shard_server::PhaseKind::kTrain;
-  const bool evaluates = phase.number > 0 && !trains;
-  std::vector<std::uint8_t> tally(
-      shape_.train_records, static_cast<std::uint8_t>(phase.epoch.value + (evaluates ? 1 : 0)));
-  if (!trains) return tally;
-  const std::vector<Record>& order = order_of(phase.epoch);
-  for (const auto& interval : ledger.committed_positions().intervals()) {
-    for (std::uint64_t p = interval.from; p < interval.to; ++p) ++tally[order[p]];
+std::uint8_t Checks::skips_before(std::uint32_t epoch, Record record) const {
+  std::uint8_t times = 0;
+  for (const auto& [of, records] : skips_) {
+    if (of < epoch && records.contains(record)) ++times;
   }
+  return times;
+}
+
+Checks::Tally Checks::full(std::uint32_t epochs) const {
+  Tally tally;
+  tally.least.assign(shape_.train_records, static_cast<std::uint8_t>(epochs));
+  tally.most = tally.least;
+  if (skips_.empty()) return tally;
+  for (Record r = 0; r < tally.least.size(); ++r) tally.least[r] -= skips_before(epochs, r);
   return tally;
 }
 
-void Checks::contains(const std::string& who, const Model& model,
-                      const std::vector<std::uint8_t>& least, bool exactly, const char* invariant) {
-  for (std::size_t r = 0; r < least.size(); ++r) {
-    if (model.tally[r] == least[r] || (!exactly && model.tally[r] > least[r])) continue;
+Checks::Tally Checks::committed(const shard_server::Ledger& ledger) {
+  const shard_server::Phase& phase = ledger.phase();
+  const bool trains = phase.number > 0 && phase.kind == shard_server::PhaseKind::kTrain;
+  const bool evaluates = phase.number > 0 && !trains;
+  Tally tally = full(phase.epoch.value + (evaluates ? 1 : 0));
+  if (!trains) return tally;
+  const std::vector<Record>& order = order_of(phase.epoch);
+  for (const auto& interval : ledger.committed_positions().intervals()) {
+    for (std::uint64_t p = interval.from; p < interval.to; ++p) {
+      ++tally.least[order[p]];
+      ++tally.most[order[p]];
+    }
+  }
+  // What was committed and skipped afterwards is not remembered as committed.
+  const auto skips = skips_.find(phase.epoch.value);
+  if (skips == skips_.end()) return tally;
+  const auto epoch = static_cast<std::uint8_t>(phase.epoch.value + 1);
+  for (const auto& [record, generation] : skips->second) tally.most[record] = epoch;
+  return tally;
+}
+
+void Checks::contains(const std::string& who, const Model& model, const Tally& tally, bool exactly,
+                      const char* invariant) {
+  for (std::size_t r = 0; r < tally.least.size(); ++r) {
+    const std::uint8_t times = model.tally[r];
+    if (times >= tally.least[r] && (!exactly || times <= tally.most[r])) continue;
     return world_.violate(
-        invariant, fmt::format("{} has trained record {} {} times, and it must be "
-                               "{}{}",
-                               who, r, model.tally[r], exactly ? "" : "at least ", least[r]));
+        invariant, fmt::format("{} has trained record {} {} times, and it must be {}{}", who, r,
+                               times, exactly ? "" : "at least ", tally.least[r]));
   }
 }
 

@@ -10,11 +10,14 @@
 //                     holder of that state contains what is committed
 //   saved             a checkpoint's model is what its ledger says is committed
 //   end               nobody hears "end" before all is committed
-//   accounts          at the end every record was trained once in each epoch
+//   skipped           what is skipped is handed out no more, and only that is missing
+//   accounts          at the end every record was trained once in each epoch, or
+//                     skipped
 #pragma once
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -33,6 +36,7 @@ class Checks {
   void took(const Worker& worker, Record record);
   void trained(const Worker& worker, Record record);
   void phase_done(const Worker& worker);
+  void skipped(const ctl::JobMachine& machine, const KeptSkip& skip, bool durable);
   void said_end(const ctl::JobMachine& machine, std::uint64_t phase);
   void stored(const SharedFiles::Checkpoint& checkpoint);
   void durable(const ctl::JobMachine& machine, const std::vector<std::shared_ptr<Worker>>& living,
@@ -40,15 +44,22 @@ class Checks {
   void ended(const ctl::JobMachine& machine, const SharedFiles& files, const ctl::Outcome& outcome);
 
  private:
-  // How often each record must be in a model that contains what is committed.
-  [[nodiscard]] std::vector<std::uint8_t> committed(const shard_server::Ledger& ledger);
+  // How often each record is in a model that contains what is committed. Of one
+  // that is skipped in some epoch: with it and without it.
+  struct Tally {
+    std::vector<std::uint8_t> least, most;
+  };
+  [[nodiscard]] Tally committed(const shard_server::Ledger& ledger);
+  // After so many whole epochs.
+  [[nodiscard]] Tally full(std::uint32_t epochs) const;
+  [[nodiscard]] std::uint8_t skips_before(std::uint32_t epoch, Record record) const;
   const std::vector<Record>& order_of(Epoch epoch);
   void check_hands(const shard_server::Ledger& ledger);
   void check_monotone(const ctl::JobMachine& machine);
   void check_models(const ctl::JobMachine& machine,
                     const std::vector<std::shared_ptr<Worker>>& living, const SharedFiles& files);
-  void contains(const std::string& who, const Model& model, const std::vector<std::uint8_t>& least,
-                bool exactly, const char* invariant);
+  void contains(const std::string& who, const Model& model, const Tally& tally, bool exactly,
+                const char* invariant);
 
   World& world_;
   const shard_server::LedgerConfig ledger_;
@@ -59,6 +70,9 @@ class Checks {
   std::uint64_t phase_ = 0;
   shard_server::IntervalSet committed_;
   Generation settled_;
+  // By epoch and record: the newest generation when that was first durable.
+  std::map<std::uint32_t, std::map<Record, std::optional<Generation>>> skips_;
+  std::map<std::uint32_t, shard_server::IntervalSet> skipped_;  // positions, by epoch
 };
 
 }  // namespace antdt::sim

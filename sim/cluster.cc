@@ -13,50 +13,128 @@ constexpr const char* kDaemon = "daemon";
 
 }  // namespace
 
-Cluster::Cluster(World& world, const Options& options) : world_(world), options_(options) {
+Cluster::Cluster(World& world, const Options& options)
+    : world_(world), options_(options), disk_(world.rng(), options.sabotage != Sabotage::kNoFence) {
   shape_job();
-  const ctl::JobMachineConfig config = machine_config();
-  checks_ = std::make_unique<Checks>(world_, config.ledger, shape_);
-  std::vector<std::string> names;
+  checks_ = std::make_unique<Checks>(world_, machine_config().ledger, shape_);
   const auto count = static_cast<std::uint32_t>(world_.rng().between(2, 4));
   const std::uint32_t each =
       (workers_ + static_cast<std::uint32_t>(world_.rng().between(0, 3)) + count - 1) / count;
   slots_ = each * count;
   for (std::uint32_t i = 0; i < count; ++i) {
     const std::string name = fmt::format("h{}", i);
-    names.push_back(name);
     hosts_.push_back(std::make_unique<Host>(
-        world_, name, each,
+        world_, clock(), name, each,
         Host::Outside{[this, name](ToDaemon message) {
                         const std::string what = sim::describe(message);
                         send(
-                            name + ">", name, [this, message] { daemon_->receive(message); }, what);
+                            name + ">", name, [this, message] { to_daemons(message); }, what);
                       },
                       [this](Host& at, Member member, std::uint32_t pid) {
                         placed_ = true;
                         return std::make_shared<Worker>(world_, *this, shape_, options_.sabotage,
-                                                        member, pid, at.name());
+                                                        member, pid, at.name(), at.clock());
                       }}));
   }
-  daemon_ = std::make_unique<Daemon>(
-      world_, config, names, workers_, files_, options_.sabotage,
-      Daemon::Outside{
-          [this](const std::string& to, ToAgent message) {
+}
+
+// ------------------------------------------------------------------ job daemons
+
+Daemon::Outside Cluster::outside_of_daemon() {
+  return {[this](const std::string& to, ToAgent message) {
             const std::string what = sim::describe(message);
             send(
                 ">" + to, to, [this, to, message] { host(to).receive(message); }, what);
           },
           [this](const ctl::JobMachine& machine) { checks_->durable(machine, living(), files_); },
-          [this](const ctl::Outcome& outcome) {
-            outcome_ = outcome;
-            world_.say("the job is {}", outcome.state);
-            checks_->ended(*daemon_->machine(), files_, outcome);
+          [this](const ctl::JobMachine& machine, const KeptSkip& skip, bool durable) {
+            checks_->skipped(machine, skip, durable);
           },
+          [this](const ctl::Outcome& outcome) { daemon_said_end(outcome); },
+          [this] { start_daemon_after(world_.rng().time(milliseconds(50), seconds(2))); },
           [this](const ctl::JobMachine& machine, std::uint64_t phase) {
             checks_->said_end(machine, phase);
           },
-          [this](const SharedFiles::Checkpoint& checkpoint) { checks_->stored(checkpoint); }});
+          [this](const SharedFiles::Checkpoint& checkpoint) {
+            checks_->stored(checkpoint);
+            if (script.stored) script.stored();
+          },
+          [this](const ctl::JobMachine& machine) {
+            return script.daemon_dies && script.daemon_dies(machine);
+          }};
 }
+
+void Cluster::to_daemons(const ToDaemon& message) {
+  if (script.holds_back && script.holds_back(message)) return held_back_.push_back(message);
+  for (auto& daemon : daemons_) daemon->receive(message);
+}
+
+void Cluster::release_messages() {
+  for (ToDaemon& message : std::exchange(held_back_, {})) {
+    if (const Daemon* newest = daemon()) message.to = newest->incarnation();
+    for (auto& daemon : daemons_) daemon->receive(message);
+  }
+}
+
+void Cluster::make_daemon() {
+  std::vector<std::string> names;
+  for (const auto& h : hosts_) names.push_back(h->name());
+  daemons_.push_back(std::make_unique<Daemon>(world_, clock(), machine_config(), names, workers_,
+                                              files_, disk_, options_.sabotage,
+                                              outside_of_daemon()));
+  if (daemons_.back()->start()) return;
+  daemons_.pop_back();
+  start_daemon_after(seconds(1));
+}
+
+void Cluster::start_daemon_after(Duration pause) {
+  world_.after(pause, [this] {
+    if (!over() && daemon() == nullptr) make_daemon();
+  });
+}
+
+Daemon* Cluster::daemon() const {
+  const bool runs = !daemons_.empty() && daemons_.back()->runs();
+  return runs ? daemons_.back().get() : nullptr;
+}
+
+const ctl::JobMachine* Cluster::machine() const {
+  const Daemon* newest = daemon();
+  return newest == nullptr ? nullptr : newest->machine();
+}
+
+void Cluster::daemon_said_end(const ctl::Outcome& outcome) {
+  if (over()) return;
+  world_.say("the job is {}", outcome.state);
+  if (outcome.state == "stopped" && outcome.code == 75) {
+    stopped_ = true;
+    return world_.after(world_.rng().time(milliseconds(10), seconds(5)), [this] { resume(); });
+  }
+  outcome_ = outcome;
+  checks_->ended(*machine(), files_, outcome);
+}
+
+void Cluster::resume() {
+  world_.say("operator: resume");
+  stopped_ = false;
+  disk_.resume_requested = true;
+  make_daemon();
+}
+
+MonoTime Cluster::clock_base() {
+  Rng& rng = world_.rng();
+  if (!options_.faults.clocks) return world_.now();
+  const bool long_ago = rng.chance(0.5);  // that it was started
+  return MonoTime(rng.time(milliseconds(1), seconds(long_ago ? 10'000'000 : 10)));
+}
+
+HostClock Cluster::clock() {
+  const double rate =
+      options_.faults.clocks ? 0.98 + 0.0001 * static_cast<double>(world_.rng().below(401)) : 1.0;
+  return {world_, clock_base(), rate};
+}
+
+// ----------------------------------------------------------------------- the job
 
 void Cluster::shape_job() {
   Rng& rng = world_.rng();
@@ -66,6 +144,7 @@ void Cluster::shape_job() {
   shape_.global_batch = static_cast<std::uint32_t>(rng.between(8, 24));
   shape_.sample_time = rng.time(milliseconds(2), milliseconds(40));
   workers_ = static_cast<std::uint32_t>(rng.between(3, 8));
+  if (options_.workers > 0) workers_ = options_.workers;
 }
 
 ctl::JobMachineConfig Cluster::machine_config() const {
@@ -94,7 +173,7 @@ ctl::JobMachineConfig Cluster::machine_config() const {
 
 void Cluster::begin() {
   for (auto& h : hosts_) h->boot();
-  daemon_->start();
+  make_daemon();
   if (options_.faults.weight() > 0) schedule_fault();
   world_.after(options_.faults_stop, [this] { stop_faults(); });
 }
@@ -111,10 +190,19 @@ std::vector<std::shared_ptr<Worker>> Cluster::living() const {
   return all;
 }
 
+std::shared_ptr<Worker> Cluster::worker(WorkerId id) const {
+  std::shared_ptr<Worker> newest;
+  for (auto& worker : living()) {
+    if (worker->member().worker != id) continue;
+    if (!newest || newest->member().attempt < worker->member().attempt) newest = worker;
+  }
+  return newest;
+}
+
 std::string Cluster::describe() const {
   std::string text;
   for (const auto& worker : living()) text += "  " + worker->doing() + "\n";
-  const ctl::JobMachine* machine = daemon_->machine();
+  const ctl::JobMachine* machine = this->machine();
   if (machine == nullptr) return text + "  the daemon does not run\n";
   const ctl::JobReport report = machine->report();
   text += fmt::format(
@@ -176,7 +264,7 @@ void Cluster::to_agent(Worker& from, client::Outbound message) {
 void Cluster::exited(Worker& worker, int code, int signal) {
   world_.say("{}.{} exits with code {} signal {}", worker.member().worker, worker.member().attempt,
              code, signal);
-  const ctl::JobMachine* machine = daemon_->machine();
+  const ctl::JobMachine* machine = this->machine();
   if (code == 1 && machine != nullptr && machine->lifecycle().is_current(worker.member())) {
     world_.violate("a current member is not refused", worker.doing());
   }
@@ -192,21 +280,38 @@ Ring& Cluster::ring(std::uint64_t key, const std::vector<WorkerId>& members) {
       }
       return {};
     };
-    ring =
-        std::make_unique<Ring>(world_, members.size(), [this, place](std::size_t a, std::size_t b) {
-          return cuts_.empty() || reaches(place(a), place(b));
-        });
+    const auto reach = [this, place](std::size_t a, std::size_t b) {
+      return cuts_.empty() || reaches(place(a), place(b));
+    };
+    ring = std::make_unique<Ring>(world_, members.size(), reach, withheld(members));
   }
   return *ring;
 }
 
-void Cluster::write_checkpoint(const std::string& directory, const Trained& state) {
+Ring::Withheld Cluster::withheld(const std::vector<WorkerId>& members) {
+  return {[this, members](std::size_t rank) {
+            if (!script.withholds_step) return false;
+            const auto at = worker(members[rank]);
+            return at && script.withholds_step(*at);
+          },
+          [this, members](std::size_t rank, std::size_t from) {
+            if (!script.withholds_state) return false;
+            const auto at = worker(members[rank]);
+            return at && script.withholds_state(*at, members[from]);
+          }};
+}
+
+std::string Cluster::write_checkpoint(const std::string& directory, const Trained& state) {
+  files_.written.erase(directory);
+  if (files_.full) return directory + ": no room";
   files_.written[directory] = state;
+  return {};
 }
 
 const Trained* Cluster::read_checkpoint(const std::string& directory) {
   const auto found = files_.checkpoints.find(directory);
-  return found == files_.checkpoints.end() ? nullptr : &found->second.state;
+  const bool whole = found != files_.checkpoints.end() && !found->second.damaged;
+  return whole ? &found->second.state : nullptr;
 }
 
 }  // namespace antdt::sim

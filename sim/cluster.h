@@ -11,6 +11,7 @@
 
 #include "sim/checks.h"
 #include "sim/daemon.h"
+#include "sim/disk.h"
 #include "sim/host.h"
 #include "sim/options.h"
 #include "sim/ring.h"
@@ -18,6 +19,20 @@
 #include "sim/world.h"
 
 namespace antdt::sim {
+
+// What a scripted case makes happen; each may be empty.
+struct Script {
+  // An exchange does not complete at this member yet.
+  std::function<bool(const Worker&)> withholds_step;
+  // The state does not arrive at this member yet.
+  std::function<bool(const Worker&, WorkerId from)> withholds_state;
+  // A message to the daemon is kept for release_messages().
+  std::function<bool(const ToDaemon&)> holds_back;
+  // The daemon crashes: what is durable was not said to anybody.
+  std::function<bool(const ctl::JobMachine&)> daemon_dies;
+  // A checkpoint is in place, and the journal does not know it yet.
+  std::function<void()> stored;
+};
 
 class Cluster final : public Surroundings {
  public:
@@ -27,12 +42,28 @@ class Cluster final : public Surroundings {
   [[nodiscard]] bool ended() const { return outcome_.has_value(); }
   // Who does what now: for the transcript of a run that does not end.
   [[nodiscard]] std::string describe() const;
+  // What an operator's stop ended, and what goes on when the run is resumed.
+  [[nodiscard]] bool over() const { return ended() || stopped_; }
+
+  // For scripted cases.
+  Script script;
+  [[nodiscard]] std::vector<std::shared_ptr<Worker>> living() const;
+  // Its newest attempt, if that lives.
+  [[nodiscard]] std::shared_ptr<Worker> worker(WorkerId id) const;
+  [[nodiscard]] Daemon* daemon() const;  // the newest incarnation that runs, if one does
+  [[nodiscard]] const ctl::JobMachine* machine() const;
+  [[nodiscard]] Disk& disk() { return disk_; }
+  [[nodiscard]] SharedFiles& files() { return files_; }
+  [[nodiscard]] const std::optional<ctl::Outcome>& outcome() const { return outcome_; }
+  void make_daemon();
+  void start_daemon_after(Duration pause);  // unless one runs then
+  void release_messages();
 
   // Of workers.
   void to_agent(Worker& from, client::Outbound message) override;
   void exited(Worker& worker, int code, int signal) override;
   Ring& ring(std::uint64_t key, const std::vector<WorkerId>& members) override;
-  void write_checkpoint(const std::string& directory, const Trained& state) override;
+  std::string write_checkpoint(const std::string& directory, const Trained& state) override;
   const Trained* read_checkpoint(const std::string& directory) override;
   void took(const Worker& worker, Record record) override { checks_->took(worker, record); }
   void trained(const Worker& worker, Record record) override { checks_->trained(worker, record); }
@@ -42,11 +73,18 @@ class Cluster final : public Surroundings {
   void shape_job();
   [[nodiscard]] ctl::JobMachineConfig machine_config() const;
   [[nodiscard]] Host& host(const std::string& name);
-  [[nodiscard]] std::vector<std::shared_ptr<Worker>> living() const;
+  [[nodiscard]] HostClock clock();
+  [[nodiscard]] MonoTime clock_base();
+
+  [[nodiscard]] Daemon::Outside outside_of_daemon();
+  void to_daemons(const ToDaemon& message);
+  void daemon_said_end(const ctl::Outcome& outcome);
+  void resume();
 
   // The network: cluster.cc
   void send(const std::string& link, const std::string& host, World::Action deliver,
             const std::string& what);
+  [[nodiscard]] Ring::Withheld withheld(const std::vector<WorkerId>& members);
   [[nodiscard]] bool reaches(const std::string& a, const std::string& b) const;
   void cut(const std::string& a, const std::string& b, Duration how_long);
 
@@ -60,7 +98,14 @@ class Cluster final : public Surroundings {
   void crash_an_agent();
   void crash_a_host();
   void cut_a_link();
+  void black_out();
+  void suspend_a_machine();
+  void start_a_second_daemon();
+  void fill_the_journals_disk();
+  void fill_the_checkpoints_disk();
+  void spoil_a_checkpoint();
   void wish();
+  [[nodiscard]] std::shared_ptr<Worker> some_worker();
   void stop_faults();
 
   World& world_;
@@ -71,13 +116,16 @@ class Cluster final : public Surroundings {
   SharedFiles files_;
   std::unique_ptr<Checks> checks_;
   std::vector<std::unique_ptr<Host>> hosts_;
-  std::unique_ptr<Daemon> daemon_;
+  Disk disk_;
+  std::vector<std::unique_ptr<Daemon>> daemons_;  // every incarnation
   std::map<std::uint64_t, std::unique_ptr<Ring>> rings_;
   std::map<std::string, MonoTime> last_delivery_;  // by link
   std::set<std::pair<std::string, std::string>> cuts_;
   std::optional<ctl::Outcome> outcome_;
+  std::vector<ToDaemon> held_back_;
   bool placed_ = false;  // the first process was started
   bool faults_over_ = false;
+  bool stopped_ = false;  // by an operator, and not resumed yet
 };
 
 }  // namespace antdt::sim

@@ -1,6 +1,7 @@
 #include "sim/daemon.h"
 
 #include <algorithm>
+#include <tuple>
 
 namespace antdt::sim {
 namespace {
@@ -16,65 +17,96 @@ constexpr Duration kHeartbeat = seconds(1);
 constexpr Duration kRepeat = seconds(2);
 constexpr Duration kHostLostAfter = seconds(6);
 constexpr std::uint64_t kTurnsToSnapshot = 200;
-constexpr std::size_t kKeep = 3;
+constexpr Duration kLookForRoom = seconds(1);
 constexpr Duration kDeafAfter = milliseconds(1500);
 
 }  // namespace
 
-Daemon::Daemon(World& world, ctl::JobMachineConfig config, std::vector<std::string> hosts,
-               std::uint32_t workers, SharedFiles& files, Sabotage sabotage, Outside outside)
+Daemon::Daemon(World& world, HostClock clock, ctl::JobMachineConfig config,
+               std::vector<std::string> hosts, std::uint32_t workers, SharedFiles& files,
+               Disk& disk, Sabotage sabotage, Outside outside)
     : world_(world),
+      clock_(clock),
       config_(std::move(config)),
       hosts_(std::move(hosts)),
       workers_(workers),
       files_(files),
+      disk_(disk),
       sabotage_(sabotage),
-      outside_(std::move(outside)) {}
+      outside_(std::move(outside)),
+      process_(world) {}
 
-void Daemon::start() {
-  if (runs()) return;
-  incarnation_ = incarnation_.next();
+bool Daemon::start() {
+  const auto incarnation = disk_.open();
+  if (!incarnation) {
+    world_.say("daemon: no room to begin");
+    return false;
+  }
+  incarnation_ = *incarnation;
+  low_on_space_ = !disk_.restore_ballast();
   ctl::JobMachineConfig config = config_;
   config.incarnation = incarnation_;
-  auto opened = ctl::JobMachine::open(std::move(config), *ctl::make_solution("nd"), journal_);
+  auto opened =
+      ctl::JobMachine::open(std::move(config), *ctl::make_solution("nd"), disk_.journal());
   if (!opened) {
-    return world_.violate("the journal can be replayed", opened.error().message);
+    world_.violate("the journal can be replayed", opened.error().message);
+    return true;
   }
-  if (!durable_ledger_.empty() && opened->ledger().image() != durable_ledger_) {
+  if (!disk_.ledger.empty() && opened->ledger().image() != disk_.ledger) {
     world_.violate("a replay comes to the same state", "the ledger differs");
   }
   machine_.emplace(std::move(*opened));
+  skips_ = disk_.skips;
   world_.say("daemon: incarnation {} begins", incarnation_);
-  soon([this] {
-    machine_->known() ? feed(ctl::in::Recovered{}) : feed(ctl::in::Declared{});
-    for (const std::string& host : hosts_) {
-      links_[host].last_heard = world_.now();
-      send(host, wire::Attach{incarnation_});
-    }
-  });
+  soon([this] { begin(); });
   every(kTick, [this] { tick(); });
   every(kHeartbeat, [this] { beat(); });
   every(machine_->control_interval(), [this] { feed(ctl::in::ControlTick{}); });
+  return true;
+}
+
+void Daemon::begin() {
+  if (!machine_->known()) {
+    feed(ctl::in::Declared{});
+  } else if (disk_.resume_requested) {
+    feed(ctl::in::OperatorSaid{"resume", "a test"});
+    feed(ctl::in::Resumed{});
+  } else {
+    feed(ctl::in::Recovered{});
+  }
+  for (const std::string& host : hosts_) {
+    links_[host].last_heard = clock_.now();
+    send(host, wire::Attach{incarnation_});
+  }
 }
 
 void Daemon::crash() {
   if (!runs()) return;
-  // SQLite was writing: the turn is there, or it is not.
-  if (committing_ && world_.rng().chance(0.5)) commit();
-  world_.say("daemon: incarnation {} crashes", incarnation_);
+  // It was writing: the turn is there, or it is not, and so is the snapshot.
+  if (committing_ && world_.rng().chance(0.5)) std::ignore = commit(world_.rng().chance(0.5));
   if (sabotage_ == Sabotage::kLyingDisk) {
-    journal_ = older_;
-    durable_ledger_.clear();
+    disk_.forget();
   }
-  life_.end();
+  end("crashes");
+}
+
+void Daemon::end(const char* why) {
+  world_.say("daemon: incarnation {} {}", incarnation_, why);
+  process_.end();
   machine_.reset();
-  links_.clear();
-  asked_.clear();
   inbox_.clear();
   pending_.clear();
   outbox_.clear();
-  inbound_.reset();
-  in_turn_ = committing_ = false;
+}
+
+void Daemon::freeze(bool with_its_clock) {
+  process_.freeze();
+  if (with_its_clock) clock_.stand_still();
+}
+
+void Daemon::thaw() {
+  clock_.go_on();
+  process_.thaw();
 }
 
 // ----------------------------------------------------------------------- turns
@@ -83,7 +115,7 @@ void Daemon::soon(Job job) {
   inbox_.push_back(std::move(job));
   if (in_turn_) return;
   in_turn_ = true;
-  world_.after(life_, microseconds(50), [this] { turn(); });
+  process_.after(microseconds(50), [this] { turn(); });
 }
 
 void Daemon::turn() {
@@ -92,6 +124,7 @@ void Daemon::turn() {
 }
 
 void Daemon::finish_turn() {
+  declare_skips();
   if (const auto image = machine_->image_if_changed()) {
     pending_.push_back({std::string(ctl::kImageRecord), *image});
   }
@@ -103,28 +136,98 @@ void Daemon::finish_turn() {
   const Duration sync = pending_.empty()
                             ? Duration{}
                             : world_.rng().time(microseconds(100), milliseconds(stalls ? 200 : 1));
-  world_.after(life_, sync, [this] {
-    commit();
-    committing_ = false;
-    for (Outgoing& out : std::exchange(outbox_, {})) outside_.to_agent(out.host, out.message);
-    in_turn_ = false;
-    if (!inbox_.empty()) soon([] {});
+  process_.after(sync, [this] { committed(); });
+}
+
+void Daemon::committed() {
+  const Disk::Wrote wrote = commit();
+  if (wrote != Disk::Wrote::kDone) {
+    end(wrote == Disk::Wrote::kNoRoom ? "has no room for its journal" : "was taken over");
+    return outside_.died();
+  }
+  committing_ = false;
+  if (outside_.dies_before_sending && outside_.dies_before_sending(*machine_)) {
+    end("crashes before it says what it decided");
+    return outside_.died();
+  }
+  pause_if_disk_is_full();
+  if (disk_.resume_requested && machine_->known()) disk_.resume_requested = false;
+  for (Outgoing& out : std::exchange(outbox_, {})) outside_.to_agent(out.host, out.message);
+  if (outcome_) {
+    outside_.ended(*outcome_);
+    return end("is done");
+  }
+  in_turn_ = false;
+  if (!inbox_.empty()) soon([] {});
+}
+
+Disk::Wrote Daemon::commit(bool with_snapshot) {
+  const std::vector<shard_server::JournalEntry> turn = std::exchange(pending_, {});
+  if (turn.empty()) return Disk::Wrote::kDone;
+  const bool was_there = disk_.has_ballast();
+  Disk::Wrote wrote = disk_.append(incarnation_, turn);
+  if (wrote != Disk::Wrote::kDone) return wrote;
+  if (++disk_.turns % kTurnsToSnapshot == 0 && with_snapshot) {
+    wrote = disk_.snapshot(incarnation_, machine_->snapshot());
+  }
+  low_on_space_ = low_on_space_ || (was_there && !disk_.has_ballast());
+  if (sabotage_ == Sabotage::kLyingDisk && disk_.turns % 20 == 0) disk_.older = disk_.journal();
+  disk_.ledger = machine_->ledger().image();
+  for (const KeptSkip& skip : std::exchange(declared_, {})) outside_.skipped(*machine_, skip, true);
+  outside_.durable(*machine_);
+  return wrote;
+}
+
+void Daemon::pause_if_disk_is_full() {
+  if (paused_ || !low_on_space_) return;
+  world_.say("daemon: pauses, its disk is full");
+  paused_ = clock_.now();
+  feed(ctl::in::Pause{true});
+}
+
+void Daemon::go_on_if_there_is_room() {
+  if (!paused_ || clock_.now() - *paused_ < kLookForRoom) return;
+  paused_ = clock_.now();
+  if (sabotage_ == Sabotage::kStayPaused || !disk_.restore_ballast()) return;
+  world_.say("daemon: goes on, there is room");
+  low_on_space_ = false;
+  paused_.reset();
+  feed(ctl::in::Pause{false});
+}
+
+// ----------------------------------------------------------------------- skips
+
+void Daemon::skip(std::uint64_t from, std::uint64_t to) {
+  if (!runs()) return;
+  soon([this, from, to] {
+    const shard_server::Phase& open = machine_->ledger().phase();
+    const bool trains = open.number > 0 && open.kind == shard_server::PhaseKind::kTrain;
+    if (!trains || !machine_->check_skip({from, to, "a test", "a test"})) return;
+    // Kept first: whoever comes after this incarnation declares it.
+    skips_.push_back({open.epoch, from, to, {}});
+    disk_.skips = skips_;
+    declare_skips();
+    if (sabotage_ == Sabotage::kSkipUnasked) {
+      feed(ctl::in::Skip{{0, machine_->ledger().records(), "a test", "a test"}});
+    }
   });
 }
 
-void Daemon::commit() {
-  const bool changed = !pending_.empty();
-  for (shard_server::JournalEntry& entry : std::exchange(pending_, {})) {
-    journal_.records.push_back(std::move(entry));
+// In every lineage once more.
+void Daemon::declare_skips() {
+  const shard_server::Phase open = machine_->ledger().phase();
+  if (open.number == 0 || open.kind != shard_server::PhaseKind::kTrain) return;
+  const Lineage lineage = machine_->membership().lineage();
+  for (KeptSkip& skip : skips_) {
+    if (skip.epoch != open.epoch || skip.lineage >= lineage) continue;
+    if (sabotage_ != Sabotage::kForgetSkip) {
+      feed(ctl::in::Skip{{skip.from, skip.to, "a test", "a test"}});
+    }
+    skip.lineage = lineage;
+    skips_changed_ = true;
+    declared_.push_back(skip);
+    outside_.skipped(*machine_, skip, false);
   }
-  if (!changed) return;
-  if (++turns_ % kTurnsToSnapshot == 0) {
-    journal_.snapshot = machine_->snapshot();
-    journal_.records.clear();
-  }
-  if (sabotage_ == Sabotage::kLyingDisk && turns_ % 20 == 0) older_ = journal_;
-  durable_ledger_ = machine_->ledger().image();
-  outside_.durable(*machine_);
 }
 
 void Daemon::feed_soon(ctl::JobInput input) {
@@ -133,7 +236,7 @@ void Daemon::feed_soon(ctl::JobInput input) {
 
 void Daemon::feed(const ctl::JobInput& input) {
   ctl::JobOutputs outputs;
-  machine_->step(input, world_.now(), outputs);
+  machine_->step(input, clock_.now(), outputs);
   for (ctl::JobOutput& output : outputs) {
     std::visit([this](auto& o) { perform(o); }, output);
   }
@@ -142,16 +245,18 @@ void Daemon::feed(const ctl::JobInput& input) {
 // ------------------------------------------------------------------------ time
 
 void Daemon::every(Duration period, Job job) {
-  world_.after(life_, period, [this, period, job] {
+  process_.after(clock_.real(period), [this, period, job] {
     soon(job);
     every(period, job);
   });
 }
 
 void Daemon::tick() {
+  if (std::exchange(skips_changed_, false)) disk_.skips = skips_;
   repeat_requests();
+  go_on_if_there_is_room();
   for (const auto& [host, link] : links_) {
-    if (world_.now() - link.last_heard > kSilence) feed(ctl::in::HostSilent{host});
+    if (clock_.now() - link.last_heard > kSilence) feed(ctl::in::HostSilent{host});
   }
   feed(ctl::in::Tick{});
 }
@@ -163,7 +268,7 @@ void Daemon::beat() {
     } else {
       send(host, wire::Attach{incarnation_});
     }
-    if (link.lost || world_.now() - link.last_heard <= kHostLostAfter) continue;
+    if (link.lost || clock_.now() - link.last_heard <= kHostLostAfter) continue;
     link.lost = true;
     link.welcome = false;
     world_.say("daemon: {} is lost", host);
@@ -176,7 +281,7 @@ void Daemon::repeat_requests() {
   for (const ctl::WorkerProcess& w : workers) {
     if (!w.running()) continue;
     const auto asked = asked_.find(w.member());
-    if (asked != asked_.end() && world_.now() - asked->second < kRepeat) continue;
+    if (asked != asked_.end() && clock_.now() - asked->second < kRepeat) continue;
     if (w.asked_to_stop && machine_->lifecycle().seconds() >= w.killed_from_s) {
       perform(ctl::job::StopWorker{w.member(), w.place.host, {}});
     } else if (w.state == ctl::WorkerProcess::kPlanned && !w.asked_to_stop) {
@@ -195,7 +300,7 @@ void Daemon::receive(ToDaemon message) {
 
 void Daemon::hear(const ToDaemon& message) {
   Link& link = links_[message.host];
-  link.last_heard = world_.now();
+  link.last_heard = clock_.now();
   link.lost = false;
   if (const auto* welcome = std::get_if<wire::AgentWelcome>(&message.body)) {
     const bool first = !std::exchange(link.welcome, true);
@@ -210,10 +315,17 @@ void Daemon::hear(const ToDaemon& message) {
   } else if (const auto* refused = std::get_if<StartRefused>(&message.body)) {
     feed(ctl::job::StartRefused{refused->member, refused->reason});
   } else if (const auto* said = std::get_if<ctl::in::FromWorker>(&message.body)) {
-    inbound_ = {said->member, message.host};
-    feed(*said);
-    inbound_.reset();
+    hear_worker(message, *said);
   }
+}
+
+void Daemon::hear_worker(const ToDaemon& message, const ctl::in::FromWorker& said) {
+  const bool grows_the_journal = std::holds_alternative<wire::Fetch>(said.body) ||
+                                 std::holds_alternative<wire::Progress>(said.body);
+  if (paused_ && grows_the_journal) return;  // it is said again
+  inbound_ = {said.member, message.host};
+  feed(said);
+  inbound_.reset();
 }
 
 void Daemon::welcomed(const std::string& host, const wire::AgentWelcome& welcome) {
@@ -243,86 +355,6 @@ void Daemon::place() {
 
 void Daemon::send(const std::string& host, decltype(ToAgent::body) body) {
   outbox_.push_back({host, {incarnation_, std::move(body)}});
-}
-
-// --------------------------------------------------------------------- outputs
-
-void Daemon::perform(const ctl::out::Persist& o) {
-  pending_.push_back({std::string(o.kind), o.bytes});
-}
-
-void Daemon::perform(const ctl::out::ToWorker& o) {
-  const ctl::WorkerProcess* w = machine_->lifecycle().find(o.to.worker);
-  const bool answers = inbound_ && inbound_->first == o.to;
-  if (!answers && w == nullptr) return;
-  ctl::out::ToWorker message = o;
-  if (sabotage_ != Sabotage::kNone) sabotage(message);
-  if (const auto* grants = std::get_if<wire::Grants>(&message.body)) {
-    if (grants->status == "end") outside_.said_end(*machine_, grants->phase);
-  }
-  send(answers ? inbound_->second : w->place.host, std::move(message));
-}
-
-void Daemon::sabotage(ctl::out::ToWorker& message) {
-  auto* grants = std::get_if<wire::Grants>(&message.body);
-  if (grants == nullptr || grants->status == "stale") return;
-  if (sabotage_ == Sabotage::kEndEarly && !machine_->ledger().complete() &&
-      world_.rng().chance(0.02)) {
-    grants->status = "end";
-    grants->pieces.clear();
-  }
-  if (sabotage_ == Sabotage::kGrantTwice && !grants->pieces.empty()) {
-    if (granted_ && granted_->phase == grants->phase && world_.rng().chance(0.1)) {
-      grants->pieces = granted_->pieces;
-    }
-    granted_ = *grants;
-  }
-}
-
-void Daemon::perform(const ctl::job::StartWorker& o) {
-  asked_[o.member] = world_.now();
-  send(o.host, Start{o.member});
-}
-
-void Daemon::perform(const ctl::job::StopWorker& o) {
-  asked_[o.member] = world_.now();
-  send(o.host, Stop{o.member, o.grace});
-}
-
-// In files at once: a crash may find a checkpoint that the journal does not know.
-void Daemon::perform(const ctl::out::StoreCheckpoint& o) {
-  const std::string name = fmt::format("l{:05}-s{:08}-g{:05}-{}.{}", o.lineage, o.written.step,
-                                       o.generation, o.writer.worker, o.writer.attempt);
-  const auto written = files_.written.find(o.written.directory);
-  std::string error;
-  if (files_.checkpoints.contains(name)) {
-    files_.written.erase(o.written.directory);
-  } else if (written == files_.written.end()) {
-    error = "no such directory";
-  } else {
-    const auto& kept = files_.checkpoints[name] = {std::move(written->second), o.lineage,
-                                                   o.ledger_image, o.accounts_image};
-    files_.written.erase(written);
-    outside_.stored(kept);
-    while (files_.checkpoints.size() > kKeep) files_.checkpoints.erase(files_.checkpoints.begin());
-  }
-  feed(ctl::in::CheckpointStored{o.written.number, o.written.step, name, error});
-}
-
-void Daemon::perform(const ctl::out::FindCheckpoint&) {
-  ctl::in::CheckpointFound found;
-  if (!files_.checkpoints.empty()) {
-    const auto& [name, newest] = *files_.checkpoints.rbegin();
-    found = {name, newest.state.step, newest.ledger_image, newest.accounts_image};
-  }
-  feed(found);
-}
-
-void Daemon::perform(const ctl::out::Note& o) { world_.say("note {}: {}", o.kind, o.text); }
-
-void Daemon::perform(const ctl::job::End& o) {
-  for (const std::string& host : hosts_) send(host, wire::Detach{});
-  outside_.ended(o.outcome);
 }
 
 }  // namespace antdt::sim

@@ -18,8 +18,14 @@ antdtd::ProcessKey key_of(Member member) { return {kJob, member}; }
 
 }  // namespace
 
-Host::Host(World& world, std::string name, std::uint32_t slots, Outside outside)
-    : world_(world), name_(std::move(name)), slots_(slots), outside_(std::move(outside)) {}
+Host::Host(World& world, HostClock clock, std::string name, std::uint32_t slots, Outside outside)
+    : world_(world),
+      clock_(clock),
+      name_(std::move(name)),
+      slots_(slots),
+      outside_(std::move(outside)),
+      machine_(world),
+      agent_process_(world) {}
 
 void Host::boot() { start_agent(); }
 
@@ -35,7 +41,7 @@ std::vector<std::shared_ptr<Worker>> Host::living() const {
 
 void Host::crash_agent() {
   agent_.reset();
-  agent_life_.end();
+  agent_process_.end();
   armed_.reset();
 }
 
@@ -46,13 +52,13 @@ void Host::start_agent() {
   for (const auto& [member, s] : stored) {
     apply(antdtd::event::Adopted{key_of(member), s.start, s.pid, s.status});
   }
-  world_.after(agent_life_, kHeartbeat, [this] { heartbeat(); });
+  agent_process_.after(clock_.real(kHeartbeat), [this] { heartbeat(); });
 }
 
 void Host::lose_power() {
   crash_agent();
   machine_.end();
-  powered_ = false;
+  powered_ = suspended_ = false;
   for (auto& [member, stored] : store_) {
     if (stored.process) stored.process->lose_power();
     if (!stored.status) {
@@ -61,9 +67,10 @@ void Host::lose_power() {
   }
 }
 
-void Host::power_on(bool disk_is_empty) {
+void Host::power_on(bool disk_is_empty, MonoTime clock) {
   if (powered_) return;
   powered_ = true;
+  clock_.restart(clock);
   if (disk_is_empty) {
     store_.clear();
     known_ = {};
@@ -71,11 +78,28 @@ void Host::power_on(bool disk_is_empty) {
   start_agent();
 }
 
+void Host::suspend() {
+  if (suspended_ || !powered_ || !agent_) return;
+  suspended_ = true;
+  clock_.stand_still();
+  machine_.freeze();
+  agent_process_.freeze();
+  for (const auto& worker : living()) worker->suspend();
+}
+
+void Host::wake() {
+  if (!std::exchange(suspended_, false)) return;
+  clock_.go_on();
+  machine_.thaw();
+  agent_process_.thaw();
+  for (const auto& worker : living()) worker->wake();
+}
+
 // ------------------------------------------------------------------ supervision
 
 void Host::apply(const antdtd::Event& event) {
   if (!agent_) return;
-  for (const antdtd::Effect& effect : agent_->supervision.step(event, world_.now())) run(effect);
+  for (const antdtd::Effect& effect : agent_->supervision.step(event, clock_.now())) run(effect);
   arm();
 }
 
@@ -88,20 +112,24 @@ void Host::run(const antdtd::Effect& effect) {
   } else if (const auto* started = std::get_if<ReportStarted>(&effect)) {
     send_or_drop(Started{started->key.member, started->pid});
   } else if (const auto* exit = std::get_if<ReportExit>(&effect)) {
-    if (const auto due = agent_->sums.take(exit->key, world_.now())) send_metrics(*due);
+    if (const auto due = agent_->sums.take(exit->key, clock_.now())) send_metrics(*due);
     const antdtd::ExitStatus& s = exit->status;
     send_or_drop(Exited{exit->key.member, {s.code, s.signal, s.error, s.last_lines, s.oom}});
   } else if (const auto* refuse = std::get_if<RefuseStart>(&effect)) {
     send_or_drop(StartRefused{refuse->key.member, refuse->code + ": " + refuse->reason});
   } else if (const auto* forget = std::get_if<ForgetProcess>(&effect)) {
     store_.erase(forget->key.member);
+  } else if (std::holds_alternative<ForgetJob>(effect)) {
+    known_ = {};
+    agent_->attached = false;
+    agent_->kept.clear();
   }
 }
 
 // The shim is started by the agent and goes on without it.
 void Host::launch(Member member, const antdtd::StartRequest& start) {
   store_[member] = {start, 0, {}, nullptr};
-  world_.after(machine_, world_.rng().time(milliseconds(20), milliseconds(500)), [this, member] {
+  machine_.after(world_.rng().time(milliseconds(20), milliseconds(500)), [this, member] {
     const auto found = store_.find(member);
     if (found == store_.end() || found->second.status) return;
     found->second.pid = ++pids_;
@@ -120,7 +148,7 @@ void Host::signal(Member member, antdtd::Force force) {
   }
   if (found->second.status) return;
   found->second.status = antdtd::ExitStatus{-1, SIGKILL, "", ""};
-  world_.after(agent_life_, milliseconds(1), [this, member, status = *found->second.status] {
+  agent_process_.after(milliseconds(1), [this, member, status = *found->second.status] {
     apply(antdtd::event::ProcessEnded{key_of(member), status});
   });
 }
@@ -130,10 +158,10 @@ void Host::worker_exited(Worker& worker, int code, int signal) {
   if (found == store_.end() || found->second.status) return;
   found->second.status = antdtd::ExitStatus{code, signal, "", ""};
   // Its last words go before its end.
-  world_.after(agent_life_, milliseconds(2),
-               [this, member = worker.member(), status = *found->second.status] {
-                 apply(antdtd::event::ProcessEnded{key_of(member), status});
-               });
+  agent_process_.after(milliseconds(2),
+                       [this, member = worker.member(), status = *found->second.status] {
+                         apply(antdtd::event::ProcessEnded{key_of(member), status});
+                       });
 }
 
 void Host::arm() {
@@ -143,23 +171,25 @@ void Host::arm() {
   if (const auto due = agent_->sums.next_due(attached)) next = next ? std::min(*next, *due) : *due;
   if (!next || (armed_ && *armed_ <= *next)) return;
   armed_ = *next;
-  world_.after(agent_life_, std::max(*next - world_.now(), Duration(microseconds(100))),
-               [this, when = *next] {
-                 if (armed_ != when) return;
-                 armed_.reset();
-                 const auto is_attached = [this](const std::string&) { return agent_->attached; };
-                 for (const auto& due : agent_->sums.take_due(world_.now(), is_attached)) {
-                   send_metrics(due);
-                 }
-                 apply(antdtd::event::Tick{});
-               });
+  agent_process_.after(clock_.real(std::max(*next - clock_.now(), Duration(microseconds(100)))),
+                       [this, when = *next] {
+                         if (armed_ != when) return;
+                         armed_.reset();
+                         const auto is_attached = [this](const std::string&) {
+                           return agent_->attached;
+                         };
+                         for (const auto& due : agent_->sums.take_due(clock_.now(), is_attached)) {
+                           send_metrics(due);
+                         }
+                         apply(antdtd::event::Tick{});
+                       });
 }
 
 // ---------------------------------------------------------- with the job daemon
 
 void Host::heartbeat() {
   send_or_drop(wire::Heartbeat{});
-  world_.after(agent_life_, kHeartbeat, [this] { heartbeat(); });
+  agent_process_.after(clock_.real(kHeartbeat), [this] { heartbeat(); });
 }
 
 void Host::send_or_drop(decltype(ToDaemon::body) body) {
@@ -186,7 +216,10 @@ void Host::attach(Incarnation incarnation) {
 }
 
 void Host::receive(const ToAgent& message) {
-  if (!agent_) return;
+  if (agent_) agent_process_.after({}, [this, message] { hear(message); });
+}
+
+void Host::hear(const ToAgent& message) {
   if (const auto* a = std::get_if<wire::Attach>(&message.body)) return attach(a->incarnation);
   if (!agent_->attached || message.from != known_) {
     return outside_.to_daemon({name_, message.from, NotAttached{}});
@@ -229,11 +262,10 @@ void Host::answer(Worker& worker, client::Inbound body, Generation generation, s
   // In order: ipc keeps it.
   const auto found = store_.find(worker.member());
   if (found == store_.end()) return;
-  world_.after(machine_, microseconds(100),
-               [process = found->second.process,
-                message = client::Received{generation, seq, std::move(body)}] {
-                 if (process && process->alive()) process->receive(message);
-               });
+  machine_.after(microseconds(100), [process = found->second.process,
+                                     message = client::Received{generation, seq, std::move(body)}] {
+    if (process && process->alive()) process->receive(message);
+  });
 }
 
 void Host::from_worker(Worker& from, client::Outbound message) {
@@ -252,7 +284,7 @@ void Host::from_worker(Worker& from, client::Outbound message) {
     return answer(from, std::move(welcome));
   }
   if (const auto* report = std::get_if<wire::Report>(&message.body)) {
-    agent_->sums.add(key_of(member), *report, milliseconds(200), world_.now());
+    agent_->sums.add(key_of(member), *report, milliseconds(200), clock_.now());
     return arm();
   }
   std::visit(

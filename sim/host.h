@@ -13,6 +13,7 @@
 #include "antdtd/report_sums.h"
 #include "antdtd/supervision.h"
 #include "sim/messages.h"
+#include "sim/process.h"
 #include "sim/worker.h"
 #include "sim/world.h"
 
@@ -24,20 +25,26 @@ class Host {
     std::function<void(ToDaemon)> to_daemon;
     std::function<std::shared_ptr<Worker>(Host&, Member, std::uint32_t pid)> make_worker;
   };
-  Host(World& world, std::string name, std::uint32_t slots, Outside outside);
+  Host(World& world, HostClock clock, std::string name, std::uint32_t slots, Outside outside);
 
   void boot();
   void crash_agent();
   void start_agent();
   void lose_power();
-  void power_on(bool disk_is_empty);
+  // `clock` is where its monotonic clock begins.
+  void power_on(bool disk_is_empty, MonoTime clock);
+  // The machine stands still, its clock too; what is sent to it waits.
+  void suspend();
+  void wake();
 
   void receive(const ToAgent& message);
   void from_worker(Worker& from, client::Outbound message);
   void worker_exited(Worker& worker, int code, int signal);
 
   [[nodiscard]] const std::string& name() const { return name_; }
+  [[nodiscard]] const HostClock& clock() const { return clock_; }
   [[nodiscard]] bool powered() const { return powered_; }
+  [[nodiscard]] bool suspended() const { return suspended_; }
   [[nodiscard]] bool agent_runs() const { return agent_.has_value(); }
   [[nodiscard]] std::uint32_t slots() const { return slots_; }
   [[nodiscard]] std::vector<std::shared_ptr<Worker>> living() const;
@@ -57,6 +64,7 @@ class Host {
     std::deque<ctl::in::FromWorker> kept;  // for a daemon that is away
   };
 
+  void hear(const ToAgent& message);
   void apply(const antdtd::Event& event);
   void run(const antdtd::Effect& effect);
   void launch(Member member, const antdtd::StartRequest& start);
@@ -72,12 +80,14 @@ class Host {
   void heartbeat();
 
   World& world_;
+  HostClock clock_;
   const std::string name_;
   const std::uint32_t slots_;
   Outside outside_;
   bool powered_ = true;
-  Life machine_;     // ends with the power
-  Life agent_life_;  // ends with the agent
+  bool suspended_ = false;
+  Process machine_;        // ends with the power
+  Process agent_process_;  // ends with the agent
   std::map<Member, Stored> store_;
   Incarnation known_;  // newest that attached; durable
   std::optional<Agent> agent_;

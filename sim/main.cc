@@ -13,8 +13,8 @@ using antdt::sim::Options;
 using antdt::sim::RunReport;
 
 constexpr const char* kUsage =
-    "usage: sim-run [--seeds N] [--start S] [--faults none|workers|daemon|agents|operators|"
-    "messages|all] [--trace] [--keep-going] [--transcript FILE]\n";
+    "usage: sim-run [--seeds N] [--start S] [--faults none|workers|daemon|agents|disks|"
+    "operators|messages|all] [--trace] [--keep-going] [--transcript FILE]\n";
 
 struct Wanted {
   Options options;

@@ -21,6 +21,10 @@ enum class Sabotage {
   kLyingDisk,     // a crash of the daemon takes turns away that were durable
   kSaveLate,      // a checkpoint's places are not those of its model
   kDeaf,          // from some moment on the daemon hears nobody
+  kNoFence,       // the journal takes what an incarnation writes that was succeeded
+  kForgetSkip,    // records that an operator skips are handed out all the same
+  kSkipUnasked,   // records are skipped that nobody asked to skip
+  kStayPaused,    // the daemon does not see that there is room again
 };
 
 // What can fail, as chances of one kind of fault against the others; 0: never.
@@ -32,7 +36,15 @@ struct Faults {
   std::uint32_t agent_crash = 0;
   std::uint32_t host_crash = 0;
   std::uint32_t partition = 0;      // between the daemon and a host, or between two hosts
-  std::uint32_t operator_wish = 0;  // evictions and other sizes
+  std::uint32_t blackout = 0;       // every machine loses its power
+  std::uint32_t suspend = 0;        // a machine stands still, and its clock
+  std::uint32_t two_daemons = 0;    // the next one begins before the last has ended
+  std::uint32_t journal_full = 0;   // no room for the journal
+  std::uint32_t files_full = 0;     // none for checkpoints
+  std::uint32_t spoil = 0;          // the newest checkpoint is damaged
+  std::uint32_t operator_wish = 0;  // evictions, other sizes, skips, a stop and a resume
+  // Monotonic clocks that began anywhere and run at their own pace.
+  bool clocks = false;
   // Of messages between the daemon and agents.
   double lose = 0;
   double duplicate = 0;
@@ -41,7 +53,8 @@ struct Faults {
 
   [[nodiscard]] std::uint32_t weight() const {
     return worker_kill + worker_hang + worker_slow + daemon_crash + agent_crash + host_crash +
-           partition + operator_wish;
+           partition + blackout + suspend + two_daemons + journal_full + files_full + spoil +
+           operator_wish;
   }
 };
 
@@ -50,13 +63,15 @@ struct Options {
   bool trace = false;
   Faults faults;
   Sabotage sabotage = Sabotage::kNone;
+  std::uint32_t workers = 0;  // 0: as many as the seed says
   std::uint32_t epochs = 2;
   bool evaluate = true;
   Duration faults_stop = std::chrono::seconds(40);  // T
   Duration end_within = std::chrono::seconds(400);  // X
 };
 
-// By name: "none", "workers", "daemon", "agents", "messages", "all"; false for others.
+// By name: "none", "workers", "daemon", "agents", "disks", "operators", "messages", "all";
+// false for others.
 bool set_faults(std::string_view name, Faults& faults);
 
 }  // namespace antdt::sim

@@ -67,7 +67,7 @@ void Ring::complete_later(std::size_t rank, std::uint64_t number) {
 void Ring::complete(std::size_t rank, std::uint64_t number, std::uint64_t wait) {
   Participant& p = members_[rank];
   if (p.left || p.waits != wait || p.cut == wait || !p.done) return;
-  if (!all_reach()) {
+  if (!all_reach() || (withheld_.exchange && withheld_.exchange(rank))) {
     world_.after(life_, milliseconds(100),
                  [this, rank, number, wait] { complete(rank, number, wait); });
     return;
@@ -102,16 +102,20 @@ void Ring::pass_on(std::size_t rank) {
   const Participant& p = members_[rank];
   if (!p.receives || p.left || !members_[before(rank)].offered) return;
   world_.after(life_, world_.rng().time(milliseconds(1), milliseconds(200)),
-               [this, rank, wait = p.waits] {
-                 Participant& to = members_[rank];
-                 const Participant& from = members_[before(rank)];
-                 if (to.left || to.waits != wait || to.cut == wait || !to.receives || from.left)
-                   return;
-                 ++to.waits;
-                 const auto received = std::exchange(to.receives, nullptr);
-                 const Trained state = *from.offered;
-                 received(&state);
-               });
+               [this, rank, wait = p.waits] { arrive(rank, wait); });
+}
+
+void Ring::arrive(std::size_t rank, std::uint64_t wait) {
+  Participant& to = members_[rank];
+  const Participant& from = members_[before(rank)];
+  if (to.left || to.waits != wait || to.cut == wait || !to.receives || from.left) return;
+  if (withheld_.state && withheld_.state(rank, before(rank))) {
+    return world_.after(life_, milliseconds(1), [this, rank, wait] { arrive(rank, wait); });
+  }
+  ++to.waits;
+  const auto received = std::exchange(to.receives, nullptr);
+  const Trained state = *from.offered;
+  received(&state);
 }
 
 void Ring::leave(std::size_t rank, bool silently) {

@@ -36,8 +36,18 @@ class Ring {
   // Whether two members' hosts can reach each other now.
   using Reaches = std::function<bool(std::size_t, std::size_t)>;
 
-  Ring(World& world, std::size_t size, Reaches reaches)
-      : world_(world), members_(size), reaches_(std::move(reaches)) {}
+  // What does not arrive yet, for a scripted case: of an exchange at a member, of
+  // the state that it receives from the one before.
+  struct Withheld {
+    std::function<bool(std::size_t rank)> exchange;
+    std::function<bool(std::size_t rank, std::size_t from)> state;
+  };
+
+  Ring(World& world, std::size_t size, Reaches reaches, Withheld withheld = {})
+      : world_(world),
+        members_(size),
+        reaches_(std::move(reaches)),
+        withheld_(std::move(withheld)) {}
 
   // A member waits for at most one thing at a time.
   void connect(std::size_t rank, Done done);
@@ -71,6 +81,7 @@ class Ring {
   void complete_later(std::size_t rank, std::uint64_t number);
   void complete(std::size_t rank, std::uint64_t number, std::uint64_t wait);
   void pass_on(std::size_t rank);
+  void arrive(std::size_t rank, std::uint64_t wait);
   void fail_later(std::size_t rank, Duration within);
   void fail(std::size_t rank);
   void check_neighbours(std::size_t rank);
@@ -84,6 +95,7 @@ class Ring {
   Life life_;
   std::vector<Participant> members_;
   Reaches reaches_;
+  Withheld withheld_;
   std::map<std::uint64_t, Exchange> exchanges_;
 };
 

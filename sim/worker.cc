@@ -24,28 +24,20 @@ bool is_of_members(const decltype(client::Directive::order)& order) {
 }  // namespace
 
 Worker::Worker(World& world, Surroundings& around, const JobShape& shape, Sabotage sabotage,
-               Member member, std::uint32_t pid, std::string host)
+               Member member, std::uint32_t pid, std::string host, const HostClock& clock)
     : world_(world),
       around_(around),
       shape_(shape),
       sabotage_(sabotage),
       member_(member),
       pid_(pid),
-      host_(std::move(host)) {
+      host_(std::move(host)),
+      clock_(clock),
+      process_(world) {
   state_.model.tally.resize(shape.train_records);
 }
 
 // ----------------------------------------------------------------- the process
-
-void Worker::later(Duration delay, World::Action action) {
-  world_.after(life_, delay, [this, action = std::move(action)] {
-    if (stopped_) {
-      postponed_.push_back(action);
-    } else {
-      action();
-    }
-  });
-}
 
 void Worker::start() {
   later({}, [this] { feed(client::Greet{}); });
@@ -76,24 +68,23 @@ void Worker::lose_power() { end(true); }
 void Worker::end(bool silently) {
   world_.say("{}.{} ends", member_.worker, member_.attempt);
   alive_ = false;
-  life_.end();
+  process_.end();
   leave_ring(silently);
 }
 
-void Worker::stop() { stopped_ = true; }
+void Worker::stop() {
+  if (!std::exchange(stopped_, true)) process_.freeze();
+}
 
 void Worker::go_on() {
-  if (!alive_ || !stopped_) return;
-  stopped_ = false;
-  for (World::Action& action : std::exchange(postponed_, {})) {
-    world_.after(life_, {}, std::move(action));
-  }
+  if (alive_ && std::exchange(stopped_, false)) process_.thaw();
 }
 
 std::string Worker::doing() const {
   return fmt::format("{}.{} on {}{}: generation {}, settled {}, step {}, phase {}, place {}, {}",
-                     member_.worker, member_.attempt, host_, stopped_ ? " (stopped)" : "",
-                     generation_, settled_, state_.step, phase_.phase, place_,
+                     member_.worker, member_.attempt, host_,
+                     process_.stands_still() ? " (stopped)" : "", generation_, settled_,
+                     state_.step, phase_.phase, place_,
                      doing_ == Doing::kBooting     ? "booting"
                      : doing_ == Doing::kIdle      ? "idle"
                      : doing_ == Doing::kBlocked   ? "blocked"
@@ -117,7 +108,7 @@ void Worker::receive(client::Received message) {
 }
 
 void Worker::feed(const client::Event& event) {
-  if (alive_) perform(core_.step(event, world_.now()));
+  if (alive_) perform(core_.step(event, clock_.now()));
 }
 
 void Worker::perform(client::Effects effects) {
@@ -133,11 +124,11 @@ void Worker::perform(client::Effects effects) {
 
 void Worker::arm() {
   const auto deadline = core_.deadline();
-  if (!alive_ || !deadline || (armed_ && *armed_ <= *deadline && *armed_ >= world_.now())) return;
+  if (!alive_ || !deadline || (armed_ && *armed_ <= *deadline && *armed_ >= clock_.now())) return;
   // A thread that wakes up takes its time.
-  const MonoTime when = std::max(*deadline, world_.now() + microseconds(100));
+  const MonoTime when = std::max(*deadline, clock_.now() + microseconds(100));
   armed_ = when;
-  later(when - world_.now(), [this, when] {
+  later(clock_.real(when - clock_.now()), [this, when] {
     if (armed_ != when) return;
     armed_.reset();
     feed(client::Tick{});
@@ -183,8 +174,11 @@ void Worker::turn() {
     obey(*directive);
   }
   turning_ = false;
-  if (!alive_ || !final_model_ || world_.now() - final_model_said_ < kRepeatFinalModel) return;
-  final_model_said_ = world_.now();
+  if (!alive_ || !final_model_ || clock_.now() - final_model_said_ < kRepeatFinalModel) return;
+  final_model_said_ = clock_.now();
+  if (!final_model_->error.empty()) {
+    final_model_->error = around_.write_checkpoint(final_model_->directory, state_);
+  }
   feed(*final_model_);
   later(kRepeatFinalModel, [this] { turn(); });
 }
@@ -366,10 +360,10 @@ void Worker::finish(const wire::PhaseStart& start) {
   written.phase = start.phase;
   written.step = state_.step;
   written.directory = fmt::format(".tmp-{}-{}.{}", state_.step, member_.worker, member_.attempt);
-  around_.write_checkpoint(written.directory, state_);
+  written.error = around_.write_checkpoint(written.directory, state_);
   feed(written);
   final_model_ = std::move(written);
-  final_model_said_ = world_.now();
+  final_model_said_ = clock_.now();
   later(kRepeatFinalModel, [this] { turn(); });
 }
 

@@ -17,6 +17,7 @@
 
 #include "sim/model.h"
 #include "sim/options.h"
+#include "sim/process.h"
 #include "sim/ring.h"
 #include "sim/world.h"
 #include "trainer/client/client_core.h"
@@ -41,7 +42,9 @@ class Surroundings {
   virtual void exited(Worker& worker, int code, int signal) = 0;
   // The collective of a generation, made by the first that comes.
   virtual Ring& ring(std::uint64_t key, const std::vector<WorkerId>& members) = 0;
-  virtual void write_checkpoint(const std::string& directory, const Trained& state) = 0;
+  // What went wrong, or "".
+  [[nodiscard]] virtual std::string write_checkpoint(const std::string& directory,
+                                                     const Trained& state) = 0;
   // Null: it cannot be read.
   virtual const Trained* read_checkpoint(const std::string& directory) = 0;
   // For the invariants: a record enters a worker's hands, a model.
@@ -53,7 +56,7 @@ class Surroundings {
 class Worker {
  public:
   Worker(World& world, Surroundings& around, const JobShape& shape, Sabotage sabotage,
-         Member member, std::uint32_t pid, std::string host);
+         Member member, std::uint32_t pid, std::string host, const HostClock& clock);
 
   void start();
   void receive(client::Received message);  // from its agent
@@ -61,6 +64,8 @@ class Worker {
   void kill(int signal);
   void stop();  // SIGSTOP
   void go_on();
+  void suspend() { process_.freeze(); }  // with its machine
+  void wake() { process_.thaw(); }
   void set_slowdown(double factor) { slowdown_ = factor; }
   void lose_power();  // with its host: nobody is told
 
@@ -85,7 +90,7 @@ class Worker {
   };
 
   // worker.cc: the process and its message thread
-  void later(Duration delay, World::Action action);  // when it runs
+  void later(Duration delay, World::Action action) { process_.after(delay, std::move(action)); }
   void feed(const client::Event& event);
   void perform(client::Effects effects);
   void arm();
@@ -142,14 +147,14 @@ class Worker {
   const Member member_;
   const std::uint32_t pid_;
   const std::string host_;
+  const HostClock& clock_;
 
-  Life life_;
+  Process process_;
   bool alive_ = true;
   bool stopped_ = false;
   bool sigterm_ = false;
   bool turning_ = false;
   double slowdown_ = 1;
-  std::deque<World::Action> postponed_;  // while it is stopped
   Doing doing_ = Doing::kBooting;
   client::ClientCore core_;
   std::optional<MonoTime> armed_;

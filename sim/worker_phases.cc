@@ -30,7 +30,7 @@ void Worker::begin_training(const wire::PhaseStart& start) {
   feed(client::SetHold{kHoldSteps * share_.samples});
   if (complete()) return exchange(true);
   batch_.clear();
-  data_until_ = world_.now() + kDataPatience;
+  data_until_ = clock_.now() + kDataPatience;
   compute();
 }
 
@@ -39,7 +39,7 @@ void Worker::compute() {
   core_.set_activity("data");
   take_records(share_.samples);
   const bool enough = batch_.size() >= share_.samples;
-  if (!enough && has_data_ && world_.now() < data_until_) {
+  if (!enough && has_data_ && clock_.now() < data_until_) {
     return later(kLookAgain, [this] { compute(); });
   }
   has_data_ = enough && share_.samples > 0;
@@ -156,7 +156,7 @@ void Worker::next_step(const trainer::Agreement& agreed, bool last) {
   batch_.clear();
   const Duration wait = agreed.records == 0 ? kIdleWait : Duration{};
   do_next("shard_wait", wait, [this] {
-    data_until_ = world_.now() + kDataPatience;
+    data_until_ = clock_.now() + kDataPatience;
     compute();
   });
 }
@@ -205,7 +205,7 @@ void Worker::write_ordered_checkpoint(std::uint64_t number) {
   if (sabotage_ == Sabotage::kSaveLate) {
     for (wire::MemberPlace& at : written.places) at.place -= std::min<std::uint64_t>(at.place, 1);
   }
-  around_.write_checkpoint(written.directory, state_);
+  written.error = around_.write_checkpoint(written.directory, state_);
   feed(written);
 }
 

@@ -1,0 +1,97 @@
+// What the machine wants done.
+#include "sim/daemon.h"
+
+namespace antdt::sim {
+namespace {
+
+constexpr std::size_t kKeep = 3;
+
+}  // namespace
+
+void Daemon::perform(const ctl::out::Persist& o) {
+  pending_.push_back({std::string(o.kind), o.bytes});
+}
+
+void Daemon::perform(const ctl::out::ToWorker& o) {
+  const ctl::WorkerProcess* w = machine_->lifecycle().find(o.to.worker);
+  const bool answers = inbound_ && inbound_->first == o.to;
+  if (!answers && w == nullptr) return;
+  ctl::out::ToWorker message = o;
+  if (sabotage_ != Sabotage::kNone) sabotage(message);
+  if (const auto* grants = std::get_if<wire::Grants>(&message.body)) {
+    if (grants->status == "end") outside_.said_end(*machine_, grants->phase);
+  }
+  send(answers ? inbound_->second : w->place.host, std::move(message));
+}
+
+void Daemon::sabotage(ctl::out::ToWorker& message) {
+  auto* grants = std::get_if<wire::Grants>(&message.body);
+  if (grants == nullptr || grants->status == "stale") return;
+  if (sabotage_ == Sabotage::kEndEarly && !machine_->ledger().complete() &&
+      world_.rng().chance(0.02)) {
+    grants->status = "end";
+    grants->pieces.clear();
+  }
+  if (sabotage_ == Sabotage::kGrantTwice && !grants->pieces.empty()) {
+    if (granted_ && granted_->phase == grants->phase && world_.rng().chance(0.1)) {
+      grants->pieces = granted_->pieces;
+    }
+    granted_ = *grants;
+  }
+}
+
+void Daemon::perform(const ctl::job::StartWorker& o) {
+  asked_[o.member] = clock_.now();
+  send(o.host, Start{o.member});
+}
+
+void Daemon::perform(const ctl::job::StopWorker& o) {
+  asked_[o.member] = clock_.now();
+  send(o.host, Stop{o.member, o.grace});
+}
+
+// In files at once: a crash may find a checkpoint that the journal does not know.
+void Daemon::perform(const ctl::out::StoreCheckpoint& o) {
+  const std::string name = fmt::format("l{:05}-s{:08}-g{:05}-{}.{}", o.lineage, o.written.step,
+                                       o.generation, o.writer.worker, o.writer.attempt);
+  const std::string error = store(o, name);
+  feed(ctl::in::CheckpointStored{o.written.number, o.written.step, error.empty() ? name : "",
+                                 error});
+}
+
+std::string Daemon::store(const ctl::out::StoreCheckpoint& o, const std::string& name) {
+  const auto written = files_.written.find(o.written.directory);
+  if (files_.checkpoints.contains(name)) {
+    files_.written.erase(o.written.directory);
+    return {};
+  }
+  if (written == files_.written.end()) return "no such directory";
+  if (files_.full) return "no room for its manifest";
+  const auto& kept = files_.checkpoints[name] = {std::move(written->second), o.lineage,
+                                                 o.ledger_image, o.accounts_image};
+  files_.written.erase(written);
+  outside_.stored(kept);
+  while (files_.checkpoints.size() > kKeep) files_.checkpoints.erase(files_.checkpoints.begin());
+  return {};
+}
+
+// The newest that is whole.
+void Daemon::perform(const ctl::out::FindCheckpoint&) {
+  ctl::in::CheckpointFound found;
+  for (const auto& [name, checkpoint] : files_.checkpoints) {
+    if (checkpoint.damaged) continue;
+    found = {name, checkpoint.state.step, checkpoint.ledger_image, checkpoint.accounts_image};
+  }
+  feed(found);
+  declare_skips();
+}
+
+void Daemon::perform(const ctl::out::Note& o) { world_.say("note {}: {}", o.kind, o.text); }
+
+// Said to anybody when it is durable.
+void Daemon::perform(const ctl::job::End& o) {
+  for (const std::string& host : hosts_) send(host, wire::Detach{});
+  outcome_ = o.outcome;
+}
+
+}  // namespace antdt::sim

@@ -1,0 +1,69 @@
+// Something that runs on a simulated machine, and may stand still or end.
+#pragma once
+
+#include <deque>
+#include <utility>
+
+#include "sim/world.h"
+
+namespace antdt::sim {
+
+// What it has planned happens unless it ends before, and waits while it stands
+// still (SIGSTOP, its machine suspended). Both may be so at once: it goes on
+// when it was thawed as often as it was frozen.
+class Process {
+ public:
+  explicit Process(World& world) : world_(world) {}
+
+  void after(Duration delay, World::Action action);
+  void freeze() { ++frozen_; }
+  void thaw();
+  void end();
+  [[nodiscard]] bool stands_still() const { return frozen_ > 0; }
+
+ private:
+  World& world_;
+  Life life_;
+  int frozen_ = 0;
+  std::deque<World::Action> postponed_;
+};
+
+// CLOCK_MONOTONIC of a machine: it began somewhere, runs at its own pace and
+// stands still while the machine is suspended. No two are to be compared.
+class HostClock {
+ public:
+  HostClock(const World& world, MonoTime base, double rate)
+      : world_(&world), base_(base), since_(world.now()), rate_(rate) {}
+
+  [[nodiscard]] MonoTime now() const {
+    if (stands_) return base_;
+    return base_ + std::chrono::duration_cast<Duration>((world_->now() - since_) * rate_);
+  }
+  // How long the world waits for this clock to go on by so much.
+  [[nodiscard]] Duration real(Duration local) const {
+    return std::chrono::duration_cast<Duration>(local / rate_) + std::chrono::microseconds(1);
+  }
+  void stand_still() {
+    base_ = now();
+    stands_ = true;
+  }
+  void go_on() {
+    if (!std::exchange(stands_, false)) return;
+    since_ = world_->now();
+  }
+  // The machine was started again.
+  void restart(MonoTime base) {
+    base_ = base;
+    since_ = world_->now();
+    stands_ = false;
+  }
+
+ private:
+  const World* world_;
+  MonoTime base_;
+  MonoTime since_;
+  double rate_;
+  bool stands_ = false;
+};
+
+}  // namespace antdt::sim

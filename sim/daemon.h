@@ -117,6 +117,7 @@ class Daemon {
   void perform(const ctl::job::StopWorker& o);
   void perform(const ctl::job::PrepareGang&) {}
   void perform(const ctl::out::StoreCheckpoint& o);
+  void perform(const ctl::out::Remember&) {}  // no part of what the job needs
   void perform(const ctl::out::FindCheckpoint& o);
   void perform(const ctl::out::Note& o);
   void perform(const ctl::job::End& o);

@@ -75,12 +75,15 @@ Result<std::unique_ptr<JobDaemon>> JobDaemon::open(EventLoop& loop, transport::C
     const ctl::JobImage image = image_above(seen, config.roles.worker.count);
     content.records.push_back({std::string(ctl::kImageRecord), wire::encode(image)});
   }
+  HistoryKeeper history(options.state_dir + "/history.db", machine_cfg.ledger.train,
+                        machine_cfg.incarnation);
   ANTDT_TRY(auto solution, ctl::make_solution(config.control.solution));
   ANTDT_TRY(ctl::JobMachine machine,
             ctl::JobMachine::open(std::move(machine_cfg), std::move(solution), content));
   std::unique_ptr<JobDaemon> daemon(new JobDaemon(loop, std::move(options), std::move(config),
                                                   std::move(lock), std::move(journal),
                                                   std::move(machine)));
+  daemon->history_ = std::move(history);
   ANTDT_TRY(daemon->skips_, launcher::read_skips(daemon->options_.run_dir));
   ANTDT_RETURN_IF_ERROR(daemon->listen(context));
   ANTDT_RETURN_IF_ERROR(daemon->begin(request, begins_again));
@@ -148,6 +151,7 @@ void JobDaemon::tick() {
   if (ended_) return;
   repeat_requests();
   go_on_if_there_is_room();
+  if (history_.sync_is_due(loop_.now())) sync_history();
   for (const std::string& host : links_->silent(kSilence)) feed(ctl::in::HostSilent{host});
   feed(ctl::in::Tick{});
   declare_skips();
@@ -206,7 +210,14 @@ void JobDaemon::go_on_if_there_is_room() {
   perform(ctl::out::Note{"continued", "there is room on the disk again; the job goes on", ""});
 }
 
+// Members may forget the steps that are safe.
+void JobDaemon::sync_history() {
+  if (history_.sync(loop_.now())) feed(ctl::in::HistoryKept{});
+  if (const auto news = history_.take_news()) perform(ctl::out::Note{"history", *news, ""});
+}
+
 void JobDaemon::finish_turn() {
+  history_.finish_turn();
   if (const auto image = machine_.image_if_changed()) journal_.append(ctl::kImageRecord, *image);
   Status committed = journal_.commit();
   if (committed && journal_.wants_snapshot()) committed = journal_.snapshot(machine_.snapshot());

@@ -17,6 +17,7 @@
 #include "cmd/antdt-jobd/agent_links.h"
 #include "cmd/antdt-jobd/checkpoint_store.h"
 #include "cmd/antdt-jobd/event_log.h"
+#include "cmd/antdt-jobd/history_keeper.h"
 #include "cmd/antdt-jobd/job_spec.h"
 #include "core/fs.h"
 #include "core/loop.h"
@@ -72,6 +73,7 @@ class JobDaemon {
   void declare_skips();
   void keep_skips();
   void control_tick();
+  void sync_history();
   void finish_turn();  // commit, then send
   void pause_if_disk_is_full();
   void go_on_if_there_is_room();
@@ -104,6 +106,7 @@ class JobDaemon {
   void perform(const ctl::job::PrepareGang& o);
   void perform(const ctl::out::StoreCheckpoint& o);
   void perform(const ctl::out::FindCheckpoint& o);
+  void perform(const ctl::out::Remember& o);
   void perform(const ctl::out::Note& o);
   void perform(const ctl::job::End& o);
   template <class T>
@@ -119,6 +122,7 @@ class JobDaemon {
   shard_server::Journal journal_;
   ctl::JobMachine machine_;
   EventLog events_;
+  HistoryKeeper history_;
   CheckpointStore checkpoints_;
   std::vector<launcher::Skip> skips_;
   bool skips_changed_ = false;  // since they were written

@@ -43,7 +43,9 @@ void JobDaemon::perform(const ctl::job::PrepareGang& o) {
       {{o.workers.front().host, ""}, wire::make_packet(envelope, wire::ReservePort{})});
 }
 
+// A run that goes on from the checkpoint knows what made the steps up to it.
 void JobDaemon::perform(const ctl::out::StoreCheckpoint& o) {
+  sync_history();
   const auto name = checkpoints_.store(o);
   feed(ctl::in::CheckpointStored{o.written.number, o.written.step, name.value_or(""),
                                  name ? "" : name.error().message});
@@ -57,6 +59,8 @@ void JobDaemon::perform(const ctl::out::FindCheckpoint&) {
   feed(newest.found);
   declare_skips();
 }
+
+void JobDaemon::perform(const ctl::out::Remember& o) { history_.remember(o.entry); }
 
 void JobDaemon::perform(const ctl::out::Note& o) {
   std::string text = o.text;

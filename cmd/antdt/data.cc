@@ -126,6 +126,7 @@ void add_data(CLI::App& app, int& exit_code) {
   data->require_subcommand(1);
   add_audit(*data, exit_code);
   add_data_skip(*data, exit_code);
+  add_data_which(*data, exit_code);
   add_synth(*data, exit_code);
   add_index(*data, exit_code);
 }

@@ -149,11 +149,15 @@ struct Grants {
   std::string status;
   std::vector<Piece> pieces;
   std::uint32_t retry_ms = 0;
+  // Members of a collective: which records made the steps of this generation up
+  // to this one is kept; they need not be told again (StepHistory). 0: none.
+  Step recorded{};
   ANTDT_MESSAGE("grants") {
     v("phase", m.phase);
     v("status", m.status);
     v("pieces", m.pieces);
     v("retry_ms", m.retry_ms);
+    v("recorded", m.recorded);
   }
 };
 
@@ -333,19 +337,53 @@ struct MemberPlace {
     v("p", m.place);
   }
 };
+
+// Consecutive steps of a phase in which every member trained as many records as
+// in the step before: what the members' slots said, compressed.
+struct StepRun {
+  Step first;
+  std::uint64_t steps = 0;
+  std::uint64_t phase = 0;
+  std::vector<std::uint64_t> places;   // by rank, before `first`
+  std::vector<std::uint64_t> records;  // by rank, in each of the steps
+  ANTDT_PART {
+    v("f", m.first);
+    v("n", m.steps);
+    v("h", m.phase);
+    v("p", m.places);
+    v("r", m.records);
+  }
+};
+// Steps of one generation, for the run's history of them (antdt data which).
+// Runs rise and do not overlap. Whoever tells may leave out what was recorded.
+struct StepHistory {
+  // In all `places` and `records` together, so that a message stays small; older
+  // runs are left out for it.
+  static constexpr std::size_t kMaxNumbers = 1 << 18;
+  Generation generation;
+  std::vector<StepRun> runs;
+  ANTDT_PART {
+    v("g", m.generation);
+    v("r", m.runs);
+  }
+};
+
 // Connected and healed: this member holds the training state `state_hash` as it
 // was after `step`. `places` are those of the members of the base generation
 // after that step, of the phase `phase`; empty where nothing was trained yet.
+// `history` is that of the base generation, from rank 0 alone.
 struct Ready {
   Step step;
   std::uint64_t state_hash = 0;
   std::uint64_t phase = 0;
   std::vector<MemberPlace> places;
+  StepHistory history{};
   ANTDT_MESSAGE("ready") {
     v("step", m.step);
     v("state_hash", m.state_hash);
     v("phase", m.phase);
     v("places", m.places);
+    v("history", m.history);
   }
 };
 
@@ -409,7 +447,8 @@ struct PhaseStart {
   }
 };
 // How far training is, from the member of rank 0 (loss) and from every member
-// (place). One-way and cumulative; the last of a phase has done = true.
+// (place). One-way and cumulative; the last of a phase has done = true. About
+// once a second the one of rank 0 says which records made the steps, too.
 struct Progress {
   std::uint64_t phase = 0;
   Step step;                  // applied
@@ -419,6 +458,7 @@ struct Progress {
   double weight_sum = 0;
   PlanVersion plan;   // in force
   bool done = false;  // the phase's records are all in, and a further step completed
+  StepHistory history{};
   ANTDT_MESSAGE("progress") {
     v("phase", m.phase);
     v("step", m.step);
@@ -428,6 +468,7 @@ struct Progress {
     v("weight_sum", m.weight_sum);
     v("plan", m.plan);
     v("done", m.done);
+    v("history", m.history);
   }
 };
 // Write a checkpoint at the step where every member's slot holds this number.
@@ -455,6 +496,7 @@ struct CheckpointWritten {
   std::vector<CheckpointFile> files;
   std::vector<MemberPlace> places;
   std::string error;  // not empty: it could not be written, and why
+  StepHistory history{};
   ANTDT_MESSAGE("checkpoint-written") {
     v("number", m.number);
     v("phase", m.phase);
@@ -463,6 +505,7 @@ struct CheckpointWritten {
     v("files", m.files);
     v("places", m.places);
     v("error", m.error);
+    v("history", m.history);
   }
 };
 // Finish the step, then leave. `code` is what to exit with.

@@ -128,6 +128,7 @@ void JobMachine::on(const in::Recovered&) {
     feed(Event(GroupFormed{group}));
     expect_steps();
   }
+  remember_again();
   const wire::PhaseStart phase = lifecycle_.phase();
   if (lifecycle_.state() == JobState::kTraining) progress_.begin_phase(phase.phase, now_);
   note("recovered", fmt::format("incarnation {} goes on: {}, phase {}", config_.incarnation,

@@ -26,10 +26,12 @@
 #include "ctl/job/job_image.h"
 #include "ctl/job/progress_view.h"
 #include "ctl/job/report.h"
+#include "ctl/job/step_watch.h"
 #include "ctl/lifecycle.h"
 #include "ctl/membership.h"
 #include "ctl/vitals.h"
 #include "shard_server/accounts.h"
+#include "shard_server/history.h"
 #include "shard_server/journal.h"
 #include "shard_server/ledger.h"
 
@@ -85,6 +87,8 @@ struct ControlTick {};
 struct Skip {
   wire::SkipRecords order;
 };
+// Everything that Remember said so far is safe: members may forget it.
+struct HistoryKept {};
 // An operator's wish, in words for the record.
 struct OperatorSaid {
   std::string kind;
@@ -96,9 +100,9 @@ struct OperatorSaid {
 using JobInput =
     std::variant<in::FromWorker, in::HostWelcome, in::HostSilent, in::Pause, in::Recovered,
                  in::Declared, in::Resumed, in::Tick, in::ControlTick, in::CheckpointStored,
-                 in::CheckpointFound, in::Skip, in::OperatorSaid, job::Placed, job::HostLost,
-                 job::GangReady, job::Started, job::Exited, job::StartRefused, job::StopAsked,
-                 job::EvictAsked, job::ResizeAsked, job::Failed>;
+                 in::CheckpointFound, in::Skip, in::HistoryKept, in::OperatorSaid, job::Placed,
+                 job::HostLost, job::GangReady, job::Started, job::Exited, job::StartRefused,
+                 job::StopAsked, job::EvictAsked, job::ResizeAsked, job::Failed>;
 
 namespace out {
 
@@ -126,6 +130,12 @@ struct StoreCheckpoint {
   std::string ledger_image;
   std::string accounts_image;
 };
+// For the run's history of steps, which is no part of what the job needs to go on.
+// What the outputs before a Settle or a StoreCheckpoint said is to be safe before
+// these are carried out, if that can be.
+struct Remember {
+  shard_server::history::Entry entry;
+};
 // The newest whole checkpoint. Answered by CheckpointFound.
 struct FindCheckpoint {};
 struct Note {
@@ -138,7 +148,7 @@ struct Note {
 
 using JobOutput =
     std::variant<out::Persist, out::ToWorker, job::StartWorker, job::StopWorker, job::PrepareGang,
-                 out::StoreCheckpoint, out::FindCheckpoint, out::Note, job::End>;
+                 out::StoreCheckpoint, out::FindCheckpoint, out::Remember, out::Note, job::End>;
 using JobOutputs = std::vector<JobOutput>;
 
 struct JobMachineConfig {
@@ -199,6 +209,7 @@ class JobMachine {
   void on(const in::CheckpointStored& e);
   void on(const in::CheckpointFound& e);
   void on(const in::Skip& e);
+  void on(const in::HistoryKept& e);
   void on(const in::OperatorSaid& e);
   template <class LifecycleEvent>
   void on(const LifecycleEvent& e) {
@@ -215,6 +226,18 @@ class JobMachine {
   void heard(Member m, Generation g, std::uint64_t seq, const wire::CheckpointWritten& e);
   void heard(Member m, Generation g, std::uint64_t seq, const wire::Bye& e);
   void heard(Member m, Generation g, std::uint64_t seq, const wire::Metrics& e);
+
+  // The history of steps: job_machine_history.cc
+  struct Hand {
+    std::uint64_t phase = 0;
+    std::uint64_t end = 0;
+  };
+  [[nodiscard]] std::optional<Hand> collective_hand(Member m, Generation g) const;
+  void remember_change(Member m, const Hand& before);
+  void remember_grants(Member m, const shard_server::Holder& holder, std::uint64_t from);
+  void remember_steps(const wire::StepHistory& told, Step step);
+  void remember_settled(const Settled& settled);
+  void remember_again();  // what a power failure may have taken from the history
 
   // Effects of the parts: job_machine_effects.cc
   void feed(const job::Event& event) { run(lifecycle_.step(event, now_)); }
@@ -261,6 +284,7 @@ class JobMachine {
   Controller controller_;
   Vitals vitals_;
   ProgressView progress_;
+  StepWatch steps_;
 
   std::vector<Member> loose_members_;
   std::map<WorkerId, WorkerReport> measured_;  // of attempts before and the present one
@@ -270,6 +294,7 @@ class JobMachine {
   bool group_settled_ = false;
   bool paused_ = false;
   MonoTime finish_said_{};
+  bool history_refused_ = false;  // a member told what cannot be, and this was said
   std::vector<ActionReport> actions_;
   std::vector<EpochReport> epochs_;
   std::string message_;

@@ -219,6 +219,7 @@ void JobMachine::on_settled(const Settled& settled) {
                     settled.generation)}));
   }
   group_settled_ = true;
+  remember_settled(settled);
   feed(Event(GroupFormed{group}));
   if (controller_.plan().entries.empty()) return;  // impossible, and said so
   image_dirty_ = true;
@@ -290,7 +291,10 @@ void JobMachine::run(shard_server::Effects& effects) {
     std::visit(
         Overloaded{
             [&](Persist& e) { persist_ledger(std::move(e.bytes)); },
-            [&](Reply& e) { send(e.member, e.generation, std::move(e.grants), e.seq); },
+            [&](Reply& e) {
+              if (e.generation == steps_.generation()) e.grants.recorded = steps_.kept_through();
+              send(e.member, e.generation, std::move(e.grants), e.seq);
+            },
             [&](Refuse& e) {
               out_->emplace_back(
                   out::Note{"refused",

@@ -17,11 +17,15 @@ void JobMachine::on(const in::FromWorker& e) {
 }
 
 void JobMachine::heard(Member m, Generation g, std::uint64_t seq, const wire::Fetch& e) {
+  const std::optional<Hand> before = collective_hand(m, g);
   feed(shard_server::Event(shard_server::event::Fetch{m, g, seq, e}));
+  if (before) remember_change(m, *before);
 }
 
 void JobMachine::heard(Member m, Generation g, std::uint64_t seq, const wire::Recalled& e) {
+  const std::optional<Hand> before = collective_hand(m, g);
   feed(shard_server::Event(shard_server::event::Recalled{m, g, seq, e.phase, e.end}));
+  if (before) remember_change(m, *before);
 }
 
 void JobMachine::heard(Member m, Generation g, std::uint64_t, const wire::Join& e) {
@@ -55,11 +59,13 @@ void JobMachine::heard(Member m, Generation g, std::uint64_t, const wire::Ready&
     if (lifecycle_.phase().phase > 0) send(m, g, with_committed(lifecycle_.phase()));
     return;
   }
+  remember_steps(e.history, e.step);
   feed(MembershipEvent(ReadyArrived{m, g, e}));
 }
 
 void JobMachine::heard(Member m, Generation g, std::uint64_t, const wire::Progress& e) {
   vitals_.heard(m, {}, {}, now_);
+  remember_steps(e.history, e.step);
   feed(shard_server::Event(shard_server::event::Progress{m, g, e.phase, e.place}));
   if (e.step > progress_.step()) feed(job::Event(job::Progressed{e.step}));
   progress_.update(e, now_);
@@ -102,6 +108,7 @@ void JobMachine::heard(Member m, Generation g, std::uint64_t, const wire::Checkp
   }
   const auto then = shard_server::Ledger::restore(config_.ledger, *ledger_image);
   if (!then) return feed(job::Event(job::CheckpointStored{e.number, then.error().message}));
+  remember_steps(e.history, e.step);
   out_->emplace_back(out::StoreCheckpoint{e, m, membership_.lineage(), membership_.generation(),
                                           ledger_.phase().epoch, std::move(*ledger_image),
                                           accounts_.at(*then).image()});

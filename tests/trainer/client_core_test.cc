@@ -403,5 +403,41 @@ TEST_F(ClientCoreTest, ByeComesAfterWhatWasNotSentYetAndCarriesTheTotals) {
   EXPECT_EQ(bye[0].account.compute, 1.5);
 }
 
+TEST_F(ClientCoreTest, AHistoryOfStepsIsNotLostToTheNextProgress) {
+  welcome();
+  wire::Progress progress;
+  progress.step = Step{1};
+  EXPECT_EQ(sent<wire::Progress>(step(progress)).size(), 1U);
+  progress.step = Step{2};
+  progress.history = {Generation{1}, {{Step{1}, 2, 1, {0}, {8}}}};
+  EXPECT_TRUE(sent<wire::Progress>(step(progress)).empty());
+  progress.step = Step{3};
+  progress.history = {};
+  EXPECT_TRUE(sent<wire::Progress>(step(progress)).empty());
+  now += seconds(1);
+  const auto later = sent<wire::Progress>(step(Tick{}));
+  ASSERT_EQ(later.size(), 1U);
+  EXPECT_EQ(later[0].step, Step{3});
+  ASSERT_EQ(later[0].history.runs.size(), 1U);
+  EXPECT_EQ(later[0].history.runs[0].steps, 2U);
+}
+
+TEST_F(ClientCoreTest, StepsAreRecordedInTheirGenerationAlone) {
+  welcome();
+  wire::Grants grants{1, "wait", {}, 5};
+  grants.recorded = Step{40};
+  receive(grants, Generation{2});
+  grants.recorded = Step{30};
+  receive(grants, Generation{2});
+  EXPECT_EQ(core.steps_recorded(Generation{2}), Step{40}) << "it never goes back";
+  EXPECT_EQ(core.steps_recorded(Generation{3}), Step{0});
+  grants.recorded = Step{35};
+  receive(grants, Generation{3});  // begins after a step before
+  grants.recorded = Step{90};
+  receive(grants, Generation{2});
+  EXPECT_EQ(core.steps_recorded(Generation{3}), Step{35});
+  EXPECT_EQ(core.steps_recorded(Generation{2}), Step{0});
+}
+
 }  // namespace
 }  // namespace antdt::client

@@ -120,6 +120,7 @@ class FakeJob {
     std::set<std::string> activities;
     std::vector<wire::CheckpointWritten> checkpoints;
     std::vector<wire::Progress> done;
+    std::vector<wire::StepHistory> histories;  // in the order in which they were told
     std::vector<wire::Join> joins;
     std::uint64_t evaluated = 0;
     std::uint64_t committed = 0;  // over all phases
@@ -208,6 +209,7 @@ class FakeJob {
     }
     if (envelope.kind == "ready" && current && stage_ == Stage::kConnecting) {
       peer.ready = *wire::decode<wire::Ready>(body);
+      keep(peer.ready->history);
       if (all(&Peer::ready)) settle();
     }
     if (envelope.kind == "fetch") on_fetch(*wire::decode<wire::Fetch>(body), envelope, peer);
@@ -237,6 +239,7 @@ class FakeJob {
   }
 
   void on_checkpoint(const wire::CheckpointWritten& written) {
+    keep(written.history);
     const bool again = std::any_of(seen_.checkpoints.begin(), seen_.checkpoints.end(),
                                    [&](const auto& c) { return c.number == written.number; });
     if (!again) seen_.checkpoints.push_back(written);
@@ -471,7 +474,12 @@ class FakeJob {
     return piece;
   }
 
+  // Nothing is ever acknowledged: who tells, tells all of its generation.
+  void keep(const wire::StepHistory& history) {
+    if (!history.runs.empty()) seen_.histories.push_back(history);
+  }
   void on_progress(const wire::Progress& progress, WorkerId worker, Peer& peer) {
+    keep(progress.history);
     seen_.last_plan = std::max(seen_.last_plan, progress.plan);
     if (progress.phase == phase_number()) commit(progress.place, peer);
     follow_script(progress.step.value);

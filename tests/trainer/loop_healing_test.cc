@@ -107,6 +107,10 @@ struct Patient {
     state.loss_sum = 0.5 * static_cast<double>(steps);
     state.weight_sum = static_cast<double>(steps);
     state.pristine = false;
+    state.log.begin(Generation{4});
+    for (std::uint64_t i = 1; i <= steps; ++i) {
+      state.log.add(Step{i}, 3, std::vector{i * 10, i * 11}, std::vector<std::uint64_t>{10, 11});
+    }
   }
 };
 
@@ -138,6 +142,10 @@ void expect_like(const Patient& p, const Patient& source) {
   ASSERT_EQ(p.state.places.size(), source.state.places.size());
   EXPECT_EQ(p.state.places[1].place, source.state.places[1].place);
   EXPECT_FALSE(p.state.pristine);
+  const wire::StepHistory& told = p.state.log.history();
+  EXPECT_EQ(told.generation, Generation{4});
+  ASSERT_EQ(told.runs.size(), 1U) << "it can tell which records made the steps, too";
+  EXPECT_EQ(told.runs[0].steps, source.state.step.value);
 }
 
 TEST(Healing, AChainOfNewcomersAndOneThatIsBehindGetTheFurthestState) {

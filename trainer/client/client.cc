@@ -257,6 +257,10 @@ std::optional<wire::Leave> Client::leave_requested() const {
   const std::lock_guard lock(state_->mutex);
   return state_->core.leave_requested();
 }
+Step Client::steps_recorded(Generation generation) const {
+  const std::lock_guard lock(state_->mutex);
+  return state_->core.steps_recorded(generation);
+}
 
 bool Client::regroup_requested() const {
   const std::lock_guard lock(state_->mutex);

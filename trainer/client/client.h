@@ -102,6 +102,8 @@ class Client {
   [[nodiscard]] std::optional<wire::Plan> plan(PlanVersion version) const;
   [[nodiscard]] std::uint64_t checkpoint_ordered() const;  // highest number; 0: none
   [[nodiscard]] std::optional<wire::Leave> leave_requested() const;
+  // Up to where the steps of `generation` are recorded (Grants); 0: nowhere.
+  [[nodiscard]] Step steps_recorded(Generation generation) const;
   // The generation of the last order given out is to end together, at the end
   // of a step (Regroup), or is over already. A Regroup is an order as well.
   [[nodiscard]] bool regroup_requested() const;
@@ -134,7 +136,8 @@ class Client {
   // that is stuck can be told from a process that is stopped. "startup" until
   // it is set, "other" from the first phase on.
   void set_activity(const char* activity);
-  // The latest wins; sent at most every 50 ms, but at once when it is done.
+  // The latest wins, but for a history of steps where it has none; sent at most
+  // every 50 ms, but at once when it is done.
   void progress(const wire::Progress& progress);
   void checkpoint_written(const wire::CheckpointWritten& written);
   // The last message of this worker. Waits up to a second until everything

@@ -75,6 +75,7 @@ void ClientCore::on(const Received& event, MonoTime now, Effects& effects) {
     return welcomed(*welcome, now);
   if (const auto* no = std::get_if<wire::Refused>(&event.body)) return refused(*no, now, effects);
   if (const auto* grants = std::get_if<wire::Grants>(&event.body)) {
+    recorded(generation, grants->recorded);
     return feed_.on_grants(event.seq, *grants, now);
   }
   if (const auto* leave = std::get_if<wire::Leave>(&event.body)) {
@@ -105,6 +106,12 @@ void ClientCore::on(const Received& event, MonoTime now, Effects& effects) {
     regroup_ = std::max(regroup_, generation);
     order(generation, *regroup, effects);
   }
+}
+
+void ClientCore::recorded(Generation generation, Step step) {
+  if (generation < recorded_of_) return;
+  recorded_ = generation == recorded_of_ ? std::max(recorded_, step) : step;
+  recorded_of_ = generation;
 }
 
 void ClientCore::on(const Unreadable& event, MonoTime, Effects&) {
@@ -285,7 +292,11 @@ void ClientCore::on(const wire::Progress& progress, MonoTime now, Effects& effec
     feed_.place_was_sent(progress.phase, progress.place);
     return stand(progress, now, effects);
   }
+  wire::StepHistory history = progress.history;
+  const bool goes_on = unsent_.progress && unsent_.progress_generation == current_;
+  if (history.runs.empty() && goes_on) history = std::move(unsent_.progress->history);
   unsent_.progress = progress;
+  unsent_.progress->history = std::move(history);
   unsent_.progress_generation = current_;
   flush_progress(now, effects);
 }

@@ -103,6 +103,9 @@ class ClientCore {
   [[nodiscard]] std::optional<wire::Plan> plan(PlanVersion version) const;
   [[nodiscard]] std::uint64_t checkpoint_ordered() const { return checkpoint_ordered_; }
   [[nodiscard]] const std::optional<wire::Leave>& leave_requested() const { return leave_; }
+  [[nodiscard]] Step steps_recorded(Generation generation) const {
+    return generation == recorded_of_ ? recorded_ : Step{};
+  }
   // The generation of the last order given out is to end, or is over.
   [[nodiscard]] bool regroup_requested() const {
     return regroup_ > Generation{} && regroup_ >= current_;
@@ -145,6 +148,7 @@ class ClientCore {
   void order(Generation generation, decltype(Directive::order) order, Effects& effects);
   [[nodiscard]] bool awaits_settle(Generation generation) const;
   void hold_plan(const wire::Plan& plan);
+  void recorded(Generation generation, Step step);
   void aborted(Generation generation, const wire::Abort& abort, Effects& effects);
 
   void stand(OutboundBody body, MonoTime now, Effects& effects);
@@ -169,6 +173,8 @@ class ClientCore {
   std::map<PlanVersion, wire::Plan> plans_;
   std::uint64_t checkpoint_ordered_ = 0;
   std::optional<wire::Leave> leave_;
+  Generation recorded_of_;  // the newest whose steps are recorded
+  Step recorded_;           // up to here
 
   ShardFeed feed_;
   Unsent unsent_;

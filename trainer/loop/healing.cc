@@ -10,7 +10,8 @@ namespace antdt::trainer {
 namespace {
 
 constexpr std::size_t kChunkBytes = 1024 * 1024;
-// A member has a place of some 20 bytes in it, so that this is never reached.
+// A member has a place of some 20 bytes in it, and the history of steps is
+// bounded, so that this is never reached.
 constexpr std::uint64_t kMaxMetaBytes = 64 * 1024 * 1024;
 
 // What belongs to the state beside the engine's parts.
@@ -21,6 +22,7 @@ struct StateMeta {
   double loss_sum = 0;
   double weight_sum = 0;
   std::uint64_t checkpoint = 0;
+  wire::StepHistory history{};
   template <class Self, class V>
   static void fields(Self& m, V& v) {
     v("step", m.step);
@@ -29,12 +31,13 @@ struct StateMeta {
     v("loss_sum", m.loss_sum);
     v("weight_sum", m.weight_sum);
     v("checkpoint", m.checkpoint);
+    v("history", m.history);
   }
 };
 
 StateMeta meta_of(const TrainingState& state) {
-  return {state.step,     state.phase,      state.places,
-          state.loss_sum, state.weight_sum, state.checkpoint};
+  return {state.step,       state.phase,      state.places,       state.loss_sum,
+          state.weight_sum, state.checkpoint, state.log.history()};
 }
 
 void take_over(const StateMeta& meta, TrainingState& state) {
@@ -44,6 +47,7 @@ void take_over(const StateMeta& meta, TrainingState& state) {
   state.loss_sum = meta.loss_sum;
   state.weight_sum = meta.weight_sum;
   state.checkpoint = meta.checkpoint;
+  state.log = StepLog(meta.history);
 }
 
 // As numbers, in the byte order of the machine, as the parts are themselves.

@@ -128,8 +128,10 @@ Member::Verdict Member::on(const wire::Roster& roster) {
   for (const wire::RosterMember& member : roster.members) state_.members.push_back(member.worker);
   ready_ = generation_;
   ready_members_ = state_.members;
-  tools_.client.send_ready(
-      {state_.step, tools_.engine.state_hash(state_.step), state_.phase, state_.places});
+  // All are at the same step: one of them tells which records made the last ones.
+  tools_.client.send_ready({state_.step, tools_.engine.state_hash(state_.step), state_.phase,
+                            state_.places,
+                            form_.rank == 0 ? state_.log.history() : wire::StepHistory{}});
   return std::nullopt;
 }
 
@@ -154,6 +156,7 @@ bool Member::restore() {
   state_.phase = 0;
   state_.places.clear();
   state_.loss_sum = state_.weight_sum = 0;
+  state_.log.begin({});
   auto step = tools_.engine.load(form_.restore);
   if (step) {
     state_.step = *step;
@@ -167,6 +170,7 @@ bool Member::restore() {
 void Member::settled(Generation generation, const std::vector<WorkerId>& members) {
   state_.settled = generation;
   state_.places = places_at_start(members);
+  state_.log.begin(generation);
 }
 
 Member::Verdict Member::on(const wire::Settle& settle) {

@@ -95,6 +95,7 @@ Agreement agree(std::span<const StepSlot> slots) {
     result.any_leaving = result.any_leaving || slot.leaving;
     result.all_well = result.all_well && slot.all_well;
     result.places.push_back(slot.place);
+    result.taken.push_back(slot.records);
   }
   return result;
 }

@@ -47,6 +47,7 @@ struct Agreement {
   bool any_leaving = false;
   bool all_well = true;
   std::vector<std::uint64_t> places;  // by rank
+  std::vector<std::uint64_t> taken;   // records in this step, by rank
 
   // A step without records changes nothing, and one that somebody could not
   // compute must change nothing anywhere.

@@ -17,6 +17,7 @@ constexpr Duration kIdleWait = std::chrono::milliseconds(20);
 constexpr double kHoldSeconds = 6;
 constexpr std::uint64_t kHoldSteps = 8;
 constexpr Duration kHoldInterval = std::chrono::milliseconds(500);
+constexpr Duration kTellSteps = std::chrono::seconds(1);
 
 }  // namespace
 
@@ -27,6 +28,7 @@ TrainPhase::TrainPhase(Tools& tools, TrainingState& state, Collective& collectiv
       collective_(collective),
       start_(start),
       remaining_(start.records - std::min(start.committed, start.records)),
+      steps_told_(tools.clock.now()),
       hold_updated_(tools.clock.now()) {}
 
 Result<PhaseEnd> TrainPhase::run() {
@@ -62,6 +64,7 @@ Result<PhaseEnd> TrainPhase::finish() {
   conclude(*agreed, nothing);
   stable_place_ = place_;
   tools_.client.commit(stable_place_);
+  steps_told_ = {};
   send_progress(complete());
   if (wants_to_leave()) return PhaseEnd::kLeave;
   if (stopped_early_ && !complete()) {
@@ -157,6 +160,8 @@ void TrainPhase::conclude(const Agreement& agreed, Own& own) {
   for (std::size_t rank = 0; rank < agreed.places.size() && rank < state_.members.size(); ++rank) {
     state_.places.push_back({state_.members[rank], agreed.places[rank]});
   }
+  state_.log.forget(tools_.client.steps_recorded(state_.log.history().generation));
+  state_.log.add(state_.step, start_.phase, agreed.places, agreed.taken);
   // That this step completed means that everybody has applied the one before.
   stable_place_ = place_;
   place_ = own.slot.place;
@@ -186,6 +191,7 @@ void TrainPhase::checkpoint(const Agreement& agreed) {
   written.number = agreed.checkpoint;
   written.phase = start_.phase;
   written.places = state_.places;
+  written.history = state_.log.history();
   tools_.client.checkpoint_written(written);
 }
 
@@ -209,7 +215,17 @@ void TrainPhase::send_progress(bool done) {
   progress.weight_sum = state_.phase == start_.phase ? state_.weight_sum : 0;
   progress.plan = state_.share.version;
   progress.done = done;
+  progress.history = steps_to_tell();
   tools_.client.progress(progress);
+}
+
+// Everything that is not known to be recorded, now and then: whatever was lost
+// on the way is said again.
+wire::StepHistory TrainPhase::steps_to_tell() {
+  const MonoTime now = tools_.clock.now();
+  if (collective_.rank() != 0 || now - steps_told_ < kTellSteps) return {};
+  steps_told_ = now;
+  return state_.log.history();
 }
 
 void TrainPhase::update_hold(bool at_once) {

@@ -48,6 +48,7 @@ class TrainPhase {
   void checkpoint(const Agreement& agreed);
   void report(const Own& own);
   void send_progress(bool done);
+  [[nodiscard]] wire::StepHistory steps_to_tell();
   void update_hold(bool at_once);
   void wait_for_records();
   [[nodiscard]] PhaseEnd broken(const Error& error);
@@ -67,6 +68,7 @@ class TrainPhase {
   bool plan_changed_ = true;    // the next step is the first under its plan
   bool stopped_early_ = false;  // somebody asked for it
   std::string breakage_;
+  MonoTime steps_told_;  // when it was said last which records made them
   MonoTime hold_updated_;
   std::uint64_t hold_place_ = 0;
 };

@@ -14,6 +14,7 @@
 #include "trainer/loop/engine.h"
 #include "trainer/loop/generation_guard.h"
 #include "trainer/loop/injection.h"
+#include "trainer/loop/step_log.h"
 #include "trainer/loop/time_account.h"
 
 namespace antdt::trainer {
@@ -65,6 +66,7 @@ struct TrainingState {
   std::vector<wire::MemberPlace> places;
   double loss_sum = 0;
   double weight_sum = 0;
+  StepLog log;  // of the steps of `settled`
 };
 
 // Where members stand when their generation has just settled.

@@ -1,0 +1,46 @@
+// Writes what the machine wants remembered into the run's history of steps
+// (shard_server/history.h), and never stands in the job's way: what goes wrong
+// there is said once, what could not be written waits for room.
+//
+//   well --an error--> failing: tried again at each sync --no error--> well
+//   nowhere: it could not be opened; what is to be remembered is forgotten
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "core/clock.h"
+#include "shard_server/history.h"
+
+namespace antdt::jobd {
+
+class HistoryKeeper {
+ public:
+  static constexpr Duration kSyncEvery = std::chrono::seconds(1);
+
+  HistoryKeeper() = default;  // keeps nothing
+  HistoryKeeper(const std::string& path, const shard_server::DataSet& train,
+                Incarnation incarnation);
+
+  void remember(shard_server::history::Entry entry);
+  // Before the journal's commit, so that the history has what the journal has. A
+  // generation that settled is synced: its members may forget the one before.
+  void finish_turn();
+  // Whether nothing that was remembered can be lost any more, or nobody keeps it.
+  [[nodiscard]] bool sync(MonoTime now);
+  [[nodiscard]] bool sync_is_due(MonoTime now) const { return now - synced_at_ >= kSyncEvery; }
+
+  // What to tell people, once.
+  [[nodiscard]] std::optional<std::string> take_news();
+
+ private:
+  void judge(const Status& written);
+
+  std::optional<shard_server::History> history_;
+  bool settled_ = false;
+  bool failing_ = false;
+  MonoTime synced_at_{};
+  std::optional<std::string> news_;
+};
+
+}  // namespace antdt::jobd

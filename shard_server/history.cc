@@ -1,0 +1,251 @@
+#include "shard_server/history.h"
+
+#include <deque>
+#include <optional>
+#include <utility>
+
+#include "shard_server/history_codec.h"
+#include "shard_server/sqlite.h"
+
+namespace antdt::shard_server {
+namespace {
+
+constexpr std::uint64_t kPageBytes = 4096;
+// Of WAL before it is copied back.
+constexpr std::uint64_t kCheckpointBytes = 2ULL << 20;
+// What waits for room on the disk: some tens of MiB of them.
+constexpr std::size_t kMostBuffered = 200'000;
+
+constexpr const char* kSchema =
+    "BEGIN IMMEDIATE;"
+    "PRAGMA application_id=0x416e7448;"
+    "CREATE TABLE meta(key TEXT PRIMARY KEY, value INTEGER) WITHOUT ROWID;"
+    "CREATE TABLE generations(generation INTEGER PRIMARY KEY, lineage INTEGER, step INTEGER,"
+    "                         members BLOB);"
+    "CREATE TABLE steps(generation INTEGER, first INTEGER, body BLOB,"
+    "                   PRIMARY KEY(generation, first)) WITHOUT ROWID;"
+    "CREATE TABLE grants(generation INTEGER, phase INTEGER, worker INTEGER, place INTEGER,"
+    "                    epoch INTEGER, position INTEGER, records INTEGER,"
+    "                    PRIMARY KEY(generation, phase, worker, place)) WITHOUT ROWID;"
+    "INSERT INTO meta VALUES('format',1),('incarnation',0);"
+    "COMMIT";
+
+// Every statement that writes; prepared once.
+struct Statements {
+  Statement begin, commit, incarnation, touch;
+  Statement same_generation, forget_steps, forget_grants, put_generation;
+  Statement put_steps, drop_grants, shorten_grant, put_grant;
+
+  [[nodiscard]] static Result<Statements> prepare(Database& db) {
+    ANTDT_TRY(Statement begin, db.prepare("BEGIN IMMEDIATE"));
+    ANTDT_TRY(Statement commit, db.prepare("COMMIT"));
+    ANTDT_TRY(Statement incarnation, db.prepare("SELECT value FROM meta WHERE key='incarnation'"));
+    ANTDT_TRY(Statement touch, db.prepare("UPDATE meta SET value=value WHERE key='incarnation'"));
+    ANTDT_TRY(Statement same, db.prepare("SELECT count(*) FROM generations WHERE generation=?1 AND "
+                                         "lineage=?2 AND step=?3 AND members=?4"));
+    ANTDT_TRY(Statement forget_steps, db.prepare("DELETE FROM steps WHERE generation=?1"));
+    ANTDT_TRY(Statement forget_grants, db.prepare("DELETE FROM grants WHERE generation=?1"));
+    ANTDT_TRY(Statement put_generation,
+              db.prepare("INSERT OR REPLACE INTO generations VALUES(?1,?2,?3,?4)"));
+    ANTDT_TRY(Statement put_steps, db.prepare("INSERT OR REPLACE INTO steps VALUES(?1,?2,?3)"));
+    ANTDT_TRY(Statement drop, db.prepare("DELETE FROM grants WHERE generation=?1 AND phase=?2 AND "
+                                         "worker=?3 AND place>=?4"));
+    ANTDT_TRY(Statement shorten,
+              db.prepare("UPDATE grants SET records=?4-place WHERE generation=?1 AND phase=?2 AND "
+                         "worker=?3 AND place<?4 AND place+records>?4"));
+    ANTDT_TRY(Statement put_grant, db.prepare("INSERT INTO grants VALUES(?1,?2,?3,?4,?5,?6,?7)"));
+    return Statements{std::move(begin),         std::move(commit),         std::move(incarnation),
+                      std::move(touch),         std::move(same),           std::move(forget_steps),
+                      std::move(forget_grants), std::move(put_generation), std::move(put_steps),
+                      std::move(drop),          std::move(shorten),        std::move(put_grant)};
+  }
+};
+
+Status ran(Result<int> result) {
+  if (result) return {};
+  return tl::unexpected<Error>(result.error());
+}
+
+// The first number of the only row.
+Result<std::uint64_t> number(Statement& statement) {
+  ANTDT_TRY(const bool has_row, statement.next());
+  const std::uint64_t value = has_row ? statement.number(0) : 0;
+  while (true) {
+    ANTDT_TRY(const bool more, statement.next());
+    if (!more) return value;
+  }
+}
+
+}  // namespace
+
+struct History::State {
+  std::string path;
+  Database database;
+  Statements statements;
+  Incarnation incarnation;
+  std::deque<history::Entry> buffer{};
+  bool unsynced = false;
+
+  Status write(const history::Settled& e);
+  Status write(const history::Grant& e);
+  Status write(const history::Cut& e);
+  Status write(const history::Steps& e);
+  Status cut(Generation generation, std::uint64_t phase, WorkerId worker, std::uint64_t place);
+  Status write_all();
+  Status transaction();
+};
+
+// ------------------------------------------------------------------- opening
+
+namespace {
+
+Status create_if_new(Database& db) {
+  ANTDT_TRY(const std::uint64_t tables, db.query_number("SELECT count(*) FROM sqlite_master"));
+  if (tables == 0) return db.execute(kSchema);
+  ANTDT_TRY(const std::uint64_t id, db.query_number("PRAGMA application_id"));
+  ANTDT_TRY(const std::uint64_t format,
+            db.query_number("SELECT value FROM meta WHERE key='format'"));
+  if (id == kHistoryApplicationId && format == kHistoryFormat) return {};
+  return fail(ErrorKind::kCorrupt, "it is no history of format {} (application id {:08x})",
+              kHistoryFormat, id);
+}
+
+Status set(Database& db, const char* key, std::uint64_t value) {
+  ANTDT_TRY(Statement statement,
+            db.prepare(fmt::format("INSERT OR REPLACE INTO meta VALUES('{}',?1)", key).c_str()));
+  return ran(statement.bind(1, value).run());
+}
+
+Status begin_incarnation(Database& db, const DataSet& train, Incarnation incarnation) {
+  ANTDT_RETURN_IF_ERROR(db.execute("BEGIN IMMEDIATE"));
+  ANTDT_RETURN_IF_ERROR(set(db, "incarnation", incarnation.value));
+  ANTDT_RETURN_IF_ERROR(set(db, "permutation", kPermutationVersion));
+  ANTDT_RETURN_IF_ERROR(set(db, "records", train.records));
+  ANTDT_RETURN_IF_ERROR(set(db, "shard_records", train.shard_records));
+  ANTDT_RETURN_IF_ERROR(set(db, "shuffle", static_cast<std::uint64_t>(train.shuffle)));
+  ANTDT_RETURN_IF_ERROR(set(db, "seed", train.seed));
+  return db.execute("COMMIT");
+}
+
+template <class T>
+Result<T> about(const std::string& path, Result<T> result) {
+  if (result) return result;
+  return fail(result.error().kind, "history {}: {}", path, result.error().message);
+}
+
+}  // namespace
+
+Result<History> History::open(const std::string& path, const DataSet& train,
+                              Incarnation incarnation) {
+  const auto make = [&]() -> Result<std::unique_ptr<State>> {
+    ANTDT_TRY(Database db, Database::open(path, Database::Mode::kReadWriteCreate));
+    ANTDT_RETURN_IF_ERROR(db.execute("PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL"));
+    ANTDT_RETURN_IF_ERROR(create_if_new(db));
+    ANTDT_RETURN_IF_ERROR(begin_incarnation(db, train, incarnation));
+    ANTDT_TRY(Statements statements, Statements::prepare(db));
+    return std::make_unique<State>(State{path, std::move(db), std::move(statements), incarnation});
+  };
+  ANTDT_TRY(auto state, about(path, make()));
+  return History(std::move(state));
+}
+
+History::History(std::unique_ptr<State> state) : state_(std::move(state)) {}
+History::History(History&&) noexcept = default;
+History& History::operator=(History&&) noexcept = default;
+History::~History() = default;
+
+// ------------------------------------------------------------------- writing
+
+Status History::State::write(const history::Settled& e) {
+  Statements& s = statements;
+  const std::string members = encode_members(e.members);
+  s.same_generation.bind(1, e.generation.value).bind(2, e.lineage.value);
+  s.same_generation.bind(3, e.step.value).bind(4, members);
+  ANTDT_TRY(const std::uint64_t known, number(s.same_generation));
+  if (known > 0) return {};
+  ANTDT_RETURN_IF_ERROR(ran(s.forget_steps.bind(1, e.generation.value).run()));
+  ANTDT_RETURN_IF_ERROR(ran(s.forget_grants.bind(1, e.generation.value).run()));
+  s.put_generation.bind(1, e.generation.value).bind(2, e.lineage.value);
+  return ran(s.put_generation.bind(3, e.step.value).bind(4, members).run());
+}
+
+Status History::State::cut(Generation generation, std::uint64_t phase, WorkerId worker,
+                           std::uint64_t place) {
+  for (Statement* s : {&statements.drop_grants, &statements.shorten_grant}) {
+    s->bind(1, generation.value).bind(2, phase).bind(3, number_of(worker)).bind(4, place);
+    ANTDT_RETURN_IF_ERROR(ran(s->run()));
+  }
+  return {};
+}
+
+Status History::State::write(const history::Grant& e) {
+  ANTDT_RETURN_IF_ERROR(cut(e.generation, e.phase, e.worker, e.place));
+  Statement& s = statements.put_grant;
+  s.bind(1, e.generation.value).bind(2, e.phase).bind(3, number_of(e.worker)).bind(4, e.place);
+  return ran(s.bind(5, e.epoch.value).bind(6, e.at.from).bind(7, e.at.size()).run());
+}
+
+Status History::State::write(const history::Cut& e) {
+  return cut(e.generation, e.phase, e.worker, e.place);
+}
+
+Status History::State::write(const history::Steps& e) {
+  const std::string body = encode_run(e.run);
+  Statement& s = statements.put_steps;
+  return ran(s.bind(1, e.generation.value).bind(2, e.run.first.value).bind(3, body).run());
+}
+
+Status History::State::write_all() {
+  ANTDT_TRY(const std::uint64_t owner, number(statements.incarnation));
+  if (owner != incarnation.value) {
+    return fail(ErrorKind::kRefused, "incarnation {} of the job daemon writes it, this is {}",
+                owner, incarnation);
+  }
+  // There is always something to commit, so that there is something to sync.
+  ANTDT_RETURN_IF_ERROR(ran(statements.touch.run()));
+  for (const history::Entry& entry : buffer) {
+    ANTDT_RETURN_IF_ERROR(std::visit([this](const auto& e) { return write(e); }, entry));
+  }
+  return ran(statements.commit.run());
+}
+
+Status History::State::transaction() {
+  ANTDT_RETURN_IF_ERROR(ran(statements.begin.run()));
+  Status written = write_all();
+  if (!written) {
+    // SQLite may have rolled back by itself; then this finds nothing to do.
+    static_cast<void>(database.execute("ROLLBACK").has_value());
+    return written;
+  }
+  buffer.clear();
+  unsynced = true;
+  if (database.wal_pages() * kPageBytes < kCheckpointBytes) return {};
+  return database.execute("PRAGMA wal_checkpoint(PASSIVE)");
+}
+
+void History::append(history::Entry entry) {
+  if (state_->buffer.size() >= kMostBuffered) state_->buffer.pop_front();
+  state_->buffer.push_back(std::move(entry));
+}
+
+bool History::dirty() const { return !state_->buffer.empty(); }
+bool History::unsynced() const { return state_->unsynced || dirty(); }
+
+Status History::commit() {
+  if (!dirty()) return {};
+  return about(state_->path, state_->transaction());
+}
+
+// A synced transaction syncs the log that the earlier ones are in.
+Status History::sync() {
+  if (!unsynced()) return {};
+  Database& db = state_->database;
+  ANTDT_RETURN_IF_ERROR(about(state_->path, db.execute("PRAGMA synchronous=FULL")));
+  const Status written = about(state_->path, state_->transaction());
+  ANTDT_RETURN_IF_ERROR(about(state_->path, db.execute("PRAGMA synchronous=NORMAL")));
+  ANTDT_RETURN_IF_ERROR(written);
+  state_->unsynced = false;
+  return {};
+}
+
+}  // namespace antdt::shard_server

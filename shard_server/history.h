@@ -1,0 +1,102 @@
+// Which records made which step: the run's memory for `antdt data which`.
+//
+// What a member was granted, as places in the order of its consumption, and how
+// many records of each member every step took: together they say which records a
+// step trained. Neither is needed to go on (that is the journal), so it lies in a
+// file of its own, is written without a sync of its own in most turns, and its
+// loss harms nobody.
+//
+// On disk, one SQLite database in WAL mode:
+//
+//   meta(key TEXT PRIMARY KEY, value INTEGER)  'format' = 1, 'incarnation', 'permutation',
+//                                              and the data set: 'records', 'shard_records',
+//                                              'shuffle', 'seed'
+//   generations(generation, lineage, step, members BLOB)   settled after `step`; ids by rank
+//   steps(generation, first, body BLOB)                    a wire::StepRun, without the former
+//   grants(generation, phase, worker, place, epoch, position, records)
+//                                              from `place` on, positions of the epoch's stream
+//
+// Rows grow with grants (a second or two of work) and with changes of plan, not
+// with steps. Numbers in bodies are LEB128.
+//
+// A transaction contains what the same turn's journal record leads to and is
+// committed before it, so that after a kill the history has all that the journal
+// has. What it has beyond that was never sent and is replaced: a grant replaces
+// those from its place on, a generation its namesake. A power failure can take
+// what was not synced; the journal's latest grants are remembered again.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "core/ids.h"
+#include "core/result.h"
+#include "core/wire/messages.h"
+#include "shard_server/interval_set.h"
+#include "shard_server/stream.h"
+
+namespace antdt::shard_server {
+
+namespace history {
+
+// A generation settled: its steps are those after `step`, and this is the end of
+// the generation before, as far as the model is concerned.
+struct Settled {
+  Lineage lineage;
+  Generation generation;
+  Step step;
+  std::vector<WorkerId> members;  // by rank
+};
+struct Grant {
+  Generation generation;
+  std::uint64_t phase = 0;
+  Epoch epoch;
+  WorkerId worker;
+  std::uint64_t place = 0;  // of its first record
+  Interval at;
+};
+// What `worker` was granted from `place` on was taken back unstarted.
+struct Cut {
+  Generation generation;
+  std::uint64_t phase = 0;
+  WorkerId worker;
+  std::uint64_t place = 0;
+};
+struct Steps {
+  Generation generation;
+  wire::StepRun run;
+};
+
+using Entry = std::variant<Settled, Grant, Cut, Steps>;
+
+}  // namespace history
+
+class History {
+ public:
+  // Opens or makes it; from here on another incarnation's writer writes nothing.
+  [[nodiscard]] static Result<History> open(const std::string& path, const DataSet& train,
+                                            Incarnation incarnation);
+  History(History&&) noexcept;
+  History& operator=(History&&) noexcept;
+  ~History();
+
+  // Buffers. What nobody could write for long is dropped, the oldest first.
+  void append(history::Entry entry);
+  [[nodiscard]] bool dirty() const;
+  // Something was committed, or is buffered, since the last sync.
+  [[nodiscard]] bool unsynced() const;
+  // One transaction. After an error all is still buffered.
+  [[nodiscard]] Status commit();
+  // The same, and all of the file survives a power failure.
+  [[nodiscard]] Status sync();
+
+ private:
+  struct State;
+  explicit History(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace antdt::shard_server

@@ -1,0 +1,80 @@
+#include "cmd/antdt-jobd/history_keeper.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "core/fs.h"
+#include "shard_server/step_records.h"
+
+namespace antdt::jobd {
+namespace {
+
+namespace history = shard_server::history;
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using ::testing::HasSubstr;
+
+class HistoryKeeperTest : public testing::Test {
+ protected:
+  HistoryKeeperTest() {
+    data.records = 100;
+    data.shard_records = 10;
+  }
+  void remember_a_step(HistoryKeeper& keeper) {
+    keeper.remember(history::Settled{Lineage{1}, Generation{1}, Step{0}, {{'w', 0}}});
+    keeper.remember(history::Grant{Generation{1}, 1, Epoch{0}, {'w', 0}, 0, {0, 50}});
+    keeper.remember(history::Steps{Generation{1}, {Step{1}, 1, 1, {0}, {5}}});
+  }
+  TempDir directory;
+  std::string path = directory / "history.db";
+  shard_server::DataSet data;
+  MonoTime now{seconds(100)};
+};
+
+TEST_F(HistoryKeeperTest, ATurnIsThereForAReaderAtItsEnd) {
+  HistoryKeeper keeper(path, data, Incarnation{1});
+  remember_a_step(keeper);
+  keeper.finish_turn();
+  const auto found = shard_server::read_step(path, Step{1});
+  ASSERT_TRUE(found) << found.error().message;
+  EXPECT_EQ(found->records(), 5U);
+  EXPECT_EQ(found->unknown(), 0U);
+  EXPECT_TRUE(keeper.sync(now));
+  EXPECT_FALSE(keeper.take_news());
+}
+
+TEST_F(HistoryKeeperTest, SyncsAreDueOnceASecond) {
+  HistoryKeeper keeper(path, data, Incarnation{1});
+  EXPECT_TRUE(keeper.sync_is_due(now));
+  EXPECT_TRUE(keeper.sync(now));
+  EXPECT_FALSE(keeper.sync_is_due(now + milliseconds(999)));
+  EXPECT_TRUE(keeper.sync_is_due(now + seconds(1)));
+}
+
+TEST_F(HistoryKeeperTest, WhereItCannotBeOpenedTheJobGoesOnAndItIsSaidOnce) {
+  HistoryKeeper keeper(directory / "missing/history.db", data, Incarnation{1});
+  EXPECT_THAT(keeper.take_news().value_or(""), HasSubstr("missing/history.db"));
+  remember_a_step(keeper);
+  keeper.finish_turn();
+  EXPECT_TRUE(keeper.sync(now)) << "nobody keeps it: members need not, either";
+  EXPECT_FALSE(keeper.take_news());
+}
+
+TEST_F(HistoryKeeperTest, WhatCannotBeWrittenWaitsAndIsSaidOnce) {
+  HistoryKeeper keeper(path, data, Incarnation{1});
+  // Every write of ours fails from here on.
+  ASSERT_TRUE(shard_server::History::open(path, data, Incarnation{2}));
+  remember_a_step(keeper);
+  keeper.finish_turn();
+  EXPECT_THAT(keeper.take_news().value_or(""), HasSubstr("waits"));
+  EXPECT_FALSE(keeper.sync(now));
+  EXPECT_FALSE(keeper.take_news());
+  ASSERT_TRUE(shard_server::History::open(path, data, Incarnation{1}));
+  EXPECT_TRUE(keeper.sync(now + seconds(1)));
+  const auto found = shard_server::read_step(path, Step{1});
+  ASSERT_TRUE(found) << found.error().message;
+  EXPECT_EQ(found->unknown(), 0U);
+}
+
+}  // namespace
+}  // namespace antdt::jobd

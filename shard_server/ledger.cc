@@ -6,6 +6,7 @@
 
 #include "shard_server/grant_policy.h"
 #include "shard_server/record_codec.h"
+#include "shard_server/suspects.h"
 
 namespace antdt::shard_server {
 namespace {
@@ -104,12 +105,8 @@ void Ledger::report(const Changes& changes, Effects& effects) const {
   for (const auto& [member, range] : changes) {
     effects.emplace_back(effect::Returned{member, phase_.epoch, range});
     if (range.retries < config_.retry_limit) continue;
-    effects.emplace_back(effect::StopJob{fmt::format(
-        "positions {}:{} of epoch {} were in the hands of {} workers that were lost, {} (attempt "
-        "{}) the last: its log may say why. Resume to try them again, or go on without them: "
-        "antdt data skip {} {}:{} --epoch {} --reason TEXT",
-        range.at.from, range.at.to, phase_.epoch, range.retries, member.worker, member.attempt,
-        config_.run, range.at.from, range.at.to, phase_.epoch)});
+    effects.emplace_back(
+        effect::StopJob{suspects_text(config_.run, phase_.epoch, range.at, range.retries, member)});
   }
 }
 

@@ -46,12 +46,27 @@ struct ImageEpoch {
   }
 };
 
+struct ImageDeath {
+  Epoch epoch;
+  WorkerId worker;
+  Attempt attempt;
+  std::vector<std::uint64_t> bounds;  // from, to, from, to, ...
+  template <class Self, class V>
+  static void fields(Self& m, V& v) {
+    v("epoch", m.epoch);
+    v("worker", m.worker);
+    v("attempt", m.attempt);
+    v("bounds", m.bounds);
+  }
+};
+
 struct JobImage {
   LifecycleImage lifecycle;
   MembershipImage membership;
   wire::Plan plan;  // newest
   std::vector<ImageAction> actions;
   std::vector<ImageEpoch> epochs;
+  std::vector<ImageDeath> deaths;  // see shard_server/suspects.h
   template <class Self, class V>
   static void fields(Self& m, V& v) {
     v("lifecycle", m.lifecycle);
@@ -59,6 +74,7 @@ struct JobImage {
     v("plan", m.plan);
     v("actions", m.actions);
     v("epochs", m.epochs);
+    v("deaths", m.deaths);
   }
 };
 

@@ -1,6 +1,7 @@
 #include "ctl/job/job_machine.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "core/check.h"
 #include "core/wire/packet.h"
@@ -13,6 +14,7 @@ namespace {
 constexpr std::uint32_t kAnyNumber = 1'000'000;
 // How long an agent that came back may take to report an exit that it saw.
 constexpr Duration kVanishedAfter = std::chrono::seconds(5);
+constexpr std::uint64_t kEverything = ~std::uint64_t{0};
 constexpr Duration kSayAgain = std::chrono::seconds(2);
 
 std::string verdict_text(const Verdict& verdict) {
@@ -78,6 +80,14 @@ JobMachine::JobMachine(JobMachineConfig config, std::unique_ptr<Solution> soluti
   for (const ImageAction& a : image.actions) {
     actions_.push_back({a.time_s, a.kind, a.target, a.reason, a.outcome});
   }
+  std::vector<shard_server::SuspiciousDeath> deaths;
+  for (const ImageDeath& d : image.deaths) {
+    deaths.push_back({d.epoch, {d.worker, d.attempt}, {}});
+    for (std::size_t i = 0; i + 1 < d.bounds.size(); i += 2) {
+      deaths.back().hand.push_back({d.bounds[i], d.bounds[i + 1]});
+    }
+  }
+  suspects_.restore(std::move(deaths));
   for (const ImageEpoch& e : image.epochs) {
     EpochReport report{e.train_loss, e.samples, e.seconds, std::nullopt};
     if (e.evaluated) report.eval = {e.auc, e.log_loss, e.accuracy, e.eval_records};
@@ -144,7 +154,12 @@ void JobMachine::on(const in::Recovered&) {
   }
 }
 
-void JobMachine::on(const in::Resumed&) { feed(job::Event(job::Resumed{})); }
+// Whoever resumes it wants it tried again.
+void JobMachine::on(const in::Resumed&) {
+  suspects_.clear();
+  dead_suspects_.clear();
+  feed(job::Event(job::Resumed{}));
+}
 
 void JobMachine::on(const in::HostWelcome& e) {
   note("host", fmt::format("{} is there{}", e.host.name,
@@ -239,6 +254,9 @@ void JobMachine::on(const in::CheckpointStored& e) {
 }
 
 void JobMachine::on(const in::CheckpointFound& e) {
+  // Nobody is left who could say how far they were: all that they held.
+  for (const Member dead : std::exchange(dead_suspects_, {})) suspect(dead, 0, kEverything);
+  if (stop_for_suspects()) return;
   const Lineage lineage{membership_.lineage().value + 1};
   auto rewound = e.directory.empty()
                      ? ledger_.rewind(lineage, shard_server::Ledger(config_.ledger).image(),
@@ -430,6 +448,13 @@ JobImage JobMachine::image() const {
   image.plan = controller_.plan();
   for (const ActionReport& a : actions_) {
     image.actions.push_back({a.time_s, a.kind, a.target, a.reason, a.outcome});
+  }
+  for (const shard_server::SuspiciousDeath& d : suspects_.deaths()) {
+    ImageDeath death{d.epoch, d.member.worker, d.member.attempt, {}};
+    for (const shard_server::Interval& i : d.hand) {
+      death.bounds.insert(death.bounds.end(), {i.from, i.to});
+    }
+    image.deaths.push_back(std::move(death));
   }
   for (const EpochReport& e : epochs_) {
     ImageEpoch kept{e.train_loss, e.seconds, e.samples, e.eval.has_value(), 0, {}, {}, {}};

@@ -34,6 +34,7 @@
 #include "shard_server/history.h"
 #include "shard_server/journal.h"
 #include "shard_server/ledger.h"
+#include "shard_server/suspects.h"
 
 namespace antdt::ctl {
 
@@ -252,6 +253,8 @@ class JobMachine {
   void on_settled(const Settled& settled);
   void on_drained(std::uint64_t phase);
   void on_gone(const job::WorkerGone& gone);
+  void suspect(Member dead, std::uint64_t place, std::uint64_t records);
+  [[nodiscard]] bool stop_for_suspects();
   void open_phase(const wire::PhaseStart& start);
   void announce_phase(const wire::PhaseStart& start);
   void announce_plan(const wire::Plan& plan);
@@ -286,6 +289,8 @@ class JobMachine {
   ProgressView progress_;
   StepWatch steps_;
 
+  shard_server::Suspects suspects_;
+  std::vector<Member> dead_suspects_;  // of the base; what they held is not known exactly yet
   std::vector<Member> loose_members_;
   std::map<WorkerId, WorkerReport> measured_;  // of attempts before and the present one
   std::map<WorkerId, WorkerReport> earlier_;   // of attempts that have ended

@@ -11,6 +11,9 @@
 namespace antdt::ctl {
 namespace {
 
+// The last two, which may not be stable, and the one after them.
+constexpr std::uint64_t kSuspectSteps = 3;
+
 template <class... Fs>
 struct Overloaded : Fs... {
   using Fs::operator()...;
@@ -106,10 +109,33 @@ void JobMachine::on_gone(const job::WorkerGone& gone) {
   measured_.erase(id);
   if (config_.spec.protocol != Protocol::kAntdt) return;
   if (lifecycle_.collective()) {
+    if (gone.suspect) dead_suspects_.push_back(gone.member);
     feed(MembershipEvent(MemberGone{gone.member, gone.reason, gone.in_order, gone.suspect}));
   } else if (std::erase(loose_members_, gone.member) > 0) {
     feed(shard_server::Event(shard_server::event::MemberLost{gone.member}));
   }
+}
+
+// From `place` on, `records` of what it holds may be why it died.
+void JobMachine::suspect(Member dead, std::uint64_t place, std::uint64_t records) {
+  const auto holder = ledger_.holders().find(dead.worker);
+  const bool known = holder != ledger_.holders().end() && holder->second.attempt == dead.attempt;
+  if (!known || ledger_.phase().kind != shard_server::PhaseKind::kTrain) return;
+  suspects_.add(
+      {ledger_.phase().epoch, dead, shard_server::hand_of(holder->second, place, records)});
+  image_dirty_ = true;
+}
+
+// Whether so many have died of the same records that the job ends.
+bool JobMachine::stop_for_suspects() {
+  const std::uint32_t limit = config_.ledger.retry_limit;
+  const auto at = suspects_.shared_by(limit);
+  if (!at) return false;
+  const shard_server::SuspiciousDeath& last = suspects_.deaths().back();
+  feed(job::Event(job::Failed{
+      "data", 4,
+      shard_server::suspects_text(config_.ledger.run, last.epoch, *at, limit, last.member)}));
+  return true;
 }
 
 void JobMachine::open_phase(const wire::PhaseStart& start) {
@@ -206,9 +232,15 @@ void JobMachine::on_settled(const Settled& settled) {
       ledger_.phase().kind == shard_server::PhaseKind::kTrain) {
     for (const BasePlace& p : settled.places) {
       to_ledger.places.push_back({p.member, p.place, p.lost});
+      if (!p.lost) continue;
+      const auto holder = ledger_.holders().find(p.member.worker);
+      if (holder == ledger_.holders().end()) continue;
+      suspect(p.member, p.place, kSuspectSteps * holder->second.step_records);
     }
   }
+  dead_suspects_.clear();
   feed(shard_server::Event(to_ledger));
+  if (stop_for_suspects()) return;
   const auto& holders = ledger_.holders();
   const auto first = holders.find(members.front().worker);
   if (first == holders.end() || first->second.generation != settled.generation) {

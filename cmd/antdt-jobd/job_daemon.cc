@@ -48,6 +48,34 @@ SeenNumbers all_seen(const std::string& run_dir, const launcher::JobConfig& conf
   return seen;
 }
 
+struct OpenedJournal {
+  shard_server::Journal journal;
+  shard_server::JournalContent content;
+  bool begins_again = false;  // it is new, the run is not
+};
+
+// `from_checkpoint`: where the journal was put aside, what the run would remember
+// without it comes in its place.
+Result<OpenedJournal> open_journal(const std::string& path, bool from_checkpoint,
+                                   const std::string& run_dir, const launcher::JobConfig& config,
+                                   const shard_server::LedgerConfig& ledger_config) {
+  SeenNumbers seen;
+  shard_server::JournalOptions options;
+  if (from_checkpoint) {
+    seen = all_seen(run_dir, config, ledger_config);
+    options.first_incarnation = incarnation_above(seen);
+  }
+  shard_server::JournalContent content;
+  ANTDT_TRY(auto journal, shard_server::Journal::open(path, content, options));
+  // An earlier incarnation may have begun the new journal already.
+  const bool is_new = content.snapshot.empty() && content.records.empty();
+  if (from_checkpoint && is_new) {
+    const ctl::JobImage image = image_above(seen, config.roles.worker.count);
+    content.records.push_back({std::string(ctl::kImageRecord), wire::encode(image)});
+  }
+  return OpenedJournal{std::move(journal), std::move(content), from_checkpoint && is_new};
+}
+
 }  // namespace
 
 Result<std::unique_ptr<JobDaemon>> JobDaemon::open(EventLoop& loop, transport::Context& context,
@@ -58,35 +86,22 @@ Result<std::unique_ptr<JobDaemon>> JobDaemon::open(EventLoop& loop, transport::C
   ANTDT_TRY(const auto request, launcher::read_resume_request(options.run_dir));
   ANTDT_TRY(ctl::JobMachineConfig machine_cfg, machine_config(config, data));
   machine_cfg.ledger.run = options.run_dir;
-  SeenNumbers seen;
-  shard_server::JournalOptions journal_options;
-  const bool from_checkpoint = request && request->from_checkpoint;
-  if (from_checkpoint) {
-    seen = all_seen(options.run_dir, config, machine_cfg.ledger);
-    journal_options.first_incarnation = incarnation_above(seen);
-  }
-  shard_server::JournalContent content;
-  ANTDT_TRY(shard_server::Journal journal,
-            shard_server::Journal::open(options.state_dir + "/state.db", content, journal_options));
-  machine_cfg.incarnation = journal.incarnation();
-  // An earlier incarnation may have begun the new journal already.
-  const bool begins_again = from_checkpoint && content.snapshot.empty() && content.records.empty();
-  if (begins_again) {
-    const ctl::JobImage image = image_above(seen, config.roles.worker.count);
-    content.records.push_back({std::string(ctl::kImageRecord), wire::encode(image)});
-  }
+  ANTDT_TRY(OpenedJournal opened,
+            open_journal(options.state_dir + "/state.db", request && request->from_checkpoint,
+                         options.run_dir, config, machine_cfg.ledger));
+  machine_cfg.incarnation = opened.journal.incarnation();
   HistoryKeeper history(options.state_dir + "/history.db", machine_cfg.ledger.train,
-                        machine_cfg.incarnation);
+                        opened.journal.incarnation());
   ANTDT_TRY(auto solution, ctl::make_solution(config.control.solution));
   ANTDT_TRY(ctl::JobMachine machine,
-            ctl::JobMachine::open(std::move(machine_cfg), std::move(solution), content));
+            ctl::JobMachine::open(std::move(machine_cfg), std::move(solution), opened.content));
   std::unique_ptr<JobDaemon> daemon(new JobDaemon(loop, std::move(options), std::move(config),
-                                                  std::move(lock), std::move(journal),
+                                                  std::move(lock), std::move(opened.journal),
                                                   std::move(machine)));
   daemon->history_ = std::move(history);
   ANTDT_TRY(daemon->skips_, launcher::read_skips(daemon->options_.run_dir));
   ANTDT_RETURN_IF_ERROR(daemon->listen(context));
-  ANTDT_RETURN_IF_ERROR(daemon->begin(request, begins_again));
+  ANTDT_RETURN_IF_ERROR(daemon->begin(request, opened.begins_again));
   ANTDT_RETURN_IF_ERROR(daemon->dial_agents(context));
   return daemon;
 }
@@ -147,14 +162,12 @@ void JobDaemon::stop_job(const std::string& reason, Duration grace) {
 
 void JobDaemon::tick() {
   loop_.call_after(kTick, [this] { tick(); });
-  keep_skips();
   if (ended_) return;
   repeat_requests();
   go_on_if_there_is_room();
   if (history_.sync_is_due(loop_.now())) sync_history();
   for (const std::string& host : links_->silent(kSilence)) feed(ctl::in::HostSilent{host});
   feed(ctl::in::Tick{});
-  declare_skips();
 }
 
 // What operators let the job go on without, where this lineage does not know it
@@ -171,8 +184,9 @@ void JobDaemon::declare_skips() {
   }
 }
 
-// In a later turn than the one that declared them: declared and not kept is
-// declared again, which does no harm; kept and not declared would be lost.
+// After they are durable: declared and not kept is declared again, which does no
+// harm; kept and not declared would be lost, and an incarnation that was
+// succeeded must not write here. Before whoever asked is told.
 void JobDaemon::keep_skips() {
   if (!skips_changed_) return;
   skips_changed_ = false;
@@ -218,6 +232,7 @@ void JobDaemon::sync_history() {
 
 void JobDaemon::finish_turn() {
   history_.finish_turn();
+  if (!ended_) declare_skips();  // a phase may have been opened: before anybody is granted of it
   if (const auto image = machine_.image_if_changed()) journal_.append(ctl::kImageRecord, *image);
   Status committed = journal_.commit();
   if (committed && journal_.wants_snapshot()) committed = journal_.snapshot(machine_.snapshot());
@@ -227,6 +242,7 @@ void JobDaemon::finish_turn() {
     log_error("the journal cannot be written: {}", committed.error().message);
     std::abort();
   }
+  keep_skips();
   pause_if_disk_is_full();
   std::vector<Outgoing> outbox;
   outbox.swap(outbox_);

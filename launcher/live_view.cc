@@ -170,7 +170,9 @@ class Watcher {
     screen_.line(again ? "stopping at once"
                        : "stopping: a checkpoint, then the end (once more: at once)");
     wire::StopJob order;
-    order.reason = signal == SIGINT ? "interrupted (SIGINT)" : "terminated (SIGTERM)";
+    order.reason = fmt::format("{}, asked by {}",
+                               signal == SIGINT ? "interrupted (SIGINT)" : "terminated (SIGTERM)",
+                               options_.who);
     order.grace_ms = again ? 0 : static_cast<std::uint32_t>(options_.stop_grace.count());
     stop_ = order;
     ask(loop_.now());

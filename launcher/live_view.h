@@ -24,6 +24,7 @@ struct WatchOptions {
   std::FILE* out = stdout;  // where progress goes
   bool terminal = false;    // whether that is one
   bool signals_stop = true;
+  std::string who;  // sits there: named to the job when a signal stops it
 };
 
 struct WatchEnd {

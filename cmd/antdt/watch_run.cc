@@ -5,6 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "cmd/antdt/runs.h"
 #include "launcher/live_view.h"
 #include "launcher/summary_view.h"
 
@@ -37,9 +38,10 @@ Result<int> print_summary(const std::string& run_dir, bool json) {
 
 Result<int> watch_run(transport::Context& context, const WatchRun& run) {
   std::FILE* const out = talk(run.json);
-  ANTDT_TRY(const launcher::WatchEnd end,
-            launcher::watch(context, {run.run_dir, run.control, run.stop_grace, out,
-                                      ::isatty(::fileno(out)) == 1, run.signals_stop}));
+  ANTDT_TRY(
+      const launcher::WatchEnd end,
+      launcher::watch(context, {run.run_dir, run.control, run.stop_grace, out,
+                                ::isatty(::fileno(out)) == 1, run.signals_stop, operator_name()}));
   if (end.signal != 0) return 128 + end.signal;
   launcher::finish_agent(run.control);
   return print_summary(run.run_dir, run.json);

@@ -79,6 +79,14 @@ class Commands(EndToEnd):
     def events(self, run_dir):
         return [json.loads(line) for line in (run_dir / "events.jsonl").read_text().splitlines()]
 
+    def asked(self, run_dir):
+        """What operators asked for, by the events and, in the same words, by the journal."""
+        events = [e["text"] for e in self.events(run_dir) if e["kind"] == "operator"]
+        actions = json.loads((run_dir / "summary.json").read_text())["actions"]
+        self.assertEqual([f"{a['kind']}: {a['reason']}" for a in actions
+                          if a["outcome"] == "asked"], events)
+        return events
+
     def counts(self, run_dir):
         """{how often a record is in the model: how many records are}."""
         newest = max(run_dir.glob("checkpoints/s*"), key=self.age)
@@ -107,6 +115,8 @@ class Resume(Commands):
         self.assertIn(f"antdt run --resume {run_dir}", err)
         before = json.loads((run_dir / "summary.json").read_text())
         self.assertTrue(before["exit"]["resumable"])
+        self.assertRegex(self.asked(run_dir)[0],
+                         r"stop: interrupted \(SIGINT\), asked by \S+@\S+$")
 
         resumed = self.antdt("run", "--resume", run_dir)
         self.assertEqual(resumed.returncode, 0, resumed.stdout + resumed.stderr)
@@ -208,7 +218,7 @@ class Operators(Commands):
         self.assertIn("'w9' is neither a worker nor a host", nobody.stderr)
         self.end_of(process, 0)
         self.assert_trained_once(run_dir)
-        asked = [e["text"] for e in self.events(run_dir) if e["kind"] == "operator"]
+        asked = self.asked(run_dir)
         self.assertEqual(len(asked), 1)
         self.assertRegex(asked[0], r"evict: w1, asked by \S+@\S+: its fan is loud")
         actions = json.loads((run_dir / "summary.json").read_text())["actions"]
@@ -237,6 +247,8 @@ class Operators(Commands):
         _, err = self.end_of(process, 75)
         self.assertRegex(err.splitlines()[-1],
                          r"first cause: antdt stop, asked by \S+@\S+: the machine is needed")
+        self.assertRegex(self.asked(run_dir)[0],
+                         r"stop: antdt stop, asked by \S+@\S+: the machine is needed")
         for command in (["stop"], ["evict"], ["resize"]):
             args = {"evict": ["w0"], "resize": [1]}.get(command[0], [])
             late = self.antdt(*command, run_dir, *args)

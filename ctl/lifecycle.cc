@@ -417,10 +417,15 @@ void Lifecycle::end_if_all_left(Effects& out) {
   Outcome outcome;
   if (image_.outcome) {
     outcome = *image_.outcome;
-    if (outcome.first_cause.empty()) outcome = outcome_of(image_.incident);
+    // Done has no cause: it was decided, and an earlier incarnation did not say it.
+    if (outcome.state != "done" && outcome.first_cause.empty()) outcome = outcome_of(image_.incident);
   } else if (spec_.protocol == Protocol::kAntdt && state() != JobState::kFinishing) {
     outcome = {"failed", 1, "program", image_.checkpoints_stored > 0,
                "every worker ended before the records of the job were all trained"};
+  } else if (spec_.protocol == Protocol::kAntdt && image_.collective && !spec_.external &&
+             !image_.model_kept) {
+    outcome = {"failed", 1, "program", image_.checkpoints_stored > 0,
+               "every worker ended before the trained model was kept"};
   } else {
     outcome = {"done", 0, "done", false, ""};
   }

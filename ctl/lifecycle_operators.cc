@@ -66,7 +66,8 @@ void Lifecycle::ask_to_leave(WorkerProcess& worker, const std::string& reason, D
 }
 
 void Lifecycle::left_as_asked(WorkerProcess& worker, Effects& out) {
-  if (state() == JobState::kFinishing) {
+  const bool finishing = state() == JobState::kFinishing;
+  if (finishing && (image_.model_kept || !group_.empty())) {
     worker.state = WorkerProcess::kRemoved;
     return;
   }
@@ -77,7 +78,13 @@ void Lifecycle::left_as_asked(WorkerProcess& worker, Effects& out) {
   const HostState* elsewhere =
       worker.stays_away ? nullptr
                         : hosts_.choose(worker, image_.workers, seconds(), worker.place.host);
-  if (elsewhere == nullptr) {
+  if (elsewhere == nullptr && finishing) {
+    // The trained model went with it, and nobody has kept it: once more, from
+    // the last checkpoint.
+    wait_for_place(worker);
+    worker.waits_until_s = 0;
+    start_waiting(out);
+  } else if (elsewhere == nullptr) {
     worker.state = WorkerProcess::kRemoved;
     out.emplace_back(job::Note{
         "left",

@@ -148,6 +148,50 @@ TEST_F(LifecycleTest, AnEndThatWasDecidedAndNotToldIsToldByTheNextIncarnation) {
   EXPECT_EQ(end[0].outcome.code, 75);
 }
 
+TEST_F(LifecycleTest, WhoLeavesLastWithTheTrainedModelDoesNotEndTheJob) {
+  train();
+  train_done(1);
+  step(job::PhaseDrained{2});
+  train_done(3);
+  step(job::PhaseDrained{4});
+  step(job::CheckpointStored{1, "no space left on device"});
+  step(job::Exited{w(0), code(0)});
+  step(evict("w1"));
+  const Effects left = step(job::Exited{w(1), code(75)});
+  EXPECT_TRUE(all<job::End>(left).empty());
+  EXPECT_EQ(all<job::StartWorker>(left).at(0).member, w(1, 2)) << "from the last checkpoint";
+  EXPECT_TRUE(life.welcomes(w(1, 2)));
+}
+
+TEST_F(LifecycleTest, AJobWhoseWorkersEndBeforeTheModelIsKeptIsNotDone) {
+  train();
+  train_done(1);
+  step(job::PhaseDrained{2});
+  train_done(3);
+  step(job::PhaseDrained{4});
+  step(job::Exited{w(0), code(0)});
+  const auto end = all<job::End>(step(job::Exited{w(1), code(0)}));
+  ASSERT_EQ(end.size(), 1U);
+  EXPECT_EQ(end[0].outcome.state, "failed");
+}
+
+TEST_F(LifecycleTest, WhatWasDoneIsSaidToBeDoneByTheNextIncarnation) {
+  train();
+  train_done(1);
+  step(job::PhaseDrained{2});
+  train_done(3);
+  step(job::PhaseDrained{4});
+  step(job::CheckpointStored{1, ""});
+  step(job::Exited{w(0), code(0)});
+  ASSERT_EQ(all<job::End>(step(job::Exited{w(1), code(0)})).size(), 1U);
+  Lifecycle again(spec());
+  again.restore(life.image(), {});
+  const auto end = all<job::End>(again.step(job::Tick{}, clock.now()));
+  ASSERT_EQ(end.size(), 1U);
+  EXPECT_EQ(end[0].outcome.state, "done");
+  EXPECT_EQ(end[0].outcome.code, 0);
+}
+
 TEST_F(LifecycleTest, ARunThatIsResumedAtItsVeryEndWelcomesItsWorkers) {
   train();
   train_done(1);

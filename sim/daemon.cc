@@ -150,6 +150,7 @@ void Daemon::committed() {
     end("crashes before it says what it decided");
     return outside_.died();
   }
+  keep_skips();
   pause_if_disk_is_full();
   if (disk_.resume_requested && machine_->known()) disk_.resume_requested = false;
   for (Outgoing& out : std::exchange(outbox_, {})) outside_.to_agent(out.host, out.message);
@@ -173,7 +174,6 @@ Disk::Wrote Daemon::commit(bool with_snapshot) {
   low_on_space_ = low_on_space_ || (was_there && !disk_.has_ballast());
   if (sabotage_ == Sabotage::kLyingDisk && disk_.turns % 20 == 0) disk_.older = disk_.journal();
   disk_.ledger = machine_->ledger().image();
-  for (const KeptSkip& skip : std::exchange(declared_, {})) outside_.skipped(*machine_, skip, true);
   outside_.durable(*machine_);
   return wrote;
 }
@@ -203,14 +203,20 @@ void Daemon::skip(std::uint64_t from, std::uint64_t to) {
     const shard_server::Phase& open = machine_->ledger().phase();
     const bool trains = open.number > 0 && open.kind == shard_server::PhaseKind::kTrain;
     if (!trains || !machine_->check_skip({from, to, "a test", "a test"})) return;
-    // Kept first: whoever comes after this incarnation declares it.
     skips_.push_back({open.epoch, from, to, {}});
-    disk_.skips = skips_;
     declare_skips();
     if (sabotage_ == Sabotage::kSkipUnasked) {
       feed(ctl::in::Skip{{0, machine_->ledger().records(), "a test", "a test"}});
     }
   });
+}
+
+// After they are durable, so that only the newest incarnation writes them, and
+// before anybody is told.
+void Daemon::keep_skips() {
+  if (declared_.empty()) return;
+  disk_.skips = skips_;
+  for (const KeptSkip& skip : std::exchange(declared_, {})) outside_.skipped(*machine_, skip, true);
 }
 
 // In every lineage once more.
@@ -224,7 +230,6 @@ void Daemon::declare_skips() {
       feed(ctl::in::Skip{{skip.from, skip.to, "a test", "a test"}});
     }
     skip.lineage = lineage;
-    skips_changed_ = true;
     declared_.push_back(skip);
     outside_.skipped(*machine_, skip, false);
   }
@@ -252,7 +257,6 @@ void Daemon::every(Duration period, Job job) {
 }
 
 void Daemon::tick() {
-  if (std::exchange(skips_changed_, false)) disk_.skips = skips_;
   repeat_requests();
   go_on_if_there_is_room();
   for (const auto& [host, link] : links_) {

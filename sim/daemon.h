@@ -99,6 +99,7 @@ class Daemon {
   void pause_if_disk_is_full();
   void go_on_if_there_is_room();
   void declare_skips();
+  void keep_skips();
   void feed(const ctl::JobInput& input);
   void every(Duration period, Job job);
   void tick();
@@ -116,8 +117,8 @@ class Daemon {
   void perform(const ctl::job::StartWorker& o);
   void perform(const ctl::job::StopWorker& o);
   void perform(const ctl::job::PrepareGang&) {}
-  void perform(const ctl::out::StoreCheckpoint& o);
   void perform(const ctl::out::Remember&) {}  // no part of what the job needs
+  void perform(const ctl::out::StoreCheckpoint& o);
   void perform(const ctl::out::FindCheckpoint& o);
   void perform(const ctl::out::Note& o);
   void perform(const ctl::job::End& o);
@@ -145,7 +146,6 @@ class Daemon {
   std::vector<shard_server::JournalEntry> pending_;
   std::vector<KeptSkip> skips_;
   std::vector<KeptSkip> declared_;  // in this turn
-  bool skips_changed_ = false;      // since they were written
   std::vector<Outgoing> outbox_;
   std::optional<std::pair<Member, std::string>> inbound_;
   bool low_on_space_ = false;

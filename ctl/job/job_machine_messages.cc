@@ -73,6 +73,10 @@ void JobMachine::heard(Member m, Generation g, std::uint64_t, const wire::Progre
   if (!e.done) return;
   const wire::PhaseStart open = lifecycle_.phase();
   if (e.phase < open.phase) {  // it has not heard of the next phase
+    // One of a generation that is not settled yet must not hear of it either: this
+    // was said in an earlier one, and came late.
+    const bool late = !membership_.settled() || g != membership_.generation();
+    if (lifecycle_.collective() && late) return;
     return send(m, membership_.generation(), with_committed(open));
   }
   if (e.phase == open.phase && open.what == "train") close_epoch(open.epoch);

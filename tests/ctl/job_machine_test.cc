@@ -251,6 +251,21 @@ TEST_F(JobMachineTest, ACheckpointThatComesLateIsNotTheTrainedModel) {
   EXPECT_EQ(all<out::StoreCheckpoint>(says(w(0), model)).size(), 1U);
 }
 
+TEST_F(JobMachineTest, WhatComesLateFromAnEarlierGenerationBeginsNoPhaseInOneThatForms) {
+  place(1);
+  settle({w(0)});
+  const Generation first = machine->membership().generation();
+  says(w(0), wire::Fetch{1, 0, 100, {}}, 1);
+  finish_training();
+  wire::Progress done;
+  done.phase = 1;
+  done.done = true;
+  EXPECT_EQ(sent<wire::PhaseStart>(says(w(0), done)).size(), 1U) << "it may not have heard of it";
+  says(w(0), join(first));
+  ASSERT_FALSE(machine->membership().settled());
+  EXPECT_TRUE(sent<wire::PhaseStart>(feed(in::FromWorker{w(0), first, 0, done})).empty());
+}
+
 TEST_F(JobMachineTest, WhoIsToWriteTheModelHearsItAgain) {
   place(1);
   settle({w(0)});

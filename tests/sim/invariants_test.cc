@@ -72,6 +72,25 @@ TEST(InvariantsTest, CommittedThatGoesBackIsSeen) {
   EXPECT_THAT(broken(Sabotage::kLyingDisk, "daemon", 20), Contains("monotone"));
 }
 
+TEST(InvariantsTest, AnOlderIncarnationThatStillWritesIsSeen) {
+  EXPECT_THAT(broken(Sabotage::kNoFence, "daemon", 100),
+              testing::AnyOf(Contains("a replay comes to the same state"), Contains("monotone"),
+                             Contains("the journal can be replayed"), Contains("one hand")));
+}
+
+TEST(InvariantsTest, SkippedRecordsThatAreHandedOutAreSeen) {
+  EXPECT_THAT(broken(Sabotage::kForgetSkip, "operators", 60), Contains("skipped"));
+}
+
+TEST(InvariantsTest, RecordsThatNobodyAskedToSkipAreMissedInTheModel) {
+  EXPECT_THAT(broken(Sabotage::kSkipUnasked, "operators", 60),
+              testing::AnyOf(Contains("exactly once"), Contains("accounts")));
+}
+
+TEST(InvariantsTest, AJobThatStaysPausedDoesNotEnd) {
+  EXPECT_THAT(broken(Sabotage::kStayPaused, "disks", 10), Contains("it ends"));
+}
+
 TEST(InvariantsTest, ACheckpointOfAnotherStepThanItsLedgerIsSeen) {
   EXPECT_THAT(broken(Sabotage::kSaveLate, "none", 10), Contains("saved"));
 }

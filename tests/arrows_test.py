@@ -36,6 +36,7 @@ TRAINER_ARROWS = {
     "client": {"client"},
     "data": {"client", "data"},
     "ps": {"ps"},
+    "ps_link": {"ps", "ps_link"},
 }
 
 # library -> (what its headers look like, where alone they may be included)

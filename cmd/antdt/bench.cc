@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "cmd/antdt/bench_client.h"
+#include "cmd/antdt/bench_ps.h"
 #include "cmd/antdt/bench_shards.h"
 #include "cmd/antdt/commands.h"
 #include "launcher/paths.h"
@@ -69,6 +70,70 @@ void add_shards_client(CLI::App& bench, int& exit_code) {
   });
 }
 
+void add_ps_options(CLI::App& command, bench::PsOptions& options) {
+  command.add_option("--workers", options.workers, "worker processes")->check(CLI::Range(1, 1024));
+  command.add_option("--servers", options.servers, "server processes")->check(CLI::Range(1, 64));
+  command.add_option("--keys", options.keys, "keys drawn for a batch")
+      ->check(CLI::Range(1, 1'000'000));
+  command.add_option("--rows", options.rows, "rows of the table")->check(CLI::PositiveNumber);
+  command.add_option("--dim", options.dim, "floats a row")->check(CLI::Range(1, 4096));
+  command.add_option("--rule", options.rule, "what a gradient does to a row")
+      ->check(CLI::IsMember({"sgd", "adagrad", "adam", "ftrl", "sum"}));
+  command.add_option("--sync", options.sync, "the consistency")
+      ->check(CLI::IsMember({"ps-bsp", "ps-ssp", "ps-asp"}));
+  command.add_flag("--pull-only", options.pull_only, "push nothing");
+  command.add_option("--seconds", options.seconds, "how long to measure")
+      ->check(CLI::Range(0.01, 3600.0));
+}
+
+void add_ps(CLI::App& bench, int& exit_code) {
+  struct Options {
+    bench::PsOptions ps;
+    bool json = false;
+  };
+  const auto options = std::make_shared<Options>();
+  CLI::App* command =
+      bench.add_subcommand("ps", "Parameter servers: rows pulled and pushed in a second");
+  add_ps_options(*command, options->ps);
+  command->add_flag("--json", options->json, "print JSON");
+  command->callback([options, &exit_code] {
+    const auto result = bench::bench_ps(options->ps);
+    if (!result) {
+      exit_code = report(result.error());
+    } else {
+      fmt::print("{}{}",
+                 options->json ? bench::to_json(options->ps, *result)
+                               : bench::to_table(options->ps, *result),
+                 options->json ? "\n" : "");
+    }
+  });
+}
+
+// Its processes: started by the bench, of no use by themselves.
+void add_ps_processes(CLI::App& bench, int& exit_code) {
+  for (const std::string role : {"ps-server", "ps-worker"}) {
+    const auto options = std::make_shared<bench::PsOptions>();
+    CLI::App* command = bench.add_subcommand(role)->group("");
+    add_ps_options(*command, *options);
+    command->add_option("--dir", options->directory);
+    command->add_option("--index", options->index);
+    command->add_option("--start-ns", options->start_ns);
+    command->callback([options, role, &exit_code] {
+      if (role == "ps-server") {
+        const auto served = bench::run_ps_server(*options);
+        if (!served) exit_code = report(served.error());
+        return;
+      }
+      const auto said = bench::run_ps_worker(*options);
+      if (said) {
+        fmt::print("{}", *said);
+      } else {
+        exit_code = report(said.error());
+      }
+    });
+  }
+}
+
 struct AllreduceOptions {
   std::string ranks = "4";
   std::string bytes = "4194304";
@@ -116,6 +181,8 @@ void add_bench(CLI::App& app, int& exit_code) {
   add_shards(*command, exit_code);
   add_shards_client(*command, exit_code);
   add_allreduce(*command, exit_code);
+  add_ps(*command, exit_code);
+  add_ps_processes(*command, exit_code);
 }
 
 }  // namespace antdt::cli

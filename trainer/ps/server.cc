@@ -204,13 +204,19 @@ void Server::on(const Asker& from, const wire::PsPush& m, std::vector<ReplyTo>& 
     replies.push_back({from, invalid(parts.error().message)});
     return;
   }
-  if (!worker->staged.contains(m.number) && worker->staged.size() >= kMostStaged) {
+  const bool again = worker->staged.contains(m.number);
+  if (!again && worker->staged.size() > kMostStaged) {
     replies.push_back({from, wire::Refused{"full", fmt::format("{} pushes are staged already",
                                                                worker->staged.size())}});
     return;
   }
   worker->idle = false;
   worker->staged[m.number] = {m.version, std::move(*parts)};
+  if (worker->staged.size() > kMostStaged) {
+    worker->held = from;
+    worker->held_number = m.number;
+    return;
+  }
   replies.push_back({from, wire::PsStaged{m.number, "staged"}});
 }
 
@@ -230,6 +236,7 @@ wire::PsApplied Server::apply(std::uint32_t home, const wire::PsDecision& decisi
   if (decision.number != decided + 1 || !sound) return {decided};
   decided = decision.number;
   if (!decision.pushes.empty()) update(decision);
+  forget_decided(replies);
   for (const wire::PsMember& left : decision.left) {
     const Member member{left.worker, left.attempt};
     workers_.erase(member);
@@ -265,12 +272,18 @@ void Server::update(const wire::PsDecision& decision) {
       store_->update(table, sum.keys, sum.values, scale);
     }
   }
-  // What was not chosen for a step that is closed never will be.
+}
+
+// What was not chosen for a step that is closed never will be.
+void Server::forget_decided(std::vector<ReplyTo>& replies) {
   for (auto& [member, worker] : workers_) {
     std::erase_if(worker.staged, [&](const auto& s) {
       return s.first <= worker.applied ||
              (consistency_ == Consistency::kBarrier && s.second.version < version_);
     });
+    if (!worker.held || worker.staged.size() > kMostStaged) continue;
+    replies.push_back({*worker.held, wire::PsStaged{worker.held_number, "staged"}});
+    worker.held.reset();
   }
 }
 

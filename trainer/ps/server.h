@@ -86,8 +86,11 @@ class Server {
   struct Worker {
     std::map<std::uint64_t, Staged> staged;  // by number of the push
     std::uint64_t applied = 0;               // newest push
-    std::uint64_t pushed = 0;                // newest push ever staged
     bool idle = false;
+    // Of a push that is staged and has not been answered: decisions are behind,
+    // and who waits for the answer does not get further ahead of them.
+    std::optional<Asker> held;
+    std::uint64_t held_number = 0;
   };
   struct Waiting {
     Asker from;
@@ -104,6 +107,7 @@ class Server {
   [[nodiscard]] ServerReply pulled(const wire::PsPull& pull);
   void answer_waiting(std::vector<ReplyTo>& replies);
   void update(const wire::PsDecision& decision);
+  void forget_decided(std::vector<ReplyTo>& replies);
 
   Consistency consistency_;
   std::optional<Store> store_;

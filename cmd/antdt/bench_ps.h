@@ -1,0 +1,43 @@
+// `antdt bench ps`: what parameter servers give, with servers and workers that
+// are processes of their own.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "core/result.h"
+
+namespace antdt::bench {
+
+struct PsOptions {
+  std::uint32_t workers = 2;
+  std::uint32_t servers = 1;
+  std::uint64_t keys = 10'000;     // drawn for a batch; those drawn twice count once
+  std::uint64_t rows = 1'000'000;  // of the table
+  std::uint32_t dim = 16;          // floats a row
+  std::string rule = "adagrad";
+  std::string sync = "ps-asp";
+  bool pull_only = false;
+  double seconds = 5;
+  // Of one process of the bench:
+  std::string directory;  // where the sockets are
+  std::uint32_t index = 0;
+  std::int64_t start_ns = 0;
+};
+
+struct PsResult {
+  double pulled_per_second = 0;  // rows
+  double pushed_per_second = 0;
+  std::uint32_t p50_us = 0;  // of a pull
+  std::uint32_t p99_us = 0;
+};
+
+[[nodiscard]] Result<PsResult> bench_ps(const PsOptions& options);
+[[nodiscard]] std::string to_json(const PsOptions& options, const PsResult& result);
+[[nodiscard]] std::string to_table(const PsOptions& options, const PsResult& result);
+
+// The processes of it.
+[[nodiscard]] Status run_ps_server(const PsOptions& options);
+[[nodiscard]] Result<std::string> run_ps_worker(const PsOptions& options);  // a line of JSON
+
+}  // namespace antdt::bench

@@ -1,0 +1,109 @@
+// The servers and workers of `antdt bench ps`.
+#include <sys/prctl.h>
+
+#include <algorithm>
+#include <csignal>
+#include <nlohmann/json.hpp>
+#include <random>
+
+#include "cmd/antdt/bench_ps.h"
+#include "core/clock.h"
+#include "core/loop.h"
+#include "core/transport/socket.h"
+#include "trainer/ps_link/server_loop.h"
+#include "trainer/ps_link/worker_link.h"
+
+namespace antdt::bench {
+namespace {
+
+constexpr std::size_t kBatches = 16;  // made before the clock starts
+
+ps::Group group_of(const PsOptions& options) {
+  ps::Group group;
+  for (std::uint32_t s = 0; s < options.servers; ++s) {
+    group.sockets.push_back(fmt::format("{}/s{}", options.directory, s));
+  }
+  group.consistency = options.sync == "ps-bsp"   ? ps::Consistency::kBarrier
+                      : options.sync == "ps-ssp" ? ps::Consistency::kBounded
+                                                 : ps::Consistency::kUnbounded;
+  for (std::uint32_t w = 0; w < options.workers; ++w) {
+    group.workers.push_back({WorkerId{'w', w}, Attempt{1}});
+  }
+  return group;
+}
+
+std::vector<ps::Gradient> make_batches(const PsOptions& options) {
+  std::mt19937_64 random(options.index + 1);
+  std::vector<ps::Gradient> batches(kBatches);
+  for (ps::Gradient& batch : batches) {
+    batch.keys.resize(options.keys);
+    for (std::uint64_t& key : batch.keys) key = random() % options.rows;
+    std::ranges::sort(batch.keys);
+    const auto twice = std::ranges::unique(batch.keys);
+    batch.keys.erase(twice.begin(), twice.end());
+    batch.values.assign(batch.keys.size() * options.dim, 1e-3F);
+  }
+  return batches;
+}
+
+// With bounded staleness nobody is more than this many pushes ahead.
+constexpr std::uint64_t kStaleness = 4;
+
+std::uint64_t clock_of(const PsOptions& options, std::uint64_t pushes) {
+  if (options.sync == "ps-bsp") return pushes;
+  if (options.sync == "ps-ssp") return pushes - std::min(pushes, kStaleness);
+  return 0;
+}
+
+}  // namespace
+
+Status run_ps_server(const PsOptions& options) {
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  const SteadyClock clock;
+  EventLoop loop(clock);
+  transport::Context context;
+  ANTDT_RETURN_IF_ERROR(loop.watch_signals({SIGTERM}, [&](int) { loop.stop(); }));
+  ANTDT_TRY(const auto server,
+            ps::ServerLoop::open(loop, context, group_of(options), options.index));
+  loop.run();
+  return {};
+}
+
+Result<std::string> run_ps_worker(const PsOptions& options) {
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  const SteadyClock clock;
+  transport::Context context;
+  const Member self{WorkerId{'w', options.index}, Attempt{1}};
+  ANTDT_TRY(auto link, ps::WorkerLink::connect(context, group_of(options), self));
+  ANTDT_RETURN_IF_ERROR(
+      link.open({1, {{"rows", options.dim, options.rule, 0.01, 0, 0, "normal", 0.01}}}));
+  const auto batches = make_batches(options);
+
+  const MonoTime start{Duration(options.start_ns)};
+  const MonoTime end = start + from_seconds(options.seconds);
+  std::uint64_t pulled = 0;
+  std::uint64_t pushed = 0;
+  std::uint64_t number = 0;
+  std::vector<std::uint32_t> latency_us;
+  for (MonoTime now = clock.now(); now < end; now = clock.now()) {
+    const ps::Gradient& batch = batches[number % kBatches];
+    ANTDT_TRY(const auto rows, link.pull(0, batch.keys, clock_of(options, number)));
+    const MonoTime answered = clock.now();
+    ++number;
+    if (!options.pull_only) {
+      const auto size = static_cast<double>(batch.keys.size());
+      ANTDT_TRY(const auto decided,
+                link.push(0, batch, rows, {number, number - 1, number - 1, number, size}));
+      if (decided.status != "applied") {
+        return fail(ErrorKind::kInternal, "a push was '{}'", decided.status);
+      }
+    }
+    if (now < start || answered >= end) continue;
+    pulled += batch.keys.size();
+    pushed += options.pull_only ? 0 : batch.keys.size();
+    latency_us.push_back(static_cast<std::uint32_t>((answered - now).count() / 1000));
+  }
+  return nlohmann::json{{"pulled", pulled}, {"pushed", pushed}, {"latency_us", latency_us}}.dump();
+}
+
+}  // namespace antdt::bench

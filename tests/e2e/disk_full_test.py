@@ -104,6 +104,19 @@ class DiskFull(tally.TallyTest):
         subprocess.run(["umount", "-l", kept], check=True)
         self.assert_nothing_left()
 
+    def test_without_room_for_the_model_the_job_waits_at_its_end(self):
+        records = 20000
+        process, run_dir, kept = self.begin_with_small_checkpoints(records)
+        _, hog = self.take_all_room(run_dir, kept)
+        self.await_status(run_dir, lambda s: s["state"] == "finishing", 120, "all is trained")
+        await_true(lambda: any("all records are trained" in text
+                               for text in self.events(run_dir, "checkpoint-failed")),
+                   30, "it is said what the job waits for")
+        self.assertIn(str(kept), self.events(run_dir, "checkpoint-failed")[-1])
+        self.assertIsNone(process.poll(), "it waits")
+        hog.unlink()
+        self.assert_exact(self.finish(process, run_dir), run_dir, records, 2)
+
 
 if __name__ == "__main__":
     unittest.main()

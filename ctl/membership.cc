@@ -1,6 +1,7 @@
 #include "ctl/membership.h"
 
 #include <algorithm>
+#include <set>
 #include <tuple>
 
 #include "core/permutation.h"
@@ -17,6 +18,14 @@ std::vector<Member> members_of(const std::vector<ExpectedMember>& all) {
   std::vector<Member> members;
   for (const ExpectedMember& e : all) members.push_back(e.member);
   return members;
+}
+
+std::optional<WorkerId> named_twice(const std::vector<wire::MemberPlace>& places) {
+  std::set<WorkerId> named;
+  for (const wire::MemberPlace& place : places) {
+    if (!named.insert(place.worker).second) return place.worker;
+  }
+  return {};
 }
 
 bool same_places(const wire::Ready& a, const wire::Ready& b) {
@@ -188,6 +197,8 @@ void Membership::regroup_for_newcomers(Effects& effects) {
 
 void Membership::on(const MemberGone& event, Effects& effects) {
   joined_.erase(event.member);
+  // Who went explains why the others could not connect or heal: no fault of theirs.
+  if (!event.in_order) failed_formations_ = 0;
   if (in_base(event.member) && event.suspect) suspects_.insert(event.member);
   std::erase_if(expected_, [&](const ExpectedMember& e) { return e.member == event.member; });
   if (contains(event.member) && (state_ != State::kGathering || regrouping_)) {
@@ -412,6 +423,13 @@ void Membership::settle(Effects& effects) {
     return;
   }
   const wire::Ready& state = ready_.at(members_.front().member);
+  if (const auto twice = named_twice(state.places)) {
+    effects.emplace_back(CannotSettle{
+        fmt::format("the members say twice how far {} was at step {}; this is a defect of the "
+                    "trainer",
+                    *twice, state.step)});
+    return;
+  }
   Settled settled{generation_, state.step, members_, state.phase, {}};
   for (const wire::MemberPlace& place : state.places) {
     const auto old = std::ranges::find(base_members_, place.worker,

@@ -142,6 +142,29 @@ TEST_F(MembershipTest, AMemberThatCannotConnectMakesAllFormOnceMore) {
   EXPECT_EQ(forms[0].generation, first.next());
 }
 
+TEST_F(MembershipTest, AFormationThatALostMemberBrokeIsNotTheFaultOfTheOthers) {
+  expect({w(0), w(1), w(2)});
+  join_all({w(0), w(1), w(2)});
+  for (std::uint32_t attempt = 1; attempt <= 6; ++attempt) {
+    wire::Join broken = join();
+    broken.problem = "could not reach w2";
+    EXPECT_TRUE(all<CannotSettle>(step(MemberJoined{w(0), m.generation(), broken})).empty());
+    given(MemberGone{w(2, attempt), "killed", false, false});
+    expect({w(0), w(1), w(2, attempt + 1)});
+    join_all({w(0), w(1), w(2, attempt + 1)});
+  }
+}
+
+TEST_F(MembershipTest, AMemberThatIsNamedTwiceInThePlacesIsAnError) {
+  settle({w(0)});
+  given(Stuck{"for the test"});
+  joins(w(0));
+  connect_all();
+  const auto refused = all<CannotSettle>(ready(w(0), 5, {{w(0).worker, 3}, {w(0).worker, 4}}));
+  ASSERT_EQ(refused.size(), 1U);
+  EXPECT_THAT(refused[0].reason, testing::HasSubstr("twice"));
+}
+
 TEST_F(MembershipTest, FiveFailedFormationsInARowEndTheJobWithTheReason) {
   expect({w(0), w(1), w(2)});
   join_all({w(0), w(1), w(2)});

@@ -418,7 +418,8 @@ void Lifecycle::end_if_all_left(Effects& out) {
   if (image_.outcome) {
     outcome = *image_.outcome;
     // Done has no cause: it was decided, and an earlier incarnation did not say it.
-    if (outcome.state != "done" && outcome.first_cause.empty()) outcome = outcome_of(image_.incident);
+    if (outcome.state != "done" && outcome.first_cause.empty())
+      outcome = outcome_of(image_.incident);
   } else if (spec_.protocol == Protocol::kAntdt && state() != JobState::kFinishing) {
     outcome = {"failed", 1, "program", image_.checkpoints_stored > 0,
                "every worker ended before the records of the job were all trained"};

@@ -197,6 +197,7 @@ class Lifecycle {
   void expect(Effects& out);
   void ended(WorkerProcess& worker, FailureClass cls, Effects& out);
   void replace(WorkerProcess& worker, FailureClass cls, Effects& out);
+  [[nodiscard]] bool others_train(const WorkerProcess& worker) const;  // or will
   void left_as_asked(WorkerProcess& worker, Effects& out);
   [[nodiscard]] FailureClass class_in_gang(FailureClass cls, const WorkerProcess& worker);
   void stop_gang(const WorkerProcess& cause, Effects& out);

@@ -72,6 +72,20 @@ TEST_F(LifecycleTest, TheLastWorkerIsNotEvictedWhereNoOtherHostIsThere) {
   EXPECT_THAT(life.check(evict("w7")).error().message, HasSubstr("neither a worker nor a host"));
 }
 
+TEST_F(LifecycleTest, TheLastWorkerComesBackWhereTheHostThatItShouldGoToIsLostMeanwhile) {
+  hosts();
+  step(job::Placed{{{w(0).worker, "a", 0}}});
+  comes_up(w(0));
+  ASSERT_TRUE(life.check(evict("w0")));
+  step(evict("w0"));
+  step(job::HostLost{"b", "silent"});
+  const Effects left = step(job::Exited{w(0), code(kExitResumable)});
+  EXPECT_TRUE(all<job::End>(left).empty());
+  const auto again = all<job::StartWorker>(left);
+  ASSERT_EQ(again.size(), 1U);
+  EXPECT_EQ(again[0].member, w(0, 2));
+}
+
 TEST_F(LifecycleTest, FewerWorkersAreTheFirstOnes) {
   train(4);
   const auto leaves = all<job::LeaveWorker>(step(job::ResizeAsked{2, "a test"}));

@@ -68,19 +68,24 @@ Status print_running(RunningJob& job, const Options& options) {
   return {};
 }
 
+// The job may end while it is asked, and its daemon may be started again.
 Status print_status(const Options& options) {
   if (options.job.empty() && !any_runs()) return print_jobs(options.json);
   ANTDT_TRY(const std::string run_dir, find_job(options.job));
   if (state_of(run_dir) == RunState::kEnded) return print_ended(run_dir, options.json);
   ANTDT_TRY(RunningJob job, reach(run_dir));
-  ANTDT_RETURN_IF_ERROR(print_running(job, options));
-  while (options.watch) {
+  while (true) {
+    const Status shown = print_running(job, options);
+    const RunState state = state_of(run_dir);
+    const bool goes_on = options.watch && state != RunState::kBrokenOff;
+    if (state == RunState::kEnded && (options.watch || !shown)) {
+      return print_ended(run_dir, options.json);
+    }
+    if (!goes_on) return shown;
+    if (!shown) fmt::print(stderr, "{}\n", shown.error().message);
     std::fflush(stdout);
     std::this_thread::sleep_for(kWatchInterval);
-    if (state_of(run_dir) == RunState::kEnded) return print_ended(run_dir, options.json);
-    ANTDT_RETURN_IF_ERROR(print_running(job, options));
   }
-  return {};
 }
 
 }  // namespace

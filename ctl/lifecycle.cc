@@ -13,6 +13,12 @@ constexpr Duration kCheckpointPatience = std::chrono::minutes(5);
 // Steps further apart than this do not count as training in between.
 constexpr Duration kStepGap = std::chrono::seconds(30);
 
+JobState state_in(const wire::PhaseStart& phase) {
+  return phase.what == "train"  ? JobState::kTraining
+         : phase.what == "eval" ? JobState::kEvaluating
+                                : JobState::kFinishing;
+}
+
 }  // namespace
 
 std::string_view to_string(JobState state) {
@@ -199,6 +205,8 @@ void Lifecycle::on(const job::GenerationSettled& e, Effects& out) {
                                                        e.generation, e.members.size())});
   if (stopping()) return;
   if (image_.phase == 0) return open_phase(1, out);
+  // Resumed where the last incarnation had gone back to a checkpoint already.
+  if (state() == JobState::kForming) set_state(state_in(describe(image_.phase)));
   out.emplace_back(job::AnnouncePhase{describe(image_.phase)});
 }
 
@@ -229,13 +237,11 @@ void Lifecycle::open_phase(std::uint64_t phase, Effects& out) {
   drained_ = false;
   const wire::PhaseStart start = describe(phase);
   if (phase == 1) last_checkpoint_ = now_;
+  set_state(state_in(start));
   if (start.what == "finish") {
-    set_state(JobState::kFinishing);
     for (WorkerProcess& w : image_.workers) {  // too late to be of use
       if (w.state == WorkerProcess::kWaiting) w.state = WorkerProcess::kRemoved;
     }
-  } else {
-    set_state(start.what == "train" ? JobState::kTraining : JobState::kEvaluating);
   }
   out.emplace_back(job::SaveImage{});
   out.emplace_back(job::OpenPhase{start});
@@ -277,11 +283,7 @@ void Lifecycle::on(const job::Restored& e, Effects& out) {
   settled_ = false;
   group_.clear();
   last_checkpoint_ = now_;
-  if (e.phase > 0) {
-    set_state(describe(e.phase).what == "eval" ? JobState::kEvaluating : JobState::kTraining);
-  } else {
-    set_state(JobState::kForming);
-  }
+  set_state(e.phase > 0 ? state_in(describe(e.phase)) : JobState::kForming);
   out.emplace_back(job::SaveImage{});
 }
 

@@ -52,10 +52,16 @@ TEST(Agreement, AddsRecordsAndTakesWhatEveryoneHolds) {
   EXPECT_EQ(agreed.records, 100U);
   EXPECT_DOUBLE_EQ(agreed.weight, 100);
   EXPECT_DOUBLE_EQ(agreed.loss, 50);
-  EXPECT_EQ(agreed.plan, PlanVersion{3}) << "a plan that somebody lacks is not switched to";
+  EXPECT_EQ(agreed.plan, PlanVersion{}) << "a plan that somebody lacks is not switched to";
   EXPECT_EQ(agreed.checkpoint, 1U) << "an order that somebody lacks is not followed yet";
   EXPECT_THAT(agreed.places, ::testing::ElementsAre(100, 50, 70));
   EXPECT_TRUE(agreed.applies());
+}
+
+TEST(Agreement, APlanIsSwitchedToWhenItIsTheNewestOfEveryone) {
+  EXPECT_EQ(agree(std::vector<StepSlot>{slot(1, 1, 4, 0), slot(1, 1, 4, 0)}).plan, PlanVersion{4});
+  // The second may have missed version 4.
+  EXPECT_EQ(agree(std::vector<StepSlot>{slot(1, 1, 4, 0), slot(1, 1, 5, 0)}).plan, PlanVersion{});
 }
 
 TEST(Agreement, AStepWithoutRecordsAppliesNothing) {

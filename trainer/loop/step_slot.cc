@@ -89,7 +89,7 @@ Agreement agree(std::span<const StepSlot> slots) {
     result.records += slot.records;
     result.weight += slot.weight;
     result.loss += slot.loss;
-    result.plan = std::min(result.plan, slot.plan);
+    if (slot.plan != slots.front().plan) result.plan = {};
     result.checkpoint = std::min(result.checkpoint, slot.checkpoint);
     result.any_has_data = result.any_has_data || slot.has_data;
     result.any_leaving = result.any_leaving || slot.leaving;

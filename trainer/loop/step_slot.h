@@ -41,7 +41,9 @@ struct Agreement {
   std::uint64_t records = 0;  // of all members in this step
   double weight = 0;
   double loss = 0;
-  PlanVersion plan;              // the version that everyone holds
+  // The newest that everyone holds; 0 while some have a newer one than others: who
+  // has a later version may have missed an earlier one.
+  PlanVersion plan;
   std::uint64_t checkpoint = 0;  // the number that everyone was told
   bool any_has_data = false;
   bool any_leaving = false;

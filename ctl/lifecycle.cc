@@ -411,11 +411,30 @@ void Lifecycle::on(const job::Tick&, Effects& out) {
   if (due && (lost || !image_.checkpoint_pending)) order_checkpoint(out);
 }
 
+// Whoever has left, or was not wanted any more, is wanted again when the others
+// are lost before the model is kept: the last checkpoint goes on with one.
+bool Lifecycle::bring_one_back(Effects& out) {
+  const bool can = spec_.protocol == Protocol::kAntdt && spec_.restart == Restart::kMember &&
+                   image_.collective && !spec_.external && !image_.model_kept;
+  const auto left = std::ranges::find(image_.workers, std::uint8_t{WorkerProcess::kRemoved},
+                                      &WorkerProcess::state);
+  if (!can || left == image_.workers.end()) return false;
+  wait_for_place(*left);
+  left->waits_until_s = 0;
+  out.emplace_back(job::SaveImage{});
+  out.emplace_back(
+      job::Note{"back", fmt::format("{} comes back: nobody else is left", left->place.worker)});
+  start_waiting(out);
+  expect(out);
+  return true;
+}
+
 void Lifecycle::end_if_all_left(Effects& out) {
   const auto open = [](const WorkerProcess& w) {
     return w.running() || w.state == WorkerProcess::kWaiting;
   };
   if (std::ranges::any_of(image_.workers, open)) return;
+  if (!image_.outcome && bring_one_back(out)) return;
   Outcome outcome;
   if (image_.outcome) {
     outcome = *image_.outcome;

@@ -193,11 +193,11 @@ class Lifecycle {
   void stop_all(Duration grace, Effects& out);
   void stop_worker(WorkerProcess& worker, Duration grace, Effects& out);
   void end_if_all_left(Effects& out);
+  [[nodiscard]] bool bring_one_back(Effects& out);
 
   void expect(Effects& out);
   void ended(WorkerProcess& worker, FailureClass cls, Effects& out);
   void replace(WorkerProcess& worker, FailureClass cls, Effects& out);
-  [[nodiscard]] bool others_train(const WorkerProcess& worker) const;  // or will
   void left_as_asked(WorkerProcess& worker, Effects& out);
   [[nodiscard]] FailureClass class_in_gang(FailureClass cls, const WorkerProcess& worker);
   void stop_gang(const WorkerProcess& cause, Effects& out);

@@ -65,15 +65,8 @@ void Lifecycle::ask_to_leave(WorkerProcess& worker, const std::string& reason, D
   out.emplace_back(job::StopWorker{worker.member(), worker.place.host, deadline});
 }
 
-bool Lifecycle::others_train(const WorkerProcess& worker) const {
-  return worker.stays_away || std::ranges::any_of(image_.workers, [&](const WorkerProcess& w) {
-           return &w != &worker && (w.running() || w.state == WorkerProcess::kWaiting);
-         });
-}
-
 void Lifecycle::left_as_asked(WorkerProcess& worker, Effects& out) {
-  const bool finishing = state() == JobState::kFinishing;
-  if (finishing && (image_.model_kept || !group_.empty())) {
+  if (state() == JobState::kFinishing) {
     worker.state = WorkerProcess::kRemoved;
     return;
   }
@@ -84,14 +77,7 @@ void Lifecycle::left_as_asked(WorkerProcess& worker, Effects& out) {
   const HostState* elsewhere =
       worker.stays_away ? nullptr
                         : hosts_.choose(worker, image_.workers, seconds(), worker.place.host);
-  if (elsewhere == nullptr && (finishing || !others_train(worker))) {
-    // There was another host when it was asked, or the trained model went with it
-    // and nobody has kept it: once more, wherever there is a place, from the last
-    // checkpoint.
-    wait_for_place(worker);
-    worker.waits_until_s = 0;
-    start_waiting(out);
-  } else if (elsewhere == nullptr) {
+  if (elsewhere == nullptr) {
     worker.state = WorkerProcess::kRemoved;
     out.emplace_back(job::Note{
         "left",

@@ -252,7 +252,7 @@ void Lifecycle::on(const job::StartRefused& e, Effects& out) {
   const std::string reason = fmt::format("{} could not be started on {}: {}", e.member.worker,
                                          host_name(worker->place.host), e.reason);
   // What was replaced on a host that was away may still take its room there.
-  const bool at_first = worker->attempt == Attempt{1} && !made_progress();
+  const bool at_first = worker->attempt == Attempt{1} && state() == JobState::kStarting;
   if (at_first || spec_.restart == Restart::kNever) {
     fail({"failed", 3, "host", image_.checkpoints_stored > 0, reason}, out);
     return end_if_all_left(out);

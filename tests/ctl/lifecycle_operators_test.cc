@@ -86,6 +86,43 @@ TEST_F(LifecycleTest, TheLastWorkerComesBackWhereTheHostThatItShouldGoToIsLostMe
   EXPECT_EQ(again[0].member, w(0, 2));
 }
 
+TEST_F(LifecycleTest, WhoIsNotWantedAnyMoreIsWantedAgainWhenNobodyElseIsLeft) {
+  use(bears({{"signal", 0}, {"host", 9}}));
+  hosts();
+  step(job::Placed{{{w(0).worker, "a", 0}, {w(1).worker, "b", 1}}});
+  comes_up(w(0));
+  comes_up(w(1));
+  settle({w(0), w(1)});
+  step(job::ResizeAsked{1, "a test"});
+  step(job::Exited{w(1), code(kExitResumable)});
+  ASSERT_EQ(state_of(w(1).worker), "removed");
+  step(evict("w0"));
+  step(job::HostLost{"b", "silent"});
+  const Effects left = step(job::Exited{w(0), code(kExitResumable)});
+  EXPECT_TRUE(all<job::End>(left).empty());
+  EXPECT_EQ(all<job::StartWorker>(left).size(), 1U);
+}
+
+TEST_F(LifecycleTest, ARunResumedInAPhaseThatIsCompleteWaitsForItsMembersAllTheSame) {
+  train();
+  Lifecycle again(spec());
+  again.restore(life.image(), {});
+  std::ignore = again.step(job::Resumed{}, clock.now());
+  std::ignore = again.step(job::HostUp{host("a", 0, 2)}, clock.now());
+  std::ignore = again.step(job::Tick{}, clock.now());
+  const std::vector<Member> members{w(0, 2), w(1, 2)};
+  for (const Member member : members) {
+    std::ignore = again.step(job::Started{member, 7}, clock.now());
+    std::ignore = again.step(job::Joined{member, true}, clock.now());
+    ASSERT_TRUE(again.is_current(member));
+  }
+  std::ignore = again.step(job::PhaseDrained{1}, clock.now());
+  const Effects settled = again.step(job::GenerationSettled{Generation{2}, members}, clock.now());
+  EXPECT_EQ(again.state(), JobState::kTraining);
+  EXPECT_TRUE(all<job::OpenPhase>(again.step(job::PhaseDrained{1}, clock.now())).empty());
+  EXPECT_EQ(all<job::AnnouncePhase>(settled).size(), 1U);
+}
+
 TEST_F(LifecycleTest, FewerWorkersAreTheFirstOnes) {
   train(4);
   const auto leaves = all<job::LeaveWorker>(step(job::ResizeAsked{2, "a test"}));

@@ -72,7 +72,10 @@ void replace_first_logger() {
 
 }  // namespace
 
-bool log_enabled(LogLevel level) { return spdlog::should_log(level_of(level)); }
+bool log_enabled(LogLevel level) {
+  replace_first_logger();
+  return spdlog::should_log(level_of(level));
+}
 
 void log_text(LogLevel level, std::string_view text) {
   replace_first_logger();

@@ -229,7 +229,12 @@ void remove_traces(const AgentFlags& flags) {
   for (const char* socket : {"/agent.sock", "/workers.sock", "/jobd.sock"}) {
     unlink((flags.socket_dir + socket).c_str());
   }
-  unlink(environment_file(flags.state_dir + "/lock").c_str());
+  // One that was killed while it wrote its environment left a part of that.
+  std::error_code error;
+  std::filesystem::directory_iterator it(flags.state_dir, error);
+  for (const std::filesystem::directory_iterator end; !error && it != end; it.increment(error)) {
+    if (it->path().filename().string().starts_with("environment")) unlink(it->path().c_str());
+  }
   for (const std::string& directory :
        {flags.state_dir + "/jobs", flags.state_dir, flags.socket_dir}) {
     rmdir(directory.c_str());

@@ -128,6 +128,12 @@ TEST_F(AgentSurvival, AStoppedAgentIsReplaced) {
   end_job();
 }
 
+TEST_F(AgentSurvival, WhatAnAgentWasKilledWhileWritingGoesWithTheJob) {
+  start_kept_job();
+  ASSERT_TRUE(write_file_atomic(path("state/environment.aSaLfl"), "HOME=/ro"));
+  end_job();
+}
+
 TEST_F(AgentSurvival, AJobDaemonThatSaysNothingMoreIsReplaced) {
   start_agent({"--orphan-timeout", "6"});
   job_daemon_ = static_cast<pid_t>(start_job());

@@ -103,6 +103,7 @@ Result<std::string> run_ps_worker(const PsOptions& options) {
     pushed += options.pull_only ? 0 : batch.keys.size();
     latency_us.push_back(static_cast<std::uint32_t>((answered - now).count() / 1000));
   }
+  ANTDT_RETURN_IF_ERROR(link.idle());  // others may still be in a step
   return nlohmann::json{{"pulled", pulled}, {"pushed", pushed}, {"latency_us", latency_us}}.dump();
 }
 

@@ -75,6 +75,12 @@ Status WorkerLink::open(const wire::PsOpen& tables) {
   return {};
 }
 
+Status WorkerLink::idle() {
+  ANTDT_TRY(const auto heard, ask_all<wire::Done>(std::vector(links_.size(), wire::PsIdle{})));
+  std::ignore = heard;
+  return {};
+}
+
 Result<WorkerLink::Pulled> WorkerLink::pull(std::uint32_t table,
                                             std::span<const std::uint64_t> keys,
                                             std::uint64_t clock) {

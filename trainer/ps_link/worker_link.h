@@ -42,6 +42,9 @@ class WorkerLink {
   [[nodiscard]] Result<wire::PsDecided> push(std::uint32_t table, const Gradient& gradient,
                                              const Pulled& pulled, wire::PsCommit commit);
 
+  // Has nothing to push until it pushes again: nobody waits for it.
+  [[nodiscard]] Status idle();
+
  private:
   // Which of some keys a server holds: their positions, rising.
   using Split = std::vector<std::vector<std::size_t>>;

@@ -42,8 +42,9 @@ enum class AnswerStatus : std::uint8_t { kGranted, kWait, kEnd };
 
 namespace event {
 
-// What the job promises; first record of a journal, for the audit.
 inline constexpr std::uint32_t kMostEpochs = 1'000'000;  // as job.toml allows
+
+// What the job promises; first record of a journal, for the audit.
 struct JobDeclared {
   std::uint32_t epochs = 0;
   std::uint64_t records = 0;  // of the training data; 0 where nobody knows

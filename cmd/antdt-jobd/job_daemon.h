@@ -136,8 +136,8 @@ class JobDaemon {
   std::map<WorkerId, std::vector<wire::EnvVar>> extra_env_;
   std::vector<ctl::PlacedWorker> waiting_for_port_;
   std::vector<Outgoing> outbox_;
-  std::optional<MonoTime>
-      paused_;  // the disk is full: since then, or when room was looked for last
+  // The disk is full: since then, or when room was looked for last.
+  std::optional<MonoTime> paused_;
   bool ended_ = false;
   int exit_code_ = 4;
 };

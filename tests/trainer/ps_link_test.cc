@@ -105,6 +105,15 @@ TEST_P(PsLinkTest, WhatCountedIsInEveryRowOnce) {
   EXPECT_THAT(values, testing::Each(static_cast<float>(applied)));
 }
 
+TEST_P(PsLinkTest, WhoIsOfAnotherGenerationOfTheGroupIsRefused) {
+  const ServerThread first(group, 0);
+  const ServerThread second(group, 1);
+  group.generation = group.generation.next();
+  const auto late = link(0);
+  ASSERT_FALSE(late);
+  EXPECT_THAT(late.error().message, testing::HasSubstr("generation 1, not 2"));
+}
+
 INSTANTIATE_TEST_SUITE_P(Consistencies, PsLinkTest,
                          testing::Values(Consistency::kBarrier, Consistency::kUnbounded));
 

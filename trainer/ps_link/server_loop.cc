@@ -5,9 +5,10 @@
 namespace antdt::ps {
 namespace {
 
-wire::Envelope of_server(std::uint32_t index) {
+wire::Envelope of_server(const Group& group, std::uint32_t index) {
   wire::Envelope envelope;
   envelope.worker = {'s', index};
+  envelope.generation = group.generation;
   return envelope;
 }
 
@@ -71,6 +72,11 @@ void ServerLoop::receive() {
 void ServerLoop::on_packet(const wire::Packet& packet) {
   const auto envelope = wire::open_envelope(packet);
   if (!envelope) return;  // no message of ours: nobody to answer
+  if (envelope->generation != group_.generation) {
+    return answer(packet, *envelope,
+                  wire::Refused{"stale", fmt::format("the server group is of generation {}, not {}",
+                                                     group_.generation, envelope->generation)});
+  }
   const std::string& kind = envelope->kind;
   if (kind == wire::PsPull::kKind) return ask_server<wire::PsPull>(packet, *envelope);
   if (kind == wire::PsPush::kKind) return ask_server<wire::PsPush>(packet, *envelope);
@@ -165,7 +171,7 @@ void ServerLoop::on_acknowledged(Peer& peer) {
 void ServerLoop::distribute(Peer& peer) {
   for (const wire::PsDecision& decision : decisions_) {
     if (decision.number <= std::max(peer.sent, peer.acknowledged)) continue;
-    const auto sent = peer.socket.send(wire::make_packet(of_server(index_), decision));
+    const auto sent = peer.socket.send(wire::make_packet(of_server(group_, index_), decision));
     if (sent != transport::SendOutcome::kSent) return;
     peer.sent = decision.number;
   }

@@ -26,6 +26,7 @@ namespace antdt::ps {
 
 // The servers of a group, by index; the socket paths of one machine.
 struct Group {
+  Generation generation{1};  // what is said in another one changes nothing
   std::vector<std::string> sockets;
   Consistency consistency = Consistency::kBarrier;
   std::vector<Member> workers;

@@ -22,6 +22,15 @@ Result<WorkerLink> WorkerLink::connect(transport::Context& context, Group group,
   return link;
 }
 
+wire::Envelope WorkerLink::next_envelope() {
+  wire::Envelope envelope;
+  envelope.worker = self_.worker;
+  envelope.attempt = self_.attempt;
+  envelope.generation = group_.generation;
+  envelope.seq = ++seq_;
+  return envelope;
+}
+
 WorkerLink::Split WorkerLink::split(std::span<const std::uint64_t> keys) const {
   Split parts(links_.size());
   for (auto& part : parts) part.reserve(keys.size() / links_.size() + 16);
@@ -36,12 +45,8 @@ Result<std::vector<Reply>> WorkerLink::ask_all(const std::vector<Ask>& messages)
   std::vector<std::uint64_t> asked;
   std::vector<wire::Packet> packets;
   for (std::size_t s = 0; s < links_.size(); ++s) {
-    wire::Envelope envelope;
-    envelope.worker = self_.worker;
-    envelope.attempt = self_.attempt;
-    envelope.seq = ++seq_;
-    asked.push_back(envelope.seq);
-    packets.push_back(wire::make_packet(envelope, messages[s]));
+    packets.push_back(wire::make_packet(next_envelope(), messages[s]));
+    asked.push_back(seq_);
     std::ignore = links_[s].send(packets.back());
   }
   std::vector<Reply> replies;
@@ -141,11 +146,7 @@ Result<wire::PsDecided> WorkerLink::push(std::uint32_t table, const Gradient& gr
 
 template <class Reply, class Ask>
 Result<Reply> WorkerLink::ask(std::uint32_t server, const Ask& message) {
-  wire::Envelope envelope;
-  envelope.worker = self_.worker;
-  envelope.attempt = self_.attempt;
-  envelope.seq = ++seq_;
-  const wire::Packet packet = wire::make_packet(envelope, message);
+  const wire::Packet packet = wire::make_packet(next_envelope(), message);
   const MonoTime deadline = SteadyClock().now() + kGiveUp;
   while (SteadyClock().now() < deadline) {
     const auto reply = transport::request(links_[server], packet, kAgain);

@@ -50,6 +50,7 @@ class WorkerLink {
   using Split = std::vector<std::vector<std::size_t>>;
 
   WorkerLink(Group group, Member self) : group_(std::move(group)), self_(self) {}
+  [[nodiscard]] wire::Envelope next_envelope();
   [[nodiscard]] Split split(std::span<const std::uint64_t> keys) const;
   template <class Reply, class Ask>
   [[nodiscard]] Result<Reply> ask(std::uint32_t server, const Ask& message);

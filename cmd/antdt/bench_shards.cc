@@ -1,11 +1,9 @@
 #include "cmd/antdt/bench_shards.h"
 
-#include <fcntl.h>
-#include <spawn.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -13,6 +11,7 @@
 
 #include "cmd/antdt/bench_client.h"
 #include "cmd/antdt/bench_echo.h"
+#include "cmd/antdt/bench_process.h"
 #include "core/fs.h"
 #include "core/runtime_dir.h"
 #include "launcher/job_link.h"
@@ -60,31 +59,14 @@ Duration joining_time(const ShardsOptions& options) {
   return std::chrono::seconds(3) + options.clients * std::chrono::milliseconds(40);
 }
 
-Result<pid_t> spawn_client(const launcher::JobConfig& config, const std::string& socket,
-                           std::uint32_t index, const std::string& output) {
-  std::vector<std::string> env;
-  for (char** e = environ; *e != nullptr; ++e) env.emplace_back(*e);
-  env.push_back("ANTDT_SOCKET=" + socket);
-  env.push_back("ANTDT_JOB_ID=" + config.job.id);
-  env.push_back(fmt::format("ANTDT_WORKER_ID=w{}", index));
-  env.push_back("ANTDT_ATTEMPT=1");
-  env.push_back("ANTDT_PROTOCOL=antdt");
-  std::vector<char*> argv;
-  for (const std::string& a : config.roles.worker.command)
-    argv.push_back(const_cast<char*>(a.c_str()));
-  argv.push_back(nullptr);
-  std::vector<char*> envp;
-  for (const std::string& e : env) envp.push_back(const_cast<char*>(e.c_str()));
-  envp.push_back(nullptr);
-  posix_spawn_file_actions_t actions;
-  posix_spawn_file_actions_init(&actions);
-  posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, output.c_str(),
-                                   O_WRONLY | O_CREAT | O_TRUNC, 0600);
-  pid_t pid = 0;
-  const int error = posix_spawn(&pid, argv[0], &actions, nullptr, argv.data(), envp.data());
-  posix_spawn_file_actions_destroy(&actions);
-  if (error != 0) return fail_errno(ErrorKind::kIo, error, fmt::format("start {}", argv[0]));
-  return pid;
+Result<BenchProcess> start_client(const launcher::JobConfig& config, const std::string& socket,
+                                  std::uint32_t index, std::string output) {
+  const std::vector<std::string>& command = config.roles.worker.command;
+  return BenchProcess::start(
+      {command.begin() + 1, command.end()},
+      {"ANTDT_SOCKET=" + socket, "ANTDT_JOB_ID=" + config.job.id,
+       fmt::format("ANTDT_WORKER_ID=w{}", index), "ANTDT_ATTEMPT=1", "ANTDT_PROTOCOL=antdt"},
+      std::move(output));
 }
 
 // Resident set of a process, 0 if it is gone.
@@ -96,13 +78,29 @@ std::uint64_t rss_bytes(pid_t pid) {
   return 0;
 }
 
-Result<ShardsResult> add_up(const std::vector<std::string>& outputs, double seconds) {
+// What each of them printed, once all have ended.
+Result<std::vector<std::string>> printed_by(std::vector<BenchProcess>& clients) {
+  std::vector<std::string> texts;
+  for (BenchProcess& client : clients) {
+    ANTDT_TRY(texts.emplace_back(), client.printed());
+  }
+  return texts;
+}
+
+Result<std::vector<std::string>> worker_logs(const std::string& run, std::uint32_t workers) {
+  std::vector<std::string> texts;
+  for (std::uint32_t i = 0; i < workers; ++i) {
+    ANTDT_TRY(texts.emplace_back(), read_file(fmt::format("{}/logs/w{}.1.out", run, i)));
+  }
+  return texts;
+}
+
+Result<ShardsResult> add_up(const std::vector<std::string>& texts, double seconds) {
   ShardsResult result;
   std::uint64_t pairs = 0;
   std::uint64_t shards = 0;
   std::vector<std::uint32_t> latency;
-  for (const std::string& output : outputs) {
-    ANTDT_TRY(const std::string text, read_file(output));
+  for (const std::string& text : texts) {
     ANTDT_TRY(const ClientResult client, from_line(text));
     pairs += client.pairs;
     shards += client.shards;
@@ -128,15 +126,14 @@ Result<ShardsResult> bench_echo(const ShardsOptions& options) {
             make_config(options, start.time_since_epoch().count()));
   transport::Context context;
   ANTDT_TRY(const auto server, EchoServer::start(context, directory / "echo.sock"));
-  std::vector<std::string> outputs;
-  std::vector<pid_t> clients;
+  std::vector<BenchProcess> clients;
   for (std::uint32_t i = 0; i < options.clients; ++i) {
-    outputs.push_back(directory / fmt::format("client{}.out", i));
-    ANTDT_TRY(const pid_t pid, spawn_client(config, directory / "echo.sock", i, outputs.back()));
-    clients.push_back(pid);
+    ANTDT_TRY(auto client, start_client(config, directory / "echo.sock", i,
+                                        directory / fmt::format("client{}.out", i)));
+    clients.push_back(std::move(client));
   }
-  for (const pid_t pid : clients) waitpid(pid, nullptr, 0);
-  return add_up(outputs, options.seconds);
+  ANTDT_TRY(const auto texts, printed_by(clients));
+  return add_up(texts, options.seconds);
 }
 
 Result<ShardsResult> bench_shards(const ShardsOptions& options) {
@@ -164,29 +161,26 @@ Result<ShardsResult> bench_shards(const ShardsOptions& options) {
   ANTDT_TRY(
       const launcher::RunControl control,
       launcher::start_job(context, {programs, sockets, run, directory.state_dir, config.job.id}));
-  std::vector<std::string> outputs;
-  std::vector<pid_t> clients;
-  for (std::uint32_t i = 0; i < options.clients; ++i) {
-    if (options.through_agent) {
-      outputs.push_back(fmt::format("{}/logs/w{}.1.out", run, i));
-      continue;
-    }
-    outputs.push_back(fmt::format("{}/logs/client{}.out", run, i));
-    ANTDT_TRY(const pid_t pid, spawn_client(config, control.jobd_socket, i, outputs.back()));
-    clients.push_back(pid);
+  std::vector<BenchProcess> clients;  // none through the agent, which starts them as workers
+  for (std::uint32_t i = 0; i < options.clients && !options.through_agent; ++i) {
+    ANTDT_TRY(auto client, start_client(config, control.jobd_socket, i,
+                                        fmt::format("{}/logs/client{}.out", run, i)));
+    clients.push_back(std::move(client));
   }
   // The job daemon is looked at while it works.
   ANTDT_TRY(auto link, launcher::JobLink::open(context, control.jobd_socket));
   const MonoTime end = start + from_seconds(options.seconds);
   const pid_t jobd = FileLock::owner(run + "/jobd.lock").value_or(0);
   std::uint64_t rss = 0;
-  for (const pid_t pid : clients) waitpid(pid, nullptr, 0);
+  auto texts = printed_by(clients);
   while (SteadyClock().now() < end + std::chrono::seconds(1)) {
     rss = std::max(rss, rss_bytes(jobd));
     usleep(100'000);
   }
   rss = std::max(rss, rss_bytes(jobd));
-  auto result = add_up(outputs, options.seconds);
+  if (options.through_agent) texts = worker_logs(run, options.clients);
+  auto result = texts.and_then(
+      [&](const std::vector<std::string>& all) { return add_up(all, options.seconds); });
   std::ignore =
       link.stop("the bench is over", std::chrono::milliseconds(0), std::chrono::seconds(5));
   const MonoTime deadline = SteadyClock().now() + std::chrono::seconds(10);

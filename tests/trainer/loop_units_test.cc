@@ -161,7 +161,8 @@ constexpr auto kConfig = R"({
   "job": {"seed": 9}, "cluster": {"hosts": ["10.0.0.1:7700"], "interface": "eth3"},
   "batch": {"global": 512},
   "trainer": {"model": "mlp", "optimizer": "sgd", "lr": 0.5, "momentum": 0.9,
-              "weight_decay": 0.01, "embedding_dim": 4, "hidden": [10, 20], "threads": 2},
+              "weight_decay": 0.01, "embedding_dim": 4, "hidden": [10, 20],
+              "cin_layers": [7, 6, 5], "bottom_hidden": [], "threads": 2},
   "inject": [{"workers": ["w1"], "slowdown": 2.0, "delay_us": 1500, "delay_per_sample_us": 2,
               "from_ms": 100, "until_ms": 200},
              {"workers": ["*"], "delay_us": 7}]})";
@@ -177,6 +178,8 @@ TEST(TrainerConfig, ReadsItsPartOfTheJobsConfiguration) {
   EXPECT_DOUBLE_EQ(config->weight_decay, 0.01);
   EXPECT_EQ(config->embedding_dim, 4U);
   EXPECT_THAT(config->hidden, ::testing::ElementsAre(10, 20));
+  EXPECT_THAT(config->cin_layers, ::testing::ElementsAre(7, 6, 5));
+  EXPECT_THAT(config->bottom_hidden, ::testing::IsEmpty());
   EXPECT_EQ(config->threads, 2U);
   EXPECT_EQ(config->global_batch, 512U);
   EXPECT_EQ(config->interface, "eth3");

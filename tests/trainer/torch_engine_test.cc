@@ -175,7 +175,8 @@ class EveryModel : public ::testing::TestWithParam<std::string> {
     return is_image(GetParam()) ? images(count, seed) : clicks(count, seed);
   }
 };
-INSTANTIATE_TEST_SUITE_P(Models, EveryModel, ::testing::Values("lr", "deepfm", "mlp", "resnet"),
+INSTANTIATE_TEST_SUITE_P(Models, EveryModel,
+                         ::testing::Values("lr", "deepfm", "xdeepfm", "dlrm", "mlp", "resnet"),
                          [](const auto& p) { return p.param; });
 
 TEST_P(EveryModel, AnySpreadOfTheGlobalBatchGivesTheSameWeights) {
@@ -281,7 +282,7 @@ class EveryModelAndOptimizer
 };
 INSTANTIATE_TEST_SUITE_P(
     All, EveryModelAndOptimizer,
-    ::testing::Combine(::testing::Values("lr", "deepfm", "mlp", "resnet"),
+    ::testing::Combine(::testing::Values("lr", "deepfm", "xdeepfm", "dlrm", "mlp", "resnet"),
                        ::testing::Values("sgd", "momentum", "adagrad", "adam")),
     [](const auto& p) { return std::get<0>(p.param) + "_" + std::get<1>(p.param); });
 
@@ -396,6 +397,7 @@ TEST(TorchEngine, EvaluationCountsEveryRecordInItsBin) {
 TEST(TorchEngine, AModelThatDoesNotFitTheDataSaysSo) {
   for (const auto& [model, shape] :
        {std::pair{"resnet", click_shape()}, std::pair{"deepfm", image_shape()},
+        std::pair{"xdeepfm", image_shape()}, std::pair{"dlrm", image_shape()},
         std::pair{"lr", image_shape()}, std::pair{"xyz", click_shape()}}) {
     const auto engine = make_torch_engine(config_of(model), shape);
     ASSERT_FALSE(engine) << model;

@@ -48,6 +48,8 @@ Result<TrainerConfig> parse_trainer_config(const std::string& config_json, Worke
     read(json, "trainer", "weight_decay", config.weight_decay);
     read(json, "trainer", "embedding_dim", config.embedding_dim);
     read(json, "trainer", "hidden", config.hidden);
+    read(json, "trainer", "cin_layers", config.cin_layers);
+    read(json, "trainer", "bottom_hidden", config.bottom_hidden);
     read(json, "trainer", "threads", config.threads);
     read(json, "batch", "global", config.global_batch);
     read(json, "cluster", "hosts", config.hosts);

@@ -13,13 +13,15 @@ namespace antdt::trainer {
 
 struct TrainerConfig {
   std::uint64_t seed = 0;
-  std::string model = "deepfm";    // "lr", "deepfm", "mlp", "resnet"
+  std::string model = "deepfm";    // "lr", "deepfm", "xdeepfm", "dlrm", "mlp", "resnet"
   std::string optimizer = "adam";  // "sgd", "adagrad", "adam"
   double learning_rate = 1e-3;
   double momentum = 0;  // of sgd
   double weight_decay = 0;
   std::uint32_t embedding_dim = 8;
   std::vector<std::uint32_t> hidden;  // widths of the hidden layers; empty: the model's own
+  std::vector<std::uint32_t> cin_layers{32, 32};  // of xdeepfm: maps of each interaction layer
+  std::vector<std::uint32_t> bottom_hidden{64};   // of dlrm: widths below the embeddings
   std::uint32_t threads = 1;
   std::uint32_t global_batch = 1024;
   std::vector<std::string> hosts;     // "address:port"; empty: this machine alone

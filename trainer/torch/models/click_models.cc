@@ -1,4 +1,8 @@
+#include <algorithm>
+#include <cmath>
+
 #include "trainer/torch/embedding.h"
+#include "trainer/torch/models/interactions.h"
 #include "trainer/torch/models/models.h"
 
 namespace antdt::trainer {
@@ -13,13 +17,20 @@ const std::vector<std::uint32_t>& hidden_of(const TrainerConfig& config) {
   return config.hidden.empty() ? kDefaultHidden : config.hidden;
 }
 
-// Starts at zero, as logistic regression does.
+// Starts at zero, as logistic regression does. LibTorch cannot draw the weights of
+// no inputs at all, which is what data without numbers have.
 torch::nn::Linear zero_linear(std::int64_t inputs) {
-  torch::nn::Linear linear(inputs, 1);
-  const torch::NoGradGuard no_grad;
-  linear->weight.zero_();
-  linear->bias.zero_();
+  torch::nn::Linear linear(std::max<std::int64_t>(inputs, 1), 1);
+  linear->weight.set_data(torch::zeros({1, inputs}));
+  linear->bias.set_data(torch::zeros({1}));
   return linear;
+}
+
+// First-order weights, which start at zero, and embeddings side by side.
+torch::Tensor table_with_weights(std::int64_t rows, std::int64_t dim) {
+  torch::Tensor table = torch::randn({rows, 1 + dim}) * kEmbeddingDeviation;
+  table.select(1, 0).zero_();
+  return table;
 }
 
 }  // namespace
@@ -59,9 +70,7 @@ torch::Tensor LayerStack::forward(torch::Tensor x) {
 
 DeepFm::DeepFm(const TrainerConfig& config, const data::DataShape& shape) {
   const auto dim = signed_of(config.embedding_dim);
-  torch::Tensor table = torch::randn({signed_of(shape.id_rows), 1 + dim}) * kEmbeddingDeviation;
-  table.select(1, 0).zero_();  // first-order weights
-  table_ = register_parameter("table", table);
+  table_ = register_parameter("table", table_with_weights(signed_of(shape.id_rows), dim));
   dense_ = register_module("dense", zero_linear(signed_of(shape.dense_width)));
   const std::int64_t inputs = signed_of(shape.id_width) * dim + signed_of(shape.dense_width);
   deep_ = register_module("deep", std::make_shared<LayerStack>(inputs, hidden_of(config), 1));
@@ -71,6 +80,76 @@ torch::Tensor DeepFm::forward(const TensorBatch& batch) {
   const FactorizedFields fields = factorized_fields(table_, batch.ids);
   const torch::Tensor deep = deep_->forward(torch::cat({fields.vectors, batch.dense}, 1));
   return fields.linear + (dense_(batch.dense) + deep).squeeze(1);
+}
+
+InteractionNetwork::InteractionNetwork(std::int64_t fields,
+                                       const std::vector<std::uint32_t>& maps) {
+  std::int64_t before = fields;
+  for (const std::uint32_t count : maps) {
+    const std::int64_t inputs = before * fields;
+    const double bound = 1 / std::sqrt(static_cast<double>(inputs));  // as LibTorch's layers
+    torch::Tensor weight = torch::empty({static_cast<std::int64_t>(count), inputs});
+    weights_.push_back(register_parameter("layer" + std::to_string(weights_.size()),
+                                          weight.uniform_(-bound, bound)));
+    before = count;
+  }
+}
+
+torch::Tensor InteractionNetwork::forward(const torch::Tensor& vectors) {
+  const torch::Tensor by_dimension = vectors.transpose(1, 2).contiguous();
+  torch::Tensor maps = by_dimension;
+  std::vector<torch::Tensor> sums;
+  for (const torch::Tensor& weight : weights_) {
+    maps = compressed_interactions(maps, by_dimension, weight);
+    sums.push_back(maps.sum(1));
+  }
+  return torch::cat(sums, 1);
+}
+
+std::int64_t InteractionNetwork::outputs() const {
+  std::int64_t count = 0;
+  for (const torch::Tensor& weight : weights_) count += weight.size(0);
+  return count;
+}
+
+XDeepFm::XDeepFm(const TrainerConfig& config, const data::DataShape& shape) {
+  const auto dim = signed_of(config.embedding_dim);
+  const auto fields = signed_of(shape.id_width);
+  table_ = register_parameter("table", table_with_weights(signed_of(shape.id_rows), dim));
+  dense_ = register_module("dense", zero_linear(signed_of(shape.dense_width)));
+  interactions_ = register_module("interactions",
+                                  std::make_shared<InteractionNetwork>(fields, config.cin_layers));
+  of_interactions_ =
+      register_module("of_interactions", torch::nn::Linear(interactions_->outputs(), 1));
+  const std::int64_t inputs = fields * dim + signed_of(shape.dense_width);
+  deep_ = register_module("deep", std::make_shared<LayerStack>(inputs, hidden_of(config), 1));
+}
+
+torch::Tensor XDeepFm::forward(const TensorBatch& batch) {
+  const torch::Tensor rows = embedding_rows(table_, batch.ids);
+  const torch::Tensor vectors = rows.slice(2, 1);
+  const torch::Tensor first_order = rows.select(2, 0).sum(1) + dense_(batch.dense).squeeze(1);
+  const torch::Tensor interactions = of_interactions_(interactions_->forward(vectors));
+  const torch::Tensor deep = deep_->forward(torch::cat({vectors.flatten(1), batch.dense}, 1));
+  return first_order + (interactions + deep).squeeze(1);
+}
+
+Dlrm::Dlrm(const TrainerConfig& config, const data::DataShape& shape) {
+  const auto dim = signed_of(config.embedding_dim);
+  bottom_ = register_module("bottom", std::make_shared<LayerStack>(signed_of(shape.dense_width),
+                                                                   config.bottom_hidden, dim));
+  table_ = register_parameter("table",
+                              torch::randn({signed_of(shape.id_rows), dim}) * kEmbeddingDeviation);
+  const std::int64_t vectors = 1 + signed_of(shape.id_width);
+  const std::int64_t inputs = dim + vectors * (vectors - 1) / 2;
+  top_ = register_module("top", std::make_shared<LayerStack>(inputs, hidden_of(config), 1));
+}
+
+torch::Tensor Dlrm::forward(const TensorBatch& batch) {
+  const torch::Tensor dense = bottom_->forward(batch.dense).relu();
+  const torch::Tensor fields = embedding_rows(table_, batch.ids);
+  const torch::Tensor products = pairwise_products(torch::cat({dense.unsqueeze(1), fields}, 1));
+  return top_->forward(torch::cat({dense, products}, 1)).squeeze(1);
 }
 
 Mlp::Mlp(const TrainerConfig& config, const data::DataShape& shape) {

@@ -15,25 +15,38 @@ torch::Tensor view_of(const std::vector<T>& values, std::vector<std::int64_t> si
 Result<std::shared_ptr<Model>> build(const TrainerConfig& config, const data::DataShape& shape) {
   if (config.model == "lr") return std::make_shared<LogisticRegression>(shape);
   if (config.model == "deepfm") return std::make_shared<DeepFm>(config, shape);
+  if (config.model == "xdeepfm") return std::make_shared<XDeepFm>(config, shape);
+  if (config.model == "dlrm") return std::make_shared<Dlrm>(config, shape);
   if (config.model == "mlp") return std::make_shared<Mlp>(config, shape);
   if (config.model == "resnet") return std::make_shared<ResNet>(shape);
-  return fail(ErrorKind::kUsage, "trainer.model '{}' is not known: use lr, deepfm, mlp or resnet",
+  return fail(ErrorKind::kUsage,
+              "trainer.model '{}' is not known: use lr, deepfm, xdeepfm, dlrm, mlp or resnet",
               config.model);
 }
 
 // Whether the data can be the model's input.
 Status check(const TrainerConfig& config, const data::DataShape& shape) {
-  if (config.model == "deepfm" && (shape.id_width == 0 || config.embedding_dim == 0)) {
+  const bool embeds =
+      config.model == "deepfm" || config.model == "xdeepfm" || config.model == "dlrm";
+  if (embeds && (shape.id_width == 0 || config.embedding_dim == 0)) {
     return fail(ErrorKind::kUsage,
-                "trainer.model 'deepfm' needs category columns and embedding_dim of at least 1; "
+                "trainer.model '{}' needs category columns and embedding_dim of at least 1; "
                 "the data has {} category columns: use lr or mlp",
-                shape.id_width);
+                config.model, shape.id_width);
+  }
+  if (config.model == "xdeepfm" && config.cin_layers.empty()) {
+    return fail(ErrorKind::kUsage,
+                "trainer.cin_layers is empty: 'xdeepfm' needs one layer at least");
+  }
+  if (config.model == "dlrm" && shape.dense_width == 0) {
+    return fail(ErrorKind::kUsage,
+                "trainer.model 'dlrm' needs numeric columns, the data has none: use xdeepfm");
   }
   if (config.model == "resnet" && shape.channels * shape.height * shape.width == 0) {
     return fail(ErrorKind::kUsage,
                 "trainer.model 'resnet' needs images (data.format = \"idx\"): use mlp");
   }
-  if ((config.model == "lr" || config.model == "deepfm") && shape.classes > 2) {
+  if ((config.model == "lr" || embeds) && shape.classes > 2) {
     return fail(ErrorKind::kUsage,
                 "trainer.model '{}' needs a label of two classes, the data has {}: use mlp",
                 config.model, shape.classes);

@@ -43,6 +43,54 @@ class DeepFm final : public Model {
   std::shared_ptr<LayerStack> deep_;
 };
 
+// The compressed interaction network of xDeepFM (below): layer k multiplies the maps
+// of layer k - 1 with the embeddings, dimension by dimension, and mixes the products
+// into its own maps, without an activation; so its maps are of degree k + 1. What
+// leaves a layer is the sum of each map over the dimensions.
+class InteractionNetwork : public torch::nn::Module {
+ public:
+  // `maps`: how many each layer has; one layer at least.
+  InteractionNetwork(std::int64_t fields, const std::vector<std::uint32_t>& maps);
+  // vectors: batch x fields x dim. Answers batch x outputs().
+  [[nodiscard]] torch::Tensor forward(const torch::Tensor& vectors);
+  [[nodiscard]] std::int64_t outputs() const;
+
+ private:
+  std::vector<torch::Tensor> weights_;  // of each layer: maps x (maps before * fields)
+};
+
+// Lian, Zhou, Zhang, Chen, Xie and Sun, "xDeepFM: combining explicit and implicit
+// feature interactions for recommender systems", KDD 2018, arXiv 1803.05170:
+// first-order weights, the compressed interaction network over the fields'
+// embeddings, and a network over the embeddings and the dense features, added up.
+class XDeepFm final : public Model {
+ public:
+  XDeepFm(const TrainerConfig& config, const data::DataShape& shape);
+  [[nodiscard]] torch::Tensor forward(const TensorBatch& batch) override;
+
+ private:
+  torch::Tensor table_;  // id_rows x (1 + embedding_dim), as DeepFm's
+  torch::nn::Linear dense_ = nullptr;
+  std::shared_ptr<InteractionNetwork> interactions_;
+  torch::nn::Linear of_interactions_ = nullptr;
+  std::shared_ptr<LayerStack> deep_;
+};
+
+// Naumov et al., "Deep learning recommendation model for personalization and
+// recommendation systems", 2019, arXiv 1906.00091: a bottom network makes one more
+// vector of embedding_dim of the dense features; a top network sees that vector
+// and the inner products of all pairs of it and the fields' embeddings.
+class Dlrm final : public Model {
+ public:
+  Dlrm(const TrainerConfig& config, const data::DataShape& shape);
+  [[nodiscard]] torch::Tensor forward(const TensorBatch& batch) override;
+
+ private:
+  std::shared_ptr<LayerStack> bottom_;
+  torch::Tensor table_;  // id_rows x embedding_dim
+  std::shared_ptr<LayerStack> top_;
+};
+
 // A layer stack over the dense features, with the embeddings of the ids (where
 // the data has any) beside them.
 class Mlp final : public Model {

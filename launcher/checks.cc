@@ -200,9 +200,13 @@ class Checker {
     if (c_.roles.worker.protocol != "antdt" || c_.data.format.empty()) return;
     unless(t.model != "resnet" || c_.data.format == "idx", {"trainer.model", "data.format"},
            fmt::format("'resnet' needs images (format \"idx\"), not \"{}\"", c_.data.format));
-    unless(t.model != "deepfm" || c_.data.format == "criteo" || c_.data.format == "csv",
+    const bool embeds = t.model == "deepfm" || t.model == "xdeepfm" || t.model == "dlrm";
+    unless(!embeds || c_.data.format == "criteo" || c_.data.format == "csv",
            {"trainer.model", "data.format"},
-           fmt::format("'deepfm' needs format \"criteo\" or \"csv\", not \"{}\"", c_.data.format));
+           fmt::format("'{}' needs format \"criteo\" or \"csv\", not \"{}\"", t.model,
+                       c_.data.format));
+    unless(t.model != "xdeepfm" || !t.cin_layers.empty(), {"trainer.cin_layers"},
+           "is empty: 'xdeepfm' needs one layer at least");
     if (t.model == "tally") tally();
   }
 

@@ -89,6 +89,8 @@ void fields(Of<TrainerSection> auto& m, auto&& v) {
   v("weight_decay", m.weight_decay);
   v("embedding_dim", m.embedding_dim);
   v("hidden", m.hidden);
+  v("cin_layers", m.cin_layers);
+  v("bottom_hidden", m.bottom_hidden);
   v("threads", m.threads);
 }
 void fields(Of<ControlSection> auto& m, auto&& v) {

@@ -95,7 +95,7 @@ struct BatchSection {
 };
 
 struct TrainerSection {
-  std::string model;      // "lr", "deepfm", "mlp", "resnet" or "tally"
+  std::string model;      // "lr", "deepfm", "xdeepfm", "dlrm", "mlp", "resnet" or "tally"
   std::string sync;       // "allreduce"
   std::string optimizer;  // "sgd", "adagrad" or "adam"
   double lr = 0;
@@ -103,6 +103,8 @@ struct TrainerSection {
   double weight_decay = 0;
   std::uint32_t embedding_dim = 8;
   std::vector<std::uint32_t> hidden;
+  std::vector<std::uint32_t> cin_layers;     // of xdeepfm
+  std::vector<std::uint32_t> bottom_hidden;  // of dlrm
   std::uint32_t threads = 1;
 };
 

@@ -261,6 +261,17 @@ TEST_F(JobFiles, TheModelTallyIsRefusedForOtherData) {
                 "needs format \"index\", not \"criteo\"");
 }
 
+TEST_F(JobFiles, AModelWithInteractionsNeedsALayerForThem) {
+  write("a.tsv");
+  const std::string job = with_paths("[\"a.tsv\"]") + "[trainer]\nmodel = \"xdeepfm\"\n";
+  const auto config = load_text(job, dir_ / "job.toml");
+  ASSERT_TRUE(config) << config.error().message;
+  EXPECT_THAT(config->trainer.cin_layers, ElementsAre(32U, 32U));
+  const auto without = load_text(job + "cin_layers = []\n", dir_ / "job.toml");
+  ASSERT_FALSE(without);
+  EXPECT_THAT(without.error().message, HasSubstr(":14:1: trainer.cin_layers: is empty"));
+}
+
 TEST_F(JobFiles, AFileThatIsNotThereIsNamedWithItsPlace) {
   const std::string path = dir_ / "job.toml";
   const auto missing = load_text(with_paths("[\"nope.tsv\"]"), path);

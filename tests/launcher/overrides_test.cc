@@ -8,6 +8,7 @@ namespace {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::IsEmpty;
 
 JobConfig with(const std::vector<std::string>& overrides) {
   const auto config = load_text(kJob, "job.toml", overrides);
@@ -34,6 +35,8 @@ TEST(Override, TakesBareStringsWhereTheKeyWantsThem) {
 
 TEST(Override, TakesTomlValues) {
   EXPECT_THAT(with({"trainer.hidden=[32, 16]"}).trainer.hidden, ElementsAre(32U, 16U));
+  EXPECT_THAT(with({"trainer.cin_layers=[24]"}).trainer.cin_layers, ElementsAre(24U));
+  EXPECT_THAT(with({"trainer.bottom_hidden=[]"}).trainer.bottom_hidden, IsEmpty());
   EXPECT_EQ(with({"roles.worker.count={ min = 2, max = 3 }"}).roles.worker.min, 2U);
   EXPECT_EQ(with({R"(inject=[{ workers = ["w1"], slowdown = 3.0 }])"}).inject.at(0).slowdown, 3.0);
 }

@@ -294,7 +294,9 @@ void EventLoop::State::collect_descriptors() {
   std::array<epoll_event, 64> events;
   const int count = epoll_wait(epoll.get(), events.data(), static_cast<int>(events.size()), 0);
   for (int i = 0; i < count; ++i) {
-    const auto found = watches.find(events[static_cast<std::size_t>(i)].data.u64);
+    // Copied: epoll_event is packed, so nothing may refer into it.
+    const std::uint64_t id = events[static_cast<std::size_t>(i)].data.u64;
+    const auto found = watches.find(id);
     if (found != watches.end()) ready.push_back(found->second);
   }
 }

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "tests/ctl/virtual_cluster.h"
 
 namespace antdt::ctl {
@@ -45,12 +47,13 @@ class MonitorTest : public ::testing::Test {
     r.wait_us = static_cast<std::uint64_t>(1000 * each.wait_ms * batches);
     monitor_.step({{w(worker), Attempt{attempt}}, {r, 1000}}, now_);
   }
-  // w0 as told; the others need 10 + 90 ms and wait for w0.
+  // w0 as told; the others need 10 + 90 ms and wait for w0 if it needs longer.
   void run(int reports, double data_ms, double compute_ms) {
     for (int i = 0; i < reports; ++i) {
       now_ += seconds(1);
       report(0, 4, {data_ms, compute_ms});
-      for (std::uint32_t o = 1; o < 4; ++o) report(o, 4, {10, 90, data_ms + compute_ms - 100});
+      const double wait_ms = std::max(0.0, data_ms + compute_ms - 100);
+      for (std::uint32_t o = 1; o < 4; ++o) report(o, 4, {10, 90, wait_ms});
       seen_ = monitor_.view(now_);
     }
   }

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <set>
 
 #include "sim/run.h"
@@ -10,12 +11,15 @@
 namespace antdt::sim {
 namespace {
 
-using testing::Contains;
 using testing::IsEmpty;
 
-// The invariants that some of `seeds` runs broke.
-std::set<std::string> broken(Sabotage sabotage, const char* faults, std::uint64_t seeds) {
-  std::set<std::string> found;
+using Invariants = std::set<std::string>;
+
+// What was broken by the runs with seeds 1 to `seeds`, the first that broke one
+// of `expected` being the last of them.
+Invariants broken(Sabotage sabotage, const char* faults, std::uint64_t seeds,
+                  const Invariants& expected = {}) {
+  Invariants found;
   for (std::uint64_t seed = 1; seed <= seeds; ++seed) {
     Options options;
     options.seed = seed;
@@ -23,8 +27,17 @@ std::set<std::string> broken(Sabotage sabotage, const char* faults, std::uint64_
     set_faults(faults, options.faults);
     const RunReport report = run(options);
     if (report.violation) found.insert(report.violation->invariant);
+    if (report.violation && expected.contains(report.violation->invariant)) break;
   }
   return found;
+}
+
+// One of the runs breaks one of `expected`.
+void expect_seen(Sabotage sabotage, const char* faults, std::uint64_t seeds,
+                 const Invariants& expected) {
+  const Invariants found = broken(sabotage, faults, seeds, expected);
+  EXPECT_TRUE(std::ranges::any_of(found, [&](const auto& i) { return expected.contains(i); }))
+      << "seen was " << testing::PrintToString(found);
 }
 
 TEST(InvariantsTest, NothingIsBrokenWhereNothingIs) {
@@ -33,29 +46,28 @@ TEST(InvariantsTest, NothingIsBrokenWhereNothingIs) {
 }
 
 TEST(InvariantsTest, RecordsThatAreGrantedTwiceAreInTwoHands) {
-  EXPECT_THAT(broken(Sabotage::kGrantTwice, "none", 5), Contains("one hand"));
+  expect_seen(Sabotage::kGrantTwice, "none", 5, {"one hand"});
 }
 
 TEST(InvariantsTest, AStepThatIsAppliedTwiceTrainsItsRecordsTwice) {
-  EXPECT_THAT(broken(Sabotage::kApplyTwice, "none", 2), Contains("exactly once"));
+  expect_seen(Sabotage::kApplyTwice, "none", 2, {"exactly once"});
 }
 
 TEST(InvariantsTest, AnEndBeforeTheEndIsSeen) {
-  EXPECT_THAT(broken(Sabotage::kEndEarly, "none", 20), Contains("end"));
+  expect_seen(Sabotage::kEndEarly, "none", 20, {"end"});
 }
 
 TEST(InvariantsTest, AMemberThatGoesOnFromAnOldStateLacksWhatIsCommitted) {
-  EXPECT_THAT(broken(Sabotage::kKeepOldState, "workers", 40), Contains("model and ledger"));
+  expect_seen(Sabotage::kKeepOldState, "workers", 40, {"model and ledger"});
 }
 
 TEST(InvariantsTest, WhatIsCalledStableTooEarlyIsInNoModelWhenItsTrainerDies) {
-  EXPECT_THAT(broken(Sabotage::kCommitEarly, "workers", 100), Contains("model and ledger"));
+  expect_seen(Sabotage::kCommitEarly, "workers", 100, {"model and ledger"});
 }
 
 TEST(InvariantsTest, WhatIsSentBeforeItIsDurableIsForgotten) {
-  EXPECT_THAT(broken(Sabotage::kForgetTurn, "daemon", 200),
-              testing::AnyOf(Contains("one hand"), Contains("a current member is not refused"),
-                             Contains("model and ledger"), Contains("exactly once")));
+  expect_seen(Sabotage::kForgetTurn, "daemon", 200,
+              {"one hand", "a current member is not refused", "model and ledger", "exactly once"});
 }
 
 TEST(InvariantsTest, AJobWhoseDaemonHearsNobodyDoesNotEnd) {
@@ -69,30 +81,29 @@ TEST(InvariantsTest, AJobWhoseDaemonHearsNobodyDoesNotEnd) {
 }
 
 TEST(InvariantsTest, CommittedThatGoesBackIsSeen) {
-  EXPECT_THAT(broken(Sabotage::kLyingDisk, "daemon", 20), Contains("monotone"));
+  expect_seen(Sabotage::kLyingDisk, "daemon", 20, {"monotone"});
 }
 
 TEST(InvariantsTest, AnOlderIncarnationThatStillWritesIsSeen) {
-  EXPECT_THAT(broken(Sabotage::kNoFence, "daemon", 100),
-              testing::AnyOf(Contains("a replay comes to the same state"), Contains("monotone"),
-                             Contains("the journal can be replayed"), Contains("one hand")));
+  expect_seen(
+      Sabotage::kNoFence, "daemon", 100,
+      {"a replay comes to the same state", "monotone", "the journal can be replayed", "one hand"});
 }
 
 TEST(InvariantsTest, SkippedRecordsThatAreHandedOutAreSeen) {
-  EXPECT_THAT(broken(Sabotage::kForgetSkip, "operators", 60), Contains("skipped"));
+  expect_seen(Sabotage::kForgetSkip, "operators", 60, {"skipped"});
 }
 
 TEST(InvariantsTest, RecordsThatNobodyAskedToSkipAreMissedInTheModel) {
-  EXPECT_THAT(broken(Sabotage::kSkipUnasked, "operators", 60),
-              testing::AnyOf(Contains("exactly once"), Contains("accounts")));
+  expect_seen(Sabotage::kSkipUnasked, "operators", 60, {"exactly once", "accounts"});
 }
 
 TEST(InvariantsTest, AJobThatStaysPausedDoesNotEnd) {
-  EXPECT_THAT(broken(Sabotage::kStayPaused, "disks", 10), Contains("it ends"));
+  expect_seen(Sabotage::kStayPaused, "disks", 10, {"it ends"});
 }
 
 TEST(InvariantsTest, ACheckpointOfAnotherStepThanItsLedgerIsSeen) {
-  EXPECT_THAT(broken(Sabotage::kSaveLate, "none", 10), Contains("saved"));
+  expect_seen(Sabotage::kSaveLate, "none", 10, {"saved"});
 }
 
 }  // namespace

@@ -4,7 +4,7 @@
 option(ANTDT_FUZZ "Build the fuzzers of tests/fuzz (needs clang)" OFF)
 if(ANTDT_FUZZ)
   if(NOT CMAKE_CXX_COMPILER_ID STREQUAL Clang)
-    message(FATAL_ERROR "ANTDT_FUZZ needs clang: -DCMAKE_CXX_COMPILER=clang++-14")
+    message(FATAL_ERROR "ANTDT_FUZZ needs clang: -DCMAKE_CXX_COMPILER=clang++-16")
   endif()
   add_compile_options(-O1 -g1 -fno-omit-frame-pointer
     -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all)

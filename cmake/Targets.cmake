@@ -1,6 +1,8 @@
-# antdt_library(NAME SOURCES... [LIBS ...]): one folder's library, warnings on.
+# antdt_library(NAME SOURCES... [LIBS ...] [HEADERS set]): one folder's library, warnings on.
 # antdt_program(NAME SOURCES... [LIBS ...]): a program in build/bin.
-# antdt_test(NAME SOURCES... [LIBS ...]): a GoogleTest program, each test a CTest test.
+# antdt_test(NAME SOURCES... [LIBS ...] [HEADERS set]): a GoogleTest program, each test a
+# CTest test; the target antdt_unit_tests builds all of them and what they start.
+# HEADERS: the precompiled set, where it is not the usual one.
 add_library(antdt_options INTERFACE)
 target_compile_options(antdt_options INTERFACE
   -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor -Wimplicit-fallthrough)
@@ -23,22 +25,57 @@ if(ANTDT_MOLD)
   add_link_options(-fuse-ld=mold)
 endif()
 
+# Headers that are parsed once for all targets that use their set: cmake/SET.h.
+# A file still includes what it uses. With GCC only LibTorch's, which cost most:
+# it warns of what is in system headers when they come precompiled.
+option(ANTDT_PCH "Parse the headers that most files share once (clang)" ON)
+function(antdt_precompile set)
+  file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/${set}.cc CONTENT "")
+  add_library(antdt_${set} OBJECT ${CMAKE_BINARY_DIR}/${set}.cc)
+  target_link_libraries(antdt_${set} PRIVATE antdt_options nlohmann_json::nlohmann_json ${ARGN})
+  target_precompile_headers(antdt_${set} PRIVATE ${CMAKE_SOURCE_DIR}/cmake/${set}.h)
+endfunction()
+function(antdt_use_precompiled target set)
+  if(TARGET antdt_${set})
+    target_precompile_headers(${target} REUSE_FROM antdt_${set})
+    # For ccache: without it a cached object may not match the precompiled header.
+    if(CMAKE_CXX_COMPILER_ID STREQUAL GNU)
+      target_compile_options(${target} PRIVATE -fpch-preprocess)
+    endif()
+  endif()
+endfunction()
+if(ANTDT_PCH AND CMAKE_CXX_COMPILER_ID STREQUAL Clang AND NOT ANTDT_FUZZ)
+  antdt_precompile(headers)
+  antdt_precompile(command_headers)
+  if(ANTDT_TESTS)
+    antdt_precompile(test_headers GTest::gmock)
+  endif()
+endif()
+if(ANTDT_TRAINER)
+  antdt_precompile(torch_headers antdt_torch)
+endif()
+
 function(antdt_library name)
-  cmake_parse_arguments(arg "" "" "SOURCES;LIBS" ${ARGN})
-  add_library(${name} STATIC ${arg_SOURCES} ${arg_UNPARSED_ARGUMENTS})
+  cmake_parse_arguments(arg "" "HEADERS" "LIBS" HEADERS headers ${ARGN})
+  add_library(${name} STATIC ${arg_UNPARSED_ARGUMENTS})
   target_link_libraries(${name} PUBLIC antdt_options ${arg_LIBS})
+  antdt_use_precompiled(${name} ${arg_HEADERS})
 endfunction()
 
 function(antdt_program name)
-  cmake_parse_arguments(arg "" "" "SOURCES;LIBS" ${ARGN})
-  add_executable(${name} ${arg_SOURCES} ${arg_UNPARSED_ARGUMENTS})
+  cmake_parse_arguments(arg "" "HEADERS" "LIBS" HEADERS command_headers ${ARGN})
+  add_executable(${name} ${arg_UNPARSED_ARGUMENTS})
   target_link_libraries(${name} PRIVATE antdt_options ${arg_LIBS})
+  antdt_use_precompiled(${name} ${arg_HEADERS})
 endfunction()
 
+add_custom_target(antdt_unit_tests)
 function(antdt_test name)
-  cmake_parse_arguments(arg "" "" "SOURCES;LIBS" ${ARGN})
-  add_executable(${name} ${arg_SOURCES} ${arg_UNPARSED_ARGUMENTS})
+  cmake_parse_arguments(arg "" "HEADERS" "LIBS" HEADERS test_headers ${ARGN})
+  add_executable(${name} ${arg_UNPARSED_ARGUMENTS})
   target_link_libraries(${name} PRIVATE antdt_options ${arg_LIBS} GTest::gmock GTest::gtest_main)
+  antdt_use_precompiled(${name} ${arg_HEADERS})
+  add_dependencies(antdt_unit_tests ${name})
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
   gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST)
 endfunction()

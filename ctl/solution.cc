@@ -1,21 +1,11 @@
 #include "ctl/solution.h"
 
+#include "core/overloaded.h"
 #include "ctl/solutions/dds.h"
 #include "ctl/solutions/nd.h"
 #include "ctl/solutions/none.h"
 
 namespace antdt::ctl {
-
-namespace {
-
-template <class... Ts>
-struct Overloaded : Ts... {
-  using Ts::operator()...;
-};
-template <class... Ts>
-Overloaded(Ts...) -> Overloaded<Ts...>;
-
-}  // namespace
 
 std::string_view kind_of(const Action& action) {
   return std::visit(Overloaded{

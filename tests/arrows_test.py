@@ -47,6 +47,13 @@ LIBRARIES = {
     "NCCL or CUDA": (re.compile(r"^(nccl|cuda|nvml|cublas|cudnn)"), ("trainer/cuda/", "trainer/nccl/")),
 }
 
+# Where decisions are made there is no second thread, so the thread sanitizer is
+# not asked about it (tests/CMakeLists.txt).
+PURE = ("ctl/", "shard_server/", "sim/", "trainer/ps/",
+        "tests/ctl/", "tests/shard_server/", "tests/sim/")
+THREADS = re.compile(r"^(thread|mutex|shared_mutex|atomic|condition_variable|future|semaphore|barrier|"
+                     r"latch|stop_token|execution|pthread\.h|threads\.h)$")
+
 # one subject all the same, longer than a source should be
 LONG = {"core/wire/messages.h": "the catalogue of every message"}
 
@@ -90,6 +97,8 @@ def check_library(name, target):
     for library, (pattern, places) in LIBRARIES.items():
         if pattern.match(target) and not name.startswith(places):
             return f"{library} may be included in {' and '.join(places)} only: <{target}>"
+    if THREADS.match(target) and name.startswith(PURE):
+        return f"no threads where decisions are made: <{target}>"
     return None
 
 
@@ -161,6 +170,11 @@ class Checker(unittest.TestCase):
                                "antdtd/b.cc": "#include <zmq.hpp>\n",
                                "trainer/c.cc": "# include <gloo/context.h>\n"})
         self.assertEqual(len(found), 3)
+
+    def test_a_thread_where_decisions_are_made_is_found(self):
+        files = {"ctl/a.cc": "#include <thread>\n", "antdtd/a.cc": "#include <thread>\n"}
+        self.assertEqual(self.found_in(files),
+                         ["ctl/a.cc:1: no threads where decisions are made: <thread>"])
 
     def test_an_include_that_does_not_exist_or_is_relative_is_found(self):
         found = self.found_in({"core/a.cc": '#include "core/nowhere.h"\n#include "b.h"\n', "core/b.h": ""})

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/check.h"
+#include "core/overloaded.h"
 #include "core/wire/time_sums.h"
 #include "ctl/job/job_machine.h"
 #include "shard_server/evaluation.h"
@@ -13,11 +14,6 @@ namespace {
 
 // The last two, which may not be stable, and the one after them.
 constexpr std::uint64_t kSuspectSteps = 3;
-
-template <class... Fs>
-struct Overloaded : Fs... {
-  using Fs::operator()...;
-};
 
 }  // namespace
 

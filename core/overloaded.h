@@ -1,0 +1,13 @@
+// One visitor of a variant out of a lambda for each alternative.
+#pragma once
+
+namespace antdt {
+
+template <class... Functions>
+struct Overloaded : Functions... {
+  using Functions::operator()...;
+};
+template <class... Functions>
+Overloaded(Functions...) -> Overloaded<Functions...>;
+
+}  // namespace antdt

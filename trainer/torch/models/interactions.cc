@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "trainer/torch/models/interaction_loops.h"
+
 namespace antdt::trainer {
 namespace {
 
@@ -12,55 +14,66 @@ using torch::autograd::variable_list;
 // Products in one go: 1 MiB, which stays in a core's cache until it is used.
 constexpr std::int64_t kProducts = 1 << 18;
 
-// Calls each(first, count) for as many rows at a time as make that many products.
+std::size_t size_of(const torch::Tensor& t, std::int64_t dimension) {
+  return static_cast<std::size_t>(t.size(dimension));
+}
+
+// Some rows of a layer's input. A row is one embedding dimension of one sample: all
+// batch x dim rows are alike.
+struct Rows {
+  torch::Tensor x, x0;
+  [[nodiscard]] PairShape shape() const { return {size_of(x, 0), size_of(x, 1), size_of(x0, 1)}; }
+  [[nodiscard]] torch::Tensor products() const {
+    torch::Tensor all = torch::empty({x.size(0), x.size(1) * x0.size(1)});
+    multiply_pairs(shape(), x.data_ptr<float>(), x0.data_ptr<float>(), all.data_ptr<float>());
+    return all;
+  }
+};
+
+// Calls each(take) for as many rows at a time as make kProducts; take(t) are those rows of t.
 template <class Each>
 void for_rows(std::int64_t rows, std::int64_t products_of_a_row, const Each& each) {
   const std::int64_t step = std::max<std::int64_t>(1, kProducts / products_of_a_row);
   for (std::int64_t first = 0; first < rows; first += step) {
-    each(first, std::min(step, rows - first));
+    const std::int64_t count = std::min(step, rows - first);
+    each([&](const torch::Tensor& of) { return of.narrow(0, first, count); });
   }
 }
 
-// A row is one embedding dimension of one sample: the batch x dim rows are alike.
 class CompressedInteractions : public torch::autograd::Function<CompressedInteractions> {
  public:
   static Variable forward(AutogradContext* context, const Variable& maps, const Variable& vectors,
                           const Variable& weight) {
-    context->save_for_backward({maps, vectors, weight});
-    const torch::Tensor x = maps.flatten(0, 1);
-    const torch::Tensor x0 = vectors.flatten(0, 1);
+    const torch::Tensor x = maps.contiguous().flatten(0, 1);
+    const torch::Tensor x0 = vectors.contiguous().flatten(0, 1);
+    context->save_for_backward({x, x0, weight});
     torch::Tensor out = torch::empty({x.size(0), weight.size(0)});
-    for_rows(x.size(0), weight.size(1), [&](std::int64_t first, std::int64_t count) {
-      torch::Tensor to = out.narrow(0, first, count);
-      torch::mm_out(to, products(x.narrow(0, first, count), x0.narrow(0, first, count)),
-                    weight.t());
+    for_rows(x.size(0), weight.size(1), [&](const auto& take) {
+      torch::Tensor to = take(out);
+      torch::mm_out(to, Rows{take(x), take(x0)}.products(), weight.t());
     });
     return out.view({maps.size(0), maps.size(1), weight.size(0)});
   }
 
   static variable_list backward(AutogradContext* context, variable_list out_gradients) {
     const variable_list saved = context->get_saved_variables();
-    const torch::Tensor x = saved[0].flatten(0, 1);
-    const torch::Tensor x0 = saved[1].flatten(0, 1);
-    const torch::Tensor& weight = saved[2];
+    const torch::Tensor &x = saved[0], &x0 = saved[1], &weight = saved[2];
     const torch::Tensor of_out = out_gradients[0].flatten(0, 1);
     torch::Tensor of_x = torch::empty_like(x);
     torch::Tensor of_x0 = torch::empty_like(x0);
     torch::Tensor of_weight = torch::zeros_like(weight);
-    for_rows(x.size(0), weight.size(1), [&](std::int64_t first, std::int64_t count) {
-      const auto rows = [&](const torch::Tensor& of) { return of.narrow(0, first, count); };
-      of_weight.addmm_(rows(of_out).t(), products(rows(x), rows(x0)));
-      const torch::Tensor of_products =
-          torch::mm(rows(of_out), weight).view({count, x.size(1), x0.size(1)});
-      rows(of_x).copy_((of_products * rows(x0).unsqueeze(1)).sum(2));
-      rows(of_x0).copy_((of_products * rows(x).unsqueeze(2)).sum(1));
+    for_rows(x.size(0), weight.size(1), [&](const auto& take) {
+      const Rows rows{take(x), take(x0)};
+      of_weight.addmm_(take(of_out).t(), rows.products());
+      const torch::Tensor of_products = torch::mm(take(of_out), weight);
+      pair_gradients(rows.shape(), rows.x.template data_ptr<float>(),
+                     rows.x0.template data_ptr<float>(), of_products.data_ptr<float>(),
+                     take(of_x).template data_ptr<float>(), take(of_x0).template data_ptr<float>());
     });
-    return {of_x.view_as(saved[0]), of_x0.view_as(saved[1]), of_weight};
-  }
-
- private:
-  static torch::Tensor products(const torch::Tensor& x, const torch::Tensor& x0) {
-    return (x.unsqueeze(2) * x0.unsqueeze(1)).flatten(1);
+    const auto as_given = [&](const torch::Tensor& gradient) {
+      return gradient.view({out_gradients[0].size(0), out_gradients[0].size(1), -1});
+    };
+    return {as_given(of_x), as_given(of_x0), of_weight};
   }
 };
 
@@ -70,53 +83,23 @@ class PairwiseProducts : public torch::autograd::Function<PairwiseProducts> {
   static Variable forward(AutogradContext* context, const Variable& vectors) {
     const torch::Tensor v = vectors.contiguous();
     context->save_for_backward({v});
-    const std::int64_t n = v.size(1);
-    const std::int64_t dim = v.size(2);
-    torch::Tensor out = torch::empty({v.size(0), n * (n - 1) / 2});
-    const float* sample = v.data_ptr<float>();
-    float* to = out.data_ptr<float>();
-    for (std::int64_t b = 0; b < v.size(0); ++b, sample += n * dim) {
-      for (std::int64_t i = 1; i < n; ++i) {
-        const float* const a = sample + i * dim;
-        for (const float* c = sample; c != a; c += dim) {
-          float sum = 0;
-          for (std::int64_t k = 0; k < dim; ++k) sum += a[k] * c[k];
-          *to++ = sum;
-        }
-      }
-    }
+    torch::Tensor out = torch::empty({v.size(0), v.size(1) * (v.size(1) - 1) / 2});
+    multiply_vectors(shape_of(v), v.data_ptr<float>(), out.data_ptr<float>());
     return out;
   }
 
-  // d <a,c> / d a = c, and the other way round.
   static variable_list backward(AutogradContext* context, variable_list out_gradients) {
     const torch::Tensor v = context->get_saved_variables()[0];
     const torch::Tensor of_out = out_gradients[0].contiguous();
     torch::Tensor gradient = torch::zeros_like(v);
-    const std::int64_t n = v.size(1);
-    const std::int64_t dim = v.size(2);
-    const float* sample = v.data_ptr<float>();
-    const float* from = of_out.data_ptr<float>();
-    float* of_sample = gradient.data_ptr<float>();
-    for (std::int64_t b = 0; b < v.size(0); ++b, sample += n * dim, of_sample += n * dim) {
-      for (std::int64_t i = 1; i < n; ++i) {
-        for (std::int64_t j = 0; j < i; ++j) {
-          add_products(*from++, dim, sample + i * dim, sample + j * dim, of_sample + i * dim,
-                       of_sample + j * dim);
-        }
-      }
-    }
+    add_vector_gradients(shape_of(v), v.data_ptr<float>(), of_out.data_ptr<float>(),
+                         gradient.data_ptr<float>());
     return {gradient};
   }
 
  private:
-  static void add_products(float g, std::int64_t dim, const float* __restrict__ a,
-                           const float* __restrict__ c, float* __restrict__ of_a,
-                           float* __restrict__ of_c) {
-    for (std::int64_t k = 0; k < dim; ++k) {
-      of_a[k] += g * c[k];
-      of_c[k] += g * a[k];
-    }
+  static VectorShape shape_of(const torch::Tensor& v) {
+    return {size_of(v, 0), size_of(v, 1), size_of(v, 2)};
   }
 };
 

@@ -8,17 +8,26 @@ from harness import EndToEnd, gunzip, needs_trainer, unpack
 
 @needs_trainer
 class RealData(EndToEnd):
-    def test_criteo_reaches_the_quality_of_hashed_logistic_regression(self):
+    def criteo(self):
+        """Training and evaluation file: the first 8,000 rows of the sample and the last 2,000."""
         rows = (unpack("criteo_kaggle_10k", self.dir) / "train_10k.tsv").read_text().splitlines(True)
-        train = self.write("train.tsv", "".join(rows[:8000]))
-        evaluation = self.write("eval.tsv", "".join(rows[8000:]))
-        job = self.write("job.toml", jobs.ctr(train, evaluation, workers=4, model="lr", epochs=3,
+        return (self.write("train.tsv", "".join(rows[:8000])),
+                self.write("eval.tsv", "".join(rows[8000:])))
+
+    def test_criteo_reaches_the_quality_of_hashed_logistic_regression(self):
+        job = self.write("job.toml", jobs.ctr(*self.criteo(), workers=4, model="lr", epochs=3,
                                               batch=256, lr=0.003))
         run = self.run_job(job)
         self.assert_done(run)
         self.assert_once(run, 3, 8000)
         best = max(e["eval"]["auc"] for e in run.summary["epochs"])
         self.assertGreaterEqual(best, 0.72, run.summary["epochs"])
+
+    def test_xdeepfm_reaches_the_same_quality_in_two_epochs(self):
+        run = self.run_job(self.write("job.toml", jobs.ctr(*self.criteo(), model="xdeepfm")))
+        self.assert_done(run)
+        self.assert_once(run, 2, 8000)
+        self.assertGreaterEqual(run.summary["epochs"][1]["eval"]["auc"], 0.72)
 
     def test_mnist_reaches_97_percent(self):
         folder = unpack("mnist", self.dir)

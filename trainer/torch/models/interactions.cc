@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/check.h"
 #include "trainer/torch/models/interaction_loops.h"
 
 namespace antdt::trainer {
@@ -107,10 +108,16 @@ class PairwiseProducts : public torch::autograd::Function<PairwiseProducts> {
 
 torch::Tensor compressed_interactions(const torch::Tensor& maps, const torch::Tensor& vectors,
                                       const torch::Tensor& weight) {
+  ANTDT_CHECK(maps.dim() == 3 && vectors.dim() == 3 && maps.size(0) == vectors.size(0) &&
+                  maps.size(1) == vectors.size(1) &&
+                  weight.size(1) == maps.size(2) * vectors.size(2),
+              "maps {}, vectors {}, weight {}", c10::str(maps.sizes()), c10::str(vectors.sizes()),
+              c10::str(weight.sizes()));
   return CompressedInteractions::apply(maps, vectors, weight);
 }
 
 torch::Tensor pairwise_products(const torch::Tensor& vectors) {
+  ANTDT_CHECK(vectors.dim() == 3, "vectors {}", c10::str(vectors.sizes()));
   return PairwiseProducts::apply(vectors);
 }
 

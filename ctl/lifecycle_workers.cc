@@ -287,15 +287,23 @@ void Lifecycle::on(const job::Resumed&, Effects& out) {
   budgets_.restore({});  // whoever resumes it lets it fail as often as at first
   settled_ = false;
   group_.clear();
+  bool someone = false;
   for (WorkerProcess& w : image_.workers) {
     if (w.state == WorkerProcess::kRemoved) continue;
     if (w.running()) {
       out.emplace_back(job::WorkerGone{w.member(), "the run is resumed", false, false});
     }
+    if (w.stays_away) {  // it was to leave when the run was stopped
+      w.state = WorkerProcess::kRemoved;
+      continue;
+    }
     wait_for_place(w);
     w.quick_failures = 0;
     w.waits_until_s = 0;
+    someone = true;
   }
+  // Who was to stay had left before them.
+  if (!someone && !image_.workers.empty()) wait_for_place(image_.workers.front());
   set_state(JobState::kForming);
   out.emplace_back(job::SaveImage{});
   out.emplace_back(job::Note{"resumed", "the run goes on from its last checkpoint"});

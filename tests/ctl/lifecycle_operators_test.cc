@@ -134,6 +134,31 @@ TEST_F(LifecycleTest, FewerWorkersAreTheFirstOnes) {
   EXPECT_EQ(state_of(w(3).worker), "removed");
 }
 
+TEST_F(LifecycleTest, WhoWasAskedToLeaveForGoodDoesNotComeBackWithTheRun) {
+  train(3);
+  step(job::ResizeAsked{2, "a test"});
+  step(job::StopAsked{"operator", Duration::zero()});
+  for (const Member member : {w(0), w(1), w(2)}) step(job::Exited{member, killed(SIGTERM)});
+  ASSERT_EQ(life.state(), JobState::kStopped);
+  step(job::Resumed{});
+  EXPECT_EQ(state_of(w(1).worker), "waiting");
+  EXPECT_EQ(state_of(w(2).worker), "removed");
+}
+
+TEST_F(LifecycleTest, ARunOfWhichEverybodyWasToLeaveIsResumedWithOne) {
+  train(2);
+  step(job::ResizeAsked{1, "a test"});
+  step(evict("w0"));
+  LifecycleImage image = life.image();
+  for (WorkerProcess& worker : image.workers) worker.stays_away = true;
+  Lifecycle again(spec());
+  again.restore(image, {w(0), w(1)});
+  life = again;
+  step(job::Resumed{});
+  EXPECT_EQ(state_of(w(0).worker), "waiting");
+  EXPECT_EQ(state_of(w(1).worker), "removed");
+}
+
 TEST_F(LifecycleTest, MoreWorkersAreNewOnesAndThoseThatHadLeft) {
   hosts(4);
   train(3);

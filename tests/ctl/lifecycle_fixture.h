@@ -34,6 +34,15 @@ class LifecycleTest : public testing::Test {
     }
     return found;
   }
+  // The job daemon is started again on what it wrote.
+  void next_incarnation(const std::vector<Member>& running) {
+    next_incarnation(life.image(), running);
+  }
+  void next_incarnation(const LifecycleImage& image, const std::vector<Member>& running) {
+    Lifecycle next(spec());
+    next.restore(image, running);
+    life = std::move(next);
+  }
   // Bears no failure at all.
   static JobSpec spec() {
     JobSpec s;

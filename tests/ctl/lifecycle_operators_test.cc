@@ -105,21 +105,20 @@ TEST_F(LifecycleTest, WhoIsNotWantedAnyMoreIsWantedAgainWhenNobodyElseIsLeft) {
 
 TEST_F(LifecycleTest, ARunResumedInAPhaseThatIsCompleteWaitsForItsMembersAllTheSame) {
   train();
-  Lifecycle again(spec());
-  again.restore(life.image(), {});
-  std::ignore = again.step(job::Resumed{}, clock.now());
-  std::ignore = again.step(job::HostUp{host("a", 0, 2)}, clock.now());
-  std::ignore = again.step(job::Tick{}, clock.now());
+  next_incarnation({});
+  step(job::Resumed{});
+  step(job::HostUp{host("a", 0, 2)});
+  step(job::Tick{});
   const std::vector<Member> members{w(0, 2), w(1, 2)};
   for (const Member member : members) {
-    std::ignore = again.step(job::Started{member, 7}, clock.now());
-    std::ignore = again.step(job::Joined{member, true}, clock.now());
-    ASSERT_TRUE(again.is_current(member));
+    step(job::Started{member, 7});
+    step(job::Joined{member, true});
+    ASSERT_TRUE(life.is_current(member));
   }
-  std::ignore = again.step(job::PhaseDrained{1}, clock.now());
-  const Effects settled = again.step(job::GenerationSettled{Generation{2}, members}, clock.now());
-  EXPECT_EQ(again.state(), JobState::kTraining);
-  EXPECT_TRUE(all<job::OpenPhase>(again.step(job::PhaseDrained{1}, clock.now())).empty());
+  step(job::PhaseDrained{1});
+  const Effects settled = step(job::GenerationSettled{Generation{2}, members});
+  EXPECT_EQ(life.state(), JobState::kTraining);
+  EXPECT_TRUE(all<job::OpenPhase>(step(job::PhaseDrained{1})).empty());
   EXPECT_EQ(all<job::AnnouncePhase>(settled).size(), 1U);
 }
 
@@ -140,6 +139,7 @@ TEST_F(LifecycleTest, WhoWasAskedToLeaveForGoodDoesNotComeBackWithTheRun) {
   step(job::StopAsked{"operator", Duration::zero()});
   for (const Member member : {w(0), w(1), w(2)}) step(job::Exited{member, killed(SIGTERM)});
   ASSERT_EQ(life.state(), JobState::kStopped);
+  next_incarnation({});
   step(job::Resumed{});
   EXPECT_EQ(state_of(w(1).worker), "waiting");
   EXPECT_EQ(state_of(w(2).worker), "removed");
@@ -151,9 +151,7 @@ TEST_F(LifecycleTest, ARunOfWhichEverybodyWasToLeaveIsResumedWithOne) {
   step(evict("w0"));
   LifecycleImage image = life.image();
   for (WorkerProcess& worker : image.workers) worker.stays_away = true;
-  Lifecycle again(spec());
-  again.restore(image, {w(0), w(1)});
-  life = again;
+  next_incarnation(image, {w(0), w(1)});
   step(job::Resumed{});
   EXPECT_EQ(state_of(w(0).worker), "waiting");
   EXPECT_EQ(state_of(w(1).worker), "removed");
@@ -194,11 +192,10 @@ TEST_F(LifecycleTest, AWorkerThatDiesBeforeItLeavesIsNotStartedAgainWhenFewerAre
 TEST_F(LifecycleTest, TheDeadlineOfAnEvictionOutlivesTheJobDaemon) {
   train(4);
   step(job::EvictAsked{"w1", "slow", seconds(30)});
-  Lifecycle again(spec());
-  again.restore(life.image(), {w(0), w(1), w(2), w(3)});
-  EXPECT_TRUE(all<job::StopWorker>(again.step(job::Tick{}, clock.now())).empty());
+  next_incarnation({w(0), w(1), w(2), w(3)});
+  EXPECT_TRUE(all<job::StopWorker>(step(job::Tick{})).empty());
   clock.advance(seconds(31));
-  const auto stops = all<job::StopWorker>(again.step(job::Tick{}, clock.now()));
+  const auto stops = all<job::StopWorker>(step(job::Tick{}));
   ASSERT_EQ(stops.size(), 1U);
   EXPECT_EQ(stops[0].member, w(1));
   EXPECT_EQ(stops[0].grace, Duration::zero());
@@ -207,9 +204,8 @@ TEST_F(LifecycleTest, TheDeadlineOfAnEvictionOutlivesTheJobDaemon) {
 TEST_F(LifecycleTest, AStopThatAnEarlierIncarnationDecidedIsSaidAgain) {
   train();
   step(job::StopAsked{"operator", seconds(10)});
-  Lifecycle again(spec());
-  again.restore(life.image(), {w(0), w(1)});
-  EXPECT_EQ(all<job::StopWorker>(again.step(job::Tick{}, clock.now())).size(), 2U);
+  next_incarnation({w(0), w(1)});
+  EXPECT_EQ(all<job::StopWorker>(step(job::Tick{})).size(), 2U);
 }
 
 TEST_F(LifecycleTest, AnEndThatWasDecidedAndNotToldIsToldByTheNextIncarnation) {
@@ -217,9 +213,8 @@ TEST_F(LifecycleTest, AnEndThatWasDecidedAndNotToldIsToldByTheNextIncarnation) {
   step(job::StopAsked{"operator", Duration::zero()});
   step(job::Exited{w(0), {75, 0, "", "", ""}});
   ASSERT_EQ(all<job::End>(step(job::Exited{w(1), {75, 0, "", "", ""}})).size(), 1U);
-  Lifecycle again(spec());
-  again.restore(life.image(), {});
-  const auto end = all<job::End>(again.step(job::Tick{}, clock.now()));
+  next_incarnation({});
+  const auto end = all<job::End>(step(job::Tick{}));
   ASSERT_EQ(end.size(), 1U);
   EXPECT_EQ(end[0].outcome.code, 75);
 }
@@ -260,9 +255,8 @@ TEST_F(LifecycleTest, WhatWasDoneIsSaidToBeDoneByTheNextIncarnation) {
   step(job::CheckpointStored{1, ""});
   step(job::Exited{w(0), code(0)});
   ASSERT_EQ(all<job::End>(step(job::Exited{w(1), code(0)})).size(), 1U);
-  Lifecycle again(spec());
-  again.restore(life.image(), {});
-  const auto end = all<job::End>(again.step(job::Tick{}, clock.now()));
+  next_incarnation({});
+  const auto end = all<job::End>(step(job::Tick{}));
   ASSERT_EQ(end.size(), 1U);
   EXPECT_EQ(end[0].outcome.state, "done");
   EXPECT_EQ(end[0].outcome.code, 0);
@@ -276,10 +270,9 @@ TEST_F(LifecycleTest, ARunThatIsResumedAtItsVeryEndWelcomesItsWorkers) {
   step(job::PhaseDrained{4});
   step(job::CheckpointStored{1, ""});
   ASSERT_FALSE(life.welcomes(w(0)));
-  Lifecycle again(spec());
-  again.restore(life.image(), {});
-  std::ignore = again.step(job::Resumed{}, clock.now());
-  EXPECT_TRUE(again.welcomes({w(0).worker, Attempt{2}}));
+  next_incarnation({});
+  step(job::Resumed{});
+  EXPECT_TRUE(life.welcomes({w(0).worker, Attempt{2}}));
 }
 
 }  // namespace

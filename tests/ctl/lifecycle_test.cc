@@ -55,9 +55,7 @@ TEST_F(LifecycleTest, WhoJoinsAfterTheModelIsKeptLeavesAlsoIfTheDaemonRestartsMe
   const Effects late = step(job::Joined{w(1), true});
   ASSERT_EQ(all<job::LeaveWorker>(late).size(), 1U);
   ASSERT_EQ(all<job::SaveImage>(late).size(), 1U);
-  Lifecycle again(spec());
-  again.restore(life.image(), {w(1)});
-  life = again;
+  next_incarnation({w(1)});
   const auto end = all<job::End>(step(job::Exited{w(1), code(kExitResumable)}));
   ASSERT_EQ(end.size(), 1U);
   EXPECT_EQ(end[0].outcome.state, "done");
@@ -233,14 +231,14 @@ TEST_F(LifecycleTest, TheImageBringsBackWhereTheJobStood) {
   train();
   train_done(1);
   clock.advance(seconds(5));
-  Lifecycle again(spec());
-  again.restore(life.image(), {w(0), w(1)});
-  EXPECT_EQ(again.state(), JobState::kEvaluating);
-  EXPECT_EQ(again.phase().phase, 2U);
-  EXPECT_TRUE(again.is_current(w(1)));
-  EXPECT_EQ(again.seconds(), life.seconds());
-  ASSERT_EQ(again.hosts().all().size(), 2U);
-  EXPECT_FALSE(again.hosts().all()[0].up) << "until its agent says so";
+  const double seconds_before = life.seconds();
+  next_incarnation({w(0), w(1)});
+  EXPECT_EQ(life.state(), JobState::kEvaluating);
+  EXPECT_EQ(life.phase().phase, 2U);
+  EXPECT_TRUE(life.is_current(w(1)));
+  EXPECT_EQ(life.seconds(), seconds_before);
+  ASSERT_EQ(life.hosts().all().size(), 2U);
+  EXPECT_FALSE(life.hosts().all()[0].up) << "until its agent says so";
 }
 
 TEST_F(LifecycleTest, AResumedRunBeginsANewAttemptOfEverybody) {
@@ -249,9 +247,7 @@ TEST_F(LifecycleTest, AResumedRunBeginsANewAttemptOfEverybody) {
   step(job::Exited{w(0), killed(SIGTERM)});
   step(job::Exited{w(1), killed(SIGTERM)});
   ASSERT_EQ(life.state(), JobState::kStopped);
-  Lifecycle again(spec());
-  again.restore(life.image(), {w(0), w(1)});
-  life = again;
+  next_incarnation({w(0), w(1)});
   step(job::Resumed{});
   EXPECT_FALSE(life.outcome());
   EXPECT_EQ(state_of(w(0).worker), "waiting");

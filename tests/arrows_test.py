@@ -47,8 +47,7 @@ LIBRARIES = {
     "NCCL or CUDA": (re.compile(r"^(nccl|cuda|nvml|cublas|cudnn)"), ("trainer/cuda/", "trainer/nccl/")),
 }
 
-# Where decisions are made there is no second thread, so the thread sanitizer is
-# not asked about it (tests/CMakeLists.txt).
+# Where decisions are made there is no second thread.
 PURE = ("ctl/", "shard_server/", "sim/", "trainer/ps/",
         "tests/ctl/", "tests/shard_server/", "tests/sim/")
 THREADS = re.compile(r"^(thread|mutex|shared_mutex|atomic|condition_variable|future|semaphore|barrier|"

@@ -5,6 +5,7 @@
 
 #include <atomic>
 
+#include "trainer/ps/update_rule.h"
 #include "trainer/torch/embedding.h"
 #include "trainer/torch/gradient_reducer.h"
 #include "trainer/torch/optimizer.h"
@@ -113,6 +114,36 @@ TEST(Optimizer, AdagradStepsAsLibTorchDoes) {
 TEST(Optimizer, AdamStepsAsLibTorchDoes) {
   expect_same_steps<torch::optim::Adam>({"adam", 0.01, 0, 0.01},
                                         torch::optim::AdamOptions(0.01).weight_decay(0.01));
+}
+
+// A parameter server's rows all touched at every step are the dense parameters.
+TEST(Optimizer, StepsAreThoseOfAParameterServersRows) {
+  constexpr std::size_t kRows = 50;
+  constexpr std::size_t kWidth = 20;
+  const std::vector<std::pair<OptimizerOptions, ps::UpdateRule>> same{
+      {{"sgd", 0.1, 0, 0.01}, {ps::UpdateRule::Kind::kSgd, 0.1F, 0.01F}},
+      {{"adagrad", 0.1, 0, 0.01}, {ps::UpdateRule::Kind::kAdagrad, 0.1F, 0.01F}},
+      {{"adam", 0.01, 0, 0.01}, {ps::UpdateRule::Kind::kAdam, 0.01F, 0.01F}}};
+  for (const auto& [options, rule] : same) {
+    torch::manual_seed(3);
+    torch::Tensor dense = torch::randn({kRows * kWidth});
+    torch::Tensor rows = dense.clone();
+    auto optimizer = make_optimizer(options, kRows * kWidth);
+    ASSERT_TRUE(optimizer);
+    std::vector<std::vector<float>> states(kRows, std::vector<float>(rule.state(kWidth)));
+    for (int step = 0; step < 10; ++step) {
+      torch::Tensor gradient = torch::randn({kRows * kWidth});
+      const std::span<const float> g{gradient.data_ptr<float>(), kRows * kWidth};
+      for (std::size_t r = 0; r < kRows; ++r) {
+        const std::span<float> row{rows.data_ptr<float>() + r * kWidth, kWidth};
+        rule.apply(row, states[r], g.subspan(r * kWidth, kWidth), 1.0F / 8);
+      }
+      (*optimizer)
+          ->step({dense.data_ptr<float>(), kRows * kWidth},
+                 {gradient.data_ptr<float>(), kRows * kWidth}, 1.0F / 8);
+    }
+    EXPECT_TRUE(torch::allclose(rows, dense, 1e-5, 1e-6)) << options.kind;
+  }
 }
 
 // A group of two whose other member always contributes the same as this one;

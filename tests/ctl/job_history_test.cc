@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "ctl/job/job_machine.h"
+#include "tests/ctl/job_fixture.h"
 
 namespace antdt::ctl {
 namespace {
@@ -11,31 +11,11 @@ namespace {
 namespace history = shard_server::history;
 using ::testing::HasSubstr;
 
-Member w(std::uint32_t index) { return {WorkerId{'w', index}, Attempt{1}}; }
-
-class JobHistoryTest : public testing::Test {
+class JobHistoryTest : public JobFixture {
  protected:
-  void open(bool external = false) {
-    JobMachineConfig config;
-    config.job = "test-01";
-    config.spec.external = external;
-    config.spec.train_records = 100;
-    config.control.rules.global_batch = 8;
-    config.ledger.train.records = 100;
-    config.ledger.train.shard_records = 10;
-    auto opened = JobMachine::open(config, std::move(*make_solution("none")), journal);
-    ASSERT_TRUE(opened) << opened.error().message;
-    machine.emplace(std::move(*opened));
-    feed(journal.records.empty() ? JobInput(in::Declared{}) : JobInput(in::Recovered{}));
-  }
-  void feed(const JobInput& input) {
-    clock.advance(std::chrono::milliseconds(1));
-    JobOutputs outputs;
-    machine->step(input, clock.now(), outputs);
+  void saw(const JobOutputs& outputs) override {
     for (const JobOutput& output : outputs) {
-      if (const auto* p = std::get_if<out::Persist>(&output)) {
-        journal.records.push_back({std::string(p->kind), p->bytes});
-      } else if (const auto* r = std::get_if<out::Remember>(&output)) {
+      if (const auto* r = std::get_if<out::Remember>(&output)) {
         remembered += text(r->entry) + "\n";
       } else if (const auto* m = std::get_if<out::ToWorker>(&output)) {
         if (const auto* g = std::get_if<wire::Grants>(&m->body)) grants = *g;
@@ -45,9 +25,6 @@ class JobHistoryTest : public testing::Test {
       } else if (const auto* n = std::get_if<out::Note>(&output)) {
         if (n->kind == "history") remembered += "refused\n";
       }
-    }
-    if (const auto image = machine->image_if_changed()) {
-      journal.records.push_back({std::string(kImageRecord), *image});
     }
   }
   static std::string text(const history::Entry& entry) {
@@ -66,16 +43,8 @@ class JobHistoryTest : public testing::Test {
   // What was wanted since the last call.
   std::string taken() { return std::exchange(remembered, {}); }
 
-  template <class Body>
-  void says(Member member, const Body& body, std::uint64_t seq = 0) {
-    feed(in::FromWorker{member, machine->membership().generation(), seq, body});
-  }
   void settle(Generation base = {}, Step step = {}, const wire::StepHistory& told = {}) {
-    wire::Join join;
-    join.data.fingerprint = "f";
-    join.settled = base;
-    join.step = step;
-    for (const Member m : {w(0), w(1)}) says(m, join);
+    for (const Member m : {w(0), w(1)}) says(m, join(base, step));
     for (const Member m : {w(0), w(1)}) says(m, wire::Address{"<", ">"});
     wire::Ready ready;
     ready.step = step;
@@ -90,12 +59,7 @@ class JobHistoryTest : public testing::Test {
   }
   void settled_group() {
     open();
-    HostState host;
-    host.host = host.name = "a";
-    host.room = 4;
-    feed(in::HostWelcome{host, {}});
-    feed(job::Placed{{{w(0).worker, "a", 0}, {w(1).worker, "a", 0}}});
-    for (const Member m : {w(0), w(1)}) feed(job::Started{m, 100});
+    place(2);
     settle();
   }
   static wire::Progress progress(std::uint64_t first, std::uint64_t steps) {
@@ -106,9 +70,6 @@ class JobHistoryTest : public testing::Test {
     return told;
   }
 
-  ManualClock clock;
-  shard_server::JournalContent journal;
-  std::optional<JobMachine> machine;
   std::string remembered;
   wire::Grants grants;  // the last that was sent
 };
@@ -199,7 +160,9 @@ TEST_F(JobHistoryTest, WhatCannotBeIsSaidOnceAndHarmsNothing) {
 }
 
 TEST_F(JobHistoryTest, ALooseClientIsNotRemembered) {
-  open(true);
+  JobMachineConfig loose = config();
+  loose.spec.external = true;
+  open(loose);
   wire::Join join;
   join.collective = false;
   says(w(0), join);

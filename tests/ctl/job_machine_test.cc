@@ -1,96 +1,19 @@
 // One job as a whole: what a decision of one part means to the others. Whole
 // runs, with everything that can fail, are in tests/sim.
-#include "ctl/job/job_machine.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include "tests/ctl/job_fixture.h"
 
 namespace antdt::ctl {
 namespace {
 
 using std::chrono::seconds;
 
-Member w(std::uint32_t index, std::uint32_t attempt = 1) {
-  return {WorkerId{'w', index}, Attempt{attempt}};
-}
-
-JobMachineConfig config() {
-  JobMachineConfig c;
-  c.job = "test-01";
-  c.spec.train_records = 100;
-  c.spec.budgets = {{"signal", 9}, {"host", 9}};
-  c.control.rules.global_batch = 8;
-  c.ledger.train.records = 100;
-  c.ledger.train.shard_records = 10;
-  c.key = 7;
-  return c;
-}
-
-class JobMachineTest : public testing::Test {
+class JobMachineTest : public JobFixture {
  protected:
   JobMachineTest() { open(); }
 
-  void open() {
-    auto solution = make_solution("none");
-    auto opened = JobMachine::open(config(), std::move(*solution), journal);
-    ASSERT_TRUE(opened) << opened.error().message;
-    machine.emplace(std::move(*opened));
-    feed(journal.records.empty() ? JobInput(in::Declared{}) : JobInput(in::Recovered{}));
-  }
-  // Everything of the turn is durable.
-  JobOutputs feed(const JobInput& input) {
-    clock.advance(std::chrono::milliseconds(1));
-    JobOutputs outputs;
-    machine->step(input, clock.now(), outputs);
-    for (const JobOutput& output : outputs) {
-      if (const auto* p = std::get_if<out::Persist>(&output)) {
-        journal.records.push_back({std::string(p->kind), p->bytes});
-      }
-    }
-    if (const auto image = machine->image_if_changed()) {
-      journal.records.push_back({std::string(kImageRecord), *image});
-    }
-    return outputs;
-  }
-  template <class T>
-  static std::vector<T> all(const JobOutputs& outputs) {
-    std::vector<T> found;
-    for (const JobOutput& o : outputs) {
-      if (const T* t = std::get_if<T>(&o)) found.push_back(*t);
-    }
-    return found;
-  }
-  template <class T>
-  static std::vector<std::pair<Member, T>> sent(const JobOutputs& outputs) {
-    std::vector<std::pair<Member, T>> found;
-    for (const auto& message : all<out::ToWorker>(outputs)) {
-      if (const T* t = std::get_if<T>(&message.body)) found.emplace_back(message.to, *t);
-    }
-    return found;
-  }
-  template <class Body>
-  JobOutputs says(Member member, const Body& body, std::uint64_t seq = 0) {
-    return feed(in::FromWorker{member, machine->membership().generation(), seq, body});
-  }
-  static wire::Join join(Generation settled = {}) {
-    wire::Join j;
-    j.data.fingerprint = "f";
-    j.settled = settled;
-    return j;
-  }
-  void host(const std::string& name, std::vector<wire::RunningProcess> running = {}) {
-    HostState h;
-    h.host = h.name = name;
-    h.room = 4;
-    feed(in::HostWelcome{h, std::move(running)});
-  }
-  void place(std::uint32_t count) {
-    host("a");
-    job::Placed placed;
-    for (std::uint32_t i = 0; i < count; ++i) placed.workers.push_back({w(i).worker, "a", 0});
-    feed(placed);
-    for (std::uint32_t i = 0; i < count; ++i) feed(job::Started{w(i), 100 + i});
-  }
   JobOutputs settle(const std::vector<Member>& members, Generation base = {}) {
     for (const Member m : members) says(m, join(base));
     for (const Member m : members) says(m, wire::Address{"<", ">"});
@@ -116,10 +39,6 @@ class JobMachineTest : public testing::Test {
     says(w(0), done);
     return machine->lifecycle().phase().what;
   }
-
-  ManualClock clock;
-  shard_server::JournalContent journal;
-  std::optional<JobMachine> machine;
 };
 
 TEST_F(JobMachineTest, ASettledGroupHearsItsPlanAndThePhase) {

@@ -17,46 +17,63 @@ namespace antdt {
 
 namespace {
 
+constexpr std::size_t kWriteBuffer = 1U << 16;
+
 std::string parent_of(const std::string& path) {
   const std::size_t slash = path.find_last_of('/');
   if (slash == std::string::npos) return ".";
   return slash == 0 ? "/" : path.substr(0, slash);
 }
 
-Status write_all(int fd, std::string_view bytes, const std::string& path) {
-  while (!bytes.empty()) {
-    const ssize_t written = write(fd, bytes.data(), bytes.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) return fail_errno(ErrorKind::kIo, errno, "writing " + path);
-    bytes.remove_prefix(static_cast<std::size_t>(written));
-  }
-  return {};
-}
-
-Status write_and_sync(int fd, std::string_view bytes, mode_t mode, const std::string& path) {
-  ANTDT_RETURN_IF_ERROR(write_all(fd, bytes, path));
-  if (fchmod(fd, mode) != 0)
-    return fail_errno(ErrorKind::kIo, errno, "setting the mode of " + path);
-  if (fsync(fd) != 0) return fail_errno(ErrorKind::kIo, errno, "syncing " + path);
-  return {};
-}
-
 }  // namespace
 
 Status write_file_atomic(const std::string& path, std::string_view bytes, mode_t mode) {
+  ANTDT_TRY(FileWriter writer, FileWriter::create(path, mode));
+  writer.write(bytes);
+  return writer.finish();
+}
+
+Result<FileWriter> FileWriter::create(const std::string& path, mode_t mode) {
   std::string temporary = path + ".XXXXXX";
   const int fd = mkostemp(temporary.data(), O_CLOEXEC);
   if (fd < 0) return fail_errno(ErrorKind::kIo, errno, "making a file beside " + path);
-  Status status = write_and_sync(fd, bytes, mode, temporary);
-  close(fd);
-  if (status && rename(temporary.c_str(), path.c_str()) != 0) {
-    status = fail_errno(ErrorKind::kIo, errno, "renaming " + temporary + " to " + path);
-  }
-  if (!status) {
+  std::FILE* file = fchmod(fd, mode) == 0 ? fdopen(fd, "w") : nullptr;
+  if (file == nullptr) {
+    const int error = errno;
+    close(fd);
     unlink(temporary.c_str());
-    return status;
+    return fail_errno(ErrorKind::kIo, error, "opening " + temporary);
   }
-  return sync_directory(parent_of(path));
+  setvbuf(file, nullptr, _IOFBF, kWriteBuffer);
+  return FileWriter(path, std::move(temporary), file);
+}
+
+FileWriter::FileWriter(FileWriter&& other) noexcept
+    : path_(std::move(other.path_)),
+      temporary_(std::move(other.temporary_)),
+      file_(std::exchange(other.file_, nullptr)),
+      error_(other.error_),
+      bytes_(other.bytes_) {}
+
+FileWriter::~FileWriter() {
+  if (file_ == nullptr) return;
+  std::fclose(file_);
+  unlink(temporary_.c_str());
+}
+
+void FileWriter::write(std::string_view bytes) {
+  bytes_ += bytes.size();
+  if (error_ == 0 && std::fwrite(bytes.data(), 1, bytes.size(), file_) != bytes.size()) {
+    error_ = errno;
+  }
+}
+
+Status FileWriter::finish() {
+  if (error_ == 0 && (std::fflush(file_) != 0 || fsync(fileno(file_)) != 0)) error_ = errno;
+  if (error_ == 0 && rename(temporary_.c_str(), path_.c_str()) != 0) error_ = errno;
+  if (error_ != 0) return fail_errno(ErrorKind::kIo, error_, "writing " + path_);
+  std::fclose(std::exchange(file_, nullptr));
+  return sync_directory(parent_of(path_));
 }
 
 Result<std::string> read_file(const std::string& path) {

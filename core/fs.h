@@ -3,6 +3,8 @@
 
 #include <sys/types.h>
 
+#include <cstdint>
+#include <cstdio>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -16,6 +18,31 @@ namespace antdt {
 // there. The mode is that of the new file.
 [[nodiscard]] Status write_file_atomic(const std::string& path, std::string_view bytes,
                                        mode_t mode = 0644);
+
+// The same for content that comes piece by piece.
+class FileWriter {
+ public:
+  // kIo when nothing can be written beside `path`.
+  [[nodiscard]] static Result<FileWriter> create(const std::string& path, mode_t mode = 0644);
+  FileWriter(FileWriter&& other) noexcept;
+  FileWriter& operator=(FileWriter&&) = delete;
+  ~FileWriter();  // unless finished, nothing stays
+
+  // An error is kept for finish().
+  void write(std::string_view bytes);
+  [[nodiscard]] std::uint64_t bytes() const { return bytes_; }  // written so far
+  // Synced and renamed into place.
+  [[nodiscard]] Status finish();
+
+ private:
+  FileWriter(std::string path, std::string temporary, std::FILE* file)
+      : path_(std::move(path)), temporary_(std::move(temporary)), file_(file) {}
+  std::string path_, temporary_;
+  std::FILE* file_ = nullptr;
+  int error_ = 0;  // errno of the first write that failed
+  std::uint64_t bytes_ = 0;
+};
+
 [[nodiscard]] Result<std::string> read_file(const std::string& path);
 
 // Makes `path` and what is missing above it, each with `mode`. A directory that

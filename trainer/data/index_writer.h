@@ -2,10 +2,10 @@
 #pragma once
 
 #include <cstdint>
-#include <cstdio>
 #include <string>
 #include <vector>
 
+#include "core/fs.h"
 #include "core/result.h"
 #include "trainer/data/index.h"
 
@@ -14,9 +14,6 @@ namespace antdt::data {
 class IndexWriter {
  public:
   [[nodiscard]] static Result<IndexWriter> create(const std::string& path);
-  IndexWriter(IndexWriter&& other) noexcept;
-  IndexWriter& operator=(IndexWriter&&) = delete;
-  ~IndexWriter();  // unless finished, nothing stays
 
   void add_record(std::uint64_t offset) {
     pending_.push_back(offset);
@@ -29,14 +26,12 @@ class IndexWriter {
 
  private:
   static constexpr std::size_t kPending = 8192;
-  IndexWriter(std::string path, std::string temporary, std::FILE* file)
-      : path_(std::move(path)), temporary_(std::move(temporary)), file_(file) {}
+  IndexWriter(std::string path, FileWriter file) : path_(std::move(path)), file_(std::move(file)) {}
   void flush();
   void write(const void* data, std::size_t bytes);
 
-  std::string path_, temporary_;
-  std::FILE* file_ = nullptr;
-  int error_ = 0;  // errno of the first write that failed
+  std::string path_;
+  FileWriter file_;  // unless finished, nothing stays
   std::vector<std::uint64_t> pending_;
   std::uint64_t records_ = 0;
 };

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/check.h"
+#include "core/checkpoint_file.h"
 #include "core/fs.h"
 #include "core/json_integer.h"
 
@@ -21,13 +22,6 @@ using Json = nlohmann::json;
 // A step touches the records of a few shards, in any order within them. So it is
 // summed in blocks, and blocks that no member touched are left out.
 constexpr std::size_t kBlock = 4096;
-
-Result<wire::CheckpointFile> write_one(const std::string& directory, const std::string& name,
-                                       std::string_view bytes) {
-  ANTDT_RETURN_IF_ERROR(write_file_atomic(directory + "/" + name, bytes, 0600));
-  return wire::CheckpointFile{name, bytes.size(),
-                              fmt::format("{:016x}", XXH3_64bits(bytes.data(), bytes.size()))};
-}
 
 class TallyEngine final : public Engine {
  public:
@@ -96,8 +90,9 @@ class TallyEngine final : public Engine {
                                                                Step step) const override {
     const std::string_view bytes(reinterpret_cast<const char*>(counts_.data()),
                                  counts_.size() * sizeof(float));
-    ANTDT_TRY(auto counts, write_one(directory, kTallyFile, bytes));
-    ANTDT_TRY(auto description, write_one(directory, kTallyDescription, describe(step).dump(1)));
+    ANTDT_TRY(auto counts, write_checkpoint_file(directory, kTallyFile, bytes));
+    ANTDT_TRY(auto description,
+              write_checkpoint_file(directory, kTallyDescription, describe(step).dump(1)));
     return std::vector<wire::CheckpointFile>{std::move(counts), std::move(description)};
   }
 

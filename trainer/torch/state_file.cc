@@ -1,10 +1,9 @@
 #include "trainer/torch/state_file.h"
 
-#include <xxhash.h>
-
 #include <cstring>
 #include <nlohmann/json.hpp>
 
+#include "core/checkpoint_file.h"
 #include "core/fs.h"
 #include "core/json_integer.h"
 
@@ -29,26 +28,19 @@ Json describe(const StateCounters& counters, const std::vector<StateEntry>& entr
   return json;
 }
 
-Result<wire::CheckpointFile> write_one(const std::string& directory, const std::string& name,
-                                       std::string_view bytes) {
-  ANTDT_RETURN_IF_ERROR(write_file_atomic(directory + "/" + name, bytes, 0600));
-  return wire::CheckpointFile{name, bytes.size(),
-                              fmt::format("{:016x}", XXH3_64bits(bytes.data(), bytes.size()))};
-}
-
 }  // namespace
 
 Result<std::vector<wire::CheckpointFile>> write_state(const std::string& directory,
                                                       const StateCounters& counters,
                                                       const std::vector<StateEntry>& entries,
                                                       const std::vector<StateArray>& arrays) {
-  std::string bytes;
+  ANTDT_TRY(auto writer, CheckpointFileWriter::create(directory, "state.bin"));
   for (const StateArray& array : arrays) {
-    bytes.append(reinterpret_cast<const char*>(array.values.data()), array.values.size_bytes());
+    writer.write({reinterpret_cast<const char*>(array.values.data()), array.values.size_bytes()});
   }
-  ANTDT_TRY(auto data, write_one(directory, "state.bin", bytes));
-  ANTDT_TRY(auto description,
-            write_one(directory, "state.json", describe(counters, entries, arrays).dump(1)));
+  ANTDT_TRY(auto data, writer.finish());
+  ANTDT_TRY(auto description, write_checkpoint_file(directory, "state.json",
+                                                    describe(counters, entries, arrays).dump(1)));
   return std::vector<wire::CheckpointFile>{std::move(data), std::move(description)};
 }
 

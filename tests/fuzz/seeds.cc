@@ -3,6 +3,7 @@
 // format needs no new files.
 #include <fmt/format.h>
 
+#include <numeric>
 #include <utility>
 
 #include "core/fs.h"
@@ -12,9 +13,11 @@
 #include "shard_server/accounts.h"
 #include "shard_server/record_codec.h"
 #include "tests/fuzz/ledger_data.h"
+#include "tests/fuzz/ps_tables.h"
 #include "tests/fuzz/wire_messages.h"
 #include "trainer/data/index.h"
 #include "trainer/loop/step_slot.h"
+#include "trainer/ps/slice_image.h"
 
 namespace antdt::fuzz {
 namespace {
@@ -214,6 +217,17 @@ void add_slots(Seeds& seeds) {
   seeds.add("step_slot", "two-members", gathered);
 }
 
+void add_slice(Seeds& seeds) {
+  ps::Store store(ps_tables(), 1);
+  std::vector<std::uint64_t> keys(300);
+  std::iota(keys.begin(), keys.end(), 1);
+  store.update(0, keys, std::vector<float>(2 * keys.size(), 0.5F), 1);
+  store.update(1, keys, std::vector<float>(4 * keys.size(), 0.5F), 1);
+  std::string bytes;
+  ps::encode_slice(store, kSlice, [&](std::string_view piece) { bytes += piece; });
+  seeds.add("ps_slice", "some-rows", bytes);
+}
+
 }  // namespace
 }  // namespace antdt::fuzz
 
@@ -232,5 +246,6 @@ int main(int argc, char** argv) {
   add_data(seeds);
   add_job(seeds);
   add_slots(seeds);
+  add_slice(seeds);
   return seeds.failed() ? 1 : 0;
 }

@@ -4,11 +4,14 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <filesystem>
+#include <numeric>
 #include <thread>
 
 #include "core/fs.h"
 #include "core/loop.h"
 #include "trainer/ps_link/server_loop.h"
+#include "trainer/ps_link/slice_file.h"
 #include "trainer/ps_link/worker_link.h"
 
 namespace antdt::ps {
@@ -116,6 +119,33 @@ TEST_P(PsLinkTest, WhoIsOfAnotherGenerationOfTheGroupIsRefused) {
 
 INSTANTIATE_TEST_SUITE_P(Consistencies, PsLinkTest,
                          testing::Values(Consistency::kBarrier, Consistency::kUnbounded));
+
+TEST(SliceFile, IsReadAsItWasWrittenAndDamageIsNamed) {
+  const TempDir directory;
+  const std::vector<TableSpec> tables{{"count", 2, {}, TableSpec::Init::kZero, 0}};
+  Store store(tables, 1);
+  std::vector<std::uint64_t> keys(5000);
+  std::iota(keys.begin(), keys.end(), 1);
+  store.update(0, keys, std::vector<float>(2 * keys.size(), 3), 1);
+  Store other(tables, 1);
+  std::uint64_t bytes = 0;
+  for (std::uint32_t slice = 0; slice < kSlices; ++slice) {
+    const auto file = write_slice(directory.path(), store, slice);
+    ASSERT_TRUE(file) << file.error().message;
+    EXPECT_EQ(file->name, slice_file_name(slice));
+    EXPECT_EQ(file->bytes, std::filesystem::file_size(directory / file->name));
+    bytes += file->bytes;
+    const Status status = read_slice(directory.path(), other, slice);
+    ASSERT_TRUE(status) << status.error().message;
+  }
+  EXPECT_EQ(other.rows(), keys.size());
+  EXPECT_GT(bytes, keys.size() * (8 + 2 * 2 * 4)) << "values and state";
+  std::filesystem::resize_file(directory / slice_file_name(9), 100);
+  Store third(tables, 1);
+  const Status status = read_slice(directory.path(), third, 9);
+  ASSERT_FALSE(status);
+  EXPECT_THAT(status.error().message, testing::HasSubstr("slice-09.rows: slice 9 is cut short"));
+}
 
 }  // namespace
 }  // namespace antdt::ps

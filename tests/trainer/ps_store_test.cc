@@ -9,6 +9,7 @@
 
 #include "trainer/ps/gradient_merge.h"
 #include "trainer/ps/rows.h"
+#include "trainer/ps/slice_image.h"
 #include "trainer/ps/store.h"
 
 namespace antdt::ps {
@@ -226,6 +227,85 @@ TEST(RowBytes, AreReadBackAndCheckedFirst) {
   const std::vector<float> values{1.5F, -2};
   EXPECT_EQ(*floats_from_bytes(to_bytes(values), 2), values);
   EXPECT_FALSE(floats_from_bytes(to_bytes(values), 3));
+}
+
+// ---- a slice as bytes
+
+struct SliceImage : testing::Test {
+  static std::vector<TableSpec> tables() {
+    TableSpec embedding = table(UpdateRule::Kind::kAdam, 3);
+    embedding.name = "embedding";
+    embedding.init = TableSpec::Init::kUniform;
+    embedding.init_scale = 0.1F;
+    return {embedding, table(UpdateRule::Kind::kSgd, 2)};
+  }
+  static std::string image(const Store& store, std::uint32_t slice) {
+    std::string bytes;
+    encode_slice(store, slice, [&](std::string_view piece) { bytes += piece; });
+    return bytes;
+  }
+  SliceImage() {
+    std::iota(keys.begin(), keys.end(), 1);
+    std::vector<float> gradients(keys.size() * 3, 0.5F);
+    store.update(0, keys, gradients, 1);
+    store.update(0, std::span(keys).first(500), std::span(gradients).first(1500), 2);
+    store.update(1, std::span(keys).first(100), std::span(gradients).first(200), 1);
+  }
+  void expect_refused(const std::string& bytes, const std::string& why) {
+    Store other(tables(), 7);
+    const Status status = decode_slice(other, 5, bytes);
+    ASSERT_FALSE(status) << why;
+    EXPECT_THAT(status.error().message, HasSubstr(why));
+  }
+  std::vector<std::uint64_t> keys = std::vector<std::uint64_t>(20000);
+  Store store{tables(), 7};
+};
+
+TEST_F(SliceImage, EveryRowComesBackWithItsOptimizersState) {
+  Store other(tables(), 8);  // whose new rows would begin with other values
+  for (std::uint32_t slice = 0; slice < kSlices; ++slice) {
+    const Status status = decode_slice(other, slice, image(store, slice));
+    ASSERT_TRUE(status) << status.error().message;
+  }
+  EXPECT_EQ(other.rows(), store.rows());
+  const std::vector<float> gradients(keys.size() * 3, 0.25F);
+  store.update(0, keys, gradients, 1);
+  other.update(0, keys, gradients, 1);
+  EXPECT_EQ(read(other, 0, keys), read(store, 0, keys));
+  const std::vector<std::uint64_t> few(keys.begin(), keys.begin() + 100);
+  EXPECT_EQ(read(other, 1, few), read(store, 1, few));
+}
+
+TEST_F(SliceImage, BytesThatEndEarlyOrLateAreRefusedWhereverTheyEnd) {
+  const std::string bytes = image(store, 5);
+  for (std::size_t length = 0; length < bytes.size(); length += 1 + length / 16) {
+    expect_refused(bytes.substr(0, length), "slice 5 is cut short");
+  }
+  expect_refused(bytes + "x", "1 bytes too many");
+}
+
+TEST_F(SliceImage, WhatIsNotThisSliceOfThisModelIsRefused) {
+  expect_refused(std::string(100, 'x'), "no slice of parameters");
+  expect_refused(image(store, 6), "slice 6 with 2 tables where slice 5 with 2");
+  std::vector<TableSpec> wider = tables();
+  wider[0].width = 4;
+  expect_refused(image(Store(wider, 7), 5), "table 'embedding' of 4 + 9 floats a row");
+  wider = tables();
+  wider[1].rule.kind = UpdateRule::Kind::kAdagrad;
+  expect_refused(image(Store(wider, 7), 5), "resume with the [trainer] section");
+}
+
+TEST_F(SliceImage, AKeyThatComesTwiceOrIsOfAnotherSliceIsRefused) {
+  const std::string bytes = image(store, 5);
+  // The first table's first row follows 24 bytes of header and those of the table.
+  const std::size_t first = 24 + 4 + std::string("embedding").size() + 16;
+  const std::size_t row = 8 + (3 + 7) * sizeof(float);
+  std::string twice = bytes;
+  twice.replace(first + row, 8, bytes, first, 8);
+  expect_refused(twice, "twice");
+  std::string foreign = bytes;
+  foreign.replace(first, 8, image(store, 6), first, 8);
+  expect_refused(foreign, "of another slice");
 }
 
 }  // namespace

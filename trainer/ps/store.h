@@ -59,6 +59,10 @@ class Store {
   [[nodiscard]] const RowTable& slice(std::uint32_t slice, std::uint32_t table) const {
     return slices_[slice][table];
   }
+  // For who fills it (slice_image.h).
+  [[nodiscard]] RowTable& slice(std::uint32_t slice, std::uint32_t table) {
+    return slices_[slice][table];
+  }
 
  private:
   // Calls visit(i, rows, hash, row) for each key; row is kNone where there is none.

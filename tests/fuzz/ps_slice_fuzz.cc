@@ -1,0 +1,15 @@
+// A slice of parameters, from a checkpoint or another server.
+#include "tests/fuzz/fuzz.h"
+#include "tests/fuzz/ps_tables.h"
+#include "trainer/ps/slice_image.h"
+
+int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  using namespace antdt;
+  const std::string_view bytes(reinterpret_cast<const char*>(data), size);
+  ps::Store store(fuzz::ps_tables(), 1);
+  if (!ps::decode_slice(store, fuzz::kSlice, bytes)) return 0;
+  std::string again;
+  ps::encode_slice(store, fuzz::kSlice, [&](std::string_view piece) { again += piece; });
+  ANTDT_CHECK(again == bytes, "a slice is written as another");
+  return 0;
+}

@@ -9,6 +9,7 @@
 #include "cmd/antdt/bench_ps.h"
 #include "cmd/antdt/bench_shards.h"
 #include "cmd/antdt/commands.h"
+#include "cmd/antdt/usage.h"
 #include "launcher/paths.h"
 
 namespace antdt::cli {
@@ -30,7 +31,7 @@ void add_shards(CLI::App& bench, int& exit_code) {
   command->add_option("--seconds", options->shards.seconds, "how long to measure")
       ->check(CLI::Range(0.01, 3600.0));
   command->add_option("--shards", options->shards.shards, "shards of the data set")
-      ->check(CLI::PositiveNumber);
+      ->check(at_least_one());
   command->add_flag("--through-agent", options->shards.through_agent,
                     "clients speak to an agent, which relays");
   command->add_flag("--echo", options->shards.echo,
@@ -75,7 +76,7 @@ void add_ps_options(CLI::App& command, bench::PsOptions& options) {
   command.add_option("--servers", options.servers, "server processes")->check(CLI::Range(1, 64));
   command.add_option("--keys", options.keys, "keys drawn for a batch")
       ->check(CLI::Range(1, 1'000'000));
-  command.add_option("--rows", options.rows, "rows of the table")->check(CLI::PositiveNumber);
+  command.add_option("--rows", options.rows, "rows of the table")->check(at_least_one());
   command.add_option("--dim", options.dim, "floats a row")->check(CLI::Range(1, 4096));
   command.add_option("--rule", options.rule, "what a gradient does to a row")
       ->check(CLI::IsMember({"sgd", "adagrad", "adam", "ftrl", "sum"}));
@@ -164,9 +165,9 @@ void add_allreduce(CLI::App& bench, int& exit_code) {
   const auto options = std::make_shared<AllreduceOptions>();
   CLI::App* command =
       bench.add_subcommand("allreduce", "The ring all-reduce between processes of this machine");
-  command->add_option("--ranks", options->ranks, "processes")->check(CLI::PositiveNumber);
+  command->add_option("--ranks", options->ranks, "processes")->check(at_least_one());
   command->add_option("--bytes", options->bytes, "bytes that each call reduces")
-      ->check(CLI::PositiveNumber);
+      ->check(at_least_one());
   command->add_option("--seconds", options->seconds, "how long to measure")
       ->check(CLI::PositiveNumber);
   command->add_flag("--json", options->json, "print JSON");

@@ -7,6 +7,7 @@
 #include "cmd/antdt/commands.h"
 #include "cmd/antdt/prepare.h"
 #include "cmd/antdt/runs.h"
+#include "cmd/antdt/usage.h"
 #include "launcher/run_directory.h"
 #include "shard_server/audit.h"
 #include "trainer/data/synth.h"
@@ -73,7 +74,7 @@ void add_synth(CLI::App& data, int& exit_code) {
   CLI::App* command = data.add_subcommand("synth", "Make data from a planted model");
   command->require_subcommand(1);
   CLI::App* criteo = command->add_subcommand("criteo", "Click logs in Criteo's format");
-  criteo->add_option("--rows", options->rows, "training rows")->check(CLI::PositiveNumber);
+  criteo->add_option("--rows", options->rows, "training rows")->check(at_least_one());
   criteo->add_option("--seed", options->seed, "the same seed gives the same bytes");
   criteo->add_option("--out", options->out, "directory for train.tsv and eval.tsv")
       ->required()

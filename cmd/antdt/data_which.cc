@@ -7,6 +7,7 @@
 
 #include "cmd/antdt/commands.h"
 #include "cmd/antdt/runs.h"
+#include "cmd/antdt/usage.h"
 #include "launcher/run_directory.h"
 #include "shard_server/audit.h"
 #include "shard_server/step_records.h"
@@ -71,7 +72,7 @@ void add_data_which(CLI::App& data, int& exit_code) {
   command->add_option("--step", options->step, "the number of the step, from 1")
       ->required()
       ->type_name("S")
-      ->check(CLI::PositiveNumber);
+      ->check(at_least_one());
   command->add_flag("--json", options->json, "print JSON, with every record's number");
   command->callback([options, &exit_code] {
     const auto code = which(*options);

@@ -2,6 +2,7 @@
 #include <CLI/CLI.hpp>
 
 #include "cmd/antdt/commands.h"
+#include "cmd/antdt/usage.h"
 #include "core/process.h"
 
 int main(int argc, char** argv) {
@@ -29,6 +30,9 @@ int main(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& e) {
+    app.failure_message([&](const CLI::App* of, const CLI::Error& error) {
+      return antdt::cli::usage_error(*of, error, argc, argv);
+    });
     return app.exit(e) == 0 ? 0 : 2;
   }
   return exit_code;

@@ -7,6 +7,7 @@
 #include "cmd/antdt/commands.h"
 #include "cmd/antdt/running_job.h"
 #include "cmd/antdt/runs.h"
+#include "cmd/antdt/usage.h"
 #include "core/wire/messages.h"
 
 namespace antdt::cli {
@@ -52,9 +53,7 @@ void add_resize(CLI::App& app, int& exit_code) {
   const auto options = std::make_shared<Options>();
   CLI::App* command = app.add_subcommand("resize", "Change how many workers a running job has");
   command->add_option("JOB", options->job, kJobHelp)->required();
-  command->add_option("N", options->count, "how many workers")
-      ->required()
-      ->check(CLI::PositiveNumber);
+  command->add_option("N", options->count, "how many workers")->required()->check(at_least_one());
   command->add_flag("--no-wait", options->no_wait, "return when the job daemon has heard it");
   command->callback([options, &exit_code] {
     if (const auto done = resize(*options); !done) exit_code = report(done.error());

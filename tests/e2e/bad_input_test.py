@@ -29,6 +29,17 @@ class BadInput(EndToEnd):
         self.refused(self.job(extra="[checkpoint]\nevry = \"10s\"\n"), 2, "job.toml:", "evry",
                      "every")
 
+    def test_a_command_line_that_cannot_be_read_says_where_to_look(self):
+        for arguments, said in (
+                (["frobnicate"], "antdt: there is no command 'frobnicate' (see antdt --help)"),
+                (["stauts", "x"], "antdt: there is no command 'stauts': did you mean 'status'?"),
+                (["data", "adit"], "antdt data: there is no command 'adit': did you mean 'audit'?"),
+                (["resize"], "antdt resize: JOB is required (see antdt resize --help)"),
+                (["resize", "x", "0"], "antdt resize: N: '0' is no whole number of at least 1")):
+            done = self.antdt(*arguments)
+            self.assertEqual(done.returncode, 2, done.stderr)
+            self.assertIn(said, done.stderr)
+
     def test_a_wrong_type_is_named(self):
         self.refused(self.job().replace("epochs = 2", 'epochs = "two"'), 2, "job.toml:", "epochs")
 

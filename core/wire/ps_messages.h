@@ -158,24 +158,55 @@ struct PsMember {
   }
 };
 // Home to the other servers: `pushes` make one update, whose gradient is their
-// sum divided by `weight`; nothing more of `left` will be decided. Decisions of
-// one home are numbered from 1 and applied in order; said again until
-// acknowledged.
+// sum divided by `weight`; nothing more of `left` will be decided; the state after
+// it is checkpoint `cut` (0: none), which each server writes to `directory`.
+// Decisions of one home are numbered from 1 and applied in order; said again
+// until acknowledged.
 struct PsDecision {
   std::uint64_t number = 0;
   double weight = 0;
   std::vector<PsPushId> pushes;  // rising; empty: no update
   std::vector<PsMember> left;
+  std::uint64_t cut = 0;
+  std::string directory;
   ANTDT_MESSAGE("ps-decision") {
     v("number", m.number);
     v("weight", m.weight);
     v("pushes", m.pushes);
     v("left", m.left);
+    v("cut", m.cut);
+    v("directory", m.directory);
   }
 };
 struct PsApplied {
   std::uint64_t number = 0;  // decisions up to here are applied
   ANTDT_MESSAGE("ps-applied") { v("number", m.number); }
+};
+
+// To every server: checkpoint `number` (1, 2, ...) is to be made, in a directory
+// that is there. The home of server 0 decides when. Answered by PsSaved once this
+// server has written its slices; said again, it is answered again.
+struct PsCut {
+  std::uint64_t number = 0;
+  std::string directory;
+  ANTDT_MESSAGE("ps-cut") {
+    v("number", m.number);
+    v("directory", m.directory);
+  }
+};
+// The files of this server's slices, of the state after `version` updates: the
+// same on all servers. `pause_us`: how long it answered nobody for it.
+struct PsSaved {
+  std::uint64_t number = 0;
+  std::uint64_t version = 0;
+  std::uint64_t pause_us = 0;
+  std::vector<CheckpointFile> files;
+  ANTDT_MESSAGE("ps-saved") {
+    v("number", m.number);
+    v("version", m.version);
+    v("pause_us", m.pause_us);
+    v("files", m.files);
+  }
 };
 
 }  // namespace antdt::wire

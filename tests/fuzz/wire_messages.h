@@ -9,18 +9,17 @@
 
 namespace antdt::fuzz {
 
-using WireMessages =
-    std::tuple<wire::Envelope, wire::Hello, wire::Refused, wire::Fetch, wire::Grants, wire::Recall,
-               wire::Recalled, wire::WorkerWelcome, wire::Report, wire::Join, wire::Form,
-               wire::Address, wire::Roster, wire::Ready, wire::Plan, wire::Settle, wire::Regroup,
-               wire::Abort, wire::PhaseStart, wire::Progress, wire::CheckpointOrder,
-               wire::CheckpointWritten, wire::Leave, wire::Bye, wire::Attach, wire::AgentWelcome,
-               wire::StartProcess, wire::ProcessStarted, wire::ProcessExited, wire::ExitSeen,
-               wire::StopProcess, wire::Metrics, wire::ReservePort, wire::ReservedPort,
-               wire::Heartbeat, wire::Detach, wire::StartJob, wire::JobStarted, wire::StatusRequest,
-               wire::StatusReply, wire::StopJob, wire::EvictWorkers, wire::ResizeJob,
-               wire::SkipRecords, wire::Done, wire::PsOpen, wire::PsOpened, wire::PsPut,
-               wire::PsPull, wire::PsPulled, wire::PsPush, wire::PsStaged, wire::PsCommit,
-               wire::PsDecided, wire::PsIdle, wire::PsDecision, wire::PsApplied>;
+using WireMessages = std::tuple<
+    wire::Envelope, wire::Hello, wire::Refused, wire::Fetch, wire::Grants, wire::Recall,
+    wire::Recalled, wire::WorkerWelcome, wire::Report, wire::Join, wire::Form, wire::Address,
+    wire::Roster, wire::Ready, wire::Plan, wire::Settle, wire::Regroup, wire::Abort,
+    wire::PhaseStart, wire::Progress, wire::CheckpointOrder, wire::CheckpointWritten, wire::Leave,
+    wire::Bye, wire::Attach, wire::AgentWelcome, wire::StartProcess, wire::ProcessStarted,
+    wire::ProcessExited, wire::ExitSeen, wire::StopProcess, wire::Metrics, wire::ReservePort,
+    wire::ReservedPort, wire::Heartbeat, wire::Detach, wire::StartJob, wire::JobStarted,
+    wire::StatusRequest, wire::StatusReply, wire::StopJob, wire::EvictWorkers, wire::ResizeJob,
+    wire::SkipRecords, wire::Done, wire::PsOpen, wire::PsOpened, wire::PsPut, wire::PsPull,
+    wire::PsPulled, wire::PsPush, wire::PsStaged, wire::PsCommit, wire::PsDecided, wire::PsIdle,
+    wire::PsDecision, wire::PsApplied, wire::PsCut, wire::PsSaved>;
 
 }  // namespace antdt::fuzz

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <filesystem>
 #include <numeric>
+#include <set>
 #include <thread>
 
 #include "core/fs.h"
@@ -57,10 +58,11 @@ class PsLinkTest : public testing::TestWithParam<Consistency> {
     return made;
   }
   // Adds one to each of these rows, kSteps times; how often that counted.
-  Result<std::uint64_t> train(std::uint32_t worker, const std::vector<std::uint64_t>& keys) {
+  Result<std::uint64_t> train(std::uint32_t worker, const std::vector<std::uint64_t>& keys,
+                              std::uint64_t first_step = 0) {
     ANTDT_TRY(auto own, link(worker));
     std::uint64_t applied = 0;
-    std::uint64_t step = 0;
+    std::uint64_t step = first_step;
     for (std::uint64_t n = 1; n <= kSteps; ++n) {
       const bool barrier = group.consistency == Consistency::kBarrier;
       ANTDT_TRY(const auto pulled, own.pull(0, keys, barrier ? step : 0));
@@ -119,6 +121,125 @@ TEST_P(PsLinkTest, WhoIsOfAnotherGenerationOfTheGroupIsRefused) {
 
 INSTANTIATE_TEST_SUITE_P(Consistencies, PsLinkTest,
                          testing::Values(Consistency::kBarrier, Consistency::kUnbounded));
+
+class PsCutTest : public PsLinkTest {
+ protected:
+  PsCutTest() { group.workers.push_back(w(kWatcher)); }
+
+  // Both servers' answers to the order of a checkpoint.
+  std::vector<Result<wire::PsSaved>> cut(std::uint64_t number, const std::string& to) {
+    std::vector<Result<wire::PsSaved>> saved;
+    std::vector<transport::Socket> links;
+    wire::Envelope envelope;
+    envelope.generation = group.generation;
+    envelope.seq = number;
+    for (const std::string& path : group.sockets) {
+      auto link = transport::Socket::connect_ipc(context, path);
+      EXPECT_TRUE(link);
+      links.push_back(std::move(*link));
+      EXPECT_EQ(links.back().send(wire::make_packet(envelope, wire::PsCut{number, to})),
+                transport::SendOutcome::kSent);
+    }
+    for (transport::Socket& link : links) {
+      EXPECT_TRUE(link.wait_readable(std::chrono::seconds(60)));
+      const auto packet = link.receive();
+      if (!packet) {
+        saved.emplace_back(fail(ErrorKind::kUnreachable, "no answer"));
+        continue;
+      }
+      saved.push_back(wire::open_reply<wire::PsSaved>(*packet));
+    }
+    return saved;
+  }
+  // What all rows hold after `clock` steps, as a worker sees it that pushes nothing.
+  std::set<float> values(std::uint64_t clock) {
+    auto own = link(kWatcher);
+    EXPECT_TRUE(own) << own.error().message;
+    EXPECT_TRUE(own->idle());
+    const auto pulled = own->pull(0, keys, clock);
+    EXPECT_TRUE(pulled) << pulled.error().message;
+    return {pulled->values.begin(), pulled->values.end()};
+  }
+  // Each step adds one for each worker that trains.
+  static std::set<float> after(std::uint64_t steps) {
+    return {static_cast<float>(steps * kWorkers)};
+  }
+  void train_all(std::uint64_t first_step = 0) {
+    std::vector<std::thread> workers;
+    for (std::uint32_t i = 0; i < kWorkers; ++i) {
+      workers.emplace_back([&, i] {
+        const auto counted = train(i, keys, first_step);
+        EXPECT_TRUE(counted) << counted.error().message;
+      });
+    }
+    for (std::thread& worker : workers) worker.join();
+  }
+  static constexpr std::uint32_t kWatcher = kWorkers;
+  std::vector<std::uint64_t> keys = [] {
+    std::vector<std::uint64_t> some(2000);
+    std::iota(some.begin(), some.end(), 1);
+    return some;
+  }();
+};
+
+TEST_P(PsCutTest, ACheckpointIsTheSameStepOnEveryServerAndAGroupGoesOnFromIt) {
+  std::uint64_t version = 0;
+  {
+    const ServerThread first(group, 0);
+    const ServerThread second(group, 1);
+    ASSERT_TRUE(link(0));
+    std::thread training([&] { train_all(); });
+    values(kSteps / 4);
+    const auto saved = cut(1, directory.path());
+    training.join();
+    ASSERT_EQ(saved.size(), 2U);
+    for (const auto& s : saved) {
+      ASSERT_TRUE(s) << s.error().message;
+      EXPECT_EQ(s->files.size(), kSlices / 2);
+    }
+    version = saved[0]->version;
+    EXPECT_EQ(saved[1]->version, version);
+    EXPECT_GE(version, kSteps / 4);
+    EXPECT_EQ(values(kSteps), after(kSteps)) << "training went on meanwhile";
+    const auto again = cut(1, directory.path());
+    ASSERT_TRUE(again[0] && again[1]);
+    EXPECT_EQ(again[0]->version, version) << "said again it is answered again";
+  }
+  group.generation = group.generation.next();
+  group.restore = directory.path();
+  group.version = version;
+  const ServerThread first(group, 0);
+  const ServerThread second(group, 1);
+  EXPECT_EQ(values(version), after(version));
+  train_all(version);
+  EXPECT_EQ(values(version + kSteps), after(version + kSteps));
+}
+
+TEST_P(PsCutTest, WhatCannotBeWrittenOrReadIsSaidAndTrainingGoesOn) {
+  const ServerThread first(group, 0);
+  const ServerThread second(group, 1);
+  const auto early = cut(1, directory.path());
+  ASSERT_FALSE(early[0]);
+  EXPECT_THAT(early[0].error().message, testing::HasSubstr("no worker has opened a table"));
+  ASSERT_TRUE(link(0));
+  const auto saved = cut(2, directory / "not-there");
+  ASSERT_FALSE(saved[0] || saved[1]);
+  EXPECT_THAT(saved[0].error().message, testing::HasSubstr("not-there/slice-00.rows"));
+  std::thread training([&] { train_all(); });
+  EXPECT_EQ(values(kSteps), after(kSteps));
+  training.join();
+
+  group.generation = group.generation.next();
+  group.restore = directory / "not-there";
+  for (std::string& socket : group.sockets) socket += "b";
+  const ServerThread third(group, 0);
+  const ServerThread fourth(group, 1);
+  const auto refused = link(0);
+  ASSERT_FALSE(refused);
+  EXPECT_THAT(refused.error().message, testing::HasSubstr("slice-0"));
+}
+
+INSTANTIATE_TEST_SUITE_P(Barrier, PsCutTest, testing::Values(Consistency::kBarrier));
 
 TEST(SliceFile, IsReadAsItWasWrittenAndDamageIsNamed) {
   const TempDir directory;

@@ -31,6 +31,7 @@ std::vector<std::string> text(const Closer::Effects& effects) {
       std::string line = fmt::format("decision {}:", d->number);
       for (const auto& p : d->pushes) line += fmt::format(" {}#{}", p.worker, p.number);
       for (const auto& l : d->left) line += fmt::format(" -{}", l.worker);
+      if (d->cut != 0) line += fmt::format(" cut {} to {}", d->cut, d->directory);
       lines.push_back(line + fmt::format(" /{}", d->weight));
     } else if (const auto* a = std::get_if<Closer::Answer>(&effect)) {
       lines.push_back(fmt::format("{} #{} {}", a->to.worker, a->decided.number, a->decided.status));
@@ -56,6 +57,11 @@ class CloserTest : public testing::Test {
   std::vector<std::string> idle(Member member) {
     Closer::Effects effects;
     closer.idle(member, effects);
+    return text(effects);
+  }
+  std::vector<std::string> cut(std::uint64_t number) {
+    Closer::Effects effects;
+    closer.cut(number, "here", effects);
     return text(effects);
   }
   std::vector<PlaceRange> revoke(Member member) {
@@ -99,6 +105,31 @@ TEST_F(CloserTest, WhoHasNothingToPushIsNotWaitedForUntilItPushesAgain) {
   EXPECT_THAT(commits(w(0), commit(3, 2, 16, 24)),
               ElementsAre("decision 3: w0#3 w1#1 /16", "w0 #3 applied", "w1 #1 applied"));
   EXPECT_THAT(commits(w(0), commit(4, 3, 24, 32)), IsEmpty()) << "w1 counts again";
+}
+
+TEST_F(CloserTest, ACheckpointIsDecidedBetweenStepsAndOnce) {
+  add({w(0), w(1)});
+  commits(w(0), commit(1, 0, 0, 8));
+  EXPECT_THAT(cut(1), ElementsAre("decision 1: cut 1 to here /0"));
+  EXPECT_THAT(cut(1), IsEmpty());
+  EXPECT_THAT(commits(w(1), commit(1, 0, 0, 8)),
+              ElementsAre("decision 2: w0#1 w1#1 /16", "w0 #1 applied", "w1 #1 applied"));
+  EXPECT_THAT(cut(2), ElementsAre("decision 3: cut 2 to here /0"));
+  EXPECT_EQ(closer.updates(), 1U);
+}
+
+TEST_F(CloserTest, AGroupThatGoesOnFromACheckpointGoesOnFromItsStep) {
+  closer = Closer(true, 7);
+  add({w(0), w(1)});
+  EXPECT_THAT(commits(w(0), commit(1, 7, 0, 8)), IsEmpty()) << "everybody is waited for";
+  EXPECT_THAT(commits(w(1), commit(1, 6, 0, 8)), ElementsAre("w1 #1 late"));
+  commits(w(1), commit(2, 7, 8, 16));
+  EXPECT_EQ(closer.updates(), 8U);
+}
+
+TEST_F(CloserTest, WithoutABarrierNoHomeDecidesACheckpointAlone) {
+  closer = Closer(false);
+  EXPECT_THAT(cut(1), IsEmpty());
 }
 
 TEST_F(CloserTest, NobodyMakesAStepOfNothing) {
@@ -199,7 +230,7 @@ class ServerTest : public testing::Test {
   std::vector<ReplyTo> decide(const std::vector<wire::PsPushId>& pushes,
                               const std::vector<wire::PsMember>& left = {}) {
     std::vector<ReplyTo> replies;
-    server.apply(0, {++decision, 1, pushes, left}, replies);
+    server.apply(0, {++decision, 1, pushes, left, 0, ""}, replies);
     return replies;
   }
   std::vector<float> values(const wire::PsPulled& pulled) {
@@ -229,8 +260,9 @@ TEST_F(ServerTest, ADecisionThatComesAgainChangesNothing) {
   stage(w(0), 1, 0, rows({1}, {1}));
   decide({push(0, 1)});
   std::vector<ReplyTo> replies;
-  EXPECT_EQ(server.apply(0, {1, 1, {push(0, 1)}, {}}, replies).number, 1U);
-  EXPECT_EQ(server.apply(0, {3, 1, {push(0, 1)}, {}}, replies).number, 1U) << "one is missing";
+  EXPECT_EQ(server.apply(0, {1, 1, {push(0, 1)}, {}, 0, ""}, replies).number, 1U);
+  EXPECT_EQ(server.apply(0, {3, 1, {push(0, 1)}, {}, 0, ""}, replies).number, 1U)
+      << "one is missing";
   EXPECT_THAT(pull({1}), ElementsAre(1));
 }
 

@@ -23,7 +23,7 @@ void Closer::add_workers(const std::vector<Member>& workers, std::uint32_t backu
   backups_ = backups;
   for (const Member member : workers) {
     const auto [at, added] = workers_.try_emplace(member);
-    if (added) at->second.idle = updates_ > 0;
+    if (added) at->second.idle = updates_ > first_;
   }
   close_if_complete(effects);
 }
@@ -79,6 +79,16 @@ std::vector<PlaceRange> Closer::revoke(Member member, Effects& effects) {
   effects.emplace_back(std::move(decision));
   close_if_complete(effects);
   return applied;
+}
+
+void Closer::cut(std::uint64_t number, const std::string& directory, Effects& effects) {
+  if (!barrier_ || number <= cut_) return;
+  cut_ = number;
+  wire::PsDecision decision;
+  decision.number = ++decisions_;
+  decision.cut = number;
+  decision.directory = directory;
+  effects.emplace_back(std::move(decision));
 }
 
 std::vector<PlaceRange> Closer::applied(Member member) const {

@@ -44,7 +44,9 @@ class Closer {
   using Effect = std::variant<wire::PsDecision, Answer, Refuse>;
   using Effects = std::vector<Effect>;
 
-  explicit Closer(bool barrier) : barrier_(barrier) {}
+  // `updates`: made before, where a group goes on from a checkpoint.
+  explicit Closer(bool barrier, std::uint64_t updates = 0)
+      : barrier_(barrier), first_(updates), updates_(updates) {}
 
   // More workers, and how many of all a step need not wait for. While no step was
   // made everybody is waited for; whoever comes later counts from its first
@@ -59,8 +61,13 @@ class Closer {
   // that they forget it after what was decided of it before. What it had applied,
   // rising and apart.
   std::vector<PlaceRange> revoke(Member member, Effects& effects);
+  // The state after what is decided now is checkpoint `number`, in `directory`; one
+  // that was decided before is not decided again. With a barrier, where one home
+  // decides everything; without one, several homes would have to stop together.
+  void cut(std::uint64_t number, const std::string& directory, Effects& effects);
 
   [[nodiscard]] std::uint64_t decisions() const { return decisions_; }
+  // Those before this group included.
   [[nodiscard]] std::uint64_t updates() const { return updates_; }
   // Of members that are not revoked.
   [[nodiscard]] std::vector<PlaceRange> applied(Member member) const;
@@ -81,7 +88,9 @@ class Closer {
   bool barrier_;
   std::uint32_t backups_ = 0;
   std::uint64_t decisions_ = 0;
-  std::uint64_t updates_ = 0;  // decisions that apply something
+  std::uint64_t first_;    // updates before this group
+  std::uint64_t updates_;  // decisions that apply something
+  std::uint64_t cut_ = 0;  // the newest
   std::map<Member, Worker> workers_;
 };
 

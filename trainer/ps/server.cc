@@ -69,7 +69,8 @@ Server::Worker* Server::worker_of(const Asker& from, std::vector<ReplyTo>& repli
 void Server::add_workers(const std::vector<Member>& workers) {
   for (const Member member : workers) {
     const auto [at, added] = workers_.try_emplace(member);
-    if (added) at->second.idle = version_ > 0;  // nobody waits for a newcomer's first push
+    if (added)
+      at->second.idle = version_ > first_version_;  // nobody waits for a newcomer's first push
   }
 }
 

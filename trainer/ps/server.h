@@ -48,7 +48,10 @@ struct ReplyTo {
 
 class Server {
  public:
-  explicit Server(Consistency consistency) : consistency_(consistency) {}
+  // `version`: updates that were applied before, where a group goes on from a
+  // checkpoint; its rows are then put into store() when the first worker opens it.
+  explicit Server(Consistency consistency, std::uint64_t version = 0)
+      : consistency_(consistency), first_version_(version), version_(version) {}
 
   // More workers. They leave by a decision of their home (PsDecision::left): until
   // then something of theirs may have been decided that is on its way.
@@ -64,7 +67,16 @@ class Server {
   wire::PsApplied apply(std::uint32_t home, const wire::PsDecision& decision,
                         std::vector<ReplyTo>& replies);
 
+  // Null until a worker has opened it.
   [[nodiscard]] const Store* store() const { return store_ ? &*store_ : nullptr; }
+  [[nodiscard]] Store* store() { return store_ ? &*store_ : nullptr; }
+  // As if nobody had opened it.
+  void forget_store() { store_.reset(); }
+  // Decisions of this home that are applied.
+  [[nodiscard]] std::uint64_t decided(std::uint32_t home) const {
+    const auto found = decided_.find(home);
+    return found == decided_.end() ? 0 : found->second;
+  }
   [[nodiscard]] std::uint64_t version() const { return version_; }
   // Over the pushes applied: how many decisions came between pull and use.
   struct Staleness {
@@ -112,7 +124,8 @@ class Server {
   Consistency consistency_;
   std::optional<Store> store_;
   std::uint64_t seed_ = 0;
-  std::uint64_t version_ = 0;
+  std::uint64_t first_version_;
+  std::uint64_t version_;
   std::map<std::uint32_t, std::uint64_t> decided_;  // by home
   std::map<Member, Worker> workers_;
   std::deque<Waiting> waiting_;

@@ -1,6 +1,9 @@
 #include "trainer/ps_link/server_loop.h"
 
 #include <algorithm>
+#include <utility>
+
+#include "trainer/ps_link/slice_file.h"
 
 namespace antdt::ps {
 namespace {
@@ -32,8 +35,9 @@ ServerLoop::ServerLoop(EventLoop& loop, Group group, std::uint32_t index, transp
       group_(std::move(group)),
       index_(index),
       socket_(std::move(socket)),
-      server_(group_.consistency),
-      closer_(group_.consistency == Consistency::kBarrier) {
+      server_(group_.consistency, group_.version),
+      closer_(group_.consistency == Consistency::kBarrier, group_.version),
+      cut_writer_(loop) {
   server_.add_workers(group_.workers);
   std::vector<Member> own;
   std::ranges::copy_if(group_.workers, std::back_inserter(own),
@@ -83,7 +87,8 @@ void ServerLoop::on_packet(const wire::Packet& packet) {
   if (kind == wire::PsCommit::kKind) return on_commit(packet, *envelope);
   if (kind == wire::PsDecision::kKind) return on_decision(packet, *envelope);
   if (kind == wire::PsIdle::kKind) return on_idle(packet, *envelope);
-  if (kind == wire::PsOpen::kKind) return ask_server<wire::PsOpen>(packet, *envelope);
+  if (kind == wire::PsOpen::kKind) return on_open(packet, *envelope);
+  if (kind == wire::PsCut::kKind) return on_cut(packet, *envelope);
   if (kind == wire::PsPut::kKind) return ask_server<wire::PsPut>(packet, *envelope);
   answer(packet, *envelope,
          wire::Refused{"unknown", fmt::format("a parameter server knows no '{}'", kind)});
@@ -96,6 +101,16 @@ void ServerLoop::ask_server(const wire::Packet& packet, const wire::Envelope& en
     return answer(packet, envelope, wire::Refused{"invalid", message.error().message});
   }
   server_.on({packet.peer, {envelope.worker, envelope.attempt}, envelope.seq}, *message, replies_);
+}
+
+void ServerLoop::on_open(const wire::Packet& packet, const wire::Envelope& envelope) {
+  const bool first = server_.store() == nullptr;
+  ask_server<wire::PsOpen>(packet, envelope);
+  if (!first || server_.store() == nullptr) return;
+  if (const Status restored = restore_slices(); !restored) {
+    server_.forget_store();
+    replies_.back().body = wire::Refused{"corrupt", restored.error().message};
+  }
 }
 
 void ServerLoop::on_idle(const wire::Packet& packet, const wire::Envelope& envelope) {
@@ -133,7 +148,7 @@ void ServerLoop::run(const Closer::Effects& effects) {
   for (const Closer::Effect& effect : effects) {
     if (const auto* decision = std::get_if<wire::PsDecision>(&effect)) {
       // Applied here first: whoever hears of it and pulls from here sees it.
-      std::ignore = server_.apply(index_, *decision, replies_);
+      std::ignore = apply(index_, *decision);
       if (!peers_.empty()) decisions_.push_back(*decision);
     } else if (const auto* a = std::get_if<Closer::Answer>(&effect)) {
       tell(a->to, a->decided);
@@ -153,7 +168,14 @@ void ServerLoop::on_decision(const wire::Packet& packet, const wire::Envelope& e
   if (!decision || !of_peer) {
     return answer(packet, envelope, wire::Refused{"invalid", "not a decision of this group"});
   }
-  answer(packet, envelope, server_.apply(envelope.worker.index, *decision, replies_));
+  answer(packet, envelope, apply(envelope.worker.index, *decision));
+}
+
+wire::PsApplied ServerLoop::apply(std::uint32_t home, const wire::PsDecision& decision) {
+  const std::uint64_t before = server_.decided(home);
+  const wire::PsApplied applied = server_.apply(home, decision, replies_);
+  if (decision.cut != 0 && applied.number > before) begin_cut(decision);
+  return applied;
 }
 
 void ServerLoop::on_acknowledged(Peer& peer) {
@@ -186,6 +208,82 @@ void ServerLoop::say_again() {
     distribute(*peer);
   }
   again_ = loop_.call_after(kAgain, [this] { say_again(); });
+}
+
+// ---------------------------------------------------------------- checkpoints
+
+std::vector<std::uint32_t> ServerLoop::own_slices() const {
+  std::vector<std::uint32_t> own;
+  for (std::uint32_t slice = 0; slice < kSlices; ++slice) {
+    if (group_.server_of_slice(slice) == index_) own.push_back(slice);
+  }
+  return own;
+}
+
+Status ServerLoop::restore_slices() {
+  if (group_.restore.empty()) return {};
+  for (const std::uint32_t slice : own_slices()) {
+    ANTDT_RETURN_IF_ERROR(read_slice(group_.restore, *server_.store(), slice));
+  }
+  return {};
+}
+
+void ServerLoop::on_cut(const wire::Packet& packet, const wire::Envelope& envelope) {
+  const auto message = wire::decode<wire::PsCut>(packet.body);
+  if (!message || message->number == 0) {
+    return answer(packet, envelope, wire::Refused{"invalid", "not a checkpoint's number"});
+  }
+  if (group_.consistency != Consistency::kBarrier) {
+    return answer(packet, envelope,
+                  wire::Refused{"unsupported", "checkpoints need sync = \"ps-bsp\" so far"});
+  }
+  if (server_.store() == nullptr) {
+    return answer(packet, envelope, wire::Refused{"invalid", "no worker has opened a table yet"});
+  }
+  Cut& cut = cut_of(message->number);
+  std::erase_if(cut.askers, [&](const auto& before) { return before.first.peer == packet.peer; });
+  cut.askers.emplace_back(packet, envelope);
+  if (cut.outcome) return answer_cut(cut);
+  if (index_ != 0) return;
+  Closer::Effects effects;
+  closer_.cut(message->number, message->directory, effects);
+  run(effects);
+}
+
+// Old ones make room: whoever still asks for one of them orders a new one.
+ServerLoop::Cut& ServerLoop::cut_of(std::uint64_t number) {
+  if (!cuts_.contains(number) && cuts_.size() >= kCutsKept) cuts_.erase(cuts_.begin());
+  return cuts_[number];
+}
+
+void ServerLoop::begin_cut(const wire::PsDecision& decision) {
+  const std::uint64_t number = decision.cut;
+  if (server_.store() == nullptr) return;  // whoever asks is told so
+  const auto done = [this, number, version = server_.version()](Result<CutWriter::Files> files) {
+    Cut& cut = cut_of(number);
+    if (files) {
+      cut.outcome = wire::PsSaved{number, version, cut.pause_us, std::move(*files)};
+    } else {
+      cut.outcome = tl::unexpected<Error>(std::move(files).error());
+    }
+    answer_cut(cut);
+  };
+  const auto pause = cut_writer_.begin(*server_.store(), own_slices(), decision.directory, done);
+  if (pause) {
+    cut_of(number).pause_us = static_cast<std::uint64_t>(*pause / std::chrono::microseconds(1));
+  } else {
+    done(tl::unexpected<Error>(pause.error()));
+  }
+}
+
+void ServerLoop::answer_cut(Cut& cut) {
+  for (const auto& [packet, envelope] : std::exchange(cut.askers, {})) {
+    if (*cut.outcome) {
+      answer(packet, envelope, **cut.outcome);
+    } else {
+      answer(packet, envelope, wire::Refused{"io", cut.outcome->error().message});
+    }
+  }
 }
 
 // -------------------------------------------------------------------- answers

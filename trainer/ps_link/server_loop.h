@@ -2,14 +2,17 @@
 //
 // One thread, one loop. What the machines of trainer/ps decide is sent here: the
 // answers to workers, and a home's decisions to the other servers, in order, said
-// again every kAgain until each has acknowledged them.
+// again every kAgain until each has acknowledged them. Its slices of a checkpoint
+// are written by a child while it goes on (cut_writer.h).
 #pragma once
 
 #include <cstdint>
 #include <deque>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/clock.h"
@@ -21,6 +24,7 @@
 #include "core/wire/ps_messages.h"
 #include "trainer/ps/closer.h"
 #include "trainer/ps/server.h"
+#include "trainer/ps_link/cut_writer.h"
 
 namespace antdt::ps {
 
@@ -31,6 +35,10 @@ struct Group {
   Consistency consistency = Consistency::kBarrier;
   std::vector<Member> workers;
   std::uint32_t backups = 0;
+  // The checkpoint that the group goes on from: where its slices are (empty: none),
+  // and PsSaved::version of it.
+  std::string restore;
+  std::uint64_t version = 0;
   // The server that decides for this worker: with a barrier one for all.
   [[nodiscard]] std::uint32_t home_of(Member worker) const {
     const auto count = static_cast<std::uint32_t>(sockets.size());
@@ -45,6 +53,7 @@ struct Group {
 class ServerLoop {
  public:
   static constexpr Duration kAgain = std::chrono::milliseconds(500);
+  static constexpr std::size_t kCutsKept = 4;
 
   // Server `index` of the group, bound to its socket; runs with `loop`.
   [[nodiscard]] static Result<std::unique_ptr<ServerLoop>> open(EventLoop& loop,
@@ -75,6 +84,19 @@ class ServerLoop {
   void on_idle(const wire::Packet& packet, const wire::Envelope& envelope);
   void on_commit(const wire::Packet& packet, const wire::Envelope& envelope);
   void on_decision(const wire::Packet& packet, const wire::Envelope& envelope);
+  void on_open(const wire::Packet& packet, const wire::Envelope& envelope);
+  void on_cut(const wire::Packet& packet, const wire::Envelope& envelope);
+  wire::PsApplied apply(std::uint32_t home, const wire::PsDecision& decision);
+  void begin_cut(const wire::PsDecision& decision);
+  struct Cut {
+    std::optional<Result<wire::PsSaved>> outcome;
+    std::uint64_t pause_us = 0;
+    std::vector<std::pair<wire::Packet, wire::Envelope>> askers;
+  };
+  [[nodiscard]] Cut& cut_of(std::uint64_t number);
+  void answer_cut(Cut& cut);
+  [[nodiscard]] Status restore_slices();
+  [[nodiscard]] std::vector<std::uint32_t> own_slices() const;
   void on_acknowledged(Peer& peer);
   void run(const Closer::Effects& effects);
   void distribute(Peer& peer);
@@ -96,6 +118,8 @@ class ServerLoop {
   TimerId again_;
   std::vector<ReplyTo> replies_;
   std::uint64_t requests_ = 0;
+  std::map<std::uint64_t, Cut> cuts_;  // by number, at most kCutsKept
+  CutWriter cut_writer_;
 };
 
 }  // namespace antdt::ps

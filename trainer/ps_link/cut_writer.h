@@ -1,0 +1,46 @@
+// Writes slices to files while their server goes on: a child process has the rows
+// as they were when it was made, so the server stands still for one fork.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "core/clock.h"
+#include "core/loop.h"
+#include "core/result.h"
+#include "core/wire/messages.h"
+#include "trainer/ps/store.h"
+
+namespace antdt::ps {
+
+class CutWriter {
+ public:
+  using Files = std::vector<wire::CheckpointFile>;
+  using Done = std::function<void(Result<Files>)>;
+
+  explicit CutWriter(EventLoop& loop) : loop_(loop) {}
+  ~CutWriter();  // the child is ended; what it had not finished is not there
+  CutWriter(const CutWriter&) = delete;
+  CutWriter& operator=(const CutWriter&) = delete;
+
+  // Calls `done` from the loop. kRefused while one is being written. The answer is
+  // how long this call took.
+  [[nodiscard]] Result<Duration> begin(const Store& store, const std::vector<std::uint32_t>& slices,
+                                       const std::string& directory, Done done);
+
+ private:
+  void read_more();
+  void finish();
+
+  EventLoop& loop_;
+  pid_t child_ = 0;  // 0: none
+  int from_child_ = -1;
+  std::string said_;
+  Done done_;
+};
+
+}  // namespace antdt::ps

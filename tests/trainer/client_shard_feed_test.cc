@@ -219,7 +219,7 @@ TEST_F(ShardFeedTest, ARecallCutsWhatWasNotTaken) {
   const auto request = feed.poll(now);
   feed.on_grants(request->seq, granted({piece(0, 0, 50), piece(1, 0, 75)}), now);
   EXPECT_EQ(feed.take(20).records, 20U);
-  const auto recalled = feed.on_recall(Generation{4}, {1, 60});
+  const auto recalled = feed.on_recall(Generation{4}, 1, {1, 60});
   ASSERT_TRUE(recalled);
   EXPECT_EQ(recalled->end, 60U);
   EXPECT_EQ(feed.in_hand(), 40U);
@@ -232,25 +232,38 @@ TEST_F(ShardFeedTest, ARecallCutsWhatWasNotTaken) {
 TEST_F(ShardFeedTest, ARecallNeverCutsWhatWasTakenAndRepeatsItsAnswer) {
   fill(125);
   EXPECT_EQ(feed.take(70).records, 70U);
-  EXPECT_EQ(feed.on_recall(Generation{4}, {1, 60})->end, 70U);
+  EXPECT_EQ(feed.on_recall(Generation{4}, 1, {1, 60})->end, 70U);
   EXPECT_EQ(feed.in_hand(), 0U);
-  EXPECT_EQ(feed.on_recall(Generation{4}, {1, 60})->end, 70U);
-  EXPECT_EQ(feed.on_recall(Generation{4}, {1, 500})->end, 70U);
+  EXPECT_EQ(feed.on_recall(Generation{4}, 1, {1, 60})->end, 70U);
+  EXPECT_EQ(feed.on_recall(Generation{4}, 2, {1, 500})->end, 70U);
+}
+
+TEST_F(ShardFeedTest, ARecallThatComesAgainDoesNotTakeBackWhatWasGrantedAfterItsAnswer) {
+  fill(125);
+  EXPECT_EQ(feed.on_recall(Generation{4}, 1, {1, 50})->end, 50U);
+  fill(20);
+  ASSERT_EQ(feed.in_hand(), 70U);
+  EXPECT_EQ(feed.on_recall(Generation{4}, 1, {1, 50})->end, 50U) << "the same answer";
+  EXPECT_EQ(feed.in_hand(), 70U);
+  EXPECT_EQ(feed.on_recall(Generation{4}, 2, {1, 60})->end, 60U);
+  EXPECT_FALSE(feed.on_recall(Generation{4}, 1, {1, 50})) << "answered long ago";
+  EXPECT_EQ(feed.in_hand(), 60U);
 }
 
 TEST_F(ShardFeedTest, ARecallIsNotAnsweredWhileAnAnswerMayBringMore) {
   const auto request = feed.poll(now);
   ASSERT_TRUE(request);
-  EXPECT_FALSE(feed.on_recall(Generation{4}, {1, 0}));
+  EXPECT_FALSE(feed.on_recall(Generation{4}, 1, {1, 0}));
   feed.on_grants(request->seq, granted({piece(0, 0, 50)}), now);
-  while (const auto more = feed.poll(now)) feed.on_grants(more->seq, granted({piece(0, 0, 50)}), now);
-  EXPECT_EQ(feed.on_recall(Generation{4}, {1, 0})->end, 0U);
+  while (const auto more = feed.poll(now))
+    feed.on_grants(more->seq, granted({piece(0, 0, 50)}), now);
+  EXPECT_EQ(feed.on_recall(Generation{4}, 1, {1, 0})->end, 0U);
 }
 
 TEST_F(ShardFeedTest, ARecallOfAnotherPhaseOrGenerationIsNotAnswered) {
   fill(125);
-  EXPECT_FALSE(feed.on_recall(Generation{4}, {2, 0}));
-  EXPECT_FALSE(feed.on_recall(Generation{3}, {1, 0}));
+  EXPECT_FALSE(feed.on_recall(Generation{4}, 1, {2, 0}));
+  EXPECT_FALSE(feed.on_recall(Generation{3}, 1, {1, 0}));
   EXPECT_EQ(feed.in_hand(), 125U);
 }
 

@@ -85,7 +85,7 @@ void ClientCore::on(const Received& event, MonoTime now, Effects& effects) {
   }
   if (generation < newest_) return;  // of a membership that is over
   if (const auto* recall = std::get_if<wire::Recall>(&event.body)) {
-    if (const auto recalled = feed_.on_recall(generation, *recall)) {
+    if (const auto recalled = feed_.on_recall(generation, event.seq, *recall)) {
       effects.send.push_back({generation, event.seq, *recalled});
     }
   } else if (const auto* plan = std::get_if<wire::Plan>(&event.body)) {

@@ -81,9 +81,12 @@ void ShardFeed::add(const wire::Piece& piece) {
   in_hand_records_ += size(piece);
 }
 
-std::optional<wire::Recalled> ShardFeed::on_recall(Generation generation,
+std::optional<wire::Recalled> ShardFeed::on_recall(Generation generation, std::uint64_t number,
                                                    const wire::Recall& recall) {
   if (stage_ == Stage::kIdle || recall.phase != phase_ || generation != generation_) return {};
+  // One that comes again must not take back what was granted after its answer.
+  if (number == recall_answered_) return recalled_;
+  if (number < recall_answered_) return {};
   // The answer to the request, if it is lost or late, would bring grants that
   // this end does not count. The ledger asks again.
   if (outstanding_) return {};
@@ -95,7 +98,9 @@ std::optional<wire::Recalled> ShardFeed::on_recall(Generation generation,
     in_hand_records_ -= cut;
     if (size(back) == 0) in_hand_.pop_back();
   }
-  return wire::Recalled{phase_, end};
+  recall_answered_ = number;
+  recalled_ = {phase_, end};
+  return recalled_;
 }
 
 MonoTime ShardFeed::commit_due() const {

@@ -46,8 +46,9 @@ class ShardFeed {
   // Answers that are not to the outstanding request change nothing.
   void on_grants(std::uint64_t seq, const wire::Grants& grants, MonoTime now);
   // Nothing when it is about another phase or generation, or while a request is
-  // outstanding.
-  [[nodiscard]] std::optional<wire::Recalled> on_recall(Generation generation,
+  // outstanding, or when a later one was answered. `number` rises from recall to
+  // recall; one that comes again gets the same answer and takes back nothing more.
+  [[nodiscard]] std::optional<wire::Recalled> on_recall(Generation generation, std::uint64_t number,
                                                         const wire::Recall& recall);
 
   // What to send now, if anything; it counts as sent.
@@ -85,6 +86,8 @@ class ShardFeed {
   bool dry_ = false;                         // the last answer was "wait"
   MonoTime ask_again_at_{};
   std::optional<Outstanding> outstanding_;
+  std::uint64_t recall_answered_ = 0;  // its number; 0: none
+  wire::Recalled recalled_;            // that answer
   std::uint64_t last_seq_ = 0;
   std::string problem_;
 };

@@ -13,7 +13,7 @@ namespace antdt::data {
 static_assert(std::endian::native == std::endian::little, "the index is little-endian");
 
 Result<IndexWriter> IndexWriter::create(const std::string& path) {
-  ANTDT_TRY(FileWriter file, FileWriter::create(path));
+  ANTDT_TRY(FileWriter file, FileWriter::create(path, 0600));
   IndexWriter writer(path, std::move(file));
   writer.write(kIndexMagic.data(), kIndexMagic.size());
   return writer;

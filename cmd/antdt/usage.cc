@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cstdint>
 #include <string_view>
@@ -43,7 +44,7 @@ std::string usage_error(const CLI::App& app, const CLI::Error& error, int argc,
   const std::vector<std::string> known = commands_of(*command);
   const std::string_view word = first_word(argc, argv, depth);
   std::string what = error.what();
-  if (!known.empty() && !word.empty()) {
+  if (!known.empty() && !word.empty() && std::ranges::find(known, word) == known.end()) {
     const std::string near = launcher::nearest(word, known);
     what = fmt::format("there is no command '{}'{}", word,
                        near.empty() ? "" : fmt::format(": did you mean '{}'?", near));

@@ -23,7 +23,8 @@ class CutWriter {
   using Done = std::function<void(Result<Files>)>;
 
   explicit CutWriter(EventLoop& loop) : loop_(loop) {}
-  ~CutWriter();  // the child is ended; what it had not finished is not there
+  ~CutWriter();  // the child is ended; a part of what it was writing may stay, under no slice's
+                 // name
   CutWriter(const CutWriter&) = delete;
   CutWriter& operator=(const CutWriter&) = delete;
 

@@ -1,4 +1,5 @@
 // The ledger's state as bytes.
+#include <algorithm>
 #include <utility>
 
 #include "shard_server/ledger.h"
@@ -100,6 +101,14 @@ class LedgerImage {
                                  ledger.phase_.epoch, ledger.phase_.kind);
   }
 
+  // A request that comes again is answered with the ranges that it got.
+  static bool can_be_said_again(const Answer& answer, const Ledger& ledger) {
+    if (answer.phase != ledger.phase_.number) return true;
+    return std::ranges::all_of(answer.granted, [&](const Interval& granted) {
+      return !granted.empty() && granted.to <= ledger.cursor_;
+    });
+  }
+
   // Fills in what follows from the state and checks that the state can be.
   static Status follow(Ledger& ledger, const std::vector<Range>& returned) {
     const std::uint64_t size = ledger.stream_.size();
@@ -119,6 +128,9 @@ class LedgerImage {
       if (holder.end < holder.place || granted != holder.outstanding() || !claim(holder.grants) ||
           !claim(holder.recent)) {
         return damaged(fmt::format("the grants of {} cannot be", worker));
+      }
+      if (!can_be_said_again(holder.last, ledger)) {
+        return damaged(fmt::format("the last answer to {} cannot be", worker));
       }
       ledger.outstanding_ += granted;
     }

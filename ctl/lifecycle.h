@@ -65,6 +65,11 @@ struct JobSpec {
   Duration stop_grace = std::chrono::seconds(10);
   std::map<std::string, std::uint32_t> budgets;  // by FailureClass
   Duration budget_refill = std::chrono::minutes(10);
+  // Parameter servers: how many (0: none), and [trainer] sync, backup_workers, staleness.
+  std::uint32_t servers = 0;
+  std::string sync = "allreduce";
+  std::uint32_t backups = 0;
+  std::uint64_t staleness = 0;
 };
 
 // What survives a restart of the job daemon.

@@ -272,6 +272,7 @@ struct Join {
   // beginning.
   Generation settled;
   Step step;  // the last step of that state
+  std::string endpoint;  // of a parameter server: where workers reach it
   ANTDT_MESSAGE("join") {
     v("pid", m.pid);
     v("data", m.data);
@@ -279,6 +280,7 @@ struct Join {
     v("problem", m.problem);
     v("settled", m.settled);
     v("step", m.step);
+    v("endpoint", m.endpoint);
   }
 };
 // Job daemon to each member of a new generation: make your end points.

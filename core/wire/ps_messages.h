@@ -4,6 +4,9 @@
 // envelope is that of the server group: whatever carries another one is of a
 // group that is over and changes nothing. Keys and rows are bytes, as
 // trainer/ps/rows.h says.
+//
+// What servers and the job daemon say to one another travels through the server's
+// agent, as the messages of workers do: PsServe, PsCut, and their answers.
 #pragma once
 
 #include "core/wire/messages.h"
@@ -111,12 +114,14 @@ struct PsStaged {
 struct PsCommit {
   std::uint64_t number = 0;
   std::uint64_t version = 0;  // with a barrier: the steps applied before this one
+  std::uint64_t phase = 0;    // that the places count in; it never goes back
   std::uint64_t from = 0;
   std::uint64_t to = 0;
   double weight = 0;  // sum of the records' weights
   ANTDT_MESSAGE("ps-commit") {
     v("number", m.number);
     v("version", m.version);
+    v("phase", m.phase);
     v("from", m.from);
     v("to", m.to);
     v("weight", m.weight);
@@ -134,9 +139,13 @@ struct PsDecided {
   }
 };
 // Worker to every server: there is nothing for it to push now; nobody is to wait
-// for it until it pushes again. Answered by Done.
+// for it until it pushes again. Answered by PsIdled.
 struct PsIdle {
   ANTDT_MESSAGE("ps-idle") {}
+};
+struct PsIdled {
+  std::uint64_t version = 0;  // as in PsPulled; of a home: all that it has decided
+  ANTDT_MESSAGE("ps-idled") { v("version", m.version); }
 };
 
 struct PsPushId {
@@ -183,9 +192,111 @@ struct PsApplied {
   ANTDT_MESSAGE("ps-applied") { v("number", m.number); }
 };
 
-// To every server: checkpoint `number` (1, 2, ...) is to be made, in a directory
-// that is there. The home of server 0 decides when. Answered by PsSaved once this
-// server has written its slices; said again, it is answered again.
+// Half-open range of a worker's places.
+struct PsRange {
+  std::uint64_t from = 0;
+  std::uint64_t to = 0;
+  ANTDT_PART {
+    v("from", m.from);
+    v("to", m.to);
+  }
+};
+// What of one worker is in the model: places of `phase`, rising and apart; of the
+// phases before it everything is.
+struct PsPlaces {
+  WorkerId worker;
+  Attempt attempt;
+  std::uint64_t phase = 0;
+  std::vector<PsRange> applied;
+  ANTDT_PART {
+    v("worker", m.worker);
+    v("attempt", m.attempt);
+    v("phase", m.phase);
+    v("applied", m.applied);
+  }
+};
+
+// Job daemon to a server: what it is to serve, whole, in the generation of the
+// envelope. A new generation is a new group, which begins with the slices of
+// `restore`; in the same one the workers may be others. Those of `leaving` push no
+// more: their homes say what of them is applied and refuse the rest. Said again
+// until PsServing answers it.
+struct PsServe {
+  std::uint64_t number = 0;          // 1, 2, ... in a generation: the highest counts
+  std::uint32_t index = 0;           // of the server that hears this
+  std::vector<std::string> servers;  // end points, by index
+  std::string sync;                  // "ps-bsp", "ps-ssp", "ps-asp"
+  std::uint32_t backups = 0;
+  std::vector<PsMember> workers;  // all that may push
+  std::vector<PsMember> leaving;
+  std::string restore;        // the checkpoint that the group goes on from; empty: none
+  std::uint64_t version = 0;  // PsSaved::version of it
+  ANTDT_MESSAGE("ps-serve") {
+    v("number", m.number);
+    v("index", m.index);
+    v("servers", m.servers);
+    v("sync", m.sync);
+    v("backups", m.backups);
+    v("workers", m.workers);
+    v("leaving", m.leaving);
+    v("restore", m.restore);
+    v("version", m.version);
+  }
+};
+struct PsServing {
+  std::uint64_t number = 0;    // of the PsServe that is in force here
+  std::vector<PsPlaces> left;  // of those in `leaving` whose home this is
+  ANTDT_MESSAGE("ps-serving") {
+    v("number", m.number);
+    v("left", m.left);
+  }
+};
+// Job daemon to a worker: the servers of its generation. A PhaseStart follows.
+struct PsRoster {
+  std::vector<std::string> servers;  // end points, by index
+  std::string sync;
+  std::uint64_t staleness = 0;  // of ps-ssp
+  ANTDT_MESSAGE("ps-roster") {
+    v("servers", m.servers);
+    v("sync", m.sync);
+    v("staleness", m.staleness);
+  }
+};
+// A server to the job daemon, about once a second: what it holds, and what it did
+// since it began. Service times are those of the last second, 0 without requests.
+struct PsStats {
+  std::uint64_t rows = 0;
+  std::uint64_t bytes = 0;  // of memory that rows take
+  std::uint64_t version = 0;
+  std::uint64_t requests = 0;
+  double service_us_p50 = 0;
+  double service_us_p99 = 0;
+  std::uint64_t pushes_applied = 0;  // decided by this home; so are the next two
+  std::uint64_t pushes_late = 0;
+  std::uint64_t pushes_repeated = 0;  // commits that came again
+  std::uint64_t staleness_pushes = 0;
+  std::uint64_t staleness_sum = 0;
+  std::uint64_t staleness_max = 0;
+  ANTDT_MESSAGE("ps-stats") {
+    v("rows", m.rows);
+    v("bytes", m.bytes);
+    v("version", m.version);
+    v("requests", m.requests);
+    v("service_us_p50", m.service_us_p50);
+    v("service_us_p99", m.service_us_p99);
+    v("pushes_applied", m.pushes_applied);
+    v("pushes_late", m.pushes_late);
+    v("pushes_repeated", m.pushes_repeated);
+    v("staleness_pushes", m.staleness_pushes);
+    v("staleness_sum", m.staleness_sum);
+    v("staleness_max", m.staleness_max);
+  }
+};
+
+// Job daemon to every server: checkpoint `number` (1, 2, ...) is to be made, in a
+// directory below the run's, which the servers make. The home of server 0 decides
+// when. Answered by PsSaved once this server has written its slices; said again, it
+// is answered again.
 struct PsCut {
   std::uint64_t number = 0;
   std::string directory;
@@ -201,11 +312,15 @@ struct PsSaved {
   std::uint64_t version = 0;
   std::uint64_t pause_us = 0;
   std::vector<CheckpointFile> files;
+  std::vector<PsPlaces> places;  // of the workers whose home this is, in that state
+  std::string error;             // not empty: they could not be written, and why
   ANTDT_MESSAGE("ps-saved") {
     v("number", m.number);
     v("version", m.version);
     v("pause_us", m.pause_us);
     v("files", m.files);
+    v("places", m.places);
+    v("error", m.error);
   }
 };
 

@@ -1,0 +1,24 @@
+// Where a group of servers keeps what, and who decides for whom: the same for its
+// servers and its workers.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "core/ids.h"
+#include "trainer/ps/server.h"
+
+namespace antdt::ps {
+
+[[nodiscard]] constexpr std::uint32_t server_of_slice(std::uint32_t slice, std::size_t servers) {
+  return slice % static_cast<std::uint32_t>(servers);
+}
+
+// The server that decides for this worker: with a barrier one for all.
+[[nodiscard]] inline std::uint32_t home_of(Consistency consistency, WorkerId worker,
+                                           std::size_t servers) {
+  return consistency == Consistency::kBarrier ? 0
+                                              : worker.index % static_cast<std::uint32_t>(servers);
+}
+
+}  // namespace antdt::ps

@@ -42,6 +42,7 @@ Result<TrainerConfig> parse_trainer_config(const std::string& config_json, Worke
     const Json json = Json::parse(config_json);
     read(json, "job", "seed", config.seed);
     read(json, "trainer", "model", config.model);
+    read(json, "trainer", "sync", config.sync);
     read(json, "trainer", "optimizer", config.optimizer);
     read(json, "trainer", "lr", config.learning_rate);
     read(json, "trainer", "momentum", config.momentum);

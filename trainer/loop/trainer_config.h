@@ -13,7 +13,9 @@ namespace antdt::trainer {
 
 struct TrainerConfig {
   std::uint64_t seed = 0;
-  std::string model = "deepfm";    // "lr", "deepfm", "xdeepfm", "dlrm", "mlp", "resnet"
+  // "lr", "deepfm", "xdeepfm", "dlrm", "mlp", "resnet", "tally" or, on servers alone, "tally3".
+  std::string model = "deepfm";
+  std::string sync = "allreduce";  // or "ps-bsp": the model is on parameter servers
   std::string optimizer = "adam";  // "sgd", "adagrad", "adam"
   double learning_rate = 1e-3;
   double momentum = 0;  // of sgd

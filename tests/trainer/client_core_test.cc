@@ -439,5 +439,97 @@ TEST_F(ClientCoreTest, StepsAreRecordedInTheirGenerationAlone) {
   EXPECT_EQ(core.steps_recorded(Generation{2}), Step{0});
 }
 
+// ------------------------------------------------------- with parameter servers
+
+TEST_F(ClientCoreTest, AJoinOfAWorkerOfServersIsAnsweredByThePhaseAndNotByTheRosterAlone) {
+  welcome();
+  step(wire::Join{});
+  receive(wire::PsRoster{{"/a", "/b"}, "ps-bsp", 0}, Generation{1});
+  now += seconds(2);
+  EXPECT_EQ(sent<wire::Join>(step(Tick{})).size(), 1U) << "the phase may be lost";
+  receive(wire::PhaseStart{1, "train", Epoch{0}, 100, 0}, Generation{1});
+  now += seconds(2);
+  EXPECT_EQ(said(step(Tick{})), 0U);
+  const auto roster = core.next_directive();
+  ASSERT_TRUE(roster && std::holds_alternative<wire::PsRoster>(roster->order));
+  EXPECT_EQ(roster->generation, Generation{1});
+  EXPECT_EQ(std::get<wire::PsRoster>(roster->order).servers.size(), 2U);
+  EXPECT_TRUE(next_is<wire::PhaseStart>());
+}
+
+TEST_F(ClientCoreTest, APhaseWhoseRosterWasLostLeavesTheJoinStandingAndIsGivenOutAfterIt) {
+  welcome();
+  step(wire::Join{});
+  receive(wire::PhaseStart{1, "train", Epoch{0}, 100, 0}, Generation{1});
+  EXPECT_FALSE(core.next_directive());
+  now += seconds(2);
+  EXPECT_EQ(sent<wire::Join>(step(Tick{})).size(), 1U);
+  for (int i = 0; i < 2; ++i) receive(wire::PsRoster{{"/a"}, "ps-bsp", 0}, Generation{1});
+  for (int i = 0; i < 2; ++i) {
+    receive(wire::PhaseStart{1, "train", Epoch{0}, 100, 0}, Generation{1});
+  }
+  EXPECT_TRUE(next_is<wire::PsRoster>());
+  EXPECT_TRUE(next_is<wire::PhaseStart>());
+  EXPECT_FALSE(core.next_directive()) << "repeated ones are given out once";
+}
+
+TEST_F(ClientCoreTest, APhaseOfAGenerationWhoseServersAreNotKnownEndsTheOneBefore) {
+  welcome();
+  receive(wire::PsRoster{{"/a"}, "ps-bsp", 0}, Generation{1});
+  receive(wire::PhaseStart{1, "train", Epoch{0}, 100, 0}, Generation{1});
+  ASSERT_TRUE(next_is<wire::PsRoster>());
+  ASSERT_TRUE(next_is<wire::PhaseStart>());
+  const wire::PhaseStart again{1, "train", Epoch{0}, 100, 0};
+  EXPECT_EQ(receive(again, Generation{2}).abort, Generation{1});
+  EXPECT_TRUE(next_is<wire::Abort>());
+  EXPECT_FALSE(core.next_directive()) << "not the phase";
+  step(wire::Join{});
+  receive(again, Generation{2});
+  now += seconds(2);
+  const Effects effects = step(Tick{});
+  ASSERT_EQ(sent<wire::Join>(effects).size(), 1U);
+  EXPECT_EQ(effects.send[0].generation, Generation{1}) << "it has not heard of the second";
+  receive(wire::PsRoster{{"/a"}, "ps-bsp", 0}, Generation{2});
+  receive(again, Generation{2});
+  EXPECT_TRUE(next_is<wire::PsRoster>());
+  EXPECT_TRUE(next_is<wire::PhaseStart>());
+}
+
+TEST_F(ClientCoreTest, AJoinOutlivesThePhasesOfTheServersThatWereLeft) {
+  welcome();
+  receive(wire::PsRoster{{"/a"}, "ps-bsp", 0}, Generation{1});
+  receive(wire::PhaseStart{1, "train", Epoch{0}, 100, 0}, Generation{1});
+  ASSERT_TRUE(next_is<wire::PsRoster>());
+  ASSERT_TRUE(next_is<wire::PhaseStart>());
+  step(wire::Join{});
+  receive(wire::PhaseStart{2, "eval", Epoch{0}, 10, 0}, Generation{1});
+  now += seconds(2);
+  EXPECT_EQ(sent<wire::Join>(step(Tick{})).size(), 1U);
+  EXPECT_FALSE(core.next_directive());
+}
+
+TEST_F(ClientCoreTest, ARosterOfServersReleasesTheGenerationBeforeAndIsVoidOnceAborted) {
+  welcome();
+  receive(wire::PsRoster{{"/a"}, "ps-bsp", 0}, Generation{1});
+  ASSERT_TRUE(next_is<wire::PsRoster>());
+  EXPECT_EQ(receive(wire::PsRoster{{"/a"}, "ps-bsp", 0}, Generation{2}).abort, Generation{1});
+  receive(wire::Abort{"s0 was lost"}, Generation{2});
+  EXPECT_TRUE(next_is<wire::Abort>());
+  EXPECT_FALSE(core.next_directive());
+}
+
+TEST_F(ClientCoreTest, ALooseJoinIsAnsweredByAPhaseAlone) {
+  welcome();
+  wire::Join loose;
+  loose.collective = false;
+  step(loose);
+  receive(wire::Abort{"w1 was lost"}, Generation{1});
+  now += seconds(2);
+  EXPECT_EQ(sent<wire::Join>(step(Tick{})).size(), 1U);
+  receive(wire::PhaseStart{1, "train", Epoch{0}, 100, 0}, Generation{1});
+  now += seconds(2);
+  EXPECT_EQ(said(step(Tick{})), 0U);
+}
+
 }  // namespace
 }  // namespace antdt::client

@@ -23,6 +23,7 @@
 #include "core/ids.h"
 #include "core/result.h"
 #include "core/wire/messages.h"
+#include "core/wire/ps_messages.h"
 #include "trainer/client/environment.h"
 
 namespace antdt::client {
@@ -32,7 +33,7 @@ namespace antdt::client {
 struct Directive {
   Generation generation;
   std::variant<wire::Form, wire::Roster, wire::Settle, wire::PhaseStart, wire::Abort, wire::Leave,
-               wire::Regroup>
+               wire::Regroup, wire::PsRoster>
       order;
 };
 
@@ -87,8 +88,8 @@ class Client {
   void send_ready(const wire::Ready& ready);
   // The next order; nothing when none came within `timeout`. An error (kRefused)
   // means that this attempt is stale: leave, it can change nothing any more.
-  // The generation of the last Form, Settle or PhaseStart that was given out is
-  // the one that later messages carry.
+  // The generation of the last Form, PsRoster, Settle or PhaseStart that was given
+  // out is the one that later messages carry.
   [[nodiscard]] Result<std::optional<Directive>> next_directive(Duration timeout);
   // Called on the message thread as soon as an Abort arrives, or an order of a
   // later generation, so that a blocked collective is released; at once, on the

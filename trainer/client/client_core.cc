@@ -16,12 +16,14 @@ bool due(const std::optional<MonoTime>& sent_at, MonoTime now) {
 
 // Whether an order makes a standing message pointless: it is the answer to it,
 // or a later stage than the one it belongs to. A join outlives what still comes
-// of the generation before it.
+// of the generation before it; a loose one and one that hears of servers are
+// answered by a phase (which is an order only where it fits, see is_prepared_for).
 bool answers(const decltype(Directive::order)& order, const OutboundBody& standing) {
   if (std::holds_alternative<wire::Regroup>(order)) return false;
   if (const auto* join = std::get_if<wire::Join>(&standing)) {
-    return !join->collective || std::holds_alternative<wire::Form>(order) ||
-           std::holds_alternative<wire::Leave>(order);
+    return std::holds_alternative<wire::PhaseStart>(order) ||
+           std::holds_alternative<wire::Leave>(order) ||
+           (join->collective && std::holds_alternative<wire::Form>(order));
   }
   if (std::holds_alternative<wire::Leave>(order)) return false;
   if (std::holds_alternative<wire::Abort>(order) || std::holds_alternative<wire::Form>(order)) {
@@ -34,7 +36,7 @@ bool answers(const decltype(Directive::order)& order, const OutboundBody& standi
     // Ready stands until the phase is there as well: who says it again hears both.
     return std::holds_alternative<wire::Address>(standing);
   }
-  return true;  // phase-start
+  return true;  // phase-start, ps-roster
 }
 
 }  // namespace
@@ -98,6 +100,8 @@ void ClientCore::on(const Received& event, MonoTime now, Effects& effects) {
     order(generation, *form, effects);
   } else if (const auto* roster = std::get_if<wire::Roster>(&event.body)) {
     order(generation, *roster, effects);
+  } else if (const auto* servers = std::get_if<wire::PsRoster>(&event.body)) {
+    order(generation, *servers, effects);
   } else if (const auto* settle = std::get_if<wire::Settle>(&event.body)) {
     order(generation, *settle, effects);
   } else if (const auto* phase = std::get_if<wire::PhaseStart>(&event.body)) {
@@ -146,6 +150,7 @@ void ClientCore::order(Generation generation, decltype(Directive::order) order, 
     early_phase_ = {generation, *phase};
     return;
   }
+  if (phase && !is_prepared_for(generation)) return roster_is_missing(generation, effects);
   const std::pair which{generation, phase ? phase->phase : 0};
   const auto [seen, is_first] = seen_.try_emplace(order.index(), which);
   // Repeated, or of a phase that is over.
@@ -177,6 +182,29 @@ bool ClientCore::awaits_settle(Generation generation) const {
   const std::size_t settle = decltype(Directive::order)(wire::Settle{}).index();
   const auto seen = seen_.find(settle);
   return seen == seen_.end() || seen->second.first != generation;
+}
+
+Generation ClientCore::rostered() const {
+  const auto seen = seen_.find(decltype(Directive::order)(wire::PsRoster{}).index());
+  return seen == seen_.end() ? Generation{} : seen->second.first;
+}
+
+bool ClientCore::is_prepared_for(Generation generation) const {
+  const auto* join = standing_ ? std::get_if<wire::Join>(&standing_->message.body) : nullptr;
+  if (join && join->collective) {
+    // Of the generation that it was in it wants nothing any more.
+    return rostered() == generation && generation > standing_->message.generation;
+  }
+  return rostered() == Generation{} || rostered() == generation;
+}
+
+// Who waits for an answer to its join goes on asking. Who is in a generation before
+// has missed its end as well.
+void ClientCore::roster_is_missing(Generation generation, Effects& effects) {
+  const bool joins = standing_ && std::holds_alternative<wire::Join>(standing_->message.body);
+  if (joins || generation < rostered()) return;
+  aborted(rostered(), wire::Abort{"another one has begun, and its servers are not known here"},
+          effects);
 }
 
 void ClientCore::hold_plan(const wire::Plan& plan) {

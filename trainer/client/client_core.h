@@ -14,7 +14,9 @@
 // Messages that must not be lost and whose answer is an order of the job daemon
 // (hello, join, address, ready, progress that is done) are *standing*: repeated
 // until that order, or one that makes them pointless, has come. Orders may come
-// twice for that reason; the second is dropped.
+// twice for that reason; the second is dropped. With parameter servers a phase
+// counts only after the roster of its generation: without it the join stands, or
+// the generation before ends and is left with a join, which brings both again.
 #pragma once
 
 #include <deque>
@@ -28,6 +30,7 @@
 #include "core/ids.h"
 #include "core/result.h"
 #include "core/wire/messages.h"
+#include "core/wire/ps_messages.h"
 #include "trainer/client/client.h"
 #include "trainer/client/shard_feed.h"
 
@@ -37,7 +40,7 @@ namespace antdt::client {
 using Inbound =
     std::variant<wire::WorkerWelcome, wire::Refused, wire::Form, wire::Roster, wire::Settle,
                  wire::PhaseStart, wire::Abort, wire::Regroup, wire::Leave, wire::Plan,
-                 wire::CheckpointOrder, wire::Grants, wire::Recall>;
+                 wire::CheckpointOrder, wire::Grants, wire::Recall, wire::PsRoster>;
 struct Received {
   Generation generation;
   std::uint64_t seq = 0;
@@ -147,6 +150,11 @@ class ClientCore {
   void refused(const wire::Refused& refused, MonoTime now, Effects& effects);
   void order(Generation generation, decltype(Directive::order) order, Effects& effects);
   [[nodiscard]] bool awaits_settle(Generation generation) const;
+  // The newest generation whose servers are known; 0: none, or there are no servers.
+  [[nodiscard]] Generation rostered() const;
+  // Whether a phase of this generation means anything to this worker.
+  [[nodiscard]] bool is_prepared_for(Generation generation) const;
+  void roster_is_missing(Generation generation, Effects& effects);
   void hold_plan(const wire::Plan& plan);
   void recorded(Generation generation, Step step);
   void aborted(Generation generation, const wire::Abort& abort, Effects& effects);

@@ -10,6 +10,7 @@
 #include "core/clock.h"
 #include "core/loop.h"
 #include "core/transport/socket.h"
+#include "trainer/ps_link/placement.h"
 #include "trainer/ps_link/server_loop.h"
 #include "trainer/ps_link/worker_link.h"
 
@@ -17,31 +18,37 @@ namespace antdt::bench {
 namespace {
 
 constexpr std::size_t kBatches = 16;  // made before the clock starts
+constexpr Duration kGiveUp = std::chrono::seconds(60);
 
-ps::Group group_of(const PsOptions& options) {
+Result<ps::Group> group_of(const PsOptions& options) {
   ps::Group group;
   for (std::uint32_t s = 0; s < options.servers; ++s) {
     group.sockets.push_back(fmt::format("{}/s{}", options.directory, s));
   }
-  group.consistency = options.sync == "ps-bsp"   ? ps::Consistency::kBarrier
-                      : options.sync == "ps-ssp" ? ps::Consistency::kBounded
-                                                 : ps::Consistency::kUnbounded;
+  ANTDT_TRY(group.consistency, ps::parse_consistency(options.sync));
   for (std::uint32_t w = 0; w < options.workers; ++w) {
     group.workers.push_back({WorkerId{'w', w}, Attempt{1}});
   }
   return group;
 }
 
-std::vector<ps::Gradient> make_batches(const PsOptions& options) {
+// The rows of a batch, of the one table.
+struct Batch {
+  std::vector<ps::TableKeys> keys;
+  std::vector<ps::TableGradient> gradient;
+};
+
+std::vector<Batch> make_batches(const PsOptions& options) {
   std::mt19937_64 random(options.index + 1);
-  std::vector<ps::Gradient> batches(kBatches);
-  for (ps::Gradient& batch : batches) {
-    batch.keys.resize(options.keys);
-    for (std::uint64_t& key : batch.keys) key = random() % options.rows;
-    std::ranges::sort(batch.keys);
-    const auto twice = std::ranges::unique(batch.keys);
-    batch.keys.erase(twice.begin(), twice.end());
-    batch.values.assign(batch.keys.size() * options.dim, 1e-3F);
+  std::vector<Batch> batches;
+  for (std::size_t n = 0; n < kBatches; ++n) {
+    std::vector<std::uint64_t> keys(options.keys);
+    for (std::uint64_t& key : keys) key = random() % options.rows;
+    std::ranges::sort(keys);
+    const auto twice = std::ranges::unique(keys);
+    keys.erase(twice.begin(), twice.end());
+    const std::vector<float> values(keys.size() * options.dim, 1e-3F);
+    batches.push_back({{{0, keys}}, {{0, {keys, values}}}});
   }
   return batches;
 }
@@ -63,8 +70,9 @@ Status run_ps_server(const PsOptions& options) {
   EventLoop loop(clock);
   transport::Context context;
   ANTDT_RETURN_IF_ERROR(loop.watch_signals({SIGTERM}, [&](int) { loop.stop(); }));
-  ANTDT_TRY(const auto server,
-            ps::ServerLoop::open(loop, context, group_of(options), options.index));
+  ANTDT_TRY(const ps::Group group, group_of(options));
+  ANTDT_TRY(auto socket, transport::Socket::bind_ipc(context, group.sockets.at(options.index)));
+  ANTDT_TRY(const auto server, ps::ServerLoop::open(loop, context, socket, group, options.index));
   loop.run();
   return {};
 }
@@ -74,9 +82,11 @@ Result<std::string> run_ps_worker(const PsOptions& options) {
   const SteadyClock clock;
   transport::Context context;
   const Member self{WorkerId{'w', options.index}, Attempt{1}};
-  ANTDT_TRY(auto link, ps::WorkerLink::connect(context, group_of(options), self));
+  ANTDT_TRY(const ps::Group group, group_of(options));
+  const ps::Peers peers{group.generation, group.sockets, group.consistency, kGiveUp};
+  ANTDT_TRY(const auto link, ps::WorkerLink::connect(context, peers, self));
   ANTDT_RETURN_IF_ERROR(
-      link.open({1, {{"rows", options.dim, options.rule, 0.01, 0, 0, "normal", 0.01}}}));
+      link->open({1, {{"rows", options.dim, options.rule, 0.01, 0, 0, "normal", 0.01}}}));
   const auto batches = make_batches(options);
 
   const MonoTime start{Duration(options.start_ns)};
@@ -86,24 +96,25 @@ Result<std::string> run_ps_worker(const PsOptions& options) {
   std::uint64_t number = 0;
   std::vector<std::uint32_t> latency_us;
   for (MonoTime now = clock.now(); now < end; now = clock.now()) {
-    const ps::Gradient& batch = batches[number % kBatches];
-    ANTDT_TRY(const auto rows, link.pull(0, batch.keys, clock_of(options, number)));
+    const Batch& batch = batches[number % kBatches];
+    const std::size_t keys = batch.keys.front().keys.size();
+    ANTDT_TRY(const auto rows, link->pull(batch.keys, clock_of(options, number)));
     const MonoTime answered = clock.now();
     ++number;
     if (!options.pull_only) {
-      const auto size = static_cast<double>(batch.keys.size());
       ANTDT_TRY(const auto decided,
-                link.push(0, batch, rows, {number, number - 1, number - 1, number, size}));
+                link->push(batch.gradient, rows,
+                           {number, number - 1, 0, number - 1, number, static_cast<double>(keys)}));
       if (decided.status != "applied") {
         return fail(ErrorKind::kInternal, "a push was '{}'", decided.status);
       }
     }
     if (now < start || answered >= end) continue;
-    pulled += batch.keys.size();
-    pushed += options.pull_only ? 0 : batch.keys.size();
+    pulled += keys;
+    pushed += options.pull_only ? 0 : keys;
     latency_us.push_back(static_cast<std::uint32_t>((answered - now).count() / 1000));
   }
-  ANTDT_RETURN_IF_ERROR(link.idle());  // others may still be in a step
+  ANTDT_RETURN_IF_ERROR(link->idle());  // others may still be in a step
   return nlohmann::json{{"pulled", pulled}, {"pushed", pushed}, {"latency_us", latency_us}}.dump();
 }
 

@@ -51,21 +51,30 @@ Status check_ipc_path(const std::string& path) {
               path, path.size(), kMaxIpcPath);
 }
 
-int poll_for(void* socket, short events, Duration timeout) {
+constexpr int kNothing = -1;  // no file descriptor wakes who waits
+
+// Whether one of `events` is there; no answer (errno says why) where polling failed
+// or the time is over.
+std::optional<bool> poll_for(void* socket, short events, int wake, Duration timeout) {
   const auto ms = std::chrono::ceil<std::chrono::milliseconds>(timeout).count();
-  zmq_pollitem_t item{socket, 0, events, 0};
-  return zmq_poll(&item, 1, static_cast<long>(std::max<std::int64_t>(ms, 0)));
+  std::array<zmq_pollitem_t, 2> items{{{socket, 0, events, 0}, {nullptr, wake, ZMQ_POLLIN, 0}}};
+  const int count = wake == kNothing ? 1 : 2;
+  const int ready = zmq_poll(items.data(), count, static_cast<long>(std::max<std::int64_t>(ms, 0)));
+  if (ready <= 0) {
+    if (ready == 0) errno = 0;
+    return {};
+  }
+  return items[1].revents == 0 && items[0].revents != 0;
 }
 
-bool wait_for(void* socket, short events, Duration timeout) {
+bool wait_for(void* socket, short events, Duration timeout, int wake = kNothing) {
   // A day at most, so that "for ever" overflows nothing.
   const MonoTime deadline =
       std::chrono::steady_clock::now() + std::min<Duration>(timeout, std::chrono::hours(24));
   for (;;) {
     const Duration left = deadline - std::chrono::steady_clock::now();
-    const int ready = poll_for(socket, events, left);
-    if (ready > 0) return true;
-    if (ready == 0 || zmq_errno() != EINTR || left <= Duration::zero()) return false;
+    if (const auto ready = poll_for(socket, events, wake, left)) return *ready;
+    if (zmq_errno() != EINTR || left <= Duration::zero()) return false;
   }
 }
 
@@ -274,6 +283,10 @@ std::optional<wire::Packet> Socket::receive() {
 
 bool Socket::wait_readable(Duration timeout) {
   return wait_for(state_->handle, ZMQ_POLLIN, timeout);
+}
+
+bool Socket::wait_readable(Duration timeout, int wake) {
+  return wait_for(state_->handle, ZMQ_POLLIN, timeout, wake);
 }
 
 // --------------------------------------------------------------------- request

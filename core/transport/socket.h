@@ -79,6 +79,8 @@ class Socket {
   // Blocks until something can be received or `timeout` is over; for programs
   // without a loop.
   [[nodiscard]] bool wait_readable(Duration timeout);
+  // The same; false at once when the file descriptor `wake` is readable.
+  [[nodiscard]] bool wait_readable(Duration timeout, int wake);
 
   // "tcp://10.0.0.1:7700" or "ipc:///run/…": for messages to people; with
   // port 0 asked for, the port that was got.

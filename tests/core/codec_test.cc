@@ -18,15 +18,14 @@ namespace {
 using namespace std::string_literals;
 using testing::HasSubstr;
 
-using EveryMessage =
-    testing::Types<Hello, Refused, Fetch, Grants, Recall, Recalled, WorkerWelcome, Report, Join,
-                   Form, Address, Roster, Ready, Plan, Settle, Abort, PhaseStart, Progress,
-                   CheckpointOrder, CheckpointWritten, Leave, Bye, Attach, AgentWelcome,
-                   StartProcess, ProcessStarted, ProcessExited, ExitSeen, StopProcess, Metrics,
-                   ReservePort, ReservedPort, Heartbeat, Detach, StartJob, JobStarted,
-                   StatusRequest, StatusReply, StopJob, EvictWorkers, ResizeJob, SkipRecords,
-                   Regroup, Done, PsOpen, PsOpened, PsPut, PsPull, PsPulled, PsPush, PsStaged,
-                   PsCommit, PsDecided, PsIdle, PsDecision, PsApplied, PsCut, PsSaved>;
+using EveryMessage = testing::Types<
+    Hello, Refused, Fetch, Grants, Recall, Recalled, WorkerWelcome, Report, Join, Form, Address,
+    Roster, Ready, Plan, Settle, Abort, PhaseStart, Progress, CheckpointOrder, CheckpointWritten,
+    Leave, Bye, Attach, AgentWelcome, StartProcess, ProcessStarted, ProcessExited, ExitSeen,
+    StopProcess, Metrics, ReservePort, ReservedPort, Heartbeat, Detach, StartJob, JobStarted,
+    StatusRequest, StatusReply, StopJob, EvictWorkers, ResizeJob, SkipRecords, Regroup, Done,
+    PsOpen, PsOpened, PsPut, PsPull, PsPulled, PsPush, PsStaged, PsCommit, PsDecided, PsIdle,
+    PsDecision, PsApplied, PsCut, PsSaved, PsIdled, PsServe, PsServing, PsRoster, PsStats>;
 
 // Gives every field, of nested parts too, a value of its own.
 class Filler {

@@ -20,6 +20,7 @@ using WireMessages = std::tuple<
     wire::StatusRequest, wire::StatusReply, wire::StopJob, wire::EvictWorkers, wire::ResizeJob,
     wire::SkipRecords, wire::Done, wire::PsOpen, wire::PsOpened, wire::PsPut, wire::PsPull,
     wire::PsPulled, wire::PsPush, wire::PsStaged, wire::PsCommit, wire::PsDecided, wire::PsIdle,
-    wire::PsDecision, wire::PsApplied, wire::PsCut, wire::PsSaved>;
+    wire::PsDecision, wire::PsApplied, wire::PsCut, wire::PsSaved, wire::PsIdled, wire::PsServe,
+    wire::PsServing, wire::PsRoster, wire::PsStats>;
 
 }  // namespace antdt::fuzz

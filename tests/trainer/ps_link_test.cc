@@ -5,13 +5,16 @@
 
 #include <atomic>
 #include <filesystem>
+#include <future>
 #include <numeric>
 #include <set>
 #include <thread>
 
 #include "core/fs.h"
 #include "core/loop.h"
+#include "tests/trainer/ps_server_thread.h"
 #include "trainer/ps_link/server_loop.h"
+#include "trainer/ps_link/service_times.h"
 #include "trainer/ps_link/slice_file.h"
 #include "trainer/ps_link/worker_link.h"
 
@@ -20,28 +23,9 @@ namespace {
 
 constexpr std::uint32_t kWorkers = 3;
 constexpr std::uint64_t kSteps = 40;
-
-// A server with a thread and a context of its own, as if it were a process.
-class ServerThread {
- public:
-  ServerThread(const Group& group, std::uint32_t index)
-      : server_(ServerLoop::open(loop_, context_, group, index)) {
-    EXPECT_TRUE(server_) << server_.error().message;
-    thread_ = std::thread([this] { loop_.run(); });
-  }
-  ~ServerThread() {
-    loop_.stop_from_any_thread();
-    thread_.join();
-    server_ = fail(ErrorKind::kAborted, "over");  // before its loop and its context
-  }
-
- private:
-  SteadyClock clock_;
-  EventLoop loop_{clock_};
-  transport::Context context_;
-  Result<std::unique_ptr<ServerLoop>> server_;
-  std::thread thread_;
-};
+constexpr Duration kGiveUp = std::chrono::seconds(60);
+// Nothing is lost here: who has to be woken is not woken by saying it again.
+constexpr Duration kAgain = std::chrono::hours(1);
 
 Member w(std::uint32_t index) { return {WorkerId{'w', index}, Attempt{1}}; }
 
@@ -52,22 +36,33 @@ class PsLinkTest : public testing::TestWithParam<Consistency> {
     group.consistency = GetParam();
     for (std::uint32_t i = 0; i < kWorkers; ++i) group.workers.push_back(w(i));
   }
-  Result<WorkerLink> link(std::uint32_t worker) {
-    ANTDT_TRY(auto made, WorkerLink::connect(context, group, w(worker)));
-    ANTDT_RETURN_IF_ERROR(made.open({1, {{"count", 2, "sum", 0, 0, 0, "zero", 0}}}));
+  using Link = std::unique_ptr<WorkerLink>;
+  Result<Link> connect(std::uint32_t worker) {
+    return WorkerLink::connect(
+        context, {group.generation, group.sockets, group.consistency, kGiveUp, kAgain}, w(worker));
+  }
+  Result<Link> link(std::uint32_t worker) {
+    ANTDT_TRY(auto made, connect(worker));
+    ANTDT_RETURN_IF_ERROR(made->open({1, {{"count", 2, "sum", 0, 0, 0, "zero", 0}}}));
     return made;
+  }
+  // A push of one for each row, `n`-th of phase `phase`.
+  static Result<wire::PsDecided> push(WorkerLink& link, const std::vector<std::uint64_t>& keys,
+                                      std::uint64_t n, std::uint64_t step, std::uint64_t clock,
+                                      std::uint64_t phase = 0) {
+    ANTDT_TRY(const auto pulled, link.pull({{0, keys}}, clock));
+    const std::vector<float> ones(keys.size() * 2, 1);
+    return link.push({{0, {keys, ones}}}, pulled, {n, step, phase, n - 1, n, 1});
   }
   // Adds one to each of these rows, kSteps times; how often that counted.
   Result<std::uint64_t> train(std::uint32_t worker, const std::vector<std::uint64_t>& keys,
                               std::uint64_t first_step = 0) {
-    ANTDT_TRY(auto own, link(worker));
+    ANTDT_TRY(const auto own, link(worker));
     std::uint64_t applied = 0;
     std::uint64_t step = first_step;
     for (std::uint64_t n = 1; n <= kSteps; ++n) {
       const bool barrier = group.consistency == Consistency::kBarrier;
-      ANTDT_TRY(const auto pulled, own.pull(0, keys, barrier ? step : 0));
-      Gradient ones{keys, std::vector<float>(keys.size() * 2, 1)};
-      ANTDT_TRY(const auto decided, own.push(0, ones, pulled, {n, step, n - 1, n, 1}));
+      ANTDT_TRY(const auto decided, push(*own, keys, n, step, barrier ? step : 0));
       if (decided.status == "applied") ++applied;
       step = decided.version;
     }
@@ -101,9 +96,9 @@ TEST_P(PsLinkTest, WhatCountedIsInEveryRowOnce) {
   const MonoTime deadline = SteadyClock().now() + std::chrono::seconds(20);
   std::vector<float> values;
   do {
-    const auto pulled = reader->pull(0, keys, 0);
+    const auto pulled = (*reader)->pull({{0, keys}}, 0);
     ASSERT_TRUE(pulled) << pulled.error().message;
-    values = pulled->values;
+    values = pulled->values.at(0);
   } while (std::ranges::count(values, static_cast<float>(applied)) !=
                static_cast<std::ptrdiff_t>(values.size()) &&
            SteadyClock().now() < deadline);
@@ -117,48 +112,197 @@ TEST_P(PsLinkTest, WhoIsOfAnotherGenerationOfTheGroupIsRefused) {
   const auto late = link(0);
   ASSERT_FALSE(late);
   EXPECT_THAT(late.error().message, testing::HasSubstr("generation 1, not 2"));
+  EXPECT_EQ(late.error().kind, ErrorKind::kAborted) << "the group is over for it";
+}
+
+TEST_P(PsLinkTest, RowsOfSeveralTablesAreAskedForAndChangedAtOnce) {
+  const ServerThread first(group, 0);
+  const ServerThread second(group, 1);
+  auto made = connect(0);
+  ASSERT_TRUE(made);
+  WorkerLink& own = **made;
+  const auto opened = own.open({1,
+                                {{"wide", 3, "sum", 0, 0, 0, "zero", 0},
+                                 {"unused", 1, "sum", 0, 0, 0, "zero", 0},
+                                 {"dense", 1, "sum", 0, 0, 0, "zero", 0}}});
+  ASSERT_TRUE(opened) << opened.error().message;
+  EXPECT_EQ(*opened, 0U);
+  for (std::uint32_t other = 1; other < kWorkers; ++other) {
+    auto idle = connect(other);
+    ASSERT_TRUE(idle && (*idle)->open({1,
+                                       {{"wide", 3, "sum", 0, 0, 0, "zero", 0},
+                                        {"unused", 1, "sum", 0, 0, 0, "zero", 0},
+                                        {"dense", 1, "sum", 0, 0, 0, "zero", 0}}}));
+    ASSERT_TRUE((*idle)->idle());
+  }
+  std::vector<std::uint64_t> keys(100);
+  std::iota(keys.begin(), keys.end(), 5);
+  std::vector<float> numbers(keys.begin(), keys.end());
+  ASSERT_TRUE(own.put({{2, {keys, numbers}}}));
+  ASSERT_TRUE(own.put({{2, {keys, std::vector<float>(keys.size(), 1)}}})) << "what is there stays";
+  const std::vector<TableKeys> rows{{0, {1, 2, 300}}, {2, keys}};
+  const auto begun = own.pull(rows, 0);
+  ASSERT_TRUE(begun) << begun.error().message;
+  EXPECT_THAT(begun->values, testing::ElementsAre(std::vector<float>(9, 0), numbers));
+  const auto decided = own.push({{0, {{2, 300}, {1, 2, 3, 4, 5, 6}}}, {2, {{7}, {100}}}}, *begun,
+                                {1, 0, 0, 0, 1, 1});
+  ASSERT_TRUE(decided) << decided.error().message;
+  EXPECT_EQ(decided->status, "applied");
+  numbers[2] += 100;
+  const std::vector<float> wide{0, 0, 0, 1, 2, 3, 4, 5, 6};
+  const MonoTime deadline = SteadyClock().now() + kGiveUp;
+  std::vector<std::vector<float>> values;
+  do {  // without a barrier a pull does not wait for what the other server was told
+    const auto pulled = own.pull(rows, decided->version);
+    ASSERT_TRUE(pulled) << pulled.error().message;
+    values = pulled->values;
+  } while (values != std::vector{wide, numbers} && SteadyClock().now() < deadline);
+  EXPECT_THAT(values, testing::ElementsAre(wide, numbers));
+  const auto wrong = own.push({{0, {{1}, {1}}}}, *begun, {2, 1, 0, 1, 2, 1});
+  ASSERT_FALSE(wrong);
+  EXPECT_THAT(wrong.error().message, testing::HasSubstr("1 floats for 1 rows of table 0"));
+  EXPECT_FALSE(own.pull({{3, {1}}}, 0)) << "there is no such table";
 }
 
 INSTANTIATE_TEST_SUITE_P(Consistencies, PsLinkTest,
                          testing::Values(Consistency::kBarrier, Consistency::kUnbounded));
+
+class PsBarrierTest : public PsLinkTest {};
+
+TEST_P(PsBarrierTest, AnAbortWakesThePullThatWaitsAndLetsNothingMoreBegin) {
+  ServerThread first(group, 0);
+  const ServerThread second(group, 1);
+  auto own = link(0);
+  ASSERT_TRUE(own) << own.error().message;
+  auto pulled = std::async(std::launch::async, [&] { return (*own)->pull({{0, {1}}}, 7); });
+  const auto asked = [&] { return first.ask([](ServerLoop& s) { return s.stats().requests; }); };
+  while (asked() < 2) std::this_thread::yield();
+  (*own)->abort();
+  ASSERT_EQ(pulled.wait_for(kGiveUp), std::future_status::ready);
+  const auto woken = pulled.get();
+  ASSERT_FALSE(woken);
+  EXPECT_EQ(woken.error().kind, ErrorKind::kAborted);
+  const auto later = (*own)->idle();
+  ASSERT_FALSE(later);
+  EXPECT_EQ(later.error().kind, ErrorKind::kAborted);
+}
+
+TEST_P(PsBarrierTest, WhoIsIdleHearsOfEveryStepThatWasDecided) {
+  const ServerThread first(group, 0);
+  const ServerThread second(group, 1);
+  auto own = link(0);
+  ASSERT_TRUE(own);
+  auto others = link(1);
+  auto third = link(2);
+  ASSERT_TRUE(others && third);
+  auto pushed = std::async(std::launch::async, [&] { return push(**own, {1, 2, 3}, 1, 0, 0); });
+  EXPECT_EQ((*others)->idle().value_or(9), 0U) << "one more is waited for";
+  const auto all = (*third)->idle();
+  ASSERT_TRUE(all);
+  const auto decided = pushed.get();
+  ASSERT_TRUE(decided) << decided.error().message;
+  EXPECT_EQ(decided->version, 1U);
+  EXPECT_EQ((*third)->idle().value_or(9), 1U);
+  EXPECT_EQ((*link(1))->idle().value_or(9), 1U);
+  const auto again = (*link(2))->open({1, {{"count", 2, "sum", 0, 0, 0, "zero", 0}}});
+  EXPECT_EQ(again.value_or(9), 1U) << "and who opens the tables";
+}
+
+wire::PsServe serve(const Group& group, std::uint64_t number) {
+  wire::PsServe message;
+  message.number = number;
+  for (const Member m : group.workers) message.workers.push_back({m.worker, m.attempt});
+  return message;
+}
+
+TEST_P(PsBarrierTest, ALostWorkerIsNamedWithWhatItHadAndTheOthersGoOn) {
+  ServerThread first(group, 0);
+  ServerThread second(group, 1);
+  auto kept = link(0);
+  auto lost = link(1);
+  auto idle = link(2);
+  ASSERT_TRUE(kept && lost && idle);
+  ASSERT_TRUE((*idle)->idle());
+  const auto together = [&](std::uint64_t n) {
+    auto one = std::async(std::launch::async, [&, n] {
+      return push(**kept, {1, 2, 3}, n, n - 1, n - 1, 4);
+    });
+    return push(**lost, {1, 2, 3}, n, n - 1, n - 1, 4) && one.get();
+  };
+  ASSERT_TRUE(together(1));
+  ASSERT_TRUE(together(2));
+  auto waits = std::async(std::launch::async, [&] { return push(**kept, {1, 2, 3}, 3, 2, 2, 4); });
+  wire::PsServe message = serve(group, 2);
+  std::erase_if(message.workers, [](const auto& m) { return m.worker.index == 1; });
+  message.leaving = {{w(1).worker, w(1).attempt}};
+  const auto told = [&](ServerLoop& server) {
+    server.serve(message);
+    return server.left(message.leaving);
+  };
+  for (int times = 0; times < 2; ++times) {
+    const auto left = first.ask(told);
+    ASSERT_EQ(left.size(), 1U);
+    EXPECT_EQ(left[0].phase, 4U);
+    ASSERT_EQ(left[0].applied.size(), 1U);
+    EXPECT_EQ(left[0].applied[0].to, 2U);
+    EXPECT_THAT(second.ask(told), testing::IsEmpty()) << "it is not its home";
+  }
+  const auto alone = waits.get();
+  ASSERT_TRUE(alone) << alone.error().message;
+  EXPECT_EQ(alone->status, "applied");
+  const auto refused = push(**lost, {1}, 3, 3, 3, 4);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().kind, ErrorKind::kAborted);
+  const wire::PsStats stats = first.ask([](ServerLoop& s) { return s.stats(); });
+  EXPECT_EQ(stats.pushes_applied, 5U);
+  EXPECT_EQ(stats.version, 3U);
+  EXPECT_GT(stats.rows + second.ask([](ServerLoop& s) { return s.stats().rows; }), 2U);
+  EXPECT_GT(stats.service_us_p50, 0);
+  EXPECT_LE(stats.service_us_p50, stats.service_us_p99);
+}
+
+TEST_P(PsBarrierTest, ANewcomerIsTakenInWhileTheOthersTrain) {
+  group.workers = {w(0)};
+  ServerThread first(group, 0);
+  ServerThread second(group, 1);
+  auto own = link(0);
+  ASSERT_TRUE(own);
+  ASSERT_TRUE(push(**own, {1}, 1, 0, 0));
+  EXPECT_FALSE(link(1)) << "it is not of the group yet";
+  group.workers.push_back(w(1));
+  const wire::PsServe message = serve(group, 2);
+  for (ServerThread* server : {&first, &second}) {
+    server->ask([&](ServerLoop& s) { return s.serve(message), true; });
+  }
+  auto newcomer = link(1);
+  ASSERT_TRUE(newcomer) << newcomer.error().message;
+  EXPECT_EQ(push(**own, {1}, 2, 1, 1)->status, "applied") << "nobody waits for it";
+  EXPECT_EQ(push(**newcomer, {1}, 1, 1, 1)->status, "late");
+}
+
+INSTANTIATE_TEST_SUITE_P(Barrier, PsBarrierTest, testing::Values(Consistency::kBarrier));
 
 class PsCutTest : public PsLinkTest {
  protected:
   PsCutTest() { group.workers.push_back(w(kWatcher)); }
 
   // Both servers' answers to the order of a checkpoint.
-  std::vector<Result<wire::PsSaved>> cut(std::uint64_t number, const std::string& to) {
-    std::vector<Result<wire::PsSaved>> saved;
-    std::vector<transport::Socket> links;
-    wire::Envelope envelope;
-    envelope.generation = group.generation;
-    envelope.seq = number;
-    for (const std::string& path : group.sockets) {
-      auto link = transport::Socket::connect_ipc(context, path);
-      EXPECT_TRUE(link);
-      links.push_back(std::move(*link));
-      EXPECT_EQ(links.back().send(wire::make_packet(envelope, wire::PsCut{number, to})),
-                transport::SendOutcome::kSent);
-    }
-    for (transport::Socket& link : links) {
-      EXPECT_TRUE(link.wait_readable(std::chrono::seconds(60)));
-      const auto packet = link.receive();
-      if (!packet) {
-        saved.emplace_back(fail(ErrorKind::kUnreachable, "no answer"));
-        continue;
-      }
-      saved.push_back(wire::open_reply<wire::PsSaved>(*packet));
-    }
-    return saved;
+  static std::vector<wire::PsSaved> cut(ServerThread& first, ServerThread& second,
+                                        std::uint64_t number, const std::string& to) {
+    auto one = first.cut({number, to});
+    auto other = second.cut({number, to});
+    EXPECT_EQ(one.wait_for(kGiveUp), std::future_status::ready);
+    EXPECT_EQ(other.wait_for(kGiveUp), std::future_status::ready);
+    return {one.get(), other.get()};
   }
   // What all rows hold after `clock` steps, as a worker sees it that pushes nothing.
   std::set<float> values(std::uint64_t clock) {
     auto own = link(kWatcher);
     EXPECT_TRUE(own) << own.error().message;
-    EXPECT_TRUE(own->idle());
-    const auto pulled = own->pull(0, keys, clock);
+    EXPECT_TRUE((*own)->idle());
+    const auto pulled = (*own)->pull({{0, keys}}, clock);
     EXPECT_TRUE(pulled) << pulled.error().message;
-    return {pulled->values.begin(), pulled->values.end()};
+    return {pulled->values.at(0).begin(), pulled->values.at(0).end()};
   }
   // Each step adds one for each worker that trains.
   static std::set<float> after(std::uint64_t steps) {
@@ -184,29 +328,39 @@ class PsCutTest : public PsLinkTest {
 
 TEST_P(PsCutTest, ACheckpointIsTheSameStepOnEveryServerAndAGroupGoesOnFromIt) {
   std::uint64_t version = 0;
+  group.root = directory.path();
   {
-    const ServerThread first(group, 0);
-    const ServerThread second(group, 1);
+    ServerThread first(group, 0);
+    ServerThread second(group, 1);
     ASSERT_TRUE(link(0));
     std::thread training([&] { train_all(); });
     values(kSteps / 4);
-    const auto saved = cut(1, directory.path());
+    const auto saved = cut(first, second, 1, "checkpoints/a");
     training.join();
-    ASSERT_EQ(saved.size(), 2U);
     for (const auto& s : saved) {
-      ASSERT_TRUE(s) << s.error().message;
-      EXPECT_EQ(s->files.size(), kSlices / 2);
+      ASSERT_EQ(s.error, "");
+      EXPECT_EQ(s.files.size(), kSlices / 2);
     }
-    version = saved[0]->version;
-    EXPECT_EQ(saved[1]->version, version);
+    version = saved[0].version;
+    EXPECT_EQ(saved[1].version, version);
     EXPECT_GE(version, kSteps / 4);
+    // Every worker has one place a step, and the watcher none.
+    ASSERT_EQ(saved[0].places.size(), kWorkers + 1U);
+    for (std::uint32_t i = 0; i < kWorkers; ++i) {
+      EXPECT_EQ(saved[0].places[i].worker, w(i).worker);
+      ASSERT_EQ(saved[0].places[i].applied.size(), 1U);
+      EXPECT_EQ(saved[0].places[i].applied[0].to, version);
+    }
+    EXPECT_THAT(saved[0].places[kWatcher].applied, testing::IsEmpty());
+    EXPECT_THAT(saved[1].places, testing::IsEmpty()) << "it is nobody's home";
     EXPECT_EQ(values(kSteps), after(kSteps)) << "training went on meanwhile";
-    const auto again = cut(1, directory.path());
-    ASSERT_TRUE(again[0] && again[1]);
-    EXPECT_EQ(again[0]->version, version) << "said again it is answered again";
+    const auto again = cut(first, second, 1, "checkpoints/a");
+    EXPECT_EQ(again[0].version, version) << "said again it is answered again";
+    EXPECT_EQ(again[0].places[0].applied[0].to, version) << "as it was then";
+    EXPECT_EQ(again[1].version, version);
   }
   group.generation = group.generation.next();
-  group.restore = directory.path();
+  group.restore = "checkpoints/a";
   group.version = version;
   const ServerThread first(group, 0);
   const ServerThread second(group, 1);
@@ -215,16 +369,30 @@ TEST_P(PsCutTest, ACheckpointIsTheSameStepOnEveryServerAndAGroupGoesOnFromIt) {
   EXPECT_EQ(values(version + kSteps), after(version + kSteps));
 }
 
-TEST_P(PsCutTest, WhatCannotBeWrittenOrReadIsSaidAndTrainingGoesOn) {
-  const ServerThread first(group, 0);
-  const ServerThread second(group, 1);
-  const auto early = cut(1, directory.path());
-  ASSERT_FALSE(early[0]);
-  EXPECT_THAT(early[0].error().message, testing::HasSubstr("no worker has opened a table"));
+TEST_P(PsCutTest, EveryoneWhoAsksForACheckpointIsAnswered) {
+  ServerThread first(group, 0);
+  ServerThread second(group, 1);
   ASSERT_TRUE(link(0));
-  const auto saved = cut(2, directory / "not-there");
-  ASSERT_FALSE(saved[0] || saved[1]);
-  EXPECT_THAT(saved[0].error().message, testing::HasSubstr("not-there/slice-00.rows"));
+  auto waits = first.cut({3, directory / "a"});
+  auto waits_too = first.cut({3, directory / "a"});
+  const auto saved = cut(first, second, 3, directory / "a");
+  EXPECT_EQ(waits.get().error, "");
+  EXPECT_EQ(waits_too.get().files.size(), kSlices / 2);
+  EXPECT_EQ(saved[0].error, "");
+  EXPECT_THAT(cut(first, second, 2, directory / "b")[0].error,
+              testing::HasSubstr("a later checkpoint"));
+}
+
+TEST_P(PsCutTest, WhatCannotBeWrittenOrReadIsSaidAndTrainingGoesOn) {
+  ServerThread first(group, 0);
+  ServerThread second(group, 1);
+  const auto early = cut(first, second, 1, directory.path());
+  EXPECT_THAT(early[0].error, testing::HasSubstr("no worker has opened a table"));
+  ASSERT_TRUE(link(0));
+  ASSERT_TRUE(write_file_atomic(directory / "file", "in the way"));
+  const auto saved = cut(first, second, 2, directory / "file/below");
+  EXPECT_THAT(saved[0].error, testing::HasSubstr("file"));
+  EXPECT_THAT(saved[1].error, testing::HasSubstr("file"));
   std::thread training([&] { train_all(); });
   EXPECT_EQ(values(kSteps), after(kSteps));
   training.join();
@@ -240,6 +408,19 @@ TEST_P(PsCutTest, WhatCannotBeWrittenOrReadIsSaidAndTrainingGoesOn) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Barrier, PsCutTest, testing::Values(Consistency::kBarrier));
+
+TEST(ServiceTimes, ArePercentilesOfWhatCameSinceTheLastCall) {
+  ServiceTimes times;
+  EXPECT_EQ(times.take().p99, 0);
+  for (int us = 100; us >= 1; --us) times.add(std::chrono::microseconds(us));
+  const auto percentiles = times.take();
+  EXPECT_EQ(percentiles.p50, 51);
+  EXPECT_EQ(percentiles.p99, 100);
+  EXPECT_EQ(times.take().p50, 0);
+  for (std::size_t n = 0; n < ServiceTimes::kKept; ++n) times.add(std::chrono::seconds(1));
+  for (std::size_t n = 0; n < ServiceTimes::kKept; ++n) times.add(std::chrono::microseconds(1));
+  EXPECT_EQ(times.take().p99, 1) << "the newest are kept";
+}
 
 TEST(SliceFile, IsReadAsItWasWrittenAndDamageIsNamed) {
   const TempDir directory;

@@ -20,8 +20,15 @@ Member w(std::uint32_t index, std::uint32_t attempt = 1) {
 }
 
 wire::PsCommit commit(std::uint64_t number, std::uint64_t version, std::uint64_t from,
-                      std::uint64_t to) {
-  return {number, version, from, to, static_cast<double>(to - from)};
+                      std::uint64_t to, std::uint64_t phase = 0) {
+  return {number, version, phase, from, to, static_cast<double>(to - from)};
+}
+
+std::string text(const wire::PsPlaces& places) {
+  std::string line = fmt::format("{}.{} phase {}:", places.worker, places.attempt, places.phase);
+  for (const wire::PsRange& range : places.applied)
+    line += fmt::format(" {}-{}", range.from, range.to);
+  return line;
 }
 
 std::vector<std::string> text(const Closer::Effects& effects) {
@@ -64,11 +71,11 @@ class CloserTest : public testing::Test {
     closer.cut(number, "here", effects);
     return text(effects);
   }
-  std::vector<PlaceRange> revoke(Member member) {
+  std::string revoke(Member member) {
     Closer::Effects effects;
-    auto applied = closer.revoke(member, effects);
+    const auto places = closer.revoke(member, effects);
     after = text(effects);
-    return applied;
+    return text(places);
   }
   Closer closer{true};
   std::vector<std::string> after;
@@ -87,12 +94,14 @@ TEST_F(CloserTest, WithABackupTheLastWorkerIsLateAndSaysSo) {
   EXPECT_THAT(commits(w(2), commit(1, 0, 0, 8)),
               ElementsAre("decision 1: w0#1 w2#1 /16", "w0 #1 applied", "w2 #1 applied"));
   EXPECT_THAT(commits(w(1), commit(1, 0, 0, 8)), ElementsAre("w1 #1 late"));
-  EXPECT_THAT(closer.applied(w(1)), IsEmpty());
+  EXPECT_EQ(text(closer.places(w(1))), "w1.1 phase 0:");
   // Its next push counts, and what was late is a gap.
   commits(w(1), commit(2, 1, 8, 16));
   commits(w(0), commit(2, 1, 8, 16));
-  EXPECT_THAT(closer.applied(w(1)), ElementsAre(PlaceRange{8, 16}));
-  EXPECT_THAT(closer.applied(w(0)), ElementsAre(PlaceRange{0, 16}));
+  EXPECT_EQ(text(closer.places(w(1))), "w1.1 phase 0: 8-16");
+  EXPECT_EQ(text(closer.places(w(0))), "w0.1 phase 0: 0-16");
+  EXPECT_EQ(closer.counts().applied, 4U);
+  EXPECT_EQ(closer.counts().late, 1U);
 }
 
 TEST_F(CloserTest, WhoHasNothingToPushIsNotWaitedForUntilItPushesAgain) {
@@ -143,6 +152,22 @@ TEST_F(CloserTest, WhatIsSaidAgainIsAnsweredAgainAndChangesNothing) {
   commits(w(0), commit(1, 0, 0, 8));
   EXPECT_THAT(commits(w(0), commit(1, 0, 0, 8)), ElementsAre("w0 #1 applied"));
   EXPECT_EQ(closer.decisions(), 1U);
+  EXPECT_EQ(closer.counts().applied, 1U);
+  EXPECT_EQ(closer.counts().repeated, 1U);
+}
+
+TEST_F(CloserTest, PlacesAreThoseOfTheNewestPhaseAndNobodyGoesBackToOneBefore) {
+  add({w(0)});
+  commits(w(0), commit(1, 0, 0, 8, 2));
+  commits(w(0), commit(2, 1, 8, 16, 2));
+  EXPECT_EQ(text(closer.places(w(0))), "w0.1 phase 2: 0-16");
+  EXPECT_THAT(commits(w(0), commit(3, 2, 4, 8, 2)), ElementsAre("w0 refused"));
+  EXPECT_THAT(commits(w(0), commit(3, 2, 4, 8, 5)),
+              ElementsAre("decision 3: w0#3 /4", "w0 #3 applied"))
+      << "places of a phase of its own";
+  EXPECT_EQ(text(closer.places(w(0))), "w0.1 phase 5: 4-8");
+  EXPECT_THAT(commits(w(0), commit(4, 3, 16, 24, 2)), ElementsAre("w0 refused"));
+  EXPECT_EQ(closer.updates(), 3U);
 }
 
 TEST_F(CloserTest, ARevokedWorkerHasWhatWasAppliedAndCommitsNothingMore) {
@@ -150,12 +175,28 @@ TEST_F(CloserTest, ARevokedWorkerHasWhatWasAppliedAndCommitsNothingMore) {
   commits(w(0), commit(1, 0, 0, 8));
   commits(w(1), commit(1, 0, 0, 8));
   commits(w(1), commit(2, 1, 8, 16));  // waits for w0
-  EXPECT_THAT(revoke(w(1)), ElementsAre(PlaceRange{0, 8}));
+  EXPECT_EQ(revoke(w(1)), "w1.1 phase 0: 0-8");
   EXPECT_THAT(after, ElementsAre("decision 2: -w1 /0"));
+  EXPECT_EQ(revoke(w(1)), "w1.1 phase 0: 0-8") << "asked again";
+  EXPECT_THAT(after, IsEmpty());
   EXPECT_THAT(commits(w(1), commit(2, 1, 8, 16)), ElementsAre("w1 refused"));
   EXPECT_THAT(commits(w(0), commit(2, 1, 8, 16)),
               ElementsAre("decision 3: w0#2 /8", "w0 #2 applied"));
   EXPECT_EQ(closer.updates(), 2U) << "leaving is no step";
+}
+
+TEST_F(CloserTest, AnAttemptThatWasRevokedNeverComesBackAndTheNextOneDoes) {
+  add({w(0)});
+  EXPECT_EQ(revoke(w(1)), "w1.1 phase 0:") << "of one that it has not heard of";
+  EXPECT_THAT(after, ElementsAre("decision 1: -w1 /0")) << "another server may have";
+  add({w(1), w(1, 2)});
+  EXPECT_THAT(commits(w(1), commit(1, 0, 0, 8)), ElementsAre("w1 refused"));
+  EXPECT_THAT(commits(w(0), commit(1, 0, 0, 8)), IsEmpty());
+  EXPECT_THAT(commits(w(1, 2), commit(1, 0, 0, 8)),
+              ElementsAre("decision 2: w0#1 w1#1 /16", "w0 #1 applied", "w1 #1 applied"));
+  std::vector<std::string> all;
+  for (const wire::PsPlaces& places : closer.places()) all.push_back(text(places));
+  EXPECT_THAT(all, ElementsAre("w0.1 phase 0: 0-8", "w1.1 phase 0:", "w1.2 phase 0: 0-8"));
 }
 
 TEST_F(CloserTest, AStepThatWaitedOnlyForTheOneThatIsLostIsMade) {
@@ -284,6 +325,13 @@ TEST_F(ServerTest, WhatIsNotChosenForAStepNeverCounts) {
   EXPECT_THAT(pull({1}), ElementsAre(1));
 }
 
+TEST_F(ServerTest, WhoIsIdleHearsHowFarTheServerIs) {
+  EXPECT_EQ(only<wire::PsIdled>(says(w(0), wire::PsIdle{})).version, 0U);
+  stage(w(1), 1, 0, rows({1}, {1}));
+  decide({push(1, 1)});
+  EXPECT_EQ(only<wire::PsIdled>(says(w(0), wire::PsIdle{})).version, 1U);
+}
+
 TEST_F(ServerTest, APullWaitsForItsStep) {
   EXPECT_THAT(says(w(1), wire::PsPull{1, {rows({1})}}), IsEmpty());
   stage(w(0), 1, 0, rows({1}, {5}));
@@ -300,6 +348,9 @@ TEST_F(ServerTest, WhatWasDecidedBeforeAWorkerLeftIsApplied) {
   EXPECT_THAT(pull({1}), ElementsAre(5));
   const auto refused = only<wire::Refused>(says(w(1), wire::PsPush{2, 1, {rows({1}, {1})}}));
   EXPECT_EQ(refused.code, "stale");
+  server.add_workers({w(1)});
+  EXPECT_EQ(only<wire::Refused>(says(w(1), wire::PsPush{2, 1, {rows({1}, {1})}})).code, "stale")
+      << "who has left never comes back";
 }
 
 TEST_F(ServerTest, WhatCannotBeReadIsRefusedAndChangesNothing) {
@@ -393,8 +444,8 @@ TEST(ParameterServers, EveryPushThatIsAppliedIsInEveryServerOnce) {
       }
       if (staged && random() % 4 != 0) {  // else it dies before it commits
         Closer::Effects effects;
-        closer.commit(member, {number, version, number * 10, number * 10 + 5, 1}, effects);
-        closer.commit(member, {number, version, number * 10, number * 10 + 5, 1}, effects);
+        closer.commit(member, {number, version, 0, number * 10, number * 10 + 5, 1}, effects);
+        closer.commit(member, {number, version, 0, number * 10, number * 10 + 5, 1}, effects);
         for (const Closer::Effect& effect : effects) {
           if (const auto* d = std::get_if<wire::PsDecision>(&effect)) decisions.push_back(*d);
         }

@@ -2,12 +2,16 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 #include <utility>
 
 namespace antdt::ps {
 namespace {
 
-void add(std::vector<PlaceRange>& ranges, PlaceRange range) {
+constexpr std::string_view kApplied = "applied";
+constexpr std::string_view kLate = "late";
+
+void add(std::vector<wire::PsRange>& ranges, wire::PsRange range) {
   if (range.from == range.to) return;
   if (!ranges.empty() && ranges.back().to == range.from) {
     ranges.back().to = range.to;
@@ -22,6 +26,7 @@ void Closer::add_workers(const std::vector<Member>& workers, std::uint32_t backu
                          Effects& effects) {
   backups_ = backups;
   for (const Member member : workers) {
+    if (revoked_.contains(member)) continue;
     const auto [at, added] = workers_.try_emplace(member);
     if (added) at->second.idle = updates_ > first_;
   }
@@ -37,28 +42,40 @@ void Closer::commit(Member member, const wire::PsCommit& commit, Effects& effect
   }
   Worker& worker = found->second;
   if (commit.number == worker.last.number) {
+    ++counts_.repeated;
     effects.emplace_back(Answer{member, worker.last});
     return;
   }
-  const std::uint64_t place = worker.applied.empty() ? 0 : worker.applied.back().to;
-  const bool sound = commit.number > worker.last.number && commit.from >= place &&
-                     commit.from <= commit.to && commit.weight > 0 &&
-                     std::isfinite(commit.weight) && (!barrier_ || commit.version <= updates_);
-  if (!sound) {
+  if (!sound(worker, commit)) {
+    const std::uint64_t place = worker.applied.empty() ? 0 : worker.applied.back().to;
     effects.emplace_back(
         Refuse{member,
-               {"invalid", fmt::format("push {} cannot follow push {} (places {} to {} "
-                                       "after {}, weight {}, version {} of {})",
-                                       commit.number, worker.last.number, commit.from, commit.to,
-                                       place, commit.weight, commit.version, updates_)}});
+               {"invalid",
+                fmt::format("push {} cannot follow push {} (places {} to {} of phase {} after "
+                            "{} of phase {}, weight {}, version {} of {})",
+                            commit.number, worker.last.number, commit.from, commit.to, commit.phase,
+                            place, worker.phase, commit.weight, commit.version, updates_)}});
     return;
+  }
+  if (worker.pending && worker.pending->number == commit.number) ++counts_.repeated;
+  if (commit.phase > worker.phase) {
+    worker.phase = commit.phase;
+    worker.applied.clear();
   }
   worker.idle = false;
   if (barrier_ && commit.version < updates_) {
-    return answer(member, worker, commit.number, "late", effects);
+    return answer(member, worker, commit.number, kLate, effects);
   }
   worker.pending = commit;
   barrier_ ? close_if_complete(effects) : decide({member}, effects);
+}
+
+bool Closer::sound(const Worker& worker, const wire::PsCommit& commit) const {
+  const bool same_phase = commit.phase == worker.phase;
+  const std::uint64_t place = same_phase && !worker.applied.empty() ? worker.applied.back().to : 0;
+  return commit.number > worker.last.number && commit.phase >= worker.phase &&
+         commit.from >= place && commit.from <= commit.to && commit.weight > 0 &&
+         std::isfinite(commit.weight) && (!barrier_ || commit.version <= updates_);
 }
 
 void Closer::idle(Member member, Effects& effects) {
@@ -68,17 +85,17 @@ void Closer::idle(Member member, Effects& effects) {
   close_if_complete(effects);
 }
 
-std::vector<PlaceRange> Closer::revoke(Member member, Effects& effects) {
-  const auto found = workers_.find(member);
-  if (found == workers_.end()) return {};
-  std::vector<PlaceRange> applied = std::move(found->second.applied);
-  workers_.erase(found);
+wire::PsPlaces Closer::revoke(Member member, Effects& effects) {
+  const auto [revoked, first] = revoked_.try_emplace(member, places(member));
+  if (!first) return revoked->second;
+  workers_.erase(member);
+  // Also of one that this home has not heard of: another server may have.
   wire::PsDecision decision;
   decision.number = ++decisions_;
   decision.left.push_back({member.worker, member.attempt});
   effects.emplace_back(std::move(decision));
   close_if_complete(effects);
-  return applied;
+  return revoked->second;
 }
 
 void Closer::cut(std::uint64_t number, const std::string& directory, Effects& effects) {
@@ -91,9 +108,24 @@ void Closer::cut(std::uint64_t number, const std::string& directory, Effects& ef
   effects.emplace_back(std::move(decision));
 }
 
-std::vector<PlaceRange> Closer::applied(Member member) const {
+wire::PsPlaces Closer::places(Member member) const {
+  const auto revoked = revoked_.find(member);
+  if (revoked != revoked_.end()) return revoked->second;
+  wire::PsPlaces places{member.worker, member.attempt, 0, {}};
   const auto found = workers_.find(member);
-  return found == workers_.end() ? std::vector<PlaceRange>{} : found->second.applied;
+  if (found == workers_.end()) return places;
+  places.phase = found->second.phase;
+  places.applied = found->second.applied;
+  return places;
+}
+
+std::vector<wire::PsPlaces> Closer::places() const {
+  std::set<Member> members;
+  for (const auto& [member, worker] : workers_) members.insert(member);
+  for (const auto& [member, worker] : revoked_) members.insert(member);
+  std::vector<wire::PsPlaces> all;
+  for (const Member member : members) all.push_back(places(member));
+  return all;
 }
 
 void Closer::close_if_complete(Effects& effects) {
@@ -123,13 +155,14 @@ void Closer::decide(const std::vector<Member>& members, Effects& effects) {
     Worker& worker = workers_.at(member);
     const wire::PsCommit commit = *std::exchange(worker.pending, std::nullopt);
     add(worker.applied, {commit.from, commit.to});
-    answer(member, worker, commit.number, "applied", effects);
+    answer(member, worker, commit.number, kApplied, effects);
   }
 }
 
-void Closer::answer(Member member, Worker& worker, std::uint64_t number, const char* status,
+void Closer::answer(Member member, Worker& worker, std::uint64_t number, std::string_view status,
                     Effects& effects) {
-  worker.last = {number, status, updates_};
+  ++(status == kApplied ? counts_.applied : counts_.late);
+  worker.last = {number, std::string(status), updates_};
   effects.emplace_back(Answer{member, worker.last});
 }
 

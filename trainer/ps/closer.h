@@ -6,6 +6,9 @@
 // never applied. A worker that is revoked commits nothing any more: what was
 // applied of it until then is final, and the rest may be handed out again.
 //
+// What is applied of a worker are places of its newest phase: it begins the next one
+// only when every record of the one before is in the model.
+//
 // With a barrier (ps-bsp) a decision is a step: it is made when `workers -
 // backups` workers have committed a push for it, or all that have something to
 // push if these are fewer; commits for a step that is closed are late. Without
@@ -15,7 +18,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
-#include <set>
+#include <string_view>
 #include <variant>
 #include <vector>
 
@@ -23,13 +26,6 @@
 #include "core/wire/ps_messages.h"
 
 namespace antdt::ps {
-
-// Half-open range of a worker's places.
-struct PlaceRange {
-  std::uint64_t from = 0;
-  std::uint64_t to = 0;
-  bool operator==(const PlaceRange&) const = default;
-};
 
 class Closer {
  public:
@@ -58,9 +54,9 @@ class Closer {
   // Has nothing to push until it commits again.
   void idle(Member member, Effects& effects);
   // Refuses the member from now on, and tells the other servers in a decision, so
-  // that they forget it after what was decided of it before. What it had applied,
-  // rising and apart.
-  std::vector<PlaceRange> revoke(Member member, Effects& effects);
+  // that they forget it after what was decided of it before. What is applied of it;
+  // asked again, or of one that never committed, likewise.
+  wire::PsPlaces revoke(Member member, Effects& effects);
   // The state after what is decided now is checkpoint `number`, in `directory`; one
   // that was decided before is not decided again. With a barrier, where one home
   // decides everything; without one, several homes would have to stop together.
@@ -69,20 +65,31 @@ class Closer {
   [[nodiscard]] std::uint64_t decisions() const { return decisions_; }
   // Those before this group included.
   [[nodiscard]] std::uint64_t updates() const { return updates_; }
-  // Of members that are not revoked.
-  [[nodiscard]] std::vector<PlaceRange> applied(Member member) const;
+  // What is applied of a worker, and of all that this home has heard of, in their
+  // order: those that were revoked as well.
+  [[nodiscard]] wire::PsPlaces places(Member member) const;
+  [[nodiscard]] std::vector<wire::PsPlaces> places() const;
+  // How many commits were answered so; `repeated` ones had been answered, or waited.
+  struct Counts {
+    std::uint64_t applied = 0;
+    std::uint64_t late = 0;
+    std::uint64_t repeated = 0;
+  };
+  [[nodiscard]] const Counts& counts() const { return counts_; }
 
  private:
   struct Worker {
     bool idle = false;
     std::optional<wire::PsCommit> pending;
     wire::PsDecided last;  // number 0: none yet
-    std::vector<PlaceRange> applied;
+    std::uint64_t phase = 0;
+    std::vector<wire::PsRange> applied;  // in `phase`, rising and apart
   };
 
+  [[nodiscard]] bool sound(const Worker& worker, const wire::PsCommit& commit) const;
   void close_if_complete(Effects& effects);
   void decide(const std::vector<Member>& members, Effects& effects);
-  void answer(Member member, Worker& worker, std::uint64_t number, const char* status,
+  void answer(Member member, Worker& worker, std::uint64_t number, std::string_view status,
               Effects& effects);
 
   bool barrier_;
@@ -92,6 +99,8 @@ class Closer {
   std::uint64_t updates_;  // decisions that apply something
   std::uint64_t cut_ = 0;  // the newest
   std::map<Member, Worker> workers_;
+  std::map<Member, wire::PsPlaces> revoked_;
+  Counts counts_;
 };
 
 }  // namespace antdt::ps

@@ -68,9 +68,10 @@ Server::Worker* Server::worker_of(const Asker& from, std::vector<ReplyTo>& repli
 
 void Server::add_workers(const std::vector<Member>& workers) {
   for (const Member member : workers) {
+    if (left_.contains(member)) continue;
     const auto [at, added] = workers_.try_emplace(member);
-    if (added)
-      at->second.idle = version_ > first_version_;  // nobody waits for a newcomer's first push
+    // Nobody waits for a newcomer's first push.
+    if (added) at->second.idle = version_ > first_version_;
   }
 }
 
@@ -225,7 +226,7 @@ void Server::on(const Asker& from, const wire::PsIdle&, std::vector<ReplyTo>& re
   Worker* worker = worker_of(from, replies);
   if (worker == nullptr) return;
   worker->idle = true;
-  replies.push_back({from, wire::Done{}});
+  replies.push_back({from, wire::PsIdled{version_}});
   answer_waiting(replies);
 }
 
@@ -241,6 +242,7 @@ wire::PsApplied Server::apply(std::uint32_t home, const wire::PsDecision& decisi
   for (const wire::PsMember& left : decision.left) {
     const Member member{left.worker, left.attempt};
     workers_.erase(member);
+    left_.insert(member);
     std::erase_if(waiting_, [&](const Waiting& w) { return w.from.member == member; });
   }
   answer_waiting(replies);

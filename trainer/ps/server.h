@@ -14,6 +14,7 @@
 #include <deque>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <variant>
 #include <vector>
@@ -39,8 +40,8 @@ struct Asker {
   std::uint64_t seq = 0;
 };
 
-using ServerReply =
-    std::variant<wire::PsOpened, wire::PsPulled, wire::PsStaged, wire::Done, wire::Refused>;
+using ServerReply = std::variant<wire::PsOpened, wire::PsPulled, wire::PsStaged, wire::PsIdled,
+                                 wire::Done, wire::Refused>;
 struct ReplyTo {
   Asker to;
   ServerReply body;
@@ -54,7 +55,8 @@ class Server {
       : consistency_(consistency), first_version_(version), version_(version) {}
 
   // More workers. They leave by a decision of their home (PsDecision::left): until
-  // then something of theirs may have been decided that is on its way.
+  // then something of theirs may have been decided that is on its way. One that has
+  // left never comes back.
   void add_workers(const std::vector<Member>& workers);
   void on(const Asker& from, const wire::PsOpen& m, std::vector<ReplyTo>& replies);
   void on(const Asker& from, const wire::PsPut& m, std::vector<ReplyTo>& replies);
@@ -128,6 +130,7 @@ class Server {
   std::uint64_t version_;
   std::map<std::uint32_t, std::uint64_t> decided_;  // by home
   std::map<Member, Worker> workers_;
+  std::set<Member> left_;
   std::deque<Waiting> waiting_;
   Staleness staleness_;
 };

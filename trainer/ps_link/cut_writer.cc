@@ -11,6 +11,7 @@
 #include <cerrno>
 #include <utility>
 
+#include "core/fs.h"
 #include "core/wire/codec.h"
 #include "core/wire/ps_messages.h"
 #include "trainer/ps_link/slice_file.h"
@@ -24,6 +25,7 @@ constexpr int kNiceness = 10;  // training comes first
 
 Result<CutWriter::Files> write_all(const Store& store, const std::vector<std::uint32_t>& slices,
                                    const std::string& directory) {
+  ANTDT_RETURN_IF_ERROR(make_directories(directory, 0700));
   CutWriter::Files files;
   for (const std::uint32_t slice : slices) {
     ANTDT_TRY(files.emplace_back(), write_slice(directory, store, slice));

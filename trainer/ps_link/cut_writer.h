@@ -28,8 +28,8 @@ class CutWriter {
   CutWriter(const CutWriter&) = delete;
   CutWriter& operator=(const CutWriter&) = delete;
 
-  // Calls `done` from the loop. kRefused while one is being written. The answer is
-  // how long this call took.
+  // Makes the directory where it is not there. Calls `done` from the loop. kRefused while one is
+  // being written. The answer is how long this call took.
   [[nodiscard]] Result<Duration> begin(const Store& store, const std::vector<std::uint32_t>& slices,
                                        const std::string& directory, Done done);
 

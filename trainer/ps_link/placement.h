@@ -4,11 +4,16 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 
 #include "core/ids.h"
+#include "core/result.h"
 #include "trainer/ps/server.h"
 
 namespace antdt::ps {
+
+// "ps-bsp", "ps-ssp" or "ps-asp"; anything else is kUsage.
+[[nodiscard]] Result<Consistency> parse_consistency(const std::string& sync);
 
 [[nodiscard]] constexpr std::uint32_t server_of_slice(std::uint32_t slice, std::size_t servers) {
   return slice % static_cast<std::uint32_t>(servers);

@@ -1,8 +1,10 @@
 #include "trainer/ps_link/server_loop.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <utility>
 
+#include "trainer/ps_link/placement.h"
 #include "trainer/ps_link/slice_file.h"
 
 namespace antdt::ps {
@@ -15,13 +17,16 @@ wire::Envelope of_server(const Group& group, std::uint32_t index) {
   return envelope;
 }
 
+std::string below(const std::string& root, const std::string& directory) {
+  return std::filesystem::path(root) / directory;
+}
+
 }  // namespace
 
 Result<std::unique_ptr<ServerLoop>> ServerLoop::open(EventLoop& loop, transport::Context& context,
-                                                     Group group, std::uint32_t index) {
-  ANTDT_TRY(auto socket, transport::Socket::bind_ipc(context, group.sockets.at(index)));
-  std::unique_ptr<ServerLoop> server(
-      new ServerLoop(loop, std::move(group), index, std::move(socket)));
+                                                     transport::Socket& socket, Group group,
+                                                     std::uint32_t index) {
+  std::unique_ptr<ServerLoop> server(new ServerLoop(loop, std::move(group), index, socket));
   for (std::uint32_t other = 0; other < server->group_.sockets.size(); ++other) {
     if (other == index) continue;
     ANTDT_TRY(auto link, transport::Socket::connect_ipc(context, server->group_.sockets[other]));
@@ -30,23 +35,16 @@ Result<std::unique_ptr<ServerLoop>> ServerLoop::open(EventLoop& loop, transport:
   return server;
 }
 
-ServerLoop::ServerLoop(EventLoop& loop, Group group, std::uint32_t index, transport::Socket socket)
+ServerLoop::ServerLoop(EventLoop& loop, Group group, std::uint32_t index, transport::Socket& socket)
     : loop_(loop),
       group_(std::move(group)),
       index_(index),
-      socket_(std::move(socket)),
+      socket_(socket),
       server_(group_.consistency, group_.version),
       closer_(group_.consistency == Consistency::kBarrier, group_.version),
       cut_writer_(loop) {
-  server_.add_workers(group_.workers);
-  std::vector<Member> own;
-  std::ranges::copy_if(group_.workers, std::back_inserter(own),
-                       [&](Member m) { return group_.home_of(m) == index_; });
-  Closer::Effects effects;
-  closer_.add_workers(own, group_.backups, effects);
-  run(effects);
+  add_workers(group_.workers);
   loop_.watch_socket(socket_, [this] { receive(); });
-  loop_.at_turn_end([this] { flush(); });
   say_again();
 }
 
@@ -61,6 +59,64 @@ void ServerLoop::connect(std::uint32_t index, transport::Socket link) {
   loop_.watch_socket(peer.socket, [this, &peer] { on_acknowledged(peer); });
 }
 
+// --------------------------------------------------------------------- workers
+
+bool ServerLoop::is_home_of(const wire::PsMember& member) const {
+  return home_of(group_.consistency, member.worker, group_.sockets.size()) == index_;
+}
+
+void ServerLoop::add_workers(const std::vector<Member>& workers) {
+  server_.add_workers(workers);
+  std::vector<Member> own;
+  std::ranges::copy_if(workers, std::back_inserter(own), [&](Member m) {
+    return is_home_of({m.worker, m.attempt});
+  });
+  Closer::Effects effects;
+  closer_.add_workers(own, group_.backups, effects);
+  run(effects);
+}
+
+void ServerLoop::serve(const wire::PsServe& now) {
+  group_.backups = now.backups;
+  std::vector<Member> workers;
+  for (const wire::PsMember& m : now.workers) workers.push_back({m.worker, m.attempt});
+  add_workers(workers);
+  Closer::Effects effects;
+  for (const wire::PsMember& m : now.leaving) {
+    if (is_home_of(m)) std::ignore = closer_.revoke({m.worker, m.attempt}, effects);
+  }
+  run(effects);
+  flush();
+}
+
+std::vector<wire::PsPlaces> ServerLoop::left(const std::vector<wire::PsMember>& members) const {
+  std::vector<wire::PsPlaces> places;
+  for (const wire::PsMember& m : members) {
+    if (is_home_of(m)) places.push_back(closer_.places({m.worker, m.attempt}));
+  }
+  return places;
+}
+
+wire::PsStats ServerLoop::stats() {
+  wire::PsStats stats;
+  if (const Store* store = server_.store()) {
+    stats.rows = store->rows();
+    stats.bytes = store->bytes();
+  }
+  stats.version = server_.version();
+  stats.requests = requests_;
+  const auto times = service_times_.take();
+  stats.service_us_p50 = times.p50;
+  stats.service_us_p99 = times.p99;
+  stats.pushes_applied = closer_.counts().applied;
+  stats.pushes_late = closer_.counts().late;
+  stats.pushes_repeated = closer_.counts().repeated;
+  stats.staleness_pushes = server_.staleness().pushes;
+  stats.staleness_sum = server_.staleness().sum;
+  stats.staleness_max = server_.staleness().most;
+  return stats;
+}
+
 // ------------------------------------------------------------------- requests
 
 void ServerLoop::receive() {
@@ -69,7 +125,11 @@ void ServerLoop::receive() {
     const auto packet = socket_.receive();
     if (!packet) return;
     ++requests_;
+    const SteadyClock clock;
+    const MonoTime begun = clock.now();
     on_packet(*packet);
+    flush();
+    service_times_.add(clock.now() - begun);
   }
 }
 
@@ -88,7 +148,6 @@ void ServerLoop::on_packet(const wire::Packet& packet) {
   if (kind == wire::PsDecision::kKind) return on_decision(packet, *envelope);
   if (kind == wire::PsIdle::kKind) return on_idle(packet, *envelope);
   if (kind == wire::PsOpen::kKind) return on_open(packet, *envelope);
-  if (kind == wire::PsCut::kKind) return on_cut(packet, *envelope);
   if (kind == wire::PsPut::kKind) return ask_server<wire::PsPut>(packet, *envelope);
   answer(packet, *envelope,
          wire::Refused{"unknown", fmt::format("a parameter server knows no '{}'", kind)});
@@ -114,10 +173,11 @@ void ServerLoop::on_open(const wire::Packet& packet, const wire::Envelope& envel
 }
 
 void ServerLoop::on_idle(const wire::Packet& packet, const wire::Envelope& envelope) {
-  ask_server<wire::PsIdle>(packet, envelope);
+  // First the step that waited for nobody else: the answer counts it.
   Closer::Effects effects;
   closer_.idle({envelope.worker, envelope.attempt}, effects);
   run(effects);
+  ask_server<wire::PsIdle>(packet, envelope);
 }
 
 void ServerLoop::on_commit(const wire::Packet& packet, const wire::Envelope& envelope) {
@@ -191,8 +251,11 @@ void ServerLoop::on_acknowledged(Peer& peer) {
 }
 
 void ServerLoop::distribute(Peer& peer) {
-  for (const wire::PsDecision& decision : decisions_) {
-    if (decision.number <= std::max(peer.sent, peer.acknowledged)) continue;
+  if (decisions_.empty()) return;
+  const std::uint64_t told = std::max(peer.sent, peer.acknowledged);
+  const std::uint64_t first = decisions_.front().number;  // numbers in a row
+  for (std::size_t i = told < first ? 0 : told - first + 1; i < decisions_.size(); ++i) {
+    const wire::PsDecision& decision = decisions_[i];
     const auto sent = peer.socket.send(wire::make_packet(of_server(group_, index_), decision));
     if (sent != transport::SendOutcome::kSent) return;
     peer.sent = decision.number;
@@ -215,7 +278,7 @@ void ServerLoop::say_again() {
 std::vector<std::uint32_t> ServerLoop::own_slices() const {
   std::vector<std::uint32_t> own;
   for (std::uint32_t slice = 0; slice < kSlices; ++slice) {
-    if (group_.server_of_slice(slice) == index_) own.push_back(slice);
+    if (server_of_slice(slice, group_.sockets.size()) == index_) own.push_back(slice);
   }
   return own;
 }
@@ -223,31 +286,36 @@ std::vector<std::uint32_t> ServerLoop::own_slices() const {
 Status ServerLoop::restore_slices() {
   if (group_.restore.empty()) return {};
   for (const std::uint32_t slice : own_slices()) {
-    ANTDT_RETURN_IF_ERROR(read_slice(group_.restore, *server_.store(), slice));
+    ANTDT_RETURN_IF_ERROR(read_slice(below(group_.root, group_.restore), *server_.store(), slice));
   }
   return {};
 }
 
-void ServerLoop::on_cut(const wire::Packet& packet, const wire::Envelope& envelope) {
-  const auto message = wire::decode<wire::PsCut>(packet.body);
-  if (!message || message->number == 0) {
-    return answer(packet, envelope, wire::Refused{"invalid", "not a checkpoint's number"});
-  }
+std::string ServerLoop::hindrance(std::uint64_t number) const {
+  if (number == 0) return "checkpoints are numbered from 1";
   if (group_.consistency != Consistency::kBarrier) {
-    return answer(packet, envelope,
-                  wire::Refused{"unsupported", "checkpoints need sync = \"ps-bsp\" so far"});
+    return "checkpoints need sync = \"ps-bsp\" so far";
   }
-  if (server_.store() == nullptr) {
-    return answer(packet, envelope, wire::Refused{"invalid", "no worker has opened a table yet"});
+  if (!cuts_.contains(number) && !cuts_.empty() && number < cuts_.rbegin()->first) {
+    return "a later checkpoint was ordered before it";
   }
-  Cut& cut = cut_of(message->number);
-  std::erase_if(cut.askers, [&](const auto& before) { return before.first.peer == packet.peer; });
-  cut.askers.emplace_back(packet, envelope);
-  if (cut.outcome) return answer_cut(cut);
+  if (server_.store() == nullptr) return "no worker has opened a table yet";
+  return {};
+}
+
+void ServerLoop::cut(const wire::PsCut& order, Saved done) {
+  const auto known = cuts_.find(order.number);
+  if (known != cuts_.end() && known->second.outcome) return done(*known->second.outcome);
+  wire::PsSaved saved;
+  saved.number = order.number;
+  saved.error = hindrance(order.number);
+  if (!saved.error.empty()) return done(saved);
+  cut_of(order.number).askers.push_back(std::move(done));
   if (index_ != 0) return;
   Closer::Effects effects;
-  closer_.cut(message->number, message->directory, effects);
+  closer_.cut(order.number, order.directory, effects);
   run(effects);
+  flush();
 }
 
 // Old ones make room: whoever still asks for one of them orders a new one.
@@ -257,33 +325,40 @@ ServerLoop::Cut& ServerLoop::cut_of(std::uint64_t number) {
 }
 
 void ServerLoop::begin_cut(const wire::PsDecision& decision) {
-  const std::uint64_t number = decision.cut;
-  if (server_.store() == nullptr) return;  // whoever asks is told so
-  const auto done = [this, number, version = server_.version()](Result<CutWriter::Files> files) {
-    Cut& cut = cut_of(number);
+  wire::PsSaved saved;
+  saved.number = decision.cut;
+  saved.version = server_.version();
+  // Of a home this is its own decision, which it runs before it makes the next one.
+  saved.places = closer_.places();
+  if (server_.store() == nullptr) {
+    saved.error = "no worker has opened a table yet";
+    return finish_cut(std::move(saved));
+  }
+  // The child ends after the call that made it has told how long it took.
+  const auto pause_us = std::make_shared<std::uint64_t>(0);
+  const auto done = [this, saved, pause_us](Result<CutWriter::Files> files) mutable {
+    saved.pause_us = *pause_us;
     if (files) {
-      cut.outcome = wire::PsSaved{number, version, cut.pause_us, std::move(*files)};
+      saved.files = std::move(*files);
     } else {
-      cut.outcome = tl::unexpected<Error>(std::move(files).error());
+      saved.error = files.error().message;
     }
-    answer_cut(cut);
+    finish_cut(std::move(saved));
   };
-  const auto pause = cut_writer_.begin(*server_.store(), own_slices(), decision.directory, done);
+  const auto pause = cut_writer_.begin(*server_.store(), own_slices(),
+                                       below(group_.root, decision.directory), done);
   if (pause) {
-    cut_of(number).pause_us = static_cast<std::uint64_t>(*pause / std::chrono::microseconds(1));
+    *pause_us = static_cast<std::uint64_t>(*pause / std::chrono::microseconds(1));
   } else {
-    done(tl::unexpected<Error>(pause.error()));
+    saved.error = pause.error().message;
+    finish_cut(std::move(saved));
   }
 }
 
-void ServerLoop::answer_cut(Cut& cut) {
-  for (const auto& [packet, envelope] : std::exchange(cut.askers, {})) {
-    if (*cut.outcome) {
-      answer(packet, envelope, **cut.outcome);
-    } else {
-      answer(packet, envelope, wire::Refused{"io", cut.outcome->error().message});
-    }
-  }
+void ServerLoop::finish_cut(wire::PsSaved saved) {
+  Cut& cut = cut_of(saved.number);
+  const wire::PsSaved& outcome = cut.outcome.emplace(std::move(saved));
+  for (const Saved& done : std::exchange(cut.askers, {})) done(outcome);
 }
 
 // -------------------------------------------------------------------- answers

@@ -3,16 +3,18 @@
 // One thread, one loop. What the machines of trainer/ps decide is sent here: the
 // answers to workers, and a home's decisions to the other servers, in order, said
 // again every kAgain until each has acknowledged them. Its slices of a checkpoint
-// are written by a child while it goes on (cut_writer.h).
+// are written by a child while it goes on (cut_writer.h). Who else pushes, who has
+// left and when a checkpoint is made it is told by its owner (server_agent.h), not
+// by workers.
 #pragma once
 
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "core/clock.h"
@@ -25,6 +27,7 @@
 #include "trainer/ps/closer.h"
 #include "trainer/ps/server.h"
 #include "trainer/ps_link/cut_writer.h"
+#include "trainer/ps_link/service_times.h"
 
 namespace antdt::ps {
 
@@ -39,15 +42,7 @@ struct Group {
   // and PsSaved::version of it.
   std::string restore;
   std::uint64_t version = 0;
-  // The server that decides for this worker: with a barrier one for all.
-  [[nodiscard]] std::uint32_t home_of(Member worker) const {
-    const auto count = static_cast<std::uint32_t>(sockets.size());
-    return consistency == Consistency::kBarrier ? 0 : worker.worker.index % count;
-  }
-  // Where a slice is.
-  [[nodiscard]] std::uint32_t server_of_slice(std::uint32_t slice) const {
-    return slice % static_cast<std::uint32_t>(sockets.size());
-  }
+  std::string root;  // the run's directory: other directories are below it
 };
 
 class ServerLoop {
@@ -55,16 +50,29 @@ class ServerLoop {
   static constexpr Duration kAgain = std::chrono::milliseconds(500);
   static constexpr std::size_t kCutsKept = 4;
 
-  // Server `index` of the group, bound to its socket; runs with `loop`.
+  // Server `index` of the group on `socket`, which is bound to its end point and
+  // outlives it; runs with `loop`.
   [[nodiscard]] static Result<std::unique_ptr<ServerLoop>> open(EventLoop& loop,
                                                                 transport::Context& context,
+                                                                transport::Socket& socket,
                                                                 Group group, std::uint32_t index);
   ~ServerLoop();
   ServerLoop(const ServerLoop&) = delete;
   ServerLoop& operator=(const ServerLoop&) = delete;
 
-  [[nodiscard]] const Server& server() const { return server_; }
-  [[nodiscard]] std::uint64_t requests() const { return requests_; }
+  // The workers of the same group are others now: more of them, and those of
+  // `leaving` push no more. Nothing that was said before is undone.
+  void serve(const wire::PsServe& now);
+  // What is applied of these, of whom this is the home.
+  [[nodiscard]] std::vector<wire::PsPlaces> left(const std::vector<wire::PsMember>& members) const;
+  // Orders checkpoint `number`; `done` is called once, from here or from the loop.
+  // Said again it is made once and answered again.
+  using Saved = std::function<void(const wire::PsSaved&)>;
+  void cut(const wire::PsCut& order, Saved done);
+  // Service times are those since the last call.
+  [[nodiscard]] wire::PsStats stats();
+  // Updates that are applied.
+  [[nodiscard]] std::uint64_t version() const { return server_.version(); }
 
  private:
   struct Peer {
@@ -75,7 +83,9 @@ class ServerLoop {
     std::uint64_t acknowledged_before = 0;  // when it was last looked at
   };
 
-  ServerLoop(EventLoop& loop, Group group, std::uint32_t index, transport::Socket socket);
+  ServerLoop(EventLoop& loop, Group group, std::uint32_t index, transport::Socket& socket);
+  [[nodiscard]] bool is_home_of(const wire::PsMember& member) const;
+  void add_workers(const std::vector<Member>& workers);
   void connect(std::uint32_t index, transport::Socket link);
   void receive();
   void on_packet(const wire::Packet& packet);
@@ -85,16 +95,16 @@ class ServerLoop {
   void on_commit(const wire::Packet& packet, const wire::Envelope& envelope);
   void on_decision(const wire::Packet& packet, const wire::Envelope& envelope);
   void on_open(const wire::Packet& packet, const wire::Envelope& envelope);
-  void on_cut(const wire::Packet& packet, const wire::Envelope& envelope);
   wire::PsApplied apply(std::uint32_t home, const wire::PsDecision& decision);
   void begin_cut(const wire::PsDecision& decision);
   struct Cut {
-    std::optional<Result<wire::PsSaved>> outcome;
-    std::uint64_t pause_us = 0;
-    std::vector<std::pair<wire::Packet, wire::Envelope>> askers;
+    std::optional<wire::PsSaved> outcome;
+    std::vector<Saved> askers;
   };
   [[nodiscard]] Cut& cut_of(std::uint64_t number);
-  void answer_cut(Cut& cut);
+  // What hinders the order of a checkpoint; empty: nothing.
+  [[nodiscard]] std::string hindrance(std::uint64_t number) const;
+  void finish_cut(wire::PsSaved saved);
   [[nodiscard]] Status restore_slices();
   [[nodiscard]] std::vector<std::uint32_t> own_slices() const;
   void on_acknowledged(Peer& peer);
@@ -108,7 +118,7 @@ class ServerLoop {
   EventLoop& loop_;
   Group group_;
   std::uint32_t index_;
-  transport::Socket socket_;
+  transport::Socket& socket_;
   Server server_;
   Closer closer_;
   std::map<Member, Asker> committing_;      // who waits for a decision
@@ -118,6 +128,7 @@ class ServerLoop {
   TimerId again_;
   std::vector<ReplyTo> replies_;
   std::uint64_t requests_ = 0;
+  ServiceTimes service_times_;
   std::map<std::uint64_t, Cut> cuts_;  // by number, at most kCutsKept
   CutWriter cut_writer_;
 };

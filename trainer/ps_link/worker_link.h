@@ -30,6 +30,7 @@ struct Peers {
   std::vector<std::string> servers;  // end points, by index
   Consistency consistency = Consistency::kBarrier;
   Duration give_up{};  // kUnreachable when a server is silent for so long; 0: never
+  Duration again = std::chrono::seconds(2);  // when what was not answered is said again
 };
 
 class WorkerLink {

@@ -5,8 +5,10 @@
 #include <initializer_list>
 #include <optional>
 #include <set>
+#include <vector>
 
 #include "core/ids.h"
+#include "launcher/suggest.h"
 
 namespace antdt::launcher {
 
@@ -37,9 +39,11 @@ class Checker {
            fmt::format("'{}' cannot name a directory: use 1 to 64 letters, digits, '-', '_' and "
                        "'.', not '.' or '-' first",
                        c_.job.name));
+    sync();
     hosts();
     ports();
-    role();
+    worker();
+    servers();
     data_format();
     data_parts();
     delivery();
@@ -82,7 +86,7 @@ class Checker {
            fmt::format("'{}' must be \"first-last\", as in \"29400-29999\"", text));
   }
 
-  void role() {
+  void worker() {
     const RoleSection& role = c_.roles.worker;
     unless(!role.command.empty() && !role.command[0].empty(), {"roles.worker.command"},
            "must name a program");
@@ -95,13 +99,57 @@ class Checker {
            {"roles.worker.count", "roles.worker.protocol"},
            fmt::format("a program of protocol '{}' has a fixed number of workers: write one number",
                        role.protocol));
+    environment("roles.worker.env.", role);
+  }
+
+  void environment(const std::string& section, const RoleSection& role) {
     for (const auto& [name, value] : role.env) {
       if (name.empty() || name.find('=') != std::string::npos) {
-        problems_.add("roles.worker.env." + name, "cannot be the name of a variable");
+        problems_.add(section + name, "cannot be the name of a variable");
       } else if (name.starts_with("ANTDT_")) {
-        problems_.add("roles.worker.env." + name, "is set by antdt itself: choose another name");
+        problems_.add(section + name, "is set by antdt itself: choose another name");
       }
     }
+  }
+
+  [[nodiscard]] bool on_servers() const { return c_.trainer.sync.starts_with("ps-"); }
+
+  void servers() {
+    const RoleSection& server = c_.roles.server;
+    unless(!server.command.empty() && !server.command[0].empty(), {"roles.server.command"},
+           "must name a program");
+    environment("roles.server.env.", server);
+    unless(!problems_.written("roles.server") || problems_.written("roles.server.count"),
+           {"roles.server.count"},
+           "is missing: write how many servers the job has, or remove [roles.server]");
+    unless(server.count == 0 || on_servers(), {"roles.server.count", "trainer.sync"},
+           fmt::format("there is nothing for servers to do under trainer.sync = \"{}\": write "
+                       "sync = \"ps-bsp\" there, or remove [roles.server]",
+                       c_.trainer.sync));
+    if (!on_servers()) return;
+    unless(server.count > 0, {"trainer.sync", "roles.server.count"},
+           fmt::format("'{}' keeps the model on servers, and the job has none: add [roles.server] "
+                       "with count = 1 or more, or use \"allreduce\"",
+                       c_.trainer.sync));
+    workers_of_servers();
+  }
+
+  // What a job cannot be whose model is on servers.
+  void workers_of_servers() {
+    const RoleSection& worker = c_.roles.worker;
+    unless(worker.protocol == "antdt", {"roles.worker.protocol", "trainer.sync"},
+           fmt::format("a program of protocol '{}' knows nothing of parameter servers: use "
+                       "\"antdt\", or trainer.sync = \"allreduce\"",
+                       worker.protocol));
+    unless(worker.restart != "gang",
+           {"roles.worker.restart", "roles.worker.protocol", "trainer.sync"},
+           "'gang' is for workers that cannot go on without a lost one; those of parameter "
+           "servers can: use 'member' or 'never'");
+    unless(c_.cluster.hosts.size() <= 1, {"cluster.hosts", "trainer.sync"},
+           fmt::format("names {} hosts, and under trainer.sync = \"{}\" servers and workers speak "
+                       "over ipc, which does not leave a machine: name one host, leave "
+                       "cluster.hosts out, or use \"allreduce\"",
+                       c_.cluster.hosts.size(), c_.trainer.sync));
   }
 
   void data_format() {
@@ -157,9 +205,11 @@ class Checker {
                                 delivery));
     }
     unless(false, {"data.delivery"},
-           fmt::format("'{}' is refused under sync = \"allreduce\": a step is applied by all "
-                       "workers or by none, so exactly-once costs nothing there; remove the line",
-                       delivery));
+           fmt::format("'{}' is refused under sync = \"{}\": {}, so exactly-once costs nothing "
+                       "there; remove the line",
+                       delivery, c_.trainer.sync,
+                       on_servers() ? "a step counts once on all servers or on none"
+                                    : "a step is applied by all workers or by none"));
   }
 
   void batch() {
@@ -188,12 +238,6 @@ class Checker {
 
   void trainer() {
     const TrainerSection& t = c_.trainer;
-    unless(t.sync == "allreduce", {"trainer.sync"},
-           t.sync.starts_with("ps-")
-               ? fmt::format("'{}' is not available yet, parameter servers are to come: use "
-                             "\"allreduce\"",
-                             t.sync)
-               : fmt::format("'{}' is not known: use \"allreduce\"", t.sync));
     unless(t.momentum == 0 || t.optimizer == "sgd", {"trainer.momentum", "trainer.optimizer"},
            fmt::format("is for optimizer \"sgd\", not \"{}\": remove it", t.optimizer));
     unless(t.lr > 0, {"trainer.lr"}, "must be more than 0");
@@ -207,21 +251,50 @@ class Checker {
                        c_.data.format));
     unless(t.model != "xdeepfm" || !t.cin_layers.empty(), {"trainer.cin_layers"},
            "is empty: 'xdeepfm' needs one layer at least");
-    if (t.model == "tally") tally();
+    if (t.model == "tally" || t.model == "tally3") tally();
+    if (on_servers()) model_on_servers();
+  }
+
+  void sync() {
+    const std::string& sync = c_.trainer.sync;
+    unless(sync != "ps-ssp" && sync != "ps-asp", {"trainer.sync"},
+           fmt::format("'{}' is not available yet: use \"ps-bsp\"", sync));
+    const std::vector<std::string> known = {"allreduce", "ps-bsp", "ps-ssp", "ps-asp"};
+    const std::string meant = nearest(sync, known);
+    unless(std::ranges::find(known, sync) != known.end(), {"trainer.sync"},
+           fmt::format("'{}' is none of \"allreduce\", \"ps-bsp\", \"ps-ssp\", \"ps-asp\"{}", sync,
+                       meant.empty() ? "" : fmt::format(" (did you mean '{}'?)", meant)));
+  }
+
+  void model_on_servers() {
+    const TrainerSection& t = c_.trainer;
+    unless(t.model != "resnet", {"trainer.model", "trainer.sync"},
+           "'resnet' is not for parameter servers: all of its parameters are needed for each "
+           "sample, so every step would move the whole model; use trainer.sync = \"allreduce\"");
+    unless(t.momentum == 0, {"trainer.momentum", "trainer.optimizer"},
+           fmt::format("is not for trainer.sync = \"{}\": servers keep no momentum; remove it, or "
+                       "use \"allreduce\"",
+                       t.sync));
   }
 
   // The optimizer's kind and rate have defaults that mean nothing to it; what was
   // asked for on top of them would be left undone in silence.
   void tally() {
     const TrainerSection& t = c_.trainer;
+    const auto only = [&](bool fine, const char* key) {
+      unless(fine, {key, "trainer.model"},
+             fmt::format("is for models that have an optimizer, which '{}' has not: remove it",
+                         t.model));
+    };
     unless(c_.data.format == "index", {"trainer.model", "data.format"},
-           fmt::format("'tally' counts records that are their own number: it needs format "
+           fmt::format("'{}' counts records that are their own number: it needs format "
                        "\"index\", not \"{}\"",
-                       c_.data.format));
-    unless(t.momentum == 0, {"trainer.momentum", "trainer.model"},
-           "is for models that have an optimizer, which 'tally' has not: remove it");
-    unless(t.weight_decay == 0, {"trainer.weight_decay", "trainer.model"},
-           "is for models that have an optimizer, which 'tally' has not: remove it");
+                       t.model, c_.data.format));
+    unless(t.model == "tally" || on_servers(), {"trainer.model", "trainer.sync"},
+           "'tally3' shows whether a record's counters on several servers agree: it needs "
+           "trainer.sync = \"ps-bsp\"; with \"allreduce\" use 'tally'");
+    only(t.momentum == 0, "trainer.momentum");
+    only(t.weight_decay == 0, "trainer.weight_decay");
   }
 
   void injections() {
@@ -251,6 +324,10 @@ void derive(JobConfig& config) {
   const bool antdt = config.roles.worker.protocol == "antdt";
   if (config.roles.worker.restart.empty()) config.roles.worker.restart = antdt ? "member" : "gang";
   if (config.data.format.empty() && !antdt) config.data.format = "none";
+  RoleSection& server = config.roles.server;
+  server.min = server.max = server.count;
+  server.protocol = "antdt";
+  server.restart = config.roles.worker.restart;
   config.data.shard_records = config.data.shard_batches * config.batch.global;
 }
 

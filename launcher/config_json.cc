@@ -52,7 +52,10 @@ void fields(Of<RoleSection> auto& m, auto&& v) {
   v("resources", m.resources);
   v("env", m.env);
 }
-void fields(Of<RolesSection> auto& m, auto&& v) { v("worker", m.worker); }
+void fields(Of<RolesSection> auto& m, auto&& v) {
+  v("worker", m.worker);
+  v("server", m.server);
+}
 void fields(Of<DataSection> auto& m, auto&& v) {
   v("format", m.format);
   v("paths", m.paths);

@@ -83,7 +83,7 @@ void write_section(const std::string& path, const std::string& header, const Jso
       for (const Json& item : section[name]) {
         write_section(full + "[]", "[[" + full + "]]", item, tables);
       }
-    } else if (key->type != KeyType::kNotYet) {
+    } else {
       const std::string value = value_of(*key, section);
       if (!value.empty()) keys += fmt::format("{} = {}\n", name, value);
     }

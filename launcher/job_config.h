@@ -51,8 +51,15 @@ struct RoleSection {
   std::map<std::string, std::string> env;
 };
 
+[[nodiscard]] inline RoleSection nobody() {
+  RoleSection role;
+  role.count = role.min = role.max = 0;
+  return role;
+}
+
 struct RolesSection {
   RoleSection worker;
+  RoleSection server = nobody();  // count 0: none; always as many as wanted
 };
 
 struct BadRecords {
@@ -95,8 +102,8 @@ struct BatchSection {
 };
 
 struct TrainerSection {
-  std::string model;      // "lr", "deepfm", "xdeepfm", "dlrm", "mlp", "resnet" or "tally"
-  std::string sync;       // "allreduce"
+  std::string model;      // "lr", "deepfm", "xdeepfm", "dlrm", "mlp", "resnet", "tally" or "tally3"
+  std::string sync;       // "allreduce" or "ps-bsp"
   std::string optimizer;  // "sgd", "adagrad" or "adam"
   double lr = 0;
   double momentum = 0;

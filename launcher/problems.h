@@ -74,6 +74,7 @@ class Problems {
     }
     return false;
   }
+  [[nodiscard]] bool written(const std::string& key) const { return places_.written(key); }
   [[nodiscard]] bool empty() const { return lines_.empty(); }
   [[nodiscard]] Error error() const {
     std::string message;

@@ -107,8 +107,6 @@ std::string_view describe(KeyType type) {
       return "a whole number or { min = ..., max = ... }";
     case KeyType::kTables:
       return "a list of tables";
-    case KeyType::kNotYet:
-      return "nothing";
   }
   return "";
 }

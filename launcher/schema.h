@@ -27,7 +27,6 @@ enum class KeyType {
   kTextMap,       // a table of strings
   kCount,         // an integer or { min, max }; count, min and max in JSON
   kTables,        // a list of tables, whose keys are "<path>[].<key>"
-  kNotYet,        // refused, with `doc` as the reason
 };
 
 // Of numbers, the items of number lists, sizes in bytes and times in us.

@@ -255,10 +255,6 @@ class Reader {
   }
 
   void read_key(const Key& key, const std::string& path, const toml::node* node, Json& out) {
-    if (key.type == KeyType::kNotYet) {
-      if (node != nullptr) problems_.add(path, std::string(key.doc));
-      return;
-    }
     if (node == nullptr && key.fallback.empty()) {
       problems_.add(path, fmt::format("is missing: {} ({})", describe(key.type), key.doc));
       return;

@@ -30,16 +30,39 @@ Result<std::vector<launcher::HostResources>> find_hosts(transport::Context& cont
   return launcher::ask_agents(context, config.cluster, keys, kAgentAnswers);
 }
 
-// On other hosts only their agents can look.
-Status find_worker_program(launcher::JobConfig& config) {
-  if (!config.cluster.hosts.empty()) return {};
-  std::string& program = config.roles.worker.command.front();
-  auto found = launcher::find_program(program, launcher::program_directory(), config.job.directory);
+Status find_program_of(const char* role, launcher::RoleSection& section,
+                       const std::string& directory) {
+  std::string& program = section.command.front();
+  auto found = launcher::find_program(program, launcher::program_directory(), directory);
   if (!found) {
-    return fail(ErrorKind::kUsage, "roles.worker.command: {}", found.error().message);
+    return fail(ErrorKind::kUsage, "roles.{}.command: {}", role, found.error().message);
   }
   program = std::move(*found);
   return {};
+}
+
+// On other hosts only their agents can look.
+Status find_programs_of(launcher::JobConfig& config) {
+  if (!config.cluster.hosts.empty()) return {};
+  ANTDT_RETURN_IF_ERROR(find_program_of("worker", config.roles.worker, config.job.directory));
+  if (config.roles.server.count == 0) return {};
+  return find_program_of("server", config.roles.server, config.job.directory);
+}
+
+// "w0 .. w3 on vm (...)", a line for each host in `places`.
+void add_lines(const Prepared& prepared, char role, const std::vector<std::size_t>& places,
+               std::vector<std::string>& lines) {
+  for (std::size_t first = 0; first < places.size();) {
+    std::size_t last = first;
+    while (last + 1 < places.size() && places[last + 1] == places[first]) ++last;
+    const launcher::HostResources& host = prepared.hosts[places[first]];
+    const std::string range = first == last ? fmt::format("{}{}", role, first)
+                                            : fmt::format("{}{} .. {}{}", role, first, role, last);
+    lines.push_back(fmt::format(
+        "{} on {} ({:g} cpus, {:.1f}GiB of memory, {} devices free)", range, host.name, host.cpus,
+        static_cast<double>(host.memory_bytes) / (1ULL << 30), host.devices));
+    first = last + 1;
+  }
 }
 
 }  // namespace
@@ -51,30 +74,18 @@ Result<Prepared> prepare(transport::Context& context, const std::string& job_fil
   ANTDT_TRY(prepared.config, launcher::load(job_file, overrides));
   ANTDT_TRY(prepared.job_toml, read_file(job_file));
   prepared.config.job.id = prepared.config.job.name + "-" + new_ulid();
-  ANTDT_RETURN_IF_ERROR(find_worker_program(prepared.config));
+  ANTDT_RETURN_IF_ERROR(find_programs_of(prepared.config));
   ANTDT_RETURN_IF_ERROR(launcher::check_run_directory(options));
   ANTDT_TRY(prepared.hosts, find_hosts(context, prepared.config));
-  ANTDT_TRY(prepared.places, launcher::place(prepared.hosts, prepared.config.roles.worker));
-  prepared.config.roles.worker.count = static_cast<std::uint32_t>(prepared.places.size());
+  ANTDT_TRY(prepared.places, launcher::place(prepared.hosts, prepared.config.roles));
+  prepared.config.roles.worker.count = static_cast<std::uint32_t>(prepared.places.workers.size());
   return prepared;
 }
 
 std::vector<std::string> placement_lines(const Prepared& prepared) {
   std::vector<std::string> lines;
-  for (std::size_t first = 0; first < prepared.places.size();) {
-    std::size_t last = first;
-    while (last + 1 < prepared.places.size() &&
-           prepared.places[last + 1] == prepared.places[first]) {
-      ++last;
-    }
-    const launcher::HostResources& host = prepared.hosts[prepared.places[first]];
-    const std::string range =
-        first == last ? fmt::format("w{}", first) : fmt::format("w{} .. w{}", first, last);
-    lines.push_back(fmt::format(
-        "{} on {} ({:g} cpus, {:.1f}GiB of memory, {} devices free)", range, host.name, host.cpus,
-        static_cast<double>(host.memory_bytes) / (1ULL << 30), host.devices));
-    first = last + 1;
-  }
+  add_lines(prepared, 'w', prepared.places.workers, lines);
+  add_lines(prepared, 's', prepared.places.servers, lines);
   return lines;
 }
 

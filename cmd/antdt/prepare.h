@@ -14,17 +14,17 @@ namespace antdt::cli {
 
 struct Prepared {
   std::string job_toml;        // as given
-  launcher::JobConfig config;  // with its job id, its program found, its count placed
+  launcher::JobConfig config;  // with its job id, its programs found, its count placed
   std::vector<launcher::HostResources> hosts;
-  std::vector<std::size_t> places;  // host of each worker
+  launcher::Placement places;  // on `hosts`
 };
 
-// Reads and checks the job, asks the hosts and places the workers.
+// Reads and checks the job, asks the hosts and places workers and servers.
 [[nodiscard]] Result<Prepared> prepare(transport::Context& context, const std::string& job_file,
                                        const std::vector<std::string>& overrides,
                                        const launcher::RunOptions& options);
 
-// "w0 .. w3  on 10.0.0.1:7700", a line a host.
+// "w0 .. w3 on 10.0.0.1:7700", a line for each host of the workers, then of the servers.
 [[nodiscard]] std::vector<std::string> placement_lines(const Prepared& prepared);
 
 // Builds the data's index, or finds it built. RUN/data.json as text.

@@ -31,10 +31,14 @@ struct Options {
 void print_dry_run(const Options& options, const Prepared& prepared) {
   if (options.json) {
     nlohmann::ordered_json placement = nlohmann::ordered_json::array();
-    for (std::size_t i = 0; i < prepared.places.size(); ++i) {
-      placement.push_back(
-          {{"worker", fmt::format("w{}", i)}, {"host", prepared.hosts[prepared.places[i]].name}});
-    }
+    const auto add = [&](const char* role, const std::vector<std::size_t>& places) {
+      for (std::size_t i = 0; i < places.size(); ++i) {
+        placement.push_back(
+            {{role, fmt::format("{}{}", role[0], i)}, {"host", prepared.hosts[places[i]].name}});
+      }
+    };
+    add("worker", prepared.places.workers);
+    add("server", prepared.places.servers);
     const nlohmann::ordered_json out = {
         {"config", nlohmann::ordered_json::parse(launcher::to_json(prepared.config))},
         {"placement", placement}};

@@ -111,13 +111,6 @@ TEST(JobConfig, DeliveryOtherThanExactlyOnceIsRefusedUnderAllReduceWithTheReason
       HasSubstr("'sometimes' is none of \"exactly-once\""));
 }
 
-TEST(JobConfig, ParameterServersAreRefusedAsNotYetAvailable) {
-  EXPECT_THAT(problems_of(kJob + "[trainer]\nsync = \"ps-bsp\"\n"),
-              HasSubstr("job.toml:13:1: trainer.sync: 'ps-bsp' is not available yet"));
-  EXPECT_THAT(problems_of(kJob + "[roles.server]\ncount = 2\n"),
-              HasSubstr("roles.server: parameter servers are not available yet"));
-}
-
 TEST(JobConfig, ABatchTooSmallForItsWorkersIsRefused) {
   EXPECT_THAT(problems_of(replaced(kJob, "global = 512", "global = 12\nmin = 4")),
               HasSubstr("job.toml:11:1: batch.global: 12 is too small for 4 workers with at least "

@@ -59,5 +59,69 @@ TEST(Placement, ARangeOfWorkersTakesAsManyAsFit) {
   EXPECT_THAT(place({{"a", 1, 0, 1}}, role).error().message, HasSubstr("2 workers"));
 }
 
+RolesSection roles(std::uint32_t workers, const Resources& each, std::uint32_t servers,
+                   const Resources& each_server) {
+  RolesSection roles;
+  roles.worker.count = roles.worker.min = roles.worker.max = workers;
+  roles.worker.resources = each;
+  roles.server.count = servers;
+  roles.server.resources = each_server;
+  return roles;
+}
+
+TEST(Placement, WithoutServersWorkersAreWhereTheyAlwaysAre) {
+  const auto places = place({{"a", 4, kGiB, 0}, {"b", 4, kGiB, 0}}, roles(4, {}, 0, {}));
+  EXPECT_THAT(places.value().workers, ElementsAre(0U, 0U, 1U, 1U));
+  EXPECT_THAT(places.value().servers, ElementsAre());
+}
+
+TEST(Placement, ServersThatAskForNothingMoveNoWorker) {
+  const auto places =
+      place({{"a", 4, kGiB, 0}, {"b", 4, kGiB, 0}}, roles(4, Resources{.cpus = 2}, 3, Resources{}));
+  EXPECT_THAT(places.value().workers, ElementsAre(0U, 0U, 1U, 1U));
+  EXPECT_THAT(places.value().servers, ElementsAre(0U, 0U, 1U));
+}
+
+TEST(Placement, WorkersHaveWhatTheServersLeave) {
+  const HostResources host{"a", 4, 8 * kGiB, 0};
+  const Resources big{.memory_bytes = 3 * kGiB};
+  EXPECT_TRUE(place({host}, roles(2, Resources{.memory_bytes = kGiB}, 2, big)));
+  const auto more = place({host}, roles(3, Resources{.memory_bytes = kGiB}, 2, big));
+  ASSERT_FALSE(more);
+  EXPECT_EQ(more.error().kind, ErrorKind::kUnreachable);
+  EXPECT_EQ(more.error().message,
+            "3 workers with 1GiB of memory each are 1 more than the hosts can take:\n"
+            "  a has 4 cpus, 2.0GiB of memory, 0 devices free: room for 2\n"
+            "lower roles.worker.count or roles.worker.resources, or add hosts to cluster.hosts\n"
+            "(2 servers with 3GiB of memory each are counted as taken)");
+}
+
+TEST(Placement, ARangeOfWorkersIsContentWithWhatServersLeave) {
+  RolesSection both = roles(8, Resources{.cpus = 1}, 2, Resources{.cpus = 1});
+  both.worker.min = 1;
+  const auto places = place({{"a", 6, kGiB, 0}}, both);
+  EXPECT_EQ(places.value().workers.size(), 4U);
+  EXPECT_EQ(places.value().servers.size(), 2U);
+}
+
+TEST(Placement, MoreServersThanTheHostsCanTakeIsAnErrorThatNamesTheirKeys) {
+  const auto places = place({{"a", 2, 4 * kGiB, 0}}, roles(1, {}, 3, Resources{.cpus = 1}));
+  ASSERT_FALSE(places);
+  EXPECT_THAT(places.error().message,
+              testing::AllOf(HasSubstr("3 servers with 1 cpus each are 1 more than"),
+                             HasSubstr("lower roles.server.count or roles.server.resources")));
+}
+
+TEST(Placement, WhatIsTakenOfAHostIsNeverMoreThanItHas) {
+  const HostResources left = without({"a", 2, kGiB, 1}, 3, {1, kGiB, 2});
+  EXPECT_EQ(left.cpus, 0);
+  EXPECT_EQ(left.memory_bytes, 0U);
+  EXPECT_EQ(left.devices, 0U);
+  const HostResources some = without({"a", 2, 3 * kGiB, 5}, 2, {0.5, kGiB, 2});
+  EXPECT_EQ(some.cpus, 1);
+  EXPECT_EQ(some.memory_bytes, kGiB);
+  EXPECT_EQ(some.devices, 1U);
+}
+
 }  // namespace
 }  // namespace antdt::launcher

@@ -1,0 +1,205 @@
+// job.toml of a job whose model is on parameter servers.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "core/fs.h"
+#include "launcher/job_config.h"
+#include "tests/launcher/job_text.h"
+
+namespace antdt::launcher {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::StartsWith;
+
+std::string with_trainer(const std::string& lines) {
+  return replaced(kServersJob, "sync = \"ps-bsp\"", "sync = \"ps-bsp\"\n" + lines);
+}
+
+TEST(ParameterServers, AJobHasThemWhenItsModelIsToBeOnServers) {
+  const auto config = load_text(kServersJob, "job.toml");
+  ASSERT_TRUE(config) << config.error().message;
+  EXPECT_EQ(config->trainer.sync, "ps-bsp");
+  const RoleSection& server = config->roles.server;
+  EXPECT_EQ(server.count, 2U);
+  EXPECT_EQ(server.min, 2U);
+  EXPECT_EQ(server.max, 2U);
+  EXPECT_THAT(server.command, ElementsAre("antdt-server"));
+  EXPECT_EQ(server.protocol, "antdt");
+  EXPECT_EQ(server.restart, "member");
+}
+
+TEST(ParameterServers, AnAllReduceJobHasNone) {
+  const auto config = load_text(kJob, "job.toml");
+  ASSERT_TRUE(config) << config.error().message;
+  EXPECT_EQ(config->trainer.sync, "allreduce");
+  EXPECT_EQ(config->roles.server.count, 0U);
+  EXPECT_EQ(JobConfig().roles.server.count, 0U);
+}
+
+TEST(ParameterServers, TheirNumberIsOneNumberOfAtMostOneServerASlice) {
+  EXPECT_EQ(problems_of(replaced(kServersJob, "count = 2", "count = { min = 1, max = 2 }")),
+            "job.toml:15:1: roles.server.count: must be a whole number, not a table");
+  EXPECT_THAT(problems_of(replaced(kServersJob, "count = 2", "count = 65")),
+              "job.toml:15:1: roles.server.count: must be at most 64");
+  EXPECT_EQ(problems_of(replaced(kServersJob, "count = 2", "count = 64")), "");
+}
+
+TEST(ParameterServers, AJobWithServersUnderAllReduceIsToldBothWaysOut) {
+  EXPECT_EQ(
+      problems_of(kJob + "[roles.server]\ncount = 2\n"),
+      "job.toml:13:1: roles.server.count: there is nothing for servers to do under "
+      "trainer.sync = \"allreduce\": write sync = \"ps-bsp\" there, or remove [roles.server]");
+}
+
+TEST(ParameterServers, AModelOnServersNeedsOneAtLeast) {
+  const std::string none = replaced(kServersJob, "[roles.server]\ncount = 2\n", "");
+  EXPECT_EQ(problems_of(none),
+            "job.toml:13:1: trainer.sync: 'ps-bsp' keeps the model on servers, and the job has "
+            "none: add [roles.server] with count = 1 or more, or use \"allreduce\"");
+  EXPECT_THAT(problems_of(replaced(kServersJob, "count = 2", "count = 0")),
+              HasSubstr("keeps the model on servers, and the job has none"));
+}
+
+TEST(ParameterServers, ATableOfServersWithoutTheirNumberIsAnErrorUnderEitherSync) {
+  for (const std::string sync : {"allreduce", "ps-bsp"}) {
+    EXPECT_THAT(problems_of(kJob + "[trainer]\nsync = \"" + sync +
+                            "\"\n[roles.server]\ncommand = [\"antdt-server\"]\n"),
+                StartsWith("job.toml:14:8: roles.server.count: is missing: write how many servers"))
+        << sync;
+  }
+}
+
+TEST(ParameterServers, ASyncThatIsToComeAndOneThatIsNotKnownAreToldApart) {
+  EXPECT_EQ(problems_of(replaced(kServersJob, "ps-bsp", "ps-ssp")),
+            "job.toml:13:1: trainer.sync: 'ps-ssp' is not available yet: use \"ps-bsp\"");
+  EXPECT_EQ(problems_of(replaced(kServersJob, "ps-bsp", "ps-asp")),
+            "job.toml:13:1: trainer.sync: 'ps-asp' is not available yet: use \"ps-bsp\"");
+  EXPECT_EQ(problems_of(replaced(kServersJob, "ps-bsp", "ps-bps")),
+            "job.toml:13:1: trainer.sync: 'ps-bps' is none of \"allreduce\", \"ps-bsp\", "
+            "\"ps-ssp\", \"ps-asp\" (did you mean 'ps-bsp'?)");
+  EXPECT_EQ(problems_of(replaced(kServersJob, "ps-bsp", "gossip")),
+            "job.toml:13:1: trainer.sync: 'gossip' is none of \"allreduce\", \"ps-bsp\", "
+            "\"ps-ssp\", \"ps-asp\"");
+}
+
+TEST(ParameterServers, WorkersOfAnotherProtocolAreRefused) {
+  const std::string text = replaced(kServersJob, "count = 4", "count = 4\nprotocol = \"torchrun\"");
+  EXPECT_EQ(problems_of(text),
+            "job.toml:7:1: roles.worker.protocol: a program of protocol 'torchrun' knows nothing "
+            "of parameter servers: use \"antdt\", or trainer.sync = \"allreduce\"");
+}
+
+TEST(ParameterServers, WorkersAreStartedAgainAloneOrNever) {
+  EXPECT_THAT(problems_of(replaced(kServersJob, "count = 4", "count = 4\nrestart = \"gang\"")),
+              StartsWith("job.toml:7:1: roles.worker.restart: 'gang' is for workers that cannot"));
+  const auto never =
+      load_text(replaced(kServersJob, "count = 4", "count = 4\nrestart = \"never\""), "job.toml");
+  ASSERT_TRUE(never) << never.error().message;
+  EXPECT_EQ(never->roles.server.restart, "never");
+}
+
+TEST(ParameterServers, SeveralHostsAreRefusedAndOneIsNot) {
+  const std::string one = "[cluster]\nhosts = [\"a:7700\"]\n";
+  EXPECT_EQ(problems_of(kServersJob + one), "");
+  EXPECT_THAT(problems_of(kServersJob + replaced(one, "\"a:7700\"", "\"a:7700\", \"b:7700\"")),
+              StartsWith("job.toml:17:1: cluster.hosts: names 2 hosts, and under trainer.sync = "
+                         "\"ps-bsp\" servers and workers speak over ipc"));
+}
+
+TEST(ParameterServers, ADeliveryOtherThanExactlyOnceIsRefusedWithTheirReason) {
+  EXPECT_EQ(problems_of(replaced(kServersJob, "records = 1000",
+                                 "records = 1000\ndelivery = \"at-most-once\"")),
+            "job.toml:10:1: data.delivery: 'at-most-once' is refused under sync = \"ps-bsp\": a "
+            "step counts once on all servers or on none, so exactly-once costs nothing there; "
+            "remove the line");
+}
+
+TEST(ParameterServers, TheirEnvironmentIsCheckedLikeThatOfWorkers) {
+  EXPECT_EQ(problems_of(kServersJob + "env = { ANTDT_SOCKET = \"x\" }\ncommand = []\n"),
+            "job.toml:17:1: roles.server.command: must name a program\n"
+            "job.toml:16:1: roles.server.env.ANTDT_SOCKET: is set by antdt itself: choose another "
+            "name");
+}
+
+TEST(ParameterServers, TheyKeepNoMomentum) {
+  EXPECT_EQ(
+      problems_of(with_trainer("optimizer = \"sgd\"\nmomentum = 0.9")),
+      "job.toml:15:1: trainer.momentum: is not for trainer.sync = \"ps-bsp\": servers keep no "
+      "momentum; remove it, or use \"allreduce\"");
+  EXPECT_EQ(problems_of(with_trainer("optimizer = \"sgd\"\nweight_decay = 0.1")), "");
+}
+
+TEST(ParameterServers, TheModelWithThreeCountersIsForThemAlone) {
+  const auto config = load_text(with_trainer("model = \"tally3\""), "job.toml");
+  ASSERT_TRUE(config) << config.error().message;
+  EXPECT_EQ(config->trainer.model, "tally3");
+  EXPECT_EQ(problems_of(with_trainer("model = \"tally\"")), "");
+  EXPECT_EQ(problems_of(kJob + "[trainer]\nmodel = \"tally3\"\n"),
+            "job.toml:13:1: trainer.model: 'tally3' shows whether a record's counters on several "
+            "servers agree: it needs trainer.sync = \"ps-bsp\"; with \"allreduce\" use 'tally'");
+  EXPECT_THAT(problems_of(with_trainer("model = \"tally3\"\nweight_decay = 0.1")),
+              HasSubstr("job.toml:15:1: trainer.weight_decay: is for models that have an "
+                        "optimizer, which 'tally3' has not"));
+}
+
+class ParameterServerFiles : public testing::Test {
+ protected:
+  // The problems of a job on servers with this model, on data of this format.
+  std::string problems_with(const std::string& model, const std::string& data) {
+    EXPECT_TRUE(write_file_atomic(dir_ / "a", "0\n"));
+    const auto config = load_text(replaced(with_trainer("model = \"" + model + "\""),
+                                           "format = \"index\"\nrecords = 1000", data),
+                                  dir_ / "job.toml");
+    return config ? "" : config.error().message;
+  }
+  TempDir dir_;
+};
+
+TEST_F(ParameterServerFiles, TakeTheModelsForClicksAndThePerceptron) {
+  const std::string clicks = "format = \"criteo\"\npaths = [\"a\"]";
+  const std::string images = "format = \"idx\"\npaths = [\"a\"]\nlabels = [\"a\"]";
+  for (const std::string model : {"lr", "deepfm", "xdeepfm", "dlrm", "mlp"}) {
+    EXPECT_EQ(problems_with(model, clicks), "") << model;
+  }
+  EXPECT_EQ(problems_with("mlp", images), "");
+  EXPECT_THAT(problems_with("resnet", images),
+              HasSubstr(": trainer.model: 'resnet' is not for parameter servers: all of its"));
+}
+
+TEST_F(ParameterServerFiles, ThatAModelWithThreeCountersCannotReadAreRefused) {
+  EXPECT_THAT(problems_with("tally3", "format = \"criteo\"\npaths = [\"a\"]"),
+              HasSubstr("'tally3' counts records that are their own number: it needs format "
+                        "\"index\", not \"criteo\""));
+}
+
+TEST(ParameterServers, TheEffectiveConfigurationReadsBackTheSame) {
+  const std::string text = kServersJob +
+                           "resources = { cpus = 0.5, memory = \"1GiB\" }\n"
+                           "command = [\"my-server\", \"--fast\"]\nenv = { A = \"b\" }\n";
+  for (const std::string& each : {text, kJob}) {
+    const auto config = load_text(each, "/x/job.toml");
+    ASSERT_TRUE(config) << config.error().message;
+    const auto by_json = from_json(to_json(*config));
+    ASSERT_TRUE(by_json) << by_json.error().message;
+    EXPECT_EQ(to_json(*by_json), to_json(*config));
+    const auto by_toml = load_text(to_toml(*config), "/x/effective.toml");
+    ASSERT_TRUE(by_toml) << by_toml.error().message;
+    EXPECT_EQ(to_json(*by_toml), to_json(*config));
+  }
+  const auto config = from_json(to_json(load_text(text, "/x/job.toml").value()));
+  EXPECT_EQ(config->roles.server.count, 2U);
+  EXPECT_EQ(config->roles.server.resources.memory_bytes, 1ULL << 30);
+  EXPECT_THAT(config->roles.server.command, ElementsAre("my-server", "--fast"));
+  EXPECT_EQ(config->roles.server.env.at("A"), "b");
+}
+
+TEST(ParameterServers, AnOverrideCanGiveAJobServers) {
+  EXPECT_EQ(problems_of(kJob, {"trainer.sync=ps-bsp", "roles.server.count=3"}), "");
+  EXPECT_THAT(problems_of(kJob, {"roles.server.count=3"}),
+              StartsWith("--set roles.server.count=3: roles.server.count: there is nothing"));
+}
+
+}  // namespace
+}  // namespace antdt::launcher

@@ -2,12 +2,12 @@
 #include <algorithm>
 
 #include "cmd/antdt-jobd/job_daemon.h"
+#include "cmd/antdt-jobd/role_processes.h"
 #include "cmd/antdt-jobd/torchrun_env.h"
 #include "core/fs.h"
 #include "core/log.h"
 #include "core/wire/packet.h"
 #include "launcher/cluster.h"
-#include "launcher/placement.h"
 
 namespace antdt::jobd {
 namespace {
@@ -44,19 +44,13 @@ Status JobDaemon::dial_agents(transport::Context& context) {
 // With room for what is free there and for what runs there for this job.
 ctl::HostState JobDaemon::host_state(const std::string& endpoint,
                                      const wire::AgentWelcome& welcome) const {
-  const launcher::Resources& each = config_.roles.worker.resources;
-  double fit = 1e6;
-  if (each.cpus > 0) fit = std::min(fit, welcome.cpus / each.cpus + 1e-9);
-  if (each.memory_bytes > 0) {
-    fit = std::min(fit, static_cast<double>(welcome.memory_bytes) /
-                            static_cast<double>(each.memory_bytes));
-  }
-  if (each.devices > 0) fit = std::min(fit, static_cast<double>(welcome.devices / each.devices));
+  const std::uint32_t servers =
+      servers_to_come(config_.roles, machine_.lifecycle().workers(), endpoint, welcome.running);
   ctl::HostState host;
   host.host = endpoint;
   host.name = welcome.host;
-  host.room = static_cast<std::uint32_t>(std::max(0.0, fit)) +
-              static_cast<std::uint32_t>(welcome.running.size());
+  host.room = room_on({endpoint, welcome.cpus, welcome.memory_bytes, welcome.devices},
+                      config_.roles, static_cast<std::uint32_t>(welcome.running.size()), servers);
   const auto& hosts = config_.cluster.hosts;
   host.order = static_cast<std::uint32_t>(std::ranges::find(hosts, endpoint) - hosts.begin());
   return host;
@@ -81,17 +75,9 @@ void JobDaemon::place_workers() {
     const wire::AgentWelcome& w = hosts_.at(endpoint);
     hosts.push_back({endpoint, w.cpus, w.memory_bytes, w.devices});
   }
-  const launcher::RoleSection& role = config_.roles.worker;
-  std::vector<ctl::PlacedWorker> placed;
-  if (role.count > 0) {
-    const auto places = launcher::place(hosts, role);
-    if (!places) return feed(ctl::job::Failed{"host", 3, places.error().message});
-    for (std::uint32_t i = 0; i < places->size(); ++i) {
-      const std::size_t host = (*places)[i];
-      placed.push_back({WorkerId{'w', i}, endpoints[host], static_cast<std::uint32_t>(host)});
-    }
-  }
-  feed(ctl::job::Placed{std::move(placed)});
+  auto placed = place_processes(hosts, config_.roles);
+  if (!placed) return feed(ctl::job::Failed{"host", 3, placed.error().message});
+  feed(ctl::job::Placed{std::move(*placed)});
 }
 
 void JobDaemon::on_port(std::uint32_t master_port) {
@@ -103,31 +89,19 @@ void JobDaemon::on_port(std::uint32_t master_port) {
   const std::uint32_t restarts = worker == nullptr ? 0 : worker->attempt.value - 1;
   const auto budgets = config_.failure.budgets.find("program");
   const std::uint32_t most = budgets == config_.failure.budgets.end() ? 0 : budgets->second;
-  const auto env = torchrun_environment({config_.job.id, "worker", address, master_port, restarts,
-                                         most, options_.run_dir},
-                                        placed);
+  const auto env = torchrun_environment(
+      {config_.job.id, "worker", address, master_port, restarts, most, options_.run_dir}, placed);
   for (std::size_t i = 0; i < placed.size(); ++i) extra_env_[placed[i].worker] = env[i];
   feed(ctl::job::GangReady{});
 }
 
 void JobDaemon::request_start(Member member, const std::string& endpoint) {
-  const launcher::RoleSection& role = config_.roles.worker;
-  wire::StartProcess start;
-  start.role = "worker";
-  start.command = role.command;
-  for (const auto& [name, value] : role.env) start.env.push_back({name, value});
-  if (const auto extra = extra_env_.find(member.worker); extra != extra_env_.end()) {
-    start.env.insert(start.env.end(), extra->second.begin(), extra->second.end());
-  }
-  start.env.push_back({"ANTDT_PROTOCOL", role.protocol});
-  start.working_directory = config_.job.directory;
+  const auto extra = extra_env_.find(member.worker);
+  wire::StartProcess start =
+      start_order(config_, member.worker.role,
+                  extra == extra_env_.end() ? std::vector<wire::EnvVar>{} : extra->second);
   start.run_dir = options_.run_dir;
   start.config_json = config_json_;
-  start.cpus = role.resources.cpus;
-  start.memory_bytes = role.resources.memory_bytes;
-  start.devices = role.resources.devices;
-  start.log_bytes = config_.logs.max_bytes;
-  start.orphan_timeout_ms = static_cast<std::uint32_t>(config_.failure.orphan_timeout.count());
   ctl::MonitorConfig windows;
   windows.transient_window = config_.control.transient_window;
   start.report_ms = static_cast<std::uint32_t>(
@@ -144,8 +118,7 @@ void JobDaemon::repeat_requests() {
     if (!w.running()) continue;
     const auto asked = asked_.find(w.member());
     if (asked != asked_.end() && loop_.now() - asked->second < kRepeat) continue;
-    const bool must_end =
-        w.asked_to_stop && machine_.lifecycle().seconds() >= w.killed_from_s;
+    const bool must_end = w.asked_to_stop && machine_.lifecycle().seconds() >= w.killed_from_s;
     if (must_end) {
       perform(ctl::job::StopWorker{w.member(), w.place.host, Duration::zero()});
     } else if (w.state == ctl::WorkerProcess::kPlanned && !w.asked_to_stop &&

@@ -6,10 +6,6 @@
 namespace antdt::ctl {
 namespace {
 
-// How long to wait for exits after everybody was sent SIGKILL.
-constexpr Duration kKillDeadline = std::chrono::seconds(5);
-// How long writing a checkpoint, and saying so, may take before it counts as lost.
-constexpr Duration kCheckpointPatience = std::chrono::minutes(5);
 // Steps further apart than this do not count as training in between.
 constexpr Duration kStepGap = std::chrono::seconds(30);
 
@@ -160,6 +156,7 @@ void Lifecycle::on(const job::Started& e, Effects& out) {
 }
 
 bool Lifecycle::welcomes(Member member) const {
+  if (member.worker.role == 's') return true;
   if (image_.model_kept) return false;
   if (state() != JobState::kFinishing || group_.empty()) return true;
   return std::ranges::find(group_, member) != group_.end();
@@ -191,7 +188,8 @@ void Lifecycle::on(const job::GenerationSettled& e, Effects& out) {
   group_ = e.members;
   done_with_.clear();
   for (WorkerProcess& w : image_.workers) {
-    if (std::ranges::find(group_, w.member()) != group_.end()) w.quick_failures = 0;
+    const bool in_group = std::ranges::find(group_, w.member()) != group_.end();
+    if (in_group || w.is_server()) w.quick_failures = 0;
   }
   for (FailureRecord& f : image_.failures) {
     if (f.incident != image_.incident || f.recovered_in_s) continue;
@@ -240,12 +238,15 @@ void Lifecycle::open_phase(std::uint64_t phase, Effects& out) {
   set_state(state_in(start));
   if (start.what == "finish") {
     for (WorkerProcess& w : image_.workers) {  // too late to be of use
-      if (w.state == WorkerProcess::kWaiting) w.state = WorkerProcess::kRemoved;
+      const bool late = w.state == WorkerProcess::kWaiting && !w.is_server();
+      if (late) w.state = WorkerProcess::kRemoved;
     }
   }
   out.emplace_back(job::SaveImage{});
   out.emplace_back(job::OpenPhase{start});
-  if (start.what == "finish" && spec_.external) end_if_all_left(out);
+  if (start.what != "finish") return;
+  if (spec_.servers > 0) order_checkpoint(out);  // the model is theirs
+  if (spec_.external) end_if_all_left(out);
 }
 
 void Lifecycle::on(const job::PhaseDrained& e, Effects& out) {
@@ -318,6 +319,7 @@ void Lifecycle::on(const job::CheckpointStored& e, Effects& out) {
     image_.model_kept = true;
     out.emplace_back(job::LeaveAll{{"the job is done", 0}});
     for (WorkerProcess& w : image_.workers) {  // who has not joined cannot hear it
+      if (w.is_server()) continue;
       if (w.state == WorkerProcess::kWaiting) w.state = WorkerProcess::kRemoved;
       const bool deaf = w.state == WorkerProcess::kPlanned || w.state == WorkerProcess::kStarted;
       if (deaf) stop_worker(w, spec_.stop_grace, out);
@@ -328,136 +330,6 @@ void Lifecycle::on(const job::CheckpointStored& e, Effects& out) {
     image_.outcome->resumable = image_.checkpoints_stored > 0;
     out.emplace_back(job::LeaveAll{{image_.outcome->first_cause, kExitResumable}});
   }
-}
-
-// --------------------------------------------------------------------- the end
-
-void Lifecycle::on(const job::SaidBye& e, Effects&) {
-  if (WorkerProcess* worker = find_mutable(e.member)) worker->said_bye = true;
-}
-
-void Lifecycle::on(const job::StopAsked& e, Effects& out) {
-  const bool again = stopping();
-  if (!again) {
-    image_.outcome = Outcome{"stopped", 75, "stopped", image_.checkpoints_stored > 0, e.reason};
-    out.emplace_back(job::Note{"stopping", e.reason});
-  }
-  const bool can_checkpoint = state() == JobState::kTraining && image_.collective && settled_ &&
-                              spec_.protocol == Protocol::kAntdt && image_.phase > 0;
-  set_state(JobState::kStopping);
-  if (!again && can_checkpoint && e.grace > Duration::zero()) {
-    order_checkpoint(out);  // answered by CheckpointStored, then everybody leaves
-    stop_deadline_ = now_ + e.grace;
-    return;
-  }
-  stop_all(e.grace, out);
-  end_if_all_left(out);
-}
-
-void Lifecycle::on(const job::Failed& e, Effects& out) {
-  fail({"failed", e.code, e.exit_class, image_.checkpoints_stored > 0, e.reason}, out);
-  end_if_all_left(out);
-}
-
-void Lifecycle::fail(Outcome outcome, Effects& out) {
-  if (stopping()) return;  // what follows from the first cause is not one
-  image_.outcome = std::move(outcome);
-  set_state(JobState::kStopping);
-  stop_all(spec_.stop_grace, out);
-}
-
-void Lifecycle::stop_all(Duration grace, Effects& out) {
-  stop_deadline_ = now_ + grace + kKillDeadline;
-  for (WorkerProcess& w : image_.workers) {
-    if (w.state == WorkerProcess::kWaiting) w.state = WorkerProcess::kExited;
-    if (w.running()) stop_worker(w, grace, out);
-  }
-  out.emplace_back(job::SaveImage{});
-}
-
-void Lifecycle::stop_worker(WorkerProcess& worker, Duration grace, Effects& out) {
-  worker.asked_to_stop = true;
-  worker.killed_from_s = seconds() + to_seconds(grace);
-  out.emplace_back(job::StopWorker{worker.member(), worker.place.host, grace});
-}
-
-void Lifecycle::on(const job::Tick&, Effects& out) {
-  if (stopping() && !stop_deadline_) {  // by an earlier incarnation, which may not have said it
-    stop_all(spec_.stop_grace, out);
-    return end_if_all_left(out);
-  }
-  if (stop_deadline_ && now_ >= *stop_deadline_) {
-    const bool was_killed = killed_;
-    killed_ = true;
-    if (!was_killed) {
-      stop_all(Duration::zero(), out);
-    } else {  // some agent does not answer: it stops its orphans by itself
-      for (WorkerProcess& w : image_.workers) w.state = WorkerProcess::kExited;
-    }
-    end_if_all_left(out);
-    return;
-  }
-  for (WorkerProcess& w : image_.workers) {
-    const bool late = w.running() && w.leaving && !w.asked_to_stop && seconds() >= w.leaves_until_s;
-    if (late) stop_worker(w, Duration::zero(), out);
-  }
-  if (stopping()) return;
-  start_waiting(out);
-  const bool due = spec_.checkpoint_every > Duration::zero() && image_.collective && settled_ &&
-                   spec_.protocol == Protocol::kAntdt && state() == JobState::kTraining &&
-                   now_ - last_checkpoint_ >= spec_.checkpoint_every;
-  // What was written, or that it was, may be lost: then another one is due.
-  const bool lost = now_ - last_checkpoint_ >= kCheckpointPatience;
-  if (due && (lost || !image_.checkpoint_pending)) order_checkpoint(out);
-}
-
-// Whoever has left, or was not wanted any more, is wanted again when the others
-// are lost before the model is kept: the last checkpoint goes on with one.
-bool Lifecycle::bring_one_back(Effects& out) {
-  const bool can = spec_.protocol == Protocol::kAntdt && spec_.restart == Restart::kMember &&
-                   image_.collective && !spec_.external && !image_.model_kept;
-  const auto left = std::ranges::find(image_.workers, std::uint8_t{WorkerProcess::kRemoved},
-                                      &WorkerProcess::state);
-  if (!can || left == image_.workers.end()) return false;
-  wait_for_place(*left);
-  left->waits_until_s = 0;
-  out.emplace_back(job::SaveImage{});
-  out.emplace_back(
-      job::Note{"back", fmt::format("{} comes back: nobody else is left", left->place.worker)});
-  start_waiting(out);
-  expect(out);
-  return true;
-}
-
-void Lifecycle::end_if_all_left(Effects& out) {
-  const auto open = [](const WorkerProcess& w) {
-    return w.running() || w.state == WorkerProcess::kWaiting;
-  };
-  if (std::ranges::any_of(image_.workers, open)) return;
-  if (!image_.outcome && bring_one_back(out)) return;
-  Outcome outcome;
-  if (image_.outcome) {
-    outcome = *image_.outcome;
-    // Done has no cause: it was decided, and an earlier incarnation did not say it.
-    if (outcome.state != "done" && outcome.first_cause.empty())
-      outcome = outcome_of(image_.incident);
-  } else if (spec_.protocol == Protocol::kAntdt && state() != JobState::kFinishing) {
-    outcome = {"failed", 1, "program", image_.checkpoints_stored > 0,
-               "every worker ended before the records of the job were all trained"};
-  } else if (spec_.protocol == Protocol::kAntdt && image_.collective && !spec_.external &&
-             !image_.model_kept) {
-    outcome = {"failed", 1, "program", image_.checkpoints_stored > 0,
-               "every worker ended before the trained model was kept"};
-  } else {
-    outcome = {"done", 0, "done", false, ""};
-  }
-  image_.outcome = outcome;
-  set_state(outcome.state == "done"      ? JobState::kDone
-            : outcome.state == "stopped" ? JobState::kStopped
-                                         : JobState::kFailed);
-  ended_ = true;
-  out.emplace_back(job::SaveImage{});
-  out.emplace_back(job::End{outcome});
 }
 
 }  // namespace antdt::ctl

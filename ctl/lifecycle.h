@@ -16,6 +16,10 @@
 // (`image()`) whenever `SaveImage` is among the effects, before anything else
 // of that step is sent; `restore()` takes the last image after a restart.
 //
+// With parameter servers ([roles.server]) a generation is that of the server group:
+// the workers that it begins with. Servers begin with the workers, and leave when
+// all of these have left.
+//
 // Loose members (a Join with collective = false) need no meeting: the first
 // phase opens with the first of them. Programs that do not speak the protocol
 // ("torchrun", "exec") have no phases: they are done when all have exited.
@@ -146,6 +150,7 @@ class Lifecycle {
   // The phase that is open (what == "" if none is).
   [[nodiscard]] wire::PhaseStart phase() const { return describe(image_.phase); }
   [[nodiscard]] bool collective() const { return image_.collective; }
+  [[nodiscard]] bool model_kept() const { return image_.model_kept; }
   [[nodiscard]] double seconds() const;  // since the job began, over incarnations
 
   // Whether an operator's wish can be done; the error says why not.
@@ -169,6 +174,7 @@ class Lifecycle {
   void on(const job::StopAsked& e, Effects& out);
   void on(const job::Failed& e, Effects& out);
   void on(const job::Tick& e, Effects& out);
+  // lifecycle_end.cc: SaidBye, StopAsked, Failed, Tick and when everybody has left
   // lifecycle_workers.cc: processes, their failures and their places
   void on(const job::HostUp& e, Effects& out);
   void on(const job::HostLost& e, Effects& out);
@@ -198,6 +204,8 @@ class Lifecycle {
   void stop_all(Duration grace, Effects& out);
   void stop_worker(WorkerProcess& worker, Duration grace, Effects& out);
   void end_if_all_left(Effects& out);
+  void let_servers_go(Effects& out);
+  [[nodiscard]] Outcome outcome_at_the_end() const;
   [[nodiscard]] bool bring_one_back(Effects& out);
 
   void expect(Effects& out);

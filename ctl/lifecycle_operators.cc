@@ -20,8 +20,18 @@ Status Lifecycle::check(const job::EvictAsked& e) const {
     return antdt::fail(ErrorKind::kRefused, "{} is not running, it is {}", e.target,
                        state_name(worker->state));
   }
+  const bool takes_server = std::ranges::any_of(image_.workers, [&](const WorkerProcess& w) {
+    return w.is_server() && w.running() &&
+           (&w == worker || (host != nullptr && w.place.host == host->host));
+  });
+  if (takes_server) {
+    return antdt::fail(ErrorKind::kRefused,
+                       "parameter servers cannot move to another host yet: name the workers of {} "
+                       "that are to leave",
+                       e.target);
+  }
   const auto stays = [&](const WorkerProcess& w) {
-    return w.running() && !w.leaving && &w != worker &&
+    return w.running() && !w.leaving && &w != worker && !w.is_server() &&
            (host == nullptr || w.place.host != host->host);
   };
   const std::string& from = worker != nullptr ? worker->place.host : host->host;
@@ -103,7 +113,7 @@ Status Lifecycle::check(const job::ResizeAsked& e) const {
   if (e.count == 0) return antdt::fail(ErrorKind::kUsage, "a job has at least one worker");
   const auto present =
       static_cast<std::uint32_t>(std::ranges::count_if(image_.workers, [](const WorkerProcess& w) {
-        return w.state != WorkerProcess::kRemoved && !w.stays_away;
+        return w.state != WorkerProcess::kRemoved && !w.stays_away && !w.is_server();
       }));
   const std::uint32_t room = hosts_.room_left(image_.workers);
   if (e.count > present && e.count - present > room) {
@@ -119,7 +129,8 @@ void Lifecycle::on(const job::ResizeAsked& e, Effects& out) {
   if (!check(e)) return;
   std::vector<WorkerProcess*> present;
   for (WorkerProcess& w : image_.workers) {
-    if (w.state != WorkerProcess::kRemoved && !w.stays_away) present.push_back(&w);
+    const bool counts = w.state != WorkerProcess::kRemoved && !w.stays_away && !w.is_server();
+    if (counts) present.push_back(&w);
   }
   out.emplace_back(job::Note{
       "resize", fmt::format("from {} to {} workers: {}", present.size(), e.count, e.reason)});
@@ -133,14 +144,16 @@ void Lifecycle::on(const job::ResizeAsked& e, Effects& out) {
     }
   }
   for (std::size_t i = present.size(); i < e.count; ++i) {
-    const auto gone = std::ranges::find_if(
-        image_.workers, [](const WorkerProcess& w) { return w.state == WorkerProcess::kRemoved; });
+    const auto gone = std::ranges::find_if(image_.workers, [](const WorkerProcess& w) {
+      return w.state == WorkerProcess::kRemoved && !w.is_server();
+    });
     WorkerProcess next;
     if (gone != image_.workers.end()) {
       next.place = gone->place;
       next.attempt = gone->attempt.next();
     } else {
-      next.place.worker = {'w', static_cast<std::uint32_t>(image_.workers.size())};
+      next.place.worker = {'w', static_cast<std::uint32_t>(std::ranges::count(
+                                    image_.workers, false, &WorkerProcess::is_server))};
       next.attempt = Attempt{1};
     }
     next.state = WorkerProcess::kWaiting;

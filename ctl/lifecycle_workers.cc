@@ -177,7 +177,8 @@ FailureClass Lifecycle::class_in_gang(FailureClass cls, const WorkerProcess& wor
 }
 
 void Lifecycle::replace(WorkerProcess& worker, FailureClass cls, Effects& out) {
-  if (image_.model_kept || (state() == JobState::kFinishing && !group_.empty() && !is_gang())) {
+  const bool others_finish = state() == JobState::kFinishing && !group_.empty() && !is_gang();
+  if (image_.model_kept || (others_finish && !worker.is_server())) {
     record_failure(worker, cls);  // the others keep the model
     worker.state = WorkerProcess::kRemoved;
     return;
@@ -300,7 +301,7 @@ void Lifecycle::on(const job::Resumed&, Effects& out) {
     wait_for_place(w);
     w.quick_failures = 0;
     w.waits_until_s = 0;
-    someone = true;
+    someone = someone || !w.is_server();
   }
   // Who was to stay had left before them.
   if (!someone && !image_.workers.empty()) wait_for_place(image_.workers.front());

@@ -99,6 +99,7 @@ struct WorkerProcess {
     v("exited_at_s", m.exited_at_s);
   }
   [[nodiscard]] Member member() const { return {place.worker, attempt}; }
+  [[nodiscard]] bool is_server() const { return place.worker.role == 's'; }
   [[nodiscard]] bool running() const {
     return state == kPlanned || state == kStarted || state == kJoined;
   }

@@ -157,6 +157,9 @@ void JobDaemon::on_worker_message(const wire::Envelope& envelope, std::string_vi
   try_as(std::type_identity<wire::Recalled>());
   try_as(std::type_identity<wire::CheckpointWritten>());
   try_as(std::type_identity<wire::Bye>());
+  try_as(std::type_identity<wire::PsServing>());
+  try_as(std::type_identity<wire::PsSaved>());
+  try_as(std::type_identity<wire::PsStats>());
   // A client without an agent: its reports come one by one.
   if (route.endpoint.empty()) try_as(std::type_identity<wire::Report>());
   if (!known && envelope.kind != wire::Hello::kKind) {

@@ -10,6 +10,7 @@
 #include "core/wire/messages.h"
 #include "ctl/lifecycle.h"
 #include "ctl/membership.h"
+#include "ctl/server_group.h"
 
 namespace antdt::ctl {
 
@@ -63,6 +64,7 @@ struct ImageDeath {
 struct JobImage {
   LifecycleImage lifecycle;
   MembershipImage membership;
+  ServerGroupImage servers;
   wire::Plan plan;  // newest
   std::vector<ImageAction> actions;
   std::vector<ImageEpoch> epochs;
@@ -71,6 +73,7 @@ struct JobImage {
   static void fields(Self& m, V& v) {
     v("lifecycle", m.lifecycle);
     v("membership", m.membership);
+    v("servers", m.servers);
     v("plan", m.plan);
     v("actions", m.actions);
     v("epochs", m.epochs);

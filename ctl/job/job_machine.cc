@@ -16,6 +16,7 @@ constexpr std::uint32_t kAnyNumber = 1'000'000;
 constexpr Duration kVanishedAfter = std::chrono::seconds(5);
 constexpr std::uint64_t kEverything = ~std::uint64_t{0};
 constexpr Duration kSayAgain = std::chrono::seconds(2);
+constexpr const char* kDone = "the job is done";
 
 std::string verdict_text(const Verdict& verdict) {
   if (verdict.kind == VerdictKind::kNone) return "ok";
@@ -67,15 +68,18 @@ JobMachine::JobMachine(JobMachineConfig config, std::unique_ptr<Solution> soluti
       accounts_(std::move(accounts)),
       lifecycle_(config_.spec),
       membership_(config_.key, config_.hang_after),
+      servers_({config_.spec.servers, config_.spec.sync, config_.spec.backups}),
       controller_(config_.control, std::move(solution)),
       vitals_(config_.hang_after) {
   if (!known_) return;
   membership_.restore(image.membership);
+  servers_.restore(image.servers, image.membership.generation);
   std::vector<Member> group;
   if (membership_.settled()) {
     for (const ExpectedMember& m : membership_.members()) group.push_back(m.member);
   }
-  group_settled_ = !group.empty();
+  if (servers_.serving()) group = servers_.present();
+  group_settled_ = membership_.settled() && !group.empty();
   lifecycle_.restore(std::move(image.lifecycle), std::move(group));
   for (const ImageAction& a : image.actions) {
     actions_.push_back({a.time_s, a.kind, a.target, a.reason, a.outcome});
@@ -123,15 +127,12 @@ void JobMachine::on(const in::Declared&) {
 }
 
 void JobMachine::on(const in::Recovered&) {
+  std::vector<WorkerProcess> running;
   for (const WorkerProcess& w : lifecycle_.workers()) {
     if (w.state == WorkerProcess::kJoined) vitals_.watch(w.member(), now_);
+    if (w.running() && config_.spec.protocol == Protocol::kAntdt) running.push_back(w);
   }
-  Expect expected;
-  for (const WorkerProcess& w : lifecycle_.workers()) {
-    if (!w.running() || config_.spec.protocol != Protocol::kAntdt) continue;
-    expected.members.push_back({w.member(), host_name(w.place.host), w.place.host_order});
-  }
-  if (!expected.members.empty()) feed(MembershipEvent(expected));
+  if (!running.empty()) expect_group(running);
   if (membership_.settled()) {
     std::vector<Monitor::MemberInfo> group;
     for (const ExpectedMember& m : membership_.members()) group.push_back({m.member, m.host});
@@ -146,8 +147,12 @@ void JobMachine::on(const in::Recovered&) {
   // Members that wait for something we had decided but not said hear it now.
   for (const WorkerProcess& w : lifecycle_.workers()) {
     if (w.leaving && w.running()) {
-      send(w.member(), membership_.generation(), wire::Leave{"asked before", kExitResumable});
+      send(w.member(), generation(), wire::Leave{"asked before", kExitResumable});
     }
+  }
+  if (uses_servers()) {
+    if (servers_.serving()) deal_again();
+    return expect_steps();
   }
   if (phase.phase > 0 && (membership_.settled() || !lifecycle_.collective())) {
     send_to_members(with_committed(phase));
@@ -202,13 +207,13 @@ void JobMachine::on(const in::Pause& e) {
 // Nobody gets records while the journal has no room. And in the end one member
 // writes the model while the others wait, however long that takes.
 void JobMachine::expect_steps() {
-  const bool none = paused_ || !membership_.settled() || lifecycle_.phase().what == "finish";
+  const bool none = paused_ || !group_is_whole() || lifecycle_.phase().what == "finish";
   vitals_.expect_steps(none ? std::vector<Member>{} : members(), now_);
 }
 
 void JobMachine::on(const in::Tick&) {
   feed(job::Event(job::Tick{}));
-  feed(MembershipEvent(MembershipTick{}));
+  uses_servers() ? feed(servers::Event(servers::Tick{})) : feed(MembershipEvent(MembershipTick{}));
   check_vitals();
   say_finish_again();
   for (auto at = vanished_.begin(); at != vanished_.end();) {
@@ -225,9 +230,10 @@ void JobMachine::on(const in::Tick&) {
 // Once may be lost, and then nobody writes the model: members that wait for their
 // next phase ask for nothing.
 void JobMachine::say_finish_again() {
-  const bool waits = lifecycle_.state() == JobState::kFinishing && membership_.settled();
+  const bool waits = lifecycle_.state() == JobState::kFinishing && group_is_whole();
   if (!waits || now_ - finish_said_ < kSayAgain) return;
   finish_said_ = now_;
+  if (uses_servers() && lifecycle_.model_kept()) return send_to_members(wire::Leave{kDone, 0});
   send_to_members(lifecycle_.phase());
 }
 
@@ -235,6 +241,11 @@ void JobMachine::check_vitals() {
   for (const Vitals::Finding& finding : vitals_.check(now_)) {
     if (const auto* hung = std::get_if<HungMember>(&finding)) {
       feed(job::Event(job::Hung{hung->member, hung->why}));
+    } else if (uses_servers()) {  // who decides the steps does not
+      const auto first = std::ranges::find(lifecycle_.workers(), WorkerId{'s', 0},
+                                           [](const WorkerProcess& w) { return w.place.worker; });
+      if (first == lifecycle_.workers().end()) continue;
+      feed(job::Event(job::Hung{first->member(), std::get<StuckCollective>(finding).why}));
     } else {
       feed(MembershipEvent(Stuck{std::get<StuckCollective>(finding).why}));
     }
@@ -242,7 +253,7 @@ void JobMachine::check_vitals() {
 }
 
 void JobMachine::on(const in::ControlTick&) {
-  const bool trains = lifecycle_.state() == JobState::kTraining && membership_.settled();
+  const bool trains = lifecycle_.state() == JobState::kTraining && group_is_whole();
   if (!trains) return;
   const std::uint64_t all = samples_total();
   feed(Event(ctl::Tick{all - std::min(all, samples_done())}));
@@ -285,6 +296,7 @@ void JobMachine::on(const in::CheckpointFound& e) {
                          lineage, e.directory, e.step));
   feed(job::Event(job::Restored{phase}));
   feed(MembershipEvent(Begin{lineage, e.directory}));
+  if (uses_servers()) feed(servers::Event(servers::Begin{e.directory, e.step.value}));
 }
 
 Status JobMachine::check(const job::ResizeAsked& e) const {
@@ -314,7 +326,7 @@ void JobMachine::on(const in::Skip& e) {
   note("skip", fmt::format("{} lets the job go on without positions {}:{}: {}", e.order.who,
                            e.order.from, e.order.to, e.order.reason));
   // The members count the phase's records: they hear the new number.
-  feed(MembershipEvent(Stuck{"records of this phase are skipped"}));
+  if (!uses_servers()) feed(MembershipEvent(Stuck{"records of this phase are skipped"}));
 }
 
 // Among the actions, so that the journal and the summary have who asked.
@@ -334,6 +346,7 @@ std::string JobMachine::host_name(const std::string& endpoint) const {
 std::vector<WorkerReport> JobMachine::worker_reports() const {
   std::vector<WorkerReport> reports;
   for (const WorkerProcess& w : lifecycle_.workers()) {
+    if (w.is_server()) continue;
     WorkerReport r;
     if (const auto found = measured_.find(w.place.worker); found != measured_.end()) {
       r = found->second;
@@ -351,8 +364,8 @@ std::vector<WorkerReport> JobMachine::worker_reports() const {
     if (w.state == WorkerProcess::kWaiting) {
       r.tried_again_in_s = std::max(0.0, w.waits_until_s - lifecycle_.seconds());
     }
-    const auto& group = membership_.members();
-    const auto member = std::ranges::find(group, w.member(), &ExpectedMember::member);
+    const std::vector<Member> group = members();
+    const auto member = std::ranges::find(group, w.member());
     if (member != group.end()) r.rank = static_cast<std::uint32_t>(member - group.begin());
     const auto& entries = controller_.plan().entries;
     const auto entry = std::ranges::find(entries, r.worker, &wire::PlanEntry::worker);
@@ -389,7 +402,7 @@ JobReport JobMachine::report() const {
   JobReport r;
   r.job = config_.job;
   r.state = to_string(lifecycle_.state());
-  r.generation = membership_.generation();
+  r.generation = generation();
   r.lineage = membership_.lineage();
   r.incarnation = config_.incarnation;
   r.epochs = spec.epochs;
@@ -415,7 +428,9 @@ JobReport JobMachine::report() const {
     for (const Member m : missing) r.waiting_for += fmt::format("{} ", m.worker);
     r.waiting_for += membership_.waiting_for();
   }
+  if (uses_servers()) r.waiting_for = servers_.waiting_for();
   r.workers = worker_reports();
+  r.servers = server_reports();
   r.actions = actions_;
   r.epoch_reports = epochs_;
   r.outcome = lifecycle_.outcome();
@@ -445,6 +460,7 @@ JobImage JobMachine::image() const {
   JobImage image;
   image.lifecycle = lifecycle_.image();
   image.membership = membership_.image();
+  image.servers = servers_.image();
   image.plan = controller_.plan();
   for (const ActionReport& a : actions_) {
     image.actions.push_back({a.time_s, a.kind, a.target, a.reason, a.outcome});

@@ -29,6 +29,7 @@
 #include "ctl/job/step_watch.h"
 #include "ctl/lifecycle.h"
 #include "ctl/membership.h"
+#include "ctl/server_group.h"
 #include "ctl/vitals.h"
 #include "shard_server/accounts.h"
 #include "shard_server/history.h"
@@ -42,7 +43,8 @@ namespace in {
 
 // From a worker, or from its agent on its behalf.
 using WorkerBody = std::variant<wire::Fetch, wire::Progress, wire::Join, wire::Address, wire::Ready,
-                                wire::Recalled, wire::CheckpointWritten, wire::Bye, wire::Metrics>;
+                                wire::Recalled, wire::CheckpointWritten, wire::Bye, wire::Metrics,
+                                wire::PsServing, wire::PsSaved, wire::PsStats>;
 struct FromWorker {
   Member member;
   Generation generation;
@@ -114,7 +116,7 @@ struct Persist {
 using ToWorkerBody =
     std::variant<wire::Grants, wire::Refused, wire::Recall, wire::Form, wire::Roster, wire::Plan,
                  wire::Settle, wire::Regroup, wire::Abort, wire::PhaseStart, wire::CheckpointOrder,
-                 wire::Leave>;
+                 wire::Leave, wire::PsServe, wire::PsCut, wire::PsRoster>;
 struct ToWorker {
   Member to;
   Generation generation;
@@ -188,6 +190,9 @@ class JobMachine {
   [[nodiscard]] Duration control_interval() const { return controller_.tick_interval(); }
   [[nodiscard]] const Lifecycle& lifecycle() const { return lifecycle_; }
   [[nodiscard]] const Membership& membership() const { return membership_; }
+  [[nodiscard]] const ServerGroup& server_group() const { return servers_; }
+  // Of the members: of the collective, or of the servers' group.
+  [[nodiscard]] Generation generation() const;
   [[nodiscard]] const shard_server::Ledger& ledger() const { return ledger_; }
   [[nodiscard]] const shard_server::Accounts& accounts() const { return accounts_; }
   [[nodiscard]] bool ended() const { return ended_; }
@@ -227,6 +232,26 @@ class JobMachine {
   void heard(Member m, Generation g, std::uint64_t seq, const wire::CheckpointWritten& e);
   void heard(Member m, Generation g, std::uint64_t seq, const wire::Bye& e);
   void heard(Member m, Generation g, std::uint64_t seq, const wire::Metrics& e);
+  void store_checkpoint(const wire::CheckpointWritten& written, Member writer);
+
+  // Parameter servers and their workers: job_machine_servers.cc
+  void heard(Member m, Generation g, std::uint64_t seq, const wire::PsServing& e);
+  void heard(Member m, Generation g, std::uint64_t seq, const wire::PsSaved& e);
+  void heard(Member m, Generation g, std::uint64_t seq, const wire::PsStats& e);
+  [[nodiscard]] bool uses_servers() const { return config_.spec.servers > 0; }
+  // Whether those who train are together, in a collective or around servers.
+  [[nodiscard]] bool group_is_whole() const;
+  void expect_group(const std::vector<WorkerProcess>& running);
+  void feed(const servers::Event& event);
+  void run(const servers::Effects& effects);
+  void on_formed(const servers::Formed& formed);
+  void admit(Member worker);
+  void on_left(const wire::PsPlaces& places);
+  void on_over(const servers::Over& over);
+  void on_cut(const servers::CutDone& cut);
+  void tell_of_servers(Member worker);
+  void deal_again();  // the plan, when other workers push
+  void add_up(Member m, const wire::Progress& e);
 
   // The history of steps: job_machine_history.cc
   struct Hand {
@@ -276,6 +301,7 @@ class JobMachine {
   [[nodiscard]] std::uint64_t samples_total() const;  // to train in the whole job
   [[nodiscard]] std::uint64_t samples_done() const;
   [[nodiscard]] std::vector<WorkerReport> worker_reports() const;
+  [[nodiscard]] std::vector<ServerReport> server_reports() const;
   [[nodiscard]] JobImage image() const;
 
   JobMachineConfig config_;
@@ -284,6 +310,7 @@ class JobMachine {
   shard_server::Accounts accounts_;
   Lifecycle lifecycle_;
   Membership membership_;
+  ServerGroup servers_;
   Controller controller_;
   Vitals vitals_;
   ProgressView progress_;
@@ -292,6 +319,10 @@ class JobMachine {
   shard_server::Suspects suspects_;
   std::vector<Member> dead_suspects_;  // of the base; what they held is not known exactly yet
   std::vector<Member> loose_members_;
+  std::vector<Member> dealt_;                  // workers of servers that have a share of the plan
+  std::map<Member, wire::Progress> pushed_;    // of the phase, by worker of servers
+  std::map<WorkerId, wire::PsStats> served_;   // newest, by server
+  std::uint64_t cut_phase_ = 0;                // the ledger's when the cut was ordered
   std::map<WorkerId, WorkerReport> measured_;  // of attempts before and the present one
   std::map<WorkerId, WorkerReport> earlier_;   // of attempts that have ended
   std::map<Member, MonoTime> started_;         // when its start was asked for

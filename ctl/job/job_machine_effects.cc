@@ -27,18 +27,19 @@ void JobMachine::send(Member to, Generation generation, out::ToWorkerBody body, 
 }
 
 std::vector<Member> JobMachine::members() const {
+  if (uses_servers()) return servers_.workers();
   std::vector<Member> all = loose_members_;
   for (const ExpectedMember& e : membership_.members()) all.push_back(e.member);
   return all;
 }
 
 void JobMachine::send_to_members(const out::ToWorkerBody& body) {
-  for (const Member member : members()) send(member, membership_.generation(), body);
+  for (const Member member : members()) send(member, generation(), body);
 }
 
 void JobMachine::send_to_running(const out::ToWorkerBody& body) {
   for (const WorkerProcess& w : lifecycle_.workers()) {
-    if (w.running()) send(w.member(), membership_.generation(), body);
+    if (w.running() && !w.is_server()) send(w.member(), generation(), body);
   }
   if (config_.spec.external) send_to_members(body);
 }
@@ -55,35 +56,29 @@ wire::PhaseStart JobMachine::with_committed(wire::PhaseStart start) const {
 
 void JobMachine::run(const std::vector<job::Effect>& effects) {
   for (const job::Effect& effect : effects) {
-    std::visit(
-        Overloaded{
-            [&](const job::SaveImage&) { image_dirty_ = true; },
-            [&](const job::StartWorker& e) {
-              started_[e.member] = now_;
-              out_->emplace_back(e);
-            },
-            [&](const job::StopWorker& e) { out_->emplace_back(e); },
-            [&](const job::PrepareGang& e) { out_->emplace_back(e); },
-            [&](const job::ExpectMembers& e) {
-              Expect expected;
-              for (const WorkerProcess& w : e.workers) {
-                expected.members.push_back(
-                    {w.member(), host_name(w.place.host), w.place.host_order});
-              }
-              feed(MembershipEvent(expected));
-            },
-            [&](const job::WorkerGone& e) { on_gone(e); },
-            [&](const job::OpenPhase& e) { open_phase(e.start); },
-            [&](const job::AnnouncePhase& e) { announce_phase(e.start); },
-            [&](const job::OrderCheckpoint& e) {
-              send_to_members(wire::CheckpointOrder{e.number});
-            },
-            [&](const job::LeaveWorker& e) { send(e.member, membership_.generation(), e.leave); },
-            [&](const job::LeaveAll& e) { send_to_running(e.leave); },
-            [&](const job::Note& e) { note(e.kind, e.text); },
-            [&](const job::End& e) { end(e.outcome); },
-        },
-        effect);
+    std::visit(Overloaded{
+                   [&](const job::SaveImage&) { image_dirty_ = true; },
+                   [&](const job::StartWorker& e) {
+                     started_[e.member] = now_;
+                     out_->emplace_back(e);
+                   },
+                   [&](const job::StopWorker& e) { out_->emplace_back(e); },
+                   [&](const job::PrepareGang& e) { out_->emplace_back(e); },
+                   [&](const job::ExpectMembers& e) { expect_group(e.workers); },
+                   [&](const job::WorkerGone& e) { on_gone(e); },
+                   [&](const job::OpenPhase& e) { open_phase(e.start); },
+                   [&](const job::AnnouncePhase& e) { announce_phase(e.start); },
+                   [&](const job::OrderCheckpoint& e) {
+                     cut_phase_ = ledger_.phase().number;
+                     uses_servers() ? feed(servers::Event(servers::OrderCut{e.number}))
+                                    : send_to_members(wire::CheckpointOrder{e.number});
+                   },
+                   [&](const job::LeaveWorker& e) { send(e.member, generation(), e.leave); },
+                   [&](const job::LeaveAll& e) { send_to_running(e.leave); },
+                   [&](const job::Note& e) { note(e.kind, e.text); },
+                   [&](const job::End& e) { end(e.outcome); },
+               },
+               effect);
   }
 }
 
@@ -104,7 +99,9 @@ void JobMachine::on_gone(const job::WorkerGone& gone) {
   all.time += last.time;
   measured_.erase(id);
   if (config_.spec.protocol != Protocol::kAntdt) return;
-  if (lifecycle_.collective()) {
+  if (uses_servers()) {
+    feed(servers::Event(servers::Gone{gone.member, gone.reason}));
+  } else if (lifecycle_.collective()) {
     if (gone.suspect) dead_suspects_.push_back(gone.member);
     feed(MembershipEvent(MemberGone{gone.member, gone.reason, gone.in_order, gone.suspect}));
   } else if (std::erase(loose_members_, gone.member) > 0) {
@@ -135,6 +132,12 @@ bool JobMachine::stop_for_suspects() {
 }
 
 void JobMachine::open_phase(const wire::PhaseStart& start) {
+  // Its workers have all said what they did.
+  if (uses_servers() && ledger_.phase().kind == shard_server::PhaseKind::kTrain &&
+      ledger_.phase().number > 0) {
+    close_epoch(ledger_.phase().epoch);
+  }
+  pushed_.clear();
   if (start.what == "train" || start.what == "eval") {
     const bool train = start.what == "train";
     if (epochs_.size() <= start.epoch.value) epochs_.resize(start.epoch.value + 1);
@@ -285,7 +288,7 @@ void JobMachine::announce_plan(const wire::Plan& plan) {
   }
   feed(shard_server::Event(shares));
   // The plan of a group that is about to settle travels in its Settle.
-  if (lifecycle_.phase().phase > 0 && membership_.settled()) send_to_members(plan);
+  if (lifecycle_.phase().phase > 0 && group_is_whole()) send_to_members(plan);
 }
 
 void JobMachine::record_action(const RecordAction& action) {
@@ -329,7 +332,7 @@ void JobMachine::run(shard_server::Effects& effects) {
                             fmt::format("{} (attempt {}) was refused: {}", e.member.worker,
                                         e.member.attempt, e.refused.reason),
                             ""});
-              if (e.seq != 0) send(e.member, membership_.generation(), std::move(e.refused), e.seq);
+              if (e.seq != 0) send(e.member, generation(), std::move(e.refused), e.seq);
             },
             [&](SendRecall& e) { send(e.member, e.generation, e.recall, e.number); },
             [&](PhaseComplete& e) { on_drained(e.phase); },

@@ -29,12 +29,12 @@ void JobMachine::heard(Member m, Generation g, std::uint64_t seq, const wire::Re
 }
 
 void JobMachine::heard(Member m, Generation g, std::uint64_t, const wire::Join& e) {
-  if (e.collective && !config_.spec.external) {
+  if (uses_servers() || (e.collective && !config_.spec.external)) {
     vitals_.watch(m, now_);
     feed(job::Event(job::Joined{m, true}));
     if (!lifecycle_.welcomes(m)) return;
-    feed(MembershipEvent(MemberJoined{m, g, e}));
-    return;
+    if (uses_servers()) return feed(servers::Event(servers::Joined{m, e.endpoint}));
+    return feed(MembershipEvent(MemberJoined{m, g, e}));
   }
   if (std::ranges::find(loose_members_, m) == loose_members_.end()) {
     std::erase_if(loose_members_, [&](Member other) { return other.worker == m.worker; });
@@ -68,19 +68,19 @@ void JobMachine::heard(Member m, Generation g, std::uint64_t, const wire::Progre
   remember_steps(e.history, e.step);
   feed(shard_server::Event(shard_server::event::Progress{m, g, e.phase, e.place}));
   if (e.step > progress_.step()) feed(job::Event(job::Progressed{e.step}));
-  progress_.update(e, now_);
+  uses_servers() ? add_up(m, e) : progress_.update(e, now_);
   if (e.plan != PlanVersion{}) feed(Event(PlanInForce{e.plan}));
   if (!e.done) return;
   const wire::PhaseStart open = lifecycle_.phase();
   if (e.phase < open.phase) {  // it has not heard of the next phase
     // One of a generation that is not settled yet must not hear of it either: this
     // was said in an earlier one, and came late.
-    const bool late = !membership_.settled() || g != membership_.generation();
+    const bool late = !group_is_whole() || g != generation();
     if (lifecycle_.collective() && late) return;
-    return send(m, membership_.generation(), with_committed(open));
+    return send(m, generation(), with_committed(open));
   }
-  if (e.phase == open.phase && open.what == "train") close_epoch(open.epoch);
-  if (g == membership_.generation()) feed(job::Event(job::MemberDone{m, e.phase}));
+  if (!uses_servers() && e.phase == open.phase && open.what == "train") close_epoch(open.epoch);
+  if (g == generation()) feed(job::Event(job::MemberDone{m, e.phase}));
 }
 
 void JobMachine::fill_epoch(Epoch epoch) {
@@ -105,6 +105,10 @@ void JobMachine::close_epoch(Epoch epoch) {
 // the end.
 void JobMachine::heard(Member m, Generation g, std::uint64_t, const wire::CheckpointWritten& e) {
   if (g != membership_.base() || e.phase != lifecycle_.phase().phase) return;
+  store_checkpoint(e, m);
+}
+
+void JobMachine::store_checkpoint(const wire::CheckpointWritten& e, Member writer) {
   if (!e.error.empty()) return feed(job::Event(job::CheckpointStored{e.number, e.error}));
   auto ledger_image = ledger_.image_at(e.places);
   if (!ledger_image) {
@@ -113,7 +117,7 @@ void JobMachine::heard(Member m, Generation g, std::uint64_t, const wire::Checkp
   const auto then = shard_server::Ledger::restore(config_.ledger, *ledger_image);
   if (!then) return feed(job::Event(job::CheckpointStored{e.number, then.error().message}));
   remember_steps(e.history, e.step);
-  out_->emplace_back(out::StoreCheckpoint{e, m, membership_.lineage(), membership_.generation(),
+  out_->emplace_back(out::StoreCheckpoint{e, writer, membership_.lineage(), generation(),
                                           ledger_.phase().epoch, std::move(*ledger_image),
                                           accounts_.at(*then).image()});
 }

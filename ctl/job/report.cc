@@ -77,6 +77,44 @@ json budgets_json(const std::vector<BudgetReport>& budgets) {
   return out;
 }
 
+json servers_json(const std::vector<ServerReport>& servers) {
+  json out = json::array();
+  for (const ServerReport& s : servers) {
+    out.push_back({{"id", to_string(s.server)},
+                   {"host", s.host},
+                   {"pid", s.pid},
+                   {"attempt", s.attempt.value},
+                   {"state", s.state},
+                   {"rows", s.said.rows},
+                   {"bytes", s.said.bytes},
+                   {"requests", s.said.requests},
+                   {"service_us_p50", s.said.service_us_p50},
+                   {"service_us_p99", s.said.service_us_p99}});
+  }
+  return out;
+}
+
+// Of jobs with parameter servers alone: nobody else has these numbers.
+void add_servers(json& out, const std::vector<ServerReport>& servers) {
+  if (servers.empty()) return;
+  wire::PsStats all;
+  for (const ServerReport& s : servers) {
+    all.staleness_pushes += s.said.staleness_pushes;
+    all.staleness_sum += s.said.staleness_sum;
+    all.staleness_max = std::max(all.staleness_max, s.said.staleness_max);
+    all.pushes_applied += s.said.pushes_applied;
+    all.pushes_late += s.said.pushes_late;
+    all.pushes_repeated += s.said.pushes_repeated;
+  }
+  const auto parts = static_cast<double>(std::max<std::uint64_t>(1, all.staleness_pushes));
+  out["servers"] = servers_json(servers);
+  out["staleness"] = {{"mean", static_cast<double>(all.staleness_sum) / parts},
+                      {"max", all.staleness_max}};
+  out["pushes"] = {{"applied", all.pushes_applied},
+                   {"late", all.pushes_late},
+                   {"repeated", all.pushes_repeated}};
+}
+
 }  // namespace
 
 std::string status_json(const JobReport& r) {
@@ -123,6 +161,7 @@ std::string status_json(const JobReport& r) {
     if (w.tried_again_in_s) worker["tried_again_in_s"] = *w.tried_again_in_s;
     out["workers"].push_back(std::move(worker));
   }
+  add_servers(out, r.servers);
   if (r.outcome) out["outcome"] = {{"state", r.outcome->state}, {"code", r.outcome->code}};
   return out.dump();
 }
@@ -170,6 +209,7 @@ std::string summary_json(const JobReport& r) {
     out["workers"].push_back(std::move(worker));
   }
   out["lost_time"] = time_json(total);
+  add_servers(out, r.servers);
   return out.dump(2) + "\n";
 }
 

@@ -10,6 +10,7 @@
 
 #include "core/ids.h"
 #include "core/wire/messages.h"
+#include "core/wire/ps_messages.h"
 #include "ctl/lifecycle.h"
 
 namespace antdt::ctl {
@@ -30,6 +31,16 @@ struct WorkerReport {
   wire::TimeAccount time;
   // Between its exit (or end of report) and the job's: not in `time`.
   double wall_seconds = 0;
+};
+
+// Of one parameter server, as it said last.
+struct ServerReport {
+  WorkerId server;
+  std::string host;
+  std::uint32_t pid = 0;
+  Attempt attempt;
+  std::string state;  // as of a worker
+  wire::PsStats said;
 };
 
 struct ActionReport {
@@ -87,6 +98,7 @@ struct JobReport {
   std::string message;               // the last thing that happened
   std::string waiting_for;           // who is waited for, and for what; empty: nobody
   std::vector<WorkerReport> workers;
+  std::vector<ServerReport> servers;
   std::vector<ActionReport> actions;
   std::vector<EpochReport> epoch_reports;
   Totals totals;

@@ -1,0 +1,353 @@
+#include "ctl/server_group.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+namespace antdt::ctl {
+namespace {
+
+constexpr Duration kSayAgain = std::chrono::milliseconds(500);
+constexpr Duration kAskForCutAgain = std::chrono::seconds(2);
+
+wire::PsMember to_wire(Member member) { return {member.worker, member.attempt}; }
+Member from_wire(const wire::PsMember& m) { return {m.worker, m.attempt}; }
+
+template <class Members>
+std::vector<wire::PsMember> all_to_wire(const Members& members) {
+  std::vector<wire::PsMember> all;
+  std::ranges::transform(members, std::back_inserter(all), to_wire);
+  return all;
+}
+
+}  // namespace
+
+servers::Effects ServerGroup::step(const servers::Event& event, MonoTime now) {
+  now_ = now;
+  Effects out;
+  std::visit([&](const auto& e) { on(e, out); }, event);
+  return out;
+}
+
+// ------------------------------------------------------------------------ image
+
+ServerGroupImage ServerGroup::image() const {
+  ServerGroupImage image;
+  image.generation = generation_;
+  image.state = static_cast<std::uint8_t>(state_);
+  image.state_lost = state_lost_;
+  image.servers = servers_;
+  for (const auto& [member, worker] : workers_) image.workers.push_back(to_wire(member));
+  image.leaving = all_to_wire(leaving_);
+  image.number = number_;
+  image.restore = restore_;
+  image.version = version_;
+  image.cut = cut_ ? cut_->number : 0;
+  return image;
+}
+
+// Which servers have heard what is not known any more: a new number asks them all.
+void ServerGroup::restore(const ServerGroupImage& image, Generation at_least) {
+  generation_ = std::max(image.generation, at_least);
+  state_ = image.generation == generation_ ? static_cast<State>(image.state) : State::kGathering;
+  state_lost_ = image.state_lost;
+  servers_ = image.servers;
+  number_ = image.number + 1;
+  for (const wire::PsMember& m : image.workers) workers_[from_wire(m)] = {number_, false};
+  std::ranges::transform(image.leaving, std::back_inserter(leaving_), from_wire);
+  restore_ = image.restore;
+  version_ = image.version;
+  if (image.cut != 0) cut_ = Cut{image.cut, {}, {}};
+}
+
+// ------------------------------------------------------------------- membership
+
+std::vector<Member> ServerGroup::workers() const {
+  std::vector<Member> admitted;
+  for (const auto& [member, worker] : workers_) {
+    if (worker.admitted) admitted.push_back(member);
+  }
+  return admitted;
+}
+
+std::vector<Member> ServerGroup::present() const {
+  std::vector<Member> all;
+  for (const auto& [member, worker] : workers_) all.push_back(member);
+  return all;
+}
+
+bool ServerGroup::is_admitted(Member worker) const {
+  const auto found = workers_.find(worker);
+  return found != workers_.end() && found->second.admitted;
+}
+
+std::vector<std::string> ServerGroup::endpoints() const {
+  std::vector<std::string> all;
+  for (const GroupServer& s : servers_) all.push_back(s.endpoint);
+  return all;
+}
+
+const GroupServer* ServerGroup::find_server(Member member) const {
+  const auto found = std::ranges::find(servers_, member, &GroupServer::member);
+  return found == servers_.end() ? nullptr : &*found;
+}
+
+bool ServerGroup::is_expected(Member member) const {
+  const auto& all = member.worker.role == 's' ? expected_servers_ : expected_workers_;
+  return std::ranges::find(all, member) != all.end();
+}
+
+std::vector<Member> ServerGroup::missing() const {
+  std::vector<Member> missing;
+  if (state_ == State::kGathering) {
+    for (const Member m : expected_servers_) {
+      if (find_server(m) == nullptr) missing.push_back(m);
+    }
+    for (const Member m : expected_workers_) {
+      if (!joined_.contains(m)) missing.push_back(m);
+    }
+  } else {
+    for (const GroupServer& s : servers_) {
+      const auto heard = heard_.find(s.member());
+      if (heard == heard_.end() || heard->second < number_) missing.push_back(s.member());
+    }
+  }
+  return missing;
+}
+
+std::string ServerGroup::waiting_for() const {
+  const std::vector<Member> members = missing();
+  if (members.empty() || (state_ == State::kServing && leaving_.empty())) return "";
+  std::string text;
+  for (const Member m : members) text += fmt::format("{} ", m.worker);
+  return text + (state_ == State::kGathering ? "to join" : "to answer who is in the group");
+}
+
+void ServerGroup::on(const servers::Expect& e, Effects& out) {
+  expected_servers_ = e.servers;
+  expected_workers_ = e.workers;
+  begin_if_complete(out);
+}
+
+void ServerGroup::on(const servers::Joined& e, Effects& out) {
+  if (!is_expected(e.member)) return;
+  if (e.member.worker.role == 's') {
+    if (find_server(e.member) != nullptr) {  // it has not heard what it is to serve
+      if (state_ != State::kGathering) say(*find_server(e.member), out);
+      return;
+    }
+    if (state_ != State::kGathering) over("a server began anew", out);
+    std::erase_if(servers_, [&](const GroupServer& s) { return s.worker == e.member.worker; });
+    servers_.push_back({e.member.worker, e.member.attempt, e.endpoint});
+    std::ranges::sort(servers_, {}, &GroupServer::worker);
+    out.emplace_back(servers::Changed{});
+    return begin_if_complete(out);
+  }
+  joined_.insert(e.member);
+  if (state_ == State::kGathering) return begin_if_complete(out);
+  const auto known = workers_.find(e.member);
+  if (known == workers_.end()) {
+    workers_[e.member] = {number_ + 1, false};
+    return tell_servers(out);
+  }
+  if (known->second.admitted) out.emplace_back(servers::Admit{e.member});
+}
+
+void ServerGroup::begin_if_complete(Effects& out) {
+  if (state_ != State::kGathering || expected_workers_.empty()) return;
+  if (servers_.size() != config_.servers || !missing().empty()) return;
+  if (state_lost_) {
+    if (!std::exchange(lost_said_, true)) out.emplace_back(servers::StateLost{});
+    return;
+  }
+  generation_ = generation_.next();
+  state_ = State::kForming;
+  number_ = 0;
+  workers_.clear();
+  leaving_.clear();
+  for (const Member m : expected_workers_) workers_[m] = {1, false};
+  tell_servers(out);
+}
+
+void ServerGroup::on(const servers::Begin& e, Effects& out) {
+  restore_ = e.restore;
+  version_ = e.version;
+  state_lost_ = lost_said_ = false;
+  out.emplace_back(servers::Changed{});
+  begin_if_complete(out);
+}
+
+// ------------------------------------------------------------- what servers know
+
+wire::PsServe ServerGroup::serve_for(const GroupServer& server) const {
+  wire::PsServe serve;
+  serve.number = number_;
+  serve.index = server.worker.index;
+  serve.servers = endpoints();
+  serve.sync = config_.sync;
+  serve.backups = config_.backups;
+  for (const auto& [member, worker] : workers_) serve.workers.push_back(to_wire(member));
+  serve.leaving = all_to_wire(leaving_);
+  serve.restore = restore_;
+  serve.version = version_;
+  return serve;
+}
+
+void ServerGroup::say(const GroupServer& server, Effects& out) {
+  said_[server.member()] = now_;
+  out.emplace_back(servers::SendServe{server.member(), generation_, serve_for(server)});
+}
+
+void ServerGroup::tell_servers(Effects& out) {
+  ++number_;
+  out.emplace_back(servers::Changed{});
+  for (const GroupServer& server : servers_) say(server, out);
+}
+
+std::uint64_t ServerGroup::heard_by_all() const {
+  std::uint64_t least = number_;
+  for (const GroupServer& s : servers_) {
+    const auto heard = heard_.find(s.member());
+    least = std::min(least, heard == heard_.end() ? 0 : heard->second);
+  }
+  return least;
+}
+
+void ServerGroup::on(const servers::Serving& e, Effects& out) {
+  if (state_ == State::kGathering || e.generation != generation_) return;
+  if (find_server(e.server) == nullptr || e.said.number > number_) return;
+  for (const wire::PsPlaces& places : e.said.left) {
+    if (std::erase(leaving_, Member{places.worker, places.attempt}) == 0) continue;
+    out.emplace_back(servers::Changed{});
+    out.emplace_back(servers::Left{places});
+  }
+  std::uint64_t& heard = heard_[e.server];
+  heard = std::max(heard, e.said.number);
+  go_on_if_heard(out);
+}
+
+void ServerGroup::go_on_if_heard(Effects& out) {
+  const std::uint64_t heard = heard_by_all();
+  if (state_ == State::kForming) {
+    if (heard < number_) return;
+    state_ = State::kServing;
+    for (auto& [member, worker] : workers_) worker.admitted = true;
+    out.emplace_back(servers::Changed{});
+    out.emplace_back(servers::Formed{generation_, workers()});
+    return;
+  }
+  for (auto& [member, worker] : workers_) {
+    // Its predecessor's records are in the model or free, and nobody's.
+    const bool follows = std::ranges::any_of(
+        leaving_, [id = member.worker](Member left) { return left.worker == id; });
+    if (worker.admitted || worker.from_number > heard || follows) continue;
+    worker.admitted = true;
+    out.emplace_back(servers::Admit{member});
+  }
+}
+
+// ------------------------------------------------------------------------ losses
+
+void ServerGroup::on(const servers::Gone& e, Effects& out) {
+  joined_.erase(e.member);
+  if (e.member.worker.role == 's') {
+    if (find_server(e.member) == nullptr) return;
+    if (state_ != State::kGathering) over(e.reason, out);
+    std::erase_if(servers_, [&](const GroupServer& s) { return s.member() == e.member; });
+    out.emplace_back(servers::Changed{});
+    return;
+  }
+  if (workers_.erase(e.member) == 0 || state_ == State::kGathering) return;
+  leaving_.push_back(e.member);
+  if (cut_) cut_failed(fmt::format("{} was lost while it was written", e.member.worker), out);
+  tell_servers(out);
+}
+
+// Nothing was pushed to a group that never served.
+void ServerGroup::over(const std::string& reason, Effects& out) {
+  if (cut_) cut_failed(reason, out);
+  const bool served = state_ == State::kServing;
+  state_ = State::kGathering;
+  state_lost_ = state_lost_ || served;
+  servers::Over effect{generation_, {}, reason};
+  for (const auto& [member, worker] : workers_) effect.workers.push_back(member);
+  if (served) joined_.clear();
+  workers_.clear();
+  leaving_.clear();
+  heard_.clear();
+  out.emplace_back(servers::Changed{});
+  if (served) out.emplace_back(std::move(effect));
+}
+
+void ServerGroup::on(const servers::Tick&, Effects& out) {
+  if (state_ == State::kGathering) return begin_if_complete(out);
+  for (const GroupServer& server : servers_) {
+    const auto heard = heard_.find(server.member());
+    const bool knows = heard != heard_.end() && heard->second >= number_;
+    if (!knows && now_ - said_[server.member()] >= kSayAgain) say(server, out);
+  }
+  if (!cut_ || now_ - cut_->said < kAskForCutAgain) return;
+  cut_->said = now_;
+  for (const GroupServer& server : servers_) {
+    if (cut_->saved.contains(server.member())) continue;
+    out.emplace_back(servers::SendCut{server.member(), generation_, cut_order()});
+  }
+}
+
+// ------------------------------------------------------------------- checkpoints
+
+wire::PsCut ServerGroup::cut_order() const {
+  return {cut_->number, fmt::format("checkpoints/.tmp-{}-g{}", cut_->number, generation_)};
+}
+
+void ServerGroup::on(const servers::OrderCut& e, Effects& out) {
+  if (cut_) cut_failed("another one was ordered", out);
+  cut_ = Cut{e.number, {}, now_};
+  if (state_ != State::kServing) return cut_failed("no servers serve the model now", out);
+  out.emplace_back(servers::Changed{});
+  for (const GroupServer& server : servers_) {
+    out.emplace_back(servers::SendCut{server.member(), generation_, cut_order()});
+  }
+}
+
+void ServerGroup::cut_failed(std::string error, Effects& out) {
+  servers::CutDone done;
+  done.number = cut_->number;
+  done.error = fmt::format("checkpoint {}: {}", cut_->number, error);
+  cut_.reset();
+  out.emplace_back(servers::Changed{});
+  out.emplace_back(std::move(done));
+}
+
+void ServerGroup::on(const servers::Saved& e, Effects& out) {
+  const bool ours = cut_ && e.said.number == cut_->number && e.generation == generation_;
+  if (!ours || state_ != State::kServing || find_server(e.server) == nullptr) return;
+  if (!e.said.error.empty()) {
+    return cut_failed(fmt::format("{}: {}", e.server.worker, e.said.error), out);
+  }
+  cut_->saved[e.server] = e.said;
+  if (cut_->saved.size() == servers_.size()) finish_cut(out);
+}
+
+void ServerGroup::finish_cut(Effects& out) {
+  servers::CutDone done;
+  done.number = cut_->number;
+  done.directory = cut_order().directory;
+  done.version = cut_->saved.begin()->second.version;
+  for (const auto& [server, saved] : cut_->saved) {
+    if (saved.version != done.version) {
+      return cut_failed(fmt::format("{} wrote the state after {} updates, another server after {}",
+                                    server.worker, saved.version, done.version),
+                        out);
+    }
+    done.files.insert(done.files.end(), saved.files.begin(), saved.files.end());
+    done.places.insert(done.places.end(), saved.places.begin(), saved.places.end());
+  }
+  cut_.reset();
+  out.emplace_back(servers::Changed{});
+  out.emplace_back(std::move(done));
+}
+
+}  // namespace antdt::ctl

@@ -1,0 +1,291 @@
+// A job with parameter servers: what their group means to ledger and lifecycle.
+#include "core/wire/packet.h"
+#include "tests/ctl/job_fixture.h"
+
+namespace antdt::ctl {
+namespace {
+
+class JobServersTest : public JobFixture {
+ protected:
+  static Member s(std::uint32_t index, std::uint32_t attempt = 1) {
+    return {WorkerId{'s', index}, Attempt{attempt}};
+  }
+  static JobMachineConfig with_servers() {
+    JobMachineConfig c = config();
+    c.spec.servers = 2;
+    c.spec.sync = "ps-bsp";
+    c.spec.checkpoint_every = std::chrono::seconds(5);
+    c.ledger.run = "/run";
+    return c;
+  }
+  void saw(const JobOutputs& outputs) override {
+    for (const auto& [to, serve] : sent<wire::PsServe>(outputs)) {
+      number[to] = std::max(number[to], serve.number);
+    }
+    for (const auto& [to, start] : sent<wire::PhaseStart>(outputs)) phase[to] = start.phase;
+    for (const auto& end : all<job::End>(outputs)) outcome = end.outcome;
+  }
+  // In the generation that is in force.
+  template <class Body>
+  JobOutputs says(Member member, const Body& body, std::uint64_t n = 0) {
+    return feed(in::FromWorker{member, machine->generation(), n, body});
+  }
+  JobOutputs joins(Member m) {
+    wire::Join j = join();
+    if (m.worker.role == 's') j.endpoint = "/run/" + to_string(m.worker);
+    return says(m, j);
+  }
+  void start() {
+    open(with_servers());
+    host("a");
+    job::Placed placed;
+    for (const Member m : {w(0), w(1), s(0), s(1)}) placed.workers.push_back({m.worker, "a", 0});
+    feed(placed);
+    for (const Member m : {w(0), w(1), s(0), s(1)}) feed(job::Started{m, 1});
+    for (const Member m : {w(0), w(1), s(0), s(1)}) joins(m);
+    serve({s(0), s(1)});
+  }
+  void serve(const std::vector<Member>& servers, std::vector<wire::PsPlaces> left = {}) {
+    for (const Member m : servers) {
+      says(m,
+           wire::PsServing{number[m], m.worker.index == 0 ? left : std::vector<wire::PsPlaces>{}});
+    }
+  }
+  // What the worker is granted of what it wants; it has trained up to `place`.
+  std::uint64_t fetch(Member m, std::uint64_t place, std::uint64_t want) {
+    wire::Fetch f;
+    f.phase = phase[m];
+    f.place = place;
+    f.want = want;
+    const auto grants = sent<wire::Grants>(says(m, f, ++seq[m]));
+    if (grants.empty()) return 0;
+    std::uint64_t records = 0;
+    for (const wire::Piece& p : grants.back().second.pieces) records += p.to - p.from;
+    return records;
+  }
+  // Both workers, until nothing is left; how many records that was.
+  std::uint64_t train_the_rest() {
+    std::map<Member, std::uint64_t> at;
+    for (int turn = 0; turn < 50; ++turn) {
+      for (const Member m : {w(0), w(1)}) at[m] += fetch(m, at[m], 20);
+    }
+    return at[w(0)] + at[w(1)];
+  }
+  void exits(Member m, int signal) {
+    wire::ProcessExited exit;
+    exit.signal = signal;
+    exit.code = signal == 0 ? 0 : -1;
+    feed(job::Exited{m, exit});
+  }
+  static wire::PsPlaces places(Member m, std::uint64_t in_phase, std::uint64_t to) {
+    wire::PsPlaces p{m.worker, m.attempt, in_phase, {}};
+    if (to > 0) p.applied.push_back({0, to});
+    return p;
+  }
+  void started_again(Member m) {
+    clock.advance(std::chrono::seconds(5));
+    feed(in::Tick{});
+    feed(job::Started{m, 2});
+    joins(m);
+  }
+  void end_of(std::uint64_t in_phase, const std::vector<Member>& workers) {
+    wire::Progress p;
+    p.phase = in_phase;
+    p.done = true;
+    for (const Member m : workers) says(m, p);
+  }
+  JobOutputs order_checkpoint() {
+    clock.advance(std::chrono::seconds(6));
+    return feed(in::Tick{});
+  }
+
+  std::map<Member, std::uint64_t> number, seq, phase;
+  std::optional<Outcome> outcome;
+};
+
+TEST_F(JobServersTest, WorkersHearOfTheServersThenOfTheirShareThenOfThePhase) {
+  open(with_servers());
+  host("a");
+  job::Placed placed;
+  for (const Member m : {w(0), s(0), s(1)}) placed.workers.push_back({m.worker, "a", 0});
+  feed(placed);
+  for (const Member m : {w(0), s(0), s(1)}) joins(m);
+  says(s(0), wire::PsServing{1, {}});
+  const auto outputs = says(s(1), wire::PsServing{1, {}});
+  std::vector<std::string> order;
+  for (const auto& message : all<out::ToWorker>(outputs)) {
+    if (std::holds_alternative<wire::PsRoster>(message.body)) order.emplace_back("roster");
+    if (std::holds_alternative<wire::Plan>(message.body)) order.emplace_back("plan");
+    if (std::holds_alternative<wire::PhaseStart>(message.body)) order.emplace_back("phase");
+  }
+  ASSERT_GE(order.size(), 3U);
+  EXPECT_EQ(order.front(), "roster");
+  EXPECT_EQ(order[1], "plan");
+  EXPECT_EQ(order.back(), "phase");
+  EXPECT_EQ(sent<wire::PsRoster>(outputs)[0].second.servers.size(), 2U);
+}
+
+TEST_F(JobServersTest, WhatAHomeSaysIsAppliedIsCommittedAndTheRestHandedOutAgain) {
+  start();
+  ASSERT_EQ(fetch(w(0), 0, 50), 50U);
+  ASSERT_EQ(fetch(w(1), 0, 50), 50U);
+  exits(w(1), SIGKILL);
+  EXPECT_EQ(machine->ledger().outstanding(), 100U) << "its home has not spoken";
+  serve({s(0), s(1)}, {places(w(1), 1, 30)});
+  EXPECT_EQ(machine->ledger().committed(), 30U);
+  EXPECT_EQ(machine->ledger().outstanding(), 50U);
+  EXPECT_EQ(fetch(w(0), 50, 50), 20U) << "what is left of it";
+  EXPECT_EQ(machine->ledger().committed(), 80U);
+}
+
+TEST_F(JobServersTest, APlaceThatWasNeverGrantedIsNotCommitted) {
+  start();
+  fetch(w(0), 0, 50);
+  fetch(w(1), 0, 20);
+  exits(w(1), SIGKILL);
+  serve({s(0), s(1)}, {places(w(1), 1, 90)});
+  EXPECT_EQ(machine->ledger().committed(), 0U);
+  EXPECT_EQ(machine->ledger().outstanding(), 50U) << "all of it comes back";
+}
+
+TEST_F(JobServersTest, ASuccessorBeginsWithNothingInHandAndTheOthersGoOn) {
+  start();
+  fetch(w(0), 0, 50);
+  fetch(w(1), 0, 50);
+  exits(w(1), SIGKILL);
+  started_again(w(1, 2));
+  EXPECT_FALSE(machine->server_group().is_admitted(w(1, 2)));
+  serve({s(0), s(1)}, {places(w(1), 1, 10)});
+  EXPECT_TRUE(machine->server_group().is_admitted(w(1, 2)));
+  EXPECT_EQ(machine->generation(), Generation{1});
+  EXPECT_EQ(fetch(w(1, 2), 0, 50), 40U);
+  EXPECT_EQ(fetch(w(0), 50, 0), 0U);
+  EXPECT_EQ(machine->ledger().committed(), 60U);
+}
+
+TEST_F(JobServersTest, ALostServerTakesAllBackToTheCheckpointAndItsRecords) {
+  start();
+  fetch(w(0), 0, 40);
+  fetch(w(1), 0, 40);
+  fetch(w(0), 16, 0);
+  const auto cuts = sent<wire::PsCut>(order_checkpoint());
+  ASSERT_EQ(cuts.size(), 2U);
+  const std::uint64_t cut = cuts[0].second.number;
+  fetch(w(0), 32, 0);  // the step of the cut was an earlier one
+  says(s(1), wire::PsSaved{cut, 4, 0, {}, {}, ""});
+  const auto stored = all<out::StoreCheckpoint>(
+      says(s(0), wire::PsSaved{cut, 4, 0, {}, {places(w(0), 1, 16), places(w(1), 1, 8)}, ""}));
+  ASSERT_EQ(stored.size(), 1U);
+  EXPECT_EQ(stored[0].written.step, Step{4});
+  EXPECT_EQ(stored[0].written.directory, "/run/" + cuts[0].second.directory);
+  feed(in::CheckpointStored{cut, Step{4}, "s4", ""});
+  EXPECT_EQ(machine->ledger().committed(), 32U);
+
+  exits(s(1), SIGKILL);
+  EXPECT_EQ(machine->server_group().serving(), false);
+  started_again(s(1, 2));
+  joins(w(0));
+  const auto lost = joins(w(1));
+  ASSERT_EQ(all<out::FindCheckpoint>(lost).size(), 1U);
+  number.clear();
+  const auto begun = feed(in::CheckpointFound{"/run/checkpoints/s4", Step{4},
+                                              stored[0].ledger_image, stored[0].accounts_image});
+  ASSERT_EQ(sent<wire::PsServe>(begun).size(), 2U);
+  EXPECT_EQ(sent<wire::PsServe>(begun)[0].second.version, 4U);
+  EXPECT_EQ(machine->ledger().committed(), 24U) << "16 and 8, as the model has it";
+  serve({s(0), s(1, 2)});
+  EXPECT_TRUE(machine->server_group().serving());
+  EXPECT_EQ(train_the_rest(), 76U);
+}
+
+TEST_F(JobServersTest, TheModelIsWhatTheServersWriteAndTheyLeaveLast) {
+  start();
+  EXPECT_EQ(train_the_rest(), 100U);
+  EXPECT_TRUE(machine->ledger().complete());
+  end_of(1, {w(0)});
+  EXPECT_EQ(machine->lifecycle().phase().phase, 1U) << "w1 is still in it";
+  end_of(1, {w(1)});
+  EXPECT_EQ(machine->lifecycle().phase().what, "finish");
+  const std::uint64_t cut = machine->server_group().image().cut;
+  ASSERT_GT(cut, 0U);
+  says(s(0), wire::PsSaved{cut, 9, 0, {}, {places(w(0), 1, 100)}, ""});
+  says(s(1), wire::PsSaved{cut, 9, 0, {}, {}, "the disk is full"});
+  EXPECT_EQ(machine->server_group().image().cut, 0U);
+  clock.advance(std::chrono::seconds(3));
+  feed(in::Tick{});
+  const std::uint64_t again = machine->server_group().image().cut;
+  ASSERT_GT(again, cut) << "it is asked for again";
+  says(s(0), wire::PsSaved{again, 9, 0, {}, {places(w(0), 1, 100)}, ""});
+  ASSERT_EQ(all<out::StoreCheckpoint>(says(s(1), wire::PsSaved{again, 9, 0, {}, {}, ""})).size(),
+            1U);
+  const auto told = sent<wire::Leave>(feed(in::CheckpointStored{again, Step{9}, "s9", ""}));
+  ASSERT_EQ(told.size(), 2U) << "workers first";
+  exits(w(0), 0);
+  const auto last = [&] {
+    wire::ProcessExited exit;
+    exit.code = 0;
+    return feed(job::Exited{w(1), exit});
+  }();
+  EXPECT_EQ(sent<wire::Leave>(last).size(), 2U) << "then the servers";
+  EXPECT_FALSE(outcome);
+  exits(s(0), 0);
+  exits(s(1), 0);
+  ASSERT_TRUE(outcome);
+  EXPECT_EQ(outcome->state, "done");
+  EXPECT_EQ(outcome->code, 0);
+}
+
+TEST_F(JobServersTest, AStoppedJobKeepsACheckpointAndThenItsServersLeave) {
+  start();
+  fetch(w(0), 0, 40);
+  const auto stopping = feed(job::StopAsked{"asked by me", std::chrono::seconds(30)});
+  const auto cuts = sent<wire::PsCut>(stopping);
+  ASSERT_EQ(cuts.size(), 2U);
+  const std::uint64_t cut = cuts[0].second.number;
+  says(s(0), wire::PsSaved{cut, 2, 0, {}, {places(w(0), 1, 8)}, ""});
+  says(s(1), wire::PsSaved{cut, 2, 0, {}, {}, ""});
+  EXPECT_EQ(sent<wire::Leave>(feed(in::CheckpointStored{cut, Step{2}, "s2", ""})).size(), 2U);
+  exits(w(0), 0);
+  exits(w(1), 0);
+  exits(s(0), 0);
+  exits(s(1), 0);
+  ASSERT_TRUE(outcome);
+  EXPECT_EQ(outcome->state, "stopped");
+  EXPECT_TRUE(outcome->resumable);
+}
+
+TEST_F(JobServersTest, TheNextIncarnationGoesOnWithTheSameGroup) {
+  start();
+  fetch(w(0), 0, 50);
+  exits(w(1), SIGKILL);
+  open(with_servers());
+  host("a");
+  EXPECT_TRUE(machine->server_group().serving());
+  clock.advance(std::chrono::seconds(1));
+  feed(in::Tick{});
+  serve({s(0), s(1)}, {places(w(1), 1, 0)});
+  EXPECT_EQ(machine->ledger().outstanding(), 50U) << "w0 keeps what it holds";
+  EXPECT_EQ(fetch(w(0), 24, 0), 0U);
+  EXPECT_EQ(machine->ledger().committed(), 24U);
+}
+
+TEST_F(JobServersTest, ServersAreNoWorkersForOperators) {
+  start();
+  EXPECT_FALSE(machine->check(job::EvictAsked{"s1", "slow", {}}));
+  EXPECT_FALSE(machine->check(job::EvictAsked{"a", "slow", {}}));
+  HostState roomy;
+  roomy.host = roomy.name = "a";
+  roomy.room = 8;
+  feed(in::HostWelcome{roomy,
+                       {{w(0).worker, Attempt{1}, 1},
+                        {w(1).worker, Attempt{1}, 1},
+                        {s(0).worker, Attempt{1}, 1},
+                        {s(1).worker, Attempt{1}, 1}}});
+  feed(job::ResizeAsked{3, "more"});
+  EXPECT_NE(machine->lifecycle().find(WorkerId{'w', 2}), nullptr);
+  EXPECT_EQ(machine->report().workers.size(), 3U);
+  EXPECT_EQ(machine->report().servers.size(), 2U);
+}
+
+}  // namespace
+}  // namespace antdt::ctl

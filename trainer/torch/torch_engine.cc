@@ -36,14 +36,10 @@ class TorchEngine final : public Engine {
   [[nodiscard]] Result<BatchSums> compute(const data::Examples& examples, bool last) override {
     try {
       const TensorBatch batch = tensors_over(examples, shape_);
-      torch::Tensor losses = sample_losses(model_->forward(batch), batch.labels, shape_);
-      if (batch.weights.defined()) losses = losses * batch.weights;
-      const torch::Tensor loss = losses.sum();
+      const torch::Tensor loss = weighted_loss(*model_, batch, shape_);
       if (last) reducer_.arm();
       loss.backward();
-      const double weight = batch.weights.defined() ? batch.weights.sum().item<double>()
-                                                    : static_cast<double>(examples.count);
-      return BatchSums{weight, loss.item<double>()};
+      return BatchSums{weight_of(batch), loss.item<double>()};
     } catch (const c10::Error& e) {
       return fail(ErrorKind::kInternal, "the model cannot compute a batch of {} records: {}",
                   examples.count, e.what_without_backtrace());

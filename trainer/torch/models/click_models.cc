@@ -8,7 +8,6 @@
 namespace antdt::trainer {
 namespace {
 
-constexpr double kEmbeddingDeviation = 0.01;
 const std::vector<std::uint32_t> kDefaultHidden{64, 32};
 
 std::int64_t signed_of(std::uint64_t n) { return static_cast<std::int64_t>(n); }

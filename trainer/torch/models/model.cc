@@ -99,4 +99,14 @@ torch::Tensor sample_losses(const torch::Tensor& logits, const torch::Tensor& la
   return F::mse_loss(logits, labels, F::MSELossFuncOptions().reduction(torch::kNone));
 }
 
+torch::Tensor weighted_loss(Model& model, const TensorBatch& batch, const data::DataShape& shape) {
+  const torch::Tensor losses = sample_losses(model.forward(batch), batch.labels, shape);
+  return batch.weights.defined() ? (losses * batch.weights).sum() : losses.sum();
+}
+
+double weight_of(const TensorBatch& batch) {
+  return batch.weights.defined() ? batch.weights.sum().item<double>()
+                                 : static_cast<double>(batch.labels.numel());
+}
+
 }  // namespace antdt::trainer

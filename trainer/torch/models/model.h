@@ -45,5 +45,10 @@ class Model : public torch::nn::Module {
 // classes, squared error for a number.
 [[nodiscard]] torch::Tensor sample_losses(const torch::Tensor& logits, const torch::Tensor& labels,
                                           const data::DataShape& shape);
+// What training makes smaller: the sum of the batch's losses times their weights.
+[[nodiscard]] torch::Tensor weighted_loss(Model& model, const TensorBatch& batch,
+                                          const data::DataShape& shape);
+// The sum of the weights.
+[[nodiscard]] double weight_of(const TensorBatch& batch);
 
 }  // namespace antdt::trainer

@@ -7,6 +7,9 @@
 
 namespace antdt::trainer {
 
+// Embeddings begin as drawn from a normal distribution around 0 with this deviation.
+inline constexpr double kEmbeddingDeviation = 0.01;
+
 // A sum of one weight an id, a linear function of the dense features, a bias.
 class LogisticRegression final : public Model {
  public:

@@ -1,0 +1,31 @@
+// The ids of a batch as keys of rows on servers: each once, and where it went.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "core/result.h"
+
+namespace antdt::trainer {
+
+// Each id once, rising. Ids are 0 or more.
+[[nodiscard]] std::vector<std::uint64_t> unique_keys(std::span<const std::int64_t> ids);
+
+// Finds ids among keys by a hash table, whose memory it keeps for the next batch.
+class KeyPositions {
+ public:
+  // positions[i] becomes the index of ids[i] in `keys`, in which no key is twice;
+  // kInternal names an id that is not there.
+  [[nodiscard]] Status find(std::span<const std::uint64_t> keys, std::span<const std::int64_t> ids,
+                            std::vector<std::int64_t>& positions);
+
+ private:
+  void insert(std::span<const std::uint64_t> keys);
+  [[nodiscard]] std::size_t first_slot(std::uint64_t key) const;
+
+  std::vector<std::uint32_t> slots_;  // by hash, linear probing: index in keys, or kEmpty
+  int shift_ = 0;                     // of a hash to a slot
+};
+
+}  // namespace antdt::trainer

@@ -70,7 +70,8 @@ Result<OpenedJournal> open_journal(const std::string& path, bool from_checkpoint
   // An earlier incarnation may have begun the new journal already.
   const bool is_new = content.snapshot.empty() && content.records.empty();
   if (from_checkpoint && is_new) {
-    const ctl::JobImage image = image_above(seen, config.roles.worker.count);
+    const ctl::JobImage image =
+        image_above(seen, config.roles.worker.count, config.roles.server.count);
     content.records.push_back({std::string(ctl::kImageRecord), wire::encode(image)});
   }
   return OpenedJournal{std::move(journal), std::move(content), from_checkpoint && is_new};

@@ -61,10 +61,10 @@ void SeenNumbers::in_checkpoint_name(std::string_view name) {
 }
 
 void SeenNumbers::in_log_name(std::string_view name) {
+  char role = 0;
   unsigned index = 0, attempt = 0;
-  if (std::sscanf(std::string(name).c_str(), "w%u.%u.", &index, &attempt) == 2) {
-    at_attempt({'w', index}, Attempt{attempt});
-  }
+  const int read = std::sscanf(std::string(name).c_str(), "%c%u.%u.", &role, &index, &attempt);
+  if (read == 3 && (role == 'w' || role == 's')) at_attempt({role, index}, Attempt{attempt});
 }
 
 void SeenNumbers::in_event(std::string_view line) {
@@ -110,7 +110,28 @@ Incarnation incarnation_above(const SeenNumbers& seen) {
   return Incarnation{next_multiple(seen.incarnation.value, kIncarnations) + 1};
 }
 
-ctl::JobImage image_above(const SeenNumbers& seen, std::uint32_t workers) {
+namespace {
+
+// The processes of a role, as many as are wanted now and all that were seen.
+void add_ended(const SeenNumbers& seen, char role, std::uint32_t wanted,
+               std::vector<ctl::WorkerProcess>& processes) {
+  std::map<WorkerId, Attempt> attempts;
+  for (std::uint32_t i = 0; i < wanted; ++i) attempts.try_emplace({role, i});
+  for (const auto& [id, attempt] : seen.attempts) {
+    if (id.role == role) attempts[id] = attempt;
+  }
+  for (const auto& [id, attempt] : attempts) {
+    ctl::WorkerProcess process;
+    process.place.worker = id;
+    process.attempt = Attempt{next_multiple(attempt.value, kAttempts)};
+    process.state = id.index < wanted ? ctl::WorkerProcess::kExited : ctl::WorkerProcess::kRemoved;
+    processes.push_back(std::move(process));
+  }
+}
+
+}  // namespace
+
+ctl::JobImage image_above(const SeenNumbers& seen, std::uint32_t workers, std::uint32_t servers) {
   ctl::JobImage image;
   // A base that nobody is left of: training can only go on from a checkpoint,
   // which begins the lineage after this one.
@@ -121,16 +142,8 @@ ctl::JobImage image_above(const SeenNumbers& seen, std::uint32_t workers) {
   image.lifecycle.made_progress = true;
   image.lifecycle.checkpoints_stored = 1;
   image.lifecycle.seconds = seen.seconds;
-  std::map<WorkerId, Attempt> attempts = seen.attempts;
-  for (std::uint32_t i = 0; i < workers; ++i) attempts.try_emplace({'w', i});
-  for (const auto& [id, attempt] : attempts) {
-    ctl::WorkerProcess worker;
-    worker.place.worker = id;
-    worker.attempt = Attempt{next_multiple(attempt.value, kAttempts)};
-    const bool wanted = id.index < workers;
-    worker.state = wanted ? ctl::WorkerProcess::kExited : ctl::WorkerProcess::kRemoved;
-    image.lifecycle.workers.push_back(std::move(worker));
-  }
+  add_ended(seen, 'w', workers, image.lifecycle.workers);
+  add_ended(seen, 's', servers, image.lifecycle.workers);
   return image;
 }
 

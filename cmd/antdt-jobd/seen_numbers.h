@@ -26,7 +26,7 @@ struct SeenNumbers {
 
   // Each takes what it can read and leaves the rest alone.
   void in_checkpoint_name(std::string_view name);  // "s0000000007-l1-g2-w0.1"
-  void in_log_name(std::string_view name);         // "w3.2.err"
+  void in_log_name(std::string_view name);         // "w3.2.err", "s0.1.out"
   void in_event(std::string_view line);            // of events.jsonl
   void in_summary(std::string_view json);
   void in_ledger(const shard_server::Ledger& ledger);
@@ -39,8 +39,10 @@ struct SeenNumbers {
 
 // The next journal's first incarnation.
 [[nodiscard]] Incarnation incarnation_above(const SeenNumbers& seen);
-// What a job daemon of this run would remember if all of `workers` had ended:
-// to be resumed, from a checkpoint, since nobody holds the training state.
-[[nodiscard]] ctl::JobImage image_above(const SeenNumbers& seen, std::uint32_t workers);
+// What a job daemon of this run would remember if all of its workers and servers
+// had ended: to be resumed, from a checkpoint, since nobody holds the training
+// state.
+[[nodiscard]] ctl::JobImage image_above(const SeenNumbers& seen, std::uint32_t workers,
+                                        std::uint32_t servers);
 
 }  // namespace antdt::jobd

@@ -12,6 +12,7 @@ namespace {
 constexpr WorkerId kW0{'w', 0};
 constexpr WorkerId kW1{'w', 1};
 constexpr WorkerId kW5{'w', 5};
+constexpr WorkerId kS1{'s', 1};
 
 TEST(SeenNumbers, ACheckpointsNameTellsLineageGenerationAndItsWriter) {
   SeenNumbers seen;
@@ -27,6 +28,7 @@ TEST(SeenNumbers, WhatIsNoCheckpointOrLogOrEventIsLeftAlone) {
   seen.in_checkpoint_name(".tmp-12-1");
   seen.in_checkpoint_name("s12-l3");
   seen.in_log_name("jobd.3.err");
+  seen.in_log_name("x1.3.err");
   seen.in_event("{\"time_s\":\"soon\"");
   seen.in_event("[1]");
   seen.in_summary("nothing");
@@ -39,6 +41,7 @@ TEST(SeenNumbers, AreGatheredFromEverythingThatTheRunLeft) {
   ASSERT_TRUE(make_directories(run / "checkpoints/s0000000007-l1-g2-w0.1"));
   ASSERT_TRUE(make_directories(run / "logs"));
   ASSERT_TRUE(write_file_atomic(run / "logs/w5.3.err", ""));
+  ASSERT_TRUE(write_file_atomic(run / "logs/s1.2.out", ""));
   ASSERT_TRUE(write_file_atomic(run / "summary.1.json",
                                 R"({"lineages":2,"generations":9,"incarnations":4})"));
   ASSERT_TRUE(write_file_atomic(run / "events.jsonl",
@@ -53,6 +56,7 @@ TEST(SeenNumbers, AreGatheredFromEverythingThatTheRunLeft) {
   EXPECT_EQ(seen.incarnation, Incarnation{6});
   EXPECT_EQ(seen.attempts.at(kW0), Attempt{1});
   EXPECT_EQ(seen.attempts.at(kW5), Attempt{3});
+  EXPECT_EQ(seen.attempts.at(kS1), Attempt{2});
   EXPECT_EQ(seen.seconds, 42.5);
 }
 
@@ -74,7 +78,7 @@ TEST(ImageAbove, EveryNumberIsFarAboveWhatWasSeen) {
   seen.generation = Generation{1040};
   seen.incarnation = Incarnation{100};
   seen.at_attempt(kW1, Attempt{104});
-  const ctl::JobImage image = image_above(seen, 2);
+  const ctl::JobImage image = image_above(seen, 2, 0);
   EXPECT_EQ(incarnation_above(seen), Incarnation{201});
   EXPECT_EQ(image.membership.lineage, Lineage{3}) << "the checkpoint begins the next one";
   EXPECT_EQ(image.membership.generation, Generation{2000});
@@ -84,7 +88,7 @@ TEST(ImageAbove, EveryNumberIsFarAboveWhatWasSeen) {
 }
 
 TEST(ImageAbove, NobodyHoldsTheTrainingStateSoThatACheckpointIsAskedFor) {
-  const ctl::JobImage image = image_above({}, 1);
+  const ctl::JobImage image = image_above({}, 1, 0);
   ctl::Membership membership(7, std::chrono::seconds(10));
   membership.restore(image.membership);
   const Member w0{kW0, image.lifecycle.workers.front().attempt.next()};
@@ -97,11 +101,28 @@ TEST(ImageAbove, NobodyHoldsTheTrainingStateSoThatACheckpointIsAskedFor) {
 TEST(ImageAbove, AWorkerOfALargerTimeIsNotStartedAndKeepsItsAttempts) {
   SeenNumbers seen;
   seen.at_attempt(kW5, Attempt{3});
-  const ctl::JobImage image = image_above(seen, 1);
+  const ctl::JobImage image = image_above(seen, 1, 0);
   ASSERT_EQ(image.lifecycle.workers.size(), 2U);
   EXPECT_EQ(image.lifecycle.workers[0].state, ctl::WorkerProcess::kExited);
   EXPECT_EQ(image.lifecycle.workers[1].state, ctl::WorkerProcess::kRemoved);
   EXPECT_EQ(image.lifecycle.workers[1].attempt, Attempt{100});
+}
+
+TEST(ImageAbove, ServersFollowTheWorkersWithAttemptsOfTheirOwn) {
+  SeenNumbers seen;
+  seen.at_attempt(kW1, Attempt{104});
+  seen.at_attempt(kS1, Attempt{2});
+  const ctl::JobImage image = image_above(seen, 2, 2);
+  const auto& all = image.lifecycle.workers;
+  ASSERT_EQ(all.size(), 4U);
+  EXPECT_EQ(all[1].place.worker, kW1);
+  EXPECT_EQ(all[1].attempt, Attempt{200});
+  EXPECT_EQ(all[2].place.worker, (WorkerId{'s', 0}));
+  EXPECT_EQ(all[3].place.worker, kS1);
+  for (const auto index : {2U, 3U}) {
+    EXPECT_EQ(all[index].attempt, Attempt{100});
+    EXPECT_EQ(all[index].state, ctl::WorkerProcess::kExited);
+  }
 }
 
 }  // namespace

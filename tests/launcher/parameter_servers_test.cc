@@ -195,6 +195,12 @@ TEST(ParameterServers, TheEffectiveConfigurationReadsBackTheSame) {
   EXPECT_EQ(config->roles.server.env.at("A"), "b");
 }
 
+TEST(ParameterServers, TheExampleIsAJob) {
+  const auto config = load(ANTDT_SOURCE_DIR "/examples/tally-ps/job.toml");
+  ASSERT_TRUE(config) << config.error().message;
+  EXPECT_EQ(config->roles.server.count, 2U);
+}
+
 TEST(ParameterServers, AnOverrideCanGiveAJobServers) {
   EXPECT_EQ(problems_of(kJob, {"trainer.sync=ps-bsp", "roles.server.count=3"}), "");
   EXPECT_THAT(problems_of(kJob, {"roles.server.count=3"}),

@@ -283,6 +283,7 @@ void Ledger::apply(const record::Rewound& record, Changes& changes) {
   holders_ = std::move(fenced);
   for (auto& [worker, holder] : holders_) {
     holder.grants.clear();  // they count no more
+    holder.last = {holder.last.seq, 0, AnswerStatus::kWait, 0, {}};
     reset_hand(holder);
     holder.active = false;
   }

@@ -224,6 +224,22 @@ TEST(LedgerTest, RewoundToACheckpointWhatCameAfterIsHandedOutAgain) {
   EXPECT_EQ(recorder.accounts().epochs()[0].repeated, 0U);
 }
 
+TEST(LedgerTest, WhatWasGrantedBeforeARewindIsNotSaidAgainAfterIt) {
+  Recorder recorder = two_members(config(1000));
+  const std::string ledger_image = recorder.ledger().image();
+  const std::string accounts_image = recorder.accounts().image();
+  recorder.step(fetch(kFirst, 1, 0, 200));
+  recorder.write(*recorder.ledger().rewind(Lineage{2}, ledger_image, accounts_image));
+  const auto restored = Ledger::restore(config(1000), recorder.ledger().image());
+  EXPECT_TRUE(restored) << restored.error().message;
+  recorder.step(event::Settled{Generation{5}, {}, {kFirst}});
+  event::Fetch again = fetch(kFirst, 1, 0, 200);
+  again.generation = Generation{5};
+  const Effects told = recorder.step(again);
+  EXPECT_EQ(find_effect<effect::Reply>(told)->grants.status, "wait");
+  EXPECT_TRUE(find_effect<effect::Reply>(told)->grants.pieces.empty());
+}
+
 TEST(LedgerTest, SharesThatChangeNothingAreNotWrittenDown) {
   Recorder recorder = two_members(config(1000));
   const event::Shares shares{{{kFirst.worker, 10, 100}, {kSecond.worker, 20, 100}}};

@@ -1,5 +1,6 @@
 """Bad input: a clear error with the way to mend it, before anything starts."""
 
+import json
 import pathlib
 import unittest
 
@@ -90,6 +91,25 @@ class BadInput(EndToEnd):
         self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
         self.assertIn("w0", result.stdout)
         self.assertEqual(list(self.dir.glob("runs/*")), [])
+
+    def on_servers(self, program, *more):
+        """A dry run of this job on two parameter servers, which are this program."""
+        return self.antdt("run", self.write("job.toml", self.job()), "--dry-run",
+                          "--set", 'roles.worker.command=["true"]', "--set", "trainer.sync=ps-bsp",
+                          "--set", "roles.server.count=2",
+                          "--set", f'roles.server.command=["{program}"]', *more)
+
+    def test_a_dry_run_says_where_servers_go(self):
+        result = self.on_servers("true")
+        self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
+        self.assertIn("\n# s0 .. s1 on ", result.stdout)
+        placement = json.loads(self.on_servers("true", "--json").stdout)["placement"]
+        self.assertEqual([p.get("server") for p in placement][-3:], [None, "s0", "s1"])
+
+    def test_a_server_program_that_does_not_exist(self):
+        result = self.on_servers("no-such-server")
+        self.assertEqual(result.returncode, 2, result.stdout + result.stderr)
+        self.assertIn("roles.server.command: the program 'no-such-server'", result.stderr)
 
     def test_an_override_that_is_wrong_names_the_flag(self):
         self.refused(self.job(), 2, "--set", "batch.global", args=["--set", "batch.global=many"])

@@ -1,0 +1,139 @@
+"""Jobs with parameter servers: the model is on the servers, and exact however workers and
+servers die."""
+
+import json
+import os
+import random
+import signal
+import time
+import unittest
+
+import slices
+import tally
+from harness import needs_trainer, processes_of
+
+KILLS = int(os.environ.get("ANTDT_KILLS", "12"))
+SEED = int(os.environ.get("ANTDT_KILL_SEED", "0")) or random.randrange(1, 1 << 30)
+
+BUDGETS = """
+[failure]
+hang_after = "10s"
+budgets = { program = 1000, oom = 1000, signal = 1000, hang = 1000, host = 1000, collective = 1000 }
+[checkpoint]
+every = "1s"
+"""
+
+
+def job(model="tally3", workers=3, servers=2, records=20000, epochs=2, batch=96, delay="",
+        extra=""):
+    text = tally.job(workers, records, epochs, batch, delay,
+                     f"[roles.server]\ncount = {servers}\n{extra}")
+    return text.replace('model = "tally"', f'model = "{model}"').replace("allreduce", "ps-bsp")
+
+
+def newest(run_dir):
+    return max((p for p in (run_dir / "checkpoints").iterdir() if p.name.startswith("s")),
+               key=tally.order_of)
+
+
+class ServersTest(tally.TallyTest):
+    def assert_exact_on_servers(self, summary, run_dir, records, epochs, each=3):
+        """Model, audit and summary agree: every record once an epoch, in all its rows."""
+        rows = slices.read_tables(newest(run_dir))["tally"]
+        self.assertEqual(len(rows), records * each)
+        wrong = {key: values[0] for key, (values, _) in rows.items() if values[0] != epochs}
+        self.assertEqual(wrong, {}, "parameters that were not counted once an epoch")
+        audit = self.antdt("data", "audit", run_dir, "--json")
+        self.assertEqual(audit.returncode, 0, audit.stdout + audit.stderr)
+        for epoch in json.loads(audit.stdout)["epochs"]:
+            self.assertEqual((epoch["once"], epoch["repeated"], epoch["lost"]), (records, 0, 0))
+        self.assertEqual(summary["samples_trained"], records * epochs)
+
+    def pids(self, program):
+        """Of the job's processes of a program."""
+        return [pid for pid, command in processes_of(str(self.dir))
+                if command.split(" ", 1)[0].endswith(program)]
+
+
+@needs_trainer
+class Servers(ServersTest):
+    def test_a_record_is_in_the_model_once_an_epoch(self):
+        run = self.run_job(self.write("job.toml", job(model="tally", records=5000)))
+        self.assert_done(run)
+        self.assert_exact_on_servers(run.summary, run.dir, 5000, 2, each=1)
+        self.assertEqual([s["id"] for s in run.summary["servers"]], ["s0", "s1"])
+        self.assertEqual(sum(s["rows"] for s in run.summary["servers"]), 5000)
+        self.assertGreater(run.summary["pushes"]["applied"], 0)
+        self.assertEqual(len(run.summary["workers"]), 3)
+        self.assert_nothing_left()
+
+    def test_a_lost_worker_is_not_noticed_by_the_others(self):
+        process, run_dir = self.start_job(self.write("job.toml", job(delay="10ms", extra=BUDGETS)))
+        before = self.await_training(run_dir, samples=1500)
+        victim = next(w for w in before["workers"] if w["id"] == "w1")
+        self.kill(victim["pid"])
+        summary = self.finish(process, run_dir)
+        self.assertEqual(summary["lineages"], 1)
+        self.assertEqual(summary["generations"], 1)
+        after = {w["id"]: w for w in summary["workers"]}
+        for w in before["workers"]:
+            if w["id"] != "w1":
+                self.assertEqual(after[w["id"]]["pid"], w["pid"])
+        self.assertEqual(after["w1"]["attempt"], 2)
+        self.assert_exact_on_servers(summary, run_dir, 20000, 2)
+        self.assert_nothing_left()
+
+    def test_a_lost_server_takes_model_and_ledger_back_to_one_checkpoint(self):
+        process, run_dir = self.start_job(self.write("job.toml", job(delay="10ms", extra=BUDGETS)))
+        self.await_status(run_dir, lambda s: any(newest_names(run_dir)), 60, "a checkpoint")
+        status = self.await_training(run_dir, samples=6000)
+        self.kill(next(s for s in status["servers"] if s["id"] == "s1")["pid"])
+        summary = self.finish(process, run_dir)
+        self.assertEqual(summary["lineages"], 2)
+        self.assert_exact_on_servers(summary, run_dir, 20000, 2)
+        self.assert_nothing_left()
+
+    def test_a_stopped_run_goes_on_from_its_servers_checkpoint(self):
+        process, run_dir = self.start_job(self.write("job.toml", job(delay="10ms", extra=BUDGETS)))
+        self.await_training(run_dir, samples=3000)
+        self.assertEqual(self.antdt("stop", run_dir).returncode, 0)
+        process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 75)
+        done = self.antdt("run", "--resume", run_dir)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        summary = json.loads((run_dir / "summary.json").read_text())
+        self.assert_exact_on_servers(summary, run_dir, 20000, 2)
+        self.assert_nothing_left()
+
+    def test_random_kills_of_workers_servers_and_the_job_daemon_lose_nothing(self):
+        print(f"seed {SEED} (ANTDT_KILL_SEED), {KILLS} kills", flush=True)
+        rng = random.Random(SEED)
+        process, run_dir = self.start_job(self.write(
+            "job.toml", job(records=60000, epochs=2, delay="15ms", extra=BUDGETS)))
+        self.await_training(run_dir, samples=1000)
+        kinds = {"antdt-trainer": 0, "antdt-server": 0, "antdt-jobd": 0}
+        weights = {"antdt-trainer": 6, "antdt-server": 3, "antdt-jobd": 2}
+        while sum(kinds.values()) < KILLS and process.poll() is None:
+            time.sleep(rng.uniform(0.3, 2.5))  # the fault's time, not a wait for anything
+            kind = rng.choices(list(weights), weights.values())[0]
+            found = self.pids(kind)
+            which = signal.SIGSTOP if kind == "antdt-trainer" and rng.random() < 0.1 \
+                else signal.SIGKILL
+            if found and self.kill(rng.choice(found), which):
+                kinds[kind] += 1
+        summary = self.finish(process, run_dir, timeout=400)
+        print(f"{kinds}; {summary['generations']} generations, {summary['lineages']} lineages, "
+              f"{summary['incarnations']} incarnations, {summary['wall_seconds']:.0f} s",
+              flush=True)
+        self.assertEqual(sum(kinds.values()), KILLS, "the job was over too soon")
+        self.assert_exact_on_servers(summary, run_dir, 60000, 2)
+        self.assert_nothing_left()
+
+
+def newest_names(run_dir):
+    found = run_dir / "checkpoints"
+    return [p.name for p in found.iterdir() if p.name.startswith("s")] if found.exists() else []
+
+
+if __name__ == "__main__":
+    unittest.main()

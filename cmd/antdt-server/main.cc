@@ -1,0 +1,69 @@
+// antdt-server: a parameter server of a job.
+//
+// Everything it needs to know comes from its agent: the environment names the
+// agent's socket, and through it the job daemon says what to serve.
+#include <fmt/format.h>
+#include <sys/prctl.h>
+
+#include <CLI/CLI.hpp>
+#include <csignal>
+
+#include "core/clock.h"
+#include "core/loop.h"
+#include "core/transport/socket.h"
+#include "trainer/client/environment.h"
+#include "trainer/ps_server/server_agent.h"
+
+namespace {
+
+using namespace antdt;
+
+constexpr int kStopped = 75;  // can be resumed
+
+int exit_code_of(const Error& error) {
+  switch (error.kind) {
+    case ErrorKind::kUsage:
+    case ErrorKind::kCorrupt:
+      return 2;
+    case ErrorKind::kAborted:
+      return 76;
+    default:
+      return 1;
+  }
+}
+
+Result<int> run(const Clock& clock) {
+  ANTDT_TRY(const auto environment, client::Environment::from_process());
+  EventLoop loop(clock);
+  std::unique_ptr<ps::ServerAgent> agent;
+  // Before the sockets, whose threads are to leave signals to the loop.
+  ANTDT_RETURN_IF_ERROR(loop.watch_signals({SIGTERM, SIGINT}, [&](int) {
+    if (agent) agent->leave(kStopped);
+  }));
+  transport::Context context;
+  ANTDT_TRY(agent, ps::ServerAgent::start(loop, context, environment));
+  loop.run();
+  auto outcome = agent->outcome();
+  agent.reset();  // before the context that its sockets are of
+  if (!outcome) return fail(ErrorKind::kInternal, "the loop ended by itself");
+  return std::move(*outcome);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app(
+      "A parameter server of AntDT's. It is started by antdt run, with sync = \"ps-...\".");
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& e) {
+    return app.exit(e) == 0 ? 0 : 2;
+  }
+  std::signal(SIGPIPE, SIG_IGN);
+  // Without its parent nobody would see this process's end.
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  const SteadyClock clock;
+  const auto code = run(clock);
+  if (!code) fmt::print(stderr, "antdt-server: {}\n", code.error().message);
+  return code ? *code : exit_code_of(code.error());
+}

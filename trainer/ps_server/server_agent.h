@@ -1,0 +1,93 @@
+// A parameter server and those who lead it: its agent and the job daemon.
+//
+// It speaks to its agent as every worker does, and what servers and the job daemon
+// say to one another travels that way (ps_messages.h):
+//
+//   greeting ──(worker-welcome)──> joining ──(ps-serve)──> serving ──(ps-serve)──┐
+//      hello, repeated               join, repeated       the group of a        │
+//      ^                                │                 generation; a later <──┘
+//      └───────(refused: unknown)───────┴──────────────── one replaces it, rows and all
+//
+//   leave: ends with its code.  refused (stale): another attempt took its place,
+//   ends with 0 and changes nothing.
+//
+// Its end point is bound from the beginning to the end; between two groups nobody is
+// answered there. Answers are not repeated: who asks asks again. Runs with `loop` and
+// stops it.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+
+#include "core/clock.h"
+#include "core/ids.h"
+#include "core/loop.h"
+#include "core/result.h"
+#include "core/transport/socket.h"
+#include "core/wire/packet.h"
+#include "core/wire/ps_messages.h"
+#include "trainer/client/environment.h"
+#include "trainer/ps_link/server_loop.h"
+
+namespace antdt::ps {
+
+class ServerAgent {
+ public:
+  static constexpr Duration kAgain = std::chrono::milliseconds(500);
+  static constexpr Duration kPulse = std::chrono::seconds(1);      // reports
+  static constexpr Duration kGreeting = std::chrono::seconds(10);  // kUnreachable after that
+
+  // Binds the server's end point, beside the agent's socket.
+  [[nodiscard]] static Result<std::unique_ptr<ServerAgent>> start(EventLoop& loop,
+                                                                  transport::Context& context,
+                                                                  client::Environment environment);
+  ~ServerAgent();
+  ServerAgent(const ServerAgent&) = delete;
+  ServerAgent& operator=(const ServerAgent&) = delete;
+
+  // Ends with this exit code.
+  void leave(int code);
+  // Nothing while it goes on. An error (kUnreachable: no agent answers; kRefused: this
+  // server is not wanted) is for a person.
+  [[nodiscard]] const std::optional<Result<int>>& outcome() const { return outcome_; }
+
+ private:
+  ServerAgent(EventLoop& loop, transport::Context& context, client::Environment environment,
+              transport::Socket agent, transport::Socket own);
+  void receive();
+  void on_packet(const wire::Packet& packet, const wire::Envelope& envelope);
+  void on_welcome(const wire::WorkerWelcome& welcome);
+  void on_refused(const wire::Refused& refused);
+  void on_serve(const wire::PsServe& message, const wire::Envelope& envelope);
+  void on_cut(const wire::PsCut& message, const wire::Envelope& envelope);
+  [[nodiscard]] Status open_group(const wire::PsServe& message, Generation generation);
+  void end(Result<int> outcome);
+
+  void say_again();
+  void report();
+  // To the agent, or through it. `about`: what it answers.
+  template <class M>
+  void say(const M& message, const wire::Envelope& about = {});
+
+  EventLoop& loop_;
+  transport::Context& context_;
+  const client::Environment environment_;
+  transport::Socket agent_;
+  transport::Socket own_;  // where workers and the other servers reach it
+  const std::string endpoint_;
+  const MonoTime begun_;
+  std::optional<wire::WorkerWelcome> welcome_;
+  bool greeted_ = false;  // by this agent; one that was started again is greeted anew
+  std::optional<Result<int>> outcome_;
+
+  Generation generation_;            // of the newest group; 0: none yet
+  std::uint64_t number_ = 0;         // of the PsServe that is in force
+  std::set<std::uint64_t> cutting_;  // checkpoints that are ordered and not answered
+  std::unique_ptr<ServerLoop> server_;
+  TimerId again_, pulse_;
+};
+
+}  // namespace antdt::ps

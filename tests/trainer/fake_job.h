@@ -85,6 +85,11 @@ class FakeJob {
     unsettled_ = generation;
     settled_only_ = only;
   }
+  // The first generation is aborted before a member can have done what Form says.
+  void abort_first_form() {
+    const std::lock_guard lock(mutex_);
+    aborts_first_form_ = true;
+  }
   // From the second generation on it is as if none had settled before.
   void forget_the_base() {
     const std::lock_guard lock(mutex_);
@@ -310,6 +315,9 @@ class FakeJob {
       peers_[worker].ready.reset();
       form_for(worker);
     }
+    if (!std::exchange(aborts_first_form_, false)) return;
+    send_all(wire::Abort{"the test"});
+    stage_ = Stage::kGathering;
   }
   void form_for(WorkerId worker) {
     const auto rank = static_cast<std::uint32_t>(
@@ -527,6 +535,7 @@ class FakeJob {
   WorkerId settled_only_;
   std::string restore_;
   bool forgets_ = false;
+  bool aborts_first_form_ = false;
   bool over_ = false;
   std::vector<WorkerId> lost_;
 

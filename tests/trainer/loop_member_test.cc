@@ -61,6 +61,17 @@ TEST(Member, AFormationThatFailsIsToldAndTheNextOneIsJoined) {
   EXPECT_EQ(job.seen().generation, Generation{3});
 }
 
+TEST(Member, AGenerationThatEndsBeforeItsFormIsObeyedIsFollowedByAJoin) {
+  constexpr std::uint64_t kRecords = 100;
+  FakeJob job(2, {{"train", kRecords}}, even_plan(2, 10));
+  job.abort_first_form();
+  for (const Outcome& outcome : run_members(job, 2, kRecords)) {
+    ASSERT_TRUE(outcome.code) << outcome.code.error().message;
+    EXPECT_THAT(outcome.counts, Each(1.0F));
+  }
+  EXPECT_EQ(job.seen().generation, Generation{2});
+}
+
 TEST(Member, TimesAddUpToTheWallTime) {
   FakeJob job(2, {{"train", 400}, {"eval", 100}}, even_plan(2, 10));
   for (const Outcome& outcome : run_members(job, 2, 400)) {

@@ -10,7 +10,8 @@ constexpr std::uint64_t kHoldBatches = 4;
 
 }  // namespace
 
-Result<PhaseEnd> run_eval_phase(Tools& tools, std::uint32_t batch_size) {
+Result<PhaseEnd> run_eval_phase(const EvalTools& tools, std::uint32_t batch_size,
+                                const Evaluate& evaluate) {
   const Timed other(tools.account, TimeUse::kOther);
   tools.client.set_hold(kHoldBatches * batch_size);
   std::uint64_t place = 0;
@@ -25,9 +26,11 @@ Result<PhaseEnd> run_eval_phase(Tools& tools, std::uint32_t batch_size) {
       continue;
     }
     tools.account.enter(TimeUse::kCompute);
-    ANTDT_TRY(wire::EvalPartial partial, tools.engine.evaluate(batch.examples));
+    auto partial = evaluate(batch.examples);
+    if (!partial && partial.error().kind == ErrorKind::kAborted) return PhaseEnd::kOver;
+    if (!partial) return tl::unexpected(partial.error());
     place += batch.examples.count;
-    tools.client.commit(place, std::move(partial));
+    tools.client.commit(place, std::move(*partial));
     tools.client.time_account(tools.account.seconds());
   }
   return PhaseEnd::kOver;

@@ -4,54 +4,64 @@
 
 #include <algorithm>
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <mutex>
+#include <utility>
 
 #include "core/ids.h"
-#include "trainer/collective/collective.h"
 
 namespace antdt::trainer {
 
-// Holds the builder or the collective of one generation at a time. end() comes
-// from any thread; everything else from the training thread.
+// Holds what one generation at a time may block in: the builder of its collective,
+// the collective, or the link to its servers. end() comes from any thread;
+// everything else from the training thread.
 class GenerationGuard {
  public:
-  void begin(Generation generation, std::shared_ptr<CollectiveBuilder> builder) {
+  // Nothing is held yet.
+  void begin(Generation generation) {
     const std::lock_guard lock(mutex_);
     generation_ = generation;
-    builder_ = std::move(builder);
-    collective_.reset();
+    abort_ = {};
     over_ = ended_ >= generation;
   }
-  void connected(std::shared_ptr<Collective> collective) {
+  // In place of what was held before. Its abort() may be called from any thread,
+  // and makes every call of it end soon; at once, here, when the generation is over.
+  template <class T>
+  void hold(std::shared_ptr<T> what) {
     const std::lock_guard lock(mutex_);
-    builder_.reset();
-    collective_ = std::move(collective);
-    if (over_ && collective_) collective_->abort();
+    abort_ = [held = std::move(what)] { held->abort(); };
+    if (over_) abort_();
   }
   // Generation `generation` and those before it are over.
   void end(Generation generation) {
     const std::lock_guard lock(mutex_);
     ended_ = std::max(ended_, generation);
-    if (generation < generation_) return;
-    over_ = true;
-    if (builder_) builder_->abort();
-    if (collective_) collective_->abort();
+    if (generation >= generation_) end_locked();
+  }
+  // The one that was begun last is.
+  void end() {
+    const std::lock_guard lock(mutex_);
+    ended_ = std::max(ended_, generation_);
+    end_locked();
   }
   // Lets go of what it holds; the generation stays as over as it was.
   void release() {
     const std::lock_guard lock(mutex_);
-    builder_.reset();
-    collective_.reset();
+    abort_ = {};
   }
   [[nodiscard]] bool over() const { return over_; }
 
  private:
+  void end_locked() {
+    over_ = true;
+    if (abort_) abort_();
+  }
+
   std::mutex mutex_;
   Generation generation_;
   Generation ended_;
-  std::shared_ptr<CollectiveBuilder> builder_;
-  std::shared_ptr<Collective> collective_;
+  std::function<void()> abort_;
   std::atomic<bool> over_ = false;
 };
 

@@ -6,6 +6,7 @@
 
 #include "core/log.h"
 #include "trainer/loop/checkpoint.h"
+#include "trainer/loop/connected.h"
 #include "trainer/loop/eval_phase.h"
 #include "trainer/loop/healing.h"
 #include "trainer/loop/train_phase.h"
@@ -16,26 +17,6 @@ namespace {
 constexpr Duration kTurn = std::chrono::milliseconds(100);
 constexpr Duration kRepeatFinalModel = std::chrono::seconds(2);
 constexpr int kResumable = 75;
-
-// While it lives, the client can reach what the training thread is blocked in,
-// and says what it is doing.
-class Connected {
- public:
-  explicit Connected(Tools& tools) : tools_(tools) {
-    tools_.client.set_abort_handler([guard = &tools_.guard](Generation g) { guard->end(g); });
-    tools_.account.set_listener(
-        [client = &tools_.client](TimeUse use) { client->set_activity(name_of(use)); });
-  }
-  ~Connected() {
-    tools_.account.set_listener({});
-    tools_.client.set_abort_handler({});
-  }
-  Connected(const Connected&) = delete;
-  Connected& operator=(const Connected&) = delete;
-
- private:
-  Tools& tools_;
-};
 
 // Orders that only make sense in the generation that they belong to.
 bool is_of_members(const decltype(client::Directive::order)& order) {
@@ -49,7 +30,7 @@ bool is_of_members(const decltype(client::Directive::order)& order) {
 Member::Member(Tools tools, Parts parts) : tools_(tools), parts_(std::move(parts)) {}
 
 Result<int> Member::run() {
-  const Connected connected(tools_);
+  const Connected connected(tools_.client, tools_.guard, tools_.account);
   auto code = live();
   tools_.prefetcher.stop();
   if (code) tools_.client.bye({0, tools_.account.seconds(), {}});
@@ -65,8 +46,13 @@ Result<int> Member::live() {
 }
 
 void Member::join(std::string problem) {
-  tools_.client.join({static_cast<std::uint32_t>(getpid()), parts_.data, true, std::move(problem),
-                      std::max(state_.settled, ready_), state_.step});
+  wire::Join join;
+  join.pid = static_cast<std::uint32_t>(getpid());
+  join.data = parts_.data;
+  join.problem = std::move(problem);
+  join.settled = std::max(state_.settled, ready_);
+  join.step = state_.step;
+  tools_.client.join(join);
 }
 
 Member::Verdict Member::turn() {
@@ -84,6 +70,11 @@ Member::Verdict Member::obey(const client::Directive& directive) {
   } else if (directive.generation != generation_ && is_of_members(directive.order)) {
     return std::nullopt;
   }
+  // One that ended before its Form was given out has answered the join.
+  if (std::holds_alternative<wire::Abort>(directive.order) && directive.generation > generation_) {
+    dissolve("another one has begun and ended");
+    return std::nullopt;
+  }
   return std::visit([this](const auto& order) { return on(order); }, directive.order);
 }
 
@@ -92,7 +83,7 @@ Member::Verdict Member::obey(const client::Directive& directive) {
 Member::Verdict Member::on(const wire::Form& form) {
   if (state_.first_step) tools_.account.enter(TimeUse::kReconfigure);
   final_model_.reset();
-  tools_.guard.begin(generation_, nullptr);
+  tools_.guard.begin(generation_);
   collective_.reset();
   builder_.reset();
   form_ = form;
@@ -102,7 +93,7 @@ Member::Verdict Member::on(const wire::Form& form) {
     return std::nullopt;
   }
   builder_ = std::move(*made);
-  tools_.guard.begin(generation_, builder_);
+  tools_.guard.hold(builder_);
   tools_.client.send_address({builder_->address_for_left(), builder_->address_for_right()});
   return std::nullopt;
 }
@@ -117,7 +108,7 @@ Member::Verdict Member::on(const wire::Roster& roster) {
     return std::nullopt;
   }
   collective_ = std::move(*connected);
-  tools_.guard.connected(collective_);
+  tools_.guard.hold(collective_);
   ANTDT_TRY(const bool holds, holds_state());
   ready_ = {};
   if (auto healed = heal(*collective_, tools_.engine, state_, holds, form_.base); !healed) {
@@ -206,8 +197,8 @@ Member::Verdict Member::on(const wire::PhaseStart& start) {
 void Member::finish(const wire::PhaseStart& start) {
   if (collective_->rank() != 0) return;
   const Timed writing(tools_.account, TimeUse::kCheckpoint);
-  wire::CheckpointWritten written = write_checkpoint(tools_.engine, tools_.client.run_dir(),
-                                                     state_.step, tools_.client.member());
+  wire::CheckpointWritten written =
+      write_checkpoint(tools_.engine, tools_.client.run_dir(), state_.step, tools_.client.member());
   written.number = std::max(tools_.client.checkpoint_ordered(), state_.checkpoint) + 1;
   written.phase = start.phase;
   tools_.client.checkpoint_written(written);
@@ -242,7 +233,7 @@ Result<PhaseEnd> Member::run_phase(const wire::PhaseStart& start) {
   tools_.prefetcher.start(*reader);
   std::string reason = "its members go into another";
   const auto run = [&]() -> Result<PhaseEnd> {
-    if (!training) return run_eval_phase(tools_, parts_.eval_batch);
+    if (!training) return evaluate();
     TrainPhase phase(tools_, state_, *collective_, start);
     auto end = phase.run();
     reason = phase.breakage();
@@ -253,6 +244,14 @@ Result<PhaseEnd> Member::run_phase(const wire::PhaseStart& start) {
   if (end && *end == PhaseEnd::kOver) dissolve(reason);
   tools_.prefetcher.stop();
   return end;
+}
+
+Result<PhaseEnd> Member::evaluate() {
+  const EvalTools tools{tools_.client, tools_.prefetcher, tools_.account, tools_.guard,
+                        tools_.stop};
+  return run_eval_phase(tools, parts_.eval_batch, [this](const data::Examples& batch) {
+    return tools_.engine.evaluate(batch);
+  });
 }
 
 // ------------------------------------------------------------------- its end

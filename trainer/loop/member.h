@@ -56,11 +56,14 @@ class Member {
   [[nodiscard]] Verdict on(const wire::Abort& abort);
   [[nodiscard]] Verdict on(const wire::Regroup& regroup);
   [[nodiscard]] Verdict on(const wire::Leave& leave);
+  // Not said to the members of a collective.
+  [[nodiscard]] Verdict on(const wire::PsRoster&) { return std::nullopt; }
   // Whether this member holds the state that is to go on; it may have to load it.
   [[nodiscard]] Result<bool> holds_state();
   [[nodiscard]] bool restore();
   void settled(Generation generation, const std::vector<WorkerId>& members);
   [[nodiscard]] Result<PhaseEnd> run_phase(const wire::PhaseStart& start);
+  [[nodiscard]] Result<PhaseEnd> evaluate();
   void finish(const wire::PhaseStart& start);
   void say_final_model_again();
   [[nodiscard]] int leave_code() const;

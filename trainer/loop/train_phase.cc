@@ -13,10 +13,6 @@ namespace {
 // with fewer, and how long a group without any waits before it asks again.
 constexpr Duration kDataPatience = std::chrono::milliseconds(50);
 constexpr Duration kIdleWait = std::chrono::milliseconds(20);
-// Work held so that the job daemon may be away, and how often it is measured.
-constexpr double kHoldSeconds = 6;
-constexpr std::uint64_t kHoldSteps = 8;
-constexpr Duration kHoldInterval = std::chrono::milliseconds(500);
 constexpr Duration kTellSteps = std::chrono::seconds(1);
 
 }  // namespace
@@ -29,12 +25,11 @@ TrainPhase::TrainPhase(Tools& tools, TrainingState& state, Collective& collectiv
       start_(start),
       remaining_(start.records - std::min(start.committed, start.records)),
       steps_told_(tools.clock.now()),
-      hold_updated_(tools.clock.now()) {}
+      hold_(tools.client, tools.clock, state.share.samples()) {}
 
 Result<PhaseEnd> TrainPhase::run() {
   const Timed other(tools_.account, TimeUse::kOther);
   if (!state_.first_step) state_.first_step = tools_.clock.now();
-  update_hold(true);
   while (!complete()) {
     auto computed = compute_share();
     if (!computed) {
@@ -51,7 +46,7 @@ Result<PhaseEnd> TrainPhase::run() {
       break;
     }
     if (agreed->records == 0) wait_for_records();
-    update_hold(false);
+    hold_.update(place_, state_.share.samples());
   }
   return finish();
 }
@@ -179,15 +174,15 @@ void TrainPhase::switch_plan(PlanVersion version) {
   ANTDT_CHECK(plan.has_value(), "a slot said plan {} was held, and it is not", version);
   state_.share = share_of(*plan, tools_.client.member().worker);
   plan_changed_ = true;
-  update_hold(true);
+  hold_.set(place_, state_.share.samples());
 }
 
 void TrainPhase::checkpoint(const Agreement& agreed) {
   state_.checkpoint = agreed.checkpoint;
   if (collective_.rank() != 0) return;
   const Timed writing(tools_.account, TimeUse::kCheckpoint);
-  wire::CheckpointWritten written = write_checkpoint(tools_.engine, tools_.client.run_dir(),
-                                                     state_.step, tools_.client.member());
+  wire::CheckpointWritten written =
+      write_checkpoint(tools_.engine, tools_.client.run_dir(), state_.step, tools_.client.member());
   written.number = agreed.checkpoint;
   written.phase = start_.phase;
   written.places = state_.places;
@@ -226,20 +221,6 @@ wire::StepHistory TrainPhase::steps_to_tell() {
   if (collective_.rank() != 0 || now - steps_told_ < kTellSteps) return {};
   steps_told_ = now;
   return state_.log.history();
-}
-
-void TrainPhase::update_hold(bool at_once) {
-  const MonoTime now = tools_.clock.now();
-  const Duration elapsed = now - hold_updated_;
-  if (!at_once && elapsed < kHoldInterval) return;
-  const double per_second =
-      static_cast<double>(place_ - hold_place_) / std::max(to_seconds(elapsed), 1e-3);
-  // What is held can only be trained here, so a first guess stays small.
-  const auto seconds_worth =
-      elapsed < kHoldInterval ? 0 : static_cast<std::uint64_t>(per_second * kHoldSeconds);
-  tools_.client.set_hold(std::max(seconds_worth, kHoldSteps * state_.share.samples()));
-  hold_updated_ = now;
-  hold_place_ = place_;
 }
 
 void TrainPhase::wait_for_records() {

@@ -13,6 +13,7 @@
 
 #include "core/result.h"
 #include "core/wire/messages.h"
+#include "trainer/loop/hold.h"
 #include "trainer/loop/step_slot.h"
 #include "trainer/loop/training_state.h"
 
@@ -49,7 +50,6 @@ class TrainPhase {
   void report(const Own& own);
   void send_progress(bool done);
   [[nodiscard]] wire::StepHistory steps_to_tell();
-  void update_hold(bool at_once);
   void wait_for_records();
   [[nodiscard]] PhaseEnd broken(const Error& error);
   [[nodiscard]] bool wants_to_leave() const;
@@ -69,8 +69,7 @@ class TrainPhase {
   bool stopped_early_ = false;  // somebody asked for it
   std::string breakage_;
   MonoTime steps_told_;  // when it was said last which records made them
-  MonoTime hold_updated_;
-  std::uint64_t hold_place_ = 0;
+  Hold hold_;
 };
 
 }  // namespace antdt::trainer

@@ -1,0 +1,31 @@
+// The threads of a worker that is alive.
+#pragma once
+
+#include "trainer/client/client.h"
+#include "trainer/loop/generation_guard.h"
+#include "trainer/loop/time_account.h"
+
+namespace antdt::trainer {
+
+// While it lives, the client can reach what the training thread is blocked in,
+// and says what it is doing.
+class Connected {
+ public:
+  Connected(client::Client& client, GenerationGuard& guard, TimeAccount& account)
+      : client_(client), account_(account) {
+    client_.set_abort_handler([&guard](Generation g) { guard.end(g); });
+    account_.set_listener([&client](TimeUse use) { client.set_activity(name_of(use)); });
+  }
+  ~Connected() {
+    account_.set_listener({});
+    client_.set_abort_handler({});
+  }
+  Connected(const Connected&) = delete;
+  Connected& operator=(const Connected&) = delete;
+
+ private:
+  client::Client& client_;
+  TimeAccount& account_;
+};
+
+}  // namespace antdt::trainer

@@ -1,0 +1,121 @@
+#include "cmd/antdt-trainer/work.h"
+
+#include <cstdlib>
+#include <memory>
+#include <optional>
+
+#include "core/transport/socket.h"
+#include "trainer/collective/listen_address.h"
+#include "trainer/collective/ring.h"
+#include "trainer/data/dataset.h"
+#include "trainer/loop/member.h"
+#include "trainer/loop/ps_member.h"
+#include "trainer/loop/trainer_config.h"
+#include "trainer/tally/ps_tally.h"
+#include "trainer/tally/tally_engine.h"
+#include "trainer/torch/ps_model.h"
+#include "trainer/torch/torch_engine.h"
+
+namespace antdt {
+namespace {
+
+// The data of one split; no reader where the split has no records.
+struct Split {
+  data::DataSummary summary;
+  std::unique_ptr<data::RecordReader> reader;
+};
+
+Result<Split> open_split(const std::string& config, data::Split which) {
+  Split split;
+  ANTDT_TRY(split.summary, data::build_index(config, which));
+  if (split.summary.records == 0) return split;
+  ANTDT_TRY(split.reader, data::open_reader(config, which));
+  return split;
+}
+
+// A record to die at, see trainer/tally/README.md.
+std::optional<std::uint64_t> poison() {
+  const char* record = std::getenv("TALLY_POISON");
+  if (record == nullptr) return {};
+  return std::strtoull(record, nullptr, 10);
+}
+
+Result<std::unique_ptr<trainer::Engine>> make_engine(const trainer::TrainerConfig& config,
+                                                     const data::DataShape& shape) {
+  if (config.model == "tally") return trainer::make_tally_engine(shape, poison());
+  trainer::set_compute_threads(config.threads);
+  return trainer::make_torch_engine(config, shape);
+}
+
+Result<std::unique_ptr<trainer::PsModel>> make_ps_model(const trainer::TrainerConfig& config,
+                                                        const data::DataShape& shape) {
+  if (config.model == "tally") return trainer::make_tally_ps_model(shape, 1, poison());
+  if (config.model == "tally3") return trainer::make_tally_ps_model(shape, 3, poison());
+  trainer::set_compute_threads(config.threads);
+  return trainer::make_torch_ps_model(config, shape);
+}
+
+// What both kinds of member need.
+struct Worker {
+  client::Client& client;
+  trainer::TimeAccount& account;
+  const Clock& clock;
+  const std::atomic<bool>& stop;
+  trainer::TrainerConfig config;
+  Split train;
+  Split eval;
+  [[nodiscard]] wire::DataIdentity identity() const {
+    return {train.summary.records, eval.summary.records,
+            train.summary.fingerprint + eval.summary.fingerprint,
+            train.summary.detail + eval.summary.detail};
+  }
+  [[nodiscard]] data::Prefetcher::Take take() const {
+    return [this](std::uint64_t max_records, Duration timeout) {
+      return client.take(max_records, timeout);
+    };
+  }
+};
+
+Result<int> work_in_a_collective(const Worker& worker) {
+  ANTDT_TRY(const auto engine, make_engine(worker.config, worker.train.reader->shape()));
+  ANTDT_TRY(const auto ring, trainer::listen_options(worker.config.hosts, worker.config.interface));
+  data::Prefetcher prefetcher(worker.take());
+  const trainer::Injection injection(worker.config.inject);
+  trainer::GenerationGuard guard;
+  trainer::Member member({worker.clock, worker.client, *engine, prefetcher, worker.account,
+                          injection, guard, worker.stop},
+                         {worker.train.reader.get(), worker.eval.reader.get(), worker.identity(),
+                          [ring](std::uint32_t rank, std::uint32_t size) {
+                            return trainer::prepare_ring(rank, size, ring);
+                          }});
+  return member.run();
+}
+
+Result<int> work_with_servers(const Worker& worker) {
+  ANTDT_TRY(const auto model, make_ps_model(worker.config, worker.train.reader->shape()));
+  transport::Context context;
+  data::Prefetcher prefetcher(worker.take());
+  const trainer::Injection injection(worker.config.inject);
+  trainer::GenerationGuard guard;
+  trainer::PsMember member(
+      {worker.clock, worker.client, *model, context, prefetcher, worker.account, injection, guard,
+       worker.stop},
+      {worker.train.reader.get(), worker.eval.reader.get(), worker.identity(), worker.config.seed});
+  return member.run();
+}
+
+}  // namespace
+
+Result<int> work(client::Client& client, trainer::TimeAccount& account, const Clock& clock,
+                 const std::atomic<bool>& stop) {
+  Worker worker{client, account, clock, stop, {}, {}, {}};
+  const std::string& config = client.config_json();
+  ANTDT_TRY(worker.config, trainer::parse_trainer_config(config, client.member().worker));
+  ANTDT_TRY(worker.train, open_split(config, data::Split::kTrain));
+  ANTDT_TRY(worker.eval, open_split(config, data::Split::kEval));
+  if (!worker.train.reader) return fail(ErrorKind::kUsage, "the training data has no records");
+  const bool has_servers = worker.config.sync.starts_with("ps-");
+  return has_servers ? work_with_servers(worker) : work_in_a_collective(worker);
+}
+
+}  // namespace antdt

@@ -16,6 +16,7 @@
 #include "antdtd/shim_launcher.h"
 #include "core/log.h"
 #include "core/process.h"
+#include "core/runtime_dir.h"
 
 namespace antdt::antdtd {
 namespace {
@@ -265,6 +266,7 @@ void ProcessRunner::clean_up_after_shim(const ProcessKey& key) const {
 void ProcessRunner::forget(const ProcessKey& key) {
   // Done already, unless a shim was killed and its worker took long to go.
   remove_cgroup(cgroup_of(key), kCgroupPatience);
+  remove_process_socket(settings_.workers_socket, key.job, key.member);
   store_.forget(key);
 }
 

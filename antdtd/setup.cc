@@ -229,12 +229,17 @@ void remove_traces(const AgentFlags& flags) {
   for (const char* socket : {"/agent.sock", "/workers.sock", "/jobd.sock"}) {
     unlink((flags.socket_dir + socket).c_str());
   }
-  // One that was killed while it wrote its environment left a part of that.
-  std::error_code error;
-  std::filesystem::directory_iterator it(flags.state_dir, error);
-  for (const std::filesystem::directory_iterator end; !error && it != end; it.increment(error)) {
-    if (it->path().filename().string().starts_with("environment")) unlink(it->path().c_str());
-  }
+  // One that was killed while it wrote its environment left a part of that, and a
+  // process that was given up with the job its socket.
+  const auto unlink_all = [](const std::string& directory, std::string_view prefix) {
+    std::error_code error;
+    std::filesystem::directory_iterator it(directory, error);
+    for (const std::filesystem::directory_iterator end; !error && it != end; it.increment(error)) {
+      if (it->path().filename().string().starts_with(prefix)) unlink(it->path().c_str());
+    }
+  };
+  unlink_all(flags.state_dir, "environment");
+  unlink_all(flags.socket_dir, "p-");
   for (const std::string& directory :
        {flags.state_dir + "/jobs", flags.state_dir, flags.socket_dir}) {
     rmdir(directory.c_str());

@@ -6,6 +6,8 @@
 #include <cerrno>
 #include <cstdlib>
 
+#include "core/permutation.h"
+
 namespace antdt {
 
 Status ensure_private_directory(const std::string& path) {
@@ -42,6 +44,20 @@ Result<std::string> runtime_directory() {
   }
   ANTDT_RETURN_IF_ERROR(ensure_private_directory(path));
   return path;
+}
+
+// The paths of sockets are short, job ids need not be.
+std::string process_socket(const std::string& agent_socket, const std::string& job, Member member) {
+  std::uint64_t hash = 0;
+  for (const char c : job) hash = combine_seed(hash, static_cast<unsigned char>(c));
+  const std::string directory = agent_socket.substr(0, agent_socket.rfind('/'));
+  return fmt::format("{}/p-{:016x}-{}.{}", directory, hash, member.worker, member.attempt);
+}
+
+void remove_process_socket(const std::string& agent_socket, const std::string& job, Member member) {
+  const std::string path = process_socket(agent_socket, job, member);
+  unlink(path.c_str());
+  unlink((path + ".lock").c_str());
 }
 
 }  // namespace antdt

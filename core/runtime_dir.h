@@ -7,6 +7,7 @@
 
 #include <string>
 
+#include "core/ids.h"
 #include "core/result.h"
 
 namespace antdt {
@@ -16,5 +17,11 @@ namespace antdt {
 [[nodiscard]] Result<std::string> runtime_directory();
 // The same checks for a directory of the caller's choice.
 [[nodiscard]] Status ensure_private_directory(const std::string& path);
+
+// Where a process of a job binds a socket of its own: beside that of its agent,
+// which removes it when the process has ended, however it did.
+[[nodiscard]] std::string process_socket(const std::string& agent_socket, const std::string& job,
+                                         Member member);
+void remove_process_socket(const std::string& agent_socket, const std::string& job, Member member);
 
 }  // namespace antdt

@@ -142,6 +142,7 @@ void JobMachine::on_left(const wire::PsPlaces& places) {
 }
 
 void JobMachine::on_over(const servers::Over& over) {
+  if (lifecycle_.outcome()) return feed(job::Event(job::GenerationOver{}));  // they leave
   note("generation-broken",
        fmt::format("the servers of generation {} are given up: {}", over.generation, over.reason));
   for (const Member worker : over.workers) send(worker, over.generation, wire::Abort{over.reason});
@@ -185,7 +186,8 @@ void JobMachine::on_cut(const servers::CutDone& cut) {
     const bool pushed = at != cut.places.end() && !at->applied.empty();
     written.places.push_back({worker, pushed ? at->applied.back().to : 0});
   }
-  store_checkpoint(written, {WorkerId{'s', 0}, Attempt{1}});
+  const WorkerProcess* first = lifecycle_.find(WorkerId{'s', 0});
+  if (first != nullptr) store_checkpoint(written, first->member());
 }
 
 std::vector<ServerReport> JobMachine::server_reports() const {

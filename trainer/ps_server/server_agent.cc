@@ -2,22 +2,17 @@
 
 #include <unistd.h>
 
-#include <filesystem>
-#include <functional>
 #include <utility>
 
 #include "core/log.h"
+#include "core/runtime_dir.h"
 #include "trainer/ps_link/placement.h"
 
 namespace antdt::ps {
 namespace {
 
-// Beside the agent's socket, which may serve several jobs; short, since the paths of
-// sockets are.
 std::string endpoint_of(const client::Environment& environment) {
-  const std::filesystem::path directory = std::filesystem::path(environment.socket).parent_path();
-  return directory / fmt::format("ps-{:016x}-{}.{}", std::hash<std::string>()(environment.job),
-                                 environment.self.worker, environment.self.attempt);
+  return process_socket(environment.socket, environment.job, environment.self);
 }
 
 }  // namespace
@@ -206,6 +201,8 @@ void ServerAgent::on_cut(const wire::PsCut& message, const wire::Envelope& envel
   if (!cutting_.insert(message.number).second) return;
   server_->cut(message, [this, envelope](const wire::PsSaved& saved) {
     cutting_.erase(saved.number);
+    // What it holds in the end is what its last checkpoint has.
+    if (server_) say(server_->stats(), envelope);
     say(saved, envelope);
   });
 }

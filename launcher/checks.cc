@@ -40,6 +40,7 @@ class Checker {
                        "'.', not '.' or '-' first",
                        c_.job.name));
     sync();
+    backup_workers();
     hosts();
     ports();
     worker();
@@ -264,6 +265,16 @@ class Checker {
     unless(std::ranges::find(known, sync) != known.end(), {"trainer.sync"},
            fmt::format("'{}' is none of \"allreduce\", \"ps-bsp\", \"ps-ssp\", \"ps-asp\"{}", sync,
                        meant.empty() ? "" : fmt::format(" (did you mean '{}'?)", meant)));
+  }
+
+  void backup_workers() {
+    const TrainerSection& t = c_.trainer;
+    unless(t.backup_workers == 0 || t.sync == "ps-bsp", {"trainer.backup_workers", "trainer.sync"},
+           fmt::format("is for trainer.sync = \"ps-bsp\", not \"{}\": remove it", t.sync));
+    unless(t.backup_workers < std::max(1U, c_.roles.worker.min),
+           {"trainer.backup_workers", "roles.worker.count"},
+           fmt::format("{} of {} workers leaves none whose push makes a step: use fewer",
+                       t.backup_workers, c_.roles.worker.min));
   }
 
   void model_on_servers() {

@@ -86,6 +86,7 @@ void fields(Of<BatchSection> auto& m, auto&& v) {
 void fields(Of<TrainerSection> auto& m, auto&& v) {
   v("model", m.model);
   v("sync", m.sync);
+  v("backup_workers", m.backup_workers);
   v("optimizer", m.optimizer);
   v("lr", m.lr);
   v("momentum", m.momentum);

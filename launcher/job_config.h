@@ -102,9 +102,10 @@ struct BatchSection {
 };
 
 struct TrainerSection {
-  std::string model;      // "lr", "deepfm", "xdeepfm", "dlrm", "mlp", "resnet", "tally" or "tally3"
-  std::string sync;       // "allreduce" or "ps-bsp"
-  std::string optimizer;  // "sgd", "adagrad" or "adam"
+  std::string model;  // "lr", "deepfm", "xdeepfm", "dlrm", "mlp", "resnet", "tally" or "tally3"
+  std::string sync;   // "allreduce" or "ps-bsp"
+  std::uint32_t backup_workers = 0;  // of ps-bsp
+  std::string optimizer;             // "sgd", "adagrad" or "adam"
   double lr = 0;
   double momentum = 0;
   double weight_decay = 0;

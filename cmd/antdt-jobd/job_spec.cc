@@ -52,6 +52,7 @@ Result<ctl::JobSpec> job_spec(const launcher::JobConfig& config, const DataFound
   spec.budget_refill = config.failure.budget_refill;
   spec.servers = config.roles.server.count;
   spec.sync = config.trainer.sync;
+  spec.backups = config.trainer.backup_workers;
   if (spec.protocol == ctl::Protocol::kAntdt && data.train_records == 0) {
     return fail(ErrorKind::kUsage, "the training data has no records: check [data] paths");
   }

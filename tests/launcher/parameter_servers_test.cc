@@ -84,6 +84,16 @@ TEST(ParameterServers, ASyncThatIsToComeAndOneThatIsNotKnownAreToldApart) {
             "\"ps-ssp\", \"ps-asp\"");
 }
 
+TEST(ParameterServers, AStepMayGoOnWithoutSomeWorkersButNotWithoutAll) {
+  const auto config = load_text(with_trainer("backup_workers = 1"), "job.toml");
+  ASSERT_TRUE(config) << config.error().message;
+  EXPECT_EQ(config->trainer.backup_workers, 1U);
+  EXPECT_THAT(problems_of(with_trainer("backup_workers = 9")),
+              HasSubstr("leaves none whose push makes a step: use fewer"));
+  EXPECT_THAT(problems_of(kJob + "[trainer]\nbackup_workers = 1\n"),
+              HasSubstr("is for trainer.sync = \"ps-bsp\", not \"allreduce\": remove it"));
+}
+
 TEST(ParameterServers, WorkersOfAnotherProtocolAreRefused) {
   const std::string text = replaced(kServersJob, "count = 4", "count = 4\nprotocol = \"torchrun\"");
   EXPECT_EQ(problems_of(text),

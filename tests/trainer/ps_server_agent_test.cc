@@ -35,25 +35,25 @@ class ServerProcess {
                            agent, kJob, Member{WorkerId{'s', index}, Attempt{attempt}}, "antdt"}] {
           run(environment);
         }) {}
-  // By itself: tell it to leave first.
   ~ServerProcess() {
-    if (thread_.joinable()) thread_.join();
+    loop_.stop_from_any_thread();  // of a test that failed: it was not told to leave
+    thread_.join();
   }
   Result<int> outcome() { return outcome_.get_future().get(); }
 
  private:
   void run(const client::Environment& environment) {
-    const SteadyClock clock;
-    EventLoop loop(clock);
     transport::Context context;
-    auto server = ServerAgent::start(loop, context, environment);
+    auto server = ServerAgent::start(loop_, context, environment);
     if (!server) return outcome_.set_value(tl::unexpected<Error>(server.error()));
-    loop.run();
+    loop_.run();
     const auto outcome = (*server)->outcome().value_or(Result<int>(-1));
     server->reset();
     outcome_.set_value(outcome);
   }
 
+  SteadyClock clock_;
+  EventLoop loop_{clock_};
   std::promise<Result<int>> outcome_;
   std::thread thread_;
 };

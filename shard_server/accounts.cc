@@ -66,6 +66,11 @@ Status Accounts::on(const event::MemberLost& record) {
   return {};
 }
 
+Status Accounts::on(const event::MemberLeft& record) {
+  hands_.erase(record.member);
+  return {};
+}
+
 Status Accounts::on(const event::Settled& record) {
   for (const OldPlace& old : record.places) {
     // Of a member lost before, whose place can say nothing new.
@@ -164,8 +169,7 @@ Accounts Accounts::at(const Ledger& then) const {
   accounts.hands_.clear();
   const Phase& phase = then.phase();
   if (phase.number == 0) return before_training();
-  std::erase_if(accounts.books_,
-                [&](const auto& book) { return book.first > phase.epoch.value; });
+  std::erase_if(accounts.books_, [&](const auto& book) { return book.first > phase.epoch.value; });
   accounts.training_ = phase.kind == PhaseKind::kTrain;
   accounts.epoch_ = phase.epoch.value;
   if (!accounts.training_) return accounts;

@@ -71,6 +71,7 @@ class Accounts {
   [[nodiscard]] Status on(const event::PhaseOpened& record);
   [[nodiscard]] Status on(const event::MemberAdmitted& record);
   [[nodiscard]] Status on(const event::MemberLost& record);
+  [[nodiscard]] Status on(const event::MemberLeft& record);
   [[nodiscard]] Status on(const event::Settled& record);
   [[nodiscard]] Status on(const record::Answered& record);
   [[nodiscard]] Status on(const event::Progress& record);

@@ -75,6 +75,12 @@ struct MemberLost {
   Member member;
 };
 
+// The same, where what it was working on is not why it has gone, or is judged
+// elsewhere: no range counts as lost with it.
+struct MemberLeft {
+  Member member;
+};
+
 // A new generation is ready. Up to its place each old member's records are
 // committed, the rest is handed out next, and all of `members` (the only ones
 // from now on) start with place 0 and nothing in hand. An old member that is
@@ -128,9 +134,10 @@ struct SkipDeclared {
 
 }  // namespace event
 
-using Event = std::variant<event::JobDeclared, event::JobFinished, event::PhaseOpened,
-                           event::MemberAdmitted, event::MemberLost, event::Settled, event::Fetch,
-                           event::Progress, event::Shares, event::Recalled, event::SkipDeclared>;
+using Event =
+    std::variant<event::JobDeclared, event::JobFinished, event::PhaseOpened, event::MemberAdmitted,
+                 event::MemberLost, event::Settled, event::Fetch, event::Progress, event::Shares,
+                 event::Recalled, event::SkipDeclared, event::MemberLeft>;
 
 namespace record {
 
@@ -159,9 +166,10 @@ struct Rewound {
 
 }  // namespace record
 
-using Record = std::variant<event::JobDeclared, event::JobFinished, event::PhaseOpened,
-                            event::MemberAdmitted, event::MemberLost, event::Settled,
-                            record::Answered, event::Progress, event::Shares, record::RecallIssued,
-                            event::Recalled, event::SkipDeclared, record::Rewound>;
+using Record =
+    std::variant<event::JobDeclared, event::JobFinished, event::PhaseOpened, event::MemberAdmitted,
+                 event::MemberLost, event::Settled, record::Answered, event::Progress,
+                 event::Shares, record::RecallIssued, event::Recalled, event::SkipDeclared,
+                 record::Rewound, event::MemberLeft>;
 
 }  // namespace antdt::shard_server

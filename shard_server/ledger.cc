@@ -141,6 +141,10 @@ void Ledger::on(const event::MemberLost& event, MonoTime, Effects& effects) {
   if (check(event)) write_down(event, effects);
 }
 
+void Ledger::on(const event::MemberLeft& event, MonoTime, Effects& effects) {
+  if (check(event)) write_down(event, effects);
+}
+
 void Ledger::on(const event::Settled& event, MonoTime, Effects& effects) {
   write_down_checked(event, {}, effects);
 }

@@ -183,6 +183,7 @@ class Ledger {
   void on(const event::PhaseOpened& event, MonoTime now, Effects& effects);
   void on(const event::MemberAdmitted& event, MonoTime now, Effects& effects);
   void on(const event::MemberLost& event, MonoTime now, Effects& effects);
+  void on(const event::MemberLeft& event, MonoTime now, Effects& effects);
   void on(const event::Settled& event, MonoTime now, Effects& effects);
   void on(const event::Fetch& event, MonoTime now, Effects& effects);
   void on(const event::Progress& event, MonoTime now, Effects& effects);
@@ -210,6 +211,7 @@ class Ledger {
   [[nodiscard]] Status check(const event::PhaseOpened& event) const;
   [[nodiscard]] Status check(const event::MemberAdmitted& event) const;
   [[nodiscard]] Status check(const event::MemberLost& event) const;
+  [[nodiscard]] Status check(const event::MemberLeft& event) const;
   [[nodiscard]] Status check(const event::Settled& event) const;
   [[nodiscard]] Status check(const event::Fetch& event) const;
   [[nodiscard]] Status check(const record::Answered& record) const;
@@ -229,6 +231,7 @@ class Ledger {
   void apply(const event::PhaseOpened& record, Changes& changes);
   void apply(const event::MemberAdmitted& record, Changes& changes);
   void apply(const event::MemberLost& record, Changes& changes);
+  void apply(const event::MemberLeft& record, Changes& changes);
   void apply(const event::Settled& record, Changes& changes);
   void apply(const record::Answered& record, Changes& changes);
   void apply(const event::Progress& record, Changes& changes);

@@ -47,6 +47,10 @@ Status Ledger::check(const event::MemberLost& event) const {
   return {};
 }
 
+Status Ledger::check(const event::MemberLeft& event) const {
+  return check(event::MemberLost{event.member});
+}
+
 Status Ledger::check_place(Member member, std::uint64_t place) const {
   const auto found = holders_.find(member.worker);
   if (found == holders_.end() || found->second.attempt != member.attempt) {
@@ -184,6 +188,13 @@ void Ledger::apply(const event::MemberAdmitted& record, Changes& changes) {
 void Ledger::apply(const event::MemberLost& record, Changes& changes) {
   Holder& holder = holders_.at(record.member.worker);
   give_back_all(record.member.worker, holder, true, changes);
+  holder.active = false;
+  count_members();
+}
+
+void Ledger::apply(const event::MemberLeft& record, Changes& changes) {
+  Holder& holder = holders_.at(record.member.worker);
+  give_back_all(record.member.worker, holder, false, changes);
   holder.active = false;
   count_members();
 }

@@ -62,6 +62,10 @@ template <class A>
 void io(A& a, typename A::template Ref<record::Rewound> x) {
   a(x.lineage, x.ledger_image, x.accounts_image);
 }
+template <class A>
+void io(A& a, typename A::template Ref<event::MemberLeft> x) {
+  a(x.member);
+}
 
 namespace {
 
@@ -103,6 +107,7 @@ template std::string encode_record(const record::RecallIssued&);
 template std::string encode_record(const event::Recalled&);
 template std::string encode_record(const event::SkipDeclared&);
 template std::string encode_record(const record::Rewound&);
+template std::string encode_record(const event::MemberLeft&);
 
 Result<Record> decode_record(std::string_view bytes) {
   constexpr std::size_t kKinds = std::variant_size_v<Record>;

@@ -278,6 +278,8 @@ class JobMachine {
   void on_settled(const Settled& settled);
   void on_drained(std::uint64_t phase);
   void on_gone(const job::WorkerGone& gone);
+  // Of who died: the last two steps, which may not be stable, and the one after them.
+  static constexpr std::uint64_t kSuspectSteps = 3;
   void suspect(Member dead, std::uint64_t place, std::uint64_t records);
   [[nodiscard]] bool stop_for_suspects();
   void open_phase(const wire::PhaseStart& start);
@@ -318,6 +320,7 @@ class JobMachine {
 
   shard_server::Suspects suspects_;
   std::vector<Member> dead_suspects_;  // of the base; what they held is not known exactly yet
+  std::map<Member, std::uint64_t> suspected_;  // workers of servers that died: of so many records
   std::vector<Member> loose_members_;
   std::vector<Member> dealt_;                  // workers of servers that have a share of the plan
   std::map<Member, wire::Progress> pushed_;    // of the phase, by worker of servers

@@ -10,12 +10,6 @@
 #include "shard_server/evaluation.h"
 
 namespace antdt::ctl {
-namespace {
-
-// The last two, which may not be stable, and the one after them.
-constexpr std::uint64_t kSuspectSteps = 3;
-
-}  // namespace
 
 void JobMachine::note(std::string kind, std::string text, std::string extra_json) {
   message_ = text;
@@ -100,6 +94,11 @@ void JobMachine::on_gone(const job::WorkerGone& gone) {
   measured_.erase(id);
   if (config_.spec.protocol != Protocol::kAntdt) return;
   if (uses_servers()) {
+    const auto holder = ledger_.holders().find(gone.member.worker);
+    if (gone.suspect && holder != ledger_.holders().end()) {
+      // Judged when its home has spoken; it has no share any more then.
+      suspected_[gone.member] = kSuspectSteps * holder->second.step_records;
+    }
     feed(servers::Event(servers::Gone{gone.member, gone.reason}));
   } else if (lifecycle_.collective()) {
     if (gone.suspect) dead_suspects_.push_back(gone.member);

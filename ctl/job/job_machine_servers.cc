@@ -131,7 +131,17 @@ void JobMachine::on_left(const wire::PsPlaces& places) {
     feed(shard_server::Event(shard_server::event::Progress{
         member, holder->second.generation, places.phase, places.applied.back().to}));
   }
-  feed(shard_server::Event(shard_server::event::MemberLost{member}));
+  const shard_server::Holder& left = holder->second;
+  if (const auto found = suspected_.find(member); found != suspected_.end()) {
+    suspect(member, left.place, found->second);
+    suspected_.erase(found);
+    if (stop_for_suspects()) return;
+  }
+  if (left.outstanding() > 0) {
+    note("returned", fmt::format("{} (attempt {}) gave back {} records", member.worker,
+                                 member.attempt, left.outstanding()));
+  }
+  feed(shard_server::Event(shard_server::event::MemberLeft{member}));
 }
 
 void JobMachine::on_over(const servers::Over& over) {

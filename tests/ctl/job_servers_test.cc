@@ -1,4 +1,6 @@
 // A job with parameter servers: what their group means to ledger and lifecycle.
+#include <csignal>
+
 #include "core/wire/packet.h"
 #include "tests/ctl/job_fixture.h"
 
@@ -15,6 +17,7 @@ class JobServersTest : public JobFixture {
     c.spec.servers = 2;
     c.spec.sync = "ps-bsp";
     c.spec.checkpoint_every = std::chrono::seconds(5);
+    c.ledger.retry_limit = 3;
     c.ledger.run = "/run";
     return c;
   }
@@ -161,6 +164,31 @@ TEST_F(JobServersTest, ASuccessorBeginsWithNothingInHandAndTheOthersGoOn) {
   EXPECT_EQ(fetch(w(1, 2), 0, 50), 40U);
   EXPECT_EQ(fetch(w(0), 50, 0), 0U);
   EXPECT_EQ(machine->ledger().committed(), 60U);
+}
+
+TEST_F(JobServersTest, RecordsThatKillThreeWorkersEndTheJobAndThoseOfKilledOnesDoNot) {
+  for (const int signal : {SIGKILL, SIGSEGV}) {
+    outcome.reset();
+    journal = {};
+    number.clear();
+    seq.clear();
+    start();
+    for (std::uint32_t attempt = 1; attempt <= 3 && !machine->lifecycle().outcome(); ++attempt) {
+      const Member m = w(1, attempt);
+      if (attempt > 1) {
+        started_again(m);
+        serve({s(0), s(1)});
+      }
+      ASSERT_GT(fetch(m, 0, 20), 0U);
+      exits(m, signal);
+      serve({s(0), s(1)}, {places(m, 1, 0)});
+    }
+    const auto& end = machine->lifecycle().outcome();
+    EXPECT_EQ(end.has_value(), signal == SIGSEGV);
+    if (end) {
+      EXPECT_EQ(end->code, 4) << end->first_cause;
+    }
+  }
 }
 
 TEST_F(JobServersTest, ALostServerTakesAllBackToTheCheckpointAndItsRecords) {

@@ -19,6 +19,7 @@ void go_on(Ledger ledger) {
     fetch.want = 10;
     (void)ledger.step(event::Fetch{member, holder.generation, seq, fetch}, MonoTime{});
     (void)ledger.step(event::Fetch{member, holder.generation, holder.last.seq, fetch}, MonoTime{});
+    if (holder.outstanding() % 2 == 0) (void)ledger.step(event::MemberLeft{member}, MonoTime{});
     (void)ledger.step(event::MemberLost{member}, MonoTime{});
   }
   (void)ledger.committed_positions();

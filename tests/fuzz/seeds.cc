@@ -112,6 +112,7 @@ std::vector<Record> story() {
       event::MemberAdmitted{{{'w', 2}, Attempt{3}}, two},
       fetch(kSecond, 3, 0, 60),
       event::MemberLost{{{'w', 2}, Attempt{3}}},
+      event::MemberLeft{{{'w', 3}, Attempt{1}}},
       event::PhaseOpened{2, PhaseKind::kEval, Epoch{0}},
       event::JobFinished{},
   };

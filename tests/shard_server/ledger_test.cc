@@ -224,6 +224,23 @@ TEST(LedgerTest, RewoundToACheckpointWhatCameAfterIsHandedOutAgain) {
   EXPECT_EQ(recorder.accounts().epochs()[0].repeated, 0U);
 }
 
+TEST(LedgerTest, RecordsOfWhoLeftAreHandedOutNextAndNotCountedAsLost) {
+  Recorder recorder = two_members(config(1000));
+  recorder.step(fetch(kFirst, 1, 0, 100));
+  recorder.step(fetch(kFirst, 2, 30, 0));
+  recorder.step(event::MemberLeft{kFirst});
+  EXPECT_EQ(recorder.ledger().outstanding(), 0U);
+  EXPECT_EQ(recorder.ledger().committed(), 30U);
+  recorder.step(fetch(kSecond, 1, 0, 70));
+  const auto& grants = recorder.ledger().holders().at(kSecond.worker).grants;
+  ASSERT_EQ(grants.size(), 1U);
+  EXPECT_EQ(grants[0].at.size(), 70U);
+  EXPECT_EQ(grants[0].retries, 0U);
+  EXPECT_EQ(recorder.replayed().image(), recorder.ledger().image());
+  const Effects stale = recorder.step(fetch(kFirst, 3, 40, 10));
+  EXPECT_EQ(find_effect<effect::Reply>(stale)->grants.status, "stale");
+}
+
 TEST(LedgerTest, WhatWasGrantedBeforeARewindIsNotSaidAgainAfterIt) {
   Recorder recorder = two_members(config(1000));
   const std::string ledger_image = recorder.ledger().image();

@@ -93,6 +93,7 @@ class Script {
     const std::uint64_t phase = line.number("phase", recorder_.ledger().phase().number);
     if (what == "admit") return event::MemberAdmitted{member, Generation{line.number("gen", 0)}};
     if (what == "lost") return event::MemberLost{member};
+    if (what == "left") return event::MemberLeft{member};
     if (what == "progress") {
       return event::Progress{member, generation, phase, line.number("place", 0)};
     }

@@ -1,17 +1,13 @@
 #include "cmd/antdt-jobd/checkpoint_store.h"
 
-#define XXH_INLINE_ALL
-#include <xxhash.h>
-
 #include <algorithm>
 #include <charconv>
 #include <cstdio>
 #include <filesystem>
-#include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "cmd/antdt-jobd/checkpoint_check.h"
 #include "core/fs.h"
-#include "core/json_integer.h"
 #include "core/log.h"
 
 namespace antdt::jobd {
@@ -39,39 +35,6 @@ std::string from_hex(std::string_view text) {
     bytes += static_cast<char>(value);
   }
   return bytes;
-}
-
-struct FileSum {
-  std::uint64_t bytes = 0;
-  std::string xxh3;
-};
-Result<FileSum> sum_file(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) return fail(ErrorKind::kIo, "{} cannot be read", path);
-  XXH3_state_t state;
-  XXH3_64bits_reset(&state);
-  FileSum sum;
-  std::vector<char> buffer(1 << 20);
-  while (file.read(buffer.data(), static_cast<std::streamsize>(buffer.size())) ||
-         file.gcount() > 0) {
-    const auto count = static_cast<std::size_t>(file.gcount());
-    XXH3_64bits_update(&state, buffer.data(), count);
-    sum.bytes += count;
-  }
-  sum.xxh3 = fmt::format("{:016x}", XXH3_64bits_digest(&state));
-  return sum;
-}
-
-// Whether a file is what MANIFEST.json says. Throws what the JSON library throws.
-Status check_file(const std::string& directory, const nlohmann::json& file) {
-  const std::string name = file.at("name");
-  const auto bytes = json_integer<std::uint64_t>(file.at("bytes"));
-  ANTDT_TRY(const FileSum sum, sum_file(directory + "/" + name));
-  if (sum.bytes != bytes) {
-    return fail(ErrorKind::kCorrupt, "{} has {} bytes, not {}", name, sum.bytes, bytes);
-  }
-  if (sum.xxh3 == file.at("xxh3").get<std::string>()) return {};
-  return fail(ErrorKind::kCorrupt, "{} does not have the checksum of MANIFEST.json", name);
 }
 
 // What writers that died, or ran out of room, left behind.
@@ -164,30 +127,26 @@ Result<ctl::in::CheckpointFound> CheckpointStore::load(const std::string& name) 
   const auto damaged = [&](const std::string& what) {
     return fail(ErrorKind::kCorrupt, "checkpoint {} is damaged and passed over: {}", path, what);
   };
-  const auto manifest_text = read_file(path + "/MANIFEST.json");
-  if (!manifest_text) return damaged(manifest_text.error().message);
+  const auto whole = check_checkpoint(path);
+  if (!whole) return damaged(whole.error().message);
   try {
-    const auto manifest = nlohmann::json::parse(*manifest_text);
-    for (const auto& file : manifest.at("files")) {
-      if (const auto whole = check_file(path, file); !whole) return damaged(whole.error().message);
-    }
     const auto ledger_text = read_file(path + "/ledger.json");
     if (!ledger_text) return damaged(ledger_text.error().message);
     const auto ledger = nlohmann::json::parse(*ledger_text);
     ctl::in::CheckpointFound found;
     found.directory = path;
-    found.step = Step{json_integer<std::uint64_t>(manifest.at("step"))};
+    found.step = whole->step;
     found.ledger_image = from_hex(ledger.at("ledger_image").get<std::string>());
     found.accounts_image = from_hex(ledger.at("accounts_image").get<std::string>());
     return found;
   } catch (const nlohmann::json::exception& e) {
-    return damaged(fmt::format("MANIFEST.json or ledger.json cannot be read ({})", e.what()));
+    return damaged(fmt::format("ledger.json cannot be read ({})", e.what()));
   }
 }
 
 CheckpointStore::Newest CheckpointStore::newest() const {
   Newest newest;
-  std::vector<std::string> all = names();
+  std::vector<std::string> all = checkpoint_names(directory_);
   while (!all.empty()) {
     auto found = load(all.back());
     if (found) {
@@ -200,24 +159,8 @@ CheckpointStore::Newest CheckpointStore::newest() const {
   return newest;
 }
 
-// By rising lineage and step, whatever is in them.
-std::vector<std::string> CheckpointStore::names() const {
-  std::vector<std::pair<std::pair<std::uint64_t, std::uint64_t>, std::string>> found;
-  std::error_code error;
-  for (const auto& entry : fs::directory_iterator(directory_, error)) {
-    const std::string name = entry.path().filename().string();
-    unsigned long long step = 0, lineage = 0;
-    if (std::sscanf(name.c_str(), "s%llu-l%llu-", &step, &lineage) != 2) continue;
-    found.push_back({{lineage, step}, name});
-  }
-  std::ranges::sort(found);
-  std::vector<std::string> names;
-  for (auto& [order, name] : found) names.push_back(std::move(name));
-  return names;
-}
-
 std::vector<std::string> CheckpointStore::list() const {
-  std::vector<std::string> complete = names();
+  std::vector<std::string> complete = checkpoint_names(directory_);
   std::erase_if(complete, [&](const std::string& name) {
     std::error_code error;
     return !fs::exists(fs::path(directory_) / name / "MANIFEST.json", error);

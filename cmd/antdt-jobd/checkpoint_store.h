@@ -43,7 +43,6 @@ class CheckpointStore {
   [[nodiscard]] std::string about_room() const;
 
  private:
-  [[nodiscard]] std::vector<std::string> names() const;
   [[nodiscard]] Status check_files(const wire::CheckpointWritten& written) const;
   [[nodiscard]] Result<ctl::in::CheckpointFound> load(const std::string& name) const;
   void prune(Step stored) const;

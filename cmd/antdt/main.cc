@@ -25,6 +25,7 @@ int main(int argc, char** argv) {
   antdt::cli::add_resize(app, exit_code);
   antdt::cli::add_stop(app, exit_code);
   antdt::cli::add_data(app, exit_code);
+  antdt::cli::add_model(app, exit_code);
   antdt::cli::add_bench(app, exit_code);
   antdt::cli::add_keygen(app, exit_code);
   try {

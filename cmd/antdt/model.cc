@@ -1,0 +1,186 @@
+// antdt model: what a run has trained, for other programs.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "cmd/antdt-jobd/checkpoint_check.h"
+#include "cmd/antdt/commands.h"
+#include "cmd/antdt/model_aside.h"
+#include "cmd/antdt/model_export.h"
+#include "cmd/antdt/runs.h"
+#include "launcher/run_directory.h"
+
+namespace antdt::cli {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct Options {
+  std::string run;
+  std::string out;
+  std::string checkpoint;  // empty: the newest whole one
+  bool json = false;
+};
+
+struct Chosen {
+  std::string name;
+  std::string directory;
+  jobd::WholeCheckpoint whole;
+};
+
+tl::unexpected<Error> no_checkpoint(const std::string& run_dir, const launcher::JobConfig& job) {
+  if (job.roles.worker.protocol != "antdt") {
+    return fail(
+        ErrorKind::kUsage,
+        "the run in {} has no checkpoint: its workers (roles.worker.protocol = \"{}\") keep "
+        "their model by themselves",
+        run_dir, job.roles.worker.protocol);
+  }
+  return fail(ErrorKind::kUsage,
+              "the run in {} has no checkpoint yet: a job writes one as often as checkpoint.every "
+              "says, when it is stopped, and at its end",
+              run_dir);
+}
+
+tl::unexpected<Error> unknown_checkpoint(const std::string& checkpoints, const std::string& name,
+                                         const std::vector<std::string>& names) {
+  return fail(ErrorKind::kUsage, "there is no checkpoint '{}' in {}: there is {}", name,
+              checkpoints, fmt::join(names, ", "));
+}
+
+tl::unexpected<Error> damaged(const std::string& path, const Error& error) {
+  // The job daemon keeps a few and removes the oldest, maybe in this moment.
+  if (!std::filesystem::exists(path)) {
+    return fail(
+        ErrorKind::kIo,
+        "checkpoint {} was removed while it was read: the job goes on and keeps its newest; "
+        "export again",
+        path);
+  }
+  return fail(ErrorKind::kCorrupt,
+              "checkpoint {} is damaged: {}. Without --checkpoint the newest whole one is exported",
+              path, error.message);
+}
+
+// The newest that is whole; which newer ones are damaged goes to standard error.
+Result<Chosen> newest_whole(const std::string& checkpoints, std::vector<std::string> names) {
+  for (; !names.empty(); names.pop_back()) {
+    const std::string path = checkpoints + "/" + names.back();
+    auto whole = jobd::check_checkpoint(path);
+    if (whole) return Chosen{names.back(), path, std::move(*whole)};
+    fmt::print(stderr, "antdt: checkpoint {} is damaged and passed over: {}\n", path,
+               whole.error().message);
+  }
+  return fail(ErrorKind::kCorrupt, "no checkpoint in {} is whole: there is nothing to export",
+              checkpoints);
+}
+
+Result<Chosen> choose(const std::string& run_dir, const launcher::JobConfig& job,
+                      const std::string& name) {
+  const std::string checkpoints = run_dir + "/checkpoints";
+  std::vector<std::string> names = jobd::checkpoint_names(checkpoints);
+  if (names.empty()) return no_checkpoint(run_dir, job);
+  if (name.empty()) return newest_whole(checkpoints, std::move(names));
+  if (std::ranges::find(names, name) == names.end()) {
+    return unknown_checkpoint(checkpoints, name, names);
+  }
+  const std::string path = checkpoints + "/" + name;
+  auto whole = jobd::check_checkpoint(path);
+  if (!whole) return damaged(path, whole.error());
+  return Chosen{name, path, std::move(*whole)};
+}
+
+Result<ModelContent> content_of(const Chosen& chosen, const CheckpointFiles& files) {
+  auto content = content_of(files);
+  if (!content && content.error().kind == ErrorKind::kUsage) {
+    content.error().message = fmt::format("{}: {}: {}", chosen.directory, content.error().message,
+                                          fmt::join(chosen.whole.files, ", "));
+  }
+  return content;
+}
+
+// A run that was never started is known by its directory.
+std::string job_id(const std::string& run_dir) {
+  const auto control = launcher::read_control(run_dir);
+  return control ? control->job : std::filesystem::path(run_dir).filename().string();
+}
+
+struct Exported {
+  std::string place;
+  Json index;
+};
+
+Result<Exported> export_model(const Options& options) {
+  ANTDT_TRY(const std::string run_dir, find_job(options.run));
+  ANTDT_TRY(const launcher::JobConfig job, launcher::load_effective(run_dir));
+  ANTDT_RETURN_IF_ERROR(AsideDirectory::check(options.out));
+  ANTDT_TRY(const Chosen chosen, choose(run_dir, job, options.checkpoint));
+  const auto files = CheckpointFiles::open(chosen.directory, chosen.whole.files);
+  if (!files) return damaged(chosen.directory, files.error());
+  ANTDT_TRY(const ModelContent content, content_of(chosen, *files));
+  const SignalsWait signals;  // outlives what is made aside
+  ANTDT_TRY(AsideDirectory aside, AsideDirectory::make_for(options.out));
+  ANTDT_RETURN_IF_ERROR(aside.check_room(model_bytes(content)));
+  const ModelOrigin origin{job_id(run_dir), job.trainer.model, chosen.name, chosen.whole.step};
+  auto index = write_model(*files, content, origin, aside.path(), [&] { return signals.any(); });
+  if (!index) {
+    return fail(index.error().kind, "{}; {} is not there", index.error().message, aside.place());
+  }
+  ANTDT_RETURN_IF_ERROR(aside.put_in_place());
+  return Exported{aside.place(), std::move(*index)};
+}
+
+void print(const Exported& exported) {
+  const Json& index = exported.index;
+  fmt::print("{}: step {} of {}, from checkpoint {}\n", exported.place,
+             index["step"].get<std::uint64_t>(), index["job"].get<std::string>(),
+             index["checkpoint"].get<std::string>());
+  for (const Json& parameter : index["parameters"]) {
+    const auto shape = parameter["shape"].get<std::vector<std::uint64_t>>();
+    fmt::print("  parameter {}: {}\n", parameter["name"].get<std::string>(),
+               fmt::join(shape, " x "));
+  }
+  for (const Json& table : index["tables"]) {
+    fmt::print("  table {}: {} rows of {}\n", table["name"].get<std::string>(),
+               table["rows"].get<std::uint64_t>(), table["width"].get<std::uint64_t>());
+  }
+}
+
+int run(const Options& options) {
+  const auto exported = export_model(options);
+  if (!exported) return report(exported.error());
+  if (options.json) {
+    fmt::print("{}\n", exported->index.dump());
+  } else {
+    print(*exported);
+  }
+  return 0;
+}
+
+void add_export(CLI::App& model, int& exit_code) {
+  const auto options = std::make_shared<Options>();
+  CLI::App* command = model.add_subcommand("export", "Write a run's model as plain arrays");
+  command->add_option("RUN", options->run, kJobHelp)->required();
+  command->add_option("--out", options->out, "directory to make, which must be new or empty")
+      ->required()
+      ->type_name("DIR");
+  command
+      ->add_option("--checkpoint", options->checkpoint, "this one (default: the newest whole one)")
+      ->type_name("NAME");
+  command->add_flag("--json", options->json, "print JSON: what index.json has");
+  command->callback([options, &exit_code] { exit_code = run(*options); });
+}
+
+}  // namespace
+
+void add_model(CLI::App& app, int& exit_code) {
+  CLI::App* model = app.add_subcommand("model", "What a run has trained, for other programs");
+  model->require_subcommand(1);
+  add_export(*model, exit_code);
+}
+
+}  // namespace antdt::cli

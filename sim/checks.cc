@@ -5,7 +5,7 @@
 namespace antdt::sim {
 
 Checks::Checks(World& world, shard_server::LedgerConfig ledger, const JobShape& shape)
-    : world_(world), ledger_(ledger), shape_(shape) {}
+    : world_(world), ledger_(ledger), shape_(shape), servers_(world, shape.train_records) {}
 
 void Checks::took(const Worker& worker, Record record) {
   auto& hands = taken_[{worker.generation(), worker.phase().phase}];
@@ -37,13 +37,25 @@ void Checks::phase_done(const Worker& worker) {
            "exactly once");
 }
 
+void Checks::decided(Generation generation, const wire::PsDecision& decision) {
+  servers_.decided(generation, decision, [this](std::uint32_t epoch, Record record) {
+    return std::pair<unsigned, unsigned>(epoch + 1 - skips_before(epoch, record), epoch + 1);
+  });
+}
+
+void Checks::phase_done(const PsWorker& worker) {
+  const Model* const model = servers_.model_of(worker.generation());
+  if (model == nullptr) return;
+  contains(worker.doing(), *model, full(worker.phase().epoch.value + 1), true, "model and ledger");
+}
+
 void Checks::skipped(const ctl::JobMachine& machine, const KeptSkip& skip, bool durable) {
   const std::vector<Record>& order = order_of(skip.epoch);
   auto& skips = skips_[skip.epoch.value];
   skipped_[skip.epoch.value].add({skip.from, skip.to});
   for (std::uint64_t p = skip.from; p < skip.to; ++p) {
     auto& since = skips[order[p]];
-    if (durable && !since) since = machine.membership().generation();
+    if (durable && !since) since = machine.generation();
   }
 }
 
@@ -67,7 +79,7 @@ void Checks::durable(const ctl::JobMachine& machine,
                      const std::vector<std::shared_ptr<Worker>>& living, const SharedFiles& files) {
   check_hands(machine.ledger());
   check_monotone(machine);
-  check_models(machine, living, files);
+  shape_.servers > 0 ? check_servers(machine) : check_models(machine, living, files);
 }
 
 void Checks::check_hands(const shard_server::Ledger& ledger) {
@@ -119,6 +131,14 @@ void Checks::check_models(const ctl::JobMachine& machine,
     }
   }
   if (newly) settled_ = membership.base;
+}
+
+void Checks::check_servers(const ctl::JobMachine& machine) {
+  const Generation generation = machine.server_group().generation();
+  const Model* const model = servers_.model_of(generation);
+  if (!machine.server_group().serving() || model == nullptr) return;
+  contains(fmt::format("the group of generation {}", generation), *model,
+           committed(machine.ledger()), false, "model and ledger");
 }
 
 void Checks::ended(const ctl::JobMachine& machine, const SharedFiles& files,

@@ -24,6 +24,7 @@
 
 #include "ctl/job/job_machine.h"
 #include "sim/daemon.h"
+#include "sim/ps_checks.h"
 #include "sim/worker.h"
 #include "sim/world.h"
 
@@ -36,6 +37,15 @@ class Checks {
   void took(const Worker& worker, Record record);
   void trained(const Worker& worker, Record record);
   void phase_done(const Worker& worker);
+  // Of servers and their workers.
+  void group_began(Generation generation, const Model* from) {
+    servers_.group_began(generation, from);
+  }
+  void pushed(const PsWorker& worker, std::uint64_t number, const std::vector<Record>& records) {
+    servers_.pushed(worker, number, records);
+  }
+  void decided(Generation generation, const wire::PsDecision& decision);
+  void phase_done(const PsWorker& worker);
   void skipped(const ctl::JobMachine& machine, const KeptSkip& skip, bool durable);
   void said_end(const ctl::JobMachine& machine, std::uint64_t phase);
   void stored(const SharedFiles::Checkpoint& checkpoint);
@@ -58,12 +68,14 @@ class Checks {
   void check_monotone(const ctl::JobMachine& machine);
   void check_models(const ctl::JobMachine& machine,
                     const std::vector<std::shared_ptr<Worker>>& living, const SharedFiles& files);
+  void check_servers(const ctl::JobMachine& machine);
   void contains(const std::string& who, const Model& model, const Tally& tally, bool exactly,
                 const char* invariant);
 
   World& world_;
   const shard_server::LedgerConfig ledger_;
   const JobShape shape_;
+  PsChecks servers_;
   std::map<Epoch, std::vector<Record>> orders_;
   std::map<std::pair<Generation, std::uint64_t>, std::map<Record, Member>> taken_;
   Lineage lineage_;

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 
+#include "sim/ps_server.h"
+#include "sim/ps_worker.h"
+
 namespace antdt::sim {
 namespace {
 
@@ -18,8 +21,9 @@ Cluster::Cluster(World& world, const Options& options)
   shape_job();
   checks_ = std::make_unique<Checks>(world_, machine_config().ledger, shape_);
   const auto count = static_cast<std::uint32_t>(world_.rng().between(2, 4));
-  const std::uint32_t each =
-      (workers_ + static_cast<std::uint32_t>(world_.rng().between(0, 3)) + count - 1) / count;
+  const std::uint32_t each = (workers_ + shape_.servers +
+                              static_cast<std::uint32_t>(world_.rng().between(0, 3)) + count - 1) /
+                             count;
   slots_ = each * count;
   for (std::uint32_t i = 0; i < count; ++i) {
     const std::string name = fmt::format("h{}", i);
@@ -31,11 +35,23 @@ Cluster::Cluster(World& world, const Options& options)
                             name + ">", name, [this, message] { to_daemons(message); }, what);
                       },
                       [this](Host& at, Member member, std::uint32_t pid) {
-                        placed_ = true;
-                        return std::make_shared<Worker>(world_, *this, shape_, options_.sabotage,
-                                                        member, pid, at.name(), at.clock());
+                        return make_program(at, member, pid);
                       }}));
   }
+  slots_ -= shape_.servers;
+}
+
+std::shared_ptr<Program> Cluster::make_program(Host& at, Member member, std::uint32_t pid) {
+  placed_ = true;
+  if (member.worker.role == 's') {
+    return std::make_shared<PsServer>(world_, *this, member, pid, at.name(), at.clock());
+  }
+  if (shape_.servers > 0) {
+    return std::make_shared<PsWorker>(world_, *this, shape_, options_.sabotage, member, pid,
+                                      at.name(), at.clock());
+  }
+  return std::make_shared<Worker>(world_, *this, shape_, options_.sabotage, member, pid, at.name(),
+                                  at.clock());
 }
 
 // ------------------------------------------------------------------ job daemons
@@ -145,6 +161,17 @@ void Cluster::shape_job() {
   shape_.sample_time = rng.time(milliseconds(2), milliseconds(40));
   workers_ = static_cast<std::uint32_t>(rng.between(3, 8));
   if (options_.workers > 0) workers_ = options_.workers;
+  shape_servers();
+}
+
+// From numbers of its own: the others are the same for every kind of job.
+void Cluster::shape_servers() {
+  constexpr std::uint64_t kOwn = 0x5e7e75;
+  Rng rng(options_.seed ^ kOwn);
+  const bool wanted = rng.chance(0.4);
+  if (options_.sync == Sync::kAllReduce || (options_.sync == Sync::kAny && !wanted)) return;
+  shape_.servers = static_cast<std::uint32_t>(rng.between(1, 4));
+  shape_.backups = rng.chance(0.3) ? static_cast<std::uint32_t>(rng.between(1, 2)) : 0;
 }
 
 ctl::JobMachineConfig Cluster::machine_config() const {
@@ -156,6 +183,10 @@ ctl::JobMachineConfig Cluster::machine_config() const {
   config.spec.eval_records = shape_.eval_records;
   config.spec.checkpoint_every = rng.time(milliseconds(300), seconds(5));
   config.spec.stop_grace = seconds(2);
+  config.spec.servers = shape_.servers;
+  if (shape_.servers > 0) config.spec.sync = "ps-bsp";
+  config.spec.backups = shape_.backups;
+  config.ledger.run = kRunDirectory;
   for (const char* cls : {"oom", "program", "signal", "hang", "host", "collective"}) {
     config.spec.budgets[cls] = 1000;
   }
@@ -182,10 +213,18 @@ Host& Cluster::host(const std::string& name) {
   return **std::ranges::find(hosts_, name, [](const auto& h) { return h->name(); });
 }
 
+std::vector<std::shared_ptr<Program>> Cluster::programs() const {
+  std::vector<std::shared_ptr<Program>> all;
+  for (const auto& h : hosts_) {
+    for (auto& program : h->living()) all.push_back(std::move(program));
+  }
+  return all;
+}
+
 std::vector<std::shared_ptr<Worker>> Cluster::living() const {
   std::vector<std::shared_ptr<Worker>> all;
-  for (const auto& h : hosts_) {
-    for (auto& worker : h->living()) all.push_back(std::move(worker));
+  for (const auto& program : programs()) {
+    if (auto worker = std::dynamic_pointer_cast<Worker>(program)) all.push_back(std::move(worker));
   }
   return all;
 }
@@ -201,14 +240,14 @@ std::shared_ptr<Worker> Cluster::worker(WorkerId id) const {
 
 std::string Cluster::describe() const {
   std::string text;
-  for (const auto& worker : living()) text += "  " + worker->doing() + "\n";
+  for (const auto& program : programs()) text += "  " + program->doing() + "\n";
   const ctl::JobMachine* machine = this->machine();
   if (machine == nullptr) return text + "  the daemon does not run\n";
   const ctl::JobReport report = machine->report();
   text += fmt::format(
       "  {}: generation {}, base {}, phase {}, {} committed, {} outstanding, waits "
       "for {}\n",
-      report.state, report.generation, machine->membership().image().base,
+      report.state, machine->generation(), machine->membership().image().base,
       machine->lifecycle().phase().phase, machine->ledger().committed(),
       machine->ledger().outstanding(), report.waiting_for);
   for (const ctl::WorkerReport& w : report.workers) {
@@ -254,21 +293,20 @@ void Cluster::send(const std::string& link, const std::string& name, World::Acti
   }
 }
 
-// -------------------------------------------------------------- what workers need
+// ------------------------------------------------------------ what processes need
 
-void Cluster::to_agent(Worker& from, client::Outbound message) {
-  Host& at = host(from.host());
-  at.from_worker(from, std::move(message));
+void Cluster::to_agent(Program& from, Said message) {
+  host(from.host()).from_program(from, std::move(message));
 }
 
-void Cluster::exited(Worker& worker, int code, int signal) {
-  world_.say("{}.{} exits with code {} signal {}", worker.member().worker, worker.member().attempt,
-             code, signal);
+void Cluster::exited(Program& program, int code, int signal) {
+  const Member member = program.member();
+  world_.say("{}.{} exits with code {} signal {}", member.worker, member.attempt, code, signal);
   const ctl::JobMachine* machine = this->machine();
-  if (code == 1 && machine != nullptr && machine->lifecycle().is_current(worker.member())) {
-    world_.violate("a current member is not refused", worker.doing());
+  if (code == 1 && machine != nullptr && machine->lifecycle().is_current(member)) {
+    world_.violate("a current member is not refused", program.doing());
   }
-  host(worker.host()).worker_exited(worker, code, signal);
+  host(program.host()).program_exited(program, code, signal);
 }
 
 Ring& Cluster::ring(std::uint64_t key, const std::vector<WorkerId>& members) {

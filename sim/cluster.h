@@ -15,6 +15,7 @@
 #include "sim/host.h"
 #include "sim/options.h"
 #include "sim/ring.h"
+#include "sim/surroundings.h"
 #include "sim/worker.h"
 #include "sim/world.h"
 
@@ -47,6 +48,8 @@ class Cluster final : public Surroundings {
 
   // For scripted cases.
   Script script;
+  [[nodiscard]] std::vector<std::shared_ptr<Program>> programs() const;  // that live
+  // Of these, the workers in a collective.
   [[nodiscard]] std::vector<std::shared_ptr<Worker>> living() const;
   // Its newest attempt, if that lives.
   [[nodiscard]] std::shared_ptr<Worker> worker(WorkerId id) const;
@@ -59,18 +62,35 @@ class Cluster final : public Surroundings {
   void start_daemon_after(Duration pause);  // unless one runs then
   void release_messages();
 
-  // Of workers.
-  void to_agent(Worker& from, client::Outbound message) override;
-  void exited(Worker& worker, int code, int signal) override;
+  // Of processes.
+  void to_agent(Program& from, Said message) override;
+  void exited(Program& program, int code, int signal) override;
   Ring& ring(std::uint64_t key, const std::vector<WorkerId>& members) override;
   std::string write_checkpoint(const std::string& directory, const Trained& state) override;
   const Trained* read_checkpoint(const std::string& directory) override;
   void took(const Worker& worker, Record record) override { checks_->took(worker, record); }
   void trained(const Worker& worker, Record record) override { checks_->trained(worker, record); }
   void phase_done(const Worker& worker) override { checks_->phase_done(worker); }
+  // cluster_servers.cc
+  std::uint64_t new_socket(const Program& of) override;
+  void ask(const Program& from, const std::string& endpoint, PsPacket packet) override;
+  void answer(const Program& from, PsAnswer answer) override;
+  std::string write_slices(const std::string& directory, const PsSlices& slices) override;
+  const PsSlices* read_slices(const std::string& directory) override;
+  void group_began(Generation generation, const std::string& restore) override;
+  void pushed(const PsWorker& worker, std::uint64_t number,
+              const std::vector<Record>& records) override {
+    checks_->pushed(worker, number, records);
+  }
+  void decided(Generation generation, const wire::PsDecision& decision) override {
+    checks_->decided(generation, decision);
+  }
+  void phase_done(const PsWorker& worker) override { checks_->phase_done(worker); }
 
  private:
   void shape_job();
+  void shape_servers();
+  [[nodiscard]] std::shared_ptr<Program> make_program(Host& at, Member member, std::uint32_t pid);
   [[nodiscard]] ctl::JobMachineConfig machine_config() const;
   [[nodiscard]] Host& host(const std::string& name);
   [[nodiscard]] HostClock clock();
@@ -87,6 +107,10 @@ class Cluster final : public Surroundings {
   [[nodiscard]] Ring::Withheld withheld(const std::vector<WorkerId>& members);
   [[nodiscard]] bool reaches(const std::string& a, const std::string& b) const;
   void cut(const std::string& a, const std::string& b, Duration how_long);
+
+  using Deliver = std::function<void(Program&)>;
+  void carry(const Program& from, const std::shared_ptr<Program>& to, const std::string& what,
+             Deliver deliver);
 
   // faults.cc
   void schedule_fault();
@@ -105,7 +129,7 @@ class Cluster final : public Surroundings {
   void fill_the_checkpoints_disk();
   void spoil_a_checkpoint();
   void wish();
-  [[nodiscard]] std::shared_ptr<Worker> some_worker();
+  [[nodiscard]] std::shared_ptr<Program> some_program();
   void stop_faults();
 
   World& world_;
@@ -120,6 +144,7 @@ class Cluster final : public Surroundings {
   std::vector<std::unique_ptr<Daemon>> daemons_;  // every incarnation
   std::map<std::uint64_t, std::unique_ptr<Ring>> rings_;
   std::map<std::string, MonoTime> last_delivery_;  // by link
+  std::vector<Member> sockets_;                    // whose each is
   std::set<std::pair<std::string, std::string>> cuts_;
   std::optional<ctl::Outcome> outcome_;
   std::vector<ToDaemon> held_back_;

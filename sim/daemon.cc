@@ -346,13 +346,16 @@ void Daemon::welcomed(const std::string& host, const wire::AgentWelcome& welcome
 void Daemon::place() {
   std::vector<ctl::PlacedWorker> placed;
   std::map<std::string, std::uint32_t> taken;
-  for (std::uint32_t i = 0, host = 0; i < workers_; ++host) {
+  const std::uint32_t servers = config_.spec.servers;
+  for (std::uint32_t i = 0, host = 0; i < servers + workers_; ++host) {
     const std::string& name = hosts_[host % hosts_.size()];
     const auto* known = machine_->lifecycle().hosts().find(name);
     if (host > 1000) break;
     if (known == nullptr || taken[name] >= known->room) continue;
     ++taken[name];
-    placed.push_back({WorkerId{'w', i++}, name, known->order});
+    const WorkerId id = i < servers ? WorkerId{'s', i} : WorkerId{'w', i - servers};
+    placed.push_back({id, name, known->order});
+    ++i;
   }
   feed(ctl::job::Placed{std::move(placed)});
 }

@@ -21,6 +21,7 @@
 #include "sim/model.h"
 #include "sim/options.h"
 #include "sim/process.h"
+#include "sim/ps_packets.h"
 #include "sim/world.h"
 
 namespace antdt::sim {
@@ -29,11 +30,13 @@ namespace antdt::sim {
 struct SharedFiles {
   struct Checkpoint {
     Trained state;
+    PsSlices slices;  // where the model is on servers
     Lineage lineage;
     std::string ledger_image, accounts_image;
     bool damaged = false;  // and its checksums show it
   };
   std::map<std::string, Trained> written;         // by directory, not complete
+  std::map<std::string, PsSlices> slices;         // likewise
   std::map<std::string, Checkpoint> checkpoints;  // by name
   bool full = false;                              // nothing more can be written
 };
@@ -123,6 +126,7 @@ class Daemon {
   void perform(const ctl::out::Note& o);
   void perform(const ctl::job::End& o);
   [[nodiscard]] std::string store(const ctl::out::StoreCheckpoint& o, const std::string& name);
+  [[nodiscard]] bool take_slices(const ctl::out::StoreCheckpoint& o);
   void sabotage(ctl::out::ToWorker& message);
 
   World& world_;

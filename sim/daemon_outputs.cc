@@ -1,5 +1,6 @@
 // What the machine wants done.
 #include "sim/daemon.h"
+#include "sim/ps_server_loop.h"
 
 namespace antdt::sim {
 namespace {
@@ -60,6 +61,8 @@ void Daemon::perform(const ctl::out::StoreCheckpoint& o) {
 }
 
 std::string Daemon::store(const ctl::out::StoreCheckpoint& o, const std::string& name) {
+  const bool of_servers = config_.spec.servers > 0;
+  if (of_servers && !take_slices(o)) return "not all of its slices are there";
   const auto written = files_.written.find(o.written.directory);
   if (files_.checkpoints.contains(name)) {
     files_.written.erase(o.written.directory);
@@ -67,12 +70,25 @@ std::string Daemon::store(const ctl::out::StoreCheckpoint& o, const std::string&
   }
   if (written == files_.written.end()) return "no such directory";
   if (files_.full) return "no room for its manifest";
-  const auto& kept = files_.checkpoints[name] = {std::move(written->second), o.lineage,
-                                                 o.ledger_image, o.accounts_image};
+  auto& kept = files_.checkpoints[name] = {
+      std::move(written->second), {}, o.lineage, o.ledger_image, o.accounts_image};
   files_.written.erase(written);
+  if (of_servers) kept.slices = std::move(files_.slices.extract(o.written.directory).mapped());
   outside_.stored(kept);
   while (files_.checkpoints.size() > kKeep) files_.checkpoints.erase(files_.checkpoints.begin());
   return {};
+}
+
+// As one checkpoint: what each server wrote of it.
+bool Daemon::take_slices(const ctl::out::StoreCheckpoint& o) {
+  const auto slices = files_.slices.find(o.written.directory);
+  if (slices == files_.slices.end() || slices->second.size() != o.written.files.size()) {
+    return false;
+  }
+  Trained& state = files_.written[o.written.directory];
+  state.model = tally_of(slices->second, config_.spec.train_records);
+  state.step = o.written.step;
+  return true;
 }
 
 // The newest that is whole.

@@ -66,17 +66,17 @@ void Cluster::fault() {
 }
 
 // Of processes that run; one on a machine that stands still changes nothing.
-std::shared_ptr<Worker> Cluster::some_worker() {
-  auto workers = living();
-  std::erase_if(workers, [this](const auto& w) { return host(w->host()).suspended(); });
-  return workers.empty() ? nullptr : world_.rng().pick(workers);
+std::shared_ptr<Program> Cluster::some_program() {
+  auto all = programs();
+  std::erase_if(all, [this](const auto& p) { return host(p->host()).suspended(); });
+  return all.empty() ? nullptr : world_.rng().pick(all);
 }
 
 void Cluster::kill_workers() {
   const bool all = world_.rng().chance(0.05);
-  std::size_t victims = all ? living().size() : world_.rng().chance(0.2) ? 2 : 1;
+  std::size_t victims = all ? programs().size() : world_.rng().chance(0.2) ? 2 : 1;
   for (; victims > 0; --victims) {
-    const auto victim = some_worker();
+    const auto victim = some_program();
     if (!victim) return;
     world_.say("fault: {}.{} is killed", victim->member().worker, victim->member().attempt);
     victim->kill(world_.rng().chance(0.8) ? SIGKILL : SIGSEGV);
@@ -84,7 +84,7 @@ void Cluster::kill_workers() {
 }
 
 void Cluster::hang_a_worker() {
-  const auto victim = some_worker();
+  const auto victim = some_program();
   if (!victim) return;
   world_.say("fault: {}.{} is stopped", victim->member().worker, victim->member().attempt);
   victim->stop();
@@ -96,7 +96,7 @@ void Cluster::hang_a_worker() {
 }
 
 void Cluster::slow_a_worker() {
-  const auto victim = some_worker();
+  const auto victim = some_program();
   if (!victim) return;
   victim->set_slowdown(static_cast<double>(world_.rng().between(1, 10)));
   world_.after(world_.rng().time(seconds(1), seconds(10)), [victim] { victim->set_slowdown(1); });
@@ -216,7 +216,7 @@ void Cluster::wish() {
   if (daemon == nullptr) return;
   const double which = static_cast<double>(world_.rng().below(100));
   if (which < 40) {
-    const auto someone = some_worker();
+    const auto someone = some_program();
     if (!someone) return;
     const std::string target = to_string(someone->member().worker);
     world_.say("operator: evict {}", target);
@@ -251,7 +251,7 @@ void Cluster::stop_faults() {
     h->power_on(false, clock_base());
     h->start_agent();
   }
-  for (const auto& worker : living()) worker->set_slowdown(1);
+  for (const auto& program : programs()) program->set_slowdown(1);
   start_daemon_after({});
 }
 

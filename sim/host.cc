@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <csignal>
 
+#include "sim/model.h"
+
 namespace antdt::sim {
 namespace {
 
@@ -29,8 +31,8 @@ Host::Host(World& world, HostClock clock, std::string name, std::uint32_t slots,
 
 void Host::boot() { start_agent(); }
 
-std::vector<std::shared_ptr<Worker>> Host::living() const {
-  std::vector<std::shared_ptr<Worker>> found;
+std::vector<std::shared_ptr<Program>> Host::living() const {
+  std::vector<std::shared_ptr<Program>> found;
   for (const auto& [member, stored] : store_) {
     if (stored.process && stored.process->alive()) found.push_back(stored.process);
   }
@@ -133,7 +135,7 @@ void Host::launch(Member member, const antdtd::StartRequest& start) {
     const auto found = store_.find(member);
     if (found == store_.end() || found->second.status) return;
     found->second.pid = ++pids_;
-    found->second.process = outside_.make_worker(*this, member, found->second.pid);
+    found->second.process = outside_.make_program(*this, member, found->second.pid);
     found->second.process->start();
     apply(antdtd::event::WorkerStarted{key_of(member), found->second.pid});
   });
@@ -153,13 +155,13 @@ void Host::signal(Member member, antdtd::Force force) {
   });
 }
 
-void Host::worker_exited(Worker& worker, int code, int signal) {
-  const auto found = store_.find(worker.member());
+void Host::program_exited(Program& program, int code, int signal) {
+  const auto found = store_.find(program.member());
   if (found == store_.end() || found->second.status) return;
   found->second.status = antdtd::ExitStatus{code, signal, "", ""};
   // Its last words go before its end.
   agent_process_.after(milliseconds(2),
-                       [this, member = worker.member(), status = *found->second.status] {
+                       [this, member = program.member(), status = *found->second.status] {
                          apply(antdtd::event::ProcessEnded{key_of(member), status});
                        });
 }
@@ -249,52 +251,55 @@ void Host::deliver(const ctl::out::ToWorker& message) {
   if (process == nullptr || !process->live()) return;
   const auto found = store_.find(message.to);
   if (found == store_.end() || !found->second.process) return;
+  Told told{message.generation, message.seq, {}};
   std::visit(
       [&](const auto& body) {
-        answer(*found->second.process, body, message.generation, message.seq);
+        using Body = std::decay_t<decltype(body)>;
+        if constexpr (std::is_same_v<Body, wire::PsServe> || std::is_same_v<Body, wire::PsCut>) {
+          told.body = body;
+        } else {
+          told.body = client::Inbound(body);
+        }
       },
       message.body);
+  answer(*found->second.process, std::move(told));
 }
 
 // ------------------------------------------------------------------ with workers
 
-void Host::answer(Worker& worker, client::Inbound body, Generation generation, std::uint64_t seq) {
+void Host::answer(const Program& program, Told message) {
   // In order: ipc keeps it.
-  const auto found = store_.find(worker.member());
+  const auto found = store_.find(program.member());
   if (found == store_.end()) return;
-  machine_.after(microseconds(100), [process = found->second.process,
-                                     message = client::Received{generation, seq, std::move(body)}] {
-    if (process && process->alive()) process->receive(message);
-  });
+  machine_.after(microseconds(100),
+                 [process = found->second.process, message = std::move(message)] {
+                   if (process && process->alive()) process->receive(message);
+                 });
 }
 
-void Host::from_worker(Worker& from, client::Outbound message) {
+void Host::from_program(Program& from, Said message) {
   if (!agent_) return;  // lost with the agent
   const Member member = from.member();
+  const auto reply = [&](client::Inbound body) { answer(from, {{}, 0, std::move(body)}); };
   if (agent_->supervision.newest(kJob, member.worker) > member.attempt) {
-    return answer(from, wire::Refused{"stale", "a newer attempt was started"});
+    return reply(wire::Refused{"stale", "a newer attempt was started"});
   }
   if (agent_->supervision.find(key_of(member)) == nullptr) {
-    return answer(from, wire::Refused{"unknown", "this agent did not start it"});
+    return reply(wire::Refused{"unknown", "this agent did not start it"});
   }
   if (std::holds_alternative<wire::Hello>(message.body)) {
     wire::WorkerWelcome welcome;
     welcome.version = 1;
     welcome.host = name_;
-    return answer(from, std::move(welcome));
+    welcome.run_dir = kRunDirectory;
+    return reply(std::move(welcome));
   }
   if (const auto* report = std::get_if<wire::Report>(&message.body)) {
     agent_->sums.add(key_of(member), *report, milliseconds(200), clock_.now());
     return arm();
   }
-  std::visit(
-      [&](auto& body) {
-        using Body = std::decay_t<decltype(body)>;
-        if constexpr (!std::is_same_v<Body, wire::Hello> && !std::is_same_v<Body, wire::Report>) {
-          relay({member, message.generation, message.seq, std::move(body)});
-        }
-      },
-      message.body);
+  relay({member, message.generation, message.seq,
+         std::get<ctl::in::WorkerBody>(std::move(message.body))});
 }
 
 void Host::send_metrics(const antdtd::ReportSums::Due& due) {

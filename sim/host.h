@@ -14,7 +14,7 @@
 #include "antdtd/supervision.h"
 #include "sim/messages.h"
 #include "sim/process.h"
-#include "sim/worker.h"
+#include "sim/program.h"
 #include "sim/world.h"
 
 namespace antdt::sim {
@@ -23,7 +23,7 @@ class Host {
  public:
   struct Outside {
     std::function<void(ToDaemon)> to_daemon;
-    std::function<std::shared_ptr<Worker>(Host&, Member, std::uint32_t pid)> make_worker;
+    std::function<std::shared_ptr<Program>(Host&, Member, std::uint32_t pid)> make_program;
   };
   Host(World& world, HostClock clock, std::string name, std::uint32_t slots, Outside outside);
 
@@ -38,8 +38,8 @@ class Host {
   void wake();
 
   void receive(const ToAgent& message);
-  void from_worker(Worker& from, client::Outbound message);
-  void worker_exited(Worker& worker, int code, int signal);
+  void from_program(Program& from, Said message);
+  void program_exited(Program& program, int code, int signal);
 
   [[nodiscard]] const std::string& name() const { return name_; }
   [[nodiscard]] const HostClock& clock() const { return clock_; }
@@ -47,7 +47,7 @@ class Host {
   [[nodiscard]] bool suspended() const { return suspended_; }
   [[nodiscard]] bool agent_runs() const { return agent_.has_value(); }
   [[nodiscard]] std::uint32_t slots() const { return slots_; }
-  [[nodiscard]] std::vector<std::shared_ptr<Worker>> living() const;
+  [[nodiscard]] std::vector<std::shared_ptr<Program>> living() const;
 
  private:
   // A directory of the agent's store: who was started, and how it ended.
@@ -55,7 +55,7 @@ class Host {
     antdtd::StartRequest start;
     std::uint32_t pid = 0;  // 0: its shim has not said so yet
     std::optional<antdtd::ExitStatus> status;
-    std::shared_ptr<Worker> process;
+    std::shared_ptr<Program> process;
   };
   struct Agent {
     antdtd::Supervision supervision;
@@ -74,8 +74,7 @@ class Host {
   void send_or_drop(decltype(ToDaemon::body) body);
   void relay(ctl::in::FromWorker message);
   void send_metrics(const antdtd::ReportSums::Due& due);
-  void answer(Worker& worker, client::Inbound body, Generation generation = {},
-              std::uint64_t seq = 0);
+  void answer(const Program& program, Told message);
   void arm();
   void heartbeat();
 

@@ -11,10 +11,12 @@ namespace {
 
 using antdt::sim::Options;
 using antdt::sim::RunReport;
+using antdt::sim::Sync;
 
 constexpr const char* kUsage =
     "usage: sim-run [--seeds N] [--start S] [--faults none|workers|daemon|agents|disks|"
-    "operators|messages|all] [--trace] [--keep-going] [--transcript FILE]\n";
+    "operators|messages|all] [--sync allreduce|ps-bsp|any] [--trace] [--keep-going] [--transcript "
+    "FILE]\n";
 
 struct Wanted {
   Options options;
@@ -33,7 +35,13 @@ void say_seed(int) {
   std::abort();
 }
 
+bool set_sync(const std::string& name, Sync& sync) {
+  sync = name == "ps-bsp" ? Sync::kServers : name == "any" ? Sync::kAny : Sync::kAllReduce;
+  return sync != Sync::kAllReduce || name == "allreduce";
+}
+
 bool parse(int argc, char** argv, Wanted& wanted) {
+  wanted.options.sync = Sync::kAny;
   antdt::sim::set_faults("all", wanted.options.faults);
   for (int i = 1; i < argc; ++i) {
     const std::string flag = argv[i];
@@ -48,6 +56,8 @@ bool parse(int argc, char** argv, Wanted& wanted) {
       wanted.start = std::strtoull(argv[++i], nullptr, 10);
     } else if (flag == "--transcript" && has_value) {
       wanted.transcript = argv[++i];
+    } else if (flag == "--sync" && has_value) {
+      if (!set_sync(argv[++i], wanted.options.sync)) return false;
     } else if (flag == "--faults" && has_value) {
       if (!antdt::sim::set_faults(argv[++i], wanted.options.faults)) return false;
     } else {

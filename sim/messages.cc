@@ -1,5 +1,7 @@
 #include "sim/messages.h"
 
+#include "sim/ps_packets.h"
+
 namespace antdt::sim {
 namespace {
 
@@ -81,9 +83,64 @@ struct Text {
   std::string operator()(const wire::CheckpointWritten& m) const {
     return fmt::format("checkpoint-written {} step {}", m.number, m.step);
   }
+  std::string operator()(const wire::PsServe& m) const {
+    return fmt::format("ps-serve {} workers {} leaving {} restore '{}' version {}", m.number,
+                       members(m.workers), members(m.leaving), m.restore, m.version);
+  }
+  std::string operator()(const wire::PsServing& m) const {
+    std::string text = fmt::format("ps-serving {}", m.number);
+    for (const wire::PsPlaces& p : m.left) text += fmt::format(" left {}", places(p));
+    return text;
+  }
+  std::string operator()(const wire::PsSaved& m) const {
+    std::string text = fmt::format("ps-saved {} version {} {}", m.number, m.version, m.error);
+    for (const wire::PsPlaces& p : m.places) text += " " + places(p);
+    return text;
+  }
+  std::string operator()(const wire::PsCut& m) const { return fmt::format("ps-cut {}", m.number); }
+  std::string operator()(const wire::PsPull& m) const {
+    return fmt::format("ps-pull clock {}", m.clock);
+  }
+  std::string operator()(const wire::PsPulled& m) const {
+    return fmt::format("ps-pulled version {}", m.version);
+  }
+  std::string operator()(const wire::PsPush& m) const {
+    return fmt::format("ps-push {} version {}", m.number, m.version);
+  }
+  std::string operator()(const wire::PsStaged& m) const {
+    return fmt::format("ps-staged {} {}", m.number, m.status);
+  }
+  std::string operator()(const wire::PsCommit& m) const {
+    return fmt::format("ps-commit {} version {} phase {} places [{},{})", m.number, m.version,
+                       m.phase, m.from, m.to);
+  }
+  std::string operator()(const wire::PsDecided& m) const {
+    return fmt::format("ps-decided {} {} version {}", m.number, m.status, m.version);
+  }
+  std::string operator()(const wire::PsDecision& m) const {
+    std::string text =
+        fmt::format("ps-decision {} left {} cut {}:", m.number, members(m.left), m.cut);
+    for (const wire::PsPushId& p : m.pushes) {
+      text += fmt::format(" {}.{}#{}", p.worker, p.attempt, p.number);
+    }
+    return text;
+  }
+  std::string operator()(const wire::PsApplied& m) const {
+    return fmt::format("ps-applied {}", m.number);
+  }
   template <class Body>
   std::string operator()(const Body&) const {
     return std::string(Body::kKind);
+  }
+  static std::string members(const std::vector<wire::PsMember>& all) {
+    std::string text;
+    for (const wire::PsMember& m : all) text += fmt::format("{}.{} ", m.worker, m.attempt);
+    return "(" + text.substr(0, text.empty() ? 0 : text.size() - 1) + ")";
+  }
+  static std::string places(const wire::PsPlaces& p) {
+    std::string text = fmt::format("{}.{} phase {}", p.worker, p.attempt, p.phase);
+    for (const wire::PsRange& r : p.applied) text += fmt::format(" [{},{})", r.from, r.to);
+    return text;
   }
   static std::string name(Member m) { return fmt::format("{}.{}", m.worker, m.attempt); }
 };
@@ -92,5 +149,12 @@ struct Text {
 
 std::string describe(const ToAgent& message) { return std::visit(Text{}, message.body); }
 std::string describe(const ToDaemon& message) { return std::visit(Text{}, message.body); }
+std::string describe(const PsPacket& packet) {
+  return fmt::format("g{} seq {}: {}", packet.generation, packet.seq,
+                     std::visit(Text{}, packet.body));
+}
+std::string describe(const PsAnswer& answer) {
+  return fmt::format("seq {}: {}", answer.seq, std::visit(Text{}, answer.body));
+}
 
 }  // namespace antdt::sim

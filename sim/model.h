@@ -15,6 +15,8 @@ namespace antdt::sim {
 
 using Record = std::uint64_t;
 
+inline constexpr const char* kRunDirectory = "run";
+
 struct Model {
   std::vector<std::uint8_t> tally;  // by record
 

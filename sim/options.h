@@ -27,6 +27,13 @@ enum class Sabotage {
   kStayPaused,    // the daemon does not see that there is room again
 };
 
+// How the workers of a job work together.
+enum class Sync {
+  kAllReduce,
+  kServers,  // around parameter servers, "ps-bsp"
+  kAny,      // as the seed says
+};
+
 // What can fail, as chances of one kind of fault against the others; 0: never.
 struct Faults {
   std::uint32_t worker_kill = 0;
@@ -63,6 +70,7 @@ struct Options {
   bool trace = false;
   Faults faults;
   Sabotage sabotage = Sabotage::kNone;
+  Sync sync = Sync::kAllReduce;
   std::uint32_t workers = 0;  // 0: as many as the seed says
   std::uint32_t epochs = 2;
   bool evaluate = true;

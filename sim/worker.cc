@@ -9,7 +9,6 @@ using std::chrono::microseconds;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-constexpr int kResumable = 75;
 constexpr int kVictim = 76;
 constexpr Duration kTurn = milliseconds(100);
 constexpr Duration kRepeatFinalModel = seconds(2);
@@ -25,65 +24,17 @@ bool is_of_members(const decltype(client::Directive::order)& order) {
 
 Worker::Worker(World& world, Surroundings& around, const JobShape& shape, Sabotage sabotage,
                Member member, std::uint32_t pid, std::string host, const HostClock& clock)
-    : world_(world),
-      around_(around),
+    : ClientProgram(world, around, member, pid, std::move(host), clock),
       shape_(shape),
-      sabotage_(sabotage),
-      member_(member),
-      pid_(pid),
-      host_(std::move(host)),
-      clock_(clock),
-      process_(world) {
+      sabotage_(sabotage) {
   state_.model.tally.resize(shape.train_records);
 }
 
 // ----------------------------------------------------------------- the process
 
-void Worker::start() {
-  later({}, [this] { feed(client::Greet{}); });
-}
-
-void Worker::terminate() {
-  later({}, [this] {
-    sigterm_ = true;
-    turn();
-  });
-}
-
-void Worker::kill(int signal) {
-  if (!alive_) return;
-  end(false);
-  around_.exited(*this, -1, signal);
-}
-
-void Worker::exit(int code) {
-  if (!alive_) return;
-  feed(wire::Bye{});
-  end(false);
-  around_.exited(*this, code, 0);
-}
-
-void Worker::lose_power() { end(true); }
-
-void Worker::end(bool silently) {
-  world_.say("{}.{} ends", member_.worker, member_.attempt);
-  alive_ = false;
-  process_.end();
-  leave_ring(silently);
-}
-
-void Worker::stop() {
-  if (!std::exchange(stopped_, true)) process_.freeze();
-}
-
-void Worker::go_on() {
-  if (alive_ && std::exchange(stopped_, false)) process_.thaw();
-}
-
 std::string Worker::doing() const {
   return fmt::format("{}.{} on {}{}: generation {}, settled {}, step {}, phase {}, place {}, {}",
-                     member_.worker, member_.attempt, host_,
-                     process_.stands_still() ? " (stopped)" : "", generation_, settled_,
+                     member_.worker, member_.attempt, host_, standing(), generation_, settled_,
                      state_.step, phase_.phase, place_,
                      doing_ == Doing::kBooting     ? "booting"
                      : doing_ == Doing::kIdle      ? "idle"
@@ -92,47 +43,10 @@ std::string Worker::doing() const {
                                                    : "evaluating");
 }
 
-// ---------------------------------------------------------- the message thread
-
-void Worker::receive(client::Received message) {
-  later({}, [this, message = std::move(message)] {
-    feed(message);
-    if (!alive_) return;
-    if (doing_ == Doing::kBooting && core_.welcome()) {
-      doing_ = Doing::kIdle;
-      join({});
-      later(kTurn, [this] { turn(); });
-    }
-    turn();
-  });
-}
-
-void Worker::feed(const client::Event& event) {
-  if (alive_) perform(core_.step(event, clock_.now()));
-}
-
-void Worker::perform(client::Effects effects) {
-  for (client::Outbound& message : effects.send) around_.to_agent(*this, std::move(message));
-  if (effects.abort) abort(*effects.abort);
-  if (core_.refusal() && alive_) {
-    world_.say("{}.{} is refused: {}", member_.worker, member_.attempt, core_.refusal()->message);
-    end(false);
-    return around_.exited(*this, 1, 0);
-  }
-  arm();
-}
-
-void Worker::arm() {
-  const auto deadline = core_.deadline();
-  if (!alive_ || !deadline || (armed_ && *armed_ <= *deadline && *armed_ >= clock_.now())) return;
-  // A thread that wakes up takes its time.
-  const MonoTime when = std::max(*deadline, clock_.now() + microseconds(100));
-  armed_ = when;
-  later(clock_.real(when - clock_.now()), [this, when] {
-    if (armed_ != when) return;
-    armed_.reset();
-    feed(client::Tick{});
-  });
+void Worker::welcomed() {
+  doing_ = Doing::kIdle;
+  join({});
+  later(kTurn, [this] { turn(); });
 }
 
 void Worker::abort(Generation generation) {
@@ -151,20 +65,15 @@ void Worker::abort(Generation generation) {
 
 // --------------------------------------------------------- the training thread
 
-void Worker::do_next(const char* activity, Duration delay, World::Action action) {
-  core_.set_activity(activity);
-  later(std::chrono::duration_cast<Duration>(delay * slowdown_), std::move(action));
-}
-
 void Worker::blocked(const char* activity) {
   doing_ = Doing::kBlocked;
   core_.set_activity(activity);
 }
 
 void Worker::turn() {
-  if (!alive_ || turning_ || doing_ != Doing::kIdle) return;
+  if (!alive() || turning_ || doing_ != Doing::kIdle) return;
   turning_ = true;
-  while (alive_ && doing_ == Doing::kIdle) {
+  while (alive() && doing_ == Doing::kIdle) {
     if (wants_to_leave()) {
       exit(leave_code());
       break;
@@ -174,18 +83,13 @@ void Worker::turn() {
     obey(*directive);
   }
   turning_ = false;
-  if (!alive_ || !final_model_ || clock_.now() - final_model_said_ < kRepeatFinalModel) return;
+  if (!alive() || !final_model_ || clock_.now() - final_model_said_ < kRepeatFinalModel) return;
   final_model_said_ = clock_.now();
   if (!final_model_->error.empty()) {
     final_model_->error = around_.write_checkpoint(final_model_->directory, state_);
   }
   feed(*final_model_);
   later(kRepeatFinalModel, [this] { turn(); });
-}
-
-int Worker::leave_code() const {
-  const auto& leave = core_.leave_requested();
-  return leave ? static_cast<int>(leave->code) : kResumable;
 }
 
 void Worker::obey(const client::Directive& directive) {

@@ -17,70 +17,25 @@
 
 #include "sim/model.h"
 #include "sim/options.h"
-#include "sim/process.h"
+#include "sim/program.h"
 #include "sim/ring.h"
+#include "sim/surroundings.h"
 #include "sim/world.h"
-#include "trainer/client/client_core.h"
 
 namespace antdt::sim {
 
-struct JobShape {
-  std::uint64_t train_records = 0;
-  std::uint64_t eval_records = 0;
-  std::uint32_t epochs = 0;
-  std::uint32_t global_batch = 0;
-  Duration sample_time{};  // to compute one
-};
-
-class Worker;
-
-// What a process has around it. One for all of them.
-class Surroundings {
- public:
-  virtual ~Surroundings() = default;
-  virtual void to_agent(Worker& from, client::Outbound message) = 0;
-  virtual void exited(Worker& worker, int code, int signal) = 0;
-  // The collective of a generation, made by the first that comes.
-  virtual Ring& ring(std::uint64_t key, const std::vector<WorkerId>& members) = 0;
-  // What went wrong, or "".
-  [[nodiscard]] virtual std::string write_checkpoint(const std::string& directory,
-                                                     const Trained& state) = 0;
-  // Null: it cannot be read.
-  virtual const Trained* read_checkpoint(const std::string& directory) = 0;
-  // For the invariants: a record enters a worker's hands, a model.
-  virtual void took(const Worker& worker, Record record) = 0;
-  virtual void trained(const Worker& worker, Record record) = 0;
-  virtual void phase_done(const Worker& worker) = 0;
-};
-
-class Worker {
+class Worker final : public ClientProgram {
  public:
   Worker(World& world, Surroundings& around, const JobShape& shape, Sabotage sabotage,
          Member member, std::uint32_t pid, std::string host, const HostClock& clock);
 
-  void start();
-  void receive(client::Received message);  // from its agent
-  void terminate();                        // SIGTERM
-  void kill(int signal);
-  void stop();  // SIGSTOP
-  void go_on();
-  void suspend() { process_.freeze(); }  // with its machine
-  void wake() { process_.thaw(); }
-  void set_slowdown(double factor) { slowdown_ = factor; }
-  void lose_power();  // with its host: nobody is told
-
-  [[nodiscard]] Member member() const { return member_; }
-  [[nodiscard]] const std::string& host() const { return host_; }
-  [[nodiscard]] std::uint32_t pid() const { return pid_; }
-  [[nodiscard]] bool alive() const { return alive_; }
-  [[nodiscard]] bool stopped() const { return stopped_; }
   // The generation whose training state it holds whole; 0: none.
   [[nodiscard]] Generation settled() const { return settled_; }
   // The newest it was in, settled or not.
   [[nodiscard]] Generation generation() const { return generation_; }
   [[nodiscard]] const Trained& state() const { return state_; }
   [[nodiscard]] const wire::PhaseStart& phase() const { return phase_; }
-  [[nodiscard]] std::string doing() const;
+  [[nodiscard]] std::string doing() const override;
 
  private:
   enum class Doing { kBooting, kIdle, kBlocked, kComputing, kEvaluating };
@@ -89,20 +44,17 @@ class Worker {
     std::uint64_t samples = 0;
   };
 
-  // worker.cc: the process and its message thread
-  void later(Duration delay, World::Action action) { process_.after(delay, std::move(action)); }
-  void feed(const client::Event& event);
-  void perform(client::Effects effects);
-  void arm();
-  void exit(int code);
-  void end(bool silently);
-  void abort(Generation generation);
-  void turn();
+  // worker.cc: the process and its training thread
+  void welcomed() override;
+  void turn() override;
+  void abort(Generation generation) override;
+  void ended(bool silently) override { leave_ring(silently); }
   void obey(const client::Directive& directive);
   // worker.cc: membership
   void join(std::string problem);
   void on(const wire::Form& form);
   void on(const wire::Roster& roster);
+  void on(const wire::PsRoster&) {}  // of another kind of job
   void on(const wire::Settle& settle);
   void on(const wire::PhaseStart& start);
   void on(const wire::Abort& abort);
@@ -132,32 +84,13 @@ class Worker {
   void evaluate();
   void leave_phase(bool done);
   [[nodiscard]] bool complete() const { return counted_ >= remaining_; }
-  [[nodiscard]] bool wants_to_leave() const {
-    return sigterm_ || core_.leave_requested().has_value();
-  }
   [[nodiscard]] bool wants_to_stop() const { return wants_to_leave() || core_.regroup_requested(); }
-  [[nodiscard]] int leave_code() const;
-  void do_next(const char* activity, Duration delay, World::Action action);
   void blocked(const char* activity);
 
-  World& world_;
-  Surroundings& around_;
   const JobShape shape_;
   const Sabotage sabotage_;
-  const Member member_;
-  const std::uint32_t pid_;
-  const std::string host_;
-  const HostClock& clock_;
-
-  Process process_;
-  bool alive_ = true;
-  bool stopped_ = false;
-  bool sigterm_ = false;
   bool turning_ = false;
-  double slowdown_ = 1;
   Doing doing_ = Doing::kBooting;
-  client::ClientCore core_;
-  std::optional<MonoTime> armed_;
 
   // As trainer::Member and trainer::TrainingState.
   Trained state_;

@@ -145,7 +145,7 @@ void Worker::concluded(const trainer::Agreement& agreed, const Ring::Contributio
 }
 
 void Worker::next_step(const trainer::Agreement& agreed, bool last) {
-  if (!alive_) return;
+  if (!alive()) return;
   if (last) return end_training();
   doing_ = Doing::kComputing;
   if (agreed.any_leaving) {
@@ -234,7 +234,7 @@ void Worker::evaluate() {
             wire::EvalPartial partial;
             partial.records = records;
             feed(client::Commit{place_, partial});
-            if (alive_) evaluate();
+            if (alive()) evaluate();
           });
 }
 

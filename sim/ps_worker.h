@@ -1,0 +1,111 @@
+// A worker of parameter servers: the real client core and, around it, what
+// trainer/loop/ps_member.h and ps_train_phase.h do, with a tally for a model.
+//
+// Its training thread is in one place at a time, as that of sim/worker.h is.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "sim/model.h"
+#include "sim/options.h"
+#include "sim/program.h"
+#include "sim/ps_link.h"
+#include "sim/surroundings.h"
+
+namespace antdt::sim {
+
+class PsWorker final : public ClientProgram {
+ public:
+  PsWorker(World& world, Surroundings& around, const JobShape& shape, Sabotage sabotage,
+           Member member, std::uint32_t pid, std::string host, const HostClock& clock)
+      : ClientProgram(world, around, member, pid, std::move(host), clock),
+        shape_(shape),
+        sabotage_(sabotage) {}
+
+  void answered(const PsAnswer& answer) override;
+  [[nodiscard]] std::string doing() const override;
+  [[nodiscard]] Generation generation() const { return generation_; }
+  [[nodiscard]] const wire::PhaseStart& phase() const { return phase_; }
+
+ private:
+  enum class Doing { kBooting, kIdle, kAsking, kTraining, kEvaluating };
+  struct Share {
+    PlanVersion version;
+    std::uint64_t samples = 0;
+  };
+
+  // ps_worker.cc
+  void welcomed() override;
+  void turn() override;
+  void abort(Generation generation) override;
+  void ended(bool) override { link_.reset(); }
+  void obey(const client::Directive& directive);
+  void join(std::string problem = {});
+  void dissolve(std::string problem = {});
+  void on(const wire::PsRoster& roster);
+  void on(const wire::PhaseStart& start);
+  void on(const wire::Abort&);
+  void on(const wire::Regroup&);
+  void on(const wire::Leave& leave) { exit(static_cast<int>(leave.code)); }
+  template <class Other>
+  void on(const Other&) {}  // of members of a collective
+  void watch_leaving();
+  // `next` gets the answers; where there are none, the phase is over.
+  void ask(const char* activity, std::vector<std::optional<PsAsk>> asks,
+           std::function<void(const std::vector<PsReply>&)> next);
+  void ask_all(const char* activity, const PsAsk& ask,
+               std::function<void(const std::vector<PsReply>&)> next);
+  void no_answers();
+  [[nodiscard]] bool over() const { return ended_ >= generation_; }
+  [[nodiscard]] std::vector<std::vector<std::uint64_t>> keys_by_server() const;
+
+  // ps_worker_phases.cc
+  void train();
+  void next_batch();
+  void have_batch(bool end);
+  void take_up_plan();
+  void take_records(std::uint64_t wanted);
+  void pull(int left);
+  void pulled(int left, const std::vector<PsReply>& replies);
+  void compute();
+  void stage();
+  void commit();
+  void decided(const wire::PsDecided& decided);
+  void conclude();
+  void idle(std::function<void()> next);
+  void finish();
+  void leave();
+  void phase_over();
+  void leave_phase();
+  void send_progress(bool done);
+  void evaluate();
+
+  const JobShape shape_;
+  const Sabotage sabotage_;
+  bool turning_ = false;
+  bool leaves_ = false;
+  Doing doing_ = Doing::kBooting;
+
+  Generation generation_;
+  Generation ended_;  // newest that is over
+  std::unique_ptr<PsLink> link_;
+  std::uint64_t version_ = 0;  // as many steps as this are decided
+  std::uint64_t pushes_ = 0;
+  Share share_;
+
+  // Of the phase.
+  wire::PhaseStart phase_;
+  std::uint64_t place_ = 0;
+  bool idle_ = false;
+  bool plan_changed_ = true;
+  std::vector<Record> batch_;
+  client::TakeStatus taken_ = client::TakeStatus::kWait;
+  bool more_may_come_ = false;
+  MonoTime data_until_{};
+  std::uint64_t pulled_version_ = 0;
+  Duration computed_{};
+};
+
+}  // namespace antdt::sim

@@ -11,6 +11,9 @@ namespace {
 
 constexpr Duration kSayAgain = std::chrono::milliseconds(500);
 constexpr Duration kAskForCutAgain = std::chrono::seconds(2);
+constexpr Duration kReleaseAgain = std::chrono::seconds(2);
+// A process that begins reads programs and data first.
+constexpr Duration kStartPatience = std::chrono::seconds(60);
 
 wire::PsMember to_wire(Member member) { return {member.worker, member.attempt}; }
 Member from_wire(const wire::PsMember& m) { return {m.worker, m.attempt}; }
@@ -128,6 +131,9 @@ std::string ServerGroup::waiting_for() const {
 void ServerGroup::on(const servers::Expect& e, Effects& out) {
   expected_servers_ = e.servers;
   expected_workers_ = e.workers;
+  std::erase_if(expected_since_, [&](const auto& known) { return !is_expected(known.first); });
+  for (const Member m : e.servers) expected_since_.try_emplace(m, now_);
+  for (const Member m : e.workers) expected_since_.try_emplace(m, now_);
   begin_if_complete(out);
 }
 
@@ -202,6 +208,7 @@ void ServerGroup::say(const GroupServer& server, Effects& out) {
 
 void ServerGroup::tell_servers(Effects& out) {
   ++number_;
+  since_ = now_;
   out.emplace_back(servers::Changed{});
   for (const GroupServer& server : servers_) say(server, out);
 }
@@ -252,6 +259,8 @@ void ServerGroup::go_on_if_heard(Effects& out) {
 
 void ServerGroup::on(const servers::Gone& e, Effects& out) {
   joined_.erase(e.member);
+  // It may have no successor; where it has one, that is expected next.
+  std::erase(expected_workers_, e.member);
   if (e.member.worker.role == 's') {
     if (find_server(e.member) == nullptr) return;
     if (state_ != State::kGathering) over(e.reason, out);
@@ -270,6 +279,7 @@ void ServerGroup::over(const std::string& reason, Effects& out) {
   if (cut_) cut_failed(reason, out);
   const bool served = state_ == State::kServing;
   state_ = State::kGathering;
+  since_ = released_ = now_;
   state_lost_ = state_lost_ || served;
   servers::Over effect{generation_, {}, reason};
   for (const auto& [member, worker] : workers_) effect.workers.push_back(member);
@@ -282,7 +292,11 @@ void ServerGroup::over(const std::string& reason, Effects& out) {
 }
 
 void ServerGroup::on(const servers::Tick&, Effects& out) {
-  if (state_ == State::kGathering) return begin_if_complete(out);
+  name_the_silent(out);
+  if (state_ == State::kGathering) {
+    release_again(out);
+    return begin_if_complete(out);
+  }
   for (const GroupServer& server : servers_) {
     const auto heard = heard_.find(server.member());
     const bool knows = heard != heard_.end() && heard->second >= number_;
@@ -293,6 +307,31 @@ void ServerGroup::on(const servers::Tick&, Effects& out) {
   for (const GroupServer& server : servers_) {
     if (cut_->saved.contains(server.member())) continue;
     out.emplace_back(servers::SendCut{server.member(), generation_, cut_order()});
+  }
+}
+
+// A worker that has not heard it waits for servers that are gone.
+void ServerGroup::release_again(Effects& out) {
+  if (generation_ == Generation{} || now_ - released_ < kReleaseAgain) return;
+  released_ = now_;
+  servers::OverAgain again{generation_, {}};
+  std::ranges::copy_if(expected_workers_, std::back_inserter(again.workers),
+                       [&](Member m) { return !joined_.contains(m); });
+  if (!again.workers.empty()) out.emplace_back(std::move(again));
+}
+
+// Nobody else says that it hangs: who has not joined reports nothing.
+void ServerGroup::name_the_silent(Effects& out) {
+  const bool starts = state_ == State::kGathering;
+  const Duration patience =
+      starts ? std::max(config_.hang_after, kStartPatience) : config_.hang_after;
+  for (const Member member : missing()) {
+    MonoTime& asked = expected_since_[member];
+    if (now_ - std::max(since_, asked) < patience) continue;
+    asked = now_;  // named again only after as long
+    out.emplace_back(servers::Silent{
+        member, fmt::format("the others have waited {:.0f} s for it {}", to_seconds(patience),
+                            starts ? "to join" : "to answer who is in the group")});
   }
 }
 

@@ -102,6 +102,16 @@ struct Over {
   std::vector<Member> workers;
   std::string reason;
 };
+// Once more, to those that have not joined since: it may have been lost.
+struct OverAgain {
+  Generation generation;
+  std::vector<Member> workers;
+};
+// Everybody waits for it, and has for long.
+struct Silent {
+  Member member;
+  std::string what;
+};
 // What the servers held is gone. Answered by Begin.
 struct StateLost {};
 // `error` not empty: there is no such checkpoint.
@@ -113,8 +123,8 @@ struct CutDone {
   std::vector<wire::PsPlaces> places;  // of the workers that have pushed
   std::string error;
 };
-using Effect =
-    std::variant<Changed, SendServe, SendCut, Formed, Admit, Left, Over, StateLost, CutDone>;
+using Effect = std::variant<Changed, SendServe, SendCut, Formed, Admit, Left, Over, OverAgain,
+                            Silent, StateLost, CutDone>;
 using Effects = std::vector<Effect>;
 
 }  // namespace servers
@@ -163,6 +173,7 @@ struct ServerGroupConfig {
   std::uint32_t servers = 0;  // 0: the job has none
   std::string sync = "ps-bsp";
   std::uint32_t backups = 0;
+  Duration hang_after = std::chrono::seconds(120);
 };
 
 class ServerGroup {
@@ -203,6 +214,8 @@ class ServerGroup {
   [[nodiscard]] bool is_expected(Member member) const;
   [[nodiscard]] std::vector<Member> missing() const;
   void begin_if_complete(Effects& out);
+  void release_again(Effects& out);
+  void name_the_silent(Effects& out);
   void tell_servers(Effects& out);
   void say(const GroupServer& server, Effects& out);
   [[nodiscard]] wire::PsServe serve_for(const GroupServer& server) const;
@@ -241,6 +254,9 @@ class ServerGroup {
   std::map<Member, std::uint64_t> heard_;
   std::map<Member, MonoTime> said_;
   std::optional<Cut> cut_;
+  std::map<Member, MonoTime> expected_since_;  // or named as silent
+  MonoTime since_{};                           // something is waited for
+  MonoTime released_{};                        // when it was last said that the group is over
   MonoTime now_{};
 };
 

@@ -68,7 +68,7 @@ JobMachine::JobMachine(JobMachineConfig config, std::unique_ptr<Solution> soluti
       accounts_(std::move(accounts)),
       lifecycle_(config_.spec),
       membership_(config_.key, config_.hang_after),
-      servers_({config_.spec.servers, config_.spec.sync, config_.spec.backups}),
+      servers_({config_.spec.servers, config_.spec.sync, config_.spec.backups, config_.hang_after}),
       controller_(config_.control, std::move(solution)),
       vitals_(config_.hang_after) {
   if (!known_) return;

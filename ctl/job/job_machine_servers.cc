@@ -77,6 +77,14 @@ void JobMachine::run(const servers::Effects& effects) {
                    [&](const servers::Admit& e) { admit(e.worker); },
                    [&](const servers::Left& e) { on_left(e.places); },
                    [&](const servers::Over& e) { on_over(e); },
+                   [&](const servers::OverAgain& e) {
+                     for (const Member worker : e.workers) {
+                       send(worker, e.generation, wire::Abort{"its servers are given up"});
+                     }
+                   },
+                   [&](const servers::Silent& e) {
+                     feed(job::Event(job::Hung{e.member, e.what}));
+                   },
                    [&](const servers::StateLost&) {
                      if (!lifecycle_.outcome()) out_->emplace_back(out::FindCheckpoint{});
                    },

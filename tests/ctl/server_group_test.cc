@@ -262,6 +262,55 @@ TEST_F(ServerGroupTest, TheNextIncarnationAsksTheServersWhatTheyKnowAndGoesOn) {
   EXPECT_EQ(group.workers(), std::vector{w(0)});
 }
 
+TEST_F(ServerGroupTest, WhoHasNotJoinedAgainHearsOnceMoreThatItsGroupIsOver) {
+  form();
+  step(Gone{s(1), "was killed"});
+  expect({s(0), s(1, 2)}, {w(0), w(1)});
+  joins(w(0));
+  now += std::chrono::seconds(3);
+  const auto again = all<OverAgain>(step(servers::Tick{}));
+  ASSERT_EQ(again.size(), 1U);
+  EXPECT_EQ(again[0].generation, Generation{1});
+  EXPECT_EQ(again[0].workers, std::vector{w(1)});
+  EXPECT_TRUE(all<OverAgain>(step(servers::Tick{})).empty()) << "not every turn";
+  joins(w(1));
+  now += std::chrono::seconds(3);
+  EXPECT_TRUE(all<OverAgain>(step(servers::Tick{})).empty()) << "all have heard";
+}
+
+TEST_F(ServerGroupTest, AWorkerThatHasNoSuccessorIsNotWaitedFor) {
+  form();
+  step(Gone{w(1), "was killed while the others finish"});
+  step(Gone{s(1), "was killed"});
+  expect({s(0), s(1, 2)}, {w(0), w(1)});
+  step(Gone{w(1), "said again"});
+  seen.clear();
+  for (const Member m : {w(0), s(1, 2)}) joins(m);
+  step(servers::Tick{});
+  ASSERT_EQ(all<StateLost>(seen).size(), 1U) << group.waiting_for();
+  step(Begin{"l1", 7});
+  ASSERT_EQ(all<SendServe>(seen).size(), 2U);
+  EXPECT_EQ(all<SendServe>(seen)[0].serve.workers.size(), 1U);
+}
+
+TEST_F(ServerGroupTest, WhoLetsTheOthersWaitForTooLongIsNamed) {
+  expect({s(0), s(1)}, {w(0), w(1)});
+  for (const Member m : {w(0), s(0), s(1)}) joins(m);
+  now += std::chrono::seconds(100);
+  EXPECT_TRUE(all<Silent>(step(servers::Tick{})).empty());
+  now += std::chrono::seconds(30);
+  const auto silent = all<Silent>(step(servers::Tick{}));
+  ASSERT_EQ(silent.size(), 1U);
+  EXPECT_EQ(silent[0].member, w(1));
+  EXPECT_TRUE(all<Silent>(step(servers::Tick{})).empty()) << "it has its time anew";
+  joins(w(1));
+  serves(s(0), 1);
+  now += std::chrono::seconds(130);
+  const auto unanswered = all<Silent>(step(servers::Tick{}));
+  ASSERT_EQ(unanswered.size(), 1U);
+  EXPECT_EQ(unanswered[0].member, s(1)) << "it does not answer what it is to serve";
+}
+
 TEST_F(ServerGroupTest, GenerationsOfAnEarlierJournalAreNotUsedAgain) {
   ServerGroup next({2, "ps-bsp", 0});
   next.restore({}, Generation{8});

@@ -78,6 +78,11 @@ void Cluster::kill_workers() {
   for (; victims > 0; --victims) {
     const auto victim = some_program();
     if (!victim) return;
+    // Between what it says to the one and to the other: staging, a decision.
+    if (shape_.servers > 0 && world_.rng().chance(0.4)) {
+      victim->kill_after_sending(static_cast<std::uint32_t>(world_.rng().between(1, 20)));
+      continue;
+    }
     world_.say("fault: {}.{} is killed", victim->member().worker, victim->member().attempt);
     victim->kill(world_.rng().chance(0.8) ? SIGKILL : SIGSEGV);
   }
@@ -197,7 +202,8 @@ void Cluster::spoil_a_checkpoint() {
   if (files_.checkpoints.empty() || machine == nullptr) return;
   auto& [name, newest] = *files_.checkpoints.rbegin();
   const ctl::JobState state = machine->lifecycle().state();
-  const bool in_use = machine->membership().image().base == Generation{};
+  const bool in_use = shape_.servers > 0 ? machine->server_group().image().restore == name
+                                         : machine->membership().image().base == Generation{};
   if (in_use || state == ctl::JobState::kFinishing || newest.damaged) return;
   world_.say("fault: checkpoint {} is damaged", name);
   newest.damaged = true;

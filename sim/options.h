@@ -17,7 +17,8 @@ enum class Sabotage {
   kForgetTurn,    // messages leave before the journal has them, and a crash forgets them
   kCommitEarly,   // a worker says that a step is stable which only it has applied
   kEndEarly,      // a member hears "end" before all is committed
-  kKeepOldState,  // a member that is behind does not take over the newer state
+  kKeepOldState,  // a member that is behind does not take over the newer state; a
+                  // group of servers does not read the checkpoint that it goes on from
   kLyingDisk,     // a crash of the daemon takes turns away that were durable
   kSaveLate,      // a checkpoint's places are not those of its model
   kDeaf,          // from some moment on the daemon hears nobody

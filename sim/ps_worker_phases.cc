@@ -32,6 +32,7 @@ void PsWorker::train() {
 }
 
 void PsWorker::next_batch() {
+  if (!alive()) return;
   doing_ = Doing::kTraining;
   if (over()) return phase_over();
   if (wants_to_leave()) return leave();
@@ -118,11 +119,12 @@ void PsWorker::stage() {
   ++pushes_;
   std::vector<std::optional<PsAsk>> asks;
   for (const auto& keys : keys_by_server()) {
-    const std::vector<float> ones(keys.size(), 1.0F);
+    const std::vector<float> ones(keys.size(), sabotage_ == Sabotage::kApplyTwice ? 2.0F : 1.0F);
     asks.emplace_back(
         wire::PsPush{pushes_, pulled_version_, {{0, ps::to_bytes(keys), ps::to_bytes(ones)}}});
   }
   around_.pushed(*this, pushes_, batch_);
+  if (sabotage_ == Sabotage::kCommitEarly) feed(client::Commit{place_ + batch_.size(), {}});
   ask("collective_wait", std::move(asks), [this](const std::vector<PsReply>&) { commit(); });
 }
 

@@ -18,12 +18,13 @@ using Invariants = std::set<std::string>;
 // What was broken by the runs with seeds 1 to `seeds`, the first that broke one
 // of `expected` being the last of them.
 Invariants broken(Sabotage sabotage, const char* faults, std::uint64_t seeds,
-                  const Invariants& expected = {}) {
+                  const Invariants& expected = {}, Sync sync = Sync::kAllReduce) {
   Invariants found;
   for (std::uint64_t seed = 1; seed <= seeds; ++seed) {
     Options options;
     options.seed = seed;
     options.sabotage = sabotage;
+    options.sync = sync;
     set_faults(faults, options.faults);
     const RunReport report = run(options);
     if (report.violation) found.insert(report.violation->invariant);
@@ -34,8 +35,8 @@ Invariants broken(Sabotage sabotage, const char* faults, std::uint64_t seeds,
 
 // One of the runs breaks one of `expected`.
 void expect_seen(Sabotage sabotage, const char* faults, std::uint64_t seeds,
-                 const Invariants& expected) {
-  const Invariants found = broken(sabotage, faults, seeds, expected);
+                 const Invariants& expected, Sync sync = Sync::kAllReduce) {
+  const Invariants found = broken(sabotage, faults, seeds, expected, sync);
   EXPECT_TRUE(std::ranges::any_of(found, [&](const auto& i) { return expected.contains(i); }))
       << "seen was " << testing::PrintToString(found);
 }
@@ -104,6 +105,39 @@ TEST(InvariantsTest, AJobThatStaysPausedDoesNotEnd) {
 
 TEST(InvariantsTest, ACheckpointOfAnotherStepThanItsLedgerIsSeen) {
   expect_seen(Sabotage::kSaveLate, "none", 10, {"saved"});
+}
+
+// ----------------------------------------------------------- parameter servers
+
+TEST(InvariantsTest, NothingIsBrokenAroundServersWhereNothingIs) {
+  EXPECT_THAT(broken(Sabotage::kNone, "none", 10, {}, Sync::kServers), IsEmpty());
+  EXPECT_THAT(broken(Sabotage::kNone, "all", 30, {}, Sync::kServers), IsEmpty());
+}
+
+TEST(InvariantsTest, RecordsThatAreGrantedTwiceArePushedTwice) {
+  expect_seen(Sabotage::kGrantTwice, "none", 10, {"exactly once"}, Sync::kServers);
+}
+
+TEST(InvariantsTest, AGradientThatIsCountedTwiceIsInTheCheckpoint) {
+  expect_seen(Sabotage::kApplyTwice, "none", 5, {"saved"}, Sync::kServers);
+}
+
+TEST(InvariantsTest, APlaceThatIsCommittedBeforeItsHomeDecidedIsNotInTheModel) {
+  expect_seen(Sabotage::kCommitEarly, "workers", 30, {"model and ledger", "exactly once"},
+              Sync::kServers);
+}
+
+TEST(InvariantsTest, AGroupThatDoesNotReadItsCheckpointLacksWhatIsCommitted) {
+  expect_seen(Sabotage::kKeepOldState, "workers", 30, {"saved"}, Sync::kServers);
+}
+
+TEST(InvariantsTest, AnEndBeforeTheEndIsSeenAroundServers) {
+  expect_seen(Sabotage::kEndEarly, "none", 20, {"end"}, Sync::kServers);
+}
+
+TEST(InvariantsTest, AJournalThatForgetsIsSeenAroundServers) {
+  expect_seen(Sabotage::kLyingDisk, "daemon", 60,
+              {"exactly once", "model and ledger", "monotone", "saved", "it ends"}, Sync::kServers);
 }
 
 }  // namespace

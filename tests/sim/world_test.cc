@@ -55,6 +55,18 @@ TEST(RunTest, OneSeedIsOneRun) {
   EXPECT_NE(run(options).transcript, first.transcript);
 }
 
+TEST(RunTest, OneSeedIsOneRunAroundServersToo) {
+  Options options;
+  options.seed = 9;
+  options.trace = true;
+  options.sync = Sync::kServers;
+  set_faults("all", options.faults);
+  const RunReport first = run(options);
+  EXPECT_FALSE(first.violation) << first.violation->detail;
+  EXPECT_EQ(run(options).transcript, first.transcript);
+  EXPECT_NE(first.transcript.find("ps-commit"), std::string::npos);
+}
+
 TEST(RunTest, TracingChangesNothing) {
   Options options;
   options.seed = 11;

@@ -60,6 +60,22 @@ WorkerStatus parse_worker(const json& object) {
   return worker;
 }
 
+ServerStatus parse_server(const json& object) {
+  ServerStatus server;
+  const Fields fields(object);
+  fields.read("id", server.id);
+  fields.read("host", server.host);
+  fields.read("pid", server.pid);
+  fields.read("attempt", server.attempt);
+  fields.read("state", server.state);
+  fields.read("rows", server.rows);
+  fields.read("bytes", server.bytes);
+  fields.read("requests", server.requests);
+  fields.read("service_us_p50", server.service_us_p50);
+  fields.read("service_us_p99", server.service_us_p99);
+  return server;
+}
+
 FailureView parse_failure(const json& object) {
   FailureView failure;
   const Fields fields(object);
@@ -152,6 +168,7 @@ Result<StatusView> parse_status(const std::string& text) {
   fields.read("lineage", status.lineage);
   fields.read("waiting_for", status.waiting_for);
   read_list(fields, "workers", parse_worker, status.workers);
+  read_list(fields, "servers", parse_server, status.servers);
   read_list(fields, "failures", parse_failure, status.failures);
   read_list(fields, "hosts", parse_host, status.hosts);
   read_list(fields, "actions", parse_action, status.actions);
@@ -216,6 +233,22 @@ std::vector<std::string> worker_table(const StatusView& s, const std::vector<Eve
   return text_table(header, rows);
 }
 
+std::vector<std::string> server_table(const StatusView& s) {
+  if (s.servers.empty()) return {};
+  std::vector<std::vector<std::string>> rows;
+  for (const ServerStatus& server : s.servers) {
+    const double mib = static_cast<double>(server.bytes) / (1 << 20);
+    rows.push_back({server.id, server.host, server.pid > 0 ? std::to_string(server.pid) : "-",
+                    std::to_string(server.attempt), server.state, grouped(server.rows),
+                    fmt::format("{:.1f}", mib), grouped(server.requests),
+                    fmt::format("{:.0f}", server.service_us_p50),
+                    fmt::format("{:.0f}", server.service_us_p99)});
+  }
+  return text_table({"server", "host", "pid#", "attempt#", "state", "rows#", "MiB#", "requests#",
+                     "p50 us#", "p99 us#"},
+                    rows);
+}
+
 std::string event_line(const EventView& event) {
   return fmt::format("{:>9}  {}: {}", fmt::format("{:.1f}s", event.time_s), event.kind, event.text);
 }
@@ -235,6 +268,8 @@ std::vector<std::string> live_block(const StatusView& s, const std::vector<Event
     const auto table = worker_table(s, {});
     lines.insert(lines.end(), table.begin(), table.end());
   }
+  const auto servers = server_table(s);
+  lines.insert(lines.end(), servers.begin(), servers.end());
   for (const EventView& event : events) lines.push_back(event_line(event));
   for (std::string& line : lines) {
     std::ranges::replace_if(
@@ -323,6 +358,8 @@ std::vector<std::string> status_table(const StatusView& s, const std::vector<Eve
   if (!s.waiting_for.empty()) lines.push_back("waiting for " + s.waiting_for);
   const auto table = worker_table(s, events);
   lines.insert(lines.end(), table.begin(), table.end());
+  const auto servers = server_table(s);
+  lines.insert(lines.end(), servers.begin(), servers.end());
   add_hosts(s, lines);
   add_failures(s, lines);
   return lines;

@@ -25,6 +25,19 @@ struct WorkerStatus {
   [[nodiscard]] bool running() const;
 };
 
+// A parameter server.
+struct ServerStatus {
+  std::string id, host;
+  std::uint64_t pid = 0;
+  std::uint64_t attempt = 0;
+  std::string state;
+  std::uint64_t rows = 0;
+  std::uint64_t bytes = 0;
+  std::uint64_t requests = 0;
+  double service_us_p50 = 0;  // of the last second
+  double service_us_p99 = 0;
+};
+
 struct FailureView {
   double time_s = 0;
   std::string worker, host;
@@ -71,6 +84,7 @@ struct StatusView {
   std::uint64_t lineage = 0;
   std::string waiting_for;  // who is waited for, and for what
   std::vector<WorkerStatus> workers;
+  std::vector<ServerStatus> servers;  // none: the workers hold the model
   std::vector<FailureView> failures;
   std::vector<HostView> hosts;
   std::vector<ActionView> actions;
@@ -92,6 +106,8 @@ struct EventView {
 // A header and a line for each worker, with its last event if there are any.
 [[nodiscard]] std::vector<std::string> worker_table(const StatusView& status,
                                                     const std::vector<EventView>& events);
+// A header and a line for each parameter server; nothing where there are none.
+[[nodiscard]] std::vector<std::string> server_table(const StatusView& status);
 // "   12.3s  action  adjust-batch w3 (...)": as a line of its own
 [[nodiscard]] std::string event_line(const EventView& event);
 // Whether people without a terminal are told of it as well.

@@ -81,6 +81,19 @@ void add_workers(const json& summary, std::vector<std::string>& lines) {
   lines.insert(lines.end(), table.begin(), table.end());
 }
 
+void add_servers(const std::string& text, const json& summary, std::vector<std::string>& lines) {
+  const auto status = parse_status(text);
+  if (!status || status->servers.empty()) return;
+  const auto table = server_table(*status);
+  lines.insert(lines.end(), table.begin(), table.end());
+  const json pushes = summary.value("pushes", json::object());
+  const json staleness = summary.value("staleness", json::object());
+  lines.push_back(fmt::format("pushes: {} applied, {} late, {} repeated; staleness {} (most {})",
+                              count(pushes, "applied"), count(pushes, "late"),
+                              count(pushes, "repeated"), number(staleness, "mean", "{:.1f}"),
+                              count(staleness, "max")));
+}
+
 void add_actions(const json& summary, std::vector<std::string>& lines) {
   const json actions = summary.value("actions", json::array());
   constexpr std::size_t kShown = 20;
@@ -134,6 +147,7 @@ Result<Summary> parse_summary(const std::string& text) {
     add_speed(object, summary.lines);
     add_epochs(object, summary.lines);
     add_workers(object, summary.lines);
+    add_servers(text, object, summary.lines);
     add_time(object, summary.lines);
     add_actions(object, summary.lines);
     add_failures(text, summary.lines);

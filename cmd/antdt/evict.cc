@@ -74,8 +74,10 @@ Status evict(const Options& options) {
   launcher::StatusView after;
   ANTDT_RETURN_IF_ERROR(wait_until(job, [&](const launcher::StatusView& status) {
     after = status;
+    // Around parameter servers nobody else notices: the generation stays.
+    const bool same_group = before.generation == 0 || !before.servers.empty();
     return std::ranges::all_of(leaving, [&](const auto& w) { return has_left(status, w); }) &&
-           (before.generation == 0 || status.generation > before.generation) && is_settled(status);
+           (same_group || status.generation > before.generation) && is_settled(status);
   }));
   for (const launcher::WorkerStatus& w : leaving) tell(after, w);
   return {};

@@ -424,16 +424,16 @@ JobReport JobMachine::report() const {
                                                : 0;
   if (training) r.train_loss = progress_.recent_loss();
   r.message = message_;
+  r.outcome = lifecycle_.outcome();
   if (const auto missing = membership_.missing(); !missing.empty()) {
     for (const Member m : missing) r.waiting_for += fmt::format("{} ", m.worker);
     r.waiting_for += membership_.waiting_for();
   }
-  if (uses_servers()) r.waiting_for = servers_.waiting_for();
+  if (uses_servers() && !r.outcome) r.waiting_for = servers_.waiting_for();
   r.workers = worker_reports();
   r.servers = server_reports();
   r.actions = actions_;
   r.epoch_reports = epochs_;
-  r.outcome = lifecycle_.outcome();
   r.failures = lifecycle_.failures();
   for (const HostState& h : lifecycle_.hosts().all()) {
     r.hosts.push_back({h.name.empty() ? h.host : h.name, h.room, h.up, h.closed,

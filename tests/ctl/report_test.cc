@@ -49,6 +49,29 @@ TEST(SummaryTest, HasTheFieldsOtherToolsCallFor) {
   EXPECT_EQ(s["exit"]["code"], 0);
 }
 
+TEST(SummaryTest, ServersAreListedAndTheirPushesAddedUp) {
+  JobReport r = example();
+  EXPECT_FALSE(json::parse(summary_json(r)).contains("servers"));
+  ServerReport s{WorkerId{'s', 0}, "a", 7, Attempt{1}, "joined", {}};
+  s.said.rows = 10;
+  s.said.pushes_applied = 5;
+  s.said.staleness_pushes = 4;
+  s.said.staleness_sum = 6;
+  s.said.staleness_max = 3;
+  r.servers = {s, s};
+  r.servers[1].server.index = 1;
+  r.servers[1].said.staleness_max = 2;
+  for (const std::string& text : {summary_json(r), status_json(r)}) {
+    const json found = json::parse(text);
+    ASSERT_EQ(found["servers"].size(), 2U);
+    EXPECT_EQ(found["servers"][1]["id"], "s1");
+    EXPECT_EQ(found["servers"][0]["rows"], 10);
+    EXPECT_EQ(found["pushes"]["applied"], 10);
+    EXPECT_EQ(found["staleness"]["mean"], 1.5);
+    EXPECT_EQ(found["staleness"]["max"], 3);
+  }
+}
+
 TEST(SummaryTest, LostTimeIsTheSumOverWorkers) {
   const json s = json::parse(summary_json(example()));
   EXPECT_EQ(s["lost_time"]["compute"], 6);

@@ -42,6 +42,23 @@ TEST(SummaryView, ShowsQualitySpeedTimeActionsAndAccounts) {
   EXPECT_THAT(closing_lines(*summary, "/r"), IsEmpty());
 }
 
+TEST(SummaryView, ShowsParameterServersWhereThereAre) {
+  std::string text = kSummary;
+  text.replace(text.find("\"lost_time\":{\"compute\":30"), 0,
+               R"("servers":[{"id":"s0","host":"a","pid":7,"attempt":2,"state":"exited",
+                  "rows":15216,"bytes":3145728,"requests":1172,"service_us_p50":117.02,
+                  "service_us_p99":611.4}],
+                  "staleness":{"mean":1.25,"max":3},
+                  "pushes":{"applied":375,"late":4,"repeated":1},)");
+  const auto summary = parse_summary(text);
+  ASSERT_TRUE(summary) << summary.error().message;
+  EXPECT_THAT(
+      summary->lines,
+      Contains("s0      a       7        2  exited  15,216  3.0     1,172     117     611"));
+  EXPECT_THAT(summary->lines, Contains("pushes: 375 applied, 4 late, 1 repeated; staleness 1.2 "
+                                       "(most 3)"));
+}
+
 TEST(SummaryView, AFailedRunEndsWithItsFirstCause) {
   const auto summary = parse_summary(
       R"({"state":"failed","exit":{"code":1,"class":"program","first_cause":"w1: no such model"}})");

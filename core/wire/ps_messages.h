@@ -67,8 +67,8 @@ struct PsPut {
   ANTDT_MESSAGE("ps-put") { v("rows", m.rows); }
 };
 // Answered when the server is at `clock`: with a barrier, when as many steps are
-// applied; with bounded staleness, when each worker's pushes up to that number
-// are. 0: at once.
+// applied; with bounded staleness, when the pushes up to that number of each worker
+// that has something to push are. 0: at once.
 struct PsPull {
   std::uint64_t clock = 0;
   std::vector<PsRows> rows;  // keys only
@@ -78,8 +78,10 @@ struct PsPull {
   }
 };
 struct PsPulled {
-  std::uint64_t version = 0;        // updates that this server has applied
-  std::uint64_t clock = 0;          // newest push applied of the worker that is furthest behind
+  std::uint64_t version = 0;  // updates that this server has applied
+  // Newest push applied of the worker that is furthest behind of those that have
+  // something to push; if nobody has, of the one that is furthest.
+  std::uint64_t clock = 0;
   std::vector<std::string> values;  // of PsPull.rows, in order
   ANTDT_MESSAGE("ps-pulled") {
     v("version", m.version);
@@ -139,13 +141,20 @@ struct PsDecided {
   }
 };
 // Worker to every server: there is nothing for it to push now; nobody is to wait
-// for it until it pushes again. Answered by PsIdled.
+// for it until it pushes again. Answered by PsIdled, when so many updates are applied.
 struct PsIdle {
-  ANTDT_MESSAGE("ps-idle") {}
+  std::uint64_t version = 0;
+  ANTDT_MESSAGE("ps-idle") { v("version", m.version); }
 };
 struct PsIdled {
-  std::uint64_t version = 0;  // as in PsPulled; of a home: all that it has decided
-  ANTDT_MESSAGE("ps-idled") { v("version", m.version); }
+  std::uint64_t version = 0;  // as in PsPulled
+  // Updates that this home has decided; those before the group are the first server's.
+  // The sum over all servers is the version at which all of them are applied.
+  std::uint64_t decided = 0;
+  ANTDT_MESSAGE("ps-idled") {
+    v("version", m.version);
+    v("decided", m.decided);
+  }
 };
 
 struct PsPushId {
@@ -170,7 +179,8 @@ struct PsMember {
 // sum divided by `weight`; nothing more of `left` will be decided; the state after
 // it is checkpoint `cut` (0: none), which each server writes to `directory`.
 // Decisions of one home are numbered from 1 and applied in order; said again
-// until acknowledged.
+// until acknowledged. Where there are several homes each of them decides cut `cut`:
+// the state after all that they decided before it.
 struct PsDecision {
   std::uint64_t number = 0;
   double weight = 0;
@@ -294,9 +304,9 @@ struct PsStats {
 };
 
 // Job daemon to every server: checkpoint `number` (1, 2, ...) is to be made, in a
-// directory below the run's, which the servers make. The home of server 0 decides
-// when. Answered by PsSaved once this server has written its slices; said again, it
-// is answered again.
+// directory below the run's, which the servers make. Their homes decide when.
+// Answered by PsSaved once this server has written its slices; said again, it is
+// answered again.
 struct PsCut {
   std::uint64_t number = 0;
   std::string directory;

@@ -136,11 +136,6 @@ TEST_F(CloserTest, AGroupThatGoesOnFromACheckpointGoesOnFromItsStep) {
   EXPECT_EQ(closer.updates(), 8U);
 }
 
-TEST_F(CloserTest, WithoutABarrierNoHomeDecidesACheckpointAlone) {
-  closer = Closer(false);
-  EXPECT_THAT(cut(1), IsEmpty());
-}
-
 TEST_F(CloserTest, NobodyMakesAStepOfNothing) {
   add({w(0), w(1)});
   EXPECT_THAT(idle(w(0)), IsEmpty());
@@ -332,6 +327,13 @@ TEST_F(ServerTest, WhoIsIdleHearsHowFarTheServerIs) {
   EXPECT_EQ(only<wire::PsIdled>(says(w(0), wire::PsIdle{})).version, 1U);
 }
 
+TEST_F(ServerTest, WhoIsIdleMayWaitUntilSoMuchIsApplied) {
+  EXPECT_THAT(says(w(0), wire::PsIdle{1}), IsEmpty());
+  EXPECT_THAT(says(w(0), wire::PsIdle{1}), IsEmpty()) << "said again";
+  stage(w(1), 1, 0, rows({1}, {1}));
+  EXPECT_EQ(only<wire::PsIdled>(decide({push(1, 1)})).version, 1U);
+}
+
 TEST_F(ServerTest, APullWaitsForItsStep) {
   EXPECT_THAT(says(w(1), wire::PsPull{1, {rows({1})}}), IsEmpty());
   stage(w(0), 1, 0, rows({1}, {5}));
@@ -402,6 +404,22 @@ TEST_F(BoundedServerTest, WhoIsIdleOrGoneIsNotWaitedFor) {
   stage(w(1), 1, 1, rows({1}, {1}));
   EXPECT_THAT(says(w(0), wire::PsPull{1, {rows({1})}}), IsEmpty());
   EXPECT_EQ(decide({}, {{w(1).worker, w(1).attempt}}).size(), 1U);
+}
+
+// Two at once: one was idle for long, and is then not waited for to catch up.
+TEST_F(BoundedServerTest, WhoComesBackHearsWhereTheOthersAre) {
+  stage(w(0), 1, 0, rows({1}, {1}));
+  stage(w(1), 7, 0, rows({1}, {1}));
+  decide({push(0, 1)});
+  decide({push(1, 7)});
+  const auto clock = [&](std::uint32_t worker) {
+    return only<wire::PsPulled>(says(w(worker), wire::PsPull{0, {rows({1})}})).clock;
+  };
+  EXPECT_EQ(clock(0), 1U);
+  says(w(0), wire::PsIdle{});
+  EXPECT_EQ(clock(0), 7U) << "nobody else is behind";
+  says(w(1), wire::PsIdle{});
+  EXPECT_EQ(clock(0), 7U) << "the one that was furthest, where all are idle";
 }
 
 // Two servers, a home, three workers, messages in any order and repeated: both

@@ -99,7 +99,7 @@ wire::PsPlaces Closer::revoke(Member member, Effects& effects) {
 }
 
 void Closer::cut(std::uint64_t number, const std::string& directory, Effects& effects) {
-  if (!barrier_ || number <= cut_) return;
+  if (number <= cut_) return;
   cut_ = number;
   wire::PsDecision decision;
   decision.number = ++decisions_;

@@ -57,9 +57,8 @@ class Closer {
   // that they forget it after what was decided of it before. What is applied of it;
   // asked again, or of one that never committed, likewise.
   wire::PsPlaces revoke(Member member, Effects& effects);
-  // The state after what is decided now is checkpoint `number`, in `directory`; one
-  // that was decided before is not decided again. With a barrier, where one home
-  // decides everything; without one, several homes would have to stop together.
+  // What is decided by now is in checkpoint `number`, in `directory`, and nothing that
+  // follows; one that was decided before is not decided again (server.h).
   void cut(std::uint64_t number, const std::string& directory, Effects& effects);
 
   [[nodiscard]] std::uint64_t decisions() const { return decisions_; }

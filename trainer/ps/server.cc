@@ -136,10 +136,12 @@ void Server::on(const Asker& from, const wire::PsPut& m, std::vector<ReplyTo>& r
 
 std::uint64_t Server::slowest() const {
   std::optional<std::uint64_t> least;
+  std::uint64_t most = 0;
   for (const auto& [member, worker] : workers_) {
+    most = std::max(most, worker.applied);
     if (!worker.idle) least = std::min(least.value_or(worker.applied), worker.applied);
   }
-  return least.value_or(0);
+  return least.value_or(most);
 }
 
 bool Server::may_pull(std::uint64_t clock) const {
@@ -189,6 +191,11 @@ void Server::answer_waiting(std::vector<ReplyTo>& replies) {
     replies.push_back({w.from, pulled(w.pull)});
     return true;
   });
+  std::erase_if(waiting_idle_, [&](const WaitingIdle& w) {
+    if (version_ < w.version) return false;
+    replies.push_back({w.from, wire::PsIdled{version_, w.decided}});
+    return true;
+  });
 }
 
 // --------------------------------------------------------------------- pushing
@@ -222,31 +229,74 @@ void Server::on(const Asker& from, const wire::PsPush& m, std::vector<ReplyTo>& 
   replies.push_back({from, wire::PsStaged{m.number, "staged"}});
 }
 
-void Server::on(const Asker& from, const wire::PsIdle&, std::vector<ReplyTo>& replies) {
+void Server::on(const Asker& from, const wire::PsIdle& m, std::vector<ReplyTo>& replies,
+                std::uint64_t decided) {
   Worker* worker = worker_of(from, replies);
   if (worker == nullptr) return;
   worker->idle = true;
-  replies.push_back({from, wire::PsIdled{version_}});
+  // As with pulls: said again, it replaces the one before.
+  std::erase_if(waiting_idle_, [&](const auto& w) { return w.from.member == from.member; });
+  waiting_idle_.push_back({from, m.version, decided});
   answer_waiting(replies);
 }
 
+// ------------------------------------------------------------------- decisions
+
 wire::PsApplied Server::apply(std::uint32_t home, const wire::PsDecision& decision,
                               std::vector<ReplyTo>& replies) {
-  std::uint64_t& decided = decided_[home];
+  Home& of = homes_[home];
   const bool sound =
       decision.pushes.empty() || (decision.weight > 0 && std::isfinite(decision.weight));
-  if (decision.number != decided + 1 || !sound) return {decided};
-  decided = decision.number;
+  if (!sound || decision.number != of.decided + of.next.size() + 1) return {of.decided};
+  of.next.push_back(decision);
+  go_on(replies);
+  return {of.decided};
+}
+
+bool Server::waits_for_cut(const Home& home) const {
+  return newest_cut_ > cuts_made_ && home.marked == newest_cut_;
+}
+
+void Server::go_on(std::vector<ReplyTo>& replies) {
+  due_.reset();
+  const auto ready = [&](const auto& h) {
+    return !h.second.next.empty() && !waits_for_cut(h.second);
+  };
+  while (!due_) {
+    const auto next = std::ranges::find_if(homes_, ready);
+    if (next == homes_.end()) return;
+    Home& home = next->second;
+    const wire::PsDecision decision = std::move(home.next.front());
+    home.next.pop_front();
+    ++home.decided;
+    take(decision, replies);
+    mark(home, decision);
+  }
+}
+
+void Server::take(const wire::PsDecision& decision, std::vector<ReplyTo>& replies) {
   if (!decision.pushes.empty()) update(decision);
   forget_decided(replies);
   for (const wire::PsMember& left : decision.left) {
     const Member member{left.worker, left.attempt};
     workers_.erase(member);
     left_.insert(member);
-    std::erase_if(waiting_, [&](const Waiting& w) { return w.from.member == member; });
+    const auto of_it = [&](const auto& waiting) { return waiting.from.member == member; };
+    std::erase_if(waiting_, of_it);
+    std::erase_if(waiting_idle_, of_it);
   }
   answer_waiting(replies);
-  return {decided};
+}
+
+void Server::mark(Home& home, const wire::PsDecision& marker) {
+  if (marker.cut <= home.marked) return;
+  home.marked = marker.cut;
+  newest_cut_ = std::max(newest_cut_, marker.cut);
+  const auto marked =
+      std::ranges::count_if(homes_, [&](const auto& h) { return h.second.marked == newest_cut_; });
+  if (marked < std::ptrdiff_t{home_count_}) return;
+  cuts_made_ = newest_cut_;
+  due_ = Cut{marker.cut, marker.directory};
 }
 
 void Server::update(const wire::PsDecision& decision) {

@@ -6,6 +6,14 @@
 // that is a home decides for itself with a Closer; its shell distributes the
 // decisions and says them again until they are acknowledged.
 //
+// A cut is the state after what every home decided before its marker for it
+// (PsDecision::cut): Chandy and Lamport, "Distributed Snapshots", 1985. What a home
+// decided after its marker waits until the markers of all homes are applied:
+//
+//   no cut --a home's marker--> open: decisions of the homes whose marker is here wait
+//   open --the last home's marker--> due: the shell saves the state, go_on()
+//   open --a marker of a later cut--> open for that one; the earlier one is not made
+//
 // Nothing a peer sends is trusted: keys and sizes are checked, what a worker may
 // leave staged is bounded, and a worker that is not of the group is refused.
 #pragma once
@@ -51,8 +59,9 @@ class Server {
  public:
   // `version`: updates that were applied before, where a group goes on from a
   // checkpoint; its rows are then put into store() when the first worker opens it.
-  explicit Server(Consistency consistency, std::uint64_t version = 0)
-      : consistency_(consistency), first_version_(version), version_(version) {}
+  // `homes`: how many servers decide.
+  explicit Server(Consistency consistency, std::uint64_t version = 0, std::uint32_t homes = 1)
+      : consistency_(consistency), home_count_(homes), first_version_(version), version_(version) {}
 
   // More workers. They leave by a decision of their home (PsDecision::left): until
   // then something of theirs may have been decided that is on its way. One that has
@@ -62,12 +71,24 @@ class Server {
   void on(const Asker& from, const wire::PsPut& m, std::vector<ReplyTo>& replies);
   void on(const Asker& from, const wire::PsPull& m, std::vector<ReplyTo>& replies);
   void on(const Asker& from, const wire::PsPush& m, std::vector<ReplyTo>& replies);
-  void on(const Asker& from, const wire::PsIdle& m, std::vector<ReplyTo>& replies);
+  // `decided` is what its home part has (PsIdled).
+  void on(const Asker& from, const wire::PsIdle& m, std::vector<ReplyTo>& replies,
+          std::uint64_t decided = 0);
 
-  // In the order of their numbers, home by home; one that was applied before
-  // changes nothing. Answers how far this home's are applied.
+  // In the order of their numbers, home by home; one that is known changes nothing.
+  // Answers how far this home's are applied: those that wait for a cut are not.
   wire::PsApplied apply(std::uint32_t home, const wire::PsDecision& decision,
                         std::vector<ReplyTo>& replies);
+
+  // The cut whose state this is now, from the apply() or go_on() that answered last
+  // to the next one.
+  struct Cut {
+    std::uint64_t number = 0;
+    std::string directory;
+  };
+  [[nodiscard]] const std::optional<Cut>& due() const { return due_; }
+  // Applies what waited, up to the next cut that is due.
+  void go_on(std::vector<ReplyTo>& replies);
 
   // Null until a worker has opened it.
   [[nodiscard]] const Store* store() const { return store_ ? &*store_ : nullptr; }
@@ -76,8 +97,8 @@ class Server {
   void forget_store() { store_.reset(); }
   // Decisions of this home that are applied.
   [[nodiscard]] std::uint64_t decided(std::uint32_t home) const {
-    const auto found = decided_.find(home);
-    return found == decided_.end() ? 0 : found->second;
+    const auto found = homes_.find(home);
+    return found == homes_.end() ? 0 : found->second.decided;
   }
   [[nodiscard]] std::uint64_t version() const { return version_; }
   // Over the pushes applied: how many decisions came between pull and use.
@@ -110,6 +131,16 @@ class Server {
     Asker from;
     wire::PsPull pull;
   };
+  struct WaitingIdle {
+    Asker from;
+    std::uint64_t version = 0;
+    std::uint64_t decided = 0;
+  };
+  struct Home {
+    std::uint64_t decided = 0;          // decisions that are applied
+    std::uint64_t marked = 0;           // the newest cut among them
+    std::deque<wire::PsDecision> next;  // numbers in a row
+  };
   static constexpr std::size_t kMostStaged = 8;
   static constexpr std::uint32_t kWidest = 1U << 16;
   static constexpr std::size_t kMostTables = 1024;
@@ -118,6 +149,9 @@ class Server {
   [[nodiscard]] Result<std::vector<Part>> parts_of(const std::vector<wire::PsRows>& rows) const;
   [[nodiscard]] std::uint64_t slowest() const;
   [[nodiscard]] bool may_pull(std::uint64_t clock) const;
+  [[nodiscard]] bool waits_for_cut(const Home& home) const;
+  void mark(Home& home, const wire::PsDecision& marker);
+  void take(const wire::PsDecision& decision, std::vector<ReplyTo>& replies);
   [[nodiscard]] ServerReply pulled(const wire::PsPull& pull);
   void answer_waiting(std::vector<ReplyTo>& replies);
   void update(const wire::PsDecision& decision);
@@ -126,12 +160,17 @@ class Server {
   Consistency consistency_;
   std::optional<Store> store_;
   std::uint64_t seed_ = 0;
+  std::uint32_t home_count_;
   std::uint64_t first_version_;
   std::uint64_t version_;
-  std::map<std::uint32_t, std::uint64_t> decided_;  // by home
+  std::map<std::uint32_t, Home> homes_;  // that were heard of
+  std::uint64_t newest_cut_ = 0;         // that a home has a marker for
+  std::uint64_t cuts_made_ = 0;          // the newest that was due
+  std::optional<Cut> due_;
   std::map<Member, Worker> workers_;
   std::set<Member> left_;
   std::deque<Waiting> waiting_;
+  std::deque<WaitingIdle> waiting_idle_;
   Staleness staleness_;
 };
 

@@ -19,11 +19,15 @@ namespace antdt::ps {
   return slice % static_cast<std::uint32_t>(servers);
 }
 
-// The server that decides for this worker: with a barrier one for all.
+// How many servers decide, the first ones: with a barrier one for all.
+[[nodiscard]] constexpr std::uint32_t homes_of(Consistency consistency, std::size_t servers) {
+  return consistency == Consistency::kBarrier ? 1 : static_cast<std::uint32_t>(servers);
+}
+
+// The server that decides for this worker.
 [[nodiscard]] inline std::uint32_t home_of(Consistency consistency, WorkerId worker,
                                            std::size_t servers) {
-  return consistency == Consistency::kBarrier ? 0
-                                              : worker.index % static_cast<std::uint32_t>(servers);
+  return worker.index % homes_of(consistency, servers);
 }
 
 }  // namespace antdt::ps

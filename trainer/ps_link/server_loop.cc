@@ -10,6 +10,8 @@
 namespace antdt::ps {
 namespace {
 
+constexpr const char* kOvertaken = "a later checkpoint was ordered before it";
+
 wire::Envelope of_server(const Group& group, std::uint32_t index) {
   wire::Envelope envelope;
   envelope.worker = {'s', index};
@@ -40,8 +42,10 @@ ServerLoop::ServerLoop(EventLoop& loop, Group group, std::uint32_t index, transp
       group_(std::move(group)),
       index_(index),
       socket_(socket),
-      server_(group_.consistency, group_.version),
-      closer_(group_.consistency == Consistency::kBarrier, group_.version),
+      server_(group_.consistency, group_.version,
+              homes_of(group_.consistency, group_.sockets.size())),
+      // The updates before the group are counted once (PsIdled).
+      closer_(group_.consistency == Consistency::kBarrier, index == 0 ? group_.version : 0),
       cut_writer_(loop) {
   add_workers(group_.workers);
   loop_.watch_socket(socket_, [this] { receive(); });
@@ -173,11 +177,16 @@ void ServerLoop::on_open(const wire::Packet& packet, const wire::Envelope& envel
 }
 
 void ServerLoop::on_idle(const wire::Packet& packet, const wire::Envelope& envelope) {
+  const auto message = wire::decode<wire::PsIdle>(packet.body);
+  if (!message) {
+    return answer(packet, envelope, wire::Refused{"invalid", message.error().message});
+  }
+  const Member member{envelope.worker, envelope.attempt};
   // First the step that waited for nobody else: the answer counts it.
   Closer::Effects effects;
-  closer_.idle({envelope.worker, envelope.attempt}, effects);
+  closer_.idle(member, effects);
   run(effects);
-  ask_server<wire::PsIdle>(packet, envelope);
+  server_.on({packet.peer, member, envelope.seq}, *message, replies_, closer_.updates());
 }
 
 void ServerLoop::on_commit(const wire::Packet& packet, const wire::Envelope& envelope) {
@@ -207,7 +216,8 @@ void ServerLoop::run(const Closer::Effects& effects) {
   };
   for (const Closer::Effect& effect : effects) {
     if (const auto* decision = std::get_if<wire::PsDecision>(&effect)) {
-      // Applied here first: whoever hears of it and pulls from here sees it.
+      // Applied here first: whoever hears of it and pulls from here sees it, unless it
+      // waits for a cut.
       std::ignore = apply(index_, *decision);
       if (!peers_.empty()) decisions_.push_back(*decision);
     } else if (const auto* a = std::get_if<Closer::Answer>(&effect)) {
@@ -228,14 +238,20 @@ void ServerLoop::on_decision(const wire::Packet& packet, const wire::Envelope& e
   if (!decision || !of_peer) {
     return answer(packet, envelope, wire::Refused{"invalid", "not a decision of this group"});
   }
-  answer(packet, envelope, apply(envelope.worker.index, *decision));
+  const wire::PsApplied applied = apply(envelope.worker.index, *decision);
+  // A home that hears of a cut before it is told to make it does not wait for that:
+  // decisions are held back until every home has put its marker.
+  if (decision->cut != 0) mark_cut(decision->cut, decision->directory);
+  answer(packet, envelope, applied);
 }
 
 wire::PsApplied ServerLoop::apply(std::uint32_t home, const wire::PsDecision& decision) {
-  const std::uint64_t before = server_.decided(home);
-  const wire::PsApplied applied = server_.apply(home, decision, replies_);
-  if (decision.cut != 0 && applied.number > before) begin_cut(decision);
-  return applied;
+  std::ignore = server_.apply(home, decision, replies_);
+  while (const auto cut = server_.due()) {
+    begin_cut(*cut);
+    server_.go_on(replies_);
+  }
+  return {server_.decided(home)};
 }
 
 void ServerLoop::on_acknowledged(Peer& peer) {
@@ -293,11 +309,8 @@ Status ServerLoop::restore_slices() {
 
 std::string ServerLoop::hindrance(std::uint64_t number) const {
   if (number == 0) return "checkpoints are numbered from 1";
-  if (group_.consistency != Consistency::kBarrier) {
-    return "checkpoints need sync = \"ps-bsp\" so far";
-  }
   if (!cuts_.contains(number) && !cuts_.empty() && number < cuts_.rbegin()->first) {
-    return "a later checkpoint was ordered before it";
+    return kOvertaken;
   }
   if (server_.store() == nullptr) return "no worker has opened a table yet";
   return {};
@@ -311,11 +324,17 @@ void ServerLoop::cut(const wire::PsCut& order, Saved done) {
   saved.error = hindrance(order.number);
   if (!saved.error.empty()) return done(saved);
   cut_of(order.number).askers.push_back(std::move(done));
-  if (index_ != 0) return;
-  Closer::Effects effects;
-  closer_.cut(order.number, order.directory, effects);
-  run(effects);
+  mark_cut(order.number, order.directory);
   flush();
+}
+
+void ServerLoop::mark_cut(std::uint64_t number, const std::string& directory) {
+  if (index_ >= homes_of(group_.consistency, group_.sockets.size())) return;
+  Closer::Effects effects;
+  closer_.cut(number, directory, effects);
+  if (effects.empty()) return;
+  cut_of(number).places = closer_.places();
+  run(effects);
 }
 
 // Old ones make room: whoever still asks for one of them orders a new one.
@@ -324,12 +343,14 @@ ServerLoop::Cut& ServerLoop::cut_of(std::uint64_t number) {
   return cuts_[number];
 }
 
-void ServerLoop::begin_cut(const wire::PsDecision& decision) {
+void ServerLoop::begin_cut(const Server::Cut& due) {
+  drop_cuts_before(due.number);
+  Cut& cut = cut_of(due.number);
+  cut.begun = true;
   wire::PsSaved saved;
-  saved.number = decision.cut;
+  saved.number = due.number;
   saved.version = server_.version();
-  // Of a home this is its own decision, which it runs before it makes the next one.
-  saved.places = closer_.places();
+  saved.places = cut.places;
   if (server_.store() == nullptr) {
     saved.error = "no worker has opened a table yet";
     return finish_cut(std::move(saved));
@@ -345,12 +366,23 @@ void ServerLoop::begin_cut(const wire::PsDecision& decision) {
     }
     finish_cut(std::move(saved));
   };
-  const auto pause = cut_writer_.begin(*server_.store(), own_slices(),
-                                       below(group_.root, decision.directory), done);
+  const auto pause =
+      cut_writer_.begin(*server_.store(), own_slices(), below(group_.root, due.directory), done);
   if (pause) {
     *pause_us = static_cast<std::uint64_t>(*pause / std::chrono::microseconds(1));
   } else {
     saved.error = pause.error().message;
+    finish_cut(std::move(saved));
+  }
+}
+
+// Their markers were passed by those of a later one.
+void ServerLoop::drop_cuts_before(std::uint64_t number) {
+  for (auto& [earlier, cut] : cuts_) {
+    if (earlier >= number || cut.begun || cut.outcome) continue;
+    wire::PsSaved saved;
+    saved.number = earlier;
+    saved.error = kOvertaken;
     finish_cut(std::move(saved));
   }
 }

@@ -96,8 +96,13 @@ class ServerLoop {
   void on_decision(const wire::Packet& packet, const wire::Envelope& envelope);
   void on_open(const wire::Packet& packet, const wire::Envelope& envelope);
   wire::PsApplied apply(std::uint32_t home, const wire::PsDecision& decision);
-  void begin_cut(const wire::PsDecision& decision);
+  // Where this is a home, what it decides from now on is not in it.
+  void mark_cut(std::uint64_t number, const std::string& directory);
+  void begin_cut(const Server::Cut& due);
+  void drop_cuts_before(std::uint64_t number);
   struct Cut {
+    std::vector<wire::PsPlaces> places;  // at this home's marker
+    bool begun = false;
     std::optional<wire::PsSaved> outcome;
     std::vector<Saved> askers;
   };

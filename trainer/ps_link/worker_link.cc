@@ -122,7 +122,15 @@ Result<std::uint64_t> WorkerLink::open(const wire::PsOpen& tables) {
 
 Result<std::uint64_t> WorkerLink::idle() {
   ANTDT_TRY(const auto idled, ask_all<wire::PsIdled>(std::vector(links_.size(), wire::PsIdle{})));
-  return std::ranges::max(idled, {}, &wire::PsIdled::version).version;
+  std::uint64_t decided = 0;
+  for (const wire::PsIdled& one : idled) decided += one.decided;
+  return decided;
+}
+
+Result<std::uint64_t> WorkerLink::settle() {
+  ANTDT_TRY(const std::uint64_t decided, idle());
+  ANTDT_RETURN_IF_ERROR(ask_all<wire::PsIdled>(std::vector(links_.size(), wire::PsIdle{decided})));
+  return decided;
 }
 
 // ------------------------------------------------------------------------ rows
@@ -236,8 +244,9 @@ Result<wire::PsDecided> WorkerLink::push(const std::vector<TableGradient>& gradi
   }
   // One that is late at a server is late at the home as well.
   ANTDT_RETURN_IF_ERROR(ask_all<wire::PsStaged>(pushes));
-  return answer<wire::PsDecided>(
-      say(home_of(peers_.consistency, self_.worker, links_.size()), commit));
+  const std::uint32_t home = home_of(peers_.consistency, self_.worker, links_.size());
+  if (!barrier) commit.version = pulled.versions[home];
+  return answer<wire::PsDecided>(say(home, commit));
 }
 
 }  // namespace antdt::ps

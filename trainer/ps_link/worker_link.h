@@ -61,13 +61,16 @@ class WorkerLink {
 
   // Stages the gradients, commits them at the home, and waits for its decision:
   // whether they count. `pulled` is what they were computed from; with a barrier
-  // commit.version says the step. commit.number is that of no push before.
+  // commit.version says the step, without one this link sets it. commit.number is that of no push
+  // before.
   [[nodiscard]] Result<wire::PsDecided> push(const std::vector<TableGradient>& gradients,
                                              const Pulled& pulled, wire::PsCommit commit);
 
   // Has nothing to push until it pushes again: nobody waits for it. Answers the
   // updates decided so far.
   [[nodiscard]] Result<std::uint64_t> idle();
+  // Likewise, and waits until all that is decided by now is applied on every server.
+  [[nodiscard]] Result<std::uint64_t> settle();
 
   // From any thread, once and for all: the call that waits and all later ones fail
   // with kAborted at once.

@@ -41,6 +41,7 @@ class Checker {
                        c_.job.name));
     sync();
     backup_workers();
+    staleness();
     hosts();
     ports();
     worker();
@@ -258,8 +259,6 @@ class Checker {
 
   void sync() {
     const std::string& sync = c_.trainer.sync;
-    unless(sync != "ps-ssp" && sync != "ps-asp", {"trainer.sync"},
-           fmt::format("'{}' is not available yet: use \"ps-bsp\"", sync));
     const std::vector<std::string> known = {"allreduce", "ps-bsp", "ps-ssp", "ps-asp"};
     const std::string meant = nearest(sync, known);
     unless(std::ranges::find(known, sync) != known.end(), {"trainer.sync"},
@@ -275,6 +274,13 @@ class Checker {
            {"trainer.backup_workers", "roles.worker.count"},
            fmt::format("{} of {} workers leaves none whose push makes a step: use fewer",
                        t.backup_workers, c_.roles.worker.min));
+  }
+
+  void staleness() {
+    const TrainerSection& t = c_.trainer;
+    unless(t.sync == "ps-ssp" || t.staleness == TrainerSection().staleness,
+           {"trainer.staleness", "trainer.sync"},
+           fmt::format("is for trainer.sync = \"ps-ssp\", not \"{}\": remove it", t.sync));
   }
 
   void model_on_servers() {

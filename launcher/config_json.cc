@@ -87,6 +87,7 @@ void fields(Of<TrainerSection> auto& m, auto&& v) {
   v("model", m.model);
   v("sync", m.sync);
   v("backup_workers", m.backup_workers);
+  v("staleness", m.staleness);
   v("optimizer", m.optimizer);
   v("lr", m.lr);
   v("momentum", m.momentum);

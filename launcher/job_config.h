@@ -103,8 +103,9 @@ struct BatchSection {
 
 struct TrainerSection {
   std::string model;  // "lr", "deepfm", "xdeepfm", "dlrm", "mlp", "resnet", "tally" or "tally3"
-  std::string sync;   // "allreduce" or "ps-bsp"
+  std::string sync;   // "allreduce", "ps-bsp", "ps-ssp" or "ps-asp"
   std::uint32_t backup_workers = 0;  // of ps-bsp
+  std::uint64_t staleness = 4;       // of ps-ssp: pushes
   std::string optimizer;             // "sgd", "adagrad" or "adam"
   double lr = 0;
   double momentum = 0;

@@ -12,7 +12,7 @@ import slices
 import tally
 from harness import needs_trainer, processes_of
 
-KILLS = int(os.environ.get("ANTDT_KILLS", "12"))
+KILLS = int(os.environ.get("ANTDT_KILLS", "8"))  # under each of them
 SEED = int(os.environ.get("ANTDT_KILL_SEED", "0")) or random.randrange(1, 1 << 30)
 
 BUDGETS = """
@@ -25,10 +25,10 @@ every = "1s"
 
 
 def job(model="tally3", workers=3, servers=2, records=20000, epochs=2, batch=96, delay="",
-        extra=""):
+        extra="", sync="ps-bsp"):
     text = tally.job(workers, records, epochs, batch, delay,
                      f"[roles.server]\ncount = {servers}\n{extra}")
-    return text.replace('model = "tally"', f'model = "{model}"').replace("allreduce", "ps-bsp")
+    return text.replace('model = "tally"', f'model = "{model}"').replace("allreduce", sync)
 
 
 def newest(run_dir):
@@ -58,7 +58,12 @@ class ServersTest(tally.TallyTest):
 @needs_trainer
 class Servers(ServersTest):
     def test_a_record_is_in_the_model_once_an_epoch(self):
-        run = self.run_job(self.write("job.toml", job(model="tally", records=5000)))
+        for sync in ("ps-bsp", "ps-ssp", "ps-asp"):
+            with self.subTest(sync):
+                self.check_plain_run(sync)
+
+    def check_plain_run(self, sync):
+        run = self.run_job(self.write(f"{sync}.toml", job(model="tally", records=5000, sync=sync)))
         self.assert_done(run)
         self.assert_exact_on_servers(run.summary, run.dir, 5000, 2, each=1)
         self.assertEqual([s["id"] for s in run.summary["servers"]], ["s0", "s1"])
@@ -105,11 +110,21 @@ class Servers(ServersTest):
         self.assert_exact_on_servers(summary, run_dir, 20000, 2)
         self.assert_nothing_left()
 
-    def test_random_kills_of_workers_servers_and_the_job_daemon_lose_nothing(self):
-        print(f"seed {SEED} (ANTDT_KILL_SEED), {KILLS} kills", flush=True)
+    def test_random_kills_lose_nothing_where_all_wait_for_each_step(self):
+        self.check_kills("ps-bsp")
+
+    def test_random_kills_lose_nothing_where_nobody_gets_far_ahead(self):
+        self.check_kills("ps-ssp")
+
+    def test_random_kills_lose_nothing_where_nobody_waits(self):
+        self.check_kills("ps-asp")
+
+    def check_kills(self, sync):
+        """Of workers, servers and the job daemon."""
+        print(f"{sync}: seed {SEED} (ANTDT_KILL_SEED), {KILLS} kills", flush=True)
         rng = random.Random(SEED)
         process, run_dir = self.start_job(self.write(
-            "job.toml", job(records=60000, epochs=2, delay="15ms", extra=BUDGETS)))
+            "job.toml", job(records=60000, epochs=2, delay="15ms", extra=BUDGETS, sync=sync)))
         self.await_training(run_dir, samples=1000)
         kinds = {"antdt-trainer": 0, "antdt-server": 0, "antdt-jobd": 0}
         weights = {"antdt-trainer": 6, "antdt-server": 3, "antdt-jobd": 2}

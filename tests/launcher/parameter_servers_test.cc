@@ -71,11 +71,28 @@ TEST(ParameterServers, ATableOfServersWithoutTheirNumberIsAnErrorUnderEitherSync
   }
 }
 
-TEST(ParameterServers, ASyncThatIsToComeAndOneThatIsNotKnownAreToldApart) {
-  EXPECT_EQ(problems_of(replaced(kServersJob, "ps-bsp", "ps-ssp")),
-            "job.toml:13:1: trainer.sync: 'ps-ssp' is not available yet: use \"ps-bsp\"");
-  EXPECT_EQ(problems_of(replaced(kServersJob, "ps-bsp", "ps-asp")),
-            "job.toml:13:1: trainer.sync: 'ps-asp' is not available yet: use \"ps-bsp\"");
+TEST(ParameterServers, TheirWorkersNeedNotWaitForEachOther) {
+  for (const std::string sync : {"ps-ssp", "ps-asp"}) {
+    const auto config = load_text(replaced(kServersJob, "ps-bsp", sync), "job.toml");
+    ASSERT_TRUE(config) << config.error().message;
+    EXPECT_EQ(config->trainer.sync, sync);
+    EXPECT_EQ(config->trainer.staleness, 4U);
+  }
+}
+
+TEST(ParameterServers, HowFarOneMayBeAheadIsForOneSyncOnly) {
+  const std::string text = with_trainer("staleness = 2");
+  const auto config = load_text(replaced(text, "ps-bsp", "ps-ssp"), "job.toml");
+  ASSERT_TRUE(config) << config.error().message;
+  EXPECT_EQ(config->trainer.staleness, 2U);
+  for (const std::string sync : {"ps-bsp", "ps-asp"}) {
+    EXPECT_THAT(problems_of(replaced(text, "ps-bsp", sync)),
+                HasSubstr("trainer.staleness: is for trainer.sync = \"ps-ssp\", not \"" + sync +
+                          "\": remove it"));
+  }
+}
+
+TEST(ParameterServers, ASyncThatIsNotKnownIsRefused) {
   EXPECT_EQ(problems_of(replaced(kServersJob, "ps-bsp", "ps-bps")),
             "job.toml:13:1: trainer.sync: 'ps-bps' is none of \"allreduce\", \"ps-bsp\", "
             "\"ps-ssp\", \"ps-asp\" (did you mean 'ps-bsp'?)");

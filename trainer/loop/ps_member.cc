@@ -9,17 +9,13 @@
 #include "trainer/loop/eval_phase.h"
 #include "trainer/loop/leave_watch.h"
 #include "trainer/loop/ps_train_phase.h"
+#include "trainer/ps_link/placement.h"
 
 namespace antdt::trainer {
 namespace {
 
 constexpr Duration kTurn = std::chrono::milliseconds(100);
 constexpr int kResumable = 75;
-
-Result<ps::Consistency> consistency_of(const std::string& sync) {
-  if (sync == "ps-bsp") return ps::Consistency::kBarrier;
-  return fail(ErrorKind::kUsage, "this worker does not know sync = '{}'", sync);
-}
 
 }  // namespace
 
@@ -63,6 +59,8 @@ PsMember::Verdict PsMember::turn() {
 
 PsMember::Verdict PsMember::obey(const client::Directive& directive) {
   if (std::holds_alternative<wire::PsRoster>(directive.order)) {
+    // Its servers have heard of no push.
+    if (directive.generation != generation_) state_.pushes = 0;
     generation_ = directive.generation;
   } else if (directive.generation != generation_ &&
              !std::holds_alternative<wire::Leave>(directive.order)) {
@@ -87,11 +85,13 @@ PsMember::Verdict PsMember::on(const wire::PsRoster& roster) {
 }
 
 Status PsMember::open_link(const wire::PsRoster& roster) {
-  ANTDT_TRY(const ps::Consistency consistency, consistency_of(roster.sync));
+  ANTDT_TRY(state_.consistency, ps::parse_consistency(roster.sync));
+  state_.staleness = roster.staleness;
   ps::Peers peers;
   peers.generation = generation_;
   peers.servers = roster.servers;
-  peers.consistency = consistency;  // nobody gives up: the job daemon says when a server is lost
+  peers.consistency =
+      state_.consistency;  // nobody gives up: the job daemon says when a server is lost
   ANTDT_TRY(link_, ps::WorkerLink::connect(tools_.context, peers, tools_.client.member()));
   tools_.guard.hold(link_);
   ANTDT_TRY(state_.version, link_->open({parts_.seed, tools_.model.tables()}));
@@ -152,10 +152,10 @@ Result<PhaseEnd> PsMember::train(const wire::PhaseStart& start) {
   return end;
 }
 
-// With the model after all steps: what is idle() knows of every one decided.
+// With the model after all updates: nobody pushes while one evaluates.
 Result<PhaseEnd> PsMember::evaluate() {
   breakage_ = "the servers are gone";
-  const auto version = link_->idle();
+  const auto version = settle();
   if (!version && version.error().kind == ErrorKind::kAborted) return PhaseEnd::kOver;
   if (!version) return tl::unexpected(version.error());
   state_.version = std::max(state_.version, *version);
@@ -165,12 +165,17 @@ Result<PhaseEnd> PsMember::evaluate() {
                         [this](const data::Examples& batch) { return evaluate(batch); });
 }
 
+Result<std::uint64_t> PsMember::settle() {
+  const Timed waiting(tools_.account, TimeUse::kCollectiveWait);
+  return link_->settle();
+}
+
 Result<wire::EvalPartial> PsMember::evaluate(const data::Examples& batch) {
   const std::vector<ps::TableKeys> rows = tools_.model.rows_of(batch);
   ps::WorkerLink::Pulled pulled;
   {
     const Timed waiting(tools_.account, TimeUse::kCollectiveWait);
-    ANTDT_TRY(pulled, link_->pull(rows, state_.version));
+    ANTDT_TRY(pulled, link_->pull(rows, 0));
   }
   return tools_.model.evaluate(batch, rows, pulled.values);
 }

@@ -61,6 +61,7 @@ class PsMember {
   [[nodiscard]] Result<PhaseEnd> run_phase(const wire::PhaseStart& start);
   [[nodiscard]] Result<PhaseEnd> train(const wire::PhaseStart& start);
   [[nodiscard]] Result<PhaseEnd> evaluate();
+  [[nodiscard]] Result<std::uint64_t> settle();
   [[nodiscard]] Result<wire::EvalPartial> evaluate(const data::Examples& batch);
   [[nodiscard]] int leave_code() const;
   // The group is over here: lets go of it and joins again.

@@ -14,6 +14,7 @@
 #include "trainer/loop/ps_model.h"
 #include "trainer/loop/time_account.h"
 #include "trainer/loop/training_state.h"
+#include "trainer/ps/server.h"
 
 namespace antdt::trainer {
 
@@ -33,10 +34,12 @@ struct PsTools {
 };
 
 // Where training stands for this worker. The model is on the servers: nothing here
-// has to outlive a generation but the numbers of its pushes, which never repeat.
+// has to outlive a generation.
 struct PsState {
-  std::uint64_t version = 0;  // as many steps as this are decided in this generation
-  std::uint64_t pushes = 0;   // number of the last
+  ps::Consistency consistency = ps::Consistency::kBarrier;
+  std::uint64_t staleness = 0;  // with bounded staleness: pushes
+  std::uint64_t version = 0;    // as many updates as this are decided in this generation
+  std::uint64_t pushes = 0;     // number of the last one in this generation
   Share share;
   std::optional<MonoTime> first_step;
 };

@@ -106,16 +106,28 @@ Result<bool> PsTrainPhase::train(const data::Examples& batch, client::BatchTimes
   }
 }
 
+std::uint64_t PsTrainPhase::pull_clock() const {
+  switch (state_.consistency) {
+    case ps::Consistency::kBarrier:
+      return state_.version;
+    case ps::Consistency::kBounded:
+      return state_.pushes - std::min(state_.pushes, state_.staleness);
+    case ps::Consistency::kUnbounded:
+      return 0;
+  }
+  return 0;
+}
+
 Status PsTrainPhase::pull(const std::vector<ps::TableKeys>& rows, Attempt& attempt,
                           client::BatchTimes& times) {
   const Timed waiting(tools_.account, TimeUse::kCollectiveWait);
   const MonoTime began = tools_.clock.now();
   for (int i = 0; i < kMostPulls; ++i) {
-    ANTDT_TRY(attempt.pulled, link_.pull(rows, state_.version));
+    ANTDT_TRY(attempt.pulled, link_.pull(rows, pull_clock()));
     const auto [oldest, newest] = std::ranges::minmax(attempt.pulled.versions);
     attempt.version = oldest;
     state_.version = std::max(state_.version, newest);
-    if (oldest == newest) break;
+    if (oldest == newest || !barrier()) break;
   }
   times.wait += tools_.clock.now() - began;
   return {};
@@ -139,7 +151,9 @@ Result<bool> PsTrainPhase::push(const Attempt& attempt, std::uint64_t records,
   const Timed waiting(tools_.account, TimeUse::kCollectiveWait);
   const MonoTime began = tools_.clock.now();
   wire::PsCommit commit;
-  commit.number = ++state_.pushes;
+  // Who was away goes on with the others: nobody waits for it to catch up.
+  const std::uint64_t others = barrier() ? 0 : attempt.pulled.clock;
+  commit.number = state_.pushes = std::max(state_.pushes, others) + 1;
   commit.version = attempt.version;
   commit.phase = start_.phase;
   commit.from = place_;
@@ -148,7 +162,8 @@ Result<bool> PsTrainPhase::push(const Attempt& attempt, std::uint64_t records,
   ANTDT_TRY(const wire::PsDecided decided,
             link_.push(attempt.computed.gradients, attempt.pulled, commit));
   idle_ = false;
-  state_.version = std::max(state_.version, decided.version);
+  // Without a barrier a home knows of its own updates only.
+  if (barrier()) state_.version = std::max(state_.version, decided.version);
   times.wait += tools_.clock.now() - began;
   return decided.status == "applied";
 }

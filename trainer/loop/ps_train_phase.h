@@ -5,7 +5,9 @@
 //        │                └───────────(late)───────────┤
 //        └──(the place goes to the ledger)──(applied)──┘
 //
-// The rows are those after all steps that this worker knows to be decided. A place
+// With a barrier the rows are those after all steps that this worker knows to be
+// decided. With bounded staleness nobody that trains is more than so many pushes behind
+// them, and without a bound they are what is there; nothing is late then. A place
 // goes to the ledger only once the home has applied it: what is lost between the
 // two, the home answers for. Who has nothing at hand says so to the servers, once,
 // so that no step waits for it, and goes on waiting for records.
@@ -48,6 +50,8 @@ class PsTrainPhase {
   [[nodiscard]] Result<data::Batch> next_batch(client::BatchTimes& times);
   // Whether it is in the model; not when this worker is to leave before.
   [[nodiscard]] Result<bool> train(const data::Examples& batch, client::BatchTimes& times);
+  [[nodiscard]] bool barrier() const { return state_.consistency == ps::Consistency::kBarrier; }
+  [[nodiscard]] std::uint64_t pull_clock() const;
   [[nodiscard]] Status pull(const std::vector<ps::TableKeys>& rows, Attempt& attempt,
                             client::BatchTimes& times);
   [[nodiscard]] Status compute(const data::Examples& batch, const std::vector<ps::TableKeys>& rows,

@@ -1,12 +1,14 @@
 #include "cmd/antdt-jobd/checkpoint_check.h"
 
 #define XXH_INLINE_ALL
+#include <fcntl.h>
+#include <unistd.h>
 #include <xxhash.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
 #include <filesystem>
-#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "core/fs.h"
@@ -15,40 +17,17 @@
 namespace antdt::jobd {
 namespace {
 
-// Whether a file is what MANIFEST.json says; its name. Throws what the JSON
-// library throws.
-Result<std::string> check_file(const std::string& directory, const nlohmann::json& file) {
-  const std::string name = file.at("name");
-  if (name.empty() || name.find('/') != std::string::npos) {
-    return fail(ErrorKind::kCorrupt, "MANIFEST.json names the file '{}'", name);
-  }
-  const auto bytes = json_integer<std::uint64_t>(file.at("bytes"));
-  ANTDT_TRY(const FileSum sum, sum_file(directory + "/" + name));
-  if (sum.bytes != bytes) {
-    return fail(ErrorKind::kCorrupt, "{} has {} bytes, not {}", name, sum.bytes, bytes);
-  }
-  if (sum.xxh3 == file.at("xxh3").get<std::string>()) return name;
-  return fail(ErrorKind::kCorrupt, "{} does not have the checksum of MANIFEST.json", name);
+// Throws what the JSON library throws.
+Result<wire::CheckpointFile> file_of(const nlohmann::json& entry) {
+  wire::CheckpointFile file;
+  file.name = entry.at("name").get<std::string>();
+  file.bytes = json_integer<std::uint64_t>(entry.at("bytes"));
+  file.xxh3 = entry.at("xxh3").get<std::string>();
+  if (!file.name.empty() && file.name.find('/') == std::string::npos) return file;
+  return fail(ErrorKind::kCorrupt, "MANIFEST.json names the file '{}'", file.name);
 }
 
 }  // namespace
-
-Result<FileSum> sum_file(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) return fail(ErrorKind::kIo, "{} cannot be read", path);
-  XXH3_state_t state;
-  XXH3_64bits_reset(&state);
-  FileSum sum;
-  std::vector<char> buffer(1 << 20);
-  while (file.read(buffer.data(), static_cast<std::streamsize>(buffer.size())) ||
-         file.gcount() > 0) {
-    const auto count = static_cast<std::size_t>(file.gcount());
-    XXH3_64bits_update(&state, buffer.data(), count);
-    sum.bytes += count;
-  }
-  sum.xxh3 = fmt::format("{:016x}", XXH3_64bits_digest(&state));
-  return sum;
-}
 
 std::vector<std::string> checkpoint_names(const std::string& checkpoints) {
   std::vector<std::pair<std::pair<std::uint64_t, std::uint64_t>, std::string>> found;
@@ -65,22 +44,65 @@ std::vector<std::string> checkpoint_names(const std::string& checkpoints) {
   return names;
 }
 
-Result<WholeCheckpoint> check_checkpoint(const std::string& directory) {
+Result<Manifest> read_manifest(const std::string& directory) {
   const auto text = read_file(directory + "/MANIFEST.json");
   if (!text) return fail(ErrorKind::kCorrupt, "{}", text.error().message);
   try {
-    const auto manifest = nlohmann::json::parse(*text);
-    WholeCheckpoint whole;
-    for (const auto& file : manifest.at("files")) {
-      auto name = check_file(directory, file);
-      if (!name) return fail(ErrorKind::kCorrupt, "{}", name.error().message);
-      whole.files.push_back(std::move(*name));
+    const auto json = nlohmann::json::parse(*text);
+    Manifest manifest;
+    manifest.step = Step{json_integer<std::uint64_t>(json.at("step"))};
+    for (const auto& entry : json.at("files")) {
+      ANTDT_TRY(wire::CheckpointFile file, file_of(entry));
+      manifest.files.push_back(std::move(file));
     }
-    whole.step = Step{json_integer<std::uint64_t>(manifest.at("step"))};
-    return whole;
+    return manifest;
   } catch (const nlohmann::json::exception& e) {
     return fail(ErrorKind::kCorrupt, "MANIFEST.json cannot be read ({})", e.what());
   }
+}
+
+Result<wire::CheckpointFile> sum_file(const std::string& directory, const std::string& name) {
+  const std::string path = directory + "/" + name;
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return fail_errno(ErrorKind::kIo, errno, path + " cannot be read");
+  auto sum = sum_file(fd, name);
+  ::close(fd);
+  return sum;
+}
+
+Result<wire::CheckpointFile> sum_file(int fd, const std::string& name) {
+  XXH3_state_t state;
+  XXH3_64bits_reset(&state);
+  wire::CheckpointFile file{name, 0, ""};
+  std::vector<char> buffer(1 << 20);
+  for (;;) {
+    const ssize_t got = ::pread(fd, buffer.data(), buffer.size(), static_cast<off_t>(file.bytes));
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return fail_errno(ErrorKind::kIo, errno, name + " cannot be read");
+    if (got == 0) break;
+    XXH3_64bits_update(&state, buffer.data(), static_cast<std::size_t>(got));
+    file.bytes += static_cast<std::uint64_t>(got);
+  }
+  file.xxh3 = fmt::format("{:016x}", XXH3_64bits_digest(&state));
+  return file;
+}
+
+Status check_sum(const wire::CheckpointFile& said, const wire::CheckpointFile& found) {
+  if (found.bytes != said.bytes) {
+    return fail(ErrorKind::kCorrupt, "{} has {} bytes, not {}", said.name, found.bytes, said.bytes);
+  }
+  if (found.xxh3 == said.xxh3) return {};
+  return fail(ErrorKind::kCorrupt, "{} does not have the checksum of MANIFEST.json", said.name);
+}
+
+Result<Manifest> check_checkpoint(const std::string& directory) {
+  ANTDT_TRY(Manifest manifest, read_manifest(directory));
+  for (const wire::CheckpointFile& said : manifest.files) {
+    const auto found = sum_file(directory, said.name);
+    if (!found) return fail(ErrorKind::kCorrupt, "{}", found.error().message);
+    ANTDT_RETURN_IF_ERROR(check_sum(said, *found));
+  }
+  return manifest;
 }
 
 }  // namespace antdt::jobd

@@ -2,30 +2,35 @@
 // commands that look at a run.
 #pragma once
 
-#include <cstdint>
 #include <string>
 #include <vector>
 
 #include "core/ids.h"
 #include "core/result.h"
+#include "core/wire/messages.h"
 
 namespace antdt::jobd {
-
-struct FileSum {
-  std::uint64_t bytes = 0;
-  std::string xxh3;  // 16 hexadecimal digits
-};
-[[nodiscard]] Result<FileSum> sum_file(const std::string& path);
 
 // The names in RUN/checkpoints by rising lineage and step, whatever is in them.
 [[nodiscard]] std::vector<std::string> checkpoint_names(const std::string& checkpoints);
 
-struct WholeCheckpoint {
+struct Manifest {
   Step step;
-  std::vector<std::string> files;  // of MANIFEST.json, names without a directory
+  std::vector<wire::CheckpointFile> files;  // names without a directory
 };
+// MANIFEST.json of a checkpoint; kCorrupt when it is not there or is none.
+[[nodiscard]] Result<Manifest> read_manifest(const std::string& directory);
+
+// Size and checksum of what is in a file now; kIo when it cannot be read. `fd`:
+// one that is open, from its beginning; `name` is its name in the answer.
+[[nodiscard]] Result<wire::CheckpointFile> sum_file(const std::string& directory,
+                                                    const std::string& name);
+[[nodiscard]] Result<wire::CheckpointFile> sum_file(int fd, const std::string& name);
+// Whether it is as the manifest says; kCorrupt tells the difference.
+[[nodiscard]] Status check_sum(const wire::CheckpointFile& said, const wire::CheckpointFile& found);
+
 // Reads every file of a checkpoint. An error (kCorrupt) says what is damaged: a
 // file that is not as its MANIFEST.json says, or the manifest itself.
-[[nodiscard]] Result<WholeCheckpoint> check_checkpoint(const std::string& directory);
+[[nodiscard]] Result<Manifest> check_checkpoint(const std::string& directory);
 
 }  // namespace antdt::jobd

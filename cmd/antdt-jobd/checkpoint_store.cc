@@ -108,8 +108,8 @@ Result<std::string> CheckpointStore::store(const ctl::out::StoreCheckpoint& chec
   for (const wire::CheckpointFile& file : written.files) {
     manifest["files"].push_back({{"name", file.name}, {"bytes", file.bytes}, {"xxh3", file.xxh3}});
   }
-  ANTDT_TRY(const FileSum sum, sum_file(written.directory + "/ledger.json"));
-  manifest["files"].push_back({{"name", "ledger.json"}, {"bytes", sum.bytes}, {"xxh3", sum.xxh3}});
+  ANTDT_TRY(const wire::CheckpointFile sum, sum_file(written.directory, "ledger.json"));
+  manifest["files"].push_back({{"name", sum.name}, {"bytes", sum.bytes}, {"xxh3", sum.xxh3}});
   ANTDT_RETURN_IF_ERROR(
       write_file_atomic(written.directory + "/MANIFEST.json", manifest.dump(2) + "\n"));
   fs::rename(written.directory, final_path, error);

@@ -26,10 +26,12 @@ struct Options {
   bool json = false;
 };
 
+// A checkpoint whose files are open and as its MANIFEST.json says.
 struct Chosen {
   std::string name;
   std::string directory;
-  jobd::WholeCheckpoint whole;
+  Step step;
+  CheckpointFiles files;
 };
 
 tl::unexpected<Error> no_checkpoint(const std::string& run_dir, const launcher::JobConfig& job) {
@@ -52,28 +54,34 @@ tl::unexpected<Error> unknown_checkpoint(const std::string& checkpoints, const s
               checkpoints, fmt::join(names, ", "));
 }
 
-tl::unexpected<Error> damaged(const std::string& path, const Error& error) {
-  // The job daemon keeps a few and removes the oldest, maybe in this moment.
-  if (!std::filesystem::exists(path)) {
-    return fail(
-        ErrorKind::kIo,
-        "checkpoint {} was removed while it was read: the job goes on and keeps its newest; "
-        "export again",
-        path);
+Result<Chosen> open_whole(const std::string& checkpoints, const std::string& name) {
+  const std::string path = checkpoints + "/" + name;
+  ANTDT_TRY(const jobd::Manifest manifest, jobd::read_manifest(path));
+  std::vector<std::string> names;
+  for (const wire::CheckpointFile& file : manifest.files) names.push_back(file.name);
+  ANTDT_TRY(CheckpointFiles files, CheckpointFiles::open(path, names));
+  for (std::uint32_t i = 0; i < files.count(); ++i) {
+    ANTDT_TRY(const auto found, jobd::sum_file(files.descriptor(i), files.name(i)));
+    ANTDT_RETURN_IF_ERROR(jobd::check_sum(manifest.files[i], found));
   }
-  return fail(ErrorKind::kCorrupt,
-              "checkpoint {} is damaged: {}. Without --checkpoint the newest whole one is exported",
-              path, error.message);
+  return Chosen{name, path, manifest.step, std::move(files)};
 }
 
 // The newest that is whole; which newer ones are damaged goes to standard error.
-Result<Chosen> newest_whole(const std::string& checkpoints, std::vector<std::string> names) {
-  for (; !names.empty(); names.pop_back()) {
-    const std::string path = checkpoints + "/" + names.back();
-    auto whole = jobd::check_checkpoint(path);
-    if (whole) return Chosen{names.back(), path, std::move(*whole)};
-    fmt::print(stderr, "antdt: checkpoint {} is damaged and passed over: {}\n", path,
-               whole.error().message);
+Result<Chosen> newest_whole(const std::string& checkpoints) {
+  std::vector<std::string> all = jobd::checkpoint_names(checkpoints);
+  std::vector<std::string> names = all;
+  while (!names.empty()) {
+    auto chosen = open_whole(checkpoints, names.back());
+    if (chosen) return chosen;
+    // A job that goes on removes one only when there is a newer one: begin again.
+    if (auto now = jobd::checkpoint_names(checkpoints); now != all) {
+      names = all = std::move(now);
+      continue;
+    }
+    fmt::print(stderr, "antdt: checkpoint {}/{} is damaged and passed over: {}\n", checkpoints,
+               names.back(), chosen.error().message);
+    names.pop_back();
   }
   return fail(ErrorKind::kCorrupt, "no checkpoint in {} is whole: there is nothing to export",
               checkpoints);
@@ -82,23 +90,24 @@ Result<Chosen> newest_whole(const std::string& checkpoints, std::vector<std::str
 Result<Chosen> choose(const std::string& run_dir, const launcher::JobConfig& job,
                       const std::string& name) {
   const std::string checkpoints = run_dir + "/checkpoints";
-  std::vector<std::string> names = jobd::checkpoint_names(checkpoints);
+  const std::vector<std::string> names = jobd::checkpoint_names(checkpoints);
   if (names.empty()) return no_checkpoint(run_dir, job);
-  if (name.empty()) return newest_whole(checkpoints, std::move(names));
+  if (name.empty()) return newest_whole(checkpoints);
   if (std::ranges::find(names, name) == names.end()) {
     return unknown_checkpoint(checkpoints, name, names);
   }
-  const std::string path = checkpoints + "/" + name;
-  auto whole = jobd::check_checkpoint(path);
-  if (!whole) return damaged(path, whole.error());
-  return Chosen{name, path, std::move(*whole)};
+  auto chosen = open_whole(checkpoints, name);
+  if (chosen) return chosen;
+  return fail(ErrorKind::kCorrupt,
+              "checkpoint {}/{} is damaged: {}. Without --checkpoint the newest whole one is "
+              "exported",
+              checkpoints, name, chosen.error().message);
 }
 
-Result<ModelContent> content_of(const Chosen& chosen, const CheckpointFiles& files) {
-  auto content = content_of(files);
+Result<ModelContent> content_of(const Chosen& chosen) {
+  auto content = content_of(chosen.files);
   if (!content && content.error().kind == ErrorKind::kUsage) {
-    content.error().message = fmt::format("{}: {}: {}", chosen.directory, content.error().message,
-                                          fmt::join(chosen.whole.files, ", "));
+    content.error().message = chosen.directory + ": " + content.error().message;
   }
   return content;
 }
@@ -119,14 +128,13 @@ Result<Exported> export_model(const Options& options) {
   ANTDT_TRY(const launcher::JobConfig job, launcher::load_effective(run_dir));
   ANTDT_RETURN_IF_ERROR(AsideDirectory::check(options.out));
   ANTDT_TRY(const Chosen chosen, choose(run_dir, job, options.checkpoint));
-  const auto files = CheckpointFiles::open(chosen.directory, chosen.whole.files);
-  if (!files) return damaged(chosen.directory, files.error());
-  ANTDT_TRY(const ModelContent content, content_of(chosen, *files));
+  ANTDT_TRY(const ModelContent content, content_of(chosen));
   const SignalsWait signals;  // outlives what is made aside
   ANTDT_TRY(AsideDirectory aside, AsideDirectory::make_for(options.out));
   ANTDT_RETURN_IF_ERROR(aside.check_room(model_bytes(content)));
-  const ModelOrigin origin{job_id(run_dir), job.trainer.model, chosen.name, chosen.whole.step};
-  auto index = write_model(*files, content, origin, aside.path(), [&] { return signals.any(); });
+  const ModelOrigin origin{job_id(run_dir), job.trainer.model, chosen.name, chosen.step};
+  auto index =
+      write_model(chosen.files, content, origin, aside.path(), [&] { return signals.any(); });
   if (!index) {
     return fail(index.error().kind, "{}; {} is not there", index.error().message, aside.place());
   }

@@ -94,9 +94,12 @@ Result<ModelContent> content_of(const CheckpointFiles& files) {
   for (std::uint32_t file = 0; file < files.count(); ++file) {
     if (files.name(file).starts_with("slice-")) return content_of_slices(files);
   }
+  std::string names;
+  for (std::uint32_t file = 0; file < files.count(); ++file) names += " " + files.name(file);
   return fail(ErrorKind::kUsage,
-              "the program of this job keeps checkpoints in a form of its own: only it can read "
-              "them, and the model is in these files");
+              "the program of this job keeps its model in a form of its own, which only it can "
+              "read:{}",
+              names);
 }
 
 }  // namespace antdt::cli

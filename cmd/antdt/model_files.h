@@ -35,6 +35,7 @@ class CheckpointFiles {
   [[nodiscard]] std::optional<std::uint32_t> find(std::string_view name) const;
   [[nodiscard]] const std::string& name(std::uint32_t file) const { return files_[file].name; }
   [[nodiscard]] std::string path(std::uint32_t file) const;
+  [[nodiscard]] int descriptor(std::uint32_t file) const { return files_[file].fd; }
   [[nodiscard]] std::uint64_t bytes(std::uint32_t file) const { return files_[file].bytes; }
 
   // Fills `to`; kCorrupt when the file ends before.

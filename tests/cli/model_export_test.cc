@@ -199,7 +199,7 @@ TEST_F(ModelExportTest, AProgramsOwnFilesAreNotReadAndItIsSaid) {
   const auto found = content();
   ASSERT_FALSE(found);
   EXPECT_EQ(found.error().kind, ErrorKind::kUsage);
-  EXPECT_THAT(found.error().message, HasSubstr("only it can read"));
+  EXPECT_THAT(found.error().message, HasSubstr("only it can read: model.pt"));
 }
 
 // ---- parameter servers

@@ -171,6 +171,8 @@ void Cluster::shape_servers() {
   const bool wanted = rng.chance(0.4);
   if (options_.sync == Sync::kAllReduce || (options_.sync == Sync::kAny && !wanted)) return;
   shape_.servers = static_cast<std::uint32_t>(rng.between(1, 4));
+  // A lost server costs more than a lost worker: some jobs are to get far.
+  calm_ = static_cast<std::uint32_t>(rng.between(1, 6));
   shape_.backups = rng.chance(0.3) ? static_cast<std::uint32_t>(rng.between(1, 2)) : 0;
 }
 

@@ -148,7 +148,8 @@ class Cluster final : public Surroundings {
   std::set<std::pair<std::string, std::string>> cuts_;
   std::optional<ctl::Outcome> outcome_;
   std::vector<ToDaemon> held_back_;
-  bool placed_ = false;  // the first process was started
+  std::uint32_t calm_ = 1;  // faults are so much further apart
+  bool placed_ = false;     // the first process was started
   bool faults_over_ = false;
   bool stopped_ = false;  // by an operator, and not resumed yet
 };

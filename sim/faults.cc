@@ -33,7 +33,7 @@ void Cluster::schedule_fault() {
   const Duration pause = world_.rng().chance(0.3)
                              ? world_.rng().time({}, milliseconds(100))
                              : world_.rng().time(milliseconds(100), seconds(3));
-  world_.after(pause, [this] {
+  world_.after(pause * calm_, [this] {
     if (faults_over_ || ended()) return;
     // A host that is not there when the job is placed ends it, and should.
     if (placed_) fault();

@@ -133,8 +133,18 @@ void PsServerLoop::on(const PsPacket& packet, const wire::PsDecision& m) {
 wire::PsApplied PsServerLoop::apply(std::uint32_t home, const wire::PsDecision& decision) {
   const std::uint64_t before = server_.decided(home);
   const wire::PsApplied applied = server_.apply(home, decision, replies_);
-  if (decision.cut != 0 && applied.number > before) begin_cut(decision);
-  return applied;
+  const bool is_cut = decision.cut != 0 && applied.number > before;
+  [&](auto& server) {
+    if constexpr (requires { server.due(); }) {
+      while (const auto cut = server.due()) {
+        begin_cut(cut->number, cut->directory);
+        server.go_on(replies_);
+      }
+    } else if (is_cut) {
+      begin_cut(decision.cut, decision.directory);
+    }
+  }(server_);
+  return {server_.decided(home)};
 }
 
 void PsServerLoop::answered(const PsAnswer& answer) {
@@ -217,24 +227,23 @@ PsServerLoop::Cut& PsServerLoop::cut_of(std::uint64_t number) {
 }
 
 // A child has a copy of what there is now, and writes it while this goes on.
-void PsServerLoop::begin_cut(const wire::PsDecision& decision) {
+void PsServerLoop::begin_cut(std::uint64_t number, const std::string& to) {
   wire::PsSaved saved;
-  saved.number = decision.cut;
+  saved.number = number;
   saved.version = server_.version();
   saved.places = closer_.places();
   if (server_.store() == nullptr) saved.error = "no worker has opened a table yet";
   if (writing_) saved.error = "the checkpoint before this one is still being written";
   if (!saved.error.empty()) return finish_cut(std::move(saved));
   writing_ = true;
-  later(outside_.time_to_write(),
-        [this, saved, slices = own_slices(), directory = decision.directory]() mutable {
-          writing_ = false;
-          saved.error = outside_.write(directory, slices);
-          for (const auto& [slice, image] : slices) {
-            saved.files.push_back({fmt::format("slice-{:02}.rows", slice), image.size(), {}});
-          }
-          finish_cut(std::move(saved));
-        });
+  later(outside_.time_to_write(), [this, saved, slices = own_slices(), directory = to]() mutable {
+    writing_ = false;
+    saved.error = outside_.write(directory, slices);
+    for (const auto& [slice, image] : slices) {
+      saved.files.push_back({fmt::format("slice-{:02}.rows", slice), image.size(), {}});
+    }
+    finish_cut(std::move(saved));
+  });
 }
 
 void PsServerLoop::finish_cut(wire::PsSaved saved) {

@@ -88,7 +88,7 @@ class PsServerLoop {
   [[nodiscard]] PsSlices own_slices() const;
   [[nodiscard]] std::string hindrance(std::uint64_t number) const;
   [[nodiscard]] Cut& cut_of(std::uint64_t number);
-  void begin_cut(const wire::PsDecision& decision);
+  void begin_cut(std::uint64_t number, const std::string& to);
   void finish_cut(wire::PsSaved saved);
   void reply(const ps::Asker& to, PsReply body);
   void flush();

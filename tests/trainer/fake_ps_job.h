@@ -22,11 +22,14 @@
 #include "core/wire/packet.h"
 #include "tests/trainer/ps_server_thread.h"
 #include "trainer/client/environment.h"
+#include "trainer/ps_link/placement.h"
 
 namespace antdt::trainer {
 
-// What goes wrong; by default nothing.
+// How workers wait for each other, and what goes wrong; by default nothing.
 struct PsFaults {
+  std::string sync = "ps-bsp";
+  std::uint64_t staleness = 0;
   std::uint32_t backups = 0;
   std::set<WorkerId> starved;          // are granted nothing to train
   std::set<WorkerId> roster_lost_for;  // once
@@ -71,6 +74,10 @@ class FakePsJob {
       plan_ = plan;
       for (const WorkerId worker : members_) send(worker, plan_);
     });
+  }
+  // No longer granted nothing.
+  void feed(WorkerId worker) {
+    post([this, worker] { faults_.starved.erase(worker); });
   }
   // Everybody goes, whatever it waits for.
   void give_up() {
@@ -210,6 +217,7 @@ class FakePsJob {
     group_ = {};
     group_.generation = generation_;
     group_.backups = faults_.backups;
+    group_.consistency = *ps::parse_consistency(faults_.sync);
     for (int i = 0; i < 2; ++i) {
       group_.sockets.push_back(directory_ / fmt::format("s{}.{}", i, generation_));
     }
@@ -223,7 +231,7 @@ class FakePsJob {
   void give_orders(WorkerId worker) {
     send(worker, plan_);
     if (faults_.roster_lost_for.erase(worker) == 0) {
-      send(worker, wire::PsRoster{group_.sockets, "ps-bsp", 0});
+      send(worker, wire::PsRoster{group_.sockets, faults_.sync, faults_.staleness});
     }
     if (faults_.phase_lost_for.erase(worker) == 0) start_phase(worker);
   }
@@ -237,7 +245,7 @@ class FakePsJob {
     wire::PsServe serve;
     serve.number = ++serve_number_;
     serve.servers = group_.sockets;
-    serve.sync = "ps-bsp";
+    serve.sync = faults_.sync;
     for (const WorkerId other : members_) serve.workers.push_back({other, Attempt{1}});
     serve.leaving.push_back({worker, Attempt{1}});
     for (std::uint32_t i = 0; i < servers_.size(); ++i) {
@@ -247,8 +255,9 @@ class FakePsJob {
         return true;
       });
     }
+    const std::uint32_t home = ps::home_of(group_.consistency, worker, servers_.size());
     const auto left =
-        servers_[0]->ask([&](ps::ServerLoop& home) { return home.left(serve.leaving); });
+        servers_[home]->ask([&](ps::ServerLoop& server) { return server.left(serve.leaving); });
     ASSERT_EQ(left.size(), 1U);
     if (left[0].phase == phase_number() && !left[0].applied.empty()) {
       ASSERT_EQ(left[0].applied.size(), 1U) << "no batch is left out";

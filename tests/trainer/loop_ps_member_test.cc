@@ -20,6 +20,9 @@ using ::testing::Contains;
 using ::testing::Each;
 using ::testing::ElementsAre;
 
+const WorkerId kW0{'w', 0};
+const WorkerId kW1{'w', 1};
+
 constexpr Duration kPatience = std::chrono::seconds(60);
 
 // Waits for it, and fails the test rather than wait for ever.
@@ -113,7 +116,7 @@ struct PsDrill {
   std::vector<InjectionRule> rules_of_w0 = {};
 };
 
-class PsMemberTest : public ::testing::Test {
+class PsMemberDrill {
  protected:
   // One worker's life, in this thread.
   Life live(const PsDrill& drill, std::uint32_t index) {
@@ -181,13 +184,26 @@ class PsMemberTest : public ::testing::Test {
   std::array<std::atomic<bool>, 2> stop{};
 };
 
-const WorkerId kW0{'w', 0};
-const WorkerId kW1{'w', 1};
+class PsMemberTest : public PsMemberDrill, public ::testing::Test {};
 
-TEST_F(PsMemberTest, EveryRecordIsAppliedOnceAnEpochAndAnEvaluationSeesAllSteps) {
+// Under each way to wait for the others.
+class EveryPsMemberTest : public PsMemberDrill, public ::testing::TestWithParam<std::string> {
+ protected:
+  static PsFaults none() {
+    PsFaults faults;
+    faults.sync = GetParam();
+    faults.staleness = 2;
+    return faults;
+  }
+};
+INSTANTIATE_TEST_SUITE_P(Syncs, EveryPsMemberTest, ::testing::Values("ps-bsp", "ps-ssp", "ps-asp"),
+                         [](const auto& sync) { return sync.param.substr(3); });
+
+TEST_P(EveryPsMemberTest, EveryRecordIsAppliedOnceAnEpochAndAnEvaluationSeesAllSteps) {
   constexpr std::uint64_t kRecords = 503;
   FakePsJob job(2,
-                {{"train", kRecords}, {"eval", kRecords}, {"train", kRecords}, {"eval", kRecords}});
+                {{"train", kRecords}, {"eval", kRecords}, {"train", kRecords}, {"eval", kRecords}},
+                none());
   expect_codes(run({job, kRecords}, 2), {0, 0});
   expect_each_record(kRecords, {1, 2});
   const FakePsJob::Seen seen = job.seen();
@@ -212,8 +228,8 @@ TEST_F(PsMemberTest, EveryRecordIsAppliedOnceAnEpochAndAnEvaluationSeesAllSteps)
   }
 }
 
-TEST_F(PsMemberTest, NobodyWaitsForAWorkerThatHasNoRecords) {
-  PsFaults faults;
+TEST_P(EveryPsMemberTest, NobodyWaitsForAWorkerThatHasNoRecords) {
+  PsFaults faults = none();
   faults.starved = {kW1};
   FakePsJob job(2, {{"train", 100}, {"eval", 100}}, faults);
   const auto lives = run({job, 100}, 2);
@@ -222,6 +238,52 @@ TEST_F(PsMemberTest, NobodyWaitsForAWorkerThatHasNoRecords) {
   EXPECT_THAT(lives[1].batches, ::testing::IsEmpty());
   EXPECT_EQ(job.seen().done.at(kW1).at(0).samples, 0U);
   EXPECT_GE(job.seen().done.at(kW1).at(0).step, Step{10}) << "idle it hears of the steps";
+}
+
+TEST_F(PsMemberTest, WithBoundedStalenessTheFastWorkerGetsSoFarAheadAndNoFurther) {
+  PsFaults faults;
+  faults.sync = "ps-ssp";
+  faults.staleness = 2;
+  FakePsJob job(2, {{"train", 200}, {"eval", 200}}, faults);
+  std::atomic<bool> slow_has_begun = false;
+  std::atomic<bool> slow_goes_on = false;
+  std::atomic<std::uint64_t> ahead = 0;
+  const auto fast = [&](std::uint64_t computed, const client::Client&) {
+    if (computed == 0) await([&] { return slow_has_begun.load(); });
+    if (!slow_goes_on) ahead = computed + 1;
+  };
+  const auto slow = [&](std::uint64_t computed, const client::Client&) {
+    slow_has_begun = true;
+    if (computed != 0) return;
+    // Its third push is applied: what it computes next would be too far ahead.
+    await([&] { return job.seen().progress[kW0].samples >= 30; });
+    slow_goes_on = true;
+  };
+  expect_codes(run({job, 200, {fast, slow}}, 2), {0, 0});
+  EXPECT_EQ(ahead, 3U);
+  expect_each_record(200, {1});
+}
+
+// Without staleness both do one push at a time. If w1 began at its first number w0 would
+// have to wait until it had caught up.
+TEST_F(PsMemberTest, WhoWasIdleGoesOnWhereTheOthersAre) {
+  PsFaults faults;
+  faults.sync = "ps-ssp";
+  faults.starved = {kW1};
+  FakePsJob job(2, {{"train", 400}, {"eval", 400}}, faults);
+  std::atomic<std::uint64_t> of_w1 = 0;
+  const auto w0 = [&](std::uint64_t computed, const client::Client&) {
+    if (computed == 6) {
+      job.feed(kW1);
+      await([&] { return of_w1 > 0; });
+    }
+    if (computed == 10) {
+      EXPECT_LE(of_w1, 6U);
+    }
+  };
+  const auto w1 = [&](std::uint64_t computed, const client::Client&) { of_w1 = computed + 1; };
+  expect_codes(run({job, 400, {w0, w1}}, 2), {0, 0});
+  expect_each_record(400, {1});
 }
 
 // Both have begun, and the other one has made a step alone, before w1's first push.
@@ -291,10 +353,10 @@ TEST_F(PsMemberTest, ARosterOrAPhaseThatIsLostIsAskedForAgain) {
   expect_each_record(100, {1});
 }
 
-TEST_F(PsMemberTest, AWorkerThatIsToLeaveGoesBetweenTwoBatchesAndTheOthersDoTheRest) {
+TEST_P(EveryPsMemberTest, AWorkerThatIsToLeaveGoesBetweenTwoBatchesAndTheOthersDoTheRest) {
   for (const bool by_signal : {false, true}) {
     evaluated.counts.clear();
-    FakePsJob job(2, {{"train", 300}, {"eval", 300}});
+    FakePsJob job(2, {{"train", 300}, {"eval", 300}}, none());
     const auto hook = [&](std::uint64_t computed, const client::Client&) {
       if (computed != 2) return;
       by_signal ? stop[1].store(true) : job.ask_to_leave(kW1);

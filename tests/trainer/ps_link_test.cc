@@ -7,72 +7,15 @@
 #include <filesystem>
 #include <future>
 #include <numeric>
-#include <set>
 #include <thread>
 
 #include "core/fs.h"
-#include "core/loop.h"
-#include "tests/trainer/ps_server_thread.h"
-#include "trainer/ps_link/server_loop.h"
+#include "tests/trainer/ps_link_testing.h"
 #include "trainer/ps_link/service_times.h"
 #include "trainer/ps_link/slice_file.h"
-#include "trainer/ps_link/worker_link.h"
 
 namespace antdt::ps {
 namespace {
-
-constexpr std::uint32_t kWorkers = 3;
-constexpr std::uint64_t kSteps = 40;
-constexpr Duration kGiveUp = std::chrono::seconds(60);
-// Nothing is lost here: who has to be woken is not woken by saying it again.
-constexpr Duration kAgain = std::chrono::hours(1);
-
-Member w(std::uint32_t index) { return {WorkerId{'w', index}, Attempt{1}}; }
-
-class PsLinkTest : public testing::TestWithParam<Consistency> {
- protected:
-  PsLinkTest() {
-    for (int s = 0; s < 2; ++s) group.sockets.push_back(directory / fmt::format("s{}", s));
-    group.consistency = GetParam();
-    for (std::uint32_t i = 0; i < kWorkers; ++i) group.workers.push_back(w(i));
-  }
-  using Link = std::unique_ptr<WorkerLink>;
-  Result<Link> connect(std::uint32_t worker) {
-    return WorkerLink::connect(
-        context, {group.generation, group.sockets, group.consistency, kGiveUp, kAgain}, w(worker));
-  }
-  Result<Link> link(std::uint32_t worker) {
-    ANTDT_TRY(auto made, connect(worker));
-    ANTDT_RETURN_IF_ERROR(made->open({1, {{"count", 2, "sum", 0, 0, 0, "zero", 0}}}));
-    return made;
-  }
-  // A push of one for each row, `n`-th of phase `phase`.
-  static Result<wire::PsDecided> push(WorkerLink& link, const std::vector<std::uint64_t>& keys,
-                                      std::uint64_t n, std::uint64_t step, std::uint64_t clock,
-                                      std::uint64_t phase = 0) {
-    ANTDT_TRY(const auto pulled, link.pull({{0, keys}}, clock));
-    const std::vector<float> ones(keys.size() * 2, 1);
-    return link.push({{0, {keys, ones}}}, pulled, {n, step, phase, n - 1, n, 1});
-  }
-  // Adds one to each of these rows, kSteps times; how often that counted.
-  Result<std::uint64_t> train(std::uint32_t worker, const std::vector<std::uint64_t>& keys,
-                              std::uint64_t first_step = 0) {
-    ANTDT_TRY(const auto own, link(worker));
-    std::uint64_t applied = 0;
-    std::uint64_t step = first_step;
-    for (std::uint64_t n = 1; n <= kSteps; ++n) {
-      const bool barrier = group.consistency == Consistency::kBarrier;
-      ANTDT_TRY(const auto decided, push(*own, keys, n, step, barrier ? step : 0));
-      if (decided.status == "applied") ++applied;
-      step = decided.version;
-    }
-    return applied;
-  }
-
-  TempDir directory;
-  transport::Context context;
-  Group group;
-};
 
 TEST_P(PsLinkTest, WhatCountedIsInEveryRowOnce) {
   const ServerThread first(group, 0);
@@ -284,133 +227,6 @@ TEST_P(PsBarrierTest, ANewcomerIsTakenInWhileTheOthersTrain) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Barrier, PsBarrierTest, testing::Values(Consistency::kBarrier));
-
-class PsCutTest : public PsLinkTest {
- protected:
-  PsCutTest() { group.workers.push_back(w(kWatcher)); }
-
-  // Both servers' answers to the order of a checkpoint.
-  static std::vector<wire::PsSaved> cut(ServerThread& first, ServerThread& second,
-                                        std::uint64_t number, const std::string& to) {
-    auto one = first.cut({number, to});
-    auto other = second.cut({number, to});
-    EXPECT_EQ(one.wait_for(kGiveUp), std::future_status::ready);
-    EXPECT_EQ(other.wait_for(kGiveUp), std::future_status::ready);
-    return {one.get(), other.get()};
-  }
-  // What all rows hold after `clock` steps, as a worker sees it that pushes nothing.
-  std::set<float> values(std::uint64_t clock) {
-    auto own = link(kWatcher);
-    EXPECT_TRUE(own) << own.error().message;
-    EXPECT_TRUE((*own)->idle());
-    const auto pulled = (*own)->pull({{0, keys}}, clock);
-    EXPECT_TRUE(pulled) << pulled.error().message;
-    return {pulled->values.at(0).begin(), pulled->values.at(0).end()};
-  }
-  // Each step adds one for each worker that trains.
-  static std::set<float> after(std::uint64_t steps) {
-    return {static_cast<float>(steps * kWorkers)};
-  }
-  void train_all(std::uint64_t first_step = 0) {
-    std::vector<std::thread> workers;
-    for (std::uint32_t i = 0; i < kWorkers; ++i) {
-      workers.emplace_back([&, i] {
-        const auto counted = train(i, keys, first_step);
-        EXPECT_TRUE(counted) << counted.error().message;
-      });
-    }
-    for (std::thread& worker : workers) worker.join();
-  }
-  static constexpr std::uint32_t kWatcher = kWorkers;
-  std::vector<std::uint64_t> keys = [] {
-    std::vector<std::uint64_t> some(2000);
-    std::iota(some.begin(), some.end(), 1);
-    return some;
-  }();
-};
-
-TEST_P(PsCutTest, ACheckpointIsTheSameStepOnEveryServerAndAGroupGoesOnFromIt) {
-  std::uint64_t version = 0;
-  group.root = directory.path();
-  {
-    ServerThread first(group, 0);
-    ServerThread second(group, 1);
-    ASSERT_TRUE(link(0));
-    std::thread training([&] { train_all(); });
-    values(kSteps / 4);
-    const auto saved = cut(first, second, 1, "checkpoints/a");
-    training.join();
-    for (const auto& s : saved) {
-      ASSERT_EQ(s.error, "");
-      EXPECT_EQ(s.files.size(), kSlices / 2);
-    }
-    version = saved[0].version;
-    EXPECT_EQ(saved[1].version, version);
-    EXPECT_GE(version, kSteps / 4);
-    // Every worker has one place a step, and the watcher none.
-    ASSERT_EQ(saved[0].places.size(), kWorkers + 1U);
-    for (std::uint32_t i = 0; i < kWorkers; ++i) {
-      EXPECT_EQ(saved[0].places[i].worker, w(i).worker);
-      ASSERT_EQ(saved[0].places[i].applied.size(), 1U);
-      EXPECT_EQ(saved[0].places[i].applied[0].to, version);
-    }
-    EXPECT_THAT(saved[0].places[kWatcher].applied, testing::IsEmpty());
-    EXPECT_THAT(saved[1].places, testing::IsEmpty()) << "it is nobody's home";
-    EXPECT_EQ(values(kSteps), after(kSteps)) << "training went on meanwhile";
-    const auto again = cut(first, second, 1, "checkpoints/a");
-    EXPECT_EQ(again[0].version, version) << "said again it is answered again";
-    EXPECT_EQ(again[0].places[0].applied[0].to, version) << "as it was then";
-    EXPECT_EQ(again[1].version, version);
-  }
-  group.generation = group.generation.next();
-  group.restore = "checkpoints/a";
-  group.version = version;
-  const ServerThread first(group, 0);
-  const ServerThread second(group, 1);
-  EXPECT_EQ(values(version), after(version));
-  train_all(version);
-  EXPECT_EQ(values(version + kSteps), after(version + kSteps));
-}
-
-TEST_P(PsCutTest, EveryoneWhoAsksForACheckpointIsAnswered) {
-  ServerThread first(group, 0);
-  ServerThread second(group, 1);
-  ASSERT_TRUE(link(0));
-  auto waits = first.cut({3, directory / "a"});
-  auto waits_too = first.cut({3, directory / "a"});
-  const auto saved = cut(first, second, 3, directory / "a");
-  EXPECT_EQ(waits.get().error, "");
-  EXPECT_EQ(waits_too.get().files.size(), kSlices / 2);
-  EXPECT_EQ(saved[0].error, "");
-  EXPECT_THAT(cut(first, second, 2, directory / "b")[0].error,
-              testing::HasSubstr("a later checkpoint"));
-}
-
-TEST_P(PsCutTest, WhatCannotBeWrittenOrReadIsSaidAndTrainingGoesOn) {
-  ServerThread first(group, 0);
-  ServerThread second(group, 1);
-  const auto early = cut(first, second, 1, directory.path());
-  EXPECT_THAT(early[0].error, testing::HasSubstr("no worker has opened a table"));
-  ASSERT_TRUE(link(0));
-  ASSERT_TRUE(write_file_atomic(directory / "file", "in the way"));
-  const auto saved = cut(first, second, 2, directory / "file/below");
-  EXPECT_THAT(saved[0].error, testing::HasSubstr("file"));
-  EXPECT_THAT(saved[1].error, testing::HasSubstr("file"));
-  std::thread training([&] { train_all(); });
-  EXPECT_EQ(values(kSteps), after(kSteps));
-  training.join();
-
-  group.generation = group.generation.next();
-  group.restore = directory / "not-there";
-  for (std::string& socket : group.sockets) socket += "b";
-  const ServerThread third(group, 0);
-  const ServerThread fourth(group, 1);
-  const auto refused = link(0);
-  ASSERT_FALSE(refused);
-  EXPECT_THAT(refused.error().message, testing::HasSubstr("slice-0"));
-}
-
-INSTANTIATE_TEST_SUITE_P(Barrier, PsCutTest, testing::Values(Consistency::kBarrier));
 
 TEST(ServiceTimes, ArePercentilesOfWhatCameSinceTheLastCall) {
   ServiceTimes times;

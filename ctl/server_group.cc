@@ -302,12 +302,8 @@ void ServerGroup::on(const servers::Tick&, Effects& out) {
     const bool knows = heard != heard_.end() && heard->second >= number_;
     if (!knows && now_ - said_[server.member()] >= kSayAgain) say(server, out);
   }
-  if (!cut_ || now_ - cut_->said < kAskForCutAgain) return;
-  cut_->said = now_;
-  for (const GroupServer& server : servers_) {
-    if (cut_->saved.contains(server.member())) continue;
-    out.emplace_back(servers::SendCut{server.member(), generation_, cut_order()});
-  }
+  const bool said = cut_ && cut_->said && now_ - *cut_->said < kAskForCutAgain;
+  if (cut_ && !said) say_cut(out);
 }
 
 // A worker that has not heard it waits for servers that are gone.
@@ -343,10 +339,18 @@ wire::PsCut ServerGroup::cut_order() const {
 
 void ServerGroup::on(const servers::OrderCut& e, Effects& out) {
   if (cut_) cut_failed("another one was ordered", out);
-  cut_ = Cut{e.number, {}, now_};
+  cut_ = Cut{e.number, {}, {}};
   if (state_ != State::kServing) return cut_failed("no servers serve the model now", out);
   out.emplace_back(servers::Changed{});
+  say_cut(out);
+}
+
+// To those that have not saved it.
+void ServerGroup::say_cut(Effects& out) {
+  if (!leaving_.empty()) return;
+  cut_->said = now_;
   for (const GroupServer& server : servers_) {
+    if (cut_->saved.contains(server.member())) continue;
     out.emplace_back(servers::SendCut{server.member(), generation_, cut_order()});
   }
 }

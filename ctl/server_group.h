@@ -13,7 +13,9 @@
 // (StateLost, answered by Begin). What each server is to know is one message that
 // holds all of it (wire::PsServe), numbered and said again until it is heard.
 //
-// A checkpoint is one cut over all servers (OrderCut, CutDone).
+// A checkpoint is one cut over all servers (OrderCut, CutDone). It waits until the
+// homes have answered for those who leave: what they answer is in the ledger at once,
+// and may have been decided after the cut.
 //
 // A value without I/O. The job daemon owns one and journals image() when Changed is
 // among the effects, before anything that follows it is sent.
@@ -220,6 +222,7 @@ class ServerGroup {
   void say(const GroupServer& server, Effects& out);
   [[nodiscard]] wire::PsServe serve_for(const GroupServer& server) const;
   [[nodiscard]] wire::PsCut cut_order() const;
+  void say_cut(Effects& out);
   [[nodiscard]] std::uint64_t heard_by_all() const;
   [[nodiscard]] const GroupServer* find_server(Member member) const;
   void go_on_if_heard(Effects& out);
@@ -234,7 +237,7 @@ class ServerGroup {
   struct Cut {
     std::uint64_t number = 0;
     std::map<Member, wire::PsSaved> saved;
-    MonoTime said{};
+    std::optional<MonoTime> said;  // none: not yet
   };
 
   ServerGroupConfig config_;

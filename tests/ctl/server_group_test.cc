@@ -240,6 +240,19 @@ TEST_F(ServerGroupTest, ACutIsOrderedAgainFromWhoHasNotAnswered) {
   EXPECT_EQ(again[0].to, s(1));
 }
 
+TEST_F(ServerGroupTest, ACheckpointWaitsForTheAnswerOfAHomeAboutWhoLeaves) {
+  form();
+  step(Gone{w(1), "was killed"});
+  EXPECT_TRUE(all<SendCut>(step(OrderCut{3})).empty())
+      << "its home may decide more of w1 between the cut and its answer";
+  now += std::chrono::seconds(3);
+  EXPECT_TRUE(all<SendCut>(step(servers::Tick{})).empty());
+  const wire::PsPlaces places{w(1).worker, Attempt{1}, 1, {{0, 30}}};
+  serves(s(0), number(), {places});
+  EXPECT_EQ(all<SendCut>(step(servers::Tick{})).size(), 2U);
+  EXPECT_TRUE(all<SendCut>(step(servers::Tick{})).empty()) << "not every turn";
+}
+
 TEST_F(ServerGroupTest, TheNextIncarnationAsksTheServersWhatTheyKnowAndGoesOn) {
   form();
   step(Gone{w(1), "was killed"});
@@ -253,13 +266,14 @@ TEST_F(ServerGroupTest, TheNextIncarnationAsksTheServersWhatTheyKnowAndGoesOn) {
   now += std::chrono::seconds(3);
   step(servers::Tick{});
   EXPECT_EQ(all<SendServe>(seen).size(), 2U);
-  EXPECT_EQ(all<SendCut>(seen).size(), 2U) << "the checkpoint is still wanted";
   const wire::PsPlaces places{w(1).worker, Attempt{1}, 1, {{0, 30}}};
   serves(s(0), number(), {places});
   serves(s(1), number());
   EXPECT_EQ(all<Left>(seen).size(), 1U);
   ASSERT_EQ(all<Admit>(seen).size(), 1U) << "whether it was told is not known";
   EXPECT_EQ(group.workers(), std::vector{w(0)});
+  step(servers::Tick{});
+  EXPECT_EQ(all<SendCut>(seen).size(), 2U) << "the checkpoint is still wanted";
 }
 
 TEST_F(ServerGroupTest, WhoHasNotJoinedAgainHearsOnceMoreThatItsGroupIsOver) {

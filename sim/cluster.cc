@@ -173,6 +173,10 @@ void Cluster::shape_servers() {
   shape_.servers = static_cast<std::uint32_t>(rng.between(1, 4));
   // A lost server costs more than a lost worker: some jobs are to get far.
   calm_ = static_cast<std::uint32_t>(rng.between(1, 6));
+  const std::uint64_t kind = rng.below(4);
+  shape_.sync = kind < 2 ? "ps-bsp" : kind == 2 ? "ps-ssp" : "ps-asp";
+  if (kind == 2) shape_.staleness = rng.between(1, 4);
+  if (kind >= 2) return;
   shape_.backups = rng.chance(0.3) ? static_cast<std::uint32_t>(rng.between(1, 2)) : 0;
 }
 
@@ -186,7 +190,8 @@ ctl::JobMachineConfig Cluster::machine_config() const {
   config.spec.checkpoint_every = rng.time(milliseconds(300), seconds(5));
   config.spec.stop_grace = seconds(2);
   config.spec.servers = shape_.servers;
-  if (shape_.servers > 0) config.spec.sync = "ps-bsp";
+  config.spec.sync = shape_.sync;
+  config.spec.staleness = shape_.staleness;
   config.spec.backups = shape_.backups;
   config.ledger.run = kRunDirectory;
   for (const char* cls : {"oom", "program", "signal", "hang", "host", "collective"}) {

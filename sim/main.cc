@@ -15,7 +15,7 @@ using antdt::sim::Sync;
 
 constexpr const char* kUsage =
     "usage: sim-run [--seeds N] [--start S] [--faults none|workers|daemon|agents|disks|"
-    "operators|messages|all] [--sync allreduce|ps-bsp|any] [--trace] [--keep-going] [--transcript "
+    "operators|messages|all] [--sync allreduce|servers|any] [--trace] [--keep-going] [--transcript "
     "FILE]\n";
 
 struct Wanted {
@@ -36,7 +36,7 @@ void say_seed(int) {
 }
 
 bool set_sync(const std::string& name, Sync& sync) {
-  sync = name == "ps-bsp" ? Sync::kServers : name == "any" ? Sync::kAny : Sync::kAllReduce;
+  sync = name == "servers" ? Sync::kServers : name == "any" ? Sync::kAny : Sync::kAllReduce;
   return sync != Sync::kAllReduce || name == "allreduce";
 }
 

@@ -31,7 +31,7 @@ enum class Sabotage {
 // How the workers of a job work together.
 enum class Sync {
   kAllReduce,
-  kServers,  // around parameter servers, "ps-bsp"
+  kServers,  // around parameter servers, with a barrier or without, as the seed says
   kAny,      // as the seed says
 };
 

@@ -14,14 +14,14 @@ void PsChecks::group_began(Generation generation, const Model* from) {
 
 void PsChecks::pushed(const PsWorker& worker, std::uint64_t number,
                       const std::vector<Record>& records) {
-  pushes_[{worker.member(), number}] = {worker.phase().epoch.value, records};
+  pushes_[{worker.generation(), worker.member(), number}] = {worker.phase().epoch.value, records};
 }
 
 void PsChecks::decided(Generation generation, const wire::PsDecision& decision,
                        const Bounds& bounds) {
   Model& model = models_.at(generation);
   for (const wire::PsPushId& id : decision.pushes) {
-    const auto push = pushes_.find({{id.worker, id.attempt}, id.number});
+    const auto push = pushes_.find({generation, {id.worker, id.attempt}, id.number});
     if (push == pushes_.end()) {
       world_.violate("exactly once", fmt::format("push {} of {}.{} is decided and was never made",
                                                  id.number, id.worker, id.attempt));

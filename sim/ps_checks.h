@@ -12,6 +12,7 @@
 #include <functional>
 #include <map>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -43,7 +44,7 @@ class PsChecks {
   World& world_;
   const std::uint64_t records_;
   std::map<Generation, Model> models_;  // what was decided
-  std::map<std::pair<Member, std::uint64_t>, Push> pushes_;
+  std::map<std::tuple<Generation, Member, std::uint64_t>, Push> pushes_;
 };
 
 }  // namespace antdt::sim

@@ -1,6 +1,7 @@
 #include "sim/ps_server.h"
 
 #include "sim/surroundings.h"
+#include "trainer/ps_link/placement.h"
 
 namespace antdt::sim {
 namespace {
@@ -116,8 +117,11 @@ bool PsServer::open_group(const wire::PsServe& message, Generation generation) {
     world_.violate("a server is asked where it is", doing());
     return false;
   }
+  const auto consistency = ps::parse_consistency(message.sync);
+  if (!consistency) return false;
   PsGroup group;
   group.generation = generation;
+  group.consistency = *consistency;
   group.endpoints = message.servers;
   for (const wire::PsMember& m : message.workers) group.workers.push_back({m.worker, m.attempt});
   group.backups = message.backups;

@@ -12,9 +12,9 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr auto kConsistency = ps::Consistency::kBarrier;
 constexpr Duration kAgain = milliseconds(500);
 constexpr std::size_t kCutsKept = 4;
+constexpr const char* kOvertaken = "a later checkpoint was ordered before it";
 
 }  // namespace
 
@@ -22,8 +22,9 @@ PsServerLoop::PsServerLoop(Outside outside, PsGroup group, std::uint32_t index)
     : outside_(std::move(outside)),
       group_(std::move(group)),
       index_(index),
-      server_(kConsistency, group_.version),
-      closer_(true, group_.version) {
+      server_(group_.consistency, group_.version,
+              ps::homes_of(group_.consistency, group_.endpoints.size())),
+      closer_(group_.consistency == ps::Consistency::kBarrier, index_ == 0 ? group_.version : 0) {
   for (std::uint32_t other = 0; other < group_.endpoints.size(); ++other) {
     if (other != index_) peers_.push_back({other, outside_.new_socket()});
   }
@@ -40,11 +41,17 @@ void PsServerLoop::later(Duration delay, World::Action action) {
 
 // --------------------------------------------------------------------- workers
 
+bool PsServerLoop::is_home_of(WorkerId worker) const {
+  return ps::home_of(group_.consistency, worker, group_.endpoints.size()) == index_;
+}
+
 void PsServerLoop::add_workers(const std::vector<Member>& workers) {
   server_.add_workers(workers);
-  if (index_ != 0) return;  // one home decides for all
+  std::vector<Member> own;
+  std::ranges::copy_if(workers, std::back_inserter(own),
+                       [&](Member m) { return is_home_of(m.worker); });
   ps::Closer::Effects effects;
-  closer_.add_workers(workers, group_.backups, effects);
+  closer_.add_workers(own, group_.backups, effects);
   run(effects);
 }
 
@@ -54,10 +61,8 @@ void PsServerLoop::serve(const wire::PsServe& now) {
   for (const wire::PsMember& m : now.workers) workers.push_back({m.worker, m.attempt});
   add_workers(workers);
   ps::Closer::Effects effects;
-  if (index_ == 0) {
-    for (const wire::PsMember& m : now.leaving) {
-      std::ignore = closer_.revoke({m.worker, m.attempt}, effects);
-    }
+  for (const wire::PsMember& m : now.leaving) {
+    if (is_home_of(m.worker)) std::ignore = closer_.revoke({m.worker, m.attempt}, effects);
   }
   run(effects);
   flush();
@@ -65,8 +70,9 @@ void PsServerLoop::serve(const wire::PsServe& now) {
 
 std::vector<wire::PsPlaces> PsServerLoop::left(const std::vector<wire::PsMember>& members) const {
   std::vector<wire::PsPlaces> places;
-  if (index_ != 0) return places;
-  for (const wire::PsMember& m : members) places.push_back(closer_.places({m.worker, m.attempt}));
+  for (const wire::PsMember& m : members) {
+    if (is_home_of(m.worker)) places.push_back(closer_.places({m.worker, m.attempt}));
+  }
   return places;
 }
 
@@ -93,7 +99,7 @@ void PsServerLoop::on(const PsPacket& packet, const wire::PsIdle& m) {
   ps::Closer::Effects effects;
   closer_.idle(packet.from, effects);
   run(effects);
-  ask_server(packet, m);
+  server_.on(asker_of(packet), m, replies_, closer_.updates());
 }
 
 void PsServerLoop::on(const PsPacket& packet, const wire::PsCommit& m) {
@@ -127,23 +133,17 @@ void PsServerLoop::run(const ps::Closer::Effects& effects) {
 // ------------------------------------------------------------------ decisions
 
 void PsServerLoop::on(const PsPacket& packet, const wire::PsDecision& m) {
-  reply(asker_of(packet), apply(packet.from.worker.index, m));
+  const wire::PsApplied applied = apply(packet.from.worker.index, m);
+  if (m.cut != 0) mark_cut(m.cut, m.directory);
+  reply(asker_of(packet), applied);
 }
 
 wire::PsApplied PsServerLoop::apply(std::uint32_t home, const wire::PsDecision& decision) {
-  const std::uint64_t before = server_.decided(home);
-  const wire::PsApplied applied = server_.apply(home, decision, replies_);
-  const bool is_cut = decision.cut != 0 && applied.number > before;
-  [&](auto& server) {
-    if constexpr (requires { server.due(); }) {
-      while (const auto cut = server.due()) {
-        begin_cut(cut->number, cut->directory);
-        server.go_on(replies_);
-      }
-    } else if (is_cut) {
-      begin_cut(decision.cut, decision.directory);
-    }
-  }(server_);
+  std::ignore = server_.apply(home, decision, replies_);
+  while (const auto cut = server_.due()) {
+    begin_cut(*cut);
+    server_.go_on(replies_);
+  }
   return {server_.decided(home)};
 }
 
@@ -200,7 +200,7 @@ bool PsServerLoop::restore_slices() {
 
 std::string PsServerLoop::hindrance(std::uint64_t number) const {
   if (!cuts_.contains(number) && !cuts_.empty() && number < cuts_.rbegin()->first) {
-    return "a later checkpoint was ordered before it";
+    return kOvertaken;
   }
   if (server_.store() == nullptr) return "no worker has opened a table yet";
   return {};
@@ -214,11 +214,17 @@ void PsServerLoop::cut(const wire::PsCut& order, Saved done) {
   saved.error = hindrance(order.number);
   if (!saved.error.empty()) return done(saved);
   cut_of(order.number).askers.push_back(std::move(done));
-  if (index_ != 0) return;
-  ps::Closer::Effects effects;
-  closer_.cut(order.number, order.directory, effects);
-  run(effects);
+  mark_cut(order.number, order.directory);
   flush();
+}
+
+void PsServerLoop::mark_cut(std::uint64_t number, const std::string& directory) {
+  if (index_ >= ps::homes_of(group_.consistency, group_.endpoints.size())) return;
+  ps::Closer::Effects effects;
+  closer_.cut(number, directory, effects);
+  if (effects.empty()) return;
+  cut_of(number).places = closer_.places();
+  run(effects);
 }
 
 PsServerLoop::Cut& PsServerLoop::cut_of(std::uint64_t number) {
@@ -227,23 +233,38 @@ PsServerLoop::Cut& PsServerLoop::cut_of(std::uint64_t number) {
 }
 
 // A child has a copy of what there is now, and writes it while this goes on.
-void PsServerLoop::begin_cut(std::uint64_t number, const std::string& to) {
+void PsServerLoop::begin_cut(const ps::Server::Cut& due) {
+  drop_cuts_before(due.number);
+  Cut& cut = cut_of(due.number);
+  cut.begun = true;
   wire::PsSaved saved;
-  saved.number = number;
+  saved.number = due.number;
   saved.version = server_.version();
-  saved.places = closer_.places();
+  saved.places = cut.places;
   if (server_.store() == nullptr) saved.error = "no worker has opened a table yet";
   if (writing_) saved.error = "the checkpoint before this one is still being written";
   if (!saved.error.empty()) return finish_cut(std::move(saved));
   writing_ = true;
-  later(outside_.time_to_write(), [this, saved, slices = own_slices(), directory = to]() mutable {
-    writing_ = false;
-    saved.error = outside_.write(directory, slices);
-    for (const auto& [slice, image] : slices) {
-      saved.files.push_back({fmt::format("slice-{:02}.rows", slice), image.size(), {}});
-    }
+  later(outside_.time_to_write(),
+        [this, saved, slices = own_slices(), directory = due.directory]() mutable {
+          writing_ = false;
+          saved.error = outside_.write(directory, slices);
+          for (const auto& [slice, image] : slices) {
+            saved.files.push_back({fmt::format("slice-{:02}.rows", slice), image.size(), {}});
+          }
+          finish_cut(std::move(saved));
+        });
+}
+
+// Their markers were passed by those of a later one.
+void PsServerLoop::drop_cuts_before(std::uint64_t number) {
+  for (auto& [earlier, cut] : cuts_) {
+    if (earlier >= number || cut.begun || cut.outcome) continue;
+    wire::PsSaved saved;
+    saved.number = earlier;
+    saved.error = kOvertaken;
     finish_cut(std::move(saved));
-  });
+  }
 }
 
 void PsServerLoop::finish_cut(wire::PsSaved saved) {

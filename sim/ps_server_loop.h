@@ -20,6 +20,7 @@ namespace antdt::sim {
 
 struct PsGroup {
   Generation generation;
+  ps::Consistency consistency = ps::Consistency::kBarrier;
   std::vector<std::string> endpoints;
   std::vector<Member> workers;
   std::uint32_t backups = 0;
@@ -61,6 +62,8 @@ class PsServerLoop {
     std::uint64_t acknowledged_before = 0;
   };
   struct Cut {
+    std::vector<wire::PsPlaces> places;  // at this home's marker
+    bool begun = false;
     std::optional<wire::PsSaved> outcome;
     std::vector<Saved> askers;
   };
@@ -79,6 +82,7 @@ class PsServerLoop {
   [[nodiscard]] static ps::Asker asker_of(const PsPacket& packet) {
     return {std::to_string(packet.socket), packet.from, packet.seq};
   }
+  [[nodiscard]] bool is_home_of(WorkerId worker) const;
   void add_workers(const std::vector<Member>& workers);
   void run(const ps::Closer::Effects& effects);
   wire::PsApplied apply(std::uint32_t home, const wire::PsDecision& decision);
@@ -88,7 +92,9 @@ class PsServerLoop {
   [[nodiscard]] PsSlices own_slices() const;
   [[nodiscard]] std::string hindrance(std::uint64_t number) const;
   [[nodiscard]] Cut& cut_of(std::uint64_t number);
-  void begin_cut(std::uint64_t number, const std::string& to);
+  void mark_cut(std::uint64_t number, const std::string& directory);
+  void begin_cut(const ps::Server::Cut& due);
+  void drop_cuts_before(std::uint64_t number);
   void finish_cut(wire::PsSaved saved);
   void reply(const ps::Asker& to, PsReply body);
   void flush();

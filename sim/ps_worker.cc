@@ -63,6 +63,7 @@ void PsWorker::abort(Generation generation) {
 
 void PsWorker::obey(const client::Directive& directive) {
   if (std::holds_alternative<wire::PsRoster>(directive.order)) {
+    if (directive.generation != generation_) pushes_ = 0;
     generation_ = directive.generation;
   } else if (directive.generation != generation_ &&
              !std::holds_alternative<wire::Leave>(directive.order)) {
@@ -92,6 +93,8 @@ void PsWorker::dissolve(std::string problem) {
 // ------------------------------------------------------------ a group of servers
 
 void PsWorker::on(const wire::PsRoster& roster) {
+  consistency_ = ps::parse_consistency(roster.sync).value();
+  staleness_ = roster.staleness;
   link_ = std::make_unique<PsLink>(
       PsLink::Outside{[this](Duration delay, World::Action action) {
                         later(clock_.real(delay), std::move(action));
@@ -128,13 +131,26 @@ void PsWorker::on(const wire::PhaseStart& start) {
   place_ = 0;
   feed(client::BeginPhase{start.phase});
   if (start.what == "train") return train();
-  ask_all("collective_wait", wire::PsIdle{}, [this](const std::vector<PsReply>& replies) {
-    for (const PsReply& reply : replies) {
-      version_ = std::max(version_, std::get<wire::PsIdled>(reply).version);
-    }
-    feed(client::SetHold{32});
-    evaluate();
+  // The model after all updates: nobody pushes while one evaluates.
+  idle_everywhere(0, [this](std::uint64_t decided) {
+    idle_everywhere(decided, [this, decided](std::uint64_t) {
+      version_ = std::max(version_, decided);
+      feed(client::SetHold{32});
+      evaluate();
+    });
   });
+}
+
+// Answered by servers that are at `version`.
+void PsWorker::idle_everywhere(std::uint64_t version, std::function<void(std::uint64_t)> next) {
+  ask_all("collective_wait", wire::PsIdle{version},
+          [next = std::move(next)](const std::vector<PsReply>& replies) {
+            std::uint64_t decided = 0;
+            for (const PsReply& reply : replies) {
+              decided += std::get<wire::PsIdled>(reply).decided;
+            }
+            next(decided);
+          });
 }
 
 // ---------------------------------------------------------------------- servers

@@ -13,6 +13,7 @@
 #include "sim/program.h"
 #include "sim/ps_link.h"
 #include "sim/surroundings.h"
+#include "trainer/ps/server.h"
 
 namespace antdt::sim {
 
@@ -58,6 +59,8 @@ class PsWorker final : public ClientProgram {
   void ask_all(const char* activity, const PsAsk& ask,
                std::function<void(const std::vector<PsReply>&)> next);
   void no_answers();
+  void idle_everywhere(std::uint64_t version, std::function<void(std::uint64_t decided)> next);
+  [[nodiscard]] bool barrier() const { return consistency_ == ps::Consistency::kBarrier; }
   [[nodiscard]] bool over() const { return ended_ >= generation_; }
   [[nodiscard]] std::vector<std::vector<std::uint64_t>> keys_by_server() const;
 
@@ -67,6 +70,7 @@ class PsWorker final : public ClientProgram {
   void have_batch(bool end);
   void take_up_plan();
   void take_records(std::uint64_t wanted);
+  [[nodiscard]] std::uint64_t pull_clock() const;
   void pull(int left);
   void pulled(int left, const std::vector<PsReply>& replies);
   void compute();
@@ -91,6 +95,8 @@ class PsWorker final : public ClientProgram {
   Generation generation_;
   Generation ended_;  // newest that is over
   std::unique_ptr<PsLink> link_;
+  ps::Consistency consistency_ = ps::Consistency::kBarrier;
+  std::uint64_t staleness_ = 0;
   std::uint64_t version_ = 0;  // as many steps as this are decided
   std::uint64_t pushes_ = 0;
   Share share_;
@@ -104,7 +110,9 @@ class PsWorker final : public ClientProgram {
   client::TakeStatus taken_ = client::TakeStatus::kWait;
   bool more_may_come_ = false;
   MonoTime data_until_{};
-  std::uint64_t pulled_version_ = 0;
+  std::vector<std::uint64_t> versions_;  // that its rows are of, by server
+  std::uint64_t pulled_version_ = 0;     // the oldest of these
+  std::uint64_t slowest_ = 0;            // newest push of who is furthest behind
   Duration computed_{};
 };
 

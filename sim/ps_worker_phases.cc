@@ -3,6 +3,7 @@
 
 #include "sim/ps_worker.h"
 #include "trainer/ps/rows.h"
+#include "trainer/ps_link/placement.h"
 
 namespace antdt::sim {
 namespace {
@@ -87,24 +88,32 @@ void PsWorker::take_records(std::uint64_t wanted) {
   feed(client::Tick{});
 }
 
+std::uint64_t PsWorker::pull_clock() const {
+  if (barrier()) return version_;
+  return consistency_ == ps::Consistency::kBounded ? pushes_ - std::min(pushes_, staleness_) : 0;
+}
+
 void PsWorker::pull(int left) {
   std::vector<std::optional<PsAsk>> asks;
   for (const auto& keys : keys_by_server()) {
-    asks.emplace_back(wire::PsPull{version_, {{0, ps::to_bytes(keys), {}}}});
+    asks.emplace_back(wire::PsPull{pull_clock(), {{0, ps::to_bytes(keys), {}}}});
   }
   ask("collective_wait", std::move(asks),
       [this, left](const std::vector<PsReply>& replies) { pulled(left - 1, replies); });
 }
 
 void PsWorker::pulled(int left, const std::vector<PsReply>& replies) {
-  std::vector<std::uint64_t> versions;
+  versions_.clear();
+  slowest_ = std::get<wire::PsPulled>(replies.front()).clock;
   for (const PsReply& reply : replies) {
-    versions.push_back(std::get<wire::PsPulled>(reply).version);
+    const auto& one = std::get<wire::PsPulled>(reply);
+    versions_.push_back(one.version);
+    slowest_ = std::min(slowest_, one.clock);
   }
-  const auto [oldest, newest] = std::ranges::minmax(versions);
+  const auto [oldest, newest] = std::ranges::minmax(versions_);
   pulled_version_ = oldest;
   version_ = std::max(version_, newest);
-  if (oldest != newest && left > 0) return pull(left);
+  if (oldest != newest && barrier() && left > 0) return pull(left);
   compute();
 }
 
@@ -116,7 +125,8 @@ void PsWorker::compute() {
 }
 
 void PsWorker::stage() {
-  ++pushes_;
+  // Who was away goes on with the others.
+  pushes_ = std::max(pushes_, barrier() ? 0 : slowest_) + 1;
   std::vector<std::optional<PsAsk>> asks;
   for (const auto& keys : keys_by_server()) {
     const std::vector<float> ones(keys.size(), sabotage_ == Sabotage::kApplyTwice ? 2.0F : 1.0F);
@@ -131,22 +141,23 @@ void PsWorker::stage() {
 void PsWorker::commit() {
   wire::PsCommit commit;
   commit.number = pushes_;
-  commit.version = pulled_version_;
+  const std::uint32_t home = ps::home_of(consistency_, member_.worker, link_->servers());
+  commit.version = barrier() ? pulled_version_ : versions_[home];
   commit.phase = phase_.phase;
   commit.from = place_;
   commit.to = place_ + batch_.size();
   commit.weight = static_cast<double>(batch_.size());
   std::vector<std::optional<PsAsk>> asks(link_->servers());
-  asks.front() = commit;
-  ask("collective_wait", std::move(asks), [this](const std::vector<PsReply>& replies) {
-    decided(std::get<wire::PsDecided>(replies.front()));
+  asks[home] = commit;
+  ask("collective_wait", std::move(asks), [this, home](const std::vector<PsReply>& replies) {
+    decided(std::get<wire::PsDecided>(replies[home]));
   });
 }
 
 void PsWorker::decided(const wire::PsDecided& decided) {
   doing_ = Doing::kTraining;
   idle_ = false;
-  version_ = std::max(version_, decided.version);
+  if (barrier()) version_ = std::max(version_, decided.version);
   if (decided.status == "applied") {
     conclude();
     return next_batch();
@@ -171,14 +182,11 @@ void PsWorker::conclude() {
 
 void PsWorker::idle(std::function<void()> next) {
   if (idle_) return next();
-  ask_all("collective_wait", wire::PsIdle{},
-          [this, next = std::move(next)](const std::vector<PsReply>& replies) {
-            for (const PsReply& reply : replies) {
-              version_ = std::max(version_, std::get<wire::PsIdled>(reply).version);
-            }
-            idle_ = true;
-            next();
-          });
+  idle_everywhere(0, [this, next = std::move(next)](std::uint64_t decided) {
+    version_ = std::max(version_, decided);
+    idle_ = true;
+    next();
+  });
 }
 
 void PsWorker::finish() {
@@ -233,7 +241,7 @@ void PsWorker::evaluate() {
   feed(client::Tick{});
   if (taken.status == client::TakeStatus::kEnd) return leave_phase();
   if (taken.records == 0) return later(milliseconds(10), [this] { evaluate(); });
-  ask_all("collective_wait", wire::PsPull{version_, {}},
+  ask_all("collective_wait", wire::PsPull{},
           [this, records = taken.records](const std::vector<PsReply>&) {
             doing_ = Doing::kEvaluating;
             do_next("compute", shape_.sample_time * static_cast<int>(records), [this, records] {

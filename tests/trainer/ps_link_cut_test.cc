@@ -212,6 +212,33 @@ TEST_P(PsFreeCutTest, ACheckpointInTheMiddleOfTrainingIsWhatItsVersionSays) {
   EXPECT_THAT(values(0), testing::ElementsAre(static_cast<float>(saved.version)));
 }
 
+// The second server is told of another one before it hears of the first: nobody waits
+// for a checkpoint that will never be.
+TEST_P(PsFreeCutTest, WhoAskedForACheckpointThatIsOvertakenHearsOfIt) {
+  group.root = directory.path();
+  ServerThread first(group, 0);
+  ServerThread second(group, 1);
+  ASSERT_TRUE(link(0));
+  std::promise<void> busy;
+  std::promise<void> gate;
+  std::promise<wire::PsSaved> saved;
+  second.post([&](ServerLoop& server) {
+    busy.set_value();
+    gate.get_future().wait();
+    server.cut({2, "c2"}, [&](const wire::PsSaved& s) { saved.set_value(s); });
+  });
+  busy.get_future().wait();
+  auto overtaken = first.cut({1, "c1"});
+  ASSERT_EQ(first.ask([](ServerLoop& server) { return server.version(); }), 0U) << "it is ordered";
+  gate.set_value();
+  auto later = saved.get_future();
+  ASSERT_EQ(later.wait_for(kGiveUp), std::future_status::ready);
+  EXPECT_EQ(later.get().error, "");
+  ASSERT_EQ(overtaken.wait_for(kGiveUp), std::future_status::ready);
+  EXPECT_EQ(overtaken.get().error, "a later checkpoint was ordered before it");
+  EXPECT_EQ(first.cut({2, "c2"}).get().error, "");
+}
+
 INSTANTIATE_TEST_SUITE_P(WithoutABarrier, PsFreeCutTest,
                          testing::Values(Consistency::kBounded, Consistency::kUnbounded));
 

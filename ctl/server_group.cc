@@ -299,7 +299,8 @@ void ServerGroup::on(const servers::Tick&, Effects& out) {
   }
   for (const GroupServer& server : servers_) {
     const auto heard = heard_.find(server.member());
-    const bool knows = heard != heard_.end() && heard->second >= number_;
+    // What its home said of who leaves may have been lost, and a later answer heard.
+    const bool knows = heard != heard_.end() && heard->second >= number_ && leaving_.empty();
     if (!knows && now_ - said_[server.member()] >= kSayAgain) say(server, out);
   }
   const bool said = cut_ && cut_->said && now_ - *cut_->said < kAskForCutAgain;

@@ -69,6 +69,7 @@ struct JobImage {
   std::vector<ImageAction> actions;
   std::vector<ImageEpoch> epochs;
   std::vector<ImageDeath> deaths;  // see shard_server/suspects.h
+  std::uint64_t cut_phase = 0;     // the ledger's when the servers' last cut was ordered
   template <class Self, class V>
   static void fields(Self& m, V& v) {
     v("lifecycle", m.lifecycle);
@@ -78,6 +79,7 @@ struct JobImage {
     v("actions", m.actions);
     v("epochs", m.epochs);
     v("deaths", m.deaths);
+    v("cut_phase", m.cut_phase);
   }
 };
 

@@ -74,6 +74,7 @@ JobMachine::JobMachine(JobMachineConfig config, std::unique_ptr<Solution> soluti
   if (!known_) return;
   membership_.restore(image.membership);
   servers_.restore(image.servers, image.membership.generation);
+  cut_phase_ = image.cut_phase;
   std::vector<Member> group;
   if (membership_.settled()) {
     for (const ExpectedMember& m : membership_.members()) group.push_back(m.member);
@@ -461,6 +462,7 @@ JobImage JobMachine::image() const {
   image.lifecycle = lifecycle_.image();
   image.membership = membership_.image();
   image.servers = servers_.image();
+  image.cut_phase = cut_phase_;
   image.plan = controller_.plan();
   for (const ActionReport& a : actions_) {
     image.actions.push_back({a.time_s, a.kind, a.target, a.reason, a.outcome});

@@ -297,6 +297,25 @@ TEST_F(JobServersTest, TheNextIncarnationGoesOnWithTheSameGroup) {
   EXPECT_EQ(machine->ledger().committed(), 24U);
 }
 
+TEST_F(JobServersTest, ACheckpointUnderWayIsStoredByTheNextIncarnation) {
+  start();
+  fetch(w(0), 0, 50);
+  order_checkpoint();
+  open(with_servers());
+  host("a");
+  clock.advance(std::chrono::seconds(3));
+  const auto again = sent<wire::PsCut>(feed(in::Tick{}));
+  ASSERT_EQ(again.size(), 2U);
+  wire::PsSaved saved;
+  saved.number = again[0].second.number;
+  saved.places = {places(w(0), 1, 20)};
+  says(s(0), saved);
+  saved.places.clear();
+  const auto stored = all<out::StoreCheckpoint>(says(s(1), saved));
+  ASSERT_EQ(stored.size(), 1U);
+  EXPECT_EQ(stored[0].written.places.front().place, 20U);
+}
+
 TEST_F(JobServersTest, ServersAreNoWorkersForOperators) {
   start();
   EXPECT_FALSE(machine->check(job::EvictAsked{"s1", "slow", {}}));

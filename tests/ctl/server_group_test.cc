@@ -253,6 +253,19 @@ TEST_F(ServerGroupTest, ACheckpointWaitsForTheAnswerOfAHomeAboutWhoLeaves) {
   EXPECT_TRUE(all<SendCut>(step(servers::Tick{})).empty()) << "not every turn";
 }
 
+TEST_F(ServerGroupTest, AsksAgainForWhoLeavesUntilItsHomeHasSaidIt) {
+  form();
+  step(Gone{w(1), "was killed"});
+  serves(s(0), number());  // an answer to an older order, which named nobody
+  serves(s(1), number());
+  now += std::chrono::seconds(1);
+  EXPECT_EQ(all<SendServe>(step(servers::Tick{})).size(), 2U);
+  serves(s(0), number(), {{w(1).worker, Attempt{1}, 1, {}}});
+  EXPECT_EQ(all<Left>(seen).size(), 1U);
+  now += std::chrono::seconds(1);
+  EXPECT_TRUE(all<SendServe>(step(servers::Tick{})).empty());
+}
+
 TEST_F(ServerGroupTest, TheNextIncarnationAsksTheServersWhatTheyKnowAndGoesOn) {
   form();
   step(Gone{w(1), "was killed"});

@@ -173,11 +173,12 @@ void Ledger::on(const event::SkipDeclared& event, MonoTime, Effects& effects) {
 // --------------------------------------------------------- fetch and commit
 
 void Ledger::on(const event::Fetch& event, MonoTime now, Effects& effects) {
+  Holder* holder = current_holder(event.member, event.generation);
   const auto reply = [&](wire::Grants grants) {
+    if (holder != nullptr) grants.recalls_over = holder->recalls - (holder->recall_pending ? 1 : 0);
     effects.emplace_back(
         effect::Reply{event.member, event.generation, event.seq, std::move(grants)});
   };
-  Holder* holder = current_holder(event.member, event.generation);
   if (holder != nullptr && event.seq == holder->last.seq && event.seq != 0) {
     return reply(grants_of(holder->last));
   }

@@ -152,12 +152,16 @@ struct Grants {
   // Members of a collective: which records made the steps of this generation up
   // to this one is kept; they need not be told again (StepHistory). 0: none.
   Step recorded{};
+  // Recalls up to this number are over, answered or not: one that comes late is not
+  // to be obeyed, because what was granted since is not counted against it.
+  std::uint64_t recalls_over = 0;
   ANTDT_MESSAGE("grants") {
     v("phase", m.phase);
     v("status", m.status);
     v("pieces", m.pieces);
     v("retry_ms", m.retry_ms);
     v("recorded", m.recorded);
+    v("recalls_over", m.recalls_over);
   }
 };
 
@@ -165,7 +169,8 @@ struct Grants {
 // (records since the generation began). Answered by Recalled, with the same
 // seq, with where your grants end now, which is never less than what you have
 // started. Not answered while a Fetch is outstanding: its answer may bring
-// grants that the end would not count. It is sent again.
+// grants that the end would not count, nor after an answer that says it is over
+// (Grants). It is sent again.
 struct Recall {
   std::uint64_t phase = 0;
   std::uint64_t keep_to = 0;
@@ -271,7 +276,7 @@ struct Join {
   // not) and whose training state it still holds whole; 0: it holds none, or the
   // beginning.
   Generation settled;
-  Step step;  // the last step of that state
+  Step step;             // the last step of that state
   std::string endpoint;  // of a parameter server: where workers reach it
   ANTDT_MESSAGE("join") {
     v("pid", m.pid);

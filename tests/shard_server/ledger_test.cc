@@ -224,6 +224,24 @@ TEST(LedgerTest, RewoundToACheckpointWhatCameAfterIsHandedOutAgain) {
   EXPECT_EQ(recorder.accounts().epochs()[0].repeated, 0U);
 }
 
+TEST(LedgerTest, WhoIsGrantedAgainHearsThatItsRecallIsOver) {
+  Recorder recorder = two_members(config(400));
+  recorder.step(event::Shares{{{kFirst.worker, 50, 0}, {kSecond.worker, 50, 0}}});
+  recorder.step(fetch(kFirst, 1, 0, 200));
+  recorder.step(fetch(kSecond, 1, 0, 200));
+  recorder.step(event::Shares{{{kFirst.worker, 90, 0}, {kSecond.worker, 10, 0}}});
+  const Effects poor = recorder.step(fetch(kFirst, 2, 180, 100));
+  const auto* recall = find_effect<effect::SendRecall>(poor);
+  ASSERT_NE(recall, nullptr);
+  const auto over = [&](const Effects& effects) {
+    return find_effect<effect::Reply>(effects)->grants.recalls_over;
+  };
+  EXPECT_EQ(over(recorder.step(fetch(kSecond, 2, 10, 100))), recall->number - 1) << "it stands";
+  // All that it held is trained: nothing is left to be given back.
+  EXPECT_EQ(over(recorder.step(fetch(kSecond, 3, 200, 100))), recall->number);
+  EXPECT_EQ(over(recorder.step(fetch(kSecond, 3, 200, 100))), recall->number) << "said again";
+}
+
 TEST(LedgerTest, RecordsOfWhoLeftAreHandedOutNextAndNotCountedAsLost) {
   Recorder recorder = two_members(config(1000));
   recorder.step(fetch(kFirst, 1, 0, 100));

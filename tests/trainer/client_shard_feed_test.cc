@@ -250,6 +250,19 @@ TEST_F(ShardFeedTest, ARecallThatComesAgainDoesNotTakeBackWhatWasGrantedAfterIts
   EXPECT_EQ(feed.in_hand(), 60U);
 }
 
+TEST_F(ShardFeedTest, ARecallThatIsOverIsNotObeyedWhenItComesLate) {
+  const auto request = feed.poll(now);
+  ASSERT_TRUE(request);
+  wire::Grants grants = granted({piece(0, 0, 50)});
+  grants.recalls_over = 3;
+  feed.on_grants(request->seq, grants, now);
+  while (const auto more = feed.poll(now)) feed.on_grants(more->seq, granted({}), now);
+  ASSERT_EQ(feed.in_hand(), 50U);
+  EXPECT_FALSE(feed.on_recall(Generation{4}, 3, {1, 0})) << "what came since is not in its account";
+  EXPECT_EQ(feed.in_hand(), 50U);
+  EXPECT_EQ(feed.on_recall(Generation{4}, 4, {1, 0})->end, 0U);
+}
+
 TEST_F(ShardFeedTest, ARecallIsNotAnsweredWhileAnAnswerMayBringMore) {
   const auto request = feed.poll(now);
   ASSERT_TRUE(request);

@@ -58,6 +58,7 @@ void ShardFeed::on_grants(std::uint64_t seq, const wire::Grants& grants, MonoTim
   if (!outstanding_ || outstanding_->request.seq != seq) return;
   const bool asked_for_records = outstanding_->request.fetch.want > 0;
   outstanding_.reset();
+  recalls_over_ = std::max(recalls_over_, grants.recalls_over);
   if (grants.status == "end") {
     stage_ = Stage::kEnded;
   } else if (grants.status == "stale") {
@@ -86,7 +87,7 @@ std::optional<wire::Recalled> ShardFeed::on_recall(Generation generation, std::u
   if (stage_ == Stage::kIdle || recall.phase != phase_ || generation != generation_) return {};
   // One that comes again must not take back what was granted after its answer.
   if (number == recall_answered_) return recalled_;
-  if (number < recall_answered_) return {};
+  if (number < recall_answered_ || number <= recalls_over_) return {};
   // The answer to the request, if it is lost or late, would bring grants that
   // this end does not count. The ledger asks again.
   if (outstanding_) return {};

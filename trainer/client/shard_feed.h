@@ -87,6 +87,7 @@ class ShardFeed {
   MonoTime ask_again_at_{};
   std::optional<Outstanding> outstanding_;
   std::uint64_t recall_answered_ = 0;  // its number; 0: none
+  std::uint64_t recalls_over_ = 0;     // not to be obeyed any more (Grants)
   wire::Recalled recalled_;            // that answer
   std::uint64_t last_seq_ = 0;
   std::string problem_;

@@ -110,13 +110,14 @@ TEST_F(LoopTest, ATimerThatSetsItselfForNowDoesNotKeepDescriptorsWaiting) {
 
 TEST_F(LoopTest, AnEarlierTimerSetLaterComesFirst) {
   std::vector<int> order;
-  loop_.call_after(10ms, [&] {
-    order.push_back(2);
+  const auto comes = [&](int which) {
+    order.push_back(which);
     loop_.stop();
-  });
-  loop_.call_after(1ms, [&] { loop_.call_after(1ms, [&] { order.push_back(1); }); });
+  };
+  loop_.call_after(10s, [&] { comes(2); });
+  loop_.call_after(1ms, [&] { loop_.call_after(1ms, [&] { comes(1); }); });
   run();
-  EXPECT_EQ(order, (std::vector{1, 2}));
+  EXPECT_EQ(order, std::vector{1});
 }
 
 TEST_F(LoopTest, ATimerForTheEndOfTimeNeverRuns) {

@@ -357,11 +357,17 @@ TEST_P(EveryPsMemberTest, AWorkerThatIsToLeaveGoesBetweenTwoBatchesAndTheOthersD
   for (const bool by_signal : {false, true}) {
     evaluated.counts.clear();
     FakePsJob job(2, {{"train", 300}, {"eval", 300}}, none());
+    std::atomic<bool> asked = false;
     const auto hook = [&](std::uint64_t computed, const client::Client&) {
       if (computed != 2) return;
       by_signal ? stop[1].store(true) : job.ask_to_leave(kW1);
+      asked = true;
     };
-    const auto lives = run({job, 300, {{}, hook}}, 2);
+    // Where a step waits for nobody it could have trained everything by then.
+    const auto wait = [&](std::uint64_t computed, const client::Client&) {
+      if (computed == 1 && GetParam() != "ps-bsp") await([&] { return asked.load(); });
+    };
+    const auto lives = run({job, 300, {wait, hook}}, 2);
     expect_codes(lives, {0, 75});
     expect_each_record(300, {1});
     EXPECT_EQ(job.seen().generation, Generation{1});

@@ -270,7 +270,9 @@ TEST_F(PsMemberTest, WhoWasIdleGoesOnWhereTheOthersAre) {
   PsFaults faults;
   faults.sync = "ps-ssp";
   faults.starved = {kW1};
-  FakePsJob job(2, {{"train", 400}, {"eval", 400}}, faults);
+  // More than w0 may take in hand before w1 is fed, however fast or slow it is.
+  constexpr std::uint64_t kRecords = 2000;
+  FakePsJob job(2, {{"train", kRecords}, {"eval", kRecords}}, faults);
   std::atomic<std::uint64_t> of_w1 = 0;
   const auto w0 = [&](std::uint64_t computed, const client::Client&) {
     if (computed == 6) {
@@ -282,8 +284,8 @@ TEST_F(PsMemberTest, WhoWasIdleGoesOnWhereTheOthersAre) {
     }
   };
   const auto w1 = [&](std::uint64_t computed, const client::Client&) { of_w1 = computed + 1; };
-  expect_codes(run({job, 400, {w0, w1}}, 2), {0, 0});
-  expect_each_record(400, {1});
+  expect_codes(run({job, kRecords, {w0, w1}}, 2), {0, 0});
+  expect_each_record(kRecords, {1});
 }
 
 // Both have begun, and the other one has made a step alone, before w1's first push.

@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "core/fs.h"
+#include "tests/trainer/may_fork.h"
 #include "tests/trainer/ps_link_testing.h"
 
 namespace antdt::ps {
@@ -16,6 +17,9 @@ namespace {
 class PsCutTest : public PsLinkTest {
  protected:
   PsCutTest() { group.workers.push_back(w(kWatcher)); }
+  void SetUp() override {
+    if (!kMayFork) GTEST_SKIP() << "a child writes the checkpoint";
+  }
 
   // Both servers' answers to the order of a checkpoint.
   static std::vector<wire::PsSaved> cut(ServerThread& first, ServerThread& second,

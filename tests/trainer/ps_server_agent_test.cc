@@ -14,6 +14,7 @@
 #include "core/loop.h"
 #include "core/transport/socket.h"
 #include "core/wire/packet.h"
+#include "tests/trainer/may_fork.h"
 #include "trainer/ps_link/worker_link.h"
 #include "trainer/ps_server/server_agent.h"
 
@@ -260,6 +261,7 @@ TEST_F(PsServerAgentTest, AWorkerThatLeavesIsAnsweredForAndTheOthersGoOn) {
 }
 
 TEST_F(PsServerAgentTest, ANewGroupGoesOnFromACheckpointOfTheOneBefore) {
+  if (!kMayFork) GTEST_SKIP() << "a child writes the checkpoint";
   ServerProcess first(path(), 0);
   ServerProcess second(path(), 1);
   await_joins();

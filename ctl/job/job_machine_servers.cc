@@ -156,6 +156,7 @@ void JobMachine::on_over(const servers::Over& over) {
   if (lifecycle_.outcome()) return feed(job::Event(job::GenerationOver{}));  // they leave
   note("generation-broken",
        fmt::format("the servers of generation {} are given up: {}", over.generation, over.reason));
+  suspected_.clear();  // no home answers for them any more
   for (const Member worker : over.workers) send(worker, over.generation, wire::Abort{over.reason});
   expect_steps();
   feed(job::Event(job::GenerationOver{}));

@@ -10,7 +10,12 @@
 
 namespace antdt {
 
-std::string to_string(WorkerId id) { return fmt::format("{}{}", id.role, id.index); }
+// In every envelope: without a format to read.
+std::string to_string(WorkerId id) {
+  std::array<char, 11> text{id.role};  // a letter and 10 digits at most
+  const auto end = std::to_chars(text.data() + 1, text.data() + text.size(), id.index).ptr;
+  return {text.data(), end};
+}
 
 std::optional<WorkerId> parse_worker_id(std::string_view text) {
   if (text.size() < 2 || text.size() > 11 || text[0] < 'a' || text[0] > 'z') return std::nullopt;

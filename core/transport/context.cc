@@ -55,8 +55,8 @@ std::string key_of(const std::vector<std::string>& request) {
 // The loop calls answer(); the loop may be gone when this is destroyed, so
 // nothing is unwatched here.
 struct Context::Authentication {
-  Authentication(void* zap_socket, AuthorizedKeys keys)
-      : socket(zap_socket), authorized(std::move(keys)) {}
+  Authentication(void* zap_socket, NameOfKey names)
+      : socket(zap_socket), name_of(std::move(names)) {}
   ~Authentication() { zmq_close(socket); }
   Authentication(const Authentication&) = delete;
   Authentication& operator=(const Authentication&) = delete;
@@ -65,7 +65,7 @@ struct Context::Authentication {
   void note_refusal(const std::string& key);
 
   void* socket;
-  AuthorizedKeys authorized;
+  NameOfKey name_of;
   std::string refused_last;  // a peer tries again every second: it is logged once
 };
 
@@ -74,7 +74,7 @@ void Context::Authentication::answer() {
     const std::vector<std::string> request = receive_frames(socket);
     if (request.size() < 2) return;
     const std::string key = key_of(request);
-    const std::string name = key.empty() ? std::string() : authorized.name_of(key);
+    const std::string name = key.empty() ? std::string() : name_of(key);
     if (name.empty()) note_refusal(key);
     // 300 and not 400: the peer is cut off without an answer and may try again,
     // so a key that is authorized later gets in without a restart.
@@ -101,12 +101,18 @@ Context::~Context() {
 }
 
 Status Context::serve_authentication(EventLoop& loop, AuthorizedKeys authorized) {
+  return serve_authentication(loop, [keys = std::move(authorized)](const std::string& key) mutable {
+    return keys.name_of(key);
+  });
+}
+
+Status Context::serve_authentication(EventLoop& loop, NameOfKey name_of) {
   if (authentication_ != nullptr) {
     return fail(ErrorKind::kInternal, "authentication is served already");
   }
   void* socket = zmq_socket(handle_, ZMQ_REP);
   if (socket == nullptr) return fail_zmq(ErrorKind::kIo, "making the authentication socket");
-  auto authentication = std::make_unique<Authentication>(socket, std::move(authorized));
+  auto authentication = std::make_unique<Authentication>(socket, std::move(name_of));
   if (zmq_bind(socket, kZapEndpoint) != 0) {
     return fail_zmq(ErrorKind::kIo, std::string("binding ") + kZapEndpoint);
   }

@@ -116,15 +116,19 @@ Result<std::map<std::string, std::string>> read_key_file(const std::string& path
 
 }  // namespace
 
-Result<KeyPair> generate_key_pair(const std::string& directory, const std::string& name) {
-  ANTDT_RETURN_IF_ERROR(check_name(name));
-  ANTDT_RETURN_IF_ERROR(make_directories(directory, 0700));
+Result<KeyPair> make_key_pair(const std::string& name) {
   std::array<char, kZ85Size + 1> public_key{};
   std::array<char, kZ85Size + 1> secret_key{};
   if (zmq_curve_keypair(public_key.data(), secret_key.data()) != 0) {
     return fail_zmq(ErrorKind::kInternal, "making a CURVE key pair");
   }
-  KeyPair pair{name, public_key.data(), secret_key.data()};
+  return KeyPair{name, public_key.data(), secret_key.data()};
+}
+
+Result<KeyPair> generate_key_pair(const std::string& directory, const std::string& name) {
+  ANTDT_RETURN_IF_ERROR(check_name(name));
+  ANTDT_RETURN_IF_ERROR(make_directories(directory, 0700));
+  ANTDT_TRY(KeyPair pair, make_key_pair(name));
   const std::string open_part =
       fmt::format("{}\nname = {}\npublic = {}\n", kFirstLine, name, pair.public_z85);
   const std::string base = directory + "/" + name;

@@ -7,6 +7,7 @@
 // may connect, as the file's name.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <string>
 
@@ -24,6 +25,8 @@ struct KeyPair {
   std::string secret_z85;
 };
 
+// A pair that is nowhere but in memory.
+[[nodiscard]] Result<KeyPair> make_key_pair(const std::string& name);
 // Makes a new pair and writes both files into `directory` (made 0700 if it is
 // missing). Refuses to overwrite.
 [[nodiscard]] Result<KeyPair> generate_key_pair(const std::string& directory,
@@ -31,6 +34,9 @@ struct KeyPair {
 // Refuses a secret that others may read, and says which chmod mends it.
 [[nodiscard]] Result<KeyPair> load_key_pair(const std::string& key_file);
 [[nodiscard]] Result<PublicKey> load_public_key(const std::string& pub_file);
+
+// As whom the owner of a public key (Z85) may connect; "" if not at all.
+using NameOfKey = std::function<std::string(const std::string& public_z85)>;
 
 // A directory of .pub files, read again whenever it or a file in it changed.
 class AuthorizedKeys {

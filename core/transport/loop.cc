@@ -25,6 +25,7 @@
 #include <vector>
 
 #include "core/check.h"
+#include "core/owned_fd.h"
 #include "core/process.h"
 #include "core/transport/socket.h"
 
@@ -33,21 +34,6 @@ namespace antdt {
 namespace {
 
 using Callback = EventLoop::Callback;
-
-// Closes what it holds.
-class OwnedFd {
- public:
-  explicit OwnedFd(int fd) : fd_(fd) {}
-  OwnedFd(OwnedFd&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-  OwnedFd& operator=(OwnedFd&&) = delete;
-  ~OwnedFd() {
-    if (fd_ >= 0) close(fd_);
-  }
-  [[nodiscard]] int get() const { return fd_; }
-
- private:
-  int fd_;
-};
 
 int checked(int fd, const char* call) {
   ANTDT_CHECK(fd >= 0, "{}: {}", call, std::strerror(errno));

@@ -10,6 +10,7 @@
 
 #include "core/check.h"
 #include "core/fs.h"
+#include "core/transport/ipc_path.h"
 #include "core/transport/zmq_error.h"
 #include "core/wire/packet.h"
 
@@ -19,8 +20,7 @@ namespace {
 
 constexpr int kHighWaterMark = 10000;  // messages, each way, each peer
 constexpr std::int64_t kMaxMessageBytes = 64LL * 1024 * 1024;
-constexpr int kLingerMs = 1000;           // a last reply still gets out
-constexpr std::size_t kMaxIpcPath = 107;  // sockaddr_un.sun_path less its zero
+constexpr int kLingerMs = 1000;  // a last reply still gets out
 
 void set_int(void* socket, int option, int value) {
   const int rc = zmq_setsockopt(socket, option, &value, sizeof(value));
@@ -43,39 +43,24 @@ void set_tcp_options(void* socket) {
   set_int(socket, ZMQ_CONNECT_TIMEOUT, 5000);
 }
 
-Status check_ipc_path(const std::string& path) {
-  if (path.size() <= kMaxIpcPath) return {};
-  return fail(ErrorKind::kUsage,
-              "the socket path {} has {} characters and the system allows {}: choose a shorter "
-              "directory (XDG_RUNTIME_DIR)",
-              path, path.size(), kMaxIpcPath);
-}
-
-constexpr int kNothing = -1;  // no file descriptor wakes who waits
-
-// Whether one of `events` is there; no answer (errno says why) where polling failed
-// or the time is over.
-std::optional<bool> poll_for(void* socket, short events, int wake, Duration timeout) {
-  const auto ms = std::chrono::ceil<std::chrono::milliseconds>(timeout).count();
-  std::array<zmq_pollitem_t, 2> items{{{socket, 0, events, 0}, {nullptr, wake, ZMQ_POLLIN, 0}}};
-  const int count = wake == kNothing ? 1 : 2;
-  const int ready = zmq_poll(items.data(), count, static_cast<long>(std::max<std::int64_t>(ms, 0)));
-  if (ready <= 0) {
-    if (ready == 0) errno = 0;
-    return {};
-  }
-  return items[1].revents == 0 && items[0].revents != 0;
-}
-
-bool wait_for(void* socket, short events, Duration timeout, int wake = kNothing) {
+// How many of `items` are ready; 0: none within `timeout`.
+int poll_for(std::vector<zmq_pollitem_t>& items, Duration timeout) {
   // A day at most, so that "for ever" overflows nothing.
   const MonoTime deadline =
       std::chrono::steady_clock::now() + std::min<Duration>(timeout, std::chrono::hours(24));
   for (;;) {
     const Duration left = deadline - std::chrono::steady_clock::now();
-    if (const auto ready = poll_for(socket, events, wake, left)) return *ready;
-    if (zmq_errno() != EINTR || left <= Duration::zero()) return false;
+    const auto ms = std::chrono::ceil<std::chrono::milliseconds>(left).count();
+    const int ready = zmq_poll(items.data(), static_cast<int>(items.size()),
+                               static_cast<long>(std::max<std::int64_t>(ms, 0)));
+    if (ready > 0) return ready;
+    if (ready == 0 || zmq_errno() != EINTR || left <= Duration::zero()) return 0;
   }
+}
+
+bool wait_for(void* socket, short events, Duration timeout) {
+  std::vector<zmq_pollitem_t> items{{socket, 0, events, 0}};
+  return poll_for(items, timeout) > 0;
 }
 
 }  // namespace
@@ -285,8 +270,10 @@ bool Socket::wait_readable(Duration timeout) {
   return wait_for(state_->handle, ZMQ_POLLIN, timeout);
 }
 
-bool Socket::wait_readable(Duration timeout, int wake) {
-  return wait_for(state_->handle, ZMQ_POLLIN, timeout, wake);
+bool Socket::wait_readable(const std::vector<Socket>& sockets, Duration timeout, int wake) {
+  std::vector<zmq_pollitem_t> items{{nullptr, wake, ZMQ_POLLIN, 0}};
+  for (const Socket& socket : sockets) items.push_back({socket.handle(), 0, ZMQ_POLLIN, 0});
+  return poll_for(items, timeout) > 0 && items.front().revents == 0;
 }
 
 // --------------------------------------------------------------------- request

@@ -14,6 +14,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "core/clock.h"
 #include "core/result.h"
@@ -39,7 +40,9 @@ class Context {
 
   // Answers the question "may this key connect?" for every tcp server socket
   // of this context, on `loop`. Call before a tcp bind. The loop must not run
-  // any more once the context is destroyed.
+  // any more once the context is destroyed. Who is connected stays so, whatever
+  // the answer would be now.
+  [[nodiscard]] Status serve_authentication(EventLoop& loop, NameOfKey name_of);
   [[nodiscard]] Status serve_authentication(EventLoop& loop, AuthorizedKeys authorized);
   [[nodiscard]] bool authenticates() const { return authentication_ != nullptr; }
 
@@ -79,8 +82,9 @@ class Socket {
   // Blocks until something can be received or `timeout` is over; for programs
   // without a loop.
   [[nodiscard]] bool wait_readable(Duration timeout);
-  // The same; false at once when the file descriptor `wake` is readable.
-  [[nodiscard]] bool wait_readable(Duration timeout, int wake);
+  // The same of any of these; false at once when the file descriptor `wake` is readable.
+  [[nodiscard]] static bool wait_readable(const std::vector<Socket>& sockets, Duration timeout,
+                                          int wake);
 
   // "tcp://10.0.0.1:7700" or "ipc:///run/…": for messages to people; with
   // port 0 asked for, the port that was got.

@@ -221,7 +221,8 @@ struct TimeAccount {
 };
 
 // What a worker measured of some batches since its last report. One-way.
-// Speed is samples / (data_us + compute_us); never step time.
+// Speed is samples / (data_us + compute_us); never step time. How long its link takes
+// there and back is measured apart from them: a batch waits for links of others, too.
 struct Report {
   std::uint32_t batches = 0;
   std::uint64_t samples = 0;
@@ -235,6 +236,14 @@ struct Report {
   // training thread completed, and what it is doing now (a name of TimeAccount).
   Step step;
   std::string activity;
+  // How long a message there and its answer were on the way: to the next rank of the
+  // ring, or to a parameter server. Their number, their sum and the least of them.
+  std::uint32_t hops = 0;
+  std::uint64_t hop_us = 0;
+  std::uint64_t hop_least_us = 0;
+  // What a drill asks the agent for: the process is to run in so many thousandths of
+  // the time from now on. 0: in all of it.
+  std::uint32_t throttle_permille = 0;
   ANTDT_MESSAGE("report") {
     v("batches", m.batches);
     v("samples", m.samples);
@@ -246,6 +255,10 @@ struct Report {
     v("account", m.account);
     v("step", m.step);
     v("activity", m.activity);
+    v("hops", m.hops);
+    v("hop_us", m.hop_us);
+    v("hop_least_us", m.hop_least_us);
+    v("throttle_permille", m.throttle_permille);
   }
 };
 
@@ -278,6 +291,9 @@ struct Join {
   Generation settled;
   Step step;             // the last step of that state
   std::string endpoint;  // of a parameter server: where workers reach it
+  // Of parameter servers and their workers: the public key (Z85) of the pair that this
+  // process made for itself. Over tcp it is known by that; its secret goes nowhere.
+  std::string key;
   ANTDT_MESSAGE("join") {
     v("pid", m.pid);
     v("data", m.data);
@@ -286,6 +302,7 @@ struct Join {
     v("settled", m.settled);
     v("step", m.step);
     v("endpoint", m.endpoint);
+    v("key", m.key);
   }
 };
 // Job daemon to each member of a new generation: make your end points.
@@ -638,13 +655,39 @@ struct StopProcess {
   std::uint32_t grace_ms = 0;
   ANTDT_MESSAGE("stop-process") { v("grace_ms", m.grace_ms); }
 };
+// What an agent saw of a process from outside, and of its host. What it could not see
+// is 0, like what there was nothing of.
+struct HostProbe {
+  std::uint64_t looked_us = 0;  // the time that the others are a part of; 0: did not look
+  std::uint64_t ran_us = 0;     // on a CPU; all threads of the process, added up
+  std::uint64_t queued_us = 0;  // could run and had no CPU; likewise
+  // A bound on its CPU time held it back: of its cgroup, or of a drill.
+  std::uint64_t throttled_us = 0;
+  std::uint64_t stolen_us = 0;  // CPUs of the host gave to other machines; mean of them
+  // Somebody waited for CPU, disk or memory: in its cgroup, else on the host.
+  std::uint64_t cpu_stalled_us = 0;
+  std::uint64_t io_stalled_us = 0;
+  std::uint64_t memory_stalled_us = 0;
+  ANTDT_PART {
+    v("looked_us", m.looked_us);
+    v("ran_us", m.ran_us);
+    v("queued_us", m.queued_us);
+    v("throttled_us", m.throttled_us);
+    v("stolen_us", m.stolen_us);
+    v("cpu_stalled_us", m.cpu_stalled_us);
+    v("io_stalled_us", m.io_stalled_us);
+    v("memory_stalled_us", m.memory_stalled_us);
+  }
+};
 // Sum of a worker's Reports since the agent's last Metrics.
 struct Metrics {
   Report sum;
   std::uint32_t window_ms = 0;
+  HostProbe probe{};
   ANTDT_MESSAGE("metrics") {
     v("sum", m.sum);
     v("window_ms", m.window_ms);
+    v("probe", m.probe);
   }
 };
 // A tcp port that is free on the agent's host now, for MASTER_PORT.

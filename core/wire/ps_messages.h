@@ -6,7 +6,9 @@
 // trainer/ps/rows.h says.
 //
 // What servers and the job daemon say to one another travels through the server's
-// agent, as the messages of workers do: PsServe, PsCut, and their answers.
+// agent, as the messages of workers do: PsServe, PsCut, and their answers. Where a server
+// is two processes, its primary copies to its backup what changes it: PsCopied, PsTaken.
+// One that is new gets all that there is first: PsImage.
 #pragma once
 
 #include "core/wire/messages.h"
@@ -226,6 +228,18 @@ struct PsPlaces {
   }
 };
 
+// By which a process of the group is known over tcp (Join::key).
+struct PsKey {
+  WorkerId worker;
+  Attempt attempt;
+  std::string key;
+  ANTDT_PART {
+    v("worker", m.worker);
+    v("attempt", m.attempt);
+    v("key", m.key);
+  }
+};
+
 // Job daemon to a server: what it is to serve, whole, in the generation of the
 // envelope. A new generation is a new group, which begins with the slices of
 // `restore`; in the same one the workers may be others. Those of `leaving` push no
@@ -234,13 +248,22 @@ struct PsPlaces {
 struct PsServe {
   std::uint64_t number = 0;          // 1, 2, ... in a generation: the highest counts
   std::uint32_t index = 0;           // of the server that hears this
-  std::vector<std::string> servers;  // end points, by index
+  std::vector<std::string> servers;  // end points, by index: a path, or "tcp://host:port"
   std::string sync;                  // "ps-bsp", "ps-ssp", "ps-asp"
   std::uint32_t backups = 0;
   std::vector<PsMember> workers;  // all that may push
   std::vector<PsMember> leaving;
   std::string restore;        // the checkpoint that the group goes on from; empty: none
   std::uint64_t version = 0;  // PsSaved::version of it
+  // Of servers, each by its index, and of `workers`: nobody else gets in over tcp.
+  std::vector<PsKey> keys = {};
+  // Where this server is two processes: which of them hears this ("primary", "backup",
+  // "joining": to be the backup, from what the primary sends; empty: it is alone), since
+  // when, and where the other one is.
+  std::string replica = {};
+  std::uint64_t view = 0;  // rises with each change; what is copied in an earlier one is void
+  std::string other = {};
+  std::string other_key = {};
   ANTDT_MESSAGE("ps-serve") {
     v("number", m.number);
     v("index", m.index);
@@ -251,25 +274,99 @@ struct PsServe {
     v("leaving", m.leaving);
     v("restore", m.restore);
     v("version", m.version);
+    v("keys", m.keys);
+    v("replica", m.replica);
+    v("view", m.view);
+    v("other", m.other);
+    v("other_key", m.other_key);
   }
 };
 struct PsServing {
   std::uint64_t number = 0;    // of the PsServe that is in force here
   std::vector<PsPlaces> left;  // of those in `leaving` whose home this is
+  // The view in which this server's other process has all that was ever heard of it, and
+  // in which nothing more is heard that the other one has not; 0: none.
+  std::uint64_t backed = 0;
   ANTDT_MESSAGE("ps-serving") {
     v("number", m.number);
     v("left", m.left);
+    v("backed", m.backed);
   }
 };
-// Job daemon to a worker: the servers of its generation. A PhaseStart follows.
+// Job daemon to a worker: the servers of its generation. A PhaseStart follows the first one;
+// where processes of servers were replaced, it is said again with a higher number.
 struct PsRoster {
-  std::vector<std::string> servers;  // end points, by index
+  std::vector<std::string> servers;  // end points, by index, as in PsServe
   std::string sync;
-  std::uint64_t staleness = 0;  // of ps-ssp
+  std::uint64_t staleness = 0;         // of ps-ssp
+  std::vector<std::string> keys = {};  // public keys of the servers, by index
+  // By index, where a server is two processes: its backup, which answers when the primary
+  // is lost. Empty: it has none.
+  std::vector<std::string> others = {};
+  std::vector<std::string> other_keys = {};
+  std::uint64_t number = 0;  // as in PsServe
   ANTDT_MESSAGE("ps-roster") {
     v("servers", m.servers);
     v("sync", m.sync);
     v("staleness", m.staleness);
+    v("keys", m.keys);
+    v("others", m.others);
+    v("other_keys", m.other_keys);
+    v("number", m.number);
+  }
+};
+
+// Primary to backup of one server: event `number` of those that change it, from 1 in the
+// whole life of the two. `kind` and `body`: what was heard, or what became of files
+// (trainer/ps/copied.h); `from` and `seq`: who asked. Said again until PsTaken answers it.
+struct PsCopied {
+  std::uint64_t view = 0;
+  std::uint64_t number = 0;
+  std::string kind;
+  std::string body;
+  PsMember from;
+  std::uint64_t seq = 0;
+  ANTDT_MESSAGE("ps-copied") {
+    v("view", m.view);
+    v("number", m.number);
+    v("kind", m.kind);
+    v("body", m.body);
+    v("from", m.from);
+    v("seq", m.seq);
+  }
+};
+struct PsTaken {
+  std::uint64_t view = 0;
+  std::uint64_t number = 0;  // events up to here are taken; 0: there is no state yet
+  // Of that one the first so many pieces are here (PsImage).
+  std::uint64_t image = 0;
+  std::uint64_t pieces = 0;
+  ANTDT_MESSAGE("ps-taken") {
+    v("view", m.view);
+    v("number", m.number);
+    v("image", m.image);
+    v("pieces", m.pieces);
+  }
+};
+// Primary to one that is to be its backup and has nothing yet: piece 1, 2, ... of image
+// `image` of its state after event `number` (trainer/ps/state_copy.h). Said again until
+// PsTaken answers it. A later image voids the ones before.
+struct PsImage {
+  std::uint64_t view = 0;
+  std::uint64_t image = 0;
+  std::uint64_t number = 0;
+  std::uint64_t piece = 0;
+  std::uint32_t part = 0;
+  std::string bytes;
+  bool last = false;
+  ANTDT_MESSAGE("ps-image") {
+    v("view", m.view);
+    v("image", m.image);
+    v("number", m.number);
+    v("piece", m.piece);
+    v("part", m.part);
+    v("bytes", m.bytes);
+    v("last", m.last);
   }
 };
 // A server to the job daemon, about once a second: what it holds, and what it did

@@ -1,0 +1,37 @@
+// Recorded batch times of several workers, to be replayed as slowdowns: CSV with a
+// header and at least the columns `worker` (a number), `time` (what rows are in order
+// of) and `batch_time_norm` (of a batch, in any unit), as the mini-batch times of
+// Alibaba's PAI clusters have them.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/result.h"
+
+namespace antdt::drill {
+
+class Trace {
+ public:
+  // Error (kUsage): names the line and what is wrong with it, not the file.
+  [[nodiscard]] static Result<Trace> parse(std::string_view csv);
+
+  // By row; times over the least time of the whole trace, so 1 at least. Worker i is
+  // the (i modulo workers())-th of the trace. Never empty.
+  [[nodiscard]] const std::vector<double>& slowdowns(std::uint32_t worker) const {
+    return by_worker_[worker % by_worker_.size()];
+  }
+  [[nodiscard]] std::size_t workers() const { return by_worker_.size(); }
+
+ private:
+  std::vector<std::vector<double>> by_worker_;
+};
+
+// By the path that rules name.
+using Traces = std::map<std::string, std::shared_ptr<const Trace>>;
+
+}  // namespace antdt::drill

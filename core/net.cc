@@ -1,0 +1,117 @@
+#include "core/net.h"
+
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <ifaddrs.h>
+#include <net/if.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <memory>
+
+namespace antdt {
+namespace {
+
+using Addresses = std::unique_ptr<addrinfo, decltype(&freeaddrinfo)>;
+
+// "10.0.0.1:7700" -> "10.0.0.1"; "[::1]:7700" -> "::1".
+std::string address_of(const std::string& address_port) {
+  std::string address = address_port.substr(0, address_port.rfind(':'));
+  if (address.size() >= 2 && address.front() == '[' && address.back() == ']') {
+    address = address.substr(1, address.size() - 2);
+  }
+  return address;
+}
+
+Addresses find(const std::string& address, const char* port, int flags) {
+  addrinfo hints{};
+  hints.ai_socktype = SOCK_STREAM;
+  hints.ai_flags = flags;
+  addrinfo* found = nullptr;
+  if (getaddrinfo(address.c_str(), port, &hints, &found) != 0) found = nullptr;
+  return {found, &freeaddrinfo};
+}
+
+std::string text_of(const sockaddr* address, socklen_t size) {
+  std::array<char, NI_MAXHOST> text{};
+  const int rc = getnameinfo(address, size, text.data(), text.size(), nullptr, 0, NI_NUMERICHOST);
+  return rc == 0 ? text.data() : "";
+}
+
+bool can_be_bound(const addrinfo& at) {
+  const int fd = socket(at.ai_family, at.ai_socktype | SOCK_CLOEXEC, at.ai_protocol);
+  if (fd < 0) return false;
+  const bool bound = bind(fd, at.ai_addr, at.ai_addrlen) == 0;
+  close(fd);
+  return bound;
+}
+
+// 0 once connected; else what hinders it.
+int connect_within(int fd, const addrinfo& to, Duration timeout) {
+  if (connect(fd, to.ai_addr, to.ai_addrlen) == 0) return 0;
+  if (errno != EINPROGRESS) return errno;
+  pollfd waiting{fd, POLLOUT, 0};
+  const auto ms = std::chrono::ceil<std::chrono::milliseconds>(timeout).count();
+  const int ready = poll(&waiting, 1, static_cast<int>(ms));
+  if (ready < 0) return errno;
+  if (ready == 0) return ETIMEDOUT;
+  int error = 0;
+  socklen_t size = sizeof(error);
+  return getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &size) == 0 ? error : errno;
+}
+
+}  // namespace
+
+Result<std::string> interface_address(const std::string& interface) {
+  ifaddrs* list = nullptr;
+  if (getifaddrs(&list) != 0) {
+    return fail_errno(ErrorKind::kIo, errno, "listing this machine's network interfaces");
+  }
+  const std::unique_ptr<ifaddrs, decltype(&freeifaddrs)> guard(list, &freeifaddrs);
+  std::string names;
+  for (const ifaddrs* at = list; at != nullptr; at = at->ifa_next) {
+    if (at->ifa_addr == nullptr || at->ifa_addr->sa_family != AF_INET) continue;
+    names += (names.empty() ? "" : ", ") + std::string(at->ifa_name);
+    const bool usable = (at->ifa_flags & IFF_UP) != 0 && (at->ifa_flags & IFF_LOOPBACK) == 0;
+    if (interface.empty() ? usable : interface == at->ifa_name) {
+      return text_of(at->ifa_addr, sizeof(sockaddr_in));
+    }
+  }
+  if (interface.empty()) return "127.0.0.1";
+  return fail(ErrorKind::kUsage,
+              "the network interface '{}' has no IPv4 address here; those that have one: {}",
+              interface, names);
+}
+
+std::string own_address_among(const std::vector<std::string>& hosts) {
+  for (const std::string& host : hosts) {
+    const Addresses found = find(address_of(host), nullptr, 0);
+    for (const addrinfo* at = found.get(); at != nullptr; at = at->ai_next) {
+      if (can_be_bound(*at)) return text_of(at->ai_addr, at->ai_addrlen);
+    }
+  }
+  return "";
+}
+
+Status try_to_connect(const std::string& address_port, Duration timeout) {
+  const std::string port = address_port.substr(address_port.rfind(':') + 1);
+  const Addresses to =
+      find(address_of(address_port), port.c_str(), AI_NUMERICHOST | AI_NUMERICSERV);
+  if (to == nullptr) {
+    return fail(ErrorKind::kUsage, "'{}' is no address and port in numbers", address_port);
+  }
+  const int fd = socket(to->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  if (fd < 0) return fail_errno(ErrorKind::kIo, errno, "making a socket");
+  const int error = connect_within(fd, *to, timeout);
+  close(fd);
+  if (error == 0) return {};
+  return fail_errno(ErrorKind::kUnreachable, error, "connecting to " + address_port);
+}
+
+}  // namespace antdt

@@ -8,7 +8,7 @@
 namespace antdt::shard_server {
 namespace {
 
-constexpr std::uint32_t kFormat = 1;
+constexpr std::uint32_t kAccountsFormat = 1;
 
 tl::unexpected<Error> too_many_epochs(std::uint32_t epochs) {
   return fail(ErrorKind::kCorrupt, "a job of {} epochs; a job has at most {}", epochs,
@@ -194,8 +194,8 @@ Accounts Accounts::before_training() const {
 
 std::string Accounts::image() const {
   Writer out;
-  out(kFormat, declared_.epochs, declared_.records, declared_.uses_ledger, finished_, training_,
-      epoch_, static_cast<std::uint64_t>(books_.size()));
+  out(kAccountsFormat, declared_.epochs, declared_.records, declared_.uses_ledger, finished_,
+      training_, epoch_, static_cast<std::uint64_t>(books_.size()));
   for (const auto& [epoch, book] : books_) {
     out(epoch, book.records, book.closed, book.committed.intervals(), book.again.intervals(),
         book.skipped.intervals());
@@ -210,9 +210,9 @@ Result<Accounts> Accounts::restore(std::string_view image) {
   Accounts accounts;
   std::uint32_t format = 0;
   in(format);
-  if (!in.ok() || format != kFormat) {
+  if (!in.ok() || format != kAccountsFormat) {
     return fail(ErrorKind::kCorrupt, "image of the accounts of format {}, this build reads {}",
-                format, kFormat);
+                format, kAccountsFormat);
   }
   std::uint64_t books = 0, hands = 0;
   in(accounts.declared_.epochs, accounts.declared_.records, accounts.declared_.uses_ledger,

@@ -5,18 +5,18 @@
 #include <utility>
 
 #include "shard_server/history_codec.h"
+#include "shard_server/series_table.h"
 #include "shard_server/sqlite.h"
 
 namespace antdt::shard_server {
 namespace {
 
-constexpr std::uint64_t kPageBytes = 4096;
 // Of WAL before it is copied back.
 constexpr std::uint64_t kCheckpointBytes = 2ULL << 20;
 // What waits for room on the disk: some tens of MiB of them.
 constexpr std::size_t kMostBuffered = 200'000;
 
-constexpr const char* kSchema =
+constexpr const char* kHistorySchema =
     "BEGIN IMMEDIATE;"
     "PRAGMA application_id=0x416e7448;"
     "CREATE TABLE meta(key TEXT PRIMARY KEY, value INTEGER) WITHOUT ROWID;"
@@ -82,14 +82,17 @@ struct History::State {
   std::string path;
   Database database;
   Statements statements;
+  SeriesTable series;
   Incarnation incarnation;
   std::deque<history::Entry> buffer{};
+  std::optional<Moment> measured{};  // of all that is not written yet
   bool unsynced = false;
 
   Status write(const history::Settled& e);
   Status write(const history::Grant& e);
   Status write(const history::Cut& e);
   Status write(const history::Steps& e);
+  Status write(const history::Measured& e) { return series.put(e); }
   Status cut(Generation generation, std::uint64_t phase, WorkerId worker, std::uint64_t place);
   Status write_all();
   Status transaction();
@@ -101,7 +104,7 @@ namespace {
 
 Status create_if_new(Database& db) {
   ANTDT_TRY(const std::uint64_t tables, db.query_number("SELECT count(*) FROM sqlite_master"));
-  if (tables == 0) return db.execute(kSchema);
+  if (tables == 0) return db.execute(kHistorySchema);
   ANTDT_TRY(const std::uint64_t id, db.query_number("PRAGMA application_id"));
   ANTDT_TRY(const std::uint64_t format,
             db.query_number("SELECT value FROM meta WHERE key='format'"));
@@ -128,7 +131,7 @@ Status begin_incarnation(Database& db, const DataSet& train, Incarnation incarna
 }
 
 template <class T>
-Result<T> about(const std::string& path, Result<T> result) {
+Result<T> about_history(const std::string& path, Result<T> result) {
   if (result) return result;
   return fail(result.error().kind, "history {}: {}", path, result.error().message);
 }
@@ -142,10 +145,13 @@ Result<History> History::open(const std::string& path, const DataSet& train,
     ANTDT_RETURN_IF_ERROR(db.execute("PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL"));
     ANTDT_RETURN_IF_ERROR(create_if_new(db));
     ANTDT_RETURN_IF_ERROR(begin_incarnation(db, train, incarnation));
+    ANTDT_RETURN_IF_ERROR(SeriesTable::create(db));
     ANTDT_TRY(Statements statements, Statements::prepare(db));
-    return std::make_unique<State>(State{path, std::move(db), std::move(statements), incarnation});
+    ANTDT_TRY(SeriesTable series, SeriesTable::open(db));
+    return std::make_unique<State>(
+        State{path, std::move(db), std::move(statements), std::move(series), incarnation});
   };
-  ANTDT_TRY(auto state, about(path, make()));
+  ANTDT_TRY(auto state, about_history(path, make()));
   return History(std::move(state));
 }
 
@@ -206,6 +212,7 @@ Status History::State::write_all() {
   for (const history::Entry& entry : buffer) {
     ANTDT_RETURN_IF_ERROR(std::visit([this](const auto& e) { return write(e); }, entry));
   }
+  if (measured) ANTDT_RETURN_IF_ERROR(series.put(*measured));
   return ran(statements.commit.run());
 }
 
@@ -215,34 +222,41 @@ Status History::State::transaction() {
   if (!written) {
     // SQLite may have rolled back by itself; then this finds nothing to do.
     static_cast<void>(database.execute("ROLLBACK").has_value());
+    static_cast<void>(series.reload().has_value());
     return written;
   }
+  unsynced = unsynced || !buffer.empty();
   buffer.clear();
-  unsynced = true;
-  if (database.wal_pages() * kPageBytes < kCheckpointBytes) return {};
+  measured.reset();
+  if (database.wal_bytes() < kCheckpointBytes) return {};
   return database.execute("PRAGMA wal_checkpoint(PASSIVE)");
 }
 
 void History::append(history::Entry entry) {
+  if (auto* moment = std::get_if<history::Measured>(&entry)) {
+    auto& measured = state_->measured;
+    measured ? add_moment(*measured, *moment) : void(measured = std::move(*moment));
+    return;
+  }
   if (state_->buffer.size() >= kMostBuffered) state_->buffer.pop_front();
   state_->buffer.push_back(std::move(entry));
 }
 
-bool History::dirty() const { return !state_->buffer.empty(); }
-bool History::unsynced() const { return state_->unsynced || dirty(); }
+bool History::dirty() const { return !state_->buffer.empty() || state_->measured; }
+bool History::unsynced() const { return state_->unsynced || !state_->buffer.empty(); }
 
 Status History::commit() {
   if (!dirty()) return {};
-  return about(state_->path, state_->transaction());
+  return about_history(state_->path, state_->transaction());
 }
 
 // A synced transaction syncs the log that the earlier ones are in.
 Status History::sync() {
   if (!unsynced()) return {};
   Database& db = state_->database;
-  ANTDT_RETURN_IF_ERROR(about(state_->path, db.execute("PRAGMA synchronous=FULL")));
-  const Status written = about(state_->path, state_->transaction());
-  ANTDT_RETURN_IF_ERROR(about(state_->path, db.execute("PRAGMA synchronous=NORMAL")));
+  ANTDT_RETURN_IF_ERROR(about_history(state_->path, db.execute("PRAGMA synchronous=FULL")));
+  const Status written = about_history(state_->path, state_->transaction());
+  ANTDT_RETURN_IF_ERROR(about_history(state_->path, db.execute("PRAGMA synchronous=NORMAL")));
   ANTDT_RETURN_IF_ERROR(written);
   state_->unsynced = false;
   return {};

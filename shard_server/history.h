@@ -16,6 +16,8 @@
 //   grants(generation, phase, worker, place, epoch, position, records)
 //                                              from `place` on, positions of the epoch's stream
 //
+//   series(bucket, body BLOB)                  what the workers measured (series.h)
+//
 // Rows grow with grants (a second or two of work) and with changes of plan, not
 // with steps. Numbers in bodies are LEB128.
 //
@@ -36,6 +38,7 @@
 #include "core/result.h"
 #include "core/wire/messages.h"
 #include "shard_server/interval_set.h"
+#include "shard_server/series.h"
 #include "shard_server/stream.h"
 
 namespace antdt::shard_server {
@@ -70,7 +73,10 @@ struct Steps {
   wire::StepRun run;
 };
 
-using Entry = std::variant<Settled, Grant, Cut, Steps>;
+// The series' next second: not synced for its own sake.
+using Measured = Moment;
+
+using Entry = std::variant<Settled, Grant, Cut, Steps, Measured>;
 
 }  // namespace history
 
@@ -83,10 +89,11 @@ class History {
   History& operator=(History&&) noexcept;
   ~History();
 
-  // Buffers. What nobody could write for long is dropped, the oldest first.
+  // Buffers. What nobody could write for long is dropped, the oldest first; of the
+  // series it becomes one moment.
   void append(history::Entry entry);
   [[nodiscard]] bool dirty() const;
-  // Something was committed, or is buffered, since the last sync.
+  // Something was committed, or is buffered, since the last sync; measurements do not count.
   [[nodiscard]] bool unsynced() const;
   // One transaction. After an error all is still buffered.
   [[nodiscard]] Status commit();

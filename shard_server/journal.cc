@@ -22,12 +22,11 @@ void io(A& a, typename A::template Ref<JournalEntry> x) {
 
 namespace {
 
-constexpr std::uint64_t kFormat = 1;
-constexpr std::uint64_t kPageBytes = 4096;
+constexpr std::uint64_t kJournalFormat = 1;
 // "AntJ" in the database's header.
 constexpr std::uint64_t kApplicationId = 0x416e744a;
 // With the incarnation before the first.
-constexpr std::string_view kSchema =
+constexpr std::string_view kJournalSchema =
     "BEGIN IMMEDIATE;"
     "PRAGMA application_id=0x416e744a;"
     "CREATE TABLE meta(key TEXT PRIMARY KEY, value INTEGER) WITHOUT ROWID;"
@@ -103,11 +102,11 @@ Status check_identity(Database& database) {
   }
   ANTDT_TRY(const std::uint64_t format,
             database.query_number("SELECT value FROM meta WHERE key='format'"));
-  if (format == kFormat) return {};
+  if (format == kJournalFormat) return {};
   return fail(ErrorKind::kCorrupt,
               "its format is {}, this build reads {}: use the release that "
               "wrote it",
-              format, kFormat);
+              format, kJournalFormat);
 }
 
 Status refuse_network(const std::string& path) {
@@ -122,7 +121,7 @@ Status refuse_network(const std::string& path) {
 
 // What went wrong, with the file it was about.
 template <class T>
-Result<T> about(const std::string& path, Result<T> result) {
+Result<T> about_journal(const std::string& path, Result<T> result) {
   if (result) return result;
   const char* advice =
       result.error().kind == ErrorKind::kCorrupt
@@ -169,7 +168,7 @@ Status Journal::State::create_if_new() {
   ANTDT_TRY(const std::uint64_t id, database.query_number("PRAGMA application_id"));
   if (tables > 0 || id != 0) return {};
   ANTDT_RETURN_IF_ERROR(
-      database.execute(fmt::format(kSchema, options.first_incarnation.value - 1).c_str()));
+      database.execute(fmt::format(kJournalSchema, options.first_incarnation.value - 1).c_str()));
   return sync_directory(std::filesystem::absolute(path).parent_path().string());
 }
 
@@ -193,10 +192,10 @@ Result<Journal> Journal::open(const std::string& path, JournalContent& content,
                               JournalOptions options) {
   ANTDT_RETURN_IF_ERROR(refuse_network(path));
   auto database = Database::open(path, Database::Mode::kReadWriteCreate);
-  if (!database) return about<Journal>(path, tl::unexpected<Error>(database.error()));
+  if (!database) return about_journal<Journal>(path, tl::unexpected<Error>(database.error()));
   auto state = std::make_unique<State>(
       State{path, options, std::move(*database), {}, {}, 0, 0, 0, {}, false, false, false});
-  ANTDT_TRY(content, about(path, state->load()));
+  ANTDT_TRY(content, about_journal(path, state->load()));
   // Without room for it the job begins all the same, and pauses at once.
   if (!state->make_ballast()) state->low_on_space = true;
   return Journal(std::move(state));
@@ -218,7 +217,7 @@ Result<JournalContent> read_journal(const std::string& path) {
     ANTDT_TRY(Found found, read_all(database));
     return std::move(found.content);
   };
-  return about(path, read());
+  return about_journal(path, read());
 }
 
 // ------------------------------------------------------------------- writing
@@ -266,12 +265,12 @@ Status Journal::commit() {
   s.dirty = false;
   const auto write = [&s, &body] { return s.insert_pending(body); };
   if (auto done = s.with_ballast(write); !done) {
-    return about<void>(s.path, std::move(done));
+    return about_journal<void>(s.path, std::move(done));
   }
   ++s.last_turn;
   s.turn_bytes += body.size();
-  if (s.database.wal_pages() * kPageBytes < s.options.checkpoint_bytes) return {};
-  return about(s.path, s.copy_back());
+  if (s.database.wal_bytes() < s.options.checkpoint_bytes) return {};
+  return about_journal(s.path, s.copy_back());
 }
 
 // A reader may keep some of it in place; then it is tried again after the
@@ -318,10 +317,10 @@ Status Journal::snapshot(const std::vector<JournalEntry>& sections) {
   for (const JournalEntry& section : sections) out(section);
   const std::string body = out.take();
   const auto write = [&s, &body] { return s.replace_snapshot(body); };
-  if (auto done = s.with_ballast(write); !done) return about<void>(s.path, std::move(done));
+  if (auto done = s.with_ballast(write); !done) return about_journal<void>(s.path, std::move(done));
   s.turn_bytes = 0;
   s.snapshot_bytes = body.size();
-  return about(s.path, s.copy_back());
+  return about_journal(s.path, s.copy_back());
 }
 
 // ------------------------------------------------------------------- ballast

@@ -288,8 +288,13 @@ void Ledger::recall_from_the_rich(const Holder& poor, MonoTime now, Effects& eff
   const PhaseNeed phase = phase_need(*this, active_members_, share_sum_);
   const bool needy =
       phase.ungranted == 0 && poor.outstanding() < fair_need(member_need(poor), phase);
+  // At the end of a phase everybody waits, and few give back: looked at with every
+  // fetch, all of them would be the members' square.
+  if (!needy && !may_be_recalled_) return;
+  may_be_recalled_ = false;
   for (auto& [worker, holder] : holders_) {
     if (!holder.active) continue;
+    may_be_recalled_ = may_be_recalled_ || holder.recall_pending;
     if (holder.recall_pending) {
       if (now - holder.recall_sent >= config_.recall_again_after) {
         send_recall(worker, holder, now, effects);
@@ -301,6 +306,7 @@ void Ledger::recall_from_the_rich(const Holder& poor, MonoTime now, Effects& eff
           record::RecallIssued{{worker, holder.attempt}, holder.recalls + 1, holder.end - recall},
           effects);
       send_recall(worker, holder, now, effects);
+      may_be_recalled_ = true;
     }
   }
 }

@@ -263,6 +263,7 @@ class Ledger {
   std::uint64_t skips_ahead_ = 0;  // declared positions from the cursor on
   std::uint64_t active_members_ = 0;
   std::uint64_t share_sum_ = 0;  // step_records of all active members
+  bool may_be_recalled_ = true;  // some holder: false only when none is
 };
 
 }  // namespace antdt::shard_server

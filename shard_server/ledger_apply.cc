@@ -258,6 +258,7 @@ void Ledger::apply(const record::RecallIssued& record, Changes&) {
   holder.recalls = record.number;
   holder.recall_pending = true;
   holder.recall_keep_to = record.keep_to;
+  may_be_recalled_ = true;
 }
 
 void Ledger::apply(const event::Recalled& record, Changes&) {

@@ -8,7 +8,7 @@
 namespace antdt::shard_server {
 namespace {
 
-constexpr std::uint32_t kFormat = 1;
+constexpr std::uint32_t kImageFormat = 1;
 
 }  // namespace
 
@@ -36,7 +36,7 @@ class LedgerImage {
  public:
   static std::string write(const Ledger& ledger) {
     Writer out;
-    out(kFormat, ledger.config_.train, ledger.config_.eval, ledger.phase_, ledger.cursor_,
+    out(kImageFormat, ledger.config_.train, ledger.config_.eval, ledger.phase_, ledger.cursor_,
         ledger.returned_.ranges(), ledger.skips_.intervals(), ledger.committed_, ledger.evaluation_,
         static_cast<std::uint64_t>(ledger.holders_.size()));
     for (const auto& [worker, holder] : ledger.holders_) out(worker, holder);
@@ -48,9 +48,9 @@ class LedgerImage {
     std::uint32_t format = 0;
     DataSet train, eval;
     in(format);
-    if (!in.ok() || format != kFormat) {
+    if (!in.ok() || format != kImageFormat) {
       return fail(ErrorKind::kCorrupt, "ledger image of format {}, this build reads {}", format,
-                  kFormat);
+                  kImageFormat);
     }
     in(train, eval);
     ANTDT_RETURN_IF_ERROR(same_data("training", train, ledger.config_.train));

@@ -52,10 +52,11 @@ class Database {
 
   // Whether the last failure was for lack of room.
   [[nodiscard]] bool is_full() const;
-  // Size of the write-ahead log after the last commit, in pages.
-  [[nodiscard]] std::uint64_t wal_pages() const { return *wal_pages_; }
+  // Size of the write-ahead log after the last commit.
+  [[nodiscard]] std::uint64_t wal_bytes() const { return *wal_pages_ * kPageBytes; }
 
  private:
+  static constexpr std::uint64_t kPageBytes = 4096;
   struct Close {
     void operator()(sqlite3* handle) const;
   };

@@ -7,13 +7,16 @@
 namespace antdt::shard_server {
 namespace {
 
-std::uint64_t ceil_divide(std::uint64_t a, std::uint64_t b) { return a / b + (a % b != 0); }
+std::uint64_t shards_of(const DataSet& data) {
+  const std::uint64_t size = std::max<std::uint64_t>(data.shard_records, 1);
+  return data.records / size + (data.records % size != 0);
+}
 
 }  // namespace
 
 EpochStream::EpochStream(const DataSet& data, Epoch epoch, PhaseKind kind)
     : data_(data),
-      shards_(ceil_divide(data.records, std::max<std::uint64_t>(data.shard_records, 1))),
+      shards_(shards_of(data)),
       missing_(shards_ * data.shard_records - data.records),
       epoch_seed_(combine_seed(data.seed, epoch.value)),
       order_(shards_, combine_seed(epoch_seed_, 0)) {

@@ -23,7 +23,9 @@
 #include <vector>
 
 #include "core/ids.h"
+#include "core/result.h"
 #include "core/wire/ps_messages.h"
+#include "trainer/ps/node_image.h"
 
 namespace antdt::ps {
 
@@ -75,6 +77,10 @@ class Closer {
     std::uint64_t repeated = 0;
   };
   [[nodiscard]] const Counts& counts() const { return counts_; }
+
+  [[nodiscard]] CloserImage image() const;
+  // Into one that has begun and heard nothing.
+  [[nodiscard]] Status restore(const CloserImage& image);
 
  private:
   struct Worker {

@@ -75,21 +75,26 @@ void Server::add_workers(const std::vector<Member>& workers) {
   }
 }
 
+Result<std::vector<TableSpec>> Server::specs_in(const wire::PsOpen& open) {
+  if (open.tables.size() > kMostTables) {
+    return fail(ErrorKind::kUsage, "{} tables; at most {}", open.tables.size(), kMostTables);
+  }
+  return specs_of(open.tables, kWidest);
+}
+
 void Server::on(const Asker& from, const wire::PsOpen& m, std::vector<ReplyTo>& replies) {
   if (!workers_.contains(from.member)) {
     replies.push_back({from, wire::Refused{"stale", "this worker is not of the server group"}});
     return;
   }
-  auto specs = m.tables.size() > kMostTables
-                   ? fail(ErrorKind::kUsage, "{} tables; at most {}", m.tables.size(), kMostTables)
-                   : specs_of(m.tables, kWidest);
+  auto specs = specs_in(m);
   if (!specs) {
     replies.push_back({from, invalid(specs.error().message)});
   } else if (!store_) {
-    seed_ = m.seed;
+    open_ = m;
     store_.emplace(std::move(*specs), m.seed);
     replies.push_back({from, wire::PsOpened{version_}});
-  } else if (store_->tables() != *specs || seed_ != m.seed) {
+  } else if (store_->tables() != *specs || open_.seed != m.seed) {
     replies.push_back(
         {from, invalid(fmt::format("{} has other tables than the workers before it; are the same "
                                    "program and job on every host?",
@@ -249,7 +254,7 @@ wire::PsApplied Server::apply(std::uint32_t home, const wire::PsDecision& decisi
       decision.pushes.empty() || (decision.weight > 0 && std::isfinite(decision.weight));
   if (!sound || decision.number != of.decided + of.next.size() + 1) return {of.decided};
   of.next.push_back(decision);
-  go_on(replies);
+  if (!due_) go_on(replies);
   return {of.decided};
 }
 

@@ -31,6 +31,7 @@
 #include "core/result.h"
 #include "core/wire/ps_messages.h"
 #include "trainer/ps/gradient_merge.h"
+#include "trainer/ps/node_image.h"
 #include "trainer/ps/store.h"
 
 namespace antdt::ps {
@@ -49,7 +50,7 @@ struct Asker {
 };
 
 using ServerReply = std::variant<wire::PsOpened, wire::PsPulled, wire::PsStaged, wire::PsIdled,
-                                 wire::Done, wire::Refused>;
+                                 wire::Done, wire::Refused, wire::PsDecided, wire::PsApplied>;
 struct ReplyTo {
   Asker to;
   ServerReply body;
@@ -76,7 +77,8 @@ class Server {
           std::uint64_t decided = 0);
 
   // In the order of their numbers, home by home; one that is known changes nothing.
-  // Answers how far this home's are applied: those that wait for a cut are not.
+  // Answers how far this home's are applied: those that wait for a cut, or behind one
+  // that is due, are not.
   wire::PsApplied apply(std::uint32_t home, const wire::PsDecision& decision,
                         std::vector<ReplyTo>& replies);
 
@@ -108,6 +110,12 @@ class Server {
     std::uint64_t most = 0;
   };
   [[nodiscard]] const Staleness& staleness() const { return staleness_; }
+
+  // All but rows, and those who wait for an answer; while no cut is due.
+  [[nodiscard]] ServerImage image() const;
+  // Into one that has begun and heard nothing, of so many servers. Afterwards store() has
+  // its tables, without rows.
+  [[nodiscard]] Status restore(const ServerImage& image, std::uint32_t servers);
 
  private:
   struct Part {  // of one table
@@ -145,6 +153,7 @@ class Server {
   static constexpr std::uint32_t kWidest = 1U << 16;
   static constexpr std::size_t kMostTables = 1024;
 
+  [[nodiscard]] static Result<std::vector<TableSpec>> specs_in(const wire::PsOpen& open);
   [[nodiscard]] Worker* worker_of(const Asker& from, std::vector<ReplyTo>& replies);
   [[nodiscard]] Result<std::vector<Part>> parts_of(const std::vector<wire::PsRows>& rows) const;
   [[nodiscard]] std::uint64_t slowest() const;
@@ -159,7 +168,7 @@ class Server {
 
   Consistency consistency_;
   std::optional<Store> store_;
-  std::uint64_t seed_ = 0;
+  wire::PsOpen open_;  // the tables, once there is a store
   std::uint32_t home_count_;
   std::uint64_t first_version_;
   std::uint64_t version_;

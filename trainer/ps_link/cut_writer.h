@@ -2,8 +2,6 @@
 // as they were when it was made, so the server stands still for one fork.
 #pragma once
 
-#include <sys/types.h>
-
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -14,6 +12,7 @@
 #include "core/result.h"
 #include "core/wire/messages.h"
 #include "trainer/ps/store.h"
+#include "trainer/ps_link/child_copy.h"
 
 namespace antdt::ps {
 
@@ -38,8 +37,7 @@ class CutWriter {
   void finish();
 
   EventLoop& loop_;
-  pid_t child_ = 0;  // 0: none
-  int from_child_ = -1;
+  ChildCopy child_;
   std::string said_;
   Done done_;
 };

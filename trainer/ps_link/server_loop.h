@@ -1,15 +1,17 @@
 // A parameter server on its socket.
 //
-// One thread, one loop. What the machines of trainer/ps decide is sent here: the
-// answers to workers, and a home's decisions to the other servers, in order, said
-// again every kAgain until each has acknowledged them. Its slices of a checkpoint
-// are written by a child while it goes on (cut_writer.h). Who else pushes, who has
-// left and when a checkpoint is made it is told by its owner (server_agent.h), not
-// by workers.
+// One thread, one loop. It feeds a ServerNode (trainer/ps/server_node.h) what arrives
+// and sends what that says: the answers to workers, and a home's decisions to the
+// other servers. Its slices of a checkpoint are written by a child while it goes on
+// (cut_writer.h). Who else pushes, who has left and when a checkpoint is made it is
+// told by its owner (server_agent.h), not by workers.
+//
+// It may be one of two that are one server (trainer/ps/replica.h): the primary connects to
+// its backup, copies its events over that link and hears there what was taken. To a new
+// one it sends its state first, which a child makes (state_maker.h).
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -24,17 +26,17 @@
 #include "core/transport/socket.h"
 #include "core/wire/packet.h"
 #include "core/wire/ps_messages.h"
-#include "trainer/ps/closer.h"
-#include "trainer/ps/server.h"
+#include "trainer/ps/replica.h"
 #include "trainer/ps_link/cut_writer.h"
 #include "trainer/ps_link/service_times.h"
+#include "trainer/ps_link/state_maker.h"
 
 namespace antdt::ps {
 
-// The servers of a group, by index; the socket paths of one machine.
+// The servers of a group, by index.
 struct Group {
-  Generation generation{1};  // what is said in another one changes nothing
-  std::vector<std::string> sockets;
+  Generation generation{1};          // what is said in another one changes nothing
+  std::vector<std::string> sockets;  // end points (wire::PsServe)
   Consistency consistency = Consistency::kBarrier;
   std::vector<Member> workers;
   std::uint32_t backups = 0;
@@ -43,13 +45,20 @@ struct Group {
   std::string restore;
   std::uint64_t version = 0;
   std::string root;  // the run's directory: other directories are below it
+  // Over tcp: the public keys of the servers, by index, and this one's pair.
+  std::vector<std::string> keys = {};
+  transport::KeyPair own = {};
+  // Where the server is two processes: which one this is, in which view, and where the
+  // backup of a primary is. The workers are then those of serve() alone: both are to
+  // begin with the same.
+  replica::Role role = replica::Role::kAlone;
+  std::uint64_t view = 0;
+  std::string backup = {};
+  std::string backup_key = {};
 };
 
 class ServerLoop {
  public:
-  static constexpr Duration kAgain = std::chrono::milliseconds(500);
-  static constexpr std::size_t kCutsKept = 4;
-
   // Server `index` of the group on `socket`, which is bound to its end point and
   // outlives it; runs with `loop`.
   [[nodiscard]] static Result<std::unique_ptr<ServerLoop>> open(EventLoop& loop,
@@ -61,10 +70,19 @@ class ServerLoop {
   ServerLoop& operator=(const ServerLoop&) = delete;
 
   // The workers of the same group are others now: more of them, and those of
-  // `leaving` push no more. Nothing that was said before is undone.
-  void serve(const wire::PsServe& now);
+  // `leaving` push no more; servers may be elsewhere, and this one alone. Nothing that was
+  // said before is undone. `done` is called at most once, when the answer may be given:
+  // never where this is a backup, which is no home.
+  using Serving = std::function<void(const wire::PsServing&)>;
+  void serve(const wire::PsServe& now, Serving done = {});
+  // It cannot be the backup that it is to be: why, as a person can mend it.
+  void set_broken_handler(std::function<void(const std::string&)> handler) {
+    broken_ = std::move(handler);
+  }
   // What is applied of these, of whom this is the home.
-  [[nodiscard]] std::vector<wire::PsPlaces> left(const std::vector<wire::PsMember>& members) const;
+  [[nodiscard]] std::vector<wire::PsPlaces> left(const std::vector<wire::PsMember>& members) const {
+    return replica_.node().left(members);
+  }
   // Orders checkpoint `number`; `done` is called once, from here or from the loop.
   // Said again it is made once and answered again.
   using Saved = std::function<void(const wire::PsSaved&)>;
@@ -72,70 +90,69 @@ class ServerLoop {
   // Service times are those since the last call.
   [[nodiscard]] wire::PsStats stats();
   // Updates that are applied.
-  [[nodiscard]] std::uint64_t version() const { return server_.version(); }
+  [[nodiscard]] std::uint64_t version() const { return replica_.node().version(); }
+  [[nodiscard]] replica::Role role() const { return replica_.role(); }
+  // Whether workers and other servers hear it.
+  [[nodiscard]] bool speaks() const { return replica_.speaks(); }
 
  private:
   struct Peer {
     std::uint32_t index;
+    std::string endpoint;
     transport::Socket socket;
-    std::uint64_t sent = 0;                 // newest decision said
-    std::uint64_t acknowledged = 0;         // decisions up to here are applied there
-    std::uint64_t acknowledged_before = 0;  // when it was last looked at
   };
 
-  ServerLoop(EventLoop& loop, Group group, std::uint32_t index, transport::Socket& socket);
-  [[nodiscard]] bool is_home_of(const wire::PsMember& member) const;
-  void add_workers(const std::vector<Member>& workers);
-  void connect(std::uint32_t index, transport::Socket link);
+  ServerLoop(EventLoop& loop, transport::Context& context, Group group, std::uint32_t index,
+             transport::Socket& socket);
+  [[nodiscard]] Status connect_to_others();
+  [[nodiscard]] Status connect_to_backup();
+  void take_up_view(const wire::PsServe& now);
   void receive();
-  void on_packet(const wire::Packet& packet);
+  void hear(const wire::Packet& packet);
+  void hear_primary(const wire::Packet& packet, const wire::Envelope& envelope);
+  void hear_from(Peer& peer);
+  void hear_from_backup();
   template <class M>
-  void ask_server(const wire::Packet& packet, const wire::Envelope& envelope);
-  void on_idle(const wire::Packet& packet, const wire::Envelope& envelope);
-  void on_commit(const wire::Packet& packet, const wire::Envelope& envelope);
-  void on_decision(const wire::Packet& packet, const wire::Envelope& envelope);
-  void on_open(const wire::Packet& packet, const wire::Envelope& envelope);
-  wire::PsApplied apply(std::uint32_t home, const wire::PsDecision& decision);
-  // Where this is a home, what it decides from now on is not in it.
-  void mark_cut(std::uint64_t number, const std::string& directory);
-  void begin_cut(const Server::Cut& due);
-  void drop_cuts_before(std::uint64_t number);
-  struct Cut {
-    std::vector<wire::PsPlaces> places;  // at this home's marker
-    bool begun = false;
-    std::optional<wire::PsSaved> outcome;
-    std::vector<Saved> askers;
-  };
-  [[nodiscard]] Cut& cut_of(std::uint64_t number);
-  // What hinders the order of a checkpoint; empty: nothing.
-  [[nodiscard]] std::string hindrance(std::uint64_t number) const;
-  void finish_cut(wire::PsSaved saved);
-  [[nodiscard]] Status restore_slices();
-  [[nodiscard]] std::vector<std::uint32_t> own_slices() const;
-  void on_acknowledged(Peer& peer);
-  void run(const Closer::Effects& effects);
-  void distribute(Peer& peer);
-  void say_again();
-  template <class T>
-  void answer(const wire::Packet& packet, const wire::Envelope& envelope, const T& body);
-  void flush();
+  void say_to_backup(const M& message);
+  void tick();
+
+  void note_no_room();
+  void step(const replica::Event& event);
+  void run(const node::Effect& effect);
+  void run(const replica::Copied& effect);
+  void run(const replica::Taken& effect);
+  void run(const replica::Broken& effect);
+  void run(const replica::KeepState& effect);
+  void run(const replica::MakePiece& effect);
+  void run(const replica::DropState&) { state_maker_.end(); }
+  void run(const wire::PsImage& effect) { say_to_backup(effect); }
+  void run(const ReplyTo& effect);
+  void run(const node::Decided&) {}  // the node says to whom
+  void run(const node::Tell& effect);
+  void run(const node::Saved& effect);
+  void run(const node::Serving& effect);
+  void run(const node::Restore& effect);
+  void run(const node::BeginCut& effect);
+  [[nodiscard]] Status restore_slices(const std::string& directory);
 
   EventLoop& loop_;
+  transport::Context& context_;
   Group group_;
-  std::uint32_t index_;
+  const std::uint32_t index_;
   transport::Socket& socket_;
-  Server server_;
-  Closer closer_;
-  std::map<Member, Asker> committing_;      // who waits for a decision
-  std::deque<wire::PsDecision> decisions_;  // not acknowledged by all yet; numbers in a row
+  Replica replica_;
   std::vector<std::unique_ptr<Peer>> peers_;
-  std::vector<wire::Packet> unsent_;
-  TimerId again_;
-  std::vector<ReplyTo> replies_;
+  std::optional<transport::Socket> backup_;
+  std::string copied_by_;  // peer of the newest copy, which is to be answered
+  std::function<void(const std::string&)> broken_;
+  std::vector<node::NoRoom> no_room_;  // of this step
+  std::multimap<std::uint64_t, Saved> ordered_;
+  std::multimap<std::uint64_t, Serving> serving_;
+  TimerId tick_;
   std::uint64_t requests_ = 0;
   ServiceTimes service_times_;
-  std::map<std::uint64_t, Cut> cuts_;  // by number, at most kCutsKept
   CutWriter cut_writer_;
+  StateMaker state_maker_;
 };
 
 }  // namespace antdt::ps

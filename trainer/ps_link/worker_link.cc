@@ -1,127 +1,82 @@
 #include "trainer/ps_link/worker_link.h"
 
-#include <sys/eventfd.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
 #include <cstring>
+#include <utility>
 
+#include "core/check.h"
+#include "trainer/ps/placement.h"
 #include "trainer/ps/rows.h"
-#include "trainer/ps_link/placement.h"
 
 namespace antdt::ps {
-namespace {
-
-tl::unexpected<Error> over(Generation generation) {
-  return fail(ErrorKind::kAborted, "the group of parameter servers of generation {} is over",
-              generation);
-}
-
-// A peer that says so knows that the group is over, whatever else was heard.
-template <class Reply>
-Result<Reply> open_reply_of_group(const wire::Packet& packet, const wire::Envelope& envelope) {
-  if (envelope.kind == wire::Refused::kKind) {
-    ANTDT_TRY(const auto refused, wire::decode<wire::Refused>(packet.body));
-    const bool stale = refused.code == "stale";
-    return fail(stale ? ErrorKind::kAborted : ErrorKind::kRefused, "{}", refused.reason);
-  }
-  return wire::open_reply<Reply>(packet);
-}
-
-}  // namespace
 
 Result<std::unique_ptr<WorkerLink>> WorkerLink::connect(transport::Context& context, Peers peers,
                                                         Member self) {
-  if (peers.servers.empty()) return fail(ErrorKind::kUsage, "a group without parameter servers");
-  const int wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-  if (wake_fd < 0) return fail_errno(ErrorKind::kIo, errno, "cannot make an eventfd");
-  std::unique_ptr<WorkerLink> link(new WorkerLink(std::move(peers), self, wake_fd));
-  for (const std::string& path : link->peers_.servers) {
-    ANTDT_TRY(auto socket, transport::Socket::connect_ipc(context, path));
-    link->links_.push_back(std::move(socket));
-  }
-  return link;
+  ANTDT_TRY(auto requests, Requests::connect(context, peers, self));
+  return std::unique_ptr<WorkerLink>(new WorkerLink(peers, self, std::move(requests)));
 }
 
-WorkerLink::WorkerLink(Peers peers, Member self, int wake_fd)
-    : peers_(std::move(peers)), self_(self), wake_fd_(wake_fd) {}
+WorkerLink::WorkerLink(const Peers& peers, Member self, std::unique_ptr<Requests> requests)
+    : consistency_(peers.consistency),
+      home_(home_of(peers.consistency, self.worker, peers.servers.size())),
+      requests_(std::move(requests)) {}
 
-WorkerLink::~WorkerLink() { ::close(wake_fd_); }
-
-void WorkerLink::abort() {
-  aborted_ = true;
-  const std::uint64_t one = 1;
-  [[maybe_unused]] const ssize_t written = ::write(wake_fd_, &one, sizeof one);
-}
+WorkerLink::~WorkerLink() = default;
 
 // -------------------------------------------------------------------- requests
 
-wire::Envelope WorkerLink::next_envelope() {
-  wire::Envelope envelope;
-  envelope.worker = self_.worker;
-  envelope.attempt = self_.attempt;
-  envelope.generation = peers_.generation;
-  envelope.seq = ++seq_;
-  return envelope;
+bool WorkerLink::all_answered(const std::vector<Requests::Id>& asked) const {
+  return std::ranges::all_of(asked, [&](Requests::Id id) { return requests_->answered(id); });
 }
 
 template <class Ask>
-WorkerLink::Asked WorkerLink::say(std::uint32_t server, const Ask& message) {
-  Asked asked{server, 0, wire::make_packet(next_envelope(), message)};
-  asked.seq = seq_;
-  // Without room it is said again, as if it had been lost.
-  std::ignore = links_[server].send(asked.packet);
+std::vector<Requests::Id> WorkerLink::say_all(const std::vector<Ask>& messages) {
+  std::vector<Requests::Id> asked;
+  for (std::uint32_t s = 0; s < messages.size(); ++s) {
+    asked.push_back(requests_->say(s, messages[s]));
+  }
   return asked;
 }
 
 template <class Reply>
-Result<Reply> WorkerLink::answer(const Asked& asked) {
-  transport::Socket& link = links_[asked.server];
-  const SteadyClock clock;
-  const MonoTime begun = clock.now();
-  MonoTime again = begun + peers_.again;
-  while (!aborted_) {
-    if (link.wait_readable(again - clock.now(), wake_fd_)) {
-      const auto packet = link.receive();
-      if (!packet) continue;
-      const auto envelope = wire::open_envelope(*packet);
-      if (!envelope || envelope->seq != asked.seq) continue;  // of an earlier request
-      return open_reply_of_group<Reply>(*packet, *envelope);
-    }
-    const MonoTime now = clock.now();
-    if (peers_.give_up > Duration::zero() && now >= begun + peers_.give_up) {
-      return fail(ErrorKind::kUnreachable, "parameter server s{} at {} has not answered for {} s",
-                  asked.server, link.endpoint(), to_seconds(peers_.give_up));
-    }
-    if (now < again) continue;
-    std::ignore = link.send(asked.packet);
-    again = now + peers_.again;
+Result<std::vector<Reply>> WorkerLink::take_all(const std::vector<Requests::Id>& asked) {
+  std::vector<Reply> replies;
+  for (const Requests::Id id : asked) {
+    ANTDT_TRY(replies.emplace_back(), requests_->take<Reply>(id));
   }
-  return over(peers_.generation);
+  return replies;
 }
 
 template <class Reply, class Ask>
 Result<std::vector<Reply>> WorkerLink::ask_all(const std::vector<Ask>& messages) {
-  if (aborted_) return over(peers_.generation);
-  std::vector<Asked> asked;
-  for (std::uint32_t s = 0; s < links_.size(); ++s) asked.push_back(say(s, messages[s]));
-  std::vector<Reply> replies;
-  for (const Asked& one : asked) {
-    ANTDT_TRY(replies.emplace_back(), answer<Reply>(one));
-  }
-  return replies;
+  ANTDT_RETURN_IF_ERROR(requests_->check_open());
+  const auto asked = say_all(messages);
+  while (!all_answered(asked)) ANTDT_RETURN_IF_ERROR(wait());
+  return take_all<Reply>(asked);
+}
+
+Status WorkerLink::advance() {
+  ANTDT_RETURN_IF_ERROR(requests_->check_open());
+  requests_->receive();
+  return advance_pushes();
+}
+
+Status WorkerLink::wait() {
+  ANTDT_RETURN_IF_ERROR(requests_->wait());
+  return advance_pushes();
 }
 
 Result<std::uint64_t> WorkerLink::open(const wire::PsOpen& tables) {
   widths_.clear();
   for (const wire::PsTable& table : tables.tables) widths_.push_back(table.width);
-  ANTDT_TRY(const auto opened, ask_all<wire::PsOpened>(std::vector(links_.size(), tables)));
+  ANTDT_TRY(const auto opened, ask_all<wire::PsOpened>(std::vector(requests_->servers(), tables)));
   return std::ranges::max(opened, {}, &wire::PsOpened::version).version;
 }
 
 Result<std::uint64_t> WorkerLink::idle() {
-  ANTDT_TRY(const auto idled, ask_all<wire::PsIdled>(std::vector(links_.size(), wire::PsIdle{})));
+  ANTDT_CHECK(pushes_.empty(), "idle with {} pushes under way", pushes_.size());
+  ANTDT_TRY(const auto idled,
+            ask_all<wire::PsIdled>(std::vector(requests_->servers(), wire::PsIdle{})));
   std::uint64_t decided = 0;
   for (const wire::PsIdled& one : idled) decided += one.decided;
   return decided;
@@ -129,17 +84,18 @@ Result<std::uint64_t> WorkerLink::idle() {
 
 Result<std::uint64_t> WorkerLink::settle() {
   ANTDT_TRY(const std::uint64_t decided, idle());
-  ANTDT_RETURN_IF_ERROR(ask_all<wire::PsIdled>(std::vector(links_.size(), wire::PsIdle{decided})));
+  ANTDT_RETURN_IF_ERROR(
+      ask_all<wire::PsIdled>(std::vector(requests_->servers(), wire::PsIdle{decided})));
   return decided;
 }
 
 // ------------------------------------------------------------------------ rows
 
 WorkerLink::Split WorkerLink::split(const std::vector<std::uint64_t>& keys) const {
-  Split parts(links_.size());
-  for (auto& part : parts) part.reserve(keys.size() / links_.size() + 16);
+  Split parts(requests_->servers());
+  for (auto& part : parts) part.reserve(keys.size() / requests_->servers() + 16);
   for (std::size_t i = 0; i < keys.size(); ++i) {
-    parts[server_of_slice(slice_of(keys[i]), links_.size())].push_back(i);
+    parts[server_of_slice(slice_of(keys[i]), requests_->servers())].push_back(i);
   }
   return parts;
 }
@@ -151,7 +107,7 @@ Result<std::uint32_t> WorkerLink::width_of(std::uint32_t table) const {
 
 Result<std::vector<std::vector<wire::PsRows>>> WorkerLink::shares_of(
     const std::vector<TableGradient>& tables) const {
-  std::vector<std::vector<wire::PsRows>> shares(links_.size());
+  std::vector<std::vector<wire::PsRows>> shares(requests_->servers());
   for (const auto& [table, gradient] : tables) {
     ANTDT_TRY(const std::uint32_t width, width_of(table));
     if (gradient.values.size() != gradient.keys.size() * width) {
@@ -183,70 +139,144 @@ Status WorkerLink::put(const std::vector<TableGradient>& values) {
   return {};
 }
 
-// The rows of the table at `at` of what was asked, from each server's answer.
-Status WorkerLink::take(const TableKeys& keys, const Split& parts, std::size_t at,
+Status WorkerLink::join(const PulledTable& table, std::size_t at,
                         const std::vector<wire::PsPulled>& replies,
                         std::vector<float>& values) const {
-  ANTDT_TRY(const std::uint32_t width, width_of(keys.table));
+  ANTDT_TRY(const std::uint32_t width, width_of(table.table));
   const std::size_t row = width * sizeof(float);
-  values.resize(keys.keys.size() * width);
+  values.resize(table.rows * width);
   auto* out = reinterpret_cast<char*>(values.data());
-  for (std::size_t s = 0; s < parts.size(); ++s) {
+  for (std::size_t s = 0; s < table.parts.size(); ++s) {
+    const std::vector<std::size_t>& part = table.parts[s];
     const bool there = at < replies[s].values.size();
-    if (!there || replies[s].values[at].size() != parts[s].size() * row) {
+    if (!there || replies[s].values[at].size() != part.size() * row) {
       return fail(ErrorKind::kCorrupt,
                   "parameter server s{} sent {} bytes for {} rows of table {}, of {} floats each",
-                  s, there ? replies[s].values[at].size() : 0, parts[s].size(), keys.table, width);
+                  s, there ? replies[s].values[at].size() : 0, part.size(), table.table, width);
     }
     const char* in = replies[s].values[at].data();
-    for (std::size_t i = 0; i < parts[s].size(); ++i) {
-      std::memcpy(out + parts[s][i] * row, in + i * row, row);
+    for (std::size_t i = 0; i < part.size(); ++i) {
+      std::memcpy(out + part[i] * row, in + i * row, row);
     }
   }
   return {};
 }
 
-Result<WorkerLink::Pulled> WorkerLink::pull(const std::vector<TableKeys>& keys,
-                                            std::uint64_t clock) {
-  std::vector<wire::PsPull> pulls(links_.size(), wire::PsPull{clock, {}});
-  std::vector<Split> parts;
+// ----------------------------------------------------------------------- pulls
+
+Result<WorkerLink::Ticket> WorkerLink::say_pull(const std::vector<TableKeys>& keys,
+                                                std::uint64_t clock) {
+  ANTDT_RETURN_IF_ERROR(requests_->check_open());
+  std::vector<wire::PsPull> pulls(requests_->servers(), wire::PsPull{clock, {}});
+  Pull pull;
   for (const TableKeys& table : keys) {
-    parts.push_back(split(table.keys));
-    for (std::size_t s = 0; s < links_.size(); ++s) {
-      std::vector<std::uint64_t> own(parts.back()[s].size());
-      std::ranges::transform(parts.back()[s], own.begin(),
-                             [&](std::size_t i) { return table.keys[i]; });
+    const Split& parts =
+        pull.tables.emplace_back(PulledTable{table.table, table.keys.size(), split(table.keys)})
+            .parts;
+    for (std::size_t s = 0; s < parts.size(); ++s) {
+      std::vector<std::uint64_t> own(parts[s].size());
+      std::ranges::transform(parts[s], own.begin(), [&](std::size_t i) { return table.keys[i]; });
       pulls[s].rows.push_back({table.table, to_bytes(own), {}});
     }
   }
-  ANTDT_TRY(const auto replies, ask_all<wire::PsPulled>(pulls));
+  pull.asked = say_all(pulls);
+  pulls_.emplace(++last_ticket_, std::move(pull));
+  return last_ticket_;
+}
+
+bool WorkerLink::is_here(Ticket pull) const { return all_answered(pulls_.at(pull).asked); }
+
+Result<WorkerLink::Pulled> WorkerLink::take(Ticket ticket) {
+  while (!is_here(ticket)) ANTDT_RETURN_IF_ERROR(wait());
+  const Pull pull = std::move(pulls_.extract(ticket).mapped());
+  ANTDT_TRY(const auto replies, take_all<wire::PsPulled>(pull.asked));
   Pulled pulled;
-  pulled.values.resize(keys.size());
-  for (std::size_t t = 0; t < keys.size(); ++t) {
-    ANTDT_RETURN_IF_ERROR(take(keys[t], parts[t], t, replies, pulled.values[t]));
+  pulled.values.resize(pull.tables.size());
+  for (std::size_t t = 0; t < pull.tables.size(); ++t) {
+    ANTDT_RETURN_IF_ERROR(join(pull.tables[t], t, replies, pulled.values[t]));
   }
   for (const wire::PsPulled& reply : replies) pulled.versions.push_back(reply.version);
   pulled.clock = std::ranges::min(replies, {}, &wire::PsPulled::clock).clock;
   return pulled;
 }
 
-Result<wire::PsDecided> WorkerLink::push(const std::vector<TableGradient>& gradients,
-                                         const Pulled& pulled, wire::PsCommit commit) {
-  const bool barrier = peers_.consistency == Consistency::kBarrier;
-  if (!barrier && pulled.versions.size() != links_.size()) {
+void WorkerLink::forget(Ticket pull) {
+  const auto found = pulls_.find(pull);
+  if (found == pulls_.end()) return;
+  for (const Requests::Id id : found->second.asked) requests_->forget(id);
+  pulls_.erase(found);
+}
+
+Result<WorkerLink::Pulled> WorkerLink::pull(const std::vector<TableKeys>& keys,
+                                            std::uint64_t clock) {
+  ANTDT_TRY(const Ticket ticket, say_pull(keys, clock));
+  return take(ticket);
+}
+
+// ---------------------------------------------------------------------- pushes
+
+Status WorkerLink::say_push(const std::vector<TableGradient>& gradients, const Pulled& pulled,
+                            wire::PsCommit commit) {
+  ANTDT_RETURN_IF_ERROR(requests_->check_open());
+  const bool barrier = consistency_ == Consistency::kBarrier;
+  if (!barrier && pulled.versions.size() != requests_->servers()) {
     return fail(ErrorKind::kUsage, "a push of what was not pulled from here");
   }
   ANTDT_TRY(auto shares, shares_of(gradients));
-  std::vector<wire::PsPush> pushes;
+  std::vector<wire::PsPush> parts;
   for (std::size_t s = 0; s < shares.size(); ++s) {
     const std::uint64_t version = barrier ? commit.version : pulled.versions[s];
-    pushes.push_back({commit.number, version, std::move(shares[s])});
+    parts.push_back({commit.number, version, std::move(shares[s])});
   }
+  if (!barrier) commit.version = pulled.versions[home_];
+  pushes_.push_back({commit, std::move(parts), {}, false, {}, {}});
+  return advance_pushes();
+}
+
+// Each as far as it goes behind the one before.
+Status WorkerLink::advance_pushes() {
+  bool before_decided = true;
+  for (Push& push : pushes_) {
+    ANTDT_RETURN_IF_ERROR(stage(push));
+    if (before_decided) ANTDT_RETURN_IF_ERROR(commit(push));
+    if (!push.staged) break;
+    before_decided = push.decided.has_value();
+  }
+  return {};
+}
+
+Status WorkerLink::stage(Push& push) {
+  if (push.staging.empty()) push.staging = say_all(std::exchange(push.parts, {}));
+  if (push.staged || !all_answered(push.staging)) return {};
   // One that is late at a server is late at the home as well.
-  ANTDT_RETURN_IF_ERROR(ask_all<wire::PsStaged>(pushes));
-  const std::uint32_t home = home_of(peers_.consistency, self_.worker, links_.size());
-  if (!barrier) commit.version = pulled.versions[home];
-  return answer<wire::PsDecided>(say(home, commit));
+  ANTDT_RETURN_IF_ERROR(take_all<wire::PsStaged>(push.staging));
+  push.staged = true;
+  return {};
+}
+
+Status WorkerLink::commit(Push& push) {
+  if (!push.staged || push.decided) return {};
+  if (!push.committing) push.committing = requests_->say(home_, push.commit);
+  if (!requests_->answered(*push.committing)) return {};
+  ANTDT_TRY(push.decided, requests_->take<wire::PsDecided>(*push.committing));
+  return {};
+}
+
+std::optional<wire::PsDecided> WorkerLink::take_decision() {
+  if (pushes_.empty() || !pushes_.front().decided) return {};
+  const wire::PsDecided decided = *pushes_.front().decided;
+  pushes_.pop_front();
+  return decided;
+}
+
+Result<wire::PsDecided> WorkerLink::push(const std::vector<TableGradient>& gradients,
+                                         const Pulled& pulled, const wire::PsCommit& commit) {
+  ANTDT_CHECK(pushes_.empty(), "{} pushes are under way", pushes_.size());
+  ANTDT_RETURN_IF_ERROR(say_push(gradients, pulled, commit));
+  while (true) {
+    ANTDT_RETURN_IF_ERROR(wait());
+    if (const auto decided = take_decision()) return *decided;
+  }
 }
 
 }  // namespace antdt::ps

@@ -1,37 +1,37 @@
-// A worker's side of a group of parameter servers: one link to each.
+// A worker's side of a group of parameter servers: pulls and pushes, several under
+// way at once (requests.h).
 //
-// Calls block until every server has answered; a request that is not answered in
-// time is said again, which changes nothing (server.h). One message a server for
-// all tables; keys are split by the server that holds their slice and keep their
-// order. A link belongs to one generation of the group and to one thread: when the
-// group is over, every call fails with kAborted, and a new link is made.
+//   push:  made --the one before is staged--> said --all parts are staged--> staged
+//          staged --the one before is decided--> committed --its home has--> decided
+//          decided --take_decision()--> gone
+//   pull:  said --every server has answered--> here --take()--> gone
+//
+// Nothing moves on by itself but bytes: what has come is taken in, and what follows
+// from it is said, by whatever call waits, and by advance(), which does not. So no
+// thread is needed beside the caller's, and while a call waits for one thing nothing
+// else stands still. A server that decisions reach late answers what it stages late
+// (server.h), so one push at a time is said. It is committed after the decision of the
+// one before: its home remembers one answer, and the ledger wants places in their order.
+//
+// One message a server for all tables; keys are split by the server that holds their
+// slice and keep their order. A link belongs to one generation of the group and to one
+// thread: when the group is over, every call that waits fails with kAborted, and a new
+// link is made.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
+#include <deque>
+#include <map>
 #include <memory>
-#include <string>
+#include <optional>
 #include <vector>
 
-#include "core/clock.h"
-#include "core/ids.h"
 #include "core/result.h"
-#include "core/transport/socket.h"
-#include "core/wire/packet.h"
 #include "core/wire/ps_messages.h"
-#include "trainer/ps/server.h"
 #include "trainer/ps/tables.h"
+#include "trainer/ps_link/requests.h"
 
 namespace antdt::ps {
-
-// The servers of a group as a worker needs them (wire::PsRoster).
-struct Peers {
-  Generation generation{1};          // what is said in another one changes nothing
-  std::vector<std::string> servers;  // end points, by index
-  Consistency consistency = Consistency::kBarrier;
-  Duration give_up{};  // kUnreachable when a server is silent for so long; 0: never
-  Duration again = std::chrono::seconds(2);  // when what was not answered is said again
-};
 
 class WorkerLink {
  public:
@@ -58,59 +58,96 @@ class WorkerLink {
   };
   // Waits until every server is at `clock` (wire::PsPull).
   [[nodiscard]] Result<Pulled> pull(const std::vector<TableKeys>& keys, std::uint64_t clock);
+  // The same in parts: one pull at a time, since servers keep one that waits of each
+  // worker.
+  using Ticket = std::uint64_t;
+  [[nodiscard]] Result<Ticket> say_pull(const std::vector<TableKeys>& keys, std::uint64_t clock);
+  [[nodiscard]] bool is_here(Ticket pull) const;
+  [[nodiscard]] Result<Pulled> take(Ticket pull);  // waits where it is not here
+  // It is not taken; the servers may still answer it.
+  void forget(Ticket pull);
 
   // Stages the gradients, commits them at the home, and waits for its decision:
   // whether they count. `pulled` is what they were computed from; with a barrier
   // commit.version says the step, without one this link sets it. commit.number is that of no push
   // before.
   [[nodiscard]] Result<wire::PsDecided> push(const std::vector<TableGradient>& gradients,
-                                             const Pulled& pulled, wire::PsCommit commit);
+                                             const Pulled& pulled, const wire::PsCommit& commit);
+  // The same in parts: decisions come in the order of the pushes.
+  [[nodiscard]] Status say_push(const std::vector<TableGradient>& gradients, const Pulled& pulled,
+                                wire::PsCommit commit);
+  // Of the first push whose decision was not taken; nothing: not decided yet, or there
+  // is none.
+  [[nodiscard]] std::optional<wire::PsDecided> take_decision();
+
+  // Takes in what has come and says what follows from it. wait() blocks until something
+  // has come, of whatever is under way; something must be.
+  [[nodiscard]] Status advance();
+  [[nodiscard]] Status wait();
 
   // Has nothing to push until it pushes again: nobody waits for it. Answers the
-  // updates decided so far.
+  // updates decided so far. No push may be under way.
   [[nodiscard]] Result<std::uint64_t> idle();
   // Likewise, and waits until all that is decided by now is applied on every server.
   [[nodiscard]] Result<std::uint64_t> settle();
 
+  // As of Requests.
+  [[nodiscard]] std::optional<Duration> take_hop() { return requests_->take_hop(); }
+
   // From any thread, once and for all: the call that waits and all later ones fail
   // with kAborted at once.
-  void abort();
+  void abort() { requests_->abort(); }
 
  private:
   // Which keys a server holds: their positions, rising; by server.
   using Split = std::vector<std::vector<std::size_t>>;
+  struct PulledTable {
+    std::uint32_t table = 0;
+    std::size_t rows = 0;
+    Split parts;
+  };
+  struct Pull {
+    std::vector<PulledTable> tables;
+    std::vector<Requests::Id> asked;  // by server
+  };
+  struct Push {
+    wire::PsCommit commit;
+    std::vector<wire::PsPush> parts;    // by server, until they are said
+    std::vector<Requests::Id> staging;  // then
+    bool staged = false;
+    std::optional<Requests::Id> committing;
+    std::optional<wire::PsDecided> decided;
+  };
 
-  WorkerLink(Peers peers, Member self, int wake_fd);
-  [[nodiscard]] wire::Envelope next_envelope();
+  WorkerLink(const Peers& peers, Member self, std::unique_ptr<Requests> requests);
   [[nodiscard]] Split split(const std::vector<std::uint64_t>& keys) const;
   [[nodiscard]] Result<std::uint32_t> width_of(std::uint32_t table) const;
   // By server: its share of these rows.
   [[nodiscard]] Result<std::vector<std::vector<wire::PsRows>>> shares_of(
       const std::vector<TableGradient>& tables) const;
-  [[nodiscard]] Status take(const TableKeys& keys, const Split& parts, std::size_t at,
+  // The rows of the table at `at` of what was asked, from each server's answer.
+  [[nodiscard]] Status join(const PulledTable& table, std::size_t at,
                             const std::vector<wire::PsPulled>& replies,
                             std::vector<float>& values) const;
-  struct Asked {
-    std::uint32_t server;
-    std::uint64_t seq;
-    wire::Packet packet;
-  };
-  // Says it now; answer() says it again until it is answered.
+  [[nodiscard]] bool all_answered(const std::vector<Requests::Id>& asked) const;
   template <class Ask>
-  [[nodiscard]] Asked say(std::uint32_t server, const Ask& message);
+  [[nodiscard]] std::vector<Requests::Id> say_all(const std::vector<Ask>& messages);
   template <class Reply>
-  [[nodiscard]] Result<Reply> answer(const Asked& asked);
+  [[nodiscard]] Result<std::vector<Reply>> take_all(const std::vector<Requests::Id>& asked);
   // Says each server its message first, then waits for all.
   template <class Reply, class Ask>
   [[nodiscard]] Result<std::vector<Reply>> ask_all(const std::vector<Ask>& messages);
+  [[nodiscard]] Status advance_pushes();
+  [[nodiscard]] Status stage(Push& push);
+  [[nodiscard]] Status commit(Push& push);
 
-  const Peers peers_;
-  const Member self_;
-  const int wake_fd_;  // readable once aborted
-  std::atomic<bool> aborted_ = false;
-  std::uint64_t seq_ = 0;
+  const Consistency consistency_;
+  const std::uint32_t home_;
+  std::unique_ptr<Requests> requests_;
   std::vector<std::uint32_t> widths_;  // by table
-  std::vector<transport::Socket> links_;
+  Ticket last_ticket_ = 0;
+  std::map<Ticket, Pull> pulls_;
+  std::deque<Push> pushes_;  // whose decision was not taken
 };
 
 }  // namespace antdt::ps

@@ -5,14 +5,21 @@
 #include <utility>
 
 #include "core/log.h"
-#include "core/runtime_dir.h"
-#include "trainer/ps_link/placement.h"
+#include "trainer/ps/placement.h"
 
 namespace antdt::ps {
 namespace {
 
-std::string endpoint_of(const client::Environment& environment) {
-  return process_socket(environment.socket, environment.job, environment.self);
+Result<replica::Role> role_in(const wire::PsServe& message) {
+  if (message.replica.empty()) return replica::Role::kAlone;
+  if (message.replica == "primary") return replica::Role::kPrimary;
+  if (message.replica == "backup") return replica::Role::kBackup;
+  if (message.replica == "joining") return replica::Role::kJoining;
+  return fail(ErrorKind::kUsage,
+              "a server is primary, backup or joining, not '{}': install the same release of AntDT "
+              "on every "
+              "host",
+              message.replica);
 }
 
 }  // namespace
@@ -20,7 +27,7 @@ std::string endpoint_of(const client::Environment& environment) {
 Result<std::unique_ptr<ServerAgent>> ServerAgent::start(EventLoop& loop,
                                                         transport::Context& context,
                                                         client::Environment environment) {
-  ANTDT_TRY(auto own, transport::Socket::bind_ipc(context, endpoint_of(environment)));
+  ANTDT_TRY(auto own, transport::make_key_pair(fmt::format("{}", environment.self.worker)));
   ANTDT_TRY(auto agent, transport::Socket::connect_ipc(context, environment.socket));
   return std::unique_ptr<ServerAgent>(
       new ServerAgent(loop, context, std::move(environment), std::move(agent), std::move(own)));
@@ -28,13 +35,12 @@ Result<std::unique_ptr<ServerAgent>> ServerAgent::start(EventLoop& loop,
 
 ServerAgent::ServerAgent(EventLoop& loop, transport::Context& context,
                          client::Environment environment, transport::Socket agent,
-                         transport::Socket own)
+                         transport::KeyPair own)
     : loop_(loop),
       context_(context),
       environment_(std::move(environment)),
       agent_(std::move(agent)),
-      own_(std::move(own)),
-      endpoint_(endpoint_of(environment_)),
+      own_keys_(std::move(own)),
       begun_(loop.now()) {
   loop_.watch_socket(agent_, [this] { receive(); });
   say_again();
@@ -82,7 +88,8 @@ void ServerAgent::say_again() {
     wire::Join join;
     join.pid = static_cast<std::uint32_t>(getpid());
     join.collective = false;
-    join.endpoint = endpoint_;
+    join.endpoint = own_->endpoint;
+    join.key = own_keys_.public_z85;
     say(join);
   }
   loop_.cancel(again_);
@@ -139,8 +146,24 @@ void ServerAgent::on_welcome(const wire::WorkerWelcome& welcome) {
                     "same release on both",
                     welcome.version, wire::kMinVersion, wire::kMaxVersion));
   }
+  if (!own_) {
+    if (Status opened = open_end_point(welcome); !opened) {
+      return end(tl::unexpected<Error>(std::move(opened).error()));
+    }
+  }
   welcome_ = welcome;
   if (!std::exchange(greeted_, true)) say_again();
+}
+
+Status ServerAgent::open_end_point(const wire::WorkerWelcome& welcome) {
+  ANTDT_TRY(const ListenConfig config, parse_listen_config(welcome.config_json));
+  if (config.over_tcp()) {
+    ANTDT_RETURN_IF_ERROR(check_run_directory(welcome.run_dir, environment_.job, welcome.host));
+    ANTDT_RETURN_IF_ERROR(context_.serve_authentication(
+        loop_, [admitted = admitted_](const std::string& key) { return admitted->name_of(key); }));
+  }
+  ANTDT_TRY(own_, listen(context_, environment_, config, own_keys_));
+  return {};
 }
 
 void ServerAgent::on_refused(const wire::Refused& refused) {
@@ -165,11 +188,11 @@ void ServerAgent::on_serve(const wire::PsServe& message, const wire::Envelope& e
       return say(wire::Refused{"invalid", opened.error().message}, envelope);
     }
   }
-  if (message.number > number_) {
-    number_ = message.number;
-    server_->serve(message);
-  }
-  say(wire::PsServing{number_, server_->left(message.leaving)}, envelope);
+  if (message.number >= serve_.number) serve_ = message;
+  admitted_->admit(serve_);
+  server_->serve(serve_, [this, envelope](const wire::PsServing& s) { say(s, envelope); });
+  // It is no home, and its node hears all of this from its primary.
+  if (!server_->speaks()) say(wire::PsServing{serve_.number, {}}, envelope);
 }
 
 Status ServerAgent::open_group(const wire::PsServe& message, Generation generation) {
@@ -177,21 +200,38 @@ Status ServerAgent::open_group(const wire::PsServe& message, Generation generati
   group.generation = generation;
   group.sockets = message.servers;
   ANTDT_TRY(group.consistency, parse_consistency(message.sync));
-  if (message.index >= message.servers.size() || message.servers[message.index] != endpoint_) {
+  ANTDT_TRY(group.role, role_in(message));
+  group.view = message.view;
+  const bool listed = group.role == replica::Role::kPrimary || group.role == replica::Role::kAlone;
+  if (message.index >= message.servers.size() ||
+      (message.servers[message.index] == own_->endpoint) != listed) {
     return fail(ErrorKind::kUsage, "{} is at {}, which is not end point {} of the {} of its group",
-                environment_.self.worker, endpoint_, message.index, message.servers.size());
+                environment_.self.worker, own_->endpoint, message.index, message.servers.size());
   }
-  for (const wire::PsMember& m : message.workers) group.workers.push_back({m.worker, m.attempt});
-  group.backups = message.backups;
+  // Two that are one server begin alike: with what is copied.
+  if (message.view == 0) {
+    for (const wire::PsMember& m : message.workers) group.workers.push_back({m.worker, m.attempt});
+    group.backups = message.backups;
+  }
+  if (group.role == replica::Role::kPrimary) {
+    group.backup = message.other;
+    group.backup_key = message.other_key;
+  }
   group.restore = message.restore;
   group.version = message.version;
   group.root = welcome_->run_dir;
+  group.own = own_keys_;
+  group.keys = server_keys(message);
   // The group before is over, whatever comes of this one.
   server_.reset();
   cutting_.clear();
   generation_ = generation;
-  number_ = 0;
-  ANTDT_TRY(server_, ServerLoop::open(loop_, context_, own_, std::move(group), message.index));
+  serve_ = {};
+  ANTDT_TRY(server_,
+            ServerLoop::open(loop_, context_, own_->socket, std::move(group), message.index));
+  server_->set_broken_handler([this](const std::string& error) {
+    end(fail(ErrorKind::kIo, "it cannot be the backup of its server: {}", error));
+  });
   return {};
 }
 

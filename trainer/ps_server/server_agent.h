@@ -11,9 +11,9 @@
 //   leave: ends with its code.  refused (stale): another attempt took its place,
 //   ends with 0 and changes nothing.
 //
-// Its end point is bound from the beginning to the end; between two groups nobody is
-// answered there. Answers are not repeated: who asks asks again. Runs with `loop` and
-// stops it.
+// Its end point is bound from the welcome, which brings the job's configuration, to the
+// end; between two groups nobody is answered there. Answers are not repeated: who asks asks again.
+// Runs with `loop` and stops it.
 #pragma once
 
 #include <cstdint>
@@ -30,7 +30,9 @@
 #include "core/wire/packet.h"
 #include "core/wire/ps_messages.h"
 #include "trainer/client/environment.h"
+#include "trainer/ps_link/group_links.h"
 #include "trainer/ps_link/server_loop.h"
+#include "trainer/ps_server/listen.h"
 
 namespace antdt::ps {
 
@@ -40,7 +42,7 @@ class ServerAgent {
   static constexpr Duration kPulse = std::chrono::seconds(1);      // reports
   static constexpr Duration kGreeting = std::chrono::seconds(10);  // kUnreachable after that
 
-  // Binds the server's end point, beside the agent's socket.
+  // `context` has no other server: over tcp it lets in whom this one is told of.
   [[nodiscard]] static Result<std::unique_ptr<ServerAgent>> start(EventLoop& loop,
                                                                   transport::Context& context,
                                                                   client::Environment environment);
@@ -56,10 +58,11 @@ class ServerAgent {
 
  private:
   ServerAgent(EventLoop& loop, transport::Context& context, client::Environment environment,
-              transport::Socket agent, transport::Socket own);
+              transport::Socket agent, transport::KeyPair own);
   void receive();
   void on_packet(const wire::Packet& packet, const wire::Envelope& envelope);
   void on_welcome(const wire::WorkerWelcome& welcome);
+  [[nodiscard]] Status open_end_point(const wire::WorkerWelcome& welcome);
   void on_refused(const wire::Refused& refused);
   void on_serve(const wire::PsServe& message, const wire::Envelope& envelope);
   void on_cut(const wire::PsCut& message, const wire::Envelope& envelope);
@@ -76,15 +79,17 @@ class ServerAgent {
   transport::Context& context_;
   const client::Environment environment_;
   transport::Socket agent_;
-  transport::Socket own_;  // where workers and the other servers reach it
-  const std::string endpoint_;
+  const transport::KeyPair own_keys_;
+  // Asked by the context, which may outlive this.
+  const std::shared_ptr<AdmittedKeys> admitted_ = std::make_shared<AdmittedKeys>();
+  std::optional<Listening> own_;  // where workers and the other servers reach it
   const MonoTime begun_;
   std::optional<wire::WorkerWelcome> welcome_;
   bool greeted_ = false;  // by this agent; one that was started again is greeted anew
   std::optional<Result<int>> outcome_;
 
   Generation generation_;            // of the newest group; 0: none yet
-  std::uint64_t number_ = 0;         // of the PsServe that is in force
+  wire::PsServe serve_;              // that is in force
   std::set<std::uint64_t> cutting_;  // checkpoints that are ordered and not answered
   std::unique_ptr<ServerLoop> server_;
   TimerId again_, pulse_;

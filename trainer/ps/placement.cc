@@ -1,4 +1,4 @@
-#include "trainer/ps_link/placement.h"
+#include "trainer/ps/placement.h"
 
 namespace antdt::ps {
 

@@ -1,0 +1,63 @@
+#include "trainer/ps_link/group_links.h"
+
+#include <fmt/format.h>
+
+namespace antdt::ps {
+namespace {
+
+constexpr std::string_view kTcp = "tcp://";
+
+// The attempt of a server is not in what it says: there is one of each at a time.
+std::string user_of(WorkerId worker, Attempt attempt) {
+  if (worker.role == 's') return fmt::format("{}", worker);
+  return fmt::format("{}.{}", worker, attempt);
+}
+
+}  // namespace
+
+std::string tcp_address(const std::string& endpoint) {
+  return endpoint.starts_with(kTcp) ? endpoint.substr(kTcp.size()) : std::string();
+}
+
+Result<transport::Socket> connect_to_server(transport::Context& context,
+                                            const std::string& endpoint,
+                                            const std::string& server_key,
+                                            const transport::KeyPair& own) {
+  const std::string address = tcp_address(endpoint);
+  if (address.empty()) return transport::Socket::connect_ipc(context, endpoint);
+  if (server_key.empty()) {
+    return fail(ErrorKind::kUsage,
+                "the parameter server at {} has told no key: install the same release of AntDT on "
+                "every host",
+                endpoint);
+  }
+  return transport::Socket::connect_tcp(context, address, own, server_key);
+}
+
+bool may_speak(const std::string& user, const wire::Envelope& envelope) {
+  return user.empty() || user == user_of(envelope.worker, envelope.attempt);
+}
+
+std::vector<std::string> server_keys(const wire::PsServe& serve) {
+  std::vector<std::string> keys(serve.servers.size());
+  for (const wire::PsKey& k : serve.keys) {
+    if (k.worker.role == 's' && k.worker.index < keys.size()) keys[k.worker.index] = k.key;
+  }
+  return keys;
+}
+
+// The other process of a server speaks for the same one.
+void AdmittedKeys::admit(const wire::PsServe& serve) {
+  names_.clear();
+  for (const wire::PsKey& k : serve.keys) names_[k.key] = user_of(k.worker, k.attempt);
+  if (!serve.other_key.empty()) {
+    names_[serve.other_key] = user_of(WorkerId{'s', serve.index}, Attempt{});
+  }
+}
+
+std::string AdmittedKeys::name_of(const std::string& key) const {
+  const auto found = names_.find(key);
+  return found == names_.end() ? std::string() : found->second;
+}
+
+}  // namespace antdt::ps

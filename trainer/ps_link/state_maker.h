@@ -1,0 +1,43 @@
+// Makes the pieces of a server's state while the server goes on: a child process has the
+// machine as it was when it was made, so the server stands still for one fork, and the
+// child makes no more than its parent reads.
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "core/loop.h"
+#include "core/result.h"
+#include "trainer/ps/state_copy.h"
+#include "trainer/ps_link/child_copy.h"
+
+namespace antdt::ps {
+
+class StateMaker {
+ public:
+  using Done = std::function<void(Result<StatePiece>)>;
+
+  explicit StateMaker(EventLoop& loop) : loop_(loop) {}
+  ~StateMaker() { end(); }
+  StateMaker(const StateMaker&) = delete;
+  StateMaker& operator=(const StateMaker&) = delete;
+
+  // The state as it is now, in place of the one before. An error (kIo): no child.
+  [[nodiscard]] Status begin(const ServerNode& node);
+  // Calls `done` from the loop with the next piece, or with why there is none (kIo). One at a
+  // time; without a child, or after the last one, `done` is dropped.
+  void next(Done done);
+  // Nobody wants what is left.
+  void end();
+
+ private:
+  void read_more();
+  void conclude(Result<StatePiece> piece);
+
+  EventLoop& loop_;
+  ChildCopy child_;
+  std::string read_;  // of the frame that comes
+  Done done_;         // watches the pipe while there is one
+};
+
+}  // namespace antdt::ps

@@ -11,7 +11,7 @@
 #include <thread>
 
 #include "core/loop.h"
-#include "core/transport/socket.h"
+#include "core/transport/ipc_dealer.h"
 #include "core/wire/packet.h"
 #include "trainer/client/client_core.h"
 
@@ -65,8 +65,7 @@ struct Client::State {
   wire::WorkerWelcome welcome;  // the first; set before connect() returns
   SteadyClock clock;
   EventLoop loop{clock};
-  transport::Context context;
-  std::optional<transport::Socket> socket;
+  std::optional<transport::IpcDealer> socket;
   int wake_fd = -1;
   std::thread thread;
   std::optional<TimerId> timer;
@@ -83,7 +82,7 @@ struct Client::State {
 };
 
 Status Client::State::start() {
-  ANTDT_TRY(socket, transport::Socket::connect_ipc(context, environment.socket));
+  ANTDT_TRY(socket, transport::IpcDealer::connect(environment.socket));
   wake_fd = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
   if (wake_fd < 0) return fail_errno(ErrorKind::kIo, errno, "cannot make an eventfd");
   loop.watch_fd(wake_fd, [this] {
@@ -91,7 +90,7 @@ Status Client::State::start() {
     [[maybe_unused]] const ssize_t got = ::read(wake_fd, &count, sizeof count);
     pump();
   });
-  loop.watch_socket(*socket, [this] { receive(); });
+  loop.watch_fd(socket->fd(), [this] { receive(); });
   apply(Greet{});
   thread = std::thread([this] { loop.run(); });
   return {};
@@ -249,6 +248,10 @@ std::optional<wire::Plan> Client::plan(PlanVersion version) const {
   const std::lock_guard lock(state_->mutex);
   return state_->core.plan(version);
 }
+std::optional<wire::PsRoster> Client::servers(Generation generation) const {
+  const std::lock_guard lock(state_->mutex);
+  return state_->core.servers(generation);
+}
 std::uint64_t Client::checkpoint_ordered() const {
   const std::lock_guard lock(state_->mutex);
   return state_->core.checkpoint_ordered();
@@ -256,6 +259,10 @@ std::uint64_t Client::checkpoint_ordered() const {
 std::optional<wire::Leave> Client::leave_requested() const {
   const std::lock_guard lock(state_->mutex);
   return state_->core.leave_requested();
+}
+wire::Injected Client::injected() const {
+  const std::lock_guard lock(state_->mutex);
+  return state_->core.injected();
 }
 Step Client::steps_recorded(Generation generation) const {
   const std::lock_guard lock(state_->mutex);
@@ -297,6 +304,10 @@ void Client::report(const BatchTimes& times) { state_->apply(times); }
 void Client::time_account(const wire::TimeAccount& account) { state_->apply(account); }
 void Client::set_activity(const char* activity) {
   state_->activity.store(activity, std::memory_order_relaxed);
+}
+void Client::set_throttle(double share) {
+  const std::lock_guard lock(state_->mutex);
+  state_->core.set_throttle(share);
 }
 void Client::progress(const wire::Progress& progress) { state_->apply(progress); }
 void Client::checkpoint_written(const wire::CheckpointWritten& written) { state_->apply(written); }

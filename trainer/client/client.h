@@ -22,6 +22,7 @@
 #include "core/clock.h"
 #include "core/ids.h"
 #include "core/result.h"
+#include "core/wire/drill_messages.h"
 #include "core/wire/messages.h"
 #include "core/wire/ps_messages.h"
 #include "trainer/client/environment.h"
@@ -61,6 +62,7 @@ struct BatchTimes {
   Duration compute{};  // forward, backward, update
   Duration wait{};     // in the collective
   bool counts = true;
+  std::optional<Duration> hop = {};  // there and back, where it was measured since the last batch
 };
 
 class Client {
@@ -101,8 +103,12 @@ class Client {
   // What the slots of a collective step carry.
   [[nodiscard]] PlanVersion held_plan() const;  // newest version received; 0: none
   [[nodiscard]] std::optional<wire::Plan> plan(PlanVersion version) const;
+  // Where the servers of that generation are by now; a roster that is given out may be older.
+  [[nodiscard]] std::optional<wire::PsRoster> servers(Generation generation) const;
   [[nodiscard]] std::uint64_t checkpoint_ordered() const;  // highest number; 0: none
   [[nodiscard]] std::optional<wire::Leave> leave_requested() const;
+  // A drill of an operator's, above those of job.toml; number 0: there was none.
+  [[nodiscard]] wire::Injected injected() const;
   // Up to where the steps of `generation` are recorded (Grants); 0: nowhere.
   [[nodiscard]] Step steps_recorded(Generation generation) const;
   // The generation of the last order given out is to end together, at the end
@@ -139,6 +145,8 @@ class Client {
   void set_activity(const char* activity);
   // The latest wins, but for a history of steps where it has none; sent at most
   // every 50 ms, but at once when it is done.
+  // The part of the time that this process may run, for its agent; 1: all of it.
+  void set_throttle(double share);
   void progress(const wire::Progress& progress);
   void checkpoint_written(const wire::CheckpointWritten& written);
   // The last message of this worker. Waits up to a second until everything

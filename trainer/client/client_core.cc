@@ -10,6 +10,12 @@ std::uint64_t microseconds(Duration duration) {
   return us > 0 ? static_cast<std::uint64_t>(us) : 0;
 }
 
+void add_hop(wire::Report& report, std::uint64_t us) {
+  report.hop_least_us = report.hops == 0 ? us : std::min(report.hop_least_us, us);
+  ++report.hops;
+  report.hop_us += us;
+}
+
 bool due(const std::optional<MonoTime>& sent_at, MonoTime now) {
   return !sent_at || now >= *sent_at + ClientCore::kReportEvery;
 }
@@ -85,6 +91,10 @@ void ClientCore::on(const Received& event, MonoTime now, Effects& effects) {
     leave_ = *leave;
     return;
   }
+  if (const auto* injected = std::get_if<wire::Injected>(&event.body)) {
+    if (injected->number > injected_.number) injected_ = *injected;
+    return;
+  }
   if (generation < newest_) return;  // of a membership that is over
   if (const auto* recall = std::get_if<wire::Recall>(&event.body)) {
     if (const auto recalled = feed_.on_recall(generation, event.seq, *recall)) {
@@ -101,6 +111,7 @@ void ClientCore::on(const Received& event, MonoTime now, Effects& effects) {
   } else if (const auto* roster = std::get_if<wire::Roster>(&event.body)) {
     order(generation, *roster, effects);
   } else if (const auto* servers = std::get_if<wire::PsRoster>(&event.body)) {
+    hold_servers(generation, *servers);
     order(generation, *servers, effects);
   } else if (const auto* settle = std::get_if<wire::Settle>(&event.body)) {
     order(generation, *settle, effects);
@@ -207,6 +218,17 @@ void ClientCore::roster_is_missing(Generation generation, Effects& effects) {
           effects);
 }
 
+void ClientCore::hold_servers(Generation generation, const wire::PsRoster& roster) {
+  const std::pair which{generation, roster.number};
+  if (servers_ && std::pair{servers_->first, servers_->second.number} >= which) return;
+  servers_ = {generation, roster};
+}
+
+std::optional<wire::PsRoster> ClientCore::servers(Generation generation) const {
+  if (!servers_ || servers_->first != generation) return std::nullopt;
+  return servers_->second;
+}
+
 void ClientCore::hold_plan(const wire::Plan& plan) {
   constexpr std::size_t kKept = 64;
   plans_[plan.version] = plan;
@@ -289,6 +311,7 @@ void ClientCore::on(const BatchTimes& times, MonoTime now, Effects& effects) {
   } else {
     unsent_.report.skipped += 1;
   }
+  if (times.hop) add_hop(unsent_.report, microseconds(*times.hop));
   flush_report(now, effects);
 }
 
@@ -307,6 +330,7 @@ void ClientCore::send_report(MonoTime now, Effects& effects) {
   unsent_.report.account = account_;
   unsent_.report.step = step_;
   unsent_.report.activity = activity_;
+  unsent_.report.throttle_permille = throttle_permille_;
   effects.send.push_back({current_, 0, std::exchange(unsent_.report, {})});
   unsent_.has_report = false;
   unsent_.report_sent_at = now;

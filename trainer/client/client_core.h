@@ -19,6 +19,7 @@
 // the generation before ends and is left with a join, which brings both again.
 #pragma once
 
+#include <algorithm>
 #include <deque>
 #include <map>
 #include <optional>
@@ -29,6 +30,7 @@
 #include "core/clock.h"
 #include "core/ids.h"
 #include "core/result.h"
+#include "core/wire/drill_messages.h"
 #include "core/wire/messages.h"
 #include "core/wire/ps_messages.h"
 #include "trainer/client/client.h"
@@ -40,7 +42,7 @@ namespace antdt::client {
 using Inbound =
     std::variant<wire::WorkerWelcome, wire::Refused, wire::Form, wire::Roster, wire::Settle,
                  wire::PhaseStart, wire::Abort, wire::Regroup, wire::Leave, wire::Plan,
-                 wire::CheckpointOrder, wire::Grants, wire::Recall, wire::PsRoster>;
+                 wire::CheckpointOrder, wire::Grants, wire::Recall, wire::PsRoster, wire::Injected>;
 struct Received {
   Generation generation;
   std::uint64_t seq = 0;
@@ -98,14 +100,21 @@ class ClientCore {
   [[nodiscard]] std::optional<MonoTime> deadline() const;
   // What the training thread is doing, for the reports that follow.
   void set_activity(const char* activity) { activity_ = activity; }
+  // Said from the next report on.
+  void set_throttle(double share) {
+    throttle_permille_ = share < 1 ? std::max(1U, static_cast<std::uint32_t>(1000 * share)) : 0;
+  }
 
   [[nodiscard]] const std::optional<wire::WorkerWelcome>& welcome() const { return welcome_; }
   // Why this worker cannot go on, if so.
   [[nodiscard]] const std::optional<Error>& refusal() const { return refusal_; }
   [[nodiscard]] PlanVersion held_plan() const;
   [[nodiscard]] std::optional<wire::Plan> plan(PlanVersion version) const;
+  // Where the servers of that generation are, as far as is known: the newest that was said.
+  [[nodiscard]] std::optional<wire::PsRoster> servers(Generation generation) const;
   [[nodiscard]] std::uint64_t checkpoint_ordered() const { return checkpoint_ordered_; }
   [[nodiscard]] const std::optional<wire::Leave>& leave_requested() const { return leave_; }
+  [[nodiscard]] const wire::Injected& injected() const { return injected_; }
   [[nodiscard]] Step steps_recorded(Generation generation) const {
     return generation == recorded_of_ ? recorded_ : Step{};
   }
@@ -155,6 +164,7 @@ class ClientCore {
   // Whether a phase of this generation means anything to this worker.
   [[nodiscard]] bool is_prepared_for(Generation generation) const;
   void roster_is_missing(Generation generation, Effects& effects);
+  void hold_servers(Generation generation, const wire::PsRoster& roster);
   void hold_plan(const wire::Plan& plan);
   void recorded(Generation generation, Step step);
   void aborted(Generation generation, const wire::Abort& abort, Effects& effects);
@@ -180,9 +190,11 @@ class ClientCore {
   std::optional<std::pair<Generation, wire::PhaseStart>> early_phase_;
   std::map<PlanVersion, wire::Plan> plans_;
   std::uint64_t checkpoint_ordered_ = 0;
+  std::optional<std::pair<Generation, wire::PsRoster>> servers_;  // the newest
   std::optional<wire::Leave> leave_;
-  Generation recorded_of_;  // the newest whose steps are recorded
-  Step recorded_;           // up to here
+  wire::Injected injected_;  // newest
+  Generation recorded_of_;   // the newest whose steps are recorded
+  Step recorded_;            // up to here
 
   ShardFeed feed_;
   Unsent unsent_;
@@ -190,6 +202,7 @@ class ClientCore {
   wire::TimeAccount account_;
   Step step_;  // the last that the training thread spoke of
   const char* activity_ = "startup";
+  std::uint32_t throttle_permille_ = 0;
   std::optional<MonoTime> pulse_at_;  // when to report though nothing is new; none: not now
 };
 

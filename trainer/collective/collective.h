@@ -10,9 +10,11 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 
+#include "core/clock.h"
 #include "core/result.h"
 
 namespace antdt::trainer {
@@ -31,12 +33,22 @@ class Collective {
   // `all` (size() times the bytes of `mine`) receives every member's bytes, by rank.
   [[nodiscard]] virtual Status allgather(std::span<const std::byte> mine,
                                          std::span<std::byte> all) = 0;
+  // The same with parts of unlike sizes: `sizes` are their bytes by rank, alike on
+  // all members. They lie in `all` one after another, and this member's is there
+  // already. `all` may be longer; the same memory again is cheaper than other.
+  [[nodiscard]] virtual Status allgather_parts(std::span<const std::size_t> sizes,
+                                               std::span<std::byte> all) = 0;
 
   // Bytes along the ring, from a member to the rank after it: blocks until the
   // neighbour has taken them, or has sent as many. Sizes are agreed beforehand.
   // Errors as above. Not for size 1.
   [[nodiscard]] virtual Status send_right(std::span<const std::byte> bytes) = 0;
   [[nodiscard]] virtual Status receive_left(std::span<std::byte> bytes) = 0;
+
+  // All members at the same moment, which they agreed on: how long a message to the rank
+  // after this one and its answer are on the way, whatever the others do meanwhile.
+  // Nothing where the ring has no third link to compare with. Errors as above.
+  [[nodiscard]] virtual Result<std::optional<Duration>> measure_hop() { return std::nullopt; }
 
   // Ends a call in progress and every later one with kAborted, at once and
   // whatever the other members do. From any thread, any number of times.

@@ -25,6 +25,9 @@ class Context;
 class Device;
 class Pair;
 class UnboundBuffer;
+namespace tcp {
+struct attr;
+}
 }  // namespace gloo::transport
 
 namespace antdt::trainer {
@@ -48,7 +51,10 @@ class GlooLinks {
   // Memory that messages are sent from or received into. Registrations are
   // kept (the last kMaxBuffers of them), so passing the same memory again is
   // cheap. The pointer is valid until the next call of buffer().
-  using Buffer = gloo::transport::UnboundBuffer;
+  struct Buffer {
+    std::unique_ptr<gloo::transport::UnboundBuffer> left;
+    std::unique_ptr<gloo::transport::UnboundBuffer> right;  // null: that on the left serves both
+  };
   [[nodiscard]] Result<Buffer*> buffer(void* data, std::size_t bytes);
 
   // Start to send or receive `bytes` at `offset`; messages on one link in one
@@ -57,9 +63,10 @@ class GlooLinks {
                             std::size_t bytes);
   [[nodiscard]] Status receive(Buffer& into, std::uint32_t from, std::uint64_t slot,
                                std::size_t offset, std::size_t bytes);
-  // Wait for the oldest unfinished one of that buffer.
-  [[nodiscard]] Status wait_sent(Buffer& buffer);
-  [[nodiscard]] Status wait_received(Buffer& buffer);
+  // Wait for the oldest unfinished one of that buffer on that link; where all pairs are of
+  // one device, on either.
+  [[nodiscard]] Status wait_sent(Buffer& buffer, std::uint32_t to);
+  [[nodiscard]] Status wait_received(Buffer& buffer, std::uint32_t from);
 
   void abort();
 
@@ -67,23 +74,39 @@ class GlooLinks {
   static constexpr std::size_t kMaxBuffers = 32;
   GlooLinks(std::uint32_t rank, std::uint32_t size, const RingOptions& options);
   [[nodiscard]] Status open(const RingOptions& options);
+  // Gloo binds all pairs of a device to one port: to any, or to that of the device's
+  // address. In a range of ports each link has therefore a device of its own.
+  struct Link {
+    std::shared_ptr<gloo::transport::Device> device;
+    std::shared_ptr<gloo::transport::Context> context;
+  };
+  void create_pairs(const RingOptions& options);
+  void listen_on(Link& link, std::uint32_t neighbour, const RingOptions& options);
+  void listen_in_range(Link& link, std::uint32_t neighbour,
+                       const gloo::transport::tcp::attr& address, std::uint32_t start,
+                       const RingOptions& options);
+  [[nodiscard]] gloo::transport::Pair& pair(std::uint32_t neighbour) const;
+  [[nodiscard]] gloo::transport::UnboundBuffer& end_of(Buffer& buffer,
+                                                       std::uint32_t neighbour) const;
   // Runs one call of Gloo's and turns what it throws into the final error.
   template <class Call>
   [[nodiscard]] Status guarded(const char* what, Call call);
   [[nodiscard]] Status die(std::string cause);
   [[nodiscard]] Status dead() const;
   void close_pairs();
+  void hold_back(Duration delay) const;
 
   const std::uint32_t rank_;
   const std::uint32_t size_;
   const Duration operation_timeout_;
+  const std::function<Duration(std::size_t)> send_delay_;
   std::atomic<bool> aborted_ = false;
   std::atomic<bool> connecting_ = false;
   std::string death_;  // why it is dead; empty while alive
-  std::shared_ptr<gloo::transport::Device> device_;
-  std::shared_ptr<gloo::transport::Context> context_;
-  std::mutex mutex_;  // of what abort() touches: buffers_ and the pairs' closing
-  std::list<std::unique_ptr<Buffer>> buffers_;  // least recently used first
+  Link left_;
+  Link right_;                 // the same where all pairs are of one device
+  std::mutex mutex_;           // of what abort() touches: buffers_ and the pairs' closing
+  std::list<Buffer> buffers_;  // least recently used first
 };
 
 }  // namespace antdt::trainer

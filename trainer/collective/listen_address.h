@@ -10,8 +10,10 @@ namespace antdt::trainer {
 
 // By the network interface if one is named; else at the first of the cluster's
 // hosts ("address:port") that is an address of this machine; with no hosts on
-// loopback. An error (kUsage) when none of the hosts is this machine.
+// loopback. `ports` is "29400-29999", or "" for any. An error (kUsage) when none of the hosts is
+// this machine.
 [[nodiscard]] Result<RingOptions> listen_options(const std::vector<std::string>& hosts,
-                                                 const std::string& interface);
+                                                 const std::string& interface,
+                                                 const std::string& ports);
 
 }  // namespace antdt::trainer

@@ -4,6 +4,7 @@
 #include <array>
 #include <atomic>
 #include <cstring>
+#include <numeric>
 #include <utility>
 #include <vector>
 
@@ -23,6 +24,10 @@ constexpr std::size_t kReceivesAhead = 4;
 // of each link: who takes part in them differs from member to member, and the
 // other operations must be numbered alike on all.
 constexpr std::size_t kLinkChunkBytes = 1024 * 1024;
+// Of a message that measures a hop: what bandwidth the link has shows in it, and it is
+// soon there.
+constexpr std::size_t kHopBytes = 16 * 1024;
+constexpr std::uint64_t kHopMessages = 4;
 constexpr std::uint64_t kLinkSlots = std::uint64_t{1} << 62;
 
 void add_into(float* __restrict sum, const float* __restrict values, std::size_t count) {
@@ -42,8 +47,11 @@ class Ring final : public Collective {
   [[nodiscard]] Status allreduce_sum(std::span<float> values) override;
   [[nodiscard]] Status allgather(std::span<const std::byte> mine,
                                  std::span<std::byte> all) override;
+  [[nodiscard]] Status allgather_parts(std::span<const std::size_t> sizes,
+                                       std::span<std::byte> all) override;
   [[nodiscard]] Status send_right(std::span<const std::byte> bytes) override;
   [[nodiscard]] Status receive_left(std::span<std::byte> bytes) override;
+  [[nodiscard]] Result<std::optional<Duration>> measure_hop() override;
   // Compares the key and the rank with both neighbours.
   [[nodiscard]] Status greet(std::uint64_t key);
 
@@ -71,12 +79,17 @@ class Ring final : public Collective {
   template <class Start, class Wait>
   [[nodiscard]] Status in_chunks(std::size_t bytes, std::uint64_t& slot, Start start, Wait wait);
 
+  [[nodiscard]] Result<Duration> ask_right();
+  [[nodiscard]] Status answer_left();
+
   std::shared_ptr<GlooLinks> links_;
   std::atomic<bool> aborted_ = false;
   std::uint64_t next_slot_ = 2;  // 0 and 1 are the greetings
   std::uint64_t sent_right_ = kLinkSlots;
   std::uint64_t received_left_ = kLinkSlots;
   std::vector<float> staging_;
+  std::vector<std::byte> ask_;  // to the right, of a hop
+  std::vector<std::byte> answer_;
 };
 
 Status Ring::greet(std::uint64_t key) {
@@ -92,9 +105,9 @@ Status Ring::greet(std::uint64_t key) {
   ANTDT_RETURN_IF_ERROR(links_->receive(*in, links_->right(), 1, kBytes, kBytes));
   ANTDT_RETURN_IF_ERROR(links_->send(*out, links_->right(), 0, 0, kBytes));
   ANTDT_RETURN_IF_ERROR(links_->send(*out, links_->left(), 1, kBytes, kBytes));
-  for (int i = 0; i < 2; ++i) {
-    ANTDT_RETURN_IF_ERROR(links_->wait_sent(*out));
-    ANTDT_RETURN_IF_ERROR(links_->wait_received(*in));
+  for (const std::uint32_t neighbour : {links_->left(), links_->right()}) {
+    ANTDT_RETURN_IF_ERROR(links_->wait_sent(*out, neighbour));
+    ANTDT_RETURN_IF_ERROR(links_->wait_received(*in, neighbour));
   }
   const std::array<Greeting, 2> expected{Greeting{key, links_->left(), size()},
                                          Greeting{key, links_->right(), size()}};
@@ -149,7 +162,7 @@ Status Ring::allreduce_sum(std::span<float> values) {
   for (std::size_t i = 0; i < operations; ++i) {
     sends += plan.sent(i).count > 0 ? 1 : 0;
     if (const RingPlan::Range range = plan.received(i); range.count > 0) {
-      ANTDT_RETURN_IF_ERROR(links_->wait_received(plan.adds(i) ? *staging : *data));
+      ANTDT_RETURN_IF_ERROR(links_->wait_received(plan.adds(i) ? *staging : *data, links_->left()));
       if (plan.adds(i)) {
         add_into(values.data() + range.first, staging_.data() + i % kReceivesAhead * kSegmentFloats,
                  range.count);
@@ -162,7 +175,7 @@ Status Ring::allreduce_sum(std::span<float> values) {
       ANTDT_RETURN_IF_ERROR(post_receive(plan, i + kReceivesAhead, *data, *staging));
     }
   }
-  for (; sends > 0; --sends) ANTDT_RETURN_IF_ERROR(links_->wait_sent(*data));
+  for (; sends > 0; --sends) ANTDT_RETURN_IF_ERROR(links_->wait_sent(*data, links_->right()));
   next_slot_ += operations;
   return {};
 }
@@ -174,21 +187,41 @@ Status Ring::allgather(std::span<const std::byte> mine, std::span<std::byte> all
                 bytes, size(), all.size());
   }
   std::memcpy(all.data() + rank() * bytes, mine.data(), bytes);
+  return allgather_parts(std::vector<std::size_t>(size(), bytes), all);
+}
+
+Status Ring::allgather_parts(std::span<const std::size_t> sizes, std::span<std::byte> all) {
+  const std::size_t total = std::reduce(sizes.begin(), sizes.end());
+  if (sizes.size() != size() || total > all.size()) {
+    return fail(ErrorKind::kInternal, "cannot gather {} parts of {} bytes of {} members into {}",
+                sizes.size(), total, size(), all.size());
+  }
   if (size() == 1) return alone();
-  if (bytes == 0) return {};
+  if (total == 0) return {};
   ANTDT_TRY(GlooLinks::Buffer* const data, links_->buffer(all.data(), all.size()));
-  // In round t rank r passes on what rank r - t gave.
+  std::vector<std::size_t> begins(sizes.size());
+  std::exclusive_scan(sizes.begin(), sizes.end(), begins.begin(), std::size_t{0});
+  // In round t rank r passes on what rank r - t gave; an empty part is no message.
   const std::size_t rounds = size() - 1;
-  const auto block = [&](std::size_t back) { return (rank() + size() - back) % size() * bytes; };
+  const auto origin = [&](std::size_t back) { return (rank() + size() - back) % size(); };
   for (std::size_t t = 0; t < rounds; ++t) {
+    const std::size_t from = origin(t + 1);
+    if (sizes[from] == 0) continue;
     ANTDT_RETURN_IF_ERROR(
-        links_->receive(*data, links_->left(), next_slot_ + t, block(t + 1), bytes));
+        links_->receive(*data, links_->left(), next_slot_ + t, begins[from], sizes[from]));
   }
+  std::size_t sends = 0;
   for (std::size_t t = 0; t < rounds; ++t) {
-    ANTDT_RETURN_IF_ERROR(links_->send(*data, links_->right(), next_slot_ + t, block(t), bytes));
-    ANTDT_RETURN_IF_ERROR(links_->wait_received(*data));
+    const std::size_t from = origin(t);
+    if (sizes[from] > 0) {
+      ANTDT_RETURN_IF_ERROR(
+          links_->send(*data, links_->right(), next_slot_ + t, begins[from], sizes[from]));
+      ++sends;
+    }
+    if (sizes[origin(t + 1)] > 0)
+      ANTDT_RETURN_IF_ERROR(links_->wait_received(*data, links_->left()));
   }
-  for (std::size_t t = 0; t < rounds; ++t) ANTDT_RETURN_IF_ERROR(links_->wait_sent(*data));
+  for (; sends > 0; --sends) ANTDT_RETURN_IF_ERROR(links_->wait_sent(*data, links_->right()));
   next_slot_ += rounds;
   return {};
 }
@@ -216,7 +249,7 @@ Status Ring::send_right(std::span<const std::byte> bytes) {
       [&](std::uint64_t slot, std::size_t offset, std::size_t count) {
         return links_->send(*data, links_->right(), slot, offset, count);
       },
-      [&] { return links_->wait_sent(*data); });
+      [&] { return links_->wait_sent(*data, links_->right()); });
 }
 
 Status Ring::receive_left(std::span<std::byte> bytes) {
@@ -228,7 +261,58 @@ Status Ring::receive_left(std::span<std::byte> bytes) {
       [&](std::uint64_t slot, std::size_t offset, std::size_t count) {
         return links_->receive(*data, links_->left(), slot, offset, count);
       },
-      [&] { return links_->wait_received(*data); });
+      [&] { return links_->wait_received(*data, links_->left()); });
+}
+
+// In turns, so that no pair disturbs another: of the pairs of a turn no two have a member
+// in common. In a ring of an odd number the last pair has a turn of its own.
+Result<std::optional<Duration>> Ring::measure_hop() {
+  if (size() < 3) return std::nullopt;
+  const auto turn_of = [&](std::uint32_t rank) {
+    return size() % 2 == 1 && rank == size() - 1 ? 2U : rank % 2;
+  };
+  Duration took{};
+  for (std::uint32_t turn = 0; turn < 3; ++turn) {
+    if (turn_of(rank()) == turn) {
+      ANTDT_TRY(took, ask_right());
+    } else if (turn_of(links_->left()) == turn) {
+      ANTDT_RETURN_IF_ERROR(answer_left());
+    }
+  }
+  next_slot_ += kHopMessages;
+  return took;
+}
+
+// Two rounds. When the first is answered the neighbour is here, too, so the second finds
+// it at once.
+Result<Duration> Ring::ask_right() {
+  ask_.resize(2 * kHopBytes + 1);
+  ANTDT_TRY(GlooLinks::Buffer* const data, links_->buffer(ask_.data(), ask_.size()));
+  const std::uint32_t to = links_->right();
+  ANTDT_RETURN_IF_ERROR(links_->receive(*data, to, next_slot_ + 1, 2 * kHopBytes, 1));
+  ANTDT_RETURN_IF_ERROR(links_->receive(*data, to, next_slot_ + 3, kHopBytes, kHopBytes));
+  ANTDT_RETURN_IF_ERROR(links_->send(*data, to, next_slot_, 0, 1));
+  ANTDT_RETURN_IF_ERROR(links_->wait_received(*data, to));
+  const auto began = std::chrono::steady_clock::now();
+  ANTDT_RETURN_IF_ERROR(links_->send(*data, to, next_slot_ + 2, 0, kHopBytes));
+  ANTDT_RETURN_IF_ERROR(links_->wait_received(*data, to));
+  const Duration took = std::chrono::steady_clock::now() - began;
+  for (int i = 0; i < 2; ++i) ANTDT_RETURN_IF_ERROR(links_->wait_sent(*data, to));
+  return took;
+}
+
+Status Ring::answer_left() {
+  answer_.resize(2 * kHopBytes + 1);
+  ANTDT_TRY(GlooLinks::Buffer* const data, links_->buffer(answer_.data(), answer_.size()));
+  const std::uint32_t to = links_->left();
+  ANTDT_RETURN_IF_ERROR(links_->receive(*data, to, next_slot_, 2 * kHopBytes, 1));
+  ANTDT_RETURN_IF_ERROR(links_->receive(*data, to, next_slot_ + 2, kHopBytes, kHopBytes));
+  ANTDT_RETURN_IF_ERROR(links_->wait_received(*data, to));
+  ANTDT_RETURN_IF_ERROR(links_->send(*data, to, next_slot_ + 1, 0, 1));
+  ANTDT_RETURN_IF_ERROR(links_->wait_received(*data, to));
+  ANTDT_RETURN_IF_ERROR(links_->send(*data, to, next_slot_ + 3, 0, kHopBytes));
+  for (int i = 0; i < 2; ++i) ANTDT_RETURN_IF_ERROR(links_->wait_sent(*data, to));
+  return {};
 }
 
 class RingBuilder final : public CollectiveBuilder {

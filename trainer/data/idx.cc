@@ -53,13 +53,13 @@ Result<Idx> parse_idx(const MappedFile& file) {
   return idx;
 }
 
-struct Pair {
+struct FilePair {
   MappedFile image_file, label_file;
   Idx images;
   std::string_view labels;
 };
 
-Result<Pair> open_pair(const std::string& images, const std::string& labels) {
+Result<FilePair> open_pair(const std::string& images, const std::string& labels) {
   ANTDT_TRY(MappedFile image_file, open_data_file(images));
   ANTDT_TRY(MappedFile label_file, open_data_file(labels));
   ANTDT_TRY(Idx image_idx, parse_idx(image_file));
@@ -76,13 +76,14 @@ Result<Pair> open_pair(const std::string& images, const std::string& labels) {
     return fail(ErrorKind::kUsage, "{} has {} images, but {} has {} labels", images,
                 image_idx.dimensions[0], labels, label_idx.dimensions[0]);
   }
-  return Pair{std::move(image_file), std::move(label_file), std::move(image_idx), label_idx.values};
+  return FilePair{std::move(image_file), std::move(label_file), std::move(image_idx),
+                  label_idx.values};
 }
 
 class IdxReader final : public RecordReader {
  public:
-  IdxReader(std::vector<Pair> pairs, std::uint32_t classes) : pairs_(std::move(pairs)) {
-    for (const Pair& pair : pairs_) {
+  IdxReader(std::vector<FilePair> pairs, std::uint32_t classes) : pairs_(std::move(pairs)) {
+    for (const FilePair& pair : pairs_) {
       first_.push_back(records_);
       records_ += pair.images.dimensions[0];
     }
@@ -122,7 +123,7 @@ class IdxReader final : public RecordReader {
   }
 
  private:
-  std::vector<Pair> pairs_;
+  std::vector<FilePair> pairs_;
   std::vector<std::uint64_t> first_;  // record of each file
   std::uint64_t records_ = 0;
   DataShape shape_;
@@ -149,7 +150,7 @@ Status build_idx(const DataConfig& config, IndexWriter& writer) {
   }
   IndexMeta meta;
   for (std::size_t i = 0; i < config.paths.size(); ++i) {
-    ANTDT_TRY(const Pair pair, open_pair(config.paths[i], config.label_paths[i]));
+    ANTDT_TRY(const FilePair pair, open_pair(config.paths[i], config.label_paths[i]));
     const std::uint64_t count = pair.images.dimensions[0];
     const auto largest =
         *std::max_element(pair.labels.begin(), pair.labels.end(), [](char a, char b) {
@@ -164,11 +165,11 @@ Status build_idx(const DataConfig& config, IndexWriter& writer) {
 }
 
 Result<std::unique_ptr<RecordReader>> open_idx(const Index& index, std::uint32_t classes) {
-  std::vector<Pair> pairs;
+  std::vector<FilePair> pairs;
   const auto& files = index.meta().files;
   for (std::size_t i = 0; i + 1 < files.size(); i += 2) {
-    ANTDT_TRY(Pair pair, open_pair(files[i].path, files[i + 1].path));
-    const auto inner = [](const Pair& p) {
+    ANTDT_TRY(FilePair pair, open_pair(files[i].path, files[i + 1].path));
+    const auto inner = [](const FilePair& p) {
       return std::vector(p.images.dimensions.begin() + 1, p.images.dimensions.end());
     };
     if (!pairs.empty() && inner(pair) != inner(pairs[0])) {

@@ -65,6 +65,10 @@ struct Prefetcher::State {
 
   void run();
   void read_some(std::unique_lock<std::mutex>& lock, std::vector<std::uint64_t>& numbers);
+  // Whether next(n) has nothing to wait for.
+  [[nodiscard]] bool complete(std::uint64_t n) const {
+    return ready >= n || ended || (dry && ready > 0);
+  }
   [[nodiscard]] Batch extract(std::uint64_t count);
 };
 
@@ -174,8 +178,7 @@ Result<Batch> Prefetcher::next(std::size_t n, Duration timeout) {
   s.changed.notify_all();
   while (true) {
     if (s.error) return tl::unexpected(*s.error);
-    if (s.ready >= n) break;
-    if (s.ended || (s.dry && s.ready > 0)) break;
+    if (s.complete(n)) break;
     const MonoTime until = s.dry ? std::min(deadline, begun + kDryWait) : deadline;
     if (std::chrono::steady_clock::now() >= until) break;
     s.changed.wait_until(lock, until);
@@ -184,6 +187,15 @@ Result<Batch> Prefetcher::next(std::size_t n, Duration timeout) {
   Batch batch = s.extract(std::min<std::uint64_t>(n, s.ready));
   s.changed.notify_all();
   return batch;
+}
+
+std::optional<Examples> Prefetcher::next_at_hand(std::size_t n) {
+  State& s = *state_;
+  const std::lock_guard lock(s.mutex);
+  if (n == 0 || s.error || s.ready == 0 || !s.complete(n)) return {};
+  Batch batch = s.extract(std::min<std::uint64_t>(n, s.ready));
+  s.changed.notify_all();
+  return std::move(batch.examples);
 }
 
 }  // namespace antdt::data

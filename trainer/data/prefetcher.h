@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 
 #include "core/clock.h"
 #include "core/result.h"
@@ -48,6 +49,9 @@ class Prefetcher {
   // said so). kEnd: the phase is over. An error of taking or reading is final
   // until start().
   [[nodiscard]] Result<Batch> next(std::size_t n, Duration timeout);
+  // The records that next() would answer without waiting; nothing when it would wait, or
+  // has none or an error to answer.
+  [[nodiscard]] std::optional<Examples> next_at_hand(std::size_t n);
 
  private:
   struct State;

@@ -56,7 +56,7 @@ struct CategoryField {
   std::vector<std::array<double, kLatent>> latent;
   std::vector<std::uint32_t> token;
 };
-struct Pair {
+struct FeaturePair {
   std::size_t first = 0, second = 0;
 };
 
@@ -76,7 +76,7 @@ class PlantedModel {
                0.5 * random.normal()};
     }
     for (std::size_t i = 0; i < kCriteoCategories; ++i) make_category(i, random);
-    for (Pair& pair : pairs_) {
+    for (FeaturePair& pair : pairs_) {
       pair.first = random.bits() % kPairedFields;
       pair.second = (pair.first + 1 + random.bits() % (kPairedFields - 1)) % kPairedFields;
     }
@@ -93,7 +93,7 @@ class PlantedModel {
       row.values[i] = static_cast<std::size_t>(at - field.cumulative.begin());
       row.main += field.effect[row.values[i]];
     }
-    for (const Pair& pair : pairs_) {
+    for (const FeaturePair& pair : pairs_) {
       const auto& a = categories_[pair.first].latent[row.values[pair.first]];
       const auto& b = categories_[pair.second].latent[row.values[pair.second]];
       for (std::size_t k = 0; k < kLatent; ++k) row.pairs += a[k] * b[k];
@@ -166,7 +166,7 @@ class PlantedModel {
 
   std::array<NumberField, kCriteoNumbers> numbers_;
   std::array<CategoryField, kCriteoCategories> categories_;
-  std::array<Pair, kPairs> pairs_;
+  std::array<FeaturePair, kPairs> pairs_;
   double main_scale_ = 1, pair_scale_ = 1, bias_ = 0;
 };
 

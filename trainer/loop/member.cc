@@ -8,15 +8,14 @@
 #include "trainer/loop/checkpoint.h"
 #include "trainer/loop/connected.h"
 #include "trainer/loop/eval_phase.h"
+#include "trainer/loop/habits.h"
 #include "trainer/loop/healing.h"
 #include "trainer/loop/train_phase.h"
 
 namespace antdt::trainer {
 namespace {
 
-constexpr Duration kTurn = std::chrono::milliseconds(100);
 constexpr Duration kRepeatFinalModel = std::chrono::seconds(2);
-constexpr int kResumable = 75;
 
 // Orders that only make sense in the generation that they belong to.
 bool is_of_members(const decltype(client::Directive::order)& order) {
@@ -81,7 +80,7 @@ Member::Verdict Member::obey(const client::Directive& directive) {
 // ------------------------------------------------------- forming a generation
 
 Member::Verdict Member::on(const wire::Form& form) {
-  if (state_.first_step) tools_.account.enter(TimeUse::kReconfigure);
+  if (tools_.injected.training()) tools_.account.enter(TimeUse::kReconfigure);
   final_model_.reset();
   tools_.guard.begin(generation_);
   collective_.reset();

@@ -7,17 +7,12 @@
 #include "core/log.h"
 #include "trainer/loop/connected.h"
 #include "trainer/loop/eval_phase.h"
+#include "trainer/loop/habits.h"
 #include "trainer/loop/leave_watch.h"
 #include "trainer/loop/ps_train_phase.h"
-#include "trainer/ps_link/placement.h"
+#include "trainer/ps/placement.h"
 
 namespace antdt::trainer {
-namespace {
-
-constexpr Duration kTurn = std::chrono::milliseconds(100);
-constexpr int kResumable = 75;
-
-}  // namespace
 
 PsMember::PsMember(PsTools tools, Parts parts) : tools_(tools), parts_(std::move(parts)) {}
 
@@ -46,6 +41,7 @@ void PsMember::join(std::string problem) {
   join.data = parts_.data;
   join.problem = std::move(problem);
   join.step = Step{state_.version};
+  join.key = parts_.keys.public_z85;
   tools_.client.join(join);
 }
 
@@ -74,7 +70,7 @@ PsMember::Verdict PsMember::obey(const client::Directive& directive) {
 // ------------------------------------------------------------ a group of servers
 
 PsMember::Verdict PsMember::on(const wire::PsRoster& roster) {
-  if (state_.first_step) tools_.account.enter(TimeUse::kReconfigure);
+  if (tools_.injected.training()) tools_.account.enter(TimeUse::kReconfigure);
   tools_.guard.begin(generation_);
   link_.reset();
   const Status opened = open_link(roster);
@@ -90,8 +86,19 @@ Status PsMember::open_link(const wire::PsRoster& roster) {
   ps::Peers peers;
   peers.generation = generation_;
   peers.servers = roster.servers;
-  peers.consistency =
-      state_.consistency;  // nobody gives up: the job daemon says when a server is lost
+  peers.keys = roster.keys;
+  peers.own = parts_.keys;
+  peers.send_delay = [link = tools_.injected.link()](std::size_t bytes) {
+    return link->delay(bytes);
+  };
+  peers.others = roster.others;
+  peers.other_keys = roster.other_keys;
+  peers.number = roster.number;
+  peers.newest = [&client = tools_.client, generation = generation_] {
+    return client.servers(generation);
+  };
+  // Nobody gives up who was heard: the job daemon says when a server is lost.
+  peers.consistency = state_.consistency;
   ANTDT_TRY(link_, ps::WorkerLink::connect(tools_.context, peers, tools_.client.member()));
   tools_.guard.hold(link_);
   ANTDT_TRY(state_.version, link_->open({parts_.seed, tools_.model.tables()}));

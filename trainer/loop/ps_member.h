@@ -33,6 +33,7 @@ class PsMember {
     wire::DataIdentity data;
     std::uint64_t seed = 0;          // of the rows that servers draw: the job's
     std::uint32_t eval_batch = 256;  // records
+    transport::KeyPair keys = {};    // of its own, for servers that are reached over tcp
   };
   PsMember(PsTools tools, Parts parts);
 

@@ -10,7 +10,7 @@
 #include "trainer/client/client.h"
 #include "trainer/data/prefetcher.h"
 #include "trainer/loop/generation_guard.h"
-#include "trainer/loop/injection.h"
+#include "trainer/loop/injected.h"
 #include "trainer/loop/ps_model.h"
 #include "trainer/loop/time_account.h"
 #include "trainer/loop/training_state.h"
@@ -26,7 +26,7 @@ struct PsTools {
   transport::Context& context;  // of its links to the servers
   data::Prefetcher& prefetcher;
   TimeAccount& account;
-  const Injection& injection;
+  Injected& injected;
   GenerationGuard& guard;
   const std::atomic<bool>& stop;  // SIGTERM came
 
@@ -41,7 +41,6 @@ struct PsState {
   std::uint64_t version = 0;    // as many updates as this are decided in this generation
   std::uint64_t pushes = 0;     // number of the last one in this generation
   Share share;
-  std::optional<MonoTime> first_step;
 };
 
 }  // namespace antdt::trainer

@@ -11,6 +11,7 @@ namespace {
 constexpr std::uint32_t kHasData = 1;
 constexpr std::uint32_t kLeaving = 2;
 constexpr std::uint32_t kAllWell = 4;
+constexpr std::uint32_t kWantsHop = 8;
 
 class Writer {
  public:
@@ -58,7 +59,7 @@ StepSlotBytes encode(const StepSlot& slot) {
   out.put(slot.plan.value);
   out.put(slot.checkpoint);
   out.put((slot.has_data ? kHasData : 0) | (slot.leaving ? kLeaving : 0) |
-          (slot.all_well ? kAllWell : 0));
+          (slot.all_well ? kAllWell : 0) | (slot.wants_hop ? kWantsHop : 0));
   static_assert(kStepSlotBytes == 8 + 4 + 8 + 8 + 8 + 8 + 4 + 4);
   out.put(std::uint32_t{0});  // reserved
   return out.done();
@@ -77,6 +78,7 @@ StepSlot decode_step_slot(std::span<const std::byte, kStepSlotBytes> bytes) {
   slot.has_data = (flags & kHasData) != 0;
   slot.leaving = (flags & kLeaving) != 0;
   slot.all_well = (flags & kAllWell) != 0;
+  slot.wants_hop = (flags & kWantsHop) != 0;
   return slot;
 }
 
@@ -85,6 +87,7 @@ Agreement agree(std::span<const StepSlot> slots) {
   Agreement result;
   result.plan = slots.front().plan;
   result.checkpoint = slots.front().checkpoint;
+  result.measure_hop = true;
   for (const StepSlot& slot : slots) {
     result.records += slot.records;
     result.weight += slot.weight;
@@ -94,6 +97,7 @@ Agreement agree(std::span<const StepSlot> slots) {
     result.any_has_data = result.any_has_data || slot.has_data;
     result.any_leaving = result.any_leaving || slot.leaving;
     result.all_well = result.all_well && slot.all_well;
+    result.measure_hop = result.measure_hop && slot.wants_hop;
     result.places.push_back(slot.place);
     result.taken.push_back(slot.records);
   }

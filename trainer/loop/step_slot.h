@@ -26,6 +26,7 @@ struct StepSlot {
   bool has_data = false;         // more records are at hand
   bool leaving = false;          // all are to stop together after the step
   bool all_well = true;          // false: this member cannot apply the step
+  bool wants_hop = false;        // its hop in the ring is to be measured
 
   bool operator==(const StepSlot&) const = default;
 };
@@ -48,6 +49,7 @@ struct Agreement {
   bool any_has_data = false;
   bool any_leaving = false;
   bool all_well = true;
+  bool measure_hop = false;           // everybody wants it
   std::vector<std::uint64_t> places;  // by rank
   std::vector<std::uint64_t> taken;   // records in this step, by rank
 

@@ -2,16 +2,16 @@
 
 #include <algorithm>
 #include <thread>
+#include <utility>
 
 #include "core/check.h"
 #include "trainer/loop/checkpoint.h"
+#include "trainer/loop/habits.h"
 
 namespace antdt::trainer {
 namespace {
 
-// How long a step waits for records that are on their way before it goes on
-// with fewer, and how long a group without any waits before it asks again.
-constexpr Duration kDataPatience = std::chrono::milliseconds(50);
+// How long a group without any records waits before it asks again.
 constexpr Duration kIdleWait = std::chrono::milliseconds(20);
 constexpr Duration kTellSteps = std::chrono::seconds(1);
 
@@ -25,11 +25,12 @@ TrainPhase::TrainPhase(Tools& tools, TrainingState& state, Collective& collectiv
       start_(start),
       remaining_(start.records - std::min(start.committed, start.records)),
       steps_told_(tools.clock.now()),
-      hold_(tools.client, tools.clock, state.share.samples()) {}
+      hold_(tools.client, tools.clock, state.share.samples()),
+      hop_timer_(tools.clock.now()) {}
 
 Result<PhaseEnd> TrainPhase::run() {
   const Timed other(tools_.account, TimeUse::kOther);
-  if (!state_.first_step) state_.first_step = tools_.clock.now();
+  tools_.injected.training_began();
   while (!complete()) {
     auto computed = compute_share();
     if (!computed) {
@@ -44,6 +45,9 @@ Result<PhaseEnd> TrainPhase::run() {
     if (agreed->any_leaving) {
       stopped_early_ = true;
       break;
+    }
+    if (agreed->measure_hop) {
+      if (const Status measured = measure_hop(); !measured) return broken(measured.error());
     }
     if (agreed->records == 0) wait_for_records();
     hold_.update(place_, state_.share.samples());
@@ -94,6 +98,9 @@ Result<client::TakeStatus> TrainPhase::compute_micro_batch(Own& own, bool last) 
   MonoTime began = tools_.clock.now();
   const TimeUse before = tools_.account.enter(TimeUse::kData);
   auto batch = tools_.prefetcher.next(state_.share.micro_batch, kDataPatience);
+  if (batch && batch->status == client::TakeStatus::kData) {
+    tools_.injected.after_data(began, state_.step.value);
+  }
   const MonoTime got = tools_.clock.now();
   own.times.data += got - began;
   if (!batch) return tl::unexpected(batch.error());
@@ -104,19 +111,13 @@ Result<client::TakeStatus> TrainPhase::compute_micro_batch(Own& own, bool last) 
   tools_.account.enter(TimeUse::kCompute);
   const auto samples = static_cast<std::uint32_t>(batch->examples.count);
   ANTDT_TRY(const BatchSums sums, tools_.engine.compute(batch->examples, last));
-  inject_delay(got, samples);
+  tools_.injected.after_compute(got, state_.step.value, samples);
   own.times.compute += tools_.clock.now() - got;
   tools_.account.enter(before);
   own.slot.records += samples;
   own.slot.weight += sums.weight;
   own.slot.loss += sums.loss;
   return client::TakeStatus::kData;
-}
-
-void TrainPhase::inject_delay(MonoTime began, std::uint64_t samples) {
-  const MonoTime now = tools_.clock.now();
-  const Duration delay = tools_.injection.delay(now - *state_.first_step, now - began, samples);
-  if (delay > Duration{}) std::this_thread::sleep_for(delay);
 }
 
 Result<Agreement> TrainPhase::exchange(Own& own, bool empty) {
@@ -127,10 +128,12 @@ Result<Agreement> TrainPhase::exchange(Own& own, bool empty) {
   own.slot.plan = std::max(tools_.client.held_plan(), state_.share.version);
   own.slot.checkpoint = std::max(tools_.client.checkpoint_ordered(), state_.checkpoint);
   own.slot.leaving = wants_to_stop();
+  own.slot.wants_hop = hop_timer_.wants(began);
   const StepSlotBytes mine = encode(own.slot);
   std::vector<std::byte> all(mine.size() * collective_.size());
   ANTDT_RETURN_IF_ERROR(collective_.allgather(mine, all));
   own.times.wait = tools_.clock.now() - began;
+  hop_timer_.waited(own.times.wait);
   return agree_bytes(all);
 }
 
@@ -196,8 +199,17 @@ void TrainPhase::report(const Own& own) {
   // A step that the plan or a lack of records made unlike the others says
   // nothing of this member's speed.
   times.counts = !plan_changed_ && !own.short_of_data;
+  if (times.samples > 0) times.hop = std::exchange(hop_, std::nullopt);
   if (times.samples > 0) tools_.client.report(times);
   tools_.client.time_account(tools_.account.seconds());
+}
+
+Status TrainPhase::measure_hop() {
+  const Timed waiting(tools_.account, TimeUse::kCollectiveWait);
+  const MonoTime began = tools_.clock.now();
+  ANTDT_TRY(hop_, collective_.measure_hop());
+  hop_timer_.measured(began, tools_.clock.now());
+  return {};
 }
 
 void TrainPhase::send_progress(bool done) {

@@ -11,9 +11,12 @@
 // model already are in PhaseStart, its loss until then in the state.
 #pragma once
 
+#include <optional>
+
 #include "core/result.h"
 #include "core/wire/messages.h"
 #include "trainer/loop/hold.h"
+#include "trainer/loop/hop_timer.h"
 #include "trainer/loop/step_slot.h"
 #include "trainer/loop/training_state.h"
 
@@ -41,7 +44,6 @@ class TrainPhase {
   };
   [[nodiscard]] Result<Own> compute_share();
   [[nodiscard]] Result<client::TakeStatus> compute_micro_batch(Own& own, bool last);
-  void inject_delay(MonoTime began, std::uint64_t samples);
   // The slot all-gather, and the gradients before it unless the step is empty.
   [[nodiscard]] Result<Agreement> exchange(Own& own, bool empty);
   void conclude(const Agreement& agreed, Own& own);
@@ -51,6 +53,7 @@ class TrainPhase {
   void send_progress(bool done);
   [[nodiscard]] wire::StepHistory steps_to_tell();
   void wait_for_records();
+  [[nodiscard]] Status measure_hop();
   [[nodiscard]] PhaseEnd broken(const Error& error);
   [[nodiscard]] bool wants_to_leave() const;
   [[nodiscard]] bool wants_to_stop() const;
@@ -70,6 +73,8 @@ class TrainPhase {
   std::string breakage_;
   MonoTime steps_told_;  // when it was said last which records made them
   Hold hold_;
+  HopTimer hop_timer_;
+  std::optional<Duration> hop_;  // measured, and not reported yet
 };
 
 }  // namespace antdt::trainer

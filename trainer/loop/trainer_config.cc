@@ -1,7 +1,8 @@
 #include "trainer/loop/trainer_config.h"
 
-#include <algorithm>
 #include <nlohmann/json.hpp>
+
+#include "core/drill/drill_json.h"
 
 namespace antdt::trainer {
 namespace {
@@ -17,26 +18,9 @@ void read(const Json& json, const char* section, const char* key, T& value) {
   if (found != part->end() && !found->is_null()) value = found->get<T>();
 }
 
-bool names(const Json& rule, const std::string& worker) {
-  const auto workers = rule.find("workers");
-  if (workers == rule.end()) return true;
-  return std::any_of(workers->begin(), workers->end(),
-                     [&](const Json& name) { return name == "*" || name == worker; });
-}
-
-InjectionRule rule_of(const Json& json) {
-  InjectionRule rule;
-  rule.slowdown = json.value("slowdown", 1.0);
-  rule.delay = from_seconds(json.value("delay_us", 0.0) * 1e-6);
-  rule.delay_per_sample = from_seconds(json.value("delay_per_sample_us", 0.0) * 1e-6);
-  rule.from = from_seconds(json.value("from_ms", 0.0) * 1e-3);
-  rule.until = from_seconds(json.value("until_ms", 0.0) * 1e-3);
-  return rule;
-}
-
 }  // namespace
 
-Result<TrainerConfig> parse_trainer_config(const std::string& config_json, WorkerId worker) {
+Result<TrainerConfig> parse_trainer_config(const std::string& config_json) {
   TrainerConfig config;
   try {
     const Json json = Json::parse(config_json);
@@ -48,6 +32,7 @@ Result<TrainerConfig> parse_trainer_config(const std::string& config_json, Worke
     read(json, "trainer", "momentum", config.momentum);
     read(json, "trainer", "weight_decay", config.weight_decay);
     read(json, "trainer", "embedding_dim", config.embedding_dim);
+    read(json, "trainer", "embedding_gradients", config.embedding_gradients);
     read(json, "trainer", "hidden", config.hidden);
     read(json, "trainer", "cin_layers", config.cin_layers);
     read(json, "trainer", "bottom_hidden", config.bottom_hidden);
@@ -55,14 +40,12 @@ Result<TrainerConfig> parse_trainer_config(const std::string& config_json, Worke
     read(json, "batch", "global", config.global_batch);
     read(json, "cluster", "hosts", config.hosts);
     read(json, "cluster", "interface", config.interface);
-    if (const auto rules = json.find("inject"); rules != json.end() && rules->is_array()) {
-      for (const Json& rule : *rules) {
-        if (names(rule, to_string(worker))) config.inject.push_back(rule_of(rule));
-      }
-    }
+    read(json, "cluster", "ports", config.ports);
   } catch (const Json::exception& e) {
     return fail(ErrorKind::kUsage, "cannot read the job's configuration: {}", e.what());
   }
+  ANTDT_TRY(config.inject, drill::parse_rules(config_json));
+  ANTDT_TRY(config.emulation, drill::parse_emulation(config_json));
   if (config.threads == 0) {
     return fail(ErrorKind::kUsage, "trainer.threads is 0: it must be at least 1");
   }

@@ -5,15 +5,16 @@
 #include <string>
 #include <vector>
 
-#include "core/ids.h"
+#include "core/drill/emulation.h"
+#include "core/drill/injection.h"
 #include "core/result.h"
-#include "trainer/loop/injection.h"
 
 namespace antdt::trainer {
 
 struct TrainerConfig {
   std::uint64_t seed = 0;
-  // "lr", "deepfm", "xdeepfm", "dlrm", "mlp", "resnet", "tally" or, on servers alone, "tally3".
+  // "lr", "deepfm", "xdeepfm", "dlrm", "mlp", "resnet", "emulated", "tally" or, on servers
+  // alone, "tally3".
   std::string model = "deepfm";
   std::string sync = "allreduce";  // or "ps-bsp": the model is on parameter servers
   std::string optimizer = "adam";  // "sgd", "adagrad", "adam"
@@ -21,18 +22,20 @@ struct TrainerConfig {
   double momentum = 0;  // of sgd
   double weight_decay = 0;
   std::uint32_t embedding_dim = 8;
-  std::vector<std::uint32_t> hidden;  // widths of the hidden layers; empty: the model's own
+  std::string embedding_gradients = "dense";  // or "sparse"; under all-reduce
+  std::vector<std::uint32_t> hidden;          // widths of the hidden layers; empty: the model's own
   std::vector<std::uint32_t> cin_layers{32, 32};  // of xdeepfm: maps of each interaction layer
   std::vector<std::uint32_t> bottom_hidden{64};   // of dlrm: widths below the embeddings
   std::uint32_t threads = 1;
   std::uint32_t global_batch = 1024;
-  std::vector<std::string> hosts;     // "address:port"; empty: this machine alone
-  std::string interface;              // for the collective; empty: found from `hosts`
-  std::vector<InjectionRule> inject;  // the entries that name this worker
+  std::vector<std::string> hosts;   // "address:port"; empty: this machine alone
+  std::string interface;            // for the collective; empty: found from `hosts`
+  std::string ports;                // for the collective, "first-last"; empty: any
+  std::vector<drill::Rule> inject;  // of all workers and servers
+  drill::Emulation emulation;       // of model "emulated"
 };
 
 // An error (kUsage) names the key.
-[[nodiscard]] Result<TrainerConfig> parse_trainer_config(const std::string& config_json,
-                                                         WorkerId worker);
+[[nodiscard]] Result<TrainerConfig> parse_trainer_config(const std::string& config_json);
 
 }  // namespace antdt::trainer

@@ -13,7 +13,7 @@
 #include "trainer/data/prefetcher.h"
 #include "trainer/loop/engine.h"
 #include "trainer/loop/generation_guard.h"
-#include "trainer/loop/injection.h"
+#include "trainer/loop/injected.h"
 #include "trainer/loop/step_log.h"
 #include "trainer/loop/time_account.h"
 
@@ -26,7 +26,7 @@ struct Tools {
   Engine& engine;
   data::Prefetcher& prefetcher;
   TimeAccount& account;
-  const Injection& injection;
+  Injected& injected;
   GenerationGuard& guard;
   const std::atomic<bool>& stop;  // SIGTERM came
 };
@@ -54,7 +54,6 @@ struct TrainingState {
   Share share;
   std::uint64_t checkpoint = 0;   // number of the last one written or passed
   std::vector<WorkerId> members;  // by rank, of the newest generation that was formed
-  std::optional<MonoTime> first_step;
 
   // The newest settled generation whose state this member holds whole; 0: none
   // does it hold, or the beginning.

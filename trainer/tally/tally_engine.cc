@@ -119,6 +119,10 @@ class TallyEngine final : public Engine {
 
   // Every member's touched blocks become those that any member touched.
   [[nodiscard]] Status agree_on_blocks() {
+    if (touched_.size() == 1) {  // there is nothing to leave out
+      touched_.front() = kTouched;
+      return {};
+    }
     std::vector<std::byte> all(touched_.size() * collective_->size());
     ANTDT_RETURN_IF_ERROR(collective_->allgather(touched_, all));
     for (std::size_t i = 0; i < all.size(); ++i) touched_[i % touched_.size()] |= all[i];

@@ -34,9 +34,10 @@ struct GradientReducer::Hooks {
   std::vector<Installed> installed;
 };
 
-GradientReducer::GradientReducer(const FlatParameters& parameters, std::size_t bucket_bytes)
-    : parameters_(parameters), hooks_(std::make_unique<Hooks>()) {
-  make_buckets(bucket_bytes);
+GradientReducer::GradientReducer(const FlatParameters& parameters, std::size_t bucket_bytes,
+                                 SparseRows* rows, std::size_t sparse)
+    : parameters_(parameters), rows_(rows), hooks_(std::make_unique<Hooks>()) {
+  make_buckets(bucket_bytes, sparse);
   install_hooks();
   thread_ = std::thread([this] { communicate(); });
 }
@@ -51,12 +52,15 @@ GradientReducer::~GradientReducer() {
   for (const Hooks::Installed& hook : hooks_->installed) hook.node->del_post_hook(hook.key);
 }
 
-void GradientReducer::make_buckets(std::size_t bucket_bytes) {
+void GradientReducer::make_buckets(std::size_t bucket_bytes, std::size_t sparse) {
   const std::size_t limit = bucket_bytes / sizeof(float);
-  for (const FlatParameters::Entry& entry : parameters_.entries()) {
+  for (std::size_t i = 0; i < parameters_.entries().size(); ++i) {
+    const FlatParameters::Entry& entry = parameters_.entries()[i];
     const std::size_t end = entry.first + entry.count;
-    if (buckets_.empty() || end - buckets_.back().first > limit) {
-      buckets_.push_back({entry.first, 0, 0, 0});
+    const bool is_rows = rows_ != nullptr && i == sparse;
+    if (buckets_.empty() || is_rows || buckets_.back().is_rows ||
+        end - buckets_.back().first > limit) {
+      buckets_.push_back({.first = entry.first, .is_rows = is_rows});
     }
     buckets_.back().count = end - buckets_.back().first;
     ++buckets_.back().parameters;
@@ -110,6 +114,11 @@ bool GradientReducer::work_is_ready() const {
          buckets_[next_bucket_].incomplete == 0;
 }
 
+Status GradientReducer::reduce(const Bucket& bucket, Collective& collective) {
+  if (bucket.is_rows) return rows_->reduce(collective);
+  return collective.allreduce_sum(parameters_.gradients().subspan(bucket.first, bucket.count));
+}
+
 void GradientReducer::communicate() {
   std::unique_lock lock(mutex_);
   while (true) {
@@ -118,8 +127,7 @@ void GradientReducer::communicate() {
     const Bucket bucket = buckets_[next_bucket_];
     Collective& collective = *collective_;
     lock.unlock();
-    Status status =
-        collective.allreduce_sum(parameters_.gradients().subspan(bucket.first, bucket.count));
+    Status status = reduce(bucket, collective);
     lock.lock();
     if (status) {
       ++next_bucket_;

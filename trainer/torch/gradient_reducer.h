@@ -9,6 +9,9 @@
 //
 // One step: begin, (arm, backward)*, finish. Hooks that fire while not armed
 // (all micro-batches but the last) do nothing.
+//
+// The gradient of one parameter may be rows instead (sparse_rows.h): it is a bucket of
+// its own.
 #pragma once
 
 #include <condition_variable>
@@ -22,13 +25,16 @@
 #include "core/result.h"
 #include "trainer/collective/collective.h"
 #include "trainer/torch/parameters.h"
+#include "trainer/torch/sparse_rows.h"
 
 namespace antdt::trainer {
 
 class GradientReducer {
  public:
   // A bucket has at least one parameter, and at most `bucket_bytes` if it has several.
-  GradientReducer(const FlatParameters& parameters, std::size_t bucket_bytes);
+  // `rows`: the gradient of entry `sparse`, touched before backward; null: none is.
+  GradientReducer(const FlatParameters& parameters, std::size_t bucket_bytes,
+                  SparseRows* rows = nullptr, std::size_t sparse = 0);
   ~GradientReducer();
   GradientReducer(const GradientReducer&) = delete;
   GradientReducer& operator=(const GradientReducer&) = delete;
@@ -48,14 +54,17 @@ class GradientReducer {
     std::size_t count = 0;
     std::size_t parameters = 0;
     std::size_t incomplete = 0;  // of them, in this step
+    bool is_rows = false;
   };
-  void make_buckets(std::size_t bucket_bytes);
+  void make_buckets(std::size_t bucket_bytes, std::size_t sparse);
+  [[nodiscard]] Status reduce(const Bucket& bucket, Collective& collective);
   void install_hooks();
   void on_complete(std::size_t parameter);
   void communicate();
   [[nodiscard]] bool work_is_ready() const;
 
   const FlatParameters& parameters_;
+  SparseRows* rows_;
   std::vector<Bucket> buckets_;
   std::vector<std::size_t> bucket_of_;  // by parameter
   // Keeps the nodes alive that the hooks are on.

@@ -13,11 +13,11 @@ class Sgd final : public Optimizer {
         decay_(static_cast<float>(options.weight_decay)),
         velocity_(options.momentum != 0 ? size : 0) {}
 
-  void step(std::span<float> values, std::span<float> gradients, float scale) override {
-    ++steps_;
+  void update(std::span<float> values, std::span<float> gradients, std::size_t first,
+              float scale) override {
     float* __restrict w = values.data();
     float* __restrict g = gradients.data();
-    float* __restrict v = velocity_.data();
+    float* __restrict v = velocity_.data() + (velocity_.empty() ? 0 : first);
     const std::size_t n = values.size();
     if (velocity_.empty()) {
       for (std::size_t i = 0; i < n; ++i) {
@@ -50,11 +50,11 @@ class Adagrad final : public Optimizer {
         decay_(static_cast<float>(options.weight_decay)),
         sums_(size) {}
 
-  void step(std::span<float> values, std::span<float> gradients, float scale) override {
-    ++steps_;
+  void update(std::span<float> values, std::span<float> gradients, std::size_t first,
+              float scale) override {
     float* __restrict w = values.data();
     float* __restrict g = gradients.data();
-    float* __restrict s = sums_.data();
+    float* __restrict s = sums_.data() + first;
     const std::size_t n = values.size();
     for (std::size_t i = 0; i < n; ++i) {
       const float d = g[i] * scale + decay_ * w[i];
@@ -80,17 +80,22 @@ class Adam final : public Optimizer {
         first_(size),
         second_(size) {}
 
-  void step(std::span<float> values, std::span<float> gradients, float scale) override {
+  void begin_step() override {
     ++steps_;
     const auto t = static_cast<double>(steps_);
-    const auto rate = static_cast<float>(lr_ / (1 - std::pow(kBeta1, t)));
-    const auto root = static_cast<float>(1 / std::sqrt(1 - std::pow(kBeta2, t)));
+    rate_ = static_cast<float>(lr_ / (1 - std::pow(kBeta1, t)));
+    root_ = static_cast<float>(1 / std::sqrt(1 - std::pow(kBeta2, t)));
+  }
+  void update(std::span<float> values, std::span<float> gradients, std::size_t first,
+              float scale) override {
     constexpr auto b1 = static_cast<float>(kBeta1);
     constexpr auto b2 = static_cast<float>(kBeta2);
     float* __restrict w = values.data();
     float* __restrict g = gradients.data();
-    float* __restrict m = first_.data();
-    float* __restrict v = second_.data();
+    float* __restrict m = first_.data() + first;
+    float* __restrict v = second_.data() + first;
+    const float rate = rate_;
+    const float root = root_;
     const std::size_t n = values.size();
     for (std::size_t i = 0; i < n; ++i) {
       const float d = g[i] * scale + decay_ * w[i];
@@ -108,6 +113,7 @@ class Adam final : public Optimizer {
   static constexpr float kEpsilon = 1e-8F;
   double lr_;
   float decay_;
+  float rate_ = 0, root_ = 1;  // of the step: corrections for moments that began with zero
   std::vector<float> first_, second_;
 };
 

@@ -26,7 +26,16 @@ class Optimizer {
  public:
   virtual ~Optimizer() = default;
   // values -= f(gradients * scale); gradients become 0.
-  virtual void step(std::span<float> values, std::span<float> gradients, float scale) = 0;
+  void step(std::span<float> values, std::span<float> gradients, float scale) {
+    begin_step();
+    update(values, gradients, 0, scale);
+  }
+  // The same in parts: what is not updated in a step stays as it is, with what is
+  // remembered of it (torch.optim.SparseAdam's way; weight decay and momentum act on
+  // what is updated alone). `first` is where the spans begin among all parameters.
+  virtual void begin_step() { ++steps_; }
+  virtual void update(std::span<float> values, std::span<float> gradients, std::size_t first,
+                      float scale) = 0;
   // All that it remembers: as many arrays of `size` floats as it needs, there
   // from the start, and how many steps it has made. Who writes them replaces it.
   [[nodiscard]] virtual std::vector<std::span<float>> state() = 0;

@@ -15,7 +15,7 @@
 namespace antdt::trainer {
 namespace {
 
-using Rows = std::vector<ps::TableKeys>;
+using KeysByTable = std::vector<ps::TableKeys>;
 using RowValues = std::vector<std::vector<float>>;
 
 constexpr std::uint32_t kDenseWidth = 1024;
@@ -63,7 +63,7 @@ Parts parts_of(Model& model) {
   Parts parts;
   std::vector<std::pair<std::string, torch::Tensor>> dense;
   for (const auto& item : model.named_parameters()) {
-    if (item.key() == "table" || item.key() == "weights") {
+    if (is_embedding_table(item.key())) {
       parts.table_name = item.key();
       parts.table = item.value();
     } else {
@@ -97,8 +97,8 @@ class TorchPsModel final : public PsModel {
     return {{dense_table(), {dense_keys_, first_values_}}};
   }
 
-  [[nodiscard]] Rows rows_of(const data::Examples& batch) const override {
-    Rows rows;
+  [[nodiscard]] KeysByTable rows_of(const data::Examples& batch) const override {
+    KeysByTable rows;
     if (!columns_.empty()) rows.push_back({0, unique_keys(batch.ids)});
     while (rows.size() < columns_.size()) {
       rows.push_back({static_cast<std::uint32_t>(rows.size()), rows.front().keys});
@@ -107,7 +107,7 @@ class TorchPsModel final : public PsModel {
     return rows;
   }
 
-  [[nodiscard]] Result<Computed> compute(const data::Examples& batch, const Rows& rows,
+  [[nodiscard]] Result<Computed> compute(const data::Examples& batch, const KeysByTable& rows,
                                          const RowValues& values) override {
     ANTDT_RETURN_IF_ERROR(check(rows, values));
     try {
@@ -122,7 +122,8 @@ class TorchPsModel final : public PsModel {
     }
   }
 
-  [[nodiscard]] Result<wire::EvalPartial> evaluate(const data::Examples& batch, const Rows& rows,
+  [[nodiscard]] Result<wire::EvalPartial> evaluate(const data::Examples& batch,
+                                                   const KeysByTable& rows,
                                                    const RowValues& values) override {
     ANTDT_RETURN_IF_ERROR(check(rows, values));
     try {
@@ -146,7 +147,7 @@ class TorchPsModel final : public PsModel {
   }
 
   // Whether these are all tables, as rows_of gives them.
-  [[nodiscard]] Status check(const Rows& rows, const RowValues& values) const {
+  [[nodiscard]] Status check(const KeysByTable& rows, const RowValues& values) const {
     bool fits = rows.size() == tables_.size() && values.size() == rows.size();
     for (std::size_t i = 0; fits && i < rows.size(); ++i) {
       const auto& keys = i < columns_.size() ? rows.front().keys : dense_keys_;
@@ -159,7 +160,7 @@ class TorchPsModel final : public PsModel {
   }
 
   // Makes the values the model's parameters; answers the batch over them.
-  [[nodiscard]] Result<TensorBatch> take(const data::Examples& batch, const Rows& rows,
+  [[nodiscard]] Result<TensorBatch> take(const data::Examples& batch, const KeysByTable& rows,
                                          const RowValues& values) {
     std::ranges::copy_n(values.back().begin(), static_cast<std::ptrdiff_t>(parts_.dense.size()),
                         parts_.dense.values().begin());
@@ -194,7 +195,7 @@ class TorchPsModel final : public PsModel {
     if (!columns_.empty()) parts_.table.mutable_grad().zero_();
   }
 
-  [[nodiscard]] std::vector<ps::TableGradient> gradients(const Rows& rows) const {
+  [[nodiscard]] std::vector<ps::TableGradient> gradients(const KeysByTable& rows) const {
     std::vector<ps::TableGradient> all;
     for (std::size_t i = 0; i < columns_.size(); ++i) {
       all.push_back({rows[i].table, {rows[i].keys, gradient_of(columns_[i])}});

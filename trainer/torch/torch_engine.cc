@@ -5,6 +5,7 @@
 #include <xxhash.h>
 
 #include <algorithm>
+#include <optional>
 
 #include "core/check.h"
 #include "trainer/torch/evaluation.h"
@@ -23,19 +24,24 @@ constexpr std::size_t kBucketBytes = 1U << 20U;
 
 class TorchEngine final : public Engine {
  public:
+  // `table`: the entry whose gradient is rows; none: all are dense.
   TorchEngine(std::shared_ptr<Model> model, FlatParameters parameters,
-              std::unique_ptr<Optimizer> optimizer, const data::DataShape& shape)
+              std::unique_ptr<Optimizer> optimizer, const data::DataShape& shape,
+              std::optional<std::size_t> table)
       : shape_(shape),
         model_(std::move(model)),
         parameters_(std::move(parameters)),
         optimizer_(std::move(optimizer)),
-        reducer_(parameters_, kBucketBytes) {}
+        table_(table ? parameters_.entries()[*table] : FlatParameters::Entry{}),
+        rows_(table ? std::make_optional(rows_of(parameters_, table_)) : std::nullopt),
+        reducer_(parameters_, kBucketBytes, rows_ ? &*rows_ : nullptr, table.value_or(0)) {}
 
   void begin_step(Collective& collective) override { reducer_.begin(collective); }
 
   [[nodiscard]] Result<BatchSums> compute(const data::Examples& examples, bool last) override {
     try {
       const TensorBatch batch = tensors_over(examples, shape_);
+      if (rows_) rows_->touch(examples.ids);
       const torch::Tensor loss = weighted_loss(*model_, batch, shape_);
       if (last) reducer_.arm();
       loss.backward();
@@ -49,9 +55,19 @@ class TorchEngine final : public Engine {
   [[nodiscard]] Status finish_reduction() override { return reducer_.finish(); }
 
   void apply(double weight) override {
-    optimizer_->step(parameters_.values(), parameters_.gradients(), static_cast<float>(1 / weight));
+    const auto scale = static_cast<float>(1 / weight);
+    if (!rows_) return optimizer_->step(parameters_.values(), parameters_.gradients(), scale);
+    optimizer_->begin_step();
+    update(0, table_.first, scale);
+    for (const std::uint64_t row : rows_->rows()) {
+      update(table_.first + row * rows_->width(), rows_->width(), scale);
+    }
+    rows_->forget();
+    const std::size_t end = table_.first + table_.count;
+    update(end, parameters_.size() - end, scale);
   }
   void discard() override {
+    if (rows_) rows_->forget();
     std::fill(parameters_.gradients().begin(), parameters_.gradients().end(), 0.0F);
   }
 
@@ -98,6 +114,14 @@ class TorchEngine final : public Engine {
   void state_replaced() override { discard(); }
 
  private:
+  static SparseRows rows_of(const FlatParameters& parameters, const FlatParameters::Entry& table) {
+    return {parameters.gradients().subspan(table.first, table.count),
+            static_cast<std::size_t>(table.parameter.size(1))};
+  }
+  void update(std::size_t first, std::size_t count, float scale) {
+    optimizer_->update(parameters_.values().subspan(first, count),
+                       parameters_.gradients().subspan(first, count), first, scale);
+  }
   [[nodiscard]] std::vector<StateArray> arrays() const {
     std::vector<StateArray> all{{"parameters", parameters_.values()}};
     for (const std::span<float> values : optimizer_->state()) {
@@ -117,8 +141,18 @@ class TorchEngine final : public Engine {
   std::shared_ptr<Model> model_;
   FlatParameters parameters_;
   std::unique_ptr<Optimizer> optimizer_;
+  FlatParameters::Entry table_;
+  std::optional<SparseRows> rows_;  // of table_; the reducer keeps its address
   GradientReducer reducer_;
 };
+
+// The embedding table of the click models, where this model has one.
+std::optional<std::size_t> table_among(const std::vector<FlatParameters::Entry>& entries) {
+  const auto found = std::ranges::find_if(
+      entries, [](const auto& entry) { return is_embedding_table(entry.name); });
+  if (found == entries.end()) return std::nullopt;
+  return static_cast<std::size_t>(found - entries.begin());
+}
 
 }  // namespace
 
@@ -144,8 +178,10 @@ Result<std::unique_ptr<Engine>> make_torch_engine(const TrainerConfig& config,
   ANTDT_TRY(auto optimizer, make_optimizer({config.optimizer, config.learning_rate, config.momentum,
                                             config.weight_decay},
                                            parameters.size()));
+  std::optional<std::size_t> table;
+  if (config.embedding_gradients == "sparse") table = table_among(parameters.entries());
   return std::make_unique<TorchEngine>(std::move(model), std::move(parameters),
-                                       std::move(optimizer), shape);
+                                       std::move(optimizer), shape, table);
 }
 
 }  // namespace antdt::trainer

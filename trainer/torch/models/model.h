@@ -5,6 +5,7 @@
 
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "core/result.h"
 #include "trainer/data/dataset.h"
@@ -35,6 +36,12 @@ class Model : public torch::nn::Module {
 // model or the data cannot be its input.
 [[nodiscard]] Result<std::shared_ptr<Model>> make_model(const TrainerConfig& config,
                                                         const data::DataShape& shape);
+
+// Whether the parameter of that name is a table of which a batch uses the rows that its
+// ids name.
+[[nodiscard]] inline bool is_embedding_table(std::string_view parameter) {
+  return parameter == "table" || parameter == "weights";
+}
 
 // How many logits a label needs: 1 for two classes and for a number.
 [[nodiscard]] inline std::int64_t outputs_of(const data::DataShape& shape) {

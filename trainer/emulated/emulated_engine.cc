@@ -1,0 +1,59 @@
+#include "trainer/emulated/emulated_engine.h"
+
+#include "trainer/tally/tally_engine.h"
+
+namespace antdt::trainer {
+namespace {
+
+class EmulatedEngine final : public Engine {
+ public:
+  EmulatedEngine(std::unique_ptr<Engine> tally, std::uint32_t parameters, Pace pace)
+      : tally_(std::move(tally)), parameters_(parameters), pace_(std::move(pace)) {}
+
+  [[nodiscard]] Result<BatchSums> compute(const data::Examples& batch, bool last) override {
+    const MonoTime began = pace_.now();
+    ANTDT_RETURN_IF_ERROR(pace_.check(batch.count));
+    fold(batch, parameters_, folded_);
+    ANTDT_TRY(const BatchSums sums, tally_->compute(folded_, last));
+    pace_.finish(began, batch.count);
+    return sums;
+  }
+
+  void begin_step(Collective& collective) override { tally_->begin_step(collective); }
+  [[nodiscard]] Status finish_reduction() override { return tally_->finish_reduction(); }
+  void apply(double weight) override { tally_->apply(weight); }
+  void discard() override { tally_->discard(); }
+  [[nodiscard]] Result<wire::EvalPartial> evaluate(const data::Examples& batch) override {
+    return tally_->evaluate(batch);
+  }
+  [[nodiscard]] std::uint64_t state_hash(Step step) const override {
+    return tally_->state_hash(step);
+  }
+  [[nodiscard]] Result<std::vector<wire::CheckpointFile>> save(const std::string& directory,
+                                                               Step step) const override {
+    return tally_->save(directory, step);
+  }
+  [[nodiscard]] Result<Step> load(const std::string& directory) override {
+    return tally_->load(directory);
+  }
+  [[nodiscard]] std::vector<std::span<std::byte>> state_parts() override {
+    return tally_->state_parts();
+  }
+  void state_replaced() override { tally_->state_replaced(); }
+
+ private:
+  std::unique_ptr<Engine> tally_;
+  std::uint32_t parameters_;
+  Pace pace_;
+  data::Examples folded_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Engine>> make_emulated_engine(const data::DataShape& shape,
+                                                     std::uint32_t parameters, Pace pace) {
+  ANTDT_TRY(auto tally, make_tally_engine(folded(shape, parameters)));
+  return std::make_unique<EmulatedEngine>(std::move(tally), parameters, std::move(pace));
+}
+
+}  // namespace antdt::trainer

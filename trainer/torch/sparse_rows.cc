@@ -1,0 +1,90 @@
+#include "trainer/torch/sparse_rows.h"
+
+#include <algorithm>
+#include <cstring>
+#include <numeric>
+
+namespace antdt::trainer {
+
+SparseRows::SparseRows(std::span<float> gradient, std::size_t width)
+    : gradient_(gradient),
+      width_(width),
+      count_(gradient.size() / width),
+      touched_((count_ + 63) / 64) {}
+
+void SparseRows::insert(std::uint64_t row) {
+  const std::uint64_t bit = std::uint64_t{1} << (row % 64);
+  std::uint64_t& word = touched_[row / 64];
+  if ((word & bit) != 0) return;
+  word |= bit;
+  rows_.push_back(row);
+}
+
+void SparseRows::touch(std::span<const std::int64_t> ids) {
+  for (const std::int64_t id : ids) insert(static_cast<std::uint64_t>(id));
+}
+
+void SparseRows::write_own(std::byte* to) const {
+  std::memcpy(to, rows_.data(), rows_.size() * sizeof(std::uint64_t));
+  to += rows_.size() * sizeof(std::uint64_t);
+  const std::size_t bytes = width_ * sizeof(float);
+  for (const std::uint64_t row : rows_) {
+    std::memcpy(to, gradient_.data() + row * width_, bytes);
+    to += bytes;
+  }
+}
+
+Status SparseRows::add(const std::byte* from, std::size_t rows, std::uint32_t rank) {
+  const std::byte* values = from + rows * sizeof(std::uint64_t);
+  std::vector<float> addend(width_);
+  for (std::size_t i = 0; i < rows; ++i) {
+    std::uint64_t row = 0;
+    std::memcpy(&row, from + i * sizeof row, sizeof row);
+    if (row >= count_) {
+      return fail(ErrorKind::kCorrupt, "rank {} sent a gradient of row {} of a table of {} rows",
+                  rank, row, count_);
+    }
+    std::memcpy(addend.data(), values + i * width_ * sizeof(float), width_ * sizeof(float));
+    insert(row);
+    float* const sum = gradient_of(row);
+    for (std::size_t k = 0; k < width_; ++k) sum[k] += addend[k];
+  }
+  return {};
+}
+
+Status SparseRows::reduce(Collective& collective) {
+  const std::uint64_t own = rows_.size();
+  std::vector<std::uint64_t> counts(collective.size());
+  ANTDT_RETURN_IF_ERROR(collective.allgather(std::as_bytes(std::span(&own, 1)),
+                                             std::as_writable_bytes(std::span(counts))));
+  if (collective.size() == 1) return {};
+  std::vector<std::size_t> sizes;
+  for (std::uint32_t rank = 0; rank < counts.size(); ++rank) {
+    if (counts[rank] > count_) {
+      return fail(ErrorKind::kCorrupt, "rank {} has gradients of {} rows of a table of {}", rank,
+                  counts[rank], count_);
+    }
+    sizes.push_back(bytes_of(counts[rank]));
+  }
+  const std::size_t total = std::reduce(sizes.begin(), sizes.end());
+  if (total > gathered_.size()) gathered_.resize(total + total / 4);
+  const auto begin_of = [&](std::uint32_t rank) {
+    return gathered_.data() +
+           std::reduce(sizes.begin(), sizes.begin() + static_cast<std::ptrdiff_t>(rank));
+  };
+  write_own(begin_of(collective.rank()));
+  ANTDT_RETURN_IF_ERROR(collective.allgather_parts(sizes, gathered_));
+  // The own part is added like the others', in its turn.
+  for (const std::uint64_t row : rows_) std::fill_n(gradient_of(row), width_, 0.0F);
+  for (std::uint32_t rank = 0; rank < counts.size(); ++rank) {
+    ANTDT_RETURN_IF_ERROR(add(begin_of(rank), counts[rank], rank));
+  }
+  return {};
+}
+
+void SparseRows::forget() {
+  for (const std::uint64_t row : rows_) touched_[row / 64] = 0;
+  rows_.clear();
+}
+
+}  // namespace antdt::trainer

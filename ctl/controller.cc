@@ -17,24 +17,33 @@ bool same_parts(const wire::Plan& a, const wire::Plan& b) {
 // A solution's parts as a plan. A user's own solution may say anything, so
 // that it names exactly the members is checked here.
 Result<wire::Plan> plan_from(const AdjustBatch& action, const wire::Plan& now, PlanVersion version,
-                             const BatchRules& rules) {
-  std::map<WorkerId, double> wanted;
-  for (const Share& s : action.shares) wanted[s.worker] = s.samples;
+                             const BatchRules& rules, const MemoryLimits& memory) {
+  std::map<WorkerId, Share> wanted;
+  for (const Share& s : action.shares) wanted[s.worker] = s;
   std::vector<WorkerId> ids;
   std::vector<double> weights;
+  wire::Plan given{version, {}};
   for (const wire::PlanEntry& entry : now.entries) {
     const auto found = wanted.find(entry.worker);
     if (found == wanted.end()) {
       return fail(ErrorKind::kUsage, "the decision gives {} no part of the batch", entry.worker);
     }
+    const Share& share = found->second;
     ids.push_back(entry.worker);
-    weights.push_back(found->second);
+    weights.push_back(share.samples);
+    if (share.micro_batch != 0)
+      given.entries.push_back({entry.worker, share.micro_batch, share.accumulation});
   }
   if (action.shares.size() != ids.size()) {
     return fail(ErrorKind::kUsage, "the decision names {} workers, the group has {}",
                 action.shares.size(), ids.size());
   }
-  return make_plan(version, ids, weights, rules);
+  if (given.entries.size() == ids.size()) {
+    ANTDT_RETURN_IF_ERROR(check_plan(given, memory, rules));
+    return given;
+  }
+  ANTDT_TRY(auto plan, make_plan(version, ids, weights, rules));
+  return within_memory(std::move(plan), memory, rules);
 }
 
 }  // namespace
@@ -78,13 +87,15 @@ Result<wire::Plan> Controller::plan_for(const std::vector<Monitor::MemberInfo>& 
     ids.push_back(info.member.worker);
     const auto old = members_.find(info.member.worker);
     const bool stays = old != members_.end() && old->second == info.member.attempt;
-    weights.push_back(stays ? static_cast<double>(shares_.at(info.member.worker)) : -1.0);
+    weights.push_back(stays ? static_cast<double>(share_of(in_force_.at(info.member.worker)))
+                            : -1.0);
     if (stays) known.push_back(weights.back());
   }
   std::sort(known.begin(), known.end());
   const double median = known.empty() ? 1 : known[known.size() / 2];
   std::replace(weights.begin(), weights.end(), -1.0, median);
-  return make_plan(last_version_.next(), ids, weights, config_.rules);
+  ANTDT_TRY(auto plan, make_plan(last_version_.next(), ids, weights, config_.rules));
+  return within_memory(std::move(plan), memory_, config_.rules);
 }
 
 void Controller::take(const wire::Plan& plan, std::vector<Effect>& effects) {
@@ -94,15 +105,40 @@ void Controller::take(const wire::Plan& plan, std::vector<Effect>& effects) {
   effects.push_back(SendPlan{plan});
 }
 
-void Controller::on(const GroupFormed& event, MonoTime /*now*/, std::vector<Effect>& effects) {
+// Members that are not there any more are on their way back, or gone for good.
+void Controller::watch_restarts(const std::vector<Monitor::MemberInfo>& members, MonoTime now) {
+  std::map<WorkerId, Attempt> present;
+  for (const auto& info : members) present[info.member.worker] = info.member.attempt;
+  for (const auto& [worker, attempt] : members_) {
+    const auto found = present.find(worker);
+    const bool stays = found != present.end() && found->second == attempt;
+    if (!stays) away_.try_emplace(worker, Away{attempt, now});
+  }
+}
+
+// The plan is in force: who is back trains.
+void Controller::count_restarts(MonoTime now) {
+  for (const auto& [worker, attempt] : members_) {
+    const auto found = away_.find(worker);
+    if (found == away_.end() || attempt <= found->second.attempt) continue;
+    const Duration took = now - found->second.since;
+    restart_time_ = restart_time_ ? (*restart_time_ + took) / 2 : took;
+    away_.erase(found);
+  }
+}
+
+void Controller::on(const GroupFormed& event, MonoTime now, std::vector<Effect>& effects) {
   auto members = event.members;
   std::sort(members.begin(), members.end(),
             [](const auto& a, const auto& b) { return a.member < b.member; });
+  memory_.clear();
+  for (const auto& info : members) memory_[info.member.worker] = info.device.max_micro_batch;
   auto plan = plan_for(members);
   if (!plan) {
     effects.push_back(Impossible{plan.error()});
     return;
   }
+  watch_restarts(members, now);
   members_.clear();
   for (const auto& info : members) members_[info.member.worker] = info.member.attempt;
   monitor_.set_members(members);
@@ -112,14 +148,15 @@ void Controller::on(const GroupFormed& event, MonoTime /*now*/, std::vector<Effe
 }
 
 void Controller::put_in_force() {
-  shares_.clear();
-  for (const wire::PlanEntry& entry : plan_.entries) shares_[entry.worker] = share_of(entry);
+  in_force_.clear();
+  for (const wire::PlanEntry& entry : plan_.entries) in_force_[entry.worker] = entry;
 }
 
 void Controller::on(const PlanInForce& event, MonoTime now, std::vector<Effect>& /*effects*/) {
   if (event.version != plan_.version || settled_at_) return;
   put_in_force();
-  monitor_.plan_changed(now);
+  count_restarts(now);
+  monitor_.plan_changed(now, plan_);
   // A new group warms up: caches, connections, first allocations.
   const Duration window = config_.monitor.transient_window;
   settled_at_ = now + (new_group_ ? window : window / 2);
@@ -133,11 +170,20 @@ void Controller::on(const Observed& event, MonoTime now, std::vector<Effect>& /*
 
 void Controller::on(const Tick& event, MonoTime now, std::vector<Effect>& effects) {
   view_.workers = monitor_.view(now);
-  for (WorkerView& worker : view_.workers) worker.share = shares_.at(worker.member.worker);
+  for (WorkerView& worker : view_.workers) {
+    const wire::PlanEntry& entry = in_force_.at(worker.member.worker);
+    worker.share = share_of(entry);
+    worker.micro_batch = entry.micro_batch;
+  }
+  if (solution_->needs_curves()) view_.curves = monitor_.curves();
   view_.rules = config_.rules;
   view_.transient_window = config_.monitor.transient_window;
   view_.persistent_window = config_.monitor.persistent_window;
   view_.remaining = event.remaining;
+  view_.places = event.places;
+  view_.pending_time = event.pending_time;
+  view_.backups = event.backups;
+  view_.restart_time = restart_time_ ? restart_time_ : event.startup;
   if (!settled(now)) return;
   const Decision decision = solution_->decide(view_, now);
   for (const Action& action : decision.actions) consider(action, decision.reason, now, effects);
@@ -169,7 +215,53 @@ void Controller::consider(const Action& action, const std::string& reason, MonoT
   if (outcome == "applied" && !is_drastic(action)) return apply(action, reason, now, effects);
   if (said_lately(action, now)) return;
   if (outcome == "applied") return apply(action, reason, now, effects);
+  if (outcome == "advised")
+    advised_.insert_or_assign({std::string(kind_of(action)), target_of(action)},
+                              Advice{action, reason});
   record(action, reason, outcome, now, effects);
+}
+
+Status Controller::check_approved(const std::string& kind, const std::string& target) const {
+  const auto found = advised_.find({kind, target});
+  if (found == advised_.end()) {
+    return fail(ErrorKind::kRefused,
+                "{} of {} is not advised any more: if it still makes sense it will be again", kind,
+                target);
+  }
+  const Action& action = found->second.action;
+  const Member* member = nullptr;
+  if (const auto* a = std::get_if<KillRestart>(&action)) member = &a->member;
+  if (const auto* a = std::get_if<Evict>(&action)) member = &a->member;
+  if (member != nullptr) {
+    const auto present = members_.find(member->worker);
+    if (present == members_.end() || present->second != member->attempt) {
+      return fail(ErrorKind::kRefused, "attempt {} of {} is no member of the group any more",
+                  member->attempt, member->worker);
+    }
+  }
+  if (const auto* batch = std::get_if<AdjustBatch>(&action)) {
+    const auto plan = plan_from(*batch, plan_, last_version_.next(), config_.rules, memory_);
+    if (!plan) return tl::unexpected(plan.error());
+  }
+  return {};
+}
+
+void Controller::on(const Approved& event, MonoTime now, std::vector<Effect>& effects) {
+  if (!check_approved(event.kind, event.target)) return;
+  const Advice advice = advised_.extract({event.kind, event.target}).mapped();
+  apply(advice.action, fmt::format("{} (approved by {})", advice.reason, event.who), now, effects);
+}
+
+// What it saw is gone when the plan has changed, or is about to. A program may say the
+// same or its opposite at once: what it has done settles first, as plans do.
+void Controller::on(const Decided& event, MonoTime now, std::vector<Effect>& effects) {
+  if (!settled(now) || event.plan != plan_.version) return;
+  for (const Action& action : event.decision.actions) {
+    const auto* backups = std::get_if<BackupWorkers>(&action);
+    if (backups != nullptr && view_.backups == backups->count) continue;
+    consider(action, event.decision.reason, now, effects);
+  }
+  if (settled_at_) settled_at_ = now + config_.monitor.transient_window / 2;
 }
 
 void Controller::record(const Action& action, const std::string& reason, std::string_view outcome,
@@ -183,11 +275,13 @@ void Controller::apply(const Action& action, const std::string& reason, MonoTime
   const auto* batch = std::get_if<AdjustBatch>(&action);
   if (batch == nullptr) {
     if (is_drastic(action)) drastic_.push_back(now);
+    if (const auto* restart = std::get_if<KillRestart>(&action))
+      away_.insert_or_assign(restart->member.worker, Away{restart->member.attempt, now});
     record(action, reason, "applied", now, effects);
-    effects.push_back(Perform{action});
+    effects.push_back(Perform{action, reason});
     return;
   }
-  const auto plan = plan_from(*batch, plan_, last_version_.next(), config_.rules);
+  const auto plan = plan_from(*batch, plan_, last_version_.next(), config_.rules, memory_);
   if (!plan) {
     if (said_lately(action, now)) return;
     record(action, fmt::format("{} (refused: {})", reason, plan.error().message), "refused", now,

@@ -23,6 +23,7 @@
 #include "core/ids.h"
 #include "core/result.h"
 #include "core/wire/messages.h"
+#include "ctl/memory_limits.h"
 #include "ctl/monitor.h"
 #include "ctl/plan.h"
 #include "ctl/solution.h"
@@ -64,9 +65,24 @@ struct Observed {
 };
 // Time passed: send one every tick_interval().
 struct Tick {
-  std::optional<std::uint64_t> remaining;  // samples to train until the job's end
+  std::optional<std::uint64_t> remaining{};  // samples to train until the job's end
+  // Where a worker could go, as in ClusterView.
+  std::vector<PlaceView> places{};
+  std::optional<Duration> pending_time{};
+  std::optional<std::uint32_t> backups{};  // as in ClusterView
+  std::optional<Duration> startup{};  // what the first workers took from their start to the group
 };
-using Event = std::variant<GroupFormed, PlanInForce, Observed, Tick>;
+// Somebody wants an action done that was advised.
+struct Approved {
+  std::string kind, target;
+  std::string who;
+};
+// What a program of the user's decided on a view with this plan (solutions/own.h).
+struct Decided {
+  Decision decision;
+  PlanVersion plan;
+};
+using Event = std::variant<GroupFormed, PlanInForce, Observed, Tick, Approved, Decided>;
 
 // ---------------------------------------------------------------- effects
 
@@ -85,6 +101,7 @@ struct RecordAction {
 // Do this to the group: anything but AdjustBatch, which is a SendPlan.
 struct Perform {
   Action action;
+  std::string reason{};
 };
 // The global batch cannot be spread over this group; the reason says which
 // rule forbids it and how to mend it.
@@ -102,6 +119,10 @@ class Controller {
   // How often to send Tick: a fifth of the transient window, between 50 ms and 1 s.
   [[nodiscard]] Duration tick_interval() const;
 
+  // Whether the newest advice of that kind for that target can be followed; the
+  // error says why not.
+  [[nodiscard]] Status check_approved(const std::string& kind, const std::string& target) const;
+
   // What the last Tick saw: for status and the live view.
   [[nodiscard]] const ClusterView& view() const { return view_; }
   // The newest plan, in force or on its way; no entries before the first group.
@@ -113,6 +134,8 @@ class Controller {
   void on(const PlanInForce& event, MonoTime now, std::vector<Effect>& effects);
   void on(const Observed& event, MonoTime now, std::vector<Effect>& effects);
   void on(const Tick& event, MonoTime now, std::vector<Effect>& effects);
+  void on(const Approved& event, MonoTime now, std::vector<Effect>& effects);
+  void on(const Decided& event, MonoTime now, std::vector<Effect>& effects);
 
   void consider(const Action& action, const std::string& reason, MonoTime now,
                 std::vector<Effect>& effects);
@@ -124,6 +147,8 @@ class Controller {
   [[nodiscard]] bool said_lately(const Action& action, MonoTime now);
   void take(const wire::Plan& plan, std::vector<Effect>& effects);
   void put_in_force();
+  void watch_restarts(const std::vector<Monitor::MemberInfo>& members, MonoTime now);
+  void count_restarts(MonoTime now);
   [[nodiscard]] Result<wire::Plan> plan_for(const std::vector<Monitor::MemberInfo>& members);
 
   ControllerConfig config_;
@@ -133,11 +158,25 @@ class Controller {
   wire::Plan plan_;
   PlanVersion last_version_;
   std::map<WorkerId, Attempt> members_;
-  std::map<WorkerId, std::uint32_t> shares_;  // in force
-  std::optional<MonoTime> settled_at_;        // nullopt: plan_ is not in force yet
+  std::map<WorkerId, wire::PlanEntry> in_force_;
+  MemoryLimits memory_;
+  std::optional<MonoTime> settled_at_;  // nullopt: plan_ is not in force yet
   bool new_group_ = false;
-  std::deque<MonoTime> drastic_;                                  // applied in the last hour
-  std::map<std::pair<std::string, std::string>, MonoTime> said_;  // kind and target
+  // Who is being started again: since when, and the attempt that went.
+  struct Away {
+    Attempt attempt;
+    MonoTime since{};
+  };
+  std::map<WorkerId, Away> away_;
+  std::optional<Duration> restart_time_;             // mean, later ones count more
+  std::deque<MonoTime> drastic_;                     // applied in the last hour
+  using Name = std::pair<std::string, std::string>;  // kind and target
+  std::map<Name, MonoTime> said_;
+  struct Advice {
+    Action action;
+    std::string reason;
+  };
+  std::map<Name, Advice> advised_;  // newest
 };
 
 }  // namespace antdt::ctl

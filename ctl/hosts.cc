@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
+#include <string_view>
 #include <tuple>
 
 namespace antdt::ctl {
@@ -91,6 +93,20 @@ std::uint32_t Hosts::room_left(const std::vector<WorkerProcess>& all) const {
     if (h.up && !h.closed && load < h.room) left += h.room - load;
   }
   return left;
+}
+
+std::vector<Hosts::Place> Hosts::places(const std::vector<WorkerProcess>& all, double now_s) const {
+  std::map<std::string_view, std::uint32_t> load;
+  for (const WorkerProcess& w : all) {
+    if (w.running()) ++load[w.place.host];
+  }
+  std::vector<Place> places;
+  for (const HostState& h : hosts_) {
+    const std::uint32_t used = load[h.host];
+    if (h.up && !h.closed && used < h.room && !on_probation(h, now_s))
+      places.push_back({&h, h.room - used});
+  }
+  return places;
 }
 
 void Hosts::restore(std::vector<HostState> hosts) {

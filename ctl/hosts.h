@@ -60,6 +60,13 @@ class Hosts {
                                         const std::vector<WorkerProcess>& all, double now_s,
                                         const std::string& not_on = {}) const;
   [[nodiscard]] std::uint32_t room_left(const std::vector<WorkerProcess>& all) const;
+  // Hosts that would take another worker now and are not on probation.
+  struct Place {
+    const HostState* host = nullptr;
+    std::uint32_t room = 0;  // for so many more
+  };
+  [[nodiscard]] std::vector<Place> places(const std::vector<WorkerProcess>& all,
+                                          double now_s) const;
 
   [[nodiscard]] const std::vector<HostState>& all() const { return hosts_; }
   void restore(std::vector<HostState> hosts);

@@ -85,6 +85,12 @@ struct EvictAsked {
   std::string reason;
   Duration deadline{};
 };
+// A worker that is to be started again, on another host if one has room.
+struct RestartAsked {
+  Member member;
+  std::string reason;
+  Duration deadline{};
+};
 struct ResizeAsked {
   std::uint32_t count = 0;
   std::string reason;
@@ -99,7 +105,7 @@ struct Tick {};
 using Event = std::variant<Placed, HostUp, HostLost, GangReady, Started, Exited, Vanished, Resumed,
                            StartRefused, Joined, GenerationSettled, GenerationOver, Progressed,
                            Hung, PhaseDrained, MemberDone, CheckpointStored, Restored, SaidBye,
-                           StopAsked, EvictAsked, ResizeAsked, Failed, Tick>;
+                           StopAsked, EvictAsked, RestartAsked, ResizeAsked, Failed, Tick>;
 
 // ---- effects
 struct SaveImage {};

@@ -71,7 +71,17 @@ double Lifecycle::seconds() const {
   return seconds_before_ + (began_ ? to_seconds(now_ - *began_) : 0);
 }
 
+// They lie in the order of their numbers, servers before or after the workers. So
+// it is where it should be, which is looked at first: every message asks for it.
 const WorkerProcess* Lifecycle::find(WorkerId worker) const {
+  const std::size_t count = image_.workers.size();
+  const std::size_t servers = spec_.server_processes();
+  for (const std::size_t before : {std::size_t{0}, servers, count - std::min(count, servers)}) {
+    const std::size_t guess = before + worker.index;
+    if (guess < count && image_.workers[guess].place.worker == worker) {
+      return &image_.workers[guess];
+    }
+  }
   const auto found = std::ranges::find(image_.workers, worker,
                                        [](const WorkerProcess& w) { return w.place.worker; });
   return found == image_.workers.end() ? nullptr : &*found;
@@ -149,9 +159,12 @@ void Lifecycle::on(const job::Started& e, Effects& out) {
       fmt::format(
           "{} started on {} (pid {}{})", e.member.worker, host_name(worker->place.host), e.pid,
           e.member.attempt.value > 1 ? fmt::format(", attempt {}", e.member.attempt) : "")});
-  const bool all = std::ranges::none_of(
-      image_.workers, [](const WorkerProcess& w) { return w.state == WorkerProcess::kPlanned; });
-  if (!all || state() != JobState::kStarting) return;
+  if (state() != JobState::kStarting) return;
+  // The last ones are started last.
+  const bool all =
+      std::none_of(image_.workers.rbegin(), image_.workers.rend(),
+                   [](const WorkerProcess& w) { return w.state == WorkerProcess::kPlanned; });
+  if (!all) return;
   set_state(spec_.protocol == Protocol::kAntdt ? JobState::kForming : JobState::kTraining);
 }
 
@@ -187,9 +200,11 @@ void Lifecycle::on(const job::GenerationSettled& e, Effects& out) {
   settled_ = true;
   group_ = e.members;
   done_with_.clear();
+  for (const Member member : group_) {
+    if (WorkerProcess* w = find_mutable(member)) w->quick_failures = 0;
+  }
   for (WorkerProcess& w : image_.workers) {
-    const bool in_group = std::ranges::find(group_, w.member()) != group_.end();
-    if (in_group || w.is_server()) w.quick_failures = 0;
+    if (w.is_server()) w.quick_failures = 0;
   }
   for (FailureRecord& f : image_.failures) {
     if (f.incident != image_.incident || f.recovered_in_s) continue;
@@ -267,10 +282,12 @@ void Lifecycle::advance_if_complete(Effects& out) {
     if (!settled_) return;  // the next generation goes on here
     if (state() == JobState::kTraining) {
       // Everybody must be out of the last collective before the next phase.
-      for (const Member& member : group_) {
+      const auto trains_on = [&](Member member) {
         const auto done = done_with_.find(member.worker);
-        if (is_current(member) && (done == done_with_.end() || done->second < image_.phase)) return;
-      }
+        return is_current(member) && (done == done_with_.end() || done->second < image_.phase);
+      };
+      // They say it one after the other: the last one is asked first.
+      if (std::any_of(group_.rbegin(), group_.rend(), trains_on)) return;
     }
   }
   open_phase(image_.phase + 1, out);

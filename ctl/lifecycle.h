@@ -74,6 +74,8 @@ struct JobSpec {
   std::string sync = "allreduce";
   std::uint32_t backups = 0;
   std::uint64_t staleness = 0;
+  std::uint32_t server_replicas = 1;  // processes that are one server
+  [[nodiscard]] std::uint32_t server_processes() const { return servers * server_replicas; }
 };
 
 // What survives a restart of the job daemon.
@@ -155,6 +157,7 @@ class Lifecycle {
 
   // Whether an operator's wish can be done; the error says why not.
   [[nodiscard]] Status check(const job::EvictAsked& e) const;
+  [[nodiscard]] Status check(const job::RestartAsked& e) const;
   [[nodiscard]] Status check(const job::ResizeAsked& e) const;
 
  private:
@@ -186,6 +189,7 @@ class Lifecycle {
   void on(const job::Hung& e, Effects& out);
   // lifecycle_operators.cc
   void on(const job::EvictAsked& e, Effects& out);
+  void on(const job::RestartAsked& e, Effects& out);
   void on(const job::ResizeAsked& e, Effects& out);
 
   [[nodiscard]] wire::PhaseStart describe(std::uint64_t phase) const;

@@ -1,5 +1,5 @@
-// What operators ask for while a job runs: who is to leave, and how many there
-// are to be.
+// What operators and the controller ask for while a job runs: who is to leave, who
+// to be started again, and how many there are to be.
 #include <algorithm>
 
 #include "ctl/lifecycle.h"
@@ -26,8 +26,9 @@ Status Lifecycle::check(const job::EvictAsked& e) const {
   });
   if (takes_server) {
     return antdt::fail(ErrorKind::kRefused,
-                       "parameter servers cannot move to another host yet: name the workers of {} "
-                       "that are to leave",
+                       "a parameter server stays where it is, unless [roles.server] replicas = 2 "
+                       "makes it two processes, and then one is named at a time: {} has one; name "
+                       "the workers that are to leave",
                        e.target);
   }
   const auto stays = [&](const WorkerProcess& w) {
@@ -60,6 +61,41 @@ void Lifecycle::on(const job::EvictAsked& e, Effects& out) {
   out.emplace_back(job::SaveImage{});
 }
 
+Status Lifecycle::check(const job::RestartAsked& e) const {
+  if (stopping()) return antdt::fail(ErrorKind::kRefused, "the job is stopping");
+  const WorkerProcess* worker = find(e.member.worker);
+  if (worker == nullptr || worker->member() != e.member || !worker->running()) {
+    return antdt::fail(ErrorKind::kRefused, "attempt {} of {} does not run any more",
+                       e.member.attempt, e.member.worker);
+  }
+  if (worker->leaving) {
+    return antdt::fail(ErrorKind::kRefused, "{} leaves already", e.member.worker);
+  }
+  if (worker->is_server() && spec_.server_replicas < 2) {
+    return antdt::fail(ErrorKind::kRefused,
+                       "the rows of {} are nowhere else: [roles.server] replicas = 2 lets a server "
+                       "lose a process",
+                       e.member.worker);
+  }
+  if (is_gang()) {
+    return antdt::fail(ErrorKind::kRefused,
+                       "the workers of this job are started again all together: [roles.worker] "
+                       "restart = \"member\" lets one go by itself");
+  }
+  return {};
+}
+
+void Lifecycle::on(const job::RestartAsked& e, Effects& out) {
+  if (!check(e)) return;
+  WorkerProcess& worker = *find_mutable(e.member);
+  worker.comes_back = true;
+  hosts_.failed_on(worker.place.host, seconds());  // others are to prefer another one, too
+  ask_to_leave(worker, e.reason, e.deadline, out);
+  out.emplace_back(
+      job::Note{"kill-restart", fmt::format("{} is started again: {}", e.member.worker, e.reason)});
+  out.emplace_back(job::SaveImage{});
+}
+
 void Lifecycle::ask_to_leave(WorkerProcess& worker, const std::string& reason, Duration deadline,
                              Effects& out) {
   if (worker.leaving) return;
@@ -87,6 +123,8 @@ void Lifecycle::left_as_asked(WorkerProcess& worker, Effects& out) {
   const HostState* elsewhere =
       worker.stays_away ? nullptr
                         : hosts_.choose(worker, image_.workers, seconds(), worker.place.host);
+  if (elsewhere == nullptr && worker.comes_back && !worker.stays_away)
+    elsewhere = hosts_.find(worker.place.host);
   if (elsewhere == nullptr) {
     worker.state = WorkerProcess::kRemoved;
     out.emplace_back(job::Note{

@@ -52,7 +52,8 @@ MembershipImage Membership::image() const {
 void Membership::restore(const MembershipImage& image) {
   generation_ = image.generation;
   base_ = image.base;
-  base_members_ = members_ = image.base_members;
+  set_base(image.base_members);
+  set_members(image.base_members);
   lineage_ = image.lineage;
   restore_ = image.restore;
   state_ = image.settled ? State::kSettled : State::kGathering;
@@ -60,25 +61,30 @@ void Membership::restore(const MembershipImage& image) {
 
 bool Membership::contains(Member member) const { return rank_of(member) < members_.size(); }
 
-bool Membership::is_expected(Member member) const {
-  return std::ranges::find(expected_, member, &ExpectedMember::member) != expected_.end();
+// Members of the base are waited for; while there is none, or nobody of it is left,
+// everybody is.
+bool Membership::some_of_base_expected() const {
+  return std::ranges::any_of(base_ids_, [&](Member m) { return is_expected(m); });
 }
 
-// While there is no base, or none of it is left, everybody is waited for.
-bool Membership::is_required(const ExpectedMember& e) const {
-  const auto of_base = [&](const ExpectedMember& x) { return in_base(x.member); };
-  return of_base(e) || std::ranges::none_of(expected_, of_base);
+void Membership::set_members(std::vector<ExpectedMember> members) {
+  members_ = std::move(members);
+  ranks_.clear();
+  for (std::size_t rank = 0; rank < members_.size(); ++rank) ranks_[members_[rank].member] = rank;
 }
 
-bool Membership::in_base(Member member) const {
-  return std::ranges::find(base_members_, member, &ExpectedMember::member) != base_members_.end();
+void Membership::set_base(std::vector<ExpectedMember> members) {
+  base_members_ = std::move(members);
+  base_ids_.clear();
+  for (const ExpectedMember& e : base_members_) base_ids_.insert(e.member);
 }
 
 std::vector<Member> Membership::missing() const {
   std::vector<Member> missing;
+  const bool all_are_required = state_ == State::kGathering && !some_of_base_expected();
   for (const ExpectedMember& e : state_ == State::kGathering ? expected_ : members_) {
-    const bool has_done = state_ == State::kGathering
-                              ? joined_.contains(e.member) || !is_required(e)
+    const bool has_done = state_ == State::kGathering ? joined_.contains(e.member) ||
+                                                            !(all_are_required || in_base(e.member))
                           : state_ == State::kAddresses  ? addresses_.contains(e.member)
                           : state_ == State::kConnecting ? ready_.contains(e.member)
                                                          : true;
@@ -102,14 +108,16 @@ std::string Membership::waiting_for() const {
 }
 
 std::size_t Membership::rank_of(Member member) const {
-  return static_cast<std::size_t>(std::ranges::find(members_, member, &ExpectedMember::member) -
-                                  members_.begin());
+  const auto found = ranks_.find(member);
+  return found == ranks_.end() ? members_.size() : found->second;
 }
 
 // ------------------------------------------------------------- who is to be in
 
 void Membership::on(const Expect& event, Effects& effects) {
   expected_ = event.members;
+  expected_ids_.clear();
+  for (const ExpectedMember& e : expected_) expected_ids_.insert(e.member);
   std::erase_if(expected_since_, [&](const auto& e) { return !is_expected(e.first); });
   for (const ExpectedMember& e : expected_) expected_since_.try_emplace(e.member, now_);
   std::ranges::sort(expected_, {}, [](const ExpectedMember& e) {
@@ -200,6 +208,7 @@ void Membership::on(const MemberGone& event, Effects& effects) {
   // Who went explains why the others could not connect or heal: no fault of theirs.
   if (!event.in_order) failed_formations_ = 0;
   if (in_base(event.member) && event.suspect) suspects_.insert(event.member);
+  expected_ids_.erase(event.member);
   std::erase_if(expected_, [&](const ExpectedMember& e) { return e.member == event.member; });
   if (contains(event.member) && (state_ != State::kGathering || regrouping_)) {
     if (state_ != State::kGathering && !event.in_order) {
@@ -234,7 +243,7 @@ void Membership::on(const Begin& event, Effects& effects) {
   lineage_ = event.lineage;
   restore_ = event.restore;
   base_ = {};
-  base_members_.clear();
+  set_base({});
   suspects_.clear();
   state_lost_ = false;
   begin_if_complete(effects);
@@ -280,14 +289,18 @@ void Membership::on(const MembershipTick&, Effects& effects) {
 
 void Membership::begin_if_complete(Effects& effects) {
   if (state_ != State::kGathering || state_lost_) return;
+  const bool all_are_required = !some_of_base_expected();
+  const auto is_waited_for = [&](Member m) {
+    return is_expected(m) && !joined_.contains(m) && (all_are_required || in_base(m));
+  };
+  if (is_waited_for(waits_for_)) return;
   std::vector<ExpectedMember> chosen;
-  for (const ExpectedMember& e : expected_) {
-    if (joined_.contains(e.member)) {
-      chosen.push_back(e);
-    } else if (is_required(e)) {
-      return;
-    }
+  // From behind: they come by rank.
+  for (auto e = expected_.rbegin(); e != expected_.rend(); ++e) {
+    if (is_waited_for(waits_for_ = e->member)) return;
+    if (joined_.contains(e->member)) chosen.push_back(*e);
   }
+  std::ranges::reverse(chosen);
   if (chosen.empty()) return;
   const auto holds_state = [&](const ExpectedMember& e) {
     // A later one never settled: it was formed from the base.
@@ -298,7 +311,7 @@ void Membership::begin_if_complete(Effects& effects) {
     effects.emplace_back(StateLost{base_});
     return;
   }
-  members_ = std::move(chosen);
+  set_members(std::move(chosen));
   if (auto differs = data_differs()) {
     effects.emplace_back(std::move(*differs));
     return;
@@ -355,24 +368,33 @@ void Membership::on(const AddressArrived& event, Effects& effects) {
     return;
   }
   if (state_ == State::kConnecting) {  // it has not heard of the roster
-    effects.emplace_back(roster_for(rank_of(event.member)));
+    auto roster = roster_for(rank_of(event.member));
+    roster.roster.members = list_of_members();
+    effects.emplace_back(std::move(roster));
     return;
   }
   addresses_[event.member] = event.address;
   if (addresses_.size() < members_.size()) return;
   state_ = State::kConnecting;
   since_ = now_;
+  const auto members = list_of_members();
   for (std::size_t rank = 0; rank < members_.size(); ++rank) {
-    effects.emplace_back(roster_for(rank));
+    auto roster = roster_for(rank);
+    roster.roster.members = members;
+    effects.emplace_back(std::move(roster));
   }
 }
 
-SendRoster Membership::roster_for(std::size_t rank) const {
-  wire::Roster roster;
+std::shared_ptr<const std::vector<wire::RosterMember>> Membership::list_of_members() const {
+  auto list = std::make_shared<std::vector<wire::RosterMember>>();
   for (std::size_t r = 0; r < members_.size(); ++r) {
-    roster.members.push_back(
-        {members_[r].member.worker, static_cast<std::uint32_t>(r), members_[r].host});
+    list->push_back({members_[r].member.worker, static_cast<std::uint32_t>(r), members_[r].host});
   }
+  return list;
+}
+
+SendRoster Membership::roster_for(std::size_t rank) const {
+  SharedRoster roster;
   const std::size_t n = members_.size();
   // Each end point was made for one peer: take the one that faces this rank.
   roster.left = addresses_.at(members_[(rank + n - 1) % n].member).to_right;
@@ -390,12 +412,24 @@ void Membership::on(const ReadyArrived& event, Effects& effects) {
     }
     return;
   }
-  ready_[event.member] = event.ready;
+  hear_ready(event);
   if (ready_.size() == members_.size()) settle(effects);
 }
 
+void Membership::hear_ready(const ReadyArrived& event) {
+  if (ready_.empty()) {
+    first_ready_ = event.member;
+    places_differ_.reset();
+  }
+  wire::Ready& heard = ready_[event.member] = event.ready;
+  heard.history = {};
+  if (event.member == first_ready_) return;
+  if (!same_places(ready_.at(first_ready_), heard)) places_differ_ = event.member;
+  heard.places = {};
+}
+
 std::optional<CannotSettle> Membership::state_differs() const {
-  const ExpectedMember& first = members_.front();
+  const ExpectedMember& first = members_[rank_of(first_ready_)];
   const wire::Ready& state = ready_.at(first.member);
   for (const ExpectedMember& e : members_) {
     const wire::Ready& other = ready_.at(e.member);
@@ -406,13 +440,14 @@ std::optional<CannotSettle> Membership::state_differs() const {
           first.member.worker, first.host, state.step, state.state_hash, e.member.worker, e.host,
           other.step, other.state_hash)};
     }
-    // Where training begins there is nothing to say where anybody stood.
-    if (base_ != Generation{} && !same_places(state, other)) {
-      return CannotSettle{fmt::format(
-          "{} on {} and {} on {} do not agree on how far each member was at step {}; this is a "
-          "defect of the trainer",
-          first.member.worker, first.host, e.member.worker, e.host, state.step)};
-    }
+  }
+  // Where training begins there is nothing to say where anybody stood.
+  if (base_ != Generation{} && places_differ_) {
+    const ExpectedMember& other = members_[rank_of(*places_differ_)];
+    return CannotSettle{fmt::format(
+        "{} on {} and {} on {} do not agree on how far each member was at step {}; this is a "
+        "defect of the trainer",
+        first.member.worker, first.host, other.member.worker, other.host, state.step)};
   }
   return {};
 }
@@ -422,7 +457,7 @@ void Membership::settle(Effects& effects) {
     effects.emplace_back(std::move(*differs));
     return;
   }
-  const wire::Ready& state = ready_.at(members_.front().member);
+  const wire::Ready& state = ready_.at(first_ready_);
   if (const auto twice = named_twice(state.places)) {
     effects.emplace_back(CannotSettle{
         fmt::format("the members say twice how far {} was at step {}; this is a defect of the "
@@ -432,16 +467,15 @@ void Membership::settle(Effects& effects) {
   }
   Settled settled{generation_, state.step, members_, state.phase, {}};
   for (const wire::MemberPlace& place : state.places) {
-    const auto old = std::ranges::find(base_members_, place.worker,
-                                       [](const ExpectedMember& e) { return e.member.worker; });
-    if (old == base_members_.end()) continue;
-    settled.places.push_back({old->member, place.place, suspects_.contains(old->member)});
+    const auto old = base_ids_.lower_bound({place.worker, Attempt{}});
+    if (old == base_ids_.end() || old->worker != place.worker) continue;
+    settled.places.push_back({*old, place.place, suspects_.contains(*old)});
   }
   state_ = State::kSettled;
   since_ = now_;
   failed_formations_ = 0;
   base_ = generation_;
-  base_members_ = members_;
+  set_base(members_);
   suspects_.clear();
   for (const ExpectedMember& e : members_) joined_.erase(e.member);
   effects.emplace_back(std::move(settled));

@@ -24,6 +24,7 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <set>
 #include <string>
@@ -92,6 +93,14 @@ struct MembershipTick {};
 using MembershipEvent = std::variant<Expect, MemberJoined, AddressArrived, ReadyArrived, MemberGone,
                                      Stuck, Begin, MembershipTick>;
 
+// A wire::Roster whose list all members share.
+struct SharedRoster {
+  std::shared_ptr<const std::vector<wire::RosterMember>> members;
+  std::string left;
+  std::string right;
+  [[nodiscard]] wire::Roster for_wire() const { return {*members, left, right}; }
+};
+
 // ---- effects
 struct GenerationBegun {  // durable before any Form is sent
   Generation generation;
@@ -101,10 +110,11 @@ struct SendForm {
   Generation generation;
   wire::Form form;
 };
+// The list of members is one for all: each a copy would be their square.
 struct SendRoster {
   Member to;
   Generation generation;
-  wire::Roster roster;
+  SharedRoster roster;
 };
 // Where a member of the base stood when the new generation settled.
 struct BasePlace {
@@ -215,9 +225,11 @@ class Membership {
   [[nodiscard]] bool forming() const {
     return state_ == State::kAddresses || state_ == State::kConnecting;
   }
-  [[nodiscard]] bool is_expected(Member member) const;
-  [[nodiscard]] bool in_base(Member member) const;
-  [[nodiscard]] bool is_required(const ExpectedMember& e) const;
+  [[nodiscard]] bool is_expected(Member member) const { return expected_ids_.contains(member); }
+  [[nodiscard]] bool in_base(Member member) const { return base_ids_.contains(member); }
+  [[nodiscard]] bool some_of_base_expected() const;
+  void set_members(std::vector<ExpectedMember> members);
+  void set_base(std::vector<ExpectedMember> members);
   void gather();
   void abort_others(Member but, const std::string& reason, Effects& effects);
   void formation_failed(const MemberJoined& event, Effects& effects);
@@ -228,6 +240,8 @@ class Membership {
   void form(Effects& effects);
   [[nodiscard]] SendForm form_for(std::size_t rank) const;
   [[nodiscard]] SendRoster roster_for(std::size_t rank) const;
+  [[nodiscard]] std::shared_ptr<const std::vector<wire::RosterMember>> list_of_members() const;
+  void hear_ready(const ReadyArrived& event);
   void settle(Effects& effects);
   [[nodiscard]] std::optional<CannotSettle> state_differs() const;
   [[nodiscard]] std::size_t rank_of(Member member) const;  // members_.size() if none
@@ -241,11 +255,20 @@ class Membership {
   Lineage lineage_{1};
   std::string restore_;
   std::vector<ExpectedMember> expected_;  // sorted as ranks are
+  // Who is in base_members_, expected_ and members_: asked with every message.
+  std::set<Member> base_ids_;
+  std::set<Member> expected_ids_;
+  std::map<Member, std::size_t> ranks_;
+  Member waits_for_;  // gathering: one who had not joined when it was last looked at
   std::map<Member, MonoTime> expected_since_;
   std::map<Member, wire::Join> joined_;  // since the last generation that they were in ended
   std::vector<ExpectedMember> members_;
   std::map<Member, wire::Address> addresses_;
+  // Places only of the first to be ready: the others' must be the same, and are as
+  // many for each of them as there are members.
   std::map<Member, wire::Ready> ready_;
+  Member first_ready_;
+  std::optional<Member> places_differ_;
   std::set<Member> suspects_;            // of the base, see MemberGone
   std::uint32_t failed_formations_ = 0;  // since the last settled generation
   bool state_lost_ = false;              // said, and Begin has not come

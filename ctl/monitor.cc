@@ -1,7 +1,10 @@
 #include "ctl/monitor.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 namespace antdt::ctl {
 
@@ -42,12 +45,9 @@ double ratio(std::uint64_t part, std::uint64_t whole) {
   return whole == 0 ? 0 : static_cast<double>(part) / static_cast<double>(whole);
 }
 
-Cause likely_cause(double data_excess, double compute_excess) {
-  const double total = std::max(0.0, data_excess) + std::max(0.0, compute_excess);
-  if (total <= 0) return Cause::kUnknown;
-  if (data_excess > 0.6 * total) return Cause::kData;
-  if (compute_excess > 0.6 * total) return Cause::kCompute;
-  return Cause::kUnknown;
+// Of one batch, waiting for the others and for the collective.
+double wait_s(const WorkerView& out) {
+  return out.wait_share < 1 ? out.batch_s * out.wait_share / (1 - out.wait_share) : 0;
 }
 
 }  // namespace
@@ -115,7 +115,8 @@ Monitor::Monitor(MonitorConfig config) : config_(config) {}
 Monitor::Worker Monitor::fresh(const MemberInfo& info) const {
   return Worker{.info = info,
                 .recent = SlidingWindow(kStretch * config_.transient_window, 8 * kStretch),
-                .lasting = SlidingWindow(config_.persistent_window, 24)};
+                .lasting = SlidingWindow(config_.persistent_window, 24),
+                .looks = Looks(config_.transient_window)};
 }
 
 void Monitor::set_members(const std::vector<MemberInfo>& members) {
@@ -124,6 +125,7 @@ void Monitor::set_members(const std::vector<MemberInfo>& members) {
     const auto known = workers_.find(info.member.worker);
     if (known != workers_.end() && known->second.info.member == info.member) {
       known->second.info = info;
+      known->second.looks.forget_hops();
       next.insert(workers_.extract(known));
     } else {
       next.emplace(info.member.worker, fresh(info));
@@ -138,6 +140,7 @@ void Monitor::step(const Observation& observation, MonoTime now) {
   Worker& worker = found->second;
   const wire::Report& sum = observation.metrics.sum;
   worker.samples_total = std::max(worker.samples_total, sum.samples_total);
+  worker.looks.add(observation.metrics, now);
   if (sum.batches == 0 || sum.samples == 0 || sum.data_us + sum.compute_us == 0) return;
   const BatchSums sums{sum.batches, sum.samples, sum.data_us, sum.compute_us, sum.wait_us};
   worker.lasting.add(sums, now);
@@ -148,13 +151,44 @@ void Monitor::step(const Observation& observation, MonoTime now) {
   if (now - std::chrono::milliseconds(observation.metrics.window_ms) < worker.changed) return;
   worker.line.add(static_cast<double>(sums.samples) / batches,
                   static_cast<double>(sums.busy_us()) * kMicro / batches, batches);
+  write_down(worker, sums);
 }
 
-void Monitor::plan_changed(MonoTime now) {
+// Batches of another plan than we know of say nothing of its micro-batches.
+void Monitor::write_down(Worker& worker, const BatchSums& sums) {
+  const std::uint64_t part = std::uint64_t{worker.micro_batch} * worker.accumulation;
+  if (part == 0 || sums.samples != sums.batches * part) return;
+  worker.book.add(worker.micro_batch, static_cast<double>(sums.batches) * worker.accumulation,
+                  static_cast<double>(sums.busy_us()) * kMicro);
+}
+
+void Monitor::plan_changed(MonoTime now, const wire::Plan& plan) {
   for (auto& [id, worker] : workers_) {
     worker.cut = now;
     worker.recent.forget_before(now + worker.recent.span());
   }
+  for (const wire::PlanEntry& entry : plan.entries) {
+    const auto found = workers_.find(entry.worker);
+    if (found == workers_.end()) continue;
+    found->second.micro_batch = entry.micro_batch;
+    found->second.accumulation = entry.accumulation;
+  }
+}
+
+std::vector<DeviceCurve> Monitor::curves() const {
+  std::map<std::string_view, std::vector<const CurveBook*>> books;
+  std::map<std::string_view, std::uint32_t> limits;
+  for (const auto& [id, worker] : workers_) {
+    const std::string& name = curve_class(worker.info.device.name, worker.info.host);
+    books[name].push_back(&worker.book);
+    std::uint32_t& limit = limits[name];
+    const std::uint32_t own = worker.info.device.max_micro_batch;
+    limit = limit == 0 || own == 0 ? std::max(limit, own) : std::min(limit, own);
+  }
+  std::vector<DeviceCurve> curves;
+  for (const auto& [name, of_class] : books)
+    curves.push_back({std::string(name), common_points(of_class), limits[name]});
+  return curves;
 }
 
 // Of each worker by its own reports, but never less than the median of all: a
@@ -201,6 +235,7 @@ void Monitor::forget_before_change(Worker& worker, double scatter, MonoTime now)
     if (!changed_within(worker, newest, scatter, now)) continue;
     worker.recent.forget_before(worker.recent.at_least(config_.min_batches, newest, now).from);
     worker.line = {};
+    worker.book.clear();
     // One change may be seen in several pieces: its beginning counts.
     if (now - worker.changed > window) worker.changed = now;
     return;
@@ -212,6 +247,8 @@ WorkerView Monitor::measure(Worker& worker, double scatter, MonoTime now) const 
   WorkerView out;
   out.member = worker.info.member;
   out.host = worker.info.host;
+  out.device_class = worker.info.device.name;
+  out.max_micro_batch = worker.info.device.max_micro_batch;
   out.samples_total = worker.samples_total;
   const BatchSums sums =
       worker.recent.at_least(enough_batches(scatter), config_.transient_window, now).sums;
@@ -248,18 +285,118 @@ void Monitor::judge(Worker& worker, WorkerView& out, const Peers& peers, MonoTim
   remember(worker.slow_since, deviation);
   remember(worker.fast_since, -deviation);
   if (worker.slow_since) {
-    const bool lasts = now - *worker.slow_since >= config_.persistent_window;
-    const bool always = *worker.slow_since <= *worker.first + 2 * config_.transient_window;
-    out.verdict.kind = !lasts   ? VerdictKind::kTransient
-                       : always ? VerdictKind::kDeterministic
-                                : VerdictKind::kPersistent;
-    out.verdict.since = *worker.slow_since;
-    const double own = 1 / out.speed_transient;
-    out.verdict.cause = likely_cause(own * out.data_share - peers.data_s,
-                                     own * (1 - out.data_share) - peers.compute_s);
+    say_since(worker, *worker.slow_since, out.verdict, now);
   } else if (worker.fast_since) {
     out.verdict.kind = VerdictKind::kLeader;
     out.verdict.since = *worker.fast_since;
+  }
+}
+
+void Monitor::say_since(const Worker& worker, MonoTime since, Verdict& verdict,
+                        MonoTime now) const {
+  const bool lasts = now - since >= config_.persistent_window;
+  const bool always = since <= *worker.first + 2 * config_.transient_window;
+  verdict.kind = !lasts   ? VerdictKind::kTransient
+                 : always ? VerdictKind::kDeterministic
+                          : VerdictKind::kPersistent;
+  verdict.since = since;
+}
+
+void Monitor::explain_all(std::vector<WorkerView>& views, Peers& peers, MonoTime now) const {
+  if (std::ranges::none_of(workers_, [](const auto& w) { return w.second.slow_since.has_value(); }))
+    return;
+  peers.signs = usual_of(now);
+  auto out = views.begin();
+  for (const auto& [id, worker] : workers_) {
+    WorkerView& view = *out++;
+    if (view.verdict.kind == VerdictKind::kNone || !worker.slow_since) continue;
+    Explained found = explain(worker, view, peers, now);
+    view.verdict.cause = found.cause;
+    view.verdict.seen = std::move(found.seen);
+  }
+}
+
+Explained Monitor::explain(const Worker& worker, const WorkerView& out, const Peers& peers,
+                           MonoTime now) const {
+  const double own = 1 / out.speed_transient;
+  Explained found = explain_slowness({own * out.data_share, own * (1 - out.data_share),
+                                      peers.data_s, peers.compute_s, 1 - out.wait_share},
+                                     worker.looks.signs(worker.changed, now), peers.signs);
+  if (found.cause == Cause::kCompute && device_is_slower(worker, out, peers)) {
+    found.cause = Cause::kDevice;
+    found.seen = fmt::format("its device is a '{}'; {}", worker.info.device.name, found.seen);
+  }
+  return found;
+}
+
+// Slow from the beginning, and not slower than those that have the same device.
+bool Monitor::device_is_slower(const Worker& worker, const WorkerView& out,
+                               const Peers& peers) const {
+  if (*worker.slow_since > *worker.first + 2 * config_.transient_window) return false;
+  const auto alike = peers.by_class.find(worker.info.device.name);
+  if (alike == peers.by_class.end() || peers.by_class.size() < 2) return false;
+  const std::vector<double>& speeds = alike->second;
+  return speeds[speeds.size() / 2] < config_.straggler_ratio * out.speed_transient;
+}
+
+HostSigns Monitor::usual_of(MonoTime now) const {
+  std::vector<HostSigns> all;
+  for (const auto& [id, worker] : workers_) all.push_back(worker.looks.signs(worker.changed, now));
+  return usual_signs(all);
+}
+
+// The members in the order of their ranks; of workers around servers by id. Nothing: the
+// ranks make no ring.
+std::vector<Monitor::Judged> Monitor::in_order(std::vector<WorkerView>& views) {
+  std::vector<Judged> all(workers_.size());
+  auto view = views.begin();
+  for (auto& [id, worker] : workers_) {
+    const auto place = static_cast<std::size_t>(view - views.begin());
+    const std::size_t rank = worker.info.rank.value_or(place);
+    if (rank >= all.size() || all[rank].worker != nullptr) return {};
+    all[rank] = {&worker, &*view++};
+  }
+  return all;
+}
+
+// What a step of a ring waits for that nobody computes: the member that waits least waits
+// for the collective alone. Around servers each worker waits for its own link.
+void Monitor::judge_links(std::vector<WorkerView>& views, MonoTime now) {
+  const std::vector<Judged> all = in_order(views);
+  if (all.empty()) return;
+  const bool ring = all.front().worker->info.rank.has_value();
+  std::vector<Hop> hops;
+  double collective_s = std::numeric_limits<double>::infinity();
+  for (const Judged& each : all) {
+    hops.push_back(each.worker->looks.hop(now));
+    if (each.view->measured) collective_s = std::min(collective_s, wait_s(*each.view));
+  }
+  std::vector<std::optional<SlowLink>> links(all.size());
+  for (const SlowLink& link : ring ? find_slow_links(hops) : find_slow_spokes(hops)) {
+    links[link.rank] = link;
+  }
+  for (std::size_t rank = 0; rank < all.size(); ++rank) {
+    const auto& [worker, out] = all[rank];
+    const std::optional<SlowLink>& link = links[rank];
+    const double waited_s = wait_s(*out);
+    const double severity = link && out->measured ? slowdown_by(*link, out->batch_s + waited_s,
+                                                                ring ? collective_s : waited_s)
+                                                  : 1;
+    if (severity < config_.release_ratio) worker->link_slow_since.reset();
+    if (severity >= config_.straggler_ratio && !worker->link_slow_since)
+      worker->link_slow_since = now;
+    // Who is slow itself is named for that.
+    if (!worker->link_slow_since || worker->slow_since) continue;
+    const std::string where = !ring ? "from it to a server and back"
+                              : link->with
+                                  ? fmt::format("between it and {}, there and back,",
+                                                all[*link->with].worker->info.member.worker)
+                                  : "to a neighbour and back on both its links";
+    say_since(*worker, *worker->link_slow_since, out->verdict, now);
+    out->verdict.severity = severity;
+    out->verdict.cause = Cause::kNetwork;
+    out->verdict.seen = fmt::format("a message {} takes {:.3g} ms, {:.3g} ms among others", where,
+                                    1e3 * link->hop_s, 1e3 * link->usual_s);
   }
 }
 
@@ -277,12 +414,17 @@ std::vector<WorkerView> Monitor::view(MonoTime now) {
     peers.speeds.push_back(out.speed_transient);
     data.push_back(out.data_share / out.speed_transient);
     compute.push_back((1 - out.data_share) / out.speed_transient);
+    const std::string& device = worker.info.device.name;
+    if (!device.empty()) peers.by_class[device].push_back(out.speed_transient);
   }
+  for (auto& [device, speeds] : peers.by_class) std::sort(speeds.begin(), speeds.end());
   std::sort(peers.speeds.begin(), peers.speeds.end());
   peers.data_s = median(data);
   peers.compute_s = median(compute);
   auto out = views.begin();
   for (auto& [id, worker] : workers_) judge(worker, *out++, peers, now);
+  explain_all(views, peers, now);
+  judge_links(views, now);
   return views;
 }
 

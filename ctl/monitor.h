@@ -13,7 +13,8 @@
 //
 // A worker is compared with the median of the *others'* speeds, samples over
 // time for data and compute. Waiting in the collective never counts, so a
-// victim is not named.
+// victim is not named. Who makes others wait by a slow link is told by what a
+// message takes to the next rank (slow_links.h). Why somebody is slow: cause.h.
 #pragma once
 
 #include <array>
@@ -26,6 +27,8 @@
 #include "core/clock.h"
 #include "core/ids.h"
 #include "core/wire/messages.h"
+#include "ctl/curve_book.h"
+#include "ctl/looks.h"
 #include "ctl/view.h"
 #include "ctl/window.h"
 
@@ -63,6 +66,8 @@ class Monitor {
   struct MemberInfo {
     Member member;
     std::string host;
+    Device device = {};
+    std::optional<std::uint32_t> rank = {};  // in the ring; nothing: there is none
   };
   void set_members(const std::vector<MemberInfo>& members);
 
@@ -71,11 +76,14 @@ class Monitor {
 
   // The plan changed: transient figures come only from reports that began
   // after now.
-  void plan_changed(MonoTime now);
+  void plan_changed(MonoTime now, const wire::Plan& plan = {});
 
   // The workers as they stand, with verdicts; also remembers since when each
   // deviates, so call it regularly. O(n log n).
   [[nodiscard]] std::vector<WorkerView> view(MonoTime now);
+
+  // Of the classes that the members belong to, by name.
+  [[nodiscard]] std::vector<DeviceCurve> curves() const;
 
   [[nodiscard]] const MonitorConfig& config() const { return config_; }
 
@@ -107,11 +115,16 @@ class Monitor {
     SlidingWindow lasting;
     Scatter scatter{};
     Line line{};
+    CurveBook book{};
+    Looks looks;
+    std::uint32_t micro_batch = 0;  // of the plan in force
+    std::uint32_t accumulation = 0;
     MonoTime cut{};                   // transient figures ignore reports that began before
     MonoTime changed{};               // its speed was last seen to have changed
     std::optional<MonoTime> first{};  // enough batches since
     std::optional<MonoTime> slow_since{};
     std::optional<MonoTime> fast_since{};
+    std::optional<MonoTime> link_slow_since{};
     std::uint64_t samples_total = 0;
   };
   // What a worker is compared with.
@@ -119,16 +132,33 @@ class Monitor {
     std::vector<double> speeds;  // of all measured workers, sorted
     double data_s = 0;           // median time for the data of a sample, seconds
     double compute_s = 0;
+    HostSigns signs;  // what is usual
+    // By class of device, where workers say theirs.
+    std::map<std::string_view, std::vector<double>> by_class;
     [[nodiscard]] double median_without(double speed) const;
   };
 
   [[nodiscard]] std::uint64_t enough_batches(double scatter) const;
   [[nodiscard]] Worker fresh(const MemberInfo& info) const;
+  static void write_down(Worker& worker, const BatchSums& sums);
   void forget_before_change(Worker& worker, double scatter, MonoTime now) const;
   [[nodiscard]] bool changed_within(const Worker& worker, Duration newest, double scatter,
                                     MonoTime now) const;
   [[nodiscard]] WorkerView measure(Worker& worker, double scatter, MonoTime now) const;
   void judge(Worker& worker, WorkerView& out, const Peers& peers, MonoTime now) const;
+  void say_since(const Worker& worker, MonoTime since, Verdict& verdict, MonoTime now) const;
+  void explain_all(std::vector<WorkerView>& views, Peers& peers, MonoTime now) const;
+  [[nodiscard]] Explained explain(const Worker& worker, const WorkerView& out, const Peers& peers,
+                                  MonoTime now) const;
+  [[nodiscard]] bool device_is_slower(const Worker& worker, const WorkerView& out,
+                                      const Peers& peers) const;
+  [[nodiscard]] HostSigns usual_of(MonoTime now) const;
+  struct Judged {
+    Worker* worker = nullptr;
+    WorkerView* view = nullptr;
+  };
+  [[nodiscard]] std::vector<Judged> in_order(std::vector<WorkerView>& views);
+  void judge_links(std::vector<WorkerView>& views, MonoTime now);
   [[nodiscard]] std::vector<double> scatters() const;  // by worker
 
   MonitorConfig config_;

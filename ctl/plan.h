@@ -40,6 +40,10 @@ struct BatchRules {
 struct Share {
   WorkerId worker;
   std::uint32_t samples = 0;
+  // How it computes them: accumulation micro-batches of micro_batch samples. 0: as
+  // the rules have it.
+  std::uint32_t micro_batch = 0;
+  std::uint32_t accumulation = 0;
 };
 
 // Limits of each worker's part, the same for all. max 0: none.

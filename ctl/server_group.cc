@@ -12,6 +12,9 @@ namespace {
 constexpr Duration kSayAgain = std::chrono::milliseconds(500);
 constexpr Duration kAskForCutAgain = std::chrono::seconds(2);
 constexpr Duration kReleaseAgain = std::chrono::seconds(2);
+// A join is said again until it is answered: what comes sooner is the same trouble.
+constexpr Duration kSameTrouble = std::chrono::seconds(5);
+constexpr std::uint32_t kTroubles = 5;
 // A process that begins reads programs and data first.
 constexpr Duration kStartPatience = std::chrono::seconds(60);
 
@@ -48,6 +51,9 @@ ServerGroupImage ServerGroup::image() const {
   image.restore = restore_;
   image.version = version_;
   image.cut = cut_ ? cut_->number : 0;
+  image.backups = backups_;
+  image.keys = keys_of_group();
+  image.seats = seats_;
   return image;
 }
 
@@ -57,11 +63,22 @@ void ServerGroup::restore(const ServerGroupImage& image, Generation at_least) {
   state_ = image.generation == generation_ ? static_cast<State>(image.state) : State::kGathering;
   state_lost_ = image.state_lost;
   servers_ = image.servers;
+  if (state_ != State::kGathering) {
+    seats_ = image.seats;
+    if (seats_.empty() && can_seat()) seat_servers();  // written before there were any
+    if (!seats_are_sound()) {
+      state_lost_ = state_lost_ || state_ == State::kServing;
+      state_ = State::kGathering;
+      seats_.clear();
+    }
+  }
   number_ = image.number + 1;
-  for (const wire::PsMember& m : image.workers) workers_[from_wire(m)] = {number_, false};
+  for (const wire::PsMember& m : image.workers) workers_[from_wire(m)].from_number = number_;
   std::ranges::transform(image.leaving, std::back_inserter(leaving_), from_wire);
+  for (const wire::PsKey& k : image.keys) keys_[{k.worker, k.attempt}] = k.key;
   restore_ = image.restore;
   version_ = image.version;
+  backups_ = image.backups;
   if (image.cut != 0) cut_ = Cut{image.cut, {}, {}};
 }
 
@@ -86,10 +103,9 @@ bool ServerGroup::is_admitted(Member worker) const {
   return found != workers_.end() && found->second.admitted;
 }
 
-std::vector<std::string> ServerGroup::endpoints() const {
-  std::vector<std::string> all;
-  for (const GroupServer& s : servers_) all.push_back(s.endpoint);
-  return all;
+std::string ServerGroup::key_of(Member member) const {
+  const auto found = keys_.find(member);
+  return found == keys_.end() ? std::string() : found->second;
 }
 
 const GroupServer* ServerGroup::find_server(Member member) const {
@@ -112,7 +128,7 @@ std::vector<Member> ServerGroup::missing() const {
       if (!joined_.contains(m)) missing.push_back(m);
     }
   } else {
-    for (const GroupServer& s : servers_) {
+    for (const GroupServer& s : seated()) {
       const auto heard = heard_.find(s.member());
       if (heard == heard_.end() || heard->second < number_) missing.push_back(s.member());
     }
@@ -137,33 +153,57 @@ void ServerGroup::on(const servers::Expect& e, Effects& out) {
   begin_if_complete(out);
 }
 
+// They hear of it as of everything else, and the step that is open may be complete.
+void ServerGroup::on(const servers::SetBackups& e, Effects& out) {
+  if (e.count == backups()) return;
+  backups_ = e.count;
+  if (state_ == State::kGathering) {
+    out.emplace_back(servers::Changed{});
+  } else {
+    tell_servers(out);
+  }
+}
+
 void ServerGroup::on(const servers::Joined& e, Effects& out) {
   if (!is_expected(e.member)) return;
+  if (!e.key.empty()) keys_[e.member] = e.key;
   if (e.member.worker.role == 's') {
     if (find_server(e.member) != nullptr) {  // it has not heard what it is to serve
-      if (state_ != State::kGathering) say(*find_server(e.member), out);
+      if (find_seat(e.member) != nullptr) say(*find_server(e.member), out);
       return;
     }
-    if (state_ != State::kGathering) over("a server began anew", out);
+    const bool seated = std::ranges::any_of(
+        seats_, [&](const ServerSeat& seat) { return seat.has(e.member.worker); });
+    if (seated) over("a server began anew", out);
     std::erase_if(servers_, [&](const GroupServer& s) { return s.worker == e.member.worker; });
     servers_.push_back({e.member.worker, e.member.attempt, e.endpoint});
     std::ranges::sort(servers_, {}, &GroupServer::worker);
     out.emplace_back(servers::Changed{});
+    let_join(out);
     return begin_if_complete(out);
   }
   joined_.insert(e.member);
   if (state_ == State::kGathering) return begin_if_complete(out);
   const auto known = workers_.find(e.member);
   if (known == workers_.end()) {
-    workers_[e.member] = {number_ + 1, false};
+    workers_[e.member].from_number = number_ + 1;
     return tell_servers(out);
   }
-  if (known->second.admitted) out.emplace_back(servers::Admit{e.member});
+  if (!known->second.admitted) return;
+  if (!e.problem.empty()) note_trouble(e.member, e.problem, out);
+  out.emplace_back(servers::Admit{e.member});
+}
+
+void ServerGroup::note_trouble(Member member, const std::string& problem, Effects& out) {
+  Worker& worker = workers_.at(member);
+  if (worker.troubles > 0 && now_ - worker.troubled < kSameTrouble) return;
+  worker.troubled = now_;
+  out.emplace_back(servers::Trouble{member, problem, ++worker.troubles == kTroubles});
 }
 
 void ServerGroup::begin_if_complete(Effects& out) {
   if (state_ != State::kGathering || expected_workers_.empty()) return;
-  if (servers_.size() != config_.servers || !missing().empty()) return;
+  if (!can_seat() || !missing().empty()) return;
   if (state_lost_) {
     if (!std::exchange(lost_said_, true)) out.emplace_back(servers::StateLost{});
     return;
@@ -173,7 +213,8 @@ void ServerGroup::begin_if_complete(Effects& out) {
   number_ = 0;
   workers_.clear();
   leaving_.clear();
-  for (const Member m : expected_workers_) workers_[m] = {1, false};
+  seat_servers();
+  for (const Member m : expected_workers_) workers_[m].from_number = 1;
   tell_servers(out);
 }
 
@@ -190,14 +231,24 @@ void ServerGroup::on(const servers::Begin& e, Effects& out) {
 wire::PsServe ServerGroup::serve_for(const GroupServer& server) const {
   wire::PsServe serve;
   serve.number = number_;
-  serve.index = server.worker.index;
+  serve.index = seat_of(server.worker);
   serve.servers = endpoints();
   serve.sync = config_.sync;
-  serve.backups = config_.backups;
+  serve.backups = backups();
   for (const auto& [member, worker] : workers_) serve.workers.push_back(to_wire(member));
   serve.leaving = all_to_wire(leaving_);
   serve.restore = restore_;
   serve.version = version_;
+  serve.keys = keys_to_tell();
+  const ServerSeat& seat = seats_.at(serve.index);
+  serve.view = seat.view;
+  if (seat.other()) {
+    const bool primary = server.worker == seat.primary;
+    const GroupServer& other = process(primary ? *seat.other() : seat.primary);
+    serve.replica = primary ? "primary" : seat.backup ? "backup" : "joining";
+    serve.other = other.endpoint;
+    serve.other_key = key_of(other.member());
+  }
   return serve;
 }
 
@@ -210,12 +261,12 @@ void ServerGroup::tell_servers(Effects& out) {
   ++number_;
   since_ = now_;
   out.emplace_back(servers::Changed{});
-  for (const GroupServer& server : servers_) say(server, out);
+  for (const GroupServer& server : seated()) say(server, out);
 }
 
 std::uint64_t ServerGroup::heard_by_all() const {
   std::uint64_t least = number_;
-  for (const GroupServer& s : servers_) {
+  for (const GroupServer& s : seated()) {
     const auto heard = heard_.find(s.member());
     least = std::min(least, heard == heard_.end() ? 0 : heard->second);
   }
@@ -224,7 +275,7 @@ std::uint64_t ServerGroup::heard_by_all() const {
 
 void ServerGroup::on(const servers::Serving& e, Effects& out) {
   if (state_ == State::kGathering || e.generation != generation_) return;
-  if (find_server(e.server) == nullptr || e.said.number > number_) return;
+  if (find_seat(e.server) == nullptr || e.said.number > number_) return;
   for (const wire::PsPlaces& places : e.said.left) {
     if (std::erase(leaving_, Member{places.worker, places.attempt}) == 0) continue;
     out.emplace_back(servers::Changed{});
@@ -233,6 +284,7 @@ void ServerGroup::on(const servers::Serving& e, Effects& out) {
   std::uint64_t& heard = heard_[e.server];
   heard = std::max(heard, e.said.number);
   go_on_if_heard(out);
+  count_backup(e, out);
 }
 
 void ServerGroup::go_on_if_heard(Effects& out) {
@@ -243,7 +295,7 @@ void ServerGroup::go_on_if_heard(Effects& out) {
     for (auto& [member, worker] : workers_) worker.admitted = true;
     out.emplace_back(servers::Changed{});
     out.emplace_back(servers::Formed{generation_, workers()});
-    return;
+    return let_join(out);
   }
   for (auto& [member, worker] : workers_) {
     // Its predecessor's records are in the model or free, and nobody's.
@@ -259,15 +311,10 @@ void ServerGroup::go_on_if_heard(Effects& out) {
 
 void ServerGroup::on(const servers::Gone& e, Effects& out) {
   joined_.erase(e.member);
+  keys_.erase(e.member);
   // It may have no successor; where it has one, that is expected next.
   std::erase(expected_workers_, e.member);
-  if (e.member.worker.role == 's') {
-    if (find_server(e.member) == nullptr) return;
-    if (state_ != State::kGathering) over(e.reason, out);
-    std::erase_if(servers_, [&](const GroupServer& s) { return s.member() == e.member; });
-    out.emplace_back(servers::Changed{});
-    return;
-  }
+  if (e.member.worker.role == 's') return lose_server(e.member, e.reason, out);
   if (workers_.erase(e.member) == 0 || state_ == State::kGathering) return;
   leaving_.push_back(e.member);
   if (cut_) cut_failed(fmt::format("{} was lost while it was written", e.member.worker), out);
@@ -287,6 +334,7 @@ void ServerGroup::over(const std::string& reason, Effects& out) {
   workers_.clear();
   leaving_.clear();
   heard_.clear();
+  seats_.clear();
   out.emplace_back(servers::Changed{});
   if (served) out.emplace_back(std::move(effect));
 }
@@ -297,12 +345,16 @@ void ServerGroup::on(const servers::Tick&, Effects& out) {
     release_again(out);
     return begin_if_complete(out);
   }
-  for (const GroupServer& server : servers_) {
+  for (const GroupServer& server : seated()) {
     const auto heard = heard_.find(server.member());
     // What its home said of who leaves may have been lost, and a later answer heard.
-    const bool knows = heard != heard_.end() && heard->second >= number_ && leaving_.empty();
+    // And a primary says when it is backed.
+    const ServerSeat& seat = *find_seat(server.member());
+    const bool says_more = !leaving_.empty() || (seat.joining && server.worker == seat.primary);
+    const bool knows = heard != heard_.end() && heard->second >= number_ && !says_more;
     if (!knows && now_ - said_[server.member()] >= kSayAgain) say(server, out);
   }
+  say_moved(out);
   const bool said = cut_ && cut_->said && now_ - *cut_->said < kAskForCutAgain;
   if (cut_ && !said) say_cut(out);
 }
@@ -350,9 +402,10 @@ void ServerGroup::on(const servers::OrderCut& e, Effects& out) {
 void ServerGroup::say_cut(Effects& out) {
   if (!leaving_.empty()) return;
   cut_->said = now_;
-  for (const GroupServer& server : servers_) {
-    if (cut_->saved.contains(server.member())) continue;
-    out.emplace_back(servers::SendCut{server.member(), generation_, cut_order()});
+  for (const ServerSeat& seat : seats_) {
+    const Member server = process(seat.primary).member();
+    if (cut_->saved.contains(server)) continue;
+    out.emplace_back(servers::SendCut{server, generation_, cut_order()});
   }
 }
 
@@ -367,12 +420,12 @@ void ServerGroup::cut_failed(std::string error, Effects& out) {
 
 void ServerGroup::on(const servers::Saved& e, Effects& out) {
   const bool ours = cut_ && e.said.number == cut_->number && e.generation == generation_;
-  if (!ours || state_ != State::kServing || find_server(e.server) == nullptr) return;
+  if (!ours || state_ != State::kServing || find_seat(e.server) == nullptr) return;
   if (!e.said.error.empty()) {
     return cut_failed(fmt::format("{}: {}", e.server.worker, e.said.error), out);
   }
   cut_->saved[e.server] = e.said;
-  if (cut_->saved.size() == servers_.size()) finish_cut(out);
+  if (cut_->saved.size() == seats_.size()) finish_cut(out);
 }
 
 void ServerGroup::finish_cut(Effects& out) {

@@ -13,6 +13,17 @@
 // (StateLost, answered by Begin). What each server is to know is one message that
 // holds all of it (wire::PsServe), numbered and said again until it is heard.
 //
+// A server may be two processes, s0 and s2 of two servers, say: its primary and its backup
+// (trainer/ps/replica.h). Which is which is its view, which is journaled before it is said:
+//
+//   primary and backup ──either is lost──> alone ──another has joined──> joining
+//          ^                                                                │
+//          └──(the primary says that it is backed)──────────────────────────┘
+//
+// Each arrow but the last begins the next view. While one joins, its loss costs nothing;
+// that of the primary, as of one that is alone, ends the group: nobody else has its rows.
+// Workers hear of each change, and again and again, since one may miss it (Moved).
+//
 // A checkpoint is one cut over all servers (OrderCut, CutDone). It waits until the
 // homes have answered for those who leave: what they answer is in the ledger at once,
 // and may have been decided after the cut.
@@ -22,6 +33,7 @@
 // docs/parameter-servers.md tells why a record enters the model once.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -41,12 +53,14 @@ namespace servers {
 // ---- events
 // The processes that run or are being started; replaces what was said before.
 struct Expect {
-  std::vector<Member> servers;  // by index; all of them are needed
+  std::vector<Member> servers;  // by index; one process at least of each is needed
   std::vector<Member> workers;
 };
 struct Joined {
   Member member;
-  std::string endpoint;  // of a server
+  std::string endpoint;      // of a server
+  std::string key = {};      // public, by which it is known over tcp
+  std::string problem = {};  // of a worker: it has heard where the servers are, and could not begin
 };
 struct Serving {
   Member server;
@@ -70,8 +84,12 @@ struct Begin {
 struct OrderCut {
   std::uint64_t number = 0;  // above all before
 };
+// From now on a step need not wait for so many pushes.
+struct SetBackups {
+  std::uint32_t count = 0;
+};
 struct Tick {};
-using Event = std::variant<Expect, Joined, Serving, Saved, Gone, Begin, OrderCut, Tick>;
+using Event = std::variant<Expect, Joined, Serving, Saved, Gone, Begin, OrderCut, SetBackups, Tick>;
 
 // ---- effects
 struct Changed {};  // image() is another
@@ -114,6 +132,29 @@ struct Silent {
   Member member;
   std::string what;
 };
+// A server lost a process and goes on with the other, without a loss of anything.
+struct Switched {
+  std::uint32_t server = 0;
+  Member lost;
+  Member alone;
+  bool promoted = false;  // it was the backup
+};
+// A server has a backup again: what it has said is there, and what it says will be.
+struct Backed {
+  std::uint32_t server = 0;
+  Member primary;
+  Member backup;
+};
+// These are to hear where the servers are by now.
+struct Moved {
+  std::vector<Member> workers;
+};
+// A worker cannot work with servers that serve; `last`: this has gone on for long.
+struct Trouble {
+  Member worker;
+  std::string problem;
+  bool last = false;
+};
 // What the servers held is gone. Answered by Begin.
 struct StateLost {};
 // `error` not empty: there is no such checkpoint.
@@ -126,7 +167,7 @@ struct CutDone {
   std::string error;
 };
 using Effect = std::variant<Changed, SendServe, SendCut, Formed, Admit, Left, Over, OverAgain,
-                            Silent, StateLost, CutDone>;
+                            Silent, Switched, Backed, Moved, Trouble, StateLost, CutDone>;
 using Effects = std::vector<Effect>;
 
 }  // namespace servers
@@ -144,6 +185,23 @@ struct GroupServer {
   [[nodiscard]] Member member() const { return {worker, attempt}; }
 };
 
+// One server of the group: its processes.
+struct ServerSeat {
+  std::uint64_t view = 0;  // 0: a server of this job is one process
+  WorkerId primary;
+  std::optional<WorkerId> backup;
+  std::optional<WorkerId> joining;  // to be the backup; there is none then
+  template <class Self, class V>
+  static void fields(Self& m, V& v) {
+    v("view", m.view);
+    v("primary", m.primary);
+    v("backup", m.backup);
+    v("joining", m.joining);
+  }
+  [[nodiscard]] std::optional<WorkerId> other() const { return backup ? backup : joining; }
+  [[nodiscard]] bool has(WorkerId worker) const { return worker == primary || worker == other(); }
+};
+
 // What survives a restart of the job daemon.
 struct ServerGroupImage {
   Generation generation;
@@ -155,7 +213,10 @@ struct ServerGroupImage {
   std::uint64_t number = 0;
   std::string restore;
   std::uint64_t version = 0;
-  std::uint64_t cut = 0;  // under way; 0: none
+  std::uint64_t cut = 0;                 // under way; 0: none
+  std::optional<std::uint32_t> backups;  // other than the job file's
+  std::vector<wire::PsKey> keys;
+  std::vector<ServerSeat> seats;  // by index; empty: from before there were any
   template <class Self, class V>
   static void fields(Self& m, V& v) {
     v("generation", m.generation);
@@ -168,6 +229,9 @@ struct ServerGroupImage {
     v("restore", m.restore);
     v("version", m.version);
     v("cut", m.cut);
+    v("backups", m.backups);
+    v("keys", m.keys);
+    v("seats", m.seats);
   }
 };
 
@@ -176,6 +240,7 @@ struct ServerGroupConfig {
   std::string sync = "ps-bsp";
   std::uint32_t backups = 0;
   Duration hang_after = std::chrono::seconds(120);
+  std::uint32_t replicas = 1;  // processes that are one server: 1 or 2
 };
 
 class ServerGroup {
@@ -199,6 +264,27 @@ class ServerGroup {
   // With those that are still to hear of them.
   [[nodiscard]] std::vector<Member> present() const;
   [[nodiscard]] std::vector<std::string> endpoints() const;  // by index
+  // Of their backups, by index; empty: it has none. Without replicas: no entries.
+  [[nodiscard]] std::vector<std::string> other_endpoints() const;
+  [[nodiscard]] std::vector<std::string> other_keys() const;
+  // The server that this process is, or would be.
+  [[nodiscard]] std::uint32_t seat_of(WorkerId server) const {
+    return server.index % std::max(config_.servers, 1U);
+  }
+  // Whether it is the process that serves as the first of the servers.
+  [[nodiscard]] bool is_first(Member server) const {
+    const ServerSeat* const seat = find_seat(server);
+    return seat != nullptr && seat == &seats_.front() && seat->primary == server.worker;
+  }
+  // "primary", "backup", "alone", "joining"; "" where it has no part in the group.
+  [[nodiscard]] std::string role_of(Member server) const;
+  // Of the newest PsServe.
+  [[nodiscard]] std::uint64_t number() const { return number_; }
+  // The other process of its server, if either of the two may be lost.
+  [[nodiscard]] std::optional<WorkerId> other_of(Member server) const;
+  [[nodiscard]] std::uint32_t backups() const { return backups_.value_or(config_.backups); }
+  // Public keys of the servers, by index.
+  [[nodiscard]] std::vector<std::string> server_keys() const;
   // For people: who is waited for, and for what; empty: nobody.
   [[nodiscard]] std::string waiting_for() const;
 
@@ -211,16 +297,32 @@ class ServerGroup {
   void on(const servers::Gone& e, Effects& out);
   void on(const servers::Begin& e, Effects& out);
   void on(const servers::OrderCut& e, Effects& out);
+  void on(const servers::SetBackups& e, Effects& out);
   void on(const servers::Tick& e, Effects& out);
 
   [[nodiscard]] bool is_expected(Member member) const;
   [[nodiscard]] std::vector<Member> missing() const;
   void begin_if_complete(Effects& out);
+  [[nodiscard]] bool can_seat() const;
+  void seat_servers();
+  [[nodiscard]] bool seats_are_sound() const;
+  [[nodiscard]] const ServerSeat* find_seat(Member server) const;
+  [[nodiscard]] std::vector<GroupServer> seated() const;  // of whom something is expected
+  void lose_server(Member member, const std::string& reason, Effects& out);
+  void switch_seat(ServerSeat& seat, Member lost, Effects& out);
+  void let_join(Effects& out);
+  void count_backup(const servers::Serving& e, Effects& out);
+  void say_moved(Effects& out);
+  [[nodiscard]] const GroupServer& process(WorkerId worker) const;
   void release_again(Effects& out);
   void name_the_silent(Effects& out);
   void tell_servers(Effects& out);
+  void note_trouble(Member member, const std::string& problem, Effects& out);
   void say(const GroupServer& server, Effects& out);
   [[nodiscard]] wire::PsServe serve_for(const GroupServer& server) const;
+  [[nodiscard]] std::vector<wire::PsKey> keys_of_group() const;
+  [[nodiscard]] std::vector<wire::PsKey> keys_to_tell() const;
+  [[nodiscard]] std::string key_of(Member member) const;
   [[nodiscard]] wire::PsCut cut_order() const;
   void say_cut(Effects& out);
   [[nodiscard]] std::uint64_t heard_by_all() const;
@@ -233,6 +335,8 @@ class ServerGroup {
   struct Worker {
     std::uint64_t from_number = 0;  // known to every server that has heard this
     bool admitted = false;
+    std::uint32_t troubles = 0;  // in this group
+    MonoTime troubled{};         // the last time
   };
   struct Cut {
     std::uint64_t number = 0;
@@ -249,17 +353,21 @@ class ServerGroup {
   bool lost_said_ = false;
   std::vector<Member> expected_servers_;
   std::vector<Member> expected_workers_;
-  std::vector<GroupServer> servers_;  // that have joined, by index
-  std::set<Member> joined_;           // workers, since the last group was over
-  std::map<Member, Worker> workers_;  // of the group
-  std::vector<Member> leaving_;       // their homes have not answered
-  std::uint64_t number_ = 0;          // of the newest PsServe
+  std::vector<GroupServer> servers_;    // that have joined, by index
+  std::vector<ServerSeat> seats_;       // of the group; empty while it gathers
+  std::set<Member> joined_;             // workers, since the last group was over
+  std::map<Member, std::string> keys_;  // of servers and workers that have joined
+  std::map<Member, Worker> workers_;    // of the group
+  std::vector<Member> leaving_;         // their homes have not answered
+  std::uint64_t number_ = 0;            // of the newest PsServe
   std::map<Member, std::uint64_t> heard_;
   std::map<Member, MonoTime> said_;
   std::optional<Cut> cut_;
+  std::optional<std::uint32_t> backups_;
   std::map<Member, MonoTime> expected_since_;  // or named as silent
   MonoTime since_{};                           // something is waited for
   MonoTime released_{};                        // when it was last said that the group is over
+  std::optional<MonoTime> moved_;              // workers were last told of the servers
   MonoTime now_{};
 };
 

@@ -1,9 +1,13 @@
 #include "ctl/solution.h"
 
 #include "core/overloaded.h"
+#include "ctl/solutions/backup_workers.h"
+#include "ctl/solutions/dd.h"
 #include "ctl/solutions/dds.h"
+#include "ctl/solutions/lb_bsp.h"
 #include "ctl/solutions/nd.h"
 #include "ctl/solutions/none.h"
+#include "ctl/solutions/own.h"
 
 namespace antdt::ctl {
 
@@ -38,7 +42,13 @@ Result<std::unique_ptr<Solution>> make_solution(std::string_view name) {
   if (name == "none") return std::make_unique<solutions::None>();
   if (name == "dds") return std::make_unique<solutions::Dds>();
   if (name == "nd") return std::make_unique<solutions::Nd>();
-  return fail(ErrorKind::kUsage, "[control] solution = \"{}\" is none of \"none\", \"dds\", \"nd\"",
+  if (name == "dd") return std::make_unique<solutions::Dd>();
+  if (name == "backup-workers") return std::make_unique<solutions::BackupWorkersFixed>();
+  if (name == "command") return std::make_unique<solutions::Own>();
+  if (name == "lb-bsp") return std::make_unique<solutions::LbBsp>();
+  return fail(ErrorKind::kUsage,
+              "[control] solution = \"{}\" is none of \"none\", \"dds\", \"lb-bsp\", "
+              "\"backup-workers\", \"nd\", \"dd\", \"command\"",
               name);
 }
 

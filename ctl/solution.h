@@ -23,8 +23,10 @@ namespace antdt::ctl {
 
 // Reversible, applied by all members at one agreed step.
 struct AdjustBatch {
-  std::vector<Share> shares;  // one for each worker of the view; sum: the global batch
-  WorkerId because_of;        // the worker that made it necessary
+  // One for each worker of the view; sum: the global batch. Either all of them say
+  // the micro-batches, too, or none.
+  std::vector<Share> shares;
+  WorkerId because_of;  // the worker that made it necessary
 };
 struct AdjustLearningRate {
   double factor = 1;  // of the job's learning rate
@@ -60,10 +62,12 @@ class Solution {
   virtual ~Solution() = default;
   [[nodiscard]] virtual std::string_view name() const = 0;
   [[nodiscard]] virtual Decision decide(const ClusterView& view, MonoTime now) = 0;
+  // Whether the view is to have the device classes' curves.
+  [[nodiscard]] virtual bool needs_curves() const { return false; }
 };
 
-// By the name in [control] solution: "none", "dds", "nd". The error names
-// those that exist.
+// By the name in [control] solution: "none", "dds", "lb-bsp", "backup-workers", "nd",
+// "dd", "command". The error names those that exist.
 [[nodiscard]] Result<std::unique_ptr<Solution>> make_solution(std::string_view name);
 
 }  // namespace antdt::ctl

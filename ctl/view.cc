@@ -26,6 +26,18 @@ std::string_view to_string(Cause cause) {
       return "data";
     case Cause::kCompute:
       return "compute";
+    case Cause::kThrottled:
+      return "throttled";
+    case Cause::kStolen:
+      return "stolen";
+    case Cause::kContended:
+      return "contended";
+    case Cause::kMemory:
+      return "memory";
+    case Cause::kNetwork:
+      return "network";
+    case Cause::kDevice:
+      return "device";
   }
   return "unknown";
 }

@@ -26,17 +26,28 @@ enum class VerdictKind {
   kDeterministic,  // ... since it was first measured: slower hardware
   kLeader,         // faster than its peers
 };
-enum class Cause { kUnknown, kData, kCompute };
+enum class Cause {
+  kUnknown,
+  kData,       // it waits for its records
+  kCompute,    // it computes longer, and its host saw nothing that explains it
+  kThrottled,  // a bound on its CPU time: a cgroup's quota, or a drill
+  kStolen,     // its machine's CPUs were given to other machines
+  kContended,  // it could run and had no CPU: others on its host have them
+  kMemory,     // its host is short of memory
+  kNetwork,    // its link
+  kDevice,     // it computes on a slower device than the others
+};
 [[nodiscard]] std::string_view to_string(VerdictKind kind);  // "none", "transient", ...
-[[nodiscard]] std::string_view to_string(Cause cause);       // "unknown", "data", "compute"
+[[nodiscard]] std::string_view to_string(Cause cause);       // "unknown", "data", ...
 
 struct Verdict {
   VerdictKind kind = VerdictKind::kNone;
   // Median speed of the other workers over this one's: 3 is three times
-  // slower, 0.5 twice as fast.
+  // slower, 0.5 twice as fast. Of a slow link: how many times longer a step takes.
   double severity = 1;
   Cause cause = Cause::kUnknown;
-  MonoTime since{};  // of this deviation; without meaning for kNone
+  std::string seen = {};  // what the cause was told by, for people; empty: nothing was
+  MonoTime since{};       // of this deviation; without meaning for kNone
 };
 
 // Time of a batch of b samples as fixed_s + per_sample_s * b, by least squares
@@ -47,12 +58,21 @@ struct BatchTimeFit {
   double per_sample_s = 0;
 };
 
+// What a worker computes on, as it said when it joined.
+struct Device {
+  std::string name = {};              // of its kind; empty: not known
+  std::uint32_t max_micro_batch = 0;  // samples that fit its memory; 0: not known
+  bool operator==(const Device&) const = default;
+};
+
 struct WorkerView {
   Member member;
   std::string host;
-  std::string device_class;     // empty: not known
-  std::uint32_t share = 0;      // samples a step in the plan in force
-  bool measured = false;        // enough batches to speak of the figures below
+  std::string device_class;           // empty: not known
+  std::uint32_t max_micro_batch = 0;  // samples that fit its memory; 0: not known
+  std::uint32_t share = 0;            // samples a step in the plan in force
+  std::uint32_t micro_batch = 0;      // of which each micro-batch has so many
+  bool measured = false;              // enough batches to speak of the figures below
   bool changing = false;        // its speed changed a moment ago: figures may still mix two speeds
   double speed_transient = 0;   // samples/s; over the transient window, or since its speed changed
   double speed_persistent = 0;  // samples/s
@@ -75,15 +95,28 @@ struct ServerView {
 };
 
 // A device class's measured time for one micro-batch, by size: for solutions
-// for unlike devices. Nothing measures them yet, the list is empty.
+// for unlike devices (Solution::needs_curves). Workers whose class is not known
+// are a class on each host.
 struct DeviceCurve {
   struct Point {
     std::uint32_t samples = 0;
     double seconds = 0;
+    double micro_batches = 0;  // that were measured
   };
   std::string device_class;
   std::vector<Point> points;    // by rising size
   std::uint32_t max_batch = 0;  // that fits its memory; 0: not known
+};
+// The class of the curve that a worker's micro-batches belong to.
+[[nodiscard]] inline const std::string& curve_class(const std::string& device_class,
+                                                    const std::string& host) {
+  return device_class.empty() ? host : device_class;
+}
+
+// A host of the job that could take another of its workers now.
+struct PlaceView {
+  std::string host;
+  std::uint32_t room = 0;  // for so many more
 };
 
 struct ClusterView {
@@ -94,7 +127,15 @@ struct ClusterView {
   PlanVersion plan;  // in force
   Duration transient_window{};
   Duration persistent_window{};
-  std::optional<Duration> pending_time;    // how long a new place is waited for
+  std::vector<PlaceView> places;
+  // Pushes that a step does not wait for; nothing: this sync has no such thing.
+  std::optional<std::uint32_t> backups;
+  // How long a new place is waited for; nothing: longer than anybody can say, the
+  // cluster is busy.
+  std::optional<Duration> pending_time;
+  // From the order to leave until the worker's next attempt trains, as seen in this
+  // job (before the first one: what its workers took to start).
+  std::optional<Duration> restart_time;
   std::optional<std::uint64_t> remaining;  // samples to train until the job's end
 };
 

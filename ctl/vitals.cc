@@ -11,7 +11,9 @@ constexpr std::string_view kWaiting = "collective_wait";
 
 }  // namespace
 
-void Vitals::watch(Member member, MonoTime now) { signs_[member] = {now, {}, {}, now}; }
+void Vitals::watch(Member member, MonoTime now) {
+  signs_[member] = {now, {}, {}, now, std::ranges::find(group_, member) != group_.end()};
+}
 
 void Vitals::forget(Member member) {
   signs_.erase(member);
@@ -19,7 +21,17 @@ void Vitals::forget(Member member) {
 }
 
 void Vitals::expect_steps(const std::vector<Member>& group, MonoTime now) {
+  for (const Member member : group_) {
+    if (const auto found = signs_.find(member); found != signs_.end()) {
+      found->second.makes_steps = false;
+    }
+  }
   group_ = group;
+  for (const Member member : group_) {
+    if (const auto found = signs_.find(member); found != signs_.end()) {
+      found->second.makes_steps = true;
+    }
+  }
   step_ = {};
   stepped_ = now;
 }
@@ -39,8 +51,7 @@ void Vitals::heard(Member member, Step step, const std::string& activity, MonoTi
   if (signs.step != step || signs.activity != activity) signs.moved = now;
   signs.step = step;
   signs.activity = activity;
-  const bool in_group = std::ranges::find(group_, member) != group_.end();
-  if (in_group && step > step_) {
+  if (signs.makes_steps && step > step_) {
     step_ = step;
     stepped_ = now;
   }

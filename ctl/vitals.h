@@ -51,7 +51,8 @@ class Vitals {
     MonoTime heard{};
     Step step;
     std::string activity;
-    MonoTime moved{};  // when step or activity changed last
+    MonoTime moved{};          // when step or activity changed last
+    bool makes_steps = false;  // is in the group
   };
   Duration hang_after_;
   std::map<Member, Signs> signs_;

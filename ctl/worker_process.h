@@ -64,6 +64,7 @@ struct WorkerProcess {
   bool leaving = false;       // asked to leave at the end of a step
   double leaves_until_s = 0;  // leaving: killed from then on
   bool stays_away = false;    // not started again once it has left
+  bool comes_back = false;    // leaving: started again where it was, if nowhere else
   bool hung = false;          // ended because of that
   double killed_from_s = 0;   // when asked to stop: from then on a SIGKILL is ours
   double waits_until_s = 0;   // kWaiting: not started before
@@ -86,6 +87,7 @@ struct WorkerProcess {
     v("leaving", m.leaving);
     v("leaves_until_s", m.leaves_until_s);
     v("stays_away", m.stays_away);
+    v("comes_back", m.comes_back);
     v("hung", m.hung);
     v("killed_from_s", m.killed_from_s);
     v("waits_until_s", m.waits_until_s);

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/ids.h"
+#include "core/wire/drill_messages.h"
 #include "core/wire/messages.h"
 #include "ctl/lifecycle.h"
 #include "ctl/membership.h"
@@ -70,6 +71,7 @@ struct JobImage {
   std::vector<ImageEpoch> epochs;
   std::vector<ImageDeath> deaths;  // see shard_server/suspects.h
   std::uint64_t cut_phase = 0;     // the ledger's when the servers' last cut was ordered
+  wire::Injected injected;         // newest
   template <class Self, class V>
   static void fields(Self& m, V& v) {
     v("lifecycle", m.lifecycle);
@@ -80,6 +82,7 @@ struct JobImage {
     v("epochs", m.epochs);
     v("deaths", m.deaths);
     v("cut_phase", m.cut_phase);
+    v("injected", m.injected);
   }
 };
 

@@ -18,14 +18,6 @@ constexpr std::uint64_t kEverything = ~std::uint64_t{0};
 constexpr Duration kSayAgain = std::chrono::seconds(2);
 constexpr const char* kDone = "the job is done";
 
-std::string verdict_text(const Verdict& verdict) {
-  if (verdict.kind == VerdictKind::kNone) return "ok";
-  const bool leader = verdict.kind == VerdictKind::kLeader;
-  return fmt::format("{} {:.1f}x {} ({})", to_string(verdict.kind),
-                     leader ? 1 / verdict.severity : verdict.severity, leader ? "faster" : "slower",
-                     to_string(verdict.cause));
-}
-
 }  // namespace
 
 Result<JobMachine> JobMachine::open(JobMachineConfig config, std::unique_ptr<Solution> solution,
@@ -68,13 +60,15 @@ JobMachine::JobMachine(JobMachineConfig config, std::unique_ptr<Solution> soluti
       accounts_(std::move(accounts)),
       lifecycle_(config_.spec),
       membership_(config_.key, config_.hang_after),
-      servers_({config_.spec.servers, config_.spec.sync, config_.spec.backups, config_.hang_after}),
+      servers_({config_.spec.servers, config_.spec.sync, config_.spec.backups, config_.hang_after,
+                config_.spec.server_replicas}),
       controller_(config_.control, std::move(solution)),
       vitals_(config_.hang_after) {
   if (!known_) return;
   membership_.restore(image.membership);
   servers_.restore(image.servers, image.membership.generation);
   cut_phase_ = image.cut_phase;
+  injected_ = image.injected;
   std::vector<Member> group;
   if (membership_.settled()) {
     for (const ExpectedMember& m : membership_.members()) group.push_back(m.member);
@@ -136,7 +130,10 @@ void JobMachine::on(const in::Recovered&) {
   if (!running.empty()) expect_group(running);
   if (membership_.settled()) {
     std::vector<Monitor::MemberInfo> group;
-    for (const ExpectedMember& m : membership_.members()) group.push_back({m.member, m.host});
+    for (const ExpectedMember& m : membership_.members()) {
+      group.push_back(info_of(m.member, m.host));
+      group.back().rank = static_cast<std::uint32_t>(group.size() - 1);
+    }
     feed(Event(GroupFormed{group}));
     expect_steps();
   }
@@ -153,7 +150,11 @@ void JobMachine::on(const in::Recovered&) {
   }
   if (uses_servers()) {
     if (servers_.serving()) deal_again();
-    return expect_steps();
+    expect_steps();
+    // No generation settles that would tell it; its workers go on saying that they are done.
+    const bool drained = ledger_.complete() && ledger_.phase().number == phase.phase;
+    if (servers_.serving() && drained) feed(job::Event(job::PhaseDrained{phase.phase}));
+    return;
   }
   if (phase.phase > 0 && (membership_.settled() || !lifecycle_.collective())) {
     send_to_members(with_committed(phase));
@@ -216,6 +217,7 @@ void JobMachine::on(const in::Tick&) {
   feed(job::Event(job::Tick{}));
   uses_servers() ? feed(servers::Event(servers::Tick{})) : feed(MembershipEvent(MembershipTick{}));
   check_vitals();
+  remember_moment(false);
   say_finish_again();
   for (auto at = vanished_.begin(); at != vanished_.end();) {
     if (now_ - at->second < kVanishedAfter) {
@@ -243,10 +245,7 @@ void JobMachine::check_vitals() {
     if (const auto* hung = std::get_if<HungMember>(&finding)) {
       feed(job::Event(job::Hung{hung->member, hung->why}));
     } else if (uses_servers()) {  // who decides the steps does not
-      const auto first = std::ranges::find(lifecycle_.workers(), WorkerId{'s', 0},
-                                           [](const WorkerProcess& w) { return w.place.worker; });
-      if (first == lifecycle_.workers().end()) continue;
-      feed(job::Event(job::Hung{first->member(), std::get<StuckCollective>(finding).why}));
+      on_stuck(std::get<StuckCollective>(finding).why);
     } else {
       feed(MembershipEvent(Stuck{std::get<StuckCollective>(finding).why}));
     }
@@ -254,10 +253,14 @@ void JobMachine::check_vitals() {
 }
 
 void JobMachine::on(const in::ControlTick&) {
-  const bool trains = lifecycle_.state() == JobState::kTraining && group_is_whole();
-  if (!trains) return;
-  const std::uint64_t all = samples_total();
-  feed(Event(ctl::Tick{all - std::min(all, samples_done())}));
+  if (!trains()) return;
+  feed(Event(control_tick()));
+  for (std::string& news : verdicts_.look(controller_.view(), now_))
+    note("verdict", std::move(news));
+}
+
+bool JobMachine::trains() const {
+  return !ended_ && lifecycle_.state() == JobState::kTraining && group_is_whole();
 }
 
 void JobMachine::on(const in::CheckpointStored& e) {
@@ -346,6 +349,12 @@ std::string JobMachine::host_name(const std::string& endpoint) const {
 
 std::vector<WorkerReport> JobMachine::worker_reports() const {
   std::vector<WorkerReport> reports;
+  std::map<Member, std::uint32_t> ranks;
+  for (const Member m : members()) ranks.emplace(m, static_cast<std::uint32_t>(ranks.size()));
+  std::map<WorkerId, const wire::PlanEntry*> entries;
+  for (const wire::PlanEntry& e : controller_.plan().entries) entries.emplace(e.worker, &e);
+  std::map<Member, const WorkerView*> views;
+  for (const WorkerView& v : controller_.view().workers) views.emplace(v.member, &v);
   for (const WorkerProcess& w : lifecycle_.workers()) {
     if (w.is_server()) continue;
     WorkerReport r;
@@ -365,18 +374,14 @@ std::vector<WorkerReport> JobMachine::worker_reports() const {
     if (w.state == WorkerProcess::kWaiting) {
       r.tried_again_in_s = std::max(0.0, w.waits_until_s - lifecycle_.seconds());
     }
-    const std::vector<Member> group = members();
-    const auto member = std::ranges::find(group, w.member());
-    if (member != group.end()) r.rank = static_cast<std::uint32_t>(member - group.begin());
-    const auto& entries = controller_.plan().entries;
-    const auto entry = std::ranges::find(entries, r.worker, &wire::PlanEntry::worker);
-    if (entry != entries.end() && r.rank) r.batch = share_of(*entry);
-    const auto& seen = controller_.view().workers;
-    const auto view =
-        std::ranges::find_if(seen, [&](const WorkerView& v) { return v.member == w.member(); });
-    if (view != seen.end() && view->measured) {
-      r.samples_per_second = view->speed_transient;
-      r.verdict = verdict_text(view->verdict);
+    if (const auto rank = ranks.find(w.member()); rank != ranks.end()) r.rank = rank->second;
+    const auto entry = entries.find(r.worker);
+    if (entry != entries.end() && r.rank) r.batch = share_of(*entry->second);
+    const auto view = views.find(w.member());
+    if (view != views.end() && view->second->measured) {
+      r.samples_per_second = view->second->speed_transient;
+      r.verdict = view->second->verdict;
+      r.judged = true;
     }
     reports.push_back(std::move(r));
   }
@@ -463,6 +468,7 @@ JobImage JobMachine::image() const {
   image.membership = membership_.image();
   image.servers = servers_.image();
   image.cut_phase = cut_phase_;
+  image.injected = injected_;
   image.plan = controller_.plan();
   for (const ActionReport& a : actions_) {
     image.actions.push_back({a.time_s, a.kind, a.target, a.reason, a.outcome});

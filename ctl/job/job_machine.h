@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "core/clock.h"
+#include "core/drill/emulation.h"
 #include "core/ids.h"
 #include "core/result.h"
 #include "core/wire/messages.h"
@@ -27,6 +28,7 @@
 #include "ctl/job/progress_view.h"
 #include "ctl/job/report.h"
 #include "ctl/job/step_watch.h"
+#include "ctl/job/verdict_watch.h"
 #include "ctl/lifecycle.h"
 #include "ctl/membership.h"
 #include "ctl/server_group.h"
@@ -90,8 +92,22 @@ struct ControlTick {};
 struct Skip {
   wire::SkipRecords order;
 };
+// An operator wants the advised action with this number done.
+struct Approve {
+  std::uint64_t number = 0;
+  std::string who;
+};
+// The program that is the job's solution has answered a view with this plan.
+struct Decided {
+  Decision decision;
+  PlanVersion plan;
+};
 // Everything that Remember said so far is safe: members may forget it.
 struct HistoryKept {};
+// An operator's drill: these rules hold in the workers from now on.
+struct Inject {
+  wire::InjectRules order;
+};
 // An operator's wish, in words for the record.
 struct OperatorSaid {
   std::string kind;
@@ -103,9 +119,10 @@ struct OperatorSaid {
 using JobInput =
     std::variant<in::FromWorker, in::HostWelcome, in::HostSilent, in::Pause, in::Recovered,
                  in::Declared, in::Resumed, in::Tick, in::ControlTick, in::CheckpointStored,
-                 in::CheckpointFound, in::Skip, in::HistoryKept, in::OperatorSaid, job::Placed,
-                 job::HostLost, job::GangReady, job::Started, job::Exited, job::StartRefused,
-                 job::StopAsked, job::EvictAsked, job::ResizeAsked, job::Failed>;
+                 in::CheckpointFound, in::Skip, in::Approve, in::Decided, in::Inject,
+                 in::HistoryKept, in::OperatorSaid, job::Placed, job::HostLost, job::GangReady,
+                 job::Started, job::Exited, job::StartRefused, job::StopAsked, job::EvictAsked,
+                 job::ResizeAsked, job::Failed>;
 
 namespace out {
 
@@ -114,9 +131,9 @@ struct Persist {
   std::string bytes;
 };
 using ToWorkerBody =
-    std::variant<wire::Grants, wire::Refused, wire::Recall, wire::Form, wire::Roster, wire::Plan,
+    std::variant<wire::Grants, wire::Refused, wire::Recall, wire::Form, SharedRoster, wire::Plan,
                  wire::Settle, wire::Regroup, wire::Abort, wire::PhaseStart, wire::CheckpointOrder,
-                 wire::Leave, wire::PsServe, wire::PsCut, wire::PsRoster>;
+                 wire::Leave, wire::PsServe, wire::PsCut, wire::PsRoster, wire::Injected>;
 struct ToWorker {
   Member to;
   Generation generation;
@@ -162,6 +179,7 @@ struct JobMachineConfig {
   std::uint64_t key = 0;
   Incarnation incarnation{1};
   Duration hang_after = std::chrono::seconds(120);
+  drill::Emulation emulation = {};  // what the workers of an emulated job compute on
 };
 
 class JobMachine {
@@ -182,9 +200,15 @@ class JobMachine {
   [[nodiscard]] std::vector<shard_server::JournalEntry> snapshot() const;
 
   // Whether an operator's wish can be done; the error says why not.
-  [[nodiscard]] Status check(const job::EvictAsked& e) const { return lifecycle_.check(e); }
+  [[nodiscard]] Status check(const job::EvictAsked& e) const;
+  [[nodiscard]] Status check(const job::RestartAsked& e) const;
   [[nodiscard]] Status check(const job::ResizeAsked& e) const;
   [[nodiscard]] Status check_skip(const wire::SkipRecords& order) const;
+  [[nodiscard]] Status check_approve(std::uint64_t number) const;
+
+  // What a program that decides is to be shown; nothing while what was decided last is
+  // not in force and measured.
+  [[nodiscard]] const ClusterView* view_to_decide(MonoTime now) const;
 
   [[nodiscard]] JobReport report() const;
   [[nodiscard]] Duration control_interval() const { return controller_.tick_interval(); }
@@ -215,8 +239,12 @@ class JobMachine {
   void on(const in::CheckpointStored& e);
   void on(const in::CheckpointFound& e);
   void on(const in::Skip& e);
+  void on(const in::Approve& e);
+  void on(const in::Decided& e);
   void on(const in::HistoryKept& e);
+  void on(const in::Inject& e);
   void on(const in::OperatorSaid& e);
+  void on(const job::EvictAsked& e);
   template <class LifecycleEvent>
   void on(const LifecycleEvent& e) {
     feed(job::Event(e));
@@ -241,14 +269,22 @@ class JobMachine {
   [[nodiscard]] bool uses_servers() const { return config_.spec.servers > 0; }
   // Whether those who train are together, in a collective or around servers.
   [[nodiscard]] bool group_is_whole() const;
+  [[nodiscard]] bool trains() const;  // so that there is something to control
   void expect_group(const std::vector<WorkerProcess>& running);
   void feed(const servers::Event& event);
   void run(const servers::Effects& effects);
   void on_formed(const servers::Formed& formed);
+  void on_trouble(const servers::Trouble& trouble);
   void admit(Member worker);
   void on_left(const wire::PsPlaces& places);
   void on_over(const servers::Over& over);
+  // That an eviction means: one of the two processes of a server, to be started elsewhere.
+  [[nodiscard]] std::optional<job::RestartAsked> server_to_move(const job::EvictAsked& e) const;
+  void on_switched(const servers::Switched& switched);
+  void on_backed(const servers::Backed& backed);
+  void on_stuck(const std::string& why);  // nobody moves
   void on_cut(const servers::CutDone& cut);
+  [[nodiscard]] wire::PsRoster roster() const;
   void tell_of_servers(Member worker);
   void deal_again();  // the plan, when other workers push
   void add_up(Member m, const wire::Progress& e);
@@ -265,6 +301,10 @@ class JobMachine {
   void remember_settled(const Settled& settled);
   void remember_again();  // what a power failure may have taken from the history
 
+  // The series of what workers measure: job_machine_series.cc
+  void measure(Member m, const wire::Report& sum);
+  void remember_moment(bool ends);  // if a second is over, or all
+
   // Effects of the parts: job_machine_effects.cc
   void feed(const job::Event& event) { run(lifecycle_.step(event, now_)); }
   void feed(const MembershipEvent& event) { run(membership_.step(event, now_)); }
@@ -276,6 +316,7 @@ class JobMachine {
   void run(shard_server::Effects& effects);
   void persist_ledger(std::string bytes);
   void on_settled(const Settled& settled);
+  void note_startup(const std::vector<Member>& members);
   void on_drained(std::uint64_t phase);
   void on_gone(const job::WorkerGone& gone);
   // Of who died: the last two steps, which may not be stable, and the one after them.
@@ -286,6 +327,8 @@ class JobMachine {
   void announce_phase(const wire::PhaseStart& start);
   void announce_plan(const wire::Plan& plan);
   void record_action(const RecordAction& action);
+  void perform(const Perform& e);
+  [[nodiscard]] ctl::Tick control_tick() const;
   void check_vitals();
   void expect_steps();  // of whom they can be expected now
   void say_finish_again();
@@ -300,6 +343,9 @@ class JobMachine {
   [[nodiscard]] std::vector<Member> members() const;
   [[nodiscard]] wire::PhaseStart with_committed(wire::PhaseStart start) const;
   [[nodiscard]] std::string host_name(const std::string& endpoint) const;
+  void tell_of_injection(Member worker, bool again);
+  [[nodiscard]] Monitor::MemberInfo info_of(Member member, std::string host) const;
+  [[nodiscard]] wire::Plan plan_of(WorkerId worker) const;
   [[nodiscard]] std::uint64_t samples_total() const;  // to train in the whole job
   [[nodiscard]] std::uint64_t samples_done() const;
   [[nodiscard]] std::vector<WorkerReport> worker_reports() const;
@@ -317,6 +363,7 @@ class JobMachine {
   Vitals vitals_;
   ProgressView progress_;
   StepWatch steps_;
+  VerdictWatch verdicts_;
 
   shard_server::Suspects suspects_;
   std::vector<Member> dead_suspects_;  // of the base; what they held is not known exactly yet
@@ -329,12 +376,17 @@ class JobMachine {
   std::map<WorkerId, WorkerReport> measured_;  // of attempts before and the present one
   std::map<WorkerId, WorkerReport> earlier_;   // of attempts that have ended
   std::map<Member, MonoTime> started_;         // when its start was asked for
+  std::optional<Duration> startup_;            // of the first group, from there until it was whole
   std::map<Member, MonoTime> vanished_;        // since when its agent does not know it
+  wire::Injected injected_;                    // newest; number 0: nothing ever was
+  std::optional<MonoTime> injected_until_;     // none: to the job's end
+  std::map<WorkerId, shard_server::WorkerMoment> moment_;  // measured since
+  MonoTime moment_from_{};
   bool group_settled_ = false;
   bool paused_ = false;
   MonoTime finish_said_{};
-  bool history_refused_ = false;  // a member told what cannot be, and this was said
-  std::vector<ActionReport> actions_;
+  bool history_refused_ = false;       // a member told what cannot be, and this was said
+  std::vector<ActionReport> actions_;  // numbered from 1
   std::vector<EpochReport> epochs_;
   std::string message_;
   bool image_dirty_ = false;

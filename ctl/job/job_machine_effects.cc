@@ -174,6 +174,7 @@ void JobMachine::end(const Outcome& outcome) {
     feed(shard_server::Event(shard_server::event::JobFinished{}));
   }
   ended_ = true;
+  remember_moment(true);
   out_->emplace_back(job::End{outcome});
 }
 
@@ -222,7 +223,8 @@ void JobMachine::on_settled(const Settled& settled) {
   std::vector<Member> members;
   for (const ExpectedMember& e : settled.members) {
     members.push_back(e.member);
-    group.push_back({e.member, e.host});
+    group.push_back(info_of(e.member, e.host));
+    group.back().rank = static_cast<std::uint32_t>(group.size() - 1);
   }
   to_ledger.members = members;
   // Places of an earlier phase are all committed: it is complete.
@@ -249,15 +251,26 @@ void JobMachine::on_settled(const Settled& settled) {
                     settled.generation)}));
   }
   group_settled_ = true;
+  note_startup(members);
   remember_settled(settled);
   feed(Event(GroupFormed{group}));
   if (controller_.plan().entries.empty()) return;  // impossible, and said so
   image_dirty_ = true;
   for (const Member m : members) {
-    send(m, settled.generation, wire::Settle{settled.step, controller_.plan()});
+    send(m, settled.generation, wire::Settle{settled.step, plan_of(m.worker)});
   }
   expect_steps();
   feed(job::Event(job::GenerationSettled{settled.generation, members}));
+}
+
+// Of the first group: nobody has been started again yet.
+void JobMachine::note_startup(const std::vector<Member>& members) {
+  if (startup_) return;
+  for (const Member m : members) {
+    const auto started = started_.find(m);
+    if (started == started_.end()) continue;
+    startup_ = std::max(startup_.value_or(Duration::zero()), now_ - started->second);
+  }
 }
 
 // ------------------------------------------------------------------ controller
@@ -267,16 +280,89 @@ void JobMachine::run(const std::vector<Effect>& effects) {
     std::visit(Overloaded{
                    [&](const SendPlan& e) { announce_plan(e.plan); },
                    [&](const RecordAction& e) { record_action(e); },
-                   [&](const Perform& e) {
-                     note("action", fmt::format("{} of {} is wanted, and this version cannot do it",
-                                                kind_of(e.action), target_of(e.action)));
-                   },
+                   [&](const Perform& e) { perform(e); },
                    [&](const Impossible& e) {
                      feed(job::Event(job::Failed{"configuration", 2, e.error.message}));
                    },
                },
                effect);
   }
+}
+
+// What the controller needs to know of hosts. Who has no place yet waits for room:
+// then nobody can say how long another one would wait.
+ctl::Tick JobMachine::control_tick() const {
+  const std::uint64_t all = samples_total();
+  ctl::Tick tick;
+  tick.remaining = all - std::min(all, samples_done());
+  for (const Hosts::Place& p :
+       lifecycle_.hosts().places(lifecycle_.workers(), lifecycle_.seconds()))
+    tick.places.push_back({host_name(p.host->host), p.room});
+  const bool busy = std::ranges::any_of(lifecycle_.workers(), [](const WorkerProcess& w) {
+    return w.state == WorkerProcess::kWaiting;
+  });
+  if (!busy && !tick.places.empty()) tick.pending_time = Duration::zero();
+  tick.startup = startup_;
+  if (config_.spec.sync == "ps-bsp") tick.backups = servers_.backups();
+  return tick;
+}
+
+Status JobMachine::check_approve(std::uint64_t number) const {
+  if (number == 0 || number > actions_.size()) {
+    return fail(ErrorKind::kUsage, "this job has no action {}; antdt explain lists them", number);
+  }
+  const ActionReport& action = actions_[number - 1];
+  if (action.outcome != "advised") {
+    return fail(ErrorKind::kRefused, "action {} ({} {}) was {}, not advised", number, action.kind,
+                action.target, action.outcome);
+  }
+  return controller_.check_approved(action.kind, action.target);
+}
+
+void JobMachine::on(const in::Approve& e) {
+  if (!check_approve(e.number)) return;
+  const ActionReport& action = actions_[e.number - 1];
+  feed(Event(Approved{action.kind, action.target, e.who}));
+}
+
+void JobMachine::on(const in::Decided& e) {
+  if (trains()) feed(Event(Decided{e.decision, e.plan}));
+}
+
+const ClusterView* JobMachine::view_to_decide(MonoTime now) const {
+  return trains() && controller_.settled(now) ? &controller_.view() : nullptr;
+}
+
+void JobMachine::perform(const Perform& e) {
+  const auto ask = [&](const auto& event) {
+    const Status possible = check(event);
+    if (possible) return on(event);
+    note("action", fmt::format("{} of {} cannot be done: {}", kind_of(e.action),
+                               target_of(e.action), possible.error().message));
+  };
+  std::visit(
+      Overloaded{
+          [&](const KillRestart& a) {
+            ask(job::RestartAsked{a.member, e.reason, config_.spec.stop_grace});
+          },
+          [&](const Evict& a) {
+            ask(job::EvictAsked{to_string(a.member.worker), e.reason, config_.spec.stop_grace});
+          },
+          [&](const Resize& a) {
+            ask(job::ResizeAsked{a.count, e.reason});
+          },
+          [&](const BackupWorkers& a) {
+            if (config_.spec.sync == "ps-bsp")
+              return feed(servers::Event(servers::SetBackups{a.count}));
+            note("action", fmt::format("backup workers need sync = \"ps-bsp\", this job has \"{}\"",
+                                       config_.spec.sync));
+          },
+          [&](const auto&) {
+            note("action", fmt::format("{} of {} is wanted, and this version cannot do it",
+                                       kind_of(e.action), target_of(e.action)));
+          },
+      },
+      e.action);
 }
 
 void JobMachine::announce_plan(const wire::Plan& plan) {
@@ -287,7 +373,18 @@ void JobMachine::announce_plan(const wire::Plan& plan) {
   }
   feed(shard_server::Event(shares));
   // The plan of a group that is about to settle travels in its Settle.
-  if (lifecycle_.phase().phase > 0 && group_is_whole()) send_to_members(plan);
+  if (lifecycle_.phase().phase == 0 || !group_is_whole()) return;
+  for (const Member member : members()) send(member, generation(), plan_of(member.worker));
+}
+
+// A member is told its own part alone: with everybody's, a plan for thousands would
+// be millions of entries. Entries rise by worker.
+wire::Plan JobMachine::plan_of(WorkerId worker) const {
+  const wire::Plan& plan = controller_.plan();
+  wire::Plan own{plan.version, {}};
+  const auto entry = std::ranges::lower_bound(plan.entries, worker, {}, &wire::PlanEntry::worker);
+  if (entry != plan.entries.end() && entry->worker == worker) own.entries.push_back(*entry);
+  return own;
 }
 
 void JobMachine::record_action(const RecordAction& action) {
@@ -296,8 +393,9 @@ void JobMachine::record_action(const RecordAction& action) {
   image_dirty_ = true;
   note("action",
        fmt::format("{} {} ({}): {}", action.kind, action.target, action.outcome, action.reason),
-       fmt::format(R"("action":{},"target":{},"outcome":{})", nlohmann::json(action.kind).dump(),
-                   nlohmann::json(action.target).dump(), nlohmann::json(action.outcome).dump()));
+       fmt::format(R"("number":{},"action":{},"target":{},"outcome":{})", actions_.size(),
+                   nlohmann::json(action.kind).dump(), nlohmann::json(action.target).dump(),
+                   nlohmann::json(action.outcome).dump()));
 }
 
 // ---------------------------------------------------------------------- ledger

@@ -33,7 +33,10 @@ void JobMachine::heard(Member m, Generation g, std::uint64_t, const wire::Join& 
     vitals_.watch(m, now_);
     feed(job::Event(job::Joined{m, true}));
     if (!lifecycle_.welcomes(m)) return;
-    if (uses_servers()) return feed(servers::Event(servers::Joined{m, e.endpoint}));
+    tell_of_injection(m, true);
+    if (uses_servers()) {
+      return feed(servers::Event(servers::Joined{m, e.endpoint, e.key, e.problem}));
+    }
     return feed(MembershipEvent(MemberJoined{m, g, e}));
   }
   if (std::ranges::find(loose_members_, m) == loose_members_.end()) {
@@ -55,7 +58,7 @@ void JobMachine::heard(Member m, Generation g, std::uint64_t, const wire::Addres
 
 void JobMachine::heard(Member m, Generation g, std::uint64_t, const wire::Ready& e) {
   if (membership_.settled() && g == membership_.generation() && membership_.contains(m)) {
-    send(m, g, wire::Settle{e.step, controller_.plan()});  // our answer was lost
+    send(m, g, wire::Settle{e.step, plan_of(m.worker)});  // our answer was lost
     if (lifecycle_.phase().phase > 0) send(m, g, with_committed(lifecycle_.phase()));
     return;
   }
@@ -127,7 +130,9 @@ void JobMachine::heard(Member m, Generation, std::uint64_t, const wire::Metrics&
   WorkerReport& measured = measured_[m.worker];
   measured.samples = std::max(measured.samples, e.sum.samples_total);
   measured.time = e.sum.account;
-  if (e.sum.batches > 0 || e.sum.skipped > 0) feed(Event(Observed{{m, e}}));
+  measure(m, e.sum);
+  const bool batches = e.sum.batches > 0 || e.sum.skipped > 0;
+  if (batches || e.sum.hops > 0 || e.probe.looked_us > 0) feed(Event(Observed{{m, e}}));
 }
 
 void JobMachine::heard(Member m, Generation, std::uint64_t, const wire::Bye& e) {

@@ -6,6 +6,16 @@
 #include "ctl/job/job_machine.h"
 
 namespace antdt::ctl {
+namespace {
+
+// What a server holds and serves, without what it decided.
+wire::PsStats without_decisions(wire::PsStats stats) {
+  stats.pushes_applied = stats.pushes_late = stats.pushes_repeated = 0;
+  stats.staleness_pushes = stats.staleness_sum = stats.staleness_max = 0;
+  return stats;
+}
+
+}  // namespace
 
 Generation JobMachine::generation() const {
   return uses_servers() ? servers_.generation() : membership_.generation();
@@ -41,7 +51,11 @@ void JobMachine::heard(Member m, Generation g, std::uint64_t, const wire::PsSave
 }
 
 void JobMachine::heard(Member m, Generation, std::uint64_t, const wire::PsStats& e) {
-  if (m.worker.role == 's') served_[m.worker] = e;
+  if (m.worker.role != 's') return;
+  wire::PsStats& said = served_[m.worker] = e;
+  // Its backup has decided the same.
+  const std::string role = servers_.role_of(m);
+  if (role == "backup" || role == "joining") said = without_decisions(e);
 }
 
 // Each worker says what it did itself; those that have left said it before.
@@ -85,6 +99,12 @@ void JobMachine::run(const servers::Effects& effects) {
                    [&](const servers::Silent& e) {
                      feed(job::Event(job::Hung{e.member, e.what}));
                    },
+                   [&](const servers::Switched& e) { on_switched(e); },
+                   [&](const servers::Backed& e) { on_backed(e); },
+                   [&](const servers::Moved& e) {
+                     for (const Member worker : e.workers) send(worker, generation(), roster());
+                   },
+                   [&](const servers::Trouble& e) { on_trouble(e); },
                    [&](const servers::StateLost&) {
                      if (!lifecycle_.outcome()) out_->emplace_back(out::FindCheckpoint{});
                    },
@@ -94,8 +114,87 @@ void JobMachine::run(const servers::Effects& effects) {
   }
 }
 
+void JobMachine::on_switched(const servers::Switched& switched) {
+  const WorkerId lost = switched.lost.worker;
+  const WorkerId alone = switched.alone.worker;
+  if (switched.promoted) {  // until it says so itself
+    const wire::PsStats decided = served_[lost];
+    wire::PsStats& now = served_[alone];
+    now.pushes_applied = decided.pushes_applied;
+    now.pushes_late = decided.pushes_late;
+    now.pushes_repeated = decided.pushes_repeated;
+    now.staleness_pushes = decided.staleness_pushes;
+    now.staleness_sum = decided.staleness_sum;
+    now.staleness_max = decided.staleness_max;
+  }
+  served_[lost] = without_decisions(served_[lost]);
+  if (lifecycle_.outcome()) return;  // they leave
+  note("server-switched",
+       switched.promoted
+           ? fmt::format("{} is lost; its backup {} is server {} from now on, without one", lost,
+                         alone, switched.server)
+           : fmt::format("{} is lost, the backup of {}, which goes on without one", lost, alone));
+}
+
+void JobMachine::on_backed(const servers::Backed& backed) {
+  if (lifecycle_.outcome()) return;
+  note("server-backed", fmt::format("{} has all that {} has, and is its backup from now on",
+                                    backed.backup.worker, backed.primary.worker));
+}
+
+// ------------------------------------------------------------ servers that are moved
+
+std::optional<job::RestartAsked> JobMachine::server_to_move(const job::EvictAsked& e) const {
+  const auto id = parse_worker_id(e.target);
+  const WorkerProcess* const w = id ? lifecycle_.find(*id) : nullptr;
+  if (w == nullptr || !w->is_server() || config_.spec.server_replicas < 2) return std::nullopt;
+  return job::RestartAsked{w->member(), e.reason, e.deadline};
+}
+
+Status JobMachine::check(const job::EvictAsked& e) const {
+  const auto server = server_to_move(e);
+  return server ? check(*server) : lifecycle_.check(e);
+}
+
+// Its rows have to be with another process, which stays.
+Status JobMachine::check(const job::RestartAsked& e) const {
+  ANTDT_RETURN_IF_ERROR(lifecycle_.check(e));
+  if (e.member.worker.role != 's' || servers_.role_of(e.member) == "joining") return {};
+  const auto other = servers_.other_of(e.member);
+  const WorkerProcess* const w = other ? lifecycle_.find(*other) : nullptr;
+  if (servers_.serving() && w != nullptr && w->running() && !w->leaving) return {};
+  return fail(ErrorKind::kRefused,
+              "nobody else has all rows of {} now: try again when it has a backup",
+              e.member.worker);
+}
+
+void JobMachine::on(const job::EvictAsked& e) {
+  const auto server = server_to_move(e);
+  if (!server) return feed(job::Event(e));
+  if (check(*server)) feed(job::Event(*server));
+}
+
+// A member may not have heard of the phase.
+void JobMachine::on_stuck(const std::string& why) {
+  if (servers_.serving()) send_to_members(with_committed(lifecycle_.phase()));
+  const auto first = std::ranges::find_if(lifecycle_.workers(), [&](const WorkerProcess& w) {
+    return w.is_server() && servers_.is_first(w.member());
+  });
+  if (first != lifecycle_.workers().end()) feed(job::Event(job::Hung{first->member(), why}));
+}
+
+void JobMachine::on_trouble(const servers::Trouble& trouble) {
+  const WorkerProcess* w = lifecycle_.find(trouble.worker.worker);
+  const std::string text =
+      fmt::format("{} on {}: {}", trouble.worker.worker,
+                  w == nullptr ? "" : host_name(w->place.host), trouble.problem);
+  note("cannot-begin", text);
+  if (trouble.last) feed(job::Event(job::Failed{"host", 3, text}));
+}
+
 void JobMachine::on_formed(const servers::Formed& formed) {
   feed(shard_server::Event(shard_server::event::Settled{formed.generation, {}, formed.workers}));
+  note_startup(formed.workers);
   dealt_.clear();
   deal_again();
   for (const Member worker : formed.workers) tell_of_servers(worker);
@@ -103,10 +202,17 @@ void JobMachine::on_formed(const servers::Formed& formed) {
   feed(job::Event(job::GenerationSettled{formed.generation, formed.workers}));
 }
 
+wire::PsRoster JobMachine::roster() const {
+  return {servers_.endpoints(),   config_.spec.sync,          config_.spec.staleness,
+          servers_.server_keys(), servers_.other_endpoints(), servers_.other_keys(),
+          servers_.number()};
+}
+
 void JobMachine::tell_of_servers(Member worker) {
-  send(worker, generation(),
-       wire::PsRoster{servers_.endpoints(), config_.spec.sync, config_.spec.staleness});
-  if (!controller_.plan().entries.empty()) send(worker, generation(), controller_.plan());
+  send(worker, generation(), roster());
+  if (!controller_.plan().entries.empty()) {
+    send(worker, generation(), plan_of(worker.worker));
+  }
 }
 
 // One that the ledger knows keeps what it holds: it has asked again, or this
@@ -169,7 +275,7 @@ void JobMachine::deal_again() {
   std::vector<Monitor::MemberInfo> group;
   for (const Member m : workers) {
     const WorkerProcess* w = lifecycle_.find(m.worker);
-    group.push_back({m, w == nullptr ? "" : host_name(w->place.host)});
+    group.push_back(info_of(m, w == nullptr ? "" : host_name(w->place.host)));
   }
   feed(Event(GroupFormed{group}));
 }
@@ -210,6 +316,7 @@ std::vector<ServerReport> JobMachine::server_reports() const {
                    w.attempt,      std::string(state_name(w.state)), {}};
     const auto said = served_.find(w.place.worker);
     if (said != served_.end()) r.said = said->second;
+    if (config_.spec.server_replicas > 1) r.role = servers_.role_of(w.member());
     reports.push_back(std::move(r));
   }
   return reports;

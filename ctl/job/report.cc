@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/wire/time_sums.h"
+#include "ctl/job/verdict_watch.h"
 
 namespace antdt::ctl {
 namespace {
@@ -32,7 +33,8 @@ json eval_json(const EpochReport::Eval& eval) {
 json actions_json(const std::vector<ActionReport>& actions) {
   json out = json::array();
   for (const ActionReport& a : actions) {
-    out.push_back({{"time_s", a.time_s},
+    out.push_back({{"number", out.size() + 1},
+                   {"time_s", a.time_s},
                    {"kind", a.kind},
                    {"target", a.target},
                    {"reason", a.reason},
@@ -90,6 +92,7 @@ json servers_json(const std::vector<ServerReport>& servers) {
                    {"requests", s.said.requests},
                    {"service_us_p50", s.said.service_us_p50},
                    {"service_us_p99", s.said.service_us_p99}});
+    if (!s.role.empty()) out.back()["role"] = s.role;
   }
   return out;
 }
@@ -115,6 +118,15 @@ void add_servers(json& out, const std::vector<ServerReport>& servers) {
                    {"repeated", all.pushes_repeated}};
 }
 
+// Of whom makes others wait: what the verdict says, for programs.
+json straggler_json(const Verdict& v) {
+  if (!is_straggler(v)) return nullptr;
+  return {{"kind", to_string(v.kind)},
+          {"severity", v.severity},
+          {"cause", to_string(v.cause)},
+          {"seen", v.seen}};
+}
+
 }  // namespace
 
 std::string status_json(const JobReport& r) {
@@ -132,6 +144,7 @@ std::string status_json(const JobReport& r) {
            {"wall_seconds", r.wall_seconds},
            {"message", r.message},
            {"waiting_for", r.waiting_for},
+           {"solution_trouble", r.solution_trouble},
            {"failures", failures_json(r.failures)},
            {"hosts", hosts_json(r.hosts)},
            {"budgets", budgets_json(r.budgets)},
@@ -156,7 +169,8 @@ std::string status_json(const JobReport& r) {
                 {"batch", w.batch},
                 {"samples", w.samples},
                 {"samples_per_second", w.samples_per_second},
-                {"verdict", w.verdict}};
+                {"verdict", w.judged ? verdict_text(w.verdict) : ""},
+                {"straggler", straggler_json(w.verdict)}};
     worker["rank"] = w.rank ? json(*w.rank) : json(nullptr);
     if (w.tried_again_in_s) worker["tried_again_in_s"] = *w.tried_again_in_s;
     out["workers"].push_back(std::move(worker));

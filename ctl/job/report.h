@@ -12,6 +12,7 @@
 #include "core/wire/messages.h"
 #include "core/wire/ps_messages.h"
 #include "ctl/lifecycle.h"
+#include "ctl/view.h"
 
 namespace antdt::ctl {
 
@@ -26,8 +27,9 @@ struct WorkerReport {
   std::uint32_t batch = 0;                 // samples a step in the newest plan
   std::optional<double> tried_again_in_s;  // waiting: when a host is looked for, from now
   double samples_per_second = 0;           // of its own work, transient window
-  std::string verdict;                     // "ok", or kind, severity and cause
-  std::uint64_t samples = 0;               // trained
+  bool judged = false;                     // enough was measured for a verdict
+  Verdict verdict;
+  std::uint64_t samples = 0;  // trained
   wire::TimeAccount time;
   // Between its exit (or end of report) and the job's: not in `time`.
   double wall_seconds = 0;
@@ -41,6 +43,8 @@ struct ServerReport {
   Attempt attempt;
   std::string state;  // as of a worker
   wire::PsStats said;
+  // Where a server is two processes: "primary", "backup", "joining", "alone".
+  std::string role = {};
 };
 
 struct ActionReport {
@@ -96,6 +100,7 @@ struct JobReport {
   double samples_per_second = 0;     // now, while it runs; over all training phases at the end
   std::optional<double> train_loss;  // recent
   std::string message;               // the last thing that happened
+  std::string solution_trouble;      // why its own program decides nothing now; empty: nothing
   std::string waiting_for;           // who is waited for, and for what; empty: nobody
   std::vector<WorkerReport> workers;
   std::vector<ServerReport> servers;

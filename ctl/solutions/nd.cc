@@ -4,7 +4,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <optional>
+#include <queue>
+#include <utility>
 
 namespace antdt::ctl::solutions {
 
@@ -65,6 +68,30 @@ std::vector<double> equal_time_parts(const std::vector<TimeModel>& models, doubl
   return parts;
 }
 
+// The parts in whole units, so rounded that the step is shortest: what rounding down leaves
+// goes, unit by unit, to whoever is done first with one more. To the nearest unit it would
+// go to whoever is slowest as readily, whose units take longest.
+std::vector<double> whole_parts(const std::vector<TimeModel>& models, std::vector<double> parts,
+                                const BatchRules& rules) {
+  if (rules.adjust == Adjust::kAccumulation) return parts;  // its units are micro-batches
+  const double unit = std::max<std::uint32_t>(rules.multiple_of, 1);
+  double left = rules.global_batch;
+  using Next = std::pair<double, std::size_t>;  // with one more it takes so long, who
+  std::priority_queue<Next, std::vector<Next>, std::greater<>> next;
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    parts[i] = std::floor(parts[i] / unit + 1e-9) * unit;
+    left -= parts[i];
+    next.emplace(models[i].seconds(parts[i] + unit), i);
+  }
+  for (; left >= unit; left -= unit) {
+    const std::size_t i = next.top().second;
+    next.pop();
+    parts[i] += unit;
+    next.emplace(models[i].seconds(parts[i] + unit), i);
+  }
+  return parts;
+}
+
 struct Proposal {
   std::vector<Share> shares;
   std::size_t slowest = 0;  // whose time is the step's now
@@ -81,7 +108,8 @@ bool can_judge(const ClusterView& view) {
 std::optional<Proposal> propose(const ClusterView& view, const std::vector<TimeModel>& models) {
   std::vector<WorkerId> ids;
   for (const WorkerView& w : view.workers) ids.push_back(w.member.worker);
-  const auto parts = equal_time_parts(models, view.rules.global_batch);
+  const auto parts =
+      whole_parts(models, equal_time_parts(models, view.rules.global_batch), view.rules);
   const auto plan = make_plan(view.plan, ids, parts, view.rules);
   if (!plan) return std::nullopt;
   Proposal proposal;
@@ -166,14 +194,16 @@ void Nd::remember_fixed_costs(const ClusterView& view) {
   fixed_samples_ = std::move(members);
 }
 
-Decision Nd::decide(const ClusterView& view, MonoTime /*now*/) {
+Decision Nd::decide(const ClusterView& view, MonoTime now) {
   remember_fixed_costs(view);
   const auto proposal =
       can_judge(view) ? propose(view, models_of(view, fixed_samples_)) : std::nullopt;
   const bool wanted = proposal && worth_it(view, *proposal);
   const bool confirmed = wanted && wanted_before_;
   wanted_before_ = wanted && !confirmed;
-  if (!confirmed) return {};
+  Decision backups = backups_.decide(view, now);
+  if (!confirmed && (wanted || !backups.actions.empty())) return backups;
+  if (!confirmed) return restart_.decide(view);
   const std::size_t who = most_changed(view, *proposal);
   return {{AdjustBatch{proposal->shares, proposal->shares[who].worker}},
           explain(view, *proposal, who)};

@@ -1,9 +1,11 @@
 // AntDT-ND, for clusters shared with other work, under all-reduce: Xiao et
 // al., "AntDT: A Self-Adaptive Distributed Training Framework for Leader and
-// Straggler Nodes", arXiv:2404.09679. Of its actions this has AdjustBatch:
-// within a constant global batch each worker gets a part in proportion to its
-// speed over the transient window. Kill-restart of persistent stragglers is
-// not here yet.
+// Straggler Nodes", arXiv:2404.09679. AdjustBatch: within a constant global
+// batch each worker gets a part in proportion to its speed over the transient
+// window. KillRestart: a persistent straggler is started again elsewhere where
+// that pays (ctl/solutions/restart.h); its batch has moved before that.
+// BackupWorkers, under sync = "ps-bsp": more of them while transient stragglers
+// are there most of the time (ctl/solutions/backup_workers.h).
 //
 // What is added to the paper is when not to act. A change is wanted when
 //   - every worker has been measured since the last plan, and the speeds that
@@ -23,6 +25,8 @@
 #include <map>
 
 #include "ctl/solution.h"
+#include "ctl/solutions/backup_workers.h"
+#include "ctl/solutions/restart.h"
 
 namespace antdt::ctl::solutions {
 
@@ -37,6 +41,8 @@ class Nd final : public Solution {
  private:
   void remember_fixed_costs(const ClusterView& view);
 
+  BackupJudge backups_;
+  RestartJudge restart_;
   bool wanted_before_ = false;  // at the last tick
   // What a batch costs beside its samples, in samples, by each worker's last line.
   std::map<WorkerId, double> fixed_samples_;

@@ -1,0 +1,46 @@
+// Whose link makes the ring slow. Pure.
+//
+// A step waits for the slowest link of the ring, and everybody waits alike, so nobody's
+// waiting says which link it is. But now and then all members measure at the same
+// moment how long a message takes to the next rank and back (trainer/loop/hop_probe.h).
+// A hop is slow whose least time is over twice what the others' take in the mean: the
+// least, because a process that had no CPU for a moment makes any link look slow.
+//
+// Whose both hops are slow has a slow link itself. Where one hop is slow alone, nobody
+// can tell at which of its ends: both are named, each with the other. In a ring of two
+// both hops are one link, with nothing to compare it with.
+//
+// Workers of parameter servers have a link each, and measure what their quickest request
+// takes: there a slow hop is its worker's own.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+namespace antdt::ctl {
+
+// From one rank to the next and back.
+struct Hop {
+  std::uint32_t measured = 0;  // how often
+  double mean_s = 0;
+  double least_s = 0;
+};
+
+struct SlowLink {
+  std::size_t rank = 0;             // of whom it is
+  std::optional<std::size_t> with;  // the rank at the other end; nothing: both its links
+  double hop_s = 0;                 // what its hops take
+  double usual_s = 0;               // and the others'
+};
+// `hops` by rank; sorted by rank.
+[[nodiscard]] std::vector<SlowLink> find_slow_links(const std::vector<Hop>& hops);
+// `hops` of workers to their servers; `rank` is the place in it.
+[[nodiscard]] std::vector<SlowLink> find_slow_spokes(const std::vector<Hop>& hops);
+
+// How many times longer a step of `step_s` takes, of which the collective itself, without
+// waiting for anybody to arrive, has `collective_s`, because of this link.
+[[nodiscard]] double slowdown_by(const SlowLink& link, double step_s, double collective_s);
+
+}  // namespace antdt::ctl

@@ -1,0 +1,49 @@
+// When a persistent straggler is better killed and started again elsewhere: the
+// kill-restart of AntDT-ND (Xiao et al., arXiv:2404.09679).
+//
+// A worker is one when its speed over the persistent window is more than kLambda
+// times lower than the mean of the others', and its verdict says that this has
+// lasted. It is wished away only when
+//   - the cluster is not busy: another host has room now, and nobody waits for
+//     a place;
+//   - no worker of that host is slow as well: it would be as slow there;
+//   - the time that the rest of the job then takes less is worth kWorth times what
+//     the restart takes, and at least kLeastGain of what the rest takes now. A
+//     restart takes what restarts of this job took so far, or before the first
+//     one what its workers took to start; the others train meanwhile;
+//   - it was not restarted kMost times before, and the last time helped: who is
+//     slow again on another host is slow for its own reasons.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+
+#include "ctl/solution.h"
+
+namespace antdt::ctl::solutions {
+
+class RestartJudge {
+ public:
+  static constexpr double kLambda = 1.3;
+  static constexpr double kWorth = 1.5;
+  static constexpr double kLeastGain = 0.05;
+  static constexpr int kMost = 2;
+  // Where nobody has been seen to start yet.
+  static constexpr Duration kRestartTakes = std::chrono::seconds(30);
+
+  // At most one worker, the slowest.
+  [[nodiscard]] Decision decide(const ClusterView& view);
+
+ private:
+  struct Tried {
+    Attempt attempt;  // that was wished away
+    int times = 0;
+    std::string from;
+  };
+  [[nodiscard]] bool may_try(const WorkerView& worker) const;
+
+  std::map<WorkerId, Tried> tried_;
+};
+
+}  // namespace antdt::ctl::solutions

@@ -3,10 +3,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <cstdio>
 #include <utility>
 
 #include "core/log.h"
+#include "core/process.h"
 #include "core/wire/packet.h"
 
 namespace antdt::antdtd {
@@ -74,6 +76,7 @@ Agent::Agent(EventLoop& loop, AgentParts parts, AgentOptions options)
 
 // The loop is not run again after this.
 Agent::~Agent() {
+  for (const ProcessKey& key : throttles_.stopped()) throttle(key, false);
   loop_.unwatch_socket(workers_->socket());
   loop_.unwatch_socket(daemons_->socket());
   loop_.cancel(heartbeat_timer_);
@@ -97,6 +100,9 @@ void Agent::adopt() {
     log_info("found {}: {}", describe(adopted.key), adopted.status ? "ended" : "running");
     if (adopted.key.member.worker != kJobDaemon) {
       apply(adopted);
+      if (adopted.status || adopted.pid == 0) continue;
+      watch_throttled(adopted.key, adopted.pid);
+      throttle(adopted.key, false);  // an agent that was killed may have left it stopped
     } else if (adopted.key.member.attempt >= keeper_.attempt()) {
       keeper_.adopt(adopted.key.member.attempt);
       last_end = adopted.status;
@@ -144,7 +150,9 @@ void Agent::run(const effect::ReportStarted& effect) {
 
 // What its worker measured last goes first. The end is repeated by supervision.
 void Agent::run(const effect::ReportExit& effect) {
-  if (const auto due = sums_.take(effect.key, loop_.now())) send_metrics(*due);
+  if (const auto due = sums_.take(effect.key, loop_.now())) {
+    send_metrics(*due);
+  }
   const ExitStatus& status = effect.status;
   daemons_->send_or_drop(
       effect.key.job,
@@ -163,6 +171,9 @@ void Agent::run(const effect::RefuseStart& effect) {
 void Agent::run(const effect::ForgetProcess& effect) {
   runner_->forget(effect.key);
   workers_->forget(effect.key);
+  probes_.forget(effect.key);
+  throttles_.forget(effect.key);
+  throttled_.erase(effect.key);
 }
 
 void Agent::run(const effect::ForgetJob& effect) {
@@ -268,10 +279,36 @@ void Agent::on_report(const ProcessKey& key, const wire::Report& report) {
                                    ? kDefaultReportMs
                                    : process->start->report_ms;
   sums_.add(key, report, std::chrono::milliseconds(period), loop_.now());
+  const bool all_the_time = report.throttle_permille == 0 || report.throttle_permille >= 1000;
+  if (!all_the_time && process != nullptr) watch_throttled(key, process->pid);
+  throttles_.set(key, all_the_time ? 1 : report.throttle_permille / 1000.0, loop_.now());
   arm_timer();
 }
 
-void Agent::send_metrics(const ReportSums::Due& due) {
+// A process that has gone meanwhile is not hit, nor is a later one of the same pid.
+void Agent::throttle(const ProcessKey& key, bool stop) {
+  const Supervision::Process* process = supervision_.find(key);
+  const auto began = throttled_.find(key);
+  if (process == nullptr || began == throttled_.end()) return;
+  const Status sent =
+      signal_process(static_cast<pid_t>(process->pid), began->second, stop ? SIGSTOP : SIGCONT);
+  if (!sent) log_debug("{}: {}", describe(key), sent.error().message);
+}
+
+// From now on it may be stopped and continued.
+void Agent::watch_throttled(const ProcessKey& key, std::uint32_t pid) {
+  const auto began = process_start_time(static_cast<pid_t>(pid));
+  if (began) throttled_.try_emplace(key, *began);
+}
+
+void Agent::send_metrics(ReportSums::Due due) {
+  if (const Supervision::Process* process = supervision_.find(due.key)) {
+    const MonoTime now = loop_.now();
+    const auto held_back =
+        std::chrono::duration_cast<std::chrono::microseconds>(throttles_.held_back(due.key, now));
+    due.metrics.probe = probes_.look(due.key, process->pid, runner_->cgroup_of(due.key),
+                                     static_cast<std::uint64_t>(held_back.count()), now);
+  }
   daemons_->send_or_drop(due.key.job, wire::make_packet(envelope_of(due.key), due.metrics));
 }
 
@@ -371,7 +408,8 @@ void Agent::finish_if_over(const std::string& job) {
 
 void Agent::arm_timer() {
   std::optional<MonoTime> next = supervision_.next_wakeup();
-  for (const auto& other : {keeper_.next_wakeup(), sums_.next_due(attached())}) {
+  for (const auto& other :
+       {keeper_.next_wakeup(), sums_.next_due(attached()), throttles_.next_due()}) {
     if (other && (!next || *other < *next)) next = other;
   }
   if (timer_) loop_.cancel(*timer_);
@@ -383,6 +421,7 @@ void Agent::on_timer() {
   timer_.reset();
   daemons_->receive(kBatch);  // if we were stopped: nobody was silent but us
   follow(keeper_.tick(loop_.now()));
+  for (const auto& [key, stop] : throttles_.due(loop_.now())) throttle(key, stop);
   for (const ReportSums::Due& due : sums_.take_due(loop_.now(), attached())) send_metrics(due);
   apply(event::Tick{});
 }

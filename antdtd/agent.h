@@ -13,10 +13,12 @@
 
 #include "antdtd/daemon_links.h"
 #include "antdtd/job_keeper.h"
+#include "antdtd/process_probe.h"
 #include "antdtd/process_runner.h"
 #include "antdtd/process_store.h"
 #include "antdtd/report_sums.h"
 #include "antdtd/supervision.h"
+#include "antdtd/throttle.h"
 #include "antdtd/worker_links.h"
 #include "core/loop.h"
 
@@ -80,7 +82,9 @@ class Agent {
   void on_started(const ProcessKey& key, std::uint32_t pid);
   void on_ended(const ProcessKey& key, const ExitStatus& status);
   void on_report(const ProcessKey& key, const wire::Report& report);
-  void send_metrics(const ReportSums::Due& due);
+  void send_metrics(ReportSums::Due due);
+  void throttle(const ProcessKey& key, bool stop);
+  void watch_throttled(const ProcessKey& key, std::uint32_t pid);
 
   void start_job(const wire::Envelope& envelope, const wire::Packet& packet);
   void answer_launchers();
@@ -103,6 +107,9 @@ class Agent {
   ProcessStore store_;
   Supervision supervision_;
   ReportSums sums_;
+  ProcessProbes probes_;
+  Throttles throttles_;
+  std::map<ProcessKey, std::uint64_t> throttled_;  // when they started, in clock ticks
   std::unique_ptr<ProcessRunner> runner_;
   std::unique_ptr<WorkerLinks> workers_;
   std::unique_ptr<DaemonLinks> daemons_;

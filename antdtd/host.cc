@@ -1,8 +1,6 @@
 #include "antdtd/host.h"
 
 #include <arpa/inet.h>
-#include <ifaddrs.h>
-#include <net/if.h>
 #include <netinet/in.h>
 #include <sched.h>
 #include <unistd.h>
@@ -13,7 +11,6 @@
 #include <charconv>
 #include <cstring>
 #include <filesystem>
-#include <memory>
 #include <optional>
 #include <sstream>
 #include <vector>
@@ -129,38 +126,11 @@ double usable_cpus() {
   return static_cast<double>(std::max(1L, sysconf(_SC_NPROCESSORS_ONLN)));
 }
 
-std::string text_of(const sockaddr* address) {
-  sockaddr_in in{};
-  std::memcpy(&in, address, sizeof(in));
-  std::array<char, INET_ADDRSTRLEN> text{};
-  inet_ntop(AF_INET, &in.sin_addr, text.data(), text.size());
-  return text.data();
-}
-
 }  // namespace
 
 Capacity probe_capacity(const std::string& root) {
   return {limit_cpus(root, usable_cpus()), limit_memory(root, total_memory(root)),
           count_devices(root)};
-}
-
-Result<std::string> interface_address(const std::string& interface) {
-  ifaddrs* list = nullptr;
-  if (getifaddrs(&list) != 0) {
-    return fail_errno(ErrorKind::kIo, errno, "listing this machine's network interfaces");
-  }
-  const std::unique_ptr<ifaddrs, decltype(&freeifaddrs)> guard(list, &freeifaddrs);
-  std::string names;
-  for (const ifaddrs* at = list; at != nullptr; at = at->ifa_next) {
-    if (at->ifa_addr == nullptr || at->ifa_addr->sa_family != AF_INET) continue;
-    names += (names.empty() ? "" : ", ") + std::string(at->ifa_name);
-    const bool usable = (at->ifa_flags & IFF_UP) != 0 && (at->ifa_flags & IFF_LOOPBACK) == 0;
-    if (interface.empty() ? usable : interface == at->ifa_name) return text_of(at->ifa_addr);
-  }
-  if (interface.empty()) return "127.0.0.1";
-  return fail(ErrorKind::kUsage,
-              "the network interface '{}' has no IPv4 address here; those that have one: {}",
-              interface, names);
 }
 
 std::string host_name() {

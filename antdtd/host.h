@@ -20,10 +20,6 @@ struct Capacity {
 // `root` replaces "/" for everything that is read from a file.
 [[nodiscard]] Capacity probe_capacity(const std::string& root = "");
 
-// The IPv4 address of `interface`; an error names the interfaces there are.
-// With "", the first address that is not of a loopback interface, or 127.0.0.1.
-[[nodiscard]] Result<std::string> interface_address(const std::string& interface);
-
 [[nodiscard]] std::string host_name();
 
 // A tcp port on which nobody listens at `address` now.

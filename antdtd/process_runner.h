@@ -46,6 +46,8 @@ class ProcessRunner {
   void launch(const ProcessKey& key, StartRequest start);
   void signal(const ProcessKey& key, Force force);
   void forget(const ProcessKey& key);
+  // The path of its group; "": it has none.
+  [[nodiscard]] std::string cgroup_of(const ProcessKey& key) const;
 
   // The processes of an earlier agent; watches those that live.
   [[nodiscard]] std::vector<event::Adopted> adopt();
@@ -64,7 +66,6 @@ class ProcessRunner {
   [[nodiscard]] std::string make_cgroup(const ProcessKey& key, const wire::StartProcess& start);
   [[nodiscard]] CgroupLimits limits_of(const wire::StartProcess& start) const;
   void limit_again(const ProcessStore::Stored& stored) const;
-  [[nodiscard]] std::string cgroup_of(const ProcessKey& key) const;
   void look_again(const ProcessKey& key);  // for the pids of a shim that just began
   void watch(const ProcessKey& key);
   void read_status(const ProcessKey& key);

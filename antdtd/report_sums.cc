@@ -1,5 +1,7 @@
 #include "antdtd/report_sums.h"
 
+#include <algorithm>
+
 namespace antdt::antdtd {
 
 void ReportSums::add(const ProcessKey& key, const wire::Report& report, Duration period,
@@ -16,6 +18,13 @@ void ReportSums::add(const ProcessKey& key, const wire::Report& report, Duration
   sum.report.compute_us += report.compute_us;
   sum.report.wait_us += report.wait_us;
   sum.report.skipped += report.skipped;
+  if (report.hops > 0) {
+    const std::uint64_t least =
+        sum.report.hops == 0 ? report.hop_least_us : sum.report.hop_least_us;
+    sum.report.hop_least_us = std::min(least, report.hop_least_us);
+    sum.report.hops += report.hops;
+    sum.report.hop_us += report.hop_us;
+  }
   sum.report.samples_total = report.samples_total;
   sum.report.account = report.account;
   sum.report.step = report.step;

@@ -10,6 +10,7 @@
 #include "antdtd/successor.h"
 #include "core/fs.h"
 #include "core/log.h"
+#include "core/net.h"
 #include "core/runtime_dir.h"
 
 namespace antdt::antdtd {

@@ -4,7 +4,6 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
-#include <array>
 #include <cerrno>
 #include <csignal>
 #include <cstdlib>
@@ -12,6 +11,7 @@
 #include <optional>
 
 #include "antdtd/cgroup.h"
+#include "core/pipe.h"
 #include "core/process.h"
 
 namespace antdt::antdtd {
@@ -23,25 +23,6 @@ enum class Stage : int { kCgroup, kSetUp, kDirectory, kExecute };
 struct Failure {
   Stage stage;
   int error_number;
-};
-
-struct Pipe {
-  int read = -1;
-  int write = -1;
-  Pipe() = default;
-  Pipe(const Pipe&) = delete;
-  Pipe& operator=(const Pipe&) = delete;
-  ~Pipe() {
-    if (read >= 0) close(read);
-    if (write >= 0) close(write);
-  }
-  [[nodiscard]] bool open() {
-    std::array<int, 2> ends{};
-    if (pipe2(ends.data(), O_CLOEXEC) != 0) return false;
-    read = ends[0];
-    write = ends[1];
-    return true;
-  }
 };
 
 void tell(int report, Stage stage) {
@@ -139,17 +120,17 @@ Result<SpawnedWorker> spawn_worker(const std::vector<std::string>& command,
     return fail_errno(ErrorKind::kIo, errno, "starting a process for " + command.front());
   if (pid == 0) {
     become_worker(program.c_str(), argv.data(), working_directory.c_str(), cgroup_procs.c_str(),
-                  out.write, err.write, report.write, parent);
+                  out.write.get(), err.write.get(), report.write.get(), parent);
   }
-  close(std::exchange(report.write, -1));
+  report.write.close();
   int cgroup_error = 0;
-  while (const auto failure = read_failure(report.read)) {
+  while (const auto failure = read_failure(report.read.get())) {
     if (failure->stage != Stage::kCgroup)
       return explain(*failure, command.front(), working_directory);
     cgroup_error = failure->error_number;
   }
-  for (const int fd : {out.read, err.read}) fcntl(fd, F_SETFL, O_NONBLOCK);
-  return SpawnedWorker{pid, std::exchange(out.read, -1), std::exchange(err.read, -1), cgroup_error};
+  for (const int fd : {out.read.get(), err.read.get()}) fcntl(fd, F_SETFL, O_NONBLOCK);
+  return SpawnedWorker{pid, out.read.release(), err.read.release(), cgroup_error};
 }
 
 }  // namespace antdt::antdtd

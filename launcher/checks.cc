@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/ids.h"
+#include "launcher/drill_checks.h"
 #include "launcher/suggest.h"
 
 namespace antdt::launcher {
@@ -42,6 +43,7 @@ class Checker {
     sync();
     backup_workers();
     staleness();
+    embedding_gradients();
     hosts();
     ports();
     worker();
@@ -54,7 +56,8 @@ class Checker {
     unless(c_.control.persistent_window > c_.control.transient_window,
            {"control.persistent_window", "control.transient_window"},
            "must be longer than control.transient_window");
-    injections();
+    own_solution();
+    check_drills(c_, problems_);
   }
 
  private:
@@ -104,6 +107,18 @@ class Checker {
     environment("roles.worker.env.", role);
   }
 
+  void own_solution() {
+    const ControlSection& control = c_.control;
+    const bool named = !control.command.empty() && !control.command[0].empty();
+    unless(control.solution != "command" || named, {"control.command", "control.solution"},
+           "must name the program that decides: control.solution is 'command'");
+    unless(control.solution == "command" || control.command.empty(),
+           {"control.command", "control.solution"},
+           fmt::format("is not used by control.solution = '{}': write solution = \"command\", or "
+                       "remove it",
+                       control.solution));
+  }
+
   void environment(const std::string& section, const RoleSection& role) {
     for (const auto& [name, value] : role.env) {
       if (name.empty() || name.find('=') != std::string::npos) {
@@ -147,11 +162,6 @@ class Checker {
            {"roles.worker.restart", "roles.worker.protocol", "trainer.sync"},
            "'gang' is for workers that cannot go on without a lost one; those of parameter "
            "servers can: use 'member' or 'never'");
-    unless(c_.cluster.hosts.size() <= 1, {"cluster.hosts", "trainer.sync"},
-           fmt::format("names {} hosts, and under trainer.sync = \"{}\" servers and workers speak "
-                       "over ipc, which does not leave a machine: name one host, leave "
-                       "cluster.hosts out, or use \"allreduce\"",
-                       c_.cluster.hosts.size(), c_.trainer.sync));
   }
 
   void data_format() {
@@ -253,7 +263,7 @@ class Checker {
                        c_.data.format));
     unless(t.model != "xdeepfm" || !t.cin_layers.empty(), {"trainer.cin_layers"},
            "is empty: 'xdeepfm' needs one layer at least");
-    if (t.model == "tally" || t.model == "tally3") tally();
+    if (t.model == "tally" || t.model == "tally3" || t.model == "emulated") tally();
     if (on_servers()) model_on_servers();
   }
 
@@ -274,6 +284,18 @@ class Checker {
            {"trainer.backup_workers", "roles.worker.count"},
            fmt::format("{} of {} workers leaves none whose push makes a step: use fewer",
                        t.backup_workers, c_.roles.worker.min));
+  }
+
+  void embedding_gradients() {
+    const TrainerSection& t = c_.trainer;
+    if (t.embedding_gradients != "sparse") return;
+    unless(
+        t.sync == "allreduce", {"trainer.embedding_gradients", "trainer.sync"},
+        fmt::format("is for trainer.sync = \"allreduce\", not \"{}\", under which only rows in a "
+                    "batch travel: remove it",
+                    t.sync));
+    unless(t.momentum == 0, {"trainer.embedding_gradients", "trainer.momentum"},
+           "\"sparse\" goes with no momentum: remove that, or use adagrad or adam");
   }
 
   void staleness() {
@@ -307,28 +329,11 @@ class Checker {
            fmt::format("'{}' counts records that are their own number: it needs format "
                        "\"index\", not \"{}\"",
                        t.model, c_.data.format));
-    unless(t.model == "tally" || on_servers(), {"trainer.model", "trainer.sync"},
+    unless(t.model != "tally3" || on_servers(), {"trainer.model", "trainer.sync"},
            "'tally3' shows whether a record's counters on several servers agree: it needs "
            "trainer.sync = \"ps-bsp\"; with \"allreduce\" use 'tally'");
     only(t.momentum == 0, "trainer.momentum");
     only(t.weight_decay == 0, "trainer.weight_decay");
-  }
-
-  void injections() {
-    for (std::size_t i = 0; i < c_.inject.size(); ++i) {
-      const Injection& injection = c_.inject[i];
-      const std::string key = fmt::format("inject[{}]", i);
-      for (const std::string& worker : injection.workers) {
-        const auto id = parse_worker_id(worker);
-        if (worker == "*" || (id && id->role == 'w' && id->index < c_.roles.worker.max)) continue;
-        problems_.add(key + ".workers",
-                      fmt::format("'{}' is no worker of this job: w0 to w{}, or \"*\"", worker,
-                                  c_.roles.worker.max - 1));
-      }
-      if (injection.until.count() != 0 && injection.until <= injection.from) {
-        problems_.add(key + ".until", "must be later than from, or 0 for never");
-      }
-    }
   }
 
   const JobConfig& c_;

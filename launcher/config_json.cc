@@ -1,10 +1,12 @@
 #include "launcher/config_json.h"
 
 #include <concepts>
+#include <set>
 #include <type_traits>
 
 #include "core/fs.h"
 #include "core/json_integer.h"
+#include "launcher/older_job.h"
 
 namespace antdt::launcher {
 
@@ -51,6 +53,7 @@ void fields(Of<RoleSection> auto& m, auto&& v) {
   v("restart", m.restart);
   v("resources", m.resources);
   v("env", m.env);
+  v("replicas", m.replicas);
 }
 void fields(Of<RolesSection> auto& m, auto&& v) {
   v("worker", m.worker);
@@ -93,6 +96,7 @@ void fields(Of<TrainerSection> auto& m, auto&& v) {
   v("momentum", m.momentum);
   v("weight_decay", m.weight_decay);
   v("embedding_dim", m.embedding_dim);
+  v("embedding_gradients", m.embedding_gradients);
   v("hidden", m.hidden);
   v("cin_layers", m.cin_layers);
   v("bottom_hidden", m.bottom_hidden);
@@ -100,6 +104,7 @@ void fields(Of<TrainerSection> auto& m, auto&& v) {
 }
 void fields(Of<ControlSection> auto& m, auto&& v) {
   v("solution", m.solution);
+  v("command", m.command);
   v("mode", m.mode);
   v("transient_window_ms", m.transient_window);
   v("persistent_window_ms", m.persistent_window);
@@ -119,13 +124,37 @@ void fields(Of<CheckpointSection> auto& m, auto&& v) {
   v("keep", m.keep);
 }
 void fields(Of<LogsSection> auto& m, auto&& v) { v("max_bytes", m.max_bytes); }
+void fields(Of<EmulatedDevice> auto& m, auto&& v) {
+  v("class", m.name);
+  v("workers", m.workers);
+  v("flat_us", m.flat);
+  v("flat_until", m.flat_until);
+  v("per_sample_us", m.per_sample);
+  v("memory", m.memory);
+}
+void fields(Of<EmulatedSection> auto& m, auto&& v) {
+  v("noise", m.noise);
+  v("parameters", m.parameters);
+  v("device", m.device);
+}
 void fields(Of<Injection> auto& m, auto&& v) {
   v("workers", m.workers);
+  v("host", m.host);
   v("slowdown", m.slowdown);
   v("delay_us", m.delay);
   v("delay_per_sample_us", m.delay_per_sample);
+  v("data_delay_us", m.data_delay);
+  v("latency_us", m.latency);
+  v("bandwidth_bytes", m.bandwidth);
+  v("throttle", m.throttle);
+  v("trace", m.trace);
+  v("trace_every_ms", m.trace_every);
+  v("kill", m.kill);
   v("from_ms", m.from);
   v("until_ms", m.until);
+  v("every_ms", m.every);
+  v("for_ms", m.lasts);
+  v("chance", m.chance);
 }
 void fields(Of<JobConfig> auto& m, auto&& v) {
   v("job", m.job);
@@ -134,6 +163,7 @@ void fields(Of<JobConfig> auto& m, auto&& v) {
   v("data", m.data);
   v("batch", m.batch);
   v("trainer", m.trainer);
+  v("emulated", m.emulated);
   v("control", m.control);
   v("failure", m.failure);
   v("checkpoint", m.checkpoint);
@@ -151,7 +181,8 @@ concept IsDuration = requires(T value) {
   typename T::period;
 };
 template <class T>
-concept IsTables = std::same_as<T, std::vector<Column>> || std::same_as<T, std::vector<Injection>>;
+concept IsTables = std::same_as<T, std::vector<Column>> ||
+    std::same_as<T, std::vector<Injection>> || std::same_as<T, std::vector<EmulatedDevice>>;
 
 template <class T>
 Json write(const T& value) {
@@ -170,7 +201,8 @@ Json write(const T& value) {
   }
 }
 
-// Reads fields by name; remembers the first that is missing or of a wrong type.
+// Reads fields by name; remembers the first that is missing or of a wrong type, and
+// the first that no field has.
 class JsonReader {
  public:
   template <class T>
@@ -193,17 +225,27 @@ class JsonReader {
     }
   }
   [[nodiscard]] const std::string& problem() const { return problem_; }
+  [[nodiscard]] const std::string& unknown() const { return unknown_; }
 
  private:
   template <class T>
   void read_fields(const Json& json, const std::string& path, T& value) {
     if (!json.is_object()) return report(path, "is not an object");
+    std::set<std::string> known;
+    if (path.empty()) known.insert("schema");
     fields(value, [&](const char* name, auto& field) {
-      const std::string full = path.empty() ? name : path + "." + name;
+      known.insert(name);
+      const std::string full = below(path, name);
       const auto it = json.find(name);
       if (it == json.end()) return report(full, "is missing");
       read(*it, full, field);
     });
+    for (const auto& [name, ignored] : json.items()) {
+      if (unknown_.empty() && !known.contains(name)) unknown_ = below(path, name);
+    }
+  }
+  static std::string below(const std::string& path, const std::string& name) {
+    return path.empty() ? name : path + "." + name;
   }
   template <class T>
   void read_plain(const Json& json, const std::string& path, T& value) {
@@ -221,6 +263,7 @@ class JsonReader {
     if (problem_.empty()) problem_ = path + " " + what;
   }
   std::string problem_;
+  std::string unknown_;
 };
 
 }  // namespace
@@ -235,7 +278,15 @@ Result<JobConfig> config_from_json(const Json& json, bool complete) {
   JobConfig config;
   JsonReader reader;
   reader.read(json, "", config);
-  if (complete && !reader.problem().empty()) {
+  if (!complete) return config;
+  // Left out, it would be another job; also a key with a mistake in it ends here.
+  if (!reader.unknown().empty()) {
+    return fail(ErrorKind::kUsage,
+                "the job has a key that this build of AntDT does not know: {}. It was written by "
+                "a newer one; use the programs of one build",
+                reader.unknown());
+  }
+  if (!reader.problem().empty()) {
     return fail(ErrorKind::kCorrupt, "the job configuration cannot be read: {}", reader.problem());
   }
   return config;
@@ -244,10 +295,11 @@ Result<JobConfig> config_from_json(const Json& json, bool complete) {
 std::string to_json(const JobConfig& config) { return config_to_json(config).dump(2) + "\n"; }
 
 Result<JobConfig> from_json(const std::string& text) {
-  const Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
   if (json.is_discarded()) {
     return fail(ErrorKind::kCorrupt, "the job configuration cannot be read: it is no JSON");
   }
+  add_newer_keys(json);
   return config_from_json(json, /*complete=*/true);
 }
 
@@ -255,6 +307,9 @@ Result<JobConfig> load_effective(const std::string& run_dir) {
   const std::string path = run_dir + "/job.json";
   ANTDT_TRY(const std::string text, read_file(path));
   auto config = from_json(text);
+  if (!config && config.error().kind == ErrorKind::kUsage) {
+    return fail(ErrorKind::kUsage, "{}: {}", path, config.error().message);
+  }
   if (!config) {
     return fail(config.error().kind, "{}: {}; is {} a run directory that antdt run made?", path,
                 config.error().message, run_dir);

@@ -51,6 +51,7 @@ std::string value_of(const Key& key, const Json& section) {
   switch (key.type) {
     case KeyType::kText:
     case KeyType::kDirectory:
+    case KeyType::kFile:
       return quoted(value.get<std::string>());
     case KeyType::kMilliseconds:
       return quoted(format_duration(std::chrono::milliseconds(value.get<std::int64_t>())));

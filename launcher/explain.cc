@@ -70,14 +70,21 @@ std::string why_state(const StatusView& s, const std::vector<EventView>& events)
   return sentence("The job is " + s.state);
 }
 
+std::string told_verdict(const WorkerStatus& w) {
+  return w.seen.empty() ? w.verdict : w.verdict + ": " + w.seen;
+}
+
 void add_circumstances(const StatusView& s, const std::vector<EventView>& events,
                        std::vector<std::string>& why) {
   if (!s.waiting_for.empty()) why.push_back(sentence("It waits for " + s.waiting_for));
+  if (!s.solution_trouble.empty()) {
+    why.push_back(sentence("Nobody decides on stragglers: " + s.solution_trouble));
+  }
   for (const WorkerStatus& w : s.workers) {
     if (w.state == "waiting") {
       why.push_back(fmt::format("{} is not running: it waits for a host with room.", w.id));
     } else if (w.running() && !w.verdict.empty() && w.verdict != "ok") {
-      why.push_back(fmt::format("{} on {} is a {}.", w.id, w.host, w.verdict));
+      why.push_back(sentence(fmt::format("{} on {} is a {}", w.id, w.host, told_verdict(w))));
     }
   }
   for (const HostView& host : s.hosts) {
@@ -148,7 +155,7 @@ void add_next(const StatusView& s, const std::string& run_dir, std::vector<std::
 
 // ------------------------------------------------------------------ what was done
 
-void add_failures(const StatusView& s, std::vector<std::string>& done) {
+void tell_failures(const StatusView& s, std::vector<std::string>& done) {
   const std::size_t from = s.failures.size() - std::min(s.failures.size(), kTold);
   if (from > 0) done.push_back(fmt::format("{} failures before these.", from));
   for (std::size_t i = from; i < s.failures.size(); ++i) {
@@ -163,14 +170,16 @@ void add_failures(const StatusView& s, std::vector<std::string>& done) {
   }
 }
 
-void add_actions(const StatusView& s, std::vector<std::string>& done) {
+void tell_actions(const StatusView& s, std::vector<std::string>& done) {
   const std::size_t from = s.actions.size() - std::min(s.actions.size(), kTold);
   if (from > 0) done.push_back(fmt::format("{} actions before these.", from));
   for (std::size_t i = from; i < s.actions.size(); ++i) {
     const ActionView& a = s.actions[i];
+    const bool waits = a.outcome == "advised" && a.number > 0;
+    const std::string how = waits ? fmt::format(": antdt approve JOB {} does it", a.number) : "";
     done.push_back(
-        sentence(fmt::format("{} {}{}{} ({}): {}", at(a.time_s), a.kind,
-                             a.target.empty() ? "" : " ", a.target, a.outcome, a.reason)));
+        sentence(fmt::format("{} {}{}{} ({}{}): {}", at(a.time_s), a.kind,
+                             a.target.empty() ? "" : " ", a.target, a.outcome, how, a.reason)));
   }
 }
 
@@ -185,8 +194,8 @@ Result<Explanation> explain_ended(const ExplainInput& input) {
                       : sentence(fmt::format("The job {} (exit code {}): {}",
                                              summary.state == "stopped" ? "was stopped" : "failed",
                                              summary.exit_code, summary.first_cause)));
-  add_failures(s, e.done);
-  add_actions(s, e.done);
+  tell_failures(s, e.done);
+  tell_actions(s, e.done);
   if (summary.state == "done") return e;
   e.next.push_back(
       summary.resumable
@@ -278,15 +287,15 @@ Result<Explanation> explain_worker(const ExplainInput& input) {
   Explanation e;
   e.why.push_back(why_worker(*found));
   if (found->running() && !found->verdict.empty() && found->verdict != "ok") {
-    e.why.push_back(fmt::format("The monitor sees a {}.", found->verdict));
+    e.why.push_back(sentence(fmt::format("The monitor sees a {}", told_verdict(*found))));
   }
   StatusView own;
   std::ranges::copy_if(s.failures, std::back_inserter(own.failures),
                        [&](const FailureView& f) { return f.worker == input.worker; });
   std::ranges::copy_if(s.actions, std::back_inserter(own.actions),
                        [&](const ActionView& a) { return a.target == input.worker; });
-  add_failures(own, e.done);
-  add_actions(own, e.done);
+  tell_failures(own, e.done);
+  tell_actions(own, e.done);
   if (const EventView* last = last_event(input.events, input.worker)) {
     e.done.push_back(sentence(at(last->time_s) + ", last of all: " + last->text));
   }
@@ -306,8 +315,8 @@ Result<Explanation> explain(const ExplainInput& input) {
   Explanation e;
   e.why.push_back(why_state(s, input.events));
   add_circumstances(s, input.events, e.why);
-  add_failures(s, e.done);
-  add_actions(s, e.done);
+  tell_failures(s, e.done);
+  tell_actions(s, e.done);
   add_next(s, input.run_dir, e.next);
   return e;
 }

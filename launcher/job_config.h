@@ -29,8 +29,8 @@ struct JobSection {
 // Empty hosts: the job runs on this machine under a private agent.
 struct ClusterSection {
   std::vector<std::string> hosts;  // "10.0.0.1:7700"
-  std::string interface;           // for what workers send one another; empty: any
-  std::string ports;               // "29400-29999": for the same; empty: any
+  std::string interface;           // for workers and servers; empty: that of the address in `hosts`
+  std::string ports;               // "29400-29999": of workers and servers; empty: any
   std::string keys;                // directory with job.key and agents/
 };
 
@@ -49,6 +49,8 @@ struct RoleSection {
   std::string restart;   // "member", "gang" or "never"
   Resources resources;
   std::map<std::string, std::string> env;
+  std::uint32_t replicas = 1;  // processes that are one server
+  [[nodiscard]] std::uint32_t processes() const { return count * replicas; }
 };
 
 [[nodiscard]] inline RoleSection nobody() {
@@ -102,8 +104,9 @@ struct BatchSection {
 };
 
 struct TrainerSection {
-  std::string model;  // "lr", "deepfm", "xdeepfm", "dlrm", "mlp", "resnet", "tally" or "tally3"
-  std::string sync;   // "allreduce", "ps-bsp", "ps-ssp" or "ps-asp"
+  std::string
+      model;  // "lr", "deepfm", "xdeepfm", "dlrm", "mlp", "resnet", "emulated", "tally", "tally3"
+  std::string sync;                  // "allreduce", "ps-bsp", "ps-ssp" or "ps-asp"
   std::uint32_t backup_workers = 0;  // of ps-bsp
   std::uint64_t staleness = 4;       // of ps-ssp: pushes
   std::string optimizer;             // "sgd", "adagrad" or "adam"
@@ -111,6 +114,7 @@ struct TrainerSection {
   double momentum = 0;
   double weight_decay = 0;
   std::uint32_t embedding_dim = 8;
+  std::string embedding_gradients;  // "dense" or "sparse"
   std::vector<std::uint32_t> hidden;
   std::vector<std::uint32_t> cin_layers;     // of xdeepfm
   std::vector<std::uint32_t> bottom_hidden;  // of dlrm
@@ -118,8 +122,9 @@ struct TrainerSection {
 };
 
 struct ControlSection {
-  std::string solution;  // "nd" or "none"
-  std::string mode;      // "observe", "advise" or "act"
+  std::string solution;              // "nd", "none", …, "command"
+  std::vector<std::string> command;  // the program that decides, for "command"
+  std::string mode;                  // "observe", "advise" or "act"
   std::chrono::milliseconds transient_window{};
   std::chrono::milliseconds persistent_window{};
   std::vector<std::string> allow;  // drastic actions that need nobody's approval
@@ -145,14 +150,41 @@ struct LogsSection {
   std::uint64_t max_bytes = 0;  // for each of a worker's two files
 };
 
-// A straggler made on purpose.
+// A device that is not there; core/drill/emulation.h says how long it takes.
+struct EmulatedDevice {
+  std::string name;  // "class" in job.toml
+  std::vector<std::string> workers;
+  std::chrono::microseconds flat{};
+  std::uint32_t flat_until = 0;
+  std::chrono::microseconds per_sample{};
+  std::uint32_t memory = 0;  // samples; 0: any number
+};
+
+struct EmulatedSection {
+  double noise = 0;
+  std::uint32_t parameters = 1;
+  std::vector<EmulatedDevice> device;
+};
+
+// A straggler made on purpose; core/drill/injection.h says what it means.
 struct Injection {
   std::vector<std::string> workers;              // ids, or "*"
+  std::string host;                              // empty: any
   double slowdown = 1;                           // computing takes this many times as long
   std::chrono::microseconds delay{};             // more for each batch
   std::chrono::microseconds delay_per_sample{};  // more for each sample
-  std::chrono::milliseconds from{};              // since the worker began training
-  std::chrono::milliseconds until{};             // 0: to the end
+  std::chrono::microseconds data_delay{};        // more for the data of each batch
+  std::chrono::microseconds latency{};      // more for each message to another worker or server
+  std::uint64_t bandwidth = 0;              // of those, bytes a second; 0: no bound
+  double throttle = 1;                      // the part of the time that the process may run
+  std::string trace;                        // path; empty: none
+  std::chrono::milliseconds trace_every{};  // how long a row lasts; 0: a step
+  bool kill = false;                        // SIGKILL when it begins to hold
+  std::chrono::milliseconds from{};         // since the worker began training
+  std::chrono::milliseconds until{};        // 0: to the end
+  std::chrono::milliseconds every{};        // length of a window; 0: no windows
+  std::chrono::milliseconds lasts{};        // "for" in job.toml: of a window; 0: all of it
+  double chance = 1;                        // of a window, or of a step
 };
 
 struct JobConfig {
@@ -162,6 +194,7 @@ struct JobConfig {
   DataSection data;
   BatchSection batch;
   TrainerSection trainer;
+  EmulatedSection emulated;
   ControlSection control;
   FailureSection failure;
   CheckpointSection checkpoint;
@@ -181,8 +214,9 @@ struct JobConfig {
 
 // The effective configuration as JSON: what docs and workers call job.json.
 [[nodiscard]] std::string to_json(const JobConfig& config);
-// Of what to_json wrote; keys that it does not know are ignored, missing ones
-// are errors (kCorrupt).
+// Of what to_json wrote, here or in an older build: keys that came since have their
+// defaults. One that is not known is an error (kUsage): a newer build wrote it. What
+// cannot be missing is one, too (kCorrupt).
 [[nodiscard]] Result<JobConfig> from_json(const std::string& text);
 
 // As a job.toml with every key in it, which load() reads back to the same.

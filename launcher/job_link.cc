@@ -1,5 +1,7 @@
 #include "launcher/job_link.h"
 
+#include "core/wire/approve_message.h"
+#include "core/wire/drill_messages.h"
 #include "core/wire/packet.h"
 
 namespace antdt::launcher {
@@ -34,7 +36,9 @@ Status JobLink::order(const Order& order, Duration timeout) {
 }
 
 template Status JobLink::order(const wire::EvictWorkers&, Duration);
+template Status JobLink::order(const wire::InjectRules&, Duration);
 template Status JobLink::order(const wire::ResizeJob&, Duration);
+template Status JobLink::order(const wire::ApproveAction&, Duration);
 template Status JobLink::order(const wire::SkipRecords&, Duration);
 template Status JobLink::order(const wire::StopJob&, Duration);
 

@@ -26,7 +26,8 @@ class JobLink {
   [[nodiscard]] Result<JobStatus> status(std::uint64_t events_from, Duration timeout);
   [[nodiscard]] Status stop(const std::string& reason, std::chrono::milliseconds grace,
                             Duration timeout);
-  // An operator's wish (wire::EvictWorkers, ResizeJob, SkipRecords, StopJob); an
+  // An operator's wish (wire::EvictWorkers, InjectRules, ResizeJob, SkipRecords, ApproveAction,
+  // StopJob); an
   // error of kind kRefused says why the job daemon does not do it. Asked once:
   // when the answer is lost it may have been done.
   template <class Order>

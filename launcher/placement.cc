@@ -116,7 +116,9 @@ Result<Placement> place(const std::vector<HostResources>& hosts, const RolesSect
   Placement placement;
   std::vector<HostResources> left = hosts;
   if (server.count > 0) {
-    ANTDT_TRY(placement.servers, place_role(hosts, "server", server.count, server.resources));
+    // s0 and s2 are one server of two: processes lie host by host, so they are apart unless
+    // a host takes more than half of all.
+    ANTDT_TRY(placement.servers, place_role(hosts, "server", server.processes(), server.resources));
   }
   for (const std::size_t host : placement.servers) {
     left[host] = without(left[host], 1, server.resources);
@@ -124,7 +126,7 @@ Result<Placement> place(const std::vector<HostResources>& hosts, const RolesSect
   auto workers = place(left, roles.worker);
   if (!workers && server.count > 0 && !hosts.empty()) {
     return fail(workers.error().kind, "{}\n({} servers with {} each are counted as taken)",
-                workers.error().message, server.count, asked_text(server.resources));
+                workers.error().message, server.processes(), asked_text(server.resources));
   }
   ANTDT_TRY(placement.workers, std::move(workers));
   return placement;

@@ -12,6 +12,14 @@
 
 namespace antdt::launcher {
 
+// "data.paths[1]" -> "data.paths" -> "data"; false when there is nothing above.
+inline bool cut_last(std::string& key) {
+  const std::size_t cut = key.find_last_of(".[");
+  if (cut == std::string::npos) return false;
+  key.resize(cut);
+  return true;
+}
+
 // Where keys were written: "job.toml:3:1" or "--set batch.global=0". A key that
 // was not written is at the nearest enclosing table that was, else at the file.
 class Places {
@@ -37,12 +45,6 @@ class Places {
   }
 
  private:
-  static bool cut_last(std::string& key) {
-    const std::size_t cut = key.find_last_of(".[");
-    if (cut == std::string::npos) return false;
-    key.resize(cut);
-    return true;
-  }
   bool under_override(std::string key) const {
     do {
       if (overridden_.contains(key)) return true;
@@ -60,13 +62,18 @@ class Problems {
   explicit Problems(const Places& places) : places_(places) {}
   // "job.toml:3:1: batch.global: must be at least 1"
   void add(const std::string& key, const std::string& text) {
-    lines_.push_back(places_.of(key) + ": " + key + ": " + text);
+    lines_.push_back({key, places_.of(key) + ": " + key + ": " + text});
     keys_.insert(key);
   }
   // For what is wrong before there are keys.
-  void add_line(std::string line) { lines_.push_back(std::move(line)); }
+  void add_line(std::string line) { lines_.push_back({"", std::move(line)}); }
+  // The problem of another key says what is wrong with this one and with all below it: it
+  // was written with a mistake in its name. Unless it was written rightly, too, nothing is
+  // said of them.
+  void explain(const std::string& key) { explained_.insert(key); }
   // Of the key itself or of a part of it ("data.paths[1]" for "data.paths").
   [[nodiscard]] bool has(const std::string& key) const {
+    if (explained(key)) return true;
     for (auto it = keys_.lower_bound(key); it != keys_.end() && it->starts_with(key); ++it) {
       if (it->size() == key.size() || (*it)[key.size()] == '.' || (*it)[key.size()] == '[') {
         return true;
@@ -78,17 +85,30 @@ class Problems {
   [[nodiscard]] bool empty() const { return lines_.empty(); }
   [[nodiscard]] Error error() const {
     std::string message;
-    for (const std::string& line : lines_) {
+    for (const Line& line : lines_) {
+      if (explained(line.key)) continue;
       if (!message.empty()) message += '\n';
-      message += line;
+      message += line.text;
     }
     return Error{ErrorKind::kUsage, message};
   }
 
  private:
+  struct Line {
+    std::string key;
+    std::string text;
+  };
+  [[nodiscard]] bool explained(std::string key) const {
+    do {
+      if (explained_.contains(key) && !places_.written(key)) return true;
+    } while (cut_last(key));
+    return false;
+  }
+
   const Places& places_;
-  std::vector<std::string> lines_;
+  std::vector<Line> lines_;
   std::set<std::string> keys_;
+  std::set<std::string> explained_;
 };
 
 }  // namespace antdt::launcher

@@ -101,6 +101,8 @@ std::string_view describe(KeyType type) {
       return "a list of paths";
     case KeyType::kDirectory:
       return "a path";
+    case KeyType::kFile:
+      return "a path of a file";
     case KeyType::kTextMap:
       return "a table of strings";
     case KeyType::kCount:

@@ -24,6 +24,7 @@ enum class KeyType {
   kIntegers,      // a list of integers
   kFiles,         // a list of paths with globs, of files that must be there
   kDirectory,     // a path, of nothing that must be there
+  kFile,          // a path of a file that must be there, or ""
   kTextMap,       // a table of strings
   kCount,         // an integer or { min, max }; count, min and max in JSON
   kTables,        // a list of tables, whose keys are "<path>[].<key>"

@@ -56,6 +56,11 @@ WorkerStatus parse_worker(const json& object) {
   fields.read("batch", worker.batch);
   fields.read("samples_per_second", worker.samples_per_second);
   fields.read("verdict", worker.verdict);
+  if (const json* straggler = fields.find("straggler");
+      straggler != nullptr && straggler->is_object()) {
+    worker.straggler = true;
+    Fields(*straggler).read("seen", worker.seen);
+  }
   fields.read("tried_again_in_s", worker.tried_again_in_s);
   return worker;
 }
@@ -103,6 +108,7 @@ HostView parse_host(const json& object) {
 ActionView parse_action(const json& object) {
   ActionView action;
   const Fields fields(object);
+  fields.read("number", action.number);
   fields.read("time_s", action.time_s);
   fields.read("kind", action.kind);
   fields.read("target", action.target);
@@ -167,6 +173,7 @@ Result<StatusView> parse_status(const std::string& text) {
   }
   fields.read("lineage", status.lineage);
   fields.read("waiting_for", status.waiting_for);
+  fields.read("solution_trouble", status.solution_trouble);
   read_list(fields, "workers", parse_worker, status.workers);
   read_list(fields, "servers", parse_server, status.servers);
   read_list(fields, "failures", parse_failure, status.failures);
@@ -264,6 +271,7 @@ std::vector<std::string> live_block(const StatusView& s, const std::vector<Event
   std::vector<std::string> lines = {progress_line(s)};
   if (!s.message.empty()) lines.push_back(s.message);
   if (!s.waiting_for.empty()) lines.push_back("waiting for " + s.waiting_for);
+  if (!s.solution_trouble.empty()) lines.push_back("nobody decides: " + s.solution_trouble);
   if (!s.workers.empty()) {
     const auto table = worker_table(s, {});
     lines.insert(lines.end(), table.begin(), table.end());
@@ -356,6 +364,7 @@ std::vector<std::string> status_table(const StatusView& s, const std::vector<Eve
                   s.lineage, s.incarnation, grouped(s.samples_done), grouped(s.samples_total))};
   if (!s.message.empty()) lines.push_back(s.message);
   if (!s.waiting_for.empty()) lines.push_back("waiting for " + s.waiting_for);
+  if (!s.solution_trouble.empty()) lines.push_back("nobody decides: " + s.solution_trouble);
   const auto table = worker_table(s, events);
   lines.insert(lines.end(), table.begin(), table.end());
   const auto servers = server_table(s);

@@ -21,6 +21,8 @@ struct WorkerStatus {
   std::uint64_t batch = 0;  // samples of a step
   double samples_per_second = 0;
   std::string verdict;
+  bool straggler = false;                  // it makes others wait
+  std::string seen;                        // what speaks for the cause in the verdict
   std::optional<double> tried_again_in_s;  // waits for a host
   [[nodiscard]] bool running() const;
 };
@@ -61,6 +63,7 @@ struct BudgetView {
 };
 
 struct ActionView {
+  std::uint64_t number = 0;  // from 1; 0: an older job daemon, which does not say
   double time_s = 0;
   std::string kind, target, reason, outcome;
 };
@@ -82,7 +85,8 @@ struct StatusView {
   std::map<std::string, double> last_eval;  // auc, log_loss, accuracy
   std::string message;
   std::uint64_t lineage = 0;
-  std::string waiting_for;  // who is waited for, and for what
+  std::string waiting_for;       // who is waited for, and for what
+  std::string solution_trouble;  // why a solution of the user's own decides nothing now
   std::vector<WorkerStatus> workers;
   std::vector<ServerStatus> servers;  // none: the workers hold the model
   std::vector<FailureView> failures;

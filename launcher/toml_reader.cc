@@ -65,6 +65,8 @@ class Converter {
       case KeyType::kDirectory:
         if (!node.is_string()) return wrong_type(node);
         return absolute_path(*node.value<std::string>(), base_);
+      case KeyType::kFile:
+        return file(node);
       case KeyType::kTextMap:
         return text_map(node);
       default:
@@ -183,6 +185,15 @@ class Converter {
     });
     return lists.is_null() ? Json() : flat;
   }
+  Json file(const toml::node& node) {
+    if (!node.is_string()) return wrong_type(node);
+    const std::string path = *node.value<std::string>();
+    if (path.empty()) return path;
+    const auto found = expand_files(path, base_);
+    if (!found) return problem(path_, found.error().message);
+    if (found->size() == 1) return found->front();
+    return problem(path_, fmt::format("'{}' is {} files: one is needed", path, found->size()));
+  }
   Json text_map(const toml::node& node) {
     if (!node.is_table()) return wrong_type(node);
     Json map = Json::object();
@@ -232,20 +243,23 @@ class Reader {
       // A class is no misplaced key: its name elsewhere ("workers") means something else.
       problems_.add(full, path == "failure.budgets"
                               ? "unknown class of failure: the classes are " + listed(known)
-                              : "unknown key" + suggestion(std::string(name.str()), known));
+                              : "unknown key" + suggestion(path, std::string(name.str()), known));
     }
   }
 
-  // A near name beside it, else the same name elsewhere.
-  static std::string suggestion(const std::string& name, const std::vector<std::string>& known) {
+  // A near name beside it, else the same name elsewhere: that one is not missing, too.
+  std::string suggestion(const std::string& path, const std::string& name,
+                         const std::vector<std::string>& known) {
     std::string meant = nearest(name, known);
+    std::string meant_path = meant.empty() ? "" : join(path, meant);
     if (meant.empty()) {
       for (const Key& key : schema()) {
-        if (leaf(key.path) == name) meant = key.path;
+        if (leaf(key.path) == name) meant = meant_path = key.path;
       }
     }
-    if (!meant.empty()) return ": did you mean '" + meant + "'?";
-    return ": known here are " + listed(known);
+    if (meant.empty()) return ": known here are " + listed(known);
+    problems_.explain(meant_path);
+    return ": did you mean '" + meant + "'?";
   }
 
   static std::string listed(const std::vector<std::string>& names) {
@@ -337,6 +351,12 @@ class Reader {
 nlohmann::ordered_json read_by_schema(const toml::table& root, const std::string& base,
                                       Places& places, Problems& problems) {
   return Reader(base, places, problems).section("", &root);
+}
+
+nlohmann::ordered_json default_values(const std::string& path) {
+  Places nowhere("");
+  Problems ignored(nowhere);  // keys that must be written
+  return Reader("", nowhere, ignored).section(path, nullptr);
 }
 
 }  // namespace antdt::launcher

@@ -17,4 +17,8 @@ namespace antdt::launcher {
                                                     const std::string& base, Places& places,
                                                     Problems& problems);
 
+// What the section `path` ("" is the top, "inject[0]" an item of a list) is when nothing
+// of it is written: the keys that have a default, under their names in JSON.
+[[nodiscard]] nlohmann::ordered_json default_values(const std::string& path);
+
 }  // namespace antdt::launcher

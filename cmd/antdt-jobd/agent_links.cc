@@ -6,7 +6,7 @@ namespace antdt::jobd {
 namespace {
 constexpr Duration kHeartbeat = std::chrono::seconds(1);
 // Messages of one link handled in a turn, so that no host starves another.
-constexpr int kBatch = 256;
+constexpr int kMostPackets = 256;
 }  // namespace
 
 AgentLinks::AgentLinks(EventLoop& loop, std::string job, Incarnation incarnation,
@@ -70,7 +70,7 @@ bool AgentLinks::all_welcome() const {
 }
 
 void AgentLinks::receive(Link& link) {
-  for (int n = 0; n < kBatch; ++n) {
+  for (int n = 0; n < kMostPackets; ++n) {
     const auto packet = link.socket.receive();
     if (!packet) return;
     const auto envelope = wire::open_envelope(*packet);

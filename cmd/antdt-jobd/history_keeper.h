@@ -3,6 +3,7 @@
 // there is said once, what could not be written waits for room.
 //
 //   well --an error--> failing: tried again at each sync --no error--> well
+//   well, failing --damage--> moved aside (history.db.damaged), begun anew: well
 //   nowhere: it could not be opened; what is to be remembered is forgotten
 #pragma once
 
@@ -35,10 +36,17 @@ class HistoryKeeper {
 
  private:
   void judge(const Status& written);
+  void begin_anew(const Error& damage);
+  void open();
+
+  std::string path_;
+  shard_server::DataSet train_;
+  Incarnation incarnation_;
 
   std::optional<shard_server::History> history_;
   bool settled_ = false;
   bool failing_ = false;
+  bool aside_ = false;  // a damaged one was moved
   MonoTime synced_at_{};
   std::optional<std::string> news_;
 };

@@ -4,7 +4,6 @@
 
 #include "cmd/antdt-jobd/seen_numbers.h"
 #include "core/log.h"
-#include "core/permutation.h"
 #include "core/wire/packet.h"
 #include "launcher/resume_request.h"
 
@@ -15,28 +14,6 @@ constexpr Duration kTick = std::chrono::milliseconds(100);
 constexpr Duration kLookForRoom = std::chrono::seconds(1);
 // An agent says something every second.
 constexpr Duration kSilence = std::chrono::milliseconds(2500);
-// The same range of records under so many lost workers: it is what kills them.
-constexpr std::uint32_t kRetryLimit = 3;
-
-std::uint64_t key_of(const launcher::JobConfig& config) {
-  std::uint64_t key = config.job.seed;
-  for (const char c : config.job.id) key = combine_seed(key, static_cast<unsigned char>(c));
-  return key;
-}
-
-Result<ctl::JobMachineConfig> machine_config(const launcher::JobConfig& config,
-                                             const DataFound& data) {
-  ctl::JobMachineConfig machine;
-  machine.job = config.job.id;
-  ANTDT_TRY(machine.spec, job_spec(config, data));
-  ANTDT_TRY(machine.control, controller_config(config));
-  machine.ledger.train = train_set(config, data);
-  machine.ledger.eval = eval_set(config, data);
-  machine.ledger.retry_limit = kRetryLimit;
-  machine.key = key_of(config);
-  machine.hang_after = config.failure.hang_after;
-  return machine;
-}
 
 // Everything that the files of a run tell of the numbers it has used.
 SeenNumbers all_seen(const std::string& run_dir, const launcher::JobConfig& config,
@@ -71,7 +48,7 @@ Result<OpenedJournal> open_journal(const std::string& path, bool from_checkpoint
   const bool is_new = content.snapshot.empty() && content.records.empty();
   if (from_checkpoint && is_new) {
     const ctl::JobImage image =
-        image_above(seen, config.roles.worker.count, config.roles.server.count);
+        image_above(seen, config.roles.worker.count, config.roles.server.processes());
     content.records.push_back({std::string(ctl::kImageRecord), wire::encode(image)});
   }
   return OpenedJournal{std::move(journal), std::move(content), from_checkpoint && is_new};
@@ -100,6 +77,7 @@ Result<std::unique_ptr<JobDaemon>> JobDaemon::open(EventLoop& loop, transport::C
                                                   std::move(lock), std::move(opened.journal),
                                                   std::move(machine)));
   daemon->history_ = std::move(history);
+  daemon->start_own_program();
   ANTDT_TRY(daemon->skips_, launcher::read_skips(daemon->options_.run_dir));
   ANTDT_RETURN_IF_ERROR(daemon->listen(context));
   ANTDT_RETURN_IF_ERROR(daemon->begin(request, opened.begins_again));
@@ -166,6 +144,7 @@ void JobDaemon::tick() {
   if (ended_) return;
   repeat_requests();
   go_on_if_there_is_room();
+  if (own_program_) own_program_->tick();
   if (history_.sync_is_due(loop_.now())) sync_history();
   for (const std::string& host : links_->silent(kSilence)) feed(ctl::in::HostSilent{host});
   feed(ctl::in::Tick{});
@@ -198,7 +177,35 @@ void JobDaemon::keep_skips() {
 
 void JobDaemon::control_tick() {
   loop_.call_after(machine_.control_interval(), [this] { control_tick(); });
-  if (!ended_) feed(ctl::in::ControlTick{});
+  if (ended_) return;
+  feed(ctl::in::ControlTick{});
+  const ctl::ClusterView* view = own_program_ ? machine_.view_to_decide(loop_.now()) : nullptr;
+  if (view != nullptr) own_program_->offer(*view, machine_.lifecycle().seconds());
+}
+
+void JobDaemon::start_own_program() {
+  if (config_.control.solution != "command") return;
+  OwnProgram::Options own{config_.control.command, config_.job.directory,
+                          options_.run_dir + "/solution.log"};
+  own_program_ = std::make_unique<OwnProgram>(
+      loop_, std::move(own),
+      [this](ctl::Decision decision, PlanVersion plan) {
+        if (!ended_) feed(ctl::in::Decided{std::move(decision), plan});
+      },
+      [this](const std::string& text) {
+        perform(ctl::out::Note{
+            "solution",
+            fmt::format("{}; until then nobody decides and the job goes on with the plan that it "
+                        "has; what the program wrote is in {}/solution.log",
+                        text, options_.run_dir),
+            ""});
+      });
+}
+
+ctl::JobReport JobDaemon::report() const {
+  ctl::JobReport report = machine_.report();
+  if (own_program_) report.solution_trouble = own_program_->trouble();
+  return report;
 }
 
 // The journal has used its ballast. What is written from now on must be little:

@@ -19,6 +19,7 @@
 #include "cmd/antdt-jobd/event_log.h"
 #include "cmd/antdt-jobd/history_keeper.h"
 #include "cmd/antdt-jobd/job_spec.h"
+#include "cmd/antdt-jobd/own_program.h"
 #include "core/fs.h"
 #include "core/loop.h"
 #include "core/transport/socket.h"
@@ -73,6 +74,8 @@ class JobDaemon {
   void declare_skips();
   void keep_skips();
   void control_tick();
+  void start_own_program();  // where the job's solution is one
+  [[nodiscard]] ctl::JobReport report() const;
   void sync_history();
   void finish_turn();  // commit, then send
   void pause_if_disk_is_full();
@@ -126,6 +129,7 @@ class JobDaemon {
   CheckpointStore checkpoints_;
   std::vector<launcher::Skip> skips_;
   bool skips_changed_ = false;  // since they were written
+  std::unique_ptr<OwnProgram> own_program_;
   std::optional<AgentLinks> links_;
   std::optional<transport::Socket> socket_;
 

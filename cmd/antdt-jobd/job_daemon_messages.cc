@@ -2,7 +2,9 @@
 #include <algorithm>
 
 #include "cmd/antdt-jobd/job_daemon.h"
+#include "core/drill/drill_json.h"
 #include "core/log.h"
+#include "core/wire/approve_message.h"
 #include "core/wire/packet.h"
 
 namespace antdt::jobd {
@@ -76,8 +78,8 @@ void JobDaemon::answer_operator(const wire::Packet& packet, const wire::Envelope
     if (!request)
       return answer(packet, envelope, wire::Refused{"invalid", request.error().message});
     answer(packet, envelope,
-           wire::StatusReply{ctl::status_json(machine_.report()),
-                             events_.since(request->events_from), events_.next()});
+           wire::StatusReply{ctl::status_json(report()), events_.since(request->events_from),
+                             events_.next()});
   } else if (kind == wire::StopJob::kKind) {
     with(std::type_identity<wire::StopJob>(), [&](const wire::StopJob& m) -> Status {
       const std::string reason = m.reason.empty() ? "stopped by an operator" : m.reason;
@@ -96,12 +98,28 @@ void JobDaemon::answer_operator(const wire::Packet& packet, const wire::Envelope
       feed(evict);
       return {};
     });
+  } else if (kind == wire::InjectRules::kKind) {
+    with(std::type_identity<wire::InjectRules>(), [&](const wire::InjectRules& m) -> Status {
+      ANTDT_TRY([[maybe_unused]] const auto rules,
+                drill::parse_rules(fmt::format("{{\"inject\": {}}}", m.rules)));
+      feed(ctl::in::OperatorSaid{"inject", fmt::format("{}, {}", m.rules, because("", m.who))});
+      feed(ctl::in::Inject{m});
+      return {};
+    });
   } else if (kind == wire::ResizeJob::kKind) {
     with(std::type_identity<wire::ResizeJob>(), [&](const wire::ResizeJob& m) -> Status {
       const ctl::job::ResizeAsked resize{m.count, because("", m.who)};
       ANTDT_RETURN_IF_ERROR(machine_.check(resize));
       feed(ctl::in::OperatorSaid{"resize", fmt::format("{} workers, {}", m.count, resize.reason)});
       feed(resize);
+      return {};
+    });
+  } else if (kind == wire::ApproveAction::kKind) {
+    with(std::type_identity<wire::ApproveAction>(), [&](const wire::ApproveAction& m) -> Status {
+      ANTDT_RETURN_IF_ERROR(machine_.check_approve(m.number));
+      feed(
+          ctl::in::OperatorSaid{"approve", fmt::format("action {}, asked by {}", m.number, m.who)});
+      feed(ctl::in::Approve{m.number, m.who});
       return {};
     });
   } else if (kind == wire::SkipRecords::kKind) {

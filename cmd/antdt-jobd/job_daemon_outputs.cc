@@ -3,6 +3,7 @@
 
 #include "cmd/antdt-jobd/job_daemon.h"
 #include "core/log.h"
+#include "core/overloaded.h"
 #include "core/wire/packet.h"
 
 namespace antdt::jobd {
@@ -23,7 +24,11 @@ std::optional<JobDaemon::Route> JobDaemon::route_to(Member member) const {
 void JobDaemon::perform(ctl::out::ToWorker& o) {
   const std::optional<Route> route = route_to(o.to);
   if (!route) return;
-  std::visit([&](const auto& body) { send(*route, o.to, o.generation, body, o.seq); }, o.body);
+  std::visit(Overloaded{[&](const ctl::SharedRoster& roster) {
+                          send(*route, o.to, o.generation, roster.for_wire(), o.seq);
+                        },
+                        [&](const auto& body) { send(*route, o.to, o.generation, body, o.seq); }},
+             o.body);
 }
 
 void JobDaemon::perform(const ctl::job::StartWorker& o) { request_start(o.member, o.host); }
@@ -71,6 +76,7 @@ void JobDaemon::perform(const ctl::out::Note& o) {
 
 void JobDaemon::perform(const ctl::job::End& o) {
   ended_ = true;
+  if (own_program_) own_program_->end();
   finish_turn();
   ctl::JobReport last = machine_.report();
   last.state = o.outcome.state;

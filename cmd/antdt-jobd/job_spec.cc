@@ -2,10 +2,21 @@
 
 #include <nlohmann/json.hpp>
 
+#include "core/drill/drill_json.h"
 #include "core/fs.h"
+#include "core/permutation.h"
 
 namespace antdt::jobd {
 namespace {
+
+// The same range of records under so many lost workers: it is what kills them.
+constexpr std::uint32_t kRetryLimit = 3;
+
+std::uint64_t key_of(const launcher::JobConfig& config) {
+  std::uint64_t key = config.job.seed;
+  for (const char c : config.job.id) key = combine_seed(key, static_cast<unsigned char>(c));
+  return key;
+}
 
 shard_server::DataSet data_set(const launcher::JobConfig& config, std::uint64_t records) {
   shard_server::DataSet set;
@@ -51,6 +62,7 @@ Result<ctl::JobSpec> job_spec(const launcher::JobConfig& config, const DataFound
   spec.budgets = config.failure.budgets;
   spec.budget_refill = config.failure.budget_refill;
   spec.servers = config.roles.server.count;
+  spec.server_replicas = config.roles.server.replicas;
   spec.sync = config.trainer.sync;
   spec.backups = config.trainer.backup_workers;
   spec.staleness = config.trainer.staleness;
@@ -82,6 +94,21 @@ shard_server::DataSet train_set(const launcher::JobConfig& config, const DataFou
 
 shard_server::DataSet eval_set(const launcher::JobConfig& config, const DataFound& data) {
   return data_set(config, data.eval_records);
+}
+
+Result<ctl::JobMachineConfig> machine_config(const launcher::JobConfig& config,
+                                             const DataFound& data) {
+  ctl::JobMachineConfig machine;
+  machine.job = config.job.id;
+  ANTDT_TRY(machine.spec, job_spec(config, data));
+  ANTDT_TRY(machine.control, controller_config(config));
+  machine.ledger.train = train_set(config, data);
+  machine.ledger.eval = eval_set(config, data);
+  machine.ledger.retry_limit = kRetryLimit;
+  machine.key = key_of(config);
+  machine.hang_after = config.failure.hang_after;
+  ANTDT_TRY(machine.emulation, drill::parse_emulation(launcher::to_json(config)));
+  return machine;
 }
 
 }  // namespace antdt::jobd

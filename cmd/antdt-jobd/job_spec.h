@@ -7,6 +7,7 @@
 
 #include "core/result.h"
 #include "ctl/controller.h"
+#include "ctl/job/job_machine.h"
 #include "ctl/lifecycle.h"
 #include "launcher/job_config.h"
 #include "shard_server/stream.h"
@@ -30,5 +31,9 @@ struct DataFound {
                                               const DataFound& data);
 [[nodiscard]] shard_server::DataSet eval_set(const launcher::JobConfig& config,
                                              const DataFound& data);
+
+// All of it, for a new run.
+[[nodiscard]] Result<ctl::JobMachineConfig> machine_config(const launcher::JobConfig& config,
+                                                           const DataFound& data);
 
 }  // namespace antdt::jobd

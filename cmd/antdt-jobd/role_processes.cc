@@ -37,7 +37,7 @@ std::uint32_t servers_to_come(const launcher::RolesSection& roles,
                               const std::vector<ctl::WorkerProcess>& known, const std::string& host,
                               const std::vector<wire::RunningProcess>& running) {
   const auto is_server = [](const ctl::WorkerProcess& w) { return w.place.worker.role == kServer; };
-  auto wanted = static_cast<std::int64_t>(roles.server.count);
+  auto wanted = static_cast<std::int64_t>(roles.server.processes());
   if (std::ranges::any_of(known, is_server)) {
     wanted = std::ranges::count_if(known, [&](const ctl::WorkerProcess& w) {
       return is_server(w) && w.place.host == host && w.state != ctl::WorkerProcess::kRemoved;

@@ -4,10 +4,13 @@
 #include <memory>
 #include <optional>
 
+#include "core/drill/drill_json.h"
 #include "core/transport/socket.h"
 #include "trainer/collective/listen_address.h"
 #include "trainer/collective/ring.h"
 #include "trainer/data/dataset.h"
+#include "trainer/emulated/emulated_engine.h"
+#include "trainer/emulated/emulated_ps_model.h"
 #include "trainer/loop/member.h"
 #include "trainer/loop/ps_member.h"
 #include "trainer/loop/trainer_config.h"
@@ -40,21 +43,6 @@ std::optional<std::uint64_t> poison() {
   return std::strtoull(record, nullptr, 10);
 }
 
-Result<std::unique_ptr<trainer::Engine>> make_engine(const trainer::TrainerConfig& config,
-                                                     const data::DataShape& shape) {
-  if (config.model == "tally") return trainer::make_tally_engine(shape, poison());
-  trainer::set_compute_threads(config.threads);
-  return trainer::make_torch_engine(config, shape);
-}
-
-Result<std::unique_ptr<trainer::PsModel>> make_ps_model(const trainer::TrainerConfig& config,
-                                                        const data::DataShape& shape) {
-  if (config.model == "tally") return trainer::make_tally_ps_model(shape, 1, poison());
-  if (config.model == "tally3") return trainer::make_tally_ps_model(shape, 3, poison());
-  trainer::set_compute_threads(config.threads);
-  return trainer::make_torch_ps_model(config, shape);
-}
-
 // What both kinds of member need.
 struct Worker {
   client::Client& client;
@@ -76,14 +64,57 @@ struct Worker {
   }
 };
 
+Result<trainer::Pace> pace_of(const Worker& worker) {
+  return trainer::Pace::of(worker.config.emulation, worker.client.member().worker,
+                           worker.config.seed, worker.clock, trainer::sleeping());
+}
+
+Result<std::unique_ptr<trainer::Engine>> make_engine(const Worker& worker) {
+  const trainer::TrainerConfig& config = worker.config;
+  const data::DataShape& shape = worker.train.reader->shape();
+  if (config.model == "tally") return trainer::make_tally_engine(shape, poison());
+  if (config.model == "emulated") {
+    ANTDT_TRY(auto pace, pace_of(worker));
+    return trainer::make_emulated_engine(shape, config.emulation.parameters, std::move(pace));
+  }
+  trainer::set_compute_threads(config.threads);
+  return trainer::make_torch_engine(config, shape);
+}
+
+Result<std::unique_ptr<trainer::PsModel>> make_ps_model(const Worker& worker) {
+  const trainer::TrainerConfig& config = worker.config;
+  const data::DataShape& shape = worker.train.reader->shape();
+  if (config.model == "tally") return trainer::make_tally_ps_model(shape, 1, poison());
+  if (config.model == "tally3") return trainer::make_tally_ps_model(shape, 3, poison());
+  if (config.model == "emulated") {
+    ANTDT_TRY(auto pace, pace_of(worker));
+    return trainer::make_emulated_ps_model(shape, config.emulation.parameters, std::move(pace));
+  }
+  trainer::set_compute_threads(config.threads);
+  return trainer::make_torch_ps_model(config, shape);
+}
+
+Result<trainer::Injected> injected_into(const Worker& worker) {
+  const std::vector<drill::Rule>& rules = worker.config.inject;
+  ANTDT_TRY(const drill::Traces traces, drill::read_traces(rules));
+  const Member self = worker.client.member();
+  const drill::Target target{self.worker, worker.client.host(), self.attempt};
+  return trainer::Injected(
+      worker.clock, drill::Injection(rules, target, worker.config.seed, traces),
+      [&client = worker.client] { return client.injected(); }, target, worker.config.seed,
+      [&client = worker.client](double share) { client.set_throttle(share); });
+}
+
 Result<int> work_in_a_collective(const Worker& worker) {
-  ANTDT_TRY(const auto engine, make_engine(worker.config, worker.train.reader->shape()));
-  ANTDT_TRY(const auto ring, trainer::listen_options(worker.config.hosts, worker.config.interface));
+  ANTDT_TRY(const auto engine, make_engine(worker));
+  ANTDT_TRY(auto ring, trainer::listen_options(worker.config.hosts, worker.config.interface,
+                                               worker.config.ports));
   data::Prefetcher prefetcher(worker.take());
-  const trainer::Injection injection(worker.config.inject);
+  ANTDT_TRY(trainer::Injected injected, injected_into(worker));
+  ring.send_delay = [link = injected.link()](std::size_t bytes) { return link->delay(bytes); };
   trainer::GenerationGuard guard;
   trainer::Member member({worker.clock, worker.client, *engine, prefetcher, worker.account,
-                          injection, guard, worker.stop},
+                          injected, guard, worker.stop},
                          {worker.train.reader.get(), worker.eval.reader.get(), worker.identity(),
                           [ring](std::uint32_t rank, std::uint32_t size) {
                             return trainer::prepare_ring(rank, size, ring);
@@ -92,15 +123,17 @@ Result<int> work_in_a_collective(const Worker& worker) {
 }
 
 Result<int> work_with_servers(const Worker& worker) {
-  ANTDT_TRY(const auto model, make_ps_model(worker.config, worker.train.reader->shape()));
+  ANTDT_TRY(const auto model, make_ps_model(worker));
   transport::Context context;
+  trainer::PsMember::Parts parts{worker.train.reader.get(), worker.eval.reader.get(),
+                                 worker.identity(), worker.config.seed};
+  ANTDT_TRY(parts.keys, transport::make_key_pair(to_string(worker.client.member().worker)));
   data::Prefetcher prefetcher(worker.take());
-  const trainer::Injection injection(worker.config.inject);
+  ANTDT_TRY(trainer::Injected injected, injected_into(worker));
   trainer::GenerationGuard guard;
-  trainer::PsMember member(
-      {worker.clock, worker.client, *model, context, prefetcher, worker.account, injection, guard,
-       worker.stop},
-      {worker.train.reader.get(), worker.eval.reader.get(), worker.identity(), worker.config.seed});
+  trainer::PsMember member({worker.clock, worker.client, *model, context, prefetcher,
+                            worker.account, injected, guard, worker.stop},
+                           parts);
   return member.run();
 }
 
@@ -110,7 +143,7 @@ Result<int> work(client::Client& client, trainer::TimeAccount& account, const Cl
                  const std::atomic<bool>& stop) {
   Worker worker{client, account, clock, stop, {}, {}, {}};
   const std::string& config = client.config_json();
-  ANTDT_TRY(worker.config, trainer::parse_trainer_config(config, client.member().worker));
+  ANTDT_TRY(worker.config, trainer::parse_trainer_config(config));
   ANTDT_TRY(worker.train, open_split(config, data::Split::kTrain));
   ANTDT_TRY(worker.eval, open_split(config, data::Split::kEval));
   if (!worker.train.reader) return fail(ErrorKind::kUsage, "the training data has no records");

@@ -8,6 +8,7 @@
 #include "cmd/antdt/bench_client.h"
 #include "cmd/antdt/bench_ps.h"
 #include "cmd/antdt/bench_shards.h"
+#include "cmd/antdt/bench_stragglers.h"
 #include "cmd/antdt/commands.h"
 #include "cmd/antdt/usage.h"
 #include "launcher/paths.h"
@@ -184,6 +185,7 @@ void add_bench(CLI::App& app, int& exit_code) {
   add_allreduce(*command, exit_code);
   add_ps(*command, exit_code);
   add_ps_processes(*command, exit_code);
+  add_bench_stragglers(*command, exit_code);
 }
 
 }  // namespace antdt::cli

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "core/transport/socket.h"
+#include "core/transport/ipc_dealer.h"
 #include "core/wire/packet.h"
 #include "trainer/client/environment.h"
 
@@ -14,16 +14,13 @@ constexpr Duration kDeadline = std::chrono::seconds(20);
 
 // Waits for a message of kind T; others are passed over.
 template <class T>
-Result<T> await(transport::Socket& socket) {
-  const MonoTime deadline = SteadyClock().now() + kDeadline;
-  while (SteadyClock().now() < deadline) {
-    if (!socket.wait_readable(deadline - SteadyClock().now())) break;
+Result<T> await(transport::IpcDealer& socket) {
+  while (socket.wait_readable(kDeadline)) {
     const auto packet = socket.receive();
     if (!packet) continue;
     ANTDT_TRY(const wire::Envelope envelope, wire::open_envelope(*packet));
-    if (envelope.kind == T::kKind || envelope.kind == wire::Refused::kKind) {
-      return wire::open_reply<T>(*packet);
-    }
+    if (envelope.kind == T::kKind) return wire::decode<T>(packet->body);
+    if (envelope.kind == wire::Refused::kKind) return wire::open_reply<T>(*packet);
   }
   return fail(ErrorKind::kUnreachable, "no '{}' came from {}", T::kKind, socket.endpoint());
 }
@@ -32,8 +29,7 @@ Result<T> await(transport::Socket& socket) {
 
 Result<ClientResult> run_client(const ClientOptions& options) {
   ANTDT_TRY(const client::Environment self, client::Environment::from_process());
-  transport::Context context;
-  ANTDT_TRY(auto socket, transport::Socket::connect_ipc(context, self.socket));
+  ANTDT_TRY(auto socket, transport::IpcDealer::connect(self.socket));
   wire::Envelope envelope;
   envelope.job = self.job;
   envelope.worker = self.self.worker;

@@ -10,7 +10,7 @@
 #include "core/clock.h"
 #include "core/loop.h"
 #include "core/transport/socket.h"
-#include "trainer/ps_link/placement.h"
+#include "trainer/ps/placement.h"
 #include "trainer/ps_link/server_loop.h"
 #include "trainer/ps_link/worker_link.h"
 

@@ -16,12 +16,17 @@ void add_explain(CLI::App& app, int& exit_code);
 void add_logs(CLI::App& app, int& exit_code);
 void add_evict(CLI::App& app, int& exit_code);
 void add_resize(CLI::App& app, int& exit_code);
+void add_inject(CLI::App& app, int& exit_code);
+void add_approve(CLI::App& app, int& exit_code);
 void add_stop(CLI::App& app, int& exit_code);
 void add_keygen(CLI::App& app, int& exit_code);
 void add_data(CLI::App& app, int& exit_code);  // audit, skip, which, synth, index
 void add_data_skip(CLI::App& data, int& exit_code);
 void add_data_which(CLI::App& data, int& exit_code);
 void add_model(CLI::App& app, int& exit_code);  // export
+void add_report(CLI::App& app, int& exit_code);
+void add_simulate(CLI::App& app, int& exit_code);
+void add_replay(CLI::App& app, int& exit_code);
 void add_bench(CLI::App& app, int& exit_code);  // shards, allreduce
 
 // Exit codes of the program: 1 failed, 2 usage or configuration, 3 cannot place

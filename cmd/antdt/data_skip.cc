@@ -16,14 +16,14 @@ namespace antdt::cli {
 
 namespace {
 
-struct Options {
+struct DataSkipOptions {
   std::string run;
   std::string range;
   std::string reason;
   std::optional<std::uint32_t> epoch;
 };
 
-Status skip_now(const Options& options, const launcher::SkipRange& range) {
+Status skip_now(const DataSkipOptions& options, const launcher::SkipRange& range) {
   ANTDT_TRY(RunningJob job, reach(options.run));
   if (options.epoch) {
     ANTDT_TRY(const launcher::StatusView status, status_of(job));
@@ -54,7 +54,7 @@ Result<std::uint32_t> last_epoch(const std::string& run_dir) {
   return static_cast<std::uint32_t>(summary["epochs"].size() - 1);
 }
 
-Status skip_later(const Options& options, const std::string& run_dir,
+Status skip_later(const DataSkipOptions& options, const std::string& run_dir,
                   const launcher::SkipRange& range) {
   ANTDT_TRY(const std::string data_text, read_file(run_dir + "/data.json"));
   const auto data = nlohmann::json::parse(data_text, nullptr, false);
@@ -77,7 +77,7 @@ Status skip_later(const Options& options, const std::string& run_dir,
   return {};
 }
 
-Status skip(const Options& options) {
+Status skip(const DataSkipOptions& options) {
   ANTDT_TRY(const launcher::SkipRange range, launcher::parse_skip_range(options.range));
   ANTDT_TRY(const std::string run_dir, find_job(options.run));
   if (state_of(run_dir) == RunState::kRunning) return skip_now(options, range);
@@ -87,7 +87,7 @@ Status skip(const Options& options) {
 }  // namespace
 
 void add_data_skip(CLI::App& data, int& exit_code) {
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<DataSkipOptions>();
   CLI::App* command = data.add_subcommand("skip", "Let a run go on without some records");
   command->add_option("RUN", options->run, kJobHelp)->required();
   command->add_option("FROM:TO", options->range, "positions of the epoch's stream, TO not included")

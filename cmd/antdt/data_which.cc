@@ -19,7 +19,7 @@ namespace {
 // As in the audit: the program reads its data by itself, or trains without steps.
 constexpr int kUnaccounted = 6;
 
-struct Options {
+struct DataWhichOptions {
   std::string run;
   std::uint64_t step = 0;
   bool json = false;
@@ -48,7 +48,7 @@ int nothing_known(const std::string& run_dir, const std::string& state_dir) {
   return kUnaccounted;
 }
 
-Result<int> which(const Options& options) {
+Result<int> which(const DataWhichOptions& options) {
   ANTDT_TRY(const std::string run_dir, find_job(options.run));
   const auto control = launcher::read_control(run_dir);
   const std::string state_dir = control ? control->state_dir : run_dir;
@@ -66,7 +66,7 @@ Result<int> which(const Options& options) {
 }  // namespace
 
 void add_data_which(CLI::App& data, int& exit_code) {
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<DataWhichOptions>();
   CLI::App* command = data.add_subcommand("which", "Which records made a step");
   command->add_option("RUN", options->run, kJobHelp)->required();
   command->add_option("--step", options->step, "the number of the step, from 1")

@@ -14,7 +14,7 @@ namespace antdt::cli {
 
 namespace {
 
-struct Options {
+struct EvictOptions {
   std::string job;
   std::string target;
   std::string reason;
@@ -55,7 +55,26 @@ void tell(const launcher::StatusView& status, const launcher::WorkerStatus& befo
   fmt::print("{} has left {}; its share is spread over the others\n", before.id, before.host);
 }
 
-Status evict(const Options& options) {
+const launcher::ServerStatus* find_server(const launcher::StatusView& status,
+                                          const std::string& id) {
+  const auto found = std::ranges::find(status.servers, id, &launcher::ServerStatus::id);
+  return found == status.servers.end() ? nullptr : &*found;
+}
+
+// It is started again; what it is of its server then, comes to it while all go on.
+Status await_server(RunningJob& job, const launcher::ServerStatus& before) {
+  launcher::ServerStatus now;
+  ANTDT_RETURN_IF_ERROR(wait_until(job, [&](const launcher::StatusView& status) {
+    const launcher::ServerStatus* const found = find_server(status, before.id);
+    if (found != nullptr) now = *found;
+    return now.attempt > before.attempt && now.state == "joined";
+  }));
+  fmt::print("{} has left {} and is started again on {} (attempt {})\n", before.id, before.host,
+             now.host, now.attempt);
+  return {};
+}
+
+Status evict(const EvictOptions& options) {
   ANTDT_TRY(const auto deadline, launcher::parse_duration(options.deadline));
   ANTDT_TRY(RunningJob job, reach(options.job));
   ANTDT_TRY(const launcher::StatusView before, status_of(job));
@@ -71,6 +90,7 @@ Status evict(const Options& options) {
     fmt::print("{} is asked to leave\n", options.target);
     return {};
   }
+  if (const auto* server = find_server(before, options.target)) return await_server(job, *server);
   launcher::StatusView after;
   ANTDT_RETURN_IF_ERROR(wait_until(job, [&](const launcher::StatusView& status) {
     after = status;
@@ -86,7 +106,7 @@ Status evict(const Options& options) {
 }  // namespace
 
 void add_evict(CLI::App& app, int& exit_code) {
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<EvictOptions>();
   CLI::App* command = app.add_subcommand("evict", "Let a worker, or all on a host, leave a job");
   command->add_option("JOB", options->job, kJobHelp)->required();
   command->add_option("TARGET", options->target, "a worker such as w3, or a host")->required();

@@ -19,7 +19,7 @@ namespace {
 
 using launcher::WorkerLog;
 
-struct Options {
+struct LogsOptions {
   std::string job;
   std::string worker;
   std::optional<std::uint32_t> rank;
@@ -43,7 +43,7 @@ Result<launcher::StatusView> workers_of(const std::string& run_dir) {
   return launcher::parse_status(text);
 }
 
-Result<launcher::LogFilter> filter_of(const Options& options, const std::string& run_dir) {
+Result<launcher::LogFilter> filter_of(const LogsOptions& options, const std::string& run_dir) {
   launcher::LogFilter filter;
   if (options.out != options.err) filter = {{}, {}, options.out, options.err};
   if (options.attempt) filter.attempt = Attempt{*options.attempt};
@@ -134,7 +134,7 @@ Status check_there(const launcher::LogFilter& filter, const std::string& run_dir
               run_dir, text.empty() ? "nobody" : text);
 }
 
-Status logs(const Options& options) {
+Status logs(const LogsOptions& options) {
   ANTDT_TRY(const std::string run_dir, find_job(options.job));
   ANTDT_TRY(const launcher::LogFilter filter, filter_of(options, run_dir));
   ANTDT_RETURN_IF_ERROR(check_there(filter, run_dir, options.follow));
@@ -153,7 +153,7 @@ Status logs(const Options& options) {
 }  // namespace
 
 void add_logs(CLI::App& app, int& exit_code) {
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<LogsOptions>();
   CLI::App* command = app.add_subcommand("logs", "Show what the workers of a run have written");
   command->add_option("JOB", options->job, kJobHelp)->required();
   CLI::Option* worker =

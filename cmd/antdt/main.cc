@@ -23,9 +23,14 @@ int main(int argc, char** argv) {
   antdt::cli::add_logs(app, exit_code);
   antdt::cli::add_evict(app, exit_code);
   antdt::cli::add_resize(app, exit_code);
+  antdt::cli::add_inject(app, exit_code);
+  antdt::cli::add_approve(app, exit_code);
   antdt::cli::add_stop(app, exit_code);
   antdt::cli::add_data(app, exit_code);
   antdt::cli::add_model(app, exit_code);
+  antdt::cli::add_report(app, exit_code);
+  antdt::cli::add_simulate(app, exit_code);
+  antdt::cli::add_replay(app, exit_code);
   antdt::cli::add_bench(app, exit_code);
   antdt::cli::add_keygen(app, exit_code);
   try {

@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
 
@@ -19,7 +18,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-struct Options {
+struct ModelOptions {
   std::string run;
   std::string out;
   std::string checkpoint;  // empty: the newest whole one
@@ -112,18 +111,12 @@ Result<ModelContent> content_of(const Chosen& chosen) {
   return content;
 }
 
-// A run that was never started is known by its directory.
-std::string job_id(const std::string& run_dir) {
-  const auto control = launcher::read_control(run_dir);
-  return control ? control->job : std::filesystem::path(run_dir).filename().string();
-}
-
 struct Exported {
   std::string place;
   Json index;
 };
 
-Result<Exported> export_model(const Options& options) {
+Result<Exported> export_model(const ModelOptions& options) {
   ANTDT_TRY(const std::string run_dir, find_job(options.run));
   ANTDT_TRY(const launcher::JobConfig job, launcher::load_effective(run_dir));
   ANTDT_RETURN_IF_ERROR(AsideDirectory::check(options.out));
@@ -158,7 +151,7 @@ void print(const Exported& exported) {
   }
 }
 
-int run(const Options& options) {
+int run(const ModelOptions& options) {
   const auto exported = export_model(options);
   if (!exported) return report(exported.error());
   if (options.json) {
@@ -170,7 +163,7 @@ int run(const Options& options) {
 }
 
 void add_export(CLI::App& model, int& exit_code) {
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<ModelOptions>();
   CLI::App* command = model.add_subcommand("export", "Write a run's model as plain arrays");
   command->add_option("RUN", options->run, kJobHelp)->required();
   command->add_option("--out", options->out, "directory to make, which must be new or empty")

@@ -9,7 +9,7 @@
 namespace antdt::cli {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
 constexpr std::uint64_t kPiece = 1U << 20;
 
@@ -29,15 +29,15 @@ class ModelWriter {
               const std::function<bool()>& stopped)
       : files_(files), directory_(std::move(directory)), stopped_(stopped) {}
 
-  [[nodiscard]] Result<Json> write(const ParameterPlace& parameter) {
+  [[nodiscard]] Result<OrderedJson> write(const ParameterPlace& parameter) {
     const std::string file = file_name(parameter.name, ".npy");
     ANTDT_TRY(auto array, NpyWriter::create(path(file), NpyType::kFloat32, parameter.shape));
     for (const Extent& extent : parameter.values) ANTDT_RETURN_IF_ERROR(copy(extent, array));
     ANTDT_RETURN_IF_ERROR(array.finish());
-    return Json{{"name", parameter.name}, {"shape", parameter.shape}, {"file", file}};
+    return OrderedJson{{"name", parameter.name}, {"shape", parameter.shape}, {"file", file}};
   }
 
-  [[nodiscard]] Result<Json> write(const TablePlace& table) {
+  [[nodiscard]] Result<OrderedJson> write(const TablePlace& table) {
     const std::string stem = file_name(table.name, "");
     const std::string keys_file = stem + ".keys.npy";
     const std::string values_file = stem + ".values.npy";
@@ -49,11 +49,11 @@ class ModelWriter {
     }
     ANTDT_RETURN_IF_ERROR(keys.finish());
     ANTDT_RETURN_IF_ERROR(values.finish());
-    return Json{{"name", table.name},
-                {"width", table.width},
-                {"rows", table.rows},
-                {"keys_file", keys_file},
-                {"values_file", values_file}};
+    return OrderedJson{{"name", table.name},
+                       {"width", table.width},
+                       {"rows", table.rows},
+                       {"keys_file", keys_file},
+                       {"values_file", values_file}};
   }
 
  private:
@@ -109,23 +109,23 @@ class ModelWriter {
 
 }  // namespace
 
-Result<Json> write_model(const CheckpointFiles& files, const ModelContent& content,
-                         const ModelOrigin& origin, const std::string& directory,
-                         const std::function<bool()>& stopped) {
+Result<OrderedJson> write_model(const CheckpointFiles& files, const ModelContent& content,
+                                const ModelOrigin& origin, const std::string& directory,
+                                const std::function<bool()>& stopped) {
   ModelWriter writer(files, directory, stopped);
-  Json index{{"schema", 1},
-             {"job", origin.job},
-             {"model", origin.model},
-             {"checkpoint", origin.checkpoint},
-             {"step", origin.step.value},
-             {"parameters", Json::array()},
-             {"tables", Json::array()}};
+  OrderedJson index{{"schema", 1},
+                    {"job", origin.job},
+                    {"model", origin.model},
+                    {"checkpoint", origin.checkpoint},
+                    {"step", origin.step.value},
+                    {"parameters", OrderedJson::array()},
+                    {"tables", OrderedJson::array()}};
   for (const ParameterPlace& parameter : content.parameters) {
-    ANTDT_TRY(Json entry, writer.write(parameter));
+    ANTDT_TRY(OrderedJson entry, writer.write(parameter));
     index["parameters"].push_back(std::move(entry));
   }
   for (const TablePlace& table : content.tables) {
-    ANTDT_TRY(Json entry, writer.write(table));
+    ANTDT_TRY(OrderedJson entry, writer.write(table));
     index["tables"].push_back(std::move(entry));
   }
   ANTDT_RETURN_IF_ERROR(write_file_atomic(directory + "/index.json", index.dump(1) + "\n"));

@@ -10,7 +10,7 @@ namespace {
 static_assert(std::endian::native == std::endian::little, "numbers are written as they lie");
 
 constexpr std::size_t kAlignment = 64;
-constexpr std::string_view kMagic("\x93NUMPY\x01\x00", 8);
+constexpr std::string_view kNpyMagic("\x93NUMPY\x01\x00", 8);
 
 // A Python tuple: one number has a comma behind it.
 std::string tuple_of(const std::vector<std::uint64_t>& shape) {
@@ -25,11 +25,11 @@ std::string tuple_of(const std::vector<std::uint64_t>& shape) {
 std::string npy_header(NpyType type, const std::vector<std::uint64_t>& shape) {
   std::string dictionary = fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': {}, }}",
                                        type == NpyType::kFloat32 ? "<f4" : "<u8", tuple_of(shape));
-  const std::size_t before = kMagic.size() + 2;
+  const std::size_t before = kNpyMagic.size() + 2;
   const std::size_t unpadded = before + dictionary.size() + 1;
   dictionary.append((kAlignment - unpadded % kAlignment) % kAlignment, ' ').append("\n");
   const std::size_t length = dictionary.size();
-  std::string header(kMagic);
+  std::string header(kNpyMagic);
   header += static_cast<char>(length & 255);
   header += static_cast<char>(length >> 8);
   return header + dictionary;

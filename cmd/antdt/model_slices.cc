@@ -10,7 +10,7 @@
 namespace antdt::cli {
 namespace {
 
-constexpr std::array<char, 16> kMagic{"antdt slice 1"};
+constexpr std::array<char, 16> kSliceMagic{"antdt slice 1"};
 constexpr std::uint32_t kLongestName = 4096;
 constexpr const char* kDense = "dense";
 
@@ -54,7 +54,7 @@ Result<std::uint32_t> take_header(Cursor& in, std::uint32_t slice) {
   ANTDT_RETURN_IF_ERROR(in.take(magic));
   ANTDT_RETURN_IF_ERROR(in.take(found));
   ANTDT_RETURN_IF_ERROR(in.take(tables));
-  if (magic != kMagic) return in.corrupt("is no slice of parameters");
+  if (magic != kSliceMagic) return in.corrupt("is no slice of parameters");
   if (found != slice) return in.corrupt(fmt::format("holds slice {}", found));
   return tables;
 }

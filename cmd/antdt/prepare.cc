@@ -41,8 +41,19 @@ Status find_program_of(const char* role, launcher::RoleSection& section,
   return {};
 }
 
+// It runs beside the job daemon, on this machine.
+Status find_own_solution(launcher::JobConfig& config) {
+  if (config.control.solution != "command") return {};
+  std::string& program = config.control.command.front();
+  auto found = launcher::find_program(program, launcher::program_directory(), config.job.directory);
+  if (!found) return fail(ErrorKind::kUsage, "control.command: {}", found.error().message);
+  program = std::move(*found);
+  return {};
+}
+
 // On other hosts only their agents can look.
 Status find_programs_of(launcher::JobConfig& config) {
+  ANTDT_RETURN_IF_ERROR(find_own_solution(config));
   if (!config.cluster.hosts.empty()) return {};
   ANTDT_RETURN_IF_ERROR(find_program_of("worker", config.roles.worker, config.job.directory));
   if (config.roles.server.count == 0) return {};

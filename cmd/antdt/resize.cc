@@ -14,7 +14,7 @@ namespace antdt::cli {
 
 namespace {
 
-struct Options {
+struct ResizeOptions {
   std::string job;
   std::uint32_t count = 0;
   bool no_wait = false;
@@ -28,7 +28,7 @@ std::uint32_t training(const launcher::StatusView& status) {
       }));
 }
 
-Status resize(const Options& options) {
+Status resize(const ResizeOptions& options) {
   ANTDT_TRY(RunningJob job, reach(options.job));
   ANTDT_TRY(const launcher::StatusView before, status_of(job));
   ANTDT_RETURN_IF_ERROR(
@@ -50,7 +50,7 @@ Status resize(const Options& options) {
 }  // namespace
 
 void add_resize(CLI::App& app, int& exit_code) {
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<ResizeOptions>();
   CLI::App* command = app.add_subcommand("resize", "Change how many workers a running job has");
   command->add_option("JOB", options->job, kJobHelp)->required();
   command->add_option("N", options->count, "how many workers")->required()->check(at_least_one());

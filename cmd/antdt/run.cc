@@ -17,7 +17,7 @@ namespace antdt::cli {
 
 namespace {
 
-struct Options {
+struct RunOptions {
   std::string job;
   std::string resume;  // a run to go on with; then there is no job
   bool from_checkpoint = false;
@@ -28,7 +28,7 @@ struct Options {
   bool dry_run = false;
 };
 
-void print_dry_run(const Options& options, const Prepared& prepared) {
+void print_dry_run(const RunOptions& options, const Prepared& prepared) {
   if (options.json) {
     nlohmann::ordered_json placement = nlohmann::ordered_json::array();
     const auto add = [&](const char* role, const std::vector<std::size_t>& places) {
@@ -50,7 +50,7 @@ void print_dry_run(const Options& options, const Prepared& prepared) {
 }
 
 // What is said of malformed rows that were put aside.
-void print_quarantined(const Options& options, const std::string& data_json) {
+void print_quarantined(const RunOptions& options, const std::string& data_json) {
   const auto data = nlohmann::json::parse(data_json);
   if (data["quarantined"] == 0) return;
   fmt::print(talk(options.json), "{} malformed rows were put aside:\n",
@@ -60,7 +60,7 @@ void print_quarantined(const Options& options, const std::string& data_json) {
   }
 }
 
-Result<int> run(const Options& options) {
+Result<int> run(const RunOptions& options) {
   if (options.job.empty()) {
     return fail(ErrorKind::kUsage, "which job? antdt run job.toml, or antdt run --resume RUN");
   }
@@ -91,7 +91,7 @@ Result<int> run(const Options& options) {
 }  // namespace
 
 void add_run(CLI::App& app, int& exit_code) {
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<RunOptions>();
   CLI::App* command = app.add_subcommand("run", "Run a job and watch it");
   CLI::Option* job = command->add_option("JOB", options->job, "the job's file, job.toml");
   CLI::Option* goes_on = command

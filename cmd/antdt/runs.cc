@@ -34,12 +34,6 @@ bool holds_run(const std::string& path) {
   return ::access((path + "/job.json").c_str(), F_OK) == 0;
 }
 
-// A run's id; that of a run which was never started is its directory's name.
-std::string job_id(const std::string& run_dir) {
-  const auto control = launcher::read_control(run_dir);
-  return control ? control->job : fs::path(run_dir).filename().string();
-}
-
 // The runs of private agents: their directories in the runtime directory say
 // whose job daemon they keep (docs/agent.md).
 std::vector<std::string> runs_of_agents() {
@@ -81,6 +75,11 @@ Result<std::string> newest_running() {
 }
 
 }  // namespace
+
+std::string job_id(const std::string& run_dir) {
+  const auto control = launcher::read_control(run_dir);
+  return control ? control->job : fs::path(run_dir).filename().string();
+}
 
 RunState state_of(const std::string& run_dir) {
   if (FileLock::owner(run_dir + "/jobd.lock")) return RunState::kRunning;

@@ -17,6 +17,9 @@ struct KnownRun {
   RunState state = RunState::kEnded;
 };
 
+// That of a run which was never started is its directory's name.
+[[nodiscard]] std::string job_id(const std::string& run_dir);
+
 // A job daemon writes its summary last: while it is there, it runs; while its
 // agent is, it comes back.
 [[nodiscard]] RunState state_of(const std::string& run_dir);

@@ -15,7 +15,7 @@ namespace antdt::cli {
 
 namespace {
 
-struct Options {
+struct StatusOptions {
   std::string job;
   bool json = false;
   bool watch = false;
@@ -39,11 +39,11 @@ Status print_ended(const std::string& run_dir, bool json) {
 }
 
 // With --watch on a terminal the screen is drawn anew each time.
-void begin_page(const Options& options) {
+void begin_page(const StatusOptions& options) {
   if (options.watch && !options.json && ::isatty(STDOUT_FILENO) == 1) fmt::print("\x1b[H\x1b[2J");
 }
 
-Status print_running(RunningJob& job, const Options& options) {
+Status print_running(RunningJob& job, const StatusOptions& options) {
   const auto answer = job.link.status(0, std::chrono::seconds(3));
   if (!answer) {
     return fail(ErrorKind::kUnreachable,
@@ -69,7 +69,7 @@ Status print_running(RunningJob& job, const Options& options) {
 }
 
 // The job may end while it is asked, and its daemon may be started again.
-Status print_status(const Options& options) {
+Status print_status(const StatusOptions& options) {
   if (options.job.empty() && !any_runs()) return print_jobs(options.json);
   ANTDT_TRY(const std::string run_dir, find_job(options.job));
   if (state_of(run_dir) == RunState::kEnded) return print_ended(run_dir, options.json);
@@ -91,7 +91,7 @@ Status print_status(const Options& options) {
 }  // namespace
 
 void add_status(CLI::App& app, int& exit_code) {
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<StatusOptions>();
   CLI::App* command = app.add_subcommand("status", "Show how a run is, or how it ended");
   command->add_option("JOB", options->job,
                       std::string(kJobHelp) + " (default: the newest running)");

@@ -15,7 +15,7 @@ namespace antdt::cli {
 
 namespace {
 
-struct Options {
+struct StopOptions {
   std::string job;
   std::string grace;
   std::string reason;
@@ -25,7 +25,7 @@ struct Options {
 // After its grace the job kills its workers; then it waits for their ends.
 constexpr Duration kAfterGrace = std::chrono::seconds(20);
 
-Result<std::chrono::milliseconds> grace_of(const Options& options, const std::string& run_dir) {
+Result<std::chrono::milliseconds> grace_of(const StopOptions& options, const std::string& run_dir) {
   if (options.grace.empty()) {
     ANTDT_TRY(const launcher::JobConfig config, launcher::load_effective(run_dir));
     return config.failure.stop_grace;
@@ -59,7 +59,7 @@ Result<int> tell_end(const std::string& run_dir) {
   return summary.state == "stopped" ? 0 : summary.exit_code;
 }
 
-Result<int> stop(const Options& options) {
+Result<int> stop(const StopOptions& options) {
   ANTDT_TRY(RunningJob job, reach(options.job));
   ANTDT_TRY(const std::chrono::milliseconds grace, grace_of(options, job.run_dir));
   const std::string because = options.reason.empty() ? "" : ": " + options.reason;
@@ -77,7 +77,7 @@ Result<int> stop(const Options& options) {
 }  // namespace
 
 void add_stop(CLI::App& app, int& exit_code) {
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<StopOptions>();
   CLI::App* command = app.add_subcommand("stop", "Stop a run after a checkpoint");
   command->add_option("JOB", options->job, kJobHelp)->required();
   command

@@ -1,0 +1,49 @@
+// antdt approve: does what was only advised.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+
+#include "cmd/antdt/commands.h"
+#include "cmd/antdt/running_job.h"
+#include "cmd/antdt/runs.h"
+#include "cmd/antdt/usage.h"
+#include "core/wire/approve_message.h"
+
+namespace antdt::cli {
+
+namespace {
+
+struct ApproveOptions {
+  std::string job;
+  std::uint32_t number = 0;
+};
+
+Status approve(const ApproveOptions& options) {
+  ANTDT_TRY(RunningJob job, reach(options.job));
+  ANTDT_TRY(const launcher::StatusView status, status_of(job));
+  ANTDT_RETURN_IF_ERROR(job.link.order(wire::ApproveAction{options.number, operator_name()},
+                                       std::chrono::seconds(5)));
+  const auto action =
+      std::ranges::find(status.actions, options.number, &launcher::ActionView::number);
+  if (action == status.actions.end()) return {};
+  fmt::print("{}{}{} is done: {}\n", action->kind, action->target.empty() ? "" : " of ",
+             action->target, action->reason);
+  return {};
+}
+
+}  // namespace
+
+void add_approve(CLI::App& app, int& exit_code) {
+  const auto options = std::make_shared<ApproveOptions>();
+  CLI::App* command = app.add_subcommand("approve", "Do an action that a running job advises");
+  command->add_option("JOB", options->job, kJobHelp)->required();
+  command->add_option("ACTION", options->number, "its number, from antdt status or explain")
+      ->required()
+      ->check(at_least_one());
+  command->callback([options, &exit_code] {
+    if (const auto done = approve(*options); !done) exit_code = report(done.error());
+  });
+}
+
+}  // namespace antdt::cli

@@ -1,0 +1,10 @@
+// antdt bench stragglers: solutions and situations as real jobs, each beside its ideal.
+#pragma once
+
+#include <CLI/CLI.hpp>
+
+namespace antdt::cli {
+
+void add_bench_stragglers(CLI::App& bench, int& exit_code);
+
+}  // namespace antdt::cli

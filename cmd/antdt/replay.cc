@@ -1,0 +1,88 @@
+// antdt replay: a run that was recorded, in virtual time under another solution.
+#include <fmt/format.h>
+
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "cmd/antdt-jobd/job_spec.h"
+#include "cmd/antdt/commands.h"
+#include "cmd/antdt/fleet_job.h"
+#include "cmd/antdt/runs.h"
+#include "core/fs.h"
+#include "launcher/run_directory.h"
+#include "launcher/units.h"
+#include "shard_server/series.h"
+#include "sim/fleet/recorded_speeds.h"
+
+namespace antdt::cli {
+namespace {
+
+struct ReplayOptions {
+  std::string run;
+  std::vector<std::string> solutions;
+  bool json = false;
+};
+
+// The run as it was, where it has ended.
+void tell_of_run(const std::string& run_dir, const launcher::JobConfig& config,
+                 const fleet::RecordedSpeeds& speeds) {
+  fmt::print("recorded: {:.1f} s of training under {}", speeds.seconds(), config.control.solution);
+  const auto text = read_file(run_dir + "/summary.json");
+  const auto summary = text ? nlohmann::json::parse(*text, nullptr, false) : nlohmann::json();
+  if (summary.is_object()) {
+    fmt::print(", {:.1f} s in the summary, {:.0f} samples/s",
+               summary.value("training_seconds", 0.0), summary.value("samples_per_second", 0.0));
+  }
+  fmt::print("\n");
+}
+
+Result<int> replay(const ReplayOptions& options) {
+  ANTDT_TRY(const std::string run_dir, find_job(options.run));
+  FleetJob job;
+  ANTDT_TRY(job.config, launcher::load_effective(run_dir));
+  ANTDT_RETURN_IF_ERROR(can_be_played(job.config));
+  ANTDT_TRY(const jobd::DataFound data, jobd::load_data_found(run_dir));
+  job.train_records = data.train_records;
+  job.hosts = job.config.cluster.hosts;
+  if (job.hosts.empty()) job.hosts.emplace_back("simulated");
+  const auto control = launcher::read_control(run_dir);
+  const std::string history = (control ? control->state_dir : run_dir) + "/history.db";
+  ANTDT_TRY(const shard_server::Series series, shard_server::read_series(history));
+  const std::uint32_t workers = job.config.roles.worker.count;
+  auto speeds = fleet::RecordedSpeeds::make(series, workers);
+  if (!speeds) {
+    return fail(speeds.error().kind, "{} cannot be replayed: {} ({})", run_dir,
+                speeds.error().message, history);
+  }
+  job.costs.collective_s = speeds->step_cost_s();
+  job.costs.collective_worker_s = 0;
+  std::vector<std::string> solutions = options.solutions;
+  if (solutions.empty()) solutions = {"none", "nd"};
+  ANTDT_TRY(const auto lines, play_each(job, *speeds, solutions));
+  if (!options.json) tell_of_run(run_dir, job.config, *speeds);
+  print_comparison(lines, options.json);
+  return 0;
+}
+
+}  // namespace
+
+void add_replay(CLI::App& app, int& exit_code) {
+  const auto options = std::make_shared<ReplayOptions>();
+  CLI::App* command = app.add_subcommand(
+      "replay", "Play a run again in virtual time, with its workers' speeds and another solution");
+  command->add_option("RUN", options->run, kJobHelp)->required();
+  command
+      ->add_option("--solution", options->solutions,
+                   "which solution (default: none and nd), as often as wanted")
+      ->type_name("NAME")
+      ->expected(1)
+      ->take_all()
+      ->allow_extra_args(false);
+  command->add_flag("--json", options->json, "print JSON");
+  command->callback([options, &exit_code] {
+    const auto result = replay(*options);
+    exit_code = result ? *result : report(result.error());
+  });
+}
+
+}  // namespace antdt::cli

@@ -37,8 +37,8 @@ void Checks::phase_done(const Worker& worker) {
            "exactly once");
 }
 
-void Checks::decided(Generation generation, const wire::PsDecision& decision) {
-  servers_.decided(generation, decision, [this](std::uint32_t epoch, Record record) {
+void Checks::decided(Generation generation, std::uint32_t home, const wire::PsDecision& decision) {
+  servers_.decided(generation, home, decision, [this](std::uint32_t epoch, Record record) {
     return std::pair<unsigned, unsigned>(epoch + 1 - skips_before(epoch, record), epoch + 1);
   });
 }

@@ -44,7 +44,7 @@ class Checks {
   void pushed(const PsWorker& worker, std::uint64_t number, const std::vector<Record>& records) {
     servers_.pushed(worker, number, records);
   }
-  void decided(Generation generation, const wire::PsDecision& decision);
+  void decided(Generation generation, std::uint32_t home, const wire::PsDecision& decision);
   void phase_done(const PsWorker& worker);
   void skipped(const ctl::JobMachine& machine, const KeptSkip& skip, bool durable);
   void said_end(const ctl::JobMachine& machine, std::uint64_t phase);

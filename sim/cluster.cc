@@ -21,7 +21,7 @@ Cluster::Cluster(World& world, const Options& options)
   shape_job();
   checks_ = std::make_unique<Checks>(world_, machine_config().ledger, shape_);
   const auto count = static_cast<std::uint32_t>(world_.rng().between(2, 4));
-  const std::uint32_t each = (workers_ + shape_.servers +
+  const std::uint32_t each = (workers_ + shape_.server_processes() +
                               static_cast<std::uint32_t>(world_.rng().between(0, 3)) + count - 1) /
                              count;
   slots_ = each * count;
@@ -38,7 +38,7 @@ Cluster::Cluster(World& world, const Options& options)
                         return make_program(at, member, pid);
                       }}));
   }
-  slots_ -= shape_.servers;
+  slots_ -= shape_.server_processes();
 }
 
 std::shared_ptr<Program> Cluster::make_program(Host& at, Member member, std::uint32_t pid) {
@@ -171,6 +171,8 @@ void Cluster::shape_servers() {
   const bool wanted = rng.chance(0.4);
   if (options_.sync == Sync::kAllReduce || (options_.sync == Sync::kAny && !wanted)) return;
   shape_.servers = static_cast<std::uint32_t>(rng.between(1, 4));
+  constexpr std::uint64_t kOwnReplicas = 0x2e911ca5;
+  if (Rng(options_.seed ^ kOwnReplicas).chance(0.4)) shape_.replicas = 2;
   // A lost server costs more than a lost worker: some jobs are to get far.
   calm_ = static_cast<std::uint32_t>(rng.between(1, 6));
   const std::uint64_t kind = rng.below(4);
@@ -190,6 +192,7 @@ ctl::JobMachineConfig Cluster::machine_config() const {
   config.spec.checkpoint_every = rng.time(milliseconds(300), seconds(5));
   config.spec.stop_grace = seconds(2);
   config.spec.servers = shape_.servers;
+  config.spec.server_replicas = shape_.replicas;
   config.spec.sync = shape_.sync;
   config.spec.staleness = shape_.staleness;
   config.spec.backups = shape_.backups;

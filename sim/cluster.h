@@ -77,13 +77,15 @@ class Cluster final : public Surroundings {
   void answer(const Program& from, PsAnswer answer) override;
   std::string write_slices(const std::string& directory, const PsSlices& slices) override;
   const PsSlices* read_slices(const std::string& directory) override;
+  [[nodiscard]] bool loses_child() override;
   void group_began(Generation generation, const std::string& restore) override;
   void pushed(const PsWorker& worker, std::uint64_t number,
               const std::vector<Record>& records) override {
     checks_->pushed(worker, number, records);
   }
-  void decided(Generation generation, const wire::PsDecision& decision) override {
-    checks_->decided(generation, decision);
+  void decided(Generation generation, std::uint32_t home,
+               const wire::PsDecision& decision) override {
+    checks_->decided(generation, home, decision);
   }
   void phase_done(const PsWorker& worker) override { checks_->phase_done(worker); }
 

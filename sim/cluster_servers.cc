@@ -75,6 +75,11 @@ const PsSlices* Cluster::read_slices(const std::string& directory) {
   return whole ? &found->second.slices : nullptr;
 }
 
+bool Cluster::loses_child() {
+  constexpr double kLost = 0.002;
+  return !faults_over_ && options_.faults.worker_kill > 0 && world_.rng().chance(kLost);
+}
+
 void Cluster::group_began(Generation generation, const std::string& restore) {
   const auto found = files_.checkpoints.find(restore);
   checks_->group_began(generation,

@@ -13,7 +13,6 @@ using std::chrono::seconds;
 // As in cmd/antdt-jobd.
 constexpr Duration kTick = milliseconds(100);
 constexpr Duration kSilence = milliseconds(2500);
-constexpr Duration kHeartbeat = seconds(1);
 constexpr Duration kRepeat = seconds(2);
 constexpr Duration kHostLostAfter = seconds(6);
 constexpr std::uint64_t kTurnsToSnapshot = 200;
@@ -346,7 +345,7 @@ void Daemon::welcomed(const std::string& host, const wire::AgentWelcome& welcome
 void Daemon::place() {
   std::vector<ctl::PlacedWorker> placed;
   std::map<std::string, std::uint32_t> taken;
-  const std::uint32_t servers = config_.spec.servers;
+  const std::uint32_t servers = config_.spec.server_processes();
   for (std::uint32_t i = 0, host = 0; i < servers + workers_; ++host) {
     const std::string& name = hosts_[host % hosts_.size()];
     const auto* known = machine_->lifecycle().hosts().find(name);

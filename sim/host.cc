@@ -12,7 +12,6 @@ using std::chrono::microseconds;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-constexpr Duration kHeartbeat = seconds(1);
 constexpr const char* kJob = "sim";
 constexpr std::size_t kKeptMessages = 1000;
 
@@ -257,6 +256,8 @@ void Host::deliver(const ctl::out::ToWorker& message) {
         using Body = std::decay_t<decltype(body)>;
         if constexpr (std::is_same_v<Body, wire::PsServe> || std::is_same_v<Body, wire::PsCut>) {
           told.body = body;
+        } else if constexpr (std::is_same_v<Body, ctl::SharedRoster>) {
+          told.body = client::Inbound(body.for_wire());
         } else {
           told.body = client::Inbound(body);
         }

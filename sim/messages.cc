@@ -31,6 +31,7 @@ struct Text {
     return fmt::format("{} g{} seq {}: {}", name(m.member), m.generation, m.seq,
                        std::visit([this](const auto& b) { return (*this)(b); }, m.body));
   }
+  std::string operator()(const ctl::SharedRoster& m) const { return (*this)(m.for_wire()); }
   std::string operator()(const wire::Fetch& m) const {
     return fmt::format("fetch phase {} place {} want {}", m.phase, m.place, m.want);
   }

@@ -5,11 +5,15 @@
 #include <string>
 #include <variant>
 
+#include "core/clock.h"
 #include "core/ids.h"
 #include "core/wire/messages.h"
 #include "ctl/job/job_machine.h"
 
 namespace antdt::sim {
+
+// Of agents and daemons to each other.
+inline constexpr Duration kHeartbeat = std::chrono::seconds(1);
 
 struct Start {
   Member member;

@@ -9,8 +9,6 @@ namespace {
 
 using std::chrono::microseconds;
 
-constexpr int kResumable = 75;
-
 Said said_by(client::Outbound message) {
   Said said{message.generation, message.seq, {}};
   std::visit(

@@ -13,12 +13,20 @@
 #include "sim/ps_packets.h"
 #include "sim/world.h"
 #include "trainer/client/client_core.h"
+#include "trainer/loop/habits.h"
 
 namespace antdt::sim {
 
 class Surroundings;
 
 // From its agent.
+// What workers of both kinds do, as the real ones.
+using trainer::kDataPatience;
+using trainer::kResumable;
+using trainer::kTurn;
+inline constexpr Duration kLookAgain = std::chrono::milliseconds(5);
+inline constexpr std::uint64_t kEvalBatch = 8;
+
 struct Told {
   Generation generation;
   std::uint64_t seq = 0;

@@ -17,8 +17,12 @@ void PsChecks::pushed(const PsWorker& worker, std::uint64_t number,
   pushes_[{worker.generation(), worker.member(), number}] = {worker.phase().epoch.value, records};
 }
 
-void PsChecks::decided(Generation generation, const wire::PsDecision& decision,
+void PsChecks::decided(Generation generation, std::uint32_t home, const wire::PsDecision& decision,
                        const Bounds& bounds) {
+  // Each of the two that are one home says them in their order.
+  std::uint64_t& newest = decided_[{generation, home}];
+  if (decision.number <= newest) return;
+  newest = decision.number;
   Model& model = models_.at(generation);
   for (const wire::PsPushId& id : decision.pushes) {
     const auto push = pushes_.find({generation, {id.worker, id.attempt}, id.number});

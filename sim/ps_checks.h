@@ -32,7 +32,8 @@ class PsChecks {
   void pushed(const PsWorker& worker, std::uint64_t number, const std::vector<Record>& records);
   // How often a record may be in the model by this epoch.
   using Bounds = std::function<std::pair<unsigned, unsigned>(std::uint32_t epoch, Record)>;
-  void decided(Generation generation, const wire::PsDecision& decision, const Bounds& bounds);
+  void decided(Generation generation, std::uint32_t home, const wire::PsDecision& decision,
+               const Bounds& bounds);
   // Null: the group has not begun.
   [[nodiscard]] const Model* model_of(Generation generation) const;
 
@@ -43,7 +44,8 @@ class PsChecks {
   };
   World& world_;
   const std::uint64_t records_;
-  std::map<Generation, Model> models_;  // what was decided
+  std::map<Generation, Model> models_;                                     // what was decided
+  std::map<std::pair<Generation, std::uint32_t>, std::uint64_t> decided_;  // by home: the newest
   std::map<std::tuple<Generation, Member, std::uint64_t>, Push> pushes_;
 };
 

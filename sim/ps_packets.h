@@ -16,9 +16,10 @@
 namespace antdt::sim {
 
 using PsAsk = std::variant<wire::PsOpen, wire::PsPut, wire::PsPull, wire::PsPush, wire::PsCommit,
-                           wire::PsIdle, wire::PsDecision>;
-using PsReply = std::variant<wire::PsOpened, wire::PsPulled, wire::PsStaged, wire::PsIdled,
-                             wire::Done, wire::Refused, wire::PsDecided, wire::PsApplied>;
+                           wire::PsIdle, wire::PsDecision, wire::PsCopied, wire::PsImage>;
+using PsReply =
+    std::variant<wire::PsOpened, wire::PsPulled, wire::PsStaged, wire::PsIdled, wire::Done,
+                 wire::Refused, wire::PsDecided, wire::PsApplied, wire::PsTaken>;
 
 // To an end point. The answer goes back to the socket that it came from.
 struct PsPacket {

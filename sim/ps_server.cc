@@ -1,7 +1,7 @@
 #include "sim/ps_server.h"
 
 #include "sim/surroundings.h"
-#include "trainer/ps_link/placement.h"
+#include "trainer/ps/placement.h"
 
 namespace antdt::sim {
 namespace {
@@ -9,8 +9,7 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-constexpr int kResumable = 75;
-constexpr Duration kAgain = milliseconds(500);
+constexpr Duration kAskAgain = milliseconds(500);
 constexpr Duration kPulse = seconds(1);
 
 }  // namespace
@@ -26,7 +25,7 @@ void PsServer::terminate() {
 
 std::string PsServer::doing() const {
   return fmt::format("{}.{} on {}{}: generation {}, serve {}, version {}", member_.worker,
-                     member_.attempt, host_, standing(), generation_, number_,
+                     member_.attempt, host_, standing(), generation_, serve_.number,
                      server_ ? server_->version() : 0);
 }
 
@@ -46,7 +45,7 @@ void PsServer::say_again() {
     join.endpoint = endpoint_of(member_, host_);
     say(ctl::in::WorkerBody(join));
   }
-  later(clock_.real(kAgain), [this, turn = ++turn_] {
+  later(clock_.real(kAskAgain), [this, turn = ++turn_] {
     if (turn == turn_) say_again();
   });
 }
@@ -103,16 +102,20 @@ void PsServer::on(const wire::PsServe& message, Generation generation) {
       return say(ctl::in::WorkerBody(wire::PsServing{}), generation);
     }
   }
-  if (message.number > number_) {
-    number_ = message.number;
-    server_->serve(message);
+  if (message.number >= serve_.number) serve_ = message;
+  server_->serve(serve_, [this, generation](const wire::PsServing& serving) {
+    say(ctl::in::WorkerBody(serving), generation);
+  });
+  if (!server_->speaks()) {
+    say(ctl::in::WorkerBody(wire::PsServing{serve_.number, {}}), generation);
   }
-  say(ctl::in::WorkerBody(wire::PsServing{number_, server_->left(message.leaving)}), generation);
 }
 
 bool PsServer::open_group(const wire::PsServe& message, Generation generation) {
+  const bool joining = message.replica == "joining";
+  const bool backup = joining || message.replica == "backup";
   const bool fits = message.index < message.servers.size() &&
-                    message.servers[message.index] == endpoint_of(member_, host_);
+                    (message.servers[message.index] == endpoint_of(member_, host_)) != backup;
   if (!fits) {
     world_.violate("a server is asked where it is", doing());
     return false;
@@ -123,16 +126,25 @@ bool PsServer::open_group(const wire::PsServe& message, Generation generation) {
   group.generation = generation;
   group.consistency = *consistency;
   group.endpoints = message.servers;
-  for (const wire::PsMember& m : message.workers) group.workers.push_back({m.worker, m.attempt});
-  group.backups = message.backups;
+  if (message.view == 0) {
+    for (const wire::PsMember& m : message.workers) group.workers.push_back({m.worker, m.attempt});
+    group.backups = message.backups;
+  }
+  group.view = message.view;
+  if (backup) group.role = ps::replica::Role::kBackup;
+  if (joining) group.role = ps::replica::Role::kJoining;
+  if (message.replica == "primary") {
+    group.role = ps::replica::Role::kPrimary;
+    group.backup = message.other;
+  }
   group.restore = message.restore;
   group.version = message.version;
   server_.reset();
   cutting_.clear();
   generation_ = generation;
-  number_ = 0;
+  serve_ = {};
   around_.group_began(generation, message.restore);
-  server_ = std::make_unique<PsServerLoop>(outside_of(generation), std::move(group), message.index);
+  server_ = std::make_unique<PsServerLoop>(outside_of(generation), group, message.index);
   for (const PsPacket& packet : std::exchange(unread_, {})) server_->asked(packet);
   return true;
 }
@@ -151,9 +163,17 @@ PsServerLoop::Outside PsServer::outside_of(Generation generation) {
             return around_.write_slices(directory, slices);
           },
           [this](const std::string& directory) { return around_.read_slices(directory); },
-          [this, generation](const wire::PsDecision& d) { around_.decided(generation, d); },
+          [this, generation](std::uint32_t home, const wire::PsDecision& d) {
+            around_.decided(generation, home, d);
+          },
           [this] { return around_.new_socket(*this); },
-          [this] { return world_.rng().time(milliseconds(1), milliseconds(600)); }};
+          [this] { return world_.rng().time(milliseconds(1), milliseconds(600)); },
+          [this](const std::string& error) {
+            world_.say("{}.{} is no backup: {}", member_.worker, member_.attempt, error);
+            later({}, [this] { exit(1); });
+          },
+          [this] { return world_.rng().time({}, milliseconds(20)); },
+          [this] { return around_.loses_child(); }};
 }
 
 void PsServer::on(const wire::PsCut& message, Generation generation) {

@@ -43,7 +43,7 @@ class PsServer final : public Program {
   std::optional<wire::WorkerWelcome> welcome_;
   std::uint64_t turn_ = 0;  // of say_again
   Generation generation_;
-  std::uint64_t number_ = 0;
+  wire::PsServe serve_;  // that is in force
   std::unique_ptr<PsServerLoop> server_;
   std::vector<PsPacket> unread_;  // of its socket, before there is a group
   std::set<std::uint64_t> cutting_;

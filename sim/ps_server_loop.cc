@@ -3,33 +3,36 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/overloaded.h"
+#include "trainer/ps/copied.h"
 #include "trainer/ps/rows.h"
 #include "trainer/ps/slice_image.h"
-#include "trainer/ps_link/placement.h"
 
 namespace antdt::sim {
 namespace {
 
-using std::chrono::milliseconds;
+namespace node = ps::node;
 
-constexpr Duration kAgain = milliseconds(500);
-constexpr std::size_t kCutsKept = 4;
-constexpr const char* kOvertaken = "a later checkpoint was ordered before it";
+node::Start start_of(const PsGroup& group, std::uint32_t index) {
+  return {group.generation,  index,         static_cast<std::uint32_t>(group.endpoints.size()),
+          group.consistency, group.workers, group.backups,
+          group.restore,     group.version};
+}
 
 }  // namespace
 
-PsServerLoop::PsServerLoop(Outside outside, PsGroup group, std::uint32_t index)
+PsServerLoop::PsServerLoop(Outside outside, const PsGroup& group, std::uint32_t index)
     : outside_(std::move(outside)),
-      group_(std::move(group)),
+      generation_(group.generation),
       index_(index),
-      server_(group_.consistency, group_.version,
-              ps::homes_of(group_.consistency, group_.endpoints.size())),
-      closer_(group_.consistency == ps::Consistency::kBarrier, index_ == 0 ? group_.version : 0) {
-  for (std::uint32_t other = 0; other < group_.endpoints.size(); ++other) {
-    if (other != index_) peers_.push_back({other, outside_.new_socket()});
+      endpoints_(group.endpoints),
+      replica_(start_of(group, index), group.role, group.view),
+      backup_(group.backup) {
+  backup_socket_ = outside_.new_socket();
+  for (std::uint32_t other = 0; other < endpoints_.size(); ++other) {
+    if (other != index_) sockets_[other] = outside_.new_socket();
   }
-  add_workers(group_.workers);
-  say_again();
+  later(ps::ServerNode::kAgain, [this] { tick(); });
 }
 
 // Not after it was replaced by that of the next group.
@@ -39,252 +42,198 @@ void PsServerLoop::later(Duration delay, World::Action action) {
   });
 }
 
-// --------------------------------------------------------------------- workers
+// --------------------------------------------------------------- what is heard
 
-bool PsServerLoop::is_home_of(WorkerId worker) const {
-  return ps::home_of(group_.consistency, worker, group_.endpoints.size()) == index_;
-}
-
-void PsServerLoop::add_workers(const std::vector<Member>& workers) {
-  server_.add_workers(workers);
-  std::vector<Member> own;
-  std::ranges::copy_if(workers, std::back_inserter(own),
-                       [&](Member m) { return is_home_of(m.worker); });
-  ps::Closer::Effects effects;
-  closer_.add_workers(own, group_.backups, effects);
-  run(effects);
-}
-
-void PsServerLoop::serve(const wire::PsServe& now) {
-  group_.backups = now.backups;
-  std::vector<Member> workers;
-  for (const wire::PsMember& m : now.workers) workers.push_back({m.worker, m.attempt});
-  add_workers(workers);
-  ps::Closer::Effects effects;
-  for (const wire::PsMember& m : now.leaving) {
-    if (is_home_of(m.worker)) std::ignore = closer_.revoke({m.worker, m.attempt}, effects);
+void PsServerLoop::serve(const wire::PsServe& now, Serving done) {
+  for (auto& [server, socket] : sockets_) {
+    if (endpoints_[server] == now.servers[server]) continue;
+    // What was on its way there is said here.
+    socket = outside_.new_socket();
+    std::ignore = replica_.step(node::Event(node::NoRoom{server, 1}));
   }
-  run(effects);
-  flush();
+  endpoints_ = now.servers;
+  if (now.view > replica_.view()) take_up_view(now);
+  if (speaks()) serving_.emplace(now.number, std::move(done));
+  step(node::Event(node::Serve{now}));
 }
 
-std::vector<wire::PsPlaces> PsServerLoop::left(const std::vector<wire::PsMember>& members) const {
-  std::vector<wire::PsPlaces> places;
-  for (const wire::PsMember& m : members) {
-    if (is_home_of(m.worker)) places.push_back(closer_.places({m.worker, m.attempt}));
+void PsServerLoop::take_up_view(const wire::PsServe& now) {
+  backup_.clear();
+  if (now.replica == "backup" || now.replica == "joining") {
+    return outside_.broken("it is told to begin anew, and is a server already");
   }
-  return places;
+  if (now.replica.empty()) return step(ps::replica::Alone{now.view});
+  backup_ = now.other;
+  backup_socket_ = outside_.new_socket();
+  step(ps::replica::Join{now.view});
 }
 
-// ------------------------------------------------------------------- requests
+void PsServerLoop::cut(const wire::PsCut& order, Saved done) {
+  ordered_.emplace(order.number, std::move(done));
+  step(node::Event(node::OrderCut{order}));
+}
+
+void PsServerLoop::tick() {
+  later(ps::ServerNode::kAgain, [this] { tick(); });
+  step(node::Event(node::Tick{}));
+}
 
 void PsServerLoop::asked(const PsPacket& packet) {
-  if (packet.generation != group_.generation) {
-    reply(asker_of(packet), wire::Refused{"stale", "the server group is of another generation"});
-  } else {
-    std::visit([&](const auto& body) { on(packet, body); }, packet.body);
-  }
-  flush();
+  const ps::Asker from{std::to_string(packet.socket), packet.from, packet.seq};
+  std::visit(Overloaded{
+                 [&](const wire::PsCopied& m) { hear_copied(packet, m); },
+                 [&](const wire::PsImage& m) {
+                   if (packet.generation != generation_) return;
+                   copied_over_ = packet.socket;
+                   step(m);
+                 },
+                 [&](const auto& m) {
+                   step(node::Event(node::Asked{from, packet.generation, node::Request(m)}));
+                 },
+             },
+             packet.body);
 }
 
-void PsServerLoop::on(const PsPacket& packet, const wire::PsOpen& m) {
-  const bool first = server_.store() == nullptr;
-  ask_server(packet, m);
-  if (!first || server_.store() == nullptr || restore_slices()) return;
-  server_.forget_store();
-  replies_.back().body = wire::Refused{"corrupt", "the slices of the checkpoint cannot be read"};
-}
-
-void PsServerLoop::on(const PsPacket& packet, const wire::PsIdle& m) {
-  ps::Closer::Effects effects;
-  closer_.idle(packet.from, effects);
-  run(effects);
-  server_.on(asker_of(packet), m, replies_, closer_.updates());
-}
-
-void PsServerLoop::on(const PsPacket& packet, const wire::PsCommit& m) {
-  committing_[packet.from] = asker_of(packet);
-  ps::Closer::Effects effects;
-  closer_.commit(packet.from, m, effects);
-  run(effects);
-}
-
-void PsServerLoop::run(const ps::Closer::Effects& effects) {
-  const auto tell = [&](Member member, const auto& body) {
-    const auto asker = committing_.find(member);
-    if (asker == committing_.end()) return;
-    reply(asker->second, body);
-    committing_.erase(asker);
-  };
-  for (const ps::Closer::Effect& effect : effects) {
-    if (const auto* decision = std::get_if<wire::PsDecision>(&effect)) {
-      outside_.decided(*decision);
-      std::ignore = apply(index_, *decision);
-      if (!peers_.empty()) decisions_.push_back(*decision);
-    } else if (const auto* a = std::get_if<ps::Closer::Answer>(&effect)) {
-      tell(a->to, a->decided);
-    } else {
-      const auto& refuse = std::get<ps::Closer::Refuse>(effect);
-      tell(refuse.to, refuse.refused);
-    }
-  }
-}
-
-// ------------------------------------------------------------------ decisions
-
-void PsServerLoop::on(const PsPacket& packet, const wire::PsDecision& m) {
-  const wire::PsApplied applied = apply(packet.from.worker.index, m);
-  if (m.cut != 0) mark_cut(m.cut, m.directory);
-  reply(asker_of(packet), applied);
-}
-
-wire::PsApplied PsServerLoop::apply(std::uint32_t home, const wire::PsDecision& decision) {
-  std::ignore = server_.apply(home, decision, replies_);
-  while (const auto cut = server_.due()) {
-    begin_cut(*cut);
-    server_.go_on(replies_);
-  }
-  return {server_.decided(home)};
+void PsServerLoop::hear_copied(const PsPacket& packet, const wire::PsCopied& message) {
+  if (packet.generation != generation_) return;
+  const auto copied = ps::from_wire(message, generation_);
+  if (!copied) return outside_.broken(copied.error().message);
+  copied_over_ = packet.socket;
+  step(*copied);
 }
 
 void PsServerLoop::answered(const PsAnswer& answer) {
-  const auto peer = std::ranges::find(peers_, answer.socket, &Peer::socket);
-  const auto* applied = std::get_if<wire::PsApplied>(&answer.body);
-  if (peer == peers_.end() || applied == nullptr) return;  // of the group before
-  peer->acknowledged = std::max(peer->acknowledged, applied->number);
-  const std::uint64_t least = std::ranges::min(peers_, {}, &Peer::acknowledged).acknowledged;
-  while (!decisions_.empty() && decisions_.front().number <= least) decisions_.pop_front();
-}
-
-void PsServerLoop::distribute(Peer& peer) {
-  const std::uint64_t told = std::max(peer.sent, peer.acknowledged);
-  for (const wire::PsDecision& decision : decisions_) {
-    if (decision.number <= told) continue;
-    outside_.ask(group_.endpoints[peer.index],
-                 {{{'s', index_}, {}}, peer.socket, group_.generation, 0, decision});
-    peer.sent = decision.number;
-  }
-}
-
-void PsServerLoop::say_again() {
-  for (Peer& peer : peers_) {
-    if (std::exchange(peer.acknowledged_before, peer.acknowledged) == peer.acknowledged) {
-      peer.sent = peer.acknowledged;
+  if (const auto* taken = std::get_if<wire::PsTaken>(&answer.body)) {
+    if (!backup_.empty() && answer.socket == backup_socket_) {
+      step(*taken);
     }
-    distribute(peer);
+    return;
   }
-  later(kAgain, [this] { say_again(); });
+  const auto* applied = std::get_if<wire::PsApplied>(&answer.body);
+  if (applied == nullptr) return;
+  for (const auto& [server, socket] : sockets_) {
+    if (socket == answer.socket) {
+      return step(node::Event(node::Acknowledged{server, *applied}));
+    }
+  }
 }
 
-// ---------------------------------------------------------------- checkpoints
+// ---------------------------------------------------------------- what is done
 
-PsSlices PsServerLoop::own_slices() const {
+void PsServerLoop::step(const ps::replica::Event& event) {
+  for (const ps::replica::Effect& effect : replica_.step(event)) {
+    std::visit([this](const auto& e) { run(e); }, effect);
+  }
+}
+
+void PsServerLoop::run(const node::Effect& effect) {
+  std::visit([this](const auto& e) { run(e); }, effect);
+}
+
+void PsServerLoop::run(const ps::replica::Copied& effect) {
+  if (backup_.empty()) return;
+  outside_.ask(backup_, {{{'s', index_}, {}}, backup_socket_, generation_, 0, ps::to_wire(effect)});
+}
+
+void PsServerLoop::run(const ps::replica::Taken& effect) {
+  outside_.answer({copied_over_, 0, effect});
+}
+
+void PsServerLoop::run(const wire::PsImage& effect) {
+  if (backup_.empty()) return;
+  outside_.ask(backup_, {{{'s', index_}, {}}, backup_socket_, generation_, 0, effect});
+}
+
+// As a child that was forked now would make them.
+void PsServerLoop::run(const ps::replica::KeepState& effect) {
+  state_.clear();
+  kept_ = effect.image;
+  ps::write_state(replica_.node(), [&](const ps::StatePiece& piece) { state_.push_back(piece); });
+}
+
+void PsServerLoop::run(const ps::replica::MakePiece& effect) {
+  later(outside_.time_to_make_piece(), [this, image = effect.image] {
+    if (image != kept_) return;
+    ps::replica::Made made{image, {}, {}};
+    if (state_.empty() || outside_.loses_child()) {
+      made.error = "the process that made them was ended";
+    } else {
+      made.piece = std::move(state_.front());
+      state_.pop_front();
+    }
+    step(made);
+  });
+}
+
+void PsServerLoop::run(const node::Serving& effect) {
+  const auto [from, to] = serving_.equal_range(effect.serving.number);
+  std::vector<Serving> askers;
+  for (auto asker = from; asker != to; ++asker) askers.push_back(std::move(asker->second));
+  serving_.erase(serving_.begin(), to);
+  for (const Serving& done : askers) done(effect.serving);
+}
+
+void PsServerLoop::run(const ps::ReplyTo& effect) {
+  if (effect.to.peer.empty()) return;  // it asked the primary of before
+  std::visit(
+      [&](const auto& body) {
+        outside_.answer({std::stoull(effect.to.peer), effect.to.seq, PsReply(body)});
+      },
+      effect.body);
+}
+
+void PsServerLoop::run(const node::Tell& effect) {
+  outside_.ask(endpoints_[effect.server],
+               {{{'s', index_}, {}}, sockets_.at(effect.server), generation_, 0, effect.decision});
+}
+
+void PsServerLoop::run(const node::Saved& effect) {
+  const auto [from, to] = ordered_.equal_range(effect.saved.number);
+  std::vector<Saved> askers;
+  for (auto asker = from; asker != to; ++asker) askers.push_back(std::move(asker->second));
+  ordered_.erase(from, to);
+  for (const Saved& done : askers) done(effect.saved);
+}
+
+void PsServerLoop::run(const node::Restore& effect) {
+  const PsSlices* const saved = outside_.read(effect.directory);
+  const auto read = [&](std::uint32_t slice) {
+    return saved->contains(slice) &&
+           ps::decode_slice(*replica_.node().store(), slice, saved->at(slice)).has_value();
+  };
+  // Nothing at all is what a server gets that does not read (Sabotage::kKeepOldState).
+  const bool whole = saved != nullptr &&
+                     (saved->empty() || std::ranges::all_of(replica_.node().own_slices(), read));
+  step(node::Event(node::Restored{whole ? "" : "the slices of the checkpoint cannot be read"}));
+}
+
+PsSlices PsServerLoop::own_slices() {
   PsSlices slices;
-  for (std::uint32_t slice = 0; slice < ps::kSlices; ++slice) {
-    if (ps::server_of_slice(slice, group_.endpoints.size()) != index_) continue;
+  for (const std::uint32_t slice : replica_.node().own_slices()) {
     std::string& image = slices[slice];
-    ps::encode_slice(*server_.store(), slice, [&](std::string_view bytes) { image += bytes; });
+    ps::encode_slice(*replica_.node().store(), slice,
+                     [&](std::string_view bytes) { image += bytes; });
   }
   return slices;
 }
 
-bool PsServerLoop::restore_slices() {
-  if (group_.restore.empty()) return true;
-  const PsSlices* const saved = outside_.read(group_.restore);
-  if (saved == nullptr) return false;
-  return std::ranges::all_of(*saved, [&](const auto& s) {
-    const bool own = ps::server_of_slice(s.first, group_.endpoints.size()) == index_;
-    return !own || ps::decode_slice(*server_.store(), s.first, s.second).has_value();
-  });
-}
-
-std::string PsServerLoop::hindrance(std::uint64_t number) const {
-  if (!cuts_.contains(number) && !cuts_.empty() && number < cuts_.rbegin()->first) {
-    return kOvertaken;
-  }
-  if (server_.store() == nullptr) return "no worker has opened a table yet";
-  return {};
-}
-
-void PsServerLoop::cut(const wire::PsCut& order, Saved done) {
-  const auto known = cuts_.find(order.number);
-  if (known != cuts_.end() && known->second.outcome) return done(*known->second.outcome);
-  wire::PsSaved saved;
-  saved.number = order.number;
-  saved.error = hindrance(order.number);
-  if (!saved.error.empty()) return done(saved);
-  cut_of(order.number).askers.push_back(std::move(done));
-  mark_cut(order.number, order.directory);
-  flush();
-}
-
-void PsServerLoop::mark_cut(std::uint64_t number, const std::string& directory) {
-  if (index_ >= ps::homes_of(group_.consistency, group_.endpoints.size())) return;
-  ps::Closer::Effects effects;
-  closer_.cut(number, directory, effects);
-  if (effects.empty()) return;
-  cut_of(number).places = closer_.places();
-  run(effects);
-}
-
-PsServerLoop::Cut& PsServerLoop::cut_of(std::uint64_t number) {
-  if (!cuts_.contains(number) && cuts_.size() >= kCutsKept) cuts_.erase(cuts_.begin());
-  return cuts_[number];
-}
-
 // A child has a copy of what there is now, and writes it while this goes on.
-void PsServerLoop::begin_cut(const ps::Server::Cut& due) {
-  drop_cuts_before(due.number);
-  Cut& cut = cut_of(due.number);
-  cut.begun = true;
-  wire::PsSaved saved;
-  saved.number = due.number;
-  saved.version = server_.version();
-  saved.places = cut.places;
-  if (server_.store() == nullptr) saved.error = "no worker has opened a table yet";
-  if (writing_) saved.error = "the checkpoint before this one is still being written";
-  if (!saved.error.empty()) return finish_cut(std::move(saved));
+void PsServerLoop::run(const node::BeginCut& effect) {
+  if (writing_) {
+    return step(node::Event(
+        node::CutBegun{effect.number, 0, "the checkpoint before this one is still being written"}));
+  }
   writing_ = true;
   later(outside_.time_to_write(),
-        [this, saved, slices = own_slices(), directory = due.directory]() mutable {
+        [this, number = effect.number, slices = own_slices(), directory = effect.directory] {
           writing_ = false;
-          saved.error = outside_.write(directory, slices);
+          node::CutWritten written{number, {}, outside_.write(directory, slices)};
           for (const auto& [slice, image] : slices) {
-            saved.files.push_back({fmt::format("slice-{:02}.rows", slice), image.size(), {}});
+            written.files.push_back({fmt::format("slice-{:02}.rows", slice), image.size(), {}});
           }
-          finish_cut(std::move(saved));
+          step(node::Event(written));
         });
-}
-
-// Their markers were passed by those of a later one.
-void PsServerLoop::drop_cuts_before(std::uint64_t number) {
-  for (auto& [earlier, cut] : cuts_) {
-    if (earlier >= number || cut.begun || cut.outcome) continue;
-    wire::PsSaved saved;
-    saved.number = earlier;
-    saved.error = kOvertaken;
-    finish_cut(std::move(saved));
-  }
-}
-
-void PsServerLoop::finish_cut(wire::PsSaved saved) {
-  Cut& cut = cut_of(saved.number);
-  const wire::PsSaved outcome = cut.outcome.emplace(std::move(saved));
-  for (const Saved& done : std::exchange(cut.askers, {})) done(outcome);
-}
-
-// -------------------------------------------------------------------- answers
-
-void PsServerLoop::reply(const ps::Asker& to, PsReply body) {
-  unsent_.push_back({std::stoull(to.peer), to.seq, std::move(body)});
-}
-
-void PsServerLoop::flush() {
-  for (const ps::ReplyTo& r : std::exchange(replies_, {})) {
-    std::visit([&](const auto& body) { reply(r.to, PsReply(body)); }, r.body);
-  }
-  for (PsAnswer& answer : std::exchange(unsent_, {})) outside_.answer(std::move(answer));
-  for (Peer& peer : peers_) distribute(peer);
+  step(node::Event(node::CutBegun{effect.number, 0, {}}));
 }
 
 // ----------------------------------------------------------------------- tally

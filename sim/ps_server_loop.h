@@ -1,20 +1,18 @@
-// What a parameter server is to one group: the real machines (trainer/ps), and
-// around them what trainer/ps_link/server_loop.h does.
+// What a parameter server is to one group: the real machine (trainer/ps/server_node.h),
+// and around it what trainer/ps_link/server_loop.h does.
 #pragma once
 
 #include <cstdint>
 #include <deque>
 #include <functional>
 #include <map>
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "sim/model.h"
 #include "sim/ps_packets.h"
 #include "sim/world.h"
-#include "trainer/ps/closer.h"
-#include "trainer/ps/server.h"
+#include "trainer/ps/replica.h"
 
 namespace antdt::sim {
 
@@ -26,6 +24,9 @@ struct PsGroup {
   std::uint32_t backups = 0;
   std::string restore;
   std::uint64_t version = 0;
+  ps::replica::Role role = ps::replica::Role::kAlone;
+  std::uint64_t view = 0;
+  std::string backup;  // of a primary: its end point
 };
 
 class PsServerLoop {
@@ -39,79 +40,62 @@ class PsServerLoop {
     std::function<std::string(const std::string& directory, const PsSlices&)> write;
     // Null: they cannot be read.
     std::function<const PsSlices*(const std::string& directory)> read;
-    std::function<void(const wire::PsDecision&)> decided;
+    std::function<void(std::uint32_t home, const wire::PsDecision&)> decided;
     std::function<std::uint64_t()> new_socket;
     std::function<Duration()> time_to_write;
+    std::function<void(const std::string&)> broken;  // it cannot be a backup
+    std::function<Duration()> time_to_make_piece;
+    std::function<bool()> loses_child;  // the one that makes them
   };
-  PsServerLoop(Outside outside, PsGroup group, std::uint32_t index);
+  PsServerLoop(Outside outside, const PsGroup& group, std::uint32_t index);
 
-  void serve(const wire::PsServe& now);
-  [[nodiscard]] std::vector<wire::PsPlaces> left(const std::vector<wire::PsMember>& members) const;
+  using Serving = std::function<void(const wire::PsServing&)>;
+  void serve(const wire::PsServe& now, Serving done);
   using Saved = std::function<void(const wire::PsSaved&)>;
   void cut(const wire::PsCut& order, Saved done);
   void asked(const PsPacket& packet);
   void answered(const PsAnswer& answer);
-  [[nodiscard]] std::uint64_t version() const { return server_.version(); }
+  [[nodiscard]] std::uint64_t version() const { return replica_.node().version(); }
+  [[nodiscard]] bool speaks() const { return replica_.speaks(); }
 
  private:
-  struct Peer {
-    std::uint32_t index = 0;
-    std::uint64_t socket = 0;
-    std::uint64_t sent = 0;
-    std::uint64_t acknowledged = 0;
-    std::uint64_t acknowledged_before = 0;
-  };
-  struct Cut {
-    std::vector<wire::PsPlaces> places;  // at this home's marker
-    bool begun = false;
-    std::optional<wire::PsSaved> outcome;
-    std::vector<Saved> askers;
-  };
   void later(Duration delay, World::Action action);
-  void on(const PsPacket& packet, const wire::PsOpen& m);
-  void on(const PsPacket& packet, const wire::PsPut& m) { ask_server(packet, m); }
-  void on(const PsPacket& packet, const wire::PsPull& m) { ask_server(packet, m); }
-  void on(const PsPacket& packet, const wire::PsPush& m) { ask_server(packet, m); }
-  void on(const PsPacket& packet, const wire::PsIdle& m);
-  void on(const PsPacket& packet, const wire::PsCommit& m);
-  void on(const PsPacket& packet, const wire::PsDecision& m);
-  template <class M>
-  void ask_server(const PsPacket& packet, const M& m) {
-    server_.on(asker_of(packet), m, replies_);
-  }
-  [[nodiscard]] static ps::Asker asker_of(const PsPacket& packet) {
-    return {std::to_string(packet.socket), packet.from, packet.seq};
-  }
-  [[nodiscard]] bool is_home_of(WorkerId worker) const;
-  void add_workers(const std::vector<Member>& workers);
-  void run(const ps::Closer::Effects& effects);
-  wire::PsApplied apply(std::uint32_t home, const wire::PsDecision& decision);
-  void distribute(Peer& peer);
-  void say_again();
-  [[nodiscard]] bool restore_slices();
-  [[nodiscard]] PsSlices own_slices() const;
-  [[nodiscard]] std::string hindrance(std::uint64_t number) const;
-  [[nodiscard]] Cut& cut_of(std::uint64_t number);
-  void mark_cut(std::uint64_t number, const std::string& directory);
-  void begin_cut(const ps::Server::Cut& due);
-  void drop_cuts_before(std::uint64_t number);
-  void finish_cut(wire::PsSaved saved);
-  void reply(const ps::Asker& to, PsReply body);
-  void flush();
+  void tick();
+  void take_up_view(const wire::PsServe& now);
+  void hear_copied(const PsPacket& packet, const wire::PsCopied& message);
+  void step(const ps::replica::Event& event);
+  void run(const ps::node::Effect& effect);
+  void run(const ps::replica::Copied& effect);
+  void run(const ps::replica::Taken& effect);
+  void run(const ps::replica::KeepState& effect);
+  void run(const ps::replica::MakePiece& effect);
+  void run(const ps::replica::DropState&) { state_.clear(); }
+  void run(const wire::PsImage& effect);
+  void run(const ps::replica::Broken& effect) { outside_.broken(effect.error); }
+  void run(const ps::ReplyTo& effect);
+  void run(const ps::node::Decided& effect) { outside_.decided(index_, effect.decision); }
+  void run(const ps::node::Tell& effect);
+  void run(const ps::node::Saved& effect);
+  void run(const ps::node::Serving& effect);
+  void run(const ps::node::Restore& effect);
+  void run(const ps::node::BeginCut& effect);
+  [[nodiscard]] PsSlices own_slices();
 
   Outside outside_;
   Life life_;
-  PsGroup group_;
-  std::uint32_t index_;
-  ps::Server server_;
-  ps::Closer closer_;
-  std::map<Member, ps::Asker> committing_;
-  std::deque<wire::PsDecision> decisions_;  // not acknowledged by all yet
-  std::vector<Peer> peers_;
-  std::vector<ps::ReplyTo> replies_;
-  std::vector<PsAnswer> unsent_;
-  std::map<std::uint64_t, Cut> cuts_;
+  const Generation generation_;
+  const std::uint32_t index_;
+  std::vector<std::string> endpoints_;
+  ps::Replica replica_;
+  std::string backup_;  // empty: none
+  std::uint64_t backup_socket_ = 0;
+  std::uint64_t copied_over_ = 0;  // socket of the newest copy, which is to be answered
+  std::map<std::uint32_t, std::uint64_t> sockets_;  // to the other servers
+  std::multimap<std::uint64_t, Saved> ordered_;
+  std::multimap<std::uint64_t, Serving> serving_;
   bool writing_ = false;
+  std::uint64_t kept_ = 0;            // the newest image
+  std::deque<ps::StatePiece> state_;  // of the image that is sent, as far as it is not made
 };
 
 // How often each record is in these rows; kTorn where its three rows differ.

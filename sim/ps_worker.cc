@@ -3,16 +3,14 @@
 #include <algorithm>
 
 #include "sim/ps_server_loop.h"
+#include "trainer/ps/placement.h"
 #include "trainer/ps/store.h"
-#include "trainer/ps_link/placement.h"
 
 namespace antdt::sim {
 namespace {
 
-using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-constexpr Duration kTurn = milliseconds(100);
 constexpr Duration kLeaveGrace = seconds(2);
 
 }  // namespace
@@ -63,7 +61,7 @@ void PsWorker::abort(Generation generation) {
 
 void PsWorker::obey(const client::Directive& directive) {
   if (std::holds_alternative<wire::PsRoster>(directive.order)) {
-    if (directive.generation != generation_) pushes_ = 0;
+    if (directive.generation != generation_) pushes_said_ = 0;
     generation_ = directive.generation;
   } else if (directive.generation != generation_ &&
              !std::holds_alternative<wire::Leave>(directive.order)) {
@@ -102,8 +100,9 @@ void PsWorker::on(const wire::PsRoster& roster) {
                       [this](const std::string& endpoint, PsPacket packet) {
                         if (may_send()) around_.ask(*this, endpoint, std::move(packet));
                       },
-                      [this] { return around_.new_socket(*this); }},
-      member_, generation_, roster.servers);
+                      [this] { return around_.new_socket(*this); },
+                      [this] { return core_.servers(generation_); }},
+      member_, generation_, roster.servers, roster.others, roster.number);
   if (over()) link_->abort();
   ask_all("reconfigure", tally_tables(), [this](const std::vector<PsReply>& replies) {
     version_ = 0;
@@ -185,9 +184,8 @@ void PsWorker::no_answers() {
   phase_over();
 }
 
-std::vector<std::vector<std::uint64_t>> PsWorker::keys_by_server() const {
+std::vector<std::vector<std::uint64_t>> PsWorker::keys_by_server(std::vector<Record> rising) const {
   std::vector<std::vector<std::uint64_t>> keys(link_->servers());
-  std::vector<Record> rising = batch_;
   std::ranges::sort(rising);
   for (const Record record : rising) {
     for (std::uint64_t i = 0; i < kRowsOfRecord; ++i) {

@@ -1,10 +1,14 @@
 // A worker of parameter servers: the real client core and, around it, what
 // trainer/loop/ps_member.h and ps_train_phase.h do, with a tally for a model.
 //
-// Its training thread is in one place at a time, as that of sim/worker.h is.
+// Its training thread is in one place at a time, as that of sim/worker.h is: what comes
+// while it computes is taken in when it is done.
 #pragma once
 
+#include <deque>
+#include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -36,6 +40,19 @@ class PsWorker final : public ClientProgram {
     PlanVersion version;
     std::uint64_t samples = 0;
   };
+  struct Pull {  // that was said
+    std::uint64_t number = 0;
+    PsLink::Call call = 0;
+    std::vector<PsReply> replies;  // empty: not here
+  };
+  struct Push {
+    wire::PsCommit commit;
+    client::BatchTimes times;
+    std::vector<std::optional<PsAsk>> parts;  // by server, until they are said
+    bool staged = false;
+    bool committing = false;
+    std::optional<wire::PsDecided> decided;
+  };
 
   // ps_worker.cc
   void welcomed() override;
@@ -62,22 +79,29 @@ class PsWorker final : public ClientProgram {
   void idle_everywhere(std::uint64_t version, std::function<void(std::uint64_t decided)> next);
   [[nodiscard]] bool barrier() const { return consistency_ == ps::Consistency::kBarrier; }
   [[nodiscard]] bool over() const { return ended_ >= generation_; }
-  [[nodiscard]] std::vector<std::vector<std::uint64_t>> keys_by_server() const;
+  [[nodiscard]] std::vector<std::vector<std::uint64_t>> keys_by_server(
+      std::vector<Record> records) const;
 
   // ps_worker_phases.cc
   void train();
   void next_batch();
-  void have_batch(bool end);
+  void wait_for_records();
   void take_up_plan();
-  void take_records(std::uint64_t wanted);
-  [[nodiscard]] std::uint64_t pull_clock() const;
+  // Whether a batch is at hand: as much as its share, or all that there is.
+  [[nodiscard]] bool take_records(std::uint64_t wanted);
+  void look_ahead(std::uint64_t more);
+  void forget_pull();
+  [[nodiscard]] bool pull_waits_for_push() const;
+  [[nodiscard]] std::uint64_t pull_clock(std::uint64_t more) const;
+  void say_pull(const std::vector<Record>& records, std::uint64_t clock);
   void pull(int left);
-  void pulled(int left, const std::vector<PsReply>& replies);
+  void pulled(int left);
   void compute();
+  void computed();
+  void push();
   void stage();
-  void commit();
-  void decided(const wire::PsDecided& decided);
-  void conclude();
+  void decide_step();
+  void conclude(const Push& push);
   void idle(std::function<void()> next);
   void finish();
   void leave();
@@ -85,6 +109,18 @@ class PsWorker final : public ClientProgram {
   void leave_phase();
   void send_progress(bool done);
   void evaluate();
+
+  // ps_worker_pushes.cc
+  // Takes in what has come and says what follows from it; false: the phase is over,
+  // and was left.
+  [[nodiscard]] bool advance();
+  void advance_pushes();
+  void stage_parts(Push& push);
+  void commit(const Push& push);
+  void came();  // something has, from servers
+  // Goes on with `next` when it is so.
+  void wait_until(std::function<bool()> is_so, std::function<void()> next);
+  void forget_under_way();
 
   const JobShape shape_;
   const Sabotage sabotage_;
@@ -98,21 +134,29 @@ class PsWorker final : public ClientProgram {
   ps::Consistency consistency_ = ps::Consistency::kBarrier;
   std::uint64_t staleness_ = 0;
   std::uint64_t version_ = 0;  // as many steps as this are decided
-  std::uint64_t pushes_ = 0;
+  std::uint64_t pushes_said_ = 0;
   Share share_;
 
   // Of the phase.
   wire::PhaseStart phase_;
   std::uint64_t place_ = 0;
+  std::uint64_t pushed_place_ = 0;
   bool idle_ = false;
   bool plan_changed_ = true;
-  std::vector<Record> batch_;
+  std::vector<Record> batch_;   // that is trained
+  std::vector<Record> next_;    // whose pull may be said
+  std::vector<Record> taking_;  // of the one after
+  std::uint64_t pulls_said_ = 0;
+  std::optional<Pull> pull_;
+  std::deque<Push> pushes_;  // that are not concluded
+  bool no_answers_ = false;
+  std::function<bool()> waits_for_;
+  std::function<void()> goes_on_with_;
   client::TakeStatus taken_ = client::TakeStatus::kWait;
   bool more_may_come_ = false;
   MonoTime data_until_{};
   std::vector<std::uint64_t> versions_;  // that its rows are of, by server
   std::uint64_t pulled_version_ = 0;     // the oldest of these
-  std::uint64_t slowest_ = 0;            // newest push of who is furthest behind
   Duration computed_{};
 };
 

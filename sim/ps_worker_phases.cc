@@ -1,9 +1,10 @@
 // What a worker of servers does in a phase, as trainer/loop/ps_train_phase.h.
 #include <algorithm>
+#include <utility>
 
 #include "sim/ps_worker.h"
+#include "trainer/ps/placement.h"
 #include "trainer/ps/rows.h"
-#include "trainer/ps_link/placement.h"
 
 namespace antdt::sim {
 namespace {
@@ -11,12 +12,10 @@ namespace {
 using std::chrono::microseconds;
 using std::chrono::milliseconds;
 
-constexpr Duration kDataPatience = milliseconds(50);
-constexpr Duration kLookAgain = milliseconds(5);
 constexpr Duration kPlanWait = milliseconds(20);
 constexpr int kMostPulls = 4;
+constexpr std::size_t kMostUnderWay = 2;
 constexpr std::uint64_t kHoldBatches = 8;
-constexpr std::uint64_t kEvalBatch = 8;
 
 }  // namespace
 
@@ -25,7 +24,8 @@ constexpr std::uint64_t kEvalBatch = 8;
 void PsWorker::train() {
   idle_ = false;
   plan_changed_ = true;
-  batch_.clear();
+  pushed_place_ = 0;
+  forget_under_way();
   world_.say("{}.{} trains phase {} at version {}", member_.worker, member_.attempt, phase_.phase,
              version_);
   feed(client::SetHold{kHoldBatches * share_.samples});
@@ -37,27 +37,38 @@ void PsWorker::next_batch() {
   doing_ = Doing::kTraining;
   if (over()) return phase_over();
   if (wants_to_leave()) return leave();
-  take_up_plan();
-  core_.set_activity(idle_ || share_.samples == 0 ? "shard_wait" : "data");
-  data_until_ = clock_.now() + kDataPatience;
-  if (share_.samples == 0) {
-    return later(clock_.real(kPlanWait), [this] {
-      take_records(1);
-      have_batch(taken_ == client::TakeStatus::kEnd);
-    });
+  if (next_.empty()) {
+    take_up_plan();
+    if (take_records(share_.samples)) next_ = std::exchange(taking_, {});
   }
-  have_batch(false);
+  if (!next_.empty()) {
+    batch_ = std::exchange(next_, {});
+    return pull(kMostPulls);
+  }
+  // What is under way may be all that the end of the phase waits for.
+  wait_until([this] { return pushes_.empty(); },
+             [this] {
+               core_.set_activity(idle_ || share_.samples == 0 ? "shard_wait" : "data");
+               data_until_ = clock_.now() + kDataPatience;
+               if (share_.samples > 0) return wait_for_records();
+               later(clock_.real(kPlanWait), [this] {
+                 std::ignore = take_records(1);
+                 wait_for_records();
+               });
+             });
 }
 
 // Waits a while for as much as its share, if there may be more.
-void PsWorker::have_batch(bool end) {
-  if (!end && share_.samples > 0) take_records(share_.samples);
-  end = taken_ == client::TakeStatus::kEnd;
-  const bool waits = batch_.size() < share_.samples && more_may_come_ && !end;
-  if (waits && clock_.now() < data_until_) {
-    return later(clock_.real(kLookAgain), [this] { have_batch(false); });
+void PsWorker::wait_for_records() {
+  const bool at_hand = share_.samples > 0 ? take_records(share_.samples) : !taking_.empty();
+  const bool end = taken_ == client::TakeStatus::kEnd;
+  if (!at_hand && share_.samples > 0 && !end && more_may_come_ && clock_.now() < data_until_) {
+    return later(clock_.real(kLookAgain), [this] { wait_for_records(); });
   }
-  if (!batch_.empty()) return pull(kMostPulls);
+  if (!taking_.empty()) {
+    batch_ = std::exchange(taking_, {});
+    return pull(kMostPulls);
+  }
   if (end) return finish();
   idle([this] { later(clock_.real(kLookAgain), [this] { next_batch(); }); });
 }
@@ -74,109 +85,149 @@ void PsWorker::take_up_plan() {
   feed(client::SetHold{kHoldBatches * share_.samples});
 }
 
-void PsWorker::take_records(std::uint64_t wanted) {
+bool PsWorker::take_records(std::uint64_t wanted) {
   more_may_come_ = false;
-  while (batch_.size() < wanted) {
-    const client::Taken taken = core_.take(wanted - batch_.size());
+  while (taking_.size() < wanted) {
+    const client::Taken taken = core_.take(wanted - taking_.size());
     taken_ = taken.status;
     if (taken.records == 0) {
       more_may_come_ = taken.status == client::TakeStatus::kWait && !taken.dry && !taken.stale;
       break;
     }
-    for (const wire::Piece& piece : taken.pieces) append_records(piece, batch_);
+    for (const wire::Piece& piece : taken.pieces) append_records(piece, taking_);
   }
   feed(client::Tick{});
+  return !taking_.empty() && !more_may_come_;
 }
 
-std::uint64_t PsWorker::pull_clock() const {
-  if (barrier()) return version_;
-  return consistency_ == ps::Consistency::kBounded ? pushes_ - std::min(pushes_, staleness_) : 0;
+void PsWorker::look_ahead(std::uint64_t more) {
+  if (next_.empty()) {
+    take_up_plan();
+    if (!take_records(share_.samples)) return;
+    next_ = std::exchange(taking_, {});
+  }
+  say_pull(next_, pull_clock(more));
+}
+
+void PsWorker::forget_pull() {
+  if (pull_) link_->forget(pull_->call);
+  pull_.reset();
+}
+
+bool PsWorker::pull_waits_for_push() const {
+  return barrier() || (consistency_ == ps::Consistency::kBounded && staleness_ == 0);
+}
+
+std::uint64_t PsWorker::pull_clock(std::uint64_t more) const {
+  if (barrier()) return version_ + more;
+  const std::uint64_t pushes = pushes_said_ + more;
+  return consistency_ == ps::Consistency::kBounded ? pushes - std::min(pushes, staleness_) : 0;
+}
+
+void PsWorker::say_pull(const std::vector<Record>& records, std::uint64_t clock) {
+  std::vector<std::optional<PsAsk>> asks;
+  for (const auto& keys : keys_by_server(records)) {
+    asks.emplace_back(wire::PsPull{clock, {{0, ps::to_bytes(keys), {}}}});
+  }
+  const std::uint64_t number = ++pulls_said_;
+  const auto done = [this, number](const PsLink::Answers& answers) {
+    if (!answers) no_answers_ = true;
+    if (answers && pull_ && pull_->number == number) pull_->replies = *answers;
+    came();
+  };
+  pull_ = Pull{number, link_->ask(std::move(asks), done), {}};
 }
 
 void PsWorker::pull(int left) {
-  std::vector<std::optional<PsAsk>> asks;
-  for (const auto& keys : keys_by_server()) {
-    asks.emplace_back(wire::PsPull{pull_clock(), {{0, ps::to_bytes(keys), {}}}});
-  }
-  ask("collective_wait", std::move(asks),
-      [this, left](const std::vector<PsReply>& replies) { pulled(left - 1, replies); });
+  if (!pull_) say_pull(batch_, pull_clock(0));
+  wait_until([this] { return !pull_->replies.empty(); }, [this, left] { pulled(left - 1); });
 }
 
-void PsWorker::pulled(int left, const std::vector<PsReply>& replies) {
+void PsWorker::pulled(int left) {
   versions_.clear();
-  slowest_ = std::get<wire::PsPulled>(replies.front()).clock;
-  for (const PsReply& reply : replies) {
+  std::optional<std::uint64_t> slowest;
+  for (const PsReply& reply : pull_->replies) {
     const auto& one = std::get<wire::PsPulled>(reply);
     versions_.push_back(one.version);
-    slowest_ = std::min(slowest_, one.clock);
+    slowest = std::min(slowest.value_or(one.clock), one.clock);
   }
+  pull_.reset();
   const auto [oldest, newest] = std::ranges::minmax(versions_);
   pulled_version_ = oldest;
   version_ = std::max(version_, newest);
   if (oldest != newest && barrier() && left > 0) return pull(left);
+  // Who was away goes on with the others.
+  if (!barrier()) pushes_said_ = std::max(pushes_said_, *slowest);
   compute();
 }
 
 void PsWorker::compute() {
   doing_ = Doing::kTraining;
+  if (!pull_waits_for_push()) look_ahead(1);
+  if (!advance()) return;
   const auto work = microseconds(200) + shape_.sample_time * static_cast<int>(batch_.size());
   computed_ = world_.rng().time(work, work + work / 4);
-  do_next("compute", computed_, [this] { stage(); });
+  do_next("compute", computed_, [this] { computed(); });
+}
+
+void PsWorker::computed() {
+  wait_until([this] { return pushes_.size() < kMostUnderWay; }, [this] { push(); });
+}
+
+void PsWorker::push() {
+  stage();
+  if (pull_waits_for_push()) look_ahead(barrier() ? 1 : 0);
+  if (!barrier()) return next_batch();
+  wait_until([this] { return pushes_.front().decided.has_value(); }, [this] { decide_step(); });
 }
 
 void PsWorker::stage() {
-  // Who was away goes on with the others.
-  pushes_ = std::max(pushes_, barrier() ? 0 : slowest_) + 1;
-  std::vector<std::optional<PsAsk>> asks;
-  for (const auto& keys : keys_by_server()) {
+  ++pushes_said_;
+  Push& push = pushes_.emplace_back();
+  for (const auto& keys : keys_by_server(batch_)) {
     const std::vector<float> ones(keys.size(), sabotage_ == Sabotage::kApplyTwice ? 2.0F : 1.0F);
-    asks.emplace_back(
-        wire::PsPush{pushes_, pulled_version_, {{0, ps::to_bytes(keys), ps::to_bytes(ones)}}});
+    push.parts.emplace_back(
+        wire::PsPush{pushes_said_, pulled_version_, {{0, ps::to_bytes(keys), ps::to_bytes(ones)}}});
   }
-  around_.pushed(*this, pushes_, batch_);
-  if (sabotage_ == Sabotage::kCommitEarly) feed(client::Commit{place_ + batch_.size(), {}});
-  ask("collective_wait", std::move(asks), [this](const std::vector<PsReply>&) { commit(); });
-}
-
-void PsWorker::commit() {
-  wire::PsCommit commit;
-  commit.number = pushes_;
+  around_.pushed(*this, pushes_said_, batch_);
   const std::uint32_t home = ps::home_of(consistency_, member_.worker, link_->servers());
-  commit.version = barrier() ? pulled_version_ : versions_[home];
-  commit.phase = phase_.phase;
-  commit.from = place_;
-  commit.to = place_ + batch_.size();
-  commit.weight = static_cast<double>(batch_.size());
-  std::vector<std::optional<PsAsk>> asks(link_->servers());
-  asks[home] = commit;
-  ask("collective_wait", std::move(asks), [this, home](const std::vector<PsReply>& replies) {
-    decided(std::get<wire::PsDecided>(replies[home]));
-  });
+  push.commit.number = pushes_said_;
+  push.commit.version = barrier() ? pulled_version_ : versions_[home];
+  push.commit.phase = phase_.phase;
+  push.commit.from = pushed_place_;
+  push.commit.to = pushed_place_ + batch_.size();
+  push.commit.weight = static_cast<double>(batch_.size());
+  push.times.samples = batch_.size();
+  push.times.compute = computed_;
+  push.times.counts = !std::exchange(plan_changed_, false) && batch_.size() == share_.samples;
+  if (!barrier()) pushed_place_ = push.commit.to;
+  idle_ = false;
+  if (sabotage_ == Sabotage::kCommitEarly) feed(client::Commit{push.commit.to, {}});
+  core_.set_activity("collective_wait");
+  advance_pushes();
 }
 
-void PsWorker::decided(const wire::PsDecided& decided) {
+// With a barrier: it counts, or is computed again with the rows of a later step.
+void PsWorker::decide_step() {
   doing_ = Doing::kTraining;
-  idle_ = false;
-  if (barrier()) version_ = std::max(version_, decided.version);
-  if (decided.status == "applied") {
-    conclude();
+  const Push push = pushes_.front();
+  pushes_.pop_front();
+  version_ = std::max(version_, push.decided->version);
+  if (push.decided->status == "applied") {
+    pushed_place_ = push.commit.to;
+    conclude(push);
     return next_batch();
   }
+  forget_pull();
   if (over()) return phase_over();
   if (wants_to_leave()) return leave();
   pull(kMostPulls);
 }
 
-void PsWorker::conclude() {
-  client::BatchTimes times;
-  times.samples = batch_.size();
-  times.compute = computed_;
-  times.counts = !plan_changed_ && batch_.size() == share_.samples;
-  plan_changed_ = false;
-  place_ += batch_.size();
-  batch_.clear();
+void PsWorker::conclude(const Push& push) {
+  place_ = push.commit.to;
   feed(client::Commit{place_, {}});
-  feed(times);
+  feed(push.times);
   send_progress(false);
 }
 
@@ -198,15 +249,18 @@ void PsWorker::finish() {
   });
 }
 
+// What is computed is finished; what is not goes to others.
 void PsWorker::leave() {
   send_progress(false);
-  idle([this] { exit(leave_code()); });
+  forget_pull();
+  wait_until([this] { return pushes_.empty(); }, [this] { idle([this] { exit(leave_code()); }); });
 }
 
 // The group is, and with it the phase.
 void PsWorker::phase_over() {
   if (wants_to_leave()) return exit(leave_code());
   doing_ = Doing::kIdle;
+  forget_under_way();
   feed(client::SetHold{0});
   dissolve();
   turn();

@@ -25,6 +25,8 @@ struct JobShape {
   std::string sync = "allreduce";
   std::uint64_t staleness = 0;
   std::uint32_t backups = 0;
+  std::uint32_t replicas = 1;  // processes that are one server
+  [[nodiscard]] std::uint32_t server_processes() const { return servers * replicas; }
 };
 
 class Surroundings {
@@ -53,11 +55,15 @@ class Surroundings {
                                                  const PsSlices& slices) = 0;
   // Null: they cannot be read.
   virtual const PsSlices* read_slices(const std::string& directory) = 0;
+  // The child of a server that makes its state for another process.
+  [[nodiscard]] virtual bool loses_child() = 0;
   // For the invariants: a group begins; what a push has in it; what a home decided.
   virtual void group_began(Generation generation, const std::string& restore) = 0;
   virtual void pushed(const PsWorker& worker, std::uint64_t number,
                       const std::vector<Record>& records) = 0;
-  virtual void decided(Generation generation, const wire::PsDecision& decision) = 0;
+  // Of a home that is two processes either may say so, or both.
+  virtual void decided(Generation generation, std::uint32_t home,
+                       const wire::PsDecision& decision) = 0;
   virtual void phase_done(const PsWorker& worker) = 0;
 };
 

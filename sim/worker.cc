@@ -6,11 +6,9 @@ namespace antdt::sim {
 namespace {
 
 using std::chrono::microseconds;
-using std::chrono::milliseconds;
 using std::chrono::seconds;
 
 constexpr int kVictim = 76;
-constexpr Duration kTurn = milliseconds(100);
 constexpr Duration kRepeatFinalModel = seconds(2);
 
 // Orders that only make sense in the generation that they belong to.

@@ -9,11 +9,8 @@ namespace {
 using std::chrono::microseconds;
 using std::chrono::milliseconds;
 
-constexpr Duration kDataPatience = milliseconds(50);
-constexpr Duration kLookAgain = milliseconds(5);
 constexpr Duration kIdleWait = milliseconds(20);
 constexpr std::uint64_t kHoldSteps = 8;
-constexpr std::uint64_t kEvalBatch = 8;
 
 }  // namespace
 

@@ -1,0 +1,278 @@
+#include "sim/fleet/collective.h"
+
+#include <algorithm>
+
+namespace antdt::fleet {
+namespace {
+
+// As trainer/loop/train_phase.cc and trainer/client/client_core.h.
+constexpr double kDataPatienceS = 0.05;
+constexpr double kIdleWaitS = 0.02;
+constexpr Duration kProgressEvery = std::chrono::milliseconds(50);
+
+}  // namespace
+
+void Collective::hear(Worker& worker, Generation generation, const ctl::out::ToWorkerBody& body) {
+  std::visit([&](const auto& order) { on(worker, generation, order); }, body);
+}
+
+const char* Collective::activity(const Worker& worker) const {
+  if (!training_) return "reconfigure";
+  const bool computes = player_.now() < step_began_ + from_seconds(worker.own_s);
+  return computes ? "compute" : "collective_wait";
+}
+
+double Collective::exchange_s() const {
+  const Costs& costs = player_.costs();
+  return costs.collective_s + costs.collective_worker_s * static_cast<double>(members_.size());
+}
+
+// Void once the group has dissolved, or goes on with something else.
+void Collective::after(double seconds, void (Collective::*what)()) {
+  player_.world().after(from_seconds(seconds), [this, what, turn = ++turn_] {
+    if (turn == turn_) (this->*what)();
+  });
+}
+
+// ------------------------------------------------------------------ membership
+
+void Collective::join(Worker& worker) {
+  worker.in_group = false;
+  wire::Join join;
+  join.pid = worker.member.worker.index + 1;
+  join.data = {player_.spec().train_records, player_.spec().eval_records, "simulated", ""};
+  join.settled = worker.settled;
+  if (worker.settled != Generation{}) join.step = step_;
+  player_.say(worker, std::move(join));
+}
+
+void Collective::on(Worker& worker, Generation generation, const wire::Form&) {
+  worker.generation = generation;
+  worker.in_group = true;
+  player_.say(worker, wire::Address{"left", "right"});
+}
+
+void Collective::on(Worker& worker, Generation generation, const ctl::SharedRoster&) {
+  if (!worker.in_group || worker.generation != generation) return;
+  player_.world().after(from_seconds(player_.costs().regroup_s),
+                        [this, &worker, member = worker.member, generation] {
+                          const bool same = worker.alive && worker.member == member &&
+                                            worker.in_group && worker.generation == generation;
+                          if (same) player_.say(worker, ready());
+                        });
+}
+
+wire::Ready Collective::ready() const {
+  wire::Ready ready;
+  ready.step = step_;
+  ready.state_hash = 1;
+  ready.phase = state_phase_;
+  ready.places = places_;
+  return ready;
+}
+
+// Comes by rank.
+void Collective::on(Worker& worker, Generation generation, const wire::Settle& settle) {
+  if (generation != generation_) {
+    ++turn_;
+    generation_ = generation;
+    members_.clear();
+    in_phase_ = 0;
+    training_ = stops_ = false;
+  }
+  members_.push_back(&worker);
+  worker.settled = generation;
+  worker.phase = 0;
+  worker.place = 0;
+  worker.take_up(settle.plan);
+  worker.share = worker.held;
+}
+
+// Where everybody stands is known to all who were in it.
+void Collective::dissolve() {
+  if (members_.empty()) return;
+  ++turn_;
+  training_ = false;
+  places_.clear();
+  for (const Worker* m : members_) places_.push_back({m->member.worker, m->place});
+  members_.clear();
+  generation_ = {};
+}
+
+void Collective::gone(Worker& worker) {
+  if (std::ranges::find(members_, &worker) == members_.end()) return;
+  if (training_) dissolve();  // the others wait in a step until they are released
+}
+
+void Collective::on(Worker& worker, Generation generation, const wire::Abort&) {
+  if (!worker.in_group || worker.generation != generation) return;
+  if (generation == generation_) dissolve();
+  join(worker);
+}
+
+void Collective::on(Worker& worker, Generation generation, const wire::Regroup&) {
+  if (!worker.in_group || worker.generation != generation) return;
+  if (training_) {
+    stops_ = true;
+    return;
+  }
+  if (generation == generation_) dissolve();
+  join(worker);
+}
+
+void Collective::on(Worker& worker, Generation, const wire::Leave& leave) {
+  if (training_ && worker.in_group && worker.generation == generation_) {
+    worker.leaves = leave.code;
+    stops_ = true;
+    return;
+  }
+  player_.leave(worker, leave.code);
+}
+
+void Collective::on(Worker& worker, Generation, const wire::Plan& plan) {
+  if (plan.version > worker.held.version) worker.take_up(plan);
+}
+
+void Collective::on(Worker&, Generation, const wire::CheckpointOrder& order) {
+  checkpoint_ordered_ = std::max(checkpoint_ordered_, order.number);
+}
+
+void Collective::on(Worker& worker, Generation generation, const wire::PhaseStart& start) {
+  if (!worker.in_group || generation != generation_ || worker.phase == start.phase) return;
+  worker.begin_phase(start.phase, player_.now());
+  if (start.phase != phase_.phase) in_phase_ = 0;
+  phase_ = start;
+  if (++in_phase_ < members_.size()) return;
+  in_phase_ = 0;
+  remaining_ = start.records - std::min(start.committed, start.records);
+  counted_ = 0;
+  if (start.what != "train") return write_final_model();
+  training_ = plan_changed_ = true;
+  stops_ = false;
+  for (Worker* m : members_) player_.fetch(*m);
+  begin_step();
+}
+
+// ----------------------------------------------------------------------- steps
+
+void Collective::begin_step() {
+  if (complete()) return after(exchange_s(), &Collective::finish_phase);
+  step_began_ = player_.now();
+  bool waits = false;
+  for (Worker* m : members_) {
+    m->records = 0;
+    m->own_s = 0;
+    player_.fetch(*m);
+    m->take();
+    waits = waits || m->waits_for_data;
+  }
+  waits ? after(kDataPatienceS, &Collective::compute) : compute();
+}
+
+void Collective::compute() {
+  double longest = 0;
+  for (Worker* m : members_) {
+    if (m->waits_for_data) {
+      player_.fetch(*m);
+      m->take();
+    }
+    if (!player_.fits(*m)) return player_.out_of_memory(*m);
+    m->short_of_data = m->records < m->share.samples();
+    m->own_s = player_.work(*m, m->records);
+    longest = std::max(longest, m->own_s);
+    player_.fetch(*m);
+  }
+  after(longest + exchange_s(), &Collective::conclude);
+}
+
+void Collective::conclude() {
+  const double step_s = to_seconds(player_.now() - step_began_);
+  std::uint64_t records = 0;
+  bool all_hold_it = true;
+  for (const Worker* m : members_) {
+    records += m->records;
+    all_hold_it = all_hold_it && m->held.version == members_.front()->held.version;
+  }
+  const bool switches =
+      all_hold_it && members_.front()->held.version > members_.front()->share.version;
+  step_ = step_.next();
+  state_phase_ = phase_.phase;
+  counted_ += records;
+  const std::uint64_t turn = turn_;
+  for (std::size_t rank = 0; rank < members_.size(); ++rank) {
+    conclude_of(*members_[rank], switches, step_s);
+    if (turn != turn_) return;  // what one said has ended the generation
+  }
+  plan_changed_ = switches;
+  if (checkpoint_ordered_ > checkpoint_) write_checkpoint(checkpoint_ordered_);
+  if (turn != turn_) return;
+  if (stops_) return after(exchange_s(), &Collective::finish_phase);
+  records == 0 ? after(kIdleWaitS, &Collective::begin_step) : begin_step();
+}
+
+void Collective::conclude_of(Worker& m, bool switches, double step_s) {
+  m.measured(step_s - m.own_s, !plan_changed_ && !m.short_of_data, player_.now());
+  m.stable_place = m.place;
+  m.place += m.records;
+  if (switches) m.share = m.held;
+  m.set_hold(player_.now(), switches);
+  if (player_.now() - m.progress_sent >= kProgressEvery) tell_progress(m, false);
+}
+
+void Collective::tell_progress(Worker& m, bool done) {
+  m.progress_sent = player_.now();
+  m.feed.commit(m.stable_place, {}, player_.now());
+  m.feed.place_was_sent(phase_.phase, m.stable_place);
+  wire::Progress progress;
+  progress.phase = phase_.phase;
+  progress.step = step_;
+  progress.place = m.stable_place;
+  progress.samples = phase_.records - remaining_ + counted_;
+  progress.plan = m.share.version;
+  progress.done = done;
+  player_.say(m, std::move(progress));
+}
+
+// The empty step that makes the last one stable; then everybody says that it is
+// done, or goes, or joins again.
+void Collective::finish_phase() {
+  step_ = step_.next();
+  training_ = false;
+  const bool done = complete();
+  const std::vector<Worker*> members = members_;
+  for (Worker* m : members) m->stable_place = m->place;
+  if (!done) dissolve();
+  const std::uint64_t turn = turn_;
+  for (Worker* m : members) {
+    if (!m->alive) continue;
+    tell_progress(*m, done);
+    if (const auto code = std::exchange(m->leaves, {})) {
+      player_.leave(*m, *code);
+    } else if (!done || turn != turn_) {
+      if (m->in_group) join(*m);
+    }
+  }
+}
+
+void Collective::write_checkpoint(std::uint64_t number) {
+  checkpoint_ = number;
+  wire::CheckpointWritten written;
+  written.number = number;
+  written.phase = phase_.phase;
+  written.step = step_;
+  written.directory = "simulated";
+  for (const Worker* m : members_) written.places.push_back({m->member.worker, m->place});
+  player_.say(*members_.front(), std::move(written));
+}
+
+void Collective::write_final_model() {
+  checkpoint_ = std::max(checkpoint_, checkpoint_ordered_) + 1;
+  wire::CheckpointWritten written;
+  written.number = checkpoint_;
+  written.phase = phase_.phase;
+  written.step = step_;
+  written.directory = "simulated";
+  player_.say(*members_.front(), std::move(written));
+}
+
+}  // namespace antdt::fleet

@@ -1,0 +1,76 @@
+// Workers that train by all-reduce: a step takes as long as its slowest member's
+// own work, and the collective. What all members of a generation know alike (the
+// step, the records counted) is kept once.
+//
+//   joined ──Form, Roster──> ready ──Settle, PhaseStart──> steps ──> the phase's end
+//                                                            │
+//                            somebody is lost, leaves or joins: all join again
+#pragma once
+
+#include <vector>
+
+#include "sim/fleet/player.h"
+
+namespace antdt::fleet {
+
+class Collective final : public Group {
+ public:
+  explicit Collective(Player& player) : player_(player) {}
+
+  void hear(Worker& worker, Generation generation, const ctl::out::ToWorkerBody& body) override;
+  void joined(Worker& worker) override { join(worker); }
+  void gone(Worker& worker) override;
+  [[nodiscard]] Step step() const override { return step_; }
+  [[nodiscard]] const char* activity(const Worker& worker) const override;
+
+ private:
+  void on(Worker& worker, Generation generation, const wire::Form& form);
+  void on(Worker& worker, Generation generation, const ctl::SharedRoster& roster);
+  void on(Worker& worker, Generation generation, const wire::Settle& settle);
+  void on(Worker& worker, Generation generation, const wire::PhaseStart& start);
+  void on(Worker& worker, Generation generation, const wire::Plan& plan);
+  void on(Worker& worker, Generation generation, const wire::CheckpointOrder& order);
+  void on(Worker& worker, Generation generation, const wire::Regroup& regroup);
+  void on(Worker& worker, Generation generation, const wire::Abort& abort);
+  void on(Worker& worker, Generation generation, const wire::Leave& leave);
+  template <class Other>  // of other kinds of group
+  void on(Worker&, Generation, const Other&) {}
+
+  void join(Worker& worker);
+  [[nodiscard]] wire::Ready ready() const;
+  void dissolve();
+  // The steps of a phase.
+  void begin_step();
+  void compute();
+  void conclude();
+  void conclude_of(Worker& worker, bool switches, double step_s);
+  void finish_phase();
+  void write_checkpoint(std::uint64_t number);
+  void write_final_model();
+  void tell_progress(Worker& worker, bool done);
+  void after(double seconds, void (Collective::*what)());
+  [[nodiscard]] double exchange_s() const;
+  [[nodiscard]] bool complete() const { return counted_ >= remaining_; }
+
+  Player& player_;
+  // Of the training state that holders share.
+  Step step_;
+  std::uint64_t state_phase_ = 0;
+  std::vector<wire::MemberPlace> places_;  // of the base's members, after step_
+  std::uint64_t checkpoint_ = 0;
+
+  // Of the generation that is settled or forms.
+  Generation generation_;
+  std::vector<Worker*> members_;  // by rank, once settled
+  std::size_t in_phase_ = 0;      // that have begun it
+  wire::PhaseStart phase_;
+  bool training_ = false;
+  bool stops_ = false;  // together, at the end of the step
+  bool plan_changed_ = true;
+  std::uint64_t remaining_ = 0, counted_ = 0;
+  std::uint64_t checkpoint_ordered_ = 0;
+  std::uint64_t turn_ = 0;  // what was scheduled before is void
+  MonoTime step_began_{};
+};
+
+}  // namespace antdt::fleet

@@ -1,0 +1,243 @@
+#include "sim/fleet/player.h"
+
+#include <algorithm>
+
+#include "core/overloaded.h"
+#include "core/permutation.h"
+#include "sim/fleet/collective.h"
+
+namespace antdt::fleet {
+namespace {
+
+// As the job daemon's.
+constexpr Duration kTick = std::chrono::milliseconds(100);
+// Workers report at moments of their own, in so many bunches.
+constexpr std::size_t kBunches = 32;
+
+}  // namespace
+
+Player::Player(Setup setup, const Speeds& speeds)
+    : setup_(std::move(setup)), speeds_(speeds), world_(setup_.seed, false) {
+  workers_.resize(setup_.workers);
+  for (std::uint32_t i = 0; i < setup_.workers; ++i) workers_[i].member.worker = {'w', i};
+  group_ = std::make_unique<Collective>(*this);
+}
+
+Player::~Player() = default;
+
+Result<Played> Player::play() {
+  ANTDT_TRY(machine_, ctl::JobMachine::open(setup_.machine, std::move(setup_.solution), {}));
+  begin();
+  const MonoTime end = now() + setup_.limit;
+  MonoTime turn = now();
+  while (!outcome_ && now() < end && world_.run_one()) {
+    if (now() == turn) continue;
+    turn = now();
+    // What a daemon would write at the end of a turn of its loop.
+    if (const auto image = machine_->image_if_changed()) played_.journal_bytes += image->size();
+  }
+  played_.ended = outcome_.has_value();
+  played_.report = machine_->report();
+  if (outcome_) {
+    played_.report.state = outcome_->state;
+    played_.report.outcome = outcome_;
+  }
+  played_.seconds = played_.report.training_seconds;
+  played_.steps = group_->step().value;
+  return std::move(played_);
+}
+
+void Player::begin() {
+  feed(ctl::in::Declared{});
+  const std::size_t hosts = setup_.hosts.size();
+  ctl::job::Placed placed;
+  for (std::size_t h = 0; h < hosts; ++h) {
+    ctl::HostState host;
+    host.host = host.name = setup_.hosts[h];
+    host.order = static_cast<std::uint32_t>(h);
+    host.room = static_cast<std::uint32_t>((workers_.size() + hosts - 1) / hosts + 1);
+    host.up = true;
+    feed(ctl::in::HostWelcome{host, {}});
+  }
+  for (std::size_t i = 0; i < workers_.size(); ++i) {
+    const std::size_t h = i * hosts / workers_.size();
+    placed.workers.push_back(
+        {workers_[i].member.worker, setup_.hosts[h], static_cast<std::uint32_t>(h)});
+  }
+  feed(placed);
+  every(kTick, [this] { feed(ctl::in::Tick{}); });
+  every(machine_->control_interval(), [this] { decide(); });
+  every(ctl::report_interval(setup_.machine.control.monitor) / kBunches, [this] { report_some(); });
+}
+
+void Player::every(Duration period, const std::function<void()>& what) {
+  world_.after(period, [this, period, what] {
+    every(period, what);
+    what();
+  });
+}
+
+// ------------------------------------------------------------------ the job
+
+void Player::feed(ctl::JobInput input) {
+  inbox_.push_back(std::move(input));
+  if (!pumping_) pump();
+}
+
+void Player::pump() {
+  pumping_ = true;
+  ctl::JobOutputs outputs;
+  while (!inbox_.empty()) {
+    const ctl::JobInput input = std::move(inbox_.front());
+    inbox_.pop_front();
+    outputs.clear();
+    machine_->step(input, now(), outputs);
+    for (ctl::JobOutput& output : outputs) carry_out(output);
+  }
+  pumping_ = false;
+}
+
+void Player::carry_out(ctl::JobOutput& output) {
+  std::visit(Overloaded{
+                 [&](const ctl::out::Persist& o) { played_.journal_bytes += o.bytes.size(); },
+                 [&](ctl::out::ToWorker& o) {
+                   Worker& to = worker(o.to.worker);
+                   if (!to.alive || to.member != o.to) return;
+                   if (const auto* grants = std::get_if<wire::Grants>(&o.body)) {
+                     to.feed.on_grants(o.seq, *grants, now());
+                     return fetch(to);
+                   }
+                   if (const auto* recall = std::get_if<wire::Recall>(&o.body)) {
+                     const auto back = to.feed.on_recall(o.generation, o.seq, *recall);
+                     if (back) say(to, *back, o.seq);
+                     return;
+                   }
+                   group_->hear(to, o.generation, o.body);
+                 },
+                 [&](const ctl::job::StartWorker& o) { start(o.member, o.host); },
+                 [&](const ctl::job::StopWorker& o) { stop(o.member, o.grace); },
+                 [&](const ctl::job::PrepareGang&) {},
+                 [&](const ctl::out::StoreCheckpoint& o) { store(o); },
+                 [&](const ctl::out::FindCheckpoint&) {
+                   ctl::in::CheckpointFound found;
+                   if (newest_checkpoint_) {
+                     found = {newest_checkpoint_->written.directory,
+                              newest_checkpoint_->written.step, newest_checkpoint_->ledger_image,
+                              newest_checkpoint_->accounts_image};
+                   }
+                   feed(std::move(found));
+                 },
+                 [&](const ctl::out::Remember&) {},
+                 [&](const ctl::out::Note&) {},
+                 [&](const ctl::job::End& o) { outcome_ = o.outcome; },
+             },
+             output);
+}
+
+void Player::store(const ctl::out::StoreCheckpoint& order) {
+  newest_checkpoint_ = order;
+  feed(ctl::in::CheckpointStored{order.written.number, order.written.step, "simulated", ""});
+}
+
+// ---------------------------------------------------------------- processes
+
+void Player::start(Member member, const std::string& host) {
+  Worker& fresh = worker(member.worker);
+  fresh = Worker{};
+  fresh.member = member;
+  fresh.host = host;
+  fresh.alive = true;
+  fresh.started = now();
+  feed(ctl::job::Started{member, member.worker.index + 1});
+  world_.after(from_seconds(setup_.costs.start_s), [this, member] {
+    Worker& ready = worker(member.worker);
+    if (!ready.alive || ready.member != member) return;
+    ready.account.startup = setup_.costs.start_s;
+    group_->joined(ready);
+  });
+}
+
+// SIGTERM: it finishes its step; SIGKILL after the grace, or at once without one.
+void Player::stop(Member member, Duration grace) {
+  Worker& asked = worker(member.worker);
+  if (!asked.alive || asked.member != member) return;
+  if (grace > Duration{}) {
+    group_->hear(asked, asked.generation, wire::Leave{"asked to stop", 75});
+  }
+  world_.after(grace, [this, member] {
+    Worker& late = worker(member.worker);
+    if (late.alive && late.member == member) ended(late, {-1, 9, "", "", ""});
+  });
+}
+
+void Player::leave(Worker& worker, std::uint32_t code) {
+  say(worker, wire::Bye{worker.samples_total, worker.account, ""});
+  ended(worker, {static_cast<std::int32_t>(code), 0, "", "", ""});
+}
+
+void Player::ended(Worker& worker, const wire::ProcessExited& exit) {
+  worker.alive = false;
+  group_->gone(worker);
+  feed(ctl::job::Exited{worker.member, exit});
+}
+
+// ------------------------------------------------------------ what they say
+
+void Player::say(Worker& worker, ctl::in::WorkerBody body, std::uint64_t seq) {
+  ++played_.messages;
+  feed(ctl::in::FromWorker{worker.member, worker.generation, seq, std::move(body)});
+}
+
+void Player::fetch(Worker& worker) {
+  if (auto request = worker.feed.poll(now())) {
+    say(worker, std::move(request->fetch), request->seq);
+  }
+}
+
+void Player::report_some() {
+  const std::size_t end = workers_.size() * (next_report_ + 1) / kBunches;
+  for (std::size_t i = workers_.size() * next_report_ / kBunches; i < end; ++i) {
+    Worker& w = workers_[i];
+    if (w.alive && w.generation != Generation{}) {
+      say(w, w.metrics(group_->step(), group_->activity(w), now()));
+    }
+  }
+  next_report_ = (next_report_ + 1) % kBunches;
+}
+
+void Player::decide() {
+  if (setup_.stopwatch == nullptr) return feed(ctl::in::ControlTick{});
+  const MonoTime began = setup_.stopwatch->now();
+  feed(ctl::in::ControlTick{});
+  const double took = to_seconds(setup_.stopwatch->now() - began);
+  ++played_.decisions;
+  played_.all_decisions_s += took;
+  played_.longest_decision_s = std::max(played_.longest_decision_s, took);
+}
+
+// ------------------------------------------------------------------- speeds
+
+bool Player::fits(const Worker& worker) const {
+  const BatchTime time = speeds_.at(worker.member.worker.index, 0, 0);
+  return time.memory == 0 || worker.share.micro_batch <= time.memory;
+}
+
+void Player::out_of_memory(Worker& worker) {
+  ended(worker, {-1, 9, "", "", "simulated: the micro-batch does not fit the device"});
+}
+
+double Player::work(Worker& worker, std::uint64_t records) {
+  if (!worker.first_step) worker.first_step = now();
+  const double at_s = to_seconds(now() - *worker.first_step);
+  const BatchTime time = speeds_.at(worker.member.worker.index, at_s, group_->step().value);
+  double seconds = 0;
+  while (records > 0) {
+    const std::uint64_t batch = std::min<std::uint64_t>(records, worker.share.micro_batch);
+    seconds += time.seconds(static_cast<double>(batch)) *
+               speeds_.noise(worker.member.worker.index, worker.batches++);
+    records -= batch;
+  }
+  return seconds;
+}
+
+}  // namespace antdt::fleet

@@ -1,0 +1,124 @@
+// Plays a job with many workers in virtual time: the real job (ctl/job) decides
+// everything, the workers are numbers (worker.h), and nothing is lost on the way.
+//
+// Whatever a worker or a host says is an input of the job; what the job wants of
+// them comes back as outputs, which are carried out at once. What takes time is
+// what takes it in a real run: batches, the collective or the servers, a start, a
+// new membership. The daemons' shells, packets and faults are sim/cluster.h's.
+//
+//   processes ──start──> joined ──group──> training ──> the job's end
+#pragma once
+
+#include <deque>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "ctl/job/job_machine.h"
+#include "sim/fleet/speeds.h"
+#include "sim/fleet/worker.h"
+#include "sim/world.h"
+
+namespace antdt::fleet {
+
+// What is not computing, in seconds. The defaults are estimates for processes of one
+// network, not measurements: bench/simulate_vs_real.py tells how far they are off.
+struct Costs {
+  double start_s = 0.5;                 // from the start of a process to its join
+  double regroup_s = 0.3;               // connecting a new membership and healing it
+  double collective_s = 0.8e-3;         // of a step
+  double collective_worker_s = 0.1e-3;  // of a step, for each member
+  double round_trip_s = 1e-3;           // of a pull or a push
+};
+
+struct Setup {
+  ctl::JobMachineConfig machine;
+  std::unique_ptr<ctl::Solution> solution;
+  std::vector<std::string> hosts = {"host"};
+  std::uint32_t workers = 1;
+  std::uint64_t seed = 1;
+  Costs costs;
+  Duration limit = std::chrono::hours(24 * 365);  // of virtual time
+  const Clock* stopwatch = nullptr;               // what the controller's decisions cost
+};
+
+struct Played {
+  bool ended = false;     // within the limit
+  ctl::JobReport report;  // as of a real job
+  double seconds = 0;     // in training phases
+  std::uint64_t steps = 0;
+  std::uint64_t messages = 0;       // of workers, to the job
+  std::uint64_t journal_bytes = 0;  // that a daemon would have written
+  std::uint64_t decisions = 0;      // of the controller
+  double longest_decision_s = 0;    // by the stopwatch
+  double all_decisions_s = 0;
+};
+
+class Player;
+
+// How those who train do it together.
+class Group {
+ public:
+  virtual ~Group() = default;
+  virtual void hear(Worker& worker, Generation generation, const ctl::out::ToWorkerBody& body) = 0;
+  virtual void joined(Worker& worker) = 0;  // its process is ready
+  virtual void gone(Worker& worker) = 0;    // its process has ended
+  [[nodiscard]] virtual Step step() const = 0;
+  [[nodiscard]] virtual const char* activity(const Worker& worker) const = 0;
+};
+
+class Player {
+ public:
+  Player(Setup setup, const Speeds& speeds);
+  ~Player();
+  Player(const Player&) = delete;
+  Player& operator=(const Player&) = delete;
+
+  // Once.
+  [[nodiscard]] Result<Played> play();
+
+  // For groups.
+  [[nodiscard]] sim::World& world() { return world_; }
+  [[nodiscard]] MonoTime now() const { return world_.now(); }
+  [[nodiscard]] const Costs& costs() const { return setup_.costs; }
+  [[nodiscard]] const ctl::JobSpec& spec() const { return setup_.machine.spec; }
+  [[nodiscard]] Worker& worker(WorkerId id) { return workers_[id.index]; }
+  void say(Worker& worker, ctl::in::WorkerBody body, std::uint64_t seq = 0);
+  void fetch(Worker& worker);  // what its hand wants, if anything
+  // It says goodbye and its process ends.
+  void leave(Worker& worker, std::uint32_t code);
+  // Whether its micro-batch fits its device; who tries nevertheless dies of it.
+  [[nodiscard]] bool fits(const Worker& worker) const;
+  void out_of_memory(Worker& worker);
+  // Its own time for `records`, by the speeds; counts as done.
+  [[nodiscard]] double work(Worker& worker, std::uint64_t records);
+
+ private:
+  void feed(ctl::JobInput input);
+  void pump();
+  void carry_out(ctl::JobOutput& output);
+  void start(Member member, const std::string& host);
+  void stop(Member member, Duration grace);
+  void ended(Worker& worker, const wire::ProcessExited& exit);
+  void store(const ctl::out::StoreCheckpoint& order);
+  void begin();
+  void every(Duration period, const std::function<void()>& what);
+  void decide();
+  void report_some();
+
+  Setup setup_;
+  const Speeds& speeds_;
+  sim::World world_;
+  std::optional<ctl::JobMachine> machine_;
+  std::vector<Worker> workers_;
+  std::unique_ptr<Group> group_;
+  std::deque<ctl::JobInput> inbox_;
+  bool pumping_ = false;
+  std::size_t next_report_ = 0;
+  std::optional<ctl::out::StoreCheckpoint> newest_checkpoint_;
+  std::optional<ctl::Outcome> outcome_;
+  Played played_;
+};
+
+}  // namespace antdt::fleet

@@ -1,0 +1,40 @@
+// How fast the workers of a simulated job are. Pure: the same question has the
+// same answer, whoever asks and how often.
+#pragma once
+
+#include <cstdint>
+
+#include "core/ids.h"
+
+namespace antdt::fleet {
+
+// Time of a micro-batch of b samples: flat up to flat_until samples, then
+// per_sample more for each. Where `slowed` it takes (that + delay + delay_per_sample
+// * b) * slowdown. Seconds.
+struct BatchTime {
+  double flat_s = 0;
+  double flat_until = 0;
+  double per_sample_s = 0;
+  std::uint32_t memory = 0;  // largest micro-batch, samples; 0: any
+  double delay_s = 0;
+  double delay_per_sample_s = 0;
+  double slowdown = 1;
+  [[nodiscard]] double seconds(double samples) const {
+    const double beyond = samples > flat_until ? samples - flat_until : 0;
+    return (flat_s + per_sample_s * beyond + delay_s + delay_per_sample_s * samples) * slowdown;
+  }
+  bool operator==(const BatchTime&) const = default;
+};
+
+class Speeds {
+ public:
+  virtual ~Speeds() = default;
+  // Of worker number `worker`, `at_s` seconds after it began to train, in `step` of the
+  // job: without noise.
+  [[nodiscard]] virtual BatchTime at(std::uint32_t worker, double at_s,
+                                     std::uint64_t step) const = 0;
+  // What chance does to its batch number `batch`: a factor with mean 1.
+  [[nodiscard]] virtual double noise(std::uint32_t worker, std::uint64_t batch) const = 0;
+};
+
+}  // namespace antdt::fleet

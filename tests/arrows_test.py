@@ -2,7 +2,8 @@
 """Walks every #include and fails on an arrow that ARCHITECTURE.md does not allow.
 
 Also checks what the house style counts: a main.cc has fewer than 150 lines, a
-source or header fewer than 500.
+source or header fewer than 500. And no header has an anonymous namespace, of
+which a unity build keeps the compiler from warning.
 """
 import pathlib
 import re
@@ -21,8 +22,8 @@ ARROWS = {
     "launcher": {"core"},
     "trainer": {"core"},
     "sim": {"core", "shard_server", "ctl", "antdtd", "launcher", "trainer"},
-    "cmd": {"core", "shard_server", "ctl", "antdtd", "launcher", "trainer"},
-    "bench": {"core", "shard_server", "ctl", "antdtd", "launcher", "trainer"},
+    "cmd": {"core", "shard_server", "ctl", "antdtd", "launcher", "trainer", "sim"},
+    "bench": {"core", "shard_server", "ctl", "antdtd", "launcher", "trainer", "sim"},
     "examples": {"core", "trainer"},
     "tests": {"core", "shard_server", "ctl", "antdtd", "launcher", "trainer", "sim", "cmd", "bench"},
 }
@@ -111,6 +112,8 @@ def violations(root):
             found.append(f"{name}: {lines} lines; a main.cc reads flags and wires objects, under 150")
         elif folder != "tests" and lines >= 500 and name not in LONG:
             found.append(f"{name}: {lines} lines; a file of 500 holds two subjects")
+        if path.suffix == ".h" and re.search(r"^\s*(inline )?namespace \{", path.read_text(encoding="utf-8"), re.M):
+            found.append(f"{name}: a header has no namespace without a name: each file would have its own")
         for number, quoted, target in includes(path):
             wrong = check_library(name, target)
             if wrong is None and quoted:
@@ -187,6 +190,10 @@ class Checker(unittest.TestCase):
     def test_long_files_are_found(self):
         found = self.found_in({"cmd/x/main.cc": "\n" * 150, "core/a.cc": "\n" * 500, "core/b.cc": "\n" * 499})
         self.assertEqual(len(found), 2)
+
+    def test_a_namespace_without_a_name_in_a_header_is_found(self):
+        found = self.found_in({"core/a.h": "namespace antdt {\nnamespace {\n", "core/b.cc": "namespace {\n"})
+        self.assertEqual(len(found), 1)
 
 
 if __name__ == "__main__":

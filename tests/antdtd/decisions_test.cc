@@ -231,6 +231,22 @@ TEST(ReportSums, CountsAddUpAndTotalsAreTheLatest) {
   EXPECT_TRUE(sums.take_due(kNow + seconds(5), yes).empty());
 }
 
+TEST(ReportSums, OfHopsTheLeastIsKeptAndReportsWithoutAnySayNothing) {
+  ReportSums sums;
+  wire::Report with = report(1, 1);
+  for (const std::uint64_t us : {400, 300, 500}) {
+    with.hops = 1;
+    with.hop_us = with.hop_least_us = us;
+    sums.add(kKey, with, seconds(1), kNow);
+    sums.add(kKey, report(1, 1), seconds(1), kNow);
+  }
+  const auto due = sums.take(kKey, kNow);
+  ASSERT_TRUE(due);
+  EXPECT_EQ(due->metrics.sum.hops, 3u);
+  EXPECT_EQ(due->metrics.sum.hop_us, 1200u);
+  EXPECT_EQ(due->metrics.sum.hop_least_us, 300u);
+}
+
 TEST(ReportSums, WhileTheDaemonIsAwayTheSumGoesOn) {
   ReportSums sums;
   sums.add(kKey, report(1, 1), seconds(1), kNow);
@@ -290,13 +306,6 @@ TEST(ProbeCapacity, CountsNumberedDevicesOnly) {
     root.write(std::string("/dev/") + name, "");
   }
   EXPECT_EQ(root.probe().devices, 2u);
-}
-
-TEST(InterfaceAddress, AnUnknownInterfaceIsAnErrorThatNamesTheOthers) {
-  const auto address = interface_address("nosuch0");
-  ASSERT_FALSE(address);
-  EXPECT_THAT(address.error().message, HasSubstr("nosuch0"));
-  EXPECT_THAT(address.error().message, HasSubstr("lo"));
 }
 
 // ---------------------------------------------------------------------- files

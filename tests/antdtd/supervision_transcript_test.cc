@@ -48,7 +48,7 @@ ExitStatus exit_of(const Words& words) {
   return status;
 }
 
-StartRequest request() {
+StartRequest any_request() {
   wire::StartProcess start;
   start.command = {"/bin/true"};
   start.orphan_timeout_ms = 10000;
@@ -58,7 +58,7 @@ StartRequest request() {
 Event to_event(const Words& words) {
   const ProcessKey key{kJob, words.member};
   const auto pid = static_cast<std::uint32_t>(words.number("pid", 0));
-  if (words.verb == "start") return event::StartWanted{key, request(), 1};
+  if (words.verb == "start") return event::StartWanted{key, any_request(), 1};
   if (words.verb == "stop") {
     return event::StopWanted{key, std::chrono::seconds(words.number("grace", 0))};
   }
@@ -69,7 +69,7 @@ Event to_event(const Words& words) {
   if (words.verb == "heard") return event::DaemonHeard{kJob};
   if (words.verb == "over") return event::JobOver{kJob};
   if (words.verb == "adopt") {
-    event::Adopted adopted{key, request(), pid, {}};
+    event::Adopted adopted{key, any_request(), pid, {}};
     if (pid == 0) adopted.status = exit_of(words);
     return adopted;
   }
@@ -119,10 +119,10 @@ TEST_P(SupervisionTranscript, IsWhatTheMachineDoes) {
     actual += line + "\n";
     if (line.starts_with("#")) continue;
     std::istringstream rest(line);
-    double seconds = 0;
-    rest >> seconds;
+    double at_seconds = 0;
+    rest >> at_seconds;
     // The clock began long before the job.
-    const MonoTime now = MonoTime{} + std::chrono::hours(1) + from_seconds(seconds);
+    const MonoTime now = MonoTime{} + std::chrono::hours(1) + from_seconds(at_seconds);
     for (const Effect& effect : machine.step(to_event(parse(rest)), now)) {
       actual += "  " + std::visit(Render{}, effect) + "\n";
     }

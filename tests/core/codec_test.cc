@@ -9,6 +9,8 @@
 #include <tuple>
 
 #include "core/fs.h"
+#include "core/wire/approve_message.h"
+#include "core/wire/drill_messages.h"
 #include "core/wire/messages.h"
 #include "core/wire/ps_messages.h"
 
@@ -23,9 +25,10 @@ using EveryMessage = testing::Types<
     Roster, Ready, Plan, Settle, Abort, PhaseStart, Progress, CheckpointOrder, CheckpointWritten,
     Leave, Bye, Attach, AgentWelcome, StartProcess, ProcessStarted, ProcessExited, ExitSeen,
     StopProcess, Metrics, ReservePort, ReservedPort, Heartbeat, Detach, StartJob, JobStarted,
-    StatusRequest, StatusReply, StopJob, EvictWorkers, ResizeJob, SkipRecords, Regroup, Done,
-    PsOpen, PsOpened, PsPut, PsPull, PsPulled, PsPush, PsStaged, PsCommit, PsDecided, PsIdle,
-    PsDecision, PsApplied, PsCut, PsSaved, PsIdled, PsServe, PsServing, PsRoster, PsStats>;
+    StatusRequest, StatusReply, StopJob, EvictWorkers, ResizeJob, ApproveAction, SkipRecords,
+    Regroup, Done, PsOpen, PsOpened, PsPut, PsPull, PsPulled, PsPush, PsStaged, PsCommit, PsDecided,
+    PsIdle, PsDecision, PsApplied, PsCut, PsSaved, PsIdled, PsServe, PsServing, PsRoster, PsCopied,
+    PsTaken, PsImage, PsStats, InjectRules, Injected>;
 
 // Gives every field, of nested parts too, a value of its own.
 class Filler {
@@ -137,7 +140,8 @@ std::multiset<std::string> kinds_of(List<Messages...>) {
 TEST(MessagesTest, AreAllInTheListAndHaveKindsOfTheirOwn) {
   const std::regex declaration("ANTDT_MESSAGE\\(\"([^\"]+)\"\\)");
   std::multiset<std::string> declared;
-  for (const char* header : {"/core/wire/messages.h", "/core/wire/ps_messages.h"}) {
+  for (const char* header : {"/core/wire/messages.h", "/core/wire/ps_messages.h",
+                             "/core/wire/approve_message.h", "/core/wire/drill_messages.h"}) {
     const auto source = read_file(std::string(ANTDT_SOURCE_DIR) + header);
     ASSERT_TRUE(source) << source.error().message;
     for (std::sregex_iterator it(source->begin(), source->end(), declaration), end; it != end;

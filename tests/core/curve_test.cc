@@ -134,6 +134,35 @@ TEST_F(CurveTest, APortInUseIsAnErrorThatNamesIt) {
   EXPECT_THAT(second.error().message, HasSubstr(address));
 }
 
+TEST(TcpTest, WhoMayConnectCanBeAskedOfAnybody) {
+  const SteadyClock clock;
+  EventLoop loop(clock);
+  Context context;
+  const KeyPair own = make_key_pair("server").value();
+  const KeyPair known = make_key_pair("known").value();
+  const KeyPair stranger = make_key_pair("stranger").value();
+  ASSERT_TRUE(context.serve_authentication(loop, [&](const std::string& key) -> std::string {
+    return key == known.public_z85 ? "w1.2" : "";
+  }));
+  auto server = Socket::bind_tcp(context, "127.0.0.1:0", own);
+  ASSERT_TRUE(server) << server.error().message;
+  const std::string address = server->endpoint().substr(std::string("tcp://").size());
+  Socket wrong = Socket::connect_tcp(context, address, stranger, own.public_z85).value();
+  ASSERT_EQ(wrong.send(from("stranger")), SendOutcome::kSent);
+  Socket right = Socket::connect_tcp(context, address, known, own.public_z85).value();
+  ASSERT_EQ(right.send(from("known")), SendOutcome::kSent);
+  std::vector<std::string> users;
+  loop.watch_socket(*server, [&] {
+    while (const auto packet = server->receive()) users.push_back(packet->user);
+    loop.stop();
+  });
+  const TimerId limit = loop.call_after(20s, [&] { loop.stop(); });
+  loop.run();
+  loop.cancel(limit);
+  loop.unwatch_socket(*server);
+  EXPECT_THAT(users, ElementsAre("w1.2"));
+}
+
 TEST(TcpTest, ListeningWithoutAuthenticationIsRefusedAndSaysHowToMendIt) {
   const TempDir directory;
   const KeyPair keys = generate_key_pair(directory.path(), "server").value();

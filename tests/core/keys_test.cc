@@ -35,6 +35,19 @@ TEST(KeysTest, ReadsWhatItMakes) {
               testing::Not(HasSubstr(made->secret_z85)));
 }
 
+TEST(KeysTest, OfMemoryAreOnesThatAFileCouldHold) {
+  const TempDir directory;
+  const auto pair = make_key_pair("w1.2");
+  ASSERT_TRUE(pair) << pair.error().message;
+  EXPECT_EQ(pair->name, "w1.2");
+  EXPECT_NE(make_key_pair("w1.2")->secret_z85, pair->secret_z85);
+  ASSERT_TRUE(write_file_atomic(directory / "a.key",
+                                fmt::format("antdt-key v1\nname = a\npublic = {}\nsecret = {}\n",
+                                            pair->public_z85, pair->secret_z85),
+                                0600));
+  EXPECT_TRUE(load_key_pair(directory / "a.key")) << "they belong together";
+}
+
 TEST(KeysTest, DoesNotOverwrite) {
   const TempDir directory;
   const auto first = generate_key_pair(directory.path(), "a");

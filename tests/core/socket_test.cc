@@ -18,7 +18,7 @@ namespace {
 using namespace std::chrono_literals;
 using testing::HasSubstr;
 
-wire::Packet numbered(std::uint64_t seq) {
+wire::Packet sequenced(std::uint64_t seq) {
   wire::Envelope envelope;
   envelope.seq = seq;
   return wire::make_packet(envelope, wire::Hello{1, 1, "test"});
@@ -67,7 +67,7 @@ TEST_F(SocketTest, AnswersRequestsOfManyClients) {
     clients.emplace_back([this] {
       Socket socket = Socket::connect_ipc(context_, path_).value();
       for (std::uint64_t seq = 1; seq <= 500; ++seq) {
-        const auto reply = request(socket, numbered(seq), 20s);
+        const auto reply = request(socket, sequenced(seq), 20s);
         ASSERT_TRUE(reply) << reply.error().message;
         ASSERT_EQ(wire::open_envelope(*reply)->seq, seq);
         ASSERT_TRUE(wire::open_reply<wire::Done>(*reply));
@@ -80,16 +80,16 @@ TEST_F(SocketTest, AnswersRequestsOfManyClients) {
 // What is sent before the client has noticed that its server is gone is lost,
 // as the header says; so it asks again, with the same number.
 Result<wire::Packet> ask_until_answered(Socket& client, std::uint64_t seq) {
-  auto reply = request(client, numbered(seq), 200ms);
+  auto reply = request(client, sequenced(seq), 200ms);
   for (int tries = 1; !reply && tries < 100; ++tries) {
-    reply = request(client, numbered(seq), 200ms);
+    reply = request(client, sequenced(seq), 200ms);
   }
   return reply;
 }
 
 TEST_F(SocketTest, AClientFindsAServerThatStartsLaterAndAgainAfterItRestarted) {
   Socket client = Socket::connect_ipc(context_, path_).value();
-  ASSERT_EQ(client.send(numbered(1)), SendOutcome::kSent) << "kept until somebody is there";
+  ASSERT_EQ(client.send(sequenced(1)), SendOutcome::kSent) << "kept until somebody is there";
   {
     EchoServer server(context_, path_);
     ASSERT_TRUE(client.wait_readable(20s)) << "what was kept is answered";
@@ -141,16 +141,16 @@ TEST_F(SocketTest, APathOfTheLongestAllowedLengthWorks) {
   const std::string path = directory_ / std::string(rest, 'x');
   EchoServer server(context_, path);
   Socket client = Socket::connect_ipc(context_, path).value();
-  const auto reply = request(client, numbered(1), 20s);
+  const auto reply = request(client, sequenced(1), 20s);
   EXPECT_TRUE(reply) << reply.error().message;
 }
 
 TEST_F(SocketTest, SendingToAPeerThatIsGoneIsTold) {
   Socket server = Socket::bind_ipc(context_, path_).value();
-  wire::Packet reply = numbered(1);
+  wire::Packet reply = sequenced(1);
   {
     Socket client = Socket::connect_ipc(context_, path_).value();
-    ASSERT_EQ(client.send(numbered(1)), SendOutcome::kSent);
+    ASSERT_EQ(client.send(sequenced(1)), SendOutcome::kSent);
     ASSERT_TRUE(server.wait_readable(20s));
     reply.peer = server.receive()->peer;
     EXPECT_EQ(server.send(reply), SendOutcome::kSent);
@@ -170,15 +170,15 @@ TEST_F(SocketTest, SendingToAPeerThatIsGoneIsTold) {
 TEST_F(SocketTest, AFullSocketIsTold) {
   Socket client = Socket::connect_ipc(context_, path_).value();  // nobody is there
   int sent = 0;
-  while (client.send(numbered(1)) == SendOutcome::kSent && sent < 1000000) ++sent;
-  EXPECT_EQ(client.send(numbered(1)), SendOutcome::kFull);
+  while (client.send(sequenced(1)) == SendOutcome::kSent && sent < 1000000) ++sent;
+  EXPECT_EQ(client.send(sequenced(1)), SendOutcome::kFull);
   EXPECT_GE(sent, 1000);
 }
 
 TEST_F(SocketTest, ALargeBodyArrivesWhole) {
   Socket server = Socket::bind_ipc(context_, path_).value();
   Socket client = Socket::connect_ipc(context_, path_).value();
-  wire::Packet packet = numbered(1);
+  wire::Packet packet = sequenced(1);
   packet.body = std::string(20 * 1024 * 1024, '\x5a');
   ASSERT_EQ(client.send(packet), SendOutcome::kSent);
   ASSERT_TRUE(server.wait_readable(20s));
@@ -187,7 +187,7 @@ TEST_F(SocketTest, ALargeBodyArrivesWhole) {
 
 TEST_F(SocketTest, ARequestWithoutAnAnswerNamesTheEndPoint) {
   Socket client = Socket::connect_ipc(context_, path_).value();
-  const auto reply = request(client, numbered(1), 20ms);
+  const auto reply = request(client, sequenced(1), 20ms);
   ASSERT_FALSE(reply);
   EXPECT_EQ(reply.error().kind, ErrorKind::kUnreachable);
   EXPECT_THAT(reply.error().message, HasSubstr("ipc://" + path_));
@@ -198,14 +198,14 @@ TEST_F(SocketTest, ARequestSkipsAnswersToOthers) {
   Socket client = Socket::connect_ipc(context_, path_).value();
   std::thread answering([&] {
     ASSERT_TRUE(server.wait_readable(20s));
-    wire::Packet reply = numbered(1);
+    wire::Packet reply = sequenced(1);
     reply.peer = server.receive()->peer;
     EXPECT_EQ(server.send(reply), SendOutcome::kSent);
-    wire::Packet right = numbered(2);
+    wire::Packet right = sequenced(2);
     right.peer = reply.peer;
     EXPECT_EQ(server.send(right), SendOutcome::kSent);
   });
-  const auto reply = request(client, numbered(2), 20s);
+  const auto reply = request(client, sequenced(2), 20s);
   answering.join();
   ASSERT_TRUE(reply) << reply.error().message;
   EXPECT_EQ(wire::open_envelope(*reply)->seq, 2U);
@@ -213,12 +213,12 @@ TEST_F(SocketTest, ARequestSkipsAnswersToOthers) {
 
 TEST_F(SocketTest, TheLastReplyGetsOutBeforeTheSocketIsDestroyed) {
   Socket client = Socket::connect_ipc(context_, path_).value();
-  ASSERT_EQ(client.send(numbered(1)), SendOutcome::kSent);
+  ASSERT_EQ(client.send(sequenced(1)), SendOutcome::kSent);
   {
     Context own;
     Socket server = Socket::bind_ipc(own, path_).value();
     ASSERT_TRUE(server.wait_readable(20s));
-    wire::Packet reply = numbered(1);
+    wire::Packet reply = sequenced(1);
     reply.peer = server.receive()->peer;
     ASSERT_EQ(server.send(reply), SendOutcome::kSent);
   }

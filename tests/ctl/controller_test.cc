@@ -96,6 +96,73 @@ TEST_F(ControllerTest, NothingIsDecidedBeforeThePlanIsInForceAndSettled) {
   EXPECT_EQ(share_of(plans_[1].entries[0]), 30u);
 }
 
+// What a program decides comes at any time: a group whose own solution wishes nothing.
+class OwnProgramTest : public ControllerTest {
+ protected:
+  void begin(ControllerConfig config = {}) {
+    config.rules.global_batch = 100;
+    controller_ = std::make_unique<Controller>(config, std::move(*make_solution("command")));
+    form({{0, 1}, {1, 1}});
+  }
+  void says(const Action& action) {
+    step(Decided{{{action}, "it says so"}, controller_->plan().version});
+  }
+};
+
+TEST_F(OwnProgramTest, WhatItDecidesIsDoneOnceThePlanHasSettled) {
+  begin();
+  says(parts(30, 70));
+  EXPECT_TRUE(records_.empty()) << "nothing is in force yet";
+  settle();
+  says(parts(30, 70));
+  ASSERT_EQ(records_.size(), 1u);
+  EXPECT_EQ(records_[0].outcome, "applied");
+  EXPECT_EQ(records_[0].reason, "it says so");
+  EXPECT_EQ(share_of(plans_.back().entries[0]), 30u);
+}
+
+TEST_F(OwnProgramTest, WhatItSaidOfAnotherPlanIsDropped) {
+  begin();
+  settle();
+  step(Decided{{{parts(30, 70)}, "late"}, PlanVersion{7}});
+  EXPECT_TRUE(records_.empty());
+}
+
+TEST_F(OwnProgramTest, WhatItSaysAgainAndAgainWaitsUntilTheFirstHasSettled) {
+  begin();
+  settle();
+  for (std::uint32_t count : {1U, 0U, 1U, 0U}) says(BackupWorkers{count});
+  EXPECT_EQ(records_.size(), 1u);
+  now_ += seconds(5);
+  says(BackupWorkers{0});
+  EXPECT_EQ(records_.size(), 2u);
+}
+
+TEST_F(OwnProgramTest, DrasticActionsOfItAreAdvisedUnlessAllowed) {
+  begin();
+  settle();
+  says(KillRestart{{w(1), Attempt{1}}});
+  ASSERT_EQ(records_.size(), 1u);
+  EXPECT_EQ(records_[0].outcome, "advised");
+  EXPECT_TRUE(performed_.empty());
+}
+
+TEST_F(OwnProgramTest, PartsThatTheRulesForbidAreRefusedWithTheReason) {
+  ControllerConfig config;
+  config.rules.multiple_of = 8;
+  config.rules.global_batch = 96;
+  begin(config);
+  settle();
+  AdjustBatch odd = parts(31, 69);
+  for (Share& s : odd.shares) {
+    s.micro_batch = s.samples;
+    s.accumulation = 1;
+  }
+  says(odd);
+  ASSERT_EQ(records_.size(), 1u);
+  EXPECT_EQ(records_[0].outcome, "refused");
+}
+
 TEST_F(ControllerTest, APlanThatIsAlreadyInForceIsNotSentAgain) {
   start(parts(30, 70));
   settle();
@@ -156,6 +223,42 @@ TEST_F(ControllerTest, AllowedDrasticActionsAreBoundedByTheHour) {
   now_ += minutes(5);
   step(Tick{});
   EXPECT_EQ(performed_.size(), 3u);
+}
+
+TEST_F(ControllerTest, WhatWasAdvisedIsDoneOnceWhenItIsApproved) {
+  start(KillRestart{{w(1), Attempt{1}}});
+  settle();
+  ASSERT_TRUE(controller_->check_approved("kill-restart", "w1"));
+  step(Approved{"kill-restart", "w1", "ann"});
+  ASSERT_EQ(performed_.size(), 1u);
+  ASSERT_EQ(records_.size(), 2u);
+  EXPECT_EQ(records_[1].outcome, "applied");
+  EXPECT_THAT(records_[1].reason, HasSubstr("because (approved by ann)"));
+  EXPECT_THAT(controller_->check_approved("kill-restart", "w1").error().message,
+              HasSubstr("not advised any more"));
+  step(Approved{"kill-restart", "w1", "ann"});
+  EXPECT_EQ(performed_.size(), 1u);
+}
+
+TEST_F(ControllerTest, AnAdviceForAnotherAttemptOrOtherMembersIsNotFollowed) {
+  start(KillRestart{{w(1), Attempt{1}}});
+  settle();
+  form({{0, 1}, {1, 2}});
+  EXPECT_THAT(controller_->check_approved("kill-restart", "w1").error().message,
+              HasSubstr("attempt 1 of w1 is no member"));
+  step(Approved{"kill-restart", "w1", "ann"});
+  EXPECT_TRUE(performed_.empty());
+}
+
+TEST_F(ControllerTest, AnAdvisedBatchIsDealtWhenItIsApproved) {
+  ControllerConfig config;
+  config.mode = Mode::kAdvise;
+  start(parts(30, 70), config);
+  settle();
+  EXPECT_EQ(plans_.size(), 1u);
+  step(Approved{"adjust-batch", "w0", "ann"});
+  ASSERT_EQ(plans_.size(), 2u);
+  EXPECT_EQ(share_of(plans_[1].entries[0]), 30u);
 }
 
 TEST_F(ControllerTest, ADecisionThatDoesNotNameTheMembersIsRefusedAndHarmsNothing) {

@@ -37,6 +37,14 @@ class JobHistoryTest : public JobFixture {
     if (const auto* e = std::get_if<history::Cut>(&entry)) {
       return fmt::format("cut {} at {}", e->worker, e->place);
     }
+    if (const auto* e = std::get_if<history::Measured>(&entry)) {
+      std::string measured = fmt::format("measured for {:.1f} s:", e->seconds);
+      for (const shard_server::WorkerMoment& m : e->workers) {
+        measured += fmt::format(" {} {} in {}, {} x {}", m.member.worker, m.samples, m.batches,
+                                m.micro_batch, m.accumulation);
+      }
+      return measured;
+    }
     const auto& e = std::get<history::Steps>(entry);
     return fmt::format("steps {}+{}", e.run.first, e.run.steps);
   }
@@ -157,6 +165,30 @@ TEST_F(JobHistoryTest, WhatCannotBeIsSaidOnceAndHarmsNothing) {
   EXPECT_EQ(taken(), "refused\n");
   says(w(0), progress(1, 5));
   EXPECT_EQ(taken(), "steps 1+5\n");
+}
+
+TEST_F(JobHistoryTest, WhatWorkersMeasureIsRememberedOnceASecond) {
+  settled_group();
+  feed(in::Tick{});
+  taken();
+  const auto reports = [&](Member m, std::uint32_t batches, std::uint64_t samples) {
+    wire::Metrics metrics;
+    metrics.sum.batches = batches;
+    metrics.sum.samples = samples;
+    metrics.sum.compute_us = 1000;
+    says(m, metrics);
+  };
+  reports(w(1), 2, 8);
+  reports(w(0), 1, 4);
+  reports(w(1), 1, 4);
+  feed(in::Tick{});
+  EXPECT_EQ(taken(), "") << "the second is not over";
+  clock.advance(std::chrono::milliseconds(1095));
+  feed(in::Tick{});
+  EXPECT_EQ(taken(), "measured for 1.1 s: w0 4 in 1, 4 x 1 w1 12 in 3, 4 x 1\n");
+  clock.advance(std::chrono::seconds(5));
+  feed(in::Tick{});
+  EXPECT_EQ(taken(), "") << "nobody has measured anything";
 }
 
 TEST_F(JobHistoryTest, ALooseClientIsNotRemembered) {

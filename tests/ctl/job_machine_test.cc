@@ -46,7 +46,12 @@ TEST_F(JobMachineTest, ASettledGroupHearsItsPlanAndThePhase) {
   const JobOutputs outputs = settle({w(0), w(1)});
   const auto settles = sent<wire::Settle>(outputs);
   ASSERT_EQ(settles.size(), 2U);
-  EXPECT_EQ(settles[0].second.plan.entries.size(), 2U);
+  for (std::size_t i = 0; i < 2; ++i) {
+    const auto& entries = settles[i].second.plan.entries;
+    ASSERT_EQ(entries.size(), 1U) << "its own part alone: all would be the members' square";
+    EXPECT_EQ(entries.front().worker, settles[i].first.worker);
+    EXPECT_EQ(entries.front().micro_batch, 4U);
+  }
   EXPECT_EQ(sent<wire::PhaseStart>(outputs).size(), 2U);
 }
 

@@ -36,16 +36,22 @@ class JobServersTest : public JobFixture {
   JobOutputs joins(Member m) {
     wire::Join j = join();
     if (m.worker.role == 's') j.endpoint = "/run/" + to_string(m.worker);
+    j.key = "key of " + to_string(m.worker);
     return says(m, j);
   }
-  void start() {
-    open(with_servers());
+  // Their processes run on one host, and nobody has joined.
+  void begin(const JobMachineConfig& config, const std::vector<Member>& members) {
+    open(config);
     host("a");
     job::Placed placed;
-    for (const Member m : {w(0), w(1), s(0), s(1)}) placed.workers.push_back({m.worker, "a", 0});
+    for (const Member m : members) placed.workers.push_back({m.worker, "a", 0});
     feed(placed);
-    for (const Member m : {w(0), w(1), s(0), s(1)}) feed(job::Started{m, 1});
-    for (const Member m : {w(0), w(1), s(0), s(1)}) joins(m);
+    for (const Member m : members) feed(job::Started{m, 1});
+  }
+  void start() {
+    const std::vector<Member> all = {w(0), w(1), s(0), s(1)};
+    begin(with_servers(), all);
+    for (const Member m : all) joins(m);
     serve({s(0), s(1)});
   }
   void serve(const std::vector<Member>& servers, std::vector<wire::PsPlaces> left = {}) {
@@ -125,7 +131,26 @@ TEST_F(JobServersTest, WorkersHearOfTheServersThenOfTheirShareThenOfThePhase) {
   EXPECT_EQ(order.front(), "roster");
   EXPECT_EQ(order[1], "plan");
   EXPECT_EQ(order.back(), "phase");
-  EXPECT_EQ(sent<wire::PsRoster>(outputs)[0].second.servers.size(), 2U);
+  const wire::PsRoster roster = sent<wire::PsRoster>(outputs)[0].second;
+  EXPECT_EQ(roster.servers.size(), 2U);
+  EXPECT_EQ(roster.keys, (std::vector<std::string>{"key of s0", "key of s1"}));
+}
+
+TEST_F(JobServersTest, WhoCannotReachAServerIsNamedWithItsHostAndInTheEndEndsTheJob) {
+  start();
+  wire::Join cannot = join();
+  cannot.problem = "cannot reach parameter server s0";
+  for (int n = 0; n < 5; ++n) {
+    ASSERT_FALSE(outcome);
+    clock.advance(std::chrono::seconds(6));
+    const auto notes = all<out::Note>(says(w(1), cannot));
+    ASSERT_FALSE(notes.empty());
+    EXPECT_EQ(notes[0].text, "w1 on a: cannot reach parameter server s0");
+  }
+  for (const Member m : {w(0), w(1), s(0), s(1)}) exits(m, SIGTERM);
+  ASSERT_TRUE(outcome);
+  EXPECT_EQ(outcome->code, 3);
+  EXPECT_NE(outcome->first_cause.find("w1 on a: cannot reach"), std::string::npos);
 }
 
 TEST_F(JobServersTest, WhatAHomeSaysIsAppliedIsCommittedAndTheRestHandedOutAgain) {
@@ -295,6 +320,66 @@ TEST_F(JobServersTest, TheNextIncarnationGoesOnWithTheSameGroup) {
   EXPECT_EQ(machine->ledger().outstanding(), 50U) << "w0 keeps what it holds";
   EXPECT_EQ(fetch(w(0), 24, 0), 0U);
   EXPECT_EQ(machine->ledger().committed(), 24U);
+}
+
+TEST_F(JobServersTest, APhaseThatWasCompleteEndsInTheNextIncarnation) {
+  start();
+  train_the_rest();
+  end_of(1, {w(0)});
+  open(with_servers());
+  host("a");
+  end_of(1, {w(0), w(1)});
+  EXPECT_EQ(machine->lifecycle().phase().phase, 2U);
+}
+
+TEST_F(JobServersTest, ALostProcessOfAServerCostsNothingWhereItIsTwo) {
+  const std::vector<Member> all = {w(0), w(1), s(0), s(1), s(2), s(3)};
+  JobMachineConfig two = with_servers();
+  two.spec.server_replicas = 2;
+  begin(two, all);
+  for (const Member m : all) joins(m);
+  serve({s(0), s(1), s(2), s(3)});
+  ASSERT_TRUE(machine->server_group().serving());
+  fetch(w(0), 0, 50);
+  wire::PsStats decided;
+  decided.pushes_applied = 7;
+  says(s(0), decided);
+  says(s(2), decided);
+  exits(s(0), SIGKILL);
+  EXPECT_TRUE(machine->server_group().serving());
+  EXPECT_EQ(machine->generation(), Generation{1});
+  EXPECT_EQ(machine->ledger().outstanding(), 50U);
+  std::uint64_t pushes = 0;
+  for (const ServerReport& server : machine->report().servers) {
+    pushes += server.said.pushes_applied;
+    if (server.server == s(2).worker) {
+      EXPECT_EQ(server.role, "alone");
+    }
+  }
+  EXPECT_EQ(pushes, 7U) << "which both have counted";
+}
+
+TEST_F(JobServersTest, OneOfTheTwoProcessesOfAServerMayBeEvictedAtATime) {
+  const std::vector<Member> all = {w(0), w(1), s(0), s(1), s(2), s(3)};
+  JobMachineConfig two = with_servers();
+  two.spec.server_replicas = 2;
+  begin(two, all);
+  const job::EvictAsked evict{"s0", "slow", std::chrono::seconds(2)};
+  EXPECT_FALSE(machine->check(evict)) << "nobody has its rows";
+  for (const Member m : all) joins(m);
+  serve({s(0), s(1), s(2), s(3)});
+  ASSERT_TRUE(machine->check(evict));
+  const auto leave = sent<wire::Leave>(feed(evict));
+  ASSERT_EQ(leave.size(), 1U);
+  EXPECT_EQ(leave[0].first, s(0));
+  EXPECT_FALSE(machine->check(job::EvictAsked{"s2", "slow", {}})) << "the other one leaves";
+  EXPECT_TRUE(sent<wire::Leave>(feed(job::EvictAsked{"s2", "slow", {}})).empty());
+  EXPECT_TRUE(machine->check(job::EvictAsked{"s3", "slow", {}}));
+  exits(s(0), 0);
+  EXPECT_TRUE(machine->server_group().serving());
+  EXPECT_EQ(machine->server_group().role_of(s(2)), "alone");
+  EXPECT_FALSE(machine->check(job::EvictAsked{"s2", "slow", {}}));
+  EXPECT_EQ(machine->lifecycle().find(s(0).worker)->attempt, Attempt{2}) << "it comes back";
 }
 
 TEST_F(JobServersTest, ACheckpointUnderWayIsStoredByTheNextIncarnation) {

@@ -37,6 +37,37 @@ TEST_F(LifecycleTest, WithoutAnotherHostTheShareOfAnEvictedWorkerIsSpread) {
   EXPECT_EQ(all<job::ExpectMembers>(left).back().workers.size(), 3U);
 }
 
+TEST_F(LifecycleTest, AWorkerThatIsStartedAgainGoesToAnotherHost) {
+  hosts(4);
+  train(4);
+  const job::RestartAsked asked{w(1), "slow", seconds(30)};
+  ASSERT_TRUE(life.check(asked));
+  EXPECT_EQ(all<job::LeaveWorker>(step(asked)).at(0).member, w(1));
+  EXPECT_THAT(life.check(asked).error().message, HasSubstr("leaves already"));
+  const Effects left = step(job::Exited{w(1), code(kExitResumable)});
+  EXPECT_EQ(all<job::StartWorker>(left).at(0).member, w(1, 2));
+  EXPECT_EQ(all<job::StartWorker>(left)[0].host, "a");
+  EXPECT_TRUE(life.failures().empty());
+  EXPECT_THAT(life.check(asked).error().message, HasSubstr("does not run any more"));
+}
+
+TEST_F(LifecycleTest, AWorkerThatIsStartedAgainComesBackWhereItWasIfNobodyElseHasRoom) {
+  train(4);
+  step(job::RestartAsked{w(1), "slow", seconds(30)});
+  const Effects left = step(job::Exited{w(1), code(kExitResumable)});
+  EXPECT_EQ(all<job::StartWorker>(left).at(0).member, w(1, 2));
+  EXPECT_EQ(all<job::StartWorker>(left)[0].host, "b");
+}
+
+TEST_F(LifecycleTest, WorkersOfAGangAreNotStartedAgainOneByOne) {
+  JobSpec gang = spec();
+  gang.restart = Restart::kGang;
+  use(gang);
+  train(2);
+  const auto refused = life.check(job::RestartAsked{w(1), "slow", seconds(30)});
+  EXPECT_THAT(refused.error().message, HasSubstr("all together"));
+}
+
 TEST_F(LifecycleTest, WhoDoesNotLeaveByItsDeadlineIsEnded) {
   train(3);
   step(evict("w1"));

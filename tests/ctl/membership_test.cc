@@ -40,6 +40,8 @@ TEST_F(MembershipTest, EachRankGetsTheEndPointsThatItsNeighboursMadeForIt) {
   EXPECT_EQ(rosters[0].roster.right, "<w1");
   EXPECT_EQ(rosters[2].roster.left, "w1>");
   EXPECT_EQ(rosters[2].roster.right, "<w0");
+  EXPECT_EQ(rosters[0].roster.members, rosters[2].roster.members) << "one list, not a copy each";
+  EXPECT_EQ(rosters[2].roster.for_wire().members.size(), 3U);
 }
 
 TEST_F(MembershipTest, SettlesWhenAllAreReadyAtTheSameStepAndHash) {

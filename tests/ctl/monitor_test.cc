@@ -217,5 +217,14 @@ TEST(Verdicts, TheCulpritIsNamedFirstInAHundredOfAHundredCasesAndAVictimNever) {
   for (std::uint64_t seed = 0; seed < 100; ++seed) expect_culprit_named_first(seed);
 }
 
+TEST_F(MonitorTest, AWorkersDeviceIsInItsView) {
+  monitor_.set_members({{{w(0), Attempt{1}}, "a", {"fast", 256}}, {{w(1), Attempt{1}}, "a"}});
+  const auto seen = monitor_.view(now_);
+  EXPECT_EQ(seen[0].device_class, "fast");
+  EXPECT_EQ(seen[0].max_micro_batch, 256U);
+  EXPECT_EQ(seen[1].device_class, "");
+  EXPECT_EQ(seen[1].max_micro_batch, 0U);
+}
+
 }  // namespace
 }  // namespace antdt::ctl

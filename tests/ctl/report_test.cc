@@ -49,6 +49,20 @@ TEST(SummaryTest, HasTheFieldsOtherToolsCallFor) {
   EXPECT_EQ(s["exit"]["code"], 0);
 }
 
+TEST(StatusTest, AVerdictIsThereForPeopleAndItsPartsForPrograms) {
+  JobReport r = example();
+  r.workers[0].judged = r.workers[1].judged = true;
+  r.workers[1].verdict = {VerdictKind::kTransient, 3, Cause::kThrottled, "held back", {}};
+  const json workers = json::parse(status_json(r))["workers"];
+  EXPECT_EQ(workers[0]["verdict"], "ok");
+  EXPECT_TRUE(workers[0]["straggler"].is_null());
+  EXPECT_EQ(workers[1]["verdict"], "transient straggler, 3.0x slower (throttled)");
+  EXPECT_EQ(workers[1]["straggler"]["cause"], "throttled");
+  EXPECT_EQ(workers[1]["straggler"]["kind"], "transient");
+  EXPECT_EQ(workers[1]["straggler"]["severity"], 3.0);
+  EXPECT_EQ(workers[1]["straggler"]["seen"], "held back");
+}
+
 TEST(SummaryTest, ServersAreListedAndTheirPushesAddedUp) {
   JobReport r = example();
   EXPECT_FALSE(json::parse(summary_json(r)).contains("servers"));

@@ -1,16 +1,20 @@
 #include "ctl/server_group.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <deque>
+
+#include "tests/ctl/server_effects.h"
 
 namespace antdt::ctl {
 namespace {
 
 using namespace servers;
+using testing::all;
 
 // Two servers and two workers; servers are heard when the test says so.
-class ServerGroupTest : public testing::Test {
+class ServerGroupTest : public ::testing::Test {
  protected:
   static Member s(std::uint32_t index, std::uint32_t attempt = 1) {
     return {WorkerId{'s', index}, Attempt{attempt}};
@@ -25,16 +29,18 @@ class ServerGroupTest : public testing::Test {
     seen.insert(seen.end(), effects.begin(), effects.end());
     return effects;
   }
-  template <class T>
-  static std::vector<T> all(const servers::Effects& effects) {
-    std::vector<T> found;
-    for (const servers::Effect& e : effects) {
-      if (const T* t = std::get_if<T>(&e)) found.push_back(*t);
-    }
-    return found;
-  }
   servers::Effects joins(Member m) {
-    return step(Joined{m, m.worker.role == 's' ? "/run/" + to_string(m.worker) : ""});
+    return step(Joined{m, m.worker.role == 's' ? "/run/" + to_string(m.worker) : "", key(m)});
+  }
+  static std::string key(Member m) { return fmt::format("key of {}.{}", m.worker, m.attempt); }
+  // Whose keys a server hears.
+  static std::vector<Member> named(const SendServe& said) {
+    std::vector<Member> members;
+    for (const wire::PsKey& k : said.serve.keys) {
+      members.push_back({k.worker, k.attempt});
+      EXPECT_EQ(k.key, key(members.back()));
+    }
+    return members;
   }
   servers::Effects serves(Member server, std::uint64_t number,
                           std::vector<wire::PsPlaces> left = {}) {
@@ -78,6 +84,32 @@ TEST_F(ServerGroupTest, BeginsWhenAllHaveJoinedAndServesWhenAllServersSaySo) {
   const auto formed = all<Formed>(serves(s(1), 1));
   ASSERT_EQ(formed.size(), 1U);
   EXPECT_EQ(formed[0].workers, (std::vector{w(0), w(1)}));
+}
+
+TEST_F(ServerGroupTest, ServersHearTheKeysOfThoseWhoAreInTheGroupAndOfNobodyElse) {
+  form();
+  EXPECT_EQ(named(all<SendServe>(seen).back()), (std::vector{s(0), s(1), w(0), w(1)}));
+  EXPECT_EQ(group.server_keys(), (std::vector{key(s(0)), key(s(1))}));
+  expect({s(0), s(1)}, {w(0)});
+  EXPECT_EQ(named(all<SendServe>(step(Gone{w(1), "was killed"}))[0]),
+            (std::vector{s(0), s(1), w(0)}))
+      << "who has left is let in no more";
+  expect({s(0), s(1)}, {w(0), w(1, 2)});
+  EXPECT_EQ(named(all<SendServe>(joins(w(1, 2)))[0]), (std::vector{s(0), s(1), w(0), w(1, 2)}));
+}
+
+TEST_F(ServerGroupTest, TheNextIncarnationKnowsTheKeys) {
+  form();
+  const ServerGroupImage image = group.image();
+  group = ServerGroup({2, "ps-bsp", 0});
+  group.restore(image, Generation{});
+  expect({s(0), s(1)}, {w(0), w(1)});
+  seen.clear();
+  now += std::chrono::seconds(3);
+  step(servers::Tick{});
+  ASSERT_FALSE(all<SendServe>(seen).empty());
+  EXPECT_EQ(named(all<SendServe>(seen)[0]), (std::vector{s(0), s(1), w(0), w(1)}));
+  EXPECT_EQ(group.server_keys(), (std::vector{key(s(0)), key(s(1))}));
 }
 
 TEST_F(ServerGroupTest, DoesNotBeginWithFewerServersThanTheJobHas) {
@@ -338,12 +370,35 @@ TEST_F(ServerGroupTest, WhoLetsTheOthersWaitForTooLongIsNamed) {
   EXPECT_EQ(unanswered[0].member, s(1)) << "it does not answer what it is to serve";
 }
 
+TEST_F(ServerGroupTest, AWorkerThatCannotBeginTriesAgainAndIsInTheEndGivenUp) {
+  form();
+  const Joined cannot{w(1), "", key(w(1)), "cannot reach s0"};
+  for (int n = 1; n <= 5; ++n) {
+    now += std::chrono::seconds(10);
+    const auto effects = step(cannot);
+    EXPECT_EQ(all<Admit>(effects).size(), 1U) << "it hears again where they are";
+    ASSERT_EQ(all<Trouble>(effects).size(), 1U);
+    EXPECT_EQ(all<Trouble>(effects)[0].problem, "cannot reach s0");
+    EXPECT_EQ(all<Trouble>(effects)[0].last, n == 5);
+    EXPECT_TRUE(all<Trouble>(step(cannot)).empty()) << "the same, said again";
+  }
+}
+
 TEST_F(ServerGroupTest, GenerationsOfAnEarlierJournalAreNotUsedAgain) {
   ServerGroup next({2, "ps-bsp", 0});
   next.restore({}, Generation{8});
   group = std::move(next);
   form();
   EXPECT_EQ(group.generation(), Generation{9});
+}
+
+TEST_F(ServerGroupTest, EveryServerHearsOfOtherBackupsWhileItServes) {
+  form();
+  const auto told = all<SendServe>(step(SetBackups{1}));
+  ASSERT_EQ(told.size(), 2U);
+  for (const SendServe& t : told) EXPECT_EQ(t.serve.backups, 1U);
+  EXPECT_TRUE(all<SendServe>(step(SetBackups{1})).empty()) << "that is no news";
+  EXPECT_EQ(group.image().backups, 1U) << "the next incarnation knows it";
 }
 
 }  // namespace

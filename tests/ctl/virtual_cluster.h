@@ -19,6 +19,18 @@ struct VirtualWorker {
   double per_sample_s = 1e-3;
   double slowdown = 1;
   double data_part = 0.1;  // of own time
+  // A device: a micro-batch takes flat_s and per_sample_s for each sample beyond
+  // flat_until. Without flat_s a step takes fixed_s, and per_sample_s for each sample.
+  double flat_s = 0;
+  std::uint32_t flat_until = 0;
+};
+
+struct VirtualDevice {
+  std::string device_class;
+  std::uint32_t memory = 0;  // samples of a micro-batch; 0: does not say
+  double flat_s = 0;
+  std::uint32_t flat_until = 0;
+  double per_sample_s = 0;
 };
 
 class VirtualCluster {
@@ -32,17 +44,26 @@ class VirtualCluster {
     std::uint64_t seed = 1;
     Mode mode = Mode::kAct;
     Adjust adjust = Adjust::kBoth;
+    std::string solution = "nd";
+    std::vector<VirtualDevice> devices{};  // one for each worker, or none
+    std::uint32_t multiple_of = 1;
   };
 
   explicit VirtualCluster(Options options)
       : workers(options.workers),
         options_(options),
         random_(options.seed),
-        controller_(config(options), make_solution("nd").value()),
+        controller_(config(options), make_solution(options.solution).value()),
         pending_(options.workers) {
     GroupFormed formed;
     for (std::uint32_t i = 0; i < options.workers; ++i) {
       formed.members.push_back({{w(i), Attempt{1}}, "host"});
+      if (options.devices.empty()) continue;
+      const VirtualDevice& device = options.devices[i];
+      formed.members.back().device = {device.device_class, device.memory};
+      workers[i].flat_s = device.flat_s;
+      workers[i].flat_until = device.flat_until;
+      workers[i].per_sample_s = device.per_sample_s;
     }
     run(controller_.step(formed, now()));
     report_every_ = report_interval(config(options).monitor);
@@ -55,7 +76,7 @@ class VirtualCluster {
     adopt_plan();
     std::vector<double> own;
     for (std::size_t i = 0; i < workers.size(); ++i) {
-      own.push_back(time_of(i, share(i)) * noise());
+      own.push_back(time_of(i) * noise());
     }
     const double longest = *std::max_element(own.begin(), own.end());
     advance(from_seconds(longest));
@@ -91,7 +112,7 @@ class VirtualCluster {
   [[nodiscard]] double step_s() const {
     double longest = 0;
     for (std::size_t i = 0; i < workers.size(); ++i) {
-      longest = std::max(longest, time_of(i, share(i)));
+      longest = std::max(longest, time_of(i));
     }
     return longest;
   }
@@ -101,10 +122,12 @@ class VirtualCluster {
     return controller_.view().workers.at(i);
   }
   [[nodiscard]] const Controller& controller() const { return controller_; }
+  [[nodiscard]] const wire::Plan& in_force() const { return in_force_; }
 
   std::vector<VirtualWorker> workers;
   std::vector<RecordAction> actions;
   std::uint64_t steps = 0;
+  int out_of_memory = 0;  // entries of plans whose micro-batch no device could hold
 
  private:
   static ControllerConfig config(const Options& options) {
@@ -112,12 +135,18 @@ class VirtualCluster {
     c.mode = options.mode;
     c.rules.global_batch = options.global_batch;
     c.rules.adjust = options.adjust;
+    c.rules.multiple_of = options.multiple_of;
+    c.rules.base = accumulation_base(c.rules, options.workers);
     c.monitor.transient_window = from_seconds(options.window_s);
     c.monitor.persistent_window = from_seconds(options.window_s * 5);
     return c;
   }
-  [[nodiscard]] double time_of(std::size_t i, std::uint32_t samples) const {
-    return workers[i].slowdown * (workers[i].fixed_s + workers[i].per_sample_s * samples);
+  [[nodiscard]] double time_of(std::size_t i) const {
+    const VirtualWorker& v = workers[i];
+    if (v.flat_s == 0) return v.slowdown * (v.fixed_s + v.per_sample_s * share(i));
+    const wire::PlanEntry& entry = in_force_.entries[i];
+    const std::uint32_t beyond = entry.micro_batch - std::min(entry.micro_batch, v.flat_until);
+    return v.slowdown * entry.accumulation * (v.flat_s + v.per_sample_s * beyond);
   }
   double noise() {
     if (options_.noise == 0) return 1;
@@ -134,6 +163,10 @@ class VirtualCluster {
   void adopt_plan() {
     if (sent_.version == in_force_.version) return;
     in_force_ = sent_;
+    for (std::size_t i = 0; i < options_.devices.size(); ++i) {
+      const std::uint32_t memory = options_.devices[i].memory;
+      if (memory != 0 && in_force_.entries[i].micro_batch > memory) ++out_of_memory;
+    }
     skip_ = 2;
     run(controller_.step(PlanInForce{in_force_.version}, now_));
   }

@@ -9,7 +9,7 @@ import subprocess
 import unittest
 
 import jobs
-from cluster_test import free_port
+from hosts import free_port
 from harness import BIN, EndToEnd, await_true, needs_trainer, processes_of
 
 ROWS = 20000

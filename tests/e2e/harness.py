@@ -34,6 +34,15 @@ def await_true(condition, seconds, what):
         time.sleep(0.02)
 
 
+def stat_of(pid):
+    """State, parent and what follows in /proc/PID/stat; nothing of one that has ended."""
+    try:
+        fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+    except (OSError, IndexError):
+        return []
+    return [] if fields[0] in "ZX" else fields
+
+
 def processes_of(text):
     """(pid, command line) of the processes whose command line or environment holds `text`."""
     found = []
@@ -43,10 +52,9 @@ def processes_of(text):
         try:
             command = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
             environment = (entry / "environ").read_bytes().decode(errors="replace")
-            state = (entry / "stat").read_text().rsplit(")", 1)[1].split()[0]
-        except (OSError, IndexError):
+        except OSError:
             continue
-        if state != "Z" and (text in command or text in environment):
+        if stat_of(entry.name) and (text in command or text in environment):
             found.append((int(entry.name), command))
     return found
 
@@ -103,15 +111,20 @@ class EndToEnd(unittest.TestCase):
         shutil.rmtree(self.runtime, ignore_errors=True)
 
     def kill_all(self):
-        """Every process of the test. They start one another again, so more than once."""
+        """Every process of the test. They start one another again, so more than once. One that
+        ends has no command line any more while it still holds its files and locks."""
+        killed = {}  # when it started, by pid: pids are used again
+
         def none_left():
             found = processes_of(str(self.dir))
             for pid, _ in found:
+                killed.setdefault(pid, stat_of(pid)[19:20])
                 try:
                     os.kill(pid, signal.SIGKILL)
                 except ProcessLookupError:
                     pass
-            return not found
+            return not found and not any(start and stat_of(pid)[19:20] == start
+                                         for pid, start in killed.items())
         await_true(none_left, 30, "everything killed")
 
     def write(self, name, text):

@@ -10,7 +10,7 @@ import unittest
 
 import slices
 import tally
-from harness import needs_trainer, processes_of
+from harness import needs_trainer, processes_of, stat_of
 
 KILLS = int(os.environ.get("ANTDT_KILLS", "8"))  # under each of them
 SEED = int(os.environ.get("ANTDT_KILL_SEED", "0")) or random.randrange(1, 1 << 30)
@@ -50,9 +50,11 @@ class ServersTest(tally.TallyTest):
         self.assertEqual(summary["samples_trained"], records * epochs)
 
     def pids(self, program):
-        """Of the job's processes of a program."""
-        return [pid for pid, command in processes_of(str(self.dir))
-                if command.split(" ", 1)[0].endswith(program)]
+        """Of the job's processes of a program; not what they forked to write a checkpoint,
+        whose end is none of theirs."""
+        found = [pid for pid, command in processes_of(str(self.dir))
+                 if command.split(" ", 1)[0].endswith(program)]
+        return [pid for pid in found if stat_of(pid)[1:2] not in [[str(other)] for other in found]]
 
 
 @needs_trainer

@@ -55,8 +55,9 @@ def why_not():
     return None if tried.returncode == 0 else "no veth here: " + tried.stderr.strip()
 
 
-@unittest.skipUnless(INSIDE in os.environ, "runs in a network of its own only")
-class SilentHost(EndToEnd):
+class TwoNetworks(EndToEnd):
+    """Two hosts, an agent on each; inside only."""
+
     def setUp(self):
         super().setUp()
         self.other = subprocess.Popen(["unshare", "-n", "sleep", "infinity"])
@@ -92,6 +93,9 @@ class SilentHost(EndToEnd):
     def link(self, state):
         subprocess.run(["ip", "link", "set", "wire", state], check=True)
 
+
+@unittest.skipUnless(INSIDE in os.environ, "runs in a network of its own only")
+class SilentHost(TwoNetworks):
     def job(self, name, orphan_timeout):
         return self.write(name, JOB.format(go=self.dir / "go", here=HERE, there=THERE,
                                            keys=self.dir / "keys", orphan_timeout=orphan_timeout))
@@ -159,23 +163,28 @@ class SilentHost(EndToEnd):
         self.assertEqual([w["attempt"] for w in summary["workers"]], [1, 1])
 
 
+def run_inside(test, file, name):
+    """Runs a class of a file's tests in a network of its own, for the test outside."""
+    if INSIDE in os.environ:
+        test.skipTest("is inside already")
+    if (reason := why_not()) is not None:
+        test.skipTest(reason)
+    process = subprocess.Popen(
+        ["unshare", "-rn", sys.executable, file, "-v", name],
+        env=dict(os.environ, **{INSIDE: "1"}), stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT, text=True, start_new_session=True)
+    try:
+        out, _ = process.communicate(timeout=600)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        raise
+    print(out)
+    test.assertEqual(process.returncode, 0, out)
+
+
 class InANetworkOfItsOwn(unittest.TestCase):
     def test_silent_hosts(self):
-        if INSIDE in os.environ:
-            self.skipTest("is inside already")
-        if (reason := why_not()) is not None:
-            self.skipTest(reason)
-        process = subprocess.Popen(
-            ["unshare", "-rn", sys.executable, __file__, "-v", "SilentHost"],
-            env=dict(os.environ, **{INSIDE: "1"}), stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT, text=True, start_new_session=True)
-        try:
-            out, _ = process.communicate(timeout=600)
-        except subprocess.TimeoutExpired:
-            os.killpg(process.pid, signal.SIGKILL)
-            raise
-        print(out)
-        self.assertEqual(process.returncode, 0, out)
+        run_inside(self, __file__, "SilentHost")
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """One worker of four at a third of its speed: the batches move, the loss does
-not, and the job is faster than with equal batches. The workers' speed here is
-a delay for each sample, long beside what is computed, so that 2 cores tell the
-truth about 4 workers."""
+not. The workers' speed here is a delay for each sample, long beside what is
+computed, so that 2 cores tell the truth about 4 workers. What it is worth in
+samples/s is measured by bench/slow_worker.py."""
 
 import unittest
 
@@ -43,10 +43,9 @@ class Straggler(EndToEnd):
         self.assertEqual(none["actions"], [])
         moved = [a for a in nd["actions"] if a["kind"] == "adjust-batch"]
         self.assertTrue(moved, nd["actions"])
-        self.assertEqual(moved[0]["target"], "w3")
-        self.assertGreaterEqual(nd["samples_per_second"], 1.6 * none["samples_per_second"])
+        self.assertEqual(moved[0]["target"], "w3", nd["actions"])
         samples = {w["id"]: w["samples"] for w in nd["workers"]}
-        self.assertLess(samples["w3"], 0.6 * samples["w0"])
+        self.assertLess(samples["w3"], 0.6 * samples["w0"], nd["actions"])
         for a, b in zip(none["epochs"], nd["epochs"]):
             self.assertAlmostEqual(a["train_loss"], b["train_loss"], delta=0.01)
             self.assertAlmostEqual(a["eval"]["auc"], b["eval"]["auc"], delta=0.01)

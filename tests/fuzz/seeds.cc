@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "core/fs.h"
+#include "core/transport/zmtp.h"
 #include "core/wire/codec.h"
 #include "ctl/job/job_image.h"
 #include "launcher/job_config.h"
@@ -78,6 +79,15 @@ void add_messages(Seeds& seeds, std::index_sequence<I...>) {
   const std::string envelope = filled<wire::Envelope>();
   seeds.add("wire", "packet",
             fmt::format("\xff{}{}", static_cast<char>(envelope.size()), envelope));
+}
+
+// What a peer says on a local socket; the first byte says how it is cut.
+void add_connection(Seeds& seeds) {
+  const std::string heartbeat("\4\11\4PING\0\144hi", 11);
+  std::string said = "\x06" + heartbeat;
+  transport::append_zmtp(said, {"", "", "envelope", std::string(300, 'b')});
+  seeds.add("zmtp", "packet", said);
+  seeds.add("zmtp", "opening", "\x07" + transport::zmtp_opening());
 }
 
 // -------------------------------------------------------------------- ledger
@@ -240,6 +250,7 @@ int main(int argc, char** argv) {
   }
   Seeds seeds(argv[1]);
   add_messages(seeds, std::make_index_sequence<std::tuple_size_v<WireMessages>>());
+  add_connection(seeds);
   seeds.add("job_image", "filled", filled<antdt::ctl::JobImage>());
   Scribe scribe(seeds);
   for (const antdt::shard_server::Record& said : story()) scribe.hear(said);

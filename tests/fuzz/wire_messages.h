@@ -4,6 +4,8 @@
 
 #include <tuple>
 
+#include "core/wire/approve_message.h"
+#include "core/wire/drill_messages.h"
 #include "core/wire/messages.h"
 #include "core/wire/ps_messages.h"
 
@@ -18,9 +20,10 @@ using WireMessages = std::tuple<
     wire::ProcessExited, wire::ExitSeen, wire::StopProcess, wire::Metrics, wire::ReservePort,
     wire::ReservedPort, wire::Heartbeat, wire::Detach, wire::StartJob, wire::JobStarted,
     wire::StatusRequest, wire::StatusReply, wire::StopJob, wire::EvictWorkers, wire::ResizeJob,
-    wire::SkipRecords, wire::Done, wire::PsOpen, wire::PsOpened, wire::PsPut, wire::PsPull,
-    wire::PsPulled, wire::PsPush, wire::PsStaged, wire::PsCommit, wire::PsDecided, wire::PsIdle,
-    wire::PsDecision, wire::PsApplied, wire::PsCut, wire::PsSaved, wire::PsIdled, wire::PsServe,
-    wire::PsServing, wire::PsRoster, wire::PsStats>;
+    wire::ApproveAction, wire::SkipRecords, wire::Done, wire::PsOpen, wire::PsOpened, wire::PsPut,
+    wire::PsPull, wire::PsPulled, wire::PsPush, wire::PsStaged, wire::PsCommit, wire::PsDecided,
+    wire::PsIdle, wire::PsDecision, wire::PsApplied, wire::PsCut, wire::PsSaved, wire::PsIdled,
+    wire::PsServe, wire::PsServing, wire::PsRoster, wire::PsCopied, wire::PsTaken, wire::PsImage,
+    wire::PsStats, wire::InjectRules, wire::Injected>;
 
 }  // namespace antdt::fuzz

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "core/fs.h"
+#include "shard_server/series.h"
 #include "shard_server/step_records.h"
 
 namespace antdt::jobd {
@@ -58,6 +59,32 @@ TEST_F(HistoryKeeperTest, WhereItCannotBeOpenedTheJobGoesOnAndItIsSaidOnce) {
   keeper.finish_turn();
   EXPECT_TRUE(keeper.sync(now)) << "nobody keeps it: members need not, either";
   EXPECT_FALSE(keeper.take_news());
+}
+
+TEST_F(HistoryKeeperTest, ADamagedHistoryIsMovedAsideAndBegunAnew) {
+  ASSERT_TRUE(write_file_atomic(path, std::string(5000, 'x')));
+  HistoryKeeper keeper(path, data, Incarnation{1});
+  EXPECT_THAT(keeper.take_news().value_or(""), HasSubstr("history.db.damaged"));
+  EXPECT_EQ(read_file(path + ".damaged").value_or(""), std::string(5000, 'x'));
+  remember_a_step(keeper);
+  keeper.finish_turn();
+  const auto found = shard_server::read_step(path, Step{1});
+  ASSERT_TRUE(found) << found.error().message;
+  EXPECT_EQ(found->records(), 5U);
+}
+
+TEST_F(HistoryKeeperTest, MeasurementsAloneAreWrittenAgainWhenThatIsPossible) {
+  HistoryKeeper keeper(path, data, Incarnation{1});
+  ASSERT_TRUE(shard_server::History::open(path, data, Incarnation{2}));
+  keeper.remember(history::Measured{3, 1, Step{1}, 5, 0, {{{{'w', 0}, Attempt{1}}, 1, 5}}});
+  keeper.finish_turn();
+  EXPECT_TRUE(keeper.take_news());
+  EXPECT_FALSE(keeper.sync(now));
+  ASSERT_TRUE(shard_server::History::open(path, data, Incarnation{1}));
+  EXPECT_TRUE(keeper.sync(now + seconds(1)));
+  const auto found = shard_server::read_series(path);
+  ASSERT_TRUE(found) << found.error().message;
+  EXPECT_EQ(found->moments.size(), 1U);
 }
 
 TEST_F(HistoryKeeperTest, WhatCannotBeWrittenWaitsAndIsSaidOnce) {

@@ -24,8 +24,8 @@ const std::string kTrains = R"j({"job":"j","state":"training","epoch":0,"epochs"
   "workers":[
     {"id":"w0","state":"joined","rank":0,"host":"a","pid":7,"attempt":1,"batch":30,"verdict":"ok"},
     {"id":"w1","state":"joined","rank":1,"host":"b","pid":8,"attempt":2,"batch":10,
-     "verdict":"persistent straggler 3.0x slower (compute)"
-},
+     "verdict":"persistent straggler, 3.0x slower (throttled)",
+     "straggler":{"cause":"throttled","seen":"a bound on its CPU time held it back"}},
     {"id":"w2","state":"waiting","tried_again_in_s":2,"host":"b","attempt":3}],
   "hosts":[{"name":"a","up":true},{"name":"b","up":true,"probation":true}],
   "failures":[{"time_s":12.3,"worker":"w2","host":"b","class":"signal",
@@ -42,7 +42,8 @@ TEST(Explain, ARunningJobSaysWhyWhatWasDoneAndWhatComes) {
   const auto e = explain(running(kTrains)).value();
   EXPECT_THAT(e.why, Contains("The job trains epoch 1 of 2 with 2 workers; 25% of all samples are "
                               "trained, 1,234 a second."));
-  EXPECT_THAT(e.why, Contains("w1 on b is a persistent straggler 3.0x slower (compute)."));
+  EXPECT_THAT(e.why, Contains("w1 on b is a persistent straggler, 3.0x slower (throttled): a bound "
+                              "on its CPU time held it back."));
   EXPECT_THAT(e.why, Contains("w2 is not running: it waits for a host with room."));
   EXPECT_THAT(e.why, Contains("Host b failed often lately; others are preferred."));
   EXPECT_THAT(e.why, Contains(HasSubstr("job daemon was started 2 times")));
@@ -73,9 +74,11 @@ TEST(Explain, AWorkerIsToldOfAlone) {
   input.worker = "w1";
   input.events = {{30, "left", "w1 said something"}, {31, "left", "w0 too"}};
   const auto e = explain(input).value();
-  EXPECT_THAT(e.why, ElementsAre("w1 is rank 1, on b (pid 8, attempt 2), with 10 samples of each "
-                                 "global batch.",
-                                 "The monitor sees a persistent straggler 3.0x slower (compute)."));
+  EXPECT_THAT(e.why,
+              ElementsAre("w1 is rank 1, on b (pid 8, attempt 2), with 10 samples of each "
+                          "global batch.",
+                          "The monitor sees a persistent straggler, 3.0x slower (throttled): a "
+                          "bound on its CPU time held it back."));
   EXPECT_THAT(e.done, ElementsAre("At 20s adjust-batch w1 (applied): it is 3 times slower.",
                                   "At 30s, last of all: w1 said something."));
   input.worker = "w2";

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <nlohmann/json.hpp>
+
 #include "core/fs.h"
 #include "tests/launcher/job_text.h"
 
@@ -30,6 +32,24 @@ TEST(JobConfig, WhatIsNotWrittenHasItsDefault) {
 TEST(JobConfig, AnUnknownKeyIsNamedWithItsPlaceAndTheKeyThatWasMeant) {
   EXPECT_EQ(problems_of(replaced(kJob, "epochs", "epoch")),
             "job.toml:4:1: job.epoch: unknown key: did you mean 'epochs'?");
+}
+
+TEST(JobConfig, OfAMistakeInANameOnlyThatIsSaid) {
+  EXPECT_EQ(problems_of(replaced(kJob, "records", "recods")),
+            "job.toml:9:1: data.recods: unknown key: did you mean 'records'?");
+  EXPECT_EQ(problems_of(replaced(kJob, "name", "nam")),
+            "job.toml:3:1: job.nam: unknown key: did you mean 'name'?");
+  EXPECT_EQ(problems_of(replaced(kJob, "roles.worker", "role.worker")),
+            "job.toml:5:2: role: unknown key: did you mean 'roles'?");
+  EXPECT_EQ(problems_of(replaced(replaced(kJob, "records = 1000", ""), "epochs", "records")),
+            "job.toml:4:1: job.records: unknown key: did you mean 'data.records'?");
+}
+
+TEST(JobConfig, AMistakeBesideTheRightNameHidesNoOtherMistake) {
+  EXPECT_EQ(problems_of(replaced(kJob, "records = 1000", "records = 0\nrecods = 1000")),
+            "job.toml:10:1: data.recods: unknown key: did you mean 'records'?\n"
+            "job.toml:9:1: data.records: is missing: format \"index\" needs the number of "
+            "records");
 }
 
 TEST(JobConfig, AKeyInTheWrongTableIsToldItsPlace) {
@@ -207,16 +227,6 @@ TEST(JobConfig, TheModelTallyTakesNumbersAndHasNoOptimizer) {
               HasSubstr("job.toml:14:1: trainer.weight_decay: is for models that have"));
 }
 
-TEST(JobConfig, AnInjectionNamesWorkersOfTheJob) {
-  EXPECT_THAT(problems_of(kJob + "[[inject]]\nworkers = [\"w4\"]\nslowdown = 3\n"),
-              HasSubstr("job.toml:13:1: inject[0].workers: 'w4' is no worker of this job: w0 to "
-                        "w3, or \"*\""));
-  const auto config =
-      load_text(kJob + "[[inject]]\nworkers = [\"w3\"]\ndelay_per_sample = \"100us\"\n", "j");
-  ASSERT_TRUE(config) << config.error().message;
-  EXPECT_EQ(config->inject.at(0).delay_per_sample, std::chrono::microseconds(100));
-}
-
 TEST(JobConfig, AMistakeInAListOfTablesIsNamedWithItsPlace) {
   EXPECT_EQ(problems_of(kJob + "[[inject]]\nworkers = [\"w1\"]\nslow = 3.0\n"),
             "job.toml:14:1: inject[0].slow: unknown key: did you mean 'slowdown'?");
@@ -319,12 +329,14 @@ TEST(JobConfig, AConfigurationMadeByHandCanBeWrittenWhateverItLeavesOut) {
   EXPECT_TRUE(from_json(to_json(empty)));
 }
 
-TEST(JobConfig, AnEffectiveConfigurationThatMissesAKeyIsRefused) {
+TEST(JobConfig, AnEffectiveConfigurationThatMissesWhatHasNoDefaultIsRefused) {
   const auto config = load_text(kJob, "job.toml");
   ASSERT_TRUE(config);
-  const auto cut = from_json(replaced(to_json(*config), "\"hang_after_ms\"", "\"hang_afer_ms\""));
+  auto json = nlohmann::json::parse(to_json(*config));
+  json["job"].erase("name");
+  const auto cut = from_json(json.dump());
   ASSERT_FALSE(cut);
-  EXPECT_THAT(cut.error().message, HasSubstr("failure.hang_after_ms is missing"));
+  EXPECT_THAT(cut.error().message, HasSubstr("job.name is missing"));
   EXPECT_FALSE(from_json("{"));
 }
 

@@ -8,6 +8,7 @@
 #include <tuple>
 
 #include "recorder.h"
+#include "tests/sanitized.h"
 
 namespace antdt::shard_server {
 namespace {
@@ -57,7 +58,7 @@ class Model {
   }
 
   void run(int events) {
-    for (int i = 0; i < events && !testing::Test::HasFatalFailure(); ++i) {
+    for (int i = 0; i < events && !::testing::Test::HasFatalFailure(); ++i) {
       now_ += std::chrono::milliseconds(random(100));
       random_event();
       check();
@@ -388,12 +389,13 @@ class Model {
   int recalls_ = 0;
 };
 
-class LedgerModelTest : public testing::TestWithParam<std::uint32_t> {};
+class LedgerModelTest : public ::testing::TestWithParam<std::uint32_t> {};
 
 TEST_P(LedgerModelTest, EveryRecordIsInOneHandAndCommittedOnce) {
   int recalls = 0;
-  for (std::uint32_t seed = GetParam() * 25; seed < GetParam() * 25 + 25; ++seed) {
-    SCOPED_TRACE(testing::Message() << "seed " << seed);
+  constexpr std::uint32_t kSeeds = antdt::testing::all_or_some(25, 5);
+  for (std::uint32_t seed = GetParam() * 25; seed < GetParam() * 25 + kSeeds; ++seed) {
+    SCOPED_TRACE(::testing::Message() << "seed " << seed);
     Model model(seed);
     model.run(300);
     recalls += model.recalls();
@@ -402,7 +404,7 @@ TEST_P(LedgerModelTest, EveryRecordIsInOneHandAndCommittedOnce) {
   EXPECT_GT(recalls, 0);
 }
 
-INSTANTIATE_TEST_SUITE_P(Seeds, LedgerModelTest, testing::Range(0U, 8U));
+INSTANTIATE_TEST_SUITE_P(Seeds, LedgerModelTest, ::testing::Range(0U, 8U));
 
 }  // namespace
 }  // namespace antdt::shard_server

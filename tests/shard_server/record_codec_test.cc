@@ -7,10 +7,10 @@
 namespace antdt::shard_server {
 namespace {
 
-const Member kMember{{'w', 300}, Attempt{2}};
+const Member kW300{{'w', 300}, Attempt{2}};
 
 record::Answered answered() {
-  record::Answered record{kMember, 7, 1ULL << 40, AnswerStatus::kGranted, 20, {}, {}};
+  record::Answered record{kW300, 7, 1ULL << 40, AnswerStatus::kGranted, 20, {}, {}};
   record.granted = {{{5, 10}, 1}, {{1ULL << 50, (1ULL << 50) + 64}, 0}};
   record.partials.emplace_back();
   record.partials[0].loss_sum = -1.25;
@@ -23,7 +23,7 @@ TEST(RecordCodecTest, AFetchComesBackAsItWas) {
   const auto decoded = decode_record(encode_record(answered()));
   ASSERT_TRUE(decoded) << decoded.error().message;
   const auto& record = std::get<record::Answered>(*decoded);
-  EXPECT_EQ(record.member, kMember);
+  EXPECT_EQ(record.member, kW300);
   EXPECT_EQ(record.seq, 7U);
   EXPECT_EQ(record.place, 1ULL << 40);
   EXPECT_EQ(record.status, AnswerStatus::kGranted);
@@ -33,7 +33,7 @@ TEST(RecordCodecTest, AFetchComesBackAsItWas) {
 }
 
 TEST(RecordCodecTest, AGenerationComesBackAsItWas) {
-  const event::Settled settled{Generation{4}, {{kMember, 99, true}}, {kMember, {{'w', 1}, {}}}};
+  const event::Settled settled{Generation{4}, {{kW300, 99, true}}, {kW300, {{'w', 1}, {}}}};
   const auto decoded = decode_record(encode_record(settled));
   ASSERT_TRUE(decoded) << decoded.error().message;
   const auto& record = std::get<event::Settled>(*decoded);
@@ -43,7 +43,7 @@ TEST(RecordCodecTest, AGenerationComesBackAsItWas) {
 }
 
 TEST(RecordCodecTest, AFetchOfOneShardIsAFewBytes) {
-  record::Answered record{kMember, 1000, 1'000'000, AnswerStatus::kGranted, 0, {}, {}};
+  record::Answered record{kW300, 1000, 1'000'000, AnswerStatus::kGranted, 0, {}, {}};
   record.granted = {{{5'000'000, 5'001'024}, 0}};
   EXPECT_LE(encode_record(record).size(), 24U);
 }

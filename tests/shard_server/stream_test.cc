@@ -14,7 +14,7 @@ DataSet data(std::uint64_t records, std::uint64_t shard_records, Shuffle shuffle
 }
 
 // The records of the data set, in the order of the stream.
-std::vector<std::uint64_t> records_of(const std::vector<wire::Piece>& pieces) {
+std::vector<std::uint64_t> listed(const std::vector<wire::Piece>& pieces) {
   std::vector<std::uint64_t> records;
   for (const wire::Piece& piece : pieces) {
     const Permutation order(piece.shard_records, piece.order_seed);
@@ -31,7 +31,7 @@ TEST(EpochStreamTest, EveryRecordComesExactlyOnceWhereverTheShortShardLies) {
       for (const std::uint64_t shard_records : {1, 7, 10, 64}) {
         const EpochStream stream(data(records, shard_records, shuffle, records), Epoch{1},
                                  PhaseKind::kTrain);
-        const auto order = records_of(stream.pieces(0, records));
+        const auto order = listed(stream.pieces(0, records));
         EXPECT_EQ(order.size(), records);
         EXPECT_EQ(std::set(order.begin(), order.end()).size(), records);
       }
@@ -41,21 +41,20 @@ TEST(EpochStreamTest, EveryRecordComesExactlyOnceWhereverTheShortShardLies) {
 
 TEST(EpochStreamTest, APartOfTheStreamIsTheSamePartOfTheWhole) {
   const EpochStream stream(data(95, 10, Shuffle::kFull), Epoch{0}, PhaseKind::kTrain);
-  const auto whole = records_of(stream.pieces(0, 95));
+  const auto whole = listed(stream.pieces(0, 95));
   for (std::uint64_t from = 0; from <= 95; ++from) {
     for (std::uint64_t to = from; to <= 95; ++to) {
       const std::vector<std::uint64_t> expected(whole.begin() + static_cast<long>(from),
                                                 whole.begin() + static_cast<long>(to));
-      ASSERT_EQ(records_of(stream.pieces(from, to)), expected) << from << ":" << to;
+      ASSERT_EQ(listed(stream.pieces(from, to)), expected) << from << ":" << to;
     }
   }
 }
 
 TEST(EpochStreamTest, EpochsAndSeedsGiveDifferentOrdersAndTheSameOnesTheSame) {
   const auto order = [](std::uint64_t seed, std::uint32_t epoch) {
-    return records_of(
-        EpochStream(data(500, 20, Shuffle::kFull, seed), Epoch{epoch}, PhaseKind::kTrain)
-            .pieces(0, 500));
+    return listed(EpochStream(data(500, 20, Shuffle::kFull, seed), Epoch{epoch}, PhaseKind::kTrain)
+                      .pieces(0, 500));
   };
   EXPECT_EQ(order(1, 0), order(1, 0));
   EXPECT_NE(order(1, 0), order(1, 1));
@@ -64,7 +63,7 @@ TEST(EpochStreamTest, EpochsAndSeedsGiveDifferentOrdersAndTheSameOnesTheSame) {
 
 TEST(EpochStreamTest, EvaluationReadsInFileOrder) {
   const EpochStream stream(data(25, 10, Shuffle::kFull), Epoch{3}, PhaseKind::kEval);
-  const auto order = records_of(stream.pieces(0, 25));
+  const auto order = listed(stream.pieces(0, 25));
   for (std::uint64_t i = 0; i < 25; ++i) EXPECT_EQ(order[i], i);
 }
 
@@ -90,7 +89,7 @@ TEST(EpochStreamTest, APieceOfABillionShardsIsFoundAtOnce) {
   const std::uint64_t middle = 499'999'999'999;
   const auto pieces = stream.pieces(middle, middle + 64'000);
   EXPECT_LE(pieces.size(), 66U);
-  EXPECT_EQ(records_of(pieces).size(), 64'000U);
+  EXPECT_EQ(listed(pieces).size(), 64'000U);
 }
 
 }  // namespace

@@ -13,6 +13,10 @@ class BrokenCollective final : public Collective {
   [[nodiscard]] Status allgather(std::span<const std::byte>, std::span<std::byte>) override {
     return broken();
   }
+  [[nodiscard]] Status allgather_parts(std::span<const std::size_t>,
+                                       std::span<std::byte>) override {
+    return broken();
+  }
   [[nodiscard]] Status send_right(std::span<const std::byte>) override { return broken(); }
   [[nodiscard]] Status receive_left(std::span<std::byte>) override { return broken(); }
   void abort() override {}

@@ -439,6 +439,17 @@ TEST_F(ClientCoreTest, StepsAreRecordedInTheirGenerationAlone) {
   EXPECT_EQ(core.steps_recorded(Generation{2}), Step{0});
 }
 
+TEST_F(ClientCoreTest, TheNewestOfWhatIsInjectedCountsInAnyGeneration) {
+  welcome();
+  EXPECT_EQ(core.injected().number, 0U);
+  receive(wire::Injected{2, "[]", 0, false}, Generation{3});
+  receive(wire::Injected{1, "[1]", 0, false}, Generation{4});
+  EXPECT_EQ(core.injected().number, 2U);
+  EXPECT_EQ(core.injected().rules, "[]");
+  receive(wire::Injected{3, "[3]", 0, false}, Generation{1});
+  EXPECT_EQ(core.injected().rules, "[3]");
+}
+
 // ------------------------------------------------------- with parameter servers
 
 TEST_F(ClientCoreTest, AJoinOfAWorkerOfServersIsAnsweredByThePhaseAndNotByTheRosterAlone) {
@@ -471,6 +482,24 @@ TEST_F(ClientCoreTest, APhaseWhoseRosterWasLostLeavesTheJoinStandingAndIsGivenOu
   EXPECT_TRUE(next_is<wire::PsRoster>());
   EXPECT_TRUE(next_is<wire::PhaseStart>());
   EXPECT_FALSE(core.next_directive()) << "repeated ones are given out once";
+}
+
+TEST_F(ClientCoreTest, WhereServersAreIsWhatTheNewestRosterOfTheGenerationSays) {
+  welcome();
+  EXPECT_FALSE(core.servers(Generation{1}));
+  const auto roster = [](const char* at, std::uint64_t number) {
+    return wire::PsRoster{{at}, "ps-bsp", 0, {}, {}, {}, number};
+  };
+  receive(roster("/a", 3), Generation{1});
+  receive(roster("/b", 5), Generation{1});
+  receive(roster("/a", 4), Generation{1});
+  EXPECT_EQ(core.servers(Generation{1})->servers[0], "/b");
+  ASSERT_TRUE(next_is<wire::PsRoster>());
+  EXPECT_FALSE(core.next_directive()) << "it is no order to begin again";
+  receive(roster("/c", 1), Generation{2});
+  EXPECT_EQ(core.servers(Generation{2})->servers[0], "/c");
+  receive(roster("/b", 6), Generation{1});
+  EXPECT_FALSE(core.servers(Generation{1})) << "that one is over";
 }
 
 TEST_F(ClientCoreTest, APhaseOfAGenerationWhoseServersAreNotKnownEndsTheOneBefore) {
@@ -529,6 +558,39 @@ TEST_F(ClientCoreTest, ALooseJoinIsAnsweredByAPhaseAlone) {
   receive(wire::PhaseStart{1, "train", Epoch{0}, 100, 0}, Generation{1});
   now += seconds(2);
   EXPECT_EQ(said(step(Tick{})), 0U);
+}
+
+TEST_F(ClientCoreTest, HopsAreCountedAddedUpAndTheLeastIsKept) {
+  welcome();
+  BatchTimes batch{10, {}, milliseconds(4), {}, true};
+  batch.hop = milliseconds(3);
+  (void)step(batch);
+  for (const int ms : {5, 2}) {
+    batch.hop = milliseconds(ms);
+    (void)step(batch);
+  }
+  batch.hop.reset();
+  now += ClientCore::kReportEvery;
+  const auto report = sent<wire::Report>(step(batch));
+  ASSERT_EQ(report.size(), 1U);
+  EXPECT_EQ(report[0].hops, 2U) << "the first went with the first report";
+  EXPECT_EQ(report[0].hop_us, 7000U);
+  EXPECT_EQ(report[0].hop_least_us, 2000U);
+}
+
+TEST_F(ClientCoreTest, APartOfTheTimeThatItMayRunIsSaidWithEachReport) {
+  welcome();
+  const BatchTimes batch{10, {}, milliseconds(4), {}, true};
+  const auto said = [&] {
+    now += ClientCore::kReportEvery;
+    return sent<wire::Report>(step(batch)).at(0).throttle_permille;
+  };
+  EXPECT_EQ(said(), 0U);
+  core.set_throttle(0.33);
+  EXPECT_EQ(said(), 330U);
+  EXPECT_EQ(said(), 330U);
+  core.set_throttle(1);
+  EXPECT_EQ(said(), 0U);
 }
 
 }  // namespace

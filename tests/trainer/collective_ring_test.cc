@@ -1,11 +1,15 @@
 // The ring, with ranks as threads and as processes.
 #include <gtest/gtest.h>
+#include <netinet/in.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
+#include <cstring>
 #include <functional>
 #include <future>
 #include <numeric>
+#include <set>
 #include <thread>
 
 #include "tests/trainer/ring_testing.h"
@@ -17,7 +21,6 @@ namespace antdt::trainer {
 namespace {
 
 using std::chrono::milliseconds;
-using std::chrono::steady_clock;
 
 std::vector<float> values_of(std::uint32_t rank, std::size_t count) {
   std::vector<float> values(count);
@@ -80,6 +83,29 @@ TEST(Ring, GathersEveryRanksBytesInRankOrder) {
         for (std::uint32_t rank = 0; rank < size; ++rank) {
           EXPECT_EQ(all[rank * 52 + 51], static_cast<std::byte>(rank * 50 + round));
         }
+      }
+    });
+  }
+}
+
+TEST(Ring, GathersPartsOfUnlikeSizes) {
+  for (std::uint32_t size = 1; size <= 5; ++size) {
+    run_as_threads(size, [size](Collective& ring) {
+      std::vector<std::byte> all(4096);  // longer than what is gathered
+      for (std::uint32_t round = 0; round < 20; ++round) {
+        std::vector<std::size_t> sizes;
+        std::vector<std::byte> expected;
+        for (std::uint32_t rank = 0; rank < size; ++rank) {
+          sizes.push_back((rank + round) % 3 * (37 + rank));  // of some nothing
+          expected.insert(expected.end(), sizes.back(), static_cast<std::byte>(rank * 20 + round));
+        }
+        std::fill(all.begin(), all.end(), std::byte{0xff});
+        std::size_t begin = 0;
+        for (std::uint32_t rank = 0; rank < ring.rank(); ++rank) begin += sizes[rank];
+        std::fill_n(all.begin() + static_cast<std::ptrdiff_t>(begin), sizes[ring.rank()],
+                    static_cast<std::byte>(ring.rank() * 20 + round));
+        ASSERT_TRUE(ring.allgather_parts(sizes, all));
+        EXPECT_TRUE(std::equal(expected.begin(), expected.end(), all.begin()));
       }
     });
   }
@@ -204,10 +230,8 @@ TEST(Ring, AbortFromAnotherThreadReleasesABlockedCallAtOnce) {
       return rings[0]->allreduce_sum(values);  // the others never join in
     });
     entered.get_future().wait();
-    const auto before = steady_clock::now();
     rings[0]->abort();
-    const Status status = call.get();
-    EXPECT_LT(steady_clock::now() - before, milliseconds(100));
+    const Status status = call.get();  // without the abort it never returns
     ASSERT_FALSE(status);
     EXPECT_EQ(status.error().kind, ErrorKind::kAborted);
     std::vector<float> values(10, 1.0F);
@@ -237,13 +261,13 @@ TEST(Ring, AbortEndsAConnectionInTheMaking) {
   std::promise<void> entered;
   auto call = std::async(std::launch::async, [&] {
     entered.set_value();
-    return connect(builders, 1).has_value();  // its neighbours never dial
+    return connect(builders, 1);  // its neighbours never dial
   });
   entered.get_future().wait();
-  const auto before = steady_clock::now();
   builders[1]->abort();
-  EXPECT_FALSE(call.get());
-  EXPECT_LT(steady_clock::now() - before, milliseconds(500));
+  const auto ring = call.get();
+  ASSERT_FALSE(ring);
+  EXPECT_EQ(ring.error().kind, ErrorKind::kAborted) << "and no time-out";
 }
 
 TEST(Ring, AKilledMemberBreaksTheRingAndAbortReleasesEveryone) {
@@ -344,11 +368,106 @@ TEST(Ring, WhatCannotBeListenedOnIsAnError) {
   }
 }
 
+// The port at which `builder` listens for its neighbours, on the right or on the left.
+std::uint16_t port_in(const std::string& address) {
+  sockaddr_in begins_with{};  // Gloo's own form, of which only this is known
+  std::memcpy(&begins_with, address.data(), std::min(sizeof begins_with, address.size()));
+  return ntohs(begins_with.sin_port);
+}
+
+TEST(Ring, ListensOnPortsOfTheRangeThatAreFree) {
+  // Some range of this machine; others may hold ports of it, as the first member does.
+  const RingOptions options{.hostname = "127.0.0.1", .interface = "", .ports = {21400, 21999}};
+  std::vector<std::unique_ptr<CollectiveBuilder>> builders;
+  std::set<std::uint16_t> ports;
+  for (std::uint32_t rank = 0; rank < 3; ++rank) {
+    auto builder = prepare_ring(rank, 3, options);
+    ASSERT_TRUE(builder) << builder.error().message;
+    builders.push_back(std::move(*builder));
+    for (const auto& address :
+         {builders.back()->address_for_left(), builders.back()->address_for_right()}) {
+      EXPECT_GE(port_in(address), 21400);
+      EXPECT_LE(port_in(address), 21999);
+      ports.insert(port_in(address));
+    }
+  }
+  EXPECT_EQ(ports.size(), 6U);
+  std::vector<float> sums(3);
+  in_threads(3, [&](std::uint32_t rank) {
+    const auto ring = connect(builders, rank);
+    ASSERT_TRUE(ring) << ring.error().message;
+    sums[rank] = static_cast<float>(rank + 1);
+    EXPECT_TRUE((*ring)->allreduce_sum(std::span(&sums[rank], 1)));
+  });
+  EXPECT_EQ(sums, (std::vector<float>{6, 6, 6}));
+}
+
+TEST(Ring, ARangeWithoutAFreePortIsAnErrorThatNamesIt) {
+  const auto any = prepare_ring(0, 2, {.hostname = "127.0.0.1", .interface = ""});
+  ASSERT_TRUE(any) << any.error().message;
+  const std::uint16_t taken = port_in((*any)->address_for_right());
+  const auto none =
+      prepare_ring(0, 2, {.hostname = "127.0.0.1", .interface = "", .ports = {taken, taken}});
+  ASSERT_FALSE(none);
+  EXPECT_NE(none.error().message.find(fmt::format("[cluster] ports = \"{0}-{0}\"", taken)),
+            std::string::npos)
+      << none.error().message;
+}
+
 TEST(ListenOptions, AreLoopbackAnInterfaceOrTheHostThatIsThisMachine) {
-  EXPECT_EQ(listen_options({}, "")->hostname, "127.0.0.1");
-  EXPECT_EQ(listen_options({"10.0.0.1:7700"}, "eth7")->interface, "eth7");
-  EXPECT_EQ(listen_options({"192.0.2.1:7700", "127.0.0.1:7701"}, "")->hostname, "127.0.0.1");
-  EXPECT_FALSE(listen_options({"192.0.2.1:7700"}, ""));
+  EXPECT_EQ(listen_options({}, "", "")->hostname, "127.0.0.1");
+  EXPECT_EQ(listen_options({"10.0.0.1:7700"}, "eth7", "")->interface, "eth7");
+  EXPECT_EQ(listen_options({"192.0.2.1:7700", "127.0.0.1:7701"}, "", "")->hostname, "127.0.0.1");
+  EXPECT_FALSE(listen_options({"192.0.2.1:7700"}, "", ""));
+  EXPECT_EQ(listen_options({}, "", "29400-29999")->ports.last, 29999);
+  EXPECT_FALSE(listen_options({}, "", "80-"));
+}
+
+// The least of some measurements by each rank, with `slow` holding its messages back.
+std::vector<Duration> least_hops(std::uint32_t size, std::uint32_t slow, Duration delay) {
+  std::vector<Duration> least(size, Duration::max());
+  auto rings = connect_all(size, [&](std::uint32_t rank) {
+    RingOptions options = local_ring();
+    if (rank == slow) options.send_delay = [delay](std::size_t) { return delay; };
+    return options;
+  });
+  in_threads(size, [&](std::uint32_t rank) {
+    // Whatever the ring does before and after.
+    const auto sum = [&] {
+      std::vector<float> values(100, 1.0F);
+      ASSERT_TRUE(rings[rank]->allreduce_sum(values));
+      EXPECT_EQ(values[99], static_cast<float>(size));
+    };
+    sum();
+    // So often that a busy machine lets each be quick once.
+    for (int i = 0; i < 10; ++i) {
+      const auto hop = rings[rank]->measure_hop();
+      ASSERT_TRUE(hop) << hop.error().message;
+      if (*hop) least[rank] = std::min(least[rank], **hop);
+    }
+    sum();
+    rings[rank].reset();
+  });
+  return least;
+}
+
+TEST(RingHops, OfAMemberWithASlowLinkBothAreSlowAndNoOthers) {
+  for (const std::uint32_t size : {3U, 5U}) {
+    const auto least = least_hops(size, 1, milliseconds(20));
+    for (std::uint32_t rank = 0; rank < size; ++rank) {
+      if (rank < 2) {
+        EXPECT_GE(least[rank], milliseconds(20)) << rank << " of " << size;
+      } else {
+        EXPECT_LT(least[rank], least[0]) << rank << " of " << size;
+      }
+    }
+  }
+}
+
+TEST(RingHops, OfOneOrTwoMembersThereIsNothingToCompare) {
+  for (const std::uint32_t size : {1U, 2U}) {
+    EXPECT_EQ(least_hops(size, 9, {})[0], Duration::max());
+  }
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <mutex>
+#include <thread>
 
 #include "core/permutation.h"
 #include "tests/trainer/data_testing.h"
@@ -148,6 +149,30 @@ TEST(Prefetcher, WhatIsThereIsGivenWhenTheServiceHasNoMore) {
     status = batch->status;
   }
   EXPECT_EQ(status, TakeStatus::kEnd);
+}
+
+TEST(Prefetcher, WhatIsAtHandIsAnsweredAtOnceAndOnlyWholeWhileMoreMayCome) {
+  const auto reader = numbers(25);
+  FakeShards shards(25, TakeStatus::kWait);
+  Prefetcher prefetcher(shards.take());
+  EXPECT_FALSE(prefetcher.next_at_hand(10)) << "it was not started";
+  prefetcher.start(*reader);
+  const auto first = prefetcher.next(10, seconds(60));
+  ASSERT_OK(first);
+  std::size_t count = first->examples.count;
+  std::vector<std::size_t> sizes;
+  const auto deadline = std::chrono::steady_clock::now() + seconds(60);
+  while (count < 25 && std::chrono::steady_clock::now() < deadline) {
+    const auto more = prefetcher.next_at_hand(10);
+    if (!more) {
+      std::this_thread::yield();
+      continue;
+    }
+    sizes.push_back(more->count);
+    count += more->count;
+  }
+  EXPECT_THAT(sizes, ::testing::ElementsAre(10, 5));
+  EXPECT_FALSE(prefetcher.next_at_hand(10));
 }
 
 TEST(Prefetcher, AnErrorOfTakingComesOutUntilTheNextStart) {

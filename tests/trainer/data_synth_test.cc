@@ -1,3 +1,4 @@
+#include "tests/sanitized.h"
 #include "tests/trainer/data_testing.h"
 #include "trainer/data/synth.h"
 
@@ -33,7 +34,7 @@ TEST_F(SynthTest, EveryRowIsReadByTheCriteoReader) {
 }
 
 TEST_F(SynthTest, AnySeedGivesARateNearAQuarterAndABestAucNearEighty) {
-  for (const std::uint64_t seed : {1, 2, 3, 4, 5}) {
+  for (std::uint64_t seed = 1; seed <= antdt::testing::all_or_some(5U, 1U); ++seed) {
     const auto report = synthesize_criteo(40000, seed, directory_ / std::to_string(seed));
     ASSERT_OK(report);
     EXPECT_NEAR(report->base_rate, 0.25, 0.02) << "seed " << seed;

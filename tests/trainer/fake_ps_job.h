@@ -22,7 +22,7 @@
 #include "core/wire/packet.h"
 #include "tests/trainer/ps_server_thread.h"
 #include "trainer/client/environment.h"
-#include "trainer/ps_link/placement.h"
+#include "trainer/ps/placement.h"
 
 namespace antdt::trainer {
 
@@ -86,6 +86,16 @@ class FakePsJob {
       over_ = true;
       for (const auto& [worker, peer] : peers_) send(worker, wire::Leave{"the test", 1});
     });
+  }
+
+  // Of the newest group, by server.
+  [[nodiscard]] std::vector<wire::PsStats> stats() const {
+    const std::lock_guard lock(mutex_);
+    std::vector<wire::PsStats> stats;
+    for (const auto& server : servers_) {
+      stats.push_back(server->ask([](ps::ServerLoop& s) { return s.stats(); }));
+    }
+    return stats;
   }
 
   struct Seen {

@@ -16,6 +16,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <numeric>
 #include <thread>
 #include <vector>
 
@@ -97,6 +98,17 @@ class LocalGroup {
       return exchange(OperationKind::kGather, mine, [&](std::uint32_t rank, const Bytes& bytes) {
         std::memcpy(all.data() + rank * mine.size(), bytes.data(), mine.size());
       });
+    }
+    [[nodiscard]] Status allgather_parts(std::span<const std::size_t> sizes,
+                                         std::span<std::byte> all) override {
+      std::vector<std::size_t> begins(sizes.size());
+      std::exclusive_scan(sizes.begin(), sizes.end(), begins.begin(), std::size_t{0});
+      return exchange(OperationKind::kGather, all.subspan(begins[rank_], sizes[rank_]),
+                      [&](std::uint32_t rank, const Bytes& bytes) {
+                        EXPECT_EQ(bytes.size(), sizes[rank]) << "sizes are agreed beforehand";
+                        std::memcpy(all.data() + begins[rank], bytes.data(),
+                                    std::min(bytes.size(), sizes[rank]));
+                      });
     }
     [[nodiscard]] Status send_right(std::span<const std::byte> bytes) override {
       const Fate fate = begin(OperationKind::kSend, sends_++);

@@ -84,11 +84,11 @@ TEST(HealPlan, AnAbsurdLengthIsRefused) {
 
 // ------------------------------------------------------------------- healing
 
-constexpr std::size_t kRecords = 100;
+constexpr std::size_t kCounters = 100;
 constexpr std::size_t kBallast = 2'500'000;  // several chunks
 
 struct Patient {
-  Tally engine{kRecords, {}, kBallast};
+  Tally engine{kCounters, {}, kBallast};
   TrainingState state;
   bool has_state = false;
   Status status;
@@ -184,7 +184,7 @@ TEST(Healing, AModelOfAnotherSizeIsAnErrorOnBothSidesAndChangesNothing) {
   std::vector<Patient> patients(1);
   patients[0].train(8);
   LocalGroup group(2);
-  Tally other(kRecords + 1, {}, kBallast);
+  Tally other(kCounters + 1, {}, kBallast);
   TrainingState state;
   Status mine, theirs;
   std::thread thread([&] {

@@ -14,7 +14,7 @@ namespace {
 using ::testing::Each;
 
 std::vector<Outcome> run_members(FakeJob& job, std::uint32_t size, std::uint64_t records,
-                                 std::vector<InjectionRule> rules_of_w0 = {},
+                                 std::vector<drill::Rule> rules_of_w0 = {},
                                  int refused_connections = 0) {
   Faults faults;
   faults.refused_connections = refused_connections;
@@ -22,8 +22,9 @@ std::vector<Outcome> run_members(FakeJob& job, std::uint32_t size, std::uint64_t
 }
 
 // Steps so slow that orders arrive in the middle of the phase.
-std::vector<InjectionRule> slow_steps() {
-  InjectionRule rule;
+std::vector<drill::Rule> slow_steps() {
+  drill::Rule rule;
+  rule.workers = {"*"};
   rule.delay = std::chrono::milliseconds(3);
   return {rule};
 }
@@ -138,7 +139,8 @@ TEST(Member, AnAbortReleasesMembersInTheMiddleOfAPhase) {
 }
 
 TEST(Member, InjectedDelaysCountAsComputeTime) {
-  InjectionRule rule;
+  drill::Rule rule;
+  rule.workers = {"*"};
   rule.delay = std::chrono::milliseconds(5);
   FakeJob job(2, {{"train", 400}}, even_plan(2, 10));
   const auto outcomes = run_members(job, 2, 400, {rule});
@@ -147,7 +149,8 @@ TEST(Member, InjectedDelaysCountAsComputeTime) {
 }
 
 TEST(Member, OneThatIsStuckInAStepStillSaysWhatItIsDoing) {
-  InjectionRule rule;
+  drill::Rule rule;
+  rule.workers = {"*"};
   rule.delay = std::chrono::milliseconds(1500);  // more than a second: a pulse falls into it
   FakeJob job(1, {{"train", 10}}, even_plan(1, 10));
   const auto outcomes = run_members(job, 1, 10, {rule});

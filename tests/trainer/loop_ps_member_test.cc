@@ -113,7 +113,7 @@ struct PsDrill {
   FakePsJob& job;
   std::uint64_t records = 0;
   std::vector<RowTally::Hook> hooks = {};  // by worker
-  std::vector<InjectionRule> rules_of_w0 = {};
+  std::vector<drill::Rule> rules_of_w0 = {};
 };
 
 class PsMemberDrill {
@@ -130,13 +130,18 @@ class PsMemberDrill {
     Numbers eval(drill.records);
     auto client = client::Client::connect(drill.job.environment(index), kPatience);
     if (!client) return {tl::unexpected(client.error()), {}, {}, {}};
-    data::Prefetcher prefetcher(
-        [&](std::uint64_t most, Duration timeout) { return (*client)->take(most, timeout); });
+    data::Prefetcher prefetcher([&](std::uint64_t most, Duration timeout) {
+      auto some = (*client)->take(most, timeout);
+      if (some) taken += some->records;
+      return some;
+    });
     RowTally model(evaluated, **client,
                    index < drill.hooks.size() ? drill.hooks[index] : RowTally::Hook{});
-    const Injection injection(index == 0 ? drill.rules_of_w0 : std::vector<InjectionRule>{});
+    Injected injected(
+        clock,
+        {index == 0 ? drill.rules_of_w0 : std::vector<drill::Rule>{}, {{'w', index}, "a"}, 1});
     PsMember member(
-        {clock, **client, model, context, prefetcher, account, injection, guard, stop[index]},
+        {clock, **client, model, context, prefetcher, account, injected, guard, stop[index]},
         {&train, &eval, {}, 1, 64});
     life.code = member.run();
     life.batches = model.batches_;
@@ -182,6 +187,7 @@ class PsMemberDrill {
 
   Evaluated evaluated;
   std::array<std::atomic<bool>, 2> stop{};
+  std::atomic<std::uint64_t> taken = 0;  // to be trained or evaluated
 };
 
 class PsMemberTest : public PsMemberDrill, public ::testing::Test {};
@@ -262,6 +268,48 @@ TEST_F(PsMemberTest, WithBoundedStalenessTheFastWorkerGetsSoFarAheadAndNoFurther
   expect_codes(run({job, 200, {fast, slow}}, 2), {0, 0});
   EXPECT_EQ(ahead, 3U);
   expect_each_record(200, {1});
+}
+
+// How much staler the rows of a worker that trains alone are: by the pushes that it
+// made between their pull and its own. The next batch is always at hand here.
+class PsOverlapTest : public PsMemberDrill, public ::testing::Test {
+ protected:
+  wire::PsStats train_alone(const PsFaults& faults) {
+    constexpr std::uint64_t kRecords = 400;
+    FakePsJob job(1, {{"train", kRecords}}, faults);
+    const auto wait_for_records = [&](std::uint64_t computed, const client::Client&) {
+      // One in hand, and those that are read ahead.
+      await([&] { return taken >= std::min(kRecords, (computed + 4) * 10); });
+    };
+    expect_codes(run({job, kRecords, {wait_for_records}}, 1), {0});
+    const wire::PsStats stats = job.stats().at(0);
+    EXPECT_EQ(stats.staleness_pushes, kRecords / 10);
+    return stats;
+  }
+};
+
+TEST_F(PsOverlapTest, WithoutABoundTheNextBatchIsPulledBeforeThisOneIsPushed) {
+  PsFaults faults;
+  faults.sync = "ps-asp";
+  const wire::PsStats stats = train_alone(faults);
+  EXPECT_GE(stats.staleness_sum, stats.staleness_pushes - 1) << "all but the first";
+  EXPECT_LE(stats.staleness_max, 3U) << "and two pushes of its own may be under way";
+}
+
+TEST_F(PsOverlapTest, WithBoundedStalenessItIsPulledAsFarAheadAsTheBoundAllows) {
+  PsFaults faults;
+  faults.sync = "ps-ssp";
+  for (const std::uint64_t bound : {0U, 1U}) {
+    faults.staleness = bound;
+    taken = 0;
+    const wire::PsStats stats = train_alone(faults);
+    EXPECT_EQ(stats.staleness_max, bound);
+    EXPECT_GE(stats.staleness_sum + 1, bound * stats.staleness_pushes);
+  }
+}
+
+TEST_F(PsOverlapTest, WithABarrierRowsAreThoseAfterTheStepBefore) {
+  EXPECT_EQ(train_alone({}).staleness_max, 0U);
 }
 
 // Without staleness both do one push at a time. If w1 began at its first number w0 would
@@ -422,7 +470,8 @@ TEST_F(PsMemberTest, ANewPlanIsTakenUpWithTheNextBatch) {
 }
 
 TEST_F(PsMemberTest, TimesAddUpToTheWallTimeAndDelaysAreComputeTime) {
-  InjectionRule rule;
+  drill::Rule rule;
+  rule.workers = {"*"};
   rule.delay = std::chrono::milliseconds(5);
   FakePsJob job(2, {{"train", 400}, {"eval", 400}});
   const auto lives = run({job, 400, {}, {rule}}, 2);

@@ -9,8 +9,6 @@ namespace {
 
 using ::testing::Each;
 
-constexpr std::uint64_t kRecords = 600;
-
 // By step and rank, as the newest generation that told of the step says.
 struct Told {
   std::uint64_t phase = 0;
@@ -51,29 +49,25 @@ void expect_every_step_told(const FakeJob& job, const std::vector<Outcome>& outc
     records += sum(at.records);
     if (sum(at.records) > 0) weights.push_back(static_cast<double>(sum(at.records)));
   }
-  EXPECT_EQ(records, 2 * kRecords);
+  EXPECT_EQ(records, 2 * kEpochRecords);
   for (const Outcome& outcome : outcomes) {
     if (outcome.killed || outcome.replaced > 0) continue;  // it did not apply every step itself
     EXPECT_EQ(outcome.weights, weights) << "w" << outcome.index;
   }
 }
 
-std::vector<FakeJob::Phase> two_epochs() {
-  return {{"train", kRecords}, {"eval", kRecords}, {"train", kRecords}};
-}
-
 TEST(StepHistory, EveryStepIsTold) {
   for (const std::uint32_t size : {1U, 3U}) {
     FakeJob job(size, two_epochs(), even_plan(size, 10));
     Faults faults;
-    expect_every_step_told(job, run_drill({job, size, kRecords}, faults));
+    expect_every_step_told(job, run_drill({job, size, kEpochRecords}, faults));
   }
 }
 
 TEST(StepHistory, PlacesGoOnInAPhaseAndBeginWithIt) {
   FakeJob job(2, two_epochs(), even_plan(2, 10));
   Faults faults;
-  run_drill({job, 2, kRecords}, faults);
+  run_drill({job, 2, kEpochRecords}, faults);
   Told last;
   for (const auto& [step, told] : steps_told(job.seen())) {
     std::vector<std::uint64_t> expected = last.places;
@@ -103,7 +97,7 @@ TEST(StepHistory, WhatTheTellerDidNotTellTheOthersDo) {
           if (index == 0) return fate;
           return index == left_behind ? Fate::kBreaks : Fate::kGoesOn;
         };
-        const auto outcomes = run_drill({job, kSize, kRecords}, faults);
+        const auto outcomes = run_drill({job, kSize, kEpochRecords}, faults);
         EXPECT_TRUE(outcomes[0].killed);
         expect_every_step_told(job, outcomes);
       }
@@ -117,7 +111,7 @@ TEST(StepHistory, TheStepsWithANewcomerAreTold) {
   job.admit_at_step(6, {'w', kSize - 1});
   Faults faults;
   faults.waits_for_regroup = std::pair(Point::kCompute, 9U);
-  Drill drill{job, kSize, kRecords};
+  Drill drill{job, kSize, kEpochRecords};
   drill.first_members = kSize - 1;
   expect_every_step_told(job, run_drill(drill, faults));
 }

@@ -201,7 +201,7 @@ struct Drill {
   FakeJob& job;
   std::uint32_t members = 1;  // newcomers included: all processes there ever are
   std::uint64_t records = 0;
-  std::vector<InjectionRule> rules_of_w0 = {};
+  std::vector<drill::Rule> rules_of_w0 = {};
   std::size_t ballast_bytes = 0;  // of the training state, beside the counters
   std::uint32_t eval_batch = 256;
   std::uint32_t first_members = 0;  // those that Faults::waits_for_regroup is about
@@ -243,7 +243,8 @@ inline void live(const Drill& drill, Faults& faults, LocalNetwork& network, Outc
       },
       drill.ballast_bytes);
   engine.cannot_load_ = drill.unreadable_for == index;
-  const Injection injection(index == 0 ? drill.rules_of_w0 : std::vector<InjectionRule>{});
+  Injected injected(
+      clock, {index == 0 ? drill.rules_of_w0 : std::vector<drill::Rule>{}, {{'w', index}, "a"}, 1});
   const std::atomic<bool> stop = false;
   const auto make = [&](std::uint32_t rank, std::uint32_t size) {
     return Result<std::unique_ptr<CollectiveBuilder>>(
@@ -251,7 +252,7 @@ inline void live(const Drill& drill, Faults& faults, LocalNetwork& network, Outc
   };
   try {
     antdt::trainer::Member member(
-        {clock, **client, engine, prefetcher, account, injection, guard, stop},
+        {clock, **client, engine, prefetcher, account, injected, guard, stop},
         {&train, &eval, {}, make, drill.eval_batch});
     outcome.code = member.run();
   } catch (const Killed&) {
@@ -262,6 +263,12 @@ inline void live(const Drill& drill, Faults& faults, LocalNetwork& network, Outc
   outcome.replaced = engine.replaced_;
   outcome.account = account.seconds();
   outcome.wall = clock.now() - began;
+}
+
+// Of whoever is to be lost and found in it.
+inline constexpr std::uint64_t kEpochRecords = 600;
+inline std::vector<FakeJob::Phase> two_epochs() {
+  return {{"train", kEpochRecords}, {"eval", kEpochRecords}, {"train", kEpochRecords}};
 }
 
 // Runs them until all have ended.

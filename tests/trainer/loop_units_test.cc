@@ -1,11 +1,11 @@
-// Slots, agreement, the time account, injection, and what is read of a job's
+// Slots, agreement, the time account, and what is read of a job's
 // configuration.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <thread>
 
-#include "trainer/loop/injection.h"
+#include "trainer/loop/hop_timer.h"
 #include "trainer/loop/step_slot.h"
 #include "trainer/loop/time_account.h"
 #include "trainer/loop/trainer_config.h"
@@ -36,6 +36,7 @@ TEST(StepSlot, SurvivesItsEncoding) {
     sent.has_data = flag;
     sent.leaving = !flag;
     sent.all_well = flag;
+    sent.wants_hop = !flag;
     EXPECT_EQ(decode_step_slot(encode(sent)), sent);
   }
 }
@@ -80,6 +81,29 @@ TEST(Agreement, OneMemberThatLeavesIsKnownToAll) {
   EXPECT_FALSE(agree(slots).any_leaving);
   slots[1].leaving = true;
   EXPECT_TRUE(agree(slots).any_leaving);
+}
+
+TEST(Agreement, HopsAreMeasuredWhenEverybodyWantsIt) {
+  std::vector<StepSlot> slots{slot(100, 10, 1, 0), slot(50, 10, 1, 0)};
+  slots[0].wants_hop = true;
+  EXPECT_FALSE(agree(slots).measure_hop);
+  slots[1].wants_hop = true;
+  EXPECT_TRUE(agree(slots).measure_hop);
+}
+
+TEST(HopTimer, AMemberThatWaitsWantsItsHopMeasuredNowAndThen) {
+  const MonoTime start{std::chrono::hours(1)};
+  HopTimer timer(start);
+  timer.waited(milliseconds(30));
+  EXPECT_FALSE(timer.wants(start + milliseconds(300))) << "it waits a tenth of the time";
+  timer.waited(milliseconds(30));
+  EXPECT_FALSE(timer.wants(start + milliseconds(299)));
+  EXPECT_TRUE(timer.wants(start + milliseconds(300)));
+  timer.measured(start + milliseconds(300), start + milliseconds(400));
+  EXPECT_FALSE(timer.wants(start + milliseconds(600)));
+  timer.waited(std::chrono::seconds(1));
+  EXPECT_FALSE(timer.wants(start + milliseconds(899))) << "measuring takes a sixth at most";
+  EXPECT_TRUE(timer.wants(start + milliseconds(900)));
 }
 
 TEST(Agreement, IsTheSameFromGatheredBytes) {
@@ -132,31 +156,6 @@ TEST(TimeAccount, TheProcessStartedBeforeNowAndNotLongBeforeItWasLoaded) {
   EXPECT_LT(kLoaded - started, std::chrono::minutes(10));
 }
 
-TEST(Injection, DelaysAddUpAndTheSlowdownMultipliesAll) {
-  InjectionRule rule;
-  rule.delay = milliseconds(10);
-  rule.delay_per_sample = std::chrono::microseconds(100);
-  rule.slowdown = 3;
-  const Injection injection({rule});
-  // (20 + 10 + 50 * 0.1) * 3 = 105, of which 20 have passed.
-  EXPECT_EQ(injection.delay({}, milliseconds(20), 50), milliseconds(85));
-}
-
-TEST(Injection, WorksOnlyInItsWindow) {
-  InjectionRule rule;
-  rule.delay = milliseconds(10);
-  rule.from = seconds(5);
-  rule.until = seconds(8);
-  const Injection injection({rule});
-  EXPECT_EQ(injection.delay(milliseconds(4999), milliseconds(1), 1), Duration{});
-  EXPECT_EQ(injection.delay(seconds(5), milliseconds(1), 1), milliseconds(10));
-  EXPECT_EQ(injection.delay(seconds(8), milliseconds(1), 1), Duration{});
-}
-
-TEST(Injection, WithoutRulesNothingIsDelayed) {
-  EXPECT_EQ(Injection({}).delay(seconds(1), milliseconds(5), 100), Duration{});
-}
-
 constexpr auto kConfig = R"({
   "job": {"seed": 9}, "cluster": {"hosts": ["10.0.0.1:7700"], "interface": "eth3"},
   "batch": {"global": 512},
@@ -168,7 +167,7 @@ constexpr auto kConfig = R"({
              {"workers": ["*"], "delay_us": 7}]})";
 
 TEST(TrainerConfig, ReadsItsPartOfTheJobsConfiguration) {
-  const auto config = parse_trainer_config(kConfig, WorkerId{'w', 1});
+  const auto config = parse_trainer_config(kConfig);
   ASSERT_TRUE(config) << config.error().message;
   EXPECT_EQ(config->seed, 9U);
   EXPECT_EQ(config->model, "mlp");
@@ -189,16 +188,9 @@ TEST(TrainerConfig, ReadsItsPartOfTheJobsConfiguration) {
   EXPECT_EQ(config->inject[0].from, milliseconds(100));
 }
 
-TEST(TrainerConfig, TakesOnlyTheInjectionsThatNameTheWorker) {
-  const auto config = parse_trainer_config(kConfig, WorkerId{'w', 10});
-  ASSERT_TRUE(config);
-  ASSERT_EQ(config->inject.size(), 1U);
-  EXPECT_EQ(config->inject[0].delay, std::chrono::microseconds(7));
-}
-
 TEST(TrainerConfig, WhatIsNotJsonOrOfTheWrongTypeIsAnError) {
-  EXPECT_FALSE(parse_trainer_config("{", WorkerId{}));
-  const auto wrong = parse_trainer_config(R"({"trainer": {"lr": "fast"}})", WorkerId{});
+  EXPECT_FALSE(parse_trainer_config("{"));
+  const auto wrong = parse_trainer_config(R"({"trainer": {"lr": "fast"}})");
   ASSERT_FALSE(wrong);
   EXPECT_EQ(wrong.error().kind, ErrorKind::kUsage);
 }

@@ -10,14 +10,13 @@
 #include <random>
 
 #include "tests/trainer/local_group.h"
+#include "tests/trainer/torch_testing.h"
 #include "trainer/torch/models/interactions.h"
 #include "trainer/torch/parameters.h"
 #include "trainer/torch/torch_engine.h"
 
 namespace antdt::trainer {
 namespace {
-
-torch::Tensor leaf(torch::Tensor values) { return values.requires_grad_(true); }
 
 // The same result and, in an arbitrary direction, the same gradients of all arguments.
 void expect_same(const torch::Tensor& got, const std::vector<torch::Tensor>& got_from,
@@ -111,19 +110,19 @@ TEST(PairwiseProducts, HaveTheGradientsOfTheWholeProduct) {
               all.index({torch::indexing::Slice(), below[0], below[1]}), theirs);
 }
 
-constexpr std::int64_t kRows = 30;
+constexpr std::int64_t kTableRows = 30;
 constexpr std::int64_t kDim = 3;
 
-data::DataShape click_shape() {
+data::DataShape model_shape() {
   data::DataShape shape;
   shape.dense_width = 2;
   shape.id_width = 3;
-  shape.id_rows = kRows;
+  shape.id_rows = kTableRows;
   shape.classes = 2;
   return shape;
 }
 
-TrainerConfig config_of(const std::string& model) {
+TrainerConfig model_config(const std::string& model) {
   TrainerConfig config;
   config.seed = 5;
   config.model = model;
@@ -136,9 +135,9 @@ TrainerConfig config_of(const std::string& model) {
   return config;
 }
 
-// Whether somebody clicks depends on the first two fields together, and on
+// Whether somebody model_clicks depends on the first two fields together, and on
 // neither of them alone.
-data::Examples clicks(std::size_t count, unsigned seed) {
+data::Examples model_clicks(std::size_t count, unsigned seed) {
   std::mt19937 random(seed);
   data::Examples out;
   out.count = count;
@@ -165,7 +164,7 @@ Values relu(Values x) {
 class ClickModel : public ::testing::Test {
  protected:
   void make(const std::string& name) {
-    auto made = make_model(config_of(name), click_shape());
+    auto made = make_model(model_config(name), model_shape());
     ASSERT_TRUE(made) << made.error().message;
     model_ = *made;
     torch::manual_seed(11);
@@ -177,7 +176,7 @@ class ClickModel : public ::testing::Test {
   }
   [[nodiscard]] torch::Tensor forward() const {
     const torch::NoGradGuard no_grad;
-    return model_->forward(tensors_over(examples_, click_shape()));
+    return model_->forward(tensors_over(examples_, model_shape()));
   }
   [[nodiscard]] double at(const std::string& name, std::int64_t row, std::int64_t column) const {
     return parameters_.at(name)[row][column].item<double>();
@@ -217,7 +216,7 @@ class ClickModel : public ::testing::Test {
   }
   std::shared_ptr<Model> model_;
   std::map<std::string, torch::Tensor> parameters_;
-  data::Examples examples_ = clicks(8, 1);
+  data::Examples examples_ = model_clicks(8, 1);
 };
 
 TEST_F(ClickModel, XDeepFmIsTheSumOfFirstOrderInteractionsAndNetwork) {
@@ -235,7 +234,7 @@ TEST_F(ClickModel, XDeepFmIsTheSumOfFirstOrderInteractionsAndNetwork) {
     std::vector<Values> before = x0;
     for (std::size_t layer = 0; layer < 2; ++layer) {
       const std::string name = "interactions.layer" + std::to_string(layer);
-      const std::size_t maps = config_of("xdeepfm").cin_layers[layer];
+      const std::size_t maps = model_config("xdeepfm").cin_layers[layer];
       std::vector<Values> now(maps, Values(kDim, 0.0));
       for (std::size_t h = 0; h < maps; ++h) {
         for (std::size_t d = 0; d < kDim; ++d) {
@@ -281,18 +280,18 @@ INSTANTIATE_TEST_SUITE_P(Models, EveryClickModel, ::testing::Values("deepfm", "x
                          [](const auto& p) { return p.param; });
 
 TEST_P(EveryClickModel, GradientsReachEveryParameterAndOfTheTableOnlyTheRowsThatWereUsed) {
-  const auto made = make_model(config_of(GetParam()), click_shape());
+  const auto made = make_model(model_config(GetParam()), model_shape());
   ASSERT_TRUE(made) << made.error().message;
   std::vector<std::pair<std::string, torch::Tensor>> named;
   for (const auto& item : (*made)->named_parameters()) named.emplace_back(item.key(), item.value());
   const FlatParameters flat(named);
-  const data::Examples batch = clicks(4, 2);
-  (*made)->forward(tensors_over(batch, click_shape())).sum().backward();
+  const data::Examples batch = model_clicks(4, 2);
+  (*made)->forward(tensors_over(batch, model_shape())).sum().backward();
   for (const auto& [name, parameter] : named) {
     EXPECT_GT(parameter.grad().abs().max().item<float>(), 0.0F) << name;
   }
   const torch::Tensor of_table = (*made)->named_parameters()["table"].grad();
-  for (std::int64_t id = 0; id < kRows; ++id) {
+  for (std::int64_t id = 0; id < kTableRows; ++id) {
     const bool used = std::find(batch.ids.begin(), batch.ids.end(), id) != batch.ids.end();
     EXPECT_EQ(of_table[id].abs().max().item<float>() > 0, used) << "row " << id;
   }
@@ -300,31 +299,31 @@ TEST_P(EveryClickModel, GradientsReachEveryParameterAndOfTheTableOnlyTheRowsThat
 
 // The mean loss on records that were not trained on.
 double loss_after_training(const TrainerConfig& config) {
-  auto engine = make_torch_engine(config, click_shape());
+  auto engine = make_torch_engine(config, model_shape());
   EXPECT_TRUE(engine) << engine.error().message;
   LocalGroup group(1);
   group.run([&](Collective& collective) {
     for (unsigned i = 0; i < 600; ++i) {
       (*engine)->begin_step(collective);
-      EXPECT_TRUE((*engine)->compute(clicks(64, i), true));
+      EXPECT_TRUE((*engine)->compute(model_clicks(64, i), true));
       EXPECT_TRUE((*engine)->finish_reduction());
       (*engine)->apply(64);
     }
   });
-  const auto partial = (*engine)->evaluate(clicks(500, 10000));
+  const auto partial = (*engine)->evaluate(model_clicks(500, 10000));
   EXPECT_TRUE(partial);
   return partial->loss_sum / 500;
 }
 
 TEST_P(EveryClickModel, LearnsWhatFieldsMeanTogetherAndLogisticRegressionDoesNot) {
-  EXPECT_GT(loss_after_training(config_of("lr")), 0.65);  // a coin's is 0.693
-  EXPECT_LT(loss_after_training(config_of(GetParam())), 0.3);
+  EXPECT_GT(loss_after_training(model_config("lr")), 0.65);  // a coin's is 0.693
+  EXPECT_LT(loss_after_training(model_config(GetParam())), 0.3);
 }
 
 TEST_P(EveryClickModel, WithoutCategoriesSaysSo) {
-  data::DataShape numbers = click_shape();
+  data::DataShape numbers = model_shape();
   numbers.id_width = 0;
-  const auto model = make_model(config_of(GetParam()), numbers);
+  const auto model = make_model(model_config(GetParam()), numbers);
   ASSERT_FALSE(model);
   EXPECT_EQ(model.error().kind, ErrorKind::kUsage);
   EXPECT_THAT(model.error().message,
@@ -332,28 +331,28 @@ TEST_P(EveryClickModel, WithoutCategoriesSaysSo) {
 }
 
 TEST(Dlrm, WithoutNumbersSaysSo) {
-  data::DataShape categories = click_shape();
+  data::DataShape categories = model_shape();
   categories.dense_width = 0;
-  const auto model = make_model(config_of("dlrm"), categories);
+  const auto model = make_model(model_config("dlrm"), categories);
   ASSERT_FALSE(model);
   EXPECT_THAT(model.error().message, ::testing::HasSubstr("'dlrm' needs numeric columns"));
 }
 
 TEST(XDeepFm, WithoutInteractionLayersSaysSo) {
-  TrainerConfig config = config_of("xdeepfm");
+  TrainerConfig config = model_config("xdeepfm");
   config.cin_layers.clear();
-  const auto model = make_model(config, click_shape());
+  const auto model = make_model(config, model_shape());
   ASSERT_FALSE(model);
   EXPECT_THAT(model.error().message, ::testing::HasSubstr("trainer.cin_layers is empty"));
 }
 
 TEST(ModelsOfCategoriesAlone, TrainWithoutNumbers) {
-  data::DataShape categories = click_shape();
+  data::DataShape categories = model_shape();
   categories.dense_width = 0;
-  data::Examples batch = clicks(64, 1);
+  data::Examples batch = model_clicks(64, 1);
   batch.dense.clear();
   for (const char* name : {"lr", "deepfm", "xdeepfm", "mlp"}) {
-    const auto engine = make_torch_engine(config_of(name), categories);
+    const auto engine = make_torch_engine(model_config(name), categories);
     ASSERT_TRUE(engine) << engine.error().message;
     LocalGroup group(1);
     std::vector<double> losses;

@@ -7,8 +7,8 @@
 namespace antdt::ps {
 namespace {
 
-using testing::ElementsAre;
-using testing::IsEmpty;
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
 
 Member w(std::uint32_t index, std::uint32_t attempt = 1) {
   return {WorkerId{'w', index}, Attempt{attempt}};
@@ -44,7 +44,7 @@ std::vector<std::string> text(const Closer::Effects& effects) {
   return lines;
 }
 
-class CloserTest : public testing::Test {
+class CloserTest : public ::testing::Test {
  protected:
   std::vector<std::string> add(std::vector<Member> workers, std::uint32_t backups = 0) {
     Closer::Effects effects;

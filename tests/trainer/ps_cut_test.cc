@@ -7,6 +7,7 @@
 #include <random>
 #include <set>
 
+#include "tests/sanitized.h"
 #include "trainer/ps/closer.h"
 #include "trainer/ps/rows.h"
 #include "trainer/ps/server.h"
@@ -14,8 +15,8 @@
 namespace antdt::ps {
 namespace {
 
-using testing::ElementsAre;
-using testing::IsEmpty;
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
 
 constexpr std::uint32_t kServers = 3;
 constexpr std::uint32_t kWorkers = 5;
@@ -259,9 +260,10 @@ TEST(ParameterServerCut, OneThatIsOvertakenIsMadeNowhere) {
 }
 
 TEST(ParameterServerCut, IsTheSamePushesOnAllServersWhateverComesWhen) {
+  constexpr std::size_t kSeeds = antdt::testing::all_or_some(400U, 60U);
   std::size_t made = 0;
   std::size_t overtaken = 0;
-  for (std::uint64_t seed = 1; seed <= 400; ++seed) {
+  for (std::uint64_t seed = 1; seed <= kSeeds; ++seed) {
     SCOPED_TRACE(fmt::format("seed {}", seed));
     std::mt19937_64 random(seed);
     const auto below = [&](std::uint32_t n) { return static_cast<std::uint32_t>(random() % n); };
@@ -286,10 +288,10 @@ TEST(ParameterServerCut, IsTheSamePushesOnAllServersWhateverComesWhen) {
     for (std::uint32_t s = 0; s < kServers; ++s) ASSERT_EQ(cluster.version(s), cluster.decided());
     made += cluster.cuts(0).size();
     overtaken += ordered - cluster.cuts(0).size();
-    if (testing::Test::HasFatalFailure()) return;
+    if (::testing::Test::HasFatalFailure()) return;
   }
-  EXPECT_GT(made, 1000U);
-  EXPECT_GT(overtaken, 100U) << "the schedules are too tame";
+  EXPECT_GT(made, 5 * kSeeds / 2);
+  EXPECT_GT(overtaken, kSeeds / 4) << "the schedules are too tame";
 }
 
 }  // namespace

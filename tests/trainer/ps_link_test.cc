@@ -48,6 +48,21 @@ TEST_P(PsLinkTest, WhatCountedIsInEveryRowOnce) {
   EXPECT_THAT(values, testing::Each(static_cast<float>(applied)));
 }
 
+TEST_P(PsLinkTest, ASlowLinkShowsInWhatARequestTakes) {
+  const ServerThread first(group, 0);
+  const ServerThread second(group, 1);
+  static constexpr Duration kSlow = std::chrono::milliseconds(20);
+  Peers peers{group.generation, group.sockets, group.consistency, kGiveUp, kAgain};
+  peers.send_delay = [](std::size_t) { return kSlow; };
+  auto slow = WorkerLink::connect(context, peers, w(0));
+  ASSERT_TRUE(slow) << slow.error().message;
+  EXPECT_EQ((*slow)->take_hop(), std::nullopt);
+  ASSERT_TRUE((*slow)->open({1, {{"count", 2, "sum", 0, 0, 0, "zero", 0}}}));
+  ASSERT_TRUE((*slow)->pull({{0, {7}}}, 0));
+  EXPECT_GE((*slow)->take_hop().value_or(Duration{}), kSlow);
+  EXPECT_EQ((*slow)->take_hop(), std::nullopt) << "it was taken";
+}
+
 TEST_P(PsLinkTest, WhoIsOfAnotherGenerationOfTheGroupIsRefused) {
   const ServerThread first(group, 0);
   const ServerThread second(group, 1);

@@ -22,7 +22,10 @@ namespace antdt::ps {
 class ServerThread {
  public:
   ServerThread(const Group& group, std::uint32_t index)
-      : socket_(transport::Socket::bind_ipc(context_, group.sockets.at(index))) {
+      : ServerThread(group, index, group.sockets.at(index)) {}
+  // One that is not where the group says that its server is: a backup.
+  ServerThread(const Group& group, std::uint32_t index, const std::string& endpoint)
+      : socket_(transport::Socket::bind_ipc(context_, endpoint)) {
     EXPECT_TRUE(socket_) << socket_.error().message;
     auto server = ServerLoop::open(loop_, context_, *socket_, group, index);
     EXPECT_TRUE(server) << server.error().message;

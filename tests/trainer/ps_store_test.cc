@@ -15,8 +15,8 @@
 namespace antdt::ps {
 namespace {
 
-using testing::ElementsAre;
-using testing::HasSubstr;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 
 UpdateRule rule(UpdateRule::Kind kind, float rate = 0.1F) {
   UpdateRule r;
@@ -231,7 +231,7 @@ TEST(RowBytes, AreReadBackAndCheckedFirst) {
 
 // ---- a slice as bytes
 
-struct SliceImage : testing::Test {
+struct SliceImage : ::testing::Test {
   static std::vector<TableSpec> tables() {
     TableSpec embedding = table(UpdateRule::Kind::kAdam, 3);
     embedding.name = "embedding";

@@ -23,8 +23,11 @@ namespace antdt::trainer {
 inline constexpr std::uint64_t kKey = 0x1234'5678'9abc'def0;
 using RankBody = std::function<void(Collective&)>;
 
-inline std::unique_ptr<CollectiveBuilder> prepare(std::uint32_t rank, std::uint32_t size) {
-  auto builder = prepare_ring(rank, size, {.hostname = "127.0.0.1", .interface = ""});
+inline RingOptions local_ring() { return {.hostname = "127.0.0.1", .interface = ""}; }
+
+inline std::unique_ptr<CollectiveBuilder> prepare(std::uint32_t rank, std::uint32_t size,
+                                                  const RingOptions& options = local_ring()) {
+  auto builder = prepare_ring(rank, size, options);
   EXPECT_TRUE(builder) << builder.error().message;
   return std::move(*builder);
 }
@@ -52,10 +55,15 @@ inline void in_threads(std::uint32_t size, const std::function<void(std::uint32_
 // A port is used again soon after it was closed, so that a test beside this one
 // may dial a listener here; a member that met such a stranger gives up, and a
 // job forms the ring anew, as this does.
-inline std::vector<std::unique_ptr<Collective>> connect_all(std::uint32_t size) {
+using OptionsOf = std::function<RingOptions(std::uint32_t rank)>;
+inline std::vector<std::unique_ptr<Collective>> connect_all(
+    std::uint32_t size, const OptionsOf& options = [](std::uint32_t) { return local_ring(); }) {
   std::vector<std::unique_ptr<Collective>> rings(size);
   for (int attempt = 0; attempt < 5; ++attempt) {
-    auto builders = prepare_all(size);
+    std::vector<std::unique_ptr<CollectiveBuilder>> builders;
+    for (std::uint32_t rank = 0; rank < size; ++rank) {
+      builders.push_back(prepare(rank, size, options(rank)));
+    }
     std::atomic<bool> complete = true;
     in_threads(size, [&](std::uint32_t rank) {
       auto ring = connect(builders, rank);

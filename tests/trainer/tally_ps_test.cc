@@ -1,4 +1,4 @@
-// The counters as rows on servers: whole numbers, whoever pushes them.
+// The counters as rows on servers: whole few_numbers, whoever pushes them.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -12,9 +12,9 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-constexpr std::uint64_t kRecords = 1000;
+constexpr std::uint64_t kFewRecords = 1000;
 
-data::DataShape numbers(std::uint64_t records = kRecords) {
+data::DataShape few_numbers(std::uint64_t records = kFewRecords) {
   data::DataShape shape;
   shape.id_width = 1;
   shape.id_rows = records;
@@ -22,7 +22,7 @@ data::DataShape numbers(std::uint64_t records = kRecords) {
   return shape;
 }
 
-data::Examples batch_of(std::vector<std::int64_t> records) {
+data::Examples examples_of(std::vector<std::int64_t> records) {
   data::Examples out;
   out.count = records.size();
   out.labels.assign(records.size(), 1.0F);
@@ -34,7 +34,7 @@ data::Examples batch_of(std::vector<std::int64_t> records) {
 class Tally {
  public:
   explicit Tally(std::uint32_t parameters_a_record) {
-    auto made = make_tally_ps_model(numbers(), parameters_a_record);
+    auto made = make_tally_ps_model(few_numbers(), parameters_a_record);
     EXPECT_TRUE(made) << made.error().message;
     model = std::move(*made);
     EXPECT_EQ(model->tables().size(), 1U);
@@ -73,24 +73,24 @@ class Tally {
 
 TEST(PsTally, CountsEachRecordOnceForEachTimeItIsThereWhateverTheWeightOfTheStep) {
   Tally tally(1);
-  tally.train(batch_of({7, 999, 3, 7, 0}), 41);
-  tally.train(batch_of({7}), 83);
+  tally.train(examples_of({7, 999, 3, 7, 0}), 41);
+  tally.train(examples_of({7}), 83);
   EXPECT_THAT(tally.read({0, 1, 3, 7, 999}), ElementsAre(1, 0, 1, 3, 1));
   EXPECT_EQ(tally.store->rows(), 5U) << "row 1 was made by looking, the others by training";
 }
 
 TEST(PsTally, OfThreeRowsCountsARecordInEachOfItsRows) {
   Tally tally(3);
-  EXPECT_THAT(tally.model->rows_of(batch_of({2, 0, 2})).front().keys,
+  EXPECT_THAT(tally.model->rows_of(examples_of({2, 0, 2})).front().keys,
               ElementsAre(0, 1, 2, 6, 7, 8));
-  tally.train(batch_of({2, 0, 2}), 3);
+  tally.train(examples_of({2, 0, 2}), 3);
   EXPECT_THAT(tally.read({0, 1, 2, 3, 4, 5, 6, 7, 8}), ElementsAre(1, 1, 1, 0, 0, 0, 2, 2, 2));
 }
 
 TEST(PsTally, ARecordThatIsNoneIsAnErrorAndMakesNoRow) {
   Tally tally(3);
-  for (const std::int64_t record : {std::int64_t{kRecords}, std::int64_t{-1}}) {
-    const data::Examples batch = batch_of({5, record});
+  for (const std::int64_t record : {std::int64_t{kFewRecords}, std::int64_t{-1}}) {
+    const data::Examples batch = examples_of({5, record});
     const auto rows = tally.model->rows_of(batch);
     EXPECT_THAT(rows.front().keys, ElementsAre(15, 16, 17));
     EXPECT_FALSE(tally.model->compute(batch, rows, {{0, 0, 0}}));
@@ -99,7 +99,7 @@ TEST(PsTally, ARecordThatIsNoneIsAnErrorAndMakesNoRow) {
 
 TEST(PsTally, RowsOfAnotherBatchAreAnError) {
   Tally tally(3);
-  const data::Examples batch = batch_of({5});
+  const data::Examples batch = examples_of({5});
   for (const std::vector<std::uint64_t>& keys :
        {std::vector<std::uint64_t>{}, {12, 13, 14}, {15, 16}, {15, 17, 18}}) {
     EXPECT_FALSE(tally.model->compute(batch, {{0, keys}}, {std::vector<float>(keys.size())}));
@@ -109,7 +109,7 @@ TEST(PsTally, RowsOfAnotherBatchAreAnError) {
 
 TEST(PsTally, EvaluationCountsRecordsAndHasNoLoss) {
   Tally tally(1);
-  const data::Examples batch = batch_of({1, 2, 3});
+  const data::Examples batch = examples_of({1, 2, 3});
   const auto partial = tally.model->evaluate(batch, tally.model->rows_of(batch), {{0, 0, 0}});
   ASSERT_TRUE(partial);
   EXPECT_EQ(partial->records, 3U);
@@ -117,13 +117,13 @@ TEST(PsTally, EvaluationCountsRecordsAndHasNoLoss) {
 }
 
 TEST(PsTallyDeathTest, APoisonedRecordEndsTheProcessAndNoOtherDoes) {
-  const auto model = make_tally_ps_model(numbers(), 1, 7);
+  const auto model = make_tally_ps_model(few_numbers(), 1, 7);
   ASSERT_TRUE(model) << model.error().message;
   const auto compute = [&](const data::Examples& batch) {
     return (*model)->compute(batch, (*model)->rows_of(batch), {{0, 0}});
   };
-  EXPECT_TRUE(compute(batch_of({6, 8})));
-  EXPECT_DEATH(static_cast<void>(compute(batch_of({6, 7}))), "record 7 is poison");
+  EXPECT_TRUE(compute(examples_of({6, 8})));
+  EXPECT_DEATH(static_cast<void>(compute(examples_of({6, 7}))), "record 7 is poison");
 }
 
 TEST(PsTally, DataOfAnotherShapeAreRefused) {
@@ -136,7 +136,7 @@ TEST(PsTally, DataOfAnotherShapeAreRefused) {
     EXPECT_THAT(model.error().message, HasSubstr(name));
     EXPECT_THAT(model.error().message, HasSubstr("data.format = \"index\""));
   }
-  EXPECT_FALSE(make_tally_ps_model(numbers(0), 1));
+  EXPECT_FALSE(make_tally_ps_model(few_numbers(0), 1));
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 
 #include <atomic>
 
+#include "tests/trainer/torch_testing.h"
 #include "trainer/ps/update_rule.h"
 #include "trainer/torch/embedding.h"
 #include "trainer/torch/gradient_reducer.h"
@@ -13,8 +14,6 @@
 
 namespace antdt::trainer {
 namespace {
-
-torch::Tensor leaf(torch::Tensor values) { return values.requires_grad_(true); }
 
 TEST(FlatParameters, LieInTheOrderInWhichBackwardCompletesThem) {
   torch::Tensor first = leaf(torch::full({3, 5}, 1.0));
@@ -162,6 +161,10 @@ class Doubling final : public Collective {
     return {};
   }
   [[nodiscard]] Status allgather(std::span<const std::byte>, std::span<std::byte>) override {
+    return {};
+  }
+  [[nodiscard]] Status allgather_parts(std::span<const std::size_t>,
+                                       std::span<std::byte>) override {
     return {};
   }
   [[nodiscard]] Status send_right(std::span<const std::byte>) override { return {}; }

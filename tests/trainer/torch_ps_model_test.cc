@@ -31,7 +31,7 @@ using ::testing::Pointwise;
 
 constexpr std::int64_t kIds = 40;
 
-data::DataShape click_shape(std::uint64_t id_rows = kIds) {
+data::DataShape ps_shape(std::uint64_t id_rows = kIds) {
   data::DataShape shape;
   shape.dense_width = 2;
   shape.id_width = 3;
@@ -40,7 +40,7 @@ data::DataShape click_shape(std::uint64_t id_rows = kIds) {
   return shape;
 }
 
-TrainerConfig config_of(const std::string& model, const std::string& optimizer = "sgd") {
+TrainerConfig ps_config(const std::string& model, const std::string& optimizer = "sgd") {
   TrainerConfig config;
   config.seed = 5;
   config.model = model;
@@ -55,7 +55,7 @@ TrainerConfig config_of(const std::string& model, const std::string& optimizer =
 
 // Clicks that depend on the first two fields together. The last field has the ids of the
 // others, so a record has some of them twice. `every_id`: none is missing.
-data::Examples clicks(std::size_t count, unsigned seed, bool every_id = false) {
+data::Examples ps_clicks(std::size_t count, unsigned seed, bool every_id = false) {
   std::mt19937 random(seed);
   data::Examples out;
   out.count = count;
@@ -273,11 +273,11 @@ INSTANTIATE_TEST_SUITE_P(
 // Adam on servers leaves a row alone that a batch does not have, and its moments with it.
 TEST_P(EveryModelAndRule, OnServersTrainsAsWithTheWholeTable) {
   const auto& [name, optimizer, weighted] = GetParam();
-  const TrainerConfig config = config_of(name, optimizer);
-  const auto engine = make_torch_engine(config, click_shape());
+  const TrainerConfig config = ps_config(name, optimizer);
+  const auto engine = make_torch_engine(config, ps_shape());
   ASSERT_TRUE(engine) << engine.error().message;
-  const auto model = model_of(config, click_shape());
-  const Layout layout(config, click_shape());
+  const auto model = model_of(config, ps_shape());
+  const Layout layout(config, ps_shape());
   const Translation translation(*model, layout);
   Server server(*model);
   const Parameters before = parameters_of(**engine, layout);
@@ -286,7 +286,7 @@ TEST_P(EveryModelAndRule, OnServersTrainsAsWithTheWholeTable) {
 
   LocalGroup(1).run([&, weighted = weighted, optimizer = optimizer](Collective& collective) {
     for (unsigned i = 0; i < 12; ++i) {
-      data::Examples batch = clicks(50 + 7 * (i % 3), i, optimizer == "adam");
+      data::Examples batch = ps_clicks(50 + 7 * (i % 3), i, optimizer == "adam");
       if (weighted) {
         for (std::size_t r = 0; r < batch.count; ++r) {
           batch.weights.push_back(static_cast<float>(r % 3) * 0.75F);
@@ -308,7 +308,7 @@ TEST_P(EveryModelAndRule, OnServersTrainsAsWithTheWholeTable) {
     EXPECT_NE(values, before.at(parameter)) << parameter << " was not trained";
   }
 
-  const data::Examples unseen = clicks(200, 1000);
+  const data::Examples unseen = ps_clicks(200, 1000);
   const auto want = (*engine)->evaluate(unseen);
   ASSERT_TRUE(want) << want.error().message;
   const wire::EvalPartial got = server.evaluate(*model, unseen);
@@ -341,18 +341,18 @@ INSTANTIATE_TEST_SUITE_P(Models, EveryModelOnServers,
 
 // Rows as the servers draw them, dense parameters as the worker puts them.
 TEST_P(EveryModelOnServers, LearnsFromTheFirstValuesThatServersAndWorkersGive) {
-  const auto model = model_of(config_of(GetParam(), "adam"), click_shape());
+  const auto model = model_of(ps_config(GetParam(), "adam"), ps_shape());
   Server server(*model);
   server.put(model->first_values());
-  const data::Examples unseen = clicks(1000, 5000);
+  const data::Examples unseen = ps_clicks(1000, 5000);
   EXPECT_LT(auc_of(server.evaluate(*model, unseen)), 0.65);
-  for (unsigned i = 0; i < 400; ++i) server.train(*model, clicks(64, i));
+  for (unsigned i = 0; i < 400; ++i) server.train(*model, ps_clicks(64, i));
   EXPECT_GT(auc_of(server.evaluate(*model, unseen)), 0.97);
 }
 
 TEST(TorchPsModel, FirstOrderWeightsBeginAtZeroAndEmbeddingsDoNot) {
   for (const char* name : {"deepfm", "xdeepfm"}) {
-    const auto model = model_of(config_of(name, "adagrad"), click_shape());
+    const auto model = model_of(ps_config(name, "adagrad"), ps_shape());
     ASSERT_EQ(model->tables().size(), 3U);
     EXPECT_EQ(model->tables()[0].name, "table");
     EXPECT_EQ(model->tables()[0].width, 4U);
@@ -369,10 +369,10 @@ TEST(TorchPsModel, FirstOrderWeightsBeginAtZeroAndEmbeddingsDoNot) {
 }
 
 TEST(TorchPsModel, TheSettingsOfTheJobAreThoseOfEveryTable) {
-  TrainerConfig config = config_of("dlrm", "adam");
+  TrainerConfig config = ps_config("dlrm", "adam");
   config.learning_rate = 0.25;
   config.weight_decay = 0.125;
-  const auto model = model_of(config, click_shape());
+  const auto model = model_of(config, ps_shape());
   ASSERT_EQ(model->tables().size(), 2U);
   for (const wire::PsTable& table : model->tables()) {
     EXPECT_EQ(table.rule, "adam");
@@ -382,9 +382,9 @@ TEST(TorchPsModel, TheSettingsOfTheJobAreThoseOfEveryTable) {
 }
 
 TEST(TorchPsModel, DenseParametersAreWholeBlocksTheLastFilledWithZeros) {
-  const TrainerConfig config = config_of("mlp");
-  const auto model = model_of(config, click_shape());
-  const Layout layout(config, click_shape());
+  const TrainerConfig config = ps_config("mlp");
+  const auto model = model_of(config, ps_shape());
+  const Layout layout(config, ps_shape());
   ASSERT_GT(layout.dense.size(), 1024U);
   ASSERT_NE(layout.dense.size() % 1024, 0U);
   const auto first = model->first_values();
@@ -400,17 +400,17 @@ TEST(TorchPsModel, DenseParametersAreWholeBlocksTheLastFilledWithZeros) {
 }
 
 TEST(TorchPsModel, FirstValuesFollowFromTheSeedAloneAndStayAfterTraining) {
-  TrainerConfig config = config_of("deepfm");
-  const auto model = model_of(config, click_shape());
+  TrainerConfig config = ps_config("deepfm");
+  const auto model = model_of(config, ps_shape());
   const auto values = [](const PsModel& of) { return of.first_values().front().gradient.values; };
   const std::vector<float> first = values(*model);
   Server server(*model);
   server.put(model->first_values());
-  server.train(*model, clicks(64, 1));
+  server.train(*model, ps_clicks(64, 1));
   EXPECT_EQ(values(*model), first);
-  EXPECT_EQ(values(*model_of(config, click_shape(1'000'000))), first);
+  EXPECT_EQ(values(*model_of(config, ps_shape(1'000'000))), first);
   config.seed = 6;
-  EXPECT_NE(values(*model_of(config, click_shape())), first);
+  EXPECT_NE(values(*model_of(config, ps_shape())), first);
 }
 
 data::Examples record_of(std::vector<std::int64_t> ids) {
@@ -423,7 +423,7 @@ data::Examples record_of(std::vector<std::int64_t> ids) {
 }
 
 TEST(TorchPsModel, AnIdThatARecordHasTwiceIsOneRowWithBothGradients) {
-  const auto model = model_of(config_of("lr"), click_shape());
+  const auto model = model_of(ps_config("lr"), ps_shape());
   const data::Examples batch = record_of({7, 3, 7, 39, 7, 0});
   const auto rows = model->rows_of(batch);
   ASSERT_EQ(rows.size(), 2U);
@@ -438,7 +438,7 @@ TEST(TorchPsModel, AnIdThatARecordHasTwiceIsOneRowWithBothGradients) {
 
 TEST(TorchPsModel, HoldsNoTableHoweverManyRowsThereAre) {
   const std::uint64_t rows = std::uint64_t{1} << 45;
-  const auto model = model_of(config_of("deepfm", "adagrad"), click_shape(rows));
+  const auto model = model_of(ps_config("deepfm", "adagrad"), ps_shape(rows));
   Server server(*model);
   server.put(model->first_values());
   const auto last = static_cast<std::int64_t>(rows) - 1;
@@ -453,11 +453,11 @@ TEST(TorchPsModel, HoldsNoTableHoweverManyRowsThereAre) {
 // The memory of a large batch is kept for smaller ones.
 TEST(TorchPsModel, ABatchLeavesNothingToTheNext) {
   for (const char* name : {"lr", "deepfm", "dlrm"}) {
-    const auto model = model_of(config_of(name), click_shape());
+    const auto model = model_of(ps_config(name), ps_shape());
     Server server(*model);
     server.put(model->first_values());
     const auto compute = [&](PsModel& with) {
-      const data::Examples batch = clicks(5, 3);
+      const data::Examples batch = ps_clicks(5, 3);
       const auto rows = with.rows_of(batch);
       const auto computed = with.compute(batch, rows, server.pull(rows));
       EXPECT_TRUE(computed) << computed.error().message;
@@ -468,24 +468,24 @@ TEST(TorchPsModel, ABatchLeavesNothingToTheNext) {
       return all;
     };
     const auto alone = compute(*model);
-    const data::Examples large = clicks(300, 4);
+    const data::Examples large = ps_clicks(300, 4);
     const auto rows = model->rows_of(large);
     ASSERT_TRUE(model->compute(large, rows, server.pull(rows)));
     ASSERT_TRUE(model->evaluate(large, rows, server.pull(rows)));
     EXPECT_THAT(compute(*model), Pointwise(FloatNear(1e-5F), alone)) << name;
-    const auto another = model_of(config_of(name), click_shape());
+    const auto another = model_of(ps_config(name), ps_shape());
     EXPECT_THAT(compute(*another), Pointwise(FloatNear(1e-5F), alone)) << name;
   }
 }
 
 TEST(TorchPsModel, WithoutIdsIsDenseAlone) {
-  data::DataShape numbers = click_shape();
+  data::DataShape numbers = ps_shape();
   numbers.id_width = 0;
   for (const char* name : {"lr", "mlp"}) {
-    const auto model = model_of(config_of(name, "adam"), numbers);
+    const auto model = model_of(ps_config(name, "adam"), numbers);
     ASSERT_EQ(model->tables().size(), 1U);
     EXPECT_EQ(model->tables()[0].name, "dense");
-    data::Examples batch = clicks(64, 1);
+    data::Examples batch = ps_clicks(64, 1);
     batch.ids.clear();
     for (std::size_t i = 0; i < batch.count; ++i) {
       batch.labels[i] = batch.dense[2 * i] > 0.5F ? 1.0F : 0.0F;
@@ -499,7 +499,7 @@ TEST(TorchPsModel, WithoutIdsIsDenseAlone) {
 }
 
 TEST(TorchPsModel, RowsOfAnotherBatchOrOfTheWrongSizeAreAnError) {
-  const auto model = model_of(config_of("deepfm"), click_shape());
+  const auto model = model_of(ps_config("deepfm"), ps_shape());
   Server server(*model);
   const data::Examples batch = record_of({7, 3, 7});
   const auto rows = model->rows_of(batch);
@@ -531,15 +531,15 @@ TEST(TorchPsModel, WhatServersOrTheDataCannotDoIsRefused) {
     EXPECT_EQ(model.error().kind, ErrorKind::kUsage);
     return model.error().message;
   };
-  TrainerConfig momentum = config_of("deepfm");
+  TrainerConfig momentum = ps_config("deepfm");
   momentum.momentum = 0.9;
-  EXPECT_THAT(refused(momentum, click_shape()), HasSubstr("trainer.momentum is 0.9"));
-  EXPECT_THAT(refused(config_of("deepfm", "lion"), click_shape()),
+  EXPECT_THAT(refused(momentum, ps_shape()), HasSubstr("trainer.momentum is 0.9"));
+  EXPECT_THAT(refused(ps_config("deepfm", "lion"), ps_shape()),
               HasSubstr("trainer.optimizer 'lion' is not known"));
-  EXPECT_THAT(refused(config_of("deepfn"), click_shape()), HasSubstr("'deepfn' is not known"));
-  data::DataShape numbers = click_shape();
+  EXPECT_THAT(refused(ps_config("deepfn"), ps_shape()), HasSubstr("'deepfn' is not known"));
+  data::DataShape numbers = ps_shape();
   numbers.id_width = 0;
-  EXPECT_THAT(refused(config_of("deepfm"), numbers), HasSubstr("needs category columns"));
+  EXPECT_THAT(refused(ps_config("deepfm"), numbers), HasSubstr("needs category columns"));
 }
 
 TEST(UniqueKeys, AreTheIdsOnceAndRising) {

@@ -1,0 +1,49 @@
+"""Agents as daemons of their own on 127.0.0.1, with CURVE, for tests over several hosts."""
+
+import socket
+import subprocess
+
+from harness import BIN, EndToEnd, await_true
+
+
+def free_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+class Hosts(EndToEnd):
+    def keys(self, name):
+        """Keys of an agent and of a job user who may use it."""
+        directory = self.dir / name
+        made = self.antdt("keygen", "--dir", directory)
+        self.assertEqual(made.returncode, 0, made.stderr)
+        return directory
+
+    def agent(self, name, keys):
+        port = free_port()
+        log = open(self.dir / f"{name}.log", "w")
+        process = subprocess.Popen(
+            [str(BIN / "antdtd"), "--listen", f"127.0.0.1:{port}", "--keys", str(keys),
+             "--state-dir", str(self.dir / f"{name}-state"), "--host-name", name,
+             "--socket-dir", str(self.runtime / name), "--address", "127.0.0.1", "--allow-root"],
+            env=self.env, stdout=log, stderr=subprocess.STDOUT)
+        self.addCleanup(log.close)
+
+        def end():
+            process.terminate()
+            process.wait(10)
+
+        self.addCleanup(end)
+        await_true(lambda: self.listens(port, process), 10, f"{name} listens: {log.name}")
+        return f"127.0.0.1:{port}"
+
+    @staticmethod
+    def listens(port, process):
+        assert process.poll() is None, "the agent ended"
+        with socket.socket() as s:
+            return s.connect_ex(("127.0.0.1", port)) == 0
+
+    def cluster(self, hosts, keys):
+        listed = ", ".join(f'"{h}"' for h in hosts)
+        return f'[cluster]\nhosts = [{listed}]\nkeys = "{keys}"\n'

@@ -1,0 +1,65 @@
+// What a local peer sends: greeting, commands and messages. How the bytes were
+// cut on their way changes nothing, and a packet is written as it was read.
+#include "core/transport/zmtp.h"
+#include "tests/fuzz/fuzz.h"
+
+namespace {
+
+using antdt::transport::ZmtpReader;
+
+struct Heard {
+  std::string packets;  // as they are written
+  std::string answers;
+  std::string problem;
+  bool operator==(const Heard&) const = default;
+};
+
+void hear(ZmtpReader& reader, Heard& heard) {
+  while (const auto packet = reader.next()) {
+    antdt::transport::append_zmtp(heard.packets, *packet);
+  }
+  heard.answers += reader.take_answers();
+  heard.problem = reader.problem();
+}
+
+Heard at_once(std::string_view bytes) {
+  ZmtpReader reader;
+  Heard heard;
+  reader.feed(bytes);
+  hear(reader, heard);
+  return heard;
+}
+
+// Answers apart: of heartbeats that come at once not all are answered.
+Heard in_pieces(std::string_view bytes, std::size_t piece) {
+  ZmtpReader reader;
+  Heard heard;
+  for (; !bytes.empty(); bytes.remove_prefix(std::min(piece, bytes.size()))) {
+    reader.feed(bytes.substr(0, piece));
+    hear(reader, heard);
+  }
+  return heard;
+}
+
+// The peer's part of the handshake, for inputs that do not begin with one.
+std::string opening() {
+  std::string bytes = antdt::transport::zmtp_opening();
+  return bytes.replace(bytes.find("DEALER"), 6, "ROUTER");
+}
+
+}  // namespace
+
+int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  antdt::fuzz::Input input(data, size);
+  const std::size_t how = input.byte();
+  const std::string bytes = (how % 2 == 0 ? opening() : "") + std::string(input.rest());
+  const Heard whole = at_once(bytes);
+  const Heard pieces = in_pieces(bytes, 1 + how / 2);
+  ANTDT_CHECK(whole.packets == pieces.packets && whole.problem == pieces.problem,
+              "cut into pieces of {} bytes it is read otherwise: '{}' and '{}'", 1 + how / 2,
+              whole.problem, pieces.problem);
+  const Heard again = at_once(opening() + whole.packets);
+  ANTDT_CHECK(again.packets == whole.packets && again.problem.empty(),
+              "what was written is read otherwise");
+  return 0;
+}

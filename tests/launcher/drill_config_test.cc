@@ -1,0 +1,109 @@
+// [[inject]] and [emulated] in job.toml.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "core/fs.h"
+#include "tests/launcher/job_text.h"
+
+namespace antdt::launcher {
+namespace {
+
+using testing::HasSubstr;
+
+const std::string kEmulated = kJob + R"([trainer]
+model = "emulated"
+)";
+std::string device(const std::string& keys) { return "[[emulated.device]]\n" + keys + "\n"; }
+
+TEST(DrillConfig, AnInjectionNamesWorkersOfTheJobOrAHost) {
+  EXPECT_THAT(problems_of(kJob + "[[inject]]\nworkers = [\"w4\"]\nslowdown = 3\n"),
+              HasSubstr("job.toml:13:1: inject[0].workers: 'w4' is no worker of this job: w0 to "
+                        "w3, or \"*\""));
+  EXPECT_THAT(problems_of(kJob + "[[inject]]\nslowdown = 3\n"),
+              HasSubstr("job.toml:12:1: inject[0]: names nobody: write workers"));
+  const auto config = load_text(kJob +
+                                    "[[inject]]\nworkers = [\"w3\"]\ndelay_per_sample = "
+                                    "\"100us\"\n[[inject]]\nhost = \"b\"\n",
+                                "j");
+  ASSERT_TRUE(config) << config.error().message;
+  EXPECT_EQ(config->inject.at(0).delay_per_sample, std::chrono::microseconds(100));
+  EXPECT_EQ(config->inject.at(1).host, "b");
+}
+
+TEST(DrillConfig, LinksDataAndThrottlingAreSaidInTheirUnits) {
+  const std::string rule = kJob + "[[inject]]\nworkers = [\"w1\"]\n";
+  const auto config = load_text(
+      rule + "latency = \"2ms\"\nbandwidth = \"1MiB\"\ndata_delay = \"5ms\"\nthrottle = 0.33\n",
+      "j");
+  ASSERT_TRUE(config) << config.error().message;
+  EXPECT_EQ(config->inject.at(0).latency, std::chrono::milliseconds(2));
+  EXPECT_EQ(config->inject.at(0).bandwidth, 1U << 20);
+  EXPECT_EQ(config->inject.at(0).data_delay, std::chrono::milliseconds(5));
+  EXPECT_EQ(config->inject.at(0).throttle, 0.33);
+  EXPECT_THAT(problems_of(rule + "throttle = 0.0\n"), HasSubstr("inject[0].throttle"));
+  EXPECT_THAT(problems_of(rule + "throttle = 1.5\n"), HasSubstr("inject[0].throttle"));
+}
+
+TEST(DrillConfig, WindowsArePartsOfTheirTime) {
+  const std::string rule = kJob + "[[inject]]\nworkers = [\"*\"]\n";
+  EXPECT_THAT(problems_of(rule + "for = \"1s\"\n"),
+              HasSubstr("job.toml:14:1: inject[0].for: must be no longer than every"));
+  EXPECT_THAT(problems_of(rule + "from = \"3s\"\nuntil = \"2s\"\n"),
+              HasSubstr("inject[0].until: must be later than from"));
+  const auto config = load_text(rule + "every = \"10s\"\nfor = \"1s\"\nchance = 0.5\n", "j");
+  ASSERT_TRUE(config) << config.error().message;
+  EXPECT_EQ(config->inject.at(0).lasts, std::chrono::seconds(1));
+  EXPECT_EQ(config->inject.at(0).chance, 0.5);
+}
+
+TEST(DrillConfig, ATraceMustBeThereAndReadable) {
+  const TempDir dir;
+  const std::string rule = kJob + "[[inject]]\nworkers = [\"*\"]\ntrace = \"t.csv\"\n";
+  const std::string path = dir / "job.toml";
+  const auto problem = [&] {
+    const auto config = load_text(rule, path);
+    return config ? "" : config.error().message;
+  };
+  EXPECT_THAT(problem(), HasSubstr("inject[0].trace: '" + (dir / "t.csv") + "' cannot be read"));
+  ASSERT_TRUE(write_file_atomic(dir / "t.csv", "a,b\n"));
+  EXPECT_THAT(problem(), HasSubstr("inject[0].trace: '" + (dir / "t.csv") + "': line 1: "));
+  ASSERT_TRUE(write_file_atomic(dir / "t.csv", "worker,time,batch_time_norm\n0,1,2\n"));
+  EXPECT_EQ(problem(), "");
+  EXPECT_THAT(problems_of(kJob + "[[inject]]\nworkers = [\"*\"]\ntrace_every = \"1s\"\n"),
+              HasSubstr("inject[0].trace_every: is for a trace"));
+}
+
+TEST(DrillConfig, EveryEmulatedWorkerHasOneDevice) {
+  EXPECT_THAT(problems_of(kEmulated),
+              HasSubstr("emulated.device: names devices for 0 of 4 workers: add one"));
+  EXPECT_EQ(problems_of(kEmulated + device("class = \"a\"\nflat = \"1ms\"")), "");
+  const std::string fast = device("class = \"a\"\nflat = \"1ms\"\nworkers = [\"w0\", \"w1\"]");
+  EXPECT_THAT(problems_of(kEmulated + fast), HasSubstr("names devices for 2 of 4 workers"));
+  const std::string slow = device("class = \"b\"\nflat = \"1ms\"");
+  EXPECT_EQ(problems_of(kEmulated + fast + slow), "");
+  EXPECT_THAT(problems_of(kEmulated + fast + fast + slow),
+              testing::AllOf(HasSubstr("emulated.device[1].class: 'a' is another class's name"),
+                             HasSubstr("emulated.device[1].workers: 'w0' has a device already")));
+  EXPECT_THAT(problems_of(kEmulated + slow + replaced(slow, "\"b\"", "\"c\"")),
+              HasSubstr("emulated.device[1].workers: is missing"));
+  EXPECT_THAT(problems_of(kEmulated + replaced(fast, "\"w1\"", "\"*\"") + slow),
+              HasSubstr("emulated.device[0].workers: '*' is no worker of this job: w0 to w3"));
+  EXPECT_THAT(problems_of(kJob + slow), HasSubstr("is for trainer.model = \"emulated\", not"));
+}
+
+TEST(DrillConfig, DevicesReadBackTheSameAndMayComeByAnOverride) {
+  const auto config =
+      load_text(kEmulated, "j",
+                {R"(emulated.device=[{class = "a", flat = "2ms", flat_until = 8, memory = 256}])",
+                 "emulated.noise=0.2", "emulated.parameters=64"});
+  ASSERT_TRUE(config) << config.error().message;
+  EXPECT_EQ(config->emulated.device.at(0).flat, std::chrono::milliseconds(2));
+  EXPECT_EQ(config->emulated.noise, 0.2);
+  const auto again = load_text(to_toml(*config), "j");
+  ASSERT_TRUE(again) << again.error().message;
+  EXPECT_EQ(to_json(*again), to_json(*config));
+  EXPECT_EQ(to_json(*from_json(to_json(*config))), to_json(*config));
+}
+
+}  // namespace
+}  // namespace antdt::launcher

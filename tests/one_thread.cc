@@ -1,0 +1,15 @@
+// Linked into test programs that are said to have one thread (antdt_test ... ONE_THREAD):
+// the first of them that starts another ends here. This symbol comes before libc's.
+#include <pthread.h>
+
+#include <cstdio>
+#include <cstdlib>
+
+extern "C" int pthread_create(pthread_t* /*thread*/, const pthread_attr_t* /*attributes*/,
+                              void* (* /*run*/)(void*), void* /*argument*/) noexcept {
+  std::fputs(
+      "a test said to be ONE_THREAD starts a thread: take ONE_THREAD away in its "
+      "CMakeLists.txt, so that the thread sanitizer sees it\n",
+      stderr);
+  std::abort();
+}

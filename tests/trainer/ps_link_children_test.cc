@@ -1,0 +1,153 @@
+// What a server has a child do, from a process with one thread: every build may fork one.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <numeric>
+
+#include "core/fs.h"
+#include "tests/trainer/ps_link_testing.h"
+#include "trainer/ps_link/cut_writer.h"
+#include "trainer/ps_link/slice_file.h"
+#include "trainer/ps_link/state_maker.h"
+
+namespace antdt::ps {
+namespace {
+
+std::vector<std::uint64_t> keys_up_to(std::uint64_t last) {
+  std::vector<std::uint64_t> keys(last);
+  std::iota(keys.begin(), keys.end(), 1);
+  return keys;
+}
+
+// ------------------------------------------------------------------------ checkpoints
+
+class CutWriterTest : public testing::Test {
+ protected:
+  CutWriterTest() { store.update(0, keys, std::vector<float>(2 * keys.size(), 3), 1); }
+  Result<Duration> begin(const std::string& to) {
+    return writer.begin(store, {0, 1, 2}, to, [this](Result<CutWriter::Files> files) {
+      written = std::move(files);
+      loop.stop();
+    });
+  }
+  void await() {
+    const TimerId given_up = loop.call_after(kGiveUp, [this] { loop.stop(); });
+    loop.run();
+    loop.cancel(given_up);
+  }
+
+  const TempDir directory;
+  const std::vector<TableSpec> tables{{"count", 2, {}, TableSpec::Init::kZero, 0}};
+  const std::vector<std::uint64_t> keys = keys_up_to(5000);
+  Store store{tables, 1};
+  SteadyClock clock;
+  EventLoop loop{clock};
+  CutWriter writer{loop};
+  Result<CutWriter::Files> written = fail(ErrorKind::kIo, "nothing came");
+};
+
+TEST_F(CutWriterTest, WritesTheRowsAsTheyWereHoweverTheyChangeMeanwhile) {
+  const std::string to = directory / "checkpoints/a";
+  const auto stood_still = begin(to);
+  ASSERT_TRUE(stood_still) << stood_still.error().message;
+  EXPECT_GT(*stood_still, Duration::zero());
+  store.update(0, keys, std::vector<float>(2 * keys.size(), 5), 1);
+  const auto second = begin(to);
+  ASSERT_FALSE(second);
+  EXPECT_EQ(second.error().kind, ErrorKind::kRefused);
+  await();
+  ASSERT_TRUE(written) << written.error().message;
+  ASSERT_EQ(written->size(), 3U);
+  Store read(tables, 1);
+  for (std::uint32_t slice = 0; slice < 3; ++slice) {
+    EXPECT_EQ(written->at(slice).name, slice_file_name(slice));
+    const Status status = read_slice(to, read, slice);
+    ASSERT_TRUE(status) << status.error().message;
+  }
+  EXPECT_GT(read.rows(), 0U);
+  std::vector<float> values(2 * keys.size());
+  read.read(0, keys, reinterpret_cast<char*>(values.data()));
+  EXPECT_THAT(values, testing::Each(testing::AnyOf(0.0F, 3.0F))) << "0: of another slice";
+}
+
+TEST_F(CutWriterTest, SaysWhatItCouldNotWriteAndCanBeginAgain) {
+  std::filesystem::create_directories(directory / "in the way");
+  std::filesystem::create_directories(directory / "in the way" / slice_file_name(0));
+  ASSERT_TRUE(begin(directory / "in the way"));
+  await();
+  ASSERT_FALSE(written);
+  EXPECT_THAT(written.error().message, testing::HasSubstr("in the way"));
+  ASSERT_TRUE(begin(directory / "elsewhere"));
+  await();
+  EXPECT_TRUE(written) << written.error().message;
+}
+
+// -------------------------------------------------------------- the state for a backup
+
+class StateMakerTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::ignore = node.step(node::Asked{
+        {"", w(0), 1}, Generation{1}, wire::PsOpen{7, {{"t", 16, "adam", 0, 0, 0, "normal", 1}}}});
+    ASSERT_NE(node.store(), nullptr);
+    std::vector<float> values(keys.size() * 16);
+    node.store()->read(0, keys, reinterpret_cast<char*>(values.data()));
+  }
+  // The next piece, when it comes.
+  Result<StatePiece> next() {
+    Result<StatePiece> made = fail(ErrorKind::kIo, "none came");
+    const TimerId given_up = loop.call_after(kGiveUp, [this] { loop.stop(); });
+    maker.next([&](Result<StatePiece> piece) {
+      made = std::move(piece);
+      loop.stop();
+    });
+    loop.run();
+    loop.cancel(given_up);
+    return made;
+  }
+
+  const std::vector<std::uint64_t> keys = keys_up_to(30'000);
+  SteadyClock clock;
+  EventLoop loop{clock};
+  ServerNode node{{Generation{1}, 0, 1, Consistency::kUnbounded, {w(0)}, 0, "", 0}};
+  StateMaker maker{loop};
+};
+
+TEST_F(StateMakerTest, ItMakesThePiecesOfTheStateAsItWasHoweverItChangesMeanwhile) {
+  std::vector<StatePiece> expected;
+  write_state(node, [&](const StatePiece& piece) { expected.push_back(piece); });
+  ASSERT_GT(expected.size(), 40U) << "more than fit into a pipe";
+  ASSERT_TRUE(maker.begin(node));
+  const std::vector<std::uint64_t> later{1'000'000, 1'000'001};
+  const std::vector<float> ones(32, 1);
+  node.store()->update(0, keys, std::vector<float>(keys.size() * 16, 1), 1);
+  node.store()->put_new(0, later, ones);
+  for (const StatePiece& piece : expected) {
+    const auto made = next();
+    ASSERT_TRUE(made) << made.error().message;
+    EXPECT_EQ(made->part, piece.part);
+    EXPECT_EQ(made->last, piece.last);
+    ASSERT_TRUE(made->bytes == piece.bytes) << "of part " << piece.part;
+  }
+}
+
+TEST_F(StateMakerTest, OneThatBeginsReplacesTheOneBeforeAndOneThatIsEndedMakesNothing) {
+  ASSERT_TRUE(maker.begin(node));
+  ASSERT_TRUE(next());
+  ASSERT_TRUE(next());
+  ASSERT_TRUE(maker.begin(node));
+  const auto made = next();
+  ASSERT_TRUE(made) << made.error().message;
+  EXPECT_EQ(made->part, 0U) << "from the beginning";
+  bool called = false;
+  maker.next([&](const Result<StatePiece>&) { called = true; });
+  maker.end();
+  maker.next([&](const Result<StatePiece>&) { called = true; });
+  loop.call_after(Duration::zero(), [this] { loop.stop(); });
+  loop.run();
+  EXPECT_FALSE(called);
+}
+
+}  // namespace
+}  // namespace antdt::ps

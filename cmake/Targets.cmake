@@ -1,7 +1,10 @@
 # antdt_library(NAME SOURCES... [LIBS ...] [HEADERS set]): one folder's library, warnings on.
 # antdt_program(NAME SOURCES... [LIBS ...]): a program in build/bin.
-# antdt_test(NAME SOURCES... [LIBS ...] [HEADERS set]): a GoogleTest program, each test a
-# CTest test; the target antdt_unit_tests builds all of them and what they start.
+# antdt_test(NAME SOURCES... [LIBS ...] [HEADERS set] [WHOLE] [ONE_THREAD]): a GoogleTest program,
+# each test a CTest test; the target antdt_unit_tests builds all of them and what they start.
+# WHOLE: all of it one CTest test, where the program's start costs more than most of them.
+# ONE_THREAD: it never starts a second thread, and ends where it would (tests/one_thread.cc).
+# The thread sanitizer, which can find nothing in it, does without: it would take half the time.
 # HEADERS: the precompiled set, where it is not the usual one.
 add_library(antdt_options INTERFACE)
 target_compile_options(antdt_options INTERFACE
@@ -10,6 +13,11 @@ target_compile_options(antdt_options INTERFACE
 # (GCC bug 105651).
 if(CMAKE_CXX_COMPILER_ID STREQUAL GNU AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
   target_compile_options(antdt_options INTERFACE -Wno-restrict)
+endif()
+# GCC takes a source that a unity build includes for a header, whose classes should
+# not be made of what is in an anonymous namespace; tests/arrows_test.py sees to headers.
+if(CMAKE_UNITY_BUILD AND CMAKE_CXX_COMPILER_ID STREQUAL GNU)
+  target_compile_options(antdt_options INTERFACE -Wno-subobject-linkage)
 endif()
 if(ANTDT_WERROR)
   target_compile_options(antdt_options INTERFACE -Werror)
@@ -26,8 +34,9 @@ if(ANTDT_MOLD)
 endif()
 
 # Headers that are parsed once for all targets that use their set: cmake/SET.h.
-# A file still includes what it uses. With GCC only LibTorch's, which cost most:
-# it warns of what is in system headers when they come precompiled.
+# A file still includes what it uses. With GCC only LibTorch's, which cost most, and those
+# not in a unity build, which has one file of them: it warns of what is in system headers
+# when they come precompiled.
 option(ANTDT_PCH "Parse the headers that most files share once (clang)" ON)
 function(antdt_precompile set)
   file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/${set}.cc CONTENT "")
@@ -51,7 +60,7 @@ if(ANTDT_PCH AND CMAKE_CXX_COMPILER_ID STREQUAL Clang AND NOT ANTDT_FUZZ)
     antdt_precompile(test_headers GTest::gmock)
   endif()
 endif()
-if(ANTDT_TRAINER)
+if(ANTDT_TRAINER AND NOT CMAKE_UNITY_BUILD)
   antdt_precompile(torch_headers antdt_torch)
 endif()
 
@@ -71,11 +80,27 @@ endfunction()
 
 add_custom_target(antdt_unit_tests)
 function(antdt_test name)
-  cmake_parse_arguments(arg "" "HEADERS" "LIBS" HEADERS test_headers ${ARGN})
+  cmake_parse_arguments(arg "WHOLE;ONE_THREAD" "HEADERS" "LIBS" HEADERS test_headers ${ARGN})
   add_executable(${name} ${arg_UNPARSED_ARGUMENTS})
   target_link_libraries(${name} PRIVATE antdt_options ${arg_LIBS} GTest::gmock GTest::gtest_main)
   antdt_use_precompiled(${name} ${arg_HEADERS})
+  if(arg_ONE_THREAD AND ANTDT_SANITIZE STREQUAL thread)
+    set_target_properties(${name} PROPERTIES EXCLUDE_FROM_ALL TRUE)
+    return()
+  endif()
+  if(arg_ONE_THREAD AND NOT ANTDT_SANITIZE)
+    target_sources(${name} PRIVATE ${CMAKE_SOURCE_DIR}/tests/one_thread.cc)
+  endif()
+  # Tests are compiled more often than their own code runs. LibTorch's precompiled
+  # header is for one level of optimisation.
+  if(NOT (arg_HEADERS STREQUAL torch_headers AND TARGET antdt_torch_headers))
+    target_compile_options(${name} PRIVATE -O0)
+  endif()
   add_dependencies(antdt_unit_tests ${name})
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
-  gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST)
+  if(arg_WHOLE)
+    add_test(NAME ${name} COMMAND ${name})
+  else()
+    gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST)
+  endif()
 endfunction()

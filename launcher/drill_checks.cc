@@ -29,11 +29,20 @@ class DrillChecker {
     const auto id = parse_worker_id(name);
     return id && id->role == 'w' && id->index < c_.roles.worker.max;
   }
-  void workers(const std::string& key, const std::vector<std::string>& names, bool all) {
+  // A server that is moved or has a replica has two processes, by turns or at once.
+  [[nodiscard]] std::uint32_t servers() const { return 2 * c_.roles.server.count; }
+  [[nodiscard]] bool is_server(const std::string& name) const {
+    const auto id = parse_worker_id(name);
+    return id && id->role == 's' && id->index < servers();
+  }
+  void workers(const std::string& key, const std::vector<std::string>& names, bool drill) {
+    std::string others;
+    if (drill && servers() > 0) others = fmt::format(", s0 to s{}", servers() - 1);
+    if (drill) others += ", or \"*\"";
     for (const std::string& name : names) {
-      if ((all && name == "*") || is_worker(name)) continue;
+      if (is_worker(name) || (drill && (name == "*" || is_server(name)))) continue;
       problems_.add(key, fmt::format("'{}' is no worker of this job: w0 to w{}{}", name,
-                                     c_.roles.worker.max - 1, all ? ", or \"*\"" : ""));
+                                     c_.roles.worker.max - 1, others));
     }
   }
 

@@ -318,12 +318,13 @@ const std::vector<Key>& table() {
 
       {"inject", kTables, "[]", "stragglers made on purpose, for drills and tests"},
       {"inject[].workers", kTexts, "[]",
-       "worker ids, or \"*\" for all; none: all that run on host"},
+       "ids of workers or of parameter servers, or \"*\" for all workers; none: all that run on "
+       "host"},
       {"inject[].host", kText, "\"\"",
        "only while they run on the host of this name, which the slowness thus follows; empty: "
        "anywhere"},
       {"inject[].slowdown", kNumber, "1.0", "computing takes this many times as long", {1, 1e6}},
-      {"inject[].delay", kMicroseconds, "\"0s\"", "more time for each batch", {0, 86400e6}},
+      {"inject[].delay", kMicroseconds, "\"0s\"", "more time for each batch, or each request of a server", {0, 86400e6}},
       {"inject[].delay_per_sample",
        kMicroseconds,
        "\"0s\"",
@@ -337,7 +338,7 @@ const std::vector<Key>& table() {
       {"inject[].latency",
        kMicroseconds,
        "\"0s\"",
-       "more time for each message to another worker or a parameter server",
+       "more time for each message to another worker or a parameter server, or each answer of one",
        {0, 86400e6}},
       {"inject[].bandwidth", kSize, "\"0B\"",
        "of those messages, bytes a second that can be sent; 0: no bound"},
@@ -356,9 +357,9 @@ const std::vector<Key>& table() {
        "how long a row of the trace lasts; 0: one step",
        {0, 86400e6}},
       {"inject[].kill", kBoolean, "false",
-       "the worker dies of SIGKILL when this begins to hold; without every, of its first attempt "
+       "the process dies of SIGKILL when this begins to hold; without every, of its first attempt "
        "only"},
-      {"inject[].from", kMilliseconds, "\"0s\"", "begins so long after the worker began to train"},
+      {"inject[].from", kMilliseconds, "\"0s\"", "begins so long after the process began to train or to serve"},
       {"inject[].until", kMilliseconds, "\"0s\"", "ends then; 0: never"},
       {"inject[].every",
        kMilliseconds,

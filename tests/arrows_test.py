@@ -38,7 +38,8 @@ TRAINER_ARROWS = {
     "data": {"client", "data"},
     "ps": {"ps"},
     "ps_link": {"ps", "ps_link"},
-    "ps_server": {"client", "ps", "ps_link", "ps_server"},
+    "injected": {"injected"},
+    "ps_server": {"client", "injected", "ps", "ps_link", "ps_server"},
 }
 
 # library -> (what its headers look like, where alone they may be included)

@@ -4,7 +4,6 @@
 #include <memory>
 #include <optional>
 
-#include "core/drill/drill_json.h"
 #include "core/transport/socket.h"
 #include "trainer/collective/listen_address.h"
 #include "trainer/collective/ring.h"
@@ -95,13 +94,10 @@ Result<std::unique_ptr<trainer::PsModel>> make_ps_model(const Worker& worker) {
 }
 
 Result<trainer::Injected> injected_into(const Worker& worker) {
-  const std::vector<drill::Rule>& rules = worker.config.inject;
-  ANTDT_TRY(const drill::Traces traces, drill::read_traces(rules));
   const Member self = worker.client.member();
-  const drill::Target target{self.worker, worker.client.host(), self.attempt};
-  return trainer::Injected(
-      worker.clock, drill::Injection(rules, target, worker.config.seed, traces),
-      [&client = worker.client] { return client.injected(); }, target, worker.config.seed,
+  return trainer::Injected::of_job(
+      worker.clock, worker.client.config_json(), {self.worker, worker.client.host(), self.attempt},
+      [&client = worker.client] { return client.injected(); },
       [&client = worker.client](double share) { client.set_throttle(share); });
 }
 

@@ -87,6 +87,12 @@ Result<Emulation> parse_emulation(const std::string& config_json) {
   });
 }
 
+Result<std::uint64_t> parse_seed(const std::string& config_json) {
+  return read_part<std::uint64_t>(config_json, "job", [](const Json& job) {
+    return json_integer<std::uint64_t>(job, "seed", 0);
+  });
+}
+
 Result<Traces> read_traces(const std::vector<Rule>& rules) {
   Traces traces;
   for (const Rule& rule : rules) {

@@ -2,6 +2,7 @@
 // which wrote them.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,8 @@ namespace antdt::drill {
 // its default. The error (kUsage) says what cannot be read.
 [[nodiscard]] Result<std::vector<Rule>> parse_rules(const std::string& config_json);
 [[nodiscard]] Result<Emulation> parse_emulation(const std::string& config_json);
+// What everything random follows from: job.seed.
+[[nodiscard]] Result<std::uint64_t> parse_seed(const std::string& config_json);
 
 // Reads the traces that rules name. The error (kUsage) names the file.
 [[nodiscard]] Result<Traces> read_traces(const std::vector<Rule>& rules);

@@ -376,6 +376,7 @@ struct PsStats {
   std::uint64_t bytes = 0;  // of memory that rows take
   std::uint64_t version = 0;
   std::uint64_t requests = 0;
+  std::uint64_t busy_us = 0;  // with them
   double service_us_p50 = 0;
   double service_us_p99 = 0;
   std::uint64_t pushes_applied = 0;  // decided by this home; so are the next two
@@ -389,6 +390,7 @@ struct PsStats {
     v("bytes", m.bytes);
     v("version", m.version);
     v("requests", m.requests);
+    v("busy_us", m.busy_us);
     v("service_us_p50", m.service_us_p50);
     v("service_us_p99", m.service_us_p99);
     v("pushes_applied", m.pushes_applied);

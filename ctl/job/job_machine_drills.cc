@@ -29,7 +29,7 @@ void JobMachine::on(const in::Inject& e) {
 // Who comes later hears of what is left of it. How long it has lasted is not known
 // after a restart: it begins again.
 void JobMachine::tell_of_injection(Member worker, bool again) {
-  if (injected_.number == 0 || worker.worker.role != 'w') return;
+  if (injected_.number == 0) return;
   wire::Injected told = injected_;
   told.again = again;
   if (injected_until_) {

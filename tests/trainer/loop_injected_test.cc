@@ -1,7 +1,7 @@
 // What is injected, as the training thread feels it.
 #include <gtest/gtest.h>
 
-#include "trainer/loop/injected.h"
+#include "trainer/injected/injected.h"
 
 namespace antdt::trainer {
 namespace {

@@ -10,7 +10,7 @@
 #include "trainer/client/client.h"
 #include "trainer/data/prefetcher.h"
 #include "trainer/loop/generation_guard.h"
-#include "trainer/loop/injected.h"
+#include "trainer/injected/injected.h"
 #include "trainer/loop/ps_model.h"
 #include "trainer/loop/time_account.h"
 #include "trainer/loop/training_state.h"

@@ -44,7 +44,6 @@ Result<TrainerConfig> parse_trainer_config(const std::string& config_json) {
   } catch (const Json::exception& e) {
     return fail(ErrorKind::kUsage, "cannot read the job's configuration: {}", e.what());
   }
-  ANTDT_TRY(config.inject, drill::parse_rules(config_json));
   ANTDT_TRY(config.emulation, drill::parse_emulation(config_json));
   if (config.threads == 0) {
     return fail(ErrorKind::kUsage, "trainer.threads is 0: it must be at least 1");

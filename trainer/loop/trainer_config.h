@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "core/drill/emulation.h"
-#include "core/drill/injection.h"
 #include "core/result.h"
 
 namespace antdt::trainer {
@@ -28,11 +27,10 @@ struct TrainerConfig {
   std::vector<std::uint32_t> bottom_hidden{64};   // of dlrm: widths below the embeddings
   std::uint32_t threads = 1;
   std::uint32_t global_batch = 1024;
-  std::vector<std::string> hosts;   // "address:port"; empty: this machine alone
-  std::string interface;            // for the collective; empty: found from `hosts`
-  std::string ports;                // for the collective, "first-last"; empty: any
-  std::vector<drill::Rule> inject;  // of all workers and servers
-  drill::Emulation emulation;       // of model "emulated"
+  std::vector<std::string> hosts;  // "address:port"; empty: this machine alone
+  std::string interface;           // for the collective; empty: found from `hosts`
+  std::string ports;               // for the collective, "first-last"; empty: any
+  drill::Emulation emulation;      // of model "emulated"
 };
 
 // An error (kUsage) names the key.

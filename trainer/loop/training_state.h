@@ -13,7 +13,7 @@
 #include "trainer/data/prefetcher.h"
 #include "trainer/loop/engine.h"
 #include "trainer/loop/generation_guard.h"
-#include "trainer/loop/injected.h"
+#include "trainer/injected/injected.h"
 #include "trainer/loop/step_log.h"
 #include "trainer/loop/time_account.h"
 

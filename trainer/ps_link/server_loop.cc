@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <thread>
 #include <utility>
 
 #include "core/log.h"
@@ -11,6 +12,8 @@
 
 namespace antdt::ps {
 namespace {
+
+constexpr Duration kTurn = std::chrono::milliseconds(10);
 
 std::string below(const std::string& root, const std::string& directory) {
   return std::filesystem::path(root) / directory;
@@ -153,15 +156,20 @@ void ServerLoop::tick() {
 }
 
 void ServerLoop::receive() {
-  // A bounded number, so that acknowledgements get their turn too.
-  for (int n = 0; n < 64; ++n) {
+  const SteadyClock clock;
+  const MonoTime turn = clock.now();
+  MonoTime now = turn;
+  // A bounded time, so that everybody else gets a turn too.
+  for (int n = 0; n < 64 && now - turn < kTurn; ++n) {
     const auto packet = socket_.receive();
     if (!packet) return;
     ++requests_;
-    const SteadyClock clock;
-    const MonoTime begun = clock.now();
+    const MonoTime begun = now;
     hear(*packet);
-    service_times_.add(clock.now() - begun);
+    if (group_.drill.after_request) group_.drill.after_request(begun, requests_);
+    now = clock.now();
+    service_times_.add(now - begun);
+    busy_ += now - begun;
   }
 }
 
@@ -221,6 +229,7 @@ void ServerLoop::hear_from(Peer& peer) {
 wire::PsStats ServerLoop::stats() {
   wire::PsStats stats = replica_.node().stats();
   stats.requests = requests_;
+  stats.busy_us = static_cast<std::uint64_t>(busy_ / std::chrono::microseconds(1));
   const auto times = service_times_.take();
   stats.service_us_p50 = times.p50;
   stats.service_us_p99 = times.p99;
@@ -292,6 +301,9 @@ void ServerLoop::run(const ReplyTo& effect) {
   wire::Packet packet =
       std::visit([&](const auto& body) { return wire::make_packet(envelope, body); }, effect.body);
   packet.peer = effect.to.peer;
+  if (group_.drill.answer_delay) {
+    std::this_thread::sleep_for(group_.drill.answer_delay(packet.body.size()));
+  }
   // A peer that is gone or does not read asks again; it holds up nobody else.
   std::ignore = socket_.send(packet);
 }

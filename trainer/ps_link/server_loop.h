@@ -33,6 +33,12 @@
 
 namespace antdt::ps {
 
+// What a drill makes worse in a server (core/drill/injection.h); empty: nothing.
+struct Drill {
+  std::function<void(MonoTime began, std::uint64_t request)> after_request;  // takes longer
+  std::function<Duration(std::size_t bytes)> answer_delay;  // before each answer of these bytes
+};
+
 // The servers of a group, by index.
 struct Group {
   Generation generation{1};          // what is said in another one changes nothing
@@ -55,6 +61,7 @@ struct Group {
   std::uint64_t view = 0;
   std::string backup = {};
   std::string backup_key = {};
+  Drill drill = {};
 };
 
 class ServerLoop {
@@ -87,7 +94,7 @@ class ServerLoop {
   // Said again it is made once and answered again.
   using Saved = std::function<void(const wire::PsSaved&)>;
   void cut(const wire::PsCut& order, Saved done);
-  // Service times are those since the last call.
+  // Percentiles of service times are of those since the last call.
   [[nodiscard]] wire::PsStats stats();
   // Updates that are applied.
   [[nodiscard]] std::uint64_t version() const { return replica_.node().version(); }
@@ -150,6 +157,7 @@ class ServerLoop {
   std::multimap<std::uint64_t, Serving> serving_;
   TimerId tick_;
   std::uint64_t requests_ = 0;
+  Duration busy_{};  // with them
   ServiceTimes service_times_;
   CutWriter cut_writer_;
   StateMaker state_maker_;

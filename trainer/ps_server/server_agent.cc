@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <cmath>
 #include <utility>
 
 #include "core/log.h"
@@ -104,6 +105,7 @@ void ServerAgent::report() {
   wire::Report report;
   report.step = Step{server_ ? server_->version() : 0};
   report.activity = "compute";
+  report.throttle_permille = throttle_permille_;
   say(report, group);
   if (server_) say(server_->stats(), group);
 }
@@ -133,6 +135,10 @@ void ServerAgent::on_packet(const wire::Packet& packet, const wire::Envelope& en
     read.operator()<wire::Leave>([&](const auto& m) { leave(static_cast<int>(m.code)); });
   } else if (kind == wire::PsServe::kKind) {
     read.operator()<wire::PsServe>([&](const auto& m) { on_serve(m, envelope); });
+  } else if (kind == wire::Injected::kKind) {
+    read.operator()<wire::Injected>([&](const auto& m) {
+      if (m.number > injection_ordered_.number) injection_ordered_ = m;
+    });
   } else if (kind == wire::PsCut::kKind) {
     read.operator()<wire::PsCut>([&](const auto& m) { on_cut(m, envelope); });
   }
@@ -147,12 +153,34 @@ void ServerAgent::on_welcome(const wire::WorkerWelcome& welcome) {
                     welcome.version, wire::kMinVersion, wire::kMaxVersion));
   }
   if (!own_) {
-    if (Status opened = open_end_point(welcome); !opened) {
-      return end(tl::unexpected<Error>(std::move(opened).error()));
-    }
+    Status ready = prepare_drill(welcome);
+    if (ready) ready = open_end_point(welcome);
+    if (!ready) return end(tl::unexpected<Error>(std::move(ready).error()));
   }
   welcome_ = welcome;
   if (!std::exchange(greeted_, true)) say_again();
+}
+
+// It is told to the agent with the next report.
+Status ServerAgent::prepare_drill(const wire::WorkerWelcome& welcome) {
+  const auto throttle = [this](double share) {
+    throttle_permille_ = static_cast<std::uint32_t>(std::lround(share * 1000));
+  };
+  const Member self = environment_.self;
+  auto injected = trainer::Injected::of_job(
+      clock_, welcome.config_json, {self.worker, welcome.host, self.attempt},
+      [this] { return injection_ordered_; }, throttle);
+  if (!injected) return tl::unexpected<Error>(std::move(injected).error());
+  injected_.emplace(std::move(*injected));
+  return {};
+}
+
+Drill ServerAgent::drill() {
+  injected_->training_began();
+  return {[this](MonoTime began, std::uint64_t request) {
+            injected_->after_compute(began, request, 1);
+          },
+          [link = injected_->link()](std::size_t bytes) { return link->delay(bytes); }};
 }
 
 Status ServerAgent::open_end_point(const wire::WorkerWelcome& welcome) {
@@ -222,6 +250,7 @@ Status ServerAgent::open_group(const wire::PsServe& message, Generation generati
   group.root = welcome_->run_dir;
   group.own = own_keys_;
   group.keys = server_keys(message);
+  group.drill = drill();
   // The group before is over, whatever comes of this one.
   server_.reset();
   cutting_.clear();

@@ -30,6 +30,7 @@
 #include "core/wire/packet.h"
 #include "core/wire/ps_messages.h"
 #include "trainer/client/environment.h"
+#include "trainer/injected/injected.h"
 #include "trainer/ps_link/group_links.h"
 #include "trainer/ps_link/server_loop.h"
 #include "trainer/ps_server/listen.h"
@@ -63,6 +64,8 @@ class ServerAgent {
   void on_packet(const wire::Packet& packet, const wire::Envelope& envelope);
   void on_welcome(const wire::WorkerWelcome& welcome);
   [[nodiscard]] Status open_end_point(const wire::WorkerWelcome& welcome);
+  [[nodiscard]] Status prepare_drill(const wire::WorkerWelcome& welcome);
+  [[nodiscard]] Drill drill();
   void on_refused(const wire::Refused& refused);
   void on_serve(const wire::PsServe& message, const wire::Envelope& envelope);
   void on_cut(const wire::PsCut& message, const wire::Envelope& envelope);
@@ -82,7 +85,11 @@ class ServerAgent {
   const transport::KeyPair own_keys_;
   // Asked by the context, which may outlive this.
   const std::shared_ptr<AdmittedKeys> admitted_ = std::make_shared<AdmittedKeys>();
-  std::optional<Listening> own_;  // where workers and the other servers reach it
+  const SteadyClock clock_;  // of drills
+  std::optional<trainer::Injected> injected_;
+  wire::Injected injection_ordered_;     // newest
+  std::uint32_t throttle_permille_ = 0;  // that a drill asks for
+  std::optional<Listening> own_;         // where workers and the other servers reach it
   const MonoTime begun_;
   std::optional<wire::WorkerWelcome> welcome_;
   bool greeted_ = false;  // by this agent; one that was started again is greeted anew

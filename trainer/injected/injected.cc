@@ -1,4 +1,4 @@
-#include "trainer/loop/injected.h"
+#include "trainer/injected/injected.h"
 
 #include <fmt/format.h>
 
@@ -23,6 +23,15 @@ Result<std::vector<drill::Rule>> rules_of(const wire::Injected& order) {
 }
 
 }  // namespace
+
+Result<Injected> Injected::of_job(const Clock& clock, const std::string& config_json,
+                                  const drill::Target& self, Orders orders, Throttle throttle) {
+  ANTDT_TRY(const auto rules, drill::parse_rules(config_json));
+  ANTDT_TRY(const auto traces, drill::read_traces(rules));
+  ANTDT_TRY(const std::uint64_t seed, drill::parse_seed(config_json));
+  return Injected(clock, drill::Injection(rules, self, seed, traces), std::move(orders), self, seed,
+                  std::move(throttle));
+}
 
 Injected::Injected(const Clock& clock, drill::Injection rules, Orders orders,
                    const drill::Target& self, std::uint64_t seed, Throttle throttle)

@@ -1,4 +1,4 @@
-#include "trainer/loop/injected_link.h"
+#include "trainer/injected/injected_link.h"
 
 #include <algorithm>
 

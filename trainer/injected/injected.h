@@ -6,15 +6,18 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <string>
 
 #include "core/clock.h"
 #include "core/drill/injection.h"
+#include "core/result.h"
 #include "core/wire/drill_messages.h"
-#include "trainer/loop/injected_link.h"
+#include "trainer/injected/injected_link.h"
 
 namespace antdt::trainer {
 
-// Of the training thread alone. Does nothing before training_began().
+// Of the training thread alone, or of a server's: there a batch is a request. Does nothing
+// before training_began().
 class Injected {
  public:
   // What the job daemon said last; number 0: nothing.
@@ -22,6 +25,12 @@ class Injected {
 
   // Says what part of the time this process may run from now on.
   using Throttle = std::function<void(double)>;
+
+  // What the job's configuration does to `self`. An error (kUsage) says what of it cannot be
+  // read.
+  [[nodiscard]] static Result<Injected> of_job(const Clock& clock, const std::string& config_json,
+                                               const drill::Target& self, Orders orders,
+                                               Throttle throttle);
 
   // `rules` are the job's. Those of orders hold beside them, from their arrival on;
   // `self` and `seed` are what they are read with.

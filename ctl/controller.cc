@@ -60,6 +60,7 @@ Controller::Controller(ControllerConfig config, std::unique_ptr<Solution> soluti
     : config_(std::move(config)),
       solution_(std::move(solution)),
       monitor_(config_.monitor),
+      server_watch_(config_.monitor),
       last_version_(config_.last_version) {}
 
 std::vector<Effect> Controller::step(const Event& event, MonoTime now) {
@@ -168,6 +169,10 @@ void Controller::on(const Observed& event, MonoTime now, std::vector<Effect>& /*
   monitor_.step(event.observation, now);
 }
 
+void Controller::on(const ServerObserved& event, MonoTime now, std::vector<Effect>& /*effects*/) {
+  server_watch_.step(event.server, event.requests, event.busy_us, now);
+}
+
 void Controller::on(const Tick& event, MonoTime now, std::vector<Effect>& effects) {
   view_.workers = monitor_.view(now);
   for (WorkerView& worker : view_.workers) {
@@ -175,6 +180,8 @@ void Controller::on(const Tick& event, MonoTime now, std::vector<Effect>& effect
     worker.share = share_of(entry);
     worker.micro_batch = entry.micro_batch;
   }
+  server_watch_.set_servers(event.servers);
+  view_.servers = server_watch_.view(now);
   if (solution_->needs_curves()) view_.curves = monitor_.curves();
   view_.rules = config_.rules;
   view_.transient_window = config_.monitor.transient_window;
@@ -221,6 +228,12 @@ void Controller::consider(const Action& action, const std::string& reason, MonoT
   record(action, reason, outcome, now, effects);
 }
 
+bool Controller::is_present(Member member) const {
+  const auto worker = members_.find(member.worker);
+  return (worker != members_.end() && worker->second == member.attempt) ||
+         std::ranges::find(view_.servers, member, &ServerView::member) != view_.servers.end();
+}
+
 Status Controller::check_approved(const std::string& kind, const std::string& target) const {
   const auto found = advised_.find({kind, target});
   if (found == advised_.end()) {
@@ -232,12 +245,9 @@ Status Controller::check_approved(const std::string& kind, const std::string& ta
   const Member* member = nullptr;
   if (const auto* a = std::get_if<KillRestart>(&action)) member = &a->member;
   if (const auto* a = std::get_if<Evict>(&action)) member = &a->member;
-  if (member != nullptr) {
-    const auto present = members_.find(member->worker);
-    if (present == members_.end() || present->second != member->attempt) {
-      return fail(ErrorKind::kRefused, "attempt {} of {} is no member of the group any more",
-                  member->attempt, member->worker);
-    }
+  if (member != nullptr && !is_present(*member)) {
+    return fail(ErrorKind::kRefused, "attempt {} of {} is no member of the group any more",
+                member->attempt, member->worker);
   }
   if (const auto* batch = std::get_if<AdjustBatch>(&action)) {
     const auto plan = plan_from(*batch, plan_, last_version_.next(), config_.rules, memory_);
@@ -275,7 +285,8 @@ void Controller::apply(const Action& action, const std::string& reason, MonoTime
   const auto* batch = std::get_if<AdjustBatch>(&action);
   if (batch == nullptr) {
     if (is_drastic(action)) drastic_.push_back(now);
-    if (const auto* restart = std::get_if<KillRestart>(&action))
+    const auto* restart = std::get_if<KillRestart>(&action);
+    if (restart != nullptr && members_.contains(restart->member.worker))
       away_.insert_or_assign(restart->member.worker, Away{restart->member.attempt, now});
     record(action, reason, "applied", now, effects);
     effects.push_back(Perform{action, reason});

@@ -26,6 +26,7 @@
 #include "ctl/memory_limits.h"
 #include "ctl/monitor.h"
 #include "ctl/plan.h"
+#include "ctl/server_watch.h"
 #include "ctl/solution.h"
 
 namespace antdt::ctl {
@@ -71,6 +72,13 @@ struct Tick {
   std::optional<Duration> pending_time{};
   std::optional<std::uint32_t> backups{};  // as in ClusterView
   std::optional<Duration> startup{};  // what the first workers took from their start to the group
+  std::vector<ServerWatch::ServerInfo> servers{};  // that serve
+};
+// A parameter server says what it has done since it began.
+struct ServerObserved {
+  Member server;
+  std::uint64_t requests = 0;
+  std::uint64_t busy_us = 0;
 };
 // Somebody wants an action done that was advised.
 struct Approved {
@@ -82,7 +90,8 @@ struct Decided {
   Decision decision;
   PlanVersion plan;
 };
-using Event = std::variant<GroupFormed, PlanInForce, Observed, Tick, Approved, Decided>;
+using Event =
+    std::variant<GroupFormed, PlanInForce, Observed, ServerObserved, Tick, Approved, Decided>;
 
 // ---------------------------------------------------------------- effects
 
@@ -133,6 +142,7 @@ class Controller {
   void on(const GroupFormed& event, MonoTime now, std::vector<Effect>& effects);
   void on(const PlanInForce& event, MonoTime now, std::vector<Effect>& effects);
   void on(const Observed& event, MonoTime now, std::vector<Effect>& effects);
+  void on(const ServerObserved& event, MonoTime now, std::vector<Effect>& effects);
   void on(const Tick& event, MonoTime now, std::vector<Effect>& effects);
   void on(const Approved& event, MonoTime now, std::vector<Effect>& effects);
   void on(const Decided& event, MonoTime now, std::vector<Effect>& effects);
@@ -143,6 +153,7 @@ class Controller {
              std::vector<Effect>& effects);
   void record(const Action& action, const std::string& reason, std::string_view outcome,
               MonoTime now, std::vector<Effect>& effects) const;
+  [[nodiscard]] bool is_present(Member member) const;
   [[nodiscard]] std::string_view outcome_for(const Action& action, MonoTime now);
   [[nodiscard]] bool said_lately(const Action& action, MonoTime now);
   void take(const wire::Plan& plan, std::vector<Effect>& effects);
@@ -154,6 +165,7 @@ class Controller {
   ControllerConfig config_;
   std::unique_ptr<Solution> solution_;
   Monitor monitor_;
+  ServerWatch server_watch_;
   ClusterView view_;
   wire::Plan plan_;
   PlanVersion last_version_;

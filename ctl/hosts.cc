@@ -71,7 +71,7 @@ bool Hosts::on_probation(const HostState& host, double now_s) const {
 }
 
 const HostState* Hosts::choose(const WorkerProcess& worker, const std::vector<WorkerProcess>& all,
-                               double now_s, const std::string& not_on) const {
+                               double now_s, const std::vector<std::string>& not_on) const {
   const HostState* best = nullptr;
   const auto rank = [&](const HostState& h) {
     const std::uint32_t free = h.room - load_of(h.host, all, worker.place.worker);
@@ -79,7 +79,7 @@ const HostState* Hosts::choose(const WorkerProcess& worker, const std::vector<Wo
                       std::floor(penalty(h, now_s)), -static_cast<std::int64_t>(free), h.order);
   };
   for (const HostState& h : hosts_) {
-    if (!h.up || h.closed || h.host == not_on) continue;
+    if (!h.up || h.closed || std::ranges::find(not_on, h.host) != not_on.end()) continue;
     if (load_of(h.host, all, worker.place.worker) >= h.room) continue;
     if (best == nullptr || rank(h) < rank(*best)) best = &h;
   }

@@ -55,10 +55,10 @@ class Hosts {
   [[nodiscard]] bool on_probation(const HostState& host, double now_s) const;
   // Where to start `worker`: a host with room, not on probation if possible, the
   // one it was on if possible, otherwise the one with the fewest failures, then
-  // with the most room. `not_on`: nothing there.
+  // with the most room. `not_on`: nothing on these.
   [[nodiscard]] const HostState* choose(const WorkerProcess& worker,
                                         const std::vector<WorkerProcess>& all, double now_s,
-                                        const std::string& not_on = {}) const;
+                                        const std::vector<std::string>& not_on = {}) const;
   [[nodiscard]] std::uint32_t room_left(const std::vector<WorkerProcess>& all) const;
   // Hosts that would take another worker now and are not on probation.
   struct Place {

@@ -91,6 +91,11 @@ struct RestartAsked {
   std::string reason;
   Duration deadline{};
 };
+// A server without replicas that is moved: the process that moves in has all that this one
+// has, and what it is told from now on.
+struct TakenOver {
+  Member member;
+};
 struct ResizeAsked {
   std::uint32_t count = 0;
   std::string reason;
@@ -102,10 +107,11 @@ struct Failed {
   std::string reason;
 };
 struct Tick {};
-using Event = std::variant<Placed, HostUp, HostLost, GangReady, Started, Exited, Vanished, Resumed,
-                           StartRefused, Joined, GenerationSettled, GenerationOver, Progressed,
-                           Hung, PhaseDrained, MemberDone, CheckpointStored, Restored, SaidBye,
-                           StopAsked, EvictAsked, RestartAsked, ResizeAsked, Failed, Tick>;
+using Event =
+    std::variant<Placed, HostUp, HostLost, GangReady, Started, Exited, Vanished, Resumed,
+                 StartRefused, Joined, GenerationSettled, GenerationOver, Progressed, Hung,
+                 PhaseDrained, MemberDone, CheckpointStored, Restored, SaidBye, StopAsked,
+                 EvictAsked, RestartAsked, TakenOver, ResizeAsked, Failed, Tick>;
 
 // ---- effects
 struct SaveImage {};

@@ -225,6 +225,7 @@ void Lifecycle::on(const job::GenerationSettled& e, Effects& out) {
 
 void Lifecycle::on(const job::GenerationOver&, Effects& out) {
   settled_ = false;
+  end_moves(out);
   if (!image_.checkpoint_pending) return;
   image_.checkpoint_pending = false;  // whoever was to write it does so no more
   out.emplace_back(job::SaveImage{});

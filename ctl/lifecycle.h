@@ -76,6 +76,10 @@ struct JobSpec {
   std::uint64_t staleness = 0;
   std::uint32_t server_replicas = 1;  // processes that are one server
   [[nodiscard]] std::uint32_t server_processes() const { return servers * server_replicas; }
+  // Of a server that is two processes, or is moved: the other one's id.
+  [[nodiscard]] WorkerId second_of(WorkerId server) const {
+    return {'s', server.index < servers ? server.index + servers : server.index - servers};
+  }
 };
 
 // What survives a restart of the job daemon.
@@ -191,6 +195,17 @@ class Lifecycle {
   void on(const job::EvictAsked& e, Effects& out);
   void on(const job::RestartAsked& e, Effects& out);
   void on(const job::ResizeAsked& e, Effects& out);
+  // lifecycle_servers.cc: a server without replicas that is moved
+  void on(const job::TakenOver& e, Effects& out);
+  [[nodiscard]] WorkerProcess* second_of(const WorkerProcess& server);
+  [[nodiscard]] const WorkerProcess* second_of(const WorkerProcess& server) const;
+  [[nodiscard]] bool is_moving(const WorkerProcess& server) const;
+  [[nodiscard]] std::string host_of_second(const WorkerProcess& server) const;
+  [[nodiscard]] Status check_move(const WorkerProcess& server) const;
+  void move(WorkerProcess& server, const std::string& reason, Effects& out);
+  [[nodiscard]] bool move_failed(WorkerProcess& server, FailureClass cls, Effects& out);
+  void leave_for_second(WorkerProcess& server, const std::string& reason, Effects& out);
+  void end_moves(Effects& out);
 
   [[nodiscard]] wire::PhaseStart describe(std::uint64_t phase) const;
   [[nodiscard]] std::uint64_t last_phase() const;  // number of "finish"

@@ -25,11 +25,11 @@ Status Lifecycle::check(const job::EvictAsked& e) const {
            (&w == worker || (host != nullptr && w.place.host == host->host));
   });
   if (takes_server) {
-    return antdt::fail(ErrorKind::kRefused,
-                       "a parameter server stays where it is, unless [roles.server] replicas = 2 "
-                       "makes it two processes, and then one is named at a time: {} has one; name "
-                       "the workers that are to leave",
-                       e.target);
+    return antdt::fail(
+        ErrorKind::kRefused,
+        "{} has a parameter server: servers are moved one at a time, so name each by "
+        "itself, as in antdt evict JOB s0, and then the workers that are to leave",
+        e.target);
   }
   const auto stays = [&](const WorkerProcess& w) {
     return w.running() && !w.leaving && &w != worker && !w.is_server() &&
@@ -71,12 +71,7 @@ Status Lifecycle::check(const job::RestartAsked& e) const {
   if (worker->leaving) {
     return antdt::fail(ErrorKind::kRefused, "{} leaves already", e.member.worker);
   }
-  if (worker->is_server() && spec_.server_replicas < 2) {
-    return antdt::fail(ErrorKind::kRefused,
-                       "the rows of {} are nowhere else: [roles.server] replicas = 2 lets a server "
-                       "lose a process",
-                       e.member.worker);
-  }
+  if (worker->is_server() && spec_.server_replicas < 2) return check_move(*worker);
   if (is_gang()) {
     return antdt::fail(ErrorKind::kRefused,
                        "the workers of this job are started again all together: [roles.worker] "
@@ -88,6 +83,7 @@ Status Lifecycle::check(const job::RestartAsked& e) const {
 void Lifecycle::on(const job::RestartAsked& e, Effects& out) {
   if (!check(e)) return;
   WorkerProcess& worker = *find_mutable(e.member);
+  if (worker.is_server() && spec_.server_replicas < 2) return move(worker, e.reason, out);
   worker.comes_back = true;
   hosts_.failed_on(worker.place.host, seconds());  // others are to prefer another one, too
   ask_to_leave(worker, e.reason, e.deadline, out);
@@ -120,16 +116,22 @@ void Lifecycle::left_as_asked(WorkerProcess& worker, Effects& out) {
     worker.state = WorkerProcess::kWaiting;
     return restart_gang_if_all_left(out);
   }
-  const HostState* elsewhere =
-      worker.stays_away ? nullptr
-                        : hosts_.choose(worker, image_.workers, seconds(), worker.place.host);
+  const HostState* elsewhere = nullptr;
+  if (!worker.stays_away) {
+    const std::string& from = worker.place.host;
+    elsewhere = hosts_.choose(worker, image_.workers, seconds(), {from, host_of_second(worker)});
+    if (elsewhere == nullptr) {
+      elsewhere = hosts_.choose(worker, image_.workers, seconds(), {from});
+    }
+  }
   if (elsewhere == nullptr && worker.comes_back && !worker.stays_away)
     elsewhere = hosts_.find(worker.place.host);
   if (elsewhere == nullptr) {
     worker.state = WorkerProcess::kRemoved;
     out.emplace_back(job::Note{
-        "left",
-        fmt::format("{} has left; its share is spread over the others", worker.place.worker)});
+        "left", worker.is_server() ? fmt::format("{} has left", worker.place.worker)
+                                   : fmt::format("{} has left; its share is spread over the others",
+                                                 worker.place.worker)});
   } else {
     worker.place.host = elsewhere->host;
     worker.place.host_order = elsewhere->order;

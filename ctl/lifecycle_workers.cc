@@ -183,6 +183,7 @@ void Lifecycle::replace(WorkerProcess& worker, FailureClass cls, Effects& out) {
     worker.state = WorkerProcess::kRemoved;
     return;
   }
+  if (move_failed(worker, cls, out)) return;
   const bool in_gang_stop = image_.gang_stops;
   if (in_gang_stop) cls = class_in_gang(cls, worker);
   const bool never = cls == FailureClass::kConfiguration || cls == FailureClass::kNeverAgain ||
@@ -231,7 +232,8 @@ void Lifecycle::start_waiting(Effects& out) {
   bool any = false;
   for (WorkerProcess& w : image_.workers) {
     if (w.state != WorkerProcess::kWaiting || seconds() < w.waits_until_s) continue;
-    const HostState* host = hosts_.choose(w, image_.workers, seconds());
+    const HostState* host = hosts_.choose(w, image_.workers, seconds(), {host_of_second(w)});
+    if (host == nullptr && !w.moves_in) host = hosts_.choose(w, image_.workers, seconds());
     if (host == nullptr) continue;  // until one has room; `antdt status` says so
     w.place.host = host->host;
     w.place.host_order = host->order;

@@ -14,7 +14,8 @@
 // holds all of it (wire::PsServe), numbered and said again until it is heard.
 //
 // A server may be two processes, s0 and s2 of two servers, say: its primary and its backup
-// (trainer/ps/replica.h). Which is which is its view, which is journaled before it is said:
+// (trainer/ps/replica.h); of one without replicas, only while it is moved. Which is which is its
+// view, which is journaled before it is said:
 //
 //   primary and backup ──either is lost──> alone ──another has joined──> joining
 //          ^                                                                │
@@ -303,7 +304,9 @@ class ServerGroup {
   [[nodiscard]] bool is_expected(Member member) const;
   [[nodiscard]] std::vector<Member> missing() const;
   void begin_if_complete(Effects& out);
+  [[nodiscard]] bool may_sit(const GroupServer& server) const;
   [[nodiscard]] bool can_seat() const;
+  [[nodiscard]] bool has_two_processes() const;
   void seat_servers();
   [[nodiscard]] bool seats_are_sound() const;
   [[nodiscard]] const ServerSeat* find_seat(Member server) const;

@@ -60,10 +60,17 @@ std::optional<WorkerId> ServerGroup::other_of(Member server) const {
   return server.worker == seat->primary ? *seat->backup : seat->primary;
 }
 
+// Not who is to leave. After a restart it is not known yet who is expected.
+bool ServerGroup::may_sit(const GroupServer& server) const {
+  return expected_servers_.empty() || is_expected(server.member());
+}
+
 // Some process of each server has joined.
 bool ServerGroup::can_seat() const {
   std::set<std::uint32_t> there;
-  for (const GroupServer& s : servers_) there.insert(seat_of(s.worker));
+  for (const GroupServer& s : servers_) {
+    if (may_sit(s)) there.insert(seat_of(s.worker));
+  }
   return there.size() == config_.servers;
 }
 
@@ -72,6 +79,7 @@ void ServerGroup::seat_servers() {
   seats_.assign(config_.servers, {});
   std::vector<bool> taken(config_.servers);
   for (const GroupServer& s : servers_) {
+    if (!may_sit(s)) continue;
     const std::uint32_t at = seat_of(s.worker);
     ServerSeat& seat = seats_[at];
     if (config_.replicas > 1) seat.view = 1;
@@ -98,9 +106,14 @@ std::vector<std::string> ServerGroup::server_keys() const {
   return all;
 }
 
+// Or had: what is said of the others then is that there is none.
+bool ServerGroup::has_two_processes() const {
+  return std::ranges::any_of(seats_, [](const ServerSeat& s) { return s.view > 0; });
+}
+
 std::vector<std::string> ServerGroup::other_endpoints() const {
   std::vector<std::string> all;
-  if (config_.replicas < 2) return all;
+  if (!has_two_processes()) return all;
   for (const ServerSeat& seat : seats_) {
     all.push_back(seat.backup ? process(*seat.backup).endpoint : std::string());
   }
@@ -109,7 +122,7 @@ std::vector<std::string> ServerGroup::other_endpoints() const {
 
 std::vector<std::string> ServerGroup::other_keys() const {
   std::vector<std::string> all;
-  if (config_.replicas < 2) return all;
+  if (!has_two_processes()) return all;
   for (const ServerSeat& seat : seats_) {
     all.push_back(seat.backup ? key_of(process(*seat.backup).member()) : std::string());
   }
@@ -177,11 +190,11 @@ void ServerGroup::switch_seat(ServerSeat& seat, Member lost, Effects& out) {
 
 // Another process of a server that is alone.
 void ServerGroup::let_join(Effects& out) {
-  if (state_ != State::kServing || config_.replicas < 2) return;
+  if (state_ != State::kServing) return;
   bool changed = false;
   for (const GroupServer& s : servers_) {
     ServerSeat& seat = seats_.at(seat_of(s.worker));
-    if (seat.other() || s.worker == seat.primary) continue;
+    if (seat.other() || s.worker == seat.primary || !may_sit(s)) continue;
     seat.joining = s.worker;
     ++seat.view;
     heard_.erase(s.member());
@@ -206,7 +219,9 @@ void ServerGroup::count_backup(const servers::Serving& e, Effects& out) {
 
 // Where nothing was replaced they have heard it already.
 void ServerGroup::say_moved(Effects& out) {
-  const bool as_it_began = std::ranges::all_of(seats_, [](const auto& s) { return s.view <= 1; });
+  const std::uint64_t first = config_.replicas > 1 ? 1 : 0;
+  const bool as_it_began =
+      std::ranges::all_of(seats_, [&](const auto& s) { return s.view <= first; });
   if (state_ != State::kServing || as_it_began) return;
   if (moved_ && now_ - *moved_ < kMovedAgain) return;
   moved_ = now_;

@@ -86,11 +86,15 @@ struct WorkerView {
   Verdict verdict;
 };
 
-// Parameter servers: nothing measures them yet, the list is empty.
+// A process of a parameter server (server_watch.h).
 struct ServerView {
-  WorkerId server;
+  Member member;
   std::string host;
-  double service_us = 0;  // mean time to serve a request
+  std::string role;                  // "primary", "backup", "alone"
+  bool measured = false;             // enough requests to speak of the figures below
+  double service_us = 0;             // mean time for a request, transient window
+  double service_us_persistent = 0;  // ... persistent window
+  double busy_share = 0;             // of the time it spends on requests, transient window
   Verdict verdict;
 };
 
@@ -121,7 +125,7 @@ struct PlaceView {
 
 struct ClusterView {
   std::vector<WorkerView> workers;  // members of the generation, by worker id
-  std::vector<ServerView> servers;
+  std::vector<ServerView> servers;  // that serve, by id; none without parameter servers
   std::vector<DeviceCurve> curves;
   BatchRules rules;
   PlanVersion plan;  // in force

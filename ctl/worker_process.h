@@ -66,6 +66,7 @@ struct WorkerProcess {
   bool stays_away = false;    // not started again once it has left
   bool comes_back = false;    // leaving: started again where it was, if nowhere else
   bool hung = false;          // ended because of that
+  bool moves_in = false;      // of a server without replicas: takes over from its first process
   double killed_from_s = 0;   // when asked to stop: from then on a SIGKILL is ours
   double waits_until_s = 0;   // kWaiting: not started before
   double started_at_s = 0;
@@ -89,6 +90,7 @@ struct WorkerProcess {
     v("stays_away", m.stays_away);
     v("comes_back", m.comes_back);
     v("hung", m.hung);
+    v("moves_in", m.moves_in);
     v("killed_from_s", m.killed_from_s);
     v("waits_until_s", m.waits_until_s);
     v("started_at_s", m.started_at_s);

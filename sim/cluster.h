@@ -131,7 +131,7 @@ class Cluster final : public Surroundings {
   void fill_the_checkpoints_disk();
   void spoil_a_checkpoint();
   void wish();
-  [[nodiscard]] std::shared_ptr<Program> some_program();
+  [[nodiscard]] std::shared_ptr<Program> some_program(std::string_view roles = "sw");
   void stop_faults();
 
   World& world_;

@@ -66,9 +66,11 @@ void Cluster::fault() {
 }
 
 // Of processes that run; one on a machine that stands still changes nothing.
-std::shared_ptr<Program> Cluster::some_program() {
+std::shared_ptr<Program> Cluster::some_program(std::string_view roles) {
   auto all = programs();
-  std::erase_if(all, [this](const auto& p) { return host(p->host()).suspended(); });
+  std::erase_if(all, [&](const auto& p) {
+    return host(p->host()).suspended() || roles.find(p->member().worker.role) == roles.npos;
+  });
   return all.empty() ? nullptr : world_.rng().pick(all);
 }
 
@@ -222,7 +224,9 @@ void Cluster::wish() {
   if (daemon == nullptr) return;
   const double which = static_cast<double>(world_.rng().below(100));
   if (which < 40) {
-    const auto someone = some_program();
+    // Servers are few, and moving one is a matter of its own.
+    const bool server = shape_.servers > 0 && world_.rng().chance(0.4);
+    const auto someone = some_program(server ? "s" : "sw");
     if (!someone) return;
     const std::string target = to_string(someone->member().worker);
     world_.say("operator: evict {}", target);

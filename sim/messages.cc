@@ -85,8 +85,10 @@ struct Text {
     return fmt::format("checkpoint-written {} step {}", m.number, m.step);
   }
   std::string operator()(const wire::PsServe& m) const {
-    return fmt::format("ps-serve {} workers {} leaving {} restore '{}' version {}", m.number,
-                       members(m.workers), members(m.leaving), m.restore, m.version);
+    const std::string seat =
+        m.replica.empty() ? "" : fmt::format(" {} in view {}", m.replica, m.view);
+    return fmt::format("ps-serve {}{} workers {} leaving {} restore '{}' version {}", m.number,
+                       seat, members(m.workers), members(m.leaving), m.restore, m.version);
   }
   std::string operator()(const wire::PsServing& m) const {
     std::string text = fmt::format("ps-serving {}", m.number);

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 
 #include "cmd/antdt/commands.h"
 #include "cmd/antdt/running_job.h"
@@ -61,16 +62,27 @@ const launcher::ServerStatus* find_server(const launcher::StatusView& status,
   return found == status.servers.end() ? nullptr : &*found;
 }
 
-// It is started again; what it is of its server then, comes to it while all go on.
-Status await_server(RunningJob& job, const launcher::ServerStatus& before) {
-  launcher::ServerStatus now;
+// With a replica it is started again, and gets what it is of its server while all go on.
+// Without one another process takes over, and then it leaves.
+Status await_server(RunningJob& job, const launcher::StatusView& before,
+                    const launcher::ServerStatus& server) {
+  std::optional<launcher::ServerStatus> again;
+  std::optional<launcher::ServerStatus> other;
   ANTDT_RETURN_IF_ERROR(wait_until(job, [&](const launcher::StatusView& status) {
-    const launcher::ServerStatus* const found = find_server(status, before.id);
-    if (found != nullptr) now = *found;
-    return now.attempt > before.attempt && now.state == "joined";
+    const launcher::ServerStatus* const found = find_server(status, server.id);
+    for (const launcher::ServerStatus& s : status.servers) {
+      if (find_server(before, s.id) == nullptr) other = s;
+    }
+    if (found != nullptr && found->attempt > server.attempt) again = *found;
+    return found == nullptr ? other.has_value() : again && again->state == "joined";
   }));
-  fmt::print("{} has left {} and is started again on {} (attempt {})\n", before.id, before.host,
-             now.host, now.attempt);
+  if (again) {
+    fmt::print("{} has left {} and is started again on {} (attempt {})\n", server.id, server.host,
+               again->host, again->attempt);
+  } else {
+    fmt::print("{} has left {}; {} on {} has taken over\n", server.id, server.host, other->id,
+               other->host);
+  }
   return {};
 }
 
@@ -90,7 +102,9 @@ Status evict(const EvictOptions& options) {
     fmt::print("{} is asked to leave\n", options.target);
     return {};
   }
-  if (const auto* server = find_server(before, options.target)) return await_server(job, *server);
+  if (const auto* server = find_server(before, options.target)) {
+    return await_server(job, before, *server);
+  }
   launcher::StatusView after;
   ANTDT_RETURN_IF_ERROR(wait_until(job, [&](const launcher::StatusView& status) {
     after = status;

@@ -279,6 +279,7 @@ class JobMachine {
   void on_left(const wire::PsPlaces& places);
   void on_over(const servers::Over& over);
   // That an eviction means: one of the two processes of a server, to be started elsewhere.
+  [[nodiscard]] const WorkerProcess* first_server() const;
   [[nodiscard]] std::optional<job::RestartAsked> server_to_move(const job::EvictAsked& e) const;
   void on_switched(const servers::Switched& switched);
   void on_backed(const servers::Backed& backed);

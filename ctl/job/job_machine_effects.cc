@@ -304,6 +304,11 @@ ctl::Tick JobMachine::control_tick() const {
   if (!busy && !tick.places.empty()) tick.pending_time = Duration::zero();
   tick.startup = startup_;
   if (config_.spec.sync == "ps-bsp") tick.backups = servers_.backups();
+  for (const WorkerProcess& w : lifecycle_.workers()) {
+    const std::string role = w.is_server() && w.running() ? servers_.role_of(w.member()) : "";
+    if (role.empty() || role == "joining" || w.leaving) continue;
+    tick.servers.push_back({w.member(), host_name(w.place.host), role});
+  }
   return tick;
 }
 

@@ -29,6 +29,7 @@ void JobMachine::expect_group(const std::vector<WorkerProcess>& running) {
   if (uses_servers()) {
     servers::Expect expected;
     for (const WorkerProcess& w : running) {
+      if (w.is_server() && w.stays_away) continue;  // another one takes over
       (w.is_server() ? expected.servers : expected.workers).push_back(w.member());
     }
     return feed(servers::Event(expected));
@@ -53,6 +54,7 @@ void JobMachine::heard(Member m, Generation g, std::uint64_t, const wire::PsSave
 void JobMachine::heard(Member m, Generation, std::uint64_t, const wire::PsStats& e) {
   if (m.worker.role != 's') return;
   wire::PsStats& said = served_[m.worker] = e;
+  feed(Event(ServerObserved{m, e.requests, e.busy_us}));
   // Its backup has decided the same.
   const std::string role = servers_.role_of(m);
   if (role == "backup" || role == "joining") said = without_decisions(e);
@@ -129,8 +131,11 @@ void JobMachine::on_switched(const servers::Switched& switched) {
   }
   served_[lost] = without_decisions(served_[lost]);
   if (lifecycle_.outcome()) return;  // they leave
+  const bool moved = switched.promoted && config_.spec.server_replicas < 2;
   note("server-switched",
-       switched.promoted
+       moved ? fmt::format("{} is server {} from now on, {} has left it", alone, switched.server,
+                           lost)
+       : switched.promoted
            ? fmt::format("{} is lost; its backup {} is server {} from now on, without one", lost,
                          alone, switched.server)
            : fmt::format("{} is lost, the backup of {}, which goes on without one", lost, alone));
@@ -138,8 +143,11 @@ void JobMachine::on_switched(const servers::Switched& switched) {
 
 void JobMachine::on_backed(const servers::Backed& backed) {
   if (lifecycle_.outcome()) return;
-  note("server-backed", fmt::format("{} has all that {} has, and is its backup from now on",
-                                    backed.backup.worker, backed.primary.worker));
+  const bool moves = config_.spec.server_replicas < 2;
+  note("server-backed",
+       fmt::format("{} has all that {} has, and {}", backed.backup.worker, backed.primary.worker,
+                   moves ? "takes over" : "is its backup from now on"));
+  if (moves) feed(job::Event(job::TakenOver{backed.primary}));
 }
 
 // ------------------------------------------------------------ servers that are moved
@@ -147,7 +155,7 @@ void JobMachine::on_backed(const servers::Backed& backed) {
 std::optional<job::RestartAsked> JobMachine::server_to_move(const job::EvictAsked& e) const {
   const auto id = parse_worker_id(e.target);
   const WorkerProcess* const w = id ? lifecycle_.find(*id) : nullptr;
-  if (w == nullptr || !w->is_server() || config_.spec.server_replicas < 2) return std::nullopt;
+  if (w == nullptr || !w->is_server()) return std::nullopt;
   return job::RestartAsked{w->member(), e.reason, e.deadline};
 }
 
@@ -160,6 +168,12 @@ Status JobMachine::check(const job::EvictAsked& e) const {
 Status JobMachine::check(const job::RestartAsked& e) const {
   ANTDT_RETURN_IF_ERROR(lifecycle_.check(e));
   if (e.member.worker.role != 's' || servers_.role_of(e.member) == "joining") return {};
+  if (config_.spec.server_replicas < 2) {
+    if (servers_.serving()) return {};
+    return fail(ErrorKind::kRefused,
+                "the servers do not serve now, and only then can {} be moved: try again soon",
+                e.member.worker);
+  }
   const auto other = servers_.other_of(e.member);
   const WorkerProcess* const w = other ? lifecycle_.find(*other) : nullptr;
   if (servers_.serving() && w != nullptr && w->running() && !w->leaving) return {};
@@ -177,10 +191,15 @@ void JobMachine::on(const job::EvictAsked& e) {
 // A member may not have heard of the phase.
 void JobMachine::on_stuck(const std::string& why) {
   if (servers_.serving()) send_to_members(with_committed(lifecycle_.phase()));
+  if (const WorkerProcess* first = first_server())
+    feed(job::Event(job::Hung{first->member(), why}));
+}
+
+const WorkerProcess* JobMachine::first_server() const {
   const auto first = std::ranges::find_if(lifecycle_.workers(), [&](const WorkerProcess& w) {
     return w.is_server() && servers_.is_first(w.member());
   });
-  if (first != lifecycle_.workers().end()) feed(job::Event(job::Hung{first->member(), why}));
+  return first == lifecycle_.workers().end() ? nullptr : &*first;
 }
 
 void JobMachine::on_trouble(const servers::Trouble& trouble) {
@@ -304,19 +323,25 @@ void JobMachine::on_cut(const servers::CutDone& cut) {
     const bool pushed = at != cut.places.end() && !at->applied.empty();
     written.places.push_back({worker, pushed ? at->applied.back().to : 0});
   }
-  const WorkerProcess* first = lifecycle_.find(WorkerId{'s', 0});
-  if (first != nullptr) store_checkpoint(written, first->member());
+  if (const WorkerProcess* first = first_server()) store_checkpoint(written, first->member());
 }
 
 std::vector<ServerReport> JobMachine::server_reports() const {
   std::vector<ServerReport> reports;
   for (const WorkerProcess& w : lifecycle_.workers()) {
-    if (!w.is_server()) continue;
+    if (!w.is_server() || w.state == WorkerProcess::kRemoved) continue;
     ServerReport r{w.place.worker, host_name(w.place.host),          w.pid,
                    w.attempt,      std::string(state_name(w.state)), {}};
     const auto said = served_.find(w.place.worker);
     if (said != served_.end()) r.said = said->second;
-    if (config_.spec.server_replicas > 1) r.role = servers_.role_of(w.member());
+    const auto& views = controller_.view().servers;
+    const auto view = std::ranges::find(views, w.member(), &ServerView::member);
+    if (view != views.end()) {
+      r.judged = view->measured;
+      r.verdict = view->verdict;
+    }
+    const std::string role = servers_.role_of(w.member());
+    if (config_.spec.server_replicas > 1 || role != "alone") r.role = role;
     reports.push_back(std::move(r));
   }
   return reports;

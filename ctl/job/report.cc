@@ -79,6 +79,15 @@ json budgets_json(const std::vector<BudgetReport>& budgets) {
   return out;
 }
 
+// Of whom makes others wait: what the verdict says, for programs.
+json straggler_json(const Verdict& v) {
+  if (!is_straggler(v)) return nullptr;
+  return {{"kind", to_string(v.kind)},
+          {"severity", v.severity},
+          {"cause", to_string(v.cause)},
+          {"seen", v.seen}};
+}
+
 json servers_json(const std::vector<ServerReport>& servers) {
   json out = json::array();
   for (const ServerReport& s : servers) {
@@ -91,7 +100,9 @@ json servers_json(const std::vector<ServerReport>& servers) {
                    {"bytes", s.said.bytes},
                    {"requests", s.said.requests},
                    {"service_us_p50", s.said.service_us_p50},
-                   {"service_us_p99", s.said.service_us_p99}});
+                   {"service_us_p99", s.said.service_us_p99},
+                   {"verdict", s.judged ? verdict_text(s.verdict) : ""},
+                   {"straggler", straggler_json(s.verdict)}});
     if (!s.role.empty()) out.back()["role"] = s.role;
   }
   return out;
@@ -116,15 +127,6 @@ void add_servers(json& out, const std::vector<ServerReport>& servers) {
   out["pushes"] = {{"applied", all.pushes_applied},
                    {"late", all.pushes_late},
                    {"repeated", all.pushes_repeated}};
-}
-
-// Of whom makes others wait: what the verdict says, for programs.
-json straggler_json(const Verdict& v) {
-  if (!is_straggler(v)) return nullptr;
-  return {{"kind", to_string(v.kind)},
-          {"severity", v.severity},
-          {"cause", to_string(v.cause)},
-          {"seen", v.seen}};
 }
 
 }  // namespace

@@ -45,6 +45,8 @@ struct ServerReport {
   wire::PsStats said;
   // Where a server is two processes: "primary", "backup", "joining", "alone".
   std::string role = {};
+  bool judged = false;  // enough was measured for a verdict
+  Verdict verdict = {};
 };
 
 struct ActionReport {

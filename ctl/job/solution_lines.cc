@@ -33,10 +33,18 @@ std::string_view name_of(Adjust adjust) {
   return "both";
 }
 
+Json to_json(const Verdict& v, MonoTime now) {
+  const bool deviates = v.kind != VerdictKind::kNone;
+  return {{"kind", to_string(v.kind)},
+          {"severity", v.severity},
+          {"cause", to_string(v.cause)},
+          {"seen", v.seen},
+          {"for_s", deviates ? to_seconds(now - v.since) : 0.0}};
+}
+
 Json to_json(const WorkerView& w, MonoTime now) {
   Json fit;
   if (w.fit) fit = {{"fixed_s", w.fit->fixed_s}, {"per_sample_s", w.fit->per_sample_s}};
-  const bool deviates = w.verdict.kind != VerdictKind::kNone;
   return {{"worker", to_string(w.member.worker)},
           {"attempt", w.member.attempt.value},
           {"host", w.host},
@@ -55,12 +63,19 @@ Json to_json(const WorkerView& w, MonoTime now) {
           {"batches", w.batches},
           {"samples_total", w.samples_total},
           {"fit", fit},
-          {"verdict",
-           {{"kind", to_string(w.verdict.kind)},
-            {"severity", w.verdict.severity},
-            {"cause", to_string(w.verdict.cause)},
-            {"seen", w.verdict.seen},
-            {"for_s", deviates ? to_seconds(now - w.verdict.since) : 0.0}}}};
+          {"verdict", to_json(w.verdict, now)}};
+}
+
+Json to_json(const ServerView& s, MonoTime now) {
+  return {{"server", to_string(s.member.worker)},
+          {"attempt", s.member.attempt.value},
+          {"host", s.host},
+          {"role", s.role},
+          {"measured", s.measured},
+          {"service_us", s.service_us},
+          {"service_us_persistent", s.service_us_persistent},
+          {"busy_share", s.busy_share},
+          {"verdict", to_json(s.verdict, now)}};
 }
 
 Json to_json(const DeviceCurve& curve) {
@@ -129,7 +144,7 @@ class Parser {
       return Resize{count};
     }
     if (name == "kill-restart" || name == "evict") {
-      ANTDT_TRY(const Member member, worker(from, "worker"));
+      ANTDT_TRY(const Member member, process(from, "worker"));
       if (name == "evict") return Evict{member};
       return KillRestart{member};
     }
@@ -148,6 +163,17 @@ class Parser {
     }
     return wrong(
         fmt::format("no \"{}\" that is one of the view's workers in {}", key, shown(from.dump())));
+  }
+
+  // A worker, or a parameter server.
+  Result<Member> process(const Json& from, const char* key) const {
+    const auto found = from.find(key);
+    if (found != from.end() && found->is_string()) {
+      for (const ServerView& s : view_.servers) {
+        if (to_string(s.member.worker) == found->get<std::string>()) return s.member;
+      }
+    }
+    return worker(from, key);
   }
 
   Result<Share> share(Member member, const Json& from) const {
@@ -199,9 +225,11 @@ class Parser {
 }  // namespace
 
 std::string view_line(const ClusterView& view, std::uint64_t number, double time_s, MonoTime now) {
-  Json workers = Json::array(), places = Json::array(), curves = Json::array();
+  Json workers = Json::array(), servers = Json::array(), places = Json::array(),
+       curves = Json::array();
   for (const WorkerView& w : view.workers) workers.push_back(to_json(w, now));
   for (const PlaceView& p : view.places) places.push_back({{"host", p.host}, {"room", p.room}});
+  for (const ServerView& s : view.servers) servers.push_back(to_json(s, now));
   for (const DeviceCurve& c : view.curves) curves.push_back(to_json(c));
   const Json line = {{"schema", kSolutionLines},
                      {"view", number},
@@ -221,6 +249,7 @@ std::string view_line(const ClusterView& view, std::uint64_t number, double time
                      {"restart_s", seconds_or_null(view.restart_time)},
                      {"places", std::move(places)},
                      {"workers", std::move(workers)},
+                     {"servers", std::move(servers)},
                      {"curves", std::move(curves)}};
   return line.dump(-1, ' ', false, Json::error_handler_t::replace);
 }

@@ -23,29 +23,33 @@ std::string verdict_text(const Verdict& verdict) {
                      to_string(verdict.cause));
 }
 
+void VerdictWatch::look(const Member& who, const std::string& host, const Verdict& verdict,
+                        const ClusterView& view, MonoTime now, std::map<Member, Watched>& next,
+                        std::vector<std::string>& news) {
+  const auto known = watched_.find(who);
+  if (!is_straggler(verdict) && known == watched_.end()) return;
+  Watched watched = known == watched_.end() ? Watched{} : std::move(known->second);
+  const Name name = is_straggler(verdict) ? Name{verdict.kind, verdict.cause} : Name{};
+  const bool stays = std::exchange(watched.seen, name) == name;
+  std::erase_if(watched.told_at,
+                [&](const auto& entry) { return now - entry.second >= view.persistent_window; });
+  if (stays && name != watched.told && name == Name{}) {
+    news.push_back(fmt::format("{} is as fast as the others again", who.worker));
+    watched.told = name;
+  } else if (stays && name != watched.told && watched.told_at.emplace(name, now).second) {
+    news.push_back(fmt::format("{} on {} is a {}{}{}", who.worker, host, verdict_text(verdict),
+                               verdict.seen.empty() ? "" : ": ", verdict.seen));
+    watched.told = name;
+  }
+  const bool over = name == Name{} && watched.told == Name{} && watched.told_at.empty();
+  if (!over) next.emplace(who, std::move(watched));
+}
+
 std::vector<std::string> VerdictWatch::look(const ClusterView& view, MonoTime now) {
   std::vector<std::string> news;
   std::map<Member, Watched> next;
-  for (const WorkerView& w : view.workers) {
-    const auto known = watched_.find(w.member);
-    if (!is_straggler(w.verdict) && known == watched_.end()) continue;
-    Watched watched = known == watched_.end() ? Watched{} : std::move(known->second);
-    const Name name = is_straggler(w.verdict) ? Name{w.verdict.kind, w.verdict.cause} : Name{};
-    const bool stays = std::exchange(watched.seen, name) == name;
-    std::erase_if(watched.told_at,
-                  [&](const auto& entry) { return now - entry.second >= view.persistent_window; });
-    if (stays && name != watched.told && name == Name{}) {
-      news.push_back(fmt::format("{} is as fast as the others again", w.member.worker));
-      watched.told = name;
-    } else if (stays && name != watched.told && watched.told_at.emplace(name, now).second) {
-      news.push_back(fmt::format("{} on {} is a {}{}{}", w.member.worker, w.host,
-                                 verdict_text(w.verdict), w.verdict.seen.empty() ? "" : ": ",
-                                 w.verdict.seen));
-      watched.told = name;
-    }
-    const bool over = name == Name{} && watched.told == Name{} && watched.told_at.empty();
-    if (!over) next.emplace(w.member, std::move(watched));
-  }
+  for (const ServerView& s : view.servers) look(s.member, s.host, s.verdict, view, now, next, news);
+  for (const WorkerView& w : view.workers) look(w.member, w.host, w.verdict, view, now, next, news);
   watched_ = std::move(next);
   if (news.size() > kMostAtOnce) {
     const std::size_t more = news.size() - kMostAtOnce;

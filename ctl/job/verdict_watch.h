@@ -33,6 +33,10 @@ class VerdictWatch {
     Name told{};
     std::map<Name, MonoTime> told_at{};
   };
+  void look(const Member& who, const std::string& host, const Verdict& verdict,
+            const ClusterView& view, MonoTime now, std::map<Member, Watched>& next,
+            std::vector<std::string>& news);
+
   std::map<Member, Watched> watched_;
 };
 

@@ -21,7 +21,8 @@ class HostsTest : public testing::Test {
     w.attempt = Attempt{1};
     return w;
   }
-  std::string chosen(const WorkerProcess& w, double now_s = 0, const std::string& not_on = {}) {
+  std::string chosen(const WorkerProcess& w, double now_s = 0,
+                     const std::vector<std::string>& not_on = {}) {
     const HostState* h = hosts.choose(w, all, now_s, not_on);
     return h == nullptr ? "" : h->name;
   }
@@ -50,7 +51,7 @@ TEST_F(HostsTest, FullClosedLostAndForbiddenHostsAreNotChosen) {
   all = {runs(0, "a")};
   hosts.close("b:7700");
   hosts.down("c:7700");
-  EXPECT_EQ(chosen(runs(9, ""), 0, "d:7700"), "e");
+  EXPECT_EQ(chosen(runs(9, ""), 0, {"d:7700"}), "e");
   EXPECT_EQ(hosts.room_left(all), 2U) << "d and e";
 }
 
@@ -67,7 +68,7 @@ TEST_F(HostsTest, AHostThatFailsOftenIsOnProbationUntilItsFailuresDecayed) {
   for (int i = 0; i < 4; ++i) hosts.failed_on("a:7700", 0);
   EXPECT_TRUE(hosts.on_probation(*hosts.named("a"), 0));
   EXPECT_EQ(chosen(runs(0, "a")), "b");
-  EXPECT_EQ(chosen(runs(0, "a"), 0, "b:7700"), "a") << "better than nowhere";
+  EXPECT_EQ(chosen(runs(0, "a"), 0, {"b:7700"}), "a") << "better than nowhere";
   const double later = Hosts::kHalfLifeSeconds;
   EXPECT_FALSE(hosts.on_probation(*hosts.named("a"), later));
   EXPECT_NEAR(hosts.penalty(*hosts.named("a"), later), 2, 1e-9);

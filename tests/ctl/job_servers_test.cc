@@ -382,6 +382,99 @@ TEST_F(JobServersTest, OneOfTheTwoProcessesOfAServerMayBeEvictedAtATime) {
   EXPECT_EQ(machine->lifecycle().find(s(0).worker)->attempt, Attempt{2}) << "it comes back";
 }
 
+// ------------------------------------------------- a server without replicas that is moved
+
+class JobServerMoves : public JobServersTest {
+ protected:
+  void SetUp() override {
+    start();
+    HostState b;
+    b.host = b.name = "b";
+    b.room = 4;
+    feed(in::HostWelcome{b, {}});
+    ASSERT_TRUE(machine->check(kEvict));
+    feed(kEvict);
+    const WorkerProcess* second = machine->lifecycle().find(s(2).worker);
+    ASSERT_NE(second, nullptr);
+    EXPECT_EQ(second->place.host, "b");
+    feed(job::Started{s(2), 9});
+  }
+  void second_joins() {
+    joins(s(2));
+    serve({s(0), s(1), s(2)});
+    EXPECT_EQ(machine->server_group().role_of(s(2)), "joining");
+  }
+  // The first one says that the second has all that it has.
+  JobOutputs backed() {
+    wire::PsServing said{number[s(0)], {}};
+    said.backed = 1;
+    return says(s(0), said);
+  }
+  void expect_that_nobody_noticed() {
+    EXPECT_TRUE(machine->server_group().serving());
+    EXPECT_EQ(machine->generation(), Generation{1});
+    EXPECT_FALSE(outcome);
+  }
+  const job::EvictAsked kEvict{"s0", "slow", std::chrono::seconds(2)};
+};
+
+TEST_F(JobServerMoves, TheFirstProcessLeavesWhenTheSecondHasAllThatItHas) {
+  EXPECT_FALSE(machine->check(kEvict)) << "it is being moved";
+  second_joins();
+  EXPECT_FALSE(machine->check(job::EvictAsked{"s2", "slow", {}}));
+  const auto leave = sent<wire::Leave>(backed());
+  ASSERT_EQ(leave.size(), 1U);
+  EXPECT_EQ(leave[0].first, s(0));
+  exits(s(0), 0);
+  expect_that_nobody_noticed();
+  EXPECT_EQ(machine->server_group().endpoints().front(), "/run/s2");
+  EXPECT_EQ(machine->lifecycle().find(s(0).worker)->state, WorkerProcess::kRemoved);
+  const auto servers = machine->report().servers;
+  ASSERT_EQ(servers.size(), 2U);
+  EXPECT_EQ(servers[1].server, s(2).worker);
+}
+
+TEST_F(JobServerMoves, ALostSecondProcessCostsNothingAndIsNotStartedAgain) {
+  second_joins();
+  exits(s(2), SIGKILL);
+  expect_that_nobody_noticed();
+  EXPECT_EQ(machine->lifecycle().find(s(2).worker)->state, WorkerProcess::kRemoved);
+  EXPECT_TRUE(machine->check(kEvict)) << "it may be tried again";
+}
+
+TEST_F(JobServerMoves, WhereTheFirstIsLostBeforeTheSecondBeginsFromTheCheckpoint) {
+  second_joins();
+  exits(s(0), SIGKILL);
+  EXPECT_FALSE(machine->server_group().serving());
+  EXPECT_EQ(machine->lifecycle().find(s(0).worker)->state, WorkerProcess::kRemoved);
+  EXPECT_TRUE(machine->lifecycle().find(s(2).worker)->running());
+  EXPECT_FALSE(outcome);
+}
+
+TEST_F(JobServerMoves, WhereAnotherServerIsLostTheSecondGoesOnAndTheFirstLeaves) {
+  second_joins();
+  exits(s(1), SIGKILL);
+  EXPECT_FALSE(machine->server_group().serving());
+  EXPECT_TRUE(machine->lifecycle().find(s(0).worker)->leaving);
+  EXPECT_TRUE(machine->lifecycle().find(s(2).worker)->running());
+  exits(s(0), 0);
+  EXPECT_EQ(machine->lifecycle().find(s(0).worker)->state, WorkerProcess::kRemoved);
+}
+
+TEST_F(JobServerMoves, TheNextIncarnationGoesOnWithIt) {
+  second_joins();
+  open(with_servers());
+  host("a");
+  HostState b;
+  b.host = b.name = "b";
+  b.room = 4;
+  feed(in::HostWelcome{b, {{s(2).worker, Attempt{1}, 9}}});
+  EXPECT_EQ(machine->server_group().role_of(s(2)), "joining");
+  const auto leave = sent<wire::Leave>(backed());
+  ASSERT_EQ(leave.size(), 1U);
+  EXPECT_EQ(leave[0].first, s(0));
+}
+
 TEST_F(JobServersTest, ACheckpointUnderWayIsStoredByTheNextIncarnation) {
   start();
   fetch(w(0), 0, 50);

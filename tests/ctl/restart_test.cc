@@ -132,5 +132,71 @@ TEST(Restart, NdMovesTheBatchFirst) {
   EXPECT_TRUE(wish(third));
 }
 
+// ------------------------------------------------------------------------- servers
+
+// Two servers on a and b beside workers that are all alike; s1 is slow, and busy 60 % of the time.
+ClusterView view_with_servers(double severity, std::uint64_t remaining = kMuch) {
+  ClusterView view = view_with(1000, remaining);
+  view.workers[3].verdict = {};
+  for (WorkerView& w : view.workers) {
+    w.batch_s = 0.2;
+    w.wait_share = 0.2;
+  }
+  for (std::uint32_t i = 0; i < 2; ++i) {
+    ServerView s;
+    s.member = {WorkerId{'s', i}, Attempt{1}};
+    s.host = i == 0 ? "a" : "b";
+    s.role = "alone";
+    s.measured = true;
+    s.service_us = s.service_us_persistent = i == 0 ? 100 : 100 * severity;
+    s.busy_share = i == 0 ? 0.2 : 0.6;
+    view.servers.push_back(s);
+  }
+  view.servers[1].verdict.kind = VerdictKind::kPersistent;
+  view.servers[1].verdict.severity = severity;
+  return view;
+}
+
+TEST(RestartOfServers, APersistentStragglerGoesElsewhere) {
+  RestartJudge judge;
+  const Decision decision = judge.decide(view_with_servers(3));
+  ASSERT_TRUE(wish(decision));
+  EXPECT_EQ(wish(decision)->member, (Member{WorkerId{'s', 1}, Attempt{1}}));
+  EXPECT_THAT(decision.reason,
+              HasSubstr("s1 on b has taken 3.0x as long for a request as the others for 60 s (300 "
+                        "us) and is busy 60 % of the time: with another on c"));
+}
+
+TEST(RestartOfServers, OneThatIsSlowOnlyNowOrALittleIsLeftAlone) {
+  ClusterView now = view_with_servers(3);
+  now.servers[1].verdict.kind = VerdictKind::kTransient;
+  EXPECT_FALSE(wish(RestartJudge().decide(now)));
+  EXPECT_FALSE(wish(RestartJudge().decide(view_with_servers(RestartJudge::kLambda))));
+}
+
+TEST(RestartOfServers, NotWhereItIsNotWorthIt) {
+  // 4096 samples/s: 25 s are left, of which 40 % could be gained; a restart takes 20.
+  EXPECT_FALSE(wish(RestartJudge().decide(view_with_servers(3, 100'000))));
+  ClusterView idle = view_with_servers(3);
+  idle.servers[1].busy_share = 0.01;
+  EXPECT_FALSE(wish(RestartJudge().decide(idle))) << "nobody waits for it";
+}
+
+TEST(RestartOfServers, NotToAHostThatIsSlowItself) {
+  ClusterView view = view_with_servers(3);
+  view.places = {{"a", 1}};
+  EXPECT_TRUE(wish(RestartJudge().decide(view)));
+  view.servers[0].verdict.kind = VerdictKind::kDeterministic;
+  EXPECT_FALSE(wish(RestartJudge().decide(view)));
+}
+
+TEST(RestartOfServers, AWorkerComesFirst) {
+  ClusterView view = view_with_servers(3);
+  view.workers[3] = view_with(125).workers[3];
+  const Decision decision = RestartJudge().decide(view);
+  ASSERT_TRUE(wish(decision));
+  EXPECT_EQ(to_string(wish(decision)->member.worker), "w3");
+}
+
 }  // namespace
 }  // namespace antdt::ctl::solutions

@@ -3,10 +3,12 @@
 
     ANTDT_BIN=build/bin bench/simulate_vs_real.py JOB... [--solution nd]... [--set K=V]...
                                                   [--within 0.10] [--json]
+    ANTDT_BIN=build/bin bench/simulate_vs_real.py --done stragglers/*.toml
 
 A JOB is a job.toml whose model is "emulated". The real run needs an idle machine: its
-workers sleep, but they are many. The exit code is 1 when a time is further off than
---within.
+workers sleep, but they are many. With --done it has been made, in the directory beside
+JOB.toml whose name is JOB, as `antdt bench stragglers` leaves them. The exit code is 1 when a
+time is further off than --within.
 """
 import argparse
 import json
@@ -35,9 +37,17 @@ def real(job, args, solution):
 
 
 def simulated(job, args, solution):
-    out = subprocess.run([ANTDT, "simulate", job, "--json", "--solution", solution,
-                          *overrides(args, solution)], check=True, capture_output=True, text=True)
+    chosen = [] if solution is None else ["--solution", solution, *overrides(args, solution)]
+    out = subprocess.run([ANTDT, "simulate", job, "--json", *chosen], check=False,
+                         capture_output=True, text=True)
+    if out.returncode != 0:
+        raise SystemExit(f"{job}: {out.stderr.strip()}")
     return json.loads(out.stdout)[0]["job_seconds"]
+
+
+def done(job):
+    summary = pathlib.Path(job).with_suffix("") / "summary.json"
+    return json.loads(summary.read_text(encoding="utf-8"))["training_seconds"]
 
 
 def main():
@@ -45,14 +55,15 @@ def main():
     parser.add_argument("jobs", nargs="+", metavar="JOB")
     parser.add_argument("--solution", action="append")
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE")
+    parser.add_argument("--done", action="store_true", help="the real runs are there")
     parser.add_argument("--within", type=float, default=0.10)
     parser.add_argument("--json", action="store_true")
     args = parser.parse_args()
     cells = []
     for job in args.jobs:
-        for solution in args.solution or ["none", "nd"]:
-            cell = {"situation": pathlib.Path(job).stem, "solution": solution,
-                    "real_seconds": real(job, args, solution),
+        for solution in [None] if args.done else args.solution or ["none", "nd"]:
+            cell = {"situation": pathlib.Path(job).stem, "solution": solution or "",
+                    "real_seconds": done(job) if args.done else real(job, args, solution),
                     "simulated_seconds": simulated(job, args, solution)}
             cell["off"] = cell["simulated_seconds"] / cell["real_seconds"] - 1
             cells.append(cell)

@@ -9,7 +9,7 @@ from harness import needs_trainer
 from hosts import Hosts
 from servers_test import BUDGETS, job
 
-RECORDS = 60000
+RECORDS = 40000
 SLOW_HOST = """
 [control]
 mode = "act"

@@ -39,7 +39,7 @@ Invariants broken(Sabotage sabotage, const char* faults, std::uint64_t seeds,
 // where one watches, the first run reaches the code that it is to see.
 void expect_seen(Sabotage sabotage, const char* faults, std::uint64_t seeds,
                  const Invariants& expected, Sync sync = Sync::kAllReduce) {
-  if (antdt::testing::kSanitized) {
+  if (kSanitized) {
     broken(sabotage, faults, 1, expected, sync);
     return;
   }

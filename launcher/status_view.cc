@@ -78,6 +78,8 @@ ServerStatus parse_server(const json& object) {
   fields.read("requests", server.requests);
   fields.read("service_us_p50", server.service_us_p50);
   fields.read("service_us_p99", server.service_us_p99);
+  fields.read("role", server.role);
+  fields.read("verdict", server.verdict);
   return server;
 }
 
@@ -242,6 +244,7 @@ std::vector<std::string> worker_table(const StatusView& s, const std::vector<Eve
 
 std::vector<std::string> server_table(const StatusView& s) {
   if (s.servers.empty()) return {};
+  const bool roles = std::ranges::any_of(s.servers, [](const auto& v) { return !v.role.empty(); });
   std::vector<std::vector<std::string>> rows;
   for (const ServerStatus& server : s.servers) {
     const double mib = static_cast<double>(server.bytes) / (1 << 20);
@@ -249,11 +252,14 @@ std::vector<std::string> server_table(const StatusView& s) {
                     std::to_string(server.attempt), server.state, grouped(server.rows),
                     fmt::format("{:.1f}", mib), grouped(server.requests),
                     fmt::format("{:.0f}", server.service_us_p50),
-                    fmt::format("{:.0f}", server.service_us_p99)});
+                    fmt::format("{:.0f}", server.service_us_p99), server.verdict});
+    if (roles) rows.back().push_back(server.role);
   }
-  return text_table({"server", "host", "pid#", "attempt#", "state", "rows#", "MiB#", "requests#",
-                     "p50 us#", "p99 us#"},
-                    rows);
+  std::vector<std::string> header = {"server",  "host",    "pid#",   "attempt#",
+                                     "state",   "rows#",   "MiB#",   "requests#",
+                                     "p50 us#", "p99 us#", "verdict"};
+  if (roles) header.emplace_back("role");
+  return text_table(header, rows);
 }
 
 std::string event_line(const EventView& event) {

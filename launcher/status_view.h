@@ -38,6 +38,8 @@ struct ServerStatus {
   std::uint64_t requests = 0;
   double service_us_p50 = 0;  // of the last second
   double service_us_p99 = 0;
+  std::string role;  // of a process of one that is two: "primary", "backup", ...
+  std::string verdict;
 };
 
 struct FailureView {

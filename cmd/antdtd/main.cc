@@ -114,7 +114,7 @@ int main(int argc, char** argv) {
       "The AntDT agent: starts the processes of jobs on this host, watches them and "
       "relays their messages.",
       "antdtd");
-  app.set_version_flag("--version", "antdtd 0.1.0");
+  app.set_version_flag("--version", "antdtd " ANTDT_VERSION);
   Flags flags;
   define(app, flags);
   try {

@@ -166,7 +166,7 @@ TEST(PageTest, AComparisonShowsEachSituationAndWhatWasNotRun) {
   const std::string page = stragglers::comparison_page(lines, "antdt bench <x>", {a_run()});
   EXPECT_TRUE(has(page, "<h2>mix</h2>"));
   EXPECT_FALSE(has(page, "<h2>slow-server</h2>"));
-  EXPECT_TRUE(has(page, "not run: [[inject]] slows workers down"));
+  EXPECT_TRUE(has(page, "not run: needs two hosts"));
   EXPECT_TRUE(has(page, "0.800  4.00 x none"));
   EXPECT_TRUE(has(page, "500 s  (its job: 100.0 s, ideal 20.0 s, 7 actions)"));
   EXPECT_TRUE(has(page, "antdt bench &lt;x&gt;"));

@@ -35,6 +35,23 @@ TEST(StatusView, EachWorkerIsALineUnderAlignedColumns) {
                           "w1         -  h1      -        2  started      0          -"));
 }
 
+TEST(StatusView, EachServerIsALineThatSaysWhatItIsAndWhetherItIsSlow) {
+  const std::string first = R"x({"id":"s0","host":"h1","pid":7,"attempt":1,"state":"joined",
+    "rows":1200,"bytes":1048576,"requests":10,"service_us_p50":90,"service_us_p99":200,
+    "verdict":"transient straggler, 3.0x slower (unknown)")x";
+  EXPECT_THAT(
+      server_table(parse_status(R"({"servers":[)" + first + "}]}").value()),
+      ElementsAre(
+          "server  host  pid  attempt  state    rows  MiB  requests  p50 us  p99 us  verdict",
+          "s0      h1      7        1  joined  1,200  1.0        10      90     200  transient "
+          "straggler, 3.0x slower (unknown)"));
+  const auto two =
+      server_table(parse_status(R"({"servers":[)" + first + R"(,"role":"primary"}]})").value());
+  ASSERT_EQ(two.size(), 2U);
+  EXPECT_TRUE(two[0].ends_with("  role"));
+  EXPECT_TRUE(two[1].ends_with("  primary"));
+}
+
 TEST(StatusView, TheBlockFitsTheTerminalAndEachPartIsOneLine) {
   auto status = parse_status(kStatus).value();
   status.message = "waiting\nfor w1";

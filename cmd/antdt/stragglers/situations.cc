@@ -103,7 +103,7 @@ Situation pai(int job, std::string what, const std::string& traces) {
 Situation slow_server() {
   Situation s = alike("slow-server", "one of two parameter servers at 1/3 all along");
   s.sync = "ps-bsp";
-  s.lacks = "[[inject]] slows workers down, not parameter servers";
+  s.lacks = "needs two hosts: bench/slow_server.py measures how soon it is over";
   return s;
 }
 

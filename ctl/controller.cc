@@ -1,5 +1,7 @@
 #include "ctl/controller.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 namespace antdt::ctl {
@@ -101,9 +103,10 @@ Result<wire::Plan> Controller::plan_for(const std::vector<Monitor::MemberInfo>& 
 
 void Controller::take(const wire::Plan& plan, std::vector<Effect>& effects) {
   plan_ = plan;
+  plan_.rate = config_.rate;
   last_version_ = plan.version;
   settled_at_.reset();
-  effects.push_back(SendPlan{plan});
+  effects.push_back(SendPlan{plan_});
 }
 
 // Members that are not there any more are on their way back, or gone for good.
@@ -190,6 +193,8 @@ void Controller::on(const Tick& event, MonoTime now, std::vector<Effect>& effect
   view_.places = event.places;
   view_.pending_time = event.pending_time;
   view_.backups = event.backups;
+  view_.learning_rate = config_.rate;
+  view_.optimizer = config_.optimizer;
   view_.restart_time = restart_time_ ? restart_time_ : event.startup;
   if (!settled(now)) return;
   const Decision decision = solution_->decide(view_, now);
@@ -283,6 +288,9 @@ void Controller::record(const Action& action, const std::string& reason, std::st
 void Controller::apply(const Action& action, const std::string& reason, MonoTime now,
                        std::vector<Effect>& effects) {
   const auto* batch = std::get_if<AdjustBatch>(&action);
+  if (const auto* rate = std::get_if<AdjustLearningRate>(&action)) {
+    return apply_rate(rate->factor, reason, now, effects);
+  }
   if (batch == nullptr) {
     if (is_drastic(action)) drastic_.push_back(now);
     const auto* restart = std::get_if<KillRestart>(&action);
@@ -302,6 +310,25 @@ void Controller::apply(const Action& action, const std::string& reason, MonoTime
   if (same_parts(*plan, plan_)) return;
   record(action, reason, "applied", now, effects);
   take(*plan, effects);
+}
+
+// With a plan of its own: all change it at one step, and who comes later hears of it.
+void Controller::apply_rate(double factor, const std::string& reason, MonoTime now,
+                            std::vector<Effect>& effects) {
+  const AdjustLearningRate action{factor};
+  if (!(factor >= kLeastRate && factor <= kMostRate)) {
+    if (said_lately(action, now)) return;
+    return record(action,
+                  fmt::format("{} (refused: {} is not from {} to {} of the job's learning rate)",
+                              reason, factor, kLeastRate, kMostRate),
+                  "refused", now, effects);
+  }
+  if (factor == config_.rate) return;
+  config_.rate = factor;
+  record(action, reason, "applied", now, effects);
+  wire::Plan plan = plan_;
+  plan.version = last_version_.next();
+  take(plan, effects);
 }
 
 }  // namespace antdt::ctl

@@ -47,6 +47,8 @@ struct ControllerConfig {
   // Versions of this controller's plans are above this: the highest version a
   // previous incarnation of the job daemon journaled.
   PlanVersion last_version;
+  double rate = 1;        // of the job's learning rate, as it was journaled with that plan
+  std::string optimizer;  // [trainer] optimizer
 };
 
 // ----------------------------------------------------------------- events
@@ -107,7 +109,7 @@ struct RecordAction {
   std::string reason;   // a sentence
   std::string outcome;  // "applied", "advised", "observed", or "refused" (it made no sense)
 };
-// Do this to the group: anything but AdjustBatch, which is a SendPlan.
+// Do this to the group: anything but AdjustBatch and AdjustLearningRate, which are a SendPlan.
 struct Perform {
   Action action;
   std::string reason{};
@@ -121,6 +123,10 @@ using Effect = std::variant<SendPlan, RecordAction, Perform, Impossible>;
 
 class Controller {
  public:
+  // What a solution may make of the learning rate.
+  static constexpr double kLeastRate = 0.001;
+  static constexpr double kMostRate = 1000;
+
   Controller(ControllerConfig config, std::unique_ptr<Solution> solution);
 
   [[nodiscard]] std::vector<Effect> step(const Event& event, MonoTime now);
@@ -156,6 +162,8 @@ class Controller {
   [[nodiscard]] bool is_present(Member member) const;
   [[nodiscard]] std::string_view outcome_for(const Action& action, MonoTime now);
   [[nodiscard]] bool said_lately(const Action& action, MonoTime now);
+  void apply_rate(double factor, const std::string& reason, MonoTime now,
+                  std::vector<Effect>& effects);
   void take(const wire::Plan& plan, std::vector<Effect>& effects);
   void put_in_force();
   void watch_restarts(const std::vector<Monitor::MemberInfo>& members, MonoTime now);

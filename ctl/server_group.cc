@@ -52,6 +52,7 @@ ServerGroupImage ServerGroup::image() const {
   image.version = version_;
   image.cut = cut_ ? cut_->number : 0;
   image.backups = backups_;
+  image.rate = rate_;
   image.keys = keys_of_group();
   image.seats = seats_;
   return image;
@@ -79,6 +80,7 @@ void ServerGroup::restore(const ServerGroupImage& image, Generation at_least) {
   restore_ = image.restore;
   version_ = image.version;
   backups_ = image.backups;
+  rate_ = image.rate;
   if (image.cut != 0) cut_ = Cut{image.cut, {}, {}};
 }
 
@@ -157,6 +159,16 @@ void ServerGroup::on(const servers::Expect& e, Effects& out) {
 void ServerGroup::on(const servers::SetBackups& e, Effects& out) {
   if (e.count == backups()) return;
   backups_ = e.count;
+  tell_of_change(out);
+}
+
+void ServerGroup::on(const servers::SetRate& e, Effects& out) {
+  if (e.rate == rate_) return;
+  rate_ = e.rate;
+  tell_of_change(out);
+}
+
+void ServerGroup::tell_of_change(Effects& out) {
   if (state_ == State::kGathering) {
     out.emplace_back(servers::Changed{});
   } else {
@@ -235,6 +247,7 @@ wire::PsServe ServerGroup::serve_for(const GroupServer& server) const {
   serve.servers = endpoints();
   serve.sync = config_.sync;
   serve.backups = backups();
+  serve.rate = rate_;
   for (const auto& [member, worker] : workers_) serve.workers.push_back(to_wire(member));
   serve.leaving = all_to_wire(leaving_);
   serve.restore = restore_;

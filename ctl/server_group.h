@@ -89,8 +89,13 @@ struct OrderCut {
 struct SetBackups {
   std::uint32_t count = 0;
 };
+// From now on updates go by this part of the job's learning rate.
+struct SetRate {
+  double rate = 1;
+};
 struct Tick {};
-using Event = std::variant<Expect, Joined, Serving, Saved, Gone, Begin, OrderCut, SetBackups, Tick>;
+using Event =
+    std::variant<Expect, Joined, Serving, Saved, Gone, Begin, OrderCut, SetBackups, SetRate, Tick>;
 
 // ---- effects
 struct Changed {};  // image() is another
@@ -216,6 +221,7 @@ struct ServerGroupImage {
   std::uint64_t version = 0;
   std::uint64_t cut = 0;                 // under way; 0: none
   std::optional<std::uint32_t> backups;  // other than the job file's
+  double rate = 1;
   std::vector<wire::PsKey> keys;
   std::vector<ServerSeat> seats;  // by index; empty: from before there were any
   template <class Self, class V>
@@ -231,6 +237,7 @@ struct ServerGroupImage {
     v("version", m.version);
     v("cut", m.cut);
     v("backups", m.backups);
+    v("rate", m.rate);
     v("keys", m.keys);
     v("seats", m.seats);
   }
@@ -299,10 +306,12 @@ class ServerGroup {
   void on(const servers::Begin& e, Effects& out);
   void on(const servers::OrderCut& e, Effects& out);
   void on(const servers::SetBackups& e, Effects& out);
+  void on(const servers::SetRate& e, Effects& out);
   void on(const servers::Tick& e, Effects& out);
 
   [[nodiscard]] bool is_expected(Member member) const;
   [[nodiscard]] std::vector<Member> missing() const;
+  void tell_of_change(Effects& out);
   void begin_if_complete(Effects& out);
   [[nodiscard]] bool may_sit(const GroupServer& server) const;
   [[nodiscard]] bool can_seat() const;
@@ -367,6 +376,7 @@ class ServerGroup {
   std::map<Member, MonoTime> said_;
   std::optional<Cut> cut_;
   std::optional<std::uint32_t> backups_;
+  double rate_ = 1;
   std::map<Member, MonoTime> expected_since_;  // or named as silent
   MonoTime since_{};                           // something is waited for
   MonoTime released_{};                        // when it was last said that the group is over

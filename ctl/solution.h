@@ -29,7 +29,7 @@ struct AdjustBatch {
   WorkerId because_of;  // the worker that made it necessary
 };
 struct AdjustLearningRate {
-  double factor = 1;  // of the job's learning rate
+  double factor = 1;  // of the learning rate in the job's file, whatever was said before
 };
 struct BackupWorkers {
   std::uint32_t count = 0;  // pushes a step need not wait for

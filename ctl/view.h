@@ -134,6 +134,8 @@ struct ClusterView {
   std::vector<PlaceView> places;
   // Pushes that a step does not wait for; nothing: this sync has no such thing.
   std::optional<std::uint32_t> backups;
+  double learning_rate = 1;    // of the job's own; what AdjustLearningRate said last
+  std::string optimizer = {};  // of the job: "sgd", "adagrad", "adam", ...
   // How long a new place is waited for; nothing: longer than anybody can say, the
   // cluster is busy.
   std::optional<Duration> pending_time;

@@ -77,6 +77,7 @@ Result<ctl::ControllerConfig> controller_config(const launcher::JobConfig& confi
   ANTDT_TRY(control.mode, ctl::parse_mode(config.control.mode));
   control.allow = config.control.allow;
   control.max_actions_per_hour = config.control.max_actions_per_hour;
+  control.optimizer = config.trainer.optimizer;
   control.rules.global_batch = static_cast<std::uint32_t>(config.batch.global);
   ANTDT_TRY(control.rules.adjust, ctl::parse_adjust(config.batch.adjust));
   control.rules.multiple_of = config.batch.multiple_of;

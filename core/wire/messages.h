@@ -426,9 +426,11 @@ struct PlanEntry {
 struct Plan {
   PlanVersion version;
   std::vector<PlanEntry> entries;
+  double rate = 1;  // of the job's learning rate, from then on
   ANTDT_MESSAGE("plan") {
     v("version", m.version);
     v("entries", m.entries);
+    v("rate", m.rate);
   }
 };
 // The generation is settled: training goes on after `step`, everyone's place is 0.

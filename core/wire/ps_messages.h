@@ -264,6 +264,7 @@ struct PsServe {
   std::uint64_t view = 0;  // rises with each change; what is copied in an earlier one is void
   std::string other = {};
   std::string other_key = {};
+  double rate = 1;  // of the job's learning rate, from the next update on
   ANTDT_MESSAGE("ps-serve") {
     v("number", m.number);
     v("index", m.index);
@@ -279,6 +280,7 @@ struct PsServe {
     v("view", m.view);
     v("other", m.other);
     v("other_key", m.other_key);
+    v("rate", m.rate);
   }
 };
 struct PsServing {

@@ -46,6 +46,7 @@ Result<JobMachine> JobMachine::open(JobMachineConfig config, std::unique_ptr<Sol
   if (!image_bytes.empty()) {
     ANTDT_TRY(image, wire::decode<JobImage>(image_bytes));
     config.control.last_version = image.plan.version;
+    config.control.rate = image.plan.rate;
   }
   return JobMachine(std::move(config), std::move(solution), std::move(ledger), std::move(accounts),
                     std::move(image), !image_bytes.empty());

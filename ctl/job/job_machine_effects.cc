@@ -377,6 +377,7 @@ void JobMachine::announce_plan(const wire::Plan& plan) {
     shares.shares.push_back({entry.worker, share_of(entry), 0});
   }
   feed(shard_server::Event(shares));
+  if (uses_servers()) feed(servers::Event(servers::SetRate{plan.rate}));
   // The plan of a group that is about to settle travels in its Settle.
   if (lifecycle_.phase().phase == 0 || !group_is_whole()) return;
   for (const Member member : members()) send(member, generation(), plan_of(member.worker));
@@ -386,7 +387,7 @@ void JobMachine::announce_plan(const wire::Plan& plan) {
 // be millions of entries. Entries rise by worker.
 wire::Plan JobMachine::plan_of(WorkerId worker) const {
   const wire::Plan& plan = controller_.plan();
-  wire::Plan own{plan.version, {}};
+  wire::Plan own{plan.version, {}, plan.rate};
   const auto entry = std::ranges::lower_bound(plan.entries, worker, {}, &wire::PlanEntry::worker);
   if (entry != plan.entries.end() && entry->worker == worker) own.entries.push_back(*entry);
   return own;

@@ -139,6 +139,13 @@ class Parser {
       ANTDT_TRY(const std::uint32_t count, whole_number(from, "count", 0, most));
       return BackupWorkers{count};
     }
+    if (name == "adjust-learning-rate") {
+      const auto factor = from.find("factor");
+      if (factor != from.end() && factor->is_number()) {
+        return AdjustLearningRate{factor->get<double>()};
+      }
+      return wrong(fmt::format("no \"factor\" that is a number in {}", shown(from.dump())));
+    }
     if (name == "resize") {
       ANTDT_TRY(const std::uint32_t count, whole_number(from, "count", 1, 100'000));
       return Resize{count};
@@ -149,8 +156,8 @@ class Parser {
       return KillRestart{member};
     }
     return wrong(
-        fmt::format("\"{}\", which is no kind of action: adjust-batch, backup-workers, "
-                    "kill-restart, evict and resize are",
+        fmt::format("\"{}\", which is no kind of action: adjust-batch, adjust-learning-rate, "
+                    "backup-workers, kill-restart, evict and resize are",
                     shown(name)));
   }
 
@@ -245,6 +252,8 @@ std::string view_line(const ClusterView& view, std::uint64_t number, double time
                      {"persistent_window_s", to_seconds(view.persistent_window)},
                      {"samples_remaining", or_null(view.remaining)},
                      {"backup_workers", or_null(view.backups)},
+                     {"learning_rate", view.learning_rate},
+                     {"optimizer", view.optimizer},
                      {"pending_s", seconds_or_null(view.pending_time)},
                      {"restart_s", seconds_or_null(view.restart_time)},
                      {"places", std::move(places)},

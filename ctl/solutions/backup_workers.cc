@@ -36,10 +36,14 @@ Decision BackupJudge::decide(const ClusterView& view, MonoTime now) {
   const bool fewer = count < *view.backups && stragglers_ < *view.backups - 0.75;
   if (!more && !fewer) return {};
   changed_ = now;
-  return {{BackupWorkers{count}},
+  const double samples = static_cast<double>(view.workers.size() - count) /
+                         static_cast<double>(view.workers.size() - *least_);
+  const double rate = view.optimizer == "sgd" ? samples : std::sqrt(samples);
+  return {{BackupWorkers{count}, AdjustLearningRate{rate}},
           fmt::format("{:.1f} workers are slow for a short while at a time, and the workers wait "
-                      "{:.0f} % of their time: a step goes on without {} pushes instead of {}",
-                      stragglers_, 100 * waits, count, *view.backups)};
+                      "{:.0f} % of their time: a step goes on without {} pushes instead of {}, at "
+                      "{:.2f} of the job's learning rate",
+                      stragglers_, 100 * waits, count, *view.backups, rate)};
 }
 
 }  // namespace antdt::ctl::solutions

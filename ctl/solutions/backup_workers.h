@@ -18,6 +18,10 @@ class BackupWorkersFixed final : public Solution {
 // ND's use of them: when transient stragglers are there most of the time, and the
 // others wait for them, a step goes on without as many as there usually are. Fewer
 // again when they are gone.
+//
+// A step is then of fewer samples than the job was made for, and the learning rate follows:
+// in proportion for SGD (Goyal et al., arXiv:1706.02677), by the square root where the
+// optimizer divides by the gradient's own size (Malladi et al., arXiv:2205.10287).
 class BackupJudge {
  public:
   // How much of their time workers must wait, in the mean, for more backup workers.

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 namespace antdt::ctl::solutions {
 namespace {
 
@@ -34,6 +36,7 @@ class BackupTest : public ::testing::Test {
       const Decision decision = judge_.decide(view, now_);
       if (decision.actions.empty()) continue;
       reason_ = decision.reason;
+      rate_ = std::get<AdjustLearningRate>(decision.actions.at(1)).factor;
       return std::get<BackupWorkers>(decision.actions[0]).count;
     }
     return std::nullopt;
@@ -42,6 +45,7 @@ class BackupTest : public ::testing::Test {
   BackupJudge judge_;
   MonoTime now_{std::chrono::hours(1)};
   std::string reason_;
+  double rate_ = 0;
 };
 
 TEST_F(BackupTest, TransientStragglersThatAreAlwaysThereAreNotWaitedFor) {
@@ -50,6 +54,29 @@ TEST_F(BackupTest, TransientStragglersThatAreAlwaysThereAreNotWaitedFor) {
   EXPECT_THAT(reason_, HasSubstr("goes on without 1 pushes instead of 0"));
   EXPECT_EQ(run(view_with(2, 0.5, 1), 300), 2u);
   EXPECT_EQ(run(view_with(4, 0.5, 2), 600), std::nullopt) << "a quarter of them at most";
+}
+
+TEST_F(BackupTest, TheLearningRateFollowsTheSamplesOfAStep) {
+  auto view = view_with(2, 0.5, 0);
+  view.optimizer = "sgd";
+  ASSERT_EQ(run(view, 300), 1u);
+  EXPECT_DOUBLE_EQ(rate_, 7.0 / 8) << "pushes of eight";
+  view.backups = 1;
+  ASSERT_EQ(run(view, 300), 2u);
+  EXPECT_DOUBLE_EQ(rate_, 6.0 / 8) << "not on top of what was said before";
+  view = view_with(0, 0.1, 2);
+  view.optimizer = "sgd";
+  ASSERT_EQ(run(view, 600), 1u);
+  view.backups = 1;
+  ASSERT_EQ(run(view, 600), 0u);
+  EXPECT_DOUBLE_EQ(rate_, 1);
+}
+
+TEST_F(BackupTest, OfAnOptimizerThatScalesByItselfItFollowsByTheRoot) {
+  auto view = view_with(2, 0.5, 1);
+  view.optimizer = "adam";
+  ASSERT_EQ(run(view, 300), 2u);
+  EXPECT_DOUBLE_EQ(rate_, std::sqrt(6.0 / 7)) << "the job was made for seven pushes of eight";
 }
 
 TEST_F(BackupTest, WhereNobodyWaitsThereIsNoNeed) {

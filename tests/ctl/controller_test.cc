@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <limits>
+
 #include "tests/ctl/virtual_cluster.h"
 
 namespace antdt::ctl {
@@ -335,6 +337,49 @@ TEST(ControllerScale, TenThousandWorkersAreDecidedUpon) {
   // Not asserted: how long it takes depends on the machine and the build.
   RecordProperty("milliseconds_a_tick", static_cast<int>(1000 * each_s));
   fmt::print("a tick over 10,000 workers: {:.1f} ms\n", 1000 * each_s);
+}
+
+TEST_F(ControllerTest, AnotherLearningRateComesWithAPlanOfItsOwnAndStays) {
+  start(AdjustLearningRate{0.5});
+  EXPECT_EQ(plans_.back().rate, 1);
+  settle();
+  ASSERT_EQ(plans_.size(), 2u);
+  EXPECT_EQ(plans_[1].rate, 0.5);
+  EXPECT_EQ(plans_[1].version, plans_[0].version.next());
+  EXPECT_EQ(share_of(plans_[1].entries[0]), share_of(plans_[0].entries[0]));
+  ASSERT_EQ(records_.size(), 1u);
+  EXPECT_EQ(records_[0].kind, "adjust-learning-rate");
+  EXPECT_EQ(records_[0].target, "job");
+  EXPECT_EQ(records_[0].outcome, "applied");
+  EXPECT_TRUE(performed_.empty());
+  settle();
+  EXPECT_EQ(plans_.size(), 2u) << "it is so already";
+  EXPECT_EQ(controller_->view().learning_rate, 0.5);
+  form({{0, 1}, {1, 2}});
+  EXPECT_EQ(plans_.back().rate, 0.5) << "who comes later hears of it";
+}
+
+TEST_F(ControllerTest, TheNextIncarnationKeepsTheLearningRate) {
+  ControllerConfig config;
+  config.rate = 0.25;
+  start(parts(30, 70), config);
+  EXPECT_EQ(plans_.back().rate, 0.25);
+  settle();
+  EXPECT_EQ(plans_.back().rate, 0.25);
+}
+
+TEST_F(ControllerTest, ALearningRateThatIsNoneIsRefusedOnce) {
+  for (const double none : {0.0, -1.0, 1e9, std::numeric_limits<double>::quiet_NaN()}) {
+    records_.clear();
+    plans_.clear();
+    start(AdjustLearningRate{none});
+    settle();
+    now_ += seconds(1);
+    step(Tick{});
+    ASSERT_EQ(records_.size(), 1u) << none;
+    EXPECT_EQ(records_[0].outcome, "refused");
+    EXPECT_EQ(plans_.size(), 1u);
+  }
 }
 
 }  // namespace

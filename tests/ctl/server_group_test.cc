@@ -401,5 +401,14 @@ TEST_F(ServerGroupTest, EveryServerHearsOfOtherBackupsWhileItServes) {
   EXPECT_EQ(group.image().backups, 1U) << "the next incarnation knows it";
 }
 
+TEST_F(ServerGroupTest, EveryServerHearsOfAnotherLearningRate) {
+  form();
+  const auto told = all<SendServe>(step(SetRate{0.5}));
+  ASSERT_EQ(told.size(), 2U);
+  for (const SendServe& t : told) EXPECT_EQ(t.serve.rate, 0.5);
+  EXPECT_TRUE(all<SendServe>(step(SetRate{0.5})).empty()) << "that is no news";
+  EXPECT_EQ(group.image().rate, 0.5) << "the next incarnation knows it";
+}
+
 }  // namespace
 }  // namespace antdt::ctl

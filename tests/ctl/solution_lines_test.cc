@@ -60,10 +60,11 @@ TEST(SolutionLinesTest, ADecisionIsItsActionsAndItsReason) {
       R"({"view":7,"reason":"so\nit is","actions":[
           {"kind":"adjust-batch","shares":{"w1":96,"w0":32},"because_of":"w1"},
           {"kind":"kill-restart","worker":"w1"},{"kind":"evict","worker":"w0"},
-          {"kind":"resize","count":3},{"kind":"backup-workers","count":1}]})");
+          {"kind":"resize","count":3},{"kind":"backup-workers","count":1},
+          {"kind":"adjust-learning-rate","factor":0.5}]})");
   ASSERT_TRUE(decision) << decision.error().message;
   EXPECT_EQ(decision->reason, "so it is");
-  ASSERT_EQ(decision->actions.size(), 5U);
+  ASSERT_EQ(decision->actions.size(), 6U);
   const auto& batch = std::get<AdjustBatch>(decision->actions[0]);
   EXPECT_EQ(batch.because_of, (WorkerId{'w', 1}));
   ASSERT_EQ(batch.shares.size(), 2U);
@@ -73,6 +74,7 @@ TEST(SolutionLinesTest, ADecisionIsItsActionsAndItsReason) {
   EXPECT_EQ(restart.member, (Member{{'w', 1}, Attempt{2}})) << "the attempt that it was shown";
   EXPECT_EQ(std::get<Resize>(decision->actions[3]).count, 3U);
   EXPECT_EQ(std::get<BackupWorkers>(decision->actions[4]).count, 1U);
+  EXPECT_EQ(std::get<AdjustLearningRate>(decision->actions[5]).factor, 0.5);
 }
 
 TEST(SolutionLinesTest, MicroBatchesMayBeNamed) {
@@ -115,6 +117,8 @@ TEST(SolutionLinesTest, WhatIsNoAnswerIsRefusedInWords) {
               HasSubstr("\"count\""));
   EXPECT_THAT(refused(R"({"view":7,"actions":[{"kind":"backup-workers","count":2}]})"),
               HasSubstr("from 0 to 1"));
+  EXPECT_THAT(refused(R"({"view":7,"actions":[{"kind":"adjust-learning-rate"}]})"),
+              HasSubstr("\"factor\""));
   std::string many;
   for (int i = 0; i < 65; ++i) many += R"({"kind":"resize","count":1},)";
   many.pop_back();

@@ -84,7 +84,7 @@ TEST(Member, TimesAddUpToTheWallTime) {
 TEST(Member, AllSwitchToANewPlanAtTheSameStep) {
   constexpr std::uint64_t kRecords = 2000;
   FakeJob job(2, {{"train", kRecords}}, even_plan(2, 10));
-  job.send_at_step(5, wire::Plan{PlanVersion{2}, {{{'w', 0}, 5, 1}, {{'w', 1}, 25, 2}}});
+  job.send_at_step(5, wire::Plan{PlanVersion{2}, {{{'w', 0}, 5, 1}, {{'w', 1}, 25, 2}}, 0.5});
   const auto outcomes = run_members(job, 2, kRecords, slow_steps());
   // 20 records a step by the first plan, 55 by the second, and no other sum
   // between: nobody switched alone.
@@ -98,6 +98,7 @@ TEST(Member, AllSwitchToANewPlanAtTheSameStep) {
   EXPECT_GT(std::count(switched, weights.end(), 55.0), 5);
   EXPECT_THAT(outcomes[0].counts, Each(1.0F));
   EXPECT_EQ(job.seen().last_plan, PlanVersion{2});
+  for (const Outcome& outcome : outcomes) EXPECT_EQ(outcome.rate, 0.5);
 }
 
 TEST(Member, RankZeroWritesACheckpointAtTheAgreedStepAndOneAtTheEnd) {

@@ -66,6 +66,7 @@ class Tally final : public Engine {
     discard();
     reach(Point::kApplied);
   }
+  void set_rate(double factor) override { rate_ = factor; }
   void discard() override { std::fill(step_.begin(), step_.end(), 0.0F); }
   [[nodiscard]] Result<wire::EvalPartial> evaluate(const data::Examples& batch) override {
     reach(Point::kEvaluate);
@@ -110,6 +111,7 @@ class Tally final : public Engine {
 
   std::vector<float> counts_;
   std::vector<double> weights_;  // of each step that was applied here
+  double rate_ = 1;
   std::uint32_t replaced_ = 0;
   bool cannot_load_ = false;
 
@@ -192,6 +194,7 @@ struct Outcome {
   Result<int> code = 0;
   std::vector<float> counts;
   std::vector<double> weights;
+  double rate = 0;             // that it ended with
   std::uint32_t replaced = 0;  // times that the state came from another member
   Duration wall{};
   wire::TimeAccount account;
@@ -260,6 +263,7 @@ inline void live(const Drill& drill, Faults& faults, LocalNetwork& network, Outc
   }
   outcome.counts = engine.counts_;
   outcome.weights = engine.weights_;
+  outcome.rate = engine.rate_;
   outcome.replaced = engine.replaced_;
   outcome.account = account.seconds();
   outcome.wall = clock.now() - began;

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <limits>
 #include <random>
 
 #include "core/wire/packet.h"
@@ -301,6 +302,45 @@ TEST_F(ServerNodeTest, WithTheSameEventsASecondOneSaysTheSame) {
     EXPECT_GT(first.version(), 20U);
     EXPECT_GT(said, 500U);
   }
+}
+
+TEST_F(ServerNodeTest, ALearningRateThatIsToldHoldsFromTheNextUpdateOnAndIsInItsImage) {
+  node::Start alone = start(Consistency::kUnbounded);
+  alone.servers = 1;
+  alone.workers = {w(0)};
+  ServerNode node(alone);
+  const auto ask_of = [&](ServerNode& of, const auto& m) {
+    std::ignore = of.step(node::Asked{{"peer", w(0), ++seq}, Generation{1}, m});
+  };
+  const auto value = [](ServerNode& of) {
+    float read = 0;
+    of.store()->read(0, std::vector<std::uint64_t>{1}, reinterpret_cast<char*>(&read));
+    return read;
+  };
+  wire::PsServe told;
+  told.number = 1;
+  told.workers = {{w(0).worker, w(0).attempt}};
+  told.rate = 0.5;
+  std::ignore = node.step(node::Serve{told});
+  ask_of(node, wire::PsOpen{7, {{"t", 1, "sgd", 1, 0, 0, "zero", 0}}});
+  const auto push = [&](ServerNode& of, std::uint64_t number) {
+    wire::PsPush m;
+    m.number = number;
+    m.rows = {rows({1}, {1})};
+    ask_of(of, m);
+    ask_of(of, wire::PsCommit{number, 0, 0, number - 1, number, 1});
+  };
+  push(node, 1);
+  EXPECT_FLOAT_EQ(value(node), -0.5F);
+  told.number = 2;
+  for (const double none : {0.0, -1.0, std::numeric_limits<double>::quiet_NaN()}) {
+    told.rate = none;
+    std::ignore = node.step(node::Serve{told});
+  }
+  ServerNode other(alone);
+  ASSERT_TRUE(other.restore(node.image()));
+  push(other, 2);
+  EXPECT_FLOAT_EQ(value(other), -0.5F) << "its rows come otherwise, the rate with the image";
 }
 
 }  // namespace

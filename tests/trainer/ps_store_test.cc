@@ -171,6 +171,20 @@ TEST(Store, UpdatesTheRowsOfTheGradientAndNoOther) {
   EXPECT_THAT(read(store, 1, {100}), ElementsAre(0));
 }
 
+TEST(Store, UpdatesGoByThePartOfTheLearningRateThatItIsToldButForFtrl) {
+  for (const auto kind : {UpdateRule::Kind::kSgd, UpdateRule::Kind::kAdagrad,
+                          UpdateRule::Kind::kAdam, UpdateRule::Kind::kFtrl}) {
+    Store whole({table(kind, 1)}, 7);
+    Store half({table(kind, 1)}, 7);
+    half.set_rate(0.5F);
+    for (Store* store : {&whole, &half}) {
+      store->update(0, std::vector<std::uint64_t>{1}, std::vector<float>{2}, 1);
+    }
+    const float moved = read(half, 0, {1})[0] / read(whole, 0, {1})[0];
+    EXPECT_NEAR(moved, kind == UpdateRule::Kind::kFtrl ? 1 : 0.5, 1e-5) << static_cast<int>(kind);
+  }
+}
+
 TEST(Store, ItsRowsAreSpreadOverAllSlices) {
   Store store({table(UpdateRule::Kind::kSgd, 1)}, 1);
   std::vector<std::uint64_t> keys(64'000);

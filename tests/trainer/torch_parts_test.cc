@@ -115,6 +115,20 @@ TEST(Optimizer, AdamStepsAsLibTorchDoes) {
                                         torch::optim::AdamOptions(0.01).weight_decay(0.01));
 }
 
+TEST(Optimizer, StepsByThePartOfItsLearningRateThatItIsTold) {
+  for (const char* kind : {"sgd", "adagrad", "adam"}) {
+    std::vector<float> whole(3), half(3);
+    for (std::vector<float>* values : {&whole, &half}) {
+      auto optimizer = make_optimizer({kind, 0.1, 0, 0}, 3);
+      ASSERT_TRUE(optimizer);
+      if (values == &half) (*optimizer)->set_rate(0.5);
+      std::vector<float> gradient{1, 2, 3};
+      (*optimizer)->step(*values, gradient, 1);
+    }
+    for (std::size_t i = 0; i < 3; ++i) EXPECT_NEAR(half[i] / whole[i], 0.5, 1e-5) << kind;
+  }
+}
+
 // A parameter server's rows all touched at every step are the dense parameters.
 TEST(Optimizer, StepsAreThoseOfAParameterServersRows) {
   constexpr std::size_t kRows = 50;

@@ -42,6 +42,8 @@ class Engine {
   // One optimizer step with the reduced gradient divided by `weight`, the sum
   // of weights over all members. Gradients are zero afterwards.
   virtual void apply(double weight) = 0;
+  // Of the job's learning rate, from the next apply() on. What has none ignores it.
+  virtual void set_rate(double /*factor*/) {}
   virtual void discard() = 0;  // gradients are zero afterwards, nothing else changes
 
   [[nodiscard]] virtual Result<wire::EvalPartial> evaluate(const data::Examples& batch) = 0;

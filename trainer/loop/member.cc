@@ -172,6 +172,7 @@ Member::Verdict Member::on(const wire::Settle& settle) {
   }
   settled(generation_, state_.members);
   state_.share = share_of(settle.plan, tools_.client.member().worker);
+  tools_.engine.set_rate(settle.plan.rate);
   return std::nullopt;
 }
 

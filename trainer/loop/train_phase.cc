@@ -176,6 +176,7 @@ void TrainPhase::switch_plan(PlanVersion version) {
   const auto plan = tools_.client.plan(version);
   ANTDT_CHECK(plan.has_value(), "a slot said plan {} was held, and it is not", version);
   state_.share = share_of(*plan, tools_.client.member().worker);
+  tools_.engine.set_rate(plan->rate);
   plan_changed_ = true;
   hold_.set(place_, state_.share.samples());
 }

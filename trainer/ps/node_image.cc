@@ -181,12 +181,14 @@ Status CutOrders::restore(const CutOrdersImage& image) {
 // -------------------------------------------------------------------------- node
 
 NodeImage ServerNode::image() const {
-  return {start_.backups, server_.image(), closer_.image(), distribution_.image(), cuts_.image()};
+  return {start_.backups,        rate_,        server_.image(), closer_.image(),
+          distribution_.image(), cuts_.image()};
 }
 
 Status ServerNode::restore(const NodeImage& image) {
   start_.backups = image.backups;
   ANTDT_RETURN_IF_ERROR(server_.restore(image.server, start_.servers));
+  set_rate(image.rate);
   ANTDT_RETURN_IF_ERROR(closer_.restore(image.closer));
   ANTDT_RETURN_IF_ERROR(distribution_.restore(image.distribution));
   return cuts_.restore(image.cuts);

@@ -141,12 +141,14 @@ struct CutOrdersImage {
 
 struct NodeImage {
   std::uint32_t backups = 0;
+  double rate = 1;
   ServerImage server;
   CloserImage closer;
   DistributionImage distribution;
   CutOrdersImage cuts;
   ANTDT_PART {
     v("backups", m.backups);
+    v("rate", m.rate);
     v("server", m.server);
     v("closer", m.closer);
     v("distribution", m.distribution);

@@ -82,6 +82,11 @@ Result<std::vector<TableSpec>> Server::specs_in(const wire::PsOpen& open) {
   return specs_of(open.tables, kWidest);
 }
 
+void Server::set_rate(double rate) {
+  rate_ = static_cast<float>(rate);
+  if (store_) store_->set_rate(rate_);
+}
+
 void Server::on(const Asker& from, const wire::PsOpen& m, std::vector<ReplyTo>& replies) {
   if (!workers_.contains(from.member)) {
     replies.push_back({from, wire::Refused{"stale", "this worker is not of the server group"}});
@@ -93,6 +98,7 @@ void Server::on(const Asker& from, const wire::PsOpen& m, std::vector<ReplyTo>& 
   } else if (!store_) {
     open_ = m;
     store_.emplace(std::move(*specs), m.seed);
+    store_->set_rate(rate_);
     replies.push_back({from, wire::PsOpened{version_}});
   } else if (store_->tables() != *specs || open_.seed != m.seed) {
     replies.push_back(

@@ -76,6 +76,9 @@ class Server {
   void on(const Asker& from, const wire::PsIdle& m, std::vector<ReplyTo>& replies,
           std::uint64_t decided = 0);
 
+  // From the next update on, of the tables' learning rates.
+  void set_rate(double rate);
+
   // In the order of their numbers, home by home; one that is known changes nothing.
   // Answers how far this home's are applied: those that wait for a cut, or behind one
   // that is due, are not.
@@ -168,6 +171,7 @@ class Server {
 
   Consistency consistency_;
   std::optional<Store> store_;
+  float rate_ = 1;
   wire::PsOpen open_;  // the tables, once there is a store
   std::uint32_t home_count_;
   std::uint64_t first_version_;

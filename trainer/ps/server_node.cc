@@ -1,6 +1,7 @@
 #include "trainer/ps/server_node.h"
 
 #include <algorithm>
+#include <cmath>
 #include <iterator>
 #include <tuple>
 #include <utility>
@@ -84,6 +85,7 @@ void ServerNode::add_workers(const std::vector<Member>& workers) {
 
 void ServerNode::on(const node::Serve& event) {
   start_.backups = event.serve.backups;
+  set_rate(event.serve.rate);
   std::vector<Member> workers;
   for (const wire::PsMember& m : event.serve.workers) workers.push_back({m.worker, m.attempt});
   add_workers(workers);
@@ -93,6 +95,13 @@ void ServerNode::on(const node::Serve& event) {
   }
   run(effects);
   serving_ = wire::PsServing{event.serve.number, left(event.serve.leaving)};
+}
+
+// A rate that is none leaves the one before.
+void ServerNode::set_rate(double rate) {
+  if (!std::isfinite(rate) || rate <= 0) return;
+  rate_ = rate;
+  server_.set_rate(rate);
 }
 
 std::vector<wire::PsPlaces> ServerNode::left(const std::vector<wire::PsMember>& members) const {

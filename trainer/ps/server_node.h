@@ -177,6 +177,7 @@ class ServerNode {
   void ask(const Asker& from, const wire::PsDecision& m);
 
   void add_workers(const std::vector<Member>& workers);
+  void set_rate(double rate);
   void run(const Closer::Effects& effects);
   void answer_commit(Member member, ServerReply body);
   void mark_cut(std::uint64_t number, const std::string& directory);
@@ -186,6 +187,7 @@ class ServerNode {
   [[nodiscard]] node::Effects take_effects();
 
   node::Start start_;
+  double rate_ = 1;  // of the learning rates
   Server server_;
   Closer closer_;
   Distribution distribution_;

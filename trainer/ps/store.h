@@ -52,6 +52,9 @@ class Store {
   // Sets rows that are not there yet; the others stay as they are.
   void put_new(std::uint32_t table, std::span<const std::uint64_t> keys,
                std::span<const float> values);
+  // From now on updates go by this part of the tables' learning rates. Not those of FTRL, whose
+  // rate is in its state.
+  void set_rate(float rate) { rate_ = rate; }
   // One update of each of these rows by its gradient times `scale`.
   void update(std::uint32_t table, std::span<const std::uint64_t> keys,
               std::span<const float> gradients, float scale);
@@ -72,6 +75,7 @@ class Store {
 
   std::vector<TableSpec> tables_;
   std::uint64_t seed_;
+  float rate_ = 1;
   std::vector<std::vector<RowTable>> slices_;  // [slice][table]
 };
 

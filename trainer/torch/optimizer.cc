@@ -8,27 +8,28 @@ namespace {
 class Sgd final : public Optimizer {
  public:
   Sgd(const OptimizerOptions& options, std::size_t size)
-      : lr_(static_cast<float>(options.learning_rate)),
+      : lr_(options.learning_rate),
         momentum_(static_cast<float>(options.momentum)),
         decay_(static_cast<float>(options.weight_decay)),
         velocity_(options.momentum != 0 ? size : 0) {}
 
   void update(std::span<float> values, std::span<float> gradients, std::size_t first,
               float scale) override {
+    const auto lr = static_cast<float>(lr_ * factor_);
     float* __restrict w = values.data();
     float* __restrict g = gradients.data();
     float* __restrict v = velocity_.data() + (velocity_.empty() ? 0 : first);
     const std::size_t n = values.size();
     if (velocity_.empty()) {
       for (std::size_t i = 0; i < n; ++i) {
-        w[i] -= lr_ * (g[i] * scale + decay_ * w[i]);
+        w[i] -= lr * (g[i] * scale + decay_ * w[i]);
         g[i] = 0;
       }
       return;
     }
     for (std::size_t i = 0; i < n; ++i) {
       v[i] = momentum_ * v[i] + g[i] * scale + decay_ * w[i];
-      w[i] -= lr_ * v[i];
+      w[i] -= lr * v[i];
       g[i] = 0;
     }
   }
@@ -38,7 +39,8 @@ class Sgd final : public Optimizer {
   }
 
  private:
-  float lr_, momentum_, decay_;
+  double lr_;
+  float momentum_, decay_;
   std::vector<float> velocity_;
 };
 
@@ -46,12 +48,11 @@ class Sgd final : public Optimizer {
 class Adagrad final : public Optimizer {
  public:
   Adagrad(const OptimizerOptions& options, std::size_t size)
-      : lr_(static_cast<float>(options.learning_rate)),
-        decay_(static_cast<float>(options.weight_decay)),
-        sums_(size) {}
+      : lr_(options.learning_rate), decay_(static_cast<float>(options.weight_decay)), sums_(size) {}
 
   void update(std::span<float> values, std::span<float> gradients, std::size_t first,
               float scale) override {
+    const auto lr = static_cast<float>(lr_ * factor_);
     float* __restrict w = values.data();
     float* __restrict g = gradients.data();
     float* __restrict s = sums_.data() + first;
@@ -59,7 +60,7 @@ class Adagrad final : public Optimizer {
     for (std::size_t i = 0; i < n; ++i) {
       const float d = g[i] * scale + decay_ * w[i];
       s[i] += d * d;
-      w[i] -= lr_ * d / (std::sqrt(s[i]) + kEpsilon);
+      w[i] -= lr * d / (std::sqrt(s[i]) + kEpsilon);
       g[i] = 0;
     }
   }
@@ -67,7 +68,8 @@ class Adagrad final : public Optimizer {
 
  private:
   static constexpr float kEpsilon = 1e-10F;
-  float lr_, decay_;
+  double lr_;
+  float decay_;
   std::vector<float> sums_;
 };
 
@@ -83,7 +85,7 @@ class Adam final : public Optimizer {
   void begin_step() override {
     ++steps_;
     const auto t = static_cast<double>(steps_);
-    rate_ = static_cast<float>(lr_ / (1 - std::pow(kBeta1, t)));
+    rate_ = static_cast<float>(lr_ * factor_ / (1 - std::pow(kBeta1, t)));
     root_ = static_cast<float>(1 / std::sqrt(1 - std::pow(kBeta2, t)));
   }
   void update(std::span<float> values, std::span<float> gradients, std::size_t first,

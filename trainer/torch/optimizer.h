@@ -36,6 +36,8 @@ class Optimizer {
   virtual void begin_step() { ++steps_; }
   virtual void update(std::span<float> values, std::span<float> gradients, std::size_t first,
                       float scale) = 0;
+  // Of the learning rate that it was made with, from the next begin_step() on.
+  void set_rate(double factor) { factor_ = factor; }
   // All that it remembers: as many arrays of `size` floats as it needs, there
   // from the start, and how many steps it has made. Who writes them replaces it.
   [[nodiscard]] virtual std::vector<std::span<float>> state() = 0;
@@ -43,6 +45,7 @@ class Optimizer {
 
  protected:
   std::uint64_t steps_ = 0;
+  double factor_ = 1;
 };
 
 // For `size` parameters. An unknown kind is an error (kUsage) that names the

@@ -66,6 +66,7 @@ class TorchEngine final : public Engine {
     const std::size_t end = table_.first + table_.count;
     update(end, parameters_.size() - end, scale);
   }
+  void set_rate(double factor) override { optimizer_->set_rate(factor); }
   void discard() override {
     if (rows_) rows_->forget();
     std::fill(parameters_.gradients().begin(), parameters_.gradients().end(), 0.0F);

@@ -1,4 +1,4 @@
-// A process of a benchmark: this program again, with a hidden command.
+// A process of a benchmark: this program again, with a hidden command, or another one.
 #pragma once
 
 #include <sys/types.h>
@@ -18,12 +18,17 @@ class BenchProcess {
   [[nodiscard]] static Result<BenchProcess> start(const std::vector<std::string>& arguments,
                                                   const std::vector<std::string>& environment,
                                                   std::string output);
+  // Of another program: `command` with its path. Its errors go there, too.
+  [[nodiscard]] static Result<BenchProcess> start_program(std::vector<std::string> command,
+                                                          std::string output);
   BenchProcess(BenchProcess&& other) noexcept;
   BenchProcess& operator=(BenchProcess&&) = delete;
   ~BenchProcess();
 
   // Waits for its end. What it printed; an error when it failed.
   [[nodiscard]] Result<std::string> printed();
+  // Whether it has ended by itself.
+  [[nodiscard]] bool ended();
 
  private:
   BenchProcess(pid_t pid, std::string output) : pid_(pid), output_(std::move(output)) {}

@@ -8,6 +8,7 @@
 #include <memory>
 #include <thread>
 
+#include "cmd/antdt/bench_hosts.h"
 #include "cmd/antdt/bench_jobs.h"
 #include "cmd/antdt/commands.h"
 #include "cmd/antdt/model_aside.h"
@@ -51,9 +52,18 @@ Result<fleet::DrillSpeeds> speeds_of(const Situation& situation, std::uint64_t s
                                   hosts, seed);
 }
 
+// Agents for the situations that have hosts, all the same ones; null: none does.
+Result<std::unique_ptr<bench::BenchHosts>> start_hosts(const StragglersOptions& options,
+                                                       const std::vector<Cell>& cells) {
+  const auto needs = std::ranges::find_if(
+      cells, [](const Cell& c) { return c.not_run.empty() && !c.situation.hosts.empty(); });
+  if (needs == cells.end()) return nullptr;
+  return bench::BenchHosts::start(needs->situation.hosts, options.out);
+}
+
 // Writes the job of a cell's run.
 Result<Planned> plan_run(const StragglersOptions& options, const std::vector<Cell>& cells,
-                         std::size_t index, std::uint32_t run) {
+                         std::size_t index, std::uint32_t run, const Cluster& hosts) {
   const Cell& cell = cells[index];
   const Windows windows = windows_of(options.wanted);
   const std::uint64_t seed = kSeed + run;
@@ -61,8 +71,10 @@ Result<Planned> plan_run(const StragglersOptions& options, const std::vector<Cel
   const Duration least = options.seconds > 0 ? from_seconds(options.seconds) : least_job(windows);
   const std::uint64_t records = records_for(cell, speeds, least);
   std::string name = fmt::format("{}.{}.{}", cell.situation.name, cell.solution, run + 1);
-  ANTDT_RETURN_IF_ERROR(write_file_atomic(fmt::format("{}/{}.toml", options.out, name),
-                                          job_toml(cell, windows, records, seed), 0644));
+  ANTDT_RETURN_IF_ERROR(write_file_atomic(
+      fmt::format("{}/{}.toml", options.out, name),
+      job_toml(cell, windows, records, seed, cell.situation.hosts.empty() ? Cluster{} : hosts),
+      0644));
   std::string run_dir = fmt::format("{}/{}", options.out, name);
   return Planned{index, std::move(speeds), std::move(name), std::move(run_dir)};
 }
@@ -151,11 +163,14 @@ Result<int> bench_stragglers(const StragglersOptions& given) {
   ANTDT_TRY(const StragglersOptions options, with_defaults(given));
   ANTDT_TRY(const std::vector<Cell> cells, matrix(options.wanted));
   ANTDT_RETURN_IF_ERROR(make_directories(options.out));
+  ANTDT_TRY(const auto agents, start_hosts(options, cells));
+  const Cluster hosts =
+      agents == nullptr ? Cluster{} : Cluster{agents->addresses(), agents->keys()};
   std::vector<Planned> planned;
   for (std::uint32_t run = 0; run < options.runs; ++run) {
     for (std::size_t i = 0; i < cells.size(); ++i) {
       if (!cells[i].not_run.empty()) continue;
-      ANTDT_TRY(Planned one, plan_run(options, cells, i, run));
+      ANTDT_TRY(Planned one, plan_run(options, cells, i, run, hosts));
       planned.push_back(std::move(one));
     }
   }

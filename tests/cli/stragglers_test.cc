@@ -72,6 +72,9 @@ TEST_F(StragglersTest, EachJobIsTheSituationThatItsIdealIsCountedFor) {
       EXPECT_EQ(config->trainer.sync, cell.situation.sync);
       EXPECT_EQ(config->control.solution, cell.solution);
       EXPECT_EQ(config->job.seed, 9);
+      if (cell.situation.sync != "allreduce") {
+        EXPECT_EQ(config->roles.server.count, cell.situation.servers);
+      }
     }
   }
 }
@@ -179,8 +182,21 @@ TEST_F(StragglersTest, OfSeveralRunsTheOneInTheMiddleSpeaksAndTheSpreadIsSaid) {
   EXPECT_NE(table(lines).at(1).find("0.794 (0.714-0.893)"), std::string::npos) << table(lines)[1];
 }
 
-TEST_F(StragglersTest, ACellThatWasNotRunIsInTheListWithoutNumbers) {
+TEST_F(StragglersTest, ASituationOfSeveralHostsIsAJobOfThese) {
   const Cell cell = cell_of("slow-server", "nd");
+  EXPECT_EQ(cell.not_run, "");
+  const Cluster cluster{{"127.0.0.1:7001", "127.0.0.1:7002"}, directory_};
+  const std::string text = job_toml(cell, windows_of({true, {}, {}, ""}), 512, 9, cluster);
+  EXPECT_NE(text.find("hosts = [\"127.0.0.1:7001\", \"127.0.0.1:7002\"]"), std::string::npos);
+  EXPECT_NE(text.find("host = \"one\""), std::string::npos);
+  EXPECT_NE(text.find("allow = [\"kill-restart\"]"), std::string::npos);
+  // 64 ms, 2 ms for each message, and for the last worker 8 + 3 requests of 2 ms.
+  EXPECT_NEAR(work_of(cell.situation).step_cost_s, 0.022, 0.003);
+}
+
+TEST_F(StragglersTest, ACellThatWasNotRunIsInTheListWithoutNumbers) {
+  Cell cell = cell_of("slow-server", "nd");
+  cell.not_run = "nobody wanted it";
   const Cell failed = cell_of("mix", "nd");
   const std::vector<Line> lines = {line_of(cell, {}, ""), line_of(failed, {}, "its job failed")};
   const auto json = nlohmann::json::parse(to_json(lines));

@@ -23,7 +23,7 @@ class BenchStragglers(EndToEnd):
     def test_each_cell_has_a_line_and_what_is_not_run_says_why(self):
         out = self.dir / "out"
         # A job of a whole comparison is as long as its windows ask for: this one is shorter.
-        run = self.antdt("bench", "stragglers", "--quick", "--only", "persistent,slow-server",
+        run = self.antdt("bench", "stragglers", "--quick", "--only", "persistent,slow-server,pai-4",
                          "--solutions", "none,nd", "--seconds", "8", "--at-once", "2", "--out", out,
                          "--json", timeout=600)
         self.assertEqual(run.returncode, 0, run.stdout + run.stderr)
@@ -31,13 +31,14 @@ class BenchStragglers(EndToEnd):
         self.assertEqual(json.loads((out / "result.json").read_text()), lines)
         cells = [(line["situation"], line["solution"]) for line in lines]
         self.assertEqual(cells, [("persistent", "none"), ("persistent", "nd"),
+                                 ("pai-4", "none"), ("pai-4", "nd"),
                                  ("slow-server", "none"), ("slow-server", "nd")])
         for line in lines:
             self.assertLessEqual(FIELDS, set(line), line)
-        none, nd, *not_run = lines
-        for line in (none, nd):
-            summary = json.loads(
-                (out / f"persistent.{line['solution']}.1" / "summary.json").read_text())
+        none, nd, *not_run = lines[:4]
+        for line in (none, nd, *lines[4:]):
+            summary = json.loads((out / f"{line['situation']}.{line['solution']}.1" /
+                                  "summary.json").read_text())
             self.assertEqual(line["job_seconds"], summary["training_seconds"])
             self.assertEqual(line["workers"], len(summary["workers"]))
             self.assertGreater(line["job_seconds"], 0)
@@ -49,8 +50,10 @@ class BenchStragglers(EndToEnd):
         self.assertEqual(none["actions"], 0)
         for line in not_run:
             self.assertIsNone(line["job_seconds"])
-            self.assertIn("parameter servers", line["not_run"])
-        self.assert_page(out / "index.html", ["persistent, none", "persistent, nd"], workers=8)
+            self.assertIn("--traces", line["not_run"])
+        self.assert_page(out / "index.html", [f"{situation}, {solution}" for situation in
+                                              ("persistent", "slow-server")
+                                              for solution in ("none", "nd")], workers=8)
         run_dir = out / "persistent.nd.1"
         report = self.antdt("report", run_dir)
         self.assertEqual(report.returncode, 0, report.stderr)

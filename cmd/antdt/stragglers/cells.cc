@@ -87,6 +87,8 @@ std::string device_toml(const drill::Device& device) {
 
 std::string rule_toml(const drill::Rule& rule) {
   std::string text = fmt::format("\n[[inject]]\nworkers = {}\n", list(rule.workers));
+  if (!rule.host.empty()) text += fmt::format("host = \"{}\"\n", rule.host);
+  if (rule.delay.count() != 0) text += fmt::format("delay = {}\n", us(rule.delay));
   if (rule.slowdown != 1) text += fmt::format("slowdown = {:.3f}\n", rule.slowdown);
   if (rule.every.count() != 0) {
     text += fmt::format("every = {}\nfor = {}\n", ms(rule.every), ms(rule.lasts));
@@ -129,9 +131,12 @@ fleet::Work work_of(const Situation& situation) {
   fleet::Work work;
   work.workers = situation.workers;
   work.global_batch = situation.global_batch;
+  // A server reads for one worker after another, so the last one begins later by all of
+  // them, and then has a push, a commit and a decision to wait for.
+  const double served_s = to_seconds(situation.service) * (work.workers + 3);
   work.step_cost_s = situation.sync == "allreduce"
                          ? costs.collective_s + costs.collective_worker_s * work.workers
-                         : 2 * costs.round_trip_s;
+                         : 2 * costs.round_trip_s + served_s;
   return work;
 }
 
@@ -151,9 +156,15 @@ std::uint64_t records_for(const Cell& cell, const fleet::Speeds& speeds, Duratio
 }
 
 std::string job_toml(const Cell& cell, const Windows& windows, std::uint64_t records,
-                     std::uint64_t seed) {
+                     std::uint64_t seed, const Cluster& cluster) {
   const Situation& s = cell.situation;
   const bool servers = s.sync != "allreduce";
+  std::string places;
+  if (servers) places += fmt::format("[roles.server]\ncount = {}\n", s.servers);
+  if (!cluster.addresses.empty()) {
+    places += fmt::format("[cluster]\nhosts = {}\nkeys = \"{}\"\n", list(cluster.addresses),
+                          cluster.keys);
+  }
   std::string text = fmt::format(
       R"(# {}
 schema = 1
@@ -175,15 +186,16 @@ sync = "{}"
 solution = "{}"
 transient_window = {}
 persistent_window = {}
+allow = ["kill-restart"]
 [checkpoint]
 every = "0s"
 [emulated]
 noise = {:.3f}
 parameters = {}
 )",
-      s.what, s.name, cell.solution, seed, s.workers, servers ? "[roles.server]\ncount = 1\n" : "",
-      records, s.global_batch, servers ? "size" : "both", s.sync, cell.solution,
-      ms(windows.transient), ms(windows.persistent), s.emulation.noise, s.emulation.parameters);
+      s.what, s.name, cell.solution, seed, s.workers, places, records, s.global_batch,
+      servers ? "size" : "both", s.sync, cell.solution, ms(windows.transient),
+      ms(windows.persistent), s.emulation.noise, s.emulation.parameters);
   for (const drill::Device& device : s.emulation.devices) text += device_toml(device);
   for (const drill::Rule& rule : s.rules) text += rule_toml(rule);
   return text;

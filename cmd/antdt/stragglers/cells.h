@@ -35,7 +35,12 @@ struct Cell {
 // How many records its job gets, a number of whole steps.
 [[nodiscard]] std::uint64_t records_for(const Cell& cell, const fleet::Speeds& speeds,
                                         Duration least);
+// The agents that are the hosts of a situation that names some.
+struct Cluster {
+  std::vector<std::string> addresses;
+  std::string keys;  // directory
+};
 [[nodiscard]] std::string job_toml(const Cell& cell, const Windows& windows, std::uint64_t records,
-                                   std::uint64_t seed);
+                                   std::uint64_t seed, const Cluster& cluster = {});
 
 }  // namespace antdt::stragglers

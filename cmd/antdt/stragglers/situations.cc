@@ -100,10 +100,21 @@ Situation pai(int job, std::string what, const std::string& traces) {
   return s;
 }
 
+// Each request takes a server 2 ms, and s0 6 ms as long as it runs on the first host.
 Situation slow_server() {
-  Situation s = alike("slow-server", "one of two parameter servers at 1/3 all along");
+  Situation s = alike("slow-server", "one of two parameter servers at 1/3 on the host it began on");
   s.sync = "ps-bsp";
-  s.lacks = "needs two hosts: bench/slow_server.py measures how soon it is over";
+  s.hosts = {"one", "other"};
+  s.servers = 2;
+  s.service = std::chrono::milliseconds(2);
+  drill::Rule takes;
+  takes.workers = {"s0", "s1", "s2", "s3"};
+  takes.delay = s.service;
+  drill::Rule slower;
+  slower.workers = {"s0"};
+  slower.host = s.hosts.front();
+  slower.delay = 2 * s.service;
+  s.rules = {takes, slower};
   return s;
 }
 

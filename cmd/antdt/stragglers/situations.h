@@ -25,7 +25,10 @@ struct Situation {
   std::string sync = "allreduce";
   drill::Emulation emulation;
   std::vector<drill::Rule> rules;
-  std::string lacks;  // why it cannot be made; empty: it can
+  std::vector<std::string> hosts;  // names of those that its job runs on; none: this machine alone
+  std::uint32_t servers = 1;       // where the sync is one of parameter servers
+  Duration service{};              // what one of them takes for a request by itself
+  std::string lacks;               // why it cannot be made; empty: it can
 };
 
 // All of them, in the order of the table. `traces`: the directory with job_1_norm.csv and

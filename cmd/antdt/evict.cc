@@ -68,14 +68,25 @@ Status await_server(RunningJob& job, const launcher::StatusView& before,
                     const launcher::ServerStatus& server) {
   std::optional<launcher::ServerStatus> again;
   std::optional<launcher::ServerStatus> other;
+  bool failed = false;
   ANTDT_RETURN_IF_ERROR(wait_until(job, [&](const launcher::StatusView& status) {
     const launcher::ServerStatus* const found = find_server(status, server.id);
+    const bool came = other.has_value();
+    other.reset();
     for (const launcher::ServerStatus& s : status.servers) {
       if (find_server(before, s.id) == nullptr) other = s;
     }
+    failed = came && !other && found != nullptr && found->attempt == server.attempt;
     if (found != nullptr && found->attempt > server.attempt) again = *found;
+    if (failed) return true;
     return found == nullptr ? other.has_value() : again && again->state == "joined";
   }));
+  if (failed) {
+    return fail(ErrorKind::kRefused,
+                "{} goes on on {}: the process that was to take over was lost, and antdt explain "
+                "{} says how; evict it again to try once more",
+                server.id, server.host, job.run_dir);
+  }
   if (again) {
     fmt::print("{} has left {} and is started again on {} (attempt {})\n", server.id, server.host,
                again->host, again->attempt);
@@ -121,9 +132,13 @@ Status evict(const EvictOptions& options) {
 
 void add_evict(CLI::App& app, int& exit_code) {
   const auto options = std::make_shared<EvictOptions>();
-  CLI::App* command = app.add_subcommand("evict", "Let a worker, or all on a host, leave a job");
+  CLI::App* command =
+      app.add_subcommand("evict", "Let a worker, a server, or all workers on a host leave a job");
   command->add_option("JOB", options->job, kJobHelp)->required();
-  command->add_option("TARGET", options->target, "a worker such as w3, or a host")->required();
+  command
+      ->add_option("TARGET", options->target,
+                   "a worker such as w3, a parameter server such as s0, or a host")
+      ->required();
   command->add_option("--reason", options->reason, "why, for the record");
   command
       ->add_option("--deadline", options->deadline,

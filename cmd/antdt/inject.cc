@@ -63,8 +63,8 @@ Status inject(const Options& options) {
 
 void add_inject(CLI::App& app, int& exit_code) {
   const auto options = std::make_shared<Options>();
-  CLI::App* command =
-      app.add_subcommand("inject", "Slow workers of a running job down, or kill them, for a drill");
+  CLI::App* command = app.add_subcommand(
+      "inject", "Slow processes of a running job down, or kill them, for a drill");
   command->add_option("JOB", options->job, kJobHelp)->required();
   command->add_option("KEY=VALUE", options->keys,
                       "keys of one [[inject]] of job.toml, values as there; in place of what was "

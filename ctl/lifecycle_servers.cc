@@ -1,7 +1,6 @@
 // Parameter servers that are moved. A server without replicas gets a second process on
 // another host, which is given all that the first one has while that serves on
 // (server_group.h); then the first one leaves. With replicas it has its second already.
-#include <algorithm>
 #include <tuple>
 #include <utility>
 

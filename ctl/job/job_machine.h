@@ -278,8 +278,8 @@ class JobMachine {
   void admit(Member worker);
   void on_left(const wire::PsPlaces& places);
   void on_over(const servers::Over& over);
-  // That an eviction means: one of the two processes of a server, to be started elsewhere.
-  [[nodiscard]] const WorkerProcess* first_server() const;
+  [[nodiscard]] const WorkerProcess* first_server() const;  // null: nobody serves as it
+  // That an eviction means: a process of a server, which is to run elsewhere.
   [[nodiscard]] std::optional<job::RestartAsked> server_to_move(const job::EvictAsked& e) const;
   void on_switched(const servers::Switched& switched);
   void on_backed(const servers::Backed& backed);

@@ -362,10 +362,7 @@ void JobMachine::perform(const Perform& e) {
             note("action", fmt::format("backup workers need sync = \"ps-bsp\", this job has \"{}\"",
                                        config_.spec.sync));
           },
-          [&](const auto&) {
-            note("action", fmt::format("{} of {} is wanted, and this version cannot do it",
-                                       kind_of(e.action), target_of(e.action)));
-          },
+          [](const auto&) {},  // what comes as a plan
       },
       e.action);
 }

@@ -36,12 +36,9 @@ if(ANTDT_TRAINER)
   find_library(ANTDT_TORCH_LIB torch REQUIRED)
   find_library(ANTDT_TORCH_CPU_LIB torch_cpu REQUIRED)
   find_library(ANTDT_C10_LIB c10 REQUIRED)
-  find_library(ANTDT_GLOO_LIB gloo PATHS /lib /usr/lib REQUIRED)
   add_library(antdt_torch INTERFACE)
   target_include_directories(antdt_torch SYSTEM INTERFACE
     ${ANTDT_TORCH_INCLUDE} ${ANTDT_TORCH_INCLUDE}/torch/csrc/api/include)
   target_link_libraries(antdt_torch INTERFACE
     ${ANTDT_TORCH_LIB} ${ANTDT_TORCH_CPU_LIB} ${ANTDT_C10_LIB})
-  add_library(antdt_gloo INTERFACE)
-  target_link_libraries(antdt_gloo INTERFACE ${ANTDT_GLOO_LIB})
 endif()

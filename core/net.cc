@@ -52,20 +52,6 @@ bool can_be_bound(const addrinfo& at) {
   return bound;
 }
 
-// 0 once connected; else what hinders it.
-int connect_within(int fd, const addrinfo& to, Duration timeout) {
-  if (connect(fd, to.ai_addr, to.ai_addrlen) == 0) return 0;
-  if (errno != EINPROGRESS) return errno;
-  pollfd waiting{fd, POLLOUT, 0};
-  const auto ms = std::chrono::ceil<std::chrono::milliseconds>(timeout).count();
-  const int ready = poll(&waiting, 1, static_cast<int>(ms));
-  if (ready < 0) return errno;
-  if (ready == 0) return ETIMEDOUT;
-  int error = 0;
-  socklen_t size = sizeof(error);
-  return getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &size) == 0 ? error : errno;
-}
-
 }  // namespace
 
 Result<std::string> interface_address(const std::string& interface) {
@@ -100,18 +86,65 @@ std::string own_address_among(const std::vector<std::string>& hosts) {
 }
 
 Status try_to_connect(const std::string& address_port, Duration timeout) {
+  ANTDT_TRY(const OwnedFd socket, start_to_connect(address_port));
+  pollfd waiting{socket.get(), POLLOUT, 0};
+  const auto ms = std::chrono::ceil<std::chrono::milliseconds>(timeout).count();
+  const int ready = poll(&waiting, 1, static_cast<int>(ms));
+  int error = ready < 0 ? errno : ETIMEDOUT;
+  if (ready > 0) error = connect_error(socket);
+  if (error == 0) return {};
+  return fail_errno(ErrorKind::kUnreachable, error, "connecting to " + address_port);
+}
+
+Result<OwnedFd> listen_tcp(const std::string& address, std::uint16_t port) {
+  addrinfo hints{};
+  hints.ai_socktype = SOCK_STREAM;
+  addrinfo* found = nullptr;
+  const std::string service = std::to_string(port);
+  if (const int error = getaddrinfo(address.c_str(), service.c_str(), &hints, &found); error != 0) {
+    return fail(ErrorKind::kIo, "the address '{}': {}", address, gai_strerror(error));
+  }
+  const Addresses at(found, &freeaddrinfo);
+  OwnedFd fd(socket(at->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  const int on = 1;
+  // A port whose last connections are still being closed is free.
+  const bool listens =
+      fd.is_open() && setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) == 0 &&
+      bind(fd.get(), at->ai_addr, at->ai_addrlen) == 0 && listen(fd.get(), SOMAXCONN) == 0;
+  if (listens) return fd;
+  return fail_errno(ErrorKind::kIo, errno, fmt::format("listening at {}:{}", address, port));
+}
+
+Result<std::string> local_address(const OwnedFd& socket) {
+  sockaddr_storage address{};
+  socklen_t size = sizeof(address);
+  auto* const at = reinterpret_cast<sockaddr*>(&address);
+  if (getsockname(socket.get(), at, &size) != 0) {
+    return fail_errno(ErrorKind::kIo, errno, "asking for a socket's address");
+  }
+  const bool six = address.ss_family == AF_INET6;
+  const std::uint16_t port = ntohs(six ? reinterpret_cast<sockaddr_in6*>(at)->sin6_port
+                                       : reinterpret_cast<sockaddr_in*>(at)->sin_port);
+  return fmt::format(fmt::runtime(six ? "[{}]:{}" : "{}:{}"), text_of(at, size), port);
+}
+
+Result<OwnedFd> start_to_connect(const std::string& address_port) {
   const std::string port = address_port.substr(address_port.rfind(':') + 1);
   const Addresses to =
       find(address_of(address_port), port.c_str(), AI_NUMERICHOST | AI_NUMERICSERV);
   if (to == nullptr) {
     return fail(ErrorKind::kUsage, "'{}' is no address and port in numbers", address_port);
   }
-  const int fd = socket(to->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-  if (fd < 0) return fail_errno(ErrorKind::kIo, errno, "making a socket");
-  const int error = connect_within(fd, *to, timeout);
-  close(fd);
-  if (error == 0) return {};
-  return fail_errno(ErrorKind::kUnreachable, error, "connecting to " + address_port);
+  OwnedFd fd(socket(to->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!fd.is_open()) return fail_errno(ErrorKind::kIo, errno, "making a socket");
+  if (connect(fd.get(), to->ai_addr, to->ai_addrlen) == 0 || errno == EINPROGRESS) return fd;
+  return fail_errno(ErrorKind::kUnreachable, errno, "connecting to " + address_port);
+}
+
+int connect_error(const OwnedFd& socket) {
+  int error = 0;
+  socklen_t size = sizeof(error);
+  return getsockopt(socket.get(), SOL_SOCKET, SO_ERROR, &error, &size) == 0 ? error : errno;
 }
 
 }  // namespace antdt

@@ -1,10 +1,13 @@
-// Tcp addresses: which of them are this machine's, and whether another can be reached.
+// Tcp: which addresses are this machine's, and connections to them and to others. The
+// sockets block nobody (O_NONBLOCK) and are closed in a program that is executed.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
 #include "core/clock.h"
+#include "core/owned_fd.h"
 #include "core/result.h"
 
 namespace antdt {
@@ -20,5 +23,16 @@ namespace antdt {
 // Whether somebody takes a connection at "address:port" (a number); it is closed at
 // once. kUnreachable, with the system's reason.
 [[nodiscard]] Status try_to_connect(const std::string& address_port, Duration timeout);
+
+// Listens at `address` (a name or a number) on `port`, 0 for any that is free. kIo.
+[[nodiscard]] Result<OwnedFd> listen_tcp(const std::string& address, std::uint16_t port);
+
+// "10.0.0.1:29400", "[::1]:29400": where `socket` is on this machine. kIo.
+[[nodiscard]] Result<std::string> local_address(const OwnedFd& socket);
+
+// Starts to connect to "address:port" (a number): once the socket can be written, or has
+// failed, connect_error() says how it went. kUsage for what is no address; kUnreachable.
+[[nodiscard]] Result<OwnedFd> start_to_connect(const std::string& address_port);
+[[nodiscard]] int connect_error(const OwnedFd& socket);  // 0: connected
 
 }  // namespace antdt

@@ -368,38 +368,27 @@ void Membership::on(const AddressArrived& event, Effects& effects) {
     return;
   }
   if (state_ == State::kConnecting) {  // it has not heard of the roster
-    auto roster = roster_for(rank_of(event.member));
-    roster.roster.members = list_of_members();
-    effects.emplace_back(std::move(roster));
+    effects.emplace_back(SendRoster{event.member, generation_, roster()});
     return;
   }
   addresses_[event.member] = event.address;
   if (addresses_.size() < members_.size()) return;
   state_ = State::kConnecting;
   since_ = now_;
-  const auto members = list_of_members();
-  for (std::size_t rank = 0; rank < members_.size(); ++rank) {
-    auto roster = roster_for(rank);
-    roster.roster.members = members;
-    effects.emplace_back(std::move(roster));
+  const SharedRoster shared = roster();
+  for (const auto& member : members_) {
+    effects.emplace_back(SendRoster{member.member, generation_, shared});
   }
 }
 
-std::shared_ptr<const std::vector<wire::RosterMember>> Membership::list_of_members() const {
+SharedRoster Membership::roster() const {
   auto list = std::make_shared<std::vector<wire::RosterMember>>();
   for (std::size_t r = 0; r < members_.size(); ++r) {
-    list->push_back({members_[r].member.worker, static_cast<std::uint32_t>(r), members_[r].host});
+    const Member member = members_[r].member;
+    list->push_back(
+        {member.worker, static_cast<std::uint32_t>(r), members_[r].host, addresses_.at(member).at});
   }
-  return list;
-}
-
-SendRoster Membership::roster_for(std::size_t rank) const {
-  SharedRoster roster;
-  const std::size_t n = members_.size();
-  // Each end point was made for one peer: take the one that faces this rank.
-  roster.left = addresses_.at(members_[(rank + n - 1) % n].member).to_right;
-  roster.right = addresses_.at(members_[(rank + 1) % n].member).to_left;
-  return {members_[rank].member, generation_, std::move(roster)};
+  return {std::move(list)};
 }
 
 void Membership::on(const ReadyArrived& event, Effects& effects) {

@@ -96,9 +96,7 @@ using MembershipEvent = std::variant<Expect, MemberJoined, AddressArrived, Ready
 // A wire::Roster whose list all members share.
 struct SharedRoster {
   std::shared_ptr<const std::vector<wire::RosterMember>> members;
-  std::string left;
-  std::string right;
-  [[nodiscard]] wire::Roster for_wire() const { return {*members, left, right}; }
+  [[nodiscard]] wire::Roster for_wire() const { return {*members}; }
 };
 
 // ---- effects
@@ -239,8 +237,7 @@ class Membership {
   [[nodiscard]] std::optional<CannotSettle> data_differs() const;
   void form(Effects& effects);
   [[nodiscard]] SendForm form_for(std::size_t rank) const;
-  [[nodiscard]] SendRoster roster_for(std::size_t rank) const;
-  [[nodiscard]] std::shared_ptr<const std::vector<wire::RosterMember>> list_of_members() const;
+  [[nodiscard]] SharedRoster roster() const;
   void hear_ready(const ReadyArrived& event);
   void settle(Effects& effects);
   [[nodiscard]] std::optional<CannotSettle> state_differs() const;

@@ -1,14 +1,14 @@
-// Whose link makes the ring slow. Pure.
+// Whose link makes all others wait. Pure.
 //
-// A step waits for the slowest link of the ring, and everybody waits alike, so nobody's
+// A step waits for the slowest link of its collectives, and everybody waits alike, so nobody's
 // waiting says which link it is. But now and then all members measure at the same
-// moment how long a message takes to the next rank and back (trainer/loop/hop_probe.h).
+// moment how long a message takes to the next rank and back (trainer/loop/hop_timer.h).
 // A hop is slow whose least time is over twice what the others' take in the mean: the
 // least, because a process that had no CPU for a moment makes any link look slow.
 //
 // Whose both hops are slow has a slow link itself. Where one hop is slow alone, nobody
-// can tell at which of its ends: both are named, each with the other. In a ring of two
-// both hops are one link, with nothing to compare it with.
+// can tell at which of its ends: both are named, each with the other. Of two
+// members both hops are one link, with nothing to compare it with.
 //
 // Workers of parameter servers have a link each, and measure what their quickest request
 // takes: there a slow hop is its worker's own.

@@ -120,8 +120,7 @@ void Worker::on(const wire::Form& form) {
   rank_ = form.rank;
   guarded_ = generation_;
   has_builder_ = true;
-  feed(wire::Address{fmt::format("{}:{}<", member_.worker, generation_),
-                     fmt::format("{}:{}>", member_.worker, generation_)});
+  feed(wire::Address{fmt::format("{}:{}", member_.worker, generation_)});
 }
 
 void Worker::on(const wire::Roster& roster) {

@@ -6,7 +6,7 @@
 
 #include "core/transport/socket.h"
 #include "trainer/collective/listen_address.h"
-#include "trainer/collective/ring.h"
+#include "trainer/collective/tcp_collective.h"
 #include "trainer/data/dataset.h"
 #include "trainer/emulated/emulated_engine.h"
 #include "trainer/emulated/emulated_ps_model.h"
@@ -113,7 +113,7 @@ Result<int> work_in_a_collective(const Worker& worker) {
                           injected, guard, worker.stop},
                          {worker.train.reader.get(), worker.eval.reader.get(), worker.identity(),
                           [ring](std::uint32_t rank, std::uint32_t size) {
-                            return trainer::prepare_ring(rank, size, ring);
+                            return trainer::prepare_collective(rank, size, ring);
                           }});
   return member.run();
 }

@@ -45,7 +45,7 @@ Result<Outcome> play(const FleetJob& job, const fleet::Speeds& speeds,
   work.workers = line.workers;
   work.samples = static_cast<double>(report.samples_done);
   work.global_batch = static_cast<double>(job.config.batch.global);
-  work.step_cost_s = job.costs.collective_s + job.costs.collective_worker_s * line.workers;
+  work.step_cost_s = job.costs.exchange_s(line.workers);
   line.ideal_seconds = fleet::ideal_seconds(speeds, work);
   line.actions = fleet::applied_actions(played);
   line.records_repeated = report.totals.repeated;

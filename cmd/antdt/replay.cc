@@ -55,7 +55,7 @@ Result<int> replay(const ReplayOptions& options) {
                 speeds.error().message, history);
   }
   job.costs.collective_s = speeds->step_cost_s();
-  job.costs.collective_worker_s = 0;
+  job.costs.collective_round_s = 0;
   std::vector<std::string> solutions = options.solutions;
   if (solutions.empty()) solutions = {"none", "nd"};
   ANTDT_TRY(const auto lines, play_each(job, *speeds, solutions));

@@ -305,7 +305,7 @@ struct Join {
     v("key", m.key);
   }
 };
-// Job daemon to each member of a new generation: make your end points.
+// Job daemon to each member of a new generation: make your end point.
 struct Form {
   std::uint32_t rank = 0;
   std::uint32_t size = 0;
@@ -323,35 +323,27 @@ struct Form {
     v("restore", m.restore);
   }
 };
-// The member's end points, as bytes its collective understands.
+// Where the others find the member, as its collective understands it.
 struct Address {
-  std::string to_left;   // for the rank before it
-  std::string to_right;  // for the rank after it
-  ANTDT_MESSAGE("address") {
-    v("to_left", m.to_left);
-    v("to_right", m.to_right);
-  }
+  std::string at;
+  ANTDT_MESSAGE("address") { v("at", m.at); }
 };
 struct RosterMember {
   WorkerId worker;
   std::uint32_t rank = 0;
   std::string host;
+  std::string at;  // its address
   ANTDT_PART {
     v("worker", m.worker);
     v("rank", m.rank);
     v("host", m.host);
+    v("at", m.at);
   }
 };
-// Everyone's address is there: connect to your neighbours.
+// Everyone's address is there: connect to those that you exchange messages with.
 struct Roster {
   std::vector<RosterMember> members;  // by rank
-  std::string left;                   // end point of the rank before, made for this one
-  std::string right;                  // end point of the rank after
-  ANTDT_MESSAGE("roster") {
-    v("members", m.members);
-    v("left", m.left);
-    v("right", m.right);
-  }
+  ANTDT_MESSAGE("roster") { v("members", m.members); }
 };
 struct MemberPlace {
   WorkerId worker;

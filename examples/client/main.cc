@@ -49,7 +49,7 @@ Result<int> run() {
     ANTDT_TRY(const auto directive, client->next_directive(std::chrono::seconds(1)));
     if (!directive) continue;
     if (std::holds_alternative<wire::Form>(directive->order)) {
-      client->send_address({"none", "none"});  // a trainer would listen here
+      client->send_address({"nowhere"});  // a trainer would listen here
     } else if (std::holds_alternative<wire::Roster>(directive->order)) {
       client->send_ready({});  // and connect to its neighbours here, and take over their state
     } else if (std::holds_alternative<wire::Settle>(directive->order)) {

@@ -23,8 +23,7 @@ const char* Collective::activity(const Worker& worker) const {
 }
 
 double Collective::exchange_s() const {
-  const Costs& costs = player_.costs();
-  return costs.collective_s + costs.collective_worker_s * static_cast<double>(members_.size());
+  return player_.costs().exchange_s(members_.size());
 }
 
 // Void once the group has dissolved, or goes on with something else.
@@ -49,7 +48,7 @@ void Collective::join(Worker& worker) {
 void Collective::on(Worker& worker, Generation generation, const wire::Form&) {
   worker.generation = generation;
   worker.in_group = true;
-  player_.say(worker, wire::Address{"left", "right"});
+  player_.say(worker, wire::Address{"address"});
 }
 
 void Collective::on(Worker& worker, Generation generation, const ctl::SharedRoster&) {

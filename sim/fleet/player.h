@@ -9,6 +9,9 @@
 //   processes ──start──> joined ──group──> training ──> the job's end
 #pragma once
 
+#include <algorithm>
+#include <bit>
+#include <cstddef>
 #include <deque>
 #include <memory>
 #include <optional>
@@ -25,11 +28,17 @@ namespace antdt::fleet {
 // What is not computing, in seconds. The defaults are estimates for processes of one
 // network, not measurements: bench/simulate_vs_real.py tells how far they are off.
 struct Costs {
-  double start_s = 0.5;                 // from the start of a process to its join
-  double regroup_s = 0.3;               // connecting a new membership and healing it
-  double collective_s = 0.8e-3;         // of a step
-  double collective_worker_s = 0.1e-3;  // of a step, for each member
-  double round_trip_s = 1e-3;           // of a pull or a push
+  double start_s = 0.5;                // from the start of a process to its join
+  double regroup_s = 0.3;              // connecting a new membership and healing it
+  double collective_s = 1e-3;          // of a step
+  double collective_round_s = 0.2e-3;  // of a step, each time that the members double
+  double round_trip_s = 1e-3;          // of a pull or a push
+
+  // What all of them do together in a step.
+  [[nodiscard]] double exchange_s(std::size_t members) const {
+    return collective_s +
+           collective_round_s * std::bit_width(std::max<std::size_t>(members, 1) - 1);
+  }
 };
 
 struct Setup {

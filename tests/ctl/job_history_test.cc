@@ -53,7 +53,7 @@ class JobHistoryTest : public JobFixture {
 
   void settle(Generation base = {}, Step step = {}, const wire::StepHistory& told = {}) {
     for (const Member m : {w(0), w(1)}) says(m, join(base, step));
-    for (const Member m : {w(0), w(1)}) says(m, wire::Address{"<", ">"});
+    for (const Member m : {w(0), w(1)}) says(m, wire::Address{"here"});
     wire::Ready ready;
     ready.step = step;
     ready.history = told;

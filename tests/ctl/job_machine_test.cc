@@ -16,7 +16,7 @@ class JobMachineTest : public JobFixture {
 
   JobOutputs settle(const std::vector<Member>& members, Generation base = {}) {
     for (const Member m : members) says(m, join(base));
-    for (const Member m : members) says(m, wire::Address{"<", ">"});
+    for (const Member m : members) says(m, wire::Address{"here"});
     JobOutputs last;
     for (const Member m : members) {
       wire::Ready ready;
@@ -128,7 +128,7 @@ TEST_F(JobMachineTest, WithoutACheckpointTrainingBeginsAgain) {
   ASSERT_EQ(all<out::FindCheckpoint>(says(w(0, 2), join())).size(), 1U);
   feed(in::CheckpointFound{});
   EXPECT_EQ(machine->ledger().committed(), 0U);
-  says(w(0, 2), wire::Address{"<", ">"});
+  says(w(0, 2), wire::Address{"here"});
   const auto phases = sent<wire::PhaseStart>(says(w(0, 2), wire::Ready{}));
   ASSERT_EQ(phases.size(), 1U);
   EXPECT_EQ(phases[0].second.phase, 1U);
@@ -148,7 +148,7 @@ TEST_F(JobMachineTest, ACheckpointOfAnEarlierGenerationIsNotTakenForOneOfThis) {
   EXPECT_EQ(all<out::StoreCheckpoint>(says(w(0), written)).size(), 1U);
   feed(in::Skip{{50, 51, "unreadable", "operator"}});
   says(w(0), join(first));
-  says(w(0), wire::Address{"<", ">"});
+  says(w(0), wire::Address{"here"});
   wire::Ready ready;
   ready.phase = 1;
   ready.places = {{w(0).worker, 8}};

@@ -74,7 +74,7 @@ class MembershipTest : public testing::Test {
     Effects last;
     for (const ExpectedMember& e : m.members()) {
       const std::string name = to_string(e.member.worker);
-      last = step(AddressArrived{e.member, m.generation(), {"<" + name, name + ">"}});
+      last = step(AddressArrived{e.member, m.generation(), {"at " + name}});
     }
     return last;
   }

@@ -31,15 +31,15 @@ TEST_F(MembershipTest, NothingBeginsBeforeTheLastExpectedMemberJoined) {
   EXPECT_EQ(forms[0].form.base, Generation{}) << "training begins";
 }
 
-TEST_F(MembershipTest, EachRankGetsTheEndPointsThatItsNeighboursMadeForIt) {
+TEST_F(MembershipTest, EveryRankIsToldWhereEverybodyIs) {
   expect({w(0), w(1), w(2)});
   join_all({w(0), w(1), w(2)});
   const auto rosters = all<SendRoster>(connect_all());
   ASSERT_EQ(rosters.size(), 3U);
-  EXPECT_EQ(rosters[0].roster.left, "w2>");
-  EXPECT_EQ(rosters[0].roster.right, "<w1");
-  EXPECT_EQ(rosters[2].roster.left, "w1>");
-  EXPECT_EQ(rosters[2].roster.right, "<w0");
+  for (std::uint32_t rank = 0; rank < 3; ++rank) {
+    EXPECT_EQ(rosters[rank].to, w(rank));
+    EXPECT_EQ((*rosters[0].roster.members)[rank].at, fmt::format("at w{}", rank));
+  }
   EXPECT_EQ(rosters[0].roster.members, rosters[2].roster.members) << "one list, not a copy each";
   EXPECT_EQ(rosters[2].roster.for_wire().members.size(), 3U);
 }
@@ -109,10 +109,10 @@ TEST_F(MembershipTest, WhoRepeatsItsMessageIsAnsweredOnceMore) {
   ASSERT_EQ(form.size(), 1U);
   EXPECT_EQ(form[0].form.rank, 1U);
   connect_all();
-  const auto roster = all<SendRoster>(step(AddressArrived{w(1), m.generation(), {"x", "y"}}));
+  const auto roster = all<SendRoster>(step(AddressArrived{w(1), m.generation(), {"x"}}));
   ASSERT_EQ(roster.size(), 1U);
   EXPECT_EQ(roster[0].to, w(1));
-  EXPECT_EQ(roster[0].roster.left, "w0>");
+  EXPECT_EQ((*roster[0].roster.members)[0].at, "at w0");
 }
 
 TEST_F(MembershipTest, AStaleAttemptCannotJoin) {
@@ -448,7 +448,7 @@ TEST_F(MembershipTest, WhoIsWaitedForTooLongIsNamedWithWhatItWasAsked) {
   EXPECT_THAT(late[0].what, testing::HasSubstr("to join"));
   EXPECT_TRUE(step(MembershipTick{}).empty()) << "said again only after as long";
   joins(w(1));
-  given(AddressArrived{w(1), m.generation(), {"<w1", "w1>"}});
+  given(AddressArrived{w(1), m.generation(), {"at w1"}});
   clock.advance(kPatience);
   late = all<Unresponsive>(step(MembershipTick{}));
   ASSERT_EQ(late.size(), 1U);
@@ -489,7 +489,7 @@ TEST_F(MembershipTest, MembersOfAFormationThatARestartCutShortAreSentBackToJoin)
   expect({w(0), w(1)});
   const Generation cut = m.generation();
   EXPECT_EQ(cut, base.next());
-  for (const auto& event : {MembershipEvent(AddressArrived{w(0), cut, {"<w0", "w0>"}}),
+  for (const auto& event : {MembershipEvent(AddressArrived{w(0), cut, {"at w0"}}),
                             MembershipEvent(ReadyArrived{w(0), cut, {Step{5}, 77, 0, {}}})}) {
     const auto aborts = all<SendAbort>(step(event));
     ASSERT_EQ(aborts.size(), 1U);

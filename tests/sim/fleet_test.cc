@@ -54,10 +54,6 @@ Played play(Setup setup, const Speeds& speeds) {
   return std::move(played).value_or(Played{});
 }
 
-double step_cost(const Costs& costs, std::uint32_t workers) {
-  return costs.collective_s + costs.collective_worker_s * workers;
-}
-
 TEST(FleetTest, AJobIsPlayedToItsEndAndEveryRecordIsTrainedOnce) {
   auto setup = job(4, 50, "none");
   setup.machine.spec.epochs = 2;
@@ -73,7 +69,7 @@ TEST(FleetTest, AStepTakesAsLongAsItsSlowestMember) {
   speeds.slowdown = 3;
   const Played played = play(job(4, 100, "none"), speeds);
   ASSERT_TRUE(played.ended);
-  const double step = 3 * 100 * kPerSample + step_cost(Costs(), 4);
+  const double step = 3 * 100 * kPerSample + Costs().exchange_s(4);
   EXPECT_NEAR(played.seconds, 100 * step, 0.02 * 100 * step);
 }
 
@@ -85,7 +81,7 @@ TEST(FleetTest, WorkIsTakenFromAStragglerAndTheJobComesNearItsIdeal) {
   ASSERT_TRUE(none.ended && nd.ended);
   EXPECT_GE(applied_actions(nd), 1U);
   EXPECT_GT(none.seconds, 3 * nd.seconds);
-  const double ideal = ideal_seconds(speeds, {8, 1000 * 800, 800, step_cost(Costs(), 8)});
+  const double ideal = ideal_seconds(speeds, {8, 1000 * 800, 800, Costs().exchange_s(8)});
   EXPECT_GT(nd.seconds, 0.999 * ideal) << "nothing is faster than the best that there is";
   EXPECT_GT(ideal / nd.seconds, 0.9);
 }

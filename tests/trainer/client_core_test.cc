@@ -90,7 +90,7 @@ TEST_F(ClientCoreTest, JoinAddressAndReadyAreRepeatedUntilTheirAnswer) {
   EXPECT_EQ(said(step(Tick{})), 0U);
 
   ASSERT_TRUE(next_is<wire::Form>());
-  step(wire::Address{"l", "r"});
+  step(wire::Address{"l"});
   now += seconds(2);
   const Effects again = step(Tick{});
   EXPECT_EQ(sent<wire::Address>(again).size(), 1U);

@@ -332,13 +332,10 @@ class FakeJob {
     wire::Roster roster;
     const std::size_t size = members_.size();
     for (std::size_t rank = 0; rank < size; ++rank) {
-      roster.members.push_back({members_[rank], static_cast<std::uint32_t>(rank), ""});
+      roster.members.push_back({members_[rank], static_cast<std::uint32_t>(rank), "",
+                                peers_[members_[rank]].address->at});
     }
-    for (std::size_t rank = 0; rank < size; ++rank) {
-      roster.left = peers_[members_[(rank + size - 1) % size]].address->to_right;
-      roster.right = peers_[members_[(rank + 1) % size]].address->to_left;
-      send(members_[rank], roster);
-    }
+    for (const auto& member : members_) send(member, roster);
   }
   void settle() {
     stage_ = Stage::kSettled;

@@ -168,17 +168,13 @@ class LocalBuilder final : public CollectiveBuilder {
  public:
   LocalBuilder(LocalNetwork& network, std::uint32_t rank, std::uint32_t size, std::uint32_t index)
       : network_(network), rank_(rank), size_(size), index_(index) {}
-  [[nodiscard]] std::string address_for_left() const override {
-    return fmt::format("{} to the left", rank_);
-  }
-  [[nodiscard]] std::string address_for_right() const override {
-    return fmt::format("{} to the right", rank_);
-  }
-  [[nodiscard]] Result<std::unique_ptr<Collective>> connect(const std::string& left,
-                                                            const std::string& right,
+  [[nodiscard]] std::string address() const override { return fmt::format("of {}", rank_); }
+  [[nodiscard]] Result<std::unique_ptr<Collective>> connect(std::span<const std::string> addresses,
                                                             std::uint64_t key) override {
-    EXPECT_EQ(left, fmt::format("{} to the right", (rank_ + size_ - 1) % size_));
-    EXPECT_EQ(right, fmt::format("{} to the left", (rank_ + 1) % size_));
+    EXPECT_EQ(addresses.size(), size_);
+    for (std::uint32_t r = 0; r < addresses.size(); ++r) {
+      EXPECT_EQ(addresses[r], fmt::format("of {}", r));
+    }
     return network_.connect(key, rank_, size_, index_);
   }
   void abort() override {}

@@ -14,7 +14,7 @@
 #include <thread>
 #include <vector>
 
-#include "trainer/collective/ring.h"
+#include "trainer/collective/tcp_collective.h"
 
 namespace antdt::trainer {
 namespace {
@@ -22,10 +22,7 @@ namespace {
 // What the ranks share: their addresses, and rank 0's result.
 struct Cell {
   std::atomic<bool> ready = false;
-  std::size_t left_bytes = 0;
-  std::size_t right_bytes = 0;
-  char left[256] = {};
-  char right[256] = {};
+  char address[64] = {};
 };
 struct Shared {
   std::atomic<bool> failed = false;
@@ -50,22 +47,19 @@ double memcpy_speed(std::size_t bytes) {
 Result<std::unique_ptr<Collective>> form(std::uint32_t rank, std::uint32_t size, Cell* cells,
                                          const Shared& shared) {
   ANTDT_TRY(const auto builder,
-            prepare_ring(rank, size, {.hostname = "127.0.0.1", .interface = ""}));
-  const std::string left = builder->address_for_left();
-  const std::string right = builder->address_for_right();
-  Cell& own = cells[rank];
-  own.left_bytes = std::min(left.size(), sizeof(own.left));
-  own.right_bytes = std::min(right.size(), sizeof(own.right));
-  std::memcpy(own.left, left.data(), own.left_bytes);
-  std::memcpy(own.right, right.data(), own.right_bytes);
-  own.ready = true;
-  const Cell& before = cells[(rank + size - 1) % size];
-  const Cell& after = cells[(rank + 1) % size];
-  while (!before.ready || !after.ready) {
-    if (shared.failed) return fail(ErrorKind::kAborted, "another rank failed");
-    std::this_thread::yield();
+            prepare_collective(rank, size, {.hostname = "127.0.0.1", .interface = ""}));
+  const std::string own = builder->address();
+  own.copy(cells[rank].address, sizeof(Cell::address) - 1);
+  cells[rank].ready = true;
+  std::vector<std::string> addresses;
+  for (std::uint32_t peer = 0; peer < size; ++peer) {
+    while (!cells[peer].ready) {
+      if (shared.failed) return fail(ErrorKind::kAborted, "another rank failed");
+      std::this_thread::yield();
+    }
+    addresses.emplace_back(cells[peer].address);
   }
-  return builder->connect({before.right, before.right_bytes}, {after.left, after.left_bytes}, 1);
+  return builder->connect(addresses, 1);
 }
 
 double percentile(std::vector<double>& values, double share) {
@@ -75,7 +69,7 @@ double percentile(std::vector<double>& values, double share) {
 }
 
 // Calls until rank 0 says, in a sum of its own, that the time is over.
-Status measure(Collective& ring, const AllreduceBenchOptions& options, Shared& shared) {
+Status measure(Collective& group, const AllreduceBenchOptions& options, Shared& shared) {
   std::vector<float> values(std::max<std::size_t>(1, options.bytes / sizeof(float)), 1.0F);
   std::vector<double> times_us;
   const auto begin = std::chrono::steady_clock::now();
@@ -83,27 +77,27 @@ Status measure(Collective& ring, const AllreduceBenchOptions& options, Shared& s
   for (int call = 0;; ++call) {
     std::fill(values.begin(), values.end(), 1.0F);
     const auto start = std::chrono::steady_clock::now();
-    ANTDT_RETURN_IF_ERROR(ring.allreduce_sum(values));
+    ANTDT_RETURN_IF_ERROR(group.allreduce_sum(values));
     const auto end = std::chrono::steady_clock::now();
-    if (values.front() != static_cast<float>(ring.size()) || values.front() != values.back()) {
-      return fail(ErrorKind::kInternal, "a sum over {} ranks is {}", ring.size(), values.back());
+    if (values.front() != static_cast<float>(group.size()) || values.front() != values.back()) {
+      return fail(ErrorKind::kInternal, "a sum over {} ranks is {}", group.size(), values.back());
     }
     if (call >= kWarmUp) times_us.push_back(to_seconds(end - start) * 1e6);
     float over =
-        ring.rank() == 0 && call > kWarmUp && end - begin >= options.duration ? 1.0F : 0.0F;
-    ANTDT_RETURN_IF_ERROR(ring.allreduce_sum({&over, 1}));
+        group.rank() == 0 && call > kWarmUp && end - begin >= options.duration ? 1.0F : 0.0F;
+    ANTDT_RETURN_IF_ERROR(group.allreduce_sum({&over, 1}));
     if (over > 0) break;
   }
-  if (ring.rank() != 0) return {};
+  if (group.rank() != 0) return {};
   AllreduceBenchResult& result = shared.result;
   const double mean_s = std::accumulate(times_us.begin(), times_us.end(), 0.0) /
                         static_cast<double>(times_us.size()) / 1e6;
   const auto bytes = static_cast<double>(values.size() * sizeof(float));
-  result.ranks = ring.size();
+  result.ranks = group.size();
   result.bytes = values.size() * sizeof(float);
   result.calls = times_us.size();
   result.algorithm_bytes_per_s = bytes / mean_s;
-  result.bus_bytes_per_s = result.algorithm_bytes_per_s * 2 * (ring.size() - 1) / ring.size();
+  result.bus_bytes_per_s = result.algorithm_bytes_per_s * 2 * (group.size() - 1) / group.size();
   result.p50_us = percentile(times_us, 0.50);
   result.p99_us = percentile(times_us, 0.99);
   return {};
@@ -111,8 +105,8 @@ Status measure(Collective& ring, const AllreduceBenchOptions& options, Shared& s
 
 Status run_rank(std::uint32_t rank, const AllreduceBenchOptions& options, Cell* cells,
                 Shared& shared) {
-  ANTDT_TRY(const auto ring, form(rank, options.ranks, cells, shared));
-  return measure(*ring, options, shared);
+  ANTDT_TRY(const auto group, form(rank, options.ranks, cells, shared));
+  return measure(*group, options, shared);
 }
 
 [[noreturn]] void child(std::uint32_t rank, const AllreduceBenchOptions& options, Cell* cells,

@@ -39,8 +39,8 @@ class Collective {
   [[nodiscard]] virtual Status allgather_parts(std::span<const std::size_t> sizes,
                                                std::span<std::byte> all) = 0;
 
-  // Bytes along the ring, from a member to the rank after it: blocks until the
-  // neighbour has taken them, or has sent as many. Sizes are agreed beforehand.
+  // Bytes along the ring, from a member to the rank after it: send_right blocks until they
+  // are on their way, receive_left until as many have come. Sizes are agreed beforehand.
   // Errors as above. Not for size 1.
   [[nodiscard]] virtual Status send_right(std::span<const std::byte> bytes) = 0;
   [[nodiscard]] virtual Status receive_left(std::span<std::byte> bytes) = 0;
@@ -55,26 +55,22 @@ class Collective {
   virtual void abort() = 0;
 };
 
-// A member that listens for its neighbours in a ring of members, before they
-// are connected. Used once.
+// A member that listens for the others, before they are connected. Used once.
 //
-// Both ends of a link compare a key made of job, lineage and generation, so
+// Both ends of a connection compare a key made of job, lineage and generation, so
 // that a member of another generation, or a stranger, never contributes.
 class CollectiveBuilder {
  public:
   virtual ~CollectiveBuilder() = default;
 
-  // Where the rank before and the rank after find this member; empty for size 1.
-  [[nodiscard]] virtual std::string address_for_left() const = 0;
-  [[nodiscard]] virtual std::string address_for_right() const = 0;
+  // Where the others find this member; empty for size 1.
+  [[nodiscard]] virtual std::string address() const = 0;
 
-  // `left` and `right` are what those neighbours' builders gave for this
-  // member: left's address_for_right() and right's address_for_left(). Blocks
-  // until both have connected. kRefused when a neighbour has another key or
-  // rank; kIo when one cannot be reached; kAborted after abort().
-  [[nodiscard]] virtual Result<std::unique_ptr<Collective>> connect(const std::string& left,
-                                                                    const std::string& right,
-                                                                    std::uint64_t key) = 0;
+  // `addresses`: everybody's, by rank. Blocks until those whom this member exchanges
+  // messages with have connected. kRefused when one has another key or rank; kIo when one
+  // cannot be reached; kAborted after abort().
+  [[nodiscard]] virtual Result<std::unique_ptr<Collective>> connect(
+      std::span<const std::string> addresses, std::uint64_t key) = 0;
 
   // Ends a connect() in progress, from any thread.
   virtual void abort() = 0;

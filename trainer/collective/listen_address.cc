@@ -4,9 +4,9 @@
 
 namespace antdt::trainer {
 
-Result<RingOptions> listen_options(const std::vector<std::string>& hosts,
-                                   const std::string& interface, const std::string& ports) {
-  RingOptions options;
+Result<CollectiveOptions> listen_options(const std::vector<std::string>& hosts,
+                                         const std::string& interface, const std::string& ports) {
+  CollectiveOptions options;
   options.interface = interface;
   ANTDT_TRY(options.ports, parse_port_range(ports));
   if (!interface.empty()) return options;

@@ -1,10 +1,10 @@
-// Where a member listens for its neighbours.
+// Where a member listens for the others.
 #pragma once
 
 #include <string>
 #include <vector>
 
-#include "trainer/collective/ring.h"
+#include "trainer/collective/tcp_collective.h"
 
 namespace antdt::trainer {
 
@@ -12,8 +12,8 @@ namespace antdt::trainer {
 // hosts ("address:port") that is an address of this machine; with no hosts on
 // loopback. `ports` is "29400-29999", or "" for any. An error (kUsage) when none of the hosts is
 // this machine.
-[[nodiscard]] Result<RingOptions> listen_options(const std::vector<std::string>& hosts,
-                                                 const std::string& interface,
-                                                 const std::string& ports);
+[[nodiscard]] Result<CollectiveOptions> listen_options(const std::vector<std::string>& hosts,
+                                                       const std::string& interface,
+                                                       const std::string& ports);
 
 }  // namespace antdt::trainer

@@ -93,14 +93,16 @@ Member::Verdict Member::on(const wire::Form& form) {
   }
   builder_ = std::move(*made);
   tools_.guard.hold(builder_);
-  tools_.client.send_address({builder_->address_for_left(), builder_->address_for_right()});
+  tools_.client.send_address({builder_->address()});
   return std::nullopt;
 }
 
 Member::Verdict Member::on(const wire::Roster& roster) {
   if (!builder_) return std::nullopt;  // of a generation that ended meanwhile
   const Timed reconfiguring(tools_.account, TimeUse::kReconfigure);
-  auto connected = builder_->connect(roster.left, roster.right, form_.key);
+  std::vector<std::string> addresses;
+  for (const wire::RosterMember& member : roster.members) addresses.push_back(member.at);
+  auto connected = builder_->connect(addresses, form_.key);
   builder_.reset();
   if (!connected) {
     formation_failed(connected.error().message);

@@ -135,7 +135,7 @@ fleet::Work work_of(const Situation& situation) {
   // them, and then has a push, a commit and a decision to wait for.
   const double served_s = to_seconds(situation.service) * (work.workers + 3);
   work.step_cost_s = situation.sync == "allreduce"
-                         ? costs.collective_s + costs.collective_worker_s * work.workers
+                         ? costs.exchange_s(work.workers)
                          : 2 * costs.round_trip_s + served_s;
   return work;
 }

@@ -1,6 +1,7 @@
-// The ring, with ranks as threads and as processes.
+// The collective over tcp, with ranks as threads and as processes.
 #include <gtest/gtest.h>
-#include <netinet/in.h>
+#include <poll.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -8,14 +9,13 @@
 #include <cstring>
 #include <functional>
 #include <future>
-#include <numeric>
 #include <set>
 #include <thread>
 
-#include "tests/trainer/ring_testing.h"
+#include "core/net.h"
+#include "tests/trainer/collective_testing.h"
 #include "trainer/collective/listen_address.h"
-#include "trainer/collective/ring.h"
-#include "trainer/collective/ring_plan.h"
+#include "trainer/collective/tcp_collective.h"
 
 namespace antdt::trainer {
 namespace {
@@ -41,27 +41,8 @@ std::vector<float> values_of(std::uint32_t rank, std::size_t count) {
   return ::testing::AssertionSuccess();
 }
 
-TEST(RingPlan, EachRankSendsWhatItsRightNeighbourReceives) {
-  for (std::size_t elements : {0, 1, 5, 1000, 100'003}) {
-    for (std::uint32_t size : {2U, 3U, 5U}) {
-      for (std::uint32_t rank = 0; rank < size; ++rank) {
-        const RingPlan plan(rank, size, elements, 1024);
-        const RingPlan next((rank + 1) % size, size, elements, 1024);
-        ASSERT_EQ(plan.operations(), next.operations());
-        for (std::size_t i = 0; i < plan.operations(); ++i) {
-          EXPECT_EQ(plan.sent(i), next.received(i));
-          EXPECT_LE(plan.sent(i).count, 1024U);
-        }
-        for (std::size_t i = plan.segments(); i < plan.operations(); ++i) {
-          EXPECT_EQ(plan.sent(i), plan.received(i - plan.segments()));
-        }
-      }
-    }
-  }
-}
-
-TEST(Ring, SumsAreRightForEverySizeAndOddLengths) {
-  for (std::uint32_t size = 1; size <= 5; ++size) {
+TEST(TcpCollective, SumsAreRightForEverySizeAndOddLengths) {
+  for (std::uint32_t size = 1; size <= 9; ++size) {
     run_as_threads(size, [size](Collective& ring) {
       for (std::size_t count : {1, 3, 4, 1023, 65'537, 700'001}) {
         auto values = values_of(ring.rank(), count);
@@ -73,8 +54,8 @@ TEST(Ring, SumsAreRightForEverySizeAndOddLengths) {
   }
 }
 
-TEST(Ring, GathersEveryRanksBytesInRankOrder) {
-  for (std::uint32_t size = 1; size <= 5; ++size) {
+TEST(TcpCollective, GathersEveryRanksBytesInRankOrder) {
+  for (std::uint32_t size = 1; size <= 9; ++size) {
     run_as_threads(size, [size](Collective& ring) {
       for (int round = 0; round < 50; ++round) {
         const std::vector<std::byte> mine(52, static_cast<std::byte>(ring.rank() * 50 + round));
@@ -88,8 +69,8 @@ TEST(Ring, GathersEveryRanksBytesInRankOrder) {
   }
 }
 
-TEST(Ring, GathersPartsOfUnlikeSizes) {
-  for (std::uint32_t size = 1; size <= 5; ++size) {
+TEST(TcpCollective, GathersPartsOfUnlikeSizes) {
+  for (std::uint32_t size = 1; size <= 9; ++size) {
     run_as_threads(size, [size](Collective& ring) {
       std::vector<std::byte> all(4096);  // longer than what is gathered
       for (std::uint32_t round = 0; round < 20; ++round) {
@@ -120,7 +101,7 @@ std::vector<std::byte> bytes_of(std::uint32_t seed, std::size_t count) {
 
 // A chain of which only some members are part, between operations of all, and
 // not the same ones each time.
-TEST(Ring, BytesGoAlongTheRingBetweenTheOperationsOfAll) {
+TEST(TcpCollective, BytesGoAlongTheRingBetweenTheOperationsOfAll) {
   for (std::uint32_t size = 2; size <= 4; ++size) {
     run_as_threads(size, [size](Collective& ring) {
       std::vector<std::byte> all(size);
@@ -145,7 +126,7 @@ TEST(Ring, BytesGoAlongTheRingBetweenTheOperationsOfAll) {
   }
 }
 
-TEST(Ring, BytesGoBothWaysAtOnceBetweenTwoMembers) {
+TEST(TcpCollective, BytesGoBothWaysAtOnceBetweenTwoMembers) {
   run_as_threads(2, [](Collective& ring) {
     const auto sent = bytes_of(ring.rank(), 5000);
     std::vector<std::byte> received(5000);
@@ -160,7 +141,7 @@ TEST(Ring, BytesGoBothWaysAtOnceBetweenTwoMembers) {
   });
 }
 
-TEST(Ring, OneMemberHasNobodyToPassBytesTo) {
+TEST(TcpCollective, OneMemberHasNobodyToPassBytesTo) {
   run_as_threads(1, [](Collective& ring) {
     std::vector<std::byte> bytes(8);
     EXPECT_FALSE(ring.send_right(bytes));
@@ -168,8 +149,8 @@ TEST(Ring, OneMemberHasNobodyToPassBytesTo) {
   });
 }
 
-TEST(Ring, AMemberThatWaitsForBytesIsReleasedByAbortAndByTheSendersDeath) {
-  ProcessRing ring(2, [](Collective& r, ProcessRing::Cell& cell) {
+TEST(TcpCollective, AMemberThatWaitsForBytesIsReleasedByAbortAndByTheSendersDeath) {
+  ProcessGroup ring(2, [](Collective& r, ProcessGroup::Cell& cell) {
     std::vector<std::byte> bytes(3'000'000);
     cell.note = 1;
     if (r.rank() == 0) {
@@ -191,7 +172,7 @@ TEST(Ring, AMemberThatWaitsForBytesIsReleasedByAbortAndByTheSendersDeath) {
   });
 }
 
-TEST(Ring, SumsAreTheSameBitsOnEveryRank) {
+TEST(TcpCollective, SumsAreTheSameBitsOnEveryRank) {
   std::vector<std::vector<float>> results(3);
   run_as_threads(3, [&](Collective& ring) {
     std::vector<float> values(1001);
@@ -205,9 +186,9 @@ TEST(Ring, SumsAreTheSameBitsOnEveryRank) {
   EXPECT_EQ(results[0], results[2]);
 }
 
-TEST(Ring, SumsAreRightBetweenProcesses) {
+TEST(TcpCollective, SumsAreRightBetweenProcesses) {
   for (std::uint32_t size : {2U, 3U, 5U}) {
-    ProcessRing ring(size, [size](Collective& r, ProcessRing::Cell&) {
+    ProcessGroup ring(size, [size](Collective& r, ProcessGroup::Cell&) {
       auto values = values_of(r.rank(), 300'007);
       for (int i = 0; i < 3; ++i) {
         values = values_of(r.rank(), 300'007);
@@ -219,7 +200,7 @@ TEST(Ring, SumsAreRightBetweenProcesses) {
   }
 }
 
-TEST(Ring, AbortFromAnotherThreadReleasesABlockedCallAtOnce) {
+TEST(TcpCollective, AbortFromAnotherThreadReleasesABlockedCallAtOnce) {
   for (std::uint32_t size : {2U, 4U}) {
     auto rings = connect_all(size);
 
@@ -241,7 +222,7 @@ TEST(Ring, AbortFromAnotherThreadReleasesABlockedCallAtOnce) {
   }
 }
 
-TEST(Ring, AbortBeforeACallIsNotMissed) {
+TEST(TcpCollective, AbortBeforeACallIsNotMissed) {
   run_as_threads(2, [](Collective& ring) {
     ring.abort();
     std::vector<float> values(10, 1.0F);
@@ -256,7 +237,7 @@ TEST(Ring, AbortBeforeACallIsNotMissed) {
   });
 }
 
-TEST(Ring, AbortEndsAConnectionInTheMaking) {
+TEST(TcpCollective, AbortEndsAConnectionInTheMaking) {
   auto builders = prepare_all(3);
   std::promise<void> entered;
   auto call = std::async(std::launch::async, [&] {
@@ -270,9 +251,9 @@ TEST(Ring, AbortEndsAConnectionInTheMaking) {
   EXPECT_EQ(ring.error().kind, ErrorKind::kAborted) << "and no time-out";
 }
 
-TEST(Ring, AKilledMemberBreaksTheRingAndAbortReleasesEveryone) {
+TEST(TcpCollective, AKilledMemberBreaksTheRingAndAbortReleasesEveryone) {
   constexpr std::uint32_t kSize = 4;
-  ProcessRing ring(kSize, [](Collective& r, ProcessRing::Cell& cell) {
+  ProcessGroup ring(kSize, [](Collective& r, ProcessGroup::Cell& cell) {
     std::vector<float> values(100'000, 1.0F);
     if (!r.allreduce_sum(values)) return 1;
     cell.note = 1;
@@ -296,9 +277,9 @@ TEST(Ring, AKilledMemberBreaksTheRingAndAbortReleasesEveryone) {
   for (std::uint32_t rank : {0U, 1U, 3U}) EXPECT_EQ(ring.exit_code(rank), 0) << rank;
 }
 
-TEST(Ring, AKilledMemberReleasesEvenThoseWhoAreNotItsNeighbours) {
+TEST(TcpCollective, AKilledMemberReleasesEvenThoseWhoAreNotItsNeighbours) {
   constexpr std::uint32_t kSize = 5;
-  ProcessRing ring(kSize, [](Collective& r, ProcessRing::Cell& cell) {
+  ProcessGroup ring(kSize, [](Collective& r, ProcessGroup::Cell& cell) {
     std::vector<float> values(100'000, 1.0F);
     if (!r.allreduce_sum(values)) return 1;
     cell.note = 1;
@@ -314,9 +295,9 @@ TEST(Ring, AKilledMemberReleasesEvenThoseWhoAreNotItsNeighbours) {
   for (std::uint32_t rank : {0U, 1U, 3U, 4U}) EXPECT_EQ(ring.exit_code(rank), 0) << rank;
 }
 
-TEST(Ring, AStoppedMemberIsLeftBehindByAbort) {
+TEST(TcpCollective, AStoppedMemberIsLeftBehindByAbort) {
   constexpr std::uint32_t kSize = 3;
-  ProcessRing ring(kSize, [](Collective& r, ProcessRing::Cell& cell) {
+  ProcessGroup ring(kSize, [](Collective& r, ProcessGroup::Cell& cell) {
     std::vector<float> values(4'000'000, 1.0F);
     cell.note = 1;
     if (r.rank() == 0) {
@@ -338,60 +319,106 @@ TEST(Ring, AStoppedMemberIsLeftBehindByAbort) {
   for (std::uint32_t rank : {1U, 2U}) EXPECT_EQ(ring.exit_code(rank), 0) << rank;
 }
 
-TEST(Ring, AMemberWithAnotherKeyIsRefused) {
+TEST(TcpCollective, AMemberWithAnotherKeyIsRefused) {
   for (std::uint32_t size : {2U, 3U}) {
-    auto builders = prepare_all(size);
-    std::vector<std::future<Result<std::unique_ptr<Collective>>>> calls;
-    for (std::uint32_t rank = 0; rank < size; ++rank) {
-      calls.push_back(std::async(std::launch::async, [&, rank] {
-        return connect(builders, rank, rank == 0 ? kKey + 1 : kKey);
-      }));
-    }
-    for (std::uint32_t rank = 0; rank < size; ++rank) {
-      const auto ring = calls[rank].get();
-      ASSERT_FALSE(ring) << "rank " << rank << " of " << size;
-      if (rank == 0) {
-        EXPECT_EQ(ring.error().kind, ErrorKind::kRefused) << ring.error().message;
+    for (std::uint32_t odd = 0; odd < size; ++odd) {
+      auto builders = prepare_all(size);
+      std::vector<std::future<Result<std::unique_ptr<Collective>>>> calls;
+      for (std::uint32_t rank = 0; rank < size; ++rank) {
+        calls.push_back(std::async(std::launch::async, [&, rank] {
+          auto group = connect(builders, rank, rank == odd ? kKey + 1 : kKey);
+          // As a job does: what one of them met ends the forming for all.
+          if (!group) {
+            for (const auto& builder : builders) builder->abort();
+          }
+          return group;
+        }));
       }
+      bool refused = false;
+      for (auto& call : calls) {
+        const auto group = call.get();
+        ASSERT_FALSE(group) << "rank " << odd << " of " << size << " has another key";
+        refused = refused || group.error().kind == ErrorKind::kRefused;
+      }
+      EXPECT_TRUE(refused);
     }
   }
 }
 
-TEST(Ring, WhatCannotBeListenedOnIsAnError) {
-  for (const RingOptions& options :
-       {RingOptions{.hostname = "no-such-host.invalid", .interface = ""},
-        RingOptions{.hostname = "192.0.2.1", .interface = ""},  // TEST-NET-1: nobody's
-        RingOptions{.hostname = "", .interface = "no-such-if0"}}) {
-    const auto builder = prepare_ring(0, 2, options);
+TEST(TcpCollective, StrangersThatDialDoNoHarm) {
+  auto builders = prepare_all(3);
+  std::vector<OwnedFd> strangers;
+  const auto dial = [&](const std::string& words) {
+    auto fd = start_to_connect(builders[1]->address());
+    ASSERT_TRUE(fd) << fd.error().message;
+    pollfd writable{fd->get(), POLLOUT, 0};
+    ASSERT_EQ(poll(&writable, 1, -1), 1);
+    ASSERT_EQ(::send(fd->get(), words.data(), words.size(), MSG_NOSIGNAL),
+              static_cast<ssize_t>(words.size()));
+    strangers.push_back(std::move(*fd));
+  };
+  for (int i = 0; i < 100; ++i) dial(i % 2 == 0 ? "" : std::string(200, 'x'));
+  std::vector<float> sums(3, 1);
+  in_threads(3, [&](std::uint32_t rank) {
+    const auto group = connect(builders, rank);
+    ASSERT_TRUE(group) << group.error().message;
+    EXPECT_TRUE((*group)->allreduce_sum(std::span(&sums[rank], 1)));
+  });
+  EXPECT_EQ(sums, (std::vector<float>{3, 3, 3}));
+}
+
+TEST(TcpCollective, AMemberThatNeverComesIsNamedInTime) {
+  auto builders = prepare_all(2);
+  auto waiting = prepare(
+      1, 2, {.hostname = "127.0.0.1", .interface = "", .connect_timeout = milliseconds(50)});
+  const std::vector<std::string> addresses{builders[0]->address(), waiting->address()};
+  const auto group = waiting->connect(addresses, kKey);
+  ASSERT_FALSE(group);
+  EXPECT_EQ(group.error().kind, ErrorKind::kIo);
+  EXPECT_NE(group.error().message.find("rank 0"), std::string::npos) << group.error().message;
+}
+
+TEST(TcpCollective, MembersThatRunUnlikeOperationsAreToldSo) {
+  run_as_threads(2, [](Collective& group) {
+    std::vector<float> values(group.rank() == 0 ? 10 : 11);
+    const Status status = group.allreduce_sum(values);
+    ASSERT_FALSE(status);
+    EXPECT_EQ(status.error().kind, ErrorKind::kIo);
+  });
+}
+
+TEST(TcpCollective, WhatCannotBeListenedOnIsAnError) {
+  for (const CollectiveOptions& options :
+       {CollectiveOptions{.hostname = "no-such-host.invalid", .interface = ""},
+        CollectiveOptions{.hostname = "192.0.2.1", .interface = ""},  // TEST-NET-1: nobody's
+        CollectiveOptions{.hostname = "", .interface = "no-such-if0"}}) {
+    const auto builder = prepare_collective(0, 2, options);
     ASSERT_FALSE(builder) << options.hostname << options.interface;
     EXPECT_EQ(builder.error().kind, ErrorKind::kIo);
   }
 }
 
-// The port at which `builder` listens for its neighbours, on the right or on the left.
-std::uint16_t port_in(const std::string& address) {
-  sockaddr_in begins_with{};  // Gloo's own form, of which only this is known
-  std::memcpy(&begins_with, address.data(), std::min(sizeof begins_with, address.size()));
-  return ntohs(begins_with.sin_port);
+// The port at which `builder` listens.
+std::uint16_t port_of(const CollectiveBuilder& builder) {
+  const std::string address = builder.address();
+  return static_cast<std::uint16_t>(std::stoi(address.substr(address.rfind(':') + 1)));
 }
 
-TEST(Ring, ListensOnPortsOfTheRangeThatAreFree) {
+TEST(TcpCollective, ListensOnPortsOfTheRangeThatAreFree) {
   // Some range of this machine; others may hold ports of it, as the first member does.
-  const RingOptions options{.hostname = "127.0.0.1", .interface = "", .ports = {21400, 21999}};
+  const CollectiveOptions options{
+      .hostname = "127.0.0.1", .interface = "", .ports = {21400, 21999}};
   std::vector<std::unique_ptr<CollectiveBuilder>> builders;
   std::set<std::uint16_t> ports;
   for (std::uint32_t rank = 0; rank < 3; ++rank) {
-    auto builder = prepare_ring(rank, 3, options);
+    auto builder = prepare_collective(rank, 3, options);
     ASSERT_TRUE(builder) << builder.error().message;
     builders.push_back(std::move(*builder));
-    for (const auto& address :
-         {builders.back()->address_for_left(), builders.back()->address_for_right()}) {
-      EXPECT_GE(port_in(address), 21400);
-      EXPECT_LE(port_in(address), 21999);
-      ports.insert(port_in(address));
-    }
+    EXPECT_GE(port_of(*builders.back()), 21400);
+    EXPECT_LE(port_of(*builders.back()), 21999);
+    ports.insert(port_of(*builders.back()));
   }
-  EXPECT_EQ(ports.size(), 6U);
+  EXPECT_EQ(ports.size(), 3U);
   std::vector<float> sums(3);
   in_threads(3, [&](std::uint32_t rank) {
     const auto ring = connect(builders, rank);
@@ -402,12 +429,12 @@ TEST(Ring, ListensOnPortsOfTheRangeThatAreFree) {
   EXPECT_EQ(sums, (std::vector<float>{6, 6, 6}));
 }
 
-TEST(Ring, ARangeWithoutAFreePortIsAnErrorThatNamesIt) {
-  const auto any = prepare_ring(0, 2, {.hostname = "127.0.0.1", .interface = ""});
+TEST(TcpCollective, ARangeWithoutAFreePortIsAnErrorThatNamesIt) {
+  const auto any = prepare_collective(0, 2, {.hostname = "127.0.0.1", .interface = ""});
   ASSERT_TRUE(any) << any.error().message;
-  const std::uint16_t taken = port_in((*any)->address_for_right());
+  const std::uint16_t taken = port_of(**any);
   const auto none =
-      prepare_ring(0, 2, {.hostname = "127.0.0.1", .interface = "", .ports = {taken, taken}});
+      prepare_collective(0, 2, {.hostname = "127.0.0.1", .interface = "", .ports = {taken, taken}});
   ASSERT_FALSE(none);
   EXPECT_NE(none.error().message.find(fmt::format("[cluster] ports = \"{0}-{0}\"", taken)),
             std::string::npos)
@@ -427,7 +454,7 @@ TEST(ListenOptions, AreLoopbackAnInterfaceOrTheHostThatIsThisMachine) {
 std::vector<Duration> least_hops(std::uint32_t size, std::uint32_t slow, Duration delay) {
   std::vector<Duration> least(size, Duration::max());
   auto rings = connect_all(size, [&](std::uint32_t rank) {
-    RingOptions options = local_ring();
+    CollectiveOptions options = on_loopback();
     if (rank == slow) options.send_delay = [delay](std::size_t) { return delay; };
     return options;
   });

@@ -1,8 +1,9 @@
-// A ring all-reduce over Gloo's tcp transport.
+// The collective operations over tcp connections between the members.
 //
-// A member connects to its two neighbours only: no store and no full mesh.
-// Only Gloo's pairs and unbound buffers are used, not its algorithms: those
-// cannot be released while they wait for a member that has stopped.
+// A member is connected to the ranks at distances of 1, 2, 4, ... on both sides: no store
+// and no full mesh. Large sums go around the ring, which takes the least bytes; small ones
+// and what is gathered go by doubling distances, which takes the least rounds
+// (trainer/collective/rounds.h).
 #pragma once
 
 #include <cstddef>
@@ -17,10 +18,10 @@
 
 namespace antdt::trainer {
 
-struct RingOptions {
+struct CollectiveOptions {
   std::string hostname;   // own address to listen on; used when `interface` is empty
   std::string interface;  // network interface to listen on, for example "eth0"
-  PortRange ports = {};   // to listen on: two of them, until the neighbours are connected
+  PortRange ports = {};   // to listen on one of them until the group is connected
   Duration connect_timeout = std::chrono::seconds(10);
   Duration operation_timeout = std::chrono::minutes(30);  // of one wait inside an operation
   // A drill: how much longer a message of so many bytes takes. From any thread.
@@ -28,8 +29,7 @@ struct RingOptions {
 };
 
 // Listens. kIo when the address or the interface cannot be listened on.
-[[nodiscard]] Result<std::unique_ptr<CollectiveBuilder>> prepare_ring(std::uint32_t rank,
-                                                                      std::uint32_t size,
-                                                                      const RingOptions& options);
+[[nodiscard]] Result<std::unique_ptr<CollectiveBuilder>> prepare_collective(
+    std::uint32_t rank, std::uint32_t size, const CollectiveOptions& options);
 
 }  // namespace antdt::trainer

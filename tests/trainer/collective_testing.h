@@ -1,4 +1,4 @@
-// Rings of a test, with ranks as threads and as processes.
+// Groups of a test, with ranks as threads and as processes.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <csignal>
 #include <cstring>
@@ -16,18 +17,18 @@
 #include <thread>
 #include <vector>
 
-#include "trainer/collective/ring.h"
+#include "trainer/collective/tcp_collective.h"
 
 namespace antdt::trainer {
 
 inline constexpr std::uint64_t kKey = 0x1234'5678'9abc'def0;
 using RankBody = std::function<void(Collective&)>;
 
-inline RingOptions local_ring() { return {.hostname = "127.0.0.1", .interface = ""}; }
+inline CollectiveOptions on_loopback() { return {.hostname = "127.0.0.1", .interface = ""}; }
 
-inline std::unique_ptr<CollectiveBuilder> prepare(std::uint32_t rank, std::uint32_t size,
-                                                  const RingOptions& options = local_ring()) {
-  auto builder = prepare_ring(rank, size, options);
+inline std::unique_ptr<CollectiveBuilder> prepare(
+    std::uint32_t rank, std::uint32_t size, const CollectiveOptions& options = on_loopback()) {
+  auto builder = prepare_collective(rank, size, options);
   EXPECT_TRUE(builder) << builder.error().message;
   return std::move(*builder);
 }
@@ -41,9 +42,9 @@ inline std::vector<std::unique_ptr<CollectiveBuilder>> prepare_all(std::uint32_t
 inline Result<std::unique_ptr<Collective>> connect(
     std::vector<std::unique_ptr<CollectiveBuilder>>& builders, std::uint32_t rank,
     std::uint64_t key = kKey) {
-  const auto size = static_cast<std::uint32_t>(builders.size());
-  return builders[rank]->connect(builders[(rank + size - 1) % size]->address_for_right(),
-                                 builders[(rank + 1) % size]->address_for_left(), key);
+  std::vector<std::string> addresses;
+  for (const auto& builder : builders) addresses.push_back(builder->address());
+  return builders[rank]->connect(addresses, key);
 }
 
 inline void in_threads(std::uint32_t size, const std::function<void(std::uint32_t)>& body) {
@@ -52,28 +53,21 @@ inline void in_threads(std::uint32_t size, const std::function<void(std::uint32_
   for (auto& thread : threads) thread.join();
 }
 
-// A port is used again soon after it was closed, so that a test beside this one
-// may dial a listener here; a member that met such a stranger gives up, and a
-// job forms the ring anew, as this does.
-using OptionsOf = std::function<RingOptions(std::uint32_t rank)>;
+using OptionsOf = std::function<CollectiveOptions(std::uint32_t rank)>;
 inline std::vector<std::unique_ptr<Collective>> connect_all(
-    std::uint32_t size, const OptionsOf& options = [](std::uint32_t) { return local_ring(); }) {
-  std::vector<std::unique_ptr<Collective>> rings(size);
-  for (int attempt = 0; attempt < 5; ++attempt) {
-    std::vector<std::unique_ptr<CollectiveBuilder>> builders;
-    for (std::uint32_t rank = 0; rank < size; ++rank) {
-      builders.push_back(prepare(rank, size, options(rank)));
-    }
-    std::atomic<bool> complete = true;
-    in_threads(size, [&](std::uint32_t rank) {
-      auto ring = connect(builders, rank);
-      if (ring) rings[rank] = std::move(*ring);
-      if (!ring) complete = false;
-    });
-    if (complete) return rings;
-    rings = std::vector<std::unique_ptr<Collective>>(size);
+    std::uint32_t size, const OptionsOf& options = [](std::uint32_t) { return on_loopback(); }) {
+  std::vector<std::unique_ptr<Collective>> group(size);
+  std::vector<std::unique_ptr<CollectiveBuilder>> builders;
+  for (std::uint32_t rank = 0; rank < size; ++rank) {
+    builders.push_back(prepare(rank, size, options(rank)));
   }
-  throw std::runtime_error("no ring could be formed");
+  in_threads(size, [&](std::uint32_t rank) {
+    auto made = connect(builders, rank);
+    ASSERT_TRUE(made) << made.error().message;
+    group[rank] = std::move(*made);
+  });
+  if (std::count(group.begin(), group.end(), nullptr) == 0) return group;
+  throw std::runtime_error("no group could be formed");
 }
 
 inline void run_as_threads(std::uint32_t size, const RankBody& body) {
@@ -85,31 +79,21 @@ inline void run_as_threads(std::uint32_t size, const RankBody& body) {
 }
 
 // Ranks as forked processes that exchange addresses through shared memory.
-class ProcessRing {
+class ProcessGroup {
  public:
   struct Cell {
     std::atomic<bool> ready = false;
-    std::atomic<int> formed = 0;  // 1: it is in the ring; -1: it could not be
-    char left[256] = {};
-    char right[256] = {};
-    std::size_t left_bytes = 0;
-    std::size_t right_bytes = 0;
+    char address[64] = {};
     std::atomic<int> note = 0;  // for the test's own use
   };
   // `body` returns the process's exit code.
-  ProcessRing(std::uint32_t size, const std::function<int(Collective&, Cell&)>& body)
+  ProcessGroup(std::uint32_t size, const std::function<int(Collective&, Cell&)>& body)
       : size_(size),
         cells_(static_cast<Cell*>(mmap(nullptr, sizeof(Cell) * size, PROT_READ | PROT_WRITE,
                                        MAP_SHARED | MAP_ANONYMOUS, -1, 0))) {
-    // Anew where a stranger dialled in, as connect_all does.
-    for (int attempt = 0; attempt < 5; ++attempt) {
-      start(body);
-      if (is_formed()) return;
-      end();
-    }
-    throw std::runtime_error("no ring could be formed");
+    start(body);
   }
-  ~ProcessRing() {
+  ~ProcessGroup() {
     end();
     munmap(cells_, sizeof(Cell) * size_);
   }
@@ -146,33 +130,18 @@ class ProcessRing {
     }
     pids_.clear();
   }
-  [[nodiscard]] bool is_formed() const {
-    bool formed = true;
-    for (std::uint32_t rank = 0; rank < size_; ++rank) {
-      while (cells_[rank].formed == 0) std::this_thread::yield();
-      formed = formed && cells_[rank].formed == 1;
-    }
-    return formed;
-  }
   int run(std::uint32_t rank, const std::function<int(Collective&, Cell&)>& body) {
     auto builder = prepare(rank, size_);
-    const std::string left = builder->address_for_left();
-    const std::string right = builder->address_for_right();
-    Cell& own = cells_[rank];
-    std::memcpy(own.left, left.data(), own.left_bytes = left.size());
-    std::memcpy(own.right, right.data(), own.right_bytes = right.size());
-    own.ready = true;
-    const auto neighbour = [&](std::uint32_t of) -> Cell& {
-      Cell& cell = cells_[of % size_];
-      while (!cell.ready) std::this_thread::yield();
-      return cell;
-    };
-    const Cell& before = neighbour(rank + size_ - 1);
-    const Cell& after = neighbour(rank + 1);
-    auto ring =
-        builder->connect({before.right, before.right_bytes}, {after.left, after.left_bytes}, kKey);
-    own.formed = ring ? 1 : -1;
-    return ring ? body(**ring, own) : 70;
+    const std::string own = builder->address();
+    own.copy(cells_[rank].address, sizeof(Cell::address) - 1);
+    cells_[rank].ready = true;
+    std::vector<std::string> addresses;
+    for (std::uint32_t peer = 0; peer < size_; ++peer) {
+      while (!cells_[peer].ready) std::this_thread::yield();
+      addresses.emplace_back(cells_[peer].address);
+    }
+    auto group = builder->connect(addresses, kKey);
+    return group ? body(**group, cells_[rank]) : 70;
   }
 
   std::uint32_t size_;

@@ -1,0 +1,256 @@
+#include "trainer/collective/tcp_links.h"
+
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <thread>
+#include <utility>
+
+#include "core/check.h"
+#include "core/net.h"
+#include "trainer/collective/greeting.h"
+
+namespace antdt::trainer {
+namespace {
+
+std::string text_of(int error) { return std::strerror(error); }
+
+int to_poll_ms(Duration d) {
+  return static_cast<int>(std::chrono::ceil<std::chrono::milliseconds>(d).count());
+}
+
+// What of a message of two parts is still to go, or to come, after `done` bytes.
+struct Rest {
+  std::array<iovec, 2> parts{};
+  std::size_t first = 0;
+  Rest(void* head, std::size_t head_bytes, void* body, std::size_t body_bytes, std::size_t done) {
+    const std::size_t of_head = std::min(done, head_bytes);
+    const std::size_t of_body = done - of_head;
+    parts[0] = {static_cast<std::byte*>(head) + of_head, head_bytes - of_head};
+    parts[1] = {static_cast<std::byte*>(body) + of_body, body_bytes - of_body};
+    first = parts[0].iov_len == 0 ? 1 : 0;
+  }
+  [[nodiscard]] msghdr message() {
+    msghdr m{};
+    m.msg_iov = parts.data() + first;
+    m.msg_iovlen = parts.size() - first;
+    return m;
+  }
+};
+
+}  // namespace
+
+Result<std::unique_ptr<TcpLinks>> TcpLinks::listen(std::uint32_t rank, std::uint32_t size,
+                                                   const CollectiveOptions& options) {
+  if (rank >= size) {
+    return fail(ErrorKind::kUsage, "cannot form a group: rank {} of {} members", rank, size);
+  }
+  std::unique_ptr<TcpLinks> links(new TcpLinks(rank, size, options));
+  if (size > 1) ANTDT_RETURN_IF_ERROR(links->open(options));
+  return links;
+}
+
+TcpLinks::TcpLinks(std::uint32_t rank, std::uint32_t size, const CollectiveOptions& options)
+    : rank_(rank),
+      size_(size),
+      connect_timeout_(options.connect_timeout),
+      operation_timeout_(options.operation_timeout),
+      send_delay_(options.send_delay),
+      wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
+
+Status TcpLinks::open(const CollectiveOptions& options) {
+  if (!wake_.is_open()) return fail_errno(ErrorKind::kIo, errno, "making an eventfd");
+  std::string address = options.hostname;
+  if (!options.interface.empty()) {
+    auto found = interface_address(options.interface);
+    if (!found)
+      return fail(ErrorKind::kIo, "cannot listen for the group's members: {}",
+                  found.error().message);
+    address = *found;
+  }
+  ANTDT_RETURN_IF_ERROR(open_in_range(address, options.ports));
+  ANTDT_TRY(address_, local_address(listener_));
+  return {};
+}
+
+// Members of one host begin at different ports, so that they seldom meet.
+Status TcpLinks::open_in_range(const std::string& address, PortRange ports) {
+  std::string problem;
+  const std::uint32_t tries = ports.any() ? 1 : ports.count();
+  for (std::uint32_t n = 0; n < tries; ++n) {
+    auto listening = listen_tcp(address, ports.any() ? 0 : ports.at(rank_, n));
+    if (listening) {
+      listener_ = std::move(*listening);
+      return {};
+    }
+    problem = listening.error().message;  // in use, mostly: the next may be free
+  }
+  if (ports.any())
+    return fail(ErrorKind::kIo, "cannot listen for the group's members: {}", problem);
+  return fail(
+      ErrorKind::kIo,
+      "no port of [cluster] ports = \"{}-{}\" is free, of which each worker takes one while "
+      "its group is formed; of the last: {}",
+      ports.first, ports.last, problem);
+}
+
+Status TcpLinks::connect(const std::vector<std::uint32_t>& peers,
+                         std::span<const std::string> addresses, std::uint64_t key) {
+  if (size_ == 1) return alive();
+  if (addresses.size() != size_) {
+    return die(fmt::format("{} addresses came for them", addresses.size()));
+  }
+  Greeting greeting({key, rank_, size_}, listener_, wake_);
+  auto connected = greeting.meet(peers, addresses, connect_timeout_);
+  listener_.close();
+  if (!connected) {
+    static_cast<void>(die(connected.error().message));
+    if (aborted_) return alive();
+    return tl::unexpected(connected.error());
+  }
+  for (auto& [peer, fd] : *connected) {
+    const int on = 1;
+    // A small message is not to wait for the answer to the one before.
+    setsockopt(fd.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+    Link& link = links_.emplace_back();
+    link.peer = peer;
+    link.fd = std::move(fd);
+  }
+  return {};
+}
+
+TcpLinks::Link& TcpLinks::link_to(std::uint32_t peer) {
+  const auto found = std::find_if(links_.begin(), links_.end(),
+                                  [&](const Link& link) { return link.peer == peer; });
+  ANTDT_CHECK(found != links_.end(), "rank {} is not connected to rank {}", rank_, peer);
+  return *found;
+}
+
+Status TcpLinks::send(std::uint32_t to, std::span<const std::byte> bytes) {
+  ANTDT_RETURN_IF_ERROR(alive());
+  if (send_delay_) hold_back(send_delay_(bytes.size()));
+  Link& link = link_to(to);
+  link.outgoing.push_back({{bytes.size(), link.sent++}, bytes, 0});
+  return write(link);
+}
+
+Status TcpLinks::write(Link& link) {
+  while (!link.outgoing.empty()) {
+    Outgoing& o = link.outgoing.front();
+    // The kernel takes no const pointer, and only reads.
+    Rest rest(&o.header, sizeof(Header), const_cast<std::byte*>(o.bytes.data()), o.bytes.size(),
+              o.done);
+    const msghdr message = rest.message();
+    const ssize_t n = sendmsg(link.fd.get(), &message, MSG_DONTWAIT | MSG_NOSIGNAL);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return {};
+    if (n < 0) return die(fmt::format("sending to rank {}: {}", link.peer, text_of(errno)));
+    o.done += static_cast<std::size_t>(n);
+    if (o.done == sizeof(Header) + o.bytes.size()) link.outgoing.pop_front();
+  }
+  return {};
+}
+
+Status TcpLinks::receive(std::uint32_t from, std::span<std::byte> bytes) {
+  ANTDT_RETURN_IF_ERROR(alive());
+  Link& link = link_to(from);
+  Header header;
+  const std::size_t all = sizeof(Header) + bytes.size();
+  for (std::size_t done = 0; done < all;) {
+    Rest rest(&header, sizeof(Header), bytes.data(), bytes.size(), done);
+    msghdr message = rest.message();
+    const ssize_t n = recvmsg(link.fd.get(), &message, MSG_DONTWAIT);
+    if (n > 0) {
+      const bool had_header = done >= sizeof(Header);
+      done += static_cast<std::size_t>(n);
+      if (!had_header && done >= sizeof(Header)) {
+        ANTDT_RETURN_IF_ERROR(check_header(link, header, bytes.size()));
+      }
+      continue;
+    }
+    if (n == 0) return die(fmt::format("rank {} has closed the connection", from));
+    if (errno == EINTR) continue;
+    if (errno != EAGAIN && errno != EWOULDBLOCK) {
+      return die(fmt::format("receiving from rank {}: {}", from, text_of(errno)));
+    }
+    ANTDT_RETURN_IF_ERROR(wait(&link));
+  }
+  ++link.received;
+  return alive();
+}
+
+Status TcpLinks::check_header(const Link& link, const Header& header, std::size_t bytes) {
+  if (header.bytes == bytes && header.number == link.received) return {};
+  return die(
+      fmt::format("rank {} sent {} bytes as message {} where {} as message {} were due: it "
+                  "does not run the same operations",
+                  link.peer, header.bytes, header.number, bytes, link.received));
+}
+
+Status TcpLinks::flush() {
+  ANTDT_RETURN_IF_ERROR(alive());
+  const auto waits = [](const Link& link) { return !link.outgoing.empty(); };
+  while (std::any_of(links_.begin(), links_.end(), waits)) {
+    ANTDT_RETURN_IF_ERROR(wait(nullptr));
+  }
+  return {};
+}
+
+Status TcpLinks::wait(const Link* reading) {
+  polled_.assign(1, {wake_.get(), POLLIN, 0});
+  for (const Link& link : links_) {
+    const int events = (&link == reading ? POLLIN : 0) | (link.outgoing.empty() ? 0 : POLLOUT);
+    if (events != 0) polled_.push_back({link.fd.get(), static_cast<short>(events), 0});
+  }
+  const int ready = poll(polled_.data(), polled_.size(), to_poll_ms(operation_timeout_));
+  if (ready < 0 && errno != EINTR) return die("waiting: " + text_of(errno));
+  if (ready == 0) {
+    return die(fmt::format("nothing came for {:.0f} s", to_seconds(operation_timeout_)));
+  }
+  ANTDT_RETURN_IF_ERROR(alive());
+  for (Link& link : links_) ANTDT_RETURN_IF_ERROR(write(link));
+  return {};
+}
+
+// A slow link would hold an abort up no longer than this.
+void TcpLinks::hold_back(Duration delay) const {
+  constexpr Duration kSlice = std::chrono::milliseconds(20);
+  const auto end = std::chrono::steady_clock::now() + delay;
+  while (!aborted_ && std::chrono::steady_clock::now() < end) {
+    std::this_thread::sleep_until(std::min(end, std::chrono::steady_clock::now() + kSlice));
+  }
+}
+
+Status TcpLinks::die(std::string cause) {
+  if (death_.empty()) {
+    death_ = std::move(cause);
+    links_.clear();
+    listener_.close();
+  }
+  return alive();
+}
+
+Status TcpLinks::alive() {
+  if (aborted_) {
+    links_.clear();
+    listener_.close();
+    return fail(ErrorKind::kAborted, "the collective of rank {} was aborted", rank_);
+  }
+  if (death_.empty()) return {};
+  return fail(ErrorKind::kIo, "the collective of rank {} of {} is broken: {}", rank_, size_,
+              death_);
+}
+
+void TcpLinks::abort() {
+  aborted_ = true;
+  const std::uint64_t one = 1;
+  static_cast<void>(!::write(wake_.get(), &one, sizeof(one)));
+}
+
+}  // namespace antdt::trainer

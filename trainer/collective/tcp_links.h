@@ -1,0 +1,106 @@
+// A member's tcp connections to some of the others, and messages over them.
+//
+// Messages of a connection arrive in the order in which they were sent, and both ends know
+// beforehand how long each is. A header says number and length, so that members that
+// disagree find out.
+//
+// States: listening -> connected -> dead. The first failure, or abort(), is final: every
+// connection is closed, which releases the other ends in turn.
+//
+// One thread uses the links; abort() may come from any other.
+#pragma once
+
+#include <poll.h>
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/owned_fd.h"
+#include "core/result.h"
+#include "trainer/collective/tcp_collective.h"
+
+namespace antdt::trainer {
+
+class TcpLinks {
+ public:
+  // kUsage for a rank that is none; kIo.
+  [[nodiscard]] static Result<std::unique_ptr<TcpLinks>> listen(std::uint32_t rank,
+                                                                std::uint32_t size,
+                                                                const CollectiveOptions& options);
+
+  [[nodiscard]] std::uint32_t rank() const { return rank_; }
+  [[nodiscard]] std::uint32_t size() const { return size_; }
+  [[nodiscard]] std::uint32_t left() const { return (rank_ + size_ - 1) % size_; }
+  [[nodiscard]] std::uint32_t right() const { return (rank_ + 1) % size_; }
+  // "10.0.0.7:29400"; empty for one member alone.
+  [[nodiscard]] const std::string& address() const { return address_; }
+
+  // Blocks until all `peers` are connected, who do the same; `addresses` by rank. Listens
+  // no longer then. kRefused when one has another key or rank, kIo when one cannot be
+  // reached in time, kAborted after abort().
+  [[nodiscard]] Status connect(const std::vector<std::uint32_t>& peers,
+                               std::span<const std::string> addresses, std::uint64_t key);
+
+  // Starts to send. The bytes are read until flush() has returned, or until what the peer
+  // answers to them has been received.
+  [[nodiscard]] Status send(std::uint32_t to, std::span<const std::byte> bytes);
+  // Blocks until a message of just so many bytes has come; what was sent goes on its way
+  // meanwhile.
+  [[nodiscard]] Status receive(std::uint32_t from, std::span<std::byte> bytes);
+  // Blocks until all that was sent is on its way.
+  [[nodiscard]] Status flush();
+
+  void abort();
+
+ private:
+  struct Header {
+    std::uint64_t bytes = 0;
+    std::uint64_t number = 0;  // of the connection's messages in this direction
+  };
+  struct Outgoing {
+    Header header;
+    std::span<const std::byte> bytes;
+    std::size_t done = 0;  // header included
+  };
+  struct Link {
+    std::uint32_t peer = 0;
+    OwnedFd fd;
+    std::deque<Outgoing> outgoing;
+    std::uint64_t sent = 0;
+    std::uint64_t received = 0;
+  };
+
+  TcpLinks(std::uint32_t rank, std::uint32_t size, const CollectiveOptions& options);
+  [[nodiscard]] Status open(const CollectiveOptions& options);
+  [[nodiscard]] Status open_in_range(const std::string& address, PortRange ports);
+  [[nodiscard]] Link& link_to(std::uint32_t peer);
+  // Writes what the kernel takes now.
+  [[nodiscard]] Status write(Link& link);
+  // Waits until `reading` (null: none) may have bytes, or something can be written.
+  [[nodiscard]] Status wait(const Link* reading);
+  [[nodiscard]] Status check_header(const Link& link, const Header& header, std::size_t bytes);
+  [[nodiscard]] Status alive();
+  [[nodiscard]] Status die(std::string cause);
+  void hold_back(Duration delay) const;
+
+  const std::uint32_t rank_;
+  const std::uint32_t size_;
+  const Duration connect_timeout_;
+  const Duration operation_timeout_;
+  const std::function<Duration(std::size_t)> send_delay_;
+  std::atomic<bool> aborted_ = false;
+  OwnedFd wake_;  // readable after an abort
+  OwnedFd listener_;
+  std::string address_;
+  std::string death_;  // why it is dead; empty while alive
+  std::vector<Link> links_;
+  std::vector<pollfd> polled_;
+};
+
+}  // namespace antdt::trainer

@@ -57,6 +57,14 @@ TEST(SlowLinks, WhatWasNotMeasuredTwiceOrWasFastOnceIsNotSlow) {
   EXPECT_TRUE(find_slow_links(hops).empty()) << "a process without a CPU for a moment";
 }
 
+TEST(SlowLinks, WhatWakingAProcessMayTakeIsNoSlowLink) {
+  std::vector<Hop> hops(4, Hop{4, 0.08e-3, 0.05e-3});
+  hops[1] = {4, 0.3e-3, 0.25e-3};
+  EXPECT_TRUE(find_slow_links(hops).empty());
+  hops[1] = {4, 0.4e-3, 0.3e-3};
+  EXPECT_EQ(find_slow_links(hops).size(), 2U);
+}
+
 TEST(SlowLinks, SeverityIsWhatTheStepWouldTakeWithALinkLikeTheOthers) {
   const SlowLink link{0, std::nullopt, 10e-3, 1e-3};
   EXPECT_NEAR(slowdown_by(link, 0.1, 0.05), 0.1 / (0.1 - 0.05 * 0.9), 1e-9);

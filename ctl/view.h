@@ -58,12 +58,8 @@ struct BatchTimeFit {
   double per_sample_s = 0;
 };
 
-// What a worker computes on, as it said when it joined.
-struct Device {
-  std::string name = {};              // of its kind; empty: not known
-  std::uint32_t max_micro_batch = 0;  // samples that fit its memory; 0: not known
-  bool operator==(const Device&) const = default;
-};
+// What a worker computes on, as it or job.toml says (ctl/devices.h).
+using Device = wire::Device;
 
 struct WorkerView {
   Member member;

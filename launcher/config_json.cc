@@ -124,6 +124,12 @@ void fields(Of<CheckpointSection> auto& m, auto&& v) {
   v("keep", m.keep);
 }
 void fields(Of<LogsSection> auto& m, auto&& v) { v("max_bytes", m.max_bytes); }
+void fields(Of<DeviceEntry> auto& m, auto&& v) {
+  v("workers", m.workers);
+  v("host", m.host);
+  v("class", m.name);
+  v("max_micro_batch", m.max_micro_batch);
+}
 void fields(Of<EmulatedDevice> auto& m, auto&& v) {
   v("class", m.name);
   v("workers", m.workers);
@@ -163,6 +169,7 @@ void fields(Of<JobConfig> auto& m, auto&& v) {
   v("data", m.data);
   v("batch", m.batch);
   v("trainer", m.trainer);
+  v("device", m.device);
   v("emulated", m.emulated);
   v("control", m.control);
   v("failure", m.failure);
@@ -181,8 +188,9 @@ concept IsDuration = requires(T value) {
   typename T::period;
 };
 template <class T>
-concept IsTables = std::same_as<T, std::vector<Column>> ||
-    std::same_as<T, std::vector<Injection>> || std::same_as<T, std::vector<EmulatedDevice>>;
+concept IsTables =
+    std::same_as<T, std::vector<Column>> || std::same_as<T, std::vector<Injection>> ||
+    std::same_as<T, std::vector<DeviceEntry>> || std::same_as<T, std::vector<EmulatedDevice>>;
 
 template <class T>
 Json write(const T& value) {

@@ -21,6 +21,7 @@ class DrillChecker {
     for (std::size_t i = 0; i < c_.inject.size(); ++i) {
       injection(fmt::format("inject[{}]", i), c_.inject[i]);
     }
+    real_devices();
     devices();
   }
 
@@ -65,6 +66,17 @@ class DrillChecker {
     const auto trace = text ? drill::Trace::parse(*text) : tl::unexpected(text.error());
     if (!trace) {
       problems_.add(key + ".trace", fmt::format("'{}': {}", rule.trace, trace.error().message));
+    }
+  }
+
+  void real_devices() {
+    for (std::size_t i = 0; i < c_.device.size(); ++i) {
+      const DeviceEntry& device = c_.device[i];
+      const std::string key = fmt::format("device[{}]", i);
+      workers(key + ".workers", device.workers, false);
+      if (device.name.empty() && device.max_micro_batch == 0) {
+        problems_.add(key, "says nothing: write class, max_micro_batch or both");
+      }
     }
   }
 

@@ -1,4 +1,4 @@
-// What [[inject]] and [emulated] must hold beside the schema. Pure but for the traces,
+// What [[inject]], [[device]] and [emulated] must hold beside the schema. Pure but for the traces,
 // which are read.
 #pragma once
 

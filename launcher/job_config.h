@@ -150,6 +150,14 @@ struct LogsSection {
   std::uint64_t max_bytes = 0;  // for each of a worker's two files
 };
 
+// What workers compute on, in place of what they say; ctl/devices.h.
+struct DeviceEntry {
+  std::vector<std::string> workers;   // none: all
+  std::string host;                   // empty: any
+  std::string name;                   // "class" in job.toml; empty: as they say
+  std::uint32_t max_micro_batch = 0;  // samples; 0: as they say
+};
+
 // A device that is not there; core/drill/emulation.h says how long it takes.
 struct EmulatedDevice {
   std::string name;  // "class" in job.toml
@@ -194,6 +202,7 @@ struct JobConfig {
   DataSection data;
   BatchSection batch;
   TrainerSection trainer;
+  std::vector<DeviceEntry> device;
   EmulatedSection emulated;
   ControlSection control;
   FailureSection failure;

@@ -193,6 +193,21 @@ const std::vector<Key>& table() {
        {1, 1e6}},
       {"trainer.threads", kInteger, "1", "compute threads of a worker", {1, 1024}},
 
+      {"device", kTables, "[]",
+       "what workers compute on, in place of what they say themselves; of several entries for a "
+       "worker the first that says something of it counts"},
+      {"device[].workers", kTexts, "[]", "ids of the workers that it is about; none: all"},
+      {"device[].host", kText, "\"\"",
+       "only while they run on the host of this name; empty: on any"},
+      {"device[].class", kText, "\"\"",
+       "name of the class of devices: those that are alike have the same"},
+      {"device[].max_micro_batch",
+       kInteger,
+       "0",
+       "samples of a micro-batch that fit its memory: larger parts are cut into more of them; 0: "
+       "not said",
+       {0, kBig}},
+
       {"emulated.noise",
        kNumber,
        "0.1",
@@ -324,7 +339,11 @@ const std::vector<Key>& table() {
        "only while they run on the host of this name, which the slowness thus follows; empty: "
        "anywhere"},
       {"inject[].slowdown", kNumber, "1.0", "computing takes this many times as long", {1, 1e6}},
-      {"inject[].delay", kMicroseconds, "\"0s\"", "more time for each batch, or each request of a server", {0, 86400e6}},
+      {"inject[].delay",
+       kMicroseconds,
+       "\"0s\"",
+       "more time for each batch, or each request of a server",
+       {0, 86400e6}},
       {"inject[].delay_per_sample",
        kMicroseconds,
        "\"0s\"",
@@ -359,7 +378,8 @@ const std::vector<Key>& table() {
       {"inject[].kill", kBoolean, "false",
        "the process dies of SIGKILL when this begins to hold; without every, of its first attempt "
        "only"},
-      {"inject[].from", kMilliseconds, "\"0s\"", "begins so long after the process began to train or to serve"},
+      {"inject[].from", kMilliseconds, "\"0s\"",
+       "begins so long after the process began to train or to serve"},
       {"inject[].until", kMilliseconds, "\"0s\"", "ends then; 0: never"},
       {"inject[].every",
        kMilliseconds,

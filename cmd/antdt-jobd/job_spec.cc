@@ -2,7 +2,6 @@
 
 #include <nlohmann/json.hpp>
 
-#include "core/drill/drill_json.h"
 #include "core/fs.h"
 #include "core/permutation.h"
 
@@ -108,7 +107,9 @@ Result<ctl::JobMachineConfig> machine_config(const launcher::JobConfig& config,
   machine.ledger.retry_limit = kRetryLimit;
   machine.key = key_of(config);
   machine.hang_after = config.failure.hang_after;
-  ANTDT_TRY(machine.emulation, drill::parse_emulation(launcher::to_json(config)));
+  for (const launcher::DeviceEntry& d : config.device) {
+    machine.devices.push_back({d.workers, d.host, {d.name, d.max_micro_batch}});
+  }
   return machine;
 }
 

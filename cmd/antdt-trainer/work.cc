@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 
+#include "core/fs.h"
 #include "core/transport/socket.h"
 #include "trainer/collective/listen_address.h"
 #include "trainer/collective/tcp_collective.h"
@@ -11,6 +12,7 @@
 #include "trainer/emulated/emulated_engine.h"
 #include "trainer/emulated/emulated_ps_model.h"
 #include "trainer/loop/member.h"
+#include "trainer/loop/own_device.h"
 #include "trainer/loop/ps_member.h"
 #include "trainer/loop/trainer_config.h"
 #include "trainer/tally/ps_tally.h"
@@ -101,6 +103,12 @@ Result<trainer::Injected> injected_into(const Worker& worker) {
       [&client = worker.client](double share) { client.set_throttle(share); });
 }
 
+// Where /proc cannot be read it is of no class.
+wire::Device device_of(const Worker& worker) {
+  return trainer::own_device(worker.config, worker.client.member().worker,
+                             read_file("/proc/cpuinfo").value_or(""));
+}
+
 Result<int> work_in_a_collective(const Worker& worker) {
   ANTDT_TRY(const auto engine, make_engine(worker));
   ANTDT_TRY(auto ring, trainer::listen_options(worker.config.hosts, worker.config.interface,
@@ -109,12 +117,14 @@ Result<int> work_in_a_collective(const Worker& worker) {
   ANTDT_TRY(trainer::Injected injected, injected_into(worker));
   ring.send_delay = [link = injected.link()](std::size_t bytes) { return link->delay(bytes); };
   trainer::GenerationGuard guard;
+  trainer::Member::Parts parts{worker.train.reader.get(), worker.eval.reader.get(),
+                               worker.identity(), [ring](std::uint32_t rank, std::uint32_t size) {
+                                 return trainer::prepare_collective(rank, size, ring);
+                               }};
+  parts.device = device_of(worker);
   trainer::Member member({worker.clock, worker.client, *engine, prefetcher, worker.account,
                           injected, guard, worker.stop},
-                         {worker.train.reader.get(), worker.eval.reader.get(), worker.identity(),
-                          [ring](std::uint32_t rank, std::uint32_t size) {
-                            return trainer::prepare_collective(rank, size, ring);
-                          }});
+                         std::move(parts));
   return member.run();
 }
 
@@ -124,6 +134,7 @@ Result<int> work_with_servers(const Worker& worker) {
   trainer::PsMember::Parts parts{worker.train.reader.get(), worker.eval.reader.get(),
                                  worker.identity(), worker.config.seed};
   ANTDT_TRY(parts.keys, transport::make_key_pair(to_string(worker.client.member().worker)));
+  parts.device = device_of(worker);
   data::Prefetcher prefetcher(worker.take());
   ANTDT_TRY(trainer::Injected injected, injected_into(worker));
   trainer::GenerationGuard guard;

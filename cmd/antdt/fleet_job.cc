@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "cmd/antdt-jobd/job_spec.h"
+#include "core/drill/drill_json.h"
 #include "launcher/text_table.h"
 #include "launcher/units.h"
 #include "sim/fleet/ideal.h"
@@ -29,6 +30,7 @@ Result<Outcome> play(const FleetJob& job, const fleet::Speeds& speeds,
   setup.seed = job.config.job.seed;
   setup.limit = job.limit;
   setup.costs = job.costs;
+  ANTDT_TRY(setup.emulation, drill::parse_emulation(launcher::to_json(job.config)));
   ANTDT_TRY(const fleet::Played played, fleet::Player(std::move(setup), speeds).play());
   const ctl::JobReport& report = played.report;
   if (report.outcome && report.outcome->state != "done") {

@@ -278,6 +278,17 @@ struct DataIdentity {
   }
 };
 
+// What a worker computes on.
+struct Device {
+  std::string name = {};              // of its class: alike devices have the same; empty: not known
+  std::uint32_t max_micro_batch = 0;  // samples that fit its memory; 0: not known
+  bool operator==(const Device&) const = default;
+  ANTDT_PART {
+    v("name", m.name);
+    v("max_micro_batch", m.max_micro_batch);
+  }
+};
+
 // "I am ready to be a member."
 struct Join {
   std::uint32_t pid = 0;
@@ -294,6 +305,7 @@ struct Join {
   // Of parameter servers and their workers: the public key (Z85) of the pair that this
   // process made for itself. Over tcp it is known by that; its secret goes nowhere.
   std::string key;
+  Device device;
   ANTDT_MESSAGE("join") {
     v("pid", m.pid);
     v("data", m.data);
@@ -303,6 +315,7 @@ struct Join {
     v("step", m.step);
     v("endpoint", m.endpoint);
     v("key", m.key);
+    v("device", m.device);
   }
 };
 // Job daemon to each member of a new generation: make your end point.

@@ -9,6 +9,7 @@
 #include "core/ids.h"
 #include "core/wire/drill_messages.h"
 #include "core/wire/messages.h"
+#include "ctl/devices.h"
 #include "ctl/lifecycle.h"
 #include "ctl/membership.h"
 #include "ctl/server_group.h"
@@ -72,6 +73,7 @@ struct JobImage {
   std::vector<ImageDeath> deaths;  // see shard_server/suspects.h
   std::uint64_t cut_phase = 0;     // the ledger's when the servers' last cut was ordered
   wire::Injected injected;         // newest
+  std::vector<Devices::Said> devices;
   template <class Self, class V>
   static void fields(Self& m, V& v) {
     v("lifecycle", m.lifecycle);
@@ -83,6 +85,7 @@ struct JobImage {
     v("deaths", m.deaths);
     v("cut_phase", m.cut_phase);
     v("injected", m.injected);
+    v("devices", m.devices);
   }
 };
 

@@ -70,6 +70,7 @@ JobMachine::JobMachine(JobMachineConfig config, std::unique_ptr<Solution> soluti
   servers_.restore(image.servers, image.membership.generation);
   cut_phase_ = image.cut_phase;
   injected_ = image.injected;
+  devices_.restore(image.devices);
   std::vector<Member> group;
   if (membership_.settled()) {
     for (const ExpectedMember& m : membership_.members()) group.push_back(m.member);
@@ -369,6 +370,7 @@ std::vector<WorkerReport> JobMachine::worker_reports() const {
     }
     r.worker = w.place.worker;
     r.host = host_name(w.place.host);
+    r.device = devices_.of(w.member(), r.host);
     r.pid = w.pid;
     r.attempt = w.attempt;
     r.state = w.leaving && w.running() ? "leaving" : state_name(w.state);
@@ -387,10 +389,6 @@ std::vector<WorkerReport> JobMachine::worker_reports() const {
     reports.push_back(std::move(r));
   }
   return reports;
-}
-
-std::uint64_t JobMachine::samples_total() const {
-  return config_.spec.train_records * config_.spec.epochs;
 }
 
 std::uint64_t JobMachine::samples_done() const {
@@ -470,6 +468,7 @@ JobImage JobMachine::image() const {
   image.servers = servers_.image();
   image.cut_phase = cut_phase_;
   image.injected = injected_;
+  image.devices = devices_.said();
   image.plan = controller_.plan();
   for (const ActionReport& a : actions_) {
     image.actions.push_back({a.time_s, a.kind, a.target, a.reason, a.outcome});

@@ -19,11 +19,11 @@
 #include <vector>
 
 #include "core/clock.h"
-#include "core/drill/emulation.h"
 #include "core/ids.h"
 #include "core/result.h"
 #include "core/wire/messages.h"
 #include "ctl/controller.h"
+#include "ctl/devices.h"
 #include "ctl/job/job_image.h"
 #include "ctl/job/progress_view.h"
 #include "ctl/job/report.h"
@@ -179,7 +179,7 @@ struct JobMachineConfig {
   std::uint64_t key = 0;
   Incarnation incarnation{1};
   Duration hang_after = std::chrono::seconds(120);
-  drill::Emulation emulation = {};  // what the workers of an emulated job compute on
+  std::vector<DeviceRule> devices = {};
 };
 
 class JobMachine {
@@ -347,7 +347,10 @@ class JobMachine {
   void tell_of_injection(Member worker, bool again);
   [[nodiscard]] Monitor::MemberInfo info_of(Member member, std::string host) const;
   [[nodiscard]] wire::Plan plan_of(WorkerId worker) const;
-  [[nodiscard]] std::uint64_t samples_total() const;  // to train in the whole job
+  // To train in the whole job.
+  [[nodiscard]] std::uint64_t samples_total() const {
+    return config_.spec.train_records * config_.spec.epochs;
+  }
   [[nodiscard]] std::uint64_t samples_done() const;
   [[nodiscard]] std::vector<WorkerReport> worker_reports() const;
   [[nodiscard]] std::vector<ServerReport> server_reports() const;
@@ -379,6 +382,7 @@ class JobMachine {
   std::map<Member, MonoTime> started_;         // when its start was asked for
   std::optional<Duration> startup_;            // of the first group, from there until it was whole
   std::map<Member, MonoTime> vanished_;        // since when its agent does not know it
+  Devices devices_{config_.devices};           // what workers compute on
   wire::Injected injected_;                    // newest; number 0: nothing ever was
   std::optional<MonoTime> injected_until_;     // none: to the job's end
   std::map<WorkerId, shard_server::WorkerMoment> moment_;  // measured since

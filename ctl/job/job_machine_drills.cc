@@ -1,15 +1,7 @@
-// Drills: devices that are not there, and stragglers that an operator makes.
+// Drills: stragglers that an operator makes.
 #include "ctl/job/job_machine.h"
 
 namespace antdt::ctl {
-
-Monitor::MemberInfo JobMachine::info_of(Member member, std::string host) const {
-  Monitor::MemberInfo info{member, std::move(host)};
-  if (const drill::Device* device = config_.emulation.device_of(member.worker)) {
-    info.device = {device->name, device->memory};
-  }
-  return info;
-}
 
 void JobMachine::on(const in::Inject& e) {
   injected_ = {injected_.number + 1, e.order.rules, e.order.duration_ms, false};

@@ -217,6 +217,11 @@ void JobMachine::run(const std::vector<MembershipEffect>& effects) {
   feed(job::Event(job::GenerationOver{}));
 }
 
+Monitor::MemberInfo JobMachine::info_of(Member member, std::string host) const {
+  Device device = devices_.of(member, host);
+  return {member, std::move(host), std::move(device)};
+}
+
 void JobMachine::on_settled(const Settled& settled) {
   shard_server::event::Settled to_ledger{settled.generation, {}, {}};
   std::vector<Monitor::MemberInfo> group;

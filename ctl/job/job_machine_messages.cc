@@ -29,6 +29,7 @@ void JobMachine::heard(Member m, Generation g, std::uint64_t seq, const wire::Re
 }
 
 void JobMachine::heard(Member m, Generation g, std::uint64_t, const wire::Join& e) {
+  if (devices_.say(m, e.device)) image_dirty_ = true;
   if (uses_servers() || (e.collective && !config_.spec.external)) {
     vitals_.watch(m, now_);
     feed(job::Event(job::Joined{m, true}));

@@ -129,6 +129,10 @@ void add_servers(json& out, const std::vector<ServerReport>& servers) {
                    {"repeated", all.pushes_repeated}};
 }
 
+json device_json(const Device& device) {
+  return {{"class", device.name}, {"max_micro_batch", device.max_micro_batch}};
+}
+
 }  // namespace
 
 std::string status_json(const JobReport& r) {
@@ -165,6 +169,7 @@ std::string status_json(const JobReport& r) {
   for (const WorkerReport& w : r.workers) {
     json worker{{"id", to_string(w.worker)},
                 {"host", w.host},
+                {"device", device_json(w.device)},
                 {"pid", w.pid},
                 {"attempt", w.attempt.value},
                 {"state", w.state},
@@ -217,10 +222,14 @@ std::string summary_json(const JobReport& r) {
   wire::TimeAccount total;
   for (const WorkerReport& w : r.workers) {
     total += w.time;
-    json worker{
-        {"id", to_string(w.worker)},     {"host", w.host},       {"pid", w.pid},
-        {"attempt", w.attempt.value},    {"samples", w.samples}, {"wall_seconds", w.wall_seconds},
-        {"lost_time", time_json(w.time)}};
+    json worker{{"id", to_string(w.worker)},
+                {"host", w.host},
+                {"pid", w.pid},
+                {"attempt", w.attempt.value},
+                {"samples", w.samples},
+                {"wall_seconds", w.wall_seconds},
+                {"lost_time", time_json(w.time)},
+                {"device", device_json(w.device)}};
     worker["rank"] = w.rank ? json(*w.rank) : json(nullptr);
     out["workers"].push_back(std::move(worker));
   }

@@ -21,6 +21,7 @@ struct WorkerReport {
   WorkerId worker;
   std::optional<std::uint32_t> rank;
   std::string host;
+  Device device;
   std::uint32_t pid = 0;
   Attempt attempt;
   std::string state;                       // "planned", "started", "joined", "exited"

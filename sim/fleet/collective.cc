@@ -42,6 +42,9 @@ void Collective::join(Worker& worker) {
   join.data = {player_.spec().train_records, player_.spec().eval_records, "simulated", ""};
   join.settled = worker.settled;
   if (worker.settled != Generation{}) join.step = step_;
+  if (const drill::Device* device = player_.emulation().device_of(worker.member.worker)) {
+    join.device = {device->name, device->memory};
+  }
   player_.say(worker, std::move(join));
 }
 

@@ -18,6 +18,7 @@
 #include <string>
 #include <vector>
 
+#include "core/drill/emulation.h"
 #include "ctl/job/job_machine.h"
 #include "sim/fleet/speeds.h"
 #include "sim/fleet/worker.h"
@@ -48,6 +49,7 @@ struct Setup {
   std::uint32_t workers = 1;
   std::uint64_t seed = 1;
   Costs costs;
+  drill::Emulation emulation = {};  // its devices are what the workers say that they compute on
   Duration limit = std::chrono::hours(24 * 365);  // of virtual time
   const Clock* stopwatch = nullptr;               // what the controller's decisions cost
 };
@@ -93,6 +95,7 @@ class Player {
   [[nodiscard]] const Costs& costs() const { return setup_.costs; }
   [[nodiscard]] const ctl::JobSpec& spec() const { return setup_.machine.spec; }
   [[nodiscard]] Worker& worker(WorkerId id) { return workers_[id.index]; }
+  [[nodiscard]] const drill::Emulation& emulation() const { return setup_.emulation; }
   void say(Worker& worker, ctl::in::WorkerBody body, std::uint64_t seq = 0);
   void fetch(Worker& worker);  // what its hand wants, if anything
   // It says goodbye and its process ends.

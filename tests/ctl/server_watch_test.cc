@@ -19,7 +19,7 @@ MonitorConfig windows() {
   return config;
 }
 
-class ServerWatchTest : public testing::Test {
+class ServerWatchTest : public ::testing::Test {
  protected:
   ServerWatchTest() { watch.set_servers(three()); }
   static std::vector<ServerWatch::ServerInfo> three(const std::string& role = "alone") {

@@ -29,5 +29,21 @@ TEST(JobSpecTest, SaysHowManyServersThereAreAndHowTheyTrain) {
   EXPECT_EQ(spec.restart, ctl::Restart::kMember);
 }
 
+TEST(JobSpecTest, SaysWhatIsWrittenOfDevices) {
+  const auto config = launcher::load_text(
+      launcher::kJob + "[[device]]\nworkers = [\"w1\"]\nhost = \"b\"\nclass = \"big\"\n" +
+          "max_micro_batch = 32\n",
+      "job.toml");
+  ASSERT_TRUE(config) << config.error().message;
+  const auto machine = machine_config(*config, {kRecords, 0, ""});
+  ASSERT_TRUE(machine);
+  ASSERT_EQ(machine->devices.size(), 1U);
+  const ctl::DeviceRule& rule = machine->devices[0];
+  EXPECT_EQ(rule.device, (ctl::Device{"big", 32}));
+  EXPECT_TRUE(rule.is_for({'w', 1}, "b"));
+  EXPECT_FALSE(rule.is_for({'w', 1}, "a"));
+  EXPECT_FALSE(rule.is_for({'w', 0}, "b"));
+}
+
 }  // namespace
 }  // namespace antdt::jobd

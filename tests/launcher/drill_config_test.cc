@@ -1,4 +1,4 @@
-// [[inject]] and [emulated] in job.toml.
+// [[inject]], [[device]] and [emulated] in job.toml.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -103,6 +103,24 @@ TEST(DrillConfig, DevicesReadBackTheSameAndMayComeByAnOverride) {
   ASSERT_TRUE(again) << again.error().message;
   EXPECT_EQ(to_json(*again), to_json(*config));
   EXPECT_EQ(to_json(*from_json(to_json(*config))), to_json(*config));
+}
+
+TEST(DrillConfig, WhatIsWrittenOfDevicesNamesWorkersOrAHostAndSaysSomething) {
+  const auto entry = [](const std::string& keys) { return kJob + "[[device]]\n" + keys + "\n"; };
+  EXPECT_THAT(problems_of(entry("workers = [\"w4\"]\nclass = \"a\"")),
+              HasSubstr("device[0].workers: 'w4' is no worker of this job: w0 to w3"));
+  EXPECT_THAT(problems_of(entry("host = \"b\"")),
+              HasSubstr("job.toml:12:1: device[0]: says nothing: write class"));
+  const auto config = load_text(
+      entry("workers = [\"w0\"]\nclass = \"big\"\n[[device]]\nhost = \"b\"\nmax_micro_batch = 32"),
+      "j");
+  ASSERT_TRUE(config) << config.error().message;
+  EXPECT_EQ(config->device.at(0).name, "big");
+  EXPECT_EQ(config->device.at(1).host, "b");
+  EXPECT_EQ(config->device.at(1).max_micro_batch, 32U);
+  const auto again = load_text(to_toml(*config), "j");
+  ASSERT_TRUE(again) << again.error().message;
+  EXPECT_EQ(to_json(*again), to_json(*config));
 }
 
 }  // namespace

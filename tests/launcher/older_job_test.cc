@@ -20,6 +20,8 @@ device = [{ class = "a", flat = "3ms" }]
 [[inject]]
 workers = ["w1"]
 slowdown = 3.0
+[[device]]
+class = "a"
 )";
 
 // What the jobs above say themselves, or follows from what they say.
@@ -27,7 +29,8 @@ const std::set<std::string_view> kWritten = {
     "job.epochs",   "roles.worker.restart", "roles.server.count",
     "data.format",  "data.records",         "batch.global",
     "trainer.sync", "trainer.model",        "emulated.device",
-    "inject",       "inject[].workers",     "inject[].slowdown"};
+    "inject",       "inject[].workers",     "inject[].slowdown",
+    "device",       "device[].class"};
 
 Json json_of(const std::string& text) {
   const auto config = load_text(text, "/x/job.toml");
@@ -68,6 +71,7 @@ TEST(OlderJob, ASectionThatCameLaterHasItsDefaults) {
   Json older = whole;
   older.erase("emulated");
   older.erase("inject");
+  older.erase("device");
   older["roles"].erase("server");
   const auto config = from_json(older.dump());
   ASSERT_TRUE(config) << config.error().message;

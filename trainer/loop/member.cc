@@ -51,6 +51,7 @@ void Member::join(std::string problem) {
   join.problem = std::move(problem);
   join.settled = std::max(state_.settled, ready_);
   join.step = state_.step;
+  join.device = parts_.device;
   tools_.client.join(join);
 }
 

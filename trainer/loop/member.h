@@ -33,6 +33,7 @@ class Member {
     wire::DataIdentity data;
     CollectiveFactory make_collective;
     std::uint32_t eval_batch = 256;  // records
+    wire::Device device = {};
   };
   Member(Tools tools, Parts parts);
 

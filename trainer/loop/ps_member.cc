@@ -42,6 +42,7 @@ void PsMember::join(std::string problem) {
   join.problem = std::move(problem);
   join.step = Step{state_.version};
   join.key = parts_.keys.public_z85;
+  join.device = parts_.device;
   tools_.client.join(join);
 }
 

@@ -34,6 +34,7 @@ class PsMember {
     std::uint64_t seed = 0;          // of the rows that servers draw: the job's
     std::uint32_t eval_batch = 256;  // records
     transport::KeyPair keys = {};    // of its own, for servers that are reached over tcp
+    wire::Device device = {};
   };
   PsMember(PsTools tools, Parts parts);
 

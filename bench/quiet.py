@@ -31,7 +31,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 BIN = pathlib.Path(os.environ.get("ANTDT_BIN", ROOT / "build" / "bin"))
 WORKERS = 8
 BATCH = 16 * WORKERS
-PAIR_STEPS = 1000
+PAIR_STEPS = 900
 LEAST_RATIO = 0.99
 JOB = """
 schema = 1
@@ -178,7 +178,7 @@ def main():
     parser.add_argument("--bin", type=pathlib.Path, default=BIN, help="where antdt is")
     parser.add_argument("--steps", type=int, help="of the long job (10,000; --quick: 500)")
     parser.add_argument("--pairs", type=int, help="of jobs (10; --quick: 2)")
-    parser.add_argument("--pair-steps", type=int, help="of each of their jobs (1,000; --quick: 200)")
+    parser.add_argument("--pair-steps", type=int, help="of each of their jobs (900; --quick: 200)")
     parser.add_argument("--only", choices=["long", "pairs"])
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--json", action="store_true")

@@ -8,11 +8,25 @@
 namespace antdt::shard_server {
 namespace {
 
+// The second one has the promise, and what is partial; exactly once needs neither.
 constexpr std::uint32_t kAccountsFormat = 1;
+constexpr std::uint32_t kFormatWithPartial = 2;
 
 tl::unexpected<Error> too_many_epochs(std::uint32_t epochs) {
   return fail(ErrorKind::kCorrupt, "a job of {} epochs; a job has at most {}", epochs,
               event::kMostEpochs);
+}
+
+void add(const IntervalSet& from, IntervalSet& to) {
+  for (const Interval i : from.intervals()) to.add(i);
+}
+
+IntervalSet common(const IntervalSet& one, const IntervalSet& other) {
+  IntervalSet both;
+  for (const Interval i : one.intervals()) {
+    for (const Interval part : other.inside(i)) both.add(part);
+  }
+  return both;
 }
 
 }  // namespace
@@ -27,6 +41,11 @@ Status Accounts::apply(std::string_view record_bytes) {
 Status Accounts::on(const event::JobDeclared& record) {
   if (record.epochs > event::kMostEpochs) return too_many_epochs(record.epochs);
   declared_ = record;
+  return {};
+}
+
+Status Accounts::on(const event::DeliveryChosen& record) {
+  delivery_ = record.delivery;
   return {};
 }
 
@@ -132,6 +151,9 @@ void Accounts::mark(Interval committed) {
   if (!training_) return;
   Book& book = books_[epoch_];
   for (const Interval again : book.committed.inside(committed)) book.again.add(again);
+  if (delivery_ == Delivery::kAtLeastOnce) {
+    for (const Interval again : book.partial.inside(committed)) book.again.add(again);
+  }
   book.committed.add(committed);
 }
 
@@ -140,17 +162,23 @@ void Accounts::mark(Interval committed) {
 std::vector<EpochAccount> Accounts::epochs() const {
   std::vector<EpochAccount> epochs;
   for (const auto& [epoch, book] : books_) {
+    if (!book.begun()) continue;
     EpochAccount account;
     account.epoch = epoch;
     account.records = book.records;
     account.repeated = book.again.size();
-    account.once = book.committed.size() - account.repeated;
+    if (delivery_ == Delivery::kAtMostOnce) {
+      for (const Interval i : book.partial.intervals()) {
+        account.lost += total_size(book.again.outside(i));
+      }
+    }
+    account.once = book.committed.size() - account.repeated - account.lost;
     for (const Interval skip : book.skipped.intervals()) {
       account.skipped += total_size(book.committed.outside(skip));
     }
     const std::uint64_t known = book.committed.size() + account.skipped;
     const std::uint64_t rest = book.records - std::min(book.records, known);
-    (book.closed ? account.lost : account.remaining) = rest;
+    (book.closed ? account.lost : account.remaining) += rest;
     epochs.push_back(account);
   }
   if (declared_.uses_ledger) return epochs;
@@ -169,39 +197,84 @@ Accounts Accounts::at(const Ledger& then) const {
   accounts.hands_.clear();
   const Phase& phase = then.phase();
   if (phase.number == 0) return before_training();
-  std::erase_if(accounts.books_, [&](const auto& book) { return book.first > phase.epoch.value; });
+  for (auto& [epoch, book] : accounts.books_) {
+    if (epoch <= phase.epoch.value) continue;
+    Book later;
+    if (delivery_ == Delivery::kAtLeastOnce) later.partial = std::move(book.partial);
+    book = std::move(later);
+  }
+  std::erase_if(accounts.books_, [&](const auto& book) {
+    return book.first > phase.epoch.value && book.second.partial.empty();
+  });
   accounts.training_ = phase.kind == PhaseKind::kTrain;
   accounts.epoch_ = phase.epoch.value;
   if (!accounts.training_) return accounts;
   Book& book = accounts.books_[phase.epoch.value];
   book.closed = false;
   book.committed = then.committed_positions();
-  IntervalSet again;
-  for (const Interval twice : book.again.intervals()) {
-    for (const Interval part : book.committed.inside(twice)) again.add(part);
-  }
-  book.again = again;
+  book.again = common(book.again, book.committed);
+  if (delivery_ == Delivery::kAtMostOnce) book.partial = common(book.partial, book.committed);
   return accounts;
 }
 
 Accounts Accounts::before_training() const {
   Accounts accounts;
   accounts.declared_ = declared_;
+  accounts.delivery_ = delivery_;
   return accounts;
+}
+
+Result<Accounts> Accounts::in_part(const Accounts& checkpoint,
+                                   const std::vector<OldPlace>& may_be_in) const {
+  Accounts now = *this;
+  for (const OldPlace& old : may_be_in) {
+    ANTDT_RETURN_IF_ERROR(now.commit(old.member, old.place));
+  }
+  if (delivery_ == Delivery::kAtMostOnce) {
+    for (auto& [epoch, book] : now.books_) {
+      const auto then = checkpoint.books_.find(epoch);
+      for (const Interval i : book.committed.intervals()) {
+        if (then == checkpoint.books_.end()) {
+          book.partial.add(i);
+        } else {
+          for (const Interval since : then->second.committed.outside(i)) book.partial.add(since);
+        }
+      }
+    }
+    now.finished_ = false;
+    if (now.training_) now.books_[now.epoch_].closed = false;
+    return now;
+  }
+  Accounts then = checkpoint;
+  for (const auto& [epoch, book] : now.books_) {
+    IntervalSet& partial = then.books_[epoch].partial;
+    add(book.partial, partial);
+    add(book.committed, partial);
+  }
+  return then;
+}
+
+IntervalSet Accounts::partial(std::uint32_t epoch) const {
+  const auto book = books_.find(epoch);
+  return book == books_.end() ? IntervalSet() : book->second.partial;
 }
 
 // --------------------------------------------------------------------- image
 
 std::string Accounts::image() const {
   Writer out;
-  out(kAccountsFormat, declared_.epochs, declared_.records, declared_.uses_ledger, finished_,
-      training_, epoch_, static_cast<std::uint64_t>(books_.size()));
+  const bool exact = delivery_ == Delivery::kExactlyOnce;
+  out(exact ? kAccountsFormat : kFormatWithPartial, declared_.epochs, declared_.records,
+      declared_.uses_ledger, finished_, training_, epoch_,
+      static_cast<std::uint64_t>(books_.size()));
   for (const auto& [epoch, book] : books_) {
     out(epoch, book.records, book.closed, book.committed.intervals(), book.again.intervals(),
         book.skipped.intervals());
+    if (!exact) out(book.partial.intervals());
   }
   out(static_cast<std::uint64_t>(hands_.size()));
   for (const auto& [member, hand] : hands_) out(member, hand.place, hand.grants);
+  if (!exact) out(delivery_);
   return out.take();
 }
 
@@ -210,9 +283,10 @@ Result<Accounts> Accounts::restore(std::string_view image) {
   Accounts accounts;
   std::uint32_t format = 0;
   in(format);
-  if (!in.ok() || format != kAccountsFormat) {
+  const bool exact = format == kAccountsFormat;
+  if (!in.ok() || (!exact && format != kFormatWithPartial)) {
     return fail(ErrorKind::kCorrupt, "image of the accounts of format {}, this build reads {}",
-                format, kAccountsFormat);
+                format, kFormatWithPartial);
   }
   std::uint64_t books = 0, hands = 0;
   in(accounts.declared_.epochs, accounts.declared_.records, accounts.declared_.uses_ledger,
@@ -223,11 +297,13 @@ Result<Accounts> Accounts::restore(std::string_view image) {
   for (; books > 0 && in.ok(); --books) {
     std::uint32_t epoch = 0;
     Book book;
-    std::vector<Interval> committed, again, skipped;
+    std::vector<Interval> committed, again, skipped, partial;
     in(epoch, book.records, book.closed, committed, again, skipped);
+    if (!exact) in(partial);
     for (const Interval i : committed) book.committed.add(i);
     for (const Interval i : again) book.again.add(i);
     for (const Interval i : skipped) book.skipped.add(i);
+    for (const Interval i : partial) book.partial.add(i);
     accounts.books_[epoch] = std::move(book);
   }
   in(hands);
@@ -237,6 +313,7 @@ Result<Accounts> Accounts::restore(std::string_view image) {
     in(member, hand.place, hand.grants);
     accounts.hands_[member] = std::move(hand);
   }
+  if (!exact) in(accounts.delivery_);
   if (!in.ok() || !in.at_end()) {
     return fail(ErrorKind::kCorrupt, "image of the accounts is damaged ({} bytes)", image.size());
   }

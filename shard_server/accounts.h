@@ -5,6 +5,12 @@
 // the positions of every commit, so a record that was committed twice or never
 // is seen here even if the ledger believes otherwise. Only training phases are
 // counted. Value type; its size follows what is out of order.
+//
+// Under another promise than exactly once (core/delivery.h) a model on servers may have a
+// record in a part of its rows and not in the others, where a server was lost and the
+// others went on with what they have. These positions are kept, `partial`:
+//   at-least-once: they may be in a part; committed after that they are repeated
+//   at-most-once:  they may be missing in a part; they are committed, and lost
 #pragma once
 
 #include <cstdint>
@@ -13,6 +19,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/delivery.h"
 #include "core/ids.h"
 #include "core/result.h"
 #include "shard_server/events.h"
@@ -26,8 +33,8 @@ struct EpochAccount {
   std::uint32_t epoch = 0;
   std::uint64_t records = 0;
   std::uint64_t once = 0;         // committed exactly once
-  std::uint64_t repeated = 0;     // committed more than once
-  std::uint64_t lost = 0;         // not committed when the epoch was closed
+  std::uint64_t repeated = 0;     // committed more than once, or after they were partial
+  std::uint64_t lost = 0;         // not committed when the epoch was closed, or partial since
   std::uint64_t skipped = 0;      // declared, with a reason
   std::uint64_t unaccounted = 0;  // read by a program that does not use the ledger
   std::uint64_t remaining = 0;    // of an epoch that is not closed: not committed yet
@@ -43,12 +50,19 @@ class Accounts {
   // and when it begins from the start.
   [[nodiscard]] Accounts at(const Ledger& then) const;
   [[nodiscard]] Accounts before_training() const;
+  // When servers go on with what they have and others begin again with what is in a
+  // checkpoint, whose accounts these are. `may_be_in`: up to here what members hold may be
+  // in the model, though nobody committed it. An error: that was never granted.
+  [[nodiscard]] Result<Accounts> in_part(const Accounts& checkpoint,
+                                         const std::vector<OldPlace>& may_be_in) const;
 
   [[nodiscard]] std::string image() const;
   [[nodiscard]] static Result<Accounts> restore(std::string_view image);
 
   // By epoch; those that have begun, or, of a program without the ledger, all.
   [[nodiscard]] std::vector<EpochAccount> epochs() const;
+  [[nodiscard]] Delivery delivery() const { return delivery_; }
+  [[nodiscard]] IntervalSet partial(std::uint32_t epoch) const;
   [[nodiscard]] bool finished() const { return finished_; }
   [[nodiscard]] bool uses_ledger() const { return declared_.uses_ledger; }
 
@@ -59,6 +73,8 @@ class Accounts {
     IntervalSet committed;
     IntervalSet again;  // committed a second time or more
     IntervalSet skipped;
+    IntervalSet partial;
+    [[nodiscard]] bool begun() const { return records > 0; }
   };
   struct Hand {
     std::uint64_t place = 0;
@@ -67,6 +83,7 @@ class Accounts {
   using Hands = std::map<Member, Hand>;
 
   [[nodiscard]] Status on(const event::JobDeclared& record);
+  [[nodiscard]] Status on(const event::DeliveryChosen& record);
   [[nodiscard]] Status on(const event::JobFinished& record);
   [[nodiscard]] Status on(const event::PhaseOpened& record);
   [[nodiscard]] Status on(const event::MemberAdmitted& record);
@@ -84,6 +101,7 @@ class Accounts {
   void mark(Interval committed);
 
   event::JobDeclared declared_;
+  Delivery delivery_ = Delivery::kExactlyOnce;
   bool finished_ = false;
   bool training_ = false;  // the open phase is a training phase, of `epoch_`
   std::uint32_t epoch_ = 0;

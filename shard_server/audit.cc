@@ -10,18 +10,44 @@ namespace {
 
 int exit_code_of(const AuditReport& report) {
   for (const EpochAccount& epoch : report.epochs) {
-    if (epoch.repeated > 0 || epoch.lost > 0) return 1;
+    if (!is_kept(report.delivery, epoch.repeated, epoch.lost)) return 1;
   }
   if (!report.finished) return 5;
   return report.uses_ledger ? 0 : 6;
 }
 
+std::string_view verdict_if_kept(Delivery delivery) {
+  switch (delivery) {
+    case Delivery::kExactlyOnce:
+      return "kept: every record was trained exactly once in each epoch, or skipped as declared";
+    case Delivery::kAtLeastOnce:
+      return "kept: every record was trained at least once in each epoch, or skipped as declared; "
+             "those that are repeated may count more than once in a part of the model";
+    case Delivery::kAtMostOnce:
+      return "kept: every record was trained at most once in each epoch; those that are lost may "
+             "be missing in a part of the model";
+  }
+  return "";
+}
+
+std::string_view verdict_if_broken(Delivery delivery) {
+  switch (delivery) {
+    case Delivery::kExactlyOnce:
+      return "broken: records were repeated or lost";
+    case Delivery::kAtLeastOnce:
+      return "broken: records were lost, and the promise is at-least-once";
+    case Delivery::kAtMostOnce:
+      return "broken: records were repeated, and the promise is at-most-once";
+  }
+  return "";
+}
+
 std::string_view verdict(const AuditReport& report) {
   switch (report.exit_code) {
     case 0:
-      return "kept: every record was trained exactly once in each epoch, or skipped as declared";
+      return verdict_if_kept(report.delivery);
     case 1:
-      return "broken: records were repeated or lost";
+      return verdict_if_broken(report.delivery);
     case 5:
       return "not finished";
     default:
@@ -32,7 +58,8 @@ std::string_view verdict(const AuditReport& report) {
 }  // namespace
 
 AuditReport audit(const Accounts& accounts) {
-  AuditReport report{accounts.epochs(), accounts.finished(), accounts.uses_ledger(), 0};
+  AuditReport report{accounts.epochs(), accounts.finished(), accounts.uses_ledger(),
+                     accounts.delivery(), 0};
   report.exit_code = exit_code_of(report);
   return report;
 }
@@ -82,6 +109,7 @@ std::string audit_json(const AuditReport& report) {
                       {"remaining", e.remaining}});
   }
   nlohmann::ordered_json json = {{"schema", 1},
+                                 {"delivery", to_string(report.delivery)},
                                  {"finished", report.finished},
                                  {"exit_code", report.exit_code},
                                  {"epochs", std::move(epochs)}};

@@ -13,6 +13,7 @@ struct AuditReport {
   std::vector<EpochAccount> epochs;
   bool finished = false;
   bool uses_ledger = true;
+  Delivery delivery = Delivery::kExactlyOnce;
   // 0 the delivery promise is kept, 1 broken, 5 not finished, 6 unaccounted.
   int exit_code = 0;
 };
@@ -24,7 +25,7 @@ struct AuditReport {
 [[nodiscard]] Result<Accounts> read_accounts(const std::string& path);
 
 [[nodiscard]] std::string audit_table(const AuditReport& report);
-// {"schema":1,"finished":…,"exit_code":…,"epochs":[{"epoch","records","once",
+// {"schema":1,"delivery":…,"finished":…,"exit_code":…,"epochs":[{"epoch","records","once",
 // "repeated","lost","skipped","unaccounted","remaining"}]}
 [[nodiscard]] std::string audit_json(const AuditReport& report);
 

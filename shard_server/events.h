@@ -9,6 +9,7 @@
 #include <variant>
 #include <vector>
 
+#include "core/delivery.h"
 #include "core/ids.h"
 #include "core/wire/messages.h"
 #include "shard_server/interval_set.h"
@@ -49,6 +50,10 @@ struct JobDeclared {
   std::uint32_t epochs = 0;
   std::uint64_t records = 0;  // of the training data; 0 where nobody knows
   bool uses_ledger = true;    // false: torchrun and exec programs read data by themselves
+};
+// Follows it where the promise is another one than exactly once.
+struct DeliveryChosen {
+  Delivery delivery = Delivery::kExactlyOnce;
 };
 // Every phase is done and nothing more will come.
 struct JobFinished {};
@@ -137,7 +142,7 @@ struct SkipDeclared {
 using Event =
     std::variant<event::JobDeclared, event::JobFinished, event::PhaseOpened, event::MemberAdmitted,
                  event::MemberLost, event::Settled, event::Fetch, event::Progress, event::Shares,
-                 event::Recalled, event::SkipDeclared, event::MemberLeft>;
+                 event::Recalled, event::SkipDeclared, event::MemberLeft, event::DeliveryChosen>;
 
 namespace record {
 
@@ -157,7 +162,9 @@ struct RecallIssued {
   std::uint64_t number = 0;
   std::uint64_t keep_to = 0;
 };
-// Training began again from a checkpoint: both images are of that moment.
+// Training began again from a checkpoint: both images are of that moment. Where the
+// servers that are left keep their rows (docs/delivery.md), that of the accounts also says
+// what may be in a part of the model; under at-most-once both are of the present.
 struct Rewound {
   Lineage lineage;
   std::string ledger_image;
@@ -170,6 +177,6 @@ using Record =
     std::variant<event::JobDeclared, event::JobFinished, event::PhaseOpened, event::MemberAdmitted,
                  event::MemberLost, event::Settled, record::Answered, event::Progress,
                  event::Shares, record::RecallIssued, event::Recalled, event::SkipDeclared,
-                 record::Rewound, event::MemberLeft>;
+                 record::Rewound, event::MemberLeft, event::DeliveryChosen>;
 
 }  // namespace antdt::shard_server

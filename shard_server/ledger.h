@@ -190,7 +190,7 @@ class Ledger {
   void on(const event::Shares& event, MonoTime now, Effects& effects);
   void on(const event::Recalled& event, MonoTime now, Effects& effects);
   void on(const event::SkipDeclared& event, MonoTime now, Effects& effects);
-  template <class Declaration>  // JobDeclared, JobFinished: for the accounts only
+  template <class Declaration>  // JobDeclared, DeliveryChosen, JobFinished: for the accounts only
   void on(const Declaration& event, MonoTime now, Effects& effects);
   template <class R>
   void write_down(const R& record, Effects& effects);
@@ -207,6 +207,7 @@ class Ledger {
 
   // Whether an event or a record fits the state; the error is for its sender.
   [[nodiscard]] Status check(const event::JobDeclared&) const { return {}; }
+  [[nodiscard]] Status check(const event::DeliveryChosen&) const { return {}; }
   [[nodiscard]] Status check(const event::JobFinished&) const { return {}; }
   [[nodiscard]] Status check(const event::PhaseOpened& event) const;
   [[nodiscard]] Status check(const event::MemberAdmitted& event) const;
@@ -227,6 +228,7 @@ class Ledger {
   // Updates: the same when it happens and when it is replayed. They cannot
   // fail; what they are given has passed check().
   void apply(const event::JobDeclared&, Changes&) {}
+  void apply(const event::DeliveryChosen&, Changes&) {}
   void apply(const event::JobFinished&, Changes&) {}
   void apply(const event::PhaseOpened& record, Changes& changes);
   void apply(const event::MemberAdmitted& record, Changes& changes);

@@ -17,6 +17,10 @@ void io(A& a, typename A::template Ref<event::JobDeclared> x) {
   a(x.epochs, x.records, x.uses_ledger);
 }
 template <class A>
+void io(A& a, typename A::template Ref<event::DeliveryChosen> x) {
+  a(x.delivery);
+}
+template <class A>
 void io(A&, typename A::template Ref<event::JobFinished>) {}
 template <class A>
 void io(A& a, typename A::template Ref<event::PhaseOpened> x) {
@@ -108,6 +112,7 @@ template std::string encode_record(const event::Recalled&);
 template std::string encode_record(const event::SkipDeclared&);
 template std::string encode_record(const record::Rewound&);
 template std::string encode_record(const event::MemberLeft&);
+template std::string encode_record(const event::DeliveryChosen&);
 
 Result<Record> decode_record(std::string_view bytes) {
   constexpr std::size_t kKinds = std::variant_size_v<Record>;

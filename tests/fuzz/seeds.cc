@@ -109,6 +109,7 @@ std::vector<Record> story() {
   const Generation one{1}, two{2};
   return {
       event::JobDeclared{1, 100, true},
+      event::DeliveryChosen{Delivery::kAtMostOnce},
       event::PhaseOpened{1, PhaseKind::kTrain, Epoch{0}},
       event::Settled{one, {}, {kFirst, kSecond}},
       event::Shares{{{kFirst.worker, 4, 8}, {kSecond.worker, 4, 8}}},

@@ -117,7 +117,8 @@ TEST_F(AccountsTest, AProgramWithoutTheLedgerIsUnaccounted) {
 
 TEST_F(AccountsTest, MoreEpochsThanAJobCanHaveAreNotBelieved) {
   EXPECT_TRUE(accounts_.apply(encode_record(event::JobDeclared{event::kMostEpochs, 1, false})));
-  EXPECT_FALSE(accounts_.apply(encode_record(event::JobDeclared{event::kMostEpochs + 1, 1, false})));
+  EXPECT_FALSE(
+      accounts_.apply(encode_record(event::JobDeclared{event::kMostEpochs + 1, 1, false})));
 }
 
 TEST_F(AccountsTest, ItsImageIsItself) {
@@ -135,6 +136,104 @@ TEST_F(AccountsTest, ItsImageIsItself) {
   }
 }
 
+// Of two servers one was lost: 30 are committed, 10 more may be in the other one's rows, and
+// the lost one's come from a checkpoint that has 20.
+class PromiseTest : public AccountsTest {
+ protected:
+  void lose_a_server(Delivery delivery) {
+    begin(2);
+    apply(event::DeliveryChosen{delivery});
+    apply(answered(0, {{{0, 60}, 0}}));
+    apply(event::Progress{kMember, {}, 1, 20});
+    const Accounts checkpoint = accounts_;
+    apply(event::Progress{kMember, {}, 1, 30});
+    auto then = accounts_.in_part(checkpoint, {{kMember, 40, false}});
+    ASSERT_TRUE(then) << then.error().message;
+    apply(record::Rewound{Lineage{2}, "", then->image()});
+  }
+  void train(Interval rest) {
+    apply(event::Settled{Generation{2}, {}, {kMember}});
+    apply(answered(0, {{rest, 0}}));
+    apply(answered(rest.size(), {}));
+  }
+};
+
+TEST_F(PromiseTest, AtLeastOnceWhatTheOthersHaveAlreadyIsRepeated) {
+  lose_a_server(Delivery::kAtLeastOnce);
+  EXPECT_EQ(accounts_.epochs()[0].once, 20U);
+  EXPECT_EQ(accounts_.epochs()[0].remaining, 80U);
+  train({20, 100});
+  const EpochAccount account = accounts_.epochs()[0];
+  EXPECT_EQ(account.once, 80U);
+  EXPECT_EQ(account.repeated, 20U) << "10 for certain, 10 perhaps";
+  EXPECT_EQ(account.lost, 0U);
+  apply(event::JobFinished{});
+  EXPECT_EQ(audit(accounts_).exit_code, 0);
+  EXPECT_NE(audit_table(audit(accounts_)).find("kept: every record was trained at least once"),
+            std::string::npos);
+}
+
+TEST_F(PromiseTest, AtMostOnceWhatTheLostOneHadIsLost) {
+  lose_a_server(Delivery::kAtMostOnce);
+  EXPECT_EQ(accounts_.epochs()[0].lost, 20U);
+  EXPECT_EQ(accounts_.epochs()[0].remaining, 60U) << "what may be in the model is not trained";
+  train({40, 100});
+  const EpochAccount account = accounts_.epochs()[0];
+  EXPECT_EQ(account.once, 80U);
+  EXPECT_EQ(account.repeated, 0U);
+  EXPECT_EQ(account.lost, 20U);
+  apply(event::JobFinished{});
+  EXPECT_EQ(audit(accounts_).exit_code, 0);
+  EXPECT_NE(audit_table(audit(accounts_)).find("kept: every record was trained at most once"),
+            std::string::npos);
+}
+
+TEST_F(PromiseTest, NeitherAllowsWhatTheOtherDoes) {
+  begin();
+  apply(event::DeliveryChosen{Delivery::kAtMostOnce});
+  apply(answered(0, {{{0, 100}, 0}, {{40, 45}, 0}}));
+  apply(answered(105, {}));
+  EXPECT_EQ(audit(accounts_).exit_code, 1);
+  accounts_ = {};
+  begin(2);
+  apply(event::DeliveryChosen{Delivery::kAtLeastOnce});
+  apply(event::PhaseOpened{2, PhaseKind::kTrain, Epoch{1}});
+  EXPECT_EQ(audit(accounts_).exit_code, 1);
+}
+
+TEST_F(PromiseTest, ALaterEpochThatWasBegunIsRepeatedWhenItComesAgain) {
+  lose_a_server(Delivery::kAtLeastOnce);
+  train({20, 100});
+  const Accounts checkpoint = accounts_;
+  apply(event::PhaseOpened{2, PhaseKind::kTrain, Epoch{1}});
+  apply(answered(0, {{{0, 50}, 0}}));
+  apply(event::Progress{kMember, {}, 2, 5});
+  const auto then = accounts_.in_part(checkpoint, {});
+  ASSERT_TRUE(then) << then.error().message;
+  apply(record::Rewound{Lineage{3}, "", then->image()});
+  EXPECT_EQ(accounts_.epochs().size(), 1U) << "it has not begun again";
+  EXPECT_EQ(accounts_.partial(1).size(), 5U);
+  apply(event::PhaseOpened{2, PhaseKind::kTrain, Epoch{1}});
+  train({0, 100});
+  EXPECT_EQ(accounts_.epochs()[1].repeated, 5U);
+}
+
+TEST_F(PromiseTest, ItsImageHasThePromiseAndWhatIsThereInPart) {
+  for (const Delivery delivery : {Delivery::kAtLeastOnce, Delivery::kAtMostOnce}) {
+    accounts_ = {};
+    lose_a_server(delivery);
+    const std::string image = accounts_.image();
+    const auto restored = Accounts::restore(image);
+    ASSERT_TRUE(restored);
+    EXPECT_EQ(restored->image(), image);
+    EXPECT_EQ(restored->delivery(), delivery);
+    EXPECT_FALSE(restored->partial(0).empty());
+    for (std::size_t size = 0; size < image.size(); ++size) {
+      EXPECT_FALSE(Accounts::restore(image.substr(0, size))) << size;
+    }
+  }
+}
+
 TEST_F(AccountsTest, TableAndJsonHaveTheSameNumbers) {
   begin();
   apply(answered(0, {{{0, 100}, 0}}));
@@ -142,7 +241,8 @@ TEST_F(AccountsTest, TableAndJsonHaveTheSameNumbers) {
   apply(event::JobFinished{});
   const AuditReport report = audit(accounts_);
   EXPECT_EQ(audit_json(report),
-            R"({"schema":1,"finished":true,"exit_code":0,"epochs":[{"epoch":0,"records":100,)"
+            R"({"schema":1,"delivery":"exactly-once","finished":true,"exit_code":0,)"
+            R"("epochs":[{"epoch":0,"records":100,)"
             R"("once":100,"repeated":0,"lost":0,"skipped":0,"unaccounted":0,"remaining":0}]})");
   const std::string table = audit_table(report);
   for (const char* name : {"once", "repeated", "lost", "skipped", "unaccounted", "kept"}) {

@@ -289,6 +289,19 @@ struct Device {
   }
 };
 
+// What a worker of parameter servers has committed, or asked its home to, in a generation
+// that is over for it: of `phase` its places up to here, and nothing beyond, may be in the
+// model.
+struct PsSaid {
+  Generation generation;
+  std::uint64_t phase = 0;
+  std::uint64_t place = 0;
+  ANTDT_PART {
+    v("generation", m.generation);
+    v("phase", m.phase);
+    v("place", m.place);
+  }
+};
 // "I am ready to be a member."
 struct Join {
   std::uint32_t pid = 0;
@@ -306,6 +319,7 @@ struct Join {
   // process made for itself. Over tcp it is known by that; its secret goes nowhere.
   std::string key;
   Device device;
+  PsSaid said = {};
   ANTDT_MESSAGE("join") {
     v("pid", m.pid);
     v("data", m.data);
@@ -316,6 +330,7 @@ struct Join {
     v("endpoint", m.endpoint);
     v("key", m.key);
     v("device", m.device);
+    v("said", m.said);
   }
 };
 // Job daemon to each member of a new generation: make your end point.

@@ -265,6 +265,9 @@ struct PsServe {
   std::string other = {};
   std::string other_key = {};
   double rate = 1;  // of the job's learning rate, from the next update on
+  // It goes on with the rows that it has of the group before, if it has any, and not with
+  // `restore`.
+  bool keep = false;
   ANTDT_MESSAGE("ps-serve") {
     v("number", m.number);
     v("index", m.index);
@@ -281,6 +284,7 @@ struct PsServe {
     v("other", m.other);
     v("other_key", m.other_key);
     v("rate", m.rate);
+    v("keep", m.keep);
   }
 };
 struct PsServing {

@@ -134,6 +134,24 @@ TEST_F(PsServerAgentTest, ANewGroupGoesOnFromACheckpointOfTheOneBefore) {
   leave(2, 0);
 }
 
+TEST_F(PsServerAgentTest, WhoIsToldToKeepItsRowsReadsNoCheckpoint) {
+  ServerProcess first(path(), 0);
+  ServerProcess second(path(), 1);
+  await_joins();
+  serve(Generation{1});
+  const auto own = link(0, Generation{1});
+  ASSERT_TRUE(link(1, Generation{1})->idle());
+  ASSERT_TRUE(push(*own, 1, 0));
+  serve_.number = 0;
+  serve_.restore = "checkpoints/none";
+  serve_.version = 1;
+  serve_.keep = true;
+  serve(Generation{2});
+  const auto again = link(0, Generation{2});
+  EXPECT_EQ(value(*again, 1), 1);
+  leave(2, 0);
+}
+
 TEST_F(PsServerAgentTest, WhoseAttemptIsOverEndsAndChangesNothing) {
   ServerProcess server(path(), 0);
   await<wire::Join>(0);

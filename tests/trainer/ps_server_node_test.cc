@@ -176,6 +176,33 @@ TEST_F(ServerNodeTest, TheFirstWorkerIsAnsweredWhenTheSlicesAreRead) {
   EXPECT_THAT(answers<wire::PsOpened>(ask(w(0), tables())), SizeIs(1)) << "they are read once";
 }
 
+TEST_F(ServerNodeTest, RowsThatAreKeptAreNotReadAndOnlyOpenForTheSameTables) {
+  ask(w(0), tables());
+  ask(w(0), wire::PsPush{1, 0, {rows({5}, {3})}});
+  commit(w(0), 1);
+  ASSERT_EQ(value(5), 3);
+  auto kept = server.release();
+  ASSERT_TRUE(kept);
+  auto next = start(Consistency::kUnbounded);
+  next.generation = Generation{2};
+  next.restore = "c4";
+  next.version = 7;
+  server = ServerNode(next);
+  server.adopt(std::move(*kept));
+  auto other = tables();
+  other.seed = 8;
+  EXPECT_THAT(answers<wire::Refused>(ask(w(1), other, "peer", Generation{2})), SizeIs(1));
+  const auto opened = ask(w(1), tables(), "peer", Generation{2});
+  EXPECT_THAT(all<node::Restore>(opened), IsEmpty());
+  ASSERT_THAT(answers<wire::PsOpened>(opened), SizeIs(1));
+  EXPECT_EQ(answers<wire::PsOpened>(opened)[0].version, 7U);
+  const auto pulled =
+      answers<wire::PsPulled>(ask(w(1), wire::PsPull{0, {rows({5})}}, "peer", Generation{2}));
+  ASSERT_THAT(pulled, SizeIs(1));
+  EXPECT_EQ(floats_from_bytes(pulled[0].values.at(0), 1)->at(0), 3);
+  EXPECT_FALSE(ServerNode(next).release()) << "one that nobody opened has none";
+}
+
 TEST_F(ServerNodeTest, ACutIsBegunBeforeAnythingThatWasDecidedAfterIt) {
   ask(w(0), tables());
   ask(w(0), wire::PsPush{1, 0, {rows({5}, {1})}});

@@ -43,6 +43,7 @@ void PsMember::join(std::string problem) {
   join.step = Step{state_.version};
   join.key = parts_.keys.public_z85;
   join.device = parts_.device;
+  join.said = said_;
   tools_.client.join(join);
 }
 
@@ -121,6 +122,8 @@ void PsMember::dissolve(const std::string& reason, std::string problem) {
   log_warn("generation {} is over for {}: {}", generation_, tools_.client.member().worker, reason);
   tools_.account.enter(TimeUse::kReconfigure);
   tools_.guard.release();
+  // One with a problem may come back to the same generation.
+  if (link_ && problem.empty()) said_ = {generation_, link_->said().phase, link_->said().place};
   link_.reset();
   join(std::move(problem));
 }

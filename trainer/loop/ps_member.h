@@ -74,6 +74,7 @@ class PsMember {
   PsState state_;
   Generation generation_;                 // the newest whose servers were named
   std::shared_ptr<ps::WorkerLink> link_;  // to them, while the generation lasts
+  wire::PsSaid said_;                     // over the last link
   std::string breakage_;                  // of the last phase that ended with kOver
 };
 

@@ -110,6 +110,19 @@ void Server::on(const Asker& from, const wire::PsOpen& m, std::vector<ReplyTo>& 
   }
 }
 
+std::optional<Server::Rows> Server::release() {
+  if (!store_) return std::nullopt;
+  Rows rows{std::move(open_), std::move(*store_)};
+  store_.reset();
+  return rows;
+}
+
+void Server::adopt(Rows rows) {
+  open_ = std::move(rows.tables);
+  store_.emplace(std::move(rows.store));
+  store_->set_rate(rate_);
+}
+
 Result<std::vector<Server::Part>> Server::parts_of(const std::vector<wire::PsRows>& rows) const {
   std::vector<Part> parts;
   for (const wire::PsRows& r : rows) {

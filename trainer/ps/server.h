@@ -98,6 +98,14 @@ class Server {
   // Null until a worker has opened it.
   [[nodiscard]] const Store* store() const { return store_ ? &*store_ : nullptr; }
   [[nodiscard]] Store* store() { return store_ ? &*store_ : nullptr; }
+  // What it holds, for the group after it. Into one that has begun and heard nothing: workers
+  // find it open, with the tables of before.
+  struct Rows {
+    wire::PsOpen tables;
+    Store store;
+  };
+  [[nodiscard]] std::optional<Rows> release();
+  void adopt(Rows rows);
   // As if nobody had opened it.
   void forget_store() { store_.reset(); }
   // Decisions of this home that are applied.

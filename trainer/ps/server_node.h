@@ -150,6 +150,10 @@ class ServerNode {
   [[nodiscard]] Store* store() { return server_.store(); }
   [[nodiscard]] const Store* store() const { return server_.store(); }
   [[nodiscard]] std::vector<std::uint32_t> own_slices() const;
+  // Of a group that is over to the next one, which does not read a checkpoint then: its
+  // start, before any event. The one that gives them is of no use any more.
+  [[nodiscard]] std::optional<Server::Rows> release() { return server_.release(); }
+  void adopt(Server::Rows rows) { server_.adopt(std::move(rows)); }
 
   // All but its rows, between two events (state_copy.h). restore(): into one that has begun
   // in the same group and taken none; after an error (kCorrupt) it is of no use.

@@ -98,6 +98,9 @@ class ServerLoop {
   [[nodiscard]] wire::PsStats stats();
   // Updates that are applied.
   [[nodiscard]] std::uint64_t version() const { return replica_.node().version(); }
+  // As of ServerNode.
+  [[nodiscard]] std::optional<Server::Rows> release() { return replica_.node().release(); }
+  void adopt(Server::Rows rows) { replica_.node().adopt(std::move(rows)); }
   [[nodiscard]] replica::Role role() const { return replica_.role(); }
   // Whether workers and other servers hear it.
   [[nodiscard]] bool speaks() const { return replica_.speaks(); }

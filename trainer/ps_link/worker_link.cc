@@ -256,7 +256,10 @@ Status WorkerLink::stage(Push& push) {
 
 Status WorkerLink::commit(Push& push) {
   if (!push.staged || push.decided) return {};
-  if (!push.committing) push.committing = requests_->say(home_, push.commit);
+  if (!push.committing) {
+    said_ = {push.commit.phase, push.commit.to};
+    push.committing = requests_->say(home_, push.commit);
+  }
   if (!requests_->answered(*push.committing)) return {};
   ANTDT_TRY(push.decided, requests_->take<wire::PsDecided>(*push.committing));
   return {};

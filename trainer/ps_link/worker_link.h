@@ -91,6 +91,14 @@ class WorkerLink {
   // Likewise, and waits until all that is decided by now is applied on every server.
   [[nodiscard]] Result<std::uint64_t> settle();
 
+  // The newest push that a home was asked to apply: how far its places go, and in which
+  // phase. Nothing beyond is applied; 0: nothing.
+  struct Said {
+    std::uint64_t phase = 0;
+    std::uint64_t place = 0;
+  };
+  [[nodiscard]] const Said& said() const { return said_; }
+
   // As of Requests.
   [[nodiscard]] std::optional<Duration> take_hop() { return requests_->take_hop(); }
 
@@ -148,6 +156,7 @@ class WorkerLink {
   Ticket last_ticket_ = 0;
   std::map<Ticket, Pull> pulls_;
   std::deque<Push> pushes_;  // whose decision was not taken
+  Said said_;
 };
 
 }  // namespace antdt::ps

@@ -252,12 +252,15 @@ Status ServerAgent::open_group(const wire::PsServe& message, Generation generati
   group.keys = server_keys(message);
   group.drill = drill();
   // The group before is over, whatever comes of this one.
+  std::optional<Server::Rows> rows;
+  if (server_ && message.keep) rows = server_->release();
   server_.reset();
   cutting_.clear();
   generation_ = generation;
   serve_ = {};
   ANTDT_TRY(server_,
             ServerLoop::open(loop_, context_, own_->socket, std::move(group), message.index));
+  if (rows) server_->adopt(std::move(*rows));
   server_->set_broken_handler([this](const std::string& error) {
     end(fail(ErrorKind::kIo, "it cannot be the backup of its server: {}", error));
   });

@@ -6,7 +6,8 @@
 //   greeting ──(worker-welcome)──> joining ──(ps-serve)──> serving ──(ps-serve)──┐
 //      hello, repeated               join, repeated       the group of a        │
 //      ^                                │                 generation; a later <──┘
-//      └───────(refused: unknown)───────┴──────────────── one replaces it, rows and all
+//      └───────(refused: unknown)───────┴──────────────── one replaces it, rows and all,
+//                                                         unless it is told to keep them
 //
 //   leave: ends with its code.  refused (stale): another attempt took its place,
 //   ends with 0 and changes nothing.

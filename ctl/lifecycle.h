@@ -32,6 +32,7 @@
 #include <vector>
 
 #include "core/clock.h"
+#include "core/delivery.h"
 #include "core/ids.h"
 #include "core/result.h"
 #include "ctl/failures.h"
@@ -75,6 +76,7 @@ struct JobSpec {
   std::uint32_t backups = 0;
   std::uint64_t staleness = 0;
   std::uint32_t server_replicas = 1;  // processes that are one server
+  Delivery delivery = Delivery::kExactlyOnce;
   [[nodiscard]] std::uint32_t server_processes() const { return servers * server_replicas; }
   // Of a server that is two processes, or is moved: the other one's id.
   [[nodiscard]] WorkerId second_of(WorkerId server) const {

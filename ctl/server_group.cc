@@ -55,6 +55,7 @@ ServerGroupImage ServerGroup::image() const {
   image.rate = rate_;
   image.keys = keys_of_group();
   image.seats = seats_;
+  image.keepers = all_to_wire(keepers_);
   return image;
 }
 
@@ -64,6 +65,7 @@ void ServerGroup::restore(const ServerGroupImage& image, Generation at_least) {
   state_ = image.generation == generation_ ? static_cast<State>(image.state) : State::kGathering;
   state_lost_ = image.state_lost;
   servers_ = image.servers;
+  std::ranges::transform(image.keepers, std::back_inserter(keepers_), from_wire);
   if (state_ != State::kGathering) {
     seats_ = image.seats;
     if (seats_.empty() && can_seat()) seat_servers();  // written before there were any
@@ -188,6 +190,7 @@ void ServerGroup::on(const servers::Joined& e, Effects& out) {
         seats_, [&](const ServerSeat& seat) { return seat.has(e.member.worker); });
     if (seated) over("a server began anew", out);
     std::erase_if(servers_, [&](const GroupServer& s) { return s.worker == e.member.worker; });
+    forget_rows_of_lost();
     servers_.push_back({e.member.worker, e.member.attempt, e.endpoint});
     std::ranges::sort(servers_, {}, &GroupServer::worker);
     out.emplace_back(servers::Changed{});
@@ -248,6 +251,7 @@ wire::PsServe ServerGroup::serve_for(const GroupServer& server) const {
   serve.sync = config_.sync;
   serve.backups = backups();
   serve.rate = rate_;
+  serve.keep = std::ranges::find(keepers_, server.member()) != keepers_.end();
   for (const auto& [member, worker] : workers_) serve.workers.push_back(to_wire(member));
   serve.leaving = all_to_wire(leaving_);
   serve.restore = restore_;
@@ -338,6 +342,7 @@ void ServerGroup::on(const servers::Gone& e, Effects& out) {
 void ServerGroup::over(const std::string& reason, Effects& out) {
   if (cut_) cut_failed(reason, out);
   const bool served = state_ == State::kServing;
+  if (served) keep_rows();
   state_ = State::kGathering;
   since_ = released_ = now_;
   state_lost_ = state_lost_ || served;

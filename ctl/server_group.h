@@ -25,6 +25,10 @@
 // that of the primary, as of one that is alone, ends the group: nobody else has its rows.
 // Workers hear of each change, and again and again, since one may miss it (Moved).
 //
+// Where the job promises less than exactly once (ServerGroupConfig::keeps_rows) only the lost
+// server's rows come back from the checkpoint: those that are left begin the next group with
+// what they have (keepers, PsServe::keep). What that means to the ledger is not decided here.
+//
 // A checkpoint is one cut over all servers (OrderCut, CutDone). It waits until the
 // homes have answered for those who leave: what they answer is in the ledger at once,
 // and may have been decided after the cut.
@@ -224,6 +228,7 @@ struct ServerGroupImage {
   double rate = 1;
   std::vector<wire::PsKey> keys;
   std::vector<ServerSeat> seats;  // by index; empty: from before there were any
+  std::vector<wire::PsMember> keepers = {};
   template <class Self, class V>
   static void fields(Self& m, V& v) {
     v("generation", m.generation);
@@ -240,6 +245,7 @@ struct ServerGroupImage {
     v("rate", m.rate);
     v("keys", m.keys);
     v("seats", m.seats);
+    v("keepers", m.keepers);
   }
 };
 
@@ -249,6 +255,7 @@ struct ServerGroupConfig {
   std::uint32_t backups = 0;
   Duration hang_after = std::chrono::seconds(120);
   std::uint32_t replicas = 1;  // processes that are one server: 1 or 2
+  bool keeps_rows = false;     // who is left of a group goes on with what it has
 };
 
 class ServerGroup {
@@ -286,6 +293,8 @@ class ServerGroup {
   }
   // "primary", "backup", "alone", "joining"; "" where it has no part in the group.
   [[nodiscard]] std::string role_of(Member server) const;
+  // Those that begin the next group with what they have, while one gathers.
+  [[nodiscard]] std::vector<Member> keepers() const;
   // Of the newest PsServe.
   [[nodiscard]] std::uint64_t number() const { return number_; }
   // The other process of its server, if either of the two may be lost.
@@ -322,6 +331,8 @@ class ServerGroup {
   [[nodiscard]] std::vector<GroupServer> seated() const;  // of whom something is expected
   void lose_server(Member member, const std::string& reason, Effects& out);
   void switch_seat(ServerSeat& seat, Member lost, Effects& out);
+  void keep_rows();
+  void forget_rows_of_lost();
   void let_join(Effects& out);
   void count_backup(const servers::Serving& e, Effects& out);
   void say_moved(Effects& out);
@@ -367,6 +378,7 @@ class ServerGroup {
   std::vector<Member> expected_workers_;
   std::vector<GroupServer> servers_;    // that have joined, by index
   std::vector<ServerSeat> seats_;       // of the group; empty while it gathers
+  std::vector<Member> keepers_;         // of the group, or of the next one
   std::set<Member> joined_;             // workers, since the last group was over
   std::map<Member, std::string> keys_;  // of servers and workers that have joined
   std::map<Member, Worker> workers_;    // of the group

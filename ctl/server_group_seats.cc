@@ -166,10 +166,36 @@ void ServerGroup::lose_server(Member member, const std::string& reason, Effects&
   if (seat != nullptr && !goes_on) over(reason, out);
   if (goes_on) switch_seat(seats_.at(seat_of(member.worker)), member, out);
   std::erase_if(servers_, [&](const GroupServer& s) { return s.member() == member; });
+  forget_rows_of_lost();
   out.emplace_back(servers::Changed{});
   if (!goes_on) return;
   tell_servers(out);
   let_join(out);
+}
+
+// Of a group that served they have all rows; of one that did not, those that had them before.
+void ServerGroup::keep_rows() {
+  keepers_.clear();
+  if (!config_.keeps_rows) return;
+  for (const ServerSeat& seat : seats_) keepers_.push_back(process(seat.primary).member());
+}
+
+// What the next group goes on from was found with these: it is found anew.
+void ServerGroup::forget_rows_of_lost() {
+  if (state_ != State::kGathering) return;
+  const auto lost = [&](Member m) { return find_server(m) == nullptr; };
+  if (std::erase_if(keepers_, lost) == 0) return;
+  state_lost_ = true;
+  lost_said_ = false;
+}
+
+std::vector<Member> ServerGroup::keepers() const {
+  std::vector<Member> there;
+  for (const Member m : keepers_) {
+    const GroupServer* const server = find_server(m);
+    if (server != nullptr && may_sit(*server)) there.push_back(m);
+  }
+  return there;
 }
 
 // Nothing that was answered is lost; but what a primary was writing is.

@@ -210,18 +210,19 @@ class Checker {
   void delivery() {
     const std::string& delivery = c_.data.delivery;
     if (delivery == "exactly-once") return;
-    if (delivery != "at-least-once" && delivery != "at-most-once") {
-      return unless(false, {"data.delivery"},
-                    fmt::format("'{}' is none of \"exactly-once\", \"at-least-once\", "
-                                "\"at-most-once\"",
-                                delivery));
-    }
-    unless(false, {"data.delivery"},
+    const std::string& sync = c_.trainer.sync;
+    const bool waits_for_nobody = sync == "ps-asp" || sync == "ps-ssp";
+    unless(waits_for_nobody, {"data.delivery"},
            fmt::format("'{}' is refused under sync = \"{}\": {}, so exactly-once costs nothing "
                        "there; remove the line",
-                       delivery, c_.trainer.sync,
+                       delivery, sync,
                        on_servers() ? "a step counts once on all servers or on none"
                                     : "a step is applied by all workers or by none"));
+    unless(!waits_for_nobody || c_.roles.server.replicas < 2,
+           {"data.delivery", "roles.server.replicas"},
+           fmt::format("'{}' is refused with replicas = 2: a lost process of a server loses "
+                       "nothing there, so exactly-once costs nothing; remove the line",
+                       delivery));
   }
 
   void batch() {

@@ -83,10 +83,13 @@ void JobDaemon::perform(const ctl::job::End& o) {
   last.outcome = o.outcome;
   last.checkpoints = checkpoints_.list();
   exit_code_ = o.outcome.code;
-  if (exit_code_ == 0 && last.totals.repeated + last.totals.lost > 0) {
+  if (exit_code_ == 0 && !is_kept(last.delivery, last.totals.repeated, last.totals.lost)) {
     last.outcome->code = exit_code_ = 4;
     last.outcome->exit_class = "delivery";
-    last.outcome->first_cause = "records were repeated or lost; see antdt data audit";
+    last.outcome->first_cause = fmt::format(
+        "records were repeated or lost, and the promise is {}; "
+        "see antdt data audit",
+        to_string(last.delivery));
   }
   if (const auto written =
           write_file_atomic(options_.run_dir + "/summary.json", ctl::summary_json(last));

@@ -65,6 +65,7 @@ Result<ctl::JobSpec> job_spec(const launcher::JobConfig& config, const DataFound
   spec.sync = config.trainer.sync;
   spec.backups = config.trainer.backup_workers;
   spec.staleness = config.trainer.staleness;
+  spec.delivery = parse_delivery(config.data.delivery).value_or(Delivery::kExactlyOnce);
   if (spec.protocol == ctl::Protocol::kAntdt && data.train_records == 0) {
     return fail(ErrorKind::kUsage, "the training data has no records: check [data] paths");
   }

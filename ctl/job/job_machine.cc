@@ -14,7 +14,6 @@ namespace {
 constexpr std::uint32_t kAnyNumber = 1'000'000;
 // How long an agent that came back may take to report an exit that it saw.
 constexpr Duration kVanishedAfter = std::chrono::seconds(5);
-constexpr std::uint64_t kEverything = ~std::uint64_t{0};
 constexpr Duration kSayAgain = std::chrono::seconds(2);
 constexpr const char* kDone = "the job is done";
 
@@ -62,7 +61,7 @@ JobMachine::JobMachine(JobMachineConfig config, std::unique_ptr<Solution> soluti
       lifecycle_(config_.spec),
       membership_(config_.key, config_.hang_after),
       servers_({config_.spec.servers, config_.spec.sync, config_.spec.backups, config_.hang_after,
-                config_.spec.server_replicas}),
+                config_.spec.server_replicas, config_.spec.delivery != Delivery::kExactlyOnce}),
       controller_(config_.control, std::move(solution)),
       vitals_(config_.hang_after) {
   if (!known_) return;
@@ -121,6 +120,9 @@ void JobMachine::on(const in::Declared&) {
   image_dirty_ = true;
   feed(shard_server::Event(shard_server::event::JobDeclared{
       config_.spec.epochs, config_.spec.train_records, config_.spec.protocol == Protocol::kAntdt}));
+  if (config_.spec.delivery != Delivery::kExactlyOnce) {
+    feed(shard_server::Event(shard_server::event::DeliveryChosen{config_.spec.delivery}));
+  }
 }
 
 void JobMachine::on(const in::Recovered&) {
@@ -270,41 +272,6 @@ void JobMachine::on(const in::CheckpointStored& e) {
   feed(job::Event(job::CheckpointStored{e.number, e.error}));
 }
 
-void JobMachine::on(const in::CheckpointFound& e) {
-  // Nobody is left who could say how far they were: all that they held.
-  for (const Member dead : std::exchange(dead_suspects_, {})) suspect(dead, 0, kEverything);
-  if (stop_for_suspects()) return;
-  const Lineage lineage{membership_.lineage().value + 1};
-  auto rewound = e.directory.empty()
-                     ? ledger_.rewind(lineage, shard_server::Ledger(config_.ledger).image(),
-                                      accounts_.before_training().image())
-                     : ledger_.rewind(lineage, e.ledger_image, e.accounts_image);
-  if (!rewound) {
-    return feed(job::Event(job::Failed{"checkpoint", 1,
-                                       fmt::format("checkpoint {} does not fit this job: {}",
-                                                   e.directory, rewound.error().message)}));
-  }
-  persist_ledger(std::move(rewound->bytes));
-  const std::uint64_t phase = ledger_.phase().number;
-  epochs_.resize(std::min<std::size_t>(epochs_.size(), ledger_.phase().epoch.value));
-  progress_ = {};
-  if (phase > 0) {
-    epochs_.resize(ledger_.phase().epoch.value + 1);
-    progress_.begin_phase(phase, now_);
-  }
-  image_dirty_ = true;
-  note("restored",
-       e.directory.empty()
-           ? fmt::format("nobody holds the training state and there is no checkpoint: lineage {} "
-                         "begins at the start",
-                         lineage)
-           : fmt::format("nobody holds the training state: lineage {} begins from {} (step {})",
-                         lineage, e.directory, e.step));
-  feed(job::Event(job::Restored{phase}));
-  feed(MembershipEvent(Begin{lineage, e.directory}));
-  if (uses_servers()) feed(servers::Event(servers::Begin{e.directory, e.step.value}));
-}
-
 Status JobMachine::check(const job::ResizeAsked& e) const {
   ANTDT_RETURN_IF_ERROR(lifecycle_.check(e));
   std::vector<WorkerId> workers(e.count);
@@ -451,6 +418,7 @@ JobReport JobMachine::report() const {
     if (limit == spec.budgets.end()) continue;
     r.budgets.push_back({limit->first, limit->second, lifecycle_.budget_left(cls)});
   }
+  r.delivery = accounts_.delivery();
   for (const shard_server::EpochAccount& e : accounts_.epochs()) {
     r.totals.once += e.once;
     r.totals.repeated += e.repeated;

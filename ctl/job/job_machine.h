@@ -262,6 +262,16 @@ class JobMachine {
   void heard(Member m, Generation g, std::uint64_t seq, const wire::Metrics& e);
   void store_checkpoint(const wire::CheckpointWritten& written, Member writer);
 
+  // Where training goes on from a checkpoint: job_machine_restore.cc
+  struct Beginning {
+    std::string ledger, accounts;  // images
+    std::uint64_t version = 0;     // of the model on servers
+    std::string who;               // goes on with what
+  };
+  void hear_said(Member m, const wire::PsSaid& said);
+  [[nodiscard]] Result<Beginning> beginning(const in::CheckpointFound& e) const;
+  [[nodiscard]] std::vector<shard_server::OldPlace> places_in_doubt() const;
+
   // Parameter servers and their workers: job_machine_servers.cc
   void heard(Member m, Generation g, std::uint64_t seq, const wire::PsServing& e);
   void heard(Member m, Generation g, std::uint64_t seq, const wire::PsSaved& e);
@@ -375,6 +385,7 @@ class JobMachine {
   std::vector<Member> loose_members_;
   std::vector<Member> dealt_;                  // workers of servers that have a share of the plan
   std::map<Member, wire::Progress> pushed_;    // of the phase, by worker of servers
+  std::map<Member, wire::PsSaid> said_;        // by workers of servers whose group is over
   std::map<WorkerId, wire::PsStats> served_;   // newest, by server
   std::uint64_t cut_phase_ = 0;                // the ledger's when the cut was ordered
   std::map<WorkerId, WorkerReport> measured_;  // of attempts before and the present one

@@ -36,6 +36,7 @@ void JobMachine::heard(Member m, Generation g, std::uint64_t, const wire::Join& 
     if (!lifecycle_.welcomes(m)) return;
     tell_of_injection(m, true);
     if (uses_servers()) {
+      hear_said(m, e.said);
       return feed(servers::Event(servers::Joined{m, e.endpoint, e.key, e.problem}));
     }
     return feed(MembershipEvent(MemberJoined{m, g, e}));

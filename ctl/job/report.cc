@@ -196,6 +196,7 @@ std::string summary_json(const JobReport& r) {
            {"steps", r.step.value},
            {"samples_total", r.samples_total},
            {"samples_trained", r.totals.once + r.totals.repeated},
+           {"delivery", to_string(r.delivery)},
            {"samples_repeated", r.totals.repeated},
            {"samples_lost", r.totals.lost},
            {"samples_skipped", r.totals.skipped},

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "core/delivery.h"
 #include "core/ids.h"
 #include "core/wire/messages.h"
 #include "core/wire/ps_messages.h"
@@ -110,6 +111,7 @@ struct JobReport {
   std::vector<ActionReport> actions;
   std::vector<EpochReport> epoch_reports;
   Totals totals;
+  Delivery delivery = Delivery::kExactlyOnce;
   std::optional<Outcome> outcome;
   std::vector<std::string> checkpoints;
   std::vector<FailureRecord> failures;

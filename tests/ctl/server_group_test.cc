@@ -192,6 +192,7 @@ TEST_F(ServerGroupTest, ALostServerEndsTheGroupAndAsksForACheckpoint) {
   EXPECT_EQ(told[0].serve.number, 1U);
   EXPECT_EQ(told[0].serve.restore, "/c/s9");
   EXPECT_EQ(told[0].serve.version, 9U);
+  EXPECT_FALSE(told[0].serve.keep) << "all go back to one cut";
 }
 
 TEST_F(ServerGroupTest, AGroupThatNeverServedLosesNothing) {
@@ -211,6 +212,77 @@ TEST_F(ServerGroupTest, AServerThatBeganAnewEndsTheGroupBeforeItsEndIsHeardOf) {
   expect({s(0, 2), s(1)}, {w(0), w(1)});
   EXPECT_EQ(all<Over>(joins(s(0, 2))).size(), 1U);
   EXPECT_TRUE(all<Over>(step(Gone{s(0), "was killed"})).empty());
+}
+
+class KeepingGroupTest : public ServerGroupTest {
+ protected:
+  KeepingGroupTest() { group = ServerGroup(config()); }
+  static ServerGroupConfig config() {
+    ServerGroupConfig c{2, "ps-asp", 0};
+    c.keeps_rows = true;
+    return c;
+  }
+  // s1 was killed, and all have come back.
+  void lose_one() {
+    form();
+    step(Gone{s(1), "was killed"});
+    expect({s(0), s(1, 2)}, {w(0), w(1)});
+    for (const Member m : {w(0), w(1), s(1, 2)}) joins(m);
+    ASSERT_EQ(all<StateLost>(seen).size(), 1U);
+    seen.clear();
+  }
+};
+
+TEST_F(KeepingGroupTest, WhoIsLeftGoesOnWithWhatItHas) {
+  lose_one();
+  EXPECT_EQ(group.keepers(), std::vector{s(0)});
+  const auto told = all<SendServe>(step(servers::Begin{"/c/s9", 9}));
+  ASSERT_EQ(told.size(), 2U);
+  EXPECT_TRUE(told[0].serve.keep);
+  EXPECT_FALSE(told[1].serve.keep);
+  EXPECT_EQ(told[1].serve.restore, "/c/s9");
+}
+
+TEST_F(KeepingGroupTest, TheNextIncarnationKnowsWhoKeepsWhat) {
+  lose_one();
+  const ServerGroupImage image = group.image();
+  group = ServerGroup(config());
+  group.restore(image, Generation{});
+  expect({s(0), s(1, 2)}, {w(0), w(1)});
+  EXPECT_EQ(group.keepers(), std::vector{s(0)});
+}
+
+TEST_F(KeepingGroupTest, WhoKeepsWhatAndIsLostBeforeTheyServeHasThatFoundAnew) {
+  lose_one();
+  step(servers::Begin{"/c/s9", 9});
+  seen.clear();
+  step(Gone{s(0), "was killed"});
+  EXPECT_TRUE(group.keepers().empty());
+  expect({s(0, 2), s(1, 2)}, {w(0), w(1)});
+  joins(s(0, 2));
+  EXPECT_EQ(all<StateLost>(seen).size(), 1U) << "now all have what the checkpoint has";
+  for (const SendServe& told : all<SendServe>(step(servers::Begin{"/c/s9", 9}))) {
+    EXPECT_FALSE(told.serve.keep);
+  }
+}
+
+TEST_F(KeepingGroupTest, WhoHasNothingYetAndIsLostBeforeTheyServeChangesNothing) {
+  lose_one();
+  step(servers::Begin{"/c/s9", 9});
+  step(Gone{s(1, 2), "was killed"});
+  expect({s(0), s(1, 3)}, {w(0), w(1)});
+  seen.clear();
+  const auto told = all<SendServe>(joins(s(1, 3)));
+  ASSERT_EQ(told.size(), 2U);
+  EXPECT_TRUE(told[0].serve.keep);
+  EXPECT_FALSE(told[1].serve.keep);
+}
+
+TEST_F(KeepingGroupTest, OneThatBeganAnewKeepsNothing) {
+  form();
+  expect({s(0, 2), s(1)}, {w(0), w(1)});
+  joins(s(0, 2));
+  EXPECT_EQ(group.keepers(), std::vector{s(1)});
 }
 
 TEST_F(ServerGroupTest, WhatAnotherGenerationSaysChangesNothing) {

@@ -155,6 +155,25 @@ TEST(ParameterServers, ADeliveryOtherThanExactlyOnceIsRefusedWithTheirReason) {
             "remove the line");
 }
 
+TEST(ParameterServers, WhereNobodyWaitsForAStepTheDeliveryCanBeChosen) {
+  for (const std::string sync : {"ps-ssp", "ps-asp"}) {
+    for (const std::string delivery : {"at-least-once", "at-most-once"}) {
+      const std::string text =
+          replaced(replaced(kServersJob, "records = 1000",
+                            fmt::format("records = 1000\ndelivery = \"{}\"", delivery)),
+                   "ps-bsp", sync);
+      const auto config = load_text(text, "job.toml");
+      ASSERT_TRUE(config) << config.error().message;
+      EXPECT_EQ(config->data.delivery, delivery);
+      EXPECT_EQ(problems_of(replaced(text, "count = 2", "count = 2\nreplicas = 2")),
+                fmt::format("job.toml:10:1: data.delivery: '{}' is refused with replicas = 2: a "
+                            "lost process of a server loses nothing there, so exactly-once costs "
+                            "nothing; remove the line",
+                            delivery));
+    }
+  }
+}
+
 TEST(ParameterServers, TheirEnvironmentIsCheckedLikeThatOfWorkers) {
   EXPECT_EQ(problems_of(kServersJob + "env = { ANTDT_SOCKET = \"x\" }\ncommand = []\n"),
             "job.toml:17:1: roles.server.command: must name a program\n"

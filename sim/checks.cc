@@ -1,6 +1,9 @@
 #include "sim/checks.h"
 
 #include <algorithm>
+#include <set>
+
+#include "sim/ps_server_loop.h"
 
 namespace antdt::sim {
 
@@ -38,6 +41,7 @@ void Checks::phase_done(const Worker& worker) {
 }
 
 void Checks::decided(Generation generation, std::uint32_t home, const wire::PsDecision& decision) {
+  if (!exact()) return;  // it enters some rows and not others: checkpoints show it
   servers_.decided(generation, home, decision, [this](std::uint32_t epoch, Record record) {
     return std::pair<unsigned, unsigned>(epoch + 1 - skips_before(epoch, record), epoch + 1);
   });
@@ -45,7 +49,7 @@ void Checks::decided(Generation generation, std::uint32_t home, const wire::PsDe
 
 void Checks::phase_done(const PsWorker& worker) {
   const Model* const model = servers_.model_of(worker.generation());
-  if (model == nullptr) return;
+  if (model == nullptr || !exact()) return;
   // The others may be in the next epoch already.
   contains(worker.doing(), *model, full(worker.phase().epoch.value + 1), false, "model and ledger");
 }
@@ -70,8 +74,36 @@ void Checks::said_end(const ctl::JobMachine& machine, std::uint64_t phase) {
 void Checks::stored(const SharedFiles::Checkpoint& checkpoint) {
   const auto ledger = shard_server::Ledger::restore(ledger_, checkpoint.ledger_image);
   if (!ledger) return world_.violate("saved", ledger.error().message);
+  if (!exact()) return check_promise(checkpoint, committed(*ledger));
   contains(fmt::format("the checkpoint of step {}", checkpoint.state.step), checkpoint.state.model,
            committed(*ledger), true, "saved");
+}
+
+void Checks::check_promise(const SharedFiles::Checkpoint& checkpoint, const Tally& tally) {
+  const auto accounts = shard_server::Accounts::restore(checkpoint.accounts_image);
+  if (!accounts) return world_.violate("saved", accounts.error().message);
+  std::set<Record> partial;
+  for (Epoch epoch; epoch.value < shape_.epochs; ++epoch.value) {
+    for (const auto& interval : accounts->partial(epoch.value).intervals()) {
+      const auto& order = order_of(epoch);
+      partial.insert(order.begin() + static_cast<std::ptrdiff_t>(interval.from),
+                     order.begin() + static_cast<std::ptrdiff_t>(interval.to));
+    }
+  }
+  const bool may_repeat = shape_.delivery == Delivery::kAtLeastOnce;
+  const RowTally rows = row_tally_of(checkpoint.slices, shape_.train_records);
+  for (Record r = 0; r < shape_.train_records; ++r) {
+    const bool too_often = rows.most[r] > tally.most[r];
+    const bool too_seldom = rows.least[r] < tally.least[r];
+    const bool allowed = partial.contains(r) && !(may_repeat ? too_seldom : too_often);
+    if (allowed || (!too_often && !too_seldom)) continue;
+    return world_.violate(
+        "promise", fmt::format("{}: record {} is in the rows of the checkpoint of step {} {} to {} "
+                               "times, {} to {} are committed{}",
+                               to_string(shape_.delivery), r, checkpoint.state.step, rows.least[r],
+                               rows.most[r], tally.least[r], tally.most[r],
+                               partial.contains(r) ? ", and it is there in part" : ""));
+  }
 }
 
 // -------------------------------------------------------------- the durable state
@@ -137,7 +169,7 @@ void Checks::check_models(const ctl::JobMachine& machine,
 void Checks::check_servers(const ctl::JobMachine& machine) {
   const Generation generation = machine.server_group().generation();
   const Model* const model = servers_.model_of(generation);
-  if (!machine.server_group().serving() || model == nullptr) return;
+  if (!machine.server_group().serving() || model == nullptr || !exact()) return;
   contains(fmt::format("the group of generation {}", generation), *model,
            committed(machine.ledger()), false, "model and ledger");
 }
@@ -148,23 +180,9 @@ void Checks::ended(const ctl::JobMachine& machine, const SharedFiles& files,
     return world_.violate("it ends well", fmt::format("{} {}: {}", outcome.state,
                                                       outcome.exit_class, outcome.first_cause));
   }
-  for (const shard_server::EpochAccount& e : machine.accounts().epochs()) {
-    const auto skips = skips_.find(e.epoch);
-    const std::size_t may_miss = skips == skips_.end() ? 0 : skips->second.size();
-    if (e.once + e.skipped == shape_.train_records && e.skipped <= may_miss &&
-        e.repeated + e.lost + e.remaining == 0) {
-      continue;
-    }
-    world_.violate(
-        "accounts",
-        fmt::format("epoch {}: {} once, {} repeated, {} lost, {} remaining, {} skipped "
-                    "of {} that may be",
-                    e.epoch, e.once, e.repeated, e.lost, e.remaining, e.skipped, may_miss));
-  }
-  if (machine.accounts().epochs().size() != shape_.epochs) {
-    world_.violate("accounts", fmt::format("{} epochs", machine.accounts().epochs().size()));
-  }
+  check_accounts(machine);
   if (files.checkpoints.empty()) return world_.violate("saved", "the model was not kept");
+  if (!exact()) return;  // the last checkpoint is that of all records: see stored()
   const Model& kept = files.checkpoints.rbegin()->second.state.model;
   contains("the last checkpoint", kept, full(shape_.epochs), true, "exactly once");
   std::uint64_t trained = 0, accounted = 0;
@@ -173,6 +191,27 @@ void Checks::ended(const ctl::JobMachine& machine, const SharedFiles& files,
   if (trained < accounted) {
     world_.violate("accounts", fmt::format("{} are called trained once, and the model has {}",
                                            accounted, trained));
+  }
+}
+
+void Checks::check_accounts(const ctl::JobMachine& machine) {
+  const shard_server::Accounts& accounts = machine.accounts();
+  for (const shard_server::EpochAccount& e : accounts.epochs()) {
+    const auto skips = skips_.find(e.epoch);
+    const std::size_t may_miss = skips == skips_.end() ? 0 : skips->second.size();
+    const std::uint64_t in_part = accounts.partial(e.epoch).size();
+    const bool whole = e.once + e.repeated + e.lost + e.skipped == shape_.train_records;
+    const bool kept =
+        is_kept(shape_.delivery, e.repeated, e.lost) && e.repeated + e.lost <= in_part;
+    if (whole && kept && e.skipped <= may_miss && e.remaining == 0) continue;
+    world_.violate(
+        "accounts",
+        fmt::format("epoch {}: {} once, {} repeated, {} lost, {} remaining, {} skipped "
+                    "of {} that may be",
+                    e.epoch, e.once, e.repeated, e.lost, e.remaining, e.skipped, may_miss));
+  }
+  if (accounts.epochs().size() != shape_.epochs) {
+    world_.violate("accounts", fmt::format("{} epochs", accounts.epochs().size()));
   }
 }
 

@@ -13,6 +13,9 @@
 //   skipped           what is skipped is handed out no more, and only that is missing
 //   accounts          at the end every record was trained once in each epoch, or
 //                     skipped
+//   promise           of servers that promise less than exactly once: what a checkpoint
+//                     has too often, or too seldom, in some of a record's rows is what
+//                     its accounts say is there in part, and the promise allows it
 #pragma once
 
 #include <map>
@@ -69,6 +72,9 @@ class Checks {
   void check_models(const ctl::JobMachine& machine,
                     const std::vector<std::shared_ptr<Worker>>& living, const SharedFiles& files);
   void check_servers(const ctl::JobMachine& machine);
+  [[nodiscard]] bool exact() const { return shape_.delivery == Delivery::kExactlyOnce; }
+  void check_promise(const SharedFiles::Checkpoint& checkpoint, const Tally& tally);
+  void check_accounts(const ctl::JobMachine& machine);
   void contains(const std::string& who, const Model& model, const Tally& tally, bool exactly,
                 const char* invariant);
 

@@ -178,6 +178,9 @@ void Cluster::shape_servers() {
   const std::uint64_t kind = rng.below(4);
   shape_.sync = kind < 2 ? "ps-bsp" : kind == 2 ? "ps-ssp" : "ps-asp";
   if (kind == 2) shape_.staleness = rng.between(1, 4);
+  constexpr std::uint64_t kOwnDelivery = 0xde11;
+  const std::uint64_t promise = Rng(options_.seed ^ kOwnDelivery).below(3);
+  if (kind >= 2 && shape_.replicas < 2) shape_.delivery = static_cast<Delivery>(promise);
   if (kind >= 2) return;
   shape_.backups = rng.chance(0.3) ? static_cast<std::uint32_t>(rng.between(1, 2)) : 0;
 }
@@ -195,6 +198,7 @@ ctl::JobMachineConfig Cluster::machine_config() const {
   config.spec.server_replicas = shape_.replicas;
   config.spec.sync = shape_.sync;
   config.spec.staleness = shape_.staleness;
+  config.spec.delivery = shape_.delivery;
   config.spec.backups = shape_.backups;
   config.ledger.run = kRunDirectory;
   for (const char* cls : {"oom", "program", "signal", "hang", "host", "collective"}) {

@@ -139,12 +139,15 @@ bool PsServer::open_group(const wire::PsServe& message, Generation generation) {
   }
   group.restore = message.restore;
   group.version = message.version;
+  std::optional<ps::Server::Rows> rows;
+  if (server_ && message.keep) rows = server_->release();
   server_.reset();
   cutting_.clear();
   generation_ = generation;
   serve_ = {};
   around_.group_began(generation, message.restore);
   server_ = std::make_unique<PsServerLoop>(outside_of(generation), group, message.index);
+  if (rows) server_->adopt(std::move(*rows));
   for (const PsPacket& packet : std::exchange(unread_, {})) server_->asked(packet);
   return true;
 }

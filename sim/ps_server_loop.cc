@@ -247,7 +247,7 @@ wire::PsOpen tally_tables() {
   return open;
 }
 
-Model tally_of(const PsSlices& slices, std::uint64_t records) {
+RowTally row_tally_of(const PsSlices& slices, std::uint64_t records) {
   ps::TableSpec spec;
   spec.name = "tally";
   spec.rule.kind = ps::UpdateRule::Kind::kSum;
@@ -260,11 +260,21 @@ Model tally_of(const PsSlices& slices, std::uint64_t records) {
   for (std::size_t i = 0; i < keys.size(); ++i) keys[i] = i;
   std::vector<float> rows(keys.size());
   store.read(0, keys, reinterpret_cast<char*>(rows.data()));
-  Model model;
+  RowTally tally;
   for (std::uint64_t r = 0; r < records; ++r) {
     const float* row = rows.data() + r * kRowsOfRecord;
-    const bool even = whole && row[0] == row[1] && row[1] == row[2];
-    model.tally.push_back(even ? static_cast<std::uint8_t>(std::lround(row[0])) : kTorn);
+    const auto [least, most] = std::ranges::minmax({row[0], row[1], row[2]});
+    tally.least.push_back(whole ? static_cast<std::uint8_t>(std::lround(least)) : kTorn);
+    tally.most.push_back(whole ? static_cast<std::uint8_t>(std::lround(most)) : kTorn);
+  }
+  return tally;
+}
+
+Model tally_of(const PsSlices& slices, std::uint64_t records) {
+  const RowTally rows = row_tally_of(slices, records);
+  Model model;
+  for (std::uint64_t r = 0; r < records; ++r) {
+    model.tally.push_back(rows.least[r] == rows.most[r] ? rows.least[r] : kTorn);
   }
   return model;
 }

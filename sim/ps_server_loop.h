@@ -6,6 +6,7 @@
 #include <deque>
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -56,6 +57,8 @@ class PsServerLoop {
   void asked(const PsPacket& packet);
   void answered(const PsAnswer& answer);
   [[nodiscard]] std::uint64_t version() const { return replica_.node().version(); }
+  [[nodiscard]] std::optional<ps::Server::Rows> release() { return replica_.node().release(); }
+  void adopt(ps::Server::Rows rows) { replica_.node().adopt(std::move(rows)); }
   [[nodiscard]] bool speaks() const { return replica_.speaks(); }
 
  private:
@@ -103,5 +106,11 @@ inline constexpr std::uint8_t kTorn = 255;
 inline constexpr std::uint64_t kRowsOfRecord = 3;
 [[nodiscard]] wire::PsOpen tally_tables();
 [[nodiscard]] Model tally_of(const PsSlices& slices, std::uint64_t records);
+// The same row by row: the one with the fewest and the one with the most; kTorn in all where
+// slices are missing.
+struct RowTally {
+  std::vector<std::uint8_t> least, most;
+};
+[[nodiscard]] RowTally row_tally_of(const PsSlices& slices, std::uint64_t records);
 
 }  // namespace antdt::sim

@@ -77,6 +77,8 @@ void PsWorker::join(std::string problem) {
   join.data = {shape_.train_records, shape_.eval_records, "f", "the data"};
   join.problem = std::move(problem);
   join.step = Step{version_};
+  join.said = said_;
+  if (sabotage_ == Sabotage::kSayLess) join.said.place = 0;
   world_.say("{}.{} joins{}", member_.worker, member_.attempt,
              join.problem.empty() ? "" : ": " + join.problem);
   feed(join);
@@ -84,6 +86,7 @@ void PsWorker::join(std::string problem) {
 
 void PsWorker::dissolve(std::string problem) {
   core_.set_activity("reconfigure");
+  if (link_ && problem.empty() && said_.generation != generation_) said_ = {generation_, 0, 0};
   link_.reset();
   join(std::move(problem));
 }

@@ -135,6 +135,7 @@ class PsWorker final : public ClientProgram {
   std::uint64_t staleness_ = 0;
   std::uint64_t version_ = 0;  // as many steps as this are decided
   std::uint64_t pushes_said_ = 0;
+  wire::PsSaid said_;
   Share share_;
 
   // Of the phase.

@@ -47,6 +47,7 @@ void PsWorker::commit(const Push& push) {
   const std::uint32_t home = ps::home_of(consistency_, member_.worker, link_->servers());
   std::vector<std::optional<PsAsk>> asks(link_->servers());
   asks[home] = push.commit;
+  said_ = {generation_, push.commit.phase, push.commit.to};
   link_->ask(std::move(asks), [this, home](const PsLink::Answers& answers) {
     if (!answers) no_answers_ = true;
     for (Push& p : pushes_) {

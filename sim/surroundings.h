@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "core/delivery.h"
 #include "sim/model.h"
 #include "sim/program.h"
 #include "sim/ps_packets.h"
@@ -26,6 +27,7 @@ struct JobShape {
   std::uint64_t staleness = 0;
   std::uint32_t backups = 0;
   std::uint32_t replicas = 1;  // processes that are one server
+  Delivery delivery = Delivery::kExactlyOnce;
   [[nodiscard]] std::uint32_t server_processes() const { return servers * replicas; }
 };
 

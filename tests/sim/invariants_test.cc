@@ -138,6 +138,10 @@ TEST(InvariantsTest, AGroupThatDoesNotReadItsCheckpointLacksWhatIsCommitted) {
   expect_seen(Sabotage::kKeepOldState, "workers", 30, {"saved"}, Sync::kServers);
 }
 
+TEST(InvariantsTest, WhatAHomeMayHaveAppliedAndNobodySaysIsTrainedAgain) {
+  expect_seen(Sabotage::kSayLess, "workers", 400, {"promise"}, Sync::kServers);
+}
+
 TEST(InvariantsTest, AnEndBeforeTheEndIsSeenAroundServers) {
   expect_seen(Sabotage::kEndEarly, "none", 20, {"end"}, Sync::kServers);
 }

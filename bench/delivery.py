@@ -105,7 +105,7 @@ def main():
     options.add_argument("--kills", type=int, default=3)
     options.add_argument("--every", default="5s", help="between checkpoints, in seconds")
     options.add_argument("--sync", default="ps-asp", choices=("ps-asp", "ps-ssp"))
-    options.add_argument("--records", type=int, default=60000)
+    options.add_argument("--records", type=int, default=200000)
     options.add_argument("--bin", default="build/bin", type=pathlib.Path)
     args = options.parse_args()
     print(f"{'delivery':14} {'on':>7} {'regained':>9} {'repeated':>9} {'lost':>9}  exit")

@@ -17,6 +17,13 @@ constexpr Duration kVanishedAfter = std::chrono::seconds(5);
 constexpr Duration kSayAgain = std::chrono::seconds(2);
 constexpr const char* kDone = "the job is done";
 
+// A promise is made once: what the journal counts goes by that one.
+JobMachineConfig promised(JobMachineConfig config, const shard_server::Accounts& accounts,
+                          bool known) {
+  if (known) config.spec.delivery = accounts.delivery();
+  return config;
+}
+
 }  // namespace
 
 Result<JobMachine> JobMachine::open(JobMachineConfig config, std::unique_ptr<Solution> solution,
@@ -54,7 +61,7 @@ Result<JobMachine> JobMachine::open(JobMachineConfig config, std::unique_ptr<Sol
 JobMachine::JobMachine(JobMachineConfig config, std::unique_ptr<Solution> solution,
                        shard_server::Ledger ledger, shard_server::Accounts accounts, JobImage image,
                        bool known)
-    : config_(std::move(config)),
+    : config_(promised(std::move(config), accounts, known)),
       known_(known),
       ledger_(std::move(ledger)),
       accounts_(std::move(accounts)),

@@ -120,7 +120,7 @@ TEST_F(JobDeliveryTest, TheNextIncarnationHasTheSameAccounts) {
   lose_one_after_a_checkpoint(Delivery::kAtMostOnce, {Generation{1}, 1, 16});
   const std::string accounts = machine->accounts().image();
   const std::string ledger = machine->ledger().image();
-  open(promising(Delivery::kAtMostOnce));
+  open(promising(Delivery::kExactlyOnce));  // too late for another promise
   EXPECT_EQ(machine->accounts().image(), accounts);
   EXPECT_EQ(machine->ledger().image(), ledger);
   EXPECT_EQ(machine->report().delivery, Delivery::kAtMostOnce);

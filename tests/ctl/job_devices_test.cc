@@ -22,7 +22,7 @@ class JobDevicesTest : public JobFixture {
   std::vector<wire::PlanEntry> settle() {
     place(2);
     for (std::uint32_t i = 0; i < 2; ++i) says(w(i), on_cpu());
-    for (std::uint32_t i = 0; i < 2; ++i) says(w(i), wire::Address{"<", ">"});
+    for (std::uint32_t i = 0; i < 2; ++i) says(w(i), wire::Address{"here"});
     std::vector<wire::PlanEntry> parts;
     for (std::uint32_t i = 0; i < 2; ++i) {
       for (const auto& [to, told] : sent<wire::Settle>(says(w(i), wire::Ready{}))) {

@@ -61,6 +61,7 @@ model = "{model}"
 sync = "{sync}"
 optimizer = "adam"
 lr = 1e-3
+{trainer}
 [control]
 solution = "{solution}"
 transient_window = "1s"
@@ -122,13 +123,14 @@ def unpack(data, archive, directory):
         tar.extractall(directory)
 
 
-def run_job(args, directory, name, **keys):
+def run_job(args, directory, name, trainer="", server_count=1, **keys):
     """A whole job: its AUC in the end, what was done, and whose samples were whose."""
     servers = keys["sync"] != "allreduce"
     job = directory / f"{name}.toml"
     job.write_text(JOB.format(epochs=EPOCHS, workers=WORKERS, directory=directory,
                               model=args.model, adjust="size" if servers else "both",
-                              servers="[roles.server]\ncount = 1" if servers else "", **keys),
+                              servers=f"[roles.server]\ncount = {server_count}" if servers else "",
+                              trainer=trainer, **keys),
                    encoding="utf-8")
     run = directory / name
     antdt = str(args.bin.resolve() / "antdt")
@@ -178,13 +180,17 @@ def judge(runs, calm):
             "exact": all(run["exact"] for run in runs)}
 
 
-def measure(args, directory):
-    unpack(args.data, "criteo_kaggle_10k", directory)
-    if "pai-4" in args.only:
-        unpack(args.data, "pai_minibatch", directory)
+def write_clicks(data, directory):
+    unpack(data, "criteo_kaggle_10k", directory)
     rows = (directory / "criteo_kaggle_10k" / "train_10k.tsv").read_text().splitlines(True)
     (directory / "train.tsv").write_text("".join(rows[:TRAIN]))
     (directory / "eval.tsv").write_text("".join(rows[TRAIN:TRAIN + EVAL]))
+
+
+def measure(args, directory):
+    write_clicks(args.data, directory)
+    if "pai-4" in args.only:
+        unpack(args.data, "pai_minibatch", directory)
     result = {"undisturbed": {}, "cases": {}}
     for name in args.only:
         sync, solution, rules = CASES[name]

@@ -306,8 +306,9 @@ void Agent::send_metrics(ReportSums::Due due) {
     const MonoTime now = loop_.now();
     const auto held_back =
         std::chrono::duration_cast<std::chrono::microseconds>(throttles_.held_back(due.key, now));
-    due.metrics.probe = probes_.look(due.key, process->pid, runner_->cgroup_of(due.key),
-                                     static_cast<std::uint64_t>(held_back.count()), now);
+    due.metrics.probe =
+        probes_.look(due.key, process->pid, runner_->cgroup_of(due.key),
+                     static_cast<std::uint64_t>(held_back.count()), accelerators_.held_down(), now);
   }
   daemons_->send_or_drop(due.key.job, wire::make_packet(envelope_of(due.key), due.metrics));
 }

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "antdtd/accelerators.h"
 #include "antdtd/daemon_links.h"
 #include "antdtd/job_keeper.h"
 #include "antdtd/process_probe.h"
@@ -107,6 +108,7 @@ class Agent {
   ProcessStore store_;
   Supervision supervision_;
   ReportSums sums_;
+  Accelerators accelerators_;
   ProcessProbes probes_;
   Throttles throttles_;
   std::map<ProcessKey, std::uint64_t> throttled_;  // when they started, in clock ticks

@@ -2,9 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <filesystem>
 
+#include "antdtd/process_tree.h"
 #include "core/fs.h"
 
 namespace antdt::antdtd {
@@ -55,9 +57,17 @@ HostCounts read_counts(std::uint32_t pid, const std::string& cgroup, const std::
   return counts;
 }
 
+bool computes_on_any(std::uint32_t pid, const std::set<std::uint32_t>& pids) {
+  if (pids.empty()) return false;
+  if (pids.contains(pid)) return true;
+  const auto below = descendants(static_cast<pid_t>(pid));
+  return std::ranges::any_of(
+      below, [&](pid_t child) { return pids.contains(static_cast<std::uint32_t>(child)); });
+}
+
 wire::HostProbe ProcessProbes::look(const ProcessKey& key, std::uint32_t pid,
                                     const std::string& cgroup, std::uint64_t throttled_us,
-                                    MonoTime now) {
+                                    const std::set<std::uint32_t>& held_down, MonoTime now) {
   if (pid == 0) return {};
   const auto known = seen_.find(key);
   if (known != seen_.end() && now - known->second.when < kLeastApart) return {};
@@ -67,7 +77,8 @@ wire::HostProbe ProcessProbes::look(const ProcessKey& key, std::uint32_t pid,
     seen_.emplace(key, Seen{std::move(counts), now});
     return {};
   }
-  const wire::HostProbe probe = difference(known->second.counts, counts, now - known->second.when);
+  wire::HostProbe probe = difference(known->second.counts, counts, now - known->second.when);
+  if (computes_on_any(pid, held_down)) probe.clocks_us = probe.looked_us;
   known->second = {std::move(counts), now};
   return probe;
 }

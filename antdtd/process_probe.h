@@ -3,6 +3,7 @@
 #pragma once
 
 #include <map>
+#include <set>
 #include <string>
 
 #include "antdtd/host_probe.h"
@@ -16,15 +17,19 @@ namespace antdt::antdtd {
 [[nodiscard]] HostCounts read_counts(std::uint32_t pid, const std::string& cgroup,
                                      const std::string& root = "");
 
+// Whether `pid` or a process below it is one of `pids`.
+[[nodiscard]] bool computes_on_any(std::uint32_t pid, const std::set<std::uint32_t>& pids);
+
 class ProcessProbes {
  public:
   explicit ProcessProbes(std::string root = "") : root_(std::move(root)) {}
 
   // What happened since the look before; empty where there was none, or if that was a
-  // moment ago. `throttled_us` is the time that the agent itself held it back so far.
+  // moment ago. `throttled_us` is the time that the agent itself held it back so far;
+  // `held_down` are the processes on accelerators whose clocks are (accelerators.h).
   [[nodiscard]] wire::HostProbe look(const ProcessKey& key, std::uint32_t pid,
                                      const std::string& cgroup, std::uint64_t throttled_us,
-                                     MonoTime now);
+                                     const std::set<std::uint32_t>& held_down, MonoTime now);
   void forget(const ProcessKey& key) { seen_.erase(key); }
 
  private:

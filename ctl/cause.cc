@@ -51,6 +51,7 @@ std::string also_seen(const HostSigns& own) {
   add(std::min(own.queued, own.starved), "without a CPU");
   add(own.memory, "somebody there waited for memory");
   add(own.io, "somebody there waited for a disk");
+  add(own.clocks, "its accelerator's clocks held down");
   return text;
 }
 
@@ -66,14 +67,16 @@ HostSigns signs_of(const wire::HostProbe& probe) {
   signs.starved = part(probe.queued_us, probe.ran_us + probe.queued_us);
   signs.memory = part(probe.memory_stalled_us, probe.looked_us);
   signs.io = part(probe.io_stalled_us, probe.looked_us);
+  signs.clocks = part(probe.clocks_us, probe.looked_us);
   return signs;
 }
 
 HostSigns usual_signs(const std::vector<HostSigns>& all) {
   HostSigns usual;
   usual.looked = std::ranges::any_of(all, &HostSigns::looked);
-  for (const auto field : {&HostSigns::throttled, &HostSigns::stolen, &HostSigns::queued,
-                           &HostSigns::starved, &HostSigns::memory, &HostSigns::io}) {
+  for (const auto field :
+       {&HostSigns::throttled, &HostSigns::stolen, &HostSigns::queued, &HostSigns::starved,
+        &HostSigns::memory, &HostSigns::io, &HostSigns::clocks}) {
     usual.*field = median_of(all, field);
   }
   return usual;
@@ -103,6 +106,11 @@ Explained explain_slowness(const OwnTime& t, const HostSigns& own, const HostSig
   }
   if (explains(&HostSigns::memory, lost_wall)) {
     return {Cause::kMemory, "processes there waited for memory " + percent(own.memory)};
+  }
+  // How far they were held down is not known: that they were while it computed longer.
+  if (compute > data && explains(&HostSigns::clocks, lost_wall)) {
+    return {Cause::kClocks, "the clocks of its accelerator were held down, by heat or power, " +
+                                percent(own.clocks)};
   }
   Explained found{Cause::kUnknown, where_lost(t) + also_seen(own)};
   if (data > kMostOfIt * excess) found.cause = Cause::kData;

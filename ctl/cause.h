@@ -25,6 +25,7 @@ struct HostSigns {
   double starved = 0;    // of the time that they wanted a CPU, the part without one
   double memory = 0;     // somebody waited for memory
   double io = 0;         // somebody waited for a disk
+  double clocks = 0;     // its accelerator's clocks were held down
 };
 [[nodiscard]] HostSigns signs_of(const wire::HostProbe& probe);
 // The median of each, of those where somebody looked.

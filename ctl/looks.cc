@@ -25,6 +25,7 @@ void add_up(wire::HostProbe& sum, const wire::HostProbe& more) {
   sum.cpu_stalled_us += more.cpu_stalled_us;
   sum.io_stalled_us += more.io_stalled_us;
   sum.memory_stalled_us += more.memory_stalled_us;
+  sum.clocks_us += more.clocks_us;
 }
 
 }  // namespace

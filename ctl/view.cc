@@ -34,6 +34,8 @@ std::string_view to_string(Cause cause) {
       return "contended";
     case Cause::kMemory:
       return "memory";
+    case Cause::kClocks:
+      return "clocks";
     case Cause::kNetwork:
       return "network";
     case Cause::kDevice:

@@ -34,6 +34,7 @@ enum class Cause {
   kStolen,     // its machine's CPUs were given to other machines
   kContended,  // it could run and had no CPU: others on its host have them
   kMemory,     // its host is short of memory
+  kClocks,     // its accelerator's clocks are held down
   kNetwork,    // its link
   kDevice,     // it computes on a slower device than the others
 };

@@ -690,6 +690,8 @@ struct HostProbe {
   std::uint64_t cpu_stalled_us = 0;
   std::uint64_t io_stalled_us = 0;
   std::uint64_t memory_stalled_us = 0;
+  // The clocks of an accelerator that it computes on were held down, by heat or power.
+  std::uint64_t clocks_us = 0;
   ANTDT_PART {
     v("looked_us", m.looked_us);
     v("ran_us", m.ran_us);
@@ -699,6 +701,7 @@ struct HostProbe {
     v("cpu_stalled_us", m.cpu_stalled_us);
     v("io_stalled_us", m.io_stalled_us);
     v("memory_stalled_us", m.memory_stalled_us);
+    v("clocks_us", m.clocks_us);
   }
 };
 // Sum of a worker's Reports since the agent's last Metrics.

@@ -98,14 +98,16 @@ TEST(ProcessProbes, ACgroupsOwnPressureAndThrottlingGoBeforeTheHosts) {
 TEST(ProcessProbes, LooksAboutOnceASecondAndAtThisProcessReally) {
   ProcessProbes probes;
   const auto pid = static_cast<std::uint32_t>(getpid());
-  EXPECT_EQ(probes.look(kProbed, pid, "", 0, kThen).looked_us, 0U) << "nothing to compare with";
-  EXPECT_EQ(probes.look(kProbed, pid, "", 0, kThen + milliseconds(500)).looked_us, 0U);
-  const wire::HostProbe probe = probes.look(kProbed, pid, "", 600'000, kThen + seconds(1));
+  EXPECT_EQ(probes.look(kProbed, pid, "", 0, {}, kThen).looked_us, 0U) << "nothing to compare with";
+  EXPECT_EQ(probes.look(kProbed, pid, "", 0, {}, kThen + milliseconds(500)).looked_us, 0U);
+  const wire::HostProbe probe = probes.look(kProbed, pid, "", 600'000, {pid}, kThen + seconds(1));
   EXPECT_EQ(probe.looked_us, 1'000'000U);
   EXPECT_EQ(probe.throttled_us, 600'000U) << "held back by the agent";
-  EXPECT_EQ(probes.look(kProbed, 0, "", 0, kThen + seconds(9)).looked_us, 0U) << "of no process";
+  EXPECT_EQ(probe.clocks_us, 1'000'000U) << "all the time since the look before";
+  EXPECT_EQ(probes.look(kProbed, 0, "", 0, {}, kThen + seconds(9)).looked_us, 0U)
+      << "of no process";
   probes.forget(kProbed);
-  EXPECT_EQ(probes.look(kProbed, pid, "", 0, kThen + seconds(9)).looked_us, 0U);
+  EXPECT_EQ(probes.look(kProbed, pid, "", 0, {}, kThen + seconds(9)).looked_us, 0U);
 }
 
 }  // namespace

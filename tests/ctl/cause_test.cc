@@ -57,6 +57,13 @@ TEST(CauseOfSlowness, WhatTheHostSawExplainsItFromHalfOfTheLostTimeOn) {
   }
 }
 
+TEST(CauseOfSlowness, ClocksHeldDownSlowComputingAndNotReading) {
+  const HostSigns held = with(&HostSigns::clocks, 1);
+  EXPECT_EQ(explain_slowness(kComputesLonger, held, looked()).cause, Cause::kClocks);
+  EXPECT_EQ(explain_slowness(kReadsLonger, held, looked()).cause, Cause::kData);
+  EXPECT_EQ(explain_slowness(kComputesLonger, held, held).cause, Cause::kCompute);
+}
+
 TEST(CauseOfSlowness, WhatAllPeersHaveExplainsNothing) {
   const HostSigns all = with(&HostSigns::stolen, 0.4);
   EXPECT_EQ(explain_slowness(kComputesLonger, all, all).cause, Cause::kCompute);
@@ -97,7 +104,8 @@ TEST(CauseOfSlowness, PartsAreOfTheTimeThatTheHostLooked) {
                                     .stolen_us = 250,
                                     .cpu_stalled_us = 0,
                                     .io_stalled_us = 20,
-                                    .memory_stalled_us = 10});
+                                    .memory_stalled_us = 10,
+                                    .clocks_us = 900});
   EXPECT_TRUE(signs.looked);
   EXPECT_DOUBLE_EQ(signs.throttled, 0.5);
   EXPECT_DOUBLE_EQ(signs.stolen, 0.25);
@@ -105,6 +113,7 @@ TEST(CauseOfSlowness, PartsAreOfTheTimeThatTheHostLooked) {
   EXPECT_DOUBLE_EQ(signs.starved, 0.75);
   EXPECT_DOUBLE_EQ(signs.io, 0.02);
   EXPECT_DOUBLE_EQ(signs.memory, 0.01);
+  EXPECT_DOUBLE_EQ(signs.clocks, 0.9);
   EXPECT_FALSE(signs_of({}).looked);
 }
 

@@ -1,0 +1,61 @@
+// Clocks that are held down, by a library that says what a file says.
+#include "antdtd/accelerators.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstdlib>
+
+#include "antdtd/process_probe.h"
+#include "core/fs.h"
+
+namespace antdt::antdtd {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+class AcceleratorsTest : public ::testing::Test {
+ protected:
+  AcceleratorsTest() { setenv("FAKE_NVML", path_.c_str(), 1); }
+  ~AcceleratorsTest() override { unsetenv("FAKE_NVML"); }
+  void say(const std::string& text) { ASSERT_TRUE(write_file_atomic(path_, text)); }
+
+  TempDir dir_;
+  std::string path_ = dir_.path() + "/devices";
+};
+
+TEST_F(AcceleratorsTest, OfADeviceWhoseClocksAreHeldDownItsProcessesAreTold) {
+  say("1 11\n2 12\n");  // idle; bound by the operator
+  Accelerators devices(ANTDT_FAKE_NVML);
+  ASSERT_TRUE(devices.there());
+  devices.await_look();
+  EXPECT_THAT(devices.held_down(), IsEmpty());
+  for (const int reason : {0x04, 0x08, 0x20, 0x40, 0x80}) {
+    say("0 11\n" + std::to_string(reason + 1) + " 12 13\n");
+    devices.await_look();
+    EXPECT_THAT(devices.held_down(), ElementsAre(12, 13)) << reason;
+  }
+  say("0 11\n0 12 13\n");
+  devices.await_look();
+  EXPECT_THAT(devices.held_down(), IsEmpty());
+}
+
+TEST_F(AcceleratorsTest, AHostWithoutTheLibraryOrWhereItDoesNotBeginTellsNothing) {
+  EXPECT_FALSE(Accelerators("libno-such-library.so.1").there());
+  EXPECT_THAT(Accelerators("libno-such-library.so.1").held_down(), IsEmpty());
+  unsetenv("FAKE_NVML");
+  EXPECT_FALSE(Accelerators(ANTDT_FAKE_NVML).there());
+}
+
+TEST_F(AcceleratorsTest, AProcessOrOneOfItsChildrenIsLookedFor) {
+  const auto pid = static_cast<std::uint32_t>(getpid());
+  EXPECT_FALSE(computes_on_any(pid, {}));
+  EXPECT_TRUE(computes_on_any(pid, {pid}));
+  EXPECT_TRUE(computes_on_any(static_cast<std::uint32_t>(getppid()), {pid})) << "of its parent";
+  EXPECT_FALSE(computes_on_any(pid, {static_cast<std::uint32_t>(getppid())}));
+}
+
+}  // namespace
+}  // namespace antdt::antdtd

@@ -105,7 +105,7 @@ class Nvml {
   int (*count_)(unsigned*) = nullptr;
   int (*handle_)(unsigned, Device*) = nullptr;
   int (*reasons_)(Device, unsigned long long*) = nullptr;
-  int (*processes_)(Device, unsigned*, ProcessInfo*) = nullptr;
+  int (*processes_)(Device, unsigned*, void* infos) = nullptr;  // ProcessInfo, as many
 };
 
 Accelerators::Accelerators(const std::string& library) : nvml_(Nvml::open(library)) {

@@ -55,12 +55,13 @@ int nvmlDeviceGetCurrentClocksThrottleReasons(void* device, unsigned long long* 
   *reasons = state_of(device).reasons;
   return 0;
 }
-int nvmlDeviceGetComputeRunningProcesses_v3(void* device, unsigned* count, ProcessInfo* infos) {
+int nvmlDeviceGetComputeRunningProcesses_v3(void* device, unsigned* count, void* infos) {
   const auto pids = state_of(device).pids;
   const unsigned room = *count;
   *count = static_cast<unsigned>(pids.size());
   if (room < pids.size()) return 7;
-  for (std::size_t i = 0; i < pids.size(); ++i) infos[i] = {pids[i], 0, 0, 0};
+  for (std::size_t i = 0; i < pids.size(); ++i)
+    static_cast<ProcessInfo*>(infos)[i] = {pids[i], 0, 0, 0};
   return 0;
 }
 }

@@ -24,6 +24,10 @@ constexpr double kUnknownScatter = 0.2;
 constexpr int kStretch = 8;
 // A line is believed when its slope's relative standard error is below this.
 constexpr double kSlopeError = 0.15;
+// And not when its reports are further from it than this part of the time, in the root mean
+// square, and than so many standard errors.
+constexpr double kLeastMisfit = 0.08;
+constexpr double kMisfitErrors = 3.0;
 constexpr double kMicro = 1e-6;
 
 double median(std::vector<double>& values) {
@@ -78,12 +82,14 @@ std::optional<double> Monitor::Scatter::per_batch() const {
 
 void Monitor::Line::add(double samples, double seconds, double batches) {
   // Old reports fade: after 100 newer ones they count an eighth.
-  for (double* sum : {&weight, &x, &y, &xx, &xy}) *sum *= 0.98;
+  for (double* sum : {&weight, &x, &y, &xx, &xy, &yy, &reports}) *sum *= 0.98;
+  reports += 1;
   weight += batches;
   x += batches * samples;
   y += batches * seconds;
   xx += batches * samples * samples;
   xy += batches * samples * seconds;
+  yy += batches * seconds * seconds;
 }
 
 std::optional<BatchTimeFit> Monitor::Line::fit(double scatter) const {
@@ -97,6 +103,13 @@ std::optional<BatchTimeFit> Monitor::Line::fit(double scatter) const {
   const double fixed = mean_y - slope * mean_x;
   // A line that falls, or starts well below zero, mixes two speeds.
   if (slope <= 0 || fixed < -0.1 * mean_y) return std::nullopt;
+  // So does one that reports are far from: of a change just after a new plan little else
+  // is seen.
+  const double left = std::max(0.0, yy / weight - mean_y * mean_y - slope * slope * variance);
+  const double of_noise = scatter * std::sqrt(reports / weight);
+  if (std::sqrt(left) > std::max(kLeastMisfit, kMisfitErrors * of_noise) * mean_y) {
+    return std::nullopt;
+  }
   return BatchTimeFit{std::max(fixed, 0.0), slope};
 }
 

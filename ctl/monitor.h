@@ -103,10 +103,11 @@ class Monitor {
   };
   // Fading sums for the line of batch time over batch size.
   struct Line {
-    double weight = 0, x = 0, y = 0, xx = 0, xy = 0;
+    double weight = 0, x = 0, y = 0, xx = 0, xy = 0, yy = 0;
+    double reports = 0;
     void add(double samples, double seconds, double batches);
     // Nothing where the slope is not known to a seventh, with batches that
-    // scatter by `scatter`.
+    // scatter by `scatter`, or where they lie so far from the line that it mixes two speeds.
     [[nodiscard]] std::optional<BatchTimeFit> fit(double scatter) const;
   };
   struct Worker {

@@ -13,22 +13,40 @@ namespace antdt::ctl::solutions {
 
 namespace {
 
-// A worker's time for its part of a step: fixed_s + per_sample_s * samples.
+// A worker's time for its part of a step: fixed_s + per_sample_s * samples near the part that
+// it has, from `least` to `most` samples; further off in proportion to the samples. Lines may
+// be wrong, and one that says that more samples cost next to nothing would have a worker do
+// all the work.
 struct TimeModel {
   double fixed_s = 0;
   double per_sample_s = 0;
-  [[nodiscard]] double seconds(double samples) const { return fixed_s + per_sample_s * samples; }
-  [[nodiscard]] double samples_in(double time_s) const {
-    return std::max(0.0, (time_s - fixed_s) / per_sample_s);
+  double least = 0;
+  double most = 0;
+
+  TimeModel(double fixed, double per_sample, double share)
+      : fixed_s(fixed), per_sample_s(per_sample), least(share / kFar), most(share * kFar) {}
+
+  [[nodiscard]] double seconds(double samples) const {
+    const double near = std::clamp(samples, least, most);
+    return on_line(near) * samples / near;
   }
+  [[nodiscard]] double samples_in(double time_s) const {
+    if (time_s < on_line(least)) return least * time_s / on_line(least);
+    if (time_s > on_line(most)) return most * time_s / on_line(most);
+    return std::clamp((time_s - fixed_s) / per_sample_s, least, most);
+  }
+
+ private:
+  static constexpr double kFar = 3;
+  [[nodiscard]] double on_line(double samples) const { return fixed_s + per_sample_s * samples; }
 };
 
 // `fixed_samples`: the fixed cost of a batch in samples, for workers without a line.
 TimeModel model_of(const WorkerView& worker, double fixed_samples) {
-  if (worker.fit) return {worker.fit->fixed_s, worker.fit->per_sample_s};
+  if (worker.fit) return {worker.fit->fixed_s, worker.fit->per_sample_s, double(worker.share)};
   const double time_s = worker.share / worker.speed_transient;
   const double per_sample_s = time_s / (fixed_samples + worker.share);
-  return {fixed_samples * per_sample_s, per_sample_s};
+  return {fixed_samples * per_sample_s, per_sample_s, double(worker.share)};
 }
 
 // The worker's own fixed cost where it is known, else the usual one if most

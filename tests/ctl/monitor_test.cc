@@ -63,6 +63,25 @@ class MonitorTest : public ::testing::Test {
   std::vector<WorkerView> seen_;
 };
 
+// Slow with a small part; and as fast as ever from the moment on at which it gets a larger
+// one, so that no window shows the change.
+TEST_F(MonitorTest, ALineThatMixesTwoSpeedsIsNone) {
+  const std::pair<std::uint32_t, double> parts[] = {{11, 78}, {14, 32}, {29, 62}, {34, 72}};
+  for (const auto& [samples, ms] : parts) {
+    monitor_.plan_changed(now_);
+    for (int i = 0; i < 4; ++i) {
+      now_ += seconds(1);
+      for (std::uint32_t worker = 0; worker < 4; ++worker) {
+        report(worker, 10, {0, worker == 0 ? ms : 70, 0, worker == 0 ? samples : 33});
+      }
+      seen_ = monitor_.view(now_);
+      const auto& fit = seen_[0].fit;
+      EXPECT_FALSE(fit && fit->fixed_s > 20e-3)
+          << "at " << samples << " samples: fixed " << fit->fixed_s;
+    }
+  }
+}
+
 TEST_F(MonitorTest, SpeedIsSamplesOverOwnTimeNeverStepTime) {
   run(6, 10, 190);
   EXPECT_NEAR(seen_[0].speed_transient, 500, 1);

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <variant>
+
 #include "tests/ctl/virtual_cluster.h"
 #include "tests/sanitized.h"
 
@@ -185,6 +187,31 @@ TEST(Nd, HardwareOfThreeSpeedsIsBalanced) {
   cluster.run_for(40);
   EXPECT_LT(cluster.step_s(), 1.08 * ideal_step_s(cluster, 2048));
   EXPECT_LE(cluster.actions.size(), 3u);
+}
+
+TEST(NdLines, OneThatSaysThatSamplesCostNothingDoesNotGiveOneWorkerAllTheWork) {
+  ClusterView view;
+  view.rules.adjust = Adjust::kSize;
+  for (std::uint32_t i = 0; i < 8; ++i) {
+    WorkerView& worker = view.workers.emplace_back();
+    worker.member = {{'w', i}, Attempt{1}};
+    worker.share = i == 0 ? 1 : 36;
+    worker.measured = true;
+    worker.batch_s = i == 0 ? 0.005 : 0.08;
+    worker.speed_transient = worker.share / worker.batch_s;
+    worker.speed_error = 0.01;
+    view.rules.global_batch += worker.share;
+  }
+  view.workers[0].fit = BatchTimeFit{0.005, 1e-6};
+  solutions::Nd nd;
+  const MonoTime now = MonoTime{} + std::chrono::hours(1);
+  EXPECT_TRUE(nd.decide(view, now).actions.empty()) << "seen once it may be chance";
+  const Decision decision = nd.decide(view, now);
+  ASSERT_EQ(decision.actions.size(), 1U);
+  const auto* const batches = std::get_if<AdjustBatch>(&decision.actions[0]);
+  ASSERT_NE(batches, nullptr);
+  EXPECT_GT(batches->shares[0].samples, 3U);
+  EXPECT_LT(batches->shares[0].samples, 60U);
 }
 
 }  // namespace

@@ -2,7 +2,7 @@
 
 #include <dlfcn.h>
 
-#include <optional>
+#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -41,20 +41,24 @@ struct CloseLibrary {
 
 class Nvml {
  public:
-  // Nothing: it is not there, is too old, or does not begin.
+  // Nothing: it is not there, or too old.
   static std::unique_ptr<Nvml> open(const std::string& library) {
     auto nvml = std::make_unique<Nvml>();
     nvml->library_.reset(dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL));
     if (!nvml->library_ || !nvml->find_calls()) return nullptr;
-    if (const int error = nvml->init_(); error != 0) {
-      log_info("{} does not begin (error {}): nothing is told of accelerators", library, error);
-      return nullptr;
-    }
-    nvml->began_ = true;
-    unsigned count = 0;
-    if (nvml->count_(&count) != 0 || count == 0) return nullptr;
-    log_info("{} accelerators are watched", count);
     return nvml;
+  }
+  // False: it does not begin, or has no device.
+  bool begin() {
+    if (const int error = init_(); error != 0) {
+      log_info("NVML does not begin (error {}): nothing is told of accelerators", error);
+      return false;
+    }
+    began_ = true;
+    unsigned count = 0;
+    if (count_(&count) != 0 || count == 0) return false;
+    log_info("{} accelerators are watched", count);
+    return true;
   }
   ~Nvml() {
     if (began_) shutdown_();
@@ -123,7 +127,13 @@ Accelerators::~Accelerators() {
 }
 
 void Accelerators::watch() {
+  const bool begun = nvml_->begin();
   std::unique_lock lock(mutex_);
+  if (!begun) {
+    tells_nothing_ = true;
+    changed_.notify_all();
+    return;
+  }
   while (!over_) {
     lock.unlock();
     std::set<std::uint32_t> found = nvml_->held_down();
@@ -143,17 +153,18 @@ std::set<std::uint32_t> Accelerators::held_down() const {
   return held_down_;
 }
 
-void Accelerators::await_look() {
-  if (!nvml_) return;
+bool Accelerators::await_look() {
+  if (!nvml_) return false;
   std::unique_lock lock(mutex_);
   const std::uint64_t before = looks_;
   // The look that is under way may have begun before.
-  while (looks_ < before + 2) {
+  while (looks_ < before + 2 && !tells_nothing_) {
     at_once_ = true;
     changed_.notify_all();
     const std::uint64_t now = looks_;
-    changed_.wait(lock, [&] { return looks_ > now; });
+    changed_.wait(lock, [&] { return looks_ > now || tells_nothing_; });
   }
+  return !tells_nothing_;
 }
 
 }  // namespace antdt::antdtd

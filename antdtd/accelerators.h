@@ -3,8 +3,8 @@
 // host has it. It is opened while the program runs: nothing is linked, and a host without it
 // has nothing to tell.
 //
-// A thread of its own asks once a second, because a device that fails may hold a call up for
-// long, and the agent has to answer meanwhile.
+// A thread of its own begins and asks once a second, because drivers may take seconds to wake
+// and a device that fails may hold a call up for long, and the agent has to answer meanwhile.
 #pragma once
 
 #include <condition_variable>
@@ -31,11 +31,10 @@ class Accelerators {
   Accelerators(const Accelerators&) = delete;
   Accelerators& operator=(const Accelerators&) = delete;
 
-  [[nodiscard]] bool there() const { return nvml_ != nullptr; }
   // Process ids, as they were at most 3 s ago; older news is none.
   [[nodiscard]] std::set<std::uint32_t> held_down() const;
-  // Blocks until the devices were asked once more than so far.
-  void await_look();
+  // Blocks until the devices were asked once more than so far; false: there are none.
+  bool await_look();
 
  private:
   void watch();
@@ -45,6 +44,7 @@ class Accelerators {
   std::condition_variable changed_;
   bool over_ = false;
   bool at_once_ = false;
+  bool tells_nothing_ = false;
   std::uint64_t looks_ = 0;
   MonoTime looked_{};
   std::set<std::uint32_t> held_down_;

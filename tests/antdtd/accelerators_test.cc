@@ -29,24 +29,23 @@ class AcceleratorsTest : public ::testing::Test {
 TEST_F(AcceleratorsTest, OfADeviceWhoseClocksAreHeldDownItsProcessesAreTold) {
   say("1 11\n2 12\n");  // idle; bound by the operator
   Accelerators devices(ANTDT_FAKE_NVML);
-  ASSERT_TRUE(devices.there());
-  devices.await_look();
+  ASSERT_TRUE(devices.await_look());
   EXPECT_THAT(devices.held_down(), IsEmpty());
   for (const int reason : {0x04, 0x08, 0x20, 0x40, 0x80}) {
     say("0 11\n" + std::to_string(reason + 1) + " 12 13\n");
-    devices.await_look();
+    ASSERT_TRUE(devices.await_look());
     EXPECT_THAT(devices.held_down(), ElementsAre(12, 13)) << reason;
   }
   say("0 11\n0 12 13\n");
-  devices.await_look();
+  ASSERT_TRUE(devices.await_look());
   EXPECT_THAT(devices.held_down(), IsEmpty());
 }
 
 TEST_F(AcceleratorsTest, AHostWithoutTheLibraryOrWhereItDoesNotBeginTellsNothing) {
-  EXPECT_FALSE(Accelerators("libno-such-library.so.1").there());
+  EXPECT_FALSE(Accelerators("libno-such-library.so.1").await_look());
   EXPECT_THAT(Accelerators("libno-such-library.so.1").held_down(), IsEmpty());
   unsetenv("FAKE_NVML");
-  EXPECT_FALSE(Accelerators(ANTDT_FAKE_NVML).there());
+  EXPECT_FALSE(Accelerators(ANTDT_FAKE_NVML).await_look());
 }
 
 TEST_F(AcceleratorsTest, AProcessOrOneOfItsChildrenIsLookedFor) {

@@ -43,10 +43,11 @@ struct TimeModel {
 
 // `fixed_samples`: the fixed cost of a batch in samples, for workers without a line.
 TimeModel model_of(const WorkerView& worker, double fixed_samples) {
-  if (worker.fit) return {worker.fit->fixed_s, worker.fit->per_sample_s, double(worker.share)};
+  if (worker.fit)
+    return {worker.fit->fixed_s, worker.fit->per_sample_s, static_cast<double>(worker.share)};
   const double time_s = worker.share / worker.speed_transient;
   const double per_sample_s = time_s / (fixed_samples + worker.share);
-  return {fixed_samples * per_sample_s, per_sample_s, double(worker.share)};
+  return {fixed_samples * per_sample_s, per_sample_s, static_cast<double>(worker.share)};
 }
 
 // The worker's own fixed cost where it is known, else the usual one if most

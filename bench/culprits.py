@@ -26,8 +26,8 @@ ANTDT = str(pathlib.Path(os.environ.get("ANTDT_BIN", ROOT / "build" / "bin")) / 
 WINDOW_S = 1
 # What is injected, from the weakest on, and the cause that is to be named.
 KINDS = {
-    "compute": ("slowdown={:.2f}", 1.6, 4),
-    "data": ('data_delay="{:.0f}ms"', 14, 60),
+    "compute": ("slowdown={:.2f}", 1.5, 4),
+    "data": ('data_delay="{:.0f}ms"', 10, 60),
     "network": ('latency="{:.1f}ms"', 3, 20),
     "throttled": ("throttle={:.2f}", 0.5, 0.2),
 }

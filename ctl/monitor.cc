@@ -28,6 +28,9 @@ constexpr double kSlopeError = 0.15;
 // square, and than so many standard errors.
 constexpr double kLeastMisfit = 0.08;
 constexpr double kMisfitErrors = 3.0;
+// Below it hops say nothing more; half of that from which on they are measured
+// (trainer/loop/hop_timer.h), because a window is behind.
+constexpr double kCollectiveShare = 1.0 / 16;
 constexpr double kMicro = 1e-6;
 
 double median(std::vector<double>& values) {
@@ -378,11 +381,19 @@ void Monitor::judge_links(std::vector<WorkerView>& views, MonoTime now) {
   const std::vector<Judged> all = in_order(views);
   if (all.empty()) return;
   const bool ring = all.front().worker->info.rank.has_value();
-  std::vector<Hop> hops;
   double collective_s = std::numeric_limits<double>::infinity();
+  double share = 1;  // that the collective has of a step
   for (const Judged& each : all) {
+    if (!each.view->measured) continue;
+    collective_s = std::min(collective_s, wait_s(*each.view));
+    share = std::min(share, each.view->wait_share);
+  }
+  std::vector<Hop> hops;
+  for (const Judged& each : all) {
+    // Nothing is measured while somebody computes all the time, so what was before that is
+    // not to explain why everybody waits after it.
+    if (ring && share < kCollectiveShare) each.worker->looks.forget_hops();
     hops.push_back(each.worker->looks.hop(now));
-    if (each.view->measured) collective_s = std::min(collective_s, wait_s(*each.view));
   }
   std::vector<std::optional<SlowLink>> links(all.size());
   for (const SlowLink& link : ring ? find_slow_links(hops) : find_slow_spokes(hops)) {

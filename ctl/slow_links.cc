@@ -26,9 +26,21 @@ std::optional<double> usual_of(const std::vector<Hop>& hops) {
   return *middle;
 }
 
+double slow_from(double usual) { return std::max(kSlowRatio * usual, usual + kLeastMore_s); }
+
 bool is_slow(const Hop& hop, double usual) {
-  return hop.measured >= kLeastMeasured &&
-         hop.least_s > std::max(kSlowRatio * usual, usual + kLeastMore_s);
+  return hop.measured >= kLeastMeasured && hop.least_s > slow_from(usual);
+}
+
+bool is_fast(const Hop& hop, double usual) {
+  return hop.measured >= kLeastMeasured && hop.mean_s <= slow_from(usual);
+}
+
+// One measurement is enough for this: whoever else looks slow can wait for a second one.
+void note_the_slowest(std::vector<SlowLink>& links, const std::vector<Hop>& hops) {
+  double slowest = 0;
+  for (const Hop& hop : hops) slowest = std::max(slowest, hop.least_s);
+  for (SlowLink& link : links) link.slowest_s = slowest;
 }
 
 }  // namespace
@@ -39,6 +51,7 @@ std::vector<SlowLink> find_slow_spokes(const std::vector<Hop>& hops) {
   for (std::size_t i = 0; usual && i < hops.size(); ++i) {
     if (is_slow(hops[i], *usual)) found.push_back({i, std::nullopt, hops[i].least_s, *usual});
   }
+  note_the_slowest(found, hops);
   return found;
 }
 
@@ -52,23 +65,28 @@ std::vector<SlowLink> find_slow_links(const std::vector<Hop>& hops) {
   const auto left = [&](std::size_t rank) { return (rank + size - 1) % size; };
   const auto right = [&](std::size_t rank) { return (rank + 1) % size; };
   const auto both = [&](std::size_t rank) { return slow[rank] && slow[left(rank)]; };
+  // The hop from this rank is slow, and neither of those next to it.
+  const auto alone = [&](std::size_t rank) {
+    return slow[rank] && is_fast(hops[left(rank)], usual) && is_fast(hops[right(rank)], usual);
+  };
   std::vector<SlowLink> found;
   for (std::size_t rank = 0; rank < size; ++rank) {
     if (both(rank)) {
       const double hop = (hops[rank].least_s + hops[left(rank)].least_s) / 2;
       found.push_back({rank, std::nullopt, hop, usual});
-    } else if (slow[rank] && !both(right(rank))) {
+    } else if (alone(rank)) {
       found.push_back({rank, right(rank), hops[rank].least_s, usual});
-    } else if (slow[left(rank)] && !both(left(rank))) {
+    } else if (alone(left(rank))) {
       found.push_back({rank, left(rank), hops[left(rank)].least_s, usual});
     }
   }
+  note_the_slowest(found, hops);
   return found;
 }
 
 double slowdown_by(const SlowLink& link, double step_s, double collective_s) {
   if (link.hop_s <= link.usual_s || step_s <= 0) return 1;
-  const double lost = std::min(collective_s, step_s) * (1 - link.usual_s / link.hop_s);
+  const double lost = std::min(collective_s, step_s) * (link.hop_s - link.usual_s) / link.slowest_s;
   // However slow the link, something of the step is its own.
   return step_s / std::max(step_s - lost, 1e-3 * step_s);
 }

@@ -8,8 +8,10 @@
 // slow.
 //
 // Whose both hops are slow has a slow link itself. Where one hop is slow alone, nobody
-// can tell at which of its ends: both are named, each with the other. Of two
-// members both hops are one link, with nothing to compare it with.
+// can tell at which of its ends: both are named, each with the other. Alone it is only if
+// the hops next to it are fast in the mean as well: what members measured at one moment is
+// heard of one after another, and of the two hops of a slow link one may look slow first.
+// Of two members both hops are one link, with nothing to compare it with.
 //
 // Workers of parameter servers have a link each, and measure what their quickest request
 // takes: there a slow hop is its worker's own.
@@ -34,6 +36,7 @@ struct SlowLink {
   std::optional<std::size_t> with;  // the rank at the other end; nothing: both its links
   double hop_s = 0;                 // what its hops take
   double usual_s = 0;               // and the others'
+  double slowest_s = 0;             // and those of the slowest link
 };
 // `hops` by rank; sorted by rank.
 [[nodiscard]] std::vector<SlowLink> find_slow_links(const std::vector<Hop>& hops);
@@ -41,7 +44,9 @@ struct SlowLink {
 [[nodiscard]] std::vector<SlowLink> find_slow_spokes(const std::vector<Hop>& hops);
 
 // How many times longer a step of `step_s` takes, of which the collective itself, without
-// waiting for anybody to arrive, has `collective_s`, because of this link.
+// waiting for anybody to arrive, has `collective_s`, because of this link. What all wait for
+// is the slowest link: one that is less slow has its part of that, so that next to a very
+// slow one nobody is named for next to nothing.
 [[nodiscard]] double slowdown_by(const SlowLink& link, double step_s, double collective_s);
 
 }  // namespace antdt::ctl

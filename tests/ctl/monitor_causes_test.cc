@@ -51,6 +51,7 @@ class MonitorCausesTest : public ::testing::Test {
   double collective_ms_ = 2;
   std::vector<wire::HostProbe> probes_{4, wire::HostProbe{.looked_us = 1'000'000}};
   std::vector<std::uint64_t> hop_us_ = {100, 100, 100, 100};
+  std::uint32_t hops_ = 2;  // in a report
   MonoTime now_{std::chrono::hours(2)};
   Monitor monitor_;
   std::vector<WorkerView> seen_;
@@ -63,8 +64,8 @@ class MonitorCausesTest : public ::testing::Test {
     r.data_us = 4000;
     r.compute_us = static_cast<std::uint64_t>(4000 * own_ms_[o]) - r.data_us;
     r.wait_us = static_cast<std::uint64_t>(4000 * (longest - own_ms_[o]));
-    r.hops = 2;
-    r.hop_us = 2 * hop_us_[o];
+    r.hops = hops_;
+    r.hop_us = hops_ * hop_us_[o];
     r.hop_least_us = hop_us_[o];
     monitor_.step({{w(o), Attempt{1}}, {r, 1000, probes_[o]}}, now_);
   }
@@ -103,6 +104,20 @@ TEST_F(MonitorCausesTest, ALinkThatEverybodyWaitsForIsNamedAndNobodyElse) {
   collective_ms_ = 2;
   run(8);
   EXPECT_EQ(verdict(1).kind, VerdictKind::kNone);
+}
+
+TEST_F(MonitorCausesTest, ALinkThatWasSlowOnceIsNotBlamedForTheNextWait) {
+  hop_us_ = {10'100, 10'100, 100, 100};
+  collective_ms_ = 62;
+  run(6);
+  expect_only(1, Cause::kNetwork);
+  hops_ = 0;  // nobody waits, so nothing is measured
+  collective_ms_ = 2;
+  run(4);
+  EXPECT_EQ(verdict(1).kind, VerdictKind::kNone);
+  collective_ms_ = 62;
+  run(2);
+  for (std::size_t i = 0; i < 4; ++i) EXPECT_EQ(verdict(i).kind, VerdictKind::kNone);
 }
 
 TEST_F(MonitorCausesTest, OneSlowLinkNamesItsTwoEnds) {

@@ -65,8 +65,40 @@ TEST(SlowLinks, WhatWakingAProcessMayTakeIsNoSlowLink) {
   EXPECT_EQ(find_slow_links(hops).size(), 2U);
 }
 
+TEST(SlowLinks, OfASlowLinkOneHopMayLookSlowFirstAndNoVictimIsNamedMeanwhile) {
+  std::vector<Hop> hops(8, Hop{4, 1e-3, 8e-4});
+  hops[6] = {4, 11e-3, 10e-3};
+  hops[7] = {4, 3.5e-3, 8e-4};  // one of four was slow: the first since it began
+  EXPECT_TRUE(find_slow_links(hops).empty());
+  hops[7] = {1, 11e-3, 10e-3};
+  EXPECT_TRUE(find_slow_links(hops).empty()) << "not known yet";
+  hops[7] = {4, 11e-3, 10e-3};
+  ASSERT_EQ(find_slow_links(hops).size(), 1U);
+  EXPECT_EQ(find_slow_links(hops)[0].rank, 7U);
+}
+
+TEST(SlowLinks, NextToAVerySlowLinkOthersHaveNoPartInWhatIsWaitedFor) {
+  std::vector<Hop> hops(8, Hop{4, 0.08e-3, 0.05e-3});
+  hops[5] = hops[6] = {4, 41e-3, 40e-3};
+  hops[2] = {4, 0.6e-3, 0.5e-3};  // two processes that had to wait for a CPU
+  auto links = find_slow_links(hops);
+  ASSERT_EQ(links.size(), 3U);
+  for (const SlowLink& link : links) {
+    const double slowdown = slowdown_by(link, 0.1, 0.08);
+    if (link.rank == 6) {
+      EXPECT_GT(slowdown, 4);
+    } else {
+      EXPECT_LT(slowdown, 1.02);
+    }
+  }
+  hops[5].measured = hops[6].measured = 1;
+  links = find_slow_links(hops);
+  ASSERT_EQ(links.size(), 2U) << "the very slow one has to be measured once more";
+  for (const SlowLink& link : links) EXPECT_LT(slowdown_by(link, 0.1, 0.08), 1.02);
+}
+
 TEST(SlowLinks, SeverityIsWhatTheStepWouldTakeWithALinkLikeTheOthers) {
-  const SlowLink link{0, std::nullopt, 10e-3, 1e-3};
+  const SlowLink link{0, std::nullopt, 10e-3, 1e-3, 10e-3};
   EXPECT_NEAR(slowdown_by(link, 0.1, 0.05), 0.1 / (0.1 - 0.05 * 0.9), 1e-9);
   EXPECT_NEAR(slowdown_by(link, 0.1, 0.001), 1.009, 1e-3) << "nobody feels it";
   EXPECT_DOUBLE_EQ(slowdown_by(link, 0, 0), 1);

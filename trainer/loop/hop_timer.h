@@ -6,6 +6,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 
 #include "core/clock.h"
 
@@ -13,25 +14,33 @@ namespace antdt::trainer {
 
 class HopTimer {
  public:
-  explicit HopTimer(MonoTime now) : since_(now) {}
+  explicit HopTimer(MonoTime now) : measured_(now), heard_(now) {}
 
-  void waited(Duration time) { waited_ += time; }
+  // Of the time until now, since this was last said.
+  void waited(Duration time, MonoTime now) {
+    const double passed = to_seconds(now - heard_);
+    if (passed <= 0) return;
+    const double kept = std::exp(-passed / to_seconds(kApart));
+    share_ = kept * share_ + (1 - kept) * std::min(1.0, to_seconds(time) / passed);
+    heard_ = now;
+  }
   [[nodiscard]] bool wants(MonoTime now) const {
-    const Duration passed = now - since_;
-    return passed >= std::max(kApart, 5 * took_) && waited_ * 8 >= passed;
+    return now - measured_ >= std::max(kApart, 5 * took_) && share_ >= kShare;
   }
   // Between these moments it was.
   void measured(MonoTime began, MonoTime ended) {
-    since_ = ended;
+    measured_ = ended;
     took_ = ended - began;
-    waited_ = {};
+    heard_ = ended;
   }
 
  private:
   static constexpr Duration kApart = std::chrono::milliseconds(300);
-  MonoTime since_;
+  static constexpr double kShare = 1.0 / 8;
+  MonoTime measured_;
   Duration took_{};
-  Duration waited_{};
+  MonoTime heard_;
+  double share_ = 0;  // of the time, lately, that it waited
 };
 
 }  // namespace antdt::trainer

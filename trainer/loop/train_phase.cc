@@ -132,8 +132,9 @@ Result<Agreement> TrainPhase::exchange(Own& own, bool empty) {
   const StepSlotBytes mine = encode(own.slot);
   std::vector<std::byte> all(mine.size() * collective_.size());
   ANTDT_RETURN_IF_ERROR(collective_.allgather(mine, all));
-  own.times.wait = tools_.clock.now() - began;
-  hop_timer_.waited(own.times.wait);
+  const MonoTime ended = tools_.clock.now();
+  own.times.wait = ended - began;
+  hop_timer_.waited(own.times.wait, ended);
   return agree_bytes(all);
 }
 

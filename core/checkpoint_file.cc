@@ -28,6 +28,8 @@ void CheckpointFileWriter::write(std::string_view bytes) {
   file_.write(bytes);
 }
 
+void CheckpointFileWriter::sync() { file_.sync(); }
+
 Result<wire::CheckpointFile> CheckpointFileWriter::finish() {
   ANTDT_RETURN_IF_ERROR(file_.finish());
   return wire::CheckpointFile{name_, file_.bytes(),

@@ -21,6 +21,7 @@ class CheckpointFileWriter {
   ~CheckpointFileWriter();  // unless finished, nothing stays
 
   void write(std::string_view bytes);  // an error is kept for finish()
+  void sync();                         // what was written so far; likewise
   // Synced and renamed into place.
   [[nodiscard]] Result<wire::CheckpointFile> finish();
 

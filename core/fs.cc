@@ -68,8 +68,12 @@ void FileWriter::write(std::string_view bytes) {
   }
 }
 
-Status FileWriter::finish() {
+void FileWriter::sync() {
   if (error_ == 0 && (std::fflush(file_) != 0 || fsync(fileno(file_)) != 0)) error_ = errno;
+}
+
+Status FileWriter::finish() {
+  sync();
   if (error_ == 0 && rename(temporary_.c_str(), path_.c_str()) != 0) error_ = errno;
   if (error_ != 0) return fail_errno(ErrorKind::kIo, error_, "writing " + path_);
   std::fclose(std::exchange(file_, nullptr));

@@ -31,6 +31,8 @@ class FileWriter {
   // An error is kept for finish().
   void write(std::string_view bytes);
   [[nodiscard]] std::uint64_t bytes() const { return bytes_; }  // written so far
+  // So much is on the disk then. An error is kept for finish().
+  void sync();
   // Synced and renamed into place.
   [[nodiscard]] Status finish();
 

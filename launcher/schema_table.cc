@@ -294,7 +294,7 @@ const std::vector<Key>& table() {
       {"failure.hang_after",
        kMilliseconds,
        "\"120s\"",
-       "a worker without progress for so long hangs",
+       "a worker, or the writing of a checkpoint, without progress for so long hangs",
        {1e6, 86400e6}},
       {"failure.orphan_timeout",
        kMilliseconds,

@@ -2,10 +2,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <filesystem>
 #include <numeric>
 
 #include "core/fs.h"
+#include "core/pipe.h"
+#include "tests/trainer/children_stop.h"
 #include "tests/trainer/ps_link_testing.h"
 #include "trainer/ps_link/cut_writer.h"
 #include "trainer/ps_link/slice_file.h"
@@ -18,6 +21,39 @@ std::vector<std::uint64_t> keys_up_to(std::uint64_t last) {
   std::vector<std::uint64_t> keys(last);
   std::iota(keys.begin(), keys.end(), 1);
   return keys;
+}
+
+// ------------------------------------------------------------------------- the child
+
+TEST(ChildCopyTest, OneThatTellsSomethingNowAndThenIsHeardOutAndOneThatFallsSilentIsNot) {
+  constexpr Duration kPatience = std::chrono::seconds(10);
+  ManualClock clock;
+  EventLoop loop(clock);
+  ChildCopy child(loop);
+  Pipe go_on;
+  ASSERT_TRUE(go_on.open());
+  ASSERT_TRUE(child.begin("tell three things", [&](const ChildCopy::Tell& tell) {
+    for (char word = 0;; std::ignore = ::read(go_on.read.get(), &word, 1)) tell("a");
+  }));
+  int told = 0;
+  bool silent = false;
+  child.watch(
+      kPatience,
+      [&] {
+        std::array<char, 8> words;
+        told += static_cast<int>(::read(child.fd(), words.data(), words.size()));
+        const bool last = told == 3;
+        clock.advance(last ? kPatience : kPatience - std::chrono::milliseconds(1));
+        if (last) return;
+        ASSERT_EQ(::write(go_on.write.get(), "g", 1), 1);
+      },
+      [&] {
+        silent = true;
+        loop.stop();
+      });
+  loop.run();
+  EXPECT_EQ(told, 3);
+  EXPECT_TRUE(silent);
 }
 
 // ------------------------------------------------------------------------ checkpoints
@@ -48,7 +84,7 @@ class CutWriterTest : public testing::Test {
   Store store{tables, 1};
   SteadyClock clock;
   EventLoop loop{clock};
-  CutWriter writer{loop};
+  CutWriter writer{loop, kGiveUp};
   Result<CutWriter::Files> written = fail(ErrorKind::kIo, "nothing came");
 };
 
@@ -95,6 +131,29 @@ TEST_F(CutWriterTest, SaysWhatItCouldNotWriteAndCanBeginAgain) {
   EXPECT_TRUE(written) << written.error().message;
 }
 
+TEST_F(CutWriterTest, GivesAWriteUpThatMakesNoProgressAndBeginsTheNext) {
+  ManualClock time;
+  EventLoop own(time);
+  CutWriter impatient(own, std::chrono::seconds(7));
+  const auto begin_to = [&](const std::string& to) {
+    return impatient.begin(store, {0, 1, 2}, to, [&](Result<CutWriter::Files> files) {
+      written = std::move(files);
+      own.stop();
+    });
+  };
+  {
+    const ChildrenStop stopped;
+    ASSERT_TRUE(begin_to(directory / "a disk that hangs"));
+  }
+  time.advance(std::chrono::seconds(7));
+  own.run();
+  ASSERT_FALSE(written);
+  EXPECT_THAT(written.error().message, testing::HasSubstr("a disk that hangs for 7 s"));
+  ASSERT_TRUE(begin_to(directory / "a disk that answers"));
+  own.run();
+  EXPECT_TRUE(written) << written.error().message;
+}
+
 // -------------------------------------------------------------- the state for a backup
 
 class StateMakerTest : public testing::Test {
@@ -123,7 +182,7 @@ class StateMakerTest : public testing::Test {
   SteadyClock clock;
   EventLoop loop{clock};
   ServerNode node{{Generation{1}, 0, 1, Consistency::kUnbounded, {w(0)}, 0, "", 0}};
-  StateMaker maker{loop};
+  StateMaker maker{loop, kGiveUp};
 };
 
 TEST_F(StateMakerTest, ItMakesThePiecesOfTheStateAsItWasHoweverItChangesMeanwhile) {
@@ -142,6 +201,30 @@ TEST_F(StateMakerTest, ItMakesThePiecesOfTheStateAsItWasHoweverItChangesMeanwhil
     EXPECT_EQ(made->last, piece.last);
     ASSERT_TRUE(made->bytes == piece.bytes) << "of part " << piece.part;
   }
+}
+
+TEST_F(StateMakerTest, APieceThatDoesNotComeIsGivenUpAndAnotherStateCanBegin) {
+  ManualClock time;
+  EventLoop own(time);
+  StateMaker impatient(own, std::chrono::seconds(7));
+  Result<StatePiece> made = StatePiece{};
+  const auto take = [&](Result<StatePiece> piece) {
+    made = std::move(piece);
+    own.stop();
+  };
+  {
+    const ChildrenStop stopped;
+    ASSERT_TRUE(impatient.begin(node));
+  }
+  impatient.next(take);
+  time.advance(std::chrono::seconds(7));
+  own.run();
+  ASSERT_FALSE(made);
+  EXPECT_THAT(made.error().message, testing::HasSubstr("did nothing for 7 s"));
+  ASSERT_TRUE(impatient.begin(node));
+  impatient.next(take);
+  own.run();
+  EXPECT_TRUE(made) << made.error().message;
 }
 
 TEST_F(StateMakerTest, OneThatBeginsReplacesTheOneBeforeAndOneThatIsEndedMakesNothing) {

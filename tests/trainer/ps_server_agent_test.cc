@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <future>
 
+#include "tests/trainer/children_stop.h"
 #include "tests/trainer/may_fork.h"
 #include "tests/trainer/ps_server_fixture.h"
 
@@ -131,6 +132,26 @@ TEST_F(PsServerAgentTest, ANewGroupGoesOnFromACheckpointOfTheOneBefore) {
   say(0, serve_, after);
   const auto serving = await<wire::PsServing>(0);
   EXPECT_EQ(serving.envelope.generation, after) << "the one before was not answered";
+  leave(2, 0);
+}
+
+TEST_F(PsServerAgentTest, ACheckpointThatIsNotWrittenForTheJobsHangAfterFailsAndTrainingGoesOn) {
+  if (!kMayFork) GTEST_SKIP() << "a child writes the checkpoint";
+  config_ = R"({"failure": {"hang_after_ms": 2000}})";
+  ServerProcess first(path(), 0);
+  ServerProcess second(path(), 1);
+  await_joins();
+  const Generation generation{1};
+  serve(generation);
+  const auto own = link(0, generation);
+  ASSERT_TRUE(link(1, generation)->idle());
+  ASSERT_TRUE(push(*own, 1, 0));
+  {
+    const ChildrenStop stopped;
+    for (const wire::PsSaved& s : cut(1, generation)) EXPECT_THAT(s.error, HasSubstr("for 2 s"));
+  }
+  ASSERT_TRUE(push(*own, 2, 1));
+  for (const wire::PsSaved& s : cut(2, generation)) EXPECT_EQ(s.version, 2U);
   leave(2, 0);
 }
 

@@ -1,5 +1,6 @@
 #include "trainer/ps_link/child_copy.h"
 
+#include <poll.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -9,12 +10,16 @@
 #include <cerrno>
 #include <utility>
 
+#include "core/log.h"
 #include "core/pipe.h"
+#include "core/process.h"
 
 namespace antdt::ps {
 namespace {
 
 constexpr int kNiceness = 10;  // training comes first
+// What the server waits for one that was killed. Its memory is given back meanwhile.
+constexpr Duration kMoment = std::chrono::milliseconds(100);
 
 void write_out(int fd, std::string_view bytes) {
   while (!bytes.empty()) {
@@ -28,6 +33,12 @@ void write_out(int fd, std::string_view bytes) {
 }  // namespace
 
 Status ChildCopy::begin(const char* to, const std::function<void(const Tell&)>& run) {
+  if (!killed_one_ends({})) {
+    return fail(ErrorKind::kIo,
+                "no child to {}: the one before (process {}) was killed and does not end, it waits "
+                "for a disk that does not answer",
+                to, killed_);
+  }
   Pipe pipe;
   if (!pipe.open()) return fail_errno(ErrorKind::kIo, errno, "a pipe");
   const pid_t child = fork();
@@ -44,11 +55,54 @@ Status ChildCopy::begin(const char* to, const std::function<void(const Tell&)>& 
   return {};
 }
 
+void ChildCopy::watch(Duration patience, EventLoop::Callback on_bytes,
+                      EventLoop::Callback on_silence) {
+  unwatch();
+  watched_ = true;
+  patience_ = patience;
+  on_silence_ = std::move(on_silence);
+  loop_.watch_fd(from_child_.get(), [this, on_bytes = std::move(on_bytes)] {
+    be_patient();
+    on_bytes();
+  });
+  be_patient();
+}
+
+// If this process was stopped itself the loop reads what has come meanwhile first.
+void ChildCopy::be_patient() {
+  loop_.cancel(silence_);
+  silence_ = loop_.call_after(patience_, [this] {
+    const auto on_silence = std::exchange(on_silence_, nullptr);
+    unwatch();
+    on_silence();
+  });
+}
+
+void ChildCopy::unwatch() {
+  if (!std::exchange(watched_, false)) return;
+  loop_.unwatch_fd(from_child_.get());
+  loop_.cancel(silence_);
+}
+
 void ChildCopy::end() {
+  unwatch();
   if (child_ == 0) return;
   from_child_.close();
   kill(child_, SIGKILL);
-  waitpid(std::exchange(child_, 0), nullptr, 0);
+  killed_ = std::exchange(child_, 0);
+  if (!killed_one_ends(kMoment)) log_warn("process {} was killed and has not ended yet", killed_);
+}
+
+bool ChildCopy::killed_one_ends(Duration within) {
+  if (killed_ == 0) return true;
+  if (const auto pidfd = open_pidfd(killed_)) {
+    const OwnedFd ended(*pidfd);
+    pollfd waiting{ended.get(), POLLIN, 0};
+    poll(&waiting, 1, static_cast<int>(within / std::chrono::milliseconds(1)));
+  }
+  if (waitpid(killed_, nullptr, WNOHANG) == 0) return false;
+  killed_ = 0;
+  return true;
 }
 
 }  // namespace antdt::ps

@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <utility>
@@ -14,24 +15,23 @@
 namespace antdt::ps {
 namespace {
 
+// What the child says: any number of kProgress, then one of the others and what belongs to it.
+constexpr char kProgress = '.';
 constexpr char kFiles = 'f';
 constexpr char kError = 'e';
 
 Result<CutWriter::Files> write_all(const Store& store, const std::vector<std::uint32_t>& slices,
-                                   const std::string& directory) {
+                                   const std::string& directory,
+                                   const std::function<void()>& progress) {
   ANTDT_RETURN_IF_ERROR(make_directories(directory, 0700));
   CutWriter::Files files;
   for (const std::uint32_t slice : slices) {
-    ANTDT_TRY(files.emplace_back(), write_slice(directory, store, slice));
+    ANTDT_TRY(files.emplace_back(), write_slice(directory, store, slice, progress));
   }
   return files;
 }
 
 }  // namespace
-
-CutWriter::~CutWriter() {
-  if (child_.is_there()) loop_.unwatch_fd(child_.fd());
-}
 
 Result<Duration> CutWriter::begin(const Store& store, const std::vector<std::uint32_t>& slices,
                                   const std::string& directory, Done done) {
@@ -40,15 +40,18 @@ Result<Duration> CutWriter::begin(const Store& store, const std::vector<std::uin
   }
   const MonoTime begun = SteadyClock().now();
   ANTDT_RETURN_IF_ERROR(child_.begin("write a checkpoint", [&](const ChildCopy::Tell& tell) {
-    const auto files = write_all(store, slices, directory);
+    const auto progress = [&] { tell({&kProgress, 1}); };
+    const auto files = write_all(store, slices, directory, progress);
     if (!files) return tell(kError + files.error().message);
     wire::PsSaved saved;
     saved.files = *files;
     tell(kFiles + wire::encode(saved));
   }));
   said_.clear();
+  directory_ = directory;
   done_ = std::move(done);
-  loop_.watch_fd(child_.fd(), [this] { read_more(); });
+  child_.watch(
+      hang_after_, [this] { read_more(); }, [this] { give_up(); });
   return SteadyClock().now() - begun;
 }
 
@@ -63,10 +66,19 @@ void CutWriter::read_more() {
   }
 }
 
-void CutWriter::finish() {
-  loop_.unwatch_fd(child_.fd());
+void CutWriter::give_up() {
   child_.end();
-  const std::string said = std::exchange(said_, {});
+  const Done done = std::exchange(done_, nullptr);
+  done(fail(ErrorKind::kIo,
+            "nothing more of it was written to {} for {:.0f} s ([failure] hang_after): does the "
+            "filesystem answer?",
+            directory_, to_seconds(hang_after_)));
+}
+
+void CutWriter::finish() {
+  child_.end();
+  std::string said = std::exchange(said_, {});
+  said.erase(0, std::min(said.find_first_not_of(kProgress), said.size()));
   const Done done = std::exchange(done_, nullptr);
   if (said.empty()) {
     return done(fail(ErrorKind::kIo, "the process that wrote a checkpoint was ended"));

@@ -1,5 +1,6 @@
 // Writes slices to files while their server goes on: a child process has the rows
-// as they were when it was made, so the server stands still for one fork.
+// as they were when it was made, so the server stands still for one fork. It says so whenever
+// another part of them is on the disk; if it has said nothing for long it is given up.
 #pragma once
 
 #include <cstdint>
@@ -21,9 +22,10 @@ class CutWriter {
   using Files = std::vector<wire::CheckpointFile>;
   using Done = std::function<void(Result<Files>)>;
 
-  explicit CutWriter(EventLoop& loop) : loop_(loop) {}
-  ~CutWriter();  // the child is ended; a part of what it was writing may stay, under no slice's
-                 // name
+  // Given up without progress for `hang_after`.
+  CutWriter(EventLoop& loop, Duration hang_after) : hang_after_(hang_after), child_(loop) {}
+  // The child is ended; a part of what it was writing may stay, under no slice's name.
+  ~CutWriter() = default;
   CutWriter(const CutWriter&) = delete;
   CutWriter& operator=(const CutWriter&) = delete;
 
@@ -35,9 +37,11 @@ class CutWriter {
  private:
   void read_more();
   void finish();
+  void give_up();
 
-  EventLoop& loop_;
+  const Duration hang_after_;
   ChildCopy child_;
+  std::string directory_;
   std::string said_;
   Done done_;
 };

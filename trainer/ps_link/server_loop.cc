@@ -66,8 +66,8 @@ ServerLoop::ServerLoop(EventLoop& loop, transport::Context& context, Group group
       index_(index),
       socket_(socket),
       replica_(start_of(group_, index), group_.role, group_.view),
-      cut_writer_(loop),
-      state_maker_(loop) {
+      cut_writer_(loop, group_.hang_after),
+      state_maker_(loop, group_.hang_after) {
   loop_.watch_socket(socket_, [this] { receive(); });
   tick_ = loop_.call_after(ServerNode::kAgain, [this] { tick(); });
 }

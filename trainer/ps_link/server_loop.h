@@ -51,6 +51,8 @@ struct Group {
   std::string restore;
   std::uint64_t version = 0;
   std::string root;  // the run's directory: other directories are below it
+  // A child that writes a checkpoint or copies the state is given up without progress for so long.
+  Duration hang_after = std::chrono::seconds(120);
   // Over tcp: the public keys of the servers, by index, and this one's pair.
   std::vector<std::string> keys = {};
   transport::KeyPair own = {};

@@ -33,7 +33,6 @@ Status StateMaker::begin(const ServerNode& node) {
 }
 
 void StateMaker::end() {
-  if (done_) loop_.unwatch_fd(child_.fd());
   child_.end();
   read_.clear();
   done_ = nullptr;
@@ -42,7 +41,15 @@ void StateMaker::end() {
 void StateMaker::next(Done done) {
   if (!child_.is_there()) return;
   done_ = std::move(done);
-  loop_.watch_fd(child_.fd(), [this] { read_more(); });
+  child_.watch(
+      hang_after_, [this] { read_more(); },
+      [this] {
+        child_.end();
+        conclude(fail(ErrorKind::kIo,
+                      "the process that copied the server's state did nothing for {:.0f} s "
+                      "([failure] hang_after)",
+                      to_seconds(hang_after_)));
+      });
 }
 
 // No more than this frame: the rest stays with the child.
@@ -70,7 +77,7 @@ void StateMaker::read_more() {
 }
 
 void StateMaker::conclude(Result<StatePiece> piece) {
-  loop_.unwatch_fd(child_.fd());
+  child_.unwatch();
   read_.clear();
   const Done done = std::exchange(done_, nullptr);
   if (!piece || piece->last) end();

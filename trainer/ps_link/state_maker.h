@@ -17,7 +17,8 @@ class StateMaker {
  public:
   using Done = std::function<void(Result<StatePiece>)>;
 
-  explicit StateMaker(EventLoop& loop) : loop_(loop) {}
+  // A piece that has not come after `hang_after` comes no more.
+  StateMaker(EventLoop& loop, Duration hang_after) : hang_after_(hang_after), child_(loop) {}
   ~StateMaker() { end(); }
   StateMaker(const StateMaker&) = delete;
   StateMaker& operator=(const StateMaker&) = delete;
@@ -34,10 +35,10 @@ class StateMaker {
   void read_more();
   void conclude(Result<StatePiece> piece);
 
-  EventLoop& loop_;
+  const Duration hang_after_;
   ChildCopy child_;
   std::string read_;  // of the frame that comes
-  Done done_;         // watches the pipe while there is one
+  Done done_;         // the child is watched while there is one
 };
 
 }  // namespace antdt::ps

@@ -3,8 +3,10 @@
 #include <unistd.h>
 
 #include <cmath>
+#include <nlohmann/json.hpp>
 #include <utility>
 
+#include "core/json_integer.h"
 #include "core/log.h"
 #include "trainer/ps/placement.h"
 
@@ -21,6 +23,18 @@ Result<replica::Role> role_in(const wire::PsServe& message) {
               "on every "
               "host",
               message.replica);
+}
+
+// [failure] hang_after, or what it is unless it is said.
+Result<Duration> hang_after_in(const std::string& config_json) {
+  try {
+    const auto job = nlohmann::json::parse(config_json);
+    const auto failure = job.value("failure", nlohmann::json::object());
+    return std::chrono::milliseconds(
+        json_integer<std::uint32_t>(failure, "hang_after_ms", 120'000));
+  } catch (const nlohmann::json::exception& e) {
+    return fail(ErrorKind::kUsage, "cannot read the job's configuration: {}", e.what());
+  }
 }
 
 }  // namespace
@@ -248,6 +262,7 @@ Status ServerAgent::open_group(const wire::PsServe& message, Generation generati
   group.restore = message.restore;
   group.version = message.version;
   group.root = welcome_->run_dir;
+  ANTDT_TRY(group.hang_after, hang_after_in(welcome_->config_json));
   group.own = own_keys_;
   group.keys = server_keys(message);
   group.drill = drill();

@@ -136,7 +136,10 @@ Result<OwnedFd> start_to_connect(const std::string& address_port) {
     return fail(ErrorKind::kUsage, "'{}' is no address and port in numbers", address_port);
   }
   OwnedFd fd(socket(to->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  if (!fd.is_open()) return fail_errno(ErrorKind::kIo, errno, "making a socket");
+  if (!fd.is_open()) {
+    const int error = errno;
+    return fail(ErrorKind::kIo, "making a socket: {}{}", std::strerror(error), how_to_mend(error));
+  }
   if (connect(fd.get(), to->ai_addr, to->ai_addrlen) == 0 || errno == EINPROGRESS) return fd;
   return fail_errno(ErrorKind::kUnreachable, errno, "connecting to " + address_port);
 }
@@ -145,6 +148,14 @@ int connect_error(const OwnedFd& socket) {
   int error = 0;
   socklen_t size = sizeof(error);
   return getsockopt(socket.get(), SOL_SOCKET, SO_ERROR, &error, &size) == 0 ? error : errno;
+}
+
+std::string how_to_mend(int error) {
+  if (error == EMFILE) {
+    return " (raise its limit of open files: ulimit -n, or LimitNOFILE= in the unit of antdtd)";
+  }
+  if (error == ENFILE) return " (raise this machine's limit of open files: sysctl fs.file-max)";
+  return {};
 }
 
 }  // namespace antdt

@@ -35,4 +35,7 @@ namespace antdt {
 [[nodiscard]] Result<OwnedFd> start_to_connect(const std::string& address_port);
 [[nodiscard]] int connect_error(const OwnedFd& socket);  // 0: connected
 
+// For a message about an errno: where file descriptors ran out, how to have more; else "".
+[[nodiscard]] std::string how_to_mend(int error);
+
 }  // namespace antdt

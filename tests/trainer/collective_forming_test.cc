@@ -1,6 +1,9 @@
 // How the members of a collective find one another, and who is turned away.
+#include <fcntl.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <poll.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 
 #include <future>
@@ -87,6 +90,52 @@ TEST(TcpCollective, AMemberThatNeverComesIsNamedInTime) {
   ASSERT_FALSE(group);
   EXPECT_EQ(group.error().kind, ErrorKind::kIo);
   EXPECT_NE(group.error().message.find("rank 0"), std::string::npos) << group.error().message;
+}
+
+// No descriptor beside those that are open.
+class NoMoreDescriptors {
+ public:
+  NoMoreDescriptors() {
+    getrlimit(RLIMIT_NOFILE, &before_);
+    const OwnedFd next(open("/dev/null", O_RDONLY | O_CLOEXEC));
+    rlimit none = before_;
+    none.rlim_cur = static_cast<rlim_t>(next.get());
+    setrlimit(RLIMIT_NOFILE, &none);
+  }
+  ~NoMoreDescriptors() { setrlimit(RLIMIT_NOFILE, &before_); }
+  NoMoreDescriptors(const NoMoreDescriptors&) = delete;
+  NoMoreDescriptors& operator=(const NoMoreDescriptors&) = delete;
+
+ private:
+  rlimit before_{};
+};
+
+Duration used_by_this_thread() {
+  timespec used{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
+  return std::chrono::seconds(used.tv_sec) + std::chrono::nanoseconds(used.tv_nsec);
+}
+
+TEST(TcpCollective, WhoHasNoDescriptorsLeftWaitsWithoutWorkingAndSaysHowToHaveMore) {
+  auto builders = prepare_all(2);
+  const auto waiting = prepare(
+      1, 2, {.hostname = "127.0.0.1", .interface = "", .connect_timeout = milliseconds(500)});
+  const std::vector<std::string> addresses{builders[0]->address(), waiting->address()};
+  const auto dialled = start_to_connect(waiting->address());
+  ASSERT_TRUE(dialled) << dialled.error().message;
+  {
+    const NoMoreDescriptors none;
+    const Duration before = used_by_this_thread();
+    const auto group = waiting->connect(addresses, kKey);
+    EXPECT_LT(used_by_this_thread() - before, milliseconds(100));
+    ASSERT_FALSE(group);
+    EXPECT_THAT(group.error().message, testing::HasSubstr("Too many open files"));
+    EXPECT_THAT(group.error().message, testing::HasSubstr("ulimit -n"));
+  }
+  const NoMoreDescriptors none;
+  const auto dials = connect(builders, 0);
+  ASSERT_FALSE(dials);
+  EXPECT_THAT(dials.error().message, testing::HasSubstr("ulimit -n"));
 }
 
 TEST(TcpCollective, WhatCannotBeListenedOnIsAnError) {

@@ -15,6 +15,8 @@ namespace {
 constexpr std::uint64_t kMagic = 0x31'6c6c'6f63'5444;
 // Strangers that dialled and say nothing; with more of them the oldest has to go.
 constexpr std::size_t kMostStrangers = 64;
+// Who could not be taken stays in the listener's queue, which can be read all the time.
+constexpr Duration kPauseOfAccepting = std::chrono::milliseconds(100);
 
 }  // namespace
 
@@ -58,7 +60,12 @@ Status Greeting::dial(std::uint32_t peer, const std::string& address) {
 void Greeting::accept_all() {
   while (true) {
     OwnedFd fd(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-    if (!fd.is_open()) return;  // nobody more, or one that is gone already
+    if (!fd.is_open()) {  // nobody more, one that is gone already, or there is no room
+      const int error = errno;
+      const bool room = error != EMFILE && error != ENFILE && error != ENOBUFS && error != ENOMEM;
+      not_accepted_ = room ? 0 : error;
+      return;
+    }
     const auto stranger = [](const Half& half) { return !half.dialled; };
     if (std::count_if(halves_.begin(), halves_.end(), stranger) >=
         static_cast<std::ptrdiff_t>(kMostStrangers)) {
@@ -71,16 +78,24 @@ void Greeting::accept_all() {
 Status Greeting::wait(MonoTime until) {
   const Duration left = until - std::chrono::steady_clock::now();
   if (left <= Duration::zero()) {
-    return fail(ErrorKind::kIo, "rank {} of {} waited in vain for {}", self_.rank, self_.size,
-                missing());
+    std::string why;
+    if (not_accepted_ != 0) {
+      why = fmt::format(": it could not take their connections: {}{}", std::strerror(not_accepted_),
+                        how_to_mend(not_accepted_));
+    }
+    return fail(ErrorKind::kIo, "rank {} of {} waited in vain for {}{}", self_.rank, self_.size,
+                missing(), why);
   }
   polled_.assign(1, {wake_.get(), POLLIN, 0});
-  polled_.push_back({listener_.get(), POLLIN, 0});
+  const bool accepts = not_accepted_ == 0;
+  polled_.push_back({listener_.get(), static_cast<short>(accepts ? POLLIN : 0), 0});
   for (const Half& half : halves_) {
     const bool writes = half.dialled && !half.said;
     polled_.push_back({half.fd.get(), static_cast<short>(writes ? POLLOUT : POLLIN), 0});
   }
-  const auto ms = std::chrono::ceil<std::chrono::milliseconds>(left).count();
+  const auto ms = std::chrono::ceil<std::chrono::milliseconds>(
+                      accepts ? left : std::min(left, kPauseOfAccepting))
+                      .count();
   if (poll(polled_.data(), polled_.size(), static_cast<int>(ms)) < 0 && errno != EINTR) {
     return fail_errno(ErrorKind::kIo, errno, "waiting for the other members");
   }

@@ -76,6 +76,7 @@ class Greeting {
   std::vector<Half> halves_;
   std::map<std::uint32_t, OwnedFd> met_;
   std::vector<pollfd> polled_;
+  int not_accepted_ = 0;  // errno: who dials cannot be taken now
 };
 
 }  // namespace antdt::trainer

@@ -3,6 +3,8 @@
 #include <dlfcn.h>
 
 #include <algorithm>
+#include <condition_variable>
+#include <mutex>
 #include <utility>
 #include <vector>
 
@@ -13,6 +15,7 @@ namespace {
 
 constexpr Duration kApart = std::chrono::seconds(1);
 constexpr Duration kNews = std::chrono::seconds(3);
+constexpr Duration kGoodbye = std::chrono::seconds(1);
 
 // Of NVML's interface what is used of it (its reference: nvmlClocksThrottleReasons,
 // nvmlDeviceGetComputeRunningProcesses). 0 is success.
@@ -36,8 +39,6 @@ constexpr unsigned long long kHeldDown =
 struct CloseLibrary {
   void operator()(void* library) const { dlclose(library); }
 };
-
-}  // namespace
 
 class Nvml {
  public:
@@ -112,59 +113,96 @@ class Nvml {
   int (*processes_)(Device, unsigned*, void* infos) = nullptr;  // ProcessInfo, as many
 };
 
-Accelerators::Accelerators(const std::string& library) : nvml_(Nvml::open(library)) {
-  if (nvml_) thread_ = std::thread([this] { watch(); });
+}  // namespace
+
+// What the thread uses, which may outlive the rest.
+struct Accelerators::Shared {
+  std::unique_ptr<Nvml> nvml;
+  std::mutex mutex;
+  std::condition_variable changed;
+  bool over = false;     // asked to end
+  bool stopped = false;  // asks the library no more
+  bool at_once = false;
+  bool tells_nothing = false;
+  std::uint64_t looks = 0;
+  MonoTime looked{};
+  std::set<std::uint32_t> held_down;
+
+  void watch();
+  void look_again_and_again(std::unique_lock<std::mutex>& lock);
+};
+
+Accelerators::Accelerators(const std::string& library) {
+  auto nvml = Nvml::open(library);
+  if (!nvml) return;
+  shared_ = std::make_shared<Shared>();
+  shared_->nvml = std::move(nvml);
+  thread_ = std::thread([shared = shared_] { shared->watch(); });
 }
 
 Accelerators::~Accelerators() {
-  if (!nvml_) return;
-  {
-    const std::lock_guard lock(mutex_);
-    over_ = true;
-  }
-  changed_.notify_all();
-  thread_.join();
+  if (!end(kGoodbye)) log_warn("a device holds a call of NVML up");
 }
 
-void Accelerators::watch() {
-  const bool begun = nvml_->begin();
-  std::unique_lock lock(mutex_);
-  if (!begun) {
-    tells_nothing_ = true;
-    changed_.notify_all();
-    return;
-  }
-  while (!over_) {
+bool Accelerators::end(Duration patience) {
+  if (!shared_) return true;
+  const auto shared = std::exchange(shared_, nullptr);
+  std::unique_lock lock(shared->mutex);
+  shared->over = true;
+  shared->changed.notify_all();
+  const bool stopped = shared->changed.wait_for(lock, patience, [&] { return shared->stopped; });
+  lock.unlock();
+  stopped ? thread_.join() : thread_.detach();
+  return stopped;
+}
+
+void Accelerators::Shared::watch() {
+  const bool begun = nvml->begin();
+  std::unique_lock lock(mutex);
+  tells_nothing = !begun;
+  changed.notify_all();
+  if (begun) look_again_and_again(lock);
+  lock.unlock();
+  nvml.reset();  // a call, too
+  lock.lock();
+  stopped = true;
+  changed.notify_all();
+}
+
+void Accelerators::Shared::look_again_and_again(std::unique_lock<std::mutex>& lock) {
+  while (!over) {
     lock.unlock();
-    std::set<std::uint32_t> found = nvml_->held_down();
+    std::set<std::uint32_t> found = nvml->held_down();
     lock.lock();
-    held_down_ = std::move(found);
-    looked_ = std::chrono::steady_clock::now();
-    ++looks_;
-    changed_.notify_all();
-    changed_.wait_for(lock, kApart, [&] { return over_ || at_once_; });
-    at_once_ = false;
+    held_down = std::move(found);
+    looked = std::chrono::steady_clock::now();
+    ++looks;
+    changed.notify_all();
+    changed.wait_for(lock, kApart, [&] { return over || at_once; });
+    at_once = false;
   }
 }
 
 std::set<std::uint32_t> Accelerators::held_down() const {
-  const std::lock_guard lock(mutex_);
-  if (std::chrono::steady_clock::now() - looked_ > kNews) return {};
-  return held_down_;
+  if (!shared_) return {};
+  const std::lock_guard lock(shared_->mutex);
+  if (std::chrono::steady_clock::now() - shared_->looked > kNews) return {};
+  return shared_->held_down;
 }
 
 bool Accelerators::await_look() {
-  if (!nvml_) return false;
-  std::unique_lock lock(mutex_);
-  const std::uint64_t before = looks_;
+  if (!shared_) return false;
+  Shared& shared = *shared_;
+  std::unique_lock lock(shared.mutex);
+  const std::uint64_t before = shared.looks;
   // The look that is under way may have begun before.
-  while (looks_ < before + 2 && !tells_nothing_) {
-    at_once_ = true;
-    changed_.notify_all();
-    const std::uint64_t now = looks_;
-    changed_.wait(lock, [&] { return looks_ > now || tells_nothing_; });
+  while (shared.looks < before + 2 && !shared.tells_nothing) {
+    shared.at_once = true;
+    shared.changed.notify_all();
+    const std::uint64_t now = shared.looks;
+    shared.changed.wait(lock, [&] { return shared.looks > now || shared.tells_nothing; });
   }
-  return !tells_nothing_;
+  return !shared.tells_nothing;
 }
 
 }  // namespace antdt::antdtd

@@ -7,10 +7,8 @@
 // and a device that fails may hold a call up for long, and the agent has to answer meanwhile.
 #pragma once
 
-#include <condition_variable>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <set>
 #include <string>
 #include <thread>
@@ -19,15 +17,13 @@
 
 namespace antdt::antdtd {
 
-class Nvml;
-
 class Accelerators {
  public:
   static constexpr const char* kLibrary = "libnvidia-ml.so.1";
 
   // Nothing is told where `library` cannot be opened, or has no device.
   explicit Accelerators(const std::string& library = kLibrary);
-  ~Accelerators();
+  ~Accelerators();  // as end(), for a second
   Accelerators(const Accelerators&) = delete;
   Accelerators& operator=(const Accelerators&) = delete;
 
@@ -35,19 +31,15 @@ class Accelerators {
   [[nodiscard]] std::set<std::uint32_t> held_down() const;
   // Blocks until the devices were asked once more than so far; false: there are none.
   bool await_look();
+  // Asks no more. False: a call is held up for longer than `patience`. Its thread is left to
+  // itself with what it needs; the process ends by _exit() then, because what the library does
+  // at a process's end may wait for that call.
+  [[nodiscard]] bool end(Duration patience);
 
  private:
-  void watch();
+  struct Shared;
 
-  std::unique_ptr<Nvml> nvml_;
-  mutable std::mutex mutex_;
-  std::condition_variable changed_;
-  bool over_ = false;
-  bool at_once_ = false;
-  bool tells_nothing_ = false;
-  std::uint64_t looks_ = 0;
-  MonoTime looked_{};
-  std::set<std::uint32_t> held_down_;
+  std::shared_ptr<Shared> shared_;  // null: no library, or ended
   std::thread thread_;
 };
 

@@ -38,11 +38,13 @@ bool is_standard_error(const std::string& path) {
 
 }  // namespace
 
-Agent::Agent(EventLoop& loop, AgentParts parts, AgentOptions options)
+Agent::Agent(EventLoop& loop, AgentParts parts, AgentOptions options,
+             const Accelerators& accelerators)
     : loop_(loop),
       options_(std::move(options)),
       store_(std::move(parts.store)),
       supervision_(options_.capacity),
+      accelerators_(accelerators),
       keeper_(options_.orphan_timeout / 2) {
   runner_ = std::make_unique<ProcessRunner>(
       loop_, store_, std::move(parts.runner),

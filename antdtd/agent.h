@@ -46,7 +46,7 @@ struct AgentParts {
 class Agent {
  public:
   // Adopts what an earlier agent left, then serves on `loop`.
-  Agent(EventLoop& loop, AgentParts parts, AgentOptions options);
+  Agent(EventLoop& loop, AgentParts parts, AgentOptions options, const Accelerators& accelerators);
   ~Agent();
   Agent(const Agent&) = delete;
   Agent& operator=(const Agent&) = delete;
@@ -108,7 +108,7 @@ class Agent {
   ProcessStore store_;
   Supervision supervision_;
   ReportSums sums_;
-  Accelerators accelerators_;
+  const Accelerators& accelerators_;
   ProcessProbes probes_;
   Throttles throttles_;
   std::map<ProcessKey, std::uint64_t> throttled_;  // when they started, in clock ticks

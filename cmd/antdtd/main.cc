@@ -1,7 +1,10 @@
 // antdtd: the agent of one host. Flags and wiring.
+#include <unistd.h>
+
 #include <CLI/CLI.hpp>
 #include <csignal>
 #include <iostream>
+#include <optional>
 
 #include "antdtd/cgroup.h"
 #include "antdtd/setup.h"
@@ -15,6 +18,7 @@ using antdt::antdtd::AgentFlags;
 constexpr int kUsageError = 2;
 constexpr int kUnreachable = 3;
 constexpr int kFailed = 1;
+constexpr antdt::Duration kGoodbye = std::chrono::seconds(1);
 
 int exit_code(const antdt::Error& error) {
   std::cerr << "antdtd: " << error.message << "\n";
@@ -84,6 +88,7 @@ int serve(const Flags& given) {
     return exit_code(ready.error());
   }
   bool finished = false;
+  std::optional<antdt::antdtd::Accelerators> accelerators;
   {
     // The context outlives the sockets; the loop outlives who watches with it.
     const antdt::SteadyClock clock;
@@ -98,11 +103,17 @@ int serve(const Flags& given) {
     if (!watched) return exit_code(watched.error());
     antdt::log_info("listening on {}, workers on {}/workers.sock", opened->listening,
                     flags->socket_dir);
-    antdt::antdtd::Agent agent(loop, std::move(opened->parts), std::move(opened->options));
+    accelerators.emplace();  // its thread has the signals blocked, too
+    antdt::antdtd::Agent agent(loop, std::move(opened->parts), std::move(opened->options),
+                               *accelerators);
     loop.run();
     finished = agent.finished();
   }
   if (finished) antdt::antdtd::remove_traces(*flags);
+  if (!accelerators->end(kGoodbye)) {
+    antdt::log_warn("a call to NVML is held up by a device: ending without its end");
+    _exit(0);
+  }
   return 0;
 }
 

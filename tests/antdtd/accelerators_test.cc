@@ -6,15 +6,24 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <filesystem>
+#include <iterator>
+#include <thread>
 
 #include "antdtd/process_probe.h"
 #include "core/fs.h"
+#include "tests/antdtd/silent_devices.h"
 
 namespace antdt::antdtd {
 namespace {
 
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
+
+std::size_t threads() {
+  const std::filesystem::directory_iterator tasks("/proc/self/task");
+  return static_cast<std::size_t>(std::distance(begin(tasks), end(tasks)));
+}
 
 class AcceleratorsTest : public ::testing::Test {
  protected:
@@ -46,6 +55,18 @@ TEST_F(AcceleratorsTest, AHostWithoutTheLibraryOrWhereItDoesNotBeginTellsNothing
   EXPECT_THAT(Accelerators("libno-such-library.so.1").held_down(), IsEmpty());
   unsetenv("FAKE_NVML");
   EXPECT_FALSE(Accelerators(ANTDT_FAKE_NVML).await_look());
+}
+
+TEST_F(AcceleratorsTest, ADeviceThatDoesNotAnswerHoldsTheEndUpNoLongerThanIsSaid) {
+  SilentDevices silent(path_);
+  const std::size_t before = threads();
+  Accelerators devices(ANTDT_FAKE_NVML);
+  ASSERT_TRUE(silent.await_call());
+  EXPECT_FALSE(devices.end(std::chrono::milliseconds(20)));
+  EXPECT_THAT(devices.held_down(), IsEmpty());
+  EXPECT_FALSE(devices.await_look());
+  silent.answer();
+  while (threads() > before) std::this_thread::yield();  // it ends by itself
 }
 
 TEST_F(AcceleratorsTest, AProcessOrOneOfItsChildrenIsLookedFor) {

@@ -7,6 +7,7 @@
 
 #include "core/process.h"
 #include "tests/antdtd/agent_fixture.h"
+#include "tests/antdtd/silent_devices.h"
 
 namespace antdt::antdtd {
 namespace {
@@ -445,6 +446,22 @@ TEST_F(AgentTest, AJobDaemonOutlivesItsAgentAndIsAdopted) {
   EXPECT_EQ(launcher.await_message<wire::JobStarted>().pid, pid);
   ASSERT_TRUE(write_file_atomic(path("go"), ""));
   EXPECT_EQ(wait_for_agent_end(), 0);
+}
+
+// ----------------------------------------------------------------- accelerators
+
+TEST_F(AgentTest, ADeviceThatDoesNotAnswerDoesNotHoldItsEndUp) {
+  std::filesystem::create_symlink(ANTDT_FAKE_NVML, path("libnvidia-ml.so.1"));
+  SilentDevices silent(path("devices"));
+  setenv("LD_LIBRARY_PATH", dir_.path().c_str(), 1);
+  setenv("FAKE_NVML", path("devices").c_str(), 1);
+  start_agent();
+  unsetenv("LD_LIBRARY_PATH");
+  unsetenv("FAKE_NVML");
+  ASSERT_TRUE(silent.await_call());
+  kill(agent_, SIGTERM);
+  EXPECT_EQ(wait_for_agent_end(), 0);
+  EXPECT_THAT(read_file(path("agent.log")).value_or(""), HasSubstr("a call to NVML is held up"));
 }
 
 }  // namespace

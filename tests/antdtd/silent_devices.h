@@ -1,0 +1,41 @@
+// Devices of the fake library (fake_nvml.cc) that hold up whoever asks them.
+#pragma once
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include <chrono>
+#include <functional>
+#include <string>
+#include <thread>
+
+#include "core/fs.h"
+#include "core/owned_fd.h"
+
+namespace antdt::antdtd {
+
+class SilentDevices {
+ public:
+  // `path` is what FAKE_NVML names.
+  explicit SilentDevices(std::string path) : path_(std::move(path)) { mkfifo(path_.c_str(), 0600); }
+  // Somebody asks, and is not answered. False: nobody has for long.
+  [[nodiscard]] bool await_call() {
+    const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+    while (!asked_.is_open() && std::chrono::steady_clock::now() < until) {
+      asked_ = OwnedFd(open(path_.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC));
+      if (!asked_.is_open()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    return asked_.is_open();
+  }
+  // From now on everybody is, with nothing.
+  void answer() {
+    static_cast<void>(write_file_atomic(path_, ""));
+    asked_.close();
+  }
+
+ private:
+  std::string path_;
+  OwnedFd asked_;
+};
+
+}  // namespace antdt::antdtd

@@ -60,7 +60,7 @@ const std::vector<Key>& table() {
       {"roles.server.count",
        kInteger,
        "0",
-       "parameter servers of the job, for sync = \"ps-bsp\"; 0: none",
+       "parameter servers of the job, for sync = \"ps-bsp\", \"ps-ssp\" and \"ps-asp\"; 0: none",
        {0, 64}},
       {"roles.server.replicas",
        kInteger,

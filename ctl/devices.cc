@@ -22,7 +22,10 @@ bool DeviceRule::is_for(WorkerId worker, std::string_view on_host) const {
 }
 
 bool Devices::say(Member member, Device device) {
-  if (device == Device{} && !said_.contains(member.worker)) return false;
+  const auto known = said_.find(member.worker);
+  if (known == said_.end() ? device == Device{} : member.attempt < known->second.attempt) {
+    return false;
+  }
   device.name = printable(std::move(device.name));
   Entry& entry = said_[member.worker];
   if (entry.attempt == member.attempt && entry.device == device) return false;

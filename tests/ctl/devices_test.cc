@@ -45,6 +45,13 @@ TEST(Devices, ALaterAttemptMayBeOnAnotherDevice) {
   EXPECT_EQ(devices.of(worker(0, 3), "a"), Device{});
 }
 
+TEST(Devices, WhatAnAttemptSaysThatWasReplacedComesTooLate) {
+  Devices devices({});
+  devices.say(worker(0, 2), {"new", 32});
+  EXPECT_FALSE(devices.say(worker(0, 1), {"old", 64}));
+  EXPECT_EQ(devices.of(worker(0, 2), "a"), (Device{"new", 32}));
+}
+
 TEST(Devices, WhoHasNothingToSayIsNotRemembered) {
   Devices devices({});
   EXPECT_FALSE(devices.say(worker(0), {}));

@@ -1,6 +1,8 @@
 // antdt replay: a run that was recorded, in virtual time under another solution.
 #include <fmt/format.h>
 
+#include <filesystem>
+#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
 
@@ -9,8 +11,11 @@
 #include "cmd/antdt/fleet_job.h"
 #include "cmd/antdt/runs.h"
 #include "core/fs.h"
+#include "core/wire/codec.h"
+#include "ctl/job/job_image.h"
 #include "launcher/run_directory.h"
 #include "launcher/units.h"
+#include "shard_server/journal.h"
 #include "shard_server/series.h"
 #include "sim/fleet/recorded_speeds.h"
 
@@ -22,6 +27,38 @@ struct ReplayOptions {
   std::vector<std::string> solutions;
   bool json = false;
 };
+
+// What the workers said themselves that they compute on, as entries of [[device]] behind those
+// of the job: what is written there counts first, as it did then. None where the journal is
+// not there any more.
+Result<std::vector<launcher::DeviceEntry>> said_devices(const std::string& journal) {
+  std::vector<launcher::DeviceEntry> devices;
+  if (!std::filesystem::exists(journal)) return devices;
+  ANTDT_TRY(auto content, shard_server::read_journal(journal));
+  std::string image_bytes;
+  for (auto* entries : {&content.snapshot, &content.records}) {
+    for (shard_server::JournalEntry& entry : *entries) {
+      if (entry.kind == ctl::kImageRecord) image_bytes = std::move(entry.bytes);
+    }
+  }
+  if (image_bytes.empty()) return devices;
+  ANTDT_TRY(const auto image, wire::decode<ctl::JobImage>(image_bytes));
+  for (const ctl::Devices::Said& said : image.devices) {
+    devices.push_back(
+        {{to_string(said.member.worker)}, "", said.device.name, said.device.max_micro_batch});
+  }
+  return devices;
+}
+
+void tell_of_devices(const std::vector<launcher::DeviceEntry>& devices) {
+  std::map<std::string, std::vector<std::string>> workers_of;
+  for (const launcher::DeviceEntry& device : devices) {
+    workers_of[device.name].push_back(device.workers.front());
+  }
+  for (const auto& [name, workers] : workers_of) {
+    if (!name.empty()) fmt::print("{} said: {}\n", fmt::join(workers, ", "), name);
+  }
+}
 
 // The run as it was, where it has ended.
 void tell_of_run(const std::string& run_dir, const launcher::JobConfig& config,
@@ -46,7 +83,10 @@ Result<int> replay(const ReplayOptions& options) {
   job.hosts = job.config.cluster.hosts;
   if (job.hosts.empty()) job.hosts.emplace_back("simulated");
   const auto control = launcher::read_control(run_dir);
-  const std::string history = (control ? control->state_dir : run_dir) + "/history.db";
+  const std::string state_dir = control ? control->state_dir : run_dir;
+  ANTDT_TRY(const auto devices, said_devices(state_dir + "/state.db"));
+  job.config.device.insert(job.config.device.end(), devices.begin(), devices.end());
+  const std::string history = state_dir + "/history.db";
   ANTDT_TRY(const shard_server::Series series, shard_server::read_series(history));
   const std::uint32_t workers = job.config.roles.worker.count;
   auto speeds = fleet::RecordedSpeeds::make(series, workers);
@@ -59,7 +99,10 @@ Result<int> replay(const ReplayOptions& options) {
   std::vector<std::string> solutions = options.solutions;
   if (solutions.empty()) solutions = {"none", "nd"};
   ANTDT_TRY(const auto lines, play_each(job, *speeds, solutions));
-  if (!options.json) tell_of_run(run_dir, job.config, *speeds);
+  if (!options.json) {
+    tell_of_run(run_dir, job.config, *speeds);
+    tell_of_devices(devices);
+  }
   print_comparison(lines, options.json);
   return 0;
 }

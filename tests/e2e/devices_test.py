@@ -70,6 +70,9 @@ class Devices(EndToEnd):
         self.assertGreater(count * size, BATCH / 4, plans)
         samples = {w["id"]: w["samples"] for w in workers}
         self.assertGreater(samples["w3"], samples["w0"], plans)
+        replayed = self.antdt("replay", run.dir, "--solution", "dd")
+        self.assertEqual(replayed.returncode, 0, replayed.stderr)
+        self.assertIn(f"w0, w1, w2, w3 said: {own['class']}", replayed.stdout)
 
     def parts(self, plan, cls):
         """What each worker of a class computes: (micro-batches, samples of each)."""

@@ -219,6 +219,9 @@ TEST(StateCopyTest, AMachineThatCannotBeIsRefused) {
   EXPECT_TRUE(refused([](NodeImage& i) { i.distribution.peers[0].server = 0; }));
   EXPECT_TRUE(refused([](NodeImage& i) { i.closer.workers[0].places.applied = {{5, 2}}; }));
   EXPECT_TRUE(refused([](NodeImage& i) { i.cuts.cuts.resize(CutOrders::kKept + 1); }));
+  EXPECT_TRUE(refused([](NodeImage& i) {
+    i.cuts.cuts = {{{1}, true}, {{2}, true}};
+  })) << "two that are written at once";
 }
 
 TEST(JoiningPairTest, AHalfCopiedOneIsNeverPromoted) {

@@ -129,6 +129,32 @@ TEST(ReplicaPairTest, ABackupTakesNothingOfAnotherView) {
   EXPECT_EQ(taken[0].number, 1U);
 }
 
+TEST(ReplicaPairTest, ABackupWhosePrimaryCopiesWhatCannotFollowEndsWithWhy) {
+  for (const node::Event& event :
+       std::vector<node::Event>{node::Restored{}, node::CutBegun{1, 0, {}}}) {
+    Replica backup(first_of_two(), replica::Role::kBackup, 5);
+    const auto broken = of_pair<replica::Broken>(backup.step(replica::Copied{5, 1, event}));
+    ASSERT_EQ(broken.size(), 1U);
+    EXPECT_NE(broken[0].error.find("cannot follow"), std::string::npos);
+  }
+}
+
+TEST(ReplicaPairTest, CheckpointsOfAPrimaryThatWritesThemAllAtOnceAreForgottenInTheirOrder) {
+  node::Start start = first_of_two();
+  start.consistency = Consistency::kBarrier;
+  Replica backup(start, replica::Role::kBackup, 5);
+  std::uint64_t number = 0;
+  const auto copy = [&](const node::Event& event) {
+    std::ignore = backup.step(replica::Copied{5, ++number, event});
+  };
+  for (const node::Event& event : first_push()) copy(event);
+  for (std::uint64_t cut = 1; cut <= 2 * CutOrders::kKept; ++cut) {
+    copy(node::OrderCut{{cut, "dir"}});
+    copy(node::CutBegun{cut, 0, {}});
+  }
+  EXPECT_EQ(backup.node().writing().size(), CutOrders::kKept);
+}
+
 TEST(ReplicaPairTest, WhoIsPromotedSaysAgainWhatNobodyHasAcknowledged) {
   Replica backup(first_of_two(), replica::Role::kBackup, 1);
   std::uint64_t number = 0;

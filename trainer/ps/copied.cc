@@ -72,9 +72,8 @@ Result<node::Event> read_event(const wire::PsCopied& copied, Generation generati
     ANTDT_TRY(const auto applied, wire::decode<wire::PsApplied>(copied.body));
     return node::Acknowledged{copied.from.worker.index, applied};
   }
-  ANTDT_TRY(auto request,
-            (read_request<wire::PsPush, wire::PsCommit, wire::PsDecision, wire::PsIdle,
-                          wire::PsOpen, wire::PsPut, wire::PsPull>(copied)));
+  ANTDT_TRY(auto request, (read_request<wire::PsPush, wire::PsCommit, wire::PsDecision,
+                                        wire::PsIdle, wire::PsOpen, wire::PsPut>(copied)));
   const Asker from{{}, {copied.from.worker, copied.from.attempt}, copied.seq};
   return node::Asked{from, generation, std::move(request)};
 }

@@ -17,8 +17,9 @@ bool CutOrders::overtaken(std::uint64_t number) const {
 CutOrders::Cut& CutOrders::at(std::uint64_t number) {
   if (!cuts_.contains(number) && cuts_.size() >= kKept) {
     // One that is being written is at most one, and is not forgotten.
-    cuts_.erase(std::ranges::find_if(
-        cuts_, [](const auto& c) { return !c.second.begun || c.second.done; }));
+    const auto old =
+        std::ranges::find_if(cuts_, [](const auto& c) { return !c.second.begun || c.second.done; });
+    cuts_.erase(old != cuts_.end() ? old : cuts_.begin());
   }
   Cut& cut = cuts_[number];
   cut.saved.number = number;

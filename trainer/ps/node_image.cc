@@ -171,7 +171,10 @@ CutOrdersImage CutOrders::image() const {
 }
 
 Status CutOrders::restore(const CutOrdersImage& image) {
-  if (image.cuts.size() > kKept) return wrong("its checkpoints");
+  const auto is_written = [](const auto& cut) { return cut.begun && !cut.done; };
+  if (image.cuts.size() > kKept || std::ranges::count_if(image.cuts, is_written) > 1) {
+    return wrong("its checkpoints");
+  }
   for (const CutOrdersImage::Cut& cut : image.cuts) {
     cuts_[cut.saved.number] = {cut.saved, cut.begun, cut.done};
   }

@@ -14,6 +14,13 @@ bool is_file_work(const node::Effect& effect) {
          std::holds_alternative<node::BeginCut>(effect);
 }
 
+// Whether it is what became of a file, where that is waited for, or something else where
+// nothing is.
+bool is_due(const ServerNode& node, const node::Event& event) {
+  return node.waits_for<node::Restored>() == std::holds_alternative<node::Restored>(event) &&
+         node.waits_for<node::CutBegun>() == std::holds_alternative<node::CutBegun>(event);
+}
+
 // About what it takes in memory.
 std::uint64_t bytes_of(const node::Event& event) {
   constexpr std::uint64_t kSmall = 256;
@@ -202,6 +209,9 @@ void Replica::break_up(std::string error) {
 void Replica::on(const replica::Copied& event) {
   if (event.view != view_ || role_ != replica::Role::kBackup || broken_) return;
   if (event.number == taken_ + 1) {
+    if (!is_due(node_, event.event)) {
+      return break_up("its primary copied an event that cannot follow those before it");
+    }
     if (const auto* restored = std::get_if<node::Restored>(&event.event)) {
       const node::Restored own = std::exchange(read_, std::nullopt).value_or(node::Restored{});
       if (restored->error.empty() && !own.error.empty()) return break_up(own.error);

@@ -90,7 +90,9 @@ Result<std::uint64_t> decode_table(Reader& in, std::uint32_t slice, const TableS
 
 Status decode_row(Reader& in, std::uint32_t slice, RowTable& rows) {
   std::uint64_t key = 0;
-  if (!in.take(key)) return cut_short(slice);
+  // A row has its memory only once it is known to be there.
+  const std::size_t floats = (std::size_t{rows.width()} + rows.state()) * sizeof(float);
+  if (!in.take(key) || in.left() < floats) return cut_short(slice);
   const std::uint64_t hash = RowTable::hash(key);
   if (slice_of(key) != slice || rows.find(key, hash) != RowTable::kNone) {
     return fail(ErrorKind::kCorrupt, "slice {} holds key {:#x} {}", slice, key,

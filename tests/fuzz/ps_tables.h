@@ -1,8 +1,9 @@
-// The tables of the model that slices of parameters are fuzzed with.
+// The model and the group that a parameter server is fuzzed with.
 #pragma once
 
 #include <vector>
 
+#include "trainer/ps/server_node.h"
 #include "trainer/ps/store.h"
 
 namespace antdt::fuzz {
@@ -19,6 +20,16 @@ inline std::vector<ps::TableSpec> ps_tables() {
   dense.width = 4;
   dense.rule.kind = ps::UpdateRule::Kind::kSgd;
   return {embedding, dense};
+}
+
+inline constexpr Member kPsWorker{{'w', 0}, Attempt{1}};
+
+// The first of two servers, where a step takes the pushes of both workers.
+inline ps::node::Start ps_start() {
+  ps::node::Start start;
+  start.servers = 2;
+  start.workers = {kPsWorker, {{'w', 1}, Attempt{1}}};
+  return start;
 }
 
 }  // namespace antdt::fuzz

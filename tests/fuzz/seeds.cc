@@ -18,7 +18,10 @@
 #include "tests/fuzz/wire_messages.h"
 #include "trainer/data/index.h"
 #include "trainer/loop/step_slot.h"
+#include "trainer/ps/copied.h"
+#include "trainer/ps/rows.h"
 #include "trainer/ps/slice_image.h"
+#include "trainer/ps/state_copy.h"
 
 namespace antdt::fuzz {
 namespace {
@@ -240,6 +243,51 @@ void add_slice(Seeds& seeds) {
   seeds.add("ps_slice", "some-rows", bytes);
 }
 
+// A server in the middle of a step and of a checkpoint, and what its primary copies then.
+void add_state(Seeds& seeds) {
+  using namespace antdt::ps;
+  ServerNode node(ps_start());
+  const std::vector<std::uint64_t> keys{1, 2, 3};
+  const std::vector<float> ones(2 * keys.size(), 1);
+  const std::vector<wire::PsRows> gradients{{0, to_bytes(keys), to_bytes(ones)}};
+  std::uint64_t seq = 0;
+  std::string copied;
+  const auto hear = [&](const node::Event& event) {
+    std::ignore = node.step(event);
+    copied += '\1';
+    append_part(copied, wire::encode(to_wire({1, 0, event})));
+  };
+  const auto ask = [&](std::uint32_t worker, node::Request request) {
+    const Member member{{'w', worker}, Attempt{1}};
+    hear(node::Asked{{"", member, ++seq}, Generation{1}, std::move(request)});
+  };
+  const auto add = [&](const std::string& name) {
+    std::string bytes;
+    write_state(node, [&](const StatePiece& piece) {
+      bytes += piece.last ? '\2' : '\0';
+      bytes += static_cast<char>(piece.part);
+      append_part(bytes, piece.bytes);
+    });
+    seeds.add("ps_state", name, bytes);
+    seeds.add("ps_state", name + "-and-what-it-heard", bytes + std::exchange(copied, {}));
+  };
+  add("nothing");
+  ask(0, wire::PsOpen{7, {{"t", 2, "adam", 0.1, 0, 0, "normal", 1}}});
+  ask(0, wire::PsPut{gradients});
+  for (const std::uint32_t worker : {0U, 1U}) ask(worker, wire::PsPush{1, 0, gradients});
+  ask(0, wire::PsCommit{1, 0, 1, 0, 4, 2});
+  add("half-a-step");
+  ask(1, wire::PsCommit{1, 0, 1, 0, 4, 2});
+  ask(0, wire::PsPush{2, 1, gradients});
+  hear(node::OrderCut{{1, "checkpoints/1"}});
+  hear(node::CutBegun{1, 5, {}});
+  add("a-checkpoint-begun");
+  hear(node::Acknowledged{1, {1}});
+  hear(node::CutWritten{1, {{"slice-01.rows", 9, "00"}}, {}});
+  ask(1, wire::PsIdle{});
+  add("a-checkpoint-written");
+}
+
 }  // namespace
 }  // namespace antdt::fuzz
 
@@ -260,5 +308,6 @@ int main(int argc, char** argv) {
   add_job(seeds);
   add_slots(seeds);
   add_slice(seeds);
+  add_state(seeds);
   return seeds.failed() ? 1 : 0;
 }

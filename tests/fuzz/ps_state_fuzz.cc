@@ -1,0 +1,117 @@
+// What a process that joins as a backup hears from its primary: the pieces of a state, and the
+// events behind it. Then it is promoted, and goes on.
+#include <deque>
+#include <variant>
+
+#include "core/wire/codec.h"
+#include "tests/fuzz/fuzz.h"
+#include "tests/fuzz/ps_tables.h"
+#include "trainer/ps/copied.h"
+#include "trainer/ps/replica.h"
+#include "trainer/ps/rows.h"
+
+namespace antdt::fuzz {
+namespace {
+
+using namespace antdt::ps;
+
+// Rows of what a hostile image calls a table take no more than this.
+constexpr std::uint32_t kWidest = 64;
+
+// As the shell: what is to be read or written is, at once. False: it is no backup.
+bool step(Replica& replica, const replica::Event& event) {
+  bool sound = true;
+  std::deque<replica::Event> events{event};
+  for (; !events.empty(); events.pop_front()) {
+    for (const replica::Effect& effect : replica.step(events.front())) {
+      sound = sound && !std::holds_alternative<replica::Broken>(effect);
+      const auto* of_node = std::get_if<node::Effect>(&effect);
+      if (of_node == nullptr) continue;
+      if (std::holds_alternative<node::Restore>(*of_node)) {
+        events.emplace_back(node::Event(node::Restored{}));
+      } else if (const auto* cut = std::get_if<node::BeginCut>(of_node)) {
+        events.emplace_back(node::Event(node::CutBegun{cut->number, 1, {}}));
+        events.emplace_back(node::Event(node::CutWritten{cut->number, {}, {}}));
+      }
+    }
+  }
+  return sound;
+}
+
+// One message of the input; the numbers are those that are due.
+bool hear(Replica& replica, Input& input, std::uint64_t& pieces, std::uint64_t& events) {
+  const std::uint8_t what = input.byte();
+  if (what % 2 == 0) {
+    wire::PsImage image{1, 1, 0, ++pieces, input.byte(), {}, (what & 2) != 0};
+    image.bytes = input.long_part();
+    return step(replica, image);
+  }
+  auto copied = wire::decode<wire::PsCopied>(input.long_part());
+  if (!copied) return true;
+  auto event = from_wire(*copied, Generation{1});
+  if (!event) return true;
+  event->view = 1;
+  event->number = ++events;
+  return step(replica, *event);
+}
+
+void check_that_it_is_written_as_it_was_read(const ServerNode& node) {
+  Replica again(ps_start(), replica::Role::kJoining);
+  std::uint64_t pieces = 0;
+  write_state(node, [&](const StatePiece& p) {
+    const bool read = step(again, wire::PsImage{1, 1, 0, ++pieces, p.part, p.bytes, p.last});
+    ANTDT_CHECK(read, "piece {} of a state that was read cannot be", pieces);
+  });
+  ANTDT_CHECK(wire::encode(again.node().image()) == wire::encode(node.image()),
+              "a state is written as another");
+}
+
+bool is_narrow(const Store& store) {
+  return std::ranges::all_of(store.tables(), [](const auto& t) { return t.width <= kWidest; });
+}
+
+void go_on_with(Replica& replica) {
+  const Asker worker{"peer", kPsWorker, 1};
+  const auto ask = [&](node::Request request) {
+    step(replica, node::Event(node::Asked{worker, Generation{1}, std::move(request)}));
+  };
+  step(replica, replica::Alone{2});
+  wire::PsServe serve;
+  serve.workers = {{kPsWorker.worker, kPsWorker.attempt}};
+  step(replica, node::Event(node::Serve{serve}));
+  const std::uint64_t version = replica.node().version();
+  const Store* const store = replica.node().store();
+  if (store != nullptr && is_narrow(*store) && !store->tables().empty()) {
+    const std::vector<std::uint64_t> keys{1, 2};
+    const std::vector<float> ones(2 * store->tables()[0].width, 1);
+    ask(wire::PsPull{{{0, to_bytes(keys), {}}}, version});
+    ask(wire::PsPush{7, version, {{0, to_bytes(keys), to_bytes(ones)}}});
+  }
+  ask(wire::PsCommit{7, version, 1, 0, 4, 2});
+  ask(wire::PsIdle{});
+  step(replica, node::Event(node::OrderCut{{9, "checkpoints/9"}}));
+  step(replica, node::Event(node::Acknowledged{1, {3}}));
+  serve.leaving = std::exchange(serve.workers, {});
+  step(replica, node::Event(node::Serve{serve}));
+  step(replica, node::Event(node::Tick{}));
+}
+
+}  // namespace
+}  // namespace antdt::fuzz
+
+int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  using namespace antdt;
+  fuzz::Input input(data, size);
+  ps::Replica joining(fuzz::ps_start(), ps::replica::Role::kJoining);
+  std::uint64_t pieces = 0, events = 0;
+  while (!input.empty()) {
+    if (!fuzz::hear(joining, input, pieces, events)) return 0;
+  }
+  if (joining.role() != ps::replica::Role::kBackup) return 0;
+  const ps::ServerNode& node = joining.node();
+  if (!node.waits_for<ps::node::Restored>() && !node.waits_for<ps::node::CutBegun>()) {
+    fuzz::check_that_it_is_written_as_it_was_read(node);
+  }
+  fuzz::go_on_with(joining);
+  return 0;
+}

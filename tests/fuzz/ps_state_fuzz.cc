@@ -1,5 +1,6 @@
 // What a process that joins as a backup hears from its primary: the pieces of a state, and the
 // events behind it. Then it is promoted, and goes on.
+#include <algorithm>
 #include <deque>
 #include <variant>
 
@@ -84,7 +85,7 @@ void go_on_with(Replica& replica) {
   if (store != nullptr && is_narrow(*store) && !store->tables().empty()) {
     const std::vector<std::uint64_t> keys{1, 2};
     const std::vector<float> ones(2 * store->tables()[0].width, 1);
-    ask(wire::PsPull{{{0, to_bytes(keys), {}}}, version});
+    ask(wire::PsPull{version, {{0, to_bytes(keys), {}}}});
     ask(wire::PsPush{7, version, {{0, to_bytes(keys), to_bytes(ones)}}});
   }
   ask(wire::PsCommit{7, version, 1, 0, 4, 2});

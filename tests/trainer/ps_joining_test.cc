@@ -216,11 +216,14 @@ TEST(StateCopyTest, AMachineThatCannotBeIsRefused) {
   EXPECT_TRUE(refused([](NodeImage& i) { i.server.open.reset(); })) << "what is staged";
   EXPECT_TRUE(refused([](NodeImage& i) { i.server.workers[0].staged[0].rows[0].table = 1; }));
   EXPECT_TRUE(refused([](NodeImage& i) { i.distribution.decisions[0].number = 9; }));
+  EXPECT_TRUE(refused([](NodeImage& i) { ++i.closer.decisions; })) << "not what it applied";
+  EXPECT_TRUE(refused([](NodeImage& i) { i.distribution.decisions.pop_back(); }));
   EXPECT_TRUE(refused([](NodeImage& i) { i.distribution.peers[0].server = 0; }));
   EXPECT_TRUE(refused([](NodeImage& i) { i.closer.workers[0].places.applied = {{5, 2}}; }));
   EXPECT_TRUE(refused([](NodeImage& i) { i.cuts.cuts.resize(CutOrders::kKept + 1); }));
   EXPECT_TRUE(refused([](NodeImage& i) {
-    i.cuts.cuts = {{{1}, true}, {{2}, true}};
+    i.cuts.cuts.resize(2);
+    for (auto& cut : i.cuts.cuts) cut.begun = true;
   })) << "two that are written at once";
 }
 

@@ -189,6 +189,14 @@ NodeImage ServerNode::image() const {
 }
 
 Status ServerNode::restore(const NodeImage& image) {
+  // What a home decides next follows what it applied itself, and what it has still to tell.
+  const auto own = std::ranges::find(image.server.homes, start_.index, &ServerImage::Home::home);
+  const std::uint64_t applied =
+      own == image.server.homes.end() ? 0 : own->decided + own->next.size();
+  const auto& told = image.distribution.decisions;
+  if (applied != image.closer.decisions || (!told.empty() && told.back().number != applied)) {
+    return wrong("its own decisions");
+  }
   start_.backups = image.backups;
   ANTDT_RETURN_IF_ERROR(server_.restore(image.server, start_.servers));
   set_rate(image.rate);

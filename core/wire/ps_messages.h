@@ -391,6 +391,10 @@ struct PsStats {
   std::uint64_t staleness_pushes = 0;
   std::uint64_t staleness_sum = 0;
   std::uint64_t staleness_max = 0;
+  // How long it answered nobody for one of its checkpoints: on the average, and at most.
+  std::uint64_t cuts = 0;
+  std::uint64_t cut_pause_us_sum = 0;
+  std::uint64_t cut_pause_us_max = 0;
   ANTDT_MESSAGE("ps-stats") {
     v("rows", m.rows);
     v("bytes", m.bytes);
@@ -405,6 +409,9 @@ struct PsStats {
     v("staleness_pushes", m.staleness_pushes);
     v("staleness_sum", m.staleness_sum);
     v("staleness_max", m.staleness_max);
+    v("cuts", m.cuts);
+    v("cut_pause_us_sum", m.cut_pause_us_sum);
+    v("cut_pause_us_max", m.cut_pause_us_max);
   }
 };
 

@@ -88,6 +88,11 @@ json straggler_json(const Verdict& v) {
           {"seen", v.seen}};
 }
 
+double mean_pause_us(const wire::PsStats& said) {
+  if (said.cuts == 0) return 0;
+  return static_cast<double>(said.cut_pause_us_sum) / static_cast<double>(said.cuts);
+}
+
 json servers_json(const std::vector<ServerReport>& servers) {
   json out = json::array();
   for (const ServerReport& s : servers) {
@@ -101,6 +106,9 @@ json servers_json(const std::vector<ServerReport>& servers) {
                    {"requests", s.said.requests},
                    {"service_us_p50", s.said.service_us_p50},
                    {"service_us_p99", s.said.service_us_p99},
+                   {"checkpoints", s.said.cuts},
+                   {"checkpoint_pause_us_mean", mean_pause_us(s.said)},
+                   {"checkpoint_pause_us_max", s.said.cut_pause_us_max},
                    {"verdict", s.judged ? verdict_text(s.verdict) : ""},
                    {"straggler", straggler_json(s.verdict)}});
     if (!s.role.empty()) out.back()["role"] = s.role;

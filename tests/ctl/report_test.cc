@@ -72,6 +72,9 @@ TEST(SummaryTest, ServersAreListedAndTheirPushesAddedUp) {
   s.said.staleness_pushes = 4;
   s.said.staleness_sum = 6;
   s.said.staleness_max = 3;
+  s.said.cuts = 2;
+  s.said.cut_pause_us_sum = 30000;
+  s.said.cut_pause_us_max = 20000;
   r.servers = {s, s};
   r.servers[1].server.index = 1;
   r.servers[1].said.staleness_max = 2;
@@ -83,6 +86,9 @@ TEST(SummaryTest, ServersAreListedAndTheirPushesAddedUp) {
     EXPECT_EQ(found["pushes"]["applied"], 10);
     EXPECT_EQ(found["staleness"]["mean"], 1.5);
     EXPECT_EQ(found["staleness"]["max"], 3);
+    EXPECT_EQ(found["servers"][0]["checkpoints"], 2);
+    EXPECT_EQ(found["servers"][0]["checkpoint_pause_us_mean"], 15000);
+    EXPECT_EQ(found["servers"][0]["checkpoint_pause_us_max"], 20000);
   }
 }
 

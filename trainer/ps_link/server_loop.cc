@@ -15,6 +15,10 @@ namespace {
 
 constexpr Duration kTurn = std::chrono::milliseconds(10);
 
+std::uint64_t microseconds(Duration d) {
+  return static_cast<std::uint64_t>(d / std::chrono::microseconds(1));
+}
+
 std::string below(const std::string& root, const std::string& directory) {
   return std::filesystem::path(root) / directory;
 }
@@ -229,10 +233,13 @@ void ServerLoop::hear_from(Peer& peer) {
 wire::PsStats ServerLoop::stats() {
   wire::PsStats stats = replica_.node().stats();
   stats.requests = requests_;
-  stats.busy_us = static_cast<std::uint64_t>(busy_ / std::chrono::microseconds(1));
+  stats.busy_us = microseconds(busy_);
   const auto times = service_times_.take();
   stats.service_us_p50 = times.p50;
   stats.service_us_p99 = times.p99;
+  stats.cuts = cuts_;
+  stats.cut_pause_us_sum = microseconds(cut_pauses_);
+  stats.cut_pause_us_max = microseconds(longest_cut_pause_);
   return stats;
 }
 
@@ -367,7 +374,10 @@ void ServerLoop::run(const node::BeginCut& effect) {
                                        below(group_.root, effect.directory), done);
   node::CutBegun begun{effect.number, 0, {}};
   if (pause) {
-    begun.pause_us = static_cast<std::uint64_t>(*pause / std::chrono::microseconds(1));
+    begun.pause_us = microseconds(*pause);
+    ++cuts_;
+    cut_pauses_ += *pause;
+    longest_cut_pause_ = std::max(longest_cut_pause_, *pause);
   } else {
     begun.error = pause.error().message;
   }

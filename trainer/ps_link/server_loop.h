@@ -164,6 +164,9 @@ class ServerLoop {
   std::uint64_t requests_ = 0;
   Duration busy_{};  // with them
   ServiceTimes service_times_;
+  std::uint64_t cuts_ = 0;
+  Duration cut_pauses_{};  // of all of them
+  Duration longest_cut_pause_{};
   CutWriter cut_writer_;
   StateMaker state_maker_;
 };

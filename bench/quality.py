@@ -54,13 +54,13 @@ paths = ["{directory}/train.tsv"]
 eval_paths = ["{directory}/eval.tsv"]
 hash_buckets = 16384
 [batch]
-global = 128
+global = {batch}
 adjust = "{adjust}"
 [trainer]
 model = "{model}"
 sync = "{sync}"
 optimizer = "adam"
-lr = 1e-3
+lr = {lr}
 {trainer}
 [control]
 solution = "{solution}"
@@ -123,14 +123,15 @@ def unpack(data, archive, directory):
         tar.extractall(directory)
 
 
-def run_job(args, directory, name, trainer="", server_count=1, **keys):
+def run_job(args, directory, name, **keys):
     """A whole job: its AUC in the end, what was done, and whose samples were whose."""
     servers = keys["sync"] != "allreduce"
     job = directory / f"{name}.toml"
-    job.write_text(JOB.format(epochs=EPOCHS, workers=WORKERS, directory=directory,
+    job.write_text(JOB.format(epochs=EPOCHS, workers=WORKERS, batch=128, lr=1e-3,
+                              directory=directory,
                               model=args.model, adjust="size" if servers else "both",
-                              servers=f"[roles.server]\ncount = {server_count}" if servers else "",
-                              trainer=trainer, **keys),
+                              servers="[roles.server]\ncount = 1" if servers else "", trainer="",
+                              **keys),
                    encoding="utf-8")
     run = directory / name
     antdt = str(args.bin.resolve() / "antdt")

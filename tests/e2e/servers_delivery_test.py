@@ -8,8 +8,9 @@ import time
 import unittest
 
 import slices
+import tally
 from harness import needs_trainer
-from servers_test import BUDGETS, ServersTest, job, newest, newest_names
+from servers_test import BUDGETS, ServersTest, job, newest_names
 
 RECORDS = 20000
 SEED = int(os.environ.get("ANTDT_KILL_SEED", "0")) or random.randrange(1, 1 << 30)
@@ -98,7 +99,7 @@ class ServersDelivery(ServersTest):
         self.assertGreaterEqual(exactly_once, epoch["once"])
 
     def times_of_records(self, run_dir, records):
-        rows = slices.read_tables(newest(run_dir))["tally"]
+        rows = slices.read_tables(tally.newest(run_dir))["tally"]
 
         def times(key):  # a row that nobody has trained is not there
             return rows[key][0][0] if key in rows else 0

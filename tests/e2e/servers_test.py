@@ -31,15 +31,10 @@ def job(model="tally3", workers=3, servers=2, records=20000, epochs=2, batch=96,
     return text.replace('model = "tally"', f'model = "{model}"').replace("allreduce", sync)
 
 
-def newest(run_dir):
-    return max((p for p in (run_dir / "checkpoints").iterdir() if p.name.startswith("s")),
-               key=tally.order_of)
-
-
 class ServersTest(tally.TallyTest):
     def assert_exact_on_servers(self, summary, run_dir, records, epochs, each=3):
         """Model, audit and summary agree: every record once an epoch, in all its rows."""
-        rows = slices.read_tables(newest(run_dir))["tally"]
+        rows = slices.read_tables(tally.newest(run_dir))["tally"]
         self.assertEqual(len(rows), records * each)
         wrong = {key: values[0] for key, (values, _) in rows.items() if values[0] != epochs}
         self.assertEqual(wrong, {}, "parameters that were not counted once an epoch")

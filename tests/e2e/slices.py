@@ -42,6 +42,20 @@ def read_slice(path):
     return found
 
 
+def count_rows(path):
+    """{table: (width, floats of state, rows)} of one file; the rows themselves are not read."""
+    found = {}
+    with open(path, "rb") as f:
+        assert f.read(16) == MAGIC, f"{path} is no slice"
+        _, tables = struct.unpack("<II", f.read(8))
+        for _ in range(tables):
+            (length,) = struct.unpack("<I", f.read(4))
+            name = f.read(length).decode()
+            width, state, rows = found[name] = struct.unpack("<IIQ", f.read(16))
+            f.seek(rows * (8 + 4 * (width + state)), 1)
+    return found
+
+
 def read_tables(checkpoint):
     """The same of a whole checkpoint."""
     all_tables = {}

@@ -42,12 +42,16 @@ def order_of(checkpoint):
     return int(lineage[1:]), int(step[1:])
 
 
+def newest(run_dir):
+    """The newest checkpoint."""
+    return max((p for p in (pathlib.Path(run_dir) / "checkpoints").iterdir()
+                if p.name.startswith("s")), key=order_of)
+
+
 def counts(run_dir):
     """The counters of the newest checkpoint: how often each record entered the model."""
-    newest = max((p for p in (pathlib.Path(run_dir) / "checkpoints").iterdir()
-                  if p.name.startswith("s")), key=order_of)
     values = array.array("f")
-    values.frombytes((newest / "tally.f32").read_bytes())
+    values.frombytes((newest(run_dir) / "tally.f32").read_bytes())
     if sys.byteorder == "big":
         values.byteswap()
     return values

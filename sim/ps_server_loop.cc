@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "core/overloaded.h"
 #include "trainer/ps/copied.h"
@@ -219,14 +220,11 @@ PsSlices PsServerLoop::own_slices() {
 
 // A child has a copy of what there is now, and writes it while this goes on.
 void PsServerLoop::run(const node::BeginCut& effect) {
-  if (writing_) {
-    return step(node::Event(
-        node::CutBegun{effect.number, 0, "the checkpoint before this one is still being written"}));
-  }
-  writing_ = true;
+  const auto given_up = std::exchange(writing_, effect.number);
   later(outside_.time_to_write(),
         [this, number = effect.number, slices = own_slices(), directory = effect.directory] {
-          writing_ = false;
+          if (writing_ != number) return;
+          writing_.reset();
           node::CutWritten written{number, {}, outside_.write(directory, slices)};
           for (const auto& [slice, image] : slices) {
             written.files.push_back({fmt::format("slice-{:02}.rows", slice), image.size(), {}});
@@ -234,6 +232,9 @@ void PsServerLoop::run(const node::BeginCut& effect) {
           step(node::Event(written));
         });
   step(node::Event(node::CutBegun{effect.number, 0, {}}));
+  if (given_up) {
+    step(node::Event(node::CutWritten{*given_up, {}, "a later checkpoint was begun"}));
+  }
 }
 
 // ----------------------------------------------------------------------- tally

@@ -96,9 +96,9 @@ class PsServerLoop {
   std::map<std::uint32_t, std::uint64_t> sockets_;  // to the other servers
   std::multimap<std::uint64_t, Saved> ordered_;
   std::multimap<std::uint64_t, Serving> serving_;
-  bool writing_ = false;
-  std::uint64_t kept_ = 0;            // the newest image
-  std::deque<ps::StatePiece> state_;  // of the image that is sent, as far as it is not made
+  std::optional<std::uint64_t> writing_;  // a checkpoint
+  std::uint64_t kept_ = 0;                // the newest image
+  std::deque<ps::StatePiece> state_;      // of the image that is sent, as far as it is not made
 };
 
 // How often each record is in these rows; kTorn where its three rows differ.

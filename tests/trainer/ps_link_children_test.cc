@@ -61,7 +61,7 @@ TEST(ChildCopyTest, OneThatTellsSomethingNowAndThenIsHeardOutAndOneThatFallsSile
 class CutWriterTest : public testing::Test {
  protected:
   CutWriterTest() { store.update(0, keys, std::vector<float>(2 * keys.size(), 3), 1); }
-  Result<Duration> begin(const std::string& to) {
+  Status begin(const std::string& to) {
     return writer.begin(store, {0, 1, 2}, to, [this](Result<CutWriter::Files> files) {
       written = std::move(files);
       loop.stop();
@@ -90,9 +90,8 @@ class CutWriterTest : public testing::Test {
 
 TEST_F(CutWriterTest, WritesTheRowsAsTheyWereHoweverTheyChangeMeanwhile) {
   const std::string to = directory / "checkpoints/a";
-  const auto stood_still = begin(to);
-  ASSERT_TRUE(stood_still) << stood_still.error().message;
-  EXPECT_GT(*stood_still, Duration::zero());
+  const Status begun = begin(to);
+  ASSERT_TRUE(begun) << begun.error().message;
   const std::vector<float> before = values_of(store);
   store.update(0, keys, std::vector<float>(2 * keys.size(), 5), 1);
   const auto second = begin(to);
@@ -152,6 +151,17 @@ TEST_F(CutWriterTest, GivesAWriteUpThatMakesNoProgressAndBeginsTheNext) {
   ASSERT_TRUE(begin_to(directory / "a disk that answers"));
   own.run();
   EXPECT_TRUE(written) << written.error().message;
+}
+
+TEST_F(CutWriterTest, WhatIsGivenUpIsHeardOfByWhoGaveItUpAndTheNextIsWritten) {
+  EXPECT_EQ(writer.give_up(), nullptr);
+  ASSERT_TRUE(begin(directory / "given up"));
+  EXPECT_NE(writer.give_up(), nullptr);
+  EXPECT_EQ(writer.give_up(), nullptr);
+  ASSERT_TRUE(begin(directory / "next"));
+  await();
+  ASSERT_TRUE(written) << written.error().message;
+  EXPECT_EQ(written->size(), 3U);
 }
 
 // -------------------------------------------------------------- the state for a backup

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <future>
+#include <memory>
 #include <numeric>
 #include <set>
 #include <thread>
@@ -116,6 +117,27 @@ TEST_P(PsCutTest, EveryoneWhoAsksForACheckpointIsAnswered) {
   EXPECT_EQ(saved[0].error, "");
   EXPECT_THAT(cut(first, second, 2, directory / "b")[0].error,
               testing::HasSubstr("a later checkpoint"));
+}
+
+TEST_P(PsCutTest, ACheckpointIsMadeThoughTheOneBeforeItIsStillBeingWritten) {
+  ServerThread first(group, 0);
+  ServerThread second(group, 1);
+  ASSERT_TRUE(link(0));
+  std::vector<std::future<wire::PsSaved>> later;
+  for (ServerThread* server : {&first, &second}) {
+    auto saved = std::make_shared<std::promise<wire::PsSaved>>();
+    later.push_back(saved->get_future());
+    server->post([this, saved](ServerLoop& s) {
+      s.cut({1, directory / "given-up"}, [](const wire::PsSaved&) {});
+      s.cut({2, directory / "b"}, [saved](const wire::PsSaved& made) { saved->set_value(made); });
+    });
+  }
+  for (auto& answer : later) {
+    ASSERT_EQ(answer.wait_for(kGiveUp), std::future_status::ready);
+    const wire::PsSaved made = answer.get();
+    EXPECT_EQ(made.error, "") << "a job that is stopped would have no newer one";
+    EXPECT_EQ(made.files.size(), kSlices / 2);
+  }
 }
 
 TEST_P(PsCutTest, WhatCannotBeWrittenOrReadIsSaidAndTrainingGoesOn) {

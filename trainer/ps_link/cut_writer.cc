@@ -33,12 +33,11 @@ Result<CutWriter::Files> write_all(const Store& store, const std::vector<std::ui
 
 }  // namespace
 
-Result<Duration> CutWriter::begin(const Store& store, const std::vector<std::uint32_t>& slices,
-                                  const std::string& directory, Done done) {
+Status CutWriter::begin(const Store& store, const std::vector<std::uint32_t>& slices,
+                        const std::string& directory, Done done) {
   if (child_.is_there()) {
     return fail(ErrorKind::kRefused, "the checkpoint before this one is still being written");
   }
-  const MonoTime begun = SteadyClock().now();
   ANTDT_RETURN_IF_ERROR(child_.begin("write a checkpoint", [&](const ChildCopy::Tell& tell) {
     const auto progress = [&] { tell({&kProgress, 1}); };
     const auto files = write_all(store, slices, directory, progress);
@@ -51,8 +50,8 @@ Result<Duration> CutWriter::begin(const Store& store, const std::vector<std::uin
   directory_ = directory;
   done_ = std::move(done);
   child_.watch(
-      hang_after_, [this] { read_more(); }, [this] { give_up(); });
-  return SteadyClock().now() - begun;
+      hang_after_, [this] { read_more(); }, [this] { hangs(); });
+  return {};
 }
 
 void CutWriter::read_more() {
@@ -66,7 +65,14 @@ void CutWriter::read_more() {
   }
 }
 
-void CutWriter::give_up() {
+CutWriter::Done CutWriter::give_up() {
+  if (!child_.is_there()) return nullptr;
+  child_.end();
+  said_.clear();
+  return std::exchange(done_, nullptr);
+}
+
+void CutWriter::hangs() {
   child_.end();
   const Done done = std::exchange(done_, nullptr);
   done(fail(ErrorKind::kIo,

@@ -30,14 +30,16 @@ class CutWriter {
   CutWriter& operator=(const CutWriter&) = delete;
 
   // Makes the directory where it is not there. Calls `done` from the loop. kRefused while one is
-  // being written. The answer is how long this call took.
-  [[nodiscard]] Result<Duration> begin(const Store& store, const std::vector<std::uint32_t>& slices,
-                                       const std::string& directory, Done done);
+  // being written.
+  [[nodiscard]] Status begin(const Store& store, const std::vector<std::uint32_t>& slices,
+                             const std::string& directory, Done done);
+  // What is being written is not wanted any more: the one that was to hear of it. Null: nothing is.
+  [[nodiscard]] Done give_up();
 
  private:
   void read_more();
   void finish();
-  void give_up();
+  void hangs();
 
   const Duration hang_after_;
   ChildCopy child_;

@@ -369,19 +369,25 @@ void ServerLoop::run(const node::BeginCut& effect) {
     }
     step(node::Event(written));
   };
+  // Who orders the next one waits for it no more, and may be about to end the job with that.
+  const SteadyClock clock;
+  const MonoTime stands_still = clock.now();
+  const CutWriter::Done given_up = cut_writer_.give_up();
   ServerNode& node = replica_.node();
-  const auto pause = cut_writer_.begin(*node.store(), node.own_slices(),
-                                       below(group_.root, effect.directory), done);
+  const Status writes = cut_writer_.begin(*node.store(), node.own_slices(),
+                                          below(group_.root, effect.directory), done);
   node::CutBegun begun{effect.number, 0, {}};
-  if (pause) {
-    begun.pause_us = microseconds(*pause);
+  if (writes) {
+    const Duration pause = clock.now() - stands_still;
+    begun.pause_us = microseconds(pause);
     ++cuts_;
-    cut_pauses_ += *pause;
-    longest_cut_pause_ = std::max(longest_cut_pause_, *pause);
+    cut_pauses_ += pause;
+    longest_cut_pause_ = std::max(longest_cut_pause_, pause);
   } else {
-    begun.error = pause.error().message;
+    begun.error = writes.error().message;
   }
   step(node::Event(begun));
+  if (given_up) given_up(fail(ErrorKind::kRefused, "a later checkpoint was begun"));
 }
 
 }  // namespace antdt::ps

@@ -344,6 +344,8 @@ void Lifecycle::on(const job::CheckpointStored& e, Effects& out) {
     }
     return end_if_all_left(out);
   }
+  // That an earlier one was given up for it is not what a stop waits for.
+  if (!e.error.empty() && e.number < image_.checkpoints_ordered) return;
   if (state() == JobState::kStopping && image_.outcome && image_.outcome->state == "stopped") {
     image_.outcome->resumable = image_.checkpoints_stored > 0;
     out.emplace_back(job::LeaveAll{{image_.outcome->first_cause, kExitResumable}});

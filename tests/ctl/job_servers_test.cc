@@ -199,6 +199,18 @@ TEST_F(JobServersTest, AStoppedJobKeepsACheckpointAndThenItsServersLeave) {
   EXPECT_TRUE(outcome->resumable);
 }
 
+TEST_F(JobServersTest, AStoppedJobWaitsForItsOwnCheckpointAndNotForOneThatWasGivenUpForIt) {
+  start();
+  fetch(w(0), 0, 40);
+  const auto stopping = feed(job::StopAsked{"asked by me", std::chrono::seconds(30)});
+  const auto cuts = sent<wire::PsCut>(stopping);
+  ASSERT_EQ(cuts.size(), 2U);
+  const std::uint64_t cut = cuts[0].second.number;
+  const in::CheckpointStored before{cut - 1, Step{1}, "s1", "another one was ordered"};
+  EXPECT_TRUE(sent<wire::Leave>(feed(before)).empty());
+  EXPECT_EQ(sent<wire::Leave>(feed(in::CheckpointStored{cut, Step{2}, "s2", ""})).size(), 2U);
+}
+
 TEST_F(JobServersTest, TheNextIncarnationGoesOnWithTheSameGroup) {
   start();
   fetch(w(0), 0, 50);

@@ -268,6 +268,9 @@ struct PsServe {
   // It goes on with the rows that it has of the group before, if it has any, and not with
   // `restore`.
   bool keep = false;
+  // Where this is a home: behind its marker for that checkpoint it decides no push, until a
+  // later PsServe says otherwise. 0: none.
+  std::uint64_t last_cut = 0;
   ANTDT_MESSAGE("ps-serve") {
     v("number", m.number);
     v("index", m.index);
@@ -285,6 +288,7 @@ struct PsServe {
     v("other_key", m.other_key);
     v("rate", m.rate);
     v("keep", m.keep);
+    v("last_cut", m.last_cut);
   }
 };
 struct PsServing {

@@ -9,6 +9,7 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
+using ::testing::Not;
 
 Member w(std::uint32_t index, std::uint32_t attempt = 1) {
   return {WorkerId{'w', index}, Attempt{attempt}};
@@ -64,6 +65,11 @@ class CloserTest : public ::testing::Test {
   std::vector<std::string> cut(std::uint64_t number) {
     Closer::Effects effects;
     closer.cut(number, "here", effects);
+    return text(effects);
+  }
+  std::vector<std::string> last_cut(std::uint64_t number) {
+    Closer::Effects effects;
+    closer.set_last_cut(number, effects);
     return text(effects);
   }
   std::string revoke(Member member) {
@@ -212,6 +218,55 @@ TEST_F(CloserTest, PlacesThatGoBackAndWeightsThatAreNoneAreRefused) {
   EXPECT_THAT(commits(w(0), commit(2, 1, 4, 12)), ElementsAre("w0 refused"));
   EXPECT_THAT(commits(w(0), commit(2, 1, 8, 8)), ElementsAre("w0 refused"));
   EXPECT_THAT(commits(w(0), commit(2, 9, 8, 16)), ElementsAre("w0 refused"));
+}
+
+TEST_F(CloserTest, BehindTheLastCheckpointOfItsGroupNoStepIsMade) {
+  add({w(0), w(1)});
+  EXPECT_THAT(last_cut(2), IsEmpty());
+  commits(w(0), commit(1, 0, 0, 8));
+  EXPECT_THAT(commits(w(1), commit(1, 0, 0, 8)), Not(IsEmpty())) << "it is not cut yet";
+  EXPECT_THAT(cut(2), ElementsAre("decision 2: cut 2 to here /0"));
+  commits(w(0), commit(2, 1, 8, 16));
+  EXPECT_THAT(commits(w(1), commit(2, 1, 8, 16)), IsEmpty());
+  EXPECT_EQ(revoke(w(1)), "w1.1 phase 0: 0-8");
+  EXPECT_THAT(after, ElementsAre("decision 3: -w1 /0")) << "nor for the one that is left";
+}
+
+TEST_F(CloserTest, WhenTheLastCheckpointIsGivenUpTheStepIsMade) {
+  add({w(0)});
+  last_cut(1);
+  cut(1);
+  EXPECT_THAT(commits(w(0), commit(1, 0, 0, 8)), IsEmpty());
+  EXPECT_THAT(commits(w(0), commit(1, 0, 0, 8)), IsEmpty()) << "said again";
+  EXPECT_THAT(last_cut(0), ElementsAre("decision 2: w0#1 /8", "w0 #1 applied"));
+  EXPECT_THAT(last_cut(0), IsEmpty());
+}
+
+TEST_F(CloserTest, ABackupKnowsThatNothingFollowsTheLastCheckpoint) {
+  add({w(0)});
+  last_cut(1);
+  cut(1);
+  commits(w(0), commit(1, 0, 0, 8));
+  Closer backup{true};
+  ASSERT_TRUE(backup.restore(closer.image()));
+  closer = std::move(backup);
+  EXPECT_THAT(commits(w(0), commit(1, 0, 0, 8)), IsEmpty());
+  EXPECT_THAT(last_cut(0), ElementsAre("decision 2: w0#1 /8", "w0 #1 applied"));
+}
+
+TEST(CloserWithoutABarrier, DecidesWhatWaitedBehindALastCheckpointThatIsGivenUp) {
+  Closer closer(false);
+  Closer::Effects effects;
+  closer.add_workers({w(0), w(1)}, 0, effects);
+  closer.set_last_cut(3, effects);
+  closer.cut(3, "here", effects);
+  closer.commit(w(1), commit(1, 0, 0, 8), effects);
+  closer.commit(w(0), commit(1, 0, 0, 4), effects);
+  EXPECT_THAT(text(effects), ElementsAre("decision 1: cut 3 to here /0"));
+  effects.clear();
+  closer.set_last_cut(0, effects);
+  EXPECT_THAT(text(effects), ElementsAre("decision 2: w0#1 /4", "w0 #1 applied",
+                                         "decision 3: w1#1 /8", "w1 #1 applied"));
 }
 
 TEST(CloserWithoutABarrier, DecidesEachPushByItself) {

@@ -67,7 +67,8 @@ void Closer::commit(Member member, const wire::PsCommit& commit, Effects& effect
     return answer(member, worker, commit.number, kLate, effects);
   }
   worker.pending = commit;
-  barrier_ ? close_if_complete(effects) : decide({member}, effects);
+  if (barrier_) return close_if_complete(effects);
+  if (!is_closed()) decide({member}, effects);
 }
 
 bool Closer::sound(const Worker& worker, const wire::PsCommit& commit) const {
@@ -108,6 +109,17 @@ void Closer::cut(std::uint64_t number, const std::string& directory, Effects& ef
   effects.emplace_back(std::move(decision));
 }
 
+void Closer::set_last_cut(std::uint64_t number, Effects& effects) {
+  last_cut_ = number;
+  if (barrier_) return close_if_complete(effects);
+  if (is_closed()) return;
+  std::vector<Member> waiting;
+  for (const auto& [member, worker] : workers_) {
+    if (worker.pending) waiting.push_back(member);
+  }
+  for (const Member member : waiting) decide({member}, effects);
+}
+
 wire::PsPlaces Closer::places(Member member) const {
   const auto revoked = revoked_.find(member);
   if (revoked != revoked_.end()) return revoked->second;
@@ -129,7 +141,7 @@ std::vector<wire::PsPlaces> Closer::places() const {
 }
 
 void Closer::close_if_complete(Effects& effects) {
-  if (!barrier_) return;
+  if (!barrier_ || is_closed()) return;
   std::vector<Member> committed;
   std::size_t active = 0;
   for (const auto& [member, worker] : workers_) {

@@ -13,6 +13,10 @@
 // backups` workers have committed a push for it, or all that have something to
 // push if these are fewer; commits for a step that is closed are late. Without
 // one every commit is a decision of its own.
+//
+// Behind a checkpoint that is the last of its group no push is decided (set_last_cut): what is
+// committed waits. Either the group is over, and the next one begins with all that was decided
+// in this one, or the checkpoint is given up, and what waits is decided.
 #pragma once
 
 #include <cstdint>
@@ -62,6 +66,8 @@ class Closer {
   // What is decided by now is in checkpoint `number`, in `directory`, and nothing that
   // follows; one that was decided before is not decided again (server.h).
   void cut(std::uint64_t number, const std::string& directory, Effects& effects);
+  // Behind this one nothing is applied any more; 0: behind any.
+  void set_last_cut(std::uint64_t number, Effects& effects);
 
   [[nodiscard]] std::uint64_t decisions() const { return decisions_; }
   // Those before this group included.
@@ -92,6 +98,7 @@ class Closer {
   };
 
   [[nodiscard]] bool sound(const Worker& worker, const wire::PsCommit& commit) const;
+  [[nodiscard]] bool is_closed() const { return last_cut_ != 0 && cut_ >= last_cut_; }
   void close_if_complete(Effects& effects);
   void decide(const std::vector<Member>& members, Effects& effects);
   void answer(Member member, Worker& worker, std::uint64_t number, std::string_view status,
@@ -103,6 +110,7 @@ class Closer {
   std::uint64_t first_;    // updates before this group
   std::uint64_t updates_;  // decisions that apply something
   std::uint64_t cut_ = 0;  // the newest
+  std::uint64_t last_cut_ = 0;
   std::map<Member, Worker> workers_;
   std::map<Member, wire::PsPlaces> revoked_;
   Counts counts_;

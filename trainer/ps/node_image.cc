@@ -111,6 +111,7 @@ CloserImage Closer::image() const {
   image.decisions = decisions_;
   image.updates = updates_;
   image.cut = cut_;
+  image.last_cut = last_cut_;
   for (const auto& [member, worker] : workers_) {
     image.workers.push_back({places(member), worker.idle, worker.pending, worker.last});
   }
@@ -127,6 +128,7 @@ Status Closer::restore(const CloserImage& image) {
   if (image.updates < first_) return wrong("the updates it has decided");
   updates_ = image.updates;
   cut_ = image.cut;
+  last_cut_ = image.last_cut;
   for (const wire::PsPlaces& places : image.revoked) {
     if (!rise(places.applied)) return wrong("the places of a worker that left");
     revoked_[{places.worker, places.attempt}] = places;

@@ -89,6 +89,7 @@ struct CloserImage {
   std::uint64_t decisions = 0;
   std::uint64_t updates = 0;
   std::uint64_t cut = 0;
+  std::uint64_t last_cut = 0;
   std::vector<Worker> workers;
   std::vector<wire::PsPlaces> revoked;
   std::uint64_t applied = 0;
@@ -99,6 +100,7 @@ struct CloserImage {
     v("decisions", m.decisions);
     v("updates", m.updates);
     v("cut", m.cut);
+    v("last_cut", m.last_cut);
     v("workers", m.workers);
     v("revoked", m.revoked);
     v("applied", m.applied);

@@ -93,6 +93,7 @@ void ServerNode::on(const node::Serve& event) {
   for (const wire::PsMember& m : event.serve.leaving) {
     if (is_home_of(m.worker)) std::ignore = closer_.revoke({m.worker, m.attempt}, effects);
   }
+  closer_.set_last_cut(event.serve.last_cut, effects);
   run(effects);
   serving_ = wire::PsServing{event.serve.number, left(event.serve.leaving)};
 }

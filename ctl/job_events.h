@@ -100,6 +100,11 @@ struct ResizeAsked {
   std::uint32_t count = 0;
   std::string reason;
 };
+// The same for parameter servers: how many the model is to be placed on.
+struct ServersAsked {
+  std::uint32_t count = 0;
+  std::string reason;
+};
 // The job cannot go on: `exit_class` and `code` as in Outcome.
 struct Failed {
   std::string exit_class;
@@ -111,7 +116,7 @@ using Event =
     std::variant<Placed, HostUp, HostLost, GangReady, Started, Exited, Vanished, Resumed,
                  StartRefused, Joined, GenerationSettled, GenerationOver, Progressed, Hung,
                  PhaseDrained, MemberDone, CheckpointStored, Restored, SaidBye, StopAsked,
-                 EvictAsked, RestartAsked, TakenOver, ResizeAsked, Failed, Tick>;
+                 EvictAsked, RestartAsked, TakenOver, ResizeAsked, ServersAsked, Failed, Tick>;
 
 // ---- effects
 struct SaveImage {};
@@ -146,7 +151,14 @@ struct AnnouncePhase {
 };  // the open phase, to the members of a new generation
 struct OrderCheckpoint {
   std::uint64_t number = 0;
-};  // to every member
+  bool last = false;  // nothing is to be trained behind it: ServersChange or ServersGoOn follows
+};                    // to every member
+// The group of so many servers follows, from the newest checkpoint.
+struct ServersChange {
+  std::uint32_t count = 0;
+};
+// The group goes on, and does not wait for its last checkpoint.
+struct ServersGoOn {};
 struct LeaveWorker {
   Member member;
   wire::Leave leave;
@@ -161,8 +173,8 @@ struct Note {
 struct End {
   Outcome outcome;
 };
-using Effect =
-    std::variant<SaveImage, StartWorker, StopWorker, PrepareGang, ExpectMembers, WorkerGone,
-                 OpenPhase, AnnouncePhase, OrderCheckpoint, LeaveWorker, LeaveAll, Note, End>;
+using Effect = std::variant<SaveImage, StartWorker, StopWorker, PrepareGang, ExpectMembers,
+                            WorkerGone, OpenPhase, AnnouncePhase, OrderCheckpoint, ServersChange,
+                            ServersGoOn, LeaveWorker, LeaveAll, Note, End>;
 
 }  // namespace antdt::ctl::job

@@ -65,6 +65,9 @@ void Lifecycle::restore(LifecycleImage image, std::vector<Member> group) {
   seconds_before_ = image_.seconds;
   group_ = std::move(group);
   settled_ = !group_.empty();
+  // The servers hear that they are to go on, too (ServerGroup::restore).
+  if (image_.last_cut > 0) image_.checkpoint_pending = false;
+  image_.last_cut = 0;
 }
 
 double Lifecycle::seconds() const {
@@ -189,6 +192,7 @@ void Lifecycle::on(const job::Joined& e, Effects& out) {
     if (worker->running() && worker->state != WorkerProcess::kJoined) {
       worker->state = WorkerProcess::kJoined;
       out.emplace_back(job::SaveImage{});
+      order_last_cut(out);
     }
   }
   if (e.collective || stopping()) return;
@@ -226,6 +230,7 @@ void Lifecycle::on(const job::GenerationSettled& e, Effects& out) {
 void Lifecycle::on(const job::GenerationOver&, Effects& out) {
   settled_ = false;
   end_moves(out);
+  image_.last_cut = 0;
   if (!image_.checkpoint_pending) return;
   image_.checkpoint_pending = false;  // whoever was to write it does so no more
   out.emplace_back(job::SaveImage{});
@@ -261,6 +266,7 @@ void Lifecycle::open_phase(std::uint64_t phase, Effects& out) {
   out.emplace_back(job::SaveImage{});
   out.emplace_back(job::OpenPhase{start});
   if (start.what != "finish") return;
+  give_up_servers("all is trained", out);
   if (spec_.servers > 0) order_checkpoint(out);  // the model is theirs
   if (spec_.external) end_if_all_left(out);
 }
@@ -279,6 +285,7 @@ void Lifecycle::on(const job::MemberDone& e, Effects& out) {
 
 void Lifecycle::advance_if_complete(Effects& out) {
   if (!drained_ || stopping() || image_.phase >= last_phase()) return;
+  if (image_.last_cut > 0) return;  // it is one of this phase
   if (image_.collective) {
     if (!settled_) return;  // the next generation goes on here
     if (state() == JobState::kTraining) {
@@ -313,11 +320,13 @@ void Lifecycle::order_checkpoint(Effects& out) {
   ++image_.checkpoints_ordered;
   image_.checkpoint_pending = true;
   out.emplace_back(job::SaveImage{});
-  out.emplace_back(job::OrderCheckpoint{image_.checkpoints_ordered});
+  out.emplace_back(job::OrderCheckpoint{image_.checkpoints_ordered,
+                                        image_.checkpoints_ordered == image_.last_cut});
 }
 
 void Lifecycle::on(const job::CheckpointStored& e, Effects& out) {
   image_.checkpoint_pending = false;
+  const bool changes_servers = is_last_cut(e, out);
   if (e.error.empty()) {
     image_.checkpoints_stored = std::max(image_.checkpoints_stored, e.number);
     image_.checkpoints_ordered = std::max(image_.checkpoints_ordered, e.number);
@@ -332,6 +341,7 @@ void Lifecycle::on(const job::CheckpointStored& e, Effects& out) {
                  : e.error});
   }
   out.emplace_back(job::SaveImage{});
+  if (changes_servers) return change_servers(out);
   if (state() == JobState::kFinishing) {
     if (!e.error.empty()) return;  // the members hold it, and write it again
     image_.model_kept = true;

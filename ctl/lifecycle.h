@@ -78,10 +78,6 @@ struct JobSpec {
   std::uint32_t server_replicas = 1;  // processes that are one server
   Delivery delivery = Delivery::kExactlyOnce;
   [[nodiscard]] std::uint32_t server_processes() const { return servers * server_replicas; }
-  // Of a server that is two processes, or is moved: the other one's id.
-  [[nodiscard]] WorkerId second_of(WorkerId server) const {
-    return {'s', server.index < servers ? server.index + servers : server.index - servers};
-  }
 };
 
 // What survives a restart of the job daemon.
@@ -103,9 +99,13 @@ struct LifecycleImage {
   std::uint64_t incident = 1;  // the one that failures belong to now
   Budgets::Image budgets;
   double trained_s = 0;
-  double seconds = 0;              // since the job began, when this was written
-  std::optional<Outcome> outcome;  // set from kStopping on
-  std::string over_budget;         // which budget a failure that ends the job exceeded
+  double seconds = 0;                // since the job began, when this was written
+  std::optional<Outcome> outcome;    // set from kStopping on
+  std::string over_budget;           // which budget a failure that ends the job exceeded
+  std::uint32_t servers = 0;         // 0: as many as the job file says
+  std::uint32_t servers_wanted = 0;  // 0: no others
+  std::uint64_t last_cut = 0;        // the checkpoint that they wait for; 0: not ordered
+  std::uint32_t servers_failed = 0;  // tries to become so many
   template <class Self, class V>
   static void fields(Self& m, V& v) {
     v("state", m.state);
@@ -128,6 +128,10 @@ struct LifecycleImage {
     v("seconds", m.seconds);
     v("outcome", m.outcome);
     v("over_budget", m.over_budget);
+    v("servers", m.servers);
+    v("servers_wanted", m.servers_wanted);
+    v("last_cut", m.last_cut);
+    v("servers_failed", m.servers_failed);
   }
 };
 
@@ -160,11 +164,15 @@ class Lifecycle {
   [[nodiscard]] bool collective() const { return image_.collective; }
   [[nodiscard]] bool model_kept() const { return image_.model_kept; }
   [[nodiscard]] double seconds() const;  // since the job began, over incarnations
+  [[nodiscard]] std::uint32_t servers() const;
+  // That they are about to become; 0: they stay as many.
+  [[nodiscard]] std::uint32_t servers_wanted() const { return image_.servers_wanted; }
 
   // Whether an operator's wish can be done; the error says why not.
   [[nodiscard]] Status check(const job::EvictAsked& e) const;
   [[nodiscard]] Status check(const job::RestartAsked& e) const;
   [[nodiscard]] Status check(const job::ResizeAsked& e) const;
+  [[nodiscard]] Status check(const job::ServersAsked& e) const;
 
  private:
   using Effects = std::vector<job::Effect>;
@@ -199,6 +207,7 @@ class Lifecycle {
   void on(const job::ResizeAsked& e, Effects& out);
   // lifecycle_servers.cc: a server without replicas that is moved
   void on(const job::TakenOver& e, Effects& out);
+  [[nodiscard]] WorkerId second_id(const WorkerProcess& server) const;
   [[nodiscard]] WorkerProcess* second_of(const WorkerProcess& server);
   [[nodiscard]] const WorkerProcess* second_of(const WorkerProcess& server) const;
   [[nodiscard]] bool is_moving(const WorkerProcess& server) const;
@@ -208,6 +217,20 @@ class Lifecycle {
   [[nodiscard]] bool move_failed(WorkerProcess& server, FailureClass cls, Effects& out);
   void leave_for_second(WorkerProcess& server, const std::string& reason, Effects& out);
   void end_moves(Effects& out);
+  // lifecycle_server_count.cc
+  void on(const job::ServersAsked& e, Effects& out);
+  [[nodiscard]] std::vector<WorkerId> processes_of(std::uint32_t count) const;
+  [[nodiscard]] std::vector<WorkerId> added_for(std::uint32_t count) const;
+  void order_last_cut(Effects& out);
+  void look_at_last_cut(Effects& out);
+  [[nodiscard]] bool is_last_cut(const job::CheckpointStored& e, Effects& out);
+  void last_cut_failed(const std::string& why, Effects& out);
+  void server_change_failed(const std::string& why, Effects& out);
+  void give_up_servers(const std::string& why, Effects& out);
+  void change_servers(Effects& out);
+  void change_servers_at_resume(Effects& out);
+  void let_apart_go(const std::string& reason, Effects& out);
+  void added_failed(WorkerProcess& server, FailureClass cls, Effects& out);
 
   [[nodiscard]] wire::PhaseStart describe(std::uint64_t phase) const;
   [[nodiscard]] std::uint64_t last_phase() const;  // number of "finish"

@@ -26,6 +26,7 @@ void Lifecycle::on(const job::StopAsked& e, Effects& out) {
   if (!again) {
     image_.outcome = Outcome{"stopped", 75, "stopped", image_.checkpoints_stored > 0, e.reason};
     out.emplace_back(job::Note{"stopping", e.reason});
+    give_up_servers("the job is stopping", out);
   }
   const bool can_checkpoint = state() == JobState::kTraining && image_.collective && settled_ &&
                               spec_.protocol == Protocol::kAntdt && image_.phase > 0;
@@ -47,6 +48,7 @@ void Lifecycle::on(const job::Failed& e, Effects& out) {
 void Lifecycle::fail(Outcome outcome, Effects& out) {
   if (stopping()) return;  // what follows from the first cause is not one
   image_.outcome = std::move(outcome);
+  give_up_servers("the job is stopping", out);
   set_state(JobState::kStopping);
   stop_all(spec_.stop_grace, out);
 }
@@ -92,6 +94,7 @@ void Lifecycle::on(const job::Tick&, Effects& out) {
   }
   if (stopping()) return;
   start_waiting(out);
+  look_at_last_cut(out);
   // What the servers could not write is written when they can.
   const bool again = spec_.servers > 0 && state() == JobState::kFinishing && settled_ &&
                      !image_.model_kept && !image_.checkpoint_pending &&
@@ -102,7 +105,7 @@ void Lifecycle::on(const job::Tick&, Effects& out) {
                    now_ - last_checkpoint_ >= spec_.checkpoint_every;
   // What was written, or that it was, may be lost: then another one is due.
   const bool lost = now_ - last_checkpoint_ >= kCheckpointPatience;
-  if (due && (lost || !image_.checkpoint_pending)) order_checkpoint(out);
+  if (due && image_.last_cut == 0 && (lost || !image_.checkpoint_pending)) order_checkpoint(out);
 }
 
 // Whoever has left, or was not wanted any more, is wanted again when the others
@@ -110,8 +113,9 @@ void Lifecycle::on(const job::Tick&, Effects& out) {
 bool Lifecycle::bring_one_back(Effects& out) {
   const bool can = spec_.protocol == Protocol::kAntdt && spec_.restart == Restart::kMember &&
                    image_.collective && !spec_.external && !image_.model_kept;
-  const auto left = std::ranges::find(image_.workers, std::uint8_t{WorkerProcess::kRemoved},
-                                      &WorkerProcess::state);
+  const auto left = std::ranges::find_if(image_.workers, [](const WorkerProcess& w) {
+    return w.state == WorkerProcess::kRemoved && !w.is_server();
+  });
   if (!can || left == image_.workers.end()) return false;
   wait_for_place(*left);
   left->waits_until_s = 0;

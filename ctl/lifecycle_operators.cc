@@ -71,6 +71,11 @@ Status Lifecycle::check(const job::RestartAsked& e) const {
   if (worker->leaving) {
     return antdt::fail(ErrorKind::kRefused, "{} leaves already", e.member.worker);
   }
+  if (worker->is_server() && (worker->apart || image_.servers_wanted > 0)) {
+    return antdt::fail(
+        ErrorKind::kRefused, "the servers become {} now: {} can be moved when they are",
+        image_.servers_wanted > 0 ? image_.servers_wanted : servers(), e.member.worker);
+  }
   if (worker->is_server() && spec_.server_replicas < 2) return check_move(*worker);
   if (is_gang()) {
     return antdt::fail(ErrorKind::kRefused,

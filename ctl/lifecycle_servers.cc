@@ -8,8 +8,17 @@
 
 namespace antdt::ctl {
 
+// Of a server that is two processes, or is moved: the other one's id. Of one of the next
+// size, that it has then.
+WorkerId Lifecycle::second_id(const WorkerProcess& server) const {
+  const bool next = server.apart && image_.servers_wanted > 0;
+  const std::uint32_t count = next ? image_.servers_wanted : servers();
+  const std::uint32_t index = server.place.worker.index;
+  return {'s', index < count ? index + count : index - count};
+}
+
 const WorkerProcess* Lifecycle::second_of(const WorkerProcess& server) const {
-  return server.is_server() ? find(spec_.second_of(server.place.worker)) : nullptr;
+  return server.is_server() ? find(second_id(server)) : nullptr;
 }
 
 WorkerProcess* Lifecycle::second_of(const WorkerProcess& server) {
@@ -19,7 +28,8 @@ WorkerProcess* Lifecycle::second_of(const WorkerProcess& server) {
 // Both processes of a server that has one are there.
 bool Lifecycle::is_moving(const WorkerProcess& server) const {
   const WorkerProcess* const second = second_of(server);
-  return spec_.server_replicas < 2 && second != nullptr && second->state != WorkerProcess::kRemoved;
+  return spec_.server_replicas < 2 && second != nullptr &&
+         second->state != WorkerProcess::kRemoved && !server.apart && !second->apart;
 }
 
 // Where two that are one server had better not both be; empty: anywhere.
@@ -31,6 +41,11 @@ std::string Lifecycle::host_of_second(const WorkerProcess& server) const {
 Status Lifecycle::check_move(const WorkerProcess& server) const {
   if (state() == JobState::kFinishing) {
     return antdt::fail(ErrorKind::kRefused, "all is trained, the job is about to end");
+  }
+  if (const WorkerProcess* const second = second_of(server);
+      second != nullptr && second->apart && second->state != WorkerProcess::kRemoved) {
+    return antdt::fail(ErrorKind::kRefused, "{} is about to leave: try again soon",
+                       second->place.worker);
   }
   if (is_moving(server)) {
     return antdt::fail(ErrorKind::kRefused, "{} is being moved: {} takes over from {}",
@@ -55,7 +70,7 @@ void Lifecycle::move(WorkerProcess& server, const std::string& reason, Effects& 
   const Attempt attempt = second == nullptr ? Attempt{1} : second->attempt.next();
   if (second == nullptr) second = &image_.workers.emplace_back();
   *second = {};
-  second->place = {spec_.second_of(first.place.worker), to->host, to->order};
+  second->place = {second_id(first), to->host, to->order};
   second->attempt = attempt;
   second->state = WorkerProcess::kWaiting;
   second->moves_in = true;

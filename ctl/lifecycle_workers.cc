@@ -183,6 +183,7 @@ void Lifecycle::replace(WorkerProcess& worker, FailureClass cls, Effects& out) {
     worker.state = WorkerProcess::kRemoved;
     return;
   }
+  if (worker.apart) return added_failed(worker, cls, out);
   if (move_failed(worker, cls, out)) return;
   const bool in_gang_stop = image_.gang_stops;
   if (in_gang_stop) cls = class_in_gang(cls, worker);
@@ -223,6 +224,7 @@ void Lifecycle::wait_for_place(WorkerProcess& worker) {
   next.attempt = worker.attempt.next();
   next.state = WorkerProcess::kWaiting;
   next.quick_failures = worker.quick_failures;
+  next.apart = worker.apart;
   next.waits_until_s = seconds() + delay_after(worker.quick_failures);
   worker = std::move(next);
 }
@@ -290,6 +292,7 @@ void Lifecycle::on(const job::Resumed&, Effects& out) {
   budgets_.restore({});  // whoever resumes it lets it fail as often as at first
   settled_ = false;
   group_.clear();
+  change_servers_at_resume(out);
   bool someone = false;
   for (WorkerProcess& w : image_.workers) {
     if (w.state == WorkerProcess::kRemoved) continue;

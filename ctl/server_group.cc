@@ -56,12 +56,15 @@ ServerGroupImage ServerGroup::image() const {
   image.keys = keys_of_group();
   image.seats = seats_;
   image.keepers = all_to_wire(keepers_);
+  image.count = count_;
   return image;
 }
 
-// Which servers have heard what is not known any more: a new number asks them all.
+// Which servers have heard what is not known any more: a new number asks them all, and tells
+// them that no checkpoint is the last.
 void ServerGroup::restore(const ServerGroupImage& image, Generation at_least) {
   generation_ = std::max(image.generation, at_least);
+  if (image.count > 0) count_ = image.count;
   state_ = image.generation == generation_ ? static_cast<State>(image.state) : State::kGathering;
   state_lost_ = image.state_lost;
   servers_ = image.servers;
@@ -122,6 +125,10 @@ bool ServerGroup::is_expected(Member member) const {
   return std::ranges::find(all, member) != all.end();
 }
 
+bool ServerGroup::may_join(Member member) const {
+  return is_expected(member) || std::ranges::find(added_, member) != added_.end();
+}
+
 std::vector<Member> ServerGroup::missing() const {
   std::vector<Member> missing;
   if (state_ == State::kGathering) {
@@ -151,6 +158,7 @@ std::string ServerGroup::waiting_for() const {
 void ServerGroup::on(const servers::Expect& e, Effects& out) {
   expected_servers_ = e.servers;
   expected_workers_ = e.workers;
+  added_ = e.added;
   std::erase_if(expected_since_, [&](const auto& known) { return !is_expected(known.first); });
   for (const Member m : e.servers) expected_since_.try_emplace(m, now_);
   for (const Member m : e.workers) expected_since_.try_emplace(m, now_);
@@ -179,7 +187,7 @@ void ServerGroup::tell_of_change(Effects& out) {
 }
 
 void ServerGroup::on(const servers::Joined& e, Effects& out) {
-  if (!is_expected(e.member)) return;
+  if (!may_join(e.member)) return;
   if (!e.key.empty()) keys_[e.member] = e.key;
   if (e.member.worker.role == 's') {
     if (find_server(e.member) != nullptr) {  // it has not heard what it is to serve
@@ -251,6 +259,7 @@ wire::PsServe ServerGroup::serve_for(const GroupServer& server) const {
   serve.sync = config_.sync;
   serve.backups = backups();
   serve.rate = rate_;
+  serve.last_cut = last_cut_;
   serve.keep = std::ranges::find(keepers_, server.member()) != keepers_.end();
   for (const auto& [member, worker] : workers_) serve.workers.push_back(to_wire(member));
   serve.leaving = all_to_wire(leaving_);
@@ -301,6 +310,7 @@ void ServerGroup::on(const servers::Serving& e, Effects& out) {
   std::uint64_t& heard = heard_[e.server];
   heard = std::max(heard, e.said.number);
   go_on_if_heard(out);
+  if (cut_ && !cut_->said && cut_->number == last_cut_) say_cut(out);
   count_backup(e, out);
 }
 
@@ -341,6 +351,7 @@ void ServerGroup::on(const servers::Gone& e, Effects& out) {
 // Nothing was pushed to a group that never served.
 void ServerGroup::over(const std::string& reason, Effects& out) {
   if (cut_) cut_failed(reason, out);
+  last_cut_ = 0;
   const bool served = state_ == State::kServing;
   if (served) keep_rows();
   state_ = State::kGathering;
@@ -400,69 +411,6 @@ void ServerGroup::name_the_silent(Effects& out) {
         member, fmt::format("the others have waited {:.0f} s for it {}", to_seconds(patience),
                             starts ? "to join" : "to answer who is in the group")});
   }
-}
-
-// ------------------------------------------------------------------- checkpoints
-
-wire::PsCut ServerGroup::cut_order() const {
-  return {cut_->number, fmt::format("checkpoints/.tmp-{}-g{}", cut_->number, generation_)};
-}
-
-void ServerGroup::on(const servers::OrderCut& e, Effects& out) {
-  if (cut_) cut_failed("another one was ordered", out);
-  cut_ = Cut{e.number, {}, {}};
-  if (state_ != State::kServing) return cut_failed("no servers serve the model now", out);
-  out.emplace_back(servers::Changed{});
-  say_cut(out);
-}
-
-// To those that have not saved it.
-void ServerGroup::say_cut(Effects& out) {
-  if (!leaving_.empty()) return;
-  cut_->said = now_;
-  for (const ServerSeat& seat : seats_) {
-    const Member server = process(seat.primary).member();
-    if (cut_->saved.contains(server)) continue;
-    out.emplace_back(servers::SendCut{server, generation_, cut_order()});
-  }
-}
-
-void ServerGroup::cut_failed(std::string error, Effects& out) {
-  servers::CutDone done;
-  done.number = cut_->number;
-  done.error = fmt::format("checkpoint {}: {}", cut_->number, error);
-  cut_.reset();
-  out.emplace_back(servers::Changed{});
-  out.emplace_back(std::move(done));
-}
-
-void ServerGroup::on(const servers::Saved& e, Effects& out) {
-  const bool ours = cut_ && e.said.number == cut_->number && e.generation == generation_;
-  if (!ours || state_ != State::kServing || find_seat(e.server) == nullptr) return;
-  if (!e.said.error.empty()) {
-    return cut_failed(fmt::format("{}: {}", e.server.worker, e.said.error), out);
-  }
-  cut_->saved[e.server] = e.said;
-  if (cut_->saved.size() == seats_.size()) finish_cut(out);
-}
-
-void ServerGroup::finish_cut(Effects& out) {
-  servers::CutDone done;
-  done.number = cut_->number;
-  done.directory = cut_order().directory;
-  done.version = cut_->saved.begin()->second.version;
-  for (const auto& [server, saved] : cut_->saved) {
-    if (saved.version != done.version) {
-      return cut_failed(fmt::format("{} wrote the state after {} updates, another server after {}",
-                                    server.worker, saved.version, done.version),
-                        out);
-    }
-    done.files.insert(done.files.end(), saved.files.begin(), saved.files.end());
-    done.places.insert(done.places.end(), saved.places.begin(), saved.places.end());
-  }
-  cut_.reset();
-  out.emplace_back(servers::Changed{});
-  out.emplace_back(std::move(done));
 }
 
 }  // namespace antdt::ctl

@@ -29,6 +29,12 @@
 // server's rows come back from the checkpoint: those that are left begin the next group with
 // what they have (keepers, PsServe::keep). What that means to the ledger is not decided here.
 //
+// How many servers there are can change (Resize): from a checkpoint that is the last of its
+// group (OrderCut::last, PsServe::last_cut), behind which nothing is applied, so that nothing
+// has to be trained again. It is cut when every server knows that it is the last; whoever
+// ordered it says Resize when it is stored, or GoOn when it is given up. Servers that are to
+// come join before, beside the group (Expect::added).
+//
 // A checkpoint is one cut over all servers (OrderCut, CutDone). It waits until the
 // homes have answered for those who leave: what they answer is in the ledger at once,
 // and may have been decided after the cut.
@@ -60,6 +66,7 @@ namespace servers {
 struct Expect {
   std::vector<Member> servers;  // by index; one process at least of each is needed
   std::vector<Member> workers;
+  std::vector<Member> added = {};  // servers of the next size, which nobody waits for
 };
 struct Joined {
   Member member;
@@ -88,7 +95,14 @@ struct Begin {
 };
 struct OrderCut {
   std::uint64_t number = 0;  // above all before
+  bool last = false;         // of its group
 };
+// The last one is stored: the group is over, and the next one is of so many servers.
+struct Resize {
+  std::uint32_t count = 0;
+};
+// It is given up, and the group goes on.
+struct GoOn {};
 // From now on a step need not wait for so many pushes.
 struct SetBackups {
   std::uint32_t count = 0;
@@ -98,8 +112,8 @@ struct SetRate {
   double rate = 1;
 };
 struct Tick {};
-using Event =
-    std::variant<Expect, Joined, Serving, Saved, Gone, Begin, OrderCut, SetBackups, SetRate, Tick>;
+using Event = std::variant<Expect, Joined, Serving, Saved, Gone, Begin, OrderCut, Resize, GoOn,
+                           SetBackups, SetRate, Tick>;
 
 // ---- effects
 struct Changed {};  // image() is another
@@ -229,6 +243,7 @@ struct ServerGroupImage {
   std::vector<wire::PsKey> keys;
   std::vector<ServerSeat> seats;  // by index; empty: from before there were any
   std::vector<wire::PsMember> keepers = {};
+  std::uint32_t count = 0;  // of servers; 0: as many as the job file says
   template <class Self, class V>
   static void fields(Self& m, V& v) {
     v("generation", m.generation);
@@ -246,6 +261,7 @@ struct ServerGroupImage {
     v("keys", m.keys);
     v("seats", m.seats);
     v("keepers", m.keepers);
+    v("count", m.count);
   }
 };
 
@@ -262,7 +278,8 @@ class ServerGroup {
  public:
   enum class State : std::uint8_t { kGathering, kForming, kServing };
 
-  explicit ServerGroup(ServerGroupConfig config = {}) : config_(std::move(config)) {}
+  explicit ServerGroup(ServerGroupConfig config = {})
+      : config_(std::move(config)), count_(config_.servers) {}
 
   [[nodiscard]] servers::Effects step(const servers::Event& event, MonoTime now);
 
@@ -273,6 +290,8 @@ class ServerGroup {
   [[nodiscard]] State state() const { return state_; }
   [[nodiscard]] bool serving() const { return state_ == State::kServing; }
   [[nodiscard]] Generation generation() const { return generation_; }
+  // Nothing is applied behind the checkpoint that is under way.
+  [[nodiscard]] bool closing() const { return last_cut_ != 0; }
   // Of the group that serves: those that may hear of the servers, rising.
   [[nodiscard]] std::vector<Member> workers() const;
   [[nodiscard]] bool is_admitted(Member worker) const;
@@ -284,7 +303,7 @@ class ServerGroup {
   [[nodiscard]] std::vector<std::string> other_keys() const;
   // The server that this process is, or would be.
   [[nodiscard]] std::uint32_t seat_of(WorkerId server) const {
-    return server.index % std::max(config_.servers, 1U);
+    return server.index % std::max(count_, 1U);
   }
   // Whether it is the process that serves as the first of the servers.
   [[nodiscard]] bool is_first(Member server) const {
@@ -314,11 +333,14 @@ class ServerGroup {
   void on(const servers::Gone& e, Effects& out);
   void on(const servers::Begin& e, Effects& out);
   void on(const servers::OrderCut& e, Effects& out);
+  void on(const servers::Resize& e, Effects& out);
+  void on(const servers::GoOn& e, Effects& out);
   void on(const servers::SetBackups& e, Effects& out);
   void on(const servers::SetRate& e, Effects& out);
   void on(const servers::Tick& e, Effects& out);
 
   [[nodiscard]] bool is_expected(Member member) const;
+  [[nodiscard]] bool may_join(Member member) const;
   [[nodiscard]] std::vector<Member> missing() const;
   void tell_of_change(Effects& out);
   void begin_if_complete(Effects& out);
@@ -368,6 +390,7 @@ class ServerGroup {
   };
 
   ServerGroupConfig config_;
+  std::uint32_t count_;  // of servers
   State state_ = State::kGathering;
   Generation generation_;
   std::string restore_;
@@ -376,6 +399,7 @@ class ServerGroup {
   bool lost_said_ = false;
   std::vector<Member> expected_servers_;
   std::vector<Member> expected_workers_;
+  std::vector<Member> added_;
   std::vector<GroupServer> servers_;    // that have joined, by index
   std::vector<ServerSeat> seats_;       // of the group; empty while it gathers
   std::vector<Member> keepers_;         // of the group, or of the next one
@@ -387,6 +411,7 @@ class ServerGroup {
   std::map<Member, std::uint64_t> heard_;
   std::map<Member, MonoTime> said_;
   std::optional<Cut> cut_;
+  std::uint64_t last_cut_ = 0;  // 0: none is the last
   std::optional<std::uint32_t> backups_;
   double rate_ = 1;
   std::map<Member, MonoTime> expected_since_;  // or named as silent

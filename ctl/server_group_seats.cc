@@ -21,7 +21,7 @@ bool ServerGroup::seats_are_sound() const {
   const auto joined = [&](WorkerId worker) {
     return std::ranges::find(servers_, worker, &GroupServer::worker) != servers_.end();
   };
-  return seats_.size() == config_.servers && std::ranges::all_of(seats_, [&](const ServerSeat& s) {
+  return seats_.size() == count_ && std::ranges::all_of(seats_, [&](const ServerSeat& s) {
            const bool one = !s.backup || !s.joining;
            return one && joined(s.primary) && (!s.other() || joined(*s.other()));
          });
@@ -71,13 +71,13 @@ bool ServerGroup::can_seat() const {
   for (const GroupServer& s : servers_) {
     if (may_sit(s)) there.insert(seat_of(s.worker));
   }
-  return there.size() == config_.servers;
+  return there.size() == count_;
 }
 
 // The first of a server is its primary.
 void ServerGroup::seat_servers() {
-  seats_.assign(config_.servers, {});
-  std::vector<bool> taken(config_.servers);
+  seats_.assign(count_, {});
+  std::vector<bool> taken(count_);
   for (const GroupServer& s : servers_) {
     if (!may_sit(s)) continue;
     const std::uint32_t at = seat_of(s.worker);

@@ -67,6 +67,7 @@ struct WorkerProcess {
   bool comes_back = false;    // leaving: started again where it was, if nowhere else
   bool hung = false;          // ended because of that
   bool moves_in = false;      // of a server without replicas: takes over from its first process
+  bool apart = false;         // a server, and not of the group: of the next size, or of the last
   double killed_from_s = 0;   // when asked to stop: from then on a SIGKILL is ours
   double waits_until_s = 0;   // kWaiting: not started before
   double started_at_s = 0;
@@ -91,6 +92,7 @@ struct WorkerProcess {
     v("comes_back", m.comes_back);
     v("hung", m.hung);
     v("moves_in", m.moves_in);
+    v("apart", m.apart);
     v("killed_from_s", m.killed_from_s);
     v("waits_until_s", m.waits_until_s);
     v("started_at_s", m.started_at_s);

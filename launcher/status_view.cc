@@ -178,6 +178,8 @@ Result<StatusView> parse_status(const std::string& text) {
   fields.read("solution_trouble", status.solution_trouble);
   read_list(fields, "workers", parse_worker, status.workers);
   read_list(fields, "servers", parse_server, status.servers);
+  fields.read("servers_count", status.servers_count);
+  fields.read("servers_wanted", status.servers_wanted);
   read_list(fields, "failures", parse_failure, status.failures);
   read_list(fields, "hosts", parse_host, status.hosts);
   read_list(fields, "actions", parse_action, status.actions);

@@ -91,6 +91,8 @@ struct StatusView {
   std::string solution_trouble;  // why a solution of the user's own decides nothing now
   std::vector<WorkerStatus> workers;
   std::vector<ServerStatus> servers;  // none: the workers hold the model
+  std::uint64_t servers_count = 0;
+  std::uint64_t servers_wanted = 0;  // that they are about to become; 0: they stay as many
   std::vector<FailureView> failures;
   std::vector<HostView> hosts;
   std::vector<ActionView> actions;

@@ -222,6 +222,14 @@ void Cluster::cut_a_link() {
 void Cluster::wish() {
   Daemon* const daemon = this->daemon();
   if (daemon == nullptr) return;
+  // More of them often find no room, and fewer make it.
+  if (shape_.servers > 0 && world_.rng().chance(0.4)) {
+    const std::uint32_t now = daemon->machine()->lifecycle().servers();
+    const std::uint64_t least = now > 1 ? now - 1 : 1;
+    const auto count = static_cast<std::uint32_t>(world_.rng().between(least, now + 1));
+    world_.say("operator: {} servers", count);
+    return daemon->feed_soon(ctl::job::ServersAsked{count, "a test"});
+  }
   const double which = static_cast<double>(world_.rng().below(100));
   if (which < 40) {
     // Servers are few, and moving one is a matter of its own.

@@ -87,8 +87,10 @@ struct Text {
   std::string operator()(const wire::PsServe& m) const {
     const std::string seat =
         m.replica.empty() ? "" : fmt::format(" {} in view {}", m.replica, m.view);
-    return fmt::format("ps-serve {}{} workers {} leaving {} restore '{}' version {}", m.number,
-                       seat, members(m.workers), members(m.leaving), m.restore, m.version);
+    const std::string last = m.last_cut == 0 ? "" : fmt::format(" last cut {}", m.last_cut);
+    return fmt::format("ps-serve {}{} of {} workers {} leaving {} restore '{}' version {}{}",
+                       m.number, seat, m.servers.size(), members(m.workers), members(m.leaving),
+                       m.restore, m.version, last);
   }
   std::string operator()(const wire::PsServing& m) const {
     std::string text = fmt::format("ps-serving {}", m.number);

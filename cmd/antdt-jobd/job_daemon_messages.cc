@@ -108,11 +108,21 @@ void JobDaemon::answer_operator(const wire::Packet& packet, const wire::Envelope
     });
   } else if (kind == wire::ResizeJob::kKind) {
     with(std::type_identity<wire::ResizeJob>(), [&](const wire::ResizeJob& m) -> Status {
-      const ctl::job::ResizeAsked resize{m.count, because("", m.who)};
-      ANTDT_RETURN_IF_ERROR(machine_.check(resize));
-      feed(ctl::in::OperatorSaid{"resize", fmt::format("{} workers, {}", m.count, resize.reason)});
-      feed(resize);
-      return {};
+      const std::string reason = because("", m.who);
+      const auto resize = [&](const auto& wish, const char* what) -> Status {
+        ANTDT_RETURN_IF_ERROR(machine_.check(wish));
+        feed(ctl::in::OperatorSaid{"resize", fmt::format("{} {}, {}", m.count, what, reason)});
+        feed(wish);
+        return {};
+      };
+      if (m.role == "server") {
+        return resize(ctl::job::ServersAsked{m.count, reason}, "parameter servers");
+      }
+      if (!m.role.empty() && m.role != "worker") {
+        return fail(ErrorKind::kUsage, "the roles of a job are worker and server, not '{}'",
+                    m.role);
+      }
+      return resize(ctl::job::ResizeAsked{m.count, reason}, "workers");
     });
   } else if (kind == wire::ApproveAction::kKind) {
     with(std::type_identity<wire::ApproveAction>(), [&](const wire::ApproveAction& m) -> Status {

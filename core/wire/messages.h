@@ -790,13 +790,15 @@ struct EvictWorkers {
     v("deadline_ms", m.deadline_ms);
   }
 };
-// From now on the job has `count` workers.
+// From now on the job has `count` workers, or parameter servers.
 struct ResizeJob {
   std::uint32_t count = 0;
   std::string who;
+  std::string role;  // "worker", "server"; empty: worker
   ANTDT_MESSAGE("resize") {
     v("count", m.count);
     v("who", m.who);
+    v("role", m.role);
   }
 };
 // The job goes on without positions [from, to) of the open phase's stream.

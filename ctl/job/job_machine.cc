@@ -218,9 +218,11 @@ void JobMachine::on(const in::Pause& e) {
 }
 
 // Nobody gets records while the journal has no room. And in the end one member
-// writes the model while the others wait, however long that takes.
+// writes the model while the others wait, however long that takes; so do all for the
+// last checkpoint of a group of servers.
 void JobMachine::expect_steps() {
-  const bool none = paused_ || !group_is_whole() || lifecycle_.phase().what == "finish";
+  const bool none =
+      paused_ || !group_is_whole() || servers_.closing() || lifecycle_.phase().what == "finish";
   vitals_.expect_steps(none ? std::vector<Member>{} : members(), now_);
 }
 
@@ -408,7 +410,7 @@ JobReport JobMachine::report() const {
     for (const Member m : missing) r.waiting_for += fmt::format("{} ", m.worker);
     r.waiting_for += membership_.waiting_for();
   }
-  if (uses_servers() && !r.outcome) r.waiting_for = servers_.waiting_for();
+  if (uses_servers() && !r.outcome) report_servers(r);
   r.workers = worker_reports();
   r.servers = server_reports();
   r.actions = actions_;

@@ -122,7 +122,7 @@ using JobInput =
                  in::CheckpointFound, in::Skip, in::Approve, in::Decided, in::Inject,
                  in::HistoryKept, in::OperatorSaid, job::Placed, job::HostLost, job::GangReady,
                  job::Started, job::Exited, job::StartRefused, job::StopAsked, job::EvictAsked,
-                 job::ResizeAsked, job::Failed>;
+                 job::ResizeAsked, job::ServersAsked, job::Failed>;
 
 namespace out {
 
@@ -203,6 +203,7 @@ class JobMachine {
   [[nodiscard]] Status check(const job::EvictAsked& e) const;
   [[nodiscard]] Status check(const job::RestartAsked& e) const;
   [[nodiscard]] Status check(const job::ResizeAsked& e) const;
+  [[nodiscard]] Status check(const job::ServersAsked& e) const;
   [[nodiscard]] Status check_skip(const wire::SkipRecords& order) const;
   [[nodiscard]] Status check_approve(std::uint64_t number) const;
 
@@ -245,6 +246,7 @@ class JobMachine {
   void on(const in::Inject& e);
   void on(const in::OperatorSaid& e);
   void on(const job::EvictAsked& e);
+  void on(const job::ServersAsked& e);
   template <class LifecycleEvent>
   void on(const LifecycleEvent& e) {
     feed(job::Event(e));
@@ -364,6 +366,7 @@ class JobMachine {
   [[nodiscard]] std::uint64_t samples_done() const;
   [[nodiscard]] std::vector<WorkerReport> worker_reports() const;
   [[nodiscard]] std::vector<ServerReport> server_reports() const;
+  void report_servers(JobReport& report) const;  // while it runs
   [[nodiscard]] JobImage image() const;
 
   JobMachineConfig config_;

@@ -50,29 +50,32 @@ wire::PhaseStart JobMachine::with_committed(wire::PhaseStart start) const {
 
 void JobMachine::run(const std::vector<job::Effect>& effects) {
   for (const job::Effect& effect : effects) {
-    std::visit(Overloaded{
-                   [&](const job::SaveImage&) { image_dirty_ = true; },
-                   [&](const job::StartWorker& e) {
-                     started_[e.member] = now_;
-                     out_->emplace_back(e);
-                   },
-                   [&](const job::StopWorker& e) { out_->emplace_back(e); },
-                   [&](const job::PrepareGang& e) { out_->emplace_back(e); },
-                   [&](const job::ExpectMembers& e) { expect_group(e.workers); },
-                   [&](const job::WorkerGone& e) { on_gone(e); },
-                   [&](const job::OpenPhase& e) { open_phase(e.start); },
-                   [&](const job::AnnouncePhase& e) { announce_phase(e.start); },
-                   [&](const job::OrderCheckpoint& e) {
-                     cut_phase_ = ledger_.phase().number;
-                     uses_servers() ? feed(servers::Event(servers::OrderCut{e.number}))
-                                    : send_to_members(wire::CheckpointOrder{e.number});
-                   },
-                   [&](const job::LeaveWorker& e) { send(e.member, generation(), e.leave); },
-                   [&](const job::LeaveAll& e) { send_to_running(e.leave); },
-                   [&](const job::Note& e) { note(e.kind, e.text); },
-                   [&](const job::End& e) { end(e.outcome); },
-               },
-               effect);
+    std::visit(
+        Overloaded{
+            [&](const job::SaveImage&) { image_dirty_ = true; },
+            [&](const job::StartWorker& e) {
+              started_[e.member] = now_;
+              out_->emplace_back(e);
+            },
+            [&](const job::StopWorker& e) { out_->emplace_back(e); },
+            [&](const job::PrepareGang& e) { out_->emplace_back(e); },
+            [&](const job::ExpectMembers& e) { expect_group(e.workers); },
+            [&](const job::WorkerGone& e) { on_gone(e); },
+            [&](const job::OpenPhase& e) { open_phase(e.start); },
+            [&](const job::AnnouncePhase& e) { announce_phase(e.start); },
+            [&](const job::OrderCheckpoint& e) {
+              cut_phase_ = ledger_.phase().number;
+              uses_servers() ? feed(servers::Event(servers::OrderCut{e.number, e.last}))
+                             : send_to_members(wire::CheckpointOrder{e.number});
+            },
+            [&](const job::ServersChange& e) { feed(servers::Event(servers::Resize{e.count})); },
+            [&](const job::ServersGoOn&) { feed(servers::Event(servers::GoOn{})); },
+            [&](const job::LeaveWorker& e) { send(e.member, generation(), e.leave); },
+            [&](const job::LeaveAll& e) { send_to_running(e.leave); },
+            [&](const job::Note& e) { note(e.kind, e.text); },
+            [&](const job::End& e) { end(e.outcome); },
+        },
+        effect);
   }
 }
 

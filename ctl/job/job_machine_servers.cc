@@ -30,7 +30,10 @@ void JobMachine::expect_group(const std::vector<WorkerProcess>& running) {
     servers::Expect expected;
     for (const WorkerProcess& w : running) {
       if (w.is_server() && w.stays_away) continue;  // another one takes over
-      (w.is_server() ? expected.servers : expected.workers).push_back(w.member());
+      (w.apart         ? expected.added
+       : w.is_server() ? expected.servers
+                       : expected.workers)
+          .push_back(w.member());
     }
     return feed(servers::Event(expected));
   }
@@ -79,7 +82,9 @@ void JobMachine::add_up(Member m, const wire::Progress& e) {
 // ------------------------------------------------------------ what becomes of it
 
 void JobMachine::feed(const servers::Event& event) {
+  const bool closing = servers_.closing();
   run(servers_.step(event, now_));
+  if (closing != servers_.closing()) expect_steps();
   if (servers_.serving()) deal_again();
 }
 
@@ -186,6 +191,20 @@ void JobMachine::on(const job::EvictAsked& e) {
   const auto server = server_to_move(e);
   if (!server) return feed(job::Event(e));
   if (check(*server)) feed(job::Event(*server));
+}
+
+// ------------------------------------------------------------ how many servers there are
+
+Status JobMachine::check(const job::ServersAsked& e) const {
+  ANTDT_RETURN_IF_ERROR(lifecycle_.check(e));
+  if (servers_.serving() || lifecycle_.servers_wanted() > 0) return {};
+  return fail(ErrorKind::kRefused,
+              "the servers do not serve now, and only then can they become {}: try again soon",
+              e.count);
+}
+
+void JobMachine::on(const job::ServersAsked& e) {
+  if (check(e)) feed(job::Event(e));
 }
 
 // A member may not have heard of the phase.
@@ -324,6 +343,19 @@ void JobMachine::on_cut(const servers::CutDone& cut) {
     written.places.push_back({worker, pushed ? at->applied.back().to : 0});
   }
   if (const WorkerProcess* first = first_server()) store_checkpoint(written, first->member());
+}
+
+void JobMachine::report_servers(JobReport& report) const {
+  report.waiting_for = servers_.waiting_for();
+  report.servers_count = lifecycle_.servers();
+  report.servers_wanted = lifecycle_.servers_wanted();
+  if (!report.waiting_for.empty() || report.servers_wanted == 0) return;
+  for (const WorkerProcess& w : lifecycle_.workers()) {
+    const bool comes = w.apart && !w.stays_away && w.state != WorkerProcess::kJoined;
+    if (comes) report.waiting_for += fmt::format("{} ", w.place.worker);
+  }
+  report.waiting_for +=
+      report.waiting_for.empty() ? "the last checkpoint of the servers" : "to join";
 }
 
 std::vector<ServerReport> JobMachine::server_reports() const {

@@ -191,6 +191,8 @@ std::string status_json(const JobReport& r) {
     out["workers"].push_back(std::move(worker));
   }
   add_servers(out, r.servers);
+  if (r.servers_count > 0) out["servers_count"] = r.servers_count;
+  if (r.servers_wanted > 0) out["servers_wanted"] = r.servers_wanted;
   if (r.outcome) out["outcome"] = {{"state", r.outcome->state}, {"code", r.outcome->code}};
   return out.dump();
 }

@@ -108,6 +108,8 @@ struct JobReport {
   std::string waiting_for;           // who is waited for, and for what; empty: nobody
   std::vector<WorkerReport> workers;
   std::vector<ServerReport> servers;
+  std::uint32_t servers_count = 0;   // while it runs; processes may be more
+  std::uint32_t servers_wanted = 0;  // other than that: they become so many
   std::vector<ActionReport> actions;
   std::vector<EpochReport> epoch_reports;
   Totals totals;

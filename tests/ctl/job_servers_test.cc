@@ -416,5 +416,31 @@ TEST_F(JobServersTest, ServersAreNoWorkersForOperators) {
   EXPECT_EQ(machine->report().servers.size(), 2U);
 }
 
+TEST_F(JobServersTest, FewerServersGoOnWhenTheLastCheckpointOfThoseBeforeIsStored) {
+  start();
+  fetch(w(0), 0, 40);
+  EXPECT_FALSE(machine->check(job::ServersAsked{9, "no room"}));
+  feed(job::ServersAsked{1, "a test"});
+  EXPECT_EQ(machine->report().servers_wanted, 1U);
+  EXPECT_TRUE(sent<wire::PsCut>(says(s(0), wire::PsServing{number[s(0)], {}})).empty());
+  const auto cuts = sent<wire::PsCut>(says(s(1), wire::PsServing{number[s(1)], {}}));
+  ASSERT_EQ(cuts.size(), 2U);
+  wire::PsSaved saved;
+  saved.number = cuts[0].second.number;
+  saved.version = 3;
+  says(s(1), saved);
+  saved.places = {places(w(0), 1, 20)};
+  const auto stores = all<out::StoreCheckpoint>(says(s(0), saved));
+  ASSERT_EQ(stores.size(), 1U);
+  EXPECT_TRUE(machine->server_group().closing());
+  const JobOutputs changed = feed(in::CheckpointStored{saved.number, Step{3}, "c", ""});
+  EXPECT_EQ(sent<wire::Abort>(changed).size(), 2U);
+  ASSERT_EQ(sent<wire::Leave>(changed).size(), 1U);
+  EXPECT_EQ(sent<wire::Leave>(changed)[0].first, s(1));
+  EXPECT_EQ(machine->report().servers_count, 1U);
+  joins(w(0));
+  EXPECT_EQ(all<out::FindCheckpoint>(joins(w(1))).size(), 1U);
+}
+
 }  // namespace
 }  // namespace antdt::ctl

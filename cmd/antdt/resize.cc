@@ -1,4 +1,4 @@
-// antdt resize: more or fewer workers while the job runs.
+// antdt resize: more or fewer workers, or parameter servers, while the job runs.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -17,6 +17,7 @@ namespace {
 struct ResizeOptions {
   std::string job;
   std::uint32_t count = 0;
+  std::string role = "worker";
   bool no_wait = false;
 };
 
@@ -28,15 +29,33 @@ std::uint32_t training(const launcher::StatusView& status) {
       }));
 }
 
+// They may stay as they are: when it is given up.
+Status await_servers(RunningJob& job, const launcher::StatusView& before, std::uint32_t wanted) {
+  launcher::StatusView after;
+  ANTDT_RETURN_IF_ERROR(wait_until(job, [&](const launcher::StatusView& status) {
+    after = status;
+    return status.servers_wanted == 0 && is_settled(status);
+  }));
+  if (after.servers_count != wanted) {
+    return fail(ErrorKind::kRefused,
+                "the job keeps its {} servers; {}/events.jsonl says why it does not have {}",
+                after.servers_count, job.run_dir, wanted);
+  }
+  fmt::print("the model is on {} servers, on {} before (generation {})\n", wanted,
+             before.servers_count, after.generation);
+  return {};
+}
+
 Status resize(const ResizeOptions& options) {
   ANTDT_TRY(RunningJob job, reach(options.job));
   ANTDT_TRY(const launcher::StatusView before, status_of(job));
-  ANTDT_RETURN_IF_ERROR(
-      job.link.order(wire::ResizeJob{options.count, operator_name()}, std::chrono::seconds(5)));
+  ANTDT_RETURN_IF_ERROR(job.link.order(
+      wire::ResizeJob{options.count, operator_name(), options.role}, std::chrono::seconds(5)));
   if (options.no_wait) {
-    fmt::print("the job is to have {} workers\n", options.count);
+    fmt::print("the job is to have {} {}s\n", options.count, options.role);
     return {};
   }
+  if (options.role == "server") return await_servers(job, before, options.count);
   launcher::StatusView after;
   ANTDT_RETURN_IF_ERROR(wait_until(job, [&](const launcher::StatusView& status) {
     after = status;
@@ -51,9 +70,13 @@ Status resize(const ResizeOptions& options) {
 
 void add_resize(CLI::App& app, int& exit_code) {
   const auto options = std::make_shared<ResizeOptions>();
-  CLI::App* command = app.add_subcommand("resize", "Change how many workers a running job has");
+  CLI::App* command = app.add_subcommand(
+      "resize", "Change how many workers, or parameter servers, a running job has");
   command->add_option("JOB", options->job, kJobHelp)->required();
-  command->add_option("N", options->count, "how many workers")->required()->check(at_least_one());
+  command->add_option("N", options->count, "how many")->required()->check(at_least_one());
+  command->add_option("--role", options->role, "of which: worker or server")
+      ->check(CLI::IsMember({"worker", "server"}))
+      ->capture_default_str();
   command->add_flag("--no-wait", options->no_wait, "return when the job daemon has heard it");
   command->callback([options, &exit_code] {
     if (const auto done = resize(*options); !done) exit_code = report(done.error());

@@ -83,7 +83,9 @@ TEST_F(AgentSurvival, TheSuccessorIsNoDescendantOfWhatItKeeps) {
 
 TEST_F(AgentSurvival, AnAgentAndItsJobDaemonKilledTogetherComeBack) {
   start_kept_job();
+  kill(agent_, SIGSTOP);  // so that it does not start another
   kill(job_daemon_, SIGKILL);
+  ASSERT_TRUE(await([&] { return is_gone(job_daemon_); }));
   kill_agent();
   ASSERT_TRUE(await([&] { return another_agent_runs(); }));
   Peer launcher(context_, path("s/agent.sock"), {job_, {}});

@@ -2,6 +2,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "trainer/ps/closer.h"
 
 namespace antdt::ps {
@@ -218,6 +220,11 @@ TEST_F(CloserTest, PlacesThatGoBackAndWeightsThatAreNoneAreRefused) {
   EXPECT_THAT(commits(w(0), commit(2, 1, 4, 12)), ElementsAre("w0 refused"));
   EXPECT_THAT(commits(w(0), commit(2, 1, 8, 8)), ElementsAre("w0 refused"));
   EXPECT_THAT(commits(w(0), commit(2, 9, 8, 16)), ElementsAre("w0 refused"));
+  for (const double weight : {0.0, -1.0, std::nan(""), HUGE_VAL, 1e308}) {
+    wire::PsCommit of = commit(2, 1, 8, 16);
+    of.weight = weight;
+    EXPECT_THAT(commits(w(0), of), ElementsAre("w0 refused")) << weight;
+  }
 }
 
 TEST_F(CloserTest, BehindTheLastCheckpointOfItsGroupNoStepIsMade) {

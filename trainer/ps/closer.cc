@@ -1,13 +1,16 @@
 #include "trainer/ps/closer.h"
 
 #include <algorithm>
-#include <cmath>
+#include <limits>
 #include <set>
 #include <utility>
 
 namespace antdt::ps {
 namespace {
 
+// Those of all workers together are a number, too: a decision of another weight is applied by
+// nobody, and the step would stand still.
+constexpr double kMostWeight = std::numeric_limits<float>::max();
 constexpr std::string_view kApplied = "applied";
 constexpr std::string_view kLate = "late";
 
@@ -76,7 +79,7 @@ bool Closer::sound(const Worker& worker, const wire::PsCommit& commit) const {
   const std::uint64_t place = same_phase && !worker.applied.empty() ? worker.applied.back().to : 0;
   return commit.number > worker.last.number && commit.phase >= worker.phase &&
          commit.from >= place && commit.from <= commit.to && commit.weight > 0 &&
-         std::isfinite(commit.weight) && (!barrier_ || commit.version <= updates_);
+         commit.weight <= kMostWeight && (!barrier_ || commit.version <= updates_);
 }
 
 void Closer::idle(Member member, Effects& effects) {

@@ -2,6 +2,7 @@
 // events behind it. Then it is promoted, and goes on.
 #include <algorithm>
 #include <deque>
+#include <string>
 #include <variant>
 
 #include "core/wire/codec.h"
@@ -19,13 +20,14 @@ using namespace antdt::ps;
 // Rows of what a hostile image calls a table take no more than this.
 constexpr std::uint32_t kWidest = 64;
 
-// As the shell: what is to be read or written is, at once. False: it is no backup.
-bool step(Replica& replica, const replica::Event& event) {
-  bool sound = true;
+// As the shell: what is to be read or written is, at once. Says why it is no backup; nothing: it
+// may be one.
+std::string step(Replica& replica, const replica::Event& event) {
+  std::string broken;
   std::deque<replica::Event> events{event};
   for (; !events.empty(); events.pop_front()) {
     for (const replica::Effect& effect : replica.step(events.front())) {
-      sound = sound && !std::holds_alternative<replica::Broken>(effect);
+      if (const auto* why = std::get_if<replica::Broken>(&effect)) broken = why->error;
       const auto* of_node = std::get_if<node::Effect>(&effect);
       if (of_node == nullptr) continue;
       if (std::holds_alternative<node::Restore>(*of_node)) {
@@ -36,7 +38,7 @@ bool step(Replica& replica, const replica::Event& event) {
       }
     }
   }
-  return sound;
+  return broken;
 }
 
 // One message of the input; the numbers are those that are due.
@@ -45,7 +47,7 @@ bool hear(Replica& replica, Input& input, std::uint64_t& pieces, std::uint64_t& 
   if (what % 2 == 0) {
     wire::PsImage image{1, 1, 0, ++pieces, input.byte(), {}, (what & 2) != 0};
     image.bytes = input.long_part();
-    return step(replica, image);
+    return step(replica, image).empty();
   }
   auto copied = wire::decode<wire::PsCopied>(input.long_part());
   if (!copied) return true;
@@ -53,15 +55,16 @@ bool hear(Replica& replica, Input& input, std::uint64_t& pieces, std::uint64_t& 
   if (!event) return true;
   event->view = 1;
   event->number = ++events;
-  return step(replica, *event);
+  return step(replica, *event).empty();
 }
 
 void check_that_it_is_written_as_it_was_read(const ServerNode& node) {
   Replica again(ps_start(), replica::Role::kJoining);
   std::uint64_t pieces = 0;
   write_state(node, [&](const StatePiece& p) {
-    const bool read = step(again, wire::PsImage{1, 1, 0, ++pieces, p.part, p.bytes, p.last});
-    ANTDT_CHECK(read, "piece {} of a state that was read cannot be", pieces);
+    const std::string broken =
+        step(again, wire::PsImage{1, 1, 0, ++pieces, p.part, p.bytes, p.last});
+    ANTDT_CHECK(broken.empty(), "piece {} of a state that was read cannot be: {}", pieces, broken);
   });
   ANTDT_CHECK(wire::encode(again.node().image()) == wire::encode(node.image()),
               "a state is written as another");

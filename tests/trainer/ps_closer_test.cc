@@ -227,6 +227,17 @@ TEST_F(CloserTest, PlacesThatGoBackAndWeightsThatAreNoneAreRefused) {
   }
 }
 
+TEST_F(CloserTest, WhatAWorkerSaidBeforeALatePushDoesNotWaitAnyMore) {
+  add({w(0), w(1)}, 1);
+  commits(w(1), commit(1, 0, 0, 8));  // a step without the other
+  add({w(0), w(1)}, 0);
+  EXPECT_THAT(commits(w(0), commit(1, 1, 0, 8)), IsEmpty()) << "it waits for the other";
+  EXPECT_THAT(commits(w(0), commit(2, 0, 0, 8)), ElementsAre("w0 #2 late"));
+  EXPECT_THAT(commits(w(1), commit(2, 1, 8, 16)), IsEmpty()) << "and so does the other now";
+  Closer same(true, 0);
+  EXPECT_TRUE(same.restore(closer.image()));
+}
+
 TEST_F(CloserTest, BehindTheLastCheckpointOfItsGroupNoStepIsMade) {
   add({w(0), w(1)});
   EXPECT_THAT(last_cut(2), IsEmpty());

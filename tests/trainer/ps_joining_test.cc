@@ -221,10 +221,8 @@ TEST(StateCopyTest, AMachineThatCannotBeIsRefused) {
   EXPECT_TRUE(refused([](NodeImage& i) { i.distribution.peers[0].server = 0; }));
   EXPECT_TRUE(refused([](NodeImage& i) { i.closer.workers[0].places.applied = {{5, 2}}; }));
   EXPECT_TRUE(refused([](NodeImage& i) { i.cuts.cuts.resize(CutOrders::kKept + 1); }));
-  EXPECT_TRUE(refused([](NodeImage& i) {
-    i.cuts.cuts.resize(2);
-    for (auto& cut : i.cuts.cuts) cut.begun = true;
-  })) << "two that are written at once";
+  EXPECT_TRUE(refused([](NodeImage& i) { i.closer.revoked.push_back(i.closer.workers[0].places); }))
+      << "who left is not there";
 }
 
 TEST(JoiningPairTest, AHalfCopiedOneIsNeverPromoted) {

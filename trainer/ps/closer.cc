@@ -67,6 +67,7 @@ void Closer::commit(Member member, const wire::PsCommit& commit, Effects& effect
   }
   worker.idle = false;
   if (barrier_ && commit.version < updates_) {
+    worker.pending.reset();  // what it said before, if that waits, is not its newest
     return answer(member, worker, commit.number, kLate, effects);
   }
   worker.pending = commit;

@@ -138,7 +138,9 @@ Status Closer::restore(const CloserImage& image) {
     const bool commits = !from.pending || sound(worker, *from.pending);
     if (!rise(worker.applied) || !commits) return wrong("the places of a worker");
     worker.pending = from.pending;
-    workers_[{from.places.worker, from.places.attempt}] = std::move(worker);
+    const Member member{from.places.worker, from.places.attempt};
+    if (revoked_.contains(member)) return wrong("a worker that left and is there");
+    workers_[member] = std::move(worker);
   }
   counts_ = {image.applied, image.late, image.repeated};
   return {};
@@ -173,10 +175,7 @@ CutOrdersImage CutOrders::image() const {
 }
 
 Status CutOrders::restore(const CutOrdersImage& image) {
-  const auto is_written = [](const auto& cut) { return cut.begun && !cut.done; };
-  if (image.cuts.size() > kKept || std::ranges::count_if(image.cuts, is_written) > 1) {
-    return wrong("its checkpoints");
-  }
+  if (image.cuts.size() > kKept) return wrong("its checkpoints");
   for (const CutOrdersImage::Cut& cut : image.cuts) {
     cuts_[cut.saved.number] = {cut.saved, cut.begun, cut.done};
   }

@@ -49,9 +49,10 @@ std::vector<SlowLink> find_slow_spokes(const std::vector<Hop>& hops) {
   const auto usual = usual_of(hops);
   std::vector<SlowLink> found;
   for (std::size_t i = 0; usual && i < hops.size(); ++i) {
-    if (is_slow(hops[i], *usual)) found.push_back({i, std::nullopt, hops[i].least_s, *usual});
+    const double hop = hops[i].least_s;
+    // Nobody waits for the spoke of another.
+    if (is_slow(hops[i], *usual)) found.push_back({i, std::nullopt, hop, *usual, hop});
   }
-  note_the_slowest(found, hops);
   return found;
 }
 

@@ -36,7 +36,7 @@ struct SlowLink {
   std::optional<std::size_t> with;  // the rank at the other end; nothing: both its links
   double hop_s = 0;                 // what its hops take
   double usual_s = 0;               // and the others'
-  double slowest_s = 0;             // and those of the slowest link
+  double slowest_s = 0;             // and those of the slowest link that is waited for
 };
 // `hops` by rank; sorted by rank.
 [[nodiscard]] std::vector<SlowLink> find_slow_links(const std::vector<Hop>& hops);

@@ -97,6 +97,16 @@ TEST(SlowLinks, NextToAVerySlowLinkOthersHaveNoPartInWhatIsWaitedFor) {
   for (const SlowLink& link : links) EXPECT_LT(slowdown_by(link, 0.1, 0.08), 1.02);
 }
 
+TEST(SlowLinks, WhoHasALinkOfItsOwnIsNoLessSlowForAnotherThatIsSlower) {
+  std::vector<Hop> hops(4, Hop{4, 1e-3, 1e-3});
+  hops[1] = {4, 10e-3, 10e-3};
+  hops[3] = {4, 50e-3, 50e-3};
+  const auto links = find_slow_spokes(hops);
+  ASSERT_EQ(links.size(), 2U);
+  EXPECT_NEAR(slowdown_by(links[0], 0.1, 0.05), 0.1 / (0.1 - 0.05 * 0.9), 1e-9);
+  EXPECT_NEAR(slowdown_by(links[1], 0.1, 0.08), 0.1 / (0.1 - 0.08 * 0.98), 1e-9);
+}
+
 TEST(SlowLinks, SeverityIsWhatTheStepWouldTakeWithALinkLikeTheOthers) {
   const SlowLink link{0, std::nullopt, 10e-3, 1e-3, 10e-3};
   EXPECT_NEAR(slowdown_by(link, 0.1, 0.05), 0.1 / (0.1 - 0.05 * 0.9), 1e-9);

@@ -14,6 +14,12 @@ namespace antdt {
 // this process. Every main calls it first.
 void ignore_sigpipe();
 
+// Memory of up to 64 MiB that is freed is kept for what is allocated next. Without it
+// glibc gives the buffers of messages of half a megabyte back to the system each time, and
+// the next one comes page by page: a parameter server answers half as many rows. For
+// processes that exchange such messages; called once, first.
+void keep_freed_memory();
+
 // What a child does between fork and exec: no signal blocked or ignored that
 // this process blocks or ignores for itself. Async-signal-safe.
 void reset_signals_for_child();

@@ -7,9 +7,12 @@
 
 #include <CLI/CLI.hpp>
 #include <csignal>
+#include <memory_resource>
 
 #include "core/clock.h"
+#include "core/huge_pages.h"
 #include "core/loop.h"
+#include "core/process.h"
 #include "core/transport/socket.h"
 #include "trainer/client/environment.h"
 #include "trainer/ps_server/server_agent.h"
@@ -59,9 +62,11 @@ int main(int argc, char** argv) {
   } catch (const CLI::ParseError& e) {
     return app.exit(e) == 0 ? 0 : 2;
   }
-  std::signal(SIGPIPE, SIG_IGN);
+  ignore_sigpipe();
+  keep_freed_memory();
   // Without its parent nobody would see this process's end.
   prctl(PR_SET_PDEATHSIG, SIGKILL);
+  std::pmr::set_default_resource(&HugePages::of_process());  // for the rows
   const SteadyClock clock;
   const auto code = run(clock);
   if (!code) fmt::print(stderr, "antdt-server: {}\n", code.error().message);

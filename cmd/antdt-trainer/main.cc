@@ -11,6 +11,7 @@
 #include <csignal>
 
 #include "cmd/antdt-trainer/work.h"
+#include "core/process.h"
 #include "trainer/client/client.h"
 
 namespace {
@@ -22,7 +23,7 @@ std::atomic<bool> g_stop = false;  // a signal handler can reach nothing else
 extern "C" void on_terminate(int /*signal*/) { g_stop = true; }
 
 void set_up_signals() {
-  std::signal(SIGPIPE, SIG_IGN);
+  ignore_sigpipe();
   struct sigaction action {};
   action.sa_handler = on_terminate;
   sigaction(SIGTERM, &action, nullptr);
@@ -64,6 +65,7 @@ int main(int argc, char** argv) {
     return app.exit(e) == 0 ? 0 : 2;
   }
   set_up_signals();
+  keep_freed_memory();
   const SteadyClock clock;
   const auto code = run(clock);
   if (!code) fmt::print(stderr, "antdt-trainer: {}\n", code.error().message);

@@ -3,12 +3,15 @@
 
 #include <algorithm>
 #include <csignal>
+#include <memory_resource>
 #include <nlohmann/json.hpp>
 #include <random>
 
 #include "cmd/antdt/bench_ps.h"
 #include "core/clock.h"
+#include "core/huge_pages.h"
 #include "core/loop.h"
+#include "core/process.h"
 #include "core/transport/socket.h"
 #include "trainer/ps/placement.h"
 #include "trainer/ps_link/server_loop.h"
@@ -66,6 +69,8 @@ std::uint64_t clock_of(const PsOptions& options, std::uint64_t pushes) {
 
 Status run_ps_server(const PsOptions& options) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
+  std::pmr::set_default_resource(&HugePages::of_process());  // as antdt-server does
+  keep_freed_memory();
   const SteadyClock clock;
   EventLoop loop(clock);
   transport::Context context;
@@ -79,6 +84,7 @@ Status run_ps_server(const PsOptions& options) {
 
 Result<std::string> run_ps_worker(const PsOptions& options) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
+  keep_freed_memory();
   const SteadyClock clock;
   transport::Context context;
   const Member self{WorkerId{'w', options.index}, Attempt{1}};

@@ -1,6 +1,9 @@
 #include "trainer/ps/row_table.h"
 
+#include <algorithm>
+#include <bit>
 #include <cstring>
+#include <utility>
 
 #include "core/check.h"
 
@@ -8,21 +11,55 @@ namespace antdt::ps {
 namespace {
 
 constexpr std::uint64_t kFirstEntries = 64;
+constexpr std::size_t kBlockRows = 256;
+constexpr std::size_t kBlockBytes = 65536;  // fewer rows where they would be more
 
 constexpr std::uint32_t tag_of(std::uint64_t h) { return static_cast<std::uint32_t>(h >> 32); }
 
 }  // namespace
 
+RowTable::Blocks::Blocks(std::uint32_t stride)
+    : stride_(stride),
+      shift_(static_cast<std::uint32_t>(std::bit_width(
+                 std::clamp<std::size_t>(kBlockBytes / (stride * sizeof(float)), 1, kBlockRows))) -
+             1),
+      mask_((1U << shift_) - 1) {}
+
+RowTable::Blocks::Blocks(Blocks&& other) noexcept
+    : memory_(other.memory_),
+      stride_(other.stride_),
+      shift_(other.shift_),
+      mask_(other.mask_),
+      at_(std::exchange(other.at_, {})) {}
+
+// What was here goes with `other`, and was of the same memory.
+RowTable::Blocks& RowTable::Blocks::operator=(Blocks&& other) noexcept {
+  ANTDT_CHECK(memory_ == other.memory_, "blocks of another memory");
+  std::swap(stride_, other.stride_);
+  std::swap(shift_, other.shift_);
+  std::swap(mask_, other.mask_);
+  std::swap(at_, other.at_);
+  return *this;
+}
+
+RowTable::Blocks::~Blocks() {
+  for (float* const block : at_) memory_.deallocate(block, floats());
+}
+
+void RowTable::Blocks::add() {
+  at_.push_back(nullptr);
+  at_.back() = memory_.allocate(floats());
+  std::fill_n(at_.back(), floats(), 0.0F);
+}
+
 RowTable::RowTable(std::uint32_t width, std::uint32_t state)
     : width_(width),
       state_(state),
-      stride_((width + state + 3) & ~1U),  // an even number keeps every key aligned
+      blocks_((width + state + 3) & ~1U),  // an even number keeps every key aligned
       mask_(kFirstEntries - 1),
       index_(kFirstEntries) {}
 
-std::uint64_t RowTable::bytes() const {
-  return blocks_.size() * kBlockRows * stride_ * sizeof(float) + index_.size() * sizeof(Entry);
-}
+std::uint64_t RowTable::bytes() const { return blocks_.bytes() + index_.size() * sizeof(Entry); }
 
 std::uint64_t RowTable::key(std::uint32_t row) const {
   std::uint64_t key = 0;
@@ -54,9 +91,7 @@ std::uint32_t RowTable::add(std::uint64_t key, std::uint64_t h) {
   ANTDT_CHECK(count_ < kNone, "a table of 2^32 rows in one slice");
   if ((count_ + 1) * 10ULL > index_.size() * 7ULL) grow();
   const std::uint32_t row = count_++;
-  if (row % kBlockRows == 0) {
-    blocks_.push_back(std::make_unique<float[]>(std::size_t{kBlockRows} * stride_));
-  }
+  if (row == blocks_.rows()) blocks_.add();
   std::memcpy(floats(row) - 2, &key, sizeof(key));
   std::uint64_t at = h & mask_;
   while (index_[at].row != kNone) at = (at + 1) & mask_;
@@ -65,7 +100,7 @@ std::uint32_t RowTable::add(std::uint64_t key, std::uint64_t h) {
 }
 
 void RowTable::grow() {
-  std::vector<Entry> bigger(index_.size() * 2);
+  std::pmr::vector<Entry> bigger(index_.size() * 2, index_.get_allocator());
   mask_ = bigger.size() - 1;
   for (std::uint32_t row = 0; row < count_; ++row) {
     const std::uint64_t h = hash(key(row));

@@ -4,11 +4,12 @@
 // side, so that an update touches one place in memory. Rows lie in blocks that
 // never move; an index of eight bytes an entry (row number and a part of the
 // key's hash) finds them by linear probing, at most 0.7 full. Memory a row:
-// 8 + 4 (width + state) bytes, and 11 to 23 for the index.
+// 8 + 4 (width + state) bytes, and 11 to 23 for the index. It comes from the default
+// resource (std::pmr), which a process with large tables sets to core/huge_pages.h.
 #pragma once
 
 #include <cstdint>
-#include <memory>
+#include <memory_resource>
 #include <span>
 #include <vector>
 
@@ -55,19 +56,37 @@ class RowTable {
     std::uint32_t row = kNone;
     std::uint32_t tag = 0;  // upper half of the hash
   };
-  static constexpr std::uint32_t kBlockRows = 256;
+  // Rows of one size, 2^k of them in a block.
+  class Blocks {
+   public:
+    explicit Blocks(std::uint32_t stride);
+    Blocks(Blocks&& other) noexcept;
+    Blocks& operator=(Blocks&& other) noexcept;
+    ~Blocks();
 
-  [[nodiscard]] float* floats(std::uint32_t row) const {
-    return blocks_[row / kBlockRows].get() + std::size_t{row % kBlockRows} * stride_ + 2;
-  }
+    [[nodiscard]] float* row(std::uint32_t row) const {
+      return at_[row >> shift_] + std::size_t{row & mask_} * stride_;
+    }
+    [[nodiscard]] std::uint64_t rows() const { return std::uint64_t{at_.size()} << shift_; }
+    [[nodiscard]] std::uint64_t bytes() const { return at_.size() * floats() * sizeof(float); }
+    void add();  // one of zeros
+
+   private:
+    [[nodiscard]] std::size_t floats() const { return std::size_t{stride_} << shift_; }
+
+    std::pmr::polymorphic_allocator<float> memory_;
+    std::uint32_t stride_, shift_, mask_;
+    std::vector<float*> at_;
+  };
+
+  [[nodiscard]] float* floats(std::uint32_t row) const { return blocks_.row(row) + 2; }
   void grow();
 
   std::uint32_t width_, state_;
-  std::uint32_t stride_;  // floats a row, the key's two included
+  Blocks blocks_;  // a row is its key in the place of two floats, and its floats
   std::uint32_t count_ = 0;
   std::uint64_t mask_;
-  std::vector<Entry> index_;
-  std::vector<std::unique_ptr<float[]>> blocks_;
+  std::pmr::vector<Entry> index_;
 };
 
 }  // namespace antdt::ps

@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <utility>
 
+#include "core/huge_pages.h"
 #include "core/log.h"
 #include "core/pipe.h"
 #include "core/process.h"
@@ -41,6 +42,7 @@ Status ChildCopy::begin(const char* to, const std::function<void(const Tell&)>& 
   }
   Pipe pipe;
   if (!pipe.open()) return fail_errno(ErrorKind::kIo, errno, "a pipe");
+  HugePages::of_process().stop_mending();
   const pid_t child = fork();
   if (child < 0) return fail_errno(ErrorKind::kIo, errno, std::string("a child to ") + to);
   if (child == 0) {
@@ -102,6 +104,7 @@ bool ChildCopy::killed_one_ends(Duration within) {
   }
   if (waitpid(killed_, nullptr, WNOHANG) == 0) return false;
   killed_ = 0;
+  HugePages::of_process().mend();
   return true;
 }
 

@@ -212,12 +212,19 @@ class Checker {
     if (delivery == "exactly-once") return;
     const std::string& sync = c_.trainer.sync;
     const bool waits_for_nobody = sync == "ps-asp" || sync == "ps-ssp";
-    unless(waits_for_nobody, {"data.delivery"},
+    const bool may_be_late = sync == "ps-bsp" && (c_.trainer.backup_workers > 0 ||
+                                                  c_.control.solution == "backup-workers" ||
+                                                  c_.control.solution == "nd");
+    unless(waits_for_nobody || (may_be_late && delivery == "at-most-once"), {"data.delivery"},
            fmt::format("'{}' is refused under sync = \"{}\": {}, so exactly-once costs nothing "
-                       "there; remove the line",
+                       "there; remove the line{}",
                        delivery, sync,
                        on_servers() ? "a step counts once on all servers or on none"
-                                    : "a step is applied by all workers or by none"));
+                                    : "a step is applied by all workers or by none",
+                       sync == "ps-bsp" && delivery == "at-most-once"
+                           ? ", or set trainer.backup_workers: then pushes may come too late, and "
+                             "their records are dropped"
+                           : ""));
     unless(!waits_for_nobody || c_.roles.server.replicas < 2,
            {"data.delivery", "roles.server.replicas"},
            fmt::format("'{}' is refused with replicas = 2: a lost process of a server loses "

@@ -102,7 +102,8 @@ const std::vector<Key>& table() {
        kText,
        "\"exactly-once\"",
        "how often a record may enter the model in an epoch; one of the other two, under ps-ssp and "
-       "ps-asp: a lost server does not take back what the others have",
+       "ps-asp: a lost server does not take back what the others have; at-most-once under ps-bsp: "
+       "what backup workers push too late is dropped",
        {},
        {"exactly-once", "at-least-once", "at-most-once"}},
       {"data.on_bad_record.action",

@@ -115,7 +115,31 @@ Status Accounts::on(const record::Answered& record) {
 
 Status Accounts::on(const event::Progress& record) { return commit(record.member, record.place); }
 
-Status Accounts::on(const event::Recalled& record) {
+Status Accounts::on(const record::Late& record) {
+  const Member member = record.answered.member;
+  ANTDT_RETURN_IF_ERROR(commit(member, record.answered.place));
+  auto& grants = hands_[member].grants;
+  for (std::uint64_t left = record.records; left > 0;) {
+    if (grants.empty()) {
+      return fail(ErrorKind::kCorrupt,
+                  "{} (attempt {}) gave back {} records more than it was granted: the journal "
+                  "contradicts itself",
+                  member.worker, member.attempt, left);
+    }
+    Interval& grant = grants.front();
+    const Interval late{grant.from, grant.from + std::min(left, grant.size())};
+    if (record.dropped && training_) {
+      mark(late);
+      books_[epoch_].partial.add(late);  // in no part of the model, to be exact
+    }
+    left -= late.size();
+    grant.from = late.to;
+    if (grant.empty()) grants.erase(grants.begin());
+  }
+  return on(record.answered);
+}
+
+Status Accounts::on(const record::Recalled& record) {
   Hand& hand = hands_[record.member];
   std::uint64_t keep = record.end - std::min(record.end, hand.place);
   auto grant = hand.grants.begin();

@@ -94,7 +94,8 @@ class Accounts {
   [[nodiscard]] Status on(const event::Progress& record);
   [[nodiscard]] Status on(const event::Shares& record);
   [[nodiscard]] Status on(const record::RecallIssued& record);
-  [[nodiscard]] Status on(const event::Recalled& record);
+  [[nodiscard]] Status on(const record::Recalled& record);
+  [[nodiscard]] Status on(const record::Late& record);
   [[nodiscard]] Status on(const event::SkipDeclared& record);
   [[nodiscard]] Status on(const record::Rewound& record);
   [[nodiscard]] Status commit(Member member, std::uint64_t place);

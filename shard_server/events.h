@@ -1,7 +1,7 @@
 // What the ledger hears, and what it writes down.
 //
 // Most events are also records: what happened, once it has been found valid.
-// A Fetch is not: its record is Answered, which holds the decision.
+// A Fetch is not: its record is Answered, or Late, which hold the decision.
 #pragma once
 
 #include <cstdint>
@@ -116,16 +116,16 @@ struct Shares {
   std::vector<MemberShare> shares;
 };
 
-// The answer to a SendRecall: the holder's grants now end at `end`. `number` is
-// that of the recall (the envelope's seq), 0 from a client that does not repeat
-// it. A holder answers only when it waits for no fetch: otherwise `end` would
-// not count what the lost or late answer to it brings. It is asked again.
+// The answer to a SendRecall: the holder has given up the last `records` of its
+// grants. `number` is that of the recall (the envelope's seq), 0 from a client that
+// does not repeat it. A holder answers only when it waits for no fetch: otherwise the
+// lost or late answer to it brings grants behind those. It is asked again.
 struct Recalled {
   Member member;
   Generation generation;
   std::uint64_t number = 0;
   std::uint64_t phase = 0;
-  std::uint64_t end = 0;
+  std::uint64_t records = 0;
 };
 
 // An operator lets the job go on without positions [from, to) of this phase's
@@ -156,6 +156,22 @@ struct Answered {
   std::vector<Range> granted;
   std::vector<wire::EvalPartial> partials;
 };
+// The same, of a member whose push came too late to its step: behind its place, so many
+// records were given back first, to be granted to another member, or, under at-most-once,
+// dropped: then they count as committed, and are lost.
+struct Late {
+  Answered answered;
+  std::uint64_t records = 0;
+  bool dropped = false;
+};
+// A holder's grants end at `end` now.
+struct Recalled {
+  Member member;
+  Generation generation;
+  std::uint64_t number = 0;
+  std::uint64_t phase = 0;
+  std::uint64_t end = 0;
+};
 // A holder was asked to give back what it has not started past `keep_to`.
 struct RecallIssued {
   Member member;
@@ -176,7 +192,7 @@ struct Rewound {
 using Record =
     std::variant<event::JobDeclared, event::JobFinished, event::PhaseOpened, event::MemberAdmitted,
                  event::MemberLost, event::Settled, record::Answered, event::Progress,
-                 event::Shares, record::RecallIssued, event::Recalled, event::SkipDeclared,
-                 record::Rewound, event::MemberLeft, event::DeliveryChosen>;
+                 event::Shares, record::RecallIssued, record::Recalled, event::SkipDeclared,
+                 record::Rewound, event::MemberLeft, event::DeliveryChosen, record::Late>;
 
 }  // namespace antdt::shard_server

@@ -187,7 +187,8 @@ void Ledger::on(const event::Fetch& event, MonoTime now, Effects& effects) {
   }
   // The next phase opened before this member had heard of the end.
   if (event.request.phase < phase_.number) return reply({event.request.phase, "end", {}, 0});
-  if (event.request.partials.empty() && event.request.place < holder->place) {
+  if (event.request.partials.empty() && event.request.late == 0 &&
+      event.request.place < holder->place) {
     // A repeated request that the one-way Progress of later steps overtook.
     event::Fetch overtaken = event;
     overtaken.request.place = holder->place;
@@ -198,11 +199,17 @@ void Ledger::on(const event::Fetch& event, MonoTime now, Effects& effects) {
         effect::Refuse{event.member, event.seq, {"invalid", fits.error().message}});
     return;
   }
-  write_down(decide(event, *holder), effects);
+  answer(event, *holder, effects);
   reply(grants_of(holder->last));
   if (holder->last.status == AnswerStatus::kWait && event.request.want > 0) {
     recall_from_the_rich(*holder, now, effects);
   }
+}
+
+void Ledger::answer(const event::Fetch& event, const Holder& holder, Effects& effects) {
+  record::Answered answered = decide(event, holder);
+  if (event.request.late == 0) return write_down(answered, effects);
+  write_down(record::Late{std::move(answered), event.request.late, config_.drops_late}, effects);
 }
 
 record::Answered Ledger::decide(const event::Fetch& event, const Holder& holder) const {
@@ -212,19 +219,28 @@ record::Answered Ledger::decide(const event::Fetch& event, const Holder& holder)
   answer.place = event.request.place;
   answer.partials = event.request.partials;
 
-  // As things will be when the place is committed.
-  const std::uint64_t commits = event.request.place - holder.place;
+  // As things will be when the place is committed and what is late is given back.
+  const std::uint64_t goes = event.request.place - holder.place + event.request.late;
   MemberNeed member = member_need(holder);
   PhaseNeed phase = phase_need(*this, active_members_, share_sum_);
-  member.in_hand -= commits;
-  phase.outstanding -= commits;
+  member.in_hand -= goes;
+  phase.outstanding -= goes;
+  // What came too late of it is for others, while any of them has something in hand and
+  // so will ask for more.
+  std::optional<WorkerId> but_of;
+  const std::uint64_t kept_for_others = returned_.late_of(event.member.worker);
+  if (kept_for_others > 0 && phase.outstanding > member.in_hand) {
+    but_of = event.member.worker;
+    phase.ungranted -= kept_for_others;
+  }
 
   const bool recalled = holder.recall_pending && member.in_hand > 0;
   const std::uint64_t size = recalled ? 0 : grant_size(event.request.want, member, phase);
   if (size > 0) {
     answer.status = AnswerStatus::kGranted;
-    answer.granted = choose_ranges(size);
-  } else if (phase.ungranted == 0 && phase.outstanding == 0) {
+    answer.granted = choose_ranges(size, but_of);
+  } else if (phase.ungranted == 0 && phase.outstanding == 0 &&
+             (event.request.late == 0 || config_.drops_late)) {
     answer.status = AnswerStatus::kEnd;
   } else {
     answer.status = AnswerStatus::kWait;
@@ -233,7 +249,8 @@ record::Answered Ledger::decide(const event::Fetch& event, const Holder& holder)
   return answer;
 }
 
-std::vector<Range> Ledger::choose_ranges(std::uint64_t records) const {
+std::vector<Range> Ledger::choose_ranges(std::uint64_t records,
+                                         std::optional<WorkerId> but_of) const {
   std::uint64_t pieces = kMaxPieces;
   std::vector<Range> chosen;
   const auto choose = [&](Range range) {
@@ -245,7 +262,7 @@ std::vector<Range> Ledger::choose_ranges(std::uint64_t records) const {
     chosen.push_back(range);
   };
   if (returned_.size() > 0) {
-    for (const Range& range : returned_.front(records, kMaxReturnedRanges)) choose(range);
+    for (const Range& range : returned_.front(records, kMaxReturnedRanges, but_of)) choose(range);
     // In the order of the stream: only when all that was returned is taken.
     if (chosen.size() == kMaxReturnedRanges) return chosen;
   }
@@ -323,7 +340,11 @@ void Ledger::on(const event::Recalled& event, MonoTime, Effects& effects) {
   const Holder* holder = current_holder(event.member, event.generation);
   if (holder == nullptr || event.phase != phase_.number || !holder->recall_pending) return;
   if (event.number != 0 && event.number != holder->recalls) return;  // of an earlier recall
-  write_down_checked(event, event.member, effects);
+  // More than it has ends below its place, and is refused.
+  const std::uint64_t end = holder->end - std::min(holder->end, event.records);
+  write_down_checked(
+      record::Recalled{event.member, event.generation, event.number, event.phase, end},
+      event.member, effects);
 }
 
 }  // namespace antdt::shard_server

@@ -3,7 +3,7 @@
 //     ahead of the cursor ──grant──> in one member's hand ──commit──> committed
 //                                       │          ^
 //                          lost, settled,          │ granted next,
-//                               recalled           │ lowest first
+//                         recalled, late           │ lowest first
 //                                       v          │
 //                                      returned ───┘──declared──> skipped
 //
@@ -22,6 +22,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -43,6 +44,7 @@ struct LedgerConfig {
   DataSet train;
   DataSet eval;
   std::uint32_t retry_limit = 10;  // losses of the same range at which the job stops
+  bool drops_late = false;         // records that came too late to their step: at most once
   Duration recall_again_after = std::chrono::milliseconds(100);
   std::string run = "RUN";  // as an operator names it, in what they are told to do
 };
@@ -192,6 +194,7 @@ class Ledger {
   void on(const event::SkipDeclared& event, MonoTime now, Effects& effects);
   template <class Declaration>  // JobDeclared, DeliveryChosen, JobFinished: for the accounts only
   void on(const Declaration& event, MonoTime now, Effects& effects);
+  void answer(const event::Fetch& event, const Holder& holder, Effects& effects);
   template <class R>
   void write_down(const R& record, Effects& effects);
   void report(const Changes& changes, Effects& effects) const;
@@ -200,7 +203,8 @@ class Ledger {
   bool write_down_checked(const R& event, Member sender, Effects& effects);
   [[nodiscard]] Holder* current_holder(Member member, Generation generation);
   [[nodiscard]] record::Answered decide(const event::Fetch& event, const Holder& holder) const;
-  [[nodiscard]] std::vector<Range> choose_ranges(std::uint64_t records) const;
+  [[nodiscard]] std::vector<Range> choose_ranges(std::uint64_t records,
+                                                 std::optional<WorkerId> but_of) const;
   [[nodiscard]] wire::Grants grants_of(const Answer& answer) const;
   void recall_from_the_rich(const Holder& poor, MonoTime now, Effects& effects);
   void send_recall(WorkerId worker, Holder& holder, MonoTime now, Effects& effects) const;
@@ -219,10 +223,13 @@ class Ledger {
   [[nodiscard]] Status check(const event::Progress& event) const;
   [[nodiscard]] Status check(const event::Shares&) const { return {}; }
   [[nodiscard]] Status check(const record::RecallIssued& record) const;
-  [[nodiscard]] Status check(const event::Recalled& event) const;
+  [[nodiscard]] Status check(const record::Recalled& record) const;
+  [[nodiscard]] Status check(const record::Late& record) const;
   [[nodiscard]] Status check(const event::SkipDeclared& event) const;
   [[nodiscard]] Status check(const record::Rewound& record) const;
   [[nodiscard]] Status check_place(Member member, std::uint64_t place) const;
+  // `place` is one of its.
+  [[nodiscard]] Status check_late(Member member, std::uint64_t place, std::uint64_t records) const;
   [[nodiscard]] bool is_next(Interval at, std::uint64_t cursor) const;
 
   // Updates: the same when it happens and when it is replayed. They cannot
@@ -239,14 +246,15 @@ class Ledger {
   void apply(const event::Progress& record, Changes& changes);
   void apply(const event::Shares& record, Changes& changes);
   void apply(const record::RecallIssued& record, Changes& changes);
-  void apply(const event::Recalled& record, Changes& changes);
+  void apply(const record::Recalled& record, Changes& changes);
+  void apply(const record::Late& record, Changes& changes);
   void apply(const event::SkipDeclared& record, Changes& changes);
   void apply(const record::Rewound& record, Changes& changes);
   void commit(Holder& holder, std::uint64_t place);
   void uncommit(Holder& holder, std::uint64_t place);
   void hand_out(Holder& holder, const Range& range);
   void give_back_all(WorkerId worker, Holder& holder, bool suspect, Changes& changes);
-  void give_back(Range range);
+  void give_back(Range range, std::optional<WorkerId> late_of = {});
   void reset_hand(Holder& holder);
   void count_members();
 

@@ -95,6 +95,13 @@ Status Ledger::check(const event::Settled& event) const {
 Status Ledger::check(const event::Fetch& event) const {
   if (event.seq == 0) return fail(ErrorKind::kRefused, "a fetch without a number (seq)");
   ANTDT_RETURN_IF_ERROR(check_place(event.member, event.request.place));
+  if (event.request.late > 0) {
+    if (phase_.kind != PhaseKind::kTrain) {
+      return fail(ErrorKind::kRefused,
+                  "records come too late in an evaluation, which has no steps");
+    }
+    ANTDT_RETURN_IF_ERROR(check_late(event.member, event.request.place, event.request.late));
+  }
   for (const wire::EvalPartial& partial : event.request.partials) {
     if (phase_.kind != PhaseKind::kEval) {
       return fail(ErrorKind::kRefused, "a partial evaluation in a training phase");
@@ -102,6 +109,14 @@ Status Ledger::check(const event::Fetch& event) const {
     ANTDT_RETURN_IF_ERROR(check_partial(partial));
   }
   return {};
+}
+
+Status Ledger::check_late(Member member, std::uint64_t place, std::uint64_t records) const {
+  const std::uint64_t in_hand = holders_.at(member.worker).end - place;
+  if (records <= in_hand) return {};
+  return fail(ErrorKind::kRefused,
+              "{} (attempt {}) says that {} records came too late: it has {} in hand",
+              member.worker, member.attempt, records, in_hand);
 }
 
 // Whether a grant goes on where the stream was granted up to `cursor`, but for
@@ -139,8 +154,13 @@ Status Ledger::check(const record::RecallIssued& record) const {
   return check_place(record.member, record.keep_to);
 }
 
-Status Ledger::check(const event::Recalled& event) const {
-  return check_place(event.member, event.end);
+Status Ledger::check(const record::Recalled& record) const {
+  return check_place(record.member, record.end);
+}
+
+Status Ledger::check(const record::Late& record) const {
+  ANTDT_RETURN_IF_ERROR(check(record.answered));
+  return check_late(record.answered.member, record.answered.place, record.records);
 }
 
 Status Ledger::check(const event::SkipDeclared& event) const {
@@ -238,6 +258,32 @@ void Ledger::apply(const record::Answered& record, Changes&) {
   }
 }
 
+// The places of what is behind them begin at the member's place from now on. That is as
+// if they had never been in its hand: no place after its own was said to anybody yet.
+void Ledger::apply(const record::Late& record, Changes& changes) {
+  const WorkerId worker = record.answered.member.worker;
+  Holder& holder = holders_.at(worker);
+  commit(holder, record.answered.place);
+  holder.end -= record.records;
+  outstanding_ -= record.records;
+  if (record.dropped) committed_ += record.records;
+  if (holder.recall_keep_to > holder.place) {
+    holder.recall_keep_to -= std::min(holder.recall_keep_to - holder.place, record.records);
+  }
+  std::uint64_t left = record.records;
+  auto grant = holder.grants.begin();
+  while (left > 0) {
+    const Range back{{grant->at.from, grant->at.from + std::min(left, grant->at.size())},
+                     grant->retries};
+    if (!record.dropped) give_back(back, worker);
+    grant->at.from = back.at.to;
+    left -= back.at.size();
+    if (grant->at.empty()) ++grant;
+  }
+  holder.grants.erase(holder.grants.begin(), grant);
+  apply(record.answered, changes);
+}
+
 void Ledger::apply(const event::Progress& record, Changes&) {
   commit(holders_.at(record.member.worker), record.place);
 }
@@ -261,7 +307,7 @@ void Ledger::apply(const record::RecallIssued& record, Changes&) {
   may_be_recalled_ = true;
 }
 
-void Ledger::apply(const event::Recalled& record, Changes&) {
+void Ledger::apply(const record::Recalled& record, Changes&) {
   Holder& holder = holders_.at(record.member.worker);
   holder.recall_pending = false;
   std::uint64_t back = holder.end - record.end;
@@ -396,9 +442,11 @@ void Ledger::give_back_all(WorkerId worker, Holder& holder, bool suspect, Change
   }
 }
 
-void Ledger::give_back(Range range) {
-  if (skips_.empty()) return returned_.add(range);
-  for (const Interval part : skips_.outside(range.at)) returned_.add({part, range.retries});
+void Ledger::give_back(Range range, std::optional<WorkerId> late_of) {
+  if (skips_.empty()) return returned_.add(range, late_of);
+  for (const Interval part : skips_.outside(range.at)) {
+    returned_.add({part, range.retries}, late_of);
+  }
 }
 
 void Ledger::reset_hand(Holder& holder) {

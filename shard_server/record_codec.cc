@@ -55,7 +55,7 @@ void io(A& a, typename A::template Ref<record::RecallIssued> x) {
   a(x.member, x.number, x.keep_to);
 }
 template <class A>
-void io(A& a, typename A::template Ref<event::Recalled> x) {
+void io(A& a, typename A::template Ref<record::Recalled> x) {
   a(x.member, x.generation, x.number, x.phase, x.end);
 }
 template <class A>
@@ -65,6 +65,10 @@ void io(A& a, typename A::template Ref<event::SkipDeclared> x) {
 template <class A>
 void io(A& a, typename A::template Ref<record::Rewound> x) {
   a(x.lineage, x.ledger_image, x.accounts_image);
+}
+template <class A>
+void io(A& a, typename A::template Ref<record::Late> x) {
+  a(x.answered, x.records, x.dropped);
 }
 template <class A>
 void io(A& a, typename A::template Ref<event::MemberLeft> x) {
@@ -108,11 +112,12 @@ template std::string encode_record(const record::Answered&);
 template std::string encode_record(const event::Progress&);
 template std::string encode_record(const event::Shares&);
 template std::string encode_record(const record::RecallIssued&);
-template std::string encode_record(const event::Recalled&);
+template std::string encode_record(const record::Recalled&);
 template std::string encode_record(const event::SkipDeclared&);
 template std::string encode_record(const record::Rewound&);
 template std::string encode_record(const event::MemberLeft&);
 template std::string encode_record(const event::DeliveryChosen&);
+template std::string encode_record(const record::Late&);
 
 Result<Record> decode_record(std::string_view bytes) {
   constexpr std::size_t kKinds = std::variant_size_v<Record>;

@@ -6,9 +6,11 @@
 
 namespace antdt::shard_server {
 
-void ReturnQueue::add(Range range) {
+void ReturnQueue::add(Range range, std::optional<WorkerId> late_of) {
   if (range.at.empty()) return;
   size_ += range.at.size();
+  if (late_of) late_[*late_of] += range.at.size();
+  Entry entry{range.at.to, range.retries, late_of};
   auto next = entries_.lower_bound(range.at.from);
   ANTDT_CHECK(next == entries_.end() || next->first >= range.at.to,
               "[{}, {}) is given back, and so is [{}, {})", range.at.from, range.at.to, next->first,
@@ -17,17 +19,16 @@ void ReturnQueue::add(Range range) {
     const auto before = std::prev(next);
     ANTDT_CHECK(before->second.to <= range.at.from, "[{}, {}) is given back, and so is [{}, {})",
                 range.at.from, range.at.to, before->first, before->second.to);
-    if (before->second.to == range.at.from && before->second.retries == range.retries) {
+    if (before->second.to == range.at.from && before->second.is_like(entry)) {
       range.at.from = before->first;
       entries_.erase(before);
     }
   }
-  if (next != entries_.end() && next->first == range.at.to &&
-      next->second.retries == range.retries) {
-    range.at.to = next->second.to;
+  if (next != entries_.end() && next->first == range.at.to && next->second.is_like(entry)) {
+    entry.to = next->second.to;
     entries_.erase(next);
   }
-  entries_[range.at.from] = {range.at.to, range.retries};
+  entries_[range.at.from] = entry;
 }
 
 void ReturnQueue::remove(Interval interval) {
@@ -40,16 +41,25 @@ void ReturnQueue::remove(Interval interval) {
       continue;
     }
     it = entries_.erase(it);
-    size_ -= std::min(entry.to, interval.to) - std::max(from, interval.from);
-    if (from < interval.from) entries_[from] = {interval.from, entry.retries};
+    const std::uint64_t removed = std::min(entry.to, interval.to) - std::max(from, interval.from);
+    size_ -= removed;
+    if (entry.late_of && (late_.at(*entry.late_of) -= removed) == 0) late_.erase(*entry.late_of);
+    if (from < interval.from) entries_[from] = {interval.from, entry.retries, entry.late_of};
     if (interval.to < entry.to) entries_[interval.to] = entry;
   }
 }
 
-std::vector<Range> ReturnQueue::front(std::uint64_t max_records, std::size_t max_ranges) const {
+std::uint64_t ReturnQueue::late_of(WorkerId worker) const {
+  const auto found = late_.find(worker);
+  return found == late_.end() ? 0 : found->second;
+}
+
+std::vector<Range> ReturnQueue::front(std::uint64_t max_records, std::size_t max_ranges,
+                                      std::optional<WorkerId> but_of) const {
   std::vector<Range> front;
   for (const auto& [from, entry] : entries_) {
     if (max_records == 0 || front.size() == max_ranges) break;
+    if (but_of && entry.late_of == but_of) continue;
     const std::uint64_t take = std::min(max_records, entry.to - from);
     front.push_back({{from, from + take}, entry.retries});
     max_records -= take;
@@ -69,6 +79,16 @@ bool ReturnQueue::holds(Interval interval) const {
   return true;
 }
 
-std::vector<Range> ReturnQueue::ranges() const { return front(UINT64_MAX, entries_.size()); }
+std::vector<Range> ReturnQueue::ranges() const {
+  std::vector<Range> ranges;
+  for (const auto& [from, entry] : entries_) {
+    if (!ranges.empty() && ranges.back().at.to == from && ranges.back().retries == entry.retries) {
+      ranges.back().at.to = entry.to;
+    } else {
+      ranges.push_back({{from, entry.to}, entry.retries});
+    }
+  }
+  return ranges;
+}
 
 }  // namespace antdt::shard_server

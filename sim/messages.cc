@@ -33,7 +33,9 @@ struct Text {
   }
   std::string operator()(const ctl::SharedRoster& m) const { return (*this)(m.for_wire()); }
   std::string operator()(const wire::Fetch& m) const {
-    return fmt::format("fetch phase {} place {} want {}", m.phase, m.place, m.want);
+    std::string text = fmt::format("fetch phase {} place {} want {}", m.phase, m.place, m.want);
+    if (m.late > 0) text += fmt::format(" late {}", m.late);
+    return text;
   }
   std::string operator()(const wire::Grants& m) const {
     std::string text = fmt::format("grants phase {} {}", m.phase, m.status);
@@ -69,7 +71,7 @@ struct Text {
     return fmt::format("recall phase {} keep to {}", m.phase, m.keep_to);
   }
   std::string operator()(const wire::Recalled& m) const {
-    return fmt::format("recalled phase {} end {}", m.phase, m.end);
+    return fmt::format("recalled phase {} records {}", m.phase, m.records);
   }
   std::string operator()(const wire::Refused& m) const {
     return fmt::format("refused {}: {}", m.code, m.reason);

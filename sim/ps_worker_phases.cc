@@ -170,7 +170,14 @@ void PsWorker::compute() {
   do_next("compute", computed_, [this] { computed(); });
 }
 
+// Places are known once what came too late before is given back.
 void PsWorker::computed() {
+  if (core_.gives_back()) {
+    core_.set_activity("shard_wait");
+    if (over()) return phase_over();
+    if (wants_to_leave()) return leave();
+    return later(clock_.real(kLookAgain), [this] { computed(); });
+  }
   wait_until([this] { return pushes_.size() < kMostUnderWay; }, [this] { push(); });
 }
 
@@ -207,7 +214,7 @@ void PsWorker::stage() {
   advance_pushes();
 }
 
-// With a barrier: it counts, or is computed again with the rows of a later step.
+// With a barrier: it counts, or is another worker's from now on.
 void PsWorker::decide_step() {
   doing_ = Doing::kTraining;
   const Push push = pushes_.front();
@@ -219,9 +226,8 @@ void PsWorker::decide_step() {
     return next_batch();
   }
   forget_pull();
-  if (over()) return phase_over();
-  if (wants_to_leave()) return leave();
-  pull(kMostPulls);
+  feed(client::GiveBack{batch_.size()});
+  next_batch();
 }
 
 void PsWorker::conclude(const Push& push) {

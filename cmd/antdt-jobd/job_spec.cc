@@ -106,6 +106,7 @@ Result<ctl::JobMachineConfig> machine_config(const launcher::JobConfig& config,
   machine.ledger.train = train_set(config, data);
   machine.ledger.eval = eval_set(config, data);
   machine.ledger.retry_limit = kRetryLimit;
+  machine.ledger.drops_late = machine.spec.delivery == Delivery::kAtMostOnce;
   machine.key = key_of(config);
   machine.hang_after = config.failure.hang_after;
   for (const launcher::DeviceEntry& d : config.device) {

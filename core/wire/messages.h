@@ -132,11 +132,16 @@ struct Fetch {
   std::uint64_t want = 0;   // records wanted now; 0: only commits
   std::vector<EvalPartial>
       partials;  // evaluation: what the records up to `place` gave since the last fetch
+  // Of a step that was closed without them (backup workers): so many records from
+  // `place` on go back, and to another worker first. Once it is answered those behind
+  // them have their places; until then nothing behind them may be committed.
+  std::uint64_t late = 0;
   ANTDT_MESSAGE("fetch") {
     v("phase", m.phase);
     v("place", m.place);
     v("want", m.want);
     v("partials", m.partials);
+    v("late", m.late);
   }
 };
 
@@ -167,9 +172,9 @@ struct Grants {
 
 // Job daemon to worker: give back what you have not started past `keep_to`
 // (records since the generation began). Answered by Recalled, with the same
-// seq, with where your grants end now, which is never less than what you have
-// started. Not answered while a Fetch is outstanding: its answer may bring
-// grants that the end would not count, nor after an answer that says it is over
+// seq, with how many records, the last of your grants, you gave up: none that
+// you have started. Not answered while a Fetch is outstanding: its answer may
+// bring grants that are behind these, nor after an answer that says it is over
 // (Grants). It is sent again.
 struct Recall {
   std::uint64_t phase = 0;
@@ -181,10 +186,10 @@ struct Recall {
 };
 struct Recalled {
   std::uint64_t phase = 0;
-  std::uint64_t end = 0;
+  std::uint64_t records = 0;
   ANTDT_MESSAGE("recalled") {
     v("phase", m.phase);
-    v("end", m.end);
+    v("records", m.records);
   }
 };
 

@@ -17,6 +17,12 @@ constexpr Duration kVanishedAfter = std::chrono::seconds(5);
 constexpr Duration kSayAgain = std::chrono::seconds(2);
 constexpr const char* kDone = "the job is done";
 
+// Whether a lost server takes nothing back from the others. With a barrier they all have the
+// same steps, and go back together.
+bool others_keep_rows(const JobSpec& spec) {
+  return spec.delivery != Delivery::kExactlyOnce && spec.sync != "ps-bsp";
+}
+
 // A promise is made once: what the journal counts goes by that one.
 JobMachineConfig promised(JobMachineConfig config, const shard_server::Accounts& accounts,
                           bool known) {
@@ -68,7 +74,7 @@ JobMachine::JobMachine(JobMachineConfig config, std::unique_ptr<Solution> soluti
       lifecycle_(config_.spec),
       membership_(config_.key, config_.hang_after),
       servers_({config_.spec.servers, config_.spec.sync, config_.spec.backups, config_.hang_after,
-                config_.spec.server_replicas, config_.spec.delivery != Delivery::kExactlyOnce}),
+                config_.spec.server_replicas, others_keep_rows(config_.spec)}),
       controller_(config_.control, std::move(solution)),
       vitals_(config_.hang_after) {
   if (!known_) return;

@@ -1,7 +1,7 @@
 // What peers may say to the ledger, whatever it is: never a defect, and what it
 // writes down is accepted by a replay and by the accounts.
 //
-// An event is written as the record that stands for it; a Fetch as Answered,
+// An event is written as the record that stands for it; a Fetch as Answered or Late,
 // whose retry_ms is what is wanted.
 #include "shard_server/accounts.h"
 #include "shard_server/record_codec.h"
@@ -30,11 +30,18 @@ struct Pair {
     }
   }
 
-  void on(const record::Answered& said) {
+  void on(const record::Answered& said) { fetch(said, 0); }
+  void on(const record::Late& said) { fetch(said.answered, said.records); }
+  void on(const record::Recalled& said) {
+    const auto holder = ledger.holders().find(said.member.worker);
+    const std::uint64_t end = holder == ledger.holders().end() ? 0 : holder->second.end;
+    hear(event::Recalled{said.member, said.generation, said.number, said.phase, end - said.end});
+  }
+  void fetch(const record::Answered& said, std::uint64_t late) {
     const auto holder = ledger.holders().find(said.member.worker);
     const Generation generation =
         holder == ledger.holders().end() ? Generation{} : holder->second.generation;
-    wire::Fetch fetch{ledger.phase().number, said.place, said.retry_ms, said.partials};
+    wire::Fetch fetch{ledger.phase().number, said.place, said.retry_ms, said.partials, late};
     hear(event::Fetch{said.member, generation, said.seq, std::move(fetch)});
   }
   // Not from a peer: job.toml allows so many.

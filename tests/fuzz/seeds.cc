@@ -120,7 +120,8 @@ std::vector<Record> story() {
       fetch(kSecond, 1, 0, 60),
       event::Progress{kFirst, one, 1, 8},
       fetch(kSecond, 2, 20, 60),
-      event::Recalled{kFirst, one, 0, 1, 20},
+      record::Recalled{kFirst, one, 0, 1, 20},
+      record::Late{fetch(kFirst, 2, 8, 4), 5, false},
       event::SkipDeclared{1, {90, 95}, "broken"},
       event::Settled{two, {{kFirst, 10, true}, {kSecond, 22, false}}, {kSecond}},
       event::MemberAdmitted{{{'w', 2}, Attempt{3}}, two},
@@ -167,16 +168,21 @@ class Scribe {
   template <class E>
   Effects step(const E& event) {
     if constexpr (std::is_same_v<E, record::Answered>) {
-      const wire::Fetch request{ledger_.phase().number, event.place, event.retry_ms, {}};
-      const auto holder = ledger_.holders().find(event.member.worker);
-      if (holder == ledger_.holders().end()) return {};
-      return ledger_.step(event::Fetch{event.member, holder->second.generation, event.seq, request},
-                          MonoTime{});
+      return fetch_of(event, 0);
+    } else if constexpr (std::is_same_v<E, record::Late>) {
+      return fetch_of(event.answered, event.records);
     } else if constexpr (std::is_constructible_v<Event, E>) {
       return ledger_.step(event, MonoTime{});
     } else {
       return {};
     }
+  }
+  Effects fetch_of(const record::Answered& event, std::uint64_t late) {
+    const wire::Fetch request{ledger_.phase().number, event.place, event.retry_ms, {}, late};
+    const auto holder = ledger_.holders().find(event.member.worker);
+    if (holder == ledger_.holders().end()) return {};
+    return ledger_.step(event::Fetch{event.member, holder->second.generation, event.seq, request},
+                        MonoTime{});
   }
   void keep(const std::string& record) {
     append_part(journal_, record);

@@ -149,10 +149,24 @@ TEST(ParameterServers, RunOnSeveralHostsToo) {
 
 TEST(ParameterServers, ADeliveryOtherThanExactlyOnceIsRefusedWithTheirReason) {
   EXPECT_EQ(problems_of(replaced(kServersJob, "records = 1000",
-                                 "records = 1000\ndelivery = \"at-most-once\"")),
+                                 "records = 1000\ndelivery = \"at-most-once\"") +
+                        "[control]\nsolution = \"none\"\n"),
             "job.toml:10:1: data.delivery: 'at-most-once' is refused under sync = \"ps-bsp\": a "
             "step counts once on all servers or on none, so exactly-once costs nothing there; "
-            "remove the line");
+            "remove the line, or set trainer.backup_workers: then pushes may come too late, and "
+            "their records are dropped");
+}
+
+TEST(ParameterServers, WhatBackupWorkersPushTooLateMayBeDropped) {
+  for (const std::string more : {"[trainer]\nbackup_workers = 1", "[control]\nsolution = \"nd\""}) {
+    const std::string text =
+        replaced(kServersJob, "records = 1000", "records = 1000\ndelivery = \"at-most-once\"");
+    const bool in_trainer = more.starts_with("[trainer]");
+    const auto config =
+        load_text(in_trainer ? replaced(text, "[trainer]", more) : text + more + "\n", "job.toml");
+    ASSERT_TRUE(config) << config.error().message;
+    EXPECT_EQ(config->data.delivery, "at-most-once");
+  }
 }
 
 TEST(ParameterServers, WhereNobodyWaitsForAStepTheDeliveryCanBeChosen) {

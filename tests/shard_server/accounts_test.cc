@@ -93,11 +93,32 @@ TEST_F(AccountsTest, ASettledGenerationCommitsThePlacesOfTheOldOne) {
 TEST_F(AccountsTest, WhatWasGivenBackIsNotCounted) {
   begin();
   apply(answered(0, {{{0, 20}, 0}, {{60, 80}, 0}}));
-  apply(event::Recalled{kMember, {}, 1, 1, 25});
+  apply(record::Recalled{kMember, {}, 1, 1, 25});
   apply(answered(25, {{{65, 70}, 0}}));
   apply(answered(30, {}));
   EXPECT_EQ(accounts_.epochs()[0].once, 30U);
   EXPECT_EQ(accounts_.epochs()[0].repeated, 0U);
+}
+
+TEST_F(AccountsTest, WhatCameTooLateIsCountedWhereItIsTrained) {
+  begin();
+  apply(answered(0, {{{0, 20}, 0}, {{60, 80}, 0}}));
+  apply(record::Late{answered(10, {}), 15, false});  // 10:20 and 60:65
+  apply(answered(25, {}));
+  EXPECT_EQ(accounts_.epochs()[0].once, 25U);
+  apply(answered(25, {{{10, 20}, 0}, {{60, 65}, 0}}));
+  apply(answered(40, {}));
+  EXPECT_EQ(accounts_.epochs()[0].once, 40U);
+  EXPECT_EQ(accounts_.epochs()[0].repeated, 0U);
+}
+
+TEST_F(AccountsTest, MoreThanWasGrantedCannotComeTooLate) {
+  begin();
+  apply(answered(0, {{{0, 20}, 0}}));
+  const auto late = accounts_.apply(encode_record(record::Late{answered(10, {}), 11, false}));
+  ASSERT_FALSE(late);
+  EXPECT_NE(late.error().message.find("gave back 1 records more than it was granted"),
+            std::string::npos);
 }
 
 TEST_F(AccountsTest, CommittingMoreThanWasGrantedContradictsTheJournal) {
@@ -186,6 +207,21 @@ TEST_F(PromiseTest, AtMostOnceWhatTheLostOneHadIsLost) {
   EXPECT_EQ(audit(accounts_).exit_code, 0);
   EXPECT_NE(audit_table(audit(accounts_)).find("kept: every record was trained at most once"),
             std::string::npos);
+}
+
+TEST_F(PromiseTest, AtMostOnceWhatCameTooLateIsLost) {
+  begin();
+  apply(event::DeliveryChosen{Delivery::kAtMostOnce});
+  apply(answered(0, {{{0, 100}, 0}}));
+  apply(record::Late{answered(30, {}), 20, true});
+  EXPECT_EQ(accounts_.epochs()[0].lost, 20U);
+  apply(answered(80, {}));
+  const EpochAccount account = accounts_.epochs()[0];
+  EXPECT_EQ(account.once, 80U);
+  EXPECT_EQ(account.lost, 20U);
+  EXPECT_EQ(account.remaining, 0U);
+  apply(event::JobFinished{});
+  EXPECT_EQ(audit(accounts_).exit_code, 0);
 }
 
 TEST_F(PromiseTest, NeitherAllowsWhatTheOtherDoes) {

@@ -45,6 +45,9 @@ struct Worker {
   std::vector<std::uint64_t> granted;  // every record since the phase or generation began
   std::uint64_t taken = 0;             // of them, worked on
   std::uint64_t place = 0;             // of them, in the model for good
+  std::uint64_t late_seq = 0;          // of the last request whose late records were given back
+  std::uint64_t recall = 0;            // the last that was obeyed, and what it took
+  std::uint64_t recalled = 0;
 };
 
 class Model {
@@ -68,7 +71,7 @@ class Model {
       now_ += std::chrono::milliseconds(100);
       for (Worker& worker : workers_) {
         if (!worker.joined) admit(worker);
-        worker.taken = worker.place = worker.granted.size();
+        if (!worker.outstanding) worker.taken = worker.place = worker.granted.size();
         fetch(worker, 40, false);
       }
       check();
@@ -79,6 +82,7 @@ class Model {
   }
 
   [[nodiscard]] int recalls() const { return recalls_; }
+  [[nodiscard]] int late() const { return late_; }
 
  private:
   std::uint64_t random(std::uint64_t below) { return random_() % below; }
@@ -134,6 +138,7 @@ class Model {
   static void reset(Worker& worker) {
     worker.granted.clear();
     worker.taken = worker.place = 0;
+    worker.recall = worker.recalled = 0;
     worker.outstanding.reset();
   }
 
@@ -148,7 +153,7 @@ class Model {
     step(event::MemberLost{worker.member});
     forget(worker, committed_of(worker));
     worker.member.attempt.value += 1;
-    worker.seq = 0;
+    worker.seq = worker.late_seq = 0;
     worker.joined = false;
   }
 
@@ -171,7 +176,7 @@ class Model {
     }
     for (Worker& worker : workers_) {
       if (worker.joined) forget(worker, places.at(worker.member.worker));
-      if (random(4) == 0) worker.member.attempt.value += 1, worker.seq = 0;
+      if (random(4) == 0) worker.member.attempt.value += 1, worker.seq = worker.late_seq = 0;
       worker.joined = random(5) != 0;
       if (!worker.joined) continue;
       worker.generation = generation_.next();
@@ -180,7 +185,7 @@ class Model {
     ASSERT_FALSE(find_effect<effect::Refuse>(step(settled)));
     generation_ = generation_.next();
     for (Worker& worker : workers_) {
-      if (!worker.joined) worker.member.attempt.value += 1, worker.seq = 0;
+      if (!worker.joined) worker.member.attempt.value += 1, worker.seq = worker.late_seq = 0;
     }
   }
 
@@ -208,6 +213,8 @@ class Model {
 
   void work(Worker& worker) {
     worker.taken += random(worker.granted.size() - worker.taken + 1);
+    // Who gives something back knows no place behind it before that is answered.
+    if (worker.outstanding && worker.outstanding->request.late > 0) return;
     worker.place += random(worker.taken - worker.place + 1);
   }
 
@@ -220,6 +227,10 @@ class Model {
     if (!worker.outstanding) {
       worker.outstanding = event::Fetch{
           worker.member, worker.generation, ++worker.seq, {phase_, worker.place, want, {}}};
+      const bool training = recorder_.ledger().phase().kind == PhaseKind::kTrain;
+      if (training && worker.taken > worker.place && random(5) == 0) {
+        worker.outstanding->request.late = 1 + random(worker.taken - worker.place);
+      }
     }
     deliver_fetch(worker, answer_is_lost);
     if (random(5) == 0 && worker.outstanding) deliver_fetch(worker, answer_is_lost);
@@ -230,6 +241,7 @@ class Model {
     const std::size_t written = recorder_.journal().size();
     const Effects effects = step(request);
     commit(worker, request.request.place);
+    give_back_late(worker, request);
     const auto* reply = find_effect<effect::Reply>(effects);
     ASSERT_NE(reply, nullptr);
     ASSERT_NE(reply->grants.status, "stale");
@@ -253,6 +265,19 @@ class Model {
     deliver_recalls(effects);
   }
 
+  static auto iterator_at(std::vector<std::uint64_t>& records, std::uint64_t place) {
+    return records.begin() + static_cast<std::ptrdiff_t>(place);
+  }
+  void give_back_late(Worker& worker, const event::Fetch& request) {
+    const auto [place, late] = std::pair(request.request.place, request.request.late);
+    if (late == 0 || worker.late_seq == request.seq) return;
+    worker.late_seq = request.seq;
+    worker.granted.erase(iterator_at(worker.granted, place),
+                         iterator_at(worker.granted, place + late));
+    worker.taken -= late;
+    ++late_;
+  }
+
   // A record goes into one hand only, and not when it is in the model.
   void check_is_free(std::uint64_t record, const Worker& to) {
     ASSERT_EQ(commits_.at(record), 0) << "record " << record;
@@ -270,12 +295,17 @@ class Model {
       if (recall == nullptr || random(3) == 0) continue;  // lost
       Worker& worker = workers_.at(recall->member.worker.index);
       if (worker.outstanding) continue;
-      const std::uint64_t end = std::min<std::uint64_t>(
-          worker.granted.size(), std::max(recall->recall.keep_to, worker.taken));
-      worker.granted.resize(end);
+      if (worker.recall != recall->number) {
+        const std::uint64_t end = std::min<std::uint64_t>(
+            worker.granted.size(), std::max(recall->recall.keep_to, worker.taken));
+        worker.recall = recall->number;
+        worker.recalled = worker.granted.size() - end;
+        worker.granted.resize(end);
+      }
       ++recalls_;
       if (random(3) == 0) continue;  // the answer is lost
-      const event::Recalled answer{worker.member, worker.generation, recall->number, phase_, end};
+      const event::Recalled answer{worker.member, worker.generation, recall->number, phase_,
+                                   worker.recalled};
       step(answer);
       step(answer);
     }
@@ -387,21 +417,25 @@ class Model {
   std::string kept_image_;
   std::size_t kept_at_ = 0;
   int recalls_ = 0;
+  int late_ = 0;
 };
 
 class LedgerModelTest : public ::testing::TestWithParam<std::uint32_t> {};
 
 TEST_P(LedgerModelTest, EveryRecordIsInOneHandAndCommittedOnce) {
   int recalls = 0;
+  int late = 0;
   constexpr std::uint32_t kSeeds = antdt::testing::all_or_some(25, 5);
   for (std::uint32_t seed = GetParam() * 25; seed < GetParam() * 25 + kSeeds; ++seed) {
     SCOPED_TRACE(::testing::Message() << "seed " << seed);
     Model model(seed);
     model.run(300);
     recalls += model.recalls();
+    late += model.late();
     if (HasFatalFailure()) return;
   }
   EXPECT_GT(recalls, 0);
+  EXPECT_GT(late, 0);
 }
 
 INSTANTIATE_TEST_SUITE_P(Seeds, LedgerModelTest, ::testing::Range(0U, 8U));

@@ -52,6 +52,7 @@ LedgerConfig config_of(const Line& line) {
   LedgerConfig config;
   config.train = {line.number("records", 0), line.number("shard", 100), Shuffle::kNone, 0};
   config.eval = {line.number("eval", 0), line.number("shard", 100), Shuffle::kNone, 0};
+  config.drops_late = line.number("drop", 0) != 0;
   config.retry_limit = static_cast<std::uint32_t>(line.number("limit", 10));
   return config;
 }
@@ -99,11 +100,12 @@ class Script {
     }
     if (what == "recalled") {
       return event::Recalled{member, generation, line.number("number", 0), phase,
-                             line.number("end", 0)};
+                             line.number("records", 0)};
     }
     if (what != "fetch") throw std::runtime_error("no event: " + what);
     event::Fetch fetch{member, generation, line.number("seq", 0), {}};
     fetch.request = {phase, line.number("place", 0), line.number("want", 0), {}};
+    fetch.request.late = line.number("late", 0);
     if (line.text("records")) {
       wire::EvalPartial partial;
       partial.records = line.number("records", 0);

@@ -314,7 +314,7 @@ TEST_F(ClientCoreTest, ARecallIsAnsweredUnderItsNumber) {
   receive(wire::Grants{3, "granted", {{0, 0, 50, 0, 50, 1, false}}, 0}, Generation{2}, 1);
   const Effects effects = receive(wire::Recall{3, 10}, Generation{2}, 77);
   ASSERT_EQ(sent<wire::Recalled>(effects).size(), 1U);
-  EXPECT_EQ(sent<wire::Recalled>(effects)[0].end, 10U);
+  EXPECT_EQ(sent<wire::Recalled>(effects)[0].records, 40U);
   EXPECT_EQ(effects.send[0].seq, 77U);
 }
 

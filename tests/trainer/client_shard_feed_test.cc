@@ -215,13 +215,54 @@ TEST_F(ShardFeedTest, WhoCommitsWhileWaitingAsksAgainAtOnce) {
   EXPECT_GT(request->fetch.want, 0U);
 }
 
+TEST_F(ShardFeedTest, WhatCameTooLateGoesBackAndTheRestHasItsPlaces) {
+  fill(125);
+  EXPECT_EQ(feed.take(30).records, 30U);
+  feed.commit(10, std::nullopt, now);
+  feed.give_back(8);
+  EXPECT_TRUE(feed.gives_back());
+  EXPECT_EQ(feed.deadline(), MonoTime::min());
+  const auto request = feed.poll(now);
+  ASSERT_TRUE(request);
+  EXPECT_EQ(request->fetch.place, 10U);
+  EXPECT_EQ(request->fetch.late, 8U);
+  EXPECT_FALSE(feed.on_recall(Generation{4}, 1, {1, 50})) << "the answer may bring more";
+  const auto again = feed.poll(now + ShardFeed::kRepeatAfter);
+  ASSERT_TRUE(again);
+  EXPECT_EQ(again->seq, request->seq);
+  EXPECT_EQ(again->fetch.late, 8U);
+  feed.on_grants(request->seq, granted({}), now);
+  EXPECT_FALSE(feed.gives_back());
+  // 22 are taken now, of 117.
+  feed.commit(30, std::nullopt, now);
+  const auto next = feed.poll(now + ShardFeed::kCommitWithin);
+  ASSERT_TRUE(next);
+  EXPECT_EQ(next->fetch.place, 22U);
+  EXPECT_EQ(next->fetch.late, 0U);
+  feed.on_grants(next->seq, granted({}), now);
+  EXPECT_EQ(feed.on_recall(Generation{4}, 1, {1, 100})->records, 17U);
+}
+
+TEST_F(ShardFeedTest, WhatComesTooLateWhileARequestIsOutGoesWithTheNext) {
+  const auto request = feed.poll(now);
+  ASSERT_TRUE(request);
+  feed.give_back(4);
+  feed.give_back(3);
+  EXPECT_FALSE(feed.poll(now));
+  feed.on_grants(request->seq, granted({piece(0, 0, 50)}), now);
+  EXPECT_TRUE(feed.gives_back());
+  EXPECT_EQ(feed.poll(now)->fetch.late, 7U);
+  feed.begin(2, Generation{5});
+  EXPECT_FALSE(feed.gives_back()) << "of a phase that is over";
+}
+
 TEST_F(ShardFeedTest, ARecallCutsWhatWasNotTaken) {
   const auto request = feed.poll(now);
   feed.on_grants(request->seq, granted({piece(0, 0, 50), piece(1, 0, 75)}), now);
   EXPECT_EQ(feed.take(20).records, 20U);
   const auto recalled = feed.on_recall(Generation{4}, 1, {1, 60});
   ASSERT_TRUE(recalled);
-  EXPECT_EQ(recalled->end, 60U);
+  EXPECT_EQ(recalled->records, 65U);
   EXPECT_EQ(feed.in_hand(), 40U);
   const Taken rest = feed.take(1000);
   EXPECT_EQ(rest.records, 40U);
@@ -232,20 +273,20 @@ TEST_F(ShardFeedTest, ARecallCutsWhatWasNotTaken) {
 TEST_F(ShardFeedTest, ARecallNeverCutsWhatWasTakenAndRepeatsItsAnswer) {
   fill(125);
   EXPECT_EQ(feed.take(70).records, 70U);
-  EXPECT_EQ(feed.on_recall(Generation{4}, 1, {1, 60})->end, 70U);
+  EXPECT_EQ(feed.on_recall(Generation{4}, 1, {1, 60})->records, 55U);
   EXPECT_EQ(feed.in_hand(), 0U);
-  EXPECT_EQ(feed.on_recall(Generation{4}, 1, {1, 60})->end, 70U);
-  EXPECT_EQ(feed.on_recall(Generation{4}, 2, {1, 500})->end, 70U);
+  EXPECT_EQ(feed.on_recall(Generation{4}, 1, {1, 60})->records, 55U);
+  EXPECT_EQ(feed.on_recall(Generation{4}, 2, {1, 500})->records, 0U);
 }
 
 TEST_F(ShardFeedTest, ARecallThatComesAgainDoesNotTakeBackWhatWasGrantedAfterItsAnswer) {
   fill(125);
-  EXPECT_EQ(feed.on_recall(Generation{4}, 1, {1, 50})->end, 50U);
+  EXPECT_EQ(feed.on_recall(Generation{4}, 1, {1, 50})->records, 75U);
   fill(20);
   ASSERT_EQ(feed.in_hand(), 70U);
-  EXPECT_EQ(feed.on_recall(Generation{4}, 1, {1, 50})->end, 50U) << "the same answer";
+  EXPECT_EQ(feed.on_recall(Generation{4}, 1, {1, 50})->records, 75U) << "the same answer";
   EXPECT_EQ(feed.in_hand(), 70U);
-  EXPECT_EQ(feed.on_recall(Generation{4}, 2, {1, 60})->end, 60U);
+  EXPECT_EQ(feed.on_recall(Generation{4}, 2, {1, 60})->records, 10U);
   EXPECT_FALSE(feed.on_recall(Generation{4}, 1, {1, 50})) << "answered long ago";
   EXPECT_EQ(feed.in_hand(), 60U);
 }
@@ -260,7 +301,7 @@ TEST_F(ShardFeedTest, ARecallThatIsOverIsNotObeyedWhenItComesLate) {
   ASSERT_EQ(feed.in_hand(), 50U);
   EXPECT_FALSE(feed.on_recall(Generation{4}, 3, {1, 0})) << "what came since is not in its account";
   EXPECT_EQ(feed.in_hand(), 50U);
-  EXPECT_EQ(feed.on_recall(Generation{4}, 4, {1, 0})->end, 0U);
+  EXPECT_EQ(feed.on_recall(Generation{4}, 4, {1, 0})->records, 50U);
 }
 
 TEST_F(ShardFeedTest, ARecallIsNotAnsweredWhileAnAnswerMayBringMore) {
@@ -270,7 +311,8 @@ TEST_F(ShardFeedTest, ARecallIsNotAnsweredWhileAnAnswerMayBringMore) {
   feed.on_grants(request->seq, granted({piece(0, 0, 50)}), now);
   while (const auto more = feed.poll(now))
     feed.on_grants(more->seq, granted({piece(0, 0, 50)}), now);
-  EXPECT_EQ(feed.on_recall(Generation{4}, 1, {1, 0})->end, 0U);
+  const std::uint64_t in_hand = feed.in_hand();
+  EXPECT_EQ(feed.on_recall(Generation{4}, 1, {1, 0})->records, in_hand);
 }
 
 TEST_F(ShardFeedTest, ARecallOfAnotherPhaseOrGenerationIsNotAnswered) {

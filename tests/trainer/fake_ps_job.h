@@ -106,6 +106,7 @@ class FakePsJob {
     std::map<WorkerId, std::set<Generation>> left;  // the generations that it joined again after
     std::uint64_t evaluated = 0;
     std::uint64_t committed = 0;  // over all phases of the newest group
+    std::uint64_t late = 0;
     Generation generation;
   };
   [[nodiscard]] Seen seen() const {
@@ -215,6 +216,7 @@ class FakePsJob {
     start_servers();
     cursor_ = committed_ = seen_.committed = 0;
     returned_.clear();
+    late_.clear();
     for (const WorkerId worker : members_) {
       peers_[worker].joined = false;
       peers_[worker].phase_done = 0;
@@ -298,7 +300,7 @@ class FakePsJob {
          wire::PhaseStart{phase_number(), phase().what, Epoch{0}, phase().records, committed_});
   }
   void next_phase() {
-    EXPECT_TRUE(returned_.empty()) << "a phase ended with records that nobody did";
+    EXPECT_TRUE(returned_.empty() && late_.empty()) << "a phase ended with records that nobody did";
     EXPECT_EQ(committed_, phase().records);
     ++phase_;
     cursor_ = committed_ = 0;
@@ -331,6 +333,7 @@ class FakePsJob {
     if (inside && fetch.phase < phase_number()) reply.status = "end";
     if (inside && fetch.phase == phase_number()) {
       commit(fetch.place, peer);
+      take_back_late(fetch, envelope.worker, peer);
       for (const auto& partial : fetch.partials) seen_.evaluated += partial.records;
       grant(fetch, envelope.worker, peer, reply);
     }
@@ -343,7 +346,36 @@ class FakePsJob {
     seen_.committed += place - peer.place;
     peer.place = place;
   }
+  // What is behind its place came too late; the rest of what it has moves there.
+  void take_back_late(const wire::Fetch& fetch, WorkerId worker, Peer& peer) {
+    std::vector<wire::Piece> kept;
+    std::uint64_t at = 0;  // of the piece, as places are
+    for (const wire::Piece& piece : peer.granted) {
+      const auto clamped = [&](std::uint64_t place) {
+        return std::clamp(place, at, at + piece.to - piece.from) - at + piece.from;
+      };
+      const std::uint64_t from = clamped(fetch.place), to = clamped(fetch.place + fetch.late);
+      at += piece.to - piece.from;
+      std::vector<wire::Piece> parts{piece, piece, piece};
+      parts[0].to = parts[1].from = from;
+      parts[1].to = parts[2].from = to;
+      if (from < to) late_.emplace_back(parts[1], worker);
+      for (const int part : {0, 2}) {
+        if (parts[part].from < parts[part].to) kept.push_back(parts[part]);
+      }
+    }
+    seen_.late += fetch.late;
+    peer.granted = kept;
+  }
+  // Nobody is given back what came too late of itself.
+  void release_late(WorkerId to) {
+    for (const auto& [piece, of] : late_) {
+      if (of != to) returned_.push_back(piece);
+    }
+    std::erase_if(late_, [&](const auto& late) { return late.second != to; });
+  }
   void grant(const wire::Fetch& fetch, WorkerId worker, Peer& peer, wire::Grants& reply) {
+    release_late(worker);
     const bool starved = phase().what == "train" && faults_.starved.contains(worker);
     reply.status = "granted";
     reply.retry_ms = 1;
@@ -394,6 +426,7 @@ class FakePsJob {
   std::size_t phase_ = 0;
   std::uint64_t cursor_ = 0, committed_ = 0;
   std::deque<wire::Piece> returned_;
+  std::vector<std::pair<wire::Piece, WorkerId>> late_;  // and whose
   bool over_ = false;
   Seen seen_;
   std::atomic<bool> quit_ = false;

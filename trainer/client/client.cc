@@ -300,6 +300,16 @@ void Client::commit(std::uint64_t place, wire::EvalPartial partial) {
   state_->apply(Commit{place, std::move(partial)});
 }
 
+void Client::give_back(std::uint64_t records) { state_->apply(GiveBack{records}); }
+
+Result<bool> Client::given_back(Duration timeout) {
+  std::unique_lock lock(state_->mutex);
+  state_->changed.wait_until(lock, state_->clock.now() + timeout,
+                             [&] { return state_->core.refusal() || !state_->core.gives_back(); });
+  if (state_->core.refusal()) return tl::unexpected(*state_->core.refusal());
+  return !state_->core.gives_back();
+}
+
 void Client::report(const BatchTimes& times) { state_->apply(times); }
 void Client::time_account(const wire::TimeAccount& account) { state_->apply(account); }
 void Client::set_activity(const char* activity) {

@@ -132,6 +132,14 @@ class Client {
   // Evaluation: and this is what the records since the last commit gave.
   void commit(std::uint64_t place, wire::EvalPartial partial);
 
+  // Of the records taken, so many behind the committed place came too late to their step
+  // and are to be another worker's. What was taken behind them has their places once
+  // given_back() says so; until then nothing more may be committed, to servers either.
+  void give_back(std::uint64_t records);
+  // Whether nothing is left to be answered; waits up to `timeout` for it. Also when the phase
+  // is over. An error (kRefused) as in next_directive.
+  [[nodiscard]] Result<bool> given_back(Duration timeout);
+
   // ----------------------------------------------------------------- reports
   // Added up; sent at most every 50 ms.
   void report(const BatchTimes& times);

@@ -299,6 +299,8 @@ void ClientCore::on(const Commit& event, MonoTime now, Effects&) {
   feed_.commit(event.place, event.partial, now);
 }
 
+void ClientCore::on(const GiveBack& event, MonoTime, Effects&) { feed_.give_back(event.records); }
+
 void ClientCore::on(const BatchTimes& times, MonoTime now, Effects& effects) {
   samples_total_ += times.samples;
   unsent_.has_report = true;

@@ -64,10 +64,13 @@ struct Commit {
   std::uint64_t place = 0;
   std::optional<wire::EvalPartial> partial;
 };
+struct GiveBack {
+  std::uint64_t records = 0;
+};
 struct Greet {};  // start the handshake
 struct Tick {};
 
-using Event = std::variant<Received, Unreadable, Greet, Tick, BeginPhase, SetHold, Commit,
+using Event = std::variant<Received, Unreadable, Greet, Tick, BeginPhase, SetHold, Commit, GiveBack,
                            BatchTimes, wire::TimeAccount, wire::Join, wire::Address, wire::Ready,
                            wire::Progress, wire::CheckpointWritten, wire::Bye>;
 
@@ -97,6 +100,8 @@ class ClientCore {
   [[nodiscard]] Taken take(std::uint64_t max_records) { return feed_.take(max_records); }
   // The next order. Its generation becomes the one of later messages.
   [[nodiscard]] std::optional<Directive> next_directive();
+  // What came too late is not yet known to have been given back.
+  [[nodiscard]] bool gives_back() const { return feed_.gives_back(); }
   [[nodiscard]] std::optional<MonoTime> deadline() const;
   // What the training thread is doing, for the reports that follow.
   void set_activity(const char* activity) { activity_ = activity; }
@@ -146,6 +151,7 @@ class ClientCore {
   void on(const BeginPhase& event, MonoTime now, Effects& effects);
   void on(const SetHold& event, MonoTime now, Effects& effects);
   void on(const Commit& event, MonoTime now, Effects& effects);
+  void on(const GiveBack& event, MonoTime now, Effects& effects);
   void on(const BatchTimes& times, MonoTime now, Effects& effects);
   void on(const wire::TimeAccount& account, MonoTime now, Effects& effects);
   void on(const wire::Join& join, MonoTime now, Effects& effects);

@@ -57,6 +57,7 @@ void ShardFeed::place_was_sent(std::uint64_t phase, std::uint64_t place) {
 void ShardFeed::on_grants(std::uint64_t seq, const wire::Grants& grants, MonoTime now) {
   if (!outstanding_ || outstanding_->request.seq != seq) return;
   const bool asked_for_records = outstanding_->request.fetch.want > 0;
+  const std::uint64_t given_back = outstanding_->request.fetch.late;
   outstanding_.reset();
   recalls_over_ = std::max(recalls_over_, grants.recalls_over);
   if (grants.status == "end") {
@@ -69,6 +70,8 @@ void ShardFeed::on_grants(std::uint64_t seq, const wire::Grants& grants, MonoTim
   } else if (asked_for_records) {
     dry_ = false;
   }
+  taken_ -= given_back;
+  late_ -= given_back;
   for (const wire::Piece& piece : grants.pieces) add(piece);
 }
 
@@ -91,7 +94,8 @@ std::optional<wire::Recalled> ShardFeed::on_recall(Generation generation, std::u
   // The answer to the request, if it is lost or late, would bring grants that
   // this end does not count. The ledger asks again.
   if (outstanding_) return {};
-  const std::uint64_t end = std::min(taken_ + in_hand_records_, std::max(recall.keep_to, taken_));
+  const std::uint64_t before = taken_ + in_hand_records_;
+  const std::uint64_t end = std::min(before, std::max(recall.keep_to, taken_));
   while (taken_ + in_hand_records_ > end) {
     wire::Piece& back = in_hand_.back();
     const std::uint64_t cut = std::min(size(back), taken_ + in_hand_records_ - end);
@@ -100,7 +104,7 @@ std::optional<wire::Recalled> ShardFeed::on_recall(Generation generation, std::u
     if (size(back) == 0) in_hand_.pop_back();
   }
   recall_answered_ = number;
-  recalled_ = {phase_, end};
+  recalled_ = {phase_, before - end};
   return recalled_;
 }
 
@@ -117,7 +121,7 @@ std::optional<ShardFeed::Request> ShardFeed::poll(MonoTime now) {
   }
   const bool commits_now = has_commit() && now >= commit_due();
   const bool fetches_now = wants_more() && (!dry_ || now >= ask_again_at_);
-  if (!commits_now && !fetches_now) return {};
+  if (!commits_now && !fetches_now && late_ == 0) return {};
 
   Request request{++last_seq_, generation_, {}};
   request.fetch.phase = phase_;
@@ -125,6 +129,7 @@ std::optional<ShardFeed::Request> ShardFeed::poll(MonoTime now) {
   // A quarter more than the hold, so that not every batch makes a request. Who
   // commits while waiting asks again in the same breath: it may be the last.
   if (wants_more()) request.fetch.want = hold_ + hold_ / 4 - in_hand_records_;
+  request.fetch.late = late_;
   request.fetch.partials = std::exchange(partials_, {});
   sent_place_ = std::max(sent_place_, place_);
   outstanding_ = Outstanding{request, now};
@@ -135,7 +140,8 @@ std::optional<MonoTime> ShardFeed::deadline() const {
   if (stage_ != Stage::kOpen) return {};
   if (outstanding_) return outstanding_->sent_at + kRepeatAfter;
   std::optional<MonoTime> due;
-  if (has_commit()) due = commit_due();
+  if (late_ > 0) due = MonoTime::min();
+  if (has_commit()) due = std::min(due.value_or(MonoTime::max()), commit_due());
   if (wants_more()) {
     const MonoTime ask = dry_ ? ask_again_at_ : MonoTime::min();
     due = due ? std::min(*due, ask) : ask;

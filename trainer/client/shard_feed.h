@@ -40,6 +40,11 @@ class ShardFeed {
   void set_hold(std::uint64_t records) { hold_ = records; }
   [[nodiscard]] Taken take(std::uint64_t max_records);
   void commit(std::uint64_t place, std::optional<wire::EvalPartial> partial, MonoTime now);
+  // Of the records taken, so many behind the committed place came too late to their step:
+  // they go back with the next request. Until that is answered nothing behind them may be
+  // committed; then those behind them have their places.
+  void give_back(std::uint64_t records) { late_ += records; }
+  [[nodiscard]] bool gives_back() const { return stage_ == Stage::kOpen && late_ > 0; }
   // `place` of `phase` went with another message.
   void place_was_sent(std::uint64_t phase, std::uint64_t place);
 
@@ -83,6 +88,7 @@ class ShardFeed {
   std::uint64_t sent_place_ = 0;             // of it, told
   MonoTime unsent_since_{};                  // since when place_ > sent_place_
   std::vector<wire::EvalPartial> partials_;  // not yet in a request
+  std::uint64_t late_ = 0;                   // to be given back, and not answered
   bool dry_ = false;                         // the last answer was "wait"
   MonoTime ask_again_at_{};
   std::optional<Outstanding> outstanding_;

@@ -140,29 +140,46 @@ void PsTrainPhase::forget_pull_of_next() {
 // ----------------------------------------------------------------------- a batch
 
 Status PsTrainPhase::train(Batch batch) {
-  while (true) {
-    Attempt attempt;
-    ANTDT_RETURN_IF_ERROR(pull(batch, attempt));
-    if (!pull_waits_for_push()) ANTDT_RETURN_IF_ERROR(look_ahead(1));
-    ANTDT_RETURN_IF_ERROR(compute(batch, attempt));
-    const BatchSums sums = attempt.computed.sums;
-    const bool pushes = sums.weight > 0;
-    if (pushes) ANTDT_RETURN_IF_ERROR(push(batch, attempt));
-    if (pull_waits_for_push()) {
-      ANTDT_RETURN_IF_ERROR(look_ahead(pushes && barrier() ? 1 : 0));
-    }
-    bool in_model = !pushes;
-    if (pushes && barrier()) {
-      ANTDT_TRY(in_model, decide_step(batch.times));
-    }
-    if (in_model || !barrier()) {
-      under_way_.push_back({batch.times, sums, in_model});
-      pushed_place_ += batch.times.samples;
-      return conclude_decided();
-    }
-    forget_pull_of_next();
-    if (tools_.guard.over() || tools_.wants_to_leave()) return {};
+  Attempt attempt;
+  ANTDT_RETURN_IF_ERROR(pull(batch, attempt));
+  if (!pull_waits_for_push()) ANTDT_RETURN_IF_ERROR(look_ahead(1));
+  ANTDT_RETURN_IF_ERROR(compute(batch, attempt));
+  ANTDT_TRY(const bool place_is_known, is_given_back());
+  if (!place_is_known) return {};
+  const BatchSums sums = attempt.computed.sums;
+  const bool pushes = sums.weight > 0;
+  if (pushes) ANTDT_RETURN_IF_ERROR(push(batch, attempt));
+  if (pull_waits_for_push()) {
+    ANTDT_RETURN_IF_ERROR(look_ahead(pushes && barrier() ? 1 : 0));
   }
+  bool in_model = !pushes;
+  if (pushes && barrier()) {
+    ANTDT_TRY(in_model, decide_step(batch.times));
+    if (!in_model) {
+      give_back(batch);
+      return {};
+    }
+  }
+  under_way_.push_back({batch.times, sums, in_model});
+  pushed_place_ += batch.times.samples;
+  return conclude_decided();
+}
+
+// The pull behind it waited for a step that is over.
+void PsTrainPhase::give_back(const Batch& batch) {
+  tools_.client.give_back(batch.times.samples);
+  gives_back_ = true;
+  forget_pull_of_next();
+}
+
+Result<bool> PsTrainPhase::is_given_back() {
+  const Timed waiting(tools_.account, TimeUse::kShardWait);
+  while (gives_back_ && !tools_.wants_to_leave()) {
+    ANTDT_RETURN_IF_ERROR(link_.advance());
+    ANTDT_TRY(const bool answered, tools_.client.given_back(kDataPatience));
+    gives_back_ = !answered;
+  }
+  return !gives_back_;
 }
 
 bool PsTrainPhase::pull_waits_for_push() const {

@@ -1,8 +1,8 @@
 // One training phase of a worker of parameter servers.
 //
 //   take a batch -> pull its rows -> compute -> push, committed at its home
-//        ^                ^                            │
-//        │                └───────────(late)───────────┤
+//        ^                                             │
+//        ├─(its records go back to the ledger)──(late)─┤
 //        └──(the place goes to the ledger)──(applied)──┘
 //
 // What need not be waited for goes on while a batch is computed (worker_link.h): the
@@ -19,6 +19,10 @@
 // after it; so no time passes between a step and the pull of the next. With bounded
 // staleness nobody that trains is more than so many pushes behind the rows, and without
 // a bound they are what is there; nothing is late then.
+//
+// With a barrier a push may be late: the others made its step. Its records go to another
+// worker; as long as the ledger has not said so no place behind them is known, so the next
+// batch is computed meanwhile and not pushed.
 //
 // A place goes to the ledger only once the home has applied it, in the order of the
 // batches: what is lost between the two, the home answers for. Who has nothing at hand
@@ -93,6 +97,10 @@ class PsTrainPhase {
   [[nodiscard]] Status push(Batch& batch, const Attempt& attempt);
   // With a barrier: waits until the step is decided; whether the push was applied.
   [[nodiscard]] Result<bool> decide_step(client::BatchTimes& times);
+  // That push was late.
+  void give_back(const Batch& batch);
+  // False: this worker is to leave, and does not wait for it.
+  [[nodiscard]] Result<bool> is_given_back();
   void forget_pull_of_next();
   // Gives the ledger what is decided.
   [[nodiscard]] Status conclude_decided();
@@ -113,6 +121,7 @@ class PsTrainPhase {
   std::uint64_t pushed_place_ = 0;  // records of this worker that are computed
   std::uint64_t place_ = 0;         // that are applied
   double loss_sum_ = 0, weight_sum_ = 0;
+  bool gives_back_ = false;   // and the ledger has not answered yet
   bool idle_ = false;         // the servers know that nothing comes
   bool plan_changed_ = true;  // the next batch is the first under its plan
   std::string breakage_;

@@ -1,0 +1,77 @@
+"""Backup workers: steps that do not wait for the slowest push, and what becomes of its records."""
+
+import json
+import random
+import time
+import unittest
+
+import slices
+import tally
+from harness import needs_trainer
+from servers_test import BUDGETS, SEED, ServersTest, job
+
+RECORDS = 12000
+SLOW = '[[inject]]\nworkers = ["w2"]\nslowdown = 4.0\n'
+
+
+def with_backup(extra="", records=RECORDS, delivery="exactly-once"):
+    text = job(model="tally", records=records, epochs=1, delay="10ms", extra=extra)
+    text = text.replace('sync = "ps-bsp"', 'sync = "ps-bsp"\nbackup_workers = 1')
+    text = text.replace('format = "index"', f'format = "index"\ndelivery = "{delivery}"')
+    return text + '[control]\nsolution = "none"\n' + SLOW
+
+
+@needs_trainer
+class BackupWorkers(ServersTest):
+    @staticmethod
+    def trained(summary):
+        return {w["id"]: w["samples"] for w in summary["workers"]}
+
+    def test_what_came_too_late_is_trained_by_another_worker(self):
+        run = self.run_job(self.write("job.toml", with_backup()))
+        self.assert_done(run)
+        self.assertGreater(run.summary["pushes"]["late"], 5)
+        self.assert_exact_on_servers(run.summary, run.dir, RECORDS, 1, each=1)
+        trained = self.trained(run.summary)
+        # Late all along, it has nothing in the model but what came in time by chance.
+        self.assertLess(trained["w2"], 0.1 * RECORDS)
+        self.assertEqual(sum(trained.values()), RECORDS)
+        self.assert_nothing_left()
+
+    def test_at_most_once_what_came_too_late_is_dropped_and_counted(self):
+        run = self.run_job(self.write("job.toml", with_backup(delivery="at-most-once")))
+        self.assert_done(run)
+        late = run.summary["pushes"]["late"]
+        self.assertGreater(late, 5)
+        lost = run.summary["samples_lost"]
+        self.assertGreater(lost, 0)
+        self.assertEqual(run.summary["samples_repeated"], 0)
+        rows = slices.read_tables(tally.newest(run.dir))["tally"]
+        self.assertEqual({values[0] for values, _ in rows.values()} - {0, 1}, set())
+        in_model = sum(values[0] for values, _ in rows.values())
+        self.assertEqual(in_model + lost, RECORDS)
+        audit = json.loads(self.antdt("data", "audit", run.dir, "--json").stdout)
+        self.assertEqual([(e["once"], e["repeated"], e["lost"]) for e in audit["epochs"]],
+                         [(RECORDS - lost, 0, lost)])
+        self.assert_nothing_left()
+
+    def test_whatever_dies_meanwhile_every_record_is_in_the_model_once(self):
+        print(f"seed {SEED} (ANTDT_KILL_SEED)", flush=True)
+        rng = random.Random(SEED)
+        process, run_dir = self.start_job(
+            self.write("job.toml", with_backup(extra=BUDGETS, records=3 * RECORDS)))
+        self.await_training(run_dir, samples=1000)
+        for _ in range(4):
+            for program in rng.sample(["antdt-trainer", "antdt-server", "antdt-jobd"], 2):
+                found = self.pids(program)
+                if found and process.poll() is None:
+                    self.kill(rng.choice(found))
+            time.sleep(rng.uniform(0.2, 1.5))  # the fault's time, not a wait for anything
+        summary = self.finish(process, run_dir, timeout=300)
+        self.assertGreater(summary["pushes"]["late"], 0)
+        self.assert_exact_on_servers(summary, run_dir, 3 * RECORDS, 1, each=1)
+        self.assert_nothing_left()
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

@@ -25,6 +25,7 @@ enum class Sabotage {
   kNoFence,       // the journal takes what an incarnation writes that was succeeded
   kForgetSkip,    // records that an operator skips are handed out all the same
   kSkipUnasked,   // records are skipped that nobody asked to skip
+  kPushTooSoon,   // a worker of servers pushes before the ledger took back what came too late
   kSayLess,       // a worker of servers that are given up does not say what its home may have
                   // applied and the ledger has not heard of
   kStayPaused,    // the daemon does not see that there is room again

@@ -172,7 +172,7 @@ void PsWorker::compute() {
 
 // Places are known once what came too late before is given back.
 void PsWorker::computed() {
-  if (core_.gives_back()) {
+  if (core_.gives_back() && sabotage_ != Sabotage::kPushTooSoon) {
     core_.set_activity("shard_wait");
     if (over()) return phase_over();
     if (wants_to_leave()) return leave();

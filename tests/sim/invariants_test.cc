@@ -142,6 +142,11 @@ TEST(InvariantsTest, WhatAHomeMayHaveAppliedAndNobodySaysIsTrainedAgain) {
   expect_seen(Sabotage::kSayLess, "workers", 400, {"promise"}, Sync::kServers);
 }
 
+TEST(InvariantsTest, APushBehindRecordsThatTheLedgerStillCountsIsSeen) {
+  expect_seen(Sabotage::kPushTooSoon, "none", 100, {"model and ledger", "exactly once", "end"},
+              Sync::kServers);
+}
+
 TEST(InvariantsTest, AnEndBeforeTheEndIsSeenAroundServers) {
   expect_seen(Sabotage::kEndEarly, "none", 20, {"end"}, Sync::kServers);
 }

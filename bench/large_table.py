@@ -3,11 +3,12 @@
 
     bench/large_table.py [--rows 10000000] [--runs 3] [--every 5s] [--bin build/bin] [--json]
 
-DeepFM with embeddings of 16 and Adagrad, four workers and two servers, `ps-asp`. Each category
-of each record is a new one, so a file makes so many rows. The job trains it sixteen times, in the
-order of the file, in one epoch, since a checkpoint is given up where an epoch ends. With all rows
-there it goes on through three checkpoints, is stopped, and is resumed: its servers load the
-checkpoint of the stop, and it trains the rest. Told are, of each run,
+DeepFM with embeddings of 16 and Adagrad, two workers and two servers, `ps-asp`; with more of them
+than cores a pause would tell how cores are shared. Each category of each record is a new one, so
+a file makes so many rows. The job trains it sixteen times, in the order of the file, in one
+epoch, since a checkpoint is given up where an epoch ends. With all rows there it goes on through
+three checkpoints, is stopped, and is resumed: its servers load the checkpoint of the stop, and it
+trains the rest. Told are, of each run,
 
     samples/s     while the rows are made, with all of them there, and after they were loaded
     pause         for which a server answered nobody for a checkpoint, at most (50 ms is asked for)
@@ -36,7 +37,7 @@ schema = 1
 name = "large-table"
 seed = 3
 [roles.worker]
-count = 4
+count = 2
 [roles.server]
 count = 2
 [data]

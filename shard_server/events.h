@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -117,15 +118,17 @@ struct Shares {
 };
 
 // The answer to a SendRecall: the holder has given up the last `records` of its
-// grants. `number` is that of the recall (the envelope's seq), 0 from a client that
-// does not repeat it. A holder answers only when it waits for no fetch: otherwise the
-// lost or late answer to it brings grants behind those. It is asked again.
+// grants, or, where that is not said, what is behind place `end`. `number` is that of
+// the recall (the envelope's seq), 0 from a client that does not repeat it. A holder
+// answers only when it waits for no fetch: otherwise the lost or late answer to it brings
+// grants behind those. It is asked again.
 struct Recalled {
   Member member;
   Generation generation;
   std::uint64_t number = 0;
   std::uint64_t phase = 0;
-  std::uint64_t records = 0;
+  std::uint64_t end = 0;
+  std::optional<std::uint64_t> records = {};
 };
 
 // An operator lets the job go on without positions [from, to) of this phase's

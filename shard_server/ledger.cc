@@ -341,7 +341,8 @@ void Ledger::on(const event::Recalled& event, MonoTime, Effects& effects) {
   if (holder == nullptr || event.phase != phase_.number || !holder->recall_pending) return;
   if (event.number != 0 && event.number != holder->recalls) return;  // of an earlier recall
   // More than it has ends below its place, and is refused.
-  const std::uint64_t end = holder->end - std::min(holder->end, event.records);
+  const std::uint64_t end =
+      event.records ? holder->end - std::min(holder->end, *event.records) : event.end;
   write_down_checked(
       record::Recalled{event.member, event.generation, event.number, event.phase, end},
       event.member, effects);

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -172,10 +173,10 @@ struct Grants {
 
 // Job daemon to worker: give back what you have not started past `keep_to`
 // (records since the generation began). Answered by Recalled, with the same
-// seq, with how many records, the last of your grants, you gave up: none that
-// you have started. Not answered while a Fetch is outstanding: its answer may
-// bring grants that are behind these, nor after an answer that says it is over
-// (Grants). It is sent again.
+// seq, with where your grants end now, which is never less than what you have
+// started, and how many records, the last of them, that takes away. Not answered
+// while a Fetch is outstanding: its answer may bring grants that neither counts,
+// nor after an answer that says it is over (Grants). It is sent again.
 struct Recall {
   std::uint64_t phase = 0;
   std::uint64_t keep_to = 0;
@@ -186,9 +187,13 @@ struct Recall {
 };
 struct Recalled {
   std::uint64_t phase = 0;
-  std::uint64_t records = 0;
+  std::uint64_t end = 0;
+  // This is what counts, where it is there (a client of an earlier release has the end
+  // alone): it stays true when records go back from before the end (Fetch::late).
+  std::optional<std::uint64_t> records = {};
   ANTDT_MESSAGE("recalled") {
     v("phase", m.phase);
+    v("end", m.end);
     v("records", m.records);
   }
 };

@@ -24,7 +24,7 @@ void JobMachine::heard(Member m, Generation g, std::uint64_t seq, const wire::Fe
 
 void JobMachine::heard(Member m, Generation g, std::uint64_t seq, const wire::Recalled& e) {
   const std::optional<Hand> before = collective_hand(m, g);
-  feed(shard_server::Event(shard_server::event::Recalled{m, g, seq, e.phase, e.records}));
+  feed(shard_server::Event(shard_server::event::Recalled{m, g, seq, e.phase, e.end, e.records}));
   if (before) remember_change(m, *before);
 }
 

@@ -54,6 +54,8 @@ class Filler {
     } else if constexpr (detail::IsVector<T>::value) {
       value.resize(static_cast<std::size_t>(20));
       for (auto& item : value) fill(item);
+    } else if constexpr (detail::IsOptional<T>::value) {
+      fill(value.emplace());
     } else if constexpr (std::is_same_v<T, bool>) {
       value = !value;
     } else if constexpr (std::is_floating_point_v<T>) {

@@ -117,7 +117,7 @@ TEST_F(JobHistoryTest, WhatIsTakenBackIsCut) {
   const shard_server::Holder& rich = machine->ledger().holders().at(w(0).worker);
   ASSERT_TRUE(rich.recall_pending);
   taken();
-  says(w(0), wire::Recalled{1, rich.end - rich.recall_keep_to}, rich.recalls);
+  says(w(0), wire::Recalled{1, rich.recall_keep_to}, rich.recalls);
   EXPECT_EQ(taken(), fmt::format("cut w0 at {}\n", rich.end));
 }
 

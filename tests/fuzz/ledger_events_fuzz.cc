@@ -33,9 +33,9 @@ struct Pair {
   void on(const record::Answered& said) { fetch(said, 0); }
   void on(const record::Late& said) { fetch(said.answered, said.records); }
   void on(const record::Recalled& said) {
-    const auto holder = ledger.holders().find(said.member.worker);
-    const std::uint64_t end = holder == ledger.holders().end() ? 0 : holder->second.end;
-    hear(event::Recalled{said.member, said.generation, said.number, said.phase, end - said.end});
+    event::Recalled recalled{said.member, said.generation, said.number, said.phase, said.end};
+    if (said.end % 2 == 1) recalled.records = said.end / 2;
+    hear(recalled);
   }
   void fetch(const record::Answered& said, std::uint64_t late) {
     const auto holder = ledger.holders().find(said.member.worker);

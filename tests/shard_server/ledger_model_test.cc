@@ -304,7 +304,7 @@ class Model {
       }
       ++recalls_;
       if (random(3) == 0) continue;  // the answer is lost
-      const event::Recalled answer{worker.member, worker.generation, recall->number, phase_,
+      const event::Recalled answer{worker.member,  worker.generation, recall->number, phase_, 0,
                                    worker.recalled};
       step(answer);
       step(answer);

@@ -99,8 +99,10 @@ class Script {
       return event::Progress{member, generation, phase, line.number("place", 0)};
     }
     if (what == "recalled") {
-      return event::Recalled{member, generation, line.number("number", 0), phase,
-                             line.number("records", 0)};
+      event::Recalled recalled{member, generation, line.number("number", 0), phase,
+                               line.number("end", 0)};
+      if (line.text("records")) recalled.records = line.number("records", 0);
+      return recalled;
     }
     if (what != "fetch") throw std::runtime_error("no event: " + what);
     event::Fetch fetch{member, generation, line.number("seq", 0), {}};

@@ -104,7 +104,7 @@ std::optional<wire::Recalled> ShardFeed::on_recall(Generation generation, std::u
     if (size(back) == 0) in_hand_.pop_back();
   }
   recall_answered_ = number;
-  recalled_ = {phase_, before - end};
+  recalled_ = {phase_, end, before - end};
   return recalled_;
 }
 

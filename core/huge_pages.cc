@@ -3,7 +3,9 @@
 #include <sys/mman.h>
 
 #include <cerrno>
+#include <fstream>
 #include <new>
+#include <string>
 #include <utility>
 
 #include "core/check.h"
@@ -44,6 +46,13 @@ std::byte* map_aligned(std::size_t bytes) {
   return chunk;
 }
 
+// MADV_COLLAPSE would make them though an administrator wants none.
+bool system_gives_huge_pages() {
+  std::ifstream in("/sys/kernel/mm/transparent_hugepage/enabled");
+  std::string setting;
+  return std::getline(in, setting) && setting.find("[never]") == std::string::npos;
+}
+
 }  // namespace
 
 HugePages& HugePages::of_process() {
@@ -80,7 +89,7 @@ void* HugePages::do_allocate(std::size_t bytes, std::size_t alignment) {
 
 void HugePages::do_deallocate(void* at, std::size_t bytes, std::size_t alignment) {
   if (is_small(bytes, alignment)) {
-    ::operator delete (at, bytes, std::align_val_t{alignment});
+    ::operator delete (at, std::align_val_t{alignment});
     return;
   }
   const std::lock_guard lock(mutex_);
@@ -132,6 +141,8 @@ void HugePages::unmap_chunk(std::byte* chunk) {
 // ---------------------------------------------------------------------- mending
 
 void HugePages::mend() {
+  static const bool allowed = system_gives_huge_pages();
+  if (!allowed) return;
   {
     const std::lock_guard lock(mutex_);
     if (chunks_.empty()) return;

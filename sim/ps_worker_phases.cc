@@ -217,7 +217,7 @@ void PsWorker::stage() {
 // With a barrier: it counts, or is another worker's from now on.
 void PsWorker::decide_step() {
   doing_ = Doing::kTraining;
-  const Push push = pushes_.front();
+  Push push = pushes_.front();
   pushes_.pop_front();
   version_ = std::max(version_, push.decided->version);
   if (push.decided->status == "applied") {
@@ -226,6 +226,8 @@ void PsWorker::decide_step() {
     return next_batch();
   }
   forget_pull();
+  push.times.in_model = false;
+  feed(push.times);
   feed(client::GiveBack{batch_.size()});
   next_batch();
 }

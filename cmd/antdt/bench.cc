@@ -84,6 +84,7 @@ void add_ps_options(CLI::App& command, bench::PsOptions& options) {
   command.add_option("--sync", options.sync, "the consistency")
       ->check(CLI::IsMember({"ps-bsp", "ps-ssp", "ps-asp"}));
   command.add_flag("--pull-only", options.pull_only, "push nothing");
+  command.add_flag("--pin", options.pin, "each server has one core");
   command.add_option("--seconds", options.seconds, "how long to measure")
       ->check(CLI::Range(0.01, 3600.0));
 }

@@ -26,6 +26,7 @@ Result<BenchProcess> start(const PsOptions& options, const std::string& role, st
   add("--sync", options.sync);
   add("--seconds", fmt::format("{}", options.seconds));
   add("--start-ns", std::to_string(options.start_ns));
+  if (options.pin) arguments.emplace_back("--pin");
   if (options.pull_only) arguments.emplace_back("--pull-only");
   return BenchProcess::start(arguments, {},
                              fmt::format("{}/{}{}.out", options.directory, role, index));
@@ -37,7 +38,10 @@ Result<PsResult> bench_ps(const PsOptions& asked) {
   const TempDir directory;
   PsOptions options = asked;
   options.directory = directory.path();
-  options.start_ns = (SteadyClock().now() + std::chrono::seconds(2)).time_since_epoch().count();
+  // Processes begin, and make the rows.
+  const auto beginning =
+      std::chrono::seconds(2) + 2 * std::chrono::microseconds(options.rows * options.dim / 16);
+  options.start_ns = (SteadyClock().now() + beginning).time_since_epoch().count();
   std::vector<BenchProcess> servers;
   for (std::uint32_t s = 0; s < options.servers; ++s) {
     ANTDT_TRY(auto server, start(options, "ps-server", s));
@@ -75,6 +79,7 @@ std::string to_json(const PsOptions& options, const PsResult& r) {
       {"rows", options.rows},
       {"rule", options.rule},
       {"sync", options.sync},
+      {"pin", options.pin},
       {"seconds", options.seconds},
       {"rows_per_second", {{"pulled", r.pulled_per_second}, {"pushed", r.pushed_per_second}}},
       {"p50_us", r.p50_us},

@@ -18,6 +18,7 @@ struct PsOptions {
   std::string rule = "adagrad";
   std::string sync = "ps-asp";
   bool pull_only = false;
+  bool pin = false;  // each server has one core
   double seconds = 5;
   // Of one process of the bench:
   std::string directory;  // where the sockets are

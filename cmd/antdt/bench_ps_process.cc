@@ -1,10 +1,12 @@
 // The servers and workers of `antdt bench ps`.
+#include <sched.h>
 #include <sys/prctl.h>
 
 #include <algorithm>
 #include <csignal>
 #include <memory_resource>
 #include <nlohmann/json.hpp>
+#include <numeric>
 #include <random>
 
 #include "cmd/antdt/bench_ps.h"
@@ -20,7 +22,7 @@
 namespace antdt::bench {
 namespace {
 
-constexpr std::size_t kBatches = 16;  // made before the clock starts
+constexpr std::size_t kBatches = 128;  // made before the clock starts
 constexpr Duration kGiveUp = std::chrono::seconds(60);
 
 Result<ps::Group> group_of(const PsOptions& options) {
@@ -50,10 +52,24 @@ std::vector<Batch> make_batches(const PsOptions& options) {
     std::ranges::sort(keys);
     const auto twice = std::ranges::unique(keys);
     keys.erase(twice.begin(), twice.end());
-    const std::vector<float> values(keys.size() * options.dim, 1e-3F);
-    batches.push_back({{{0, keys}}, {{0, {keys, values}}}});
+    Batch& batch = batches.emplace_back();
+    if (!options.pull_only) {
+      batch.gradient = {{0, {keys, std::vector<float>(keys.size() * options.dim, 1e-3F)}}};
+    }
+    batch.keys = {{0, std::move(keys)}};
   }
   return batches;
+}
+
+// All rows are there before the clock starts: each worker makes its part of them.
+Status make_rows(const PsOptions& options, ps::WorkerLink& link) {
+  for (std::uint64_t first = options.index * options.keys; first < options.rows;
+       first += options.workers * options.keys) {
+    std::vector<std::uint64_t> keys(std::min(options.keys, options.rows - first));
+    std::iota(keys.begin(), keys.end(), first);
+    ANTDT_RETURN_IF_ERROR(link.pull({{0, std::move(keys)}}, 0));
+  }
+  return {};
 }
 
 // With bounded staleness nobody is more than this many pushes ahead.
@@ -65,12 +81,33 @@ std::uint64_t clock_of(const PsOptions& options, std::uint64_t pushes) {
   return 0;
 }
 
+// All threads of this process that begin from now on.
+Status pin_to_core(std::uint32_t index) {
+  cpu_set_t allowed;
+  CPU_ZERO(&allowed);
+  if (sched_getaffinity(0, sizeof allowed, &allowed) != 0) {
+    return fail_errno(ErrorKind::kIo, errno, "sched_getaffinity");
+  }
+  std::vector<std::size_t> cores;
+  for (std::size_t core = 0; core < CPU_SETSIZE; ++core) {
+    if (CPU_ISSET(core, &allowed)) cores.push_back(core);
+  }
+  cpu_set_t one;
+  CPU_ZERO(&one);
+  CPU_SET(cores[index % cores.size()], &one);
+  if (sched_setaffinity(0, sizeof one, &one) != 0) {
+    return fail_errno(ErrorKind::kIo, errno, "sched_setaffinity");
+  }
+  return {};
+}
+
 }  // namespace
 
 Status run_ps_server(const PsOptions& options) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   std::pmr::set_default_resource(&HugePages::of_process());  // as antdt-server does
   keep_freed_memory();
+  if (options.pin) ANTDT_RETURN_IF_ERROR(pin_to_core(options.index));
   const SteadyClock clock;
   EventLoop loop(clock);
   transport::Context context;
@@ -94,9 +131,17 @@ Result<std::string> run_ps_worker(const PsOptions& options) {
   ANTDT_RETURN_IF_ERROR(
       link->open({1, {{"rows", options.dim, options.rule, 0.01, 0, 0, "normal", 0.01}}}));
   const auto batches = make_batches(options);
+  ANTDT_RETURN_IF_ERROR(make_rows(options, *link));
 
   const MonoTime start{Duration(options.start_ns)};
   const MonoTime end = start + from_seconds(options.seconds);
+  if (clock.now() > start) {
+    return fail(
+        ErrorKind::kInternal,
+        "worker {} had not made its part of {} rows when the clock started: this machine is "
+        "too busy, or give --rows fewer",
+        options.index, options.rows);
+  }
   std::uint64_t pulled = 0;
   std::uint64_t pushed = 0;
   std::uint64_t number = 0;

@@ -268,6 +268,19 @@ TEST_F(ClientCoreTest, AReportThatWasSentPutsThePulseOff) {
   EXPECT_EQ(sent<wire::Report>(step(Tick{})).size(), 1U);
 }
 
+TEST_F(ClientCoreTest, ABatchThatCameTooLateSaysHowFastItWasAndIsNotCountedAsTrained) {
+  welcome();
+  step(BatchTimes{10, {}, milliseconds(4), {}, true});
+  now += milliseconds(60);
+  BatchTimes late{10, {}, milliseconds(6), {}, true};
+  late.in_model = false;
+  const auto report = sent<wire::Report>(step(late));
+  ASSERT_EQ(report.size(), 1U);
+  EXPECT_EQ(report[0].samples, 10U);
+  EXPECT_EQ(report[0].compute_us, 6000U);
+  EXPECT_EQ(report[0].samples_total, 10U);
+}
+
 TEST_F(ClientCoreTest, TheNewestPlanIsHeldAndOlderOnesAreKept) {
   welcome();
   EXPECT_EQ(core.held_plan(), PlanVersion{0});

@@ -62,6 +62,7 @@ struct BatchTimes {
   Duration compute{};  // forward, backward, update
   Duration wait{};     // in the collective
   bool counts = true;
+  bool in_model = true;              // false: it came too late, and its records go back
   std::optional<Duration> hop = {};  // there and back, where it was measured since the last batch
 };
 

@@ -302,7 +302,7 @@ void ClientCore::on(const Commit& event, MonoTime now, Effects&) {
 void ClientCore::on(const GiveBack& event, MonoTime, Effects&) { feed_.give_back(event.records); }
 
 void ClientCore::on(const BatchTimes& times, MonoTime now, Effects& effects) {
-  samples_total_ += times.samples;
+  if (times.in_model) samples_total_ += times.samples;
   unsent_.has_report = true;
   if (times.counts) {
     unsent_.report.batches += 1;

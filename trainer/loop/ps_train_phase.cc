@@ -156,7 +156,7 @@ Status PsTrainPhase::train(Batch batch) {
   if (pushes && barrier()) {
     ANTDT_TRY(in_model, decide_step(batch.times));
     if (!in_model) {
-      give_back(batch);
+      give_back(batch.times);
       return {};
     }
   }
@@ -165,9 +165,13 @@ Status PsTrainPhase::train(Batch batch) {
   return conclude_decided();
 }
 
-// The pull behind it waited for a step that is over.
-void PsTrainPhase::give_back(const Batch& batch) {
-  tools_.client.give_back(batch.times.samples);
+// The pull behind it waited for a step that is over. How long it took says how fast this
+// worker is all the same: of one that is always late nothing else does.
+void PsTrainPhase::give_back(client::BatchTimes& times) {
+  times.in_model = false;
+  times.hop = link_.take_hop();
+  tools_.client.report(times);
+  tools_.client.give_back(times.samples);
   gives_back_ = true;
   forget_pull_of_next();
 }
@@ -233,7 +237,6 @@ Status PsTrainPhase::compute(Batch& batch, Attempt& attempt) {
   ANTDT_TRY(attempt.computed,
             tools_.model.compute(batch.examples, batch.rows, attempt.pulled.values));
   tools_.injected.after_compute(began, state_.pushes, batch.examples.count);
-  // Of the attempt that counts: what came before says nothing of this worker's speed.
   batch.times.compute = tools_.clock.now() - began;
   return link_.advance();
 }

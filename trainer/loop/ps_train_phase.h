@@ -98,7 +98,7 @@ class PsTrainPhase {
   // With a barrier: waits until the step is decided; whether the push was applied.
   [[nodiscard]] Result<bool> decide_step(client::BatchTimes& times);
   // That push was late.
-  void give_back(const Batch& batch);
+  void give_back(client::BatchTimes& times);
   // False: this worker is to leave, and does not wait for it.
   [[nodiscard]] Result<bool> is_given_back();
   void forget_pull_of_next();

@@ -71,7 +71,8 @@ struct Text {
     return fmt::format("recall phase {} keep to {}", m.phase, m.keep_to);
   }
   std::string operator()(const wire::Recalled& m) const {
-    return fmt::format("recalled phase {} end {} records {}", m.phase, m.end, m.records.value_or(0));
+    return fmt::format("recalled phase {} end {} records {}", m.phase, m.end,
+                       m.records.value_or(0));
   }
   std::string operator()(const wire::Refused& m) const {
     return fmt::format("refused {}: {}", m.code, m.reason);

@@ -2,8 +2,8 @@
 //
 // One socket a host. A link says Hello and Attach every second until the agent
 // answers AgentWelcome, then heartbeats; a host that was silent for
-// `host_lost_after` is reported once, and welcomed anew when it is back. Every message of an agent that is not
-// about the link itself goes to the handler, unread.
+// `host_lost_after` is reported once, and welcomed anew when it is back. Every message of an agent
+// that is not about the link itself goes to the handler, unread.
 #pragma once
 
 #include <deque>

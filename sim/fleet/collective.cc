@@ -22,9 +22,7 @@ const char* Collective::activity(const Worker& worker) const {
   return computes ? "compute" : "collective_wait";
 }
 
-double Collective::exchange_s() const {
-  return player_.costs().exchange_s(members_.size());
-}
+double Collective::exchange_s() const { return player_.costs().exchange_s(members_.size()); }
 
 // Void once the group has dissolved, or goes on with something else.
 void Collective::after(double seconds, void (Collective::*what)()) {

@@ -14,9 +14,8 @@ std::string value(const std::vector<wire::EnvVar>& env, const std::string& name)
 
 TEST(TorchrunEnvTest, RanksAreContiguousHostByHost) {
   const TorchrunJob job{"ctr-01", "worker", "10.0.0.1", 29500, 1, 3, "/run"};
-  const std::vector<ctl::PlacedWorker> workers{{WorkerId{'w', 0}, "b", 4},
-                                               {WorkerId{'w', 1}, "a", 2},
-                                               {WorkerId{'w', 2}, "a", 2}};
+  const std::vector<ctl::PlacedWorker> workers{
+      {WorkerId{'w', 0}, "b", 4}, {WorkerId{'w', 1}, "a", 2}, {WorkerId{'w', 2}, "a", 2}};
   const auto env = torchrun_environment(job, workers);
   ASSERT_EQ(env.size(), 3U);
   EXPECT_EQ(value(env[1], "RANK"), "0");

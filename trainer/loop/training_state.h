@@ -11,9 +11,9 @@
 #include "trainer/client/client.h"
 #include "trainer/collective/collective.h"
 #include "trainer/data/prefetcher.h"
+#include "trainer/injected/injected.h"
 #include "trainer/loop/engine.h"
 #include "trainer/loop/generation_guard.h"
-#include "trainer/injected/injected.h"
 #include "trainer/loop/step_log.h"
 #include "trainer/loop/time_account.h"
 

@@ -134,9 +134,8 @@ fleet::Work work_of(const Situation& situation) {
   // A server reads for one worker after another, so the last one begins later by all of
   // them, and then has a push, a commit and a decision to wait for.
   const double served_s = to_seconds(situation.service) * (work.workers + 3);
-  work.step_cost_s = situation.sync == "allreduce"
-                         ? costs.exchange_s(work.workers)
-                         : 2 * costs.round_trip_s + served_s;
+  work.step_cost_s = situation.sync == "allreduce" ? costs.exchange_s(work.workers)
+                                                   : 2 * costs.round_trip_s + served_s;
   return work;
 }
 

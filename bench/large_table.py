@@ -17,7 +17,7 @@ trains the rest. Told are, of each run,
 
 The exit code is 1 when a pause was longer, a table of the embeddings has fewer rows (in the
 checkpoints, or in the servers after they are loaded), or a record did not count once. Three runs
-take ten minutes, 6 GB of memory and 8 GB of disk in $TMPDIR; the machine must be idle.
+take six minutes, 6 GB of memory and 8 GB of disk in $TMPDIR; the machine must be idle.
 """
 import os
 import re

@@ -84,7 +84,7 @@ void* HugePages::do_allocate(std::size_t bytes, std::size_t alignment) {
   if (is_small(bytes, alignment)) return ::operator new (bytes, std::align_val_t{alignment});
   const std::lock_guard lock(mutex_);
   const std::size_t slot = round_up(bytes, kAlignment);
-  return slot > kChunk / 2 ? map_chunk(round_up(bytes, kChunk), 0) : allocate_slot(slot);
+  return slot > kChunk / 2 ? map_chunk(round_up(bytes, kChunk)) : allocate_slot(slot);
 }
 
 void HugePages::do_deallocate(void* at, std::size_t bytes, std::size_t alignment) {
@@ -100,7 +100,7 @@ void HugePages::do_deallocate(void* at, std::size_t bytes, std::size_t alignment
 
 void* HugePages::allocate_slot(std::size_t slot) {
   std::set<std::byte*>& with_room = with_room_[slot];
-  if (with_room.empty()) with_room.insert(map_chunk(kChunk, slot));
+  if (with_room.empty()) with_room.insert(map_chunk(kChunk));
   std::byte* const begin = *with_room.begin();
   Chunk& chunk = chunks_.at(begin);
   std::byte* at = nullptr;
@@ -125,9 +125,9 @@ void HugePages::deallocate_slot(std::byte* at, std::size_t slot) {
   with_room_[slot].insert(begin);
 }
 
-std::byte* HugePages::map_chunk(std::size_t bytes, std::size_t slot) {
+std::byte* HugePages::map_chunk(std::size_t bytes) {
   std::byte* const begin = map_aligned(bytes);
-  chunks_[begin] = {bytes, slot, 0, 0, {}};
+  chunks_[begin].bytes = bytes;
   return begin;
 }
 

@@ -11,7 +11,8 @@
 //
 // Requests of a page (4 KiB) or more lie in chunks of 2 MiB, each of one size; those of
 // more than half a chunk have chunks of their own. A chunk goes back to the system when
-// nothing is left in it. Smaller requests are those of operator new.
+// nothing is left in it; the pools of std::pmr would keep it, and a server that hands its
+// rows to others needs it no more. Smaller requests are those of operator new.
 #pragma once
 
 #include <condition_variable>
@@ -53,7 +54,6 @@ class HugePages final : public std::pmr::memory_resource {
  private:
   struct Chunk {
     std::size_t bytes = 0;          // mapped
-    std::size_t slot = 0;           // bytes of each; 0: the chunk is one
     std::uint32_t live = 0;         // slots in use
     std::uint32_t fresh = 0;        // slots that were never in use begin here
     std::vector<std::byte*> freed;  // slots that were
@@ -66,7 +66,7 @@ class HugePages final : public std::pmr::memory_resource {
   }
   [[nodiscard]] void* allocate_slot(std::size_t slot);
   void deallocate_slot(std::byte* at, std::size_t slot);
-  std::byte* map_chunk(std::size_t bytes, std::size_t slot);
+  std::byte* map_chunk(std::size_t bytes);
   void unmap_chunk(std::byte* chunk);
   void mend_all();
 

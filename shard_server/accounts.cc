@@ -29,6 +29,22 @@ IntervalSet common(const IntervalSet& one, const IntervalSet& other) {
   return both;
 }
 
+// The first records of a hand leave it: visit(interval), one after the other. How many
+// of them it does not hold.
+template <class Hand, class F>
+std::uint64_t take_front(Hand& hand, std::uint64_t records, F visit) {
+  auto grant = hand.grants.begin();
+  while (records > 0 && grant != hand.grants.end()) {
+    const std::uint64_t take = std::min(records, grant->size());
+    visit(Interval{grant->from, grant->from + take});
+    grant->from += take;
+    records -= take;
+    if (grant->empty()) ++grant;
+  }
+  hand.grants.erase(hand.grants.begin(), grant);
+  return records;
+}
+
 }  // namespace
 
 Status Accounts::apply(std::string_view record_bytes) {
@@ -118,23 +134,17 @@ Status Accounts::on(const event::Progress& record) { return commit(record.member
 Status Accounts::on(const record::Late& record) {
   const Member member = record.answered.member;
   ANTDT_RETURN_IF_ERROR(commit(member, record.answered.place));
-  auto& grants = hands_[member].grants;
-  for (std::uint64_t left = record.records; left > 0;) {
-    if (grants.empty()) {
-      return fail(ErrorKind::kCorrupt,
-                  "{} (attempt {}) gave back {} records more than it was granted: the journal "
-                  "contradicts itself",
-                  member.worker, member.attempt, left);
-    }
-    Interval& grant = grants.front();
-    const Interval late{grant.from, grant.from + std::min(left, grant.size())};
-    if (record.dropped && training_) {
-      mark(late);
-      books_[epoch_].partial.add(late);  // in no part of the model, to be exact
-    }
-    left -= late.size();
-    grant.from = late.to;
-    if (grant.empty()) grants.erase(grants.begin());
+  const std::uint64_t missing =
+      take_front(hands_[member], record.records, [&](const Interval& late) {
+        if (!record.dropped) return;
+        mark(late);
+        if (training_) books_[epoch_].partial.add(late);  // in no part of the model, to be exact
+      });
+  if (missing > 0) {
+    return fail(ErrorKind::kCorrupt,
+                "{} (attempt {}) gave back {} records more than it was granted: the journal "
+                "contradicts itself",
+                member.worker, member.attempt, missing);
   }
   return on(record.answered);
 }
@@ -153,22 +163,14 @@ Status Accounts::on(const record::Recalled& record) {
 
 Status Accounts::commit(Member member, std::uint64_t place) {
   Hand& hand = hands_[member];
-  auto grant = hand.grants.begin();
-  while (hand.place < place) {
-    if (grant == hand.grants.end()) {
-      return fail(ErrorKind::kCorrupt,
-                  "{} (attempt {}) committed {} records and was granted {}: the journal "
-                  "contradicts itself",
-                  member.worker, member.attempt, place, hand.place);
-    }
-    const std::uint64_t take = std::min(place - hand.place, grant->size());
-    mark({grant->from, grant->from + take});
-    grant->from += take;
-    hand.place += take;
-    if (grant->empty()) ++grant;
-  }
-  hand.grants.erase(hand.grants.begin(), grant);
-  return {};
+  const std::uint64_t more = place - std::min(place, hand.place);
+  const std::uint64_t missing = take_front(hand, more, [this](const Interval& at) { mark(at); });
+  hand.place += more - missing;
+  if (missing == 0) return {};
+  return fail(ErrorKind::kCorrupt,
+              "{} (attempt {}) committed {} records and was granted {}: the journal "
+              "contradicts itself",
+              member.worker, member.attempt, place, hand.place);
 }
 
 void Accounts::mark(Interval committed) {

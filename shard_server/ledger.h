@@ -250,6 +250,9 @@ class Ledger {
   void apply(const record::Late& record, Changes& changes);
   void apply(const event::SkipDeclared& record, Changes& changes);
   void apply(const record::Rewound& record, Changes& changes);
+  // The first records of a hand leave it: visit(range), one after the other.
+  template <class F>
+  static void take_front(Holder& holder, std::uint64_t records, F visit);
   void commit(Holder& holder, std::uint64_t place);
   void uncommit(Holder& holder, std::uint64_t place);
   void hand_out(Holder& holder, const Range& range);

@@ -270,17 +270,9 @@ void Ledger::apply(const record::Late& record, Changes& changes) {
   if (holder.recall_keep_to > holder.place) {
     holder.recall_keep_to -= std::min(holder.recall_keep_to - holder.place, record.records);
   }
-  std::uint64_t left = record.records;
-  auto grant = holder.grants.begin();
-  while (left > 0) {
-    const Range back{{grant->at.from, grant->at.from + std::min(left, grant->at.size())},
-                     grant->retries};
-    if (!record.dropped) give_back(back, worker);
-    grant->at.from = back.at.to;
-    left -= back.at.size();
-    if (grant->at.empty()) ++grant;
-  }
-  holder.grants.erase(holder.grants.begin(), grant);
+  take_front(holder, record.records, [&](const Range& late) {
+    if (!record.dropped) give_back(late, worker);
+  });
   apply(record.answered, changes);
 }
 
@@ -363,21 +355,26 @@ void append(std::vector<Range>& ranges, const Range& range) {
 
 }  // namespace
 
-void Ledger::commit(Holder& holder, std::uint64_t place) {
-  std::uint64_t left = place - holder.place;
-  if (left == 0) return;
-  committed_ += left;
-  outstanding_ -= left;
-  holder.place = place;
+template <class F>
+void Ledger::take_front(Holder& holder, std::uint64_t records, F visit) {
   auto grant = holder.grants.begin();
-  while (left > 0) {
-    const std::uint64_t take = std::min(left, grant->at.size());
-    append(holder.recent, {{grant->at.from, grant->at.from + take}, grant->retries});
+  while (records > 0) {
+    const std::uint64_t take = std::min(records, grant->at.size());
+    visit(Range{{grant->at.from, grant->at.from + take}, grant->retries});
     grant->at.from += take;
-    left -= take;
+    records -= take;
     if (grant->at.empty()) ++grant;
   }
   holder.grants.erase(holder.grants.begin(), grant);
+}
+
+void Ledger::commit(Holder& holder, std::uint64_t place) {
+  const std::uint64_t more = place - holder.place;
+  if (more == 0) return;
+  committed_ += more;
+  outstanding_ -= more;
+  holder.place = place;
+  take_front(holder, more, [&](const Range& range) { append(holder.recent, range); });
   if (holder.recent.size() > kRecentRanges) {
     holder.recent.erase(holder.recent.begin(),
                         holder.recent.end() - static_cast<std::ptrdiff_t>(kRecentRanges));

@@ -41,25 +41,34 @@ class BackupWorkers(ServersTest):
     def test_at_most_once_what_came_too_late_is_dropped_and_counted(self):
         run = self.run_job(self.write("job.toml", with_backup(delivery="at-most-once")))
         self.assert_done(run)
-        late = run.summary["pushes"]["late"]
-        self.assertGreater(late, 5)
-        lost = run.summary["samples_lost"]
-        self.assertGreater(lost, 0)
-        self.assertEqual(run.summary["samples_repeated"], 0)
-        rows = slices.read_tables(tally.newest(run.dir))["tally"]
-        self.assertEqual({values[0] for values, _ in rows.values()} - {0, 1}, set())
-        in_model = sum(values[0] for values, _ in rows.values())
-        self.assertEqual(in_model + lost, RECORDS)
-        audit = json.loads(self.antdt("data", "audit", run.dir, "--json").stdout)
-        self.assertEqual([(e["once"], e["repeated"], e["lost"]) for e in audit["epochs"]],
-                         [(RECORDS - lost, 0, lost)])
+        self.assertGreater(run.summary["pushes"]["late"], 5)
+        self.assert_lost_are_missing(run.summary, run.dir, RECORDS)
         self.assert_nothing_left()
 
+    def assert_lost_are_missing(self, summary, run_dir, records):
+        lost = summary["samples_lost"]
+        self.assertGreater(lost, 0)
+        self.assertEqual(summary["samples_repeated"], 0)
+        rows = slices.read_tables(tally.newest(run_dir))["tally"]
+        self.assertEqual({values[0] for values, _ in rows.values()} - {0, 1}, set())
+        self.assertEqual(sum(values[0] for values, _ in rows.values()) + lost, records)
+        audit = json.loads(self.antdt("data", "audit", run_dir, "--json").stdout)
+        self.assertEqual([(e["once"], e["repeated"], e["lost"]) for e in audit["epochs"]],
+                         [(records - lost, 0, lost)])
+
     def test_whatever_dies_meanwhile_every_record_is_in_the_model_once(self):
+        summary, run_dir = self.run_with_kills("exactly-once")
+        self.assert_exact_on_servers(summary, run_dir, 3 * RECORDS, 1, each=1)
+
+    def test_whatever_dies_meanwhile_what_is_lost_at_most_once_is_counted(self):
+        summary, run_dir = self.run_with_kills("at-most-once")
+        self.assert_lost_are_missing(summary, run_dir, 3 * RECORDS)
+
+    def run_with_kills(self, delivery):
         print(f"seed {SEED} (ANTDT_KILL_SEED)", flush=True)
         rng = random.Random(SEED)
-        process, run_dir = self.start_job(
-            self.write("job.toml", with_backup(extra=BUDGETS, records=3 * RECORDS)))
+        process, run_dir = self.start_job(self.write(
+            "job.toml", with_backup(extra=BUDGETS, records=3 * RECORDS, delivery=delivery)))
         self.await_training(run_dir, samples=1000)
         for _ in range(4):
             for program in rng.sample(["antdt-trainer", "antdt-server", "antdt-jobd"], 2):
@@ -69,8 +78,8 @@ class BackupWorkers(ServersTest):
             time.sleep(rng.uniform(0.2, 1.5))  # the fault's time, not a wait for anything
         summary = self.finish(process, run_dir, timeout=300)
         self.assertGreater(summary["pushes"]["late"], 0)
-        self.assert_exact_on_servers(summary, run_dir, 3 * RECORDS, 1, each=1)
         self.assert_nothing_left()
+        return summary, run_dir
 
 
 if __name__ == "__main__":

@@ -139,9 +139,9 @@ std::optional<ShardFeed::Request> ShardFeed::poll(MonoTime now) {
 std::optional<MonoTime> ShardFeed::deadline() const {
   if (stage_ != Stage::kOpen) return {};
   if (outstanding_) return outstanding_->sent_at + kRepeatAfter;
+  if (late_ > 0) return MonoTime::min();
   std::optional<MonoTime> due;
-  if (late_ > 0) due = MonoTime::min();
-  if (has_commit()) due = std::min(due.value_or(MonoTime::max()), commit_due());
+  if (has_commit()) due = commit_due();
   if (wants_more()) {
     const MonoTime ask = dry_ ? ask_again_at_ : MonoTime::min();
     due = due ? std::min(*due, ask) : ask;

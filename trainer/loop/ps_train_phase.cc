@@ -172,18 +172,17 @@ void PsTrainPhase::give_back(client::BatchTimes& times) {
   times.hop = link_.take_hop();
   tools_.client.report(times);
   tools_.client.give_back(times.samples);
-  gives_back_ = true;
   forget_pull_of_next();
 }
 
 Result<bool> PsTrainPhase::is_given_back() {
   const Timed waiting(tools_.account, TimeUse::kShardWait);
-  while (gives_back_ && !tools_.wants_to_leave()) {
-    ANTDT_RETURN_IF_ERROR(link_.advance());
+  while (true) {
     ANTDT_TRY(const bool answered, tools_.client.given_back(kDataPatience));
-    gives_back_ = !answered;
+    if (answered) return true;
+    if (tools_.wants_to_leave()) return false;
+    ANTDT_RETURN_IF_ERROR(link_.advance());
   }
-  return !gives_back_;
 }
 
 bool PsTrainPhase::pull_waits_for_push() const {

@@ -121,7 +121,6 @@ class PsTrainPhase {
   std::uint64_t pushed_place_ = 0;  // records of this worker that are computed
   std::uint64_t place_ = 0;         // that are applied
   double loss_sum_ = 0, weight_sum_ = 0;
-  bool gives_back_ = false;   // and the ledger has not answered yet
   bool idle_ = false;         // the servers know that nothing comes
   bool plan_changed_ = true;  // the next batch is the first under its plan
   std::string breakage_;

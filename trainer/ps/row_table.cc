@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
-#include <utility>
 
 #include "core/check.h"
 
@@ -24,23 +23,6 @@ RowTable::Blocks::Blocks(std::uint32_t stride)
                  std::clamp<std::size_t>(kBlockBytes / (stride * sizeof(float)), 1, kBlockRows))) -
              1),
       mask_((1U << shift_) - 1) {}
-
-RowTable::Blocks::Blocks(Blocks&& other) noexcept
-    : memory_(other.memory_),
-      stride_(other.stride_),
-      shift_(other.shift_),
-      mask_(other.mask_),
-      at_(std::exchange(other.at_, {})) {}
-
-// What was here goes with `other`, and was of the same memory.
-RowTable::Blocks& RowTable::Blocks::operator=(Blocks&& other) noexcept {
-  ANTDT_CHECK(memory_ == other.memory_, "blocks of another memory");
-  std::swap(stride_, other.stride_);
-  std::swap(shift_, other.shift_);
-  std::swap(mask_, other.mask_);
-  std::swap(at_, other.at_);
-  return *this;
-}
 
 RowTable::Blocks::~Blocks() {
   for (float* const block : at_) memory_.deallocate(block, floats());

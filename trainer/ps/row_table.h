@@ -60,8 +60,8 @@ class RowTable {
   class Blocks {
    public:
     explicit Blocks(std::uint32_t stride);
-    Blocks(Blocks&& other) noexcept;
-    Blocks& operator=(Blocks&& other) noexcept;
+    Blocks(Blocks&& other) noexcept = default;
+    Blocks& operator=(Blocks&&) = delete;
     ~Blocks();
 
     [[nodiscard]] float* row(std::uint32_t row) const {

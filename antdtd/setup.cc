@@ -226,9 +226,10 @@ Result<Opened> open_agent(EventLoop& loop, transport::Context& context, const Ag
 }
 
 void remove_traces(const AgentFlags& flags) {
-  // A job daemon that was given up left its socket.
+  // A job daemon that was killed left its socket and the lock of that.
   for (const char* socket : {"/agent.sock", "/workers.sock", "/jobd.sock"}) {
     unlink((flags.socket_dir + socket).c_str());
+    unlink((flags.socket_dir + socket + ".lock").c_str());
   }
   // One that was killed while it wrote its environment left a part of that, and a
   // process that was given up with the job its socket.

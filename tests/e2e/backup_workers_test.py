@@ -2,7 +2,6 @@
 
 import json
 import random
-import time
 import unittest
 
 import slices
@@ -69,13 +68,9 @@ class BackupWorkers(ServersTest):
         rng = random.Random(SEED)
         process, run_dir = self.start_job(self.write(
             "job.toml", with_backup(extra=BUDGETS, records=3 * RECORDS, delivery=delivery)))
-        self.await_training(run_dir, samples=1000)
-        for _ in range(4):
+        for _ in self.moments(process, run_dir, rng, 4, 3 * RECORDS):
             for program in rng.sample(["antdt-trainer", "antdt-server", "antdt-jobd"], 2):
-                found = self.pids(program)
-                if found and process.poll() is None:
-                    self.kill(rng.choice(found))
-            time.sleep(rng.uniform(0.2, 1.5))  # the fault's time, not a wait for anything
+                self.kill_one_of(program, rng)
         summary = self.finish(process, run_dir, timeout=300)
         self.assertGreater(summary["pushes"]["late"], 0)
         self.assert_nothing_left()

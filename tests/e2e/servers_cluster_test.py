@@ -4,15 +4,13 @@ only those whom the job daemon names."""
 import os
 import pathlib
 import random
-import signal
 import socket
-import time
 import unittest
 
 import servers_test
-from harness import await_true, needs_trainer
+from harness import needs_trainer
 from hosts import Hosts
-from servers_test import BUDGETS, job, newest_names
+from servers_test import BUDGETS, job
 
 KILLS = int(os.environ.get("ANTDT_KILLS", "5"))
 SEED = int(os.environ.get("ANTDT_KILL_SEED", "0")) or random.randrange(1, 1 << 30)
@@ -108,21 +106,14 @@ class ServersOfSeveralHosts(servers_test.ServersTest, Hosts):
         print(f"{sync}: seed {SEED} (ANTDT_KILL_SEED), {KILLS} kills", flush=True)
         rng = random.Random(SEED)
         process, run_dir = self.start_job(self.job(sync=sync, delay="25ms", extra=BUDGETS))
-        self.await_training(run_dir, samples=1000)
-        self.await_status(run_dir, lambda s: any(newest_names(run_dir)), 60, "a checkpoint")
         # One of each for certain.
         programs = ["antdt-server", "antdt-trainer"]
-        programs += rng.choices(["antdt-trainer", "antdt-server", "antdt-jobd"], [4, 3, 2], k=KILLS)
-        killed = []
-        for program in programs[:KILLS]:
-            time.sleep(rng.uniform(0.3, 2))  # the fault's time, not a wait for anything
-            found = await_true(lambda name=program: process.poll() is not None or self.pids(name),
-                               60, f"a process of {program}")
-            self.assertIsNone(process.poll(), f"the job was over too soon: {killed}")
-            self.kill(rng.choice(found), signal.SIGKILL)
-            killed.append(program)
+        programs += rng.choices(["antdt-trainer", "antdt-server", "antdt-jobd"], [4, 3, 2],
+                                k=KILLS - len(programs))
+        for program, _ in zip(programs, self.moments(process, run_dir, rng, KILLS, 2 * RECORDS)):
+            self.kill_one_of(program, rng)
         summary = self.finish(process, run_dir, timeout=400)
-        print(f"{killed}; {summary['generations']} generations, {summary['lineages']} lineages, "
+        print(f"{programs}; {summary['generations']} generations, {summary['lineages']} lineages, "
               f"{summary['incarnations']} incarnations, {summary['wall_seconds']:.0f} s", flush=True)
         self.assertGreaterEqual(summary["lineages"], 2)
         self.assert_exact_on_servers(summary, run_dir, RECORDS, 2)

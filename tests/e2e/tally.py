@@ -7,6 +7,7 @@ import pathlib
 import signal
 import subprocess
 import sys
+import time
 
 from harness import EndToEnd, await_true
 
@@ -75,6 +76,25 @@ class TallyTest(EndToEnd):
         return self.await_status(
             run_dir, lambda s: s["state"] == "training" and s["samples_done"] >= samples, seconds,
             f"{samples} samples trained")
+
+    def moments(self, process, run_dir, rng, count, samples, meanwhile=lambda: None):
+        """Yields `count` times, whenever a fault is due in a job that trains `samples`: once so
+        many of them are trained, or while that which the fault before broke is mended. They go
+        by what is trained, not by time, so that a fast machine meets as many as a slow one."""
+        def trained(point):
+            meanwhile()
+            self.assertIsNone(process.poll(), "the job was over too soon")
+            status = self.status(run_dir)
+            return status and status["samples_done"] >= point
+
+        amid_mending = False
+        for point in sorted(rng.uniform(0.05, 0.7) * samples for _ in range(count)):
+            if amid_mending:
+                time.sleep(rng.uniform(0, 0.8))  # the fault's time, not a wait for anything
+            else:
+                await_true(lambda p=point: trained(p), 120, f"{point:.0f} samples trained")
+            yield
+            amid_mending = not amid_mending and rng.random() < 0.5
 
     def finish(self, process, run_dir, timeout=180):
         out, err = process.communicate(timeout=timeout)

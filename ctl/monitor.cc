@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 namespace antdt::ctl {
 
@@ -16,6 +15,8 @@ constexpr double kChangeErrors = 5.0;
 constexpr double kVerdictErrors = 4.0;
 // Smaller changes of speed are left to the sliding of the window.
 constexpr double kChangeRatio = 1.15;
+// Who makes its own step longer by less than this does no harm, however slow it is itself.
+constexpr double kLeastHarm = 1.05;
 // Relative scatter of one batch: never believed to be less, and assumed while
 // there are too few reports to measure it.
 constexpr double kLeastScatter = 0.02;
@@ -50,11 +51,6 @@ double speed_of(const BatchSums& sums) {
 
 double ratio(std::uint64_t part, std::uint64_t whole) {
   return whole == 0 ? 0 : static_cast<double>(part) / static_cast<double>(whole);
-}
-
-// Of one batch, waiting for the others and for the collective.
-double wait_s(const WorkerView& out) {
-  return out.wait_share < 1 ? out.batch_s * out.wait_share / (1 - out.wait_share) : 0;
 }
 
 }  // namespace
@@ -288,18 +284,27 @@ WorkerView Monitor::measure(Worker& worker, double scatter, MonoTime now) const 
   return out;
 }
 
+// How far a worker is a straggler, as the logarithm of a slowdown: that of its own time, or what
+// that makes of a step where a step is mostly something else. Scaled so that kLeastHarm to a
+// step is as much as the straggler ratio to its own time.
+double Monitor::slowness(const WorkerView& out, double severity, double shared_wait_s) const {
+  const double at_peers_speed = out.batch_s / severity;
+  const double of_step = (out.batch_s + shared_wait_s) / (at_peers_speed + shared_wait_s);
+  return std::min(std::log(severity),
+                  std::log(of_step) * std::log(config_.straggler_ratio) / std::log(kLeastHarm));
+}
+
 void Monitor::judge(Worker& worker, WorkerView& out, const Peers& peers, MonoTime now) const {
   if (!out.measured || peers.speeds.size() < 2) return;
   out.verdict.severity = peers.median_without(out.speed_transient) / out.speed_transient;
-  const double deviation = std::log(out.verdict.severity);
   const double needed =
       std::max(std::log(config_.straggler_ratio), kVerdictErrors * out.speed_error);
   const auto remember = [&](std::optional<MonoTime>& since, double amount) {
     if (amount > needed && !since) since = now;
     if (amount < std::log(config_.release_ratio)) since.reset();
   };
-  remember(worker.slow_since, deviation);
-  remember(worker.fast_since, -deviation);
+  remember(worker.slow_since, slowness(out, out.verdict.severity, peers.shared_wait_s));
+  remember(worker.fast_since, -std::log(out.verdict.severity));
   if (worker.slow_since) {
     say_since(worker, *worker.slow_since, out.verdict, now);
   } else if (worker.fast_since) {
@@ -381,12 +386,10 @@ void Monitor::judge_links(std::vector<WorkerView>& views, MonoTime now) {
   const std::vector<Judged> all = in_order(views);
   if (all.empty()) return;
   const bool ring = all.front().worker->info.rank.has_value();
-  double collective_s = std::numeric_limits<double>::infinity();
+  const double collective_s = shared_wait_s(views);
   double share = 1;  // that the collective has of a step
   for (const Judged& each : all) {
-    if (!each.view->measured) continue;
-    collective_s = std::min(collective_s, wait_s(*each.view));
-    share = std::min(share, each.view->wait_share);
+    if (each.view->measured) share = std::min(share, each.view->wait_share);
   }
   std::vector<Hop> hops;
   for (const Judged& each : all) {
@@ -402,7 +405,7 @@ void Monitor::judge_links(std::vector<WorkerView>& views, MonoTime now) {
   for (std::size_t rank = 0; rank < all.size(); ++rank) {
     const auto& [worker, out] = all[rank];
     const std::optional<SlowLink>& link = links[rank];
-    const double waited_s = wait_s(*out);
+    const double waited_s = out->wait_s();
     const double severity = link && out->measured ? slowdown_by(*link, out->batch_s + waited_s,
                                                                 ring ? collective_s : waited_s)
                                                   : 1;
@@ -443,6 +446,7 @@ std::vector<WorkerView> Monitor::view(MonoTime now) {
   }
   for (auto& [device, speeds] : peers.by_class) std::sort(speeds.begin(), speeds.end());
   std::sort(peers.speeds.begin(), peers.speeds.end());
+  peers.shared_wait_s = shared_wait_s(views);
   peers.data_s = median(data);
   peers.compute_s = median(compute);
   auto out = views.begin();

@@ -13,8 +13,10 @@
 //
 // A worker is compared with the median of the *others'* speeds, samples over
 // time for data and compute. Waiting in the collective never counts, so a
-// victim is not named. Who makes others wait by a slow link is told by what a
-// message takes to the next rank (slow_links.h). Why somebody is slow: cause.h.
+// victim is not named. Nor is who is slow in what is next to nothing of a step: where
+// all wait for a network or for servers anyway, nobody waits for it. Who makes others
+// wait by a slow link is told by what a message takes to the next rank (slow_links.h).
+// Why somebody is slow: cause.h.
 #pragma once
 
 #include <array>
@@ -133,7 +135,8 @@ class Monitor {
     std::vector<double> speeds;  // of all measured workers, sorted
     double data_s = 0;           // median time for the data of a sample, seconds
     double compute_s = 0;
-    HostSigns signs;  // what is usual
+    double shared_wait_s = 0;  // of a step, whoever is slow
+    HostSigns signs;           // what is usual
     // By class of device, where workers say theirs.
     std::map<std::string_view, std::vector<double>> by_class;
     [[nodiscard]] double median_without(double speed) const;
@@ -146,6 +149,7 @@ class Monitor {
   [[nodiscard]] bool changed_within(const Worker& worker, Duration newest, double scatter,
                                     MonoTime now) const;
   [[nodiscard]] WorkerView measure(Worker& worker, double scatter, MonoTime now) const;
+  [[nodiscard]] double slowness(const WorkerView& out, double severity, double shared_wait_s) const;
   void judge(Worker& worker, WorkerView& out, const Peers& peers, MonoTime now) const;
   void say_since(const Worker& worker, MonoTime since, Verdict& verdict, MonoTime now) const;
   void explain_all(std::vector<WorkerView>& views, Peers& peers, MonoTime now) const;

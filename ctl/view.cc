@@ -1,6 +1,17 @@
 #include "ctl/view.h"
 
+#include <algorithm>
+#include <optional>
+
 namespace antdt::ctl {
+
+double shared_wait_s(const std::vector<WorkerView>& workers) {
+  std::optional<double> least;
+  for (const WorkerView& w : workers) {
+    if (w.measured) least = std::min(least.value_or(w.wait_s()), w.wait_s());
+  }
+  return least.value_or(0);
+}
 
 std::string_view to_string(VerdictKind kind) {
   switch (kind) {

@@ -81,7 +81,15 @@ struct WorkerView {
   std::uint64_t samples_total = 0;  // trained by this attempt
   std::optional<BatchTimeFit> fit;
   Verdict verdict;
+
+  // Of one step, waiting for the others, the collective and servers; transient.
+  [[nodiscard]] double wait_s() const {
+    return wait_share < 1 ? batch_s * wait_share / (1 - wait_share) : 0;
+  }
 };
+// What a step waits for whoever is slow: who waits least waits for nobody. Seconds, of the
+// measured workers; 0: nobody is measured.
+[[nodiscard]] double shared_wait_s(const std::vector<WorkerView>& workers);
 
 // A process of a parameter server (server_watch.h).
 struct ServerView {

@@ -114,7 +114,8 @@ std::vector<double> whole_parts(const std::vector<TimeModel>& models, std::vecto
 struct Proposal {
   std::vector<Share> shares;
   std::size_t slowest = 0;  // whose time is the step's now
-  double step_now_s = 0;
+  double waited_s = 0;      // by all, whoever is slow
+  double step_now_s = 0;    // with that
   double step_then_s = 0;
 };
 
@@ -142,6 +143,9 @@ std::optional<Proposal> propose(const ClusterView& view, const std::vector<TimeM
       proposal.slowest = i;
     }
   }
+  proposal.waited_s = shared_wait_s(view.workers);
+  proposal.step_now_s += proposal.waited_s;
+  proposal.step_then_s += proposal.waited_s;
   return proposal;
 }
 
@@ -160,8 +164,9 @@ std::size_t most_changed(const ClusterView& view, const Proposal& p) {
 bool worth_it(const ClusterView& view, const Proposal& p) {
   const WorkerView& slowest = view.workers[p.slowest];
   const double gain = std::log(p.step_now_s / p.step_then_s);
-  return gain > std::max(std::log1p(Nd::kLeastGain), Nd::kErrors * slowest.speed_error) &&
-         !slowest.changing && !view.workers[most_changed(view, p)].changing;
+  const double error = slowest.speed_error * (1 - p.waited_s / p.step_now_s);
+  return gain > std::max(std::log1p(Nd::kLeastGain), Nd::kErrors * error) && !slowest.changing &&
+         !view.workers[most_changed(view, p)].changing;
 }
 
 std::string seconds_text(double s) {

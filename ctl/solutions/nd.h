@@ -10,9 +10,10 @@
 // What is added to the paper is when not to act. A change is wanted when
 //   - every worker has been measured since the last plan, and the speeds that
 //     matter are not just changing;
-//   - the step is expected to become shorter by more than kLeastGain;
-//   - that gain is more than kErrors standard errors of the slowest worker's
-//     speed, so that noise alone never moves a batch;
+//   - the step is expected to become shorter by more than kLeastGain, with what all
+//     wait for anyway (the sum, servers) in it;
+//   - that gain is more than kErrors standard errors of what the slowest worker's
+//     speed makes of a step, so that noise alone never moves a batch;
 //   - and all this held at two ticks in a row.
 // Batch time is taken as fixed + per_sample * b. Where no line could be fitted
 // to the worker's own batches since its speed changed, the ratio of the two is

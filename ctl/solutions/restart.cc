@@ -34,18 +34,22 @@ const PlaceView* place_for(const ClusterView& view, const std::string& from) {
 }
 
 // Samples a second of all together: with batches that follow speed the sum; with
-// equal ones everybody is as fast as the slowest. `own` is the worker's speed; 0:
-// it is away.
+// equal ones everybody is as fast as the slowest; and each step waits for what it waits
+// for whoever is slow. `own` is the worker's speed; 0: it is away.
 double rate(const ClusterView& view, const WorkerView& worker, double own) {
   double sum = own;
+  double step = 0;  // samples
   double slowest = own > 0 ? own : std::numeric_limits<double>::infinity();
   for (const WorkerView& w : view.workers) {
+    step += w.share;
     if (w.member == worker.member) continue;
     sum += w.speed_persistent;
     slowest = std::min(slowest, w.speed_persistent);
   }
   const std::size_t count = view.workers.size() - (own > 0 ? 0 : 1);
-  return view.rules.adjust == Adjust::kNone ? slowest * static_cast<double>(count) : sum;
+  const double computed =
+      view.rules.adjust == Adjust::kNone ? slowest * static_cast<double>(count) : sum;
+  return step > 0 ? step / (step / computed + shared_wait_s(view.workers)) : computed;
 }
 
 // Samples a second of all together, waiting included; 0: not known.

@@ -102,6 +102,28 @@ TEST_F(MonitorTest, TheCulpritIsNamedWithSeverityAndCauseAndNoVictimIs) {
   EXPECT_EQ(seen_[0].verdict.cause, Cause::kData);
 }
 
+// What all wait for anyway makes nothing of a small difference, and leaves a great one.
+TEST_F(MonitorTest, WhoIsSlowInWhatIsNextToNothingOfAStepIsNoStraggler) {
+  const auto compute = [&](double w0_ms, double servers_ms) {
+    for (int i = 0; i < 8; ++i) {
+      now_ += seconds(1);
+      report(0, 20, {0, w0_ms, servers_ms});
+      for (std::uint32_t o = 1; o < 4; ++o) report(o, 20, {0, 1, servers_ms});
+      seen_ = monitor_.view(now_);
+    }
+  };
+  compute(1.8, 20);  // 4 % of a step
+  EXPECT_EQ(seen_[0].verdict.kind, VerdictKind::kNone);
+  EXPECT_NEAR(seen_[0].verdict.severity, 1.8, 0.01) << "and what is so is still said";
+  compute(3, 20);  // 10 %
+  EXPECT_EQ(seen_[0].verdict.kind, VerdictKind::kTransient);
+  EXPECT_NEAR(seen_[0].verdict.severity, 3, 0.01);
+  compute(1.4, 20);
+  EXPECT_EQ(seen_[0].verdict.kind, VerdictKind::kNone);
+  compute(1.4, 1);
+  EXPECT_EQ(seen_[0].verdict.kind, VerdictKind::kTransient);
+}
+
 TEST_F(MonitorTest, SaysNothingBeforeThereAreEnoughBatches) {
   now_ += seconds(1);
   report(0, 3, {10, 990});

@@ -162,6 +162,20 @@ TEST(Nd, BatchesThatMayNotChangeAreLeftAlone) {
   EXPECT_TRUE(cluster.actions.empty());
 }
 
+TEST(Nd, NothingIsMovedForWhatIsNextToNothingOfAStep) {
+  const auto actions_where_all_wait = [](double wait_s) {
+    auto options = options_of(1);
+    options.all_wait_s = wait_s;
+    VirtualCluster cluster(options);
+    for (auto& worker : cluster.workers) worker.per_sample_s = 4e-6;
+    cluster.workers[1].slowdown = 3;  // 3 ms where the others take 1 ms
+    cluster.run_for(20);
+    return cluster.actions.size();
+  };
+  EXPECT_EQ(actions_where_all_wait(0.1), 0u);
+  EXPECT_GT(actions_where_all_wait(0.001), 0u);
+}
+
 TEST(Nd, TheReasonSaysWhatWasSeenWhatChangesAndWhatIsExpected) {
   auto options = options_of(2);
   options.noise = 0;

@@ -96,6 +96,21 @@ TEST(Restart, WithEqualBatchesThatMayNotChangeTheSlowestIsEverybodysSpeed) {
   EXPECT_TRUE(wish(RestartJudge().decide(view)));
 }
 
+TEST(Restart, WhatAllWaitForAnywayIsNotGained) {
+  const auto wished = [](double slow_speed, double all_wait_s) {
+    auto view = view_with(slow_speed);
+    view.rules.adjust = Adjust::kNone;
+    for (WorkerView& w : view.workers) {
+      w.batch_s = w.share / w.speed_transient;
+      w.wait_share = all_wait_s / (all_wait_s + w.batch_s);
+    }
+    return wish(RestartJudge().decide(view)) != nullptr;
+  };
+  EXPECT_TRUE(wished(500, 0.26));  // a step takes 0.77 s, 0.52 s with another
+  EXPECT_FALSE(wished(500, 7));
+  EXPECT_TRUE(wished(100, 7));  // 9.6 s, 7.3 s with another
+}
+
 TEST(Restart, WhoIsSlowOnTheNextHostTooStaysThere) {
   RestartJudge judge;
   auto view = view_with(125);

@@ -47,6 +47,7 @@ class VirtualCluster {
     std::string solution = "nd";
     std::vector<VirtualDevice> devices{};  // one for each worker, or none
     std::uint32_t multiple_of = 1;
+    double all_wait_s = 0;  // for a network or servers, in every step
   };
 
   explicit VirtualCluster(Options options)
@@ -78,7 +79,7 @@ class VirtualCluster {
     for (std::size_t i = 0; i < workers.size(); ++i) {
       own.push_back(time_of(i) * noise());
     }
-    const double longest = *std::max_element(own.begin(), own.end());
+    const double longest = *std::max_element(own.begin(), own.end()) + options_.all_wait_s;
     advance(from_seconds(longest));
     for (std::size_t i = 0; i < workers.size(); ++i) {
       if (skip_ > 0) {

@@ -32,6 +32,7 @@ PsLink::Call PsLink::ask(std::vector<std::optional<PsAsk>> asks, Done done) {
     conclude(std::move(done), {});
     return number;
   }
+  look_for_servers();
   Waiting& call = calls_[number];
   call.done = std::move(done);
   for (auto& ask : asks) call.asked.push_back({std::move(ask), ++seq_, {}});
@@ -71,8 +72,8 @@ void PsLink::ask_others() {
 
 // Those whose processes were replaced are elsewhere.
 void PsLink::look_for_servers() {
-  const auto roster = outside_.newest();
-  if (!roster || roster->number <= number_) return;
+  const auto roster = outside_.newer(number_);
+  if (!roster) return;
   number_ = roster->number;
   for (std::size_t s = 0; s < servers_.size(); ++s) {
     if (servers_[s] != roster->servers[s]) {

@@ -20,7 +20,7 @@ class PsLink {
     std::function<void(Duration, World::Action)> later;
     std::function<void(const std::string& endpoint, PsPacket)> ask;
     std::function<std::uint64_t()> new_socket;
-    std::function<std::optional<wire::PsRoster>()> newest;
+    std::function<std::optional<wire::PsRoster>(std::uint64_t than)> newer;
   };
   // `others`: the backups of the servers, "" where there is none.
   PsLink(Outside outside, Member self, Generation generation, std::vector<std::string> servers,

@@ -104,7 +104,7 @@ void PsWorker::on(const wire::PsRoster& roster) {
                         if (may_send()) around_.ask(*this, endpoint, std::move(packet));
                       },
                       [this] { return around_.new_socket(*this); },
-                      [this] { return core_.servers(generation_); }},
+                      [this](std::uint64_t than) { return core_.servers(generation_, than); }},
       member_, generation_, roster.servers, roster.others, roster.number);
   if (over()) link_->abort();
   ask_all("reconfigure", tally_tables(), [this](const std::vector<PsReply>& replies) {

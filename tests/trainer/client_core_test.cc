@@ -499,20 +499,22 @@ TEST_F(ClientCoreTest, APhaseWhoseRosterWasLostLeavesTheJoinStandingAndIsGivenOu
 
 TEST_F(ClientCoreTest, WhereServersAreIsWhatTheNewestRosterOfTheGenerationSays) {
   welcome();
-  EXPECT_FALSE(core.servers(Generation{1}));
+  EXPECT_FALSE(core.servers(Generation{1}, 0));
   const auto roster = [](const char* at, std::uint64_t number) {
     return wire::PsRoster{{at}, "ps-bsp", 0, {}, {}, {}, number};
   };
   receive(roster("/a", 3), Generation{1});
   receive(roster("/b", 5), Generation{1});
   receive(roster("/a", 4), Generation{1});
-  EXPECT_EQ(core.servers(Generation{1})->servers[0], "/b");
+  EXPECT_EQ(core.servers(Generation{1}, 0)->servers[0], "/b");
+  EXPECT_TRUE(core.servers(Generation{1}, 4));
+  EXPECT_FALSE(core.servers(Generation{1}, 5)) << "it is known";
   ASSERT_TRUE(next_is<wire::PsRoster>());
   EXPECT_FALSE(core.next_directive()) << "it is no order to begin again";
   receive(roster("/c", 1), Generation{2});
-  EXPECT_EQ(core.servers(Generation{2})->servers[0], "/c");
+  EXPECT_EQ(core.servers(Generation{2}, 0)->servers[0], "/c");
   receive(roster("/b", 6), Generation{1});
-  EXPECT_FALSE(core.servers(Generation{1})) << "that one is over";
+  EXPECT_FALSE(core.servers(Generation{1}, 0)) << "that one is over";
 }
 
 TEST_F(ClientCoreTest, APhaseOfAGenerationWhoseServersAreNotKnownEndsTheOneBefore) {

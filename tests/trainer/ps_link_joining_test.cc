@@ -62,20 +62,36 @@ class PsLinkJoiningTest : public PsLinkTest {
     }
     FAIL() << "it is not backed";
   }
-  Result<Link> link_that_looks() {
-    Peers peers{group.generation, group.sockets, group.consistency, kGiveUp,
-                std::chrono::milliseconds(100)};
-    peers.newest = [this] {
+  Result<Link> link_that_looks(Duration again = std::chrono::milliseconds(100)) {
+    Peers peers{group.generation, group.sockets, group.consistency, kGiveUp, again};
+    peers.newer = [this](std::uint64_t than) {
       const std::lock_guard lock(mutex);
-      return roster;
+      return roster && roster->number > than ? roster : std::nullopt;
     };
     ANTDT_TRY(auto made, WorkerLink::connect(context, peers, w(0)));
     ANTDT_RETURN_IF_ERROR(made->open({1, {{"count", 2, "sum", 0, 0, 0, "zero", 0}}}));
     return made;
   }
-  void now_at(const std::string& server) {
+  void now_at(const std::string& server, const std::string& backup = "") {
     const std::lock_guard lock(mutex);
-    roster = wire::PsRoster{{server}, "ps-asp", 0, {}, {}, {}, 9};
+    roster = wire::PsRoster{{server}, "ps-asp", 0, {}, {backup}, {""}, 9};
+  }
+  // A backup that joins the primary, and has all that it has.
+  std::unique_ptr<ServerThread> backup_of(ServerThread& primary) {
+    Group joins = group;
+    joins.role = replica::Role::kJoining;
+    joins.view = 2;
+    auto backup = std::make_unique<ServerThread>(joins, 0, other);
+    backup->post([&](ServerLoop& loop) { loop.serve(serve(2, 2, "joining", first)); });
+    await_backed(primary, 2, 2);
+    EXPECT_EQ(backup->ask([](ServerLoop& loop) { return loop.role(); }), replica::Role::kBackup);
+    return backup;
+  }
+  void promote(ServerThread& backup) {
+    backup.ask([&](ServerLoop& loop) {
+      loop.serve(serve(100'000, 3, "", other));
+      return true;
+    });
   }
 
   const std::string first, other;
@@ -109,24 +125,36 @@ TEST_P(PsLinkJoiningTest, WhatJoinsWhileItTrainsHasEveryPushWhenTheOtherIsLost) 
   });
   const MonoTime until = SteadyClock().now() + kGiveUp;
   while (pushed < 3 && SteadyClock().now() < until) std::this_thread::yield();
-  Group joins = group;
-  joins.role = replica::Role::kJoining;
-  joins.view = 2;
-  ServerThread backup(joins, 0, other);
-  backup.post([&](ServerLoop& loop) { loop.serve(serve(2, 2, "joining", first)); });
-  await_backed(*primary, 2, 2);
-  EXPECT_EQ(backup.ask([](ServerLoop& loop) { return loop.role(); }), replica::Role::kBackup);
+  const auto backup = backup_of(*primary);
   primary.reset();
-  backup.ask([&](ServerLoop& loop) {
-    loop.serve(serve(100'000, 3, "", other));
-    return true;
-  });
+  promote(*backup);
   now_at(other);
   wanted = pushed + 5;
   replaced = true;
   training.join();
   ASSERT_EQ(rows.size(), keys.size() * 2);
   EXPECT_THAT(rows, testing::Each(static_cast<float>(pushed)));
+}
+
+// It would say things again after an hour, were the server one process still.
+TEST_P(PsLinkJoiningTest, ABackupThatJoinedIsKnownBeforeItIsNeeded) {
+  auto primary = std::make_unique<ServerThread>(group, 0);
+  answer(*primary, serve(1, 1, "", first));
+  auto own = link_that_looks(std::chrono::hours(1));
+  ASSERT_TRUE(own) << own.error().message;
+  const bool barrier = group.consistency == Consistency::kBarrier;
+  const auto trains = [&](std::uint64_t step) {
+    const auto decided = push(**own, keys, step + 1, step, barrier ? step : 0);
+    ASSERT_TRUE(decided) << decided.error().message;
+    EXPECT_EQ(decided->status, "applied");
+  };
+  trains(0);
+  const auto backup = backup_of(*primary);
+  now_at(first, other);
+  trains(1);
+  primary.reset();
+  promote(*backup);
+  trains(2);
 }
 
 INSTANTIATE_TEST_SUITE_P(Consistencies, PsLinkJoiningTest,

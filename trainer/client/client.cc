@@ -248,9 +248,9 @@ std::optional<wire::Plan> Client::plan(PlanVersion version) const {
   const std::lock_guard lock(state_->mutex);
   return state_->core.plan(version);
 }
-std::optional<wire::PsRoster> Client::servers(Generation generation) const {
+std::optional<wire::PsRoster> Client::servers(Generation generation, std::uint64_t than) const {
   const std::lock_guard lock(state_->mutex);
-  return state_->core.servers(generation);
+  return state_->core.servers(generation, than);
 }
 std::uint64_t Client::checkpoint_ordered() const {
   const std::lock_guard lock(state_->mutex);

@@ -104,8 +104,10 @@ class Client {
   // What the slots of a collective step carry.
   [[nodiscard]] PlanVersion held_plan() const;  // newest version received; 0: none
   [[nodiscard]] std::optional<wire::Plan> plan(PlanVersion version) const;
-  // Where the servers of that generation are by now; a roster that is given out may be older.
-  [[nodiscard]] std::optional<wire::PsRoster> servers(Generation generation) const;
+  // Where the servers of that generation are by now, if a roster newer than that of number
+  // `than` says so; one that is given out may be older.
+  [[nodiscard]] std::optional<wire::PsRoster> servers(Generation generation,
+                                                      std::uint64_t than) const;
   [[nodiscard]] std::uint64_t checkpoint_ordered() const;  // highest number; 0: none
   [[nodiscard]] std::optional<wire::Leave> leave_requested() const;
   // A drill of an operator's, above those of job.toml; number 0: there was none.

@@ -224,8 +224,8 @@ void ClientCore::hold_servers(Generation generation, const wire::PsRoster& roste
   servers_ = {generation, roster};
 }
 
-std::optional<wire::PsRoster> ClientCore::servers(Generation generation) const {
-  if (!servers_ || servers_->first != generation) return std::nullopt;
+std::optional<wire::PsRoster> ClientCore::servers(Generation generation, std::uint64_t than) const {
+  if (!servers_ || servers_->first != generation || servers_->second.number <= than) return {};
   return servers_->second;
 }
 

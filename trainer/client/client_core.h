@@ -115,8 +115,10 @@ class ClientCore {
   [[nodiscard]] const std::optional<Error>& refusal() const { return refusal_; }
   [[nodiscard]] PlanVersion held_plan() const;
   [[nodiscard]] std::optional<wire::Plan> plan(PlanVersion version) const;
-  // Where the servers of that generation are, as far as is known: the newest that was said.
-  [[nodiscard]] std::optional<wire::PsRoster> servers(Generation generation) const;
+  // Where the servers of that generation are, as far as is known: the newest that was said, if
+  // its number is greater than `than`.
+  [[nodiscard]] std::optional<wire::PsRoster> servers(Generation generation,
+                                                      std::uint64_t than) const;
   [[nodiscard]] std::uint64_t checkpoint_ordered() const { return checkpoint_ordered_; }
   [[nodiscard]] const std::optional<wire::Leave>& leave_requested() const { return leave_; }
   [[nodiscard]] const wire::Injected& injected() const { return injected_; }

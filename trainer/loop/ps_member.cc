@@ -96,8 +96,8 @@ Status PsMember::open_link(const wire::PsRoster& roster) {
   peers.others = roster.others;
   peers.other_keys = roster.other_keys;
   peers.number = roster.number;
-  peers.newest = [&client = tools_.client, generation = generation_] {
-    return client.servers(generation);
+  peers.newer = [&client = tools_.client, generation = generation_](std::uint64_t than) {
+    return client.servers(generation, than);
   };
   // Nobody gives up who was heard: the job daemon says when a server is lost.
   peers.consistency = state_.consistency;

@@ -50,7 +50,7 @@ Requests::Requests(transport::Context& context, const Peers& peers, Member self,
       others_(peers.servers.size()),
       other_endpoints_(peers.servers.size()),
       number_(peers.number),
-      newest_(peers.newest),
+      newer_(peers.newer),
       heard_(peers.servers.size()) {
   envelope_.worker = self.worker;
   envelope_.attempt = self.attempt;
@@ -76,10 +76,14 @@ Requests::Id Requests::say(std::uint32_t server, Id id, wire::Packet packet) {
   if (send_delay_) hold_back(send_delay_(packet.body.size()));
   // Without room it is said again, as if it had been lost.
   std::ignore = links_[server].send(packet);
-  const Duration pause = others_[server] == 0 ? again_ : std::min(again_, kAgainOfTwo);
+  const Duration pause = patience_with(server);
   const MonoTime again = SteadyClock().now() + pause;
   under_way_.emplace(id, UnderWay{server, std::move(packet), begun, again, pause, {}});
   return id;
+}
+
+Duration Requests::patience_with(std::uint32_t server) const {
+  return others_[server] == 0 ? again_ : std::min(again_, kAgainOfTwo);
 }
 
 // A slow link would hold an abort up no longer than this.
@@ -154,8 +158,8 @@ void Requests::say_again_now(std::uint32_t server) {
 // ------------------------------------------------- servers that were replaced
 
 Status Requests::look_for_servers() {
-  const auto roster = newest_ ? newest_() : std::nullopt;
-  if (!roster || roster->number <= number_ || roster->servers.size() != servers()) return {};
+  const auto roster = newer_ ? newer_(number_) : std::nullopt;
+  if (!roster || roster->servers.size() != servers()) return {};
   number_ = roster->number;
   for (std::uint32_t s = 0; s < servers(); ++s) {
     ANTDT_RETURN_IF_ERROR(replace_server(s, roster->servers[s], at(roster->keys, s)));
@@ -188,6 +192,12 @@ Status Requests::replace_other(std::uint32_t server, const std::string& endpoint
   others_[server] = links_.size();
   links_.push_back(std::move(link));
   other_endpoints_[server] = endpoint;
+  const MonoTime now = SteadyClock().now();
+  for (auto& [id, request] : under_way_) {
+    if (request.server != server) continue;
+    request.pause = std::min(request.pause, patience_with(server));
+    request.again = std::min(request.again, now + request.pause);
+  }
   return {};
 }
 
@@ -199,6 +209,7 @@ Status Requests::wait() {
   while (true) {
     ANTDT_RETURN_IF_ERROR(check_open());
     if (receive()) return {};
+    ANTDT_RETURN_IF_ERROR(look_for_servers());
     ANTDT_RETURN_IF_ERROR(say_again());
     std::ignore =
         transport::Socket::wait_readable(links_, next_due() - SteadyClock().now(), wake_fd_);
@@ -219,9 +230,6 @@ MonoTime Requests::next_due() const {
 
 Status Requests::say_again() {
   const MonoTime now = SteadyClock().now();
-  const bool silent = std::ranges::any_of(
-      under_way_, [&](const auto& r) { return !r.second.answer && now >= r.second.again; });
-  if (silent) ANTDT_RETURN_IF_ERROR(look_for_servers());
   for (auto& [id, request] : under_way_) {
     if (request.answer) continue;
     transport::Socket& link = links_[request.server];

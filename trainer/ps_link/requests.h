@@ -13,7 +13,8 @@
 // which it answers once it is promoted, when the primary is silent. Its first answer says
 // that the other one does not count any more, whatever that may still say: that one is let
 // go of, and what it has not answered is said to its successor. Where processes of servers
-// were replaced, a newer roster names them.
+// were replaced, a newer roster names them; it is looked for before a server is silent, so that
+// a backup that came later is known when it is needed.
 #pragma once
 
 #include <atomic>
@@ -52,10 +53,10 @@ struct Peers {
   // Backups of the servers, by index, where they have one (wire::PsRoster).
   std::vector<std::string> others = {};
   std::vector<std::string> other_keys = {};
-  // PsRoster::number of all this, and what there may be that is newer: asked for when a
-  // server is silent.
+  // PsRoster::number of all this, and the newest there is, if it is newer than one of that
+  // number: asked for whenever servers are waited for.
   std::uint64_t number = 0;
-  std::function<std::optional<wire::PsRoster>()> newest = {};
+  std::function<std::optional<wire::PsRoster>(std::uint64_t than)> newer = {};
 };
 
 class Requests {
@@ -113,6 +114,8 @@ class Requests {
   };
   Requests(transport::Context& context, const Peers& peers, Member self, int wake_fd);
   Id say(std::uint32_t server, Id id, wire::Packet packet);
+  // How long it may be silent the first time.
+  [[nodiscard]] Duration patience_with(std::uint32_t server) const;
   void hold_back(Duration delay) const;
   void take_in(std::uint32_t server, wire::Packet packet);
   void ask_other(std::uint32_t server);
@@ -150,7 +153,7 @@ class Requests {
   std::vector<std::size_t> others_;
   std::vector<std::string> other_endpoints_;
   std::uint64_t number_;  // of the roster that this is of
-  const std::function<std::optional<wire::PsRoster>()> newest_;
+  const std::function<std::optional<wire::PsRoster>(std::uint64_t)> newer_;
   std::optional<Duration> hop_;
   std::vector<bool> heard_;  // by server: it has answered something
   std::map<Id, UnderWay> under_way_;

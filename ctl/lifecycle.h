@@ -276,7 +276,8 @@ class Lifecycle {
   std::optional<MonoTime> began_;
   double seconds_before_ = 0;  // of earlier incarnations
   MonoTime last_checkpoint_{};
-  std::string checkpoint_error_;  // said last; empty: the last one was stored
+  std::optional<MonoTime> servers_failed_at_;  // the servers were to become more or fewer
+  std::string checkpoint_error_;               // said last; empty: the last one was stored
   std::optional<MonoTime> last_progress_;
   std::optional<MonoTime> stop_deadline_;
   bool killed_ = false;  // the deadline passed once: everybody got SIGKILL

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/model_slices.h"
 #include "ctl/lifecycle.h"
 
 namespace antdt::ctl {
@@ -15,8 +16,6 @@ constexpr std::uint32_t kTries = 5;
 constexpr Duration kTryAgain = std::chrono::seconds(2);
 // Nothing is trained meanwhile.
 constexpr Duration kLastCutPatience = std::chrono::minutes(5);
-// Each has one slice of the model at least.
-constexpr std::uint32_t kMostServers = 64;
 
 }  // namespace
 
@@ -48,10 +47,10 @@ Status Lifecycle::check(const job::ServersAsked& e) const {
                        "this job has no parameter servers, its workers hold the model: antdt "
                        "resize JOB N changes how many these are");
   }
-  if (e.count == 0 || e.count > kMostServers) {
+  if (e.count == 0 || e.count > kModelSlices) {
     return antdt::fail(ErrorKind::kUsage,
                        "{} servers are impossible: 1 to {} are, as the model has {} slices",
-                       e.count, kMostServers, kMostServers);
+                       e.count, kModelSlices, kModelSlices);
   }
   if (image_.servers_wanted > 0) {
     if (e.count == servers()) return {};  // that gives it up
@@ -94,6 +93,7 @@ void Lifecycle::on(const job::ServersAsked& e, Effects& out) {
   if (e.count == servers()) return give_up_servers(e.reason, out);
   image_.servers_wanted = e.count;
   image_.servers_failed = 0;
+  servers_failed_at_.reset();
   out.emplace_back(job::Note{
       "resize", fmt::format("from {} to {} parameter servers: {}", servers(), e.count, e.reason)});
   for (const WorkerId id : added_for(e.count)) {
@@ -123,7 +123,7 @@ void Lifecycle::order_last_cut(Effects& out) {
   const bool all_here = std::ranges::all_of(image_.workers, [](const WorkerProcess& w) {
     return !w.apart || w.state == WorkerProcess::kJoined || w.state == WorkerProcess::kRemoved;
   });
-  const bool too_soon = image_.servers_failed > 0 && now_ - last_checkpoint_ < kTryAgain;
+  const bool too_soon = servers_failed_at_ && now_ - *servers_failed_at_ < kTryAgain;
   if (!all_here || too_soon || !settled_ || image_.checkpoint_pending) return;
   if (state() != JobState::kTraining) return;
   image_.last_cut = image_.checkpoints_ordered + 1;
@@ -161,6 +161,7 @@ void Lifecycle::last_cut_failed(const std::string& why, Effects& out) {
 }
 
 void Lifecycle::server_change_failed(const std::string& why, Effects& out) {
+  servers_failed_at_ = now_;
   out.emplace_back(job::SaveImage{});
   if (++image_.servers_failed >= kTries) return give_up_servers(why, out);
   out.emplace_back(

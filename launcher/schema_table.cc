@@ -1,5 +1,6 @@
 // The keys of job.toml. Their documentation in job.toml(5) is checked against
 // this table by tests/launcher/man_test.py, keys and defaults both.
+#include "core/model_slices.h"
 #include "launcher/schema.h"
 
 namespace antdt::launcher {
@@ -61,7 +62,7 @@ const std::vector<Key>& table() {
        kInteger,
        "0",
        "parameter servers of the job, for sync = \"ps-bsp\", \"ps-ssp\" and \"ps-asp\"; 0: none",
-       {0, 64}},
+       {0, kModelSlices}},
       {"roles.server.replicas",
        kInteger,
        "1",

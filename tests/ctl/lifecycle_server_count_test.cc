@@ -19,8 +19,10 @@ Member s(std::uint32_t index, std::uint32_t attempt = 1) {
 class ServerCountTest : public LifecycleTest {
  protected:
   void SetUp() override { begin(2); }
-  void begin(std::uint32_t servers, std::uint32_t replicas = 1, std::uint32_t room = 4) {
+  void begin(std::uint32_t servers, std::uint32_t replicas = 1, std::uint32_t room = 4,
+             Duration checkpoint_every = seconds(60)) {
     JobSpec job = spec();
+    job.checkpoint_every = checkpoint_every;
     job.servers = servers;
     job.server_replicas = replicas;
     job.sync = "ps-bsp";
@@ -165,6 +167,23 @@ TEST_F(ServerCountTest, WhatFailsIsTriedAgainAndThenGivenUp) {
                                                    "room")));
   EXPECT_EQ(life.servers_wanted(), 0U);
   EXPECT_EQ(life.servers(), 2U);
+}
+
+TEST_F(ServerCountTest, CheckpointsThatComeOftenDoNotHoldItUp) {
+  begin(2, 1, 4, seconds(1));
+  step(job::CheckpointStored{last_cut(ask(1)), "w0 was lost while it was written"});
+  int others = 0;
+  for (int i = 0; i < 4; ++i) {
+    clock.advance(seconds(1));
+    const Effects effects = step(job::Tick{});
+    if (last_cut(effects) > 0) break;
+    for (const auto& order : all<job::OrderCheckpoint>(effects)) {
+      step(job::CheckpointStored{order.number, ""});
+      ++others;
+    }
+  }
+  EXPECT_EQ(others, 1);
+  EXPECT_GT(life.image().last_cut, 0U);
 }
 
 TEST_F(ServerCountTest, AnAddedServerThatDiesIsStartedAgainAtNoCostOfTheJobs) {

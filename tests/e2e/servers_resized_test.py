@@ -14,12 +14,23 @@ RECORDS = 30000
 
 @needs_trainer
 class Resized(servers_test.ServersTest):
-    def start(self, sync, extra="", records=RECORDS, servers=1):
-        text = job(workers=2, servers=servers, records=records, sync=sync, delay="15ms",
+    def start(self, sync, extra="", servers=1):
+        """A job that takes its time until go_on(), however long that is."""
+        text = job(workers=2, servers=servers, records=RECORDS, sync=sync, delay="15ms",
                    extra=extra + BUDGETS)
         process, run_dir = self.start_job(self.write("job.toml", text))
         self.await_training(run_dir, samples=1500)
+        held = self.antdt("inject", run_dir, 'workers=["*"]', 'delay="150ms"')
+        self.assertEqual(held.returncode, 0, held.stderr)
         return process, run_dir
+
+    def go_on(self, run_dir):
+        await_true(lambda: self.antdt("inject", run_dir, "--clear").returncode == 0, 60,
+                   "it is not held back any more")
+
+    def finish(self, process, run_dir, timeout=180):
+        self.go_on(run_dir)
+        return super().finish(process, run_dir, timeout)
 
     def resize(self, run_dir, count, *options):
         return self.antdt("resize", run_dir, count, "--role", "server", *options)
@@ -79,6 +90,7 @@ class Resized(servers_test.ServersTest):
     def test_a_stopped_run_goes_on_with_as_many_servers_as_it_had(self):
         process, run_dir = self.start("ps-asp")
         self.become(run_dir, 2, before=1)
+        self.go_on(run_dir)
         self.assertEqual(self.antdt("stop", run_dir).returncode, 0)
         process.communicate(timeout=60)
         done = self.antdt("run", "--resume", run_dir)
@@ -91,7 +103,7 @@ class Resized(servers_test.ServersTest):
     def test_whatever_dies_meanwhile_nothing_is_lost(self):
         print(f"seed {SEED} (ANTDT_KILL_SEED)", flush=True)
         rng = random.Random(SEED)
-        process, run_dir = self.start("ps-asp", records=60000, servers=2)
+        process, run_dir = self.start("ps-asp", servers=2)
         for count in (3, 1, 2):
             def asked(count=count):
                 if self.status(run_dir) is None:
@@ -106,7 +118,7 @@ class Resized(servers_test.ServersTest):
             self.await_status(run_dir, lambda s, n=count: s["servers_count"] == n
                               and "servers_wanted" not in s, 90, f"{count} servers")
         summary = self.finish(process, run_dir, timeout=400)
-        self.assert_exact_on_servers(summary, run_dir, 60000, 2)
+        self.assert_exact_on_servers(summary, run_dir, RECORDS, 2)
         self.assert_nothing_left()
 
     def test_what_is_impossible_is_refused_and_changes_nothing(self):

@@ -14,13 +14,14 @@
 #include <string>
 #include <vector>
 
+#include "core/model_slices.h"
 #include "core/result.h"
 #include "trainer/ps/row_table.h"
 #include "trainer/ps/update_rule.h"
 
 namespace antdt::ps {
 
-inline constexpr std::uint32_t kSlices = 64;
+inline constexpr std::uint32_t kSlices = kModelSlices;
 
 // The same on workers and servers, for ever: it decides where a row lies.
 [[nodiscard]] constexpr std::uint32_t slice_of(std::uint64_t key) {

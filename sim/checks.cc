@@ -2,10 +2,19 @@
 
 #include <algorithm>
 #include <set>
+#include <utility>
 
 #include "sim/ps_server_loop.h"
 
 namespace antdt::sim {
+namespace {
+
+// A try that failed is repeated after two seconds.
+constexpr Duration kChange = std::chrono::seconds(6);
+// Longer than that the daemon was away, or its machine was suspended.
+constexpr Duration kAway = std::chrono::seconds(1);
+
+}  // namespace
 
 Checks::Checks(World& world, shard_server::LedgerConfig ledger, const JobShape& shape)
     : world_(world), ledger_(ledger), shape_(shape), servers_(world, shape.train_records) {}
@@ -112,7 +121,27 @@ void Checks::durable(const ctl::JobMachine& machine,
                      const std::vector<std::shared_ptr<Worker>>& living, const SharedFiles& files) {
   check_hands(machine.ledger());
   check_monotone(machine);
+  check_change(machine);
   shape_.servers > 0 ? check_servers(machine) : check_models(machine, living, files);
+}
+
+void Checks::check_change(const ctl::JobMachine& machine) {
+  const bool may_change = faults_are_over_ && machine.lifecycle().servers_wanted() > 0 &&
+                          machine.lifecycle().state() == ctl::JobState::kTraining &&
+                          machine.server_group().serving();
+  const Duration now = world_.elapsed();
+  const Duration passed = now - std::exchange(looked_, now);
+  if (!may_change) return void(idle_ = {});
+  const ctl::LifecycleImage image = machine.lifecycle().image();
+  const bool all_here = std::ranges::all_of(image.workers, [](const ctl::WorkerProcess& w) {
+    return !w.apart || w.state == ctl::WorkerProcess::kJoined ||
+           w.state == ctl::WorkerProcess::kRemoved;
+  });
+  if (!all_here || image.last_cut > 0) return void(idle_ = {});
+  if (!image.checkpoint_pending && passed < kAway) idle_ += passed;
+  if (idle_ <= kChange) return;
+  world_.violate("change", fmt::format("nothing is done about {} servers that are to become {}",
+                                       machine.lifecycle().servers(), image.servers_wanted));
 }
 
 void Checks::check_hands(const shard_server::Ledger& ledger) {

@@ -16,6 +16,8 @@
 //   promise           of servers that promise less than exactly once: what a checkpoint
 //                     has too often, or too seldom, in some of a record's rows is what
 //                     its accounts say is there in part, and the promise allows it
+//   change            the servers that are to be more or fewer wait for nothing when those
+//                     that come are there, the group serves, and nothing fails any more
 #pragma once
 
 #include <map>
@@ -55,6 +57,7 @@ class Checks {
   void durable(const ctl::JobMachine& machine, const std::vector<std::shared_ptr<Worker>>& living,
                const SharedFiles& files);
   void ended(const ctl::JobMachine& machine, const SharedFiles& files, const ctl::Outcome& outcome);
+  void faults_are_over() { faults_are_over_ = true; }
 
  private:
   // How often each record is in a model that contains what is committed. Of one
@@ -72,6 +75,7 @@ class Checks {
   void check_models(const ctl::JobMachine& machine,
                     const std::vector<std::shared_ptr<Worker>>& living, const SharedFiles& files);
   void check_servers(const ctl::JobMachine& machine);
+  void check_change(const ctl::JobMachine& machine);
   [[nodiscard]] bool exact() const { return shape_.delivery == Delivery::kExactlyOnce; }
   void check_promise(const SharedFiles::Checkpoint& checkpoint, const Tally& tally);
   void check_accounts(const ctl::JobMachine& machine);
@@ -88,6 +92,9 @@ class Checks {
   std::uint64_t phase_ = 0;
   shard_server::IntervalSet committed_;
   Generation settled_;
+  bool faults_are_over_ = false;
+  Duration looked_{};  // when
+  Duration idle_{};    // for so long a change of the servers has waited for nothing
   // By epoch and record: the newest generation when that was first durable.
   std::map<std::uint32_t, std::map<Record, std::optional<Generation>>> skips_;
   std::map<std::uint32_t, shard_server::IntervalSet> skipped_;  // positions, by epoch

@@ -260,6 +260,7 @@ void Cluster::wish() {
 // that it is found and replaced is part of what must happen.
 void Cluster::stop_faults() {
   faults_over_ = true;
+  checks_->faults_are_over();
   world_.say("no more faults");
   cuts_.clear();
   disk_.set_full(false);

@@ -152,8 +152,11 @@ void Lifecycle::on(const job::Placed& e, Effects& out) {
 
 void Lifecycle::on(const job::Started& e, Effects& out) {
   WorkerProcess* worker = find_mutable(e.member);
-  if (worker == nullptr || worker->state != WorkerProcess::kPlanned) return;
-  worker->state = WorkerProcess::kStarted;
+  if (worker == nullptr) return;
+  // On a busy host one may join before its agent has said that it runs.
+  const bool joined_before = worker->state == WorkerProcess::kJoined && worker->pid != e.pid;
+  if (worker->state != WorkerProcess::kPlanned && !joined_before) return;
+  if (!joined_before) worker->state = WorkerProcess::kStarted;
   worker->pid = e.pid;
   worker->started_at_s = seconds();
   out.emplace_back(job::SaveImage{});

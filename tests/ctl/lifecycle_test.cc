@@ -33,6 +33,19 @@ TEST_F(LifecycleTest, GoesThroughAllPhasesAndEndsWhenEverybodyLeft) {
   EXPECT_EQ(life.state(), JobState::kDone);
 }
 
+TEST_F(LifecycleTest, WhoJoinsBeforeItIsSaidToRunIsKnownAllTheSame) {
+  hosts();
+  step(job::Placed{{{w(0).worker, "a", 0}, {w(1).worker, "b", 1}}});
+  comes_up(w(0));
+  step(job::Joined{w(1), true});
+  const Effects said = step(job::Started{w(1), 101});
+  EXPECT_THAT(all<job::Note>(said), ::testing::SizeIs(1));
+  EXPECT_EQ(state_of(w(1).worker), "joined");
+  EXPECT_EQ(life.find(w(1).worker)->pid, 101U);
+  EXPECT_EQ(life.state(), JobState::kForming);
+  EXPECT_THAT(step(job::Started{w(1), 101}), ::testing::IsEmpty()) << "said again";
+}
+
 TEST_F(LifecycleTest, EverybodyStaysUntilTheModelIsStored) {
   train();
   train_done(1);

@@ -121,6 +121,8 @@ class TallyTest(EndToEnd):
 
     @staticmethod
     def kill(pid, which=signal.SIGKILL):
+        if pid <= 0:
+            raise AssertionError(f"no process: {pid}")  # 0 is the group of the test itself
         try:
             os.kill(pid, which)
             return True

@@ -154,7 +154,7 @@ void Lifecycle::on(const job::Started& e, Effects& out) {
   WorkerProcess* worker = find_mutable(e.member);
   if (worker == nullptr) return;
   // On a busy host one may join before its agent has said that it runs.
-  const bool joined_before = worker->state == WorkerProcess::kJoined && worker->pid != e.pid;
+  const bool joined_before = worker->state == WorkerProcess::kJoined && worker->pid == 0;
   if (worker->state != WorkerProcess::kPlanned && !joined_before) return;
   if (!joined_before) worker->state = WorkerProcess::kStarted;
   worker->pid = e.pid;

@@ -287,7 +287,8 @@ WorkerView Monitor::measure(Worker& worker, double scatter, MonoTime now) const 
 // How far a worker is a straggler, as the logarithm of a slowdown: that of its own time, or what
 // that makes of a step where a step is mostly something else. Scaled so that kLeastHarm to a
 // step is as much as the straggler ratio to its own time.
-double Monitor::slowness(const WorkerView& out, double severity, double shared_wait_s) const {
+double Monitor::slowness(const WorkerView& out, double shared_wait_s) const {
+  const double severity = out.verdict.severity;
   const double at_peers_speed = out.batch_s / severity;
   const double of_step = (out.batch_s + shared_wait_s) / (at_peers_speed + shared_wait_s);
   return std::min(std::log(severity),
@@ -303,7 +304,7 @@ void Monitor::judge(Worker& worker, WorkerView& out, const Peers& peers, MonoTim
     if (amount > needed && !since) since = now;
     if (amount < std::log(config_.release_ratio)) since.reset();
   };
-  remember(worker.slow_since, slowness(out, out.verdict.severity, peers.shared_wait_s));
+  remember(worker.slow_since, slowness(out, peers.shared_wait_s));
   remember(worker.fast_since, -std::log(out.verdict.severity));
   if (worker.slow_since) {
     say_since(worker, *worker.slow_since, out.verdict, now);

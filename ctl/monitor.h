@@ -149,7 +149,7 @@ class Monitor {
   [[nodiscard]] bool changed_within(const Worker& worker, Duration newest, double scatter,
                                     MonoTime now) const;
   [[nodiscard]] WorkerView measure(Worker& worker, double scatter, MonoTime now) const;
-  [[nodiscard]] double slowness(const WorkerView& out, double severity, double shared_wait_s) const;
+  [[nodiscard]] double slowness(const WorkerView& out, double shared_wait_s) const;
   void judge(Worker& worker, WorkerView& out, const Peers& peers, MonoTime now) const;
   void say_since(const Worker& worker, MonoTime since, Verdict& verdict, MonoTime now) const;
   void explain_all(std::vector<WorkerView>& views, Peers& peers, MonoTime now) const;

@@ -11,32 +11,37 @@ namespace {
 
 namespace fs = std::filesystem;
 
-TEST(RemoveTraces, NothingIsLeftOfAJobWhoseDaemonWasKilledAtItsVeryEnd) {
+// What a private agent leaves that has finished.
+class RemoveTracesTest : public ::testing::Test {
+ protected:
+  RemoveTracesTest() {
+    flags.is_private = true;
+    flags.socket_dir = dir / "s";
+    flags.state_dir = dir / "s/state";
+    fs::create_directories(dir / "s/state/jobs");
+  }
+  void leave(const std::string& file) {
+    ASSERT_TRUE(write_file_atomic(dir / ("s/" + file), file)) << file;
+  }
+
   const TempDir dir;
   AgentFlags flags;
-  flags.is_private = true;
-  flags.socket_dir = dir / "s";
-  flags.state_dir = dir / "s/state";
-  fs::create_directories(dir / "s/state/jobs");
-  for (const char* left :
+};
+
+TEST_F(RemoveTracesTest, NothingIsLeftOfAJobWhoseDaemonWasKilledAtItsVeryEnd) {
+  for (const char* file :
        {"agent.sock", "agent.sock.lock", "workers.sock", "workers.sock.lock", "jobd.sock",
         "jobd.sock.lock", "p-7.1", "p-7.1.lock", "state/environment.part"}) {
-    ASSERT_TRUE(write_file_atomic(dir / ("s/" + std::string(left)), "")) << left;
+    leave(file);
   }
   remove_traces(flags);
   EXPECT_FALSE(fs::exists(dir / "s"));
 }
 
-TEST(RemoveTraces, WhatIsNoneOfItsStays) {
-  const TempDir dir;
-  AgentFlags flags;
-  flags.is_private = true;
-  flags.socket_dir = dir / "s";
-  flags.state_dir = dir / "s/state";
-  fs::create_directories(flags.state_dir);
-  ASSERT_TRUE(write_file_atomic(dir / "s/notes", "mine"));
+TEST_F(RemoveTracesTest, WhatIsNoneOfItsStays) {
+  leave("notes");
   remove_traces(flags);
-  EXPECT_EQ(read_file(dir / "s/notes").value_or("?"), "mine");
+  EXPECT_EQ(read_file(dir / "s/notes").value_or("?"), "notes");
 }
 
 }  // namespace

@@ -112,9 +112,7 @@ class Resized(servers_test.ServersTest):
             await_true(asked, 60, f"{count} servers are asked for")
             time.sleep(rng.uniform(0, 0.3))  # the fault's time, not a wait for anything
             for program in rng.sample(["antdt-server", "antdt-jobd", "antdt-trainer"], 2):
-                found = self.pids(program)
-                if found:
-                    self.kill(rng.choice(found))
+                self.kill_one_of(program, rng)
             self.await_status(run_dir, lambda s, n=count: s["servers_count"] == n
                               and "servers_wanted" not in s, 90, f"{count} servers")
         summary = self.finish(process, run_dir, timeout=400)

@@ -29,6 +29,10 @@ void ReportSums::add(const ProcessKey& key, const wire::Report& report, Duration
   sum.report.account = report.account;
   sum.report.step = report.step;
   sum.report.activity = report.activity;
+  sum.report.io = report.io;
+  sum.report.io_path = report.io_path;
+  sum.report.io_done_bytes = report.io_done_bytes;
+  sum.report.io_total_bytes = report.io_total_bytes;
 }
 
 std::optional<ReportSums::Due> ReportSums::take(const ProcessKey& key, MonoTime now) {

@@ -254,6 +254,13 @@ struct Report {
   // What a drill asks the agent for: the process is to run in so many thousandths of
   // the time from now on. 0: in all of it.
   std::uint32_t throttle_permille = 0;
+  // What the process reads, writes or receives now that may take long, and how far it is:
+  // "writing the checkpoint", "reading the checkpoint", "receiving the state"; empty: nothing.
+  // Bytes count when they are on the disk, or in memory. `io_path` is where they lie.
+  std::string io = {};
+  std::string io_path = {};
+  std::uint64_t io_done_bytes = 0;
+  std::uint64_t io_total_bytes = 0;
   ANTDT_MESSAGE("report") {
     v("batches", m.batches);
     v("samples", m.samples);
@@ -269,6 +276,10 @@ struct Report {
     v("hop_us", m.hop_us);
     v("hop_least_us", m.hop_least_us);
     v("throttle_permille", m.throttle_permille);
+    v("io", m.io);
+    v("io_path", m.io_path);
+    v("io_done_bytes", m.io_done_bytes);
+    v("io_total_bytes", m.io_total_bytes);
   }
 };
 
@@ -330,6 +341,9 @@ struct Join {
   std::string key;
   Device device;
   PsSaid said = {};
+  // Not empty: this member was to read the checkpoint of that generation and could not, and
+  // which file and why. Another one is asked to.
+  std::string unreadable = {};
   ANTDT_MESSAGE("join") {
     v("pid", m.pid);
     v("data", m.data);
@@ -341,6 +355,7 @@ struct Join {
     v("key", m.key);
     v("device", m.device);
     v("said", m.said);
+    v("unreadable", m.unreadable);
   }
 };
 // Job daemon to each member of a new generation: make your end point.
@@ -353,12 +368,15 @@ struct Form {
   // from the checkpoint directory `restore`, or from the seeded start without.
   Generation base;
   std::string restore;
+  // The rank that reads `restore`; all others receive what it read.
+  std::uint32_t reader = 0;
   ANTDT_MESSAGE("form") {
     v("rank", m.rank);
     v("size", m.size);
     v("key", m.key);
     v("base", m.base);
     v("restore", m.restore);
+    v("reader", m.reader);
   }
 };
 // Where the others find the member, as its collective understands it.
@@ -494,12 +512,18 @@ struct PhaseStart {
   Epoch epoch;
   std::uint64_t records = 0;
   std::uint64_t committed = 0;
+  // "finish", around a ring: the rank that writes the model, and how many others could not
+  // before it. A later try counts.
+  std::uint32_t writer = 0;
+  std::uint64_t tries = 0;
   ANTDT_MESSAGE("phase-start") {
     v("phase", m.phase);
     v("what", m.what);
     v("epoch", m.epoch);
     v("records", m.records);
     v("committed", m.committed);
+    v("writer", m.writer);
+    v("tries", m.tries);
   }
 };
 // How far training is, from the member of rank 0 (loss) and from every member
@@ -540,6 +564,22 @@ struct CheckpointFile {
     v("name", m.name);
     v("bytes", m.bytes);
     v("xxh3", m.xxh3);
+  }
+};
+// From the member that writes it, at the agreed step and before it says that it trained
+// anything after that: what was in the model then. It is written while steps go on.
+struct CheckpointBegun {
+  std::uint64_t number = 0;
+  std::uint64_t phase = 0;
+  Step step;
+  std::vector<MemberPlace> places;
+  StepHistory history{};
+  ANTDT_MESSAGE("checkpoint-begun") {
+    v("number", m.number);
+    v("phase", m.phase);
+    v("step", m.step);
+    v("places", m.places);
+    v("history", m.history);
   }
 };
 // From the member that wrote it: the files lie synced in `directory`; the job

@@ -28,7 +28,7 @@ using EveryMessage = testing::Types<
     StatusRequest, StatusReply, StopJob, EvictWorkers, ResizeJob, ApproveAction, SkipRecords,
     Regroup, Done, PsOpen, PsOpened, PsPut, PsPull, PsPulled, PsPush, PsStaged, PsCommit, PsDecided,
     PsIdle, PsDecision, PsApplied, PsCut, PsSaved, PsIdled, PsServe, PsServing, PsRoster, PsCopied,
-    PsTaken, PsImage, PsStats, InjectRules, Injected>;
+    PsTaken, PsImage, PsStats, InjectRules, Injected, CheckpointBegun>;
 
 // Gives every field, of nested parts too, a value of its own.
 class Filler {

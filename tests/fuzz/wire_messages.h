@@ -24,6 +24,6 @@ using WireMessages = std::tuple<
     wire::PsPull, wire::PsPulled, wire::PsPush, wire::PsStaged, wire::PsCommit, wire::PsDecided,
     wire::PsIdle, wire::PsDecision, wire::PsApplied, wire::PsCut, wire::PsSaved, wire::PsIdled,
     wire::PsServe, wire::PsServing, wire::PsRoster, wire::PsCopied, wire::PsTaken, wire::PsImage,
-    wire::PsStats, wire::InjectRules, wire::Injected>;
+    wire::PsStats, wire::InjectRules, wire::Injected, wire::CheckpointBegun>;
 
 }  // namespace antdt::fuzz

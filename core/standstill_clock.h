@@ -1,0 +1,36 @@
+// The clock of a daemon that may itself be held up: by the commit of its journal on a disk that
+// does not answer, by SIGSTOP, by a machine that swaps.
+//
+// Whoever was silent only while we did not listen was not silent, and what was to be done
+// meanwhile is not late: so time in which nobody read this clock does not count, but for
+// `longest`. A daemon whose loop turns reads it many times in a second. One thread reads it.
+#pragma once
+
+#include <algorithm>
+
+#include "core/clock.h"
+
+namespace antdt {
+
+class StandstillClock final : public Clock {
+ public:
+  explicit StandstillClock(const Clock& real, Duration longest = std::chrono::seconds(1))
+      : real_(real), longest_(longest), read_at_(real.now()), now_(read_at_) {}
+
+  [[nodiscard]] MonoTime now() const override {
+    const MonoTime real = real_.now();
+    now_ += std::min<Duration>(real - read_at_, longest_);
+    read_at_ = real;
+    return now_;
+  }
+  // Time that did not count, so far.
+  [[nodiscard]] Duration stood_still() const { return read_at_ - now_; }
+
+ private:
+  const Clock& real_;
+  Duration longest_;
+  mutable MonoTime read_at_;
+  mutable MonoTime now_;
+};
+
+}  // namespace antdt

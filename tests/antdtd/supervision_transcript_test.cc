@@ -1,50 +1,31 @@
-// Each file of transcripts/ is a list of events and, indented, the effects that
-// must follow; what the state machine does is written in the same form and
-// compared as a whole.
+// Transcripts of the agent's supervision of processes, for one job with room for four.
+//
+//   agent slots=N                the agent
+//   start|seen MEMBER
+//   stop MEMBER [grace=TIME]
+//   started MEMBER pid=N
+//   ended MEMBER code=N|signal=N
+//   adopt MEMBER pid=N|code=N    an earlier agent left it running, or ended
+//   attach|heard|over            of the job daemon
+//   tick
 #include <gtest/gtest.h>
 
-#include <filesystem>
-#include <fstream>
-#include <sstream>
+#include <stdexcept>
 
 #include "antdtd/supervision.h"
-#include "core/fs.h"
+#include "tests/transcript/transcript.h"
 
 namespace antdt::antdtd {
 namespace {
 
+using transcript::Line;
+
 constexpr const char* kJob = "job-1";
 
-struct Words {
-  std::string verb;
-  Member member;
-  std::map<std::string, std::string> values;
-  [[nodiscard]] std::int64_t number(const std::string& name, std::int64_t otherwise) const {
-    const auto it = values.find(name);
-    return it == values.end() ? otherwise : std::stoll(it->second);
-  }
-};
-
-Words parse(std::istringstream& line) {
-  Words words;
-  line >> words.verb;
-  for (std::string word; line >> word;) {
-    const std::size_t equals = word.find('=');
-    const std::size_t dot = word.find('.');
-    if (equals != std::string::npos) {
-      words.values[word.substr(0, equals)] = word.substr(equals + 1);
-    } else {
-      words.member.worker = *parse_worker_id(word.substr(0, dot));
-      words.member.attempt = Attempt{static_cast<std::uint32_t>(std::stoul(word.substr(dot + 1)))};
-    }
-  }
-  return words;
-}
-
-ExitStatus exit_of(const Words& words) {
+ExitStatus exit_of(const Line& line) {
   ExitStatus status;
-  status.code = static_cast<std::int32_t>(words.number("code", -1));
-  status.signal = static_cast<std::int32_t>(words.number("signal", 0));
+  status.code = static_cast<std::int32_t>(line.real("code", -1));
+  status.signal = static_cast<std::int32_t>(line.number("signal", 0));
   return status;
 }
 
@@ -55,26 +36,23 @@ StartRequest any_request() {
   return std::make_shared<wire::StartProcess>(start);
 }
 
-Event to_event(const Words& words) {
-  const ProcessKey key{kJob, words.member};
-  const auto pid = static_cast<std::uint32_t>(words.number("pid", 0));
-  if (words.verb == "start") return event::StartWanted{key, any_request(), 1};
-  if (words.verb == "stop") {
-    return event::StopWanted{key, std::chrono::seconds(words.number("grace", 0))};
-  }
-  if (words.verb == "started") return event::WorkerStarted{key, pid};
-  if (words.verb == "ended") return event::ProcessEnded{key, exit_of(words)};
-  if (words.verb == "seen") return event::ExitAcknowledged{key};
-  if (words.verb == "attach") return event::DaemonAttached{kJob};
-  if (words.verb == "heard") return event::DaemonHeard{kJob};
-  if (words.verb == "over") return event::JobOver{kJob};
-  if (words.verb == "adopt") {
-    event::Adopted adopted{key, any_request(), pid, {}};
-    if (pid == 0) adopted.status = exit_of(words);
-    return adopted;
-  }
-  EXPECT_EQ(words.verb, "tick");
-  return event::Tick{};
+Event to_event(const Line& line) {
+  const std::string& what = line.what();
+  if (what == "attach") return event::DaemonAttached{kJob};
+  if (what == "heard") return event::DaemonHeard{kJob};
+  if (what == "over") return event::JobOver{kJob};
+  if (what == "tick") return event::Tick{};
+  const ProcessKey key{kJob, transcript::member_of(line.word(0))};
+  const auto pid = static_cast<std::uint32_t>(line.number("pid", 0));
+  if (what == "start") return event::StartWanted{key, any_request(), 1};
+  if (what == "stop") return event::StopWanted{key, line.duration("grace", Duration::zero())};
+  if (what == "started") return event::WorkerStarted{key, pid};
+  if (what == "ended") return event::ProcessEnded{key, exit_of(line)};
+  if (what == "seen") return event::ExitAcknowledged{key};
+  if (what != "adopt") throw std::runtime_error("no event: " + what);
+  event::Adopted adopted{key, any_request(), pid, {}};
+  if (pid == 0) adopted.status = exit_of(line);
+  return adopted;
 }
 
 std::string text(const ExitStatus& status) {
@@ -105,34 +83,33 @@ struct Render {
   static std::string name(const ProcessKey& key) { return file_name(key.member); }
 };
 
+class SupervisionScript : public transcript::Machine {
+ public:
+  explicit SupervisionScript(const Line& first)
+      : machine_(Capacity{first.real("slots", 4), 0, 0}) {}
+
+  std::vector<std::string> run(const Line& line, MonoTime now) override {
+    std::vector<std::string> shown;
+    for (const Effect& effect : machine_.step(to_event(line), now)) {
+      shown.push_back(std::visit(Render{}, effect));
+    }
+    return shown;
+  }
+
+ private:
+  Supervision machine_;
+};
+
 class SupervisionTranscript : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(SupervisionTranscript, IsWhatTheMachineDoes) {
-  const std::string path = std::string(ANTDT_TRANSCRIPTS) + "/" + GetParam() + ".txt";
-  const Result<std::string> expected = read_file(path);
-  ASSERT_TRUE(expected) << expected.error().message;
-  Supervision machine(Capacity{4, 0, 0});
-  std::string actual;
-  std::istringstream lines(*expected);
-  for (std::string line; std::getline(lines, line);) {
-    if (line.starts_with("  ")) continue;
-    actual += line + "\n";
-    if (line.starts_with("#")) continue;
-    std::istringstream rest(line);
-    double at_seconds = 0;
-    rest >> at_seconds;
-    // The clock began long before the job.
-    const MonoTime now = MonoTime{} + std::chrono::hours(1) + from_seconds(at_seconds);
-    for (const Effect& effect : machine.step(to_event(parse(rest)), now)) {
-      actual += "  " + std::visit(Render{}, effect) + "\n";
-    }
-  }
-  EXPECT_EQ(actual, *expected);
+  transcript::expect_as_written(ANTDT_TRANSCRIPTS, GetParam(), [](const Line& first) {
+    return std::make_unique<SupervisionScript>(first);
+  });
 }
 
 INSTANTIATE_TEST_SUITE_P(, SupervisionTranscript,
-                         ::testing::Values("stop_with_grace", "newer_attempt", "orphaned_job",
-                                           "adoption"),
+                         ::testing::ValuesIn(transcript::scripts_in(ANTDT_TRANSCRIPTS)),
                          [](const auto& test) { return test.param; });
 
 }  // namespace

@@ -2,7 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <random>
+#include <variant>
 
 namespace antdt::shard_server {
 namespace {
@@ -63,12 +65,25 @@ TEST(RecordCodecTest, AKindOfANewerReleaseIsNamed) {
 }
 
 TEST(RecordCodecTest, RandomBytesNeverDoHarm) {
+  constexpr std::size_t kKinds = std::variant_size_v<Record>;
   std::mt19937 random(11);
+  std::array<int, kKinds + 2> refused{};  // by kind; the first and the last are of no record
+  std::array<int, kKinds + 2> read{};
   for (int round = 0; round < 100'000; ++round) {
-    std::string bytes(random() % 40, '\0');
-    for (char& byte : bytes) byte = static_cast<char>(random());
-    if (!bytes.empty()) bytes[0] = static_cast<char>(random() % 15);
-    static_cast<void>(decode_record(bytes).has_value());
+    std::string bytes(1 + random() % 40, '\0');
+    // Half of them small, as lengths and enumerations are where something can be read.
+    for (char& byte : bytes) byte = static_cast<char>(random() % 2 == 0 ? random() : random() % 4);
+    const std::size_t kind = random() % read.size();
+    bytes[0] = static_cast<char>(kind);
+    const auto decoded = decode_record(bytes);
+    ++(decoded ? read : refused)[kind];
+    if (!decoded) continue;
+    ASSERT_EQ(decoded->index() + 1, kind) << "it is read as a record of another kind";
+  }
+  for (std::size_t kind = 0; kind < read.size(); ++kind) {
+    const bool is_one = kind > 0 && kind <= kKinds;
+    EXPECT_EQ(read[kind] > 0, is_one) << "kind " << kind;
+    EXPECT_GT(refused[kind], 0) << "kind " << kind;
   }
 }
 

@@ -1,5 +1,10 @@
 // What is injected, as the training thread feels it.
+#include <fmt/format.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
 
 #include "trainer/injected/injected.h"
 
@@ -44,15 +49,42 @@ TEST(Injected, TheNewestOrderHoldsBesideWhatTheJobSays) {
   EXPECT_GE(batch(injected), milliseconds(60));
 }
 
+// Its first rule can be read, and would be felt by everything that is looked at here; the
+// second one cannot. What the job itself says goes on.
 TEST(Injected, AnOrderThatCannotBeReadDoesNothing) {
+  constexpr const char* kFelt =
+      R"({"workers": ["*"], "delay_us": 400000, "latency_us": 9000, "throttle": 0.25})";
+  const std::vector<std::string> unreadable = {
+      "nonsense",
+      fmt::format(R"([{}, {{"workers": ["w1"], "delay_us": "long"}}])", kFelt),
+      fmt::format(R"([{}, {{"workers": ["w1"], "trace": "/nonexistent/t.csv"}}])", kFelt),
+  };
   const SteadyClock clock;
-  wire::Injected order{1, "nonsense", 0, false};
+  drill::Rule rule;
+  rule.workers = {"w1"};
+  rule.latency = milliseconds(3);
+  rule.throttle = 0.5;
+  wire::Injected order;
+  std::vector<double> asked;
   Injected injected(
-      clock, {}, [&] { return order; }, kSelf, 1);
+      clock, {{rule}, kSelf, 1}, [&] { return order; }, kSelf, 1,
+      [&](double share) { asked.push_back(share); });
   injected.training_began();
-  batch(injected);
-  order = {2, R"([{"workers": ["w1"], "trace": "/nonexistent/t.csv"}])", 0, false};
-  batch(injected);
+  for (const std::string& rules : unreadable) {
+    order = {order.number + 1, rules, 0, false};
+    testing::internal::CaptureStderr();
+    EXPECT_LT(batch(injected), milliseconds(400)) << rules;
+    EXPECT_THAT(testing::internal::GetCapturedStderr(),
+                testing::StartsWith("what is to be injected is not: "))
+        << rules;
+    EXPECT_EQ(injected.link()->delay(1000), milliseconds(3)) << rules;
+    EXPECT_EQ(asked, std::vector<double>{0.5}) << rules;
+  }
+  // The same rule, by itself, is felt.
+  order = {order.number + 1, fmt::format("[{}]", kFelt), 0, false};
+  EXPECT_GE(batch(injected), milliseconds(400));
+  EXPECT_EQ(injected.link()->delay(1000), milliseconds(12));
+  EXPECT_EQ(asked, (std::vector<double>{0.5, 0.25}));
 }
 
 // One that came later was not there when it killed.

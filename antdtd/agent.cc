@@ -16,6 +16,7 @@ namespace {
 
 constexpr Duration kHeartbeat = std::chrono::seconds(1);
 constexpr Duration kFlushPause = std::chrono::milliseconds(2);
+constexpr Duration kLastNotes = std::chrono::seconds(1);
 constexpr std::uint32_t kDefaultReportMs = 1000;
 // Messages of one socket handled in a turn, so that no side starves another.
 constexpr int kBatch = 512;
@@ -78,6 +79,7 @@ Agent::Agent(EventLoop& loop, AgentParts parts, AgentOptions options,
 
 // The loop is not run again after this.
 Agent::~Agent() {
+  if (!notes_->end(kLastNotes)) static_cast<void>(notes_.release());  // it ends with the process
   for (const ProcessKey& key : throttles_.stopped()) throttle(key, false);
   loop_.unwatch_socket(workers_->socket());
   loop_.unwatch_socket(daemons_->socket());
@@ -393,11 +395,15 @@ void Agent::follow(const JobKeeper::Decision& decision) {
 void Agent::say_about_job(const std::string& note) {
   log_warn("job {}: {}", job_, note);
   const std::string path = records_[job_].run_dir + "/agent.log";
-  if (path == options_.log_file || is_standard_error(path)) return;
-  if (FILE* file = std::fopen(path.c_str(), "ae")) {
-    fmt::print(file, "job {}: {}\n", job_, note);
-    std::fclose(file);
-  }
+  if (path == options_.log_file) return;
+  notes_->run("writing agent.log", [path, line = fmt::format("job {}: {}\n", job_, note)] {
+    if (is_standard_error(path)) return DiskThread::Then();
+    if (FILE* file = std::fopen(path.c_str(), "ae")) {
+      fmt::print(file, "{}", line);
+      std::fclose(file);
+    }
+    return DiskThread::Then();
+  });
 }
 
 void Agent::finish_if_over(const std::string& job) {

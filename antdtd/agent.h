@@ -2,7 +2,8 @@
 // agent the job daemon.
 //
 // Every event goes through Supervision::step; its effects are run in order
-// before the next event is looked at. One thread, the loop's.
+// before the next event is looked at. One thread, the loop's; what it says in a job's run
+// directory, which may lie on a disk that does not answer, is written by another.
 #pragma once
 
 #include <map>
@@ -21,6 +22,7 @@
 #include "antdtd/supervision.h"
 #include "antdtd/throttle.h"
 #include "antdtd/worker_links.h"
+#include "core/disk_thread.h"
 #include "core/loop.h"
 
 namespace antdt::antdtd {
@@ -116,6 +118,9 @@ class Agent {
   std::unique_ptr<WorkerLinks> workers_;
   std::unique_ptr<DaemonLinks> daemons_;
   std::map<std::string, JobRecord> records_;
+
+  const SteadyClock real_clock_;
+  std::unique_ptr<DiskThread> notes_ = std::make_unique<DiskThread>(real_clock_);
 
   // A private agent's one job.
   std::string job_;

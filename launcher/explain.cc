@@ -77,6 +77,10 @@ std::string told_verdict(const WorkerStatus& w) {
 void add_circumstances(const StatusView& s, const std::vector<EventView>& events,
                        std::vector<std::string>& why) {
   if (!s.waiting_for.empty()) why.push_back(sentence("It waits for " + s.waiting_for));
+  if (!s.disk_trouble.empty()) {
+    why.push_back(sentence(fmt::format(
+        "A disk stands still: {}; the job goes on as far as it can without it", s.disk_trouble)));
+  }
   if (!s.solution_trouble.empty()) {
     why.push_back(sentence("Nobody decides on stragglers: " + s.solution_trouble));
   }

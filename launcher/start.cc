@@ -197,8 +197,9 @@ Result<RunControl> start_job(transport::Context& context, const StartOptions& op
   control.state_dir = options.state_dir;
 
   const std::string log = options.run_dir + "/agent.log";
-  ANTDT_TRY(const pid_t pid,
-            spawn_detached({options.programs.agent, "--private", "--socket-dir", socket_dir}, log));
+  ANTDT_TRY(const pid_t pid, spawn_detached({options.programs.agent, "--private", "--socket-dir",
+                                             socket_dir, "--log-file", log},
+                                            log));
   AgentProcess agent(pid, socket_dir);
   control.agent_pid = pid;
   control.agent_start_time = process_start_time(pid).value_or(0);

@@ -176,6 +176,7 @@ Result<StatusView> parse_status(const std::string& text) {
   fields.read("lineage", status.lineage);
   fields.read("waiting_for", status.waiting_for);
   fields.read("solution_trouble", status.solution_trouble);
+  fields.read("disk_trouble", status.disk_trouble);
   read_list(fields, "workers", parse_worker, status.workers);
   read_list(fields, "servers", parse_server, status.servers);
   fields.read("servers_count", status.servers_count);
@@ -280,6 +281,7 @@ std::vector<std::string> live_block(const StatusView& s, const std::vector<Event
   if (!s.message.empty()) lines.push_back(s.message);
   if (!s.waiting_for.empty()) lines.push_back("waiting for " + s.waiting_for);
   if (!s.solution_trouble.empty()) lines.push_back("nobody decides: " + s.solution_trouble);
+  if (!s.disk_trouble.empty()) lines.push_back(s.disk_trouble);
   if (!s.workers.empty()) {
     const auto table = worker_table(s, {});
     lines.insert(lines.end(), table.begin(), table.end());
@@ -373,6 +375,7 @@ std::vector<std::string> status_table(const StatusView& s, const std::vector<Eve
   if (!s.message.empty()) lines.push_back(s.message);
   if (!s.waiting_for.empty()) lines.push_back("waiting for " + s.waiting_for);
   if (!s.solution_trouble.empty()) lines.push_back("nobody decides: " + s.solution_trouble);
+  if (!s.disk_trouble.empty()) lines.push_back(s.disk_trouble);
   const auto table = worker_table(s, events);
   lines.insert(lines.end(), table.begin(), table.end());
   const auto servers = server_table(s);

@@ -88,6 +88,7 @@ struct StatusView {
   std::string message;
   std::uint64_t lineage = 0;
   std::string waiting_for;       // who is waited for, and for what
+  std::string disk_trouble;      // a filesystem of the run that does not answer
   std::string solution_trouble;  // why a solution of the user's own decides nothing now
   std::vector<WorkerStatus> workers;
   std::vector<ServerStatus> servers;  // none: the workers hold the model

@@ -51,13 +51,14 @@ void Daemon::perform(const ctl::job::StopWorker& o) {
   send(o.host, Stop{o.member, o.grace});
 }
 
-// In files at once: a crash may find a checkpoint that the journal does not know.
+// In files at once, and answered by a later turn: a crash may find a checkpoint that the journal
+// does not know.
 void Daemon::perform(const ctl::out::StoreCheckpoint& o) {
   const std::string name = fmt::format("l{:05}-s{:08}-g{:05}-{}.{}", o.lineage, o.written.step,
                                        o.generation, o.writer.worker, o.writer.attempt);
   const std::string error = store(o, name);
-  feed(ctl::in::CheckpointStored{o.written.number, o.written.step, error.empty() ? name : "",
-                                 error});
+  feed_soon(ctl::in::CheckpointStored{o.written.number, o.written.step, error.empty() ? name : "",
+                                      error});
 }
 
 std::string Daemon::store(const ctl::out::StoreCheckpoint& o, const std::string& name) {
@@ -98,8 +99,7 @@ void Daemon::perform(const ctl::out::FindCheckpoint&) {
     if (checkpoint.damaged) continue;
     found = {name, checkpoint.state.step, checkpoint.ledger_image, checkpoint.accounts_image};
   }
-  feed(found);
-  declare_skips();
+  feed_soon(std::move(found));  // the end of that turn declares the skips
 }
 
 void Daemon::perform(const ctl::out::Note& o) { world_.say("note {}: {}", o.kind, o.text); }

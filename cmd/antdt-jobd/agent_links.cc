@@ -42,6 +42,12 @@ bool AgentLinks::send(const std::string& endpoint, const wire::Packet& packet) {
   return link != links_.end() && link->second->socket.send(packet) == transport::SendOutcome::kSent;
 }
 
+void AgentLinks::heartbeat() {
+  for (auto& [endpoint, link] : links_) {
+    if (link->welcome) send(endpoint, wire::make_packet(own_envelope(), wire::Heartbeat{}));
+  }
+}
+
 void AgentLinks::detach() {
   for (auto& [endpoint, link] : links_) {
     send(endpoint, wire::make_packet(own_envelope(), wire::Detach{}));
@@ -103,10 +109,9 @@ void AgentLinks::receive(Link& link) {
 
 void AgentLinks::tick() {
   const MonoTime now = loop_.now();
+  heartbeat();
   for (auto& [endpoint, link] : links_) {
-    if (link->welcome) {
-      send(endpoint, wire::make_packet(own_envelope(), wire::Heartbeat{}));
-    } else {
+    if (!link->welcome) {
       send(endpoint,
            wire::make_packet(own_envelope(),
                              wire::Hello{wire::kMinVersion, wire::kMaxVersion, "antdt-jobd"}));

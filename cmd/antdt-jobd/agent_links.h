@@ -38,6 +38,9 @@ class AgentLinks {
   // Whether it was handed over; false when the host is unknown or does not
   // read. What must arrive is sent again by whoever waits for the answer.
   bool send(const std::string& endpoint, const wire::Packet& packet);
+  // Says that we live, to those that know us: each second by itself, and by whoever keeps the
+  // loop from turning.
+  void heartbeat();
   // Tells every agent that the job is over.
   void detach();
 

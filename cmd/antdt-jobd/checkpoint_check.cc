@@ -61,16 +61,18 @@ Result<Manifest> read_manifest(const std::string& directory) {
   }
 }
 
-Result<wire::CheckpointFile> sum_file(const std::string& directory, const std::string& name) {
+Result<wire::CheckpointFile> sum_file(const std::string& directory, const std::string& name,
+                                      const std::function<void()>& progress) {
   const std::string path = directory + "/" + name;
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (fd < 0) return fail_errno(ErrorKind::kIo, errno, path + " cannot be read");
-  auto sum = sum_file(fd, name);
+  auto sum = sum_file(fd, name, progress);
   ::close(fd);
   return sum;
 }
 
-Result<wire::CheckpointFile> sum_file(int fd, const std::string& name) {
+Result<wire::CheckpointFile> sum_file(int fd, const std::string& name,
+                                      const std::function<void()>& progress) {
   XXH3_state_t state;
   XXH3_64bits_reset(&state);
   wire::CheckpointFile file{name, 0, ""};
@@ -80,6 +82,7 @@ Result<wire::CheckpointFile> sum_file(int fd, const std::string& name) {
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) return fail_errno(ErrorKind::kIo, errno, name + " cannot be read");
     if (got == 0) break;
+    if (progress) progress();
     XXH3_64bits_update(&state, buffer.data(), static_cast<std::size_t>(got));
     file.bytes += static_cast<std::uint64_t>(got);
   }
@@ -95,10 +98,11 @@ Status check_sum(const wire::CheckpointFile& said, const wire::CheckpointFile& f
   return fail(ErrorKind::kCorrupt, "{} does not have the checksum of MANIFEST.json", said.name);
 }
 
-Result<Manifest> check_checkpoint(const std::string& directory) {
+Result<Manifest> check_checkpoint(const std::string& directory,
+                                  const std::function<void()>& progress) {
   ANTDT_TRY(Manifest manifest, read_manifest(directory));
   for (const wire::CheckpointFile& said : manifest.files) {
-    const auto found = sum_file(directory, said.name);
+    const auto found = sum_file(directory, said.name, progress);
     if (!found) return fail(ErrorKind::kCorrupt, "{}", found.error().message);
     ANTDT_RETURN_IF_ERROR(check_sum(said, *found));
   }

@@ -50,8 +50,11 @@ void remove_unfinished_before(const std::string& directory, Step step) {
 
 }  // namespace
 
-CheckpointStore::CheckpointStore(std::string run_dir, std::uint32_t keep)
-    : directory_(std::move(run_dir) + "/checkpoints"), keep_(keep) {}
+CheckpointStore::CheckpointStore(std::string run_dir, std::uint32_t keep,
+                                 std::function<void()> progress)
+    : directory_(std::move(run_dir) + "/checkpoints"),
+      keep_(keep),
+      progress_(std::move(progress)) {}
 
 Status CheckpointStore::check_files(const wire::CheckpointWritten& written) const {
   std::error_code error;
@@ -127,7 +130,7 @@ Result<ctl::in::CheckpointFound> CheckpointStore::load(const std::string& name) 
   const auto damaged = [&](const std::string& what) {
     return fail(ErrorKind::kCorrupt, "checkpoint {} is damaged and passed over: {}", path, what);
   };
-  const auto whole = check_checkpoint(path);
+  const auto whole = check_checkpoint(path, progress_);
   if (!whole) return damaged(whole.error().message);
   try {
     const auto ledger_text = read_file(path + "/ledger.json");

@@ -6,8 +6,11 @@
 // daemon completes it and renames it to its name, so what has a name is whole.
 // The name carries lineage, generation, step and who wrote it: a zombie's
 // directory can never take the place of another.
+//
+// A value that may be copied: the job daemon uses a copy on a thread (disks.h).
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -20,8 +23,9 @@ namespace antdt::jobd {
 
 class CheckpointStore {
  public:
-  // `keep`: how many of the newest stay.
-  CheckpointStore(std::string run_dir, std::uint32_t keep);
+  // `keep`: how many of the newest stay. `progress` is called again and again while the disk
+  // answers.
+  CheckpointStore(std::string run_dir, std::uint32_t keep, std::function<void()> progress = {});
 
   // Checks what the writer says against the files, adds the ledger, renames it
   // into place, and removes what is older than `keep`, and what older writers
@@ -49,6 +53,7 @@ class CheckpointStore {
 
   std::string directory_;
   std::uint32_t keep_;
+  std::function<void()> progress_;
 };
 
 }  // namespace antdt::jobd

@@ -9,9 +9,8 @@ namespace {
 constexpr std::size_t kKept = 1000;
 }
 
-EventLog::EventLog(const std::string& path) : file_(std::fopen(path.c_str(), "ae")) {
-  if (file_ == nullptr) log_warn("{} cannot be opened for appending", path);
-}
+EventLog::EventLog(const std::string& path, DiskThread& disk)
+    : disk_(disk), file_(std::make_shared<RotatingFile>(path, kMostBytes)) {}
 
 void EventLog::add(double time_s, std::string_view kind, std::string_view text,
                    std::string_view extra_json) {
@@ -19,15 +18,30 @@ void EventLog::add(double time_s, std::string_view kind, std::string_view text,
                                  nlohmann::json(kind).dump(), nlohmann::json(text).dump());
   if (!extra_json.empty()) line += fmt::format(",{}", extra_json);
   line += "}";
-  if (file_ != nullptr) {
-    std::fprintf(file_.get(), "%s\n", line.c_str());
-    std::fflush(file_.get());
+  std::string lines = line + "\n";
+  if (missing_ > 0) {
+    lines.insert(0,
+                 fmt::format(R"({{"time_s":{:.3f},"kind":"events-missing","text":"{} events )"
+                             R"(before this one could not be written: the disk did not answer"}})"
+                             "\n",
+                             time_s, missing_));
   }
+  write(std::move(lines));
   kept_.push_back(std::move(line));
   if (kept_.size() > kKept) {
     kept_.pop_front();
     ++first_;
   }
+}
+
+void EventLog::write(std::string lines) {
+  const bool taken = disk_.offer("writing events.jsonl", [file = file_, lines = std::move(lines)] {
+    if (const Status written = file->append(lines); !written) {
+      log_warn("{}", written.error().message);
+    }
+    return DiskThread::Then();
+  });
+  missing_ = taken ? 0 : missing_ + 1;
 }
 
 std::vector<std::string> EventLog::since(std::uint64_t from) const {

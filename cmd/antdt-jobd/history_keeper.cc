@@ -76,8 +76,7 @@ void HistoryKeeper::finish_turn() {
   judge(std::exchange(settled_, false) ? history_->sync() : history_->commit());
 }
 
-bool HistoryKeeper::sync(MonoTime now) {
-  synced_at_ = now;
+bool HistoryKeeper::sync() {
   if (history_ && history_->unsynced()) {
     judge(history_->sync());
   } else if (history_ && failing_) {

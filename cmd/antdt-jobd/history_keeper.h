@@ -10,26 +10,22 @@
 #include <optional>
 #include <string>
 
-#include "core/clock.h"
 #include "shard_server/history.h"
 
 namespace antdt::jobd {
 
 class HistoryKeeper {
  public:
-  static constexpr Duration kSyncEvery = std::chrono::seconds(1);
-
   HistoryKeeper() = default;  // keeps nothing
   HistoryKeeper(const std::string& path, const shard_server::DataSet& train,
                 Incarnation incarnation);
 
   void remember(shard_server::history::Entry entry);
-  // Before the journal's commit, so that the history has what the journal has. A
-  // generation that settled is synced: its members may forget the one before.
+  // Commits it, without a sync. A generation that settled is synced: its members may forget
+  // the one before.
   void finish_turn();
   // Whether nothing that was remembered can be lost any more, or nobody keeps it.
-  [[nodiscard]] bool sync(MonoTime now);
-  [[nodiscard]] bool sync_is_due(MonoTime now) const { return now - synced_at_ >= kSyncEvery; }
+  [[nodiscard]] bool sync();
 
   // What to tell people, once.
   [[nodiscard]] std::optional<std::string> take_news();
@@ -47,7 +43,6 @@ class HistoryKeeper {
   bool settled_ = false;
   bool failing_ = false;
   bool aside_ = false;  // a damaged one was moved
-  MonoTime synced_at_{};
   std::optional<std::string> news_;
 };
 

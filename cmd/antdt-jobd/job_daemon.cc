@@ -1,6 +1,8 @@
 #include "cmd/antdt-jobd/job_daemon.h"
 
 #include <algorithm>
+#include <iterator>
+#include <tuple>
 
 #include "cmd/antdt-jobd/seen_numbers.h"
 #include "core/log.h"
@@ -14,6 +16,12 @@ constexpr Duration kTick = std::chrono::milliseconds(100);
 constexpr Duration kLookForRoom = std::chrono::seconds(1);
 // An agent says something every second.
 constexpr Duration kSilence = std::chrono::milliseconds(2500);
+constexpr Duration kSyncHistory = std::chrono::seconds(1);
+// How long members may be kept waiting for the history of the generation before theirs to be
+// safe: after that the steps of a second may be forgotten, and training goes on.
+constexpr Duration kHistoryPatience = std::chrono::seconds(2);
+// Between two signs of life while the journal is waited for.
+constexpr Duration kSignOfLife = std::chrono::milliseconds(500);
 
 // Everything that the files of a run tell of the numbers it has used.
 SeenNumbers all_seen(const std::string& run_dir, const launcher::JobConfig& config,
@@ -56,8 +64,8 @@ Result<OpenedJournal> open_journal(const std::string& path, bool from_checkpoint
 
 }  // namespace
 
-Result<std::unique_ptr<JobDaemon>> JobDaemon::open(EventLoop& loop, transport::Context& context,
-                                                   Options options) {
+Result<std::unique_ptr<JobDaemon>> JobDaemon::open(EventLoop& loop, const Clock& clock,
+                                                   transport::Context& context, Options options) {
   ANTDT_TRY(FileLock lock, FileLock::acquire(options.run_dir + "/jobd.lock"));
   ANTDT_TRY(launcher::JobConfig config, launcher::load_effective(options.run_dir));
   ANTDT_TRY(const DataFound data, load_data_found(options.run_dir));
@@ -73,10 +81,9 @@ Result<std::unique_ptr<JobDaemon>> JobDaemon::open(EventLoop& loop, transport::C
   ANTDT_TRY(auto solution, ctl::make_solution(config.control.solution));
   ANTDT_TRY(ctl::JobMachine machine,
             ctl::JobMachine::open(std::move(machine_cfg), std::move(solution), opened.content));
-  std::unique_ptr<JobDaemon> daemon(new JobDaemon(loop, std::move(options), std::move(config),
-                                                  std::move(lock), std::move(opened.journal),
-                                                  std::move(machine)));
-  daemon->history_ = std::move(history);
+  std::unique_ptr<JobDaemon> daemon(
+      new JobDaemon(loop, clock, std::move(options), std::move(config), std::move(lock),
+                    std::move(opened.journal), std::move(history), std::move(machine)));
   daemon->start_own_program();
   ANTDT_TRY(daemon->skips_, launcher::read_skips(daemon->options_.run_dir));
   ANTDT_RETURN_IF_ERROR(daemon->listen(context));
@@ -85,8 +92,9 @@ Result<std::unique_ptr<JobDaemon>> JobDaemon::open(EventLoop& loop, transport::C
   return daemon;
 }
 
-JobDaemon::JobDaemon(EventLoop& loop, Options options, launcher::JobConfig config, FileLock lock,
-                     shard_server::Journal journal, ctl::JobMachine machine)
+JobDaemon::JobDaemon(EventLoop& loop, const Clock& clock, Options options,
+                     launcher::JobConfig config, FileLock lock, shard_server::Journal journal,
+                     HistoryKeeper history, ctl::JobMachine machine)
     : loop_(loop),
       options_(std::move(options)),
       config_(std::move(config)),
@@ -94,8 +102,14 @@ JobDaemon::JobDaemon(EventLoop& loop, Options options, launcher::JobConfig confi
       lock_(std::move(lock)),
       journal_(std::move(journal)),
       machine_(std::move(machine)),
-      events_(options_.run_dir + "/events.jsonl"),
-      checkpoints_(options_.run_dir, config_.checkpoint.keep) {
+      disks_(loop_, clock, options_.run_dir, options_.state_dir),
+      events_(options_.run_dir + "/events.jsonl", disks_.records()),
+      history_(disks_.history(), std::move(history),
+               [this](const std::string& text) {
+                 perform(ctl::out::Note{"history", text, ""});
+               }),
+      checkpoints_(options_.run_dir, config_.checkpoint.keep,
+                   [this] { disks_.checkpoints().progress(); }) {
   loop_.at_turn_end([this] { finish_turn(); });
   loop_.call_after(kTick, [this] { tick(); });
   loop_.call_after(machine_.control_interval(), [this] { control_tick(); });
@@ -145,7 +159,9 @@ void JobDaemon::tick() {
   repeat_requests();
   go_on_if_there_is_room();
   if (own_program_) own_program_->tick();
-  if (history_.sync_is_due(loop_.now())) sync_history();
+  look_at_disks();
+  sync_history();
+  send_what_may_be();
   for (const std::string& host : links_->silent(kSilence)) feed(ctl::in::HostSilent{host});
   feed(ctl::in::Tick{});
 }
@@ -168,11 +184,20 @@ void JobDaemon::declare_skips() {
 // harm; kept and not declared would be lost, and an incarnation that was
 // succeeded must not write here. Before whoever asked is told.
 void JobDaemon::keep_skips() {
-  if (!skips_changed_) return;
-  skips_changed_ = false;
-  if (const auto kept = launcher::write_skips(options_.run_dir, skips_); !kept) {
-    log_warn("{}", kept.error().message);
+  if (!skips_changed_) {
+    std::ranges::move(std::exchange(skip_answers_, {}), std::back_inserter(outbox_));
+    return;
   }
+  skips_changed_ = false;
+  const auto answers = std::make_shared<std::vector<Outgoing>>(std::exchange(skip_answers_, {}));
+  disks_.records().run("writing skips.json",
+                       [this, answers, skips = skips_, run_dir = options_.run_dir] {
+                         const Status kept = launcher::write_skips(run_dir, skips);
+                         return [this, answers, kept] {
+                           if (!kept) log_warn("{}", kept.error().message);
+                           std::ranges::move(*answers, std::back_inserter(outbox_));
+                         };
+                       });
 }
 
 void JobDaemon::control_tick() {
@@ -185,8 +210,17 @@ void JobDaemon::control_tick() {
 
 void JobDaemon::start_own_program() {
   if (config_.control.solution != "command") return;
-  OwnProgram::Options own{config_.control.command, config_.job.directory,
-                          options_.run_dir + "/solution.log"};
+  const auto log =
+      std::make_shared<RotatingFile>(options_.run_dir + "/solution.log", OwnProgram::kLogBytes);
+  OwnProgram::Options own{
+      config_.control.command, config_.job.directory, [this, log](const std::string& words) {
+        std::ignore = disks_.records().offer("writing solution.log", [log, words] {
+          if (const Status written = log->append(words); !written) {
+            log_warn("{}", written.error().message);
+          }
+          return DiskThread::Then();
+        });
+      }};
   own_program_ = std::make_unique<OwnProgram>(
       loop_, std::move(own),
       [this](ctl::Decision decision, PlanVersion plan) {
@@ -205,6 +239,7 @@ void JobDaemon::start_own_program() {
 ctl::JobReport JobDaemon::report() const {
   ctl::JobReport report = machine_.report();
   if (own_program_) report.solution_trouble = own_program_->trouble();
+  report.disk_trouble = disks_.trouble();
   return report;
 }
 
@@ -226,7 +261,10 @@ void JobDaemon::pause_if_disk_is_full() {
 void JobDaemon::go_on_if_there_is_room() {
   if (!paused_ || loop_.now() - *paused_ < kLookForRoom) return;
   paused_ = loop_.now();
-  if (!journal_.restore_ballast()) return;
+  if (!on_journal("reserving room for the journal",
+                  [this] { return journal_.restore_ballast(); })) {
+    return;
+  }
   paused_.reset();
   feed(ctl::in::Pause{false});
   perform(ctl::out::Note{"continued", "there is room on the disk again; the job goes on", ""});
@@ -234,33 +272,95 @@ void JobDaemon::go_on_if_there_is_room() {
 
 // Members may forget the steps that are safe.
 void JobDaemon::sync_history() {
-  if (history_.sync(loop_.now())) feed(ctl::in::HistoryKept{});
-  if (const auto news = history_.take_news()) perform(ctl::out::Note{"history", *news, ""});
+  if (loop_.now() - history_asked_ < kSyncHistory) return;
+  history_asked_ = loop_.now();
+  history_.sync([this, told = machine_.history_mark()](bool kept) {
+    if (kept) feed(ctl::in::HistoryKept{told});
+  });
 }
 
+void JobDaemon::look_at_disks() {
+  const auto news = disks_.take_news();
+  if (news) perform(ctl::out::Note{news->kind, news->text, ""});
+}
+
+// ------------------------------------------------------------------- the turn's end
+
 void JobDaemon::finish_turn() {
-  history_.finish_turn();
   if (!ended_) declare_skips();  // a phase may have been opened: before anybody is granted of it
   if (const auto image = machine_.image_if_changed()) journal_.append(ctl::kImageRecord, *image);
-  Status committed = journal_.commit();
-  if (committed && journal_.wants_snapshot()) committed = journal_.snapshot(machine_.snapshot());
-  if (!committed) {
+  history_.finish_turn();
+  if (const Status committed = commit_turn(); !committed) {
     // Nothing of this turn may be seen by anybody. The agent starts us again
     // and the journal says where we were.
     log_error("the journal cannot be written: {}", committed.error().message);
+    if (options_.before_abort) options_.before_abort();
     std::abort();
   }
   keep_skips();
   pause_if_disk_is_full();
-  std::vector<Outgoing> outbox;
-  outbox.swap(outbox_);
-  for (Outgoing& out : outbox) {
-    if (out.route.peer.empty()) {
-      links_->send(out.route.endpoint, out.packet);
-    } else {
-      out.packet.peer = std::move(out.route.peer);
-      std::ignore = socket_->send(out.packet);
-    }
+  send_turn();
+}
+
+Status JobDaemon::commit_turn() {
+  if (!journal_.dirty()) return {};
+  return on_journal("committing the journal", [this]() -> Status {
+    ANTDT_RETURN_IF_ERROR(journal_.commit());
+    return journal_.wants_snapshot() ? journal_.snapshot(machine_.snapshot()) : Status();
+  });
+}
+
+// The loop's clock stands still meanwhile: nobody is late, or silent, because we are.
+Status JobDaemon::on_journal(const char* what, const std::function<Status()>& work) {
+  Status done;
+  disks_.journal().run(what, [&done, &work] {
+    done = work();
+    return DiskThread::Then();
+  });
+  while (!disks_.journal().await_idle(kSignOfLife)) wait_for_journal();
+  return done;
+}
+
+void JobDaemon::wait_for_journal() {
+  if (links_) links_->heartbeat();
+  look_at_disks();
+  receive_status_alone();
+}
+
+// Members of a generation that settled forget the one before: what they told of it is to be safe
+// when they hear so. What later turns say goes after it.
+void JobDaemon::send_turn() {
+  Turn turn{std::exchange(outbox_, {}), history_.take_settled(), {}};
+  if (turn.waits_for_history) {
+    turn.at_most_until = loop_.now() + kHistoryPatience;
+    const std::size_t behind = turns_.size();
+    turns_.push_back(std::move(turn));
+    history_.sync([this, number = first_turn_ + behind](bool) {
+      if (number >= first_turn_) turns_.at(number - first_turn_).waits_for_history = false;
+    });
+    history_.finish_turn();
+  } else if (!turn.outbox.empty()) {
+    turns_.push_back(std::move(turn));
+  }
+  send_what_may_be();
+}
+
+void JobDaemon::send_what_may_be() {
+  while (!turns_.empty()) {
+    Turn& turn = turns_.front();
+    if (turn.waits_for_history && loop_.now() < turn.at_most_until) return;
+    for (Outgoing& out : turn.outbox) send_now(out);
+    turns_.pop_front();
+    ++first_turn_;
+  }
+}
+
+void JobDaemon::send_now(Outgoing& out) {
+  if (out.route.peer.empty()) {
+    links_->send(out.route.endpoint, out.packet);
+  } else {
+    out.packet.peer = std::move(out.route.peer);
+    std::ignore = socket_->send(out.packet);
   }
 }
 

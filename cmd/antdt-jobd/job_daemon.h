@@ -1,13 +1,18 @@
 // The job daemon: the shell around a JobMachine (ctl/job/job_machine.h), which
 // decides everything. Here are its sockets, its journal and its files.
 //
-// One thread, one loop. In a turn messages become inputs of the machine, and
+// One loop. In a turn messages become inputs of the machine, and
 // its outputs become journal records and messages in an outbox. At the end of
 // the turn the journal commits once and then the outbox is sent: nothing
 // leaves before what it depends on is durable. A journal that cannot commit
 // ends the daemon; its agent starts it again and the journal is replayed.
+//
+// Files are touched by threads (disks.h) once the loop runs. For the journal's commit the loop
+// waits; meanwhile it says to its agents that it lives, and answers who asks for the status.
 #pragma once
 
+#include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -16,8 +21,9 @@
 
 #include "cmd/antdt-jobd/agent_links.h"
 #include "cmd/antdt-jobd/checkpoint_store.h"
+#include "cmd/antdt-jobd/disks.h"
 #include "cmd/antdt-jobd/event_log.h"
-#include "cmd/antdt-jobd/history_keeper.h"
+#include "cmd/antdt-jobd/history_thread.h"
 #include "cmd/antdt-jobd/job_spec.h"
 #include "cmd/antdt-jobd/own_program.h"
 #include "core/fs.h"
@@ -37,19 +43,23 @@ struct Options {
   std::string socket_dir;    // where jobd.sock is bound
   std::string agent_socket;  // ipc socket of the private agent
   std::string state_dir;     // where state.db is; run_dir unless that is on a network filesystem
+  std::function<void()> before_abort = {};  // so that the log's last words are written
 };
 
 class JobDaemon {
  public:
   // Takes the run's lock, reads its configuration, opens and replays the
-  // journal, binds jobd.sock and begins to dial the agents.
-  [[nodiscard]] static Result<std::unique_ptr<JobDaemon>> open(EventLoop& loop,
+  // journal, binds jobd.sock and begins to dial the agents. `clock` is the machine's; that of
+  // the loop may stand still with it (core/standstill_clock.h).
+  [[nodiscard]] static Result<std::unique_ptr<JobDaemon>> open(EventLoop& loop, const Clock& clock,
                                                                transport::Context& context,
                                                                Options options);
   // Exit code of the job, once the loop was stopped.
   [[nodiscard]] int exit_code() const { return exit_code_; }
   // Orderly stop of the job, as an operator would ask for it.
   void stop_job(const std::string& reason, Duration grace);
+  // After the loop: false if a disk does not answer, and the process can only be left by _exit.
+  [[nodiscard]] bool end_disks(Duration patience) { return disks_.end(patience); }
 
  private:
   // Where a worker is reached: through the agent `endpoint`, or (clients that
@@ -63,8 +73,16 @@ class JobDaemon {
     wire::Packet packet;
   };
 
-  JobDaemon(EventLoop& loop, Options options, launcher::JobConfig config, FileLock lock,
-            shard_server::Journal journal, ctl::JobMachine machine);
+  // What a turn wants sent, and what must be safe before it is.
+  struct Turn {
+    std::vector<Outgoing> outbox;
+    bool waits_for_history = false;
+    MonoTime at_most_until{};
+  };
+
+  JobDaemon(EventLoop& loop, const Clock& clock, Options options, launcher::JobConfig config,
+            FileLock lock, shard_server::Journal journal, HistoryKeeper history,
+            ctl::JobMachine machine);
   [[nodiscard]] Status listen(transport::Context& context);
   [[nodiscard]] Status dial_agents(transport::Context& context);
   [[nodiscard]] Status begin(const std::optional<launcher::ResumeRequest>& request,
@@ -78,11 +96,21 @@ class JobDaemon {
   [[nodiscard]] ctl::JobReport report() const;
   void sync_history();
   void finish_turn();  // commit, then send
+  [[nodiscard]] Status commit_turn();
+  // Runs `work` on the journal's thread and waits for it.
+  [[nodiscard]] Status on_journal(const char* what, const std::function<Status()>& work);
+  void wait_for_journal();
+  void send_turn();
+  void send_what_may_be();
+  void send_now(Outgoing& out);
+  void look_at_disks();
+  void keep_summary(const ctl::JobReport& last);
   void pause_if_disk_is_full();
   void go_on_if_there_is_room();
 
   // Messages in: job_daemon_messages.cc
   void receive_direct();
+  void receive_status_alone();  // while the journal is waited for
   void on_direct(const wire::Packet& packet);
   void on_agent_message(const std::string& endpoint, const wire::Envelope& envelope,
                         std::string_view body);
@@ -122,11 +150,13 @@ class JobDaemon {
   launcher::JobConfig config_;
   std::string config_json_;
   FileLock lock_;
-  shard_server::Journal journal_;
+  shard_server::Journal journal_;  // its thread's, while that runs
   ctl::JobMachine machine_;
+  Disks disks_;
   EventLog events_;
-  HistoryKeeper history_;
-  CheckpointStore checkpoints_;
+  HistoryThread history_;
+  MonoTime history_asked_{};     // to be synced, last
+  CheckpointStore checkpoints_;  // its thread uses copies
   std::vector<launcher::Skip> skips_;
   bool skips_changed_ = false;  // since they were written
   std::unique_ptr<OwnProgram> own_program_;
@@ -140,6 +170,10 @@ class JobDaemon {
   std::map<WorkerId, std::vector<wire::EnvVar>> extra_env_;
   std::vector<ctl::PlacedWorker> waiting_for_port_;
   std::vector<Outgoing> outbox_;
+  std::deque<Turn> turns_;              // that are committed, and wait to be sent
+  std::size_t first_turn_ = 0;          // number of turns_.front()
+  std::vector<Outgoing> skip_answers_;  // for when the skips are kept
+  std::deque<wire::Packet> deferred_;   // came while the journal was waited for
   // The disk is full: since then, or when room was looked for last.
   std::optional<MonoTime> paused_;
   bool ended_ = false;

@@ -13,6 +13,8 @@ namespace {
 // Messages of our own socket handled in a turn: enough that one commit serves
 // many requests, few enough that agents and timers get their turn.
 constexpr int kBatch = 512;
+// Of messages that came while the journal was waited for. What is sent again is not missed.
+constexpr std::size_t kMostDeferred = 10'000;
 
 std::string because(const std::string& reason, const std::string& who) {
   return reason.empty() ? fmt::format("asked by {}", who)
@@ -22,10 +24,34 @@ std::string because(const std::string& reason, const std::string& who) {
 }  // namespace
 
 void JobDaemon::receive_direct() {
+  for (const wire::Packet& packet : std::exchange(deferred_, {})) on_direct(packet);
   for (int n = 0; n < kBatch; ++n) {
     const auto packet = socket_->receive();
     if (!packet) return;
     on_direct(*packet);
+  }
+}
+
+// The turn that is being committed may be in what they see: nothing is done by it.
+void JobDaemon::receive_status_alone() {
+  while (socket_ && deferred_.size() < kMostDeferred) {
+    auto packet = socket_->receive();
+    if (!packet) return;
+    const auto envelope = wire::open_envelope(*packet);
+    if (!envelope) continue;
+    const auto request = wire::decode<wire::StatusRequest>(packet->body);
+    if (envelope->kind != wire::StatusRequest::kKind || !request) {
+      deferred_.push_back(std::move(*packet));
+      continue;
+    }
+    wire::Envelope reply;
+    reply.job = config_.job.id;
+    reply.seq = envelope->seq;
+    wire::Packet answer = wire::make_packet(
+        std::move(reply), wire::StatusReply{ctl::status_json(report()),
+                                            events_.since(request->events_from), events_.next()});
+    answer.peer = packet->peer;
+    std::ignore = socket_->send(answer);
   }
 }
 
@@ -71,6 +97,10 @@ void JobDaemon::answer_operator(const wire::Packet& packet, const wire::Envelope
     const Status done = use(*request);
     if (!done) return answer(packet, envelope, wire::Refused{"invalid", done.error().message});
     answer(packet, envelope, wire::Done{});
+    if constexpr (std::is_same_v<T, wire::SkipRecords>) {  // once it is kept
+      skip_answers_.push_back(std::move(outbox_.back()));
+      outbox_.pop_back();
+    }
   };
   const std::string& kind = envelope.kind;
   if (kind == wire::StatusRequest::kKind) {

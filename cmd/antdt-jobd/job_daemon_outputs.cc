@@ -50,30 +50,45 @@ void JobDaemon::perform(const ctl::job::PrepareGang& o) {
 
 // A run that goes on from the checkpoint knows what made the steps up to it.
 void JobDaemon::perform(const ctl::out::StoreCheckpoint& o) {
-  sync_history();
-  const auto name = checkpoints_.store(o);
-  feed(ctl::in::CheckpointStored{o.written.number, o.written.step, name.value_or(""),
-                                 name ? "" : name.error().message});
+  history_.sync([this, order = std::make_shared<const ctl::out::StoreCheckpoint>(o)](bool) {
+    disks_.checkpoints().run("storing a checkpoint", [this, order, store = checkpoints_]() mutable {
+      const auto name = store.store(*order);
+      return [this, order, name] {
+        feed(ctl::in::CheckpointStored{order->written.number, order->written.step,
+                                       name.value_or(""), name ? "" : name.error().message});
+      };
+    });
+  });
 }
 
 void JobDaemon::perform(const ctl::out::FindCheckpoint&) {
-  const CheckpointStore::Newest newest = checkpoints_.newest();
-  for (const std::string& problem : newest.problems) {
-    perform(ctl::out::Note{"checkpoint-damaged", problem, ""});
-  }
-  feed(newest.found);
-  declare_skips();
+  disks_.checkpoints().run("looking for the newest checkpoint", [this, store = checkpoints_] {
+    const auto newest = std::make_shared<const CheckpointStore::Newest>(store.newest());
+    return [this, newest] {
+      for (const std::string& problem : newest->problems) {
+        perform(ctl::out::Note{"checkpoint-damaged", problem, ""});
+      }
+      feed(newest->found);
+      declare_skips();
+    };
+  });
 }
 
 void JobDaemon::perform(const ctl::out::Remember& o) { history_.remember(o.entry); }
 
 void JobDaemon::perform(const ctl::out::Note& o) {
-  std::string text = o.text;
-  if (o.kind == "checkpoint-failed") text += fmt::format(" ({})", checkpoints_.about_room());
-  log_info("{}: {}", o.kind, text);
-  events_.add(machine_.lifecycle().seconds(), o.kind, text, o.extra_json);
+  const double time_s = machine_.lifecycle().seconds();
+  const auto say = [this, time_s, kind = o.kind, extra = o.extra_json](const std::string& text) {
+    log_info("{}: {}", kind, text);
+    events_.add(time_s, kind, text, extra);
+  };
+  if (o.kind != "checkpoint-failed") return say(o.text);
+  disks_.checkpoints().run("looking for room", [say, text = o.text, store = checkpoints_] {
+    return [say, said = fmt::format("{} ({})", text, store.about_room())] { say(said); };
+  });
 }
 
+// The summary comes last: whoever sees it finds all else.
 void JobDaemon::perform(const ctl::job::End& o) {
   ended_ = true;
   if (own_program_) own_program_->end();
@@ -81,7 +96,6 @@ void JobDaemon::perform(const ctl::job::End& o) {
   ctl::JobReport last = machine_.report();
   last.state = o.outcome.state;
   last.outcome = o.outcome;
-  last.checkpoints = checkpoints_.list();
   exit_code_ = o.outcome.code;
   if (exit_code_ == 0 && !is_kept(last.delivery, last.totals.repeated, last.totals.lost)) {
     last.outcome->code = exit_code_ = 4;
@@ -91,13 +105,22 @@ void JobDaemon::perform(const ctl::job::End& o) {
         "see antdt data audit",
         to_string(last.delivery));
   }
-  if (const auto written =
-          write_file_atomic(options_.run_dir + "/summary.json", ctl::summary_json(last));
-      !written) {
-    log_error("{}", written.error().message);
-  }
-  if (links_) links_->detach();
-  loop_.call_after(std::chrono::milliseconds(200), [this] { loop_.stop(); });
+  disks_.checkpoints().run("listing the checkpoints", [this, last, store = checkpoints_]() mutable {
+    last.checkpoints = store.list();
+    return [this, last] { keep_summary(last); };
+  });
+}
+
+void JobDaemon::keep_summary(const ctl::JobReport& last) {
+  disks_.records().run("writing summary.json", [this, path = options_.run_dir + "/summary.json",
+                                                text = ctl::summary_json(last)] {
+    const Status written = write_file_atomic(path, text);
+    return [this, written] {
+      if (!written) log_error("{}", written.error().message);
+      if (links_) links_->detach();
+      loop_.call_after(std::chrono::milliseconds(200), [this] { loop_.stop(); });
+    };
+  });
 }
 
 }  // namespace antdt::jobd

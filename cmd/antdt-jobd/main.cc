@@ -1,16 +1,22 @@
 // antdt-jobd: the daemon of one job. Started and kept by an agent.
+#include <unistd.h>
+
 #include <CLI/CLI.hpp>
 #include <csignal>
 #include <cstdio>
 
 #include "cmd/antdt-jobd/job_daemon.h"
+#include "core/background_log.h"
 #include "core/clock.h"
 #include "core/log.h"
 #include "core/loop.h"
 #include "core/process.h"
+#include "core/standstill_clock.h"
 #include "core/transport/socket.h"
 
 namespace {
+
+constexpr antdt::Duration kLastWords = std::chrono::seconds(1);
 
 int exit_code_of(const antdt::Error& error) {
   switch (error.kind) {
@@ -43,14 +49,17 @@ int main(int argc, char** argv) {
   if (options.state_dir.empty()) options.state_dir = options.run_dir;
   if (log_file.empty()) log_file = options.run_dir + "/jobd.log";
 
-  if (const auto logging = antdt::init_logging("antdt-jobd", log_file); !logging) {
-    std::fprintf(stderr, "antdt-jobd: %s\n", logging.error().message.c_str());
+  const antdt::SteadyClock real;
+  auto log = antdt::BackgroundLog::start("antdt-jobd", {log_file}, real);
+  if (!log) {
+    std::fprintf(stderr, "antdt-jobd: %s\n", log.error().message.c_str());
     return 2;
   }
-  const antdt::SteadyClock clock;
+  options.before_abort = [&log] { log->flush(kLastWords); };
+  const antdt::StandstillClock clock(real);
   antdt::EventLoop loop(clock);
   antdt::transport::Context context;
-  auto daemon = antdt::jobd::JobDaemon::open(loop, context, options);
+  auto daemon = antdt::jobd::JobDaemon::open(loop, real, context, options);
   if (!daemon) {
     antdt::log_error("{}", daemon.error().message);
     std::fprintf(stderr, "antdt-jobd: %s\n", daemon.error().message.c_str());
@@ -65,5 +74,8 @@ int main(int argc, char** argv) {
     return 4;
   }
   loop.run();
-  return (*daemon)->exit_code();
+  const int code = (*daemon)->exit_code();
+  const bool disks_answer = (*daemon)->end_disks(kLastWords);
+  if (!log->end(kLastWords) || !disks_answer) ::_exit(code);  // no thread of ours ends then
+  return code;
 }

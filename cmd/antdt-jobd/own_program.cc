@@ -1,9 +1,6 @@
 #include "cmd/antdt-jobd/own_program.h"
 
 #include <algorithm>
-#include <cstdio>
-#include <filesystem>
-#include <memory>
 #include <utility>
 
 #include "ctl/job/solution_lines.h"
@@ -15,10 +12,6 @@ constexpr std::size_t kChunk = 65'536;
 constexpr Duration kWriteAgain = std::chrono::milliseconds(10);
 constexpr std::size_t kLastWords = 200;
 constexpr Duration kUntilItsEnd = std::chrono::seconds(1);
-
-struct CloseLog {
-  void operator()(std::FILE* file) const { std::fclose(file); }
-};
 
 // The last line with anything in it, fit to be shown.
 std::string last_line(std::string_view text) {
@@ -38,11 +31,7 @@ OwnProgram::OwnProgram(EventLoop& loop, Options options, OnDecision on_decision,
     : loop_(loop),
       options_(std::move(options)),
       on_decision_(std::move(on_decision)),
-      on_news_(std::move(on_news)) {
-  std::error_code none;
-  const auto size = std::filesystem::file_size(options_.log, none);
-  if (!none) log_bytes_ = size;
-}
+      on_news_(std::move(on_news)) {}
 
 OwnProgram::~OwnProgram() { end(); }
 
@@ -151,14 +140,7 @@ void OwnProgram::copy_errors() {
   const std::string words = child_->read_errors(kChunk);
   if (words.empty()) return;
   if (std::string line = last_line(words); !line.empty()) last_words_ = std::move(line);
-  if (log_bytes_ + words.size() > kLogBytes) {
-    std::error_code ignored;  // then the old one goes on
-    std::filesystem::rename(options_.log, options_.log + ".1", ignored);
-    log_bytes_ = 0;
-  }
-  const std::unique_ptr<std::FILE, CloseLog> file(std::fopen(options_.log.c_str(), "ae"));
-  if (file == nullptr) return;
-  log_bytes_ += std::fwrite(words.data(), 1, words.size(), file.get());
+  options_.write_log(words);
 }
 
 }  // namespace antdt::jobd

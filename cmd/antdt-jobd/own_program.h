@@ -24,12 +24,13 @@ class OwnProgram {
   struct Options {
     std::vector<std::string> command;
     std::string directory;  // it begins there
-    std::string log;        // and log.1
+    // Appends to its log, without waiting for a disk.
+    std::function<void(std::string words)> write_log;
   };
   using OnDecision = std::function<void(ctl::Decision decision, PlanVersion plan)>;
   using OnNews = std::function<void(const std::string& text)>;
 
-  static constexpr std::size_t kLogBytes = 1U << 20;
+  static constexpr std::size_t kLogBytes = 2U << 20;  // of both files of its log
 
   OwnProgram(EventLoop& loop, Options options, OnDecision on_decision, OnNews on_news);
   ~OwnProgram();
@@ -64,8 +65,7 @@ class OwnProgram {
   std::string to_write_;
   std::string heard_;
   std::string last_words_;  // the last line of its standard error
-  std::size_t log_bytes_ = 0;
-  bool watched_ = false;  // its output
+  bool watched_ = false;    // its output
   // Who closes a stream is about to end, or will not answer any more.
   std::optional<MonoTime> closed_;
   std::string closed_what_;

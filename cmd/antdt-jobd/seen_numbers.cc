@@ -98,8 +98,10 @@ SeenNumbers seen_in(const std::string& run_dir) {
     if (!name.starts_with("summary.") || !name.ends_with(".json")) return;
     if (const auto text = read_file(run_dir + "/" + name)) seen.in_summary(*text);
   });
-  std::ifstream events(run_dir + "/events.jsonl");
-  for (std::string line; std::getline(events, line);) seen.in_event(line);
+  for (const char* part : {"/events.jsonl.1", "/events.jsonl"}) {
+    std::ifstream events(run_dir + part);
+    for (std::string line; std::getline(events, line);) seen.in_event(line);
+  }
   if (const auto skips = launcher::read_skips(run_dir)) {
     for (const launcher::Skip& skip : *skips) seen.at_lineage(Lineage{skip.lineage});
   }

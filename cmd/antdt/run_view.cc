@@ -5,6 +5,7 @@
 #include <sstream>
 
 #include "core/fs.h"
+#include "core/rotating_file.h"
 #include "launcher/run_directory.h"
 #include "launcher/summary_view.h"
 #include "shard_server/series.h"
@@ -42,7 +43,7 @@ std::vector<page::WorkerLine> lines_of(const shard_server::Series& series) {
 // A line that was cut short (the machine went down) is left out.
 std::vector<launcher::EventView> events_of(const std::string& run_dir) {
   std::vector<launcher::EventView> events;
-  std::istringstream lines(read_file(run_dir + "/events.jsonl").value_or(""));
+  std::istringstream lines(read_rotated(run_dir + "/events.jsonl"));
   for (std::string line; std::getline(lines, line);) {
     if (auto event = launcher::parse_event(line)) events.push_back(std::move(*event));
   }

@@ -34,23 +34,6 @@ bool holds_run(const std::string& path) {
   return ::access((path + "/job.json").c_str(), F_OK) == 0;
 }
 
-// The runs of private agents: their directories in the runtime directory say
-// whose job daemon they keep (docs/agent.md).
-std::vector<std::string> runs_of_agents() {
-  std::vector<std::string> found;
-  const auto root = runtime_directory();
-  if (!root) return found;
-  for (const std::string& sockets : directories_in(*root)) {
-    for (const std::string& job : directories_in(sockets + "/state/jobs")) {
-      const auto bytes = read_file(job + "/job");
-      if (!bytes) continue;
-      const auto record = wire::decode<antdtd::JobRecord>(*bytes);
-      if (record && !record->run_dir.empty()) found.push_back(record->run_dir);
-    }
-  }
-  return found;
-}
-
 // The time in an id's ULID orders runs of different names.
 std::string_view ulid_of(const KnownRun& run) {
   const std::string_view id = run.job;
@@ -91,8 +74,26 @@ RunState state_of(const std::string& run_dir) {
   return agent ? RunState::kRunning : RunState::kBrokenOff;
 }
 
+// Their directories in the runtime directory say whose job daemon they keep (docs/agent.md).
+std::vector<KnownAgent> known_agents() {
+  std::vector<KnownAgent> found;
+  const auto root = runtime_directory();
+  if (!root) return found;
+  for (const std::string& sockets : directories_in(*root)) {
+    for (const std::string& job : directories_in(sockets + "/state/jobs")) {
+      const auto bytes = read_file(job + "/job");
+      if (!bytes) continue;
+      const auto record = wire::decode<antdtd::JobRecord>(*bytes);
+      if (!record || record->run_dir.empty()) continue;
+      found.push_back({fs::path(job).filename().string(), record->run_dir, sockets});
+    }
+  }
+  return found;
+}
+
 std::vector<KnownRun> known_runs() {
-  std::vector<std::string> paths = runs_of_agents();
+  std::vector<std::string> paths;
+  for (KnownAgent& agent : known_agents()) paths.push_back(std::move(agent.run_dir));
   for (const std::string& path : directories_in(launcher::absolute_path("runs", "."))) {
     if (holds_run(path)) paths.push_back(path);
   }

@@ -29,6 +29,14 @@ struct KnownRun {
 // found: nobody keeps a list of them.
 [[nodiscard]] std::vector<KnownRun> known_runs();
 
+// A private agent of this user, by the files of the runtime directory alone.
+struct KnownAgent {
+  std::string job;
+  std::string run_dir;
+  std::string socket_dir;
+};
+[[nodiscard]] std::vector<KnownAgent> known_agents();
+
 // The run directory that a user means: a run directory, a job's id or the
 // beginning of one; with "" the newest running job. kUsage names what there is.
 [[nodiscard]] Result<std::string> find_job(const std::string& name);

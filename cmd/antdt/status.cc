@@ -9,6 +9,7 @@
 #include "cmd/antdt/jobs.h"
 #include "cmd/antdt/running_job.h"
 #include "cmd/antdt/runs.h"
+#include "cmd/antdt/standing_run.h"
 #include "launcher/summary_view.h"
 
 namespace antdt::cli {
@@ -68,11 +69,26 @@ Status print_running(RunningJob& job, const StatusOptions& options) {
   return {};
 }
 
+struct Found {
+  std::string run_dir;
+  RunState state;
+};
+
 // The job may end while it is asked, and its daemon may be started again.
 Status print_status(const StatusOptions& options) {
   if (options.job.empty() && !any_runs()) return print_jobs(options.json);
-  ANTDT_TRY(const std::string run_dir, find_job(options.job));
-  if (state_of(run_dir) == RunState::kEnded) return print_ended(run_dir, options.json);
+  const auto found = within(kDiskPatience, [name = options.job]() -> Result<Found> {
+    ANTDT_TRY(std::string path, find_job(name));
+    const RunState state = state_of(path);
+    return Found{std::move(path), state};
+  });
+  if (!found) {  // its daemon says more
+    ANTDT_TRY(RunningJob standing, reach_without_files(options.job));
+    return print_running(standing, options);
+  }
+  if (!*found) return tl::unexpected<Error>(found->error());
+  const std::string run_dir = (*found)->run_dir;
+  if ((*found)->state == RunState::kEnded) return print_ended(run_dir, options.json);
   ANTDT_TRY(RunningJob job, reach(run_dir));
   while (true) {
     const Status shown = print_running(job, options);

@@ -8,6 +8,7 @@
 
 #include "antdtd/cgroup.h"
 #include "antdtd/setup.h"
+#include "core/background_log.h"
 #include "core/log.h"
 #include "core/process.h"
 
@@ -84,14 +85,13 @@ int serve(const Flags& given) {
   if (!level) return exit_code(level.error());
   const auto flags = antdt::antdtd::complete(given.agent);
   if (!flags) return exit_code(flags.error());
-  if (const auto ready = antdt::init_logging("antdtd", flags->log_file, *level); !ready) {
-    return exit_code(ready.error());
-  }
+  const antdt::SteadyClock clock;
+  auto log = antdt::BackgroundLog::start("antdtd", {flags->log_file, *level}, clock);
+  if (!log) return exit_code(log.error());
   bool finished = false;
   std::optional<antdt::antdtd::Accelerators> accelerators;
   {
     // The context outlives the sockets; the loop outlives who watches with it.
-    const antdt::SteadyClock clock;
     antdt::EventLoop loop(clock);
     antdt::transport::Context context;
     auto opened = antdt::antdtd::open_agent(loop, context, *flags);
@@ -112,8 +112,10 @@ int serve(const Flags& given) {
   if (finished) antdt::antdtd::remove_traces(*flags);
   if (!accelerators->end(kGoodbye)) {
     antdt::log_warn("a call to NVML is held up by a device: ending without its end");
+    log->flush(kGoodbye);
     _exit(0);
   }
+  if (!log->end(kGoodbye)) _exit(0);  // the disk of its log does not answer
   return 0;
 }
 

@@ -102,8 +102,11 @@ struct Decided {
   Decision decision;
   PlanVersion plan;
 };
-// Everything that Remember said so far is safe: members may forget it.
-struct HistoryKept {};
+// Everything that Remember had said at that mark (JobMachine::history_mark) is safe: members may
+// forget it.
+struct HistoryKept {
+  StepWatch::Mark told;
+};
 // An operator's drill: these rules hold in the workers from now on.
 struct Inject {
   wire::InjectRules order;
@@ -221,6 +224,7 @@ class JobMachine {
   [[nodiscard]] const shard_server::Ledger& ledger() const { return ledger_; }
   [[nodiscard]] const shard_server::Accounts& accounts() const { return accounts_; }
   [[nodiscard]] bool ended() const { return ended_; }
+  [[nodiscard]] StepWatch::Mark history_mark() const { return steps_.mark(); }
 
  private:
   JobMachine(JobMachineConfig config, std::unique_ptr<Solution> solution,

@@ -88,6 +88,6 @@ void JobMachine::remember_again() {
   }
 }
 
-void JobMachine::on(const in::HistoryKept&) { steps_.kept(); }
+void JobMachine::on(const in::HistoryKept& e) { steps_.kept(e.told); }
 
 }  // namespace antdt::ctl

@@ -13,6 +13,7 @@ constexpr std::uint64_t kEverything = ~std::uint64_t{0};
 }  // namespace
 
 void JobMachine::on(const in::CheckpointFound& e) {
+  if (lifecycle_.outcome()) return;  // the job began to end while it was looked for
   // Nobody is left who could say how far they were: all that they held.
   for (const Member dead : std::exchange(dead_suspects_, {})) suspect(dead, 0, kEverything);
   if (stop_for_suspects()) return;

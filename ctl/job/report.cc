@@ -159,6 +159,7 @@ std::string status_json(const JobReport& r) {
            {"message", r.message},
            {"waiting_for", r.waiting_for},
            {"solution_trouble", r.solution_trouble},
+           {"disk_trouble", r.disk_trouble},
            {"failures", failures_json(r.failures)},
            {"hosts", hosts_json(r.hosts)},
            {"budgets", budgets_json(r.budgets)},

@@ -105,6 +105,7 @@ struct JobReport {
   std::optional<double> train_loss;  // recent
   std::string message;               // the last thing that happened
   std::string solution_trouble;      // why its own program decides nothing now; empty: nothing
+  std::string disk_trouble;          // a filesystem that does not answer; empty: they do
   std::string waiting_for;           // who is waited for, and for what; empty: nobody
   std::vector<WorkerReport> workers;
   std::vector<ServerReport> servers;

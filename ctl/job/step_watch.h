@@ -29,8 +29,16 @@ class StepWatch {
   // how far its teller says that training is.
   [[nodiscard]] Result<std::vector<wire::StepRun>> hear(const wire::StepHistory& told, Step step);
 
-  // What was heard so far is durable.
-  void kept() { kept_ = heard_; }
+  // How far it has heard of which generation.
+  struct Mark {
+    Generation generation;
+    std::optional<Step> heard;
+  };
+  [[nodiscard]] Mark mark() const { return {generation_, heard_}; }
+  // What was heard up to there is durable.
+  void kept(const Mark& mark) {
+    if (mark.generation == generation_ && mark.heard > kept_) kept_ = mark.heard;
+  }
   // Every step up to this one is; 0: none that is known.
   [[nodiscard]] Step kept_through() const { return kept_.value_or(Step{}); }
   [[nodiscard]] Generation generation() const { return generation_; }  // 0: none

@@ -129,7 +129,7 @@ TEST_F(JobHistoryTest, StepsAreRememberedAndAcknowledgedOnceTheyAreSafe) {
   EXPECT_EQ(taken(), "steps 1+5\n");
   says(w(0), wire::Fetch{1, 0, 8, {}}, 1);
   EXPECT_EQ(grants.recorded, Step{0});
-  feed(in::HistoryKept{});
+  feed(in::HistoryKept{machine->history_mark()});
   says(w(1), wire::Fetch{1, 0, 8, {}}, 1);
   EXPECT_EQ(grants.recorded, Step{5});
 }
@@ -208,7 +208,7 @@ TEST_F(JobHistoryTest, AfterARestartTheLedgersGrantsAreRememberedAgain) {
   says(w(0), wire::Fetch{1, 0, 12, {}}, 1);
   says(w(1), wire::Fetch{1, 0, 12, {}}, 1);
   says(w(0), wire::Fetch{1, 8, 12, {}}, 2);
-  feed(in::HistoryKept{});
+  feed(in::HistoryKept{machine->history_mark()});
   taken();
   open();
   EXPECT_EQ(taken(),
@@ -216,7 +216,7 @@ TEST_F(JobHistoryTest, AfterARestartTheLedgersGrantsAreRememberedAgain) {
             "grant w1 at 0: 12-24\n");
   says(w(0), progress(7, 3));  // what came before was acknowledged
   EXPECT_EQ(taken(), "steps 7+3\n");
-  feed(in::HistoryKept{});
+  feed(in::HistoryKept{machine->history_mark()});
   says(w(1), wire::Fetch{1, 0, 8, {}}, 2);
   EXPECT_EQ(grants.recorded, Step{9});
 }

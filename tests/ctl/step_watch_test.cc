@@ -39,7 +39,7 @@ TEST_F(StepWatchTest, OnlyWhatIsSafeIsAcknowledged) {
   EXPECT_EQ(watch.kept_through(), Step{10});
   hears({run(11, 5)});
   EXPECT_EQ(watch.kept_through(), Step{10});
-  watch.kept();
+  watch.kept(watch.mark());
   EXPECT_EQ(watch.kept_through(), Step{15});
 }
 
@@ -47,10 +47,10 @@ TEST_F(StepWatchTest, OnlyWhatIsSafeIsAcknowledged) {
 TEST_F(StepWatchTest, NothingBehindAGapIsAcknowledged) {
   hears({run(11, 5)});
   EXPECT_EQ(hears({run(18, 3)}), "18+3 ");
-  watch.kept();
+  watch.kept(watch.mark());
   EXPECT_EQ(watch.kept_through(), Step{15});
   hears({run(16, 2), run(18, 3)});
-  watch.kept();
+  watch.kept(watch.mark());
   EXPECT_EQ(watch.kept_through(), Step{20});
 }
 
@@ -65,10 +65,10 @@ TEST_F(StepWatchTest, AnotherGenerationSaysNothing) {
 TEST_F(StepWatchTest, AfterARestartItGoesOnFromWhatIsToldFirst) {
   watch.resume(kGeneration, 2);
   EXPECT_EQ(watch.kept_through(), Step{});
-  watch.kept();
+  watch.kept(watch.mark());
   EXPECT_EQ(watch.kept_through(), Step{});
   hears({run(501, 9)});
-  watch.kept();
+  watch.kept(watch.mark());
   EXPECT_EQ(watch.kept_through(), Step{509});
 }
 
@@ -85,7 +85,7 @@ TEST_F(StepWatchTest, WhatCannotBeIsRefusedAndChangesNothing) {
   wire::StepRun large = run(11, 1000);
   large.records = {std::uint64_t(1) << 59, 8};
   EXPECT_THAT(hears({large}, Step{2000}), HasSubstr("cannot be"));
-  watch.kept();
+  watch.kept(watch.mark());
   EXPECT_EQ(watch.kept_through(), Step{10});
 }
 

@@ -29,7 +29,6 @@ class HistoryKeeperTest : public testing::Test {
   TempDir directory;
   std::string path = directory / "history.db";
   shard_server::DataSet data;
-  MonoTime now{seconds(100)};
 };
 
 TEST_F(HistoryKeeperTest, ATurnIsThereForAReaderAtItsEnd) {
@@ -40,16 +39,8 @@ TEST_F(HistoryKeeperTest, ATurnIsThereForAReaderAtItsEnd) {
   ASSERT_TRUE(found) << found.error().message;
   EXPECT_EQ(found->records(), 5U);
   EXPECT_EQ(found->unknown(), 0U);
-  EXPECT_TRUE(keeper.sync(now));
+  EXPECT_TRUE(keeper.sync());
   EXPECT_FALSE(keeper.take_news());
-}
-
-TEST_F(HistoryKeeperTest, SyncsAreDueOnceASecond) {
-  HistoryKeeper keeper(path, data, Incarnation{1});
-  EXPECT_TRUE(keeper.sync_is_due(now));
-  EXPECT_TRUE(keeper.sync(now));
-  EXPECT_FALSE(keeper.sync_is_due(now + milliseconds(999)));
-  EXPECT_TRUE(keeper.sync_is_due(now + seconds(1)));
 }
 
 TEST_F(HistoryKeeperTest, WhereItCannotBeOpenedTheJobGoesOnAndItIsSaidOnce) {
@@ -57,7 +48,7 @@ TEST_F(HistoryKeeperTest, WhereItCannotBeOpenedTheJobGoesOnAndItIsSaidOnce) {
   EXPECT_THAT(keeper.take_news().value_or(""), HasSubstr("missing/history.db"));
   remember_a_step(keeper);
   keeper.finish_turn();
-  EXPECT_TRUE(keeper.sync(now)) << "nobody keeps it: members need not, either";
+  EXPECT_TRUE(keeper.sync()) << "nobody keeps it: members need not, either";
   EXPECT_FALSE(keeper.take_news());
 }
 
@@ -79,9 +70,9 @@ TEST_F(HistoryKeeperTest, MeasurementsAloneAreWrittenAgainWhenThatIsPossible) {
   keeper.remember(history::Measured{3, 1, Step{1}, 5, 0, {{{{'w', 0}, Attempt{1}}, 1, 5}}});
   keeper.finish_turn();
   EXPECT_TRUE(keeper.take_news());
-  EXPECT_FALSE(keeper.sync(now));
+  EXPECT_FALSE(keeper.sync());
   ASSERT_TRUE(shard_server::History::open(path, data, Incarnation{1}));
-  EXPECT_TRUE(keeper.sync(now + seconds(1)));
+  EXPECT_TRUE(keeper.sync());
   const auto found = shard_server::read_series(path);
   ASSERT_TRUE(found) << found.error().message;
   EXPECT_EQ(found->moments.size(), 1U);
@@ -94,10 +85,10 @@ TEST_F(HistoryKeeperTest, WhatCannotBeWrittenWaitsAndIsSaidOnce) {
   remember_a_step(keeper);
   keeper.finish_turn();
   EXPECT_THAT(keeper.take_news().value_or(""), HasSubstr("waits"));
-  EXPECT_FALSE(keeper.sync(now));
+  EXPECT_FALSE(keeper.sync());
   EXPECT_FALSE(keeper.take_news());
   ASSERT_TRUE(shard_server::History::open(path, data, Incarnation{1}));
-  EXPECT_TRUE(keeper.sync(now + seconds(1)));
+  EXPECT_TRUE(keeper.sync());
   const auto found = shard_server::read_step(path, Step{1});
   ASSERT_TRUE(found) << found.error().message;
   EXPECT_EQ(found->unknown(), 0U);

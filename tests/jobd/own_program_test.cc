@@ -10,6 +10,7 @@
 #include "cmd/antdt-jobd/child_program.h"
 #include "core/fs.h"
 #include "core/process.h"
+#include "core/rotating_file.h"
 
 namespace antdt::jobd {
 namespace {
@@ -34,7 +35,10 @@ class OwnProgramTest : public testing::Test {
   template <class Done>
   void run(const std::string& script, Done&& done) {
     OwnProgram program(
-        loop_, {{"/bin/sh", "-c", script}, directory_.path(), log_},
+        loop_,
+        {{"/bin/sh", "-c", script},
+         directory_.path(),
+         [this](const std::string& words) { ASSERT_TRUE(file_.append(words)); }},
         [this](ctl::Decision decision, PlanVersion plan) {
           EXPECT_EQ(plan, PlanVersion{3});
           decisions_.push_back(std::move(decision));
@@ -63,6 +67,7 @@ class OwnProgramTest : public testing::Test {
 
   TempDir directory_;
   std::string log_ = directory_ / "solution.log";
+  RotatingFile file_{log_, OwnProgram::kLogBytes};
   SteadyClock clock_;
   EventLoop loop_{clock_};
   MonoTime deadline_{};

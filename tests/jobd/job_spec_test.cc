@@ -1,7 +1,14 @@
 #include "cmd/antdt-jobd/job_spec.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/fs.h"
 #include "tests/launcher/job_text.h"
 
 namespace antdt::jobd {
@@ -44,6 +51,121 @@ TEST(JobSpecTest, SaysWhatIsWrittenOfDevices) {
   EXPECT_FALSE(rule.is_for({'w', 1}, "a"));
   EXPECT_FALSE(rule.is_for({'w', 0}, "b"));
 }
+
+launcher::JobConfig config_of(const std::string& job_toml) {
+  const auto config = launcher::load_text(job_toml, "job.toml");
+  EXPECT_TRUE(config) << config.error().message;
+  return *config;
+}
+
+TEST(JobSpecTest, AJobWithoutWorkersOfItsOwnWaitsForClients) {
+  launcher::JobConfig config = config_of(launcher::kJob);
+  config.roles.worker.count = 0;
+  EXPECT_TRUE(job_spec(config, {kRecords, 0, ""})->external);
+  config.roles.worker.protocol = "exec";
+  EXPECT_FALSE(job_spec(config, {kRecords, 0, ""})->external) << "it has no clients either";
+}
+
+TEST(JobSpecTest, ProtocolAndRestartAreThoseOfTheRole) {
+  launcher::JobConfig config = config_of(launcher::kJob);
+  const std::vector<std::pair<std::string, ctl::Protocol>> protocols = {
+      {"antdt", ctl::Protocol::kAntdt},
+      {"torchrun", ctl::Protocol::kTorchrun},
+      {"exec", ctl::Protocol::kExec}};
+  for (const auto& [name, protocol] : protocols) {
+    config.roles.worker.protocol = name;
+    EXPECT_EQ(job_spec(config, {kRecords, 0, ""})->protocol, protocol) << name;
+  }
+  const std::vector<std::pair<std::string, ctl::Restart>> restarts = {
+      {"never", ctl::Restart::kNever},
+      {"member", ctl::Restart::kMember},
+      {"gang", ctl::Restart::kGang}};
+  for (const auto& [name, restart] : restarts) {
+    config.roles.worker.restart = name;
+    EXPECT_EQ(job_spec(config, {kRecords, 0, ""})->restart, restart) << name;
+  }
+}
+
+TEST(JobSpecTest, WhatAFailureCostsIsWrittenInTheJob) {
+  const ctl::JobSpec spec = spec_of(launcher::kJob +
+                                    "[failure]\nbudgets = { signal = 7 }\n"
+                                    "budget_refill = \"3m\"\nstop_grace = \"4s\"\n"
+                                    "[checkpoint]\nevery = \"90s\"\n");
+  EXPECT_EQ(spec.budgets.at("signal"), 7U);
+  EXPECT_EQ(spec.budget_refill, std::chrono::minutes(3));
+  EXPECT_EQ(spec.stop_grace, std::chrono::seconds(4));
+  EXPECT_EQ(spec.checkpoint_every, std::chrono::seconds(90));
+}
+
+TEST(JobSpecTest, WithoutRecordsThereIsNothingToTrain) {
+  launcher::JobConfig config = config_of(launcher::kJob);
+  const auto spec = job_spec(config, {0, 0, ""});
+  ASSERT_FALSE(spec);
+  EXPECT_THAT(spec.error().message, testing::HasSubstr("[data] paths"));
+  config.roles.worker.protocol = "exec";
+  EXPECT_TRUE(job_spec(config, {0, 0, ""})) << "its data is its own business";
+}
+
+TEST(JobSpecTest, WordsThatNoReleaseKnowsAreErrorsAndNotDefaults) {
+  launcher::JobConfig config = config_of(launcher::kJob);
+  config.control.mode = "acts";
+  EXPECT_FALSE(controller_config(config));
+  EXPECT_FALSE(machine_config(config, {kRecords, 0, ""}));
+  config = config_of(launcher::kJob);
+  config.batch.adjust = "some";
+  EXPECT_FALSE(controller_config(config));
+}
+
+TEST(JobSpecTest, TheLedgerDealsWhatWasFoundAndNotWhatWasWritten) {
+  launcher::JobConfig config = config_of(launcher::kJob);
+  config.data.shuffle = "shards";
+  config.data.shard_records = 64;
+  config.job.seed = 9;
+  const DataFound found{kRecords + 1, 70, "f"};
+  const auto machine = machine_config(config, found);
+  ASSERT_TRUE(machine) << machine.error().message;
+  for (const shard_server::DataSet* set : {&machine->ledger.train, &machine->ledger.eval}) {
+    EXPECT_EQ(set->shuffle, shard_server::Shuffle::kShards);
+    EXPECT_EQ(set->shard_records, 64U);
+    EXPECT_EQ(set->seed, 9U);
+  }
+  EXPECT_EQ(machine->ledger.train.records, kRecords + 1);
+  EXPECT_EQ(machine->ledger.eval.records, 70U);
+  EXPECT_FALSE(machine->ledger.drops_late);
+  config.data.shard_records = 0;
+  EXPECT_EQ(train_set(config, found).shard_records, 1U) << "a shard has a record at least";
+}
+
+// What the launcher left in the run directory.
+class DataFoundTest : public testing::Test {
+ protected:
+  Result<DataFound> found_in(const std::string& text) {
+    EXPECT_TRUE(write_file_atomic(run_ / "data.json", text));
+    return load_data_found(run_.path());
+  }
+  TempDir run_;
+};
+
+TEST_F(DataFoundTest, SaysHowManyRecordsThereAreAndWhichData) {
+  const auto found =
+      found_in(R"({"train_records":1000,"eval_records":20,"fingerprint":"ab","later":1})");
+  ASSERT_TRUE(found) << found.error().message;
+  EXPECT_EQ(found->train_records, 1000U);
+  EXPECT_EQ(found->eval_records, 20U);
+  EXPECT_EQ(found->fingerprint, "ab");
+}
+
+TEST_F(DataFoundTest, WhatIsNotWhatTheLauncherWritesIsAnErrorThatNamesTheRun) {
+  for (const char* text : {"", "[]", "{}", R"({"train_records":-1})", R"({"train_records":"1"})",
+                           R"({"train_records":1)"}) {
+    const auto found = found_in(text);
+    ASSERT_FALSE(found) << text;
+    EXPECT_EQ(found.error().kind, ErrorKind::kCorrupt) << text;
+    EXPECT_THAT(found.error().message, testing::HasSubstr(run_.path())) << text;
+  }
+}
+
+TEST_F(DataFoundTest, WhereThereIsNoneIsAnError) { EXPECT_FALSE(load_data_found(run_.path())); }
 
 }  // namespace
 }  // namespace antdt::jobd

@@ -60,6 +60,36 @@ TEST(SeenNumbers, AreGatheredFromEverythingThatTheRunLeft) {
   EXPECT_EQ(seen.seconds, 42.5);
 }
 
+TEST(SeenNumbers, OfSeveralOfAKindTheHighestCountsWhateverTheirOrder) {
+  SeenNumbers seen;
+  for (const char* name : {"w1.2.err", "w1.10.out", "w1.9.err"}) seen.in_log_name(name);
+  EXPECT_EQ(seen.attempts.at(kW1), Attempt{10}) << "by number, not by name";
+  seen.in_summary(R"({"lineages":4,"generations":9,"incarnations":4})");
+  seen.in_summary(R"({"lineages":3,"generations":12,"incarnations":2})");
+  EXPECT_EQ(seen.lineage, Lineage{4});
+  EXPECT_EQ(seen.generation, Generation{12});
+  EXPECT_EQ(seen.incarnation, Incarnation{4});
+}
+
+TEST(SeenNumbers, AMemberThatIsNoNumberIsLeftAloneAndTheOthersCount) {
+  SeenNumbers seen;
+  seen.in_summary(R"({"lineages":"four","generations":-2,"incarnations":5})");
+  EXPECT_EQ(seen.lineage, Lineage{});
+  EXPECT_EQ(seen.generation, Generation{});
+  EXPECT_EQ(seen.incarnation, Incarnation{5});
+  seen.in_event(R"({"time_s":3.5,"incarnation":null})");
+  EXPECT_EQ(seen.seconds, 3.5);
+}
+
+TEST(SeenNumbers, ARunThatLeftNothingHasUsedNoNumbers) {
+  TempDir run;
+  const SeenNumbers seen = seen_in(run.path());
+  EXPECT_EQ(seen.lineage, Lineage{});
+  EXPECT_EQ(seen.incarnation, Incarnation{});
+  EXPECT_TRUE(seen.attempts.empty());
+  EXPECT_TRUE(seen_in(run / "nowhere").attempts.empty());
+}
+
 TEST(SeenNumbers, OfALedgerAreThoseOfItsMembers) {
   shard_server::LedgerConfig config;
   config.train.records = config.train.shard_records = 10;

@@ -81,6 +81,15 @@ TEST(SeenNumbers, AMemberThatIsNoNumberIsLeftAloneAndTheOthersCount) {
   EXPECT_EQ(seen.seconds, 3.5);
 }
 
+TEST(SeenNumbers, EventsThatWereRotatedAwayCountToo) {
+  TempDir run;
+  ASSERT_TRUE(write_file_atomic(run / "events.jsonl.1", "{\"time_s\":7,\"incarnation\":6}\n"));
+  ASSERT_TRUE(write_file_atomic(run / "events.jsonl", "{\"time_s\":9}\n"));
+  const SeenNumbers seen = seen_in(run.path());
+  EXPECT_EQ(seen.incarnation, Incarnation{6});
+  EXPECT_EQ(seen.seconds, 9);
+}
+
 TEST(SeenNumbers, ARunThatLeftNothingHasUsedNoNumbers) {
   TempDir run;
   const SeenNumbers seen = seen_in(run.path());

@@ -39,9 +39,8 @@ IntervalSet Ledger::committed_positions() const {
   for (const auto& [worker, holder] : holders_) {
     for (const Range& range : holder.grants) committed.remove(range.at);
   }
-  // What was committed before somebody skipped it is committed all the same, but
-  // that is not remembered: it counts as skipped.
-  for (const Interval skip : skips_.intervals()) committed.remove(skip);
+  // What was committed before somebody skipped it is committed all the same.
+  for (const Interval skip : left_out_.intervals()) committed.remove(skip);
   return committed;
 }
 

@@ -258,6 +258,7 @@ class Ledger {
   void hand_out(Holder& holder, const Range& range);
   void give_back_all(WorkerId worker, Holder& holder, bool suspect, Changes& changes);
   void give_back(Range range, std::optional<WorkerId> late_of = {});
+  void leave_out(Interval skipped);
   void reset_hand(Holder& holder);
   void count_members();
 
@@ -267,6 +268,9 @@ class Ledger {
   std::uint64_t cursor_ = 0;  // positions from here on were never handed out
   ReturnQueue returned_;
   IntervalSet skips_;  // declared for this phase
+  // Of them those that nobody trains any more. The others were committed before, or are in
+  // somebody's hand and may be committed yet.
+  IntervalSet left_out_;
   std::uint64_t committed_ = 0;
   wire::EvalPartial evaluation_;
   std::map<WorkerId, Holder> holders_;

@@ -190,6 +190,7 @@ void Ledger::apply(const event::PhaseOpened& record, Changes&) {
   stream_ = EpochStream(train ? config_.train : config_.eval, record.epoch, record.kind);
   cursor_ = committed_ = skips_ahead_ = 0;
   skips_ = {};
+  left_out_ = {};
   evaluation_ = {};
   for (auto& [worker, holder] : holders_) reset_hand(holder);
 }
@@ -317,9 +318,13 @@ void Ledger::apply(const record::Recalled& record, Changes&) {
 
 void Ledger::apply(const event::SkipDeclared& record, Changes&) {
   for (const Interval part : skips_.outside(record.at)) {
+    for (const Range& range : returned_.ranges()) {
+      leave_out({std::max(range.at.from, part.from), std::min(range.at.to, part.to)});
+    }
     returned_.remove(part);
-    const std::uint64_t ahead = std::max(part.from, cursor_);
-    if (ahead < part.to) skips_ahead_ += part.to - ahead;
+    const Interval ahead{std::max(part.from, cursor_), part.to};
+    if (!ahead.empty()) skips_ahead_ += ahead.size();
+    leave_out(ahead);
     skips_.add(part);
   }
 }
@@ -444,6 +449,11 @@ void Ledger::give_back(Range range, std::optional<WorkerId> late_of) {
   for (const Interval part : skips_.outside(range.at)) {
     returned_.add({part, range.retries}, late_of);
   }
+  for (const Interval part : skips_.inside(range.at)) leave_out(part);
+}
+
+void Ledger::leave_out(Interval skipped) {
+  if (!skipped.empty()) left_out_.add(skipped);
 }
 
 void Ledger::reset_hand(Holder& holder) {

@@ -9,6 +9,8 @@ namespace antdt::shard_server {
 namespace {
 
 constexpr std::uint32_t kImageFormat = 1;
+// With what of the skipped records is left out; of a phase without any it is format 1.
+constexpr std::uint32_t kFormatWithLeftOut = 2;
 
 }  // namespace
 
@@ -36,10 +38,12 @@ class LedgerImage {
  public:
   static std::string write(const Ledger& ledger) {
     Writer out;
-    out(kImageFormat, ledger.config_.train, ledger.config_.eval, ledger.phase_, ledger.cursor_,
-        ledger.returned_.ranges(), ledger.skips_.intervals(), ledger.committed_, ledger.evaluation_,
-        static_cast<std::uint64_t>(ledger.holders_.size()));
+    const bool skips = !ledger.skips_.empty();
+    out(skips ? kFormatWithLeftOut : kImageFormat, ledger.config_.train, ledger.config_.eval,
+        ledger.phase_, ledger.cursor_, ledger.returned_.ranges(), ledger.skips_.intervals(),
+        ledger.committed_, ledger.evaluation_, static_cast<std::uint64_t>(ledger.holders_.size()));
     for (const auto& [worker, holder] : ledger.holders_) out(worker, holder);
+    if (skips) out(ledger.left_out_.intervals());
     return out.take();
   }
 
@@ -48,9 +52,10 @@ class LedgerImage {
     std::uint32_t format = 0;
     DataSet train, eval;
     in(format);
-    if (!in.ok() || format != kImageFormat) {
+    const bool tells_left_out = format == kFormatWithLeftOut;
+    if (!in.ok() || (format != kImageFormat && !tells_left_out)) {
       return fail(ErrorKind::kCorrupt, "ledger image of format {}, this build reads {}", format,
-                  kImageFormat);
+                  kFormatWithLeftOut);
     }
     in(train, eval);
     ANTDT_RETURN_IF_ERROR(same_data("training", train, ledger.config_.train));
@@ -59,9 +64,14 @@ class LedgerImage {
     std::vector<Interval> skips;
     in(ledger.phase_, ledger.cursor_, returned, skips, ledger.committed_, ledger.evaluation_);
     read_holders(in, ledger);
+    // An earlier release did not remember it: what is skipped counts as left out.
+    std::vector<Interval> left_out = skips;
+    if (tells_left_out) in(left_out);
     if (!in.ok() || !in.at_end()) return damaged("it cannot be read");
     open_stream(ledger);
     for (const Interval& skip : skips) ledger.skips_.add(skip);
+    for (const Interval& skip : left_out) ledger.left_out_.add(skip);
+    if (tells_left_out && left_out_differs(ledger)) return damaged("what is left out cannot be");
     return follow(ledger, returned);
   }
 
@@ -92,6 +102,13 @@ class LedgerImage {
       in(worker, holder);
       ledger.holders_[worker] = std::move(holder);
     }
+  }
+
+  // From what was declared to be skipped.
+  static bool left_out_differs(const Ledger& ledger) {
+    return std::ranges::any_of(ledger.left_out_.intervals(), [&](const Interval& skip) {
+      return !ledger.skips_.outside(skip).empty();
+    });
   }
 
   static void open_stream(Ledger& ledger) {

@@ -368,8 +368,26 @@ class Model {
       ASSERT_EQ(holder.place, committed_of(worker));
       ASSERT_GE(holder.end, worker.granted.size());
     }
+    check_positions();
     if (random(8) == 0) check_replay();
     if (random(15) == 0) remember_image();
+  }
+
+  // What it says is committed, skipped records included.
+  void check_positions() {
+    const Ledger& ledger = recorder_.ledger();
+    const Phase& phase = ledger.phase();
+    const EpochStream stream(phase.kind == PhaseKind::kTrain ? config().train : config().eval,
+                             phase.epoch, phase.kind);
+    std::vector<int> committed(commits_.size(), 0);
+    for (const Interval at : ledger.committed_positions().intervals()) {
+      for (const std::uint64_t record : records_of(stream.pieces(at.from, at.to))) {
+        ++committed[record];
+      }
+    }
+    for (std::size_t record = 0; record < commits_.size(); ++record) {
+      ASSERT_EQ(committed[record], commits_[record] == 0 ? 0 : 1) << "record " << record;
+    }
   }
 
   void check_epoch_is_whole() {

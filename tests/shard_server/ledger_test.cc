@@ -43,6 +43,29 @@ TEST(LedgerTest, APlaceBeyondWhatWasGrantedIsRefusedAndNamed) {
   EXPECT_NE(refuse->refused.reason.find("its place is 101"), std::string::npos);
 }
 
+// At a checkpoint, and after a restore from it, they are in the model all the same.
+TEST(LedgerTest, WhatWasCommittedBeforeSomebodySkippedItIsNotCountedAsSkipped) {
+  Recorder recorder = two_members(config(1000));
+  recorder.step(fetch(kFirst, 1, 0, 40));
+  recorder.step(fetch(kFirst, 2, 20, 0));
+  recorder.step(event::SkipDeclared{1, {10, 60}, "bad"});  // 10 done, 20 in hand, 20 free
+  const auto image = recorder.ledger().image_at({{kFirst.worker, 30}});
+  ASSERT_TRUE(image) << image.error().message;
+  const auto then = Ledger::restore(config(1000), *image);
+  ASSERT_TRUE(then) << then.error().message;
+  EXPECT_EQ(then->image(), *image);
+  EXPECT_EQ(then->committed_positions().intervals(), (std::vector<Interval>{{0, 30}}));
+  const EpochAccount account = recorder.accounts().at(*then).epochs().front();
+  EXPECT_EQ(account.once, 30U);
+  EXPECT_EQ(account.skipped, 30U) << "10 that were in hand then, and 20 that nobody had";
+  // What is given back of it is left out from then on.
+  recorder.step(fetch(kFirst, 3, 30, 0));
+  recorder.step(event::MemberLost{kFirst});
+  EXPECT_EQ(recorder.ledger().committed_positions().intervals(), (std::vector<Interval>{{0, 30}}));
+  EXPECT_EQ(recorder.ledger().skipped(), 30U);
+  EXPECT_EQ(recorder.replayed().image(), recorder.ledger().image());
+}
+
 // As when the job daemon was away: the request waits to be repeated while the
 // worker trains on and says how far it is.
 TEST(LedgerTest, AFetchThatLaterProgressOvertookTakesNothingBack) {

@@ -70,6 +70,10 @@ std::string describe_exit(const WorkerProcess& w) {
   return fmt::format("exited with code {}", w.code);
 }
 
+std::string describe_end(const WorkerProcess& w, FailureClass cls) {
+  return cls == FailureClass::kHost ? fmt::format("was lost: {}", w.error) : describe_exit(w);
+}
+
 double Budgets::refilled(double trained_s) const {
   return refill_s_ > 0 ? std::max(0.0, (trained_s - image_.trained_s) / refill_s_) : 0;
 }

@@ -20,6 +20,8 @@ namespace antdt::ctl {
 
 // "was killed by signal 9 (SIGKILL)": the end of a sentence about the process.
 [[nodiscard]] std::string describe_exit(const WorkerProcess& w);
+// The same where its class is known: of one that was lost with its host nobody saw an exit.
+[[nodiscard]] std::string describe_end(const WorkerProcess& w, FailureClass cls);
 
 // How many failures of each class the job still bears. A failure takes one; one
 // comes back after each `refill` of training.

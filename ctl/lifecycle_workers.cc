@@ -111,9 +111,9 @@ void Lifecycle::on(const job::Exited& e, Effects& out) {
 
 void Lifecycle::ended(WorkerProcess& worker, FailureClass cls, Effects& out) {
   const bool in_order = cls == FailureClass::kAsked || cls == FailureClass::kNone;
-  out.emplace_back(job::WorkerGone{worker.member(),
-                                   fmt::format("{} {}", worker.place.worker, describe_exit(worker)),
-                                   in_order, records_are_suspect(worker, cls)});
+  out.emplace_back(job::WorkerGone{
+      worker.member(), fmt::format("{} {}", worker.place.worker, describe_end(worker, cls)),
+      in_order, records_are_suspect(worker, cls)});
   std::erase(group_, worker.member());
   if (stopping()) {
     if (in_order || cls == FailureClass::kResumable) return;
@@ -143,8 +143,7 @@ void Lifecycle::record_failure(const WorkerProcess& worker, FailureClass cls) {
   std::string cause = fmt::format("{} on {} {}", worker.place.worker, host_name(worker.place.host),
                                   cls == FailureClass::kProgram && worker.code == 0
                                       ? "ended before the job was over"
-                                  : cls == FailureClass::kHost ? worker.error
-                                                               : describe_exit(worker));
+                                      : describe_end(worker, cls));
   image_.failures.push_back({seconds(), worker.place.worker, worker.attempt,
                              host_name(worker.place.host), static_cast<std::uint8_t>(cls),
                              with_last_lines(std::move(cause), worker.last_lines), image_.incident,

@@ -244,6 +244,15 @@ TEST_F(LifecycleTest, AWorkerOfALostHostIsStartedWhereThereIsRoom) {
   EXPECT_EQ(class_of(failure()), "host");
 }
 
+TEST_F(LifecycleTest, OfAWorkerWhoseHostIsLostItIsNotSaidThatItCouldNotBeExecuted) {
+  use(bears({{"host", 1}}));
+  train();
+  const auto gone = all<job::WorkerGone>(step(job::HostLost{"b", "silent for 30 s"}));
+  ASSERT_EQ(gone.size(), 1U);
+  EXPECT_EQ(gone[0].reason, "w1 was lost: its host b is lost (silent for 30 s)");
+  EXPECT_THAT(failure().cause, HasSubstr("w1 on b was lost: its host b is lost (silent for 30 s)"));
+}
+
 TEST_F(LifecycleTest, HostsLostTogetherAreOneEventOfTheBudget) {
   use(bears({{"host", 1}}));
   hosts();

@@ -110,6 +110,8 @@ struct Failed {
   std::string exit_class;
   std::int32_t code = 1;
   std::string reason;
+  // Not zero: those who train are sound, and write a checkpoint within this time first.
+  Duration checkpoint_within = {};
 };
 struct Tick {};
 using Event =

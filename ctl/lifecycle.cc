@@ -237,7 +237,7 @@ void Lifecycle::on(const job::GenerationOver&, Effects& out) {
   if (!image_.checkpoint_pending) return;
   image_.checkpoint_pending = false;  // whoever was to write it does so no more
   out.emplace_back(job::SaveImage{});
-  if (state() == JobState::kStopping && image_.outcome && image_.outcome->state == "stopped") {
+  if (ends_with_checkpoint()) {
     stop_all(spec_.stop_grace, out);
   }
 }
@@ -359,7 +359,7 @@ void Lifecycle::on(const job::CheckpointStored& e, Effects& out) {
   }
   // That an earlier one was given up for it is not what a stop waits for.
   if (!e.error.empty() && e.number < image_.checkpoints_ordered) return;
-  if (state() == JobState::kStopping && image_.outcome && image_.outcome->state == "stopped") {
+  if (ends_with_checkpoint()) {
     image_.outcome->resumable = image_.checkpoints_stored > 0;
     out.emplace_back(job::LeaveAll{{image_.outcome->first_cause, kExitResumable}});
   }

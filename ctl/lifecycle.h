@@ -244,6 +244,12 @@ class Lifecycle {
   void open_phase(std::uint64_t phase, Effects& out);
   void advance_if_complete(Effects& out);
   void order_checkpoint(Effects& out);
+  void stop_with(Outcome outcome, Duration grace, Effects& out);
+  // Whether everybody leaves once the checkpoint that was ordered is stored.
+  [[nodiscard]] bool ends_with_checkpoint() const {
+    return state() == JobState::kStopping && image_.outcome &&
+           (image_.outcome->state == "stopped" || fails_with_checkpoint_);
+  }
   void fail(Outcome outcome, Effects& out);
   void stop_all(Duration grace, Effects& out);
   void stop_worker(WorkerProcess& worker, Duration grace, Effects& out);
@@ -280,7 +286,8 @@ class Lifecycle {
   std::string checkpoint_error_;               // said last; empty: the last one was stored
   std::optional<MonoTime> last_progress_;
   std::optional<MonoTime> stop_deadline_;
-  bool killed_ = false;  // the deadline passed once: everybody got SIGKILL
+  bool killed_ = false;                 // the deadline passed once: everybody got SIGKILL
+  bool fails_with_checkpoint_ = false;  // those who train write one before they leave
   bool ended_ = false;
   bool settled_ = false;
   std::vector<Member> group_;                    // of the newest settled generation

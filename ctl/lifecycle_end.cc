@@ -22,26 +22,39 @@ void Lifecycle::on(const job::SaidBye& e, Effects&) {
 }
 
 void Lifecycle::on(const job::StopAsked& e, Effects& out) {
-  const bool again = stopping();
-  if (!again) {
-    image_.outcome = Outcome{"stopped", 75, "stopped", image_.checkpoints_stored > 0, e.reason};
+  if (!stopping()) {
     out.emplace_back(job::Note{"stopping", e.reason});
-    give_up_servers("the job is stopping", out);
+    return stop_with({"stopped", 75, "stopped", image_.checkpoints_stored > 0, e.reason}, e.grace,
+                     out);
   }
-  const bool can_checkpoint = state() == JobState::kTraining && image_.collective && settled_ &&
-                              spec_.protocol == Protocol::kAntdt && image_.phase > 0;
   set_state(JobState::kStopping);
-  if (!again && can_checkpoint && e.grace > Duration::zero()) {
-    order_checkpoint(out);  // answered by CheckpointStored, then everybody leaves
-    stop_deadline_ = now_ + e.grace;
-    return;
-  }
   stop_all(e.grace, out);
   end_if_all_left(out);
 }
 
+// Those who train write a checkpoint first, if there is time for one.
+void Lifecycle::stop_with(Outcome outcome, Duration grace, Effects& out) {
+  image_.outcome = std::move(outcome);
+  give_up_servers("the job is stopping", out);
+  const bool can_checkpoint = state() == JobState::kTraining && image_.collective && settled_ &&
+                              spec_.protocol == Protocol::kAntdt && image_.phase > 0;
+  set_state(JobState::kStopping);
+  if (can_checkpoint && grace > Duration::zero()) {
+    order_checkpoint(out);  // answered by CheckpointStored, then everybody leaves
+    stop_deadline_ = now_ + grace;
+    fails_with_checkpoint_ = image_.outcome->state == "failed";
+    return;
+  }
+  stop_all(grace, out);
+  end_if_all_left(out);
+}
+
 void Lifecycle::on(const job::Failed& e, Effects& out) {
-  fail({"failed", e.code, e.exit_class, image_.checkpoints_stored > 0, e.reason}, out);
+  Outcome outcome{"failed", e.code, e.exit_class, image_.checkpoints_stored > 0, e.reason};
+  if (e.checkpoint_within > Duration::zero() && !stopping()) {
+    return stop_with(std::move(outcome), e.checkpoint_within, out);
+  }
+  fail(std::move(outcome), out);
   end_if_all_left(out);
 }
 

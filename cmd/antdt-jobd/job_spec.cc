@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/fs.h"
+#include "core/json_integer.h"
 #include "core/permutation.h"
 
 namespace antdt::jobd {
@@ -28,19 +29,52 @@ shard_server::DataSet data_set(const launcher::JobConfig& config, std::uint64_t 
   return set;
 }
 
+DataFound found_in(const nlohmann::json& json) {
+  DataFound found;
+  found.train_records = json_integer<std::uint64_t>(json.at("train_records"));
+  found.eval_records = json_integer<std::uint64_t>(json, "eval_records", 0);
+  found.fingerprint = json.value("fingerprint", "");
+  found.detail = json.value("detail", "");
+  found.built_by = json.value("built_by", "");
+  for (const nlohmann::json& file : json.value("files", nlohmann::json::array())) {
+    found.files.push_back(
+        {file.at("split"), file.at("path"), json_integer<std::uint64_t>(file.at("bytes")),
+         json_integer<std::uint64_t>(file.at("records")), file.at("fingerprint")});
+  }
+  return found;
+}
+
 }  // namespace
 
 Result<DataFound> load_data_found(const std::string& run_dir) {
-  ANTDT_TRY(const std::string text, read_file(run_dir + "/data.json"));
-  const auto json = nlohmann::json::parse(text, nullptr, false);
-  if (!json.is_object() || !json.value("train_records", nlohmann::json()).is_number_unsigned()) {
-    return fail(ErrorKind::kCorrupt, "{}/data.json is not what antdt run writes", run_dir);
+  const std::string path = run_dir + "/data.json";
+  ANTDT_TRY(const std::string text, read_file(path));
+  return data_found(text, path);
+}
+
+Result<DataFound> data_found(const std::string& text, const std::string& where) {
+  try {
+    return found_in(nlohmann::json::parse(text));
+  } catch (const nlohmann::json::exception& e) {
+    return fail(ErrorKind::kCorrupt, "{} is not what antdt run writes: {}", where, e.what());
   }
-  DataFound found;
-  found.train_records = json.value("train_records", std::uint64_t{0});
-  found.eval_records = json.value("eval_records", std::uint64_t{0});
-  found.fingerprint = json.value("fingerprint", std::string());
-  return found;
+}
+
+nlohmann::ordered_json to_json(const DataFound& found) {
+  nlohmann::ordered_json files = nlohmann::ordered_json::array();
+  for (const wire::DataFile& file : found.files) {
+    files.push_back({{"split", file.split},
+                     {"path", file.path},
+                     {"bytes", file.bytes},
+                     {"records", file.records},
+                     {"fingerprint", file.fingerprint}});
+  }
+  return {{"train_records", found.train_records},
+          {"eval_records", found.eval_records},
+          {"fingerprint", found.fingerprint},
+          {"detail", found.detail},
+          {"files", files},
+          {"built_by", found.built_by}};
 }
 
 Result<ctl::JobSpec> job_spec(const launcher::JobConfig& config, const DataFound& data) {
@@ -107,6 +141,10 @@ Result<ctl::JobMachineConfig> machine_config(const launcher::JobConfig& config,
   machine.ledger.eval = eval_set(config, data);
   machine.ledger.retry_limit = kRetryLimit;
   machine.ledger.drops_late = machine.spec.delivery == Delivery::kAtMostOnce;
+  machine.data = data;
+  // Only their number is known here: what they are is a matter of the program, which may have a
+  // fingerprint of its own for it.
+  if (config.data.format == "index") machine.data.fingerprint.clear();
   machine.key = key_of(config);
   machine.hang_after = config.failure.hang_after;
   for (const launcher::DeviceEntry& d : config.device) {

@@ -2,10 +2,12 @@
 #pragma once
 
 #include <cstdint>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
 #include "core/result.h"
+#include "core/wire/messages.h"
 #include "ctl/controller.h"
 #include "ctl/job/job_machine.h"
 #include "ctl/lifecycle.h"
@@ -14,13 +16,14 @@
 
 namespace antdt::jobd {
 
-// What the launcher found in the data (RUN/data.json).
-struct DataFound {
-  std::uint64_t train_records = 0;
-  std::uint64_t eval_records = 0;
-  std::string fingerprint;
-};
+// What the launcher found in the data (RUN/data.json). A run of an earlier release has no files
+// there.
+using DataFound = wire::DataIdentity;
 [[nodiscard]] Result<DataFound> load_data_found(const std::string& run_dir);
+// The same of its text; `where` it is from, for the error.
+[[nodiscard]] Result<DataFound> data_found(const std::string& text, const std::string& where);
+// The members of RUN/data.json that load_data_found reads.
+[[nodiscard]] nlohmann::ordered_json to_json(const DataFound& found);
 
 [[nodiscard]] Result<ctl::JobSpec> job_spec(const launcher::JobConfig& config,
                                             const DataFound& data);

@@ -54,9 +54,7 @@ struct Worker {
   Split train;
   Split eval;
   [[nodiscard]] wire::DataIdentity identity() const {
-    return {train.summary.records, eval.summary.records,
-            train.summary.fingerprint + eval.summary.fingerprint,
-            train.summary.detail + eval.summary.detail};
+    return data::identity_of(train.summary, eval.summary);
   }
   [[nodiscard]] data::Prefetcher::Take take() const {
     return [this](std::uint64_t max_records, Duration timeout) {

@@ -285,17 +285,39 @@ struct Report {
 
 // --------------------------------------------- membership: worker, job daemon
 
-// What a worker's data files are; must be the same on every host.
+// One file of a worker's data, in the order in which its records are counted.
+struct DataFile {
+  std::string split = {};  // "train" or "eval"
+  std::string path = {};
+  std::uint64_t bytes = 0;
+  std::uint64_t records = 0;
+  std::string fingerprint = {};  // of the whole content
+  bool operator==(const DataFile&) const = default;
+  ANTDT_PART {
+    v("split", m.split);
+    v("path", m.path);
+    v("bytes", m.bytes);
+    v("records", m.records);
+    v("fingerprint", m.fingerprint);
+  }
+};
+
+// What a worker's data files are; must be the same on every host, and what RUN/data.json
+// says. A program that does not know leaves all of it empty.
 struct DataIdentity {
   std::uint64_t train_records = 0;
   std::uint64_t eval_records = 0;
   std::string fingerprint;  // of sizes and contents, in order
-  std::string detail;       // which file has which, for messages
+  std::string detail;       // the same in words, for messages
+  std::vector<DataFile> files = {};
+  std::string built_by = {};  // what decides how a file becomes records: format, options, version
   ANTDT_PART {
     v("train_records", m.train_records);
     v("eval_records", m.eval_records);
     v("fingerprint", m.fingerprint);
     v("detail", m.detail);
+    v("files", m.files);
+    v("built_by", m.built_by);
   }
 };
 

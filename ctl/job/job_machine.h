@@ -183,6 +183,7 @@ struct JobMachineConfig {
   Incarnation incarnation{1};
   Duration hang_after = std::chrono::seconds(120);
   std::vector<DeviceRule> devices = {};
+  wire::DataIdentity data = {};  // what the launching host found, as RUN/data.json has it
 };
 
 class JobMachine {
@@ -267,6 +268,7 @@ class JobMachine {
   void heard(Member m, Generation g, std::uint64_t seq, const wire::Bye& e);
   void heard(Member m, Generation g, std::uint64_t seq, const wire::Metrics& e);
   void store_checkpoint(const wire::CheckpointWritten& written, Member writer);
+  [[nodiscard]] bool has_other_data(Member m, const wire::DataIdentity& data);
 
   // Where training goes on from a checkpoint: job_machine_restore.cc
   struct Beginning {

@@ -1,6 +1,7 @@
 // What workers say, as events of the parts.
 #include <algorithm>
 
+#include "ctl/data_identity.h"
 #include "ctl/job/job_machine.h"
 
 namespace antdt::ctl {
@@ -28,7 +29,29 @@ void JobMachine::heard(Member m, Generation g, std::uint64_t seq, const wire::Re
   if (before) remember_change(m, *before);
 }
 
+// Under every sync, and before this worker is a member of anything: it trains on nothing. Those
+// who train already go on from the checkpoint that they write now.
+bool JobMachine::has_other_data(Member m, const wire::DataIdentity& data) {
+  const WorkerProcess* process = lifecycle_.find(m.worker);
+  const std::string host = process == nullptr ? "the job daemon's host, where it was started by "
+                                                "hand"
+                                              : host_name(process->place.host);
+  const auto difference =
+      data_difference(config_.data, data, fmt::format("{} on {}", m.worker, host));
+  if (!difference) return false;
+  const std::string reason = fmt::format(
+      "the data of {} on {} are not those that the launching host had when the run began, which "
+      "data.json tells: {}. Nothing was trained on them. Copy the launching host's files to {} and "
+      "go on with antdt run --resume {}; if the launching host's are the wrong ones, put the right "
+      "ones on every host and begin a new run",
+      m.worker, host, *difference, host, config_.job);
+  feed(job::Event(job::Failed{"data", 2, reason, config_.spec.stop_grace}));
+  send(m, generation(), wire::Leave{reason, 2});
+  return true;
+}
+
 void JobMachine::heard(Member m, Generation g, std::uint64_t, const wire::Join& e) {
+  if (has_other_data(m, e.data)) return;
   if (devices_.say(m, e.device)) image_dirty_ = true;
   if (uses_servers() || (e.collective && !config_.spec.external)) {
     vitals_.watch(m, now_);
@@ -39,7 +62,9 @@ void JobMachine::heard(Member m, Generation g, std::uint64_t, const wire::Join& 
       hear_said(m, e.said);
       return feed(servers::Event(servers::Joined{m, e.endpoint, e.key, e.problem}));
     }
-    return feed(MembershipEvent(MemberJoined{m, g, e}));
+    wire::Join join = e;
+    join.data.files.clear();  // looked at, and there may be thousands
+    return feed(MembershipEvent(MemberJoined{m, g, std::move(join)}));
   }
   if (std::ranges::find(loose_members_, m) == loose_members_.end()) {
     std::erase_if(loose_members_, [&](Member other) { return other.worker == m.worker; });

@@ -37,7 +37,10 @@ class JobServersTest : public JobFixture {
   JobOutputs joins(Member m, const wire::PsSaid& said = {}) {
     wire::Join j = join();
     j.said = said;
-    if (m.worker.role == 's') j.endpoint = "/run/" + to_string(m.worker);
+    if (m.worker.role == 's') {
+      j.endpoint = "/run/" + to_string(m.worker);
+      j.data = {};  // it reads none
+    }
     j.key = "key of " + to_string(m.worker);
     return says(m, j);
   }

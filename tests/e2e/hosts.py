@@ -1,5 +1,6 @@
 """Agents as daemons of their own on 127.0.0.1, with CURVE, for tests over several hosts."""
 
+import shlex
 import socket
 import subprocess
 
@@ -13,6 +14,10 @@ def free_port():
 
 
 class Hosts(EndToEnd):
+    def setUp(self):
+        super().setUp()
+        self.agent_pids = {}  # by the host's name
+
     def keys(self, name):
         """Keys of an agent and of a job user who may use it."""
         directory = self.dir / name
@@ -20,14 +25,20 @@ class Hosts(EndToEnd):
         self.assertEqual(made.returncode, 0, made.stderr)
         return directory
 
-    def agent(self, name, keys):
+    def agent(self, name, keys, instead={}):
+        """`instead`: which files this host has in the place of others, in a mount namespace."""
         port = free_port()
+        mounts = [word for path, other in instead.items()
+                  for word in ("mount", "--bind", shlex.quote(str(other)), shlex.quote(str(path)),
+                               "&&")]
+        own = ["unshare", "--mount", "sh", "-c", " ".join([*mounts, 'exec "$@"']), "sh"]
         log = open(self.dir / f"{name}.log", "w")
         process = subprocess.Popen(
-            [str(BIN / "antdtd"), "--listen", f"127.0.0.1:{port}", "--keys", str(keys),
+            [*(own if instead else []), str(BIN / "antdtd"), "--listen", f"127.0.0.1:{port}", "--keys", str(keys),
              "--state-dir", str(self.dir / f"{name}-state"), "--host-name", name,
              "--socket-dir", str(self.runtime / name), "--address", "127.0.0.1", "--allow-root"],
             env=self.env, stdout=log, stderr=subprocess.STDOUT)
+        self.agent_pids[name] = process.pid
         self.addCleanup(log.close)
 
         def end():

@@ -110,6 +110,66 @@ TEST_F(IndexTest, ContentsThatChangedUnderTheSameSizeAndTimeAreFoundBySampling) 
   EXPECT_NE(after->fingerprint, before->fingerprint);
 }
 
+// Sampling sees a few blocks; cp -p and rsync -t leave size and time as they were.
+TEST_F(IndexTest, ContentsThatChangedWhereNoSampleIsTakenAreFoundAllTheSame) {
+  std::string rows_of_file = rows(4000);
+  const std::string path = file("a.tsv", rows_of_file);
+  struct utimbuf when {
+    1000000000, 1000000000
+  };
+  ASSERT_EQ(::utime(path.c_str(), &when), 0);
+  const auto before = index(config("criteo", path));
+  ASSERT_OK(before);
+  const std::string sample = sample_fingerprint(rows_of_file);
+  std::size_t line = rows_of_file.find('\n', rows_of_file.size() / 2) + 1;
+  const auto flipped = [&] {
+    std::string changed = rows_of_file;
+    changed[line] = changed[line] == '1' ? '0' : '1';
+    return changed;
+  };
+  while (sample_fingerprint(flipped()) != sample) line = rows_of_file.find('\n', line) + 1;
+  file("a.tsv", flipped());
+  ASSERT_EQ(::utime(path.c_str(), &when), 0);
+  const auto after = index(config("criteo", path));
+  ASSERT_OK(after);
+  EXPECT_NE(after->fingerprint, before->fingerprint);
+}
+
+TEST_F(IndexTest, WhatDecidesHowAFileBecomesRecordsIsSaidAndMakesAnotherIndex) {
+  const std::string path = file("a.csv", "1,a\n0,b\n");
+  const auto with = [&](const std::string& options) {
+    return index(
+        R"({"data": {"format": "csv", "header": false, "paths": [")" + path + "\"], " + options +
+        R"("columns": [{"name": "y", "kind": "label"}, {"name": "x", "kind": "category"}]}})");
+  };
+  const auto plain = with("");
+  const auto words = with(R"("encode": "vocabulary", )");
+  ASSERT_OK(plain);
+  ASSERT_OK(words);
+  EXPECT_EQ(plain->fingerprint, words->fingerprint);
+  EXPECT_NE(plain->built_by, words->built_by);
+  EXPECT_THAT(plain->built_by, HasSubstr("format csv"));
+  ASSERT_EQ(plain->files.size(), 1U);
+  EXPECT_EQ(plain->files[0].records, 2U);
+  EXPECT_EQ(plain->files[0].split, "train");
+  EXPECT_EQ(plain->files[0].path, path);
+}
+
+TEST_F(IndexTest, AnIndexThatAnotherReleaseBuiltIsBuiltAgain) {
+  const std::string json = config("criteo", file("a.tsv", rows(3)));
+  const auto before = index(json);
+  ASSERT_OK(before);
+  IndexMeta other = Index::open(indexes().at(0))->meta();
+  other.built_by = "index builder 1, format criteo";
+  other.records = 2;
+  std::ofstream(indexes().at(0), std::ios::binary)
+      << fuzz::index_file(std::string(16, '\0'), 2, encode_meta(other));
+  const auto after = index(json);
+  ASSERT_OK(after);
+  EXPECT_EQ(after->records, 3U);
+  EXPECT_EQ(after->built_by, before->built_by);
+}
+
 TEST_F(IndexTest, ADamagedIndexIsBuiltAgain) {
   const std::string json = config("criteo", file("a.tsv", rows(10)));
   const auto before = index(json);

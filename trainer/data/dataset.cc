@@ -121,13 +121,29 @@ Result<DataSummary> build_index(const std::string& config_json, Split split,
   const IndexMeta& meta = indexes.own->meta();
   summary.records = meta.records;
   summary.fingerprint = fingerprint_of(meta);
+  summary.built_by = meta.built_by;
   summary.quarantined = meta.quarantined;
   summary.quarantine_file = meta.quarantine_file;
   for (const IndexedFile& file : meta.files) {
     summary.detail += fmt::format("{}{}: {} bytes, xxh3 {}", summary.detail.empty() ? "" : "; ",
                                   file.path, file.bytes, file.fingerprint);
+    summary.files.push_back({split == Split::kTrain ? "train" : "eval", file.path, file.bytes,
+                             file.records, file.fingerprint});
   }
   return summary;
+}
+
+wire::DataIdentity identity_of(const DataSummary& train, const DataSummary& eval) {
+  wire::DataIdentity identity;
+  identity.train_records = train.records;
+  identity.eval_records = eval.records;
+  identity.fingerprint = train.fingerprint + eval.fingerprint;
+  identity.detail = train.detail;
+  if (!eval.detail.empty()) identity.detail += (train.detail.empty() ? "" : "; ") + eval.detail;
+  identity.files = train.files;
+  identity.files.insert(identity.files.end(), eval.files.begin(), eval.files.end());
+  identity.built_by = train.built_by.empty() ? eval.built_by : train.built_by;
+  return identity;
 }
 
 Result<std::unique_ptr<RecordReader>> open_reader(const std::string& config_json, Split split,

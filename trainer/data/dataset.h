@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "core/result.h"
+#include "core/wire/messages.h"
 
 namespace antdt::data {
 
@@ -58,6 +59,8 @@ struct DataSummary {
   std::uint64_t records = 0;
   std::string fingerprint;  // of the contents, in order: the same on every host
   std::string detail;       // which file has which size and fingerprint
+  std::vector<wire::DataFile> files;
+  std::string built_by;  // what decides how the files become records; empty: there are none
   std::uint64_t quarantined = 0;
   std::string quarantine_file;  // where these rows are, with file:line and reason
 };
@@ -73,6 +76,9 @@ struct DataSummary {
 // without paths has no records.
 [[nodiscard]] Result<DataSummary> build_index(const std::string& config_json, Split split,
                                               const std::string& cache_dir = "");
+// Both splits as one identity: what the launcher writes as RUN/data.json, and what a worker
+// says when it joins.
+[[nodiscard]] wire::DataIdentity identity_of(const DataSummary& train, const DataSummary& eval);
 // The reader over that index (which is built first where it is missing).
 // Vocabulary and classes of the evaluation data are those of the training data.
 [[nodiscard]] Result<std::unique_ptr<RecordReader>> open_reader(const std::string& config_json,

@@ -136,7 +136,8 @@ IndexedFile describe(const MappedFile& file, std::uint64_t first, std::uint64_t 
           sample_fingerprint(file.bytes()),
           fingerprint_of(file.bytes()),
           first,
-          records};
+          records,
+          file.ctime_ns()};
 }
 
 }  // namespace
@@ -149,6 +150,7 @@ Status build_idx(const DataConfig& config, IndexWriter& writer) {
                 config.paths.size(), config.label_paths.size());
   }
   IndexMeta meta;
+  meta.built_by = built_by(config);
   for (std::size_t i = 0; i < config.paths.size(); ++i) {
     ANTDT_TRY(const FilePair pair, open_pair(config.paths[i], config.label_paths[i]));
     const std::uint64_t count = pair.images.dimensions[0];

@@ -36,6 +36,7 @@ std::string encode_meta(const IndexMeta& meta) {
     files.push_back({{"path", file.path},
                      {"bytes", file.bytes},
                      {"mtime_ns", file.mtime_ns},
+                     {"ctime_ns", file.ctime_ns},
                      {"sample", file.sample},
                      {"fingerprint", file.fingerprint},
                      {"first_record", file.first_record},
@@ -47,7 +48,8 @@ std::string encode_meta(const IndexMeta& meta) {
                       {"quarantine_file", meta.quarantine_file},
                       {"class_names", meta.class_names},
                       {"classes", meta.classes},
-                      {"vocabulary_sizes", meta.vocabulary_sizes}};
+                      {"vocabulary_sizes", meta.vocabulary_sizes},
+                      {"built_by", meta.built_by}};
   // Paths and class names are bytes of the user's, not always UTF-8.
   return whole.dump(-1, ' ', false, json::error_handler_t::replace);
 }
@@ -61,7 +63,8 @@ Result<IndexMeta> decode_meta(std::string_view text) {
                             json_integer<std::int64_t>(file.at("mtime_ns")), file.at("sample"),
                             file.at("fingerprint"),
                             json_integer<std::uint64_t>(file.at("first_record")),
-                            json_integer<std::uint64_t>(file.at("records"))});
+                            json_integer<std::uint64_t>(file.at("records")),
+                            json_integer<std::int64_t>(file.at("ctime_ns"))});
     }
     meta.records = json_integer<std::uint64_t>(whole.at("records"));
     meta.quarantined = json_integer<std::uint64_t>(whole.at("quarantined"));
@@ -71,6 +74,7 @@ Result<IndexMeta> decode_meta(std::string_view text) {
     for (const json& size : whole.at("vocabulary_sizes")) {
       meta.vocabulary_sizes.push_back(json_integer<std::uint64_t>(size));
     }
+    meta.built_by = whole.at("built_by");
     return meta;
   } catch (const json::exception& e) {
     return fail(ErrorKind::kCorrupt, "an index's description cannot be read: {}", e.what());
@@ -145,6 +149,7 @@ bool Index::matches_files() const {
   return std::all_of(meta_.files.begin(), meta_.files.end(), [](const IndexedFile& file) {
     const auto mapped = MappedFile::open(file.path);
     return mapped && mapped->bytes().size() == file.bytes && mapped->mtime_ns() == file.mtime_ns &&
+           mapped->ctime_ns() == file.ctime_ns &&
            sample_fingerprint(mapped->bytes()) == file.sample;
   });
 }

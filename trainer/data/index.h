@@ -11,8 +11,9 @@
 //
 // all little-endian. It is written beside its place and renamed, so a file that
 // is there is whole; sizes and the checksum of meta are checked all the same. It
-// is valid as long as every data file has the size, modification time and sample
-// fingerprint that it had. Data sets without text (IDX) have no offsets.
+// is valid as long as every data file has the size, times and sample fingerprint that
+// it had, and this release would build the same one from it. Data sets without text
+// (IDX) have no offsets.
 #pragma once
 
 #include <cstdint>
@@ -34,6 +35,7 @@ struct IndexedFile {
   std::string fingerprint;  // of the whole content
   std::uint64_t first_record = 0;
   std::uint64_t records = 0;
+  std::int64_t ctime_ns = 0;
 };
 
 struct IndexMeta {
@@ -44,6 +46,7 @@ struct IndexMeta {
   std::vector<std::string> class_names;
   std::uint32_t classes = 0;
   std::vector<std::uint64_t> vocabulary_sizes;  // empty: none was made
+  std::string built_by;                         // see built_by() in index_build.h
 };
 
 inline constexpr std::string_view kIndexMagic = "ANTDTIX1";
@@ -65,7 +68,7 @@ class Index {
   [[nodiscard]] const IndexMeta& meta() const { return meta_; }
   [[nodiscard]] std::span<const std::uint64_t> offsets() const { return offsets_; }
   [[nodiscard]] Vocabulary vocabulary() const;
-  // Whether the data files are still those that were indexed, by size, time and
+  // Whether the data files are still those that were indexed, by size, times and
   // sample.
   [[nodiscard]] bool matches_files() const;
 

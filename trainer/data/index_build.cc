@@ -21,6 +21,11 @@ namespace {
 
 constexpr std::size_t kHashChunk = 1 << 20;
 
+// To be raised with every change of what is a record, which one is malformed, and in which
+// order records, classes and vocabularies are numbered. Indexes of another version are not
+// used, and hosts of different versions do not train together.
+constexpr int kBuilderVersion = 2;
+
 // One pass over the text files of a data set.
 class TextPass {
  public:
@@ -49,6 +54,7 @@ class TextPass {
       ANTDT_RETURN_IF_ERROR(write_file_atomic(quarantine_file, quarantine_));
     }
     meta_.records = writer_.records();
+    meta_.built_by = built_by(config_);
     meta_.class_names = labels_.names();
     meta_.classes = labels_.classes();
     const Vocabulary vocabulary =
@@ -65,7 +71,8 @@ class TextPass {
     XXH3_state_t hash;
     XXH3_64bits_reset(&hash);
     IndexedFile indexed{
-        path, bytes.size(), file.mtime_ns(), sample_fingerprint(bytes), "", writer_.records(), 0};
+        path, bytes.size(),   file.mtime_ns(), sample_fingerprint(bytes), "", writer_.records(),
+        0,    file.ctime_ns()};
     std::size_t hashed = 0;
     std::uint64_t line_number = 0;
     for (std::size_t at = 0; at < bytes.size();) {
@@ -145,17 +152,11 @@ class TextPass {
   std::string quarantine_, first_bad_;
 };
 
-// What makes two indexes differ, besides the contents of the files.
+// What makes two indexes differ, besides the contents of the files: the name of one in the cache.
 std::string cache_key(const DataConfig& config, const Index* train) {
-  std::string text =
-      fmt::format("{}|{}|{}|{}|{}|{}|{}|", config.format, config.quarantine, config.quarantine_max,
-                  config.vocabulary, config.vocabulary ? config.vocabulary_min_count : 0,
-                  config.separator, config.header);
+  std::string text = built_by(config) + "\n";
   for (const std::string& path : config.paths) text += path + "\n";
   for (const std::string& path : config.label_paths) text += path + "\n";
-  for (const Column& column : config.columns) {
-    text += fmt::format("{}\t{}\n", column.name, static_cast<int>(column.kind));
-  }
   if (train != nullptr) {
     text += fmt::format("classes {}", train->meta().classes);
     for (const std::string& name : train->meta().class_names) text += "\n" + name;
@@ -170,9 +171,9 @@ Status build(const DataConfig& config, const Index* train, const std::string& pa
   return TextPass(config, *format, train, writer).run(path + ".quarantine");
 }
 
-std::optional<Index> open_valid(const std::string& path) {
+std::optional<Index> open_valid(const DataConfig& config, const std::string& path) {
   auto index = Index::open(path + ".idx");
-  if (!index || !index->matches_files()) return {};
+  if (!index || index->meta().built_by != built_by(config) || !index->matches_files()) return {};
   if (index->meta().quarantined > 0 && ::access(index->meta().quarantine_file.c_str(), F_OK) != 0) {
     return {};
   }
@@ -190,6 +191,23 @@ Result<FileLock> lock(const std::string& path) {
 
 }  // namespace
 
+std::string built_by(const DataConfig& config) {
+  std::string text = fmt::format("index builder {}, format {}", kBuilderVersion, config.format);
+  if (config.quarantine) text += fmt::format(", up to {} bad rows aside", config.quarantine_max);
+  if (config.vocabulary) {
+    text += fmt::format(", vocabulary of what comes {} times", config.vocabulary_min_count);
+  }
+  if (config.format != "csv") return text;
+  std::string columns;
+  for (const Column& column : config.columns) {
+    columns += fmt::format("{}\t{}\n", column.name, static_cast<int>(column.kind));
+  }
+  return text + fmt::format(", separator 0x{:02x}, {} header, {} columns (xxh3 {})",
+                            static_cast<unsigned char>(config.separator),
+                            config.header ? "with a" : "without a", config.columns.size(),
+                            fingerprint_of(std::string_view(columns)));
+}
+
 std::unique_ptr<RowFormat> make_row_format(const DataConfig& config) {
   if (config.format == "criteo") return std::make_unique<CriteoFormat>();
   if (config.format == "csv") {
@@ -202,9 +220,9 @@ Result<Index> ensure_index(const DataConfig& config, const std::string& cache_di
                            const Index* train) {
   ANTDT_RETURN_IF_ERROR(make_directories(cache_dir, 0700));
   const std::string path = cache_dir + "/" + cache_key(config, train);
-  if (auto index = open_valid(path)) return std::move(*index);
+  if (auto index = open_valid(config, path)) return std::move(*index);
   ANTDT_TRY(const FileLock held, lock(path));
-  if (auto index = open_valid(path)) return std::move(*index);
+  if (auto index = open_valid(config, path)) return std::move(*index);
   ANTDT_RETURN_IF_ERROR(build(config, train, path));
   return Index::open(path + ".idx");
 }

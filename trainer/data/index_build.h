@@ -12,6 +12,10 @@
 
 namespace antdt::data {
 
+// What decides how the bytes of a file become records, in words: format, options, and the
+// version of this code. Two that differ may number the same file's records differently.
+[[nodiscard]] std::string built_by(const DataConfig& config);
+
 // Nothing for formats that are not text.
 [[nodiscard]] std::unique_ptr<RowFormat> make_row_format(const DataConfig& config);
 

@@ -9,6 +9,11 @@
 #include <utility>
 
 namespace antdt::data {
+namespace {
+
+std::int64_t in_ns(const timespec& time) { return time.tv_sec * 1'000'000'000LL + time.tv_nsec; }
+
+}  // namespace
 
 Result<MappedFile> MappedFile::open(const std::string& path) {
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
@@ -30,7 +35,8 @@ Result<MappedFile> MappedFile::open(const std::string& path) {
   }
   ::close(fd);
   if (error != 0) return fail_errno(ErrorKind::kUsage, error, "cannot read " + path);
-  file.mtime_ns_ = info.st_mtim.tv_sec * 1'000'000'000LL + info.st_mtim.tv_nsec;
+  file.mtime_ns_ = in_ns(info.st_mtim);
+  file.ctime_ns_ = in_ns(info.st_ctim);
   return file;
 }
 
@@ -41,6 +47,7 @@ MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
   std::swap(data_, other.data_);
   std::swap(size_, other.size_);
   std::swap(mtime_ns_, other.mtime_ns_);
+  std::swap(ctime_ns_, other.ctime_ns_);
   return *this;
 }
 

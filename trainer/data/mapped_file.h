@@ -19,7 +19,10 @@ class MappedFile {
 
   [[nodiscard]] const std::string& path() const { return path_; }
   [[nodiscard]] std::string_view bytes() const { return {data_, size_}; }
-  [[nodiscard]] std::int64_t mtime_ns() const { return mtime_ns_; }  // when it was opened
+  // As they were when the file was opened. What is written over a file may leave its mtime as
+  // it was (cp -p, rsync -t), never its ctime.
+  [[nodiscard]] std::int64_t mtime_ns() const { return mtime_ns_; }
+  [[nodiscard]] std::int64_t ctime_ns() const { return ctime_ns_; }
   void expect_sequential() const;  // it will be read from front to back
 
  private:
@@ -28,6 +31,7 @@ class MappedFile {
   const char* data_ = nullptr;
   std::size_t size_ = 0;
   std::int64_t mtime_ns_ = 0;
+  std::int64_t ctime_ns_ = 0;
 };
 
 // Opens a file of a data set: one that is empty or compressed is an error

@@ -16,7 +16,8 @@ std::string path_in(const std::string& run_dir) { return run_dir + "/resume.requ
 
 Status write_resume_request(const std::string& run_dir, const ResumeRequest& request) {
   const nlohmann::ordered_json json = {{"who", request.who},
-                                       {"from_checkpoint", request.from_checkpoint}};
+                                       {"from_checkpoint", request.from_checkpoint},
+                                       {"changes", request.changes}};
   return write_file_atomic(path_in(run_dir), json.dump() + "\n", 0600);
 }
 
@@ -26,7 +27,7 @@ Result<std::optional<ResumeRequest>> read_resume_request(const std::string& run_
   ANTDT_TRY(const std::string text, read_file(path));
   try {
     const auto json = nlohmann::json::parse(text);
-    return ResumeRequest{json.at("who"), json.at("from_checkpoint")};
+    return ResumeRequest{json.at("who"), json.at("from_checkpoint"), json.value("changes", "")};
   } catch (const nlohmann::json::exception& e) {
     return fail(ErrorKind::kCorrupt, "{} cannot be read: {}", path, e.what());
   }

@@ -14,6 +14,7 @@ struct ResumeRequest {
   std::string who;
   // The journal was put aside; the new one begins with the newest whole checkpoint.
   bool from_checkpoint = false;
+  std::string changes = {};  // of the configuration, in words; empty: none
 };
 
 [[nodiscard]] Status write_resume_request(const std::string& run_dir, const ResumeRequest& request);

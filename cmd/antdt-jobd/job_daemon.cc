@@ -132,11 +132,11 @@ Status JobDaemon::begin(const std::optional<launcher::ResumeRequest>& request, b
   if (!machine_.known() || begins_again) feed(ctl::in::Declared{});
   if (machine_.known() && !request) feed(ctl::in::Recovered{});
   if (!request) return {};
-  if (machine_.known()) {
-    const char* how = request->from_checkpoint ? ", from a checkpoint, with a new journal" : "";
-    feed(ctl::in::OperatorSaid{"resume", fmt::format("asked by {}{}", request->who, how)});
-    feed(ctl::in::Resumed{});
-  }
+  const char* how = request->from_checkpoint ? ", from a checkpoint, with a new journal" : "";
+  const std::string changes =
+      request->changes.empty() ? "" : fmt::format("; changed {}", request->changes);
+  feed(ctl::in::OperatorSaid{"resume", fmt::format("asked by {}{}{}", request->who, how, changes)});
+  if (machine_.known()) feed(ctl::in::Resumed{});
   finish_turn();
   return launcher::remove_resume_request(options_.run_dir);
 }

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "antdtd/host.h"
+#include "cmd/antdt-jobd/job_spec.h"
 #include "core/fs.h"
 #include "core/ids.h"
 #include "launcher/cluster.h"
@@ -41,16 +42,6 @@ Status find_program_of(const char* role, launcher::RoleSection& section,
   return {};
 }
 
-// It runs beside the job daemon, on this machine.
-Status find_own_solution(launcher::JobConfig& config) {
-  if (config.control.solution != "command") return {};
-  std::string& program = config.control.command.front();
-  auto found = launcher::find_program(program, launcher::program_directory(), config.job.directory);
-  if (!found) return fail(ErrorKind::kUsage, "control.command: {}", found.error().message);
-  program = std::move(*found);
-  return {};
-}
-
 // On other hosts only their agents can look.
 Status find_programs_of(launcher::JobConfig& config) {
   ANTDT_RETURN_IF_ERROR(find_own_solution(config));
@@ -77,6 +68,15 @@ void add_lines(const Prepared& prepared, char role, const std::vector<std::size_
 }
 
 }  // namespace
+
+Status find_own_solution(launcher::JobConfig& config) {
+  if (config.control.solution != "command") return {};
+  std::string& program = config.control.command.front();
+  auto found = launcher::find_program(program, launcher::program_directory(), config.job.directory);
+  if (!found) return fail(ErrorKind::kUsage, "control.command: {}", found.error().message);
+  program = std::move(*found);
+  return {};
+}
 
 Result<Prepared> prepare(transport::Context& context, const std::string& job_file,
                          const std::vector<std::string>& overrides,
@@ -108,13 +108,9 @@ Result<std::string> index_data(const launcher::JobConfig& config) {
     ANTDT_TRY(eval, data::build_index(json, data::Split::kEval));
   }
   // Put together as a worker does it: the two must be the same.
-  const nlohmann::ordered_json found = {
-      {"train_records", train.records},
-      {"eval_records", eval.records},
-      {"fingerprint", train.fingerprint + eval.fingerprint},
-      {"detail", train.detail + eval.detail},
-      {"quarantined", train.quarantined + eval.quarantined},
-      {"quarantine_files", {train.quarantine_file, eval.quarantine_file}}};
+  nlohmann::ordered_json found = jobd::to_json(data::identity_of(train, eval));
+  found["quarantined"] = train.quarantined + eval.quarantined;
+  found["quarantine_files"] = {train.quarantine_file, eval.quarantine_file};
   return found.dump(2) + "\n";
 }
 

@@ -24,6 +24,9 @@ struct Prepared {
                                        const std::vector<std::string>& overrides,
                                        const launcher::RunOptions& options);
 
+// The program that decides runs beside the job daemon, on this machine: its full path.
+[[nodiscard]] Status find_own_solution(launcher::JobConfig& config);
+
 // "w0 .. w3 on 10.0.0.1:7700", a line for each host of the workers, then of the servers.
 [[nodiscard]] std::vector<std::string> placement_lines(const Prepared& prepared);
 

@@ -3,16 +3,18 @@
 #include <unistd.h>
 
 #include <filesystem>
-#include <nlohmann/json.hpp>
 
 #include "cmd/antdt-jobd/checkpoint_store.h"
+#include "cmd/antdt-jobd/job_spec.h"
 #include "cmd/antdt/prepare.h"
 #include "cmd/antdt/runs.h"
 #include "cmd/antdt/watch_run.h"
 #include "core/fs.h"
 #include "core/runtime_dir.h"
+#include "ctl/data_identity.h"
 #include "launcher/live_view.h"
 #include "launcher/resume_request.h"
+#include "launcher/resume_settings.h"
 #include "launcher/start.h"
 #include "launcher/summary_view.h"
 #include "shard_server/journal.h"
@@ -104,21 +106,47 @@ Result<std::string> put_journal_aside(const std::string& state_dir) {
 
 // The data must be what the run began with: its records are known by number.
 Status check_data(const std::string& run_dir, const launcher::JobConfig& config) {
-  ANTDT_TRY(const std::string before_text, read_file(run_dir + "/data.json"));
+  ANTDT_TRY(const jobd::DataFound before, jobd::load_data_found(run_dir));
   ANTDT_TRY(const std::string now_text, index_data(config));
-  const auto before = nlohmann::json::parse(before_text, nullptr, false);
-  const auto now = nlohmann::json::parse(now_text, nullptr, false);
-  if (!before.is_object()) {
-    return fail(ErrorKind::kCorrupt, "{}/data.json is not what antdt run writes", run_dir);
+  ANTDT_TRY(const jobd::DataFound now, jobd::data_found(now_text, "what was found now"));
+  const auto difference = ctl::data_difference(before, now, "this host now");
+  if (!difference) return {};
+  return fail(ErrorKind::kUsage,
+              "the data is not what the run in {} began with, which its data.json tells: {}. Put "
+              "the old files back, or begin a new run",
+              run_dir, *difference);
+}
+
+// The run's configuration with what is to change.
+Result<launcher::ChangedConfig> settings(const std::string& run_dir,
+                                         const std::vector<std::string>& overrides) {
+  ANTDT_TRY(const launcher::JobConfig before, launcher::load_effective(run_dir));
+  if (overrides.empty()) return launcher::ChangedConfig{before, {}};
+  ANTDT_TRY(launcher::ChangedConfig changed, launcher::change_settings(before, overrides));
+  ANTDT_RETURN_IF_ERROR(find_own_solution(changed.config));
+  return changed;
+}
+
+Status change_settings(const ResumeOptions& options, const std::string& run_dir,
+                       const launcher::ChangedConfig& changed) {
+  if (changed.changes.empty()) return {};
+  for (const launcher::ChangedSetting& change : changed.changes) {
+    fmt::print(talk(options.json), "changed {}\n", launcher::text_of({change}));
   }
-  for (const char* name : {"train_records", "eval_records", "fingerprint"}) {
-    if (before.value(name, nlohmann::json()) == now.value(name, nlohmann::json())) continue;
-    return fail(ErrorKind::kUsage,
-                "the data is not what the run in {} began with: it was\n  {}\nand is\n  {}\n"
-                "Put the old files back, or begin a new run",
-                run_dir, before.value("detail", ""), now.value("detail", ""));
+  return launcher::write_effective(run_dir, changed.config);
+}
+
+// A request that no job daemon has read yet may have changes that are in force by now.
+Status request_resume(const ResumeOptions& options, const std::string& run_dir,
+                      const launcher::ChangedConfig& changed) {
+  launcher::ResumeRequest request{operator_name(), options.from_checkpoint,
+                                  launcher::text_of(changed.changes)};
+  const auto unread = launcher::read_resume_request(run_dir);
+  if (unread && *unread && !(*unread)->changes.empty()) {
+    const std::string& before = (*unread)->changes;
+    request.changes = request.changes.empty() ? before : before + ", " + request.changes;
   }
-  return {};
+  return launcher::write_resume_request(run_dir, request);
 }
 
 // The end that was written before stays to be read, under a name of its own.
@@ -146,7 +174,8 @@ Result<int> resume(const ResumeOptions& options) {
                 lock.error().message);
   }
   ANTDT_TRY(const launcher::RunControl before, launcher::read_control(run_dir));
-  ANTDT_TRY(const launcher::JobConfig config, launcher::load_effective(run_dir));
+  ANTDT_TRY(const launcher::ChangedConfig changed, settings(run_dir, options.set));
+  const launcher::JobConfig& config = changed.config;
   ANTDT_RETURN_IF_ERROR(options.from_checkpoint ? check_keeps_checkpoints(config)
                                                 : check_journal(run_dir, before.state_dir));
   ANTDT_RETURN_IF_ERROR(check_data(run_dir, config));
@@ -158,8 +187,8 @@ Result<int> resume(const ResumeOptions& options) {
     ANTDT_TRY(const std::string aside, put_journal_aside(before.state_dir));
     fmt::print(talk(options.json), "the journal was put aside as {}\n", aside);
   }
-  ANTDT_RETURN_IF_ERROR(
-      launcher::write_resume_request(run_dir, {operator_name(), options.from_checkpoint}));
+  ANTDT_RETURN_IF_ERROR(change_settings(options, run_dir, changed));
+  ANTDT_RETURN_IF_ERROR(request_resume(options, run_dir, changed));
   ANTDT_RETURN_IF_ERROR(put_summary_aside(run_dir));
   launcher::hold_signals();
   transport::Context context;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "core/result.h"
 
@@ -10,6 +11,7 @@ namespace antdt::cli {
 struct ResumeOptions {
   std::string run;
   bool from_checkpoint = false;  // the journal is put aside
+  std::vector<std::string> set;  // KEY=VALUE: settings that are to change (resume_settings.h)
   bool json = false;
   bool detach = false;
 };

@@ -105,12 +105,14 @@ void add_run(CLI::App& app, int& exit_code) {
                  "with --resume: put the journal aside, go on with what the newest whole "
                  "checkpoint knows")
       ->needs(goes_on);
-  command->add_option("--set", options->set, "KEY=VALUE: change what JOB says, as often as wanted")
+  command
+      ->add_option("--set", options->set,
+                   "KEY=VALUE: change what JOB says, or of a run that is resumed what may change, "
+                   "as often as wanted")
       ->type_name("KEY=VALUE")
       ->expected(1)
       ->take_all()
-      ->allow_extra_args(false)
-      ->excludes(goes_on);
+      ->allow_extra_args(false);
   command->add_option("--run-dir", options->run.run_dir, "directory of this run")
       ->type_name("DIR")
       ->excludes(goes_on);
@@ -124,10 +126,10 @@ void add_run(CLI::App& app, int& exit_code) {
                  "check everything, print configuration and placement, start nothing")
       ->excludes(goes_on);
   command->callback([options, &exit_code] {
-    const auto result =
-        options->resume.empty()
-            ? run(*options)
-            : resume({options->resume, options->from_checkpoint, options->json, options->detach});
+    const auto result = options->resume.empty()
+                            ? run(*options)
+                            : resume({options->resume, options->from_checkpoint, options->set,
+                                      options->json, options->detach});
     exit_code = result ? *result : report(result.error());
   });
 }

@@ -129,6 +129,31 @@ class Resume(Commands):
         self.assertIn("is done", again.stderr)
         self.assert_nothing_left()
 
+    def test_a_run_goes_on_with_more_patience_and_without_another_batch(self):
+        process, run_dir = self.start_training()
+        process.send_signal(signal.SIGINT)
+        self.end_of(process, 75)
+        before = (run_dir / "job.json").read_text()
+        refused = self.antdt("run", "--resume", run_dir, "--set", "batch.global=30")
+        self.assertEqual(refused.returncode, 2, refused.stdout)
+        self.assertIn("batch.global", refused.stderr)
+        self.assertIn("plan in the journal", refused.stderr)
+        self.assertEqual((run_dir / "job.json").read_text(), before)
+
+        resumed = self.antdt("run", "--resume", run_dir, "--set", "failure.hang_after=77s",
+                             "--set", "checkpoint.keep=3")
+        self.assertEqual(resumed.returncode, 0, resumed.stdout + resumed.stderr)
+        self.assert_trained_once(run_dir)
+        self.assertEqual((run_dir / "job.1.json").read_text(), before)
+        config = json.loads((run_dir / "job.json").read_text())
+        self.assertEqual(config["failure"]["hang_after_ms"], 77000)
+        self.assertIn('keep = 3', (run_dir / "effective.toml").read_text())
+        self.assertLessEqual(len(list(run_dir.glob("checkpoints/s*"))), 3, "the job goes by it")
+        self.assertRegex(self.asked(run_dir)[-1],
+                         r'resume: asked by \S+@\S+; changed checkpoint.keep from 10 to 3, '
+                         r'failure.hang_after from "2m" to "77s"$')
+        self.assert_nothing_left()
+
     def test_a_run_whose_processes_were_all_killed_goes_on_from_its_last_checkpoint(self):
         process, run_dir = self.start_training()
         self.await_checkpoint(run_dir)

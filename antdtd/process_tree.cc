@@ -12,6 +12,7 @@
 #include <unordered_map>
 
 #include "core/fs.h"
+#include "core/process.h"
 
 namespace antdt::antdtd {
 namespace {
@@ -29,20 +30,55 @@ std::vector<pid_t> all_pids() {
   return pids;
 }
 
-// The parent of a living process: fields 3 and 4 of /proc/<pid>/stat.
-std::optional<pid_t> parent_of(pid_t pid) {
+// Fields 4 and 22 of /proc/<pid>/stat, of one look: the two are of the same process.
+struct Living {
+  pid_t parent = 0;
+  std::uint64_t start_time = 0;
+};
+
+std::optional<Living> living(pid_t pid) {
   const Result<std::string> stat = read_file(fmt::format("/proc/{}/stat", pid));
   if (!stat) return std::nullopt;
+  // The second field is the program's name in parentheses and may hold anything.
   const std::size_t name_end = stat->rfind(')');
   if (name_end == std::string::npos || name_end + 4 >= stat->size()) return std::nullopt;
   const char state = (*stat)[name_end + 2];
   if (state == 'Z' || state == 'X') return std::nullopt;
-  pid_t parent = 0;
-  const char* begin = stat->data() + name_end + 4;
-  if (std::from_chars(begin, stat->data() + stat->size(), parent).ec != std::errc()) {
-    return std::nullopt;
+  const char* const end = stat->data() + stat->size();
+  const auto number = [&](std::size_t at, auto& value) {
+    return std::from_chars(stat->data() + at, end, value).ec == std::errc();
+  };
+  std::size_t at = name_end + 4;
+  Living found;
+  if (!number(at, found.parent)) return std::nullopt;
+  for (int field = 4; field < 22; ++field) at = stat->find(' ', at) + 1;
+  if (!number(at, found.start_time)) return std::nullopt;
+  return found;
+}
+
+struct Descendant {
+  pid_t pid = 0;
+  std::uint64_t start_time = 0;
+};
+
+std::vector<Descendant> tree_below(pid_t root) {
+  std::unordered_map<pid_t, std::vector<Descendant>> children;
+  for (const pid_t pid : all_pids()) {
+    if (const auto found = living(pid)) {
+      children[found->parent].push_back({pid, found->start_time});
+    }
   }
-  return parent;
+  std::vector<Descendant> found;
+  std::vector<pid_t> frontier = {root};
+  while (!frontier.empty()) {
+    const pid_t parent = frontier.back();
+    frontier.pop_back();
+    for (const Descendant& child : children[parent]) {
+      found.push_back(child);
+      frontier.push_back(child.pid);
+    }
+  }
+  return found;
 }
 
 bool has_marks(pid_t pid, const std::vector<std::string>& marks) {
@@ -57,27 +93,18 @@ bool has_marks(pid_t pid, const std::vector<std::string>& marks) {
 }  // namespace
 
 std::vector<pid_t> descendants(pid_t root) {
-  std::unordered_map<pid_t, std::vector<pid_t>> children;
-  for (const pid_t pid : all_pids()) {
-    if (const auto parent = parent_of(pid)) children[*parent].push_back(pid);
-  }
-  std::vector<pid_t> found;
-  std::vector<pid_t> frontier = {root};
-  while (!frontier.empty()) {
-    const pid_t parent = frontier.back();
-    frontier.pop_back();
-    for (const pid_t child : children[parent]) {
-      found.push_back(child);
-      frontier.push_back(child);
-    }
-  }
-  return found;
+  std::vector<pid_t> pids;
+  for (const Descendant& d : tree_below(root)) pids.push_back(d.pid);
+  return pids;
 }
 
-std::size_t signal_descendants(pid_t root, int signal) {
-  const std::vector<pid_t> pids = descendants(root);
-  for (const pid_t pid : pids) kill(pid, signal);
-  return pids.size();
+std::vector<pid_t> signal_descendants(pid_t root, int signal) {
+  std::vector<pid_t> pids;
+  for (const Descendant& d : tree_below(root)) {
+    [[maybe_unused]] const Status sent = signal_process(d.pid, d.start_time, signal);
+    pids.push_back(d.pid);
+  }
+  return pids;
 }
 
 void kill_marked(const std::vector<std::string>& marks) {
@@ -85,8 +112,9 @@ void kill_marked(const std::vector<std::string>& marks) {
   for (int round = 0; round < kRounds; ++round) {
     bool found = false;
     for (const pid_t pid : all_pids()) {
-      if (pid == getpid() || !parent_of(pid) || !has_marks(pid, marks)) continue;
-      found = kill(pid, SIGKILL) == 0 || found;
+      const auto process = living(pid);
+      if (pid == getpid() || !process || !has_marks(pid, marks)) continue;
+      found = signal_process(pid, process->start_time, SIGKILL).has_value() || found;
     }
     if (!found) return;
   }

@@ -12,8 +12,9 @@ namespace antdt::antdtd {
 // not living.
 [[nodiscard]] std::vector<pid_t> descendants(pid_t root);
 
-// Sends `signal` to each of them. Returns how many there were.
-std::size_t signal_descendants(pid_t root, int signal);
+// Sends `signal` to each of them, and to nobody else: a pid that was used again meanwhile is not
+// hit. Returns those that were found.
+std::vector<pid_t> signal_descendants(pid_t root, int signal);
 
 // SIGKILL to every process whose environment holds all of `marks` ("NAME=value")
 // until none is left, at most a few rounds: what a killed shim left behind.

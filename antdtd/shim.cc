@@ -17,6 +17,7 @@
 #include <utility>
 
 #include "antdtd/cgroup.h"
+#include "antdtd/kill_rounds.h"
 #include "antdtd/linger.h"
 #include "antdtd/out_of_memory.h"
 #include "antdtd/process_tree.h"
@@ -32,17 +33,12 @@ namespace {
 constexpr int kNothingStarted = 125;
 constexpr Duration kLogPatience = std::chrono::seconds(2);
 constexpr Duration kCgroupPatience = std::chrono::seconds(1);
-constexpr Duration kKillRound = std::chrono::milliseconds(20);
 
 ProcessIdentity identity_of(pid_t pid) { return {pid, process_start_time(pid).value_or(0)}; }
 
-ExitStatus to_exit_status(int wait_status) {
+ExitStatus to_exit_status(const siginfo_t& ended) {
   ExitStatus status;
-  if (WIFSIGNALED(wait_status)) {
-    status.signal = WTERMSIG(wait_status);
-  } else {
-    status.code = WEXITSTATUS(wait_status);
-  }
+  (ended.si_code == CLD_EXITED ? status.code : status.signal) = ended.si_status;
   return status;
 }
 
@@ -171,7 +167,7 @@ class Shim {
   void turn() {
     std::array<pollfd, 4> items = {pollfd{signals_, POLLIN, 0}, out_.poll_item(), err_.poll_item(),
                                    pollfd{agent_.agent_fd(), POLLIN, 0}};
-    const Duration wait = killing_ ? kKillRound : claim_.period();
+    const Duration wait = killing_ ? rounds_.pause() : claim_.period();
     const auto ms = std::chrono::ceil<std::chrono::milliseconds>(wait).count();
     poll(items.data(), items.size(), static_cast<int>(ms));
     read_signals();
@@ -180,7 +176,7 @@ class Shim {
     reap();
     if (!killing_) look_for_the_agent(clock_.now());
     if (status_ && !terminating_) killing_ = true;
-    if (killing_) kill_tree();
+    if (killing_ && (nobody_left_ || rounds_.due(clock_.now()))) kill_tree();
   }
 
   void look_for_the_agent(MonoTime now) {
@@ -203,13 +199,25 @@ class Shim {
 
   void reap() {
     for (;;) {
-      int wait_status = 0;
-      const pid_t pid = waitpid(-1, &wait_status, WNOHANG);
-      if (pid < 0 && errno == EINTR) continue;
-      nobody_left_ = pid < 0;
-      if (pid <= 0) return;
-      if (pid == worker_) status_ = to_exit_status(wait_status);
+      siginfo_t ended{};
+      const int seen = waitid(P_ALL, 0, &ended, WEXITED | WNOHANG | WNOWAIT);
+      if (seen != 0 && errno == EINTR) continue;
+      nobody_left_ = seen != 0;
+      if (seen != 0 || ended.si_pid == 0) return;
+      if (ended.si_pid == worker_) worker_ended(ended);
+      waitpid(ended.si_pid, nullptr, 0);
     }
+  }
+
+  // It is not reaped yet, so its id and its group's cannot be another's.
+  void worker_ended(const siginfo_t& ended) {
+    if (!terminating_ || killing_) kill_group();
+    status_ = to_exit_status(ended);
+  }
+
+  // Whom the worker has left to the system, where that is not this process.
+  void kill_group() const {
+    if (!keep_orphans_ && !status_) kill(-worker_, SIGKILL);
   }
 
   void terminate_tree() {
@@ -220,8 +228,8 @@ class Shim {
 
   void kill_tree() {
     kill_cgroup(cgroup_);
-    signal_descendants(getpid(), SIGKILL);
-    if (!keep_orphans_) kill(-worker_, SIGKILL);
+    kill_group();
+    rounds_.done(signal_descendants(getpid(), SIGKILL), clock_.now());
     reap();
   }
 
@@ -235,6 +243,7 @@ class Shim {
   Output out_;
   Output err_;
   std::optional<ExitStatus> status_;
+  KillRounds rounds_;
   bool terminating_ = false;
   bool killing_ = false;
   bool nobody_left_ = false;

@@ -6,6 +6,7 @@
 #include "antdtd/host.h"
 #include "antdtd/job_keeper.h"
 #include "antdtd/job_links.h"
+#include "antdtd/kill_rounds.h"
 #include "antdtd/report_sums.h"
 #include "antdtd/shim_files.h"
 #include "core/fs.h"
@@ -23,6 +24,35 @@ using ::testing::StartsWith;
 
 const ProcessKey kKey{"ctr-1", {{'w', 3}, Attempt{2}}};
 const MonoTime kNow = MonoTime{} + std::chrono::hours(1);
+
+// --------------------------------------------------------------- kill rounds
+
+TEST(KillRounds, ATreeThatDoesNotDieIsSignalledEverMoreSeldom) {
+  KillRounds rounds;
+  MonoTime now = kNow;
+  int signalled = 0;
+  for (const MonoTime end = now + seconds(60); now < end; now += milliseconds(20)) {
+    if (!rounds.due(now)) continue;
+    rounds.done({7, 8}, now);
+    ++signalled;
+  }
+  EXPECT_LE(signalled, 70) << "in a minute, of 3000 looks";
+  EXPECT_GE(signalled, 60) << "each second all the same";
+}
+
+TEST(KillRounds, SomebodyNewIsSignalledAtOnceAgain) {
+  KillRounds rounds;
+  MonoTime now = kNow;
+  for (int round = 0; round < 8; ++round) {
+    now += seconds(2);
+    rounds.done({7, 8}, now);
+  }
+  EXPECT_FALSE(rounds.due(now + milliseconds(900)));
+  now += seconds(1);
+  ASSERT_TRUE(rounds.due(now));
+  rounds.done({8, 9}, now);
+  EXPECT_TRUE(rounds.due(now + milliseconds(20)));
+}
 
 // ---------------------------------------------------------------- environment
 

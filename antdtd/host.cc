@@ -1,7 +1,6 @@
 #include "antdtd/host.h"
 
 #include <arpa/inet.h>
-#include <netinet/in.h>
 #include <sched.h>
 #include <unistd.h>
 
@@ -16,6 +15,7 @@
 #include <vector>
 
 #include "core/fs.h"
+#include "core/net.h"
 
 namespace antdt::antdtd {
 namespace {
@@ -140,18 +140,13 @@ std::string host_name() {
 }
 
 Result<std::uint16_t> free_port(const std::string& address) {
-  const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  if (fd < 0) return fail_errno(ErrorKind::kIo, errno, "making a socket");
-  sockaddr_in where{};
-  where.sin_family = AF_INET;
-  if (inet_pton(AF_INET, address.c_str(), &where.sin_addr) != 1) where.sin_addr.s_addr = INADDR_ANY;
-  socklen_t size = sizeof(where);
-  auto* generic = reinterpret_cast<sockaddr*>(&where);
-  const bool bound = bind(fd, generic, size) == 0 && getsockname(fd, generic, &size) == 0;
-  const int error = errno;
-  close(fd);
-  if (!bound) return fail_errno(ErrorKind::kIo, error, "looking for a free port at " + address);
-  return ntohs(where.sin_port);
+  in6_addr six{};
+  in_addr four{};
+  const bool is_number = inet_pton(AF_INET6, address.c_str(), &six) == 1 ||
+                         inet_pton(AF_INET, address.c_str(), &four) == 1;
+  ANTDT_TRY(const OwnedFd socket, listen_tcp(is_number ? address : "0.0.0.0", 0));
+  ANTDT_TRY(const std::string at, local_address(socket));
+  return static_cast<std::uint16_t>(std::stoul(at.substr(at.rfind(':') + 1)));
 }
 
 }  // namespace antdt::antdtd

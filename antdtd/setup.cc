@@ -58,8 +58,9 @@ Status check_mode(const AgentFlags& flags) {
     return fail(ErrorKind::kUsage, "--private needs --socket-dir DIR: the job finds it there");
   }
   if (flags.is_private) return {};
-  if (flags.listen.find(':') == std::string::npos) {
-    return fail(ErrorKind::kUsage, "--listen {}: expected HOST:PORT, as in 10.0.0.1:7700",
+  if (!is_end_point(flags.listen, true)) {
+    return fail(ErrorKind::kUsage,
+                "--listen {}: expected HOST:PORT, as in 10.0.0.1:7700 or [2001:db8::1]:7700",
                 flags.listen);
   }
   if (flags.keys.empty()) {
@@ -79,11 +80,12 @@ Status check_mode(const AgentFlags& flags) {
 // What others reach this host by: said, or of the interface, or where the agent
 // itself listens if that is one address.
 Result<std::string> reachable_address(const AgentFlags& flags) {
+  if (flags.address.starts_with('[')) return host_of(flags.address);
   if (!flags.address.empty()) return flags.address;
   if (!flags.interface.empty()) return interface_address(flags.interface);
   if (flags.is_private) return "127.0.0.1";
-  const std::string host = flags.listen.substr(0, flags.listen.find_last_of(':'));
-  const bool every = host.empty() || host == "0.0.0.0" || host == "*";
+  const std::string host = host_of(flags.listen);
+  const bool every = host.empty() || host == "0.0.0.0" || host == "*" || host == "::";
   if (every) return interface_address("");
   return host;
 }

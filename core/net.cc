@@ -2,6 +2,7 @@
 
 #include <arpa/inet.h>
 #include <fcntl.h>
+#include <fmt/ranges.h>
 #include <ifaddrs.h>
 #include <net/if.h>
 #include <netdb.h>
@@ -12,22 +13,15 @@
 
 #include <array>
 #include <cerrno>
+#include <charconv>
 #include <cstring>
 #include <memory>
+#include <set>
 
 namespace antdt {
 namespace {
 
 using Addresses = std::unique_ptr<addrinfo, decltype(&freeaddrinfo)>;
-
-// "10.0.0.1:7700" -> "10.0.0.1"; "[::1]:7700" -> "::1".
-std::string address_of(const std::string& address_port) {
-  std::string address = address_port.substr(0, address_port.rfind(':'));
-  if (address.size() >= 2 && address.front() == '[' && address.back() == ']') {
-    address = address.substr(1, address.size() - 2);
-  }
-  return address;
-}
 
 Addresses find(const std::string& address, const char* port, int flags) {
   addrinfo hints{};
@@ -52,7 +46,43 @@ bool can_be_bound(const addrinfo& at) {
   return bound;
 }
 
+// An address of this family that is not of one link alone: those need the link's name too.
+bool is_of(const ifaddrs& at, int family) {
+  if (at.ifa_addr == nullptr || at.ifa_addr->sa_family != family) return false;
+  if (family != AF_INET6) return true;
+  return !IN6_IS_ADDR_LINKLOCAL(&reinterpret_cast<const sockaddr_in6*>(at.ifa_addr)->sin6_addr);
+}
+
 }  // namespace
+
+std::string host_of(const std::string& address_port) {
+  const std::size_t colon = address_port.rfind(':');
+  const bool several = colon != std::string::npos && address_port.find(':') != colon;
+  if (address_port.starts_with('[')) {
+    const std::size_t end = address_port.find(']');
+    return end == std::string::npos ? address_port : address_port.substr(1, end - 1);
+  }
+  return several ? address_port : address_port.substr(0, colon);
+}
+
+std::string with_port(const std::string& address, std::uint16_t port) {
+  const bool six = address.find(':') != std::string::npos;
+  return fmt::format(fmt::runtime(six ? "[{}]:{}" : "{}:{}"), address, port);
+}
+
+bool is_end_point(const std::string& address_port, bool any) {
+  const std::size_t colon = address_port.rfind(':');
+  if (colon == std::string::npos || colon == 0) return false;
+  std::uint32_t port = 0;
+  const char* const end = address_port.data() + address_port.size();
+  const auto [stop, error] = std::from_chars(address_port.data() + colon + 1, end, port);
+  if (error != std::errc() || stop != end || port > 65535 || (port == 0 && !any)) return false;
+  const std::string before = address_port.substr(0, colon);
+  if (before.find(':') == std::string::npos) return before.find_first_of("[]") == before.npos;
+  in6_addr address{};
+  return before.front() == '[' && before.back() == ']' &&
+         inet_pton(AF_INET6, host_of(address_port).c_str(), &address) == 1;
+}
 
 Result<std::string> interface_address(const std::string& interface) {
   ifaddrs* list = nullptr;
@@ -60,24 +90,28 @@ Result<std::string> interface_address(const std::string& interface) {
     return fail_errno(ErrorKind::kIo, errno, "listing this machine's network interfaces");
   }
   const std::unique_ptr<ifaddrs, decltype(&freeifaddrs)> guard(list, &freeifaddrs);
-  std::string names;
-  for (const ifaddrs* at = list; at != nullptr; at = at->ifa_next) {
-    if (at->ifa_addr == nullptr || at->ifa_addr->sa_family != AF_INET) continue;
-    names += (names.empty() ? "" : ", ") + std::string(at->ifa_name);
-    const bool usable = (at->ifa_flags & IFF_UP) != 0 && (at->ifa_flags & IFF_LOOPBACK) == 0;
-    if (interface.empty() ? usable : interface == at->ifa_name) {
-      return text_of(at->ifa_addr, sizeof(sockaddr_in));
+  std::set<std::string> names;
+  for (const int family : {AF_INET, AF_INET6}) {
+    for (const ifaddrs* at = list; at != nullptr; at = at->ifa_next) {
+      if (!is_of(*at, family)) continue;
+      names.insert(at->ifa_name);
+      const bool usable = (at->ifa_flags & IFF_UP) != 0 && (at->ifa_flags & IFF_LOOPBACK) == 0;
+      if (interface.empty() ? usable : interface == at->ifa_name) {
+        return text_of(at->ifa_addr,
+                       family == AF_INET ? sizeof(sockaddr_in) : sizeof(sockaddr_in6));
+      }
     }
   }
   if (interface.empty()) return "127.0.0.1";
   return fail(ErrorKind::kUsage,
-              "the network interface '{}' has no IPv4 address here; those that have one: {}",
-              interface, names);
+              "the network interface '{}' has no address here that others can reach; those that "
+              "have one: {}",
+              interface, fmt::join(names, ", "));
 }
 
 std::string own_address_among(const std::vector<std::string>& hosts) {
   for (const std::string& host : hosts) {
-    const Addresses found = find(address_of(host), nullptr, 0);
+    const Addresses found = find(host_of(host), nullptr, 0);
     for (const addrinfo* at = found.get(); at != nullptr; at = at->ai_next) {
       if (can_be_bound(*at)) return text_of(at->ai_addr, at->ai_addrlen);
     }
@@ -112,7 +146,7 @@ Result<OwnedFd> listen_tcp(const std::string& address, std::uint16_t port) {
       fd.is_open() && setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) == 0 &&
       bind(fd.get(), at->ai_addr, at->ai_addrlen) == 0 && listen(fd.get(), SOMAXCONN) == 0;
   if (listens) return fd;
-  return fail_errno(ErrorKind::kIo, errno, fmt::format("listening at {}:{}", address, port));
+  return fail_errno(ErrorKind::kIo, errno, "listening at " + with_port(address, port));
 }
 
 Result<std::string> local_address(const OwnedFd& socket) {
@@ -125,13 +159,12 @@ Result<std::string> local_address(const OwnedFd& socket) {
   const bool six = address.ss_family == AF_INET6;
   const std::uint16_t port = ntohs(six ? reinterpret_cast<sockaddr_in6*>(at)->sin6_port
                                        : reinterpret_cast<sockaddr_in*>(at)->sin_port);
-  return fmt::format(fmt::runtime(six ? "[{}]:{}" : "{}:{}"), text_of(at, size), port);
+  return with_port(text_of(at, size), port);
 }
 
 Result<OwnedFd> start_to_connect(const std::string& address_port) {
   const std::string port = address_port.substr(address_port.rfind(':') + 1);
-  const Addresses to =
-      find(address_of(address_port), port.c_str(), AI_NUMERICHOST | AI_NUMERICSERV);
+  const Addresses to = find(host_of(address_port), port.c_str(), AI_NUMERICHOST | AI_NUMERICSERV);
   if (to == nullptr) {
     return fail(ErrorKind::kUsage, "'{}' is no address and port in numbers", address_port);
   }

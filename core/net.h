@@ -12,8 +12,18 @@
 
 namespace antdt {
 
-// The IPv4 address of `interface`; an error names the interfaces there are.
-// With "", the first address that is not of a loopback interface, or 127.0.0.1.
+// End points are "10.0.0.1:7700", "name:7700" or "[::1]:7700": an IPv6 address stands in brackets
+// where a port follows it, and nowhere else.
+//
+// The address of `address_port`, without brackets: all of it where there is no port.
+[[nodiscard]] std::string host_of(const std::string& address_port);
+[[nodiscard]] std::string with_port(const std::string& address, std::uint16_t port);
+// Whether it is an end point with a port of 1 to 65535 (0 to 65535 where `any` may be chosen).
+[[nodiscard]] bool is_end_point(const std::string& address_port, bool any = false);
+
+// The address of `interface`, its IPv4 address where it has one, else an IPv6 address that is not
+// of this link alone; an error names the interfaces there are. With "", the first such address
+// that is not of a loopback interface, or 127.0.0.1.
 [[nodiscard]] Result<std::string> interface_address(const std::string& interface);
 
 // The first of `hosts` ("address:port") that is an address of this machine, as a

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/ids.h"
+#include "core/net.h"
 #include "launcher/drill_checks.h"
 #include "launcher/suggest.h"
 
@@ -72,10 +73,10 @@ class Checker {
     for (std::size_t i = 0; i < c_.cluster.hosts.size(); ++i) {
       const std::string& host = c_.cluster.hosts[i];
       const std::string key = fmt::format("cluster.hosts[{}]", i);
-      const std::size_t colon = host.rfind(':');
-      if (colon == std::string::npos || colon == 0 || !parse_port(host.substr(colon + 1))) {
-        problems_.add(key,
-                      fmt::format("'{}' must be \"address:port\", as in \"10.0.0.1:7700\"", host));
+      if (!is_end_point(host)) {
+        problems_.add(key, fmt::format("'{}' must be \"address:port\", as in \"10.0.0.1:7700\" or "
+                                       "\"[2001:db8::1]:7700\"",
+                                       host));
       }
       if (!seen.insert(host).second) problems_.add(key, fmt::format("'{}' is listed twice", host));
     }

@@ -4,15 +4,12 @@
 
 #include <optional>
 
+#include "core/net.h"
 #include "core/wire/packet.h"
 
 namespace antdt::launcher {
 
 namespace {
-
-std::string host_of(const std::string& host_port) {
-  return host_port.substr(0, host_port.rfind(':'));
-}
 
 // The file with the key of the agent, or "" when there is none.
 std::string agent_key_file(const std::string& directory, const std::string& host_port) {

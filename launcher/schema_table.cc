@@ -21,7 +21,8 @@ const std::vector<Key>& table() {
       {"job.seed", kInteger, "1", "seed of the records' order and the first parameters", {0, kAny}},
 
       {"cluster.hosts", kTexts, "[]",
-       "agents to run the workers, as \"address:port\"; none: this machine"},
+       "agents to run the workers, as \"address:port\", an IPv6 address in brackets; none: this "
+       "machine"},
       {"cluster.interface", kText, "\"\"",
        "network interface for what workers and parameter servers send one another; empty: that of "
        "the host's address in cluster.hosts"},

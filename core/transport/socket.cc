@@ -34,8 +34,9 @@ Status set_text(void* socket, int option, const std::string& value, const char* 
 
 // A link over a network finds out by itself that the other side is silent; a
 // half-open connection is dropped and made again.
-void set_tcp_options(void* socket) {
-  set_int(socket, ZMQ_IPV6, 0);
+// A name stands for its IPv4 address; an IPv6 address is in brackets.
+void set_tcp_options(void* socket, const std::string& host_port) {
+  set_int(socket, ZMQ_IPV6, host_port.starts_with('[') ? 1 : 0);
   set_int(socket, ZMQ_HEARTBEAT_IVL, 2000);
   set_int(socket, ZMQ_HEARTBEAT_TIMEOUT, 10000);
   set_int(socket, ZMQ_HEARTBEAT_TTL, 15000);
@@ -148,7 +149,7 @@ Result<Socket> Socket::bind_tcp(Context& context, const std::string& host_port,
   State& state = *socket.state_;
   state.curve = true;
   state.endpoint = "tcp://" + host_port;
-  set_tcp_options(state.handle);
+  set_tcp_options(state.handle, host_port);
   set_int(state.handle, ZMQ_CURVE_SERVER, 1);
   ANTDT_RETURN_IF_ERROR(
       set_text(state.handle, ZMQ_CURVE_SECRETKEY, server_keys.secret_z85, "the server's key"));
@@ -184,7 +185,7 @@ Result<Socket> Socket::connect_tcp(Context& context, const std::string& host_por
   ANTDT_TRY(Socket socket, open(context, false));
   State& state = *socket.state_;
   state.endpoint = "tcp://" + host_port;
-  set_tcp_options(state.handle);
+  set_tcp_options(state.handle, host_port);
   ANTDT_RETURN_IF_ERROR(
       set_text(state.handle, ZMQ_CURVE_SERVERKEY, server_public_z85, "the server's public key"));
   ANTDT_RETURN_IF_ERROR(

@@ -1,13 +1,26 @@
 """Two agents as daemons of their own on 127.0.0.1, with CURVE."""
 
+import socket
 import subprocess
 import unittest
 
 import jobs
+import tally
 from harness import BIN, needs_trainer
 from hosts import Hosts, free_port
 
 ROWS = 8000
+RECORDS = 3000
+
+
+def has_ipv6():
+    try:
+        with socket.socket(socket.AF_INET6) as s:
+            s.bind(("::1", 0))
+        return True
+    except OSError:
+        return False
+
 
 
 class Cluster(Hosts):
@@ -24,6 +37,21 @@ class Cluster(Hosts):
         self.assert_done(run)
         self.assert_once(run, 2, ROWS)
         self.assertEqual({w["host"] for w in run.summary["workers"]}, {"hosta", "hostb"})
+
+    @needs_trainer
+    @unittest.skipUnless(has_ipv6(), "this machine has no ::1")
+    def test_agents_at_ipv6_addresses_run_jobs_of_every_kind(self):
+        keys = self.keys("keys")
+        hosts = [self.agent(name, keys, address="::1") for name in ("hosta", "hostb")]
+        self.assertTrue(hosts[0].startswith("[::1]:"))
+        for sync, servers in (("allreduce", ""), ("ps-bsp", "[roles.server]\ncount = 2\n")):
+            with self.subTest(sync):
+                text = tally.job(workers=2, records=RECORDS, epochs=1,
+                                 extra=servers + self.cluster(hosts, keys))
+                run = self.run_job(self.write(f"{sync}.toml", text.replace("allreduce", sync)))
+                self.assert_done(run)
+                self.assert_once(run, 1, RECORDS)
+                self.assertEqual({w["host"] for w in run.summary["workers"]}, {"hosta", "hostb"})
 
     def test_an_unknown_key_gets_nothing(self):
         host = self.agent("hosta", self.keys("keys"))

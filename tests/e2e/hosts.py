@@ -25,8 +25,9 @@ class Hosts(EndToEnd):
         self.assertEqual(made.returncode, 0, made.stderr)
         return directory
 
-    def agent(self, name, keys, instead={}):
+    def agent(self, name, keys, instead={}, address="127.0.0.1"):
         """`instead`: which files this host has in the place of others, in a mount namespace."""
+        at = f"[{address}]" if ":" in address else address
         port = free_port()
         mounts = [word for path, other in instead.items()
                   for word in ("mount", "--bind", shlex.quote(str(other)), shlex.quote(str(path)),
@@ -34,9 +35,9 @@ class Hosts(EndToEnd):
         own = ["unshare", "--mount", "sh", "-c", " ".join([*mounts, 'exec "$@"']), "sh"]
         log = open(self.dir / f"{name}.log", "w")
         process = subprocess.Popen(
-            [*(own if instead else []), str(BIN / "antdtd"), "--listen", f"127.0.0.1:{port}", "--keys", str(keys),
+            [*(own if instead else []), str(BIN / "antdtd"), "--listen", f"{at}:{port}", "--keys", str(keys),
              "--state-dir", str(self.dir / f"{name}-state"), "--host-name", name,
-             "--socket-dir", str(self.runtime / name), "--address", "127.0.0.1", "--allow-root"],
+             "--socket-dir", str(self.runtime / name), "--address", address, "--allow-root"],
             env=self.env, stdout=log, stderr=subprocess.STDOUT)
         self.agent_pids[name] = process.pid
         self.addCleanup(log.close)
@@ -46,14 +47,15 @@ class Hosts(EndToEnd):
             process.wait(10)
 
         self.addCleanup(end)
-        await_true(lambda: self.listens(port, process), 10, f"{name} listens: {log.name}")
-        return f"127.0.0.1:{port}"
+        await_true(lambda: self.listens(address, port, process), 10, f"{name} listens: {log.name}")
+        return f"{at}:{port}"
 
     @staticmethod
-    def listens(port, process):
+    def listens(address, port, process):
         assert process.poll() is None, "the agent ended"
-        with socket.socket() as s:
-            return s.connect_ex(("127.0.0.1", port)) == 0
+        family = socket.AF_INET6 if ":" in address else socket.AF_INET
+        with socket.socket(family) as s:
+            return s.connect_ex((address, port)) == 0
 
     def cluster(self, hosts, keys):
         listed = ", ".join(f'"{h}"' for h in hosts)

@@ -41,11 +41,11 @@ Result<transport::Socket> bind_one(transport::Context& context,
                                    const ListenConfig& config, const std::string& address,
                                    const transport::KeyPair& own) {
   const PortRange ports = config.ports;
-  if (ports.any()) return transport::Socket::bind_tcp(context, address + ":0", own);
+  if (ports.any()) return transport::Socket::bind_tcp(context, with_port(address, 0), own);
   std::string problem;
   for (std::uint32_t n = 0; n < ports.count(); ++n) {
-    const std::uint32_t port = ports.at(first_choice(environment), n);
-    auto bound = transport::Socket::bind_tcp(context, fmt::format("{}:{}", address, port), own);
+    const auto port = static_cast<std::uint16_t>(ports.at(first_choice(environment), n));
+    auto bound = transport::Socket::bind_tcp(context, with_port(address, port), own);
     if (bound) return bound;
     problem = bound.error().message;  // in use, mostly: the next may be free
   }

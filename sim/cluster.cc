@@ -39,6 +39,16 @@ Cluster::Cluster(World& world, const Options& options)
                       }}));
   }
   slots_ -= shape_.server_processes();
+  other_shape_ = shape_;
+  if (options_.sabotage != Sabotage::kLieAboutData) other_shape_.fingerprint = "other";
+  if (options_.faults.other_data) other_host_ = fmt::format("h{}", options_.seed % count);
+}
+
+// Records that were trained there are not those that the accounts count.
+void Cluster::check_data(const Program& who) {
+  if (who.host() != other_host_) return;
+  world_.violate("other data", fmt::format("{}.{} trains on {}, which has other data",
+                                           who.member().worker, who.member().attempt, who.host()));
 }
 
 std::shared_ptr<Program> Cluster::make_program(Host& at, Member member, std::uint32_t pid) {
@@ -46,11 +56,12 @@ std::shared_ptr<Program> Cluster::make_program(Host& at, Member member, std::uin
   if (member.worker.role == 's') {
     return std::make_shared<PsServer>(world_, *this, member, pid, at.name(), at.clock());
   }
+  const JobShape& shape = at.name() == other_host_ ? other_shape_ : shape_;
   if (shape_.servers > 0) {
-    return std::make_shared<PsWorker>(world_, *this, shape_, options_.sabotage, member, pid,
+    return std::make_shared<PsWorker>(world_, *this, shape, options_.sabotage, member, pid,
                                       at.name(), at.clock());
   }
-  return std::make_shared<Worker>(world_, *this, shape_, options_.sabotage, member, pid, at.name(),
+  return std::make_shared<Worker>(world_, *this, shape, options_.sabotage, member, pid, at.name(),
                                   at.clock());
 }
 
@@ -127,7 +138,9 @@ void Cluster::daemon_said_end(const ctl::Outcome& outcome) {
     return world_.after(world_.rng().time(milliseconds(10), seconds(5)), [this] { resume(); });
   }
   outcome_ = outcome;
-  checks_->ended(*machine(), files_, outcome);
+  // What is trained until then is another check's; who goes on needs the right files.
+  const bool refused = !other_host_.empty() && outcome.exit_class == "data" && outcome.code == 2;
+  if (!refused) checks_->ended(*machine(), files_, outcome);
 }
 
 void Cluster::resume() {
@@ -213,6 +226,7 @@ ctl::JobMachineConfig Cluster::machine_config() const {
   config.ledger.retry_limit = 1000000;
   config.key = options_.seed;
   config.hang_after = seconds(10);
+  config.data = shape_.data();
   return config;
 }
 

@@ -69,7 +69,10 @@ class Cluster final : public Surroundings {
   std::string write_checkpoint(const std::string& directory, const Trained& state) override;
   const Trained* read_checkpoint(const std::string& directory) override;
   void took(const Worker& worker, Record record) override { checks_->took(worker, record); }
-  void trained(const Worker& worker, Record record) override { checks_->trained(worker, record); }
+  void trained(const Worker& worker, Record record) override {
+    check_data(worker);
+    checks_->trained(worker, record);
+  }
   void phase_done(const Worker& worker) override { checks_->phase_done(worker); }
   // cluster_servers.cc
   std::uint64_t new_socket(const Program& of) override;
@@ -81,6 +84,7 @@ class Cluster final : public Surroundings {
   void group_began(Generation generation, const std::string& restore) override;
   void pushed(const PsWorker& worker, std::uint64_t number,
               const std::vector<Record>& records) override {
+    check_data(worker);
     checks_->pushed(worker, number, records);
   }
   void decided(Generation generation, std::uint32_t home,
@@ -92,6 +96,7 @@ class Cluster final : public Surroundings {
  private:
   void shape_job();
   void shape_servers();
+  void check_data(const Program& who);
   [[nodiscard]] std::shared_ptr<Program> make_program(Host& at, Member member, std::uint32_t pid);
   [[nodiscard]] ctl::JobMachineConfig machine_config() const;
   [[nodiscard]] Host& host(const std::string& name);
@@ -137,6 +142,8 @@ class Cluster final : public Surroundings {
   World& world_;
   Options options_;
   JobShape shape_;
+  JobShape other_shape_;    // as it is where the data are others
+  std::string other_host_;  // empty: nowhere
   std::uint32_t workers_ = 0;
   std::uint32_t slots_ = 0;  // of all hosts
   SharedFiles files_;

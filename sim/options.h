@@ -29,6 +29,7 @@ enum class Sabotage {
   kSayLess,       // a worker of servers that are given up does not say what its home may have
                   // applied and the ledger has not heard of
   kStayPaused,    // the daemon does not see that there is room again
+  kLieAboutData,  // a worker whose data are others says that they are the launcher's
 };
 
 // How the workers of a job work together.
@@ -54,6 +55,7 @@ struct Faults {
   std::uint32_t files_full = 0;     // none for checkpoints
   std::uint32_t spoil = 0;          // the newest checkpoint is damaged
   std::uint32_t operator_wish = 0;  // evictions, other sizes, skips, a stop and a resume
+  bool other_data = false;          // one host has other files than the launcher
   // Monotonic clocks that began anywhere and run at their own pace.
   bool clocks = false;
   // Of messages between the daemon and agents.
@@ -82,8 +84,8 @@ struct Options {
   Duration end_within = std::chrono::seconds(400);  // X
 };
 
-// By name: "none", "workers", "daemon", "agents", "disks", "operators", "messages", "all";
-// false for others.
+// By name: "none", "workers", "daemon", "agents", "disks", "operators", "messages", "all" of
+// these, and "data" (with which a job cannot be done); false for others.
 bool set_faults(std::string_view name, Faults& faults);
 
 }  // namespace antdt::sim

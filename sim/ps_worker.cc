@@ -74,7 +74,7 @@ void PsWorker::obey(const client::Directive& directive) {
 void PsWorker::join(std::string problem) {
   wire::Join join;
   join.pid = pid_;
-  join.data = {shape_.train_records, shape_.eval_records, "f", "the data"};
+  join.data = shape_.data();
   join.problem = std::move(problem);
   join.step = Step{version_};
   join.said = said_;

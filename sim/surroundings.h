@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/delivery.h"
+#include "core/wire/messages.h"
 #include "sim/model.h"
 #include "sim/program.h"
 #include "sim/ps_packets.h"
@@ -28,6 +29,10 @@ struct JobShape {
   std::uint32_t backups = 0;
   std::uint32_t replicas = 1;  // processes that are one server
   Delivery delivery = Delivery::kExactlyOnce;
+  std::string fingerprint = "f";  // of the data that a worker finds on its host
+  [[nodiscard]] wire::DataIdentity data() const {
+    return {train_records, eval_records, fingerprint, "the data " + fingerprint};
+  }
   [[nodiscard]] std::uint32_t server_processes() const { return servers * replicas; }
 };
 

@@ -104,7 +104,7 @@ void Worker::obey(const client::Directive& directive) {
 void Worker::join(std::string problem) {
   wire::Join join;
   join.pid = pid_;
-  join.data = {shape_.train_records, shape_.eval_records, "f", "the data"};
+  join.data = shape_.data();
   join.problem = std::move(problem);
   join.settled = std::max(settled_, ready_);
   join.step = state_.step;

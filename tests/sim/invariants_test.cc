@@ -53,6 +53,13 @@ TEST(InvariantsTest, NothingIsBrokenWhereNothingIs) {
   EXPECT_THAT(broken(Sabotage::kNone, "all", all_or_some(20, 2)), IsEmpty());
 }
 
+TEST(InvariantsTest, NothingIsTrainedWhereTheDataAreOthers) {
+  for (const Sync sync : {Sync::kAllReduce, Sync::kServers}) {
+    EXPECT_THAT(broken(Sabotage::kNone, "data", all_or_some(20, 2), {}, sync), IsEmpty());
+    expect_seen(Sabotage::kLieAboutData, "data", 5, {"other data"}, sync);
+  }
+}
+
 TEST(InvariantsTest, RecordsThatAreGrantedTwiceAreInTwoHands) {
   expect_seen(Sabotage::kGrantTwice, "none", 5, {"one hand"});
 }

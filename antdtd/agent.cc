@@ -44,6 +44,8 @@ Agent::Agent(EventLoop& loop, AgentParts parts, AgentOptions options,
     : loop_(loop),
       options_(std::move(options)),
       store_(std::move(parts.store)),
+      users_(std::move(parts.users)),
+      socket_of_(std::move(parts.socket_of)),
       supervision_(options_.capacity),
       accelerators_(accelerators),
       keeper_(options_.orphan_timeout / 2) {
@@ -51,17 +53,20 @@ Agent::Agent(EventLoop& loop, AgentParts parts, AgentOptions options,
       loop_, store_, std::move(parts.runner),
       ProcessRunner::Handlers{
           [this](const ProcessKey& key, std::uint32_t pid) { on_started(key, pid); },
-          [this](const ProcessKey& key, const ExitStatus& status) { on_ended(key, status); }});
-  workers_ = std::make_unique<WorkerLinks>(
-      std::move(parts.workers), options_.host, supervision_,
-      WorkerLinks::Handlers{
-          [this](const ProcessKey& key, const wire::Report& report) { on_report(key, report); },
-          [this](const std::string& job, wire::Packet packet) {
-            daemons_->send(job, std::move(packet));
-          }});
+          [this](const ProcessKey& key, const ExitStatus& status) { on_ended(key, status); },
+          [this](const std::string& job) -> const UserIdentity& { return owner_of(job); }});
   daemons_ = std::make_unique<DaemonLinks>(
       std::move(parts.control),
-      DaemonLinks::Handlers{[this](const std::string& job) { return save_attach(job); },
+      DaemonLinks::Handlers{[this](const std::string& key) {
+                              return users_ == nullptr || users_->is_authorized(key);
+                            },
+                            [this](const std::string& key) -> Result<KnownUser> {
+                              if (users_ == nullptr) return KnownUser{"", own_, false};
+                              return users_->find(key);
+                            },
+                            [this](const std::string& job, const UserIdentity& user) {
+                              return save_attach(job, user);
+                            },
                             [this](const std::string& job) { return welcome(job); },
                             [this](const std::string& job) { apply(event::DaemonAttached{job}); },
                             [this](const wire::Envelope& envelope, wire::Packet packet) {
@@ -70,8 +75,9 @@ Agent::Agent(EventLoop& loop, AgentParts parts, AgentOptions options,
                             [this](const wire::Envelope& envelope, const wire::Packet& packet) {
                               start_job(envelope, packet);
                             }});
+  if (users_ != nullptr) users_->on_change([this] { daemons_->drop_revoked(); });
+  [[maybe_unused]] const WorkerLinks& own = make_links(std::move(parts.workers), own_.uid);
   adopt();
-  loop_.watch_socket(workers_->socket(), [this] { workers_->receive(kBatch); });
   loop_.watch_socket(daemons_->socket(), [this] { daemons_->receive(kBatch); });
   loop_.at_turn_end([this] { flush_soon(); });
   heartbeat_timer_ = loop_.call_after(kHeartbeat, [this] { heartbeat(); });
@@ -81,7 +87,7 @@ Agent::Agent(EventLoop& loop, AgentParts parts, AgentOptions options,
 Agent::~Agent() {
   if (!notes_->end(kLastNotes)) static_cast<void>(notes_.release());  // it ends with the process
   for (const ProcessKey& key : throttles_.stopped()) throttle(key, false);
-  loop_.unwatch_socket(workers_->socket());
+  for (const auto& [user, links] : workers_) loop_.unwatch_socket(links->socket());
   loop_.unwatch_socket(daemons_->socket());
   loop_.cancel(heartbeat_timer_);
   for (const auto& timer : {timer_, flush_timer_, patience_timer_}) {
@@ -95,8 +101,9 @@ void Agent::adopt() {
   records_ = store_.jobs();
   for (const auto& [job, record] : records_) {
     if (record.incarnation != Incarnation{}) {
-      daemons_->links().restore(job, record.incarnation, record.user);
+      daemons_->links().restore(job, record.incarnation, record.uid ? record.user : own_.name);
     }
+    adopt_owner(job, record);
     if (options_.is_private && !record.command.empty()) job_ = job;
   }
   std::optional<ExitStatus> last_end;
@@ -125,6 +132,60 @@ void Agent::adopt() {
     loop_.call_after(Duration::zero(),
                      [this, status = *last_end] { job_daemon_ended(keeper_.attempt(), status); });
   }
+}
+
+// ----------------------------------------------------------------------- users
+
+const UserIdentity& Agent::owner_of(const std::string& job) const {
+  const auto found = owners_.find(job);
+  return found == owners_.end() ? own_ : found->second;
+}
+
+// A user who is gone, or has another number now, keeps what its processes were started with:
+// they are still to be ended.
+void Agent::adopt_owner(const std::string& job, const JobRecord& record) {
+  if (!record.uid || *record.uid == own_.uid) return;
+  UserIdentity owner;
+  owner.name = record.user;
+  owner.uid = *record.uid;
+  owner.gid = record.gid.value_or(*record.uid);
+  owner.groups = {owner.gid};
+  owner.home = "/";
+  const Result<UserIdentity> known = find_user(record.user);
+  if (known && known->uid == owner.uid) owner = *known;
+  owners_[job] = owner;
+  const Status opened = open_workers_socket(owner);
+  if (!opened) log_error("{}", opened.error().message);
+}
+
+WorkerLinks& Agent::make_links(transport::Socket socket, uid_t user) {
+  auto links = std::make_unique<WorkerLinks>(
+      std::move(socket), options_.host, supervision_,
+      WorkerLinks::Handlers{
+          [this](const ProcessKey& key, const wire::Report& report) { on_report(key, report); },
+          [this](const std::string& job, wire::Packet packet) {
+            daemons_->send(job, std::move(packet));
+          },
+          [this, user](const std::string& job) { return owner_of(job).uid == user; }});
+  WorkerLinks& made = *links;
+  workers_[user] = std::move(links);
+  loop_.watch_socket(made.socket(), [&made] { made.receive(kBatch); });
+  return made;
+}
+
+Status Agent::open_workers_socket(const UserIdentity& user) {
+  if (workers_.contains(user.uid)) return {};
+  if (socket_of_ == nullptr) {
+    return fail(ErrorKind::kInternal, "this agent has no sockets for the user {}", user.name);
+  }
+  ANTDT_TRY(transport::Socket socket, socket_of_(user));
+  [[maybe_unused]] const WorkerLinks& made = make_links(std::move(socket), user.uid);
+  return {};
+}
+
+WorkerLinks* Agent::workers_of(const std::string& job) {
+  const auto found = workers_.find(owner_of(job).uid);
+  return found == workers_.end() ? nullptr : found->second.get();
 }
 
 // -------------------------------------------------------------------- effects
@@ -174,7 +235,7 @@ void Agent::run(const effect::RefuseStart& effect) {
 
 void Agent::run(const effect::ForgetProcess& effect) {
   runner_->forget(effect.key);
-  workers_->forget(effect.key);
+  if (WorkerLinks* workers = workers_of(effect.key.job)) workers->forget(effect.key);
   probes_.forget(effect.key);
   throttles_.forget(effect.key);
   throttled_.erase(effect.key);
@@ -185,6 +246,7 @@ void Agent::run(const effect::ForgetJob& effect) {
   finish_if_over(effect.job);
   if (effect.job == job_) return;  // its daemon may still run
   records_.erase(effect.job);
+  owners_.erase(effect.job);
   store_.forget_job(effect.job);
 }
 
@@ -192,12 +254,17 @@ void Agent::run(const effect::Note& effect) { log_warn("{}", effect.text); }
 
 // --------------------------------------------------------- from the job daemon
 
-Status Agent::save_attach(const std::string& job) {
+Status Agent::save_attach(const std::string& job, const UserIdentity& user) {
   const JobLinks::Job* link = daemons_->links().find(job);
   JobRecord& record = records_[job];
   record.incarnation = link->incarnation;
-  record.user = link->user;
-  log_info("incarnation {} of the daemon of job {} attached", link->incarnation, job);
+  record.user = user.name;
+  record.uid = user.uid;
+  record.gid = user.gid;
+  if (!user.is_own()) owners_[job] = user;
+  ANTDT_RETURN_IF_ERROR(open_workers_socket(user));
+  log_info("incarnation {} of the daemon of job {} of the user {} attached", link->incarnation, job,
+           user.name);
   return store_.save_job(job, record);
 }
 
@@ -222,7 +289,10 @@ void Agent::on_daemon_message(const wire::Envelope& envelope, wire::Packet packe
   if (envelope.kind == wire::ExitSeen::kKind) return apply(event::ExitAcknowledged{key});
   if (envelope.kind == wire::ReservePort::kKind) return reserve_port(envelope, packet);
   if (envelope.kind == wire::Detach::kKind) return detach(envelope.job);
-  if (envelope.attempt != Attempt{}) return workers_->deliver(key, std::move(packet));
+  if (envelope.attempt != Attempt{}) {
+    WorkerLinks* workers = workers_of(envelope.job);
+    return workers == nullptr ? void() : workers->deliver(key, std::move(packet));
+  }
   daemons_->refuse(packet, envelope, "invalid",
                    fmt::format("an agent does not know messages of kind '{}'", envelope.kind));
 }
@@ -271,7 +341,8 @@ void Agent::on_started(const ProcessKey& key, std::uint32_t pid) {
 
 void Agent::on_ended(const ProcessKey& key, const ExitStatus& status) {
   if (key.member.worker == kJobDaemon) return job_daemon_ended(key.member.attempt, status);
-  workers_->receive(kBatch);  // its last words go before its end
+  // Its last words go before its end.
+  if (WorkerLinks* workers = workers_of(key.job)) workers->receive(kBatch);
   log_info("{} ended: code {}, signal {} {}{}", describe(key), status.code, status.signal,
            status.error, status.oom.empty() ? "" : "out of memory: " + status.oom);
   apply(event::ProcessEnded{key, status});
@@ -294,8 +365,8 @@ void Agent::throttle(const ProcessKey& key, bool stop) {
   const Supervision::Process* process = supervision_.find(key);
   const auto began = throttled_.find(key);
   if (process == nullptr || began == throttled_.end()) return;
-  const Status sent =
-      signal_process(static_cast<pid_t>(process->pid), began->second, stop ? SIGSTOP : SIGCONT);
+  const Status sent = runner_->signal_owned(key.job, static_cast<pid_t>(process->pid),
+                                            began->second, stop ? SIGSTOP : SIGCONT);
   if (!sent) log_debug("{}: {}", describe(key), sent.error().message);
 }
 
@@ -444,7 +515,8 @@ void Agent::heartbeat() {
 void Agent::flush_soon() {
   if (flush_timer_) return;
   const bool daemons_left = daemons_->flush();
-  const bool workers_left = workers_->flush();
+  bool workers_left = false;
+  for (const auto& [user, links] : workers_) workers_left = links->flush() || workers_left;
   if (!daemons_left && !workers_left) return;
   flush_timer_ = loop_.call_after(kFlushPause, [this] { flush_timer_.reset(); });
 }

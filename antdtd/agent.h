@@ -21,6 +21,7 @@
 #include "antdtd/report_sums.h"
 #include "antdtd/supervision.h"
 #include "antdtd/throttle.h"
+#include "antdtd/users.h"
 #include "antdtd/worker_links.h"
 #include "core/disk_thread.h"
 #include "core/loop.h"
@@ -43,6 +44,9 @@ struct AgentParts {
   transport::Socket control;
   transport::Socket workers;
   ProcessRunner::Settings runner;
+  // The socket of the workers of another user, made and handed over.
+  std::function<Result<transport::Socket>(const UserIdentity&)> socket_of = nullptr;
+  std::unique_ptr<Users> users = nullptr;  // of a tcp port; over ipc all is of the own user
 };
 
 class Agent {
@@ -79,8 +83,16 @@ class Agent {
   void stop_process(const ProcessKey& key, const wire::Packet& packet);
   void reserve_port(const wire::Envelope& envelope, const wire::Packet& packet);
   void detach(const std::string& job);
-  [[nodiscard]] Status save_attach(const std::string& job);
+  [[nodiscard]] Status save_attach(const std::string& job, const UserIdentity& user);
   [[nodiscard]] wire::AgentWelcome welcome(const std::string& job) const;
+
+  // As whom the processes of the job run.
+  [[nodiscard]] const UserIdentity& owner_of(const std::string& job) const;
+  void adopt_owner(const std::string& job, const JobRecord& record);
+  [[nodiscard]] Status open_workers_socket(const UserIdentity& user);
+  [[nodiscard]] WorkerLinks& make_links(transport::Socket socket, uid_t user);
+  // The socket of the workers of the job; null if it could not be opened.
+  [[nodiscard]] WorkerLinks* workers_of(const std::string& job);
 
   void on_started(const ProcessKey& key, std::uint32_t pid);
   void on_ended(const ProcessKey& key, const ExitStatus& status);
@@ -108,6 +120,10 @@ class Agent {
   EventLoop& loop_;
   AgentOptions options_;
   ProcessStore store_;
+  std::unique_ptr<Users> users_;
+  std::function<Result<transport::Socket>(const UserIdentity&)> socket_of_;
+  const UserIdentity own_ = own_user();
+  std::map<std::string, UserIdentity> owners_;  // of jobs of other users
   Supervision supervision_;
   ReportSums sums_;
   const Accelerators& accelerators_;
@@ -115,7 +131,7 @@ class Agent {
   Throttles throttles_;
   std::map<ProcessKey, std::uint64_t> throttled_;  // when they started, in clock ticks
   std::unique_ptr<ProcessRunner> runner_;
-  std::unique_ptr<WorkerLinks> workers_;
+  std::map<uid_t, std::unique_ptr<WorkerLinks>> workers_;  // by user
   std::unique_ptr<DaemonLinks> daemons_;
   std::map<std::string, JobRecord> records_;
 

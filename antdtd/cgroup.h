@@ -71,7 +71,8 @@ void kill_cgroup(const std::string& group);
 // Kills what is in it and removes it. False if it is still there after `wait`.
 bool remove_cgroup(const std::string& group, Duration wait);
 // Puts the calling process into it; safe between fork and exec. `procs` is
-// <group>/cgroup.procs.
-[[nodiscard]] bool enter_cgroup(const char* procs);
+// <group>/cgroup.procs, and `opened` a descriptor of that file if somebody opened it
+// before: the right to do so is looked at there.
+[[nodiscard]] bool enter_cgroup(const char* procs, int opened = -1);
 
 }  // namespace antdt::antdtd

@@ -26,6 +26,7 @@ void DaemonLinks::receive(int limit) {
 void DaemonLinks::handle(wire::Packet packet) {
   const Result<wire::Envelope> envelope = wire::open_envelope(packet);
   if (!envelope) return log_debug("from a job daemon: {}", envelope.error().message);
+  if (!handlers_.authorized(packet.user)) return refuse_revoked(packet, envelope->job);
   if (envelope->kind == wire::Hello::kKind) return hello(*envelope, packet);
   if (!valid_job_id(envelope->job)) {
     return refuse(packet, *envelope, "invalid",
@@ -43,15 +44,45 @@ void DaemonLinks::handle(wire::Packet packet) {
   handlers_.on_message(*envelope, std::move(packet));
 }
 
+void DaemonLinks::refuse_revoked(const wire::Packet& packet, const std::string& job) {
+  if (links_.speaks_for(packet.peer, job)) drop_revoked();
+  wire::Envelope link;
+  link.job = job;
+  const Result<KnownUser> user = handlers_.user_of(packet.user);
+  refuse(packet, link, "user",
+         user ? "the key is authorized again: ask again" : user.error().message);
+}
+
+void DaemonLinks::drop_revoked() {
+  std::vector<std::string> revoked;
+  for (const auto& [job, link] : links_.jobs()) {
+    if (!link.peer.empty() && !handlers_.authorized(link.key)) revoked.push_back(job);
+  }
+  for (const std::string& job : revoked) {
+    log_warn("the key of the daemon of job {} is not authorized any more: its link is cut", job);
+    wire::Envelope envelope;
+    envelope.job = job;
+    wire::Packet to;
+    to.peer = links_.find(job)->peer;
+    refuse(to, envelope, "user", "its key was taken out of this agent's authorized/");
+    versions_.erase(to.peer);
+    links_.drop_peer(job);
+    daemons_.erase(job);
+  }
+}
+
 void DaemonLinks::hello(const wire::Envelope& envelope, const wire::Packet& packet) {
   const Result<wire::Hello> hello = wire::decode<wire::Hello>(packet.body);
   if (!hello) return refuse(packet, envelope, "invalid", hello.error().message);
   const Result<std::uint32_t> version = wire::negotiate_version(*hello);
   if (!version) return refuse(packet, envelope, "version", version.error().message);
+  const Result<KnownUser> user = handlers_.user_of(packet.user);
+  if (!user) return refuse(packet, envelope, "user", user.error().message);
   if (envelope.job.empty()) {
     // A launcher that only asks what is free here, before there is a job.
     wire::AgentWelcome welcome = handlers_.welcome("");
     welcome.version = *version;
+    welcome.user = user->identity.name;
     return reply(packet, wire::make_packet(envelope, welcome));
   }
   if (versions_.size() >= kMaxVersions) versions_.clear();
@@ -59,14 +90,15 @@ void DaemonLinks::hello(const wire::Envelope& envelope, const wire::Packet& pack
 }
 
 Status DaemonLinks::try_attach(const std::string& job, const wire::Attach& attach,
-                               const wire::Packet& packet) {
+                               const wire::Packet& packet, const UserIdentity& user) {
   const JobLinks::Job* known = links_.find(job);
   const bool is_new = known == nullptr || known->incarnation != attach.incarnation;
-  ANTDT_RETURN_IF_ERROR(links_.attach(job, attach.incarnation, packet.peer, packet.user));
+  ANTDT_RETURN_IF_ERROR(
+      links_.attach(job, attach.incarnation, packet.peer, user.name, packet.user));
   if (!is_new) return {};
   // Durable before it is acted on: an agent that comes after this one must not
   // let the predecessor in again.
-  return handlers_.on_attach(job);
+  return handlers_.on_attach(job, user);
 }
 
 void DaemonLinks::attach(const wire::Envelope& envelope, const wire::Packet& packet) {
@@ -76,13 +108,16 @@ void DaemonLinks::attach(const wire::Envelope& envelope, const wire::Packet& pac
   }
   const Result<wire::Attach> body = wire::decode<wire::Attach>(packet.body);
   if (!body) return refuse(packet, envelope, "invalid", body.error().message);
-  if (const Status attached = try_attach(envelope.job, *body, packet); !attached) {
+  const Result<KnownUser> user = handlers_.user_of(packet.user);
+  if (!user) return refuse(packet, envelope, "user", user.error().message);
+  if (const Status attached = try_attach(envelope.job, *body, packet, user->identity); !attached) {
     log_warn("refused to attach: {}", attached.error().message);
     const bool fenced = attached.error().kind == ErrorKind::kRefused;
     return refuse(packet, envelope, fenced ? "stale" : "busy", attached.error().message);
   }
   wire::AgentWelcome welcome = handlers_.welcome(envelope.job);
   welcome.version = version->second;
+  welcome.user = user->identity.name;
   reply(packet, wire::make_packet(envelope, welcome));
   daemons_[envelope.job].set_peer(socket_, packet.peer);
   handlers_.on_attached(envelope.job);

@@ -5,6 +5,10 @@
 // higher incarnation attaches. Whatever comes from a link that does not speak
 // for the job it names is answered Refused "unknown": a daemon whose agent was
 // restarted learns so that it has to attach again.
+//
+// A link was authenticated when it was opened. Whether its key is still authorized is
+// looked up with every message; if it is not, the link speaks for nothing, nothing more is
+// sent to it, and whatever comes from it is answered Refused "user".
 #pragma once
 
 #include <functional>
@@ -13,6 +17,7 @@
 
 #include "antdtd/job_links.h"
 #include "antdtd/outbox.h"
+#include "antdtd/users.h"
 #include "core/transport/socket.h"
 
 namespace antdt::antdtd {
@@ -20,9 +25,13 @@ namespace antdt::antdtd {
 class DaemonLinks {
  public:
   struct Handlers {
-    // The job's incarnation and user are as in links().find(job); an error
-    // (they could not be made durable) refuses the daemon.
-    std::function<Status(const std::string& job)> on_attach;
+    // Of the key that a link came with ("" over ipc): whether it may speak at all now, and
+    // as whom its owner is served.
+    std::function<bool(const std::string& key)> authorized;
+    std::function<Result<KnownUser>(const std::string& key)> user_of;
+    // The job's incarnation is as in links().find(job); an error (it could not be made
+    // durable) refuses the daemon.
+    std::function<Status(const std::string& job, const UserIdentity& user)> on_attach;
     std::function<wire::AgentWelcome(const std::string& job)> welcome;
     // After the welcome was sent.
     std::function<void(const std::string& job)> on_attached;
@@ -44,6 +53,8 @@ class DaemonLinks {
   void refuse(const wire::Packet& to, const wire::Envelope& envelope, std::string code,
               std::string reason);
   void heartbeat_all();
+  // Cuts the links whose key is not authorized any more.
+  void drop_revoked();
   void forget(const std::string& job);
   [[nodiscard]] bool flush();
 
@@ -52,7 +63,8 @@ class DaemonLinks {
   void hello(const wire::Envelope& envelope, const wire::Packet& packet);
   void attach(const wire::Envelope& envelope, const wire::Packet& packet);
   [[nodiscard]] Status try_attach(const std::string& job, const wire::Attach& attach,
-                                  const wire::Packet& packet);
+                                  const wire::Packet& packet, const UserIdentity& user);
+  void refuse_revoked(const wire::Packet& packet, const std::string& job);
 
   transport::Socket socket_;
   Handlers handlers_;

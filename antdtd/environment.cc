@@ -5,6 +5,8 @@
 #include <map>
 #include <string_view>
 
+#include "core/start_as.h"
+
 namespace antdt::antdtd {
 namespace {
 
@@ -19,7 +21,27 @@ bool is_stale(std::string_view name) {
                      [name](std::string_view prefix) { return name.starts_with(prefix); });
 }
 
+constexpr std::array<std::string_view, 5> kSharedNames = {"PATH", "LD_LIBRARY_PATH", "LANG",
+                                                          "LANGUAGE", "TZ"};
+constexpr std::array<std::string_view, 5> kSharedPrefixes = {"LC_", "CUDA_", "NVIDIA_", "NCCL_",
+                                                             "OMP_"};
+
+bool is_shared(std::string_view name) {
+  return std::find(kSharedNames.begin(), kSharedNames.end(), name) != kSharedNames.end() ||
+         std::any_of(kSharedPrefixes.begin(), kSharedPrefixes.end(),
+                     [name](std::string_view prefix) { return name.starts_with(prefix); });
+}
+
 }  // namespace
+
+std::vector<std::string> environment_of(const UserIdentity& user,
+                                        const std::vector<std::string>& agent_env) {
+  std::vector<std::string> env = user_environment(user);
+  for (const std::string& entry : agent_env) {
+    if (is_shared(entry.substr(0, entry.find('=')))) env.push_back(entry);
+  }
+  return env;
+}
 
 std::vector<std::string> worker_environment(const std::vector<std::string>& agent_env,
                                             const std::string& workers_socket,

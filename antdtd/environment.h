@@ -5,9 +5,17 @@
 #include <vector>
 
 #include "antdtd/process_key.h"
+#include "core/user.h"
 #include "core/wire/messages.h"
 
 namespace antdt::antdtd {
+
+// What a process of another user gets of the agent's own environment: where programs and
+// libraries are, language and time zone (PATH, LD_LIBRARY_PATH, LANG, LANGUAGE, LC_*, TZ, CUDA_*,
+// NVIDIA_*, NCCL_*, OMP_*), because the rest of root's is nobody else's business; and HOME, USER,
+// LOGNAME and SHELL of its own.
+[[nodiscard]] std::vector<std::string> environment_of(const UserIdentity& user,
+                                                      const std::vector<std::string>& agent_env);
 
 // `agent_env` and the result are "NAME=value". In order:
 //  - variables of other launchers (RANK, WORLD_SIZE, LOCAL_*, GROUP_*, ROLE_*,

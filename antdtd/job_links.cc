@@ -3,14 +3,14 @@
 namespace antdt::antdtd {
 
 Status JobLinks::attach(const std::string& job, Incarnation incarnation, const std::string& peer,
-                        const std::string& user) {
+                        const std::string& user, const std::string& key) {
   const auto known = jobs_.find(job);
   if (known != jobs_.end()) {
     const Job& seen = known->second;
     if (user != seen.user) {
       return fail(ErrorKind::kRefused,
-                  "job {} belongs to the key '{}' on this agent: the key '{}' cannot take it over",
-                  job, seen.user, user);
+                  "job {} belongs to the user '{}' on this agent: '{}' cannot take it over", job,
+                  seen.user, user);
     }
     if (incarnation < seen.incarnation) {
       return fail(ErrorKind::kRefused,
@@ -18,17 +18,19 @@ Status JobLinks::attach(const std::string& job, Incarnation incarnation, const s
                   incarnation, job, seen.incarnation);
     }
   }
-  jobs_[job] = Job{incarnation, user, peer};
+  jobs_[job] = Job{incarnation, user, peer, key};
   return {};
 }
 
 void JobLinks::restore(const std::string& job, Incarnation incarnation, const std::string& user) {
-  jobs_[job] = Job{incarnation, user, {}};
+  jobs_[job] = Job{incarnation, user, {}, {}};
 }
 
 void JobLinks::drop_peer(const std::string& job) {
   const auto it = jobs_.find(job);
-  if (it != jobs_.end()) it->second.peer.clear();
+  if (it == jobs_.end()) return;
+  it->second.peer.clear();
+  it->second.key.clear();
 }
 
 void JobLinks::forget(const std::string& job) { jobs_.erase(job); }

@@ -14,14 +14,16 @@ class JobLinks {
  public:
   struct Job {
     Incarnation incarnation;  // the highest that attached
-    std::string user;         // name of the key it came with; "" over ipc
+    std::string user;         // whose it is
     std::string peer;         // routing id of its link; "" while there is none
+    std::string key;          // with which that link came; "" over ipc
   };
 
   // Makes `peer` the link of `job`. Refused: an incarnation below one seen, and
   // another user's key.
   [[nodiscard]] Status attach(const std::string& job, Incarnation incarnation,
-                              const std::string& peer, const std::string& user);
+                              const std::string& peer, const std::string& user,
+                              const std::string& key = {});
   // What an earlier agent on this state directory knew.
   void restore(const std::string& job, Incarnation incarnation, const std::string& user);
   void drop_peer(const std::string& job);  // its link is gone

@@ -1,5 +1,8 @@
 #include "antdtd/process_runner.h"
 
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -14,9 +17,12 @@
 #include "antdtd/process_tree.h"
 #include "antdtd/shim_files.h"
 #include "antdtd/shim_launcher.h"
+#include "antdtd/user_files.h"
 #include "core/log.h"
+#include "core/pipe.h"
 #include "core/process.h"
 #include "core/runtime_dir.h"
+#include "core/start_as.h"
 
 namespace antdt::antdtd {
 namespace {
@@ -25,6 +31,8 @@ constexpr Duration kLookAgain = std::chrono::milliseconds(50);
 constexpr Duration kCgroupPatience = std::chrono::milliseconds(500);
 // The shims of workers start the agent only where the job daemon's did not.
 constexpr Duration kWorkersPatience = std::chrono::seconds(3);
+constexpr std::size_t kLargestShimFile = std::size_t{64} * 1024;
+constexpr int kHelperPatienceMs = 2000;
 
 bool is_job_daemon(const ProcessKey& key) { return key.member.worker == kJobDaemon; }
 
@@ -122,19 +130,58 @@ void ProcessRunner::launch(const ProcessKey& key, StartRequest start) {
 
 Result<ProcessRunner::Live> ProcessRunner::start_shim(const ProcessKey& key,
                                                       const wire::StartProcess& start) {
-  ANTDT_RETURN_IF_ERROR(store_.create(key, start));
+  const UserIdentity& owner = handlers_.owner_of(key.job);
+  ANTDT_RETURN_IF_ERROR(store_.create(key, start, owner));
+  const std::string cgroup = make_cgroup(key, start);
+  if (!owner.is_own()) {
+    ANTDT_TRY(const LaunchedShim shim, launch_shim_of(owner, key, start, cgroup));
+    return live_of(shim);
+  }
   const std::vector<std::string> environment =
       is_job_daemon(key)
           ? settings_.environment
           : worker_environment(settings_.environment, settings_.workers_socket, key, start.env);
   const std::vector<std::string> arguments =
-      shim_arguments(key, start, store_.directory(key), make_cgroup(key, start), settings_);
+      shim_arguments(key, start, store_.directory(key), cgroup, settings_);
   ANTDT_TRY(const LaunchedShim shim, launch_shim(settings_.shim, arguments, environment));
+  return live_of(shim);
+}
+
+ProcessRunner::Live ProcessRunner::live_of(const LaunchedShim& shim) {
   Live live;
   live.shim = shim.pid;
   live.status_fd = shim.status_fd;
   live.shim_start_time = process_start_time(shim.pid).value_or(0);
   return live;
+}
+
+Result<LaunchedShim> ProcessRunner::launch_shim_of(const UserIdentity& owner, const ProcessKey& key,
+                                                   const wire::StartProcess& start,
+                                                   const std::string& cgroup) const {
+  StartAs what;
+  what.program = settings_.shim;
+  what.environment =
+      worker_environment(environment_of(owner, settings_.environment),
+                         workers_socket_of(settings_.socket_dir, owner.uid), key, start.env);
+  OwnedFd procs;
+  Pipe status;
+  if (!status.open()) return fail_errno(ErrorKind::kIo, errno, "making a pipe for " + what.program);
+  fcntl(status.read.get(), F_SETFL, O_NONBLOCK);
+  what.standard_output = status.write.get();
+  what.arguments = shim_arguments(key, start, store_.shim_directory(key), cgroup, settings_);
+  if (!cgroup.empty()) {
+    // The kernel looks at the rights of who opened it, and the user has none there.
+    procs = OwnedFd(open((cgroup + "/cgroup.procs").c_str(), O_WRONLY | O_CLOEXEC));
+    const std::string kill = cgroup + "/cgroup.kill";
+    if (!procs.is_open() || lchown(kill.c_str(), owner.uid, getegid()) != 0) {
+      return fail_errno(ErrorKind::kIo, errno, "handing the cgroup " + cgroup + " to its shim");
+    }
+    what.pass = {procs.get()};
+    what.arguments.insert(what.arguments.begin(),
+                          {"--cgroup-procs-fd", std::to_string(procs.get())});
+  }
+  ANTDT_TRY(const pid_t pid, start_as(owner, what));
+  return LaunchedShim{pid, status.read.release()};
 }
 
 // A worker that cannot have one runs without: its limit is lost, not its work.
@@ -196,7 +243,8 @@ void ProcessRunner::signal(const ProcessKey& key, Force force) {
   const auto live = live_.find(key);
   if (live == live_.end()) return;
   const auto send = [&](int number) {
-    const Status sent = signal_process(live->second.shim, live->second.shim_start_time, number);
+    const Status sent =
+        signal_owned(key.job, live->second.shim, live->second.shim_start_time, number);
     if (!sent) log_debug("{}: {}", describe(key), sent.error().message);
   };
   switch (force) {
@@ -208,6 +256,13 @@ void ProcessRunner::signal(const ProcessKey& key, Force force) {
       log_warn("the shim of {} does not answer and is killed", describe(key));
       return send(SIGKILL);
   }
+}
+
+Status ProcessRunner::signal_owned(const std::string& job, pid_t pid, std::uint64_t start_time,
+                                   int signal) const {
+  const UserIdentity& owner = handlers_.owner_of(job);
+  return owner.is_own() ? signal_process(pid, start_time, signal)
+                        : signal_process_of(owner.uid, pid, start_time, signal);
 }
 
 // --------------------------------------------------------------------- ending
@@ -228,7 +283,7 @@ void ProcessRunner::shim_ended(const ProcessKey& key) {
   int wait_status = 0;
   const bool reaped = waitpid(found->second.shim, &wait_status, WNOHANG) > 0;
   live_.erase(found);
-  const bool told = access(exit_file(store_.directory(key)).c_str(), F_OK) == 0;
+  const bool told = has_exit(key);
   if (!told) clean_up_after_shim(key);
   const ExitStatus status = exit_of(key, reaped ? how_shim_ended(wait_status) : "is gone");
   if (!told) remove_cgroup(cgroup_of(key), kCgroupPatience);
@@ -238,7 +293,7 @@ void ProcessRunner::shim_ended(const ProcessKey& key) {
 ExitStatus ProcessRunner::exit_of(const ProcessKey& key, const std::string& otherwise) const {
   ExitStatus unknown;
   unknown.signal = SIGKILL;  // a worker is killed with its shim
-  const Result<std::string> text = read_file(exit_file(store_.directory(key)));
+  const Result<std::string> text = read_exit(key);
   if (!text) {
     unknown.oom = oom_evidence(unknown, memory_events(cgroup_of(key)));
     unknown.last_lines = "[antdt: its antdt-shim " + otherwise + "]";
@@ -250,23 +305,64 @@ ExitStatus ProcessRunner::exit_of(const ProcessKey& key, const std::string& othe
   return unknown;
 }
 
+// What the agent wrote itself goes before what the shim did.
+Result<std::string> ProcessRunner::read_exit(const ProcessKey& key) const {
+  const std::string shims = store_.shim_directory(key);
+  const std::string own = store_.directory(key);
+  const uid_t owner = handlers_.owner_of(key.job).uid;
+  if (shims != own && access(exit_file(own).c_str(), F_OK) == 0) return read_file(exit_file(own));
+  return read_file_of(owner, exit_file(shims), kLargestShimFile);
+}
+
+bool ProcessRunner::has_exit(const ProcessKey& key) const {
+  struct stat info {};
+  return lstat(exit_file(store_.directory(key)).c_str(), &info) == 0 ||
+         lstat(exit_file(store_.shim_directory(key)).c_str(), &info) == 0;
+}
+
+std::optional<PidFile> ProcessRunner::read_pids(const ProcessKey& key) const {
+  const Result<std::string> text = read_file_of(
+      handlers_.owner_of(key.job).uid, pid_file(store_.shim_directory(key)), kLargestShimFile);
+  return text ? parse_pid_file(*text) : std::nullopt;
+}
+
 void ProcessRunner::clean_up_after_shim(const ProcessKey& key) const {
-  const Result<std::string> text = read_file(pid_file(store_.directory(key)));
-  const auto pids = text ? parse_pid_file(*text) : std::nullopt;
-  if (pids) {
+  if (const auto pids = read_pids(key)) {
     [[maybe_unused]] const Status gone =
-        signal_process(pids->worker.pid, pids->worker.start_time, SIGKILL);
+        signal_owned(key.job, pids->worker.pid, pids->worker.start_time, SIGKILL);
   }
   kill_cgroup(cgroup_of(key));
-  if (is_job_daemon(key)) return;  // its children carry no marks
-  kill_marked({"ANTDT_JOB_ID=" + key.job, "ANTDT_WORKER_ID=" + to_string(key.member.worker),
-               fmt::format("ANTDT_ATTEMPT={}", key.member.attempt)});
+  if (!is_job_daemon(key)) kill_marked_of(key);  // its children carry no marks
+}
+
+// Of another user by a process of that user: the kernel then sees to it that nobody else's
+// are hit, and this one needs no right to look into their environments.
+void ProcessRunner::kill_marked_of(const ProcessKey& key) const {
+  const std::vector<std::string> marks = {"ANTDT_JOB_ID=" + key.job,
+                                          "ANTDT_WORKER_ID=" + to_string(key.member.worker),
+                                          fmt::format("ANTDT_ATTEMPT={}", key.member.attempt)};
+  const UserIdentity& owner = handlers_.owner_of(key.job);
+  if (owner.is_own()) return kill_marked(marks);
+  StartAs what;
+  what.program = settings_.shim;
+  what.arguments = {"--kill-marked", "--"};
+  what.arguments.insert(what.arguments.end(), marks.begin(), marks.end());
+  const Result<pid_t> helper = start_as(owner, what);
+  if (!helper) return log_warn("{}: {}", describe(key), helper.error().message);
+  const Result<int> ended = open_pidfd(*helper);
+  pollfd item{ended ? *ended : -1, POLLIN, 0};
+  const OwnedFd closed(item.fd);
+  if (poll(&item, 1, kHelperPatienceMs) <= 0) kill(*helper, SIGKILL);
+  waitpid(*helper, nullptr, 0);
 }
 
 void ProcessRunner::forget(const ProcessKey& key) {
   // Done already, unless a shim was killed and its worker took long to go.
   remove_cgroup(cgroup_of(key), kCgroupPatience);
-  remove_process_socket(settings_.workers_socket, key.job, key.member);
+  const UserIdentity& owner = handlers_.owner_of(key.job);
+  remove_process_socket(owner.is_own() ? settings_.workers_socket
+                                       : workers_socket_of(settings_.socket_dir, owner.uid),
+                        key.job, key.member);
   store_.forget(key);
 }
 
@@ -281,7 +377,7 @@ std::vector<event::Adopted> ProcessRunner::adopt() {
 }
 
 event::Adopted ProcessRunner::adopt_one(const ProcessStore::Stored& stored) {
-  const std::string dir = store_.directory(stored.key);
+  const std::string dir = store_.shim_directory(stored.key);
   event::Adopted adopted{stored.key, std::make_shared<wire::StartProcess>(stored.start), 0, {}};
   store_.touch_claim(stored.key);
   const Result<PidLock> lock = PidLock::take(dir);
@@ -289,28 +385,29 @@ event::Adopted ProcessRunner::adopt_one(const ProcessStore::Stored& stored) {
     live_[stored.key] = {};
     limit_again(stored);
     look_again(stored.key);
-    const Result<std::string> text = read_file(pid_file(dir));
-    const auto pids = text ? parse_pid_file(*text) : std::nullopt;
+    const auto pids = read_pids(stored.key);
     if (pids) adopted.pid = static_cast<std::uint32_t>(pids->worker.pid);
     return adopted;
   }
   // No shim lives, and while we hold the lock none begins. The exit file is
   // written before the lock goes, so it says what is to be said from now on.
-  const bool told = access(exit_file(dir).c_str(), F_OK) == 0;
+  const bool told = has_exit(stored.key);
   if (!told) clean_up_after_shim(stored.key);
   adopted.status = exit_of(stored.key, "was gone when this agent began");
   if (told) return adopted;
-  const Status written = write_file_atomic(exit_file(dir), format_exit(*adopted.status), 0600);
+  const Status written = write_file_atomic(exit_file(store_.directory(stored.key)),
+                                           format_exit(*adopted.status), 0600);
   if (!written) log_warn("{}: {}", describe(stored.key), written.error().message);
+  // A shim of another user does not see that file, and must not begin without its own.
+  if (dir != store_.directory(stored.key)) unlink(pid_file(dir).c_str());
   return adopted;
 }
 
 void ProcessRunner::look_again(const ProcessKey& key) {
   const auto found = live_.find(key);
   if (found == live_.end()) return;
-  const std::string dir = store_.directory(key);
-  const Result<std::string> text = read_file(pid_file(dir));
-  const auto pids = text ? parse_pid_file(*text) : std::nullopt;
+  const std::string dir = store_.shim_directory(key);
+  const auto pids = read_pids(key);
   if (pids) {
     found->second.shim = pids->shim.pid;
     found->second.shim_start_time = pids->shim.start_time;

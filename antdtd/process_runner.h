@@ -13,6 +13,8 @@
 
 #include "antdtd/cgroup.h"
 #include "antdtd/process_store.h"
+#include "antdtd/shim_files.h"
+#include "antdtd/shim_launcher.h"
 #include "antdtd/supervision.h"
 #include "core/loop.h"
 
@@ -23,6 +25,7 @@ class ProcessRunner {
   struct Settings {
     std::string shim;                      // path of antdt-shim
     std::string workers_socket;            // ANTDT_SOCKET
+    std::string socket_dir;                // those of other users are below it
     std::vector<std::string> environment;  // the agent's own
     // How the shims start this agent again (a private one); empty: not.
     std::vector<std::string> successor;
@@ -35,6 +38,8 @@ class ProcessRunner {
   struct Handlers {
     std::function<void(const ProcessKey&, std::uint32_t pid)> on_started;
     std::function<void(const ProcessKey&, const ExitStatus&)> on_ended;
+    // As whom the processes of a job run.
+    std::function<const UserIdentity&(const std::string& job)> owner_of;
   };
   ProcessRunner(EventLoop& loop, ProcessStore& store, Settings settings, Handlers handlers);
   ~ProcessRunner();
@@ -46,6 +51,10 @@ class ProcessRunner {
   void launch(const ProcessKey& key, StartRequest start);
   void signal(const ProcessKey& key, Force force);
   void forget(const ProcessKey& key);
+  // To the process of that pid, if it belongs to the owner of the job: of what a user's
+  // shim says nothing is believed.
+  [[nodiscard]] Status signal_owned(const std::string& job, pid_t pid, std::uint64_t start_time,
+                                    int signal) const;
   // The path of its group; "": it has none.
   [[nodiscard]] std::string cgroup_of(const ProcessKey& key) const;
 
@@ -61,6 +70,16 @@ class ProcessRunner {
     bool started = false;  // on_started was called
   };
   [[nodiscard]] Result<Live> start_shim(const ProcessKey& key, const wire::StartProcess& start);
+  [[nodiscard]] Result<LaunchedShim> launch_shim_of(const UserIdentity& owner,
+                                                    const ProcessKey& key,
+                                                    const wire::StartProcess& start,
+                                                    const std::string& cgroup) const;
+  // How it ended, if somebody has written that.
+  [[nodiscard]] Result<std::string> read_exit(const ProcessKey& key) const;
+  [[nodiscard]] std::optional<PidFile> read_pids(const ProcessKey& key) const;
+  [[nodiscard]] bool has_exit(const ProcessKey& key) const;
+  void kill_marked_of(const ProcessKey& key) const;
+  [[nodiscard]] static Live live_of(const LaunchedShim& shim);
   [[nodiscard]] event::Adopted adopt_one(const ProcessStore::Stored& stored);
   // Its group, made and remembered; "" for none.
   [[nodiscard]] std::string make_cgroup(const ProcessKey& key, const wire::StartProcess& start);

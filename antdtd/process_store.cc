@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "antdtd/shim_files.h"
+#include "antdtd/user_files.h"
 #include "core/log.h"
 #include "core/wire/codec.h"
 
@@ -61,14 +62,17 @@ void remove_tree(const std::string& path) {
 
 }  // namespace
 
-ProcessStore::ProcessStore(std::string root, FileLock lock)
-    : jobs_dir_(std::move(root) + "/jobs"), lock_(std::move(lock)) {}
+ProcessStore::ProcessStore(std::string root, FileLock lock, bool of_many_users)
+    : jobs_dir_(std::move(root) + "/jobs"), lock_(std::move(lock)), of_many_users_(of_many_users) {}
 
-Result<ProcessStore> ProcessStore::open(const std::string& state_dir) {
-  ANTDT_RETURN_IF_ERROR(make_directories(state_dir, 0700));
+Result<ProcessStore> ProcessStore::open(const std::string& state_dir, bool of_many_users) {
+  const auto make = [of_many_users](const std::string& path) {
+    return of_many_users ? ensure_passable_directory(path) : make_directories(path, 0700);
+  };
+  ANTDT_RETURN_IF_ERROR(make(state_dir));
   ANTDT_TRY(FileLock lock, FileLock::acquire(state_dir + "/lock"));
-  ProcessStore store(state_dir, std::move(lock));
-  ANTDT_RETURN_IF_ERROR(make_directories(store.jobs_dir_, 0700));
+  ProcessStore store(state_dir, std::move(lock), of_many_users);
+  ANTDT_RETURN_IF_ERROR(make(store.jobs_dir_));
   return store;
 }
 
@@ -76,18 +80,45 @@ std::string ProcessStore::directory(const ProcessKey& key) const {
   return jobs_dir_ + "/" + key.job + "/" + file_name(key.member);
 }
 
-Status ProcessStore::create(const ProcessKey& key, const wire::StartProcess& start) {
+std::string ProcessStore::shim_directory(const ProcessKey& key) const {
+  std::string dir = directory(key);
+  struct stat info {};
+  const std::string own = own_directory(dir);
+  return of_many_users_ && lstat(own.c_str(), &info) == 0 ? own : dir;
+}
+
+Status ProcessStore::create(const ProcessKey& key, const wire::StartProcess& start,
+                            const UserIdentity& owner) {
   const std::string dir = directory(key);
   std::error_code ignored;
   std::filesystem::remove_all(dir, ignored);
+  if (!owner.is_own()) {
+    ANTDT_RETURN_IF_ERROR(create_for(owner, key));
+    return write_file_atomic(start_file(dir), wire::encode(start), 0600);
+  }
   ANTDT_RETURN_IF_ERROR(make_directories(dir, 0700));
   ANTDT_RETURN_IF_ERROR(make_empty_file(pid_file(dir)));
   ANTDT_RETURN_IF_ERROR(make_empty_file(claim_file(dir)));
+  ANTDT_RETURN_IF_ERROR(make_empty_file(exit_part_file(dir)));
   return write_file_atomic(start_file(dir), wire::encode(start), 0600);
 }
 
+// Everything is made before the user gets the directory and can change it. The claim stays
+// the agent's, which touches it; its shim only looks at its times.
+Status ProcessStore::create_for(const UserIdentity& owner, const ProcessKey& key) const {
+  const std::string dir = directory(key);
+  ANTDT_RETURN_IF_ERROR(ensure_passable_directory(jobs_dir_ + "/" + key.job));
+  ANTDT_RETURN_IF_ERROR(ensure_passable_directory(dir));
+  const std::string own = own_directory(dir);
+  ANTDT_RETURN_IF_ERROR(make_directories(own, 0700));
+  ANTDT_RETURN_IF_ERROR(make_file_of(owner, pid_file(own)));
+  ANTDT_RETURN_IF_ERROR(make_file_of(owner, exit_part_file(own)));
+  ANTDT_RETURN_IF_ERROR(make_empty_file(claim_file(own)));
+  return give_directory(owner, own);
+}
+
 void ProcessStore::touch_claim(const ProcessKey& key) const {
-  utimensat(AT_FDCWD, claim_file(directory(key)).c_str(), nullptr, 0);
+  utimensat(AT_FDCWD, claim_file(shim_directory(key)).c_str(), nullptr, AT_SYMLINK_NOFOLLOW);
 }
 
 void ProcessStore::forget(const ProcessKey& key) const { remove_tree(directory(key)); }

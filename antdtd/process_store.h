@@ -7,25 +7,33 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "antdtd/process_key.h"
 #include "core/fs.h"
 #include "core/result.h"
+#include "core/user.h"
 #include "core/wire/messages.h"
 
 namespace antdt::antdtd {
 
 // What is remembered of a job itself.
 struct JobRecord {
-  Incarnation incarnation;           // the highest that attached
-  std::string user;                  // whose key it came with
+  Incarnation incarnation;  // the highest that attached
+  // Whose it is. Without a uid: of the user that the agent runs as (a private agent's
+  // job, and what an earlier release wrote, with the name of a key for that of a user).
+  std::string user;
+  std::optional<std::uint32_t> uid;
+  std::optional<std::uint32_t> gid;
   std::string run_dir;               // of a job whose daemon this agent keeps
   std::vector<std::string> command;  // of that daemon; empty: it keeps none
   ANTDT_PART {
     v("incarnation", m.incarnation);
     v("user", m.user);
+    v("uid", m.uid);
+    v("gid", m.gid);
     v("run_dir", m.run_dir);
     v("command", m.command);
   }
@@ -38,13 +46,19 @@ class ProcessStore {
     wire::StartProcess start;
   };
 
-  // Makes the directory (0700). kRefused if another agent uses it.
-  [[nodiscard]] static Result<ProcessStore> open(const std::string& state_dir);
+  // Makes the directory: 0700, or, where processes of other users run, one that they may
+  // pass through. kRefused if another agent uses it.
+  [[nodiscard]] static Result<ProcessStore> open(const std::string& state_dir,
+                                                 bool of_many_users = false);
 
-  // Makes the process's directory with its start file, durable. What an earlier
-  // process of the same key left there is removed.
-  [[nodiscard]] Status create(const ProcessKey& key, const wire::StartProcess& start);
+  // Makes the process's directory with its start file, durable, for a process of `owner`.
+  // What an earlier process of the same key left there is removed.
+  [[nodiscard]] Status create(const ProcessKey& key, const wire::StartProcess& start,
+                              const UserIdentity& owner);
+  // Where the agent's own files of it are.
   [[nodiscard]] std::string directory(const ProcessKey& key) const;
+  // Where its shim's are: the same, or below it if the process is another user's.
+  [[nodiscard]] std::string shim_directory(const ProcessKey& key) const;
   void touch_claim(const ProcessKey& key) const;
   void forget(const ProcessKey& key) const;
 
@@ -57,9 +71,11 @@ class ProcessStore {
   [[nodiscard]] std::map<std::string, JobRecord> jobs() const;
 
  private:
-  ProcessStore(std::string root, FileLock lock);
+  ProcessStore(std::string root, FileLock lock, bool of_many_users);
+  [[nodiscard]] Status create_for(const UserIdentity& owner, const ProcessKey& key) const;
   std::string jobs_dir_;
   FileLock lock_;
+  bool of_many_users_;
 };
 
 }  // namespace antdt::antdtd

@@ -18,7 +18,7 @@ std::vector<pid_t> signal_descendants(pid_t root, int signal);
 
 // SIGKILL to every process whose environment holds all of `marks` ("NAME=value")
 // until none is left, at most a few rounds: what a killed shim left behind.
-// Processes of other users are not seen.
+// Processes of other users than the caller's are not seen, or not hit.
 void kill_marked(const std::vector<std::string>& marks);
 
 }  // namespace antdt::antdtd

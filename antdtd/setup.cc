@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "antdtd/successor.h"
+#include "antdtd/user_files.h"
 #include "core/fs.h"
 #include "core/log.h"
 #include "core/net.h"
@@ -15,6 +16,10 @@
 
 namespace antdt::antdtd {
 namespace {
+
+// Of agents of root; not root's own runtime directory, which nobody else may enter.
+constexpr const char* kRootStates = "/var/lib/antdt";
+constexpr const char* kRootSockets = "/run/antdtd";
 
 std::string environment_or_empty(const char* name) {
   const char* value = std::getenv(name);
@@ -35,7 +40,7 @@ std::string instance_name(const std::string& listen) {
 std::string default_state_dir(const std::string& listen) {
   const std::string systemd = environment_or_empty("STATE_DIRECTORY");
   if (!systemd.empty()) return systemd;
-  if (geteuid() == 0) return "/var/lib/antdt/" + instance_name(listen);
+  if (geteuid() == 0) return kRootStates + ("/" + instance_name(listen));
   std::string base = environment_or_empty("XDG_STATE_HOME");
   if (base.empty()) base = environment_or_empty("HOME") + "/.local/state";
   return base + "/antdt/" + instance_name(listen);
@@ -44,6 +49,7 @@ std::string default_state_dir(const std::string& listen) {
 Result<std::string> default_socket_dir(const std::string& listen) {
   const std::string systemd = environment_or_empty("RUNTIME_DIRECTORY");
   if (!systemd.empty()) return systemd;
+  if (geteuid() == 0) return kRootSockets + ("/" + instance_name(listen));
   ANTDT_TRY(const std::string base, runtime_directory());
   return base + "/" + instance_name(listen);
 }
@@ -68,11 +74,6 @@ Status check_mode(const AgentFlags& flags) {
                 "refusing to listen on tcp without keys: make them with 'antdt keygen', put "
                 "agent.key and the public keys of those who may use this agent (in authorized/) "
                 "into a directory, and name it with --keys DIR");
-  }
-  if (geteuid() == 0 && !flags.allow_root) {
-    return fail(ErrorKind::kUsage,
-                "refusing to run as root: whoever has an authorized key starts programs as the "
-                "user that the agent runs as. Run it as another user, or say --allow-root");
   }
   return {};
 }
@@ -154,8 +155,31 @@ Duration hung_after(const AgentFlags& flags) {
   return from_seconds(flags.orphan_timeout_seconds) / 4;
 }
 
+// An agent of a cluster that runs as root starts each job as its user.
+bool serves_many_users(const AgentFlags& flags) { return !flags.is_private && geteuid() == 0; }
+
+UserPolicy policy_of(const AgentFlags& flags, const std::string& shim) {
+  UserPolicy policy;
+  policy.own = own_user();
+  policy.allow_root = flags.allow_root;
+  if (!serves_many_users(flags)) return policy;
+  for (const auto& [what, path] : {std::pair{"its sockets", flags.socket_dir},
+                                   std::pair{"what it keeps of processes", flags.state_dir},
+                                   std::pair{"its programs", shim}}) {
+    const std::string barred = who_bars(path);
+    if (barred.empty()) continue;
+    policy.unreachable = fmt::format(
+        "others cannot pass through {}, and {} are below it: mend it with chmod o+x {}, or "
+        "keep them elsewhere (--socket-dir, --state-dir)",
+        barred, what, barred);
+    break;
+  }
+  return policy;
+}
+
 Result<transport::Socket> open_control(EventLoop& loop, transport::Context& context,
-                                       const AgentFlags& flags) {
+                                       const AgentFlags& flags, const std::string& shim,
+                                       std::unique_ptr<Users>& users) {
   if (flags.is_private) {
     return transport::Socket::bind_ipc(context, flags.socket_dir + "/agent.sock");
   }
@@ -171,8 +195,21 @@ Result<transport::Socket> open_control(EventLoop& loop, transport::Context& cont
     return fail(ErrorKind::kUsage, "{}; 'antdt keygen' makes the key of an agent",
                 key.error().message);
   }
-  ANTDT_RETURN_IF_ERROR(context.serve_authentication(loop, transport::AuthorizedKeys(authorized)));
+  users = std::make_unique<Users>(loop, authorized, policy_of(flags, shim));
+  // The key itself is what its messages carry: a name may stand for another key later.
+  ANTDT_RETURN_IF_ERROR(
+      context.serve_authentication(loop, [known = users.get()](const std::string& z85) {
+        return known->is_authorized(z85) ? z85 : std::string();
+      }));
   return transport::Socket::bind_tcp(context, flags.listen, *key);
+}
+
+Result<transport::Socket> open_socket_of(transport::Context& context, const std::string& socket_dir,
+                                         const UserIdentity& user) {
+  ANTDT_TRY(transport::Socket socket,
+            transport::Socket::bind_ipc(context, bound_socket_of(socket_dir, user.uid)));
+  ANTDT_RETURN_IF_ERROR(hand_over_socket(socket_dir, user));
+  return socket;
 }
 
 AgentOptions options_of(const AgentFlags& flags) {
@@ -208,11 +245,25 @@ Result<AgentFlags> complete(AgentFlags flags) {
   return flags;
 }
 
+namespace {
+
+Status make_socket_directory(const AgentFlags& flags) {
+  if (!serves_many_users(flags)) return ensure_private_directory(flags.socket_dir);
+  for (const char* base : {kRootStates, kRootSockets}) {
+    const bool below = flags.socket_dir.starts_with(base) || flags.state_dir.starts_with(base);
+    if (below) ANTDT_RETURN_IF_ERROR(ensure_passable_directory(base));
+  }
+  return ensure_passable_directory(flags.socket_dir);
+}
+
+}  // namespace
+
 Result<Opened> open_agent(EventLoop& loop, transport::Context& context, const AgentFlags& flags) {
-  ANTDT_RETURN_IF_ERROR(ensure_private_directory(flags.socket_dir));
+  ANTDT_RETURN_IF_ERROR(make_socket_directory(flags));
   ANTDT_TRY(std::string shim, find_shim());
-  ANTDT_TRY(ProcessStore store, ProcessStore::open(flags.state_dir));
-  ANTDT_TRY(transport::Socket control, open_control(loop, context, flags));
+  ANTDT_TRY(ProcessStore store, ProcessStore::open(flags.state_dir, serves_many_users(flags)));
+  std::unique_ptr<Users> users;
+  ANTDT_TRY(transport::Socket control, open_control(loop, context, flags, shim, users));
   const std::string workers_path = flags.socket_dir + "/workers.sock";
   ANTDT_TRY(transport::Socket workers, transport::Socket::bind_ipc(context, workers_path));
   ANTDT_TRY(std::vector<std::string> successor, successor_of(flags));
@@ -221,9 +272,13 @@ Result<Opened> open_agent(EventLoop& loop, transport::Context& context, const Ag
   return Opened{AgentParts{std::move(store),
                            std::move(control),
                            std::move(workers),
-                           {std::move(shim), workers_path, whole_environment(),
+                           {std::move(shim), workers_path, flags.socket_dir, whole_environment(),
                             std::move(successor), flags.state_dir + "/lock", hung_after(flags),
-                            std::move(cgroups), flags.limit_cpus}},
+                            std::move(cgroups), flags.limit_cpus},
+                           [&context, dir = flags.socket_dir](const UserIdentity& user) {
+                             return open_socket_of(context, dir, user);
+                           },
+                           std::move(users)},
                 options_of(flags), std::move(listening)};
 }
 

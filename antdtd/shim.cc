@@ -261,7 +261,7 @@ int take_signals() {
 }
 
 int save_exit(const ShimOptions& options, const ExitStatus& status) {
-  if (write_file_atomic(exit_file(options.process_dir), format_exit(status), 0600)) return 0;
+  if (save_exit_file(options.process_dir, status)) return 0;
   return status.signal != 0 ? 128 + status.signal : status.code;
 }
 
@@ -294,8 +294,8 @@ int run_shim(const ShimOptions& options) {
   // Somebody else's, or an agent has written it off meanwhile.
   if (!lock || access(exit_file(options.process_dir).c_str(), F_OK) == 0) return kNothingStarted;
 
-  const Result<SpawnedWorker> worker =
-      spawn_worker(options.command, options.working_directory, options.cgroup);
+  const Result<SpawnedWorker> worker = spawn_worker(options.command, options.working_directory,
+                                                    options.cgroup, options.cgroup_procs_fd);
   if (!worker) return report_spawn_failure(options, worker.error());
   Shim shim(options, *worker, signals, std::chrono::steady_clock::now());
   // Without this file a later agent finds out by the lock that the shim lives,

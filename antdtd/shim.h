@@ -26,7 +26,8 @@ struct ShimOptions {
   std::uint64_t log_bytes = 0;
   Duration orphan_timeout{};  // 0: waits for an agent forever
   std::string working_directory;
-  std::string cgroup;  // of the worker alone; empty: none. Removed with it
+  std::string cgroup;        // of the worker alone; empty: none. Removed with it
+  int cgroup_procs_fd = -1;  // its cgroup.procs, opened by who may; -1: by the worker itself
   // Whether processes that lose their parent come to the shim, and end with the
   // worker. Not for a job daemon: it may have started its own agent again.
   bool keep_orphans = true;

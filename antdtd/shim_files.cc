@@ -11,6 +11,9 @@
 #include <utility>
 #include <vector>
 
+#include "core/fs.h"
+#include "core/owned_fd.h"
+
 namespace antdt::antdtd {
 namespace {
 
@@ -95,11 +98,23 @@ Result<ExitStatus> parse_exit(std::string_view text) {
   return status;
 }
 
+Status save_exit_file(const std::string& dir, const ExitStatus& status) {
+  const std::string text = format_exit(status);
+  const std::string part = exit_part_file(dir);
+  const OwnedFd file(open(part.c_str(), O_WRONLY | O_TRUNC | O_CLOEXEC | O_NOFOLLOW));
+  if (!file.is_open()) return write_file_atomic(exit_file(dir), text, 0600);
+  if (write(file.get(), text.data(), text.size()) != static_cast<ssize_t>(text.size()) ||
+      fsync(file.get()) != 0 || rename(part.c_str(), exit_file(dir).c_str()) != 0) {
+    return fail_errno(ErrorKind::kIo, errno, "writing " + exit_file(dir));
+  }
+  return sync_directory(dir);
+}
+
 // ------------------------------------------------------------------ PidLock
 
 Result<PidLock> PidLock::take(const std::string& dir) {
   const std::string path = pid_file(dir);
-  const int fd = open(path.c_str(), O_RDWR | O_CLOEXEC);
+  const int fd = open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
   if (fd < 0) return fail_errno(ErrorKind::kUnreachable, errno, "opening " + path);
   PidLock lock(fd);
   if (flock(fd, LOCK_EX | LOCK_NB) != 0) {

@@ -13,7 +13,10 @@
 //           the orphan timeout the shim kills everything and itself
 //   exit    how the worker ended, synced and renamed into place: a first line
 //           "code <n>", "signal <n>" or "error <text>", after a number also
-//           " oom <evidence>", then the last lines of its standard error
+//           " oom <evidence>", then the last lines of its standard error. It is
+//           exit.part until then, which the agent makes so that it may read it
+// Of another user than the agent's, `pid`, `claim` and `exit` are in the directory's
+// subdirectory `own` (antdtd/user_files.h).
 // Times are start times of processes in clock ticks since boot.
 #pragma once
 
@@ -47,12 +50,21 @@ struct PidFile {
 [[nodiscard]] inline std::string claim_file(const std::string& dir) { return dir + "/claim"; }
 [[nodiscard]] inline std::string exit_file(const std::string& dir) { return dir + "/exit"; }
 
+[[nodiscard]] inline std::string exit_part_file(const std::string& dir) {
+  return dir + "/exit.part";
+}
+[[nodiscard]] inline std::string own_directory(const std::string& dir) { return dir + "/own"; }
+
 [[nodiscard]] std::string format_pid_file(const PidFile& pids);
 // Nothing for an empty or half-written file.
 [[nodiscard]] std::optional<PidFile> parse_pid_file(std::string_view text);
 
 [[nodiscard]] std::string format_exit(const ExitStatus& status);
 [[nodiscard]] Result<ExitStatus> parse_exit(std::string_view text);
+
+// Writes and renames it. In a directory without `exit.part` (an earlier release's) it is a
+// new file.
+[[nodiscard]] Status save_exit_file(const std::string& dir, const ExitStatus& status);
 
 // A lock on a process's pid file. Held by its shim for life; taken by an agent
 // only to find out that nobody holds it.

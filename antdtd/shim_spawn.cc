@@ -37,10 +37,12 @@ void tell(int report, Stage stage) {
 
 // Between fork and exec: only what is safe there.
 [[noreturn]] void become_worker(const char* program, char* const* argv, const char* directory,
-                                const char* cgroup_procs, int out, int err, int report,
-                                pid_t parent) {
+                                const char* cgroup_procs, int cgroup_procs_fd, int out, int err,
+                                int report, pid_t parent) {
   setsid();
-  if (*cgroup_procs != '\0' && !enter_cgroup(cgroup_procs)) tell(report, Stage::kCgroup);
+  if (*cgroup_procs != '\0' && !enter_cgroup(cgroup_procs, cgroup_procs_fd)) {
+    tell(report, Stage::kCgroup);
+  }
   if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) give_up(report, Stage::kSetUp);
   if (getppid() != parent) _exit(127);  // it died before that took effect
   const int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
@@ -100,8 +102,10 @@ tl::unexpected<Error> explain(const Failure& failure, const std::string& program
 }  // namespace
 
 Result<SpawnedWorker> spawn_worker(const std::vector<std::string>& command,
-                                   const std::string& working_directory,
-                                   const std::string& cgroup) {
+                                   const std::string& working_directory, const std::string& cgroup,
+                                   int cgroup_procs_fd) {
+  const OwnedFd procs(cgroup_procs_fd);
+  if (procs.is_open()) fcntl(procs.get(), F_SETFD, FD_CLOEXEC);
   Pipe out;
   Pipe err;
   Pipe report;
@@ -120,7 +124,7 @@ Result<SpawnedWorker> spawn_worker(const std::vector<std::string>& command,
     return fail_errno(ErrorKind::kIo, errno, "starting a process for " + command.front());
   if (pid == 0) {
     become_worker(program.c_str(), argv.data(), working_directory.c_str(), cgroup_procs.c_str(),
-                  out.write.get(), err.write.get(), report.write.get(), parent);
+                  procs.get(), out.write.get(), err.write.get(), report.write.get(), parent);
   }
   report.write.close();
   int cgroup_error = 0;

@@ -22,9 +22,11 @@ struct SpawnedWorker {
 // dies. A program without a slash is looked for beside this one, then in PATH. Must be called
 // before any thread is started. An error says which program or directory and why: "cannot execute
 // /x/y: No such file or directory".
-// It begins in `cgroup` if that is not empty.
+// It begins in `cgroup` if that is not empty, by way of `cgroup_procs_fd` if there is one: a
+// process of another user than the agent's cannot open that file. The descriptor is closed.
 [[nodiscard]] Result<SpawnedWorker> spawn_worker(const std::vector<std::string>& command,
                                                  const std::string& working_directory,
-                                                 const std::string& cgroup = {});
+                                                 const std::string& cgroup = {},
+                                                 int cgroup_procs_fd = -1);
 
 }  // namespace antdt::antdtd

@@ -26,8 +26,11 @@ void WorkerLinks::handle(wire::Packet packet) {
   Result<wire::Envelope> envelope = wire::open_envelope(packet);
   if (!envelope) return log_debug("from a worker: {}", envelope.error().message);
   const ProcessKey key{std::move(envelope->job), {envelope->worker, envelope->attempt}};
-  const Supervision::Process* process = supervision_.find(key);
   envelope->job = key.job;
+  if (!handlers_.serves(key.job)) {
+    return refuse(*envelope, packet, "unknown", "job " + key.job + " is another user's");
+  }
+  const Supervision::Process* process = supervision_.find(key);
   if (supervision_.newest(key.job, key.member.worker) > key.member.attempt) {
     return refuse(*envelope, packet, "stale",
                   "a newer attempt of " + to_string(key.member.worker) +

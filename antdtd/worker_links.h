@@ -1,4 +1,4 @@
-// The workers' side: the socket `workers.sock`.
+// The workers' side: the socket `workers.sock`, one for each user whose jobs run here.
 //
 // A worker is known by its envelope (job, worker, attempt); whatever it says
 // tells by which link it is reached, so that after a restart of the agent the
@@ -22,6 +22,8 @@ class WorkerLinks {
     std::function<void(const ProcessKey&, const wire::Report&)> on_report;
     // To the job's daemon; the packet's frames are as the worker sent them.
     std::function<void(const std::string& job, wire::Packet)> on_relay;
+    // Whether the job is of the user who alone can reach this socket.
+    std::function<bool(const std::string& job)> serves;
   };
   WorkerLinks(transport::Socket socket, std::string host, const Supervision& supervision,
               Handlers handlers);

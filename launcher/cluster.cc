@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "core/net.h"
+#include "core/user.h"
 #include "core/wire/packet.h"
 
 namespace antdt::launcher {
@@ -23,10 +24,12 @@ std::string agent_key_file(const std::string& directory, const std::string& host
 struct Agent {
   transport::Socket socket;
   std::optional<wire::AgentWelcome> welcome;
+  std::string refusal;
+  [[nodiscard]] bool answered() const { return welcome || !refusal.empty(); }
 };
 
-// Reads what has arrived from one agent; an error is a refusal.
-Status receive(const std::string& host, Agent& agent) {
+// Reads what has arrived from one agent.
+void receive(Agent& agent) {
   while (const auto packet = agent.socket.receive()) {
     const auto envelope = wire::open_envelope(*packet);
     if (!envelope) continue;
@@ -34,12 +37,44 @@ Status receive(const std::string& host, Agent& agent) {
       continue;
     }
     auto welcome = wire::open_reply<wire::AgentWelcome>(*packet);
-    if (!welcome) {
-      return fail(ErrorKind::kRefused, "the agent {} refuses: {}", host, welcome.error().message);
+    if (welcome) {
+      agent.welcome = std::move(*welcome);
+    } else {
+      agent.refusal = welcome.error().message;
     }
-    agent.welcome = std::move(*welcome);
   }
-  return {};
+}
+
+// Every agent that refuses, in one error.
+Status check_refusals(const std::vector<std::string>& hosts, const std::vector<Agent>& agents) {
+  std::string refusals;
+  for (std::size_t i = 0; i < agents.size(); ++i) {
+    if (agents[i].refusal.empty()) continue;
+    refusals += fmt::format("{}the agent {} refuses: {}", refusals.empty() ? "" : "\n", hosts[i],
+                            agents[i].refusal);
+  }
+  if (refusals.empty()) return {};
+  return fail(ErrorKind::kRefused, "{}", refusals);
+}
+
+// Workers read and write the run directory of who starts the job, so they have to run as
+// that user.
+Status check_users(const std::vector<std::string>& hosts, const std::vector<Agent>& agents,
+                   const std::string& own) {
+  std::string wrong;
+  for (std::size_t i = 0; i < agents.size(); ++i) {
+    const std::string& user = agents[i].welcome->user;
+    if (user.empty() || user == own) continue;
+    wrong += fmt::format("\n  {}: as '{}'", hosts[i], user);
+  }
+  if (wrong.empty()) return {};
+  return fail(
+      ErrorKind::kRefused,
+      "agents would start the workers of this job as another user than '{}', who starts it, "
+      "and those could not use its run directory:{}\nOn each of these hosts run antdtd as "
+      "root (its systemd unit does: it starts each job as its own user) and put the job's "
+      "key into its authorized/ as {}.pub; or start the job as the user that is named here",
+      own, wrong, own);
 }
 
 Status wait_for_answers(const std::vector<std::string>& hosts, std::vector<Agent>& agents,
@@ -48,18 +83,18 @@ Status wait_for_answers(const std::vector<std::string>& hosts, std::vector<Agent
   const MonoTime deadline = clock.now() + timeout;
   std::string silent;
   for (std::size_t i = 0; i < agents.size(); ++i) {
-    while (!agents[i].welcome && clock.now() < deadline) {
+    while (!agents[i].answered() && clock.now() < deadline) {
       [[maybe_unused]] const bool readable = agents[i].socket.wait_readable(deadline - clock.now());
-      ANTDT_RETURN_IF_ERROR(receive(hosts[i], agents[i]));
+      receive(agents[i]);
     }
-    // One that answered while another was waited for.
-    ANTDT_RETURN_IF_ERROR(receive(hosts[i], agents[i]));
-    if (!agents[i].welcome) silent += (silent.empty() ? "" : ", ") + hosts[i];
+    receive(agents[i]);  // one that answered while another was waited for
+    if (!agents[i].answered()) silent += (silent.empty() ? "" : ", ") + hosts[i];
   }
   if (silent.empty()) return {};
   return fail(ErrorKind::kUnreachable,
               "no answer within {:g} s from {}. Is antdtd running there (systemctl status antdtd)? "
-              "Is job.pub in the authorized/ directory of its keys? Is the agent's key in agents/ "
+              "Is your job.pub in the authorized/ directory of its keys, as USER.pub? Is the "
+              "agent's key in agents/ "
               "the one it has now? Does a firewall let the port through?",
               to_seconds(timeout), silent);
 }
@@ -99,9 +134,12 @@ Result<std::vector<HostResources>> ask_agents(transport::Context& context,
     wire::Hello hello;
     hello.software = "antdt";
     [[maybe_unused]] const auto sent = socket.send(wire::make_packet(hello));
-    agents.push_back({std::move(socket), std::nullopt});
+    agents.push_back({std::move(socket), std::nullopt, {}});
   }
-  ANTDT_RETURN_IF_ERROR(wait_for_answers(cluster.hosts, agents, timeout));
+  const Status answered = wait_for_answers(cluster.hosts, agents, timeout);
+  ANTDT_RETURN_IF_ERROR(check_refusals(cluster.hosts, agents));
+  ANTDT_RETURN_IF_ERROR(answered);
+  ANTDT_RETURN_IF_ERROR(check_users(cluster.hosts, agents, own_user().name));
   std::vector<HostResources> resources;
   for (std::size_t i = 0; i < agents.size(); ++i) {
     const wire::AgentWelcome& w = *agents[i].welcome;

@@ -26,8 +26,8 @@ struct ClusterKeys {
 
 // Says hello to every agent and hears what it has free, in the order of
 // cluster.hosts. All hosts that do not answer within `timeout` are named in one
-// error (kUnreachable) with what to check; one that refuses is kRefused, with
-// its reason.
+// error (kUnreachable) with what to check. kRefused: all that refuse, with their reasons,
+// or that would start workers as another user than the one who asks.
 [[nodiscard]] Result<std::vector<HostResources>> ask_agents(transport::Context& context,
                                                             const ClusterSection& cluster,
                                                             const ClusterKeys& keys,

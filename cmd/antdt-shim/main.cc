@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <string_view>
 
+#include "antdtd/process_tree.h"
 #include "antdtd/shim.h"
 
 namespace {
@@ -13,10 +14,11 @@ constexpr int kUsageError = 2;
 constexpr const char* kUsage =
     "Usage: antdt-shim --process-dir DIR --log-prefix PATH [--log-bytes N]\n"
     "                  [--orphan-timeout-ms N] [--working-directory DIR] [--cgroup DIR]\n"
-    "                  [--release-orphans]\n"
+    "                  [--cgroup-procs-fd N] [--release-orphans]\n"
     "                  [--agent-lock PATH --agent-log PATH --agent-patience-ms N\n"
     "                   --agent-hung-ms N --agent-argument ARGUMENT...]\n"
     "                  -- PROGRAM [ARGUMENT...]\n"
+    "       antdt-shim --kill-marked -- NAME=VALUE...\n"
     "Keeps one process of a job for antdtd. See docs/agent.md.\n";
 
 bool parse_number(std::string_view text, std::uint64_t& value) {
@@ -31,14 +33,23 @@ bool parse_ms(std::string_view text, antdt::Duration& value) {
   return true;
 }
 
-bool parse(int argc, char** argv, antdt::antdtd::ShimOptions& options) {
+bool parse_descriptor(std::string_view text, int& value) {
+  std::uint64_t number = 0;
+  if (!parse_number(text, number) || number < 3 || number > 1'000'000) return false;
+  value = static_cast<int>(number);
+  return true;
+}
+
+bool parse(int argc, char** argv, antdt::antdtd::ShimOptions& options, bool& kill_marked) {
   const option known[] = {{"process-dir", required_argument, nullptr, 'd'},
                           {"log-prefix", required_argument, nullptr, 'l'},
                           {"log-bytes", required_argument, nullptr, 'b'},
                           {"orphan-timeout-ms", required_argument, nullptr, 'o'},
                           {"working-directory", required_argument, nullptr, 'w'},
                           {"cgroup", required_argument, nullptr, 'c'},
+                          {"cgroup-procs-fd", required_argument, nullptr, 'f'},
                           {"release-orphans", no_argument, nullptr, 'r'},
+                          {"kill-marked", no_argument, nullptr, 'm'},
                           {"agent-lock", required_argument, nullptr, 'k'},
                           {"agent-log", required_argument, nullptr, 'g'},
                           {"agent-patience-ms", required_argument, nullptr, 'p'},
@@ -57,10 +68,13 @@ bool parse(int argc, char** argv, antdt::antdtd::ShimOptions& options) {
     if (c == 'a') options.agent.command.emplace_back(optarg);
     if (c == 'c') options.cgroup = optarg;
     if (c == 'w') options.working_directory = optarg;
+    if (c == 'f' && !parse_descriptor(optarg, options.cgroup_procs_fd)) return false;
     if (c == 'r') options.keep_orphans = false;
+    if (c == 'm') kill_marked = true;
     if (c == '?') return false;
   }
   options.command.assign(argv + optind, argv + argc);
+  if (kill_marked) return !options.command.empty();
   return !options.process_dir.empty() && !options.log_prefix.empty() && !options.command.empty();
 }
 
@@ -68,9 +82,14 @@ bool parse(int argc, char** argv, antdt::antdtd::ShimOptions& options) {
 
 int main(int argc, char** argv) {
   antdt::antdtd::ShimOptions options;
-  if (!parse(argc, argv, options)) {
+  bool kill_marked = false;
+  if (!parse(argc, argv, options, kill_marked)) {
     std::fputs(kUsage, stderr);
     return kUsageError;
+  }
+  if (kill_marked) {
+    antdt::antdtd::kill_marked(options.command);
+    return 0;
   }
   return antdt::antdtd::run_shim(options);
 }

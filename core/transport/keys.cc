@@ -6,7 +6,9 @@
 #include <unistd.h>
 #include <zmq.h>
 
+#include <algorithm>
 #include <array>
+#include <cctype>
 #include <cerrno>
 #include <string_view>
 
@@ -89,6 +91,29 @@ Result<std::string> name_value(const std::map<std::string, std::string>& values,
   return found->second;
 }
 
+// The name of a user of the system, which may be written in quotation marks.
+Status check_user(const std::string& path, const std::string& user) {
+  constexpr std::size_t kLongest = 256;
+  const bool fits =
+      !user.empty() && user.size() <= kLongest && std::ranges::none_of(user, [](unsigned char c) {
+        return std::iscntrl(c) != 0 || c == '/' || c == ':' || c == '"';
+      });
+  if (fits) return {};
+  return fail(ErrorKind::kUsage, "{}: 'user = {}' names no user of a system", path, user);
+}
+
+Result<std::string> user_value(const std::map<std::string, std::string>& values,
+                               const std::string& path) {
+  const auto found = values.find("user");
+  if (found == values.end()) return std::string();
+  std::string user = found->second;
+  if (user.size() >= 2 && user.front() == '"' && user.back() == '"') {
+    user = user.substr(1, user.size() - 2);
+  }
+  ANTDT_RETURN_IF_ERROR(check_user(path, user));
+  return user;
+}
+
 Status write_new_file(const std::string& path, const std::string& text, mode_t mode) {
   const int fd = open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, mode);
   if (fd < 0 && errno == EEXIST) {
@@ -169,7 +194,16 @@ Result<PublicKey> load_public_key(const std::string& pub_file) {
   ANTDT_TRY(const auto values, read_key_file(pub_file));
   ANTDT_TRY(std::string name, name_value(values, pub_file));
   ANTDT_TRY(std::string public_key, key_value(values, pub_file, "public"));
-  return PublicKey{std::move(name), std::move(public_key)};
+  ANTDT_TRY(std::string user, user_value(values, pub_file));
+  return PublicKey{std::move(name), std::move(public_key), std::move(user)};
+}
+
+Result<std::string> public_key_text(const PublicKey& key) {
+  ANTDT_RETURN_IF_ERROR(check_name(key.name));
+  std::string text = fmt::format("{}\nname = {}\npublic = {}\n", kFirstLine, key.name, key.z85);
+  if (key.user.empty()) return text;
+  ANTDT_RETURN_IF_ERROR(check_user("the key " + key.name, key.user));
+  return text + fmt::format("user = {}\n", key.user);
 }
 
 // -------------------------------------------------------------- AuthorizedKeys
@@ -202,23 +236,29 @@ AuthorizedKeys::AuthorizedKeys(std::string directory) : directory_(std::move(dir
 
 std::string AuthorizedKeys::name_of(const std::string& public_z85) {
   reload_if_changed();
-  const auto found = names_.find(public_z85);
-  return found == names_.end() ? std::string() : found->second;
+  const auto found = keys_.find(public_z85);
+  return found == keys_.end() ? std::string() : found->second.name;
 }
 
-// Asked once for each connection, so listing the directory each time is cheap
-// enough, and no change can be missed.
+const std::map<std::string, AuthorizedKey>& AuthorizedKeys::all() {
+  reload_if_changed();
+  return keys_;
+}
+
+// Asked once for each connection, or twice a second, so listing the directory each
+// time is cheap enough, and no change can be missed.
 void AuthorizedKeys::reload_if_changed() {
   const auto files = list_public_keys(directory_);
   std::string fingerprint;
   for (const auto& [name, version] : files) fingerprint += name + " " + version + "\n";
   if (fingerprint == fingerprint_) return;
   fingerprint_ = std::move(fingerprint);
-  names_.clear();
+  keys_.clear();
   for (const auto& [file, version] : files) {
     const Result<PublicKey> key = load_public_key(directory_ + "/" + file);
     if (key) {
-      names_[key->z85] = file.substr(0, file.size() - 4);
+      const std::string name = file.substr(0, file.size() - 4);
+      keys_[key->z85] = {name, key->user.empty() ? name : key->user, !key->user.empty()};
     } else {
       log_warn("authorized key ignored: {}", key.error().message);
     }

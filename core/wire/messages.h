@@ -51,7 +51,7 @@ struct Envelope {
 // Both frames of a message and the link it came by.
 struct Packet {
   std::string peer;  // routing id on a ROUTER socket; empty on a DEALER
-  std::string user;  // name of the authenticated key; empty on ipc
+  std::string user;  // what NameOfKey says of the authenticated key; empty on ipc
   std::string envelope;
   std::string body;
 };
@@ -71,7 +71,7 @@ struct Hello {
 };
 
 // The answer to a request that cannot be granted. `code`: "version", "stale",
-// "unknown", "busy", "invalid", "full".
+// "unknown", "busy", "invalid", "full", "user" (whose job it is must not run here).
 struct Refused {
   std::string code;
   std::string reason;
@@ -673,6 +673,8 @@ struct AgentWelcome {
   std::uint64_t memory_bytes = 0;
   std::uint32_t devices = 0;
   std::vector<RunningProcess> running;
+  // The user as whom it starts the processes of who asks; "" of an earlier release.
+  std::string user = {};
   ANTDT_MESSAGE("agent-welcome") {
     v("version", m.version);
     v("host", m.host);
@@ -681,6 +683,7 @@ struct AgentWelcome {
     v("memory_bytes", m.memory_bytes);
     v("devices", m.devices);
     v("running", m.running);
+    v("user", m.user);
   }
 };
 struct EnvVar {

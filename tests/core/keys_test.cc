@@ -117,6 +117,33 @@ TEST(AuthorizedKeysTest, KnowsTheKeysOfItsDirectoryByFileName) {
   EXPECT_EQ(keys.name_of(alice->secret_z85), "");
 }
 
+TEST(AuthorizedKeysTest, AKeyIsThatOfTheUserInItsFileNameUnlessALineSaysAnother) {
+  const TempDir directory;
+  const auto made = generate_key_pair(directory / "made", "job");
+  const auto other = generate_key_pair(directory / "made", "other");
+  ASSERT_TRUE(made && other);
+  ASSERT_TRUE(write_file_atomic(directory / "alice.pub",
+                                public_key_text({"job", made->public_z85, ""}).value()));
+  ASSERT_TRUE(
+      write_file_atomic(directory / "laptop.pub",
+                        read_file(directory / "made/other.pub").value() + "user = \"bob\"\n"));
+  AuthorizedKeys keys(directory.path());
+  EXPECT_EQ(keys.all().at(made->public_z85), (AuthorizedKey{"alice", "alice", false}));
+  EXPECT_EQ(keys.all().at(other->public_z85), (AuthorizedKey{"laptop", "bob", true}));
+}
+
+TEST(AuthorizedKeysTest, ALineThatNamesNoUserAuthorizesNobody) {
+  const TempDir directory;
+  const auto made = generate_key_pair(directory / "made", "job");
+  ASSERT_TRUE(made);
+  const std::string text = read_file(directory / "made/job.pub").value();
+  AuthorizedKeys keys(directory.path());
+  for (const char* user : {"", "\"\"", "../root", "a:b"}) {
+    ASSERT_TRUE(write_file_atomic(directory / "x.pub", fmt::format("{}user = {}\n", text, user)));
+    EXPECT_TRUE(keys.all().empty()) << user;
+  }
+}
+
 TEST(AuthorizedKeysTest, SeesKeysThatAreAddedReplacedAndRemoved) {
   const TempDir directory;
   AuthorizedKeys keys(directory.path());

@@ -9,6 +9,7 @@
 
 #include "core/fs.h"
 #include "core/loop.h"
+#include "core/user.h"
 #include "core/wire/packet.h"
 
 namespace antdt::launcher {
@@ -113,6 +114,37 @@ TEST_F(ClusterTest, ARefusalIsPassedOnWithItsReason) {
   ASSERT_FALSE(hosts);
   EXPECT_EQ(hosts.error().kind, ErrorKind::kRefused);
   EXPECT_THAT(hosts.error().message, HasSubstr("speaks 2 to 3, you speak 1 to 1"));
+}
+
+TEST_F(ClusterTest, EveryHostThatWouldStartWorkersAsAnotherUserIsNamedWithTheMend) {
+  wire::AgentWelcome welcome;
+  welcome.user = own_user().name;
+  FakeAgent good(agent_, dir_ / "agent/authorized", wire::make_packet(welcome));
+  welcome.user = "antdt";
+  FakeAgent one(agent_, dir_ / "agent/authorized", wire::make_packet(welcome));
+  FakeAgent other(agent_, dir_ / "agent/authorized", wire::make_packet(welcome));
+  cluster_.hosts = {one.host_port(), good.host_port(), other.host_port()};
+  const auto hosts = ask(std::chrono::seconds(10));
+  ASSERT_FALSE(hosts);
+  EXPECT_EQ(hosts.error().kind, ErrorKind::kRefused);
+  EXPECT_THAT(hosts.error().message, HasSubstr(one.host_port() + ": as 'antdt'"));
+  EXPECT_THAT(hosts.error().message, HasSubstr(other.host_port() + ": as 'antdt'"));
+  EXPECT_THAT(hosts.error().message, testing::Not(HasSubstr(good.host_port())));
+  EXPECT_THAT(hosts.error().message, HasSubstr("run antdtd as root"));
+  cluster_.hosts = {good.host_port()};
+  EXPECT_TRUE(ask(std::chrono::seconds(10)));
+}
+
+TEST_F(ClusterTest, AllThatRefuseAreNamed) {
+  const auto refuse = [](const char* why) { return wire::make_packet(wire::Refused{"user", why}); };
+  FakeAgent one(agent_, dir_ / "agent/authorized", refuse("it serves alice"));
+  FakeAgent other(agent_, dir_ / "agent/authorized", refuse("it serves bob"));
+  cluster_.hosts = {one.host_port(), other.host_port()};
+  const auto hosts = ask(std::chrono::seconds(10));
+  ASSERT_FALSE(hosts);
+  EXPECT_EQ(hosts.error().kind, ErrorKind::kRefused);
+  EXPECT_THAT(hosts.error().message, HasSubstr(one.host_port() + " refuses: it serves alice"));
+  EXPECT_THAT(hosts.error().message, HasSubstr(other.host_port() + " refuses: it serves bob"));
 }
 
 TEST_F(ClusterTest, EveryMissingKeyFileIsNamed) {

@@ -1,0 +1,324 @@
+"""Several users of one agent: each job runs as its user, and none of them can get at
+another's. The users are lines in copies of /etc/passwd and /etc/group that only this test
+sees: it runs in a mount namespace of its own. Skipped where that cannot be made."""
+
+import atexit
+import json
+import os
+import pathlib
+import pwd
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import unittest
+
+import jobs
+from harness import ANTDT, BIN, Run, await_true, needs_trainer, processes_of
+from hosts import Hosts, free_port
+
+MARK = "ANTDT_TEST_OWN_MOUNTS"
+USERS = {"antdt-alice": 54301, "antdt-bob": 54302, "antdt-carol": 54303}
+ALICE, BOB, CAROL = USERS
+SHARED_GROUP = 54310  # of alice, beside her own
+ADMINS = 54311        # carol is one
+# What the unit of systemd leaves to antdtd (packaging/antdtd.service).
+CAPABILITIES = "setuid,setgid,kill,chown"
+ROWS = 4000
+
+
+def own_namespace():
+    """Runs this test again where its mounts are its own, if that is possible here."""
+    if MARK in os.environ or os.geteuid() != 0:
+        return
+    unshare = ["unshare", "--mount", "--propagation", "private"]
+    if subprocess.run([*unshare, "true"], capture_output=True).returncode == 0:
+        os.execvpe(unshare[0], [*unshare, sys.executable, __file__, *sys.argv[1:]],
+                   dict(os.environ, **{MARK: "1"}))
+
+
+def setUpModule():
+    if MARK not in os.environ:
+        raise unittest.SkipTest("only root can make users in a mount namespace of its own")
+    copies = pathlib.Path(tempfile.mkdtemp(prefix="antdt-etc-"))
+    atexit.register(shutil.rmtree, copies, True)
+    lines = {"passwd": "".join(f"{n}:x:{u}:{u}::/nonexistent:/bin/sh\n" for n, u in USERS.items()),
+             "group": "".join(f"{n}:x:{u}:\n" for n, u in USERS.items()) +
+             f"antdt-shared:x:{SHARED_GROUP}:{ALICE}\nantdt-admin:x:{ADMINS}:{CAROL}\n"}
+    for name, more in lines.items():
+        text = pathlib.Path("/etc", name).read_text()
+        copy = copies / name
+        copy.write_text(text + ("" if text.endswith("\n") else "\n") + more)
+        copy.chmod(0o644)
+        subprocess.run(["mount", "--bind", str(copy), f"/etc/{name}"], check=True)
+    assert pwd.getpwnam(ALICE).pw_uid == USERS[ALICE]
+
+
+class UsersCase(Hosts):
+    def setUp(self):
+        super().setUp()
+        for directory in (self.dir, self.runtime):
+            directory.chmod(0o711)
+        for name in USERS:
+            self.make_for(name, self.home(name))
+            self.make_for(name, self.home(name) / "run")
+
+    def home(self, user):
+        return self.dir / "home" / user
+
+    @staticmethod
+    def make_for(user, path):
+        path.mkdir(parents=True, exist_ok=True)
+        path.chmod(0o700)
+        os.chown(path, USERS[user], USERS[user])
+
+    def keys_of(self, *users):
+        """The agent's directory of keys; each user has a copy of what is theirs."""
+        made = self.dir / "keys"
+        for user in users:
+            self.assert_ok(self.antdt("keygen", "--dir", made, "--agent", "127.0.0.1", "--user",
+                                      user))
+        for user in users:
+            keys = self.home(user) / "keys"
+            shutil.copytree(made / "users" / user, keys)
+            for path in (keys, *keys.rglob("*")):
+                os.chown(path, USERS[user], USERS[user])
+        return made / "hosts" / "127.0.0.1"
+
+    def assert_ok(self, done):
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+
+    def root_agent(self, keys, *more):
+        """An agent of root with the rights of the packaged unit, and no others."""
+        rights = ",".join(f"+{c}" for c in CAPABILITIES.split(","))
+        return self.start_agent(["setpriv", "--bounding-set", f"-all,{rights}", "--inh-caps",
+                                 "-all"], "root", keys, *more)
+
+    def start_agent(self, before, name, keys, *more):
+        port = free_port()
+        log = open(self.dir / f"{name}.log", "w")
+        process = subprocess.Popen(
+            [*before, str(BIN / "antdtd"), "--listen", f"127.0.0.1:{port}", "--keys", str(keys),
+             "--state-dir", str(self.state(name)), "--host-name", name, "--socket-dir",
+             str(self.runtime / name), "--address", "127.0.0.1", *more],
+            env=dict(self.env, SECRET="of root"), stdout=log, stderr=subprocess.STDOUT)
+        self.addCleanup(log.close)
+
+        def end():
+            process.terminate()
+            process.wait(10)
+
+        self.addCleanup(end)
+        await_true(lambda: self.listens(port, process), 10,
+                   f"{name} listens: {pathlib.Path(log.name).read_text()}")
+        return f"127.0.0.1:{port}"
+
+    def state(self, name):
+        return self.dir / f"{name}-state"
+
+    def as_user(self, user, *command):
+        return ["setpriv", "--reuid", str(USERS[user]), "--regid", str(USERS[user]),
+                "--init-groups", "--inh-caps", "-all", "--bounding-set", "-all",
+                *map(str, command)]
+
+    def env_of(self, user):
+        home = self.home(user)
+        return {"PATH": os.environ["PATH"], "HOME": str(home), "USER": user,
+                "XDG_RUNTIME_DIR": str(home / "run"), "XDG_CACHE_HOME": str(home / "cache"),
+                "TMPDIR": str(home)}
+
+    def run_as(self, user, *command, timeout=60):
+        return subprocess.run(self.as_user(user, *command), env=self.env_of(user),
+                              cwd=self.home(user), capture_output=True, text=True,
+                              timeout=timeout)
+
+    def start_as(self, user, text, name="run"):
+        """`antdt run` of that user in the background: (process, run directory)."""
+        home = self.home(user)
+        job = home / f"{name}.toml"
+        job.write_text(text)
+        run_dir = home / name
+        process = subprocess.Popen(
+            self.as_user(user, ANTDT, "run", job, "--run-dir", run_dir), env=self.env_of(user),
+            cwd=home, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.addCleanup(lambda: (process.poll() is None and process.kill(),
+                                 process.communicate()))
+        return process, run_dir
+
+    def await_log(self, process, run_dir, text, name="w0.1.out"):
+        log = run_dir / "logs" / name
+
+        def look():
+            if process.poll() is not None:
+                self.fail("the job has ended: " + "".join(process.communicate()) +
+                          (self.dir / "root.log").read_text())
+            return log.exists() and text in log.read_text()
+        await_true(look, 60, f"{text} in {log}")
+        return log.read_text()
+
+    def cluster_of(self, user, host):
+        return self.cluster([host], self.home(user) / "keys")
+
+    @staticmethod
+    def script(text, more=""):
+        return SCRIPT.format(script=json.dumps(text)) + more
+
+
+class Isolation(UsersCase):
+    def test_a_job_runs_as_its_user_and_others_cannot_get_at_it(self):
+        host = self.root_agent(self.keys_of(ALICE, BOB))
+        process, run_dir = self.start_as(ALICE, self.script(TELL + WAIT, self.cluster_of(
+            ALICE, host)))
+        said = self.await_log(process, run_dir, "told")
+        self.check_identity(said)
+        pids = {p: c for p, c in processes_of(str(run_dir)) if p != process.pid}
+        for path in run_dir.rglob("*"):
+            self.assertEqual(path.stat().st_uid, USERS[ALICE], path)
+        self.check_bob_is_kept_out(run_dir, pids)
+        # Nor does it disturb her that he uses the same agent.
+        other, other_dir = self.start_as(BOB, self.script("id -u; echo done", self.cluster_of(
+            BOB, host)))
+        out, err = other.communicate(timeout=60)
+        self.assertEqual(other.returncode, 0, Run(other, other_dir).explain() + out + err)
+        self.assertEqual((other_dir / "logs" / "w0.1.out").read_text().split(),
+                         [str(USERS[BOB]), "done"])
+        self.assertIsNone(process.poll(), "her job runs on")
+        self.assert_ok(self.run_as(ALICE, ANTDT, "stop", run_dir, "--grace", "5s"))
+        process.communicate(timeout=60)
+        await_true(lambda: not any(pathlib.Path(f"/proc/{p}").exists() for p in pids), 20,
+                   "her processes are gone")
+        await_true(lambda: not list((self.state("root") / "jobs").iterdir()), 20,
+                   "the agent has forgotten both jobs")
+
+    def check_identity(self, said):
+        told = dict(re.findall(r"^(\w+)=(.*)$", said, re.M))
+        uid = str(USERS[ALICE])
+        self.assertEqual(told["uid"], uid)
+        self.assertEqual(told["gid"], uid)
+        self.assertEqual(set(told["groups"].split()), {uid, str(SHARED_GROUP)})
+        self.assertEqual(told["umask"], "0077")
+        self.assertEqual(told["home"], "/nonexistent")
+        self.assertEqual((told["user"], told["logname"], told["shell"]), (ALICE, ALICE, "/bin/sh"))
+        self.assertEqual(told["secret"], "")
+        self.assertEqual(told["fds"].split(), ["0", "1", "2"])
+        self.assertEqual(told["caps"].split(), ["0000000000000000"] * 3)
+        self.assertEqual(told["nonew"], "1")
+
+    def check_bob_is_kept_out(self, run_dir, pids):
+        def fails(*command):
+            done = self.run_as(BOB, *command)
+            self.assertNotEqual(done.returncode, 0, (command, done.stdout, done.stderr))
+            return done.stdout + done.stderr
+
+        for path in (run_dir / "logs" / "w0.1.out", run_dir / "summary.json",
+                     run_dir / "checkpoints", self.home(ALICE) / "keys" / "job.key"):
+            fails("ls", "-d", path)
+        for pid in pids:
+            fails("cat", f"/proc/{pid}/environ")
+            fails("sh", "-c", f"kill -0 {pid}")
+        for command in (("status", run_dir), ("stop", run_dir), ("evict", run_dir, "w0"),
+                        ("logs", run_dir)):
+            fails(ANTDT, *command)
+        sockets = [p for p in (*self.runtime.rglob("*"), *self.home(ALICE).rglob("*"))
+                   if p.is_socket()]
+        names = {p.name for p in sockets}
+        self.assertLessEqual({f"w{USERS[ALICE]}.sock", "workers.sock", "jobd.sock"}, names)
+        for path in sockets:
+            self.assertIn("PermissionError", fails(sys.executable, "-c", CONNECT, path))
+        kept = [p for p in self.state("root").rglob("*") if p.is_file()]
+        self.assertTrue([p for p in kept if p.name == "start"], kept)
+        for path in kept:
+            fails("cat", path)
+        fails("ls", self.state("root") / "jobs")
+
+    @needs_trainer
+    def test_logs_checkpoints_and_the_model_are_the_users(self):
+        self.assert_ok(self.antdt("data", "synth", "criteo", "--rows", ROWS, "--seed", 5, "--out",
+                                  self.dir / "data"))
+        (self.dir / "data").chmod(0o755)
+        for path in (self.dir / "data").iterdir():
+            path.chmod(0o644)
+        host = self.root_agent(self.keys_of(ALICE))
+        process, run_dir = self.start_as(ALICE, jobs.ctr(
+            self.dir / "data" / "train.tsv", self.dir / "data" / "eval.tsv", workers=2,
+            extra='[checkpoint]\nevery_steps = 5\n' + self.cluster_of(ALICE, host)))
+        out, err = process.communicate(timeout=120)
+        log = (run_dir / "jobd.log").read_text() if (run_dir / "jobd.log").exists() else ""
+        self.assertEqual(process.returncode, 0, out + err + log)
+        self.assertNotIn("Permission denied", log)
+        self.assertTrue((run_dir / "logs" / "w0.1.err").exists())
+        summary = json.loads((run_dir / "summary.json").read_text())
+        self.assertEqual(summary["state"], "done")
+        self.assertEqual(summary["failures"], [])
+        kept = [p for p in (run_dir / "checkpoints").rglob("*") if p.is_file()]
+        self.assertTrue(kept)
+        for path in kept:
+            self.assertEqual(path.stat().st_uid, USERS[ALICE], path)
+
+
+class NotRoot(UsersCase):
+    def test_an_agent_that_is_not_roots_refuses_the_job_of_another_before_anything_starts(self):
+        keys = self.keys_of(ALICE, CAROL)
+        mine = self.home(CAROL) / "agent-keys"
+        shutil.copytree(keys, mine)
+        # As antdt keygen of earlier releases laid it out: a key that names nobody.
+        (mine / "authorized" / f"{ALICE}.pub").rename(mine / "authorized" / "job.pub")
+        for path in (mine, *mine.rglob("*")):
+            os.chown(path, USERS[CAROL], USERS[CAROL])
+        for place in (self.runtime, self.dir):
+            os.chmod(place, 0o777)
+        host = self.start_agent(self.as_user(CAROL), "carol", mine)
+        touch = self.home(ALICE) / "touched"
+        process, run_dir = self.start_as(ALICE, self.script(f"touch {touch}", self.cluster_of(
+            ALICE, host)))
+        out, err = process.communicate(timeout=60)
+        self.assertNotEqual(process.returncode, 0)
+        self.assertIn(f"{host}: as '{CAROL}'", out + err)
+        self.assertIn("run antdtd as root", out + err)
+        self.assertFalse(touch.exists())
+        self.assertFalse((run_dir / "logs").exists())
+        # With a key that says whose it is the agent itself refuses.
+        (mine / "authorized" / "job.pub").rename(mine / "authorized" / f"{ALICE}.pub")
+
+        def refused():
+            process, _ = self.start_as(ALICE, self.script("true", self.cluster_of(ALICE, host)),
+                                       "second")
+            out, err = process.communicate(timeout=60)
+            self.assertNotEqual(process.returncode, 0)
+            return f"the key {ALICE} is that of the user '{ALICE}'" in out + err
+        await_true(refused, 20, "the agent says whose key it is")
+        # Its own user's jobs run.
+        process, run_dir = self.start_as(CAROL, self.script("id -u", self.cluster_of(CAROL, host)))
+        out, err = process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 0, out + err)
+        self.assertEqual((run_dir / "logs" / "w0.1.out").read_text().strip(), str(USERS[CAROL]))
+
+
+SCRIPT = """
+schema = 1
+[job]
+name = "users"
+[roles.worker]
+count = 1
+protocol = "exec"
+command = ["sh", "-c", {script}]
+"""
+TELL = r"""
+echo uid=$(id -u); echo gid=$(id -g); echo groups=$(id -G); echo umask=$(umask)
+echo home=$HOME; echo user=$USER; echo logname=$LOGNAME; echo shell=$SHELL
+echo secret=$SECRET
+echo fds=$(cd /proc/$$/fd && echo *)
+echo caps=$(awk '/Cap(Prm|Eff|Amb)/ {print $2}' /proc/$$/status)
+echo nonew=$(awk '/NoNewPrivs/ {print $2}' /proc/$$/status)
+echo told
+"""
+WAIT = "while :; do sleep 1; done\n"
+CONNECT = "import socket, sys; socket.socket(socket.AF_UNIX).connect(sys.argv[1])"
+
+
+if __name__ == "__main__":
+    own_namespace()
+    unittest.main()

@@ -18,8 +18,6 @@ constexpr Duration kHeartbeat = std::chrono::seconds(1);
 constexpr Duration kFlushPause = std::chrono::milliseconds(2);
 constexpr Duration kLastNotes = std::chrono::seconds(1);
 constexpr std::uint32_t kDefaultReportMs = 1000;
-// Messages of one socket handled in a turn, so that no side starves another.
-constexpr int kBatch = 512;
 
 wire::Envelope envelope_of(const ProcessKey& key, std::uint64_t seq = 0) {
   wire::Envelope envelope;
@@ -74,7 +72,9 @@ Agent::Agent(EventLoop& loop, AgentParts parts, AgentOptions options,
                             },
                             [this](const wire::Envelope& envelope, const wire::Packet& packet) {
                               start_job(envelope, packet);
-                            }});
+                            },
+                            [this](const wire::Envelope& envelope, const wire::Packet& packet,
+                                   const KnownUser& user) { on_admin(envelope, packet, user); }});
   if (users_ != nullptr) users_->on_change([this] { daemons_->drop_revoked(); });
   [[maybe_unused]] const WorkerLinks& own = make_links(std::move(parts.workers), own_.uid);
   adopt();
@@ -132,60 +132,6 @@ void Agent::adopt() {
     loop_.call_after(Duration::zero(),
                      [this, status = *last_end] { job_daemon_ended(keeper_.attempt(), status); });
   }
-}
-
-// ----------------------------------------------------------------------- users
-
-const UserIdentity& Agent::owner_of(const std::string& job) const {
-  const auto found = owners_.find(job);
-  return found == owners_.end() ? own_ : found->second;
-}
-
-// A user who is gone, or has another number now, keeps what its processes were started with:
-// they are still to be ended.
-void Agent::adopt_owner(const std::string& job, const JobRecord& record) {
-  if (!record.uid || *record.uid == own_.uid) return;
-  UserIdentity owner;
-  owner.name = record.user;
-  owner.uid = *record.uid;
-  owner.gid = record.gid.value_or(*record.uid);
-  owner.groups = {owner.gid};
-  owner.home = "/";
-  const Result<UserIdentity> known = find_user(record.user);
-  if (known && known->uid == owner.uid) owner = *known;
-  owners_[job] = owner;
-  const Status opened = open_workers_socket(owner);
-  if (!opened) log_error("{}", opened.error().message);
-}
-
-WorkerLinks& Agent::make_links(transport::Socket socket, uid_t user) {
-  auto links = std::make_unique<WorkerLinks>(
-      std::move(socket), options_.host, supervision_,
-      WorkerLinks::Handlers{
-          [this](const ProcessKey& key, const wire::Report& report) { on_report(key, report); },
-          [this](const std::string& job, wire::Packet packet) {
-            daemons_->send(job, std::move(packet));
-          },
-          [this, user](const std::string& job) { return owner_of(job).uid == user; }});
-  WorkerLinks& made = *links;
-  workers_[user] = std::move(links);
-  loop_.watch_socket(made.socket(), [&made] { made.receive(kBatch); });
-  return made;
-}
-
-Status Agent::open_workers_socket(const UserIdentity& user) {
-  if (workers_.contains(user.uid)) return {};
-  if (socket_of_ == nullptr) {
-    return fail(ErrorKind::kInternal, "this agent has no sockets for the user {}", user.name);
-  }
-  ANTDT_TRY(transport::Socket socket, socket_of_(user));
-  [[maybe_unused]] const WorkerLinks& made = make_links(std::move(socket), user.uid);
-  return {};
-}
-
-WorkerLinks* Agent::workers_of(const std::string& job) {
-  const auto found = workers_.find(owner_of(job).uid);
-  return found == workers_.end() ? nullptr : found->second.get();
 }
 
 // -------------------------------------------------------------------- effects
@@ -289,6 +235,7 @@ void Agent::on_daemon_message(const wire::Envelope& envelope, wire::Packet packe
   if (envelope.kind == wire::ExitSeen::kKind) return apply(event::ExitAcknowledged{key});
   if (envelope.kind == wire::ReservePort::kKind) return reserve_port(envelope, packet);
   if (envelope.kind == wire::Detach::kKind) return detach(envelope.job);
+  if (envelope.kind == wire::AdminAnswer::kKind) return on_admin_answer(envelope, packet);
   if (envelope.attempt != Attempt{}) {
     WorkerLinks* workers = workers_of(envelope.job);
     return workers == nullptr ? void() : workers->deliver(key, std::move(packet));

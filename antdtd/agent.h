@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "antdtd/accelerators.h"
+#include "antdtd/admin_desk.h"
 #include "antdtd/daemon_links.h"
 #include "antdtd/job_keeper.h"
 #include "antdtd/process_probe.h"
@@ -25,6 +26,7 @@
 #include "antdtd/worker_links.h"
 #include "core/disk_thread.h"
 #include "core/loop.h"
+#include "core/wire/admin_messages.h"
 
 namespace antdt::antdtd {
 
@@ -62,6 +64,8 @@ class Agent {
   [[nodiscard]] bool finished() const { return finished_; }
 
  private:
+  // Messages of one socket handled in a turn, so that no side starves another.
+  static constexpr int kBatch = 512;
   struct Waiting {  // a launcher that wants to know that its job daemon runs
     wire::Packet packet;
     wire::Envelope envelope;
@@ -83,6 +87,13 @@ class Agent {
   void stop_process(const ProcessKey& key, const wire::Packet& packet);
   void reserve_port(const wire::Envelope& envelope, const wire::Packet& packet);
   void detach(const std::string& job);
+  // Administrators: agent_admins.cc
+  void on_admin(const wire::Envelope& envelope, const wire::Packet& packet, const KnownUser& user);
+  void list_jobs(const wire::Envelope& envelope, const wire::Packet& packet, const KnownUser& user);
+  void pass_on(const wire::Envelope& envelope, const wire::Packet& packet, wire::AdminOrder order,
+               const KnownUser& user);
+  void on_admin_answer(const wire::Envelope& envelope, const wire::Packet& packet);
+
   [[nodiscard]] Status save_attach(const std::string& job, const UserIdentity& user);
   [[nodiscard]] wire::AgentWelcome welcome(const std::string& job) const;
 
@@ -123,6 +134,7 @@ class Agent {
   std::unique_ptr<Users> users_;
   std::function<Result<transport::Socket>(const UserIdentity&)> socket_of_;
   const UserIdentity own_ = own_user();
+  AdminDesk desk_;
   std::map<std::string, UserIdentity> owners_;  // of jobs of other users
   Supervision supervision_;
   ReportSums sums_;

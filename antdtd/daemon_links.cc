@@ -4,6 +4,7 @@
 
 #include "antdtd/process_key.h"
 #include "core/log.h"
+#include "core/wire/admin_messages.h"
 #include "core/wire/packet.h"
 
 namespace antdt::antdtd {
@@ -28,6 +29,9 @@ void DaemonLinks::handle(wire::Packet packet) {
   if (!envelope) return log_debug("from a job daemon: {}", envelope.error().message);
   if (!handlers_.authorized(packet.user)) return refuse_revoked(packet, envelope->job);
   if (envelope->kind == wire::Hello::kKind) return hello(*envelope, packet);
+  const bool of_admin =
+      envelope->kind == wire::AdminOrder::kKind || envelope->kind == wire::JobsRequest::kKind;
+  if (of_admin) return on_admin(*envelope, packet);
   if (!valid_job_id(envelope->job)) {
     return refuse(packet, *envelope, "invalid",
                   fmt::format("'{}' is no job id: letters, digits, '-', '_' and '.', at most 128",
@@ -42,6 +46,12 @@ void DaemonLinks::handle(wire::Packet packet) {
                   "this link does not speak for job " + envelope->job + ": attach first");
   }
   handlers_.on_message(*envelope, std::move(packet));
+}
+
+void DaemonLinks::on_admin(const wire::Envelope& envelope, const wire::Packet& packet) {
+  const Result<KnownUser> user = handlers_.user_of(packet.user);
+  if (!user) return refuse(packet, envelope, "user", user.error().message);
+  handlers_.on_admin(envelope, packet, *user);
 }
 
 void DaemonLinks::refuse_revoked(const wire::Packet& packet, const std::string& job) {

@@ -38,6 +38,8 @@ class DaemonLinks {
     // Anything else from the daemon that speaks for the job of the envelope.
     std::function<void(const wire::Envelope&, wire::Packet)> on_message;
     std::function<void(const wire::Envelope&, const wire::Packet&)> on_start_job;
+    // AdminOrder, or JobsRequest: of a link that need not speak for any job.
+    std::function<void(const wire::Envelope&, const wire::Packet&, const KnownUser&)> on_admin;
   };
   DaemonLinks(transport::Socket socket, Handlers handlers);
 
@@ -64,6 +66,7 @@ class DaemonLinks {
   void attach(const wire::Envelope& envelope, const wire::Packet& packet);
   [[nodiscard]] Status try_attach(const std::string& job, const wire::Attach& attach,
                                   const wire::Packet& packet, const UserIdentity& user);
+  void on_admin(const wire::Envelope& envelope, const wire::Packet& packet);
   void refuse_revoked(const wire::Packet& packet, const std::string& job);
 
   transport::Socket socket_;

@@ -314,11 +314,7 @@ Result<std::string> ProcessRunner::read_exit(const ProcessKey& key) const {
   return read_file_of(owner, exit_file(shims), kLargestShimFile);
 }
 
-bool ProcessRunner::has_exit(const ProcessKey& key) const {
-  struct stat info {};
-  return lstat(exit_file(store_.directory(key)).c_str(), &info) == 0 ||
-         lstat(exit_file(store_.shim_directory(key)).c_str(), &info) == 0;
-}
+bool ProcessRunner::has_exit(const ProcessKey& key) const { return read_exit(key).has_value(); }
 
 std::optional<PidFile> ProcessRunner::read_pids(const ProcessKey& key) const {
   const Result<std::string> text = read_file_of(

@@ -1,5 +1,7 @@
 #include "cmd/antdt-jobd/agent_links.h"
 
+#include <utility>
+
 #include "core/wire/packet.h"
 
 namespace antdt::jobd {
@@ -82,7 +84,7 @@ void AgentLinks::receive(Link& link) {
     const auto envelope = wire::open_envelope(*packet);
     if (!envelope) continue;
     link.last_heard = loop_.now();
-    link.lost = false;
+    const bool was_lost = std::exchange(link.lost, false);
     if (envelope->kind == wire::Heartbeat::kKind) continue;
     if (envelope->kind == wire::AgentWelcome::kKind) {
       const auto welcome = wire::decode<wire::AgentWelcome>(packet->body);
@@ -97,9 +99,12 @@ void AgentLinks::receive(Link& link) {
       const auto refused = wire::decode<wire::Refused>(packet->body);
       // The agent was restarted: the next tick attaches again.
       const bool to_attach_again = refused && refused->code == "unknown";
-      if (to_attach_again) link.welcome = false;
+      // Our key was taken out of its authorized/: the host is lost until that is mended.
+      const bool revoked = refused && refused->code == "user";
+      if (to_attach_again || revoked) link.welcome = false;
       if (to_attach_again || link.welcome) continue;
       link.lost = true;
+      if (was_lost) continue;
       handlers_.on_lost(link.endpoint, refused ? "it refused: " + refused->reason : "it refused");
       continue;
     }

@@ -29,6 +29,7 @@
 #include "core/fs.h"
 #include "core/loop.h"
 #include "core/transport/socket.h"
+#include "core/wire/admin_messages.h"
 #include "core/wire/packet.h"
 #include "ctl/job/job_machine.h"
 #include "launcher/job_config.h"
@@ -115,9 +116,16 @@ class JobDaemon {
   void on_agent_message(const std::string& endpoint, const wire::Envelope& envelope,
                         std::string_view body);
   void on_worker_message(const wire::Envelope& envelope, std::string_view body, const Route& route);
+  [[nodiscard]] Status stop_asked(const wire::StopJob& m);
+  [[nodiscard]] Status evict_asked(const wire::EvictWorkers& m);
   void answer_operator(const wire::Packet& packet, const wire::Envelope& envelope);
   template <class T>
   void answer(const wire::Packet& packet, const wire::Envelope& envelope, const T& message);
+
+  // Administrators of the cluster: job_daemon_admins.cc
+  [[nodiscard]] Status obey(const wire::AdminOrder& order);
+  void on_admin_order(const std::string& endpoint, const wire::Envelope& envelope,
+                      std::string_view body);
 
   // Agents, placement, starting: job_daemon_hosts.cc
   void on_welcome(const std::string& endpoint, const wire::AgentWelcome& welcome);

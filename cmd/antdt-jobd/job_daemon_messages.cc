@@ -4,6 +4,7 @@
 #include "cmd/antdt-jobd/job_daemon.h"
 #include "core/drill/drill_json.h"
 #include "core/log.h"
+#include "core/wire/admin_messages.h"
 #include "core/wire/approve_message.h"
 #include "core/wire/packet.h"
 
@@ -88,6 +89,24 @@ void JobDaemon::answer(const wire::Packet& packet, const wire::Envelope& envelop
   outbox_.push_back({{"", packet.peer}, wire::make_packet(std::move(reply), message)});
 }
 
+Status JobDaemon::stop_asked(const wire::StopJob& m) {
+  const std::string reason = m.reason.empty() ? "stopped by an operator" : m.reason;
+  if (!machine_.lifecycle().outcome()) {  // asked again, it is no news
+    feed(ctl::in::OperatorSaid{"stop", reason});
+  }
+  stop_job(reason, std::chrono::milliseconds(m.grace_ms));
+  return {};
+}
+
+Status JobDaemon::evict_asked(const wire::EvictWorkers& m) {
+  const ctl::job::EvictAsked evict{m.target, because(m.reason, m.who),
+                                   std::chrono::milliseconds(m.deadline_ms)};
+  ANTDT_RETURN_IF_ERROR(machine_.check(evict));
+  feed(ctl::in::OperatorSaid{"evict", fmt::format("{}, {}", m.target, evict.reason)});
+  feed(evict);
+  return {};
+}
+
 void JobDaemon::answer_operator(const wire::Packet& packet, const wire::Envelope& envelope) {
   // Calls `use` with the request as a T; answers with what it returns.
   const auto with = [&]<class T>(std::type_identity<T>, auto&& use) {
@@ -111,23 +130,11 @@ void JobDaemon::answer_operator(const wire::Packet& packet, const wire::Envelope
            wire::StatusReply{ctl::status_json(report()), events_.since(request->events_from),
                              events_.next()});
   } else if (kind == wire::StopJob::kKind) {
-    with(std::type_identity<wire::StopJob>(), [&](const wire::StopJob& m) -> Status {
-      const std::string reason = m.reason.empty() ? "stopped by an operator" : m.reason;
-      if (!machine_.lifecycle().outcome()) {  // asked again, it is no news
-        feed(ctl::in::OperatorSaid{"stop", reason});
-      }
-      stop_job(reason, std::chrono::milliseconds(m.grace_ms));
-      return {};
-    });
+    with(std::type_identity<wire::StopJob>(),
+         [&](const wire::StopJob& m) { return stop_asked(m); });
   } else if (kind == wire::EvictWorkers::kKind) {
-    with(std::type_identity<wire::EvictWorkers>(), [&](const wire::EvictWorkers& m) -> Status {
-      const ctl::job::EvictAsked evict{m.target, because(m.reason, m.who),
-                                       std::chrono::milliseconds(m.deadline_ms)};
-      ANTDT_RETURN_IF_ERROR(machine_.check(evict));
-      feed(ctl::in::OperatorSaid{"evict", fmt::format("{}, {}", m.target, evict.reason)});
-      feed(evict);
-      return {};
-    });
+    with(std::type_identity<wire::EvictWorkers>(),
+         [&](const wire::EvictWorkers& m) { return evict_asked(m); });
   } else if (kind == wire::InjectRules::kKind) {
     with(std::type_identity<wire::InjectRules>(), [&](const wire::InjectRules& m) -> Status {
       ANTDT_TRY([[maybe_unused]] const auto rules,
@@ -244,6 +251,8 @@ void JobDaemon::on_agent_message(const std::string& endpoint, const wire::Envelo
     if (const auto refused = wire::decode<wire::Refused>(body)) {
       feed(ctl::job::StartRefused{member, refused->reason});
     }
+  } else if (envelope.kind == wire::AdminOrder::kKind) {
+    on_admin_order(endpoint, envelope, body);
   } else if (envelope.attempt != Attempt{}) {
     on_worker_message(envelope, body, {endpoint, ""});
   }

@@ -8,6 +8,7 @@
 #include "cmd/antdt/commands.h"
 #include "cmd/antdt/running_job.h"
 #include "cmd/antdt/runs.h"
+#include "cmd/antdt/through_agent.h"
 #include "core/wire/messages.h"
 #include "launcher/units.h"
 
@@ -21,6 +22,7 @@ struct EvictOptions {
   std::string reason;
   std::string deadline = "30s";
   bool no_wait = false;
+  ThroughAgent through;
 };
 
 // The workers that are meant, as they are before.
@@ -97,8 +99,21 @@ Status await_server(RunningJob& job, const launcher::StatusView& before,
   return {};
 }
 
+Status evict_through_agent(const EvictOptions& options, std::chrono::microseconds deadline) {
+  wire::AdminOrder order;
+  order.order = "evict";
+  order.target = options.target;
+  order.reason = options.reason;
+  order.time_ms = static_cast<std::uint32_t>(
+      std::chrono::duration_cast<std::chrono::milliseconds>(deadline).count());
+  ANTDT_RETURN_IF_ERROR(order_through(options.through, options.job, order));
+  fmt::print("{} is asked to leave\n", options.target);
+  return {};
+}
+
 Status evict(const EvictOptions& options) {
   ANTDT_TRY(const auto deadline, launcher::parse_duration(options.deadline));
+  if (options.through.wanted()) return evict_through_agent(options, deadline);
   ANTDT_TRY(RunningJob job, reach(options.job));
   ANTDT_TRY(const launcher::StatusView before, status_of(job));
   wire::EvictWorkers order;
@@ -146,6 +161,7 @@ void add_evict(CLI::App& app, int& exit_code) {
       ->type_name("TIME")
       ->capture_default_str();
   command->add_flag("--no-wait", options->no_wait, "return when the job daemon has heard it");
+  add_agent_options(*command, options->through);
   command->callback([options, &exit_code] {
     if (const auto done = evict(*options); !done) exit_code = report(done.error());
   });

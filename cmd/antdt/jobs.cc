@@ -9,6 +9,7 @@
 #include "cmd/antdt/commands.h"
 #include "cmd/antdt/running_job.h"
 #include "cmd/antdt/runs.h"
+#include "cmd/antdt/through_agent.h"
 #include "core/fs.h"
 #include "launcher/text_table.h"
 
@@ -116,11 +117,18 @@ Status print_jobs(bool json) {
 }
 
 void add_jobs(CLI::App& app, int& exit_code) {
-  const auto json = std::make_shared<bool>(false);
+  struct Options {
+    bool json = false;
+    ThroughAgent through;
+  };
+  const auto options = std::make_shared<Options>();
   CLI::App* command = app.add_subcommand("jobs", "List the runs that can be found");
-  command->add_flag("--json", *json, "print JSON");
-  command->callback([json, &exit_code] {
-    if (const auto done = print_jobs(*json); !done) exit_code = report(done.error());
+  command->add_flag("--json", options->json, "print JSON");
+  add_agent_options(*command, options->through);
+  command->callback([options, &exit_code] {
+    const Status done = options->through.wanted() ? print_jobs_of(options->through, options->json)
+                                                  : print_jobs(options->json);
+    if (!done) exit_code = report(done.error());
   });
 }
 

@@ -7,6 +7,7 @@
 #include "cmd/antdt/commands.h"
 #include "cmd/antdt/running_job.h"
 #include "cmd/antdt/runs.h"
+#include "cmd/antdt/through_agent.h"
 #include "core/wire/messages.h"
 #include "launcher/summary_view.h"
 #include "launcher/units.h"
@@ -20,10 +21,13 @@ struct StopOptions {
   std::string grace;
   std::string reason;
   bool no_wait = false;
+  ThroughAgent through;
 };
 
 // After its grace the job kills its workers; then it waits for their ends.
 constexpr Duration kAfterGrace = std::chrono::seconds(20);
+// How long is waited for the end of a job whose own grace is not known.
+constexpr std::chrono::milliseconds kGraceOfAnother = std::chrono::minutes(2);
 
 Result<std::chrono::milliseconds> grace_of(const StopOptions& options, const std::string& run_dir) {
   if (options.grace.empty()) {
@@ -59,7 +63,29 @@ Result<int> tell_end(const std::string& run_dir) {
   return summary.state == "stopped" ? 0 : summary.exit_code;
 }
 
+// Of another user's job nothing can be read but whether the agent still has it.
+Result<int> stop_through_agent(const StopOptions& options) {
+  wire::AdminOrder order;
+  order.order = "stop";
+  order.reason = options.reason;
+  std::chrono::milliseconds grace = kGraceOfAnother;
+  if (!options.grace.empty()) {
+    ANTDT_TRY(const auto us, launcher::parse_duration(options.grace));
+    grace = std::chrono::duration_cast<std::chrono::milliseconds>(us);
+    order.time_ms = static_cast<std::uint32_t>(grace.count());
+  }
+  ANTDT_RETURN_IF_ERROR(order_through(options.through, options.job, order));
+  fmt::print("stopping: {}\n", options.job);
+  if (options.no_wait) return 0;
+  ANTDT_RETURN_IF_ERROR(
+      await_gone(options.through, options.job,
+                 grace + std::chrono::duration_cast<std::chrono::milliseconds>(kAfterGrace)));
+  fmt::print("{} has left {}\n", options.job, options.through.agent);
+  return 0;
+}
+
 Result<int> stop(const StopOptions& options) {
+  if (options.through.wanted()) return stop_through_agent(options);
   ANTDT_TRY(RunningJob job, reach(options.job));
   ANTDT_TRY(const std::chrono::milliseconds grace, grace_of(options, job.run_dir));
   const std::string because = options.reason.empty() ? "" : ": " + options.reason;
@@ -86,6 +112,7 @@ void add_stop(CLI::App& app, int& exit_code) {
       ->type_name("TIME");
   command->add_option("--reason", options->reason, "why, for the record");
   command->add_flag("--no-wait", options->no_wait, "return when the job daemon has heard it");
+  add_agent_options(*command, options->through);
   command->callback([options, &exit_code] {
     const auto code = stop(*options);
     exit_code = code ? *code : report(code.error());

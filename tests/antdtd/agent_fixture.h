@@ -32,6 +32,8 @@ inline constexpr Duration kPatience = std::chrono::seconds(30);
 class Peer {
  public:
   Peer(transport::Context& context, const std::string& socket, ProcessKey key);
+  Peer(transport::Socket socket, ProcessKey key)
+      : socket_(std::move(socket)), key_(std::move(key)) {}
 
   template <class T>
   void send(const T& message, std::optional<ProcessKey> about = std::nullopt,

@@ -9,7 +9,6 @@
 
 #include "core/fs.h"
 #include "core/owned_fd.h"
-#include "core/pipe.h"
 
 namespace antdt {
 namespace {
@@ -28,21 +27,23 @@ UserIdentity somebody() {
 // What `script` prints, run by sh as `user`.
 std::string output_of(const UserIdentity& user, const std::string& script,
                       std::vector<int> pass = {}) {
-  Pipe pipe;
-  EXPECT_TRUE(pipe.open());
+  int ends[2] = {-1, -1};
+  EXPECT_EQ(pipe2(ends, O_CLOEXEC), 0);
+  const OwnedFd reading(ends[0]);
+  OwnedFd writing(ends[1]);
   StartAs what;
   what.program = "/bin/sh";
   what.arguments = {"-c", script};
   what.environment = user_environment(user);
   what.environment.emplace_back("PATH=/usr/bin:/bin");
-  what.standard_output = pipe.write.get();
+  what.standard_output = writing.get();
   what.pass = std::move(pass);
   const Result<pid_t> pid = start_as(user, what);
   EXPECT_TRUE(pid) << pid.error().message;
-  pipe.write.close();
+  writing.close();
   std::string text;
   char buffer[4096];
-  for (ssize_t got = 0; (got = read(pipe.read.get(), buffer, sizeof(buffer))) > 0;) {
+  for (ssize_t got = 0; (got = read(reading.get(), buffer, sizeof(buffer))) > 0;) {
     text.append(buffer, static_cast<std::size_t>(got));
   }
   if (pid) waitpid(*pid, nullptr, 0);
@@ -70,11 +71,16 @@ TEST_F(StartAsTest, TheProgramHasTheUsersIdsAndGroupsAndNoRightsOfOurs) {
 TEST_F(StartAsTest, ItHasNoDescriptorButThoseThatItIsGiven) {
   const TempDir directory;
   // Not closed on exec, and of a file that the user could not open.
-  const OwnedFd leak(open((directory / "secret").c_str(), O_RDWR | O_CREAT, 0600));
-  const OwnedFd given(open("/dev/null", O_RDWR));
-  const std::string listed =
-      output_of(somebody(), "for f in /proc/$$/fd/*; do echo ${f##*/}; done", {given.get()});
-  EXPECT_EQ(listed, fmt::format("0\n1\n2\n{}\n", given.get()));
+  const OwnedFd secret(open((directory / "secret").c_str(), O_RDWR | O_CREAT, 0600));
+  constexpr int kLeaked = 100;
+  constexpr int kGiven = 101;
+  const OwnedFd leaked(dup2(secret.get(), kLeaked));
+  const OwnedFd given(fcntl(secret.get(), F_DUPFD_CLOEXEC, kGiven));
+  ASSERT_EQ(given.get(), kGiven);
+  EXPECT_EQ(output_of(somebody(),
+                      "for f in 0 1 2 100 101; do [ -e /proc/$$/fd/$f ] && echo $f; done; true",
+                      {kGiven}),
+            "0\n1\n2\n101\n");
 }
 
 TEST_F(StartAsTest, ItBeginsAtTheRootWithItsOwnEnvironmentAndAUmaskThatKeepsOthersOut) {

@@ -9,15 +9,13 @@ import pathlib
 import pwd
 import re
 import shutil
-import signal
-import socket
 import subprocess
 import sys
 import tempfile
 import unittest
 
 import jobs
-from harness import ANTDT, BIN, Run, await_true, needs_trainer, processes_of
+from harness import ANTDT, BIN, await_true, needs_trainer, processes_of
 from hosts import Hosts, free_port
 
 MARK = "ANTDT_TEST_OWN_MOUNTS"
@@ -45,7 +43,12 @@ def setUpModule():
         raise unittest.SkipTest("only root can make users in a mount namespace of its own")
     copies = pathlib.Path(tempfile.mkdtemp(prefix="antdt-etc-"))
     atexit.register(shutil.rmtree, copies, True)
-    lines = {"passwd": "".join(f"{n}:x:{u}:{u}::/nonexistent:/bin/sh\n" for n, u in USERS.items()),
+    copies.chmod(0o711)
+    for name, uid in USERS.items():
+        (copies / name).mkdir(mode=0o700)
+        os.chown(copies / name, uid, uid)
+    lines = {"passwd": "".join(f"{n}:x:{u}:{u}::{copies / n}:/bin/sh\n"
+                               for n, u in USERS.items()),
              "group": "".join(f"{n}:x:{u}:\n" for n, u in USERS.items()) +
              f"antdt-shared:x:{SHARED_GROUP}:{ALICE}\nantdt-admin:x:{ADMINS}:{CAROL}\n"}
     for name, more in lines.items():
@@ -135,7 +138,7 @@ class UsersCase(Hosts):
                               cwd=self.home(user), capture_output=True, text=True,
                               timeout=timeout)
 
-    def start_as(self, user, text, name="run"):
+    def start_as(self, user, text, name="work"):
         """`antdt run` of that user in the background: (process, run directory)."""
         home = self.home(user)
         job = home / f"{name}.toml"
@@ -182,7 +185,7 @@ class Isolation(UsersCase):
         other, other_dir = self.start_as(BOB, self.script("id -u; echo done", self.cluster_of(
             BOB, host)))
         out, err = other.communicate(timeout=60)
-        self.assertEqual(other.returncode, 0, Run(other, other_dir).explain() + out + err)
+        self.assertEqual(other.returncode, 0, out + err + (other_dir / "jobd.log").read_text())
         self.assertEqual((other_dir / "logs" / "w0.1.out").read_text().split(),
                          [str(USERS[BOB]), "done"])
         self.assertIsNone(process.poll(), "her job runs on")
@@ -200,10 +203,11 @@ class Isolation(UsersCase):
         self.assertEqual(told["gid"], uid)
         self.assertEqual(set(told["groups"].split()), {uid, str(SHARED_GROUP)})
         self.assertEqual(told["umask"], "0077")
-        self.assertEqual(told["home"], "/nonexistent")
+        self.assertEqual(told["home"], pwd.getpwnam(ALICE).pw_dir)
         self.assertEqual((told["user"], told["logname"], told["shell"]), (ALICE, ALICE, "/bin/sh"))
         self.assertEqual(told["secret"], "")
-        self.assertEqual(told["fds"].split(), ["0", "1", "2"])
+        fds = said.split("end of fds")[0].split("\n")
+        self.assertEqual([fd for fd in fds if fd.isdigit()], ["0", "1", "2"])
         self.assertEqual(told["caps"].split(), ["0000000000000000"] * 3)
         self.assertEqual(told["nonew"], "1")
 
@@ -228,7 +232,8 @@ class Isolation(UsersCase):
         self.assertLessEqual({f"w{USERS[ALICE]}.sock", "workers.sock", "jobd.sock"}, names)
         for path in sockets:
             self.assertIn("PermissionError", fails(sys.executable, "-c", CONNECT, path))
-        kept = [p for p in self.state("root").rglob("*") if p.is_file()]
+        kept = [p for place in (self.state("root"), self.runtime)
+                for p in place.rglob("*") if p.is_file()]
         self.assertTrue([p for p in kept if p.name == "start"], kept)
         for path in kept:
             fails("cat", path)
@@ -244,12 +249,11 @@ class Isolation(UsersCase):
         host = self.root_agent(self.keys_of(ALICE))
         process, run_dir = self.start_as(ALICE, jobs.ctr(
             self.dir / "data" / "train.tsv", self.dir / "data" / "eval.tsv", workers=2,
-            extra='[checkpoint]\nevery_steps = 5\n' + self.cluster_of(ALICE, host)))
+            extra='[checkpoint]\nevery = "200ms"\n' + self.cluster_of(ALICE, host)))
         out, err = process.communicate(timeout=120)
         log = (run_dir / "jobd.log").read_text() if (run_dir / "jobd.log").exists() else ""
         self.assertEqual(process.returncode, 0, out + err + log)
         self.assertNotIn("Permission denied", log)
-        self.assertTrue((run_dir / "logs" / "w0.1.err").exists())
         summary = json.loads((run_dir / "summary.json").read_text())
         self.assertEqual(summary["state"], "done")
         self.assertEqual(summary["failures"], [])
@@ -260,6 +264,28 @@ class Isolation(UsersCase):
 
 
 class NotRoot(UsersCase):
+    def test_a_job_whose_workers_could_not_use_its_run_directory_does_not_start(self):
+        # One key for all, and an agent as a user of its own: so was the unit once.
+        made = self.home(CAROL) / "agent-keys"
+        self.assert_ok(self.run_as(CAROL, ANTDT, "keygen", "--dir", made))
+        keys = self.home(ALICE) / "keys"
+        shutil.copytree(made, keys)
+        for path in (keys, *keys.rglob("*")):
+            os.chown(path, USERS[ALICE], USERS[ALICE])
+        for place in (self.runtime, self.dir):
+            os.chmod(place, 0o777)
+        host = self.start_agent(self.as_user(CAROL), "carol", made)
+        touch = self.dir / "touched"
+        process, run_dir = self.start_as(ALICE, self.script(
+            f"echo said; touch {touch}", self.cluster_of(ALICE, host)))
+        out, err = process.communicate(timeout=60)
+        log = run_dir / "logs" / "w0.1.out"
+        if touch.exists():
+            self.assertTrue(log.exists(), f"a worker ran and its log is nowhere: {out}{err}")
+        self.assertFalse(touch.exists(), "a worker ran as another user than who started the job")
+        self.assertNotEqual(process.returncode, 0)
+        self.assertIn(f"{host}: as '{CAROL}'", out + err)
+
     def test_an_agent_that_is_not_roots_refuses_the_job_of_another_before_anything_starts(self):
         keys = self.keys_of(ALICE, CAROL)
         mine = self.home(CAROL) / "agent-keys"
@@ -297,6 +323,52 @@ class NotRoot(UsersCase):
         self.assertEqual((run_dir / "logs" / "w0.1.out").read_text().strip(), str(USERS[CAROL]))
 
 
+class Administrators(UsersCase):
+    def through(self, user, host, *args):
+        return self.run_as(user, ANTDT, *args, "--agent", host, "--keys", self.home(user) / "keys")
+
+    @needs_trainer
+    def test_an_administrator_evicts_and_stops_the_job_of_another_and_nobody_else_does(self):
+        self.assert_ok(self.antdt("data", "synth", "criteo", "--rows", 20000, "--seed", 5, "--out",
+                                  self.dir / "data"))
+        (self.dir / "data").chmod(0o755)
+        for path in (self.dir / "data").iterdir():
+            path.chmod(0o644)
+        host = self.root_agent(self.keys_of(ALICE, BOB, CAROL))
+        process, run_dir = self.start_as(ALICE, jobs.ctr(
+            self.dir / "data" / "train.tsv", self.dir / "data" / "eval.tsv", workers=2, epochs=9,
+            extra='[[inject]]\nworkers = ["*"]\ndelay_per_sample = "200us"\n' +
+            self.cluster_of(ALICE, host)))
+
+        def trains():
+            if process.poll() is not None:
+                self.fail("the job has ended: " + "".join(process.communicate()))
+            answer = self.run_as(ALICE, ANTDT, "status", run_dir, "--json")
+            return answer.returncode == 0 and json.loads(answer.stdout).get(
+                "samples_done", 0) > 0
+        await_true(trains, 60, "it trains")
+        listed = self.through(CAROL, host, "jobs", "--json")
+        self.assert_ok(listed)
+        (job,) = json.loads(listed.stdout)
+        self.assertEqual((job["user"], job["processes"], job["attached"]), (ALICE, 2, True))
+        self.assertEqual(json.loads(self.through(BOB, host, "jobs", "--json").stdout), [])
+        for order in (("stop", job["job"]), ("evict", job["job"], "w1")):
+            refused = self.through(BOB, host, *order)
+            self.assertNotEqual(refused.returncode, 0)
+            self.assertIn("antdt-admin", refused.stderr)
+        wrong = self.through(CAROL, host, "evict", job["job"], "w9")
+        self.assertNotEqual(wrong.returncode, 0, "the job daemon has no such worker")
+        self.assertIn("w9", wrong.stderr)
+        self.assert_ok(self.through(CAROL, host, "evict", job["job"], "w1"))
+        self.assert_ok(self.through(CAROL, host, "stop", job["job"], "--grace", "20s", "--reason",
+                                    "maintenance"))
+        out, err = process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 75, out + err)
+        events = (run_dir / "events.jsonl").read_text()
+        self.assertIn(f"asked by the administrator {CAROL}@root: maintenance", events)
+        self.assertIn("w1, asked by the administrator", events)
+
+
 SCRIPT = """
 schema = 1
 [job]
@@ -310,7 +382,7 @@ TELL = r"""
 echo uid=$(id -u); echo gid=$(id -g); echo groups=$(id -G); echo umask=$(umask)
 echo home=$HOME; echo user=$USER; echo logname=$LOGNAME; echo shell=$SHELL
 echo secret=$SECRET
-echo fds=$(cd /proc/$$/fd && echo *)
+ls /proc/$$/fd; echo end of fds
 echo caps=$(awk '/Cap(Prm|Eff|Amb)/ {print $2}' /proc/$$/status)
 echo nonew=$(awk '/NoNewPrivs/ {print $2}' /proc/$$/status)
 echo told

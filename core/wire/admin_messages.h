@@ -1,0 +1,58 @@
+// What the members of a cluster's group antdt-admin may do about the jobs of others.
+#pragma once
+
+#include "core/wire/messages.h"
+
+namespace antdt::wire {
+
+// Administrator to agent: which jobs have a daemon that attached here? A user who is no
+// administrator is told of their own.
+struct JobsRequest {
+  ANTDT_MESSAGE("jobs-request") {}
+};
+struct JobHere {
+  std::string job;
+  std::string user;
+  std::uint32_t processes = 0;  // of it that run on this host
+  bool attached = false;        // its daemon can be reached from here
+  ANTDT_PART {
+    v("job", m.job);
+    v("user", m.user);
+    v("processes", m.processes);
+    v("attached", m.attached);
+  }
+};
+struct JobsReply {
+  std::vector<JobHere> jobs;
+  ANTDT_MESSAGE("jobs-reply") { v("jobs", m.jobs); }
+};
+
+// Administrator to agent, for the daemon of the envelope's job, which the agent passes it on
+// to. Answered by Done or Refused. `who` is written by the agent, from the administrator's
+// key; nobody else's word counts for it.
+struct AdminOrder {
+  std::string order;   // "stop", as StopJob; "evict", as EvictWorkers
+  std::string target;  // of "evict"
+  std::string reason;
+  std::uint32_t time_ms = 0;  // grace or deadline; 0: the job's own
+  std::string who;
+  ANTDT_MESSAGE("admin-order") {
+    v("order", m.order);
+    v("target", m.target);
+    v("reason", m.reason);
+    v("time_ms", m.time_ms);
+    v("who", m.who);
+  }
+};
+// The job daemon's answer to the agent: Done, or Refused with its reason. Its envelope
+// repeats the number that the agent gave the order.
+struct AdminAnswer {
+  bool done = false;
+  std::string reason;
+  ANTDT_MESSAGE("admin-answer") {
+    v("done", m.done);
+    v("reason", m.reason);
+  }
+};
+
+}  // namespace antdt::wire

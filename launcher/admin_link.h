@@ -1,0 +1,33 @@
+// An operator's link to an agent, for jobs whose run directory and socket are another user's.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "core/clock.h"
+#include "core/result.h"
+#include "core/transport/socket.h"
+#include "core/wire/admin_messages.h"
+
+namespace antdt::launcher {
+
+class AdminLink {
+ public:
+  // `keys` is a directory as cluster.keys names one: the operator's job.key and the agent's
+  // public key in agents/.
+  [[nodiscard]] static Result<AdminLink> open(transport::Context& context,
+                                              const std::string& host_port,
+                                              const std::string& keys);
+
+  // Those of all users for an administrator, else the operator's own. Both wait for the answer;
+  // kUnreachable after `timeout`, kRefused with the reason of who says no.
+  [[nodiscard]] Result<std::vector<wire::JobHere>> jobs(Duration timeout);
+  [[nodiscard]] Status order(const std::string& job, const wire::AdminOrder& order,
+                             Duration timeout);
+
+ private:
+  explicit AdminLink(transport::Socket socket) : socket_(std::move(socket)) {}
+  transport::Socket socket_;
+};
+
+}  // namespace antdt::launcher

@@ -1,0 +1,233 @@
+// A real agent of root that serves users by their keys; the test has the keys of two.
+#include <gmock/gmock.h>
+#include <spawn.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <map>
+
+#include "antdtd/shim_files.h"
+#include "core/process.h"
+#include "core/transport/keys.h"
+#include "core/user.h"
+#include "core/wire/admin_messages.h"
+#include "tests/antdtd/agent_fixture.h"
+
+namespace antdt::antdtd {
+namespace {
+
+using testing::HasSubstr;
+
+class UsersAgentTest : public AgentTest {
+ protected:
+  void SetUp() override {
+    if (geteuid() != 0) GTEST_SKIP() << "only an agent of root serves several users";
+    const Result<UserIdentity> nobody = find_user("nobody");
+    if (!nobody) GTEST_SKIP() << "this system has no user nobody";
+    nobody_ = *nobody;
+    ASSERT_EQ(chmod(dir_.path().c_str(), 0711), 0);
+    agent_key_ = transport::generate_key_pair(path("keys"), "agent").value();
+    for (const char* user : {"root", "nobody"}) {
+      keys_[user] = transport::generate_key_pair(path(std::string("of-") + user), "job").value();
+      authorize(user);
+    }
+    // Where the logs go: the run directory of the user who starts the job.
+    ASSERT_EQ(chown(path("run").c_str(), nobody_.uid, nobody_.gid), 0);
+    ASSERT_EQ(chmod(path("run").c_str(), 0700), 0);
+    serve("127.0.0.1:0");
+  }
+
+  void authorize(const std::string& user) {
+    ASSERT_TRUE(make_directories(path("keys/authorized"), 0700));
+    ASSERT_TRUE(
+        write_file_atomic(authorized(user), read_file(path("of-" + user + "/job.pub")).value()));
+  }
+  [[nodiscard]] std::string authorized(const std::string& user) const {
+    return path("keys/authorized/" + user + ".pub");
+  }
+
+  void serve(const std::string& listen) {
+    std::vector<std::string> command = {std::string(ANTDT_BIN) + "/antdtd",
+                                        "--listen",
+                                        listen,
+                                        "--keys",
+                                        path("keys"),
+                                        "--socket-dir",
+                                        path("s"),
+                                        "--state-dir",
+                                        path("state"),
+                                        "--log-file",
+                                        path("agent.log"),
+                                        "--address",
+                                        "127.0.0.1",
+                                        "--cpus",
+                                        "8",
+                                        "--host-name",
+                                        "here",
+                                        "--allow-root"};
+    std::vector<char*> argv;
+    for (const std::string& part : command) argv.push_back(const_cast<char*>(part.c_str()));
+    argv.push_back(nullptr);
+    agent_status_.reset();
+    listening_.clear();
+    unlink(path("agent.log").c_str());
+    ASSERT_EQ(posix_spawn(&agent_, argv[0], nullptr, nullptr, argv.data(), environ), 0);
+    const std::string words = "listening on tcp://";
+    ASSERT_TRUE(await([&] {
+      const std::string log = read_file(path("agent.log")).value_or("");
+      const std::size_t at = log.find(words);
+      if (at == std::string::npos) return false;
+      listening_ = log.substr(at + words.size(), log.find(',', at) - at - words.size());
+      return true;
+    }));
+  }
+
+  // A job daemon with the key of that user.
+  [[nodiscard]] Peer daemon_of(const std::string& user) {
+    return Peer(std::move(*transport::Socket::connect_tcp(context_, listening_, keys_[user],
+                                                          agent_key_.public_z85)),
+                {job_, {}});
+  }
+  [[nodiscard]] Peer attached(const std::string& user, std::uint64_t incarnation = 1) {
+    Peer daemon = daemon_of(user);
+    daemon.send(wire::Hello{});
+    daemon.send(wire::Attach{Incarnation{incarnation}});
+    EXPECT_EQ(daemon.await_message<wire::AgentWelcome>().user, user);
+    return daemon;
+  }
+  [[nodiscard]] uid_t owner_of(const std::string& name) const {
+    struct stat info {};
+    return lstat(path(name).c_str(), &info) == 0 ? info.st_uid : static_cast<uid_t>(-1);
+  }
+
+  UserIdentity nobody_;
+  transport::KeyPair agent_key_;
+  std::map<std::string, transport::KeyPair> keys_;
+  std::string listening_;
+};
+
+TEST_F(UsersAgentTest, AProcessAndItsFilesAreThoseOfTheUserWhoseKeyTheJobCameWith) {
+  Peer daemon = attached("nobody");
+  EXPECT_GT(start(daemon, 0, "id -un; exit 3"), 0U);
+  EXPECT_EQ(daemon.await_message<wire::ProcessExited>().code, 3);
+  EXPECT_EQ(log_of("w0.1.out"), "nobody\n");
+  EXPECT_EQ(owner_of("run/logs/w0.1.out"), nobody_.uid);
+  EXPECT_EQ(owner_of("state/jobs/" + job_ + "/w0.1/start"), 0U);
+  EXPECT_EQ(owner_of("state/jobs/" + job_ + "/w0.1/own/exit"), nobody_.uid);
+}
+
+TEST_F(UsersAgentTest, AJobOfOneUserIsNotAttachedToWithTheKeyOfAnother) {
+  Peer daemon = attached("nobody");
+  Peer other = daemon_of("root");
+  other.send(wire::Hello{});
+  other.send(wire::Attach{Incarnation{2}});
+  EXPECT_THAT(other.await_message<wire::Refused>().reason,
+              HasSubstr("belongs to the user 'nobody'"));
+  other.send(wire::StopProcess{0}, key(0));
+  EXPECT_EQ(other.await_message<wire::Refused>().code, "unknown");
+}
+
+TEST_F(UsersAgentTest, WhoIsNoAdministratorCannotStopTheJobOfAnother) {
+  Peer daemon = attached("root");
+  Peer other = daemon_of("nobody");
+  wire::AdminOrder stop;
+  stop.order = "stop";
+  stop.who = "root";  // is not believed
+  other.send(stop);
+  EXPECT_THAT(other.await_message<wire::Refused>().reason, HasSubstr("antdt-admin"));
+  other.send(wire::JobsRequest{});
+  EXPECT_TRUE(other.await_message<wire::JobsReply>().jobs.empty());
+}
+
+TEST_F(UsersAgentTest, AnOrderReachesTheJobsDaemonWithTheNameOfTheKeyAndItsAnswerComesBack) {
+  Peer daemon = attached("nobody");
+  Peer own = daemon_of("nobody");
+  wire::AdminOrder evict;
+  evict.order = "evict";
+  evict.target = "w0";
+  evict.who = "somebody else";
+  own.send(evict, std::nullopt, 7);
+  wire::Envelope asked;
+  const auto order = daemon.await_message<wire::AdminOrder>(&asked);
+  EXPECT_EQ(order.target, "w0");
+  EXPECT_EQ(order.who, "nobody@here");
+  daemon.send(wire::AdminAnswer{false, "it has left"}, std::nullopt, asked.seq);
+  wire::Envelope answered;
+  EXPECT_EQ(own.await_message<wire::Refused>(&answered).reason, "it has left");
+  EXPECT_EQ(answered.seq, 7U);
+}
+
+TEST_F(UsersAgentTest, AKeyThatIsRemovedLosesItsOpenLinkWithinASecond) {
+  Peer daemon = attached("nobody");
+  EXPECT_GT(start(daemon, 0, "sleep 1000"), 0U);
+  unlink(authorized("nobody").c_str());
+  const MonoTime removed = std::chrono::steady_clock::now();
+  const auto refused = daemon.await_message<wire::Refused>();
+  EXPECT_LT(to_seconds(std::chrono::steady_clock::now() - removed), 1.0);
+  EXPECT_EQ(refused.code, "user");
+  // It is deaf, and the worker goes on: its daemon is away.
+  daemon.send(wire::StopProcess{0}, key(0));
+  EXPECT_EQ(daemon.await_message<wire::Refused>().code, "user");
+  EXPECT_FALSE(processes_of(job_).empty());
+  // Nothing more comes by itself, such as the heartbeat of each second.
+  EXPECT_FALSE(daemon.socket().wait_readable(std::chrono::milliseconds(1500)));
+  authorize("nobody");
+  Peer again = daemon_of("nobody");
+  const bool served = await([&] {
+    again.send(wire::Hello{});
+    again.send(wire::Attach{Incarnation{2}});
+    if (!again.socket().wait_readable(std::chrono::milliseconds(200))) return false;
+    const auto packet = again.socket().receive();
+    return packet && wire::open_reply<wire::AgentWelcome>(*packet).has_value();
+  });
+  EXPECT_TRUE(served);
+  again.send(wire::StopProcess{0}, key(0));
+  again.await_message<wire::ProcessExited>();
+}
+
+TEST_F(UsersAgentTest, TheNextAgentAdoptsAndEndsTheProcessesOfAUser) {
+  Peer daemon = attached("nobody");
+  const std::uint32_t pid = start(daemon, 0, "trap 'exit 5' TERM; while :; do sleep 0.05; done");
+  ASSERT_GT(pid, 0U);
+  kill_agent();
+  serve(listening_);
+  Peer again = attached("nobody", 2);
+  EXPECT_TRUE(process_start_time(static_cast<pid_t>(pid))) << "it goes on";
+  again.send(wire::StopProcess{10000}, key(0));
+  EXPECT_EQ(again.await_message<wire::ProcessExited>().code, 5);
+}
+
+TEST_F(UsersAgentTest, WhatTheShimOfAUserLeavesWhenItIsKilledIsEnded) {
+  Peer daemon = attached("nobody");
+  const std::uint32_t pid = start(daemon, 0, "setsid sleep 1000 & sleep 1000");
+  ASSERT_GT(pid, 0U);
+  ASSERT_TRUE(await([&] { return processes_of(job_).size() >= 3; }));
+  const auto text = read_file(path("state/jobs/" + job_ + "/w0.1/own/pid"));
+  ASSERT_TRUE(text);
+  const auto pids = parse_pid_file(*text);
+  ASSERT_TRUE(pids);
+  kill(pids->shim.pid, SIGKILL);
+  EXPECT_EQ(daemon.await_message<wire::ProcessExited>().signal, SIGKILL);
+  EXPECT_TRUE(await([&] { return processes_of(job_).empty(); }));
+}
+
+// What the user's own shim would never do: what it says is not believed.
+TEST_F(UsersAgentTest, AUserCannotMakeTheAgentReadOrSignalWhatIsNotTheirs) {
+  const pid_t ours = getpid();
+  Peer daemon = attached("nobody");
+  const std::string own = path("state/jobs/" + job_ + "/w0.1/own");
+  ASSERT_TRUE(write_file_atomic(path("secret"), "code 77\nsecret of root", 0600));
+  const std::string lie = fmt::format(
+      "cd {0} && rm -f exit pid && ln -s {1} exit && printf 'shim {2} {3}\\nworker {2} "
+      "{3}\\n' > pid; kill -9 $PPID; sleep 1000",
+      own, path("secret"), ours, process_start_time(ours).value());
+  EXPECT_GT(start(daemon, 0, lie), 0U);
+  const auto exited = daemon.await_message<wire::ProcessExited>();
+  EXPECT_NE(exited.code, 77);
+  EXPECT_THAT(exited.last_lines, testing::Not(HasSubstr("secret")));
+  EXPECT_TRUE(process_start_time(ours)) << "and this process got no signal";
+}
+
+}  // namespace
+}  // namespace antdt::antdtd

@@ -286,7 +286,10 @@ void ProcessRunner::shim_ended(const ProcessKey& key) {
   const bool told = has_exit(key);
   if (!told) clean_up_after_shim(key);
   const ExitStatus status = exit_of(key, reaped ? how_shim_ended(wait_status) : "is gone");
-  if (!told) remove_cgroup(cgroup_of(key), kCgroupPatience);
+  // A shim of another user may empty its worker's group, not remove it.
+  if (!told || !handlers_.owner_of(key.job).is_own()) {
+    remove_cgroup(cgroup_of(key), kCgroupPatience);
+  }
   handlers_.on_ended(key, status);
 }
 

@@ -47,7 +47,7 @@ class UsersAgentTest : public AgentTest {
     return path("keys/authorized/" + user + ".pub");
   }
 
-  void serve(const std::string& listen) {
+  void serve(const std::string& listen, const std::vector<std::string>& more_flags = {}) {
     std::vector<std::string> command = {std::string(ANTDT_BIN) + "/antdtd",
                                         "--listen",
                                         listen,
@@ -66,6 +66,7 @@ class UsersAgentTest : public AgentTest {
                                         "--host-name",
                                         "here",
                                         "--allow-root"};
+    command.insert(command.end(), more_flags.begin(), more_flags.end());
     std::vector<char*> argv;
     for (const std::string& part : command) argv.push_back(const_cast<char*>(part.c_str()));
     argv.push_back(nullptr);
@@ -210,6 +211,25 @@ TEST_F(UsersAgentTest, WhatTheShimOfAUserLeavesWhenItIsKilledIsEnded) {
   kill(pids->shim.pid, SIGKILL);
   EXPECT_EQ(daemon.await_message<wire::ProcessExited>().signal, SIGKILL);
   EXPECT_TRUE(await([&] { return processes_of(job_).empty(); }));
+}
+
+TEST_F(UsersAgentTest, AWorkerOfAUserRunsInACgroupOfItsOwnThatGoesWithIt) {
+  const std::string made = make_test_cgroup();
+  if (made.empty()) GTEST_SKIP() << "no cgroup (version 2) can be made here";
+  kill_agent();
+  serve(listening_, {"--cgroup", made});
+  Peer daemon = attached("nobody");
+  EXPECT_GT(start(daemon, 0, "cat /proc/self/cgroup; setsid sleep 1000 & sleep 1000"), 0U);
+  const std::string group = made + "/antdt-" + job_ + "-w0.1";
+  EXPECT_TRUE(await([&] { return log_of("w0.1.out").find("antdt-" + job_) != std::string::npos; }))
+      << log_of("w0.1.err");
+  EXPECT_EQ(access(group.c_str(), F_OK), 0);
+  daemon.send(wire::StopProcess{0}, key(0));
+  daemon.await_message<wire::ProcessExited>();
+  EXPECT_NE(access(group.c_str(), F_OK), 0);
+  EXPECT_TRUE(await([&] { return processes_of(job_).empty(); }));
+  kill_agent();
+  EXPECT_EQ(rmdir(made.c_str()), 0) << "nothing is left in it";
 }
 
 // What the user's own shim would never do: what it says is not believed.

@@ -15,7 +15,7 @@ import tempfile
 import unittest
 
 import jobs
-from harness import ANTDT, BIN, await_true, needs_trainer, processes_of
+from harness import ANTDT, BIN, EndToEnd, await_true, needs_trainer, processes_of
 from hosts import Hosts, free_port
 
 MARK = "ANTDT_TEST_OWN_MOUNTS"
@@ -168,6 +168,48 @@ class UsersCase(Hosts):
     @staticmethod
     def script(text, more=""):
         return SCRIPT.format(script=json.dumps(text)) + more
+
+
+class Keygen(EndToEnd):
+    def keygen(self, *args):
+        made = self.antdt("keygen", "--dir", self.dir / "keys", *args)
+        self.assertEqual(made.returncode, 0, made.stdout + made.stderr)
+
+    def files(self, *parts):
+        return sorted(p.name for p in self.dir.joinpath("keys", *parts).iterdir())
+
+    def test_each_agent_has_a_secret_of_its_own_and_knows_the_users(self):
+        self.keygen("--agent", "node1", "--agent", "node2", "--user", BOB)
+        self.keygen("--user", ALICE)
+        secrets = {self.dir.joinpath("keys", "hosts", host, "agent.key").read_text()
+                   for host in ("node1", "node2")}
+        self.assertEqual(len(secrets), 2)
+        self.assertEqual(self.files("agents"), ["node1.pub", "node2.pub"])
+        self.assertEqual(self.files("users", ALICE, "agents"), ["node1.pub", "node2.pub"])
+        for host in ("node1", "node2"):
+            self.assertEqual(self.files("hosts", host, "authorized"),
+                             [f"{ALICE}.pub", f"{BOB}.pub"])
+            self.assertEqual(self.dir.joinpath("keys", "hosts", host, "agent.pub").read_text(),
+                             self.dir.joinpath("keys", "agents", f"{host}.pub").read_text())
+        self.assertFalse(self.dir.joinpath("keys", "agent.key").exists())
+        # Who is taken out here is taken out of what goes to the hosts.
+        self.dir.joinpath("keys", "authorized", f"{BOB}.pub").unlink()
+        self.keygen("--user", ALICE)
+        self.assertEqual(self.files("hosts", "node1", "authorized"), [f"{ALICE}.pub"])
+
+    def test_a_key_of_an_earlier_release_gets_its_users_name(self):
+        self.keygen()
+        own = self.dir.joinpath("keys", "authorized", f"{pwd.getpwuid(os.geteuid()).pw_name}.pub")
+        nameless = own.with_name("job.pub")
+        own.rename(nameless)
+        self.keygen()
+        self.assertEqual(self.files("authorized"), [own.name])
+
+    def test_names_that_lead_elsewhere_are_refused(self):
+        for option in ("--user", "--agent"):
+            for name in ("../x", ".hidden", "a/b"):
+                made = self.antdt("keygen", "--dir", self.dir / "keys", option, name)
+                self.assertNotEqual(made.returncode, 0, (option, name))
 
 
 class Isolation(UsersCase):

@@ -1,10 +1,9 @@
 #include "ctl/membership.h"
 
 #include <algorithm>
+#include <cstring>
 #include <set>
 #include <tuple>
-
-#include "core/permutation.h"
 
 namespace antdt::ctl {
 namespace {
@@ -350,7 +349,12 @@ SendForm Membership::form_for(std::size_t rank) const {
   wire::Form form;
   form.rank = static_cast<std::uint32_t>(rank);
   form.size = static_cast<std::uint32_t>(members_.size());
-  form.key = combine_seed(combine_seed(job_key_, lineage_.value), generation_.value);
+  const crypto::Secret secret = secret_.derive(
+      (crypto::Transcript("antdt generation") << lineage_.value << generation_.value).text());
+  form.secret = secret.for_wire();
+  // An earlier trainer sends it in the clear: nothing of the secret can be read from it.
+  const crypto::Mac earlier = secret.mac("antdt key of an earlier trainer");
+  std::memcpy(&form.key, earlier.data(), sizeof(form.key));
   form.base = base_;
   if (base_ == Generation{}) form.restore = restore_;
   return {members_[rank].member, generation_, std::move(form)};

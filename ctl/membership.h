@@ -32,6 +32,7 @@
 #include <vector>
 
 #include "core/clock.h"
+#include "core/crypto/secret.h"
 #include "core/ids.h"
 #include "core/wire/messages.h"
 
@@ -183,11 +184,13 @@ class Membership {
  public:
   enum class State { kGathering, kAddresses, kConnecting, kSettled };
 
-  // `job_key` seeds the keys with which neighbours recognise each other.
+  // `secret`: drawn by whoever runs this incarnation of the job daemon, and never kept. Those of
+  // the generations are made of it, with which members prove to each other that they are some.
   // `patience`: after it a member that is waited for is Unresponsive. A process
   // that has just been started has longer, kStartPatience at least.
   static constexpr Duration kStartPatience = std::chrono::seconds(60);
-  Membership(std::uint64_t job_key, Duration patience) : job_key_(job_key), patience_(patience) {}
+  Membership(const crypto::Secret& secret, Duration patience)
+      : secret_(secret), patience_(patience) {}
 
   [[nodiscard]] std::vector<MembershipEffect> step(const MembershipEvent& event, MonoTime now);
 
@@ -243,7 +246,7 @@ class Membership {
   [[nodiscard]] std::optional<CannotSettle> state_differs() const;
   [[nodiscard]] std::size_t rank_of(Member member) const;  // members_.size() if none
 
-  std::uint64_t job_key_;
+  crypto::Secret secret_;
   Duration patience_;
   State state_ = State::kGathering;
   Generation generation_;

@@ -47,6 +47,7 @@ class Checker {
     embedding_gradients();
     hosts();
     ports();
+    encrypt();
     worker();
     servers();
     data_format();
@@ -90,6 +91,14 @@ class Checker {
     const auto last = dash == std::string::npos ? std::nullopt : parse_port(text.substr(dash + 1));
     unless(first && last && *first <= *last, {"cluster.ports"},
            fmt::format("'{}' must be \"first-last\", as in \"29400-29999\"", text));
+  }
+
+  void encrypt() {
+    const std::string& protocol = c_.roles.worker.protocol;
+    unless(!c_.cluster.encrypt || protocol == "antdt", {"cluster.encrypt", "roles.worker.protocol"},
+           fmt::format("cannot be had for a program of protocol '{}', which makes its connections "
+                       "itself: let it encrypt them, or use a private network",
+                       protocol));
   }
 
   void worker() {

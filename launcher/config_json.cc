@@ -43,6 +43,7 @@ void fields(Of<ClusterSection> auto& m, auto&& v) {
   v("interface", m.interface);
   v("ports", m.ports);
   v("keys", m.keys);
+  v("encrypt", m.encrypt);
 }
 void fields(Of<RoleSection> auto& m, auto&& v) {
   v("count", m.count);

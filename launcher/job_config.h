@@ -32,6 +32,7 @@ struct ClusterSection {
   std::string interface;           // for workers and servers; empty: that of the address in `hosts`
   std::string ports;               // "29400-29999": of workers and servers; empty: any
   std::string keys;                // directory with job.key and agents/
+  bool encrypt = false;            // what the members of a collective send one another
 };
 
 struct Resources {

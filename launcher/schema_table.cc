@@ -32,6 +32,10 @@ const std::vector<Key>& table() {
        "any free one"},
       {"cluster.keys", kDirectory, "\"~/.config/antdt\"",
        "directory with job.key and agents/, made by antdt keygen"},
+      {"cluster.encrypt", kBoolean, "false",
+       "the workers of an all-reduce encrypt what they send one another; they prove who they are "
+       "in "
+       "any case, and what goes to and from parameter servers over tcp is always encrypted"},
 
       {"roles.worker.count", kCount, "", "workers of the job: a number, or { min, max }", {1, 1e5}},
       {"roles.worker.command", kTexts, "[\"antdt-trainer\"]",

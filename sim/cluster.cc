@@ -224,7 +224,7 @@ ctl::JobMachineConfig Cluster::machine_config() const {
   config.ledger.train = {shape_.train_records, rng.between(5, 40), shard_server::Shuffle::kFull, 7};
   config.ledger.eval = {shape_.eval_records, 10, shard_server::Shuffle::kNone, 7};
   config.ledger.retry_limit = 1000000;
-  config.key = options_.seed;
+  config.secret = crypto::Secret().derive(std::to_string(options_.seed));
   config.hang_after = seconds(10);
   config.data = shape_.data();
   return config;

@@ -17,6 +17,7 @@ int main(int argc, char** argv) {
   app.add_option("--bytes", options.bytes, "bytes that each call reduces")
       ->check(CLI::Range(std::size_t{4}, std::size_t{1} << 34U));
   app.add_option("--seconds", seconds, "how long to measure")->check(CLI::Range(0.01, 3600.0));
+  app.add_flag("--encrypt", options.encrypt, "as cluster.encrypt = true does");
   app.add_flag("--json", json, "print one JSON object");
   try {
     app.parse(argc, argv);

@@ -72,6 +72,7 @@ Result<std::unique_ptr<JobDaemon>> JobDaemon::open(EventLoop& loop, const Clock&
   ANTDT_TRY(const auto request, launcher::read_resume_request(options.run_dir));
   ANTDT_TRY(ctl::JobMachineConfig machine_cfg, machine_config(config, data));
   machine_cfg.ledger.run = options.run_dir;
+  ANTDT_TRY(machine_cfg.secret, crypto::Secret::random());
   ANTDT_TRY(OpenedJournal opened,
             open_journal(options.state_dir + "/state.db", request && request->from_checkpoint,
                          options.run_dir, config, machine_cfg.ledger));

@@ -4,19 +4,12 @@
 
 #include "core/fs.h"
 #include "core/json_integer.h"
-#include "core/permutation.h"
 
 namespace antdt::jobd {
 namespace {
 
 // The same range of records under so many lost workers: it is what kills them.
 constexpr std::uint32_t kRetryLimit = 3;
-
-std::uint64_t key_of(const launcher::JobConfig& config) {
-  std::uint64_t key = config.job.seed;
-  for (const char c : config.job.id) key = combine_seed(key, static_cast<unsigned char>(c));
-  return key;
-}
 
 shard_server::DataSet data_set(const launcher::JobConfig& config, std::uint64_t records) {
   shard_server::DataSet set;
@@ -145,7 +138,6 @@ Result<ctl::JobMachineConfig> machine_config(const launcher::JobConfig& config,
   // Only their number is known here: what they are is a matter of the program, which may have a
   // fingerprint of its own for it.
   if (config.data.format == "index") machine.data.fingerprint.clear();
-  machine.key = key_of(config);
   machine.hang_after = config.failure.hang_after;
   for (const launcher::DeviceEntry& d : config.device) {
     machine.devices.push_back({d.workers, d.host, {d.name, d.max_micro_batch}});

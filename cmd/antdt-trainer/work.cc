@@ -111,6 +111,7 @@ Result<int> work_in_a_collective(const Worker& worker) {
   ANTDT_TRY(const auto engine, make_engine(worker));
   ANTDT_TRY(auto ring, trainer::listen_options(worker.config.hosts, worker.config.interface,
                                                worker.config.ports));
+  ring.encrypt = worker.config.encrypt;
   data::Prefetcher prefetcher(worker.take());
   ANTDT_TRY(trainer::Injected injected, injected_into(worker));
   ring.send_delay = [link = injected.link()](std::size_t bytes) { return link->delay(bytes); };

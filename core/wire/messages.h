@@ -384,7 +384,8 @@ struct Join {
 struct Form {
   std::uint32_t rank = 0;
   std::uint32_t size = 0;
-  std::uint64_t key = 0;  // of job, lineage and generation: checked by both ends of each link
+  // Of the generation, for trainers of an earlier release alone: theirs is the proof that knows it.
+  std::uint64_t key = 0;
   // The settled generation whose training state goes on: a member that settled
   // in it holds that state, every other one receives it. 0: training begins,
   // from the checkpoint directory `restore`, or from the seeded start without.
@@ -392,6 +393,9 @@ struct Form {
   std::string restore;
   // The rank that reads `restore`; all others receive what it read.
   std::uint32_t reader = 0;
+  // 32 bytes that only the members of this generation are told: each proves to the others that
+  // it has them. They are in no log and on no disk.
+  std::string secret = {};
   ANTDT_MESSAGE("form") {
     v("rank", m.rank);
     v("size", m.size);
@@ -399,6 +403,7 @@ struct Form {
     v("base", m.base);
     v("restore", m.restore);
     v("reader", m.reader);
+    v("secret", m.secret);
   }
 };
 // Where the others find the member, as its collective understands it.

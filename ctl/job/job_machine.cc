@@ -72,7 +72,7 @@ JobMachine::JobMachine(JobMachineConfig config, std::unique_ptr<Solution> soluti
       ledger_(std::move(ledger)),
       accounts_(std::move(accounts)),
       lifecycle_(config_.spec),
-      membership_(config_.key, config_.hang_after),
+      membership_(config_.secret, config_.hang_after),
       servers_({config_.spec.servers, config_.spec.sync, config_.spec.backups, config_.hang_after,
                 config_.spec.server_replicas, others_keep_rows(config_.spec)}),
       controller_(config_.control, std::move(solution)),

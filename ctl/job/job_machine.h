@@ -179,7 +179,7 @@ struct JobMachineConfig {
   JobSpec spec;
   ControllerConfig control;
   shard_server::LedgerConfig ledger;
-  std::uint64_t key = 0;
+  crypto::Secret secret = {};  // see Membership
   Incarnation incarnation{1};
   Duration hang_after = std::chrono::seconds(120);
   std::vector<DeviceRule> devices = {};

@@ -21,7 +21,6 @@ class JobFixture : public testing::Test {
     c.control.rules.global_batch = 8;
     c.ledger.train.records = 100;
     c.ledger.train.shard_records = 10;
-    c.key = 7;
     return c;
   }
 

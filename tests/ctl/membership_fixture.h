@@ -99,7 +99,7 @@ class MembershipTest : public testing::Test {
   }
 
   ManualClock clock;
-  Membership m{42, kPatience};
+  Membership m{crypto::Secret(), kPatience};
 };
 
 }  // namespace antdt::ctl

@@ -3,8 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <set>
 #include <tuple>
 
+#include "core/wire/codec.h"
 #include "tests/ctl/membership_fixture.h"
 
 namespace antdt::ctl {
@@ -27,8 +29,41 @@ TEST_F(MembershipTest, NothingBeginsBeforeTheLastExpectedMemberJoined) {
   ASSERT_EQ(forms.size(), 3U);
   EXPECT_EQ(forms[2].to, w(2)) << "ranks go host by host";
   EXPECT_EQ(forms[2].form.rank, 2U);
-  EXPECT_EQ(forms[0].form.key, forms[2].form.key);
+  EXPECT_EQ(forms[0].form.secret.size(), crypto::Secret::kBytes);
+  EXPECT_EQ(forms[0].form.secret, forms[2].form.secret);
   EXPECT_EQ(forms[0].form.base, Generation{}) << "training begins";
+}
+
+TEST_F(MembershipTest, EachGenerationHasASecretOfItsOwnThatOnlyWhoDrewTheFirstCanTell) {
+  const auto secrets_of = [](Membership& group) {
+    std::vector<std::string> secrets;
+    MonoTime now{seconds(1)};
+    std::ignore = group.step(Expect{{{w(0), "a", 0}}}, now);
+    for (const char* problem : {"", "it cannot connect", "nor can it now"}) {
+      wire::Join again = join();
+      again.problem = problem;
+      for (const MembershipEffect& e :
+           group.step(MemberJoined{w(0), group.generation(), again}, now)) {
+        if (const auto* form = std::get_if<SendForm>(&e)) secrets.push_back(form->form.secret);
+      }
+    }
+    return secrets;
+  };
+  const crypto::Secret drawn = crypto::Secret().derive("drawn");
+  Membership one(drawn, kPatience);
+  Membership same(drawn, kPatience);
+  Membership other(crypto::Secret().derive("drawn by another incarnation"), kPatience);
+  const std::vector<std::string> secrets = secrets_of(one);
+  EXPECT_EQ(secrets.size(), 3U);
+  std::set<std::string> all(secrets.begin(), secrets.end());
+  EXPECT_EQ(secrets_of(same), secrets) << "what happened can be played again";
+  for (const std::string& secret : secrets_of(other)) all.insert(secret);
+  EXPECT_EQ(all.size(), 6U);
+  const std::string kept = wire::encode(one.image());
+  for (const std::string& secret : secrets) {
+    EXPECT_EQ(kept.find(secret), std::string::npos) << "the journal knows a secret";
+  }
+  EXPECT_EQ(kept.find(drawn.for_wire()), std::string::npos);
 }
 
 TEST_F(MembershipTest, EveryRankIsToldWhereEverybodyIs) {
@@ -403,7 +438,7 @@ TEST_F(MembershipTest, WhoWasReadyForAGenerationThatNeverSettledHoldsItsBase) {
   step(MemberJoined{w(0), m.generation(), join()});  // it could not connect
   const Generation ready_for = m.generation();
   expect({w(0), w(2)});
-  Membership again(42, kPatience);
+  Membership again(crypto::Secret(), kPatience);
   again.restore(m.image());
   m = again;
   expect({w(0)});
@@ -466,7 +501,7 @@ TEST_F(MembershipTest, NobodyIsLateInASettledGeneration) {
 
 TEST_F(MembershipTest, ASettledGenerationIsSettledAfterARestart) {
   settle({w(0), w(1)});
-  Membership again(42, kPatience);
+  Membership again(crypto::Secret(), kPatience);
   again.restore(m.image());
   EXPECT_TRUE(again.settled());
   EXPECT_TRUE(again.contains(w(1)));
@@ -482,7 +517,7 @@ TEST_F(MembershipTest, MembersOfAFormationThatARestartCutShortAreSentBackToJoin)
   step(Stuck{"nobody moves"});
   join_all({w(0), w(1)});
   ASSERT_EQ(m.state(), Membership::State::kAddresses);
-  Membership again(42, kPatience);
+  Membership again(crypto::Secret(), kPatience);
   again.restore(m.image());
   m = again;
   EXPECT_FALSE(m.settled());
@@ -509,7 +544,7 @@ TEST_F(MembershipTest, ARestartRemembersWhereTrainingBegan) {
   expect({w(0, 2)});
   step(MemberJoined{w(0, 2), {}, join()});
   step(Begin{Lineage{2}, "checkpoints/7"});
-  Membership again(42, kPatience);
+  Membership again(crypto::Secret(), kPatience);
   again.restore(m.image());
   m = again;
   expect({w(0, 2)});

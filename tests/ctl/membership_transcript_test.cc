@@ -39,7 +39,7 @@ class MembershipScript : public transcript::Machine {
   std::vector<std::string> run(const Line& line, MonoTime now) override {
     if (line.what() == "state") return state();
     if (line.what() == "restart") {
-      membership_ = Membership(kKey, patience_);
+      membership_ = Membership(crypto::Secret(), patience_);
       membership_.restore(written_);
       return {};
     }
@@ -58,8 +58,6 @@ class MembershipScript : public transcript::Machine {
   }
 
  private:
-  static constexpr std::uint64_t kKey = 42;
-
   // ------------------------------------------------------------- what happens
 
   std::vector<MembershipEvent> events_of(const Line& line) {
@@ -196,7 +194,7 @@ class MembershipScript : public transcript::Machine {
   }
 
   Duration patience_;
-  Membership membership_{kKey, patience_};
+  Membership membership_{crypto::Secret(), patience_};
   MembershipImage written_;
 };
 

@@ -16,6 +16,7 @@
 #include "tests/fuzz/ledger_data.h"
 #include "tests/fuzz/ps_tables.h"
 #include "tests/fuzz/wire_messages.h"
+#include "trainer/collective/handshake.h"
 #include "trainer/data/index.h"
 #include "trainer/loop/step_slot.h"
 #include "trainer/ps/copied.h"
@@ -238,6 +239,18 @@ void add_slots(Seeds& seeds) {
   seeds.add("step_slot", "two-members", gathered);
 }
 
+// Of somebody who guesses, and of an earlier release; the first byte is the fuzzer's own.
+void add_handshake(Seeds& seeds) {
+  const trainer::Handshake::Self guesses{{}, 1, 4, false};
+  const std::string hello = trainer::Handshake::dialling(guesses, 2, crypto::Nonce{}).opening();
+  const std::string earlier = std::string("DTcoll1\0", 8) + std::string(24, '\1');
+  for (const char how : {'\0', '\1'}) {
+    const std::string name = how == '\0' ? "-to-a-dialler" : "-to-a-listener";
+    seeds.add("handshake", "hello" + name, how + hello);
+    seeds.add("handshake", "earlier" + name, how + earlier);
+  }
+}
+
 void add_slice(Seeds& seeds) {
   ps::Store store(ps_tables(), 1);
   std::vector<std::uint64_t> keys(300);
@@ -314,6 +327,7 @@ int main(int argc, char** argv) {
   add_job(seeds);
   add_slots(seeds);
   add_slice(seeds);
+  add_handshake(seeds);
   add_state(seeds);
   return seeds.failed() ? 1 : 0;
 }

@@ -128,7 +128,7 @@ TEST(ImageAbove, EveryNumberIsFarAboveWhatWasSeen) {
 
 TEST(ImageAbove, NobodyHoldsTheTrainingStateSoThatACheckpointIsAskedFor) {
   const ctl::JobImage image = image_above({}, 1, 0);
-  ctl::Membership membership(7, std::chrono::seconds(10));
+  ctl::Membership membership(crypto::Secret(), std::chrono::seconds(10));
   membership.restore(image.membership);
   const Member w0{kW0, image.lifecycle.workers.front().attempt.next()};
   static_cast<void>(membership.step(ctl::Expect{{{w0, "host", 0}}}, MonoTime{}));

@@ -6,12 +6,16 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 
+#include <atomic>
+#include <deque>
 #include <future>
 #include <set>
 #include <string>
+#include <thread>
 
 #include "core/net.h"
 #include "tests/trainer/collective_testing.h"
+#include "trainer/collective/greeting.h"
 #include "trainer/collective/listen_address.h"
 
 namespace antdt::trainer {
@@ -40,7 +44,7 @@ TEST(TcpCollective, AMemberWithAnotherKeyIsRefused) {
       std::vector<std::future<Result<std::unique_ptr<Collective>>>> calls;
       for (std::uint32_t rank = 0; rank < size; ++rank) {
         calls.push_back(std::async(std::launch::async, [&, rank] {
-          auto group = connect(builders, rank, rank == odd ? kKey + 1 : kKey);
+          auto group = connect(builders, rank, rank == odd ? key_of("another") : kKey);
           // As a job does: what one of them met ends the forming for all.
           if (!group) {
             for (const auto& builder : builders) builder->abort();
@@ -79,6 +83,111 @@ TEST(TcpCollective, StrangersThatDialDoNoHarm) {
     EXPECT_TRUE((*group)->allreduce_sum(std::span(&sums[rank], 1)));
   });
   EXPECT_EQ(sums, (std::vector<float>{3, 3, 3}));
+}
+
+// What strangers do to one member while its group forms, until they are told to stop.
+class Flood {
+ public:
+  Flood(const std::string& address, std::string words) {
+    thread_ = std::thread([this, address, words = std::move(words)] {
+      std::deque<OwnedFd> open;
+      while (!stop_) {
+        auto fd = start_to_connect(address);
+        if (!fd) continue;
+        pollfd writable{fd->get(), POLLOUT, 0};
+        poll(&writable, 1, 100);
+        if (!words.empty()) {
+          std::ignore = ::send(fd->get(), words.data(), words.size(), MSG_NOSIGNAL);
+        }
+        open.push_back(std::move(*fd));
+        if (open.size() > 500) open.pop_front();
+        ++dialled_;
+      }
+    });
+  }
+  ~Flood() {
+    stop_ = true;
+    thread_.join();
+  }
+  [[nodiscard]] std::uint64_t dialled() const { return dialled_; }
+
+ private:
+  std::atomic<bool> stop_ = false;
+  std::atomic<std::uint64_t> dialled_ = 0;
+  std::thread thread_;
+};
+
+TEST(TcpCollective, AFloodOfStrangersCostsNobodyAPlace) {
+  Handshake::Self wrong{key_of("guessed"), 0, 3, false};
+  for (const std::string& words :
+       {std::string(), std::string("GET / HTTP/1.1\r\n\r\n"),
+        Handshake::dialling(wrong, 2, crypto::Nonce{}).opening().substr(0, 40),
+        Handshake::dialling(wrong, 2, crypto::Nonce{}).opening()}) {
+    auto builders = prepare_all(3);
+    Flood flood(builders[2]->address(), words);
+    while (flood.dialled() < 2 * Greeting::kMostStrangers) std::this_thread::yield();
+    std::vector<float> sums(3, 1);
+    const auto begin = std::chrono::steady_clock::now();
+    in_threads(3, [&](std::uint32_t rank) {
+      const auto group = connect(builders, rank);
+      ASSERT_TRUE(group) << group.error().message;
+      EXPECT_TRUE((*group)->allreduce_sum(std::span(&sums[rank], 1)));
+    });
+    EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(8)) << words;
+    EXPECT_EQ(sums, (std::vector<float>{3, 3, 3}));
+  }
+}
+
+// A member's connection that made room for strangers: it dials again.
+TEST(TcpCollective, AMemberThatIsTurnedAwayUnansweredDialsAgain) {
+  auto port = listen_tcp("127.0.0.1", 0);
+  ASSERT_TRUE(port);
+  auto builder = prepare(0, 2);
+  const std::vector<std::string> addresses{builder->address(), *local_address(*port)};
+  auto call = std::async(std::launch::async, [&] { return builder->connect(addresses, kKey); });
+  for (int times = 0; times < 3; ++times) {
+    pollfd dialled{port->get(), POLLIN, 0};
+    ASSERT_EQ(poll(&dialled, 1, 10'000), 1) << "after " << times;
+    const OwnedFd turned_away(accept4(port->get(), nullptr, nullptr, SOCK_CLOEXEC));
+  }
+  port->close();  // and does not listen any more
+  const auto group = call.get();
+  ASSERT_FALSE(group);
+  EXPECT_EQ(group.error().kind, ErrorKind::kIo);
+  EXPECT_THAT(group.error().message, testing::HasSubstr("rank 1"));
+}
+
+TEST(TcpCollective, WhoOnlyRepeatsAMembersHelloIsTurnedAway) {
+  auto builders = prepare_all(2);
+  const Handshake member =
+      Handshake::dialling({kKey, 0, 2, false}, 1, crypto::random_nonce().value());
+  const auto says_hello = [&]() -> OwnedFd {
+    auto fd = start_to_connect(builders[1]->address());
+    EXPECT_TRUE(fd);
+    pollfd writable{fd->get(), POLLOUT, 0};
+    poll(&writable, 1, -1);
+    const std::string hello = member.opening();
+    EXPECT_EQ(::send(fd->get(), hello.data(), hello.size(), MSG_NOSIGNAL),
+              static_cast<ssize_t>(hello.size()));
+    return std::move(*fd);
+  };
+  const OwnedFd first = says_hello();
+  const OwnedFd again = says_hello();
+  const auto answered = [](const OwnedFd& fd) {
+    pollfd readable{fd.get(), POLLIN, 0};
+    EXPECT_EQ(poll(&readable, 1, 10'000), 1);
+    std::array<char, 80> answer{};
+    EXPECT_EQ(recv(fd.get(), answer.data(), answer.size(), MSG_WAITALL), 80);
+    return answer[8];  // the verdict
+  };
+  std::vector<float> sums(2, 1);
+  auto rank_1 = std::async(std::launch::async, [&] { return connect(builders, 1); });
+  EXPECT_EQ(answered(first), 1) << "it may be the member, until it cannot prove it";
+  EXPECT_EQ(answered(again), 0);
+  const auto rank_0 = connect(builders, 0);
+  ASSERT_TRUE(rank_0) << "the member's own has another nonce: " << rank_0.error().message;
+  const auto other = rank_1.get();
+  ASSERT_TRUE(other) << other.error().message;
 }
 
 TEST(TcpCollective, AMemberThatNeverComesIsNamedInTime) {

@@ -21,7 +21,10 @@
 
 namespace antdt::trainer {
 
-inline constexpr std::uint64_t kKey = 0x1234'5678'9abc'def0;
+inline GroupKey key_of(const std::string& secret) {
+  return {crypto::Secret().derive(secret), "job-1", Generation{3}};
+}
+inline const GroupKey kKey = key_of("secret");
 using RankBody = std::function<void(Collective&)>;
 
 inline CollectiveOptions on_loopback() { return {.hostname = "127.0.0.1", .interface = ""}; }
@@ -41,7 +44,7 @@ inline std::vector<std::unique_ptr<CollectiveBuilder>> prepare_all(std::uint32_t
 
 inline Result<std::unique_ptr<Collective>> connect(
     std::vector<std::unique_ptr<CollectiveBuilder>>& builders, std::uint32_t rank,
-    std::uint64_t key = kKey) {
+    const GroupKey& key = kKey) {
   std::vector<std::string> addresses;
   for (const auto& builder : builders) addresses.push_back(builder->address());
   return builders[rank]->connect(addresses, key);

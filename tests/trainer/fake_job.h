@@ -15,6 +15,7 @@
 #include <thread>
 #include <vector>
 
+#include "core/crypto/secret.h"
 #include "core/fs.h"
 #include "core/transport/socket.h"
 #include "core/wire/packet.h"
@@ -324,7 +325,8 @@ class FakeJob {
         std::find(members_.begin(), members_.end(), worker) - members_.begin());
     const auto size = static_cast<std::uint32_t>(members_.size());
     send(worker, wire::Form{rank, size, generation_.value, forgets_ ? Generation{} : settled_,
-                            settled_ == Generation{} ? restore_ : std::string()});
+                            settled_ == Generation{} ? restore_ : std::string(), 0,
+                            std::string(crypto::Secret::kBytes, 's')});
   }
   void roster() {
     if (!all(&Peer::address)) return;

@@ -170,12 +170,12 @@ class LocalBuilder final : public CollectiveBuilder {
       : network_(network), rank_(rank), size_(size), index_(index) {}
   [[nodiscard]] std::string address() const override { return fmt::format("of {}", rank_); }
   [[nodiscard]] Result<std::unique_ptr<Collective>> connect(std::span<const std::string> addresses,
-                                                            std::uint64_t key) override {
+                                                            const GroupKey& key) override {
     EXPECT_EQ(addresses.size(), size_);
     for (std::uint32_t r = 0; r < addresses.size(); ++r) {
       EXPECT_EQ(addresses[r], fmt::format("of {}", r));
     }
-    return network_.connect(key, rank_, size_, index_);
+    return network_.connect(key.generation.value, rank_, size_, index_);
   }
   void abort() override {}
 

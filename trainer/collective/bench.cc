@@ -44,10 +44,11 @@ double memcpy_speed(std::size_t bytes) {
   return static_cast<double>(from.size()) / std::max(seconds[10], 1e-9);
 }
 
-Result<std::unique_ptr<Collective>> form(std::uint32_t rank, std::uint32_t size, Cell* cells,
-                                         const Shared& shared) {
+Result<std::unique_ptr<Collective>> form(std::uint32_t rank, std::uint32_t size, bool encrypt,
+                                         Cell* cells, const Shared& shared) {
   ANTDT_TRY(const auto builder,
-            prepare_collective(rank, size, {.hostname = "127.0.0.1", .interface = ""}));
+            prepare_collective(rank, size,
+                               {.hostname = "127.0.0.1", .interface = "", .encrypt = encrypt}));
   const std::string own = builder->address();
   own.copy(cells[rank].address, sizeof(Cell::address) - 1);
   cells[rank].ready = true;
@@ -59,7 +60,7 @@ Result<std::unique_ptr<Collective>> form(std::uint32_t rank, std::uint32_t size,
     }
     addresses.emplace_back(cells[peer].address);
   }
-  return builder->connect(addresses, 1);
+  return builder->connect(addresses, GroupKey{});
 }
 
 double percentile(std::vector<double>& values, double share) {
@@ -94,6 +95,7 @@ Status measure(Collective& group, const AllreduceBenchOptions& options, Shared& 
                         static_cast<double>(times_us.size()) / 1e6;
   const auto bytes = static_cast<double>(values.size() * sizeof(float));
   result.ranks = group.size();
+  result.encrypted = options.encrypt;
   result.bytes = values.size() * sizeof(float);
   result.calls = times_us.size();
   result.algorithm_bytes_per_s = bytes / mean_s;
@@ -105,7 +107,7 @@ Status measure(Collective& group, const AllreduceBenchOptions& options, Shared& 
 
 Status run_rank(std::uint32_t rank, const AllreduceBenchOptions& options, Cell* cells,
                 Shared& shared) {
-  ANTDT_TRY(const auto group, form(rank, options.ranks, cells, shared));
+  ANTDT_TRY(const auto group, form(rank, options.ranks, options.encrypt, cells, shared));
   return measure(*group, options, shared);
 }
 
@@ -164,9 +166,10 @@ Result<AllreduceBenchResult> bench_allreduce(const AllreduceBenchOptions& option
 std::string to_json(const AllreduceBenchResult& r) {
   return fmt::format(
       R"({{"schema": 1, "ranks": {}, "bytes": {}, "calls": {}, "algorithm_bytes_per_s": {:.0f}, )"
-      R"("bus_bytes_per_s": {:.0f}, "p50_us": {:.1f}, "p99_us": {:.1f}, "memcpy_bytes_per_s": {:.0f}}})",
+      R"("bus_bytes_per_s": {:.0f}, "p50_us": {:.1f}, "p99_us": {:.1f}, "memcpy_bytes_per_s": {:.0f}, )"
+      R"("encrypted": {}}})",
       r.ranks, r.bytes, r.calls, r.algorithm_bytes_per_s, r.bus_bytes_per_s, r.p50_us, r.p99_us,
-      r.memcpy_bytes_per_s);
+      r.memcpy_bytes_per_s, r.encrypted);
 }
 
 }  // namespace antdt::trainer

@@ -14,6 +14,7 @@ struct AllreduceBenchOptions {
   std::uint32_t ranks = 2;
   std::size_t bytes = 4U << 20U;  // reduced by each call
   Duration duration = std::chrono::seconds(2);
+  bool encrypt = false;
 };
 
 struct AllreduceBenchResult {
@@ -25,6 +26,7 @@ struct AllreduceBenchResult {
   double p50_us = 0;
   double p99_us = 0;
   double memcpy_bytes_per_s = 0;  // one thread copying memory of that size: the bound
+  bool encrypted = false;
 };
 
 // Forks the ranks, so the caller must have one thread. The numbers are rank 0's.

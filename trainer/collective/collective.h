@@ -16,6 +16,7 @@
 
 #include "core/clock.h"
 #include "core/result.h"
+#include "trainer/collective/handshake.h"
 
 namespace antdt::trainer {
 
@@ -57,8 +58,9 @@ class Collective {
 
 // A member that listens for the others, before they are connected. Used once.
 //
-// Both ends of a connection compare a key made of job, lineage and generation, so
-// that a member of another generation, or a stranger, never contributes.
+// Both ends of a connection prove to each other that they know the generation's secret before
+// anything else goes over it (handshake.h), so that neither a member of another generation nor a
+// stranger ever contributes, or receives anything.
 class CollectiveBuilder {
  public:
   virtual ~CollectiveBuilder() = default;
@@ -67,10 +69,10 @@ class CollectiveBuilder {
   [[nodiscard]] virtual std::string address() const = 0;
 
   // `addresses`: everybody's, by rank. Blocks until those whom this member exchanges
-  // messages with have connected. kRefused when one has another key or rank; kIo when one
+  // messages with have connected. kRefused when one is no member or has another rank; kIo when one
   // cannot be reached; kAborted after abort().
   [[nodiscard]] virtual Result<std::unique_ptr<Collective>> connect(
-      std::span<const std::string> addresses, std::uint64_t key) = 0;
+      std::span<const std::string> addresses, const GroupKey& key) = 0;
 
   // Ends a connect() in progress, from any thread.
   virtual void abort() = 0;

@@ -7,30 +7,42 @@
 #include <cstring>
 #include <utility>
 
+#include "core/log.h"
 #include "core/net.h"
 
 namespace antdt::trainer {
 namespace {
 
-constexpr std::uint64_t kMagic = 0x31'6c6c'6f63'5444;
-// Strangers that dialled and say nothing; with more of them the oldest has to go.
-constexpr std::size_t kMostStrangers = 64;
+// In one turn, so that those who are connected get theirs however many dial.
+constexpr int kAcceptedAtOnce = 64;
 // Who could not be taken stays in the listener's queue, which can be read all the time.
 constexpr Duration kPauseOfAccepting = std::chrono::milliseconds(100);
+constexpr Duration kFirstRedial = std::chrono::milliseconds(10);
+constexpr Duration kLongestRedial = std::chrono::milliseconds(320);
+
+MonoTime now() { return std::chrono::steady_clock::now(); }
+
+bool sends(const OwnedFd& fd, const std::string& text) {
+  // Among the first bytes of a connection: they fit, or it is broken.
+  return ::send(fd.get(), text.data(), text.size(), MSG_NOSIGNAL) ==
+         static_cast<ssize_t>(text.size());
+}
 
 }  // namespace
 
-Result<std::map<std::uint32_t, OwnedFd>> Greeting::meet(const std::vector<std::uint32_t>& peers,
-                                                        std::span<const std::string> addresses,
-                                                        Duration timeout) {
+Result<std::map<std::uint32_t, Greeting::Met>> Greeting::meet(
+    const std::vector<std::uint32_t>& peers, std::span<const std::string> addresses,
+    Duration timeout) {
   peers_ = peers;
-  const MonoTime until = std::chrono::steady_clock::now() + timeout;
+  addresses_ = addresses;
+  const MonoTime until = now() + timeout;
   for (const std::uint32_t peer : peers_) {
-    if (peer > self_.rank) ANTDT_RETURN_IF_ERROR(dial(peer, addresses[peer]));
+    if (peer > self_.rank) ANTDT_RETURN_IF_ERROR(dial(peer));
   }
   while (met_.size() < peers_.size()) {
     ANTDT_RETURN_IF_ERROR(wait(until));
-    accept_all();
+    ANTDT_RETURN_IF_ERROR(dial_again());
+    ANTDT_RETURN_IF_ERROR(accept_some());
     for (std::size_t i = 0; i < halves_.size();) {
       ANTDT_TRY(const Progress progress, go_on(halves_[i]));
       if (progress == Progress::kGoesOn) {
@@ -38,8 +50,8 @@ Result<std::map<std::uint32_t, OwnedFd>> Greeting::meet(const std::vector<std::u
         continue;
       }
       if (progress == Progress::kMet) {
-        const Half& half = halves_[i];
-        met_[half.dialled ? half.peer : half.heard.from] = std::move(halves_[i].fd);
+        const Handshake& member = halves_[i].handshake;
+        met_[member.peer()] = {std::move(halves_[i].fd), member.keys()};
       }
       halves_.erase(halves_.begin() + static_cast<std::ptrdiff_t>(i));
     }
@@ -47,45 +59,64 @@ Result<std::map<std::uint32_t, OwnedFd>> Greeting::meet(const std::vector<std::u
   return std::move(met_);
 }
 
-Status Greeting::dial(std::uint32_t peer, const std::string& address) {
-  auto fd = start_to_connect(address);
+Status Greeting::dial(std::uint32_t peer) {
+  auto fd = start_to_connect(addresses_[peer]);
   if (!fd) return fail(ErrorKind::kIo, "cannot reach rank {}: {}", peer, fd.error().message);
-  Half& half = halves_.emplace_back();
-  half.fd = std::move(*fd);
-  half.dialled = true;
-  half.peer = peer;
+  ANTDT_TRY(const crypto::Nonce nonce, crypto::random_nonce());
+  halves_.push_back({std::move(*fd), Handshake::dialling(self_, peer, nonce), true});
   return {};
 }
 
-void Greeting::accept_all() {
-  while (true) {
+Status Greeting::dial_again() {
+  for (auto& [peer, redial] : redials_) {
+    if (redial.at > now()) continue;
+    redial.at = MonoTime::max();
+    ANTDT_RETURN_IF_ERROR(dial(peer));
+  }
+  return {};
+}
+
+bool Greeting::drop_oldest_stranger() {
+  const auto oldest =
+      std::ranges::find_if(halves_, [](const Half& half) { return half.is_stranger(); });
+  if (oldest == halves_.end()) return false;
+  halves_.erase(oldest);
+  return true;
+}
+
+Status Greeting::accept_some() {
+  for (int n = 0; n < kAcceptedAtOnce; ++n) {
     OwnedFd fd(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (!fd.is_open()) {  // nobody more, one that is gone already, or there is no room
       const int error = errno;
       const bool room = error != EMFILE && error != ENFILE && error != ENOBUFS && error != ENOMEM;
+      if (!room && drop_oldest_stranger()) continue;
       not_accepted_ = room ? 0 : error;
-      return;
+      return {};
     }
-    const auto stranger = [](const Half& half) { return !half.dialled; };
-    if (std::count_if(halves_.begin(), halves_.end(), stranger) >=
-        static_cast<std::ptrdiff_t>(kMostStrangers)) {
-      halves_.erase(std::find_if(halves_.begin(), halves_.end(), stranger));
-    }
-    halves_.emplace_back().fd = std::move(fd);
+    const auto strangers = std::ranges::count_if(halves_, &Half::is_stranger);
+    if (strangers >= static_cast<std::ptrdiff_t>(kMostStrangers)) drop_oldest_stranger();
+    ANTDT_TRY(const crypto::Nonce nonce, crypto::random_nonce());
+    halves_.push_back({std::move(fd), Handshake::listening(self_, nonce)});
   }
+  return {};
+}
+
+Status Greeting::time_is_over() const {
+  std::string why;
+  if (not_accepted_ != 0) {
+    why = fmt::format(": it could not take their connections: {}{}", std::strerror(not_accepted_),
+                      how_to_mend(not_accepted_));
+  } else if (!odd_.empty()) {
+    why = "; " + odd_;
+  }
+  return fail(ErrorKind::kIo, "rank {} of {} waited in vain for {}{}", self_.rank, self_.size,
+              missing(), why);
 }
 
 Status Greeting::wait(MonoTime until) {
-  const Duration left = until - std::chrono::steady_clock::now();
-  if (left <= Duration::zero()) {
-    std::string why;
-    if (not_accepted_ != 0) {
-      why = fmt::format(": it could not take their connections: {}{}", std::strerror(not_accepted_),
-                        how_to_mend(not_accepted_));
-    }
-    return fail(ErrorKind::kIo, "rank {} of {} waited in vain for {}{}", self_.rank, self_.size,
-                missing(), why);
-  }
+  const MonoTime begin = now();
+  if (until <= begin) return time_is_over();
   polled_.assign(1, {wake_.get(), POLLIN, 0});
   const bool accepts = not_accepted_ == 0;
   polled_.push_back({listener_.get(), static_cast<short>(accepts ? POLLIN : 0), 0});
@@ -93,9 +124,10 @@ Status Greeting::wait(MonoTime until) {
     const bool writes = half.dialled && !half.said;
     polled_.push_back({half.fd.get(), static_cast<short>(writes ? POLLOUT : POLLIN), 0});
   }
-  const auto ms = std::chrono::ceil<std::chrono::milliseconds>(
-                      accepts ? left : std::min(left, kPauseOfAccepting))
-                      .count();
+  MonoTime next = accepts ? until : std::min(until, begin + kPauseOfAccepting);
+  for (const auto& [peer, redial] : redials_) next = std::min(next, redial.at);
+  const Duration left = std::max(next - begin, Duration::zero());
+  const auto ms = std::chrono::ceil<std::chrono::milliseconds>(left).count();
   if (poll(polled_.data(), polled_.size(), static_cast<int>(ms)) < 0 && errno != EINTR) {
     return fail_errno(ErrorKind::kIo, errno, "waiting for the other members");
   }
@@ -116,62 +148,70 @@ Result<Greeting::Progress> Greeting::go_on(Half& half) {
     pollfd writable{half.fd.get(), POLLOUT, 0};
     if (poll(&writable, 1, 0) == 0) return Progress::kGoesOn;
     ANTDT_RETURN_IF_ERROR(say_hello(half));
+    if (!half.said) return Progress::kTurnedAway;
   }
-  auto* const into = reinterpret_cast<std::byte*>(&half.heard);
-  const ssize_t n =
-      recv(half.fd.get(), into + half.bytes, sizeof(Hello) - half.bytes, MSG_DONTWAIT);
+  std::array<std::byte, 256> bytes;
+  const std::size_t wanted = std::min(half.handshake.wants(), bytes.size());
+  const ssize_t n = recv(half.fd.get(), bytes.data(), wanted, MSG_DONTWAIT);
   if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)) {
     return Progress::kGoesOn;
   }
-  if (n <= 0) {
-    if (!half.dialled) return Progress::kTurnedAway;
-    return fail(ErrorKind::kIo, "rank {} closed the connection before it had answered", half.peer);
-  }
-  half.bytes += static_cast<std::size_t>(n);
-  if (half.bytes < sizeof(Hello)) return Progress::kGoesOn;
-  return half.dialled ? judge_answer(half) : judge_hello(half);
+  if (n <= 0) return on_silence(half, n == 0 ? 0 : errno);
+  const std::string reply =
+      half.handshake.heard(std::span(bytes).first(static_cast<std::size_t>(n)));
+  return on_state(half, reply);
 }
 
 Status Greeting::say_hello(Half& half) {
   if (const int error = connect_error(half.fd); error != 0) {
-    return fail_errno(ErrorKind::kIo, error, fmt::format("connecting to rank {}", half.peer));
+    return fail_errno(ErrorKind::kIo, error,
+                      fmt::format("connecting to rank {}", half.handshake.peer()));
   }
-  const Hello hello{kMagic, self_.key, self_.size, self_.rank, half.peer, 0};
-  // The first bytes of a connection: they fit, or it is broken.
-  if (::send(half.fd.get(), &hello, sizeof(hello), MSG_NOSIGNAL) != sizeof(hello)) {
-    return fail_errno(ErrorKind::kIo, errno, fmt::format("greeting rank {}", half.peer));
-  }
-  half.said = true;
+  half.said = sends(half.fd, half.handshake.opening());
+  if (!half.said) std::ignore = on_silence(half, errno);
   return {};
 }
 
-Result<Greeting::Progress> Greeting::judge_answer(const Half& half) const {
-  const Hello& h = half.heard;
-  const bool ours = h.magic == kMagic && h.key == self_.key && h.size == self_.size &&
-                    h.from == half.peer && h.to == self_.rank;
-  if (ours && h.welcome == 1) return Progress::kMet;
-  return fail(ErrorKind::kRefused,
-              "rank {} of {} was not expected where rank {} should be: who listens there belongs "
-              "to another generation, or has that rank connected already",
-              self_.rank, self_.size, half.peer);
-}
-
-bool Greeting::expects(const Hello& h) const {
-  return h.magic == kMagic && h.key == self_.key && h.size == self_.size && h.to == self_.rank &&
-         h.from < self_.rank && !met_.contains(h.from) &&
-         std::find(peers_.begin(), peers_.end(), h.from) != peers_.end();
-}
-
-// Who does not know the key is not told it.
-Greeting::Progress Greeting::judge_hello(Half& half) {
-  const bool expected = expects(half.heard);
-  Hello answer{kMagic, 0, self_.size, self_.rank, half.heard.from, 0};
-  if (expected) {
-    answer.key = self_.key;
-    answer.welcome = 1;
+// The connection ended in the middle. A member that was dialled may have had no room for one
+// more stranger; if it does not listen any more, the next attempt says so.
+Result<Greeting::Progress> Greeting::on_silence(const Half& half, int error) {
+  if (!half.dialled) return Progress::kTurnedAway;
+  if (error != 0 && error != ECONNRESET && error != EPIPE) {
+    return fail_errno(ErrorKind::kIo, error,
+                      fmt::format("greeting rank {}", half.handshake.peer()));
   }
-  const bool sent = ::send(half.fd.get(), &answer, sizeof(answer), MSG_NOSIGNAL) == sizeof(answer);
-  return expected && sent ? Progress::kMet : Progress::kTurnedAway;
+  Redial& redial = redials_[half.handshake.peer()];
+  redial.pause = std::clamp(redial.pause * 2, kFirstRedial, kLongestRedial);
+  redial.at = now() + redial.pause;
+  return Progress::kTurnedAway;
+}
+
+Result<Greeting::Progress> Greeting::on_state(Half& half, const std::string& reply) {
+  Handshake& handshake = half.handshake;
+  std::string said = reply;
+  if (handshake.state() == Handshake::State::kAsked) {
+    said = expects(handshake) ? handshake.welcome() : handshake.refuse();
+  }
+  const bool sent = said.empty() || sends(half.fd, said);
+  if (handshake.state() == Handshake::State::kOver) {
+    if (half.dialled) {
+      return fail(ErrorKind::kRefused, "rank {} of {} is not connected to rank {}: {}", self_.rank,
+                  self_.size, handshake.peer(), handshake.why());
+    }
+    if (!handshake.why().empty() && odd_.empty()) {  // once: strangers may say it for ever
+      odd_ = handshake.why();
+      log_warn("rank {} of {}: {}", self_.rank, self_.size, odd_);
+    }
+    return Progress::kTurnedAway;
+  }
+  if (!sent) return Progress::kTurnedAway;
+  return handshake.state() == Handshake::State::kMet ? Progress::kMet : Progress::kGoesOn;
+}
+
+// One that asks a second time with the same nonce only repeats what a member has said.
+bool Greeting::expects(const Handshake& member) {
+  return heard_.insert(member.peer_nonce()).second && member.peer() < self_.rank &&
+         !met_.contains(member.peer()) && std::ranges::find(peers_, member.peer()) != peers_.end();
 }
 
 }  // namespace antdt::trainer

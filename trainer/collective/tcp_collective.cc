@@ -236,7 +236,7 @@ class TcpBuilder final : public CollectiveBuilder {
   explicit TcpBuilder(std::shared_ptr<TcpLinks> links) : links_(std::move(links)) {}
   [[nodiscard]] std::string address() const override { return links_->address(); }
   [[nodiscard]] Result<std::unique_ptr<Collective>> connect(std::span<const std::string> addresses,
-                                                            std::uint64_t key) override {
+                                                            const GroupKey& key) override {
     ANTDT_RETURN_IF_ERROR(
         links_->connect(peers_of(links_->rank(), links_->size()), addresses, key));
     return std::make_unique<TcpCollective>(links_);

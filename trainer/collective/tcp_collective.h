@@ -22,6 +22,7 @@ struct CollectiveOptions {
   std::string hostname;   // own address to listen on; used when `interface` is empty
   std::string interface;  // network interface to listen on, for example "eth0"
   PortRange ports = {};   // to listen on one of them until the group is connected
+  bool encrypt = false;   // whatever goes between members after they have met
   Duration connect_timeout = std::chrono::seconds(10);
   Duration operation_timeout = std::chrono::minutes(30);  // of one wait inside an operation
   // A drill: how much longer a message of so many bytes takes. From any thread.

@@ -4,7 +4,6 @@
 #include <netinet/tcp.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
-#include <sys/uio.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -25,25 +24,6 @@ int to_poll_ms(Duration d) {
   return static_cast<int>(std::chrono::ceil<std::chrono::milliseconds>(d).count());
 }
 
-// What of a message of two parts is still to go, or to come, after `done` bytes.
-struct Rest {
-  std::array<iovec, 2> parts{};
-  std::size_t first = 0;
-  Rest(void* head, std::size_t head_bytes, void* body, std::size_t body_bytes, std::size_t done) {
-    const std::size_t of_head = std::min(done, head_bytes);
-    const std::size_t of_body = done - of_head;
-    parts[0] = {static_cast<std::byte*>(head) + of_head, head_bytes - of_head};
-    parts[1] = {static_cast<std::byte*>(body) + of_body, body_bytes - of_body};
-    first = parts[0].iov_len == 0 ? 1 : 0;
-  }
-  [[nodiscard]] msghdr message() {
-    msghdr m{};
-    m.msg_iov = parts.data() + first;
-    m.msg_iovlen = parts.size() - first;
-    return m;
-  }
-};
-
 }  // namespace
 
 Result<std::unique_ptr<TcpLinks>> TcpLinks::listen(std::uint32_t rank, std::uint32_t size,
@@ -59,6 +39,7 @@ Result<std::unique_ptr<TcpLinks>> TcpLinks::listen(std::uint32_t rank, std::uint
 TcpLinks::TcpLinks(std::uint32_t rank, std::uint32_t size, const CollectiveOptions& options)
     : rank_(rank),
       size_(size),
+      encrypt_(options.encrypt),
       connect_timeout_(options.connect_timeout),
       operation_timeout_(options.operation_timeout),
       send_delay_(options.send_delay),
@@ -101,12 +82,12 @@ Status TcpLinks::open_in_range(const std::string& address, PortRange ports) {
 }
 
 Status TcpLinks::connect(const std::vector<std::uint32_t>& peers,
-                         std::span<const std::string> addresses, std::uint64_t key) {
+                         std::span<const std::string> addresses, const GroupKey& key) {
   if (size_ == 1) return alive();
   if (addresses.size() != size_) {
     return die(fmt::format("{} addresses came for them", addresses.size()));
   }
-  Greeting greeting({key, rank_, size_}, listener_, wake_);
+  Greeting greeting({key, rank_, size_, encrypt_}, listener_, wake_);
   auto connected = greeting.meet(peers, addresses, connect_timeout_);
   listener_.close();
   if (!connected) {
@@ -114,20 +95,18 @@ Status TcpLinks::connect(const std::vector<std::uint32_t>& peers,
     if (aborted_) return alive();
     return tl::unexpected(connected.error());
   }
-  for (auto& [peer, fd] : *connected) {
+  for (auto& [peer, met] : *connected) {
     const int on = 1;
     // A small message is not to wait for the answer to the one before.
-    setsockopt(fd.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
-    Link& link = links_.emplace_back();
-    link.peer = peer;
-    link.fd = std::move(fd);
+    setsockopt(met.fd.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+    links_.emplace_back(peer, std::move(met.fd), encrypt_ ? &met.keys : nullptr);
   }
   return {};
 }
 
-TcpLinks::Link& TcpLinks::link_to(std::uint32_t peer) {
+TcpLink& TcpLinks::link_to(std::uint32_t peer) {
   const auto found = std::find_if(links_.begin(), links_.end(),
-                                  [&](const Link& link) { return link.peer == peer; });
+                                  [&](const TcpLink& link) { return link.peer() == peer; });
   ANTDT_CHECK(found != links_.end(), "rank {} is not connected to rank {}", rank_, peer);
   return *found;
 }
@@ -135,78 +114,42 @@ TcpLinks::Link& TcpLinks::link_to(std::uint32_t peer) {
 Status TcpLinks::send(std::uint32_t to, std::span<const std::byte> bytes) {
   ANTDT_RETURN_IF_ERROR(alive());
   if (send_delay_) hold_back(send_delay_(bytes.size()));
-  Link& link = link_to(to);
-  link.outgoing.push_back({{bytes.size(), link.sent++}, bytes, 0});
+  TcpLink& link = link_to(to);
+  link.queue(bytes);
   return write(link);
 }
 
-Status TcpLinks::write(Link& link) {
-  while (!link.outgoing.empty()) {
-    Outgoing& o = link.outgoing.front();
-    // The kernel takes no const pointer, and only reads.
-    Rest rest(&o.header, sizeof(Header), const_cast<std::byte*>(o.bytes.data()), o.bytes.size(),
-              o.done);
-    const msghdr message = rest.message();
-    const ssize_t n = sendmsg(link.fd.get(), &message, MSG_DONTWAIT | MSG_NOSIGNAL);
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return {};
-    if (n < 0) return die(fmt::format("sending to rank {}: {}", link.peer, text_of(errno)));
-    o.done += static_cast<std::size_t>(n);
-    if (o.done == sizeof(Header) + o.bytes.size()) link.outgoing.pop_front();
-  }
-  return {};
+Status TcpLinks::write(TcpLink& link) {
+  Status written = link.write();
+  return written ? Status{} : die(std::move(written).error().message);
 }
 
 Status TcpLinks::receive(std::uint32_t from, std::span<std::byte> bytes) {
   ANTDT_RETURN_IF_ERROR(alive());
-  Link& link = link_to(from);
-  Header header;
-  const std::size_t all = sizeof(Header) + bytes.size();
-  for (std::size_t done = 0; done < all;) {
-    Rest rest(&header, sizeof(Header), bytes.data(), bytes.size(), done);
-    msghdr message = rest.message();
-    const ssize_t n = recvmsg(link.fd.get(), &message, MSG_DONTWAIT);
-    if (n > 0) {
-      const bool had_header = done >= sizeof(Header);
-      done += static_cast<std::size_t>(n);
-      if (!had_header && done >= sizeof(Header)) {
-        ANTDT_RETURN_IF_ERROR(check_header(link, header, bytes.size()));
-      }
-      continue;
-    }
-    if (n == 0) return die(fmt::format("rank {} has closed the connection", from));
-    if (errno == EINTR) continue;
-    if (errno != EAGAIN && errno != EWOULDBLOCK) {
-      return die(fmt::format("receiving from rank {}: {}", from, text_of(errno)));
-    }
+  TcpLink& link = link_to(from);
+  link.expect(bytes);
+  while (true) {
+    auto whole = link.read();
+    if (!whole) return die(std::move(whole).error().message);
+    if (*whole) return alive();
     ANTDT_RETURN_IF_ERROR(wait(&link));
   }
-  ++link.received;
-  return alive();
-}
-
-Status TcpLinks::check_header(const Link& link, const Header& header, std::size_t bytes) {
-  if (header.bytes == bytes && header.number == link.received) return {};
-  return die(
-      fmt::format("rank {} sent {} bytes as message {} where {} as message {} were due: it "
-                  "does not run the same operations",
-                  link.peer, header.bytes, header.number, bytes, link.received));
 }
 
 Status TcpLinks::flush() {
   ANTDT_RETURN_IF_ERROR(alive());
-  const auto waits = [](const Link& link) { return !link.outgoing.empty(); };
+  const auto waits = [](const TcpLink& link) { return link.waits_to_write(); };
   while (std::any_of(links_.begin(), links_.end(), waits)) {
     ANTDT_RETURN_IF_ERROR(wait(nullptr));
   }
   return {};
 }
 
-Status TcpLinks::wait(const Link* reading) {
+Status TcpLinks::wait(const TcpLink* reading) {
   polled_.assign(1, {wake_.get(), POLLIN, 0});
-  for (const Link& link : links_) {
-    const int events = (&link == reading ? POLLIN : 0) | (link.outgoing.empty() ? 0 : POLLOUT);
-    if (events != 0) polled_.push_back({link.fd.get(), static_cast<short>(events), 0});
+  for (const TcpLink& link : links_) {
+    const int events = (&link == reading ? POLLIN : 0) | (link.waits_to_write() ? POLLOUT : 0);
+    if (events != 0) polled_.push_back({link.fd(), static_cast<short>(events), 0});
   }
   const int ready = poll(polled_.data(), polled_.size(), to_poll_ms(operation_timeout_));
   if (ready < 0 && errno != EINTR) return die("waiting: " + text_of(errno));
@@ -214,7 +157,7 @@ Status TcpLinks::wait(const Link* reading) {
     return die(fmt::format("nothing came for {:.0f} s", to_seconds(operation_timeout_)));
   }
   ANTDT_RETURN_IF_ERROR(alive());
-  for (Link& link : links_) ANTDT_RETURN_IF_ERROR(write(link));
+  for (TcpLink& link : links_) ANTDT_RETURN_IF_ERROR(write(link));
   return {};
 }
 

@@ -1,8 +1,4 @@
-// A member's tcp connections to some of the others, and messages over them.
-//
-// Messages of a connection arrive in the order in which they were sent, and both ends know
-// beforehand how long each is. A header says number and length, so that members that
-// disagree find out.
+// A member's tcp connections to some of the others (tcp_link.h), and messages over them.
 //
 // States: listening -> connected -> dead. The first failure, or abort(), is final: every
 // connection is closed, which releases the other ends in turn.
@@ -15,7 +11,6 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <memory>
 #include <span>
 #include <string>
@@ -24,6 +19,7 @@
 #include "core/owned_fd.h"
 #include "core/result.h"
 #include "trainer/collective/tcp_collective.h"
+#include "trainer/collective/tcp_link.h"
 
 namespace antdt::trainer {
 
@@ -42,10 +38,10 @@ class TcpLinks {
   [[nodiscard]] const std::string& address() const { return address_; }
 
   // Blocks until all `peers` are connected, who do the same; `addresses` by rank. Listens
-  // no longer then. kRefused when one has another key or rank, kIo when one cannot be
+  // no longer then. kRefused when one is no member or has another rank, kIo when one cannot be
   // reached in time, kAborted after abort().
   [[nodiscard]] Status connect(const std::vector<std::uint32_t>& peers,
-                               std::span<const std::string> addresses, std::uint64_t key);
+                               std::span<const std::string> addresses, const GroupKey& key);
 
   // Starts to send. The bytes are read until flush() has returned, or until what the peer
   // answers to them has been received.
@@ -59,38 +55,21 @@ class TcpLinks {
   void abort();
 
  private:
-  struct Header {
-    std::uint64_t bytes = 0;
-    std::uint64_t number = 0;  // of the connection's messages in this direction
-  };
-  struct Outgoing {
-    Header header;
-    std::span<const std::byte> bytes;
-    std::size_t done = 0;  // header included
-  };
-  struct Link {
-    std::uint32_t peer = 0;
-    OwnedFd fd;
-    std::deque<Outgoing> outgoing;
-    std::uint64_t sent = 0;
-    std::uint64_t received = 0;
-  };
-
   TcpLinks(std::uint32_t rank, std::uint32_t size, const CollectiveOptions& options);
   [[nodiscard]] Status open(const CollectiveOptions& options);
   [[nodiscard]] Status open_in_range(const std::string& address, PortRange ports);
-  [[nodiscard]] Link& link_to(std::uint32_t peer);
+  [[nodiscard]] TcpLink& link_to(std::uint32_t peer);
   // Writes what the kernel takes now.
-  [[nodiscard]] Status write(Link& link);
+  [[nodiscard]] Status write(TcpLink& link);
   // Waits until `reading` (null: none) may have bytes, or something can be written.
-  [[nodiscard]] Status wait(const Link* reading);
-  [[nodiscard]] Status check_header(const Link& link, const Header& header, std::size_t bytes);
+  [[nodiscard]] Status wait(const TcpLink* reading);
   [[nodiscard]] Status alive();
   [[nodiscard]] Status die(std::string cause);
   void hold_back(Duration delay) const;
 
   const std::uint32_t rank_;
   const std::uint32_t size_;
+  const bool encrypt_;
   const Duration connect_timeout_;
   const Duration operation_timeout_;
   const std::function<Duration(std::size_t)> send_delay_;
@@ -99,7 +78,7 @@ class TcpLinks {
   OwnedFd listener_;
   std::string address_;
   std::string death_;  // why it is dead; empty while alive
-  std::vector<Link> links_;
+  std::vector<TcpLink> links_;
   std::vector<pollfd> polled_;
 };
 

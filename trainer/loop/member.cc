@@ -103,7 +103,8 @@ Member::Verdict Member::on(const wire::Roster& roster) {
   const Timed reconfiguring(tools_.account, TimeUse::kReconfigure);
   std::vector<std::string> addresses;
   for (const wire::RosterMember& member : roster.members) addresses.push_back(member.at);
-  auto connected = builder_->connect(addresses, form_.key);
+  const auto key = group_key();
+  auto connected = key ? builder_->connect(addresses, *key) : tl::unexpected(key.error());
   builder_.reset();
   if (!connected) {
     formation_failed(connected.error().message);
@@ -126,6 +127,17 @@ Member::Verdict Member::on(const wire::Roster& roster) {
                             state_.places,
                             form_.rank == 0 ? state_.log.history() : wire::StepHistory{}});
   return std::nullopt;
+}
+
+Result<GroupKey> Member::group_key() const {
+  auto secret = crypto::Secret::of(form_.secret);
+  if (!secret) {
+    return fail(ErrorKind::kRefused,
+                "the job daemon gave generation {} no secret with which its members could know "
+                "each other: install the same release of AntDT on all hosts",
+                generation_);
+  }
+  return GroupKey{*secret, tools_.client.job(), generation_};
 }
 
 Result<bool> Member::holds_state() {

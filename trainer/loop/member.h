@@ -68,6 +68,7 @@ class Member {
   void finish(const wire::PhaseStart& start);
   void say_final_model_again();
   [[nodiscard]] int leave_code() const;
+  [[nodiscard]] Result<GroupKey> group_key() const;
   [[nodiscard]] bool in_generation() const { return builder_ || collective_; }
   // The generation is over here: lets go of it and joins again.
   void dissolve(const std::string& reason, std::string problem = {});

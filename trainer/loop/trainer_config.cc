@@ -41,6 +41,7 @@ Result<TrainerConfig> parse_trainer_config(const std::string& config_json) {
     read(json, "cluster", "hosts", config.hosts);
     read(json, "cluster", "interface", config.interface);
     read(json, "cluster", "ports", config.ports);
+    read(json, "cluster", "encrypt", config.encrypt);
   } catch (const Json::exception& e) {
     return fail(ErrorKind::kUsage, "cannot read the job's configuration: {}", e.what());
   }

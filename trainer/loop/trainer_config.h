@@ -30,6 +30,7 @@ struct TrainerConfig {
   std::vector<std::string> hosts;  // "address:port"; empty: this machine alone
   std::string interface;           // for the collective; empty: found from `hosts`
   std::string ports;               // for the collective, "first-last"; empty: any
+  bool encrypt = false;            // what its members send one another
   drill::Emulation emulation;      // of model "emulated"
 };
 

@@ -2,12 +2,32 @@
 
 #include <algorithm>
 #include <array>
+#include <csignal>
+#include <string_view>
 
 namespace antdt::antdtd {
 namespace {
 
 // What a job daemon ends with when its job is over (docs/agent.md).
 constexpr std::array<std::int32_t, 6> kJobIsOver = {0, 1, 2, 3, 4, 75};
+
+// By its own doing, which nobody else orders.
+bool crashed(const ExitStatus& status) {
+  constexpr std::array<std::int32_t, 7> kOwn = {SIGABRT, SIGSEGV, SIGBUS, SIGFPE,
+                                                SIGILL,  SIGSYS,  SIGTRAP};
+  return std::ranges::find(kOwn, status.signal) != kOwn.end();
+}
+
+// Of what it wrote, for a message: not all 64 KiB that may be there.
+std::string last_words(const ExitStatus& status) {
+  constexpr std::size_t kMost = 600;
+  std::string_view text = status.last_lines;
+  while (text.ends_with('\n')) text.remove_suffix(1);
+  if (text.size() > kMost) text.remove_prefix(text.size() - kMost);
+  return text.empty() ? "it wrote nothing" : fmt::format("it wrote: {}", text);
+}
+
+constexpr std::int32_t kCouldNotBegin = 5;
 
 std::string how_it_ended(const ExitStatus& status) {
   if (!status.error.empty()) return status.error;
@@ -52,8 +72,13 @@ JobKeeper::Decision JobKeeper::exited(const ExitStatus& status, MonoTime now) {
     state_ = State::kGaveUp;
     return {false, "the job daemon cannot be started: " + status.error};
   }
-  const bool soon = up_since_ && now - *up_since_ < kSoon;
-  deaths_ = soon ? deaths_ + 1 : 1;
+  count(status, now);
+  if (const std::string why = hopeless(now); !why.empty()) {
+    state_ = State::kGaveUp;
+    return {false, fmt::format("the job ends because its job daemon {}: {}; {}; once that is "
+                               "mended, antdt run --resume goes on from the last checkpoint",
+                               why, how_it_ended(status), last_words(status))};
+  }
   state_ = State::kRestarting;
   const Duration pause = pause_after(deaths_);
   restart_at_ = now + pause;
@@ -66,6 +91,29 @@ JobKeeper::Decision JobKeeper::exited(const ExitStatus& status, MonoTime now) {
         to_seconds(pause), deaths_, attempt_);
   }
   return {false, std::move(note)};
+}
+
+void JobKeeper::count(const ExitStatus& status, MonoTime now) {
+  const std::optional<Duration> lived =
+      up_since_ ? std::optional<Duration>(now - *up_since_) : std::nullopt;
+  // One that could not begin may have waited for a disk before it gave up.
+  const bool soon = status.code == kCouldNotBegin || (lived && *lived < kSoon);
+  deaths_ = soon ? deaths_ + 1 : 1;
+  if (!soon || !row_since_) row_since_ = now;
+  if (!lived || *lived >= kSettled) crashes_ = 0;
+  if (crashed(status)) ++crashes_;
+}
+
+std::string JobKeeper::hopeless(MonoTime now) const {
+  if (crashes_ >= kMostCrashes) {
+    return fmt::format("crashed {} times, each within {:.0f} s of its start", crashes_,
+                       to_seconds(kSettled));
+  }
+  if (now - *row_since_ >= kPatience) {
+    return fmt::format("could not go on for {:.0f} minutes, in {} attempts",
+                       to_seconds(now - *row_since_) / 60, deaths_);
+  }
+  return "";
 }
 
 JobKeeper::Decision JobKeeper::tick(MonoTime now) {

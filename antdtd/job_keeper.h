@@ -5,9 +5,13 @@
 //                      │ silent for `hung_after`)
 //                      v
 //                   restarting ── after a pause ──> up
-//                      │ it cannot be executed
-//                      v
+//                      │ it cannot be executed, crashes again and again, or
+//                      v has not come up again for `kPatience`
 //                    gave up
+//
+// A job daemon that is started again, and meets trouble before it can go on (keys that cannot be
+// read, a predecessor that still holds its lock), ends with exit code 5 whatever the trouble is:
+// see cmd/antdt-jobd/main.cc.
 #pragma once
 
 #include <cstddef>
@@ -36,7 +40,7 @@ class JobKeeper {
   [[nodiscard]] Decision exited(const ExitStatus& status, MonoTime now);
   // The job daemon said that the job is over: its end, however, is the last.
   void job_is_over() { last_ = true; }
-  // It said something. One that never does (it has agents of its own) cannot be
+  // It said something. One that has not done so yet may be reading its journal, and cannot be
   // said to hang.
   void heard(MonoTime now) { heard_at_ = now; }
   [[nodiscard]] Decision tick(MonoTime now);
@@ -47,17 +51,29 @@ class JobKeeper {
   [[nodiscard]] bool ended() const { return state_ == State::kOver || state_ == State::kGaveUp; }
 
   // One that lived longer was able to do its work: it is started again at once.
-  // One that dies sooner is tried after growing pauses, and for ever: what ails it
-  // (a full disk, a machine short of memory) may pass, and its workers train on.
+  // One that dies sooner is tried after growing pauses: what ails it (a full disk, keys that
+  // are being replaced, a machine short of memory) may pass, and its workers train on meanwhile.
   static constexpr Duration kSoon = std::chrono::seconds(2);
   static constexpr Duration kLongestPause = std::chrono::seconds(10);
+  // But not for ever: for so long none has lived longer.
+  static constexpr Duration kPatience = std::chrono::minutes(10);
+  // Crashes in a row, each sooner than kSettled after its start: what it meets each time (a
+  // message that is sent again, a record of its journal) will be there the next time, too.
+  static constexpr std::size_t kMostCrashes = 10;
+  static constexpr Duration kSettled = std::chrono::seconds(60);
 
  private:
+  void count(const ExitStatus& status, MonoTime now);
+  // Why it is not tried again; empty: it is.
+  [[nodiscard]] std::string hopeless(MonoTime now) const;
+
   State state_ = State::kIdle;
   Attempt attempt_;
   bool last_ = false;
-  std::size_t deaths_ = 0;            // in a row, each soon after its start
-  std::optional<MonoTime> up_since_;  // nullopt: an earlier agent started it, or the first
+  std::size_t deaths_ = 0;             // in a row, each soon after its start
+  std::optional<MonoTime> row_since_;  // the first of them
+  std::size_t crashes_ = 0;            // in a row, see kMostCrashes
+  std::optional<MonoTime> up_since_;   // nullopt: an earlier agent started it, or the first
   MonoTime restart_at_{};
   Duration hung_after_;
   std::optional<MonoTime> heard_at_;  // by this one, if at all

@@ -42,6 +42,15 @@ std::string log_prefix(const ProcessKey& key, const wire::StartProcess& start) {
   return logs + file_name(key.member);
 }
 
+// The agent's own, and which one it is: trouble of one that follows another is not the user's
+// (cmd/antdt-jobd/main.cc). Under another name than a worker's, by which those are found and
+// killed.
+std::vector<std::string> job_daemon_environment(std::vector<std::string> environment,
+                                                const ProcessKey& key) {
+  environment.push_back(fmt::format("ANTDT_JOBD_ATTEMPT={}", key.member.attempt));
+  return environment;
+}
+
 std::string in_ms(Duration duration) {
   return std::to_string(std::chrono::duration_cast<std::chrono::milliseconds>(duration).count());
 }
@@ -139,7 +148,7 @@ Result<ProcessRunner::Live> ProcessRunner::start_shim(const ProcessKey& key,
   }
   const std::vector<std::string> environment =
       is_job_daemon(key)
-          ? settings_.environment
+          ? job_daemon_environment(settings_.environment, key)
           : worker_environment(settings_.environment, settings_.workers_socket, key, start.env);
   const std::vector<std::string> arguments =
       shim_arguments(key, start, store_.directory(key), cgroup, settings_);

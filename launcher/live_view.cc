@@ -104,10 +104,12 @@ class Watcher {
     if (daemon || agent || now - heard_ < kGone) {
       return false;
     }
+    const std::string words = last_lines(options_.run_dir + "/agent.log", 3);
     result_ = fail(ErrorKind::kUnreachable,
-                   "the job's processes are gone and left no summary; see {}/agent.log and "
+                   "the job's processes are gone and left no summary; see {}/agent.log{} and "
                    "{}/logs; go on with: antdt run --resume {}",
-                   options_.run_dir, options_.run_dir, options_.run_dir);
+                   options_.run_dir, words.empty() ? "" : ", which ends with\n" + words + "\n",
+                   options_.run_dir, options_.run_dir);
     return true;
   }
 

@@ -99,6 +99,14 @@ std::string short_id(const std::string& job) {
   return id;
 }
 
+// In seconds: a job daemon that hangs is to be replaced before its workers give it up, and an
+// agent that is only slow is not to be (docs/agent.md).
+std::string keeper_patience(Duration orphan_timeout) {
+  constexpr Duration kShortest = std::chrono::seconds(20);
+  constexpr Duration kLongest = std::chrono::seconds(60);
+  return fmt::format("{:.3f}", to_seconds(std::clamp(orphan_timeout, kShortest, kLongest)));
+}
+
 tl::unexpected<Error> failed(const std::string& what, const std::string& log) {
   const std::string lines = last_lines(log, 5);
   return fail(ErrorKind::kUnreachable, "{}; {} {}{}", what,
@@ -197,9 +205,11 @@ Result<RunControl> start_job(transport::Context& context, const StartOptions& op
   control.state_dir = options.state_dir;
 
   const std::string log = options.run_dir + "/agent.log";
-  ANTDT_TRY(const pid_t pid, spawn_detached({options.programs.agent, "--private", "--socket-dir",
-                                             socket_dir, "--log-file", log},
-                                            log));
+  ANTDT_TRY(const pid_t pid,
+            spawn_detached(
+                {options.programs.agent, "--private", "--socket-dir", socket_dir,
+                 "--orphan-timeout", keeper_patience(options.orphan_timeout), "--log-file", log},
+                log));
   AgentProcess agent(pid, socket_dir);
   control.agent_pid = pid;
   control.agent_start_time = process_start_time(pid).value_or(0);

@@ -25,6 +25,7 @@ struct StartOptions {
   std::string run_dir;
   std::string state_dir;
   std::string job;
+  Duration orphan_timeout = std::chrono::seconds(60);  // [failure]: of the workers
   Duration deadline = std::chrono::seconds(20);  // for each of the two to answer
 };
 

@@ -24,6 +24,7 @@
 #include "cmd/antdt-jobd/disks.h"
 #include "cmd/antdt-jobd/event_log.h"
 #include "cmd/antdt-jobd/history_thread.h"
+#include "cmd/antdt-jobd/keeper_link.h"
 #include "cmd/antdt-jobd/job_spec.h"
 #include "cmd/antdt-jobd/own_program.h"
 #include "core/fs.h"
@@ -169,6 +170,7 @@ class JobDaemon {
   bool skips_changed_ = false;  // since they were written
   std::unique_ptr<OwnProgram> own_program_;
   std::optional<AgentLinks> links_;
+  std::optional<KeeperLink> keeper_;  // where links_ does not lead to the private agent
   std::optional<transport::Socket> socket_;
 
   std::map<std::string, wire::AgentWelcome> hosts_;  // by endpoint

@@ -31,6 +31,10 @@ Status JobDaemon::dial_agents(transport::Context& context) {
     links_->add(std::string(kLocal), std::move(socket));
     return {};
   }
+  if (!options_.agent_socket.empty()) {
+    ANTDT_TRY(auto keeper, transport::Socket::connect_ipc(context, options_.agent_socket));
+    keeper_.emplace(loop_, config_.job.id, journal_.incarnation(), std::move(keeper));
+  }
   ANTDT_TRY(const launcher::ClusterKeys keys, launcher::load_cluster_keys(config_.cluster));
   for (std::size_t i = 0; i < config_.cluster.hosts.size(); ++i) {
     const std::string& host = config_.cluster.hosts[i];

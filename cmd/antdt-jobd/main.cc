@@ -4,6 +4,7 @@
 #include <CLI/CLI.hpp>
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
 
 #include "cmd/antdt-jobd/job_daemon.h"
 #include "core/background_log.h"
@@ -18,14 +19,26 @@ namespace {
 
 constexpr antdt::Duration kLastWords = std::chrono::seconds(1);
 
+// What an agent takes for a trouble that may pass: it starts us again (antdtd/job_keeper.h).
+constexpr int kTryAgain = 5;
+
+// Whether another one ran before: its agent numbers them.
+bool is_restart() {
+  const char* const attempt = std::getenv("ANTDT_JOBD_ATTEMPT");
+  return attempt != nullptr && std::strtoull(attempt, nullptr, 10) > 1;
+}
+
+// Of what kept it from beginning. The first one's is the user's to mend, who is waiting. After
+// that the job is healthy, as far as anybody knows, and not to be ended by it.
 int exit_code_of(const antdt::Error& error) {
+  if (is_restart()) return kTryAgain;
   switch (error.kind) {
     case antdt::ErrorKind::kUsage:
       return 2;
     case antdt::ErrorKind::kUnreachable:
       return 3;
     case antdt::ErrorKind::kIo:  // a full disk, say: its agent tries again
-      return 5;
+      return kTryAgain;
     default:
       return 4;
   }
@@ -53,7 +66,7 @@ int main(int argc, char** argv) {
   auto log = antdt::BackgroundLog::start("antdt-jobd", {log_file}, real);
   if (!log) {
     std::fprintf(stderr, "antdt-jobd: %s\n", log.error().message.c_str());
-    return 2;
+    return is_restart() ? kTryAgain : 2;
   }
   options.before_abort = [&log] { log->flush(kLastWords); };
   const antdt::StandstillClock clock(real);
@@ -71,7 +84,7 @@ int main(int argc, char** argv) {
   });
   if (!signals) {
     antdt::log_error("{}", signals.error().message);
-    return 4;
+    return exit_code_of(signals.error());
   }
   loop.run();
   const int code = (*daemon)->exit_code();

@@ -192,9 +192,9 @@ Result<int> resume(const ResumeOptions& options) {
   ANTDT_RETURN_IF_ERROR(put_summary_aside(run_dir));
   launcher::hold_signals();
   transport::Context context;
-  ANTDT_TRY(
-      const launcher::RunControl control,
-      launcher::start_job(context, {programs, sockets, run_dir, before.state_dir, before.job}));
+  ANTDT_TRY(const launcher::RunControl control,
+            launcher::start_job(context, {programs, sockets, run_dir, before.state_dir, before.job,
+                                          config.failure.orphan_timeout}));
   print_started({before.job, run_dir, options.json, options.detach});
   if (options.detach) return 0;
   return watch_run(context, {run_dir, control, config.failure.stop_grace, options.json, true});

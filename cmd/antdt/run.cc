@@ -80,8 +80,9 @@ Result<int> run(const RunOptions& options) {
 
   launcher::hold_signals();
   ANTDT_TRY(const launcher::RunControl control,
-            launcher::start_job(context, {programs, sockets, directory.path, directory.state_dir,
-                                          prepared.config.job.id}));
+            launcher::start_job(context,
+                                {programs, sockets, directory.path, directory.state_dir,
+                                 prepared.config.job.id, prepared.config.failure.orphan_timeout}));
   print_started({prepared.config.job.id, directory.path, options.json, options.detach});
   if (options.detach) return 0;
   return watch_run(

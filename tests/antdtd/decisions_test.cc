@@ -2,6 +2,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <csignal>
+
 #include "antdtd/environment.h"
 #include "antdtd/host.h"
 #include "antdtd/job_keeper.h"
@@ -131,22 +133,89 @@ TEST(JobKeeper, TheFirstRestartIsAtOnceAndLaterOnesPause) {
   EXPECT_TRUE(keeper.tick(kNow + seconds(2)).launch);
 }
 
-TEST(JobKeeper, OneThatKeepsDyingIsTriedForEverAfterGrowingPauses) {
+// What a job daemon ends with that cannot begin: keys, a lock, a disk.
+const ExitStatus kCannotBegin{5, 0, {}, "antdt-jobd: reading the key job.key: No such file\n"};
+
+TEST(JobKeeper, OneThatCannotBeginAgainIsTriedAfterGrowingPausesUntilPatienceIsOver) {
+  JobKeeper keeper;
+  EXPECT_TRUE(keeper.start().launch);
+  (void)keeper.exited({-1, 9, {}, {}}, kNow);
+  MonoTime now = kNow;
+  Duration last{};
+  int tries = 0;
+  JobKeeper::Decision decision;
+  for (; !keeper.ended(); ++tries) {
+    ASSERT_LT(tries, 1000) << "for ever";
+    now = *keeper.next_wakeup();
+    ASSERT_TRUE(keeper.tick(now).launch);
+    if (tries % 2 == 1) now += JobKeeper::kSoon;  // its disk was slow to say no
+    decision = keeper.exited(kCannotBegin, now);
+    if (keeper.ended()) break;
+    const Duration pause = *keeper.next_wakeup() - now;
+    EXPECT_GE(pause, last) << tries;
+    EXPECT_LE(pause, JobKeeper::kLongestPause) << tries;
+    last = pause;
+  }
+  EXPECT_EQ(last, JobKeeper::kLongestPause);
+  EXPECT_GE(now - kNow, JobKeeper::kPatience);
+  EXPECT_LE(now - kNow, JobKeeper::kPatience + JobKeeper::kLongestPause + JobKeeper::kSoon);
+  EXPECT_EQ(keeper.state(), JobKeeper::State::kGaveUp);
+  EXPECT_THAT(decision.note, HasSubstr("exit code 5"));
+  EXPECT_THAT(decision.note, HasSubstr("reading the key job.key")) << "its last words";
+  EXPECT_EQ(keeper.next_wakeup(), std::nullopt);
+}
+
+TEST(JobKeeper, ATroubleThatPassesLeavesNothingBehind) {
   JobKeeper keeper;
   EXPECT_TRUE(keeper.start().launch);
   MonoTime now = kNow;
-  Duration last{};
-  for (int death = 1; death <= 20; ++death) {
-    const auto note = keeper.exited({-1, 11, {}, {}}, now).note;
-    EXPECT_THAT(note, HasSubstr("signal 11"));
-    const Duration pause = *keeper.next_wakeup() - now;
-    EXPECT_GE(pause, last) << death;
-    EXPECT_LE(pause, JobKeeper::kLongestPause) << death;
-    last = pause;
-    now += pause;
-    EXPECT_TRUE(keeper.tick(now).launch) << death;
+  for (int outage = 0; outage < 5; ++outage) {
+    (void)keeper.exited({-1, 9, {}, {}}, now);
+    for (int times = 0; times < 30; ++times) {
+      now = *keeper.next_wakeup();
+      ASSERT_TRUE(keeper.tick(now).launch);
+      (void)keeper.exited(kCannotBegin, now);
+    }
+    now = *keeper.next_wakeup();
+    ASSERT_TRUE(keeper.tick(now).launch);
+    now += JobKeeper::kSoon;  // it is there again
   }
-  EXPECT_EQ(last, JobKeeper::kLongestPause);
+  EXPECT_EQ(keeper.state(), JobKeeper::State::kUp);
+}
+
+TEST(JobKeeper, OneThatCrashesAtTheSameInputAgainAndAgainIsNotStartedForEver) {
+  JobKeeper keeper;
+  EXPECT_TRUE(keeper.start().launch);
+  MonoTime now = kNow;
+  JobKeeper::Decision decision;
+  std::size_t crashes = 0;
+  while (!keeper.ended()) {
+    ASSERT_LT(crashes, 100U) << "for ever";
+    now += seconds(5);  // it lives until the worker asks again
+    decision = keeper.exited({-1, SIGABRT, {}, "check failed: a != b\n"}, now);
+    ++crashes;
+    if (keeper.ended()) break;
+    now = *keeper.next_wakeup();
+    EXPECT_TRUE(keeper.tick(now).launch);
+  }
+  EXPECT_EQ(crashes, JobKeeper::kMostCrashes);
+  EXPECT_THAT(decision.note, HasSubstr("crashed 10 times"));
+  EXPECT_THAT(decision.note, HasSubstr("signal 6"));
+  EXPECT_THAT(decision.note, HasSubstr("check failed: a != b"));
+}
+
+TEST(JobKeeper, CrashesFarApartAndKillsByOthersAreNoRow) {
+  JobKeeper keeper;
+  EXPECT_TRUE(keeper.start().launch);
+  MonoTime now = kNow;
+  for (int death = 0; death < 100; ++death) {
+    const bool crash = death % 2 == 0;
+    now += crash ? JobKeeper::kSettled : seconds(3);
+    (void)keeper.exited({-1, crash ? SIGSEGV : SIGKILL, {}, {}}, now);
+    ASSERT_TRUE(keeper.next_wakeup()) << death;
+    now = *keeper.next_wakeup();
+    EXPECT_TRUE(keeper.tick(now).launch);
+  }
 }
 
 TEST(JobKeeper, AfterOneThatLivedForAWhileTheCountBeginsAnew) {

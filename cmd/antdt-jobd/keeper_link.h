@@ -1,0 +1,37 @@
+// The job daemon's link to the private agent that keeps it, where the job's own hosts are others:
+// it says each second that it lives, and is killed and started again when it does not
+// (antdtd/job_keeper.h).
+#pragma once
+
+#include <string>
+
+#include "core/ids.h"
+#include "core/loop.h"
+#include "core/transport/socket.h"
+#include "core/wire/messages.h"
+
+namespace antdt::jobd {
+
+class KeeperLink {
+ public:
+  KeeperLink(EventLoop& loop, const std::string& job, Incarnation incarnation,
+             transport::Socket agent);
+  ~KeeperLink();
+  KeeperLink(const KeeperLink&) = delete;
+  KeeperLink& operator=(const KeeperLink&) = delete;
+
+ private:
+  void tick();
+  void receive();
+  template <class T>
+  void say(const T& message);
+
+  EventLoop& loop_;
+  wire::Envelope envelope_;
+  Incarnation incarnation_;
+  transport::Socket agent_;
+  TimerId timer_;
+  bool known_ = false;  // to the agent, which may be a new one
+};
+
+}  // namespace antdt::jobd

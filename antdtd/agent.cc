@@ -58,10 +58,7 @@ Agent::Agent(EventLoop& loop, AgentParts parts, AgentOptions options,
       DaemonLinks::Handlers{[this](const std::string& key) {
                               return users_ == nullptr || users_->is_authorized(key);
                             },
-                            [this](const std::string& key) -> Result<KnownUser> {
-                              if (users_ == nullptr) return KnownUser{"", own_, false};
-                              return users_->find(key);
-                            },
+                            [this](const std::string& key) { return user_of(key); },
                             [this](const std::string& job, const UserIdentity& user) {
                               return save_attach(job, user);
                             },
@@ -74,9 +71,23 @@ Agent::Agent(EventLoop& loop, AgentParts parts, AgentOptions options,
                               start_job(envelope, packet);
                             },
                             [this](const wire::Envelope& envelope, const wire::Packet& packet,
-                                   const KnownUser& user) { on_admin(envelope, packet, user); }});
+                                   const KnownUser& user) { on_admin(envelope, packet, user); },
+                            [this](const wire::Envelope& envelope, wire::Packet packet) {
+                              files_->handle(envelope, std::move(packet));
+                            }});
   if (users_ != nullptr) users_->on_change([this] { daemons_->drop_revoked(); });
   [[maybe_unused]] const WorkerLinks& own = make_links(std::move(parts.workers), own_.uid);
+  files_ = std::make_unique<FileServices>(
+      loop_, FileServices::Handlers{
+                 [this](const std::string& run_dir,
+                        const std::string& key) -> Result<FileServices::Child> {
+                   ANTDT_TRY(const KnownUser user, user_of(key));
+                   return runner_->start_file_service(run_dir, user.identity);
+                 },
+                 [this](const std::string& job, const std::string& key) {
+                   return may_use_files(job, key);
+                 },
+                 [this](const wire::Packet& packet) { daemons_->send_to_peer(packet); }});
   adopt();
   loop_.watch_socket(daemons_->socket(), [this] { daemons_->receive(kBatch); });
   loop_.at_turn_end([this] { flush_soon(); });
@@ -189,6 +200,7 @@ void Agent::run(const effect::ForgetProcess& effect) {
 
 void Agent::run(const effect::ForgetJob& effect) {
   daemons_->forget(effect.job);
+  files_->forget(effect.job);
   finish_if_over(effect.job);
   if (effect.job == job_) return;  // its daemon may still run
   records_.erase(effect.job);
@@ -242,6 +254,20 @@ void Agent::on_daemon_message(const wire::Envelope& envelope, wire::Packet packe
   }
   daemons_->refuse(packet, envelope, "invalid",
                    fmt::format("an agent does not know messages of kind '{}'", envelope.kind));
+}
+
+Result<KnownUser> Agent::user_of(const std::string& key) const {
+  if (users_ == nullptr) return KnownUser{"", own_, false};
+  return users_->find(key);
+}
+
+// Of a job that nobody here knows (any more) each user may ask: its files are read and written
+// as that user.
+Status Agent::may_use_files(const std::string& job, const std::string& key) const {
+  ANTDT_TRY(const KnownUser user, user_of(key));
+  const JobLinks::Job* known = daemons_->links().find(job);
+  if (known == nullptr || owner_of(job).uid == user.identity.uid) return {};
+  return fail(ErrorKind::kRefused, "job {} is another user's", job);
 }
 
 void Agent::start_process(const wire::Envelope& envelope, const wire::Packet& packet) {

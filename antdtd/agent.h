@@ -15,6 +15,7 @@
 #include "antdtd/accelerators.h"
 #include "antdtd/admin_desk.h"
 #include "antdtd/daemon_links.h"
+#include "antdtd/file_services.h"
 #include "antdtd/job_keeper.h"
 #include "antdtd/process_probe.h"
 #include "antdtd/process_runner.h"
@@ -83,6 +84,8 @@ class Agent {
   void run(const effect::Note& effect);
 
   void on_daemon_message(const wire::Envelope& envelope, wire::Packet packet);
+  [[nodiscard]] Result<KnownUser> user_of(const std::string& key) const;
+  [[nodiscard]] Status may_use_files(const std::string& job, const std::string& key) const;
   void start_process(const wire::Envelope& envelope, const wire::Packet& packet);
   void stop_process(const ProcessKey& key, const wire::Packet& packet);
   void reserve_port(const wire::Envelope& envelope, const wire::Packet& packet);
@@ -145,6 +148,7 @@ class Agent {
   std::unique_ptr<ProcessRunner> runner_;
   std::map<uid_t, std::unique_ptr<WorkerLinks>> workers_;  // by user
   std::unique_ptr<DaemonLinks> daemons_;
+  std::unique_ptr<FileServices> files_;
   std::map<std::string, JobRecord> records_;
 
   const SteadyClock real_clock_;

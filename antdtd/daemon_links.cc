@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "antdtd/file_services.h"
 #include "antdtd/process_key.h"
 #include "core/log.h"
 #include "core/wire/admin_messages.h"
@@ -36,6 +37,9 @@ void DaemonLinks::handle(wire::Packet packet) {
     return refuse(packet, *envelope, "invalid",
                   fmt::format("'{}' is no job id: letters, digits, '-', '_' and '.', at most 128",
                               envelope->job));
+  }
+  if (FileServices::is_about_files(envelope->kind)) {
+    return handlers_.on_files(*envelope, std::move(packet));
   }
   if (envelope->kind == wire::StartJob::kKind) return handlers_.on_start_job(*envelope, packet);
   if (envelope->kind == wire::Attach::kKind) return attach(*envelope, packet);
@@ -142,6 +146,10 @@ void DaemonLinks::send_or_drop(const std::string& job, wire::Packet packet) {
   if (daemon == daemons_.end()) return;
   daemon->second.send_or_drop(socket_, std::move(packet));
   if (daemon->second.peer().empty()) links_.drop_peer(job);
+}
+
+void DaemonLinks::send_to_peer(const wire::Packet& packet) {
+  [[maybe_unused]] const auto sent = socket_.send(packet);  // who asked asks again
 }
 
 void DaemonLinks::reply(const wire::Packet& to, wire::Packet packet) {

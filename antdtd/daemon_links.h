@@ -40,6 +40,8 @@ class DaemonLinks {
     std::function<void(const wire::Envelope&, const wire::Packet&)> on_start_job;
     // AdminOrder, or JobsRequest: of a link that need not speak for any job.
     std::function<void(const wire::Envelope&, const wire::Packet&, const KnownUser&)> on_admin;
+    // From links that are about the files of a run (antdtd/file_services.h).
+    std::function<void(const wire::Envelope&, wire::Packet)> on_files;
   };
   DaemonLinks(transport::Socket socket, Handlers handlers);
 
@@ -52,6 +54,8 @@ class DaemonLinks {
   // The same for what is worth nothing later, or is repeated anyway.
   void send_or_drop(const std::string& job, wire::Packet packet);
   void reply(const wire::Packet& to, wire::Packet packet);
+  // To packet.peer, if it is there.
+  void send_to_peer(const wire::Packet& packet);
   void refuse(const wire::Packet& to, const wire::Envelope& envelope, std::string code,
               std::string reason);
   void heartbeat_all();

@@ -246,6 +246,15 @@ void ProcessRunner::close_status(Live& live) {
   close(std::exchange(live.status_fd, -1));
 }
 
+Result<FileServices::Child> ProcessRunner::start_file_service(const std::string& run_dir,
+                                                              const UserIdentity& user) const {
+  const std::vector<std::string> environment =
+      user.is_own() ? settings_.environment : environment_of(user, settings_.environment);
+  ANTDT_TRY(LaunchedFileService service,
+            launch_file_service(user, settings_.shim, run_dir, environment));
+  return FileServices::Child{service.pid, std::move(service.socket)};
+}
+
 // ---------------------------------------------------------------- signalling
 
 void ProcessRunner::signal(const ProcessKey& key, Force force) {

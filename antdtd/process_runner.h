@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "antdtd/cgroup.h"
+#include "antdtd/file_services.h"
 #include "antdtd/process_store.h"
 #include "antdtd/shim_files.h"
 #include "antdtd/shim_launcher.h"
@@ -57,6 +58,9 @@ class ProcessRunner {
                                     int signal) const;
   // The path of its group; "": it has none.
   [[nodiscard]] std::string cgroup_of(const ProcessKey& key) const;
+  // Of a run whose files are this user's.
+  [[nodiscard]] Result<FileServices::Child> start_file_service(const std::string& run_dir,
+                                                               const UserIdentity& user) const;
 
   // The processes of an earlier agent; watches those that live.
   [[nodiscard]] std::vector<event::Adopted> adopt();

@@ -1,7 +1,9 @@
 #include "antdtd/shim_launcher.h"
 
 #include <fcntl.h>
+#include <sys/socket.h>
 
+#include <array>
 #include <boost/asio/io_context.hpp>
 #include <boost/process/v2/environment.hpp>
 #include <boost/process/v2/impl/environment.ipp>  // left out of its header in 1.81
@@ -10,6 +12,7 @@
 #include <cerrno>
 
 #include "core/pipe.h"
+#include "core/start_as.h"
 
 namespace antdt::antdtd {
 namespace {
@@ -44,6 +47,28 @@ Result<LaunchedShim> launch_shim(const std::string& program,
   } catch (const std::exception& error) {
     return fail(ErrorKind::kIo, "starting {}: {}", program, error.what());
   }
+}
+
+Result<LaunchedFileService> launch_file_service(const UserIdentity& user,
+                                                const std::string& program,
+                                                const std::string& run_dir,
+                                                const std::vector<std::string>& environment) {
+  std::array<int, 2> ends{-1, -1};
+  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0) {
+    return fail_errno(ErrorKind::kIo, errno, "opening what is needed to start " + program);
+  }
+  OwnedFd ours(ends[0]);
+  const OwnedFd theirs(ends[1]);
+  constexpr int kBuffer = 4 * 1024 * 1024;  // as much of it as the kernel allows
+  ::setsockopt(ours.get(), SOL_SOCKET, SO_SNDBUF, &kBuffer, sizeof(kBuffer));
+  ::setsockopt(theirs.get(), SOL_SOCKET, SO_SNDBUF, &kBuffer, sizeof(kBuffer));
+  StartAs what;
+  what.program = program;
+  what.arguments = {"--serve-files", run_dir};
+  what.environment = environment;
+  what.standard_input = theirs.get();
+  ANTDT_TRY(const pid_t pid, start_as(user, what));
+  return LaunchedFileService{pid, std::move(ours)};
 }
 
 }  // namespace antdt::antdtd

@@ -6,7 +6,9 @@
 #include <string>
 #include <vector>
 
+#include "core/owned_fd.h"
 #include "core/result.h"
+#include "core/user.h"
 
 namespace antdt::antdtd {
 
@@ -14,6 +16,16 @@ struct LaunchedShim {
   pid_t pid = 0;       // a child, to be reaped by the caller
   int status_fd = -1;  // says "started <worker's pid>\n" or ends; owned by the caller
 };
+
+struct LaunchedFileService {
+  pid_t pid = 0;  // a child, to be reaped by the caller
+  OwnedFd socket;
+};
+// Starts `program` (antdt-shim) as this user, as the file service of a run
+// (antdtd/file_service.h), which ends when the socket is closed.
+[[nodiscard]] Result<LaunchedFileService> launch_file_service(
+    const UserIdentity& user, const std::string& program, const std::string& run_dir,
+    const std::vector<std::string>& environment);
 
 // Starts `program` with `arguments` (without argv[0]) and exactly `environment`
 // ("NAME=value").

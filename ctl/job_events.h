@@ -49,7 +49,9 @@ struct GenerationSettled {
   std::vector<Member> members;
 };
 struct GenerationOver {};  // its members are to join again
-struct Progressed {        // somebody made a step
+// Files of a checkpoint move between hosts.
+struct FilesMoved {};
+struct Progressed {  // somebody made a step
   Step step;
 };
 // A process does not answer or does not move; `why` is the end of a sentence.
@@ -114,11 +116,11 @@ struct Failed {
   Duration checkpoint_within = {};
 };
 struct Tick {};
-using Event =
-    std::variant<Placed, HostUp, HostLost, GangReady, Started, Exited, Vanished, Resumed,
-                 StartRefused, Joined, GenerationSettled, GenerationOver, Progressed, Hung,
-                 PhaseDrained, MemberDone, CheckpointStored, Restored, SaidBye, StopAsked,
-                 EvictAsked, RestartAsked, TakenOver, ResizeAsked, ServersAsked, Failed, Tick>;
+using Event = std::variant<Placed, HostUp, HostLost, GangReady, Started, Exited, Vanished, Resumed,
+                           StartRefused, Joined, GenerationSettled, GenerationOver, Progressed,
+                           Hung, PhaseDrained, MemberDone, CheckpointStored, FilesMoved, Restored,
+                           SaidBye, StopAsked, EvictAsked, RestartAsked, TakenOver, ResizeAsked,
+                           ServersAsked, Failed, Tick>;
 
 // ---- effects
 struct SaveImage {};

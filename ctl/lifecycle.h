@@ -186,6 +186,7 @@ class Lifecycle {
   void on(const job::PhaseDrained& e, Effects& out);
   void on(const job::MemberDone& e, Effects& out);
   void on(const job::CheckpointStored& e, Effects& out);
+  void on(const job::FilesMoved& e, Effects& out);
   void on(const job::Restored& e, Effects& out);
   void on(const job::SaidBye& e, Effects& out);
   void on(const job::StopAsked& e, Effects& out);
@@ -282,6 +283,7 @@ class Lifecycle {
   std::optional<MonoTime> began_;
   double seconds_before_ = 0;  // of earlier incarnations
   MonoTime last_checkpoint_{};
+  MonoTime files_moved_{};                     // between hosts, last
   std::optional<MonoTime> servers_failed_at_;  // the servers were to become more or fewer
   std::string checkpoint_error_;               // said last; empty: the last one was stored
   std::optional<MonoTime> last_progress_;

@@ -10,6 +10,8 @@ namespace {
 constexpr Duration kKillDeadline = std::chrono::seconds(5);
 // How long writing a checkpoint, and saying so, may take before it counts as lost.
 constexpr Duration kCheckpointPatience = std::chrono::minutes(5);
+// How long a copy between hosts may pause while the job stops.
+constexpr Duration kCopyPatience = std::chrono::seconds(10);
 // How long to wait before the servers are asked again to write the model.
 constexpr Duration kModelAgain = std::chrono::seconds(2);
 
@@ -47,6 +49,13 @@ void Lifecycle::stop_with(Outcome outcome, Duration grace, Effects& out) {
   }
   stop_all(grace, out);
   end_if_all_left(out);
+}
+
+// Who stops waits for a checkpoint that comes, too.
+void Lifecycle::on(const job::FilesMoved&, Effects&) {
+  files_moved_ = now_;
+  const bool waits = stopping() && image_.checkpoint_pending && stop_deadline_ && !killed_;
+  if (waits) stop_deadline_ = std::max(*stop_deadline_, now_ + kCopyPatience);
 }
 
 void Lifecycle::on(const job::Failed& e, Effects& out) {
@@ -117,7 +126,7 @@ void Lifecycle::on(const job::Tick&, Effects& out) {
                    spec_.protocol == Protocol::kAntdt && state() == JobState::kTraining &&
                    now_ - last_checkpoint_ >= spec_.checkpoint_every;
   // What was written, or that it was, may be lost: then another one is due.
-  const bool lost = now_ - last_checkpoint_ >= kCheckpointPatience;
+  const bool lost = now_ - std::max(last_checkpoint_, files_moved_) >= kCheckpointPatience;
   if (due && image_.last_cut == 0 && (lost || !image_.checkpoint_pending)) order_checkpoint(out);
 }
 

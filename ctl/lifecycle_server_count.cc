@@ -135,7 +135,7 @@ void Lifecycle::order_last_cut(Effects& out) {
 }
 
 void Lifecycle::look_at_last_cut(Effects& out) {
-  if (image_.last_cut > 0 && now_ - last_checkpoint_ >= kLastCutPatience) {
+  if (image_.last_cut > 0 && now_ - std::max(last_checkpoint_, files_moved_) >= kLastCutPatience) {
     last_cut_failed("its last checkpoint takes too long", out);
   }
   order_last_cut(out);

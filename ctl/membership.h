@@ -191,6 +191,8 @@ class Membership {
   static constexpr Duration kStartPatience = std::chrono::seconds(60);
   Membership(const crypto::Secret& secret, Duration patience)
       : secret_(secret), patience_(patience) {}
+  // What members wait for comes: their patience begins anew.
+  void excuse(MonoTime now) { since_ = now; }
 
   [[nodiscard]] std::vector<MembershipEffect> step(const MembershipEvent& event, MonoTime now);
 

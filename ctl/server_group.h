@@ -187,6 +187,7 @@ struct CutDone {
   std::string directory;  // below the run's
   std::uint64_t version = 0;
   std::vector<wire::CheckpointFile> files;
+  std::vector<Member> writers;         // of each file
   std::vector<wire::PsPlaces> places;  // of the workers that have pushed
   std::string error;
 };
@@ -282,6 +283,8 @@ class ServerGroup {
       : config_(std::move(config)), count_(config_.servers) {}
 
   [[nodiscard]] servers::Effects step(const servers::Event& event, MonoTime now);
+  // What members wait for comes: their patience begins anew.
+  void excuse(MonoTime now) { since_ = now; }
 
   [[nodiscard]] ServerGroupImage image() const;
   // `at_least`: generations up to this one were used by somebody.

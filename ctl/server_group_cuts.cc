@@ -66,6 +66,7 @@ void ServerGroup::finish_cut(Effects& out) {
                         out);
     }
     done.files.insert(done.files.end(), saved.files.begin(), saved.files.end());
+    done.writers.resize(done.files.size(), server);
     done.places.insert(done.places.end(), saved.places.begin(), saved.places.end());
   }
   cut_.reset();

@@ -123,6 +123,7 @@ void fields(Of<FailureSection> auto& m, auto&& v) {
 void fields(Of<CheckpointSection> auto& m, auto&& v) {
   v("every_ms", m.every);
   v("keep", m.keep);
+  v("copies", m.copies);
 }
 void fields(Of<LogsSection> auto& m, auto&& v) { v("max_bytes", m.max_bytes); }
 void fields(Of<DeviceEntry> auto& m, auto&& v) {

@@ -145,6 +145,7 @@ struct FailureSection {
 struct CheckpointSection {
   std::chrono::milliseconds every{};  // 0: none
   std::uint32_t keep = 3;
+  std::uint32_t copies = 2;  // hosts on which each is kept, where they share nothing
 };
 
 struct LogsSection {

@@ -340,6 +340,12 @@ const std::vector<Key>& table() {
        "time between checkpoints; 0: none",
        {0, 31536000e6}},
       {"checkpoint.keep", kInteger, "3", "checkpoints that are kept", {1, 1e6}},
+      {"checkpoint.copies",
+       kInteger,
+       "2",
+       "hosts on which each checkpoint is kept whole, the launching one with them, where hosts do "
+       "not share the run directory",
+       {1, 1000}},
 
       {"logs.max", kSize, "\"64MiB\"", "bound for each of a worker's two log files", {65536}},
 

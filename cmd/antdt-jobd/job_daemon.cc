@@ -111,6 +111,7 @@ JobDaemon::JobDaemon(EventLoop& loop, const Clock& clock, Options options,
                }),
       checkpoints_(options_.run_dir, config_.checkpoint.keep,
                    [this] { disks_.checkpoints().progress(); }) {
+  open_copies();
   loop_.at_turn_end([this] { finish_turn(); });
   loop_.call_after(kTick, [this] { tick(); });
   loop_.call_after(machine_.control_interval(), [this] { control_tick(); });

@@ -27,6 +27,7 @@
 #include "cmd/antdt-jobd/keeper_link.h"
 #include "cmd/antdt-jobd/job_spec.h"
 #include "cmd/antdt-jobd/own_program.h"
+#include "cmd/antdt-jobd/run_copies.h"
 #include "core/fs.h"
 #include "core/loop.h"
 #include "core/transport/socket.h"
@@ -61,7 +62,9 @@ class JobDaemon {
   // Orderly stop of the job, as an operator would ask for it.
   void stop_job(const std::string& reason, Duration grace);
   // After the loop: false if a disk does not answer, and the process can only be left by _exit.
-  [[nodiscard]] bool end_disks(Duration patience) { return disks_.end(patience); }
+  [[nodiscard]] bool end_disks(Duration patience) {
+    return copies_->end(patience) && disks_.end(patience);
+  }
 
  private:
   // Where a worker is reached: through the agent `endpoint`, or (clients that
@@ -138,6 +141,18 @@ class JobDaemon {
   void request_start(Member member, const std::string& endpoint);
   void repeat_requests();
 
+  // Checkpoints of hosts that share nothing: job_daemon_copies.cc
+  void open_copies();
+  [[nodiscard]] std::vector<ctl::copies::Part> parts_of(const ctl::out::StoreCheckpoint& o) const;
+  using StoreOrder = std::shared_ptr<const ctl::out::StoreCheckpoint>;
+  void keep_checkpoint(const StoreOrder& order);
+  void find_checkpoint();
+  void begin_from(const CheckpointStore::Newest& newest);
+  [[nodiscard]] static std::string to_be_read(const ctl::out::ToWorkerBody& body);
+  [[nodiscard]] static bool ends_order(const ctl::out::ToWorkerBody& body);
+  void hold(Member member, const std::string& host, const std::string& directory, Outgoing order);
+  void leave_when_copied(MonoTime until);
+
   // Outputs: job_daemon_outputs.cc
   void perform(const ctl::out::Persist& o);
   void perform(ctl::out::ToWorker& o);
@@ -169,6 +184,15 @@ class JobDaemon {
   std::vector<launcher::Skip> skips_;
   bool skips_changed_ = false;  // since they were written
   std::unique_ptr<OwnProgram> own_program_;
+  std::unique_ptr<RunCopies> copies_;
+  // Orders to read a checkpoint that is on its way to who reads it: job_daemon_copies.cc.
+  struct Held {
+    std::uint64_t number = 0;
+    std::string directory;
+    Outgoing order;
+  };
+  std::map<Member, Held> held_;
+  std::uint64_t last_held_ = 0;
   std::optional<AgentLinks> links_;
   std::optional<KeeperLink> keeper_;  // where links_ does not lead to the private agent
   std::optional<transport::Socket> socket_;

@@ -41,6 +41,7 @@ Status JobDaemon::dial_agents(transport::Context& context) {
     ANTDT_TRY(auto socket,
               transport::Socket::connect_tcp(context, host, keys.job, keys.agents[i].z85));
     links_->add(host, std::move(socket));
+    copies_->add(context, {host, keys.job, keys.agents[i].z85});
   }
   return {};
 }
@@ -62,12 +63,14 @@ ctl::HostState JobDaemon::host_state(const std::string& endpoint,
 
 void JobDaemon::on_welcome(const std::string& endpoint, const wire::AgentWelcome& welcome) {
   hosts_[endpoint] = welcome;
+  copies_->host_up(endpoint);
   feed(ctl::in::HostWelcome{host_state(endpoint, welcome), welcome.running});
   if (!links_->all_welcome() || !machine_.lifecycle().workers().empty()) return;
   if (machine_.lifecycle().state() == ctl::JobState::kStarting) place_workers();
 }
 
 void JobDaemon::on_host_lost(const std::string& endpoint, const std::string& reason) {
+  copies_->host_lost(endpoint);
   feed(ctl::job::HostLost{endpoint, reason});
 }
 

@@ -7,6 +7,11 @@
 #include "core/wire/packet.h"
 
 namespace antdt::jobd {
+namespace {
+
+constexpr Duration kCopyAtTheEnd = std::chrono::seconds(30);
+
+}  // namespace
 
 void JobDaemon::perform(const ctl::out::Persist& o) { journal_.append(o.kind, o.bytes); }
 
@@ -24,11 +29,18 @@ std::optional<JobDaemon::Route> JobDaemon::route_to(Member member) const {
 void JobDaemon::perform(ctl::out::ToWorker& o) {
   const std::optional<Route> route = route_to(o.to);
   if (!route) return;
+  if (ends_order(o.body)) held_.erase(o.to);
+  const std::size_t before = outbox_.size();
   std::visit(Overloaded{[&](const ctl::SharedRoster& roster) {
                           send(*route, o.to, o.generation, roster.for_wire(), o.seq);
                         },
                         [&](const auto& body) { send(*route, o.to, o.generation, body, o.seq); }},
              o.body);
+  const std::string directory = to_be_read(o.body);
+  if (copies_->can_read(route->endpoint, directory)) return;
+  Outgoing order = std::move(outbox_.at(before));
+  outbox_.pop_back();
+  hold(o.to, route->endpoint, directory, std::move(order));
 }
 
 void JobDaemon::perform(const ctl::job::StartWorker& o) { request_start(o.member, o.host); }
@@ -46,32 +58,6 @@ void JobDaemon::perform(const ctl::job::PrepareGang& o) {
   envelope.job = config_.job.id;
   outbox_.push_back(
       {{o.workers.front().host, ""}, wire::make_packet(envelope, wire::ReservePort{})});
-}
-
-// A run that goes on from the checkpoint knows what made the steps up to it.
-void JobDaemon::perform(const ctl::out::StoreCheckpoint& o) {
-  history_.sync([this, order = std::make_shared<const ctl::out::StoreCheckpoint>(o)](bool) {
-    disks_.checkpoints().run("storing a checkpoint", [this, order, store = checkpoints_]() mutable {
-      const auto name = store.store(*order);
-      return [this, order, name] {
-        feed(ctl::in::CheckpointStored{order->written.number, order->written.step,
-                                       name.value_or(""), name ? "" : name.error().message});
-      };
-    });
-  });
-}
-
-void JobDaemon::perform(const ctl::out::FindCheckpoint&) {
-  disks_.checkpoints().run("looking for the newest checkpoint", [this, store = checkpoints_] {
-    const auto newest = std::make_shared<const CheckpointStore::Newest>(store.newest());
-    return [this, newest] {
-      for (const std::string& problem : newest->problems) {
-        perform(ctl::out::Note{"checkpoint-damaged", problem, ""});
-      }
-      feed(newest->found);
-      declare_skips();
-    };
-  });
 }
 
 void JobDaemon::perform(const ctl::out::Remember& o) { history_.remember(o.entry); }
@@ -105,8 +91,10 @@ void JobDaemon::perform(const ctl::job::End& o) {
         "see antdt data audit",
         to_string(last.delivery));
   }
-  disks_.checkpoints().run("listing the checkpoints", [this, last, store = checkpoints_]() mutable {
+  disks_.checkpoints().run("listing the checkpoints", [this, last, store = checkpoints_,
+                                                       run_dir = options_.run_dir]() mutable {
     last.checkpoints = store.list();
+    RunCopies::remove_probes(run_dir);
     return [this, last] { keep_summary(last); };
   });
 }
@@ -117,8 +105,7 @@ void JobDaemon::keep_summary(const ctl::JobReport& last) {
     const Status written = write_file_atomic(path, text);
     return [this, written] {
       if (!written) log_error("{}", written.error().message);
-      if (links_) links_->detach();
-      loop_.call_after(std::chrono::milliseconds(200), [this] { loop_.stop(); });
+      leave_when_copied(loop_.now() + kCopyAtTheEnd);
     };
   });
 }

@@ -1,10 +1,12 @@
 // antdt-shim: the parent of one worker. Started by antdtd, not by people.
 #include <getopt.h>
+#include <unistd.h>
 
 #include <charconv>
 #include <cstdio>
 #include <string_view>
 
+#include "antdtd/file_service.h"
 #include "antdtd/process_tree.h"
 #include "antdtd/shim.h"
 
@@ -19,7 +21,9 @@ constexpr const char* kUsage =
     "                   --agent-hung-ms N --agent-argument ARGUMENT...]\n"
     "                  -- PROGRAM [ARGUMENT...]\n"
     "       antdt-shim --kill-marked -- NAME=VALUE...\n"
-    "Keeps one process of a job for antdtd. See docs/agent.md.\n";
+    "       antdt-shim --serve-files RUN\n"
+    "Keeps one process of a job for antdtd, or serves the files of a run to it over the socket\n"
+    "that is its standard input. See docs/agent.md.\n";
 
 bool parse_number(std::string_view text, std::uint64_t& value) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
@@ -81,6 +85,9 @@ bool parse(int argc, char** argv, antdt::antdtd::ShimOptions& options, bool& kil
 }  // namespace
 
 int main(int argc, char** argv) {
+  if (argc == 3 && std::string_view(argv[1]) == "--serve-files") {
+    return antdt::antdtd::serve_files(STDIN_FILENO, argv[2]);
+  }
   antdt::antdtd::ShimOptions options;
   bool kill_marked = false;
   if (!parse(argc, argv, options, kill_marked)) {

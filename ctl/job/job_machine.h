@@ -79,6 +79,9 @@ struct CheckpointStored {
   std::string name;
   std::string error;
 };
+// Files of a checkpoint are on their way between hosts, and some have arrived: who waits for
+// them waits for something that moves.
+struct FilesMoved {};
 // The answer to FindCheckpoint. An empty directory: there is none, training
 // begins again.
 struct CheckpointFound {
@@ -122,10 +125,10 @@ struct OperatorSaid {
 using JobInput =
     std::variant<in::FromWorker, in::HostWelcome, in::HostSilent, in::Pause, in::Recovered,
                  in::Declared, in::Resumed, in::Tick, in::ControlTick, in::CheckpointStored,
-                 in::CheckpointFound, in::Skip, in::Approve, in::Decided, in::Inject,
-                 in::HistoryKept, in::OperatorSaid, job::Placed, job::HostLost, job::GangReady,
-                 job::Started, job::Exited, job::StartRefused, job::StopAsked, job::EvictAsked,
-                 job::ResizeAsked, job::ServersAsked, job::Failed>;
+                 in::CheckpointFound, in::FilesMoved, in::Skip, in::Approve, in::Decided,
+                 in::Inject, in::HistoryKept, in::OperatorSaid, job::Placed, job::HostLost,
+                 job::GangReady, job::Started, job::Exited, job::StartRefused, job::StopAsked,
+                 job::EvictAsked, job::ResizeAsked, job::ServersAsked, job::Failed>;
 
 namespace out {
 
@@ -146,6 +149,7 @@ struct ToWorker {
 // Check it, add the ledger, put it in place. Answered by CheckpointStored.
 struct StoreCheckpoint {
   wire::CheckpointWritten written;
+  std::vector<Member> writers;  // of each of its files
   Member writer;
   Lineage lineage;
   Generation generation;
@@ -244,6 +248,7 @@ class JobMachine {
   void on(const in::ControlTick& e);
   void on(const in::CheckpointStored& e);
   void on(const in::CheckpointFound& e);
+  void on(const in::FilesMoved&);
   void on(const in::Skip& e);
   void on(const in::Approve& e);
   void on(const in::Decided& e);
@@ -267,7 +272,8 @@ class JobMachine {
   void heard(Member m, Generation g, std::uint64_t seq, const wire::CheckpointWritten& e);
   void heard(Member m, Generation g, std::uint64_t seq, const wire::Bye& e);
   void heard(Member m, Generation g, std::uint64_t seq, const wire::Metrics& e);
-  void store_checkpoint(const wire::CheckpointWritten& written, Member writer);
+  void store_checkpoint(const wire::CheckpointWritten& written, Member writer,
+                        std::vector<Member> writers);
   [[nodiscard]] bool has_other_data(Member m, const wire::DataIdentity& data);
 
   // Where training goes on from a checkpoint: job_machine_restore.cc

@@ -135,10 +135,11 @@ void JobMachine::close_epoch(Epoch epoch) {
 // the end.
 void JobMachine::heard(Member m, Generation g, std::uint64_t, const wire::CheckpointWritten& e) {
   if (g != membership_.base() || e.phase != lifecycle_.phase().phase) return;
-  store_checkpoint(e, m);
+  store_checkpoint(e, m, std::vector<Member>(e.files.size(), m));
 }
 
-void JobMachine::store_checkpoint(const wire::CheckpointWritten& e, Member writer) {
+void JobMachine::store_checkpoint(const wire::CheckpointWritten& e, Member writer,
+                                  std::vector<Member> writers) {
   if (!e.error.empty()) return feed(job::Event(job::CheckpointStored{e.number, e.error}));
   auto ledger_image = ledger_.image_at(e.places);
   if (!ledger_image) {
@@ -147,9 +148,9 @@ void JobMachine::store_checkpoint(const wire::CheckpointWritten& e, Member write
   const auto then = shard_server::Ledger::restore(config_.ledger, *ledger_image);
   if (!then) return feed(job::Event(job::CheckpointStored{e.number, then.error().message}));
   remember_steps(e.history, e.step);
-  out_->emplace_back(out::StoreCheckpoint{e, writer, membership_.lineage(), generation(),
-                                          ledger_.phase().epoch, std::move(*ledger_image),
-                                          accounts_.at(*then).image()});
+  out_->emplace_back(out::StoreCheckpoint{e, std::move(writers), writer, membership_.lineage(),
+                                          generation(), ledger_.phase().epoch,
+                                          std::move(*ledger_image), accounts_.at(*then).image()});
 }
 
 void JobMachine::heard(Member m, Generation, std::uint64_t, const wire::Metrics& e) {

@@ -46,6 +46,12 @@ void JobMachine::on(const in::CheckpointFound& e) {
   if (uses_servers()) feed(servers::Event(servers::Begin{e.directory, begins->version}));
 }
 
+void JobMachine::on(const in::FilesMoved&) {
+  membership_.excuse(now_);
+  servers_.excuse(now_);
+  feed(job::Event(job::FilesMoved{}));
+}
+
 // A join is said again, and an old one may come late.
 void JobMachine::hear_said(Member m, const wire::PsSaid& said) {
   wire::PsSaid& newest = said_[m];

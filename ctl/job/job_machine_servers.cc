@@ -342,7 +342,8 @@ void JobMachine::on_cut(const servers::CutDone& cut) {
     const bool pushed = at != cut.places.end() && !at->applied.empty();
     written.places.push_back({worker, pushed ? at->applied.back().to : 0});
   }
-  if (const WorkerProcess* first = first_server()) store_checkpoint(written, first->member());
+  if (const WorkerProcess* first = first_server())
+    store_checkpoint(written, first->member(), cut.writers);
 }
 
 void JobMachine::report_servers(JobReport& report) const {

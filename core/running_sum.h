@@ -1,0 +1,32 @@
+// The XXH3 checksum of bytes that come piece by piece, as manifests of checkpoints have it.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "core/result.h"
+
+namespace antdt {
+
+class RunningSum {
+ public:
+  RunningSum();
+  RunningSum(RunningSum&&) noexcept;
+  RunningSum& operator=(RunningSum&&) noexcept;
+  ~RunningSum();
+
+  void add(std::string_view bytes);
+  // All that the file `fd` has from its beginning, at most `limit` bytes.
+  [[nodiscard]] Status add_file(int fd, std::uint64_t limit = ~std::uint64_t{0});
+  [[nodiscard]] std::uint64_t bytes() const { return bytes_; }
+  [[nodiscard]] std::string hex() const;  // 16 digits
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+  std::uint64_t bytes_ = 0;
+};
+
+}  // namespace antdt

@@ -9,26 +9,8 @@
 #include <cerrno>
 #include <cstdio>
 #include <filesystem>
-#include <nlohmann/json.hpp>
-
-#include "core/fs.h"
-#include "core/json_integer.h"
 
 namespace antdt::jobd {
-namespace {
-
-// Throws what the JSON library throws.
-Result<wire::CheckpointFile> file_of(const nlohmann::json& entry) {
-  wire::CheckpointFile file;
-  file.name = entry.at("name").get<std::string>();
-  file.bytes = json_integer<std::uint64_t>(entry.at("bytes"));
-  file.xxh3 = entry.at("xxh3").get<std::string>();
-  if (!file.name.empty() && file.name.find('/') == std::string::npos) return file;
-  return fail(ErrorKind::kCorrupt, "MANIFEST.json names the file '{}'", file.name);
-}
-
-}  // namespace
-
 std::vector<std::string> checkpoint_names(const std::string& checkpoints) {
   std::vector<std::pair<std::pair<std::uint64_t, std::uint64_t>, std::string>> found;
   std::error_code error;
@@ -42,23 +24,6 @@ std::vector<std::string> checkpoint_names(const std::string& checkpoints) {
   std::vector<std::string> names;
   for (auto& [order, name] : found) names.push_back(std::move(name));
   return names;
-}
-
-Result<Manifest> read_manifest(const std::string& directory) {
-  const auto text = read_file(directory + "/MANIFEST.json");
-  if (!text) return fail(ErrorKind::kCorrupt, "{}", text.error().message);
-  try {
-    const auto json = nlohmann::json::parse(*text);
-    Manifest manifest;
-    manifest.step = Step{json_integer<std::uint64_t>(json.at("step"))};
-    for (const auto& entry : json.at("files")) {
-      ANTDT_TRY(wire::CheckpointFile file, file_of(entry));
-      manifest.files.push_back(std::move(file));
-    }
-    return manifest;
-  } catch (const nlohmann::json::exception& e) {
-    return fail(ErrorKind::kCorrupt, "MANIFEST.json cannot be read ({})", e.what());
-  }
 }
 
 Result<wire::CheckpointFile> sum_file(const std::string& directory, const std::string& name,
@@ -100,7 +65,7 @@ Status check_sum(const wire::CheckpointFile& said, const wire::CheckpointFile& f
 
 Result<Manifest> check_checkpoint(const std::string& directory,
                                   const std::function<void()>& progress) {
-  ANTDT_TRY(Manifest manifest, read_manifest(directory));
+  ANTDT_TRY(Manifest manifest, read_checkpoint_manifest(directory));
   for (const wire::CheckpointFile& said : manifest.files) {
     const auto found = sum_file(directory, said.name, progress);
     if (!found) return fail(ErrorKind::kCorrupt, "{}", found.error().message);

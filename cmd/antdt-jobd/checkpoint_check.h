@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "core/checkpoint_reader.h"
 #include "core/ids.h"
 #include "core/result.h"
 #include "core/wire/messages.h"
@@ -15,12 +16,7 @@ namespace antdt::jobd {
 // The names in RUN/checkpoints by rising lineage and step, whatever is in them.
 [[nodiscard]] std::vector<std::string> checkpoint_names(const std::string& checkpoints);
 
-struct Manifest {
-  Step step;
-  std::vector<wire::CheckpointFile> files;  // names without a directory
-};
-// MANIFEST.json of a checkpoint; kCorrupt when it is not there or is none.
-[[nodiscard]] Result<Manifest> read_manifest(const std::string& directory);
+using Manifest = CheckpointManifest;
 
 // Size and checksum of what is in a file now; kIo when it cannot be read. `fd`:
 // one that is open, from its beginning; `name` is its name in the answer.

@@ -66,6 +66,11 @@ struct MemberDone {
   Member member;
   std::uint64_t phase = 0;
 };  // Progress with done
+// A member writes it from now on, while steps go on. CheckpointStored follows, also when the
+// member is lost.
+struct CheckpointBegun {
+  std::uint64_t number = 0;
+};
 struct CheckpointStored {
   std::uint64_t number = 0;
   std::string error;
@@ -118,9 +123,9 @@ struct Failed {
 struct Tick {};
 using Event = std::variant<Placed, HostUp, HostLost, GangReady, Started, Exited, Vanished, Resumed,
                            StartRefused, Joined, GenerationSettled, GenerationOver, Progressed,
-                           Hung, PhaseDrained, MemberDone, CheckpointStored, FilesMoved, Restored,
-                           SaidBye, StopAsked, EvictAsked, RestartAsked, TakenOver, ResizeAsked,
-                           ServersAsked, Failed, Tick>;
+                           Hung, PhaseDrained, MemberDone, CheckpointBegun, CheckpointStored,
+                           FilesMoved, Restored, SaidBye, StopAsked, EvictAsked, RestartAsked,
+                           TakenOver, ResizeAsked, ServersAsked, Failed, Tick>;
 
 // ---- effects
 struct SaveImage {};

@@ -234,8 +234,8 @@ void Lifecycle::on(const job::GenerationOver&, Effects& out) {
   settled_ = false;
   end_moves(out);
   image_.last_cut = 0;
-  if (!image_.checkpoint_pending) return;
-  image_.checkpoint_pending = false;  // whoever was to write it does so no more
+  if (!image_.checkpoint_pending || being_written_ == image_.checkpoints_ordered) return;
+  image_.checkpoint_pending = false;  // nobody will begin it any more
   out.emplace_back(job::SaveImage{});
   if (ends_with_checkpoint()) {
     stop_all(spec_.stop_grace, out);
@@ -327,7 +327,11 @@ void Lifecycle::order_checkpoint(Effects& out) {
                                         image_.checkpoints_ordered == image_.last_cut});
 }
 
+void Lifecycle::on(const job::CheckpointBegun& e, Effects&) { being_written_ = e.number; }
+
 void Lifecycle::on(const job::CheckpointStored& e, Effects& out) {
+  const bool was_begun = being_written_ != 0 && e.number == being_written_;
+  if (was_begun) being_written_ = 0;
   image_.checkpoint_pending = false;
   const bool changes_servers = is_last_cut(e, out);
   if (e.error.empty()) {
@@ -335,7 +339,7 @@ void Lifecycle::on(const job::CheckpointStored& e, Effects& out) {
     image_.checkpoints_ordered = std::max(image_.checkpoints_ordered, e.number);
     checkpoint_error_.clear();
   } else if (std::exchange(checkpoint_error_, e.error) != e.error) {
-    const bool is_model = state() == JobState::kFinishing;
+    const bool is_model = state() == JobState::kFinishing && !was_begun;
     out.emplace_back(job::Note{
         "checkpoint-failed",
         is_model ? fmt::format("all records are trained, and the model cannot be kept: {}; the job "
@@ -346,6 +350,7 @@ void Lifecycle::on(const job::CheckpointStored& e, Effects& out) {
   out.emplace_back(job::SaveImage{});
   if (changes_servers) return change_servers(out);
   if (state() == JobState::kFinishing) {
+    if (was_begun) return;         // in training: it is not the trained model
     if (!e.error.empty()) return;  // the members hold it, and write it again
     image_.model_kept = true;
     out.emplace_back(job::LeaveAll{{"the job is done", 0}});

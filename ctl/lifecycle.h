@@ -185,6 +185,7 @@ class Lifecycle {
   void on(const job::Progressed& e, Effects& out);
   void on(const job::PhaseDrained& e, Effects& out);
   void on(const job::MemberDone& e, Effects& out);
+  void on(const job::CheckpointBegun& e, Effects& out);
   void on(const job::CheckpointStored& e, Effects& out);
   void on(const job::FilesMoved& e, Effects& out);
   void on(const job::Restored& e, Effects& out);
@@ -284,6 +285,8 @@ class Lifecycle {
   double seconds_before_ = 0;  // of earlier incarnations
   MonoTime last_checkpoint_{};
   MonoTime files_moved_{};                     // between hosts, last
+  // The number of the checkpoint that a member writes, whatever becomes of its generation. 0: none.
+  std::uint64_t being_written_ = 0;
   std::optional<MonoTime> servers_failed_at_;  // the servers were to become more or fewer
   std::string checkpoint_error_;               // said last; empty: the last one was stored
   std::optional<MonoTime> last_progress_;

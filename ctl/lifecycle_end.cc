@@ -8,7 +8,7 @@ namespace {
 
 // How long to wait for exits after everybody was sent SIGKILL.
 constexpr Duration kKillDeadline = std::chrono::seconds(5);
-// How long writing a checkpoint, and saying so, may take before it counts as lost.
+// How long it may take until a member says that it writes a checkpoint.
 constexpr Duration kCheckpointPatience = std::chrono::minutes(5);
 // How long a copy between hosts may pause while the job stops.
 constexpr Duration kCopyPatience = std::chrono::seconds(10);
@@ -125,8 +125,9 @@ void Lifecycle::on(const job::Tick&, Effects& out) {
   const bool due = spec_.checkpoint_every > Duration::zero() && image_.collective && settled_ &&
                    spec_.protocol == Protocol::kAntdt && state() == JobState::kTraining &&
                    now_ - last_checkpoint_ >= spec_.checkpoint_every;
-  // What was written, or that it was, may be lost: then another one is due.
-  const bool lost = now_ - std::max(last_checkpoint_, files_moved_) >= kCheckpointPatience;
+  // The order may be lost: then another one is due. What is being written takes its time.
+  const bool lost = being_written_ == 0 &&
+                    now_ - std::max(last_checkpoint_, files_moved_) >= kCheckpointPatience;
   if (due && image_.last_cut == 0 && (lost || !image_.checkpoint_pending)) order_checkpoint(out);
 }
 

@@ -127,6 +127,7 @@ void Membership::on(const Expect& event, Effects& effects) {
 
 void Membership::on(const MemberJoined& event, Effects& effects) {
   if (!is_expected(event.member)) return;
+  hear_unreadable(event);
   // Sent before it was in the base, and late: it says nothing of now.
   if (in_base(event.member) && event.generation < base_) return;
   const bool member = state_ != State::kGathering && contains(event.member);
@@ -207,6 +208,9 @@ void Membership::on(const MemberGone& event, Effects& effects) {
   // Who went explains why the others could not connect or heal: no fault of theirs.
   if (!event.in_order) failed_formations_ = 0;
   if (in_base(event.member) && event.suspect) suspects_.insert(event.member);
+  const bool was_to_read = state_ == State::kConnecting && reads_checkpoint() &&
+                           contains(event.member) && rank_of(event.member) == reader_;
+  if (was_to_read && !ready_.contains(event.member)) reading_failed(event.member);
   expected_ids_.erase(event.member);
   std::erase_if(expected_, [&](const ExpectedMember& e) { return e.member == event.member; });
   if (contains(event.member) && (state_ != State::kGathering || regrouping_)) {
@@ -245,6 +249,9 @@ void Membership::on(const Begin& event, Effects& effects) {
   set_base({});
   suspects_.clear();
   state_lost_ = false;
+  failed_reads_on_.clear();
+  failed_reads_.clear();
+  unreadable_.clear();
   begin_if_complete(effects);
 }
 
@@ -268,6 +275,10 @@ void Membership::repeat_orders(Effects& effects) {
   regrouping_ = false;
   effects.emplace_back(
       SendAbort{generation_, std::move(away), "the others have left this generation"});
+}
+
+void Membership::on(const StateMoves&, Effects&) {
+  if (state_ != State::kSettled) since_ = now_;
 }
 
 void Membership::on(const MembershipTick&, Effects& effects) {
@@ -311,11 +322,54 @@ void Membership::begin_if_complete(Effects& effects) {
     return;
   }
   set_members(std::move(chosen));
-  if (auto differs = data_differs()) {
-    effects.emplace_back(std::move(*differs));
+  auto impossible = data_differs();
+  if (!impossible) impossible = nobody_can_read();
+  if (impossible) {
+    effects.emplace_back(std::move(*impossible));
     return;
   }
   form(effects);
+}
+
+void Membership::hear_unreadable(const MemberJoined& event) {
+  const bool of_this = event.generation == generation_ && reads_checkpoint();
+  if (event.join.unreadable.empty() || !of_this) return;
+  if (unreadable_.contains(event.member.worker)) return;  // said again
+  unreadable_[event.member.worker] = event.join.unreadable;
+  reading_failed(event.member);
+  failed_formations_ = 0;  // that the others could not receive it is no fault of theirs
+}
+
+void Membership::reading_failed(Member reader) {
+  ++failed_reads_[reader.worker];
+  if (const std::size_t rank = rank_of(reader); rank < members_.size()) {
+    ++failed_reads_on_[members_[rank].host];
+  }
+}
+
+std::optional<CannotSettle> Membership::nobody_can_read() const {
+  if (!reads_checkpoint()) return {};
+  std::string said;
+  for (const ExpectedMember& e : members_) {
+    const auto found = unreadable_.find(e.member.worker);
+    if (found == unreadable_.end()) return {};
+    said += fmt::format("{}{} on {}: {}", said.empty() ? "" : "; ", e.member.worker, e.host,
+                        found->second);
+  }
+  return CannotSettle{fmt::format("no member can read the checkpoint {}: {}", restore_, said),
+                      "checkpoint", 1};
+}
+
+// Where it failed least often, first by host.
+std::uint32_t Membership::choose_reader() const {
+  const auto failures = [&](const ExpectedMember& e) {
+    const auto on_host = failed_reads_on_.find(e.host);
+    const auto of_worker = failed_reads_.find(e.member.worker);
+    return std::pair(on_host == failed_reads_on_.end() ? 0U : on_host->second,
+                     of_worker == failed_reads_.end() ? 0U : of_worker->second);
+  };
+  const auto least = std::ranges::min_element(members_, {}, failures);
+  return static_cast<std::uint32_t>(least - members_.begin());
 }
 
 std::optional<CannotSettle> Membership::data_differs() const {
@@ -341,6 +395,7 @@ void Membership::form(Effects& effects) {
   since_ = now_;
   addresses_.clear();
   ready_.clear();
+  reader_ = choose_reader();
   effects.emplace_back(GenerationBegun{generation_});
   for (std::size_t rank = 0; rank < members_.size(); ++rank) effects.emplace_back(form_for(rank));
 }
@@ -356,7 +411,10 @@ SendForm Membership::form_for(std::size_t rank) const {
   const crypto::Mac earlier = secret.mac("antdt key of an earlier trainer");
   std::memcpy(&form.key, earlier.data(), sizeof(form.key));
   form.base = base_;
-  if (base_ == Generation{}) form.restore = restore_;
+  if (reads_checkpoint()) {
+    form.restore = restore_;
+    form.reader = reader_;
+  }
   return {members_[rank].member, generation_, std::move(form)};
 }
 

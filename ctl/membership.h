@@ -15,7 +15,9 @@
 // settled when all are ready at the same step with the same hash. If somebody
 // is lost before, it is computed again from who is left: the base stays.
 // Nobody rolls back while one member holds the state; when none does, StateLost
-// asks for a checkpoint, and Begin starts a new lineage from it.
+// asks for a checkpoint, and Begin starts a new lineage from it. One member reads it (Form
+// says who), the others receive it as they would another member's state; where that one
+// cannot, or dies over it, the next formation names another, on another host if there is one.
 //
 // A value without I/O: step() takes what happened and returns what to do. The
 // job daemon owns one and journals image() when GenerationBegun or Settled is
@@ -90,9 +92,12 @@ struct Begin {
   Lineage lineage;
   std::string restore;  // directory, as the members see it
 };
+// A member reads the checkpoint or receives the state, and more bytes have come: all are
+// waited for anew.
+struct StateMoves {};
 struct MembershipTick {};
 using MembershipEvent = std::variant<Expect, MemberJoined, AddressArrived, ReadyArrived, MemberGone,
-                                     Stuck, Begin, MembershipTick>;
+                                     Stuck, Begin, StateMoves, MembershipTick>;
 
 // A wire::Roster whose list all members share.
 struct SharedRoster {
@@ -147,6 +152,8 @@ struct GenerationBroken {
 // can come of it. `reason` says what differs, on which hosts.
 struct CannotSettle {
   std::string reason;
+  std::string exit_class = "data";
+  int code = 2;
 };
 // Nobody who is left holds the training state. Answered by Begin.
 struct StateLost {
@@ -223,6 +230,7 @@ class Membership {
   void on(const MemberGone& event, Effects& effects);
   void on(const Stuck& event, Effects& effects);
   void on(const Begin& event, Effects& effects);
+  void on(const StateMoves& event, Effects& effects);
   void on(const MembershipTick& event, Effects& effects);
 
   [[nodiscard]] bool forming() const {
@@ -241,6 +249,11 @@ class Membership {
   void begin_if_complete(Effects& effects);
   [[nodiscard]] std::optional<CannotSettle> data_differs() const;
   void form(Effects& effects);
+  [[nodiscard]] bool reads_checkpoint() const { return base_ == Generation{} && !restore_.empty(); }
+  void hear_unreadable(const MemberJoined& event);
+  void reading_failed(Member reader);
+  [[nodiscard]] std::optional<CannotSettle> nobody_can_read() const;
+  [[nodiscard]] std::uint32_t choose_reader() const;
   [[nodiscard]] SendForm form_for(std::size_t rank) const;
   [[nodiscard]] SharedRoster roster() const;
   void hear_ready(const ReadyArrived& event);
@@ -273,8 +286,14 @@ class Membership {
   std::optional<Member> places_differ_;
   std::set<Member> suspects_;            // of the base, see MemberGone
   std::uint32_t failed_formations_ = 0;  // since the last settled generation
-  bool state_lost_ = false;              // said, and Begin has not come
-  bool regrouping_ = false;              // gathering after an order to stop together
+  // Of `restore_`: the rank that reads it, how often that failed, by host and by worker, and
+  // what the workers that could not read it said.
+  std::uint32_t reader_ = 0;
+  std::map<std::string, std::uint32_t> failed_reads_on_;
+  std::map<WorkerId, std::uint32_t> failed_reads_;
+  std::map<WorkerId, std::string> unreadable_;
+  bool state_lost_ = false;  // said, and Begin has not come
+  bool regrouping_ = false;  // gathering after an order to stop together
   MonoTime now_{};
   MonoTime since_{};  // of the present state
   MonoTime told_{};   // gathering: when members were told so last

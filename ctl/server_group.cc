@@ -368,6 +368,8 @@ void ServerGroup::over(const std::string& reason, Effects& out) {
   if (served) out.emplace_back(std::move(effect));
 }
 
+void ServerGroup::on(const servers::StateMoves&, Effects&) { since_ = now_; }
+
 void ServerGroup::on(const servers::Tick&, Effects& out) {
   name_the_silent(out);
   if (state_ == State::kGathering) {

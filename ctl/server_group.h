@@ -111,9 +111,11 @@ struct SetBackups {
 struct SetRate {
   double rate = 1;
 };
+// A server reads its slices, and more bytes have come: all are waited for anew.
+struct StateMoves {};
 struct Tick {};
 using Event = std::variant<Expect, Joined, Serving, Saved, Gone, Begin, OrderCut, Resize, GoOn,
-                           SetBackups, SetRate, Tick>;
+                           SetBackups, SetRate, StateMoves, Tick>;
 
 // ---- effects
 struct Changed {};  // image() is another
@@ -340,6 +342,7 @@ class ServerGroup {
   void on(const servers::GoOn& e, Effects& out);
   void on(const servers::SetBackups& e, Effects& out);
   void on(const servers::SetRate& e, Effects& out);
+  void on(const servers::StateMoves& e, Effects& out);
   void on(const servers::Tick& e, Effects& out);
 
   [[nodiscard]] bool is_expected(Member member) const;

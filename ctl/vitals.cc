@@ -17,6 +17,7 @@ void Vitals::watch(Member member, MonoTime now) {
 
 void Vitals::forget(Member member) {
   signs_.erase(member);
+  io_.forget(member);
   std::erase(group_, member);
 }
 
@@ -39,7 +40,13 @@ void Vitals::expect_steps(const std::vector<Member>& group, MonoTime now) {
 void Vitals::excuse(const std::vector<Member>& members, MonoTime now) {
   for (const Member member : members) {
     if (const auto found = signs_.find(member); found != signs_.end()) found->second.heard = now;
+    io_.excuse(member, now);
   }
+}
+
+bool Vitals::heard(Member member, const wire::Report& report, MonoTime now) {
+  heard(member, report.step, report.activity, now);
+  return signs_.contains(member) && io_.heard(member, report, now);
 }
 
 void Vitals::heard(Member member, Step step, const std::string& activity, MonoTime now) {
@@ -62,11 +69,21 @@ std::vector<Vitals::Finding> Vitals::check(MonoTime now) {
   for (auto& [member, signs] : signs_) {
     if (now - signs.heard < hang_after_) continue;
     signs.heard = now;
+    const std::string still = io_.stands_still(member, now);  // it can say nothing meanwhile
     found.emplace_back(HungMember{
-        member, fmt::format("nothing was heard of it for {:.0f} s although its host answers",
-                            to_seconds(hang_after_))});
+        member, still.empty()
+                    ? fmt::format("nothing was heard of it for {:.0f} s although its host answers",
+                                  to_seconds(hang_after_))
+                    : still});
   }
   if (!found.empty() || group_.empty() || now - stepped_ < hang_after_) return found;
+  for (auto& [member, why] : io_.all_that_stand_still(now)) {
+    found.emplace_back(HungMember{member, std::move(why)});
+  }
+  if (!found.empty() || io_.some_move(now)) {
+    stepped_ = now;
+    return found;
+  }
   const bool nobody_says =
       std::ranges::all_of(group_, [&](Member member) { return signs_[member].activity.empty(); });
   for (const Member member : group_) {

@@ -6,7 +6,9 @@
 // answers is a hang (a stopped process, a machine that swaps itself to death).
 // If nobody completes a step for `hang_after`, those that are not waiting in
 // the collective are the cause; if all wait, the collective itself is stuck.
-// Slow is not hung: a step in `hang_after` is life enough.
+// Slow is not hung: a step in `hang_after` is life enough. Nor is it a hang that somebody
+// reads or receives what the others wait for, as long as bytes come (io_watch.h); when none
+// have come for `hang_after` that one is the cause.
 #pragma once
 
 #include <map>
@@ -16,6 +18,7 @@
 
 #include "core/clock.h"
 #include "core/ids.h"
+#include "ctl/io_watch.h"
 
 namespace antdt::ctl {
 
@@ -29,7 +32,7 @@ struct StuckCollective {
 
 class Vitals {
  public:
-  explicit Vitals(Duration hang_after) : hang_after_(hang_after) {}
+  explicit Vitals(Duration hang_after) : hang_after_(hang_after), io_(hang_after) {}
 
   // A process that is to be watched from now on, and one that is not any more.
   void watch(Member member, MonoTime now);
@@ -39,6 +42,9 @@ class Vitals {
   void expect_steps(const std::vector<Member>& group, MonoTime now);
   // Anything that was heard of a member; a report names step and activity.
   void heard(Member member, Step step, const std::string& activity, MonoTime now);
+  // A report, with what the member reads or writes. True: others wait for that, and it moves.
+  bool heard(Member member, const wire::Report& report, MonoTime now);
+  [[nodiscard]] const IoWatch& io() const { return io_; }
 
   using Finding = std::variant<HungMember, StuckCollective>;
   // Each finding once; after it the member, or the group, has its time anew.
@@ -55,6 +61,7 @@ class Vitals {
     bool makes_steps = false;  // is in the group
   };
   Duration hang_after_;
+  IoWatch io_;
   std::map<Member, Signs> signs_;
   std::vector<Member> group_;
   Step step_;           // the furthest of the group

@@ -84,6 +84,7 @@ void add_circumstances(const StatusView& s, const std::vector<EventView>& events
   if (!s.solution_trouble.empty()) {
     why.push_back(sentence("Nobody decides on stragglers: " + s.solution_trouble));
   }
+  for (const std::string& line : io_lines(s)) why.push_back(sentence(line));
   for (const WorkerStatus& w : s.workers) {
     if (w.state == "waiting") {
       why.push_back(fmt::format("{} is not running: it waits for a host with room.", w.id));
@@ -145,7 +146,8 @@ void add_next(const StatusView& s, const std::string& run_dir, std::vector<std::
   if (s.state == "forming" || !s.waiting_for.empty()) {
     next.emplace_back(
         "Training goes on when all who are waited for are there; who does not come "
-        "within [failure] hang_after is ended and started again.");
+        "within [failure] hang_after is ended and started again. Who reads the model or receives "
+        "it is waited for as long as bytes come.");
   }
   for (const WorkerStatus& w : s.workers) {
     if (w.state == "waiting") next.push_back(when_started(w));

@@ -229,7 +229,7 @@ const std::vector<Key>& table() {
        kInteger,
        "1024",
        "model emulated: floats that the workers add up in each step",
-       {1, 1e8}},
+       {1, 4e9}},
       {"emulated.device", kTables, "[]", "model emulated: the classes of devices"},
       {"emulated.device[].class", kText, "", "name of the class"},
       {"emulated.device[].workers", kTexts, "[]",

@@ -42,6 +42,13 @@ class Fields {
   const json& object_;
 };
 
+std::string io_of(const Fields& process) {
+  std::string text;
+  const json* io = process.find("io");
+  if (io != nullptr && io->is_object()) Fields(*io).read("text", text);
+  return text;
+}
+
 WorkerStatus parse_worker(const json& object) {
   WorkerStatus worker;
   const Fields fields(object);
@@ -62,6 +69,7 @@ WorkerStatus parse_worker(const json& object) {
     Fields(*straggler).read("seen", worker.seen);
   }
   fields.read("tried_again_in_s", worker.tried_again_in_s);
+  worker.io = io_of(fields);
   return worker;
 }
 
@@ -80,6 +88,7 @@ ServerStatus parse_server(const json& object) {
   fields.read("service_us_p99", server.service_us_p99);
   fields.read("role", server.role);
   fields.read("verdict", server.verdict);
+  server.io = io_of(fields);
   return server;
 }
 
@@ -225,6 +234,17 @@ std::string progress_line(const StatusView& s) {
   return line;
 }
 
+std::vector<std::string> io_lines(const StatusView& s) {
+  std::vector<std::string> lines;
+  const auto add = [&](const auto& process) {
+    if (process.io.empty()) return;
+    lines.push_back(fmt::format("{} on {}: {}", process.id, process.host, process.io));
+  };
+  std::ranges::for_each(s.workers, add);
+  std::ranges::for_each(s.servers, add);
+  return lines;
+}
+
 std::vector<std::string> worker_table(const StatusView& s, const std::vector<EventView>& events) {
   std::vector<std::vector<std::string>> rows;
   for (const WorkerStatus& w : s.workers) {
@@ -282,6 +302,7 @@ std::vector<std::string> live_block(const StatusView& s, const std::vector<Event
   if (!s.waiting_for.empty()) lines.push_back("waiting for " + s.waiting_for);
   if (!s.solution_trouble.empty()) lines.push_back("nobody decides: " + s.solution_trouble);
   if (!s.disk_trouble.empty()) lines.push_back(s.disk_trouble);
+  std::ranges::move(io_lines(s), std::back_inserter(lines));
   if (!s.workers.empty()) {
     const auto table = worker_table(s, {});
     lines.insert(lines.end(), table.begin(), table.end());
@@ -376,6 +397,7 @@ std::vector<std::string> status_table(const StatusView& s, const std::vector<Eve
   if (!s.waiting_for.empty()) lines.push_back("waiting for " + s.waiting_for);
   if (!s.solution_trouble.empty()) lines.push_back("nobody decides: " + s.solution_trouble);
   if (!s.disk_trouble.empty()) lines.push_back(s.disk_trouble);
+  std::ranges::move(io_lines(s), std::back_inserter(lines));
   const auto table = worker_table(s, events);
   lines.insert(lines.end(), table.begin(), table.end());
   const auto servers = server_table(s);

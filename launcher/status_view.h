@@ -24,6 +24,7 @@ struct WorkerStatus {
   bool straggler = false;                  // it makes others wait
   std::string seen;                        // what speaks for the cause in the verdict
   std::optional<double> tried_again_in_s;  // waits for a host
+  std::string io;                          // what it reads or writes now, and how far it is
   [[nodiscard]] bool running() const;
 };
 
@@ -40,6 +41,7 @@ struct ServerStatus {
   double service_us_p99 = 0;
   std::string role;  // of a process of one that is two: "primary", "backup", ...
   std::string verdict;
+  std::string io;  // what it reads or writes now, and how far it is
 };
 
 struct FailureView {
@@ -112,6 +114,8 @@ struct EventView {
 
 // "epoch 1/2  training  43%  12,345 samples/s  ETA 1m 15s  loss 0.5123"
 [[nodiscard]] std::string progress_line(const StatusView& status);
+// "w0 on h1: writing the checkpoint: 3.1 of 12.4 GB, 96 MB/s", for each that does such a thing
+[[nodiscard]] std::vector<std::string> io_lines(const StatusView& status);
 // A header and a line for each worker, with its last event if there are any.
 [[nodiscard]] std::vector<std::string> worker_table(const StatusView& status,
                                                     const std::vector<EventView>& events);

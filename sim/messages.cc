@@ -87,6 +87,9 @@ struct Text {
   std::string operator()(const wire::CheckpointWritten& m) const {
     return fmt::format("checkpoint-written {} step {}", m.number, m.step);
   }
+  std::string operator()(const wire::CheckpointBegun& m) const {
+    return fmt::format("checkpoint-begun {} step {}", m.number, m.step);
+  }
   std::string operator()(const wire::PsServe& m) const {
     const std::string seat =
         m.replica.empty() ? "" : fmt::format(" {} in view {}", m.replica, m.view);

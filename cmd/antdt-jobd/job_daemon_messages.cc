@@ -220,6 +220,7 @@ void JobDaemon::on_worker_message(const wire::Envelope& envelope, std::string_vi
   try_as(std::type_identity<wire::Address>());
   try_as(std::type_identity<wire::Ready>());
   try_as(std::type_identity<wire::Recalled>());
+  try_as(std::type_identity<wire::CheckpointBegun>());
   try_as(std::type_identity<wire::CheckpointWritten>());
   try_as(std::type_identity<wire::Bye>());
   try_as(std::type_identity<wire::PsServing>());

@@ -236,6 +236,7 @@ void JobMachine::on(const in::Tick&) {
   feed(job::Event(job::Tick{}));
   uses_servers() ? feed(servers::Event(servers::Tick{})) : feed(MembershipEvent(MembershipTick{}));
   check_vitals();
+  look_at_begun();
   remember_moment(false);
   say_finish_again();
   for (auto at = vanished_.begin(); at != vanished_.end();) {
@@ -256,7 +257,7 @@ void JobMachine::say_finish_again() {
   if (!waits || now_ - finish_said_ < kSayAgain) return;
   finish_said_ = now_;
   if (uses_servers() && lifecycle_.model_kept()) return send_to_members(wire::Leave{kDone, 0});
-  send_to_members(lifecycle_.phase());
+  send_to_members(with_committed(lifecycle_.phase()));
 }
 
 void JobMachine::check_vitals() {
@@ -284,7 +285,7 @@ bool JobMachine::trains() const {
 
 void JobMachine::on(const in::CheckpointStored& e) {
   if (e.error.empty()) note("checkpoint", fmt::format("checkpoint {} is stored", e.name));
-  feed(job::Event(job::CheckpointStored{e.number, e.error}));
+  checkpoint_is(e.number, e.error);
 }
 
 Status JobMachine::check(const job::ResizeAsked& e) const {
@@ -356,6 +357,7 @@ std::vector<WorkerReport> JobMachine::worker_reports() const {
     r.pid = w.pid;
     r.attempt = w.attempt;
     r.state = w.leaving && w.running() ? "leaving" : state_name(w.state);
+    r.io = vitals_.io().of(w.member());
     if (w.state == WorkerProcess::kWaiting) {
       r.tried_again_in_s = std::max(0.0, w.waits_until_s - lifecycle_.seconds());
     }

@@ -44,9 +44,10 @@ namespace antdt::ctl {
 namespace in {
 
 // From a worker, or from its agent on its behalf.
-using WorkerBody = std::variant<wire::Fetch, wire::Progress, wire::Join, wire::Address, wire::Ready,
-                                wire::Recalled, wire::CheckpointWritten, wire::Bye, wire::Metrics,
-                                wire::PsServing, wire::PsSaved, wire::PsStats>;
+using WorkerBody =
+    std::variant<wire::Fetch, wire::Progress, wire::Join, wire::Address, wire::Ready,
+                 wire::Recalled, wire::CheckpointBegun, wire::CheckpointWritten, wire::Bye,
+                 wire::Metrics, wire::PsServing, wire::PsSaved, wire::PsStats>;
 struct FromWorker {
   Member member;
   Generation generation;
@@ -269,12 +270,29 @@ class JobMachine {
   void heard(Member m, Generation g, std::uint64_t seq, const wire::Address& e);
   void heard(Member m, Generation g, std::uint64_t seq, const wire::Ready& e);
   void heard(Member m, Generation g, std::uint64_t seq, const wire::Recalled& e);
+  void heard(Member m, Generation g, std::uint64_t seq, const wire::CheckpointBegun& e);
   void heard(Member m, Generation g, std::uint64_t seq, const wire::CheckpointWritten& e);
   void heard(Member m, Generation g, std::uint64_t seq, const wire::Bye& e);
   void heard(Member m, Generation g, std::uint64_t seq, const wire::Metrics& e);
+  // A checkpoint that a member writes while steps go on: what belongs to its step.
+  struct Begun {
+    wire::CheckpointBegun said;
+    out::StoreCheckpoint store;  // all but `written`
+    std::string error;           // why it can be no checkpoint; empty: it can
+    MonoTime seen{};             // when its writer was heard of last, writing
+  };
+  [[nodiscard]] Status keep_aside(const std::vector<wire::MemberPlace>& places,
+                                  out::StoreCheckpoint& store) const;
+  [[nodiscard]] bool is_begun(Member m, const wire::CheckpointWritten& e) const;
+  void begun_failed(const std::string& why);
+  void checkpoint_is(std::uint64_t number, const std::string& error);  // empty: stored
+  void let_another_write_the_model();
+  void look_at_begun();
   void store_checkpoint(const wire::CheckpointWritten& written, Member writer,
                         std::vector<Member> writers);
   [[nodiscard]] bool has_other_data(Member m, const wire::DataIdentity& data);
+  void state_moves();
+  void unresponsive(const Unresponsive& e);
 
   // Where training goes on from a checkpoint: job_machine_restore.cc
   struct Beginning {
@@ -402,6 +420,9 @@ class JobMachine {
   std::map<Member, wire::Progress> pushed_;    // of the phase, by worker of servers
   std::map<Member, wire::PsSaid> said_;        // by workers of servers whose group is over
   std::map<WorkerId, wire::PsStats> served_;   // newest, by server
+  std::optional<Member> model_writer_;         // in the end; none: that of rank 0
+  std::uint64_t model_tries_ = 0;              // of members that could not
+  std::optional<Begun> begun_;                 // a restart of the job daemon forgets it
   std::uint64_t cut_phase_ = 0;                // the ledger's when the cut was ordered
   std::map<WorkerId, WorkerReport> measured_;  // of attempts before and the present one
   std::map<WorkerId, WorkerReport> earlier_;   // of attempts that have ended

@@ -38,11 +38,18 @@ void JobMachine::send_to_running(const out::ToWorkerBody& body) {
   if (config_.spec.external) send_to_members(body);
 }
 
-// Records of the phase that members need not count any more.
+// With the records of the phase that members need not count any more, or with who writes the
+// model.
 wire::PhaseStart JobMachine::with_committed(wire::PhaseStart start) const {
   if (start.phase == ledger_.phase().number) {
     start.committed = ledger_.committed() + ledger_.skipped();
   }
+  if (start.what != "finish") return start;
+  const auto& group = membership_.members();
+  for (std::size_t rank = 0; rank < group.size(); ++rank) {
+    if (group[rank].member == model_writer_) start.writer = static_cast<std::uint32_t>(rank);
+  }
+  start.tries = model_tries_;
   return start;
 }
 
@@ -82,6 +89,9 @@ void JobMachine::run(const std::vector<job::Effect>& effects) {
 void JobMachine::on_gone(const job::WorkerGone& gone) {
   vitals_.forget(gone.member);
   vanished_.erase(gone.member);
+  if (begun_ && begun_->store.writer == gone.member) {
+    begun_failed(fmt::format("{} ended before it was written", gone.member.worker));
+  }
   const WorkerId id = gone.member.worker;
   WorkerReport& all = earlier_[id];
   WorkerReport last = measured_[id];
@@ -202,14 +212,12 @@ void JobMachine::run(const std::vector<MembershipEffect>& effects) {
                           fmt::format("generation {} is over: {}", e.generation, e.reason));
                    },
                    [&](const CannotSettle& e) {
-                     feed(job::Event(job::Failed{"data", 2, e.reason}));
+                     feed(job::Event(job::Failed{e.exit_class, e.code, e.reason}));
                    },
                    [&](const StateLost&) {
                      if (!lifecycle_.outcome()) out_->emplace_back(out::FindCheckpoint{});
                    },
-                   [&](const Unresponsive& e) {
-                     feed(job::Event(job::Hung{e.member, e.what}));
-                   },
+                   [&](const Unresponsive& e) { unresponsive(e); },
                },
                effect);
   }
@@ -218,6 +226,15 @@ void JobMachine::run(const std::vector<MembershipEffect>& effects) {
   image_dirty_ = true;
   expect_steps();
   feed(job::Event(job::GenerationOver{}));
+}
+
+// Whoever reads the checkpoint holds up the others, who can only wait for it.
+void JobMachine::unresponsive(const Unresponsive& e) {
+  const IoWatch& io = vitals_.io();
+  const auto reads = [&](Member m) { return io.reads(m); };
+  if (!reads(e.member) && std::ranges::any_of(membership_.missing(), reads)) return;
+  const std::string still = io.stands_still(e.member, now_);
+  feed(job::Event(job::Hung{e.member, still.empty() ? e.what : still}));
 }
 
 Monitor::MemberInfo JobMachine::info_of(Member member, std::string host) const {

@@ -5,6 +5,12 @@
 #include "ctl/job/job_machine.h"
 
 namespace antdt::ctl {
+namespace {
+
+// From the last sign that a checkpoint is being written.
+constexpr Duration kBegunIsLost = std::chrono::seconds(60);
+
+}  // namespace
 
 void JobMachine::on(const in::FromWorker& e) {
   if (!config_.spec.external && !lifecycle_.is_current(e.member)) {
@@ -130,37 +136,125 @@ void JobMachine::close_epoch(Epoch epoch) {
                             static_cast<double>(report.samples) / std::max(report.seconds, 1e-9)));
 }
 
-// Places count from where a generation, or a phase, began: what was written in an
-// earlier one says something else of the ledger as it is now, and is no model of
-// the end.
+// Places count from where a generation, or a phase, began: what was trained in an
+// earlier one says something else of the ledger as it is now.
+void JobMachine::heard(Member m, Generation g, std::uint64_t, const wire::CheckpointBegun& e) {
+  if (g != membership_.base() || e.phase != lifecycle_.phase().phase || uses_servers()) return;
+  if (begun_) begun_failed("another one was begun");
+  begun_ = Begun{e, {}, {}, now_};
+  begun_->store.writer = m;
+  if (const Status kept = keep_aside(e.places, begun_->store); !kept) {
+    begun_->error = kept.error().message;
+  }
+  remember_steps(e.history, e.step);
+  feed(job::Event(job::CheckpointBegun{e.number}));
+}
+
+// What was said of its step when it was begun holds whatever has become of generation and
+// phase. One that was not heard to begin is of this generation and phase, or nothing.
 void JobMachine::heard(Member m, Generation g, std::uint64_t, const wire::CheckpointWritten& e) {
+  if (is_begun(m, e)) {
+    Begun begun = std::move(*begun_);
+    begun_.reset();
+    const std::string& error = e.error.empty() ? begun.error : e.error;
+    if (!error.empty()) return checkpoint_is(e.number, error);
+    begun.store.written = e;
+    begun.store.writers.assign(e.files.size(), m);
+    out_->emplace_back(std::move(begun.store));
+    return;
+  }
   if (g != membership_.base() || e.phase != lifecycle_.phase().phase) return;
   store_checkpoint(e, m, std::vector<Member>(e.files.size(), m));
 }
 
+bool JobMachine::is_begun(Member m, const wire::CheckpointWritten& e) const {
+  return begun_ && begun_->store.writer == m && begun_->said.number == e.number &&
+         begun_->said.step == e.step;
+}
+
+void JobMachine::begun_failed(const std::string& why) {
+  const std::uint64_t number = begun_->said.number;
+  begun_.reset();
+  feed(job::Event(job::CheckpointStored{number, fmt::format("checkpoint {}: {}", number, why)}));
+}
+
+// That it is written, or not, may be lost on its way.
+void JobMachine::look_at_begun() {
+  if (!begun_) return;
+  const Member writer = begun_->store.writer;
+  if (vitals_.io().of(writer).what == kWritesCheckpoint) begun_->seen = now_;
+  if (now_ - begun_->seen < kBegunIsLost) return;
+  begun_failed(
+      fmt::format("{} writes it no more and has not said what became of it", writer.worker));
+}
+
+// Ledger and accounts as of these places.
+Status JobMachine::keep_aside(const std::vector<wire::MemberPlace>& places,
+                              out::StoreCheckpoint& store) const {
+  ANTDT_TRY(store.ledger_image, ledger_.image_at(places));
+  ANTDT_TRY(const auto then, shard_server::Ledger::restore(config_.ledger, store.ledger_image));
+  store.accounts_image = accounts_.at(then).image();
+  store.lineage = membership_.lineage();
+  store.generation = generation();
+  store.epoch = ledger_.phase().epoch;
+  return {};
+}
+
+void JobMachine::checkpoint_is(std::uint64_t number, const std::string& error) {
+  feed(job::Event(job::CheckpointStored{number, error}));
+  const bool is_model = lifecycle_.state() == JobState::kFinishing && !uses_servers();
+  if (is_model && !error.empty() && !ended_) let_another_write_the_model();
+}
+
+// The next one on another host, where there is any: it may be this one's disk. Each hears it
+// with the next tick.
+void JobMachine::let_another_write_the_model() {
+  const std::vector<ExpectedMember>& group = membership_.members();
+  if (group.size() < 2) return;  // it tries again by itself
+  const auto writes = std::ranges::find_if(
+      group, [&](const ExpectedMember& e) { return e.member == model_writer_; });
+  const std::size_t now = writes == group.end() ? 0 : writes - group.begin();
+  std::size_t next = (now + 1) % group.size();
+  for (std::size_t i = 1; i < group.size(); ++i) {
+    const std::size_t other = (now + i) % group.size();
+    if (group[other].host == group[now].host) continue;
+    next = other;
+    break;
+  }
+  model_writer_ = group[next].member;
+  ++model_tries_;
+  finish_said_ = {};
+}
+
 void JobMachine::store_checkpoint(const wire::CheckpointWritten& e, Member writer,
                                   std::vector<Member> writers) {
-  if (!e.error.empty()) return feed(job::Event(job::CheckpointStored{e.number, e.error}));
-  auto ledger_image = ledger_.image_at(e.places);
-  if (!ledger_image) {
-    return feed(job::Event(job::CheckpointStored{e.number, ledger_image.error().message}));
+  if (!e.error.empty()) return checkpoint_is(e.number, e.error);
+  out::StoreCheckpoint store;
+  store.written = e;
+  store.writers = std::move(writers);
+  store.writer = writer;
+  if (const Status kept = keep_aside(e.places, store); !kept) {
+    return checkpoint_is(e.number, kept.error().message);
   }
-  const auto then = shard_server::Ledger::restore(config_.ledger, *ledger_image);
-  if (!then) return feed(job::Event(job::CheckpointStored{e.number, then.error().message}));
   remember_steps(e.history, e.step);
-  out_->emplace_back(out::StoreCheckpoint{e, std::move(writers), writer, membership_.lineage(),
-                                          generation(), ledger_.phase().epoch,
-                                          std::move(*ledger_image), accounts_.at(*then).image()});
+  out_->emplace_back(std::move(store));
 }
 
 void JobMachine::heard(Member m, Generation, std::uint64_t, const wire::Metrics& e) {
-  vitals_.heard(m, e.sum.step, e.sum.activity, now_);
+  if (vitals_.heard(m, e.sum, now_)) state_moves();
   WorkerReport& measured = measured_[m.worker];
   measured.samples = std::max(measured.samples, e.sum.samples_total);
   measured.time = e.sum.account;
   measure(m, e.sum);
   const bool batches = e.sum.batches > 0 || e.sum.skipped > 0;
   if (batches || e.sum.hops > 0 || e.probe.looked_us > 0) feed(Event(Observed{{m, e}}));
+}
+
+// A checkpoint is read, or a state received, and bytes come: those that wait for it, or
+// cannot say that they are there before they have it, are waited for.
+void JobMachine::state_moves() {
+  if (uses_servers()) return feed(servers::Event(servers::StateMoves{}));
+  feed(MembershipEvent(StateMoves{}));
 }
 
 void JobMachine::heard(Member m, Generation, std::uint64_t, const wire::Bye& e) {

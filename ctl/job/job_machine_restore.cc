@@ -28,6 +28,7 @@ void JobMachine::on(const in::CheckpointFound& e) {
                                                    e.directory, rewound.error().message)}));
   }
   persist_ledger(std::move(rewound->bytes));
+  if (begun_) begun_failed("training has gone back to an earlier one");
   const std::uint64_t phase = ledger_.phase().number;
   epochs_.resize(std::min<std::size_t>(epochs_.size(), ledger_.phase().epoch.value));
   progress_ = {};

@@ -374,6 +374,7 @@ std::vector<ServerReport> JobMachine::server_reports() const {
       r.verdict = view->verdict;
     }
     const std::string role = servers_.role_of(w.member());
+    r.io = vitals_.io().of(w.member());
     if (config_.spec.server_replicas > 1 || role != "alone") r.role = role;
     reports.push_back(std::move(r));
   }

@@ -88,6 +88,17 @@ json straggler_json(const Verdict& v) {
           {"seen", v.seen}};
 }
 
+// What a process reads or writes now; nothing where there is nothing.
+void add_io(json& process, const IoProgress& io) {
+  if (io.what.empty()) return;
+  process["io"] = {{"what", io.what},
+                   {"path", io.path},
+                   {"done_bytes", io.done_bytes},
+                   {"total_bytes", io.total_bytes},
+                   {"bytes_per_second", io.bytes_per_second},
+                   {"text", io_text(io)}};
+}
+
 double mean_pause_us(const wire::PsStats& said) {
   if (said.cuts == 0) return 0;
   return static_cast<double>(said.cut_pause_us_sum) / static_cast<double>(said.cuts);
@@ -112,6 +123,7 @@ json servers_json(const std::vector<ServerReport>& servers) {
                    {"verdict", s.judged ? verdict_text(s.verdict) : ""},
                    {"straggler", straggler_json(s.verdict)}});
     if (!s.role.empty()) out.back()["role"] = s.role;
+    add_io(out.back(), s.io);
   }
   return out;
 }
@@ -189,6 +201,7 @@ std::string status_json(const JobReport& r) {
                 {"straggler", straggler_json(w.verdict)}};
     worker["rank"] = w.rank ? json(*w.rank) : json(nullptr);
     if (w.tried_again_in_s) worker["tried_again_in_s"] = *w.tried_again_in_s;
+    add_io(worker, w.io);
     out["workers"].push_back(std::move(worker));
   }
   add_servers(out, r.servers);

@@ -12,6 +12,7 @@
 #include "core/ids.h"
 #include "core/wire/messages.h"
 #include "core/wire/ps_messages.h"
+#include "ctl/io_watch.h"
 #include "ctl/lifecycle.h"
 #include "ctl/view.h"
 
@@ -35,6 +36,7 @@ struct WorkerReport {
   wire::TimeAccount time;
   // Between its exit (or end of report) and the job's: not in `time`.
   double wall_seconds = 0;
+  IoProgress io = {};  // what it reads or writes now
 };
 
 // Of one parameter server, as it said last.
@@ -49,6 +51,7 @@ struct ServerReport {
   std::string role = {};
   bool judged = false;  // enough was measured for a verdict
   Verdict verdict = {};
+  IoProgress io = {};  // what it reads or writes now
 };
 
 struct ActionReport {

@@ -319,6 +319,11 @@ void Client::set_throttle(double share) {
   const std::lock_guard lock(state_->mutex);
   state_->core.set_throttle(share);
 }
+void Client::set_io(Io io) {
+  const std::lock_guard lock(state_->mutex);
+  state_->core.set_io(std::move(io));
+}
+void Client::checkpoint_begun(const wire::CheckpointBegun& begun) { state_->apply(begun); }
 void Client::progress(const wire::Progress& progress) { state_->apply(progress); }
 void Client::checkpoint_written(const wire::CheckpointWritten& written) { state_->apply(written); }
 

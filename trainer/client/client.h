@@ -66,6 +66,14 @@ struct BatchTimes {
   std::optional<Duration> hop = {};  // there and back, where it was measured since the last batch
 };
 
+// What a process reads, writes or receives that may take long (see wire::Report).
+struct Io {
+  std::string what = {};  // empty: nothing
+  std::string path = {};
+  std::uint64_t done_bytes = 0;
+  std::uint64_t total_bytes = 0;
+};
+
 class Client {
  public:
   // Connects and shakes hands. kUnreachable when no agent answers within
@@ -158,7 +166,10 @@ class Client {
   // every 50 ms, but at once when it is done.
   // The part of the time that this process may run, for its agent; 1: all of it.
   void set_throttle(double share);
+  // What is read or written from now on, on whatever thread; goes with the reports.
+  void set_io(Io io);
   void progress(const wire::Progress& progress);
+  void checkpoint_begun(const wire::CheckpointBegun& begun);
   void checkpoint_written(const wire::CheckpointWritten& written);
   // The last message of this worker. Waits up to a second until everything
   // before it has left; samples_total and account are filled in where 0.

@@ -162,7 +162,8 @@ void ClientCore::order(Generation generation, decltype(Directive::order) order, 
     return;
   }
   if (phase && !is_prepared_for(generation)) return roster_is_missing(generation, effects);
-  const std::pair which{generation, phase ? phase->phase : 0};
+  // Nothing follows on "finish" but another try of it.
+  const std::pair which{generation, phase ? phase->phase + phase->tries : 0};
   const auto [seen, is_first] = seen_.try_emplace(order.index(), which);
   // Repeated, or of a phase that is over.
   if (!is_first && seen->second >= which && !std::holds_alternative<wire::Leave>(order)) return;
@@ -332,6 +333,10 @@ void ClientCore::send_report(MonoTime now, Effects& effects) {
   unsent_.report.account = account_;
   unsent_.report.step = step_;
   unsent_.report.activity = activity_;
+  unsent_.report.io = io_.what;
+  unsent_.report.io_path = io_.path;
+  unsent_.report.io_done_bytes = io_.done_bytes;
+  unsent_.report.io_total_bytes = io_.total_bytes;
   unsent_.report.throttle_permille = throttle_permille_;
   effects.send.push_back({current_, 0, std::exchange(unsent_.report, {})});
   unsent_.has_report = false;
@@ -378,6 +383,9 @@ void ClientCore::on(const wire::Address& address, MonoTime now, Effects& effects
 void ClientCore::on(const wire::Ready& ready, MonoTime now, Effects& effects) {
   step_ = ready.step;
   stand(ready, now, effects);
+}
+void ClientCore::on(const wire::CheckpointBegun& begun, MonoTime, Effects& effects) {
+  effects.send.push_back({current_, 0, begun});
 }
 void ClientCore::on(const wire::CheckpointWritten& written, MonoTime, Effects& effects) {
   effects.send.push_back({current_, 0, written});

@@ -70,13 +70,14 @@ struct GiveBack {
 struct Greet {};  // start the handshake
 struct Tick {};
 
-using Event = std::variant<Received, Unreadable, Greet, Tick, BeginPhase, SetHold, Commit, GiveBack,
-                           BatchTimes, wire::TimeAccount, wire::Join, wire::Address, wire::Ready,
-                           wire::Progress, wire::CheckpointWritten, wire::Bye>;
+using Event =
+    std::variant<Received, Unreadable, Greet, Tick, BeginPhase, SetHold, Commit, GiveBack,
+                 BatchTimes, wire::TimeAccount, wire::Join, wire::Address, wire::Ready,
+                 wire::Progress, wire::CheckpointBegun, wire::CheckpointWritten, wire::Bye>;
 
-using OutboundBody =
-    std::variant<wire::Hello, wire::Join, wire::Address, wire::Ready, wire::Fetch, wire::Recalled,
-                 wire::Report, wire::Progress, wire::CheckpointWritten, wire::Bye>;
+using OutboundBody = std::variant<wire::Hello, wire::Join, wire::Address, wire::Ready, wire::Fetch,
+                                  wire::Recalled, wire::Report, wire::Progress,
+                                  wire::CheckpointBegun, wire::CheckpointWritten, wire::Bye>;
 struct Outbound {
   Generation generation;
   std::uint64_t seq = 0;
@@ -105,6 +106,8 @@ class ClientCore {
   [[nodiscard]] std::optional<MonoTime> deadline() const;
   // What the training thread is doing, for the reports that follow.
   void set_activity(const char* activity) { activity_ = activity; }
+  // Likewise what it, or a thread beside, reads or writes that may take long.
+  void set_io(Io io) { io_ = std::move(io); }
   // Said from the next report on.
   void set_throttle(double share) {
     throttle_permille_ = share < 1 ? std::max(1U, static_cast<std::uint32_t>(1000 * share)) : 0;
@@ -160,6 +163,7 @@ class ClientCore {
   void on(const wire::Address& address, MonoTime now, Effects& effects);
   void on(const wire::Ready& ready, MonoTime now, Effects& effects);
   void on(const wire::Progress& progress, MonoTime now, Effects& effects);
+  void on(const wire::CheckpointBegun& begun, MonoTime now, Effects& effects);
   void on(const wire::CheckpointWritten& written, MonoTime now, Effects& effects);
   void on(const wire::Bye& bye, MonoTime now, Effects& effects);
 
@@ -210,6 +214,7 @@ class ClientCore {
   wire::TimeAccount account_;
   Step step_;  // the last that the training thread spoke of
   const char* activity_ = "startup";
+  Io io_;
   std::uint32_t throttle_permille_ = 0;
   std::optional<MonoTime> pulse_at_;  // when to report though nothing is new; none: not now
 };

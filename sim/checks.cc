@@ -88,6 +88,17 @@ void Checks::stored(const SharedFiles::Checkpoint& checkpoint) {
            committed(*ledger), true, "saved");
 }
 
+// By the daemon, which waits 10 s for what moves (Cluster::machine_config).
+void Checks::killed(const ctl::JobMachine& machine, const Worker& worker) {
+  constexpr Duration kLong = std::chrono::seconds(8);
+  const ctl::WorkerProcess* process = machine.lifecycle().find(worker.member().worker);
+  const bool hung = process != nullptr && process->hung && process->member() == worker.member();
+  if (!hung || worker.moves_bytes_for() < kLong) return;
+  world_.violate("patience",
+                 fmt::format("{} is ended ({}), and has read or written for {:.0f} s",
+                             worker.doing(), process->error, to_seconds(worker.moves_bytes_for())));
+}
+
 void Checks::check_promise(const SharedFiles::Checkpoint& checkpoint, const Tally& tally) {
   const auto accounts = shard_server::Accounts::restore(checkpoint.accounts_image);
   if (!accounts) return world_.violate("saved", accounts.error().message);

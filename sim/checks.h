@@ -9,6 +9,8 @@
 //                     what the ledger says is committed; later every living
 //                     holder of that state contains what is committed
 //   saved             a checkpoint's model is what its ledger says is committed
+//   patience          nobody is ended as hung who has read or written all the time, and
+//                     said so
 //   end               nobody hears "end" before all is committed
 //   skipped           what is skipped is handed out no more, and only that is missing
 //   accounts          at the end every record was trained once in each epoch, or
@@ -54,6 +56,7 @@ class Checks {
   void skipped(const ctl::JobMachine& machine, const KeptSkip& skip, bool durable);
   void said_end(const ctl::JobMachine& machine, std::uint64_t phase);
   void stored(const SharedFiles::Checkpoint& checkpoint);
+  void killed(const ctl::JobMachine& machine, const Worker& worker);
   void durable(const ctl::JobMachine& machine, const std::vector<std::shared_ptr<Worker>>& living,
                const SharedFiles& files);
   void ended(const ctl::JobMachine& machine, const SharedFiles& files, const ctl::Outcome& outcome);

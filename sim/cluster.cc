@@ -86,6 +86,10 @@ Daemon::Outside Cluster::outside_of_daemon() {
             checks_->stored(checkpoint);
             if (script.stored) script.stored();
           },
+          [this](const ctl::JobMachine& machine, Member member) {
+            const auto process = worker(member.worker);
+            if (process && process->member() == member) checks_->killed(machine, *process);
+          },
           [this](const ctl::JobMachine& machine) {
             return script.daemon_dies && script.daemon_dies(machine);
           }};
@@ -172,6 +176,7 @@ void Cluster::shape_job() {
   shape_.epochs = options_.epochs;
   shape_.global_batch = static_cast<std::uint32_t>(rng.between(8, 24));
   shape_.sample_time = rng.time(milliseconds(2), milliseconds(40));
+  shape_.disk_time = options_.disk_time;
   workers_ = static_cast<std::uint32_t>(rng.between(3, 8));
   if (options_.workers > 0) workers_ = options_.workers;
   shape_servers();

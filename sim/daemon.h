@@ -55,6 +55,8 @@ class Daemon {
     // A message that says a phase is over.
     std::function<void(const ctl::JobMachine&, std::uint64_t phase)> said_end;
     std::function<void(const SharedFiles::Checkpoint&)> stored;
+    // A process is to be killed at once, not having been asked to leave.
+    std::function<void(const ctl::JobMachine&, Member)> killed;
     // Whether it crashes now: a turn is durable, and nothing of it was sent.
     std::function<bool(const ctl::JobMachine&)> dies_before_sending;
   };

@@ -48,6 +48,7 @@ void Daemon::perform(const ctl::job::StartWorker& o) {
 
 void Daemon::perform(const ctl::job::StopWorker& o) {
   asked_[o.member] = clock_.now();
+  if (o.grace == Duration::zero()) outside_.killed(*machine_, o.member);
   send(o.host, Stop{o.member, o.grace});
 }
 

@@ -30,6 +30,7 @@ enum class Sabotage {
                   // applied and the ledger has not heard of
   kStayPaused,    // the daemon does not see that there is room again
   kLieAboutData,  // a worker whose data are others says that they are the launcher's
+  kSayNoBytes,    // a worker does not say how far it is with a checkpoint
 };
 
 // How the workers of a job work together.
@@ -78,6 +79,8 @@ struct Options {
   Sabotage sabotage = Sabotage::kNone;
   Sync sync = Sync::kAllReduce;
   std::uint32_t workers = 0;  // 0: as many as the seed says
+  // How long the disk takes to write a checkpoint, or to read one. 0: no time.
+  Duration disk_time{};
   std::uint32_t epochs = 2;
   bool evaluate = true;
   Duration faults_stop = std::chrono::seconds(40);  // T

@@ -10,6 +10,9 @@ using std::chrono::seconds;
 
 constexpr int kVictim = 76;
 constexpr Duration kRepeatFinalModel = seconds(2);
+// A checkpoint is read and written in so many parts, of which reports say how many are done.
+constexpr std::uint64_t kParts = 40;
+constexpr std::uint64_t kPartBytes = 1'000'000;
 
 // Orders that only make sense in the generation that they belong to.
 bool is_of_members(const decltype(client::Directive::order)& order) {
@@ -83,11 +86,12 @@ void Worker::turn() {
   turning_ = false;
   if (!alive() || !final_model_ || clock_.now() - final_model_said_ < kRepeatFinalModel) return;
   final_model_said_ = clock_.now();
+  later(kRepeatFinalModel, [this] { turn(); });
   if (!final_model_->error.empty()) {
-    final_model_->error = around_.write_checkpoint(final_model_->directory, state_);
+    final_model_.reset();
+    return write_final_model();
   }
   feed(*final_model_);
-  later(kRepeatFinalModel, [this] { turn(); });
 }
 
 void Worker::obey(const client::Directive& directive) {
@@ -101,11 +105,12 @@ void Worker::obey(const client::Directive& directive) {
 
 // ------------------------------------------------------------------ membership
 
-void Worker::join(std::string problem) {
+void Worker::join(std::string problem, std::string unreadable) {
   wire::Join join;
   join.pid = pid_;
   join.data = shape_.data();
   join.problem = std::move(problem);
+  join.unreadable = std::move(unreadable);
   join.settled = std::max(settled_, ready_);
   join.step = state_.step;
   world_.say("{}.{} joins (holds generation {} at step {}){}", member_.worker, member_.attempt,
@@ -115,6 +120,7 @@ void Worker::join(std::string problem) {
 
 void Worker::on(const wire::Form& form) {
   final_model_.reset();
+  writes_final_ = false;
   leave_ring(false);
   form_ = form;
   rank_ = form.rank;
@@ -136,22 +142,59 @@ void Worker::on(const wire::Roster& roster) {
       if (ring_ != ring || doing_ != Doing::kBlocked) return;
       doing_ = Doing::kIdle;
       if (!ok) return formation_failed("cannot connect");
-      const auto holds = holds_state();
-      if (!holds) return exit(kVictim);
-      ready_ = {};
-      Contribution mine;
-      mine.heal = {*holds, state_.step, 1, 1, 1, 1};
-      blocked("reconfigure");
-      ring->exchange(rank_, std::move(mine), [this, ring](const Ring::Contributions* slots) {
-        const bool got = slots != nullptr;
-        later({}, [this, ring, got, copy = got ? *slots : Ring::Contributions{}] {
-          if (ring_ != ring || doing_ != Doing::kBlocked) return;
-          doing_ = Doing::kIdle;
-          if (!got) return formation_failed("the collective broke");
-          heal(copy);
-          turn();
-        });
-      });
+      if (form_.base == Generation{} && !form_.restore.empty()) {
+        begin_again(ring);
+      } else {
+        take_part(ring);
+      }
+      turn();
+    });
+  });
+}
+
+// One reads the checkpoint, and the others receive it.
+void Worker::begin_again(Ring* ring) {
+  settled_ = {};
+  pristine_ = false;
+  state_.phase = 0;
+  state_.places.clear();
+  rank_ == form_.reader ? read_on(ring, 0) : take_part(ring);
+}
+
+void Worker::read_on(Ring* ring, std::uint64_t parts) {
+  if (shape_.disk_time > Duration::zero() && parts < kParts) {
+    blocked("reconfigure");
+    say_io("reading the checkpoint", form_.restore, parts);
+    return later(shape_.disk_time / kParts, [this, ring, parts] {
+      if (ring_ != ring || doing_ != Doing::kBlocked) return say_no_io();
+      doing_ = Doing::kIdle;
+      read_on(ring, parts + 1);
+      turn();
+    });
+  }
+  say_no_io();
+  const Trained* saved = around_.read_checkpoint(form_.restore);
+  if (saved == nullptr) return dissolve("cannot read the checkpoint", "it is damaged");
+  state_ = *saved;
+  state_.phase = 0;
+  state_.places.clear();
+  take_part(ring);
+}
+
+void Worker::take_part(Ring* ring) {
+  const auto holds = holds_state();
+  if (!holds) return exit(kVictim);
+  ready_ = {};
+  Contribution mine;
+  mine.heal = {*holds, state_.step, 1, 1, 1, 1};
+  blocked("reconfigure");
+  ring->exchange(rank_, std::move(mine), [this, ring](const Ring::Contributions* slots) {
+    const bool got = slots != nullptr;
+    later({}, [this, ring, got, copy = got ? *slots : Ring::Contributions{}] {
+      if (ring_ != ring || doing_ != Doing::kBlocked) return;
+      doing_ = Doing::kIdle;
+      if (!got) return formation_failed("the collective broke");
+      heal(copy);
       turn();
     });
   });
@@ -163,20 +206,7 @@ std::optional<bool> Worker::holds_state() {
     if (form_.base == ready_ && settled_ != form_.base) settle_here(ready_, ready_members_);
     return settled_ == form_.base;
   }
-  if (!form_.restore.empty()) {
-    settled_ = {};
-    pristine_ = false;
-    const Trained* saved = around_.read_checkpoint(form_.restore);
-    if (saved == nullptr) {
-      state_.phase = 0;
-      state_.places.clear();
-      return false;
-    }
-    state_ = *saved;
-    state_.phase = 0;
-    state_.places.clear();
-    return true;
-  }
+  if (!form_.restore.empty()) return rank_ == form_.reader;  // which has read it
   if (pristine_) return true;
   return {};  // only a new process can go back to the beginning
 }
@@ -255,17 +285,66 @@ void Worker::on(const wire::PhaseStart& start) {
 void Worker::finish(const wire::PhaseStart& start) {
   phase_ = start;
   core_.set_activity("checkpoint");
-  if (rank_ != 0) return;
-  wire::CheckpointWritten written;
-  written.number = std::max(core_.checkpoint_ordered(), state_.checkpoint) + 1;
-  written.phase = start.phase;
-  written.step = state_.step;
-  written.directory = fmt::format(".tmp-{}-{}.{}", state_.step, member_.worker, member_.attempt);
-  written.error = around_.write_checkpoint(written.directory, state_);
-  feed(written);
-  final_model_ = std::move(written);
-  final_model_said_ = clock_.now();
-  later(kRepeatFinalModel, [this] { turn(); });
+  if (rank_ != start.writer) {
+    final_model_.reset();
+    writes_final_ = false;
+    return;
+  }
+  if (std::exchange(writes_final_, true)) return;
+  write_final_model();
+}
+
+// Once the checkpoint that it may still be writing is done.
+void Worker::write_final_model() {
+  if (!writes_final_) return;
+  if (writing_) return later(kTurn, [this] { write_final_model(); });
+  wire::CheckpointWritten about;
+  about.number = std::max(core_.checkpoint_ordered(), state_.checkpoint) + 1;
+  about.phase = phase_.phase;
+  about.step = state_.step;
+  write_beside(std::move(about), [this](wire::CheckpointWritten written) {
+    if (!writes_final_) return;
+    feed(written);
+    final_model_ = std::move(written);
+    final_model_said_ = clock_.now();
+    later(kRepeatFinalModel, [this] { turn(); });
+  });
+}
+
+void Worker::write_beside(wire::CheckpointWritten about,
+                          std::function<void(wire::CheckpointWritten)> done) {
+  about.directory = fmt::format(".tmp-{}-{}.{}", about.step, member_.worker, member_.attempt);
+  writing_ = Writing{std::move(about), state_, std::move(done)};
+  write_on(0);
+}
+
+void Worker::write_on(std::uint64_t parts) {
+  if (shape_.disk_time > Duration::zero() && parts < kParts) {
+    say_io("writing the checkpoint", writing_->about.directory, parts);
+    return later(shape_.disk_time / kParts, [this, parts] { write_on(parts + 1); });
+  }
+  say_no_io();
+  Writing written = std::move(*writing_);
+  writing_.reset();
+  written.about.error = around_.write_checkpoint(written.about.directory, written.state);
+  written.done(std::move(written.about));
+}
+
+void Worker::say_io(const char* what, const std::string& path, std::uint64_t parts) {
+  constexpr Duration kMoment = seconds(2);
+  if (!moves_since_ || world_.now() - moved_ > kMoment) moves_since_ = world_.now();
+  moved_ = world_.now();
+  if (sabotage_ == Sabotage::kSayNoBytes) return;
+  core_.set_io({what, path, parts * kPartBytes, kParts * kPartBytes});
+}
+
+void Worker::say_no_io() {
+  moves_since_.reset();
+  core_.set_io({});
+}
+
+Duration Worker::moves_bytes_for() const {
+  return moves_since_ && alive() && !stopped() ? world_.now() - *moves_since_ : Duration::zero();
 }
 
 void Worker::on(const wire::Abort&) {
@@ -283,10 +362,10 @@ void Worker::leave_ring(bool silently) {
   if (Ring* const ring = std::exchange(ring_, nullptr)) ring->leave(rank_, silently);
 }
 
-void Worker::dissolve(std::string problem) {
+void Worker::dissolve(std::string problem, std::string unreadable) {
   core_.set_activity("reconfigure");
   leave_ring(false);
-  join(std::move(problem));
+  join(std::move(problem), std::move(unreadable));
 }
 
 void Worker::formation_failed(const std::string& why) {

@@ -36,6 +36,8 @@ class Worker final : public ClientProgram {
   [[nodiscard]] const Trained& state() const { return state_; }
   [[nodiscard]] const wire::PhaseStart& phase() const { return phase_; }
   [[nodiscard]] std::string doing() const override;
+  // It has read or written for so long, and more bytes came each moment.
+  [[nodiscard]] Duration moves_bytes_for() const;
 
  private:
   enum class Doing { kBooting, kIdle, kBlocked, kComputing, kEvaluating };
@@ -51,7 +53,7 @@ class Worker final : public ClientProgram {
   void ended(bool silently) override { leave_ring(silently); }
   void obey(const client::Directive& directive);
   // worker.cc: membership
-  void join(std::string problem);
+  void join(std::string problem, std::string unreadable = {});
   void on(const wire::Form& form);
   void on(const wire::Roster& roster);
   void on(const wire::PsRoster&) {}  // of another kind of job
@@ -63,8 +65,18 @@ class Worker final : public ClientProgram {
   void heal(const Ring::Contributions& all);
   void healed();
   [[nodiscard]] std::optional<bool> holds_state();
+  void begin_again(Ring* ring);
+  void read_on(Ring* ring, std::uint64_t parts);
+  void take_part(Ring* ring);
+  // What is written beside the steps, as trainer/loop/checkpoint_writer.h: the state as it was.
+  void write_beside(wire::CheckpointWritten about,
+                    std::function<void(wire::CheckpointWritten)> done);
+  void write_on(std::uint64_t parts);
+  void say_io(const char* what, const std::string& path, std::uint64_t parts);
+  void say_no_io();
+  void write_final_model();
   void settle_here(Generation generation, const std::vector<WorkerId>& members);
-  void dissolve(std::string problem = {});
+  void dissolve(std::string problem = {}, std::string unreadable = {});
   void formation_failed(const std::string& why);
   void leave_ring(bool silently);
   void finish(const wire::PhaseStart& start);
@@ -107,6 +119,15 @@ class Worker final : public ClientProgram {
   Generation ready_;
   std::vector<WorkerId> ready_members_;
   Share share_;
+  struct Writing {
+    wire::CheckpointWritten about;
+    Trained state;
+    std::function<void(wire::CheckpointWritten)> done;
+  };
+  std::optional<Writing> writing_;
+  std::optional<MonoTime> moves_since_;  // of the world
+  MonoTime moved_{};
+  bool writes_final_ = false;
   std::optional<wire::CheckpointWritten> final_model_;
   MonoTime final_model_said_{};
 

@@ -67,7 +67,9 @@ void Worker::exchange(bool last) {
   mine.slot.weight = static_cast<double>(mine.records.size());
   mine.slot.place = place_ + mine.records.size();
   mine.slot.plan = std::max(core_.held_plan(), share_.version);
-  mine.slot.checkpoint = std::max(core_.checkpoint_ordered(), state_.checkpoint);
+  const bool busy = rank_ == 0 && writing_;
+  mine.slot.checkpoint =
+      busy ? state_.checkpoint : std::max(core_.checkpoint_ordered(), state_.checkpoint);
   mine.slot.leaving = wants_to_stop();
   mine.slot.has_data = has_data_;
   blocked("collective_wait");
@@ -193,17 +195,17 @@ void Worker::send_progress(bool done) {
 void Worker::write_ordered_checkpoint(std::uint64_t number) {
   state_.checkpoint = number;
   if (rank_ != 0) return;
-  wire::CheckpointWritten written;
-  written.number = number;
-  written.phase = phase_.phase;
-  written.step = state_.step;
-  written.directory = fmt::format(".tmp-{}-{}.{}", state_.step, member_.worker, member_.attempt);
-  written.places = state_.places;
+  wire::CheckpointBegun begun{number, phase_.phase, state_.step, state_.places};
   if (sabotage_ == Sabotage::kSaveLate) {
-    for (wire::MemberPlace& at : written.places) at.place -= std::min<std::uint64_t>(at.place, 1);
+    for (wire::MemberPlace& at : begun.places) at.place -= std::min<std::uint64_t>(at.place, 1);
   }
-  written.error = around_.write_checkpoint(written.directory, state_);
-  feed(written);
+  feed(begun);
+  wire::CheckpointWritten about;
+  about.number = number;
+  about.phase = begun.phase;
+  about.step = begun.step;
+  about.places = begun.places;
+  write_beside(std::move(about), [this](const wire::CheckpointWritten& written) { feed(written); });
 }
 
 // ------------------------------------------------------------------ evaluation

@@ -121,6 +121,7 @@ Result<int> work_in_a_collective(const Worker& worker) {
                                  return trainer::prepare_collective(rank, size, ring);
                                }};
   parts.device = device_of(worker);
+  parts.io_patience = worker.config.hang_after;
   trainer::Member member({worker.clock, worker.client, *engine, prefetcher, worker.account,
                           injected, guard, worker.stop},
                          std::move(parts));

@@ -128,9 +128,8 @@ TEST_F(VitalsTest, WhoReadsASlowDiskIsWaitedForAsLongAsBytesCome) {
   for (std::uint64_t second = 1; second <= 100; ++second) {
     report(seconds(1), 7, "collective_wait", {w(0), w(2)});
     const bool moves = second % 20 == 0;
-    EXPECT_EQ(
-        vitals.heard(w(1), doing(kReadsCheckpoint, second / 20, "reconfigure"), clock.now()),
-        moves || second == 1);
+    EXPECT_EQ(vitals.heard(w(1), doing(kReadsCheckpoint, second / 20, "reconfigure"), clock.now()),
+              moves || second == 1);
     ASSERT_THAT(vitals.check(clock.now()), IsEmpty()) << second;
   }
 }

@@ -60,6 +60,43 @@ TEST(InvariantsTest, NothingIsTrainedWhereTheDataAreOthers) {
   }
 }
 
+// A disk that takes 14 s for what the daemon waits 10 s for.
+RunReport run_on_a_slow_disk(std::uint64_t seed, Sabotage sabotage, const char* faults,
+                             std::uint32_t workers) {
+  Options options;
+  options.seed = seed;
+  options.sabotage = sabotage;
+  options.disk_time = std::chrono::seconds(14);
+  options.workers = workers;
+  options.epochs = 30;  // so that there are checkpoints before the last
+  options.faults_stop = std::chrono::seconds(150);
+  options.end_within = std::chrono::seconds(2000);
+  set_faults(faults, options.faults);
+  return run(options);
+}
+
+TEST(InvariantsTest, ASlowDiskIsWaitedForWhileItIsWrittenAndRead) {
+  for (std::uint64_t seed = 1; seed <= all_or_some(15, 2); ++seed) {
+    const RunReport calm = run_on_a_slow_disk(seed, Sabotage::kNone, "none", 0);
+    EXPECT_FALSE(calm.violation) << seed << ": " << calm.violation->detail;
+    // One worker: whenever it dies the checkpoint is read.
+    const RunReport alone = run_on_a_slow_disk(seed, Sabotage::kNone, "workers", 1);
+    EXPECT_FALSE(alone.violation) << seed << ": " << alone.violation->detail;
+    const RunReport few = run_on_a_slow_disk(seed, Sabotage::kNone, "workers", 3);
+    EXPECT_FALSE(few.violation) << seed << ": " << few.violation->detail;
+  }
+}
+
+TEST(InvariantsTest, WhoIsEndedThoughItReadsASlowDiskIsSeen) {
+  Invariants found;
+  for (std::uint64_t seed = 1; seed <= (kSanitized ? 1 : 40); ++seed) {
+    const RunReport report = run_on_a_slow_disk(seed, Sabotage::kSayNoBytes, "workers", 1);
+    if (report.violation) found.insert(report.violation->invariant);
+    if (found.contains("patience")) break;
+  }
+  EXPECT_TRUE(kSanitized || found.contains("patience")) << ::testing::PrintToString(found);
+}
+
 TEST(InvariantsTest, RecordsThatAreGrantedTwiceAreInTwoHands) {
   expect_seen(Sabotage::kGrantTwice, "none", 5, {"one hand"});
 }

@@ -125,6 +125,8 @@ class FakeJob {
     std::map<WorkerId, wire::Report> reports;
     std::set<std::string> activities;
     std::vector<wire::CheckpointWritten> checkpoints;
+    std::vector<wire::CheckpointBegun> begun;
+    std::set<std::string> io;  // what members read, wrote or received
     std::vector<wire::Progress> done;
     std::vector<wire::StepHistory> histories;  // in the order in which they were told
     std::vector<wire::Join> joins;
@@ -223,6 +225,9 @@ class FakeJob {
       on_progress(*wire::decode<wire::Progress>(body), worker, peer);
     }
     if (envelope.kind == "report") on_report(worker, *wire::decode<wire::Report>(body));
+    if (envelope.kind == "checkpoint-begun") {
+      seen_.begun.push_back(*wire::decode<wire::CheckpointBegun>(body));
+    }
     if (envelope.kind == "checkpoint-written") {
       on_checkpoint(*wire::decode<wire::CheckpointWritten>(body));
     }
@@ -242,6 +247,7 @@ class FakeJob {
     sum.account = report.account;
     sum.step = report.step;
     seen_.activities.insert(report.activity);
+    if (!report.io.empty()) seen_.io.insert(report.io);
   }
 
   void on_checkpoint(const wire::CheckpointWritten& written) {
@@ -267,6 +273,7 @@ class FakeJob {
       return;
     }
     if (!peer.joined) seen_.joins.push_back(join);
+    if (!peer.joined && !join.unreadable.empty()) ++reader_;
     peer.joined = join;
     // What is lost of its generation the others will notice, or hear of.
     if (inside && stage_ != Stage::kSettled) send_all(wire::Abort{join.problem});
@@ -325,7 +332,7 @@ class FakeJob {
         std::find(members_.begin(), members_.end(), worker) - members_.begin());
     const auto size = static_cast<std::uint32_t>(members_.size());
     send(worker, wire::Form{rank, size, generation_.value, forgets_ ? Generation{} : settled_,
-                            settled_ == Generation{} ? restore_ : std::string(), 0,
+                            settled_ == Generation{} ? restore_ : std::string(), reader_ % size,
                             std::string(crypto::Secret::kBytes, 's')});
   }
   void roster() {
@@ -525,6 +532,7 @@ class FakeJob {
   const wire::Plan plan_;
   std::map<std::uint64_t, wire::Plan> plans_;
   std::map<std::uint64_t, wire::CheckpointOrder> orders_;
+  std::uint32_t reader_ = 0;  // of the checkpoint: a rank
   std::map<std::uint64_t, WorkerId> leaves_;
   std::map<std::uint64_t, std::vector<WorkerId>> admissions_;
   std::map<std::uint64_t, WorkerId> eval_admissions_;

@@ -117,6 +117,10 @@ TEST(Member, RankZeroWritesACheckpointAtTheAgreedStepAndOneAtTheEnd) {
   EXPECT_EQ(checkpoints[0].places[1].worker, (WorkerId{'w', 1}));
   EXPECT_GT(checkpoints[0].places[1].place, 0U);
   EXPECT_TRUE(std::filesystem::exists(checkpoints[0].directory + "/tally"));
+  ASSERT_EQ(job.seen().begun.size(), 1U) << "and the last one is of no step that others follow";
+  EXPECT_EQ(job.seen().begun[0].number, 3U);
+  EXPECT_EQ(job.seen().begun[0].step, checkpoints[0].step);
+  EXPECT_EQ(job.seen().begun[0].places.size(), 2U);
 }
 
 TEST(Member, AMemberThatIsAskedToLeaveGoesAfterItsWorkIsStable) {

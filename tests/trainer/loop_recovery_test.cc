@@ -271,21 +271,74 @@ TEST(Recovery, AGenerationThatSettledWithoutAMembersHearingOfItIsTheBaseAllTheSa
   expect_all_went_well(job, outcomes);
 }
 
-TEST(Recovery, TrainingGoesOnFromACheckpointAndWhoCannotReadItReceivesIt) {
-  TempDir checkpoint;
+void save_fives(const TempDir& checkpoint) {
   Tally saved(kEpochRecords, {}, 0);
   for (float& count : saved.counts_) count = 5;
-  ASSERT_TRUE(saved.save(checkpoint.path(), Step{40}));
+  ASSERT_TRUE(save_state(saved, checkpoint.path(), Step{40}));
+}
+
+TEST(Recovery, OneMemberReadsTheCheckpointAndTheOthersReceiveWhatItRead) {
+  TempDir checkpoint;
+  save_fives(checkpoint);
+  FakeJob job(3, {{"train", kEpochRecords}}, even_plan(3, 10));
+  job.restore_from(checkpoint.path());
+  Faults faults;
+  const auto outcomes = run_drill({job, 3, kEpochRecords}, faults);
+  expect_each_record_once_an_epoch(outcomes, 6);
+  EXPECT_EQ(outcomes[0].replaced, 0U);
+  EXPECT_EQ(outcomes[1].replaced, 1U);
+  EXPECT_EQ(outcomes[2].replaced, 1U);
+  EXPECT_GT(job.seen().done.back().step, Step{40});
+}
+
+TEST(Recovery, WhereTheReaderCannotReadAnotherMemberDoes) {
+  TempDir checkpoint;
+  save_fives(checkpoint);
   FakeJob job(2, {{"train", kEpochRecords}}, even_plan(2, 10));
   job.restore_from(checkpoint.path());
   Faults faults;
   Drill drill{job, 2, kEpochRecords};
-  drill.unreadable_for = 1;
+  drill.unreadable_for = 0;
   const auto outcomes = run_drill(drill, faults);
   expect_each_record_once_an_epoch(outcomes, 6);
-  EXPECT_EQ(outcomes[0].replaced, 0U);
-  EXPECT_EQ(outcomes[1].replaced, 1U);
+  EXPECT_EQ(outcomes[0].replaced, 1U);
+  EXPECT_EQ(outcomes[1].replaced, 0U);
   EXPECT_GT(job.seen().done.back().step, Step{40});
+}
+
+TEST(Recovery, WhatIsDamagedIsNeverTrainedFrom) {
+  TempDir checkpoint;
+  save_fives(checkpoint);
+  auto bytes = read_file(checkpoint / "tally");
+  ASSERT_TRUE(bytes);
+  bytes->at(100) ^= 1;
+  FakeJob job(1, {{"train", kEpochRecords}}, even_plan(1, 10));
+  job.restore_from(checkpoint.path());
+  ASSERT_TRUE(write_file_atomic(checkpoint / "tally", *bytes));
+  Faults faults;
+  std::atomic<bool> mended = false;
+  faults.at_point = [&](std::uint32_t, Point at, Step) {
+    if (at != Point::kHash || mended) return;
+    ADD_FAILURE() << "what is damaged counts as a state";
+    throw Killed{};
+  };
+  LocalNetwork network(faults);
+  Outcome outcome;
+  std::thread member([&] { live({job, 1, kEpochRecords}, faults, network, outcome); });
+  const auto said = [&] {
+    return std::ranges::any_of(job.seen().joins, [](const wire::Join& join) {
+      return join.unreadable.ends_with("tally does not have the checksum of MANIFEST.json");
+    });
+  };
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  while (!said() && std::chrono::steady_clock::now() < deadline) std::this_thread::yield();
+  EXPECT_TRUE(said());
+  // Whole again, it is read.
+  bytes->at(100) ^= 1;
+  mended = true;
+  EXPECT_TRUE(write_file_atomic(checkpoint / "tally", *bytes));
+  member.join();
+  EXPECT_EQ(outcome.counts, std::vector<float>(kEpochRecords, 6));
 }
 
 TEST(Recovery, WhoHasTrainedCannotGoBackToTheBeginning) {

@@ -10,6 +10,7 @@
 #include "core/fs.h"
 #include "tests/trainer/fake_job.h"
 #include "tests/trainer/local_group.h"
+#include "tests/trainer/saved_state.h"
 #include "trainer/loop/member.h"
 
 namespace antdt::trainer {
@@ -82,21 +83,17 @@ class Tally final : public Engine {
     for (const std::byte b : ballast_) hash = hash * 31 + static_cast<std::uint64_t>(b);
     return hash;
   }
-  [[nodiscard]] Result<std::vector<wire::CheckpointFile>> save(const std::string& directory,
-                                                               Step step) const override {
-    std::string text(sizeof step.value + counts_.size() * sizeof(float), '\0');
-    std::memcpy(text.data(), &step.value, sizeof step.value);
-    std::memcpy(text.data() + sizeof step.value, counts_.data(), counts_.size() * sizeof(float));
-    ANTDT_RETURN_IF_ERROR(write_file_atomic(directory + "/tally", text));
-    return std::vector<wire::CheckpointFile>{{"tally", text.size(), "0"}};
+  [[nodiscard]] std::vector<StateFile> state_files(Step step) const override {
+    return {{"tally", {}, {std::as_bytes(std::span(counts_)), std::span(ballast_)}},
+            {"step", std::to_string(step.value)}};
   }
-  [[nodiscard]] Result<Step> load(const std::string& directory) override {
-    if (cannot_load_) return fail(ErrorKind::kIo, "cannot read {}", directory);
-    ANTDT_TRY(const std::string text, read_file(directory + "/tally"));
-    Step step;
-    std::memcpy(&step.value, text.data(), sizeof step.value);
-    std::memcpy(counts_.data(), text.data() + sizeof step.value, counts_.size() * sizeof(float));
-    return step;
+  [[nodiscard]] Result<Step> load(CheckpointReader& files) override {
+    if (cannot_load_) return fail(ErrorKind::kIo, "cannot read {}", files.directory());
+    ANTDT_TRY(const std::string step, files.text("step"));
+    const std::vector<std::span<std::byte>> parts{std::as_writable_bytes(std::span(counts_)),
+                                                  std::span(ballast_)};
+    ANTDT_RETURN_IF_ERROR(files.into("tally", parts));
+    return Step{std::stoull(step)};
   }
   // Several parts, so that their order matters.
   [[nodiscard]] std::vector<std::span<std::byte>> state_parts() override {

@@ -11,6 +11,7 @@
 #include "core/fs.h"
 #include "tests/trainer/broken_collective.h"
 #include "tests/trainer/local_group.h"
+#include "tests/trainer/saved_state.h"
 
 namespace antdt::trainer {
 namespace {
@@ -101,7 +102,7 @@ std::unique_ptr<Engine> engine_of(const TrainerConfig& config, const data::DataS
 
 std::vector<float> state_of(const Engine& engine) {
   const TempDir directory;
-  EXPECT_TRUE(engine.save(directory.path(), Step{1}));
+  EXPECT_TRUE(save_state(engine, directory.path(), Step{1}));
   const auto bytes = read_file(directory / "state.bin");
   std::vector<float> values(bytes->size() / sizeof(float));
   std::memcpy(values.data(), bytes->data(), values.size() * sizeof(float));
@@ -307,10 +308,10 @@ TEST_P(EveryModel, GoesOnFromASavedStateAsIfNothingHadHappened) {
   LocalGroup group(1);
   group.run([&](Collective& collective) {
     step(*original, collective, {make(16, 1)}, 16);
-    const auto files = original->save(directory.path(), Step{1});
+    const auto files = save_state(*original, directory.path(), Step{1});
     ASSERT_TRUE(files) << files.error().message;
     ASSERT_EQ(files->size(), 2U);
-    const auto loaded = restored->load(directory.path());
+    const auto loaded = load_state(*restored, directory.path());
     ASSERT_TRUE(loaded) << loaded.error().message;
     EXPECT_EQ(*loaded, Step{1});
     step(*original, collective, {make(16, 2)}, 16);
@@ -427,10 +428,11 @@ TEST(TorchEngine, AStepThatIsDiscardedLeavesNoTrace) {
 
 TEST(TorchEngine, AStateOfAnotherModelIsRefused) {
   const TempDir directory;
-  ASSERT_TRUE(engine_of(config_of("deepfm"), click_shape())->save(directory.path(), Step{3}));
+  ASSERT_TRUE(
+      save_state(*engine_of(config_of("deepfm"), click_shape()), directory.path(), Step{3}));
   const auto other = engine_of(config_of("lr"), click_shape());
   const auto before = other->state_hash(Step{0});
-  const auto loaded = other->load(directory.path());
+  const auto loaded = load_state(*other, directory.path());
   ASSERT_FALSE(loaded);
   EXPECT_EQ(loaded.error().kind, ErrorKind::kCorrupt);
   EXPECT_EQ(other->state_hash(Step{0}), before);
@@ -439,10 +441,10 @@ TEST(TorchEngine, AStateOfAnotherModelIsRefused) {
 TEST(TorchEngine, AStateThatIsCutShortIsRefused) {
   const TempDir directory;
   const auto engine = engine_of(config_of("deepfm"), click_shape());
-  ASSERT_TRUE(engine->save(directory.path(), Step{3}));
+  ASSERT_TRUE(save_state(*engine, directory.path(), Step{3}));
   const auto bytes = read_file(directory / "state.bin");
   ASSERT_TRUE(write_file_atomic(directory / "state.bin", bytes->substr(0, bytes->size() - 1)));
-  EXPECT_FALSE(engine->load(directory.path()));
+  EXPECT_FALSE(load_state(*engine, directory.path()));
 }
 
 TEST(TorchEngine, EvaluationCountsEveryRecordInItsBin) {

@@ -29,13 +29,10 @@ class EmulatedEngine final : public Engine {
   [[nodiscard]] std::uint64_t state_hash(Step step) const override {
     return tally_->state_hash(step);
   }
-  [[nodiscard]] Result<std::vector<wire::CheckpointFile>> save(const std::string& directory,
-                                                               Step step) const override {
-    return tally_->save(directory, step);
+  [[nodiscard]] std::vector<StateFile> state_files(Step step) const override {
+    return tally_->state_files(step);
   }
-  [[nodiscard]] Result<Step> load(const std::string& directory) override {
-    return tally_->load(directory);
-  }
+  [[nodiscard]] Result<Step> load(CheckpointReader& files) override { return tally_->load(files); }
   [[nodiscard]] std::vector<std::span<std::byte>> state_parts() override {
     return tally_->state_parts();
   }

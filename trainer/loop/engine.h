@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "core/checkpoint_reader.h"
 #include "core/ids.h"
 #include "core/result.h"
 #include "core/wire/messages.h"
@@ -19,6 +20,14 @@ namespace antdt::trainer {
 struct BatchSums {
   double weight = 0;
   double loss = 0;  // weighted, natural logarithm
+};
+
+// A file of a checkpoint: `text`, or, where there are any, the parts one after another, which lie
+// in the engine's memory until the next step begins.
+struct StateFile {
+  std::string name;
+  std::string text = {};
+  std::vector<std::span<const std::byte>> parts = {};
 };
 
 // The training state of one member: parameters, gradients, optimizer state.
@@ -52,11 +61,11 @@ class Engine {
   // will go on alike.
   [[nodiscard]] virtual std::uint64_t state_hash(Step step) const = 0;
 
-  // Writes the training state into `directory`, which exists, each file synced.
-  [[nodiscard]] virtual Result<std::vector<wire::CheckpointFile>> save(const std::string& directory,
-                                                                       Step step) const = 0;
-  // Replaces the training state by what save() wrote; answers its step.
-  [[nodiscard]] virtual Result<Step> load(const std::string& directory) = 0;
+  // The files of a checkpoint of the state as it is after `step`. Nothing is copied.
+  [[nodiscard]] virtual std::vector<StateFile> state_files(Step step) const = 0;
+  // Replaces the training state by what such files hold, in place; answers its step. After an
+  // error the state may be any mixture of both.
+  [[nodiscard]] virtual Result<Step> load(CheckpointReader& files) = 0;
 
   // The same state where it lies in memory, in parts whose number and sizes are
   // those of any other engine of the same job: a member without the state

@@ -80,12 +80,14 @@ Result<std::vector<HealSlot>> gather(Collective& collective, const HealSlot& own
   return slots;
 }
 
-// One member's part in passing `bytes` along.
-Status pass(Collective& collective, const HealPlan& plan, std::span<std::byte> bytes) {
+// One member's part in passing `bytes` along; `passed` hears of each piece.
+Status pass(Collective& collective, const HealPlan& plan, std::span<std::byte> bytes,
+            const std::function<void(std::size_t)>& passed) {
   for (std::size_t at = 0; at < bytes.size(); at += kChunkBytes) {
     const auto chunk = bytes.subspan(at, std::min(kChunkBytes, bytes.size() - at));
     if (plan.receives) ANTDT_RETURN_IF_ERROR(collective.receive_left(chunk));
     if (plan.sends) ANTDT_RETURN_IF_ERROR(collective.send_right(chunk));
+    passed(chunk.size());
   }
   return {};
 }
@@ -158,7 +160,7 @@ Result<HealPlan> heal_plan(std::span<const HealSlot> slots, std::uint32_t rank) 
 }
 
 Status heal(Collective& collective, Engine& engine, TrainingState& state, bool has_state,
-            Generation base) {
+            Generation base, const Received& received) {
   const auto parts = engine.state_parts();
   std::string meta = wire::encode(meta_of(state));
   ANTDT_TRY(const auto slots,
@@ -175,16 +177,23 @@ Status heal(Collective& collective, Engine& engine, TrainingState& state, bool h
       state.pristine = false;
     }
   }
-  ANTDT_RETURN_IF_ERROR(pass(collective, plan, std::as_writable_bytes(std::span(meta))));
-  for (const auto& part : through) ANTDT_RETURN_IF_ERROR(pass(collective, plan, part));
+  const std::uint64_t all = slots[collective.rank()].part_bytes + plan.meta_bytes;
+  std::uint64_t so_far = 0;
+  const auto passed = [&](std::size_t bytes) {
+    so_far += bytes;
+    if (received && plan.receives) received(so_far, all);
+  };
+  if (plan.receives) passed(0);
+  ANTDT_RETURN_IF_ERROR(pass(collective, plan, std::as_writable_bytes(std::span(meta)), passed));
+  for (const auto& part : through) ANTDT_RETURN_IF_ERROR(pass(collective, plan, part, passed));
   if (!plan.receives) return {};
-  ANTDT_TRY(const StateMeta received, wire::decode<StateMeta>(meta));
+  ANTDT_TRY(const StateMeta new_meta, wire::decode<StateMeta>(meta));
   for (std::size_t i = 0; i < parts.size() && has_state; ++i) {
     std::copy(through[i].begin(), through[i].end(), parts[i].begin());
   }
   state.pristine = false;
   engine.state_replaced();
-  take_over(received, state);
+  take_over(new_meta, state);
   state.settled = base;
   return {};
 }

@@ -14,6 +14,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -54,7 +55,10 @@ struct HealPlan {
 // the source dies meanwhile, the others go on from where they are. That needs
 // the state's size in memory once more for that time. A member without a state
 // receives in place.
+//
+// `received` is told of each part that has come, with the bytes so far and those of all.
+using Received = std::function<void(std::uint64_t bytes, std::uint64_t of_all)>;
 [[nodiscard]] Status heal(Collective& collective, Engine& engine, TrainingState& state,
-                          bool has_state, Generation base);
+                          bool has_state, Generation base, const Received& received = nullptr);
 
 }  // namespace antdt::trainer

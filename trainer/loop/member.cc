@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "core/log.h"
-#include "trainer/loop/checkpoint.h"
 #include "trainer/loop/connected.h"
 #include "trainer/loop/eval_phase.h"
 #include "trainer/loop/habits.h"
@@ -26,12 +25,14 @@ bool is_of_members(const decltype(client::Directive::order)& order) {
 
 }  // namespace
 
-Member::Member(Tools tools, Parts parts) : tools_(tools), parts_(std::move(parts)) {}
+Member::Member(Tools tools, Parts parts)
+    : tools_(tools), parts_(std::move(parts)), writer_(tools_.client, parts_.io_patience) {}
 
 Result<int> Member::run() {
   const Connected connected(tools_.client, tools_.guard, tools_.account);
   auto code = live();
   tools_.prefetcher.stop();
+  writer_.give_up("its writer leaves the job");
   if (code) tools_.client.bye({0, tools_.account.seconds(), {}});
   return code;
 }
@@ -44,11 +45,12 @@ Result<int> Member::live() {
   }
 }
 
-void Member::join(std::string problem) {
+void Member::join(std::string problem, std::string unreadable) {
   wire::Join join;
   join.pid = static_cast<std::uint32_t>(getpid());
   join.data = parts_.data;
   join.problem = std::move(problem);
+  join.unreadable = std::move(unreadable);
   join.settled = std::max(state_.settled, ready_);
   join.step = state_.step;
   join.device = parts_.device;
@@ -60,7 +62,7 @@ Member::Verdict Member::turn() {
   ANTDT_TRY(const auto directive, tools_.client.next_directive(kTurn));
   tools_.client.time_account(tools_.account.seconds());
   if (directive) return obey(*directive);
-  say_final_model_again();
+  say_final_model();
   return std::nullopt;
 }
 
@@ -112,9 +114,23 @@ Member::Verdict Member::on(const wire::Roster& roster) {
   }
   collective_ = std::move(*connected);
   tools_.guard.hold(collective_);
+  const bool begins_again = form_.base == Generation{} && !form_.restore.empty();
+  if (begins_again) {
+    forget_state();
+    const Status read = form_.rank == form_.reader ? restore() : Status{};
+    if (!read) {
+      cannot_read(read.error());
+      return std::nullopt;
+    }
+  }
   ANTDT_TRY(const bool holds, holds_state());
   ready_ = {};
-  if (auto healed = heal(*collective_, tools_.engine, state_, holds, form_.base); !healed) {
+  const auto received = [this](std::uint64_t bytes, std::uint64_t of_all) {
+    tools_.client.set_io({"receiving the state", {}, bytes, of_all});
+  };
+  auto healed = heal(*collective_, tools_.engine, state_, holds, form_.base, received);
+  if (!writer_.busy()) tools_.client.set_io({});
+  if (!healed) {
     formation_failed(healed.error().message);
     return std::nullopt;
   }
@@ -146,7 +162,7 @@ Result<bool> Member::holds_state() {
     if (form_.base == ready_ && state_.settled != form_.base) settled(ready_, ready_members_);
     return state_.settled == form_.base;
   }
-  if (!form_.restore.empty()) return restore();
+  if (!form_.restore.empty()) return form_.rank == form_.reader;  // which has read it
   if (state_.pristine) return true;
   return fail(ErrorKind::kAborted,
               "generation {} is to begin training anew, and {} is at step {} already: only a new "
@@ -154,22 +170,41 @@ Result<bool> Member::holds_state() {
               generation_, tools_.client.member().worker, state_.step);
 }
 
-bool Member::restore() {
-  // What was there is gone whether or not the checkpoint can be read.
+// What was there is gone whether or not the checkpoint can be read.
+void Member::forget_state() {
   state_.settled = {};
   state_.pristine = false;
   state_.phase = 0;
   state_.places.clear();
   state_.loss_sum = state_.weight_sum = 0;
   state_.log.begin({});
-  auto step = tools_.engine.load(form_.restore);
-  if (step) {
-    state_.step = *step;
-    return true;
-  }
-  log_warn("{} cannot read the checkpoint {} and waits for another member's state: {}",
-           tools_.client.member().worker, form_.restore, step.error().message);
-  return false;
+}
+
+// Part by part into place. The generation may end meanwhile: then nobody waits for it any more.
+Status Member::restore() {
+  std::uint64_t so_far = 0, of_all = 0;
+  const auto say = [&] {
+    tools_.client.set_io({"reading the checkpoint", form_.restore, so_far, of_all});
+  };
+  const auto moved = [&](std::uint64_t bytes) {
+    so_far += bytes;
+    say();
+    return !tools_.guard.over() && !tools_.stop && !tools_.client.leave_requested();
+  };
+  say();
+  auto files = CheckpointReader::open(form_.restore, moved);
+  if (!files) return tl::unexpected(files.error());
+  of_all = files->total_bytes();
+  ANTDT_TRY(state_.step, tools_.engine.load(*files));
+  return {};
+}
+
+void Member::cannot_read(const Error& error) {
+  tools_.client.set_io({});
+  if (error.kind == ErrorKind::kAborted) return formation_failed(error.message);
+  const std::string why =
+      fmt::format("cannot read the checkpoint {}: {}", form_.restore, error.message);
+  dissolve(why, why, error.message);
 }
 
 void Member::settled(Generation generation, const std::vector<WorkerId>& members) {
@@ -207,34 +242,56 @@ Member::Verdict Member::on(const wire::PhaseStart& start) {
 }
 
 // The trained model is kept whatever the interval of checkpoints is. Everybody
-// stays until the job daemon has it (and says Leave): if rank 0 is lost, another
-// member writes it.
+// stays until the job daemon has it (and says Leave): if the one that is to write it is lost,
+// or cannot, another member writes it.
 void Member::finish(const wire::PhaseStart& start) {
-  if (collective_->rank() != 0) return;
-  const Timed writing(tools_.account, TimeUse::kCheckpoint);
-  wire::CheckpointWritten written =
-      write_checkpoint(tools_.engine, tools_.client.run_dir(), state_.step, tools_.client.member());
-  written.number = std::max(tools_.client.checkpoint_ordered(), state_.checkpoint) + 1;
-  written.phase = start.phase;
-  tools_.client.checkpoint_written(written);
-  final_model_ = Said{std::move(written), tools_.clock.now()};
+  if (collective_->rank() != start.writer) {
+    if (std::exchange(final_model_, std::nullopt)) writer_.give_up("another member writes it");
+    return;
+  }
+  if (final_model_) return;
+  final_model_ = FinalModel{
+      std::max(tools_.client.checkpoint_ordered(), state_.checkpoint) + 1, start.phase, false, {}};
+  write_final_model();
 }
 
-// Once may be lost, and then all would wait for ever. What could not be written
-// is written now, if there is room.
-void Member::say_final_model_again() {
-  if (!final_model_ || tools_.clock.now() - final_model_->at < kRepeatFinalModel) return;
-  wire::CheckpointWritten& model = final_model_->written;
-  if (!model.error.empty()) {
-    const Timed writing(tools_.account, TimeUse::kCheckpoint);
-    wire::CheckpointWritten again = write_checkpoint(tools_.engine, tools_.client.run_dir(),
-                                                     state_.step, tools_.client.member());
-    model.directory = std::move(again.directory);
-    model.files = std::move(again.files);
-    model.error = std::move(again.error);
+// Once the checkpoint that it may still be writing is done.
+void Member::write_final_model() {
+  if (writer_.busy()) return;
+  final_model_->begun = true;
+  final_model_->said.reset();
+  {
+    const std::lock_guard lock(final_mutex_);
+    final_written_.reset();
   }
-  final_model_->at = tools_.clock.now();
-  tools_.client.checkpoint_written(final_model_->written);
+  const Timed writing(tools_.account, TimeUse::kCheckpoint);
+  wire::CheckpointWritten about;
+  about.number = final_model_->number;
+  about.phase = final_model_->phase;
+  about.step = state_.step;
+  writer_.begin(tools_.engine, std::move(about), [this](wire::CheckpointWritten written) {
+    const std::lock_guard lock(final_mutex_);
+    final_written_ = std::move(written);
+  });
+}
+
+// Said once it may be lost, and then all would wait for ever. What could not be written
+// is written again, if there is room.
+void Member::say_final_model() {
+  if (!final_model_) return;
+  if (!final_model_->begun) return write_final_model();
+  std::optional<wire::CheckpointWritten> written;
+  {
+    const std::lock_guard lock(final_mutex_);
+    written = final_written_;
+  }
+  if (!written) return;
+  const MonoTime now = tools_.clock.now();
+  if (final_model_->said && now - *final_model_->said < kRepeatFinalModel) return;
+  const bool tried_before = final_model_->said.has_value();
+  final_model_->said = now;
+  if (tried_before && !written->error.empty()) return write_final_model();
+  tools_.client.checkpoint_written(*written);
 }
 
 Result<PhaseEnd> Member::run_phase(const wire::PhaseStart& start) {
@@ -249,7 +306,7 @@ Result<PhaseEnd> Member::run_phase(const wire::PhaseStart& start) {
   std::string reason = "its members go into another";
   const auto run = [&]() -> Result<PhaseEnd> {
     if (!training) return evaluate();
-    TrainPhase phase(tools_, state_, *collective_, start);
+    TrainPhase phase(tools_, state_, *collective_, writer_, start);
     auto end = phase.run();
     reason = phase.breakage();
     return end;
@@ -289,13 +346,13 @@ int Member::leave_code() const {
   return leave ? static_cast<int>(leave->code) : kResumable;
 }
 
-void Member::dissolve(const std::string& reason, std::string problem) {
+void Member::dissolve(const std::string& reason, std::string problem, std::string unreadable) {
   log_warn("generation {} is over for {}: {}", generation_, tools_.client.member().worker, reason);
   tools_.account.enter(TimeUse::kReconfigure);
   tools_.guard.release();
   collective_.reset();
   builder_.reset();
-  join(std::move(problem));
+  join(std::move(problem), std::move(unreadable));
 }
 
 // Where the generation is over anyway, this is no problem of its own.

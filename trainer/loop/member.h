@@ -13,14 +13,17 @@
 //
 // A Form says whose training state goes on (`base`). In it this member holds
 // either that state or nothing; who lacks it receives it before Ready
-// (healing.h). Orders of other generations than the one formed change nothing.
+// (healing.h). A checkpoint is read by the one member that the Form names; the
+// others receive what it read. Orders of other generations than the one formed change nothing.
 #pragma once
 
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 
 #include "core/result.h"
+#include "trainer/loop/checkpoint_writer.h"
 #include "trainer/loop/training_state.h"
 
 namespace antdt::trainer {
@@ -34,6 +37,8 @@ class Member {
     CollectiveFactory make_collective;
     std::uint32_t eval_batch = 256;  // records
     wire::Device device = {};
+    // What is written and does not move for so long is given up.
+    Duration io_patience = std::chrono::seconds(120);
   };
   Member(Tools tools, Parts parts);
 
@@ -47,7 +52,7 @@ class Member {
   // Each answers an exit code when the member's life ends with it.
   using Verdict = Result<std::optional<int>>;
   // "I am ready for a new generation", or why the last one could not be formed here.
-  void join(std::string problem);
+  void join(std::string problem, std::string unreadable = {});
   [[nodiscard]] Verdict turn();
   [[nodiscard]] Verdict obey(const client::Directive& directive);
   [[nodiscard]] Verdict on(const wire::Form& form);
@@ -61,26 +66,35 @@ class Member {
   [[nodiscard]] Verdict on(const wire::PsRoster&) { return std::nullopt; }
   // Whether this member holds the state that is to go on; it may have to load it.
   [[nodiscard]] Result<bool> holds_state();
-  [[nodiscard]] bool restore();
+  void forget_state();
+  [[nodiscard]] Status restore();
+  void cannot_read(const Error& error);
   void settled(Generation generation, const std::vector<WorkerId>& members);
   [[nodiscard]] Result<PhaseEnd> run_phase(const wire::PhaseStart& start);
   [[nodiscard]] Result<PhaseEnd> evaluate();
   void finish(const wire::PhaseStart& start);
-  void say_final_model_again();
+  void write_final_model();
+  void say_final_model();
   [[nodiscard]] int leave_code() const;
   [[nodiscard]] Result<GroupKey> group_key() const;
   [[nodiscard]] bool in_generation() const { return builder_ || collective_; }
   // The generation is over here: lets go of it and joins again.
-  void dissolve(const std::string& reason, std::string problem = {});
+  void dissolve(const std::string& reason, std::string problem = {}, std::string unreadable = {});
   void formation_failed(const std::string& why);
 
   Tools tools_;
   Parts parts_;
-  struct Said {
-    wire::CheckpointWritten written;
-    MonoTime at;
+  // This member is to write the model; until the job daemon has it. `written` comes from the
+  // writer's thread.
+  struct FinalModel {
+    std::uint64_t number = 0;
+    std::uint64_t phase = 0;
+    bool begun = false;
+    std::optional<MonoTime> said;
   };
-  std::optional<Said> final_model_;  // until the job daemon has it
+  std::optional<FinalModel> final_model_;
+  std::mutex final_mutex_;
+  std::optional<wire::CheckpointWritten> final_written_;
   TrainingState state_;
   Generation generation_;  // the newest that was formed with this member
   wire::Form form_;        // of it
@@ -90,6 +104,7 @@ class Member {
   // settled this member holds its state, though the Settle may never have come.
   Generation ready_;
   std::vector<WorkerId> ready_members_;
+  CheckpointWriter writer_;  // the last: its thread uses what is above
 };
 
 }  // namespace antdt::trainer

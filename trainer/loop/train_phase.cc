@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "core/check.h"
-#include "trainer/loop/checkpoint.h"
 #include "trainer/loop/habits.h"
 
 namespace antdt::trainer {
@@ -18,10 +17,11 @@ constexpr Duration kTellSteps = std::chrono::seconds(1);
 }  // namespace
 
 TrainPhase::TrainPhase(Tools& tools, TrainingState& state, Collective& collective,
-                       const wire::PhaseStart& start)
+                       CheckpointWriter& writer, const wire::PhaseStart& start)
     : tools_(tools),
       state_(state),
       collective_(collective),
+      writer_(writer),
       start_(start),
       remaining_(start.records - std::min(start.committed, start.records)),
       steps_told_(tools.clock.now()),
@@ -126,7 +126,7 @@ Result<Agreement> TrainPhase::exchange(Own& own, bool empty) {
   if (!empty) ANTDT_RETURN_IF_ERROR(tools_.engine.finish_reduction());
   own.slot.place = place_ + own.slot.records;
   own.slot.plan = std::max(tools_.client.held_plan(), state_.share.version);
-  own.slot.checkpoint = std::max(tools_.client.checkpoint_ordered(), state_.checkpoint);
+  own.slot.checkpoint = checkpoint_wanted();
   own.slot.leaving = wants_to_stop();
   own.slot.wants_hop = hop_timer_.wants(began);
   const StepSlotBytes mine = encode(own.slot);
@@ -182,17 +182,31 @@ void TrainPhase::switch_plan(PlanVersion version) {
   hold_.set(place_, state_.share.samples());
 }
 
+// One checkpoint at a time: an order that comes while this member still writes waits until it
+// has, since all write at the step where the slots of all hold the number.
+std::uint64_t TrainPhase::checkpoint_wanted() const {
+  if (collective_.rank() == 0 && writer_.busy()) return state_.checkpoint;
+  return std::max(tools_.client.checkpoint_ordered(), state_.checkpoint);
+}
+
+// The job daemon hears what was trained by now before it hears of anything after that; what is
+// written takes as long as the disk needs, while steps go on.
 void TrainPhase::checkpoint(const Agreement& agreed) {
   state_.checkpoint = agreed.checkpoint;
   if (collective_.rank() != 0) return;
   const Timed writing(tools_.account, TimeUse::kCheckpoint);
-  wire::CheckpointWritten written =
-      write_checkpoint(tools_.engine, tools_.client.run_dir(), state_.step, tools_.client.member());
-  written.number = agreed.checkpoint;
-  written.phase = start_.phase;
-  written.places = state_.places;
-  written.history = state_.log.history();
-  tools_.client.checkpoint_written(written);
+  wire::CheckpointWritten about;
+  about.number = agreed.checkpoint;
+  about.step = state_.step;
+  about.phase = start_.phase;
+  about.places = state_.places;
+  about.history = state_.log.history();
+  tools_.client.checkpoint_begun(
+      {about.number, about.phase, about.step, about.places, about.history});
+  writer_.begin(tools_.engine, std::move(about),
+                [&client = tools_.client](const wire::CheckpointWritten& written) {
+                  client.checkpoint_written(written);
+                });
 }
 
 void TrainPhase::report(const Own& own) {

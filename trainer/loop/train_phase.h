@@ -15,6 +15,7 @@
 
 #include "core/result.h"
 #include "core/wire/messages.h"
+#include "trainer/loop/checkpoint_writer.h"
 #include "trainer/loop/hold.h"
 #include "trainer/loop/hop_timer.h"
 #include "trainer/loop/step_slot.h"
@@ -24,7 +25,7 @@ namespace antdt::trainer {
 
 class TrainPhase {
  public:
-  TrainPhase(Tools& tools, TrainingState& state, Collective& collective,
+  TrainPhase(Tools& tools, TrainingState& state, Collective& collective, CheckpointWriter& writer,
              const wire::PhaseStart& start);
 
   // Until the phase ends. The data set's prefetcher must have been started.
@@ -48,6 +49,7 @@ class TrainPhase {
   [[nodiscard]] Result<Agreement> exchange(Own& own, bool empty);
   void conclude(const Agreement& agreed, Own& own);
   void switch_plan(PlanVersion version);
+  [[nodiscard]] std::uint64_t checkpoint_wanted() const;
   void checkpoint(const Agreement& agreed);
   void report(const Own& own);
   void send_progress(bool done);
@@ -63,6 +65,7 @@ class TrainPhase {
   Tools& tools_;
   TrainingState& state_;
   Collective& collective_;
+  CheckpointWriter& writer_;
   const wire::PhaseStart start_;
   const std::uint64_t remaining_;  // records of the phase that are not in the model yet
   std::uint64_t counted_ = 0;      // of them, in steps that completed

@@ -38,6 +38,9 @@ Result<TrainerConfig> parse_trainer_config(const std::string& config_json) {
     read(json, "trainer", "bottom_hidden", config.bottom_hidden);
     read(json, "trainer", "threads", config.threads);
     read(json, "batch", "global", config.global_batch);
+    std::uint32_t hang_after_ms = static_cast<std::uint32_t>(config.hang_after.count());
+    read(json, "failure", "hang_after_ms", hang_after_ms);
+    config.hang_after = std::chrono::milliseconds(hang_after_ms);
     read(json, "cluster", "hosts", config.hosts);
     read(json, "cluster", "interface", config.interface);
     read(json, "cluster", "ports", config.ports);

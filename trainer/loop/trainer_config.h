@@ -1,6 +1,7 @@
 // What the trainer reads of the job's effective configuration.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -27,6 +28,7 @@ struct TrainerConfig {
   std::vector<std::uint32_t> bottom_hidden{64};   // of dlrm: widths below the embeddings
   std::uint32_t threads = 1;
   std::uint32_t global_batch = 1024;
+  std::chrono::milliseconds hang_after{120'000};  // what does not move for so long is given up
   std::vector<std::string> hosts;  // "address:port"; empty: this machine alone
   std::string interface;           // for the collective; empty: found from `hosts`
   std::string ports;               // for the collective, "first-last"; empty: any

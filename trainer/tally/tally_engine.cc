@@ -1,15 +1,16 @@
 #include "trainer/tally/tally_engine.h"
 
+#include <sys/mman.h>
 #include <xxhash.h>
 
 #include <algorithm>
 #include <bit>
-#include <cstring>
+#include <memory_resource>
+#include <new>
 #include <nlohmann/json.hpp>
 
 #include "core/check.h"
-#include "core/checkpoint_file.h"
-#include "core/fs.h"
+#include "core/huge_pages.h"
 #include "core/json_integer.h"
 
 namespace antdt::trainer {
@@ -23,10 +24,34 @@ using Json = nlohmann::json;
 // summed in blocks, and blocks that no member touched are left out.
 constexpr std::size_t kBlock = 4096;
 
+// Zeros that take memory where they are written alone: a step touches few of many records.
+class ZeroPages {
+ public:
+  explicit ZeroPages(std::size_t count) : count_(count) {
+    if (count == 0) return;
+    void* const mapped = ::mmap(nullptr, count * sizeof(float), PROT_READ | PROT_WRITE,
+                                MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (mapped == MAP_FAILED) throw std::bad_alloc();
+    values_ = static_cast<float*>(mapped);
+  }
+  ~ZeroPages() {
+    if (values_ != nullptr) ::munmap(values_, count_ * sizeof(float));
+  }
+  ZeroPages(const ZeroPages&) = delete;
+  ZeroPages& operator=(const ZeroPages&) = delete;
+  [[nodiscard]] std::size_t size() const { return count_; }
+  [[nodiscard]] float* data() { return values_; }
+  [[nodiscard]] float& operator[](std::size_t i) { return values_[i]; }
+
+ private:
+  const std::size_t count_;
+  float* values_ = nullptr;
+};
+
 class TallyEngine final : public Engine {
  public:
   TallyEngine(std::size_t records, std::optional<std::uint64_t> poison)
-      : counts_(records),
+      : counts_(records, &HugePages::of_process()),
         step_(records),
         touched_((records + kBlock - 1) / kBlock),
         poison_(poison) {}
@@ -50,7 +75,7 @@ class TallyEngine final : public Engine {
     ANTDT_RETURN_IF_ERROR(agree_on_blocks());
     packed_.clear();
     for_each_touched([&](std::size_t from, std::size_t to) {
-      packed_.insert(packed_.end(), step_.begin() + from, step_.begin() + to);
+      packed_.insert(packed_.end(), step_.data() + from, step_.data() + to);
     });
     if (packed_.empty()) return {};
     ANTDT_RETURN_IF_ERROR(collective_->allreduce_sum(packed_));
@@ -86,25 +111,15 @@ class TallyEngine final : public Engine {
     return XXH3_64bits_withSeed(counts_.data(), counts_.size() * sizeof(float), step.value);
   }
 
-  [[nodiscard]] Result<std::vector<wire::CheckpointFile>> save(const std::string& directory,
-                                                               Step step) const override {
-    const std::string_view bytes(reinterpret_cast<const char*>(counts_.data()),
-                                 counts_.size() * sizeof(float));
-    ANTDT_TRY(auto counts, write_checkpoint_file(directory, kTallyFile, bytes));
-    ANTDT_TRY(auto description,
-              write_checkpoint_file(directory, kTallyDescription, describe(step).dump(1)));
-    return std::vector<wire::CheckpointFile>{std::move(counts), std::move(description)};
+  [[nodiscard]] std::vector<StateFile> state_files(Step step) const override {
+    return {{kTallyFile, {}, {std::as_bytes(std::span(counts_))}},
+            {kTallyDescription, describe(step).dump(1), {}}};
   }
 
-  [[nodiscard]] Result<Step> load(const std::string& directory) override {
-    ANTDT_TRY(const Step step, load_step(directory + "/" + kTallyDescription));
-    const std::string path = directory + "/" + kTallyFile;
-    ANTDT_TRY(const std::string bytes, read_file(path));
-    if (bytes.size() != counts_.size() * sizeof(float)) {
-      return fail(ErrorKind::kCorrupt, "{} has {} bytes; the counts of {} records have {}", path,
-                  bytes.size(), counts_.size(), counts_.size() * sizeof(float));
-    }
-    std::memcpy(counts_.data(), bytes.data(), bytes.size());
+  [[nodiscard]] Result<Step> load(CheckpointReader& files) override {
+    ANTDT_TRY(const Step step, load_step(files));
+    const std::span<std::byte> counts = std::as_writable_bytes(std::span(counts_));
+    ANTDT_RETURN_IF_ERROR(files.into(kTallyFile, {&counts, 1}));
     discard();
     return step;
   }
@@ -142,8 +157,9 @@ class TallyEngine final : public Engine {
     return {{"schema", 1}, {"step", step.value}, {"records", counts_.size()}};
   }
 
-  [[nodiscard]] Result<Step> load_step(const std::string& path) const {
-    ANTDT_TRY(const std::string text, read_file(path));
+  [[nodiscard]] Result<Step> load_step(CheckpointReader& files) const {
+    const std::string path = files.directory() + "/" + kTallyDescription;
+    ANTDT_TRY(const std::string text, files.text(kTallyDescription));
     const Json found = Json::parse(text, nullptr, false);
     const Json step = found.is_object() ? found.value("step", Json()) : Json();
     if (!step.is_number_unsigned()) {
@@ -159,8 +175,8 @@ class TallyEngine final : public Engine {
     return loaded;
   }
 
-  std::vector<float> counts_;       // the model
-  std::vector<float> step_;         // of the step in progress; zero in untouched blocks
+  std::pmr::vector<float> counts_;  // the model; in huge pages, for it is forked (state_child.h)
+  ZeroPages step_;                  // of the step in progress; zero in untouched blocks
   std::vector<std::byte> touched_;  // by block
   std::vector<float> packed_;       // the touched blocks of step_, one after another
   std::optional<std::uint64_t> poison_;

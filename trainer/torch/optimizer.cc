@@ -1,6 +1,9 @@
 #include "trainer/torch/optimizer.h"
 
 #include <cmath>
+#include <memory_resource>
+
+#include "core/huge_pages.h"
 
 namespace antdt::trainer {
 namespace {
@@ -11,7 +14,7 @@ class Sgd final : public Optimizer {
       : lr_(options.learning_rate),
         momentum_(static_cast<float>(options.momentum)),
         decay_(static_cast<float>(options.weight_decay)),
-        velocity_(options.momentum != 0 ? size : 0) {}
+        velocity_(options.momentum != 0 ? size : 0, &HugePages::of_process()) {}
 
   void update(std::span<float> values, std::span<float> gradients, std::size_t first,
               float scale) override {
@@ -41,14 +44,16 @@ class Sgd final : public Optimizer {
  private:
   double lr_;
   float momentum_, decay_;
-  std::vector<float> velocity_;
+  std::pmr::vector<float> velocity_;
 };
 
 // Duchi, Hazan and Singer, JMLR 2011.
 class Adagrad final : public Optimizer {
  public:
   Adagrad(const OptimizerOptions& options, std::size_t size)
-      : lr_(options.learning_rate), decay_(static_cast<float>(options.weight_decay)), sums_(size) {}
+      : lr_(options.learning_rate),
+        decay_(static_cast<float>(options.weight_decay)),
+        sums_(size, &HugePages::of_process()) {}
 
   void update(std::span<float> values, std::span<float> gradients, std::size_t first,
               float scale) override {
@@ -70,7 +75,7 @@ class Adagrad final : public Optimizer {
   static constexpr float kEpsilon = 1e-10F;
   double lr_;
   float decay_;
-  std::vector<float> sums_;
+  std::pmr::vector<float> sums_;
 };
 
 // Kingma and Ba, ICLR 2015.
@@ -79,8 +84,8 @@ class Adam final : public Optimizer {
   Adam(const OptimizerOptions& options, std::size_t size)
       : lr_(options.learning_rate),
         decay_(static_cast<float>(options.weight_decay)),
-        first_(size),
-        second_(size) {}
+        first_(size, &HugePages::of_process()),
+        second_(size, &HugePages::of_process()) {}
 
   void begin_step() override {
     ++steps_;
@@ -116,7 +121,7 @@ class Adam final : public Optimizer {
   double lr_;
   float decay_;
   float rate_ = 0, root_ = 1;  // of the step: corrections for moments that began with zero
-  std::vector<float> first_, second_;
+  std::pmr::vector<float> first_, second_;
 };
 
 }  // namespace

@@ -1,6 +1,9 @@
 #include "trainer/torch/parameters.h"
 
 #include <algorithm>
+#include <cstring>
+
+#include "core/huge_pages.h"
 
 namespace antdt::trainer {
 namespace {
@@ -9,6 +12,18 @@ constexpr std::size_t kLineFloats = 16;
 
 std::size_t rounded_up(std::size_t count) {
   return (count + kLineFloats - 1) / kLineFloats * kLineFloats;
+}
+
+// In huge pages: a process that writes a checkpoint is forked with them.
+torch::Tensor zeros_in_huge_pages(std::size_t count) {
+  if (count == 0) return torch::zeros({0});
+  const std::size_t bytes = count * sizeof(float);
+  void* const at = HugePages::of_process().allocate(bytes);
+  std::memset(at, 0, bytes);
+  return torch::from_blob(
+      at, {static_cast<std::int64_t>(count)},
+      [bytes](void* memory) { HugePages::of_process().deallocate(memory, bytes); },
+      torch::kFloat32);
 }
 
 }  // namespace
@@ -21,8 +36,8 @@ FlatParameters::FlatParameters(std::vector<std::pair<std::string, torch::Tensor>
     entries_.push_back({name, parameter, total, count});
     total += rounded_up(count);
   }
-  values_ = torch::zeros({static_cast<std::int64_t>(total)});
-  gradients_ = torch::zeros({static_cast<std::int64_t>(total)});
+  values_ = zeros_in_huge_pages(total);
+  gradients_ = zeros_in_huge_pages(total);
   const torch::NoGradGuard no_grad;
   for (Entry& entry : entries_) {
     const auto view = [&](const torch::Tensor& flat) {

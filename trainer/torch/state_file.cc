@@ -3,8 +3,6 @@
 #include <cstring>
 #include <nlohmann/json.hpp>
 
-#include "core/checkpoint_file.h"
-#include "core/fs.h"
 #include "core/json_integer.h"
 
 namespace antdt::trainer {
@@ -30,24 +28,18 @@ Json describe(const StateCounters& counters, const std::vector<StateEntry>& entr
 
 }  // namespace
 
-Result<std::vector<wire::CheckpointFile>> write_state(const std::string& directory,
-                                                      const StateCounters& counters,
-                                                      const std::vector<StateEntry>& entries,
-                                                      const std::vector<StateArray>& arrays) {
-  ANTDT_TRY(auto writer, CheckpointFileWriter::create(directory, "state.bin"));
-  for (const StateArray& array : arrays) {
-    writer.write({reinterpret_cast<const char*>(array.values.data()), array.values.size_bytes()});
-  }
-  ANTDT_TRY(auto data, writer.finish());
-  ANTDT_TRY(auto description, write_checkpoint_file(directory, "state.json",
-                                                    describe(counters, entries, arrays).dump(1)));
-  return std::vector<wire::CheckpointFile>{std::move(data), std::move(description)};
+std::vector<StateFile> state_files(const StateCounters& counters,
+                                   const std::vector<StateEntry>& entries,
+                                   const std::vector<StateArray>& arrays) {
+  StateFile data{"state.bin"};
+  for (const StateArray& array : arrays) data.parts.push_back(std::as_bytes(array.values));
+  return {std::move(data), {"state.json", describe(counters, entries, arrays).dump(1)}};
 }
 
-Result<StateCounters> read_state(const std::string& directory,
-                                 const std::vector<StateEntry>& entries,
+Result<StateCounters> read_state(CheckpointReader& files, const std::vector<StateEntry>& entries,
                                  const std::vector<StateArray>& arrays) {
-  ANTDT_TRY(const std::string text, read_file(directory + "/state.json"));
+  const std::string& directory = files.directory();
+  ANTDT_TRY(const std::string text, files.text("state.json"));
   const Json found = Json::parse(text, nullptr, false);
   StateCounters counters;
   try {
@@ -62,18 +54,9 @@ Result<StateCounters> read_state(const std::string& directory,
                 "section that it was written with",
                 directory);
   }
-  ANTDT_TRY(const std::string bytes, read_file(directory + "/state.bin"));
-  std::size_t expected = 0;
-  for (const StateArray& array : arrays) expected += array.values.size_bytes();
-  if (bytes.size() != expected) {
-    return fail(ErrorKind::kCorrupt, "{}/state.bin has {} bytes, and should have {}", directory,
-                bytes.size(), expected);
-  }
-  std::size_t at = 0;
-  for (const StateArray& array : arrays) {
-    std::memcpy(array.values.data(), bytes.data() + at, array.values.size_bytes());
-    at += array.values.size_bytes();
-  }
+  std::vector<std::span<std::byte>> parts;
+  for (const StateArray& array : arrays) parts.push_back(std::as_writable_bytes(array.values));
+  ANTDT_RETURN_IF_ERROR(files.into("state.bin", parts));
   return counters;
 }
 

@@ -14,7 +14,7 @@
 
 #include "core/ids.h"
 #include "core/result.h"
-#include "core/wire/messages.h"
+#include "trainer/loop/engine.h"
 
 namespace antdt::trainer {
 
@@ -32,14 +32,14 @@ struct StateCounters {
   std::uint64_t optimizer_steps = 0;
 };
 
-// Both files are synced; sizes and checksums are in the answer.
-[[nodiscard]] Result<std::vector<wire::CheckpointFile>> write_state(
-    const std::string& directory, const StateCounters& counters,
-    const std::vector<StateEntry>& entries, const std::vector<StateArray>& arrays);
+// Both files; state.bin lies in `arrays`.
+[[nodiscard]] std::vector<StateFile> state_files(const StateCounters& counters,
+                                                 const std::vector<StateEntry>& entries,
+                                                 const std::vector<StateArray>& arrays);
 
-// Fills `arrays`. kCorrupt when the files are cut short or of another model;
-// the arrays are unchanged then.
-[[nodiscard]] Result<StateCounters> read_state(const std::string& directory,
+// Fills `arrays`. kCorrupt when the files are damaged or of another model; what the arrays hold
+// then is no state, if state.bin had been begun.
+[[nodiscard]] Result<StateCounters> read_state(CheckpointReader& files,
                                                const std::vector<StateEntry>& entries,
                                                const std::vector<StateArray>& arrays);
 

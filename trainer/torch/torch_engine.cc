@@ -93,13 +93,12 @@ class TorchEngine final : public Engine {
     return hash;
   }
 
-  [[nodiscard]] Result<std::vector<wire::CheckpointFile>> save(const std::string& directory,
-                                                               Step step) const override {
-    return write_state(directory, {step, optimizer_->steps()}, layout(), arrays());
+  [[nodiscard]] std::vector<StateFile> state_files(Step step) const override {
+    return trainer::state_files({step, optimizer_->steps()}, layout(), arrays());
   }
 
-  [[nodiscard]] Result<Step> load(const std::string& directory) override {
-    ANTDT_TRY(const StateCounters counters, read_state(directory, layout(), arrays()));
+  [[nodiscard]] Result<Step> load(CheckpointReader& files) override {
+    ANTDT_TRY(const StateCounters counters, read_state(files, layout(), arrays()));
     optimizer_->steps() = counters.optimizer_steps;
     return counters.step;
   }

@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "core/fs.h"
+#include "tests/trainer/manifest.h"
 #include "tests/trainer/may_fork.h"
 #include "tests/trainer/ps_link_testing.h"
 
@@ -23,13 +24,24 @@ class PsCutTest : public PsLinkTest {
   }
 
   // Both servers' answers to the order of a checkpoint.
-  static std::vector<wire::PsSaved> cut(ServerThread& first, ServerThread& second,
-                                        std::uint64_t number, const std::string& to) {
+  std::vector<wire::PsSaved> cut(ServerThread& first, ServerThread& second, std::uint64_t number,
+                                 const std::string& to) {
     auto one = first.cut({number, to});
     auto other = second.cut({number, to});
     EXPECT_EQ(one.wait_for(kGiveUp), std::future_status::ready);
     EXPECT_EQ(other.wait_for(kGiveUp), std::future_status::ready);
-    return {one.get(), other.get()};
+    return complete({one.get(), other.get()}, to);
+  }
+  // As the job daemon does.
+  std::vector<wire::PsSaved> complete(std::vector<wire::PsSaved> saved, const std::string& to) {
+    std::vector<wire::CheckpointFile> files;
+    for (const wire::PsSaved& of : saved) {
+      files.insert(files.end(), of.files.begin(), of.files.end());
+    }
+    if (files.empty()) return saved;
+    const std::string path = to.starts_with('/') ? to : group.root + "/" + to;
+    EXPECT_TRUE(write_manifest(path, Step{saved[0].version}, files));
+    return saved;
   }
   // What all rows hold after `clock` steps, as a worker sees it that pushes nothing.
   std::set<float> values(std::uint64_t clock) {
@@ -161,7 +173,31 @@ TEST_P(PsCutTest, WhatCannotBeWrittenOrReadIsSaidAndTrainingGoesOn) {
   const ServerThread fourth(group, 1);
   const auto refused = link(0);
   ASSERT_FALSE(refused);
-  EXPECT_THAT(refused.error().message, testing::HasSubstr("slice-0"));
+  EXPECT_THAT(refused.error().message, testing::HasSubstr("not-there/MANIFEST.json"));
+}
+
+TEST_P(PsCutTest, ADamagedSliceIsRefusedByName) {
+  group.root = directory.path();
+  {
+    ServerThread first(group, 0);
+    ServerThread second(group, 1);
+    ASSERT_TRUE(link(0));
+    train_all();
+    EXPECT_EQ(cut(first, second, 1, "c1")[0].error, "");
+  }
+  const std::string path = directory / "c1/slice-00.rows";
+  auto bytes = read_file(path);
+  ASSERT_TRUE(bytes && bytes->size() > 100);
+  bytes->at(100) ^= 1;
+  ASSERT_TRUE(write_file_atomic(path, *bytes));
+  group.generation = group.generation.next();
+  group.restore = "c1";
+  const ServerThread first(group, 0);
+  const ServerThread second(group, 1);
+  const auto refused = link(0);
+  ASSERT_FALSE(refused);
+  EXPECT_THAT(refused.error().message,
+              testing::HasSubstr("slice-00.rows does not have the checksum of MANIFEST.json"));
 }
 
 INSTANTIATE_TEST_SUITE_P(Barrier, PsCutTest, testing::Values(Consistency::kBarrier));
@@ -195,7 +231,7 @@ TEST_P(PsFreeCutTest, ACheckpointHoldsTheSamePushesOnEveryServerAndItsPlacesAreT
     // Only the home of server 1 is told first: the other one hears of it from there.
     auto told = second.cut({6, "c6"});
     ASSERT_EQ(told.wait_for(kGiveUp), std::future_status::ready);
-    expect_cut({told.get(), first.cut({6, "c6"}).get()});
+    expect_cut(complete({told.get(), first.cut({6, "c6"}).get()}, "c6"));
     EXPECT_EQ(last.version, kSteps * kWorkers);
     auto own = link(kWatcher);
     ASSERT_TRUE(own);

@@ -4,6 +4,7 @@
 #include <future>
 
 #include "tests/trainer/children_stop.h"
+#include "tests/trainer/manifest.h"
 #include "tests/trainer/may_fork.h"
 #include "tests/trainer/ps_server_fixture.h"
 
@@ -103,6 +104,9 @@ TEST_F(PsServerAgentTest, ANewGroupGoesOnFromACheckpointOfTheOneBefore) {
     }
   }
   EXPECT_EQ(saved[0].files.size() + saved[1].files.size(), kSlices);
+  std::vector<wire::CheckpointFile> files = saved[0].files;
+  files.insert(files.end(), saved[1].files.begin(), saved[1].files.end());
+  ASSERT_TRUE(write_manifest(run_dir() + "/checkpoints/1", Step{2}, files));
   const auto stats = await<wire::PsStats>(0, [](const auto& h) { return h.message.cuts == 1; });
   EXPECT_GT(saved[0].pause_us, 0U);
   EXPECT_EQ(stats.message.cut_pause_us_max, saved[0].pause_us);
@@ -134,6 +138,10 @@ TEST_F(PsServerAgentTest, ANewGroupGoesOnFromACheckpointOfTheOneBefore) {
   EXPECT_EQ(value(*again, 3), 3);
   serve_.index = 0;
   say(0, serve_, after);
+  await<wire::Report>(0, [](const auto& h) {
+    return h.message.io == "reading the checkpoint" && h.message.io_done_bytes > 0 &&
+           h.message.io_done_bytes <= h.message.io_total_bytes;
+  });
   const auto serving = await<wire::PsServing>(0);
   EXPECT_EQ(serving.envelope.generation, after) << "the one before was not answered";
   leave(2, 0);

@@ -353,10 +353,11 @@ void ServerLoop::run(const node::Restore& effect) {
 
 Status ServerLoop::restore_slices(const std::string& directory) {
   ServerNode& node = replica_.node();
-  for (const std::uint32_t slice : node.own_slices()) {
-    ANTDT_RETURN_IF_ERROR(read_slice(below(group_.root, directory), *node.store(), slice));
-  }
-  return {};
+  const std::string path = below(group_.root, directory);
+  return read_slices(path, node.own_slices(), *node.store(),
+                     [&](std::uint64_t done, std::uint64_t total) {
+                       if (group_.reads) group_.reads(path, done, total);
+                     });
 }
 
 void ServerLoop::run(const node::BeginCut& effect) {

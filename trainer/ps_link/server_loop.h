@@ -50,6 +50,9 @@ struct Group {
   // and PsSaved::version of it.
   std::string restore;
   std::uint64_t version = 0;
+  // Called from time to time while it reads them, on the loop's thread, which does nothing else:
+  // the directory, how many bytes of how many are read.
+  std::function<void(const std::string&, std::uint64_t, std::uint64_t)> reads = {};
   std::string root;  // the run's directory: other directories are below it
   // A child that writes a checkpoint or copies the state is given up without progress for so long.
   Duration hang_after = std::chrono::seconds(120);

@@ -124,6 +124,22 @@ void ServerAgent::report() {
   if (server_) say(server_->stats(), group);
 }
 
+// The loop's thread reads, and no timer of the loop fires: it is said from here.
+void ServerAgent::report_reading(const std::string& path, std::uint64_t done, std::uint64_t total) {
+  const MonoTime now = SteadyClock().now();
+  if (done < total && now - reading_said_ < kPulse / 2) return;
+  reading_said_ = now;
+  wire::Envelope group;
+  group.generation = generation_;
+  wire::Report report;
+  report.activity = "reconfigure";
+  report.io = "reading the checkpoint";
+  report.io_path = path;
+  report.io_done_bytes = done;
+  report.io_total_bytes = total;
+  say(report, group);
+}
+
 // --------------------------------------------------------------- what is heard
 
 void ServerAgent::receive() {
@@ -261,6 +277,9 @@ Status ServerAgent::open_group(const wire::PsServe& message, Generation generati
   }
   group.restore = message.restore;
   group.version = message.version;
+  group.reads = [this](const std::string& path, std::uint64_t done, std::uint64_t total) {
+    report_reading(path, done, total);
+  };
   group.root = welcome_->run_dir;
   ANTDT_TRY(group.hang_after, hang_after_in(welcome_->config_json));
   group.own = own_keys_;

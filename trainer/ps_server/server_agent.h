@@ -75,6 +75,7 @@ class ServerAgent {
 
   void say_again();
   void report();
+  void report_reading(const std::string& path, std::uint64_t done, std::uint64_t total);
   // To the agent, or through it. `about`: what it answers.
   template <class M>
   void say(const M& message, const wire::Envelope& about = {});
@@ -101,6 +102,7 @@ class ServerAgent {
   std::set<std::uint64_t> cutting_;  // checkpoints that are ordered and not answered
   std::unique_ptr<ServerLoop> server_;
   TimerId again_, pulse_;
+  MonoTime reading_said_{};
 };
 
 }  // namespace antdt::ps

@@ -147,7 +147,13 @@ class Lifecycle {
 
   [[nodiscard]] JobState state() const { return static_cast<JobState>(image_.state); }
   [[nodiscard]] const std::vector<WorkerProcess>& workers() const { return image_.workers; }
+  // The newest, of the present incident and a few before; the others were taken.
   [[nodiscard]] const std::vector<FailureRecord>& failures() const { return image_.failures; }
+  // Failures that nothing more will be said of, or that are too many to wait for it: they are no
+  // part of the image any more.
+  [[nodiscard]] std::vector<FailureRecord> take_old_failures();
+  static constexpr std::size_t kMostFailures = 16;  // that stay, of incidents that are over too
+  static constexpr std::size_t kMostOfAnIncident = 64;
   [[nodiscard]] const std::optional<Outcome>& outcome() const { return image_.outcome; }
   [[nodiscard]] const Hosts& hosts() const { return hosts_; }
   // How many failures of a class the job bears from now on.

@@ -150,6 +150,21 @@ void Lifecycle::record_failure(const WorkerProcess& worker, FailureClass cls) {
                              std::nullopt});
 }
 
+// Which failure of the present incident is its first cause is found when it is over: of one that
+// goes on and on its first failures stay, and its newest.
+std::vector<FailureRecord> Lifecycle::take_old_failures() {
+  std::vector<FailureRecord>& all = image_.failures;
+  std::vector<FailureRecord> taken;
+  while (all.size() > kMostFailures) {
+    const bool is_over = all.front().incident < image_.incident;
+    if (!is_over && all.size() <= kMostOfAnIncident) break;
+    const auto old = all.begin() + static_cast<std::ptrdiff_t>(is_over ? 0 : kMostFailures);
+    taken.push_back(std::move(*old));
+    all.erase(old);
+  }
+  return taken;
+}
+
 // Hosts lost together are one event.
 bool Lifecycle::takes_budget(FailureClass cls) {
   const bool counted = cls == FailureClass::kHost &&

@@ -125,7 +125,10 @@ void fields(Of<CheckpointSection> auto& m, auto&& v) {
   v("keep", m.keep);
   v("copies", m.copies);
 }
-void fields(Of<LogsSection> auto& m, auto&& v) { v("max_bytes", m.max_bytes); }
+void fields(Of<LogsSection> auto& m, auto&& v) {
+  v("max_bytes", m.max_bytes);
+  v("history_bytes", m.history_bytes);
+}
 void fields(Of<DeviceEntry> auto& m, auto&& v) {
   v("workers", m.workers);
   v("host", m.host);

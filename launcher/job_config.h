@@ -149,7 +149,8 @@ struct CheckpointSection {
 };
 
 struct LogsSection {
-  std::uint64_t max_bytes = 0;  // for each of a worker's two files
+  std::uint64_t max_bytes = 0;                 // for each of a worker's two files
+  std::uint64_t history_bytes = 256ULL << 20;  // of history.db
 };
 
 // What workers compute on, in place of what they say; ctl/devices.h.

@@ -348,6 +348,11 @@ const std::vector<Key>& table() {
        {1, 1000}},
 
       {"logs.max", kSize, "\"64MiB\"", "bound for each of a worker's two log files", {65536}},
+      {"logs.history",
+       kSize,
+       "\"256MiB\"",
+       "bound for the history of which records made which step; the oldest steps are dropped",
+       {1048576}},
 
       {"inject", kTables, "[]", "stragglers made on purpose, for drills and tests"},
       {"inject[].workers", kTexts, "[]",

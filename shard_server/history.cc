@@ -4,6 +4,7 @@
 #include <optional>
 #include <utility>
 
+#include "shard_server/history_bound.h"
 #include "shard_server/history_codec.h"
 #include "shard_server/series_table.h"
 #include "shard_server/sqlite.h"
@@ -15,6 +16,7 @@ namespace {
 constexpr std::uint64_t kCheckpointBytes = 2ULL << 20;
 // What waits for room on the disk: some tens of MiB of them.
 constexpr std::size_t kMostBuffered = 200'000;
+constexpr std::uint64_t kLookEvery = 16;  // transactions
 
 constexpr const char* kHistorySchema =
     "BEGIN IMMEDIATE;"
@@ -84,6 +86,8 @@ struct History::State {
   Statements statements;
   SeriesTable series;
   Incarnation incarnation;
+  std::uint64_t most_bytes = 0;
+  std::uint64_t transactions = 0;
   std::deque<history::Entry> buffer{};
   std::optional<Moment> measured{};  // of all that is not written yet
   bool unsynced = false;
@@ -96,6 +100,7 @@ struct History::State {
   Status cut(Generation generation, std::uint64_t phase, WorkerId worker, std::uint64_t place);
   Status write_all();
   Status transaction();
+  Status keep_within_bound();
 };
 
 // ------------------------------------------------------------------- opening
@@ -119,7 +124,8 @@ Status set(Database& db, const char* key, std::uint64_t value) {
   return ran(statement.bind(1, value).run());
 }
 
-Status begin_incarnation(Database& db, const DataSet& train, Incarnation incarnation) {
+Status begin_incarnation(Database& db, const DataSet& train, Incarnation incarnation,
+                         std::uint64_t most_bytes) {
   ANTDT_RETURN_IF_ERROR(db.execute("BEGIN IMMEDIATE"));
   ANTDT_RETURN_IF_ERROR(set(db, "incarnation", incarnation.value));
   ANTDT_RETURN_IF_ERROR(set(db, "permutation", kPermutationVersion));
@@ -127,6 +133,7 @@ Status begin_incarnation(Database& db, const DataSet& train, Incarnation incarna
   ANTDT_RETURN_IF_ERROR(set(db, "shard_records", train.shard_records));
   ANTDT_RETURN_IF_ERROR(set(db, "shuffle", static_cast<std::uint64_t>(train.shuffle)));
   ANTDT_RETURN_IF_ERROR(set(db, "seed", train.seed));
+  ANTDT_RETURN_IF_ERROR(set(db, "most_bytes", most_bytes));
   return db.execute("COMMIT");
 }
 
@@ -139,17 +146,17 @@ Result<T> about_history(const std::string& path, Result<T> result) {
 }  // namespace
 
 Result<History> History::open(const std::string& path, const DataSet& train,
-                              Incarnation incarnation) {
+                              Incarnation incarnation, std::uint64_t most_bytes) {
   const auto make = [&]() -> Result<std::unique_ptr<State>> {
     ANTDT_TRY(Database db, Database::open(path, Database::Mode::kReadWriteCreate));
     ANTDT_RETURN_IF_ERROR(db.execute("PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL"));
     ANTDT_RETURN_IF_ERROR(create_if_new(db));
-    ANTDT_RETURN_IF_ERROR(begin_incarnation(db, train, incarnation));
+    ANTDT_RETURN_IF_ERROR(begin_incarnation(db, train, incarnation, most_bytes));
     ANTDT_RETURN_IF_ERROR(SeriesTable::create(db));
     ANTDT_TRY(Statements statements, Statements::prepare(db));
     ANTDT_TRY(SeriesTable series, SeriesTable::open(db));
-    return std::make_unique<State>(
-        State{path, std::move(db), std::move(statements), std::move(series), incarnation});
+    return std::make_unique<State>(State{path, std::move(db), std::move(statements),
+                                         std::move(series), incarnation, most_bytes});
   };
   ANTDT_TRY(auto state, about_history(path, make()));
   return History(std::move(state));
@@ -213,7 +220,15 @@ Status History::State::write_all() {
     ANTDT_RETURN_IF_ERROR(std::visit([this](const auto& e) { return write(e); }, entry));
   }
   if (measured) ANTDT_RETURN_IF_ERROR(series.put(*measured));
+  ANTDT_RETURN_IF_ERROR(keep_within_bound());
   return ran(statements.commit.run());
+}
+
+// Now and then: what is looked at costs more than a small transaction.
+Status History::State::keep_within_bound() {
+  if (most_bytes == 0 || ++transactions % kLookEvery != 0) return {};
+  ANTDT_TRY(const std::uint64_t used, used_bytes(database));
+  return used > most_bytes ? forget_oldest(database) : Status();
 }
 
 Status History::State::transaction() {

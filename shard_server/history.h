@@ -10,7 +10,8 @@
 //
 //   meta(key TEXT PRIMARY KEY, value INTEGER)  'format' = 1, 'incarnation', 'permutation',
 //                                              and the data set: 'records', 'shard_records',
-//                                              'shuffle', 'seed'
+//                                              'shuffle', 'seed'; 'forgotten_step', where
+//                                              the oldest were dropped, and 'most_bytes'
 //   generations(generation, lineage, step, members BLOB)   settled after `step`; ids by rank
 //   steps(generation, first, body BLOB)                    a wire::StepRun, without the former
 //   grants(generation, phase, worker, place, epoch, position, records)
@@ -19,13 +20,14 @@
 //   series(bucket, body BLOB)                  what the workers measured (series.h)
 //
 // Rows grow with grants (a second or two of work) and with changes of plan, not
-// with steps. Numbers in bodies are LEB128.
+// with steps. Numbers in bodies are LEB128. When they take more than a bound the oldest are
+// dropped (history_bound.h).
 //
-// A transaction contains what the same turn's journal record leads to and is
-// committed before it, so that after a kill the history has all that the journal
-// has. What it has beyond that was never sent and is replaced: a grant replaces
-// those from its place on, a generation its namesake. A power failure can take
-// what was not synced; the journal's latest grants are remembered again.
+// It is written beside the journal, and nobody waits for it but who asks for a sync: after a
+// kill it may lack what the journal has, or have what was never sent. The latter is replaced: a
+// grant replaces those from its place on, a generation its namesake. What is lacking is told
+// again: the journal's latest grants by the daemon, steps by the members, which forget only what
+// is synced.
 #pragma once
 
 #include <cstdint>
@@ -83,8 +85,9 @@ using Entry = std::variant<Settled, Grant, Cut, Steps, Measured>;
 class History {
  public:
   // Opens or makes it; from here on another incarnation's writer writes nothing.
+  // `most_bytes`: the oldest goes when there is more; 0: no bound.
   [[nodiscard]] static Result<History> open(const std::string& path, const DataSet& train,
-                                            Incarnation incarnation);
+                                            Incarnation incarnation, std::uint64_t most_bytes = 0);
   History(History&&) noexcept;
   History& operator=(History&&) noexcept;
   ~History();

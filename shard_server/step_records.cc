@@ -67,7 +67,8 @@ class HistoryReader {
 };
 
 Result<std::uint64_t> HistoryReader::meta(const char* key) {
-  return database_.query_number(fmt::format("SELECT value FROM meta WHERE key='{}'", key).c_str());
+  return database_.query_number(
+      fmt::format("SELECT coalesce(max(value),0) FROM meta WHERE key='{}'", key).c_str());
 }
 
 Status HistoryReader::check() {
@@ -198,6 +199,14 @@ tl::unexpected<Error> HistoryReader::not_there(Step step) {
                 "step {} is not known: the last one is {} (a running job writes down its steps "
                 "about once a second)",
                 step, last);
+  }
+  ANTDT_TRY(const std::uint64_t forgotten, meta("forgotten_step"));
+  if (forgotten > 0 && step.value <= forgotten) {
+    ANTDT_TRY(const std::uint64_t most, meta("most_bytes"));
+    return fail(ErrorKind::kUsage,
+                "step {} is no longer known: the history is held to {} bytes (logs.history in "
+                "job.toml), and what made the steps up to {} was dropped for it",
+                step, most, forgotten);
   }
   return fail(ErrorKind::kCorrupt, "step {} is missing, as after a full disk", step);
 }

@@ -6,13 +6,13 @@
 namespace antdt::jobd {
 
 HistoryKeeper::HistoryKeeper(const std::string& path, const shard_server::DataSet& train,
-                             Incarnation incarnation)
-    : path_(path), train_(train), incarnation_(incarnation) {
+                             Incarnation incarnation, std::uint64_t most_bytes)
+    : path_(path), train_(train), incarnation_(incarnation), most_bytes_(most_bytes) {
   open();
 }
 
 void HistoryKeeper::open() {
-  auto opened = shard_server::History::open(path_, train_, incarnation_);
+  auto opened = shard_server::History::open(path_, train_, incarnation_, most_bytes_);
   if (!opened && opened.error().kind == ErrorKind::kCorrupt && !aside_) {
     return begin_anew(opened.error());
   }

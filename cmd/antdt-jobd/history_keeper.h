@@ -17,8 +17,9 @@ namespace antdt::jobd {
 class HistoryKeeper {
  public:
   HistoryKeeper() = default;  // keeps nothing
+  // `most_bytes`: 0: no bound.
   HistoryKeeper(const std::string& path, const shard_server::DataSet& train,
-                Incarnation incarnation);
+                Incarnation incarnation, std::uint64_t most_bytes = 0);
 
   void remember(shard_server::history::Entry entry);
   // Commits it, without a sync. A generation that settled is synced: its members may forget
@@ -38,6 +39,7 @@ class HistoryKeeper {
   std::string path_;
   shard_server::DataSet train_;
   Incarnation incarnation_;
+  std::uint64_t most_bytes_ = 0;
 
   std::optional<shard_server::History> history_;
   bool settled_ = false;

@@ -78,7 +78,7 @@ Result<std::unique_ptr<JobDaemon>> JobDaemon::open(EventLoop& loop, const Clock&
                          options.run_dir, config, machine_cfg.ledger));
   machine_cfg.incarnation = opened.journal.incarnation();
   HistoryKeeper history(options.state_dir + "/history.db", machine_cfg.ledger.train,
-                        opened.journal.incarnation());
+                        opened.journal.incarnation(), config.logs.history_bytes);
   ANTDT_TRY(auto solution, ctl::make_solution(config.control.solution));
   ANTDT_TRY(ctl::JobMachine machine,
             ctl::JobMachine::open(std::move(machine_cfg), std::move(solution), opened.content));

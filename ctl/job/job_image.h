@@ -1,5 +1,8 @@
 // What the job daemon remembers beside the ledger, as one small journal
-// record that is written whole whenever it changed; the last one counts.
+// record that is written whole whenever it changed; the last one counts. So nothing is in it
+// that grows with the time that a job runs: what was done (actions, failures whose incident is
+// over, epochs before the last two) is written once, each as a record of its own, and up to a
+// bound in the snapshot.
 #pragma once
 
 #include <optional>
@@ -17,12 +20,18 @@
 namespace antdt::ctl {
 
 inline constexpr std::string_view kImageRecord = "job";
+inline constexpr std::string_view kActionRecord = "action";    // an ImageAction
+inline constexpr std::string_view kFailureRecord = "failure";  // a FailureRecord
+inline constexpr std::string_view kEpochRecord = "epoch";      // an ImageEpoch
+inline constexpr std::string_view kPastSection = "past";       // of a snapshot: an ImagePast
 
 struct ImageAction {
+  std::uint64_t number = 0;  // from 1; 0: of a journal that counts them
   double time_s = 0;
   std::string kind, target, reason, outcome;
   template <class Self, class V>
   static void fields(Self& m, V& v) {
+    v("number", m.number);
     v("time_s", m.time_s);
     v("kind", m.kind);
     v("target", m.target);
@@ -31,6 +40,7 @@ struct ImageAction {
   }
 };
 struct ImageEpoch {
+  std::uint64_t number = 0;  // from 0; of records alone
   double train_loss = 0, seconds = 0;
   std::uint64_t samples = 0;
   bool evaluated = false;
@@ -38,6 +48,7 @@ struct ImageEpoch {
   std::optional<double> auc, log_loss, accuracy;
   template <class Self, class V>
   static void fields(Self& m, V& v) {
+    v("number", m.number);
     v("train_loss", m.train_loss);
     v("seconds", m.seconds);
     v("samples", m.samples);
@@ -63,16 +74,30 @@ struct ImageDeath {
   }
 };
 
+// All that the records before a snapshot say.
+struct ImagePast {
+  std::vector<ImageAction> actions;
+  std::vector<FailureRecord> failures;
+  std::vector<ImageEpoch> epochs;
+  template <class Self, class V>
+  static void fields(Self& m, V& v) {
+    v("actions", m.actions);
+    v("failures", m.failures);
+    v("epochs", m.epochs);
+  }
+};
+
 struct JobImage {
   LifecycleImage lifecycle;
   MembershipImage membership;
   ServerGroupImage servers;
-  wire::Plan plan;  // newest
-  std::vector<ImageAction> actions;
-  std::vector<ImageEpoch> epochs;
-  std::vector<ImageDeath> deaths;  // see shard_server/suspects.h
-  std::uint64_t cut_phase = 0;     // the ledger's when the servers' last cut was ordered
-  wire::Injected injected;         // newest
+  wire::Plan plan;                   // newest
+  std::vector<ImageAction> actions;  // of journals before there were records of them
+  std::vector<ImageEpoch> epochs;    // the last two
+  std::uint64_t epochs_before = 0;   // those
+  std::vector<ImageDeath> deaths;    // see shard_server/suspects.h
+  std::uint64_t cut_phase = 0;       // the ledger's when the servers' last cut was ordered
+  wire::Injected injected;           // newest
   std::vector<Devices::Said> devices;
   template <class Self, class V>
   static void fields(Self& m, V& v) {
@@ -82,6 +107,7 @@ struct JobImage {
     v("plan", m.plan);
     v("actions", m.actions);
     v("epochs", m.epochs);
+    v("epochs_before", m.epochs_before);
     v("deaths", m.deaths);
     v("cut_phase", m.cut_phase);
     v("injected", m.injected);

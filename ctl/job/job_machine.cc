@@ -1,6 +1,7 @@
 #include "ctl/job/job_machine.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "core/check.h"
@@ -37,7 +38,10 @@ Result<JobMachine> JobMachine::open(JobMachineConfig config, std::unique_ptr<Sol
   shard_server::Ledger ledger(config.ledger);
   shard_server::Accounts accounts;
   std::string image_bytes;
+  Past past;
   for (const shard_server::JournalEntry& entry : journal.snapshot) {
+    ANTDT_TRY(const bool of_past, past.replay(entry));
+    if (of_past) continue;
     if (entry.kind == shard_server::kLedgerKind) {
       ANTDT_TRY(ledger, shard_server::Ledger::restore(config.ledger, entry.bytes));
     } else if (entry.kind == shard_server::kAccountsKind) {
@@ -47,6 +51,8 @@ Result<JobMachine> JobMachine::open(JobMachineConfig config, std::unique_ptr<Sol
     }
   }
   for (const shard_server::JournalEntry& entry : journal.records) {
+    ANTDT_TRY(const bool of_past, past.replay(entry));
+    if (of_past) continue;
     if (entry.kind == shard_server::kLedgerKind) {
       ANTDT_RETURN_IF_ERROR(ledger.replay(entry.bytes));
       ANTDT_RETURN_IF_ERROR(accounts.apply(entry.bytes));
@@ -57,16 +63,17 @@ Result<JobMachine> JobMachine::open(JobMachineConfig config, std::unique_ptr<Sol
   JobImage image;
   if (!image_bytes.empty()) {
     ANTDT_TRY(image, wire::decode<JobImage>(image_bytes));
+    past.take_from(image);
     config.control.last_version = image.plan.version;
     config.control.rate = image.plan.rate;
   }
   return JobMachine(std::move(config), std::move(solution), std::move(ledger), std::move(accounts),
-                    std::move(image), !image_bytes.empty());
+                    std::move(past), std::move(image), !image_bytes.empty());
 }
 
 JobMachine::JobMachine(JobMachineConfig config, std::unique_ptr<Solution> solution,
-                       shard_server::Ledger ledger, shard_server::Accounts accounts, JobImage image,
-                       bool known)
+                       shard_server::Ledger ledger, shard_server::Accounts accounts, Past past,
+                       JobImage image, bool known)
     : config_(promised(std::move(config), accounts, known)),
       known_(known),
       ledger_(std::move(ledger)),
@@ -76,7 +83,8 @@ JobMachine::JobMachine(JobMachineConfig config, std::unique_ptr<Solution> soluti
       servers_({config_.spec.servers, config_.spec.sync, config_.spec.backups, config_.hang_after,
                 config_.spec.server_replicas, others_keep_rows(config_.spec)}),
       controller_(config_.control, std::move(solution)),
-      vitals_(config_.hang_after) {
+      vitals_(config_.hang_after),
+      past_(std::move(past)) {
   if (!known_) return;
   membership_.restore(image.membership);
   servers_.restore(image.servers, image.membership.generation);
@@ -90,9 +98,6 @@ JobMachine::JobMachine(JobMachineConfig config, std::unique_ptr<Solution> soluti
   if (servers_.serving()) group = servers_.present();
   group_settled_ = membership_.settled() && !group.empty();
   lifecycle_.restore(std::move(image.lifecycle), std::move(group));
-  for (const ImageAction& a : image.actions) {
-    actions_.push_back({a.time_s, a.kind, a.target, a.reason, a.outcome});
-  }
   std::vector<shard_server::SuspiciousDeath> deaths;
   for (const ImageDeath& d : image.deaths) {
     deaths.push_back({d.epoch, {d.worker, d.attempt}, {}});
@@ -101,30 +106,23 @@ JobMachine::JobMachine(JobMachineConfig config, std::unique_ptr<Solution> soluti
     }
   }
   suspects_.restore(std::move(deaths));
-  for (const ImageEpoch& e : image.epochs) {
+  const auto put = [this](const ImageEpoch& e) {
     EpochReport report{e.train_loss, e.samples, e.seconds, std::nullopt};
     if (e.evaluated) report.eval = {e.auc, e.log_loss, e.accuracy, e.eval_records};
     epochs_.push_back(report);
-  }
+  };
+  std::ranges::for_each(past_.epochs(), put);
+  std::ranges::for_each(image.epochs, put);
 }
 
 void JobMachine::step(const JobInput& input, MonoTime now, JobOutputs& outputs) {
   now_ = now;
   out_ = &outputs;
-  if (!ended_) std::visit([this](const auto& e) { on(e); }, input);
+  if (!ended_) {
+    std::visit([this](const auto& e) { on(e); }, input);
+    persist_past();
+  }
   out_ = nullptr;
-}
-
-std::optional<std::string> JobMachine::image_if_changed() {
-  if (!image_dirty_) return {};
-  image_dirty_ = false;
-  return wire::encode(image());
-}
-
-std::vector<shard_server::JournalEntry> JobMachine::snapshot() const {
-  return {{std::string(shard_server::kLedgerKind), ledger_.image()},
-          {std::string(shard_server::kAccountsKind), accounts_.image()},
-          {std::string(kImageRecord), wire::encode(image())}};
 }
 
 // ---------------------------------------------------------------------- inputs
@@ -320,8 +318,7 @@ void JobMachine::on(const in::Skip& e) {
 
 // Among the actions, so that the journal and the summary have who asked.
 void JobMachine::on(const in::OperatorSaid& e) {
-  actions_.push_back({lifecycle_.seconds(), e.kind, "", e.text, "asked"});
-  image_dirty_ = true;
+  past_.add(ActionReport{0, lifecycle_.seconds(), e.kind, "", e.text, "asked"});
   note("operator", fmt::format("{}: {}", e.kind, e.text));
 }
 
@@ -421,9 +418,11 @@ JobReport JobMachine::report() const {
   if (uses_servers() && !r.outcome) report_servers(r);
   r.workers = worker_reports();
   r.servers = server_reports();
-  r.actions = actions_;
+  r.actions.assign(past_.actions().begin(), past_.actions().end());
   r.epoch_reports = epochs_;
-  r.failures = lifecycle_.failures();
+  r.failures.assign(past_.failures().begin(), past_.failures().end());
+  std::ranges::copy(lifecycle_.failures(), std::back_inserter(r.failures));
+  std::ranges::stable_sort(r.failures, {}, &FailureRecord::time_s);
   for (const HostState& h : lifecycle_.hosts().all()) {
     r.hosts.push_back({h.name.empty() ? h.host : h.name, h.room, h.up, h.closed,
                        lifecycle_.hosts().on_probation(h, r.wall_seconds),
@@ -444,38 +443,6 @@ JobReport JobMachine::report() const {
     r.totals.unaccounted += e.unaccounted;
   }
   return r;
-}
-
-JobImage JobMachine::image() const {
-  JobImage image;
-  image.lifecycle = lifecycle_.image();
-  image.membership = membership_.image();
-  image.servers = servers_.image();
-  image.cut_phase = cut_phase_;
-  image.injected = injected_;
-  image.devices = devices_.said();
-  image.plan = controller_.plan();
-  for (const ActionReport& a : actions_) {
-    image.actions.push_back({a.time_s, a.kind, a.target, a.reason, a.outcome});
-  }
-  for (const shard_server::SuspiciousDeath& d : suspects_.deaths()) {
-    ImageDeath death{d.epoch, d.member.worker, d.member.attempt, {}};
-    for (const shard_server::Interval& i : d.hand) {
-      death.bounds.insert(death.bounds.end(), {i.from, i.to});
-    }
-    image.deaths.push_back(std::move(death));
-  }
-  for (const EpochReport& e : epochs_) {
-    ImageEpoch kept{e.train_loss, e.seconds, e.samples, e.eval.has_value(), 0, {}, {}, {}};
-    if (e.eval) {
-      kept.eval_records = e.eval->records;
-      kept.auc = e.eval->auc;
-      kept.log_loss = e.eval->log_loss;
-      kept.accuracy = e.eval->accuracy;
-    }
-    image.epochs.push_back(kept);
-  }
-  return image;
 }
 
 }  // namespace antdt::ctl

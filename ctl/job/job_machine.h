@@ -25,6 +25,7 @@
 #include "ctl/controller.h"
 #include "ctl/devices.h"
 #include "ctl/job/job_image.h"
+#include "ctl/job/past.h"
 #include "ctl/job/progress_view.h"
 #include "ctl/job/report.h"
 #include "ctl/job/step_watch.h"
@@ -234,8 +235,8 @@ class JobMachine {
 
  private:
   JobMachine(JobMachineConfig config, std::unique_ptr<Solution> solution,
-             shard_server::Ledger ledger, shard_server::Accounts accounts, JobImage image,
-             bool known);
+             shard_server::Ledger ledger, shard_server::Accounts accounts, Past past,
+             JobImage image, bool known);
 
   // Inputs: job_machine.cc
   void on(const in::FromWorker& e);
@@ -398,6 +399,7 @@ class JobMachine {
   [[nodiscard]] std::vector<ServerReport> server_reports() const;
   void report_servers(JobReport& report) const;  // while it runs
   [[nodiscard]] JobImage image() const;
+  void persist_past();  // what of the present has become it
 
   JobMachineConfig config_;
   bool known_ = false;
@@ -437,8 +439,8 @@ class JobMachine {
   bool group_settled_ = false;
   bool paused_ = false;
   MonoTime finish_said_{};
-  bool history_refused_ = false;       // a member told what cannot be, and this was said
-  std::vector<ActionReport> actions_;  // numbered from 1
+  bool history_refused_ = false;  // a member told what cannot be, and this was said
+  Past past_;
   std::vector<EpochReport> epochs_;
   std::string message_;
   bool image_dirty_ = false;

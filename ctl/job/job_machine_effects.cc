@@ -338,10 +338,11 @@ ctl::Tick JobMachine::control_tick() const {
 }
 
 Status JobMachine::check_approve(std::uint64_t number) const {
-  if (number == 0 || number > actions_.size()) {
+  const ActionReport* const known = past_.action(number);
+  if (known == nullptr) {
     return fail(ErrorKind::kUsage, "this job has no action {}; antdt explain lists them", number);
   }
-  const ActionReport& action = actions_[number - 1];
+  const ActionReport& action = *known;
   if (action.outcome != "advised") {
     return fail(ErrorKind::kRefused, "action {} ({} {}) was {}, not advised", number, action.kind,
                 action.target, action.outcome);
@@ -351,7 +352,7 @@ Status JobMachine::check_approve(std::uint64_t number) const {
 
 void JobMachine::on(const in::Approve& e) {
   if (!check_approve(e.number)) return;
-  const ActionReport& action = actions_[e.number - 1];
+  const ActionReport& action = *past_.action(e.number);
   feed(Event(Approved{action.kind, action.target, e.who}));
 }
 
@@ -416,12 +417,11 @@ wire::Plan JobMachine::plan_of(WorkerId worker) const {
 }
 
 void JobMachine::record_action(const RecordAction& action) {
-  actions_.push_back(
-      {lifecycle_.seconds(), action.kind, action.target, action.reason, action.outcome});
-  image_dirty_ = true;
+  const std::uint64_t number = past_.add(ActionReport{
+      0, lifecycle_.seconds(), action.kind, action.target, action.reason, action.outcome});
   note("action",
        fmt::format("{} {} ({}): {}", action.kind, action.target, action.outcome, action.reason),
-       fmt::format(R"("number":{},"action":{},"target":{},"outcome":{})", actions_.size(),
+       fmt::format(R"("number":{},"action":{},"target":{},"outcome":{})", number,
                    nlohmann::json(action.kind).dump(), nlohmann::json(action.target).dump(),
                    nlohmann::json(action.outcome).dump()));
 }

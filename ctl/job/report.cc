@@ -30,10 +30,17 @@ json eval_json(const EpochReport::Eval& eval) {
   return out;
 }
 
+// The newest, of what is asked for again and again.
+constexpr std::size_t kMostInStatus = 100;
+template <class T>
+std::vector<T> newest(const std::vector<T>& all) {
+  return {all.end() - static_cast<std::ptrdiff_t>(std::min(all.size(), kMostInStatus)), all.end()};
+}
+
 json actions_json(const std::vector<ActionReport>& actions) {
   json out = json::array();
   for (const ActionReport& a : actions) {
-    out.push_back({{"number", out.size() + 1},
+    out.push_back({{"number", a.number},
                    {"time_s", a.time_s},
                    {"kind", a.kind},
                    {"target", a.target},
@@ -172,10 +179,10 @@ std::string status_json(const JobReport& r) {
            {"waiting_for", r.waiting_for},
            {"solution_trouble", r.solution_trouble},
            {"disk_trouble", r.disk_trouble},
-           {"failures", failures_json(r.failures)},
+           {"failures", failures_json(newest(r.failures))},
            {"hosts", hosts_json(r.hosts)},
            {"budgets", budgets_json(r.budgets)},
-           {"actions", actions_json(r.actions)},
+           {"actions", actions_json(newest(r.actions))},
            {"workers", json::array()}};
   if (r.train_loss) out["train_loss"] = *r.train_loss;
   if (r.samples_per_second > 0 && r.samples_total > r.samples_done) {

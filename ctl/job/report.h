@@ -55,6 +55,7 @@ struct ServerReport {
 };
 
 struct ActionReport {
+  std::uint64_t number = 0;  // from 1
   double time_s = 0;
   std::string kind, target, reason, outcome;
 };

@@ -30,7 +30,7 @@ JobReport example() {
   r.totals.once = 1600;
   EpochReport e{0.5, 800, 1.0, EpochReport::Eval{0.75, 0.48, std::nullopt, 200}};
   r.epoch_reports = {e, e};
-  r.actions = {{1.5, "adjust-batch", "w1", "it is slow", "applied"}};
+  r.actions = {{1, 1.5, "adjust-batch", "w1", "it is slow", "applied"}};
   return r;
 }
 

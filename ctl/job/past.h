@@ -1,0 +1,59 @@
+// What a job did and what befell it: actions, failures whose incident is over, epochs before the
+// last two. Written once each, as journal records, and known up to a bound: of actions and of
+// failures the newest. Pure; durable by its records and its section of a snapshot.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "core/result.h"
+#include "ctl/job/job_image.h"
+#include "ctl/job/report.h"
+#include "shard_server/journal.h"
+
+namespace antdt::ctl {
+
+class Past {
+ public:
+  // The newest so many are known; a failure of the past keeps so many bytes of its cause.
+  static constexpr std::size_t kMostActions = 10'000;
+  static constexpr std::size_t kMostFailures = 2'000;
+  static constexpr std::size_t kMostOfACause = 1'000;
+
+  // What a journal has, in its order: whether it was of the past. `image`: what older journals
+  // have in their image record, which is to be written again.
+  [[nodiscard]] Result<bool> replay(const shard_server::JournalEntry& entry);
+  void take_from(JobImage& image);
+
+  // The action's number, from 1.
+  std::uint64_t add(ActionReport action);
+  void add(FailureRecord failure);
+  void add(const ImageEpoch& epoch);
+  // Training goes on from a checkpoint: only so many epochs are of the past.
+  void keep_epochs(std::size_t count);
+
+  // Null for one that is not known any more, or never was.
+  [[nodiscard]] const ActionReport* action(std::uint64_t number) const;
+  [[nodiscard]] const std::deque<ActionReport>& actions() const { return actions_; }
+  [[nodiscard]] const std::deque<FailureRecord>& failures() const { return failures_; }
+  [[nodiscard]] const std::vector<ImageEpoch>& epochs() const { return epochs_; }
+
+  // What is new since the last call: kind and bytes of each record.
+  [[nodiscard]] std::vector<std::pair<std::string_view, std::string>> take_records();
+  [[nodiscard]] shard_server::JournalEntry section() const;
+
+ private:
+  void bound();
+
+  std::deque<ActionReport> actions_;
+  std::uint64_t next_number_ = 1;
+  std::deque<FailureRecord> failures_;
+  std::vector<ImageEpoch> epochs_;
+  std::vector<std::pair<std::string_view, std::string>> records_;
+};
+
+}  // namespace antdt::ctl

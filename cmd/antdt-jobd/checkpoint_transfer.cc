@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "cmd/antdt-jobd/checkpoint_check.h"
+#include "core/checkpoint_reader.h"
 #include "core/fs.h"
 #include "ctl/checkpoint_copies.h"
 
@@ -52,7 +53,7 @@ Status fetch_unfinished(HostFiles& host, const std::string& run_dir, const std::
 Status push_checkpoint(HostFiles& host, const std::string& run_dir, const std::string& name,
                        const std::string& unfinished) {
   const std::string directory = here(run_dir, name);
-  ANTDT_TRY(const Manifest manifest, read_manifest(directory));
+  ANTDT_TRY(const CheckpointManifest manifest, read_checkpoint_manifest(directory));
   std::vector<wire::CheckpointFile> files = manifest.files;
   ANTDT_TRY(const wire::CheckpointFile of_manifest, sum_file(directory, "MANIFEST.json"));
   files.push_back(of_manifest);
@@ -75,7 +76,7 @@ Status fetch_checkpoint(HostFiles& host, const std::string& run_dir, const std::
   const std::string into = here(run_dir, unfinished);
   ANTDT_RETURN_IF_ERROR(make_directories(into, 0700));
   ANTDT_RETURN_IF_ERROR(write_file_atomic(into + "/MANIFEST.json", text));
-  ANTDT_TRY(const Manifest manifest, read_manifest(into));
+  ANTDT_TRY(const CheckpointManifest manifest, read_checkpoint_manifest(into));
   ANTDT_RETURN_IF_ERROR(fetch_files(host, name, into, manifest.files));
   const std::string final_path = here(run_dir, name);
   std::error_code error;

@@ -4,6 +4,7 @@
 
 #include <cerrno>
 #include <condition_variable>
+#include <csignal>
 #include <cstring>
 #include <deque>
 #include <mutex>
@@ -51,7 +52,13 @@ struct DiskThread::State {
 
 DiskThread::DiskThread(const Clock& clock, std::size_t most_waiting)
     : state_(std::make_unique<State>(clock, most_waiting)) {
+  // Signals are for the loop, which may not have blocked them yet.
+  sigset_t all;
+  sigset_t before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
   state_->thread = std::thread([state = state_.get()] { state->work(); });
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
 DiskThread::~DiskThread() { static_cast<void>(end(Duration::max() / 4)); }

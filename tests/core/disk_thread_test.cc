@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <poll.h>
 
+#include <csignal>
 #include <future>
 #include <vector>
 
@@ -102,6 +103,18 @@ TEST_F(DiskThreadTest, WhatMayBeLostIsRefusedWhenTooMuchWaits) {
   let_go();
   deliver(3);
   EXPECT_THAT(said_, ElementsAre(1, 2, 4));
+}
+
+TEST_F(DiskThreadTest, SignalsAreNotForIt) {
+  sigset_t blocked;
+  sigemptyset(&blocked);
+  disk_.run("looking", [&blocked] {
+    pthread_sigmask(SIG_BLOCK, nullptr, &blocked);
+    return DiskThread::Then();
+  });
+  ASSERT_TRUE(disk_.await_idle(kDeadline));
+  EXPECT_EQ(sigismember(&blocked, SIGTERM), 1);
+  EXPECT_EQ(sigismember(&blocked, SIGINT), 1);
 }
 
 }  // namespace

@@ -19,7 +19,7 @@ constexpr std::uint64_t kRecords = 1000;
 ctl::JobSpec spec_of(const std::string& job_toml) {
   const auto config = launcher::load_text(job_toml, "job.toml");
   EXPECT_TRUE(config) << config.error().message;
-  return job_spec(*config, {kRecords, 0, ""}).value();
+  return job_spec(*config, {kRecords, 0, "", ""}).value();
 }
 
 TEST(JobSpecTest, AnAllReduceJobHasNoServers) {
@@ -42,7 +42,7 @@ TEST(JobSpecTest, SaysWhatIsWrittenOfDevices) {
           "max_micro_batch = 32\n",
       "job.toml");
   ASSERT_TRUE(config) << config.error().message;
-  const auto machine = machine_config(*config, {kRecords, 0, ""});
+  const auto machine = machine_config(*config, {kRecords, 0, "", ""});
   ASSERT_TRUE(machine);
   ASSERT_EQ(machine->devices.size(), 1U);
   const ctl::DeviceRule& rule = machine->devices[0];
@@ -61,9 +61,9 @@ launcher::JobConfig config_of(const std::string& job_toml) {
 TEST(JobSpecTest, AJobWithoutWorkersOfItsOwnWaitsForClients) {
   launcher::JobConfig config = config_of(launcher::kJob);
   config.roles.worker.count = 0;
-  EXPECT_TRUE(job_spec(config, {kRecords, 0, ""})->external);
+  EXPECT_TRUE(job_spec(config, {kRecords, 0, "", ""})->external);
   config.roles.worker.protocol = "exec";
-  EXPECT_FALSE(job_spec(config, {kRecords, 0, ""})->external) << "it has no clients either";
+  EXPECT_FALSE(job_spec(config, {kRecords, 0, "", ""})->external) << "it has no clients either";
 }
 
 TEST(JobSpecTest, ProtocolAndRestartAreThoseOfTheRole) {
@@ -74,7 +74,7 @@ TEST(JobSpecTest, ProtocolAndRestartAreThoseOfTheRole) {
       {"exec", ctl::Protocol::kExec}};
   for (const auto& [name, protocol] : protocols) {
     config.roles.worker.protocol = name;
-    EXPECT_EQ(job_spec(config, {kRecords, 0, ""})->protocol, protocol) << name;
+    EXPECT_EQ(job_spec(config, {kRecords, 0, "", ""})->protocol, protocol) << name;
   }
   const std::vector<std::pair<std::string, ctl::Restart>> restarts = {
       {"never", ctl::Restart::kNever},
@@ -82,7 +82,7 @@ TEST(JobSpecTest, ProtocolAndRestartAreThoseOfTheRole) {
       {"gang", ctl::Restart::kGang}};
   for (const auto& [name, restart] : restarts) {
     config.roles.worker.restart = name;
-    EXPECT_EQ(job_spec(config, {kRecords, 0, ""})->restart, restart) << name;
+    EXPECT_EQ(job_spec(config, {kRecords, 0, "", ""})->restart, restart) << name;
   }
 }
 
@@ -99,18 +99,18 @@ TEST(JobSpecTest, WhatAFailureCostsIsWrittenInTheJob) {
 
 TEST(JobSpecTest, WithoutRecordsThereIsNothingToTrain) {
   launcher::JobConfig config = config_of(launcher::kJob);
-  const auto spec = job_spec(config, {0, 0, ""});
+  const auto spec = job_spec(config, {0, 0, "", ""});
   ASSERT_FALSE(spec);
   EXPECT_THAT(spec.error().message, testing::HasSubstr("[data] paths"));
   config.roles.worker.protocol = "exec";
-  EXPECT_TRUE(job_spec(config, {0, 0, ""})) << "its data is its own business";
+  EXPECT_TRUE(job_spec(config, {0, 0, "", ""})) << "its data is its own business";
 }
 
 TEST(JobSpecTest, WordsThatNoReleaseKnowsAreErrorsAndNotDefaults) {
   launcher::JobConfig config = config_of(launcher::kJob);
   config.control.mode = "acts";
   EXPECT_FALSE(controller_config(config));
-  EXPECT_FALSE(machine_config(config, {kRecords, 0, ""}));
+  EXPECT_FALSE(machine_config(config, {kRecords, 0, "", ""}));
   config = config_of(launcher::kJob);
   config.batch.adjust = "some";
   EXPECT_FALSE(controller_config(config));
@@ -121,7 +121,7 @@ TEST(JobSpecTest, TheLedgerDealsWhatWasFoundAndNotWhatWasWritten) {
   config.data.shuffle = "shards";
   config.data.shard_records = 64;
   config.job.seed = 9;
-  const DataFound found{kRecords + 1, 70, "f"};
+  const DataFound found{kRecords + 1, 70, "f", ""};
   const auto machine = machine_config(config, found);
   ASSERT_TRUE(machine) << machine.error().message;
   for (const shard_server::DataSet* set : {&machine->ledger.train, &machine->ledger.eval}) {

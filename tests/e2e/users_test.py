@@ -115,7 +115,7 @@ class UsersCase(Hosts):
             process.wait(10)
 
         self.addCleanup(end)
-        await_true(lambda: self.listens(port, process), 10,
+        await_true(lambda: self.listens("127.0.0.1", port, process), 10,
                    f"{name} listens: {pathlib.Path(log.name).read_text()}")
         return f"127.0.0.1:{port}"
 

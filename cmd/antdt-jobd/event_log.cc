@@ -7,15 +7,22 @@
 namespace antdt::jobd {
 namespace {
 constexpr std::size_t kKept = 1000;
+
+// What others said is bytes, and may begin inside a character.
+std::string quoted(std::string_view text) {
+  using nlohmann::json;
+  return json(text).dump(-1, ' ', false, json::error_handler_t::replace);
 }
+
+}  // namespace
 
 EventLog::EventLog(const std::string& path, DiskThread& disk)
     : disk_(disk), file_(std::make_shared<RotatingFile>(path, kMostBytes)) {}
 
 void EventLog::add(double time_s, std::string_view kind, std::string_view text,
                    std::string_view extra_json) {
-  std::string line = fmt::format(R"({{"time_s":{:.3f},"kind":{},"text":{})", time_s,
-                                 nlohmann::json(kind).dump(), nlohmann::json(text).dump());
+  std::string line =
+      fmt::format(R"({{"time_s":{:.3f},"kind":{},"text":{})", time_s, quoted(kind), quoted(text));
   if (!extra_json.empty()) line += fmt::format(",{}", extra_json);
   line += "}";
   std::string lines = line + "\n";

@@ -51,13 +51,14 @@ void SeenNumbers::at_attempt(WorkerId worker, Attempt attempt) { raise(attempts[
 
 void SeenNumbers::in_checkpoint_name(std::string_view name) {
   unsigned long long step = 0, l = 0, g = 0;
+  char role = 0;
   unsigned index = 0, attempt = 0;
-  const int read = std::sscanf(std::string(name).c_str(), "s%llu-l%llu-g%llu-w%u.%u", &step, &l, &g,
-                               &index, &attempt);
-  if (read != 5) return;
+  const int read = std::sscanf(std::string(name).c_str(), "s%llu-l%llu-g%llu-%c%u.%u", &step, &l,
+                               &g, &role, &index, &attempt);
+  if (read != 6 || (role != 'w' && role != 's')) return;
   raise(lineage, Lineage{l});
   raise(generation, Generation{g});
-  at_attempt({'w', index}, Attempt{attempt});
+  at_attempt({role, index}, Attempt{attempt});
 }
 
 void SeenNumbers::in_log_name(std::string_view name) {

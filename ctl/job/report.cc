@@ -50,6 +50,11 @@ json actions_json(const std::vector<ActionReport>& actions) {
   return out;
 }
 
+// What workers said is bytes, and may begin inside a character.
+std::string text_of(const json& value, int indent = -1) {
+  return value.dump(indent, ' ', false, json::error_handler_t::replace);
+}
+
 json failures_json(const std::vector<FailureRecord>& failures) {
   json out = json::array();
   for (std::size_t i = 0; i < failures.size(); ++i) {
@@ -215,7 +220,7 @@ std::string status_json(const JobReport& r) {
   if (r.servers_count > 0) out["servers_count"] = r.servers_count;
   if (r.servers_wanted > 0) out["servers_wanted"] = r.servers_wanted;
   if (r.outcome) out["outcome"] = {{"state", r.outcome->state}, {"code", r.outcome->code}};
-  return out.dump();
+  return text_of(out);
 }
 
 std::string summary_json(const JobReport& r) {
@@ -267,7 +272,7 @@ std::string summary_json(const JobReport& r) {
   }
   out["lost_time"] = time_json(total);
   add_servers(out, r.servers);
-  return out.dump(2) + "\n";
+  return text_of(out, 2) + "\n";
 }
 
 }  // namespace antdt::ctl

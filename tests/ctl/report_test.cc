@@ -49,6 +49,15 @@ TEST(SummaryTest, HasTheFieldsOtherToolsCallFor) {
   EXPECT_EQ(s["exit"]["code"], 0);
 }
 
+// The last lines of a worker's error output are bytes, and may begin inside a character.
+TEST(SummaryTest, ACauseWithBytesThatAreNoTextIsSaidWithThemReplaced) {
+  JobReport r = example();
+  r.outcome = Outcome{"failed", 1, "program", false, "w1 said \xbc and left"};
+  r.failures = {{1, WorkerId{'w', 1}, Attempt{1}, "a", 0, "w1 said \xbc and left", 1, {}}};
+  EXPECT_EQ(json::parse(summary_json(r))["exit"]["first_cause"], "w1 said \uFFFD and left");
+  EXPECT_TRUE(json::accept(status_json(r)));
+}
+
 TEST(StatusTest, AVerdictIsThereForPeopleAndItsPartsForPrograms) {
   JobReport r = example();
   r.workers[0].judged = r.workers[1].judged = true;

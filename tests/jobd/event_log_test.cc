@@ -55,6 +55,15 @@ TEST_F(EventLogTest, AnEventIsALineOfJsonWhateverIsInItsText) {
   EXPECT_EQ(lines[0].at("code"), 7);
 }
 
+// The last lines of a worker's error output are bytes, and may begin inside a character.
+TEST_F(EventLogTest, BytesThatAreNoTextAreReplaced) {
+  EventLog log(path_, disk_);
+  log.add(1, "end", "w1 said \xbc and left");
+  const auto lines = written();
+  ASSERT_THAT(lines, SizeIs(1));
+  EXPECT_EQ(lines[0].at("text"), "w1 said \uFFFD and left");
+}
+
 TEST_F(EventLogTest, TheLiveViewAsksForWhatItHasNotSeen) {
   EventLog log(path_, disk_);
   EXPECT_EQ(log.next(), 0U);

@@ -23,6 +23,15 @@ TEST(SeenNumbers, ACheckpointsNameTellsLineageGenerationAndItsWriter) {
   EXPECT_EQ(seen.attempts.at(kW1), Attempt{4});
 }
 
+// Of a job with parameter servers the first of them is the writer.
+TEST(SeenNumbers, ACheckpointThatServersWroteTellsTheSame) {
+  SeenNumbers seen;
+  seen.in_checkpoint_name("s0000000120-l3-g17-s1.4");
+  EXPECT_EQ(seen.lineage, Lineage{3});
+  EXPECT_EQ(seen.generation, Generation{17});
+  EXPECT_EQ(seen.attempts.at(kS1), Attempt{4});
+}
+
 TEST(SeenNumbers, WhatIsNoCheckpointOrLogOrEventIsLeftAlone) {
   SeenNumbers seen;
   seen.in_checkpoint_name(".tmp-12-1");

@@ -21,7 +21,7 @@
 //   restart-worker MEMBER [grace=TIME] REASON
 //   resize N REASON                 and resize-servers; what cannot be done is refused
 //   taken-over MEMBER
-//   failed CLASS REASON
+//   failed CLASS [within=TIME] REASON    within: those who train write a checkpoint first
 //   gang-ready | resumed | tick
 //   restart                         a new job daemon, with the image that was saved last
 //   state                           shows the job and its processes
@@ -112,7 +112,10 @@ class LifecycleScript : public transcript::Machine {
     if (what == "gang-ready") return {job::GangReady{}};
     if (what == "resumed") return {job::Resumed{}};
     if (what == "tick") return {job::Tick{}};
-    if (what == "failed") return {job::Failed{line.word(0), 1, line.rest(1)}};
+    if (what == "failed") {
+      const Duration within = line.duration("within", Duration::zero());
+      return {job::Failed{line.word(0), 1, line.rest(1), within}};
+    }
     if (const auto asked = asked_of(line)) return {*asked};
     if (const auto one = event_of_one(line)) return {*one};
     return events_of_each(line);

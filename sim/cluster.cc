@@ -176,7 +176,8 @@ void Cluster::shape_job() {
   shape_.epochs = options_.epochs;
   shape_.global_batch = static_cast<std::uint32_t>(rng.between(8, 24));
   shape_.sample_time = rng.time(milliseconds(2), milliseconds(40));
-  shape_.disk_time = options_.disk_time;
+  shape_.write_time = options_.write_time;
+  shape_.read_time = options_.read_time;
   workers_ = static_cast<std::uint32_t>(rng.between(3, 8));
   if (options_.workers > 0) workers_ = options_.workers;
   shape_servers();

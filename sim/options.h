@@ -79,8 +79,9 @@ struct Options {
   Sabotage sabotage = Sabotage::kNone;
   Sync sync = Sync::kAllReduce;
   std::uint32_t workers = 0;  // 0: as many as the seed says
-  // How long the disk takes to write a checkpoint, or to read one. 0: no time.
-  Duration disk_time{};
+  // How long the disk takes to write a checkpoint, and to read one. 0: no time.
+  Duration write_time{};
+  Duration read_time{};
   std::uint32_t epochs = 2;
   bool evaluate = true;
   Duration faults_stop = std::chrono::seconds(40);  // T

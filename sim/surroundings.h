@@ -22,8 +22,9 @@ struct JobShape {
   std::uint64_t eval_records = 0;
   std::uint32_t epochs = 0;
   std::uint32_t global_batch = 0;
-  Duration sample_time{};     // to compute one
-  Duration disk_time{};       // to write or read a checkpoint
+  Duration sample_time{};  // to compute one
+  Duration write_time{};   // of a checkpoint
+  Duration read_time{};
   std::uint32_t servers = 0;  // 0: the workers are in a collective
   std::string sync = "allreduce";
   std::uint64_t staleness = 0;

@@ -162,10 +162,10 @@ void Worker::begin_again(Ring* ring) {
 }
 
 void Worker::read_on(Ring* ring, std::uint64_t parts) {
-  if (shape_.disk_time > Duration::zero() && parts < kParts) {
+  if (shape_.read_time > Duration::zero() && parts < kParts) {
     blocked("reconfigure");
     say_io("reading the checkpoint", form_.restore, parts);
-    return later(shape_.disk_time / kParts, [this, ring, parts] {
+    return later(shape_.read_time / kParts, [this, ring, parts] {
       if (ring_ != ring || doing_ != Doing::kBlocked) return say_no_io();
       doing_ = Doing::kIdle;
       read_on(ring, parts + 1);
@@ -319,9 +319,9 @@ void Worker::write_beside(wire::CheckpointWritten about,
 }
 
 void Worker::write_on(std::uint64_t parts) {
-  if (shape_.disk_time > Duration::zero() && parts < kParts) {
+  if (shape_.write_time > Duration::zero() && parts < kParts) {
     say_io("writing the checkpoint", writing_->about.directory, parts);
-    return later(shape_.disk_time / kParts, [this, parts] { write_on(parts + 1); });
+    return later(shape_.write_time / kParts, [this, parts] { write_on(parts + 1); });
   }
   say_no_io();
   Writing written = std::move(*writing_);

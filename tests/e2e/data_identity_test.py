@@ -51,7 +51,7 @@ class OtherData(Hosts):
         self.assertEqual(code, 2, err)
         summary = json.loads((run_dir / "summary.json").read_text())
         self.assertEqual(summary["samples_trained"], 0)
-        cause = summary["first_cause"]
+        cause = summary["exit"]["first_cause"]
         for part in (str(path), *values, "antdt run --resume"):
             self.assertIn(part, cause)
         self.assertIn(str(path), err)
@@ -89,7 +89,7 @@ class OtherData(Hosts):
         self.assertEqual(summary["state"], "failed")
         self.assertLessEqual(summary["samples_trained"], before)
         for part in ("on hosta", str(self.eval), "xxh3"):
-            self.assertIn(part, summary["first_cause"])
+            self.assertIn(part, summary["exit"]["first_cause"])
 
     def slow(self, path):
         """With checkpoints, and slow enough that the test meets it in training."""

@@ -332,14 +332,17 @@ void Lifecycle::on(const job::CheckpointBegun& e, Effects&) { being_written_ = e
 void Lifecycle::on(const job::CheckpointStored& e, Effects& out) {
   const bool was_begun = being_written_ != 0 && e.number == being_written_;
   if (was_begun) being_written_ = 0;
-  image_.checkpoint_pending = false;
+  // Storing takes its time: an earlier order may be answered when a later one is waited for.
+  const bool is_earlier = e.number < image_.checkpoints_ordered;
+  if (!is_earlier) image_.checkpoint_pending = false;
+  const bool is_of_training = was_begun || (spec_.servers > 0 && is_earlier);
   const bool changes_servers = is_last_cut(e, out);
   if (e.error.empty()) {
     image_.checkpoints_stored = std::max(image_.checkpoints_stored, e.number);
     image_.checkpoints_ordered = std::max(image_.checkpoints_ordered, e.number);
     checkpoint_error_.clear();
   } else if (std::exchange(checkpoint_error_, e.error) != e.error) {
-    const bool is_model = state() == JobState::kFinishing && !was_begun;
+    const bool is_model = state() == JobState::kFinishing && !is_of_training;
     out.emplace_back(job::Note{
         "checkpoint-failed",
         is_model ? fmt::format("all records are trained, and the model cannot be kept: {}; the job "
@@ -350,7 +353,8 @@ void Lifecycle::on(const job::CheckpointStored& e, Effects& out) {
   out.emplace_back(job::SaveImage{});
   if (changes_servers) return change_servers(out);
   if (state() == JobState::kFinishing) {
-    if (was_begun) return;         // in training: it is not the trained model
+    // In training: it is not the trained model.
+    if (is_of_training) return;
     if (!e.error.empty()) return;  // the members hold it, and write it again
     image_.model_kept = true;
     out.emplace_back(job::LeaveAll{{"the job is done", 0}});
@@ -362,12 +366,10 @@ void Lifecycle::on(const job::CheckpointStored& e, Effects& out) {
     }
     return end_if_all_left(out);
   }
-  // That an earlier one was given up for it is not what a stop waits for.
-  if (!e.error.empty() && e.number < image_.checkpoints_ordered) return;
-  if (ends_with_checkpoint()) {
-    image_.outcome->resumable = image_.checkpoints_stored > 0;
-    out.emplace_back(job::LeaveAll{{image_.outcome->first_cause, kExitResumable}});
-  }
+  if (!ends_with_checkpoint()) return;
+  image_.outcome->resumable = image_.checkpoints_stored > 0;
+  if (is_earlier) return;  // a stop waits for its own
+  out.emplace_back(job::LeaveAll{{image_.outcome->first_cause, kExitResumable}});
 }
 
 }  // namespace antdt::ctl

@@ -164,6 +164,8 @@ void JobMachine::heard(Member m, Generation g, std::uint64_t, const wire::Checkp
     return;
   }
   if (g != membership_.base() || e.phase != lifecycle_.phase().phase) return;
+  // The phase may be over when it is stored, and then it is not the trained model.
+  if (lifecycle_.phase().what != "finish") feed(job::Event(job::CheckpointBegun{e.number}));
   store_checkpoint(e, m, std::vector<Member>(e.files.size(), m));
 }
 

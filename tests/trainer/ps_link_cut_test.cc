@@ -182,7 +182,9 @@ TEST_P(PsCutTest, ADamagedSliceIsRefusedByName) {
     ServerThread first(group, 0);
     ServerThread second(group, 1);
     ASSERT_TRUE(link(0));
-    train_all();
+    std::thread training([&] { train_all(); });
+    EXPECT_EQ(values(kSteps), after(kSteps));  // a step waits for the watcher, too
+    training.join();
     EXPECT_EQ(cut(first, second, 1, "c1")[0].error, "");
   }
   const std::string path = directory / "c1/slice-00.rows";

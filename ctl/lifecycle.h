@@ -290,7 +290,7 @@ class Lifecycle {
   std::optional<MonoTime> began_;
   double seconds_before_ = 0;  // of earlier incarnations
   MonoTime last_checkpoint_{};
-  MonoTime files_moved_{};                     // between hosts, last
+  MonoTime files_moved_{};  // between hosts, last
   // The number of the checkpoint that a member writes, whatever becomes of its generation. 0: none.
   std::uint64_t being_written_ = 0;
   std::optional<MonoTime> servers_failed_at_;  // the servers were to become more or fewer

@@ -126,8 +126,8 @@ void Lifecycle::on(const job::Tick&, Effects& out) {
                    spec_.protocol == Protocol::kAntdt && state() == JobState::kTraining &&
                    now_ - last_checkpoint_ >= spec_.checkpoint_every;
   // The order may be lost: then another one is due. What is being written takes its time.
-  const bool lost = being_written_ == 0 &&
-                    now_ - std::max(last_checkpoint_, files_moved_) >= kCheckpointPatience;
+  const bool lost =
+      being_written_ == 0 && now_ - std::max(last_checkpoint_, files_moved_) >= kCheckpointPatience;
   if (due && image_.last_cut == 0 && (lost || !image_.checkpoint_pending)) order_checkpoint(out);
 }
 

@@ -26,7 +26,7 @@ struct StartOptions {
   std::string state_dir;
   std::string job;
   Duration orphan_timeout = std::chrono::seconds(60);  // [failure]: of the workers
-  Duration deadline = std::chrono::seconds(20);  // for each of the two to answer
+  Duration deadline = std::chrono::seconds(20);        // for each of the two to answer
 };
 
 // Starts a private agent in a session of its own, which outlives this process

@@ -35,7 +35,8 @@ class Hosts(EndToEnd):
         own = ["unshare", "--mount", "sh", "-c", " ".join([*mounts, 'exec "$@"']), "sh"]
         log = open(self.dir / f"{name}.log", "w")
         process = subprocess.Popen(
-            [*(own if instead else []), str(BIN / "antdtd"), "--listen", f"{at}:{port}", "--keys", str(keys),
+            [*(own if instead else []), str(BIN / "antdtd"),
+             "--listen", f"{at}:{port}", "--keys", str(keys),
              "--state-dir", str(self.dir / f"{name}-state"), "--host-name", name,
              "--socket-dir", str(self.runtime / name), "--address", address, "--allow-root"],
             env=self.env, stdout=log, stderr=subprocess.STDOUT)

@@ -29,11 +29,11 @@ struct TrainerConfig {
   std::uint32_t threads = 1;
   std::uint32_t global_batch = 1024;
   std::chrono::milliseconds hang_after{120'000};  // what does not move for so long is given up
-  std::vector<std::string> hosts;  // "address:port"; empty: this machine alone
-  std::string interface;           // for the collective; empty: found from `hosts`
-  std::string ports;               // for the collective, "first-last"; empty: any
-  bool encrypt = false;            // what its members send one another
-  drill::Emulation emulation;      // of model "emulated"
+  std::vector<std::string> hosts;                 // "address:port"; empty: this machine alone
+  std::string interface;                          // for the collective; empty: found from `hosts`
+  std::string ports;                              // for the collective, "first-last"; empty: any
+  bool encrypt = false;                           // what its members send one another
+  drill::Emulation emulation;                     // of model "emulated"
 };
 
 // An error (kUsage) names the key.

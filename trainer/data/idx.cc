@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "trainer/data/index_build.h"
 #include "trainer/data/mapped_file.h"
 
 namespace antdt::data {

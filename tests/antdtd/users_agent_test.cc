@@ -239,10 +239,12 @@ TEST_F(UsersAgentTest, AUserCannotMakeTheAgentReadOrSignalWhatIsNotTheirs) {
   const std::string own = path("state/jobs/" + job_ + "/w0.1/own");
   ASSERT_TRUE(write_file_atomic(path("secret"), "code 77\nsecret of root", 0600));
   const std::string lie = fmt::format(
-      "cd {0} && rm -f exit pid && ln -s {1} exit && printf 'shim {2} {3}\\nworker {2} "
+      "cd {0}; until [ -e go ]; do sleep 0.01; done; rm -f exit pid && ln -s {1} exit && printf "
+      "'shim {2} {3}\\nworker {2} "
       "{3}\\n' > pid; kill -9 $PPID; sleep 1000",
       own, path("secret"), ours, process_start_time(ours).value());
   EXPECT_GT(start(daemon, 0, lie), 0U);
+  ASSERT_TRUE(write_file_atomic(own + "/go", ""));  // the agent has seen the shim
   const auto exited = daemon.await_message<wire::ProcessExited>();
   EXPECT_NE(exited.code, 77);
   EXPECT_THAT(exited.last_lines, testing::Not(HasSubstr("secret")));

@@ -11,25 +11,12 @@
 
 #include "core/disk_thread.h"
 #include "core/rotating_file.h"
+#include "core/spdlog_level.h"
 
 namespace antdt {
 namespace {
 
 constexpr std::size_t kMostLines = 10'000;  // that wait for the disk
-
-spdlog::level::level_enum severity_of(LogLevel level) {
-  switch (level) {
-    case LogLevel::kDebug:
-      return spdlog::level::debug;
-    case LogLevel::kInfo:
-      return spdlog::level::info;
-    case LogLevel::kWarn:
-      return spdlog::level::warn;
-    case LogLevel::kError:
-      return spdlog::level::err;
-  }
-  return spdlog::level::info;
-}
 
 void write_to_standard_error(std::string_view text) {
   while (!text.empty()) {
@@ -101,7 +88,7 @@ Result<BackgroundLog> BackgroundLog::start(const std::string& program,
     return fail(opened.error().kind, "opening the log: {}", opened.error().message);
   }
   auto logger = std::make_shared<spdlog::logger>(program, writer);
-  logger->set_level(severity_of(options.level));
+  logger->set_level(spdlog_level(options.level));
   logger->set_pattern("%Y-%m-%dT%H:%M:%S.%e%z %-7l %n[%P]: %v");
   spdlog::set_default_logger(std::move(logger));
   return BackgroundLog(std::move(writer));

@@ -8,25 +8,9 @@
 #include <mutex>
 #include <tuple>
 
+#include "core/spdlog_level.h"
+
 namespace antdt {
-
-namespace {
-
-spdlog::level::level_enum level_of(LogLevel level) {
-  switch (level) {
-    case LogLevel::kDebug:
-      return spdlog::level::debug;
-    case LogLevel::kInfo:
-      return spdlog::level::info;
-    case LogLevel::kWarn:
-      return spdlog::level::warn;
-    case LogLevel::kError:
-      return spdlog::level::err;
-  }
-  return spdlog::level::info;
-}
-
-}  // namespace
 
 Status init_logging(const std::string& program, const std::string& path, LogLevel level) {
   try {
@@ -37,7 +21,7 @@ Status init_logging(const std::string& program, const std::string& path, LogLeve
       sink = std::make_shared<spdlog::sinks::basic_file_sink_mt>(path);
     }
     auto logger = std::make_shared<spdlog::logger>(program, std::move(sink));
-    logger->set_level(level_of(level));
+    logger->set_level(spdlog_level(level));
     logger->set_pattern("%Y-%m-%dT%H:%M:%S.%e%z %-7l %n[%P]: %v");
     logger->flush_on(spdlog::level::debug);
     spdlog::set_default_logger(std::move(logger));
@@ -74,12 +58,12 @@ void replace_first_logger() {
 
 bool log_enabled(LogLevel level) {
   replace_first_logger();
-  return spdlog::should_log(level_of(level));
+  return spdlog::should_log(spdlog_level(level));
 }
 
 void log_text(LogLevel level, std::string_view text) {
   replace_first_logger();
-  spdlog::log(level_of(level), spdlog::string_view_t(text.data(), text.size()));
+  spdlog::log(spdlog_level(level), spdlog::string_view_t(text.data(), text.size()));
 }
 
 }  // namespace antdt

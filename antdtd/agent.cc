@@ -126,7 +126,7 @@ void Agent::adopt() {
       watch_throttled(adopted.key, adopted.pid);
       throttle(adopted.key, false);  // an agent that was killed may have left it stopped
     } else if (adopted.key.member.attempt >= keeper_.attempt()) {
-      keeper_.adopt(adopted.key.member.attempt);
+      keeper_.adopt(adopted.key.member.attempt, loop_.now());
       last_end = adopted.status;
     }
   }
@@ -138,7 +138,7 @@ void Agent::adopt() {
       loop_.stop();
     });
   } else if (keeper_.state() == JobKeeper::State::kIdle) {
-    follow(keeper_.start());
+    follow(keeper_.start(loop_.now()));
   } else if (last_end) {
     loop_.call_after(Duration::zero(),
                      [this, status = *last_end] { job_daemon_ended(keeper_.attempt(), status); });
@@ -383,7 +383,7 @@ void Agent::start_job(const wire::Envelope& envelope, const wire::Packet& packet
   record.command = start->command;
   const Status saved = store_.save_job(job_, record);
   if (!saved) log_error("{}", saved.error().message);
-  follow(keeper_.start());
+  follow(keeper_.start(loop_.now()));
 }
 
 void Agent::answer_launchers() {
@@ -431,7 +431,9 @@ void Agent::job_daemon_ended(Attempt attempt, const ExitStatus& status) {
 void Agent::follow(const JobKeeper::Decision& decision) {
   if (!decision.note.empty()) say_about_job(decision.note);
   if (decision.launch) launch_job_daemon();
-  if (decision.kill) runner_->signal({job_, {kJobDaemon, keeper_.attempt()}}, Force::kKill);
+  const ProcessKey job_daemon{job_, {kJobDaemon, keeper_.attempt()}};
+  if (decision.kill) runner_->signal(job_daemon, Force::kKill);
+  if (decision.kill_shim) runner_->signal(job_daemon, Force::kDestroy);
 }
 
 // Also where people look first when a run is silent, unless that is where the

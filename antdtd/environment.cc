@@ -5,7 +5,7 @@
 #include <map>
 #include <string_view>
 
-#include "core/start_as.h"
+#include "core/spawn.h"
 
 namespace antdt::antdtd {
 namespace {

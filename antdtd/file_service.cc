@@ -5,9 +5,11 @@
 
 #include <cerrno>
 #include <string_view>
-#include <type_traits>
 
 #include "antdtd/file_frames.h"
+#include "core/overloaded.h"
+#include "core/process.h"
+#include "core/wire/dispatch.h"
 #include "core/wire/packet.h"
 
 namespace antdt::antdtd {
@@ -39,20 +41,15 @@ wire::Packet refuse(const wire::Packet& to, const wire::Envelope& envelope, cons
   return reply(to, envelope, wire::Refused{code_of(error.kind), error.message});
 }
 
+bool changes_files(std::string_view kind) {
+  return kind == wire::FileWrite::kKind || kind == wire::FileCommit::kKind ||
+         kind == wire::FileRemove::kKind;
+}
+
 wire::FileDone as_message(const Status& /*done*/) { return {}; }
 template <class T>
 const T& as_message(const Result<T>& result) {
   return *result;
-}
-
-bool write_all(int fd, std::string_view bytes) {
-  while (!bytes.empty()) {
-    const ssize_t put = ::send(fd, bytes.data(), bytes.size(), MSG_NOSIGNAL);
-    if (put < 0 && errno == EINTR) continue;
-    if (put <= 0) return false;
-    bytes.remove_prefix(static_cast<std::size_t>(put));
-  }
-  return true;
 }
 
 }  // namespace
@@ -61,33 +58,39 @@ wire::Packet answer_file_request(Result<RunFiles>& files, const wire::Packet& re
   const auto envelope = wire::open_envelope(request);
   if (!envelope) return refuse(request, {}, envelope.error());
   if (!files) return refuse(request, *envelope, files.error());
-  std::optional<wire::Packet> answer;
-  const auto try_as = [&]<class T>(std::type_identity<T>, auto&& act) {
-    if (answer || envelope->kind != T::kKind) return;
-    const auto message = wire::decode<T>(request.body);
-    if (!message) {
-      answer = refuse(request, *envelope, Error{ErrorKind::kUsage, message.error().message});
-      return;
+  if (changes_files(envelope->kind)) {
+    if (const Status may = files->check_is_of(envelope->job); !may) {
+      return refuse(request, *envelope, may.error());
     }
-    const auto done = act(*message);
-    answer = done ? reply(request, *envelope, as_message(done))
-                  : refuse(request, *envelope, done.error());
-  };
-  using std::type_identity;
-  try_as(type_identity<wire::FileRead>(), [&](const auto& m) { return files->read(m); });
-  try_as(type_identity<wire::FileWrite>(), [&](const auto& m) { return files->write(m); });
-  try_as(type_identity<wire::FileSum>(), [&](const auto& m) { return files->sum(m); });
-  try_as(type_identity<wire::FileCommit>(), [&](const auto& m) { return files->commit(m); });
-  try_as(type_identity<wire::FileRemove>(), [&](const auto& m) { return files->remove(m); });
-  try_as(type_identity<wire::FileList>(), [&](const auto&) { return files->list(); });
-  try_as(type_identity<wire::FileProbe>(), [&](const auto& m) { return files->probe(m); });
-  if (answer) return *answer;
+  }
+  std::optional<wire::Packet> answer;
+  const auto act = Overloaded{[&](const wire::FileRead& m) { return files->read(m); },
+                              [&](const wire::FileWrite& m) { return files->write(m); },
+                              [&](const wire::FileSum& m) { return files->sum(m); },
+                              [&](const wire::FileCommit& m) { return files->commit(m); },
+                              [&](const wire::FileRemove& m) { return files->remove(m); },
+                              [&](const wire::FileList&) { return files->list(); },
+                              [&](const wire::FileProbe& m) { return files->probe(m); }};
+  const bool known =
+      wire::dispatch<wire::FileRead, wire::FileWrite, wire::FileSum, wire::FileCommit,
+                     wire::FileRemove, wire::FileList, wire::FileProbe>(
+          envelope->kind, request.body, [&](const auto& message) {
+            if (!message) {
+              answer = refuse(request, *envelope, {ErrorKind::kUsage, message.error().message});
+              return;
+            }
+            const auto done = act(*message);
+            answer = done ? reply(request, *envelope, as_message(done))
+                          : refuse(request, *envelope, done.error());
+          });
+  if (known) return *answer;
   return refuse(
       request, *envelope,
       Error{ErrorKind::kUsage, fmt::format("a file service does not know '{}'", envelope->kind)});
 }
 
 int serve_files(int fd, const std::string& run_dir) {
+  keep_freed_memory();
   Result<RunFiles> files = RunFiles::open(run_dir);
   FrameReader reader;
   for (;;) {
@@ -96,7 +99,8 @@ int serve_files(int fd, const std::string& run_dir) {
     if (*request) {
       // What could not be opened a moment ago (a disk that was full) may be there now.
       if (!files) files = RunFiles::open(run_dir);
-      if (!write_all(fd, to_frame(answer_file_request(files, **request)))) return 0;
+      FrameWriter answer(answer_file_request(files, **request));
+      if (answer.write(fd) != FrameWriter::Outcome::kAll) return 0;
       continue;
     }
     const auto [at, most] = reader.room();

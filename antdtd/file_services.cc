@@ -24,7 +24,7 @@ constexpr std::size_t kMostWaiting = 96UL * 1024 * 1024;
 constexpr Duration kIdle = std::chrono::seconds(60);
 constexpr Duration kLook = std::chrono::seconds(10);
 // Reads of one service in a turn, so that heartbeats are never behind many of them.
-constexpr int kReads = 16;
+constexpr int kReads = 64;
 
 }  // namespace
 
@@ -34,9 +34,8 @@ struct FileServices::Service {
   OwnedFd socket;
   OwnedFd writable;  // an epoll instance: readable once the socket can be written
   FrameReader reader;
-  std::deque<std::string> waiting;  // frames that it has not taken
+  std::deque<FrameWriter> waiting;  // what it has not taken
   std::size_t waiting_bytes = 0;
-  std::size_t written = 0;  // of the first
   bool watches_writable = false;
   std::set<std::string> peers;
   std::set<std::pair<std::string, std::uint64_t>> asked;  // by whom, seq
@@ -70,7 +69,7 @@ void FileServices::refuse(const std::string& peer, std::uint64_t seq, std::strin
 void FileServices::handle(const wire::Envelope& envelope, wire::Packet packet) {
   if (envelope.kind == wire::FilesAttach::kKind) return attach(envelope, packet);
   if (envelope.kind == wire::FilesDetach::kKind) return detach(packet.peer);
-  pass_on(envelope, packet);
+  pass_on(envelope, std::move(packet));
 }
 
 void FileServices::attach(const wire::Envelope& envelope, const wire::Packet& packet) {
@@ -124,7 +123,7 @@ Status FileServices::start(const std::string& job, const std::string& user,
   return {};
 }
 
-void FileServices::pass_on(const wire::Envelope& envelope, const wire::Packet& packet) {
+void FileServices::pass_on(const wire::Envelope& envelope, wire::Packet packet) {
   const auto link = links_.find(packet.peer);
   if (link == links_.end()) {
     return refuse(packet.peer, envelope.seq, "unknown",
@@ -132,12 +131,12 @@ void FileServices::pass_on(const wire::Envelope& envelope, const wire::Packet& p
   }
   Service& service = *services_.at(link->second);
   service.used = loop_.now();
-  std::string frame = to_frame(packet);
+  const std::string peer = packet.peer;
+  FrameWriter frame(std::move(packet));
   if (service.waiting_bytes + frame.size() > kMostWaiting) {
-    return refuse(packet.peer, envelope.seq, "full",
-                  "the file service has too much under way: try again");
+    return refuse(peer, envelope.seq, "full", "the file service has too much under way: try again");
   }
-  service.asked.insert({packet.peer, envelope.seq});
+  service.asked.insert({peer, envelope.seq});
   service.waiting_bytes += frame.size();
   service.waiting.push_back(std::move(frame));
   write_more(link->second);
@@ -147,16 +146,9 @@ void FileServices::write_more(const std::string& key) {
   const auto found = services_.find(key);
   if (found == services_.end()) return;
   Service& service = *found->second;
-  while (!service.waiting.empty()) {
-    const std::string& frame = service.waiting.front();
-    const ssize_t put = ::send(service.socket.get(), frame.data() + service.written,
-                               frame.size() - service.written, MSG_NOSIGNAL | MSG_DONTWAIT);
-    if (put < 0 && errno == EINTR) continue;
-    if (put < 0) break;
-    service.written += static_cast<std::size_t>(put);
-    if (service.written < frame.size()) continue;
-    service.waiting_bytes -= frame.size();
-    service.written = 0;
+  while (!service.waiting.empty() &&
+         service.waiting.front().write(service.socket.get()) == FrameWriter::Outcome::kAll) {
+    service.waiting_bytes -= service.waiting.front().size();
     service.waiting.pop_front();
   }
   const bool more = !service.waiting.empty();

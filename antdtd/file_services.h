@@ -47,7 +47,7 @@ class FileServices {
   void attach(const wire::Envelope& envelope, const wire::Packet& packet);
   [[nodiscard]] Status start(const std::string& job, const std::string& user,
                              const std::string& run_dir);
-  void pass_on(const wire::Envelope& envelope, const wire::Packet& packet);
+  void pass_on(const wire::Envelope& envelope, wire::Packet packet);
   void detach(const std::string& peer);
   void end(const std::string& key);
   void on_readable(const std::string& key);

@@ -46,21 +46,23 @@ Duration pause_after(std::size_t deaths) {
 
 }  // namespace
 
-JobKeeper::Decision JobKeeper::start() {
+JobKeeper::Decision JobKeeper::start(MonoTime now) {
   if (state_ != State::kIdle) return {};
   state_ = State::kUp;
+  launched_at_ = now;
   attempt_ = attempt_.next();
   return {true, {}};
 }
 
-void JobKeeper::adopt(Attempt attempt) {
+void JobKeeper::adopt(Attempt attempt, MonoTime now) {
   if (attempt < attempt_) return;
   attempt_ = attempt;
   state_ = State::kUp;
+  heard_at_ = now;
 }
 
 JobKeeper::Decision JobKeeper::exited(const ExitStatus& status, MonoTime now) {
-  if (state_ != State::kUp) return {};
+  if (state_ != State::kUp && state_ != State::kKilling) return {};
   heard_at_.reset();
   const bool says_over =
       std::find(kJobIsOver.begin(), kJobIsOver.end(), status.code) != kJobIsOver.end();
@@ -120,23 +122,28 @@ JobKeeper::Decision JobKeeper::tick(MonoTime now) {
   const auto next = next_wakeup();
   if (!next || now < *next) return {};
   if (state_ == State::kUp) {
-    const Duration silence = now - *heard_at_;
-    heard_at_.reset();
+    state_ = State::kKilling;
+    shim_killed_at_ = now + kKillPatience;
     return {false,
             fmt::format("the job daemon has said nothing for {:.0f} s: it is killed",
-                        to_seconds(silence)),
+                        to_seconds(now - heard_at_.value_or(launched_at_))),
             true};
   }
+  if (state_ == State::kKilling) {
+    shim_killed_at_ = now + kKillPatience;
+    return {false, "the shim of the job daemon does not answer: it is killed", false, true};
+  }
   state_ = State::kUp;
-  up_since_ = now;
+  up_since_ = launched_at_ = now;
   attempt_ = attempt_.next();
   return {true};
 }
 
 std::optional<MonoTime> JobKeeper::next_wakeup() const {
   if (state_ == State::kRestarting) return restart_at_;
-  if (state_ != State::kUp || !heard_at_ || hung_after_ <= Duration::zero()) return std::nullopt;
-  return *heard_at_ + hung_after_;
+  if (state_ == State::kKilling) return shim_killed_at_;
+  if (state_ != State::kUp || hung_after_ <= Duration::zero()) return std::nullopt;
+  return heard_at_ ? *heard_at_ + hung_after_ : launched_at_ + std::max(kUnheard, hung_after_);
 }
 
 }  // namespace antdt::antdtd

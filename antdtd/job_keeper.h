@@ -1,9 +1,11 @@
 // Whether a private agent starts its job daemon again: a value, no I/O.
 //
 //   idle ── start ──> up ── exited 0,1,2,3,4,75 ──> over
-//                      │ anything else (killed by us, if it was heard and then was
-//                      │ silent for `hung_after`)
-//                      v
+//                      │ silent for `hung_after`, or for kUnheard from its start ──> killing
+//                      │ (it, and after kKillPatience and each time again its shim) ────┐
+//                      │ exited with anything else                                      │
+//                      v                                                                │
+//                      <────────────────────────────────────────────────────────────────┘
 //                   restarting ── after a pause ──> up
 //                      │ it cannot be executed, crashes again and again, or
 //                      v has not come up again for `kPatience`
@@ -25,23 +27,24 @@ namespace antdt::antdtd {
 
 class JobKeeper {
  public:
-  enum class State { kIdle, kUp, kRestarting, kOver, kGaveUp };
+  enum class State { kIdle, kUp, kKilling, kRestarting, kOver, kGaveUp };
   struct Decision {
-    bool launch = false;  // start it now, as `attempt()`
-    std::string note{};   // what happened, for the log; may be empty
-    bool kill = false;    // it hangs
+    bool launch = false;     // start it now, as `attempt()`
+    std::string note{};      // what happened, for the log; may be empty
+    bool kill = false;       // it hangs
+    bool kill_shim = false;  // its shim, which was to kill it, does not answer
   };
   // 0: a job daemon may be silent as long as it likes.
   explicit JobKeeper(Duration hung_after = {}) : hung_after_(hung_after) {}
 
-  [[nodiscard]] Decision start();
-  // A job daemon that an earlier agent started runs as `attempt`.
-  void adopt(Attempt attempt);
+  [[nodiscard]] Decision start(MonoTime now);
+  // A job daemon that an earlier agent started runs as `attempt`. It dials this one at once.
+  void adopt(Attempt attempt, MonoTime now);
   [[nodiscard]] Decision exited(const ExitStatus& status, MonoTime now);
   // The job daemon said that the job is over: its end, however, is the last.
   void job_is_over() { last_ = true; }
-  // It said something. One that has not done so yet may be reading its journal, and cannot be
-  // said to hang.
+  // It said something. One that has not done so yet may be reading its journal from a disk that
+  // stands still: it has longer.
   void heard(MonoTime now) { heard_at_ = now; }
   [[nodiscard]] Decision tick(MonoTime now);
   [[nodiscard]] std::optional<MonoTime> next_wakeup() const;
@@ -50,6 +53,8 @@ class JobKeeper {
   [[nodiscard]] Attempt attempt() const { return attempt_; }
   [[nodiscard]] bool ended() const { return state_ == State::kOver || state_ == State::kGaveUp; }
 
+  static constexpr Duration kUnheard = std::chrono::minutes(5);
+  static constexpr Duration kKillPatience = std::chrono::seconds(5);
   // One that lived longer was able to do its work: it is started again at once.
   // One that dies sooner is tried after growing pauses: what ails it (a full disk, keys that
   // are being replaced, a machine short of memory) may pass, and its workers train on meanwhile.
@@ -76,7 +81,9 @@ class JobKeeper {
   std::optional<MonoTime> up_since_;   // nullopt: an earlier agent started it, or the first
   MonoTime restart_at_{};
   Duration hung_after_;
-  std::optional<MonoTime> heard_at_;  // by this one, if at all
+  std::optional<MonoTime> heard_at_;  // of this one, if at all
+  MonoTime launched_at_{};
+  MonoTime shim_killed_at_{};  // kKilling: from then on, if it is still there
 };
 
 }  // namespace antdt::antdtd

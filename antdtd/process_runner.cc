@@ -22,7 +22,7 @@
 #include "core/pipe.h"
 #include "core/process.h"
 #include "core/runtime_dir.h"
-#include "core/start_as.h"
+#include "core/spawn.h"
 
 namespace antdt::antdtd {
 namespace {
@@ -167,7 +167,8 @@ ProcessRunner::Live ProcessRunner::live_of(const LaunchedShim& shim) {
 Result<LaunchedShim> ProcessRunner::launch_shim_of(const UserIdentity& owner, const ProcessKey& key,
                                                    const wire::StartProcess& start,
                                                    const std::string& cgroup) const {
-  StartAs what;
+  Spawn what;
+  what.user = owner;
   what.program = settings_.shim;
   what.environment =
       worker_environment(environment_of(owner, settings_.environment),
@@ -189,8 +190,8 @@ Result<LaunchedShim> ProcessRunner::launch_shim_of(const UserIdentity& owner, co
     what.arguments.insert(what.arguments.begin(),
                           {"--cgroup-procs-fd", std::to_string(procs.get())});
   }
-  ANTDT_TRY(const pid_t pid, start_as(owner, what));
-  return LaunchedShim{pid, status.read.release()};
+  ANTDT_TRY(const Spawned shim, spawn(what));
+  return LaunchedShim{shim.pid, status.read.release()};
 }
 
 // A worker that cannot have one runs without: its limit is lost, not its work.
@@ -360,17 +361,19 @@ void ProcessRunner::kill_marked_of(const ProcessKey& key) const {
                                           fmt::format("ANTDT_ATTEMPT={}", key.member.attempt)};
   const UserIdentity& owner = handlers_.owner_of(key.job);
   if (owner.is_own()) return kill_marked(marks);
-  StartAs what;
+  Spawn what;
+  what.user = owner;
   what.program = settings_.shim;
+  what.environment.emplace();  // it needs none
   what.arguments = {"--kill-marked", "--"};
   what.arguments.insert(what.arguments.end(), marks.begin(), marks.end());
-  const Result<pid_t> helper = start_as(owner, what);
+  const Result<Spawned> helper = spawn(what);
   if (!helper) return log_warn("{}: {}", describe(key), helper.error().message);
-  const Result<int> ended = open_pidfd(*helper);
+  const Result<int> ended = open_pidfd(helper->pid);
   pollfd item{ended ? *ended : -1, POLLIN, 0};
   const OwnedFd closed(item.fd);
-  if (poll(&item, 1, kHelperPatienceMs) <= 0) kill(*helper, SIGKILL);
-  waitpid(*helper, nullptr, 0);
+  if (poll(&item, 1, kHelperPatienceMs) <= 0) kill(helper->pid, SIGKILL);
+  waitpid(helper->pid, nullptr, 0);
 }
 
 void ProcessRunner::forget(const ProcessKey& key) {

@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <filesystem>
 #include <memory>
+#include <nlohmann/json.hpp>
 
 #include "core/fs.h"
 #include "core/ids.h"
@@ -109,18 +110,37 @@ Result<RunFiles> RunFiles::open(const std::string& run_dir) {
   if (!std::filesystem::path(run_dir).is_absolute()) {
     return fail(ErrorKind::kUsage, "the run directory '{}' is not absolute", run_dir);
   }
-  ANTDT_RETURN_IF_ERROR(make_directories(run_dir, 0700));
-  const int fd = ::open(run_dir.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (fd < 0) return fail_errno(ErrorKind::kIo, errno, "opening " + run_dir);
-  RunFiles files(run_dir, OwnedFd(fd));
-  if (::mkdirat(fd, "checkpoints", 0700) != 0 && errno != EEXIST) {
-    return fail_errno(ErrorKind::kIo, errno, "making " + run_dir + "/checkpoints");
-  }
-  return files;
+  return RunFiles(run_dir);
+}
+
+Status RunFiles::check_is_of(const std::string& job) const {
+  const std::string path = run_dir_ + "/job.json";
+  if (::access(path.c_str(), F_OK) != 0 && errno == ENOENT) return {};
+  const auto text = read_file(path);
+  const auto json = nlohmann::json::parse(text.value_or(""), nullptr, /*allow_exceptions=*/false);
+  const std::string owner =
+      json.is_object() ? json.value(nlohmann::json::json_pointer("/job/id"), "") : "";
+  if (owner == job) return {};
+  return fail(
+      ErrorKind::kUsage,
+      "{} on this host is the run directory of another job ({}), whose checkpoints would be "
+      "removed: choose a path that no run has on any host (antdt run --run-dir)",
+      run_dir_, owner.empty() ? "its job.json cannot be read" : owner);
+}
+
+Status RunFiles::make() { return make_directories(run_dir_ + "/checkpoints", 0700); }
+
+Result<OwnedFd> RunFiles::open_root() const {
+  const int fd = ::open(run_dir_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (fd >= 0) return OwnedFd(fd);
+  const bool missing = errno == ENOENT;
+  return fail_errno(missing ? ErrorKind::kUnreachable : ErrorKind::kIo, errno,
+                    "opening " + run_dir_);
 }
 
 Result<OwnedFd> RunFiles::open_folder(std::string_view folder) const {
-  return open_at(root_.get(), std::string(folder), O_RDONLY | O_DIRECTORY);
+  ANTDT_TRY(const OwnedFd root, open_root());
+  return open_at(root.get(), std::string(folder), O_RDONLY | O_DIRECTORY);
 }
 
 Result<OwnedFd> RunFiles::open_checkpoint(const std::string& name, bool make) const {
@@ -150,6 +170,7 @@ Result<wire::FileProbed> RunFiles::probe(const wire::FileProbe& request) {
   if (!is_name(request.name) || !request.name.starts_with(kProbe)) {
     return fail(ErrorKind::kUsage, "'{}' is no name of a probe", request.name);
   }
+  ANTDT_RETURN_IF_ERROR(make());
   ANTDT_TRY(const OwnedFd checkpoints, open_folder(kCheckpoints));
   const std::string path = fmt::format("{}/checkpoints/{}", run_dir_, request.name);
   // Made whole or not at all, so that nobody reads half of an identity: it is the target of a
@@ -168,13 +189,18 @@ Result<wire::FileProbed> RunFiles::probe(const wire::FileProbe& request) {
 
 Result<wire::FileListed> RunFiles::list() const {
   wire::FileListed listed;
-  ANTDT_TRY(const OwnedFd checkpoints, open_folder(kCheckpoints));
-  ANTDT_RETURN_IF_ERROR(for_each_entry(checkpoints.get(), [&](const std::string& name) {
-    const std::string manifest = fmt::format("{}/{}", name, kManifest);
-    const bool whole = !name.starts_with(kUnfinished) &&
-                       ::faccessat(checkpoints.get(), manifest.c_str(), R_OK, 0) == 0;
-    listed.checkpoints.push_back({name, 0, whole});
-  }));
+  const auto checkpoints = open_folder(kCheckpoints);
+  if (!checkpoints && checkpoints.error().kind != ErrorKind::kUnreachable) {
+    return tl::unexpected<Error>(checkpoints.error());
+  }
+  if (checkpoints) {
+    ANTDT_RETURN_IF_ERROR(for_each_entry(checkpoints->get(), [&](const std::string& name) {
+      const std::string manifest = fmt::format("{}/{}", name, kManifest);
+      const bool whole = !name.starts_with(kUnfinished) &&
+                         ::faccessat(checkpoints->get(), manifest.c_str(), R_OK, 0) == 0;
+      listed.checkpoints.push_back({name, 0, whole});
+    }));
+  }
   const auto logs = open_folder(kLogs);
   if (!logs) return listed;  // nothing has run here
   ANTDT_RETURN_IF_ERROR(for_each_entry(logs->get(), [&](const std::string& name) {
@@ -237,6 +263,7 @@ Status RunFiles::write(const wire::FileWrite& request) {
     return fail(ErrorKind::kUsage, "'{}' may not be written: only unfinished checkpoints may",
                 request.path);
   }
+  ANTDT_RETURN_IF_ERROR(make());
   const int begin = request.offset == 0 ? O_TRUNC : 0;
   auto file = open_file(request.path, O_WRONLY | O_CREAT | begin, true);
   if (!file) return tl::unexpected<Error>(file.error());
@@ -317,14 +344,17 @@ Status RunFiles::commit(const wire::FileCommit& request) {
 }
 
 Status RunFiles::remove(const wire::FileRemove& request) {
-  ANTDT_TRY(const OwnedFd checkpoints, open_folder(kCheckpoints));
-  if (is_name(request.name) && request.name.starts_with(kProbe)) {
-    ::unlinkat(checkpoints.get(), request.name.c_str(), 0);
+  const bool is_probe = is_name(request.name) && request.name.starts_with(kProbe);
+  if (!is_probe && !is_checkpoint(request.name)) return no_such_path(request.name);
+  const auto checkpoints = open_folder(kCheckpoints);
+  if (!checkpoints && checkpoints.error().kind == ErrorKind::kUnreachable) return {};
+  if (!checkpoints) return tl::unexpected<Error>(checkpoints.error());
+  if (is_probe) {
+    ::unlinkat(checkpoints->get(), request.name.c_str(), 0);
     return {};
   }
-  if (!is_checkpoint(request.name)) return no_such_path(request.name);
   forget(request.name);
-  return remove_directory(checkpoints.get(), request.name);
+  return remove_directory(checkpoints->get(), request.name);
 }
 
 }  // namespace antdt::antdtd

@@ -19,8 +19,13 @@ namespace antdt::antdtd {
 
 class RunFiles {
  public:
-  // Makes the directory and checkpoints/ in it where they are not there, for their owner alone.
+  // A directory that is not there is one without files. What writes makes it, and checkpoints/ in
+  // it, for their owner alone; who only reads leaves nothing behind.
   [[nodiscard]] static Result<RunFiles> open(const std::string& run_dir);
+
+  // kUsage if the directory is that of another job's run, by its job.json: nothing may be written
+  // or removed there then.
+  [[nodiscard]] Status check_is_of(const std::string& job) const;
 
   [[nodiscard]] Result<wire::FileProbed> probe(const wire::FileProbe& request);
   [[nodiscard]] Result<wire::FileListed> list() const;
@@ -37,8 +42,9 @@ class RunFiles {
     std::string path;
     RunningSum sum;
   };
-  RunFiles(std::string run_dir, OwnedFd root)
-      : run_dir_(std::move(run_dir)), root_(std::move(root)) {}
+  explicit RunFiles(std::string run_dir) : run_dir_(std::move(run_dir)) {}
+  [[nodiscard]] Status make();
+  [[nodiscard]] Result<OwnedFd> open_root() const;
   [[nodiscard]] Result<OwnedFd> open_folder(std::string_view folder) const;
   [[nodiscard]] Result<OwnedFd> open_checkpoint(const std::string& name, bool make) const;
   [[nodiscard]] Result<OwnedFd> open_file(const std::string& path, int flags, bool make) const;
@@ -48,8 +54,7 @@ class RunFiles {
   [[nodiscard]] Status check_file(int directory, const std::string& from,
                                   const wire::CheckpointFile& said);
 
-  std::string run_dir_;  // for messages
-  OwnedFd root_;
+  std::string run_dir_;
   std::list<Written> written_;  // the newest first; few
 };
 

@@ -12,7 +12,7 @@
 #include <cerrno>
 
 #include "core/pipe.h"
-#include "core/start_as.h"
+#include "core/spawn.h"
 
 namespace antdt::antdtd {
 namespace {
@@ -62,13 +62,14 @@ Result<LaunchedFileService> launch_file_service(const UserIdentity& user,
   constexpr int kBuffer = 4 * 1024 * 1024;  // as much of it as the kernel allows
   ::setsockopt(ours.get(), SOL_SOCKET, SO_SNDBUF, &kBuffer, sizeof(kBuffer));
   ::setsockopt(theirs.get(), SOL_SOCKET, SO_SNDBUF, &kBuffer, sizeof(kBuffer));
-  StartAs what;
+  Spawn what;
+  what.user = user;
   what.program = program;
   what.arguments = {"--serve-files", run_dir};
   what.environment = environment;
   what.standard_input = theirs.get();
-  ANTDT_TRY(const pid_t pid, start_as(user, what));
-  return LaunchedFileService{pid, std::move(ours)};
+  ANTDT_TRY(const Spawned service, spawn(what));
+  return LaunchedFileService{service.pid, std::move(ours)};
 }
 
 }  // namespace antdt::antdtd

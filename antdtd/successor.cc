@@ -2,17 +2,16 @@
 
 #include <fcntl.h>
 #include <sys/prctl.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
-#include <cerrno>
 #include <csignal>
 #include <utility>
 
 #include "core/fs.h"
+#include "core/owned_fd.h"
 #include "core/process.h"
+#include "core/spawn.h"
 
 namespace antdt::antdtd {
 
@@ -96,38 +95,6 @@ std::vector<std::string> parse_environment(std::string_view text) {
 
 namespace {
 
-// Other threads of this process do not exist in its child: from here to exec
-// only what is safe then.
-[[noreturn]] void become(char* const* argv, char* const* environment, int null, int log,
-                         int report) {
-  setsid();
-  reset_signals_for_child();
-  if (dup2(null, STDIN_FILENO) >= 0 && dup2(log, STDOUT_FILENO) >= 0 &&
-      dup2(log, STDERR_FILENO) >= 0) {
-    execve(argv[0], argv, environment);
-  }
-  const int error = errno;
-  [[maybe_unused]] const ssize_t ignored = write(report, &error, sizeof(error));
-  _exit(127);
-}
-
-[[noreturn]] void start_grandchild(char* const* argv, char* const* environment, int null, int log,
-                                   int report) {
-  const pid_t pid = fork();
-  if (pid == 0) become(argv, environment, null, log, report);
-  const int error = errno;
-  if (pid < 0) [[maybe_unused]]
-    const ssize_t ignored = write(report, &error, sizeof(error));
-  _exit(0);
-}
-
-std::vector<char*> pointers(const std::vector<std::string>& texts) {
-  std::vector<char*> list;
-  for (const std::string& text : texts) list.push_back(const_cast<char*>(text.c_str()));
-  list.push_back(nullptr);
-  return list;
-}
-
 // While one lives, this process does not adopt orphans: what is started must not
 // become a part of the tree that this shim kills. An orphan of the worker's that
 // falls into these milliseconds is found by its environment instead.
@@ -145,44 +112,22 @@ class NotAReaper {
   int was_ = 0;
 };
 
-// Nothing comes when the program was executed: the end of the pipe went with it.
-Status read_report(int report, const std::string& program) {
-  int error = 0;
-  ssize_t got = 0;
-  do got = read(report, &error, sizeof(error));
-  while (got < 0 && errno == EINTR);
-  if (got != sizeof(error)) return {};
-  return fail_errno(ErrorKind::kIo, error, "starting " + program);
-}
-
 }  // namespace
 
 Status start_as_orphan(const std::vector<std::string>& command,
                        const std::vector<std::string>& environment, const std::string& log) {
-  const std::vector<char*> argv = pointers(command);
-  const std::vector<char*> envp = pointers(environment);
-  std::array<int, 2> report{-1, -1};
-  if (pipe2(report.data(), O_CLOEXEC) != 0) {
-    return fail_errno(ErrorKind::kIo, errno, "making a pipe to start " + command.front());
-  }
-  const int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
-  int out = open(log.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
-  if (out < 0) out = open("/dev/null", O_WRONLY | O_CLOEXEC);
+  const OwnedFd out(open(log.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
+  Spawn what;
+  what.program = command.front();
+  what.arguments.assign(command.begin() + 1, command.end());
+  what.environment = environment;
+  what.standard_output = out.get();  // /dev/null where there can be none
+  what.standard_error = out.get();
+  what.group = ChildGroup::kSession;
+  what.is_orphan = true;
   const NotAReaper until_it_is_an_orphan;
-  const pid_t pid = fork();
-  const int fork_error = errno;
-  if (pid == 0) start_grandchild(argv.data(), envp.data(), null, out, report[1]);
-  for (const int fd : {null, out, report[1]}) close(fd);
-  Status started;
-  if (pid < 0) {
-    started = fail_errno(ErrorKind::kIo, fork_error, "starting " + command.front());
-  } else {
-    started = read_report(report[0], command.front());
-    while (waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {
-    }
-  }
-  close(report[0]);
-  return started;
+  ANTDT_RETURN_IF_ERROR(spawn(what));
+  return {};
 }
 
 }  // namespace antdt::antdtd

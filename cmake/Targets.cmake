@@ -1,8 +1,8 @@
 # antdt_library(NAME SOURCES... [LIBS ...] [HEADERS set]): one folder's library, warnings on.
 # antdt_program(NAME SOURCES... [LIBS ...]): a program in build/bin.
-# antdt_test(NAME SOURCES... [LIBS ...] [HEADERS set] [WHOLE] [ONE_THREAD]): a GoogleTest program,
-# each test a CTest test; the target antdt_unit_tests builds all of them and what they start.
-# WHOLE: all of it one CTest test, where the program's start costs more than most of them.
+# antdt_test(NAME SOURCES... [LIBS ...] [HEADERS set] [SHARDS n] [ONE_THREAD]): a GoogleTest program;
+# the target antdt_unit_tests builds all of them and what they start. It is one CTest test, since under
+# a sanitizer a program's start costs more than most of its tests; one that takes long is n of them.
 # ONE_THREAD: it never starts a second thread, and ends where it would (tests/one_thread.cc).
 # The thread sanitizer, which can find nothing in it, does without: it would take half the time.
 # HEADERS: the precompiled set, where it is not the usual one.
@@ -80,7 +80,7 @@ endfunction()
 
 add_custom_target(antdt_unit_tests)
 function(antdt_test name)
-  cmake_parse_arguments(arg "WHOLE;ONE_THREAD" "HEADERS" "LIBS" HEADERS test_headers ${ARGN})
+  cmake_parse_arguments(arg "ONE_THREAD" "HEADERS;SHARDS" "LIBS" HEADERS test_headers SHARDS 1 ${ARGN})
   add_executable(${name} ${arg_UNPARSED_ARGUMENTS})
   target_link_libraries(${name} PRIVATE antdt_options ${arg_LIBS} GTest::gmock GTest::gtest_main)
   antdt_use_precompiled(${name} ${arg_HEADERS})
@@ -98,9 +98,14 @@ function(antdt_test name)
   endif()
   add_dependencies(antdt_unit_tests ${name})
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
-  if(arg_WHOLE)
-    add_test(NAME ${name} COMMAND ${name})
-  else()
-    gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST)
+  if(arg_SHARDS EQUAL 1)
+    add_test(NAME ${name} COMMAND ${name} --gtest_brief=1)
+    return()
   endif()
+  foreach(shard RANGE 1 ${arg_SHARDS})
+    math(EXPR index "${shard} - 1")
+    add_test(NAME ${name}_${shard} COMMAND ${name} --gtest_brief=1)
+    set_tests_properties(${name}_${shard} PROPERTIES
+      ENVIRONMENT "GTEST_TOTAL_SHARDS=${arg_SHARDS};GTEST_SHARD_INDEX=${index}" COST 50)
+  endforeach()
 endfunction()

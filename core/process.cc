@@ -72,6 +72,11 @@ bool process_alive(pid_t pid, std::uint64_t start_time) {
   return state && state->start_time == start_time && state->state != 'Z' && state->state != 'X';
 }
 
+bool process_waits_for_device(pid_t pid) {
+  const auto now = read_process_state(pid);
+  return now && now->state == 'D';
+}
+
 Result<int> open_pidfd(pid_t pid) {
   // The system sets close-on-exec on it.
   const long fd = syscall(SYS_pidfd_open, pid, 0);

@@ -32,6 +32,9 @@ void reset_signals_for_child();
 // zombie.
 [[nodiscard]] bool process_alive(pid_t pid, std::uint64_t start_time);
 
+// Whether it waits for a disk or another device and cannot be killed meanwhile (state D).
+[[nodiscard]] bool process_waits_for_device(pid_t pid);
+
 // A descriptor that is readable once `pid` has ended; close it after use.
 // kUnreachable if there is no such process.
 [[nodiscard]] Result<int> open_pidfd(pid_t pid);

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <limits>
+#include <tuple>
 #include <utility>
 
 #include "core/overloaded.h"
@@ -16,10 +18,13 @@ std::optional<std::pair<std::uint64_t, std::uint64_t>> order_of(const std::strin
   return std::pair<std::uint64_t, std::uint64_t>{lineage, step};
 }
 
-std::optional<std::uint64_t> number_of(const std::string& unfinished) {
-  unsigned long long number = 0;
-  if (std::sscanf(unfinished.c_str(), ".tmp-%llu-", &number) != 1) return std::nullopt;
-  return number;
+std::optional<Age> age_of(const std::string& unfinished) {
+  unsigned long long number = 0, generation = 0;
+  if (std::sscanf(unfinished.c_str(), ".tmp-%llu", &number) != 1) return std::nullopt;
+  if (const std::size_t at = unfinished.find("-g"); at != std::string::npos) {
+    std::ignore = std::sscanf(unfinished.c_str() + at, "-g%llu", &generation);
+  }
+  return Age{generation, number};
 }
 
 void CheckpointCopies::step(const Input& input, MonoTime now, Effects& out) {
@@ -78,9 +83,10 @@ void CheckpointCopies::on(const in::Done& e, Effects& out) {
   } else if (std::holds_alternative<out::Fetch>(task.what) && gathering_) {
     std::erase(gathering_->tasks, e.task);
     if (gathering_->tasks.empty() && gathering_->waiting.empty()) end_gathering("", out);
-  } else if (std::holds_alternative<out::FetchBack>(task.what) && finding_) {
-    finding_.reset();
-    out.emplace_back(out::Found{true});
+  } else if (const auto* back = std::get_if<out::FetchBack>(&task.what); back && finding_) {
+    if (!is_kept(back->name)) kept_.push_back(back->name);
+    std::ranges::sort(kept_, {}, order_of);
+    end_finding(true, out);
   }
 }
 
@@ -102,16 +108,29 @@ void CheckpointCopies::on(const in::Failed& e, Effects& out) {
     std::erase(gathering_->tasks, e.task);
     if (e.gone) return end_gathering(fmt::format("{}: {}", task.host, e.error), out);
     gathering_->waiting.push_back(fetch->part);
-  } else if (std::holds_alternative<out::FetchBack>(task.what) && finding_) {
+  } else if (const auto* back = std::get_if<out::FetchBack>(&task.what); back && finding_) {
     finding_->task.reset();
+    if (e.gone) finding_->tries[{back->host, back->name}] = kTries;
   }
 }
 
 // ----------------------------------------------------------------------- hosts
 
-// from: away, to: probing.
+// from: away, to: probing. From any other: its link or its agent is a new one, and its files are
+// where they were; what was under way begins again.
 void CheckpointCopies::on(const in::HostUp& e, Effects& out) {
-  if (hosts_.contains(e.host)) on(in::HostLost{e.host}, out);  // its agent is another one
+  std::vector<TaskId> broken;
+  for (const auto& [id, task] : tasks_) {
+    if (task.host == e.host) broken.push_back(id);
+  }
+  for (const TaskId id : broken) {
+    const auto* fetch = std::get_if<out::Fetch>(&tasks_.at(id).what);
+    if (fetch != nullptr && gathering_ && std::erase(gathering_->tasks, id) > 0) {
+      gathering_->waiting.push_back(fetch->part);
+    }
+    if (finding_ && finding_->task == id) finding_->task.reset();
+    drop_task(id, out);
+  }
   hosts_[e.host] = Host{};
 }
 
@@ -233,10 +252,12 @@ void CheckpointCopies::end_gathering(std::string error, Effects& out) {
 
 void CheckpointCopies::on(const in::Kept& e, Effects& out) {
   kept_ = e.names;
+  knows_kept_ = true;
   if (!e.stored.empty()) {
+    may_clean_ = true;
     unfinished_[e.stored] = e.unfinished;
     wrote_[e.stored] = std::exchange(writers_, {});
-    before_ = std::max(before_, number_of(e.unfinished).value_or(0));
+    stored_ = age_of(e.unfinished).value_or(Age{});
   }
   std::erase_if(unfinished_, [&](const auto& old) { return !is_kept(old.first); });
   std::erase_if(wrote_, [&](const auto& old) { return !is_kept(old.first); });
@@ -247,6 +268,13 @@ void CheckpointCopies::on(const in::Kept& e, Effects& out) {
   }
   for (const TaskId id : void_tasks) drop_task(id, out);
   for (auto& [name, host] : hosts_) host.clean = false;
+}
+
+void CheckpointCopies::on(const in::JobDone& e, Effects& out) {
+  constexpr std::uint64_t kAny = std::numeric_limits<std::uint64_t>::max();
+  stored_ = {kAny, kAny};
+  may_clean_ = true;
+  on(in::Kept{e.names}, out);
 }
 
 bool CheckpointCopies::is_kept(const std::string& name) const {
@@ -275,15 +303,20 @@ std::vector<std::string> CheckpointCopies::order_to_push(const std::string& name
 
 void CheckpointCopies::push(const std::string& host, const std::string& name, Effects& out) {
   const auto before = unfinished_.find(name);
-  const auto order = order_of(name);
-  const std::string unfinished = before != unfinished_.end()
-                                     ? before->second
-                                     : fmt::format(".tmp-{}-{}", order ? order->second : 0, name);
+  // What nobody writes may go whenever it is left unfinished: its number is below all others.
+  const std::string unfinished =
+      before != unfinished_.end() ? before->second : fmt::format(".tmp-0-{}", name);
   hosts_.at(host).writing = begin(host, out::Push{0, host, name, unfinished}, out);
+}
+
+// Who was not asked yet may have a copy.
+bool CheckpointCopies::all_asked() const {
+  return std::ranges::all_of(hosts_, [](const auto& h) { return h.second.asked; });
 }
 
 // The newest first: of an older one nobody will want another copy soon.
 void CheckpointCopies::push_copies(Effects& out) {
+  if (!all_asked()) return;
   for (auto name = kept_.rbegin(); name != kept_.rend(); ++name) {
     std::uint32_t have = copies_of(*name);
     for (const auto& [_, task] : tasks_) {
@@ -300,11 +333,11 @@ void CheckpointCopies::push_copies(Effects& out) {
 }
 
 void CheckpointCopies::clean_hosts(Effects& out) {
-  if (kept_.empty()) return;
+  if (kept_.empty() || !may_clean_ || finding_) return;
   for (auto& [name, host] : hosts_) {
     if (host.clean || !free_to_write(host) || is_needed_on(name)) continue;
     host.clean = true;
-    host.writing = begin(name, out::Clean{0, name, kept_, before_}, out);
+    host.writing = begin(name, out::Clean{0, name, kept_, stored_}, out);
   }
 }
 
@@ -324,6 +357,7 @@ bool CheckpointCopies::is_needed_on(const std::string& host) const {
 }
 
 void CheckpointCopies::answer_needs(Effects& out) {
+  if (!knows_kept_) return;
   std::erase_if(needs_, [&](const in::Needed& need) {
     Host& host = hosts_.at(need.host);
     if (host.place == Place::kProbing) return false;
@@ -352,11 +386,10 @@ void CheckpointCopies::on(const in::Find& e, Effects& out) {
   finding_ = Finding{e.newest, {}, {}};
 }
 
-// The newest that some host has whole and this one has not; when all are tried, what is here.
+// The newest that some host has whole and this one has not, until its host does not have it or
+// has failed too often; when all are tried, what is here.
 void CheckpointCopies::find_newer(Effects& out) {
-  if (!finding_ || finding_->task) return;
-  const bool all_asked = std::ranges::all_of(hosts_, [](const auto& h) { return h.second.asked; });
-  if (!all_asked) return;
+  if (!finding_ || finding_->task || !all_asked()) return;
   const auto here = order_of(finding_->newest);
   std::optional<std::pair<std::string, std::string>> best;  // host, name
   for (const auto& [host, state] : hosts_) {
@@ -364,19 +397,25 @@ void CheckpointCopies::find_newer(Effects& out) {
       const auto order = order_of(name);
       const bool newer = order && state.place == Place::kApart && (!here || *order > *here) &&
                          (!best || *order > *order_of(best->second));
-      if (newer && !finding_->tried.contains({host, name})) best = {host, name};
+      const auto tries = finding_->tries.find({host, name});
+      if (newer && (tries == finding_->tries.end() || tries->second < kTries)) best = {host, name};
     }
   }
-  if (!best) {
-    finding_.reset();
-    out.emplace_back(out::Found{});
-    return;
+  if (!best) return end_finding(false, out);
+  if (!ready(hosts_.at(best->first))) return;
+  if (++finding_->tries[*best] == 1) {
+    out.emplace_back(out::Note{"checkpoint-fetched",
+                               fmt::format("checkpoint {} is not whole here and is fetched from {}",
+                                           best->second, best->first)});
   }
-  finding_->tried.insert(*best);
-  out.emplace_back(out::Note{"checkpoint-fetched",
-                             fmt::format("checkpoint {} is not whole here and is fetched from {}",
-                                         best->second, best->first)});
   finding_->task = begin(best->first, out::FetchBack{0, best->first, best->second}, out);
+}
+
+// from: finding, to: none. What training goes on from is here.
+void CheckpointCopies::end_finding(bool fetched, Effects& out) {
+  finding_.reset();
+  may_clean_ = true;
+  out.emplace_back(out::Found{fetched});
 }
 
 // -------------------------------------------------------------------------- views
@@ -404,7 +443,7 @@ std::string CheckpointCopies::broken_invariant() const {
     return "nothing is gathered, and nobody was told";
   }
   for (const auto& [name, host] : hosts_) {
-    const bool needed = is_needed_on(name);
+    const bool needed = knows_kept_ && is_needed_on(name);
     if (needed && host.place == Place::kApart && !host.writing && ready(host)) {
       return fmt::format("{} waits for a checkpoint that nobody sends", name);
     }

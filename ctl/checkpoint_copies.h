@@ -17,6 +17,12 @@
 // A gathering whose host is lost, or does not have the files any more, has failed; what fails
 // otherwise is tried again, with growing pauses.
 //
+// Where parameter servers hold the model, each writes its part: a checkpoint is gathered from all
+// of their hosts, and whoever reads it is sent all of it.
+//
+// Nothing is removed before it is known what training goes on from: until then a host may have
+// the only copy of the newest checkpoint.
+//
 // A task is one connection to one host that does one thing. At most one writes on a host.
 #pragma once
 
@@ -29,16 +35,19 @@
 #include <vector>
 
 #include "core/clock.h"
-#include "core/wire/messages.h"
+#include "ctl/checkpoint_part.h"
 
 namespace antdt::ctl::copies {
 
 using TaskId = std::uint64_t;
 
-// Files of an unfinished checkpoint, and the host on which they were written.
-struct Part {
-  std::string host;
-  std::vector<wire::CheckpointFile> files;
+// How old an unfinished checkpoint is, the oldest first. What is of an earlier generation than
+// one that is kept is of an earlier step, or of training that was given up when the job went back
+// to a checkpoint; then its number may be higher.
+struct Age {
+  std::uint64_t generation = 0;
+  std::uint64_t number = 0;
+  friend auto operator<=>(const Age&, const Age&) = default;
 };
 
 namespace in {
@@ -71,11 +80,17 @@ struct Written {
   std::vector<Part> parts;
 };
 // The launching host has these checkpoints, the newest last. `stored`: it has become one now,
-// and was `unfinished` before.
+// and was `unfinished` before. The first one comes before any Needed is answered: until then it is
+// not known what the launching host has.
 struct Kept {
   std::vector<std::string> names;
   std::string stored = {};
   std::string unfinished = {};
+};
+// The job is done, and the launching host has these. Nobody writes any more: what is unfinished
+// elsewhere may all go.
+struct JobDone {
+  std::vector<std::string> names;
 };
 // Somebody on `host` is about to read the checkpoint. Answered by Reached.
 struct Needed {
@@ -91,7 +106,7 @@ struct Find {
 struct Tick {};
 }  // namespace in
 using Input = std::variant<in::HostUp, in::HostLost, in::Probed, in::Done, in::Failed, in::Written,
-                           in::Kept, in::Needed, in::Find, in::Tick>;
+                           in::Kept, in::JobDone, in::Needed, in::Find, in::Tick>;
 
 namespace out {
 struct Probe {  // answered by Probed
@@ -109,12 +124,12 @@ struct Push {  // a checkpoint of this host, by way of `unfinished`
   std::string name;
   std::string unfinished;
 };
-// Removes all checkpoints but these, and what is unfinished with a number up to `before`.
+// Removes all checkpoints but these, and what is unfinished and not younger than `up_to`.
 struct Clean {
   TaskId task = 0;
   std::string host;
   std::vector<std::string> keep;
-  std::uint64_t before = 0;
+  Age up_to;
 };
 struct FetchBack {  // a whole checkpoint that this host has not
   TaskId task = 0;
@@ -147,8 +162,8 @@ using Effects = std::vector<Effect>;
 // "s0000000012-l1-g2-w0.1" -> (1, 12); later checkpoints are greater.
 [[nodiscard]] std::optional<std::pair<std::uint64_t, std::uint64_t>> order_of(
     const std::string& name);
-// ".tmp-12-w0.1" -> 12.
-[[nodiscard]] std::optional<std::uint64_t> number_of(const std::string& unfinished);
+// Of a name in checkpoints/: ".tmp-12-g3-w0.1" -> {3, 12}. Nothing for other names.
+[[nodiscard]] std::optional<Age> age_of(const std::string& unfinished);
 
 class CheckpointCopies {
  public:
@@ -169,6 +184,8 @@ class CheckpointCopies {
 
   static constexpr Duration kFirstPause = std::chrono::milliseconds(500);
   static constexpr Duration kLongestPause = std::chrono::seconds(15);
+  // Of fetching a checkpoint back from one host.
+  static constexpr std::uint32_t kTries = 3;
 
  private:
   enum class Place { kProbing, kShares, kApart };
@@ -200,6 +217,7 @@ class CheckpointCopies {
   void on(const in::Failed& e, Effects& out);
   void on(const in::Written& e, Effects& out);
   void on(const in::Kept& e, Effects& out);
+  void on(const in::JobDone& e, Effects& out);
   void on(const in::Needed& e, Effects& out);
   void on(const in::Find& e, Effects& out);
   void on(const in::Tick&, Effects&) {}
@@ -209,9 +227,11 @@ class CheckpointCopies {
   void fetch_parts(Effects& out);
   void answer_needs(Effects& out);
   void find_newer(Effects& out);
+  void end_finding(bool fetched, Effects& out);
   void push_copies(Effects& out);
   void clean_hosts(Effects& out);
 
+  [[nodiscard]] bool all_asked() const;
   [[nodiscard]] bool free_to_write(const Host& host) const;
   [[nodiscard]] bool ready(const Host& host) const { return now_ >= host.not_before; }
   [[nodiscard]] bool is_kept(const std::string& name) const;
@@ -232,13 +252,15 @@ class CheckpointCopies {
   std::optional<Gathering> gathering_;
   std::set<std::string> writers_;  // of what was gathered last
   std::vector<in::Needed> needs_;
+  bool knows_kept_ = false;
+  bool may_clean_ = false;                              // it is known what training goes on from
   std::vector<std::string> kept_;                       // here, the newest last
   std::map<std::string, std::string> unfinished_;       // what it was before, of those kept
   std::map<std::string, std::set<std::string>> wrote_;  // hosts with files of it, likewise
-  std::uint64_t before_ = 0;                            // what is unfinished up to it may go
+  Age stored_;                                          // of what was stored last
   struct Finding {
-    std::string newest;                                        // here
-    std::set<std::pair<std::string, std::string>> tried = {};  // host, name
+    std::string newest;                                                       // here
+    std::map<std::pair<std::string, std::string>, std::uint32_t> tries = {};  // by host, name
     std::optional<TaskId> task = {};
   };
   std::optional<Finding> finding_;

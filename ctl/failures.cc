@@ -16,24 +16,18 @@ constexpr std::array<std::string_view, 11> kNames{
 
 // An exit that follows from our own request to stop.
 bool ends_as_asked(const WorkerProcess& w) {
-  if (w.leaving && w.signal == 0 && (w.code == 0 || w.code == kExitResumable)) return true;
-  if (!w.asked_to_stop) return false;
+  if (w.leaving() && w.signal == 0 && (w.code == 0 || w.code == kExitResumable)) return true;
+  if (!w.asked_to_stop()) return false;
   return w.code == 0 || w.code == kExitResumable || w.signal == SIGTERM ||
-         w.code == 128 + SIGTERM || (w.signal == SIGKILL && w.exited_at_s >= w.killed_from_s);
+         w.code == 128 + SIGTERM || (w.signal == SIGKILL && w.is_to_be_killed(w.exited_at_s));
 }
 
 }  // namespace
 
 std::string_view to_string(FailureClass cls) { return kNames[static_cast<std::size_t>(cls)]; }
 
-std::string_view state_name(std::uint8_t state) {
-  constexpr std::array<std::string_view, 6> kStates{"planned", "started", "joined",
-                                                    "exited",  "waiting", "removed"};
-  return state < kStates.size() ? kStates[state] : "unknown";
-}
-
 FailureClass classify(const WorkerProcess& w, bool made_progress) {
-  if (w.hung) return FailureClass::kHang;
+  if (w.hung()) return FailureClass::kHang;
   if (ends_as_asked(w)) return FailureClass::kAsked;
   if (!w.error.empty()) return FailureClass::kConfiguration;
   if (!w.oom.empty()) return FailureClass::kOom;
@@ -58,7 +52,7 @@ bool records_are_suspect(const WorkerProcess& w, FailureClass cls) {
 }
 
 std::string describe_exit(const WorkerProcess& w) {
-  if (w.hung) return fmt::format("was ended because it hung: {}", w.error);
+  if (w.hung()) return fmt::format("was ended because it hung: {}", w.error);
   if (!w.error.empty()) return fmt::format("could not be executed: {}", w.error);
   if (!w.oom.empty()) return fmt::format("ran out of memory ({})", w.oom);
   if (w.signal != 0) {
@@ -99,6 +93,19 @@ std::uint32_t Budgets::left(FailureClass cls, double trained_s) const {
   constexpr double kRounding = 1e-9;
   const double rest = limit(cls) - std::max(0.0, used - refilled(trained_s)) + kRounding;
   return rest < 0 ? 0 : static_cast<std::uint32_t>(rest);
+}
+
+// A character that does not end within the bound goes with what follows it.
+void shorten_cause(FailureRecord& failure) {
+  std::string& cause = failure.cause;
+  std::size_t end = FailureRecord::kMostOfACause;
+  if (cause.size() <= end) return;
+  const auto continues = [&](std::size_t at) {
+    return (static_cast<unsigned char>(cause[at]) & 0xc0U) == 0x80U;
+  };
+  while (end > 0 && continues(end)) --end;
+  cause.resize(end);
+  cause.shrink_to_fit();
 }
 
 std::size_t first_cause(const std::vector<FailureRecord>& failures, std::uint64_t incident) {

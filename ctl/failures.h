@@ -58,6 +58,9 @@ class Budgets {
   Image image_;
 };
 
+// Training goes on: of the failure's cause its beginning is kept, without most of the last lines.
+void shorten_cause(FailureRecord& failure);
+
 // Of one incident, the failure that the others follow from: by class first
 // (victims are victims). Among equals the first by time if they were on one
 // host, or are further apart than exits of different hosts can be told apart;

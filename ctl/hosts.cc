@@ -9,11 +9,15 @@
 namespace antdt::ctl {
 namespace {
 
-std::uint32_t load_of(const std::string& host, const std::vector<WorkerProcess>& all,
-                      WorkerId but) {
-  return static_cast<std::uint32_t>(std::ranges::count_if(all, [&](const WorkerProcess& w) {
-    return w.running() && w.place.host == host && w.place.worker != but;
-  }));
+// How many of the processes run on each host, `but` not counted. Once for all hosts: a job may have
+// a thousand of each.
+std::map<std::string_view, std::uint32_t> loads(const std::vector<WorkerProcess>& all,
+                                                WorkerId but) {
+  std::map<std::string_view, std::uint32_t> load;
+  for (const WorkerProcess& w : all) {
+    if (w.running() && w.place.worker != but) ++load[w.place.host];
+  }
+  return load;
 }
 
 constexpr WorkerId kNobody{'\0', 0};
@@ -73,14 +77,15 @@ bool Hosts::on_probation(const HostState& host, double now_s) const {
 const HostState* Hosts::choose(const WorkerProcess& worker, const std::vector<WorkerProcess>& all,
                                double now_s, const std::vector<std::string>& not_on) const {
   const HostState* best = nullptr;
+  auto load = loads(all, worker.place.worker);
   const auto rank = [&](const HostState& h) {
-    const std::uint32_t free = h.room - load_of(h.host, all, worker.place.worker);
+    const std::uint32_t free = h.room - load[h.host];
     return std::tuple(on_probation(h, now_s), h.host != worker.place.host,
                       std::floor(penalty(h, now_s)), -static_cast<std::int64_t>(free), h.order);
   };
   for (const HostState& h : hosts_) {
     if (!h.up || h.closed || std::ranges::find(not_on, h.host) != not_on.end()) continue;
-    if (load_of(h.host, all, worker.place.worker) >= h.room) continue;
+    if (load[h.host] >= h.room) continue;
     if (best == nullptr || rank(h) < rank(*best)) best = &h;
   }
   return best;
@@ -88,18 +93,15 @@ const HostState* Hosts::choose(const WorkerProcess& worker, const std::vector<Wo
 
 std::uint32_t Hosts::room_left(const std::vector<WorkerProcess>& all) const {
   std::uint32_t left = 0;
+  auto load = loads(all, kNobody);
   for (const HostState& h : hosts_) {
-    const std::uint32_t load = load_of(h.host, all, kNobody);
-    if (h.up && !h.closed && load < h.room) left += h.room - load;
+    if (h.up && !h.closed && load[h.host] < h.room) left += h.room - load[h.host];
   }
   return left;
 }
 
 std::vector<Hosts::Place> Hosts::places(const std::vector<WorkerProcess>& all, double now_s) const {
-  std::map<std::string_view, std::uint32_t> load;
-  for (const WorkerProcess& w : all) {
-    if (w.running()) ++load[w.place.host];
-  }
+  auto load = loads(all, kNobody);
   std::vector<Place> places;
   for (const HostState& h : hosts_) {
     const std::uint32_t used = load[h.host];

@@ -9,7 +9,7 @@ namespace {
 constexpr Duration kMarkEvery = std::chrono::seconds(5);
 
 bool holds_others_up(const IoProgress& io) {
-  return io.what == kReadsCheckpoint || io.what == kReceivesState;
+  return io.what == kReadsCheckpoint || io.what == kReceivesState || io.what == kComparesState;
 }
 
 double in_units(std::uint64_t bytes, double unit) { return static_cast<double>(bytes) / unit; }
@@ -31,10 +31,10 @@ std::string io_text(const IoProgress& io) {
   return text;
 }
 
-bool IoWatch::heard(Member member, const wire::Report& report, MonoTime now) {
+IoMoved IoWatch::heard(Member member, const wire::Report& report, MonoTime now) {
   if (report.io.empty()) {
     at_.erase(member);
-    return false;
+    return IoMoved::kNothing;
   }
   At& at = at_[member];
   IoProgress said{report.io, report.io_path, report.io_done_bytes, report.io_total_bytes, 0};
@@ -52,7 +52,8 @@ bool IoWatch::heard(Member member, const wire::Report& report, MonoTime now) {
   if (seconds > 0) {
     at.io.bytes_per_second = in_units(at.io.done_bytes - at.before.bytes, seconds);
   }
-  return moved && holds_others_up(at.io);
+  if (!moved) return IoMoved::kNothing;
+  return holds_others_up(at.io) ? IoMoved::kHeldUpFor : IoMoved::kWritten;
 }
 
 void IoWatch::excuse(Member member, MonoTime now) {

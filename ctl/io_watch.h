@@ -19,6 +19,7 @@ namespace antdt::ctl {
 inline constexpr std::string_view kReadsCheckpoint = "reading the checkpoint";
 inline constexpr std::string_view kWritesCheckpoint = "writing the checkpoint";
 inline constexpr std::string_view kReceivesState = "receiving the state";
+inline constexpr std::string_view kComparesState = "comparing the state";
 
 // Of one process, for people and for JSON.
 struct IoProgress {
@@ -32,12 +33,19 @@ struct IoProgress {
 // "writing the checkpoint: 3.1 of 12.4 GB, 96 MB/s"
 [[nodiscard]] std::string io_text(const IoProgress& io);
 
+// What a report tells of a process's bytes.
+enum class IoMoved {
+  kNothing,
+  kWritten,    // of a checkpoint, beside the steps
+  kHeldUpFor,  // others wait for what it reads, receives or compares
+};
+
 class IoWatch {
  public:
   explicit IoWatch(Duration patience) : patience_(patience) {}
 
-  // What a report says. True: it holds others up, and more bytes have come.
-  bool heard(Member member, const wire::Report& report, MonoTime now);
+  // A report says it: which bytes have moved since the last one.
+  IoMoved heard(Member member, const wire::Report& report, MonoTime now);
   void forget(Member member) { at_.erase(member); }
   // Nothing can be heard of it now: it has its time anew.
   void excuse(Member member, MonoTime now);

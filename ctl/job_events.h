@@ -49,8 +49,8 @@ struct GenerationSettled {
   std::vector<Member> members;
 };
 struct GenerationOver {};  // its members are to join again
-// Files of a checkpoint move between hosts.
-struct FilesMoved {};
+// Bytes of a checkpoint were written to a disk or copied to another host.
+struct CheckpointMoved {};
 struct Progressed {  // somebody made a step
   Step step;
 };
@@ -78,10 +78,6 @@ struct CheckpointStored {
 // Training goes on from a checkpoint of this phase (0: from the beginning).
 struct Restored {
   std::uint64_t phase = 0;
-};
-struct SaidBye {
-  Member member;
-  std::string error;
 };
 struct StopAsked {
   std::string reason;
@@ -124,7 +120,7 @@ struct Tick {};
 using Event = std::variant<Placed, HostUp, HostLost, GangReady, Started, Exited, Vanished, Resumed,
                            StartRefused, Joined, GenerationSettled, GenerationOver, Progressed,
                            Hung, PhaseDrained, MemberDone, CheckpointBegun, CheckpointStored,
-                           FilesMoved, Restored, SaidBye, StopAsked, EvictAsked, RestartAsked,
+                           CheckpointMoved, Restored, StopAsked, EvictAsked, RestartAsked,
                            TakenOver, ResizeAsked, ServersAsked, Failed, Tick>;
 
 // ---- effects

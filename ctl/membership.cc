@@ -5,6 +5,8 @@
 #include <set>
 #include <tuple>
 
+#include "core/check.h"
+
 namespace antdt::ctl {
 namespace {
 
@@ -27,13 +29,6 @@ std::optional<WorkerId> named_twice(const std::vector<wire::MemberPlace>& places
   return {};
 }
 
-bool same_places(const wire::Ready& a, const wire::Ready& b) {
-  return a.phase == b.phase &&
-         std::ranges::equal(a.places, b.places, [](const auto& x, const auto& y) {
-           return x.worker == y.worker && x.place == y.place;
-         });
-}
-
 }  // namespace
 
 std::vector<MembershipEffect> Membership::step(const MembershipEvent& event, MonoTime now) {
@@ -41,7 +36,18 @@ std::vector<MembershipEffect> Membership::step(const MembershipEvent& event, Mon
   if (since_ == MonoTime{}) since_ = now;
   Effects effects;
   std::visit([&](const auto& e) { on(e, effects); }, event);
+  check_invariants();
   return effects;
+}
+
+// Of a few numbers, whatever the size of the group.
+void Membership::check_invariants() const {
+  ANTDT_CHECK(base_ <= generation_, "base {} is after generation {}", base_, generation_);
+  ANTDT_CHECK(state_ != State::kSettled || base_ == generation_,
+              "generation {} is settled, and {} is the base", generation_, base_);
+  ANTDT_CHECK(!forming() || (!members_.empty() && base_ < generation_),
+              "generation {} is formed of {} members on base {}", generation_, members_.size(),
+              base_);
 }
 
 MembershipImage Membership::image() const {
@@ -80,13 +86,13 @@ void Membership::set_base(std::vector<ExpectedMember> members) {
 
 std::vector<Member> Membership::missing() const {
   std::vector<Member> missing;
-  const bool all_are_required = state_ == State::kGathering && !some_of_base_expected();
-  for (const ExpectedMember& e : state_ == State::kGathering ? expected_ : members_) {
-    const bool has_done = state_ == State::kGathering ? joined_.contains(e.member) ||
-                                                            !(all_are_required || in_base(e.member))
-                          : state_ == State::kAddresses  ? addresses_.contains(e.member)
-                          : state_ == State::kConnecting ? ready_.contains(e.member)
-                                                         : true;
+  const bool all_are_required = gathering() && !some_of_base_expected();
+  for (const ExpectedMember& e : gathering() ? expected_ : members_) {
+    const bool has_done =
+        gathering() ? joined_.contains(e.member) || !(all_are_required || in_base(e.member))
+        : state_ == State::kAddresses  ? addresses_.contains(e.member)
+        : state_ == State::kConnecting ? ready_.contains(e.member)
+                                       : true;
     if (!has_done) missing.push_back(e.member);
   }
   return missing;
@@ -95,6 +101,7 @@ std::vector<Member> Membership::missing() const {
 std::string Membership::waiting_for() const {
   switch (state_) {
     case State::kGathering:
+    case State::kRegrouping:
       return "to join";
     case State::kAddresses:
       return "to name its end points";
@@ -130,7 +137,7 @@ void Membership::on(const MemberJoined& event, Effects& effects) {
   hear_unreadable(event);
   // Sent before it was in the base, and late: it says nothing of now.
   if (in_base(event.member) && event.generation < base_) return;
-  const bool member = state_ != State::kGathering && contains(event.member);
+  const bool member = !gathering() && contains(event.member);
   if (!member) {
     const bool first_back =
         contains(event.member) &&
@@ -148,19 +155,18 @@ void Membership::on(const MemberJoined& event, Effects& effects) {
   if (forming()) return formation_failed(event, effects);
   // It has left the settled generation. The others stop at the same step, or
   // are in a collective that cannot complete.
-  gather();
-  regrouping_ = true;
+  gather(State::kRegrouping);
   joined_[event.member] = event.join;
   begin_if_complete(effects);
 }
 
-// From a state with members back to kGathering; everybody has to join again.
-void Membership::gather() {
+// From: any state with members. To: kGathering, or kRegrouping where all stop at the end of a step
+// by themselves. Everybody has to join again.
+void Membership::gather(State how) {
   for (const ExpectedMember& e : members_) joined_.erase(e.member);
   addresses_.clear();
   ready_.clear();
-  state_ = State::kGathering;
-  regrouping_ = false;
+  state_ = how;
   since_ = told_ = now_;
 }
 
@@ -185,7 +191,7 @@ void Membership::formation_failed(const MemberJoined& event, Effects& effects) {
   }
   effects.emplace_back(GenerationBroken{generation_, reason});
   abort_others(event.member, reason, effects);
-  gather();
+  gather(State::kGathering);
   joined_[event.member] = event.join;
   begin_if_complete(effects);
 }
@@ -199,8 +205,7 @@ void Membership::regroup_for_newcomers(Effects& effects) {
   if (who.empty()) return;
   effects.emplace_back(
       SendRegroup{generation_, members_of(members_), fmt::format("{} is ready to join", who)});
-  gather();
-  regrouping_ = true;
+  gather(State::kRegrouping);
 }
 
 void Membership::on(const MemberGone& event, Effects& effects) {
@@ -213,33 +218,49 @@ void Membership::on(const MemberGone& event, Effects& effects) {
   if (was_to_read && !ready_.contains(event.member)) reading_failed(event.member);
   expected_ids_.erase(event.member);
   std::erase_if(expected_, [&](const ExpectedMember& e) { return e.member == event.member; });
-  if (contains(event.member) && (state_ != State::kGathering || regrouping_)) {
-    if (state_ != State::kGathering && !event.in_order) {
-      effects.emplace_back(GenerationBroken{generation_, event.reason});
-    }
-    if (event.in_order && (state_ == State::kSettled || regrouping_)) {
-      if (state_ == State::kSettled) gather();
-      regrouping_ = true;
-    } else {
-      // Those that have joined again already are not in it any more.
-      std::vector<Member> inside;
-      for (const ExpectedMember& e : members_) {
-        const bool in = state_ != State::kGathering || !joined_.contains(e.member);
-        if (in && is_expected(e.member)) inside.push_back(e.member);
-      }
-      effects.emplace_back(SendAbort{generation_, std::move(inside), event.reason});
-      if (state_ != State::kGathering) gather();
-      regrouping_ = false;
-    }
-  }
+  if (contains(event.member)) member_gone(event, effects);
   begin_if_complete(effects);
+}
+
+void Membership::member_gone(const MemberGone& event, Effects& effects) {
+  switch (state_) {
+    // From: kGathering. To: the same. The others have been told to join.
+    case State::kGathering:
+      return;
+    // From: kRegrouping, kSettled. To: kRegrouping, if it left at the end of a step. The others
+    // stop at the same one.
+    case State::kRegrouping:
+      if (event.in_order) return;
+      break;
+    case State::kSettled:
+      if (event.in_order) return gather(State::kRegrouping);
+      break;
+    case State::kAddresses:
+    case State::kConnecting:
+      break;
+  }
+  // From: kRegrouping, kAddresses, kConnecting, kSettled. To: kGathering. Those that have not
+  // joined again break off: they may be in a collective that cannot complete.
+  const bool broken = state_ != State::kRegrouping && !event.in_order;
+  if (broken) effects.emplace_back(GenerationBroken{generation_, event.reason});
+  std::vector<Member> inside;
+  for (const ExpectedMember& e : members_) {
+    const bool in = !gathering() || !joined_.contains(e.member);
+    if (in && is_expected(e.member)) inside.push_back(e.member);
+  }
+  effects.emplace_back(SendAbort{generation_, std::move(inside), event.reason});
+  if (gathering()) {
+    state_ = State::kGathering;
+  } else {
+    gather(State::kGathering);
+  }
 }
 
 void Membership::on(const Stuck& event, Effects& effects) {
   if (state_ != State::kSettled) return;
   effects.emplace_back(GenerationBroken{generation_, event.reason});
   abort_others({}, event.reason, effects);
-  gather();
+  gather(State::kGathering);
 }
 
 void Membership::on(const Begin& event, Effects& effects) {
@@ -268,21 +289,22 @@ void Membership::repeat_orders(Effects& effects) {
     joined_.contains(e.member) ? void(some_are_back = true) : away.push_back(e.member);
   }
   if (away.empty()) return;
-  if (regrouping_ && !some_are_back) {
+  if (state_ == State::kRegrouping && !some_are_back) {
     effects.emplace_back(SendRegroup{generation_, std::move(away), "the membership is to change"});
     return;
   }
-  regrouping_ = false;
+  // From: kRegrouping, kGathering. To: kGathering. One has stopped, and so the others can.
+  state_ = State::kGathering;
   effects.emplace_back(
       SendAbort{generation_, std::move(away), "the others have left this generation"});
 }
 
 void Membership::on(const MembershipTick&, Effects& effects) {
   if (state_ == State::kSettled) return;
-  if (state_ == State::kGathering) repeat_orders(effects);
+  if (gathering()) repeat_orders(effects);
   for (const Member member : missing()) {
     MonoTime& asked = expected_since_[member];
-    const bool starting = state_ == State::kGathering && !in_base(member);
+    const bool starting = gathering() && !in_base(member);
     const Duration patience = starting ? std::max(patience_, kStartPatience) : patience_;
     if (now_ - std::max(since_, asked) < patience) continue;
     asked = now_;  // said again only after as long
@@ -294,7 +316,7 @@ void Membership::on(const MembershipTick&, Effects& effects) {
 // ------------------------------------------------------------------- formation
 
 void Membership::begin_if_complete(Effects& effects) {
-  if (state_ != State::kGathering || state_lost_) return;
+  if (!gathering() || state_lost_) return;
   const bool all_are_required = !some_of_base_expected();
   const auto is_waited_for = [&](Member m) {
     return is_expected(m) && !joined_.contains(m) && (all_are_required || in_base(m));
@@ -327,26 +349,9 @@ void Membership::begin_if_complete(Effects& effects) {
   form(effects);
 }
 
-std::optional<CannotSettle> Membership::data_differs() const {
-  const ExpectedMember& first = members_.front();
-  const wire::DataIdentity& data = joined_.at(first.member).data;
-  for (const ExpectedMember& e : members_) {
-    const wire::DataIdentity& other = joined_.at(e.member).data;
-    if (other.fingerprint != data.fingerprint || other.train_records != data.train_records ||
-        other.eval_records != data.eval_records) {
-      return CannotSettle{fmt::format(
-          "the data differs between hosts: {} on {} has {}, {} on {} has {}; copy the same files "
-          "to every host",
-          first.member.worker, first.host, data.detail, e.member.worker, e.host, other.detail)};
-    }
-  }
-  return {};
-}
-
 void Membership::form(Effects& effects) {
   generation_ = generation_.next();
   state_ = State::kAddresses;
-  regrouping_ = false;
   since_ = now_;
   addresses_.clear();
   ready_.clear();
@@ -377,8 +382,7 @@ void Membership::on(const AddressArrived& event, Effects& effects) {
   const bool ours = event.generation == generation_ && forming() && contains(event.member);
   if (!ours) {
     // Of a formation that is over, or that a former incarnation began.
-    if (is_expected(event.member) && state_ == State::kGathering &&
-        !joined_.contains(event.member)) {
+    if (is_expected(event.member) && gathering() && !joined_.contains(event.member)) {
       effects.emplace_back(
           SendAbort{event.generation, {event.member}, "this generation is not formed any more"});
     }
@@ -411,8 +415,7 @@ SharedRoster Membership::roster() const {
 void Membership::on(const ReadyArrived& event, Effects& effects) {
   const bool ours = event.generation == generation_ && contains(event.member);
   if (!ours || state_ != State::kConnecting) {
-    if (is_expected(event.member) && state_ == State::kGathering &&
-        !joined_.contains(event.member)) {
+    if (is_expected(event.member) && gathering() && !joined_.contains(event.member)) {
       effects.emplace_back(
           SendAbort{event.generation, {event.member}, "this generation is not formed any more"});
     }
@@ -420,42 +423,6 @@ void Membership::on(const ReadyArrived& event, Effects& effects) {
   }
   hear_ready(event);
   if (ready_.size() == members_.size()) settle(effects);
-}
-
-void Membership::hear_ready(const ReadyArrived& event) {
-  if (ready_.empty()) {
-    first_ready_ = event.member;
-    places_differ_.reset();
-  }
-  wire::Ready& heard = ready_[event.member] = event.ready;
-  heard.history = {};
-  if (event.member == first_ready_) return;
-  if (!same_places(ready_.at(first_ready_), heard)) places_differ_ = event.member;
-  heard.places = {};
-}
-
-std::optional<CannotSettle> Membership::state_differs() const {
-  const ExpectedMember& first = members_[rank_of(first_ready_)];
-  const wire::Ready& state = ready_.at(first.member);
-  for (const ExpectedMember& e : members_) {
-    const wire::Ready& other = ready_.at(e.member);
-    if (other.step != state.step || other.state_hash != state.state_hash) {
-      return CannotSettle{fmt::format(
-          "the training state differs: {} on {} is at step {} with hash {:016x}, {} on {} at step "
-          "{} with hash {:016x}; are the same programs and libraries installed on both hosts?",
-          first.member.worker, first.host, state.step, state.state_hash, e.member.worker, e.host,
-          other.step, other.state_hash)};
-    }
-  }
-  // Where training begins there is nothing to say where anybody stood.
-  if (base_ != Generation{} && places_differ_) {
-    const ExpectedMember& other = members_[rank_of(*places_differ_)];
-    return CannotSettle{fmt::format(
-        "{} on {} and {} on {} do not agree on how far each member was at step {}; this is a "
-        "defect of the trainer",
-        first.member.worker, first.host, other.member.worker, other.host, state.step)};
-  }
-  return {};
 }
 
 void Membership::settle(Effects& effects) {

@@ -1,10 +1,16 @@
 // Who trains together: one membership at a time, each with a number.
 //
 //   kGathering ──all required joined──> kAddresses ──all addresses──> kConnecting
-//       ^                                                                  │ all ready, same
-//       │                                                                  v step and hash
-//       ├── lost, formation failed, timed out ──(kAddresses, kConnecting)  │
-//       └── lost, a member joins again, a newcomer is ready ────────── kSettled
+//     ^  ^                                  ^                              │ all ready, same
+//     │  │                                  │ all required joined          v step and hash
+//     │  │lost out of order, or      kRegrouping <── a newcomer is ready, kSettled
+//     │  └─one of them has stopped ─────┘            a member left in order   │
+//     ├── lost, formation failed ──(kAddresses, kConnecting)                  │
+//     └── lost out of order, stuck ───────────────────────────────────────────┘
+//
+// In both kGathering and kRegrouping members are to join. In kRegrouping those of the base have
+// been told to stop together at the end of a step; in kGathering the ones that have not joined
+// are told to break off.
 //
 // Joining, leaving, death, eviction and resizing are this one mechanism. The
 // settled generation whose training state goes on is the *base*: its members
@@ -189,7 +195,7 @@ struct MembershipImage {
 
 class Membership {
  public:
-  enum class State { kGathering, kAddresses, kConnecting, kSettled };
+  enum class State : std::uint8_t { kGathering, kRegrouping, kAddresses, kConnecting, kSettled };
 
   // `secret`: drawn by whoever runs this incarnation of the job daemon, and never kept. Those of
   // the generations are made of it, with which members prove to each other that they are some.
@@ -233,6 +239,10 @@ class Membership {
   void on(const StateMoves& event, Effects& effects);
   void on(const MembershipTick& event, Effects& effects);
 
+  // Members are to join.
+  [[nodiscard]] bool gathering() const {
+    return state_ == State::kGathering || state_ == State::kRegrouping;
+  }
   [[nodiscard]] bool forming() const {
     return state_ == State::kAddresses || state_ == State::kConnecting;
   }
@@ -241,8 +251,10 @@ class Membership {
   [[nodiscard]] bool some_of_base_expected() const;
   void set_members(std::vector<ExpectedMember> members);
   void set_base(std::vector<ExpectedMember> members);
-  void gather();
+  void gather(State how);
+  void check_invariants() const;
   void abort_others(Member but, const std::string& reason, Effects& effects);
+  void member_gone(const MemberGone& event, Effects& effects);
   void formation_failed(const MemberJoined& event, Effects& effects);
   void regroup_for_newcomers(Effects& effects);
   void repeat_orders(Effects& effects);
@@ -293,7 +305,6 @@ class Membership {
   std::map<WorkerId, std::uint32_t> failed_reads_;
   std::map<WorkerId, std::string> unreadable_;
   bool state_lost_ = false;  // said, and Begin has not come
-  bool regrouping_ = false;  // gathering after an order to stop together
   MonoTime now_{};
   MonoTime since_{};  // of the present state
   MonoTime told_{};   // gathering: when members were told so last

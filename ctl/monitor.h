@@ -12,11 +12,11 @@
 // changed: the transient figures then come from what is after the change only.
 //
 // A worker is compared with the median of the *others'* speeds, samples over
-// time for data and compute. Waiting in the collective never counts, so a
-// victim is not named. Nor is who is slow in what is next to nothing of a step: where
-// all wait for a network or for servers anyway, nobody waits for it. Who makes others
-// wait by a slow link is told by what a message takes to the next rank (slow_links.h).
-// Why somebody is slow: cause.h.
+// time for data and compute. Waiting in the collective never counts, so a worker that
+// waits for a straggler is not named as one. A worker is not a straggler either if its
+// extra time is next to nothing of the step: where all wait for the network or for
+// servers anyway, nobody waits for that worker. A slow link is found by what a message
+// takes to the next rank and back (slow_links.h). cause.h says why a worker is slow.
 #pragma once
 
 #include <array>

@@ -278,9 +278,19 @@ wire::PsServe ServerGroup::serve_for(const GroupServer& server) const {
   return serve;
 }
 
+// A server reads its slices once in a group, after it has heard of the group. So the checkpoint
+// of one that has answered is on its host already, and whoever joins a group that serves is given
+// the rows by its primary.
+bool ServerGroup::is_to_read(const wire::PsServe& serve, Member server) const {
+  return state_ == State::kForming && !serve.restore.empty() && !serve.keep &&
+         !heard_.contains(server);
+}
+
 void ServerGroup::say(const GroupServer& server, Effects& out) {
-  said_[server.member()] = now_;
-  out.emplace_back(servers::SendServe{server.member(), generation_, serve_for(server)});
+  const Member to = server.member();
+  said_[to] = now_;
+  const wire::PsServe serve = serve_for(server);
+  out.emplace_back(servers::SendServe{to, generation_, serve, is_to_read(serve, to)});
 }
 
 void ServerGroup::tell_servers(Effects& out) {

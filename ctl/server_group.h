@@ -123,6 +123,7 @@ struct SendServe {
   Member to;
   Generation generation;
   wire::PsServe serve;
+  bool reads = false;  // it goes on to read serve.restore, which is to be on its host by then
 };
 struct SendCut {
   Member to;
@@ -192,6 +193,7 @@ struct CutDone {
   std::vector<Member> writers;         // of each file
   std::vector<wire::PsPlaces> places;  // of the workers that have pushed
   std::string error;
+  std::optional<Member> unwritten = {};  // a server that had its slices and could not write them
 };
 using Effect = std::variant<Changed, SendServe, SendCut, Formed, Admit, Left, Over, OverAgain,
                             Silent, Switched, Backed, Moved, Trouble, StateLost, CutDone>;
@@ -371,6 +373,7 @@ class ServerGroup {
   void note_trouble(Member member, const std::string& problem, Effects& out);
   void say(const GroupServer& server, Effects& out);
   [[nodiscard]] wire::PsServe serve_for(const GroupServer& server) const;
+  [[nodiscard]] bool is_to_read(const wire::PsServe& serve, Member server) const;
   [[nodiscard]] std::vector<wire::PsKey> keys_of_group() const;
   [[nodiscard]] std::vector<wire::PsKey> keys_to_tell() const;
   [[nodiscard]] std::string key_of(Member member) const;
@@ -380,7 +383,7 @@ class ServerGroup {
   [[nodiscard]] const GroupServer* find_server(Member member) const;
   void go_on_if_heard(Effects& out);
   void over(const std::string& reason, Effects& out);
-  void cut_failed(std::string error, Effects& out);
+  void cut_failed(std::string error, Effects& out, std::optional<Member> unwritten = {});
   void finish_cut(Effects& out);
 
   struct Worker {

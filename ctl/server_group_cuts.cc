@@ -35,9 +35,10 @@ void ServerGroup::say_cut(Effects& out) {
   }
 }
 
-void ServerGroup::cut_failed(std::string error, Effects& out) {
+void ServerGroup::cut_failed(std::string error, Effects& out, std::optional<Member> unwritten) {
   servers::CutDone done;
   done.number = cut_->number;
+  done.unwritten = unwritten;
   done.error = fmt::format("checkpoint {}: {}", cut_->number, error);
   cut_.reset();
   out.emplace_back(servers::Changed{});
@@ -48,7 +49,10 @@ void ServerGroup::on(const servers::Saved& e, Effects& out) {
   const bool ours = cut_ && e.said.number == cut_->number && e.generation == generation_;
   if (!ours || state_ != State::kServing || find_seat(e.server) == nullptr) return;
   if (!e.said.error.empty()) {
-    return cut_failed(fmt::format("{}: {}", e.server.worker, e.said.error), out);
+    // One that no worker has opened yet has nothing to write, and is at no update.
+    const bool had_slices = e.said.version > 0;
+    return cut_failed(fmt::format("{}: {}", e.server.worker, e.said.error), out,
+                      had_slices ? std::optional(e.server) : std::nullopt);
   }
   cut_->saved[e.server] = e.said;
   if (cut_->saved.size() == seats_.size()) finish_cut(out);

@@ -3,9 +3,11 @@
 //
 // Keys are spread over the servers by their hash, and a push comes to all of them: each has
 // the same requests, whatever the workers do. So the mean time for a request tells how fast
-// a server is, and one is compared with the mean of the others'. What a request waits before
-// it is looked at is not in it. Like is compared with like: a primary copies what it does
-// to its backup, a backup decides nothing, and one of the two alone does neither.
+// a server is, and a server is compared with the mean of the others. The time that a request
+// waits before the server looks at it is not included. Primaries are compared with primaries,
+// backups with backups and single processes with each other, because their work differs: a
+// primary copies what it does to its backup, a backup decides nothing, and a single process
+// does neither.
 #pragma once
 
 #include <cstdint>
@@ -39,7 +41,8 @@ class ServerWatch {
   };
   void set_servers(const std::vector<ServerInfo>& servers);
 
-  // What a server says it has done since it began. Of others it is ignored.
+  // What a server says it has done since it began. Reports of servers that are not compared
+  // now are ignored.
   void step(Member server, std::uint64_t requests, std::uint64_t busy_us, MonoTime now);
 
   // By id. Remembers since when each is slow, so call it regularly.

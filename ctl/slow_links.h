@@ -7,11 +7,12 @@
 // by 0.2 ms: the least, because a process that had no CPU for a moment makes any link look
 // slow.
 //
-// Whose both hops are slow has a slow link itself. Where one hop is slow alone, nobody
-// can tell at which of its ends: both are named, each with the other. Alone it is only if
-// the hops next to it are fast in the mean as well: what members measured at one moment is
-// heard of one after another, and of the two hops of a slow link one may look slow first.
-// Of two members both hops are one link, with nothing to compare it with.
+// A member whose two hops are both slow has a slow link itself. Where a single hop is slow,
+// nobody can tell at which of its ends the reason is: both members are named, each with the
+// other. A hop counts as single only if the mean times of the hops next to it are short too,
+// because members report one after another, and of the two hops of a slow link one may look
+// slow before the other does. In a group of two, both hops are the same link, and there is
+// nothing to compare it with.
 //
 // Workers of parameter servers have a link each, and measure what their quickest request
 // takes: there a slow hop is its worker's own.
@@ -43,10 +44,11 @@ struct SlowLink {
 // `hops` of workers to their servers; `rank` is the place in it.
 [[nodiscard]] std::vector<SlowLink> find_slow_spokes(const std::vector<Hop>& hops);
 
-// How many times longer a step of `step_s` takes, of which the collective itself, without
-// waiting for anybody to arrive, has `collective_s`, because of this link. What all wait for
-// is the slowest link: one that is less slow has its part of that, so that next to a very
-// slow one nobody is named for next to nothing.
+// How many times longer a step takes because of this link. `step_s` is the step's time, and
+// `collective_s` the part of it that the collective itself takes, without the wait for members
+// to arrive. All wait for the slowest link; a link that is less slow is charged with its
+// share of that wait only, so that beside a very slow link no other one is named for next to
+// nothing.
 [[nodiscard]] double slowdown_by(const SlowLink& link, double step_s, double collective_s);
 
 }  // namespace antdt::ctl

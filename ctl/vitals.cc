@@ -44,9 +44,9 @@ void Vitals::excuse(const std::vector<Member>& members, MonoTime now) {
   }
 }
 
-bool Vitals::heard(Member member, const wire::Report& report, MonoTime now) {
+IoMoved Vitals::heard(Member member, const wire::Report& report, MonoTime now) {
   heard(member, report.step, report.activity, now);
-  return signs_.contains(member) && io_.heard(member, report, now);
+  return signs_.contains(member) ? io_.heard(member, report, now) : IoMoved::kNothing;
 }
 
 void Vitals::heard(Member member, Step step, const std::string& activity, MonoTime now) {

@@ -42,8 +42,8 @@ class Vitals {
   void expect_steps(const std::vector<Member>& group, MonoTime now);
   // Anything that was heard of a member; a report names step and activity.
   void heard(Member member, Step step, const std::string& activity, MonoTime now);
-  // A report, with what the member reads or writes. True: others wait for that, and it moves.
-  bool heard(Member member, const wire::Report& report, MonoTime now);
+  // A report, with what the member reads, receives or writes: which bytes have moved.
+  IoMoved heard(Member member, const wire::Report& report, MonoTime now);
   [[nodiscard]] const IoWatch& io() const { return io_; }
 
   using Finding = std::variant<HungMember, StuckCollective>;

@@ -49,42 +49,36 @@ struct PlacedWorker {
   }
 };
 
-//   kWaiting ──a host has room──> kPlanned ──> kStarted ──> kJoined
-//       ^                            │            │            │
-//       └──── restart, new attempt ──┴── kExited <┴────────────┘
-//                                            └── evicted, fewer wanted ──> kRemoved
-struct WorkerProcess {
-  enum State : std::uint8_t { kPlanned, kStarted, kJoined, kExited, kWaiting, kRemoved };
+// What the journal keeps of a process. Names and meaning are those of every journal so far.
+struct WorkerProcessImage {
   PlacedWorker place;
   Attempt attempt;
-  std::uint8_t state = kPlanned;
+  std::uint8_t state = 0;  // WorkerProcess::State
   std::uint32_t pid = 0;
-  bool said_bye = false;
   bool asked_to_stop = false;
-  bool leaving = false;       // asked to leave at the end of a step
-  double leaves_until_s = 0;  // leaving: killed from then on
-  bool stays_away = false;    // not started again once it has left
-  bool comes_back = false;    // leaving: started again where it was, if nowhere else
-  bool hung = false;          // ended because of that
-  bool moves_in = false;      // of a server without replicas: takes over from its first process
-  bool apart = false;         // a server, and not of the group: of the next size, or of the last
-  double killed_from_s = 0;   // when asked to stop: from then on a SIGKILL is ours
-  double waits_until_s = 0;   // kWaiting: not started before
+  bool leaving = false;
+  double leaves_until_s = 0;  // leaving
+  bool stays_away = false;    // WorkerProcess::After
+  bool comes_back = false;    // the same
+  bool hung = false;          // it was asked to stop because of that
+  bool moves_in = false;      // WorkerProcess::Standing
+  bool apart = false;         // the same
+  double killed_from_s = 0;   // asked_to_stop
+  double waits_until_s = 0;
   double started_at_s = 0;
-  std::uint32_t quick_failures = 0;  // in a row, each soon after its start
+  std::uint32_t quick_failures = 0;
   std::int32_t code = -1;
   std::int32_t signal = 0;
   std::string error;
   std::string last_lines;
   std::string oom;
-  double exited_at_s = 0;  // since the job began
+  double exited_at_s = 0;
   template <class Self, class V>
   static void fields(Self& m, V& v) {
     v("place", m.place);
     v("attempt", m.attempt);
     v("state", m.state);
     v("pid", m.pid);
-    v("said_bye", m.said_bye);
     v("asked_to_stop", m.asked_to_stop);
     v("leaving", m.leaving);
     v("leaves_until_s", m.leaves_until_s);
@@ -104,16 +98,130 @@ struct WorkerProcess {
     v("oom", m.oom);
     v("exited_at_s", m.exited_at_s);
   }
+};
+
+// One worker or server, at its present attempt. Its state changes in the functions below alone:
+//
+//   wait() ──> kWaiting ──plan_on()──> kPlanned ──start()──> kStarted ──join()──> kJoined
+//                ^   │                    │                     │                    │
+//                │   │                    └── exit(), lose(), refuse() ──────────────┘
+//                │   │stop_waiting()          v
+//                │   └──────────────────> kExited ──remove()──> kRemoved
+//                ├──── begin_again(): a new attempt, of any state ────┤
+//                └──── wait_for_gang(): the same one, from kExited    │ remove(), from kWaiting
+//
+// A process may join before its agent has said that it runs: then start() follows join().
+// Beside that it is asked to go in two ways, and what was asked of it explains its end
+// (failures.h): to leave at the end of a step, and to stop, with a signal. Each may come alone,
+// or the second after the first. A new attempt is asked for nothing.
+//
+//   (nothing) ──ask_to_leave()──> leaves_until_s       (nothing) ──ask_to_stop()──> kAsked
+//                                                          └────────found_hung()──> kHung
+struct WorkerProcess {
+  enum State : std::uint8_t { kPlanned, kStarted, kJoined, kExited, kWaiting, kRemoved };
+  // What follows when it has ended as it was asked to.
+  enum class After : std::uint8_t {
+    kElsewhere,  // a new attempt, if another host has room
+    kComesBack,  // the same, or else where it was
+    kStaysAway,  // it is removed
+  };
+  // Of a server: how it stands to the group that serves.
+  enum class Standing : std::uint8_t {
+    kOfGroup,  // so do all workers
+    kMovesIn,  // without replicas: takes over, or has taken over, from its first process
+    kApart,    // of the group's next size, or of its last
+  };
+  struct StopOrder {
+    enum class Why : std::uint8_t { kAsked, kHung };
+    Why why = Why::kAsked;
+    double killed_from_s = 0;  // a SIGKILL is ours from then on
+  };
+
+  PlacedWorker place;
+  Attempt attempt;
+  State state = kPlanned;
+  std::uint32_t pid = 0;
+  std::optional<double> leaves_until_s;  // asked to leave; killed from then on
+  std::optional<StopOrder> stop;
+  After after = After::kElsewhere;
+  Standing standing = Standing::kOfGroup;
+  double waits_until_s = 0;  // kWaiting: not started before
+  double started_at_s = 0;
+  std::uint32_t quick_failures = 0;  // in a row, each soon after its start
+  std::int32_t code = -1;
+  std::int32_t signal = 0;
+  std::string error;
+  std::string last_lines;
+  std::string oom;
+  double exited_at_s = 0;  // since the job began
+
+  WorkerProcess() = default;
+  explicit WorkerProcess(WorkerProcessImage image);
+  [[nodiscard]] WorkerProcessImage image() const;
+  // (none) -> kPlanned: the job's first placement.
+  [[nodiscard]] static WorkerProcess planned(const PlacedWorker& place, double now_s);
+  // (none) -> kWaiting: one more is wanted. A host that it had is preferred.
+  [[nodiscard]] static WorkerProcess wait(const PlacedWorker& place, Attempt attempt,
+                                          Standing standing = Standing::kOfGroup);
+
+  // kWaiting -> kPlanned: a host has room for it.
+  void plan_on(const std::string& host, std::uint32_t host_order, double now_s);
+  // kPlanned -> kStarted, kJoined without a pid -> kJoined. False: it is in no such state.
+  [[nodiscard]] bool start(std::uint32_t process_id, double now_s);
+  // kPlanned, kStarted -> kJoined. False: it is in no such state.
+  [[nodiscard]] bool join();
+  // Running -> kExited: its agent saw its end.
+  void exit(const wire::ProcessExited& how, double now_s);
+  // Running -> kExited: it is gone with its host or its agent; `why` is a sentence.
+  void lose(std::string why, double now_s);
+  // kPlanned -> kExited: its agent could not start it.
+  void refuse(double now_s);
+  // Any -> kExited: the job ends, and nobody can say any more what became of it.
+  void forget() { state = kExited; }
+  // kWaiting -> kExited: the job ends, or all processes are placed anew.
+  void stop_waiting();
+  // kExited -> kWaiting, with its attempt: until all processes have ended.
+  void wait_for_gang();
+  // kExited, kWaiting -> kRemoved: it is not wanted any more.
+  void remove() { state = kRemoved; }
+  // Any -> kWaiting, as the next attempt. It is started the later, the more often it failed
+  // soon after its start.
+  void begin_again(double now_s);
+  // What was asked of it, while it runs.
+  void ask_to_leave(double until_s) { leaves_until_s = until_s; }
+  void ask_to_stop(double killed_from_s);
+  void found_hung(const std::string& why, double now_s);
+
   [[nodiscard]] Member member() const { return {place.worker, attempt}; }
   [[nodiscard]] bool is_server() const { return place.worker.role == 's'; }
   [[nodiscard]] bool running() const {
     return state == kPlanned || state == kStarted || state == kJoined;
   }
+  [[nodiscard]] bool leaving() const { return leaves_until_s.has_value(); }
+  [[nodiscard]] bool asked_to_stop() const { return stop.has_value(); }
+  // Asked to stop, and the time that it had for it is over.
+  [[nodiscard]] bool is_to_be_killed(double now_s) const {
+    return stop && now_s >= stop->killed_from_s;
+  }
+  [[nodiscard]] bool hung() const { return stop && stop->why == StopOrder::Why::kHung; }
+  [[nodiscard]] bool stays_away() const { return after == After::kStaysAway; }
+  [[nodiscard]] bool comes_back() const { return after == After::kComesBack; }
+  [[nodiscard]] bool moves_in() const { return standing == Standing::kMovesIn; }
+  [[nodiscard]] bool apart() const { return standing == Standing::kApart; }
+  // What is impossible about it; empty: nothing is.
+  [[nodiscard]] std::string_view broken_invariant() const;
 };
 [[nodiscard]] std::string_view state_name(std::uint8_t state);
 
+// A process that fails this soon after its start, twice or more in a row without
+// having been a member in between, is started again with a growing delay.
+[[nodiscard]] bool ended_quickly(const WorkerProcess& worker);
+[[nodiscard]] double restart_delay_s(std::uint32_t quick_failures);
+
 // One process that ended although nobody had asked it to.
 struct FailureRecord {
+  // Bytes of the cause that are kept once its incident is over.
+  static constexpr std::size_t kMostOfACause = 1'000;
   double time_s = 0;
   WorkerId worker;
   Attempt attempt;

@@ -9,6 +9,7 @@
 
 #include "core/ids.h"
 #include "core/net.h"
+#include "core/schema/job_reader.h"
 #include "launcher/drill_checks.h"
 #include "launcher/suggest.h"
 
@@ -318,8 +319,9 @@ class Checker {
 
   void staleness() {
     const TrainerSection& t = c_.trainer;
-    unless(t.sync == "ps-ssp" || t.staleness == TrainerSection().staleness,
-           {"trainer.staleness", "trainer.sync"},
+    // effective.toml writes every key, so a default is taken as not written.
+    const std::uint64_t unsaid = schema::default_value(*schema::find_key("trainer.staleness"));
+    unless(t.sync == "ps-ssp" || t.staleness == unsaid, {"trainer.staleness", "trainer.sync"},
            fmt::format("is for trainer.sync = \"ps-ssp\", not \"{}\": remove it", t.sync));
   }
 

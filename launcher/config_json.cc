@@ -312,7 +312,7 @@ Result<JobConfig> from_json(const std::string& text) {
   if (json.is_discarded()) {
     return fail(ErrorKind::kCorrupt, "the job configuration cannot be read: it is no JSON");
   }
-  add_newer_keys(json);
+  add_missing_keys(json);
   return config_from_json(json, /*complete=*/true);
 }
 

@@ -1,9 +1,9 @@
 // effective.toml: every key with its value, by the schema.
 #include <nlohmann/json.hpp>
 
+#include "core/schema/keys.h"
+#include "core/schema/units.h"
 #include "launcher/config_json.h"
-#include "launcher/schema.h"
-#include "launcher/units.h"
 
 namespace antdt::launcher {
 
@@ -40,30 +40,30 @@ std::string text_map(const Json& map) {
 
 // `section` holds the key's value under its name in job.json; "" if it does not
 // (a budget that a hand-made configuration leaves out).
-std::string value_of(const Key& key, const Json& section) {
-  if (key.type == KeyType::kCount) {
+std::string value_of(const schema::Key& key, const Json& section) {
+  if (key.type == schema::KeyType::kCount) {
     if (section["min"] == section["max"]) return section["count"].dump();
     return fmt::format("{{ min = {}, max = {} }}", section["min"].dump(), section["max"].dump());
   }
-  const auto found = section.find(json_name(key));
+  const auto found = section.find(schema::json_name(key));
   if (found == section.end()) return "";
   const Json& value = *found;
   switch (key.type) {
-    case KeyType::kText:
-    case KeyType::kDirectory:
-    case KeyType::kFile:
+    case schema::KeyType::kText:
+    case schema::KeyType::kDirectory:
+    case schema::KeyType::kFile:
       return quoted(value.get<std::string>());
-    case KeyType::kMilliseconds:
-      return quoted(format_duration(std::chrono::milliseconds(value.get<std::int64_t>())));
-    case KeyType::kMicroseconds:
-      return quoted(format_duration(std::chrono::microseconds(value.get<std::int64_t>())));
-    case KeyType::kSize:
-      return quoted(format_size(value.get<std::uint64_t>()));
-    case KeyType::kTexts:
-    case KeyType::kIntegers:
-    case KeyType::kFiles:
+    case schema::KeyType::kMilliseconds:
+      return quoted(schema::format_duration(std::chrono::milliseconds(value.get<std::int64_t>())));
+    case schema::KeyType::kMicroseconds:
+      return quoted(schema::format_duration(std::chrono::microseconds(value.get<std::int64_t>())));
+    case schema::KeyType::kSize:
+      return quoted(schema::format_size(value.get<std::uint64_t>()));
+    case schema::KeyType::kTexts:
+    case schema::KeyType::kIntegers:
+    case schema::KeyType::kFiles:
       return list(value);
-    case KeyType::kTextMap:
+    case schema::KeyType::kTextMap:
       return text_map(value);
     default:
       return value.dump();
@@ -75,12 +75,12 @@ void write_section(const std::string& path, const std::string& header, const Jso
                    std::string& out) {
   std::string keys;
   std::string tables;
-  for (const std::string& name : names_below(path)) {
+  for (const std::string& name : schema::names_below(path)) {
     const std::string full = path.empty() ? name : path + "." + name;
-    const Key* key = find_key(full);
+    const schema::Key* key = schema::find_key(full);
     if (key == nullptr) {
       write_section(full, "[" + full + "]", section[name], tables);
-    } else if (key->type == KeyType::kTables) {
+    } else if (key->type == schema::KeyType::kTables) {
       for (const Json& item : section[name]) {
         write_section(full + "[]", "[[" + full + "]]", item, tables);
       }

@@ -37,8 +37,8 @@ std::string list(const std::vector<std::string>& names) {
 
 // ------------------------------------------------------------- a running job
 
-std::string why_state(const StatusView& s, const std::vector<EventView>& events) {
-  const auto running = std::ranges::count_if(s.workers, &WorkerStatus::running);
+std::string why_state(const report::Status& s, const std::vector<EventView>& events) {
+  const auto running = std::ranges::count_if(s.workers, is_running);
   if (s.state == "starting") {
     return fmt::format("The job is starting: its {} workers are being started.", running);
   }
@@ -70,11 +70,12 @@ std::string why_state(const StatusView& s, const std::vector<EventView>& events)
   return sentence("The job is " + s.state);
 }
 
-std::string told_verdict(const WorkerStatus& w) {
-  return w.seen.empty() ? w.verdict : w.verdict + ": " + w.seen;
+std::string told_verdict(const report::WorkerStatus& w) {
+  const bool seen = w.straggler && !w.straggler->seen.empty();
+  return seen ? w.verdict + ": " + w.straggler->seen : w.verdict;
 }
 
-void add_circumstances(const StatusView& s, const std::vector<EventView>& events,
+void add_circumstances(const report::Status& s, const std::vector<EventView>& events,
                        std::vector<std::string>& why) {
   if (!s.waiting_for.empty()) why.push_back(sentence("It waits for " + s.waiting_for));
   if (!s.disk_trouble.empty()) {
@@ -85,14 +86,14 @@ void add_circumstances(const StatusView& s, const std::vector<EventView>& events
     why.push_back(sentence("Nobody decides on stragglers: " + s.solution_trouble));
   }
   for (const std::string& line : io_lines(s)) why.push_back(sentence(line));
-  for (const WorkerStatus& w : s.workers) {
+  for (const report::WorkerStatus& w : s.workers) {
     if (w.state == "waiting") {
       why.push_back(fmt::format("{} is not running: it waits for a host with room.", w.id));
-    } else if (w.running() && !w.verdict.empty() && w.verdict != "ok") {
+    } else if (is_running(w) && !w.verdict.empty() && w.verdict != "ok") {
       why.push_back(sentence(fmt::format("{} on {} is a {}", w.id, w.host, told_verdict(w))));
     }
   }
-  for (const HostView& host : s.hosts) {
+  for (const report::Host& host : s.hosts) {
     if (!host.up) why.push_back(fmt::format("The agent of host {} is not reached.", host.name));
     if (host.closed) why.push_back(fmt::format("Host {} was evicted.", host.name));
     if (host.probation) {
@@ -108,7 +109,7 @@ void add_circumstances(const StatusView& s, const std::vector<EventView>& events
   }
 }
 
-void add_budgets(const StatusView& s, std::vector<std::string>& next) {
+void add_budgets(const report::Status& s, std::vector<std::string>& next) {
   std::vector<std::string> left, none;
   for (const auto& [cls, budget] : s.budgets) {
     if (budget.left == 0) {
@@ -129,7 +130,7 @@ void add_budgets(const StatusView& s, std::vector<std::string>& next) {
   }
 }
 
-std::string when_started(const WorkerStatus& w) {
+std::string when_started(const report::WorkerStatus& w) {
   if (w.tried_again_in_s && *w.tried_again_in_s > 0) {
     return fmt::format("{} is started again in {} at the earliest, where a host has room then.",
                        w.id, clock_text(*w.tried_again_in_s));
@@ -137,7 +138,7 @@ std::string when_started(const WorkerStatus& w) {
   return fmt::format("{} is started as soon as a host has room for it.", w.id);
 }
 
-void add_next(const StatusView& s, const std::string& run_dir, std::vector<std::string>& next) {
+void add_next(const report::Status& s, const std::string& run_dir, std::vector<std::string>& next) {
   if (s.state == "stopping") {
     next.push_back(
         fmt::format("When all have left the run ends; antdt run --resume {} goes on.", run_dir));
@@ -149,7 +150,7 @@ void add_next(const StatusView& s, const std::string& run_dir, std::vector<std::
         "within [failure] hang_after is ended and started again. Who reads the model or receives "
         "it is waited for as long as bytes come.");
   }
-  for (const WorkerStatus& w : s.workers) {
+  for (const report::WorkerStatus& w : s.workers) {
     if (w.state == "waiting") next.push_back(when_started(w));
   }
   if (s.eta_seconds) {
@@ -161,11 +162,11 @@ void add_next(const StatusView& s, const std::string& run_dir, std::vector<std::
 
 // ------------------------------------------------------------------ what was done
 
-void tell_failures(const StatusView& s, std::vector<std::string>& done) {
-  const std::size_t from = s.failures.size() - std::min(s.failures.size(), kTold);
+void tell_failures(const std::vector<report::Failure>& failures, std::vector<std::string>& done) {
+  const std::size_t from = failures.size() - std::min(failures.size(), kTold);
   if (from > 0) done.push_back(fmt::format("{} failures before these.", from));
-  for (std::size_t i = from; i < s.failures.size(); ++i) {
-    const FailureView& f = s.failures[i];
+  for (std::size_t i = from; i < failures.size(); ++i) {
+    const report::Failure& f = failures[i];
     std::string text = fmt::format("{} {} on {} failed (class {}): {}", at(f.time_s), f.worker,
                                    f.host, f.cls, f.cause.substr(0, f.cause.find('\n')));
     if (!f.first) text += "; a consequence of another failure";
@@ -176,11 +177,11 @@ void tell_failures(const StatusView& s, std::vector<std::string>& done) {
   }
 }
 
-void tell_actions(const StatusView& s, std::vector<std::string>& done) {
-  const std::size_t from = s.actions.size() - std::min(s.actions.size(), kTold);
+void tell_actions(const std::vector<report::Action>& actions, std::vector<std::string>& done) {
+  const std::size_t from = actions.size() - std::min(actions.size(), kTold);
   if (from > 0) done.push_back(fmt::format("{} actions before these.", from));
-  for (std::size_t i = from; i < s.actions.size(); ++i) {
-    const ActionView& a = s.actions[i];
+  for (std::size_t i = from; i < actions.size(); ++i) {
+    const report::Action& a = actions[i];
     const bool waits = a.outcome == "advised" && a.number > 0;
     const std::string how = waits ? fmt::format(": antdt approve JOB {} does it", a.number) : "";
     done.push_back(
@@ -192,19 +193,18 @@ void tell_actions(const StatusView& s, std::vector<std::string>& done) {
 // ------------------------------------------------------------------- ended, job
 
 Result<Explanation> explain_ended(const ExplainInput& input) {
-  ANTDT_TRY(const Summary summary, parse_summary(input.summary_json));
-  ANTDT_TRY(const StatusView s, parse_status(input.summary_json));
+  ANTDT_TRY(const report::Summary s, parse_summary(input.summary_json));
   Explanation e;
-  e.why.push_back(summary.first_cause.empty()
-                      ? fmt::format("The job is {}.", summary.state)
+  e.why.push_back(s.exit.first_cause.empty()
+                      ? fmt::format("The job is {}.", s.state)
                       : sentence(fmt::format("The job {} (exit code {}): {}",
-                                             summary.state == "stopped" ? "was stopped" : "failed",
-                                             summary.exit_code, summary.first_cause)));
-  tell_failures(s, e.done);
-  tell_actions(s, e.done);
-  if (summary.state == "done") return e;
+                                             s.state == "stopped" ? "was stopped" : "failed",
+                                             s.exit.code, s.exit.first_cause)));
+  tell_failures(s.failures, e.done);
+  tell_actions(s.actions, e.done);
+  if (s.state == "done") return e;
   e.next.push_back(
-      summary.resumable
+      s.exit.resumable
           ? fmt::format("antdt run --resume {} goes on from its last checkpoint.", input.run_dir)
           : fmt::format("It has no checkpoint to go on from, or would fail again as it is: mend "
                         "the cause; antdt run --resume {} then begins where it can.",
@@ -229,7 +229,7 @@ Explanation explain_broken_off(const ExplainInput& input) {
 
 // -------------------------------------------------------------------- a worker
 
-std::string why_worker(const WorkerStatus& w) {
+std::string why_worker(const report::WorkerStatus& w) {
   if (w.state == "planned") return fmt::format("{} is being started on {}.", w.id, w.host);
   if (w.state == "started") {
     return fmt::format("{} runs on {} (pid {}, attempt {}) and has not joined yet.", w.id, w.host,
@@ -257,7 +257,7 @@ std::string why_worker(const WorkerStatus& w) {
              : fmt::format("{} has ended (attempt {}, on {}).", w.id, w.attempt, w.host);
 }
 
-void add_next_of_worker(const WorkerStatus& w, const StatusView& s,
+void add_next_of_worker(const report::WorkerStatus& w, const report::Status& s,
                         std::vector<std::string>& next) {
   if (w.state == "planned" || w.state == "started") {
     next.push_back(
@@ -271,41 +271,62 @@ void add_next_of_worker(const WorkerStatus& w, const StatusView& s,
   } else if (w.state == "removed") {
     next.emplace_back("It comes back only if the job gets more workers (antdt resize).");
   }
-  if (w.running()) add_budgets(s, next);
+  if (is_running(w)) add_budgets(s, next);
+}
+
+// What is said of one worker of a job, whether it runs or has ended.
+struct OneWorker {
+  report::WorkerStatus worker;
+  std::vector<report::Failure> failures;
+  std::vector<report::Action> actions;
+};
+
+// `s`: the status or the summary, of which these are the workers.
+template <class T>
+Result<OneWorker> find_worker(const T& s, const std::vector<report::WorkerStatus>& workers,
+                              const std::string& id) {
+  const auto found = std::ranges::find(workers, id, &report::WorkerStatus::id);
+  if (found == workers.end()) {
+    std::vector<std::string> ids;
+    for (const auto& w : workers) ids.push_back(w.id);
+    return fail(ErrorKind::kUsage, "the job has no worker '{}'; it has {}", id,
+                ids.empty() ? "none" : list(ids));
+  }
+  OneWorker one{*found, {}, {}};
+  std::ranges::copy_if(s.failures, std::back_inserter(one.failures),
+                       [&](const report::Failure& f) { return f.worker == id; });
+  std::ranges::copy_if(s.actions, std::back_inserter(one.actions),
+                       [&](const report::Action& a) { return a.target == id; });
+  return one;
+}
+
+void tell_past(const OneWorker& one, const std::vector<EventView>& events, Explanation& e) {
+  tell_failures(one.failures, e.done);
+  tell_actions(one.actions, e.done);
+  if (const EventView* last = last_event(events, one.worker.id)) {
+    e.done.push_back(sentence(at(last->time_s) + ", last of all: " + last->text));
+  }
 }
 
 Result<Explanation> explain_worker(const ExplainInput& input) {
-  StatusView s;
-  if (!input.status_json.empty()) {
-    ANTDT_TRY(s, parse_status(input.status_json));
-  } else if (!input.summary_json.empty()) {
-    ANTDT_TRY(s, parse_status(input.summary_json));
-  } else {
-    return explain_broken_off(input);
-  }
-  const auto found = std::ranges::find(s.workers, input.worker, &WorkerStatus::id);
-  if (found == s.workers.end()) {
-    std::vector<std::string> ids;
-    for (const WorkerStatus& w : s.workers) ids.push_back(w.id);
-    return fail(ErrorKind::kUsage, "the job has no worker '{}'; it has {}", input.worker,
-                ids.empty() ? "none" : list(ids));
-  }
   Explanation e;
-  e.why.push_back(why_worker(*found));
-  if (found->running() && !found->verdict.empty() && found->verdict != "ok") {
-    e.why.push_back(sentence(fmt::format("The monitor sees a {}", told_verdict(*found))));
+  if (!input.status_json.empty()) {
+    ANTDT_TRY(const report::Status s, parse_status(input.status_json));
+    ANTDT_TRY(const OneWorker one, find_worker(s, s.workers, input.worker));
+    const report::WorkerStatus& w = one.worker;
+    e.why.push_back(why_worker(w));
+    if (is_running(w) && !w.verdict.empty() && w.verdict != "ok") {
+      e.why.push_back(sentence(fmt::format("The monitor sees a {}", told_verdict(w))));
+    }
+    tell_past(one, input.events, e);
+    add_next_of_worker(w, s, e.next);
+    return e;
   }
-  StatusView own;
-  std::ranges::copy_if(s.failures, std::back_inserter(own.failures),
-                       [&](const FailureView& f) { return f.worker == input.worker; });
-  std::ranges::copy_if(s.actions, std::back_inserter(own.actions),
-                       [&](const ActionView& a) { return a.target == input.worker; });
-  tell_failures(own, e.done);
-  tell_actions(own, e.done);
-  if (const EventView* last = last_event(input.events, input.worker)) {
-    e.done.push_back(sentence(at(last->time_s) + ", last of all: " + last->text));
-  }
-  if (!input.status_json.empty()) add_next_of_worker(*found, s, e.next);
+  if (input.summary_json.empty()) return explain_broken_off(input);
+  ANTDT_TRY(const report::Summary s, parse_summary(input.summary_json));
+  ANTDT_TRY(const OneWorker one, find_worker(s, workers_of(s), input.worker));
+  e.why.push_back(why_worker(one.worker));
+  tell_past(one, input.events, e);
   return e;
 }
 
@@ -317,12 +338,12 @@ Result<Explanation> explain(const ExplainInput& input) {
     if (input.summary_json.empty()) return explain_broken_off(input);
     return explain_ended(input);
   }
-  ANTDT_TRY(const StatusView s, parse_status(input.status_json));
+  ANTDT_TRY(const report::Status s, parse_status(input.status_json));
   Explanation e;
   e.why.push_back(why_state(s, input.events));
   add_circumstances(s, input.events, e.why);
-  tell_failures(s, e.done);
-  tell_actions(s, e.done);
+  tell_failures(s.failures, e.done);
+  tell_actions(s.actions, e.done);
   add_next(s, input.run_dir, e.next);
   return e;
 }

@@ -3,6 +3,7 @@
 #include "core/fs.h"
 #include "launcher/checks.h"
 #include "launcher/config_json.h"
+#include "launcher/older_job.h"
 #include "launcher/overrides.h"
 #include "launcher/paths.h"
 #include "launcher/problems.h"
@@ -24,10 +25,11 @@ Result<JobConfig> load_text(const std::string& text, const std::string& path,
   Places places(path);
   Problems problems(places);
   apply_overrides(root, overrides, places, problems);
-  const nlohmann::ordered_json json = read_by_schema(root, directory, places, problems);
+  nlohmann::ordered_json json = read_by_schema(root, directory, places, problems);
 
-  // What could not be read has the struct's default from here on, and its
-  // problem already; checks that need it are left out.
+  // What could not be read has its default from here on, and its problem already; checks that
+  // need it are left out.
+  add_missing_keys(json);
   ANTDT_TRY(JobConfig config, config_from_json(json, /*complete=*/false));
   config.job.directory = directory.empty() ? "/" : directory;
   derive(config);

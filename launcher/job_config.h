@@ -5,7 +5,8 @@
 // column and key and say how to mend it, all of them at once. Everybody after
 // the launcher reads the *effective* configuration, which is complete: as JSON
 // (RUN/job.json, and WorkerWelcome.config_json) or through this struct.
-// The keys with their types, defaults and meaning are the table in schema.h.
+// The keys with their types, defaults and meaning are the table in core/schema/keys.h; the
+// structs below have no defaults of their own.
 #pragma once
 
 #include <chrono>
@@ -22,8 +23,8 @@ struct JobSection {
   std::string name;
   std::string id;         // <name>-<ulid>; empty until the run directory is made
   std::string directory;  // absolute: where job.toml is, and where workers run
-  std::uint32_t epochs = 1;
-  std::uint64_t seed = 1;
+  std::uint32_t epochs = 0;
+  std::uint64_t seed = 0;
 };
 
 // Empty hosts: the job runs on this machine under a private agent.
@@ -82,14 +83,14 @@ struct DataSection {
   std::vector<std::string> labels;  // format idx: one file of labels for each of paths
   std::vector<std::string> eval_labels;
   std::uint64_t records = 0;  // format index
-  std::uint64_t shard_batches = 10;
+  std::uint64_t shard_batches = 0;
   std::uint64_t shard_records = 0;  // shard_batches * batch.global
   std::string shuffle;              // "full", "shards" or "none"
   std::string delivery;             // "exactly-once"
   BadRecords on_bad_record;
   std::string encode;  // of categories: "hash" or "vocabulary"
-  std::uint64_t hash_buckets = 65536;
-  std::uint64_t vocabulary_min_count = 1;
+  std::uint64_t hash_buckets = 0;
+  std::uint64_t vocabulary_min_count = 0;
   std::string separator;        // format csv: one character
   bool header = false;          // format csv: the first line names the columns
   std::vector<Column> columns;  // format csv
@@ -99,8 +100,8 @@ struct BatchSection {
   std::uint64_t global = 0;
   std::string unit;               // "sample"
   std::string adjust;             // "size", "accumulation", "both" or "none"
-  std::uint32_t multiple_of = 1;  // of a micro-batch
-  std::uint32_t min = 1;          // per worker and micro-batch
+  std::uint32_t multiple_of = 0;  // of a micro-batch
+  std::uint32_t min = 0;          // per worker and micro-batch
   std::uint32_t max = 0;          // the same; 0: none
 };
 
@@ -109,17 +110,17 @@ struct TrainerSection {
       model;  // "lr", "deepfm", "xdeepfm", "dlrm", "mlp", "resnet", "emulated", "tally", "tally3"
   std::string sync;                  // "allreduce", "ps-bsp", "ps-ssp" or "ps-asp"
   std::uint32_t backup_workers = 0;  // of ps-bsp
-  std::uint64_t staleness = 4;       // of ps-ssp: pushes
+  std::uint64_t staleness = 0;       // of ps-ssp: pushes
   std::string optimizer;             // "sgd", "adagrad" or "adam"
   double lr = 0;
   double momentum = 0;
   double weight_decay = 0;
-  std::uint32_t embedding_dim = 8;
+  std::uint32_t embedding_dim = 0;
   std::string embedding_gradients;  // "dense" or "sparse"
   std::vector<std::uint32_t> hidden;
   std::vector<std::uint32_t> cin_layers;     // of xdeepfm
   std::vector<std::uint32_t> bottom_hidden;  // of dlrm
-  std::uint32_t threads = 1;
+  std::uint32_t threads = 0;
 };
 
 struct ControlSection {
@@ -144,13 +145,13 @@ struct FailureSection {
 
 struct CheckpointSection {
   std::chrono::milliseconds every{};  // 0: none
-  std::uint32_t keep = 3;
-  std::uint32_t copies = 2;  // hosts on which each is kept, where they share nothing
+  std::uint32_t keep = 0;
+  std::uint32_t copies = 0;  // hosts on which each is kept, where they share nothing
 };
 
 struct LogsSection {
-  std::uint64_t max_bytes = 0;                 // for each of a worker's two files
-  std::uint64_t history_bytes = 256ULL << 20;  // of history.db
+  std::uint64_t max_bytes = 0;      // for each of a worker's two files
+  std::uint64_t history_bytes = 0;  // of history.db
 };
 
 // What workers compute on, in place of what they say; ctl/devices.h.
@@ -173,7 +174,7 @@ struct EmulatedDevice {
 
 struct EmulatedSection {
   double noise = 0;
-  std::uint32_t parameters = 1;
+  std::uint32_t parameters = 0;
   std::vector<EmulatedDevice> device;
 };
 
@@ -181,13 +182,13 @@ struct EmulatedSection {
 struct Injection {
   std::vector<std::string> workers;              // ids, or "*"
   std::string host;                              // empty: any
-  double slowdown = 1;                           // computing takes this many times as long
+  double slowdown = 0;                           // computing takes this many times as long
   std::chrono::microseconds delay{};             // more for each batch
   std::chrono::microseconds delay_per_sample{};  // more for each sample
   std::chrono::microseconds data_delay{};        // more for the data of each batch
   std::chrono::microseconds latency{};      // more for each message to another worker or server
   std::uint64_t bandwidth = 0;              // of those, bytes a second; 0: no bound
-  double throttle = 1;                      // the part of the time that the process may run
+  double throttle = 0;                      // the part of the time that the process may run
   std::string trace;                        // path; empty: none
   std::chrono::milliseconds trace_every{};  // how long a row lasts; 0: a step
   bool kill = false;                        // SIGKILL when it begins to hold
@@ -195,7 +196,7 @@ struct Injection {
   std::chrono::milliseconds until{};        // 0: to the end
   std::chrono::milliseconds every{};        // length of a window; 0: no windows
   std::chrono::milliseconds lasts{};        // "for" in job.toml: of a window; 0: all of it
-  double chance = 1;                        // of a window, or of a step
+  double chance = 0;                        // of a window, or of a step
 };
 
 struct JobConfig {

@@ -189,7 +189,7 @@ class Watcher {
   MonoTime ask_at_{};
   MonoTime line_at_{};
   std::uint64_t next_event_ = 0;
-  StatusView status_;
+  report::Status status_;
   std::deque<EventView> events_;
   std::optional<wire::StopJob> stop_;  // sent until it is answered
   bool asked_to_stop_ = false;

@@ -1,6 +1,6 @@
 #include "launcher/older_job.h"
 
-#include "launcher/schema.h"
+#include "core/schema/keys.h"
 #include "launcher/toml_reader.h"
 
 namespace antdt::launcher {
@@ -36,7 +36,7 @@ Json* find(Json& json, std::string_view path) {
 
 }  // namespace
 
-void add_newer_keys(Json& job) {
+void add_missing_keys(Json& job) {
   Json defaults = default_values("");
   // What derive() would make of them, for a job from before there were servers.
   Json& server = defaults["roles"]["server"];
@@ -44,8 +44,8 @@ void add_newer_keys(Json& job) {
   server["protocol"] = "antdt";
   server["restart"] = "member";
   add_missing(job, defaults);
-  for (const Key& key : schema()) {
-    if (key.type != KeyType::kTables) continue;
+  for (const schema::Key& key : schema::keys()) {
+    if (key.type != schema::KeyType::kTables) continue;
     Json* list = find(job, key.path);
     if (list == nullptr || !list->is_array()) continue;
     const Json item_defaults = default_values(std::string(key.path) + "[0]");

@@ -1,12 +1,13 @@
-// A job.json that an older build of AntDT wrote, for this folder's .cc files.
+// A configuration that lacks keys, for this folder's .cc files.
 #pragma once
 
 #include <nlohmann/json.hpp>
 
 namespace antdt::launcher {
 
-// What came to job.toml after that build has its default, so that its runs can be
-// resumed. What never had a default stays missing.
-void add_newer_keys(nlohmann::ordered_json& job);
+// A key that is missing gets its default: an older build of AntDT wrote job.json before the key
+// came, or job.toml has a value there that could not be read. A key without a default stays
+// missing.
+void add_missing_keys(nlohmann::ordered_json& job);
 
 }  // namespace antdt::launcher

@@ -1,6 +1,6 @@
 #include "launcher/overrides.h"
 
-#include "launcher/schema.h"
+#include "core/schema/keys.h"
 
 namespace antdt::launcher {
 
@@ -8,7 +8,7 @@ namespace {
 
 // "value = <text>" as a table with that one key; the string if it is no TOML.
 toml::table parse_value(const std::string& path, const std::string& text) {
-  const Key* key = find_key(path);
+  const schema::Key* key = schema::find_key(path);
   toml::table holder;
   if (toml::parse_result parsed = toml::parse("value = " + text);
       parsed && parsed.table().size() == 1) {
@@ -17,12 +17,14 @@ toml::table parse_value(const std::string& path, const std::string& text) {
     holder.insert("value", text);
   }
   if (key == nullptr) return holder;
-  const bool wants_text = key->type != KeyType::kInteger && key->type != KeyType::kNumber &&
-                          key->type != KeyType::kBoolean && key->type != KeyType::kCount;
+  const bool wants_text =
+      key->type != schema::KeyType::kInteger && key->type != schema::KeyType::kNumber &&
+      key->type != schema::KeyType::kBoolean && key->type != schema::KeyType::kCount;
   if (wants_text && holder["value"].is_value() && !holder["value"].is_string()) {
     holder.insert_or_assign("value", text);
   }
-  const bool wants_list = key->type == KeyType::kTexts || key->type == KeyType::kFiles;
+  const bool wants_list =
+      key->type == schema::KeyType::kTexts || key->type == schema::KeyType::kFiles;
   if (wants_list && holder["value"].is_string()) {
     holder.insert_or_assign("value", toml::array{*holder["value"].value<std::string>()});
   }
@@ -63,11 +65,11 @@ void apply_overrides(toml::table& root, const std::vector<std::string>& override
     places.set_override(path, text);
     toml::table* table = table_above(root, path);
     if (table == nullptr) {
-      problems.add(path, "'" + std::string(parent(path)) + "' is not a table");
+      problems.add(path, "'" + std::string(schema::parent(path)) + "' is not a table");
       continue;
     }
     toml::table holder = parse_value(path, text.substr(equals + 1));
-    table->insert_or_assign(leaf(path), std::move(*holder.get("value")));
+    table->insert_or_assign(schema::leaf(path), std::move(*holder.get("value")));
   }
 }
 

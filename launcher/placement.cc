@@ -4,7 +4,7 @@
 #include <numeric>
 #include <string_view>
 
-#include "launcher/units.h"
+#include "core/schema/units.h"
 
 namespace antdt::launcher {
 
@@ -21,7 +21,7 @@ std::string asked_text(const Resources& each) {
   std::string text;
   const auto add = [&](const std::string& part) { text += (text.empty() ? "" : ", ") + part; };
   if (each.cpus > 0) add(fmt::format("{:g} cpus", each.cpus));
-  if (each.memory_bytes > 0) add(format_size(each.memory_bytes) + " of memory");
+  if (each.memory_bytes > 0) add(schema::format_size(each.memory_bytes) + " of memory");
   if (each.devices > 0) add(fmt::format("{} devices", each.devices));
   return text.empty() ? "nothing" : text;
 }

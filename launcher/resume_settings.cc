@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "core/fs.h"
-#include "launcher/schema.h"
+#include "core/schema/keys.h"
 
 namespace antdt::launcher {
 namespace {
@@ -107,7 +107,8 @@ Result<ChangedConfig> change_settings(const JobConfig& before,
                                       const std::vector<std::string>& overrides) {
   for (const std::string& text : overrides) {
     const std::string key = text.substr(0, text.find('='));
-    if (find_key(key) == nullptr && !is_section(key)) continue;  // the reader says what it may mean
+    if (schema::find_key(key) == nullptr && !schema::is_section(key))
+      continue;  // the reader says what it may mean
     ANTDT_RETURN_IF_ERROR(check_key(key));
   }
   ChangedConfig changed;

@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <signal.h>
-#include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -12,8 +11,10 @@
 #include <thread>
 
 #include "core/fs.h"
+#include "core/owned_fd.h"
 #include "core/process.h"
 #include "core/runtime_dir.h"
+#include "core/spawn.h"
 #include "core/wire/packet.h"
 #include "launcher/job_link.h"
 #include "launcher/leftovers.h"
@@ -66,30 +67,16 @@ class AgentProcess {
 // `command` in a session of its own with no terminal, no signal blocked or
 // ignored, and its output in `log`.
 Result<pid_t> spawn_detached(const std::vector<std::string>& command, const std::string& log) {
-  posix_spawn_file_actions_t files;
-  posix_spawn_file_actions_init(&files);
-  posix_spawn_file_actions_addopen(&files, 0, "/dev/null", O_RDONLY, 0);
-  posix_spawn_file_actions_addopen(&files, 1, log.c_str(), O_WRONLY | O_CREAT | O_APPEND, 0600);
-  posix_spawn_file_actions_adddup2(&files, 1, 2);
-  posix_spawnattr_t attributes;
-  posix_spawnattr_init(&attributes);
-  sigset_t none, all;
-  sigemptyset(&none);
-  sigfillset(&all);
-  posix_spawnattr_setsigmask(&attributes, &none);
-  posix_spawnattr_setsigdefault(&attributes, &all);
-  posix_spawnattr_setflags(&attributes,
-                           POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
-  std::vector<char*> argv;
-  for (const std::string& part : command) argv.push_back(const_cast<char*>(part.c_str()));
-  argv.push_back(nullptr);
-  pid_t pid = 0;
-  const int error =
-      ::posix_spawn(&pid, command[0].c_str(), &files, &attributes, argv.data(), environ);
-  posix_spawnattr_destroy(&attributes);
-  posix_spawn_file_actions_destroy(&files);
-  if (error != 0) return fail_errno(ErrorKind::kIo, error, "cannot start " + command[0]);
-  return pid;
+  const OwnedFd out(::open(log.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
+  if (!out.is_open()) return fail_errno(ErrorKind::kIo, errno, "cannot write " + log);
+  Spawn what;
+  what.program = command.front();
+  what.arguments.assign(command.begin() + 1, command.end());
+  what.standard_output = out.get();
+  what.standard_error = out.get();
+  what.group = ChildGroup::kSession;
+  ANTDT_TRY(const Spawned started, spawn(what));
+  return started.pid;
 }
 
 // Short, since paths of sockets are: the end of the job's ULID is random.

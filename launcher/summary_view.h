@@ -5,25 +5,22 @@
 #include <string>
 #include <vector>
 
+#include "core/report/job_report.h"
 #include "core/result.h"
 
 namespace antdt::launcher {
 
-struct Summary {
-  std::string json;  // as it is in the file
-  std::string state;
-  int exit_code = 1;
-  bool resumable = false;
-  std::string first_cause;         // may have several lines
-  std::vector<std::string> lines;  // quality, speed, where the time went, actions, accounts
-};
+// kCorrupt, with the field, when it is not what a job daemon writes.
+[[nodiscard]] Result<report::Summary> parse_summary(const std::string& json);
+[[nodiscard]] Result<report::Summary> read_summary(const std::string& run_dir);
 
-// kCorrupt when it is not what a job daemon writes.
-[[nodiscard]] Result<Summary> parse_summary(const std::string& json);
-[[nodiscard]] Result<Summary> read_summary(const std::string& run_dir);
+// The workers of an ended run, with what a status says of them and a summary too.
+[[nodiscard]] std::vector<report::WorkerStatus> workers_of(const report::Summary& summary);
 
+// Quality, speed, where the time went, actions, accounts.
+[[nodiscard]] std::vector<std::string> summary_lines(const report::Summary& summary);
 // What a failed or stopped run says last; nothing for one that is done.
-[[nodiscard]] std::vector<std::string> closing_lines(const Summary& summary,
+[[nodiscard]] std::vector<std::string> closing_lines(const report::Summary& summary,
                                                      const std::string& run_dir);
 
 }  // namespace antdt::launcher

@@ -5,10 +5,10 @@
 #include <optional>
 #include <set>
 
+#include "core/schema/keys.h"
+#include "core/schema/units.h"
 #include "launcher/paths.h"
-#include "launcher/schema.h"
 #include "launcher/suggest.h"
-#include "launcher/units.h"
 
 namespace antdt::launcher {
 
@@ -33,41 +33,41 @@ std::string_view kind_of(const toml::node& node) {
 // One value as its key wants it; what is wrong with it goes to `problems`.
 class Converter {
  public:
-  Converter(const Key& key, std::string path, const std::string& base, Problems& problems)
+  Converter(const schema::Key& key, std::string path, const std::string& base, Problems& problems)
       : key_(key), path_(std::move(path)), base_(base), problems_(problems) {}
 
   [[nodiscard]] Json convert(const toml::node& node) {
     switch (key_.type) {
-      case KeyType::kText:
+      case schema::KeyType::kText:
         return text(node, path_);
-      case KeyType::kInteger:
+      case schema::KeyType::kInteger:
         return integer(node, path_);
-      case KeyType::kNumber:
+      case schema::KeyType::kNumber:
         return number(node);
-      case KeyType::kBoolean:
+      case schema::KeyType::kBoolean:
         if (!node.is_boolean()) return wrong_type(node);
         return *node.value<bool>();
-      case KeyType::kMilliseconds:
-      case KeyType::kMicroseconds:
+      case schema::KeyType::kMilliseconds:
+      case schema::KeyType::kMicroseconds:
         return duration(node);
-      case KeyType::kSize:
+      case schema::KeyType::kSize:
         return size(node);
-      case KeyType::kTexts:
+      case schema::KeyType::kTexts:
         return each(node, [&](const toml::node& item, const std::string& where) {
           return text(item, where);
         });
-      case KeyType::kIntegers:
+      case schema::KeyType::kIntegers:
         return each(node, [&](const toml::node& item, const std::string& where) {
           return integer(item, where);
         });
-      case KeyType::kFiles:
+      case schema::KeyType::kFiles:
         return files(node);
-      case KeyType::kDirectory:
+      case schema::KeyType::kDirectory:
         if (!node.is_string()) return wrong_type(node);
         return absolute_path(*node.value<std::string>(), base_);
-      case KeyType::kFile:
+      case schema::KeyType::kFile:
         return file(node);
-      case KeyType::kTextMap:
+      case schema::KeyType::kTextMap:
         return text_map(node);
       default:
         return nullptr;
@@ -80,7 +80,8 @@ class Converter {
     return nullptr;
   }
   Json wrong_type(const toml::node& node) {
-    return problem(path_, fmt::format("must be {}, not {}", describe(key_.type), kind_of(node)));
+    return problem(path_,
+                   fmt::format("must be {}, not {}", schema::describe(key_.type), kind_of(node)));
   }
   bool in_range(double value, const std::string& where, const std::string& least,
                 const std::string& most) {
@@ -134,28 +135,28 @@ class Converter {
   Json duration(const toml::node& node) {
     if (node.is_integer() && *node.value<std::int64_t>() == 0) return 0;
     if (!node.is_string()) return wrong_type(node);
-    const auto us = parse_duration(*node.value<std::string>());
+    const auto us = schema::parse_duration(*node.value<std::string>());
     if (!us) return problem(path_, us.error().message);
     const auto limit = [](double value) {
-      return std::isfinite(value)
-                 ? format_duration(std::chrono::microseconds(static_cast<std::int64_t>(value)))
-                 : std::string();
+      return std::isfinite(value) ? schema::format_duration(
+                                        std::chrono::microseconds(static_cast<std::int64_t>(value)))
+                                  : std::string();
     };
     if (!in_range(static_cast<double>(us->count()), path_, limit(key_.range.min),
                   limit(key_.range.max))) {
       return nullptr;
     }
-    if (key_.type == KeyType::kMicroseconds) return us->count();
+    if (key_.type == schema::KeyType::kMicroseconds) return us->count();
     if (us->count() % 1000 != 0) return problem(path_, "must be a whole number of milliseconds");
     return us->count() / 1000;
   }
   Json size(const toml::node& node) {
     if (!node.is_string()) return wrong_type(node);
-    const auto bytes = parse_size(*node.value<std::string>());
+    const auto bytes = schema::parse_size(*node.value<std::string>());
     if (!bytes) return problem(path_, bytes.error().message);
     if (static_cast<double>(*bytes) < key_.range.min) {
-      return problem(path_,
-                     "must be at least " + format_size(static_cast<std::uint64_t>(key_.range.min)));
+      return problem(path_, "must be at least " +
+                                schema::format_size(static_cast<std::uint64_t>(key_.range.min)));
     }
     return *bytes;
   }
@@ -203,7 +204,7 @@ class Converter {
     return map;
   }
 
-  const Key& key_;
+  const schema::Key& key_;
   std::string path_;
   const std::string& base_;
   Problems& problems_;
@@ -218,10 +219,10 @@ class Reader {
   Json section(const std::string& path, const toml::table* table) {
     if (table != nullptr) note_and_check_names(path, *table);
     Json out = Json::object();
-    for (const std::string& name : names_below(path)) {
+    for (const std::string& name : schema::names_below(path)) {
       const std::string full = join(path, name);
       const toml::node* node = table != nullptr ? table->get(name) : nullptr;
-      if (const Key* key = find_key(full); key != nullptr) {
+      if (const schema::Key* key = schema::find_key(full); key != nullptr) {
         read_key(*key, full, node, out);
       } else if (node != nullptr && !node->is_table()) {
         problems_.add(full, fmt::format("must be a table, not {}", kind_of(*node)));
@@ -234,7 +235,7 @@ class Reader {
 
  private:
   void note_and_check_names(const std::string& path, const toml::table& table) {
-    const std::vector<std::string> known = names_below(path);
+    const std::vector<std::string> known = schema::names_below(path);
     for (const auto& [name, node] : table) {
       const std::string full = join(path, name.str());
       const auto& begin = name.source().begin;
@@ -253,8 +254,8 @@ class Reader {
     std::string meant = nearest(name, known);
     std::string meant_path = meant.empty() ? "" : join(path, meant);
     if (meant.empty()) {
-      for (const Key& key : schema()) {
-        if (leaf(key.path) == name) meant = meant_path = key.path;
+      for (const schema::Key& key : schema::keys()) {
+        if (schema::leaf(key.path) == name) meant = meant_path = key.path;
       }
     }
     if (meant.empty()) return ": known here are " + listed(known);
@@ -268,9 +269,10 @@ class Reader {
     return list;
   }
 
-  void read_key(const Key& key, const std::string& path, const toml::node* node, Json& out) {
+  void read_key(const schema::Key& key, const std::string& path, const toml::node* node,
+                Json& out) {
     if (node == nullptr && key.fallback.empty()) {
-      problems_.add(path, fmt::format("is missing: {} ({})", describe(key.type), key.doc));
+      problems_.add(path, fmt::format("is missing: {} ({})", schema::describe(key.type), key.doc));
       return;
     }
     if (node != nullptr) return convert(key, path, *node, out);
@@ -278,23 +280,27 @@ class Reader {
     convert(key, path, *fallback.table().get("v"), out);
   }
 
-  void convert(const Key& key, const std::string& path, const toml::node& node, Json& out) {
-    if (key.type == KeyType::kCount) {
+  void convert(const schema::Key& key, const std::string& path, const toml::node& node, Json& out) {
+    if (key.type == schema::KeyType::kCount) {
       count(key, path, node, out);
-    } else if (key.type == KeyType::kTables) {
-      out[json_name(key)] = tables(path, node);
+    } else if (key.type == schema::KeyType::kTables) {
+      put(key, tables(path, node), out);
     } else {
-      out[json_name(key)] = Converter(key, path, base_, problems_).convert(node);
+      put(key, Converter(key, path, base_, problems_).convert(node), out);
     }
   }
+  // Null: it could not be read, and is left out.
+  static void put(const schema::Key& key, Json value, Json& out) {
+    if (!value.is_null()) out[schema::json_name(key)] = std::move(value);
+  }
 
-  void count(const Key& key, const std::string& path, const toml::node& node, Json& out) {
-    Key plain = key;
-    plain.type = KeyType::kInteger;
+  void count(const schema::Key& key, const std::string& path, const toml::node& node, Json& out) {
+    schema::Key plain = key;
+    plain.type = schema::KeyType::kInteger;
     if (!node.is_table()) {
       if (!node.is_integer()) {
-        return problems_.add(path,
-                             fmt::format("must be {}, not {}", describe(key.type), kind_of(node)));
+        return problems_.add(
+            path, fmt::format("must be {}, not {}", schema::describe(key.type), kind_of(node)));
       }
       out["count"] = Converter(plain, path, base_, problems_).convert(node);
       out["min"] = out["max"] = out["count"];

@@ -14,10 +14,7 @@
 
 namespace antdt::launcher {
 
-namespace {
-
-// "w3.2.err"; nothing for other files: rotated parts, the job daemon's own.
-std::optional<WorkerLog> parse_name(const std::string& name) {
+std::optional<WorkerLog> log_of(const std::string& name) {
   const std::size_t first = name.find('.');
   const std::size_t second = name.find('.', first + 1);
   if (first == std::string::npos || second == std::string::npos) return std::nullopt;
@@ -33,15 +30,13 @@ std::optional<WorkerLog> parse_name(const std::string& name) {
   return log;
 }
 
-}  // namespace
-
 std::vector<WorkerLog> find_logs(const std::string& run_dir) {
   std::vector<WorkerLog> found;
   std::error_code error;
   const std::string directory = run_dir + "/logs";
   for (std::filesystem::directory_iterator it(directory, error), end; !error && it != end;
        it.increment(error)) {
-    auto log = parse_name(it->path().filename().string());
+    auto log = log_of(it->path().filename().string());
     if (!log) continue;
     log->path = it->path().string();
     found.push_back(std::move(*log));
@@ -72,6 +67,18 @@ std::string_view last_lines_of(std::string_view text, std::size_t lines) {
     if (text[from - 1] == '\n' && --lines == 0) break;
   }
   return lines == 0 || from == 0 ? text.substr(from) : text;
+}
+
+std::vector<std::string> take_lines(std::string& text, bool last) {
+  std::vector<std::string> lines;
+  std::size_t from = 0;
+  for (std::size_t end = text.find('\n'); end != std::string::npos; end = text.find('\n', from)) {
+    lines.push_back(text.substr(from, end - from));
+    from = end + 1;
+  }
+  text.erase(0, from);
+  if (last && !text.empty()) lines.push_back(std::exchange(text, ""));
+  return lines;
 }
 
 LogReader::LogReader(std::string path, std::optional<std::size_t> lines)
@@ -117,15 +124,7 @@ bool LogReader::reopen_if_rotated() {
 std::vector<std::string> LogReader::read(bool last) {
   read_open_file();
   if (reopen_if_rotated()) read_open_file();
-  std::vector<std::string> lines;
-  std::size_t from = 0;
-  for (std::size_t end = text_.find('\n'); end != std::string::npos; end = text_.find('\n', from)) {
-    lines.push_back(text_.substr(from, end - from));
-    from = end + 1;
-  }
-  text_.erase(0, from);
-  if (last && !text_.empty()) lines.push_back(std::exchange(text_, ""));
-  return lines;
+  return take_lines(text_, last);
 }
 
 }  // namespace antdt::launcher

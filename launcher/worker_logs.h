@@ -17,7 +17,12 @@ struct WorkerLog {
   Attempt attempt;
   bool err = false;  // standard error
   std::string path;
+  std::string host = {};  // "": this one
 };
+
+// By the name of its file, "w3.2.err"; nothing for other files of logs/: parts that were rotated
+// away, the job daemon's own.
+[[nodiscard]] std::optional<WorkerLog> log_of(const std::string& name);
 
 // Those in this machine's `run_dir`, by worker, attempt, output before errors.
 [[nodiscard]] std::vector<WorkerLog> find_logs(const std::string& run_dir);
@@ -53,6 +58,9 @@ class LogReader {
   int fd_ = -1;
   std::string text_;  // read, not given out
 };
+
+// Takes the whole lines out of `text`, without line ends. With `last`, also what is behind them.
+[[nodiscard]] std::vector<std::string> take_lines(std::string& text, bool last);
 
 // The last `lines` lines of a text that may end without a line end. Pure.
 [[nodiscard]] std::string_view last_lines_of(std::string_view text, std::size_t lines);

@@ -16,7 +16,11 @@ namespace {
 constexpr std::uint64_t kCheckpointBytes = 2ULL << 20;
 // What waits for room on the disk: some tens of MiB of them.
 constexpr std::size_t kMostBuffered = 200'000;
-constexpr std::uint64_t kLookEvery = 16;  // transactions
+// Whether there is too much is looked at every so many transactions or entries; then so many
+// generations go at most, so that no transaction is long.
+constexpr std::uint64_t kLookEvery = 16;
+constexpr std::uint64_t kLookEveryEntries = 1000;
+constexpr int kMostForgottenAtOnce = 8;
 
 constexpr const char* kHistorySchema =
     "BEGIN IMMEDIATE;"
@@ -88,6 +92,7 @@ struct History::State {
   Incarnation incarnation;
   std::uint64_t most_bytes = 0;
   std::uint64_t transactions = 0;
+  std::uint64_t entries_since_look = 0;
   std::deque<history::Entry> buffer{};
   std::optional<Moment> measured{};  // of all that is not written yet
   bool unsynced = false;
@@ -149,7 +154,9 @@ Result<History> History::open(const std::string& path, const DataSet& train,
                               Incarnation incarnation, std::uint64_t most_bytes) {
   const auto make = [&]() -> Result<std::unique_ptr<State>> {
     ANTDT_TRY(Database db, Database::open(path, Database::Mode::kReadWriteCreate));
-    ANTDT_RETURN_IF_ERROR(db.execute("PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL"));
+    ANTDT_RETURN_IF_ERROR(
+        db.execute("PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL; PRAGMA secure_delete=OFF;"
+                   "PRAGMA journal_size_limit=4194304"));
     ANTDT_RETURN_IF_ERROR(create_if_new(db));
     ANTDT_RETURN_IF_ERROR(begin_incarnation(db, train, incarnation, most_bytes));
     ANTDT_RETURN_IF_ERROR(SeriesTable::create(db));
@@ -226,9 +233,16 @@ Status History::State::write_all() {
 
 // Now and then: what is looked at costs more than a small transaction.
 Status History::State::keep_within_bound() {
-  if (most_bytes == 0 || ++transactions % kLookEvery != 0) return {};
-  ANTDT_TRY(const std::uint64_t used, used_bytes(database));
-  return used > most_bytes ? forget_oldest(database) : Status();
+  entries_since_look += buffer.size();
+  const bool due = ++transactions % kLookEvery == 0 || entries_since_look >= kLookEveryEntries;
+  if (most_bytes == 0 || !due) return {};
+  entries_since_look = 0;
+  for (int i = 0; i < kMostForgottenAtOnce; ++i) {
+    ANTDT_TRY(const std::uint64_t used, used_bytes(database));
+    if (used <= most_bytes) return {};
+    ANTDT_RETURN_IF_ERROR(forget_oldest(database));
+  }
+  return {};
 }
 
 Status History::State::transaction() {

@@ -39,8 +39,10 @@ Result<std::optional<wire::StepRun>> run_at(Database& db, std::uint64_t generati
 Status forget_generation(Database& db, std::uint64_t generation) {
   ANTDT_TRY(const auto last, run_at(db, generation, Step{INT64_MAX}));
   if (last) ANTDT_RETURN_IF_ERROR(note_forgotten(db, last_of(*last)));
+  // With those before it that were granted nothing.
   for (const char* sql :
-       {"DELETE FROM steps WHERE generation=?1", "DELETE FROM grants WHERE generation=?1"}) {
+       {"DELETE FROM steps WHERE generation=?1", "DELETE FROM grants WHERE generation=?1",
+        "DELETE FROM generations WHERE generation<=?1"}) {
     ANTDT_TRY(Statement forget, db.prepare(sql));
     ANTDT_RETURN_IF_ERROR(run(forget.bind(1, generation)));
   }

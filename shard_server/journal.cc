@@ -173,7 +173,9 @@ Status Journal::State::create_if_new() {
 }
 
 Result<JournalContent> Journal::State::load() {
-  ANTDT_RETURN_IF_ERROR(database.execute("PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL"));
+  // Debian's SQLite overwrites what is deleted: a snapshot would write all its turns once more.
+  ANTDT_RETURN_IF_ERROR(database.execute(
+      "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA secure_delete=OFF"));
   ANTDT_RETURN_IF_ERROR(create_if_new());
   ANTDT_RETURN_IF_ERROR(check_identity(database));
   // Before reading: from here on the older incarnation writes nothing.

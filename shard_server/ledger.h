@@ -43,8 +43,9 @@ inline constexpr std::string_view kAccountsKind = "accounts";
 struct LedgerConfig {
   DataSet train;
   DataSet eval;
-  std::uint32_t retry_limit = 10;  // losses of the same range at which the job stops
-  bool drops_late = false;         // records that came too late to their step: at most once
+  // Losses of holders of the same range at which the job stops: it is the range that ends them.
+  std::uint32_t retry_limit = 3;
+  bool drops_late = false;  // records that came too late to their step: at most once
   Duration recall_again_after = std::chrono::milliseconds(100);
   std::string run = "RUN";  // as an operator names it, in what they are told to do
 };

@@ -1,5 +1,6 @@
 #include "shard_server/series_table.h"
 
+#include <algorithm>
 #include <map>
 
 #include "shard_server/archive.h"
@@ -106,6 +107,7 @@ Status SeriesTable::reload() {
 }
 
 Status SeriesTable::write(std::uint64_t bucket, const Moment& moment) {
+  workers_ = std::max(workers_, moment.workers.size());
   const std::string body = encode_moment(moment);
   return only_ran(put_.bind(1, bucket).bind(2, body).run());
 }
@@ -123,10 +125,12 @@ Status SeriesTable::put(const Moment& moment) {
     static_cast<void>(more);
     if (!sum) return tl::unexpected<Error>(sum.error());
     add_moment(*sum, moment);
-    return write(bucket, *sum);
+    ANTDT_RETURN_IF_ERROR(write(bucket, *sum));
+  } else {
+    ANTDT_RETURN_IF_ERROR(write(bucket, moment));
+    ++rows_;
   }
-  ANTDT_RETURN_IF_ERROR(write(bucket, moment));
-  return ++rows_ > most_moments(moment.workers.size()) ? halve() : Status{};
+  return rows_ > most_moments(workers_) ? halve() : Status{};
 }
 
 Status SeriesTable::halve() {

@@ -41,6 +41,7 @@ class SeriesTable {
   Statement read_width_, count_, all_, find_, put_, clear_, set_width_;
   std::uint64_t width_ = 1;
   std::uint64_t rows_ = 0;
+  std::size_t workers_ = 0;  // of the fullest row that was written: they may report one by one
 };
 
 }  // namespace antdt::shard_server

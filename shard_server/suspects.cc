@@ -19,6 +19,7 @@ bool holds(const SuspiciousDeath& death, std::uint64_t position) {
 
 void Suspects::add(SuspiciousDeath death) {
   std::erase_if(deaths_, [&](const SuspiciousDeath& d) { return d.epoch != death.epoch; });
+  if (deaths_.size() >= kMost) deaths_.erase(deaths_.begin());
   deaths_.push_back(std::move(death));
 }
 

@@ -27,6 +27,9 @@ struct SuspiciousDeath {
 
 class Suspects {
  public:
+  // Of one epoch the newest so many are known: an epoch may last for weeks.
+  static constexpr std::size_t kMost = 256;
+
   // Deaths in other epochs are forgotten.
   void add(SuspiciousDeath death);
   void clear() { deaths_.clear(); }

@@ -36,7 +36,7 @@ void Checks::took(const Worker& worker, Record record) {
 }
 
 void Checks::trained(const Worker& worker, Record record) {
-  const unsigned times = worker.state().model.tally.at(record);
+  const unsigned times = worker.model().tally.at(record);
   const unsigned epoch = worker.phase().epoch.value;
   const unsigned expected = epoch + 1;
   if (times <= expected && times + skips_before(epoch, record) >= expected) return;
@@ -45,7 +45,7 @@ void Checks::trained(const Worker& worker, Record record) {
 }
 
 void Checks::phase_done(const Worker& worker) {
-  contains(worker.doing(), worker.state().model, full(worker.phase().epoch.value + 1), true,
+  contains(worker.doing(), worker.model(), full(worker.phase().epoch.value + 1), true,
            "exactly once");
 }
 
@@ -92,7 +92,7 @@ void Checks::stored(const SharedFiles::Checkpoint& checkpoint) {
 void Checks::killed(const ctl::JobMachine& machine, const Worker& worker) {
   constexpr Duration kLong = std::chrono::seconds(8);
   const ctl::WorkerProcess* process = machine.lifecycle().find(worker.member().worker);
-  const bool hung = process != nullptr && process->hung && process->member() == worker.member();
+  const bool hung = process != nullptr && process->hung() && process->member() == worker.member();
   if (!hung || worker.moves_bytes_for() < kLong) return;
   world_.violate("patience",
                  fmt::format("{} is ended ({}), and has read or written for {:.0f} s",
@@ -144,10 +144,11 @@ void Checks::check_change(const ctl::JobMachine& machine) {
   const Duration passed = now - std::exchange(looked_, now);
   if (!may_change) return void(idle_ = {});
   const ctl::LifecycleImage image = machine.lifecycle().image();
-  const bool all_here = std::ranges::all_of(image.workers, [](const ctl::WorkerProcess& w) {
-    return !w.apart || w.state == ctl::WorkerProcess::kJoined ||
-           w.state == ctl::WorkerProcess::kRemoved;
-  });
+  const bool all_here =
+      std::ranges::all_of(machine.lifecycle().workers(), [](const ctl::WorkerProcess& w) {
+        return !w.apart() || w.state == ctl::WorkerProcess::kJoined ||
+               w.state == ctl::WorkerProcess::kRemoved;
+      });
   if (!all_here || image.last_cut > 0) return void(idle_ = {});
   if (!image.checkpoint_pending && passed < kAway) idle_ += passed;
   if (idle_ <= kChange) return;
@@ -200,7 +201,7 @@ void Checks::check_models(const ctl::JobMachine& machine,
     const bool in_new = newly && worker->generation() == membership.base &&
                         machine.membership().contains(worker->member());
     if (in_new || worker->settled() == membership.base) {
-      contains(worker->doing(), worker->state().model, least, in_new, "model and ledger");
+      contains(worker->doing(), worker->model(), least, in_new, "model and ledger");
     }
   }
   if (newly) settled_ = membership.base;

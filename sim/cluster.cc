@@ -30,7 +30,7 @@ Cluster::Cluster(World& world, const Options& options)
     hosts_.push_back(std::make_unique<Host>(
         world_, clock(), name, each,
         Host::Outside{[this, name](ToDaemon message) {
-                        const std::string what = sim::describe(message);
+                        const std::string what = world_.tracing() ? sim::describe(message) : "";
                         send(
                             name + ">", name, [this, message] { to_daemons(message); }, what);
                       },
@@ -69,7 +69,7 @@ std::shared_ptr<Program> Cluster::make_program(Host& at, Member member, std::uin
 
 Daemon::Outside Cluster::outside_of_daemon() {
   return {[this](const std::string& to, ToAgent message) {
-            const std::string what = sim::describe(message);
+            const std::string what = world_.tracing() ? sim::describe(message) : "";
             send(
                 ">" + to, to, [this, to, message] { host(to).receive(message); }, what);
           },

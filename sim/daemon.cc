@@ -285,9 +285,9 @@ void Daemon::repeat_requests() {
     if (!w.running()) continue;
     const auto asked = asked_.find(w.member());
     if (asked != asked_.end() && clock_.now() - asked->second < kRepeat) continue;
-    if (w.asked_to_stop && machine_->lifecycle().seconds() >= w.killed_from_s) {
+    if (w.is_to_be_killed(machine_->lifecycle().seconds())) {
       perform(ctl::job::StopWorker{w.member(), w.place.host, {}});
-    } else if (w.state == ctl::WorkerProcess::kPlanned && !w.asked_to_stop) {
+    } else if (w.state == ctl::WorkerProcess::kPlanned && !w.asked_to_stop()) {
       perform(ctl::job::StartWorker{w.member(), w.place.host});
     }
   }

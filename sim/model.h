@@ -29,14 +29,10 @@ struct Model {
   }
 };
 
-// As trainer/loop/training_state.h: what a member knows of training. What is in
-// Trained is a function of the last step alone and goes to newcomers.
+// What a checkpoint holds.
 struct Trained {
   Model model;
   Step step;
-  std::uint64_t phase = 0;
-  std::vector<wire::MemberPlace> places;
-  std::uint64_t checkpoint = 0;
 };
 
 // The records of a piece, in the order in which they are consumed.

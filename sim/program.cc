@@ -118,14 +118,4 @@ void ClientProgram::arm() {
   });
 }
 
-int ClientProgram::leave_code() const {
-  const auto& leave = core_.leave_requested();
-  return leave ? static_cast<int>(leave->code) : kResumable;
-}
-
-void ClientProgram::do_next(const char* activity, Duration delay, World::Action action) {
-  core_.set_activity(activity);
-  later(std::chrono::duration_cast<Duration>(delay * slowdown_), std::move(action));
-}
-
 }  // namespace antdt::sim

@@ -13,7 +13,7 @@
 #include "sim/ps_packets.h"
 #include "sim/world.h"
 #include "trainer/client/client_core.h"
-#include "trainer/loop/habits.h"
+#include "trainer/worker/habits.h"
 
 namespace antdt::sim {
 
@@ -21,10 +21,12 @@ class Surroundings;
 
 // From its agent.
 // What workers of both kinds do, as the real ones.
-using trainer::kDataPatience;
-using trainer::kResumable;
-using trainer::kTurn;
+using worker::kDataPatience;
+using worker::kResumable;
+using worker::kTurn;
 inline constexpr Duration kLookAgain = std::chrono::milliseconds(5);
+inline constexpr Duration kEvalLookAgain = std::chrono::milliseconds(10);
+inline constexpr Duration kStepTime = std::chrono::microseconds(200);  // beside that of its records
 inline constexpr std::uint64_t kEvalBatch = 8;
 
 struct Told {
@@ -122,16 +124,18 @@ class ClientProgram : public Program {
   [[nodiscard]] bool wants_to_leave() const {
     return sigterm_ || core_.leave_requested().has_value();
   }
-  [[nodiscard]] int leave_code() const;
-  void do_next(const char* activity, Duration delay, World::Action action);
+  // What takes so long on a host that is as fast as it should be.
+  [[nodiscard]] Duration slowed(Duration time) const {
+    return std::chrono::duration_cast<Duration>(time * slowdown_);
+  }
 
   client::ClientCore core_;
+  bool sigterm_ = false;
 
  private:
   void perform(client::Effects effects);
   void arm();
 
-  bool sigterm_ = false;
   bool greeted_ = false;
   std::optional<MonoTime> armed_;
 };

@@ -1,12 +1,16 @@
-// A worker of parameter servers: the real client core and, around it, what
-// trainer/loop/ps_member.h and ps_train_phase.h do, with a tally for a model.
+// A worker of parameter servers: its machine (trainer/worker/ps_machine.h) and client core
+// (trainer/client/client_core.h) as they ship, driven in virtual time. What its process does for
+// them is made up here: a tally for a model, and links without a network.
 //
-// Its training thread is in one place at a time, as that of sim/worker.h is: what comes
-// while it computes is taken in when it is done.
+// Either an operation is under way, and its answer is scheduled or hangs on the link, or the
+// machine waits for an order. What comes from servers while it computes is taken in when it is
+// done, as by the real training thread. The message thread answers always, unless the whole process
+// is stopped.
 #pragma once
 
-#include <deque>
+#include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -17,148 +21,121 @@
 #include "sim/program.h"
 #include "sim/ps_link.h"
 #include "sim/surroundings.h"
-#include "trainer/ps/server.h"
+#include "trainer/ps/push_order.h"
+#include "trainer/worker/generation_end.h"
+#include "trainer/worker/ps_machine.h"
 
 namespace antdt::sim {
 
 class PsWorker final : public ClientProgram {
  public:
   PsWorker(World& world, Surroundings& around, const JobShape& shape, Sabotage sabotage,
-           Member member, std::uint32_t pid, std::string host, const HostClock& clock)
-      : ClientProgram(world, around, member, pid, std::move(host), clock),
-        shape_(shape),
-        sabotage_(sabotage) {}
+           Member member, std::uint32_t pid, std::string host, const HostClock& clock);
 
   void answered(const PsAnswer& answer) override;
   [[nodiscard]] std::string doing() const override;
-  [[nodiscard]] Generation generation() const { return generation_; }
-  [[nodiscard]] const wire::PhaseStart& phase() const { return phase_; }
+  [[nodiscard]] Generation generation() const { return machine_.generation(); }
+  [[nodiscard]] const wire::PhaseStart& phase() const { return machine_.phase(); }
 
  private:
-  enum class Doing { kBooting, kIdle, kAsking, kTraining, kEvaluating };
-  struct Share {
-    PlanVersion version;
-    std::uint64_t samples = 0;
-  };
-  struct Pull {  // that was said
+  using Answer = std::optional<worker::PsInput>;
+  // What the operation that is under way waits for, of what servers answer to earlier effects.
+  enum class Awaits : std::uint8_t { kNothing, kAnything, kRows };
+  struct Pull {  // of the next batch
     std::uint64_t number = 0;
     PsLink::Call call = 0;
     std::vector<PsReply> replies;  // empty: not here
   };
-  struct Push {
-    wire::PsCommit commit;
-    client::BatchTimes times;
-    std::vector<std::optional<PsAsk>> parts;  // by server, until they are said
-    bool staged = false;
-    bool committing = false;
-    std::optional<wire::PsDecided> decided;
-  };
 
-  // ps_worker.cc
-  void welcomed() override;
+  // ps_worker.cc: the process and its training thread
+  void welcomed() override { drive(worker::Started{}); }
   void turn() override;
   void abort(Generation generation) override;
   void ended(bool) override { link_.reset(); }
-  void obey(const client::Directive& directive);
-  void join(std::string problem = {});
-  void dissolve(std::string problem = {});
-  void on(const wire::PsRoster& roster);
-  void on(const wire::PhaseStart& start);
-  void on(const wire::Abort&);
-  void on(const wire::Regroup&);
-  void on(const wire::Leave& leave) { exit(static_cast<int>(leave.code)); }
-  template <class Other>
-  void on(const Other&) {}  // of members of a collective
   void watch_leaving();
-  // `next` gets the answers; where there are none, the phase is over.
-  void ask(const char* activity, std::vector<std::optional<PsAsk>> asks,
-           std::function<void(const std::vector<PsReply>&)> next);
-  void ask_all(const char* activity, const PsAsk& ask,
-               std::function<void(const std::vector<PsReply>&)> next);
-  void no_answers();
-  void idle_everywhere(std::uint64_t version, std::function<void(std::uint64_t decided)> next);
-  [[nodiscard]] bool barrier() const { return consistency_ == ps::Consistency::kBarrier; }
-  [[nodiscard]] bool over() const { return ended_ >= generation_; }
+  void drive(Answer input);
+  [[nodiscard]] Answer next_order();
+  void tell(const worker::PsInput& input);
+  void tell_news();
+  [[nodiscard]] Answer perform_all();
+  // An operation is under way from now on: answers its number.
+  [[nodiscard]] std::uint64_t begin_operation();
+  [[nodiscard]] bool is_under_way(std::uint64_t operation) const;
+  void answered(std::uint64_t operation, worker::PsInput input);
+  // It is answered after so long, with what `answer` has then; nothing: by another operation.
+  void answer_after(Duration delay, std::function<Answer()> answer);
+
+  // ps_worker_effects.cc: what the machine wants. An operation that takes no time has its answer.
+  [[nodiscard]] Answer perform(worker::Send& effect);
+  [[nodiscard]] Answer perform(const worker::SpendTime& effect);
+  [[nodiscard]] Answer perform(const worker::LeaveServers& effect);
+  [[nodiscard]] Answer perform(const worker::StartReading& effect);
+  [[nodiscard]] Answer perform(const worker::StopReading& effect);
+  [[nodiscard]] Answer perform(const worker::SayPull& effect);
+  [[nodiscard]] Answer perform(const worker::ForgetPull& effect);
+  [[nodiscard]] Answer perform(const worker::BeginBatch& effect);
+  [[nodiscard]] Answer perform(const worker::Exit& effect);
+  [[nodiscard]] Answer perform(const worker::GiveUp& effect);
+  [[nodiscard]] Answer perform(const worker::OpenServers& effect);
+  [[nodiscard]] Answer perform(const worker::TakeBatch& effect);
+  [[nodiscard]] Answer perform(const worker::AwaitRows& effect);
+  [[nodiscard]] Answer perform(const worker::ComputeBatch& effect);
+  [[nodiscard]] Answer perform(const worker::SayPush& effect);
+  [[nodiscard]] Answer perform(const worker::AwaitServers& effect);
+  [[nodiscard]] Answer perform(const worker::AwaitGivenBack& effect);
+  [[nodiscard]] Answer perform(const worker::SayIdle& effect);
+  [[nodiscard]] Answer perform(const worker::SettleServers& effect);
+  [[nodiscard]] Answer perform(const worker::AwaitRecords& effect);
+  [[nodiscard]] Answer perform(const worker::EvaluateBatch& effect);
+  [[nodiscard]] Answer take_on(const worker::TakeBatch& effect, MonoTime until);
+  // Whether a batch is at hand: as much as it is to be, or all that there is.
+  [[nodiscard]] bool take_records(std::uint64_t wanted);
+  [[nodiscard]] Answer rows_pulled();
+  // The operation that is begun with it is answered with what `next` makes of the answers of all
+  // servers; nothing: by another operation.
+  using Next = std::function<Answer(const std::vector<PsReply>& replies)>;
+  void ask_all(const PsAsk& ask, Next next);
+  void ask_idle(std::uint64_t version, std::function<Answer(std::uint64_t decided)> next);
+  [[nodiscard]] worker::PsInput lost();
   [[nodiscard]] std::vector<std::vector<std::uint64_t>> keys_by_server(
       std::vector<Record> records) const;
 
-  // ps_worker_phases.cc
-  void train();
-  void next_batch();
-  void wait_for_records();
-  void take_up_plan();
-  // Whether a batch is at hand: as much as its share, or all that there is.
-  [[nodiscard]] bool take_records(std::uint64_t wanted);
-  void look_ahead(std::uint64_t more);
-  void forget_pull();
-  [[nodiscard]] bool pull_waits_for_push() const;
-  [[nodiscard]] std::uint64_t pull_clock(std::uint64_t more) const;
-  void say_pull(const std::vector<Record>& records, std::uint64_t clock);
-  void pull(int left);
-  void pulled(int left);
-  void compute();
-  void computed();
-  void push();
-  void stage();
-  void decide_step();
-  void conclude(const Push& push);
-  void idle(std::function<void()> next);
-  void finish();
-  void leave();
-  void phase_over();
-  void leave_phase();
-  void send_progress(bool done);
-  void evaluate();
-
   // ps_worker_pushes.cc
-  // Takes in what has come and says what follows from it; false: the phase is over,
-  // and was left.
+  // Says what follows from what has come; false: the group is over, or a server refused.
   [[nodiscard]] bool advance();
-  void advance_pushes();
-  void stage_parts(Push& push);
-  void commit(const Push& push);
+  void say_pushes();
+  void say(const ps::PushOrder::Stage& stage);
+  void say(const wire::PsCommit& commit);
   void came();  // something has, from servers
-  // Goes on with `next` when it is so.
-  void wait_until(std::function<bool()> is_so, std::function<void()> next);
-  void forget_under_way();
 
   const JobShape shape_;
   const Sabotage sabotage_;
-  bool turning_ = false;
+  worker::PsMachine machine_;
+  worker::PsEffects wanted_;  // and not done yet
+  bool driving_ = false;
   bool leaves_ = false;
-  Doing doing_ = Doing::kBooting;
+  bool under_way_ = false;       // an operation is
+  std::uint64_t operation_ = 0;  // number of the one under way, or of the last
+  Awaits awaits_ = Awaits::kNothing;
 
-  Generation generation_;
-  Generation ended_;  // newest that is over
+  worker::GenerationEnd end_;
   std::unique_ptr<PsLink> link_;
   ps::Consistency consistency_ = ps::Consistency::kBarrier;
-  std::uint64_t staleness_ = 0;
-  std::uint64_t version_ = 0;  // as many steps as this are decided
-  std::uint64_t pushes_said_ = 0;
-  wire::PsSaid said_;
-  Share share_;
+  PlanVersion plan_told_;
+  ps::PushOrder::Said commit_told_;  // of this link
 
-  // Of the phase.
-  wire::PhaseStart phase_;
-  std::uint64_t place_ = 0;
-  std::uint64_t pushed_place_ = 0;
-  bool idle_ = false;
-  bool plan_changed_ = true;
-  std::vector<Record> batch_;   // that is trained
-  std::vector<Record> next_;    // whose pull may be said
-  std::vector<Record> taking_;  // of the one after
-  std::uint64_t pulls_said_ = 0;
-  std::optional<Pull> pull_;
-  std::deque<Push> pushes_;  // that are not concluded
-  bool no_answers_ = false;
-  std::function<bool()> waits_for_;
-  std::function<void()> goes_on_with_;
+  std::vector<Record> batch_;            // that is trained
+  std::vector<std::uint64_t> versions_;  // that its rows are of, by server
+  std::vector<Record> next_;
+  std::vector<Record> taking_;  // of the next one
   client::TakeStatus taken_ = client::TakeStatus::kWait;
   bool more_may_come_ = false;
-  MonoTime data_until_{};
-  std::vector<std::uint64_t> versions_;  // that its rows are of, by server
-  std::uint64_t pulled_version_ = 0;     // the oldest of these
-  Duration computed_{};
+  std::uint64_t pulls_said_ = 0;
+  std::optional<Pull> pull_;
+  ps::PushOrder pushes_;
+  using Parts = std::vector<std::optional<PsAsk>>;  // by server
+  std::map<std::uint64_t, Parts> parts_;            // of pushes, by number, until they are said
+  bool no_answers_ = false;
 };
 
 }  // namespace antdt::sim

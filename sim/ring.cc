@@ -20,7 +20,6 @@ void Ring::connect(std::size_t rank, Done done) {
   const std::uint64_t wait = ++me.waits;
   const bool all = std::ranges::all_of(members_, &Participant::connected);
   if (all && all_reach()) {
-    static const Contributions kNothing;
     for (std::size_t r = 0; r < members_.size(); ++r) {
       Participant& m = members_[r];
       if (m.left || !m.done) continue;
@@ -29,7 +28,7 @@ void Ring::connect(std::size_t rank, Done done) {
                      Participant& p = members_[r];
                      if (p.left || p.waits != w || p.cut == w || !p.done) return;
                      const Done connected = std::exchange(p.done, nullptr);
-                     connected(&kNothing);
+                     connected(std::make_shared<const Contributions>());
                    });
     }
   }
@@ -44,8 +43,10 @@ void Ring::exchange(std::size_t rank, Contribution mine, Done done) {
   if (me.left) return;
   const std::uint64_t number = me.posted++;
   Exchange& exchange = exchanges_[number];
-  exchange.contributions.resize(members_.size());
-  exchange.contributions[rank] = std::move(mine);
+  if (!exchange.contributions) {
+    exchange.contributions = std::make_shared<Contributions>(members_.size());
+  }
+  exchange.contributions->at(rank) = std::move(mine);
   me.done = std::move(done);
   ++me.waits;
   if (++exchange.posted == members_.size()) {
@@ -72,10 +73,9 @@ void Ring::complete(std::size_t rank, std::uint64_t number, std::uint64_t wait) 
                  [this, rank, number, wait] { complete(rank, number, wait); });
     return;
   }
-  const Contributions contributions = exchanges_.at(number).contributions;
   const Done done = std::exchange(p.done, nullptr);
   ++p.waits;
-  done(&contributions);
+  done(exchanges_.at(number).contributions);
 }
 
 bool Ring::all_reach() const {
@@ -85,12 +85,12 @@ bool Ring::all_reach() const {
   return true;
 }
 
-void Ring::offer(std::size_t rank, Trained state) {
-  members_[rank].offered = std::move(state);
+void Ring::offer(std::size_t rank, Handed state) {
+  members_[rank].offered = std::make_shared<const Handed>(std::move(state));
   pass_on(behind(rank));
 }
 
-void Ring::receive_left(std::size_t rank, std::function<void(const Trained*)> done) {
+void Ring::receive_left(std::size_t rank, Received done) {
   Participant& me = members_[rank];
   me.receives = std::move(done);
   ++me.waits;
@@ -114,8 +114,7 @@ void Ring::arrive(std::size_t rank, std::uint64_t wait) {
   }
   ++to.waits;
   const auto received = std::exchange(to.receives, nullptr);
-  const Trained state = *from.offered;
-  received(&state);
+  received(from.offered);
 }
 
 void Ring::leave(std::size_t rank, bool silently) {

@@ -9,30 +9,38 @@
 
 #include <functional>
 #include <map>
+#include <memory>
 #include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include "sim/model.h"
 #include "sim/world.h"
-#include "trainer/loop/healing.h"
-#include "trainer/loop/step_slot.h"
+#include "trainer/worker/heal_plan.h"
+#include "trainer/worker/step_slot.h"
 
 namespace antdt::sim {
 
 // What a member puts into an exchange: into the first one where it stands, into
 // the others a step.
 struct Contribution {
-  trainer::HealSlot heal;
-  trainer::StepSlot slot;
+  worker::HealSlot heal;
+  worker::StepSlot slot;
   std::vector<Record> records;
+};
+
+// A training state on its way: what goes before the parts, and the parts.
+struct Handed {
+  std::string meta;
+  Model model;
 };
 
 class Ring {
  public:
   using Contributions = std::vector<Contribution>;
   // The contributions by rank, or null: the collective is broken for this member.
-  using Done = std::function<void(const Contributions*)>;
+  using Done = std::function<void(std::shared_ptr<const Contributions>)>;
   // Whether two members' hosts can reach each other now.
   using Reaches = std::function<bool(std::size_t, std::size_t)>;
 
@@ -53,8 +61,9 @@ class Ring {
   void connect(std::size_t rank, Done done);
   void exchange(std::size_t rank, Contribution mine, Done done);
   // What the rank before has, once it has it; null if it cannot come.
-  void offer(std::size_t rank, Trained state);
-  void receive_left(std::size_t rank, std::function<void(const Trained*)> done);
+  void offer(std::size_t rank, Handed state);
+  using Received = std::function<void(std::shared_ptr<const Handed>)>;
+  void receive_left(std::size_t rank, Received done);
   // It waits no longer; others may not get what they wait for. `silently`: they
   // are not told.
   void leave(std::size_t rank, bool silently);
@@ -70,11 +79,11 @@ class Ring {
     std::uint64_t waits = 0;   // changes with each wait
     std::uint64_t cut = 0;     // the wait that nothing completes any more
     Done done;                 // of the wait
-    std::function<void(const Trained*)> receives;
-    std::optional<Trained> offered;
+    Received receives;
+    std::shared_ptr<const Handed> offered;
   };
   struct Exchange {
-    Contributions contributions;
+    std::shared_ptr<Contributions> contributions;
     std::size_t posted = 0;
   };
 

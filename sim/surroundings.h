@@ -10,6 +10,7 @@
 #include "sim/model.h"
 #include "sim/program.h"
 #include "sim/ps_packets.h"
+#include "trainer/worker/worker_config.h"
 
 namespace antdt::sim {
 
@@ -34,6 +35,14 @@ struct JobShape {
   std::string fingerprint = "f";  // of the data that a worker finds on its host
   [[nodiscard]] wire::DataIdentity data() const {
     return {train_records, eval_records, fingerprint, "the data " + fingerprint};
+  }
+  [[nodiscard]] worker::WorkerConfig worker_config(Member member, std::uint32_t pid) const {
+    worker::WorkerConfig config;
+    config.self = member.worker;
+    config.join.pid = pid;
+    config.join.data = data();
+    config.eval_batch = kEvalBatch;
+    return config;
   }
   [[nodiscard]] std::uint32_t server_processes() const { return servers * replicas; }
 };

@@ -1,17 +1,16 @@
-// A worker process: the real client core (trainer/client/client_core.h) and,
-// around it, a training thread that does what trainer/loop/member.h does, with
-// a tally for a model and a simulated collective.
+// A member of a collective: its machine (trainer/worker/member_machine.h) and client core
+// (trainer/client/client_core.h) as they ship, driven in virtual time. What its process does for
+// them is made up here: a tally for a model, a ring without a network, a disk that takes its time.
 //
-// The training thread is in one place at a time (Doing) and takes orders only
-// when it is idle, as the real one does; the message thread answers always,
-// unless the whole process is stopped.
+// Either an operation is under way, and its answer is scheduled or hangs on the ring, or the
+// machine waits for an order. The message thread answers always, unless the whole process is
+// stopped; an Abort lets go of the ring and of nothing else.
 #pragma once
 
-#include <deque>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -21,6 +20,8 @@
 #include "sim/ring.h"
 #include "sim/surroundings.h"
 #include "sim/world.h"
+#include "trainer/worker/generation_end.h"
+#include "trainer/worker/member_machine.h"
 
 namespace antdt::sim {
 
@@ -30,114 +31,110 @@ class Worker final : public ClientProgram {
          Member member, std::uint32_t pid, std::string host, const HostClock& clock);
 
   // The generation whose training state it holds whole; 0: none.
-  [[nodiscard]] Generation settled() const { return settled_; }
+  [[nodiscard]] Generation settled() const { return machine_.training().settled; }
   // The newest it was in, settled or not.
-  [[nodiscard]] Generation generation() const { return generation_; }
-  [[nodiscard]] const Trained& state() const { return state_; }
-  [[nodiscard]] const wire::PhaseStart& phase() const { return phase_; }
+  [[nodiscard]] Generation generation() const { return machine_.generation(); }
+  [[nodiscard]] const worker::TrainingState& training() const { return machine_.training(); }
+  [[nodiscard]] Step step() const { return training().step; }
+  [[nodiscard]] const Model& model() const { return model_; }
+  [[nodiscard]] const wire::PhaseStart& phase() const { return machine_.phase(); }
   [[nodiscard]] std::string doing() const override;
   // It has read or written for so long, and more bytes came each moment.
   [[nodiscard]] Duration moves_bytes_for() const;
 
  private:
-  enum class Doing { kBooting, kIdle, kBlocked, kComputing, kEvaluating };
-  struct Share {
-    PlanVersion version;
-    std::uint64_t samples = 0;
-  };
+  using Answer = std::optional<worker::Input>;
 
   // worker.cc: the process and its training thread
   void welcomed() override;
   void turn() override;
   void abort(Generation generation) override;
   void ended(bool silently) override { leave_ring(silently); }
-  void obey(const client::Directive& directive);
-  // worker.cc: membership
-  void join(std::string problem, std::string unreadable = {});
-  void on(const wire::Form& form);
-  void on(const wire::Roster& roster);
-  void on(const wire::PsRoster&) {}  // of another kind of job
-  void on(const wire::Settle& settle);
-  void on(const wire::PhaseStart& start);
-  void on(const wire::Abort& abort);
-  void on(const wire::Regroup& regroup);
-  void on(const wire::Leave& leave);
-  void heal(const Ring::Contributions& all);
-  void healed();
-  [[nodiscard]] std::optional<bool> holds_state();
-  void begin_again(Ring* ring);
-  void read_on(Ring* ring, std::uint64_t parts);
-  void take_part(Ring* ring);
-  // What is written beside the steps, as trainer/loop/checkpoint_writer.h: the state as it was.
-  void write_beside(wire::CheckpointWritten about,
-                    std::function<void(wire::CheckpointWritten)> done);
-  void write_on(std::uint64_t parts);
+  void drive(Answer input);
+  [[nodiscard]] Answer next_order();
+  void tell(const worker::Input& input);
+  [[nodiscard]] Answer perform_all();
+  // The answer of the operation that is under way comes after so long.
+  void answer_after(Duration delay, worker::Input input);
+  void answered(std::uint64_t operation, worker::Input input);
+  void arm();
+  // It waits for the others: who answers names the operation.
+  [[nodiscard]] std::uint64_t wait_in_ring();
+  void ring_answered(std::uint64_t operation, worker::Input input);
+  void break_ring();
+  void leave_ring(bool silently);
+
+  // worker_effects.cc: what the machine wants. An operation that takes no time has its answer.
+  [[nodiscard]] Answer perform(worker::Send& effect);
+  [[nodiscard]] Answer perform(const worker::SpendTime& effect);
+  [[nodiscard]] Answer perform(const worker::LeaveCollective& effect);
+  [[nodiscard]] Answer perform(const worker::StartReading& effect);
+  [[nodiscard]] Answer perform(const worker::StopReading&) { return {}; }
+  [[nodiscard]] Answer perform(const worker::SetRate&) { return {}; }
+  [[nodiscard]] Answer perform(const worker::BeginStep& effect);
+  [[nodiscard]] Answer perform(const worker::DropStep& effect);
+  [[nodiscard]] Answer perform(const worker::AbandonStep& effect);
+  [[nodiscard]] Answer perform(worker::Save& effect);
+  [[nodiscard]] Answer perform(const worker::GiveUpSaving& effect);
+  [[nodiscard]] Answer perform(const worker::Exit& effect);
+  [[nodiscard]] Answer perform(const worker::GiveUp& effect);
+  [[nodiscard]] Answer perform(const worker::BuildCollective& effect);
+  [[nodiscard]] Answer perform(const worker::ConnectCollective& effect);
+  [[nodiscard]] Answer perform(const worker::ReadState& effect);
+  [[nodiscard]] Answer perform(const worker::CompareStates& effect);
+  [[nodiscard]] Answer perform(const worker::PassState& effect);
+  [[nodiscard]] Answer perform(const worker::HashState& effect);
+  [[nodiscard]] Answer perform(const worker::ComputeMicroBatch& effect);
+  [[nodiscard]] Answer perform(const worker::Reduce& effect);
+  [[nodiscard]] Answer perform(const worker::GatherSlots& effect);
+  [[nodiscard]] Answer perform(const worker::Apply& effect);
+  [[nodiscard]] Answer perform(const worker::TakePlan& effect);
+  [[nodiscard]] Answer perform(const worker::MeasureHop& effect);
+  [[nodiscard]] Answer perform(const worker::AwaitRecords& effect);
+  [[nodiscard]] Answer perform(const worker::EvaluateBatch& effect);
+
+  using AsInput =
+      std::function<worker::Input(const std::shared_ptr<const Ring::Contributions>& all)>;
+  void exchange(Contribution mine, AsInput as_input);
+  void sabotage(worker::Send& effect) const;
+  static void say_late(std::vector<wire::MemberPlace>& places);
+  [[nodiscard]] Answer read_on(const std::string& directory, std::uint64_t parts);
+  void write_on(std::uint64_t number, std::uint64_t parts);
+  void written(std::string error);
   void say_io(const char* what, const std::string& path, std::uint64_t parts);
   void say_no_io();
-  void write_final_model();
-  void settle_here(Generation generation, const std::vector<WorkerId>& members);
-  void dissolve(std::string problem = {}, std::string unreadable = {});
-  void formation_failed(const std::string& why);
-  void leave_ring(bool silently);
-  void finish(const wire::PhaseStart& start);
-  // worker_phases.cc
-  void begin_training(const wire::PhaseStart& start);
-  void compute();
-  void take_records(std::uint64_t wanted);
-  void exchange(bool last);
-  void concluded(const trainer::Agreement& agreed, const Ring::Contributions& all,
-                 std::uint64_t records);
-  void next_step(const trainer::Agreement& agreed, bool last);
-  void end_training();
-  void apply(const Ring::Contributions& all);
-  void write_ordered_checkpoint(std::uint64_t number);
-  void send_progress(bool done);
-  void begin_evaluation(const wire::PhaseStart& start);
-  void evaluate();
-  void leave_phase(bool done);
-  [[nodiscard]] bool complete() const { return counted_ >= remaining_; }
-  [[nodiscard]] bool wants_to_stop() const { return wants_to_leave() || core_.regroup_requested(); }
-  void blocked(const char* activity);
+  [[nodiscard]] Answer take_on(const worker::ComputeMicroBatch& effect, std::size_t begin,
+                               MonoTime until);
+  [[nodiscard]] bool take_records(std::size_t wanted);
 
   const JobShape shape_;
   const Sabotage sabotage_;
-  bool turning_ = false;
-  Doing doing_ = Doing::kBooting;
+  worker::MemberMachine machine_;
+  worker::Effects wanted_;  // and not done yet
+  bool driving_ = false;
+  bool under_way_ = false;       // an operation is
+  std::uint64_t operation_ = 0;  // number of the one under way, or of the last
+  bool in_ring_ = false;         // and it waits for the others
+  std::optional<MonoTime> armed_;
 
-  // As trainer::Member and trainer::TrainingState.
-  Trained state_;
-  bool pristine_ = true;
-  Generation settled_;
-  std::vector<WorkerId> members_;
-  Generation generation_;
-  wire::Form form_;
-  bool has_builder_ = false;
+  Model model_;
+  worker::GenerationEnd end_;
   Ring* ring_ = nullptr;
   std::size_t rank_ = 0;
-  Generation guarded_;  // of the guard
-  Generation ended_;    // newest that the guard was told is over
-  Generation ready_;
-  std::vector<WorkerId> ready_members_;
-  Share share_;
+  std::vector<Record> batch_;  // of the step that is computed
+  std::shared_ptr<const Ring::Contributions> gathered_;
+
+  // What is written beside the steps: the model as it was.
   struct Writing {
-    wire::CheckpointWritten about;
+    std::uint64_t number = 0;
+    worker::Save save;
     Trained state;
-    std::function<void(wire::CheckpointWritten)> done;
   };
   std::optional<Writing> writing_;
-  std::optional<MonoTime> moves_since_;  // of the world
+  std::uint64_t writings_ = 0;
+  std::optional<wire::CheckpointWritten> saved_;  // and not told yet
+  std::optional<MonoTime> moves_since_;           // of the world
   MonoTime moved_{};
-  bool writes_final_ = false;
-  std::optional<wire::CheckpointWritten> final_model_;
-  MonoTime final_model_said_{};
-
-  // Of the phase.
-  wire::PhaseStart phase_;
-  std::uint64_t remaining_ = 0, counted_ = 0, place_ = 0, stable_place_ = 0;
-  bool stopped_early_ = false;
-  std::vector<Record> batch_;
-  MonoTime data_until_{};
-  bool has_data_ = false;
 };
 
 }  // namespace antdt::sim

@@ -20,17 +20,22 @@ ARROWS = {
     "ctl": {"core"},
     "antdtd": {"core"},
     "launcher": {"core"},
+    "jobd": {"core", "shard_server", "ctl", "launcher"},
+    "report": {"core", "shard_server", "launcher"},
     "trainer": {"core"},
     "sim": {"core", "shard_server", "ctl", "antdtd", "launcher", "trainer"},
-    "cmd": {"core", "shard_server", "ctl", "antdtd", "launcher", "trainer", "sim"},
-    "bench": {"core", "shard_server", "ctl", "antdtd", "launcher", "trainer", "sim"},
+    "cmd": {"core", "shard_server", "ctl", "antdtd", "launcher", "jobd", "trainer", "sim"},
+    "bench": {"core", "shard_server", "ctl", "antdtd", "launcher", "jobd", "report", "trainer", "sim"},
     "examples": {"core", "trainer"},
-    "tests": {"core", "shard_server", "ctl", "antdtd", "launcher", "trainer", "sim", "cmd", "bench"},
+    "tests": {"core", "shard_server", "ctl", "antdtd", "launcher", "jobd", "report", "trainer", "sim", "cmd", "bench"},
 }
 
-# part of a folder -> what it may include besides: the job daemon's wiring is
-# where ctl and shard_server meet
-PART_ARROWS = {"ctl/job": {"shard_server"}}
+# part of a folder -> what it may include besides: the job's coordinator is where ctl and
+# shard_server meet, a command of antdt may ask any part, and an export reads what trainers wrote
+PART_ARROWS = {"ctl/job": {"shard_server"},
+               "launcher/commands": {"shard_server", "ctl", "antdtd", "jobd", "report", "trainer",
+                                     "sim", "bench"},
+               "launcher/model": {"trainer"}}
 
 # inside trainer/: the parts that other programs embed or that build without LibTorch
 TRAINER_ARROWS = {
@@ -39,6 +44,7 @@ TRAINER_ARROWS = {
     "ps": {"ps"},
     "ps_link": {"ps", "ps_link"},
     "injected": {"injected"},
+    "worker": {"client", "ps", "worker"},
     "ps_server": {"client", "injected", "ps", "ps_link", "ps_server"},
 }
 
@@ -50,13 +56,27 @@ LIBRARIES = {
 }
 
 # Where decisions are made there is no second thread.
-PURE = ("ctl/", "shard_server/", "sim/", "trainer/ps/",
+PURE = ("ctl/", "shard_server/", "sim/", "trainer/ps/", "trainer/worker/",
         "tests/ctl/", "tests/shard_server/", "tests/sim/")
 THREADS = re.compile(r"^(thread|mutex|shared_mutex|atomic|condition_variable|future|semaphore|barrier|"
                      r"latch|stop_token|execution|pthread\.h|threads\.h)$")
 
 # one subject all the same, longer than a source should be
 LONG = {"core/wire/messages.h": "the catalogue of every message"}
+
+# Programs are executed in one place, and shims by Boost.Process. Who forks otherwise copies itself
+# (or becomes the program that it is to be, from its own main thread), and is named here.
+EXECUTES = re.compile(r"\b(execve?|execvpe?|execl|posix_spawnp?|boost::process\S*)\s*\(|boost/process")
+MAY_EXECUTE = {"core/spawn.cc", "antdtd/shim_launcher.cc", "launcher/commands/bench/bench.cc"}
+FORKS = re.compile(r"(?<![\w.])(::)?v?fork\(\)")
+MAY_FORK = {"core/spawn.cc": "starts programs",
+            "antdtd/shim.cc": "leaves a copy that starts its agent again",
+            "antdtd/cgroup.cc": "tries whether a process can enter a cgroup",
+            "trainer/ps_link/child_copy.cc": "a server as it was, to be written",
+            "trainer/loop/state_child.cc": "a training state as it was, to be written",
+            "trainer/collective/bench.cc": "ranks of a benchmark",
+            "bench/copies_bench.cc": "the other end of a link",
+            "bench/ps_store_bench.cc": "measures a fork"}
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*(["<])([^">]+)[">]')
 
@@ -103,10 +123,21 @@ def check_library(name, target):
     return None
 
 
+def check_processes(name, text):
+    """What is wrong with how a source starts processes."""
+    code = re.sub(r"//[^\n]*", "", text)
+    if EXECUTES.search(code) and name not in MAY_EXECUTE:
+        yield f"{name}: programs are started by core/spawn.h"
+    if FORKS.search(code) and name not in MAY_FORK:
+        yield f"{name}: forks; a program is started by core/spawn.h"
+
+
 def violations(root):
     found = []
     for folder, path in sources(root):
         name = path.relative_to(root).as_posix()
+        if folder != "tests":
+            found.extend(check_processes(name, path.read_text(encoding="utf-8")))
         lines = path.read_text(encoding="utf-8").count("\n")
         if path.name == "main.cc" and folder == "cmd" and lines >= 150:
             found.append(f"{name}: {lines} lines; a main.cc reads flags and wires objects, under 150")
@@ -190,6 +221,15 @@ class Checker(unittest.TestCase):
     def test_long_files_are_found(self):
         found = self.found_in({"cmd/x/main.cc": "\n" * 150, "core/a.cc": "\n" * 500, "core/b.cc": "\n" * 499})
         self.assertEqual(len(found), 2)
+
+    def test_programs_are_started_in_one_place(self):
+        files = {"core/spawn.cc": "execve(p, a, e); fork();", "ctl/a.cc": "// fork() and execve(\n",
+                 "antdtd/b.cc": "pid = fork();", "launcher/c.cc": "posix_spawn(&pid, p);",
+                 "cmd/d.cc": "#include <boost/process.hpp>\n"}
+        self.assertEqual(self.found_in(files),
+                         ["antdtd/b.cc: forks; a program is started by core/spawn.h",
+                          "launcher/c.cc: programs are started by core/spawn.h",
+                          "cmd/d.cc: programs are started by core/spawn.h"])
 
     def test_a_namespace_without_a_name_in_a_header_is_found(self):
         found = self.found_in({"core/a.h": "namespace antdt {\nnamespace {\n", "core/b.cc": "namespace {\n"})

@@ -6,7 +6,6 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "cmd/antdt-jobd/job_daemon.h"
 #include "core/background_log.h"
 #include "core/clock.h"
 #include "core/log.h"
@@ -14,6 +13,7 @@
 #include "core/process.h"
 #include "core/standstill_clock.h"
 #include "core/transport/socket.h"
+#include "jobd/job_daemon.h"
 
 namespace {
 
@@ -48,6 +48,7 @@ int exit_code_of(const antdt::Error& error) {
 
 int main(int argc, char** argv) {
   antdt::ignore_sigpipe();
+  antdt::keep_freed_memory();
   CLI::App app{"The daemon of one AntDT job. It is started by an agent; see antdt(1)."};
   antdt::jobd::Options options;
   std::string log_file;

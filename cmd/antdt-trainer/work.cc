@@ -11,9 +11,9 @@
 #include "trainer/data/dataset.h"
 #include "trainer/emulated/emulated_engine.h"
 #include "trainer/emulated/emulated_ps_model.h"
-#include "trainer/loop/member.h"
+#include "trainer/loop/member_driver.h"
 #include "trainer/loop/own_device.h"
-#include "trainer/loop/ps_member.h"
+#include "trainer/loop/ps_driver.h"
 #include "trainer/loop/trainer_config.h"
 #include "trainer/tally/ps_tally.h"
 #include "trainer/tally/tally_engine.h"
@@ -116,29 +116,30 @@ Result<int> work_in_a_collective(const Worker& worker) {
   ANTDT_TRY(trainer::Injected injected, injected_into(worker));
   ring.send_delay = [link = injected.link()](std::size_t bytes) { return link->delay(bytes); };
   trainer::GenerationGuard guard;
-  trainer::Member::Parts parts{worker.train.reader.get(), worker.eval.reader.get(),
-                               worker.identity(), [ring](std::uint32_t rank, std::uint32_t size) {
-                                 return trainer::prepare_collective(rank, size, ring);
-                               }};
+  trainer::MemberDriver::Parts parts{worker.train.reader.get(), worker.eval.reader.get(),
+                                     worker.identity(),
+                                     [ring](std::uint32_t rank, std::uint32_t size) {
+                                       return trainer::prepare_collective(rank, size, ring);
+                                     }};
   parts.device = device_of(worker);
   parts.io_patience = worker.config.hang_after;
-  trainer::Member member({worker.clock, worker.client, *engine, prefetcher, worker.account,
-                          injected, guard, worker.stop},
-                         std::move(parts));
+  trainer::MemberDriver member({worker.clock, worker.client, *engine, prefetcher, worker.account,
+                                injected, guard, worker.stop},
+                               std::move(parts));
   return member.run();
 }
 
 Result<int> work_with_servers(const Worker& worker) {
   ANTDT_TRY(const auto model, make_ps_model(worker));
   transport::Context context;
-  trainer::PsMember::Parts parts{worker.train.reader.get(), worker.eval.reader.get(),
+  trainer::PsDriver::Parts parts{worker.train.reader.get(), worker.eval.reader.get(),
                                  worker.identity(), worker.config.seed};
   ANTDT_TRY(parts.keys, transport::make_key_pair(to_string(worker.client.member().worker)));
   parts.device = device_of(worker);
   data::Prefetcher prefetcher(worker.take());
   ANTDT_TRY(trainer::Injected injected, injected_into(worker));
   trainer::GenerationGuard guard;
-  trainer::PsMember member({worker.clock, worker.client, *model, context, prefetcher,
+  trainer::PsDriver member({worker.clock, worker.client, *model, context, prefetcher,
                             worker.account, injected, guard, worker.stop},
                            parts);
   return member.run();

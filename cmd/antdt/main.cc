@@ -1,9 +1,9 @@
 // antdt: what users call.
 #include <CLI/CLI.hpp>
 
-#include "cmd/antdt/commands.h"
-#include "cmd/antdt/usage.h"
 #include "core/process.h"
+#include "launcher/commands/commands.h"
+#include "launcher/commands/usage.h"
 
 int main(int argc, char** argv) {
   antdt::ignore_sigpipe();

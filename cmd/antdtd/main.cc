@@ -123,6 +123,7 @@ int serve(const Flags& given) {
 
 int main(int argc, char** argv) {
   antdt::ignore_sigpipe();
+  antdt::keep_freed_memory();
   CLI::App app(
       "The AntDT agent: starts the processes of jobs on this host, watches them and "
       "relays their messages.",

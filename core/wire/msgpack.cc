@@ -8,6 +8,7 @@ namespace antdt::wire {
 namespace {
 
 using Type = MsgpackToken::Type;
+constexpr std::size_t kLargeString = 4096;
 
 void set_signed(MsgpackToken& token, std::int64_t value) {
   token.type = value < 0 ? Type::kNegative : Type::kUnsigned;
@@ -69,6 +70,8 @@ void MsgpackWriter::real(double value) {
 
 void MsgpackWriter::string(std::string_view value) {
   const std::size_t size = value.size();
+  // A chunk of a file is not copied again for what comes behind it.
+  if (size > kLargeString) bytes_.reserve(bytes_.size() + size + kLargeString);
   if (size < 32) {
     put(static_cast<std::uint8_t>(0xa0 | size));
   } else if (size <= 0xff) {

@@ -97,6 +97,8 @@ JobMachine::JobMachine(JobMachineConfig config, std::unique_ptr<Solution> soluti
   }
   if (servers_.serving()) group = servers_.present();
   group_settled_ = membership_.settled() && !group.empty();
+  // Servers had written it, and what became of it then is known to nobody: they write another one.
+  if (uses_servers() && image.servers.cut == 0) image.lifecycle.checkpoint_pending = false;
   lifecycle_.restore(std::move(image.lifecycle), std::move(group));
   std::vector<shard_server::SuspiciousDeath> deaths;
   for (const ImageDeath& d : image.deaths) {
@@ -152,14 +154,14 @@ void JobMachine::on(const in::Recovered&) {
     feed(Event(GroupFormed{group}));
     expect_steps();
   }
-  remember_again();
+  remember(history_.resume(ledger_, membership_.image()));
   const wire::PhaseStart phase = lifecycle_.phase();
   if (lifecycle_.state() == JobState::kTraining) progress_.begin_phase(phase.phase, now_);
   note("recovered", fmt::format("incarnation {} goes on: {}, phase {}", config_.incarnation,
                                 to_string(lifecycle_.state()), phase.phase));
   // Members that wait for something we had decided but not said hear it now.
   for (const WorkerProcess& w : lifecycle_.workers()) {
-    if (w.leaving && w.running()) {
+    if (w.leaving() && w.running()) {
       send(w.member(), generation(), wire::Leave{"asked before", kExitResumable});
     }
   }
@@ -353,7 +355,7 @@ std::vector<WorkerReport> JobMachine::worker_reports() const {
     r.device = devices_.of(w.member(), r.host);
     r.pid = w.pid;
     r.attempt = w.attempt;
-    r.state = w.leaving && w.running() ? "leaving" : state_name(w.state);
+    r.state = w.leaving() && w.running() ? "leaving" : state_name(w.state);
     r.io = vitals_.io().of(w.member());
     if (w.state == WorkerProcess::kWaiting) {
       r.tried_again_in_s = std::max(0.0, w.waits_until_s - lifecycle_.seconds());

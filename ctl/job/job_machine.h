@@ -22,13 +22,14 @@
 #include "core/ids.h"
 #include "core/result.h"
 #include "core/wire/messages.h"
+#include "ctl/checkpoint_part.h"
 #include "ctl/controller.h"
 #include "ctl/devices.h"
 #include "ctl/job/job_image.h"
 #include "ctl/job/past.h"
 #include "ctl/job/progress_view.h"
 #include "ctl/job/report.h"
-#include "ctl/job/step_watch.h"
+#include "ctl/job/run_history.h"
 #include "ctl/job/verdict_watch.h"
 #include "ctl/lifecycle.h"
 #include "ctl/membership.h"
@@ -147,11 +148,15 @@ struct ToWorker {
   Generation generation;
   std::uint64_t seq = 0;
   ToWorkerBody body;
+  // The directory of a checkpoint that whoever hears this reads: it is said when the checkpoint
+  // is on the host of `to`. "": none.
+  std::string reads = {};
 };
-// Check it, add the ledger, put it in place. Answered by CheckpointStored.
+// Fetch what other hosts have of it, check it, add the ledger, put it in place. Answered by
+// CheckpointStored.
 struct StoreCheckpoint {
   wire::CheckpointWritten written;
-  std::vector<Member> writers;  // of each of its files
+  std::vector<copies::Part> parts;  // which of its files were written on which host
   Member writer;
   Lineage lineage;
   Generation generation;
@@ -231,7 +236,7 @@ class JobMachine {
   [[nodiscard]] const shard_server::Ledger& ledger() const { return ledger_; }
   [[nodiscard]] const shard_server::Accounts& accounts() const { return accounts_; }
   [[nodiscard]] bool ended() const { return ended_; }
-  [[nodiscard]] StepWatch::Mark history_mark() const { return steps_.mark(); }
+  [[nodiscard]] StepWatch::Mark history_mark() const { return history_.mark(); }
 
  private:
   JobMachine(JobMachineConfig config, std::unique_ptr<Solution> solution,
@@ -290,7 +295,9 @@ class JobMachine {
   void let_another_write_the_model();
   void look_at_begun();
   void store_checkpoint(const wire::CheckpointWritten& written, Member writer,
-                        std::vector<Member> writers);
+                        const std::vector<Member>& writers);
+  [[nodiscard]] std::vector<copies::Part> parts_of(const wire::CheckpointWritten& written,
+                                                   const std::vector<Member>& writers) const;
   [[nodiscard]] bool has_other_data(Member m, const wire::DataIdentity& data);
   void state_moves();
   void unresponsive(const Unresponsive& e);
@@ -328,25 +335,15 @@ class JobMachine {
   void on_backed(const servers::Backed& backed);
   void on_stuck(const std::string& why);  // nobody moves
   void on_cut(const servers::CutDone& cut);
+  void look_at_unwritten(const servers::CutDone& cut);
   [[nodiscard]] wire::PsRoster roster() const;
   void tell_of_servers(Member worker);
   void deal_again();  // the plan, when other workers push
   void add_up(Member m, const wire::Progress& e);
 
-  // The history of steps: job_machine_history.cc
-  struct Hand {
-    std::uint64_t phase = 0;
-    std::uint64_t end = 0;
-  };
-  [[nodiscard]] std::optional<Hand> collective_hand(Member m, Generation g) const;
-  void remember_change(Member m, const Hand& before);
-  void remember_grants(Member m, const shard_server::Holder& holder, std::uint64_t from);
+  // What the run's history is told: job_machine_history.cc
+  void remember(RunHistory::Entries entries);
   void remember_steps(const wire::StepHistory& told, Step step);
-  void remember_settled(const Settled& settled);
-  void remember_again();  // what a power failure may have taken from the history
-
-  // The series of what workers measure: job_machine_series.cc
-  void measure(Member m, const wire::Report& sum);
   void remember_moment(bool ends);  // if a second is over, or all
 
   // Effects of the parts: job_machine_effects.cc
@@ -382,6 +379,8 @@ class JobMachine {
 
   void note(std::string kind, std::string text, std::string extra_json = "");
   void send(Member to, Generation generation, out::ToWorkerBody body, std::uint64_t seq = 0);
+  void send_to_reader(Member to, Generation generation, out::ToWorkerBody body,
+                      const std::string& checkpoint);
   void send_to_members(const out::ToWorkerBody& body);
   void send_to_running(const out::ToWorkerBody& body);
   [[nodiscard]] std::vector<Member> members() const;
@@ -411,13 +410,19 @@ class JobMachine {
   Controller controller_;
   Vitals vitals_;
   ProgressView progress_;
-  StepWatch steps_;
+  RunHistory history_{config_.spec.external};
   VerdictWatch verdicts_;
 
   shard_server::Suspects suspects_;
   std::vector<Member> dead_suspects_;  // of the base; what they held is not known exactly yet
   std::map<Member, std::uint64_t> suspected_;  // workers of servers that died: of so many records
   std::vector<Member> loose_members_;
+  struct Unwritten {
+    Member server;
+    std::uint32_t times = 0;  // one after another
+    std::string said = {};    // why it cannot be moved
+  };
+  Unwritten unwritten_;                        // checkpoints that failed because of one server
   std::vector<Member> dealt_;                  // workers of servers that have a share of the plan
   std::map<Member, wire::Progress> pushed_;    // of the phase, by worker of servers
   std::map<Member, wire::PsSaid> said_;        // by workers of servers whose group is over
@@ -434,12 +439,9 @@ class JobMachine {
   Devices devices_{config_.devices};           // what workers compute on
   wire::Injected injected_;                    // newest; number 0: nothing ever was
   std::optional<MonoTime> injected_until_;     // none: to the job's end
-  std::map<WorkerId, shard_server::WorkerMoment> moment_;  // measured since
-  MonoTime moment_from_{};
   bool group_settled_ = false;
   bool paused_ = false;
   MonoTime finish_said_{};
-  bool history_refused_ = false;  // a member told what cannot be, and this was said
   Past past_;
   std::vector<EpochReport> epochs_;
   std::string message_;

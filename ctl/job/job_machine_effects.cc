@@ -197,7 +197,10 @@ void JobMachine::run(const std::vector<MembershipEffect>& effects) {
   for (const MembershipEffect& effect : effects) {
     std::visit(Overloaded{
                    [&](const GenerationBegun&) { image_dirty_ = true; },
-                   [&](const SendForm& e) { send(e.to, e.generation, e.form); },
+                   [&](const SendForm& e) {
+                     const bool reads = e.form.rank == e.form.reader;
+                     send_to_reader(e.to, e.generation, e.form, reads ? e.form.restore : "");
+                   },
                    [&](const SendRoster& e) { send(e.to, e.generation, e.roster); },
                    [&](const Settled& e) { on_settled(e); },
                    [&](const SendRegroup& e) {
@@ -277,7 +280,7 @@ void JobMachine::on_settled(const Settled& settled) {
   }
   group_settled_ = true;
   note_startup(members);
-  remember_settled(settled);
+  remember({history_.settled(settled, membership_.lineage())});
   feed(Event(GroupFormed{group}));
   if (controller_.plan().entries.empty()) return;  // impossible, and said so
   image_dirty_ = true;
@@ -331,7 +334,7 @@ ctl::Tick JobMachine::control_tick() const {
   if (config_.spec.sync == "ps-bsp") tick.backups = servers_.backups();
   for (const WorkerProcess& w : lifecycle_.workers()) {
     const std::string role = w.is_server() && w.running() ? servers_.role_of(w.member()) : "";
-    if (role.empty() || role == "joining" || w.leaving) continue;
+    if (role.empty() || role == "joining" || w.leaving()) continue;
     tick.servers.push_back({w.member(), host_name(w.place.host), role});
   }
   return tick;
@@ -448,7 +451,7 @@ void JobMachine::run(shard_server::Effects& effects) {
         Overloaded{
             [&](Persist& e) { persist_ledger(std::move(e.bytes)); },
             [&](Reply& e) {
-              if (e.generation == steps_.generation()) e.grants.recorded = steps_.kept_through();
+              if (const auto kept = history_.kept_through(e.generation)) e.grants.recorded = *kept;
               send(e.member, e.generation, std::move(e.grants), e.seq);
             },
             [&](Refuse& e) {

@@ -24,15 +24,15 @@ void JobMachine::on(const in::FromWorker& e) {
 }
 
 void JobMachine::heard(Member m, Generation g, std::uint64_t seq, const wire::Fetch& e) {
-  const std::optional<Hand> before = collective_hand(m, g);
+  const auto before = history_.hand(ledger_, membership_, m, g);
   feed(shard_server::Event(shard_server::event::Fetch{m, g, seq, e}));
-  if (before) remember_change(m, *before);
+  if (before) remember(RunHistory::changed(ledger_, m, *before));
 }
 
 void JobMachine::heard(Member m, Generation g, std::uint64_t seq, const wire::Recalled& e) {
-  const std::optional<Hand> before = collective_hand(m, g);
+  const auto before = history_.hand(ledger_, membership_, m, g);
   feed(shard_server::Event(shard_server::event::Recalled{m, g, seq, e.phase, e.end, e.records}));
-  if (before) remember_change(m, *before);
+  if (before) remember(RunHistory::changed(ledger_, m, *before));
 }
 
 // Under every sync, and before this worker is a member of anything: it trains on nothing. Those
@@ -159,7 +159,7 @@ void JobMachine::heard(Member m, Generation g, std::uint64_t, const wire::Checkp
     const std::string& error = e.error.empty() ? begun.error : e.error;
     if (!error.empty()) return checkpoint_is(e.number, error);
     begun.store.written = e;
-    begun.store.writers.assign(e.files.size(), m);
+    begun.store.parts = parts_of(e, std::vector<Member>(e.files.size(), m));
     out_->emplace_back(std::move(begun.store));
     return;
   }
@@ -229,11 +229,11 @@ void JobMachine::let_another_write_the_model() {
 }
 
 void JobMachine::store_checkpoint(const wire::CheckpointWritten& e, Member writer,
-                                  std::vector<Member> writers) {
+                                  const std::vector<Member>& writers) {
   if (!e.error.empty()) return checkpoint_is(e.number, e.error);
   out::StoreCheckpoint store;
   store.written = e;
-  store.writers = std::move(writers);
+  store.parts = parts_of(e, writers);
   store.writer = writer;
   if (const Status kept = keep_aside(e.places, store); !kept) {
     return checkpoint_is(e.number, kept.error().message);
@@ -242,12 +242,36 @@ void JobMachine::store_checkpoint(const wire::CheckpointWritten& e, Member write
   out_->emplace_back(std::move(store));
 }
 
+// Whose host is not known, since somebody started it by hand, writes into the run directory of
+// the launching host.
+std::vector<copies::Part> JobMachine::parts_of(const wire::CheckpointWritten& written,
+                                               const std::vector<Member>& writers) const {
+  std::map<std::string, std::vector<wire::CheckpointFile>> by_host;
+  for (std::size_t i = 0; i < written.files.size(); ++i) {
+    const WorkerProcess* const process = lifecycle_.find(writers.at(i).worker);
+    if (process == nullptr || process->place.host.empty()) continue;
+    by_host[process->place.host].push_back(written.files[i]);
+  }
+  std::vector<copies::Part> parts;
+  for (auto& [host, files] : by_host) parts.push_back({host, std::move(files)});
+  return parts;
+}
+
 void JobMachine::heard(Member m, Generation, std::uint64_t, const wire::Metrics& e) {
-  if (vitals_.heard(m, e.sum, now_)) state_moves();
+  switch (vitals_.heard(m, e.sum, now_)) {
+    case IoMoved::kNothing:
+      break;
+    case IoMoved::kWritten:
+      feed(job::Event(job::CheckpointMoved{}));
+      break;
+    case IoMoved::kHeldUpFor:
+      state_moves();
+      break;
+  }
   WorkerReport& measured = measured_[m.worker];
   measured.samples = std::max(measured.samples, e.sum.samples_total);
   measured.time = e.sum.account;
-  measure(m, e.sum);
+  history_.measured(m, e.sum);
   const bool batches = e.sum.batches > 0 || e.sum.skipped > 0;
   if (batches || e.sum.hops > 0 || e.probe.looked_us > 0) feed(Event(Observed{{m, e}}));
 }
@@ -264,7 +288,6 @@ void JobMachine::heard(Member m, Generation, std::uint64_t, const wire::Bye& e) 
   measured.samples = std::max(measured.samples, e.samples_total);
   measured.time = e.account;
   if (!e.error.empty()) note("worker-error", fmt::format("{}: {}", m.worker, e.error));
-  feed(job::Event(job::SaidBye{m, e.error}));
 }
 
 }  // namespace antdt::ctl

@@ -50,7 +50,13 @@ void JobMachine::on(const in::CheckpointFound& e) {
 void JobMachine::on(const in::FilesMoved&) {
   membership_.excuse(now_);
   servers_.excuse(now_);
-  feed(job::Event(job::FilesMoved{}));
+  feed(job::Event(job::CheckpointMoved{}));
+}
+
+// Whoever hears it goes on to read `checkpoint`; "": it reads none.
+void JobMachine::send_to_reader(Member to, Generation generation, out::ToWorkerBody body,
+                                const std::string& checkpoint) {
+  out_->emplace_back(out::ToWorker{to, generation, 0, std::move(body), checkpoint});
 }
 
 // A join is said again, and an old one may come late.

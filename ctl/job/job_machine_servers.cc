@@ -1,12 +1,16 @@
 // Parameter servers and the workers that push to them: what their group means to
 // the ledger, the lifecycle and the controller.
 #include <algorithm>
+#include <utility>
 
 #include "core/overloaded.h"
 #include "ctl/job/job_machine.h"
 
 namespace antdt::ctl {
 namespace {
+
+// Checkpoints that fail one after another because of the same server before it is moved.
+constexpr std::uint32_t kUnwrittenMost = 3;
 
 // What a server holds and serves, without what it decided.
 wire::PsStats without_decisions(wire::PsStats stats) {
@@ -29,8 +33,8 @@ void JobMachine::expect_group(const std::vector<WorkerProcess>& running) {
   if (uses_servers()) {
     servers::Expect expected;
     for (const WorkerProcess& w : running) {
-      if (w.is_server() && w.stays_away) continue;  // another one takes over
-      (w.apart         ? expected.added
+      if (w.is_server() && w.stays_away()) continue;  // another one takes over
+      (w.apart()       ? expected.added
        : w.is_server() ? expected.servers
                        : expected.workers)
           .push_back(w.member());
@@ -92,7 +96,9 @@ void JobMachine::run(const servers::Effects& effects) {
   for (const servers::Effect& effect : effects) {
     std::visit(Overloaded{
                    [&](const servers::Changed&) { image_dirty_ = true; },
-                   [&](const servers::SendServe& e) { send(e.to, e.generation, e.serve); },
+                   [&](const servers::SendServe& e) {
+                     send_to_reader(e.to, e.generation, e.serve, e.reads ? e.serve.restore : "");
+                   },
                    [&](const servers::SendCut& e) { send(e.to, e.generation, e.cut); },
                    [&](const servers::Formed& e) { on_formed(e); },
                    [&](const servers::Admit& e) { admit(e.worker); },
@@ -181,7 +187,7 @@ Status JobMachine::check(const job::RestartAsked& e) const {
   }
   const auto other = servers_.other_of(e.member);
   const WorkerProcess* const w = other ? lifecycle_.find(*other) : nullptr;
-  if (servers_.serving() && w != nullptr && w->running() && !w->leaving) return {};
+  if (servers_.serving() && w != nullptr && w->running() && !w->leaving()) return {};
   return fail(ErrorKind::kRefused,
               "nobody else has all rows of {} now: try again when it has a backup",
               e.member.worker);
@@ -320,8 +326,30 @@ void JobMachine::deal_again() {
 
 // ------------------------------------------------------------------- checkpoints
 
+// The disk of its host may be full for good, and the rows are in its memory: another host's disk
+// may have room for them.
+void JobMachine::look_at_unwritten(const servers::CutDone& cut) {
+  if (!cut.unwritten || cut.unwritten != unwritten_.server) unwritten_ = {};
+  if (!cut.unwritten || lifecycle_.outcome()) return;
+  unwritten_.server = *cut.unwritten;
+  if (++unwritten_.times < kUnwrittenMost) return;
+  const job::RestartAsked move{
+      unwritten_.server,
+      fmt::format("{} checkpoints in a row failed because of it ({})", unwritten_.times, cut.error),
+      config_.spec.stop_grace};
+  if (const Status possible = check(move); !possible) {
+    const std::string why = possible.error().message;
+    if (std::exchange(unwritten_.said, why) == why) return;
+    return note("cannot-move", fmt::format("{} should be moved, since {}; it cannot be: {}",
+                                           unwritten_.server.worker, move.reason, why));
+  }
+  unwritten_ = {};
+  feed(job::Event(move));
+}
+
 // Workers that have not pushed in this phase are at its beginning.
 void JobMachine::on_cut(const servers::CutDone& cut) {
+  look_at_unwritten(cut);
   wire::CheckpointWritten written;
   written.number = cut.number;
   written.phase = ledger_.phase().number;
@@ -352,7 +380,7 @@ void JobMachine::report_servers(JobReport& report) const {
   report.servers_wanted = lifecycle_.servers_wanted();
   if (!report.waiting_for.empty() || report.servers_wanted == 0) return;
   for (const WorkerProcess& w : lifecycle_.workers()) {
-    const bool comes = w.apart && !w.stays_away && w.state != WorkerProcess::kJoined;
+    const bool comes = w.apart() && !w.stays_away() && w.state != WorkerProcess::kJoined;
     if (comes) report.waiting_for += fmt::format("{} ", w.place.worker);
   }
   report.waiting_for +=

@@ -61,7 +61,7 @@ std::uint64_t Past::add(ActionReport action) {
 }
 
 void Past::add(FailureRecord failure) {
-  if (failure.cause.size() > kMostOfACause) failure.cause.resize(kMostOfACause);
+  shorten_cause(failure);
   records_.emplace_back(kFailureRecord, wire::encode(failure));
   failures_.push_back(std::move(failure));
   bound();

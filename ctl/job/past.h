@@ -19,10 +19,9 @@ namespace antdt::ctl {
 
 class Past {
  public:
-  // The newest so many are known; a failure of the past keeps so many bytes of its cause.
+  // The newest so many are known.
   static constexpr std::size_t kMostActions = 10'000;
   static constexpr std::size_t kMostFailures = 2'000;
-  static constexpr std::size_t kMostOfACause = 1'000;
 
   // What a journal has, in its order: whether it was of the past. `image`: what older journals
   // have in their image record, which is to be written again.

@@ -9,6 +9,7 @@ namespace {
 constexpr double kDataPatienceS = 0.05;
 constexpr double kIdleWaitS = 0.02;
 constexpr Duration kProgressEvery = std::chrono::milliseconds(50);
+constexpr Duration kTellSteps = std::chrono::seconds(1);
 
 }  // namespace
 
@@ -46,9 +47,20 @@ void Collective::join(Worker& worker) {
   player_.say(worker, std::move(join));
 }
 
-void Collective::on(Worker& worker, Generation generation, const wire::Form&) {
+// Nobody holds the training state: it is that of the newest checkpoint, or of the start.
+void Collective::begin_from_checkpoint() {
+  const auto& checkpoint = player_.newest_checkpoint();
+  step_ = checkpoint ? checkpoint->written.step : Step{};
+  state_phase_ = 0;
+  places_.clear();
+  log_ = {};
+}
+
+void Collective::on(Worker& worker, Generation generation, const wire::Form& form) {
   worker.generation = generation;
   worker.in_group = true;
+  worker.rank = form.rank;
+  if (form.base == Generation{}) begin_from_checkpoint();
   player_.say(worker, wire::Address{"address"});
 }
 
@@ -58,16 +70,17 @@ void Collective::on(Worker& worker, Generation generation, const ctl::SharedRost
                         [this, &worker, member = worker.member, generation] {
                           const bool same = worker.alive && worker.member == member &&
                                             worker.in_group && worker.generation == generation;
-                          if (same) player_.say(worker, ready());
+                          if (same) player_.say(worker, ready(worker));
                         });
 }
 
-wire::Ready Collective::ready() const {
+wire::Ready Collective::ready(const Worker& worker) const {
   wire::Ready ready;
   ready.step = step_;
   ready.state_hash = 1;
   ready.phase = state_phase_;
   ready.places = places_;
+  if (worker.rank == 0) ready.history = log_.history();
   return ready;
 }
 
@@ -79,6 +92,7 @@ void Collective::on(Worker& worker, Generation generation, const wire::Settle& s
     members_.clear();
     in_phase_ = 0;
     training_ = stops_ = false;
+    log_.begin(generation);
   }
   members_.push_back(&worker);
   worker.settled = generation;
@@ -99,9 +113,14 @@ void Collective::dissolve() {
   generation_ = {};
 }
 
+void Collective::recorded(Generation generation, Step step) {
+  if (generation == log_.history().generation) log_.forget(step);
+}
+
+// The others wait until they are released. Between two phases, too, its place is what they know of
+// it: its next attempt begins anew.
 void Collective::gone(Worker& worker) {
-  if (std::ranges::find(members_, &worker) == members_.end()) return;
-  if (training_) dissolve();  // the others wait in a step until they are released
+  if (std::ranges::find(members_, &worker) != members_.end()) dissolve();
 }
 
 void Collective::on(Worker& worker, Generation generation, const wire::Abort&) {
@@ -198,6 +217,7 @@ void Collective::conclude() {
   step_ = step_.next();
   state_phase_ = phase_.phase;
   counted_ += records;
+  log_step();
   const std::uint64_t turn = turn_;
   for (std::size_t rank = 0; rank < members_.size(); ++rank) {
     conclude_of(*members_[rank], switches, step_s);
@@ -219,6 +239,18 @@ void Collective::conclude_of(Worker& m, bool switches, double step_s) {
   if (player_.now() - m.progress_sent >= kProgressEvery) tell_progress(m, false);
 }
 
+// Which records made the step, as its members' slots say. Told again until it is recorded, so
+// it costs where nobody records it.
+void Collective::log_step() {
+  if (!player_.is_recorded()) return;
+  std::vector<std::uint64_t> places, records;
+  for (const Worker* m : members_) {
+    places.push_back(m->place + m->records);
+    records.push_back(m->records);
+  }
+  log_.add(step_, phase_.phase, places, records);
+}
+
 void Collective::tell_progress(Worker& m, bool done) {
   m.progress_sent = player_.now();
   m.feed.commit(m.stable_place, {}, player_.now());
@@ -230,6 +262,10 @@ void Collective::tell_progress(Worker& m, bool done) {
   progress.samples = phase_.records - remaining_ + counted_;
   progress.plan = m.share.version;
   progress.done = done;
+  if (m.rank == 0 && player_.now() - steps_told_ >= kTellSteps) {
+    steps_told_ = player_.now();
+    progress.history = log_.history();
+  }
   player_.say(m, std::move(progress));
 }
 
@@ -237,6 +273,8 @@ void Collective::tell_progress(Worker& m, bool done) {
 // done, or goes, or joins again.
 void Collective::finish_phase() {
   step_ = step_.next();
+  for (Worker* m : members_) m->records = 0;
+  log_step();
   training_ = false;
   const bool done = complete();
   const std::vector<Worker*> members = members_;

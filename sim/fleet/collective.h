@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "sim/fleet/player.h"
+#include "trainer/worker/step_log.h"
 
 namespace antdt::fleet {
 
@@ -20,6 +21,7 @@ class Collective final : public Group {
   void hear(Worker& worker, Generation generation, const ctl::out::ToWorkerBody& body) override;
   void joined(Worker& worker) override { join(worker); }
   void gone(Worker& worker) override;
+  void recorded(Generation generation, Step step) override;
   [[nodiscard]] Step step() const override { return step_; }
   [[nodiscard]] const char* activity(const Worker& worker) const override;
 
@@ -37,7 +39,8 @@ class Collective final : public Group {
   void on(Worker&, Generation, const Other&) {}
 
   void join(Worker& worker);
-  [[nodiscard]] wire::Ready ready() const;
+  void begin_from_checkpoint();
+  [[nodiscard]] wire::Ready ready(const Worker& worker) const;
   void dissolve();
   // The steps of a phase.
   void begin_step();
@@ -45,6 +48,7 @@ class Collective final : public Group {
   void conclude();
   void conclude_of(Worker& worker, bool switches, double step_s);
   void finish_phase();
+  void log_step();
   void write_checkpoint(std::uint64_t number);
   void write_final_model();
   void tell_progress(Worker& worker, bool done);
@@ -58,6 +62,8 @@ class Collective final : public Group {
   std::uint64_t state_phase_ = 0;
   std::vector<wire::MemberPlace> places_;  // of the base's members, after step_
   std::uint64_t checkpoint_ = 0;
+  worker::StepLog log_;
+  MonoTime steps_told_{};
 
   // Of the generation that is settled or forms.
   Generation generation_;

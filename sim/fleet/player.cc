@@ -9,8 +9,6 @@
 namespace antdt::fleet {
 namespace {
 
-// As the job daemon's.
-constexpr Duration kTick = std::chrono::milliseconds(100);
 // Workers report at moments of their own, in so many bunches.
 constexpr std::size_t kBunches = 32;
 
@@ -33,8 +31,7 @@ Result<Played> Player::play() {
   while (!outcome_ && now() < end && world_.run_one()) {
     if (now() == turn) continue;
     turn = now();
-    // What a daemon would write at the end of a turn of its loop.
-    if (const auto image = machine_->image_if_changed()) played_.journal_bytes += image->size();
+    end_turn();
   }
   played_.ended = outcome_.has_value();
   played_.report = machine_->report();
@@ -47,27 +44,47 @@ Result<Played> Player::play() {
   return std::move(played_);
 }
 
+// What a daemon would write at the end of a turn of its loop.
+void Player::end_turn() {
+  if (auto image = machine_->image_if_changed()) {
+    ctl::JobOutput record = ctl::out::Persist{ctl::kImageRecord, std::move(*image)};
+    carry_out(record);
+  }
+  if (setup_.onlooker != nullptr) setup_.onlooker->end_turn();
+}
+
+ctl::in::HostWelcome Player::welcome_of(const std::string& host) const {
+  const std::size_t hosts = setup_.hosts.size();
+  ctl::in::HostWelcome welcome;
+  welcome.host.host = welcome.host.name = host;
+  welcome.host.order =
+      static_cast<std::uint32_t>(std::ranges::find(setup_.hosts, host) - setup_.hosts.begin());
+  welcome.host.room = static_cast<std::uint32_t>((workers_.size() + hosts - 1) / hosts + 1);
+  welcome.host.up = true;
+  for (const Worker& w : workers_) {
+    if (!w.alive || w.host != host) continue;
+    welcome.running.push_back({w.member.worker, w.member.attempt, w.member.worker.index + 1});
+  }
+  return welcome;
+}
+
 void Player::begin() {
   feed(ctl::in::Declared{});
   const std::size_t hosts = setup_.hosts.size();
   ctl::job::Placed placed;
-  for (std::size_t h = 0; h < hosts; ++h) {
-    ctl::HostState host;
-    host.host = host.name = setup_.hosts[h];
-    host.order = static_cast<std::uint32_t>(h);
-    host.room = static_cast<std::uint32_t>((workers_.size() + hosts - 1) / hosts + 1);
-    host.up = true;
-    feed(ctl::in::HostWelcome{host, {}});
-  }
+  for (const std::string& host : setup_.hosts) feed(welcome_of(host));
   for (std::size_t i = 0; i < workers_.size(); ++i) {
     const std::size_t h = i * hosts / workers_.size();
     placed.workers.push_back(
         {workers_[i].member.worker, setup_.hosts[h], static_cast<std::uint32_t>(h)});
   }
   feed(placed);
-  every(kTick, [this] { feed(ctl::in::Tick{}); });
-  every(machine_->control_interval(), [this] { decide(); });
-  every(ctl::report_interval(setup_.machine.control.monitor) / kBunches, [this] { report_some(); });
+  const Pace& pace = setup_.pace;
+  every(pace.tick, [this] { feed(ctl::in::Tick{}); });
+  every(pace.decide.value_or(machine_->control_interval()), [this] { decide(); });
+  every(pace.report.value_or(ctl::report_interval(setup_.machine.control.monitor)) / kBunches,
+        [this] { report_some(); });
+  if (setup_.onlooker != nullptr) setup_.onlooker->begin(*this);
 }
 
 void Player::every(Duration period, const std::function<void()>& what) {
@@ -99,11 +116,15 @@ void Player::pump() {
 
 void Player::carry_out(ctl::JobOutput& output) {
   std::visit(Overloaded{
-                 [&](const ctl::out::Persist& o) { played_.journal_bytes += o.bytes.size(); },
+                 [&](const ctl::out::Persist& o) {
+                   played_.journal_bytes += o.bytes.size();
+                   if (setup_.onlooker != nullptr) setup_.onlooker->persist(o);
+                 },
                  [&](ctl::out::ToWorker& o) {
                    Worker& to = worker(o.to.worker);
                    if (!to.alive || to.member != o.to) return;
                    if (const auto* grants = std::get_if<wire::Grants>(&o.body)) {
+                     group_->recorded(o.generation, grants->recorded);
                      to.feed.on_grants(o.seq, *grants, now());
                      return fetch(to);
                    }
@@ -127,7 +148,9 @@ void Player::carry_out(ctl::JobOutput& output) {
                    }
                    feed(std::move(found));
                  },
-                 [&](const ctl::out::Remember&) {},
+                 [&](ctl::out::Remember& o) {
+                   if (setup_.onlooker != nullptr) setup_.onlooker->remember(std::move(o.entry));
+                 },
                  [&](const ctl::out::Note&) {},
                  [&](const ctl::job::End& o) { outcome_ = o.outcome; },
              },
@@ -173,6 +196,41 @@ void Player::stop(Member member, Duration grace) {
 void Player::leave(Worker& worker, std::uint32_t code) {
   say(worker, wire::Bye{worker.samples_total, worker.account, ""});
   ended(worker, {static_cast<std::int32_t>(code), 0, "", "", ""});
+}
+
+void Player::kill(WorkerId worker, const wire::ProcessExited& how) {
+  Worker& killed = workers_.at(worker.index);
+  if (killed.alive) ended(killed, how);
+}
+
+void Player::lose(const std::string& host) {
+  if (!lost_hosts_.insert(host).second) return;
+  for (Worker& w : workers_) {
+    if (!w.alive || w.host != host) continue;
+    w.alive = false;
+    group_->gone(w);
+  }
+  feed(ctl::job::HostLost{host, "simulated"});
+}
+
+void Player::welcome(const std::string& host) {
+  if (lost_hosts_.erase(host) > 0) feed(welcome_of(host));
+}
+
+Status Player::restart_job_daemon(const shard_server::JournalContent& journal,
+                                  std::unique_ptr<ctl::Solution> solution) {
+  const std::string ledger = machine_->ledger().image();
+  const std::string accounts = machine_->accounts().image();
+  ++setup_.machine.incarnation.value;
+  ANTDT_TRY(machine_, ctl::JobMachine::open(setup_.machine, std::move(solution), journal));
+  if (machine_->ledger().image() != ledger || machine_->accounts().image() != accounts) {
+    return fail(ErrorKind::kCorrupt, "a replay of the journal comes to another state");
+  }
+  feed(ctl::in::Recovered{});
+  for (const std::string& host : setup_.hosts) {
+    if (!lost_hosts_.contains(host)) feed(welcome_of(host));
+  }
+  return {};
 }
 
 void Player::ended(Worker& worker, const wire::ProcessExited& exit) {

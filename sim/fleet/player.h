@@ -4,7 +4,9 @@
 // Whatever a worker or a host says is an input of the job; what the job wants of
 // them comes back as outputs, which are carried out at once. What takes time is
 // what takes it in a real run: batches, the collective or the servers, a start, a
-// new membership. The daemons' shells, packets and faults are sim/cluster.h's.
+// new membership. An Onlooker may keep what the job daemon would write down, and may let
+// processes, hosts and the job daemon itself fail; lost packets, slow disks and the daemons'
+// shells are sim/cluster.h's.
 //
 //   processes ──start──> joined ──group──> training ──> the job's end
 #pragma once
@@ -15,6 +17,7 @@
 #include <deque>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -42,6 +45,28 @@ struct Costs {
   }
 };
 
+// How often the job and its workers do what they do by the clock. The defaults are those of real
+// processes; a run of weeks has longer ones, so that it can be played in minutes.
+struct Pace {
+  Duration tick = std::chrono::milliseconds(100);  // of the job daemon
+  std::optional<Duration> decide = {};             // none: as often as the controller wants
+  std::optional<Duration> report = {};             // of a worker; none: as the monitor wants
+};
+
+class Player;
+
+// Sees what the job daemon would write to its files, and may make things happen.
+class Onlooker {
+ public:
+  virtual ~Onlooker() = default;
+  // The job is placed, and nothing has happened yet: for what is to be scheduled.
+  virtual void begin(Player& player) = 0;
+  virtual void persist(const ctl::out::Persist& record) = 0;
+  virtual void remember(shard_server::history::Entry entry) = 0;
+  // What the job daemon would commit now; the job stands still and may be ordered about.
+  virtual void end_turn() = 0;
+};
+
 struct Setup {
   ctl::JobMachineConfig machine;
   std::unique_ptr<ctl::Solution> solution;
@@ -52,6 +77,8 @@ struct Setup {
   drill::Emulation emulation = {};  // its devices are what the workers say that they compute on
   Duration limit = std::chrono::hours(24 * 365);  // of virtual time
   const Clock* stopwatch = nullptr;               // what the controller's decisions cost
+  Pace pace = {};
+  Onlooker* onlooker = nullptr;  // none: nobody is told
 };
 
 struct Played {
@@ -66,8 +93,6 @@ struct Played {
   double all_decisions_s = 0;
 };
 
-class Player;
-
 // How those who train do it together.
 class Group {
  public:
@@ -75,6 +100,8 @@ class Group {
   virtual void hear(Worker& worker, Generation generation, const ctl::out::ToWorkerBody& body) = 0;
   virtual void joined(Worker& worker) = 0;  // its process is ready
   virtual void gone(Worker& worker) = 0;    // its process has ended
+  // Which records made the steps of `generation` up to this one is recorded.
+  virtual void recorded(Generation generation, Step step) = 0;
   [[nodiscard]] virtual Step step() const = 0;
   [[nodiscard]] virtual const char* activity(const Worker& worker) const = 0;
 };
@@ -105,10 +132,32 @@ class Player {
   void out_of_memory(Worker& worker);
   // Its own time for `records`, by the speeds; counts as done.
   [[nodiscard]] double work(Worker& worker, std::uint64_t records);
+  [[nodiscard]] const std::optional<ctl::out::StoreCheckpoint>& newest_checkpoint() const {
+    return newest_checkpoint_;
+  }
+
+  [[nodiscard]] bool is_recorded() const { return setup_.onlooker != nullptr; }
+
+  // For the onlooker.
+  [[nodiscard]] ctl::JobMachine& machine() { return *machine_; }
+  [[nodiscard]] const std::vector<Worker>& workers() const { return workers_; }
+  // An input of its own: what an operator wants, that the history is kept.
+  void order(ctl::JobInput input) { feed(std::move(input)); }
+  // The worker's process ends like that; nothing where it does not run.
+  void kill(WorkerId worker, const wire::ProcessExited& how);
+  // The host is gone with all that runs on it, until it is welcomed again.
+  void lose(const std::string& host);
+  void welcome(const std::string& host);
+  // The job daemon dies between two turns, and the next incarnation replays its journal. kCorrupt:
+  // it comes to another state.
+  [[nodiscard]] Status restart_job_daemon(const shard_server::JournalContent& journal,
+                                          std::unique_ptr<ctl::Solution> solution);
 
  private:
   void feed(ctl::JobInput input);
   void pump();
+  void end_turn();
+  [[nodiscard]] ctl::in::HostWelcome welcome_of(const std::string& host) const;
   void carry_out(ctl::JobOutput& output);
   void start(Member member, const std::string& host);
   void stop(Member member, Duration grace);
@@ -128,6 +177,7 @@ class Player {
   std::deque<ctl::JobInput> inbox_;
   bool pumping_ = false;
   std::size_t next_report_ = 0;
+  std::set<std::string> lost_hosts_;
   std::optional<ctl::out::StoreCheckpoint> newest_checkpoint_;
   std::optional<ctl::Outcome> outcome_;
   Played played_;

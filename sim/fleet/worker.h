@@ -35,6 +35,7 @@ struct Worker {
   Generation generation;  // the newest that it was told of
   Generation settled;     // whose training state it holds
   bool in_group = false;  // or in one that forms
+  std::uint32_t rank = 0;
   std::uint64_t phase = 0;
   PartOfStep share;
   PartOfStep held;  // newest plan, from the end of a step on

@@ -106,7 +106,7 @@ TEST(WorkerEnvironment, TorchrunWorkersHandleNcclErrors) {
 TEST(JobKeeper, AnEndThatTheDaemonChoseIsTheJobsEnd) {
   for (const int code : {0, 1, 2, 3, 4, 75}) {
     JobKeeper keeper;
-    EXPECT_TRUE(keeper.start().launch);
+    EXPECT_TRUE(keeper.start(kNow).launch);
     EXPECT_FALSE(keeper.exited({code, 0, {}, {}}, kNow).launch);
     EXPECT_EQ(keeper.state(), JobKeeper::State::kOver) << code;
   }
@@ -115,7 +115,7 @@ TEST(JobKeeper, AnEndThatTheDaemonChoseIsTheJobsEnd) {
 TEST(JobKeeper, ASignalOrAnUnknownCodeStartsItAgainWithANewAttempt) {
   for (const ExitStatus& death : {ExitStatus{-1, 9, {}, {}}, ExitStatus{134, 0, {}, {}}}) {
     JobKeeper keeper;
-    EXPECT_TRUE(keeper.start().launch);
+    EXPECT_TRUE(keeper.start(kNow).launch);
     EXPECT_FALSE(keeper.exited(death, kNow).launch);
     ASSERT_TRUE(keeper.next_wakeup());
     EXPECT_TRUE(keeper.tick(*keeper.next_wakeup()).launch);
@@ -125,7 +125,7 @@ TEST(JobKeeper, ASignalOrAnUnknownCodeStartsItAgainWithANewAttempt) {
 
 TEST(JobKeeper, TheFirstRestartIsAtOnceAndLaterOnesPause) {
   JobKeeper keeper;
-  EXPECT_TRUE(keeper.start().launch);
+  EXPECT_TRUE(keeper.start(kNow).launch);
   (void)keeper.exited({-1, 9, {}, {}}, kNow);
   EXPECT_TRUE(keeper.tick(kNow).launch);
   (void)keeper.exited({-1, 9, {}, {}}, kNow);
@@ -138,7 +138,7 @@ const ExitStatus kCannotBegin{5, 0, {}, "antdt-jobd: reading the key job.key: No
 
 TEST(JobKeeper, OneThatCannotBeginAgainIsTriedAfterGrowingPausesUntilPatienceIsOver) {
   JobKeeper keeper;
-  EXPECT_TRUE(keeper.start().launch);
+  EXPECT_TRUE(keeper.start(kNow).launch);
   (void)keeper.exited({-1, 9, {}, {}}, kNow);
   MonoTime now = kNow;
   Duration last{};
@@ -167,7 +167,7 @@ TEST(JobKeeper, OneThatCannotBeginAgainIsTriedAfterGrowingPausesUntilPatienceIsO
 
 TEST(JobKeeper, ATroubleThatPassesLeavesNothingBehind) {
   JobKeeper keeper;
-  EXPECT_TRUE(keeper.start().launch);
+  EXPECT_TRUE(keeper.start(kNow).launch);
   MonoTime now = kNow;
   for (int outage = 0; outage < 5; ++outage) {
     (void)keeper.exited({-1, 9, {}, {}}, now);
@@ -185,7 +185,7 @@ TEST(JobKeeper, ATroubleThatPassesLeavesNothingBehind) {
 
 TEST(JobKeeper, OneThatCrashesAtTheSameInputAgainAndAgainIsNotStartedForEver) {
   JobKeeper keeper;
-  EXPECT_TRUE(keeper.start().launch);
+  EXPECT_TRUE(keeper.start(kNow).launch);
   MonoTime now = kNow;
   JobKeeper::Decision decision;
   std::size_t crashes = 0;
@@ -206,7 +206,7 @@ TEST(JobKeeper, OneThatCrashesAtTheSameInputAgainAndAgainIsNotStartedForEver) {
 
 TEST(JobKeeper, CrashesFarApartAndKillsByOthersAreNoRow) {
   JobKeeper keeper;
-  EXPECT_TRUE(keeper.start().launch);
+  EXPECT_TRUE(keeper.start(kNow).launch);
   MonoTime now = kNow;
   for (int death = 0; death < 100; ++death) {
     const bool crash = death % 2 == 0;
@@ -220,7 +220,7 @@ TEST(JobKeeper, CrashesFarApartAndKillsByOthersAreNoRow) {
 
 TEST(JobKeeper, AfterOneThatLivedForAWhileTheCountBeginsAnew) {
   JobKeeper keeper;
-  EXPECT_TRUE(keeper.start().launch);
+  EXPECT_TRUE(keeper.start(kNow).launch);
   for (int death = 1; death <= 20; ++death) {
     (void)keeper.exited({-1, 9, {}, {}}, kNow + seconds(4 * death));
     EXPECT_TRUE(keeper.tick(kNow + seconds(4 * death + 1)).launch) << death;
@@ -229,7 +229,7 @@ TEST(JobKeeper, AfterOneThatLivedForAWhileTheCountBeginsAnew) {
 
 TEST(JobKeeper, ADaemonThatCannotBeExecutedIsNotTriedAgain) {
   JobKeeper keeper;
-  EXPECT_TRUE(keeper.start().launch);
+  EXPECT_TRUE(keeper.start(kNow).launch);
   const auto decision = keeper.exited({-1, 0, "cannot execute /x: No such file", {}}, kNow);
   EXPECT_EQ(keeper.state(), JobKeeper::State::kGaveUp);
   EXPECT_THAT(decision.note, HasSubstr("cannot execute /x"));
@@ -237,7 +237,7 @@ TEST(JobKeeper, ADaemonThatCannotBeExecutedIsNotTriedAgain) {
 
 TEST(JobKeeper, AfterTheJobIsOverNoDeathStartsItAgain) {
   JobKeeper keeper;
-  EXPECT_TRUE(keeper.start().launch);
+  EXPECT_TRUE(keeper.start(kNow).launch);
   keeper.job_is_over();
   (void)keeper.exited({-1, 9, {}, {}}, kNow);
   EXPECT_EQ(keeper.state(), JobKeeper::State::kOver);
@@ -245,8 +245,9 @@ TEST(JobKeeper, AfterTheJobIsOverNoDeathStartsItAgain) {
 
 TEST(JobKeeper, AJobDaemonThatWasHeardAndFallsSilentIsKilledOnceAndStartedAgain) {
   JobKeeper keeper(seconds(30));
-  (void)keeper.start();
-  EXPECT_EQ(keeper.next_wakeup(), std::nullopt) << "not heard yet: it may be replaying its journal";
+  (void)keeper.start(kNow);
+  EXPECT_EQ(keeper.next_wakeup(), kNow + JobKeeper::kUnheard)
+      << "not heard yet: it may be replaying its journal";
   keeper.heard(kNow);
   keeper.heard(kNow + seconds(5));
   EXPECT_FALSE(keeper.tick(kNow + seconds(34)).kill);
@@ -255,12 +256,38 @@ TEST(JobKeeper, AJobDaemonThatWasHeardAndFallsSilentIsKilledOnceAndStartedAgain)
   EXPECT_FALSE(keeper.tick(kNow + seconds(36)).kill);
   (void)keeper.exited({-1, 9, {}, {}}, kNow + seconds(36));
   EXPECT_TRUE(keeper.tick(kNow + seconds(36)).launch);
-  EXPECT_FALSE(keeper.tick(kNow + seconds(1000)).kill) << "the new one was not heard yet";
+  EXPECT_FALSE(keeper.tick(kNow + seconds(300)).kill) << "the new one was not heard yet";
+}
+
+TEST(JobKeeper, AShimThatDoesNotKillItsSilentJobDaemonIsKilledItself) {
+  JobKeeper keeper(seconds(30));
+  (void)keeper.start(kNow);
+  keeper.heard(kNow);
+  EXPECT_TRUE(keeper.tick(kNow + seconds(30)).kill);
+  EXPECT_FALSE(keeper.tick(kNow + seconds(34)).kill_shim);
+  EXPECT_EQ(keeper.next_wakeup(), kNow + seconds(35));
+  EXPECT_TRUE(keeper.tick(kNow + seconds(35)).kill_shim);
+  EXPECT_TRUE(keeper.tick(kNow + seconds(40)).kill_shim) << "until it is gone";
+  (void)keeper.exited({-1, 9, {}, {}}, kNow + seconds(41));
+  EXPECT_TRUE(keeper.tick(kNow + seconds(41)).launch);
+}
+
+TEST(JobKeeper, OneThatIsNeverHeardIsKilledAtLast) {
+  JobKeeper keeper(seconds(30));
+  (void)keeper.start(kNow);
+  EXPECT_FALSE(keeper.tick(kNow + JobKeeper::kUnheard - seconds(1)).kill);
+  EXPECT_TRUE(keeper.tick(kNow + JobKeeper::kUnheard).kill);
+}
+
+TEST(JobKeeper, OneThatStoppedWhileItsAgentWasReplacedIsKilledAsOthersAre) {
+  JobKeeper keeper(seconds(30));
+  keeper.adopt(Attempt{3}, kNow);
+  EXPECT_TRUE(keeper.tick(kNow + seconds(30)).kill);
 }
 
 TEST(JobKeeper, WithoutABoundSilenceIsNothing) {
   JobKeeper keeper;
-  (void)keeper.start();
+  (void)keeper.start(kNow);
   keeper.heard(kNow);
   EXPECT_FALSE(keeper.tick(kNow + std::chrono::hours(10)).kill);
 }

@@ -2,8 +2,11 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/socket.h>
 
+#include <array>
 #include <filesystem>
+#include <thread>
 
 #include "antdtd/file_frames.h"
 #include "antdtd/file_service.h"
@@ -74,6 +77,7 @@ TEST_F(RunFilesTest, WhatArrivedDamagedIsNoCheckpointAndIsSentAnew) {
 TEST_F(RunFilesTest, NoPathLeadsOutOfTheRunDirectory) {
   ASSERT_TRUE(write_file_atomic(dir / "secret", "secret"));
   ASSERT_TRUE(make_directories(run + "/logs"));
+  ASSERT_TRUE(make_directories(run + "/checkpoints"));
   fs::create_symlink(dir / "secret", run + "/logs/w0.1.out");
   fs::create_directory_symlink(dir.path(), run + "/checkpoints/s0000000001-l1-g1-w0.1");
   for (const char* path :
@@ -113,6 +117,14 @@ TEST_F(RunFilesTest, WhoSharesTheDirectoryAnswersTheSame) {
   EXPECT_NE(files->probe({".probe-1"})->identity, identity);
 }
 
+TEST_F(RunFilesTest, WhoOnlyReadsMakesNothing) {
+  EXPECT_TRUE(files->list()->checkpoints.empty());
+  EXPECT_FALSE(files->read({"logs/w0.1.out", 0, 10}));
+  EXPECT_EQ(files->sum({"checkpoints/.tmp-7-w0.1/model.pt"})->bytes, 0U);
+  EXPECT_TRUE(files->remove({"s0000000007-l1-g1-w0.1"}));
+  EXPECT_FALSE(fs::exists(run));
+}
+
 TEST_F(RunFilesTest, ListsAndRemoves) {
   ASSERT_TRUE(files->write({"checkpoints/.tmp-7-w0.1/MANIFEST.json", 0, "{}"}));
   ASSERT_TRUE(files->commit({".tmp-7-w0.1", "s0000000007-l1-g1-w0.1", {}}));
@@ -126,6 +138,26 @@ TEST_F(RunFilesTest, ListsAndRemoves) {
     EXPECT_TRUE(files->remove({entry.name}));
   }
   EXPECT_TRUE(files->list()->checkpoints.empty());
+}
+
+// Two runs were given the same path, each on a launching host of its own.
+TEST_F(RunFilesTest, NothingIsWrittenOrRemovedInTheRunDirectoryOfAnotherJob) {
+  ASSERT_TRUE(files->write({"checkpoints/.tmp-7-w0.1/model.pt", 0, "weights"}));
+  ASSERT_TRUE(files->check_is_of("ctr-1")) << "where no job.json is, no run began";
+  ASSERT_TRUE(write_file_atomic(run + "/job.json", R"({"job":{"id":"ctr-2"}})", 0600));
+  Result<RunFiles> opened = RunFiles::open(run);
+  const auto ask = [&](const std::string& job, const auto& message) {
+    wire::Envelope envelope;
+    envelope.job = job;
+    return answer_file_request(opened, wire::make_packet(std::move(envelope), message));
+  };
+  const wire::FileRemove remove{".tmp-7-w0.1"};
+  const auto refused = wire::decode<wire::Refused>(ask("ctr-1", remove).body);
+  ASSERT_TRUE(refused);
+  EXPECT_THAT(refused->reason, HasSubstr("is the run directory of another job (ctr-2)"));
+  EXPECT_TRUE(fs::exists(run + "/checkpoints/.tmp-7-w0.1/model.pt"));
+  EXPECT_TRUE(wire::open_reply<wire::FileListed>(ask("ctr-1", wire::FileList{})));
+  EXPECT_TRUE(files->check_is_of("ctr-2"));
 }
 
 TEST(FileService, AnswersWhateverComes) {
@@ -146,27 +178,33 @@ TEST(FileService, AnswersWhateverComes) {
 }
 
 TEST(FileFrames, ComeOutAsTheyWentInHoweverTheyAreCut) {
-  wire::Packet packet{"peer", "", "envelope", std::string(300000, 'x')};
-  std::string bytes;
-  for (int n = 0; n < 5; ++n) bytes += to_frame(packet);
+  const wire::Packet packet{"peer", "", "envelope", std::string(300000, 'x')};
+  std::array<int, 2> ends{};
+  ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM, 0, ends.data()), 0);
+  const OwnedFd ours(ends[0]), theirs(ends[1]);
+  std::thread writer([&] {
+    for (int n = 0; n < 5; ++n) {
+      FrameWriter frame(packet);
+      EXPECT_EQ(frame.write(theirs.get()), FrameWriter::Outcome::kAll);
+    }
+    ::shutdown(theirs.get(), SHUT_WR);
+  });
   FrameReader reader;
   int found = 0;
-  for (std::size_t at = 0; at < bytes.size();) {
+  for (;;) {
     const auto [room, most] = reader.room();
-    const std::size_t take = std::min<std::size_t>({most, bytes.size() - at, 70001});
-    std::copy_n(bytes.data() + at, take, room);
-    reader.taken(take);
-    at += take;
-    for (;;) {
-      const auto next = reader.next();
-      ASSERT_TRUE(next);
-      if (!*next) break;
-      EXPECT_EQ((*next)->peer, "peer");
-      EXPECT_EQ((*next)->envelope, "envelope");
-      EXPECT_EQ((*next)->body, packet.body);
-      ++found;
-    }
+    const ssize_t got = ::recv(ours.get(), room, std::min<std::size_t>(most, 70001), 0);
+    if (got <= 0) break;
+    reader.taken(static_cast<std::size_t>(got));
+    const auto next = reader.next();
+    ASSERT_TRUE(next);
+    if (!*next) continue;
+    EXPECT_EQ((*next)->peer, "peer");
+    EXPECT_EQ((*next)->envelope, "envelope");
+    EXPECT_EQ((*next)->body, packet.body);
+    ++found;
   }
+  writer.join();
   EXPECT_EQ(found, 5);
   const auto [room, most] = reader.room();
   std::fill_n(room, 12, '\xff');

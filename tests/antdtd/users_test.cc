@@ -13,7 +13,7 @@
 #include "antdtd/user_files.h"
 #include "core/fs.h"
 #include "core/process.h"
-#include "core/start_as.h"
+#include "core/spawn.h"
 
 namespace antdt::antdtd {
 namespace {
@@ -187,11 +187,13 @@ TEST_F(UserFilesTest, NoMoreIsReadThanTheLimit) {
 }
 
 TEST_F(UserFilesTest, ASignalHitsProcessesOfTheUserAlone) {
-  StartAs what;
+  Spawn what;
   what.program = "/bin/sleep";
   what.arguments = {"1000"};
-  const pid_t theirs = start_as(bob, what).value();
-  const pid_t ours = start_as(own_user(), what).value();
+  what.user = bob;
+  const pid_t theirs = spawn(what).value().pid;
+  what.user = own_user();
+  const pid_t ours = spawn(what).value().pid;
   const auto started = [](pid_t pid) { return process_start_time(pid).value(); };
   const Status refused = signal_process_of(bob.uid, ours, started(ours), SIGKILL);
   ASSERT_FALSE(refused);

@@ -1,4 +1,4 @@
-#include "cmd/antdt/model_export.h"
+#include "launcher/model/model_export.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -9,9 +9,9 @@
 #include <fstream>
 #include <numeric>
 
-#include "cmd/antdt/model_aside.h"
-#include "cmd/antdt/model_npy.h"
 #include "core/fs.h"
+#include "launcher/model/model_aside.h"
+#include "launcher/model/model_npy.h"
 #include "trainer/ps/slice_image.h"
 #include "trainer/ps_link/slice_file.h"
 

@@ -1,5 +1,5 @@
 // Pages: what is on them, and that they need nothing but themselves.
-#include "cmd/antdt/page/page.h"
+#include "report/page.h"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@
 #include <limits>
 #include <regex>
 
-#include "cmd/antdt/stragglers/page.h"
+#include "bench/stragglers/page.h"
 
 namespace antdt::page {
 namespace {

@@ -7,8 +7,10 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "cmd/antdt/stragglers/result.h"
+#include "bench/stragglers/result.h"
 #include "core/drill/drill_json.h"
+#include "core/report/job_report.h"
+#include "core/report/json.h"
 #include "launcher/job_config.h"
 #include "sim/fleet/drill_speeds.h"
 
@@ -29,12 +31,13 @@ Cell cell_of(const std::string& situation, const std::string& solution) {
 }
 
 std::string summary(double seconds, std::uint64_t samples) {
-  return nlohmann::json{{"training_seconds", seconds},
-                        {"samples_total", samples},
-                        {"samples_repeated", 2},
-                        {"samples_lost", 1},
-                        {"actions", {{{"outcome", "applied"}}, {{"outcome", "advised"}}}}}
-      .dump();
+  report::Summary s;
+  s.training_seconds = seconds;
+  s.samples_total = samples;
+  s.samples_repeated = 2;
+  s.samples_lost = 1;
+  s.actions = {{.outcome = "applied"}, {.outcome = "advised"}};
+  return report::json_of(s).dump();
 }
 
 Measured run_of(const Cell& cell, double seconds, std::uint64_t samples) {

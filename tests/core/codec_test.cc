@@ -3,14 +3,17 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <random>
 #include <regex>
 #include <set>
 #include <tuple>
 
 #include "core/fs.h"
+#include "core/wire/admin_messages.h"
 #include "core/wire/approve_message.h"
 #include "core/wire/drill_messages.h"
+#include "core/wire/file_messages.h"
 #include "core/wire/messages.h"
 #include "core/wire/ps_messages.h"
 
@@ -28,7 +31,10 @@ using EveryMessage = testing::Types<
     StatusRequest, StatusReply, StopJob, EvictWorkers, ResizeJob, ApproveAction, SkipRecords,
     Regroup, Done, PsOpen, PsOpened, PsPut, PsPull, PsPulled, PsPush, PsStaged, PsCommit, PsDecided,
     PsIdle, PsDecision, PsApplied, PsCut, PsSaved, PsIdled, PsServe, PsServing, PsRoster, PsCopied,
-    PsTaken, PsImage, PsStats, InjectRules, Injected, CheckpointBegun>;
+    PsTaken, PsImage, PsStats, InjectRules, Injected, CheckpointBegun, FilesAttach, FilesReady,
+    FilesDetach, FileProbe, FileProbed, FileList, FileListed, FileRead, FileData, FileWrite,
+    FileDone, FileSum, FileSummed, FileCommit, FileRemove, JobsRequest, JobsReply, AdminOrder,
+    AdminAnswer>;
 
 // Gives every field, of nested parts too, a value of its own.
 class Filler {
@@ -142,9 +148,10 @@ std::multiset<std::string> kinds_of(List<Messages...>) {
 TEST(MessagesTest, AreAllInTheListAndHaveKindsOfTheirOwn) {
   const std::regex declaration("ANTDT_MESSAGE\\(\"([^\"]+)\"\\)");
   std::multiset<std::string> declared;
-  for (const char* header : {"/core/wire/messages.h", "/core/wire/ps_messages.h",
-                             "/core/wire/approve_message.h", "/core/wire/drill_messages.h"}) {
-    const auto source = read_file(std::string(ANTDT_SOURCE_DIR) + header);
+  const std::filesystem::path directory = std::string(ANTDT_SOURCE_DIR) + "/core/wire";
+  for (const auto& header : std::filesystem::directory_iterator(directory)) {
+    if (header.path().extension() != ".h") continue;
+    const auto source = read_file(header.path().string());
     ASSERT_TRUE(source) << source.error().message;
     for (std::sregex_iterator it(source->begin(), source->end(), declaration), end; it != end;
          ++it) {

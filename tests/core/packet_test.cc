@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "core/wire/dispatch.h"
+
 namespace antdt::wire {
 namespace {
 
@@ -29,6 +31,26 @@ TEST(PacketTest, AnotherKindIsAnErrorThatNamesBoth) {
   ASSERT_FALSE(reply);
   EXPECT_THAT(reply.error().message, HasSubstr("'form'"));
   EXPECT_THAT(reply.error().message, HasSubstr("'done'"));
+}
+
+// What dispatch() made of the body: the kind that it read, and whether it could.
+std::string dispatched(std::string_view kind, std::string_view body) {
+  std::string said = "unknown";
+  const bool known =
+      dispatch<Form, Done, Refused>(kind, body, [&]<class T>(const Result<T>& message) {
+        said = fmt::format("{}{}", T::kKind, message ? "" : ", unreadable");
+      });
+  EXPECT_EQ(known, said != "unknown");
+  return said;
+}
+
+TEST(DispatchTest, ABodyIsReadAsTheMessageOfItsKindAndNoOther) {
+  EXPECT_EQ(dispatched("form", encode(Form{})), "form");
+  EXPECT_EQ(dispatched("done", encode(Done{})), "done");
+  EXPECT_EQ(dispatched("refused", encode(Refused{})), "refused");
+  EXPECT_EQ(dispatched("done", "no message"), "done, unreadable");
+  EXPECT_EQ(dispatched("bye", encode(Bye{})), "unknown");
+  EXPECT_EQ(dispatched("", ""), "unknown");
 }
 
 TEST(NegotiateVersionTest, TakesTheHighestThatBothSpeak) {

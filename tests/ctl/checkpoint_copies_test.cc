@@ -29,7 +29,8 @@ std::string text_of(const Effect& effect) {
             return fmt::format("{}: push {} to {} by {}", e.task, e.name, e.host, e.unfinished);
           },
           [](const out::Clean& e) {
-            return fmt::format("{}: clean {}, up to {}", e.task, e.host, e.before);
+            return fmt::format("{}: clean {}, up to {} of g{}", e.task, e.host, e.up_to.number,
+                               e.up_to.generation);
           },
           [](const out::FetchBack& e) {
             return fmt::format("{}: fetch back {} from {}", e.task, e.name, e.host);
@@ -75,14 +76,14 @@ class CheckpointCopiesTest : public ::testing::Test {
 TEST_F(CheckpointCopiesTest, WhatAHostApartWroteIsFetchedAndItsHostKeepsItsCopy) {
   apart("b");
   apart("c");
-  EXPECT_THAT(written(1, ".tmp-10-w0.1", {"c"}), ElementsAre("3: fetch .tmp-10-w0.1 from c"));
+  EXPECT_THAT(written(1, ".tmp-10-g1-w0.1", {"c"}), ElementsAre("3: fetch .tmp-10-g1-w0.1 from c"));
   EXPECT_THAT(step(in::Done{3}), ElementsAre("gathered 1 []"));
   // The writer's host has the files already: it gets the rest and the name.
-  EXPECT_THAT(
-      step(in::Kept{{kFirst}, kFirst, ".tmp-10-w0.1"}),
-      ElementsAre(fmt::format("4: push {} to c by .tmp-10-w0.1", kFirst), "5: clean b, up to 10"));
+  EXPECT_THAT(step(in::Kept{{kFirst}, kFirst, ".tmp-10-g1-w0.1"}),
+              ElementsAre(fmt::format("4: push {} to c by .tmp-10-g1-w0.1", kFirst),
+                          "5: clean b, up to 10 of g1"));
   EXPECT_FALSE(copies.idle());
-  EXPECT_THAT(step(in::Done{4}), ElementsAre("6: clean c, up to 10"));
+  EXPECT_THAT(step(in::Done{4}), ElementsAre("6: clean c, up to 10 of g1"));
   step(in::Done{5});
   step(in::Done{6});
   EXPECT_EQ(copies.copies_of(kFirst), 2U);
@@ -91,8 +92,8 @@ TEST_F(CheckpointCopiesTest, WhatAHostApartWroteIsFetchedAndItsHostKeepsItsCopy)
 
 TEST_F(CheckpointCopiesTest, NothingIsCopiedWhereTheRunDirectoryIsShared) {
   shared("b");
-  EXPECT_THAT(written(1, ".tmp-10-w0.1", {"b"}), ElementsAre("gathered 1 []"));
-  EXPECT_THAT(step(in::Kept{{kFirst}, kFirst, ".tmp-10-w0.1"}), IsEmpty());
+  EXPECT_THAT(written(1, ".tmp-10-g1-w0.1", {"b"}), ElementsAre("gathered 1 []"));
+  EXPECT_THAT(step(in::Kept{{kFirst}, kFirst, ".tmp-10-g1-w0.1"}), IsEmpty());
   EXPECT_THAT(step(in::Needed{1, "b", kFirst}), ElementsAre("reached 1 []"));
   EXPECT_FALSE(copies.any_apart());
   EXPECT_TRUE(copies.idle());
@@ -107,33 +108,79 @@ TEST_F(CheckpointCopiesTest, WhatSeveralServersWroteIsGatheredFromAll) {
   EXPECT_THAT(step(in::Done{3}), ElementsAre("gathered 1 []"));
 }
 
+TEST_F(CheckpointCopiesTest, OneOfTheHostsOfSeveralServersGetsTheRestAndTheOthersPartsGo) {
+  apart("b");
+  apart("c");
+  written(5, ".tmp-5-g1", {"b", "c"});
+  step(in::Done{3});
+  step(in::Done{4});
+  EXPECT_THAT(step(in::Kept{{kFirst}, kFirst, ".tmp-5-g1"}),
+              ElementsAre(fmt::format("5: push {} to b by .tmp-5-g1", kFirst),
+                          "6: clean c, up to 5 of g1"));
+}
+
+TEST_F(CheckpointCopiesTest, APartThatBrokeOffGoesOnWhileAnotherServersPartArrives) {
+  apart("b");
+  apart("c");
+  written(1, ".tmp-1-g1", {"b", "c"});
+  step(in::Failed{3, "nothing was heard", false});
+  EXPECT_THAT(step(in::Done{4}), IsEmpty()) << "b's part is still to come";
+  now += CheckpointCopies::kFirstPause;
+  EXPECT_THAT(step(in::Tick{}), ElementsAre("5: fetch .tmp-1-g1 from b"));
+  EXPECT_THAT(step(in::Done{5}), ElementsAre("gathered 1 []"));
+}
+
+TEST_F(CheckpointCopiesTest, AServersHostThatSharesTheDirectoryIsNotFetchedFrom) {
+  shared("a");
+  apart("b");
+  EXPECT_THAT(written(1, ".tmp-1-g1", {"a", "b"}), ElementsAre("3: fetch .tmp-1-g1 from b"));
+  EXPECT_THAT(step(in::Done{3}), ElementsAre("gathered 1 []"));
+}
+
+TEST_F(CheckpointCopiesTest, EachHostWithAServerGetsTheCheckpointThatTheyAllGoBackTo) {
+  apart("b", {kFirst});
+  apart("c");
+  apart("d");
+  EXPECT_THAT(step(in::Kept{{kFirst}}), IsEmpty()) << "b has the second copy";
+  EXPECT_THAT(step(in::Needed{1, "b", kFirst}), ElementsAre("reached 1 []"));
+  EXPECT_THAT(step(in::Needed{2, "c", kFirst}),
+              ElementsAre(fmt::format("4: push {} to c by .tmp-0-{}", kFirst, kFirst)));
+  // The other server of that host.
+  EXPECT_THAT(step(in::Needed{3, "c", kFirst}), IsEmpty());
+  EXPECT_THAT(step(in::Needed{4, "d", kFirst}),
+              ElementsAre(fmt::format("5: push {} to d by .tmp-0-{}", kFirst, kFirst)));
+  EXPECT_THAT(step(in::Done{5}), ElementsAre("reached 4 []"));
+  EXPECT_THAT(step(in::Done{4}), ElementsAre("reached 2 []", "reached 3 []"));
+  EXPECT_EQ(copies.copies_of(kFirst), 4U);
+}
+
 TEST_F(CheckpointCopiesTest, WhatIsSaidAgainIsFetchedOnce) {
   apart("b");
-  written(1, ".tmp-10-w0.1", {"b"});
-  EXPECT_THAT(written(1, ".tmp-10-w0.1", {"b"}), IsEmpty());
+  written(1, ".tmp-10-g1-w0.1", {"b"});
+  EXPECT_THAT(written(1, ".tmp-10-g1-w0.1", {"b"}), IsEmpty());
   step(in::Done{2});
-  step(in::Kept{{kFirst}, kFirst, ".tmp-10-w0.1"});
-  EXPECT_THAT(written(1, ".tmp-10-w0.1", {"b"}), ElementsAre("gathered 1 []"));
+  step(in::Kept{{kFirst}, kFirst, ".tmp-10-g1-w0.1"});
+  EXPECT_THAT(written(1, ".tmp-10-g1-w0.1", {"b"}), ElementsAre("gathered 1 []"));
 }
 
 TEST_F(CheckpointCopiesTest, ABrokenTransferGoesOnAfterAPauseThatGrows) {
   apart("b");
-  written(1, ".tmp-10-w0.1", {"b"});
+  written(1, ".tmp-10-g1-w0.1", {"b"});
   EXPECT_THAT(step(in::Failed{2, "nothing was heard", false}),
               ElementsAre("note copy-failed: b: nothing was heard"));
   EXPECT_THAT(step(in::Tick{}), IsEmpty());
   now += CheckpointCopies::kFirstPause;
-  EXPECT_THAT(step(in::Tick{}), ElementsAre("3: fetch .tmp-10-w0.1 from b"));
+  EXPECT_THAT(step(in::Tick{}), ElementsAre("3: fetch .tmp-10-g1-w0.1 from b"));
   EXPECT_THAT(step(in::Failed{3, "nothing was heard", false}), IsEmpty());  // said before
   now += CheckpointCopies::kFirstPause;
   EXPECT_THAT(step(in::Tick{}), IsEmpty());
   now += CheckpointCopies::kFirstPause;
-  EXPECT_THAT(step(in::Tick{}), ElementsAre("4: fetch .tmp-10-w0.1 from b"));
+  EXPECT_THAT(step(in::Tick{}), ElementsAre("4: fetch .tmp-10-g1-w0.1 from b"));
 }
 
 TEST_F(CheckpointCopiesTest, WhatIsNotThereAnyMoreIsNotWaitedFor) {
   apart("b");
-  written(1, ".tmp-10-w0.1", {"b"});
+  written(1, ".tmp-10-g1-w0.1", {"b"});
   EXPECT_THAT(
       step(in::Failed{2, "it is not there", true}),
       ElementsAre("note copy-failed: b: it is not there", "gathered 1 [b: it is not there]"));
@@ -150,18 +197,26 @@ TEST_F(CheckpointCopiesTest, AHostThatIsLostTakesWhatOnlyItHadWithIt) {
   EXPECT_THAT(step(in::Done{3}), IsEmpty());
 }
 
+TEST_F(CheckpointCopiesTest, AHostWhoseLinkWasAwayLosesNothingThatWasGathered) {
+  apart("b");
+  written(1, ".tmp-10-g1-w0.1", {"b"});
+  EXPECT_THAT(step(in::HostUp{"b"}), ElementsAre("cancel 2", "3: probe b"));
+  EXPECT_THAT(step(in::Probed{3, false}), ElementsAre("4: fetch .tmp-10-g1-w0.1 from b"));
+  EXPECT_THAT(step(in::Done{4}), ElementsAre("gathered 1 []"));
+}
+
 TEST_F(CheckpointCopiesTest, ACopyThatWasLostIsMadeElsewhere) {
   apart("b");
   apart("c");
-  written(1, ".tmp-10-w0.1", {"b"});
+  written(1, ".tmp-10-g1-w0.1", {"b"});
   step(in::Done{3});
-  step(in::Kept{{kFirst}, kFirst, ".tmp-10-w0.1"});
+  step(in::Kept{{kFirst}, kFirst, ".tmp-10-g1-w0.1"});
   step(in::Done{4});
   step(in::Done{5});
   step(in::Done{6});
   ASSERT_TRUE(copies.idle());
   EXPECT_THAT(step(in::HostLost{"b"}),
-              ElementsAre(fmt::format("7: push {} to c by .tmp-10-w0.1", kFirst)));
+              ElementsAre(fmt::format("7: push {} to c by .tmp-10-g1-w0.1", kFirst)));
   step(in::Done{7});
   // What it still has is known when it is back, and is one more.
   EXPECT_THAT(step(in::HostUp{"b"}), ::testing::Contains("9: probe b"));
@@ -172,21 +227,40 @@ TEST_F(CheckpointCopiesTest, ACopyThatWasLostIsMadeElsewhere) {
 TEST_F(CheckpointCopiesTest, WhatIsNotKeptAnyMoreGoesEverywhereAndIsNotSentAnyMore) {
   apart("b");
   step(in::Kept{{kFirst}});  // a push of it is under way
-  EXPECT_THAT(step(in::Kept{{kSecond}, kSecond, ".tmp-20-w0.1"}),
-              ElementsAre("cancel 2", fmt::format("3: push {} to b by .tmp-20-w0.1", kSecond)));
-  EXPECT_THAT(step(in::Done{3}), ElementsAre("4: clean b, up to 20"));
+  EXPECT_THAT(step(in::Kept{{kSecond}, kSecond, ".tmp-20-g1-w0.1"}),
+              ElementsAre("cancel 2", fmt::format("3: push {} to b by .tmp-20-g1-w0.1", kSecond)));
+  EXPECT_THAT(step(in::Done{3}), ElementsAre("4: clean b, up to 20 of g1"));
+}
+
+TEST_F(CheckpointCopiesTest, WhatWasLeftOfTrainingThatWasGivenUpGoesWhateverItsNumberIs) {
+  EXPECT_LT(age_of(".tmp-50-g1-w0.1"), age_of(".tmp-20-g3-w0.2"));
+  EXPECT_LT(age_of(".tmp-10-g3-w0.2"), age_of(".tmp-20-g3-w0.2"));
+  EXPECT_EQ(age_of(fmt::format(".tmp-0-{}", kFirst)), (Age{1, 0}));
+  EXPECT_EQ(age_of(kFirst), std::nullopt);
+}
+
+// From step 50 the job went back to an older checkpoint: what is written now has lower numbers
+// than what is kept, and may be under way while a host is cleaned.
+TEST_F(CheckpointCopiesTest, WhatIsWrittenAfterTrainingWentBackIsNotCleanedAway) {
+  constexpr const char* kGoneOn = "s0000000020-l2-g3-w0.2";
+  apart("b");
+  step(in::Kept{{"s0000000050-l1-g1-w0.1"}, "s0000000050-l1-g1-w0.1", ".tmp-50-g1-w0.1"});
+  step(in::Done{2});
+  step(in::Done{3});
+  step(in::Kept{{kGoneOn}, kGoneOn, ".tmp-20-g3-w0.2"});
+  EXPECT_THAT(step(in::Done{4}), ElementsAre("5: clean b, up to 20 of g3"));
+  EXPECT_GT(age_of(".tmp-30-g3-w0.2"), (Age{3, 20}));
 }
 
 TEST_F(CheckpointCopiesTest, WhoIsAboutToReadGetsItBeforeOtherCopiesAreMade) {
   apart("b");
   step(in::Kept{{kFirst, kSecond}});
   ASSERT_EQ(task, 1U);  // 2 pushes the second
-  EXPECT_THAT(
-      step(in::Needed{7, "b", kFirst}),
-      ElementsAre("cancel 2", fmt::format("3: push {} to b by .tmp-10-{}", kFirst, kFirst)));
+  EXPECT_THAT(step(in::Needed{7, "b", kFirst}),
+              ElementsAre("cancel 2", fmt::format("3: push {} to b by .tmp-0-{}", kFirst, kFirst)));
   EXPECT_THAT(
       step(in::Done{3}),
-      ElementsAre("reached 7 []", fmt::format("4: push {} to b by .tmp-20-{}", kSecond, kSecond)));
+      ElementsAre("reached 7 []", fmt::format("4: push {} to b by .tmp-0-{}", kSecond, kSecond)));
   EXPECT_THAT(step(in::Needed{8, "b", "s0000000001-l1-g1-w0.1"}),
               ElementsAre(HasSubstr("is not kept")));
   EXPECT_THAT(step(in::Needed{9, "c", kFirst}), ElementsAre("reached 9 [c is not there]"));
@@ -198,7 +272,81 @@ TEST_F(CheckpointCopiesTest, ANewerCheckpointOfAnotherHostIsFetchedBack) {
   EXPECT_THAT(
       step(in::Probed{1, false, {kFirst, kSecond}}),
       ElementsAre(HasSubstr("is not whole here"), fmt::format("2: fetch back {} from b", kSecond)));
-  EXPECT_THAT(step(in::Done{2}), ElementsAre("found, fetched"));
+  EXPECT_THAT(step(in::Done{2}), ElementsAre("found, fetched", "3: clean b, up to 0 of g0"));
+}
+
+// The job daemon begins before it knows what the run's directory holds.
+TEST_F(CheckpointCopiesTest, WhoIsAboutToReadWaitsUntilItIsKnownWhatIsHere) {
+  apart("b");
+  EXPECT_THAT(step(in::Needed{1, "b", kFirst}), IsEmpty());
+  EXPECT_THAT(step(in::Kept{{kFirst}}),
+              ElementsAre(fmt::format("2: push {} to b by .tmp-0-{}", kFirst, kFirst)));
+  EXPECT_THAT(step(in::Done{2}), ElementsAre("reached 1 []"));
+}
+
+TEST_F(CheckpointCopiesTest, NobodyRemovesANewerOneThatThisHostLost) {
+  apart("b", {kFirst, kSecond});
+  EXPECT_THAT(step(in::Kept{{kFirst}}), IsEmpty());
+  EXPECT_THAT(step(in::Find{kFirst}), ElementsAre(HasSubstr("is not whole here"),
+                                                  fmt::format("2: fetch back {} from b", kSecond)));
+  EXPECT_THAT(step(in::Tick{}), IsEmpty());
+  EXPECT_THAT(step(in::Done{2}), ElementsAre("found, fetched", "3: clean b, up to 0 of g0"));
+  EXPECT_THAT(step(in::Done{3}), IsEmpty());
+  EXPECT_EQ(copies.copies_of(kFirst), 2U);
+  EXPECT_EQ(copies.copies_of(kSecond), 2U) << "it was not removed there";
+}
+
+// The job daemon that stored the model was lost, and another one ends the job.
+TEST_F(CheckpointCopiesTest, WhenTheJobIsDoneWhatIsUnfinishedGoesThoughNobodyKnowsHowOldItIs) {
+  apart("b", {kFirst});
+  EXPECT_THAT(step(in::Kept{{kFirst}}), IsEmpty());
+  Effects effects;
+  copies.step(in::JobDone{{kFirst}}, now, effects);
+  ASSERT_EQ(effects.size(), 1U);
+  const auto& clean = std::get<out::Clean>(effects[0]);
+  EXPECT_THAT(clean.keep, ElementsAre(kFirst));
+  EXPECT_GT(clean.up_to, *age_of(".tmp-20-g3-w0.2"));
+}
+
+TEST_F(CheckpointCopiesTest, WhoMayHaveACopyAlreadyIsAskedBeforeAnotherOneIsMade) {
+  step(in::HostUp{"b"});
+  step(in::HostUp{"c"});
+  step(in::Kept{{kFirst}});
+  EXPECT_THAT(step(in::Probed{1, false, {}}), IsEmpty()) << "c has not said what it has";
+  EXPECT_THAT(step(in::Probed{2, false, {kFirst}}), IsEmpty());
+  EXPECT_EQ(copies.copies_of(kFirst), 2U);
+}
+
+TEST_F(CheckpointCopiesTest, AFetchThatBreaksOffIsTriedAgainBeforeTrainingGoesBackFurther) {
+  apart("b", {kSecond});
+  step(in::Find{kFirst});
+  for (TaskId fetch = 2; fetch < 2 + CheckpointCopies::kTries; ++fetch) {
+    EXPECT_THAT(step(in::Failed{fetch, "nothing was heard", false}),
+                ::testing::Not(::testing::Contains(HasSubstr("fetch back"))));
+    now += CheckpointCopies::kLongestPause;
+    const auto next = step(in::Tick{});
+    if (fetch + 1 < 2 + CheckpointCopies::kTries) {
+      EXPECT_THAT(next, ElementsAre(fmt::format("{}: fetch back {} from b", fetch + 1, kSecond)));
+    } else {
+      EXPECT_THAT(next, IsEmpty());
+    }
+  }
+}
+
+TEST_F(CheckpointCopiesTest, AHostThatWasAwayIsCleanedWhenItIsBack) {
+  apart("b");
+  apart("c");
+  step(in::Kept{{kSecond}, kSecond, ".tmp-20-g1-w0.1"});  // 3: push to b, 4: clean c
+  step(in::Done{3});
+  step(in::Done{4});
+  step(in::Done{5});  // clean b
+  ASSERT_TRUE(copies.idle());
+  step(in::HostLost{"c"});
+  EXPECT_THAT(step(in::HostUp{"c"}), ElementsAre("6: probe c"));
+  EXPECT_THAT(step(in::Probed{6, false, {kFirst}}), ElementsAre("7: clean c, up to 20 of g1"));
+  EXPECT_EQ(copies.copies_of(kFirst), 1U);
+  step(in::Done{7});
+  EXPECT_EQ(copies.copies_of(kFirst), 0U);
 }
 
 TEST_F(CheckpointCopiesTest, WhereNobodyHasANewerOneWhatIsHereIsFound) {
@@ -213,11 +361,11 @@ TEST_F(CheckpointCopiesTest, WhereNobodyHasANewerOneWhatIsHereIsFound) {
 TEST_F(CheckpointCopiesTest, ADiskThatIsFullIsSaidOnceAndAnotherHostTakesTheCopy) {
   apart("b");
   apart("c");
-  step(in::Kept{{kFirst}, kFirst, ".tmp-10-w0.1"});  // 3: push to b, 4: clean c
+  step(in::Kept{{kFirst}, kFirst, ".tmp-10-g1-w0.1"});  // 3: push to b, 4: clean c
   step(in::Done{4});
   EXPECT_THAT(step(in::Failed{3, "No space left on device", false}),
               ElementsAre("note copy-failed: b: No space left on device",
-                          fmt::format("5: push {} to c by .tmp-10-w0.1", kFirst)));
+                          fmt::format("5: push {} to c by .tmp-10-g1-w0.1", kFirst)));
 }
 
 // Whatever hosts do and tasks come to: nothing that is waited for is forgotten.
@@ -272,14 +420,14 @@ TEST(CheckpointCopiesRandom, EverybodyIsAnswered) {
           break;
         case 2: {
           gathering.insert(++number);
-          in::Written written{number, fmt::format(".tmp-{}-w0.1", number), {{host, {}}}};
+          in::Written written{number, fmt::format(".tmp-{}-g1-w0.1", number), {{host, {}}}};
           step(written);
           break;
         }
         case 3:
           kept.push_back(fmt::format("s{:010}-l1-g1-w0.1", ++number));
           if (kept.size() > 2) kept.erase(kept.begin());
-          step(in::Kept{kept, kept.back(), fmt::format(".tmp-{}-w0.1", number)});
+          step(in::Kept{kept, kept.back(), fmt::format(".tmp-{}-g1-w0.1", number)});
           break;
         case 4:
           if (kept.empty()) break;

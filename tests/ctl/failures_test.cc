@@ -40,18 +40,17 @@ TEST(FailureClassTest, OutOfMemoryNeedsEvidence) {
 
 TEST(FailureClassTest, WhatFollowsFromOurStopIsAsked) {
   for (WorkerProcess w : {exited(0), exited(kExitResumable), exited(-1, SIGTERM), exited(143)}) {
-    w.asked_to_stop = true;
+    w.ask_to_stop(0);
     EXPECT_EQ(classify(w, true), FailureClass::kAsked) << w.code;
   }
   WorkerProcess segfault = exited(-1, SIGSEGV);
-  segfault.asked_to_stop = true;
+  segfault.ask_to_stop(0);
   EXPECT_EQ(classify(segfault, true), FailureClass::kSignal);
 }
 
 TEST(FailureClassTest, ASigkillIsOursOnlyAfterTheGrace) {
   WorkerProcess w = exited(-1, SIGKILL);
-  w.asked_to_stop = true;
-  w.killed_from_s = 10;
+  w.ask_to_stop(10);
   w.exited_at_s = 9;
   EXPECT_EQ(classify(w, true), FailureClass::kSignal);
   w.exited_at_s = 10;
@@ -60,10 +59,10 @@ TEST(FailureClassTest, ASigkillIsOursOnlyAfterTheGrace) {
 
 TEST(FailureClassTest, WhoWasAskedToLeaveMaySayResumable) {
   WorkerProcess w = exited(kExitResumable);
-  w.leaving = true;
+  w.ask_to_leave(0);
   EXPECT_EQ(classify(w, true), FailureClass::kAsked);
   WorkerProcess crashed = exited(1);
-  crashed.leaving = true;
+  crashed.ask_to_leave(0);
   EXPECT_EQ(classify(crashed, true), FailureClass::kProgram);
 }
 
@@ -127,6 +126,18 @@ TEST(FirstCauseTest, OnTwoHostsOnlyTimesBeyondTheClockErrorAreCompared) {
   EXPECT_EQ(first_cause(
                 {record(2, FailureClass::kSignal, "a"), record(1, FailureClass::kSignal, "b")}, 1),
             1U);
+}
+
+TEST(ShortenCauseTest, CutsBetweenCharacters) {
+  FailureRecord failure;
+  failure.cause =
+      "w1 failed: " + std::string(FailureRecord::kMostOfACause - 12, 'x') + "\u00e4 and more";
+  shorten_cause(failure);
+  EXPECT_EQ(failure.cause.size(), FailureRecord::kMostOfACause - 1);
+  EXPECT_TRUE(failure.cause.ends_with('x'));
+  const std::string short_one = failure.cause;
+  shorten_cause(failure);
+  EXPECT_EQ(failure.cause, short_one);
 }
 
 TEST(FirstCauseTest, OtherIncidentsDoNotCount) {

@@ -2,6 +2,9 @@
 // job daemon keeps for the first, and who is waited for, or named, over the second.
 #include <gmock/gmock.h>
 
+#include <algorithm>
+#include <functional>
+
 #include "tests/ctl/job_fixture.h"
 
 namespace antdt::ctl {
@@ -216,6 +219,74 @@ TEST_F(JobCheckpointsTest, WhoCannotWriteTheModelLeavesItToAnotherHost) {
   EXPECT_EQ(again[0].second.what, "finish");
   EXPECT_EQ(again[0].second.writer, 2U) << "w2 is on the other host";
   EXPECT_EQ(again[0].second.tries, 1U);
+}
+
+// ------------------------------------------------------------------ stopping
+
+class JobStopsTest : public JobCheckpointsTest {
+ protected:
+  // The operator gives it 30 s, and w0 has begun to write.
+  JobStopsTest() {
+    place(1);
+    settle({w(0)});
+    says(w(0), wire::Fetch{1, 0, 100, {}}, 1);
+    EXPECT_EQ(sent<wire::CheckpointOrder>(feed(job::StopAsked{"operator", seconds(30)})).size(),
+              1U);
+    says(w(0), begun(1, 8));
+  }
+  // Seconds until it is told to stop, while `written(s)` bytes are on the disk after s seconds.
+  int stopped_after(int most, const std::function<std::uint64_t(int)>& written) {
+    for (int s = 1; s <= most; ++s) {
+      if (!all<job::StopWorker>(second({{w(0), io(kWritesCheckpoint, written(s))}})).empty())
+        return s;
+    }
+    return most + 1;
+  }
+};
+
+TEST_F(JobStopsTest, AStopWaitsForItsCheckpointAsLongAsBytesAreWritten) {
+  ASSERT_EQ(stopped_after(300, [](int s) { return s / 5; }), 301);
+  EXPECT_EQ(all<out::StoreCheckpoint>(says(w(0), written(begun(1, 8)))).size(), 1U);
+  const auto leave = sent<wire::Leave>(feed(in::CheckpointStored{1, Step{8}, "s8", ""}));
+  EXPECT_EQ(leave.size(), 1U);
+}
+
+TEST_F(JobCheckpointsTest, WhileMembersMeetAStopWaitsForTheCheckpointThatIsBeingWritten) {
+  place(2);
+  settle({w(0), w(1)});
+  says(w(0), wire::Fetch{1, 0, 50, {}}, 1);
+  ASSERT_TRUE(orders_within(11, {w(0), w(1)}));
+  auto first = begun(1, 8);
+  first.places.push_back({w(1).worker, 0});
+  says(w(0), first);
+  feed(job::Exited{w(1), {-1, 9, "", "", ""}});
+  JobOutputs outputs = feed(job::StopAsked{"operator", seconds(30)});
+  for (std::uint64_t s = 1; s <= 100; ++s) {
+    ASSERT_TRUE(all<job::StopWorker>(outputs).empty()) << s;
+    outputs = second({{w(0), io(kWritesCheckpoint, s)}});
+  }
+  ASSERT_EQ(all<out::StoreCheckpoint>(says(w(0), written(first))).size(), 1U);
+  const auto stops = all<job::StopWorker>(feed(in::CheckpointStored{1, Step{8}, "s8", ""}));
+  ASSERT_FALSE(stops.empty());
+  EXPECT_EQ(stops[0].member, w(0));
+  EXPECT_TRUE(machine->lifecycle().outcome()->resumable);
+}
+
+TEST_F(JobStopsTest, AStopDoesNotWaitForADiskThatStandsStill) {
+  EXPECT_EQ(stopped_after(300, [](int s) { return std::min(s, 100); }), 110)
+      << "ten seconds after the last byte";
+}
+
+TEST_F(JobStopsTest, AStopHasItsGraceEvenIfNothingMoves) {
+  EXPECT_EQ(stopped_after(300, [](int) { return 1; }), 30);
+}
+
+TEST_F(JobStopsTest, WhoIsAskedToStopAgainWaitsForNoByte) {
+  stopped_after(40, [](int s) { return s; });
+  const auto stops = all<job::StopWorker>(feed(job::StopAsked{"operator", seconds(3)}));
+  ASSERT_EQ(stops.size(), 1U);
+  EXPECT_EQ(stops[0].grace, seconds(3));
+  EXPECT_EQ(stopped_after(60, [](int s) { return 40 + s; }), 8) << "the grace, and 5 s for an end";
 }
 
 // ------------------------------------------------------------------- reading

@@ -18,7 +18,6 @@ class JobServersTest : public JobFixture {
     c.spec.servers = 2;
     c.spec.sync = "ps-bsp";
     c.spec.checkpoint_every = std::chrono::seconds(5);
-    c.ledger.retry_limit = 3;
     c.ledger.run = "/run";
     return c;
   }

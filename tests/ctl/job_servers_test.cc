@@ -359,7 +359,7 @@ TEST_F(JobServerMoves, WhereAnotherServerIsLostTheSecondGoesOnAndTheFirstLeaves)
   second_joins();
   exits(s(1), SIGKILL);
   EXPECT_FALSE(machine->server_group().serving());
-  EXPECT_TRUE(machine->lifecycle().find(s(0).worker)->leaving);
+  EXPECT_TRUE(machine->lifecycle().find(s(0).worker)->leaving());
   EXPECT_TRUE(machine->lifecycle().find(s(2).worker)->running());
   exits(s(0), 0);
   EXPECT_EQ(machine->lifecycle().find(s(0).worker)->state, WorkerProcess::kRemoved);

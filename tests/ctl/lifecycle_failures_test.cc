@@ -208,6 +208,24 @@ TEST_F(LifecycleTest, AFailureSaysWhenTrainingWentOn) {
   EXPECT_EQ(failure().recovered_in_s, 2.0);
 }
 
+TEST_F(LifecycleTest, OfAnIncidentThatIsOverTheImageHasTheBeginningOfItsCause) {
+  use(bears({{"program", 1}}));
+  train();
+  step(job::Exited{w(1), {1, 0, "", std::string(4000, 'x'), ""}});
+  EXPECT_GT(failure().cause.size(), 4000U);
+  settle({w(0)});
+  EXPECT_EQ(failure().cause.size(), FailureRecord::kMostOfACause);
+}
+
+TEST_F(LifecycleTest, OfAWorkerThatIsRemovedTheImageHasNoLastLines) {
+  use(bears({{"program", 1}}));
+  train();
+  step(job::ResizeAsked{1, "a test"});
+  step(job::Exited{w(1), {1, 0, "", std::string(4000, 'x'), ""}});
+  ASSERT_EQ(life.find({'w', 1})->state, WorkerProcess::kRemoved);
+  EXPECT_EQ(life.image().workers.at(1).last_lines, "");
+}
+
 TEST_F(LifecycleTest, ExitsOfAttemptsThatWereReplacedChangeNothing) {
   use(bears({{"signal", 5}}));
   train();

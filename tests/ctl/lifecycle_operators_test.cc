@@ -181,7 +181,7 @@ TEST_F(LifecycleTest, ARunOfWhichEverybodyWasToLeaveIsResumedWithOne) {
   step(job::ResizeAsked{1, "a test"});
   step(evict("w0"));
   LifecycleImage image = life.image();
-  for (WorkerProcess& worker : image.workers) worker.stays_away = true;
+  for (WorkerProcessImage& worker : image.workers) worker.stays_away = true;
   next_incarnation(image, {w(0), w(1)});
   step(job::Resumed{});
   EXPECT_EQ(state_of(w(0).worker), "waiting");

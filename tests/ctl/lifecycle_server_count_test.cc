@@ -54,8 +54,8 @@ class ServerCountTest : public LifecycleTest {
     std::vector<std::string> ids;
     const job::ExpectMembers expected = all<job::ExpectMembers>(effects).back();
     for (const WorkerProcess& p : expected.workers) {
-      if (p.is_server() && !p.stays_away)
-        ids.push_back(to_string(p.place.worker) + (p.apart ? " apart" : ""));
+      if (p.is_server() && !p.stays_away())
+        ids.push_back(to_string(p.place.worker) + (p.apart() ? " apart" : ""));
     }
     return ids;
   }
@@ -262,7 +262,7 @@ TEST_F(ServerCountTest, ARunThatIsResumedHasTheServersThatWereWanted) {
   EXPECT_THAT(all<job::ServersChange>(resumed), SizeIs(1));
   EXPECT_EQ(life.servers(), 4U);
   EXPECT_EQ(state_of(s(3).worker), "waiting");
-  EXPECT_FALSE(life.find(s(3).worker)->apart);
+  EXPECT_FALSE(life.find(s(3).worker)->apart());
 }
 
 TEST_F(ServerCountTest, WithReplicasAServerComesAndGoesWithBothOfItsProcesses) {

@@ -6,7 +6,7 @@
 //   host NAME [room=N]              is up; hosts come in the order of their names
 //   host-lost NAME REASON
 //   place WORKER=HOST ...           the first placement
-//   started|joined|vanished|bye MEMBER ...
+//   started|joined|vanished MEMBER ...
 //   exited MEMBER code=N|signal=N [oom=EVIDENCE]
 //   refused MEMBER REASON           its host could not start it
 //   hung MEMBER REASON
@@ -160,8 +160,6 @@ class LifecycleScript : public transcript::Machine {
         events.emplace_back(job::Joined{member, true});
       } else if (what == "vanished") {
         events.emplace_back(job::Vanished{member});
-      } else if (what == "bye") {
-        events.emplace_back(job::SaidBye{member, ""});
       } else if (what == "done") {
         events.emplace_back(job::MemberDone{member, line.number("phase", 0)});
       }
@@ -273,8 +271,8 @@ class LifecycleScript : public transcript::Machine {
       const bool placed = w.running();
       shown.push_back(fmt::format("{} {}{}{}{}", transcript::show(w.member()), state_name(w.state),
                                   placed ? " on " + w.place.host : "",
-                                  w.leaving && placed ? ", leaving" : "",
-                                  w.apart ? ", beside the group" : ""));
+                                  w.leaving() && placed ? ", leaving" : "",
+                                  w.apart() ? ", beside the group" : ""));
     }
     return shown;
   }

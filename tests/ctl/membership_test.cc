@@ -341,7 +341,7 @@ TEST_F(MembershipTest, AnOrderlyLeaverLetsTheOthersFinishTheirStep) {
   settle({w(0), w(1), w(2)});
   const Effects gone = step(MemberGone{w(1), "evicted", true});
   EXPECT_TRUE(all<SendAbort>(gone).empty());
-  EXPECT_EQ(m.state(), Membership::State::kGathering);
+  EXPECT_EQ(m.state(), Membership::State::kRegrouping);
   expect({w(0), w(2)});
   joins(w(0));
   EXPECT_EQ(all<SendForm>(joins(w(2))).size(), 2U);
@@ -364,7 +364,7 @@ TEST_F(MembershipTest, AMemberThatLeavesASettledGenerationOfItselfMakesTheOthers
   settle({w(0), w(1), w(2)});
   const Generation base = m.generation();
   EXPECT_TRUE(all<SendAbort>(joins(w(0))).empty()) << "they are to stop at the same step";
-  EXPECT_EQ(m.state(), Membership::State::kGathering);
+  EXPECT_EQ(m.state(), Membership::State::kRegrouping);
   clock.advance(seconds(3));
   EXPECT_THAT(all<SendAbort>(step(MembershipTick{})).at(0).to, ElementsAre(w(1), w(2)));
   joins(w(1));

@@ -35,7 +35,7 @@ TEST(Past, RecordsAndSectionTellTheSame) {
   Past of_section;
   ASSERT_TRUE(of_section.replay(past.section()).value());
   EXPECT_EQ(of_section.section().bytes, past.section().bytes);
-  EXPECT_EQ(of_section.failures().at(0).cause.size(), Past::kMostOfACause);
+  EXPECT_EQ(of_section.failures().at(0).cause.size(), FailureRecord::kMostOfACause);
   EXPECT_EQ(of_section.add(ActionReport{0, 5, "kill", "w2", "slow", "applied"}), 2U);
 }
 

@@ -23,7 +23,10 @@ class ServerGroupReplicasTest : public ::testing::Test {
   servers::Effects step(const servers::Event& event) {
     now += std::chrono::milliseconds(1);
     servers::Effects effects = group.step(event, now);
-    for (const SendServe& e : all<SendServe>(effects)) told[e.to] = e.serve;
+    for (const SendServe& e : all<SendServe>(effects)) {
+      told[e.to] = e.serve;
+      reads[e.to] = e.reads;
+    }
     return effects;
   }
   servers::Effects joins(Member m) {
@@ -57,6 +60,7 @@ class ServerGroupReplicasTest : public ::testing::Test {
   ServerGroup group{{2, "ps-bsp", 0, std::chrono::seconds(120), 2}};
   MonoTime now{};
   std::map<Member, wire::PsServe> told;  // the newest
+  std::map<Member, bool> reads;          // of that
 };
 
 TEST_F(ServerGroupReplicasTest, EachHearsWhichOfTheTwoItIsAndWhereTheOtherOneIs) {
@@ -199,6 +203,26 @@ TEST_F(ServerGroupReplicasTest, AJournalWhoseSeatsCannotBeGoesBackToACheckpoint)
   group = ServerGroup({2, "ps-bsp", 0, std::chrono::seconds(120), 2});
   group.restore(image, Generation{});
   EXPECT_FALSE(group.serving());
+}
+
+TEST_F(ServerGroupReplicasTest, ABackupReadsTheCheckpointAndOneThatJoinsIsGivenTheRows) {
+  form();
+  step(Gone{server(0), "was killed"});
+  step(Gone{server(2), "was killed"});
+  step(Expect{{server(0, 2), server(1), server(2, 2), server(3)}, {worker(0)}});
+  for (const Member m : {server(0, 2), server(2, 2), worker(0)}) joins(m);
+  step(servers::Begin{"/c/s9", 9});
+  for (const Member m : {server(0, 2), server(1), server(2, 2), server(3)}) {
+    EXPECT_TRUE(reads[m]) << to_string(m.worker);
+  }
+  for (const Member m : {server(0, 2), server(1), server(2, 2), server(3)}) serves(m);
+  ASSERT_TRUE(group.serving());
+  step(Gone{server(2, 2), "was killed"});
+  step(Expect{{server(0, 2), server(1), server(2, 3), server(3)}, {worker(0)}});
+  joins(server(2, 3));
+  EXPECT_EQ(told[server(2, 3)].replica, "joining");
+  EXPECT_EQ(told[server(2, 3)].restore, "/c/s9");
+  EXPECT_FALSE(reads[server(2, 3)]);
 }
 
 TEST_F(ServerGroupReplicasTest, ACheckpointThatALostPrimaryWasWritingIsGivenUp) {

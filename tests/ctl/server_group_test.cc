@@ -195,6 +195,50 @@ TEST_F(ServerGroupTest, ALostServerEndsTheGroupAndAsksForACheckpoint) {
   EXPECT_FALSE(told[0].serve.keep) << "all go back to one cut";
 }
 
+TEST_F(ServerGroupTest, AServerReadsTheCheckpointOnceItHasHeardOfTheGroup) {
+  form();
+  step(Gone{s(1), "was killed"});
+  expect({s(0), s(1, 2)}, {w(0), w(1)});
+  for (const Member m : {w(0), w(1), s(1, 2)}) joins(m);
+  for (const SendServe& told : all<SendServe>(step(servers::Begin{"/c/s9", 9}))) {
+    EXPECT_TRUE(told.reads) << to_string(told.to.worker);
+  }
+  serves(s(0), 1);
+  // s1 has not answered yet, and both hear that a worker is lost.
+  const auto again = all<SendServe>(step(Gone{w(1), "was killed"}));
+  ASSERT_EQ(again.size(), 2U);
+  EXPECT_FALSE(again[0].reads) << "it has the checkpoint on its host already";
+  EXPECT_TRUE(again[1].reads);
+  serves(s(0), 2);
+  serves(s(1, 2), 2);
+  ASSERT_TRUE(group.serving());
+  for (const SendServe& told : all<SendServe>(joins(w(2)))) {
+    EXPECT_EQ(told.serve.restore, "/c/s9");
+    EXPECT_FALSE(told.reads) << to_string(told.to.worker);
+  }
+}
+
+TEST_F(ServerGroupTest, AServerOfAGroupThatServesReadsNothingThoughTheJobDaemonBeganAnew) {
+  form();
+  step(Gone{s(1), "was killed"});
+  expect({s(0), s(1, 2)}, {w(0), w(1)});
+  for (const Member m : {w(0), w(1), s(1, 2)}) joins(m);
+  step(servers::Begin{"/c/s9", 9});
+  const ServerGroupImage forming = group.image();
+  for (const Member m : {s(0), s(1, 2)}) serves(m, 1);
+  ASSERT_TRUE(group.serving());
+  const ServerGroupImage serving = group.image();
+  for (const bool served : {false, true}) {
+    group = ServerGroup({2, "ps-bsp", 0});
+    group.restore(served ? serving : forming, Generation{});
+    expect({s(0), s(1, 2)}, {w(0), w(1)});
+    now += std::chrono::seconds(3);
+    const auto told = all<SendServe>(step(servers::Tick{}));
+    ASSERT_EQ(told.size(), 2U);
+    for (const SendServe& t : told) EXPECT_EQ(t.reads, !served);
+  }
+}
+
 TEST_F(ServerGroupTest, AGroupThatNeverServedLosesNothing) {
   expect({s(0), s(1)}, {w(0), w(1)});
   for (const Member m : {w(0), s(0), w(1), s(1)}) joins(m);
@@ -239,8 +283,10 @@ TEST_F(KeepingGroupTest, WhoIsLeftGoesOnWithWhatItHas) {
   const auto told = all<SendServe>(step(servers::Begin{"/c/s9", 9}));
   ASSERT_EQ(told.size(), 2U);
   EXPECT_TRUE(told[0].serve.keep);
+  EXPECT_FALSE(told[0].reads);
   EXPECT_FALSE(told[1].serve.keep);
   EXPECT_EQ(told[1].serve.restore, "/c/s9");
+  EXPECT_TRUE(told[1].reads);
 }
 
 TEST_F(KeepingGroupTest, TheNextIncarnationKnowsWhoKeepsWhat) {

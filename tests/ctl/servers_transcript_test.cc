@@ -157,7 +157,8 @@ class ServersScript : public transcript::Machine {
     if (s.replica.empty() && s.view > 0) shown += fmt::format(", alone in view {}", s.view);
     if (s.keep) shown += ", keeps its rows";
     if (!s.restore.empty())
-      shown += fmt::format(", from {} after {} updates", s.restore, s.version);
+      shown +=
+          fmt::format(", {} {} after {} updates", e.reads ? "reads" : "from", s.restore, s.version);
     if (s.backups > 0) shown += fmt::format(", {} backup workers", s.backups);
     if (s.rate != 1) shown += fmt::format(", rate {}", s.rate);
     if (s.last_cut > 0) shown += fmt::format(", checkpoint {} is the last", s.last_cut);

@@ -363,8 +363,9 @@ format = "none"
         (run_dir / "logs" / "w1.1.out").unlink()  # as where w1 was on another host
         (run_dir / "logs" / "w1.1.err").unlink()
         away = self.antdt("logs", run_dir)
-        self.assertEqual(away.returncode, 0)
+        self.assertEqual(away.returncode, 3)
         self.assertIn(f"{run_dir}/logs/w1.1.out", away.stderr)
+        self.assertEqual(away.stdout, "hello\nbye\noh no\n")
         self.assert_nothing_left()
 
 

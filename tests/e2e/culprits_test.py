@@ -36,6 +36,15 @@ CASES = (("w1", "slowdown=6", "compute"), ("w2", 'data_delay="120ms"', "data"),
          ("w3", 'latency="30ms"', "network"), ("w0", "throttle=0.15", "throttled"))
 
 
+def worst(status):
+    """The straggler of the highest severity and its cause, or None."""
+    found = [w for w in status["workers"] if w["straggler"]]
+    if not found:
+        return None
+    first = max(found, key=lambda w: w["straggler"]["severity"])
+    return first["id"], first["straggler"]["cause"]
+
+
 @needs_trainer
 class Culprits(tally.TallyTest):
     def test_each_is_named_before_all_others_with_its_cause(self):
@@ -44,12 +53,10 @@ class Culprits(tally.TallyTest):
         for culprit, rule, cause in CASES:
             injected = self.antdt("inject", run_dir, f'workers=["{culprit}"]', rule)
             self.assertEqual(injected.returncode, 0, injected.stderr)
-            status = self.await_status(run_dir, lambda s, c=cause: any(
-                w["straggler"] and w["straggler"]["cause"] == c for w in s["workers"]), 60,
-                f"{culprit} named for {cause}")
-            found = {w["id"]: w["straggler"] for w in status["workers"] if w["straggler"]}
-            worst = max(found, key=lambda w: found[w]["severity"])
-            self.assertEqual((worst, found[worst]["cause"]), (culprit, cause), found)
+            # The windows still hold steps from before: while they fill up, a worker that the
+            # machine held up for a moment may stand above the culprit.
+            self.await_status(run_dir, lambda s, e=(culprit, cause): worst(s) == e, 60,
+                              f"{culprit} named before all others, for {cause}")
             await_true(lambda w=culprit, c=cause: f"({c})" in self.antdt(
                 "explain", run_dir, w).stdout, 30, f"explained that {culprit} is slow for {cause}")
             cleared = self.antdt("inject", run_dir, "--clear")

@@ -3,6 +3,7 @@ by a switch that the test makes. The launching host is the test's own namespace.
 have at the path of the run directories is a directory of their own; outside of it all see the
 same files, which stand for installed programs and keys. Skipped where none can be made."""
 
+import json
 import os
 import pathlib
 import shutil
@@ -79,7 +80,10 @@ class Host:
         test.addCleanup(lambda: (self.holder.kill(), self.holder.wait()))
         own = os.readlink("/proc/self/ns/mnt")
         await_true(lambda: os.readlink(f"/proc/{self.holder.pid}/ns/mnt") != own, 10, "a namespace")
+        test.addCleanup(lambda: test.sh(f"ip link del {self.link_name}", check=False))
         test.sh(HOST.format(n=number, pid=self.holder.pid, address=self.address))
+        # The namespace that has its other end may outlive the process for a moment.
+        test.addCleanup(lambda: test.sh(f"ip link del {self.link_name}", check=False))
 
     def enter(self):
         return ["nsenter", "-t", str(self.holder.pid), "-n", "-m"]
@@ -95,6 +99,7 @@ class Host:
     def start_agent(self, keys, cpus):
         test = self.test
         log = test.dir / f"{self.name}.log"
+        before = log.read_text().count("listening") if log.exists() else 0
         with open(log, "a") as out:
             self.agent = subprocess.Popen(
                 [*self.enter(), str(BIN / "antdtd"), "--listen", self.endpoint, "--keys", str(keys),
@@ -108,7 +113,7 @@ class Host:
 
         def listens():
             test.assertIsNone(agent.poll(), log.read_text())
-            return "listening" in log.read_text()
+            return log.read_text().count("listening") > before
         await_true(listens, 10, f"{self.name} listens")
 
     def processes(self):
@@ -127,8 +132,25 @@ class Host:
         self.agent.wait(10)
         await_true(lambda: not self.processes(), 10, f"{self.name} is dead")
 
+    def come_back(self, keys, cpus):
+        """Its power is back, and its disk has what it had."""
+        self.link("up")
+        self.start_agent(keys, cpus)
+
     def link(self, state):
         self.test.sh(f"ip link set {self.link_name} {state}")
+
+    def fill(self, path):
+        """The file that takes all the room of the disk that it has there."""
+        hog = self.path(path) / "hog"
+        for size in (64 << 10, 1 << 10):
+            with open(hog, "ab", buffering=0) as file:
+                try:
+                    while True:
+                        file.write(b"x" * size)
+                except OSError:
+                    pass
+        return hog
 
 
 class SeparateHosts(TallyTest):
@@ -148,6 +170,13 @@ class SeparateHosts(TallyTest):
         done = subprocess.run(["sh", "-c", script], capture_output=True, text=True)
         if check:
             self.assertEqual(done.returncode, 0, done.stderr)
+
+    def cut_launcher(self):
+        """Nobody reaches the launching host, and it reaches nobody."""
+        self.sh("ip link set wire down")
+
+    def join_launcher(self):
+        self.sh("ip link set wire up")
 
     def add_host(self, name, cpus=2, size="256m"):
         host = Host(self, len(self.hosts) + 2, name)
@@ -176,6 +205,11 @@ class SeparateHosts(TallyTest):
         directory = host.path(run_dir / "checkpoints")
         names = {p.name for p in directory.iterdir()} if directory.exists() else set()
         return ({n for n in names if n.startswith("s")}, {n for n in names if n[0] == "."})
+
+    @staticmethod
+    def events(run_dir, kind):
+        lines = (run_dir / "events.jsonl").read_text().splitlines()
+        return [e["text"] for e in map(json.loads, lines) if e["kind"] == kind]
 
     def assert_hosts_have_nothing_left(self, run_dir):
         """But copies of checkpoints and logs: no process of the job, nothing unfinished."""

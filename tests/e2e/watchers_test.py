@@ -7,7 +7,7 @@ import threading
 import unittest
 
 import tally
-from harness import await_true, needs_trainer
+from harness import await_true, needs_trainer, stat_of
 from hosts import Hosts
 
 ORPHANS = 20  # seconds; the job daemon is missed after half of it, its agent after a quarter
@@ -83,6 +83,15 @@ class Watchers(Hosts, tally.TallyTest):
         self.stop_in_time(agent)
         await_true(lambda: self.holder(lock) not in (0, agent), ORPHANS, "another private agent")
         status = self.await_training(run_dir, samples=status["samples_done"] + 200)
+        self.end(process, run_dir)
+
+    @needs_trainer
+    def test_a_job_daemon_that_dies_under_a_stopped_shim_is_replaced(self):
+        process, run_dir, status = self.start()
+        job_daemon = self.holder(run_dir / "jobd.lock")
+        self.stop_in_time(int(stat_of(job_daemon)[1]))  # its shim: nobody says that it has ended
+        os.kill(job_daemon, signal.SIGKILL)
+        self.await_successor(run_dir, status, 2 * ORPHANS)
         self.end(process, run_dir)
 
     @needs_trainer

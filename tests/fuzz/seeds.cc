@@ -18,11 +18,11 @@
 #include "tests/fuzz/wire_messages.h"
 #include "trainer/collective/handshake.h"
 #include "trainer/data/index.h"
-#include "trainer/loop/step_slot.h"
 #include "trainer/ps/copied.h"
 #include "trainer/ps/rows.h"
 #include "trainer/ps/slice_image.h"
 #include "trainer/ps/state_copy.h"
+#include "trainer/worker/step_slot.h"
 
 namespace antdt::fuzz {
 namespace {
@@ -232,8 +232,8 @@ void add_job(Seeds& seeds) {
 void add_slots(Seeds& seeds) {
   std::string gathered;
   for (const bool leaving : {false, true}) {
-    const trainer::StepSlotBytes slot =
-        encode(trainer::StepSlot{10, 5, 5, 0.5, PlanVersion{2}, 1, true, leaving, true});
+    const worker::StepSlotBytes slot =
+        encode(worker::StepSlot{10, 5, 5, 0.5, PlanVersion{2}, 1, true, leaving, true});
     gathered.append(reinterpret_cast<const char*>(slot.data()), slot.size());
   }
   seeds.add("step_slot", "two-members", gathered);

@@ -3,13 +3,13 @@
 #include <cstring>
 
 #include "tests/fuzz/fuzz.h"
-#include "trainer/loop/step_slot.h"
+#include "trainer/worker/step_slot.h"
 
 int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  using namespace antdt::trainer;
+  using namespace antdt::worker;
   const auto bytes = std::as_bytes(std::span(data, size - size % kStepSlotBytes));
   if (bytes.empty()) return 0;
-  const Agreement agreement = agree_bytes(bytes);
+  const Agreement agreement = agree(decode_step_slots(bytes));
   ANTDT_CHECK(agreement.places.size() == size / kStepSlotBytes, "{} places",
               agreement.places.size());
   const StepSlotBytes written = encode(decode_step_slot(bytes.first<kStepSlotBytes>()));

@@ -1,7 +1,7 @@
 // Short texts: worker ids, times, sizes. What is read must be what is written
 // back.
 #include "core/ids.h"
-#include "launcher/units.h"
+#include "core/schema/units.h"
 #include "tests/fuzz/fuzz.h"
 
 int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
@@ -10,13 +10,13 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   if (const auto id = parse_worker_id(text)) {
     ANTDT_CHECK(to_string(*id) == text, "'{}' is read as {}", text, *id);
   }
-  if (const auto duration = launcher::parse_duration(text)) {
+  if (const auto duration = schema::parse_duration(text)) {
     ANTDT_CHECK(duration->count() >= 0, "'{}' is negative", text);
-    const auto again = launcher::parse_duration(launcher::format_duration(*duration));
+    const auto again = schema::parse_duration(schema::format_duration(*duration));
     ANTDT_CHECK(again && *again == *duration, "'{}' is {} us", text, duration->count());
   }
-  if (const auto bytes = launcher::parse_size(text)) {
-    const auto again = launcher::parse_size(launcher::format_size(*bytes));
+  if (const auto bytes = schema::parse_size(text)) {
+    const auto again = schema::parse_size(schema::format_size(*bytes));
     ANTDT_CHECK(again && *again == *bytes, "'{}' is {} bytes", text, *bytes);
   }
   return 0;

@@ -4,8 +4,10 @@
 
 #include <tuple>
 
+#include "core/wire/admin_messages.h"
 #include "core/wire/approve_message.h"
 #include "core/wire/drill_messages.h"
+#include "core/wire/file_messages.h"
 #include "core/wire/messages.h"
 #include "core/wire/ps_messages.h"
 
@@ -24,6 +26,10 @@ using WireMessages = std::tuple<
     wire::PsPull, wire::PsPulled, wire::PsPush, wire::PsStaged, wire::PsCommit, wire::PsDecided,
     wire::PsIdle, wire::PsDecision, wire::PsApplied, wire::PsCut, wire::PsSaved, wire::PsIdled,
     wire::PsServe, wire::PsServing, wire::PsRoster, wire::PsCopied, wire::PsTaken, wire::PsImage,
-    wire::PsStats, wire::InjectRules, wire::Injected, wire::CheckpointBegun>;
+    wire::PsStats, wire::InjectRules, wire::Injected, wire::CheckpointBegun, wire::FilesAttach,
+    wire::FilesReady, wire::FilesDetach, wire::FileProbe, wire::FileProbed, wire::FileList,
+    wire::FileListed, wire::FileRead, wire::FileData, wire::FileWrite, wire::FileDone,
+    wire::FileSum, wire::FileSummed, wire::FileCommit, wire::FileRemove, wire::JobsRequest,
+    wire::JobsReply, wire::AdminOrder, wire::AdminAnswer>;
 
 }  // namespace antdt::fuzz

@@ -5,9 +5,9 @@
 #include <filesystem>
 #include <string>
 
-#include "cmd/antdt-jobd/checkpoint_check.h"
-#include "cmd/antdt-jobd/checkpoint_store.h"
 #include "core/fs.h"
+#include "jobd/checkpoint_check.h"
+#include "jobd/checkpoint_store.h"
 
 namespace antdt::jobd {
 namespace {
@@ -26,7 +26,8 @@ class CheckpointPruningTest : public testing::Test {
   ctl::out::StoreCheckpoint written(std::uint64_t step, const std::string& weights, Writer by) {
     ctl::out::StoreCheckpoint checkpoint;
     checkpoint.written.step = Step{step};
-    checkpoint.written.directory = run_ / fmt::format("checkpoints/.tmp-{}-{}", step, by.attempt);
+    checkpoint.written.directory =
+        run_ / fmt::format("checkpoints/.tmp-{}-g{}-w0.{}", step, by.generation, by.attempt);
     EXPECT_TRUE(make_directories(checkpoint.written.directory));
     EXPECT_TRUE(write_file_atomic(checkpoint.written.directory + "/model.pt", weights));
     checkpoint.written.files = {sum_file(checkpoint.written.directory, "model.pt").value()};
@@ -75,6 +76,28 @@ TEST_F(CheckpointPruningTest, WhatAnEarlierLineageLeftGoesFirst) {
   EXPECT_THAT(store_.list(), ElementsAre("s0000000200-l1-g2-w0.1", "s0000000050-l2-g2-w0.1"));
   stored(60, {2});
   EXPECT_THAT(store_.list(), ElementsAre("s0000000050-l2-g2-w0.1", "s0000000060-l2-g2-w0.1"));
+}
+
+TEST_F(CheckpointPruningTest, WhatIsLeftOfTrainingThatWasGivenUpGoesThoughItsNumberIsHigher) {
+  const auto given_up = written(90, "weights", {1, 2, 1});
+  const auto under_way = written(60, "weights", {2, 5, 2});
+  stored(50, {2, 5, 2});
+  EXPECT_FALSE(exists(given_up.written.directory));
+  EXPECT_TRUE(exists(under_way.written.directory));
+}
+
+// Of parameter servers: directories have the number of the cut, which steps leave far behind.
+TEST_F(CheckpointPruningTest, WhatServersWriteMeanwhileStaysHoweverManyStepsWereMade) {
+  auto fifth = written(1000, "weights", {});
+  const std::string of_fifth = run_ / "checkpoints/.tmp-5-g2";
+  fs::rename(fifth.written.directory, of_fifth);
+  fifth.written.directory = of_fifth;
+  const std::string dead = run_ / "checkpoints/.tmp-4-g1";
+  const std::string next = run_ / "checkpoints/.tmp-6-g2";
+  for (const std::string& directory : {dead, next}) ASSERT_TRUE(make_directories(directory));
+  ASSERT_TRUE(store_.store(fifth));
+  EXPECT_FALSE(exists(dead));
+  EXPECT_TRUE(exists(next));
 }
 
 TEST_F(CheckpointPruningTest, OneThatFailsRemovesNothing) {

@@ -1,4 +1,4 @@
-#include "cmd/antdt-jobd/checkpoint_store.h"
+#include "jobd/checkpoint_store.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

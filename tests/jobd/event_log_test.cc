@@ -1,4 +1,4 @@
-#include "cmd/antdt-jobd/event_log.h"
+#include "jobd/event_log.h"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>

@@ -1,4 +1,4 @@
-#include "cmd/antdt-jobd/history_keeper.h"
+#include "jobd/history_keeper.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

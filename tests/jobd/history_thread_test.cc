@@ -1,14 +1,14 @@
 // What a job daemon does while a disk does not answer.
-#include "cmd/antdt-jobd/history_thread.h"
+#include "jobd/history_thread.h"
 
 #include <gmock/gmock.h>
 
 #include <atomic>
 #include <future>
 
-#include "cmd/antdt-jobd/disks.h"
-#include "cmd/antdt-jobd/event_log.h"
 #include "core/fs.h"
+#include "jobd/disks.h"
+#include "jobd/event_log.h"
 #include "shard_server/step_records.h"
 
 namespace antdt::jobd {

@@ -1,4 +1,4 @@
-#include "cmd/antdt-jobd/job_spec.h"
+#include "jobd/job_spec.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

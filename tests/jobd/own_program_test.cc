@@ -1,5 +1,5 @@
 // Programs that decide, well and badly: what becomes of the job daemon's loop.
-#include "cmd/antdt-jobd/own_program.h"
+#include "jobd/own_program.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -7,10 +7,10 @@
 
 #include <filesystem>
 
-#include "cmd/antdt-jobd/child_program.h"
 #include "core/fs.h"
 #include "core/process.h"
 #include "core/rotating_file.h"
+#include "jobd/child_program.h"
 
 namespace antdt::jobd {
 namespace {

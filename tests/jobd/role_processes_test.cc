@@ -1,4 +1,4 @@
-#include "cmd/antdt-jobd/role_processes.h"
+#include "jobd/role_processes.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

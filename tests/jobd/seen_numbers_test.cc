@@ -1,4 +1,4 @@
-#include "cmd/antdt-jobd/seen_numbers.h"
+#include "jobd/seen_numbers.h"
 
 #include <gtest/gtest.h>
 

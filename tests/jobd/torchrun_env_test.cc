@@ -1,4 +1,4 @@
-#include "cmd/antdt-jobd/torchrun_env.h"
+#include "jobd/torchrun_env.h"
 
 #include <gtest/gtest.h>
 

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "core/report/json.h"
+
 namespace antdt::launcher {
 namespace {
 
@@ -12,34 +14,64 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
 
-ExplainInput running(const std::string& json) {
+ExplainInput running(const report::Status& status) {
   ExplainInput input;
   input.run_dir = "/r";
-  input.status_json = json;
+  input.status_json = report::json_of(status).dump();
   return input;
 }
 
-const std::string kTrains = R"j({"job":"j","state":"training","epoch":0,"epochs":2,"incarnation":2,
-  "samples_done":2500,"samples_total":10000,"samples_per_second":1234,"eta_seconds":75,
-  "workers":[
-    {"id":"w0","state":"joined","rank":0,"host":"a","pid":7,"attempt":1,"batch":30,"verdict":"ok"},
-    {"id":"w1","state":"joined","rank":1,"host":"b","pid":8,"attempt":2,"batch":10,
-     "verdict":"persistent straggler, 3.0x slower (throttled)",
-     "straggler":{"cause":"throttled","seen":"a bound on its CPU time held it back"}},
-    {"id":"w2","state":"waiting","tried_again_in_s":2,"host":"b","attempt":3}],
-  "hosts":[{"name":"a","up":true},{"name":"b","up":true,"probation":true}],
-  "failures":[{"time_s":12.3,"worker":"w2","host":"b","class":"signal",
-               "cause":"w2 was killed by signal 9 (SIGKILL)\nits log","first":true,
-               "recovered_in_s":0.4}],
-  "actions":[{"time_s":20,"kind":"adjust-batch","target":"w1","outcome":"applied",
-              "reason":"it is 3 times slower"}],
-  "budgets":{
-  "signal" : {"limit" : 10, "left" : 9}, "oom" : { "limit" : 2, "left" : 0 }
+report::WorkerStatus worker(const std::string& id, const std::string& state,
+                            const std::string& host) {
+  report::WorkerStatus w;
+  w.id = id;
+  w.state = state;
+  w.host = host;
+  return w;
 }
-})j";
+
+report::Status trains() {
+  report::Status s;
+  s.job = "j";
+  s.state = "training";
+  s.epochs = 2;
+  s.incarnation = 2;
+  s.samples_done = 2500;
+  s.samples_total = 10000;
+  s.samples_per_second = 1234;
+  s.eta_seconds = 75;
+  s.workers = {worker("w0", "joined", "a"), worker("w1", "joined", "b"),
+               worker("w2", "waiting", "b")};
+  s.workers[0].verdict = "ok";
+  report::WorkerStatus& slow = s.workers[1];
+  slow.rank = 1;
+  slow.pid = 8;
+  slow.attempt = 2;
+  slow.batch = 10;
+  slow.verdict = "persistent straggler, 3.0x slower (throttled)";
+  slow.straggler =
+      report::Straggler{"persistent", 3, "throttled", "a bound on its CPU time held it back"};
+  s.workers[2].tried_again_in_s = 2;
+  s.hosts = {{.name = "a", .up = true}, {.name = "b", .up = true, .probation = true}};
+  s.failures = {{.time_s = 12.3,
+                 .worker = "w2",
+                 .host = "b",
+                 .cls = "signal",
+                 .cause = "w2 was killed by signal 9 (SIGKILL)\nits log",
+                 .first = true,
+                 .recovered_in_s = 0.4}};
+  s.actions = {{.number = 1,
+                .time_s = 20,
+                .kind = "adjust-batch",
+                .target = "w1",
+                .reason = "it is 3 times slower",
+                .outcome = "applied"}};
+  s.budgets = {{"signal", {10, 9}}, {"oom", {2, 0}}};
+  return s;
+}
 
 TEST(Explain, ARunningJobSaysWhyWhatWasDoneAndWhatComes) {
-  const auto e = explain(running(kTrains)).value();
+  const auto e = explain(running(trains())).value();
   EXPECT_THAT(e.why, Contains("The job trains epoch 1 of 2 with 2 workers; 25% of all samples are "
                               "trained, 1,234 a second."));
   EXPECT_THAT(e.why, Contains("w1 on b is a persistent straggler, 3.0x slower (throttled): a bound "
@@ -58,7 +90,10 @@ TEST(Explain, ARunningJobSaysWhyWhatWasDoneAndWhatComes) {
 }
 
 TEST(Explain, AGroupThatMeetsSaysWhomItWaitsForAndWhyItMeets) {
-  auto input = running(R"({"state":"forming","waiting_for":"w1 to join","workers":[]})");
+  report::Status forms;
+  forms.state = "forming";
+  forms.waiting_for = "w1 to join";
+  auto input = running(forms);
   input.events = {{3, "generation-broken", "generation 1 is over: w1 was killed"},
                   {4, "restored", "nobody holds the training state"}};
   const auto e = explain(input).value();
@@ -70,7 +105,7 @@ TEST(Explain, AGroupThatMeetsSaysWhomItWaitsForAndWhyItMeets) {
 }
 
 TEST(Explain, AWorkerIsToldOfAlone) {
-  auto input = running(kTrains);
+  auto input = running(trains());
   input.worker = "w1";
   input.events = {{30, "left", "w1 said something"}, {31, "left", "w0 too"}};
   const auto e = explain(input).value();
@@ -90,17 +125,21 @@ TEST(Explain, AWorkerIsToldOfAlone) {
 TEST(Explain, AnEndedRunSaysItsFirstCauseAndWhetherItCanGoOn) {
   ExplainInput input;
   input.run_dir = "/r";
-  input.summary_json = R"({"state":"failed","exit":{"code":1,"class":"program","resumable":true,
-    "first_cause":"w1 on b exited with code 3"},
-    "failures":[{"time_s":1,"worker":"w0","host":"a","class":"collective","cause":"lost its peers",
-                 "first":false,"recovered_in_s":null}]})";
+  report::Summary failed;
+  failed.state = "failed";
+  failed.exit = {1, "program", true, "w1 on b exited with code 3"};
+  failed.failures = {
+      {.time_s = 1, .worker = "w0", .host = "a", .cls = "collective", .cause = "lost its peers"}};
+  input.summary_json = report::json_of(failed).dump();
   const auto e = explain(input).value();
   EXPECT_THAT(e.why, ElementsAre("The job failed (exit code 1): w1 on b exited with code 3."));
   EXPECT_THAT(e.done, ElementsAre("At 1.0s w0 on a failed (class collective): lost its peers; a "
                                   "consequence of another failure; training has not gone on "
                                   "since."));
   EXPECT_THAT(e.next, ElementsAre(HasSubstr("antdt run --resume /r goes on")));
-  input.summary_json = R"({"state":"done","exit":{"code":0}})";
+  report::Summary done;
+  done.state = "done";
+  input.summary_json = report::json_of(done).dump();
   EXPECT_THAT(explain(input)->next, IsEmpty());
 }
 

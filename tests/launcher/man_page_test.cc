@@ -6,7 +6,7 @@
 #include <sstream>
 
 #include "core/fs.h"
-#include "launcher/schema.h"
+#include "core/schema/keys.h"
 
 namespace antdt::launcher {
 namespace {
@@ -45,7 +45,7 @@ std::map<std::string, std::string> described() {
 
 TEST(ManPage, DescribesEachKeyWithItsDefaultAndChoices) {
   const auto keys = described();
-  for (const Key& key : schema()) {
+  for (const schema::Key& key : schema::keys()) {
     const auto entry = keys.find(std::string(key.path));
     ASSERT_NE(entry, keys.end()) << key.path << " is not in man/job.toml.5";
     if (key.fallback.empty()) {
@@ -63,7 +63,7 @@ TEST(ManPage, DescribesEachKeyWithItsDefaultAndChoices) {
 
 TEST(ManPage, DescribesNoKeyThatThereIsNot) {
   for (const auto& [key, text] : described()) {
-    EXPECT_NE(find_key(key), nullptr) << key << " is in man/job.toml.5 only";
+    EXPECT_NE(schema::find_key(key), nullptr) << key << " is in man/job.toml.5 only";
   }
 }
 

@@ -2,11 +2,15 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <set>
 
 #include "core/fs.h"
-#include "launcher/schema.h"
+#include "core/schema/job_reader.h"
+#include "core/schema/keys.h"
+#include "launcher/toml_reader.h"
 #include "tests/launcher/job_text.h"
 
 namespace antdt::launcher {
@@ -39,8 +43,8 @@ Json json_of(const std::string& text) {
 }
 
 // Where a key is in job.json: "inject[].delay" is "/inject/0/delay_us".
-Json::json_pointer pointer(const Key& key) {
-  std::string path = "/" + std::string(parent(key.path)) + "/" + json_name(key);
+Json::json_pointer pointer(const schema::Key& key) {
+  std::string path = "/" + std::string(schema::parent(key.path)) + "/" + schema::json_name(key);
   for (const auto& [from, to] :
        {std::pair("[]", "/0"), std::pair(".", "/"), std::pair("//", "/")}) {
     for (std::size_t at = path.find(from); at != std::string::npos; at = path.find(from, at + 1)) {
@@ -50,11 +54,69 @@ Json::json_pointer pointer(const Key& key) {
   return Json::json_pointer(path);
 }
 
+// All values of `json` by their pointers; lists are values.
+void collect(const Json& json, const Json::json_pointer& at, std::map<std::string, Json>& values) {
+  for (const auto& [name, value] : json.items()) {
+    if (value.is_object() && name != "env") {
+      collect(value, at / name, values);
+    } else {
+      values[(at / name).to_string()] = value;
+    }
+  }
+}
+
+// Names that a run adds to what its user wrote, or derives from it.
+const std::set<std::string> kDerived = {"/schema",
+                                        "/job/id",
+                                        "/job/directory",
+                                        "/data/shard_records",
+                                        "/roles/worker/min",
+                                        "/roles/worker/max",
+                                        "/roles/worker/replicas",
+                                        "/roles/server/min",
+                                        "/roles/server/max",
+                                        "/roles/server/protocol",
+                                        "/roles/server/restart"};
+
+TEST(JobKeys, TheConfigurationHasAllKeysOfTheTableAndNoOthers) {
+  std::map<std::string, Json> values;
+  const std::string job =
+      replaced(kServersJob, "[trainer]\n", "[trainer]\nmodel = \"emulated\"\n") + kDrills;
+  collect(json_of(job), Json::json_pointer(), values);
+  for (const char* list : {"emulated.device", "inject", "device", "data.columns"}) {
+    std::string at = "/" + std::string(list);
+    std::ranges::replace(at, '.', '/');
+    const Json items = values.at(at);
+    if (!items.empty()) collect(items[0], Json::json_pointer(at + "/0"), values);
+  }
+  std::set<std::string> expected;
+  for (const schema::Key& key : schema::keys()) {
+    if (key.path.starts_with("data.columns[]")) continue;  // this job has none
+    const bool counts = key.type == schema::KeyType::kCount;
+    expected.insert(counts ? "/roles/worker/count" : pointer(key).to_string());
+  }
+  for (const std::string& at : expected) EXPECT_TRUE(values.contains(at)) << at;
+  for (const auto& [at, value] : values) {
+    EXPECT_TRUE(expected.contains(at) || kDerived.contains(at)) << at << " is in no table";
+  }
+}
+
+TEST(JobKeys, ADefaultIsTheSameToWhoReadsJobTomlAndToWhoReadsJobJson) {
+  for (const schema::Key& key : schema::keys()) {
+    const bool is_path = key.type == schema::KeyType::kDirectory;
+    if (key.fallback.empty() || is_path || key.type == schema::KeyType::kCount) continue;
+    std::string section(schema::parent(key.path));
+    if (section.ends_with("[]")) section.replace(section.size() - 2, 2, "[0]");
+    EXPECT_EQ(default_values(section).at(schema::json_name(key)), schema::default_value(key))
+        << key.path;
+  }
+}
+
 TEST(OlderJob, AKeyThatCameLaterHasItsDefault) {
   const Json whole =
       json_of(replaced(kServersJob, "[trainer]\n", "[trainer]\nmodel = \"emulated\"\n") + kDrills);
-  for (const Key& key : schema()) {
-    if (key.fallback.empty() || key.type == KeyType::kCount) continue;
+  for (const schema::Key& key : schema::keys()) {
+    if (key.fallback.empty() || key.type == schema::KeyType::kCount) continue;
     const Json::json_pointer at = pointer(key);
     ASSERT_TRUE(whole.contains(at)) << key.path;
     if (kWritten.contains(key.path)) continue;

@@ -5,7 +5,7 @@
 #include <filesystem>
 
 #include "core/fs.h"
-#include "launcher/schema.h"
+#include "core/schema/keys.h"
 #include "tests/launcher/job_text.h"
 
 namespace antdt::launcher {
@@ -86,7 +86,7 @@ TEST(ResumeSettings, AValueThatIsNoneIsSaidAsForANewRun) {
 
 TEST(ResumeSettings, EveryKeyOfAJobFileMayChangeOrHasAReason) {
   const std::vector<std::string> may = {"failure", "checkpoint", "control", "cluster", "logs"};
-  for (const Key& key : schema()) {
+  for (const schema::Key& key : schema::keys()) {
     const std::string section(key.path.substr(0, key.path.find('.')));
     const bool in_section = std::ranges::find(may, section) != may.end();
     const bool changes =

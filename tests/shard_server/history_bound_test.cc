@@ -104,6 +104,37 @@ TEST_F(HistoryBoundTest, OlderGenerationsGoFirst) {
   EXPECT_EQ(found->unknown(), 0U);
 }
 
+TEST_F(HistoryBoundTest, LargeTransactionsThatAreFewStayWithinIt) {
+  for (std::uint64_t generation = 1; generation <= 24; ++generation) {
+    settle(generation);
+    for (std::uint64_t k = 0; k < 2'000; ++k, position += 10) {
+      history->append(history::Grant{generation_,
+                                     1,
+                                     Epoch{0},
+                                     {'w', 0},
+                                     k * 10,
+                                     {position % 400'000, position % 400'000 + 10}});
+    }
+    ASSERT_TRUE(history->commit());
+  }
+  EXPECT_LE(bytes(), kMost * 5 / 4);
+}
+
+TEST_F(HistoryBoundTest, OfAGenerationThatIsForgottenNothingStays) {
+  for (std::uint64_t generation = 1; generation <= 40; ++generation) {
+    settle(2 * generation);
+    settle(2 * generation + 1);  // the one before it was broken at once
+    train(100);
+  }
+  auto db = Database::open(path, Database::Mode::kReadOnly);
+  ASSERT_TRUE(db);
+  const auto rows = db->query_number("SELECT count(*) FROM generations");
+  const auto with_steps = db->query_number("SELECT count(DISTINCT generation) FROM steps");
+  ASSERT_TRUE(rows && with_steps);
+  EXPECT_LE(*rows, 2 * *with_steps);
+  EXPECT_LT(*with_steps, 40U);
+}
+
 TEST_F(HistoryBoundTest, WithoutABoundAllIsKept) {
   auto opened = History::open(path, data, Incarnation{2});
   ASSERT_TRUE(opened);

@@ -122,6 +122,20 @@ TEST_F(SeriesTest, ALongRunIsAllThereInLessDetail) {
   EXPECT_EQ(found.moments[10].seconds, 4);
 }
 
+TEST_F(SeriesTest, ItIsBoundedByTheWorkersOfARowWhereFewOfThemReportAtATime) {
+  History history = open();
+  for (std::uint32_t second = 0; second < 11'000; ++second) {
+    Moment m = moment(second, 20);
+    for (WorkerMoment& w : m.workers) w.member.worker.index += second % 2 * 20;
+    write(history, std::move(m));
+  }
+  const Series series = read();
+  std::size_t most = 0;
+  for (const Moment& m : series.moments) most = std::max(most, m.workers.size());
+  EXPECT_EQ(most, 40U);
+  EXPECT_LE(series.moments.size(), most_moments(most));
+}
+
 TEST_F(SeriesTest, AHistoryWithoutASeriesHasNoMoments) {
   { const History history = open(); }
   EXPECT_TRUE(read().moments.empty());

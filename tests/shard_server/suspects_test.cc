@@ -35,6 +35,17 @@ TEST(Suspects, AreNotSaidAgainForADeathThatIsElsewhere) {
   EXPECT_FALSE(suspects.shared_by(3));
 }
 
+TEST(Suspects, AreTheNewestOfALongEpoch) {
+  Suspects suspects;
+  for (std::uint64_t at = 0; at < 10 * Suspects::kMost; ++at) {
+    suspects.add(death({{1000 * at, 1000 * at + 60}}));
+  }
+  EXPECT_EQ(suspects.deaths().size(), Suspects::kMost);
+  const std::uint64_t last = 1000 * (10 * Suspects::kMost - 1);
+  suspects.add(death({{last + 20, last + 40}}));
+  EXPECT_EQ(suspects.shared_by(2), (Interval{last + 20, last + 40}));
+}
+
 TEST(Suspects, AreOfOneEpoch) {
   Suspects suspects;
   suspects.add(death({{100, 160}}, 0));

@@ -36,7 +36,7 @@ LedgerConfig config_of(const Line& line) {
   config.train = {line.number("records", 0), line.number("shard", 100), Shuffle::kNone, 0};
   config.eval = {line.number("eval", 0), line.number("shard", 100), Shuffle::kNone, 0};
   config.drops_late = line.number("drop", 0) != 0;
-  config.retry_limit = static_cast<std::uint32_t>(line.number("limit", 10));
+  config.retry_limit = static_cast<std::uint32_t>(line.number("limit", config.retry_limit));
   return config;
 }
 

@@ -74,7 +74,7 @@ class HardCaseTest : public testing::Test {
   }
   std::uint64_t step_of(std::uint32_t index) {
     const auto at = cluster.worker(w(index));
-    return at ? at->state().step.value : 0;
+    return at ? at->step().value : 0;
   }
   bool train_to(std::uint64_t step) {
     return until("all train", [&] {
@@ -138,7 +138,7 @@ TEST_F(HardCaseTest, AStepThatOneSurvivorAppliedIsTakenOverByTheOthers) {
   kill(2);
   ASSERT_TRUE(until("the survivors settle", [&] { return regrouped(); }));
   for (const std::uint32_t i : {0U, 1U, 3U}) EXPECT_EQ(step_of(i), step) << i;
-  EXPECT_EQ(cluster.worker(w(0))->state().model.tally, cluster.worker(w(1))->state().model.tally);
+  EXPECT_EQ(cluster.worker(w(0))->model().tally, cluster.worker(w(1))->model().tally);
   it_ends_well();
 }
 
@@ -264,8 +264,8 @@ class CheckpointCaseTest : public HardCaseTest {
   }
   bool writer_trained_on() {
     const auto at = cluster.worker(writer->worker);
-    return regrouped() && at && at->settled() > Generation{1} && !at->state().places.empty() &&
-           at->state().places.front().place > 20;
+    return regrouped() && at && at->settled() > Generation{1} && !at->training().places.empty() &&
+           at->training().places.front().place > 20;
   }
   bool is_kept(Member by) {
     const std::string end = fmt::format("-{}.{}", by.worker, by.attempt);

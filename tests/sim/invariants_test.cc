@@ -188,7 +188,7 @@ TEST(InvariantsTest, AGroupThatDoesNotReadItsCheckpointLacksWhatIsCommitted) {
 }
 
 TEST(InvariantsTest, WhatAHomeMayHaveAppliedAndNobodySaysIsTrainedAgain) {
-  expect_seen(Sabotage::kSayLess, "workers", 400, {"promise"}, Sync::kServers);
+  expect_seen(Sabotage::kSayLess, "workers", 1000, {"promise"}, Sync::kServers);
 }
 
 TEST(InvariantsTest, APushBehindRecordsThatTheLedgerStillCountsIsSeen) {

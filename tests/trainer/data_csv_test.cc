@@ -8,7 +8,7 @@ namespace {
 using ::testing::HasSubstr;
 
 constexpr const char* kColumns =
-    R"(, "columns": [{"name": "age", "kind": "numeric"}, {"name": "id", "kind": "ignore"},
+    R"(, "header": true, "columns": [{"name": "age", "kind": "numeric"}, {"name": "id", "kind": "ignore"},
        {"name": "job", "kind": "category"}, {"name": "income", "kind": "label"}])";
 
 class CsvTest : public DataTest {

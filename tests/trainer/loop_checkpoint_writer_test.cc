@@ -23,8 +23,12 @@ class CheckpointWriterTest : public ::testing::Test {
     auto connected = client::Client::connect(job.environment(0), std::chrono::seconds(60));
     EXPECT_TRUE(connected);
     client = std::move(*connected);
-    writer = std::make_unique<CheckpointWriter>(*client, std::chrono::milliseconds(300));
+    be_patient(std::chrono::seconds(60));
     std::iota(engine.counts_.begin(), engine.counts_.end(), 0.0F);
+  }
+  // With a disk that stands still.
+  void be_patient(Duration patience) {
+    writer = std::make_unique<CheckpointWriter>(*client, patience);
   }
   std::future<wire::CheckpointWritten> begin(std::uint64_t step) {
     auto promise = std::make_shared<std::promise<wire::CheckpointWritten>>();
@@ -37,7 +41,7 @@ class CheckpointWriterTest : public ::testing::Test {
     return promise->get_future();
   }
   [[nodiscard]] std::string directory(std::uint64_t step) const {
-    return fmt::format("{}/checkpoints/.tmp-{}-w0.1", job.run_dir(), step);
+    return fmt::format("{}/checkpoints/.tmp-{}-g0-w0.1", job.run_dir(), step);
   }
   // A disk that does not answer: whoever opens this file for writing waits for a reader.
   void stall(std::uint64_t step) const {
@@ -69,6 +73,7 @@ TEST_F(CheckpointWriterTest, WritesTheStateAsItWasThoughStepsGoOn) {
 }
 
 TEST_F(CheckpointWriterTest, WhatStandsStillCostsTheCheckpointAndNamesTheDisk) {
+  be_patient(std::chrono::seconds(2));
   stall(3);
   const wire::CheckpointWritten said = begin(3).get();
   EXPECT_THAT(said.error, HasSubstr("writing the checkpoint " + directory(3) + " stands still at"));

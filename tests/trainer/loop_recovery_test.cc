@@ -318,8 +318,8 @@ TEST(Recovery, WhatIsDamagedIsNeverTrainedFrom) {
   Faults faults;
   std::atomic<bool> mended = false;
   faults.at_point = [&](std::uint32_t, Point at, Step) {
-    if (at != Point::kHash || mended) return;
-    ADD_FAILURE() << "what is damaged counts as a state";
+    if (at != Point::kCompute || mended) return;
+    ADD_FAILURE() << "what is damaged is trained from";
     throw Killed{};
   };
   LocalNetwork network(faults);

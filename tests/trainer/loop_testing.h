@@ -11,7 +11,7 @@
 #include "tests/trainer/fake_job.h"
 #include "tests/trainer/local_group.h"
 #include "tests/trainer/saved_state.h"
-#include "trainer/loop/member.h"
+#include "trainer/loop/member_driver.h"
 
 namespace antdt::trainer {
 
@@ -37,7 +37,7 @@ class Numbers final : public data::RecordReader {
 };
 
 // Where a member may be killed beside its collective, by an exception.
-enum class Point { kCompute, kApply, kApplied, kEvaluate, kHash, kReplaced };
+enum class Point { kCompute, kApply, kApplied, kEvaluate, kReplaced };
 using PointScript =
     std::function<void(Point, Step)>;  // the last step that was applied or discarded
 
@@ -74,14 +74,6 @@ class Tally final : public Engine {
     wire::EvalPartial partial;
     partial.records = batch.count;
     return partial;
-  }
-  [[nodiscard]] std::uint64_t state_hash(Step step) const override {
-    reach(Point::kHash);
-    std::uint64_t hash = step.value;
-    for (const float count : counts_)
-      hash = hash * 1099511628211U + static_cast<std::uint64_t>(count);
-    for (const std::byte b : ballast_) hash = hash * 31 + static_cast<std::uint64_t>(b);
-    return hash;
   }
   [[nodiscard]] std::vector<StateFile> state_files(Step step) const override {
     return {{"tally", {}, {std::as_bytes(std::span(counts_)), std::span(ballast_)}},
@@ -247,9 +239,8 @@ inline void live(const Drill& drill, Faults& faults, LocalNetwork& network, Outc
         std::make_unique<LocalBuilder>(network, rank, size, index));
   };
   try {
-    antdt::trainer::Member member(
-        {clock, **client, engine, prefetcher, account, injected, guard, stop},
-        {&train, &eval, {}, make, drill.eval_batch});
+    MemberDriver member({clock, **client, engine, prefetcher, account, injected, guard, stop},
+                        {&train, &eval, {}, make, drill.eval_batch});
     outcome.code = member.run();
   } catch (const Killed&) {
     outcome.killed = true;

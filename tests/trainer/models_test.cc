@@ -123,7 +123,7 @@ data::DataShape model_shape() {
 }
 
 TrainerConfig model_config(const std::string& model) {
-  TrainerConfig config;
+  TrainerConfig config = parse_trainer_config("{}").value();
   config.seed = 5;
   config.model = model;
   config.optimizer = "adam";

@@ -175,6 +175,7 @@ TEST_F(PsServerAgentTest, WhoIsToldToKeepItsRowsReadsNoCheckpoint) {
   const auto own = link(0, Generation{1});
   ASSERT_TRUE(link(1, Generation{1})->idle());
   ASSERT_TRUE(push(*own, 1, 0));
+  EXPECT_EQ(value(*own, 1), 1);  // both servers have applied it
   serve_.number = 0;
   serve_.restore = "checkpoints/none";
   serve_.version = 1;

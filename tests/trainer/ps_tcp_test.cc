@@ -116,7 +116,7 @@ TEST_F(PsTcpTest, NobodySpeaksInAnothersName) {
   leave(2, 0);
 }
 
-TEST_F(PsTcpTest, AHostThatDoesNotSeeTheRunDirectoryIsNamedWithTheWayOut) {
+TEST_F(PsTcpTest, ARunDirectoryOfAnotherJobIsNamedWithTheWayOut) {
   ASSERT_TRUE(write_file_atomic(run_dir() + "/job.json", R"({"job": {"id": "another"}})"));
   ServerProcess server(path(), 0);
   await<wire::Hello>(0);
@@ -124,8 +124,27 @@ TEST_F(PsTcpTest, AHostThatDoesNotSeeTheRunDirectoryIsNamedWithTheWayOut) {
   ASSERT_FALSE(outcome);
   EXPECT_EQ(outcome.error().kind, ErrorKind::kUsage);
   EXPECT_THAT(outcome.error().message,
-              testing::AllOf(HasSubstr("here does not see the run directory " + run_dir()),
+              testing::AllOf(HasSubstr(run_dir() + " on here is the run directory of another job "
+                                                   "(another)"),
                              HasSubstr("--run-dir")));
+}
+
+TEST(RunDirectoryOfAServer, IsMadeOnAHostThatDoesNotHaveItYet) {
+  const TempDir host;
+  const std::string run_dir = host / "runs/run1";
+  EXPECT_TRUE(check_run_directory(run_dir, "j1", "hostb"));
+  EXPECT_TRUE(std::filesystem::is_directory(run_dir + "/checkpoints"));
+  EXPECT_TRUE(check_run_directory(run_dir, "j1", "hostb")) << "nor does it matter who was first";
+}
+
+TEST(RunDirectoryOfAServer, ThatCannotBeMadeIsNamedWithItsHost) {
+  const TempDir host;
+  ASSERT_TRUE(write_file_atomic(host / "runs", "a file"));
+  const Status checked = check_run_directory(host / "runs/run1", "j1", "hostb");
+  ASSERT_FALSE(checked);
+  EXPECT_EQ(checked.error().kind, ErrorKind::kUsage);
+  EXPECT_THAT(checked.error().message,
+              testing::AllOf(HasSubstr("parameter servers on hostb"), HasSubstr("--run-dir")));
 }
 
 TEST_F(PsTcpTest, AServerThatCannotBeReachedIsNamedWithItsAddress) {

@@ -41,7 +41,7 @@ data::DataShape ps_shape(std::uint64_t id_rows = kIds) {
 }
 
 TrainerConfig ps_config(const std::string& model, const std::string& optimizer = "sgd") {
-  TrainerConfig config;
+  TrainerConfig config = parse_trainer_config("{}").value();
   config.seed = 5;
   config.model = model;
   config.optimizer = optimizer;

@@ -9,9 +9,13 @@
 #include <deque>
 #include <mutex>
 #include <thread>
+#include <tuple>
+#include <type_traits>
+#include <variant>
 
 #include "core/loop.h"
 #include "core/transport/ipc_dealer.h"
+#include "core/wire/dispatch.h"
 #include "core/wire/packet.h"
 #include "trainer/client/client_core.h"
 
@@ -21,19 +25,23 @@ namespace {
 constexpr Duration kSendAgainAfter = std::chrono::milliseconds(10);
 constexpr const char* kStartingUp = "startup";
 
-// Decodes `body` as the alternative of Inbound that is called `kind`; nothing
+// Decodes `body` as the alternative of Inbound that is called like the envelope says; nothing
 // for a kind that this version does not know.
-template <std::size_t I = 0>
+template <class... Ts>
+std::optional<Event> read_as_one_of(std::type_identity<std::variant<Ts...>> /*of*/,
+                                    const wire::Envelope& envelope, const std::string& body) {
+  std::optional<Event> event;
+  std::ignore = wire::dispatch<Ts...>(envelope.kind, body, [&](auto decoded) {
+    if (decoded) {
+      event = Received{envelope.generation, envelope.seq, std::move(*decoded)};
+    } else {
+      event = Unreadable{decoded.error().message};
+    }
+  });
+  return event;
+}
 std::optional<Event> read_body(const wire::Envelope& envelope, const std::string& body) {
-  if constexpr (I == std::variant_size_v<Inbound>) {
-    return {};
-  } else {
-    using Body = std::variant_alternative_t<I, Inbound>;
-    if (envelope.kind != Body::kKind) return read_body<I + 1>(envelope, body);
-    auto decoded = wire::decode<Body>(body);
-    if (!decoded) return Unreadable{decoded.error().message};
-    return Received{envelope.generation, envelope.seq, std::move(*decoded)};
-  }
+  return read_as_one_of(std::type_identity<Inbound>(), envelope, body);
 }
 
 }  // namespace
@@ -240,6 +248,15 @@ void Client::set_abort_handler(std::function<void(Generation)> handler) {
   if (handler && waiting) handler(*waiting);
 }
 
+Generation Client::generation() const {
+  const std::lock_guard lock(state_->mutex);
+  return state_->core.generation();
+}
+
+Known Client::known() const {
+  const std::lock_guard lock(state_->mutex);
+  return state_->core.known();
+}
 PlanVersion Client::held_plan() const {
   const std::lock_guard lock(state_->mutex);
   return state_->core.held_plan();
@@ -263,10 +280,6 @@ std::optional<wire::Leave> Client::leave_requested() const {
 wire::Injected Client::injected() const {
   const std::lock_guard lock(state_->mutex);
   return state_->core.injected();
-}
-Step Client::steps_recorded(Generation generation) const {
-  const std::lock_guard lock(state_->mutex);
-  return state_->core.steps_recorded(generation);
 }
 
 bool Client::regroup_requested() const {

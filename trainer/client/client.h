@@ -66,6 +66,16 @@ struct BatchTimes {
   std::optional<Duration> hop = {};  // there and back, where it was measured since the last batch
 };
 
+// What arrived beside the orders, as it is known by now.
+struct Known {
+  PlanVersion plan;                    // newest that was received; 0: none
+  std::uint64_t checkpoint = 0;        // highest number that was ordered; 0: none
+  std::optional<std::uint32_t> leave;  // asked to leave, with this exit code
+  bool regroup = false;                // as Client::regroup_requested()
+  Generation recorded_of;              // of this generation the steps are recorded (Grants)
+  Step recorded;                       // up to here; 0: nowhere
+};
+
 // What a process reads, writes or receives that may take long (see wire::Report).
 struct Io {
   std::string what = {};  // empty: nothing
@@ -109,6 +119,10 @@ class Client {
   // Empty: none; the one before is not running any more when this returns.
   void set_abort_handler(std::function<void(Generation)> handler);
 
+  // Of the last order given out; later messages carry it.
+  [[nodiscard]] Generation generation() const;
+  // All of what follows at once, as the training thread of a member wants it at each step.
+  [[nodiscard]] Known known() const;
   // What the slots of a collective step carry.
   [[nodiscard]] PlanVersion held_plan() const;  // newest version received; 0: none
   [[nodiscard]] std::optional<wire::Plan> plan(PlanVersion version) const;
@@ -120,8 +134,6 @@ class Client {
   [[nodiscard]] std::optional<wire::Leave> leave_requested() const;
   // A drill of an operator's, above those of job.toml; number 0: there was none.
   [[nodiscard]] wire::Injected injected() const;
-  // Up to where the steps of `generation` are recorded (Grants); 0: nowhere.
-  [[nodiscard]] Step steps_recorded(Generation generation) const;
   // The generation of the last order given out is to end together, at the end
   // of a step (Regroup), or is over already. A Regroup is an order as well.
   [[nodiscard]] bool regroup_requested() const;

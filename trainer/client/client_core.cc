@@ -255,6 +255,12 @@ std::optional<Directive> ClientCore::next_directive() {
   return next;
 }
 
+Known ClientCore::known() const {
+  Known known{held_plan(), checkpoint_ordered_, {}, regroup_requested(), recorded_of_, recorded_};
+  if (leave_) known.leave = leave_->code;
+  return known;
+}
+
 PlanVersion ClientCore::held_plan() const {
   return plans_.empty() ? PlanVersion{} : plans_.rbegin()->first;
 }

@@ -101,6 +101,7 @@ class ClientCore {
   [[nodiscard]] Taken take(std::uint64_t max_records) { return feed_.take(max_records); }
   // The next order. Its generation becomes the one of later messages.
   [[nodiscard]] std::optional<Directive> next_directive();
+  [[nodiscard]] bool has_directive() const { return !orders_.empty(); }
   // What came too late is not yet known to have been given back.
   [[nodiscard]] bool gives_back() const { return feed_.gives_back(); }
   [[nodiscard]] std::optional<MonoTime> deadline() const;
@@ -116,6 +117,8 @@ class ClientCore {
   [[nodiscard]] const std::optional<wire::WorkerWelcome>& welcome() const { return welcome_; }
   // Why this worker cannot go on, if so.
   [[nodiscard]] const std::optional<Error>& refusal() const { return refusal_; }
+  [[nodiscard]] Generation generation() const { return current_; }  // of the last order given out
+  [[nodiscard]] Known known() const;
   [[nodiscard]] PlanVersion held_plan() const;
   [[nodiscard]] std::optional<wire::Plan> plan(PlanVersion version) const;
   // Where the servers of that generation are, as far as is known: the newest that was said, if

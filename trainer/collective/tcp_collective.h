@@ -24,7 +24,9 @@ struct CollectiveOptions {
   PortRange ports = {};   // to listen on one of them until the group is connected
   bool encrypt = false;   // whatever goes between members after they have met
   Duration connect_timeout = std::chrono::seconds(10);
-  Duration operation_timeout = std::chrono::minutes(30);  // of one wait inside an operation
+  // Of one wait inside an operation. Others may wait for hours while one member reads a large
+  // checkpoint: the job daemon knows whether it moves, and releases them if not.
+  Duration operation_timeout = std::chrono::hours(24);
   // A drill: how much longer a message of so many bytes takes. From any thread.
   std::function<Duration(std::size_t bytes)> send_delay = {};
 };

@@ -1,13 +1,12 @@
 #include "trainer/data/data_config.h"
 
-#include <nlohmann/json.hpp>
+#include <algorithm>
+#include <utility>
 
-#include "core/json_integer.h"
+#include "core/schema/job_reader.h"
 
 namespace antdt::data {
 namespace {
-
-using nlohmann::json;
 
 Result<ColumnKind> parse_kind(const std::string& column, const std::string& kind) {
   if (kind == "label") return ColumnKind::kLabel;
@@ -20,12 +19,7 @@ Result<ColumnKind> parse_kind(const std::string& column, const std::string& kind
               column, kind);
 }
 
-Status read_columns(const json& data, DataConfig& config) {
-  for (const json& column : data.value("columns", json::array())) {
-    const std::string name = column.at("name");
-    ANTDT_TRY(const ColumnKind kind, parse_kind(name, column.at("kind")));
-    config.columns.push_back({name, kind});
-  }
+Status check_columns(const DataConfig& config) {
   const auto labels = std::count_if(config.columns.begin(), config.columns.end(),
                                     [](const Column& c) { return c.kind == ColumnKind::kLabel; });
   if (config.format == "csv" && labels != 1) {
@@ -38,43 +32,56 @@ Status read_columns(const json& data, DataConfig& config) {
   return {};
 }
 
-Result<DataConfig> read(const json& data, Split split) {
-  const bool train = split == Split::kTrain;
-  DataConfig config;
-  config.format = data.value("format", "none");
-  config.paths = data.value(train ? "paths" : "eval_paths", config.paths);
-  config.label_paths = data.value(train ? "labels" : "eval_labels", config.label_paths);
-  if (train) config.records = json_integer(data, "records", config.records);
-  if (const json bad = data.value("on_bad_record", json::object()); !bad.empty()) {
-    config.quarantine = bad.value("action", "fail") == "quarantine";
-    config.quarantine_max = json_integer(bad, "max", config.quarantine_max);
+Result<std::vector<Column>> read_columns(schema::JobReader& job) {
+  std::vector<std::pair<std::string, std::string>> written;
+  job.each("data.columns", [&] {
+    auto& [name, kind] = written.emplace_back();
+    job.read("data.columns[].name", name);
+    job.read("data.columns[].kind", kind);
+  });
+  ANTDT_RETURN_IF_ERROR(job.status());
+  std::vector<Column> columns;
+  for (const auto& [name, text] : written) {
+    ANTDT_TRY(const ColumnKind kind, parse_kind(name, text));
+    columns.push_back({name, kind});
   }
-  config.vocabulary = data.value("encode", "hash") == "vocabulary";
-  config.hash_buckets = json_integer(data, "hash_buckets", config.hash_buckets);
-  config.vocabulary_min_count =
-      json_integer(data, "vocabulary_min_count", config.vocabulary_min_count);
-  const std::string separator = data.value("separator", ",");
-  if (separator.size() != 1 || separator == "\"" || separator == "\n") {
-    return fail(ErrorKind::kUsage, "data.separator is '{}'; it must be one character", separator);
-  }
-  config.separator = separator[0];
-  config.header = data.value("header", config.header);
-  if (config.hash_buckets == 0) {
-    return fail(ErrorKind::kUsage, "data.hash_buckets is 0; it must be at least 1");
-  }
-  ANTDT_RETURN_IF_ERROR(read_columns(data, config));
-  return config;
+  return columns;
 }
 
 }  // namespace
 
 Result<DataConfig> parse_data_config(const std::string& config_json, Split split) {
-  try {
-    const json config = json::parse(config_json);
-    return read(config.value("data", json::object()), split);
-  } catch (const json::exception& e) {
-    return fail(ErrorKind::kUsage, "cannot read [data] of the job's configuration: {}", e.what());
+  const bool train = split == Split::kTrain;
+  DataConfig config;
+  std::string bad_record;
+  std::string encode;
+  std::string separator;
+  schema::JobReader job(config_json);
+  job.read("data.format", config.format);
+  if (config.format.empty()) config.format = "none";
+  job.read(train ? "data.paths" : "data.eval_paths", config.paths);
+  job.read(train ? "data.labels" : "data.eval_labels", config.label_paths);
+  if (train) job.read("data.records", config.records);
+  job.read("data.on_bad_record.action", bad_record);
+  job.read("data.on_bad_record.max", config.quarantine_max);
+  config.quarantine = bad_record == "quarantine";
+  job.read("data.encode", encode);
+  config.vocabulary = encode == "vocabulary";
+  job.read("data.hash_buckets", config.hash_buckets);
+  job.read("data.vocabulary_min_count", config.vocabulary_min_count);
+  job.read("data.separator", separator);
+  job.read("data.header", config.header);
+  ANTDT_RETURN_IF_ERROR(job.status());
+  if (separator.size() != 1 || separator == "\"" || separator == "\n") {
+    return fail(ErrorKind::kUsage, "data.separator is '{}'; it must be one character", separator);
   }
+  config.separator = separator[0];
+  if (config.hash_buckets == 0) {
+    return fail(ErrorKind::kUsage, "data.hash_buckets is 0; it must be at least 1");
+  }
+  ANTDT_TRY(config.columns, read_columns(job));
+  ANTDT_RETURN_IF_ERROR(check_columns(config));
+  return config;
 }
 
 }  // namespace antdt::data

@@ -16,6 +16,7 @@ struct Column {
   ColumnKind kind = ColumnKind::kIgnore;
 };
 
+// Filled by parse_data_config; the defaults are those of the keys (core/schema/keys.h).
 struct DataConfig {
   std::string format;                    // "criteo", "csv", "idx", "index" or "none"
   std::vector<std::string> paths;        // of the split
@@ -26,11 +27,11 @@ struct DataConfig {
   std::uint64_t quarantine_max = 0;
 
   bool vocabulary = false;  // else hashing
-  std::uint64_t hash_buckets = 65536;
-  std::uint32_t vocabulary_min_count = 1;
+  std::uint64_t hash_buckets = 0;
+  std::uint32_t vocabulary_min_count = 0;
 
-  char separator = ',';  // CSV
-  bool header = true;
+  char separator = 0;  // CSV
+  bool header = false;
   std::vector<Column> columns;
 };
 

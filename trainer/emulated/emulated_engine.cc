@@ -26,9 +26,6 @@ class EmulatedEngine final : public Engine {
   [[nodiscard]] Result<wire::EvalPartial> evaluate(const data::Examples& batch) override {
     return tally_->evaluate(batch);
   }
-  [[nodiscard]] std::uint64_t state_hash(Step step) const override {
-    return tally_->state_hash(step);
-  }
   [[nodiscard]] std::vector<StateFile> state_files(Step step) const override {
     return tally_->state_files(step);
   }

@@ -42,8 +42,9 @@ class CheckpointWriter {
   CheckpointWriter& operator=(const CheckpointWriter&) = delete;
 
   [[nodiscard]] bool busy() const { return busy_; }
-  // Into RUN_DIR/checkpoints/.tmp-<step>-<worker>.<attempt>, a directory of this member's own: one
-  // that was replaced and does not know it yet writes beside its successor. Not while it is busy.
+  // Into RUN_DIR/checkpoints/.tmp-<step>-g<generation>-<worker>.<attempt>, a directory of this
+  // member's own: one that was replaced and does not know it yet writes beside its successor, and
+  // the generation tells what is left of training that was given up. Not while it is busy.
   void begin(const Engine& engine, wire::CheckpointWritten about, Done done);
   // Ends what is written, if anything, and says so with this reason. When it returns all is said.
   void give_up(const std::string& reason);

@@ -14,7 +14,7 @@ class Connected {
   Connected(client::Client& client, GenerationGuard& guard, TimeAccount& account)
       : client_(client), account_(account) {
     client_.set_abort_handler([&guard](Generation g) { guard.end(g); });
-    account_.set_listener([&client](TimeUse use) { client.set_activity(name_of(use)); });
+    account_.set_listener([&client](TimeUse use) { client.set_activity(worker::name_of(use)); });
   }
   ~Connected() {
     account_.set_listener({});

@@ -57,10 +57,6 @@ class Engine {
 
   [[nodiscard]] virtual Result<wire::EvalPartial> evaluate(const data::Examples& batch) = 0;
 
-  // Of parameters, optimizer state and the step: members with the same hash
-  // will go on alike.
-  [[nodiscard]] virtual std::uint64_t state_hash(Step step) const = 0;
-
   // The files of a checkpoint of the state as it is after `step`. Nothing is copied.
   [[nodiscard]] virtual std::vector<StateFile> state_files(Step step) const = 0;
   // Replaces the training state by what such files hold, in place; answers its step. After an
@@ -68,7 +64,8 @@ class Engine {
   [[nodiscard]] virtual Result<Step> load(CheckpointReader& files) = 0;
 
   // The same state where it lies in memory, in parts whose number and sizes are
-  // those of any other engine of the same job: a member without the state
+  // those of any other engine of the same job: members with equal bytes and the same step
+  // will go on alike (state_hash.h), and a member without the state
   // receives another's bytes into them and calls state_replaced() then. Valid
   // until the next step begins.
   [[nodiscard]] virtual std::vector<std::span<std::byte>> state_parts() = 0;

@@ -2,7 +2,6 @@
 // training thread may be blocked in.
 #pragma once
 
-#include <algorithm>
 #include <atomic>
 #include <functional>
 #include <memory>
@@ -10,6 +9,7 @@
 #include <utility>
 
 #include "core/ids.h"
+#include "trainer/worker/generation_end.h"
 
 namespace antdt::trainer {
 
@@ -21,9 +21,9 @@ class GenerationGuard {
   // Nothing is held yet.
   void begin(Generation generation) {
     const std::lock_guard lock(mutex_);
-    generation_ = generation;
+    end_.begin(generation);
     abort_ = {};
-    over_ = ended_ >= generation;
+    over_ = end_.over();
   }
   // In place of what was held before. Its abort() may be called from any thread,
   // and makes every call of it end soon; at once, here, when the generation is over.
@@ -36,14 +36,14 @@ class GenerationGuard {
   // Generation `generation` and those before it are over.
   void end(Generation generation) {
     const std::lock_guard lock(mutex_);
-    ended_ = std::max(ended_, generation);
-    if (generation >= generation_) end_locked();
+    end_.end(generation);
+    ended_locked();
   }
   // The one that was begun last is.
   void end() {
     const std::lock_guard lock(mutex_);
-    ended_ = std::max(ended_, generation_);
-    end_locked();
+    end_.end();
+    ended_locked();
   }
   // Lets go of what it holds; the generation stays as over as it was.
   void release() {
@@ -53,16 +53,15 @@ class GenerationGuard {
   [[nodiscard]] bool over() const { return over_; }
 
  private:
-  void end_locked() {
-    over_ = true;
-    if (abort_) abort_();
+  void ended_locked() {
+    over_ = end_.over();
+    if (over_ && abort_) abort_();
   }
 
   std::mutex mutex_;
-  Generation generation_;
-  Generation ended_;
+  worker::GenerationEnd end_;
   std::function<void()> abort_;
-  std::atomic<bool> over_ = false;
+  std::atomic<bool> over_ = false;  // as end_ has it, for a look without the mutex
 };
 
 }  // namespace antdt::trainer

@@ -10,13 +10,6 @@
 
 namespace antdt::trainer {
 
-const char* name_of(TimeUse use) {
-  constexpr std::array<const char*, kTimeUses> kNames{
-      "compute",     "data",       "collective_wait", "shard_wait",
-      "reconfigure", "checkpoint", "startup",         "other"};
-  return kNames[static_cast<std::size_t>(use)];
-}
-
 TimeAccount::TimeAccount(const Clock& clock, MonoTime began)
     : clock_(clock), began_(began), since_(began) {}
 

@@ -8,22 +8,12 @@
 
 #include "core/clock.h"
 #include "core/wire/messages.h"
+#include "trainer/worker/time_use.h"
 
 namespace antdt::trainer {
 
-enum class TimeUse {
-  kCompute,         // forward, backward, update, injected delays
-  kData,            // for records that are being read
-  kCollectiveWait,  // for other members
-  kShardWait,       // for records to be handed out
-  kReconfigure,     // from the end of one membership to the next phase
-  kCheckpoint,
-  kStartup,  // until the first phase
-  kOther,
-};
-inline constexpr std::size_t kTimeUses = 8;
-// The name of the field of wire::TimeAccount.
-[[nodiscard]] const char* name_of(TimeUse use);
+using worker::kTimeUses;
+using worker::TimeUse;
 
 // One thread.
 class TimeAccount {

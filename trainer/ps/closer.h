@@ -6,17 +6,17 @@
 // never applied. A worker that is revoked commits nothing any more: what was
 // applied of it until then is final, and the rest may be handed out again.
 //
-// What is applied of a worker are places of its newest phase: it begins the next one
-// only when every record of the one before is in the model.
+// What is applied of a worker is told as places of its newest phase. That is enough, because
+// a worker begins a phase only when every record of the phase before is in the model.
 //
 // With a barrier (ps-bsp) a decision is a step: it is made when `workers -
 // backups` workers have committed a push for it, or all that have something to
 // push if these are fewer; commits for a step that is closed are late. Without
 // one every commit is a decision of its own.
 //
-// Behind a checkpoint that is the last of its group no push is decided (set_last_cut): what is
-// committed waits. Either the group is over, and the next one begins with all that was decided
-// in this one, or the checkpoint is given up, and what waits is decided.
+// After the cut of the group's last checkpoint no push is decided (set_last_cut): commits wait.
+// Then either the group ends, and the next one begins with everything that this one decided, or
+// the checkpoint is given up, and the waiting commits are decided.
 #pragma once
 
 #include <cstdint>
@@ -46,37 +46,36 @@ class Closer {
   using Effect = std::variant<wire::PsDecision, Answer, Refuse>;
   using Effects = std::vector<Effect>;
 
-  // `updates`: made before, where a group goes on from a checkpoint.
+  // `updates`: how many were applied before, where a group goes on from a checkpoint.
   explicit Closer(bool barrier, std::uint64_t updates = 0)
       : barrier_(barrier), first_(updates), updates_(updates) {}
 
-  // More workers, and how many of all a step need not wait for. While no step was
-  // made everybody is waited for; whoever comes later counts from its first
-  // commit on. An attempt that was revoked never comes back.
+  // Adds workers, and sets for how many of all a step need not wait. Until the first step is
+  // closed everybody is waited for; a worker added later counts from its first commit on. An
+  // attempt that was revoked never comes back.
   void add_workers(const std::vector<Member>& workers, std::uint32_t backups, Effects& effects);
-  // Each commit is answered once it is decided; one that is said again gets the
-  // same answer.
+  // A commit is answered when it is decided; a commit that is repeated gets the same answer.
   void commit(Member member, const wire::PsCommit& commit, Effects& effects);
-  // Has nothing to push until it commits again.
+  // The worker has nothing to push until it commits again; no step waits for it.
   void idle(Member member, Effects& effects);
-  // Refuses the member from now on, and tells the other servers in a decision, so
-  // that they forget it after what was decided of it before. What is applied of it;
-  // asked again, or of one that never committed, likewise.
+  // Refuses the member's commits from now on, and says so in a decision, so that the other
+  // servers forget the member after applying what was decided of it before. Answers what is
+  // applied of it; asked again, or of a member that never committed, it answers likewise.
   wire::PsPlaces revoke(Member member, Effects& effects);
-  // What is decided by now is in checkpoint `number`, in `directory`, and nothing that
-  // follows; one that was decided before is not decided again (server.h).
+  // Puts this home's marker for checkpoint `number`: what is decided by now is in it, what
+  // follows is not. A cut that was marked before is not marked again (server.h).
   void cut(std::uint64_t number, const std::string& directory, Effects& effects);
-  // Behind this one nothing is applied any more; 0: behind any.
+  // After this cut nothing is decided any more; 0: no cut is the last.
   void set_last_cut(std::uint64_t number, Effects& effects);
 
   [[nodiscard]] std::uint64_t decisions() const { return decisions_; }
-  // Those before this group included.
+  // Updates decided, those before this group included.
   [[nodiscard]] std::uint64_t updates() const { return updates_; }
-  // What is applied of a worker, and of all that this home has heard of, in their
-  // order: those that were revoked as well.
+  // What is applied of one worker; and of all workers that this home has heard of, sorted,
+  // revoked ones included.
   [[nodiscard]] wire::PsPlaces places(Member member) const;
   [[nodiscard]] std::vector<wire::PsPlaces> places() const;
-  // How many commits were answered so; `repeated` ones had been answered, or waited.
+  // How many commits were answered in each way; `repeated` counts those heard more than once.
   struct Counts {
     std::uint64_t applied = 0;
     std::uint64_t late = 0;
@@ -85,7 +84,7 @@ class Closer {
   [[nodiscard]] const Counts& counts() const { return counts_; }
 
   [[nodiscard]] CloserImage image() const;
-  // Into one that has begun and heard nothing.
+  // Takes over a state. This closer must have been made and not have heard anything.
   [[nodiscard]] Status restore(const CloserImage& image);
 
  private:
@@ -94,7 +93,7 @@ class Closer {
     std::optional<wire::PsCommit> pending;
     wire::PsDecided last;  // number 0: none yet
     std::uint64_t phase = 0;
-    std::vector<wire::PsRange> applied;  // in `phase`, rising and apart
+    std::vector<wire::PsRange> applied;  // in `phase`; sorted, not touching
   };
 
   [[nodiscard]] bool sound(const Worker& worker, const wire::PsCommit& commit) const;
@@ -109,7 +108,7 @@ class Closer {
   std::uint64_t decisions_ = 0;
   std::uint64_t first_;    // updates before this group
   std::uint64_t updates_;  // decisions that apply something
-  std::uint64_t cut_ = 0;  // the newest
+  std::uint64_t cut_ = 0;  // the newest that was marked
   std::uint64_t last_cut_ = 0;
   std::map<Member, Worker> workers_;
   std::map<Member, wire::PsPlaces> revoked_;

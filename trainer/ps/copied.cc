@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 
 #include <string_view>
+#include <tuple>
 
 #include "core/overloaded.h"
 #include "core/wire/codec.h"
+#include "core/wire/dispatch.h"
 
 namespace antdt::ps {
 namespace {
@@ -33,17 +35,13 @@ Result<node::Request> read_request(const wire::PsCopied& copied) {
            "a primary copied '{}', which this server does not know: install "
            "the same release of AntDT on every host",
            copied.kind);
-  const auto read = [&]<class One>() {
-    if (copied.kind != One::kKind) return false;
-    auto message = wire::decode<One>(copied.body);
+  std::ignore = wire::dispatch<M...>(copied.kind, copied.body, [&](auto message) {
     if (message) {
       request = node::Request(std::move(*message));
     } else {
       request = tl::unexpected<Error>(message.error());
     }
-    return true;
-  };
-  std::ignore = (read.template operator()<M>() || ...);
+  });
   return request;
 }
 

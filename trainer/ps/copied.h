@@ -1,8 +1,8 @@
 // An event that a primary copies to its backup, as a message and back.
 //
-// What was heard keeps its own encoding: `kind` and `body` are those of the message. What
-// became of files is a PsSaved under a kind of its own. Who asked is a member; over which
-// link it asked means nothing to the backup, which would find nobody there.
+// A message that the primary received keeps its encoding: `kind` and `body` are those of the
+// message. The outcome of reading or writing files is a PsSaved under a kind of its own. The
+// sender is named as a member, not by the link it used: the backup has no such link.
 #pragma once
 
 #include "core/ids.h"
@@ -13,7 +13,7 @@
 namespace antdt::ps {
 
 [[nodiscard]] wire::PsCopied to_wire(const replica::Copied& copied);
-// `generation`: of the group that both are in.
+// `generation`: of the group that primary and backup serve.
 [[nodiscard]] Result<replica::Copied> from_wire(const wire::PsCopied& copied,
                                                 Generation generation);
 

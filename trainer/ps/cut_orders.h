@@ -1,5 +1,5 @@
-// The checkpoints that a server was told to make, or has heard of, and what came of
-// them: each is made once and answered as often as it is asked for.
+// The checkpoints that a server was ordered to make, or heard of from other homes, and their
+// outcomes. Each is made once, and its outcome is told as often as somebody asks.
 #pragma once
 
 #include <cstdint>
@@ -18,29 +18,29 @@ class CutOrders {
  public:
   static constexpr std::size_t kKept = 4;
 
-  // What came of it; null: nothing yet.
+  // Its outcome; null: it has none yet.
   [[nodiscard]] const wire::PsSaved* outcome(std::uint64_t number) const;
-  // A later one was heard of, and this one never was.
+  // Whether a later checkpoint is known and this one is not.
   [[nodiscard]] bool overtaken(std::uint64_t number) const;
-  // Old ones make room: whoever still asks for one of them orders a new one.
+  // Old entries are dropped to make room; whoever asks for a dropped one orders a new checkpoint.
   void know(std::uint64_t number);
-  // This home put its marker for it when its workers were there.
+  // This home put its marker for it; its workers had got to these places.
   void marked(std::uint64_t number, std::vector<wire::PsPlaces> places);
-  // Its state is the one after `version` updates. What came of those before it that had
-  // not got so far: their markers were passed by those of a later one.
+  // The server begins to save it: the state after `version` updates. Answers the earlier
+  // checkpoints that can no longer be made, because markers of this later one overtook theirs.
   std::vector<wire::PsSaved> begun(std::uint64_t number, std::uint64_t version);
   void paused(std::uint64_t number, std::uint64_t pause_us);
   const wire::PsSaved& written(std::uint64_t number, std::vector<wire::CheckpointFile> files);
   const wire::PsSaved& failed(std::uint64_t number, std::string error);
 
-  // Begun, and nothing has come of it yet.
+  // Those that were begun and have no outcome yet.
   [[nodiscard]] std::vector<std::uint64_t> writing() const;
 
   [[nodiscard]] CutOrdersImage image() const;
-  // Into one that knows of none.
+  // Takes over a state; this object must know of no checkpoint yet.
   [[nodiscard]] Status restore(const CutOrdersImage& image);
 
-  // Why one that is overtaken cannot be made.
+  // The outcome of a checkpoint that a later one overtook.
   static constexpr const char* kOvertaken = "a later checkpoint was ordered before it";
 
  private:

@@ -1,7 +1,7 @@
-// What a home has decided and not every server has acknowledged.
+// The decisions of a home that some server has not acknowledged yet.
 //
-// Each other server is told of it in order, once; what it has not acknowledged since
-// it was last looked at is told again.
+// Each other server is sent the decisions in order, once. What it has not acknowledged
+// between two ticks is sent again.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ namespace antdt::ps {
 
 class Distribution {
  public:
-  // To one server: what is far behind is not said again whole each time.
+  // At most so many to one server at a time: one that is far behind is not sent all at once.
   static constexpr std::size_t kAtOnce = 64;
 
   struct Tell {
@@ -24,31 +24,31 @@ class Distribution {
     wire::PsDecision decision;
   };
 
-  // Of server `own` of so many.
+  // For the home that is server `own` of so many servers.
   Distribution(std::uint32_t own, std::uint32_t servers);
 
-  // Their numbers are in a row.
+  // Decisions come with consecutive numbers.
   void add(const wire::PsDecision& decision);
-  // That server has applied those up to `number`. Of no other server: nothing.
+  // That server has applied the decisions up to `number`. Numbers of unknown servers are ignored.
   void acknowledged(std::uint32_t server, std::uint64_t number);
-  // This one did not get onto its way: it is said again with what is next.
+  // This one could not be sent: it is sent again with the next ones.
   void no_room(std::uint32_t server, std::uint64_t number);
-  // What was acknowledged by nobody since the last look is lost; what is on its way
-  // behind something that was acknowledged is not.
+  // To be called at each tick. If a server acknowledged nothing since the last tick, what was
+  // sent to it counts as lost; if it acknowledged something, the rest is still on its way.
   void look();
-  // What is to be said now; it counts as said.
+  // The messages to send now; they count as sent.
   [[nodiscard]] std::vector<Tell> unsaid();
 
   [[nodiscard]] DistributionImage image() const;
-  // Into one that has begun; all that is not acknowledged is unsaid.
+  // Takes over a state; everything that is not acknowledged counts as not sent.
   [[nodiscard]] Status restore(const DistributionImage& image);
 
  private:
   struct Peer {
     std::uint32_t server = 0;
-    std::uint64_t said = 0;                 // newest decision
+    std::uint64_t said = 0;                 // newest decision that was sent
     std::uint64_t acknowledged = 0;         // up to here
-    std::uint64_t acknowledged_before = 0;  // when it was last looked at
+    std::uint64_t acknowledged_before = 0;  // at the last tick
   };
 
   std::vector<Peer> peers_;

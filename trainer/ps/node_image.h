@@ -1,8 +1,8 @@
-// What a server's machine is, without its rows, as one message: with it a process that is
-// to be its backup goes on from the same state (state_copy.h).
+// The state of a server's machine without its rows, as one message: a process that becomes the
+// server's backup goes on from it (state_copy.h).
 //
-// Who waits for an answer is not in it: whoever does asks again. Nor is what is said and
-// not acknowledged told apart from what was not said: it is said again.
+// Two things are left out. Who waits for an answer: whoever waits asks again. And which
+// unacknowledged messages were sent already: all of them are sent again.
 #pragma once
 
 #include <cstdint>

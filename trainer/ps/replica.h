@@ -6,20 +6,20 @@
 //   kAlone   ──(view: joined)──> kAlone, sends its state and what follows ──> kPrimary
 //   kJoining ──the state has come──> kBackup
 //
-// Each event that changes the server has a number. What the primary says of it is held
-// until the backup has acknowledged that number: nothing is heard that the backup has
-// not. Pulls are not copied; what they show is held until the events before them are
-// acknowledged. Who is what is said by the job daemon alone, in views that rise; what
-// is said in an earlier view changes nothing, so a primary that was replaced can say
-// nothing any more, even if it has not heard of it.
+// Each event that changes the server has a number. The primary holds its answers to an event
+// until the backup has acknowledged that number, so nobody hears of anything that the backup
+// lacks. Pulls are not copied; their answers are held until the events before them are
+// acknowledged. The job daemon alone says which process has which role, in views with rising
+// numbers. Messages of an earlier view change nothing, so a primary that was replaced has no
+// effect any more, even before it hears of that.
 //
-// One that joins gets an image of the state after some event (state_copy.h), then the events
-// behind it; nobody waits for it meanwhile. As soon as it has been told of every event
-// the primary begins to hold what it says, and once what was said before is acknowledged
-// it is backed(): from then on the job daemon may count on the other one.
+// A process that joins gets an image of the state after some event (state_copy.h), then the
+// events that follow; nobody waits for it meanwhile. When every event has been sent to it, the
+// primary begins to hold its answers, and when everything it answered before is acknowledged
+// the primary is backed(): from then on the job daemon may promote the other process.
 //
-// A value, as the ServerNode that is in it; docs/parameter-servers.md says why a record
-// enters once.
+// A value, like the ServerNode inside it. docs/parameter-servers.md says why a record enters the
+// model once.
 #pragma once
 
 #include <cstdint>

@@ -64,29 +64,27 @@ class Server {
   explicit Server(Consistency consistency, std::uint64_t version = 0, std::uint32_t homes = 1)
       : consistency_(consistency), home_count_(homes), first_version_(version), version_(version) {}
 
-  // More workers. They leave by a decision of their home (PsDecision::left): until
-  // then something of theirs may have been decided that is on its way. One that has
-  // left never comes back.
+  // Adds workers. A worker is removed by a decision of its home (PsDecision::left), because until
+  // then a decision about its pushes may be on its way. A worker that has left never comes back.
   void add_workers(const std::vector<Member>& workers);
   void on(const Asker& from, const wire::PsOpen& m, std::vector<ReplyTo>& replies);
   void on(const Asker& from, const wire::PsPut& m, std::vector<ReplyTo>& replies);
   void on(const Asker& from, const wire::PsPull& m, std::vector<ReplyTo>& replies);
   void on(const Asker& from, const wire::PsPush& m, std::vector<ReplyTo>& replies);
-  // `decided` is what its home part has (PsIdled).
+  // `decided`: the number of decisions of this server as a home (PsIdled).
   void on(const Asker& from, const wire::PsIdle& m, std::vector<ReplyTo>& replies,
           std::uint64_t decided = 0);
 
   // From the next update on, of the tables' learning rates.
   void set_rate(double rate);
 
-  // In the order of their numbers, home by home; one that is known changes nothing.
-  // Answers how far this home's are applied: those that wait for a cut, or behind one
-  // that is due, are not.
+  // Applies decisions, of each home in the order of their numbers; a decision that is known
+  // changes nothing. Answers up to which number this home's decisions are applied. Decisions
+  // that wait for a cut, or follow one that is due, are not applied yet.
   wire::PsApplied apply(std::uint32_t home, const wire::PsDecision& decision,
                         std::vector<ReplyTo>& replies);
 
-  // The cut whose state this is now, from the apply() or go_on() that answered last
-  // to the next one.
+  // The cut whose state the server has now, if one is due: the shell saves it and calls go_on().
   struct Cut {
     std::uint64_t number = 0;
     std::string directory;
@@ -98,15 +96,15 @@ class Server {
   // Null until a worker has opened it.
   [[nodiscard]] const Store* store() const { return store_ ? &*store_ : nullptr; }
   [[nodiscard]] Store* store() { return store_ ? &*store_ : nullptr; }
-  // What it holds, for the group after it. Into one that has begun and heard nothing: workers
-  // find it open, with the tables of before.
+  // Hands the rows over to the server of the next group, which must have been made and not have
+  // heard anything. Its workers then find the tables open.
   struct Rows {
     wire::PsOpen tables;
     Store store;
   };
   [[nodiscard]] std::optional<Rows> release();
   void adopt(Rows rows);
-  // As if nobody had opened it.
+  // Drops tables and rows, as if no worker had opened them.
   void forget_store() { store_.reset(); }
   // Decisions of this home that are applied.
   [[nodiscard]] std::uint64_t decided(std::uint32_t home) const {
@@ -114,7 +112,7 @@ class Server {
     return found == homes_.end() ? 0 : found->second.decided;
   }
   [[nodiscard]] std::uint64_t version() const { return version_; }
-  // Over the pushes applied: how many decisions came between pull and use.
+  // Staleness of the applied pushes: how many decisions came between pull and use.
   struct Staleness {
     std::uint64_t pushes = 0;
     std::uint64_t sum = 0;
@@ -122,10 +120,10 @@ class Server {
   };
   [[nodiscard]] const Staleness& staleness() const { return staleness_; }
 
-  // All but rows, and those who wait for an answer; while no cut is due.
+  // The state without rows and without who waits for an answer; only while no cut is due.
   [[nodiscard]] ServerImage image() const;
-  // Into one that has begun and heard nothing, of so many servers. Afterwards store() has
-  // its tables, without rows.
+  // Takes over such a state, of a group of so many servers. This server must have been made and
+  // not have heard anything. Afterwards store() has the tables, without rows.
   [[nodiscard]] Status restore(const ServerImage& image, std::uint32_t servers);
 
  private:

@@ -2,16 +2,15 @@
 // as a home (closer.h), what it has to tell the other servers (distribution.h), and
 // the checkpoints it is told to make (cut_orders.h).
 //
-// A value: step(event) -> effects, which its shell runs in order. With the same events
-// it is the same, to the last bit, and says the same. Where a file is to be read or
-// written, the effect that says so is the last of its step, and the shell's answer is
-// the next event:
+// A value: step(event) -> effects, which its shell runs in order. The same events give the same
+// state, to the last bit, and the same effects. Where a file has to be read or written, the
+// effect that says so is the last of its step, and the shell's answer is the next event:
 //
 //   Restore   fills store() with the slices of a checkpoint    -> Restored
 //   BeginCut  store() as it is now is what is written          -> CutBegun, later CutWritten
 //
-// Nothing is told twice to whom it was told and who answered; what was lost on its way
-// is said again at the second Tick after it, so a shell ticks every kAgain.
+// What a server has acknowledged is not sent to it again. A message that was lost on its way is
+// sent again at the second Tick after it, so a shell ticks every kAgain.
 #pragma once
 
 #include <cstdint>
@@ -34,7 +33,7 @@ namespace antdt::ps {
 namespace node {
 
 // ---- events
-// A message that is none: what is to be answered to a member of the group.
+// A message that cannot be read, and what to answer to the member that sent it.
 struct Unreadable {
   wire::Refused refused;
 };
@@ -46,22 +45,22 @@ struct Asked {
   Generation generation;
   Request body;
 };
-// That server has applied what this one decided, as far as that.
+// That server has applied this home's decisions up to that number.
 struct Acknowledged {
   std::uint32_t server = 0;
   wire::PsApplied applied;
 };
-// A Tell of before did not get onto its way.
+// An earlier Tell could not be sent.
 struct NoRoom {
   std::uint32_t server = 0;
   std::uint64_t number = 0;
 };
-// By the job daemon: more workers, and those of `leaving` push no more. Nothing that
-// was said before is undone.
+// From the job daemon: workers to add, and in `leaving` those whose pushes are refused from now
+// on. Nothing of an earlier one is undone.
 struct Serve {
   wire::PsServe serve;
 };
-// By the job daemon; said again it is made once and answered again.
+// From the job daemon. Repeated, the checkpoint is made once and answered again.
 struct OrderCut {
   wire::PsCut cut;
 };
@@ -83,7 +82,7 @@ using Event = std::variant<Asked, Acknowledged, NoRoom, Serve, OrderCut, Restore
                            CutWritten, Tick>;
 
 // ---- effects
-// For whoever keeps accounts: what this home decides, before anybody hears of it.
+// For whoever keeps accounts: a decision of this home, before anybody else hears of it.
 struct Decided {
   wire::PsDecision decision;
 };
@@ -114,7 +113,7 @@ struct Start {
   Consistency consistency = Consistency::kBarrier;
   std::vector<Member> workers;
   std::uint32_t backups = 0;
-  // The checkpoint that the group goes on from (empty: none), and PsSaved::version of it.
+  // The checkpoint that the group goes on from (empty: none), and its PsSaved::version.
   std::string restore;
   std::uint64_t version = 0;
 };
@@ -129,8 +128,8 @@ class ServerNode {
 
   [[nodiscard]] node::Effects step(const node::Event& event);
 
-  // Whether another one that is to have the same state has to take this event, too: what
-  // is only looked at, and what is said again, changes nothing that anybody hears of.
+  // Whether a backup has to take this event, too. Events that only read, and repeated ones,
+  // change nothing that anybody can see.
   [[nodiscard]] bool changes(const node::Event& event) const;
   // The effect that is still to be answered: `E` is Restored or CutBegun.
   template <class E>
@@ -141,7 +140,7 @@ class ServerNode {
 
   // Whether this server decides for that worker.
   [[nodiscard]] bool is_home_of(WorkerId worker) const;
-  // What is applied of these, of whom this is the home.
+  // What is applied of these workers, whose home this server must be.
   [[nodiscard]] std::vector<wire::PsPlaces> left(const std::vector<wire::PsMember>& members) const;
   // All but requests and service times, which the shell sees.
   [[nodiscard]] wire::PsStats stats() const;
@@ -150,13 +149,14 @@ class ServerNode {
   [[nodiscard]] Store* store() { return server_.store(); }
   [[nodiscard]] const Store* store() const { return server_.store(); }
   [[nodiscard]] std::vector<std::uint32_t> own_slices() const;
-  // Of a group that is over to the next one, which does not read a checkpoint then: its
-  // start, before any event. The one that gives them is of no use any more.
+  // Hands the rows of a group that is over to the node of the next group, before that one's first
+  // event; it then reads no checkpoint. The node that gave them must not be used any more.
   [[nodiscard]] std::optional<Server::Rows> release() { return server_.release(); }
   void adopt(Server::Rows rows) { server_.adopt(std::move(rows)); }
 
-  // All but its rows, between two events (state_copy.h). restore(): into one that has begun
-  // in the same group and taken none; after an error (kCorrupt) it is of no use.
+  // The state without rows, between two events (state_copy.h). restore() takes it over into a node
+  // of the same group that has taken no event; after an error (kCorrupt) that node must not be
+  // used any more.
   [[nodiscard]] NodeImage image() const;
   [[nodiscard]] Status restore(const NodeImage& image);
 
@@ -202,7 +202,7 @@ class ServerNode {
   std::vector<ReplyTo> replies_;
   std::vector<wire::PsSaved> saved_;
   std::optional<wire::PsServing> serving_;
-  // The effect that the shell has still to answer: nothing else comes before that.
+  // The effect that the shell has still to answer; no other event may come before the answer.
   std::optional<ReplyTo> opening_;        // Restore: what is answered then
   std::optional<node::BeginCut> saving_;  // BeginCut
 };

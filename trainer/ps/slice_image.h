@@ -26,9 +26,9 @@ namespace antdt::ps {
 void encode_slice(const Store& store, std::uint32_t slice,
                   const std::function<void(std::string_view)>& sink);
 
-// Fills a slice of which there is no row yet. Errors (kCorrupt): bytes that end
-// early or late, another slice or other tables than the store's, a key of another
-// slice or one that comes twice; the slice may then hold some of the rows.
+// Fills a slice that has no rows yet. Errors (kCorrupt): bytes that end early or late, another
+// slice or other tables than the store's, a key that belongs to another slice or comes twice.
+// After an error the slice may hold some of the rows.
 [[nodiscard]] Status decode_slice(Store& store, std::uint32_t slice, std::string_view bytes);
 
 }  // namespace antdt::ps

@@ -1,12 +1,12 @@
-// A server's whole machine as pieces of bytes, and back: what a process gets that is to be
-// its backup from now on.
+// The whole state of a server as pieces of bytes, and back: what a process receives to become the
+// server's backup.
 //
 //   part 0       the machine without its rows (node_image.h)
 //   part 1 + s   slice s, if there is a row in it, as a file of a checkpoint (slice_image.h)
 //
-// Parts rise. A piece is of one part and has at most kStatePiece bytes; the last one of all
-// says so.
-// Slices are taken in one by one, so nobody holds more than one of them twice.
+// Parts come in rising order. A piece belongs to one part and has at most kStatePiece bytes; the
+// last piece of all is marked. Slices are taken in one by one, so at most one of them is in
+// memory twice.
 #pragma once
 
 #include <cstdint>
@@ -27,11 +27,11 @@ struct StatePiece {
 
 inline constexpr std::size_t kStatePiece = 1U << 16;
 
-// Between two of its events. The sink gets the pieces in their order.
+// To be called between two events of the server. The sink gets the pieces in order.
 void write_state(const ServerNode& node, const std::function<void(const StatePiece&)>& sink);
 
-// Into a machine that has begun and taken no event. After an error (kCorrupt: pieces that
-// are too long or out of order, or what they say cannot be) the machine is of no use.
+// Takes over such a state into a machine that has taken no event. After an error (kCorrupt: pieces
+// that are too long or out of order, or contents that cannot be) that machine must not be used.
 class StateReader {
  public:
   [[nodiscard]] Status take(ServerNode& node, const wire::PsImage& piece);

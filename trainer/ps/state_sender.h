@@ -1,9 +1,9 @@
-// The pieces of one image of a server, on their way to the process that is to be its backup.
+// Sends one image of a server, piece by piece, to the process that becomes its backup.
 //
 //   made by the shell --piece()--> under way --taken()--> forgotten
 //
-// A bounded number of them is under way; the shell makes the next one when it is asked
-// for it, so an image of any size takes a bounded part of memory here.
+// A bounded number of pieces is under way at a time. The shell makes a piece when this machine
+// asks for it, so an image of any size takes a bounded part of memory.
 #pragma once
 
 #include <cstdint>
@@ -18,20 +18,20 @@ class StateSender {
  public:
   static constexpr std::size_t kUnderWay = 16;
 
-  // Image `image` of `view`, of the state after event `number`.
+  // Sends image number `image`, made in view `view`, of the state after event `number`.
   StateSender(std::uint64_t view, std::uint64_t image, std::uint64_t number)
       : view_(view), image_(image), number_(number) {}
 
   [[nodiscard]] std::uint64_t image() const { return image_; }
   [[nodiscard]] std::uint64_t number() const { return number_; }
-  // True once for each piece that the shell is to make.
+  // Whether the shell should make the next piece now; true once for each piece.
   [[nodiscard]] bool asks();
-  // The one that it has made, as it is to be said. It was asked for.
+  // The piece that the shell made because asks() said so; answers it as the message to send.
   [[nodiscard]] const wire::PsImage& piece(StatePiece made);
-  // So many are there.
+  // The backup has received so many pieces.
   void taken(std::uint64_t pieces);
   [[nodiscard]] bool all_made() const { return last_; }
-  // What is lost: under way, and nothing was taken since the last look.
+  // The pieces to send again: those under way, if none was acknowledged since the last call.
   [[nodiscard]] std::deque<wire::PsImage> look();
 
  private:
@@ -39,9 +39,9 @@ class StateSender {
   std::uint64_t made_ = 0;
   bool asked_ = false;
   bool last_ = false;
-  std::deque<wire::PsImage> under_way_;  // in a row
+  std::deque<wire::PsImage> under_way_;  // numbers without gaps
   std::uint64_t taken_ = 0;
-  std::uint64_t taken_before_ = 0;  // at the last look
+  std::uint64_t taken_before_ = 0;  // at the last call of look()
 };
 
 }  // namespace antdt::ps

@@ -23,7 +23,7 @@ namespace antdt::ps {
 
 inline constexpr std::uint32_t kSlices = kModelSlices;
 
-// The same on workers and servers, for ever: it decides where a row lies.
+// The same on workers and servers, and in every version: it decides where a row lies.
 [[nodiscard]] constexpr std::uint32_t slice_of(std::uint64_t key) {
   // Bits that the index of a table does not use.
   return static_cast<std::uint32_t>(RowTable::hash(key) >> 58) % kSlices;
@@ -53,8 +53,7 @@ class Store {
   // Sets rows that are not there yet; the others stay as they are.
   void put_new(std::uint32_t table, std::span<const std::uint64_t> keys,
                std::span<const float> values);
-  // From now on updates go by this part of the tables' learning rates. Not those of FTRL, whose
-  // rate is in its state.
+  // Scales the tables' learning rates from now on, but for FTRL, whose rate is in its state.
   void set_rate(float rate) { rate_ = rate; }
   // One update of each of these rows by its gradient times `scale`.
   void update(std::uint32_t table, std::span<const std::uint64_t> keys,
@@ -63,7 +62,7 @@ class Store {
   [[nodiscard]] const RowTable& slice(std::uint32_t slice, std::uint32_t table) const {
     return slices_[slice][table];
   }
-  // For who fills it (slice_image.h).
+  // For slice_image.h, which fills it.
   [[nodiscard]] RowTable& slice(std::uint32_t slice, std::uint32_t table) {
     return slices_[slice][table];
   }

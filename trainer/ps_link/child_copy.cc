@@ -21,6 +21,8 @@ namespace {
 constexpr int kNiceness = 10;  // training comes first
 // What the server waits for one that was killed. Its memory is given back meanwhile.
 constexpr Duration kMoment = std::chrono::milliseconds(100);
+// So many times, while it waits for a processor only, of which it gets little where others compute.
+constexpr int kMoments = 20;
 
 void write_out(int fd, std::string_view bytes) {
   while (!bytes.empty()) {
@@ -92,7 +94,11 @@ void ChildCopy::end() {
   from_child_.close();
   kill(child_, SIGKILL);
   killed_ = std::exchange(child_, 0);
-  if (!killed_one_ends(kMoment)) log_warn("process {} was killed and has not ended yet", killed_);
+  bool ended = killed_one_ends(kMoment);
+  for (int i = 1; !ended && i < kMoments && !process_waits_for_device(killed_); ++i) {
+    ended = killed_one_ends(kMoment);
+  }
+  if (!ended) log_warn("process {} was killed and has not ended yet", killed_);
 }
 
 bool ChildCopy::killed_one_ends(Duration within) {

@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <filesystem>
 #include <thread>
+#include <tuple>
 #include <utility>
 
 #include "core/log.h"
+#include "core/wire/dispatch.h"
 #include "trainer/ps/copied.h"
 #include "trainer/ps_link/group_links.h"
 #include "trainer/ps_link/slice_file.h"
@@ -33,17 +35,13 @@ template <class... M>
 node::Request request_of(const wire::Packet& packet, const std::string& kind) {
   node::Request request =
       node::Unreadable{{"unknown", fmt::format("a parameter server knows no '{}'", kind)}};
-  const auto read = [&]<class One>() {
-    if (kind != One::kKind) return false;
-    auto message = wire::decode<One>(packet.body);
+  std::ignore = wire::dispatch<M...>(kind, packet.body, [&](auto message) {
     if (message) {
       request = std::move(*message);
     } else {
       request = node::Unreadable{{"invalid", message.error().message}};
     }
-    return true;
-  };
-  std::ignore = (read.template operator()<M>() || ...);
+  });
   return request;
 }
 

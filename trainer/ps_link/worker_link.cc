@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 #include <utility>
 
 #include "core/check.h"
@@ -74,7 +75,7 @@ Result<std::uint64_t> WorkerLink::open(const wire::PsOpen& tables) {
 }
 
 Result<std::uint64_t> WorkerLink::idle() {
-  ANTDT_CHECK(pushes_.empty(), "idle with {} pushes under way", pushes_.size());
+  ANTDT_CHECK(order_.empty(), "idle with {} pushes under way", order_.size());
   ANTDT_TRY(const auto idled,
             ask_all<wire::PsIdled>(std::vector(requests_->servers(), wire::PsIdle{})));
   std::uint64_t decided = 0;
@@ -229,52 +230,44 @@ Status WorkerLink::say_push(const std::vector<TableGradient>& gradients, const P
     parts.push_back({commit.number, version, std::move(shares[s])});
   }
   if (!barrier) commit.version = pulled.versions[home_];
-  pushes_.push_back({commit, std::move(parts), {}, false, {}, {}});
+  order_.add(commit);
+  pushes_[commit.number].parts = std::move(parts);
   return advance_pushes();
 }
 
-// Each as far as it goes behind the one before.
 Status WorkerLink::advance_pushes() {
-  bool before_decided = true;
-  for (Push& push : pushes_) {
-    ANTDT_RETURN_IF_ERROR(stage(push));
-    if (before_decided) ANTDT_RETURN_IF_ERROR(commit(push));
-    if (!push.staged) break;
-    before_decided = push.decided.has_value();
+  for (auto push = pushes_.begin(); push != pushes_.end();) {
+    ANTDT_TRY(const bool decided, take_in(push->first, push->second));
+    push = decided ? pushes_.erase(push) : std::next(push);
   }
+  while (const auto now = order_.next()) std::visit([this](const auto& what) { say(what); }, *now);
   return {};
 }
 
-Status WorkerLink::stage(Push& push) {
-  if (push.staging.empty()) push.staging = say_all(std::exchange(push.parts, {}));
-  if (push.staged || !all_answered(push.staging)) return {};
-  // One that is late at a server is late at the home as well.
-  ANTDT_RETURN_IF_ERROR(take_all<wire::PsStaged>(push.staging));
-  push.staged = true;
-  return {};
-}
-
-Status WorkerLink::commit(Push& push) {
-  if (!push.staged || push.decided) return {};
-  if (!push.committing) {
-    said_ = {push.commit.phase, push.commit.to};
-    push.committing = requests_->say(home_, push.commit);
+Result<bool> WorkerLink::take_in(std::uint64_t number, Push& push) {
+  if (!push.staging.empty() && all_answered(push.staging)) {
+    // One that is late at a server is late at the home as well.
+    ANTDT_RETURN_IF_ERROR(take_all<wire::PsStaged>(std::exchange(push.staging, {})));
+    order_.staged(number);
   }
-  if (!requests_->answered(*push.committing)) return {};
-  ANTDT_TRY(push.decided, requests_->take<wire::PsDecided>(*push.committing));
-  return {};
+  if (!push.committing || !requests_->answered(*push.committing)) return false;
+  ANTDT_TRY(const auto decided, requests_->take<wire::PsDecided>(*push.committing));
+  order_.decided(number, decided);
+  return true;
 }
 
-std::optional<wire::PsDecided> WorkerLink::take_decision() {
-  if (pushes_.empty() || !pushes_.front().decided) return {};
-  const wire::PsDecided decided = *pushes_.front().decided;
-  pushes_.pop_front();
-  return decided;
+void WorkerLink::say(const PushOrder::Stage& stage) {
+  Push& push = pushes_.at(stage.number);
+  push.staging = say_all(std::exchange(push.parts, {}));
+}
+
+void WorkerLink::say(const wire::PsCommit& commit) {
+  pushes_.at(commit.number).committing = requests_->say(home_, commit);
 }
 
 Result<wire::PsDecided> WorkerLink::push(const std::vector<TableGradient>& gradients,
                                          const Pulled& pulled, const wire::PsCommit& commit) {
-  ANTDT_CHECK(pushes_.empty(), "{} pushes are under way", pushes_.size());
+  ANTDT_CHECK(order_.empty(), "{} pushes are under way", order_.size());
   ANTDT_RETURN_IF_ERROR(say_push(gradients, pulled, commit));
   while (true) {
     ANTDT_RETURN_IF_ERROR(wait());

@@ -1,17 +1,13 @@
 // A worker's side of a group of parameter servers: pulls and pushes, several under
 // way at once (requests.h).
 //
-//   push:  made --the one before is staged--> said --all parts are staged--> staged
-//          staged --the one before is decided--> committed --its home has--> decided
-//          decided --take_decision()--> gone
+//   push:  trainer/ps/push_order.h
 //   pull:  said --every server has answered--> here --take()--> gone
 //
 // Nothing moves on by itself but bytes: what has come is taken in, and what follows
 // from it is said, by whatever call waits, and by advance(), which does not. So no
 // thread is needed beside the caller's, and while a call waits for one thing nothing
-// else stands still. A server that decisions reach late answers what it stages late
-// (server.h), so one push at a time is said. It is committed after the decision of the
-// one before: its home remembers one answer, and the ledger wants places in their order.
+// else stands still.
 //
 // One message a server for all tables; keys are split by the server that holds their
 // slice and keep their order. A link belongs to one generation of the group and to one
@@ -20,7 +16,6 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <map>
 #include <memory>
 #include <optional>
@@ -28,6 +23,7 @@
 
 #include "core/result.h"
 #include "core/wire/ps_messages.h"
+#include "trainer/ps/push_order.h"
 #include "trainer/ps/tables.h"
 #include "trainer/ps_link/requests.h"
 
@@ -78,7 +74,9 @@ class WorkerLink {
                                 wire::PsCommit commit);
   // Of the first push whose decision was not taken; nothing: not decided yet, or there
   // is none.
-  [[nodiscard]] std::optional<wire::PsDecided> take_decision();
+  [[nodiscard]] std::optional<wire::PsDecided> take_decision() { return order_.take_decision(); }
+
+  [[nodiscard]] bool has_decision() const { return order_.has_decision(); }
 
   // Takes in what has come and says what follows from it. wait() blocks until something
   // has come, of whatever is under way; something must be.
@@ -91,13 +89,8 @@ class WorkerLink {
   // Likewise, and waits until all that is decided by now is applied on every server.
   [[nodiscard]] Result<std::uint64_t> settle();
 
-  // The newest push that a home was asked to apply: how far its places go, and in which
-  // phase. Nothing beyond is applied; 0: nothing.
-  struct Said {
-    std::uint64_t phase = 0;
-    std::uint64_t place = 0;
-  };
-  [[nodiscard]] const Said& said() const { return said_; }
+  // As of PushOrder.
+  [[nodiscard]] const PushOrder::Said& said() const { return order_.said(); }
 
   // As of Requests.
   [[nodiscard]] std::optional<Duration> take_hop() { return requests_->take_hop(); }
@@ -118,13 +111,11 @@ class WorkerLink {
     std::vector<PulledTable> tables;
     std::vector<Requests::Id> asked;  // by server
   };
+  // What is under way for a push that is not decided.
   struct Push {
-    wire::PsCommit commit;
     std::vector<wire::PsPush> parts;    // by server, until they are said
-    std::vector<Requests::Id> staging;  // then
-    bool staged = false;
+    std::vector<Requests::Id> staging;  // then, until all have answered
     std::optional<Requests::Id> committing;
-    std::optional<wire::PsDecided> decided;
   };
 
   WorkerLink(const Peers& peers, Member self, std::unique_ptr<Requests> requests);
@@ -146,8 +137,10 @@ class WorkerLink {
   template <class Reply, class Ask>
   [[nodiscard]] Result<std::vector<Reply>> ask_all(const std::vector<Ask>& messages);
   [[nodiscard]] Status advance_pushes();
-  [[nodiscard]] Status stage(Push& push);
-  [[nodiscard]] Status commit(Push& push);
+  // What has come goes into the order of the pushes. Whether the push is decided.
+  [[nodiscard]] Result<bool> take_in(std::uint64_t number, Push& push);
+  void say(const PushOrder::Stage& stage);
+  void say(const wire::PsCommit& commit);
 
   const Consistency consistency_;
   const std::uint32_t home_;
@@ -155,8 +148,8 @@ class WorkerLink {
   std::vector<std::uint32_t> widths_;  // by table
   Ticket last_ticket_ = 0;
   std::map<Ticket, Pull> pulls_;
-  std::deque<Push> pushes_;  // whose decision was not taken
-  Said said_;
+  PushOrder order_;
+  std::map<std::uint64_t, Push> pushes_;  // by number
 };
 
 }  // namespace antdt::ps

@@ -2,23 +2,20 @@
 
 #include <unistd.h>
 
+#include <cerrno>
+#include <cstring>
 #include <nlohmann/json.hpp>
 
 #include "core/fs.h"
 #include "core/net.h"
 #include "core/permutation.h"
 #include "core/runtime_dir.h"
+#include "core/schema/job_reader.h"
 
 namespace antdt::ps {
 namespace {
 
 using Json = nlohmann::json;
-
-template <class T>
-void read(const Json& section, const char* key, T& value) {
-  const auto found = section.find(key);
-  if (found != section.end()) found->get_to(value);
-}
 
 Result<std::string> own_address(const ListenConfig& config) {
   if (!config.interface.empty()) return interface_address(config.interface);
@@ -59,16 +56,11 @@ Result<transport::Socket> bind_one(transport::Context& context,
 Result<ListenConfig> parse_listen_config(const std::string& config_json) {
   ListenConfig config;
   std::string ports;
-  try {
-    const Json json = Json::parse(config_json);
-    const auto cluster = json.find("cluster");
-    if (cluster == json.end()) return config;
-    read(*cluster, "hosts", config.hosts);
-    read(*cluster, "interface", config.interface);
-    read(*cluster, "ports", ports);
-  } catch (const Json::exception& e) {
-    return fail(ErrorKind::kUsage, "cannot read the job's configuration: {}", e.what());
-  }
+  schema::JobReader job(config_json);
+  job.read("cluster.hosts", config.hosts);
+  job.read("cluster.interface", config.interface);
+  job.read("cluster.ports", ports);
+  ANTDT_RETURN_IF_ERROR(job.status());
   ANTDT_TRY(config.ports, parse_port_range(ports));
   return config;
 }
@@ -88,17 +80,24 @@ Result<Listening> listen(transport::Context& context, const client::Environment&
 
 Status check_run_directory(const std::string& run_dir, const std::string& job,
                            const std::string& host) {
-  std::string seen;
   if (const auto text = read_file(run_dir + "/job.json")) {
     const Json json = Json::parse(*text, nullptr, /*allow_exceptions=*/false);
-    if (json.is_object()) seen = json.value(Json::json_pointer("/job/id"), "");
+    const std::string seen =
+        json.is_object() ? json.value(Json::json_pointer("/job/id"), "") : std::string();
+    if (seen != job) {
+      return fail(ErrorKind::kUsage,
+                  "{} on {} is the run directory of another job ({}), whose checkpoints would be "
+                  "removed: choose a path that no run has on any host (antdt run --run-dir)",
+                  run_dir, host, seen.empty() ? "its job.json cannot be read" : seen);
+    }
   }
-  if (seen == job && access(run_dir.c_str(), W_OK | X_OK) == 0) return {};
+  const std::string checkpoints = run_dir + "/checkpoints";
+  const Status made = make_directories(checkpoints, 0700);
+  if (made && access(checkpoints.c_str(), W_OK | X_OK) == 0) return {};
   return fail(ErrorKind::kUsage,
-              "{} does not see the run directory {} (or may not write there), and parameter "
-              "servers write checkpoints into it: put it where every host has it at the same path "
-              "(antdt run --run-dir, with --state-dir on a local disk)",
-              host, run_dir);
+              "parameter servers on {} write their parts of checkpoints into {}, and cannot: {}. "
+              "Make it possible there, or choose another path (antdt run --run-dir)",
+              host, checkpoints, made ? strerror(errno) : made.error().message);
 }
 
 }  // namespace antdt::ps

@@ -36,8 +36,9 @@ struct Listening {
                                        const client::Environment& environment,
                                        const ListenConfig& config, const transport::KeyPair& own);
 
-// Servers write checkpoints into the run's directory: over several hosts each of them
-// has to see the same one. kUsage, with the way out, where this host does not.
+// Servers write their parts of checkpoints below the run's directory of their host, which is made
+// where it is not there. kUsage, with the way out, where that cannot be, or where it is the
+// directory of another run.
 [[nodiscard]] Status check_run_directory(const std::string& run_dir, const std::string& job,
                                          const std::string& host);
 

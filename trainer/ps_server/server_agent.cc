@@ -3,11 +3,10 @@
 #include <unistd.h>
 
 #include <cmath>
-#include <nlohmann/json.hpp>
 #include <utility>
 
-#include "core/json_integer.h"
 #include "core/log.h"
+#include "core/schema/job_reader.h"
 #include "trainer/ps/placement.h"
 
 namespace antdt::ps {
@@ -25,16 +24,12 @@ Result<replica::Role> role_in(const wire::PsServe& message) {
               message.replica);
 }
 
-// [failure] hang_after, or what it is unless it is said.
 Result<Duration> hang_after_in(const std::string& config_json) {
-  try {
-    const auto job = nlohmann::json::parse(config_json);
-    const auto failure = job.value("failure", nlohmann::json::object());
-    return std::chrono::milliseconds(
-        json_integer<std::uint32_t>(failure, "hang_after_ms", 120'000));
-  } catch (const nlohmann::json::exception& e) {
-    return fail(ErrorKind::kUsage, "cannot read the job's configuration: {}", e.what());
-  }
+  Duration hang_after{};
+  schema::JobReader job(config_json);
+  job.read("failure.hang_after", hang_after);
+  ANTDT_RETURN_IF_ERROR(job.status());
+  return hang_after;
 }
 
 }  // namespace

@@ -1,7 +1,6 @@
 #include "trainer/tally/tally_engine.h"
 
 #include <sys/mman.h>
-#include <xxhash.h>
 
 #include <algorithm>
 #include <bit>
@@ -105,10 +104,6 @@ class TallyEngine final : public Engine {
     wire::EvalPartial partial;
     partial.records = batch.count;
     return partial;
-  }
-
-  [[nodiscard]] std::uint64_t state_hash(Step step) const override {
-    return XXH3_64bits_withSeed(counts_.data(), counts_.size() * sizeof(float), step.value);
   }
 
   [[nodiscard]] std::vector<StateFile> state_files(Step step) const override {

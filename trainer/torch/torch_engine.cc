@@ -2,7 +2,6 @@
 
 #include <dlfcn.h>
 #include <torch/torch.h>
-#include <xxhash.h>
 
 #include <algorithm>
 #include <optional>
@@ -81,16 +80,6 @@ class TorchEngine final : public Engine {
       return fail(ErrorKind::kInternal, "the model cannot evaluate a batch of {} records: {}",
                   examples.count, e.what_without_backtrace());
     }
-  }
-
-  [[nodiscard]] std::uint64_t state_hash(Step step) const override {
-    // Two numbers that may differ: a step without records is none of the optimizer's.
-    const std::uint64_t counters[] = {step.value, optimizer_->steps()};
-    std::uint64_t hash = XXH3_64bits(counters, sizeof counters);
-    for (const StateArray& array : arrays()) {
-      hash = XXH3_64bits_withSeed(array.values.data(), array.values.size_bytes(), hash);
-    }
-    return hash;
   }
 
   [[nodiscard]] std::vector<StateFile> state_files(Step step) const override {

@@ -1,0 +1,453 @@
+// What a job tells people and programs: the status of a running job (`antdt status --json`) and
+// the summary of an ended one (RUN/summary.json). Each field is named here and nowhere else: the
+// job daemon writes JSON from these structs, the commands read it into them (core/report/json.h),
+// and docs/reports.md, which says what each means, is compared with them by a test.
+//
+// In `fields`
+//     v(name, field)         is always there; an empty optional is written as null
+//     v.if_any(name, field)  is left out where the optional or the list is empty, or the count is 0
+//     v.later(name, field)   is always written; earlier versions did not write it
+//
+// Fields are added and never change their meaning: tools of users read them.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace antdt::report {
+
+// What a process reads, writes or receives now.
+struct Io {
+  std::string what = {};  // "writing the checkpoint"
+  std::string path = {};
+  std::uint64_t done_bytes = 0;
+  std::uint64_t total_bytes = 0;
+  double bytes_per_second = 0;
+  std::string text = {};  // all of it, for people
+  template <class Self, class V>
+  static void fields(Self& m, V& v) {
+    v("what", m.what);
+    v("path", m.path);
+    v("done_bytes", m.done_bytes);
+    v("total_bytes", m.total_bytes);
+    v("bytes_per_second", m.bytes_per_second);
+    v("text", m.text);
+  }
+};
+
+// Of a worker or server that makes others wait: its verdict's parts.
+struct Straggler {
+  std::string kind = {};  // "transient", "persistent"
+  double severity = 1;
+  std::string cause = {};
+  std::string seen = {};  // what speaks for the cause
+  template <class Self, class V>
+  static void fields(Self& m, V& v) {
+    v("kind", m.kind);
+    v("severity", m.severity);
+    v("cause", m.cause);
+    v("seen", m.seen);
+  }
+};
+
+struct DeviceClass {
+  std::string name = {};
+  std::uint64_t max_micro_batch = 0;  // samples; 0: not known
+  template <class Self, class V>
+  static void fields(Self& m, V& v) {
+    v("class", m.name);
+    v("max_micro_batch", m.max_micro_batch);
+  }
+};
+
+struct Evaluation {
+  std::uint64_t records = 0;
+  std::optional<double> auc = {}, log_loss = {}, accuracy = {};  // those that the model has
+  template <class Self, class V>
+  static void fields(Self& m, V& v) {
+    v("records", m.records);
+    v.if_any("auc", m.auc);
+    v.if_any("log_loss", m.log_loss);
+    v.if_any("accuracy", m.accuracy);
+  }
+};
+
+struct Action {
+  std::uint64_t number = 0;  // from 1
+  double time_s = 0;
+  std::string kind = {}, target = {}, reason = {}, outcome = {};
+  template <class Self, class V>
+  static void fields(Self& m, V& v) {
+    v.later("number", m.number);
+    v("time_s", m.time_s);
+    v("kind", m.kind);
+    v("target", m.target);
+    v("reason", m.reason);
+    v("outcome", m.outcome);
+  }
+};
+
+struct Failure {
+  double time_s = 0;
+  std::string worker = {};
+  std::uint64_t attempt = 0;
+  std::string host = {};
+  std::string cls = {};    // "signal", "oom", "host", ...
+  std::string cause = {};  // a sentence; the log lines that show it may follow
+  bool first = false;      // the cause of what failed with it
+  std::optional<double> recovered_in_s = {};
+  template <class Self, class V>
+  static void fields(Self& m, V& v) {
+    v("time_s", m.time_s);
+    v("worker", m.worker);
+    v("attempt", m.attempt);
+    v("host", m.host);
+    v("class", m.cls);
+    v("cause", m.cause);
+    v("first", m.first);
+    v("recovered_in_s", m.recovered_in_s);
+  }
+};
+
+struct Host {
+  std::string name = {};
+  std::uint64_t room = 0;  // workers it takes in all
+  bool up = false;
+  bool closed = false;     // evicted
+  bool probation = false;  // failed often lately: avoided
+  double penalty = 0;
+  template <class Self, class V>
+  static void fields(Self& m, V& v) {
+    v("name", m.name);
+    v("room", m.room);
+    v("up", m.up);
+    v("closed", m.closed);
+    v("probation", m.probation);
+    v("penalty", m.penalty);
+  }
+};
+
+// Failures of one class that end the job, and how many are left of them.
+struct Budget {
+  std::uint64_t limit = 0;
+  std::uint64_t left = 0;
+  template <class Self, class V>
+  static void fields(Self& m, V& v) {
+    v("limit", m.limit);
+    v("left", m.left);
+  }
+};
+
+struct WorkerStatus {
+  std::string id = {};
+  std::optional<std::uint64_t> rank = {};  // none: not a member now
+  std::string host = {};
+  DeviceClass device = {};
+  std::uint64_t pid = 0;
+  std::uint64_t attempt = 0;
+  std::string state =
+      {};  // "planned", "started", "joined", "leaving", "exited", "waiting", "removed"
+  std::uint64_t batch = 0;    // samples a step in the newest plan
+  std::uint64_t samples = 0;  // trained
+  double samples_per_second = 0;
+  std::string verdict = {};
+  std::optional<Straggler> straggler = {};      // it makes others wait
+  std::optional<double> tried_again_in_s = {};  // it waits for a host
+  std::optional<Io> io = {};
+  template <class Self, class V>
+  static void fields(Self& m, V& v) {
+    v("id", m.id);
+    v("rank", m.rank);
+    v("host", m.host);
+    v.later("device", m.device);
+    v("pid", m.pid);
+    v("attempt", m.attempt);
+    v("state", m.state);
+    v("batch", m.batch);
+    v("samples", m.samples);
+    v("samples_per_second", m.samples_per_second);
+    v("verdict", m.verdict);
+    v.later("straggler", m.straggler);
+    v.if_any("tried_again_in_s", m.tried_again_in_s);
+    v.if_any("io", m.io);
+  }
+};
+
+// Of one process of a parameter server, as it said last.
+struct ServerStatus {
+  std::string id = {};
+  std::string host = {};
+  std::uint64_t pid = 0;
+  std::uint64_t attempt = 0;
+  std::string state = {};  // as of a worker
+  std::uint64_t rows = 0;
+  std::uint64_t bytes = 0;
+  std::uint64_t requests = 0;
+  double service_us_p50 = 0;  // of the last second
+  double service_us_p99 = 0;
+  std::uint64_t checkpoints = 0;
+  double checkpoint_pause_us_mean = 0;  // it answered nobody for so long for one of them
+  std::uint64_t checkpoint_pause_us_max = 0;
+  std::string verdict = {};
+  std::optional<Straggler> straggler = {};
+  std::optional<std::string> role =
+      {};  // where a server is two processes: "primary", "backup", ...
+  std::optional<Io> io = {};
+  template <class Self, class V>
+  static void fields(Self& m, V& v) {
+    v("id", m.id);
+    v("host", m.host);
+    v("pid", m.pid);
+    v("attempt", m.attempt);
+    v("state", m.state);
+    v("rows", m.rows);
+    v("bytes", m.bytes);
+    v("requests", m.requests);
+    v("service_us_p50", m.service_us_p50);
+    v("service_us_p99", m.service_us_p99);
+    v.later("checkpoints", m.checkpoints);
+    v.later("checkpoint_pause_us_mean", m.checkpoint_pause_us_mean);
+    v.later("checkpoint_pause_us_max", m.checkpoint_pause_us_max);
+    v.later("verdict", m.verdict);
+    v.later("straggler", m.straggler);
+    v.if_any("role", m.role);
+    v.if_any("io", m.io);
+  }
+};
+
+// Updates that came between a pull and the use of what was computed from it.
+struct Staleness {
+  double mean = 0;
+  std::uint64_t max = 0;
+  template <class Self, class V>
+  static void fields(Self& m, V& v) {
+    v("mean", m.mean);
+    v("max", m.max);
+  }
+};
+
+struct Pushes {
+  std::uint64_t applied = 0;
+  std::uint64_t late = 0;
+  std::uint64_t repeated = 0;
+  template <class Self, class V>
+  static void fields(Self& m, V& v) {
+    v("applied", m.applied);
+    v("late", m.late);
+    v("repeated", m.repeated);
+  }
+};
+
+// How a job ended, or is about to.
+struct Ending {
+  std::string state = {};
+  std::int64_t code = 0;
+  template <class Self, class V>
+  static void fields(Self& m, V& v) {
+    v("state", m.state);
+    v("code", m.code);
+  }
+};
+
+struct Status {
+  std::string job = {};
+  std::string state = {};
+  std::uint64_t generation = 0;
+  std::uint64_t lineage = 0;
+  std::uint64_t incarnation = 0;
+  std::uint64_t epoch = 0;  // the present one, from 0
+  std::uint64_t epochs = 0;
+  std::uint64_t step = 0;
+  std::uint64_t samples_done = 0;
+  std::uint64_t samples_total = 0;
+  double samples_per_second = 0;
+  double wall_seconds = 0;
+  std::string message = {};            // the last thing that happened
+  std::string waiting_for = {};        // who is waited for, and for what; empty: nobody
+  std::string solution_trouble = {};   // why a solution of the user's own decides nothing now
+  std::string disk_trouble = {};       // a filesystem of the run that does not answer
+  std::vector<Failure> failures = {};  // the newest 100
+  std::vector<Host> hosts = {};
+  std::map<std::string, Budget> budgets = {};  // by class of failure
+  std::vector<Action> actions = {};            // the newest 100
+  std::vector<WorkerStatus> workers = {};
+  std::optional<double> train_loss = {};  // recent
+  std::optional<double> eta_seconds = {};
+  std::optional<Evaluation> last_eval = {};
+  // Where the model is on parameter servers:
+  std::vector<ServerStatus> servers = {};
+  std::optional<Staleness> staleness = {};
+  std::optional<Pushes> pushes = {};
+  std::uint64_t servers_count = 0;
+  std::uint64_t servers_wanted = 0;    // that they are about to become
+  std::optional<Ending> outcome = {};  // from the beginning of its end on
+  template <class Self, class V>
+  static void fields(Self& m, V& v) {
+    v("job", m.job);
+    v("state", m.state);
+    v("generation", m.generation);
+    v("lineage", m.lineage);
+    v("incarnation", m.incarnation);
+    v("epoch", m.epoch);
+    v("epochs", m.epochs);
+    v("step", m.step);
+    v("samples_done", m.samples_done);
+    v("samples_total", m.samples_total);
+    v("samples_per_second", m.samples_per_second);
+    v("wall_seconds", m.wall_seconds);
+    v("message", m.message);
+    v("waiting_for", m.waiting_for);
+    v.later("solution_trouble", m.solution_trouble);
+    v.later("disk_trouble", m.disk_trouble);
+    v("failures", m.failures);
+    v("hosts", m.hosts);
+    v.later("budgets", m.budgets);
+    v("actions", m.actions);
+    v("workers", m.workers);
+    v.if_any("train_loss", m.train_loss);
+    v.if_any("eta_seconds", m.eta_seconds);
+    v.if_any("last_eval", m.last_eval);
+    v.if_any("servers", m.servers);
+    v.if_any("staleness", m.staleness);
+    v.if_any("pushes", m.pushes);
+    v.if_any("servers_count", m.servers_count);
+    v.if_any("servers_wanted", m.servers_wanted);
+    v.if_any("outcome", m.outcome);
+  }
+};
+
+// Where a worker's wall time went, in seconds.
+struct TimeSpent {
+  double compute = 0, data = 0, collective_wait = 0, shard_wait = 0, reconfigure = 0,
+         checkpoint = 0, startup = 0, other = 0;
+  template <class Self, class V>
+  static void fields(Self& m, V& v) {
+    v("compute", m.compute);
+    v("data", m.data);
+    v("collective_wait", m.collective_wait);
+    v("shard_wait", m.shard_wait);
+    v("reconfigure", m.reconfigure);
+    v("checkpoint", m.checkpoint);
+    v("startup", m.startup);
+    v("other", m.other);
+  }
+};
+
+struct EpochSummary {
+  double train_loss = 0;
+  std::uint64_t samples = 0;
+  double seconds = 0;  // of its training phase
+  std::optional<Evaluation> eval = {};
+  template <class Self, class V>
+  static void fields(Self& m, V& v) {
+    v("train_loss", m.train_loss);
+    v("samples", m.samples);
+    v("seconds", m.seconds);
+    v("eval", m.eval);
+  }
+};
+
+// Of one worker: the last attempt's process, what all attempts measured.
+struct WorkerSummary {
+  std::string id = {};
+  std::optional<std::uint64_t> rank = {};
+  std::string host = {};
+  std::uint64_t pid = 0;
+  std::uint64_t attempt = 0;
+  std::uint64_t samples = 0;
+  double wall_seconds = 0;  // between its end and the job's: not in lost_time
+  TimeSpent lost_time = {};
+  DeviceClass device = {};
+  template <class Self, class V>
+  static void fields(Self& m, V& v) {
+    v("id", m.id);
+    v("rank", m.rank);
+    v("host", m.host);
+    v("pid", m.pid);
+    v("attempt", m.attempt);
+    v("samples", m.samples);
+    v("wall_seconds", m.wall_seconds);
+    v("lost_time", m.lost_time);
+    v.later("device", m.device);
+  }
+};
+
+struct Exit {
+  std::int64_t code = 0;  // of `antdt run`
+  std::string cls = {};   // "done", "stopped", a class of failure, "data", "checkpoint", "delivery"
+  bool resumable = false;
+  std::string first_cause = {};  // may have several lines
+  template <class Self, class V>
+  static void fields(Self& m, V& v) {
+    v("code", m.code);
+    v("class", m.cls);
+    v("resumable", m.resumable);
+    v("first_cause", m.first_cause);
+  }
+};
+
+struct Summary {
+  std::uint64_t schema = 1;
+  std::string job = {};
+  std::string state = {};  // "done", "failed", "stopped"
+  double wall_seconds = 0;
+  double training_seconds = 0;  // in training phases
+  std::uint64_t steps = 0;
+  std::uint64_t samples_total = 0;
+  std::uint64_t samples_trained = 0;
+  std::string delivery = {};  // the promise
+  std::uint64_t samples_repeated = 0;
+  std::uint64_t samples_lost = 0;
+  std::uint64_t samples_skipped = 0;
+  std::uint64_t samples_unaccounted = 0;
+  double samples_per_second = 0;  // over all training phases
+  std::uint64_t generations = 0;
+  std::uint64_t lineages = 0;
+  std::uint64_t incarnations = 0;
+  std::vector<Failure> failures = {};  // the newest 2,000
+  std::vector<EpochSummary> epochs = {};
+  std::vector<Action> actions = {};  // the newest 10,000
+  std::vector<WorkerSummary> workers = {};
+  std::vector<std::string> checkpoints = {};
+  Exit exit = {};
+  TimeSpent lost_time = {};  // of all workers
+  // Where the model is on parameter servers:
+  std::vector<ServerStatus> servers = {};
+  std::optional<Staleness> staleness = {};
+  std::optional<Pushes> pushes = {};
+  template <class Self, class V>
+  static void fields(Self& m, V& v) {
+    v("schema", m.schema);
+    v("job", m.job);
+    v("state", m.state);
+    v("wall_seconds", m.wall_seconds);
+    v("training_seconds", m.training_seconds);
+    v("steps", m.steps);
+    v("samples_total", m.samples_total);
+    v("samples_trained", m.samples_trained);
+    v.later("delivery", m.delivery);
+    v("samples_repeated", m.samples_repeated);
+    v("samples_lost", m.samples_lost);
+    v("samples_skipped", m.samples_skipped);
+    v("samples_unaccounted", m.samples_unaccounted);
+    v("samples_per_second", m.samples_per_second);
+    v("generations", m.generations);
+    v("lineages", m.lineages);
+    v("incarnations", m.incarnations);
+    v("failures", m.failures);
+    v("epochs", m.epochs);
+    v("actions", m.actions);
+    v("workers", m.workers);
+    v("checkpoints", m.checkpoints);
+    v("exit", m.exit);
+    v("lost_time", m.lost_time);
+    v.if_any("servers", m.servers);
+    v.if_any("staleness", m.staleness);
+    v.if_any("pushes", m.pushes);
+  }
+};
+
+}  // namespace antdt::report

@@ -1,0 +1,62 @@
+#include "core/schema/job_reader.h"
+
+#include <utility>
+
+#include "core/check.h"
+#include "core/schema/units.h"
+
+namespace antdt::schema {
+
+using Json = nlohmann::json;
+
+Json default_value(const Key& key) {
+  if (key.fallback.empty() || key.type == KeyType::kCount) return nullptr;
+  // Of these types TOML and JSON write the same.
+  Json value = Json::parse(key.fallback);
+  if (key.type == KeyType::kMicroseconds || key.type == KeyType::kMilliseconds) {
+    const auto us = parse_duration(value.get<std::string>());
+    ANTDT_CHECK(us.has_value(), "the default of {} is no time", key.path);
+    return key.type == KeyType::kMicroseconds ? us->count() : us->count() / 1000;
+  }
+  if (key.type == KeyType::kSize) {
+    const auto bytes = parse_size(value.get<std::string>());
+    ANTDT_CHECK(bytes.has_value(), "the default of {} is no size", key.path);
+    return *bytes;
+  }
+  return value;
+}
+
+JobReader::JobReader(const std::string& config_json)
+    : job_(Json::parse(config_json, nullptr, /*allow_exceptions=*/false)) {
+  if (job_.is_discarded()) {
+    status_ = fail(ErrorKind::kUsage, "cannot read the job's configuration: it is no JSON");
+  }
+}
+
+Json JobReader::value_of(std::string_view path) {
+  const Key* key = find_key(path);
+  ANTDT_CHECK(key != nullptr, "no key of job.toml is called {}", path);
+  const Json* at = scope_.json;
+  // A part of it that is no object holds nothing either.
+  const auto enter = [&](const std::string& name) {
+    const auto found = at->is_object() ? at->find(name) : at->end();
+    at = found == at->end() ? nullptr : &*found;
+  };
+  std::string_view rest = parent(path.substr(scope_.skip));
+  while (at != nullptr && !rest.empty()) {
+    const std::size_t dot = rest.find('.');
+    enter(std::string(rest.substr(0, dot)));
+    rest = dot == std::string_view::npos ? std::string_view() : rest.substr(dot + 1);
+  }
+  if (at != nullptr) enter(json_name(*key));
+  if (at != nullptr && !at->is_null()) return *at;
+  if (key->fallback.empty()) problem(path, "it is missing");
+  return default_value(*key);
+}
+
+void JobReader::problem(std::string_view path, std::string_view what) {
+  if (!status_) return;
+  status_ = fail(ErrorKind::kUsage, "cannot read {} of the job's configuration: {}", path, what);
+}
+
+}  // namespace antdt::schema

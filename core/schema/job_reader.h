@@ -1,0 +1,86 @@
+// Reads a job's effective configuration (RUN/job.json, WorkerWelcome.config_json) by the keys of
+// job.toml. The table in keys.h says under which name a value is found and what it is where the
+// text has none because an older build wrote it, so no reader has a default of its own.
+#pragma once
+
+#include <chrono>
+#include <concepts>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+
+#include "core/json_integer.h"
+#include "core/result.h"
+#include "core/schema/keys.h"
+
+namespace antdt::schema {
+
+// What the key is where it is not written, as it is in JSON: "10s" is 10000 for kMilliseconds.
+// Null for a key that must be written and for kCount. Paths are as they are written.
+[[nodiscard]] nlohmann::json default_value(const Key& key);
+
+// After the first problem nothing more is read; status() tells it.
+class JobReader {
+ public:
+  explicit JobReader(const std::string& config_json);
+
+  // The value of the key "trainer.lr". A path that is in no table is a mistake in the program.
+  template <class T>
+  void read(std::string_view path, T& value) {
+    convert(path, value_of(path), value);
+  }
+  // Calls read_item() for each table of the list at `path`; meanwhile the keys of that table are
+  // read as "<path>[].<key>".
+  template <class F>
+  void each(std::string_view path, F read_item) {
+    const nlohmann::json list = value_of(path);
+    if (!list.is_array()) return problem(path, "it is not a list");
+    const Scope outer = scope_;
+    for (const nlohmann::json& item : list) {
+      scope_ = {&item, path.size() + 3};
+      read_item();
+    }
+    scope_ = outer;
+  }
+  // An error (kUsage) names the key.
+  [[nodiscard]] const Status& status() const { return status_; }
+
+ private:
+  struct Scope {
+    const nlohmann::json* json;
+    std::size_t skip;  // letters of a path that lead to `json`
+  };
+  template <class T>
+  static constexpr bool kIsDuration = requires(T value) {
+    value.count();
+    typename T::period;
+  };
+  [[nodiscard]] nlohmann::json value_of(std::string_view path);
+  void problem(std::string_view path, std::string_view what);
+
+  template <class T>
+  void convert(std::string_view path, const nlohmann::json& json, T& value) {
+    if (!status_) return;
+    try {
+      if constexpr (kIsDuration<T>) {
+        const Key* key = find_key(path);
+        const auto count = json_integer<std::int64_t>(json);
+        value = key->type == KeyType::kMicroseconds
+                    ? std::chrono::duration_cast<T>(std::chrono::microseconds(count))
+                    : std::chrono::duration_cast<T>(std::chrono::milliseconds(count));
+      } else if constexpr (std::integral<T> && !std::same_as<T, bool>) {
+        value = json_integer<T>(json);
+      } else {
+        value = json.get<T>();
+      }
+    } catch (const nlohmann::json::exception& e) {
+      problem(path, e.what());
+    }
+  }
+
+  nlohmann::json job_;
+  Scope scope_{&job_, 0};
+  Status status_;
+};
+
+}  // namespace antdt::schema

@@ -1,0 +1,52 @@
+// The states of a job, and what its lifecycle needs to know of it.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+
+#include "core/clock.h"
+#include "core/delivery.h"
+
+namespace antdt::ctl {
+
+enum class JobState {
+  kStarting,
+  kForming,
+  kTraining,
+  kEvaluating,
+  kFinishing,
+  kStopping,
+  kDone,
+  kFailed,
+  kStopped,
+};
+[[nodiscard]] std::string_view to_string(JobState state);
+
+enum class Protocol { kAntdt, kTorchrun, kExec };
+enum class Restart { kNever, kMember, kGang };
+
+// What the lifecycle needs to know of the job.
+struct JobSpec {
+  Protocol protocol = Protocol::kAntdt;
+  Restart restart = Restart::kMember;
+  bool external = false;  // no worker is started: clients come by themselves
+  std::uint32_t epochs = 1;
+  std::uint64_t train_records = 0;
+  std::uint64_t eval_records = 0;
+  Duration checkpoint_every{};  // 0: only at the end
+  Duration stop_grace = std::chrono::seconds(10);
+  std::map<std::string, std::uint32_t> budgets;  // by FailureClass
+  Duration budget_refill = std::chrono::minutes(10);
+  // Parameter servers: how many (0: none), and [trainer] sync, backup_workers, staleness.
+  std::uint32_t servers = 0;
+  std::string sync = "allreduce";
+  std::uint32_t backups = 0;
+  std::uint64_t staleness = 0;
+  std::uint32_t server_replicas = 1;  // processes that are one server
+  Delivery delivery = Delivery::kExactlyOnce;
+  [[nodiscard]] std::uint32_t server_processes() const { return servers * server_replicas; }
+};
+
+}  // namespace antdt::ctl

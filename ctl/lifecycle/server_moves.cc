@@ -1,0 +1,82 @@
+// Parameter servers that are moved. A server without replicas gets a second process on another
+// host, which is given all that the first one has while that serves on (server_group.h); then the
+// first one leaves. With replicas it has its second already.
+#include <tuple>
+#include <utility>
+
+#include "ctl/lifecycle/possible.h"
+#include "ctl/lifecycle/turn.h"
+
+namespace antdt::ctl::life {
+
+void ServerMoves::move(WorkerProcess& server, const std::string& reason) {
+  const WorkerProcess first = server;  // the list may grow
+  const HostState* const to =
+      life_.hosts.choose(first, life_.workers, life_.seconds(), {first.place.host});
+  server.standing = WorkerProcess::Standing::kOfGroup;
+  WorkerProcess* second = life_.find_mutable(ServerPairs(life_).second_id(server));
+  const Attempt attempt = second == nullptr ? Attempt{1} : second->attempt.next();
+  if (second == nullptr) second = &life_.workers.emplace_back();
+  *second = WorkerProcess::wait({ServerPairs(life_).second_id(first), to->host, to->order}, attempt,
+                                WorkerProcess::Standing::kMovesIn);
+  life_.hosts.failed_on(first.place.host,
+                        life_.seconds());  // others are to prefer another one, too
+  out_.emplace_back(
+      job::Note{"move", fmt::format("{} is moved from {} to {}, as {}: {}", first.place.worker,
+                                    life_.host_name(first.place.host), life_.host_name(to->host),
+                                    second->place.worker, reason)});
+  out_.emplace_back(job::SaveImage{});
+  turn_.starts.start_waiting();
+}
+
+void ServerMoves::on(const job::TakenOver& e) {
+  WorkerProcess* const server = life_.find_mutable(e.member);
+  if (server == nullptr || life_.stopping() || !ServerPairs(life_).is_moving(*server)) return;
+  leave_for_second(*server, "another process has taken over");
+}
+
+void ServerMoves::leave_for_second(WorkerProcess& server, const std::string& reason) {
+  server.after = WorkerProcess::After::kStaysAway;
+  if (server.running()) {
+    turn_.wishes.ask_to_leave(server, reason, life_.spec.stop_grace);
+  } else {
+    server.remove();
+  }
+  out_.emplace_back(job::SaveImage{});
+  turn_.starts.expect();
+}
+
+// The group is over, and with it what only the first process had: the second begins from the
+// checkpoint as well as it would.
+void ServerMoves::end_moves() {
+  if (life_.spec.servers == 0 || life_.stopping()) return;
+  for (WorkerProcess& w : life_.workers) {
+    if (!w.is_server() || w.moves_in() || w.stays_away() || !ServerPairs(life_).is_moving(w))
+      continue;
+    if (ServerPairs(life_).second_of(w)->running())
+      leave_for_second(w, "another process takes over");
+  }
+}
+
+// One of the two has failed: the other one is enough.
+bool ServerMoves::move_failed(WorkerProcess& server, FailureClass cls) {
+  if (!ServerPairs(life_).is_moving(server)) return false;
+  const WorkerProcess& second = *ServerPairs(life_).second_of(server);
+  if (!second.running() || second.leaving()) return false;
+  turn_.failing.record_failure(server, cls);
+  std::ignore = life_.incidents.take_budget(cls);
+  life_.hosts.failed_on(server.place.host, life_.seconds());
+  server.remove();
+  out_.emplace_back(job::Note{
+      "move",
+      fmt::format(
+          "{} is lost while {}; it is not started again", server.place.worker,
+          server.moves_in()
+              ? fmt::format("it was to take over from {}, which goes on", second.place.worker)
+              : fmt::format("{} was to take over from it, and does", second.place.worker))});
+  out_.emplace_back(job::SaveImage{});
+  turn_.starts.expect();
+  return true;
+}
+
+}  // namespace antdt::ctl::life

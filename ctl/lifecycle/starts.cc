@@ -1,0 +1,198 @@
+// Where processes are started, and started again: one by one, or all together.
+#include <algorithm>
+
+#include "ctl/lifecycle/possible.h"
+#include "ctl/lifecycle/turn.h"
+
+namespace antdt::ctl::life {
+
+void Starts::on(const job::Placed& e) {
+  for (const PlacedWorker& place : e.workers) {
+    life_.workers.push_back(WorkerProcess::planned(place, life_.seconds()));
+  }
+  life_.set_state(JobState::kStarting);
+  if (life_.spec.external) {
+    life_.image.collective = false;
+    turn_.training.open_phase(1);
+    return;
+  }
+  out_.emplace_back(job::SaveImage{});
+  if (life_.spec.protocol == Protocol::kTorchrun) {
+    out_.emplace_back(job::PrepareGang{e.workers});
+    return;
+  }
+  for (const WorkerProcess& w : life_.workers) {
+    out_.emplace_back(job::StartWorker{w.member(), w.place.host});
+  }
+  expect();
+}
+
+void Starts::on(const job::Started& e) {
+  WorkerProcess* worker = life_.find_mutable(e.member);
+  if (worker == nullptr || !worker->start(e.pid, life_.seconds())) return;
+  out_.emplace_back(job::SaveImage{});
+  out_.emplace_back(job::Note{
+      "worker-started",
+      fmt::format(
+          "{} started on {} (pid {}{})", e.member.worker, life_.host_name(worker->place.host),
+          e.pid, e.member.attempt.value > 1 ? fmt::format(", attempt {}", e.member.attempt) : "")});
+  if (life_.state() != JobState::kStarting) return;
+  // The last ones are started last.
+  const bool all =
+      std::none_of(life_.workers.rbegin(), life_.workers.rend(),
+                   [](const WorkerProcess& w) { return w.state == WorkerProcess::kPlanned; });
+  if (!all) return;
+  life_.set_state(life_.spec.protocol == Protocol::kAntdt ? JobState::kForming
+                                                          : JobState::kTraining);
+}
+
+void Starts::expect() {
+  if (life_.spec.protocol != Protocol::kAntdt) return;
+  job::ExpectMembers members;
+  for (const WorkerProcess& w : life_.workers) {
+    if (w.running()) members.workers.push_back(w);
+  }
+  out_.emplace_back(std::move(members));
+}
+
+void Starts::on(const job::HostUp& e) {
+  life_.hosts.up(e.host);
+  out_.emplace_back(job::SaveImage{});
+  if (!life_.stopping()) start_waiting();
+}
+
+void Starts::start_waiting() {
+  if (life_.image.gang_stops) return restart_gang_if_all_left();
+  const auto due = [this](const WorkerProcess& w) {
+    return w.state == WorkerProcess::kWaiting && life_.seconds() >= w.waits_until_s;
+  };
+  if (std::ranges::none_of(life_.workers, due)) return;
+  bool any = false;
+  std::uint32_t room = life_.hosts.room_left(life_.workers);
+  for (WorkerProcess& w : life_.workers) {
+    if (room == 0) break;  // all hosts may be lost, and then all workers wait
+    if (!due(w)) continue;
+    const HostState* host = life_.hosts.choose(w, life_.workers, life_.seconds(),
+                                               {ServerPairs(life_).host_of_second(w)});
+    if (host == nullptr && !w.moves_in())
+      host = life_.hosts.choose(w, life_.workers, life_.seconds());
+    if (host == nullptr) continue;  // until one has room; `antdt status` says so
+    w.plan_on(host->host, host->order, life_.seconds());
+    out_.emplace_back(job::StartWorker{w.member(), w.place.host});
+    any = true;
+    --room;
+  }
+  if (!any) return;
+  out_.emplace_back(job::SaveImage{});
+  expect();
+}
+
+void Starts::on(const job::StartRefused& e) {
+  WorkerProcess* worker = life_.find_mutable(e.member);
+  if (worker == nullptr || worker->state != WorkerProcess::kPlanned) return;
+  worker->refuse(life_.seconds());
+  const std::string reason = fmt::format("{} could not be started on {}: {}", e.member.worker,
+                                         life_.host_name(worker->place.host), e.reason);
+  // What was replaced on a host that was away may still take its room there.
+  const bool at_first = worker->attempt == Attempt{1} && life_.state() == JobState::kStarting;
+  if (at_first || life_.spec.restart == Restart::kNever) {
+    turn_.stopping.fail({"failed", 3, "host", life_.checkpoints.any_stored(), reason});
+    return turn_.stopping.end_if_all_left();
+  }
+  out_.emplace_back(job::Note{"start-refused", reason});
+  life_.hosts.failed_on(worker->place.host, life_.seconds());
+  out_.emplace_back(job::WorkerGone{worker->member(), reason, true, false});
+  worker->quick_failures += 2;  // not at once again
+  worker->begin_again(life_.seconds());
+  out_.emplace_back(job::SaveImage{});
+  expect();
+}
+
+// What ran is gone or is given up; everybody begins a new attempt.
+void Starts::on(const job::Resumed&) {
+  life_.image.outcome.reset();
+  life_.image.gang_stops = life_.image.model_kept = false;
+  life_.checkpoints.give_up();
+  life_.incidents.forgive();
+  life_.phases.disband();
+  turn_.servers.change_servers_at_resume();
+  bool someone = false;
+  for (WorkerProcess& w : life_.workers) {
+    if (w.state == WorkerProcess::kRemoved) continue;
+    if (w.running()) {
+      out_.emplace_back(job::WorkerGone{w.member(), "the run is resumed", false, false});
+    }
+    if (w.stays_away()) {  // it was to leave when the run was stopped
+      w.remove();
+      continue;
+    }
+    w.begin_again(life_.seconds());
+    w.quick_failures = 0;
+    w.waits_until_s = 0;
+    someone = someone || !w.is_server();
+  }
+  // Who was to stay had left before them.
+  if (!someone && !life_.workers.empty()) life_.workers.front().begin_again(life_.seconds());
+  life_.set_state(JobState::kForming);
+  out_.emplace_back(job::SaveImage{});
+  out_.emplace_back(job::Note{"resumed", "the run goes on from its last checkpoint"});
+}
+
+void Starts::stop_gang(const WorkerProcess& cause) {
+  if (!life_.image.gang_stops) {
+    life_.image.gang_stops = true;
+    life_.image.gang_quick_failures =
+        ended_quickly(cause) ? life_.image.gang_quick_failures + 1 : 0;
+    life_.image.gang_waits_until_s =
+        life_.seconds() + restart_delay_s(life_.image.gang_quick_failures);
+    for (WorkerProcess& w : life_.workers) {
+      if (w.running()) turn_.stopping.stop_worker(w, life_.spec.stop_grace);
+    }
+  }
+  out_.emplace_back(job::SaveImage{});
+  restart_gang_if_all_left();
+}
+
+void Starts::restart_gang_if_all_left() {
+  if (std::ranges::any_of(life_.workers, &WorkerProcess::running)) return;
+  if (life_.seconds() < life_.image.gang_waits_until_s) return;
+  std::vector<WorkerProcess> next = life_.workers;
+  for (WorkerProcess& w : next) {
+    w.stop_waiting();
+  }
+  job::PrepareGang gang;
+  for (WorkerProcess& w : next) {
+    if (w.state == WorkerProcess::kRemoved) continue;
+    const HostState* host = life_.hosts.choose(w, next, life_.seconds());
+    if (host == nullptr) return;  // all or none: until there is room
+    w.begin_again(life_.seconds());
+    w.plan_on(host->host, host->order, life_.seconds());
+  }
+  life_.workers = std::move(next);
+  life_.image.gang_stops = false;
+  std::ranges::sort(life_.workers, {}, [](const WorkerProcess& w) {
+    return std::pair(w.place.worker.role, w.place.worker.index);
+  });
+  for (const WorkerProcess& w : life_.workers) {
+    if (w.running()) gang.workers.push_back(w.place);
+  }
+  life_.incidents.end(life_.seconds());
+  out_.emplace_back(job::SaveImage{});
+  out_.emplace_back(job::Note{
+      "gang", fmt::format("all {} processes are started again together", gang.workers.size())});
+  if (life_.spec.protocol == Protocol::kTorchrun) {
+    out_.emplace_back(std::move(gang));
+  } else {
+    on(job::GangReady{});
+  }
+}
+
+void Starts::on(const job::GangReady&) {
+  for (const WorkerProcess& w : life_.workers) {
+    if (w.state != WorkerProcess::kPlanned) continue;
+    out_.emplace_back(job::StartWorker{w.member(), w.place.host});
+  }
+  expect();
+}
+
+}  // namespace antdt::ctl::life

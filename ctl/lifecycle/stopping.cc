@@ -1,0 +1,171 @@
+// How a job ends: stopping, failing, and when everybody has left.
+#include <algorithm>
+#include <utility>
+
+#include "ctl/lifecycle/turn.h"
+
+namespace antdt::ctl::life {
+void Stopping::on(const job::StopAsked& e) {
+  if (!life_.stopping()) {
+    out_.emplace_back(job::Note{"stopping", e.reason});
+    return stop_with({"stopped", 75, "stopped", life_.checkpoints.any_stored(), e.reason}, e.grace);
+  }
+  life_.set_state(JobState::kStopping);
+  stop_all(e.grace);
+  end_if_all_left();
+}
+
+// Those who train write a checkpoint first, if there is time for one. While members meet none can
+// be ordered; one that is being written then is waited for.
+void Stopping::stop_with(Outcome outcome, Duration grace) {
+  life_.image.outcome = std::move(outcome);
+  turn_.servers.give_up_servers("the job is stopping");
+  const bool can_checkpoint = life_.state() == JobState::kTraining && life_.image.collective &&
+                              life_.phases.settled() && life_.spec.protocol == Protocol::kAntdt &&
+                              life_.phases.number() > 0;
+  life_.set_state(JobState::kStopping);
+  if ((can_checkpoint || life_.checkpoints.being_written()) && grace > Duration::zero()) {
+    if (can_checkpoint) turn_.training.order_checkpoint();
+    return life_.ending.await_checkpoint(grace, life_.now);  // until CheckpointStored
+  }
+  stop_all(grace);
+  end_if_all_left();
+}
+
+void Stopping::on(const job::Failed& e) {
+  Outcome outcome{"failed", e.code, e.exit_class, life_.checkpoints.any_stored(), e.reason};
+  if (e.checkpoint_within > Duration::zero() && !life_.stopping()) {
+    return stop_with(std::move(outcome), e.checkpoint_within);
+  }
+  fail(std::move(outcome));
+  end_if_all_left();
+}
+
+void Stopping::fail(Outcome outcome) {
+  if (life_.stopping()) return;  // what follows from the first cause is not one
+  life_.image.outcome = std::move(outcome);
+  turn_.servers.give_up_servers("the job is stopping");
+  life_.set_state(JobState::kStopping);
+  stop_all(life_.spec.stop_grace);
+}
+
+// Servers after the workers, which may still have something to say to them.
+void Stopping::stop_all(Duration grace) {
+  life_.ending.everybody_leaves(grace, life_.now);
+  const bool workers_run = std::ranges::any_of(
+      life_.workers, [](const WorkerProcess& w) { return w.running() && !w.is_server(); });
+  for (WorkerProcess& w : life_.workers) {
+    w.stop_waiting();
+    const bool later = w.is_server() && workers_run && grace > Duration::zero();
+    if (w.running() && !later) stop_worker(w, grace);
+  }
+  out_.emplace_back(job::SaveImage{});
+}
+
+void Stopping::stop_worker(WorkerProcess& worker, Duration grace) {
+  worker.ask_to_stop(life_.seconds() + to_seconds(grace));
+  out_.emplace_back(job::StopWorker{worker.member(), worker.place.host, grace});
+}
+
+bool Stopping::look_at_deadlines() {
+  if (life_.stopping() && !life_.ending.has_begun()) {
+    stop_all(life_.spec.stop_grace);  // an earlier incarnation may not have said it
+    end_if_all_left();
+    return true;
+  }
+  if (life_.ending.is_late(life_.now)) {
+    if (life_.ending.kill()) {
+      stop_all(Duration::zero());
+    } else {  // some agent does not answer: it stops its orphans by itself
+      for (WorkerProcess& w : life_.workers) w.forget();
+    }
+    end_if_all_left();
+    return true;
+  }
+  for (WorkerProcess& w : life_.workers) {
+    const bool late =
+        w.running() && w.leaving() && !w.asked_to_stop() && life_.seconds() >= *w.leaves_until_s;
+    if (late) stop_worker(w, Duration::zero());
+  }
+  return life_.stopping();
+}
+
+// Whoever has left, or was not wanted any more, is wanted again when the others are lost before the
+// model is kept: the last checkpoint goes on with one.
+bool Stopping::bring_one_back() {
+  const bool can = life_.spec.protocol == Protocol::kAntdt &&
+                   life_.spec.restart == Restart::kMember && life_.image.collective &&
+                   !life_.spec.external && !life_.image.model_kept;
+  const auto left = std::ranges::find_if(life_.workers, [](const WorkerProcess& w) {
+    return w.state == WorkerProcess::kRemoved && !w.is_server();
+  });
+  if (!can || left == life_.workers.end()) return false;
+  left->begin_again(life_.seconds());
+  left->waits_until_s = 0;
+  out_.emplace_back(job::SaveImage{});
+  out_.emplace_back(
+      job::Note{"back", fmt::format("{} comes back: nobody else is left", left->place.worker)});
+  turn_.starts.start_waiting();
+  turn_.starts.expect();
+  return true;
+}
+
+Outcome Stopping::outcome_at_the_end() const {
+  if (life_.image.outcome) {
+    // Done has no cause: it was decided, and an earlier incarnation did not say it.
+    const bool unsaid =
+        life_.image.outcome->state != "done" && life_.image.outcome->first_cause.empty();
+    return unsaid ? turn_.failing.outcome_of_failures() : *life_.image.outcome;
+  }
+  if (life_.spec.protocol == Protocol::kAntdt && life_.state() != JobState::kFinishing) {
+    return {"failed", 1, "program", life_.checkpoints.any_stored(),
+            "every worker ended before the records of the job were all trained"};
+  }
+  if (life_.spec.protocol == Protocol::kAntdt && life_.image.collective && !life_.spec.external &&
+      !life_.image.model_kept) {
+    return {"failed", 1, "program", life_.checkpoints.any_stored(),
+            "every worker ended before the trained model was kept"};
+  }
+  return {"done", 0, "done", false, ""};
+}
+
+void Stopping::let_servers_go() {
+  if (life_.ending.has_begun() && std::ranges::all_of(life_.workers, [](const WorkerProcess& w) {
+        return !w.running() || w.leaving() || w.asked_to_stop();
+      })) {
+    return;
+  }
+  life_.image.outcome = outcome_at_the_end();
+  life_.ending.everybody_leaves(life_.spec.stop_grace, life_.now);
+  for (WorkerProcess& w : life_.workers) {
+    if (w.state == WorkerProcess::kWaiting) w.remove();
+    if (!w.running()) continue;
+    if (w.state != WorkerProcess::kJoined) {
+      stop_worker(w, life_.spec.stop_grace);
+    } else {
+      w.ask_to_leave(life_.seconds() + to_seconds(life_.spec.stop_grace));
+      out_.emplace_back(job::LeaveWorker{w.member(), {"every worker has left", 0}});
+    }
+  }
+  out_.emplace_back(job::SaveImage{});
+}
+
+void Stopping::end_if_all_left() {
+  const auto open = [](const WorkerProcess& w) {
+    return w.running() || w.state == WorkerProcess::kWaiting;
+  };
+  const auto open_worker = [&](const WorkerProcess& w) { return open(w) && !w.is_server(); };
+  if (std::ranges::any_of(life_.workers, open_worker)) return;
+  if (!life_.image.outcome && bring_one_back()) return;
+  if (std::ranges::any_of(life_.workers, open)) return let_servers_go();
+  const Outcome outcome = outcome_at_the_end();
+  life_.image.outcome = outcome;
+  life_.set_state(outcome.state == "done"      ? JobState::kDone
+                  : outcome.state == "stopped" ? JobState::kStopped
+                                               : JobState::kFailed);
+  life_.ending.end();
+  out_.emplace_back(job::SaveImage{});
+  out_.emplace_back(job::End{outcome});
+}
+
+}  // namespace antdt::ctl::life

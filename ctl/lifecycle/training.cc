@@ -1,0 +1,198 @@
+// Generations, phases and checkpoints.
+#include <algorithm>
+
+#include "ctl/lifecycle/turn.h"
+
+namespace antdt::ctl::life {
+namespace {
+
+// How long to wait before the servers are asked again to write the model.
+constexpr Duration kModelAgain = std::chrono::seconds(2);
+
+JobState state_in(const wire::PhaseStart& phase) {
+  return phase.what == "train"  ? JobState::kTraining
+         : phase.what == "eval" ? JobState::kEvaluating
+                                : JobState::kFinishing;
+}
+
+}  // namespace
+
+void Training::on(const job::Joined& e) {
+  if (e.collective && !life_.welcomes(e.member)) {
+    if (WorkerProcess* late = life_.find_mutable(e.member); late != nullptr && !late->leaving()) {
+      late->ask_to_leave(life_.seconds() + to_seconds(life_.spec.stop_grace));
+    }
+    out_.emplace_back(job::SaveImage{});  // that it leaves is our wish, after a restart too
+    out_.emplace_back(job::LeaveWorker{e.member, {"the job is at its end", kExitResumable}});
+    return;
+  }
+  if (WorkerProcess* worker = life_.find_mutable(e.member); worker != nullptr && worker->join()) {
+    out_.emplace_back(job::SaveImage{});
+    turn_.servers.order_last_cut();
+  }
+  if (e.collective || life_.stopping()) return;
+  life_.image.collective = false;
+  if (life_.phases.number() == 0) open_phase(1);
+}
+
+void Training::on(const job::GenerationSettled& e) {
+  life_.phases.settle(e.members);
+  for (const Member member : e.members) {
+    if (WorkerProcess* w = life_.find_mutable(member)) w->quick_failures = 0;
+  }
+  for (WorkerProcess& w : life_.workers) {
+    if (w.is_server()) w.quick_failures = 0;
+  }
+  if (life_.incidents.is_open()) life_.incidents.end(life_.seconds());
+  out_.emplace_back(job::SaveImage{});
+  out_.emplace_back(job::Note{"generation", fmt::format("generation {} is settled: {} workers",
+                                                        e.generation, e.members.size())});
+  if (life_.stopping()) return;
+  if (life_.phases.number() == 0) return open_phase(1);
+  // Resumed where the last incarnation had gone back to a checkpoint already.
+  if (life_.state() == JobState::kForming) life_.set_state(state_in(life_.phases.open()));
+  out_.emplace_back(job::AnnouncePhase{life_.phases.open()});
+}
+
+void Training::on(const job::GenerationOver&) {
+  life_.phases.unsettle();
+  turn_.moves.end_moves();
+  life_.image.last_cut = 0;
+  if (!life_.checkpoints.ends_with_generation()) return;
+  life_.checkpoints.give_up();
+  out_.emplace_back(job::SaveImage{});
+  if (life_.ending.awaits_checkpoint()) turn_.stopping.stop_all(life_.spec.stop_grace);
+}
+
+void Training::on(const job::Progressed&) {
+  if (life_.incidents.progress(life_.now)) out_.emplace_back(job::SaveImage{});
+}
+
+void Training::open_phase(std::uint64_t phase) {
+  life_.phases.open(phase);
+  const wire::PhaseStart start = life_.phases.open();
+  if (phase == 1) life_.checkpoints.begin(life_.now);
+  life_.set_state(state_in(start));
+  if (start.what == "finish") {
+    for (WorkerProcess& w : life_.workers) {  // too late to be of use
+      const bool late = w.state == WorkerProcess::kWaiting && !w.is_server();
+      if (late) w.remove();
+    }
+  }
+  out_.emplace_back(job::SaveImage{});
+  out_.emplace_back(job::OpenPhase{start});
+  if (start.what != "finish") return;
+  turn_.servers.give_up_servers("all is trained");
+  if (life_.spec.servers > 0) order_checkpoint();  // the model is theirs
+  if (life_.spec.external) turn_.stopping.end_if_all_left();
+}
+
+void Training::on(const job::PhaseDrained& e) {
+  if (e.phase != life_.phases.number()) return;
+  life_.phases.drain();
+  advance_if_complete();
+}
+
+void Training::on(const job::MemberDone& e) {
+  life_.phases.done(e.member.worker, e.phase);
+  advance_if_complete();
+}
+
+void Training::advance_if_complete() {
+  if (!life_.phases.drained() || life_.stopping() || life_.phases.number() >= life_.phases.last())
+    return;
+  if (life_.image.last_cut > 0) return;  // it is one of this phase
+  if (life_.image.collective) {
+    if (!life_.phases.settled()) return;  // the next generation goes on here
+    if (life_.state() == JobState::kTraining) {
+      // Everybody must be out of the last collective before the next phase.
+      const auto trains_on = [&](Member member) {
+        return life_.is_current(member) && !life_.phases.is_done(member.worker);
+      };
+      // They say it one after the other: the last one is asked first.
+      const std::vector<Member>& group = life_.phases.group();
+      if (std::any_of(group.rbegin(), group.rend(), trains_on)) return;
+    }
+  }
+  open_phase(life_.phases.number() + 1);
+}
+
+void Training::on(const job::Restored& e) {
+  life_.phases.go_back_to(e.phase);
+  life_.checkpoints.give_up();
+  life_.checkpoints.begin(life_.now);
+  life_.image.model_kept = false;
+  life_.set_state(e.phase > 0 ? state_in(life_.phases.open()) : JobState::kForming);
+  out_.emplace_back(job::SaveImage{});
+}
+
+void Training::order_checkpoint() {
+  const std::uint64_t number = life_.checkpoints.order(life_.now);
+  out_.emplace_back(job::SaveImage{});
+  out_.emplace_back(job::OrderCheckpoint{number, number == life_.image.last_cut});
+}
+
+void Training::on(const job::CheckpointBegun& e) { life_.checkpoints.begun(e.number); }
+
+void Training::on(const job::CheckpointStored& e) {
+  const auto [was_begun, is_earlier] = life_.checkpoints.answered(e.number);
+  const bool is_of_training = was_begun || (life_.spec.servers > 0 && is_earlier);
+  const bool changes_servers = turn_.servers.is_last_cut(e);
+  if (e.error.empty()) {
+    life_.checkpoints.stored(e.number);
+  } else if (life_.checkpoints.failed(e.error)) {
+    const bool is_model = life_.state() == JobState::kFinishing && !is_of_training;
+    out_.emplace_back(
+        job::Note{"checkpoint-failed",
+                  is_model ? fmt::format("all records are trained, and the model cannot be kept: "
+                                         "{}; the job waits, and goes on by itself when it can",
+                                         e.error)
+                           : e.error});
+  }
+  out_.emplace_back(job::SaveImage{});
+  if (changes_servers) return turn_.servers.change_servers();
+  if (life_.state() == JobState::kFinishing) {
+    // In training: it is not the trained model.
+    if (is_of_training) return;
+    if (!e.error.empty()) return;  // the members hold it, and write it again
+    life_.image.model_kept = true;
+    out_.emplace_back(job::LeaveAll{{"the job is done", 0}});
+    for (WorkerProcess& w : life_.workers) {  // who has not joined cannot hear it
+      if (w.is_server()) continue;
+      if (w.state == WorkerProcess::kWaiting) w.remove();
+      const bool deaf = w.state == WorkerProcess::kPlanned || w.state == WorkerProcess::kStarted;
+      if (deaf) turn_.stopping.stop_worker(w, life_.spec.stop_grace);
+    }
+    return turn_.stopping.end_if_all_left();
+  }
+  if (!life_.stopping()) return;
+  life_.image.outcome->resumable = life_.checkpoints.any_stored();
+  if (!life_.ending.awaits_checkpoint()) return;
+  if (is_earlier && life_.checkpoints.pending()) return;  // a stop waits for its own
+  if (!life_.phases.settled()) return turn_.stopping.stop_all(life_.spec.stop_grace);
+  life_.ending.checkpoint_stored(life_.now);
+  out_.emplace_back(job::LeaveAll{{life_.image.outcome->first_cause, kExitResumable}});
+}
+
+void Training::on(const job::CheckpointMoved&) {
+  life_.checkpoints.moved(life_.now);
+  life_.ending.checkpoint_moved(life_.now);
+}
+
+void Training::look_at_checkpoints() {
+  const CheckpointOrders& orders = life_.checkpoints;
+  // What the servers could not write is written when they can.
+  const bool again = life_.spec.servers > 0 && life_.state() == JobState::kFinishing &&
+                     life_.phases.settled() && !life_.image.model_kept && !orders.pending() &&
+                     orders.since_order(life_.now) >= kModelAgain;
+  if (again) return order_checkpoint();
+  const bool due = life_.spec.checkpoint_every > Duration::zero() && life_.image.collective &&
+                   life_.phases.settled() && life_.spec.protocol == Protocol::kAntdt &&
+                   life_.state() == JobState::kTraining &&
+                   orders.since_order(life_.now) >= life_.spec.checkpoint_every;
+  // The order may be lost: then another one is due. What is being written takes its time.
+  const bool free = orders.seems_lost(life_.now) || !orders.pending();
+  if (due && life_.image.last_cut == 0 && free) order_checkpoint();
+}
+
+}  // namespace antdt::ctl::life

@@ -1,0 +1,194 @@
+// One step of a job's life: the subjects that decide, each with the events that are its own. They
+// live as long as the step, write its effects in order, and ask one another for what is not theirs.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "ctl/job_events.h"
+#include "ctl/lifecycle/life_state.h"
+
+namespace antdt::ctl::life {
+
+class Turn;
+
+class Subject {
+ public:
+  Subject(Turn& turn, LifeState& life, std::vector<job::Effect>& out)
+      : turn_(turn), life_(life), out_(out) {}
+
+ protected:
+  Turn& turn_;
+  LifeState& life_;
+  std::vector<job::Effect>& out_;
+};
+
+// Where processes are started, and started again: one by one, or all together.
+class Starts : public Subject {
+ public:
+  using Subject::Subject;
+  void on(const job::Placed& e);
+  void on(const job::Started& e);
+  void on(const job::HostUp& e);
+  void on(const job::StartRefused& e);
+  void on(const job::GangReady& e);
+  void on(const job::Resumed& e);
+  // Who is, or is to be, a member.
+  void expect();
+  // Those that wait, as far as hosts have room.
+  void start_waiting();
+  // All processes end, and then all are started again.
+  void stop_gang(const WorkerProcess& cause);
+  void restart_gang_if_all_left();
+};
+
+// Processes that end: what that means, and what follows from it.
+class Failing : public Subject {
+ public:
+  using Subject::Subject;
+  void on(const job::HostLost& e);
+  void on(const job::Exited& e);
+  void on(const job::Vanished& e);
+  void on(const job::Hung& e);
+  void record_failure(const WorkerProcess& worker, FailureClass cls);
+  // From the first cause of the present incident.
+  [[nodiscard]] Outcome outcome_of_failures() const;
+
+ private:
+  [[nodiscard]] bool made_progress() const;
+  void ended(WorkerProcess& worker, FailureClass cls);
+  void replace(WorkerProcess& worker, FailureClass cls);
+};
+
+// Generations, phases and checkpoints.
+class Training : public Subject {
+ public:
+  using Subject::Subject;
+  void on(const job::Joined& e);
+  void on(const job::GenerationSettled& e);
+  void on(const job::GenerationOver& e);
+  void on(const job::Progressed& e);
+  void on(const job::PhaseDrained& e);
+  void on(const job::MemberDone& e);
+  void on(const job::CheckpointBegun& e);
+  void on(const job::CheckpointStored& e);
+  void on(const job::CheckpointMoved& e);
+  void on(const job::Restored& e);
+  void open_phase(std::uint64_t phase);
+  void advance_if_complete();
+  void order_checkpoint();
+  // With each tick: whether one is due.
+  void look_at_checkpoints();
+};
+
+// How a job ends: stopping, failing, and when everybody has left.
+class Stopping : public Subject {
+ public:
+  using Subject::Subject;
+  void on(const job::StopAsked& e);
+  void on(const job::Failed& e);
+  // True: the job ends, or has ended, and nothing else is to be done.
+  [[nodiscard]] bool look_at_deadlines();
+  void fail(Outcome outcome);
+  void stop_all(Duration grace);
+  void stop_worker(WorkerProcess& worker, Duration grace);
+  void end_if_all_left();
+
+ private:
+  void stop_with(Outcome outcome, Duration grace);
+  [[nodiscard]] bool bring_one_back();
+  void let_servers_go();
+  [[nodiscard]] Outcome outcome_at_the_end() const;
+};
+
+// What operators and the controller ask for while a job runs.
+class Wishes : public Subject {
+ public:
+  using Subject::Subject;
+  void on(const job::EvictAsked& e);
+  void on(const job::RestartAsked& e);
+  void on(const job::ResizeAsked& e);
+  void ask_to_leave(WorkerProcess& worker, const std::string& reason, Duration deadline);
+  void left_as_asked(WorkerProcess& worker);
+};
+
+// Parameter servers that are moved to another host.
+class ServerMoves : public Subject {
+ public:
+  using Subject::Subject;
+  void on(const job::TakenOver& e);
+  void move(WorkerProcess& server, const std::string& reason);
+  // True: one of two processes has failed, and the other one is enough.
+  [[nodiscard]] bool move_failed(WorkerProcess& server, FailureClass cls);
+  void end_moves();
+
+ private:
+  void leave_for_second(WorkerProcess& server, const std::string& reason);
+};
+
+// How many parameter servers there are, and how they become more or fewer.
+class ServerChange : public Subject {
+ public:
+  using Subject::Subject;
+  void on(const job::ServersAsked& e);
+  void order_last_cut();
+  void look_at_last_cut();
+  // True: it is what the change waited for.
+  [[nodiscard]] bool is_last_cut(const job::CheckpointStored& e);
+  void give_up_servers(const std::string& why);
+  void change_servers();
+  void change_servers_at_resume();
+  void added_failed(WorkerProcess& server, FailureClass cls);
+
+ private:
+  void last_cut_failed(const std::string& why);
+  void server_change_failed(const std::string& why);
+  void let_apart_go(const std::string& reason);
+};
+
+class Turn {
+ public:
+  Turn(LifeState& life, std::vector<job::Effect>& out)
+      : starts(*this, life, out),
+        failing(*this, life, out),
+        training(*this, life, out),
+        stopping(*this, life, out),
+        wishes(*this, life, out),
+        moves(*this, life, out),
+        servers(*this, life, out) {}
+  Turn(const Turn&) = delete;
+  Turn& operator=(const Turn&) = delete;
+
+  // Each event is one subject's; a tick concerns several.
+  template <class Event>
+  void take(const Event& e) {
+    offer(e, starts, failing, training, stopping, wishes, moves, servers);
+  }
+  void take(const job::Tick& e);
+
+  Starts starts;
+  Failing failing;
+  Training training;
+  Stopping stopping;
+  Wishes wishes;
+  ServerMoves moves;
+  ServerChange servers;
+
+ private:
+  template <class Event, class... Subjects>
+  static void offer(const Event& e, Subjects&... subjects) {
+    static_assert((is_of<Subjects, Event> + ...) == 1, "an event is one subject's");
+    (offer_one(e, subjects), ...);
+  }
+  template <class S, class Event>
+  static constexpr int is_of = requires(S& s, const Event& e) {
+    s.on(e);
+  };
+  template <class Event, class S>
+  static void offer_one(const Event& e, S& subject) {
+    if constexpr (is_of<S, Event> == 1) subject.on(e);
+  }
+};
+
+}  // namespace antdt::ctl::life

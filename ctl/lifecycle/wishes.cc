@@ -1,0 +1,123 @@
+// What operators and the controller ask for while a job runs: who is to leave, who to be started
+// again, and how many there are to be.
+#include <algorithm>
+
+#include "ctl/lifecycle/possible.h"
+#include "ctl/lifecycle/turn.h"
+
+namespace antdt::ctl::life {
+
+void Wishes::on(const job::EvictAsked& e) {
+  if (!Possible(life_).check(e)) return;
+  const HostState* host = life_.hosts.named(e.target);
+  const auto id = parse_worker_id(e.target);
+  if (id && life_.find(*id) != nullptr) host = nullptr;
+  if (host != nullptr) life_.hosts.close(std::string(host->host));
+  for (WorkerProcess& w : life_.workers) {
+    const bool meant = host != nullptr ? w.place.host == host->host : w.place.worker == *id;
+    if (meant && w.running()) ask_to_leave(w, e.reason, e.deadline);
+  }
+  out_.emplace_back(
+      job::Note{"evict", fmt::format("{} is asked to leave: {}", e.target, e.reason)});
+  out_.emplace_back(job::SaveImage{});
+}
+
+void Wishes::on(const job::RestartAsked& e) {
+  if (!Possible(life_).check(e)) return;
+  WorkerProcess& worker = *life_.find_mutable(e.member);
+  if (worker.is_server() && life_.spec.server_replicas < 2)
+    return turn_.moves.move(worker, e.reason);
+  worker.after = WorkerProcess::After::kComesBack;
+  life_.hosts.failed_on(worker.place.host,
+                        life_.seconds());  // others are to prefer another one, too
+  ask_to_leave(worker, e.reason, e.deadline);
+  out_.emplace_back(
+      job::Note{"kill-restart", fmt::format("{} is started again: {}", e.member.worker, e.reason)});
+  out_.emplace_back(job::SaveImage{});
+}
+
+void Wishes::ask_to_leave(WorkerProcess& worker, const std::string& reason, Duration deadline) {
+  if (worker.leaving()) return;
+  worker.ask_to_leave(life_.seconds() + to_seconds(deadline));
+  const bool hears = worker.state == WorkerProcess::kJoined;
+  if (hears && life_.spec.protocol == Protocol::kAntdt) {
+    out_.emplace_back(job::LeaveWorker{worker.member(), {reason, kExitResumable}});
+    return;
+  }
+  turn_.stopping.stop_worker(worker, deadline);
+}
+
+void Wishes::left_as_asked(WorkerProcess& worker) {
+  if (life_.state() == JobState::kFinishing) {
+    worker.remove();
+    return;
+  }
+  if (life_.image.gang_stops) {
+    worker.wait_for_gang();
+    return turn_.starts.restart_gang_if_all_left();
+  }
+  const HostState* elsewhere = nullptr;
+  if (!worker.stays_away()) {
+    const std::string& from = worker.place.host;
+    elsewhere = life_.hosts.choose(worker, life_.workers, life_.seconds(),
+                                   {from, ServerPairs(life_).host_of_second(worker)});
+    if (elsewhere == nullptr) {
+      elsewhere = life_.hosts.choose(worker, life_.workers, life_.seconds(), {from});
+    }
+  }
+  if (elsewhere == nullptr && worker.comes_back() && !worker.stays_away())
+    elsewhere = life_.hosts.find(worker.place.host);
+  if (elsewhere == nullptr) {
+    worker.remove();
+    out_.emplace_back(job::Note{
+        "left", worker.is_server() ? fmt::format("{} has left", worker.place.worker)
+                                   : fmt::format("{} has left; its share is spread over the others",
+                                                 worker.place.worker)});
+  } else {
+    worker.place.host = elsewhere->host;
+    worker.place.host_order = elsewhere->order;
+    worker.begin_again(life_.seconds());
+    worker.quick_failures = 0;
+    worker.waits_until_s = 0;
+    turn_.starts.start_waiting();
+  }
+  out_.emplace_back(job::SaveImage{});
+  turn_.starts.expect();
+}
+
+void Wishes::on(const job::ResizeAsked& e) {
+  if (!Possible(life_).check(e)) return;
+  std::vector<WorkerProcess*> present;
+  for (WorkerProcess& w : life_.workers) {
+    const bool counts = w.state != WorkerProcess::kRemoved && !w.stays_away() && !w.is_server();
+    if (counts) present.push_back(&w);
+  }
+  out_.emplace_back(job::Note{
+      "resize", fmt::format("from {} to {} workers: {}", present.size(), e.count, e.reason)});
+  for (std::size_t i = present.size(); i > e.count; --i) {
+    WorkerProcess& w = *present[i - 1];
+    w.after = WorkerProcess::After::kStaysAway;
+    if (w.running()) {
+      ask_to_leave(w, e.reason, life_.spec.stop_grace);
+    } else {
+      w.remove();
+    }
+  }
+  for (std::size_t i = present.size(); i < e.count; ++i) {
+    const auto gone = std::ranges::find_if(life_.workers, [](const WorkerProcess& w) {
+      return w.state == WorkerProcess::kRemoved && !w.is_server();
+    });
+    if (gone != life_.workers.end()) {
+      *gone = WorkerProcess::wait(gone->place, gone->attempt.next());
+      continue;
+    }
+    PlacedWorker next;
+    next.worker = {'w', static_cast<std::uint32_t>(
+                            std::ranges::count(life_.workers, false, &WorkerProcess::is_server))};
+    life_.workers.push_back(WorkerProcess::wait(next, Attempt{1}));
+  }
+  out_.emplace_back(job::SaveImage{});
+  turn_.starts.start_waiting();
+}
+
+}  // namespace antdt::ctl::life

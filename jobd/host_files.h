@@ -1,0 +1,109 @@
+// A connection to the file service of one host's agent, beside that for messages: bulk goes
+// over this one. For one thread, which it blocks.
+//
+// Every request is answered or fails: an agent that says nothing for `silence` (or another
+// patience, where the disk may be asked for much) is an error (kUnreachable), and so is a
+// connection that is to stop (kRefused). What is not there is kCorrupt.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <string>
+#include <utility>
+
+#include "core/clock.h"
+#include "core/result.h"
+#include "core/transport/socket.h"
+#include "core/wire/file_messages.h"
+#include "core/wire/packet.h"
+
+namespace antdt::jobd {
+
+struct HostAddress {
+  std::string endpoint;         // "10.0.0.1:7700"
+  transport::KeyPair own_keys;  // of the job
+  std::string agent_z85;        // the agent's public key
+};
+
+class HostFiles {
+ public:
+  // `stop`: it ends what it does with an error; null: never. `moved` hears of each chunk.
+  struct Watch {
+    const std::atomic<bool>* stop = nullptr;
+    std::function<void(std::uint64_t bytes)> moved = {};
+    Duration silence = std::chrono::seconds(20);
+    Duration answers = std::chrono::seconds(20);  // the same, for the first word
+  };
+  [[nodiscard]] static Result<HostFiles> open(transport::Context& context,
+                                              const HostAddress& address, const std::string& job,
+                                              const std::string& run_dir, Watch watch);
+  HostFiles(HostFiles&& other) noexcept
+      : endpoint_(std::move(other.endpoint_)),
+        job_(std::move(other.job_)),
+        watch_(std::move(other.watch_)),
+        socket_(std::move(other.socket_)),
+        seq_(std::exchange(other.seq_, 0)) {}
+  HostFiles& operator=(HostFiles&&) = delete;
+  ~HostFiles();
+
+  template <class T, class M>
+  [[nodiscard]] Result<T> ask(const M& message, Duration patience = {});
+
+  // A file of a checkpoint into one of this host, or the other way round; what is there of it
+  // already is kept. Checked by its checksum; the pushed one when it is committed. Paths there
+  // are as in core/wire/file_messages.h.
+  [[nodiscard]] Status fetch(const std::string& path_there, const std::string& path_here,
+                             const wire::CheckpointFile& said);
+  [[nodiscard]] Status push(const std::string& path_here, const std::string& path_there,
+                            const wire::CheckpointFile& said);
+  // A whole small file.
+  [[nodiscard]] Result<std::string> read_all(const std::string& path);
+
+ private:
+  HostFiles(std::string endpoint, std::string job, Watch watch, transport::Socket socket)
+      : endpoint_(std::move(endpoint)),
+        job_(std::move(job)),
+        watch_(std::move(watch)),
+        socket_(std::move(socket)) {}
+  template <class M>
+  [[nodiscard]] Result<std::uint64_t> send(const M& message);
+  // The answer to `seq`, which must be the next one.
+  [[nodiscard]] Result<wire::Packet> receive(std::uint64_t seq, Duration patience);
+  [[nodiscard]] Status send_packet(const wire::Packet& packet);
+  template <class T>
+  [[nodiscard]] Result<T> open_answer(const wire::Packet& packet) const;
+
+  std::string endpoint_;
+  std::string job_;
+  Watch watch_;
+  transport::Socket socket_;
+  std::uint64_t seq_ = 0;
+};
+
+template <class M>
+Result<std::uint64_t> HostFiles::send(const M& message) {
+  wire::Envelope envelope;
+  envelope.job = job_;
+  envelope.seq = ++seq_;
+  ANTDT_RETURN_IF_ERROR(send_packet(wire::make_packet(std::move(envelope), message)));
+  return seq_;
+}
+
+// The code of a refusal says what kind of error it is.
+template <class T>
+Result<T> HostFiles::open_answer(const wire::Packet& packet) const {
+  ANTDT_TRY(const wire::Envelope envelope, wire::open_envelope(packet));
+  if (envelope.kind != wire::Refused::kKind) return wire::open_reply<T>(packet);
+  ANTDT_TRY(const wire::Refused refused, wire::decode<wire::Refused>(packet.body));
+  const bool gone = refused.code == "missing" || refused.code == "corrupt";
+  return fail(gone ? ErrorKind::kCorrupt : ErrorKind::kIo, "{}", refused.reason);
+}
+
+template <class T, class M>
+Result<T> HostFiles::ask(const M& message, Duration patience) {
+  ANTDT_TRY(const std::uint64_t seq, send(message));
+  ANTDT_TRY(const wire::Packet packet, receive(seq, patience));
+  return open_answer<T>(packet);
+}
+
+}  // namespace antdt::jobd

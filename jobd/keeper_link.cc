@@ -1,0 +1,49 @@
+#include "jobd/keeper_link.h"
+
+#include <utility>
+
+#include "core/wire/packet.h"
+
+namespace antdt::jobd {
+namespace {
+
+constexpr Duration kEvery = std::chrono::seconds(1);
+
+}  // namespace
+
+KeeperLink::KeeperLink(EventLoop& loop, const std::string& job, Incarnation incarnation,
+                       transport::Socket agent)
+    : loop_(loop), incarnation_(incarnation), agent_(std::move(agent)) {
+  envelope_.job = job;
+  loop_.watch_socket(agent_, [this] { receive(); });
+  tick();
+}
+
+KeeperLink::~KeeperLink() {
+  loop_.cancel(timer_);
+  loop_.unwatch_socket(agent_);
+}
+
+template <class T>
+void KeeperLink::say(const T& message) {
+  // One that is not there, or is slow, hears the next.
+  std::ignore = agent_.send(wire::make_packet(envelope_, message));
+}
+
+void KeeperLink::tick() {
+  timer_ = loop_.call_after(kEvery, [this] { tick(); });
+  if (known_) return say(wire::Heartbeat{});
+  say(wire::Hello{wire::kMinVersion, wire::kMaxVersion, "antdt-jobd"});
+  say(wire::Attach{incarnation_});
+}
+
+void KeeperLink::receive() {
+  while (const auto packet = agent_.receive()) {
+    const auto envelope = wire::open_envelope(*packet);
+    if (!envelope) continue;
+    if (envelope->kind == wire::AgentWelcome::kKind) known_ = true;
+    if (envelope->kind == wire::Refused::kKind) known_ = false;
+  }
+}
+
+}  // namespace antdt::jobd

@@ -1,0 +1,135 @@
+// antdt data: the accounts of a run, made-up data, the index.
+#include <fmt/format.h>
+
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "launcher/commands/commands.h"
+#include "launcher/commands/run/prepare.h"
+#include "launcher/commands/show/runs.h"
+#include "launcher/commands/usage.h"
+#include "launcher/run_directory.h"
+#include "shard_server/audit.h"
+#include "trainer/data/synth.h"
+
+namespace antdt::cli {
+
+namespace {
+
+Result<int> audit(const std::string& run, bool json) {
+  ANTDT_TRY(const std::string run_dir, find_job(run));
+  // A run that was never started has no control.json, and its journal, if any,
+  // is in the run directory.
+  const auto control = launcher::read_control(run_dir);
+  const std::string state_dir = control ? control->state_dir : run_dir;
+  ANTDT_TRY(const auto found, shard_server::audit_journal(state_dir + "/state.db"));
+  fmt::print("{}",
+             json ? shard_server::audit_json(found) + "\n" : shard_server::audit_table(found));
+  return found.exit_code;
+}
+
+void add_audit(CLI::App& data, int& exit_code) {
+  struct Options {
+    std::string run;
+    bool json = false;
+  };
+  const auto options = std::make_shared<Options>();
+  CLI::App* command = data.add_subcommand("audit", "What became of every record of a run");
+  command->add_option("RUN", options->run, kJobHelp)->required();
+  command->add_flag("--json", options->json, "print JSON");
+  command->callback([options, &exit_code] {
+    const auto code = audit(options->run, options->json);
+    exit_code = code ? *code : report(code.error());
+  });
+}
+
+struct SynthOptions {
+  std::uint64_t rows = 200'000;
+  std::uint64_t seed = 1;
+  std::string out;
+  bool json = false;
+};
+
+Status synth(const SynthOptions& options) {
+  ANTDT_TRY(const data::SynthReport made,
+            data::synthesize_criteo(options.rows, options.seed, options.out));
+  if (options.json) {
+    const nlohmann::ordered_json out = {
+        {"train_file", made.train_file}, {"eval_file", made.eval_file},
+        {"train_rows", made.train_rows}, {"eval_rows", made.eval_rows},
+        {"best_auc", made.best_auc},     {"best_log_loss", made.best_log_loss},
+        {"base_rate", made.base_rate}};
+    fmt::print("{}\n", out.dump());
+    return {};
+  }
+  fmt::print("{}: {} rows\n{}: {} rows\nclicks: {:.1f}%\n", made.train_file, made.train_rows,
+             made.eval_file, made.eval_rows, 100 * made.base_rate);
+  fmt::print("best reachable on the evaluation rows: AUC {:.4f}, log loss {:.4f}\n", made.best_auc,
+             made.best_log_loss);
+  return {};
+}
+
+void add_synth(CLI::App& data, int& exit_code) {
+  const auto options = std::make_shared<SynthOptions>();
+  CLI::App* command = data.add_subcommand("synth", "Make data from a planted model");
+  command->require_subcommand(1);
+  CLI::App* criteo = command->add_subcommand("criteo", "Click logs in Criteo's format");
+  criteo->add_option("--rows", options->rows, "training rows")->check(at_least_one());
+  criteo->add_option("--seed", options->seed, "the same seed gives the same bytes");
+  criteo->add_option("--out", options->out, "directory for train.tsv and eval.tsv")
+      ->required()
+      ->type_name("DIR");
+  criteo->add_flag("--json", options->json, "print JSON");
+  criteo->callback([options, &exit_code] {
+    if (const auto done = synth(*options); !done) exit_code = report(done.error());
+  });
+}
+
+struct IndexOptions {
+  std::string job;
+  std::vector<std::string> set;
+  bool json = false;
+};
+
+Status index(const IndexOptions& options) {
+  ANTDT_TRY(const launcher::JobConfig config, launcher::load(options.job, options.set));
+  ANTDT_TRY(const std::string text, index_data(config));
+  if (options.json) {
+    fmt::print("{}", text);
+    return {};
+  }
+  const auto found = nlohmann::json::parse(text);
+  fmt::print("training records: {}\nevaluation records: {}\nmalformed rows put aside: {}\n",
+             found["train_records"].get<std::uint64_t>(),
+             found["eval_records"].get<std::uint64_t>(), found["quarantined"].get<std::uint64_t>());
+  return {};
+}
+
+void add_index(CLI::App& data, int& exit_code) {
+  const auto options = std::make_shared<IndexOptions>();
+  CLI::App* command = data.add_subcommand("index", "Index and check a job's data, as run does");
+  command->add_option("JOB", options->job, "the job's file, job.toml")->required();
+  command->add_option("--set", options->set, "KEY=VALUE: change what JOB says, as often as wanted")
+      ->type_name("KEY=VALUE")
+      ->expected(1)
+      ->take_all()
+      ->allow_extra_args(false);
+  command->add_flag("--json", options->json, "print JSON");
+  command->callback([options, &exit_code] {
+    if (const auto done = index(*options); !done) exit_code = report(done.error());
+  });
+}
+
+}  // namespace
+
+void add_data(CLI::App& app, int& exit_code) {
+  CLI::App* data = app.add_subcommand("data", "Data and the accounts of it");
+  data->require_subcommand(1);
+  add_audit(*data, exit_code);
+  add_data_skip(*data, exit_code);
+  add_data_which(*data, exit_code);
+  add_synth(*data, exit_code);
+  add_index(*data, exit_code);
+}
+
+}  // namespace antdt::cli

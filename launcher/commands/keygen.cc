@@ -1,0 +1,175 @@
+// antdt keygen: keys for users and agents, laid out as both read them.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <memory>
+#include <vector>
+
+#include "core/fs.h"
+#include "core/transport/keys.h"
+#include "core/user.h"
+#include "launcher/commands/commands.h"
+#include "launcher/paths.h"
+
+namespace antdt::cli {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+struct KeygenOptions {
+  std::string directory = "~/.config/antdt";
+  std::string user;                 // "": who calls it, with the keys in the directory itself
+  std::vector<std::string> agents;  // hosts whose agents get keys of their own
+};
+
+std::string path_of(const std::string& dir, const std::string& name) {
+  return fmt::format("{}/{}", dir, name);
+}
+
+// Hosts and users become names of files and directories.
+Status check_file_name(const std::string& what, const std::string& name) {
+  const bool fits = !name.empty() && name.size() <= 64 && name[0] != '.' && name[0] != '-' &&
+                    name.find_first_of("/\\:\n\t ") == std::string::npos;
+  if (fits) return {};
+  return fail(ErrorKind::kUsage, "{} '{}' cannot name a file: take it without '/', ':' and blanks",
+              what, name);
+}
+
+// Makes `name`.key and `name`.pub unless they are there, and puts the public
+// key where the other side looks for it.
+Status make_pair(const std::string& dir, const std::string& name, const std::string& copy) {
+  if (::access(fmt::format("{}/{}.key", dir, name).c_str(), F_OK) == 0) {
+    fmt::print("{}/{}.key is kept\n", dir, name);
+  } else {
+    ANTDT_TRY([[maybe_unused]] const transport::KeyPair keys,
+              transport::generate_key_pair(dir, name));
+    fmt::print("{}/{}.key is new\n", dir, name);
+  }
+  ANTDT_TRY(const std::string text, read_file(fmt::format("{}/{}.pub", dir, name)));
+  ANTDT_RETURN_IF_ERROR(make_directories(copy.substr(0, copy.rfind('/')), 0700));
+  return write_file_atomic(copy, text, 0644);
+}
+
+std::vector<std::string> names_in(const std::string& dir) {
+  std::vector<std::string> names;
+  std::error_code error;
+  for (fs::directory_iterator it(dir, error), end; !error && it != end; it.increment(error)) {
+    names.push_back(it->path().filename().string());
+  }
+  std::ranges::sort(names);
+  return names;
+}
+
+// Makes the .pub files of `to` those of `from`.
+Status mirror(const std::string& from, const std::string& to) {
+  ANTDT_RETURN_IF_ERROR(make_directories(to, 0700));
+  const std::vector<std::string> wanted = names_in(from);
+  for (const std::string& name : wanted) {
+    if (!name.ends_with(".pub")) continue;
+    ANTDT_TRY(const std::string text, read_file(path_of(from, name)));
+    ANTDT_RETURN_IF_ERROR(write_file_atomic(path_of(to, name), text, 0644));
+  }
+  for (const std::string& name : names_in(to)) {
+    if (name.ends_with(".pub") && std::ranges::find(wanted, name) == wanted.end()) {
+      unlink(path_of(to, name).c_str());
+    }
+  }
+  return {};
+}
+
+// What each user and each host has to know of the others.
+Status share(const std::string& dir) {
+  for (const std::string& host : names_in(dir + "/hosts")) {
+    ANTDT_RETURN_IF_ERROR(mirror(dir + "/authorized", dir + "/hosts/" + host + "/authorized"));
+  }
+  for (const std::string& user : names_in(dir + "/users")) {
+    ANTDT_RETURN_IF_ERROR(mirror(dir + "/agents", dir + "/users/" + user + "/agents"));
+  }
+  return {};
+}
+
+// An earlier release authorized the same key under a name that is no user's.
+void rename_nameless(const std::string& dir, const std::string& user) {
+  const std::string nameless = dir + "/authorized/job.pub";
+  if (user == "job") return;
+  const auto old = transport::load_public_key(nameless);
+  const auto now = transport::load_public_key(dir + "/authorized/" + user + ".pub");
+  if (!old || !now || old->z85 != now->z85) return;
+  unlink(nameless.c_str());
+  fmt::print("{} is now {}.pub\n", nameless, user);
+}
+
+Status make_agents(const std::string& dir, const std::vector<std::string>& hosts) {
+  for (const std::string& host : hosts) {
+    ANTDT_RETURN_IF_ERROR(check_file_name("the host", host));
+    ANTDT_RETURN_IF_ERROR(
+        make_pair(dir + "/hosts/" + host, "agent", fmt::format("{}/agents/{}.pub", dir, host)));
+  }
+  if (!hosts.empty() || fs::exists(dir + "/hosts")) return {};
+  return make_pair(dir, "agent", dir + "/agents/cluster.pub");
+}
+
+void tell(const std::string& dir, const std::string& user, const std::string& of_user) {
+  fmt::print(
+      "\nOn the machine where {0} calls antdt run, in the directory cluster.keys:\n"
+      "  {1}/job.key      who the jobs are {0}'s by; whoever has it can run programs as {0}\n"
+      "  {1}/agents       the keys that the agents must prove to have\n",
+      user, of_user);
+  if (fs::exists(dir + "/hosts")) {
+    fmt::print(
+        "On each host, as the directory of antdtd --keys:\n"
+        "  {}/hosts/HOST    its own agent.key, and in authorized/ the users whose jobs it runs\n",
+        dir);
+  } else {
+    fmt::print(
+        "On each host, in the directory of antdtd --keys:\n"
+        "  agent.key            who the agent is, the same on all hosts; antdt keygen --agent "
+        "HOST\n"
+        "                       makes one for each host, and who breaks into one cannot pose as\n"
+        "                       another\n"
+        "  authorized/{}.pub   whose jobs it runs; one file for each user\n",
+        user);
+  }
+  fmt::print(
+      "Copy the .key files by a way that nobody else can read (mode 0600). Removing\n"
+      "authorized/{}.pub from a host takes the right away within a second.\n",
+      user);
+}
+
+Status keygen(const KeygenOptions& options) {
+  const std::string dir = launcher::absolute_path(options.directory, ".");
+  const std::string user = options.user.empty() ? own_user().name : options.user;
+  ANTDT_RETURN_IF_ERROR(check_file_name("the user", user));
+  const std::string of_user = options.user.empty() ? dir : dir + "/users/" + user;
+  ANTDT_RETURN_IF_ERROR(make_pair(of_user, "job", fmt::format("{}/authorized/{}.pub", dir, user)));
+  rename_nameless(dir, user);
+  ANTDT_RETURN_IF_ERROR(make_agents(dir, options.agents));
+  ANTDT_RETURN_IF_ERROR(share(dir));
+  tell(dir, user, of_user);
+  return {};
+}
+
+}  // namespace
+
+void add_keygen(CLI::App& app, int& exit_code) {
+  const auto options = std::make_shared<KeygenOptions>();
+  CLI::App* command = app.add_subcommand("keygen", "Make the keys of a cluster");
+  command->add_option("--dir", options->directory, "where; default ~/.config/antdt")
+      ->type_name("DIR");
+  command
+      ->add_option("--user", options->user,
+                   "whose jobs the key is for, kept in DIR/users/NAME; default: yours, in DIR")
+      ->type_name("NAME");
+  command
+      ->add_option("--agent", options->agents,
+                   "a host whose agent gets a key of its own, in DIR/hosts/HOST; may be repeated")
+      ->type_name("HOST");
+  command->callback([options, &exit_code] {
+    if (const auto done = keygen(*options); !done) exit_code = report(done.error());
+  });
+}
+
+}  // namespace antdt::cli

@@ -1,0 +1,81 @@
+// antdt inject: stragglers on purpose, in a job that runs.
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "core/schema/units.h"
+#include "core/wire/drill_messages.h"
+#include "launcher/commands/commands.h"
+#include "launcher/commands/operate/running_job.h"
+#include "launcher/commands/show/runs.h"
+#include "launcher/job_config.h"
+
+namespace antdt::cli {
+
+namespace {
+
+struct Options {
+  std::string job;
+  std::vector<std::string> keys;
+  std::string duration = "0s";
+  bool clear = false;
+};
+
+// As job.json has it, checked as in job.toml.
+Result<std::string> rule_of(const std::string& run_dir, const std::vector<std::string>& keys) {
+  ANTDT_TRY(launcher::JobConfig config, launcher::load_effective(run_dir));
+  config.inject.clear();
+  const std::string here = std::filesystem::current_path().string() + "/job.toml";
+  ANTDT_TRY(config, launcher::load_text(launcher::to_toml(config), here,
+                                        {fmt::format("inject=[{{{}}}]", fmt::join(keys, ", "))}));
+  return nlohmann::json::parse(launcher::to_json(config)).at("inject").dump();
+}
+
+Status inject(const Options& options) {
+  if (options.clear != options.keys.empty()) {
+    return fail(ErrorKind::kUsage,
+                "write what is to be injected as keys of [[inject]], such as workers='[\"w1\"]' "
+                "slowdown=3, or --clear");
+  }
+  ANTDT_TRY(const auto duration, schema::parse_duration(options.duration));
+  ANTDT_TRY(RunningJob job, reach(options.job));
+  wire::InjectRules order;
+  order.rules = "[]";
+  if (!options.clear) {
+    ANTDT_TRY(order.rules, rule_of(job.run_dir, options.keys));
+  }
+  order.who = operator_name();
+  order.duration_ms = static_cast<std::uint64_t>(
+      std::chrono::duration_cast<std::chrono::milliseconds>(duration).count());
+  ANTDT_RETURN_IF_ERROR(job.link.order(order, std::chrono::seconds(5)));
+  if (options.clear) {
+    fmt::print("nothing is injected beside what job.toml says\n");
+  } else {
+    fmt::print("{} is injected{}\n", fmt::join(options.keys, ", "),
+               order.duration_ms == 0 ? "" : " for " + options.duration);
+  }
+  return {};
+}
+
+}  // namespace
+
+void add_inject(CLI::App& app, int& exit_code) {
+  const auto options = std::make_shared<Options>();
+  CLI::App* command = app.add_subcommand(
+      "inject", "Slow processes of a running job down, or kill them, for a drill");
+  command->add_option("JOB", options->job, kJobHelp)->required();
+  command->add_option("KEY=VALUE", options->keys,
+                      "keys of one [[inject]] of job.toml, values as there; in place of what was "
+                      "injected so before");
+  command->add_option("--duration", options->duration, "for how long; 0s: to the job's end")
+      ->type_name("TIME")
+      ->capture_default_str();
+  command->add_flag("--clear", options->clear, "end what was injected so");
+  command->callback([options, &exit_code] {
+    if (const auto done = inject(*options); !done) exit_code = report(done.error());
+  });
+}
+
+}  // namespace antdt::cli

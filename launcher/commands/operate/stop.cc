@@ -1,0 +1,158 @@
+// antdt stop: a checkpoint, then the end; the run can be resumed.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "core/schema/units.h"
+#include "core/wire/messages.h"
+#include "launcher/commands/commands.h"
+#include "launcher/commands/operate/running_job.h"
+#include "launcher/commands/operate/through_agent.h"
+#include "launcher/commands/show/runs.h"
+#include "launcher/summary_view.h"
+
+namespace antdt::cli {
+
+namespace {
+
+struct StopOptions {
+  std::string job;
+  std::string grace;
+  std::string reason;
+  bool no_wait = false;
+  ThroughAgent through;
+};
+
+// After its grace the job kills its workers; then it waits for their ends.
+constexpr Duration kAfterGrace = std::chrono::seconds(20);
+constexpr Duration kLookEvery = std::chrono::milliseconds(50);
+constexpr Duration kTellEvery = std::chrono::seconds(5);
+constexpr std::string_view kWrites = "writing the checkpoint";
+// How long is waited for the end of a job whose own grace is not known.
+constexpr std::chrono::milliseconds kGraceOfAnother = std::chrono::minutes(2);
+
+Result<std::chrono::milliseconds> grace_of(const StopOptions& options, const std::string& run_dir) {
+  if (options.grace.empty()) {
+    ANTDT_TRY(const launcher::JobConfig config, launcher::load_effective(run_dir));
+    return config.failure.stop_grace;
+  }
+  ANTDT_TRY(const auto us, schema::parse_duration(options.grace));
+  return std::chrono::duration_cast<std::chrono::milliseconds>(us);
+}
+
+// What is written of a checkpoint, by whom: differs from before while bytes move.
+std::vector<std::string> written_by(const report::Status& status) {
+  std::vector<std::string> all;
+  const auto add = [&](const auto& processes) {
+    for (const auto& p : processes) {
+      if (p.io && p.io->what == kWrites) all.push_back(fmt::format("{}: {}", p.id, p.io->text));
+    }
+  };
+  add(status.workers);
+  add(status.servers);
+  return all;
+}
+
+// Returns when the job has ended. It waits for `grace` and a while after it, and as long as its
+// last checkpoint is written, as the job does.
+Status await_end(RunningJob& job, std::chrono::milliseconds grace) {
+  const SteadyClock clock;
+  MonoTime deadline = clock.now() + grace + kAfterGrace;
+  MonoTime tell_at = clock.now() + kTellEvery;
+  std::vector<std::string> written;
+  while (state_of(job.run_dir) == RunState::kRunning) {
+    const MonoTime now = clock.now();
+    if (now > deadline) {
+      return fail(ErrorKind::kUnreachable,
+                  "the job in {} did not end within its grace of {}; see {}/jobd.log", job.run_dir,
+                  schema::format_duration(grace), job.run_dir);
+    }
+    if (now >= tell_at) {
+      tell_at = now + kTellEvery;
+      const auto status = status_of(job);
+      auto newest = status ? written_by(*status) : std::vector<std::string>{};
+      if (!newest.empty() && newest != written) {
+        deadline = now + grace + kAfterGrace;
+        fmt::print(stderr, "{}; antdt stop {} --grace 0s ends the job without it\n",
+                   fmt::join(newest, "; "), job.run_dir);
+      }
+      written = std::move(newest);
+    }
+    std::this_thread::sleep_for(kLookEvery);
+  }
+  return {};
+}
+
+// A job that ended by itself just then, or badly, says so.
+Result<int> tell_end(const std::string& run_dir) {
+  ANTDT_TRY(const report::Summary summary, launcher::read_summary(run_dir));
+  fmt::print("{}: {}\n", summary.state, run_dir);
+  for (const std::string& line : launcher::closing_lines(summary, run_dir)) {
+    fmt::print("{}\n", line);
+  }
+  return summary.state == "stopped" ? 0 : static_cast<int>(summary.exit.code);
+}
+
+// Of another user's job nothing can be read but whether the agent still has it.
+Result<int> stop_through_agent(const StopOptions& options) {
+  wire::AdminOrder order;
+  order.order = "stop";
+  order.reason = options.reason;
+  std::chrono::milliseconds grace = kGraceOfAnother;
+  if (!options.grace.empty()) {
+    ANTDT_TRY(const auto us, schema::parse_duration(options.grace));
+    grace = std::chrono::duration_cast<std::chrono::milliseconds>(us);
+    order.time_ms = static_cast<std::uint32_t>(grace.count());
+  }
+  ANTDT_RETURN_IF_ERROR(order_through(options.through, options.job, order));
+  fmt::print("stopping: {}\n", options.job);
+  if (options.no_wait) return 0;
+  ANTDT_RETURN_IF_ERROR(
+      await_gone(options.through, options.job,
+                 grace + std::chrono::duration_cast<std::chrono::milliseconds>(kAfterGrace)));
+  fmt::print("{} has left {}\n", options.job, options.through.agent);
+  return 0;
+}
+
+Result<int> stop(const StopOptions& options) {
+  if (options.through.wanted()) return stop_through_agent(options);
+  ANTDT_TRY(RunningJob job, reach(options.job));
+  ANTDT_TRY(const std::chrono::milliseconds grace, grace_of(options, job.run_dir));
+  const std::string because = options.reason.empty() ? "" : ": " + options.reason;
+  ANTDT_RETURN_IF_ERROR(
+      job.link.stop(fmt::format("antdt stop, asked by {}{}", operator_name(), because), grace,
+                    std::chrono::seconds(5)));
+  if (options.no_wait) {
+    fmt::print("stopping: {}\n", job.run_dir);
+    return 0;
+  }
+  ANTDT_RETURN_IF_ERROR(await_end(job, grace));
+  return tell_end(job.run_dir);
+}
+
+}  // namespace
+
+void add_stop(CLI::App& app, int& exit_code) {
+  const auto options = std::make_shared<StopOptions>();
+  CLI::App* command = app.add_subcommand("stop", "Stop a run after a checkpoint");
+  command->add_option("JOB", options->job, kJobHelp)->required();
+  command
+      ->add_option("--grace", options->grace,
+                   "how long the end may take, such as 10s, and longer only while the last "
+                   "checkpoint is written; default failure.stop_grace")
+      ->type_name("TIME");
+  command->add_option("--reason", options->reason, "why, for the record");
+  command->add_flag("--no-wait", options->no_wait, "return when the job daemon has heard it");
+  add_agent_options(*command, options->through);
+  command->callback([options, &exit_code] {
+    const auto code = stop(*options);
+    exit_code = code ? *code : report(code.error());
+  });
+}
+
+}  // namespace antdt::cli

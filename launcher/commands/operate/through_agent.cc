@@ -1,0 +1,87 @@
+#include "launcher/commands/operate/through_agent.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "core/clock.h"
+#include "launcher/admin_link.h"
+#include "launcher/paths.h"
+#include "launcher/text_table.h"
+
+namespace antdt::cli {
+namespace {
+
+constexpr Duration kAgentAnswers = std::chrono::seconds(5);
+constexpr Duration kAgentAskedAgain = std::chrono::milliseconds(200);
+
+Result<launcher::AdminLink> open_link(transport::Context& context, const ThroughAgent& through) {
+  return launcher::AdminLink::open(context, through.agent,
+                                   launcher::absolute_path(through.keys, "."));
+}
+
+}  // namespace
+
+void add_agent_options(CLI::App& command, ThroughAgent& through) {
+  command
+      .add_option("--agent", through.agent,
+                  "ask through this agent, where JOB is a job's id; of another user's job only "
+                  "members of antdt-admin may")
+      ->type_name("HOST:PORT");
+  command.add_option("--keys", through.keys, "with --agent: your keys, as cluster.keys")
+      ->type_name("DIR")
+      ->capture_default_str();
+}
+
+Status order_through(const ThroughAgent& through, const std::string& job,
+                     const wire::AdminOrder& order) {
+  transport::Context context;
+  ANTDT_TRY(launcher::AdminLink link, open_link(context, through));
+  return link.order(job, order, kAgentAnswers);
+}
+
+Status await_gone(const ThroughAgent& through, const std::string& job,
+                  std::chrono::milliseconds patience) {
+  transport::Context context;
+  ANTDT_TRY(launcher::AdminLink link, open_link(context, through));
+  const SteadyClock clock;
+  const MonoTime deadline = clock.now() + patience;
+  while (clock.now() < deadline) {
+    ANTDT_TRY(const auto jobs, link.jobs(kAgentAnswers));
+    if (std::ranges::find(jobs, job, &wire::JobHere::job) == jobs.end()) return {};
+    std::this_thread::sleep_for(kAgentAskedAgain);
+  }
+  return fail(ErrorKind::kUnreachable, "job {} did not end on {} within {:.0f} s", job,
+              through.agent, to_seconds(patience));
+}
+
+Status print_jobs_of(const ThroughAgent& through, bool json) {
+  transport::Context context;
+  ANTDT_TRY(launcher::AdminLink link, open_link(context, through));
+  ANTDT_TRY(const auto jobs, link.jobs(kAgentAnswers));
+  if (json) {
+    nlohmann::ordered_json out = nlohmann::ordered_json::array();
+    for (const wire::JobHere& job : jobs) {
+      out.push_back({{"job", job.job},
+                     {"user", job.user},
+                     {"processes", job.processes},
+                     {"attached", job.attached}});
+    }
+    fmt::print("{}\n", out.dump(2));
+    return {};
+  }
+  std::vector<std::vector<std::string>> cells;
+  for (const wire::JobHere& job : jobs) {
+    cells.push_back({job.job, job.user, std::to_string(job.processes),
+                     job.attached ? "connected" : "its daemon is away"});
+  }
+  for (const std::string& line :
+       launcher::text_table({"job", "user", "processes#", "daemon"}, cells)) {
+    fmt::print("{}\n", line);
+  }
+  return {};
+}
+
+}  // namespace antdt::cli

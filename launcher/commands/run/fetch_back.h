@@ -1,0 +1,27 @@
+// Checkpoints that a run needs to go on and its launching host has not: whole ones of the other
+// hosts of its cluster are found through their agents and fetched (docs/checkpoints-on-hosts.md).
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "core/result.h"
+#include "launcher/job_config.h"
+
+namespace antdt::cli {
+
+struct FetchedBack {
+  bool fetched = false;               // this host has a newer one now
+  std::vector<std::string> troubles;  // hosts that could not be asked or read, a sentence each
+};
+
+// Asks every host of the cluster, and fetches the newest whole checkpoint that is newer than
+// `newest`, a directory of this host or "". Returns at once where there is no cluster. `say` is
+// called before a checkpoint is fetched, which may take long.
+[[nodiscard]] Result<FetchedBack> fetch_back(const std::string& run_dir,
+                                             const launcher::JobConfig& config,
+                                             const std::string& newest,
+                                             const std::function<void(const std::string&)>& say);
+
+}  // namespace antdt::cli

@@ -1,0 +1,117 @@
+#include "launcher/commands/run/prepare.h"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "antdtd/host.h"
+#include "core/fs.h"
+#include "core/ids.h"
+#include "jobd/job_spec.h"
+#include "launcher/cluster.h"
+#include "launcher/paths.h"
+#include "trainer/data/dataset.h"
+
+namespace antdt::cli {
+
+namespace {
+
+constexpr Duration kClusterAnswers = std::chrono::seconds(3);
+
+// What this machine's private agent will report.
+launcher::HostResources this_machine() {
+  const antdtd::Capacity capacity = antdtd::probe_capacity();
+  return {antdtd::host_name(), capacity.cpus, capacity.memory_bytes, capacity.devices};
+}
+
+Result<std::vector<launcher::HostResources>> find_hosts(transport::Context& context,
+                                                        const launcher::JobConfig& config) {
+  if (config.cluster.hosts.empty()) return std::vector{this_machine()};
+  ANTDT_TRY(const launcher::ClusterKeys keys, launcher::load_cluster_keys(config.cluster));
+  return launcher::ask_agents(context, config.cluster, keys, kClusterAnswers);
+}
+
+Status find_program_of(const char* role, launcher::RoleSection& section,
+                       const std::string& directory) {
+  std::string& program = section.command.front();
+  auto found = launcher::find_program(program, launcher::program_directory(), directory);
+  if (!found) {
+    return fail(ErrorKind::kUsage, "roles.{}.command: {}", role, found.error().message);
+  }
+  program = std::move(*found);
+  return {};
+}
+
+// On other hosts only their agents can look.
+Status find_programs_of(launcher::JobConfig& config) {
+  ANTDT_RETURN_IF_ERROR(find_own_solution(config));
+  if (!config.cluster.hosts.empty()) return {};
+  ANTDT_RETURN_IF_ERROR(find_program_of("worker", config.roles.worker, config.job.directory));
+  if (config.roles.server.count == 0) return {};
+  return find_program_of("server", config.roles.server, config.job.directory);
+}
+
+// "w0 .. w3 on vm (...)", a line for each host in `places`.
+void add_lines(const Prepared& prepared, char role, const std::vector<std::size_t>& places,
+               std::vector<std::string>& lines) {
+  for (std::size_t first = 0; first < places.size();) {
+    std::size_t last = first;
+    while (last + 1 < places.size() && places[last + 1] == places[first]) ++last;
+    const launcher::HostResources& host = prepared.hosts[places[first]];
+    const std::string range = first == last ? fmt::format("{}{}", role, first)
+                                            : fmt::format("{}{} .. {}{}", role, first, role, last);
+    lines.push_back(fmt::format(
+        "{} on {} ({:g} cpus, {:.1f}GiB of memory, {} devices free)", range, host.name, host.cpus,
+        static_cast<double>(host.memory_bytes) / (1ULL << 30), host.devices));
+    first = last + 1;
+  }
+}
+
+}  // namespace
+
+Status find_own_solution(launcher::JobConfig& config) {
+  if (config.control.solution != "command") return {};
+  std::string& program = config.control.command.front();
+  auto found = launcher::find_program(program, launcher::program_directory(), config.job.directory);
+  if (!found) return fail(ErrorKind::kUsage, "control.command: {}", found.error().message);
+  program = std::move(*found);
+  return {};
+}
+
+Result<Prepared> prepare(transport::Context& context, const std::string& job_file,
+                         const std::vector<std::string>& overrides,
+                         const launcher::RunOptions& options) {
+  Prepared prepared;
+  ANTDT_TRY(prepared.config, launcher::load(job_file, overrides));
+  ANTDT_TRY(prepared.job_toml, read_file(job_file));
+  prepared.config.job.id = prepared.config.job.name + "-" + new_ulid();
+  ANTDT_RETURN_IF_ERROR(find_programs_of(prepared.config));
+  ANTDT_RETURN_IF_ERROR(launcher::check_run_directory(options));
+  ANTDT_TRY(prepared.hosts, find_hosts(context, prepared.config));
+  ANTDT_TRY(prepared.places, launcher::place(prepared.hosts, prepared.config.roles));
+  prepared.config.roles.worker.count = static_cast<std::uint32_t>(prepared.places.workers.size());
+  return prepared;
+}
+
+std::vector<std::string> placement_lines(const Prepared& prepared) {
+  std::vector<std::string> lines;
+  add_lines(prepared, 'w', prepared.places.workers, lines);
+  add_lines(prepared, 's', prepared.places.servers, lines);
+  return lines;
+}
+
+Result<std::string> index_data(const launcher::JobConfig& config) {
+  data::DataSummary train, eval;
+  if (config.data.format != "none") {
+    const std::string json = launcher::to_json(config);
+    ANTDT_TRY(train, data::build_index(json, data::Split::kTrain));
+    ANTDT_TRY(eval, data::build_index(json, data::Split::kEval));
+  }
+  // Put together as a worker does it: the two must be the same.
+  nlohmann::ordered_json found = jobd::to_json(data::identity_of(train, eval));
+  found["quarantined"] = train.quarantined + eval.quarantined;
+  found["quarantine_files"] = {train.quarantine_file, eval.quarantine_file};
+  return found.dump(2) + "\n";
+}
+
+}  // namespace antdt::cli

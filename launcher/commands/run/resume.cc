@@ -1,0 +1,247 @@
+#include "launcher/commands/run/resume.h"
+
+#include <unistd.h>
+
+#include <filesystem>
+
+#include "core/fs.h"
+#include "core/runtime_dir.h"
+#include "ctl/data_identity.h"
+#include "jobd/checkpoint_store.h"
+#include "jobd/job_spec.h"
+#include "launcher/commands/run/fetch_back.h"
+#include "launcher/commands/run/prepare.h"
+#include "launcher/commands/run/watch_run.h"
+#include "launcher/commands/show/runs.h"
+#include "launcher/live_view.h"
+#include "launcher/resume_request.h"
+#include "launcher/resume_settings.h"
+#include "launcher/start.h"
+#include "launcher/summary_view.h"
+#include "shard_server/journal.h"
+
+namespace antdt::cli {
+namespace {
+
+bool is_there(const std::string& path) { return ::access(path.c_str(), F_OK) == 0; }
+
+Status check_ended(const std::string& run_dir) {
+  if (state_of(run_dir) == RunState::kRunning) {
+    return fail(ErrorKind::kUsage, "the run in {} still runs: watch it with antdt attach {}",
+                run_dir, run_dir);
+  }
+  if (!is_there(run_dir + "/summary.json")) return {};  // broken off
+  ANTDT_TRY(const report::Summary summary, launcher::read_summary(run_dir));
+  if (summary.state != "done") return {};
+  return fail(ErrorKind::kUsage,
+              "the run in {} is done: there is nothing to resume (antdt status {} shows its end)",
+              run_dir, run_dir);
+}
+
+std::string journal_of(const std::string& state_dir) { return state_dir + "/state.db"; }
+
+// A journal that is damaged is found here, before anything starts.
+Status check_journal(const std::string& run_dir, const std::string& state_dir) {
+  const std::string path = journal_of(state_dir);
+  const std::string way_out = fmt::format(
+      "antdt run --resume {} --from-checkpoint goes on with what the newest whole checkpoint "
+      "knows, and trains again what came after it",
+      run_dir);
+  if (!is_there(path)) {
+    return fail(ErrorKind::kUsage, "the run in {} has no journal: {} is not there. {}", run_dir,
+                path, way_out);
+  }
+  const auto content = shard_server::read_journal(path);
+  if (content) return {};
+  return fail(content.error().kind,
+              "the run in {} cannot be resumed, since its journal cannot be read: {}. Nothing was "
+              "changed. Restore {} from a copy, or: {}",
+              run_dir, content.error().message, path, way_out);
+}
+
+std::string lines_of(const std::vector<std::string>& sentences) {
+  std::string text;
+  for (const std::string& sentence : sentences) text += "\n  " + sentence;
+  return text;
+}
+
+bool keeps_checkpoints(const launcher::JobConfig& config) {
+  const launcher::RoleSection& role = config.roles.worker;
+  return role.protocol == "antdt" && role.count > 0;
+}
+
+struct GoesOnFrom {
+  jobd::CheckpointStore::Newest newest;
+  std::vector<std::string> troubles;  // hosts that may have a newer one and could not be read
+};
+
+// The newest whole checkpoint of any host, which this host has afterwards.
+Result<GoesOnFrom> newest_of_all(const ResumeOptions& options, const std::string& run_dir,
+                                 const launcher::JobConfig& config) {
+  const jobd::CheckpointStore store(run_dir, config.checkpoint.keep);
+  GoesOnFrom found{store.newest(), {}};
+  for (const std::string& text : found.newest.problems) fmt::print(stderr, "antdt: {}\n", text);
+  if (!keeps_checkpoints(config)) return found;
+  ANTDT_TRY(FetchedBack back,
+            fetch_back(run_dir, config, found.newest.found.directory, [&](const auto& text) {
+              fmt::print(talk(options.json), "{}\n", text);
+              std::fflush(talk(options.json));
+            }));
+  const bool damaged = !found.newest.problems.empty();
+  if (back.fetched) found.newest = store.newest();
+  if (found.newest.none() || (damaged && !back.fetched)) found.troubles = std::move(back.troubles);
+  return found;
+}
+
+// Says from which checkpoint training goes on, and which newer ones cannot be read.
+Status check_checkpoints(const ResumeOptions& options, const std::string& run_dir,
+                         const launcher::JobConfig& config) {
+  ANTDT_TRY(const GoesOnFrom from, newest_of_all(options, run_dir, config));
+  if (!from.newest.none()) {
+    if (!from.troubles.empty()) {
+      fmt::print(stderr, "antdt: a newer checkpoint may be on a host that could not be read:{}\n",
+                 lines_of(from.troubles));
+    }
+    fmt::print(talk(options.json), "training goes on from {} (step {})\n",
+               from.newest.found.directory, from.newest.found.step);
+    return {};
+  }
+  if (!from.troubles.empty()) {
+    return fail(ErrorKind::kUnreachable,
+                "this host has no whole checkpoint of the run, and not all others could be asked "
+                "for one:{}\nBring these hosts back and resume again. If their checkpoints are "
+                "lost, leave them out by --set 'cluster.hosts=[...]'",
+                lines_of(from.troubles));
+  }
+  if (options.from_checkpoint) {
+    return fail(ErrorKind::kUsage,
+                "{}/checkpoints has no whole checkpoint, nor has another host of the run, and "
+                "without one only the journal knows the run: begin a new run",
+                run_dir);
+  }
+  fmt::print(talk(options.json), "there is no whole checkpoint: training begins again\n");
+  return {};
+}
+
+Status check_keeps_checkpoints(const launcher::JobConfig& config) {
+  if (keeps_checkpoints(config)) return {};
+  return fail(ErrorKind::kUsage,
+              "--from-checkpoint is for jobs whose checkpoints AntDT keeps: the workers of this "
+              "one keep their own; begin a new run");
+}
+
+// The journal and its log get another name beside the old one, by which SQLite
+// still finds the two together. The journal first: a log without it is no
+// journal, and one without its log would be an old one.
+Result<std::string> put_journal_aside(const std::string& state_dir) {
+  const std::string path = journal_of(state_dir);
+  int number = 1;
+  const auto aside = [&] { return fmt::format("{}.aside-{}", path, number); };
+  while (is_there(aside()) || is_there(aside() + "-wal")) ++number;
+  for (const char* part : {"", "-wal", "-shm"}) {
+    if (!is_there(path + part)) continue;
+    std::error_code error;
+    std::filesystem::rename(path + part, aside() + part, error);
+    if (error) return fail_errno(ErrorKind::kIo, error.value(), "rename " + path + part);
+  }
+  ANTDT_RETURN_IF_ERROR(sync_directory(state_dir));
+  return aside();
+}
+
+// The data must be what the run began with: its records are known by number.
+Status check_data(const std::string& run_dir, const launcher::JobConfig& config) {
+  ANTDT_TRY(const jobd::DataFound before, jobd::load_data_found(run_dir));
+  ANTDT_TRY(const std::string now_text, index_data(config));
+  ANTDT_TRY(const jobd::DataFound now, jobd::data_found(now_text, "what was found now"));
+  const auto difference = ctl::data_difference(before, now, "this host now");
+  if (!difference) return {};
+  return fail(ErrorKind::kUsage,
+              "the data is not what the run in {} began with, which its data.json tells: {}. Put "
+              "the old files back, or begin a new run",
+              run_dir, *difference);
+}
+
+// The run's configuration with what is to change.
+Result<launcher::ChangedConfig> settings(const std::string& run_dir,
+                                         const std::vector<std::string>& overrides) {
+  ANTDT_TRY(const launcher::JobConfig before, launcher::load_effective(run_dir));
+  if (overrides.empty()) return launcher::ChangedConfig{before, {}};
+  ANTDT_TRY(launcher::ChangedConfig changed, launcher::change_settings(before, overrides));
+  ANTDT_RETURN_IF_ERROR(find_own_solution(changed.config));
+  return changed;
+}
+
+Status change_settings(const ResumeOptions& options, const std::string& run_dir,
+                       const launcher::ChangedConfig& changed) {
+  if (changed.changes.empty()) return {};
+  for (const launcher::ChangedSetting& change : changed.changes) {
+    fmt::print(talk(options.json), "changed {}\n", launcher::text_of({change}));
+  }
+  return launcher::write_effective(run_dir, changed.config);
+}
+
+// A request that no job daemon has read yet may have changes that are in force by now.
+Status request_resume(const ResumeOptions& options, const std::string& run_dir,
+                      const launcher::ChangedConfig& changed) {
+  launcher::ResumeRequest request{operator_name(), options.from_checkpoint,
+                                  launcher::text_of(changed.changes)};
+  const auto unread = launcher::read_resume_request(run_dir);
+  if (unread && *unread && !(*unread)->changes.empty()) {
+    const std::string& before = (*unread)->changes;
+    request.changes = request.changes.empty() ? before : before + ", " + request.changes;
+  }
+  return launcher::write_resume_request(run_dir, request);
+}
+
+// The end that was written before stays to be read, under a name of its own.
+Status put_summary_aside(const std::string& run_dir) {
+  const std::string summary = run_dir + "/summary.json";
+  if (!is_there(summary)) return {};
+  int number = 1;
+  while (is_there(fmt::format("{}/summary.{}.json", run_dir, number))) ++number;
+  std::error_code error;
+  std::filesystem::rename(summary, fmt::format("{}/summary.{}.json", run_dir, number), error);
+  if (error) return fail_errno(ErrorKind::kIo, error.value(), "rename " + summary);
+  return sync_directory(run_dir);
+}
+
+}  // namespace
+
+Result<int> resume(const ResumeOptions& options) {
+  ANTDT_TRY(const launcher::Programs programs, launcher::find_programs());
+  ANTDT_TRY(const std::string sockets, runtime_directory());
+  ANTDT_TRY(const std::string run_dir, find_job(options.run));
+  ANTDT_RETURN_IF_ERROR(check_ended(run_dir));
+  auto lock = FileLock::acquire(run_dir + "/launch.lock");
+  if (!lock) {
+    return fail(ErrorKind::kUsage, "somebody else is starting the run in {}: {}", run_dir,
+                lock.error().message);
+  }
+  ANTDT_TRY(const launcher::RunControl before, launcher::read_control(run_dir));
+  ANTDT_TRY(const launcher::ChangedConfig changed, settings(run_dir, options.set));
+  const launcher::JobConfig& config = changed.config;
+  ANTDT_RETURN_IF_ERROR(options.from_checkpoint ? check_keeps_checkpoints(config)
+                                                : check_journal(run_dir, before.state_dir));
+  ANTDT_RETURN_IF_ERROR(check_data(run_dir, config));
+  ANTDT_RETURN_IF_ERROR(check_checkpoints(options, run_dir, config));
+
+  // Should we die on the way, the run has not ended, and resuming it again, in
+  // the same way, is right.
+  if (options.from_checkpoint) {
+    ANTDT_TRY(const std::string aside, put_journal_aside(before.state_dir));
+    fmt::print(talk(options.json), "the journal was put aside as {}\n", aside);
+  }
+  ANTDT_RETURN_IF_ERROR(change_settings(options, run_dir, changed));
+  ANTDT_RETURN_IF_ERROR(request_resume(options, run_dir, changed));
+  ANTDT_RETURN_IF_ERROR(put_summary_aside(run_dir));
+  launcher::hold_signals();
+  transport::Context context;
+  ANTDT_TRY(const launcher::RunControl control,
+            launcher::start_job(context, {programs, sockets, run_dir, before.state_dir, before.job,
+                                          config.failure.orphan_timeout}));
+  print_started({before.job, run_dir, options.json, options.detach});
+  if (options.detach) return 0;
+  return watch_run(context, {run_dir, control, config.failure.stop_grace, options.json, true});
+}
+
+}  // namespace antdt::cli

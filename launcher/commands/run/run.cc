@@ -1,0 +1,138 @@
+// antdt run: a job from its file to its summary.
+#include <fmt/format.h>
+
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "core/fs.h"
+#include "core/runtime_dir.h"
+#include "launcher/commands/commands.h"
+#include "launcher/commands/run/prepare.h"
+#include "launcher/commands/run/resume.h"
+#include "launcher/commands/run/watch_run.h"
+#include "launcher/live_view.h"
+#include "launcher/start.h"
+
+namespace antdt::cli {
+
+namespace {
+
+struct RunOptions {
+  std::string job;
+  std::string resume;  // a run to go on with; then there is no job
+  bool from_checkpoint = false;
+  std::vector<std::string> set;
+  launcher::RunOptions run;
+  bool json = false;
+  bool detach = false;
+  bool dry_run = false;
+};
+
+void print_dry_run(const RunOptions& options, const Prepared& prepared) {
+  if (options.json) {
+    nlohmann::ordered_json placement = nlohmann::ordered_json::array();
+    const auto add = [&](const char* role, const std::vector<std::size_t>& places) {
+      for (std::size_t i = 0; i < places.size(); ++i) {
+        placement.push_back(
+            {{role, fmt::format("{}{}", role[0], i)}, {"host", prepared.hosts[places[i]].name}});
+      }
+    };
+    add("worker", prepared.places.workers);
+    add("server", prepared.places.servers);
+    const nlohmann::ordered_json out = {
+        {"config", nlohmann::ordered_json::parse(launcher::to_json(prepared.config))},
+        {"placement", placement}};
+    fmt::print("{}\n", out.dump(2));
+    return;
+  }
+  fmt::print("{}\n# placement\n", launcher::to_toml(prepared.config));
+  for (const std::string& line : placement_lines(prepared)) fmt::print("# {}\n", line);
+}
+
+// What is said of malformed rows that were put aside.
+void print_quarantined(const RunOptions& options, const std::string& data_json) {
+  const auto data = nlohmann::json::parse(data_json);
+  if (data["quarantined"] == 0) return;
+  fmt::print(talk(options.json), "{} malformed rows were put aside:\n",
+             data["quarantined"].get<std::uint64_t>());
+  for (const auto& file : data["quarantine_files"]) {
+    if (file != "") fmt::print(talk(options.json), "  {}\n", file.get<std::string>());
+  }
+}
+
+Result<int> run(const RunOptions& options) {
+  if (options.job.empty()) {
+    return fail(ErrorKind::kUsage, "which job? antdt run job.toml, or antdt run --resume RUN");
+  }
+  transport::Context context;
+  ANTDT_TRY(const launcher::Programs programs, launcher::find_programs());
+  ANTDT_TRY(const std::string sockets, runtime_directory());
+  ANTDT_TRY(const Prepared prepared, prepare(context, options.job, options.set, options.run));
+  if (options.dry_run) {
+    print_dry_run(options, prepared);
+    return 0;
+  }
+  ANTDT_TRY(const std::string data_json, index_data(prepared.config));
+  print_quarantined(options, data_json);
+  ANTDT_TRY(launcher::RunDirectory directory,
+            launcher::create_run_directory(prepared.config, prepared.job_toml, options.run));
+  ANTDT_RETURN_IF_ERROR(write_file_atomic(directory.path + "/data.json", data_json, 0600));
+
+  launcher::hold_signals();
+  ANTDT_TRY(const launcher::RunControl control,
+            launcher::start_job(context,
+                                {programs, sockets, directory.path, directory.state_dir,
+                                 prepared.config.job.id, prepared.config.failure.orphan_timeout}));
+  print_started({prepared.config.job.id, directory.path, options.json, options.detach});
+  if (options.detach) return 0;
+  return watch_run(
+      context, {directory.path, control, prepared.config.failure.stop_grace, options.json, true});
+}
+
+}  // namespace
+
+void add_run(CLI::App& app, int& exit_code) {
+  const auto options = std::make_shared<RunOptions>();
+  CLI::App* command = app.add_subcommand("run", "Run a job and watch it");
+  CLI::Option* job = command->add_option("JOB", options->job, "the job's file, job.toml");
+  CLI::Option* goes_on = command
+                             ->add_option("--resume", options->resume,
+                                          "go on with an ended or broken-off run from its last "
+                                          "checkpoint; JOB is not given then")
+                             ->type_name("RUN")
+                             ->excludes(job);
+  command
+      ->add_flag("--from-checkpoint", options->from_checkpoint,
+                 "with --resume: put the journal aside, go on with what the newest whole "
+                 "checkpoint knows")
+      ->needs(goes_on);
+  command
+      ->add_option("--set", options->set,
+                   "KEY=VALUE: change what JOB says, or of a run that is resumed what may change, "
+                   "as often as wanted")
+      ->type_name("KEY=VALUE")
+      ->expected(1)
+      ->take_all()
+      ->allow_extra_args(false);
+  command->add_option("--run-dir", options->run.run_dir, "directory of this run")
+      ->type_name("DIR")
+      ->excludes(goes_on);
+  command->add_option("--state-dir", options->run.state_dir, "local directory for the journal")
+      ->type_name("DIR")
+      ->excludes(goes_on);
+  command->add_flag("--json", options->json, "print only JSON to standard output");
+  command->add_flag("--detach", options->detach, "return when the job runs");
+  command
+      ->add_flag("--dry-run", options->dry_run,
+                 "check everything, print configuration and placement, start nothing")
+      ->excludes(goes_on);
+  command->callback([options, &exit_code] {
+    const auto result = options->resume.empty()
+                            ? run(*options)
+                            : resume({options->resume, options->from_checkpoint, options->set,
+                                      options->json, options->detach});
+    exit_code = result ? *result : report(result.error());
+  });
+}
+
+}  // namespace antdt::cli

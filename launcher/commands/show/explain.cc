@@ -1,0 +1,105 @@
+// antdt explain: why a job is in its state, in sentences.
+#include "launcher/explain.h"
+
+#include <fmt/format.h>
+
+#include <memory>
+#include <sstream>
+
+#include "core/fs.h"
+#include "core/rotating_file.h"
+#include "launcher/commands/commands.h"
+#include "launcher/commands/operate/running_job.h"
+#include "launcher/commands/show/runs.h"
+#include "launcher/commands/show/standing_run.h"
+
+namespace antdt::cli {
+
+namespace {
+
+// A line that was cut short (the machine went down) is left out.
+std::vector<launcher::EventView> events_in(const std::string& text) {
+  std::vector<launcher::EventView> events;
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    if (auto event = launcher::parse_event(line)) events.push_back(std::move(*event));
+  }
+  return events;
+}
+
+// What the run's own files say.
+struct Files {
+  std::string run_dir;
+  RunState state = RunState::kBrokenOff;
+  std::string summary;
+  std::string events;
+};
+Result<Files> read_files(const std::string& job) {
+  Files files;
+  ANTDT_TRY(files.run_dir, find_job(job));
+  files.state = state_of(files.run_dir);
+  if (files.state == RunState::kEnded) {
+    ANTDT_TRY(files.summary, read_file(files.run_dir + "/summary.json"));
+  }
+  files.events = read_rotated(files.run_dir + "/events.jsonl");
+  return files;
+}
+
+// `events`: those of the files, if they can be read; else what the daemon remembers.
+Status ask_daemon(RunningJob& running, launcher::ExplainInput& input) {
+  ANTDT_TRY(launcher::JobStatus answer, running.link.status(0, std::chrono::seconds(3)));
+  input.status_json = std::move(answer.status_json);
+  if (!input.events.empty()) return {};
+  for (const std::string& line : answer.events) {
+    if (auto event = launcher::parse_event(line)) input.events.push_back(std::move(*event));
+  }
+  return {};
+}
+
+Status explain(const std::string& job, const std::string& worker, bool json) {
+  launcher::ExplainInput input;
+  input.worker = worker;
+  const auto files = within(kDiskPatience, [job] { return read_files(job); });
+  if (!files) {
+    ANTDT_TRY(RunningJob running, reach_without_files(job));
+    input.run_dir = running.run_dir;
+    ANTDT_RETURN_IF_ERROR(ask_daemon(running, input));
+  } else {
+    if (!*files) return tl::unexpected<Error>(files->error());
+    input.run_dir = (*files)->run_dir;
+    input.summary_json = (*files)->summary;
+    input.events = events_in((*files)->events);
+    if ((*files)->state == RunState::kRunning) {
+      ANTDT_TRY(RunningJob running, reach(input.run_dir));
+      ANTDT_RETURN_IF_ERROR(ask_daemon(running, input));
+    }
+  }
+  ANTDT_TRY(const launcher::Explanation explanation, launcher::explain(input));
+  if (json) {
+    fmt::print("{}\n", launcher::to_json(explanation));
+    return {};
+  }
+  for (const std::string& line : launcher::to_lines(explanation)) fmt::print("{}\n", line);
+  return {};
+}
+
+}  // namespace
+
+void add_explain(CLI::App& app, int& exit_code) {
+  struct Options {
+    std::string job;
+    std::string worker;
+    bool json = false;
+  };
+  const auto options = std::make_shared<Options>();
+  CLI::App* command = app.add_subcommand("explain", "Say why a run, or a worker, is in its state");
+  command->add_option("JOB", options->job, kJobHelp)->required();
+  command->add_option("WORKER", options->worker, "a worker such as w3 (default: the run)");
+  command->add_flag("--json", options->json, "print JSON");
+  command->callback([options, &exit_code] {
+    const auto done = explain(options->job, options->worker, options->json);
+    if (!done) exit_code = report(done.error());
+  });
+}
+
+}  // namespace antdt::cli

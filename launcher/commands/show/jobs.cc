@@ -1,0 +1,135 @@
+#include "launcher/commands/show/jobs.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "core/fs.h"
+#include "launcher/commands/commands.h"
+#include "launcher/commands/operate/running_job.h"
+#include "launcher/commands/operate/through_agent.h"
+#include "launcher/commands/show/runs.h"
+#include "launcher/summary_view.h"
+#include "launcher/text_table.h"
+
+namespace antdt::cli {
+
+namespace {
+
+struct Row {
+  KnownRun run;
+  std::string state;
+  std::uint64_t workers = 0;  // that run
+  std::uint64_t samples_done = 0;
+  std::uint64_t samples_total = 0;
+};
+
+void fill(Row& row, const report::Status& status) {
+  row.state = status.state;
+  row.samples_done = status.samples_done;
+  row.samples_total = status.samples_total;
+  row.workers =
+      static_cast<std::uint64_t>(std::ranges::count_if(status.workers, launcher::is_running));
+}
+
+void fill_running(Row& row) {
+  row.state = "does not answer";
+  auto job = reach(row.run.run_dir);
+  if (!job) return;
+  if (const auto status = status_of(*job)) fill(row, *status);
+}
+
+void fill_ended(Row& row) {
+  const auto summary = launcher::read_summary(row.run.run_dir);
+  if (!summary) {
+    row.state = "its summary cannot be read";
+    return;
+  }
+  row.state = summary->state;
+  row.samples_done = summary->samples_trained;
+  row.samples_total = summary->samples_total;
+}
+
+Row row_of(const KnownRun& run) {
+  Row row;
+  row.run = run;
+  if (run.state == RunState::kRunning) {
+    fill_running(row);
+  } else if (run.state == RunState::kEnded) {
+    fill_ended(row);
+  } else {
+    row.state = "broken off";
+  }
+  return row;
+}
+
+std::string percent(const Row& row) {
+  if (row.samples_total == 0) return "-";
+  const double share =
+      static_cast<double>(row.samples_done) / static_cast<double>(row.samples_total);
+  return fmt::format("{:.0f}%", 100 * std::min(share, 1.0));
+}
+
+void print_json(const std::vector<Row>& rows) {
+  nlohmann::ordered_json out = nlohmann::ordered_json::array();
+  for (const Row& row : rows) {
+    out.push_back({{"job", row.run.job},
+                   {"state", row.state},
+                   {"running", row.run.state == RunState::kRunning},
+                   {"workers", row.workers},
+                   {"samples_done", row.samples_done},
+                   {"samples_total", row.samples_total},
+                   {"run_dir", row.run.run_dir}});
+  }
+  fmt::print("{}\n", out.dump(2));
+}
+
+}  // namespace
+
+bool any_runs() {
+  return std::ranges::any_of(known_runs(),
+                             [](const KnownRun& r) { return r.state == RunState::kRunning; });
+}
+
+Status print_jobs(bool json) {
+  std::vector<Row> rows;
+  for (const KnownRun& run : known_runs()) rows.push_back(row_of(run));
+  if (json) {
+    print_json(rows);
+    return {};
+  }
+  if (rows.empty()) {
+    fmt::print("no runs below runs/, and no job of yours runs\n");
+    return {};
+  }
+  std::vector<std::vector<std::string>> cells;
+  for (const Row& row : rows) {
+    cells.push_back(
+        {row.run.job, row.state, std::to_string(row.workers), percent(row), row.run.run_dir});
+  }
+  for (const std::string& line :
+       launcher::text_table({"job", "state", "workers#", "done#", "directory"}, cells)) {
+    fmt::print("{}\n", line);
+  }
+  return {};
+}
+
+void add_jobs(CLI::App& app, int& exit_code) {
+  struct Options {
+    bool json = false;
+    ThroughAgent through;
+  };
+  const auto options = std::make_shared<Options>();
+  CLI::App* command = app.add_subcommand("jobs", "List the runs that can be found");
+  command->add_flag("--json", options->json, "print JSON");
+  add_agent_options(*command, options->through);
+  command->callback([options, &exit_code] {
+    const Status done = options->through.wanted() ? print_jobs_of(options->through, options->json)
+                                                  : print_jobs(options->json);
+    if (!done) exit_code = report(done.error());
+  });
+}
+
+}  // namespace antdt::cli

@@ -1,0 +1,30 @@
+#include "launcher/commands/show/standing_run.h"
+
+#include <filesystem>
+
+#include "launcher/commands/show/runs.h"
+#include "launcher/paths.h"
+
+namespace antdt::cli {
+
+Result<RunningJob> reach_without_files(const std::string& name) {
+  const std::filesystem::path meant = std::filesystem::path(launcher::absolute_path(name, "."));
+  for (const KnownAgent& agent : known_agents()) {
+    const bool same = std::filesystem::path(agent.run_dir).lexically_normal() ==
+                      (meant / "").parent_path().lexically_normal();
+    if (!same && agent.job != name) continue;
+    launcher::RunControl control;
+    control.job = agent.job;
+    control.jobd_socket = agent.socket_dir + "/jobd.sock";
+    auto context = std::make_unique<transport::Context>();
+    ANTDT_TRY(launcher::JobLink link, launcher::JobLink::open(*context, control.jobd_socket));
+    return RunningJob{agent.run_dir, std::move(control), std::move(context), std::move(link)};
+  }
+  return fail(
+      ErrorKind::kUnreachable,
+      "the filesystem of {} has not answered for {:.0f} s, and no job daemon of that run is "
+      "found on this machine: look at the disk (or the network) that it lies on",
+      name.empty() ? "runs/" : name, to_seconds(kDiskPatience));
+}
+
+}  // namespace antdt::cli

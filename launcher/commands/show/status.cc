@@ -1,0 +1,123 @@
+// antdt status: a run as it is now, or as it ended.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <memory>
+#include <thread>
+
+#include "core/fs.h"
+#include "launcher/commands/commands.h"
+#include "launcher/commands/operate/running_job.h"
+#include "launcher/commands/show/jobs.h"
+#include "launcher/commands/show/runs.h"
+#include "launcher/commands/show/standing_run.h"
+#include "launcher/summary_view.h"
+
+namespace antdt::cli {
+
+namespace {
+
+struct StatusOptions {
+  std::string job;
+  bool json = false;
+  bool watch = false;
+};
+
+constexpr Duration kWatchInterval = std::chrono::seconds(1);
+
+void print_lines(const std::vector<std::string>& lines) {
+  for (const std::string& line : lines) fmt::print("{}\n", line);
+}
+
+Status print_ended(const std::string& run_dir, bool json) {
+  ANTDT_TRY(const report::Summary summary, launcher::read_summary(run_dir));
+  if (json) {
+    ANTDT_TRY(const std::string text, read_file(run_dir + "/summary.json"));
+    fmt::print("{}", text);
+    return {};
+  }
+  print_lines(launcher::summary_lines(summary));
+  print_lines(launcher::closing_lines(summary, run_dir));
+  return {};
+}
+
+// With --watch on a terminal the screen is drawn anew each time.
+void begin_page(const StatusOptions& options) {
+  if (options.watch && !options.json && ::isatty(STDOUT_FILENO) == 1) fmt::print("\x1b[H\x1b[2J");
+}
+
+Status print_running(RunningJob& job, const StatusOptions& options) {
+  const auto answer = job.link.status(0, std::chrono::seconds(3));
+  if (!answer) {
+    return fail(ErrorKind::kUnreachable,
+                "the job daemon of {} does not answer ({}); see {}/agent.log and {}/logs",
+                job.run_dir, answer.error().message, job.run_dir, job.run_dir);
+  }
+  std::vector<launcher::EventView> events;
+  for (const std::string& text : answer->events) {
+    if (auto event = launcher::parse_event(text)) events.push_back(std::move(*event));
+  }
+  if (options.json) {
+    fmt::print("{}\n", launcher::with_last_events(answer->status_json, events));
+    return {};
+  }
+  ANTDT_TRY(const report::Status status, launcher::parse_status(answer->status_json));
+  begin_page(options);
+  print_lines(launcher::status_table(status, events));
+  if (options.watch) return {};
+  for (const launcher::EventView& event : events) {
+    if (launcher::is_notable(event)) fmt::print("{}\n", launcher::event_line(event));
+  }
+  return {};
+}
+
+struct Found {
+  std::string run_dir;
+  RunState state;
+};
+
+// The job may end while it is asked, and its daemon may be started again.
+Status print_status(const StatusOptions& options) {
+  if (options.job.empty() && !any_runs()) return print_jobs(options.json);
+  const auto found = within(kDiskPatience, [name = options.job]() -> Result<Found> {
+    ANTDT_TRY(std::string path, find_job(name));
+    const RunState state = state_of(path);
+    return Found{std::move(path), state};
+  });
+  if (!found) {  // its daemon says more
+    ANTDT_TRY(RunningJob standing, reach_without_files(options.job));
+    return print_running(standing, options);
+  }
+  if (!*found) return tl::unexpected<Error>(found->error());
+  const std::string run_dir = (*found)->run_dir;
+  if ((*found)->state == RunState::kEnded) return print_ended(run_dir, options.json);
+  ANTDT_TRY(RunningJob job, reach(run_dir));
+  while (true) {
+    const Status shown = print_running(job, options);
+    const RunState state = state_of(run_dir);
+    const bool goes_on = options.watch && state != RunState::kBrokenOff;
+    if (state == RunState::kEnded && (options.watch || !shown)) {
+      return print_ended(run_dir, options.json);
+    }
+    if (!goes_on) return shown;
+    if (!shown) fmt::print(stderr, "{}\n", shown.error().message);
+    std::fflush(stdout);
+    std::this_thread::sleep_for(kWatchInterval);
+  }
+}
+
+}  // namespace
+
+void add_status(CLI::App& app, int& exit_code) {
+  const auto options = std::make_shared<StatusOptions>();
+  CLI::App* command = app.add_subcommand("status", "Show how a run is, or how it ended");
+  command->add_option("JOB", options->job,
+                      std::string(kJobHelp) + " (default: the newest running)");
+  command->add_flag("--json", options->json, "print JSON");
+  command->add_flag("--watch", options->watch, "again each second, until the run ends");
+  command->callback([options, &exit_code] {
+    if (const auto done = print_status(*options); !done) exit_code = report(done.error());
+  });
+}
+
+}  // namespace antdt::cli

@@ -1,0 +1,125 @@
+#include "launcher/commands/simulate/fleet_job.h"
+
+#include <fmt/format.h>
+
+#include <optional>
+
+#include "core/drill/drill_json.h"
+#include "core/schema/units.h"
+#include "jobd/job_spec.h"
+#include "launcher/text_table.h"
+#include "sim/fleet/ideal.h"
+
+namespace antdt::cli {
+namespace {
+
+struct Outcome {
+  fleet::Comparison line;
+  double samples_per_second = 0;
+};
+
+Result<Outcome> play(const FleetJob& job, const fleet::Speeds& speeds,
+                     const std::string& solution) {
+  fleet::Setup setup;
+  jobd::DataFound data;
+  data.train_records = job.train_records;  // evaluation is not played
+  ANTDT_TRY(setup.machine, jobd::machine_config(job.config, data));
+  ANTDT_TRY(setup.solution, ctl::make_solution(solution));
+  setup.hosts = job.hosts;
+  setup.workers = job.config.roles.worker.count;
+  setup.seed = job.config.job.seed;
+  setup.limit = job.limit;
+  setup.costs = job.costs;
+  ANTDT_TRY(setup.emulation, drill::parse_emulation(launcher::to_json(job.config)));
+  ANTDT_TRY(const fleet::Played played, fleet::Player(std::move(setup), speeds).play());
+  const ctl::JobReport& report = played.report;
+  if (report.outcome && report.outcome->state != "done") {
+    return fail(ErrorKind::kInternal, "the simulated job failed with solution \"{}\": {}", solution,
+                report.outcome->first_cause);
+  }
+  Outcome outcome;
+  fleet::Comparison& line = outcome.line;
+  line.situation = job.config.job.name;
+  line.solution = solution;
+  line.workers = job.config.roles.worker.count;
+  line.job_seconds = played.seconds;
+  fleet::Work work;
+  work.workers = line.workers;
+  work.samples = static_cast<double>(report.samples_done);
+  work.global_batch = static_cast<double>(job.config.batch.global);
+  work.step_cost_s = job.costs.exchange_s(line.workers);
+  line.ideal_seconds = fleet::ideal_seconds(speeds, work);
+  line.actions = fleet::applied_actions(played);
+  line.records_repeated = report.totals.repeated;
+  line.records_lost = report.totals.lost;
+  if (line.job_seconds > 0) outcome.samples_per_second = work.samples / line.job_seconds;
+  return outcome;
+}
+
+void print(const std::vector<fleet::Comparison>& lines) {
+  std::vector<std::vector<std::string>> rows;
+  for (const fleet::Comparison& c : lines) {
+    rows.push_back({c.situation, c.solution, launcher::grouped(c.workers),
+                    fmt::format("{:.1f}", c.job_seconds), fmt::format("{:.1f}", c.ideal_seconds),
+                    fmt::format("{:.3f}", c.share_of_ideal()),
+                    c.speedup_over_none ? fmt::format("{:.2f}", *c.speedup_over_none) : "-",
+                    launcher::grouped(c.actions), launcher::grouped(c.records_repeated),
+                    launcher::grouped(c.records_lost)});
+  }
+  for (const std::string& line :
+       launcher::text_table({"situation", "solution", "workers#", "job s#", "ideal s#", "of ideal#",
+                             "over none#", "actions#", "repeated#", "lost#"},
+                            rows)) {
+    fmt::print("{}\n", line);
+  }
+}
+
+}  // namespace
+
+Status can_be_played(const launcher::JobConfig& config) {
+  if (config.trainer.sync != "allreduce") {
+    return fail(ErrorKind::kUsage,
+                "[trainer] sync = \"{}\" is not simulated yet: only \"allreduce\" is",
+                config.trainer.sync);
+  }
+  if (config.roles.worker.protocol != "antdt") {
+    return fail(ErrorKind::kUsage,
+                "a program of protocol \"{}\" is not simulated: only those that speak the antdt "
+                "protocol are",
+                config.roles.worker.protocol);
+  }
+  return {};
+}
+
+Result<std::vector<fleet::Comparison>> play_each(const FleetJob& job, const fleet::Speeds& speeds,
+                                                 const std::vector<std::string>& solutions) {
+  std::optional<double> none;
+  std::vector<Outcome> outcomes;
+  for (const std::string& solution : solutions) {
+    if (solution == "command") {
+      return fail(ErrorKind::kUsage,
+                  "a program of your own (solution = \"command\") is not asked in virtual time: "
+                  "name another solution with --solution");
+    }
+    ANTDT_TRY(Outcome outcome, play(job, speeds, solution));
+    if (solution == "none") none = outcome.samples_per_second;
+    outcomes.push_back(std::move(outcome));
+  }
+  if (!none) {
+    ANTDT_TRY(const Outcome outcome, play(job, speeds, "none"));
+    none = outcome.samples_per_second;
+  }
+  std::vector<fleet::Comparison> lines;
+  for (Outcome& outcome : outcomes) {
+    if (*none > 0) outcome.line.speedup_over_none = outcome.samples_per_second / *none;
+    lines.push_back(outcome.line);
+  }
+  return lines;
+}
+
+void print_comparison(const std::vector<fleet::Comparison>& lines, bool json) {
+  if (!json) return print(lines);
+  fmt::print("{}\n", fleet::to_json(lines));
+}
+
+}  // namespace antdt::cli

@@ -1,0 +1,105 @@
+#include "launcher/model/model_content.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "core/json_integer.h"
+#include "trainer/tally/tally_engine.h"
+
+namespace antdt::cli {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr const char* kStateLayout = "state.json";
+constexpr const char* kStateArrays = "state.bin";
+
+Result<std::uint64_t> floats_of(const std::vector<std::uint64_t>& shape) {
+  std::uint64_t floats = 1;
+  for (const std::uint64_t size : shape) {
+    if (__builtin_mul_overflow(floats, size, &floats)) {
+      return fail(ErrorKind::kCorrupt, "a parameter has more floats than there can be");
+    }
+  }
+  return floats;
+}
+
+// Where state.bin has the array "parameters", in floats. Throws what the JSON
+// library throws.
+Result<std::uint64_t> first_float(const Json& layout, std::uint64_t floats, std::uint64_t held) {
+  const auto arrays = layout.at("arrays").get<std::vector<std::string>>();
+  const auto found = std::ranges::find(arrays, "parameters");
+  const auto before = static_cast<std::uint64_t>(found - arrays.begin());
+  if (found == arrays.end() || held % arrays.size() != 0 || held / arrays.size() != floats) {
+    return fail(ErrorKind::kCorrupt, "{} arrays of {} floats are not the {} floats of {}",
+                arrays.size(), floats, held, kStateArrays);
+  }
+  return before * floats;
+}
+
+// Throws what the JSON library throws.
+Result<ModelContent> content_of_layout(const CheckpointFiles& files, const Json& layout,
+                                       std::uint32_t bin) {
+  const auto floats = json_integer<std::uint64_t>(layout.at("floats"));
+  ANTDT_TRY(const std::uint64_t begin, first_float(layout, floats, files.bytes(bin) / 4));
+  ModelContent content;
+  for (const Json& entry : layout.at("parameters")) {
+    ParameterPlace place;
+    place.name = entry.at("name").get<std::string>();
+    for (const Json& size : entry.at("sizes")) {
+      place.shape.push_back(json_integer<std::uint64_t>(size));
+    }
+    const auto first = json_integer<std::uint64_t>(entry.at("first"));
+    ANTDT_TRY(const std::uint64_t count, floats_of(place.shape));
+    if (first > floats || count > floats - first) {
+      return fail(ErrorKind::kCorrupt, "parameter '{}' ends behind its array", place.name);
+    }
+    place.values.push_back({bin, 4 * (begin + first), 4 * count});
+    content.parameters.push_back(std::move(place));
+  }
+  return content;
+}
+
+Result<ModelContent> content_of_state(const CheckpointFiles& files, std::uint32_t layout) {
+  const auto corrupt = [&](const std::string& what) {
+    return fail(ErrorKind::kCorrupt, "{} cannot be read: {}", files.path(layout), what);
+  };
+  const auto bin = files.find(kStateArrays);
+  if (!bin) return corrupt(fmt::format("there is no {} beside it", kStateArrays));
+  ANTDT_TRY(const std::string text, files.read_all(layout));
+  try {
+    auto content = content_of_layout(files, Json::parse(text), *bin);
+    if (!content) return corrupt(content.error().message);
+    return content;
+  } catch (const Json::exception& e) {
+    return corrupt(e.what());
+  }
+}
+
+// One float a record.
+ModelContent content_of_tally(const CheckpointFiles& files, std::uint32_t counts) {
+  const std::uint64_t records = files.bytes(counts) / 4;
+  ModelContent content;
+  content.parameters.push_back({"tally", {records}, {{counts, 0, 4 * records}}});
+  return content;
+}
+
+}  // namespace
+
+Result<ModelContent> content_of(const CheckpointFiles& files) {
+  if (const auto layout = files.find(kStateLayout)) return content_of_state(files, *layout);
+  if (const auto counts = files.find(trainer::kTallyFile)) {
+    return content_of_tally(files, *counts);
+  }
+  for (std::uint32_t file = 0; file < files.count(); ++file) {
+    if (files.name(file).starts_with("slice-")) return content_of_slices(files);
+  }
+  std::string names;
+  for (std::uint32_t file = 0; file < files.count(); ++file) names += " " + files.name(file);
+  return fail(ErrorKind::kUsage,
+              "the program of this job keeps its model in a form of its own, which only it can "
+              "read:{}",
+              names);
+}
+
+}  // namespace antdt::cli

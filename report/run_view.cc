@@ -1,0 +1,74 @@
+#include "report/run_view.h"
+
+#include <filesystem>
+#include <map>
+#include <sstream>
+
+#include "core/fs.h"
+#include "core/rotating_file.h"
+#include "launcher/run_directory.h"
+#include "launcher/summary_view.h"
+#include "shard_server/series.h"
+
+namespace antdt::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+page::WorkerPoint point_of(const shard_server::Moment& moment,
+                           const shard_server::WorkerMoment& worker) {
+  page::WorkerPoint point;
+  point.time_s = moment.from_s + moment.seconds / 2;
+  point.batch = static_cast<double>(worker.micro_batch) * worker.accumulation;
+  const auto own_us = static_cast<double>(worker.data_us + worker.compute_us);
+  if (own_us > 0) point.speed = static_cast<double>(worker.samples) / own_us * 1e6;
+  return point;
+}
+
+// All attempts of a worker are one line.
+std::vector<page::WorkerLine> lines_of(const shard_server::Series& series) {
+  std::map<WorkerId, page::WorkerLine> by_worker;
+  for (const shard_server::Moment& moment : series.moments) {
+    for (const shard_server::WorkerMoment& worker : moment.workers) {
+      page::WorkerLine& line = by_worker[worker.member.worker];
+      if (line.name.empty()) line.name = to_string(worker.member.worker);
+      line.points.push_back(point_of(moment, worker));
+    }
+  }
+  std::vector<page::WorkerLine> lines;
+  for (auto& [worker, line] : by_worker) lines.push_back(std::move(line));
+  return lines;
+}
+
+// A line that was cut short (the machine went down) is left out.
+std::vector<launcher::EventView> events_of(const std::string& run_dir) {
+  std::vector<launcher::EventView> events;
+  std::istringstream lines(read_rotated(run_dir + "/events.jsonl"));
+  for (std::string line; std::getline(lines, line);) {
+    if (auto event = launcher::parse_event(line)) events.push_back(std::move(*event));
+  }
+  return events;
+}
+
+}  // namespace
+
+Result<page::RunView> read_run_view(const std::string& run_dir, const std::string& heading) {
+  page::RunView view;
+  view.heading = heading;
+  std::error_code ignored;
+  const auto control = launcher::read_control(run_dir);
+  const std::string history = (control ? control->state_dir : run_dir) + "/history.db";
+  if (fs::exists(history, ignored)) {
+    ANTDT_TRY(const shard_server::Series series, shard_server::read_series(history));
+    view.workers = lines_of(series);
+    view.width_s = series.width_s;
+  }
+  view.events = events_of(run_dir);
+  if (fs::exists(run_dir + "/summary.json", ignored)) {
+    ANTDT_TRY(const report::Summary summary, launcher::read_summary(run_dir));
+    view.summary = launcher::summary_lines(summary);
+  }
+  return view;
+}
+
+}  // namespace antdt::cli

@@ -1,0 +1,16 @@
+// What the page of a run shows, from its directory.
+#pragma once
+
+#include <string>
+
+#include "core/result.h"
+#include "report/page.h"
+
+namespace antdt::cli {
+
+// A part that is not there (an older run, one that goes on) is left empty; a history or
+// summary that cannot be read is an error.
+[[nodiscard]] Result<page::RunView> read_run_view(const std::string& run_dir,
+                                                  const std::string& heading);
+
+}  // namespace antdt::cli

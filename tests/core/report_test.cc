@@ -1,0 +1,147 @@
+// The reports of a job: what is written is read again, what is missing is named, and the page
+// that tells users of the fields names all of them.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <regex>
+#include <sstream>
+
+#include "core/fs.h"
+#include "core/report/job_report.h"
+#include "core/report/json.h"
+
+namespace antdt::report {
+namespace {
+
+using testing::HasSubstr;
+
+Status example() {
+  Status s;
+  s.job = "ctr-1";
+  s.state = "training";
+  s.samples_done = 7;
+  s.train_loss = 0.5;
+  s.budgets = {{"oom", {2, 1}}};
+  s.failures = {{.time_s = 1.5, .worker = "w1", .cls = "signal", .cause = "killed"}};
+  WorkerStatus w;
+  w.id = "w0";
+  w.rank = 3;
+  w.straggler = Straggler{"transient", 3, "throttled", "held back"};
+  w.io = Io{.what = "writing the checkpoint", .done_bytes = 5, .total_bytes = 9};
+  s.workers = {w, WorkerStatus{.id = "w1"}};
+  s.outcome = Ending{"stopped", 75};
+  return s;
+}
+
+TEST(Report, WhatIsWrittenIsReadAgain) {
+  const std::string text = to_text(json_of(example()));
+  const auto read = from_json<Status>(text);
+  ASSERT_TRUE(read) << read.error().message;
+  EXPECT_EQ(to_text(json_of(*read)), text);
+  EXPECT_EQ(read->workers[0].straggler->cause, "throttled");
+  EXPECT_EQ(read->outcome->code, 75);
+}
+
+TEST(Report, WhatHasNoValueIsNullOrLeftOut) {
+  const Json s = json_of(example());
+  EXPECT_TRUE(s["workers"][1]["rank"].is_null());
+  EXPECT_TRUE(s["failures"][0]["recovered_in_s"].is_null());
+  EXPECT_FALSE(s["workers"][1].contains("io"));
+  EXPECT_FALSE(s.contains("servers"));
+  EXPECT_FALSE(s.contains("servers_wanted"));
+  EXPECT_FALSE(s.contains("eta_seconds"));
+}
+
+// `edit` changes a good status; the error then says this.
+void expect_error(const std::function<void(Json&)>& edit, const std::string& error) {
+  Json s = json_of(example());
+  edit(s);
+  const auto read = from_json<Status>(s.dump());
+  ASSERT_FALSE(read) << s;
+  EXPECT_THAT(read.error().message, HasSubstr(error));
+}
+
+TEST(Report, AFieldThatIsMissingOrOfAnotherTypeIsNamed) {
+  expect_error([](Json& s) { s.erase("state"); }, "state is missing");
+  expect_error([](Json& s) { s["workers"][1].erase("attempt"); }, "workers[1].attempt is missing");
+  expect_error([](Json& s) { s["epoch"] = "three"; }, "epoch is no count");
+  expect_error([](Json& s) { s["epoch"] = -3; }, "epoch is no count");
+  expect_error([](Json& s) { s["budgets"]["oom"] = 4; }, "budgets.oom is no object");
+  expect_error([](Json& s) { s["workers"] = Json::object(); }, "workers is no list");
+  expect_error([](Json& s) { s["workers"][0]["straggler"]["kind"] = 7; },
+               "workers[0].straggler.kind is no text");
+  EXPECT_FALSE(from_json<Status>("{"));
+  EXPECT_FALSE(from_json<Status>("[1]"));
+}
+
+TEST(Report, FieldsThatNobodyKnowsAreIgnoredAndThoseThatCameLaterMayBeMissing) {
+  Json s = json_of(example());
+  s["workers"][0]["colour"] = "blue";
+  s.erase("disk_trouble");
+  EXPECT_TRUE(from_json<Status>(s.dump()));
+}
+
+// Names of a struct's fields, in their order.
+struct Names {
+  std::vector<std::string> names;
+  template <class T>
+  void operator()(const char* name, const T&) {
+    names.emplace_back(name);
+  }
+  template <class T>
+  void if_any(const char* name, const T&) {
+    names.emplace_back(name);
+  }
+  template <class T>
+  void later(const char* name, const T&) {
+    names.emplace_back(name);
+  }
+};
+template <class T>
+std::vector<std::string> names_of() {
+  Names names;
+  const T value;
+  T::fields(value, names);
+  return names.names;
+}
+
+// The rows of the table under a heading of docs/reports.md.
+std::vector<std::string> told(const std::string& page, const std::string& heading) {
+  std::vector<std::string> names;
+  std::istringstream lines(page);
+  bool inside = false;
+  const std::regex row(R"(^\| `([a-z_0-9]+)` \|.*)");
+  for (std::string line; std::getline(lines, line);) {
+    if (line.starts_with("## ")) inside = line == "## " + heading;
+    std::smatch match;
+    if (inside && std::regex_match(line, match, row)) names.push_back(match[1]);
+  }
+  return names;
+}
+
+TEST(Report, ThePageForUsersNamesEachField) {
+  const auto page = read_file(ANTDT_SOURCE_DIR "/docs/reports.md");
+  ASSERT_TRUE(page) << page.error().message;
+  EXPECT_EQ(told(*page, "Status"), names_of<Status>());
+  EXPECT_EQ(told(*page, "WorkerStatus"), names_of<WorkerStatus>());
+  EXPECT_EQ(told(*page, "ServerStatus"), names_of<ServerStatus>());
+  EXPECT_EQ(told(*page, "Straggler"), names_of<Straggler>());
+  EXPECT_EQ(told(*page, "Io"), names_of<Io>());
+  EXPECT_EQ(told(*page, "DeviceClass"), names_of<DeviceClass>());
+  EXPECT_EQ(told(*page, "Evaluation"), names_of<Evaluation>());
+  EXPECT_EQ(told(*page, "Action"), names_of<Action>());
+  EXPECT_EQ(told(*page, "Failure"), names_of<Failure>());
+  EXPECT_EQ(told(*page, "Host"), names_of<Host>());
+  EXPECT_EQ(told(*page, "Budget"), names_of<Budget>());
+  EXPECT_EQ(told(*page, "Staleness"), names_of<Staleness>());
+  EXPECT_EQ(told(*page, "Pushes"), names_of<Pushes>());
+  EXPECT_EQ(told(*page, "Ending"), names_of<Ending>());
+  EXPECT_EQ(told(*page, "Summary"), names_of<Summary>());
+  EXPECT_EQ(told(*page, "EpochSummary"), names_of<EpochSummary>());
+  EXPECT_EQ(told(*page, "WorkerSummary"), names_of<WorkerSummary>());
+  EXPECT_EQ(told(*page, "TimeSpent"), names_of<TimeSpent>());
+  EXPECT_EQ(told(*page, "Exit"), names_of<Exit>());
+}
+
+}  // namespace
+}  // namespace antdt::report

@@ -1,0 +1,89 @@
+#!/usr/bin/env python3
+"""Checks that documents lead somewhere: every path that they name exists, every link has its
+target, every page is in the index, and every folder of sources has a README."""
+import pathlib
+import re
+import subprocess
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+
+# Folders whose paths documents name as they are in the repository.
+TOP = ("antdtd", "bench", "cmake", "cmd", "core", "ctl", "docs", "examples", "jobd", "launcher", "man",
+       "packaging", "scripts", "shard_server", "sim", "tests", "trainer")
+PATH = re.compile(r"(?<![\w./*…-])((?:%s)/[\w./-]+)" % "|".join(TOP))
+LINK = re.compile(r"\]\(([^)#\s]+)(#[^)]*)?\)")
+
+# Folders that need no README: their name and that of the folder above say it.
+NO_README = {"tests/antdtd", "tests/cli", "tests/core", "tests/ctl", "tests/jobd", "tests/launcher",
+             "tests/shard_server", "tests/sim", "tests/trainer"}
+
+
+def tracked():
+    """Files of the repository, or all that are there where it is none."""
+    listed = subprocess.run(["git", "-C", str(ROOT), "ls-files"], capture_output=True, text=True)
+    if listed.returncode == 0 and listed.stdout:
+        return [ROOT / line for line in listed.stdout.splitlines()]
+    return [p for top in TOP for p in (ROOT / top).rglob("*") if p.is_file()] + list(ROOT.glob("*.md"))
+
+
+FILES = [p for p in tracked() if p.exists()]
+PAGES = [p for p in FILES if p.suffix == ".md"]
+SOURCES = [p for p in FILES if p.suffix in (".h", ".cc", ".py")]
+
+
+def exists(path, folder):
+    """Whether a path as documents write it is there: a file, a folder, or the common part of the
+    names of a header and its source. Programs lie in folders of their names."""
+    path = path.rstrip("./")
+    for base in (ROOT, folder):
+        whole = base / path
+        if whole.exists() or any(whole.parent.glob(whole.name + ".*")):
+            return True
+    return False
+
+
+def missing_paths(page):
+    text = page.read_text(encoding="utf-8")
+    for number, line in enumerate(text.splitlines(), 1):
+        for match in PATH.finditer(line):
+            if not exists(match.group(1), page.parent):
+                yield f"{page.relative_to(ROOT)}:{number}: there is no {match.group(1)}"
+
+
+class Documents(unittest.TestCase):
+    def test_every_path_that_a_page_names_exists(self):
+        self.assertEqual([m for page in PAGES for m in missing_paths(page)], [])
+
+    def test_every_page_that_a_source_names_exists(self):
+        page = re.compile(r"docs/[\w/-]+\.md")
+        missing = [f"{p.relative_to(ROOT)}: {name}" for p in SOURCES
+                   for name in page.findall(p.read_text(encoding="utf-8", errors="replace"))
+                   if not (ROOT / name).exists()]
+        self.assertEqual(missing, [])
+
+    def test_every_link_has_its_target(self):
+        missing = [f"{p.relative_to(ROOT)}: {target}" for p in PAGES
+                   for target, _ in LINK.findall(p.read_text(encoding="utf-8"))
+                   if "://" not in target and not (p.parent / target).exists()]
+        self.assertEqual(missing, [])
+
+    def test_every_page_is_in_the_index(self):
+        docs = ROOT / "docs"
+        linked = {target for target, _ in LINK.findall((docs / "README.md").read_text("utf-8"))}
+        pages = {str(p.relative_to(docs)) for p in PAGES if docs in p.parents and p.name != "README.md"}
+        self.assertEqual(pages - linked, set())
+
+    def test_every_folder_of_sources_has_a_readme(self):
+        folders = {p.parent for p in SOURCES if p.parent != ROOT}
+        without = {str(f.relative_to(ROOT)) for f in folders if not (f / "README.md").exists()}
+        self.assertEqual(without - NO_README, set())
+
+    def test_a_path_that_is_not_there_is_found(self):
+        self.assertTrue(exists("ctl/membership", ROOT))
+        self.assertTrue(exists("ctl/membership.h", ROOT))
+        self.assertFalse(exists("ctl/no_such_file.h", ROOT))
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,43 @@
+// When hops are measured.
+#include "trainer/worker/hop_timer.h"
+
+#include <gtest/gtest.h>
+
+namespace antdt::worker {
+namespace {
+
+using std::chrono::milliseconds;
+
+TEST(HopTimer, AMemberThatWaitsWantsItsHopMeasuredNowAndThen) {
+  const MonoTime start{std::chrono::hours(1)};
+  HopTimer timer(start);
+  const auto at = [&](int ms) { return start + milliseconds(ms); };
+  timer.waited(milliseconds(30), at(299));
+  EXPECT_FALSE(timer.wants(at(300))) << "it waits a tenth of the time, and less so far";
+  timer.waited(milliseconds(200), at(600));
+  EXPECT_TRUE(timer.wants(at(600)));
+  timer.measured(at(600), at(700));
+  EXPECT_FALSE(timer.wants(at(900)));
+  timer.waited(milliseconds(500), at(1200));
+  EXPECT_FALSE(timer.wants(at(1199))) << "measuring takes a sixth at most";
+  EXPECT_TRUE(timer.wants(at(1200)));
+}
+
+TEST(HopTimer, WhoBeginsToWaitAfterALongTimeWantsItAtOnce) {
+  const MonoTime start{std::chrono::hours(1)};
+  HopTimer timer(start);
+  MonoTime now = start;
+  const auto step = [&](int computing, int waiting) {
+    now += milliseconds(computing + waiting);
+    timer.waited(milliseconds(waiting), now);
+  };
+  for (int i = 0; i < 1000; ++i) step(20, 1);
+  EXPECT_FALSE(timer.wants(now));
+  for (int i = 0; i < 5; ++i) step(20, 20);
+  EXPECT_TRUE(timer.wants(now));
+  for (int i = 0; i < 50; ++i) step(20, 1);
+  EXPECT_FALSE(timer.wants(now)) << "and no longer when that is over";
+}
+
+}  // namespace
+}  // namespace antdt::worker

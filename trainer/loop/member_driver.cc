@@ -1,0 +1,305 @@
+#include "trainer/loop/member_driver.h"
+
+#include <unistd.h>
+
+#include <thread>
+#include <type_traits>
+
+#include "core/check.h"
+#include "core/log.h"
+#include "trainer/loop/connected.h"
+#include "trainer/loop/healing.h"
+#include "trainer/loop/say.h"
+#include "trainer/loop/state_hash.h"
+#include "trainer/worker/habits.h"
+
+namespace antdt::trainer {
+namespace {
+
+using worker::Input;
+using worker::TimeUse;
+
+worker::WorkerConfig config_of(const Tools& tools, const MemberDriver::Parts& parts) {
+  worker::WorkerConfig config;
+  config.self = tools.client.member().worker;
+  config.join.pid = static_cast<std::uint32_t>(getpid());
+  config.join.data = parts.data;
+  config.join.device = parts.device;
+  config.has_train_data = parts.train != nullptr;
+  config.has_eval_data = parts.eval != nullptr;
+  config.eval_batch = parts.eval_batch;
+  return config;
+}
+
+Input broke(const Error& error) { return worker::CollectiveBroke{error.message}; }
+
+}  // namespace
+
+MemberDriver::MemberDriver(Tools tools, Parts parts)
+    : tools_(tools),
+      parts_(std::move(parts)),
+      machine_(config_of(tools_, parts_)),
+      writer_(tools_.client, parts_.io_patience) {}
+
+Result<int> MemberDriver::run() {
+  const Connected connected(tools_.client, tools_.guard, tools_.account);
+  auto code = live();
+  tools_.prefetcher.stop();
+  writer_.give_up("its writer leaves the job");
+  if (code) tools_.client.bye({0, tools_.account.seconds(), {}});
+  return code;
+}
+
+Result<int> MemberDriver::live() {
+  tell(worker::Started{});
+  while (true) {
+    auto answer = perform_all();
+    if (end_) return *end_;
+    if (!answer) answer = next_order();
+    if (auto written = saves_.take()) tell(worker::Saved{std::move(*written)});
+    tell(heard());
+    if (!machine_.ended()) tell(std::move(*answer));
+  }
+}
+
+void MemberDriver::tell(Input input) { machine_.step(input, tools_.clock.now(), wanted_); }
+
+worker::Heard MemberDriver::heard() const {
+  return {tools_.client.known(), tools_.stop, tools_.guard.over()};
+}
+
+Input MemberDriver::next_order() {
+  auto directive = tools_.client.next_directive(worker::kTurn);
+  if (!directive) return worker::WorkFailed{directive.error()};
+  tools_.client.time_account(tools_.account.seconds());
+  if (!*directive) return worker::TimePassed{};
+  return worker::input_of(std::move(**directive)).value_or(worker::TimePassed{});
+}
+
+std::optional<Input> MemberDriver::perform_all() {
+  std::optional<Input> answer;
+  worker::Effects effects;
+  effects.swap(wanted_);
+  const auto perform_one = [&](auto& effect) {
+    if constexpr (std::is_void_v<decltype(perform(effect))>) {
+      perform(effect);
+    } else {
+      answer = perform(effect);
+    }
+  };
+  for (worker::Effect& effect : effects) std::visit(perform_one, effect);
+  effects.clear();
+  wanted_.swap(effects);  // its memory is used again
+  return answer;
+}
+
+// ------------------------------------------------------------------- what is said
+
+void MemberDriver::perform(worker::Send& effect) { say(tools_.client, tools_.account, effect); }
+
+void MemberDriver::perform(const worker::SpendTime& effect) { tools_.account.enter(effect.use); }
+
+void MemberDriver::perform(const worker::Exit& effect) { end_ = effect.code; }
+
+void MemberDriver::perform(worker::GiveUp& effect) {
+  end_ = tl::unexpected(std::move(effect.error));
+}
+
+// ------------------------------------------------------------------- the collective
+
+void MemberDriver::perform(const worker::LeaveCollective& effect) {
+  if (!effect.why.empty()) {
+    log_warn("generation {} is over for {}: {}", machine_.generation(),
+             tools_.client.member().worker, effect.why);
+  }
+  tools_.guard.release();
+  collective_.reset();
+  builder_.reset();
+}
+
+Input MemberDriver::perform(const worker::BuildCollective& effect) {
+  tools_.guard.begin(effect.generation);
+  auto made = parts_.make_collective(effect.rank, effect.size);
+  if (!made) return broke(made.error());
+  builder_ = std::move(*made);
+  tools_.guard.hold(builder_);
+  return worker::CollectiveBuilt{builder_->address()};
+}
+
+Input MemberDriver::perform(const worker::ConnectCollective& effect) {
+  const auto secret = crypto::Secret::of(effect.form.secret);
+  if (!secret) {
+    return worker::CollectiveBroke{fmt::format(
+        "the job daemon gave generation {} no secret with which its members could know each "
+        "other: install the same release of AntDT on all hosts",
+        machine_.generation())};
+  }
+  std::vector<std::string> addresses;
+  for (const wire::RosterMember& member : effect.members) addresses.push_back(member.at);
+  auto connected =
+      builder_->connect(addresses, {*secret, tools_.client.job(), machine_.generation()});
+  builder_.reset();
+  if (!connected) return broke(connected.error());
+  collective_ = std::move(*connected);
+  tools_.guard.hold(collective_);
+  return worker::CollectiveConnected{};
+}
+
+// ------------------------------------------------------------------- the training state
+
+// Part by part into place. The generation may end meanwhile: then nobody waits for it any more.
+Input MemberDriver::perform(const worker::ReadState& effect) {
+  std::uint64_t so_far = 0, of_all = 0;
+  const auto say = [&] {
+    tools_.client.set_io({"reading the checkpoint", effect.directory, so_far, of_all});
+  };
+  const auto moved = [&](std::uint64_t bytes) {
+    so_far += bytes;
+    say();
+    return !tools_.guard.over() && !tools_.stop && !tools_.client.leave_requested();
+  };
+  const auto read = [&]() -> Result<Step> {
+    say();
+    ANTDT_TRY(auto files, CheckpointReader::open(effect.directory, moved));
+    of_all = files.total_bytes();
+    return tools_.engine.load(files);
+  };
+  const auto step = read();
+  if (!step) {
+    tools_.client.set_io({});
+    return worker::StateUnreadable{step.error().message, step.error().kind == ErrorKind::kAborted};
+  }
+  return worker::StateRead{*step};
+}
+
+Input MemberDriver::perform(const worker::CompareStates& effect) {
+  auto slots = compare_states(*collective_, tools_.engine, effect);
+  if (!slots) return broke(slots.error());
+  return worker::StatesCompared{std::move(*slots)};
+}
+
+Input MemberDriver::perform(const worker::PassState& effect) {
+  auto meta = pass_state(*collective_, tools_.engine, effect,
+                         [this](std::uint64_t bytes, std::uint64_t of_all) {
+                           tools_.client.set_io({"receiving the state", {}, bytes, of_all});
+                         });
+  if (!meta) return broke(meta.error());
+  return worker::StatePassed{std::move(*meta)};
+}
+
+Input MemberDriver::perform(const worker::HashState& effect) {
+  const std::uint64_t hash =
+      state_hash(tools_.engine, effect.step, [this](std::uint64_t bytes, std::uint64_t of_all) {
+        if (!writer_.busy()) tools_.client.set_io({"comparing the state", {}, bytes, of_all});
+      });
+  if (!writer_.busy()) tools_.client.set_io({});
+  return worker::StateHashed{hash};
+}
+
+// A step may take longer than anybody wants to wait for an ordered checkpoint.
+void MemberDriver::perform(worker::Save& effect) {
+  const bool is_told = effect.kind == worker::Save::Kind::kOrdered;
+  writer_.begin(tools_.engine, std::move(effect.about),
+                [this, is_told](wire::CheckpointWritten written) {
+                  if (is_told) tools_.client.checkpoint_written(written);
+                  saves_.put(std::move(written));
+                });
+}
+
+void MemberDriver::perform(const worker::GiveUpSaving& effect) { writer_.give_up(effect.reason); }
+
+// ------------------------------------------------------------------- a step
+
+void MemberDriver::perform(const worker::StartReading& effect) {
+  const bool training = effect.data == worker::Data::kTrain;
+  tools_.prefetcher.start(training ? *parts_.train : *parts_.eval);
+  if (training) tools_.injected.training_began();
+}
+
+void MemberDriver::perform(const worker::StopReading&) { tools_.prefetcher.stop(); }
+
+void MemberDriver::perform(const worker::SetRate& effect) { tools_.engine.set_rate(effect.factor); }
+
+void MemberDriver::perform(const worker::BeginStep&) { tools_.engine.begin_step(*collective_); }
+
+void MemberDriver::perform(const worker::DropStep&) { tools_.engine.discard(); }
+
+void MemberDriver::perform(const worker::AbandonStep&) {
+  collective_->abort();
+  static_cast<void>(tools_.engine.finish_reduction());
+}
+
+Input MemberDriver::perform(const worker::ComputeMicroBatch& effect) {
+  const MonoTime began = tools_.clock.now();
+  auto batch = tools_.prefetcher.next(effect.records, effect.patience);
+  if (!batch) return worker::WorkFailed{batch.error()};
+  worker::MicroBatchComputed done;
+  done.status = batch->status;
+  const bool has_data = batch->status == client::TakeStatus::kData;
+  if (has_data) tools_.injected.after_data(began, effect.step.value);
+  const MonoTime got = tools_.clock.now();
+  done.data = got - began;
+  if (!has_data) return done;
+  tools_.account.enter(TimeUse::kCompute);
+  done.records = static_cast<std::uint32_t>(batch->examples.count);
+  const auto sums = tools_.engine.compute(batch->examples, effect.last);
+  if (!sums) return worker::WorkFailed{sums.error()};
+  tools_.injected.after_compute(got, effect.step.value, done.records);
+  done.compute = tools_.clock.now() - got;
+  done.weight = sums->weight;
+  done.loss = sums->loss;
+  return done;
+}
+
+Input MemberDriver::perform(const worker::Reduce&) {
+  const Status reduced = tools_.engine.finish_reduction();
+  if (!reduced) return broke(reduced.error());
+  return worker::Reduced{};
+}
+
+Input MemberDriver::perform(const worker::GatherSlots& effect) {
+  const worker::StepSlotBytes mine = encode(effect.mine);
+  std::vector<std::byte> all(mine.size() * collective_->size());
+  const Status gathered = collective_->allgather(mine, all);
+  if (!gathered) return broke(gathered.error());
+  return worker::SlotsGathered{worker::decode_step_slots(all)};
+}
+
+Input MemberDriver::perform(const worker::Apply& effect) {
+  tools_.engine.apply(effect.weight);
+  return worker::Applied{};
+}
+
+Input MemberDriver::perform(const worker::TakePlan& effect) {
+  auto plan = tools_.client.plan(effect.version);
+  ANTDT_CHECK(plan.has_value(), "a slot said plan {} was held, and it is not", effect.version);
+  return worker::PlanTaken{std::move(*plan)};
+}
+
+Input MemberDriver::perform(const worker::MeasureHop&) {
+  auto hop = collective_->measure_hop();
+  if (!hop) return broke(hop.error());
+  return worker::HopMeasured{*hop};
+}
+
+Input MemberDriver::perform(const worker::AwaitRecords& effect) {
+  std::this_thread::sleep_for(effect.time);
+  return worker::RecordsAwaited{};
+}
+
+Input MemberDriver::perform(const worker::EvaluateBatch& effect) {
+  auto batch = tools_.prefetcher.next(effect.records, effect.patience);
+  if (!batch) return worker::WorkFailed{batch.error()};
+  worker::BatchEvaluated done;
+  done.status = batch->status;
+  if (batch->status != client::TakeStatus::kData) return done;
+  tools_.account.enter(TimeUse::kCompute);
+  auto partial = tools_.engine.evaluate(batch->examples);
+  if (!partial) return worker::WorkFailed{partial.error()};
+  done.records = batch->examples.count;
+  done.partial = std::move(*partial);
+  tools_.client.time_account(tools_.account.seconds());
+  return done;
+}
+
+}  // namespace antdt::trainer

@@ -1,0 +1,90 @@
+// The training thread of a member of a collective: it does what the member's machine wants
+// (trainer/worker/member_machine.h) and tells it what came of that. Nothing is decided here.
+//
+//   machine ──effects──> this thread: collective, engine, reader, checkpoint writer, client
+//      ^                                            │
+//      └──what came of the operation, or the next order; before it what the client knows by now──┘
+//
+// An operation blocks. An Abort reaches it through the guard, from the message thread. While a
+// checkpoint is written a thread beside follows it (checkpoint_writer.h).
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "core/result.h"
+#include "trainer/loop/checkpoint_writer.h"
+#include "trainer/loop/saves.h"
+#include "trainer/loop/tools.h"
+#include "trainer/worker/member_machine.h"
+
+namespace antdt::trainer {
+
+class MemberDriver {
+ public:
+  struct Parts {
+    data::RecordReader* train = nullptr;
+    data::RecordReader* eval = nullptr;
+    wire::DataIdentity data;
+    CollectiveFactory make_collective;
+    std::uint32_t eval_batch = 256;  // records
+    wire::Device device = {};
+    // What is written and does not move for so long is given up.
+    Duration io_patience = std::chrono::seconds(120);
+  };
+  MemberDriver(Tools tools, Parts parts);
+
+  // Until the job or this member's part of it ends; answers the exit code, and
+  // bye has been said. An error is why this member gives up; the caller says so.
+  // kAborted (exit code 76): it cannot take part in the training as it goes on.
+  [[nodiscard]] Result<int> run();
+
+ private:
+  [[nodiscard]] Result<int> live();
+  void tell(worker::Input input);
+  [[nodiscard]] worker::Heard heard() const;
+  [[nodiscard]] worker::Input next_order();
+  // Does what was wanted since; answers what came of the operation among it, if there was one.
+  [[nodiscard]] std::optional<worker::Input> perform_all();
+
+  void perform(worker::Send& effect);
+  void perform(const worker::SpendTime& effect);
+  void perform(const worker::LeaveCollective& effect);
+  void perform(const worker::StartReading& effect);
+  void perform(const worker::StopReading& effect);
+  void perform(const worker::SetRate& effect);
+  void perform(const worker::BeginStep& effect);
+  void perform(const worker::DropStep& effect);
+  void perform(const worker::AbandonStep& effect);
+  void perform(worker::Save& effect);
+  void perform(const worker::GiveUpSaving& effect);
+  void perform(const worker::Exit& effect);
+  void perform(worker::GiveUp& effect);
+  [[nodiscard]] worker::Input perform(const worker::BuildCollective& effect);
+  [[nodiscard]] worker::Input perform(const worker::ConnectCollective& effect);
+  [[nodiscard]] worker::Input perform(const worker::ReadState& effect);
+  [[nodiscard]] worker::Input perform(const worker::CompareStates& effect);
+  [[nodiscard]] worker::Input perform(const worker::PassState& effect);
+  [[nodiscard]] worker::Input perform(const worker::HashState& effect);
+  [[nodiscard]] worker::Input perform(const worker::ComputeMicroBatch& effect);
+  [[nodiscard]] worker::Input perform(const worker::Reduce& effect);
+  [[nodiscard]] worker::Input perform(const worker::GatherSlots& effect);
+  [[nodiscard]] worker::Input perform(const worker::Apply& effect);
+  [[nodiscard]] worker::Input perform(const worker::TakePlan& effect);
+  [[nodiscard]] worker::Input perform(const worker::MeasureHop& effect);
+  [[nodiscard]] worker::Input perform(const worker::AwaitRecords& effect);
+  [[nodiscard]] worker::Input perform(const worker::EvaluateBatch& effect);
+
+  Tools tools_;
+  Parts parts_;
+  worker::MemberMachine machine_;
+  worker::Effects wanted_;  // and not done yet
+  std::optional<Result<int>> end_;
+  std::shared_ptr<CollectiveBuilder> builder_;
+  std::shared_ptr<Collective> collective_;
+  Saves saves_;
+  CheckpointWriter writer_;  // the last: its thread uses what is above
+};
+
+}  // namespace antdt::trainer

@@ -1,0 +1,12 @@
+// What a worker's machine says, to its client.
+#pragma once
+
+#include "trainer/client/client.h"
+#include "trainer/loop/time_account.h"
+#include "trainer/worker/effects.h"
+
+namespace antdt::trainer {
+
+void say(client::Client& to, const TimeAccount& account, worker::Send& effect);
+
+}  // namespace antdt::trainer

@@ -1,0 +1,46 @@
+// One evaluation phase of one worker, of whichever kind: no collective, only the ledger. Pure.
+//
+//   begin ──> evaluating ──(the phase's records are all committed)──────────────> ended: done
+//                 │  ^└──(the generation is over or to end, or it is to leave)──> ended: over,
+//                 leave └──┘ a batch is evaluated and committed, or none was there
+//
+// What was not committed is handed out again.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "core/clock.h"
+#include "core/wire/messages.h"
+#include "trainer/worker/effects.h"
+#include "trainer/worker/inputs.h"
+#include "trainer/worker/member_state.h"
+
+namespace antdt::worker {
+
+class EvalPhase {
+ public:
+  EvalPhase(const Heard& heard, wire::PhaseStart start, std::uint32_t batch);
+
+  // Each answers how the phase ended, once it has.
+  using End = std::optional<PhaseEnd>;
+  // `Out`: Effects, or those of a worker of parameter servers.
+  template <class Out>
+  End begin(Out& out);
+  template <class Out>
+  End on(BatchEvaluated input, Out& out);
+
+  [[nodiscard]] const wire::PhaseStart& start() const { return start_; }
+  [[nodiscard]] std::uint64_t place() const { return place_; }
+
+ private:
+  template <class Out>
+  End next(TimeUse waiting, Out& out);
+
+  const Heard& heard_;
+  const wire::PhaseStart start_;
+  const std::uint32_t batch_;  // records
+  std::uint64_t place_ = 0;    // of this member, committed
+};
+
+}  // namespace antdt::worker

@@ -1,0 +1,80 @@
+#include "trainer/worker/step_log.h"
+
+#include <algorithm>
+#include <ranges>
+
+namespace antdt::worker {
+namespace {
+
+std::size_t numbers_in(const wire::StepRun& run) { return run.places.size() + run.records.size(); }
+
+Step last_of(const wire::StepRun& run) { return Step{run.first.value + run.steps - 1}; }
+
+// Where rank r stood before a step after which it stands at `after`.
+std::uint64_t before(std::uint64_t after, std::uint64_t taken) {
+  return after - std::min(taken, after);
+}
+
+// Places follow from the first of a run, so that only their beginning must fit.
+bool goes_on(const wire::StepRun& run, Step step, std::uint64_t phase,
+             std::span<const std::uint64_t> places, std::span<const std::uint64_t> records) {
+  if (run.phase != phase || step != last_of(run).next()) return false;
+  if (!std::ranges::equal(run.records, records) || run.places.size() != places.size()) return false;
+  for (std::size_t rank = 0; rank < places.size(); ++rank) {
+    if (run.places[rank] + run.steps * run.records[rank] != before(places[rank], records[rank])) {
+      return false;
+    }
+  }
+  return true;
+}
+
+}  // namespace
+
+StepLog::StepLog(wire::StepHistory history) : history_(std::move(history)) {
+  for (const wire::StepRun& run : history_.runs) numbers_ += numbers_in(run);
+  bound();
+}
+
+void StepLog::begin(Generation generation) {
+  history_ = {generation, {}};
+  numbers_ = 0;
+}
+
+void StepLog::add(Step step, std::uint64_t phase, std::span<const std::uint64_t> places,
+                  std::span<const std::uint64_t> records) {
+  auto& runs = history_.runs;
+  if (!runs.empty() && goes_on(runs.back(), step, phase, places, records)) {
+    ++runs.back().steps;
+    return;
+  }
+  wire::StepRun run{step, 1, phase, {}, {records.begin(), records.end()}};
+  for (std::size_t rank = 0; rank < places.size(); ++rank) {
+    run.places.push_back(before(places[rank], records[rank]));
+  }
+  numbers_ += numbers_in(run);
+  runs.push_back(std::move(run));
+  bound();
+}
+
+void StepLog::forget(Step step) {
+  auto& runs = history_.runs;
+  const auto kept =
+      std::ranges::find_if(runs, [&](const wire::StepRun& run) { return last_of(run) > step; });
+  for (const wire::StepRun& run : std::ranges::subrange(runs.begin(), kept)) {
+    numbers_ -= numbers_in(run);
+  }
+  runs.erase(runs.begin(), kept);
+}
+
+// Half of it at once, so that this is rare.
+void StepLog::bound() {
+  if (numbers_ <= wire::StepHistory::kMaxNumbers) return;
+  auto& runs = history_.runs;
+  std::size_t dropped = 0;
+  for (; dropped < runs.size() && numbers_ > wire::StepHistory::kMaxNumbers / 2; ++dropped) {
+    numbers_ -= numbers_in(runs[dropped]);
+  }
+  runs.erase(runs.begin(), runs.begin() + static_cast<std::ptrdiff_t>(dropped));
+}
+
+}  // namespace antdt::worker

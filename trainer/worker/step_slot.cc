@@ -1,0 +1,117 @@
+#include "trainer/worker/step_slot.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "core/check.h"
+
+namespace antdt::worker {
+namespace {
+
+constexpr std::uint32_t kHasData = 1;
+constexpr std::uint32_t kLeaving = 2;
+constexpr std::uint32_t kAllWell = 4;
+constexpr std::uint32_t kWantsHop = 8;
+
+class Writer {
+ public:
+  template <class T>
+  void put(T value) {
+    for (std::size_t i = 0; i < sizeof(T); ++i) {
+      bytes_[at_++] = static_cast<std::byte>(value >> (8 * i));
+    }
+  }
+  [[nodiscard]] StepSlotBytes done() const {
+    ANTDT_CHECK(at_ == kStepSlotBytes, "a slot of {} bytes", at_);
+    return bytes_;
+  }
+
+ private:
+  StepSlotBytes bytes_{};
+  std::size_t at_ = 0;
+};
+
+class Reader {
+ public:
+  explicit Reader(std::span<const std::byte, kStepSlotBytes> bytes) : bytes_(bytes) {}
+  template <class T>
+  [[nodiscard]] T get() {
+    T value = 0;
+    for (std::size_t i = 0; i < sizeof(T); ++i) {
+      value |= static_cast<T>(bytes_[at_++]) << (8 * i);
+    }
+    return value;
+  }
+
+ private:
+  std::span<const std::byte, kStepSlotBytes> bytes_;
+  std::size_t at_ = 0;
+};
+
+}  // namespace
+
+StepSlotBytes encode(const StepSlot& slot) {
+  Writer out;
+  out.put(slot.place);
+  out.put(slot.records);
+  out.put(std::bit_cast<std::uint64_t>(slot.weight));
+  out.put(std::bit_cast<std::uint64_t>(slot.loss));
+  out.put(slot.plan.value);
+  out.put(slot.checkpoint);
+  out.put((slot.has_data ? kHasData : 0) | (slot.leaving ? kLeaving : 0) |
+          (slot.all_well ? kAllWell : 0) | (slot.wants_hop ? kWantsHop : 0));
+  static_assert(kStepSlotBytes == 8 + 4 + 8 + 8 + 8 + 8 + 4 + 4);
+  out.put(std::uint32_t{0});  // reserved
+  return out.done();
+}
+
+StepSlot decode_step_slot(std::span<const std::byte, kStepSlotBytes> bytes) {
+  Reader in(bytes);
+  StepSlot slot;
+  slot.place = in.get<std::uint64_t>();
+  slot.records = in.get<std::uint32_t>();
+  slot.weight = std::bit_cast<double>(in.get<std::uint64_t>());
+  slot.loss = std::bit_cast<double>(in.get<std::uint64_t>());
+  slot.plan = PlanVersion{in.get<std::uint64_t>()};
+  slot.checkpoint = in.get<std::uint64_t>();
+  const auto flags = in.get<std::uint32_t>();
+  slot.has_data = (flags & kHasData) != 0;
+  slot.leaving = (flags & kLeaving) != 0;
+  slot.all_well = (flags & kAllWell) != 0;
+  slot.wants_hop = (flags & kWantsHop) != 0;
+  return slot;
+}
+
+std::vector<StepSlot> decode_step_slots(std::span<const std::byte> gathered) {
+  ANTDT_CHECK(gathered.size() % kStepSlotBytes == 0, "slots of {} bytes", gathered.size());
+  std::vector<StepSlot> slots;
+  slots.reserve(gathered.size() / kStepSlotBytes);
+  for (std::size_t at = 0; at < gathered.size(); at += kStepSlotBytes) {
+    slots.push_back(decode_step_slot(gathered.subspan(at).first<kStepSlotBytes>()));
+  }
+  return slots;
+}
+
+Agreement agree(std::span<const StepSlot> slots) {
+  ANTDT_CHECK(!slots.empty(), "an agreement of no members");
+  Agreement result;
+  result.plan = slots.front().plan;
+  result.checkpoint = slots.front().checkpoint;
+  result.measure_hop = true;
+  for (const StepSlot& slot : slots) {
+    result.records += slot.records;
+    result.weight += slot.weight;
+    result.loss += slot.loss;
+    if (slot.plan != slots.front().plan) result.plan = {};
+    result.checkpoint = std::min(result.checkpoint, slot.checkpoint);
+    result.any_has_data = result.any_has_data || slot.has_data;
+    result.any_leaving = result.any_leaving || slot.leaving;
+    result.all_well = result.all_well && slot.all_well;
+    result.measure_hop = result.measure_hop && slot.wants_hop;
+    result.places.push_back(slot.place);
+    result.taken.push_back(slot.records);
+  }
+  return result;
+}
+
+}  // namespace antdt::worker

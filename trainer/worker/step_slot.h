@@ -1,0 +1,65 @@
+// What every member tells every other at the end of a step, and what all of
+// them conclude from it. Pure.
+//
+// The slots are gathered by the step's last collective, so all members see the
+// same ones and decide the same: to apply the step, to switch plans, to write a
+// checkpoint, to end the phase. ARCHITECTURE.md, "The collective step".
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "core/ids.h"
+
+namespace antdt::worker {
+
+struct StepSlot {
+  std::uint64_t place = 0;       // records consumed since the phase began, this step's included
+  std::uint32_t records = 0;     // of them in this step
+  double weight = 0;             // sum of their weights
+  double loss = 0;               // weighted loss sum
+  PlanVersion plan;              // highest version held
+  std::uint64_t checkpoint = 0;  // highest number ordered
+  bool has_data = false;         // more records are at hand
+  bool leaving = false;          // all are to stop together after the step
+  bool all_well = true;          // false: this member cannot apply the step
+  bool wants_hop = false;        // its hop in the ring is to be measured
+
+  bool operator==(const StepSlot&) const = default;
+};
+
+inline constexpr std::size_t kStepSlotBytes = 52;
+using StepSlotBytes = std::array<std::byte, kStepSlotBytes>;
+
+[[nodiscard]] StepSlotBytes encode(const StepSlot& slot);  // little-endian
+[[nodiscard]] StepSlot decode_step_slot(std::span<const std::byte, kStepSlotBytes> bytes);
+// Those of all ranks, as they were gathered.
+[[nodiscard]] std::vector<StepSlot> decode_step_slots(std::span<const std::byte> gathered);
+
+// What the members agree on.
+struct Agreement {
+  std::uint64_t records = 0;  // of all members in this step
+  double weight = 0;
+  double loss = 0;
+  // The newest that everyone holds; 0 while some have a newer one than others: who
+  // has a later version may have missed an earlier one.
+  PlanVersion plan;
+  std::uint64_t checkpoint = 0;  // the number that everyone was told
+  bool any_has_data = false;
+  bool any_leaving = false;
+  bool all_well = true;
+  bool measure_hop = false;           // everybody wants it
+  std::vector<std::uint64_t> places;  // by rank
+  std::vector<std::uint64_t> taken;   // records in this step, by rank
+
+  // A step without records changes nothing, and one that somebody could not
+  // compute must change nothing anywhere.
+  [[nodiscard]] bool applies() const { return all_well && records > 0 && weight > 0; }
+};
+
+[[nodiscard]] Agreement agree(std::span<const StepSlot> slots);
+
+}  // namespace antdt::worker

@@ -1,0 +1,60 @@
+// Where training stands for a member of a collective.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "core/ids.h"
+#include "core/result.h"
+#include "core/wire/messages.h"
+#include "trainer/worker/step_log.h"
+
+namespace antdt::worker {
+
+// How much this member computes in a step, by the plan in force.
+struct Share {
+  PlanVersion version;
+  std::uint32_t micro_batch = 0;
+  std::uint32_t accumulation = 1;
+  [[nodiscard]] std::uint64_t samples() const { return std::uint64_t{micro_batch} * accumulation; }
+};
+// The entry of `worker`; one that the plan leaves out computes nothing.
+[[nodiscard]] inline Share share_of(const wire::Plan& plan, WorkerId worker) {
+  for (const wire::PlanEntry& entry : plan.entries) {
+    if (entry.worker == worker) return {plan.version, entry.micro_batch, entry.accumulation};
+  }
+  return {plan.version, 0, 1};
+}
+
+// It outlives generations. What belongs to the model (step, phase, places, sums, checkpoint) is
+// a function of the step that completed last, so that members at the same step say the same of it.
+struct TrainingState {
+  Step step;  // the last that completed
+  Share share;
+  std::uint64_t checkpoint = 0;   // number of the last one written or passed
+  std::vector<WorkerId> members;  // by rank, of the newest generation that was connected
+
+  // The newest settled generation whose state this member holds whole; 0: none
+  // does it hold, or the beginning.
+  Generation settled;
+  bool pristine = true;  // the seeded start, and nothing was done to it
+  // Of the training phase that the last steps were in: its number, where the
+  // members of `settled` stand in it, and the weighted loss of all its steps.
+  std::uint64_t phase = 0;
+  std::vector<wire::MemberPlace> places;
+  double loss_sum = 0;
+  double weight_sum = 0;
+  StepLog log;  // of the steps of `settled`
+
+  // The generation settled with these members: everybody stands at the beginning of a phase.
+  void settle(Generation generation, const std::vector<WorkerId>& its_members);
+  // Nothing of it is left: another one comes in its place, or is read.
+  void forget();
+};
+
+// What belongs to the state beside the model, for who receives it: as bytes.
+[[nodiscard]] std::string meta_of(const TrainingState& state);
+[[nodiscard]] Status take_over(const std::string& meta, TrainingState& state);
+
+}  // namespace antdt::worker

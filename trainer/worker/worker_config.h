@@ -1,0 +1,19 @@
+// What the machine of a worker is given, of whichever kind.
+#pragma once
+
+#include <cstdint>
+
+#include "core/ids.h"
+#include "core/wire/messages.h"
+
+namespace antdt::worker {
+
+struct WorkerConfig {
+  WorkerId self;
+  wire::Join join;  // what is the same in each: pid, data, device, key
+  bool has_train_data = true;
+  bool has_eval_data = true;
+  std::uint32_t eval_batch = 256;  // records
+};
+
+}  // namespace antdt::worker

@@ -4,10 +4,10 @@
 #include <iterator>
 #include <tuple>
 
-#include "core/log.h"
+#include "core/log/log.h"
 #include "core/wire/packet.h"
 #include "jobd/seen_numbers.h"
-#include "launcher/resume_request.h"
+#include "launcher/start/resume_request.h"
 
 namespace antdt::jobd {
 namespace {

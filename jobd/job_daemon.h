@@ -19,8 +19,8 @@
 #include <string>
 #include <vector>
 
-#include "core/fs.h"
 #include "core/loop.h"
+#include "core/os/fs.h"
 #include "core/transport/socket.h"
 #include "core/wire/admin_messages.h"
 #include "core/wire/approve_message.h"
@@ -28,18 +28,18 @@
 #include "core/wire/packet.h"
 #include "ctl/job/job_machine.h"
 #include "jobd/agent_links.h"
-#include "jobd/checkpoint_store.h"
-#include "jobd/disks.h"
-#include "jobd/event_log.h"
-#include "jobd/history_thread.h"
-#include "jobd/job_spec.h"
+#include "jobd/disk/checkpoint_store.h"
+#include "jobd/disk/disks.h"
+#include "jobd/disk/event_log.h"
+#include "jobd/disk/history_thread.h"
+#include "jobd/disk/run_copies.h"
 #include "jobd/keeper_link.h"
-#include "jobd/own_program.h"
-#include "jobd/run_copies.h"
-#include "launcher/job_config.h"
-#include "launcher/resume_request.h"
-#include "launcher/skips.h"
-#include "shard_server/journal.h"
+#include "jobd/programs/job_spec.h"
+#include "jobd/programs/own_program.h"
+#include "launcher/config/job_config.h"
+#include "launcher/start/resume_request.h"
+#include "launcher/start/skips.h"
+#include "shard_server/journal/journal.h"
 
 namespace antdt::jobd {
 

@@ -1,5 +1,5 @@
 // Checkpoints of hosts that share nothing: what is fetched before it is kept, and sent before it
-// is read. What decides is ctl/checkpoint_copies.h.
+// is read. What decides is ctl/checkpoints/checkpoint_copies.h.
 #include <utility>
 
 #include "jobd/job_daemon.h"

@@ -1,13 +1,13 @@
 // Hosts: their agents, what is placed where, and starting it.
 #include <algorithm>
 
-#include "core/fs.h"
-#include "core/log.h"
+#include "core/log/log.h"
+#include "core/os/fs.h"
 #include "core/wire/packet.h"
 #include "jobd/job_daemon.h"
-#include "jobd/role_processes.h"
-#include "jobd/torchrun_env.h"
-#include "launcher/cluster.h"
+#include "jobd/programs/role_processes.h"
+#include "jobd/programs/torchrun_env.h"
+#include "launcher/config/cluster.h"
 
 namespace antdt::jobd {
 namespace {

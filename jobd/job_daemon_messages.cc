@@ -3,7 +3,7 @@
 #include <type_traits>
 
 #include "core/drill/drill_json.h"
-#include "core/log.h"
+#include "core/log/log.h"
 #include "core/overloaded.h"
 #include "core/wire/dispatch.h"
 #include "core/wire/packet.h"

@@ -1,7 +1,7 @@
 // What the machine wants done.
 #include <nlohmann/json.hpp>
 
-#include "core/log.h"
+#include "core/log/log.h"
 #include "core/overloaded.h"
 #include "core/wire/packet.h"
 #include "jobd/job_daemon.h"

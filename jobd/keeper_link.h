@@ -1,6 +1,6 @@
 // The job daemon's link to the private agent that keeps it, where the job's own hosts are others:
 // it says each second that it lives, and is killed and started again when it does not
-// (antdtd/job_keeper.h).
+// (antdtd/agent/job_keeper.h).
 #pragma once
 
 #include <string>

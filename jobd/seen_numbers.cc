@@ -6,8 +6,8 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "core/fs.h"
-#include "launcher/skips.h"
+#include "core/os/fs.h"
+#include "launcher/start/skips.h"
 
 namespace antdt::jobd {
 namespace {

@@ -13,7 +13,7 @@
 
 #include "core/ids.h"
 #include "ctl/job/job_image.h"
-#include "shard_server/ledger.h"
+#include "shard_server/ledger/ledger.h"
 
 namespace antdt::jobd {
 

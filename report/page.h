@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "launcher/status_view.h"
+#include "launcher/view/status_view.h"
 #include "report/plot.h"
 
 namespace antdt::page {
@@ -13,7 +13,7 @@ namespace antdt::page {
 [[nodiscard]] std::string html(const std::string& title, const std::string& body);
 
 // A table; cells are text. Columns whose header ends with '#' are of numbers, as in
-// launcher/text_table.h.
+// launcher/view/text_table.h.
 [[nodiscard]] std::string table(const std::vector<std::string>& header,
                                 const std::vector<std::vector<std::string>>& rows);
 

@@ -4,11 +4,11 @@
 #include <map>
 #include <sstream>
 
-#include "core/fs.h"
-#include "core/rotating_file.h"
-#include "launcher/run_directory.h"
-#include "launcher/summary_view.h"
-#include "shard_server/series.h"
+#include "core/os/fs.h"
+#include "core/os/rotating_file.h"
+#include "launcher/start/run_directory.h"
+#include "launcher/view/summary_view.h"
+#include "shard_server/history/series.h"
 
 namespace antdt::cli {
 namespace {

@@ -4,7 +4,7 @@
 #include <set>
 #include <utility>
 
-#include "sim/ps_server_loop.h"
+#include "sim/servers/ps_server_loop.h"
 
 namespace antdt::sim {
 namespace {

@@ -31,8 +31,8 @@
 
 #include "ctl/job/job_machine.h"
 #include "sim/daemon.h"
-#include "sim/ps_checks.h"
-#include "sim/worker.h"
+#include "sim/members/worker.h"
+#include "sim/servers/ps_checks.h"
 #include "sim/world.h"
 
 namespace antdt::sim {

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "sim/ps_server.h"
-#include "sim/ps_worker.h"
+#include "sim/servers/ps_server.h"
+#include "sim/servers/ps_worker.h"
 
 namespace antdt::sim {
 namespace {

@@ -11,12 +11,12 @@
 
 #include "sim/checks.h"
 #include "sim/daemon.h"
-#include "sim/disk.h"
-#include "sim/host.h"
+#include "sim/hosts/disk.h"
+#include "sim/hosts/host.h"
+#include "sim/members/ring.h"
+#include "sim/members/worker.h"
 #include "sim/options.h"
-#include "sim/ring.h"
 #include "sim/surroundings.h"
-#include "sim/worker.h"
 #include "sim/world.h"
 
 namespace antdt::sim {

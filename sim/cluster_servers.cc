@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "sim/cluster.h"
-#include "sim/ps_server.h"
+#include "sim/servers/ps_server.h"
 
 namespace antdt::sim {
 namespace {

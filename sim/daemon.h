@@ -16,12 +16,12 @@
 #include <vector>
 
 #include "ctl/job/job_machine.h"
-#include "sim/disk.h"
+#include "sim/hosts/disk.h"
+#include "sim/hosts/process.h"
 #include "sim/messages.h"
 #include "sim/model.h"
 #include "sim/options.h"
-#include "sim/process.h"
-#include "sim/ps_packets.h"
+#include "sim/servers/ps_packets.h"
 #include "sim/world.h"
 
 namespace antdt::sim {

@@ -1,6 +1,6 @@
 // What the machine wants done.
 #include "sim/daemon.h"
-#include "sim/ps_server_loop.h"
+#include "sim/servers/ps_server_loop.h"
 
 namespace antdt::sim {
 namespace {

@@ -1,6 +1,6 @@
 #include "sim/messages.h"
 
-#include "sim/ps_packets.h"
+#include "sim/servers/ps_packets.h"
 
 namespace antdt::sim {
 namespace {

@@ -7,9 +7,9 @@
 
 #include "core/delivery.h"
 #include "core/wire/messages.h"
+#include "sim/hosts/program.h"
 #include "sim/model.h"
-#include "sim/program.h"
-#include "sim/ps_packets.h"
+#include "sim/servers/ps_packets.h"
 #include "trainer/worker/worker_config.h"
 
 namespace antdt::sim {

@@ -67,16 +67,16 @@ LONG = {"core/wire/messages.h": "the catalogue of every message"}
 # Programs are executed in one place, and shims by Boost.Process. Who forks otherwise copies itself
 # (or becomes the program that it is to be, from its own main thread), and is named here.
 EXECUTES = re.compile(r"\b(execve?|execvpe?|execl|posix_spawnp?|boost::process\S*)\s*\(|boost/process")
-MAY_EXECUTE = {"core/spawn.cc", "antdtd/shim_launcher.cc", "launcher/commands/bench/bench.cc"}
+MAY_EXECUTE = {"core/os/spawn.cc", "antdtd/processes/shim_launcher.cc", "launcher/commands/bench/bench.cc"}
 FORKS = re.compile(r"(?<![\w.])(::)?v?fork\(\)")
-MAY_FORK = {"core/spawn.cc": "starts programs",
-            "antdtd/shim.cc": "leaves a copy that starts its agent again",
-            "antdtd/cgroup.cc": "tries whether a process can enter a cgroup",
+MAY_FORK = {"core/os/spawn.cc": "starts programs",
+            "antdtd/shim/shim.cc": "leaves a copy that starts its agent again",
+            "antdtd/shim/cgroup.cc": "tries whether a process can enter a cgroup",
             "trainer/ps_link/child_copy.cc": "a server as it was, to be written",
-            "trainer/loop/state_child.cc": "a training state as it was, to be written",
+            "trainer/loop/state/state_child.cc": "a training state as it was, to be written",
             "trainer/collective/bench.cc": "ranks of a benchmark",
-            "bench/copies_bench.cc": "the other end of a link",
-            "bench/ps_store_bench.cc": "measures a fork"}
+            "bench/programs/copies_bench.cc": "the other end of a link",
+            "bench/programs/ps_store_bench.cc": "measures a fork"}
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*(["<])([^">]+)[">]')
 
@@ -127,9 +127,9 @@ def check_processes(name, text):
     """What is wrong with how a source starts processes."""
     code = re.sub(r"//[^\n]*", "", text)
     if EXECUTES.search(code) and name not in MAY_EXECUTE:
-        yield f"{name}: programs are started by core/spawn.h"
+        yield f"{name}: programs are started by core/os/spawn.h"
     if FORKS.search(code) and name not in MAY_FORK:
-        yield f"{name}: forks; a program is started by core/spawn.h"
+        yield f"{name}: forks; a program is started by core/os/spawn.h"
 
 
 def violations(root):
@@ -154,6 +154,25 @@ def violations(root):
     return found
 
 
+# Tests of the whole that import one another by name.
+LARGE = {"tests/e2e"}
+MOST_FILES = 25  # and a README
+
+
+def folders(root):
+    """Folders with sources that have no README, or more files than one looks through."""
+    for top in (*ARROWS, "scripts", "man", "docs"):
+        for folder in [root / top, *sorted(p for p in (root / top).rglob("*") if p.is_dir())]:
+            name = folder.relative_to(root).as_posix()
+            files = [p for p in folder.iterdir() if p.is_file() and p.suffix != ".pyc"]
+            if not files or {"transcripts", "corpus", "data"} & set(folder.parts):
+                continue
+            if not (folder / "README.md").is_file():
+                yield name, "a folder of code has a README that says what is in it and what may not be"
+            if len(files) > MOST_FILES + 1 and name not in LARGE:
+                yield name, f"{len(files)} files; divide it by subject"
+
+
 class Project(unittest.TestCase):
     def test_every_include_is_an_allowed_arrow(self):
         found = violations(ROOT)
@@ -161,6 +180,11 @@ class Project(unittest.TestCase):
 
     def test_the_walk_sees_the_project(self):
         self.assertGreater(sum(1 for _ in sources(ROOT)), 50)
+
+
+    def test_every_folder_of_code_says_what_it_is_and_holds_few_files(self):
+        found = [f"{path}: {what}" for path, what in folders(ROOT)]
+        self.assertFalse(found, "\n" + "\n".join(found))
 
 
 class Checker(unittest.TestCase):
@@ -188,7 +212,7 @@ class Checker(unittest.TestCase):
     def test_only_the_wiring_of_the_job_daemon_joins_ctl_and_shard_server(self):
         files = {"shard_server/l.h": "", "ctl/job/a.cc": '#include "shard_server/l.h"\n'}
         self.assertEqual(self.found_in(files), [])
-        for folder in ("ctl", "ctl/solutions", "launcher/job"):
+        for folder in ("ctl", "ctl/control/solutions", "launcher/job"):
             found = self.found_in({"shard_server/l.h": "", folder + "/a.cc": '#include "shard_server/l.h"\n'})
             self.assertEqual(len(found), 1, folder)
 
@@ -223,13 +247,13 @@ class Checker(unittest.TestCase):
         self.assertEqual(len(found), 2)
 
     def test_programs_are_started_in_one_place(self):
-        files = {"core/spawn.cc": "execve(p, a, e); fork();", "ctl/a.cc": "// fork() and execve(\n",
+        files = {"core/os/spawn.cc": "execve(p, a, e); fork();", "ctl/a.cc": "// fork() and execve(\n",
                  "antdtd/b.cc": "pid = fork();", "launcher/c.cc": "posix_spawn(&pid, p);",
                  "cmd/d.cc": "#include <boost/process.hpp>\n"}
         self.assertEqual(self.found_in(files),
-                         ["antdtd/b.cc: forks; a program is started by core/spawn.h",
-                          "launcher/c.cc: programs are started by core/spawn.h",
-                          "cmd/d.cc: programs are started by core/spawn.h"])
+                         ["antdtd/b.cc: forks; a program is started by core/os/spawn.h",
+                          "launcher/c.cc: programs are started by core/os/spawn.h",
+                          "cmd/d.cc: programs are started by core/os/spawn.h"])
 
     def test_a_namespace_without_a_name_in_a_header_is_found(self):
         found = self.found_in({"core/a.h": "namespace antdt {\nnamespace {\n", "core/b.cc": "namespace {\n"})

@@ -80,8 +80,8 @@ class Documents(unittest.TestCase):
         self.assertEqual(without - NO_README, set())
 
     def test_a_path_that_is_not_there_is_found(self):
-        self.assertTrue(exists("ctl/membership", ROOT))
-        self.assertTrue(exists("ctl/membership.h", ROOT))
+        self.assertTrue(exists("ctl/membership/membership", ROOT))
+        self.assertTrue(exists("ctl/membership/membership.h", ROOT))
         self.assertFalse(exists("ctl/no_such_file.h", ROOT))
 
 

@@ -8,9 +8,9 @@
 #include <chrono>
 #include <thread>
 
-#include "core/net.h"
-#include "core/owned_fd.h"
-#include "launcher/start.h"
+#include "core/os/net.h"
+#include "core/os/owned_fd.h"
+#include "launcher/start/start.h"
 
 namespace antdt::bench {
 namespace {

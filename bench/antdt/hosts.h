@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "bench/antdt/process.h"
-#include "core/fs.h"
+#include "core/os/fs.h"
 #include "core/result.h"
 
 namespace antdt::bench {

@@ -8,8 +8,8 @@
 #include <filesystem>
 #include <map>
 
-#include "core/owned_fd.h"
-#include "core/spawn.h"
+#include "core/os/owned_fd.h"
+#include "core/os/spawn.h"
 
 namespace antdt::bench {
 namespace {

@@ -8,9 +8,9 @@
 #include <filesystem>
 #include <utility>
 
-#include "core/fs.h"
-#include "core/owned_fd.h"
-#include "core/spawn.h"
+#include "core/os/fs.h"
+#include "core/os/owned_fd.h"
+#include "core/os/spawn.h"
 
 namespace antdt::bench {
 namespace {

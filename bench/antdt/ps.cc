@@ -5,7 +5,7 @@
 
 #include "bench/antdt/process.h"
 #include "core/clock.h"
-#include "core/fs.h"
+#include "core/os/fs.h"
 
 namespace antdt::bench {
 namespace {

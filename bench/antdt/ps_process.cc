@@ -11,9 +11,9 @@
 
 #include "bench/antdt/ps.h"
 #include "core/clock.h"
-#include "core/huge_pages.h"
 #include "core/loop.h"
-#include "core/process.h"
+#include "core/os/huge_pages.h"
+#include "core/os/process.h"
 #include "core/transport/socket.h"
 #include "trainer/ps/placement.h"
 #include "trainer/ps_link/server_loop.h"

@@ -12,10 +12,10 @@
 #include "bench/antdt/client.h"
 #include "bench/antdt/echo.h"
 #include "bench/antdt/process.h"
-#include "core/fs.h"
-#include "core/runtime_dir.h"
-#include "launcher/job_link.h"
-#include "launcher/start.h"
+#include "core/os/fs.h"
+#include "core/os/runtime_dir.h"
+#include "launcher/start/job_link.h"
+#include "launcher/start/start.h"
 
 namespace antdt::bench {
 namespace {

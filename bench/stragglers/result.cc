@@ -6,8 +6,8 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
-#include "launcher/summary_view.h"
-#include "launcher/text_table.h"
+#include "launcher/view/summary_view.h"
+#include "launcher/view/text_table.h"
 
 namespace antdt::stragglers {
 namespace {

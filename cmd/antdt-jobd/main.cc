@@ -6,11 +6,11 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "core/background_log.h"
 #include "core/clock.h"
-#include "core/log.h"
+#include "core/log/background_log.h"
+#include "core/log/log.h"
 #include "core/loop.h"
-#include "core/process.h"
+#include "core/os/process.h"
 #include "core/standstill_clock.h"
 #include "core/transport/socket.h"
 #include "jobd/job_daemon.h"
@@ -19,7 +19,7 @@ namespace {
 
 constexpr antdt::Duration kLastWords = std::chrono::seconds(1);
 
-// What an agent takes for a trouble that may pass: it starts us again (antdtd/job_keeper.h).
+// What an agent takes for a trouble that may pass: it starts us again (antdtd/agent/job_keeper.h).
 constexpr int kTryAgain = 5;
 
 // Whether another one ran before: its agent numbers them.

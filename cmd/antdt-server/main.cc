@@ -10,9 +10,9 @@
 #include <memory_resource>
 
 #include "core/clock.h"
-#include "core/huge_pages.h"
 #include "core/loop.h"
-#include "core/process.h"
+#include "core/os/huge_pages.h"
+#include "core/os/process.h"
 #include "core/transport/socket.h"
 #include "trainer/client/environment.h"
 #include "trainer/ps_server/server_agent.h"

@@ -6,9 +6,9 @@
 #include <cstdio>
 #include <string_view>
 
-#include "antdtd/file_service.h"
-#include "antdtd/process_tree.h"
-#include "antdtd/shim.h"
+#include "antdtd/files/file_service.h"
+#include "antdtd/shim/process_tree.h"
+#include "antdtd/shim/shim.h"
 
 namespace {
 

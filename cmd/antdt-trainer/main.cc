@@ -11,7 +11,7 @@
 #include <csignal>
 
 #include "cmd/antdt-trainer/work.h"
-#include "core/process.h"
+#include "core/os/process.h"
 #include "trainer/client/client.h"
 
 namespace {

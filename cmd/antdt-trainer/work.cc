@@ -4,7 +4,7 @@
 #include <memory>
 #include <optional>
 
-#include "core/fs.h"
+#include "core/os/fs.h"
 #include "core/transport/socket.h"
 #include "trainer/collective/listen_address.h"
 #include "trainer/collective/tcp_collective.h"

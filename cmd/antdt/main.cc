@@ -1,7 +1,7 @@
 // antdt: what users call.
 #include <CLI/CLI.hpp>
 
-#include "core/process.h"
+#include "core/os/process.h"
 #include "launcher/commands/commands.h"
 #include "launcher/commands/usage.h"
 

@@ -6,11 +6,11 @@
 #include <iostream>
 #include <optional>
 
-#include "antdtd/cgroup.h"
-#include "antdtd/setup.h"
-#include "core/background_log.h"
-#include "core/log.h"
-#include "core/process.h"
+#include "antdtd/agent/setup.h"
+#include "antdtd/shim/cgroup.h"
+#include "core/log/background_log.h"
+#include "core/log/log.h"
+#include "core/os/process.h"
 
 namespace {
 

@@ -1,6 +1,6 @@
 // The keys of job.toml. Their documentation in job.toml(5) is checked against
 // this table by tests/launcher/man_test.py, keys and defaults both.
-#include "core/model_slices.h"
+#include "core/checkpoint/model_slices.h"
 #include "core/schema/keys.h"
 
 namespace antdt::schema {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "core/check.h"
-#include "core/log.h"
+#include "core/log/log.h"
 #include "core/loop.h"
 #include "core/transport/socket.h"
 #include "core/transport/zmq_error.h"

@@ -13,8 +13,8 @@
 #include <utility>
 #include <vector>
 
-#include "core/log.h"
-#include "core/owned_fd.h"
+#include "core/log/log.h"
+#include "core/os/owned_fd.h"
 #include "core/transport/ipc_path.h"
 #include "core/transport/zmtp.h"
 

@@ -12,8 +12,8 @@
 #include <cerrno>
 #include <string_view>
 
-#include "core/fs.h"
-#include "core/log.h"
+#include "core/log/log.h"
+#include "core/os/fs.h"
 #include "core/transport/zmq_error.h"
 
 namespace antdt::transport {

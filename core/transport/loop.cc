@@ -25,8 +25,8 @@
 #include <vector>
 
 #include "core/check.h"
-#include "core/owned_fd.h"
-#include "core/process.h"
+#include "core/os/owned_fd.h"
+#include "core/os/process.h"
 #include "core/transport/socket.h"
 
 namespace antdt {

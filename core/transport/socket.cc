@@ -9,7 +9,7 @@
 #include <cerrno>
 
 #include "core/check.h"
-#include "core/fs.h"
+#include "core/os/fs.h"
 #include "core/transport/ipc_path.h"
 #include "core/transport/zmq_error.h"
 #include "core/wire/packet.h"

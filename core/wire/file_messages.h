@@ -1,5 +1,5 @@
 // Files of a run on another host: between the job daemon (or the launcher) and the file
-// service of that host's agent (antdtd/file_service.h).
+// service of that host's agent (antdtd/files/file_service.h).
 //
 // They travel on a connection of their own to the agent's port, so that no control message
 // waits behind them. The connection says FilesAttach first; each later request names paths

@@ -255,7 +255,7 @@ struct Report {
   // the time from now on. 0: in all of it.
   std::uint32_t throttle_permille = 0;
   // What the process reads, writes or receives now that may take long, and how far it is:
-  // "writing the checkpoint", or another of the words in ctl/io_watch.h; empty: nothing.
+  // "writing the checkpoint", or another of the words in ctl/processes/io_watch.h; empty: nothing.
   // Bytes count when they are on the disk, or in memory. `io_path` is where they lie.
   std::string io = {};
   std::string io_path = {};

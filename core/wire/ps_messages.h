@@ -3,7 +3,7 @@
 // docs/parameter-servers.md tells the conversation. The generation of the
 // envelope is that of the server group: whatever carries another one is of a
 // group that is over and changes nothing. Keys and rows are bytes, as
-// trainer/ps/rows.h says.
+// trainer/ps/rows/rows.h says.
 //
 // What servers and the job daemon say to one another travels through the server's
 // agent, as the messages of workers do: PsServe, PsCut, and their answers. Where a server
@@ -328,7 +328,7 @@ struct PsRoster {
 
 // Primary to backup of one server: event `number` of those that change it, from 1 in the
 // whole life of the two. `kind` and `body`: what was heard, or what became of files
-// (trainer/ps/copied.h); `from` and `seq`: who asked. Said again until PsTaken answers it.
+// (trainer/ps/replica/copied.h); `from` and `seq`: who asked. Said again until PsTaken answers it.
 struct PsCopied {
   std::uint64_t view = 0;
   std::uint64_t number = 0;
@@ -359,7 +359,7 @@ struct PsTaken {
   }
 };
 // Primary to one that is to be its backup and has nothing yet: piece 1, 2, ... of image
-// `image` of its state after event `number` (trainer/ps/state_copy.h). Said again until
+// `image` of its state after event `number` (trainer/ps/replica/state_copy.h). Said again until
 // PsTaken answers it. A later image voids the ones before.
 struct PsImage {
   std::uint64_t view = 0;

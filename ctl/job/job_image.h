@@ -12,10 +12,10 @@
 #include "core/ids.h"
 #include "core/wire/drill_messages.h"
 #include "core/wire/messages.h"
-#include "ctl/devices.h"
-#include "ctl/lifecycle.h"
-#include "ctl/membership.h"
-#include "ctl/server_group.h"
+#include "ctl/lifecycle/lifecycle.h"
+#include "ctl/membership/membership.h"
+#include "ctl/monitor/devices.h"
+#include "ctl/servers/server_group.h"
 
 namespace antdt::ctl {
 
@@ -95,7 +95,7 @@ struct JobImage {
   std::vector<ImageAction> actions;  // of journals before there were records of them
   std::vector<ImageEpoch> epochs;    // the last two
   std::uint64_t epochs_before = 0;   // those
-  std::vector<ImageDeath> deaths;    // see shard_server/suspects.h
+  std::vector<ImageDeath> deaths;    // see shard_server/ledger/suspects.h
   std::uint64_t cut_phase = 0;       // the ledger's when the servers' last cut was ordered
   wire::Injected injected;           // newest
   std::vector<Devices::Said> devices;

@@ -7,7 +7,7 @@
 #include "core/overloaded.h"
 #include "core/wire/time_sums.h"
 #include "ctl/job/job_machine.h"
-#include "shard_server/evaluation.h"
+#include "shard_server/accounts/evaluation.h"
 
 namespace antdt::ctl {
 

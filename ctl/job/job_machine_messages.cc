@@ -1,8 +1,8 @@
 // What workers say, as events of the parts.
 #include <algorithm>
 
-#include "ctl/data_identity.h"
 #include "ctl/job/job_machine.h"
+#include "ctl/membership/data_identity.h"
 
 namespace antdt::ctl {
 namespace {

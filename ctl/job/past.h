@@ -13,7 +13,7 @@
 #include "core/result.h"
 #include "ctl/job/job_image.h"
 #include "ctl/job/report.h"
-#include "shard_server/journal.h"
+#include "shard_server/journal/journal.h"
 
 namespace antdt::ctl {
 

@@ -12,9 +12,9 @@
 #include "core/ids.h"
 #include "core/wire/messages.h"
 #include "core/wire/ps_messages.h"
-#include "ctl/io_watch.h"
-#include "ctl/lifecycle.h"
-#include "ctl/view.h"
+#include "ctl/lifecycle/lifecycle.h"
+#include "ctl/monitor/view.h"
+#include "ctl/processes/io_watch.h"
 
 namespace antdt::ctl {
 

@@ -1,7 +1,8 @@
-// What the run's history is told (shard_server/history.h): an observer of the job. It is shown what
-// happens, and says what is to be remembered of it: who was granted which part of the stream, how
-// many records of each member every step took, and what workers measured, second by second. Steps
-// are those of collectives alone: a loose client has none, and its path pays nothing for this.
+// What the run's history is told (shard_server/history/history.h): an observer of the job. It is
+// shown what happens, and says what is to be remembered of it: who was granted which part of the
+// stream, how many records of each member every step took, and what workers measured, second by
+// second. Steps are those of collectives alone: a loose client has none, and its path pays nothing
+// for this.
 //
 // Nothing of it is durable: what a power failure took is told again (resume).
 #pragma once
@@ -16,10 +17,10 @@
 #include "core/ids.h"
 #include "core/wire/messages.h"
 #include "ctl/job/step_watch.h"
-#include "ctl/membership.h"
-#include "ctl/view.h"
-#include "shard_server/history.h"
-#include "shard_server/ledger.h"
+#include "ctl/membership/membership.h"
+#include "ctl/monitor/view.h"
+#include "shard_server/history/history.h"
+#include "shard_server/ledger/ledger.h"
 
 namespace antdt::ctl {
 

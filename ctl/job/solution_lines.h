@@ -8,7 +8,7 @@
 
 #include "core/clock.h"
 #include "core/result.h"
-#include "ctl/controller.h"
+#include "ctl/control/controller.h"
 
 namespace antdt::ctl {
 

@@ -13,7 +13,7 @@
 
 #include "core/clock.h"
 #include "core/ids.h"
-#include "ctl/view.h"
+#include "ctl/monitor/view.h"
 
 namespace antdt::ctl {
 

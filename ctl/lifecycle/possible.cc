@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "core/model_slices.h"
+#include "core/checkpoint/model_slices.h"
 
 namespace antdt::ctl::life {
 

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "core/result.h"
-#include "ctl/job_events.h"
-#include "ctl/lifecycle/life_state.h"
+#include "ctl/lifecycle/job_events.h"
+#include "ctl/lifecycle/state/life_state.h"
 
 namespace antdt::ctl::life {
 

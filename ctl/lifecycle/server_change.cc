@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "core/model_slices.h"
+#include "core/checkpoint/model_slices.h"
 #include "ctl/lifecycle/possible.h"
 #include "ctl/lifecycle/turn.h"
 

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "ctl/job_events.h"
-#include "ctl/lifecycle/life_state.h"
+#include "ctl/lifecycle/job_events.h"
+#include "ctl/lifecycle/state/life_state.h"
 
 namespace antdt::ctl::life {
 

@@ -7,11 +7,11 @@
 #include <memory>
 #include <vector>
 
-#include "core/fs.h"
+#include "core/os/fs.h"
+#include "core/os/user.h"
 #include "core/transport/keys.h"
-#include "core/user.h"
 #include "launcher/commands/commands.h"
-#include "launcher/paths.h"
+#include "launcher/start/paths.h"
 
 namespace antdt::cli {
 

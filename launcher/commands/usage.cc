@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "launcher/suggest.h"
+#include "launcher/config/suggest.h"
 
 namespace antdt::cli {
 namespace {

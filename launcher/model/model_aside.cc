@@ -8,8 +8,8 @@
 #include <filesystem>
 #include <utility>
 
-#include "core/fs.h"
-#include "launcher/paths.h"
+#include "core/os/fs.h"
+#include "launcher/start/paths.h"
 
 namespace antdt::cli {
 namespace {

@@ -4,7 +4,7 @@
 //
 // Three kinds of checkpoints are known: state.json and state.bin of training by
 // all-reduce (trainer/torch/state_file.h), tally.f32 (trainer/tally/tally_engine.h),
-// and slice-NN.rows of parameter servers (trainer/ps/slice_image.h).
+// and slice-NN.rows of parameter servers (trainer/ps/rows/slice_image.h).
 #pragma once
 
 #include <cstdint>

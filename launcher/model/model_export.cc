@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <set>
 
-#include "core/fs.h"
+#include "core/os/fs.h"
 #include "launcher/model/model_npy.h"
 
 namespace antdt::cli {

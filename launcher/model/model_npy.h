@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/fs.h"
+#include "core/os/fs.h"
 #include "core/result.h"
 
 namespace antdt::cli {

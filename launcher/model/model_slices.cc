@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "launcher/model/model_content.h"
-#include "trainer/ps/store.h"
+#include "trainer/ps/rows/store.h"
 #include "trainer/ps_link/slice_file.h"
 
 namespace antdt::cli {

@@ -13,8 +13,8 @@
 #include <utility>
 
 #include "ctl/job/report.h"
-#include "shard_server/history.h"
-#include "shard_server/journal.h"
+#include "shard_server/history/history.h"
+#include "shard_server/journal/journal.h"
 #include "sim/fleet/player.h"
 
 namespace antdt::fleet {

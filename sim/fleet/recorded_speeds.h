@@ -1,4 +1,4 @@
-// The speeds of a run's workers as it recorded them (shard_server/series.h), for
+// The speeds of a run's workers as it recorded them (shard_server/history/series.h), for
 // what another solution would have made of them.
 //
 // Of each worker: a line, what a micro-batch of b samples takes on the whole, and over
@@ -15,7 +15,7 @@
 #include <optional>
 #include <vector>
 
-#include "shard_server/series.h"
+#include "shard_server/history/series.h"
 #include "sim/fleet/speeds.h"
 
 namespace antdt::fleet {

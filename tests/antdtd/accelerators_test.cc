@@ -1,5 +1,5 @@
 // Clocks that are held down, by a library that says what a file says.
-#include "antdtd/accelerators.h"
+#include "antdtd/host/accelerators.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -10,8 +10,8 @@
 #include <iterator>
 #include <thread>
 
-#include "antdtd/process_probe.h"
-#include "core/fs.h"
+#include "antdtd/host/process_probe.h"
+#include "core/os/fs.h"
 #include "tests/antdtd/silent_devices.h"
 
 namespace antdt::antdtd {

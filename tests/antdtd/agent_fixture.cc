@@ -12,8 +12,8 @@
 #include <filesystem>
 #include <thread>
 
-#include "antdtd/cgroup.h"
-#include "core/process.h"
+#include "antdtd/shim/cgroup.h"
+#include "core/os/process.h"
 
 namespace antdt::antdtd {
 

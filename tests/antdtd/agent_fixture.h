@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "antdtd/process_key.h"
-#include "core/fs.h"
+#include "antdtd/shim/process_key.h"
+#include "core/os/fs.h"
 #include "core/transport/socket.h"
 #include "core/wire/packet.h"
 

@@ -5,7 +5,7 @@
 
 #include <filesystem>
 
-#include "core/process.h"
+#include "core/os/process.h"
 #include "tests/antdtd/agent_fixture.h"
 #include "tests/antdtd/silent_devices.h"
 

@@ -4,14 +4,14 @@
 
 #include <csignal>
 
-#include "antdtd/environment.h"
-#include "antdtd/host.h"
-#include "antdtd/job_keeper.h"
-#include "antdtd/job_links.h"
-#include "antdtd/kill_rounds.h"
-#include "antdtd/report_sums.h"
-#include "antdtd/shim_files.h"
-#include "core/fs.h"
+#include "antdtd/agent/job_keeper.h"
+#include "antdtd/agent/job_links.h"
+#include "antdtd/host/host.h"
+#include "antdtd/host/report_sums.h"
+#include "antdtd/processes/environment.h"
+#include "antdtd/processes/kill_rounds.h"
+#include "antdtd/shim/shim_files.h"
+#include "core/os/fs.h"
 
 namespace antdt::antdtd {
 namespace {

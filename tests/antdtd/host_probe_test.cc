@@ -1,12 +1,12 @@
 // What is read of the kernel's counts, and what follows from two looks.
-#include "antdtd/host_probe.h"
+#include "antdtd/host/host_probe.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-#include "antdtd/process_probe.h"
-#include "core/fs.h"
+#include "antdtd/host/process_probe.h"
+#include "core/os/fs.h"
 
 namespace antdt::antdtd {
 namespace {

@@ -1,4 +1,4 @@
-#include "antdtd/run_files.h"
+#include "antdtd/files/run_files.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -8,9 +8,9 @@
 #include <filesystem>
 #include <thread>
 
-#include "antdtd/file_frames.h"
-#include "antdtd/file_service.h"
-#include "core/fs.h"
+#include "antdtd/files/file_frames.h"
+#include "antdtd/files/file_service.h"
+#include "core/os/fs.h"
 #include "core/running_sum.h"
 #include "core/wire/packet.h"
 

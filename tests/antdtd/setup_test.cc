@@ -1,10 +1,10 @@
-#include "antdtd/setup.h"
+#include "antdtd/agent/setup.h"
 
 #include <gtest/gtest.h>
 
 #include <filesystem>
 
-#include "core/fs.h"
+#include "core/os/fs.h"
 
 namespace antdt::antdtd {
 namespace {

@@ -1,4 +1,4 @@
-#include "antdtd/shim_log.h"
+#include "antdtd/shim/shim_log.h"
 
 #include <fcntl.h>
 #include <gmock/gmock.h>
@@ -8,7 +8,7 @@
 
 #include <filesystem>
 
-#include "core/fs.h"
+#include "core/os/fs.h"
 
 namespace antdt::antdtd {
 namespace {

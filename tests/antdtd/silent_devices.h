@@ -9,8 +9,8 @@
 #include <string>
 #include <thread>
 
-#include "core/fs.h"
-#include "core/owned_fd.h"
+#include "core/os/fs.h"
+#include "core/os/owned_fd.h"
 
 namespace antdt::antdtd {
 

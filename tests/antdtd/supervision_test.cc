@@ -1,4 +1,4 @@
-#include "antdtd/supervision.h"
+#include "antdtd/processes/supervision.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

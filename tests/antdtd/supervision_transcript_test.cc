@@ -12,7 +12,7 @@
 
 #include <stdexcept>
 
-#include "antdtd/supervision.h"
+#include "antdtd/processes/supervision.h"
 #include "tests/transcript/transcript.h"
 
 namespace antdt::antdtd {

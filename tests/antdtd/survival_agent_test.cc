@@ -6,7 +6,7 @@
 #include <csignal>
 #include <filesystem>
 
-#include "core/process.h"
+#include "core/os/process.h"
 #include "tests/antdtd/agent_fixture.h"
 
 namespace antdt::antdtd {

@@ -7,13 +7,13 @@
 #include <csignal>
 #include <filesystem>
 
-#include "antdtd/cgroup.h"
-#include "antdtd/linger.h"
-#include "antdtd/out_of_memory.h"
-#include "antdtd/shim_files.h"
-#include "antdtd/successor.h"
-#include "core/fs.h"
-#include "core/process.h"
+#include "antdtd/shim/cgroup.h"
+#include "antdtd/shim/linger.h"
+#include "antdtd/shim/out_of_memory.h"
+#include "antdtd/shim/shim_files.h"
+#include "antdtd/shim/successor.h"
+#include "core/os/fs.h"
+#include "core/os/process.h"
 #include "tests/antdtd/agent_fixture.h"
 
 namespace antdt::antdtd {

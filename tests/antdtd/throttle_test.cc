@@ -1,5 +1,5 @@
 // Who runs when under a drill of throttling.
-#include "antdtd/throttle.h"
+#include "antdtd/processes/throttle.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -7,10 +7,10 @@
 #include <csignal>
 #include <map>
 
-#include "antdtd/shim_files.h"
-#include "core/process.h"
+#include "antdtd/shim/shim_files.h"
+#include "core/os/process.h"
+#include "core/os/user.h"
 #include "core/transport/keys.h"
-#include "core/user.h"
 #include "core/wire/admin_messages.h"
 #include "tests/antdtd/agent_fixture.h"
 

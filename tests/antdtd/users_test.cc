@@ -1,5 +1,5 @@
 // Whom an agent serves, and as whom.
-#include "antdtd/users.h"
+#include "antdtd/users/users.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -9,11 +9,11 @@
 
 #include <csignal>
 
-#include "antdtd/environment.h"
-#include "antdtd/user_files.h"
-#include "core/fs.h"
-#include "core/process.h"
-#include "core/spawn.h"
+#include "antdtd/processes/environment.h"
+#include "antdtd/users/user_files.h"
+#include "core/os/fs.h"
+#include "core/os/process.h"
+#include "core/os/spawn.h"
 
 namespace antdt::antdtd {
 namespace {

@@ -9,10 +9,10 @@
 #include <fstream>
 #include <numeric>
 
-#include "core/fs.h"
+#include "core/os/fs.h"
 #include "launcher/model/model_aside.h"
 #include "launcher/model/model_npy.h"
-#include "trainer/ps/slice_image.h"
+#include "trainer/ps/rows/slice_image.h"
 #include "trainer/ps_link/slice_file.h"
 
 namespace antdt::cli {

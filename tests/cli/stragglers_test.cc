@@ -11,7 +11,7 @@
 #include "core/drill/drill_json.h"
 #include "core/report/job_report.h"
 #include "core/report/json.h"
-#include "launcher/job_config.h"
+#include "launcher/config/job_config.h"
 #include "sim/fleet/drill_speeds.h"
 
 namespace antdt::stragglers {

@@ -1,4 +1,4 @@
-#include "core/fs.h"
+#include "core/os/fs.h"
 
 #include <fcntl.h>
 #include <gmock/gmock.h>
@@ -9,7 +9,7 @@
 
 #include <filesystem>
 
-#include "core/runtime_dir.h"
+#include "core/os/runtime_dir.h"
 
 namespace antdt {
 namespace {

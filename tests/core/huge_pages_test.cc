@@ -1,4 +1,4 @@
-#include "core/huge_pages.h"
+#include "core/os/huge_pages.h"
 
 #include <gtest/gtest.h>
 #include <sys/mman.h>

@@ -1,9 +1,9 @@
-#include "core/log.h"
+#include "core/log/log.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "core/fs.h"
+#include "core/os/fs.h"
 
 namespace antdt {
 namespace {

@@ -1,11 +1,11 @@
-#include "core/net.h"
+#include "core/os/net.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "core/loop.h"
 #include "core/transport/socket.h"
-#include "tests/core/closed_port.h"
+#include "tests/core/transport/closed_port.h"
 
 namespace antdt {
 namespace {

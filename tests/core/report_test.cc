@@ -6,7 +6,7 @@
 #include <regex>
 #include <sstream>
 
-#include "core/fs.h"
+#include "core/os/fs.h"
 #include "core/report/job_report.h"
 #include "core/report/json.h"
 

@@ -1,11 +1,11 @@
-#include "core/rotating_file.h"
+#include "core/os/rotating_file.h"
 
 #include <gmock/gmock.h>
 
 #include <filesystem>
 
-#include "core/background_log.h"
-#include "core/fs.h"
+#include "core/log/background_log.h"
+#include "core/os/fs.h"
 #include "core/standstill_clock.h"
 
 namespace antdt {

@@ -1,5 +1,5 @@
 // A program that is started as another user has that user's rights and nothing of ours.
-#include "core/spawn.h"
+#include "core/os/spawn.h"
 
 #include <fcntl.h>
 #include <gmock/gmock.h>
@@ -10,8 +10,8 @@
 #include <cstdlib>
 #include <filesystem>
 
-#include "core/fs.h"
-#include "core/owned_fd.h"
+#include "core/os/fs.h"
+#include "core/os/owned_fd.h"
 
 namespace antdt {
 namespace {

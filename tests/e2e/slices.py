@@ -1,5 +1,5 @@
 """Reads what parameter servers write into a checkpoint: slice-NN.rows, in the format of
-trainer/ps/slice_image.h."""
+trainer/ps/rows/slice_image.h."""
 
 import array
 import pathlib

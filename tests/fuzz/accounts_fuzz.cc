@@ -1,6 +1,6 @@
 // An image of the accounts, of a snapshot or a checkpoint.
-#include "shard_server/accounts.h"
-#include "tests/fuzz/fuzz.h"
+#include "shard_server/accounts/accounts.h"
+#include "tests/fuzz/support/fuzz.h"
 
 int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using antdt::shard_server::Accounts;

@@ -1,6 +1,6 @@
 // What somebody says to a member that listens, or that dialled it. How the bytes were cut
 // changes nothing, and who does not know the secret is never met.
-#include "tests/fuzz/fuzz.h"
+#include "tests/fuzz/support/fuzz.h"
 #include "trainer/collective/handshake.h"
 
 namespace {

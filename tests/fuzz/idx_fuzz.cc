@@ -2,9 +2,9 @@
 // the first is.
 #include <algorithm>
 
-#include "tests/fuzz/fuzz.h"
-#include "tests/fuzz/index_file.h"
-#include "trainer/data/idx.h"
+#include "tests/fuzz/support/fuzz.h"
+#include "tests/fuzz/support/index_file.h"
+#include "trainer/data/formats/idx.h"
 
 namespace {
 

@@ -1,8 +1,8 @@
 // The index of a data set, as it lies in a user's cache directory. First byte
 // 'r': the file as it is; else the number of offsets, then that of vocabulary
 // keys, and the description, in a file whose checksum is right.
-#include "tests/fuzz/fuzz.h"
-#include "tests/fuzz/index_file.h"
+#include "tests/fuzz/support/fuzz.h"
+#include "tests/fuzz/support/index_file.h"
 
 int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {
   using namespace antdt;

@@ -1,7 +1,7 @@
 // What the job daemon remembers beside the ledger, as the journal holds it.
 #include "core/wire/codec.h"
 #include "ctl/job/job_image.h"
-#include "tests/fuzz/fuzz.h"
+#include "tests/fuzz/support/fuzz.h"
 
 int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using antdt::ctl::JobImage;

@@ -1,6 +1,6 @@
 // The effective configuration as JSON: of a run directory, or from an agent.
-#include "launcher/job_config.h"
-#include "tests/fuzz/fuzz.h"
+#include "launcher/config/job_config.h"
+#include "tests/fuzz/support/fuzz.h"
 #include "trainer/data/data_config.h"
 
 int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
-#include "launcher/job_config.h"
-#include "tests/fuzz/fuzz.h"
+#include "launcher/config/job_config.h"
+#include "tests/fuzz/support/fuzz.h"
 
 // No pattern matches a file here, instead of walking this machine's.
 extern "C" int glob(const char*, int, int (*)(const char*, int), glob_t*) { return GLOB_NOMATCH; }

@@ -2,7 +2,7 @@
 #include <sys/stat.h>
 
 #include "core/transport/keys.h"
-#include "tests/fuzz/fuzz.h"
+#include "tests/fuzz/support/fuzz.h"
 
 namespace {
 

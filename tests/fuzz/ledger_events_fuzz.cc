@@ -3,10 +3,10 @@
 //
 // An event is written as the record that stands for it; a Fetch as Answered or Late,
 // whose retry_ms is what is wanted.
-#include "shard_server/accounts.h"
-#include "shard_server/record_codec.h"
-#include "tests/fuzz/fuzz.h"
-#include "tests/fuzz/ledger_data.h"
+#include "shard_server/accounts/accounts.h"
+#include "shard_server/ledger/record_codec.h"
+#include "tests/fuzz/support/fuzz.h"
+#include "tests/fuzz/support/ledger_data.h"
 
 namespace {
 

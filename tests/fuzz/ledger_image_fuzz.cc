@@ -1,7 +1,7 @@
 // An image of the ledger, of a snapshot or a checkpoint. One that is accepted
 // is the ledger's whole state: whatever the members do next must work on it.
-#include "tests/fuzz/fuzz.h"
-#include "tests/fuzz/ledger_data.h"
+#include "tests/fuzz/support/fuzz.h"
+#include "tests/fuzz/support/ledger_data.h"
 
 namespace {
 

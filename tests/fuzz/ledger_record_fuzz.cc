@@ -1,6 +1,6 @@
 // One record of the ledger's journal.
-#include "shard_server/record_codec.h"
-#include "tests/fuzz/fuzz.h"
+#include "shard_server/ledger/record_codec.h"
+#include "tests/fuzz/support/fuzz.h"
 
 int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace antdt::shard_server;

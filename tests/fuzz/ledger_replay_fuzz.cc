@@ -1,8 +1,8 @@
 // A journal: records of which each can be read, and which may contradict one
 // another. What replay refuses must leave a state that still is one.
-#include "shard_server/accounts.h"
-#include "tests/fuzz/fuzz.h"
-#include "tests/fuzz/ledger_data.h"
+#include "shard_server/accounts/accounts.h"
+#include "tests/fuzz/support/fuzz.h"
+#include "tests/fuzz/support/ledger_data.h"
 
 int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace antdt;

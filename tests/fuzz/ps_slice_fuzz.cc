@@ -1,7 +1,7 @@
 // A slice of parameters, from a checkpoint or another server.
-#include "tests/fuzz/fuzz.h"
-#include "tests/fuzz/ps_tables.h"
-#include "trainer/ps/slice_image.h"
+#include "tests/fuzz/support/fuzz.h"
+#include "tests/fuzz/support/ps_tables.h"
+#include "trainer/ps/rows/slice_image.h"
 
 int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace antdt;

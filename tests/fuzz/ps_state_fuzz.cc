@@ -6,11 +6,11 @@
 #include <variant>
 
 #include "core/wire/codec.h"
-#include "tests/fuzz/fuzz.h"
-#include "tests/fuzz/ps_tables.h"
-#include "trainer/ps/copied.h"
-#include "trainer/ps/replica.h"
-#include "trainer/ps/rows.h"
+#include "tests/fuzz/support/fuzz.h"
+#include "tests/fuzz/support/ps_tables.h"
+#include "trainer/ps/replica/copied.h"
+#include "trainer/ps/replica/replica.h"
+#include "trainer/ps/rows/rows.h"
 
 namespace antdt::fuzz {
 namespace {

@@ -1,11 +1,11 @@
 // Lines of data files. The first byte chooses the format.
 #include <algorithm>
 
-#include "tests/fuzz/fuzz.h"
-#include "trainer/data/criteo.h"
-#include "trainer/data/csv.h"
-#include "trainer/data/features.h"
-#include "trainer/data/labels.h"
+#include "tests/fuzz/support/fuzz.h"
+#include "trainer/data/formats/criteo.h"
+#include "trainer/data/formats/csv.h"
+#include "trainer/data/formats/features.h"
+#include "trainer/data/formats/labels.h"
 
 namespace {
 

@@ -2,7 +2,7 @@
 // collective gives; their content is the other members'.
 #include <cstring>
 
-#include "tests/fuzz/fuzz.h"
+#include "tests/fuzz/support/fuzz.h"
 #include "trainer/worker/step_slot.h"
 
 int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

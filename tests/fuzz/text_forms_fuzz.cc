@@ -2,7 +2,7 @@
 // back.
 #include "core/ids.h"
 #include "core/schema/units.h"
-#include "tests/fuzz/fuzz.h"
+#include "tests/fuzz/support/fuzz.h"
 
 int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace antdt;

@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "core/wire/packet.h"
-#include "tests/fuzz/fuzz.h"
-#include "tests/fuzz/wire_messages.h"
+#include "tests/fuzz/support/fuzz.h"
+#include "tests/fuzz/support/wire_messages.h"
 
 namespace antdt::fuzz {
 namespace {

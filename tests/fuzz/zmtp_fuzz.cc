@@ -1,7 +1,7 @@
 // What a local peer sends: greeting, commands and messages. How the bytes were
 // cut on their way changes nothing, and a packet is written as it was read.
 #include "core/transport/zmtp.h"
-#include "tests/fuzz/fuzz.h"
+#include "tests/fuzz/support/fuzz.h"
 
 namespace {
 

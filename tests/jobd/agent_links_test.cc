@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/fs.h"
+#include "core/os/fs.h"
 #include "core/wire/packet.h"
 
 namespace antdt::jobd {

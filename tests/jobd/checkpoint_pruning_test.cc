@@ -5,9 +5,9 @@
 #include <filesystem>
 #include <string>
 
-#include "core/fs.h"
-#include "jobd/checkpoint_check.h"
-#include "jobd/checkpoint_store.h"
+#include "core/os/fs.h"
+#include "jobd/disk/checkpoint_check.h"
+#include "jobd/disk/checkpoint_store.h"
 
 namespace antdt::jobd {
 namespace {

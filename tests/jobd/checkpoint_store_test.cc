@@ -1,11 +1,11 @@
-#include "jobd/checkpoint_store.h"
+#include "jobd/disk/checkpoint_store.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <filesystem>
 
-#include "core/fs.h"
+#include "core/os/fs.h"
 
 namespace antdt::jobd {
 namespace {

@@ -1,4 +1,4 @@
-#include "jobd/event_log.h"
+#include "jobd/disk/event_log.h"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "core/fs.h"
+#include "core/os/fs.h"
 
 namespace antdt::jobd {
 namespace {

@@ -1,11 +1,11 @@
-#include "jobd/history_keeper.h"
+#include "jobd/disk/history_keeper.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "core/fs.h"
-#include "shard_server/series.h"
-#include "shard_server/step_records.h"
+#include "core/os/fs.h"
+#include "shard_server/history/series.h"
+#include "shard_server/history/step_records.h"
 
 namespace antdt::jobd {
 namespace {

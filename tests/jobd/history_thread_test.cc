@@ -1,15 +1,15 @@
 // What a job daemon does while a disk does not answer.
-#include "jobd/history_thread.h"
+#include "jobd/disk/history_thread.h"
 
 #include <gmock/gmock.h>
 
 #include <atomic>
 #include <future>
 
-#include "core/fs.h"
-#include "jobd/disks.h"
-#include "jobd/event_log.h"
-#include "shard_server/step_records.h"
+#include "core/os/fs.h"
+#include "jobd/disk/disks.h"
+#include "jobd/disk/event_log.h"
+#include "shard_server/history/step_records.h"
 
 namespace antdt::jobd {
 namespace {

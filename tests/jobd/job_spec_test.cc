@@ -1,4 +1,4 @@
-#include "jobd/job_spec.h"
+#include "jobd/programs/job_spec.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/fs.h"
+#include "core/os/fs.h"
 #include "tests/launcher/job_text.h"
 
 namespace antdt::jobd {

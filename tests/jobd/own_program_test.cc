@@ -1,5 +1,5 @@
 // Programs that decide, well and badly: what becomes of the job daemon's loop.
-#include "jobd/own_program.h"
+#include "jobd/programs/own_program.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -7,10 +7,10 @@
 
 #include <filesystem>
 
-#include "core/fs.h"
-#include "core/process.h"
-#include "core/rotating_file.h"
-#include "jobd/child_program.h"
+#include "core/os/fs.h"
+#include "core/os/process.h"
+#include "core/os/rotating_file.h"
+#include "jobd/programs/child_program.h"
 
 namespace antdt::jobd {
 namespace {

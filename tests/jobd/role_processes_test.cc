@@ -1,4 +1,4 @@
-#include "jobd/role_processes.h"
+#include "jobd/programs/role_processes.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

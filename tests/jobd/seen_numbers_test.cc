@@ -2,9 +2,9 @@
 
 #include <gtest/gtest.h>
 
-#include "core/fs.h"
-#include "ctl/lifecycle.h"
-#include "ctl/membership.h"
+#include "core/os/fs.h"
+#include "ctl/lifecycle/lifecycle.h"
+#include "ctl/membership/membership.h"
 
 namespace antdt::jobd {
 namespace {

@@ -1,4 +1,4 @@
-#include "jobd/torchrun_env.h"
+#include "jobd/programs/torchrun_env.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // Agents are asked before a job starts; here one is played by the test.
-#include "launcher/cluster.h"
+#include "launcher/config/cluster.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -7,9 +7,9 @@
 #include <future>
 #include <thread>
 
-#include "core/fs.h"
 #include "core/loop.h"
-#include "core/user.h"
+#include "core/os/fs.h"
+#include "core/os/user.h"
 #include "core/wire/packet.h"
 
 namespace antdt::launcher {

@@ -2,7 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "core/fs.h"
+#include "core/os/fs.h"
 #include "tests/launcher/job_text.h"
 
 namespace antdt::launcher {

@@ -1,4 +1,4 @@
-#include "launcher/explain.h"
+#include "launcher/view/explain.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

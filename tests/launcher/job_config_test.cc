@@ -1,11 +1,11 @@
-#include "launcher/job_config.h"
+#include "launcher/config/job_config.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
 
-#include "core/fs.h"
+#include "core/os/fs.h"
 #include "tests/launcher/job_text.h"
 
 namespace antdt::launcher {

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "launcher/job_config.h"
+#include "launcher/config/job_config.h"
 
 namespace antdt::launcher {
 

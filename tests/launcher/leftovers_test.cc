@@ -1,4 +1,4 @@
-#include "launcher/leftovers.h"
+#include "launcher/start/leftovers.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -8,7 +8,7 @@
 
 #include <filesystem>
 
-#include "core/fs.h"
+#include "core/os/fs.h"
 
 namespace antdt::launcher {
 namespace {

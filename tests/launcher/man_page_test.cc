@@ -5,7 +5,7 @@
 #include <map>
 #include <sstream>
 
-#include "core/fs.h"
+#include "core/os/fs.h"
 #include "core/schema/keys.h"
 
 namespace antdt::launcher {

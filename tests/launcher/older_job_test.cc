@@ -7,10 +7,10 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "core/fs.h"
+#include "core/os/fs.h"
 #include "core/schema/job_reader.h"
 #include "core/schema/keys.h"
-#include "launcher/toml_reader.h"
+#include "launcher/config/toml_reader.h"
 #include "tests/launcher/job_text.h"
 
 namespace antdt::launcher {

@@ -2,8 +2,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "core/fs.h"
-#include "launcher/job_config.h"
+#include "core/os/fs.h"
+#include "launcher/config/job_config.h"
 #include "tests/launcher/job_text.h"
 
 namespace antdt::launcher {

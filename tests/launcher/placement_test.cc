@@ -1,4 +1,4 @@
-#include "launcher/placement.h"
+#include "launcher/config/placement.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "launcher/resume_request.h"
+#include "launcher/start/resume_request.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -6,7 +6,7 @@
 
 #include <string>
 
-#include "core/fs.h"
+#include "core/os/fs.h"
 
 namespace antdt::launcher {
 namespace {

@@ -1,10 +1,10 @@
-#include "launcher/resume_settings.h"
+#include "launcher/config/resume_settings.h"
 
 #include <gmock/gmock.h>
 
 #include <filesystem>
 
-#include "core/fs.h"
+#include "core/os/fs.h"
 #include "core/schema/keys.h"
 #include "tests/launcher/job_text.h"
 

@@ -1,4 +1,4 @@
-#include "launcher/run_directory.h"
+#include "launcher/start/run_directory.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

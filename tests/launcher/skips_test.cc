@@ -1,8 +1,8 @@
-#include "launcher/skips.h"
+#include "launcher/start/skips.h"
 
 #include <gtest/gtest.h>
 
-#include "core/fs.h"
+#include "core/os/fs.h"
 
 namespace antdt::launcher {
 namespace {

@@ -1,11 +1,11 @@
-#include "launcher/start.h"
+#include "launcher/start/start.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <unistd.h>
 
-#include "core/fs.h"
+#include "core/os/fs.h"
 
 namespace antdt::launcher {
 namespace {

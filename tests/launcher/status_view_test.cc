@@ -1,9 +1,9 @@
-#include "launcher/status_view.h"
+#include "launcher/view/status_view.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "launcher/text_table.h"
+#include "launcher/view/text_table.h"
 
 namespace antdt::launcher {
 namespace {

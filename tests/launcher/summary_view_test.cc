@@ -1,4 +1,4 @@
-#include "launcher/summary_view.h"
+#include "launcher/view/summary_view.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "launcher/worker_logs.h"
+#include "launcher/view/worker_logs.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -6,7 +6,7 @@
 #include <cstdio>
 #include <fstream>
 
-#include "core/fs.h"
+#include "core/os/fs.h"
 
 namespace antdt::launcher {
 namespace {

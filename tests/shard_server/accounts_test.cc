@@ -1,9 +1,9 @@
-#include "shard_server/accounts.h"
+#include "shard_server/accounts/accounts.h"
 
 #include <gtest/gtest.h>
 
-#include "shard_server/audit.h"
-#include "shard_server/record_codec.h"
+#include "shard_server/accounts/audit.h"
+#include "shard_server/ledger/record_codec.h"
 
 namespace antdt::shard_server {
 namespace {

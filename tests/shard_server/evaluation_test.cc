@@ -1,4 +1,4 @@
-#include "shard_server/evaluation.h"
+#include "shard_server/accounts/evaluation.h"
 
 #include <gtest/gtest.h>
 

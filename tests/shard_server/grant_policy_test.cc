@@ -1,4 +1,4 @@
-#include "shard_server/grant_policy.h"
+#include "shard_server/ledger/grant_policy.h"
 
 #include <gtest/gtest.h>
 

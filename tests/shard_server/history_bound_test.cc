@@ -1,12 +1,12 @@
 // A history that has had more than its bound: the newest steps answer, the oldest are said to be
 // gone.
-#include "shard_server/history_bound.h"
+#include "shard_server/history/history_bound.h"
 
 #include <gmock/gmock.h>
 
-#include "core/fs.h"
-#include "shard_server/history.h"
-#include "shard_server/step_records.h"
+#include "core/os/fs.h"
+#include "shard_server/history/history.h"
+#include "shard_server/history/step_records.h"
 
 namespace antdt::shard_server {
 namespace {

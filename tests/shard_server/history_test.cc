@@ -1,5 +1,5 @@
 // What is written into a run's history, and what antdt data which reads there.
-#include "shard_server/history.h"
+#include "shard_server/history/history.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -7,8 +7,8 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "core/fs.h"
-#include "shard_server/step_records.h"
+#include "core/os/fs.h"
+#include "shard_server/history/step_records.h"
 
 namespace antdt::shard_server {
 namespace {

@@ -1,10 +1,10 @@
-#include "shard_server/interval_set.h"
+#include "shard_server/ledger/interval_set.h"
 
 #include <gtest/gtest.h>
 
 #include <random>
 
-#include "shard_server/return_queue.h"
+#include "shard_server/ledger/return_queue.h"
 
 namespace antdt::shard_server {
 namespace {

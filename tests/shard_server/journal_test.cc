@@ -1,4 +1,4 @@
-#include "shard_server/journal.h"
+#include "shard_server/journal/journal.h"
 
 #include <gtest/gtest.h>
 #include <sched.h>
@@ -11,10 +11,10 @@
 #include <filesystem>
 #include <fstream>
 
-#include "core/fs.h"
-#include "shard_server/audit.h"
-#include "shard_server/ledger.h"
-#include "shard_server/record_codec.h"
+#include "core/os/fs.h"
+#include "shard_server/accounts/audit.h"
+#include "shard_server/ledger/ledger.h"
+#include "shard_server/ledger/record_codec.h"
 
 namespace antdt::shard_server {
 namespace {

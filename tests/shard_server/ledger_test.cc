@@ -1,12 +1,12 @@
 // What the transcripts do not show: images, checkpoints, very large data sets.
-#include "shard_server/ledger.h"
+#include "shard_server/ledger/ledger.h"
 
 #include <gtest/gtest.h>
 
 #include <chrono>
 
 #include "recorder.h"
-#include "shard_server/record_codec.h"
+#include "shard_server/ledger/record_codec.h"
 
 namespace antdt::shard_server {
 namespace {

@@ -1,4 +1,4 @@
-#include "shard_server/record_codec.h"
+#include "shard_server/ledger/record_codec.h"
 
 #include <gtest/gtest.h>
 

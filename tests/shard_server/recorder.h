@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include "shard_server/accounts.h"
-#include "shard_server/ledger.h"
+#include "shard_server/accounts/accounts.h"
+#include "shard_server/ledger/ledger.h"
 
 namespace antdt::shard_server {
 

@@ -1,11 +1,11 @@
 // What workers measured, as a run's history keeps it.
-#include "shard_server/series.h"
+#include "shard_server/history/series.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "core/fs.h"
-#include "shard_server/history.h"
+#include "core/os/fs.h"
+#include "shard_server/history/history.h"
 
 namespace antdt::shard_server {
 namespace {

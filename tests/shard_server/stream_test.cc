@@ -1,4 +1,4 @@
-#include "shard_server/stream.h"
+#include "shard_server/ledger/stream.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // A job that runs for days with everything that a job daemon keeps: none of it grows with time.
-// bench/month_bench.cc plays a month of 1,000 workers.
+// bench/programs/month_bench.cc plays a month of 1,000 workers.
 #include "sim/fleet/long_run.h"
 
 #include <gmock/gmock.h>

@@ -1,8 +1,8 @@
-#include "sim/process.h"
+#include "sim/hosts/process.h"
 
 #include <gtest/gtest.h>
 
-#include "sim/disk.h"
+#include "sim/hosts/disk.h"
 
 namespace antdt::sim {
 namespace {

@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "core/crypto/secret.h"
-#include "core/fs.h"
+#include "core/os/fs.h"
 #include "core/transport/socket.h"
 #include "core/wire/packet.h"
 #include "trainer/client/environment.h"

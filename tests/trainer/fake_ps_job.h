@@ -17,10 +17,10 @@
 #include <thread>
 #include <vector>
 
-#include "core/fs.h"
+#include "core/os/fs.h"
 #include "core/transport/socket.h"
 #include "core/wire/packet.h"
-#include "tests/trainer/ps_server_thread.h"
+#include "tests/trainer/ps_link/server_thread.h"
 #include "trainer/client/environment.h"
 #include "trainer/ps/placement.h"
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "core/fs.h"
+#include "core/os/fs.h"
 #include "core/wire/messages.h"
 
 namespace antdt {

@@ -3,8 +3,8 @@
 
 #include <gtest/gtest.h>
 
-#include "core/checkpoint_file.h"
-#include "core/fs.h"
+#include "core/checkpoint/checkpoint_file.h"
+#include "core/os/fs.h"
 #include "tests/trainer/manifest.h"
 #include "trainer/loop/engine.h"
 

@@ -7,8 +7,8 @@
 #include <cstring>
 #include <utility>
 
-#include "core/log.h"
-#include "core/net.h"
+#include "core/log/log.h"
+#include "core/os/net.h"
 
 namespace antdt::trainer {
 namespace {

@@ -20,7 +20,7 @@
 #include <vector>
 
 #include "core/clock.h"
-#include "core/owned_fd.h"
+#include "core/os/owned_fd.h"
 #include "core/result.h"
 #include "trainer/collective/handshake.h"
 

@@ -1,6 +1,6 @@
 #include "trainer/collective/listen_address.h"
 
-#include "core/net.h"
+#include "core/os/net.h"
 
 namespace antdt::trainer {
 

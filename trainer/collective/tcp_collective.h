@@ -12,7 +12,7 @@
 #include <string>
 
 #include "core/clock.h"
-#include "core/port_range.h"
+#include "core/os/port_range.h"
 #include "core/result.h"
 #include "trainer/collective/collective.h"
 

@@ -12,7 +12,7 @@
 #include <utility>
 
 #include "core/check.h"
-#include "core/net.h"
+#include "core/os/net.h"
 #include "trainer/collective/greeting.h"
 
 namespace antdt::trainer {

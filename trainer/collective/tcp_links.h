@@ -16,7 +16,7 @@
 #include <string>
 #include <vector>
 
-#include "core/owned_fd.h"
+#include "core/os/owned_fd.h"
 #include "core/result.h"
 #include "trainer/collective/tcp_collective.h"
 #include "trainer/collective/tcp_link.h"

@@ -6,8 +6,8 @@
 #include <optional>
 
 #include "trainer/data/data_config.h"
-#include "trainer/data/idx.h"
-#include "trainer/data/index_build.h"
+#include "trainer/data/formats/idx.h"
+#include "trainer/data/index/index_build.h"
 #include "trainer/data/text_reader.h"
 
 namespace antdt::data {

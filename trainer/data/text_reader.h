@@ -5,10 +5,10 @@
 #include <vector>
 
 #include "trainer/data/dataset.h"
-#include "trainer/data/features.h"
-#include "trainer/data/index.h"
-#include "trainer/data/labels.h"
-#include "trainer/data/row_format.h"
+#include "trainer/data/formats/features.h"
+#include "trainer/data/formats/labels.h"
+#include "trainer/data/formats/row_format.h"
+#include "trainer/data/index/index.h"
 
 namespace antdt::data {
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "core/checkpoint_reader.h"
+#include "core/checkpoint/checkpoint_reader.h"
 #include "core/ids.h"
 #include "core/result.h"
 #include "core/wire/messages.h"

@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "core/ids.h"
-#include "trainer/worker/generation_end.h"
+#include "trainer/worker/member/generation_end.h"
 
 namespace antdt::trainer {
 

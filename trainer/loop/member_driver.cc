@@ -6,11 +6,11 @@
 #include <type_traits>
 
 #include "core/check.h"
-#include "core/log.h"
+#include "core/log/log.h"
 #include "trainer/loop/connected.h"
-#include "trainer/loop/healing.h"
 #include "trainer/loop/say.h"
-#include "trainer/loop/state_hash.h"
+#include "trainer/loop/state/healing.h"
+#include "trainer/loop/state/state_hash.h"
 #include "trainer/worker/habits.h"
 
 namespace antdt::trainer {

@@ -1,5 +1,5 @@
 // The training thread of a member of a collective: it does what the member's machine wants
-// (trainer/worker/member_machine.h) and tells it what came of that. Nothing is decided here.
+// (trainer/worker/member/member_machine.h) and tells it what came of that. Nothing is decided here.
 //
 //   machine ──effects──> this thread: collective, engine, reader, checkpoint writer, client
 //      ^                                            │
@@ -14,10 +14,10 @@
 #include <string>
 
 #include "core/result.h"
-#include "trainer/loop/checkpoint_writer.h"
-#include "trainer/loop/saves.h"
+#include "trainer/loop/state/checkpoint_writer.h"
+#include "trainer/loop/state/saves.h"
 #include "trainer/loop/tools.h"
-#include "trainer/worker/member_machine.h"
+#include "trainer/worker/member/member_machine.h"
 
 namespace antdt::trainer {
 

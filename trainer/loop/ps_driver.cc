@@ -7,7 +7,7 @@
 #include <type_traits>
 #include <utility>
 
-#include "core/log.h"
+#include "core/log/log.h"
 #include "trainer/loop/connected.h"
 #include "trainer/loop/leave_watch.h"
 #include "trainer/loop/say.h"

@@ -1,5 +1,5 @@
 // The training thread of a worker of parameter servers: it does what the worker's machine wants
-// (trainer/worker/ps_machine.h) and tells it what came of that. Nothing is decided here.
+// (trainer/worker/servers/ps_machine.h) and tells it what came of that. Nothing is decided here.
 //
 //   machine ──effects──> this thread: link to the servers, model, reader, client
 //      ^                                            │
@@ -25,7 +25,7 @@
 #include "trainer/loop/ps_model.h"
 #include "trainer/loop/time_account.h"
 #include "trainer/ps_link/worker_link.h"
-#include "trainer/worker/ps_machine.h"
+#include "trainer/worker/servers/ps_machine.h"
 
 namespace antdt::trainer {
 

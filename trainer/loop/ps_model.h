@@ -9,7 +9,7 @@
 #include "core/wire/ps_messages.h"
 #include "trainer/data/dataset.h"
 #include "trainer/loop/engine.h"
-#include "trainer/ps/tables.h"
+#include "trainer/ps/rows/tables.h"
 
 namespace antdt::trainer {
 

@@ -3,7 +3,7 @@
 
 #include "trainer/client/client.h"
 #include "trainer/loop/time_account.h"
-#include "trainer/worker/effects.h"
+#include "trainer/worker/member/effects.h"
 
 namespace antdt::trainer {
 

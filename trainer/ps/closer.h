@@ -29,7 +29,7 @@
 #include "core/ids.h"
 #include "core/result.h"
 #include "core/wire/ps_messages.h"
-#include "trainer/ps/node_image.h"
+#include "trainer/ps/replica/node_image.h"
 
 namespace antdt::ps {
 

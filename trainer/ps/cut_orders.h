@@ -10,7 +10,7 @@
 
 #include "core/result.h"
 #include "core/wire/ps_messages.h"
-#include "trainer/ps/node_image.h"
+#include "trainer/ps/replica/node_image.h"
 
 namespace antdt::ps {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "trainer/ps/rows.h"
+#include "trainer/ps/rows/rows.h"
 
 namespace antdt::ps {
 namespace {

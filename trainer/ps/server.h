@@ -30,9 +30,9 @@
 #include "core/ids.h"
 #include "core/result.h"
 #include "core/wire/ps_messages.h"
-#include "trainer/ps/gradient_merge.h"
-#include "trainer/ps/node_image.h"
-#include "trainer/ps/store.h"
+#include "trainer/ps/replica/node_image.h"
+#include "trainer/ps/rows/gradient_merge.h"
+#include "trainer/ps/rows/store.h"
 
 namespace antdt::ps {
 

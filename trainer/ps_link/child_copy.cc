@@ -10,10 +10,10 @@
 #include <cerrno>
 #include <utility>
 
-#include "core/huge_pages.h"
-#include "core/log.h"
-#include "core/pipe.h"
-#include "core/process.h"
+#include "core/log/log.h"
+#include "core/os/huge_pages.h"
+#include "core/os/pipe.h"
+#include "core/os/process.h"
 
 namespace antdt::ps {
 namespace {

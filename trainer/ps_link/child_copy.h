@@ -15,7 +15,7 @@
 
 #include "core/clock.h"
 #include "core/loop.h"
-#include "core/owned_fd.h"
+#include "core/os/owned_fd.h"
 #include "core/result.h"
 
 namespace antdt::ps {

@@ -7,7 +7,7 @@
 #include <cerrno>
 #include <utility>
 
-#include "core/fs.h"
+#include "core/os/fs.h"
 #include "core/wire/codec.h"
 #include "core/wire/ps_messages.h"
 #include "trainer/ps_link/slice_file.h"

@@ -12,7 +12,7 @@
 #include "core/loop.h"
 #include "core/result.h"
 #include "core/wire/messages.h"
-#include "trainer/ps/store.h"
+#include "trainer/ps/rows/store.h"
 #include "trainer/ps_link/child_copy.h"
 
 namespace antdt::ps {

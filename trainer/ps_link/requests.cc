@@ -8,7 +8,7 @@
 #include <thread>
 
 #include "core/check.h"
-#include "core/net.h"
+#include "core/os/net.h"
 #include "trainer/ps_link/group_links.h"
 
 namespace antdt::ps {

@@ -9,7 +9,7 @@
 // the group, and one thread: when the group is over, whatever waits fails with
 // kAborted.
 //
-// Where a server is two processes (trainer/ps/replica.h), the backup is asked for nothing,
+// Where a server is two processes (trainer/ps/replica/replica.h), the backup is asked for nothing,
 // which it answers once it is promoted, when the primary is silent. Its first answer says
 // that the other one does not count any more, whatever that may still say: that one is let
 // go of, and what it has not answered is said to its successor. Where processes of servers

@@ -6,9 +6,9 @@
 #include <tuple>
 #include <utility>
 
-#include "core/log.h"
+#include "core/log/log.h"
 #include "core/wire/dispatch.h"
-#include "trainer/ps/copied.h"
+#include "trainer/ps/replica/copied.h"
 #include "trainer/ps_link/group_links.h"
 #include "trainer/ps_link/slice_file.h"
 

@@ -6,7 +6,7 @@
 // (cut_writer.h). Who else pushes, who has left and when a checkpoint is made it is
 // told by its owner (server_agent.h), not by workers.
 //
-// It may be one of two that are one server (trainer/ps/replica.h): the primary connects to
+// It may be one of two that are one server (trainer/ps/replica/replica.h): the primary connects to
 // its backup, copies its events over that link and hears there what was taken. To a new
 // one it sends its state first, which a child makes (state_maker.h).
 #pragma once
@@ -26,7 +26,7 @@
 #include "core/transport/socket.h"
 #include "core/wire/packet.h"
 #include "core/wire/ps_messages.h"
-#include "trainer/ps/replica.h"
+#include "trainer/ps/replica/replica.h"
 #include "trainer/ps_link/cut_writer.h"
 #include "trainer/ps_link/service_times.h"
 #include "trainer/ps_link/state_maker.h"

@@ -4,12 +4,12 @@
 #include <numeric>
 #include <utility>
 
-#include "core/checkpoint_file.h"
-#include "core/checkpoint_reader.h"
+#include "core/checkpoint/checkpoint_file.h"
+#include "core/checkpoint/checkpoint_reader.h"
 #include "core/clock.h"
-#include "core/fs.h"
+#include "core/os/fs.h"
 #include "core/sync_pace.h"
-#include "trainer/ps/slice_image.h"
+#include "trainer/ps/rows/slice_image.h"
 
 namespace antdt::ps {
 namespace {

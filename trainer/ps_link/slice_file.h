@@ -1,4 +1,4 @@
-// A slice of parameters on disk: "slice-07.rows", as trainer/ps/slice_image.h has it.
+// A slice of parameters on disk: "slice-07.rows", as trainer/ps/rows/slice_image.h has it.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 #include "core/result.h"
 #include "core/wire/messages.h"
-#include "trainer/ps/store.h"
+#include "trainer/ps/rows/store.h"
 
 namespace antdt::ps {
 

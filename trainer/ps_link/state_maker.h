@@ -8,7 +8,7 @@
 
 #include "core/loop.h"
 #include "core/result.h"
-#include "trainer/ps/state_copy.h"
+#include "trainer/ps/replica/state_copy.h"
 #include "trainer/ps_link/child_copy.h"
 
 namespace antdt::ps {

@@ -7,7 +7,7 @@
 
 #include "core/check.h"
 #include "trainer/ps/placement.h"
-#include "trainer/ps/rows.h"
+#include "trainer/ps/rows/rows.h"
 
 namespace antdt::ps {
 

@@ -24,7 +24,7 @@
 #include "core/result.h"
 #include "core/wire/ps_messages.h"
 #include "trainer/ps/push_order.h"
-#include "trainer/ps/tables.h"
+#include "trainer/ps/rows/tables.h"
 #include "trainer/ps_link/requests.h"
 
 namespace antdt::ps {

@@ -6,10 +6,10 @@
 #include <cstring>
 #include <nlohmann/json.hpp>
 
-#include "core/fs.h"
-#include "core/net.h"
+#include "core/os/fs.h"
+#include "core/os/net.h"
+#include "core/os/runtime_dir.h"
 #include "core/permutation.h"
-#include "core/runtime_dir.h"
 #include "core/schema/job_reader.h"
 
 namespace antdt::ps {

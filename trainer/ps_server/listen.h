@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "core/port_range.h"
+#include "core/os/port_range.h"
 #include "core/result.h"
 #include "core/transport/socket.h"
 #include "trainer/client/environment.h"

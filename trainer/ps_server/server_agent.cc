@@ -5,7 +5,7 @@
 #include <cmath>
 #include <utility>
 
-#include "core/log.h"
+#include "core/log/log.h"
 #include "core/schema/job_reader.h"
 #include "trainer/ps/placement.h"
 

@@ -9,8 +9,8 @@
 #include <nlohmann/json.hpp>
 
 #include "core/check.h"
-#include "core/huge_pages.h"
 #include "core/json_integer.h"
+#include "core/os/huge_pages.h"
 
 namespace antdt::trainer {
 namespace {

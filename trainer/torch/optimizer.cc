@@ -3,7 +3,7 @@
 #include <cmath>
 #include <memory_resource>
 
-#include "core/huge_pages.h"
+#include "core/os/huge_pages.h"
 
 namespace antdt::trainer {
 namespace {

@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "trainer/worker/habits.h"
-#include "trainer/worker/ps_effects.h"
+#include "trainer/worker/servers/ps_effects.h"
 
 namespace antdt::worker {
 namespace {

@@ -12,9 +12,9 @@
 
 #include "core/clock.h"
 #include "core/wire/messages.h"
-#include "trainer/worker/effects.h"
-#include "trainer/worker/inputs.h"
-#include "trainer/worker/member_state.h"
+#include "trainer/worker/member/effects.h"
+#include "trainer/worker/member/inputs.h"
+#include "trainer/worker/member/member_state.h"
 
 namespace antdt::worker {
 

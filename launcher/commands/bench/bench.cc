@@ -11,7 +11,7 @@
 #include "launcher/commands/bench/stragglers.h"
 #include "launcher/commands/commands.h"
 #include "launcher/commands/usage.h"
-#include "launcher/paths.h"
+#include "launcher/start/paths.h"
 
 namespace antdt::cli {
 

@@ -8,9 +8,9 @@
 #include "launcher/commands/run/prepare.h"
 #include "launcher/commands/show/runs.h"
 #include "launcher/commands/usage.h"
-#include "launcher/run_directory.h"
-#include "shard_server/audit.h"
-#include "trainer/data/synth.h"
+#include "launcher/start/run_directory.h"
+#include "shard_server/accounts/audit.h"
+#include "trainer/data/formats/synth.h"
 
 namespace antdt::cli {
 

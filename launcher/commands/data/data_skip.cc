@@ -5,13 +5,13 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
-#include "core/fs.h"
+#include "core/os/fs.h"
 #include "core/wire/messages.h"
 #include "launcher/commands/commands.h"
 #include "launcher/commands/operate/running_job.h"
 #include "launcher/commands/show/runs.h"
-#include "launcher/skips.h"
-#include "launcher/summary_view.h"
+#include "launcher/start/skips.h"
+#include "launcher/view/summary_view.h"
 
 namespace antdt::cli {
 

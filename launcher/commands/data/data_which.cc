@@ -8,9 +8,9 @@
 #include "launcher/commands/commands.h"
 #include "launcher/commands/show/runs.h"
 #include "launcher/commands/usage.h"
-#include "launcher/run_directory.h"
-#include "shard_server/audit.h"
-#include "shard_server/step_records.h"
+#include "launcher/start/run_directory.h"
+#include "shard_server/accounts/audit.h"
+#include "shard_server/history/step_records.h"
 
 namespace antdt::cli {
 

@@ -5,12 +5,12 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "jobd/checkpoint_check.h"
+#include "jobd/disk/checkpoint_check.h"
 #include "launcher/commands/commands.h"
 #include "launcher/commands/show/runs.h"
 #include "launcher/model/model_aside.h"
 #include "launcher/model/model_export.h"
-#include "launcher/run_directory.h"
+#include "launcher/start/run_directory.h"
 
 namespace antdt::cli {
 

@@ -10,7 +10,7 @@
 #include "launcher/commands/commands.h"
 #include "launcher/commands/operate/running_job.h"
 #include "launcher/commands/show/runs.h"
-#include "launcher/job_config.h"
+#include "launcher/config/job_config.h"
 
 namespace antdt::cli {
 

@@ -7,9 +7,9 @@
 
 #include "core/result.h"
 #include "core/transport/socket.h"
-#include "launcher/job_link.h"
-#include "launcher/run_directory.h"
-#include "launcher/status_view.h"
+#include "launcher/start/job_link.h"
+#include "launcher/start/run_directory.h"
+#include "launcher/view/status_view.h"
 
 namespace antdt::cli {
 

@@ -14,7 +14,7 @@
 #include "launcher/commands/operate/running_job.h"
 #include "launcher/commands/operate/through_agent.h"
 #include "launcher/commands/show/runs.h"
-#include "launcher/summary_view.h"
+#include "launcher/view/summary_view.h"
 
 namespace antdt::cli {
 

@@ -7,9 +7,9 @@
 #include <thread>
 
 #include "core/clock.h"
-#include "launcher/admin_link.h"
-#include "launcher/paths.h"
-#include "launcher/text_table.h"
+#include "launcher/start/admin_link.h"
+#include "launcher/start/paths.h"
+#include "launcher/view/text_table.h"
 
 namespace antdt::cli {
 namespace {

@@ -6,7 +6,7 @@
 #include "launcher/commands/commands.h"
 #include "launcher/commands/run/watch_run.h"
 #include "launcher/commands/show/runs.h"
-#include "launcher/live_view.h"
+#include "launcher/view/live_view.h"
 
 namespace antdt::cli {
 

@@ -2,8 +2,8 @@
 
 #include "core/clock.h"
 #include "core/loop.h"
-#include "jobd/run_copies.h"
-#include "launcher/cluster.h"
+#include "jobd/disk/run_copies.h"
+#include "launcher/config/cluster.h"
 
 namespace antdt::cli {
 namespace {

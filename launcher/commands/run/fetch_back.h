@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "core/result.h"
-#include "launcher/job_config.h"
+#include "launcher/config/job_config.h"
 
 namespace antdt::cli {
 

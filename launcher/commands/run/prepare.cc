@@ -4,12 +4,12 @@
 
 #include <nlohmann/json.hpp>
 
-#include "antdtd/host.h"
-#include "core/fs.h"
+#include "antdtd/host/host.h"
 #include "core/ids.h"
-#include "jobd/job_spec.h"
-#include "launcher/cluster.h"
-#include "launcher/paths.h"
+#include "core/os/fs.h"
+#include "jobd/programs/job_spec.h"
+#include "launcher/config/cluster.h"
+#include "launcher/start/paths.h"
 #include "trainer/data/dataset.h"
 
 namespace antdt::cli {

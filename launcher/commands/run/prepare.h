@@ -6,9 +6,9 @@
 
 #include "core/result.h"
 #include "core/transport/socket.h"
-#include "launcher/job_config.h"
-#include "launcher/placement.h"
-#include "launcher/run_directory.h"
+#include "launcher/config/job_config.h"
+#include "launcher/config/placement.h"
+#include "launcher/start/run_directory.h"
 
 namespace antdt::cli {
 

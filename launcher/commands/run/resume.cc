@@ -4,21 +4,21 @@
 
 #include <filesystem>
 
-#include "core/fs.h"
-#include "core/runtime_dir.h"
-#include "ctl/data_identity.h"
-#include "jobd/checkpoint_store.h"
-#include "jobd/job_spec.h"
+#include "core/os/fs.h"
+#include "core/os/runtime_dir.h"
+#include "ctl/membership/data_identity.h"
+#include "jobd/disk/checkpoint_store.h"
+#include "jobd/programs/job_spec.h"
 #include "launcher/commands/run/fetch_back.h"
 #include "launcher/commands/run/prepare.h"
 #include "launcher/commands/run/watch_run.h"
 #include "launcher/commands/show/runs.h"
-#include "launcher/live_view.h"
-#include "launcher/resume_request.h"
-#include "launcher/resume_settings.h"
-#include "launcher/start.h"
-#include "launcher/summary_view.h"
-#include "shard_server/journal.h"
+#include "launcher/config/resume_settings.h"
+#include "launcher/start/resume_request.h"
+#include "launcher/start/start.h"
+#include "launcher/view/live_view.h"
+#include "launcher/view/summary_view.h"
+#include "shard_server/journal/journal.h"
 
 namespace antdt::cli {
 namespace {

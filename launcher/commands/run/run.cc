@@ -4,14 +4,14 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "core/fs.h"
-#include "core/runtime_dir.h"
+#include "core/os/fs.h"
+#include "core/os/runtime_dir.h"
 #include "launcher/commands/commands.h"
 #include "launcher/commands/run/prepare.h"
 #include "launcher/commands/run/resume.h"
 #include "launcher/commands/run/watch_run.h"
-#include "launcher/live_view.h"
-#include "launcher/start.h"
+#include "launcher/start/start.h"
+#include "launcher/view/live_view.h"
 
 namespace antdt::cli {
 

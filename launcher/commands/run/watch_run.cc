@@ -5,10 +5,10 @@
 
 #include <nlohmann/json.hpp>
 
-#include "core/fs.h"
+#include "core/os/fs.h"
 #include "launcher/commands/show/runs.h"
-#include "launcher/live_view.h"
-#include "launcher/summary_view.h"
+#include "launcher/view/live_view.h"
+#include "launcher/view/summary_view.h"
 
 namespace antdt::cli {
 

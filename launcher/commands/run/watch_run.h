@@ -7,7 +7,7 @@
 
 #include "core/result.h"
 #include "core/transport/socket.h"
-#include "launcher/run_directory.h"
+#include "launcher/start/run_directory.h"
 
 namespace antdt::cli {
 

@@ -1,13 +1,13 @@
 // antdt explain: why a job is in its state, in sentences.
-#include "launcher/explain.h"
+#include "launcher/view/explain.h"
 
 #include <fmt/format.h>
 
 #include <memory>
 #include <sstream>
 
-#include "core/fs.h"
-#include "core/rotating_file.h"
+#include "core/os/fs.h"
+#include "core/os/rotating_file.h"
 #include "launcher/commands/commands.h"
 #include "launcher/commands/operate/running_job.h"
 #include "launcher/commands/show/runs.h"

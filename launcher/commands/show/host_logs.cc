@@ -4,8 +4,8 @@
 #include <tuple>
 #include <utility>
 
-#include "launcher/cluster.h"
-#include "launcher/run_directory.h"
+#include "launcher/config/cluster.h"
+#include "launcher/start/run_directory.h"
 
 namespace antdt::cli {
 namespace {

@@ -11,8 +11,8 @@
 #include <string>
 #include <vector>
 
-#include "jobd/host_files.h"
-#include "launcher/worker_logs.h"
+#include "jobd/disk/host_files.h"
+#include "launcher/view/worker_logs.h"
 
 namespace antdt::cli {
 

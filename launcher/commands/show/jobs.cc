@@ -6,13 +6,13 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "core/fs.h"
+#include "core/os/fs.h"
 #include "launcher/commands/commands.h"
 #include "launcher/commands/operate/running_job.h"
 #include "launcher/commands/operate/through_agent.h"
 #include "launcher/commands/show/runs.h"
-#include "launcher/summary_view.h"
-#include "launcher/text_table.h"
+#include "launcher/view/summary_view.h"
+#include "launcher/view/text_table.h"
 
 namespace antdt::cli {
 

@@ -9,13 +9,13 @@
 #include <set>
 #include <thread>
 
-#include "core/fs.h"
+#include "core/os/fs.h"
 #include "launcher/commands/commands.h"
 #include "launcher/commands/operate/running_job.h"
 #include "launcher/commands/show/host_logs.h"
 #include "launcher/commands/show/runs.h"
-#include "launcher/summary_view.h"
-#include "launcher/worker_logs.h"
+#include "launcher/view/summary_view.h"
+#include "launcher/view/worker_logs.h"
 
 namespace antdt::cli {
 

@@ -3,7 +3,7 @@
 
 #include <memory>
 
-#include "core/fs.h"
+#include "core/os/fs.h"
 #include "launcher/commands/commands.h"
 #include "launcher/commands/show/runs.h"
 #include "report/run_view.h"

@@ -6,14 +6,14 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "antdtd/host.h"
-#include "antdtd/process_store.h"
-#include "core/fs.h"
-#include "core/runtime_dir.h"
+#include "antdtd/host/host.h"
+#include "antdtd/processes/process_store.h"
+#include "core/os/fs.h"
+#include "core/os/runtime_dir.h"
 #include "core/wire/codec.h"
-#include "launcher/leftovers.h"
-#include "launcher/paths.h"
-#include "launcher/run_directory.h"
+#include "launcher/start/leftovers.h"
+#include "launcher/start/paths.h"
+#include "launcher/start/run_directory.h"
 
 namespace antdt::cli {
 namespace {

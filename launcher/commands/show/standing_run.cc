@@ -3,7 +3,7 @@
 #include <filesystem>
 
 #include "launcher/commands/show/runs.h"
-#include "launcher/paths.h"
+#include "launcher/start/paths.h"
 
 namespace antdt::cli {
 

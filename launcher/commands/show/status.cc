@@ -5,13 +5,13 @@
 #include <memory>
 #include <thread>
 
-#include "core/fs.h"
+#include "core/os/fs.h"
 #include "launcher/commands/commands.h"
 #include "launcher/commands/operate/running_job.h"
 #include "launcher/commands/show/jobs.h"
 #include "launcher/commands/show/runs.h"
 #include "launcher/commands/show/standing_run.h"
-#include "launcher/summary_view.h"
+#include "launcher/view/summary_view.h"
 
 namespace antdt::cli {
 

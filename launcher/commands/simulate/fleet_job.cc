@@ -6,8 +6,8 @@
 
 #include "core/drill/drill_json.h"
 #include "core/schema/units.h"
-#include "jobd/job_spec.h"
-#include "launcher/text_table.h"
+#include "jobd/programs/job_spec.h"
+#include "launcher/view/text_table.h"
 #include "sim/fleet/ideal.h"
 
 namespace antdt::cli {

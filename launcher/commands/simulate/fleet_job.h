@@ -8,7 +8,7 @@
 
 #include "core/clock.h"
 #include "core/result.h"
-#include "launcher/job_config.h"
+#include "launcher/config/job_config.h"
 #include "sim/fleet/player.h"
 #include "sim/fleet/result.h"
 

@@ -5,18 +5,18 @@
 #include <map>
 #include <memory>
 
-#include "core/fs.h"
+#include "core/os/fs.h"
 #include "core/schema/units.h"
 #include "core/wire/codec.h"
 #include "ctl/job/job_image.h"
-#include "jobd/job_spec.h"
+#include "jobd/programs/job_spec.h"
 #include "launcher/commands/commands.h"
 #include "launcher/commands/show/runs.h"
 #include "launcher/commands/simulate/fleet_job.h"
-#include "launcher/run_directory.h"
-#include "launcher/summary_view.h"
-#include "shard_server/journal.h"
-#include "shard_server/series.h"
+#include "launcher/start/run_directory.h"
+#include "launcher/view/summary_view.h"
+#include "shard_server/history/series.h"
+#include "shard_server/journal/journal.h"
 #include "sim/fleet/recorded_speeds.h"
 
 namespace antdt::cli {

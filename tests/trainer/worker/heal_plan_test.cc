@@ -1,5 +1,5 @@
 // Who sends the training state to whom.
-#include "trainer/worker/heal_plan.h"
+#include "trainer/worker/member/heal_plan.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

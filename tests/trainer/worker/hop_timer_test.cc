@@ -1,5 +1,5 @@
 // When hops are measured.
-#include "trainer/worker/hop_timer.h"
+#include "trainer/worker/member/hop_timer.h"
 
 #include <gtest/gtest.h>
 

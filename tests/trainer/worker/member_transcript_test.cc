@@ -23,7 +23,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/trainer/worker/shown.h"
-#include "trainer/worker/member_machine.h"
+#include "trainer/worker/member/member_machine.h"
 
 namespace antdt::worker {
 namespace {

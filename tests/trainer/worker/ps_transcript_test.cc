@@ -21,7 +21,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/trainer/worker/shown.h"
-#include "trainer/worker/ps_machine.h"
+#include "trainer/worker/servers/ps_machine.h"
 
 namespace antdt::worker {
 namespace {

@@ -7,8 +7,8 @@
 #include <string>
 
 #include "tests/transcript/transcript.h"
-#include "trainer/worker/effects.h"
-#include "trainer/worker/inputs.h"
+#include "trainer/worker/member/effects.h"
+#include "trainer/worker/member/inputs.h"
 
 namespace antdt::worker {
 

@@ -1,0 +1,499 @@
+#include "antdtd/agent/agent.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdio>
+#include <utility>
+
+#include "core/log/log.h"
+#include "core/os/process.h"
+#include "core/wire/packet.h"
+
+namespace antdt::antdtd {
+namespace {
+
+constexpr Duration kHeartbeat = std::chrono::seconds(1);
+constexpr Duration kFlushPause = std::chrono::milliseconds(2);
+constexpr Duration kLastNotes = std::chrono::seconds(1);
+constexpr std::uint32_t kDefaultReportMs = 1000;
+
+wire::Envelope envelope_of(const ProcessKey& key, std::uint64_t seq = 0) {
+  wire::Envelope envelope;
+  envelope.job = key.job;
+  envelope.worker = key.member.worker;
+  envelope.attempt = key.member.attempt;
+  envelope.seq = seq;
+  return envelope;
+}
+
+bool is_standard_error(const std::string& path) {
+  struct stat named {};
+  struct stat ours {};
+  return stat(path.c_str(), &named) == 0 && fstat(STDERR_FILENO, &ours) == 0 &&
+         named.st_dev == ours.st_dev && named.st_ino == ours.st_ino;
+}
+
+}  // namespace
+
+Agent::Agent(EventLoop& loop, AgentParts parts, AgentOptions options,
+             const Accelerators& accelerators)
+    : loop_(loop),
+      options_(std::move(options)),
+      store_(std::move(parts.store)),
+      users_(std::move(parts.users)),
+      socket_of_(std::move(parts.socket_of)),
+      supervision_(options_.capacity),
+      accelerators_(accelerators),
+      keeper_(options_.orphan_timeout / 2) {
+  runner_ = std::make_unique<ProcessRunner>(
+      loop_, store_, std::move(parts.runner),
+      ProcessRunner::Handlers{
+          [this](const ProcessKey& key, std::uint32_t pid) { on_started(key, pid); },
+          [this](const ProcessKey& key, const ExitStatus& status) { on_ended(key, status); },
+          [this](const std::string& job) -> const UserIdentity& { return owner_of(job); }});
+  daemons_ = std::make_unique<DaemonLinks>(
+      std::move(parts.control),
+      DaemonLinks::Handlers{[this](const std::string& key) {
+                              return users_ == nullptr || users_->is_authorized(key);
+                            },
+                            [this](const std::string& key) { return user_of(key); },
+                            [this](const std::string& job, const UserIdentity& user) {
+                              return save_attach(job, user);
+                            },
+                            [this](const std::string& job) { return welcome(job); },
+                            [this](const std::string& job) { apply(event::DaemonAttached{job}); },
+                            [this](const wire::Envelope& envelope, wire::Packet packet) {
+                              on_daemon_message(envelope, std::move(packet));
+                            },
+                            [this](const wire::Envelope& envelope, const wire::Packet& packet) {
+                              start_job(envelope, packet);
+                            },
+                            [this](const wire::Envelope& envelope, const wire::Packet& packet,
+                                   const KnownUser& user) { on_admin(envelope, packet, user); },
+                            [this](const wire::Envelope& envelope, wire::Packet packet) {
+                              files_->handle(envelope, std::move(packet));
+                            }});
+  if (users_ != nullptr) users_->on_change([this] { daemons_->drop_revoked(); });
+  [[maybe_unused]] const WorkerLinks& own = make_links(std::move(parts.workers), own_.uid);
+  files_ = std::make_unique<FileServices>(
+      loop_, FileServices::Handlers{
+                 [this](const std::string& run_dir,
+                        const std::string& key) -> Result<FileServices::Child> {
+                   ANTDT_TRY(const KnownUser user, user_of(key));
+                   return runner_->start_file_service(run_dir, user.identity);
+                 },
+                 [this](const std::string& job, const std::string& key) {
+                   return may_use_files(job, key);
+                 },
+                 [this](const wire::Packet& packet) { daemons_->send_to_peer(packet); }});
+  adopt();
+  loop_.watch_socket(daemons_->socket(), [this] { daemons_->receive(kBatch); });
+  loop_.at_turn_end([this] { flush_soon(); });
+  heartbeat_timer_ = loop_.call_after(kHeartbeat, [this] { heartbeat(); });
+}
+
+// The loop is not run again after this.
+Agent::~Agent() {
+  if (!notes_->end(kLastNotes)) static_cast<void>(notes_.release());  // it ends with the process
+  for (const ProcessKey& key : throttles_.stopped()) throttle(key, false);
+  for (const auto& [user, links] : workers_) loop_.unwatch_socket(links->socket());
+  loop_.unwatch_socket(daemons_->socket());
+  loop_.cancel(heartbeat_timer_);
+  for (const auto& timer : {timer_, flush_timer_, patience_timer_}) {
+    if (timer) loop_.cancel(*timer);
+  }
+}
+
+// ------------------------------------------------------------------- adopting
+
+void Agent::adopt() {
+  records_ = store_.jobs();
+  for (const auto& [job, record] : records_) {
+    if (record.incarnation != Incarnation{}) {
+      daemons_->links().restore(job, record.incarnation, record.uid ? record.user : own_.name);
+    }
+    adopt_owner(job, record);
+    if (options_.is_private && !record.command.empty()) job_ = job;
+  }
+  std::optional<ExitStatus> last_end;
+  for (event::Adopted& adopted : runner_->adopt()) {
+    log_info("found {}: {}", describe(adopted.key), adopted.status ? "ended" : "running");
+    if (adopted.key.member.worker != kJobDaemon) {
+      apply(adopted);
+      if (adopted.status || adopted.pid == 0) continue;
+      watch_throttled(adopted.key, adopted.pid);
+      throttle(adopted.key, false);  // an agent that was killed may have left it stopped
+    } else if (adopted.key.member.attempt >= keeper_.attempt()) {
+      keeper_.adopt(adopted.key.member.attempt, loop_.now());
+      last_end = adopted.status;
+    }
+  }
+  if (!options_.is_private) return;
+  if (job_.empty()) {
+    patience_timer_ = loop_.call_after(options_.idle_exit, [this] {
+      log_info("no job was given for {:.0f} s: ending", to_seconds(options_.idle_exit));
+      finished_ = true;
+      loop_.stop();
+    });
+  } else if (keeper_.state() == JobKeeper::State::kIdle) {
+    follow(keeper_.start(loop_.now()));
+  } else if (last_end) {
+    loop_.call_after(Duration::zero(),
+                     [this, status = *last_end] { job_daemon_ended(keeper_.attempt(), status); });
+  }
+}
+
+// -------------------------------------------------------------------- effects
+
+void Agent::apply(const Event& event) {
+  for (const Effect& effect : supervision_.step(event, loop_.now())) {
+    std::visit([this](const auto& e) { run(e); }, effect);
+  }
+  arm_timer();
+}
+
+void Agent::run(const effect::Launch& effect) {
+  log_info("starting {}: {}", describe(effect.key), fmt::join(effect.start->command, " "));
+  runner_->launch(effect.key, effect.start);
+}
+
+void Agent::run(const effect::Signal& effect) {
+  log_info("{}: {}", effect.force == Force::kTerminate ? "stopping" : "killing",
+           describe(effect.key));
+  runner_->signal(effect.key, effect.force);
+}
+
+void Agent::run(const effect::ReportStarted& effect) {
+  daemons_->send_or_drop(effect.key.job, wire::make_packet(envelope_of(effect.key, effect.seq),
+                                                           wire::ProcessStarted{effect.pid}));
+}
+
+// What its worker measured last goes first. The end is repeated by supervision.
+void Agent::run(const effect::ReportExit& effect) {
+  if (const auto due = sums_.take(effect.key, loop_.now())) {
+    send_metrics(*due);
+  }
+  const ExitStatus& status = effect.status;
+  daemons_->send_or_drop(
+      effect.key.job,
+      wire::make_packet(envelope_of(effect.key),
+                        wire::ProcessExited{status.code, status.signal, status.error,
+                                            status.last_lines, status.oom}));
+}
+
+void Agent::run(const effect::RefuseStart& effect) {
+  log_warn("{}", effect.reason);
+  daemons_->send_or_drop(effect.key.job,
+                         wire::make_packet(envelope_of(effect.key, effect.seq),
+                                           wire::Refused{effect.code, effect.reason}));
+}
+
+void Agent::run(const effect::ForgetProcess& effect) {
+  runner_->forget(effect.key);
+  if (WorkerLinks* workers = workers_of(effect.key.job)) workers->forget(effect.key);
+  probes_.forget(effect.key);
+  throttles_.forget(effect.key);
+  throttled_.erase(effect.key);
+}
+
+void Agent::run(const effect::ForgetJob& effect) {
+  daemons_->forget(effect.job);
+  files_->forget(effect.job);
+  finish_if_over(effect.job);
+  if (effect.job == job_) return;  // its daemon may still run
+  records_.erase(effect.job);
+  owners_.erase(effect.job);
+  store_.forget_job(effect.job);
+}
+
+void Agent::run(const effect::Note& effect) { log_warn("{}", effect.text); }
+
+// --------------------------------------------------------- from the job daemon
+
+Status Agent::save_attach(const std::string& job, const UserIdentity& user) {
+  const JobLinks::Job* link = daemons_->links().find(job);
+  JobRecord& record = records_[job];
+  record.incarnation = link->incarnation;
+  record.user = user.name;
+  record.uid = user.uid;
+  record.gid = user.gid;
+  if (!user.is_own()) owners_[job] = user;
+  ANTDT_RETURN_IF_ERROR(open_workers_socket(user));
+  log_info("incarnation {} of the daemon of job {} of the user {} attached", link->incarnation, job,
+           user.name);
+  return store_.save_job(job, record);
+}
+
+wire::AgentWelcome Agent::welcome(const std::string& job) const {
+  const Capacity free = supervision_.free();
+  wire::AgentWelcome welcome;
+  welcome.host = options_.host;
+  welcome.address = options_.address;
+  welcome.cpus = free.cpus;
+  welcome.memory_bytes = free.memory_bytes;
+  welcome.devices = free.devices;
+  welcome.running = supervision_.running(job);
+  return welcome;
+}
+
+void Agent::on_daemon_message(const wire::Envelope& envelope, wire::Packet packet) {
+  const ProcessKey key{envelope.job, {envelope.worker, envelope.attempt}};
+  if (envelope.job == job_) keeper_.heard(loop_.now());
+  if (envelope.kind == wire::Heartbeat::kKind) return apply(event::DaemonHeard{envelope.job});
+  if (envelope.kind == wire::StartProcess::kKind) return start_process(envelope, packet);
+  if (envelope.kind == wire::StopProcess::kKind) return stop_process(key, packet);
+  if (envelope.kind == wire::ExitSeen::kKind) return apply(event::ExitAcknowledged{key});
+  if (envelope.kind == wire::ReservePort::kKind) return reserve_port(envelope, packet);
+  if (envelope.kind == wire::Detach::kKind) return detach(envelope.job);
+  if (envelope.kind == wire::AdminAnswer::kKind) return on_admin_answer(envelope, packet);
+  if (envelope.attempt != Attempt{}) {
+    WorkerLinks* workers = workers_of(envelope.job);
+    return workers == nullptr ? void() : workers->deliver(key, std::move(packet));
+  }
+  daemons_->refuse(packet, envelope, "invalid",
+                   fmt::format("an agent does not know messages of kind '{}'", envelope.kind));
+}
+
+Result<KnownUser> Agent::user_of(const std::string& key) const {
+  if (users_ == nullptr) return KnownUser{"", own_, false};
+  return users_->find(key);
+}
+
+// Of a job that nobody here knows (any more) each user may ask: its files are read and written
+// as that user.
+Status Agent::may_use_files(const std::string& job, const std::string& key) const {
+  ANTDT_TRY(const KnownUser user, user_of(key));
+  const JobLinks::Job* known = daemons_->links().find(job);
+  if (known == nullptr || owner_of(job).uid == user.identity.uid) return {};
+  return fail(ErrorKind::kRefused, "job {} is another user's", job);
+}
+
+void Agent::start_process(const wire::Envelope& envelope, const wire::Packet& packet) {
+  Result<wire::StartProcess> start = wire::decode<wire::StartProcess>(packet.body);
+  if (!start) return daemons_->refuse(packet, envelope, "invalid", start.error().message);
+  apply(event::StartWanted{{envelope.job, {envelope.worker, envelope.attempt}},
+                           std::make_shared<wire::StartProcess>(std::move(*start)),
+                           envelope.seq});
+}
+
+void Agent::stop_process(const ProcessKey& key, const wire::Packet& packet) {
+  const Result<wire::StopProcess> stop = wire::decode<wire::StopProcess>(packet.body);
+  if (!stop) return daemons_->refuse(packet, envelope_of(key), "invalid", stop.error().message);
+  apply(event::StopWanted{key, std::chrono::milliseconds(stop->grace_ms)});
+}
+
+void Agent::reserve_port(const wire::Envelope& envelope, const wire::Packet& packet) {
+  const Result<std::uint16_t> port = free_port(options_.address);
+  if (!port) return daemons_->refuse(packet, envelope, "full", port.error().message);
+  daemons_->reply(packet, wire::make_packet(envelope, wire::ReservedPort{*port}));
+}
+
+void Agent::detach(const std::string& job) {
+  log_info("job {} is over", job);
+  if (job == job_) {
+    constexpr Duration kPatience = std::chrono::seconds(30);
+    keeper_.job_is_over();
+    patience_timer_ = loop_.call_after(kPatience, [this] {
+      log_warn("the job daemon said that the job is over and does not end: killed");
+      runner_->signal({job_, {kJobDaemon, keeper_.attempt()}}, Force::kKill);
+    });
+  }
+  apply(event::JobOver{job});
+}
+
+// ------------------------------------------------------------- from processes
+
+void Agent::on_started(const ProcessKey& key, std::uint32_t pid) {
+  if (key.member.worker != kJobDaemon) return apply(event::WorkerStarted{key, pid});
+  job_daemon_pid_ = pid;
+  log_info("the daemon of job {} runs as process {}", key.job, pid);
+  answer_launchers();
+}
+
+void Agent::on_ended(const ProcessKey& key, const ExitStatus& status) {
+  if (key.member.worker == kJobDaemon) return job_daemon_ended(key.member.attempt, status);
+  // Its last words go before its end.
+  if (WorkerLinks* workers = workers_of(key.job)) workers->receive(kBatch);
+  log_info("{} ended: code {}, signal {} {}{}", describe(key), status.code, status.signal,
+           status.error, status.oom.empty() ? "" : "out of memory: " + status.oom);
+  apply(event::ProcessEnded{key, status});
+}
+
+void Agent::on_report(const ProcessKey& key, const wire::Report& report) {
+  const Supervision::Process* process = supervision_.find(key);
+  const std::uint32_t period = process == nullptr || process->start->report_ms == 0
+                                   ? kDefaultReportMs
+                                   : process->start->report_ms;
+  sums_.add(key, report, std::chrono::milliseconds(period), loop_.now());
+  const bool all_the_time = report.throttle_permille == 0 || report.throttle_permille >= 1000;
+  if (!all_the_time && process != nullptr) watch_throttled(key, process->pid);
+  throttles_.set(key, all_the_time ? 1 : report.throttle_permille / 1000.0, loop_.now());
+  arm_timer();
+}
+
+// A process that has gone meanwhile is not hit, nor is a later one of the same pid.
+void Agent::throttle(const ProcessKey& key, bool stop) {
+  const Supervision::Process* process = supervision_.find(key);
+  const auto began = throttled_.find(key);
+  if (process == nullptr || began == throttled_.end()) return;
+  const Status sent = runner_->signal_owned(key.job, static_cast<pid_t>(process->pid),
+                                            began->second, stop ? SIGSTOP : SIGCONT);
+  if (!sent) log_debug("{}: {}", describe(key), sent.error().message);
+}
+
+// From now on it may be stopped and continued.
+void Agent::watch_throttled(const ProcessKey& key, std::uint32_t pid) {
+  const auto began = process_start_time(static_cast<pid_t>(pid));
+  if (began) throttled_.try_emplace(key, *began);
+}
+
+void Agent::send_metrics(ReportSums::Due due) {
+  if (const Supervision::Process* process = supervision_.find(due.key)) {
+    const MonoTime now = loop_.now();
+    const auto held_back =
+        std::chrono::duration_cast<std::chrono::microseconds>(throttles_.held_back(due.key, now));
+    due.metrics.probe =
+        probes_.look(due.key, process->pid, runner_->cgroup_of(due.key),
+                     static_cast<std::uint64_t>(held_back.count()), accelerators_.held_down(), now);
+  }
+  daemons_->send_or_drop(due.key.job, wire::make_packet(envelope_of(due.key), due.metrics));
+}
+
+// ----------------------------------------------------- the job daemon's keeper
+
+void Agent::start_job(const wire::Envelope& envelope, const wire::Packet& packet) {
+  const Result<wire::StartJob> start = wire::decode<wire::StartJob>(packet.body);
+  if (!start) return daemons_->refuse(packet, envelope, "invalid", start.error().message);
+  if (!options_.is_private || start->command.empty()) {
+    return daemons_->refuse(packet, envelope, "invalid",
+                            "only a private agent (antdtd --private) starts job daemons, and it "
+                            "needs their command");
+  }
+  if (!job_.empty() && job_ != envelope.job) {
+    return daemons_->refuse(packet, envelope, "busy", "this agent keeps job " + job_ + " already");
+  }
+  launchers_.push_back({packet, envelope});
+  if (keeper_.state() != JobKeeper::State::kIdle) return answer_launchers();
+  job_ = envelope.job;
+  if (patience_timer_) loop_.cancel(*patience_timer_);
+  JobRecord& record = records_[job_];
+  record.run_dir = start->run_dir;
+  record.command = start->command;
+  const Status saved = store_.save_job(job_, record);
+  if (!saved) log_error("{}", saved.error().message);
+  follow(keeper_.start(loop_.now()));
+}
+
+void Agent::answer_launchers() {
+  const bool up = keeper_.state() == JobKeeper::State::kUp && job_daemon_pid_ != 0;
+  if (!up && !keeper_.ended()) return;
+  for (const Waiting& waiting : std::exchange(launchers_, {})) {
+    if (up) {
+      daemons_->reply(waiting.packet,
+                      wire::make_packet(waiting.envelope, wire::JobStarted{job_daemon_pid_}));
+    } else {
+      daemons_->refuse(waiting.packet, waiting.envelope, "invalid",
+                       "the job daemon is not running; " + job_ + " may be over already");
+    }
+  }
+}
+
+void Agent::launch_job_daemon() {
+  const JobRecord& record = records_[job_];
+  auto start = std::make_shared<wire::StartProcess>();
+  start->command = record.command;
+  start->run_dir = record.run_dir;
+  start->orphan_timeout_ms = static_cast<std::uint32_t>(
+      std::chrono::duration_cast<std::chrono::milliseconds>(options_.orphan_timeout).count());
+  job_daemon_pid_ = 0;
+  log_info("starting the daemon of job {}: {}", job_, fmt::join(record.command, " "));
+  runner_->launch({job_, {kJobDaemon, keeper_.attempt()}}, std::move(start));
+}
+
+void Agent::job_daemon_ended(Attempt attempt, const ExitStatus& status) {
+  if (attempt != keeper_.attempt()) return;
+  runner_->forget({job_, {kJobDaemon, attempt}});
+  if (!status.error.empty() && !launchers_.empty()) {
+    // The launcher that waits can tell its user at once.
+    for (const Waiting& waiting : std::exchange(launchers_, {})) {
+      daemons_->refuse(waiting.packet, waiting.envelope, "invalid", status.error);
+    }
+  }
+  follow(keeper_.exited(status, loop_.now()));
+  arm_timer();
+  if (!keeper_.ended()) return;
+  answer_launchers();
+  apply(event::JobOver{job_});
+}
+
+void Agent::follow(const JobKeeper::Decision& decision) {
+  if (!decision.note.empty()) say_about_job(decision.note);
+  if (decision.launch) launch_job_daemon();
+  const ProcessKey job_daemon{job_, {kJobDaemon, keeper_.attempt()}};
+  if (decision.kill) runner_->signal(job_daemon, Force::kKill);
+  if (decision.kill_shim) runner_->signal(job_daemon, Force::kDestroy);
+}
+
+// Also where people look first when a run is silent, unless that is where the
+// log goes anyway.
+void Agent::say_about_job(const std::string& note) {
+  log_warn("job {}: {}", job_, note);
+  const std::string path = records_[job_].run_dir + "/agent.log";
+  if (path == options_.log_file) return;
+  notes_->run("writing agent.log", [path, line = fmt::format("job {}: {}\n", job_, note)] {
+    if (is_standard_error(path)) return DiskThread::Then();
+    if (FILE* file = std::fopen(path.c_str(), "ae")) {
+      fmt::print(file, "{}", line);
+      std::fclose(file);
+    }
+    return DiskThread::Then();
+  });
+}
+
+void Agent::finish_if_over(const std::string& job) {
+  if (job != job_ || !keeper_.ended() || finished_) return;
+  store_.forget_job(job);
+  finished_ = true;
+  loop_.stop();
+}
+
+// ------------------------------------------------------------------------ time
+
+void Agent::arm_timer() {
+  std::optional<MonoTime> next = supervision_.next_wakeup();
+  for (const auto& other :
+       {keeper_.next_wakeup(), sums_.next_due(attached()), throttles_.next_due()}) {
+    if (other && (!next || *other < *next)) next = other;
+  }
+  if (timer_) loop_.cancel(*timer_);
+  timer_.reset();
+  if (next) timer_ = loop_.call_at(*next, [this] { on_timer(); });
+}
+
+void Agent::on_timer() {
+  timer_.reset();
+  daemons_->receive(kBatch);  // if we were stopped: nobody was silent but us
+  follow(keeper_.tick(loop_.now()));
+  for (const auto& [key, stop] : throttles_.due(loop_.now())) throttle(key, stop);
+  for (const ReportSums::Due& due : sums_.take_due(loop_.now(), attached())) send_metrics(due);
+  apply(event::Tick{});
+}
+
+void Agent::heartbeat() {
+  daemons_->heartbeat_all();
+  heartbeat_timer_ = loop_.call_after(kHeartbeat, [this] { heartbeat(); });
+}
+
+// Nothing tells when a slow peer has room again.
+void Agent::flush_soon() {
+  if (flush_timer_) return;
+  const bool daemons_left = daemons_->flush();
+  bool workers_left = false;
+  for (const auto& [user, links] : workers_) workers_left = links->flush() || workers_left;
+  if (!daemons_left && !workers_left) return;
+  flush_timer_ = loop_.call_after(kFlushPause, [this] { flush_timer_.reset(); });
+}
+
+}  // namespace antdt::antdtd

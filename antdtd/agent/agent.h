@@ -1,0 +1,170 @@
+// An agent, whole: its two sockets, the processes it keeps, and for a private
+// agent the job daemon.
+//
+// Every event goes through Supervision::step; its effects are run in order
+// before the next event is looked at. One thread, the loop's; what it says in a job's run
+// directory, which may lie on a disk that does not answer, is written by another.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "antdtd/agent/daemon_links.h"
+#include "antdtd/agent/job_keeper.h"
+#include "antdtd/agent/worker_links.h"
+#include "antdtd/files/file_services.h"
+#include "antdtd/host/accelerators.h"
+#include "antdtd/host/process_probe.h"
+#include "antdtd/host/report_sums.h"
+#include "antdtd/processes/process_runner.h"
+#include "antdtd/processes/process_store.h"
+#include "antdtd/processes/supervision.h"
+#include "antdtd/processes/throttle.h"
+#include "antdtd/users/admin_desk.h"
+#include "antdtd/users/users.h"
+#include "core/loop.h"
+#include "core/os/disk_thread.h"
+#include "core/wire/admin_messages.h"
+
+namespace antdt::antdtd {
+
+struct AgentOptions {
+  bool is_private = false;  // keeps a job daemon, and ends with its job
+  std::string host;
+  std::string address;  // where this host's workers can be reached
+  Capacity capacity;
+  Duration idle_exit{};       // private: ends when no job was given for so long
+  Duration orphan_timeout{};  // private: of the job daemon
+  std::string log_file;
+};
+
+// What an agent is made from; main opens them.
+struct AgentParts {
+  ProcessStore store;
+  transport::Socket control;
+  transport::Socket workers;
+  ProcessRunner::Settings runner;
+  // The socket of the workers of another user, made and handed over.
+  std::function<Result<transport::Socket>(const UserIdentity&)> socket_of = nullptr;
+  std::unique_ptr<Users> users = nullptr;  // of a tcp port; over ipc all is of the own user
+};
+
+class Agent {
+ public:
+  // Adopts what an earlier agent left, then serves on `loop`.
+  Agent(EventLoop& loop, AgentParts parts, AgentOptions options, const Accelerators& accelerators);
+  ~Agent();
+  Agent(const Agent&) = delete;
+  Agent& operator=(const Agent&) = delete;
+
+  // Whether a private agent's job is over and nothing of it is left. It stops
+  // the loop when that happens.
+  [[nodiscard]] bool finished() const { return finished_; }
+
+ private:
+  // Messages of one socket handled in a turn, so that no side starves another.
+  static constexpr int kBatch = 512;
+  struct Waiting {  // a launcher that wants to know that its job daemon runs
+    wire::Packet packet;
+    wire::Envelope envelope;
+  };
+
+  void adopt();
+  void apply(const Event& event);
+  void run(const effect::Launch& effect);
+  void run(const effect::Signal& effect);
+  void run(const effect::ReportStarted& effect);
+  void run(const effect::ReportExit& effect);
+  void run(const effect::RefuseStart& effect);
+  void run(const effect::ForgetProcess& effect);
+  void run(const effect::ForgetJob& effect);
+  void run(const effect::Note& effect);
+
+  void on_daemon_message(const wire::Envelope& envelope, wire::Packet packet);
+  [[nodiscard]] Result<KnownUser> user_of(const std::string& key) const;
+  [[nodiscard]] Status may_use_files(const std::string& job, const std::string& key) const;
+  void start_process(const wire::Envelope& envelope, const wire::Packet& packet);
+  void stop_process(const ProcessKey& key, const wire::Packet& packet);
+  void reserve_port(const wire::Envelope& envelope, const wire::Packet& packet);
+  void detach(const std::string& job);
+  // Administrators: agent_admins.cc
+  void on_admin(const wire::Envelope& envelope, const wire::Packet& packet, const KnownUser& user);
+  void list_jobs(const wire::Envelope& envelope, const wire::Packet& packet, const KnownUser& user);
+  void pass_on(const wire::Envelope& envelope, const wire::Packet& packet, wire::AdminOrder order,
+               const KnownUser& user);
+  void on_admin_answer(const wire::Envelope& envelope, const wire::Packet& packet);
+
+  [[nodiscard]] Status save_attach(const std::string& job, const UserIdentity& user);
+  [[nodiscard]] wire::AgentWelcome welcome(const std::string& job) const;
+
+  // As whom the processes of the job run.
+  [[nodiscard]] const UserIdentity& owner_of(const std::string& job) const;
+  void adopt_owner(const std::string& job, const JobRecord& record);
+  [[nodiscard]] Status open_workers_socket(const UserIdentity& user);
+  [[nodiscard]] WorkerLinks& make_links(transport::Socket socket, uid_t user);
+  // The socket of the workers of the job; null if it could not be opened.
+  [[nodiscard]] WorkerLinks* workers_of(const std::string& job);
+
+  void on_started(const ProcessKey& key, std::uint32_t pid);
+  void on_ended(const ProcessKey& key, const ExitStatus& status);
+  void on_report(const ProcessKey& key, const wire::Report& report);
+  void send_metrics(ReportSums::Due due);
+  void throttle(const ProcessKey& key, bool stop);
+  void watch_throttled(const ProcessKey& key, std::uint32_t pid);
+
+  void start_job(const wire::Envelope& envelope, const wire::Packet& packet);
+  void answer_launchers();
+  void job_daemon_ended(Attempt attempt, const ExitStatus& status);
+  void follow(const JobKeeper::Decision& decision);
+  void launch_job_daemon();
+  void say_about_job(const std::string& note);
+  void finish_if_over(const std::string& job);
+
+  void arm_timer();
+  void on_timer();
+  void heartbeat();
+  void flush_soon();
+  [[nodiscard]] auto attached() const {
+    return [this](const std::string& job) { return daemons_->links().attached(job); };
+  }
+
+  EventLoop& loop_;
+  AgentOptions options_;
+  ProcessStore store_;
+  std::unique_ptr<Users> users_;
+  std::function<Result<transport::Socket>(const UserIdentity&)> socket_of_;
+  const UserIdentity own_ = own_user();
+  AdminDesk desk_;
+  std::map<std::string, UserIdentity> owners_;  // of jobs of other users
+  Supervision supervision_;
+  ReportSums sums_;
+  const Accelerators& accelerators_;
+  ProcessProbes probes_;
+  Throttles throttles_;
+  std::map<ProcessKey, std::uint64_t> throttled_;  // when they started, in clock ticks
+  std::unique_ptr<ProcessRunner> runner_;
+  std::map<uid_t, std::unique_ptr<WorkerLinks>> workers_;  // by user
+  std::unique_ptr<DaemonLinks> daemons_;
+  std::unique_ptr<FileServices> files_;
+  std::map<std::string, JobRecord> records_;
+
+  const SteadyClock real_clock_;
+  std::unique_ptr<DiskThread> notes_ = std::make_unique<DiskThread>(real_clock_);
+
+  // A private agent's one job.
+  std::string job_;
+  JobKeeper keeper_;
+  std::uint32_t job_daemon_pid_ = 0;
+  std::vector<Waiting> launchers_;
+  bool finished_ = false;
+
+  std::optional<TimerId> timer_;
+  TimerId heartbeat_timer_;
+  std::optional<TimerId> flush_timer_;
+  std::optional<TimerId> patience_timer_;  // idle exit; a job daemon that does not end
+};
+
+}  // namespace antdt::antdtd

@@ -1,0 +1,73 @@
+// What an agent does for administrators: it says whose jobs are here, and passes orders on to
+// job daemons, which nobody but their own user can reach otherwise.
+#include "antdtd/agent/agent.h"
+#include "core/log/log.h"
+#include "core/wire/packet.h"
+
+namespace antdt::antdtd {
+
+void Agent::on_admin(const wire::Envelope& envelope, const wire::Packet& packet,
+                     const KnownUser& user) {
+  if (envelope.kind == wire::JobsRequest::kKind) return list_jobs(envelope, packet, user);
+  const Result<wire::AdminOrder> order = wire::decode<wire::AdminOrder>(packet.body);
+  if (!order) return daemons_->refuse(packet, envelope, "invalid", order.error().message);
+  const bool own =
+      records_.contains(envelope.job) && owner_of(envelope.job).uid == user.identity.uid;
+  if (!user.admin && !own) {
+    log_warn("the user {} asked to {} job {} and is no administrator: refused", user.identity.name,
+             order->order, envelope.job);
+    return daemons_->refuse(
+        packet, envelope, "user",
+        fmt::format("only its own user and members of the group {} may {} job "
+                    "{}, and '{}' is neither on this host",
+                    kAdminGroup, order->order, envelope.job, user.identity.name));
+  }
+  pass_on(envelope, packet, *order, user);
+}
+
+void Agent::pass_on(const wire::Envelope& envelope, const wire::Packet& packet,
+                    wire::AdminOrder order, const KnownUser& user) {
+  if (!daemons_->links().attached(envelope.job)) {
+    return daemons_->refuse(packet, envelope, "unknown",
+                            fmt::format("no daemon of job {} is connected to this agent: antdt "
+                                        "jobs --agent lists those that are",
+                                        envelope.job));
+  }
+  const bool own = owner_of(envelope.job).uid == user.identity.uid;
+  order.who =
+      fmt::format("{}{}@{}", own ? "" : "the administrator ", user.identity.name, options_.host);
+  log_info("{} asks to {} job {} {}: {}", order.who, order.order, envelope.job, order.target,
+           order.reason);
+  wire::Envelope to;
+  to.job = envelope.job;
+  to.seq = desk_.ask({envelope.job, packet.peer, envelope.seq});
+  daemons_->send_or_drop(envelope.job, wire::make_packet(to, order));
+}
+
+void Agent::list_jobs(const wire::Envelope& envelope, const wire::Packet& packet,
+                      const KnownUser& user) {
+  wire::JobsReply reply;
+  for (const auto& [job, record] : records_) {
+    const UserIdentity& owner = owner_of(job);
+    if (!user.admin && owner.uid != user.identity.uid) continue;
+    reply.jobs.push_back({job, owner.name,
+                          static_cast<std::uint32_t>(supervision_.running(job).size()),
+                          daemons_->links().attached(job)});
+  }
+  daemons_->reply(packet, wire::make_packet(envelope, reply));
+}
+
+void Agent::on_admin_answer(const wire::Envelope& envelope, const wire::Packet& packet) {
+  const Result<wire::AdminAnswer> answer = wire::decode<wire::AdminAnswer>(packet.body);
+  const auto waiting = desk_.take(envelope.seq, envelope.job);
+  if (!answer || !waiting) return;
+  wire::Packet to;
+  to.peer = waiting->peer;
+  wire::Envelope about;
+  about.job = envelope.job;
+  about.seq = waiting->seq;
+  if (answer->done) return daemons_->reply(to, wire::make_packet(about, wire::Done{}));
+  daemons_->refuse(to, about, "invalid", answer->reason);
+}
+
+}  // namespace antdt::antdtd

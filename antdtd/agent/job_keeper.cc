@@ -1,0 +1,149 @@
+#include "antdtd/agent/job_keeper.h"
+
+#include <algorithm>
+#include <array>
+#include <csignal>
+#include <string_view>
+
+namespace antdt::antdtd {
+namespace {
+
+// What a job daemon ends with when its job is over (docs/agent.md).
+constexpr std::array<std::int32_t, 6> kJobIsOver = {0, 1, 2, 3, 4, 75};
+
+// By its own doing, which nobody else orders.
+bool crashed(const ExitStatus& status) {
+  constexpr std::array<std::int32_t, 7> kOwn = {SIGABRT, SIGSEGV, SIGBUS, SIGFPE,
+                                                SIGILL,  SIGSYS,  SIGTRAP};
+  return std::ranges::find(kOwn, status.signal) != kOwn.end();
+}
+
+// Of what it wrote, for a message: not all 64 KiB that may be there.
+std::string last_words(const ExitStatus& status) {
+  constexpr std::size_t kMost = 600;
+  std::string_view text = status.last_lines;
+  while (text.ends_with('\n')) text.remove_suffix(1);
+  if (text.size() > kMost) text.remove_prefix(text.size() - kMost);
+  return text.empty() ? "it wrote nothing" : fmt::format("it wrote: {}", text);
+}
+
+constexpr std::int32_t kCouldNotBegin = 5;
+
+std::string how_it_ended(const ExitStatus& status) {
+  if (!status.error.empty()) return status.error;
+  if (status.signal != 0) return fmt::format("it was ended by signal {}", status.signal);
+  return fmt::format("it ended with exit code {}", status.code);
+}
+
+// 0 after the first death: an outage should be short. Doubling afterwards, so
+// that a daemon that dies at once does not keep the machine busy.
+Duration pause_after(std::size_t deaths) {
+  constexpr Duration kShortest = std::chrono::milliseconds(100);
+  if (deaths <= 1) return Duration::zero();
+  return std::min(JobKeeper::kLongestPause,
+                  kShortest * (1 << std::min<std::size_t>(deaths - 1, 10)));
+}
+
+}  // namespace
+
+JobKeeper::Decision JobKeeper::start(MonoTime now) {
+  if (state_ != State::kIdle) return {};
+  state_ = State::kUp;
+  launched_at_ = now;
+  attempt_ = attempt_.next();
+  return {true, {}};
+}
+
+void JobKeeper::adopt(Attempt attempt, MonoTime now) {
+  if (attempt < attempt_) return;
+  attempt_ = attempt;
+  state_ = State::kUp;
+  heard_at_ = now;
+}
+
+JobKeeper::Decision JobKeeper::exited(const ExitStatus& status, MonoTime now) {
+  if (state_ != State::kUp && state_ != State::kKilling) return {};
+  heard_at_.reset();
+  const bool says_over =
+      std::find(kJobIsOver.begin(), kJobIsOver.end(), status.code) != kJobIsOver.end();
+  if (last_ || says_over) {
+    state_ = State::kOver;
+    return {false, "the job is over: " + how_it_ended(status)};
+  }
+  if (!status.error.empty()) {
+    state_ = State::kGaveUp;
+    return {false, "the job daemon cannot be started: " + status.error};
+  }
+  count(status, now);
+  if (const std::string why = hopeless(now); !why.empty()) {
+    state_ = State::kGaveUp;
+    return {false, fmt::format("the job ends because its job daemon {}: {}; {}; once that is "
+                               "mended, antdt run --resume goes on from the last checkpoint",
+                               why, how_it_ended(status), last_words(status))};
+  }
+  state_ = State::kRestarting;
+  const Duration pause = pause_after(deaths_);
+  restart_at_ = now + pause;
+  std::string note =
+      fmt::format("the job daemon died: {}; it is started again", how_it_ended(status));
+  if (deaths_ > 1) {
+    note += fmt::format(
+        " in {:.1f} s, as it died {} times in a row soon after its start (its last "
+        "words are in logs/jobd.{}.err of the run directory)",
+        to_seconds(pause), deaths_, attempt_);
+  }
+  return {false, std::move(note)};
+}
+
+void JobKeeper::count(const ExitStatus& status, MonoTime now) {
+  const std::optional<Duration> lived =
+      up_since_ ? std::optional<Duration>(now - *up_since_) : std::nullopt;
+  // One that could not begin may have waited for a disk before it gave up.
+  const bool soon = status.code == kCouldNotBegin || (lived && *lived < kSoon);
+  deaths_ = soon ? deaths_ + 1 : 1;
+  if (!soon || !row_since_) row_since_ = now;
+  if (!lived || *lived >= kSettled) crashes_ = 0;
+  if (crashed(status)) ++crashes_;
+}
+
+std::string JobKeeper::hopeless(MonoTime now) const {
+  if (crashes_ >= kMostCrashes) {
+    return fmt::format("crashed {} times, each within {:.0f} s of its start", crashes_,
+                       to_seconds(kSettled));
+  }
+  if (now - *row_since_ >= kPatience) {
+    return fmt::format("could not go on for {:.0f} minutes, in {} attempts",
+                       to_seconds(now - *row_since_) / 60, deaths_);
+  }
+  return "";
+}
+
+JobKeeper::Decision JobKeeper::tick(MonoTime now) {
+  const auto next = next_wakeup();
+  if (!next || now < *next) return {};
+  if (state_ == State::kUp) {
+    state_ = State::kKilling;
+    shim_killed_at_ = now + kKillPatience;
+    return {false,
+            fmt::format("the job daemon has said nothing for {:.0f} s: it is killed",
+                        to_seconds(now - heard_at_.value_or(launched_at_))),
+            true};
+  }
+  if (state_ == State::kKilling) {
+    shim_killed_at_ = now + kKillPatience;
+    return {false, "the shim of the job daemon does not answer: it is killed", false, true};
+  }
+  state_ = State::kUp;
+  up_since_ = launched_at_ = now;
+  attempt_ = attempt_.next();
+  return {true};
+}
+
+std::optional<MonoTime> JobKeeper::next_wakeup() const {
+  if (state_ == State::kRestarting) return restart_at_;
+  if (state_ == State::kKilling) return shim_killed_at_;
+  if (state_ != State::kUp || hung_after_ <= Duration::zero()) return std::nullopt;
+  return heard_at_ ? *heard_at_ + hung_after_ : launched_at_ + std::max(kUnheard, hung_after_);
+}
+
+}  // namespace antdt::antdtd

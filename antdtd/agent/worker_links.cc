@@ -1,0 +1,95 @@
+#include "antdtd/agent/worker_links.h"
+
+#include <utility>
+
+#include "core/log/log.h"
+#include "core/wire/packet.h"
+
+namespace antdt::antdtd {
+
+WorkerLinks::WorkerLinks(transport::Socket socket, std::string host, const Supervision& supervision,
+                         Handlers handlers)
+    : socket_(std::move(socket)),
+      host_(std::move(host)),
+      supervision_(supervision),
+      handlers_(std::move(handlers)) {}
+
+void WorkerLinks::receive(int limit) {
+  for (int n = 0; n < limit; ++n) {
+    auto packet = socket_.receive();
+    if (!packet) return;
+    handle(std::move(*packet));
+  }
+}
+
+void WorkerLinks::handle(wire::Packet packet) {
+  Result<wire::Envelope> envelope = wire::open_envelope(packet);
+  if (!envelope) return log_debug("from a worker: {}", envelope.error().message);
+  const ProcessKey key{std::move(envelope->job), {envelope->worker, envelope->attempt}};
+  envelope->job = key.job;
+  if (!handlers_.serves(key.job)) {
+    return refuse(*envelope, packet, "unknown", "job " + key.job + " is another user's");
+  }
+  const Supervision::Process* process = supervision_.find(key);
+  if (supervision_.newest(key.job, key.member.worker) > key.member.attempt) {
+    return refuse(*envelope, packet, "stale",
+                  "a newer attempt of " + to_string(key.member.worker) +
+                      " was started: this one is to end without changing anything");
+  }
+  if (process == nullptr) {
+    return refuse(*envelope, packet, "unknown",
+                  "this agent did not start " + describe(key) +
+                      "; ANTDT_JOB_ID, ANTDT_WORKER_ID and ANTDT_ATTEMPT must be those it gave");
+  }
+  Outbox& outbox = workers_[key];
+  if (envelope->kind == wire::Hello::kKind) welcome(*envelope, packet, *process->start);
+  if (outbox.peer() != packet.peer) outbox.set_peer(socket_, packet.peer);
+  if (envelope->kind == wire::Hello::kKind) return;
+  if (envelope->kind == wire::Report::kKind) {
+    const Result<wire::Report> report = wire::decode<wire::Report>(packet.body);
+    if (report) return handlers_.on_report(key, *report);
+    return refuse(*envelope, packet, "invalid", report.error().message);
+  }
+  handlers_.on_relay(key.job, std::move(packet));
+}
+
+// Sent before anything that was kept for the worker.
+void WorkerLinks::welcome(const wire::Envelope& envelope, const wire::Packet& packet,
+                          const wire::StartProcess& start) {
+  const Result<wire::Hello> hello = wire::decode<wire::Hello>(packet.body);
+  if (!hello) return refuse(envelope, packet, "invalid", hello.error().message);
+  const Result<std::uint32_t> version = wire::negotiate_version(*hello);
+  if (!version) return refuse(envelope, packet, "version", version.error().message);
+  wire::Packet reply = wire::make_packet(
+      envelope, wire::WorkerWelcome{*version, host_, start.run_dir, start.config_json});
+  reply.peer = packet.peer;
+  [[maybe_unused]] const auto sent = socket_.send(reply);  // a worker repeats its hello
+}
+
+void WorkerLinks::refuse(const wire::Envelope& envelope, const wire::Packet& packet,
+                         std::string code, std::string reason) {
+  wire::Packet reply =
+      wire::make_packet(envelope, wire::Refused{std::move(code), std::move(reason)});
+  reply.peer = packet.peer;
+  [[maybe_unused]] const auto sent = socket_.send(reply);
+}
+
+void WorkerLinks::deliver(const ProcessKey& key, wire::Packet packet) {
+  const Supervision::Process* process = supervision_.find(key);
+  if (process == nullptr || !process->live()) return;  // its end is or was reported
+  workers_[key].send(socket_, std::move(packet));
+}
+
+void WorkerLinks::forget(const ProcessKey& key) { workers_.erase(key); }
+
+bool WorkerLinks::flush() {
+  bool left = false;
+  for (auto& [key, outbox] : workers_) {
+    if (!outbox.stuck()) continue;
+    outbox.flush(socket_);
+    left = left || outbox.stuck();
+  }
+  return left;
+}
+
+}  // namespace antdt::antdtd

@@ -1,0 +1,114 @@
+#include "antdtd/files/file_service.h"
+
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <string_view>
+
+#include "antdtd/files/file_frames.h"
+#include "core/os/process.h"
+#include "core/overloaded.h"
+#include "core/wire/dispatch.h"
+#include "core/wire/packet.h"
+
+namespace antdt::antdtd {
+namespace {
+
+const char* code_of(ErrorKind kind) {
+  switch (kind) {
+    case ErrorKind::kUsage:
+      return "invalid";
+    case ErrorKind::kUnreachable:
+      return "missing";
+    case ErrorKind::kCorrupt:
+      return "corrupt";
+    default:
+      return "io";
+  }
+}
+
+wire::Packet reply(const wire::Packet& to, const wire::Envelope& envelope, const auto& message) {
+  wire::Envelope of_reply;
+  of_reply.job = envelope.job;
+  of_reply.seq = envelope.seq;
+  wire::Packet packet = wire::make_packet(std::move(of_reply), message);
+  packet.peer = to.peer;
+  return packet;
+}
+
+wire::Packet refuse(const wire::Packet& to, const wire::Envelope& envelope, const Error& error) {
+  return reply(to, envelope, wire::Refused{code_of(error.kind), error.message});
+}
+
+bool changes_files(std::string_view kind) {
+  return kind == wire::FileWrite::kKind || kind == wire::FileCommit::kKind ||
+         kind == wire::FileRemove::kKind;
+}
+
+wire::FileDone as_message(const Status& /*done*/) { return {}; }
+template <class T>
+const T& as_message(const Result<T>& result) {
+  return *result;
+}
+
+}  // namespace
+
+wire::Packet answer_file_request(Result<RunFiles>& files, const wire::Packet& request) {
+  const auto envelope = wire::open_envelope(request);
+  if (!envelope) return refuse(request, {}, envelope.error());
+  if (!files) return refuse(request, *envelope, files.error());
+  if (changes_files(envelope->kind)) {
+    if (const Status may = files->check_is_of(envelope->job); !may) {
+      return refuse(request, *envelope, may.error());
+    }
+  }
+  std::optional<wire::Packet> answer;
+  const auto act = Overloaded{[&](const wire::FileRead& m) { return files->read(m); },
+                              [&](const wire::FileWrite& m) { return files->write(m); },
+                              [&](const wire::FileSum& m) { return files->sum(m); },
+                              [&](const wire::FileCommit& m) { return files->commit(m); },
+                              [&](const wire::FileRemove& m) { return files->remove(m); },
+                              [&](const wire::FileList&) { return files->list(); },
+                              [&](const wire::FileProbe& m) { return files->probe(m); }};
+  const bool known =
+      wire::dispatch<wire::FileRead, wire::FileWrite, wire::FileSum, wire::FileCommit,
+                     wire::FileRemove, wire::FileList, wire::FileProbe>(
+          envelope->kind, request.body, [&](const auto& message) {
+            if (!message) {
+              answer = refuse(request, *envelope, {ErrorKind::kUsage, message.error().message});
+              return;
+            }
+            const auto done = act(*message);
+            answer = done ? reply(request, *envelope, as_message(done))
+                          : refuse(request, *envelope, done.error());
+          });
+  if (known) return *answer;
+  return refuse(
+      request, *envelope,
+      Error{ErrorKind::kUsage, fmt::format("a file service does not know '{}'", envelope->kind)});
+}
+
+int serve_files(int fd, const std::string& run_dir) {
+  keep_freed_memory();
+  Result<RunFiles> files = RunFiles::open(run_dir);
+  FrameReader reader;
+  for (;;) {
+    auto request = reader.next();
+    if (!request) return 1;
+    if (*request) {
+      // What could not be opened a moment ago (a disk that was full) may be there now.
+      if (!files) files = RunFiles::open(run_dir);
+      FrameWriter answer(answer_file_request(files, **request));
+      if (answer.write(fd) != FrameWriter::Outcome::kAll) return 0;
+      continue;
+    }
+    const auto [at, most] = reader.room();
+    const ssize_t got = ::recv(fd, at, most, 0);
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) return 0;  // the agent has closed it, or is gone
+    reader.taken(static_cast<std::size_t>(got));
+  }
+}
+
+}  // namespace antdt::antdtd

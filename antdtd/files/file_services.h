@@ -1,0 +1,65 @@
+// The agent's side of file services: starts one for each run that somebody asks for, relays
+// requests to it and answers back, unread, and ends it when nobody uses it any more.
+//
+// A link attaches with the key that its job belongs to, where a job of that name runs here;
+// nothing but those links reaches the service. What a link may have under way is bounded.
+#pragma once
+
+#include <sys/types.h>
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "antdtd/files/file_frames.h"
+#include "core/loop.h"
+#include "core/os/owned_fd.h"
+#include "core/wire/file_messages.h"
+
+namespace antdt::antdtd {
+
+class FileServices {
+ public:
+  struct Child {
+    pid_t pid = 0;  // to be reaped by the caller
+    OwnedFd socket;
+  };
+  struct Handlers {
+    // Starts the service of a run as the user of this key ("" over ipc).
+    std::function<Result<Child>(const std::string& run_dir, const std::string& key)> start;
+    // An error where the job is not of the user of this key.
+    std::function<Status(const std::string& job, const std::string& key)> may_use;
+    std::function<void(wire::Packet)> send;  // to packet.peer
+  };
+  FileServices(EventLoop& loop, Handlers handlers);
+  ~FileServices();
+  FileServices(const FileServices&) = delete;
+  FileServices& operator=(const FileServices&) = delete;
+
+  [[nodiscard]] static bool is_about_files(const std::string& kind);
+  void handle(const wire::Envelope& envelope, wire::Packet packet);
+  // The job is over here: its service ends, unless others than its daemon use it.
+  void forget(const std::string& job);
+
+ private:
+  struct Service;
+  void attach(const wire::Envelope& envelope, const wire::Packet& packet);
+  [[nodiscard]] Status start(const std::string& job, const std::string& user,
+                             const std::string& run_dir);
+  void pass_on(const wire::Envelope& envelope, wire::Packet packet);
+  void detach(const std::string& peer);
+  void end(const std::string& key);
+  void on_readable(const std::string& key);
+  void write_more(const std::string& key);
+  void refuse(const std::string& peer, std::uint64_t seq, std::string code, std::string reason);
+  void look_for_idle();
+
+  EventLoop& loop_;
+  Handlers handlers_;
+  std::map<std::string, std::unique_ptr<Service>> services_;  // by user and run directory
+  std::map<std::string, std::string> links_;                  // by peer: the key of its service
+  TimerId idle_timer_;
+};
+
+}  // namespace antdt::antdtd

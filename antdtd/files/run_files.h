@@ -1,0 +1,61 @@
+// The files of one run directory, as others may ask for them: names in checkpoints/, their
+// files, and logs to be read. No path that somebody sends reaches the file system whole: it
+// is taken apart, and each part is opened below the one before it without following a link.
+#pragma once
+
+#include <cstdint>
+#include <list>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "core/os/owned_fd.h"
+#include "core/result.h"
+#include "core/running_sum.h"
+#include "core/wire/file_messages.h"
+
+namespace antdt::antdtd {
+
+class RunFiles {
+ public:
+  // A directory that is not there is one without files. What writes makes it, and checkpoints/ in
+  // it, for their owner alone; who only reads leaves nothing behind.
+  [[nodiscard]] static Result<RunFiles> open(const std::string& run_dir);
+
+  // kUsage if the directory is that of another job's run, by its job.json: nothing may be written
+  // or removed there then.
+  [[nodiscard]] Status check_is_of(const std::string& job) const;
+
+  [[nodiscard]] Result<wire::FileProbed> probe(const wire::FileProbe& request);
+  [[nodiscard]] Result<wire::FileListed> list() const;
+  [[nodiscard]] Result<wire::FileData> read(const wire::FileRead& request) const;
+  [[nodiscard]] Status write(const wire::FileWrite& request);
+  [[nodiscard]] Result<wire::FileSummed> sum(const wire::FileSum& request);
+  [[nodiscard]] Status commit(const wire::FileCommit& request);
+  [[nodiscard]] Status remove(const wire::FileRemove& request);
+
+ private:
+  // What was written of a file, in order from its beginning, and its checksum: whoever
+  // commits it need not read it again.
+  struct Written {
+    std::string path;
+    RunningSum sum;
+  };
+  explicit RunFiles(std::string run_dir) : run_dir_(std::move(run_dir)) {}
+  [[nodiscard]] Status make();
+  [[nodiscard]] Result<OwnedFd> open_root() const;
+  [[nodiscard]] Result<OwnedFd> open_folder(std::string_view folder) const;
+  [[nodiscard]] Result<OwnedFd> open_checkpoint(const std::string& name, bool make) const;
+  [[nodiscard]] Result<OwnedFd> open_file(const std::string& path, int flags, bool make) const;
+  [[nodiscard]] RunningSum* written(const std::string& path);
+  void remember(const std::string& path, RunningSum sum);
+  void forget(std::string_view below);
+  [[nodiscard]] Status check_file(int directory, const std::string& from,
+                                  const wire::CheckpointFile& said);
+
+  std::string run_dir_;
+  std::list<Written> written_;  // the newest first; few
+};
+
+}  // namespace antdt::antdtd

@@ -1,0 +1,208 @@
+#include "antdtd/host/accelerators.h"
+
+#include <dlfcn.h>
+
+#include <algorithm>
+#include <condition_variable>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include "core/log/log.h"
+
+namespace antdt::antdtd {
+namespace {
+
+constexpr Duration kApart = std::chrono::seconds(1);
+constexpr Duration kNews = std::chrono::seconds(3);
+constexpr Duration kGoodbye = std::chrono::seconds(1);
+
+// Of NVML's interface what is used of it (its reference: nvmlClocksThrottleReasons,
+// nvmlDeviceGetComputeRunningProcesses). 0 is success.
+using Device = void*;
+struct ProcessInfo {  // the same for versions 2 and 3 of the call
+  unsigned pid;
+  unsigned long long used_memory;
+  unsigned gpu_instance;
+  unsigned compute_instance;
+};
+constexpr int kInsufficientSize = 7;
+// Bounds that an operator set for all (applications' clocks) and idling are none of these.
+constexpr unsigned long long kSoftwarePowerCap = 0x04;
+constexpr unsigned long long kHardwareSlowdown = 0x08;
+constexpr unsigned long long kSoftwareThermal = 0x20;
+constexpr unsigned long long kHardwareThermal = 0x40;
+constexpr unsigned long long kPowerBrake = 0x80;
+constexpr unsigned long long kHeldDown =
+    kSoftwarePowerCap | kHardwareSlowdown | kSoftwareThermal | kHardwareThermal | kPowerBrake;
+
+struct CloseLibrary {
+  void operator()(void* library) const { dlclose(library); }
+};
+
+class Nvml {
+ public:
+  // Nothing: it is not there, or too old.
+  static std::unique_ptr<Nvml> open(const std::string& library) {
+    auto nvml = std::make_unique<Nvml>();
+    nvml->library_.reset(dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL));
+    if (!nvml->library_ || !nvml->find_calls()) return nullptr;
+    return nvml;
+  }
+  // False: it does not begin, or has no device.
+  bool begin() {
+    if (const int error = init_(); error != 0) {
+      log_info("NVML does not begin (error {}): nothing is told of accelerators", error);
+      return false;
+    }
+    began_ = true;
+    unsigned count = 0;
+    if (count_(&count) != 0 || count == 0) return false;
+    log_info("{} accelerators are watched", count);
+    return true;
+  }
+  ~Nvml() {
+    if (began_) shutdown_();
+  }
+
+  std::set<std::uint32_t> held_down() {
+    std::set<std::uint32_t> pids;
+    unsigned count = 0;
+    if (count_(&count) != 0) return pids;
+    for (unsigned i = 0; i < count; ++i) {
+      Device device = nullptr;
+      unsigned long long reasons = 0;
+      if (handle_(i, &device) != 0 || reasons_(device, &reasons) != 0) continue;
+      if ((reasons & kHeldDown) != 0) add_processes(device, pids);
+    }
+    return pids;
+  }
+
+ private:
+  template <class F>
+  bool find(F*& call, const char* name) {
+    call = reinterpret_cast<F*>(dlsym(library_.get(), name));
+    return call != nullptr;
+  }
+  bool find_calls() {
+    return find(init_, "nvmlInit_v2") && find(shutdown_, "nvmlShutdown") &&
+           find(count_, "nvmlDeviceGetCount_v2") &&
+           find(handle_, "nvmlDeviceGetHandleByIndex_v2") &&
+           find(reasons_, "nvmlDeviceGetCurrentClocksThrottleReasons") &&
+           (find(processes_, "nvmlDeviceGetComputeRunningProcesses_v3") ||
+            find(processes_, "nvmlDeviceGetComputeRunningProcesses_v2"));
+  }
+  // More may have begun between two calls; those are seen at the next look.
+  void add_processes(Device device, std::set<std::uint32_t>& pids) {
+    unsigned count = 0;
+    const int rc = processes_(device, &count, nullptr);
+    if ((rc != 0 && rc != kInsufficientSize) || count == 0) return;
+    std::vector<ProcessInfo> infos(count);
+    if (processes_(device, &count, infos.data()) != 0) return;
+    infos.resize(std::min<std::size_t>(count, infos.size()));
+    for (const ProcessInfo& info : infos) pids.insert(info.pid);
+  }
+
+  std::unique_ptr<void, CloseLibrary> library_;
+  bool began_ = false;
+  int (*init_)() = nullptr;
+  int (*shutdown_)() = nullptr;
+  int (*count_)(unsigned*) = nullptr;
+  int (*handle_)(unsigned, Device*) = nullptr;
+  int (*reasons_)(Device, unsigned long long*) = nullptr;
+  int (*processes_)(Device, unsigned*, void* infos) = nullptr;  // ProcessInfo, as many
+};
+
+}  // namespace
+
+// What the thread uses, which may outlive the rest.
+struct Accelerators::Shared {
+  std::unique_ptr<Nvml> nvml;
+  std::mutex mutex;
+  std::condition_variable changed;
+  bool over = false;     // asked to end
+  bool stopped = false;  // asks the library no more
+  bool at_once = false;
+  bool tells_nothing = false;
+  std::uint64_t looks = 0;
+  MonoTime looked{};
+  std::set<std::uint32_t> held_down;
+
+  void watch();
+  void look_again_and_again(std::unique_lock<std::mutex>& lock);
+};
+
+Accelerators::Accelerators(const std::string& library) {
+  auto nvml = Nvml::open(library);
+  if (!nvml) return;
+  shared_ = std::make_shared<Shared>();
+  shared_->nvml = std::move(nvml);
+  thread_ = std::thread([shared = shared_] { shared->watch(); });
+}
+
+Accelerators::~Accelerators() {
+  if (!end(kGoodbye)) log_warn("a device holds a call of NVML up");
+}
+
+bool Accelerators::end(Duration patience) {
+  if (!shared_) return true;
+  const auto shared = std::exchange(shared_, nullptr);
+  std::unique_lock lock(shared->mutex);
+  shared->over = true;
+  shared->changed.notify_all();
+  const bool stopped = shared->changed.wait_for(lock, patience, [&] { return shared->stopped; });
+  lock.unlock();
+  stopped ? thread_.join() : thread_.detach();
+  return stopped;
+}
+
+void Accelerators::Shared::watch() {
+  const bool begun = nvml->begin();
+  std::unique_lock lock(mutex);
+  tells_nothing = !begun;
+  changed.notify_all();
+  if (begun) look_again_and_again(lock);
+  lock.unlock();
+  nvml.reset();  // a call, too
+  lock.lock();
+  stopped = true;
+  changed.notify_all();
+}
+
+void Accelerators::Shared::look_again_and_again(std::unique_lock<std::mutex>& lock) {
+  while (!over) {
+    lock.unlock();
+    std::set<std::uint32_t> found = nvml->held_down();
+    lock.lock();
+    held_down = std::move(found);
+    looked = std::chrono::steady_clock::now();
+    ++looks;
+    changed.notify_all();
+    changed.wait_for(lock, kApart, [&] { return over || at_once; });
+    at_once = false;
+  }
+}
+
+std::set<std::uint32_t> Accelerators::held_down() const {
+  if (!shared_) return {};
+  const std::lock_guard lock(shared_->mutex);
+  if (std::chrono::steady_clock::now() - shared_->looked > kNews) return {};
+  return shared_->held_down;
+}
+
+bool Accelerators::await_look() {
+  if (!shared_) return false;
+  Shared& shared = *shared_;
+  std::unique_lock lock(shared.mutex);
+  const std::uint64_t before = shared.looks;
+  // The look that is under way may have begun before.
+  while (shared.looks < before + 2 && !shared.tells_nothing) {
+    shared.at_once = true;
+    shared.changed.notify_all();
+    const std::uint64_t now = shared.looks;
+    shared.changed.wait(lock, [&] { return shared.looks > now || shared.tells_nothing; });
+  }
+  return !shared.tells_nothing;
+}
+
+}  // namespace antdt::antdtd

@@ -1,0 +1,62 @@
+// Workers' reports added up, so that a job daemon hears from each worker about
+// once a second whatever the step time is. A value, no I/O.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <vector>
+
+#include "antdtd/shim/process_key.h"
+#include "core/clock.h"
+#include "core/wire/messages.h"
+
+namespace antdt::antdtd {
+
+class ReportSums {
+ public:
+  struct Due {
+    ProcessKey key;
+    wire::Metrics metrics;
+  };
+
+  // Counts add up; samples_total and the account are the latest: they are
+  // totals already. The first report after a take opens a window of `period`.
+  void add(const ProcessKey& key, const wire::Report& report, Duration period, MonoTime now);
+  // The sums whose window is over, and of a job that `can_send` says is attached;
+  // the others go on adding up.
+  template <class CanSend>
+  [[nodiscard]] std::vector<Due> take_due(MonoTime now, const CanSend& can_send) {
+    std::vector<Due> due;
+    for (auto it = sums_.begin(); it != sums_.end();) {
+      if (it->second.due <= now && can_send(it->first.job)) {
+        due.push_back({it->first, metrics_of(it->second, now)});
+        it = sums_.erase(it);
+      } else {
+        ++it;
+      }
+    }
+    return due;
+  }
+  // What is there of one process, whatever its window: before its end is told.
+  [[nodiscard]] std::optional<Due> take(const ProcessKey& key, MonoTime now);
+  // When take_due has something next, if these jobs stay attached.
+  template <class CanSend>
+  [[nodiscard]] std::optional<MonoTime> next_due(const CanSend& can_send) const {
+    std::optional<MonoTime> next;
+    for (const auto& [key, sum] : sums_) {
+      if ((!next || sum.due < *next) && can_send(key.job)) next = sum.due;
+    }
+    return next;
+  }
+
+ private:
+  struct Sum {
+    wire::Report report;
+    MonoTime since{};
+    MonoTime due{};
+  };
+  [[nodiscard]] static wire::Metrics metrics_of(const Sum& sum, MonoTime now);
+  std::map<ProcessKey, Sum> sums_;
+};
+
+}  // namespace antdt::antdtd

@@ -1,0 +1,36 @@
+// The environment of a worker, from that of the agent and what the job wants.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "antdtd/shim/process_key.h"
+#include "core/os/user.h"
+#include "core/wire/messages.h"
+
+namespace antdt::antdtd {
+
+// What a process of another user gets of the agent's own environment: where programs and
+// libraries are, language and time zone (PATH, LD_LIBRARY_PATH, LANG, LANGUAGE, LC_*, TZ, CUDA_*,
+// NVIDIA_*, NCCL_*, OMP_*), because the rest of root's is nobody else's business; and HOME, USER,
+// LOGNAME and SHELL of its own.
+[[nodiscard]] std::vector<std::string> environment_of(const UserIdentity& user,
+                                                      const std::vector<std::string>& agent_env);
+
+// `agent_env` and the result are "NAME=value". In order:
+//  - variables of other launchers (RANK, WORLD_SIZE, LOCAL_*, GROUP_*, ROLE_*,
+//    MASTER_*, TORCHELASTIC_*, PET_*, SLURM_*, OMPI_*, PMI_*, PMIX_*) and of AntDT
+//    itself (ANTDT_*) are dropped from the agent's environment: left there they
+//    would make a worker believe that it belongs to another group;
+//  - the job's own variables are set;
+//  - ANTDT_SOCKET, ANTDT_JOB_ID, ANTDT_WORKER_ID and ANTDT_ATTEMPT are set last: no
+//    job can give a worker another identity. ANTDT_PROTOCOL is "antdt" unless the
+//    job says otherwise;
+//  - OMP_NUM_THREADS=1 if nobody set it: workers that each take every core slow
+//    each other down. For torchrun also TORCH_NCCL_ASYNC_ERROR_HANDLING=1.
+[[nodiscard]] std::vector<std::string> worker_environment(const std::vector<std::string>& agent_env,
+                                                          const std::string& workers_socket,
+                                                          const ProcessKey& key,
+                                                          const std::vector<wire::EnvVar>& job_env);
+
+}  // namespace antdt::antdtd

@@ -1,0 +1,113 @@
+// Runs what supervision decides: starts shims, signals them, learns how they
+// end, keeps claiming them, and adopts those of an earlier agent.
+#pragma once
+
+#include <sys/types.h>
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "antdtd/files/file_services.h"
+#include "antdtd/processes/process_store.h"
+#include "antdtd/processes/shim_launcher.h"
+#include "antdtd/processes/supervision.h"
+#include "antdtd/shim/cgroup.h"
+#include "antdtd/shim/shim_files.h"
+#include "core/loop.h"
+
+namespace antdt::antdtd {
+
+class ProcessRunner {
+ public:
+  struct Settings {
+    std::string shim;                      // path of antdt-shim
+    std::string workers_socket;            // ANTDT_SOCKET
+    std::string socket_dir;                // those of other users are below it
+    std::vector<std::string> environment;  // the agent's own
+    // How the shims start this agent again (a private one); empty: not.
+    std::vector<std::string> successor;
+    std::string agent_lock;             // of the state directory
+    Duration agent_hung_after{};        // an agent that claims nothing for so long is ended
+    std::optional<CgroupRoot> cgroups;  // where workers get groups of their own
+    bool limit_cpus = false;            // in those, to what they lease
+  };
+  // Both are called from the loop, never from within a call to the runner.
+  struct Handlers {
+    std::function<void(const ProcessKey&, std::uint32_t pid)> on_started;
+    std::function<void(const ProcessKey&, const ExitStatus&)> on_ended;
+    // As whom the processes of a job run.
+    std::function<const UserIdentity&(const std::string& job)> owner_of;
+  };
+  ProcessRunner(EventLoop& loop, ProcessStore& store, Settings settings, Handlers handlers);
+  ~ProcessRunner();
+  ProcessRunner(const ProcessRunner&) = delete;
+  ProcessRunner& operator=(const ProcessRunner&) = delete;
+
+  // A worker's environment is antdtd/processes/environment.h; the job daemon (kJobDaemon)
+  // gets the agent's own. What goes wrong is told as an end.
+  void launch(const ProcessKey& key, StartRequest start);
+  void signal(const ProcessKey& key, Force force);
+  void forget(const ProcessKey& key);
+  // To the process of that pid, if it belongs to the owner of the job: of what a user's
+  // shim says nothing is believed.
+  [[nodiscard]] Status signal_owned(const std::string& job, pid_t pid, std::uint64_t start_time,
+                                    int signal) const;
+  // The path of its group; "": it has none.
+  [[nodiscard]] std::string cgroup_of(const ProcessKey& key) const;
+  // Of a run whose files are this user's.
+  [[nodiscard]] Result<FileServices::Child> start_file_service(const std::string& run_dir,
+                                                               const UserIdentity& user) const;
+
+  // The processes of an earlier agent; watches those that live.
+  [[nodiscard]] std::vector<event::Adopted> adopt();
+
+ private:
+  struct Live {
+    pid_t shim = 0;
+    std::uint64_t shim_start_time = 0;
+    int status_fd = -1;
+    std::string status_text;
+    bool started = false;  // on_started was called
+  };
+  [[nodiscard]] Result<Live> start_shim(const ProcessKey& key, const wire::StartProcess& start);
+  [[nodiscard]] Result<LaunchedShim> launch_shim_of(const UserIdentity& owner,
+                                                    const ProcessKey& key,
+                                                    const wire::StartProcess& start,
+                                                    const std::string& cgroup) const;
+  // How it ended, if somebody has written that.
+  [[nodiscard]] Result<std::string> read_exit(const ProcessKey& key) const;
+  [[nodiscard]] std::optional<PidFile> read_pids(const ProcessKey& key) const;
+  [[nodiscard]] bool has_exit(const ProcessKey& key) const;
+  void kill_marked_of(const ProcessKey& key) const;
+  [[nodiscard]] static Live live_of(const LaunchedShim& shim);
+  [[nodiscard]] event::Adopted adopt_one(const ProcessStore::Stored& stored);
+  // Its group, made and remembered; "" for none.
+  [[nodiscard]] std::string make_cgroup(const ProcessKey& key, const wire::StartProcess& start);
+  [[nodiscard]] CgroupLimits limits_of(const wire::StartProcess& start) const;
+  void limit_again(const ProcessStore::Stored& stored) const;
+  void look_again(const ProcessKey& key);  // for the pids of a shim that just began
+  void watch(const ProcessKey& key);
+  void read_status(const ProcessKey& key);
+  void close_status(Live& live);
+  void shim_ended(const ProcessKey& key);
+  void later(std::function<void()> call);
+  [[nodiscard]] ExitStatus exit_of(const ProcessKey& key, const std::string& otherwise) const;
+  // Ends what a shim could not, because it was killed itself.
+  void clean_up_after_shim(const ProcessKey& key) const;
+  void claim_all();
+
+  EventLoop& loop_;
+  ProcessStore& store_;
+  Settings settings_;
+  Handlers handlers_;
+  std::map<ProcessKey, Live> live_;
+  TimerId claim_timer_;
+  // Calls that the loop still holds check it: this object may be gone by then.
+  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+};
+
+}  // namespace antdt::antdtd

@@ -1,0 +1,75 @@
+#include "antdtd/processes/shim_launcher.h"
+
+#include <fcntl.h>
+#include <sys/socket.h>
+
+#include <array>
+#include <boost/asio/io_context.hpp>
+#include <boost/process/v2/environment.hpp>
+#include <boost/process/v2/impl/environment.ipp>  // left out of its header in 1.81
+#include <boost/process/v2/process.hpp>
+#include <boost/process/v2/stdio.hpp>
+#include <cerrno>
+
+#include "core/os/pipe.h"
+#include "core/os/spawn.h"
+
+namespace antdt::antdtd {
+namespace {
+
+namespace process = boost::process::v2;
+
+}  // namespace
+
+Result<LaunchedShim> launch_shim(const std::string& program,
+                                 const std::vector<std::string>& arguments,
+                                 const std::vector<std::string>& environment) {
+  Pipe status;
+  const OwnedFd null(open("/dev/null", O_RDWR | O_CLOEXEC));
+  if (!null.is_open() || !status.open()) {
+    return fail_errno(ErrorKind::kIo, errno, "opening what is needed to start " + program);
+  }
+  fcntl(status.read.get(), F_SETFL, O_NONBLOCK);
+  try {
+    boost::asio::io_context context;
+    process::process_stdio io;
+    // Descriptors, not nullptr: Boost 1.81 closes what it opens for a nullptr
+    // while the binding is still in use.
+    io.in = null.get();
+    io.out = status.write.get();
+    io.err = null.get();
+    process::process shim(context, program, arguments, std::move(io),
+                          process::process_environment(environment));
+    // The object would end the process with itself. The shim is to outlive even
+    // the agent, and is watched by its pid.
+    const pid_t pid = shim.detach().id();
+    return LaunchedShim{pid, status.read.release()};
+  } catch (const std::exception& error) {
+    return fail(ErrorKind::kIo, "starting {}: {}", program, error.what());
+  }
+}
+
+Result<LaunchedFileService> launch_file_service(const UserIdentity& user,
+                                                const std::string& program,
+                                                const std::string& run_dir,
+                                                const std::vector<std::string>& environment) {
+  std::array<int, 2> ends{-1, -1};
+  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0) {
+    return fail_errno(ErrorKind::kIo, errno, "opening what is needed to start " + program);
+  }
+  OwnedFd ours(ends[0]);
+  const OwnedFd theirs(ends[1]);
+  constexpr int kBuffer = 4 * 1024 * 1024;  // as much of it as the kernel allows
+  ::setsockopt(ours.get(), SOL_SOCKET, SO_SNDBUF, &kBuffer, sizeof(kBuffer));
+  ::setsockopt(theirs.get(), SOL_SOCKET, SO_SNDBUF, &kBuffer, sizeof(kBuffer));
+  Spawn what;
+  what.user = user;
+  what.program = program;
+  what.arguments = {"--serve-files", run_dir};
+  what.environment = environment;
+  what.standard_input = theirs.get();
+  ANTDT_TRY(const Spawned service, spawn(what));
+  return LaunchedFileService{service.pid, std::move(ours)};
+}
+
+}  // namespace antdt::antdtd

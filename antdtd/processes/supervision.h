@@ -1,0 +1,219 @@
+// Which processes an agent keeps, and what it does about each: a value that
+// turns events into effects. No I/O, no clock.
+//
+//            StartWanted                WorkerStarted
+//   (none) ──────────────> launching ─────────────────> running
+//      │ older attempt alive   │  StopWanted               │
+//      v                       v  SIGTERM, grace           │
+//   waiting ── it ended ──> (launching)   stopping <───────┘
+//                                            │ grace over: SIGKILL to the tree
+//                                            v
+//                                         killing ── still there: the shim too
+//   each of them ── ProcessEnded ──> ended ── ExitAcknowledged ──> forgotten, or kept
+//                                    without reports if it is the newest attempt
+//
+// What holds always:
+//  - of one worker id at most one attempt runs: a newer one waits until the
+//    older is gone;
+//  - an end is reported again and again until it is acknowledged;
+//  - what live processes lease never exceeds the capacity;
+//  - a job whose daemon has been silent for its orphan timeout has no process
+//    left after its grace.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "antdtd/host/host.h"
+#include "antdtd/shim/process_key.h"
+#include "core/clock.h"
+#include "core/wire/messages.h"
+
+namespace antdt::antdtd {
+
+enum class Phase { kWaiting, kLaunching, kRunning, kStopping, kKilling, kEnded };
+[[nodiscard]] const char* to_string(Phase phase);
+
+// How hard a process is asked to end.
+enum class Force {
+  kTerminate,  // SIGTERM to every process of the tree
+  kKill,       // SIGKILL to every process of the tree
+  kDestroy,    // the same, and to the shim, which did not answer
+};
+
+using StartRequest = std::shared_ptr<const wire::StartProcess>;
+
+namespace event {
+struct StartWanted {
+  ProcessKey key;
+  StartRequest start;
+  std::uint64_t seq = 0;
+};
+struct StopWanted {
+  ProcessKey key;
+  Duration grace{};
+};
+struct WorkerStarted {
+  ProcessKey key;
+  std::uint32_t pid = 0;
+};
+struct ProcessEnded {
+  ProcessKey key;
+  ExitStatus status;
+};
+struct ExitAcknowledged {
+  ProcessKey key;
+};
+// The job's daemon attached: it hears again at once of every end that it has
+// not acknowledged.
+struct DaemonAttached {
+  std::string job;
+};
+// Anything from the job's daemon: it is alive.
+struct DaemonHeard {
+  std::string job;
+};
+// The job is over: stop what is left and forget it.
+struct JobOver {
+  std::string job;
+};
+// A process that an earlier agent started; with `status` if it has ended.
+struct Adopted {
+  ProcessKey key;
+  StartRequest start;
+  std::uint32_t pid = 0;  // 0: not known yet
+  std::optional<ExitStatus> status;
+};
+struct Tick {};
+}  // namespace event
+using Event = std::variant<event::StartWanted, event::StopWanted, event::WorkerStarted,
+                           event::ProcessEnded, event::ExitAcknowledged, event::DaemonAttached,
+                           event::DaemonHeard, event::JobOver, event::Adopted, event::Tick>;
+
+namespace effect {
+struct Launch {
+  ProcessKey key;
+  StartRequest start;
+};
+struct Signal {
+  ProcessKey key;
+  Force force;
+};
+struct ReportStarted {
+  ProcessKey key;
+  std::uint32_t pid = 0;
+  std::uint64_t seq = 0;
+};
+struct ReportExit {
+  ProcessKey key;
+  ExitStatus status;
+};
+struct RefuseStart {
+  ProcessKey key;
+  std::uint64_t seq = 0;
+  std::string code;  // as in wire::Refused
+  std::string reason;
+};
+struct ForgetProcess {
+  ProcessKey key;
+};
+struct ForgetJob {
+  std::string job;
+};
+// Something people should find in the agent's log.
+struct Note {
+  std::string text;
+};
+}  // namespace effect
+using Effect =
+    std::variant<effect::Launch, effect::Signal, effect::ReportStarted, effect::ReportExit,
+                 effect::RefuseStart, effect::ForgetProcess, effect::ForgetJob, effect::Note>;
+
+struct SupervisionTimes {
+  Duration exit_repeat = std::chrono::seconds(1);
+  Duration kill_patience = std::chrono::seconds(5);   // before the shim is killed too
+  Duration leftover_grace = std::chrono::seconds(5);  // of a job that is over or orphaned
+  Duration forget_after = std::chrono::hours(1);      // ends nobody asked for
+};
+
+class Supervision {
+ public:
+  explicit Supervision(Capacity capacity, SupervisionTimes times = {});
+
+  [[nodiscard]] std::vector<Effect> step(const Event& event, MonoTime now);
+  // When to step(Tick) next, if nothing else happens.
+  [[nodiscard]] std::optional<MonoTime> next_wakeup() const;
+
+  // ---- views
+  struct Process {
+    StartRequest start;
+    Phase phase = Phase::kWaiting;
+    std::uint32_t pid = 0;
+    std::uint64_t seq = 0;  // of the request that is still to be answered; 0: none
+    MonoTime deadline{};    // stopping, killing: when force rises; ended: next report
+    std::optional<ExitStatus> status;
+    bool acknowledged = false;
+    [[nodiscard]] bool live() const { return phase != Phase::kEnded; }
+  };
+  // The process, or null; valid until the next step.
+  [[nodiscard]] const Process* find(const ProcessKey& key) const;
+  // The newest attempt of a worker; 0 if none is known.
+  [[nodiscard]] Attempt newest(const std::string& job, WorkerId worker) const;
+  [[nodiscard]] std::vector<wire::RunningProcess> running(const std::string& job) const;
+  [[nodiscard]] Capacity free() const;
+  [[nodiscard]] bool knows(const std::string& job) const;
+
+ private:
+  struct Job {
+    std::map<Member, Process> processes;
+    std::map<WorkerId, Attempt> newest;
+    MonoTime last_heard{};
+    Duration orphan_timeout{};  // the longest any of its processes was given; 0: none
+    bool over = false;
+    bool orphaned = false;  // was stopped for its daemon's silence
+    [[nodiscard]] bool has_live() const;
+  };
+  struct Turn;  // effects under construction, and the time
+
+  void on(const event::StartWanted& e, Turn& turn);
+  void on(const event::StopWanted& e, Turn& turn);
+  void on(const event::WorkerStarted& e, Turn& turn);
+  void on(const event::ProcessEnded& e, Turn& turn);
+  void on(const event::ExitAcknowledged& e, Turn& turn);
+  void on(const event::DaemonAttached& e, Turn& turn);
+  void on(const event::DaemonHeard& e, Turn& turn);
+  void on(const event::JobOver& e, Turn& turn);
+  void on(const event::Adopted& e, Turn& turn);
+  void on(const event::Tick& e, Turn& turn);
+
+  Job& job_at(const std::string& name, MonoTime now);
+  void heard(Job& job, MonoTime now);
+  void answer_again(const ProcessKey& key, Process& process, std::uint64_t seq, Turn& turn);
+  void retire_older(const std::string& name, Job& job, Member newer, Turn& turn);
+  void stop(const ProcessKey& key, Process& process, Duration grace, Turn& turn);
+  void stop_all(const std::string& name, Job& job, Turn& turn);
+  void raise_force(const ProcessKey& key, Process& process, Turn& turn);
+  void end(const ProcessKey& key, Process& process, ExitStatus status, Turn& turn);
+  void launch_waiting(const std::string& name, Job& job, WorkerId worker, Turn& turn);
+  void tick_process(const ProcessKey& key, Process& process, Turn& turn);
+  void tick_job(const std::string& name, Job& job, Turn& turn);
+  // Drops ended processes of a job that is over, and the job with the last.
+  void sweep(const std::string& name, Turn& turn);
+  [[nodiscard]] std::optional<MonoTime> next_wakeup(const Job& job) const;
+  // Why `start` cannot have what it asks for; "" if it can.
+  [[nodiscard]] std::string misfit(const wire::StartProcess& start, const ProcessKey& key) const;
+  // What is not leased, as if no attempt of `except` lived.
+  [[nodiscard]] Capacity free_without(const ProcessKey* except) const;
+  Process* find_mutable(const ProcessKey& key);
+
+  Capacity capacity_;
+  SupervisionTimes times_;
+  std::map<std::string, Job> jobs_;
+};
+
+}  // namespace antdt::antdtd

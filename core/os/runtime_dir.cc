@@ -1,0 +1,63 @@
+#include "core/os/runtime_dir.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+
+#include "core/permutation.h"
+
+namespace antdt {
+
+Status ensure_private_directory(const std::string& path) {
+  if (mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) {
+    return fail_errno(ErrorKind::kIo, errno, "making the directory " + path + " for sockets");
+  }
+  struct stat info {};
+  if (lstat(path.c_str(), &info) != 0) {
+    return fail_errno(ErrorKind::kIo, errno, "looking at the directory " + path);
+  }
+  if (!S_ISDIR(info.st_mode)) {
+    return fail(ErrorKind::kUsage, "{} must be a directory for sockets and is something else",
+                path);
+  }
+  if (info.st_uid != geteuid()) {
+    return fail(ErrorKind::kUsage,
+                "{} belongs to user {}, not to you (user {}): set XDG_RUNTIME_DIR to a directory "
+                "of your own",
+                path, info.st_uid, geteuid());
+  }
+  if ((info.st_mode & 077) != 0 && chmod(path.c_str(), 0700) != 0) {
+    return fail_errno(ErrorKind::kIo, errno, "making " + path + " private (chmod 700)");
+  }
+  return {};
+}
+
+Result<std::string> runtime_directory() {
+  std::string path = fmt::format("/tmp/antdt-{}", geteuid());
+  const char* xdg = std::getenv("XDG_RUNTIME_DIR");
+  if (xdg != nullptr && *xdg != '\0') {
+    path = std::string(xdg) + "/antdt";
+  } else if (access("/run", W_OK) == 0) {
+    path = "/run/antdt";
+  }
+  ANTDT_RETURN_IF_ERROR(ensure_private_directory(path));
+  return path;
+}
+
+// The paths of sockets are short, job ids need not be.
+std::string process_socket(const std::string& agent_socket, const std::string& job, Member member) {
+  std::uint64_t hash = 0;
+  for (const char c : job) hash = combine_seed(hash, static_cast<unsigned char>(c));
+  const std::string directory = agent_socket.substr(0, agent_socket.rfind('/'));
+  return fmt::format("{}/p-{:016x}-{}.{}", directory, hash, member.worker, member.attempt);
+}
+
+void remove_process_socket(const std::string& agent_socket, const std::string& job, Member member) {
+  const std::string path = process_socket(agent_socket, job, member);
+  unlink(path.c_str());
+  unlink((path + ".lock").c_str());
+}
+
+}  // namespace antdt

@@ -1,0 +1,454 @@
+#include "ctl/checkpoints/checkpoint_copies.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <limits>
+#include <tuple>
+#include <utility>
+
+#include "core/overloaded.h"
+
+namespace antdt::ctl::copies {
+
+std::optional<std::pair<std::uint64_t, std::uint64_t>> order_of(const std::string& name) {
+  unsigned long long step = 0, lineage = 0;
+  if (std::sscanf(name.c_str(), "s%llu-l%llu-", &step, &lineage) != 2) return std::nullopt;
+  return std::pair<std::uint64_t, std::uint64_t>{lineage, step};
+}
+
+std::optional<Age> age_of(const std::string& unfinished) {
+  unsigned long long number = 0, generation = 0;
+  if (std::sscanf(unfinished.c_str(), ".tmp-%llu", &number) != 1) return std::nullopt;
+  if (const std::size_t at = unfinished.find("-g"); at != std::string::npos) {
+    std::ignore = std::sscanf(unfinished.c_str() + at, "-g%llu", &generation);
+  }
+  return Age{generation, number};
+}
+
+void CheckpointCopies::step(const Input& input, MonoTime now, Effects& out) {
+  now_ = now;
+  std::visit([&](const auto& e) { on(e, out); }, input);
+  go_on(out);
+}
+
+void CheckpointCopies::go_on(Effects& out) {
+  probe_hosts(out);
+  answer_needs(out);
+  fetch_parts(out);
+  find_newer(out);
+  push_copies(out);
+  clean_hosts(out);
+}
+
+// ----------------------------------------------------------------------- tasks
+
+template <class T>
+TaskId CheckpointCopies::begin(const std::string& host, T effect, Effects& out) {
+  effect.task = ++last_task_;
+  tasks_[effect.task] = {host, effect};
+  out.emplace_back(std::move(effect));
+  return last_task_;
+}
+
+void CheckpointCopies::drop_task(TaskId task, Effects& out) {
+  const auto found = tasks_.find(task);
+  if (found == tasks_.end()) return;
+  if (const auto host = hosts_.find(found->second.host);
+      host != hosts_.end() && host->second.writing == task) {
+    host->second.writing.reset();
+  }
+  tasks_.erase(found);
+  out.emplace_back(out::Cancel{task});
+}
+
+// from: any task, to: none. The host has what it was to have.
+void CheckpointCopies::on(const in::Done& e, Effects& out) {
+  const auto found = tasks_.find(e.task);
+  if (found == tasks_.end()) return;  // of a host that was lost meanwhile
+  const Task task = std::move(found->second);
+  tasks_.erase(found);
+  Host& host = hosts_.at(task.host);
+  if (host.writing == e.task) host.writing.reset();
+  host.pause = kFirstPause;
+  host.trouble.clear();
+  if (const auto* push = std::get_if<out::Push>(&task.what)) {
+    host.whole.insert(push->name);
+    host.clean = false;
+  } else if (const auto* clean = std::get_if<out::Clean>(&task.what)) {
+    std::erase_if(host.whole, [&](const std::string& name) {
+      return std::ranges::find(clean->keep, name) == clean->keep.end();
+    });
+  } else if (std::holds_alternative<out::Fetch>(task.what) && gathering_) {
+    std::erase(gathering_->tasks, e.task);
+    if (gathering_->tasks.empty() && gathering_->waiting.empty()) end_gathering("", out);
+  } else if (const auto* back = std::get_if<out::FetchBack>(&task.what); back && finding_) {
+    if (!is_kept(back->name)) kept_.push_back(back->name);
+    std::ranges::sort(kept_, {}, order_of);
+    end_finding(true, out);
+  }
+}
+
+// from: any task, to: none. What is still wanted begins again after the host's pause.
+void CheckpointCopies::on(const in::Failed& e, Effects& out) {
+  const auto found = tasks_.find(e.task);
+  if (found == tasks_.end()) return;
+  const Task task = std::move(found->second);
+  tasks_.erase(found);
+  Host& host = hosts_.at(task.host);
+  host.asked = true;
+  if (host.writing == e.task) host.writing.reset();
+  host.not_before = now_ + host.pause;
+  host.pause = std::min<Duration>(2 * host.pause, kLongestPause);
+  if (std::exchange(host.trouble, e.error) != e.error) {
+    out.emplace_back(out::Note{"copy-failed", fmt::format("{}: {}", task.host, e.error)});
+  }
+  if (const auto* fetch = std::get_if<out::Fetch>(&task.what); fetch != nullptr && gathering_) {
+    std::erase(gathering_->tasks, e.task);
+    if (e.gone) return end_gathering(fmt::format("{}: {}", task.host, e.error), out);
+    gathering_->waiting.push_back(fetch->part);
+  } else if (const auto* back = std::get_if<out::FetchBack>(&task.what); back && finding_) {
+    finding_->task.reset();
+    if (e.gone) finding_->tries[{back->host, back->name}] = kTries;
+  }
+}
+
+// ----------------------------------------------------------------------- hosts
+
+// from: away, to: probing. From any other: its link or its agent is a new one, and its files are
+// where they were; what was under way begins again.
+void CheckpointCopies::on(const in::HostUp& e, Effects& out) {
+  std::vector<TaskId> broken;
+  for (const auto& [id, task] : tasks_) {
+    if (task.host == e.host) broken.push_back(id);
+  }
+  for (const TaskId id : broken) {
+    const auto* fetch = std::get_if<out::Fetch>(&tasks_.at(id).what);
+    if (fetch != nullptr && gathering_ && std::erase(gathering_->tasks, id) > 0) {
+      gathering_->waiting.push_back(fetch->part);
+    }
+    if (finding_ && finding_->task == id) finding_->task.reset();
+    drop_task(id, out);
+  }
+  hosts_[e.host] = Host{};
+}
+
+// from: any, to: away. Nothing of it counts any more; a part that lay there alone is lost.
+void CheckpointCopies::on(const in::HostLost& e, Effects& out) {
+  std::vector<TaskId> lost;
+  for (const auto& [id, task] : tasks_) {
+    if (task.host == e.host) lost.push_back(id);
+  }
+  bool gathered_there = false;
+  for (const TaskId id : lost) {
+    if (gathering_) gathered_there = std::erase(gathering_->tasks, id) > 0 || gathered_there;
+    if (finding_ && finding_->task == id) finding_->task.reset();
+    drop_task(id, out);
+  }
+  hosts_.erase(e.host);
+  if (gathering_) {
+    gathered_there = gathered_there || std::ranges::any_of(gathering_->waiting, [&](const Part& p) {
+                       return p.host == e.host;
+                     });
+  }
+  if (gathered_there) {
+    end_gathering(fmt::format("{} was lost before what was written there had been copied", e.host),
+                  out);
+  }
+  std::erase_if(needs_, [&](const in::Needed& need) {
+    if (need.host != e.host) return false;
+    out.emplace_back(out::Reached{need.number, fmt::format("{} was lost", e.host)});
+    return true;
+  });
+}
+
+void CheckpointCopies::probe_hosts(Effects& out) {
+  for (auto& [name, host] : hosts_) {
+    if (host.place != Place::kProbing || host.writing || !ready(host)) continue;
+    host.writing = begin(name, out::Probe{0, name}, out);
+  }
+}
+
+// from: probing, to: shares or apart.
+void CheckpointCopies::on(const in::Probed& e, Effects&) {
+  const auto found = tasks_.find(e.task);
+  if (found == tasks_.end()) return;
+  Host& host = hosts_.at(found->second.host);
+  tasks_.erase(found);
+  host.writing.reset();
+  host.asked = true;
+  host.place = e.shares ? Place::kShares : Place::kApart;
+  host.whole = {e.whole.begin(), e.whole.end()};
+  host.pause = kFirstPause;
+  host.trouble.clear();
+}
+
+bool CheckpointCopies::any_apart() const {
+  return std::ranges::any_of(hosts_, [](const auto& h) { return h.second.place == Place::kApart; });
+}
+
+bool CheckpointCopies::shares(const std::string& host) const {
+  const auto found = hosts_.find(host);
+  return found != hosts_.end() && found->second.place == Place::kShares;
+}
+
+bool CheckpointCopies::free_to_write(const Host& host) const {
+  return host.place == Place::kApart && !host.writing && ready(host);
+}
+
+// -------------------------------------------------------------------- gathering
+
+// from: any, to: gathering.
+void CheckpointCopies::on(const in::Written& e, Effects& out) {
+  if (gathering_ && gathering_->number == e.number && gathering_->unfinished == e.unfinished) {
+    return;  // said again
+  }
+  if (gathering_) end_gathering("a later one was written", out);
+  const bool is_here = std::ranges::any_of(
+      unfinished_, [&](const auto& kept) { return kept.second == e.unfinished; });
+  if (is_here) {  // said again, after it was stored
+    out.emplace_back(out::Gathered{e.number, ""});
+    return;
+  }
+  gathering_ = Gathering{e.number, e.unfinished, e.parts, {}};
+  writers_.clear();
+  for (const Part& part : e.parts) writers_.insert(part.host);
+}
+
+void CheckpointCopies::fetch_parts(Effects& out) {
+  if (!gathering_) return;
+  std::vector<Part> later;
+  std::string lost;
+  for (Part& part : std::exchange(gathering_->waiting, {})) {
+    const auto host = hosts_.find(part.host);
+    if (host == hosts_.end()) {
+      lost = part.host;
+    } else if (host->second.place == Place::kProbing || !ready(host->second)) {
+      later.push_back(std::move(part));
+    } else if (host->second.place == Place::kApart) {
+      const std::string name = part.host;
+      gathering_->tasks.push_back(
+          begin(name, out::Fetch{0, gathering_->unfinished, std::move(part)}, out));
+    }
+  }
+  gathering_->waiting = std::move(later);
+  if (!lost.empty()) {
+    return end_gathering(fmt::format("{}, where a part of it was written, is not there", lost),
+                         out);
+  }
+  if (gathering_->tasks.empty() && gathering_->waiting.empty()) end_gathering("", out);
+}
+
+// from: gathering, to: gathered or failed.
+void CheckpointCopies::end_gathering(std::string error, Effects& out) {
+  const Gathering ended = std::move(*gathering_);
+  gathering_.reset();
+  for (const TaskId task : ended.tasks) drop_task(task, out);
+  out.emplace_back(out::Gathered{ended.number, std::move(error)});
+}
+
+// ------------------------------------------------------------------------ copies
+
+void CheckpointCopies::on(const in::Kept& e, Effects& out) {
+  kept_ = e.names;
+  knows_kept_ = true;
+  if (!e.stored.empty()) {
+    may_clean_ = true;
+    unfinished_[e.stored] = e.unfinished;
+    wrote_[e.stored] = std::exchange(writers_, {});
+    stored_ = age_of(e.unfinished).value_or(Age{});
+  }
+  std::erase_if(unfinished_, [&](const auto& old) { return !is_kept(old.first); });
+  std::erase_if(wrote_, [&](const auto& old) { return !is_kept(old.first); });
+  std::vector<TaskId> void_tasks;
+  for (const auto& [id, task] : tasks_) {
+    const auto* push = std::get_if<out::Push>(&task.what);
+    if (push != nullptr && !is_kept(push->name)) void_tasks.push_back(id);
+  }
+  for (const TaskId id : void_tasks) drop_task(id, out);
+  for (auto& [name, host] : hosts_) host.clean = false;
+}
+
+void CheckpointCopies::on(const in::JobDone& e, Effects& out) {
+  constexpr std::uint64_t kAny = std::numeric_limits<std::uint64_t>::max();
+  stored_ = {kAny, kAny};
+  may_clean_ = true;
+  on(in::Kept{e.names}, out);
+}
+
+bool CheckpointCopies::is_kept(const std::string& name) const {
+  return std::ranges::find(kept_, name) != kept_.end();
+}
+
+std::uint32_t CheckpointCopies::copies_of(const std::string& name) const {
+  std::uint32_t copies = is_kept(name) ? 1 : 0;
+  for (const auto& [_, host] : hosts_) copies += host.whole.contains(name) ? 1 : 0;
+  return copies;
+}
+
+// Those that have files of it, then who has least to do.
+std::vector<std::string> CheckpointCopies::order_to_push(const std::string& name) const {
+  std::vector<std::string> order;
+  const auto wrote = wrote_.find(name);
+  const auto has_files = [&](const std::string& host) {
+    return wrote != wrote_.end() && wrote->second.contains(host);
+  };
+  for (const auto& [host, state] : hosts_) {
+    if (state.place == Place::kApart && !state.whole.contains(name)) order.push_back(host);
+  }
+  std::ranges::stable_partition(order, has_files);
+  return order;
+}
+
+void CheckpointCopies::push(const std::string& host, const std::string& name, Effects& out) {
+  const auto before = unfinished_.find(name);
+  // What nobody writes may go whenever it is left unfinished: its number is below all others.
+  const std::string unfinished =
+      before != unfinished_.end() ? before->second : fmt::format(".tmp-0-{}", name);
+  hosts_.at(host).writing = begin(host, out::Push{0, host, name, unfinished}, out);
+}
+
+// Who was not asked yet may have a copy.
+bool CheckpointCopies::all_asked() const {
+  return std::ranges::all_of(hosts_, [](const auto& h) { return h.second.asked; });
+}
+
+// The newest first: of an older one nobody will want another copy soon.
+void CheckpointCopies::push_copies(Effects& out) {
+  if (!all_asked()) return;
+  for (auto name = kept_.rbegin(); name != kept_.rend(); ++name) {
+    std::uint32_t have = copies_of(*name);
+    for (const auto& [_, task] : tasks_) {
+      const auto* under_way = std::get_if<out::Push>(&task.what);
+      if (under_way != nullptr && under_way->name == *name) ++have;
+    }
+    for (const std::string& host : order_to_push(*name)) {
+      if (have >= copies_) break;
+      if (!free_to_write(hosts_.at(host)) || is_needed_on(host)) continue;
+      push(host, *name, out);
+      ++have;
+    }
+  }
+}
+
+void CheckpointCopies::clean_hosts(Effects& out) {
+  if (kept_.empty() || !may_clean_ || finding_) return;
+  for (auto& [name, host] : hosts_) {
+    if (host.clean || !free_to_write(host) || is_needed_on(name)) continue;
+    host.clean = true;
+    host.writing = begin(name, out::Clean{0, name, kept_, stored_}, out);
+  }
+}
+
+// ----------------------------------------------------------------------- readers
+
+void CheckpointCopies::on(const in::Needed& e, Effects& out) {
+  std::erase_if(needs_, [&](const in::Needed& need) { return need.number == e.number; });
+  if (!hosts_.contains(e.host)) {
+    out.emplace_back(out::Reached{e.number, fmt::format("{} is not there", e.host)});
+    return;
+  }
+  needs_.push_back(e);
+}
+
+bool CheckpointCopies::is_needed_on(const std::string& host) const {
+  return std::ranges::any_of(needs_, [&](const in::Needed& need) { return need.host == host; });
+}
+
+void CheckpointCopies::answer_needs(Effects& out) {
+  if (!knows_kept_) return;
+  std::erase_if(needs_, [&](const in::Needed& need) {
+    Host& host = hosts_.at(need.host);
+    if (host.place == Place::kProbing) return false;
+    if (host.place == Place::kShares || host.whole.contains(need.name)) {
+      out.emplace_back(out::Reached{need.number, ""});
+      return true;
+    }
+    if (!is_kept(need.name)) {
+      out.emplace_back(out::Reached{need.number, fmt::format("{} is not kept", need.name)});
+      return true;
+    }
+    // A copy of another checkpoint waits for this one.
+    if (host.writing) {
+      const auto* other = std::get_if<out::Push>(&tasks_.at(*host.writing).what);
+      if (other != nullptr && other->name != need.name) drop_task(*host.writing, out);
+    }
+    if (free_to_write(host)) push(need.host, need.name, out);
+    return false;
+  });
+}
+
+// ----------------------------------------------------------------------- finding
+
+void CheckpointCopies::on(const in::Find& e, Effects& out) {
+  if (finding_ && finding_->task) drop_task(*finding_->task, out);
+  finding_ = Finding{e.newest, {}, {}};
+}
+
+// The newest that some host has whole and this one has not, until its host does not have it or
+// has failed too often; when all are tried, what is here.
+void CheckpointCopies::find_newer(Effects& out) {
+  if (!finding_ || finding_->task || !all_asked()) return;
+  const auto here = order_of(finding_->newest);
+  std::optional<std::pair<std::string, std::string>> best;  // host, name
+  for (const auto& [host, state] : hosts_) {
+    for (const std::string& name : state.whole) {
+      const auto order = order_of(name);
+      const bool newer = order && state.place == Place::kApart && (!here || *order > *here) &&
+                         (!best || *order > *order_of(best->second));
+      const auto tries = finding_->tries.find({host, name});
+      if (newer && (tries == finding_->tries.end() || tries->second < kTries)) best = {host, name};
+    }
+  }
+  if (!best) return end_finding(false, out);
+  if (!ready(hosts_.at(best->first))) return;
+  if (++finding_->tries[*best] == 1) {
+    out.emplace_back(out::Note{"checkpoint-fetched",
+                               fmt::format("checkpoint {} is not whole here and is fetched from {}",
+                                           best->second, best->first)});
+  }
+  finding_->task = begin(best->first, out::FetchBack{0, best->first, best->second}, out);
+}
+
+// from: finding, to: none. What training goes on from is here.
+void CheckpointCopies::end_finding(bool fetched, Effects& out) {
+  finding_.reset();
+  may_clean_ = true;
+  out.emplace_back(out::Found{fetched});
+}
+
+// -------------------------------------------------------------------------- views
+
+bool CheckpointCopies::idle() const {
+  if (!tasks_.empty() || gathering_ || !needs_.empty() || finding_) return false;
+  return std::ranges::none_of(kept_, [&](const std::string& name) {
+    return copies_of(name) < copies_ && !order_to_push(name).empty();
+  });
+}
+
+std::string CheckpointCopies::broken_invariant() const {
+  for (const auto& [id, task] : tasks_) {
+    if (!hosts_.contains(task.host)) return fmt::format("task {} is of no host", id);
+  }
+  for (const auto& [name, host] : hosts_) {
+    if (host.writing && !tasks_.contains(*host.writing)) {
+      return fmt::format("{} waits for a task that is over", name);
+    }
+    if (host.place == Place::kShares && host.writing) {
+      return fmt::format("{} shares the run directory and is written to", name);
+    }
+  }
+  if (gathering_ && gathering_->tasks.empty() && gathering_->waiting.empty()) {
+    return "nothing is gathered, and nobody was told";
+  }
+  for (const auto& [name, host] : hosts_) {
+    const bool needed = knows_kept_ && is_needed_on(name);
+    if (needed && host.place == Place::kApart && !host.writing && ready(host)) {
+      return fmt::format("{} waits for a checkpoint that nobody sends", name);
+    }
+  }
+  return {};
+}
+
+}  // namespace antdt::ctl::copies

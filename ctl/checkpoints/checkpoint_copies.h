@@ -1,0 +1,269 @@
+// Where the checkpoints of a run lie, when its hosts do not share the run directory: which
+// files are fetched to the launching host, which copies other hosts get, and what goes again.
+// A value: no I/O, no clock. Nothing of it is durable: hosts say what they have when they come.
+//
+// Of a host:
+//                HostUp                Probed: another directory
+//   (away) ────────────────> probing ──────────────────────────────> apart ── its copies count
+//     ^                        │ Probed: the same directory
+//     │ HostLost               └───────────────────────────────────> shares ── has all there is
+//     └─ of each of them
+//
+// Of a checkpoint:
+//   Written on hosts apart ──> gathering (its files are fetched; goes on where it broke off)
+//      ──> Gathered: whoever asked stores it on the launching host
+//      ──> Kept ──> pushed to further hosts, the writers' first, until `copies` have it
+//      ──> not kept any more ──> removed everywhere
+// A gathering whose host is lost, or does not have the files any more, has failed; what fails
+// otherwise is tried again, with growing pauses.
+//
+// Where parameter servers hold the model, each writes its part: a checkpoint is gathered from all
+// of their hosts, and whoever reads it is sent all of it.
+//
+// Nothing is removed before it is known what training goes on from: until then a host may have
+// the only copy of the newest checkpoint.
+//
+// A task is one connection to one host that does one thing. At most one writes on a host.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "core/clock.h"
+#include "ctl/checkpoints/checkpoint_part.h"
+
+namespace antdt::ctl::copies {
+
+using TaskId = std::uint64_t;
+
+// How old an unfinished checkpoint is, the oldest first. What is of an earlier generation than
+// one that is kept is of an earlier step, or of training that was given up when the job went back
+// to a checkpoint; then its number may be higher.
+struct Age {
+  std::uint64_t generation = 0;
+  std::uint64_t number = 0;
+  friend auto operator<=>(const Age&, const Age&) = default;
+};
+
+namespace in {
+struct HostUp {
+  std::string host;
+};
+struct HostLost {
+  std::string host;
+};
+// What a probe found. `whole`: names of whole checkpoints there.
+struct Probed {
+  TaskId task = 0;
+  bool shares = false;  // with the launching host
+  std::vector<std::string> whole = {};
+};
+struct Done {
+  TaskId task = 0;
+};
+// `gone`: what was asked for is not there, or not what was said, and will not be.
+struct Failed {
+  TaskId task = 0;
+  std::string error;
+  bool gone = false;
+};
+// An unfinished checkpoint lies in `unfinished` (a name in checkpoints/) of these hosts.
+// Answered by Gathered. A later one takes its place.
+struct Written {
+  std::uint64_t number = 0;
+  std::string unfinished;
+  std::vector<Part> parts;
+};
+// The launching host has these checkpoints, the newest last. `stored`: it has become one now,
+// and was `unfinished` before. The first one comes before any Needed is answered: until then it is
+// not known what the launching host has.
+struct Kept {
+  std::vector<std::string> names;
+  std::string stored = {};
+  std::string unfinished = {};
+};
+// The job is done, and the launching host has these. Nobody writes any more: what is unfinished
+// elsewhere may all go.
+struct JobDone {
+  std::vector<std::string> names;
+};
+// Somebody on `host` is about to read the checkpoint. Answered by Reached.
+struct Needed {
+  std::uint64_t number = 0;
+  std::string host;
+  std::string name;
+};
+// Before training goes on from the newest checkpoint: is there a newer whole one elsewhere?
+// `newest`: that of the launching host that is whole; "": it has none. Answered by Found.
+struct Find {
+  std::string newest;
+};
+struct Tick {};
+}  // namespace in
+using Input = std::variant<in::HostUp, in::HostLost, in::Probed, in::Done, in::Failed, in::Written,
+                           in::Kept, in::JobDone, in::Needed, in::Find, in::Tick>;
+
+namespace out {
+struct Probe {  // answered by Probed
+  TaskId task = 0;
+  std::string host;
+};
+struct Fetch {  // these files of an unfinished checkpoint, into one of the same name here
+  TaskId task = 0;
+  std::string unfinished;
+  Part part;
+};
+struct Push {  // a checkpoint of this host, by way of `unfinished`
+  TaskId task = 0;
+  std::string host;
+  std::string name;
+  std::string unfinished;
+};
+// Removes all checkpoints but these, and what is unfinished and not younger than `up_to`.
+struct Clean {
+  TaskId task = 0;
+  std::string host;
+  std::vector<std::string> keep;
+  Age up_to;
+};
+struct FetchBack {  // a whole checkpoint that this host has not
+  TaskId task = 0;
+  std::string host;
+  std::string name;
+};
+struct Cancel {  // nobody waits for that task any more
+  TaskId task = 0;
+};
+struct Gathered {
+  std::uint64_t number = 0;
+  std::string error;
+};
+struct Reached {
+  std::uint64_t number = 0;
+  std::string error;
+};
+struct Found {  // `fetched`: the launching host has one more
+  bool fetched = false;
+};
+struct Note {
+  std::string kind;
+  std::string text;
+};
+}  // namespace out
+using Effect = std::variant<out::Probe, out::Fetch, out::Push, out::Clean, out::FetchBack,
+                            out::Cancel, out::Gathered, out::Reached, out::Found, out::Note>;
+using Effects = std::vector<Effect>;
+
+// "s0000000012-l1-g2-w0.1" -> (1, 12); later checkpoints are greater.
+[[nodiscard]] std::optional<std::pair<std::uint64_t, std::uint64_t>> order_of(
+    const std::string& name);
+// Of a name in checkpoints/: ".tmp-12-g3-w0.1" -> {3, 12}. Nothing for other names.
+[[nodiscard]] std::optional<Age> age_of(const std::string& unfinished);
+
+class CheckpointCopies {
+ public:
+  // `copies`: on how many hosts each checkpoint is to be, the launching one with them.
+  explicit CheckpointCopies(std::uint32_t copies) : copies_(copies) {}
+
+  void step(const Input& input, MonoTime now, Effects& out);
+
+  // Whether some host has a run directory of its own.
+  [[nodiscard]] bool any_apart() const;
+  [[nodiscard]] bool shares(const std::string& host) const;
+  // Nothing is under way, or waits for a pause to be over, that is still wanted.
+  [[nodiscard]] bool idle() const;
+  // How many hosts have it, the launching one with them.
+  [[nodiscard]] std::uint32_t copies_of(const std::string& name) const;
+  // What must hold between two steps; an empty text: it does.
+  [[nodiscard]] std::string broken_invariant() const;
+
+  static constexpr Duration kFirstPause = std::chrono::milliseconds(500);
+  static constexpr Duration kLongestPause = std::chrono::seconds(15);
+  // Of fetching a checkpoint back from one host.
+  static constexpr std::uint32_t kTries = 3;
+
+ private:
+  enum class Place { kProbing, kShares, kApart };
+  struct Host {
+    Place place = Place::kProbing;
+    std::set<std::string> whole = {};
+    std::optional<TaskId> writing = {};  // the task that changes what it has
+    MonoTime not_before{};               // a task failed: when it is tried again
+    Duration pause = kFirstPause;
+    std::string trouble = {};  // said
+    bool clean = false;        // nothing is there that ought to go
+    bool asked = false;        // probed once, with whatever outcome
+  };
+  struct Task {
+    std::string host;
+    Effect what;
+  };
+  struct Gathering {
+    std::uint64_t number = 0;
+    std::string unfinished;
+    std::vector<Part> waiting;  // parts that no task fetches now
+    std::vector<TaskId> tasks;
+  };
+
+  void on(const in::HostUp& e, Effects& out);
+  void on(const in::HostLost& e, Effects& out);
+  void on(const in::Probed& e, Effects& out);
+  void on(const in::Done& e, Effects& out);
+  void on(const in::Failed& e, Effects& out);
+  void on(const in::Written& e, Effects& out);
+  void on(const in::Kept& e, Effects& out);
+  void on(const in::JobDone& e, Effects& out);
+  void on(const in::Needed& e, Effects& out);
+  void on(const in::Find& e, Effects& out);
+  void on(const in::Tick&, Effects&) {}
+
+  void go_on(Effects& out);
+  void probe_hosts(Effects& out);
+  void fetch_parts(Effects& out);
+  void answer_needs(Effects& out);
+  void find_newer(Effects& out);
+  void end_finding(bool fetched, Effects& out);
+  void push_copies(Effects& out);
+  void clean_hosts(Effects& out);
+
+  [[nodiscard]] bool all_asked() const;
+  [[nodiscard]] bool free_to_write(const Host& host) const;
+  [[nodiscard]] bool ready(const Host& host) const { return now_ >= host.not_before; }
+  [[nodiscard]] bool is_kept(const std::string& name) const;
+  [[nodiscard]] bool is_needed_on(const std::string& host) const;
+  template <class T>
+  TaskId begin(const std::string& host, T effect, Effects& out);
+  void push(const std::string& host, const std::string& name, Effects& out);
+  void drop_task(TaskId task, Effects& out);
+  void end_gathering(std::string error, Effects& out);
+  [[nodiscard]] std::optional<std::string> next_holder(const std::string& name) const;
+  [[nodiscard]] std::vector<std::string> order_to_push(const std::string& name) const;
+
+  std::uint32_t copies_;
+  MonoTime now_{};
+  TaskId last_task_ = 0;
+  std::map<std::string, Host> hosts_;  // those that are there
+  std::map<TaskId, Task> tasks_;
+  std::optional<Gathering> gathering_;
+  std::set<std::string> writers_;  // of what was gathered last
+  std::vector<in::Needed> needs_;
+  bool knows_kept_ = false;
+  bool may_clean_ = false;                              // it is known what training goes on from
+  std::vector<std::string> kept_;                       // here, the newest last
+  std::map<std::string, std::string> unfinished_;       // what it was before, of those kept
+  std::map<std::string, std::set<std::string>> wrote_;  // hosts with files of it, likewise
+  Age stored_;                                          // of what was stored last
+  struct Finding {
+    std::string newest;                                                       // here
+    std::map<std::pair<std::string, std::string>, std::uint32_t> tries = {};  // by host, name
+    std::optional<TaskId> task = {};
+  };
+  std::optional<Finding> finding_;
+};
+
+}  // namespace antdt::ctl::copies

@@ -1,0 +1,334 @@
+#include "ctl/control/controller.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace antdt::ctl {
+
+namespace {
+
+bool same_parts(const wire::Plan& a, const wire::Plan& b) {
+  return std::equal(a.entries.begin(), a.entries.end(), b.entries.begin(), b.entries.end(),
+                    [](const wire::PlanEntry& x, const wire::PlanEntry& y) {
+                      return x.worker == y.worker && x.micro_batch == y.micro_batch &&
+                             x.accumulation == y.accumulation;
+                    });
+}
+
+// A solution's parts as a plan. A user's own solution may say anything, so
+// that it names exactly the members is checked here.
+Result<wire::Plan> plan_from(const AdjustBatch& action, const wire::Plan& now, PlanVersion version,
+                             const BatchRules& rules, const MemoryLimits& memory) {
+  std::map<WorkerId, Share> wanted;
+  for (const Share& s : action.shares) wanted[s.worker] = s;
+  std::vector<WorkerId> ids;
+  std::vector<double> weights;
+  wire::Plan given{version, {}};
+  for (const wire::PlanEntry& entry : now.entries) {
+    const auto found = wanted.find(entry.worker);
+    if (found == wanted.end()) {
+      return fail(ErrorKind::kUsage, "the decision gives {} no part of the batch", entry.worker);
+    }
+    const Share& share = found->second;
+    ids.push_back(entry.worker);
+    weights.push_back(share.samples);
+    if (share.micro_batch != 0)
+      given.entries.push_back({entry.worker, share.micro_batch, share.accumulation});
+  }
+  if (action.shares.size() != ids.size()) {
+    return fail(ErrorKind::kUsage, "the decision names {} workers, the group has {}",
+                action.shares.size(), ids.size());
+  }
+  if (given.entries.size() == ids.size()) {
+    ANTDT_RETURN_IF_ERROR(check_plan(given, memory, rules));
+    return given;
+  }
+  ANTDT_TRY(auto plan, make_plan(version, ids, weights, rules));
+  return within_memory(std::move(plan), memory, rules);
+}
+
+}  // namespace
+
+Result<Mode> parse_mode(std::string_view text) {
+  if (text == "observe") return Mode::kObserve;
+  if (text == "advise") return Mode::kAdvise;
+  if (text == "act") return Mode::kAct;
+  return fail(ErrorKind::kUsage,
+              "[control] mode = \"{}\" is none of \"observe\", \"advise\", \"act\"", text);
+}
+
+Controller::Controller(ControllerConfig config, std::unique_ptr<Solution> solution)
+    : config_(std::move(config)),
+      solution_(std::move(solution)),
+      monitor_(config_.monitor),
+      server_watch_(config_.monitor),
+      last_version_(config_.last_version) {}
+
+std::vector<Effect> Controller::step(const Event& event, MonoTime now) {
+  std::vector<Effect> effects;
+  std::visit([&](const auto& e) { on(e, now, effects); }, event);
+  return effects;
+}
+
+Duration Controller::tick_interval() const {
+  return std::clamp<Duration>(config_.monitor.transient_window / 5, std::chrono::milliseconds(50),
+                              std::chrono::seconds(1));
+}
+
+bool Controller::settled(MonoTime now) const { return settled_at_ && now >= *settled_at_; }
+
+// Members that stay keep their proportions; newcomers get the median part.
+Result<wire::Plan> Controller::plan_for(const std::vector<Monitor::MemberInfo>& members) {
+  if (config_.rules.adjust == Adjust::kAccumulation && config_.rules.base == 0) {
+    config_.rules.base = accumulation_base(config_.rules, members.size());
+  }
+  std::vector<WorkerId> ids;
+  std::vector<double> known;
+  std::vector<double> weights;
+  for (const auto& info : members) {
+    ids.push_back(info.member.worker);
+    const auto old = members_.find(info.member.worker);
+    const bool stays = old != members_.end() && old->second == info.member.attempt;
+    weights.push_back(stays ? static_cast<double>(share_of(in_force_.at(info.member.worker)))
+                            : -1.0);
+    if (stays) known.push_back(weights.back());
+  }
+  std::sort(known.begin(), known.end());
+  const double median = known.empty() ? 1 : known[known.size() / 2];
+  std::replace(weights.begin(), weights.end(), -1.0, median);
+  ANTDT_TRY(auto plan, make_plan(last_version_.next(), ids, weights, config_.rules));
+  return within_memory(std::move(plan), memory_, config_.rules);
+}
+
+void Controller::take(const wire::Plan& plan, std::vector<Effect>& effects) {
+  plan_ = plan;
+  plan_.rate = config_.rate;
+  last_version_ = plan.version;
+  settled_at_.reset();
+  effects.push_back(SendPlan{plan_});
+}
+
+// Members that are not there any more are on their way back, or gone for good.
+void Controller::watch_restarts(const std::vector<Monitor::MemberInfo>& members, MonoTime now) {
+  std::map<WorkerId, Attempt> present;
+  for (const auto& info : members) present[info.member.worker] = info.member.attempt;
+  for (const auto& [worker, attempt] : members_) {
+    const auto found = present.find(worker);
+    const bool stays = found != present.end() && found->second == attempt;
+    if (!stays) away_.try_emplace(worker, Away{attempt, now});
+  }
+}
+
+// The plan is in force: who is back trains.
+void Controller::count_restarts(MonoTime now) {
+  for (const auto& [worker, attempt] : members_) {
+    const auto found = away_.find(worker);
+    if (found == away_.end() || attempt <= found->second.attempt) continue;
+    const Duration took = now - found->second.since;
+    restart_time_ = restart_time_ ? (*restart_time_ + took) / 2 : took;
+    away_.erase(found);
+  }
+}
+
+void Controller::on(const GroupFormed& event, MonoTime now, std::vector<Effect>& effects) {
+  auto members = event.members;
+  std::sort(members.begin(), members.end(),
+            [](const auto& a, const auto& b) { return a.member < b.member; });
+  memory_.clear();
+  for (const auto& info : members) memory_[info.member.worker] = info.device.max_micro_batch;
+  auto plan = plan_for(members);
+  if (!plan) {
+    effects.push_back(Impossible{plan.error()});
+    return;
+  }
+  watch_restarts(members, now);
+  members_.clear();
+  for (const auto& info : members) members_[info.member.worker] = info.member.attempt;
+  monitor_.set_members(members);
+  take(*plan, effects);
+  new_group_ = true;
+  put_in_force();
+}
+
+void Controller::put_in_force() {
+  in_force_.clear();
+  for (const wire::PlanEntry& entry : plan_.entries) in_force_[entry.worker] = entry;
+}
+
+void Controller::on(const PlanInForce& event, MonoTime now, std::vector<Effect>& /*effects*/) {
+  if (event.version != plan_.version || settled_at_) return;
+  put_in_force();
+  count_restarts(now);
+  monitor_.plan_changed(now, plan_);
+  // A new group warms up: caches, connections, first allocations.
+  const Duration window = config_.monitor.transient_window;
+  settled_at_ = now + (new_group_ ? window : window / 2);
+  new_group_ = false;
+  view_.plan = event.version;
+}
+
+void Controller::on(const Observed& event, MonoTime now, std::vector<Effect>& /*effects*/) {
+  monitor_.step(event.observation, now);
+}
+
+void Controller::on(const ServerObserved& event, MonoTime now, std::vector<Effect>& /*effects*/) {
+  server_watch_.step(event.server, event.requests, event.busy_us, now);
+}
+
+void Controller::on(const Tick& event, MonoTime now, std::vector<Effect>& effects) {
+  view_.workers = monitor_.view(now);
+  for (WorkerView& worker : view_.workers) {
+    const wire::PlanEntry& entry = in_force_.at(worker.member.worker);
+    worker.share = share_of(entry);
+    worker.micro_batch = entry.micro_batch;
+  }
+  server_watch_.set_servers(event.servers);
+  view_.servers = server_watch_.view(now);
+  if (solution_->needs_curves()) view_.curves = monitor_.curves();
+  view_.rules = config_.rules;
+  view_.transient_window = config_.monitor.transient_window;
+  view_.persistent_window = config_.monitor.persistent_window;
+  view_.remaining = event.remaining;
+  view_.places = event.places;
+  view_.pending_time = event.pending_time;
+  view_.backups = event.backups;
+  view_.learning_rate = config_.rate;
+  view_.optimizer = config_.optimizer;
+  view_.restart_time = restart_time_ ? restart_time_ : event.startup;
+  if (!settled(now)) return;
+  const Decision decision = solution_->decide(view_, now);
+  for (const Action& action : decision.actions) consider(action, decision.reason, now, effects);
+}
+
+// Drastic actions of the last hour are counted; what is over the bound is advised.
+std::string_view Controller::outcome_for(const Action& action, MonoTime now) {
+  if (config_.mode == Mode::kObserve) return "observed";
+  if (config_.mode == Mode::kAdvise) return "advised";
+  if (!is_drastic(action)) return "applied";
+  const bool allowed =
+      std::find(config_.allow.begin(), config_.allow.end(), kind_of(action)) != config_.allow.end();
+  while (!drastic_.empty() && now - drastic_.front() >= std::chrono::hours(1)) drastic_.pop_front();
+  return allowed && drastic_.size() < config_.max_actions_per_hour ? "applied" : "advised";
+}
+
+// The same wish comes again at every tick until it is granted: it is said once
+// in a persistent window. A drastic one is not repeated sooner either.
+bool Controller::said_lately(const Action& action, MonoTime now) {
+  std::erase_if(said_, [&](const auto& entry) {
+    return now - entry.second >= config_.monitor.persistent_window;
+  });
+  return !said_.emplace(std::pair(std::string(kind_of(action)), target_of(action)), now).second;
+}
+
+void Controller::consider(const Action& action, const std::string& reason, MonoTime now,
+                          std::vector<Effect>& effects) {
+  const std::string_view outcome = outcome_for(action, now);
+  if (outcome == "applied" && !is_drastic(action)) return apply(action, reason, now, effects);
+  if (said_lately(action, now)) return;
+  if (outcome == "applied") return apply(action, reason, now, effects);
+  if (outcome == "advised")
+    advised_.insert_or_assign({std::string(kind_of(action)), target_of(action)},
+                              Advice{action, reason});
+  record(action, reason, outcome, now, effects);
+}
+
+bool Controller::is_present(Member member) const {
+  const auto worker = members_.find(member.worker);
+  return (worker != members_.end() && worker->second == member.attempt) ||
+         std::ranges::find(view_.servers, member, &ServerView::member) != view_.servers.end();
+}
+
+Status Controller::check_approved(const std::string& kind, const std::string& target) const {
+  const auto found = advised_.find({kind, target});
+  if (found == advised_.end()) {
+    return fail(ErrorKind::kRefused,
+                "{} of {} is not advised any more: if it still makes sense it will be again", kind,
+                target);
+  }
+  const Action& action = found->second.action;
+  const Member* member = nullptr;
+  if (const auto* a = std::get_if<KillRestart>(&action)) member = &a->member;
+  if (const auto* a = std::get_if<Evict>(&action)) member = &a->member;
+  if (member != nullptr && !is_present(*member)) {
+    return fail(ErrorKind::kRefused, "attempt {} of {} is no member of the group any more",
+                member->attempt, member->worker);
+  }
+  if (const auto* batch = std::get_if<AdjustBatch>(&action)) {
+    const auto plan = plan_from(*batch, plan_, last_version_.next(), config_.rules, memory_);
+    if (!plan) return tl::unexpected(plan.error());
+  }
+  return {};
+}
+
+void Controller::on(const Approved& event, MonoTime now, std::vector<Effect>& effects) {
+  if (!check_approved(event.kind, event.target)) return;
+  const Advice advice = advised_.extract({event.kind, event.target}).mapped();
+  apply(advice.action, fmt::format("{} (approved by {})", advice.reason, event.who), now, effects);
+}
+
+// What it saw is gone when the plan has changed, or is about to. A program may say the
+// same or its opposite at once: what it has done settles first, as plans do.
+void Controller::on(const Decided& event, MonoTime now, std::vector<Effect>& effects) {
+  if (!settled(now) || event.plan != plan_.version) return;
+  for (const Action& action : event.decision.actions) {
+    const auto* backups = std::get_if<BackupWorkers>(&action);
+    if (backups != nullptr && view_.backups == backups->count) continue;
+    consider(action, event.decision.reason, now, effects);
+  }
+  if (settled_at_) settled_at_ = now + config_.monitor.transient_window / 2;
+}
+
+void Controller::record(const Action& action, const std::string& reason, std::string_view outcome,
+                        MonoTime now, std::vector<Effect>& effects) const {
+  effects.push_back(RecordAction{now, std::string(kind_of(action)), target_of(action), reason,
+                                 std::string(outcome)});
+}
+
+void Controller::apply(const Action& action, const std::string& reason, MonoTime now,
+                       std::vector<Effect>& effects) {
+  const auto* batch = std::get_if<AdjustBatch>(&action);
+  if (const auto* rate = std::get_if<AdjustLearningRate>(&action)) {
+    return apply_rate(rate->factor, reason, now, effects);
+  }
+  if (batch == nullptr) {
+    if (is_drastic(action)) drastic_.push_back(now);
+    const auto* restart = std::get_if<KillRestart>(&action);
+    if (restart != nullptr && members_.contains(restart->member.worker))
+      away_.insert_or_assign(restart->member.worker, Away{restart->member.attempt, now});
+    record(action, reason, "applied", now, effects);
+    effects.push_back(Perform{action, reason});
+    return;
+  }
+  const auto plan = plan_from(*batch, plan_, last_version_.next(), config_.rules, memory_);
+  if (!plan) {
+    if (said_lately(action, now)) return;
+    record(action, fmt::format("{} (refused: {})", reason, plan.error().message), "refused", now,
+           effects);
+    return;
+  }
+  if (same_parts(*plan, plan_)) return;
+  record(action, reason, "applied", now, effects);
+  take(*plan, effects);
+}
+
+// With a plan of its own: all change it at one step, and who comes later hears of it.
+void Controller::apply_rate(double factor, const std::string& reason, MonoTime now,
+                            std::vector<Effect>& effects) {
+  const AdjustLearningRate action{factor};
+  if (!(factor >= kLeastRate && factor <= kMostRate)) {
+    if (said_lately(action, now)) return;
+    return record(action,
+                  fmt::format("{} (refused: {} is not from {} to {} of the job's learning rate)",
+                              reason, factor, kLeastRate, kMostRate),
+                  "refused", now, effects);
+  }
+  if (factor == config_.rate) return;
+  config_.rate = factor;
+  record(action, reason, "applied", now, effects);
+  wire::Plan plan = plan_;
+  plan.version = last_version_.next();
+  take(plan, effects);
+}
+
+}  // namespace antdt::ctl

@@ -1,0 +1,202 @@
+// The loop from measurements to actions, as a value: step(event, now) returns
+// what is to be done, in order. It owns the monitor and the solution.
+//
+//   settled --(decision)--> SendPlan, waiting for the plan to be in force
+//   waiting --(PlanInForce)--> settling, on fresh reports only
+//   settling --(half a window; a whole one in a new group)--> settled
+//
+// Only in `settled` is the solution asked. A new generation begins in
+// `waiting`, for its plan.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "core/clock.h"
+#include "core/ids.h"
+#include "core/result.h"
+#include "core/wire/messages.h"
+#include "ctl/control/memory_limits.h"
+#include "ctl/control/plan.h"
+#include "ctl/control/solution.h"
+#include "ctl/monitor/monitor.h"
+#include "ctl/monitor/server_watch.h"
+
+namespace antdt::ctl {
+
+enum class Mode {
+  kObserve,  // record what was seen
+  kAdvise,   // record what would be done
+  kAct,      // do what is reversible and what `allow` names, advise the rest
+};
+[[nodiscard]] Result<Mode> parse_mode(std::string_view text);
+
+struct ControllerConfig {
+  Mode mode = Mode::kAct;
+  std::vector<std::string> allow;           // kinds of drastic actions that may be applied
+  std::uint32_t max_actions_per_hour = 10;  // drastic ones, applied
+  BatchRules rules;
+  MonitorConfig monitor;
+  // Versions of this controller's plans are above this: the highest version a
+  // previous incarnation of the job daemon journaled.
+  PlanVersion last_version;
+  double rate = 1;        // of the job's learning rate, as it was journaled with that plan
+  std::string optimizer;  // [trainer] optimizer
+};
+
+// ----------------------------------------------------------------- events
+
+// A new generation is about to settle with these members. Answered by one
+// SendPlan, whose plan belongs into Settle; or by Impossible.
+struct GroupFormed {
+  std::vector<Monitor::MemberInfo> members;
+};
+// A member reports this plan in force (Progress.plan, or a restarted job
+// daemon knows it from its journal).
+struct PlanInForce {
+  PlanVersion version;
+};
+struct Observed {
+  Observation observation;
+};
+// Time passed: send one every tick_interval().
+struct Tick {
+  std::optional<std::uint64_t> remaining{};  // samples to train until the job's end
+  // Where a worker could go, as in ClusterView.
+  std::vector<PlaceView> places{};
+  std::optional<Duration> pending_time{};
+  std::optional<std::uint32_t> backups{};  // as in ClusterView
+  std::optional<Duration> startup{};  // what the first workers took from their start to the group
+  std::vector<ServerWatch::ServerInfo> servers{};  // that serve
+};
+// A parameter server says what it has done since it began.
+struct ServerObserved {
+  Member server;
+  std::uint64_t requests = 0;
+  std::uint64_t busy_us = 0;
+};
+// Somebody wants an action done that was advised.
+struct Approved {
+  std::string kind, target;
+  std::string who;
+};
+// What a program of the user's decided on a view with this plan (solutions/own.h).
+struct Decided {
+  Decision decision;
+  PlanVersion plan;
+};
+using Event =
+    std::variant<GroupFormed, PlanInForce, Observed, ServerObserved, Tick, Approved, Decided>;
+
+// ---------------------------------------------------------------- effects
+
+// Journal the version, then give the plan to every member.
+struct SendPlan {
+  wire::Plan plan;
+};
+// For the journal, summary.actions and the live view.
+struct RecordAction {
+  MonoTime when{};
+  std::string kind;     // "adjust-batch", ...
+  std::string target;   // "w3"
+  std::string reason;   // a sentence
+  std::string outcome;  // "applied", "advised", "observed", or "refused" (it made no sense)
+};
+// Do this to the group: anything but AdjustBatch and AdjustLearningRate, which are a SendPlan.
+struct Perform {
+  Action action;
+  std::string reason{};
+};
+// The global batch cannot be spread over this group; the reason says which
+// rule forbids it and how to mend it.
+struct Impossible {
+  Error error;
+};
+using Effect = std::variant<SendPlan, RecordAction, Perform, Impossible>;
+
+class Controller {
+ public:
+  // What a solution may make of the learning rate.
+  static constexpr double kLeastRate = 0.001;
+  static constexpr double kMostRate = 1000;
+
+  Controller(ControllerConfig config, std::unique_ptr<Solution> solution);
+
+  [[nodiscard]] std::vector<Effect> step(const Event& event, MonoTime now);
+
+  // How often to send Tick: a fifth of the transient window, between 50 ms and 1 s.
+  [[nodiscard]] Duration tick_interval() const;
+
+  // Whether the newest advice of that kind for that target can be followed; the
+  // error says why not.
+  [[nodiscard]] Status check_approved(const std::string& kind, const std::string& target) const;
+
+  // What the last Tick saw: for status and the live view.
+  [[nodiscard]] const ClusterView& view() const { return view_; }
+  // The newest plan, in force or on its way; no entries before the first group.
+  [[nodiscard]] const wire::Plan& plan() const { return plan_; }
+  [[nodiscard]] bool settled(MonoTime now) const;
+
+ private:
+  void on(const GroupFormed& event, MonoTime now, std::vector<Effect>& effects);
+  void on(const PlanInForce& event, MonoTime now, std::vector<Effect>& effects);
+  void on(const Observed& event, MonoTime now, std::vector<Effect>& effects);
+  void on(const ServerObserved& event, MonoTime now, std::vector<Effect>& effects);
+  void on(const Tick& event, MonoTime now, std::vector<Effect>& effects);
+  void on(const Approved& event, MonoTime now, std::vector<Effect>& effects);
+  void on(const Decided& event, MonoTime now, std::vector<Effect>& effects);
+
+  void consider(const Action& action, const std::string& reason, MonoTime now,
+                std::vector<Effect>& effects);
+  void apply(const Action& action, const std::string& reason, MonoTime now,
+             std::vector<Effect>& effects);
+  void record(const Action& action, const std::string& reason, std::string_view outcome,
+              MonoTime now, std::vector<Effect>& effects) const;
+  [[nodiscard]] bool is_present(Member member) const;
+  [[nodiscard]] std::string_view outcome_for(const Action& action, MonoTime now);
+  [[nodiscard]] bool said_lately(const Action& action, MonoTime now);
+  void apply_rate(double factor, const std::string& reason, MonoTime now,
+                  std::vector<Effect>& effects);
+  void take(const wire::Plan& plan, std::vector<Effect>& effects);
+  void put_in_force();
+  void watch_restarts(const std::vector<Monitor::MemberInfo>& members, MonoTime now);
+  void count_restarts(MonoTime now);
+  [[nodiscard]] Result<wire::Plan> plan_for(const std::vector<Monitor::MemberInfo>& members);
+
+  ControllerConfig config_;
+  std::unique_ptr<Solution> solution_;
+  Monitor monitor_;
+  ServerWatch server_watch_;
+  ClusterView view_;
+  wire::Plan plan_;
+  PlanVersion last_version_;
+  std::map<WorkerId, Attempt> members_;
+  std::map<WorkerId, wire::PlanEntry> in_force_;
+  MemoryLimits memory_;
+  std::optional<MonoTime> settled_at_;  // nullopt: plan_ is not in force yet
+  bool new_group_ = false;
+  // Who is being started again: since when, and the attempt that went.
+  struct Away {
+    Attempt attempt;
+    MonoTime since{};
+  };
+  std::map<WorkerId, Away> away_;
+  std::optional<Duration> restart_time_;             // mean, later ones count more
+  std::deque<MonoTime> drastic_;                     // applied in the last hour
+  using Name = std::pair<std::string, std::string>;  // kind and target
+  std::map<Name, MonoTime> said_;
+  struct Advice {
+    Action action;
+    std::string reason;
+  };
+  std::map<Name, Advice> advised_;  // newest
+};
+
+}  // namespace antdt::ctl

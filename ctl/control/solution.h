@@ -1,0 +1,73 @@
+// A solution: a policy that turns what the monitor sees into actions. One file
+// each, under solutions/.
+//
+// decide() is called at every tick at which the last decision has settled. It
+// has no I/O, clock or randomness; what it remembers between calls is its own.
+// It only wishes: the controller decides whether an action is applied, advised
+// or only observed, and bounds how often.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "core/clock.h"
+#include "core/ids.h"
+#include "core/result.h"
+#include "ctl/monitor/view.h"
+
+namespace antdt::ctl {
+
+// Reversible, applied by all members at one agreed step.
+struct AdjustBatch {
+  // One for each worker of the view; sum: the global batch. Either all of them say
+  // the micro-batches, too, or none.
+  std::vector<Share> shares;
+  WorkerId because_of;  // the worker that made it necessary
+};
+struct AdjustLearningRate {
+  double factor = 1;  // of the learning rate in the job's file, whatever was said before
+};
+struct BackupWorkers {
+  std::uint32_t count = 0;  // pushes a step need not wait for
+};
+// Drastic.
+struct KillRestart {
+  Member member;
+};
+struct Evict {
+  Member member;
+};
+struct Resize {
+  std::uint32_t count = 0;
+};
+using Action =
+    std::variant<AdjustBatch, AdjustLearningRate, BackupWorkers, KillRestart, Evict, Resize>;
+
+[[nodiscard]] std::string_view kind_of(
+    const Action& action);                                  // "adjust-batch", "kill-restart", ...
+[[nodiscard]] std::string target_of(const Action& action);  // "w3", or "job"
+[[nodiscard]] bool is_drastic(const Action& action);
+
+struct Decision {
+  std::vector<Action> actions;  // usually none
+  std::string reason;           // for an engineer: what was seen, what changes, what is expected
+};
+
+class Solution {
+ public:
+  virtual ~Solution() = default;
+  [[nodiscard]] virtual std::string_view name() const = 0;
+  [[nodiscard]] virtual Decision decide(const ClusterView& view, MonoTime now) = 0;
+  // Whether the view is to have the device classes' curves.
+  [[nodiscard]] virtual bool needs_curves() const { return false; }
+};
+
+// By the name in [control] solution: "none", "dds", "lb-bsp", "backup-workers", "nd",
+// "dd", "command". The error names those that exist.
+[[nodiscard]] Result<std::unique_ptr<Solution>> make_solution(std::string_view name);
+
+}  // namespace antdt::ctl

@@ -1,0 +1,15 @@
+// No action ever: equal parts, plain data parallelism. What the others are
+// judged against.
+#pragma once
+
+#include "ctl/control/solution.h"
+
+namespace antdt::ctl::solutions {
+
+class None final : public Solution {
+ public:
+  [[nodiscard]] std::string_view name() const override { return "none"; }
+  [[nodiscard]] Decision decide(const ClusterView& view, MonoTime now) override;
+};
+
+}  // namespace antdt::ctl::solutions

@@ -1,0 +1,127 @@
+#include "ctl/lifecycle/state/incidents.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <csignal>
+#include <utility>
+
+namespace antdt::ctl {
+namespace {
+
+// Steps further apart than this do not count as training in between.
+constexpr Duration kStepGap = std::chrono::seconds(30);
+// A peer's end is noticed within this time.
+constexpr double kVictimSeconds = 5;
+
+std::string with_last_lines(std::string text, const std::string& last_lines) {
+  if (last_lines.empty()) return text;
+  return fmt::format("{}; the last lines of its error output:\n{}", text, last_lines);
+}
+
+// How the processes of a gang end when they lose a peer: a program's own error, or a library that
+// gives up.
+bool may_be_victim(FailureClass cls, const WorkerProcess& worker) {
+  return cls == FailureClass::kProgram ||
+         (cls == FailureClass::kSignal && worker.signal == SIGABRT);
+}
+
+}  // namespace
+
+Incidents::Image Incidents::image() const {
+  Image image = image_;
+  image.budgets = budgets_.image();
+  return image;
+}
+
+void Incidents::restore(Image image) {
+  image_ = std::move(image);
+  budgets_.restore(image_.budgets);
+}
+
+// Which failure of the present incident is its first cause is found when it is over: of one that
+// goes on and on its first failures stay, and its newest.
+std::vector<FailureRecord> Incidents::take_old() {
+  std::vector<FailureRecord>& all = image_.failures;
+  std::vector<FailureRecord> taken;
+  while (all.size() > kMostFailures) {
+    const bool is_over = all.front().incident < image_.incident;
+    if (!is_over && all.size() <= kMostOfAnIncident) break;
+    const auto old = all.begin() + static_cast<std::ptrdiff_t>(is_over ? 0 : kMostFailures);
+    taken.push_back(std::move(*old));
+    all.erase(old);
+  }
+  return taken;
+}
+
+bool Incidents::progress(MonoTime now) {
+  if (last_progress_ && now - *last_progress_ < kStepGap) {
+    image_.trained_s += to_seconds(now - *last_progress_);
+  }
+  last_progress_ = now;
+  return !std::exchange(image_.made_progress, true);
+}
+
+void Incidents::record(const WorkerProcess& worker, const std::string& host_name, FailureClass cls,
+                       double now_s) {
+  std::string cause = fmt::format("{} on {} {}", worker.place.worker, host_name,
+                                  cls == FailureClass::kProgram && worker.code == 0
+                                      ? "ended before the job was over"
+                                      : describe_end(worker, cls));
+  image_.failures.push_back(
+      {now_s, worker.place.worker, worker.attempt, host_name, static_cast<std::uint8_t>(cls),
+       with_last_lines(std::move(cause), worker.last_lines), image_.incident, std::nullopt});
+}
+
+bool Incidents::take_budget(FailureClass cls) {
+  const bool counted = cls == FailureClass::kHost &&
+                       std::ranges::any_of(image_.failures, [&](const FailureRecord& f) {
+                         return f.incident == image_.incident &&
+                                f.cls == static_cast<std::uint8_t>(FailureClass::kHost);
+                       });
+  return counted || budgets_.take(cls, image_.trained_s);
+}
+
+void Incidents::exceed_budget(FailureClass cls) {
+  image_.over_budget = fmt::format(
+      "\nThe job bears {} failures of class \"{}\" ([failure] budgets), and this was one more.",
+      budgets_.limit(cls), to_string(cls));
+}
+
+void Incidents::forgive() {
+  image_.over_budget.clear();
+  budgets_.restore({});
+}
+
+FailureClass Incidents::class_in_gang(FailureClass cls, const WorkerProcess& worker, double now_s) {
+  if (may_be_victim(cls, worker)) return FailureClass::kCollective;
+  if (cls != FailureClass::kSignal && cls != FailureClass::kOom) return cls;
+  for (FailureRecord& f : image_.failures) {
+    const bool before = f.incident == image_.incident &&
+                        f.cls == static_cast<std::uint8_t>(FailureClass::kProgram) &&
+                        now_s - f.time_s < kVictimSeconds;
+    if (before) f.cls = static_cast<std::uint8_t>(FailureClass::kCollective);
+  }
+  return cls;
+}
+
+bool Incidents::is_open() const {
+  return !image_.failures.empty() && image_.failures.back().incident == image_.incident;
+}
+
+// What ails the job next is another incident.
+void Incidents::end(double now_s) {
+  for (FailureRecord& f : image_.failures) {
+    if (f.incident != image_.incident) continue;
+    if (!f.recovered_in_s) f.recovered_in_s = now_s - f.time_s;
+    shorten_cause(f);
+  }
+  ++image_.incident;
+}
+
+const FailureRecord* Incidents::first_cause() const {
+  const std::size_t first = ctl::first_cause(image_.failures, image_.incident);
+  return first == image_.failures.size() ? nullptr : &image_.failures[first];
+}
+
+}  // namespace antdt::ctl

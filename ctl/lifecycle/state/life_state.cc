@@ -1,0 +1,59 @@
+#include "ctl/lifecycle/state/life_state.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace antdt::ctl::life {
+
+double LifeState::seconds() const {
+  return seconds_before + (began ? to_seconds(now - *began) : 0);
+}
+
+// They lie in the order of their numbers, servers before or after the workers. So it is where it
+// should be, which is looked at first: every message asks for it.
+const WorkerProcess* LifeState::find(WorkerId worker) const {
+  const std::size_t count = workers.size();
+  const std::size_t servers = spec.server_processes();
+  for (const std::size_t before : {std::size_t{0}, servers, count - std::min(count, servers)}) {
+    const std::size_t guess = before + worker.index;
+    if (guess < count && workers[guess].place.worker == worker) {
+      return &workers[guess];
+    }
+  }
+  const auto found =
+      std::ranges::find(workers, worker, [](const WorkerProcess& w) { return w.place.worker; });
+  return found == workers.end() ? nullptr : &*found;
+}
+
+bool LifeState::is_current(Member member) const {
+  const WorkerProcess* worker = find(member.worker);
+  return worker != nullptr && worker->attempt == member.attempt && worker->running();
+}
+
+WorkerProcess* LifeState::find_mutable(WorkerId worker) {
+  return const_cast<WorkerProcess*>(std::as_const(*this).find(worker));
+}
+
+WorkerProcess* LifeState::find_mutable(Member member) {
+  const WorkerProcess* worker = find(member.worker);
+  const bool current = worker != nullptr && worker->attempt == member.attempt;
+  return current ? const_cast<WorkerProcess*>(worker) : nullptr;
+}
+
+std::string LifeState::host_name(const std::string& host) const {
+  const HostState* known = hosts.find(host);
+  return known == nullptr || known->name.empty() ? host : known->name;
+}
+
+std::uint32_t LifeState::servers() const {
+  return image.servers > 0 ? image.servers : spec.servers;
+}
+
+bool LifeState::welcomes(Member member) const {
+  if (member.worker.role == 's') return true;
+  if (image.model_kept) return false;
+  if (state() != JobState::kFinishing || phases.group().empty()) return true;
+  return phases.in_group(member);
+}
+
+}  // namespace antdt::ctl::life

@@ -1,0 +1,63 @@
+// All that the life of a job keeps, which the subjects of one step (turn.h) share: each part that
+// has rules of its own is an object, and what several of them decide with is here.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/clock.h"
+#include "core/ids.h"
+#include "ctl/lifecycle/state/checkpoint_orders.h"
+#include "ctl/lifecycle/state/ending.h"
+#include "ctl/lifecycle/state/incidents.h"
+#include "ctl/lifecycle/state/job_spec.h"
+#include "ctl/lifecycle/state/lifecycle_image.h"
+#include "ctl/lifecycle/state/phases.h"
+#include "ctl/processes/hosts.h"
+#include "ctl/processes/worker_process.h"
+
+namespace antdt::ctl::life {
+
+struct LifeState {
+  explicit LifeState(JobSpec s)
+      : spec(std::move(s)),
+        incidents(spec.budgets, spec.budget_refill),
+        phases({spec.epochs, spec.train_records, spec.eval_records}) {}
+
+  JobSpec spec;
+  std::vector<WorkerProcess> workers;
+  Hosts hosts;
+  Incidents incidents;
+  CheckpointOrders checkpoints;
+  Phases phases;
+  Ending ending;
+  // The rest of what is durable. What the objects above keep, and seconds, are filled in when an
+  // image is made.
+  LifecycleImage image;
+  MonoTime now{};
+  std::optional<MonoTime> began;
+  double seconds_before = 0;                  // of earlier incarnations
+  std::optional<MonoTime> servers_failed_at;  // the servers were to become more or fewer
+
+  [[nodiscard]] JobState state() const { return static_cast<JobState>(image.state); }
+  void set_state(JobState state) { image.state = static_cast<std::uint8_t>(state); }
+  // It has an outcome: all that runs is to end.
+  [[nodiscard]] bool stopping() const { return image.outcome.has_value(); }
+  [[nodiscard]] bool is_gang() const {
+    return spec.protocol != Protocol::kAntdt || spec.restart == Restart::kGang;
+  }
+  [[nodiscard]] double seconds() const;  // since the job began, over incarnations
+  [[nodiscard]] const WorkerProcess* find(WorkerId worker) const;
+  [[nodiscard]] WorkerProcess* find_mutable(WorkerId worker);
+  // Null: this attempt is not the present one.
+  [[nodiscard]] WorkerProcess* find_mutable(Member member);
+  // Whether this attempt is the present one and has not ended or been given up.
+  [[nodiscard]] bool is_current(Member member) const;
+  // Whether who joins now can be of use: at the end of the job newcomers cannot.
+  [[nodiscard]] bool welcomes(Member member) const;
+  [[nodiscard]] std::string host_name(const std::string& host) const;
+  [[nodiscard]] std::uint32_t servers() const;
+};
+
+}  // namespace antdt::ctl::life

@@ -1,0 +1,70 @@
+// What the journal keeps of a lifecycle. Names and meaning are those of every journal so far.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "ctl/processes/failures.h"
+#include "ctl/processes/hosts.h"
+#include "ctl/processes/worker_process.h"
+
+namespace antdt::ctl {
+
+// What survives a restart of the job daemon.
+struct LifecycleImage {
+  std::uint8_t state = 0;
+  std::vector<WorkerProcessImage> workers;
+  std::vector<HostState> hosts;
+  std::uint64_t phase = 0;  // 0: none opened yet
+  bool collective = true;
+  bool made_progress = false;
+  bool gang_stops = false;                // until all have exited, then all start again
+  std::uint32_t gang_quick_failures = 0;  // in a row, each soon after the start
+  double gang_waits_until_s = 0;          // not started again before
+  std::uint64_t checkpoints_ordered = 0;
+  std::uint64_t checkpoints_stored = 0;
+  bool checkpoint_pending = false;
+  bool model_kept = false;  // the final one is in place: everybody may leave
+  std::vector<FailureRecord> failures;
+  std::uint64_t incident = 1;  // the one that failures belong to now
+  Budgets::Image budgets;
+  double trained_s = 0;
+  double seconds = 0;                // since the job began, when this was written
+  std::optional<Outcome> outcome;    // set from kStopping on
+  std::string over_budget;           // which budget a failure that ends the job exceeded
+  std::uint32_t servers = 0;         // 0: as many as the job file says
+  std::uint32_t servers_wanted = 0;  // 0: no others
+  std::uint64_t last_cut = 0;        // the checkpoint that they wait for; 0: not ordered
+  std::uint32_t servers_failed = 0;  // tries to become so many
+  template <class Self, class V>
+  static void fields(Self& m, V& v) {
+    v("state", m.state);
+    v("workers", m.workers);
+    v("hosts", m.hosts);
+    v("phase", m.phase);
+    v("collective", m.collective);
+    v("made_progress", m.made_progress);
+    v("gang_stops", m.gang_stops);
+    v("gang_quick_failures", m.gang_quick_failures);
+    v("gang_waits_until_s", m.gang_waits_until_s);
+    v("checkpoints_ordered", m.checkpoints_ordered);
+    v("checkpoints_stored", m.checkpoints_stored);
+    v("checkpoint_pending", m.checkpoint_pending);
+    v("model_kept", m.model_kept);
+    v("failures", m.failures);
+    v("incident", m.incident);
+    v("budgets", m.budgets);
+    v("trained_s", m.trained_s);
+    v("seconds", m.seconds);
+    v("outcome", m.outcome);
+    v("over_budget", m.over_budget);
+    v("servers", m.servers);
+    v("servers_wanted", m.servers_wanted);
+    v("last_cut", m.last_cut);
+    v("servers_failed", m.servers_failed);
+  }
+};
+
+}  // namespace antdt::ctl

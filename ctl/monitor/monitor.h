@@ -1,0 +1,173 @@
+// Turns what workers measured into speeds and verdicts. A value: no clock, no
+// I/O; the same observations at the same times give the same view.
+//
+// For each worker it keeps
+//   - the transient window (short) and the persistent one (long);
+//   - how much its batches scatter, from the differences of successive reports
+//     (their median, so that one jump or pause does not pass for noise);
+//   - since when it deviates from its peers;
+//   - a least-squares line of batch time over batch size.
+// A new attempt of a worker begins with nothing. When a worker's newest
+// reports differ from its older ones by more than noise, its speed has
+// changed: the transient figures then come from what is after the change only.
+//
+// A worker is compared with the median of the *others'* speeds, samples over
+// time for data and compute. Waiting in the collective never counts, so a worker that
+// waits for a straggler is not named as one. A worker is not a straggler either if its
+// extra time is next to nothing of the step: where all wait for the network or for
+// servers anyway, nobody waits for that worker. A slow link is found by what a message
+// takes to the next rank and back (slow_links.h). cause.h says why a worker is slow.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/clock.h"
+#include "core/ids.h"
+#include "core/wire/messages.h"
+#include "ctl/control/curve_book.h"
+#include "ctl/monitor/looks.h"
+#include "ctl/monitor/view.h"
+#include "ctl/monitor/window.h"
+
+namespace antdt::ctl {
+
+struct MonitorConfig {
+  Duration transient_window = std::chrono::seconds(10);
+  Duration persistent_window = std::chrono::seconds(60);
+  // Verdicts start at this ratio to the others' median and end at `release`.
+  double straggler_ratio = 1.3;
+  double release_ratio = 1.15;
+  // Fewer batches than this say nothing.
+  std::uint32_t min_batches = 4;
+  // Where steps are long or noisy, the transient window is stretched until the
+  // relative standard error of the speed is this, up to eight times.
+  double precision = 0.015;
+};
+
+// How often agents should report, so that the transient window is made of
+// several reports: a quarter of it, between 100 ms and 1 s.
+[[nodiscard]] Duration report_interval(const MonitorConfig& config);
+
+// A worker's Metrics as they arrived. Batches the worker skipped (the first
+// after a plan change) are not in the sums.
+struct Observation {
+  Member member;
+  wire::Metrics metrics;
+};
+
+class Monitor {
+ public:
+  explicit Monitor(MonitorConfig config);
+
+  // Who the members are. Those that stay (same attempt) keep what is known.
+  struct MemberInfo {
+    Member member;
+    std::string host;
+    Device device = {};
+    std::optional<std::uint32_t> rank = {};  // in the ring; nothing: there is none
+  };
+  void set_members(const std::vector<MemberInfo>& members);
+
+  // O(1) amortised. Observations of non-members and of other attempts are ignored.
+  void step(const Observation& observation, MonoTime now);
+
+  // The plan changed: transient figures come only from reports that began
+  // after now.
+  void plan_changed(MonoTime now, const wire::Plan& plan = {});
+
+  // The workers as they stand, with verdicts; also remembers since when each
+  // deviates, so call it regularly. O(n log n).
+  [[nodiscard]] std::vector<WorkerView> view(MonoTime now);
+
+  // Of the classes that the members belong to, by name.
+  [[nodiscard]] std::vector<DeviceCurve> curves() const;
+
+  [[nodiscard]] const MonitorConfig& config() const { return config_; }
+
+ private:
+  // Successive reports' differences in time per sample, relative and scaled to
+  // one batch: their median square gives the scatter.
+  class Scatter {
+   public:
+    void add(double seconds_per_sample, double batches);
+    [[nodiscard]] std::optional<double> per_batch() const;  // relative standard deviation
+
+   private:
+    std::array<double, 24> squares_{};
+    std::size_t count_ = 0;
+    double last_ = 0;
+    double last_batches_ = 0;
+  };
+  // Fading sums for the line of batch time over batch size.
+  struct Line {
+    double weight = 0, x = 0, y = 0, xx = 0, xy = 0, yy = 0;
+    double reports = 0;
+    void add(double samples, double seconds, double batches);
+    // Nothing where the slope is not known to a seventh, with batches that
+    // scatter by `scatter`, or where they lie so far from the line that it mixes two speeds.
+    [[nodiscard]] std::optional<BatchTimeFit> fit(double scatter) const;
+  };
+  struct Worker {
+    MemberInfo info;
+    SlidingWindow recent;
+    SlidingWindow lasting;
+    Scatter scatter{};
+    Line line{};
+    CurveBook book{};
+    Looks looks;
+    std::uint32_t micro_batch = 0;  // of the plan in force
+    std::uint32_t accumulation = 0;
+    MonoTime cut{};                   // transient figures ignore reports that began before
+    MonoTime changed{};               // its speed was last seen to have changed
+    std::optional<MonoTime> first{};  // enough batches since
+    std::optional<MonoTime> slow_since{};
+    std::optional<MonoTime> fast_since{};
+    std::optional<MonoTime> link_slow_since{};
+    std::uint64_t samples_total = 0;
+  };
+  // What a worker is compared with.
+  struct Peers {
+    std::vector<double> speeds;  // of all measured workers, sorted
+    double data_s = 0;           // median time for the data of a sample, seconds
+    double compute_s = 0;
+    double shared_wait_s = 0;  // of a step, whoever is slow
+    HostSigns signs;           // what is usual
+    // By class of device, where workers say theirs.
+    std::map<std::string_view, std::vector<double>> by_class;
+    [[nodiscard]] double median_without(double speed) const;
+  };
+
+  [[nodiscard]] std::uint64_t enough_batches(double scatter) const;
+  [[nodiscard]] Worker fresh(const MemberInfo& info) const;
+  static void write_down(Worker& worker, const BatchSums& sums);
+  void forget_before_change(Worker& worker, double scatter, MonoTime now) const;
+  [[nodiscard]] bool changed_within(const Worker& worker, Duration newest, double scatter,
+                                    MonoTime now) const;
+  [[nodiscard]] WorkerView measure(Worker& worker, double scatter, MonoTime now) const;
+  [[nodiscard]] double slowness(const WorkerView& out, double shared_wait_s) const;
+  void judge(Worker& worker, WorkerView& out, const Peers& peers, MonoTime now) const;
+  void say_since(const Worker& worker, MonoTime since, Verdict& verdict, MonoTime now) const;
+  void explain_all(std::vector<WorkerView>& views, Peers& peers, MonoTime now) const;
+  [[nodiscard]] Explained explain(const Worker& worker, const WorkerView& out, const Peers& peers,
+                                  MonoTime now) const;
+  [[nodiscard]] bool device_is_slower(const Worker& worker, const WorkerView& out,
+                                      const Peers& peers) const;
+  [[nodiscard]] HostSigns usual_of(MonoTime now) const;
+  struct Judged {
+    Worker* worker = nullptr;
+    WorkerView* view = nullptr;
+  };
+  [[nodiscard]] std::vector<Judged> in_order(std::vector<WorkerView>& views);
+  void judge_links(std::vector<WorkerView>& views, MonoTime now);
+  [[nodiscard]] std::vector<double> scatters() const;  // by worker
+
+  MonitorConfig config_;
+  std::map<WorkerId, Worker> workers_;
+};
+
+}  // namespace antdt::ctl

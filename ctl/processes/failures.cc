@@ -1,0 +1,130 @@
+#include "ctl/processes/failures.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <csignal>
+#include <cstring>
+
+namespace antdt::ctl {
+namespace {
+
+constexpr std::array<std::string_view, 11> kNames{
+    "configuration", "never-again", "host",      "oom",   "program", "signal",
+    "hang",          "collective",  "resumable", "asked", "none"};
+
+// An exit that follows from our own request to stop.
+bool ends_as_asked(const WorkerProcess& w) {
+  if (w.leaving() && w.signal == 0 && (w.code == 0 || w.code == kExitResumable)) return true;
+  if (!w.asked_to_stop()) return false;
+  return w.code == 0 || w.code == kExitResumable || w.signal == SIGTERM ||
+         w.code == 128 + SIGTERM || (w.signal == SIGKILL && w.is_to_be_killed(w.exited_at_s));
+}
+
+}  // namespace
+
+std::string_view to_string(FailureClass cls) { return kNames[static_cast<std::size_t>(cls)]; }
+
+FailureClass classify(const WorkerProcess& w, bool made_progress) {
+  if (w.hung()) return FailureClass::kHang;
+  if (ends_as_asked(w)) return FailureClass::kAsked;
+  if (!w.error.empty()) return FailureClass::kConfiguration;
+  if (!w.oom.empty()) return FailureClass::kOom;
+  if (w.signal != 0) return FailureClass::kSignal;
+  switch (w.code) {
+    case 0:
+      return FailureClass::kNone;
+    case kExitResumable:
+      return FailureClass::kResumable;
+    case kExitNeverAgain:
+      return FailureClass::kNeverAgain;
+    case kExitCollectiveBroken:
+      return FailureClass::kCollective;
+    default:
+      return made_progress ? FailureClass::kProgram : FailureClass::kConfiguration;
+  }
+}
+
+bool records_are_suspect(const WorkerProcess& w, FailureClass cls) {
+  if (cls == FailureClass::kSignal) return w.signal != SIGKILL && w.signal != SIGTERM;
+  return cls == FailureClass::kProgram || cls == FailureClass::kOom;
+}
+
+std::string describe_exit(const WorkerProcess& w) {
+  if (w.hung()) return fmt::format("was ended because it hung: {}", w.error);
+  if (!w.error.empty()) return fmt::format("could not be executed: {}", w.error);
+  if (!w.oom.empty()) return fmt::format("ran out of memory ({})", w.oom);
+  if (w.signal != 0) {
+    const char* name = sigabbrev_np(w.signal);
+    return name == nullptr ? fmt::format("was killed by signal {}", w.signal)
+                           : fmt::format("was killed by signal {} (SIG{})", w.signal, name);
+  }
+  if (w.code == kExitCollectiveBroken) return "lost its connection to the other workers";
+  return fmt::format("exited with code {}", w.code);
+}
+
+std::string describe_end(const WorkerProcess& w, FailureClass cls) {
+  return cls == FailureClass::kHost ? fmt::format("was lost: {}", w.error) : describe_exit(w);
+}
+
+double Budgets::refilled(double trained_s) const {
+  return refill_s_ > 0 ? std::max(0.0, (trained_s - image_.trained_s) / refill_s_) : 0;
+}
+
+bool Budgets::take(FailureClass cls, double trained_s) {
+  if (left(cls, trained_s) == 0) return false;
+  image_.used.resize(kNames.size());
+  const double back = refilled(trained_s);
+  for (double& used : image_.used) used = std::max(0.0, used - back);
+  image_.trained_s = std::max(image_.trained_s, trained_s);
+  image_.used[static_cast<std::size_t>(cls)] += 1;
+  return true;
+}
+
+std::uint32_t Budgets::limit(FailureClass cls) const {
+  const auto found = limits_.find(std::string(to_string(cls)));
+  return found == limits_.end() ? 0 : found->second;
+}
+
+std::uint32_t Budgets::left(FailureClass cls, double trained_s) const {
+  const auto index = static_cast<std::size_t>(cls);
+  const double used = index < image_.used.size() ? image_.used[index] : 0;
+  constexpr double kRounding = 1e-9;
+  const double rest = limit(cls) - std::max(0.0, used - refilled(trained_s)) + kRounding;
+  return rest < 0 ? 0 : static_cast<std::uint32_t>(rest);
+}
+
+// A character that does not end within the bound goes with what follows it.
+void shorten_cause(FailureRecord& failure) {
+  std::string& cause = failure.cause;
+  std::size_t end = FailureRecord::kMostOfACause;
+  if (cause.size() <= end) return;
+  const auto continues = [&](std::size_t at) {
+    return (static_cast<unsigned char>(cause[at]) & 0xc0U) == 0x80U;
+  };
+  while (end > 0 && continues(end)) --end;
+  cause.resize(end);
+  cause.shrink_to_fit();
+}
+
+std::size_t first_cause(const std::vector<FailureRecord>& failures, std::uint64_t incident) {
+  // Exits on different hosts reach us over links of different delay.
+  constexpr double kClockErrorSeconds = 0.5;
+  std::size_t first = failures.size();
+  for (std::size_t i = 0; i < failures.size(); ++i) {
+    const FailureRecord& f = failures[i];
+    if (f.incident != incident) continue;
+    if (first == failures.size()) {
+      first = i;
+      continue;
+    }
+    const FailureRecord& best = failures[first];
+    const double error = f.host == best.host ? 0 : kClockErrorSeconds;
+    const bool earlier = f.time_s + error < best.time_s;
+    if (f.cls < best.cls || (f.cls == best.cls && earlier)) first = i;
+  }
+  return first;
+}
+
+}  // namespace antdt::ctl

@@ -1,0 +1,79 @@
+// The hosts of a job: which are there, how many workers each takes, and which
+// are better avoided for a while. Pure.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/clock.h"
+#include "ctl/processes/worker_process.h"
+
+namespace antdt::ctl {
+
+struct HostState {
+  std::string host;  // end point of its agent
+  std::string name;  // for people
+  std::uint32_t order = 0;
+  std::uint32_t room = 0;  // workers it takes in all
+  bool up = false;
+  bool closed = false;  // evicted by an operator: gets no more workers
+  double penalty = 0;   // failures there, halved every kHalfLife
+  double penalty_at_s = 0;
+  template <class Self, class V>
+  static void fields(Self& m, V& v) {
+    v("host", m.host);
+    v("name", m.name);
+    v("order", m.order);
+    v("room", m.room);
+    v("up", m.up);
+    v("closed", m.closed);
+    v("penalty", m.penalty);
+    v("penalty_at_s", m.penalty_at_s);
+  }
+};
+
+class Hosts {
+ public:
+  // A host with more failures than this in recent times is on probation: it
+  // gets workers only where no other host has room.
+  static constexpr double kProbation = 3;
+  static constexpr double kHalfLifeSeconds = 600;
+
+  // `room` counts the workers of this job that run there already.
+  void up(const HostState& host);
+  void down(const std::string& host);
+  void close(const std::string& host);
+  void failed_on(const std::string& host, double now_s);
+
+  [[nodiscard]] const HostState* find(const std::string& host) const;
+  // By end point or by name.
+  [[nodiscard]] const HostState* named(const std::string& text) const;
+  [[nodiscard]] double penalty(const HostState& host, double now_s) const;
+  [[nodiscard]] bool on_probation(const HostState& host, double now_s) const;
+  // Where to start `worker`: a host with room, not on probation if possible, the
+  // one it was on if possible, otherwise the one with the fewest failures, then
+  // with the most room. `not_on`: nothing on these.
+  [[nodiscard]] const HostState* choose(const WorkerProcess& worker,
+                                        const std::vector<WorkerProcess>& all, double now_s,
+                                        const std::vector<std::string>& not_on = {}) const;
+  [[nodiscard]] std::uint32_t room_left(const std::vector<WorkerProcess>& all) const;
+  // Hosts that would take another worker now and are not on probation.
+  struct Place {
+    const HostState* host = nullptr;
+    std::uint32_t room = 0;  // for so many more
+  };
+  [[nodiscard]] std::vector<Place> places(const std::vector<WorkerProcess>& all,
+                                          double now_s) const;
+
+  [[nodiscard]] const std::vector<HostState>& all() const { return hosts_; }
+  void restore(std::vector<HostState> hosts);
+
+ private:
+  [[nodiscard]] HostState* find_mutable(const std::string& host);
+  std::vector<HostState> hosts_;
+};
+
+}  // namespace antdt::ctl

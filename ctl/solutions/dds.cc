@@ -1,7 +1,0 @@
-#include "ctl/solutions/dds.h"
-
-namespace antdt::ctl::solutions {
-
-Decision Dds::decide(const ClusterView& /*view*/, MonoTime /*now*/) { return {}; }
-
-}  // namespace antdt::ctl::solutions

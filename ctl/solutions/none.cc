@@ -1,7 +1,0 @@
-#include "ctl/solutions/none.h"
-
-namespace antdt::ctl::solutions {
-
-Decision None::decide(const ClusterView& /*view*/, MonoTime /*now*/) { return {}; }
-
-}  // namespace antdt::ctl::solutions

@@ -1,0 +1,77 @@
+#include "jobd/disk/checkpoint_check.h"
+
+#define XXH_INLINE_ALL
+#include <fcntl.h>
+#include <unistd.h>
+#include <xxhash.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <filesystem>
+
+namespace antdt::jobd {
+std::vector<std::string> checkpoint_names(const std::string& checkpoints) {
+  std::vector<std::pair<std::pair<std::uint64_t, std::uint64_t>, std::string>> found;
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(checkpoints, error)) {
+    const std::string name = entry.path().filename().string();
+    unsigned long long step = 0, lineage = 0;
+    if (std::sscanf(name.c_str(), "s%llu-l%llu-", &step, &lineage) != 2) continue;
+    found.push_back({{lineage, step}, name});
+  }
+  std::ranges::sort(found);
+  std::vector<std::string> names;
+  for (auto& [order, name] : found) names.push_back(std::move(name));
+  return names;
+}
+
+Result<wire::CheckpointFile> sum_file(const std::string& directory, const std::string& name,
+                                      const std::function<void()>& progress) {
+  const std::string path = directory + "/" + name;
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return fail_errno(ErrorKind::kIo, errno, path + " cannot be read");
+  auto sum = sum_file(fd, name, progress);
+  ::close(fd);
+  return sum;
+}
+
+Result<wire::CheckpointFile> sum_file(int fd, const std::string& name,
+                                      const std::function<void()>& progress) {
+  XXH3_state_t state;
+  XXH3_64bits_reset(&state);
+  wire::CheckpointFile file{name, 0, ""};
+  std::vector<char> buffer(1 << 20);
+  for (;;) {
+    const ssize_t got = ::pread(fd, buffer.data(), buffer.size(), static_cast<off_t>(file.bytes));
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return fail_errno(ErrorKind::kIo, errno, name + " cannot be read");
+    if (got == 0) break;
+    if (progress) progress();
+    XXH3_64bits_update(&state, buffer.data(), static_cast<std::size_t>(got));
+    file.bytes += static_cast<std::uint64_t>(got);
+  }
+  file.xxh3 = fmt::format("{:016x}", XXH3_64bits_digest(&state));
+  return file;
+}
+
+Status check_sum(const wire::CheckpointFile& said, const wire::CheckpointFile& found) {
+  if (found.bytes != said.bytes) {
+    return fail(ErrorKind::kCorrupt, "{} has {} bytes, not {}", said.name, found.bytes, said.bytes);
+  }
+  if (found.xxh3 == said.xxh3) return {};
+  return fail(ErrorKind::kCorrupt, "{} does not have the checksum of MANIFEST.json", said.name);
+}
+
+Result<Manifest> check_checkpoint(const std::string& directory,
+                                  const std::function<void()>& progress) {
+  ANTDT_TRY(Manifest manifest, read_checkpoint_manifest(directory));
+  for (const wire::CheckpointFile& said : manifest.files) {
+    const auto found = sum_file(directory, said.name, progress);
+    if (!found) return fail(ErrorKind::kCorrupt, "{}", found.error().message);
+    ANTDT_RETURN_IF_ERROR(check_sum(said, *found));
+  }
+  return manifest;
+}
+
+}  // namespace antdt::jobd

@@ -1,0 +1,195 @@
+#include "jobd/disk/checkpoint_store.h"
+
+#include <algorithm>
+#include <charconv>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "core/log/log.h"
+#include "core/os/fs.h"
+#include "ctl/checkpoints/checkpoint_copies.h"
+#include "jobd/disk/checkpoint_check.h"
+
+namespace antdt::jobd {
+namespace fs = std::filesystem;
+namespace {
+
+// The images are binary; base 16 keeps the file readable by any JSON reader.
+std::string to_hex(std::string_view bytes) {
+  constexpr std::string_view kDigits = "0123456789abcdef";
+  std::string text;
+  text.reserve(bytes.size() * 2);
+  for (const char c : bytes) {
+    const auto byte = static_cast<unsigned char>(c);
+    text += kDigits[byte >> 4];
+    text += kDigits[byte & 15];
+  }
+  return text;
+}
+
+std::string from_hex(std::string_view text) {
+  std::string bytes;
+  for (std::size_t i = 0; i + 1 < text.size(); i += 2) {
+    unsigned value = 0;
+    std::from_chars(text.data() + i, text.data() + i + 2, value, 16);
+    bytes += static_cast<char>(value);
+  }
+  return bytes;
+}
+
+// What writers that died, or ran out of room, left behind before this one was stored.
+void remove_unfinished_before(const std::string& directory, const std::string& stored) {
+  const auto limit = ctl::copies::age_of(stored);
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(directory, error)) {
+    const auto age = ctl::copies::age_of(entry.path().filename().string());
+    if (age && limit && *age < *limit) fs::remove_all(entry.path(), error);
+  }
+}
+
+}  // namespace
+
+CheckpointStore::CheckpointStore(std::string run_dir, std::uint32_t keep,
+                                 std::function<void()> progress)
+    : directory_(std::move(run_dir) + "/checkpoints"),
+      keep_(keep),
+      progress_(std::move(progress)) {}
+
+Status CheckpointStore::check_files(const wire::CheckpointWritten& written) const {
+  std::error_code error;
+  const fs::path parent = fs::weakly_canonical(fs::path(written.directory).parent_path(), error);
+  if (error || parent != fs::weakly_canonical(directory_, error)) {
+    return fail(ErrorKind::kCorrupt, "checkpoint of step {} is in {}, not below {}", written.step,
+                written.directory, directory_);
+  }
+  for (const wire::CheckpointFile& file : written.files) {
+    if (file.name.empty() || file.name.find('/') != std::string::npos) {
+      return fail(ErrorKind::kCorrupt, "checkpoint of step {} names the file '{}'", written.step,
+                  file.name);
+    }
+    const auto bytes = fs::file_size(fs::path(written.directory) / file.name, error);
+    if (error || bytes != file.bytes) {
+      return fail(ErrorKind::kCorrupt, "checkpoint of step {}: {}/{} should have {} bytes{}",
+                  written.step, written.directory, file.name, file.bytes,
+                  error ? ": " + error.message() : fmt::format(" and has {}", bytes));
+    }
+  }
+  return {};
+}
+
+Result<std::string> CheckpointStore::store(const ctl::out::StoreCheckpoint& checkpoint) {
+  const wire::CheckpointWritten& written = checkpoint.written;
+  const std::string name =
+      fmt::format("s{:010}-l{}-g{}-{}.{}", written.step.value, checkpoint.lineage,
+                  checkpoint.generation, checkpoint.writer.worker, checkpoint.writer.attempt);
+  std::error_code error;
+  const std::string final_path = directory_ + "/" + name;
+  if (fs::exists(final_path, error)) {  // said twice, or the same step once more
+    if (fs::path(written.directory).parent_path() == fs::path(directory_)) {
+      fs::remove_all(written.directory, error);
+    }
+    return name;
+  }
+  ANTDT_RETURN_IF_ERROR(check_files(written));
+  const nlohmann::json ledger{{"schema", 1},
+                              {"epoch", checkpoint.epoch.value},
+                              {"ledger_image", to_hex(checkpoint.ledger_image)},
+                              {"accounts_image", to_hex(checkpoint.accounts_image)}};
+  ANTDT_RETURN_IF_ERROR(
+      write_file_atomic(written.directory + "/ledger.json", ledger.dump(1) + "\n"));
+  nlohmann::json manifest{{"schema", 1},
+                          {"lineage", checkpoint.lineage.value},
+                          {"generation", checkpoint.generation.value},
+                          {"step", written.step.value},
+                          {"writer", to_string(checkpoint.writer.worker)},
+                          {"attempt", checkpoint.writer.attempt.value},
+                          {"files", nlohmann::json::array()}};
+  for (const wire::CheckpointFile& file : written.files) {
+    manifest["files"].push_back({{"name", file.name}, {"bytes", file.bytes}, {"xxh3", file.xxh3}});
+  }
+  ANTDT_TRY(const wire::CheckpointFile sum, sum_file(written.directory, "ledger.json"));
+  manifest["files"].push_back({{"name", sum.name}, {"bytes", sum.bytes}, {"xxh3", sum.xxh3}});
+  ANTDT_RETURN_IF_ERROR(
+      write_file_atomic(written.directory + "/MANIFEST.json", manifest.dump(2) + "\n"));
+  fs::rename(written.directory, final_path, error);
+  if (error) {
+    return fail_errno(ErrorKind::kIo, error.value(),
+                      fmt::format("rename {} to {}", written.directory, final_path));
+  }
+  ANTDT_RETURN_IF_ERROR(sync_directory(directory_));
+  prune(fs::path(written.directory).filename().string());
+  return name;
+}
+
+Result<ctl::in::CheckpointFound> CheckpointStore::load(const std::string& name) const {
+  const std::string path = directory_ + "/" + name;
+  const auto damaged = [&](const std::string& what) {
+    return fail(ErrorKind::kCorrupt, "checkpoint {} is damaged and passed over: {}", path, what);
+  };
+  const auto whole = check_checkpoint(path, progress_);
+  if (!whole) return damaged(whole.error().message);
+  try {
+    const auto ledger_text = read_file(path + "/ledger.json");
+    if (!ledger_text) return damaged(ledger_text.error().message);
+    const auto ledger = nlohmann::json::parse(*ledger_text);
+    ctl::in::CheckpointFound found;
+    found.directory = path;
+    found.step = whole->step;
+    found.ledger_image = from_hex(ledger.at("ledger_image").get<std::string>());
+    found.accounts_image = from_hex(ledger.at("accounts_image").get<std::string>());
+    return found;
+  } catch (const nlohmann::json::exception& e) {
+    return damaged(fmt::format("ledger.json cannot be read ({})", e.what()));
+  }
+}
+
+CheckpointStore::Newest CheckpointStore::newest() const {
+  Newest newest;
+  std::vector<std::string> all = checkpoint_names(directory_);
+  while (!all.empty()) {
+    auto found = load(all.back());
+    if (found) {
+      newest.found = std::move(*found);
+      break;
+    }
+    newest.problems.push_back(found.error().message);
+    all.pop_back();
+  }
+  return newest;
+}
+
+std::vector<std::string> CheckpointStore::list() const {
+  std::vector<std::string> complete = checkpoint_names(directory_);
+  std::erase_if(complete, [&](const std::string& name) {
+    std::error_code error;
+    return !fs::exists(fs::path(directory_) / name / "MANIFEST.json", error);
+  });
+  return complete;
+}
+
+std::string CheckpointStore::about_room() const {
+  std::error_code error;
+  const auto mib = [](std::uintmax_t bytes) { return static_cast<double>(bytes) / (1 << 20); };
+  const fs::space_info space = fs::space(directory_, error);
+  std::string text = fmt::format("{} has {:.1f} MiB free", directory_, mib(space.available));
+  const std::vector<std::string> names = list();
+  if (names.empty()) return text;
+  std::uintmax_t bytes = 0;
+  for (const auto& file : fs::directory_iterator(fs::path(directory_) / names.back(), error)) {
+    bytes += file.file_size(error);
+  }
+  return text + fmt::format(", the newest checkpoint takes {:.1f} MiB", mib(bytes));
+}
+
+void CheckpointStore::prune(const std::string& stored) const {
+  remove_unfinished_before(directory_, stored);
+  const std::vector<std::string> names = list();
+  if (names.size() <= keep_) return;
+  for (std::size_t i = 0; i < names.size() - keep_; ++i) {
+    std::error_code error;
+    fs::remove_all(fs::path(directory_) / names[i], error);
+    if (error) log_warn("old checkpoint {} could not be removed: {}", names[i], error.message());
+  }
+}
+
+}  // namespace antdt::jobd

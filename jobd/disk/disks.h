@@ -1,0 +1,63 @@
+// The threads on which the job daemon touches files (core/os/disk_thread.h), and what is to be said
+// of a filesystem that does not answer. What may wait for one another has one thread; what must
+// not has another:
+//
+//   records      events.jsonl, skips.json, solution.log, summary.json: in the order in which the
+//                daemon said them
+//   checkpoints  checking, storing, finding and pruning them, which may take minutes
+//   history      history.db
+//   journal      state.db: the loop waits for each commit (JobDaemon::on_journal)
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+
+#include "core/loop.h"
+#include "core/os/disk_thread.h"
+
+namespace antdt::jobd {
+
+class Disks {
+ public:
+  // Without progress for so long, a filesystem is said not to answer.
+  static constexpr Duration kPatience = std::chrono::seconds(3);
+
+  // `clock` is that of the machine, which goes on while the loop stands still.
+  Disks(EventLoop& loop, const Clock& clock, std::string run_dir, std::string state_dir);
+  ~Disks();
+  Disks(const Disks&) = delete;
+  Disks& operator=(const Disks&) = delete;
+
+  [[nodiscard]] DiskThread& records() { return records_; }
+  [[nodiscard]] DiskThread& checkpoints() { return checkpoints_; }
+  [[nodiscard]] DiskThread& history() { return history_; }
+  [[nodiscard]] DiskThread& journal() { return journal_; }
+
+  // "the filesystem of RUN has not answered for 41 s: writing events.jsonl, and 3 more wait";
+  // empty: they answer.
+  [[nodiscard]] std::string trouble() const;
+  struct News {
+    std::string kind;  // of the event: "disk-stalled", "disk-answers"
+    std::string text;
+  };
+  // Once when it begins and once when it is over.
+  [[nodiscard]] std::optional<News> take_news();
+  // False: one stands still, and the process can only be left by _exit.
+  [[nodiscard]] bool end(Duration patience);
+
+ private:
+  struct Longest {
+    std::string directory;
+    DiskThread::Present present;
+  };
+  [[nodiscard]] std::optional<Longest> longest() const;
+
+  EventLoop& loop_;
+  const Clock& clock_;
+  std::string run_dir_, state_dir_;
+  std::optional<MonoTime> stalled_since_;
+  DiskThread records_, checkpoints_, history_, journal_;
+};
+
+}  // namespace antdt::jobd

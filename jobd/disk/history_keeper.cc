@@ -1,0 +1,90 @@
+#include "jobd/disk/history_keeper.h"
+
+#include <filesystem>
+#include <utility>
+
+namespace antdt::jobd {
+
+HistoryKeeper::HistoryKeeper(const std::string& path, const shard_server::DataSet& train,
+                             Incarnation incarnation, std::uint64_t most_bytes)
+    : path_(path), train_(train), incarnation_(incarnation), most_bytes_(most_bytes) {
+  open();
+}
+
+void HistoryKeeper::open() {
+  auto opened = shard_server::History::open(path_, train_, incarnation_, most_bytes_);
+  if (!opened && opened.error().kind == ErrorKind::kCorrupt && !aside_) {
+    return begin_anew(opened.error());
+  }
+  if (opened) {
+    history_.emplace(std::move(*opened));
+  } else {
+    news_ = fmt::format("nobody will know which records made which step: {}; the job goes on",
+                        opened.error().message);
+  }
+}
+
+// Once in an incarnation: a disk that damages what was just written is not to be
+// filled with what is left of it.
+void HistoryKeeper::begin_anew(const Error& damage) {
+  aside_ = true;
+  history_.reset();
+  const std::string aside = path_ + ".damaged";
+  std::error_code error;
+  for (const char* part : {"-wal", "-shm", ""}) {
+    std::error_code ignored;  // what is not there
+    std::filesystem::remove(aside + part, ignored);
+    std::filesystem::rename(path_ + part, aside + part, *part == 0 ? error : ignored);
+  }
+  if (error) {
+    news_ = fmt::format(
+        "nobody will know which records made which step: {}; it cannot be moved to {} ({}): remove "
+        "it, a new one is begun when the job daemon is started again; the job goes on",
+        damage.message, aside, error.message());
+    return;
+  }
+  open();
+  if (!history_) return;
+  news_ = fmt::format(
+      "{}; it was moved to {} and a new one is begun: which records made the steps before is "
+      "forgotten, of the present members' too; the job goes on",
+      damage.message, aside);
+}
+
+void HistoryKeeper::remember(shard_server::history::Entry entry) {
+  if (!history_) return;
+  settled_ = settled_ || std::holds_alternative<shard_server::history::Settled>(entry);
+  history_->append(std::move(entry));
+}
+
+void HistoryKeeper::judge(const Status& written) {
+  if (!written && written.error().kind == ErrorKind::kCorrupt && !aside_) {
+    failing_ = false;
+    return begin_anew(written.error());
+  }
+  if (!written && !failing_) {
+    news_ = fmt::format(
+        "which records made which step cannot be written down for now: {}; the job "
+        "goes on, and what is not written waits for it",
+        written.error().message);
+  }
+  failing_ = !written;
+}
+
+void HistoryKeeper::finish_turn() {
+  if (!history_ || failing_) return;
+  judge(std::exchange(settled_, false) ? history_->sync() : history_->commit());
+}
+
+bool HistoryKeeper::sync() {
+  if (history_ && history_->unsynced()) {
+    judge(history_->sync());
+  } else if (history_ && failing_) {
+    judge(history_->commit());
+  }
+  return !failing_;
+}
+
+std::optional<std::string> HistoryKeeper::take_news() { return std::exchange(news_, {}); }
+
+}  // namespace antdt::jobd

@@ -1,0 +1,263 @@
+#include "jobd/disk/run_copies.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <filesystem>
+#include <utility>
+
+#include "core/ids.h"
+#include "core/log/log.h"
+#include "core/os/fs.h"
+
+namespace antdt::jobd {
+namespace {
+
+namespace copies = ctl::copies;
+
+constexpr std::string_view kProbe = ".probe-";
+constexpr std::size_t kThreads = 4;
+constexpr Duration kCopyTick = std::chrono::milliseconds(500);
+
+std::string name_of(const std::string& directory) {
+  return std::filesystem::path(directory).filename().string();
+}
+
+// What this host answers to its own probe, which may be made by others that share it.
+Result<std::string> own_identity(const std::string& run_dir, const std::string& probe) {
+  ANTDT_RETURN_IF_ERROR(make_directories(run_dir + "/checkpoints", 0700));
+  const std::string path = fmt::format("{}/checkpoints/{}", run_dir, probe);
+  if (::symlink(new_ulid().c_str(), path.c_str()) != 0 && errno != EEXIST) {
+    return fail_errno(ErrorKind::kIo, errno, "making " + path);
+  }
+  std::array<char, 256> text{};
+  const ssize_t size = ::readlink(path.c_str(), text.data(), text.size());
+  if (size < 0) return fail_errno(ErrorKind::kIo, errno, "reading " + path);
+  return std::string(text.data(), static_cast<std::size_t>(size));
+}
+
+}  // namespace
+
+RunCopies::RunCopies(EventLoop& loop, Options options, Handlers handlers)
+    : loop_(loop),
+      options_(std::move(options)),
+      handlers_(std::move(handlers)),
+      probe_(std::string(kProbe) + new_ulid()),
+      machine_(options_.copies),
+      moved_(std::make_shared<std::atomic<std::uint64_t>>(0)) {}
+
+RunCopies::~RunCopies() {
+  if (timer_) loop_.cancel(*timer_);
+  for (auto& [task, running] : running_) *running.stop = true;
+  for (Thread& thread : threads_) loop_.unwatch_fd(thread.disk->ready_fd());
+}
+
+void RunCopies::add(transport::Context& context, HostAddress address) {
+  context_ = &context;
+  addresses_[address.endpoint] = std::move(address);
+  if (!timer_) timer_ = loop_.call_after(kCopyTick, [this] { tick(); });
+}
+
+// ------------------------------------------------------------------ what is asked
+
+void RunCopies::host_up(const std::string& host) {
+  if (addresses_.contains(host)) step(copies::in::HostUp{host});
+}
+
+void RunCopies::host_lost(const std::string& host) {
+  if (addresses_.contains(host)) step(copies::in::HostLost{host});
+}
+
+void RunCopies::gather(std::uint64_t number, const std::string& directory,
+                       std::vector<copies::Part> parts, Then then) {
+  std::erase_if(parts, [&](const copies::Part& part) { return !addresses_.contains(part.host); });
+  if (parts.empty()) return then("");
+  gathering_[number] = std::move(then);
+  step(copies::in::Written{number, name_of(directory), std::move(parts)});
+}
+
+void RunCopies::kept(std::vector<std::string> names, const std::string& stored,
+                     const std::string& directory) {
+  if (addresses_.empty()) return;
+  step(copies::in::Kept{std::move(names), stored, name_of(directory)});
+}
+
+void RunCopies::job_done(std::vector<std::string> names) {
+  if (!addresses_.empty()) step(copies::in::JobDone{std::move(names)});
+}
+
+bool RunCopies::can_read(const std::string& host, const std::string& directory) const {
+  return directory.empty() || !addresses_.contains(host) || machine_.shares(host);
+}
+
+void RunCopies::reach(const std::string& host, const std::string& directory, Then then) {
+  const std::uint64_t number = ++last_need_;
+  reaching_[number] = std::move(then);
+  step(copies::in::Needed{number, host, name_of(directory)});
+}
+
+void RunCopies::find(const std::string& newest, std::function<void(bool)> then) {
+  if (addresses_.empty()) return then(false);
+  finding_ = std::move(then);
+  step(copies::in::Find{name_of(newest)});
+}
+
+void RunCopies::remove_probes(const std::string& run_dir) {
+  std::error_code error;
+  std::vector<std::filesystem::path> found;
+  for (const auto& entry : std::filesystem::directory_iterator(run_dir + "/checkpoints", error)) {
+    if (entry.path().filename().string().starts_with(kProbe)) found.push_back(entry.path());
+  }
+  for (const auto& path : found) std::filesystem::remove(path, error);
+}
+
+bool RunCopies::idle() const { return addresses_.empty() || machine_.idle(); }
+
+bool RunCopies::end(Duration patience) {
+  for (auto& [task, running] : running_) *running.stop = true;
+  return std::ranges::all_of(threads_, [&](Thread& t) { return t.disk->end(patience); });
+}
+
+// ------------------------------------------------------------------- the machine
+
+void RunCopies::step(const copies::Input& input) {
+  waiting_.push_back(input);
+  if (std::exchange(stepping_, true)) return;
+  while (!waiting_.empty()) {
+    const copies::Input next = std::move(waiting_.front());
+    waiting_.erase(waiting_.begin());
+    copies::Effects effects;
+    machine_.step(next, loop_.now(), effects);
+    for (const copies::Effect& effect : effects) {
+      std::visit([this](const auto& e) { perform(e); }, effect);
+    }
+  }
+  stepping_ = false;
+}
+
+void RunCopies::tick() {
+  timer_ = loop_.call_after(kCopyTick, [this] { tick(); });
+  const std::uint64_t moved = *moved_;
+  if (std::exchange(moved_said_, moved) != moved && handlers_.moved) handlers_.moved();
+  step(copies::in::Tick{});
+}
+
+RunCopies::Thread& RunCopies::idlest(std::size_t& index) {
+  const auto least = std::ranges::min_element(threads_, {}, &Thread::tasks);
+  if (threads_.size() < kThreads && (least == threads_.end() || least->tasks > 0)) {
+    static const SteadyClock clock;
+    threads_.push_back({std::make_unique<DiskThread>(clock), 0});
+    DiskThread* const disk = threads_.back().disk.get();
+    loop_.watch_fd(disk->ready_fd(), [disk] { disk->deliver(); });
+    index = threads_.size() - 1;
+  } else {
+    index = static_cast<std::size_t>(least - threads_.begin());
+  }
+  return threads_[index];
+}
+
+void RunCopies::begin(copies::TaskId task, const std::string& host, Work work) {
+  Running running;
+  running.stop = std::make_shared<std::atomic<bool>>(false);
+  Thread& thread = idlest(running.thread);
+  ++thread.tasks;
+  const auto run = [this, task, work = std::move(work), address = addresses_.at(host),
+                    context = context_, options = options_, stop = running.stop,
+                    moved = moved_]() -> DiskThread::Then {
+    HostFiles::Watch watch;
+    watch.stop = stop.get();
+    watch.answers = options.answers;
+    watch.moved = [&](std::uint64_t bytes) { *moved += bytes; };
+    Outcome outcome;
+    if (*stop) {
+      outcome.status = fail(ErrorKind::kRefused, "it was stopped");
+    } else if (auto files = HostFiles::open(*context, address, options.job, options.run_dir,
+                                            std::move(watch))) {
+      outcome = work(*files);
+    } else {
+      outcome.status = tl::unexpected<Error>(files.error());
+    }
+    return [this, task, outcome] { done(task, outcome); };
+  };
+  running_[task] = running;
+  thread.disk->run("copying files", run);
+}
+
+void RunCopies::done(copies::TaskId task, const Outcome& outcome) {
+  const auto running = running_.find(task);
+  if (running != running_.end()) {
+    --threads_[running->second.thread].tasks;
+    running_.erase(running);
+  }
+  if (!outcome.status) {
+    return step(copies::in::Failed{task, outcome.status.error().message,
+                                   outcome.status.error().kind == ErrorKind::kCorrupt});
+  }
+  if (outcome.probed) return step(copies::in::Probed{task, outcome.shares, outcome.whole});
+  step(copies::in::Done{task});
+}
+
+void RunCopies::perform(const copies::out::Probe& o) {
+  begin(o.task, o.host, [run_dir = options_.run_dir, probe = probe_](HostFiles& host) -> Outcome {
+    const auto own = own_identity(run_dir, probe);
+    if (!own) return {tl::unexpected<Error>(own.error())};
+    const auto look = look_at(host, probe);
+    if (!look) return {tl::unexpected<Error>(look.error())};
+    const bool shares = look->identity == *own;
+    if (!shares) std::ignore = host.ask<wire::FileDone>(wire::FileRemove{probe});
+    return {{}, true, shares, look->whole};
+  });
+}
+
+void RunCopies::perform(const copies::out::Fetch& o) {
+  begin(o.task, o.part.host,
+        [run_dir = options_.run_dir, unfinished = o.unfinished,
+         files = o.part.files](HostFiles& host) -> Outcome {
+          return {fetch_unfinished(host, run_dir, unfinished, files)};
+        });
+}
+
+void RunCopies::perform(const copies::out::Push& o) {
+  begin(o.task, o.host,
+        [run_dir = options_.run_dir, name = o.name, unfinished = o.unfinished](HostFiles& host)
+            -> Outcome { return {push_checkpoint(host, run_dir, name, unfinished)}; });
+}
+
+void RunCopies::perform(const copies::out::Clean& o) {
+  begin(o.task, o.host, [keep = o.keep, up_to = o.up_to](HostFiles& host) -> Outcome {
+    return {clean_checkpoints(host, keep, up_to)};
+  });
+}
+
+void RunCopies::perform(const copies::out::FetchBack& o) {
+  begin(o.task, o.host, [run_dir = options_.run_dir, name = o.name](HostFiles& host) -> Outcome {
+    return {fetch_checkpoint(host, run_dir, name)};
+  });
+}
+
+void RunCopies::perform(const copies::out::Cancel& o) {
+  const auto running = running_.find(o.task);
+  if (running != running_.end()) *running->second.stop = true;
+}
+
+void RunCopies::perform(const copies::out::Gathered& o) {
+  const auto asked = gathering_.extract(o.number);
+  if (!asked.empty()) asked.mapped()(o.error);
+}
+
+void RunCopies::perform(const copies::out::Reached& o) {
+  const auto asked = reaching_.extract(o.number);
+  if (!asked.empty()) asked.mapped()(o.error);
+}
+
+void RunCopies::perform(const copies::out::Found& o) {
+  if (const auto then = std::exchange(finding_, nullptr)) then(o.fetched);
+}
+
+void RunCopies::perform(const copies::out::Note& o) {
+  if (handlers_.note) handlers_.note(o.kind, o.text);
+}
+
+}  // namespace antdt::jobd

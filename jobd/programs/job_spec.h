@@ -1,0 +1,42 @@
+// The job's configuration as its parts need it. Pure.
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "core/result.h"
+#include "core/wire/messages.h"
+#include "ctl/control/controller.h"
+#include "ctl/job/job_machine.h"
+#include "ctl/lifecycle/lifecycle.h"
+#include "launcher/config/job_config.h"
+#include "shard_server/ledger/stream.h"
+
+namespace antdt::jobd {
+
+// What the launcher found in the data (RUN/data.json). A run of an earlier release has no files
+// there.
+using DataFound = wire::DataIdentity;
+[[nodiscard]] Result<DataFound> load_data_found(const std::string& run_dir);
+// The same of its text; `where` it is from, for the error.
+[[nodiscard]] Result<DataFound> data_found(const std::string& text, const std::string& where);
+// The members of RUN/data.json that load_data_found reads.
+[[nodiscard]] nlohmann::ordered_json to_json(const DataFound& found);
+
+[[nodiscard]] Result<ctl::JobSpec> job_spec(const launcher::JobConfig& config,
+                                            const DataFound& data);
+[[nodiscard]] Result<ctl::ControllerConfig> controller_config(const launcher::JobConfig& config);
+
+// Of the training data, and of the evaluation data.
+[[nodiscard]] shard_server::DataSet train_set(const launcher::JobConfig& config,
+                                              const DataFound& data);
+[[nodiscard]] shard_server::DataSet eval_set(const launcher::JobConfig& config,
+                                             const DataFound& data);
+
+// All of it, for a new run.
+[[nodiscard]] Result<ctl::JobMachineConfig> machine_config(const launcher::JobConfig& config,
+                                                           const DataFound& data);
+
+}  // namespace antdt::jobd

@@ -1,0 +1,29 @@
+// The environment that torchrun gives its workers, so that an unmodified
+// PyTorch script finds its group. Pure.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "core/ids.h"
+#include "core/wire/messages.h"
+#include "ctl/lifecycle/lifecycle.h"
+
+namespace antdt::jobd {
+
+struct TorchrunJob {
+  std::string job;          // TORCHELASTIC_RUN_ID
+  std::string role;         // ROLE_NAME
+  std::string master_addr;  // an address of rank 0's host
+  std::uint32_t master_port = 0;
+  std::uint32_t restarts = 0;
+  std::uint32_t max_restarts = 0;
+  std::string run_dir;  // error files go below it
+};
+
+// Ranks are contiguous, host by host, in the order of `workers`' host_order.
+// One list for each of `workers`, by index.
+[[nodiscard]] std::vector<std::vector<wire::EnvVar>> torchrun_environment(
+    const TorchrunJob& job, const std::vector<ctl::PlacedWorker>& workers);
+
+}  // namespace antdt::jobd

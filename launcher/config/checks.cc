@@ -1,0 +1,378 @@
+#include "launcher/config/checks.h"
+
+#include <algorithm>
+#include <charconv>
+#include <initializer_list>
+#include <optional>
+#include <set>
+#include <vector>
+
+#include "core/ids.h"
+#include "core/os/net.h"
+#include "core/schema/job_reader.h"
+#include "launcher/config/drill_checks.h"
+#include "launcher/config/suggest.h"
+
+namespace antdt::launcher {
+
+namespace {
+
+std::optional<std::uint32_t> parse_port(std::string_view text) {
+  std::uint32_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return value >= 1 && value <= 65535 ? std::optional(value) : std::nullopt;
+}
+
+bool is_directory_name(std::string_view name) {
+  const auto good = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
+           c == '_' || c == '.';
+  };
+  return !name.empty() && name.size() <= 64 && name[0] != '.' && name[0] != '-' &&
+         std::ranges::all_of(name, good);
+}
+
+class Checker {
+ public:
+  Checker(const JobConfig& config, Problems& problems) : c_(config), problems_(problems) {}
+
+  void run() {
+    unless(is_directory_name(c_.job.name), {"job.name"},
+           fmt::format("'{}' cannot name a directory: use 1 to 64 letters, digits, '-', '_' and "
+                       "'.', not '.' or '-' first",
+                       c_.job.name));
+    sync();
+    backup_workers();
+    staleness();
+    embedding_gradients();
+    hosts();
+    ports();
+    encrypt();
+    worker();
+    servers();
+    data_format();
+    data_parts();
+    delivery();
+    batch();
+    trainer();
+    unless(c_.control.persistent_window > c_.control.transient_window,
+           {"control.persistent_window", "control.transient_window"},
+           "must be longer than control.transient_window");
+    own_solution();
+    check_drills(c_, problems_);
+  }
+
+ private:
+  // A problem of the first key, unless one of them has a problem already.
+  void unless(bool fine, std::initializer_list<const char*> keys, const std::string& text) {
+    if (fine || std::ranges::any_of(keys, [&](const char* k) { return problems_.has(k); })) return;
+    problems_.add(*keys.begin(), text);
+  }
+
+  void hosts() {
+    std::set<std::string> seen;
+    for (std::size_t i = 0; i < c_.cluster.hosts.size(); ++i) {
+      const std::string& host = c_.cluster.hosts[i];
+      const std::string key = fmt::format("cluster.hosts[{}]", i);
+      if (!is_end_point(host)) {
+        problems_.add(key, fmt::format("'{}' must be \"address:port\", as in \"10.0.0.1:7700\" or "
+                                       "\"[2001:db8::1]:7700\"",
+                                       host));
+      }
+      if (!seen.insert(host).second) problems_.add(key, fmt::format("'{}' is listed twice", host));
+    }
+  }
+
+  void ports() {
+    const std::string& text = c_.cluster.ports;
+    if (text.empty()) return;
+    const std::size_t dash = text.find('-');
+    const auto first = parse_port(text.substr(0, dash));
+    const auto last = dash == std::string::npos ? std::nullopt : parse_port(text.substr(dash + 1));
+    unless(first && last && *first <= *last, {"cluster.ports"},
+           fmt::format("'{}' must be \"first-last\", as in \"29400-29999\"", text));
+  }
+
+  void encrypt() {
+    const std::string& protocol = c_.roles.worker.protocol;
+    unless(!c_.cluster.encrypt || protocol == "antdt", {"cluster.encrypt", "roles.worker.protocol"},
+           fmt::format("cannot be had for a program of protocol '{}', which makes its connections "
+                       "itself: let it encrypt them, or use a private network",
+                       protocol));
+  }
+
+  void worker() {
+    const RoleSection& role = c_.roles.worker;
+    unless(!role.command.empty() && !role.command[0].empty(), {"roles.worker.command"},
+           "must name a program");
+    unless(role.protocol == "antdt" || role.restart != "member",
+           {"roles.worker.restart", "roles.worker.protocol"},
+           fmt::format("'member' needs a program that joins a running group, which one of protocol "
+                       "'{}' cannot: use 'gang' or 'never'",
+                       role.protocol));
+    unless(role.protocol == "antdt" || role.min == role.max,
+           {"roles.worker.count", "roles.worker.protocol"},
+           fmt::format("a program of protocol '{}' has a fixed number of workers: write one number",
+                       role.protocol));
+    environment("roles.worker.env.", role);
+  }
+
+  void own_solution() {
+    const ControlSection& control = c_.control;
+    const bool named = !control.command.empty() && !control.command[0].empty();
+    unless(control.solution != "command" || named, {"control.command", "control.solution"},
+           "must name the program that decides: control.solution is 'command'");
+    unless(control.solution == "command" || control.command.empty(),
+           {"control.command", "control.solution"},
+           fmt::format("is not used by control.solution = '{}': write solution = \"command\", or "
+                       "remove it",
+                       control.solution));
+  }
+
+  void environment(const std::string& section, const RoleSection& role) {
+    for (const auto& [name, value] : role.env) {
+      if (name.empty() || name.find('=') != std::string::npos) {
+        problems_.add(section + name, "cannot be the name of a variable");
+      } else if (name.starts_with("ANTDT_")) {
+        problems_.add(section + name, "is set by antdt itself: choose another name");
+      }
+    }
+  }
+
+  [[nodiscard]] bool on_servers() const { return c_.trainer.sync.starts_with("ps-"); }
+
+  void servers() {
+    const RoleSection& server = c_.roles.server;
+    unless(!server.command.empty() && !server.command[0].empty(), {"roles.server.command"},
+           "must name a program");
+    environment("roles.server.env.", server);
+    unless(!problems_.written("roles.server") || problems_.written("roles.server.count"),
+           {"roles.server.count"},
+           "is missing: write how many servers the job has, or remove [roles.server]");
+    unless(server.count == 0 || on_servers(), {"roles.server.count", "trainer.sync"},
+           fmt::format("there is nothing for servers to do under trainer.sync = \"{}\": write "
+                       "sync = \"ps-bsp\" there, or remove [roles.server]",
+                       c_.trainer.sync));
+    if (!on_servers()) return;
+    unless(server.count > 0, {"trainer.sync", "roles.server.count"},
+           fmt::format("'{}' keeps the model on servers, and the job has none: add [roles.server] "
+                       "with count = 1 or more, or use \"allreduce\"",
+                       c_.trainer.sync));
+    workers_of_servers();
+  }
+
+  // What a job cannot be whose model is on servers.
+  void workers_of_servers() {
+    const RoleSection& worker = c_.roles.worker;
+    unless(worker.protocol == "antdt", {"roles.worker.protocol", "trainer.sync"},
+           fmt::format("a program of protocol '{}' knows nothing of parameter servers: use "
+                       "\"antdt\", or trainer.sync = \"allreduce\"",
+                       worker.protocol));
+    unless(worker.restart != "gang",
+           {"roles.worker.restart", "roles.worker.protocol", "trainer.sync"},
+           "'gang' is for workers that cannot go on without a lost one; those of parameter "
+           "servers can: use 'member' or 'never'");
+  }
+
+  void data_format() {
+    const DataSection& d = c_.data;
+    unless(!d.format.empty(), {"data.format", "roles.worker.protocol"},
+           "is missing: \"criteo\", \"csv\", \"idx\" or \"index\" (or \"none\" for a program that "
+           "reads its own data)");
+    if (d.format.empty()) return;
+    const bool files = d.format == "criteo" || d.format == "csv" || d.format == "idx";
+    const auto only = [&](bool fine, const char* key, const char* where) {
+      unless(fine, {key, "data.format"},
+             fmt::format("is for format {}, not \"{}\": remove it", where, d.format));
+    };
+    only(files || d.paths.empty(), "data.paths", "\"criteo\", \"csv\" and \"idx\"");
+    only(files || d.eval_paths.empty(), "data.eval_paths", "\"criteo\", \"csv\" and \"idx\"");
+    only(d.format == "idx" || d.labels.empty(), "data.labels", "\"idx\"");
+    only(d.format == "idx" || d.eval_labels.empty(), "data.eval_labels", "\"idx\"");
+    only(d.format == "csv" || d.columns.empty(), "data.columns", "\"csv\"");
+    only(d.format == "index" || d.records == 0, "data.records", "\"index\"");
+    unless(!files || !d.paths.empty(), {"data.paths", "data.format"},
+           fmt::format("is missing: format \"{}\" needs files to train on", d.format));
+    unless(d.format != "index" || d.records > 0, {"data.records", "data.format"},
+           "is missing: format \"index\" needs the number of records");
+  }
+
+  void data_parts() {
+    const DataSection& d = c_.data;
+    const auto paired = [&](const char* key, const char* of, std::size_t labels,
+                            std::size_t images) {
+      unless(
+          d.format != "idx" || labels == images, {key, of, "data.format"},
+          fmt::format("has {} files for the {} of {}: one for each is needed", labels, images, of));
+    };
+    paired("data.labels", "data.paths", d.labels.size(), d.paths.size());
+    paired("data.eval_labels", "data.eval_paths", d.eval_labels.size(), d.eval_paths.size());
+    unless(d.separator.size() == 1, {"data.separator"},
+           fmt::format("'{}' must be one character", d.separator));
+    if (d.format != "csv") return;
+    const auto labels = std::ranges::count(d.columns, "label", &Column::kind);
+    unless(!d.columns.empty(), {"data.columns", "data.format"},
+           "is missing: format \"csv\" needs { name, kind } for each field of a line");
+    unless(d.columns.empty() || labels == 1, {"data.columns", "data.format"},
+           fmt::format("has {} columns of kind \"label\": exactly one is needed", labels));
+  }
+
+  void delivery() {
+    const std::string& delivery = c_.data.delivery;
+    if (delivery == "exactly-once") return;
+    const std::string& sync = c_.trainer.sync;
+    const bool waits_for_nobody = sync == "ps-asp" || sync == "ps-ssp";
+    const bool may_be_late = sync == "ps-bsp" && (c_.trainer.backup_workers > 0 ||
+                                                  c_.control.solution == "backup-workers" ||
+                                                  c_.control.solution == "nd");
+    unless(waits_for_nobody || (may_be_late && delivery == "at-most-once"), {"data.delivery"},
+           fmt::format("'{}' is refused under sync = \"{}\": {}, so exactly-once costs nothing "
+                       "there; remove the line{}",
+                       delivery, sync,
+                       on_servers() ? "a step counts once on all servers or on none"
+                                    : "a step is applied by all workers or by none",
+                       sync == "ps-bsp" && delivery == "at-most-once"
+                           ? ", or set trainer.backup_workers: then pushes may come too late, and "
+                             "their records are dropped"
+                           : ""));
+    unless(!waits_for_nobody || c_.roles.server.replicas < 2,
+           {"data.delivery", "roles.server.replicas"},
+           fmt::format("'{}' is refused with replicas = 2: a lost process of a server loses "
+                       "nothing there, so exactly-once costs nothing; remove the line",
+                       delivery));
+  }
+
+  void batch() {
+    const BatchSection& b = c_.batch;
+    const std::uint64_t workers = c_.roles.worker.max;
+    const std::uint64_t least = std::max(b.min, b.multiple_of);
+    unless(b.max == 0 || b.max >= b.min, {"batch.max", "batch.min"},
+           fmt::format("{} is less than batch.min {}", b.max, b.min));
+    unless(b.max == 0 || b.max >= b.multiple_of, {"batch.max", "batch.multiple_of"},
+           fmt::format("{} is less than batch.multiple_of {}", b.max, b.multiple_of));
+    unless(b.global >= workers * least,
+           {"batch.global", "batch.min", "batch.multiple_of", "roles.worker.count"},
+           fmt::format("{} is too small for {} workers with at least {} each: make it {} or more, "
+                       "or use fewer workers",
+                       b.global, workers, least, workers * least));
+    unless(b.global % b.multiple_of == 0, {"batch.global", "batch.multiple_of"},
+           fmt::format("{} is no multiple of batch.multiple_of {}", b.global, b.multiple_of));
+    const bool accumulates = b.adjust == "accumulation" || b.adjust == "both";
+    const std::uint64_t most = std::uint64_t{b.max} * c_.roles.worker.min;
+    unless(b.max == 0 || accumulates || most >= b.global,
+           {"batch.max", "batch.global", "batch.adjust", "roles.worker.count"},
+           fmt::format("{} for each of {} workers makes less than batch.global {}: raise it, or "
+                       "allow accumulation with batch.adjust = \"both\"",
+                       b.max, c_.roles.worker.min, b.global));
+  }
+
+  void trainer() {
+    const TrainerSection& t = c_.trainer;
+    unless(t.momentum == 0 || t.optimizer == "sgd", {"trainer.momentum", "trainer.optimizer"},
+           fmt::format("is for optimizer \"sgd\", not \"{}\": remove it", t.optimizer));
+    unless(t.lr > 0, {"trainer.lr"}, "must be more than 0");
+    if (c_.roles.worker.protocol != "antdt" || c_.data.format.empty()) return;
+    unless(t.model != "resnet" || c_.data.format == "idx", {"trainer.model", "data.format"},
+           fmt::format("'resnet' needs images (format \"idx\"), not \"{}\"", c_.data.format));
+    const bool embeds = t.model == "deepfm" || t.model == "xdeepfm" || t.model == "dlrm";
+    unless(!embeds || c_.data.format == "criteo" || c_.data.format == "csv",
+           {"trainer.model", "data.format"},
+           fmt::format("'{}' needs format \"criteo\" or \"csv\", not \"{}\"", t.model,
+                       c_.data.format));
+    unless(t.model != "xdeepfm" || !t.cin_layers.empty(), {"trainer.cin_layers"},
+           "is empty: 'xdeepfm' needs one layer at least");
+    if (t.model == "tally" || t.model == "tally3" || t.model == "emulated") tally();
+    if (on_servers()) model_on_servers();
+  }
+
+  void sync() {
+    const std::string& sync = c_.trainer.sync;
+    const std::vector<std::string> known = {"allreduce", "ps-bsp", "ps-ssp", "ps-asp"};
+    const std::string meant = nearest(sync, known);
+    unless(std::ranges::find(known, sync) != known.end(), {"trainer.sync"},
+           fmt::format("'{}' is none of \"allreduce\", \"ps-bsp\", \"ps-ssp\", \"ps-asp\"{}", sync,
+                       meant.empty() ? "" : fmt::format(" (did you mean '{}'?)", meant)));
+  }
+
+  void backup_workers() {
+    const TrainerSection& t = c_.trainer;
+    unless(t.backup_workers == 0 || t.sync == "ps-bsp", {"trainer.backup_workers", "trainer.sync"},
+           fmt::format("is for trainer.sync = \"ps-bsp\", not \"{}\": remove it", t.sync));
+    unless(t.backup_workers < std::max(1U, c_.roles.worker.min),
+           {"trainer.backup_workers", "roles.worker.count"},
+           fmt::format("{} of {} workers leaves none whose push makes a step: use fewer",
+                       t.backup_workers, c_.roles.worker.min));
+  }
+
+  void embedding_gradients() {
+    const TrainerSection& t = c_.trainer;
+    if (t.embedding_gradients != "sparse") return;
+    unless(
+        t.sync == "allreduce", {"trainer.embedding_gradients", "trainer.sync"},
+        fmt::format("is for trainer.sync = \"allreduce\", not \"{}\", under which only rows in a "
+                    "batch travel: remove it",
+                    t.sync));
+    unless(t.momentum == 0, {"trainer.embedding_gradients", "trainer.momentum"},
+           "\"sparse\" goes with no momentum: remove that, or use adagrad or adam");
+  }
+
+  void staleness() {
+    const TrainerSection& t = c_.trainer;
+    // effective.toml writes every key, so a default is taken as not written.
+    const std::uint64_t unsaid = schema::default_value(*schema::find_key("trainer.staleness"));
+    unless(t.sync == "ps-ssp" || t.staleness == unsaid, {"trainer.staleness", "trainer.sync"},
+           fmt::format("is for trainer.sync = \"ps-ssp\", not \"{}\": remove it", t.sync));
+  }
+
+  void model_on_servers() {
+    const TrainerSection& t = c_.trainer;
+    unless(t.model != "resnet", {"trainer.model", "trainer.sync"},
+           "'resnet' is not for parameter servers: all of its parameters are needed for each "
+           "sample, so every step would move the whole model; use trainer.sync = \"allreduce\"");
+    unless(t.momentum == 0, {"trainer.momentum", "trainer.optimizer"},
+           fmt::format("is not for trainer.sync = \"{}\": servers keep no momentum; remove it, or "
+                       "use \"allreduce\"",
+                       t.sync));
+  }
+
+  // The optimizer's kind and rate have defaults that mean nothing to it; what was
+  // asked for on top of them would be left undone in silence.
+  void tally() {
+    const TrainerSection& t = c_.trainer;
+    const auto only = [&](bool fine, const char* key) {
+      unless(fine, {key, "trainer.model"},
+             fmt::format("is for models that have an optimizer, which '{}' has not: remove it",
+                         t.model));
+    };
+    unless(c_.data.format == "index", {"trainer.model", "data.format"},
+           fmt::format("'{}' counts records that are their own number: it needs format "
+                       "\"index\", not \"{}\"",
+                       t.model, c_.data.format));
+    unless(t.model != "tally3" || on_servers(), {"trainer.model", "trainer.sync"},
+           "'tally3' shows whether a record's counters on several servers agree: it needs "
+           "trainer.sync = \"ps-bsp\"; with \"allreduce\" use 'tally'");
+    only(t.momentum == 0, "trainer.momentum");
+    only(t.weight_decay == 0, "trainer.weight_decay");
+  }
+
+  const JobConfig& c_;
+  Problems& problems_;
+};
+
+}  // namespace
+
+void derive(JobConfig& config) {
+  const bool antdt = config.roles.worker.protocol == "antdt";
+  if (config.roles.worker.restart.empty()) config.roles.worker.restart = antdt ? "member" : "gang";
+  if (config.data.format.empty() && !antdt) config.data.format = "none";
+  RoleSection& server = config.roles.server;
+  server.min = server.max = server.count;
+  server.protocol = "antdt";
+  server.restart = config.roles.worker.restart;
+  config.data.shard_records = config.data.shard_batches * config.batch.global;
+}
+
+void check(const JobConfig& config, Problems& problems) { Checker(config, problems).run(); }
+
+}  // namespace antdt::launcher

@@ -1,0 +1,151 @@
+#include "launcher/config/cluster.h"
+
+#include <unistd.h>
+
+#include <optional>
+
+#include "core/os/net.h"
+#include "core/os/user.h"
+#include "core/wire/packet.h"
+
+namespace antdt::launcher {
+
+namespace {
+
+// The file with the key of the agent, or "" when there is none.
+std::string agent_key_file(const std::string& directory, const std::string& host_port) {
+  for (const std::string& name : {host_port, host_of(host_port), std::string("cluster")}) {
+    std::string file = fmt::format("{}/agents/{}.pub", directory, name);
+    if (::access(file.c_str(), F_OK) == 0) return file;
+  }
+  return "";
+}
+
+struct Agent {
+  transport::Socket socket;
+  std::optional<wire::AgentWelcome> welcome;
+  std::string refusal;
+  [[nodiscard]] bool answered() const { return welcome || !refusal.empty(); }
+};
+
+// Reads what has arrived from one agent.
+void receive(Agent& agent) {
+  while (const auto packet = agent.socket.receive()) {
+    const auto envelope = wire::open_envelope(*packet);
+    if (!envelope) continue;
+    if (envelope->kind != wire::AgentWelcome::kKind && envelope->kind != wire::Refused::kKind) {
+      continue;
+    }
+    auto welcome = wire::open_reply<wire::AgentWelcome>(*packet);
+    if (welcome) {
+      agent.welcome = std::move(*welcome);
+    } else {
+      agent.refusal = welcome.error().message;
+    }
+  }
+}
+
+// Every agent that refuses, in one error.
+Status check_refusals(const std::vector<std::string>& hosts, const std::vector<Agent>& agents) {
+  std::string refusals;
+  for (std::size_t i = 0; i < agents.size(); ++i) {
+    if (agents[i].refusal.empty()) continue;
+    refusals += fmt::format("{}the agent {} refuses: {}", refusals.empty() ? "" : "\n", hosts[i],
+                            agents[i].refusal);
+  }
+  if (refusals.empty()) return {};
+  return fail(ErrorKind::kRefused, "{}", refusals);
+}
+
+// Workers read and write the run directory of who starts the job, so they have to run as
+// that user.
+Status check_users(const std::vector<std::string>& hosts, const std::vector<Agent>& agents,
+                   const std::string& own) {
+  std::string wrong;
+  for (std::size_t i = 0; i < agents.size(); ++i) {
+    const std::string& user = agents[i].welcome->user;
+    if (user.empty() || user == own) continue;
+    wrong += fmt::format("\n  {}: as '{}'", hosts[i], user);
+  }
+  if (wrong.empty()) return {};
+  return fail(
+      ErrorKind::kRefused,
+      "agents would start the workers of this job as another user than '{}', who starts it, "
+      "and those could not use its run directory:{}\nOn each of these hosts run antdtd as "
+      "root (its systemd unit does: it starts each job as its own user) and put the job's "
+      "key into its authorized/ as {}.pub; or start the job as the user that is named here",
+      own, wrong, own);
+}
+
+Status wait_for_answers(const std::vector<std::string>& hosts, std::vector<Agent>& agents,
+                        Duration timeout) {
+  const SteadyClock clock;
+  const MonoTime deadline = clock.now() + timeout;
+  std::string silent;
+  for (std::size_t i = 0; i < agents.size(); ++i) {
+    while (!agents[i].answered() && clock.now() < deadline) {
+      [[maybe_unused]] const bool readable = agents[i].socket.wait_readable(deadline - clock.now());
+      receive(agents[i]);
+    }
+    receive(agents[i]);  // one that answered while another was waited for
+    if (!agents[i].answered()) silent += (silent.empty() ? "" : ", ") + hosts[i];
+  }
+  if (silent.empty()) return {};
+  return fail(ErrorKind::kUnreachable,
+              "no answer within {:g} s from {}. Is antdtd running there (systemctl status antdtd)? "
+              "Is your job.pub in the authorized/ directory of its keys, as USER.pub? Is the "
+              "agent's key in agents/ "
+              "the one it has now? Does a firewall let the port through?",
+              to_seconds(timeout), silent);
+}
+
+}  // namespace
+
+Result<ClusterKeys> load_cluster_keys(const ClusterSection& cluster) {
+  ClusterKeys keys;
+  std::string missing;
+  if (::access((cluster.keys + "/job.key").c_str(), F_OK) != 0) {
+    missing += fmt::format("\n  {}/job.key: make it with antdt keygen --dir {}", cluster.keys,
+                           cluster.keys);
+  }
+  for (const std::string& host : cluster.hosts) {
+    if (!agent_key_file(cluster.keys, host).empty()) continue;
+    missing += fmt::format("\n  {}/agents/{}.pub: copy agent.pub from {} there", cluster.keys,
+                           host_of(host), host_of(host));
+  }
+  if (!missing.empty()) {
+    return fail(ErrorKind::kUsage, "keys for the agents of cluster.hosts are missing:{}", missing);
+  }
+  ANTDT_TRY(keys.job, transport::load_key_pair(cluster.keys + "/job.key"));
+  for (const std::string& host : cluster.hosts) {
+    ANTDT_TRY(auto key, transport::load_public_key(agent_key_file(cluster.keys, host)));
+    keys.agents.push_back(std::move(key));
+  }
+  return keys;
+}
+
+Result<std::vector<HostResources>> ask_agents(transport::Context& context,
+                                              const ClusterSection& cluster,
+                                              const ClusterKeys& keys, Duration timeout) {
+  std::vector<Agent> agents;
+  for (std::size_t i = 0; i < cluster.hosts.size(); ++i) {
+    ANTDT_TRY(auto socket, transport::Socket::connect_tcp(context, cluster.hosts[i], keys.job,
+                                                          keys.agents[i].z85));
+    wire::Hello hello;
+    hello.software = "antdt";
+    [[maybe_unused]] const auto sent = socket.send(wire::make_packet(hello));
+    agents.push_back({std::move(socket), std::nullopt, {}});
+  }
+  const Status answered = wait_for_answers(cluster.hosts, agents, timeout);
+  ANTDT_RETURN_IF_ERROR(check_refusals(cluster.hosts, agents));
+  ANTDT_RETURN_IF_ERROR(answered);
+  ANTDT_RETURN_IF_ERROR(check_users(cluster.hosts, agents, own_user().name));
+  std::vector<HostResources> resources;
+  for (std::size_t i = 0; i < agents.size(); ++i) {
+    const wire::AgentWelcome& w = *agents[i].welcome;
+    resources.push_back({cluster.hosts[i], w.cpus, w.memory_bytes, w.devices});
+  }
+  return resources;
+}
+
+}  // namespace antdt::launcher

@@ -1,0 +1,56 @@
+#include "launcher/config/older_job.h"
+
+#include "core/schema/keys.h"
+#include "launcher/config/toml_reader.h"
+
+namespace antdt::launcher {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// What is of another type than the default is left to who reads it.
+void add_missing(Json& json, const Json& defaults) {
+  if (!json.is_object()) return;
+  for (const auto& [name, value] : defaults.items()) {
+    if (const auto it = json.find(name); it == json.end()) {
+      json[name] = value;
+    } else if (value.is_object()) {
+      add_missing(*it, value);
+    }
+  }
+}
+
+// The value of a key in `json`, or null.
+Json* find(Json& json, std::string_view path) {
+  Json* at = &json;
+  while (!path.empty()) {
+    const std::size_t dot = path.find('.');
+    const auto it = at->is_object() ? at->find(std::string(path.substr(0, dot))) : at->end();
+    if (it == at->end()) return nullptr;
+    at = &*it;
+    path = dot == std::string_view::npos ? std::string_view() : path.substr(dot + 1);
+  }
+  return at;
+}
+
+}  // namespace
+
+void add_missing_keys(Json& job) {
+  Json defaults = default_values("");
+  // What derive() would make of them, for a job from before there were servers.
+  Json& server = defaults["roles"]["server"];
+  server["min"] = server["max"] = server["count"];
+  server["protocol"] = "antdt";
+  server["restart"] = "member";
+  add_missing(job, defaults);
+  for (const schema::Key& key : schema::keys()) {
+    if (key.type != schema::KeyType::kTables) continue;
+    Json* list = find(job, key.path);
+    if (list == nullptr || !list->is_array()) continue;
+    const Json item_defaults = default_values(std::string(key.path) + "[0]");
+    for (Json& item : *list) add_missing(item, item_defaults);
+  }
+}
+
+}  // namespace antdt::launcher

@@ -1,0 +1,35 @@
+#include "launcher/start/admin_link.h"
+
+#include "core/wire/packet.h"
+#include "launcher/config/cluster.h"
+
+namespace antdt::launcher {
+
+Result<AdminLink> AdminLink::open(transport::Context& context, const std::string& host_port,
+                                  const std::string& keys) {
+  ClusterSection cluster;
+  cluster.hosts = {host_port};
+  cluster.keys = keys;
+  ANTDT_TRY(const ClusterKeys known, load_cluster_keys(cluster));
+  ANTDT_TRY(transport::Socket socket, transport::Socket::connect_tcp(context, host_port, known.job,
+                                                                     known.agents.front().z85));
+  return AdminLink(std::move(socket));
+}
+
+Result<std::vector<wire::JobHere>> AdminLink::jobs(Duration timeout) {
+  ANTDT_TRY(const wire::Packet packet,
+            transport::request(socket_, wire::make_packet(wire::JobsRequest{}), timeout));
+  ANTDT_TRY(wire::JobsReply reply, wire::open_reply<wire::JobsReply>(packet));
+  return std::move(reply.jobs);
+}
+
+Status AdminLink::order(const std::string& job, const wire::AdminOrder& order, Duration timeout) {
+  wire::Envelope envelope;
+  envelope.job = job;
+  ANTDT_TRY(const wire::Packet packet,
+            transport::request(socket_, wire::make_packet(envelope, order), timeout));
+  ANTDT_TRY([[maybe_unused]] const wire::Done done, wire::open_reply<wire::Done>(packet));
+  return {};
+}
+
+}  // namespace antdt::launcher

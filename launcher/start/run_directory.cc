@@ -1,0 +1,136 @@
+#include "launcher/start/run_directory.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "launcher/start/paths.h"
+
+namespace antdt::launcher {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+constexpr const char* kSetupLock = "launch.lock";
+
+std::string directory_for(const RunOptions& options, const std::string& job_id) {
+  return absolute_path(options.run_dir.empty() ? "runs/" + job_id : options.run_dir, ".");
+}
+
+// `path` or the nearest directory above it that is there.
+std::string existing_above(std::string path) {
+  while (path.size() > 1 && ::access(path.c_str(), F_OK) != 0) {
+    path = std::filesystem::path(path).parent_path().string();
+  }
+  return path;
+}
+
+Status check_unused(const std::string& path) {
+  std::error_code error;
+  if (!std::filesystem::exists(path, error)) return {};
+  if (!std::filesystem::is_directory(path, error)) {
+    return fail(ErrorKind::kUsage, "the run directory {} is not a directory", path);
+  }
+  if (const auto pid = FileLock::owner(path + "/" + kSetupLock)) {
+    return fail(ErrorKind::kUsage,
+                "the run directory {} is already in use: process {} is starting a job in it; "
+                "choose another --run-dir",
+                path, *pid);
+  }
+  if (std::filesystem::exists(path + "/job.json", error)) {
+    return fail(ErrorKind::kUsage,
+                "the run directory {} is already in use: it holds a run (see antdt status {}); "
+                "choose another --run-dir",
+                path, path);
+  }
+  const std::filesystem::directory_iterator entries(path, error);
+  if (error || entries != std::filesystem::directory_iterator()) {
+    return fail(ErrorKind::kUsage, "the run directory {} is not empty: choose another --run-dir",
+                path);
+  }
+  return {};
+}
+
+Status check_filesystem(const RunOptions& options, const std::string& path) {
+  const bool elsewhere = !options.state_dir.empty();
+  const std::string place = elsewhere ? absolute_path(options.state_dir, ".") : path;
+  ANTDT_TRY(const std::optional<std::string> kind, options.filesystem(existing_above(place)));
+  if (!kind) return {};
+  return fail(ErrorKind::kUsage,
+              "{} is on a network filesystem ({}), where the journal state.db cannot be kept "
+              "safely: {}",
+              place, *kind,
+              elsewhere ? "choose a --state-dir on a local disk"
+                        : "keep it on a local disk with --state-dir DIR, or choose another "
+                          "--run-dir");
+}
+
+Status write_job_files(const std::string& path, const JobConfig& config,
+                       const std::string& job_toml) {
+  ANTDT_RETURN_IF_ERROR(write_file_atomic(path + "/job.toml", job_toml, 0600));
+  ANTDT_RETURN_IF_ERROR(write_file_atomic(path + "/effective.toml", to_toml(config), 0600));
+  ANTDT_RETURN_IF_ERROR(make_directories(path + "/logs", 0700));
+  ANTDT_RETURN_IF_ERROR(make_directories(path + "/checkpoints", 0700));
+  return write_file_atomic(path + "/job.json", to_json(config), 0600);
+}
+
+}  // namespace
+
+Status check_run_directory(const RunOptions& options) {
+  const std::string path = directory_for(options, "job");
+  if (!options.run_dir.empty()) ANTDT_RETURN_IF_ERROR(check_unused(path));
+  return check_filesystem(options, path);
+}
+
+Result<RunDirectory> create_run_directory(const JobConfig& config, const std::string& job_toml,
+                                          const RunOptions& options) {
+  const std::string path = directory_for(options, config.job.id);
+  ANTDT_RETURN_IF_ERROR(check_unused(path));
+  ANTDT_RETURN_IF_ERROR(check_filesystem(options, path));
+  ANTDT_RETURN_IF_ERROR(make_directories(std::filesystem::path(path).parent_path().string()));
+  ANTDT_RETURN_IF_ERROR(make_directories(path, 0700));
+  if (::chmod(path.c_str(), 0700) != 0) {
+    return fail_errno(ErrorKind::kIo, errno, "cannot make " + path + " private");
+  }
+  auto lock = FileLock::acquire(path + "/" + kSetupLock);
+  if (!lock) {
+    return fail(ErrorKind::kUsage, "the run directory {} is already in use: {}", path,
+                lock.error().message);
+  }
+  std::string state_dir = path;
+  if (!options.state_dir.empty()) {
+    state_dir = absolute_path(options.state_dir, ".") + "/" + config.job.id;
+    ANTDT_RETURN_IF_ERROR(make_directories(state_dir, 0700));
+  }
+  ANTDT_RETURN_IF_ERROR(write_job_files(path, config, job_toml));
+  return RunDirectory{path, state_dir, std::move(*lock)};
+}
+
+Status write_control(const std::string& run_dir, const RunControl& control) {
+  const Json json = {{"job", control.job},
+                     {"jobd_socket", control.jobd_socket},
+                     {"agent_socket", control.agent_socket},
+                     {"state_dir", control.state_dir},
+                     {"agent_pid", control.agent_pid},
+                     {"agent_start_time", control.agent_start_time}};
+  return write_file_atomic(run_dir + "/control.json", json.dump(2) + "\n", 0600);
+}
+
+Result<RunControl> read_control(const std::string& run_dir) {
+  const auto text = read_file(run_dir + "/control.json");
+  if (!text) {
+    return fail(ErrorKind::kUsage, "{} is not the directory of a run that was started: {}", run_dir,
+                text.error().message);
+  }
+  const Json json = Json::parse(*text, nullptr, /*allow_exceptions=*/false);
+  try {
+    return RunControl{json.at("job"),       json.at("jobd_socket"), json.at("agent_socket"),
+                      json.at("state_dir"), json.at("agent_pid"),   json.at("agent_start_time")};
+  } catch (const nlohmann::json::exception& e) {
+    return fail(ErrorKind::kCorrupt, "{}/control.json cannot be read: {}", run_dir, e.what());
+  }
+}
+
+}  // namespace antdt::launcher

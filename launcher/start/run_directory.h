@@ -1,0 +1,60 @@
+// The directory of a run: runs/<job id>/, mode 0700.
+//
+//   job.toml        as given              effective.toml, job.json  with every default
+//   data.json       what was found in the data (written by antdt run)
+//   control.json    how to reach the job: RunControl
+//   state.db        the journal, unless --state-dir
+//   logs/ checkpoints/ events.jsonl agent.log summary.json
+#pragma once
+
+#include <sys/types.h>
+
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "core/os/fs.h"
+#include "core/result.h"
+#include "launcher/config/job_config.h"
+
+namespace antdt::launcher {
+
+struct RunOptions {
+  std::string run_dir;    // empty: runs/<job id> in the working directory
+  std::string state_dir;  // empty: state.db is in the run directory
+  // What tells network filesystems; tests bring their own.
+  std::function<Result<std::optional<std::string>>(const std::string&)> filesystem =
+      network_filesystem;
+};
+
+// Paths are absolute.
+struct RunDirectory {
+  std::string path;
+  std::string state_dir;  // where state.db is: `path`, or <--state-dir>/<job id>
+  FileLock lock;          // held while the run is being set up
+};
+
+// Whether a run could be made there: kUsage for a directory that has a run or
+// anything else in it, and for a network filesystem under state.db.
+[[nodiscard]] Status check_run_directory(const RunOptions& options);
+
+// Makes the directory and writes job.toml, effective.toml and job.json into it.
+[[nodiscard]] Result<RunDirectory> create_run_directory(const JobConfig& config,
+                                                        const std::string& job_toml,
+                                                        const RunOptions& options);
+
+// How to reach a run's processes: RUN/control.json.
+struct RunControl {
+  std::string job;
+  std::string jobd_socket;
+  std::string agent_socket;
+  std::string state_dir;
+  pid_t agent_pid = 0;
+  std::uint64_t agent_start_time = 0;  // tells the agent from a later process of that pid
+};
+[[nodiscard]] Status write_control(const std::string& run_dir, const RunControl& control);
+// An error (kUsage) says that `run_dir` is no run directory, or of a run that
+// was never started.
+[[nodiscard]] Result<RunControl> read_control(const std::string& run_dir);
+
+}  // namespace antdt::launcher

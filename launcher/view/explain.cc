@@ -1,0 +1,370 @@
+#include "launcher/view/explain.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "launcher/view/summary_view.h"
+#include "launcher/view/text_table.h"
+
+namespace antdt::launcher {
+
+namespace {
+
+constexpr std::size_t kTold = 8;  // failures, actions, events
+
+std::string at(double seconds) { return "At " + clock_text(seconds); }
+
+std::string sentence(std::string text) {
+  while (!text.empty() && (text.back() == '\n' || text.back() == ' ')) text.pop_back();
+  if (!text.empty() && text.back() != '.') text += '.';
+  return text;
+}
+
+// The newest event of this kind.
+const EventView* newest(const std::vector<EventView>& events, std::string_view kind) {
+  const auto found = std::find_if(events.rbegin(), events.rend(),
+                                  [&](const EventView& e) { return e.kind == kind; });
+  return found == events.rend() ? nullptr : &*found;
+}
+
+std::string list(const std::vector<std::string>& names) {
+  std::string text;
+  for (const std::string& name : names) text += (text.empty() ? "" : ", ") + name;
+  return text;
+}
+
+// ------------------------------------------------------------- a running job
+
+std::string why_state(const report::Status& s, const std::vector<EventView>& events) {
+  const auto running = std::ranges::count_if(s.workers, is_running);
+  if (s.state == "starting") {
+    return fmt::format("The job is starting: its {} workers are being started.", running);
+  }
+  if (s.state == "forming") {
+    const EventView* broken = newest(events, "generation-broken");
+    return broken == nullptr
+               ? fmt::format("The {} workers are meeting for the first time.", running)
+               : sentence(fmt::format("The workers are meeting again: {}", broken->text));
+  }
+  if (s.state == "training") {
+    const double share = s.samples_total == 0 ? 0
+                                              : 100.0 * static_cast<double>(s.samples_done) /
+                                                    static_cast<double>(s.samples_total);
+    return fmt::format(
+        "The job trains epoch {} of {} with {} workers; {:.0f}% of all samples are "
+        "trained, {} a second.",
+        s.epoch + 1, s.epochs, running, share,
+        grouped(static_cast<std::uint64_t>(s.samples_per_second + 0.5)));
+  }
+  if (s.state == "evaluating") {
+    return fmt::format("The job evaluates the model after epoch {} of {}.", s.epoch + 1, s.epochs);
+  }
+  if (s.state == "stopping") {
+    const EventView* stopping = newest(events, "stopping");
+    return sentence(
+        fmt::format("The job is stopping: {}", stopping == nullptr ? s.message : stopping->text));
+  }
+  if (s.state == "finishing") return "All records are trained; the model is being kept.";
+  return sentence("The job is " + s.state);
+}
+
+std::string told_verdict(const report::WorkerStatus& w) {
+  const bool seen = w.straggler && !w.straggler->seen.empty();
+  return seen ? w.verdict + ": " + w.straggler->seen : w.verdict;
+}
+
+void add_circumstances(const report::Status& s, const std::vector<EventView>& events,
+                       std::vector<std::string>& why) {
+  if (!s.waiting_for.empty()) why.push_back(sentence("It waits for " + s.waiting_for));
+  if (!s.disk_trouble.empty()) {
+    why.push_back(sentence(fmt::format(
+        "A disk stands still: {}; the job goes on as far as it can without it", s.disk_trouble)));
+  }
+  if (!s.solution_trouble.empty()) {
+    why.push_back(sentence("Nobody decides on stragglers: " + s.solution_trouble));
+  }
+  for (const std::string& line : io_lines(s)) why.push_back(sentence(line));
+  for (const report::WorkerStatus& w : s.workers) {
+    if (w.state == "waiting") {
+      why.push_back(fmt::format("{} is not running: it waits for a host with room.", w.id));
+    } else if (is_running(w) && !w.verdict.empty() && w.verdict != "ok") {
+      why.push_back(sentence(fmt::format("{} on {} is a {}", w.id, w.host, told_verdict(w))));
+    }
+  }
+  for (const report::Host& host : s.hosts) {
+    if (!host.up) why.push_back(fmt::format("The agent of host {} is not reached.", host.name));
+    if (host.closed) why.push_back(fmt::format("Host {} was evicted.", host.name));
+    if (host.probation) {
+      why.push_back(fmt::format("Host {} failed often lately; others are preferred.", host.name));
+    }
+  }
+  if (const EventView* restored = newest(events, "restored")) {
+    why.push_back(sentence(at(restored->time_s) + ": " + restored->text));
+  }
+  if (s.incarnation > 1) {
+    why.push_back(fmt::format("The job daemon was started {} times; it went on from its journal.",
+                              s.incarnation));
+  }
+}
+
+void add_budgets(const report::Status& s, std::vector<std::string>& next) {
+  std::vector<std::string> left, none;
+  for (const auto& [cls, budget] : s.budgets) {
+    if (budget.left == 0) {
+      none.push_back(cls);
+    } else {
+      left.push_back(fmt::format("{} of class {}", budget.left, cls));
+    }
+  }
+  if (!left.empty()) {
+    next.push_back(
+        fmt::format("A worker that fails is started again. Of failures the job still "
+                    "bears {}, forgiven with progress.",
+                    list(left)));
+  }
+  if (!none.empty()) {
+    next.push_back(
+        fmt::format("The next failure of class {} ends the job ([failure] budgets).", list(none)));
+  }
+}
+
+std::string when_started(const report::WorkerStatus& w) {
+  if (w.tried_again_in_s && *w.tried_again_in_s > 0) {
+    return fmt::format("{} is started again in {} at the earliest, where a host has room then.",
+                       w.id, clock_text(*w.tried_again_in_s));
+  }
+  return fmt::format("{} is started as soon as a host has room for it.", w.id);
+}
+
+void add_next(const report::Status& s, const std::string& run_dir, std::vector<std::string>& next) {
+  if (s.state == "stopping") {
+    next.push_back(
+        fmt::format("When all have left the run ends; antdt run --resume {} goes on.", run_dir));
+    return;
+  }
+  if (s.state == "forming" || !s.waiting_for.empty()) {
+    next.emplace_back(
+        "Training goes on when all who are waited for are there; who does not come "
+        "within [failure] hang_after is ended and started again. Who reads the model or receives "
+        "it is waited for as long as bytes come.");
+  }
+  for (const report::WorkerStatus& w : s.workers) {
+    if (w.state == "waiting") next.push_back(when_started(w));
+  }
+  if (s.eta_seconds) {
+    next.push_back(
+        fmt::format("At this speed training takes another {}.", clock_text(*s.eta_seconds)));
+  }
+  add_budgets(s, next);
+}
+
+// ------------------------------------------------------------------ what was done
+
+void tell_failures(const std::vector<report::Failure>& failures, std::vector<std::string>& done) {
+  const std::size_t from = failures.size() - std::min(failures.size(), kTold);
+  if (from > 0) done.push_back(fmt::format("{} failures before these.", from));
+  for (std::size_t i = from; i < failures.size(); ++i) {
+    const report::Failure& f = failures[i];
+    std::string text = fmt::format("{} {} on {} failed (class {}): {}", at(f.time_s), f.worker,
+                                   f.host, f.cls, f.cause.substr(0, f.cause.find('\n')));
+    if (!f.first) text += "; a consequence of another failure";
+    text += f.recovered_in_s
+                ? fmt::format("; training went on after {}", clock_text(*f.recovered_in_s))
+                : "; training has not gone on since";
+    done.push_back(sentence(text));
+  }
+}
+
+void tell_actions(const std::vector<report::Action>& actions, std::vector<std::string>& done) {
+  const std::size_t from = actions.size() - std::min(actions.size(), kTold);
+  if (from > 0) done.push_back(fmt::format("{} actions before these.", from));
+  for (std::size_t i = from; i < actions.size(); ++i) {
+    const report::Action& a = actions[i];
+    const bool waits = a.outcome == "advised" && a.number > 0;
+    const std::string how = waits ? fmt::format(": antdt approve JOB {} does it", a.number) : "";
+    done.push_back(
+        sentence(fmt::format("{} {}{}{} ({}{}): {}", at(a.time_s), a.kind,
+                             a.target.empty() ? "" : " ", a.target, a.outcome, how, a.reason)));
+  }
+}
+
+// ------------------------------------------------------------------- ended, job
+
+Result<Explanation> explain_ended(const ExplainInput& input) {
+  ANTDT_TRY(const report::Summary s, parse_summary(input.summary_json));
+  Explanation e;
+  e.why.push_back(s.exit.first_cause.empty()
+                      ? fmt::format("The job is {}.", s.state)
+                      : sentence(fmt::format("The job {} (exit code {}): {}",
+                                             s.state == "stopped" ? "was stopped" : "failed",
+                                             s.exit.code, s.exit.first_cause)));
+  tell_failures(s.failures, e.done);
+  tell_actions(s.actions, e.done);
+  if (s.state == "done") return e;
+  e.next.push_back(
+      s.exit.resumable
+          ? fmt::format("antdt run --resume {} goes on from its last checkpoint.", input.run_dir)
+          : fmt::format("It has no checkpoint to go on from, or would fail again as it is: mend "
+                        "the cause; antdt run --resume {} then begins where it can.",
+                        input.run_dir));
+  return e;
+}
+
+Explanation explain_broken_off(const ExplainInput& input) {
+  Explanation e;
+  e.why.emplace_back(
+      "The run was broken off: its processes are gone and wrote no summary, as when "
+      "the machine loses power or all of them are killed.");
+  if (!input.events.empty()) {
+    const EventView& last = input.events.back();
+    e.why.push_back(sentence(fmt::format("The last that is known of it, {} after its beginning: {}",
+                                         clock_text(last.time_s), last.text)));
+  }
+  e.next.push_back(
+      fmt::format("antdt run --resume {} goes on from its last checkpoint.", input.run_dir));
+  return e;
+}
+
+// -------------------------------------------------------------------- a worker
+
+std::string why_worker(const report::WorkerStatus& w) {
+  if (w.state == "planned") return fmt::format("{} is being started on {}.", w.id, w.host);
+  if (w.state == "started") {
+    return fmt::format("{} runs on {} (pid {}, attempt {}) and has not joined yet.", w.id, w.host,
+                       w.pid, w.attempt);
+  }
+  if (w.state == "joined" && w.rank) {
+    return fmt::format(
+        "{} is rank {}, on {} (pid {}, attempt {}), with {} samples of each global "
+        "batch.",
+        w.id, *w.rank, w.host, w.pid, w.attempt, w.batch);
+  }
+  if (w.state == "joined") {
+    return fmt::format("{} on {} (pid {}, attempt {}) is ready and waits to become a member.", w.id,
+                       w.host, w.pid, w.attempt);
+  }
+  if (w.state == "leaving") {
+    return fmt::format("{} on {} was asked to leave and finishes its step.", w.id, w.host);
+  }
+  if (w.state == "waiting") return fmt::format("{} waits for a host with room.", w.id);
+  if (w.state == "removed") {
+    return fmt::format("{} has left the job: it was evicted, or fewer workers are wanted.", w.id);
+  }
+  return w.state.empty()
+             ? fmt::format("{} ran on {} (attempt {}).", w.id, w.host, w.attempt)
+             : fmt::format("{} has ended (attempt {}, on {}).", w.id, w.attempt, w.host);
+}
+
+void add_next_of_worker(const report::WorkerStatus& w, const report::Status& s,
+                        std::vector<std::string>& next) {
+  if (w.state == "planned" || w.state == "started") {
+    next.push_back(
+        fmt::format("When {} has joined, the group forms anew and sends it the training "
+                    "state.",
+                    w.id));
+  } else if (w.state == "waiting") {
+    next.push_back(when_started(w));
+  } else if (w.state == "leaving") {
+    next.emplace_back("What it holds is given to the others; past its deadline it is killed.");
+  } else if (w.state == "removed") {
+    next.emplace_back("It comes back only if the job gets more workers (antdt resize).");
+  }
+  if (is_running(w)) add_budgets(s, next);
+}
+
+// What is said of one worker of a job, whether it runs or has ended.
+struct OneWorker {
+  report::WorkerStatus worker;
+  std::vector<report::Failure> failures;
+  std::vector<report::Action> actions;
+};
+
+// `s`: the status or the summary, of which these are the workers.
+template <class T>
+Result<OneWorker> find_worker(const T& s, const std::vector<report::WorkerStatus>& workers,
+                              const std::string& id) {
+  const auto found = std::ranges::find(workers, id, &report::WorkerStatus::id);
+  if (found == workers.end()) {
+    std::vector<std::string> ids;
+    for (const auto& w : workers) ids.push_back(w.id);
+    return fail(ErrorKind::kUsage, "the job has no worker '{}'; it has {}", id,
+                ids.empty() ? "none" : list(ids));
+  }
+  OneWorker one{*found, {}, {}};
+  std::ranges::copy_if(s.failures, std::back_inserter(one.failures),
+                       [&](const report::Failure& f) { return f.worker == id; });
+  std::ranges::copy_if(s.actions, std::back_inserter(one.actions),
+                       [&](const report::Action& a) { return a.target == id; });
+  return one;
+}
+
+void tell_past(const OneWorker& one, const std::vector<EventView>& events, Explanation& e) {
+  tell_failures(one.failures, e.done);
+  tell_actions(one.actions, e.done);
+  if (const EventView* last = last_event(events, one.worker.id)) {
+    e.done.push_back(sentence(at(last->time_s) + ", last of all: " + last->text));
+  }
+}
+
+Result<Explanation> explain_worker(const ExplainInput& input) {
+  Explanation e;
+  if (!input.status_json.empty()) {
+    ANTDT_TRY(const report::Status s, parse_status(input.status_json));
+    ANTDT_TRY(const OneWorker one, find_worker(s, s.workers, input.worker));
+    const report::WorkerStatus& w = one.worker;
+    e.why.push_back(why_worker(w));
+    if (is_running(w) && !w.verdict.empty() && w.verdict != "ok") {
+      e.why.push_back(sentence(fmt::format("The monitor sees a {}", told_verdict(w))));
+    }
+    tell_past(one, input.events, e);
+    add_next_of_worker(w, s, e.next);
+    return e;
+  }
+  if (input.summary_json.empty()) return explain_broken_off(input);
+  ANTDT_TRY(const report::Summary s, parse_summary(input.summary_json));
+  ANTDT_TRY(const OneWorker one, find_worker(s, workers_of(s), input.worker));
+  e.why.push_back(why_worker(one.worker));
+  tell_past(one, input.events, e);
+  return e;
+}
+
+}  // namespace
+
+Result<Explanation> explain(const ExplainInput& input) {
+  if (!input.worker.empty()) return explain_worker(input);
+  if (input.status_json.empty()) {
+    if (input.summary_json.empty()) return explain_broken_off(input);
+    return explain_ended(input);
+  }
+  ANTDT_TRY(const report::Status s, parse_status(input.status_json));
+  Explanation e;
+  e.why.push_back(why_state(s, input.events));
+  add_circumstances(s, input.events, e.why);
+  tell_failures(s.failures, e.done);
+  tell_actions(s.actions, e.done);
+  add_next(s, input.run_dir, e.next);
+  return e;
+}
+
+std::vector<std::string> to_lines(const Explanation& explanation) {
+  std::vector<std::string> lines;
+  const auto add = [&](const char* heading, const std::vector<std::string>& sentences) {
+    if (sentences.empty()) return;
+    lines.emplace_back(heading);
+    for (const std::string& each : sentences) lines.push_back("  " + each);
+  };
+  add("Why it is so", explanation.why);
+  add("What was done", explanation.done);
+  add("What comes next", explanation.next);
+  return lines;
+}
+
+std::string to_json(const Explanation& explanation) {
+  const nlohmann::ordered_json out = {
+      {"why", explanation.why}, {"done", explanation.done}, {"next", explanation.next}};
+  return out.dump(2);
+}
+
+}  // namespace antdt::launcher

@@ -1,0 +1,243 @@
+#include "launcher/view/status_view.h"
+
+#include <algorithm>
+#include <cctype>
+
+#include "core/report/json.h"
+#include "launcher/view/text_table.h"
+
+namespace antdt::launcher {
+
+namespace {
+
+std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
+
+std::string rate(double samples_per_second) {
+  if (samples_per_second <= 0) return "-";
+  return grouped(static_cast<std::uint64_t>(std::min(samples_per_second, 1e15) + 0.5));
+}
+
+std::string eval_text(const report::Evaluation& eval) {
+  std::string text;
+  const auto add = [&](const char* name, const std::optional<double>& value) {
+    if (value) text += fmt::format("{}{} {:.4f}", text.empty() ? "" : ", ", name, *value);
+  };
+  add("AUC", eval.auc);
+  add("log loss", eval.log_loss);
+  add("accuracy", eval.accuracy);
+  return text;
+}
+
+}  // namespace
+
+Result<report::Status> parse_status(const std::string& text) {
+  auto status = report::from_json<report::Status>(text);
+  if (!status) {
+    return fail(ErrorKind::kCorrupt,
+                "the status cannot be read: {}; is the job daemon of another version?",
+                status.error().message);
+  }
+  return status;
+}
+
+bool is_running(const report::WorkerStatus& w) {
+  return w.state != "exited" && w.state != "waiting" && w.state != "removed";
+}
+
+Result<EventView> parse_event(const std::string& text) {
+  auto event = report::from_json<EventView>(text);
+  if (!event) {
+    return fail(ErrorKind::kCorrupt, "an event cannot be read: {}", event.error().message);
+  }
+  return event;
+}
+
+std::string progress_line(const report::Status& s) {
+  std::string line;
+  const auto add = [&](const std::string& part) { line += (line.empty() ? "" : "  ") + part; };
+  if (s.epochs > 0) add(fmt::format("epoch {}/{}", std::min(s.epoch + 1, s.epochs), s.epochs));
+  add(s.state);
+  if (s.samples_total > 0) {
+    const double share = static_cast<double>(s.samples_done) / static_cast<double>(s.samples_total);
+    add(fmt::format("{:.0f}%", 100 * std::min(share, 1.0)));
+  }
+  if (s.samples_per_second > 0) add(rate(s.samples_per_second) + " samples/s");
+  if (s.eta_seconds) add("ETA " + clock_text(*s.eta_seconds));
+  if (s.train_loss) add(fmt::format("loss {:.4f}", *s.train_loss));
+  if (s.last_eval) {
+    if (const std::string eval = eval_text(*s.last_eval); !eval.empty()) add("(" + eval + ")");
+  }
+  return line;
+}
+
+std::vector<std::string> io_lines(const report::Status& s) {
+  std::vector<std::string> lines;
+  const auto add = [&](const auto& process) {
+    if (!process.io) return;
+    lines.push_back(fmt::format("{} on {}: {}", process.id, process.host, process.io->text));
+  };
+  std::ranges::for_each(s.workers, add);
+  std::ranges::for_each(s.servers, add);
+  return lines;
+}
+
+std::vector<std::string> worker_table(const report::Status& s,
+                                      const std::vector<EventView>& events) {
+  std::vector<std::vector<std::string>> rows;
+  for (const report::WorkerStatus& w : s.workers) {
+    const EventView* event = last_event(events, w.id);
+    rows.push_back({w.id, w.rank ? std::to_string(*w.rank) : "-", w.host,
+                    w.pid > 0 ? std::to_string(w.pid) : "-", std::to_string(w.attempt), w.state,
+                    std::to_string(w.batch), rate(w.samples_per_second), w.verdict,
+                    event == nullptr ? ""
+                                     : fmt::format("{} {}", clock_text(event->time_s),
+                                                   first_line(event->text))});
+  }
+  std::vector<std::string> header = {"worker", "rank#",  "host",       "pid#",    "attempt#",
+                                     "state",  "batch#", "samples/s#", "verdict", "last event"};
+  if (events.empty()) {
+    header.pop_back();
+    for (auto& row : rows) row.pop_back();
+  }
+  return text_table(header, rows);
+}
+
+std::vector<std::string> server_table(const std::vector<report::ServerStatus>& servers) {
+  if (servers.empty()) return {};
+  const bool roles = std::ranges::any_of(servers, [](const auto& v) { return v.role.has_value(); });
+  std::vector<std::vector<std::string>> rows;
+  for (const report::ServerStatus& server : servers) {
+    const double mib = static_cast<double>(server.bytes) / (1 << 20);
+    rows.push_back({server.id, server.host, server.pid > 0 ? std::to_string(server.pid) : "-",
+                    std::to_string(server.attempt), server.state, grouped(server.rows),
+                    fmt::format("{:.1f}", mib), grouped(server.requests),
+                    fmt::format("{:.0f}", server.service_us_p50),
+                    fmt::format("{:.0f}", server.service_us_p99), server.verdict});
+    if (roles) rows.back().push_back(server.role.value_or(""));
+  }
+  std::vector<std::string> header = {"server",  "host",    "pid#",   "attempt#",
+                                     "state",   "rows#",   "MiB#",   "requests#",
+                                     "p50 us#", "p99 us#", "verdict"};
+  if (roles) header.emplace_back("role");
+  return text_table(header, rows);
+}
+
+std::string event_line(const EventView& event) {
+  return fmt::format("{:>9}  {}: {}", fmt::format("{:.1f}s", event.time_s), event.kind, event.text);
+}
+
+bool is_notable(const EventView& event) {
+  // What comes often and is seen in the progress anyway.
+  constexpr std::string_view kQuiet[] = {"checkpoint", "host", "phase", "start", "worker-started"};
+  return std::ranges::find(kQuiet, event.kind) == std::end(kQuiet);
+}
+
+std::vector<std::string> live_block(const report::Status& s, const std::vector<EventView>& events,
+                                    std::size_t width) {
+  std::vector<std::string> lines = {progress_line(s)};
+  if (!s.message.empty()) lines.push_back(s.message);
+  if (!s.waiting_for.empty()) lines.push_back("waiting for " + s.waiting_for);
+  if (!s.solution_trouble.empty()) lines.push_back("nobody decides: " + s.solution_trouble);
+  if (!s.disk_trouble.empty()) lines.push_back(s.disk_trouble);
+  std::ranges::move(io_lines(s), std::back_inserter(lines));
+  if (!s.workers.empty()) {
+    const auto table = worker_table(s, {});
+    lines.insert(lines.end(), table.begin(), table.end());
+  }
+  std::ranges::move(server_table(s.servers), std::back_inserter(lines));
+  for (const EventView& event : events) lines.push_back(event_line(event));
+  for (std::string& line : lines) {
+    std::ranges::replace_if(
+        line, [](char c) { return c == '\n' || c == '\r'; }, ' ');
+    line = cut(line, width);
+  }
+  return lines;
+}
+
+namespace {
+
+// Of a host's room, where workers ask for no resources.
+constexpr std::uint64_t kAnyNumber = 1'000'000;
+
+void add_hosts(const report::Status& s, std::vector<std::string>& lines) {
+  std::string text;
+  for (const report::Host& host : s.hosts) {
+    std::string how = host.closed               ? "evicted, takes no workers"
+                      : !host.up                ? "not reached"
+                      : host.probation          ? "failed often lately, avoided"
+                      : host.room >= kAnyNumber ? "there"
+                                                : fmt::format("room for {}", host.room);
+    text += fmt::format("{}{} ({})", text.empty() ? "hosts: " : ", ", host.name, how);
+  }
+  const bool usual = s.hosts.size() <= 1 && std::ranges::all_of(s.hosts, [](const report::Host& h) {
+                       return h.up && !h.closed && !h.probation;
+                     });
+  if (!usual) lines.push_back(text);
+}
+
+void add_failures(const report::Status& s, std::vector<std::string>& lines) {
+  constexpr std::size_t kShown = 5;
+  if (s.failures.empty()) return;
+  const std::size_t from = s.failures.size() - std::min(s.failures.size(), kShown);
+  lines.push_back(from == 0 ? fmt::format("failures: {}", s.failures.size())
+                            : fmt::format("failures: {}, the last {}:", s.failures.size(), kShown));
+  for (std::size_t i = from; i < s.failures.size(); ++i) {
+    lines.push_back(failure_line(s.failures[i]));
+  }
+}
+
+}  // namespace
+
+std::string failure_line(const report::Failure& f) {
+  std::string line = fmt::format("{:>9}  {} on {}, {}: {}", fmt::format("{:.1f}s", f.time_s),
+                                 f.worker, f.host, f.cls, first_line(f.cause));
+  if (!f.first) line += "; a consequence";
+  if (f.recovered_in_s) line += fmt::format("; went on after {:.1f}s", *f.recovered_in_s);
+  return line;
+}
+
+const EventView* last_event(const std::vector<EventView>& events, const std::string& worker) {
+  for (auto event = events.rbegin(); event != events.rend(); ++event) {
+    for (std::size_t at = event->text.find(worker); at != std::string::npos;
+         at = event->text.find(worker, at + 1)) {
+      const std::size_t end = at + worker.size();  // not w1 of w12
+      const bool whole =
+          (at == 0 || std::isalnum(static_cast<unsigned char>(event->text[at - 1])) == 0) &&
+          (end == event->text.size() ||
+           std::isalnum(static_cast<unsigned char>(event->text[end])) == 0);
+      if (whole) return &*event;
+    }
+  }
+  return nullptr;
+}
+
+std::string with_last_events(const std::string& status_json, const std::vector<EventView>& events) {
+  auto object = report::Json::parse(status_json, nullptr, /*allow_exceptions=*/false);
+  if (!object.is_object() || !object.contains("workers")) return status_json;
+  for (report::Json& worker : object["workers"]) {
+    const EventView* event = last_event(events, worker.value("id", std::string()));
+    worker["last_event"] = event == nullptr ? report::Json(nullptr) : report::json_of(*event);
+  }
+  return object.dump();
+}
+
+std::vector<std::string> status_table(const report::Status& s,
+                                      const std::vector<EventView>& events) {
+  std::vector<std::string> lines = {
+      fmt::format("{}: {}", s.job, progress_line(s)),
+      fmt::format("generation {}, lineage {}, incarnation {}, {} of {} samples", s.generation,
+                  s.lineage, s.incarnation, grouped(s.samples_done), grouped(s.samples_total))};
+  if (!s.message.empty()) lines.push_back(s.message);
+  if (!s.waiting_for.empty()) lines.push_back("waiting for " + s.waiting_for);
+  if (!s.solution_trouble.empty()) lines.push_back("nobody decides: " + s.solution_trouble);
+  if (!s.disk_trouble.empty()) lines.push_back(s.disk_trouble);
+  std::ranges::move(io_lines(s), std::back_inserter(lines));
+  const auto table = worker_table(s, events);
+  lines.insert(lines.end(), table.begin(), table.end());
+  std::ranges::move(server_table(s.servers), std::back_inserter(lines));
+  add_hosts(s, lines);
+  add_failures(s, lines);
+  return lines;
+}
+
+}  // namespace antdt::launcher

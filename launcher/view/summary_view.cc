@@ -1,0 +1,184 @@
+#include "launcher/view/summary_view.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "core/os/fs.h"
+#include "core/report/json.h"
+#include "launcher/view/status_view.h"
+#include "launcher/view/text_table.h"
+
+namespace antdt::launcher {
+
+namespace {
+
+using Lines = std::vector<std::string>;
+
+constexpr std::size_t kShown = 20;  // actions, failures
+
+std::string rounded(double value) {
+  return grouped(static_cast<std::uint64_t>(std::max(0.0, value) + 0.5));
+}
+
+std::string metric(const std::optional<double>& value) {
+  return value ? fmt::format("{:.4f}", *value) : "-";
+}
+
+void add_speed(const report::Summary& s, Lines& lines) {
+  lines.push_back(fmt::format("{}: {} in {}, {} samples/s", s.job, s.state,
+                              clock_text(s.wall_seconds), rounded(s.samples_per_second)));
+}
+
+void add_epochs(const report::Summary& s, Lines& lines) {
+  std::vector<std::vector<std::string>> rows;
+  for (const report::EpochSummary& epoch : s.epochs) {
+    const report::Evaluation eval = epoch.eval.value_or(report::Evaluation{});
+    rows.push_back({std::to_string(rows.size() + 1), metric(epoch.train_loss), metric(eval.auc),
+                    metric(eval.log_loss), metric(eval.accuracy)});
+  }
+  if (rows.empty()) return;
+  std::ranges::move(
+      text_table({"epoch#", "train loss#", "eval AUC#", "log loss#", "accuracy#"}, rows),
+      std::back_inserter(lines));
+}
+
+void add_time(const report::Summary& s, Lines& lines) {
+  const report::TimeSpent& t = s.lost_time;
+  const std::pair<const char*, double> parts[] = {{"compute", t.compute},
+                                                  {"data", t.data},
+                                                  {"collective wait", t.collective_wait},
+                                                  {"shard wait", t.shard_wait},
+                                                  {"reconfigure", t.reconfigure},
+                                                  {"checkpoint", t.checkpoint},
+                                                  {"startup", t.startup},
+                                                  {"other", t.other}};
+  double total = 0;
+  for (const auto& [name, seconds] : parts) total += seconds;
+  if (total <= 0) return;
+  std::string text;
+  for (const auto& [name, seconds] : parts) {
+    text += fmt::format("{}{} {:.1f}%", text.empty() ? "" : ", ", name, 100 * seconds / total);
+  }
+  lines.push_back("time of all workers: " + text);
+}
+
+// Own speed is that of getting data and computing: who waits is not slow.
+void add_workers(const report::Summary& s, Lines& lines) {
+  std::vector<std::vector<std::string>> rows;
+  for (const report::WorkerSummary& w : s.workers) {
+    const double own = w.lost_time.compute + w.lost_time.data;
+    if (w.samples == 0 || own <= 0) continue;
+    rows.push_back({w.id, w.host, grouped(w.samples), rounded(static_cast<double>(w.samples) / own),
+                    clock_text(own), clock_text(w.lost_time.collective_wait)});
+  }
+  if (rows.empty()) return;
+  std::ranges::move(
+      text_table({"worker", "host", "samples#", "own samples/s#", "own time#", "waited#"}, rows),
+      std::back_inserter(lines));
+}
+
+void add_servers(const report::Summary& s, Lines& lines) {
+  if (s.servers.empty()) return;
+  std::ranges::move(server_table(s.servers), std::back_inserter(lines));
+  const report::Pushes pushes = s.pushes.value_or(report::Pushes{});
+  const report::Staleness staleness = s.staleness.value_or(report::Staleness{});
+  lines.push_back(
+      fmt::format("pushes: {} applied, {} late, {} repeated; staleness {:.1f} (most {})",
+                  grouped(pushes.applied), grouped(pushes.late), grouped(pushes.repeated),
+                  staleness.mean, grouped(staleness.max)));
+}
+
+void add_actions(const report::Summary& s, Lines& lines) {
+  lines.push_back(
+      fmt::format("actions: {}", s.actions.empty() ? "none" : grouped(s.actions.size())));
+  for (std::size_t i = 0; i < s.actions.size() && i < kShown; ++i) {
+    const report::Action& action = s.actions[i];
+    lines.push_back(fmt::format("  {:>8}  {}{}{}: {}", fmt::format("{:.1f}s", action.time_s),
+                                action.kind, action.target.empty() ? "" : " ", action.target,
+                                action.reason));
+  }
+  if (s.actions.size() > kShown) {
+    lines.push_back(fmt::format("  and {} more, see summary.json", s.actions.size() - kShown));
+  }
+}
+
+void add_failures(const report::Summary& s, Lines& lines) {
+  if (s.failures.empty()) return;
+  lines.push_back(fmt::format("failures: {}", grouped(s.failures.size())));
+  for (std::size_t i = 0; i < s.failures.size() && i < kShown; ++i) {
+    lines.push_back(failure_line(s.failures[i]));
+  }
+  if (s.failures.size() > kShown) {
+    lines.push_back(fmt::format("  and {} more, see summary.json", s.failures.size() - kShown));
+  }
+}
+
+void add_accounts(const report::Summary& s, Lines& lines) {
+  lines.push_back(fmt::format(
+      "samples: {} of {} trained, {} repeated, {} lost, {} skipped, {} unaccounted",
+      grouped(s.samples_trained), grouped(s.samples_total), grouped(s.samples_repeated),
+      grouped(s.samples_lost), grouped(s.samples_skipped), grouped(s.samples_unaccounted)));
+}
+
+}  // namespace
+
+Result<report::Summary> parse_summary(const std::string& text) {
+  auto summary = report::from_json<report::Summary>(text);
+  if (!summary) {
+    return fail(ErrorKind::kCorrupt, "the summary cannot be read: {}", summary.error().message);
+  }
+  return summary;
+}
+
+Result<report::Summary> read_summary(const std::string& run_dir) {
+  const std::string path = run_dir + "/summary.json";
+  ANTDT_TRY(const std::string text, read_file(path));
+  auto summary = parse_summary(text);
+  if (!summary) return fail(ErrorKind::kCorrupt, "{}: {}", path, summary.error().message);
+  return summary;
+}
+
+std::vector<report::WorkerStatus> workers_of(const report::Summary& summary) {
+  std::vector<report::WorkerStatus> workers;
+  for (const report::WorkerSummary& w : summary.workers) {
+    report::WorkerStatus& worker = workers.emplace_back();
+    worker.id = w.id;
+    worker.rank = w.rank;
+    worker.host = w.host;
+    worker.pid = w.pid;
+    worker.attempt = w.attempt;
+    worker.samples = w.samples;
+  }
+  return workers;
+}
+
+Lines summary_lines(const report::Summary& summary) {
+  Lines lines;
+  add_speed(summary, lines);
+  add_epochs(summary, lines);
+  add_workers(summary, lines);
+  add_servers(summary, lines);
+  add_time(summary, lines);
+  add_actions(summary, lines);
+  add_failures(summary, lines);
+  add_accounts(summary, lines);
+  return lines;
+}
+
+Lines closing_lines(const report::Summary& summary, const std::string& run_dir) {
+  Lines lines;
+  if (summary.exit.code == 0) return lines;
+  lines.push_back(
+      fmt::format("the run is in {}, its workers' output in {}/logs", run_dir, run_dir));
+  if (summary.exit.code == 75) {
+    lines.push_back(fmt::format("stopped; go on with: antdt run --resume {}", run_dir));
+  }
+  if (!summary.exit.first_cause.empty()) {
+    lines.push_back("first cause: " + summary.exit.first_cause);
+  }
+  return lines;
+}
+
+}  // namespace antdt::launcher

@@ -1,0 +1,119 @@
+#include "shard_server/accounts/audit.h"
+
+#include <nlohmann/json.hpp>
+
+#include "shard_server/journal/journal.h"
+#include "shard_server/ledger/ledger.h"
+
+namespace antdt::shard_server {
+namespace {
+
+int exit_code_of(const AuditReport& report) {
+  for (const EpochAccount& epoch : report.epochs) {
+    if (!is_kept(report.delivery, epoch.repeated, epoch.lost)) return 1;
+  }
+  if (!report.finished) return 5;
+  return report.uses_ledger ? 0 : 6;
+}
+
+std::string_view verdict_if_kept(Delivery delivery) {
+  switch (delivery) {
+    case Delivery::kExactlyOnce:
+      return "kept: every record was trained exactly once in each epoch, or skipped as declared";
+    case Delivery::kAtLeastOnce:
+      return "kept: every record was trained at least once in each epoch, or skipped as declared; "
+             "those that are repeated may count more than once in a part of the model";
+    case Delivery::kAtMostOnce:
+      return "kept: every record was trained at most once in each epoch; those that are lost may "
+             "be missing in a part of the model";
+  }
+  return "";
+}
+
+std::string_view verdict_if_broken(Delivery delivery) {
+  switch (delivery) {
+    case Delivery::kExactlyOnce:
+      return "broken: records were repeated or lost";
+    case Delivery::kAtLeastOnce:
+      return "broken: records were lost, and the promise is at-least-once";
+    case Delivery::kAtMostOnce:
+      return "broken: records were repeated, and the promise is at-most-once";
+  }
+  return "";
+}
+
+std::string_view verdict(const AuditReport& report) {
+  switch (report.exit_code) {
+    case 0:
+      return verdict_if_kept(report.delivery);
+    case 1:
+      return verdict_if_broken(report.delivery);
+    case 5:
+      return "not finished";
+    default:
+      return "unaccounted: the program read its data by itself";
+  }
+}
+
+}  // namespace
+
+AuditReport audit(const Accounts& accounts) {
+  AuditReport report{accounts.epochs(), accounts.finished(), accounts.uses_ledger(),
+                     accounts.delivery(), 0};
+  report.exit_code = exit_code_of(report);
+  return report;
+}
+
+Result<Accounts> read_accounts(const std::string& path) {
+  ANTDT_TRY(const JournalContent content, read_journal(path));
+  Accounts accounts;
+  for (const JournalEntry& section : content.snapshot) {
+    if (section.kind != kAccountsKind) continue;
+    ANTDT_TRY(accounts, Accounts::restore(section.bytes));
+  }
+  for (const JournalEntry& entry : content.records) {
+    if (entry.kind != kLedgerKind) continue;
+    if (auto applied = accounts.apply(entry.bytes); !applied) {
+      return fail(applied.error().kind, "journal {}: {}", path, applied.error().message);
+    }
+  }
+  return accounts;
+}
+
+Result<AuditReport> audit_journal(const std::string& path) {
+  ANTDT_TRY(const Accounts accounts, read_accounts(path));
+  return audit(accounts);
+}
+
+std::string audit_table(const AuditReport& report) {
+  constexpr std::string_view kRow = "{:>5}  {:>12}  {:>12}  {:>9}  {:>9}  {:>9}  {:>11}  {:>12}\n";
+  std::string table = fmt::format(kRow, "epoch", "records", "once", "repeated", "lost", "skipped",
+                                  "unaccounted", "remaining");
+  for (const EpochAccount& e : report.epochs) {
+    table += fmt::format(kRow, e.epoch, e.records, e.once, e.repeated, e.lost, e.skipped,
+                         e.unaccounted, e.remaining);
+  }
+  return table + fmt::format("{}\n", verdict(report));
+}
+
+std::string audit_json(const AuditReport& report) {
+  nlohmann::ordered_json epochs = nlohmann::ordered_json::array();
+  for (const EpochAccount& e : report.epochs) {
+    epochs.push_back({{"epoch", e.epoch},
+                      {"records", e.records},
+                      {"once", e.once},
+                      {"repeated", e.repeated},
+                      {"lost", e.lost},
+                      {"skipped", e.skipped},
+                      {"unaccounted", e.unaccounted},
+                      {"remaining", e.remaining}});
+  }
+  nlohmann::ordered_json json = {{"schema", 1},
+                                 {"delivery", to_string(report.delivery)},
+                                 {"finished", report.finished},
+                                 {"exit_code", report.exit_code},
+                                 {"epochs", std::move(epochs)}};
+  return json.dump();
+}
+
+}  // namespace antdt::shard_server

@@ -1,0 +1,32 @@
+// `antdt data audit`: a run's accounts, as an answer with an exit code.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "core/result.h"
+#include "shard_server/accounts/accounts.h"
+
+namespace antdt::shard_server {
+
+struct AuditReport {
+  std::vector<EpochAccount> epochs;
+  bool finished = false;
+  bool uses_ledger = true;
+  Delivery delivery = Delivery::kExactlyOnce;
+  // 0 the delivery promise is kept, 1 broken, 5 not finished, 6 unaccounted.
+  int exit_code = 0;
+};
+
+[[nodiscard]] AuditReport audit(const Accounts& accounts);
+// Of a run's state.db, also while the job runs.
+[[nodiscard]] Result<AuditReport> audit_journal(const std::string& path);
+// The accounts in it, for whoever wants more than the report.
+[[nodiscard]] Result<Accounts> read_accounts(const std::string& path);
+
+[[nodiscard]] std::string audit_table(const AuditReport& report);
+// {"schema":1,"delivery":…,"finished":…,"exit_code":…,"epochs":[{"epoch","records","once",
+// "repeated","lost","skipped","unaccounted","remaining"}]}
+[[nodiscard]] std::string audit_json(const AuditReport& report);
+
+}  // namespace antdt::shard_server

@@ -1,0 +1,47 @@
+// The writer's side of the series (series.h). Inside the library only.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "core/result.h"
+#include "shard_server/history/series.h"
+#include "shard_server/journal/sqlite.h"
+
+namespace antdt::shard_server {
+
+[[nodiscard]] std::string encode_moment(const Moment& moment);
+[[nodiscard]] Result<Moment> decode_moment(std::string_view bytes);
+
+// In a database that History has opened, inside its transactions. What a transaction
+// that is undone has written into `width_` and `rows_` is read again: see reload().
+class SeriesTable {
+ public:
+  // Makes the table where an older release did not.
+  [[nodiscard]] static Status create(Database& db);
+  [[nodiscard]] static Result<SeriesTable> open(Database& db);
+
+  [[nodiscard]] Status put(const Moment& moment);
+  [[nodiscard]] Status reload();
+
+ private:
+  SeriesTable(Statement width, Statement rows, Statement all, Statement find, Statement put,
+              Statement clear, Statement set_width)
+      : read_width_(std::move(width)),
+        count_(std::move(rows)),
+        all_(std::move(all)),
+        find_(std::move(find)),
+        put_(std::move(put)),
+        clear_(std::move(clear)),
+        set_width_(std::move(set_width)) {}
+  [[nodiscard]] Status write(std::uint64_t bucket, const Moment& moment);
+  [[nodiscard]] Status halve();
+
+  Statement read_width_, count_, all_, find_, put_, clear_, set_width_;
+  std::uint64_t width_ = 1;
+  std::uint64_t rows_ = 0;
+  std::size_t workers_ = 0;  // of the fullest row that was written: they may report one by one
+};
+
+}  // namespace antdt::shard_server

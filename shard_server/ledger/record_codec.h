@@ -1,0 +1,36 @@
+// Records of the ledger as bytes of the journal, and back.
+//
+// A record is a number for its kind, then its fields (shard_server/archive.h).
+// The numbers are part of the journal's format: never reused, never changed.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "core/result.h"
+#include "shard_server/archive.h"
+#include "shard_server/ledger/events.h"
+
+namespace antdt::shard_server {
+
+template <class R>
+[[nodiscard]] std::string encode_record(const R& record);
+[[nodiscard]] Result<Record> decode_record(std::string_view bytes);
+
+constexpr PhaseKind last_of(PhaseKind) { return PhaseKind::kEval; }
+constexpr AnswerStatus last_of(AnswerStatus) { return AnswerStatus::kEnd; }
+
+template <class Archive>
+void io(Archive& a, typename Archive::template Ref<Interval> x) {
+  a(x.from, x.to);
+}
+template <class Archive>
+void io(Archive& a, typename Archive::template Ref<Range> x) {
+  a(x.at, x.retries);
+}
+template <class Archive>
+void io(Archive& a, typename Archive::template Ref<wire::EvalPartial> x) {
+  a(x.records, x.loss_sum, x.correct, x.bins, x.negatives, x.positives);
+}
+
+}  // namespace antdt::shard_server

@@ -1,0 +1,310 @@
+#include "sim/hosts/host.h"
+
+#include <algorithm>
+#include <csignal>
+
+#include "sim/model.h"
+
+namespace antdt::sim {
+namespace {
+
+using std::chrono::microseconds;
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+constexpr const char* kJob = "sim";
+constexpr std::size_t kKeptMessages = 1000;
+
+antdtd::ProcessKey key_of(Member member) { return {kJob, member}; }
+
+}  // namespace
+
+Host::Host(World& world, HostClock clock, std::string name, std::uint32_t slots, Outside outside)
+    : world_(world),
+      clock_(clock),
+      name_(std::move(name)),
+      slots_(slots),
+      outside_(std::move(outside)),
+      machine_(world),
+      agent_process_(world) {}
+
+void Host::boot() { start_agent(); }
+
+std::vector<std::shared_ptr<Program>> Host::living() const {
+  std::vector<std::shared_ptr<Program>> found;
+  for (const auto& [member, stored] : store_) {
+    if (stored.process && stored.process->alive()) found.push_back(stored.process);
+  }
+  return found;
+}
+
+// ------------------------------------------------------------ crashes, restarts
+
+void Host::crash_agent() {
+  agent_.reset();
+  agent_process_.end();
+  armed_.reset();
+}
+
+void Host::start_agent() {
+  if (agent_ || !powered_) return;
+  agent_.emplace(Agent{antdtd::Supervision({static_cast<double>(slots_), 0, 0}), {}, false, {}});
+  const auto stored = store_;
+  for (const auto& [member, s] : stored) {
+    apply(antdtd::event::Adopted{key_of(member), s.start, s.pid, s.status});
+  }
+  agent_process_.after(clock_.real(kHeartbeat), [this] { heartbeat(); });
+}
+
+void Host::lose_power() {
+  crash_agent();
+  machine_.end();
+  powered_ = suspended_ = false;
+  for (auto& [member, stored] : store_) {
+    if (stored.process) stored.process->lose_power();
+    if (!stored.status) {
+      stored.status = antdtd::ExitStatus{-1, SIGKILL, "", "was gone when this agent began"};
+    }
+  }
+}
+
+void Host::power_on(bool disk_is_empty, MonoTime clock) {
+  if (powered_) return;
+  powered_ = true;
+  clock_.restart(clock);
+  if (disk_is_empty) {
+    store_.clear();
+    known_ = {};
+  }
+  start_agent();
+}
+
+void Host::suspend() {
+  if (suspended_ || !powered_ || !agent_) return;
+  suspended_ = true;
+  clock_.stand_still();
+  machine_.freeze();
+  agent_process_.freeze();
+  for (const auto& worker : living()) worker->suspend();
+}
+
+void Host::wake() {
+  if (!std::exchange(suspended_, false)) return;
+  clock_.go_on();
+  machine_.thaw();
+  agent_process_.thaw();
+  for (const auto& worker : living()) worker->wake();
+}
+
+// ------------------------------------------------------------------ supervision
+
+void Host::apply(const antdtd::Event& event) {
+  if (!agent_) return;
+  for (const antdtd::Effect& effect : agent_->supervision.step(event, clock_.now())) run(effect);
+  arm();
+}
+
+void Host::run(const antdtd::Effect& effect) {
+  using namespace antdtd::effect;
+  if (const auto* launched = std::get_if<Launch>(&effect)) {
+    launch(launched->key.member, launched->start);
+  } else if (const auto* signalled = std::get_if<Signal>(&effect)) {
+    signal(signalled->key.member, signalled->force);
+  } else if (const auto* started = std::get_if<ReportStarted>(&effect)) {
+    send_or_drop(Started{started->key.member, started->pid});
+  } else if (const auto* exit = std::get_if<ReportExit>(&effect)) {
+    if (const auto due = agent_->sums.take(exit->key, clock_.now())) send_metrics(*due);
+    const antdtd::ExitStatus& s = exit->status;
+    send_or_drop(Exited{exit->key.member, {s.code, s.signal, s.error, s.last_lines, s.oom}});
+  } else if (const auto* refuse = std::get_if<RefuseStart>(&effect)) {
+    send_or_drop(StartRefused{refuse->key.member, refuse->code + ": " + refuse->reason});
+  } else if (const auto* forget = std::get_if<ForgetProcess>(&effect)) {
+    store_.erase(forget->key.member);
+  } else if (std::holds_alternative<ForgetJob>(effect)) {
+    known_ = {};
+    agent_->attached = false;
+    agent_->kept.clear();
+  }
+}
+
+// The shim is started by the agent and goes on without it.
+void Host::launch(Member member, const antdtd::StartRequest& start) {
+  store_[member] = {start, 0, {}, nullptr};
+  machine_.after(world_.rng().time(milliseconds(20), milliseconds(500)), [this, member] {
+    const auto found = store_.find(member);
+    if (found == store_.end() || found->second.status) return;
+    found->second.pid = ++pids_;
+    found->second.process = outside_.make_program(*this, member, found->second.pid);
+    found->second.process->start();
+    apply(antdtd::event::WorkerStarted{key_of(member), found->second.pid});
+  });
+}
+
+void Host::signal(Member member, antdtd::Force force) {
+  const auto found = store_.find(member);
+  if (found == store_.end()) return;
+  if (found->second.process) {
+    if (force == antdtd::Force::kTerminate) return found->second.process->terminate();
+    return found->second.process->kill(SIGKILL);
+  }
+  if (found->second.status) return;
+  found->second.status = antdtd::ExitStatus{-1, SIGKILL, "", ""};
+  agent_process_.after(milliseconds(1), [this, member, status = *found->second.status] {
+    apply(antdtd::event::ProcessEnded{key_of(member), status});
+  });
+}
+
+void Host::program_exited(Program& program, int code, int signal) {
+  const auto found = store_.find(program.member());
+  if (found == store_.end() || found->second.status) return;
+  found->second.status = antdtd::ExitStatus{code, signal, "", ""};
+  // Its last words go before its end.
+  agent_process_.after(milliseconds(2),
+                       [this, member = program.member(), status = *found->second.status] {
+                         apply(antdtd::event::ProcessEnded{key_of(member), status});
+                       });
+}
+
+void Host::arm() {
+  if (!agent_) return;
+  auto next = agent_->supervision.next_wakeup();
+  const auto attached = [this](const std::string&) { return agent_->attached; };
+  if (const auto due = agent_->sums.next_due(attached)) next = next ? std::min(*next, *due) : *due;
+  if (!next || (armed_ && *armed_ <= *next)) return;
+  armed_ = *next;
+  agent_process_.after(clock_.real(std::max(*next - clock_.now(), Duration(microseconds(100)))),
+                       [this, when = *next] {
+                         if (armed_ != when) return;
+                         armed_.reset();
+                         const auto is_attached = [this](const std::string&) {
+                           return agent_->attached;
+                         };
+                         for (const auto& due : agent_->sums.take_due(clock_.now(), is_attached)) {
+                           send_metrics(due);
+                         }
+                         apply(antdtd::event::Tick{});
+                       });
+}
+
+// ---------------------------------------------------------- with the job daemon
+
+void Host::heartbeat() {
+  send_or_drop(wire::Heartbeat{});
+  agent_process_.after(clock_.real(kHeartbeat), [this] { heartbeat(); });
+}
+
+void Host::send_or_drop(decltype(ToDaemon::body) body) {
+  if (agent_ && agent_->attached) outside_.to_daemon({name_, known_, std::move(body)});
+}
+
+void Host::relay(ctl::in::FromWorker message) {
+  if (agent_->attached) return send_or_drop(std::move(message));
+  agent_->kept.push_back(std::move(message));
+  if (agent_->kept.size() > kKeptMessages) agent_->kept.pop_front();
+}
+
+void Host::attach(Incarnation incarnation) {
+  if (incarnation < known_) return;  // refused: a later one attached here
+  known_ = incarnation;
+  agent_->attached = true;
+  wire::AgentWelcome welcome;
+  welcome.host = name_;
+  welcome.cpus = agent_->supervision.free().cpus;
+  welcome.running = agent_->supervision.running(kJob);
+  send_or_drop(std::move(welcome));
+  for (auto& message : std::exchange(agent_->kept, {})) send_or_drop(std::move(message));
+  apply(antdtd::event::DaemonAttached{kJob});
+}
+
+void Host::receive(const ToAgent& message) {
+  if (agent_) agent_process_.after({}, [this, message] { hear(message); });
+}
+
+void Host::hear(const ToAgent& message) {
+  if (const auto* a = std::get_if<wire::Attach>(&message.body)) return attach(a->incarnation);
+  if (!agent_->attached || message.from != known_) {
+    return outside_.to_daemon({name_, message.from, NotAttached{}});
+  }
+  if (std::holds_alternative<wire::Heartbeat>(message.body)) {
+    apply(antdtd::event::DaemonHeard{kJob});
+  } else if (std::holds_alternative<wire::Detach>(message.body)) {
+    apply(antdtd::event::JobOver{kJob});
+  } else if (const auto* start = std::get_if<Start>(&message.body)) {
+    auto wanted = std::make_shared<wire::StartProcess>();
+    wanted->command = {"worker"};
+    wanted->cpus = 1;
+    wanted->orphan_timeout_ms = 60000;
+    wanted->report_ms = 200;
+    apply(antdtd::event::StartWanted{key_of(start->member), std::move(wanted), 1});
+  } else if (const auto* stop = std::get_if<Stop>(&message.body)) {
+    apply(antdtd::event::StopWanted{key_of(stop->member), stop->grace});
+  } else if (const auto* seen = std::get_if<ExitSeen>(&message.body)) {
+    apply(antdtd::event::ExitAcknowledged{key_of(seen->member)});
+  } else if (const auto* worker = std::get_if<ctl::out::ToWorker>(&message.body)) {
+    deliver(*worker);
+  }
+}
+
+void Host::deliver(const ctl::out::ToWorker& message) {
+  const auto* process = agent_->supervision.find(key_of(message.to));
+  if (process == nullptr || !process->live()) return;
+  const auto found = store_.find(message.to);
+  if (found == store_.end() || !found->second.process) return;
+  Told told{message.generation, message.seq, {}};
+  std::visit(
+      [&](const auto& body) {
+        using Body = std::decay_t<decltype(body)>;
+        if constexpr (std::is_same_v<Body, wire::PsServe> || std::is_same_v<Body, wire::PsCut>) {
+          told.body = body;
+        } else if constexpr (std::is_same_v<Body, ctl::SharedRoster>) {
+          told.body = client::Inbound(body.for_wire());
+        } else {
+          told.body = client::Inbound(body);
+        }
+      },
+      message.body);
+  answer(*found->second.process, std::move(told));
+}
+
+// ------------------------------------------------------------------ with workers
+
+void Host::answer(const Program& program, Told message) {
+  // In order: ipc keeps it.
+  const auto found = store_.find(program.member());
+  if (found == store_.end()) return;
+  machine_.after(microseconds(100),
+                 [process = found->second.process, message = std::move(message)] {
+                   if (process && process->alive()) process->receive(message);
+                 });
+}
+
+void Host::from_program(Program& from, Said message) {
+  if (!agent_) return;  // lost with the agent
+  const Member member = from.member();
+  const auto reply = [&](client::Inbound body) { answer(from, {{}, 0, std::move(body)}); };
+  if (agent_->supervision.newest(kJob, member.worker) > member.attempt) {
+    return reply(wire::Refused{"stale", "a newer attempt was started"});
+  }
+  if (agent_->supervision.find(key_of(member)) == nullptr) {
+    return reply(wire::Refused{"unknown", "this agent did not start it"});
+  }
+  if (std::holds_alternative<wire::Hello>(message.body)) {
+    wire::WorkerWelcome welcome;
+    welcome.version = 1;
+    welcome.host = name_;
+    welcome.run_dir = kRunDirectory;
+    return reply(std::move(welcome));
+  }
+  if (const auto* report = std::get_if<wire::Report>(&message.body)) {
+    agent_->sums.add(key_of(member), *report, milliseconds(200), clock_.now());
+    return arm();
+  }
+  relay({member, message.generation, message.seq,
+         std::get<ctl::in::WorkerBody>(std::move(message.body))});
+}
+
+void Host::send_metrics(const antdtd::ReportSums::Due& due) {
+  send_or_drop(ctl::in::FromWorker{due.key.member, {}, 0, due.metrics});
+}
+
+}  // namespace antdt::sim

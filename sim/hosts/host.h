@@ -1,0 +1,97 @@
+// A machine with an agent: the real supervision and sums of reports, around them
+// what antdtd/agent/agent.cc does. What is in files, and the processes, outlive the
+// agent; nothing but the files outlives the machine.
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "antdtd/host/report_sums.h"
+#include "antdtd/processes/supervision.h"
+#include "sim/hosts/process.h"
+#include "sim/hosts/program.h"
+#include "sim/messages.h"
+#include "sim/world.h"
+
+namespace antdt::sim {
+
+class Host {
+ public:
+  struct Outside {
+    std::function<void(ToDaemon)> to_daemon;
+    std::function<std::shared_ptr<Program>(Host&, Member, std::uint32_t pid)> make_program;
+  };
+  Host(World& world, HostClock clock, std::string name, std::uint32_t slots, Outside outside);
+
+  void boot();
+  void crash_agent();
+  void start_agent();
+  void lose_power();
+  // `clock` is where its monotonic clock begins.
+  void power_on(bool disk_is_empty, MonoTime clock);
+  // The machine stands still, its clock too; what is sent to it waits.
+  void suspend();
+  void wake();
+
+  void receive(const ToAgent& message);
+  void from_program(Program& from, Said message);
+  void program_exited(Program& program, int code, int signal);
+
+  [[nodiscard]] const std::string& name() const { return name_; }
+  [[nodiscard]] const HostClock& clock() const { return clock_; }
+  [[nodiscard]] bool powered() const { return powered_; }
+  [[nodiscard]] bool suspended() const { return suspended_; }
+  [[nodiscard]] bool agent_runs() const { return agent_.has_value(); }
+  [[nodiscard]] std::uint32_t slots() const { return slots_; }
+  [[nodiscard]] std::vector<std::shared_ptr<Program>> living() const;
+
+ private:
+  // A directory of the agent's store: who was started, and how it ended.
+  struct Stored {
+    antdtd::StartRequest start;
+    std::uint32_t pid = 0;  // 0: its shim has not said so yet
+    std::optional<antdtd::ExitStatus> status;
+    std::shared_ptr<Program> process;
+  };
+  struct Agent {
+    antdtd::Supervision supervision;
+    antdtd::ReportSums sums;
+    bool attached = false;
+    std::deque<ctl::in::FromWorker> kept;  // for a daemon that is away
+  };
+
+  void hear(const ToAgent& message);
+  void apply(const antdtd::Event& event);
+  void run(const antdtd::Effect& effect);
+  void launch(Member member, const antdtd::StartRequest& start);
+  void signal(Member member, antdtd::Force force);
+  void attach(Incarnation incarnation);
+  void deliver(const ctl::out::ToWorker& message);
+  void send_or_drop(decltype(ToDaemon::body) body);
+  void relay(ctl::in::FromWorker message);
+  void send_metrics(const antdtd::ReportSums::Due& due);
+  void answer(const Program& program, Told message);
+  void arm();
+  void heartbeat();
+
+  World& world_;
+  HostClock clock_;
+  const std::string name_;
+  const std::uint32_t slots_;
+  Outside outside_;
+  bool powered_ = true;
+  bool suspended_ = false;
+  Process machine_;        // ends with the power
+  Process agent_process_;  // ends with the agent
+  std::map<Member, Stored> store_;
+  Incarnation known_;  // newest that attached; durable
+  std::optional<Agent> agent_;
+  std::optional<MonoTime> armed_;
+  std::uint32_t pids_ = 1000;
+};
+
+}  // namespace antdt::sim

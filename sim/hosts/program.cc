@@ -1,0 +1,121 @@
+#include "sim/hosts/program.h"
+
+#include <csignal>
+
+#include "sim/surroundings.h"
+
+namespace antdt::sim {
+namespace {
+
+using std::chrono::microseconds;
+
+Said said_by(client::Outbound message) {
+  Said said{message.generation, message.seq, {}};
+  std::visit(
+      [&](auto& body) {
+        using Body = std::decay_t<decltype(body)>;
+        if constexpr (std::is_same_v<Body, wire::Hello> || std::is_same_v<Body, wire::Report>) {
+          said.body = std::move(body);
+        } else {
+          said.body = ctl::in::WorkerBody(std::move(body));
+        }
+      },
+      message.body);
+  return said;
+}
+
+}  // namespace
+
+void Program::kill(int signal) {
+  if (!alive_) return;
+  end(false);
+  around_.exited(*this, -1, signal);
+}
+
+void Program::exit(int code) {
+  if (!alive_) return;
+  last_words();
+  end(false);
+  around_.exited(*this, code, 0);
+}
+
+void Program::end(bool silently) {
+  world_.say("{}.{} ends", member_.worker, member_.attempt);
+  alive_ = false;
+  process_.end();
+  ended(silently);
+}
+
+void Program::stop() {
+  if (!std::exchange(stopped_, true)) process_.freeze();
+}
+
+void Program::go_on() {
+  if (alive_ && std::exchange(stopped_, false)) process_.thaw();
+}
+
+bool Program::may_send() {
+  if (!packets_left_) return true;
+  if (*packets_left_ == 0) return false;
+  if (--*packets_left_ == 0) {
+    world_.say("fault: {}.{} is killed while it speaks", member_.worker, member_.attempt);
+    later({}, [this] { kill(SIGKILL); });
+  }
+  return true;
+}
+
+// ------------------------------------------------------------- with a client core
+
+void ClientProgram::start() {
+  later({}, [this] { feed(client::Greet{}); });
+}
+
+void ClientProgram::terminate() {
+  later({}, [this] {
+    sigterm_ = true;
+    turn();
+  });
+}
+
+void ClientProgram::receive(Told message) {
+  const auto* body = std::get_if<client::Inbound>(&message.body);
+  if (body == nullptr) return;  // not for workers
+  later({}, [this, message = client::Received{message.generation, message.seq, *body}] {
+    feed(message);
+    if (!alive()) return;
+    if (core_.welcome() && !std::exchange(greeted_, true)) welcomed();
+    turn();
+  });
+}
+
+void ClientProgram::feed(const client::Event& event) {
+  if (alive()) perform(core_.step(event, clock_.now()));
+}
+
+void ClientProgram::perform(client::Effects effects) {
+  for (client::Outbound& message : effects.send) {
+    around_.to_agent(*this, said_by(std::move(message)));
+  }
+  if (effects.abort) abort(*effects.abort);
+  if (core_.refusal() && alive()) {
+    world_.say("{}.{} is refused: {}", member_.worker, member_.attempt, core_.refusal()->message);
+    end(false);
+    return around_.exited(*this, 1, 0);
+  }
+  arm();
+}
+
+void ClientProgram::arm() {
+  const auto deadline = core_.deadline();
+  if (!alive() || !deadline || (armed_ && *armed_ <= *deadline && *armed_ >= clock_.now())) return;
+  // A thread that wakes up takes its time.
+  const MonoTime when = std::max(*deadline, clock_.now() + microseconds(100));
+  armed_ = when;
+  later(clock_.real(when - clock_.now()), [this, when] {
+    if (armed_ != when) return;
+    armed_.reset();
+    feed(client::Tick{});
+  });
+}
+
+}  // namespace antdt::sim

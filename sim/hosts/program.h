@@ -1,0 +1,143 @@
+// A process that an agent starts: how it lives, stands still and ends, whatever
+// it is that it does.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <variant>
+
+#include "core/wire/ps_messages.h"
+#include "ctl/job/job_machine.h"
+#include "sim/hosts/process.h"
+#include "sim/servers/ps_packets.h"
+#include "sim/world.h"
+#include "trainer/client/client_core.h"
+#include "trainer/worker/habits.h"
+
+namespace antdt::sim {
+
+class Surroundings;
+
+// From its agent.
+// What workers of both kinds do, as the real ones.
+using worker::kDataPatience;
+using worker::kResumable;
+using worker::kTurn;
+inline constexpr Duration kLookAgain = std::chrono::milliseconds(5);
+inline constexpr Duration kEvalLookAgain = std::chrono::milliseconds(10);
+inline constexpr Duration kStepTime = std::chrono::microseconds(200);  // beside that of its records
+inline constexpr std::uint64_t kEvalBatch = 8;
+
+struct Told {
+  Generation generation;
+  std::uint64_t seq = 0;
+  std::variant<client::Inbound, wire::PsServe, wire::PsCut> body;
+};
+// To its agent.
+struct Said {
+  Generation generation;
+  std::uint64_t seq = 0;
+  std::variant<wire::Hello, wire::Report, ctl::in::WorkerBody> body;
+};
+
+class Program {
+ public:
+  Program(World& world, Surroundings& around, Member member, std::uint32_t pid, std::string host,
+          const HostClock& clock)
+      : world_(world),
+        around_(around),
+        member_(member),
+        pid_(pid),
+        host_(std::move(host)),
+        clock_(clock),
+        process_(world) {}
+  virtual ~Program() = default;
+  Program(const Program&) = delete;
+  Program& operator=(const Program&) = delete;
+
+  virtual void start() = 0;
+  virtual void receive(Told message) = 0;
+  virtual void terminate() = 0;  // SIGTERM
+  // On the sockets between workers and servers.
+  virtual void asked(const PsPacket&) {}
+  virtual void answered(const PsAnswer&) {}
+  [[nodiscard]] virtual std::string doing() const = 0;
+
+  void kill(int signal);
+  void lose_power() { end(true); }  // with its host: nobody is told
+  void stop();                      // SIGSTOP
+  void go_on();
+  void suspend() { process_.freeze(); }  // with its machine
+  void wake() { process_.thaw(); }
+  void set_slowdown(double factor) { slowdown_ = factor; }
+  // It is killed in the middle of what it says to workers or servers, after so much.
+  void kill_after_sending(std::uint32_t packets) { packets_left_ = packets; }
+
+  [[nodiscard]] Member member() const { return member_; }
+  [[nodiscard]] const std::string& host() const { return host_; }
+  [[nodiscard]] std::uint32_t pid() const { return pid_; }
+  [[nodiscard]] bool alive() const { return alive_; }
+  [[nodiscard]] bool stopped() const { return stopped_; }
+
+ protected:
+  void later(Duration delay, World::Action action) { process_.after(delay, std::move(action)); }
+  void exit(int code);
+  void end(bool silently);
+  // What it says last, if it can; and what ends with it.
+  virtual void last_words() {}
+  virtual void ended(bool /*silently*/) {}
+  // False: it dies before it says this, and what it would say next.
+  [[nodiscard]] bool may_send();
+  [[nodiscard]] const char* standing() const { return process_.stands_still() ? " (stopped)" : ""; }
+
+  World& world_;
+  Surroundings& around_;
+  const Member member_;
+  const std::uint32_t pid_;
+  const std::string host_;
+  const HostClock& clock_;
+  Process process_;
+  double slowdown_ = 1;
+
+ private:
+  bool alive_ = true;
+  bool stopped_ = false;
+  std::optional<std::uint32_t> packets_left_;
+};
+
+// With the real client core and a thread that answers always, unless the whole
+// process is stopped.
+class ClientProgram : public Program {
+ public:
+  using Program::Program;
+  void start() final;
+  void receive(Told message) final;
+  void terminate() final;
+
+ protected:
+  void feed(const client::Event& event);
+  virtual void welcomed() = 0;  // for the first time
+  virtual void turn() = 0;      // of the training thread, if it is idle
+  virtual void abort(Generation generation) = 0;
+  void last_words() override { feed(wire::Bye{}); }
+  [[nodiscard]] bool wants_to_leave() const {
+    return sigterm_ || core_.leave_requested().has_value();
+  }
+  // What takes so long on a host that is as fast as it should be.
+  [[nodiscard]] Duration slowed(Duration time) const {
+    return std::chrono::duration_cast<Duration>(time * slowdown_);
+  }
+
+  client::ClientCore core_;
+  bool sigterm_ = false;
+
+ private:
+  void perform(client::Effects effects);
+  void arm();
+
+  bool greeted_ = false;
+  std::optional<MonoTime> armed_;
+};
+
+}  // namespace antdt::sim

@@ -1,0 +1,160 @@
+#include "sim/members/ring.h"
+
+#include <algorithm>
+
+namespace antdt::sim {
+namespace {
+
+using std::chrono::microseconds;
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+constexpr Duration kConnectTimeout = seconds(5);
+
+}  // namespace
+
+void Ring::connect(std::size_t rank, Done done) {
+  Participant& me = members_[rank];
+  me.connected = true;
+  me.done = std::move(done);
+  const std::uint64_t wait = ++me.waits;
+  const bool all = std::ranges::all_of(members_, &Participant::connected);
+  if (all && all_reach()) {
+    for (std::size_t r = 0; r < members_.size(); ++r) {
+      Participant& m = members_[r];
+      if (m.left || !m.done) continue;
+      world_.after(life_, world_.rng().time(microseconds(100), milliseconds(5)),
+                   [this, r, w = m.waits] {
+                     Participant& p = members_[r];
+                     if (p.left || p.waits != w || p.cut == w || !p.done) return;
+                     const Done connected = std::exchange(p.done, nullptr);
+                     connected(std::make_shared<const Contributions>());
+                   });
+    }
+  }
+  world_.after(life_, kConnectTimeout, [this, rank, wait] {
+    if (members_[rank].waits == wait) fail(rank);
+  });
+  check_neighbours(rank);
+}
+
+void Ring::exchange(std::size_t rank, Contribution mine, Done done) {
+  Participant& me = members_[rank];
+  if (me.left) return;
+  const std::uint64_t number = me.posted++;
+  Exchange& exchange = exchanges_[number];
+  if (!exchange.contributions) {
+    exchange.contributions = std::make_shared<Contributions>(members_.size());
+  }
+  exchange.contributions->at(rank) = std::move(mine);
+  me.done = std::move(done);
+  ++me.waits;
+  if (++exchange.posted == members_.size()) {
+    for (std::size_t r = 0; r < members_.size(); ++r) complete_later(r, number);
+  }
+  check_neighbours(rank);
+}
+
+void Ring::complete_later(std::size_t rank, std::uint64_t number) {
+  const Participant& p = members_[rank];
+  if (p.left) return;
+  const bool late = world_.rng().chance(0.05);
+  const Duration delay =
+      world_.rng().time(microseconds(50), late ? milliseconds(300) : milliseconds(2));
+  world_.after(life_, delay,
+               [this, rank, number, wait = p.waits] { complete(rank, number, wait); });
+}
+
+void Ring::complete(std::size_t rank, std::uint64_t number, std::uint64_t wait) {
+  Participant& p = members_[rank];
+  if (p.left || p.waits != wait || p.cut == wait || !p.done) return;
+  if (!all_reach() || (withheld_.exchange && withheld_.exchange(rank))) {
+    world_.after(life_, milliseconds(100),
+                 [this, rank, number, wait] { complete(rank, number, wait); });
+    return;
+  }
+  const Done done = std::exchange(p.done, nullptr);
+  ++p.waits;
+  done(exchanges_.at(number).contributions);
+}
+
+bool Ring::all_reach() const {
+  for (std::size_t r = 0; r < members_.size(); ++r) {
+    if (!reaches_(r, behind(r))) return false;
+  }
+  return true;
+}
+
+void Ring::offer(std::size_t rank, Handed state) {
+  members_[rank].offered = std::make_shared<const Handed>(std::move(state));
+  pass_on(behind(rank));
+}
+
+void Ring::receive_left(std::size_t rank, Received done) {
+  Participant& me = members_[rank];
+  me.receives = std::move(done);
+  ++me.waits;
+  pass_on(rank);
+  check_neighbours(rank);
+}
+
+void Ring::pass_on(std::size_t rank) {
+  const Participant& p = members_[rank];
+  if (!p.receives || p.left || !members_[before(rank)].offered) return;
+  world_.after(life_, world_.rng().time(milliseconds(1), milliseconds(200)),
+               [this, rank, wait = p.waits] { arrive(rank, wait); });
+}
+
+void Ring::arrive(std::size_t rank, std::uint64_t wait) {
+  Participant& to = members_[rank];
+  const Participant& from = members_[before(rank)];
+  if (to.left || to.waits != wait || to.cut == wait || !to.receives || from.left) return;
+  if (withheld_.state && withheld_.state(rank, before(rank))) {
+    return world_.after(life_, milliseconds(1), [this, rank, wait] { arrive(rank, wait); });
+  }
+  ++to.waits;
+  const auto received = std::exchange(to.receives, nullptr);
+  received(from.offered);
+}
+
+void Ring::leave(std::size_t rank, bool silently) {
+  Participant& me = members_[rank];
+  if (me.left) return;
+  me.left = true;
+  me.silent = silently;
+  me.done = nullptr;
+  me.receives = nullptr;
+  // What was on its way through this member arrives, or does not.
+  for (std::size_t r = 0; r < members_.size(); ++r) {
+    Participant& p = members_[r];
+    if (!p.left && p.done && world_.rng().chance(0.5)) p.cut = p.waits;
+  }
+  check_neighbours(before(rank));
+  check_neighbours(behind(rank));
+}
+
+void Ring::check_neighbours(std::size_t rank) {
+  const Participant& me = members_[rank];
+  if (me.left || (!me.done && !me.receives)) return;
+  for (const std::size_t r : {before(rank), behind(rank)}) {
+    const Participant& other = members_[r];
+    if (r == rank || !other.left || other.silent) continue;
+    return fail_later(rank, milliseconds(300));
+  }
+}
+
+void Ring::fail_later(std::size_t rank, Duration within) {
+  world_.after(life_, world_.rng().time(microseconds(100), within), [this, rank] { fail(rank); });
+}
+
+void Ring::fail(std::size_t rank) {
+  Participant& p = members_[rank];
+  if (p.left) return;
+  ++p.waits;
+  const Done done = std::exchange(p.done, nullptr);
+  const auto receives = std::exchange(p.receives, nullptr);
+  if (done) done(nullptr);
+  if (receives) receives(nullptr);
+}
+
+}  // namespace antdt::sim

@@ -1,0 +1,50 @@
+#include "sim/servers/ps_checks.h"
+
+namespace antdt::sim {
+
+void PsChecks::group_began(Generation generation, const Model* from) {
+  const auto [at, first] = models_.try_emplace(generation);
+  if (!first) return;  // another server has said so
+  if (from != nullptr) {
+    at->second = *from;
+  } else {
+    at->second.tally.resize(records_);
+  }
+}
+
+void PsChecks::pushed(const PsWorker& worker, std::uint64_t number,
+                      const std::vector<Record>& records) {
+  pushes_[{worker.generation(), worker.member(), number}] = {worker.phase().epoch.value, records};
+}
+
+void PsChecks::decided(Generation generation, std::uint32_t home, const wire::PsDecision& decision,
+                       const Bounds& bounds) {
+  // Each of the two that are one home says them in their order.
+  std::uint64_t& newest = decided_[{generation, home}];
+  if (decision.number <= newest) return;
+  newest = decision.number;
+  Model& model = models_.at(generation);
+  for (const wire::PsPushId& id : decision.pushes) {
+    const auto push = pushes_.find({generation, {id.worker, id.attempt}, id.number});
+    if (push == pushes_.end()) {
+      world_.violate("exactly once", fmt::format("push {} of {}.{} is decided and was never made",
+                                                 id.number, id.worker, id.attempt));
+      continue;
+    }
+    for (const Record r : push->second.records) {
+      const unsigned times = ++model.tally.at(r);
+      const auto [least, most] = bounds(push->second.epoch, r);
+      if (times >= least && times <= most) continue;
+      world_.violate("exactly once",
+                     fmt::format("record {} of push {} of {}.{} is decided {} times in epoch {}", r,
+                                 id.number, id.worker, id.attempt, times, push->second.epoch));
+    }
+  }
+}
+
+const Model* PsChecks::model_of(Generation generation) const {
+  const auto found = models_.find(generation);
+  return found == models_.end() ? nullptr : &found->second;
+}
+
+}  // namespace antdt::sim

@@ -1,0 +1,310 @@
+#include "core/wire/codec.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <random>
+#include <regex>
+#include <set>
+#include <tuple>
+
+#include "core/os/fs.h"
+#include "core/wire/admin_messages.h"
+#include "core/wire/approve_message.h"
+#include "core/wire/drill_messages.h"
+#include "core/wire/file_messages.h"
+#include "core/wire/messages.h"
+#include "core/wire/ps_messages.h"
+
+namespace antdt::wire {
+namespace {
+
+using namespace std::string_literals;
+using testing::HasSubstr;
+
+using EveryMessage = testing::Types<
+    Hello, Refused, Fetch, Grants, Recall, Recalled, WorkerWelcome, Report, Join, Form, Address,
+    Roster, Ready, Plan, Settle, Abort, PhaseStart, Progress, CheckpointOrder, CheckpointWritten,
+    Leave, Bye, Attach, AgentWelcome, StartProcess, ProcessStarted, ProcessExited, ExitSeen,
+    StopProcess, Metrics, ReservePort, ReservedPort, Heartbeat, Detach, StartJob, JobStarted,
+    StatusRequest, StatusReply, StopJob, EvictWorkers, ResizeJob, ApproveAction, SkipRecords,
+    Regroup, Done, PsOpen, PsOpened, PsPut, PsPull, PsPulled, PsPush, PsStaged, PsCommit, PsDecided,
+    PsIdle, PsDecision, PsApplied, PsCut, PsSaved, PsIdled, PsServe, PsServing, PsRoster, PsCopied,
+    PsTaken, PsImage, PsStats, InjectRules, Injected, CheckpointBegun, FilesAttach, FilesReady,
+    FilesDetach, FileProbe, FileProbed, FileList, FileListed, FileRead, FileData, FileWrite,
+    FileDone, FileSum, FileSummed, FileCommit, FileRemove, JobsRequest, JobsReply, AdminOrder,
+    AdminAnswer>;
+
+// Gives every field, of nested parts too, a value of its own.
+class Filler {
+ public:
+  template <class T>
+  void operator()(std::string_view, T& value) {
+    fill(value);
+  }
+  [[nodiscard]] int fields() const { return count_; }
+
+ private:
+  template <class T>
+  void fill(T& value) {
+    ++count_;
+    if constexpr (detail::HasFields<T>) {
+      T::fields(value, *this);
+    } else if constexpr (detail::IsId<T>::value) {
+      fill(value.value);
+    } else if constexpr (std::is_same_v<T, WorkerId>) {
+      value = WorkerId{'s', static_cast<std::uint32_t>(count_)};
+    } else if constexpr (std::is_same_v<T, std::string>) {
+      value = std::string(static_cast<std::size_t>(count_ % 50), 'a') + "\0\xff"s;
+    } else if constexpr (detail::IsVector<T>::value) {
+      value.resize(static_cast<std::size_t>(20));
+      for (auto& item : value) fill(item);
+    } else if constexpr (detail::IsOptional<T>::value) {
+      fill(value.emplace());
+    } else if constexpr (std::is_same_v<T, bool>) {
+      value = !value;
+    } else if constexpr (std::is_floating_point_v<T>) {
+      value = 0.1 * count_;
+    } else if constexpr (std::is_signed_v<T>) {
+      value = static_cast<T>(-70000 - count_);
+    } else {
+      value = static_cast<T>(std::numeric_limits<T>::max() - static_cast<T>(count_));
+    }
+  }
+  int count_ = 0;
+};
+
+template <class T>
+T filled() {
+  T message{};
+  Filler filler;
+  T::fields(message, filler);
+  return message;
+}
+
+template <class T>
+class EveryMessageTest : public testing::Test {};
+TYPED_TEST_SUITE(EveryMessageTest, EveryMessage);
+
+TYPED_TEST(EveryMessageTest, ReadsWhatItWrites) {
+  const std::string bytes = encode(filled<TypeParam>());
+  const Result<TypeParam> read = decode<TypeParam>(bytes);
+  ASSERT_TRUE(read) << read.error().message;
+  EXPECT_EQ(encode(*read), bytes);
+  Filler counter;
+  TypeParam scratch{};
+  TypeParam::fields(scratch, counter);
+  if (counter.fields() > 0) {
+    EXPECT_NE(bytes, encode(TypeParam{}));
+  }
+}
+
+TYPED_TEST(EveryMessageTest, TakesDefaultsForWhatIsMissing) {
+  const Result<TypeParam> read = decode<TypeParam>("\x80"s);
+  ASSERT_TRUE(read) << read.error().message;
+  EXPECT_EQ(encode(*read), encode(TypeParam{}));
+}
+
+TYPED_TEST(EveryMessageTest, RefusesEveryTruncation) {
+  const std::string bytes = encode(filled<TypeParam>());
+  for (std::size_t size = 0; size < bytes.size(); ++size) {
+    const auto read = decode<TypeParam>(std::string_view(bytes).substr(0, size));
+    ASSERT_FALSE(read) << "cut at " << size << " of " << bytes.size();
+    ASSERT_EQ(read.error().kind, ErrorKind::kCorrupt);
+  }
+}
+
+TYPED_TEST(EveryMessageTest, SurvivesChangedBytes) {
+  const std::string bytes = encode(filled<TypeParam>());
+  std::mt19937 random(7);
+  for (int i = 0; i < 2000; ++i) {
+    std::string changed = bytes;
+    for (int n = 0; n < 3; ++n) changed[random() % changed.size()] = static_cast<char>(random());
+    // Either it can be read, and then written again, or it is an error.
+    if (const auto read = decode<TypeParam>(changed)) {
+      EXPECT_FALSE(encode(*read).empty());
+    }
+  }
+}
+
+TYPED_TEST(EveryMessageTest, SurvivesRandomBytes) {
+  std::mt19937 random(8);
+  for (int i = 0; i < 2000; ++i) {
+    std::string bytes(random() % 64, '\0');
+    for (char& c : bytes) c = static_cast<char>(random());
+    if (const auto read = decode<TypeParam>(bytes)) {
+      EXPECT_FALSE(encode(*read).empty());
+    }
+  }
+}
+
+template <template <class...> class List, class... Messages>
+std::multiset<std::string> kinds_of(List<Messages...>) {
+  return {std::string(Messages::kKind)...};
+}
+
+// A message that is not in the list above would not be tested.
+TEST(MessagesTest, AreAllInTheListAndHaveKindsOfTheirOwn) {
+  const std::regex declaration("ANTDT_MESSAGE\\(\"([^\"]+)\"\\)");
+  std::multiset<std::string> declared;
+  const std::filesystem::path directory = std::string(ANTDT_SOURCE_DIR) + "/core/wire";
+  for (const auto& header : std::filesystem::directory_iterator(directory)) {
+    if (header.path().extension() != ".h") continue;
+    const auto source = read_file(header.path().string());
+    ASSERT_TRUE(source) << source.error().message;
+    for (std::sregex_iterator it(source->begin(), source->end(), declaration), end; it != end;
+         ++it) {
+      declared.insert((*it)[1]);
+    }
+  }
+  EXPECT_EQ(kinds_of(EveryMessage{}), declared);
+  EXPECT_EQ(std::set<std::string>(declared.begin(), declared.end()).size(), declared.size());
+}
+
+TEST(CodecTest, KeepsTheEnvelope) {
+  const Envelope sent{"fetch",           "ctr-01ARZ3NDEKTSV4RRFFQ69G5FAV",
+                      WorkerId{'w', 12}, Attempt{2},
+                      Generation{7},     1ULL << 40};
+  const auto read = decode<Envelope>(encode(sent));
+  ASSERT_TRUE(read) << read.error().message;
+  EXPECT_EQ(read->kind, sent.kind);
+  EXPECT_EQ(read->job, sent.job);
+  EXPECT_EQ(read->worker, sent.worker);
+  EXPECT_EQ(read->attempt, sent.attempt);
+  EXPECT_EQ(read->generation, sent.generation);
+  EXPECT_EQ(read->seq, sent.seq);
+}
+
+struct Inner {
+  std::int32_t x = 0;
+  ANTDT_PART { v("x", m.x); }
+};
+struct Sample {
+  std::uint8_t small = 0;
+  double real = 0;
+  bool yes = false;
+  std::string text;
+  std::vector<Inner> inner;
+  std::optional<std::uint32_t> maybe;
+  ANTDT_PART {
+    v("small", m.small);
+    v("real", m.real);
+    v("yes", m.yes);
+    v("text", m.text);
+    v("inner", m.inner);
+    v("maybe", m.maybe);
+  }
+};
+
+// A map written by hand, as a peer of another version or language would.
+class MapWriter {
+ public:
+  explicit MapWriter(std::uint32_t entries) { out_.map(entries); }
+  MapWriter& key(std::string_view name) { return out_.string(name), *this; }
+  MapWriter& number(std::uint64_t n) { return out_.unsigned_integer(n), *this; }
+  MapWriter& negative(std::int64_t n) { return out_.signed_integer(n), *this; }
+  MapWriter& text(std::string_view s) { return out_.string(s), *this; }
+  MapWriter& array(std::uint32_t n) { return out_.array(n), *this; }
+  MapWriter& map(std::uint32_t n) { return out_.map(n), *this; }
+  MapWriter& nil() { return out_.nil(), *this; }
+  std::string take() { return out_.take(); }
+
+ private:
+  MsgpackWriter out_;
+};
+
+TEST(CodecTest, IgnoresFieldsItDoesNotKnow) {
+  const std::string bytes = MapWriter(5)
+                                .key("new")
+                                .map(1)
+                                .key("a")
+                                .array(2)
+                                .number(1)
+                                .text("x")
+                                .key("small")
+                                .number(3)
+                                .number(9)
+                                .array(1)
+                                .nil()  // a key that is no string
+                                .key("text")
+                                .text("hi")
+                                .key("later")
+                                .nil()
+                                .take();
+  const auto read = decode<Sample>(bytes);
+  ASSERT_TRUE(read) << read.error().message;
+  EXPECT_EQ(read->small, 3);
+  EXPECT_EQ(read->text, "hi");
+}
+
+TEST(CodecTest, ReadsFieldsInAnyOrder) {
+  const std::string bytes = MapWriter(4)
+                                .key("maybe")
+                                .number(5)
+                                .key("inner")
+                                .array(1)
+                                .map(1)
+                                .key("x")
+                                .negative(-4)
+                                .key("text")
+                                .text("t")
+                                .key("small")
+                                .number(1)
+                                .take();
+  const auto read = decode<Sample>(bytes);
+  ASSERT_TRUE(read) << read.error().message;
+  EXPECT_EQ(read->maybe, 5U);
+  ASSERT_EQ(read->inner.size(), 1U);
+  EXPECT_EQ(read->inner[0].x, -4);
+  EXPECT_EQ(read->text, "t");
+  EXPECT_EQ(read->small, 1);
+}
+
+TEST(CodecTest, TellsNothingFromZero) {
+  Sample sample;
+  EXPECT_EQ(decode<Sample>(encode(sample))->maybe, std::nullopt);
+  sample.maybe = 0;
+  EXPECT_EQ(decode<Sample>(encode(sample))->maybe, 0U);
+}
+
+TEST(CodecTest, NamesTheFieldThatHasAWrongType) {
+  const auto problem = [](std::string bytes) {
+    const auto read = decode<Sample>(bytes);
+    return read ? "no error"s : read.error().message;
+  };
+  EXPECT_THAT(problem(MapWriter(1).key("small").text("3").take()),
+              HasSubstr("'small' is not an integer"));
+  EXPECT_THAT(problem(MapWriter(1).key("small").number(256).take()), HasSubstr("in range"));
+  EXPECT_THAT(problem(MapWriter(1).key("small").negative(-1).take()), HasSubstr("in range"));
+  EXPECT_THAT(problem(MapWriter(1).key("real").text("1.0").take()), HasSubstr("'real'"));
+  EXPECT_THAT(problem(MapWriter(1).key("yes").number(1).take()), HasSubstr("'yes'"));
+  EXPECT_THAT(problem(MapWriter(1).key("text").number(1).take()), HasSubstr("'text'"));
+  EXPECT_THAT(problem(MapWriter(1).key("inner").map(0).take()), HasSubstr("'inner'"));
+  EXPECT_THAT(problem(MapWriter(1).key("inner").array(1).number(1).take()),
+              HasSubstr("'inner' is not a map"));
+  EXPECT_THAT(problem(MapWriter(1).key("text").nil().take()), HasSubstr("'text'"));
+  EXPECT_THAT(problem("\x05"s), HasSubstr("not a map"));
+}
+
+TEST(CodecTest, RefusesAWorkerIdThatIsNone) {
+  const auto read = decode<Envelope>(MapWriter(1).key("w").text("w-1").take());
+  ASSERT_FALSE(read);
+  EXPECT_THAT(read.error().message, HasSubstr("worker id"));
+}
+
+TEST(CodecTest, RefusesBytesAfterTheMessage) {
+  const auto read = decode<Sample>(encode(Sample{}) + "x");
+  ASSERT_FALSE(read);
+  EXPECT_THAT(read.error().message, HasSubstr("after its end"));
+}
+
+TEST(CodecTest, RefusesAnArrayOfFourBillionElementsThatAreNotThere) {
+  const std::string bytes = "\x81\xa5inner\xdd\xff\xff\xff\xff\x80\x80"s;
+  const auto read = decode<Sample>(bytes);
+  ASSERT_FALSE(read);
+  EXPECT_EQ(read.error().kind, ErrorKind::kCorrupt);
+}
+
+}  // namespace
+}  // namespace antdt::wire

@@ -1,0 +1,386 @@
+#include "ctl/control/controller.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <limits>
+
+#include "tests/ctl/control/virtual_cluster.h"
+
+namespace antdt::ctl {
+namespace {
+
+using std::chrono::hours;
+using std::chrono::minutes;
+using std::chrono::seconds;
+using ::testing::HasSubstr;
+using testing::w;
+
+// Wishes the same at every tick.
+class Stubborn final : public Solution {
+ public:
+  explicit Stubborn(Action action) : action_(std::move(action)) {}
+  [[nodiscard]] std::string_view name() const override { return "stubborn"; }
+  [[nodiscard]] Decision decide(const ClusterView& /*view*/, MonoTime /*now*/) override {
+    return {{action_}, "because"};
+  }
+
+ private:
+  Action action_;
+};
+
+class ControllerTest : public ::testing::Test {
+ protected:
+  void start(Action wish, ControllerConfig config = {}) {
+    config.rules.global_batch = 100;
+    controller_ = std::make_unique<Controller>(config, std::make_unique<Stubborn>(std::move(wish)));
+    form({{0, 1}, {1, 1}});
+  }
+  void form(const std::vector<std::pair<std::uint32_t, std::uint32_t>>& members) {
+    GroupFormed event;
+    for (const auto& [index, attempt] : members) {
+      event.members.push_back({{w(index), Attempt{attempt}}, "h"});
+    }
+    step(event);
+  }
+  void step(const Event& event) {
+    for (Effect& effect : controller_->step(event, now_)) {
+      if (auto* plan = std::get_if<SendPlan>(&effect)) plans_.push_back(plan->plan);
+      if (auto* record = std::get_if<RecordAction>(&effect)) records_.push_back(*record);
+      if (auto* perform = std::get_if<Perform>(&effect)) performed_.push_back(perform->action);
+      if (auto* no = std::get_if<Impossible>(&effect)) impossible_.push_back(no->error.message);
+    }
+  }
+  void settle() {
+    step(PlanInForce{controller_->plan().version});
+    now_ += seconds(11);
+    step(Tick{});
+  }
+  static AdjustBatch parts(std::uint32_t w0, std::uint32_t w1) {
+    return {{{w(0), w0}, {w(1), w1}}, w(0)};
+  }
+
+  MonoTime now_{hours(1)};
+  std::unique_ptr<Controller> controller_;
+  std::vector<wire::Plan> plans_;
+  std::vector<RecordAction> records_;
+  std::vector<Action> performed_;
+  std::vector<std::string> impossible_;
+};
+
+TEST_F(ControllerTest, TheFirstGroupGetsEqualPartsWithAVersionAboveTheLastOne) {
+  ControllerConfig config;
+  config.last_version = PlanVersion{41};
+  start(parts(30, 70), config);
+  ASSERT_EQ(plans_.size(), 1u);
+  EXPECT_EQ(plans_[0].version.value, 42u);
+  EXPECT_EQ(share_of(plans_[0].entries[0]), 50u);
+  EXPECT_EQ(share_of(plans_[0].entries[1]), 50u);
+}
+
+TEST_F(ControllerTest, NothingIsDecidedBeforeThePlanIsInForceAndSettled) {
+  start(parts(30, 70));
+  now_ += minutes(1);
+  step(Tick{});
+  EXPECT_TRUE(records_.empty());
+  step(PlanInForce{PlanVersion{1}});
+  now_ += seconds(9);
+  step(Tick{});
+  EXPECT_TRUE(records_.empty());
+  now_ += seconds(2);
+  step(Tick{});
+  ASSERT_EQ(records_.size(), 1u);
+  EXPECT_EQ(records_[0].outcome, "applied");
+  EXPECT_EQ(records_[0].kind, "adjust-batch");
+  EXPECT_EQ(records_[0].target, "w0");
+  ASSERT_EQ(plans_.size(), 2u);
+  EXPECT_EQ(plans_[1].version.value, 2u);
+  EXPECT_EQ(share_of(plans_[1].entries[0]), 30u);
+}
+
+// What a program decides comes at any time: a group whose own solution wishes nothing.
+class OwnProgramTest : public ControllerTest {
+ protected:
+  void begin(ControllerConfig config = {}) {
+    config.rules.global_batch = 100;
+    controller_ = std::make_unique<Controller>(config, std::move(*make_solution("command")));
+    form({{0, 1}, {1, 1}});
+  }
+  void says(const Action& action) {
+    step(Decided{{{action}, "it says so"}, controller_->plan().version});
+  }
+};
+
+TEST_F(OwnProgramTest, WhatItDecidesIsDoneOnceThePlanHasSettled) {
+  begin();
+  says(parts(30, 70));
+  EXPECT_TRUE(records_.empty()) << "nothing is in force yet";
+  settle();
+  says(parts(30, 70));
+  ASSERT_EQ(records_.size(), 1u);
+  EXPECT_EQ(records_[0].outcome, "applied");
+  EXPECT_EQ(records_[0].reason, "it says so");
+  EXPECT_EQ(share_of(plans_.back().entries[0]), 30u);
+}
+
+TEST_F(OwnProgramTest, WhatItSaidOfAnotherPlanIsDropped) {
+  begin();
+  settle();
+  step(Decided{{{parts(30, 70)}, "late"}, PlanVersion{7}});
+  EXPECT_TRUE(records_.empty());
+}
+
+TEST_F(OwnProgramTest, WhatItSaysAgainAndAgainWaitsUntilTheFirstHasSettled) {
+  begin();
+  settle();
+  for (std::uint32_t count : {1U, 0U, 1U, 0U}) says(BackupWorkers{count});
+  EXPECT_EQ(records_.size(), 1u);
+  now_ += seconds(5);
+  says(BackupWorkers{0});
+  EXPECT_EQ(records_.size(), 2u);
+}
+
+TEST_F(OwnProgramTest, DrasticActionsOfItAreAdvisedUnlessAllowed) {
+  begin();
+  settle();
+  says(KillRestart{{w(1), Attempt{1}}});
+  ASSERT_EQ(records_.size(), 1u);
+  EXPECT_EQ(records_[0].outcome, "advised");
+  EXPECT_TRUE(performed_.empty());
+}
+
+TEST_F(OwnProgramTest, PartsThatTheRulesForbidAreRefusedWithTheReason) {
+  ControllerConfig config;
+  config.rules.multiple_of = 8;
+  config.rules.global_batch = 96;
+  begin(config);
+  settle();
+  AdjustBatch odd = parts(31, 69);
+  for (Share& s : odd.shares) {
+    s.micro_batch = s.samples;
+    s.accumulation = 1;
+  }
+  says(odd);
+  ASSERT_EQ(records_.size(), 1u);
+  EXPECT_EQ(records_[0].outcome, "refused");
+}
+
+TEST_F(ControllerTest, APlanThatIsAlreadyInForceIsNotSentAgain) {
+  start(parts(30, 70));
+  settle();
+  settle();
+  settle();
+  EXPECT_EQ(plans_.size(), 2u);
+  EXPECT_EQ(records_.size(), 1u);
+}
+
+TEST_F(ControllerTest, AnOlderPlanInForceChangesNothing) {
+  start(parts(30, 70));
+  settle();
+  step(PlanInForce{PlanVersion{1}});
+  now_ += minutes(1);
+  step(Tick{});
+  EXPECT_FALSE(controller_->settled(now_));
+  EXPECT_EQ(controller_->view().workers[0].share, 50u);
+}
+
+class WatchingTest : public ControllerTest,
+                     public ::testing::WithParamInterface<std::pair<Mode, const char*>> {};
+
+TEST_P(WatchingTest, RecordsOnceInAPersistentWindowAndDoesNothing) {
+  ControllerConfig config;
+  config.mode = GetParam().first;
+  start(parts(30, 70), config);
+  settle();
+  for (int i = 0; i < 40; ++i, now_ += seconds(1)) step(Tick{});
+  ASSERT_EQ(records_.size(), 1u);
+  EXPECT_EQ(records_[0].outcome, GetParam().second);
+  EXPECT_EQ(plans_.size(), 1u);
+  now_ += minutes(2);
+  step(Tick{});
+  EXPECT_EQ(records_.size(), 2u);
+}
+
+INSTANTIATE_TEST_SUITE_P(Modes, WatchingTest,
+                         ::testing::Values(std::pair{Mode::kObserve, "observed"},
+                                           std::pair{Mode::kAdvise, "advised"}));
+
+TEST_F(ControllerTest, DrasticActionsAreAdvisedUnlessAllowed) {
+  start(KillRestart{{w(1), Attempt{1}}});
+  settle();
+  ASSERT_EQ(records_.size(), 1u);
+  EXPECT_EQ(records_[0].outcome, "advised");
+  EXPECT_EQ(records_[0].target, "w1");
+  EXPECT_TRUE(performed_.empty());
+}
+
+TEST_F(ControllerTest, AllowedDrasticActionsAreBoundedByTheHour) {
+  ControllerConfig config;
+  config.allow = {"kill-restart"};
+  config.max_actions_per_hour = 2;
+  start(KillRestart{{w(1), Attempt{1}}}, config);
+  settle();
+  for (int i = 0; i < 58; ++i, now_ += minutes(1)) step(Tick{});
+  EXPECT_EQ(performed_.size(), 2u);
+  now_ += minutes(5);
+  step(Tick{});
+  EXPECT_EQ(performed_.size(), 3u);
+}
+
+TEST_F(ControllerTest, WhatWasAdvisedIsDoneOnceWhenItIsApproved) {
+  start(KillRestart{{w(1), Attempt{1}}});
+  settle();
+  ASSERT_TRUE(controller_->check_approved("kill-restart", "w1"));
+  step(Approved{"kill-restart", "w1", "ann"});
+  ASSERT_EQ(performed_.size(), 1u);
+  ASSERT_EQ(records_.size(), 2u);
+  EXPECT_EQ(records_[1].outcome, "applied");
+  EXPECT_THAT(records_[1].reason, HasSubstr("because (approved by ann)"));
+  EXPECT_THAT(controller_->check_approved("kill-restart", "w1").error().message,
+              HasSubstr("not advised any more"));
+  step(Approved{"kill-restart", "w1", "ann"});
+  EXPECT_EQ(performed_.size(), 1u);
+}
+
+TEST_F(ControllerTest, AnAdviceForAnotherAttemptOrOtherMembersIsNotFollowed) {
+  start(KillRestart{{w(1), Attempt{1}}});
+  settle();
+  form({{0, 1}, {1, 2}});
+  EXPECT_THAT(controller_->check_approved("kill-restart", "w1").error().message,
+              HasSubstr("attempt 1 of w1 is no member"));
+  step(Approved{"kill-restart", "w1", "ann"});
+  EXPECT_TRUE(performed_.empty());
+}
+
+TEST_F(ControllerTest, AnAdvisedBatchIsDealtWhenItIsApproved) {
+  ControllerConfig config;
+  config.mode = Mode::kAdvise;
+  start(parts(30, 70), config);
+  settle();
+  EXPECT_EQ(plans_.size(), 1u);
+  step(Approved{"adjust-batch", "w0", "ann"});
+  ASSERT_EQ(plans_.size(), 2u);
+  EXPECT_EQ(share_of(plans_[1].entries[0]), 30u);
+}
+
+TEST_F(ControllerTest, ADecisionThatDoesNotNameTheMembersIsRefusedAndHarmsNothing) {
+  start(AdjustBatch{{{w(0), 30}, {w(7), 70}}, w(0)});
+  settle();
+  ASSERT_EQ(records_.size(), 1u);
+  EXPECT_EQ(records_[0].outcome, "refused");
+  EXPECT_THAT(records_[0].reason, HasSubstr("gives w1 no part"));
+  EXPECT_EQ(plans_.size(), 1u);
+}
+
+TEST_F(ControllerTest, ANewGenerationSpreadsTheSameGlobalBatchOverWhoIsThere) {
+  start(parts(30, 70));
+  settle();
+  step(PlanInForce{PlanVersion{2}});
+  form({{0, 1}, {1, 1}, {2, 1}});
+  ASSERT_EQ(plans_.size(), 3u);
+  const auto& entries = plans_[2].entries;
+  ASSERT_EQ(entries.size(), 3u);
+  EXPECT_EQ(share_of(entries[0]) + share_of(entries[1]) + share_of(entries[2]), 100u);
+  EXPECT_LT(share_of(entries[0]), share_of(entries[1])) << "who stays keeps its proportion";
+  EXPECT_FALSE(controller_->settled(now_ + minutes(5)));
+}
+
+TEST_F(ControllerTest, AWorkerStartedAgainIsANewcomer) {
+  start(parts(20, 80));
+  settle();
+  step(PlanInForce{PlanVersion{2}});
+  form({{0, 2}, {1, 1}});
+  EXPECT_EQ(share_of(plans_.back().entries[0]), 50u);
+}
+
+TEST_F(ControllerTest, AGroupThatTheBatchDoesNotFitIsSaidSo) {
+  ControllerConfig config;
+  config.rules.min = 60;
+  start(parts(30, 70), config);
+  ASSERT_EQ(impossible_.size(), 1u);
+  EXPECT_THAT(impossible_[0], HasSubstr("at least 60"));
+  EXPECT_TRUE(plans_.empty());
+  step(Tick{});
+  EXPECT_TRUE(controller_->view().workers.empty());
+}
+
+TEST(ControllerModes, UnknownNamesAreErrorsThatListTheKnownOnes) {
+  EXPECT_THAT(parse_mode("do").error().message, HasSubstr("advise"));
+  EXPECT_THAT(make_solution("magic").error().message, HasSubstr("\"nd\""));
+  EXPECT_EQ(make_solution("dds").value()->name(), "dds");
+}
+
+TEST(ControllerScale, TenThousandWorkersAreDecidedUpon) {
+  ControllerConfig config;
+  config.rules.global_batch = 1'000'000;
+  Controller controller(config, make_solution("nd").value());
+  MonoTime now{hours(1)};
+  GroupFormed formed;
+  for (std::uint32_t i = 0; i < 10000; ++i) formed.members.push_back({{w(i), Attempt{1}}, "h"});
+  ASSERT_EQ(controller.step(formed, now).size(), 1u);
+  ASSERT_TRUE(controller.step(PlanInForce{PlanVersion{1}}, now).empty());
+  for (int s = 0; s < 20; ++s) {
+    now += seconds(1);
+    for (std::uint32_t i = 0; i < 10000; ++i) {
+      wire::Report r;
+      r.batches = 2;
+      r.samples = 200;
+      r.compute_us = i % 100 == 0 ? 1'500'000 : 500'000;
+      ASSERT_TRUE(controller.step(Observed{{{w(i), Attempt{1}}, {r, 1000}}}, now).empty());
+    }
+  }
+  const auto begin = std::chrono::steady_clock::now();
+  (void)controller.step(Tick{}, now);
+  const auto effects = controller.step(Tick{}, now + seconds(1));
+  const double each_s = to_seconds(std::chrono::steady_clock::now() - begin) / 2;
+  EXPECT_EQ(effects.size(), 2u);
+  // Not asserted: how long it takes depends on the machine and the build.
+  RecordProperty("milliseconds_a_tick", static_cast<int>(1000 * each_s));
+  fmt::print("a tick over 10,000 workers: {:.1f} ms\n", 1000 * each_s);
+}
+
+TEST_F(ControllerTest, AnotherLearningRateComesWithAPlanOfItsOwnAndStays) {
+  start(AdjustLearningRate{0.5});
+  EXPECT_EQ(plans_.back().rate, 1);
+  settle();
+  ASSERT_EQ(plans_.size(), 2u);
+  EXPECT_EQ(plans_[1].rate, 0.5);
+  EXPECT_EQ(plans_[1].version, plans_[0].version.next());
+  EXPECT_EQ(share_of(plans_[1].entries[0]), share_of(plans_[0].entries[0]));
+  ASSERT_EQ(records_.size(), 1u);
+  EXPECT_EQ(records_[0].kind, "adjust-learning-rate");
+  EXPECT_EQ(records_[0].target, "job");
+  EXPECT_EQ(records_[0].outcome, "applied");
+  EXPECT_TRUE(performed_.empty());
+  settle();
+  EXPECT_EQ(plans_.size(), 2u) << "it is so already";
+  EXPECT_EQ(controller_->view().learning_rate, 0.5);
+  form({{0, 1}, {1, 2}});
+  EXPECT_EQ(plans_.back().rate, 0.5) << "who comes later hears of it";
+}
+
+TEST_F(ControllerTest, TheNextIncarnationKeepsTheLearningRate) {
+  ControllerConfig config;
+  config.rate = 0.25;
+  start(parts(30, 70), config);
+  EXPECT_EQ(plans_.back().rate, 0.25);
+  settle();
+  EXPECT_EQ(plans_.back().rate, 0.25);
+}
+
+TEST_F(ControllerTest, ALearningRateThatIsNoneIsRefusedOnce) {
+  for (const double none : {0.0, -1.0, 1e9, std::numeric_limits<double>::quiet_NaN()}) {
+    records_.clear();
+    plans_.clear();
+    start(AdjustLearningRate{none});
+    settle();
+    now_ += seconds(1);
+    step(Tick{});
+    ASSERT_EQ(records_.size(), 1u) << none;
+    EXPECT_EQ(records_[0].outcome, "refused");
+    EXPECT_EQ(plans_.size(), 1u);
+  }
+}
+
+}  // namespace
+}  // namespace antdt::ctl

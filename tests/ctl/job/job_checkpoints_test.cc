@@ -1,0 +1,335 @@
+// A checkpoint that is written while steps go on, and one that is read from a slow disk: what the
+// job daemon keeps for the first, and who is waited for, or named, over the second.
+#include <gmock/gmock.h>
+
+#include <algorithm>
+#include <functional>
+
+#include "tests/ctl/job/job_fixture.h"
+
+namespace antdt::ctl {
+namespace {
+
+using std::chrono::seconds;
+using ::testing::HasSubstr;
+
+class JobCheckpointsTest : public JobFixture {
+ protected:
+  JobCheckpointsTest() {
+    auto with = config();
+    with.spec.checkpoint_every = seconds(10);
+    with.hang_after = seconds(5);
+    open(with);
+  }
+  JobOutputs settle(const std::vector<Member>& members, Generation base = {},
+                    std::uint64_t place = 0) {
+    for (const Member m : members) says(m, join(base));
+    for (const Member m : members) says(m, wire::Address{"here"});
+    JobOutputs last;
+    for (const Member m : members) {
+      wire::Ready ready;
+      if (base != Generation{}) {
+        ready.phase = 1;
+        for (const Member b : members) ready.places.push_back({b.worker, place});
+      }
+      last = says(m, ready);
+    }
+    return last;
+  }
+  wire::CheckpointBegun begun(std::uint64_t number, std::uint64_t place) {
+    wire::CheckpointBegun begun;
+    begun.number = number;
+    begun.phase = 1;
+    begun.step = Step{place};
+    begun.places = {{w(0).worker, place}};
+    return begun;
+  }
+  static wire::CheckpointWritten written(const wire::CheckpointBegun& begun) {
+    wire::CheckpointWritten written;
+    written.number = begun.number;
+    written.phase = begun.phase;
+    written.step = begun.step;
+    written.places = begun.places;
+    return written;
+  }
+  void trains_to(std::uint64_t place, bool done = false) {
+    wire::Progress progress;
+    progress.phase = 1;
+    progress.place = place;
+    progress.step = Step{place + 1};
+    progress.done = done;
+    says(w(0), progress);
+  }
+  [[nodiscard]] std::uint64_t committed_in(const out::StoreCheckpoint& store) const {
+    const auto then = shard_server::Ledger::restore(config().ledger, store.ledger_image);
+    EXPECT_TRUE(then);
+    return then->committed();
+  }
+  // All reports of a second, and the tick after it.
+  JobOutputs second(const std::vector<std::pair<Member, wire::Report>>& reports) {
+    clock.advance(seconds(1));
+    for (const auto& [member, report] : reports) says(member, wire::Metrics{report, 1000});
+    return feed(in::Tick{});
+  }
+  // Whether a checkpoint is ordered while these go on making steps.
+  bool orders_within(int length, const std::vector<Member>& members) {
+    for (int s = 0; s < length; ++s) {
+      std::vector<std::pair<Member, wire::Report>> reports;
+      for (const Member m : members) {
+        reports.push_back({m, waits()});
+        reports.back().second.step = Step{++steps_};
+      }
+      if (!sent<wire::CheckpointOrder>(second(reports)).empty()) return true;
+    }
+    return false;
+  }
+  std::uint64_t steps_ = 0;
+  static wire::Report io(std::string_view what, std::uint64_t done) {
+    wire::Report report;
+    report.activity = "reconfigure";
+    report.io = what;
+    report.io_path = "checkpoints/1";
+    report.io_done_bytes = done;
+    report.io_total_bytes = 100'000'000;
+    return report;
+  }
+  static wire::Report waits() {
+    wire::Report report;
+    report.activity = "reconfigure";
+    return report;
+  }
+};
+
+TEST_F(JobCheckpointsTest, IsOfTheStepItWasBegunAtHoweverLongItIsWritten) {
+  place(1);
+  settle({w(0)});
+  says(w(0), wire::Fetch{1, 0, 100, {}}, 1);
+  const auto first = begun(1, 8);
+  says(w(0), first);
+  for (std::uint64_t place = 16; place <= 96; place += 8) trains_to(place);
+  ASSERT_EQ(machine->ledger().committed(), 96U);
+  const auto store = all<out::StoreCheckpoint>(says(w(0), written(first)));
+  ASSERT_EQ(store.size(), 1U);
+  EXPECT_EQ(committed_in(store[0]), 8U);
+}
+
+TEST_F(JobCheckpointsTest, IsGoodThoughItsGenerationHasEnded) {
+  place(1);
+  settle({w(0)});
+  says(w(0), wire::Fetch{1, 0, 100, {}}, 1);
+  const auto first = begun(1, 8);
+  says(w(0), first);
+  trains_to(16);
+  feed(in::Skip{{50, 51, "unreadable", "operator"}});  // they meet anew
+  settle({w(0)}, machine->membership().generation(), 24);
+  ASSERT_TRUE(machine->membership().settled());
+  const auto store = all<out::StoreCheckpoint>(says(w(0), written(first)));
+  ASSERT_EQ(store.size(), 1U);
+  EXPECT_EQ(committed_in(store[0]), 8U);
+  EXPECT_LT(store[0].generation, machine->membership().generation());
+}
+
+TEST_F(JobCheckpointsTest, OneOfTrainingIsNotTheTrainedModel) {
+  place(1);
+  settle({w(0)});
+  says(w(0), wire::Fetch{1, 0, 100, {}}, 1);
+  const auto late = begun(1, 8);
+  says(w(0), late);
+  trains_to(100, true);
+  ASSERT_EQ(machine->lifecycle().phase().what, "finish");
+  EXPECT_EQ(all<out::StoreCheckpoint>(says(w(0), written(late))).size(), 1U) << "but it is kept";
+  feed(in::CheckpointStored{1, Step{8}, "s8", ""});
+  EXPECT_FALSE(machine->lifecycle().model_kept());
+  wire::CheckpointWritten model;
+  model.number = 2;
+  model.phase = 2;
+  EXPECT_EQ(all<out::StoreCheckpoint>(says(w(0), model)).size(), 1U);
+  feed(in::CheckpointStored{2, Step{101}, "s101", ""});
+  EXPECT_TRUE(machine->lifecycle().model_kept());
+}
+
+TEST_F(JobCheckpointsTest, NoOtherIsOrderedWhileOneIsWrittenThoughThatTakesAnHour) {
+  place(1);
+  settle({w(0)});
+  says(w(0), wire::Fetch{1, 0, 100, {}}, 1);
+  clock.advance(seconds(10));
+  ASSERT_EQ(sent<wire::CheckpointOrder>(feed(in::Tick{})).size(), 1U);
+  const auto first = begun(1, 8);
+  says(w(0), first);
+  for (std::uint64_t s = 1; s <= 3600; ++s) {
+    wire::Report report = io(kWritesCheckpoint, s);
+    report.activity = "compute";
+    report.step = Step{s};
+    const JobOutputs outputs = second({{w(0), report}});
+    ASSERT_TRUE(sent<wire::CheckpointOrder>(outputs).empty()) << s;
+    ASSERT_TRUE(all<job::StopWorker>(outputs).empty()) << s;
+  }
+  EXPECT_EQ(io_text(machine->report().workers.at(0).io),
+            "writing the checkpoint: 0.0 of 100.0 MB, 0.0 MB/s");
+  ASSERT_EQ(all<out::StoreCheckpoint>(says(w(0), written(first))).size(), 1U);
+  feed(in::CheckpointStored{1, Step{8}, "s8", ""});
+  clock.advance(seconds(1));
+  EXPECT_EQ(sent<wire::CheckpointOrder>(feed(in::Tick{})).size(), 1U) << "it is due by now";
+}
+
+TEST_F(JobCheckpointsTest, AWriterThatEndsLeavesTheNextOneToTheOthers) {
+  place(2);
+  settle({w(0), w(1)});
+  says(w(0), wire::Fetch{1, 0, 50, {}}, 1);
+  ASSERT_TRUE(orders_within(11, {w(0), w(1)}));
+  auto first = begun(1, 8);
+  first.places.push_back({w(1).worker, 0});
+  says(w(0), first);
+  const Generation old = machine->membership().generation();
+  feed(job::Exited{w(0), {-1, 9, "", "", ""}});
+  settle({w(1)}, old);
+  ASSERT_TRUE(machine->membership().settled());
+  EXPECT_TRUE(orders_within(11, {w(1)}));
+}
+
+TEST_F(JobCheckpointsTest, WhoCannotWriteTheModelLeavesItToAnotherHost) {
+  host("b");
+  host("a");
+  job::Placed placed;
+  placed.workers = {{w(0).worker, "a", 0}, {w(1).worker, "a", 0}, {w(2).worker, "b", 1}};
+  feed(placed);
+  for (std::uint32_t i = 0; i < 3; ++i) feed(job::Started{w(i), 100 + i});
+  settle({w(0), w(1), w(2)});
+  for (std::uint64_t seq = 1; !machine->ledger().complete() && seq < 100; ++seq) {
+    const auto& holders = machine->ledger().holders();
+    const std::uint64_t granted = seq == 1 ? 0 : holders.at(w(0).worker).end;
+    says(w(0), wire::Fetch{1, granted, 100, {}}, seq);
+  }
+  trains_to(100, true);
+  for (const Member m : {w(1), w(2)}) {
+    wire::Progress done;
+    done.phase = 1;
+    done.done = true;
+    says(m, done);
+  }
+  ASSERT_EQ(machine->lifecycle().phase().what, "finish");
+  wire::CheckpointWritten model;
+  model.number = 1;
+  model.phase = 2;
+  model.error = "writing the checkpoint stands still";
+  says(w(0), model);
+  clock.advance(seconds(3));
+  const auto again = sent<wire::PhaseStart>(feed(in::Tick{}));
+  ASSERT_EQ(again.size(), 3U) << "all hear who writes it now";
+  EXPECT_EQ(again[0].second.what, "finish");
+  EXPECT_EQ(again[0].second.writer, 2U) << "w2 is on the other host";
+  EXPECT_EQ(again[0].second.tries, 1U);
+}
+
+// ------------------------------------------------------------------ stopping
+
+class JobStopsTest : public JobCheckpointsTest {
+ protected:
+  // The operator gives it 30 s, and w0 has begun to write.
+  JobStopsTest() {
+    place(1);
+    settle({w(0)});
+    says(w(0), wire::Fetch{1, 0, 100, {}}, 1);
+    EXPECT_EQ(sent<wire::CheckpointOrder>(feed(job::StopAsked{"operator", seconds(30)})).size(),
+              1U);
+    says(w(0), begun(1, 8));
+  }
+  // Seconds until it is told to stop, while `written(s)` bytes are on the disk after s seconds.
+  int stopped_after(int most, const std::function<std::uint64_t(int)>& written) {
+    for (int s = 1; s <= most; ++s) {
+      if (!all<job::StopWorker>(second({{w(0), io(kWritesCheckpoint, written(s))}})).empty())
+        return s;
+    }
+    return most + 1;
+  }
+};
+
+TEST_F(JobStopsTest, AStopWaitsForItsCheckpointAsLongAsBytesAreWritten) {
+  ASSERT_EQ(stopped_after(300, [](int s) { return s / 5; }), 301);
+  EXPECT_EQ(all<out::StoreCheckpoint>(says(w(0), written(begun(1, 8)))).size(), 1U);
+  const auto leave = sent<wire::Leave>(feed(in::CheckpointStored{1, Step{8}, "s8", ""}));
+  EXPECT_EQ(leave.size(), 1U);
+}
+
+TEST_F(JobCheckpointsTest, WhileMembersMeetAStopWaitsForTheCheckpointThatIsBeingWritten) {
+  place(2);
+  settle({w(0), w(1)});
+  says(w(0), wire::Fetch{1, 0, 50, {}}, 1);
+  ASSERT_TRUE(orders_within(11, {w(0), w(1)}));
+  auto first = begun(1, 8);
+  first.places.push_back({w(1).worker, 0});
+  says(w(0), first);
+  feed(job::Exited{w(1), {-1, 9, "", "", ""}});
+  JobOutputs outputs = feed(job::StopAsked{"operator", seconds(30)});
+  for (std::uint64_t s = 1; s <= 100; ++s) {
+    ASSERT_TRUE(all<job::StopWorker>(outputs).empty()) << s;
+    outputs = second({{w(0), io(kWritesCheckpoint, s)}});
+  }
+  ASSERT_EQ(all<out::StoreCheckpoint>(says(w(0), written(first))).size(), 1U);
+  const auto stops = all<job::StopWorker>(feed(in::CheckpointStored{1, Step{8}, "s8", ""}));
+  ASSERT_FALSE(stops.empty());
+  EXPECT_EQ(stops[0].member, w(0));
+  EXPECT_TRUE(machine->lifecycle().outcome()->resumable);
+}
+
+TEST_F(JobStopsTest, AStopDoesNotWaitForADiskThatStandsStill) {
+  EXPECT_EQ(stopped_after(300, [](int s) { return std::min(s, 100); }), 110)
+      << "ten seconds after the last byte";
+}
+
+TEST_F(JobStopsTest, AStopHasItsGraceEvenIfNothingMoves) {
+  EXPECT_EQ(stopped_after(300, [](int) { return 1; }), 30);
+}
+
+TEST_F(JobStopsTest, WhoIsAskedToStopAgainWaitsForNoByte) {
+  stopped_after(40, [](int s) { return s; });
+  const auto stops = all<job::StopWorker>(feed(job::StopAsked{"operator", seconds(3)}));
+  ASSERT_EQ(stops.size(), 1U);
+  EXPECT_EQ(stops[0].grace, seconds(3));
+  EXPECT_EQ(stopped_after(60, [](int s) { return 40 + s; }), 8) << "the grace, and 5 s for an end";
+}
+
+// ------------------------------------------------------------------- reading
+
+class JobReadsTest : public JobCheckpointsTest {
+ protected:
+  // Both are new, and are to go on from a checkpoint; they are connected.
+  JobReadsTest() {
+    place(2);
+    settle({w(0), w(1)});
+    for (const std::uint32_t i : {0U, 1U}) feed(job::Exited{w(i), {-1, 9, "", "", ""}});
+    for (const std::uint32_t i : {0U, 1U}) says(w(i, 2), join());
+    feed(in::CheckpointFound{"checkpoints/1", Step{8}, machine->ledger().image(),
+                             machine->accounts().image()});
+    for (const std::uint32_t i : {0U, 1U}) says(w(i, 2), wire::Address{"here"});
+    EXPECT_EQ(machine->membership().state(), Membership::State::kConnecting);
+  }
+};
+
+TEST_F(JobReadsTest, AllAreWaitedForWhileOneReads) {
+  for (std::uint64_t s = 1; s <= 100; ++s) {
+    const JobOutputs outputs = second({{w(0, 2), io(kReadsCheckpoint, s)}, {w(1, 2), waits()}});
+    ASSERT_TRUE(all<job::StopWorker>(outputs).empty()) << s;
+  }
+  for (std::uint64_t s = 1; s <= 100; ++s) {
+    const JobOutputs outputs = second({{w(0, 2), waits()}, {w(1, 2), io(kReceivesState, s)}});
+    ASSERT_TRUE(all<job::StopWorker>(outputs).empty()) << s;
+  }
+}
+
+TEST_F(JobReadsTest, WhoStandsStillIsTheOneThatIsEndedWithTheCause) {
+  JobOutputs outputs;
+  for (int s = 0; s < 7 && all<job::StopWorker>(outputs).empty(); ++s) {
+    outputs = second({{w(0, 2), io(kReadsCheckpoint, 31'000'000)}, {w(1, 2), waits()}});
+  }
+  const auto stopped = all<job::StopWorker>(outputs);
+  ASSERT_EQ(stopped.size(), 1U);
+  EXPECT_EQ(stopped[0].member, w(0, 2));
+  EXPECT_THAT(
+      all<out::Note>(outputs).at(0).text,
+      HasSubstr("w0 on a is ended: reading the checkpoint checkpoints/1 stands still at 31.0 "
+                "of 100.0 MB for 5 s: look at the disk there"));
+}
+
+}  // namespace
+}  // namespace antdt::ctl

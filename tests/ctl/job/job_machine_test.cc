@@ -1,0 +1,266 @@
+// One job as a whole: what a decision of one part means to the others. Whole
+// runs, with everything that can fail, are in tests/sim.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/ctl/job/job_fixture.h"
+
+namespace antdt::ctl {
+namespace {
+
+using std::chrono::seconds;
+
+class JobMachineTest : public JobFixture {
+ protected:
+  JobMachineTest() { open(); }
+
+  JobOutputs settle(const std::vector<Member>& members, Generation base = {}) {
+    for (const Member m : members) says(m, join(base));
+    for (const Member m : members) says(m, wire::Address{"here"});
+    JobOutputs last;
+    for (const Member m : members) {
+      wire::Ready ready;
+      if (base != Generation{}) {
+        ready.phase = 1;
+        for (const Member b : members) ready.places.push_back({b.worker, 0});
+      }
+      last = says(m, ready);
+    }
+    return last;
+  }
+
+  // All that w0 was granted is trained; what is open then.
+  std::string finish_training() {
+    wire::Progress done;
+    done.phase = 1;
+    done.step = Step{9};
+    done.place = 100;
+    done.done = true;
+    says(w(0), done);
+    return machine->lifecycle().phase().what;
+  }
+};
+
+TEST_F(JobMachineTest, ASettledGroupHearsItsPlanAndThePhase) {
+  place(2);
+  const JobOutputs outputs = settle({w(0), w(1)});
+  const auto settles = sent<wire::Settle>(outputs);
+  ASSERT_EQ(settles.size(), 2U);
+  for (std::size_t i = 0; i < 2; ++i) {
+    const auto& entries = settles[i].second.plan.entries;
+    ASSERT_EQ(entries.size(), 1U) << "its own part alone: all would be the members' square";
+    EXPECT_EQ(entries.front().worker, settles[i].first.worker);
+    EXPECT_EQ(entries.front().micro_batch, 4U);
+  }
+  EXPECT_EQ(sent<wire::PhaseStart>(outputs).size(), 2U);
+}
+
+TEST_F(JobMachineTest, AnAttemptThatWasReplacedIsTold) {
+  place(2);
+  settle({w(0), w(1)});
+  feed(job::Exited{w(1), {-1, 9, "", "", ""}});
+  const auto refused = sent<wire::Refused>(says(w(1), wire::Fetch{1, 0, 8, {}}, 1));
+  ASSERT_EQ(refused.size(), 1U);
+  EXPECT_EQ(refused[0].second.code, "stale");
+}
+
+TEST_F(JobMachineTest, WhoAsksAgainAfterARestartGetsTheSameAnswer) {
+  place(1);
+  settle({w(0)});
+  const auto first = sent<wire::Grants>(says(w(0), wire::Fetch{1, 0, 8, {}}, 1));
+  open();
+  const auto again = sent<wire::Grants>(says(w(0), wire::Fetch{1, 0, 8, {}}, 1));
+  ASSERT_EQ(first.size(), 1U);
+  ASSERT_EQ(again.size(), 1U);
+  EXPECT_EQ(first[0].second.pieces.size(), again[0].second.pieces.size());
+  EXPECT_EQ(first[0].second.pieces[0].shard, again[0].second.pieces[0].shard);
+  EXPECT_EQ(machine->ledger().outstanding(), 8U);
+}
+
+TEST_F(JobMachineTest, ASnapshotIsAsGoodAsItsRecords) {
+  place(2);
+  settle({w(0), w(1)});
+  says(w(0), wire::Fetch{1, 0, 8, {}}, 1);
+  const std::string before = machine->ledger().image();
+  journal.snapshot = machine->snapshot();
+  journal.records.clear();
+  auto again = JobMachine::open(config(), std::move(*make_solution("none")), journal);
+  ASSERT_TRUE(again) << again.error().message;
+  EXPECT_TRUE(again->known());
+  EXPECT_EQ(again->ledger().image(), before);
+  EXPECT_TRUE(again->membership().settled());
+  EXPECT_TRUE(again->lifecycle().is_current(w(1)));
+}
+
+TEST_F(JobMachineTest, WhenEveryMemberIsLostTrainingGoesOnFromTheNewestCheckpoint) {
+  place(1);
+  settle({w(0)});
+  says(w(0), wire::Fetch{1, 0, 16, {}}, 1);
+  wire::CheckpointWritten written;
+  written.number = 1;
+  written.phase = 1;
+  written.step = Step{1};
+  written.places = {{w(0).worker, 8}};
+  const auto store = all<out::StoreCheckpoint>(says(w(0), written));
+  ASSERT_EQ(store.size(), 1U);
+  wire::Progress progress;
+  progress.phase = 1;
+  progress.place = 16;
+  progress.step = Step{2};
+  says(w(0), progress);
+  EXPECT_EQ(machine->ledger().committed(), 16U);
+  feed(job::Exited{w(0), {-1, 9, "", "", ""}});
+  ASSERT_EQ(all<out::FindCheckpoint>(says(w(0, 2), join())).size(), 1U);
+  const auto forms = sent<wire::Form>(feed(in::CheckpointFound{
+      "checkpoints/1", Step{1}, store[0].ledger_image, store[0].accounts_image}));
+  ASSERT_EQ(forms.size(), 1U);
+  EXPECT_EQ(forms[0].second.restore, "checkpoints/1");
+  EXPECT_EQ(machine->ledger().committed(), 8U);
+  EXPECT_EQ(machine->accounts().epochs().at(0).once, 8U);
+  EXPECT_EQ(machine->membership().lineage(), Lineage{2});
+}
+
+TEST_F(JobMachineTest, WithoutACheckpointTrainingBeginsAgain) {
+  place(1);
+  settle({w(0)});
+  says(w(0), wire::Fetch{1, 0, 16, {}}, 1);
+  feed(job::Exited{w(0), {-1, 9, "", "", ""}});
+  ASSERT_EQ(all<out::FindCheckpoint>(says(w(0, 2), join())).size(), 1U);
+  feed(in::CheckpointFound{});
+  EXPECT_EQ(machine->ledger().committed(), 0U);
+  says(w(0, 2), wire::Address{"here"});
+  const auto phases = sent<wire::PhaseStart>(says(w(0, 2), wire::Ready{}));
+  ASSERT_EQ(phases.size(), 1U);
+  EXPECT_EQ(phases[0].second.phase, 1U);
+  const auto grants = sent<wire::Grants>(says(w(0, 2), wire::Fetch{1, 0, 8, {}}, 1));
+  EXPECT_EQ(grants.at(0).second.status, "granted");
+}
+
+TEST_F(JobMachineTest, ACheckpointOfAnEarlierGenerationIsNotTakenForOneOfThis) {
+  place(1);
+  settle({w(0)});
+  const Generation first = machine->membership().generation();
+  says(w(0), wire::Fetch{1, 0, 16, {}}, 1);
+  wire::CheckpointWritten written;
+  written.number = 1;
+  written.phase = 1;
+  written.places = {{w(0).worker, 8}};
+  EXPECT_EQ(all<out::StoreCheckpoint>(says(w(0), written)).size(), 1U);
+  feed(in::Skip{{50, 51, "unreadable", "operator"}});
+  says(w(0), join(first));
+  says(w(0), wire::Address{"here"});
+  wire::Ready ready;
+  ready.phase = 1;
+  ready.places = {{w(0).worker, 8}};
+  says(w(0), ready);
+  ASSERT_TRUE(machine->membership().settled());
+  says(w(0), wire::Fetch{1, 0, 16, {}}, 2);
+  EXPECT_TRUE(all<out::StoreCheckpoint>(feed(in::FromWorker{w(0), first, 0, written})).empty());
+  EXPECT_EQ(all<out::StoreCheckpoint>(says(w(0), written)).size(), 1U);
+}
+
+TEST_F(JobMachineTest, ACheckpointThatComesLateIsNotTheTrainedModel) {
+  place(1);
+  settle({w(0)});
+  says(w(0), wire::Fetch{1, 0, 100, {}}, 1);
+  wire::CheckpointWritten late;
+  late.number = 1;
+  late.phase = 1;
+  late.places = {{w(0).worker, 50}};
+  finish_training();
+  EXPECT_TRUE(all<out::StoreCheckpoint>(says(w(0), late)).empty());
+  wire::CheckpointWritten model;
+  model.number = 2;
+  model.phase = 2;
+  EXPECT_EQ(all<out::StoreCheckpoint>(says(w(0), model)).size(), 1U);
+}
+
+TEST_F(JobMachineTest, WhatComesLateFromAnEarlierGenerationBeginsNoPhaseInOneThatForms) {
+  place(1);
+  settle({w(0)});
+  const Generation first = machine->membership().generation();
+  says(w(0), wire::Fetch{1, 0, 100, {}}, 1);
+  finish_training();
+  wire::Progress done;
+  done.phase = 1;
+  done.done = true;
+  EXPECT_EQ(sent<wire::PhaseStart>(says(w(0), done)).size(), 1U) << "it may not have heard of it";
+  says(w(0), join(first));
+  ASSERT_FALSE(machine->membership().settled());
+  EXPECT_TRUE(sent<wire::PhaseStart>(feed(in::FromWorker{w(0), first, 0, done})).empty());
+}
+
+TEST_F(JobMachineTest, WhoIsToWriteTheModelHearsItAgain) {
+  place(1);
+  settle({w(0)});
+  says(w(0), wire::Fetch{1, 0, 100, {}}, 1);
+  EXPECT_EQ(finish_training(), "finish");
+  EXPECT_TRUE(sent<wire::PhaseStart>(feed(in::Tick{})).empty());
+  clock.advance(seconds(3));
+  EXPECT_EQ(sent<wire::PhaseStart>(feed(in::Tick{})).at(0).second.what, "finish");
+  clock.advance(config().hang_after);
+  const auto stops = all<job::StopWorker>(feed(in::Tick{}));
+  EXPECT_EQ(stops.size(), 1U) << "it has said nothing at all";
+}
+
+TEST_F(JobMachineTest, NobodyIsExpectedToMakeStepsWhileTheDiskIsFull) {
+  place(1);
+  settle({w(0)});
+  feed(in::Pause{true});
+  feed(in::Skip{{50, 51, "unreadable", "operator"}});  // they meet anew meanwhile
+  settle({w(0)}, machine->membership().generation());
+  ASSERT_TRUE(machine->membership().settled());
+  const Generation settled = machine->membership().generation();
+  const auto time_passes = [&] {
+    for (int i = 0; i < 150; ++i) {
+      clock.advance(seconds(1));
+      wire::Metrics alive;
+      alive.sum.activity = "shard_wait";
+      says(w(0), alive);
+      EXPECT_TRUE(all<job::StopWorker>(feed(in::Tick{})).empty());
+    }
+  };
+  time_passes();
+  EXPECT_TRUE(machine->membership().settled());
+  feed(in::Pause{false});
+  clock.advance(config().hang_after + seconds(1));
+  EXPECT_FALSE(all<job::StopWorker>(feed(in::Tick{})).empty()) << "now steps are expected";
+  EXPECT_EQ(machine->membership().generation(), settled);
+}
+
+TEST_F(JobMachineTest, WhatItsAgentDoesNotKnowAnyMoreIsGoneAfterAMoment) {
+  place(1);
+  settle({w(0)});
+  host("a", {});
+  EXPECT_TRUE(all<job::StartWorker>(feed(in::Tick{})).empty()) << "its end may still be reported";
+  clock.advance(seconds(6));
+  EXPECT_EQ(all<job::StartWorker>(feed(in::Tick{})).at(0).member, w(0, 2));
+}
+
+TEST_F(JobMachineTest, WhatWasReplacedWhileItsHostWasAwayIsEndedWhenItComesBack) {
+  place(1);
+  settle({w(0)});
+  feed(job::HostLost{"a", "silent"});
+  host("a");
+  JobOutputs outputs;
+  HostState h;
+  h.host = h.name = "a";
+  h.room = 4;
+  const auto stops = all<job::StopWorker>(feed(in::HostWelcome{h, {{w(0).worker, Attempt{1}, 9}}}));
+  ASSERT_EQ(stops.size(), 1U);
+  EXPECT_EQ(stops[0].member, w(0, 1));
+}
+
+TEST_F(JobMachineTest, MoreWorkersThanTheGlobalBatchCanBeSpreadOverAreRefused) {
+  place(1);
+  settle({w(0)});
+  host("b");
+  host("c");
+  EXPECT_TRUE(machine->check(job::ResizeAsked{8, "operator"}));
+  const Status refused = machine->check(job::ResizeAsked{9, "operator"});
+  ASSERT_FALSE(refused);
+  EXPECT_THAT(refused.error().message, testing::HasSubstr("global batch"));
+}
+
+}  // namespace
+}  // namespace antdt::ctl

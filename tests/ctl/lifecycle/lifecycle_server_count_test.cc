@@ -1,0 +1,283 @@
+// More or fewer parameter servers while a job trains.
+#include <gmock/gmock.h>
+
+#include "tests/ctl/lifecycle/lifecycle_fixture.h"
+
+namespace antdt::ctl {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+
+Member s(std::uint32_t index, std::uint32_t attempt = 1) {
+  return {WorkerId{'s', index}, Attempt{attempt}};
+}
+
+// Two servers and two workers that train, on hosts with room for more.
+class ServerCountTest : public LifecycleTest {
+ protected:
+  void SetUp() override { begin(2); }
+  void begin(std::uint32_t servers, std::uint32_t replicas = 1, std::uint32_t room = 4,
+             Duration checkpoint_every = seconds(60)) {
+    JobSpec job = spec();
+    job.checkpoint_every = checkpoint_every;
+    job.servers = servers;
+    job.server_replicas = replicas;
+    job.sync = "ps-bsp";
+    use(job);
+    in_use = job;
+    hosts(room);
+    job::Placed placed;
+    for (std::uint32_t i = 0; i < servers * replicas; ++i)
+      placed.workers.push_back({s(i).worker, i % 2 == 0 ? "a" : "b", i % 2});
+    for (std::uint32_t i = 0; i < 2; ++i)
+      placed.workers.push_back({w(i).worker, i % 2 == 0 ? "a" : "b", i % 2});
+    step(placed);
+    for (const PlacedWorker& p : placed.workers) comes_up({p.worker, Attempt{1}});
+    settle({w(0), w(1)});
+    step(job::Progressed{Step{1}});
+  }
+  void next_run(std::vector<Member> group = {}) {
+    const LifecycleImage image = life.image();
+    life = Lifecycle(in_use);
+    life.restore(image, std::move(group));
+  }
+  Status asked(std::uint32_t count) { return life.check(job::ServersAsked{count, "a test"}); }
+  Effects ask(std::uint32_t count) { return step(job::ServersAsked{count, "a test"}); }
+  static std::uint64_t last_cut(const Effects& effects) {
+    const auto orders = all<job::OrderCheckpoint>(effects);
+    return orders.size() == 1 && orders[0].last ? orders[0].number : 0;
+  }
+  std::vector<std::string> servers_expected(const Effects& effects) {
+    std::vector<std::string> ids;
+    const job::ExpectMembers expected = all<job::ExpectMembers>(effects).back();
+    for (const WorkerProcess& p : expected.workers) {
+      if (p.is_server() && !p.stays_away())
+        ids.push_back(to_string(p.place.worker) + (p.apart() ? " apart" : ""));
+    }
+    return ids;
+  }
+  static std::vector<std::string> started(const Effects& effects) {
+    std::vector<std::string> ids;
+    for (const auto& e : all<job::StartWorker>(effects)) ids.push_back(to_string(e.member.worker));
+    return ids;
+  }
+  static std::vector<std::string> leaving(const Effects& effects) {
+    std::vector<std::string> ids;
+    for (const auto& e : all<job::LeaveWorker>(effects)) ids.push_back(to_string(e.member.worker));
+    return ids;
+  }
+  void become(std::uint32_t count, std::vector<std::uint32_t> added) {
+    Effects effects = ask(count);
+    for (const std::uint32_t i : added) effects = comes_up(s(i));
+    ASSERT_GT(last_cut(effects), 0U);
+    step(job::CheckpointStored{last_cut(effects), ""});
+    ASSERT_EQ(life.servers(), count);
+    step(job::GenerationOver{});
+    settle({w(0), w(1)});
+  }
+
+  JobSpec in_use;
+};
+
+TEST_F(ServerCountTest, WhoIsAddedJoinsBesideTheGroupAndThenTheLastCheckpointIsOrdered) {
+  const Effects begun = ask(4);
+  EXPECT_THAT(started(begun), ElementsAre("s2", "s3"));
+  EXPECT_THAT(servers_expected(begun), ElementsAre("s0", "s1", "s2 apart", "s3 apart"));
+  EXPECT_EQ(last_cut(comes_up(s(2))), 0U);
+  const std::uint64_t number = last_cut(comes_up(s(3)));
+  ASSERT_GT(number, 0U);
+  EXPECT_THAT(all<job::ServersChange>(step(job::CheckpointStored{number - 1, ""})), IsEmpty());
+  const Effects changed = step(job::CheckpointStored{number, ""});
+  ASSERT_THAT(all<job::ServersChange>(changed), SizeIs(1));
+  EXPECT_EQ(all<job::ServersChange>(changed)[0].count, 4U);
+  EXPECT_THAT(servers_expected(changed), ElementsAre("s0", "s1", "s2", "s3"));
+  EXPECT_THAT(leaving(changed), IsEmpty());
+  EXPECT_EQ(life.servers_wanted(), 0U);
+}
+
+TEST_F(ServerCountTest, FewerServersLeaveWhenTheLastCheckpointIsStored) {
+  const Effects begun = ask(1);
+  EXPECT_THAT(leaving(begun), IsEmpty());
+  const Effects changed = step(job::CheckpointStored{last_cut(begun), ""});
+  EXPECT_THAT(leaving(changed), ElementsAre("s1"));
+  EXPECT_THAT(servers_expected(changed), ElementsAre("s0"));
+  EXPECT_THAT(asked(2).error().message, HasSubstr("s1 is about to leave"));
+  EXPECT_TRUE(all<job::StartWorker>(step(job::Exited{s(1), code(kExitResumable)})).empty());
+  EXPECT_EQ(state_of(s(1).worker), "removed");
+  EXPECT_TRUE(asked(2));
+  EXPECT_THAT(started(ask(2)), ElementsAre("s1"));
+  EXPECT_EQ(life.find(s(1).worker)->attempt, Attempt{2});
+}
+
+TEST_F(ServerCountTest, ALeaverThatDiesInsteadIsNotStartedAgain) {
+  const Effects begun = ask(1);
+  step(job::CheckpointStored{last_cut(begun), ""});
+  EXPECT_TRUE(all<job::StartWorker>(step(job::Exited{s(1), killed(SIGKILL)})).empty());
+  EXPECT_EQ(state_of(s(1).worker), "removed");
+  EXPECT_FALSE(life.outcome());
+}
+
+TEST_F(ServerCountTest, WhatIsAskedForHasToBePossible) {
+  EXPECT_THAT(asked(0).error().message, HasSubstr("0 servers are impossible: 1 to 64"));
+  EXPECT_THAT(asked(65).error().message, HasSubstr("64 slices"));
+  EXPECT_THAT(asked(7).error().message, HasSubstr("need 5 more processes, and the hosts have room "
+                                                  "for 4: let workers leave"));
+  EXPECT_TRUE(asked(6));
+  ask(3);
+  EXPECT_THAT(asked(4).error().message, HasSubstr("the servers become 3 already"));
+  EXPECT_THAT(life.check(job::RestartAsked{s(0), "slow", seconds(1)}).error().message,
+              HasSubstr("the servers become 3 now"));
+  step(job::StopAsked{"operator", Duration::zero()});
+  EXPECT_THAT(asked(3).error().message, HasSubstr("stopping"));
+  use(spec());
+  EXPECT_THAT(asked(3).error().message, HasSubstr("has no parameter servers"));
+}
+
+TEST_F(ServerCountTest, AServerThatIsMovedIsMovedFirst) {
+  step(job::RestartAsked{s(0), "slow", seconds(1)});
+  EXPECT_THAT(asked(3).error().message, HasSubstr("to be moved: try again soon"));
+}
+
+TEST_F(ServerCountTest, TheProcessThatAServerWasMovedToStaysInTheNextSize) {
+  step(job::RestartAsked{s(0), "slow", seconds(1)});
+  comes_up(s(2));
+  step(job::TakenOver{s(0)});
+  step(job::Exited{s(0), code(kExitResumable)});
+  EXPECT_THAT(started(ask(3)), ElementsAre("s0")) << "s1 and s2 are there";
+}
+
+TEST_F(ServerCountTest, WhatFailsIsTriedAgainAndThenGivenUp) {
+  Effects effects = ask(1);
+  for (int tries = 1; tries < 5; ++tries) {
+    const std::uint64_t number = last_cut(effects);
+    ASSERT_GT(number, 0U) << tries;
+    const Effects failed = step(job::CheckpointStored{number, "no room"});
+    EXPECT_THAT(all<job::ServersGoOn>(failed), SizeIs(1));
+    EXPECT_EQ(last_cut(step(job::Tick{})), 0U) << "not at once";
+    clock.advance(seconds(3));
+    effects = step(job::Tick{});
+  }
+  const Effects given_up = step(job::CheckpointStored{last_cut(effects), "no room"});
+  EXPECT_THAT(all<job::Note>(given_up),
+              ::testing::Contains(::testing::Field(&job::Note::text,
+                                                   "the job keeps its 2 servers: no "
+                                                   "room")));
+  EXPECT_EQ(life.servers_wanted(), 0U);
+  EXPECT_EQ(life.servers(), 2U);
+}
+
+TEST_F(ServerCountTest, CheckpointsThatComeOftenDoNotHoldItUp) {
+  begin(2, 1, 4, seconds(1));
+  step(job::CheckpointStored{last_cut(ask(1)), "w0 was lost while it was written"});
+  int others = 0;
+  for (int i = 0; i < 4; ++i) {
+    clock.advance(seconds(1));
+    const Effects effects = step(job::Tick{});
+    if (last_cut(effects) > 0) break;
+    for (const auto& order : all<job::OrderCheckpoint>(effects)) {
+      step(job::CheckpointStored{order.number, ""});
+      ++others;
+    }
+  }
+  EXPECT_EQ(others, 1);
+  EXPECT_GT(life.image().last_cut, 0U);
+}
+
+TEST_F(ServerCountTest, AnAddedServerThatDiesIsStartedAgainAtNoCostOfTheJobs) {
+  ask(3);
+  const std::uint64_t number = last_cut(comes_up(s(2)));
+  const Effects again = step(job::Exited{s(2), killed(SIGKILL)});
+  EXPECT_THAT(started(again), ElementsAre("s2"));
+  EXPECT_THAT(all<job::ServersGoOn>(again), SizeIs(1)) << "nobody waits until it is back";
+  EXPECT_FALSE(life.outcome()) << "the job bears no failure at all";
+  step(job::CheckpointStored{number, ""});
+  EXPECT_EQ(life.servers(), 2U);
+  clock.advance(seconds(3));
+  EXPECT_GT(last_cut(comes_up(s(2, 2))), number);
+}
+
+TEST_F(ServerCountTest, AskedForThoseThatThereAreItIsGivenUp) {
+  ask(3);
+  comes_up(s(2));
+  ASSERT_TRUE(asked(2));
+  const Effects given_up = ask(2);
+  EXPECT_THAT(all<job::ServersGoOn>(given_up), SizeIs(1));
+  EXPECT_THAT(leaving(given_up), ElementsAre("s2"));
+  step(job::Exited{s(2), code(kExitResumable)});
+  EXPECT_EQ(state_of(s(2).worker), "removed");
+  EXPECT_EQ(last_cut(step(job::Tick{})), 0U);
+}
+
+TEST_F(ServerCountTest, ALostGroupHasToMakeItsLastCheckpointAnew) {
+  const std::uint64_t number = last_cut(ask(1));
+  step(job::GenerationOver{});
+  EXPECT_THAT(all<job::ServersChange>(step(job::CheckpointStored{number, ""})), IsEmpty());
+  settle({w(0), w(1)});
+  EXPECT_GT(last_cut(step(job::Tick{})), number);
+}
+
+TEST_F(ServerCountTest, APhaseWaitsForTheLastCheckpointThatIsOfIt) {
+  const std::uint64_t number = last_cut(ask(1));
+  EXPECT_THAT(all<job::OpenPhase>(train_done(1)), IsEmpty());
+  EXPECT_THAT(all<job::OpenPhase>(step(job::CheckpointStored{number, "no room"})), SizeIs(1));
+}
+
+TEST_F(ServerCountTest, AStopGivesItUpAndTheGroupGoesOnUntilThen) {
+  ask(1);
+  const Effects stopped = step(job::StopAsked{"operator", seconds(10)});
+  EXPECT_THAT(all<job::ServersGoOn>(stopped), SizeIs(1));
+  EXPECT_FALSE(all<job::OrderCheckpoint>(stopped).at(0).last);
+}
+
+TEST_F(ServerCountTest, TheEndOfTrainingGivesItUp) {
+  ask(3);
+  for (const std::uint64_t phase : {1, 3}) {
+    train_done(phase);
+    step(job::PhaseDrained{phase + 1});
+  }
+  ASSERT_EQ(life.state(), JobState::kFinishing);
+  EXPECT_EQ(life.servers_wanted(), 0U);
+}
+
+TEST_F(ServerCountTest, TheNextIncarnationOrdersTheLastCheckpointAgain) {
+  const std::uint64_t before = last_cut(ask(1));
+  next_run({w(0), w(1)});
+  EXPECT_EQ(life.servers_wanted(), 1U);
+  EXPECT_GT(last_cut(step(job::Tick{})), before);
+}
+
+TEST_F(ServerCountTest, ARunThatIsResumedHasTheServersThatWereWanted) {
+  become(3, {2});
+  next_run();
+  step(job::Resumed{});
+  EXPECT_EQ(life.servers(), 3U);
+  EXPECT_EQ(state_of(s(2).worker), "waiting");
+  begin(2);
+  ask(4);
+  next_run();
+  const Effects resumed = step(job::Resumed{});
+  EXPECT_THAT(all<job::ServersChange>(resumed), SizeIs(1));
+  EXPECT_EQ(life.servers(), 4U);
+  EXPECT_EQ(state_of(s(3).worker), "waiting");
+  EXPECT_FALSE(life.find(s(3).worker)->apart());
+}
+
+TEST_F(ServerCountTest, WithReplicasAServerComesAndGoesWithBothOfItsProcesses) {
+  begin(2, 2, 6);
+  become(3, {4, 5});
+  const Effects fewer = ask(1);
+  const Effects changed = step(job::CheckpointStored{last_cut(fewer), ""});
+  EXPECT_THAT(leaving(changed), ElementsAre("s2", "s3", "s4", "s5"));
+}
+
+TEST_F(ServerCountTest, AServerIsMovedBySizesThatAreInForce) {
+  become(3, {2});
+  const auto moved = step(job::RestartAsked{s(0), "slow", seconds(1)});
+  EXPECT_THAT(started(moved), ElementsAre("s3"));
+}
+
+}  // namespace
+}  // namespace antdt::ctl

@@ -1,0 +1,300 @@
+// Transcripts of the life of a job. That the image is to be saved is not shown.
+//
+//   job [epochs=N] [train=N] [eval=N] [checkpoint=TIME] [grace=TIME] [budget=CLASS:N,...]
+//       [refill=TIME] [restart=never|member|gang] [protocol=antdt|torchrun|exec] [servers=N]
+//       [replicas=N]
+//   host NAME [room=N]              is up; hosts come in the order of their names
+//   host-lost NAME REASON
+//   place WORKER=HOST ...           the first placement
+//   started|joined|vanished MEMBER ...
+//   exited MEMBER code=N|signal=N [oom=EVIDENCE]
+//   refused MEMBER REASON           its host could not start it
+//   hung MEMBER REASON
+//   settled MEMBER ...              a generation of these; `over`: they are to join again
+//   step N
+//   done MEMBER ... phase=N         it has nothing left to do in that phase
+//   drained phase=N                 every record of it is committed
+//   stored N [ERROR]                checkpoint N, or why there is none
+//   restored phase=N                training goes on from a checkpoint of that phase
+//   stop [grace=TIME] REASON
+//   evict TARGET [grace=TIME] REASON
+//   restart-worker MEMBER [grace=TIME] REASON
+//   resize N REASON                 and resize-servers; what cannot be done is refused
+//   taken-over MEMBER
+//   failed CLASS [within=TIME] REASON    within: those who train write a checkpoint first
+//   gang-ready | resumed | tick
+//   restart                         a new job daemon, with the image that was saved last
+//   state                           shows the job and its processes
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <stdexcept>
+
+#include "core/overloaded.h"
+#include "ctl/lifecycle/lifecycle.h"
+#include "tests/transcript/transcript.h"
+
+namespace antdt::ctl {
+namespace {
+
+using transcript::Line;
+
+JobSpec spec_of(const Line& line) {
+  JobSpec spec;
+  spec.epochs = static_cast<std::uint32_t>(line.number("epochs", 1));
+  spec.train_records = line.number("train", 800);
+  spec.eval_records = line.number("eval", 0);
+  spec.checkpoint_every = line.duration("checkpoint", Duration::zero());
+  spec.stop_grace = line.duration("grace", spec.stop_grace);
+  spec.budget_refill = line.duration("refill", spec.budget_refill);
+  for (const std::string& budget : transcript::split(line.text("budget", ""), ',')) {
+    const auto parts = transcript::split(budget, ':');
+    spec.budgets[parts.at(0)] = static_cast<std::uint32_t>(std::stoul(parts.at(1)));
+  }
+  const std::string restart = line.text("restart", "member");
+  spec.restart = restart == "never"  ? Restart::kNever
+                 : restart == "gang" ? Restart::kGang
+                                     : Restart::kMember;
+  const std::string protocol = line.text("protocol", "antdt");
+  spec.protocol = protocol == "torchrun" ? Protocol::kTorchrun
+                  : protocol == "exec"   ? Protocol::kExec
+                                         : Protocol::kAntdt;
+  spec.servers = static_cast<std::uint32_t>(line.number("servers", 0));
+  spec.server_replicas = static_cast<std::uint32_t>(line.number("replicas", 1));
+  if (spec.servers > 0) spec.sync = "ps-bsp";
+  return spec;
+}
+
+class LifecycleScript : public transcript::Machine {
+ public:
+  explicit LifecycleScript(const Line& job) : spec_(spec_of(job)), life_(spec_) {}
+
+  std::vector<std::string> run(const Line& line, MonoTime now) override {
+    if (line.what() == "state") return state();
+    if (line.what() == "restart") {
+      life_ = Lifecycle(spec_);
+      life_.restore(saved_, group_);
+      return {};
+    }
+    std::vector<std::string> shown;
+    for (const job::Event& event : events_of(line)) {
+      if (const auto reason = refused(event)) shown.push_back("refused: " + *reason);
+      for (const job::Effect& effect : life_.step(event, now)) {
+        if (std::holds_alternative<job::SaveImage>(effect)) {
+          saved_ = life_.image();  // as it is behind the step
+        } else {
+          shown.push_back(show_effect(effect));
+        }
+      }
+    }
+    if (line.what() == "settled") group_ = line.members();
+    return shown;
+  }
+
+ private:
+  // ------------------------------------------------------------- what happens
+
+  std::vector<job::Event> events_of(const Line& line) {
+    const std::string& what = line.what();
+    if (what == "host") return {job::HostUp{host(line)}};
+    if (what == "host-lost") return {job::HostLost{line.word(0), line.rest(1)}};
+    if (what == "place") return {place(line)};
+    if (what == "settled") {
+      generation_ = generation_.next();
+      return {job::GenerationSettled{generation_, line.members()}};
+    }
+    if (what == "over") return {job::GenerationOver{}};
+    if (what == "step") return {job::Progressed{Step{std::stoull(line.word(0))}}};
+    if (what == "drained") return {job::PhaseDrained{line.number("phase", 0)}};
+    if (what == "stored") return {job::CheckpointStored{std::stoull(line.word(0)), line.rest(1)}};
+    if (what == "restored") return {job::Restored{line.number("phase", 0)}};
+    if (what == "gang-ready") return {job::GangReady{}};
+    if (what == "resumed") return {job::Resumed{}};
+    if (what == "tick") return {job::Tick{}};
+    if (what == "failed") {
+      const Duration within = line.duration("within", Duration::zero());
+      return {job::Failed{line.word(0), 1, line.rest(1), within}};
+    }
+    if (const auto asked = asked_of(line)) return {*asked};
+    if (const auto one = event_of_one(line)) return {*one};
+    return events_of_each(line);
+  }
+
+  static std::optional<job::Event> asked_of(const Line& line) {
+    const std::string& what = line.what();
+    const Duration grace = line.duration("grace", std::chrono::seconds(10));
+    if (what == "stop") return job::StopAsked{line.rest(0), grace};
+    if (what == "evict") return job::EvictAsked{line.word(0), line.rest(1), grace};
+    if (what == "restart-worker") {
+      return job::RestartAsked{transcript::member_of(line.word(0)), line.rest(1), grace};
+    }
+    if (what != "resize" && what != "resize-servers") return {};
+    const auto count = static_cast<std::uint32_t>(std::stoul(line.word(0)));
+    if (what == "resize") return job::ResizeAsked{count, line.rest(1)};
+    return job::ServersAsked{count, line.rest(1)};
+  }
+  static std::optional<job::Event> event_of_one(const Line& line) {
+    const std::string& what = line.what();
+    if (what == "exited") {
+      wire::ProcessExited exit;
+      exit.code = static_cast<std::int32_t>(line.real("code", -1));
+      exit.signal = static_cast<std::int32_t>(line.number("signal", 0));
+      exit.oom = line.text("oom", "");
+      return job::Exited{transcript::member_of(line.word(0)), exit};
+    }
+    if (what == "refused") {
+      return job::StartRefused{transcript::member_of(line.word(0)), line.rest(1)};
+    }
+    if (what == "hung") return job::Hung{transcript::member_of(line.word(0)), line.rest(1)};
+    if (what == "taken-over") return job::TakenOver{transcript::member_of(line.word(0))};
+    return {};
+  }
+  static std::vector<job::Event> events_of_each(const Line& line) {
+    const std::string& what = line.what();
+    std::vector<job::Event> events;
+    for (const Member member : line.members()) {
+      if (what == "started") {
+        events.emplace_back(job::Started{member, 100 + member.worker.index});
+      } else if (what == "joined") {
+        events.emplace_back(job::Joined{member, true});
+      } else if (what == "vanished") {
+        events.emplace_back(job::Vanished{member});
+      } else if (what == "done") {
+        events.emplace_back(job::MemberDone{member, line.number("phase", 0)});
+      }
+    }
+    if (events.empty()) throw std::runtime_error("no event: " + what);
+    return events;
+  }
+
+  // What an operator is answered who asks for what cannot be done.
+  std::optional<std::string> refused(const job::Event& event) const {
+    const Status status = std::visit(Overloaded{
+                                         [&](const job::EvictAsked& e) { return life_.check(e); },
+                                         [&](const job::RestartAsked& e) { return life_.check(e); },
+                                         [&](const job::ResizeAsked& e) { return life_.check(e); },
+                                         [&](const job::ServersAsked& e) { return life_.check(e); },
+                                         [](const auto&) { return Status(); },
+                                     },
+                                     event);
+    if (status) return {};
+    return status.error().message;
+  }
+
+  static HostState host(const Line& line) {
+    HostState host;
+    host.host = host.name = line.word(0);
+    host.order = static_cast<std::uint32_t>(host.name.front() - 'a');
+    host.room = static_cast<std::uint32_t>(line.number("room", 2));
+    return host;
+  }
+  static job::Placed place(const Line& line) {
+    job::Placed placed;
+    for (const Line::Pair& pair : line.pairs()) {
+      placed.workers.push_back({parse_worker_id(pair.name).value(), pair.value,
+                                static_cast<std::uint32_t>(pair.value.front() - 'a')});
+    }
+    return placed;
+  }
+
+  // ---------------------------------------------------------- what is to be done
+
+  static std::string seconds(Duration d) { return fmt::format("{:g} s", to_seconds(d)); }
+  static std::string show_phase(const wire::PhaseStart& start) {
+    return fmt::format("phase {}: {} epoch {}, {} records", start.phase, start.what, start.epoch,
+                       start.records);
+  }
+  static std::string show_gone(const job::WorkerGone& e) {
+    return fmt::format("gone {}{}{}: {}", transcript::show(e.member), e.in_order ? " in order" : "",
+                       e.suspect ? " suspect" : "", e.reason);
+  }
+  static std::string show_expected(const job::ExpectMembers& e) {
+    std::vector<Member> members;
+    for (const WorkerProcess& w : e.workers) members.push_back(w.member());
+    return "expect " + transcript::show(members);
+  }
+  static std::string show_gang(const job::PrepareGang& e) {
+    std::string shown = "prepare gang";
+    for (const PlacedWorker& w : e.workers) shown += fmt::format(" {} on {}", w.worker, w.host);
+    return shown;
+  }
+  static std::string show_outcome(const Outcome& o) {
+    return fmt::format("end {} (code {}, {}{}){}{}", o.state, o.code, o.exit_class,
+                       o.resumable ? ", resumable" : "", o.first_cause.empty() ? "" : ": ",
+                       in_one_line(o.first_cause));
+  }
+  static std::string in_one_line(std::string text) {
+    std::ranges::replace(text, '\n', ' ');
+    return text;
+  }
+  static std::string show_effect(const job::Effect& effect) {
+    return std::visit(
+        Overloaded{
+            [](const job::SaveImage&) { return std::string(); },
+            [](const job::StartWorker& e) {
+              return fmt::format("start {} on {}", transcript::show(e.member), e.host);
+            },
+            [](const job::StopWorker& e) {
+              return fmt::format("stop {} on {}, grace {}", transcript::show(e.member), e.host,
+                                 seconds(e.grace));
+            },
+            [](const job::PrepareGang& e) { return show_gang(e); },
+            [](const job::ExpectMembers& e) { return show_expected(e); },
+            [](const job::WorkerGone& e) { return show_gone(e); },
+            [](const job::OpenPhase& e) { return "open " + show_phase(e.start); },
+            [](const job::AnnouncePhase& e) { return "announce " + show_phase(e.start); },
+            [](const job::OrderCheckpoint& e) {
+              return fmt::format("checkpoint {}{}", e.number, e.last ? ", the last" : "");
+            },
+            [](const job::ServersChange& e) { return fmt::format("servers become {}", e.count); },
+            [](const job::ServersGoOn&) { return std::string("servers go on"); },
+            [](const job::LeaveWorker& e) {
+              return fmt::format("leave {} with {}: {}", transcript::show(e.member), e.leave.code,
+                                 e.leave.reason);
+            },
+            [](const job::LeaveAll& e) {
+              return fmt::format("leave all with {}: {}", e.leave.code, e.leave.reason);
+            },
+            [](const job::Note& e) {
+              return fmt::format("note {}: {}", e.kind, in_one_line(e.text));
+            },
+            [](const job::End& e) { return show_outcome(e.outcome); },
+        },
+        effect);
+  }
+
+  std::vector<std::string> state() const {
+    std::vector<std::string> shown{
+        fmt::format("{}, phase {}", to_string(life_.state()), life_.phase().phase)};
+    for (const WorkerProcess& w : life_.workers()) {
+      const bool placed = w.running();
+      shown.push_back(fmt::format("{} {}{}{}{}", transcript::show(w.member()), state_name(w.state),
+                                  placed ? " on " + w.place.host : "",
+                                  w.leaving() && placed ? ", leaving" : "",
+                                  w.apart() ? ", beside the group" : ""));
+    }
+    return shown;
+  }
+
+  JobSpec spec_;
+  Lifecycle life_;
+  LifecycleImage saved_;
+  std::vector<Member> group_;  // settled
+  Generation generation_;
+};
+
+class LifecycleTranscript : public testing::TestWithParam<std::string> {};
+
+TEST_P(LifecycleTranscript, IsWhatTheMachineDoes) {
+  transcript::expect_as_written(ANTDT_TRANSCRIPTS "/lifecycle", GetParam(), [](const Line& job) {
+    return std::make_unique<LifecycleScript>(job);
+  });
+}
+
+INSTANTIATE_TEST_SUITE_P(, LifecycleTranscript,
+                         testing::ValuesIn(transcript::scripts_in(ANTDT_TRANSCRIPTS "/lifecycle")),
+                         [](const auto& name) { return name.param; });
+
+}  // namespace
+}  // namespace antdt::ctl

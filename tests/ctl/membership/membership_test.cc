@@ -1,0 +1,679 @@
+#include "ctl/membership/membership.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <set>
+#include <tuple>
+
+#include "core/wire/codec.h"
+#include "tests/ctl/membership/membership_fixture.h"
+
+namespace antdt::ctl {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+// ------------------------------------------------------------ the first meeting
+
+TEST_F(MembershipTest, NothingBeginsBeforeTheLastExpectedMemberJoined) {
+  EXPECT_TRUE(expect({w(2), w(0), w(1)}).empty());
+  EXPECT_TRUE(joins(w(0)).empty());
+  EXPECT_TRUE(joins(w(1)).empty());
+  EXPECT_EQ(m.missing(), std::vector<Member>{w(2)});
+  EXPECT_EQ(m.waiting_for(), "to join");
+  const Effects effects = joins(w(2));
+  ASSERT_EQ(all<GenerationBegun>(effects).size(), 1U);
+  const auto forms = all<SendForm>(effects);
+  ASSERT_EQ(forms.size(), 3U);
+  EXPECT_EQ(forms[2].to, w(2)) << "ranks go host by host";
+  EXPECT_EQ(forms[2].form.rank, 2U);
+  EXPECT_EQ(forms[0].form.secret.size(), crypto::Secret::kBytes);
+  EXPECT_EQ(forms[0].form.secret, forms[2].form.secret);
+  EXPECT_EQ(forms[0].form.base, Generation{}) << "training begins";
+}
+
+TEST_F(MembershipTest, EachGenerationHasASecretOfItsOwnThatOnlyWhoDrewTheFirstCanTell) {
+  const auto secrets_of = [](Membership& group) {
+    std::vector<std::string> secrets;
+    MonoTime now{seconds(1)};
+    std::ignore = group.step(Expect{{{w(0), "a", 0}}}, now);
+    for (const char* problem : {"", "it cannot connect", "nor can it now"}) {
+      wire::Join again = join();
+      again.problem = problem;
+      for (const MembershipEffect& e :
+           group.step(MemberJoined{w(0), group.generation(), again}, now)) {
+        if (const auto* form = std::get_if<SendForm>(&e)) secrets.push_back(form->form.secret);
+      }
+    }
+    return secrets;
+  };
+  const crypto::Secret drawn = crypto::Secret().derive("drawn");
+  Membership one(drawn, kPatience);
+  Membership same(drawn, kPatience);
+  Membership other(crypto::Secret().derive("drawn by another incarnation"), kPatience);
+  const std::vector<std::string> secrets = secrets_of(one);
+  EXPECT_EQ(secrets.size(), 3U);
+  std::set<std::string> all(secrets.begin(), secrets.end());
+  EXPECT_EQ(secrets_of(same), secrets) << "what happened can be played again";
+  for (const std::string& secret : secrets_of(other)) all.insert(secret);
+  EXPECT_EQ(all.size(), 6U);
+  const std::string kept = wire::encode(one.image());
+  for (const std::string& secret : secrets) {
+    EXPECT_EQ(kept.find(secret), std::string::npos) << "the journal knows a secret";
+  }
+  EXPECT_EQ(kept.find(drawn.for_wire()), std::string::npos);
+}
+
+TEST_F(MembershipTest, EveryRankIsToldWhereEverybodyIs) {
+  expect({w(0), w(1), w(2)});
+  join_all({w(0), w(1), w(2)});
+  const auto rosters = all<SendRoster>(connect_all());
+  ASSERT_EQ(rosters.size(), 3U);
+  for (std::uint32_t rank = 0; rank < 3; ++rank) {
+    EXPECT_EQ(rosters[rank].to, w(rank));
+    EXPECT_EQ((*rosters[0].roster.members)[rank].at, fmt::format("at w{}", rank));
+  }
+  EXPECT_EQ(rosters[0].roster.members, rosters[2].roster.members) << "one list, not a copy each";
+  EXPECT_EQ(rosters[2].roster.for_wire().members.size(), 3U);
+}
+
+TEST_F(MembershipTest, SettlesWhenAllAreReadyAtTheSameStepAndHash) {
+  expect({w(0), w(1), w(2)});
+  join_all({w(0), w(1), w(2)});
+  connect_all();
+  EXPECT_TRUE(ready(w(0), 5).empty());
+  EXPECT_TRUE(ready(w(1), 5).empty());
+  const auto settled = all<Settled>(ready(w(2), 5));
+  ASSERT_EQ(settled.size(), 1U);
+  EXPECT_EQ(settled[0].step, Step{5});
+  EXPECT_THAT(members_of(settled[0].members), ElementsAre(w(0), w(1), w(2)));
+  EXPECT_THAT(settled[0].places, IsEmpty()) << "nobody was a member before";
+  EXPECT_TRUE(m.settled());
+  EXPECT_THAT(m.missing(), IsEmpty());
+}
+
+TEST_F(MembershipTest, ADifferentStateHashIsSaidWithBothHosts) {
+  expect({w(0), w(1), w(2)});
+  join_all({w(0), w(1), w(2)});
+  connect_all();
+  given(ReadyArrived{w(0), m.generation(), {Step{5}, 77, 0, {}}});
+  given(ReadyArrived{w(1), m.generation(), {Step{5}, 77, 0, {}}});
+  const auto cannot =
+      all<CannotSettle>(step(ReadyArrived{w(2), m.generation(), {Step{5}, 78, 0, {}}}));
+  ASSERT_EQ(cannot.size(), 1U);
+  EXPECT_THAT(cannot[0].reason, testing::HasSubstr("w2 on b"));
+}
+
+TEST_F(MembershipTest, MembersThatCountTheOthersPlacesDifferentlyCannotSettle) {
+  settle({w(0), w(1)});
+  step(Stuck{"nobody moves"});
+  join_all({w(0), w(1)});
+  connect_all();
+  given(ReadyArrived{w(0), m.generation(), {Step{5}, 77, 1, {{w(0).worker, 4}, {w(1).worker, 4}}}});
+  const auto cannot = all<CannotSettle>(step(
+      ReadyArrived{w(1), m.generation(), {Step{5}, 77, 1, {{w(0).worker, 4}, {w(1).worker, 3}}}}));
+  ASSERT_EQ(cannot.size(), 1U);
+  EXPECT_THAT(cannot[0].reason, testing::HasSubstr("do not agree on how far"));
+}
+
+TEST_F(MembershipTest, DifferentDataIsRefusedBeforeAnythingIsFormed) {
+  expect({w(0), w(1), w(2)});
+  given(MemberJoined{w(0), {}, join("x")});
+  given(MemberJoined{w(1), {}, join("x")});
+  const Effects effects = step(MemberJoined{w(2), {}, join("y")});
+  EXPECT_TRUE(all<SendForm>(effects).empty());
+  ASSERT_EQ(all<CannotSettle>(effects).size(), 1U);
+  EXPECT_THAT(all<CannotSettle>(effects)[0].reason, testing::HasSubstr("fingerprint y"));
+}
+
+TEST_F(MembershipTest, AnAddressOfAnotherGenerationChangesNothing) {
+  expect({w(0), w(1), w(2)});
+  join_all({w(0), w(1), w(2)});
+  given(AddressArrived{w(0), m.generation(), {}});
+  given(AddressArrived{w(1), m.generation(), {}});
+  EXPECT_TRUE(step(AddressArrived{w(2), m.generation().next(), {}}).empty());
+  EXPECT_EQ(m.state(), Membership::State::kAddresses);
+}
+
+TEST_F(MembershipTest, WhoRepeatsItsMessageIsAnsweredOnceMore) {
+  expect({w(0), w(1), w(2)});
+  join_all({w(0), w(1), w(2)});
+  const auto form = all<SendForm>(step(MemberJoined{w(1), {}, join()}));
+  ASSERT_EQ(form.size(), 1U);
+  EXPECT_EQ(form[0].form.rank, 1U);
+  connect_all();
+  const auto roster = all<SendRoster>(step(AddressArrived{w(1), m.generation(), {"x"}}));
+  ASSERT_EQ(roster.size(), 1U);
+  EXPECT_EQ(roster[0].to, w(1));
+  EXPECT_EQ((*roster[0].roster.members)[0].at, "at w0");
+}
+
+TEST_F(MembershipTest, AStaleAttemptCannotJoin) {
+  expect({w(0, 2), w(1), w(2)});
+  EXPECT_TRUE(joins(w(0, 1)).empty());
+  EXPECT_EQ(m.missing().size(), 3U);
+}
+
+// ------------------------------------------------------------ failed formations
+
+TEST_F(MembershipTest, AMemberThatCannotConnectMakesAllFormOnceMore) {
+  expect({w(0), w(1), w(2)});
+  join_all({w(0), w(1), w(2)});
+  connect_all();
+  wire::Join failed = join();
+  failed.problem = "connection refused";
+  const Generation first = m.generation();
+  const Effects again = step(MemberJoined{w(1), first, failed});
+  EXPECT_EQ(all<GenerationBroken>(again).size(), 1U);
+  const auto aborts = all<SendAbort>(again);
+  ASSERT_EQ(aborts.size(), 1U);
+  EXPECT_EQ(aborts[0].generation, first);
+  EXPECT_THAT(aborts[0].to, ElementsAre(w(0), w(2)));
+  EXPECT_THAT(m.missing(), ElementsAre(w(0), w(2)));
+  // The neighbour that failed for the same reason changes nothing more.
+  EXPECT_TRUE(step(MemberJoined{w(2), first, failed}).empty());
+  const auto forms = all<SendForm>(step(MemberJoined{w(0), first, join()}));
+  ASSERT_EQ(forms.size(), 3U);
+  EXPECT_EQ(forms[0].generation, first.next());
+}
+
+TEST_F(MembershipTest, AFormationThatALostMemberBrokeIsNotTheFaultOfTheOthers) {
+  expect({w(0), w(1), w(2)});
+  join_all({w(0), w(1), w(2)});
+  for (std::uint32_t attempt = 1; attempt <= 6; ++attempt) {
+    wire::Join broken = join();
+    broken.problem = "could not reach w2";
+    EXPECT_TRUE(all<CannotSettle>(step(MemberJoined{w(0), m.generation(), broken})).empty());
+    given(MemberGone{w(2, attempt), "killed", false, false});
+    expect({w(0), w(1), w(2, attempt + 1)});
+    join_all({w(0), w(1), w(2, attempt + 1)});
+  }
+}
+
+TEST_F(MembershipTest, AMemberThatIsNamedTwiceInThePlacesIsAnError) {
+  settle({w(0)});
+  given(Stuck{"for the test"});
+  joins(w(0));
+  connect_all();
+  const auto refused = all<CannotSettle>(ready(w(0), 5, {{w(0).worker, 3}, {w(0).worker, 4}}));
+  ASSERT_EQ(refused.size(), 1U);
+  EXPECT_THAT(refused[0].reason, testing::HasSubstr("twice"));
+}
+
+TEST_F(MembershipTest, FiveFailedFormationsInARowEndTheJobWithTheReason) {
+  expect({w(0), w(1), w(2)});
+  join_all({w(0), w(1), w(2)});
+  wire::Join failed = join();
+  failed.problem = "connection refused";
+  for (int i = 0; i < 4; ++i) {
+    EXPECT_TRUE(all<CannotSettle>(step(MemberJoined{w(1), m.generation(), failed})).empty());
+    join_all({w(0), w(2)});
+    ASSERT_EQ(m.state(), Membership::State::kAddresses);
+  }
+  const auto cannot = all<CannotSettle>(step(MemberJoined{w(1), m.generation(), failed}));
+  ASSERT_EQ(cannot.size(), 1U);
+  EXPECT_THAT(cannot[0].reason, testing::HasSubstr("w1 on a"));
+  EXPECT_THAT(cannot[0].reason, testing::HasSubstr("connection refused"));
+}
+
+TEST_F(MembershipTest, FormationsThatFailedBeforeTheLastSettledOneAreForgotten) {
+  wire::Join failed = join();
+  failed.problem = "connection refused";
+  for (int round = 0; round < 3; ++round) {
+    settle({w(0), w(1), w(2)});
+    step(Stuck{"nobody moves"});
+    join_all({w(0), w(1), w(2)});
+    for (int i = 0; i < 3; ++i) {
+      ASSERT_TRUE(all<CannotSettle>(step(MemberJoined{w(1), m.generation(), failed})).empty());
+      join_all({w(0), w(2)});
+    }
+    settle_formed();
+  }
+}
+
+TEST_F(MembershipTest, AMemberLostWhileFormingReleasesTheOthersAndTheBaseStays) {
+  settle({w(0), w(1), w(2)});
+  const Generation base = m.generation();
+  step(MemberGone{w(0), "killed"});
+  join_all({w(1), w(2)});
+  connect_all();
+  const Effects gone = step(MemberGone{w(1), "killed"});
+  EXPECT_EQ(all<GenerationBroken>(gone).size(), 1U);
+  const auto aborts = all<SendAbort>(gone);
+  ASSERT_EQ(aborts.size(), 1U);
+  EXPECT_EQ(aborts[0].generation, base.next());
+  EXPECT_THAT(aborts[0].to, ElementsAre(w(2)));
+  const auto forms = all<SendForm>(step(MemberJoined{w(2), base.next(), holding(base)}));
+  ASSERT_EQ(forms.size(), 1U);
+  EXPECT_EQ(forms[0].form.base, base);
+  EXPECT_EQ(forms[0].form.size, 1U);
+}
+
+// ----------------------------------------------------------- survivors, newcomers
+
+TEST_F(MembershipTest, SurvivorsFormFromTheirOwnStateWithoutWaitingForTheReplacement) {
+  settle({w(0), w(1), w(2)});
+  const Generation base = m.generation();
+  const Effects gone = step(MemberGone{w(1), "w1 was killed"});
+  EXPECT_EQ(all<GenerationBroken>(gone).at(0).reason, "w1 was killed");
+  EXPECT_THAT(all<SendAbort>(gone).at(0).to, ElementsAre(w(0), w(2)));
+  expect({w(0), w(1, 2), w(2)});
+  EXPECT_TRUE(joins(w(0)).empty());
+  EXPECT_EQ(m.missing(), std::vector<Member>{w(2)}) << "the newcomer is not waited for";
+  const auto forms = all<SendForm>(joins(w(2)));
+  ASSERT_EQ(forms.size(), 2U);
+  EXPECT_EQ(forms[0].form.base, base);
+  EXPECT_EQ(forms[0].form.restore, "");
+}
+
+TEST_F(MembershipTest, ASettledGenerationSaysWhereEveryMemberOfTheLastOneStood) {
+  settle({w(0), w(1), w(2)});
+  step(MemberGone{w(1), "killed"});
+  expect({w(0), w(1, 2), w(2)});
+  join_all({w(0), w(2)});
+  connect_all();
+  const wire::Ready at{Step{9}, 77, 3, {{w(0).worker, 40}, {w(1).worker, 30}, {w(2).worker, 20}}};
+  given(ReadyArrived{w(0), m.generation(), at});
+  const auto settled = all<Settled>(step(ReadyArrived{w(2), m.generation(), at}));
+  ASSERT_EQ(settled.size(), 1U);
+  EXPECT_EQ(settled[0].phase, 3U);
+  ASSERT_EQ(settled[0].places.size(), 3U);
+  EXPECT_EQ(settled[0].places[1].member, w(1, 1)) << "the attempt that was a member";
+  EXPECT_EQ(settled[0].places[1].place, 30U);
+  for (const BasePlace& place : settled[0].places) EXPECT_FALSE(place.lost);
+}
+
+TEST_F(MembershipTest, OnlyWhatASuspectWorkedOnIsCalledLost) {
+  settle({w(0), w(1), w(2)});
+  step(MemberGone{w(1), "w1 ran out of memory", false, true});
+  step(MemberGone{w(2), "its host is lost"});
+  expect({w(0)});
+  join_all({w(0)});
+  auto settled = settle_formed({{w(0).worker, 4}, {w(1).worker, 3}, {w(2).worker, 2}});
+  ASSERT_EQ(settled.places.size(), 3U);
+  EXPECT_FALSE(settled.places[0].lost);
+  EXPECT_TRUE(settled.places[1].lost);
+  EXPECT_FALSE(settled.places[2].lost);
+  // Said once: the generation after that has other members.
+  expect({w(0), w(1, 2)});
+  joins(w(1, 2));
+  join_all({w(0)});
+  settled = settle_formed({{w(0).worker, 4}});
+  ASSERT_EQ(settled.places.size(), 1U);
+  EXPECT_FALSE(settled.places[0].lost);
+}
+
+TEST_F(MembershipTest, ANewcomerMakesTheMembersStopTogetherAndIsInTheNextGeneration) {
+  settle({w(0), w(1)});
+  const Generation base = m.generation();
+  EXPECT_TRUE(expect({w(0), w(1), w(2)}).empty()) << "who has not joined stops nobody";
+  const Effects effects = step(MemberJoined{w(2), {}, join()});
+  const auto regroup = all<SendRegroup>(effects);
+  ASSERT_EQ(regroup.size(), 1U);
+  EXPECT_THAT(regroup[0].to, ElementsAre(w(0), w(1)));
+  EXPECT_EQ(regroup[0].generation, base);
+  EXPECT_THAT(regroup[0].reason, testing::HasSubstr("w2"));
+  EXPECT_TRUE(all<SendAbort>(effects).empty()) << "a step in progress is finished";
+  joins(w(0));
+  const auto forms = all<SendForm>(joins(w(1)));
+  ASSERT_EQ(forms.size(), 3U);
+  EXPECT_EQ(forms[2].to, w(2));
+  EXPECT_EQ(forms[2].form.base, base);
+}
+
+TEST_F(MembershipTest, WhoJoinsWhileAGenerationIsFormedIsInTheOneAfterIt) {
+  settle({w(0), w(1), w(2)});
+  step(MemberGone{w(1), "killed"});
+  expect({w(0), w(1, 2), w(2)});
+  join_all({w(0), w(2)});
+  connect_all();
+  EXPECT_TRUE(step(MemberJoined{w(1, 2), {}, join()}).empty()) << "what is formed goes on";
+  ready(w(0), 5);
+  const Effects effects = ready(w(2), 5);
+  ASSERT_EQ(all<Settled>(effects).size(), 1U);
+  EXPECT_THAT(all<SendRegroup>(effects).at(0).to, ElementsAre(w(0), w(2)));
+}
+
+TEST_F(MembershipTest, AnOrderlyLeaverLetsTheOthersFinishTheirStep) {
+  settle({w(0), w(1), w(2)});
+  const Effects gone = step(MemberGone{w(1), "evicted", true});
+  EXPECT_TRUE(all<SendAbort>(gone).empty());
+  EXPECT_EQ(m.state(), Membership::State::kRegrouping);
+  expect({w(0), w(2)});
+  joins(w(0));
+  EXPECT_EQ(all<SendForm>(joins(w(2))).size(), 2U);
+}
+
+TEST_F(MembershipTest, WhoIsLeftInACollectiveAfterAnOrderlyEndIsReleased) {
+  settle({w(0), w(1), w(2)});
+  step(MemberGone{w(1), "evicted", true});
+  joins(w(0));
+  clock.advance(seconds(1));
+  EXPECT_TRUE(step(MembershipTick{}).empty());
+  clock.advance(seconds(2));
+  const auto aborts = all<SendAbort>(step(MembershipTick{}));
+  ASSERT_EQ(aborts.size(), 1U);
+  EXPECT_THAT(aborts[0].to, ElementsAre(w(2)));
+  EXPECT_TRUE(step(MembershipTick{}).empty()) << "once";
+}
+
+TEST_F(MembershipTest, AMemberThatLeavesASettledGenerationOfItselfMakesTheOthersFollow) {
+  settle({w(0), w(1), w(2)});
+  const Generation base = m.generation();
+  EXPECT_TRUE(all<SendAbort>(joins(w(0))).empty()) << "they are to stop at the same step";
+  EXPECT_EQ(m.state(), Membership::State::kRegrouping);
+  clock.advance(seconds(3));
+  EXPECT_THAT(all<SendAbort>(step(MembershipTick{})).at(0).to, ElementsAre(w(1), w(2)));
+  joins(w(1));
+  const auto forms = all<SendForm>(joins(w(2)));
+  ASSERT_EQ(forms.size(), 3U);
+  EXPECT_EQ(forms[0].form.base, base);
+}
+
+TEST_F(MembershipTest, WhoIsKilledDuringAnOrderlyEndReleasesTheOthersAtOnce) {
+  settle({w(0), w(1), w(2)});
+  expect({w(0), w(1), w(2), w(3)});
+  step(MemberJoined{w(3), {}, join()});  // stop together
+  joins(w(0));
+  const auto aborts = all<SendAbort>(step(MemberGone{w(1), "killed"}));
+  ASSERT_EQ(aborts.size(), 1U);
+  EXPECT_THAT(aborts[0].to, ElementsAre(w(2))) << "w0 has left it already";
+}
+
+TEST_F(MembershipTest, ACollectiveThatDoesNotMoveIsAbortedForAll) {
+  settle({w(0), w(1)});
+  const Effects effects = step(Stuck{"nobody moves"});
+  EXPECT_THAT(all<SendAbort>(effects).at(0).to, ElementsAre(w(0), w(1)));
+  EXPECT_EQ(all<GenerationBroken>(effects).size(), 1U);
+  EXPECT_TRUE(step(Stuck{"nobody moves"}).empty());
+}
+
+TEST_F(MembershipTest, AJoinFromBeforeTheGenerationThatIsSettledIsIgnored) {
+  settle({w(0), w(1)});
+  const Generation first = m.generation();
+  step(Stuck{"nobody moves"});
+  join_all({w(0), w(1)});
+  settle_formed();
+  EXPECT_TRUE(step(MemberJoined{w(0), first, holding(first)}).empty());
+  EXPECT_TRUE(m.settled());
+}
+
+// ------------------------------------------------------------- when all are lost
+
+TEST_F(MembershipTest, WhenNobodyHoldsTheStateItIsAskedForOnceAndTrainingBeginsFromIt) {
+  settle({w(0), w(1)});
+  const Generation base = m.generation();
+  step(MemberGone{w(0), "killed"});
+  step(MemberGone{w(1), "killed"});
+  expect({w(0, 2), w(1, 2)});
+  EXPECT_TRUE(step(MemberJoined{w(0, 2), {}, join()}).empty()) << "all newcomers are waited for";
+  const auto lost = all<StateLost>(step(MemberJoined{w(1, 2), {}, join()}));
+  ASSERT_EQ(lost.size(), 1U);
+  EXPECT_EQ(lost[0].base, base);
+  EXPECT_TRUE(step(MemberJoined{w(1, 2), {}, join()}).empty());
+  const auto forms = all<SendForm>(step(Begin{Lineage{2}, "checkpoints/7"}));
+  ASSERT_EQ(forms.size(), 2U);
+  EXPECT_EQ(forms[0].form.base, Generation{});
+  EXPECT_EQ(forms[0].form.restore, "checkpoints/7");
+  EXPECT_EQ(m.lineage(), Lineage{2});
+  EXPECT_EQ(forms[0].generation, base.next()) << "numbers are never used twice";
+}
+
+// ------------------------------------------------------- who reads the checkpoint
+
+class ReadingTest : public MembershipTest {
+ protected:
+  // w0 and w1 are on a, w2 on b; all are to go on from a checkpoint.
+  ReadingTest() {
+    expect(all_three());
+    join_all(all_three());
+    forms = all<SendForm>(step(Begin{Lineage{2}, "checkpoints/7"}));
+    if (forms.empty()) forms = form_again();
+    connect_all();
+  }
+  static std::vector<Member> all_three() { return {w(0), w(1), w(2)}; }
+  std::vector<SendForm> form_again() {
+    given(Stuck{"for the test"});
+    std::vector<SendForm> last;
+    for (const Member member : all_three()) {
+      auto found = all<SendForm>(joins(member));
+      if (!found.empty()) last = std::move(found);
+    }
+    return last;
+  }
+  Effects cannot_read(Member member) {
+    wire::Join j = join();
+    j.unreadable = "state.bin: it does not have the checksum of MANIFEST.json";
+    j.problem = "cannot read the checkpoint";
+    return step(MemberJoined{member, m.generation(), j});
+  }
+  // The others have heard of it.
+  Effects rejoin(const std::vector<Member>& members) {
+    Effects last;
+    for (const Member member : members) {
+      last = step(MemberJoined{member, m.generation(), join()});
+    }
+    return last;
+  }
+  std::vector<SendForm> forms;
+};
+
+TEST_F(ReadingTest, OneMemberIsToReadAndAllHearWhichOne) {
+  ASSERT_EQ(forms.size(), 3U);
+  for (const SendForm& f : forms) {
+    EXPECT_EQ(f.form.restore, "checkpoints/7");
+    EXPECT_EQ(f.form.reader, 0U);
+  }
+}
+
+TEST_F(ReadingTest, WhereOneCannotAnotherReadsFirstOnAnotherHost) {
+  cannot_read(w(0));
+  forms = all<SendForm>(rejoin({w(1), w(2)}));
+  ASSERT_EQ(forms.size(), 3U);
+  EXPECT_EQ(forms[0].form.reader, 2U) << "w2 is on the other host";
+  connect_all();
+  cannot_read(w(2));
+  forms = all<SendForm>(rejoin({w(0), w(1)}));
+  ASSERT_EQ(forms.size(), 3U);
+  EXPECT_EQ(forms[0].form.reader, 1U);
+}
+
+TEST_F(ReadingTest, WhatNobodyCanReadEndsTheJobWithFileAndCause) {
+  cannot_read(w(0));
+  rejoin({w(1), w(2)});
+  connect_all();
+  cannot_read(w(2));
+  rejoin({w(0), w(1)});
+  connect_all();
+  cannot_read(w(1));
+  const auto end = all<CannotSettle>(rejoin({w(0), w(2)}));
+  ASSERT_EQ(end.size(), 1U);
+  EXPECT_EQ(end[0].exit_class, "checkpoint");
+  EXPECT_THAT(end[0].reason, HasSubstr("checkpoints/7"));
+  EXPECT_THAT(end[0].reason, HasSubstr("w1 on a: state.bin: it does not have the checksum"));
+}
+
+TEST_F(ReadingTest, WhoDiesOverReadingIsNotAskedFirstAgain) {
+  given(MemberGone{w(0), "reading the checkpoint stands still"});
+  expect({w(0, 2), w(1), w(2)});
+  given(MemberJoined{w(0, 2), {}, join()});
+  forms = all<SendForm>(rejoin({w(1), w(2)}));
+  ASSERT_EQ(forms.size(), 3U);
+  EXPECT_EQ(forms[0].form.reader, 2U);
+}
+
+TEST_F(ReadingTest, AllAreWaitedForAsLongAsBytesCome) {
+  for (int times = 0; times < 10; ++times) {
+    clock.advance(kPatience - seconds(1));
+    given(StateMoves{});
+    EXPECT_TRUE(all<Unresponsive>(step(MembershipTick{})).empty()) << times;
+  }
+  clock.advance(kPatience);
+  EXPECT_EQ(all<Unresponsive>(step(MembershipTick{})).size(), 3U);
+}
+
+TEST_F(MembershipTest, ASurvivorThatLostItsStateWhileReceivingIsNoHolder) {
+  settle({w(0), w(1)});
+  step(MemberGone{w(1), "killed"});
+  expect({w(0)});
+  EXPECT_EQ(all<StateLost>(step(MemberJoined{w(0), m.generation(), join()})).size(), 1U);
+}
+
+TEST_F(MembershipTest, WhoWasReadyForAGenerationThatNeverSettledHoldsItsBase) {
+  settle({w(0), w(1)});
+  const Generation base = m.generation();
+  step(MemberGone{w(1), "killed"});
+  expect({w(0)});
+  joins(w(0));
+  connect_all();
+  step(MemberJoined{w(0), m.generation(), join()});  // it could not connect
+  const Generation ready_for = m.generation();
+  expect({w(0), w(2)});
+  Membership again(crypto::Secret(), kPatience);
+  again.restore(m.image());
+  m = again;
+  expect({w(0)});
+  const auto forms = all<SendForm>(step(MemberJoined{w(0), ready_for, holding(ready_for)}));
+  ASSERT_EQ(forms.size(), 1U) << "nothing is lost";
+  EXPECT_EQ(forms[0].form.base, base);
+}
+
+TEST_F(MembershipTest, WhereTrainingBeginsAgainPlacesOfBeforeSayNothing) {
+  settle({w(0)});
+  step(MemberGone{w(0), "killed"});
+  expect({w(0, 2), w(1)});
+  joins(w(0, 2));
+  step(MemberJoined{w(1), {}, join()});
+  step(Begin{Lineage{2}, ""});
+  join_all({w(0, 2), w(1)});
+  connect_all();
+  given(ReadyArrived{w(0, 2), m.generation(), {{}, 77, 0, {{w(0).worker, 0}}}});
+  EXPECT_EQ(all<Settled>(step(ReadyArrived{w(1), m.generation(), {{}, 77, 0, {}}})).size(), 1U);
+}
+
+TEST_F(MembershipTest, TheFurthestStateIsKeptAsLongAsOneMemberHoldsIt) {
+  settle({w(0), w(1)});
+  const Generation base = m.generation();
+  step(MemberGone{w(1), "killed"});
+  expect({w(0), w(1, 2)});
+  step(MemberJoined{w(1, 2), {}, join()});
+  const auto forms = all<SendForm>(step(MemberJoined{w(0), base, holding(base)}));
+  ASSERT_EQ(forms.size(), 2U);
+  EXPECT_EQ(forms[1].form.base, base) << "the newcomer receives it";
+}
+
+// ------------------------------------------------------------------- who is late
+
+TEST_F(MembershipTest, WhoIsWaitedForTooLongIsNamedWithWhatItWasAsked) {
+  expect({w(0), w(1)});
+  joins(w(0));
+  clock.advance(kPatience);
+  auto late = all<Unresponsive>(step(MembershipTick{}));
+  ASSERT_EQ(late.size(), 1U);
+  EXPECT_EQ(late[0].member, w(1));
+  EXPECT_THAT(late[0].what, testing::HasSubstr("to join"));
+  EXPECT_TRUE(step(MembershipTick{}).empty()) << "said again only after as long";
+  joins(w(1));
+  given(AddressArrived{w(1), m.generation(), {"at w1"}});
+  clock.advance(kPatience);
+  late = all<Unresponsive>(step(MembershipTick{}));
+  ASSERT_EQ(late.size(), 1U);
+  EXPECT_EQ(late[0].member, w(0));
+  EXPECT_THAT(late[0].what, testing::HasSubstr("end points"));
+}
+
+TEST_F(MembershipTest, NobodyIsLateInASettledGeneration) {
+  settle({w(0), w(1)});
+  clock.advance(10 * kPatience);
+  EXPECT_TRUE(step(MembershipTick{}).empty());
+}
+
+// --------------------------------------------------- a restart of the job daemon
+
+TEST_F(MembershipTest, ASettledGenerationIsSettledAfterARestart) {
+  settle({w(0), w(1)});
+  Membership again(crypto::Secret(), kPatience);
+  again.restore(m.image());
+  EXPECT_TRUE(again.settled());
+  EXPECT_TRUE(again.contains(w(1)));
+  EXPECT_EQ(again.generation(), m.generation());
+  m = again;
+  expect({w(0), w(1)});
+  EXPECT_THAT(all<SendAbort>(step(MemberGone{w(1), "killed"})).at(0).to, ElementsAre(w(0)));
+}
+
+TEST_F(MembershipTest, MembersOfAFormationThatARestartCutShortAreSentBackToJoin) {
+  settle({w(0), w(1)});
+  const Generation base = m.generation();
+  step(Stuck{"nobody moves"});
+  join_all({w(0), w(1)});
+  ASSERT_EQ(m.state(), Membership::State::kAddresses);
+  Membership again(crypto::Secret(), kPatience);
+  again.restore(m.image());
+  m = again;
+  EXPECT_FALSE(m.settled());
+  expect({w(0), w(1)});
+  const Generation cut = m.generation();
+  EXPECT_EQ(cut, base.next());
+  for (const auto& event : {MembershipEvent(AddressArrived{w(0), cut, {"at w0"}}),
+                            MembershipEvent(ReadyArrived{w(0), cut, {Step{5}, 77, 0, {}}})}) {
+    const auto aborts = all<SendAbort>(step(event));
+    ASSERT_EQ(aborts.size(), 1U);
+    EXPECT_EQ(aborts[0].generation, cut);
+    EXPECT_THAT(aborts[0].to, ElementsAre(w(0)));
+  }
+  step(MemberJoined{w(0), cut, holding(base)});
+  const auto forms = all<SendForm>(step(MemberJoined{w(1), cut, holding(base)}));
+  ASSERT_EQ(forms.size(), 2U);
+  EXPECT_EQ(forms[0].generation, cut.next());
+  EXPECT_EQ(forms[0].form.base, base);
+}
+
+TEST_F(MembershipTest, ARestartRemembersWhereTrainingBegan) {
+  settle({w(0)});
+  step(MemberGone{w(0), "killed"});
+  expect({w(0, 2)});
+  step(MemberJoined{w(0, 2), {}, join()});
+  step(Begin{Lineage{2}, "checkpoints/7"});
+  Membership again(crypto::Secret(), kPatience);
+  again.restore(m.image());
+  m = again;
+  expect({w(0, 2)});
+  const auto forms = all<SendForm>(step(MemberJoined{w(0, 2), m.generation(), join()}));
+  ASSERT_EQ(forms.size(), 1U);
+  EXPECT_EQ(forms[0].form.restore, "checkpoints/7");
+  EXPECT_EQ(m.lineage(), Lineage{2});
+}
+
+TEST_F(MembershipTest, AnOrderThatNobodyFollowedIsSaidAgain) {
+  settle({w(0), w(1)});
+  expect({w(0), w(1), w(2)});
+  ASSERT_EQ(all<SendRegroup>(joins(w(2))).size(), 1U);
+  EXPECT_TRUE(step(MembershipTick{}).empty());
+  clock.advance(seconds(2));
+  const auto again = all<SendRegroup>(step(MembershipTick{}));
+  ASSERT_EQ(again.size(), 1U);
+  EXPECT_THAT(again[0].to, ElementsAre(w(0), w(1)));
+}
+
+TEST_F(MembershipTest, WhoIsNotBackSoonAfterAnotherIsReleasedFromItsCollective) {
+  settle({w(0), w(1)});
+  expect({w(0), w(1), w(2)});
+  joins(w(2));
+  clock.advance(seconds(1));
+  joins(w(0));
+  clock.advance(seconds(1));
+  EXPECT_TRUE(step(MembershipTick{}).empty()) << "it may be at the end of its step";
+  clock.advance(seconds(1));
+  for (int i = 0; i < 2; ++i, clock.advance(seconds(2))) {
+    const auto aborts = all<SendAbort>(step(MembershipTick{}));
+    ASSERT_EQ(aborts.size(), 1U) << i;
+    EXPECT_THAT(aborts[0].to, ElementsAre(w(1)));
+  }
+}
+
+}  // namespace
+}  // namespace antdt::ctl

@@ -1,0 +1,94 @@
+#include "ctl/processes/hosts.h"
+
+#include <gtest/gtest.h>
+
+namespace antdt::ctl {
+namespace {
+
+class HostsTest : public testing::Test {
+ protected:
+  static HostState host(const std::string& name, std::uint32_t order, std::uint32_t room) {
+    HostState h;
+    h.host = name + ":7700";
+    h.name = name;
+    h.order = order;
+    h.room = room;
+    return h;
+  }
+  static WorkerProcess runs(std::uint32_t index, const std::string& name) {
+    WorkerProcess w;
+    w.place = {WorkerId{'w', index}, name + ":7700", 0};
+    w.attempt = Attempt{1};
+    return w;
+  }
+  std::string chosen(const WorkerProcess& w, double now_s = 0,
+                     const std::vector<std::string>& not_on = {}) {
+    const HostState* h = hosts.choose(w, all, now_s, not_on);
+    return h == nullptr ? "" : h->name;
+  }
+  Hosts hosts;
+  std::vector<WorkerProcess> all;
+};
+
+TEST_F(HostsTest, AWorkerGoesBackToWhereItWas) {
+  hosts.up(host("a", 0, 8));
+  hosts.up(host("b", 1, 2));
+  EXPECT_EQ(chosen(runs(0, "b")), "b");
+}
+
+TEST_F(HostsTest, ANewOneGoesWhereMostIsFree) {
+  hosts.up(host("a", 0, 2));
+  hosts.up(host("b", 1, 3));
+  EXPECT_EQ(chosen(runs(9, "")), "b");
+  all = {runs(0, "b"), runs(1, "b")};
+  EXPECT_EQ(chosen(runs(9, "")), "a");
+}
+
+TEST_F(HostsTest, FullClosedLostAndForbiddenHostsAreNotChosen) {
+  for (const char* name : {"a", "b", "c", "d", "e"}) {
+    hosts.up(host(name, static_cast<std::uint32_t>(name[0] - 'a'), 1));
+  }
+  all = {runs(0, "a")};
+  hosts.close("b:7700");
+  hosts.down("c:7700");
+  EXPECT_EQ(chosen(runs(9, ""), 0, {"d:7700"}), "e");
+  EXPECT_EQ(hosts.room_left(all), 2U) << "d and e";
+}
+
+TEST_F(HostsTest, TheWorkerItselfTakesNoRoomFromItself) {
+  hosts.up(host("a", 0, 1));
+  all = {runs(0, "a")};
+  EXPECT_EQ(chosen(runs(0, "a")), "a");
+  EXPECT_EQ(chosen(runs(1, "a")), "");
+}
+
+TEST_F(HostsTest, AHostThatFailsOftenIsOnProbationUntilItsFailuresDecayed) {
+  hosts.up(host("a", 0, 2));
+  hosts.up(host("b", 1, 2));
+  for (int i = 0; i < 4; ++i) hosts.failed_on("a:7700", 0);
+  EXPECT_TRUE(hosts.on_probation(*hosts.named("a"), 0));
+  EXPECT_EQ(chosen(runs(0, "a")), "b");
+  EXPECT_EQ(chosen(runs(0, "a"), 0, {"b:7700"}), "a") << "better than nowhere";
+  const double later = Hosts::kHalfLifeSeconds;
+  EXPECT_FALSE(hosts.on_probation(*hosts.named("a"), later));
+  EXPECT_NEAR(hosts.penalty(*hosts.named("a"), later), 2, 1e-9);
+  EXPECT_EQ(chosen(runs(0, "a"), later), "a");
+}
+
+TEST_F(HostsTest, WhatWasClosedStaysClosedWhenItsAgentComesBack) {
+  hosts.up(host("a", 0, 2));
+  hosts.close("a:7700");
+  hosts.down("a:7700");
+  hosts.up(host("a", 0, 2));
+  EXPECT_TRUE(hosts.named("a")->up);
+  EXPECT_EQ(chosen(runs(0, "a")), "");
+}
+
+TEST_F(HostsTest, AHostIsFoundByNameAndByEndPoint) {
+  hosts.up(host("a", 0, 2));
+  EXPECT_EQ(hosts.named("a"), hosts.named("a:7700"));
+  EXPECT_EQ(hosts.named("z"), nullptr);
+}
+
+}  // namespace
+}  // namespace antdt::ctl

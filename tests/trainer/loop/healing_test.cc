@@ -1,0 +1,116 @@
+// The bytes of a training state on their way, and what is left when that breaks.
+#include "trainer/loop/state/healing.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/trainer/loop/testing.h"
+#include "trainer/loop/state/state_hash.h"
+
+namespace antdt::trainer {
+namespace {
+
+using ::testing::Each;
+using ::testing::HasSubstr;
+
+constexpr std::size_t kCounters = 100;
+constexpr std::size_t kBallast = 2'500'000;  // several chunks
+
+struct Patient {
+  Tally engine{kCounters, {}, kBallast};
+  Step step;
+  bool has_state = false;
+  std::string meta;  // of its own state, then of the one that it has
+  Status status;
+
+  void train(std::uint64_t steps) {
+    for (std::uint64_t i = 0; i < steps; ++i) {
+      for (float& count : engine.counts_) count += 1;
+      engine.apply(1);
+    }
+    has_state = true;
+    step = Step{steps};
+    meta = "after step " + std::to_string(steps);
+  }
+};
+
+// As the member's machine has it done.
+Status heal(Collective& collective, Patient& p) {
+  ANTDT_TRY(const auto slots, compare_states(collective, p.engine, {p.has_state, p.step, p.meta}));
+  ANTDT_TRY(const auto plan, worker::heal_plan(slots, collective.rank()));
+  ANTDT_TRY(p.meta, pass_state(collective, p.engine, {plan, p.meta, 0, p.has_state}));
+  return {};
+}
+
+void heal_all(std::vector<Patient>& patients, const LocalGroup::Script& script_of_0 = {}) {
+  LocalGroup group(static_cast<std::uint32_t>(patients.size()));
+  std::vector<std::thread> threads;
+  for (std::uint32_t rank = 0; rank < patients.size(); ++rank) {
+    threads.emplace_back([&, rank] {
+      const auto collective = group.member(rank, rank == 0 ? script_of_0 : LocalGroup::Script{});
+      Patient& p = patients[rank];
+      try {
+        p.status = heal(*collective, p);
+      } catch (const Killed&) {
+        p.status = fail(ErrorKind::kAborted, "killed");
+      }
+    });
+  }
+  for (auto& thread : threads) thread.join();
+}
+
+TEST(Healing, AChainOfNewcomersAndOneThatIsBehindGetTheFurthestState) {
+  std::vector<Patient> patients(4);
+  patients[0].train(8);
+  patients[3].train(7);
+  heal_all(patients);
+  for (Patient& p : patients) {
+    ASSERT_TRUE(p.status) << p.status.error().message;
+    EXPECT_EQ(state_hash(p.engine, Step{8}), state_hash(patients[0].engine, Step{8}));
+    EXPECT_EQ(p.meta, "after step 8");
+  }
+  EXPECT_EQ(patients[0].engine.replaced_, 0U);
+  EXPECT_EQ(patients[3].engine.replaced_, 1U);
+}
+
+TEST(Healing, WhenTheSourceDiesWhoIsBehindKeepsWhatItHad) {
+  for (const std::uint64_t chunk : {0U, 1U, 2U, 4U}) {
+    std::vector<Patient> patients(3);
+    patients[0].train(8);
+    patients[1].train(7);
+    const std::uint64_t before = state_hash(patients[1].engine, Step{7});
+    heal_all(patients, [&](OperationKind kind, std::uint64_t number) {
+      return kind == OperationKind::kSend && number == chunk ? Fate::kDies : Fate::kGoesOn;
+    });
+    Patient& behind = patients[1];
+    EXPECT_FALSE(behind.status);
+    EXPECT_EQ(state_hash(behind.engine, Step{7}), before);
+    EXPECT_THAT(behind.engine.counts_, Each(7.0F));
+    EXPECT_EQ(behind.engine.replaced_, 0U);
+    EXPECT_FALSE(patients[2].status);
+  }
+}
+
+TEST(Healing, AModelOfAnotherSizeIsAnErrorOnBothSidesAndChangesNothing) {
+  Patient mine;
+  mine.train(8);
+  LocalGroup group(2);
+  Tally other(kCounters + 1, {}, kBallast);
+  Status theirs;
+  std::thread thread([&] {
+    const auto collective = group.member(1);
+    const auto slots = compare_states(*collective, other, {false, Step{}, ""});
+    ASSERT_TRUE(slots);
+    const auto plan = worker::heal_plan(*slots, 1);
+    if (!plan) theirs = tl::unexpected(plan.error());
+  });
+  const auto collective = group.member(0);
+  const Status ours = heal(*collective, mine);
+  thread.join();
+  ASSERT_FALSE(ours);
+  ASSERT_FALSE(theirs);
+  EXPECT_THAT(theirs.error().message, HasSubstr("their models or optimizers differ"));
+}
+
+}  // namespace
+}  // namespace antdt::trainer

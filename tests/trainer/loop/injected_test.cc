@@ -1,0 +1,151 @@
+// What is injected, as the training thread feels it.
+#include "trainer/injected/injected.h"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+namespace antdt::trainer {
+namespace {
+
+using std::chrono::milliseconds;
+
+const drill::Target kSelf{{'w', 1}, "a"};
+
+// How long a batch that took no time by itself takes.
+Duration batch(Injected& injected) {
+  const SteadyClock clock;
+  const MonoTime began = clock.now();
+  injected.after_compute(began, 1, 1);
+  return clock.now() - began;
+}
+
+TEST(Injected, WhatTheJobSaysHoldsFromTheBeginningOfTraining) {
+  const SteadyClock clock;
+  drill::Rule rule;
+  rule.workers = {"w1"};
+  rule.delay = milliseconds(30);
+  Injected injected(clock, {{rule}, kSelf, 1});
+  EXPECT_FALSE(injected.training());
+  injected.training_began();
+  EXPECT_TRUE(injected.training());
+  EXPECT_GE(batch(injected), milliseconds(30));
+}
+
+TEST(Injected, TheNewestOrderHoldsBesideWhatTheJobSays) {
+  const SteadyClock clock;
+  drill::Rule rule;
+  rule.workers = {"w1"};
+  rule.delay = milliseconds(10);
+  wire::Injected order{1, R"([{"workers": ["*"], "delay_us": 20000}])", 0, false};
+  Injected injected(
+      clock, {{rule}, kSelf, 1}, [&] { return order; }, kSelf, 1);
+  injected.training_began();
+  EXPECT_GE(batch(injected), milliseconds(30));
+  order = {2, R"([{"workers": ["*"], "delay_us": 50000}])", 60000, false};
+  EXPECT_GE(batch(injected), milliseconds(60));
+}
+
+// Its first rule can be read, and would be felt by everything that is looked at here; the
+// second one cannot. What the job itself says goes on.
+TEST(Injected, AnOrderThatCannotBeReadDoesNothing) {
+  constexpr const char* kFelt =
+      R"({"workers": ["*"], "delay_us": 400000, "latency_us": 9000, "throttle": 0.25})";
+  const std::vector<std::string> unreadable = {
+      "nonsense",
+      fmt::format(R"([{}, {{"workers": ["w1"], "delay_us": "long"}}])", kFelt),
+      fmt::format(R"([{}, {{"workers": ["w1"], "trace": "/nonexistent/t.csv"}}])", kFelt),
+  };
+  const SteadyClock clock;
+  drill::Rule rule;
+  rule.workers = {"w1"};
+  rule.latency = milliseconds(3);
+  rule.throttle = 0.5;
+  wire::Injected order;
+  std::vector<double> asked;
+  Injected injected(
+      clock, {{rule}, kSelf, 1}, [&] { return order; }, kSelf, 1,
+      [&](double share) { asked.push_back(share); });
+  injected.training_began();
+  for (const std::string& rules : unreadable) {
+    order = {order.number + 1, rules, 0, false};
+    testing::internal::CaptureStderr();
+    EXPECT_LT(batch(injected), milliseconds(400)) << rules;
+    EXPECT_THAT(testing::internal::GetCapturedStderr(),
+                testing::StartsWith("what is to be injected is not: "))
+        << rules;
+    EXPECT_EQ(injected.link()->delay(1000), milliseconds(3)) << rules;
+    EXPECT_EQ(asked, std::vector<double>{0.5}) << rules;
+  }
+  // The same rule, by itself, is felt.
+  order = {order.number + 1, fmt::format("[{}]", kFelt), 0, false};
+  EXPECT_GE(batch(injected), milliseconds(400));
+  EXPECT_EQ(injected.link()->delay(1000), milliseconds(12));
+  EXPECT_EQ(asked, (std::vector<double>{0.5, 0.25}));
+}
+
+// One that came later was not there when it killed.
+TEST(Injected, AnOrderThatKillsOnceDoesNotKillWhoHearsOfItAgain) {
+  const SteadyClock clock;
+  wire::Injected order{1, R"([{"workers": ["w1"], "kill": true}])", 0, true};
+  Injected later(
+      clock, {}, [&] { return order; }, kSelf, 1);
+  later.training_began();
+  batch(later);
+}
+
+TEST(Injected, GettingTheDataTakesLonger) {
+  const SteadyClock clock;
+  drill::Rule rule;
+  rule.workers = {"w1"};
+  rule.data_delay = milliseconds(30);
+  Injected injected(clock, {{rule}, kSelf, 1});
+  injected.training_began();
+  const MonoTime began = clock.now();
+  injected.after_data(began, 1);
+  EXPECT_GE(clock.now() - began, milliseconds(30));
+  EXPECT_EQ(injected.link()->delay(1000), Duration{}) << "its messages do not";
+}
+
+TEST(Injected, MessagesAreSlowFromTheBeginningOfTrainingOrAnOrder) {
+  const SteadyClock clock;
+  drill::Rule rule;
+  rule.workers = {"w1"};
+  rule.latency = milliseconds(3);
+  wire::Injected order{1, R"([{"workers": ["*"], "bandwidth_bytes": 1000000}])", 0, false};
+  Injected injected(
+      clock, {{rule}, kSelf, 1}, [&] { return order; }, kSelf, 1);
+  const auto link = injected.link();
+  EXPECT_EQ(link->delay(1000), Duration{});
+  injected.training_began();
+  EXPECT_EQ(link->delay(1000), milliseconds(3));
+  batch(injected);
+  EXPECT_EQ(link->delay(1000), milliseconds(4));
+  order = {2, "[]", 0, false};
+  batch(injected);
+  EXPECT_EQ(link->delay(1000), milliseconds(3));
+}
+
+TEST(Injected, TheLeastPartOfTheTimeIsAskedForWhenItChanges) {
+  const SteadyClock clock;
+  drill::Rule rule;
+  rule.workers = {"w1"};
+  rule.throttle = 0.5;
+  wire::Injected order{1, R"([{"workers": ["*"], "throttle": 0.25}])", 0, false};
+  std::vector<double> asked;
+  Injected injected(
+      clock, {{rule}, kSelf, 1}, [&] { return order; }, kSelf, 1,
+      [&](double share) { asked.push_back(share); });
+  injected.training_began();
+  batch(injected);
+  batch(injected);
+  order = {2, "[]", 0, false};
+  batch(injected);
+  EXPECT_EQ(asked, (std::vector<double>{0.5, 0.25, 0.5}));
+}
+
+}  // namespace
+}  // namespace antdt::trainer

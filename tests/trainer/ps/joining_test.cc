@@ -1,0 +1,324 @@
+// A server that has lost one of its two processes gets another one while it serves.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "core/wire/codec.h"
+#include "tests/sanitized.h"
+#include "tests/trainer/ps/replica_cluster.h"
+#include "trainer/ps/replica/state_copy.h"
+
+namespace antdt::ps {
+namespace {
+
+class JoiningTest : public ::testing::TestWithParam<Consistency> {
+ protected:
+  // `meanwhile` is asked before each message that arrives.
+  template <class F>
+  void train(std::uint64_t seed, F meanwhile) {
+    SCOPED_TRACE(fmt::format("seed {}", seed));
+    Cluster cluster(GetParam(), seed);
+    for (std::uint32_t n = 0; !cluster.done(); ++n) {
+      ASSERT_LT(n, 300'000U) << "nothing moves any more";
+      meanwhile(cluster);
+      if (!cluster.deliver() || cluster.below(100) == 0) cluster.tick();
+    }
+    for (int n = 0; n < 4; ++n) {
+      cluster.tick();
+      while (cluster.deliver()) {
+      }
+    }
+    cluster.expect_exact();
+  }
+};
+
+TEST_P(JoiningTest, OnceItIsBackedItMayLoseTheOtherOneAndAgainAndAgain) {
+  int lost = 0;
+  for (std::uint64_t seed = 1; seed <= antdt::testing::all_or_some(40U, 10U) && !HasFailure();
+       ++seed) {
+    train(seed, [&](Cluster& cluster) {
+      const std::uint32_t seat = cluster.below(kSeats);
+      cluster.start_again(seat);
+      if (!cluster.backed(seat) || cluster.below(40) != 0) return;
+      cluster.lose(seat, cluster.below(2) == 0);
+      ++lost;
+    });
+  }
+  EXPECT_GT(lost, 80) << "some in each run";
+}
+
+TEST_P(JoiningTest, WhoJoinsMayBeLostBeforeItCounts) {
+  for (std::uint64_t seed = 1; seed <= antdt::testing::all_or_some(40U, 10U) && !HasFailure();
+       ++seed) {
+    train(seed, [](Cluster& cluster) {
+      const std::uint32_t seat = cluster.below(kSeats);
+      if (cluster.backed(seat) && cluster.below(30) == 0) cluster.lose(seat, true);
+      cluster.start_again(seat);
+      if (cluster.below(60) == 0) cluster.lose_joining(seat);
+    });
+  }
+}
+
+TEST_P(JoiningTest, AChildThatIsLostIsReplacedByAnother) {
+  for (std::uint64_t seed = 1; seed <= antdt::testing::all_or_some(40U, 10U) && !HasFailure();
+       ++seed) {
+    train(seed, [](Cluster& cluster) {
+      const std::uint32_t seat = cluster.below(kSeats);
+      if (cluster.backed(seat) && cluster.below(30) == 0) cluster.lose(seat, true);
+      cluster.start_again(seat);
+      if (cluster.below(300) == 0) cluster.lose_child(seat);
+    });
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Consistencies, JoiningTest,
+                         ::testing::Values(Consistency::kBarrier, Consistency::kUnbounded));
+
+// ------------------------------------------------------------- one of the two alone
+
+template <class T>
+std::vector<T> all(const replica::Effects& effects) {
+  std::vector<T> found;
+  for (const replica::Effect& effect : effects) {
+    if (const T* e = std::get_if<T>(&effect)) found.push_back(*e);
+  }
+  return found;
+}
+
+node::Event serve(std::uint64_t number, std::vector<wire::PsMember> leaving = {}) {
+  wire::PsServe serve;
+  serve.number = number;
+  serve.backups = 1;
+  for (std::uint32_t i = 0; i < 3; ++i) serve.workers.push_back({w(i).worker, w(i).attempt});
+  serve.leaving = std::move(leaving);
+  return node::Serve{serve};
+}
+node::Event said(std::uint32_t worker, node::Request request) {
+  return node::Asked{{"link", w(worker), 1}, Generation{1}, std::move(request)};
+}
+wire::PsPush push_of(std::uint64_t number) {
+  const std::vector<std::uint64_t> keys{number, number + 100, number + 200};
+  return {number, 0, {{0, to_bytes(keys), to_bytes(std::vector<float>(6, 0.5F))}}};
+}
+
+node::Start start_of(std::uint32_t index = 0) {
+  node::Start start;
+  start.index = index;
+  start.servers = 2;
+  start.consistency = Consistency::kUnbounded;
+  return start;
+}
+
+// Has staged, decided, held back behind a cut, lost a worker and begun a checkpoint.
+ServerNode busy_node() {
+  ServerNode node(start_of());
+  const wire::PsDecision theirs{1, 1.0, {{w(1).worker, w(1).attempt, 1}}, {}, 0, ""};
+  for (const node::Event& event : std::vector<node::Event>{
+           serve(1), said(0, wire::PsOpen{7, {{"t", 2, "adagrad", 0.1, 0, 0, "normal", 0.3}}}),
+           said(0, push_of(1)), said(0, push_of(2)), said(2, push_of(1)),
+           said(0, wire::PsCommit{1, 0, 1, 0, 5, 2.0}), said(1, push_of(1)),
+           node::Asked{{"s1", {WorkerId{'s', 1}, Attempt{}}, 1}, Generation{1}, theirs},
+           node::OrderCut{{1, "dir"}}, said(0, wire::PsCommit{2, 1, 1, 7, 9, 1.0}),
+           said(1, wire::PsIdle{9}), serve(2, {{w(2).worker, w(2).attempt}}),
+           node::Acknowledged{1, {1}}}) {
+    std::ignore = node.step(event);
+  }
+  return node;
+}
+std::vector<wire::PsImage> pieces_of(const ServerNode& node) {
+  std::vector<wire::PsImage> pieces;
+  write_state(node, [&](const StatePiece& p) {
+    pieces.push_back({1, 1, 1, pieces.size() + 1, p.part, p.bytes, p.last});
+  });
+  return pieces;
+}
+Status read(ServerNode& node, const std::vector<wire::PsImage>& pieces) {
+  StateReader reader;
+  for (const wire::PsImage& piece : pieces) ANTDT_RETURN_IF_ERROR(reader.take(node, piece));
+  return {};
+}
+
+TEST(StateCopyTest, WhatIsReadIsTheSameMachineWithTheSameRows) {
+  const ServerNode node = busy_node();
+  const NodeImage image = node.image();
+  ASSERT_FALSE(image.distribution.decisions.empty());
+  ASSERT_FALSE(image.closer.revoked.empty());
+  ASSERT_FALSE(image.cuts.cuts.empty());
+  ASSERT_EQ(image.server.newest_cut, 1U);
+  ServerNode copy(start_of());
+  const Status copied = read(copy, pieces_of(node));
+  ASSERT_TRUE(copied) << copied.error().message;
+  EXPECT_EQ(wire::encode(copy.image()), wire::encode(image));
+  EXPECT_EQ(copy.store()->rows(), node.store()->rows());
+  const std::vector<std::uint64_t> keys{1, 101, 201};
+  std::vector<float> theirs(6), ours(6);
+  ServerNode original = busy_node();
+  original.store()->read(0, keys, reinterpret_cast<char*>(theirs.data()));
+  copy.store()->read(0, keys, reinterpret_cast<char*>(ours.data()));
+  EXPECT_EQ(ours, theirs);
+}
+
+TEST(StateCopyTest, TheyGoOnAlike) {
+  ServerNode node = busy_node();
+  ServerNode copy(start_of());
+  ASSERT_TRUE(read(copy, pieces_of(node)));
+  const wire::PsDecision marker{2, 0, {}, {}, 1, "dir"};
+  const std::vector<node::Event> events{
+      node::Asked{{"s1", {WorkerId{'s', 1}, Attempt{}}, 2}, Generation{1}, marker},
+      node::CutBegun{1, 5, ""},
+      said(0, push_of(3)),
+      said(0, wire::PsCommit{3, 1, 1, 9, 12, 1.0}),
+      node::CutWritten{1, {{"slice-00.rows", 8, "hash"}}, ""},
+      node::Acknowledged{1, {3}}};
+  for (const node::Event& event : events) {
+    EXPECT_EQ(copy.step(event).empty(), node.step(event).empty());
+    EXPECT_EQ(wire::encode(copy.image()), wire::encode(node.image()));
+  }
+}
+
+TEST(StateCopyTest, AServerThatNobodyOpenedHasOnePart) {
+  const ServerNode fresh(start_of());
+  const auto pieces = pieces_of(fresh);
+  EXPECT_EQ(pieces.back().part, 0U);
+  ServerNode copy(start_of());
+  EXPECT_TRUE(read(copy, pieces));
+  EXPECT_EQ(copy.store(), nullptr);
+}
+
+TEST(StateCopyTest, PiecesThatCannotBeAreRefused) {
+  const ServerNode node = busy_node();
+  const auto whole = pieces_of(node);
+  const auto refused = [&](auto spoil) {
+    std::vector<wire::PsImage> pieces = whole;
+    spoil(pieces);
+    ServerNode copy(start_of());
+    return !read(copy, pieces);
+  };
+  EXPECT_FALSE(refused([](auto&) {}));
+  EXPECT_TRUE(refused([](auto& p) { p.erase(p.begin()); })) << "rows without tables";
+  EXPECT_TRUE(refused([](auto& p) { std::swap(p[1], p[2]); })) << "parts do not rise";
+  EXPECT_TRUE(refused([](auto& p) { std::swap(p[1].part, p[2].part); }));
+  EXPECT_TRUE(refused([](auto& p) { p[0].bytes.resize(p[0].bytes.size() / 2); }));
+  EXPECT_TRUE(refused([](auto& p) { p[1].bytes.resize(p[1].bytes.size() - 1); }));
+  EXPECT_TRUE(refused([](auto& p) { p[1].bytes.resize(kStatePiece + 1); }));
+  EXPECT_TRUE(refused([](auto& p) { p.back().part = kSlices + 1; })) << "a slice that is none";
+}
+
+TEST(StateCopyTest, AMachineThatCannotBeIsRefused) {
+  const auto refused = [](auto spoil) {
+    NodeImage image = busy_node().image();
+    spoil(image);
+    ServerNode copy(start_of());
+    return !copy.restore(image);
+  };
+  EXPECT_FALSE(refused([](NodeImage&) {}));
+  EXPECT_TRUE(refused([](NodeImage& i) { i.server.homes[0].home = 2; }));
+  EXPECT_TRUE(refused([](NodeImage& i) { i.server.open->tables[0].rule = "magic"; }));
+  EXPECT_TRUE(refused([](NodeImage& i) { i.server.open.reset(); })) << "what is staged";
+  EXPECT_TRUE(refused([](NodeImage& i) { i.server.workers[0].staged[0].rows[0].table = 1; }));
+  EXPECT_TRUE(refused([](NodeImage& i) { i.distribution.decisions[0].number = 9; }));
+  EXPECT_TRUE(refused([](NodeImage& i) { ++i.closer.decisions; })) << "not what it applied";
+  EXPECT_TRUE(refused([](NodeImage& i) { i.distribution.decisions.pop_back(); }));
+  EXPECT_TRUE(refused([](NodeImage& i) { i.distribution.peers[0].server = 0; }));
+  EXPECT_TRUE(refused([](NodeImage& i) { i.closer.workers[0].places.applied = {{5, 2}}; }));
+  EXPECT_TRUE(refused([](NodeImage& i) { i.cuts.cuts.resize(CutOrders::kKept + 1); }));
+  EXPECT_TRUE(refused([](NodeImage& i) { i.closer.revoked.push_back(i.closer.workers[0].places); }))
+      << "who left is not there";
+}
+
+TEST(JoiningPairTest, AHalfCopiedOneIsNeverPromoted) {
+  for (const replica::Event& next :
+       std::vector<replica::Event>{replica::Alone{6}, replica::Join{6}}) {
+    Replica joins(start_of(), replica::Role::kJoining, 5);
+    wire::PsImage first = pieces_of(busy_node())[0];
+    first.view = 5;
+    EXPECT_EQ(all<replica::Taken>(joins.step(first)).size(), 1U);
+    EXPECT_EQ(all<replica::Broken>(joins.step(next)).size(), 1U);
+    EXPECT_FALSE(joins.speaks());
+  }
+}
+
+TEST(JoiningPairTest, PiecesOfAnotherViewAndOfAnEarlierImageChangeNothing) {
+  Replica joins(start_of(), replica::Role::kJoining, 5);
+  const auto piece = [](std::uint64_t view, std::uint64_t image, std::uint64_t number) {
+    wire::PsImage of = pieces_of(busy_node())[number - 1];
+    of.view = view;
+    of.image = image;
+    return of;
+  };
+  EXPECT_TRUE(joins.step(piece(4, 1, 1)).empty());
+  EXPECT_TRUE(joins.step(piece(6, 1, 1)).empty());
+  EXPECT_TRUE(joins.step(piece(5, 2, 2)).empty()) << "its beginning is not here";
+  EXPECT_EQ(all<replica::Taken>(joins.step(piece(5, 2, 1)))[0].pieces, 1U);
+  EXPECT_TRUE(joins.step(piece(5, 1, 1)).empty());
+  EXPECT_EQ(all<replica::Taken>(joins.step(piece(5, 2, 1)))[0].pieces, 1U) << "said again";
+  EXPECT_EQ(all<replica::Taken>(joins.step(piece(5, 2, 3)))[0].pieces, 1U) << "one is missing";
+  EXPECT_EQ(all<replica::Taken>(joins.step(piece(5, 2, 2)))[0].pieces, 2U);
+  EXPECT_TRUE(joins.step(replica::Copied{5, 1, serve(1)}).empty()) << "not before all is here";
+}
+
+TEST(JoiningPairTest, NobodyWaitsForOneThatJoins) {
+  Replica primary(start_of(), replica::Role::kAlone, 1);
+  std::ignore = primary.step(serve(1));
+  EXPECT_EQ(all<replica::KeepState>(primary.step(replica::Join{2})).size(), 1U);
+  const auto effects = primary.step(serve(2));
+  EXPECT_TRUE(all<replica::Copied>(effects).empty()) << "the image comes first";
+  const auto said = all<node::Effect>(effects);
+  ASSERT_EQ(said.size(), 1U);
+  EXPECT_EQ(std::get<node::Serving>(said[0]).serving.backed, 0U);
+}
+
+TEST(JoiningPairTest, ItHoldsWhatItSaysFromTheMomentThatAllIsSentAndIsBackedWhenAllIsTaken) {
+  Replica primary(start_of(), replica::Role::kAlone, 1);
+  std::ignore = primary.step(serve(1));
+  std::ignore = primary.step(replica::Join{2});
+  const auto said = primary.step(replica::Made{1, {0, "all of it", true}, ""});
+  ASSERT_EQ(all<wire::PsImage>(said).size(), 1U);
+  EXPECT_EQ(all<wire::PsImage>(said)[0].number, 1U);
+  std::ignore = primary.step(serve(2));  // behind the image
+  const auto copied = primary.step(replica::Taken{2, 1, 1, 1});
+  ASSERT_EQ(all<replica::Copied>(copied).size(), 1U);
+  EXPECT_FALSE(primary.backed()) << "what was said of event 2 is not there";
+  EXPECT_TRUE(all<node::Effect>(primary.step(serve(3))).empty()) << "it is held";
+  EXPECT_TRUE(all<node::Effect>(primary.step(replica::Taken{2, 2})).empty());
+  EXPECT_TRUE(primary.backed());
+  const auto let_go = all<node::Effect>(primary.step(replica::Taken{2, 3}));
+  ASSERT_EQ(let_go.size(), 1U);
+  EXPECT_EQ(std::get<node::Serving>(let_go[0]).serving.backed, 2U);
+}
+
+TEST(JoiningPairTest, OneThatFallsTooFarBehindGetsAnotherImage) {
+  Replica primary(start_of(), replica::Role::kAlone, 1, 1000);
+  std::ignore = primary.step(serve(1));
+  std::ignore = primary.step(replica::Join{2});
+  std::ignore = primary.step(replica::Made{1, {0, "not all", false}, ""});
+  EXPECT_TRUE(all<replica::KeepState>(primary.step(node::Event(node::Tick{}))).empty());
+  for (std::uint64_t n = 2; n < 10; ++n) std::ignore = primary.step(serve(n));
+  const auto kept = all<replica::KeepState>(primary.step(node::Event(node::Tick{})));
+  ASSERT_EQ(kept.size(), 1U);
+  EXPECT_EQ(kept[0].image, 2U);
+  EXPECT_TRUE(primary.step(replica::Made{1, {0, "the rest", true}, ""}).empty());
+  EXPECT_TRUE(primary.step(replica::Taken{2, 1, 1, 2}).empty()) << "of the image before";
+  const auto again = all<wire::PsImage>(primary.step(replica::Made{2, {0, "all", true}, ""}));
+  ASSERT_EQ(again.size(), 1U);
+  EXPECT_EQ(again[0].number, 9U);
+  EXPECT_EQ(again[0].piece, 1U);
+}
+
+TEST(JoiningPairTest, ABoundedNumberOfPiecesIsUnderWayAndWhatIsLostIsSaidAgain) {
+  Replica primary(start_of(), replica::Role::kAlone, 1);
+  auto effects = primary.step(replica::Join{2});
+  std::size_t made = 0;
+  while (!all<replica::MakePiece>(effects).empty()) {
+    ASSERT_LE(++made, StateSender::kUnderWay);
+    effects = primary.step(replica::Made{1, {0, "piece", false}, ""});
+  }
+  EXPECT_EQ(made, StateSender::kUnderWay);
+  const auto again = all<wire::PsImage>(primary.step(node::Event(node::Tick{})));
+  EXPECT_EQ(again.size(), StateSender::kUnderWay);
+  EXPECT_EQ(all<replica::MakePiece>(primary.step(replica::Taken{2, 0, 1, 3})).size(), 1U);
+  EXPECT_TRUE(all<wire::PsImage>(primary.step(node::Event(node::Tick{}))).empty());
+  EXPECT_EQ(all<wire::PsImage>(primary.step(node::Event(node::Tick{}))).at(0).piece, 4U);
+}
+
+}  // namespace
+}  // namespace antdt::ps

@@ -1,0 +1,231 @@
+// Servers of two processes each: whichever of the two is lost, whenever, every push is
+// in the model once, and nobody was told what was lost.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "core/wire/codec.h"
+#include "tests/sanitized.h"
+#include "tests/trainer/ps/replica_cluster.h"
+
+namespace antdt::ps {
+namespace {
+
+constexpr std::uint64_t kSeeds = antdt::testing::all_or_some(150U, 25U);
+
+class ReplicaTest : public ::testing::TestWithParam<Consistency> {
+ protected:
+  template <class F>
+  void train(std::uint64_t seed, F fault) {
+    SCOPED_TRACE(fmt::format("seed {}", seed));
+    Cluster cluster(GetParam(), seed);
+    const std::uint32_t when = cluster.below(400);
+    for (std::uint32_t n = 0; !cluster.done(); ++n) {
+      ASSERT_LT(n, 100'000U) << "nothing moves any more";
+      if (n == when) fault(cluster);
+      if (!cluster.deliver() || cluster.below(200) == 0) cluster.tick();
+    }
+    for (int n = 0; n < 4; ++n) {
+      cluster.tick();
+      while (cluster.deliver()) {
+      }
+    }
+    cluster.expect_exact();
+  }
+};
+
+TEST_P(ReplicaTest, ALostPrimaryCostsNoPush) {
+  for (std::uint64_t seed = 1; seed <= kSeeds && !HasFailure(); ++seed) {
+    train(seed, [](Cluster& cluster) { cluster.lose(cluster.below(kSeats), true); });
+  }
+}
+
+TEST_P(ReplicaTest, ALostBackupCostsNoPush) {
+  for (std::uint64_t seed = 1; seed <= kSeeds && !HasFailure(); ++seed) {
+    train(seed, [](Cluster& cluster) { cluster.lose(cluster.below(kSeats), false); });
+  }
+}
+
+TEST_P(ReplicaTest, OneOfEachServerMayBeLost) {
+  for (std::uint64_t seed = 1; seed <= kSeeds && !HasFailure(); ++seed) {
+    train(seed, [](Cluster& cluster) {
+      for (std::uint32_t seat = 0; seat < kSeats; ++seat) {
+        cluster.lose(seat, cluster.below(2) == 0);
+      }
+    });
+  }
+}
+
+TEST_P(ReplicaTest, APrimaryThatWasReplacedAndDoesNotKnowItIsHeardByNobody) {
+  for (std::uint64_t seed = 1; seed <= kSeeds && !HasFailure(); ++seed) {
+    train(seed, [](Cluster& cluster) { cluster.replace(cluster.below(kSeats)); });
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Consistencies, ReplicaTest,
+                         ::testing::Values(Consistency::kBarrier, Consistency::kUnbounded));
+
+// ------------------------------------------------------------- one of the two alone
+
+// Server 0 of two, home of w0, which has opened its table.
+node::Start first_of_two() {
+  node::Start start;
+  start.servers = kSeats;
+  start.consistency = Consistency::kUnbounded;
+  return start;
+}
+node::Event said(node::Request request) {
+  return node::Asked{{"w0", w(0), 1}, Generation{1}, std::move(request)};
+}
+node::Event serve(std::uint64_t number) {
+  wire::PsServe serve;
+  serve.number = number;
+  serve.workers = {{w(0).worker, w(0).attempt}};
+  return node::Serve{serve};
+}
+// What w0 says until its first push is decided.
+std::vector<node::Event> first_push() {
+  const wire::PsOpen tables{7, {{"t", 1, "sum", 0, 0, 0, "zero", 0}}};
+  const wire::PsRows rows{0, to_bytes(std::vector{std::uint64_t{1}}), to_bytes(std::vector{1.0F})};
+  return {serve(1), said(tables), said(wire::PsPush{1, 0, {rows}}),
+          said(wire::PsCommit{1, 0, 1, 0, 1, 1.0})};
+}
+template <class T>
+std::vector<T> of_node(const replica::Effects& effects) {
+  std::vector<T> found;
+  for (const replica::Effect& effect : effects) {
+    const auto* e = std::get_if<node::Effect>(&effect);
+    if (e != nullptr && std::holds_alternative<T>(*e)) found.push_back(std::get<T>(*e));
+  }
+  return found;
+}
+template <class T>
+std::vector<T> of_pair(const replica::Effects& effects) {
+  std::vector<T> found;
+  for (const replica::Effect& effect : effects) {
+    if (const T* e = std::get_if<T>(&effect)) found.push_back(*e);
+  }
+  return found;
+}
+
+TEST(ReplicaPairTest, NothingIsSaidThatTheBackupHasNotTakenInThisView) {
+  Replica primary(first_of_two(), replica::Role::kPrimary, 5);
+  const auto said = primary.step(serve(1));
+  ASSERT_EQ(of_pair<replica::Copied>(said).size(), 1U);
+  EXPECT_TRUE(of_node<node::Serving>(said).empty());
+  for (const std::uint64_t other_view : {4U, 6U}) {
+    EXPECT_TRUE(primary.step(replica::Taken{other_view, 1}).empty()) << "view " << other_view;
+  }
+  EXPECT_TRUE(primary.step(replica::Taken{5, 2}).empty()) << "it has not said so much";
+  EXPECT_EQ(of_node<node::Serving>(primary.step(replica::Taken{5, 1})).size(), 1U);
+}
+
+TEST(ReplicaPairTest, ABackupTakesNothingOfAnotherView) {
+  Replica backup(first_of_two(), replica::Role::kBackup, 5);
+  for (const std::uint64_t other_view : {4U, 6U}) {
+    EXPECT_TRUE(backup.step(replica::Copied{other_view, 1, serve(1)}).empty());
+  }
+  const auto taken = of_pair<replica::Taken>(backup.step(replica::Copied{5, 1, serve(1)}));
+  ASSERT_EQ(taken.size(), 1U);
+  EXPECT_EQ(taken[0].number, 1U);
+}
+
+TEST(ReplicaPairTest, ABackupWhosePrimaryCopiesWhatCannotFollowEndsWithWhy) {
+  for (const node::Event& event :
+       std::vector<node::Event>{node::Restored{}, node::CutBegun{1, 0, {}}}) {
+    Replica backup(first_of_two(), replica::Role::kBackup, 5);
+    const auto broken = of_pair<replica::Broken>(backup.step(replica::Copied{5, 1, event}));
+    ASSERT_EQ(broken.size(), 1U);
+    EXPECT_NE(broken[0].error.find("cannot follow"), std::string::npos);
+  }
+}
+
+TEST(ReplicaPairTest, CheckpointsOfAPrimaryThatWritesThemAllAtOnceAreForgottenInTheirOrder) {
+  node::Start start = first_of_two();
+  start.consistency = Consistency::kBarrier;
+  Replica backup(start, replica::Role::kBackup, 5);
+  std::uint64_t number = 0;
+  const auto copy = [&](const node::Event& event) {
+    std::ignore = backup.step(replica::Copied{5, ++number, event});
+  };
+  for (const node::Event& event : first_push()) copy(event);
+  for (std::uint64_t cut = 1; cut <= 2 * CutOrders::kKept; ++cut) {
+    copy(node::OrderCut{{cut, "dir"}});
+    copy(node::CutBegun{cut, 0, {}});
+  }
+  EXPECT_EQ(backup.node().writing().size(), CutOrders::kKept);
+}
+
+TEST(ReplicaPairTest, WhoIsPromotedSaysAgainWhatNobodyHasAcknowledged) {
+  Replica backup(first_of_two(), replica::Role::kBackup, 1);
+  std::uint64_t number = 0;
+  for (const node::Event& event : first_push()) {
+    const auto effects = backup.step(replica::Copied{1, ++number, event});
+    EXPECT_TRUE(of_node<node::Tell>(effects).empty());
+    EXPECT_TRUE(of_node<ReplyTo>(effects).empty());
+  }
+  const auto told = of_node<node::Tell>(backup.step(replica::Alone{2}));
+  ASSERT_FALSE(told.empty()) << "saying it twice does no harm";
+  for (const node::Tell& tell : told) EXPECT_EQ(tell.decision.pushes.size(), 1U);
+  EXPECT_EQ(backup.role(), replica::Role::kAlone);
+  EXPECT_TRUE(backup.step(replica::Copied{1, ++number, serve(2)}).empty())
+      << "its primary of before counts no more";
+  // And answers as the primary would have.
+  const auto again = of_node<ReplyTo>(backup.step(first_push().back()));
+  ASSERT_EQ(again.size(), 1U);
+  EXPECT_EQ(std::get<wire::PsDecided>(again[0].body).status, "applied");
+}
+
+TEST(ReplicaPairTest, ChecksOfAnEarlierViewDoNotPromoteAndAPromotionIsOnce) {
+  Replica backup(first_of_two(), replica::Role::kBackup, 3);
+  EXPECT_TRUE(backup.step(replica::Alone{3}).empty());
+  EXPECT_EQ(backup.role(), replica::Role::kBackup);
+  std::ignore = backup.step(replica::Alone{4});
+  EXPECT_EQ(backup.role(), replica::Role::kAlone);
+}
+
+TEST(ReplicaPairTest, CheckpointsThatAPrimaryHadBegunFailWithTheNextOnesBehindThem) {
+  node::Start start = first_of_two();
+  start.servers = 1;
+  Replica backup(start, replica::Role::kBackup, 1);
+  std::uint64_t number = 0;
+  const auto copy = [&](node::Event event) {
+    std::ignore = backup.step(replica::Copied{1, ++number, std::move(event)});
+  };
+  for (const node::Event& event : first_push()) copy(event);
+  copy(node::OrderCut{{1, "one"}});
+  copy(node::CutBegun{1, 10, ""});
+  copy(node::OrderCut{{2, "two"}});  // the primary dies while it forks for it
+  const auto effects = backup.step(replica::Alone{2});
+  EXPECT_TRUE(of_node<node::BeginCut>(effects).empty()) << "nothing is to be written";
+  const auto saved = of_node<node::Saved>(effects);
+  ASSERT_EQ(saved.size(), 2U);
+  for (const node::Saved& one : saved) EXPECT_NE(one.saved.error, "");
+  const auto next = of_node<node::BeginCut>(backup.step(node::Event(node::OrderCut{{3, "three"}})));
+  EXPECT_EQ(next.size(), 1U) << "and the next one is made";
+}
+
+TEST(ReplicaPairTest, EveryEventThatIsCopiedIsTheSameAsAMessage) {
+  std::vector<node::Event> events = first_push();
+  events.insert(
+      events.end(),
+      {said(wire::PsPut{}), said(wire::PsIdle{3}),
+       said(wire::PsDecision{1, 2.0, {{{'w', 0}, Attempt{1}, 4}}, {}, 2, "dir"}),
+       node::Acknowledged{1, {7}}, node::OrderCut{{3, "dir"}}, node::Restored{"why"},
+       node::CutBegun{3, 12, "no"}, node::CutWritten{3, {{"slice-00.rows", 8, "hash"}}, ""}});
+  for (const node::Event& event : events) {
+    const wire::PsCopied message = to_wire({4, 9, event});
+    const auto copied = from_wire(message, Generation{1});
+    ASSERT_TRUE(copied) << copied.error().message;
+    EXPECT_EQ(copied->event.index(), event.index());
+    EXPECT_EQ(wire::encode(to_wire(*copied)), wire::encode(message)) << message.kind;
+  }
+  wire::PsCopied unknown = to_wire({4, 9, serve(1)});
+  unknown.kind = "ps-nothing";
+  EXPECT_FALSE(from_wire(unknown, Generation{1}));
+  unknown.kind = "ps-push";
+  unknown.body = "no map";
+  EXPECT_FALSE(from_wire(unknown, Generation{1}));
+}
+
+}  // namespace
+}  // namespace antdt::ps

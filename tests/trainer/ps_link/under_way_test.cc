@@ -1,0 +1,189 @@
+// What a worker has under way at its servers, several at once.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <future>
+
+#include "core/os/fs.h"
+#include "tests/trainer/ps_link/testing.h"
+
+namespace antdt::ps {
+namespace {
+
+using std::chrono::hours;
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+class PsUnderWayTest : public PsLinkTest {
+ protected:
+  // Starts two servers for the first `workers` workers, and worker 0 with row 7 pulled.
+  void begin(std::uint32_t workers) {
+    group.workers.resize(workers);
+    for (std::uint32_t s = 0; s < 2; ++s)
+      servers_.push_back(std::make_unique<ServerThread>(group, s));
+    auto made = link(0);
+    ASSERT_TRUE(made) << made.error().message;
+    own_ = std::move(*made);
+    auto pulled = own_->pull({{0, {7}}}, 0);
+    ASSERT_TRUE(pulled) << pulled.error().message;
+    begun_ = std::move(*pulled);
+  }
+  // Of one row of two floats, `n`-th and of place n - 1.
+  static Status say_push(WorkerLink& link, const WorkerLink::Pulled& pulled, std::uint64_t n,
+                         std::uint64_t step) {
+    return link.say_push({{0, {{7}, {1, 1}}}}, pulled, {n, step, 1, n - 1, n, 1});
+  }
+  static Result<wire::PsDecided> decision(WorkerLink& link) {
+    while (true) {
+      if (const auto decided = link.take_decision()) return *decided;
+      ANTDT_RETURN_IF_ERROR(link.wait());
+    }
+  }
+
+  std::vector<std::unique_ptr<ServerThread>> servers_;
+  std::unique_ptr<WorkerLink> own_;
+  WorkerLink::Pulled begun_;
+};
+
+class PsUnderWayAtABarrier : public PsUnderWayTest {};
+
+// The pull of the next step is said before this one's push: the servers hold it back.
+TEST_P(PsUnderWayAtABarrier, APullThatWaitsForAStepDoesNotStandInThePushesWay) {
+  ASSERT_NO_FATAL_FAILURE(begin(1));
+  const auto next = own_->say_pull({{0, {7}}}, 1);
+  ASSERT_TRUE(next);
+  ASSERT_TRUE(own_->advance());
+  EXPECT_FALSE(own_->is_here(*next));
+  ASSERT_TRUE(say_push(*own_, begun_, 1, 0));
+  const auto pulled = own_->take(*next);
+  ASSERT_TRUE(pulled) << pulled.error().message;
+  EXPECT_THAT(pulled->values.at(0), testing::ElementsAre(1, 1)) << "after the step";
+  const auto decided = decision(*own_);
+  ASSERT_TRUE(decided) << decided.error().message;
+  EXPECT_EQ(decided->status, "applied");
+}
+
+TEST_P(PsUnderWayAtABarrier, AnAnswerToWhatIsForgottenIsNobodys) {
+  ASSERT_NO_FATAL_FAILURE(begin(1));
+  const auto late = own_->say_pull({{0, {7}}}, 1);
+  ASSERT_TRUE(late);
+  own_->forget(*late);
+  ASSERT_TRUE(own_->push({{0, {{7}, {1, 1}}}}, begun_, {1, 0, 1, 0, 1, 1}));
+  const auto pulled = own_->pull({{0, {7, 8}}}, 1);
+  ASSERT_TRUE(pulled) << pulled.error().message;
+  EXPECT_THAT(pulled->values.at(0), testing::ElementsAre(1, 1, 0, 0));
+}
+
+TEST_P(PsUnderWayAtABarrier, AnAbortEndsAllThatIsUnderWay) {
+  ASSERT_NO_FATAL_FAILURE(begin(2));
+  const auto next = own_->say_pull({{0, {7}}}, 1);
+  ASSERT_TRUE(next && say_push(*own_, begun_, 1, 0));
+  own_->abort();
+  for (const Status& status : {own_->advance(), own_->wait()}) {
+    ASSERT_FALSE(status);
+    EXPECT_EQ(status.error().kind, ErrorKind::kAborted);
+  }
+  const auto taken = own_->take(*next);
+  ASSERT_FALSE(taken);
+  EXPECT_EQ(taken.error().kind, ErrorKind::kAborted);
+}
+
+INSTANTIATE_TEST_SUITE_P(Barrier, PsUnderWayAtABarrier, testing::Values(Consistency::kBarrier));
+
+class PsUnderWayWithoutOne : public PsUnderWayTest {};
+
+// A home takes a commit after the one before only (closer.h): said at once they would
+// be refused.
+TEST_P(PsUnderWayWithoutOne, PushesAreDecidedInTheirOrderAndEachIsInTheRowsOnce) {
+  ASSERT_NO_FATAL_FAILURE(begin(kWorkers));
+  constexpr std::uint64_t kPushes = 5;
+  for (std::uint64_t n = 1; n <= kPushes; ++n) ASSERT_TRUE(say_push(*own_, begun_, n, 0));
+  for (std::uint64_t n = 1; n <= kPushes; ++n) {
+    const auto decided = decision(*own_);
+    ASSERT_TRUE(decided) << decided.error().message;
+    EXPECT_EQ(decided->number, n);
+    EXPECT_EQ(decided->status, "applied");
+  }
+  EXPECT_FALSE(own_->take_decision());
+  const std::uint64_t decided = own_->settle().value_or(0);
+  EXPECT_EQ(decided, kPushes);
+  const auto after = own_->pull({{0, {7}}}, 0);
+  ASSERT_TRUE(after) << after.error().message;
+  EXPECT_THAT(after->values.at(0), testing::ElementsAre(kPushes, kPushes));
+}
+
+INSTANTIATE_TEST_SUITE_P(Unbounded, PsUnderWayWithoutOne, testing::Values(Consistency::kUnbounded));
+
+// A server that answers when the test says so.
+class Requested : public testing::Test {
+ protected:
+  Requested() { EXPECT_TRUE(server) << server.error().message; }
+  std::unique_ptr<Requests> connect(Duration again, Duration give_up = {}) {
+    auto made = Requests::connect(
+        context, {Generation{1}, {path}, Consistency::kUnbounded, give_up, again}, w(0));
+    EXPECT_TRUE(made) << made.error().message;
+    return std::move(*made);
+  }
+  wire::Packet hear() {
+    EXPECT_TRUE(server->wait_readable(kGiveUp));
+    auto packet = server->receive();
+    EXPECT_TRUE(packet);
+    return packet.value_or(wire::Packet{});
+  }
+  void answer(const wire::Packet& asked, std::uint64_t version) {
+    const auto envelope = wire::open_envelope(asked);
+    ASSERT_TRUE(envelope);
+    wire::Packet packet = wire::make_packet(*envelope, wire::PsIdled{version, 0});
+    packet.peer = asked.peer;
+    ASSERT_EQ(server->send(packet), transport::SendOutcome::kSent);
+  }
+
+  TempDir directory;
+  transport::Context context;
+  const std::string path = directory / "server";
+  Result<transport::Socket> server = transport::Socket::bind_ipc(context, path);
+};
+
+TEST_F(Requested, AnswersComeInAnyOrderAndAnotherOnesWakesWhoWaits) {
+  const auto requests = connect(hours(1));
+  const Requests::Id one = requests->say(0, wire::PsIdle{1});
+  const Requests::Id two = requests->say(0, wire::PsIdle{2});
+  const wire::Packet first = hear();
+  const wire::Packet second = hear();
+  answer(second, 20);
+  ASSERT_TRUE(requests->wait());
+  EXPECT_FALSE(requests->answered(one));
+  EXPECT_EQ(requests->take<wire::PsIdled>(two)->version, 20U);
+  answer(first, 10);
+  ASSERT_TRUE(requests->wait());
+  EXPECT_EQ(requests->take<wire::PsIdled>(one)->version, 10U);
+}
+
+TEST_F(Requested, WhatIsNotAnsweredIsSaidAgainUnchangedWhateverElseIs) {
+  const auto requests = connect(milliseconds(20));
+  const Requests::Id lost = requests->say(0, wire::PsIdle{1});
+  const Requests::Id other = requests->say(0, wire::PsIdle{2});
+  const wire::Packet first = hear();  // and it is lost
+  answer(hear(), 20);
+  ASSERT_TRUE(requests->wait());
+  EXPECT_TRUE(requests->answered(other));
+  auto waits = std::async(std::launch::async, [&] { return requests->wait(); });
+  const wire::Packet again = hear();
+  EXPECT_EQ(again.envelope, first.envelope);
+  EXPECT_EQ(again.body, first.body);
+  answer(again, 10);
+  ASSERT_TRUE(waits.get());
+  EXPECT_EQ(requests->take<wire::PsIdled>(lost)->version, 10U);
+}
+
+TEST_F(Requested, AServerThatIsSilentForTooLongIsNamed) {
+  const auto requests = connect(hours(1), milliseconds(20));
+  std::ignore = requests->say(0, wire::PsIdle{});
+  const Status status = requests->wait();
+  ASSERT_FALSE(status);
+  EXPECT_EQ(status.error().kind, ErrorKind::kUnreachable);
+  EXPECT_THAT(status.error().message, testing::HasSubstr("parameter server s0 at ipc"));
+}
+
+}  // namespace
+}  // namespace antdt::ps

@@ -1,0 +1,481 @@
+// The engine: what several members compute together is what one computes alone.
+#include "trainer/torch/torch_engine.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <mutex>
+#include <numeric>
+#include <random>
+
+#include "core/os/fs.h"
+#include "tests/trainer/broken_collective.h"
+#include "tests/trainer/local_group.h"
+#include "tests/trainer/saved_state.h"
+#include "trainer/loop/state/state_hash.h"
+
+namespace antdt::trainer {
+namespace {
+
+data::DataShape click_shape() {
+  data::DataShape shape;
+  shape.dense_width = 3;
+  shape.id_width = 4;
+  shape.id_rows = 50;
+  shape.classes = 2;
+  return shape;
+}
+data::DataShape image_shape() {
+  data::DataShape shape;
+  shape.dense_width = 64;
+  shape.classes = 3;
+  shape.channels = 1;
+  shape.height = 8;
+  shape.width = 8;
+  return shape;
+}
+
+TrainerConfig config_of(const std::string& model, const std::string& optimizer = "sgd") {
+  TrainerConfig config = parse_trainer_config("{}").value();
+  config.seed = 5;
+  config.model = model;
+  config.optimizer = optimizer;
+  config.learning_rate = optimizer == "sgd" ? 0.1 : 0.01;
+  config.embedding_dim = 4;
+  config.hidden = {16, 8};
+  return config;
+}
+
+// Clicks that depend on the first field and the first number.
+data::Examples clicks(std::size_t count, unsigned seed) {
+  std::mt19937 random(seed);
+  data::Examples out;
+  out.count = count;
+  for (std::size_t i = 0; i < count; ++i) {
+    const auto first = static_cast<std::int64_t>(random() % 10);
+    out.ids.push_back(first);
+    for (int f = 1; f < 4; ++f) out.ids.push_back(10 + static_cast<std::int64_t>(random() % 40));
+    const float x = static_cast<float>(random() % 1000) / 1000;
+    out.dense.insert(out.dense.end(), {x, 0.5F, 1 - x});
+    out.labels.push_back((first < 5) != (x > 0.8F) ? 1.0F : 0.0F);
+  }
+  return out;
+}
+
+// Images whose class is the third of the picture that is bright.
+data::Examples images(std::size_t count, unsigned seed) {
+  std::mt19937 random(seed);
+  data::Examples out;
+  out.count = count;
+  for (std::size_t i = 0; i < count; ++i) {
+    const auto label = random() % 3;
+    for (std::size_t row = 0; row < 8; ++row) {
+      for (std::size_t column = 0; column < 8; ++column) {
+        const float noise = static_cast<float>(random() % 100) / 400;
+        out.dense.push_back(noise + (column * 3 / 8 == label ? 0.7F : 0.0F));
+      }
+    }
+    out.labels.push_back(static_cast<float>(label));
+  }
+  return out;
+}
+
+data::Examples rows(const data::Examples& of, const data::DataShape& shape, std::size_t from,
+                    std::size_t to) {
+  data::Examples out;
+  out.count = to - from;
+  const auto slice = [&](const auto& all, auto& part, std::size_t width) {
+    part.assign(all.begin() + static_cast<std::ptrdiff_t>(from * width),
+                all.begin() + static_cast<std::ptrdiff_t>(to * width));
+  };
+  slice(of.dense, out.dense, shape.dense_width);
+  slice(of.ids, out.ids, shape.id_width);
+  slice(of.labels, out.labels, 1);
+  if (!of.weights.empty()) slice(of.weights, out.weights, 1);
+  return out;
+}
+
+std::unique_ptr<Engine> engine_of(const TrainerConfig& config, const data::DataShape& shape) {
+  auto engine = make_torch_engine(config, shape);
+  EXPECT_TRUE(engine) << engine.error().message;
+  return std::move(*engine);
+}
+
+std::vector<float> state_of(const Engine& engine) {
+  const TempDir directory;
+  EXPECT_TRUE(save_state(engine, directory.path(), Step{1}));
+  const auto bytes = read_file(directory / "state.bin");
+  std::vector<float> values(bytes->size() / sizeof(float));
+  std::memcpy(values.data(), bytes->data(), values.size() * sizeof(float));
+  return values;
+}
+
+// The distance of two models. One flipped sign before a ReLU, which rounding alone can do and
+// which depends on the processor, moves a few weights far, and so is no measure: their maximum.
+double distance(const std::vector<float>& a, const std::vector<float>& b) {
+  EXPECT_EQ(a.size(), b.size());
+  double sum = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) sum += std::pow(double{a[i]} - double{b[i]}, 2);
+  return std::sqrt(sum);
+}
+
+double max_difference(const std::vector<float>& a, const std::vector<float>& b) {
+  EXPECT_EQ(a.size(), b.size());
+  double most = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    most = std::max(most, static_cast<double>(std::abs(a[i] - b[i])));
+  }
+  return most;
+}
+
+// One step over these micro-batches.
+double step(Engine& engine, Collective& collective, const std::vector<data::Examples>& batches,
+            double weight) {
+  engine.begin_step(collective);
+  double loss = 0;
+  for (std::size_t i = 0; i < batches.size(); ++i) {
+    const auto sums = engine.compute(batches[i], i + 1 == batches.size());
+    EXPECT_TRUE(sums) << sums.error().message;
+    loss += sums->loss;
+  }
+  EXPECT_TRUE(engine.finish_reduction());
+  engine.apply(weight);
+  return loss;
+}
+
+// How the records of one global batch are spread: for each rank, the sizes of
+// its micro-batches.
+using Spread = std::vector<std::vector<std::size_t>>;
+
+std::vector<float> train_spread(const TrainerConfig& config, const data::DataShape& shape,
+                                const data::Examples& all, const Spread& spread, int steps) {
+  const double weight = all.weights.empty()
+                            ? static_cast<double>(all.count)
+                            : std::accumulate(all.weights.begin(), all.weights.end(), 0.0);
+  LocalGroup group(static_cast<std::uint32_t>(spread.size()));
+  std::mutex mutex;
+  std::vector<float> result;
+  group.run([&](Collective& collective) {
+    std::unique_ptr<Engine> engine;
+    {
+      const std::lock_guard lock(mutex);  // LibTorch's seed is one for the process
+      engine = engine_of(config, shape);
+    }
+    std::size_t from = 0;
+    for (std::uint32_t rank = 0; rank < collective.rank(); ++rank) {
+      for (const std::size_t count : spread[rank]) from += count;
+    }
+    std::vector<data::Examples> batches;
+    for (const std::size_t count : spread[collective.rank()]) {
+      batches.push_back(rows(all, shape, from, from + count));
+      from += count;
+    }
+    for (int i = 0; i < steps; ++i) step(*engine, collective, batches, weight);
+    if (collective.rank() == 0) result = state_of(*engine);
+  });
+  return result;
+}
+
+// How much of what training changes the order of sums may: a wrong weight would change as much
+// as training itself.
+constexpr double kRounding = 5e-3;
+
+class EveryModel : public ::testing::TestWithParam<std::string> {
+ protected:
+  [[nodiscard]] static bool is_image(const std::string& model) {
+    return model == "resnet" || model == "mlp";
+  }
+  data::DataShape shape_ = is_image(GetParam()) ? image_shape() : click_shape();
+  data::Examples make(std::size_t count, unsigned seed) {
+    return is_image(GetParam()) ? images(count, seed) : clicks(count, seed);
+  }
+};
+INSTANTIATE_TEST_SUITE_P(Models, EveryModel,
+                         ::testing::Values("lr", "deepfm", "xdeepfm", "dlrm", "mlp", "resnet"),
+                         [](const auto& p) { return p.param; });
+
+TEST_P(EveryModel, AnySpreadOfTheGlobalBatchGivesTheSameWeights) {
+  const TrainerConfig config = config_of(GetParam());
+  const data::Examples all = make(48, 1);
+  const auto alone = train_spread(config, shape_, all, {{48}}, 5);
+  const double trained = distance(alone, train_spread(config, shape_, all, {{48}}, 1));
+  for (const Spread& spread :
+       {Spread{{24}, {24}}, Spread{{40}, {8}}, Spread{{5, 5, 5}, {20}, {13}}, Spread{{48}, {}}}) {
+    const auto together = train_spread(config, shape_, all, spread, 5);
+    EXPECT_LT(distance(alone, together), kRounding * trained) << "spread over " << spread.size();
+  }
+  EXPECT_GT(max_difference(alone, train_spread(config, shape_, all, {{48}}, 1)), 1e-3)
+      << "training does change the weights by more than the tolerance";
+}
+
+// Without momenta a row that is in no batch stays where it is in either way.
+TEST_P(EveryModel, RowsAloneGiveWhatTheWholeTableGives) {
+  for (const std::string optimizer : {"sgd", "adagrad"}) {
+    TrainerConfig config = config_of(GetParam(), optimizer);
+    const data::Examples all = make(48, 1);
+    const auto whole = train_spread(config, shape_, all, {{48}}, 5);
+    const double trained = distance(whole, train_spread(config, shape_, all, {{48}}, 1));
+    config.embedding_gradients = "sparse";
+    for (const Spread& spread :
+         {Spread{{48}}, Spread{{24}, {24}}, Spread{{5, 5, 5}, {20}, {13}}, Spread{{}, {48}}}) {
+      const auto rows_alone = train_spread(config, shape_, all, spread, 5);
+      EXPECT_LT(distance(whole, rows_alone), kRounding * trained)
+          << optimizer << " over " << spread.size();
+    }
+  }
+}
+
+TEST(SparseGradients, ARowThatIsInNoBatchStaysAsItIsAndMembersStayAlike) {
+  TrainerConfig config = config_of("deepfm", "adam");
+  config.embedding_gradients = "sparse";
+  const data::DataShape shape = click_shape();
+  std::mutex mutex;
+  std::vector<std::uint64_t> hashes;
+  LocalGroup group(3);
+  group.run([&](Collective& collective) {
+    std::unique_ptr<Engine> engine;
+    {
+      const std::lock_guard lock(mutex);
+      engine = engine_of(config, shape);
+    }
+    // Rows 0 to 9 are in the first batches and not in those that follow.
+    for (unsigned i = 0; i < 6; ++i) {
+      data::Examples batch = clicks(8, 10 * i + collective.rank());
+      for (std::int64_t& id : batch.ids) id = i < 3 ? id % 10 : 10 + id % 40;
+      const auto before = state_of(*engine);
+      step(*engine, collective, {batch}, 24);
+      const auto after = state_of(*engine);
+      // The table lies last; rows of 5 floats, 50 of them, up to a cache line.
+      const auto table = [](const std::vector<float>& state) {
+        const std::size_t arrays = 3;  // values, two moments
+        const std::size_t end = state.size() / arrays;
+        return std::vector<float>(state.begin() + static_cast<std::ptrdiff_t>(end - 256),
+                                  state.begin() + static_cast<std::ptrdiff_t>(end - 256 + 50));
+      };
+      EXPECT_EQ(table(before) == table(after), i >= 3) << "step " << i;
+    }
+    const std::lock_guard lock(mutex);
+    hashes.push_back(state_hash(*engine, Step{6}));
+  });
+  EXPECT_EQ(hashes, std::vector<std::uint64_t>(3, hashes.at(0)));
+}
+
+TEST_P(EveryModel, WeightsOfRecordsCountLikeRepetition) {
+  const TrainerConfig config = config_of(GetParam());
+  data::Examples weighted = make(8, 2);
+  weighted.weights = {1, 1, 1, 1, 1, 1, 1, 2};
+  data::Examples repeated = make(8, 2);
+  const data::Examples last = rows(repeated, shape_, 7, 8);
+  ++repeated.count;
+  repeated.dense.insert(repeated.dense.end(), last.dense.begin(), last.dense.end());
+  repeated.ids.insert(repeated.ids.end(), last.ids.begin(), last.ids.end());
+  repeated.labels.push_back(last.labels[0]);
+  EXPECT_LT(max_difference(train_spread(config, shape_, weighted, {{3}, {5}}, 3),
+                           train_spread(config, shape_, repeated, {{9}}, 3)),
+            1e-5);
+}
+
+TEST_P(EveryModel, EqualSeedsGiveEqualStateAndOthersDoNot) {
+  TrainerConfig config = config_of(GetParam());
+  const auto a = engine_of(config, shape_);
+  const auto b = engine_of(config, shape_);
+  EXPECT_EQ(state_hash(*a, Step{0}), state_hash(*b, Step{0}));
+  EXPECT_NE(state_hash(*a, Step{0}), state_hash(*a, Step{1})) << "the step is part of the state";
+  if (GetParam() == "lr") return;  // it starts at zero whatever the seed
+  config.seed = 6;
+  EXPECT_NE(state_hash(*a, Step{0}), state_hash(*engine_of(config, shape_), Step{0}));
+}
+
+TEST_P(EveryModel, LearnsATinyProblem) {
+  const auto engine = engine_of(config_of(GetParam(), "adam"), shape_);
+  LocalGroup group(1);
+  group.run([&](Collective& collective) {
+    for (unsigned i = 0; i < (GetParam() == "resnet" ? 60U : 400U); ++i) {
+      step(*engine, collective, {make(64, i)}, 64);
+    }
+  });
+  const auto partial = engine->evaluate(make(500, 1000));
+  ASSERT_TRUE(partial);
+  EXPECT_EQ(partial->records, 500U);
+  EXPECT_GT(partial->correct, GetParam() == "lr" ? 380U : 440U);
+  EXPECT_LT(partial->loss_sum / 500, GetParam() == "lr" ? 0.58 : 0.4);  // log 2 is 0.69
+}
+
+TEST_P(EveryModel, GoesOnFromASavedStateAsIfNothingHadHappened) {
+  const TrainerConfig config = config_of(GetParam(), "adam");
+  const auto original = engine_of(config, shape_);
+  const auto restored = engine_of(config, shape_);
+  const TempDir directory;
+  LocalGroup group(1);
+  group.run([&](Collective& collective) {
+    step(*original, collective, {make(16, 1)}, 16);
+    const auto files = save_state(*original, directory.path(), Step{1});
+    ASSERT_TRUE(files) << files.error().message;
+    ASSERT_EQ(files->size(), 2U);
+    const auto loaded = load_state(*restored, directory.path());
+    ASSERT_TRUE(loaded) << loaded.error().message;
+    EXPECT_EQ(*loaded, Step{1});
+    step(*original, collective, {make(16, 2)}, 16);
+    step(*restored, collective, {make(16, 2)}, 16);
+  });
+  EXPECT_EQ(state_hash(*original, Step{2}), state_hash(*restored, Step{2}));
+}
+
+// Takes over the bytes of another engine's parts, as a member that has no state.
+void take_over(Engine& to, Engine& from) {
+  const auto source = from.state_parts();
+  const auto target = to.state_parts();
+  ASSERT_EQ(source.size(), target.size());
+  for (std::size_t i = 0; i < source.size(); ++i) {
+    ASSERT_EQ(source[i].size(), target[i].size()) << "part " << i;
+    std::copy(source[i].begin(), source[i].end(), target[i].begin());
+  }
+  to.state_replaced();
+}
+
+class EveryModelAndOptimizer
+    : public ::testing::TestWithParam<std::tuple<std::string, std::string>> {
+ protected:
+  [[nodiscard]] static TrainerConfig config() {
+    const auto& [model, optimizer] = GetParam();
+    TrainerConfig config = config_of(model, optimizer == "momentum" ? "sgd" : optimizer);
+    if (optimizer == "momentum") config.momentum = 0.9;
+    return config;
+  }
+  bool is_image_ = std::get<0>(GetParam()) == "resnet" || std::get<0>(GetParam()) == "mlp";
+  data::DataShape shape_ = is_image_ ? image_shape() : click_shape();
+  [[nodiscard]] data::Examples make(std::size_t count, unsigned seed) const {
+    return is_image_ ? images(count, seed) : clicks(count, seed);
+  }
+};
+INSTANTIATE_TEST_SUITE_P(
+    All, EveryModelAndOptimizer,
+    ::testing::Combine(::testing::Values("lr", "deepfm", "xdeepfm", "dlrm", "mlp", "resnet"),
+                       ::testing::Values("sgd", "momentum", "adagrad", "adam")),
+    [](const auto& p) { return std::get<0>(p.param) + "_" + std::get<1>(p.param); });
+
+TEST_P(EveryModelAndOptimizer, GoesOnFromAnotherMembersMemoryAsIfNothingHadHappened) {
+  const auto survivor = engine_of(config(), shape_);
+  // One that never made a step, and of other first parameters: all must come over.
+  TrainerConfig other = config();
+  other.seed = 77;
+  const auto newcomer = engine_of(other, shape_);
+  LocalGroup group(1);
+  group.run([&](Collective& collective) {
+    for (unsigned i = 0; i < 3; ++i) step(*survivor, collective, {make(16, i)}, 16);
+    take_over(*newcomer, *survivor);
+    EXPECT_EQ(state_hash(*newcomer, Step{3}), state_hash(*survivor, Step{3}));
+    for (unsigned i = 3; i < 6; ++i) {
+      const double a = step(*survivor, collective, {make(16, i)}, 16);
+      const double b = step(*newcomer, collective, {make(16, i)}, 16);
+      EXPECT_EQ(a, b) << "the model computes with what it took over";
+    }
+  });
+  EXPECT_EQ(state_hash(*newcomer, Step{6}), state_hash(*survivor, Step{6}));
+  EXPECT_EQ(state_of(*newcomer), state_of(*survivor));
+}
+
+TEST_P(EveryModelAndOptimizer, EachPartOfTheStateCounts) {
+  const auto survivor = engine_of(config(), shape_);
+  LocalGroup group(1);
+  group.run([&](Collective& collective) { step(*survivor, collective, {make(16, 1)}, 16); });
+  const auto source = survivor->state_parts();
+  for (std::size_t left_out = 0; left_out < source.size(); ++left_out) {
+    const auto newcomer = engine_of(config(), shape_);
+    const auto target = newcomer->state_parts();
+    for (std::size_t i = 0; i < source.size(); ++i) {
+      if (i != left_out) std::copy(source[i].begin(), source[i].end(), target[i].begin());
+    }
+    newcomer->state_replaced();
+    EXPECT_NE(state_hash(*newcomer, Step{1}), state_hash(*survivor, Step{1}))
+        << "part " << left_out;
+  }
+}
+
+TEST(TorchEngine, WhatABrokenStepLeftIsGoneOnceTheStateIsReplaced) {
+  const auto shape = click_shape();
+  const auto survivor = engine_of(config_of("deepfm", "adam"), shape);
+  const auto broken = engine_of(config_of("deepfm", "adam"), shape);
+  LocalGroup group(1);
+  group.run([&](Collective& collective) {
+    BrokenCollective lost;
+    broken->begin_step(lost);
+    ASSERT_TRUE(broken->compute(clicks(8, 1), true));
+    ASSERT_FALSE(broken->finish_reduction());
+    step(*survivor, collective, {clicks(8, 2)}, 8);
+    take_over(*broken, *survivor);
+    step(*survivor, collective, {clicks(8, 3)}, 8);
+    step(*broken, collective, {clicks(8, 3)}, 8);
+  });
+  EXPECT_EQ(state_hash(*broken, Step{2}), state_hash(*survivor, Step{2}));
+}
+
+TEST(TorchEngine, AStepThatIsDiscardedLeavesNoTrace) {
+  const auto shape = click_shape();
+  const auto engine = engine_of(config_of("deepfm", "adam"), shape);
+  const auto before = state_hash(*engine, Step{1});
+  LocalGroup group(1);
+  group.run([&](Collective& collective) {
+    engine->begin_step(collective);
+    ASSERT_TRUE(engine->compute(clicks(8, 1), true));
+    ASSERT_TRUE(engine->finish_reduction());
+    engine->discard();
+    EXPECT_EQ(state_hash(*engine, Step{1}), before);
+    const auto other = engine_of(config_of("deepfm", "adam"), shape);
+    step(*engine, collective, {clicks(8, 2)}, 8);
+    step(*other, collective, {clicks(8, 2)}, 8);
+    EXPECT_EQ(state_hash(*engine, Step{1}), state_hash(*other, Step{1}));
+  });
+}
+
+TEST(TorchEngine, AStateOfAnotherModelIsRefused) {
+  const TempDir directory;
+  ASSERT_TRUE(
+      save_state(*engine_of(config_of("deepfm"), click_shape()), directory.path(), Step{3}));
+  const auto other = engine_of(config_of("lr"), click_shape());
+  const auto before = state_hash(*other, Step{0});
+  const auto loaded = load_state(*other, directory.path());
+  ASSERT_FALSE(loaded);
+  EXPECT_EQ(loaded.error().kind, ErrorKind::kCorrupt);
+  EXPECT_EQ(state_hash(*other, Step{0}), before);
+}
+
+TEST(TorchEngine, AStateThatIsCutShortIsRefused) {
+  const TempDir directory;
+  const auto engine = engine_of(config_of("deepfm"), click_shape());
+  ASSERT_TRUE(save_state(*engine, directory.path(), Step{3}));
+  const auto bytes = read_file(directory / "state.bin");
+  ASSERT_TRUE(write_file_atomic(directory / "state.bin", bytes->substr(0, bytes->size() - 1)));
+  EXPECT_FALSE(load_state(*engine, directory.path()));
+}
+
+TEST(TorchEngine, EvaluationCountsEveryRecordInItsBin) {
+  const auto engine = engine_of(config_of("lr"), click_shape());
+  const data::Examples batch = clicks(100, 3);
+  const auto partial = engine->evaluate(batch);
+  ASSERT_TRUE(partial);
+  // Untrained, every probability is one half.
+  ASSERT_EQ(partial->bins, std::vector<std::uint32_t>{wire::EvalPartial::kScoreBins / 2});
+  const auto positives =
+      static_cast<std::uint64_t>(std::count(batch.labels.begin(), batch.labels.end(), 1.0F));
+  EXPECT_EQ(partial->positives[0], positives);
+  EXPECT_EQ(partial->negatives[0], 100 - positives);
+  EXPECT_EQ(partial->correct, positives);
+  EXPECT_NEAR(partial->loss_sum, 100 * std::log(2.0), 1e-4);
+}
+
+TEST(TorchEngine, AModelThatDoesNotFitTheDataSaysSo) {
+  for (const auto& [model, shape] :
+       {std::pair{"resnet", click_shape()}, std::pair{"deepfm", image_shape()},
+        std::pair{"xdeepfm", image_shape()}, std::pair{"dlrm", image_shape()},
+        std::pair{"lr", image_shape()}, std::pair{"xyz", click_shape()}}) {
+    const auto engine = make_torch_engine(config_of(model), shape);
+    ASSERT_FALSE(engine) << model;
+    EXPECT_EQ(engine.error().kind, ErrorKind::kUsage);
+    EXPECT_NE(engine.error().message.find(model), std::string::npos);
+  }
+  EXPECT_FALSE(make_torch_engine(config_of("lr", "lion"), click_shape()));
+}
+
+}  // namespace
+}  // namespace antdt::trainer

@@ -1,0 +1,83 @@
+// The index of a data set: where each record begins, and what was learnt in the
+// pass that found out.
+//
+// A file in the cache directory, written once and never changed:
+//
+//   "ANTDTIX1"                               8 bytes
+//   offset of each record in its file        u64 each, files in order
+//   vocabulary keys, field by field          u64 each
+//   meta: JSON (IndexMeta)                   meta_bytes
+//   records, vocabulary keys, meta_bytes, XXH3 of meta, "ANTDTIX1"   5 x 8 bytes
+//
+// all little-endian. It is written beside its place and renamed, so a file that
+// is there is whole; sizes and the checksum of meta are checked all the same. It
+// is valid as long as every data file has the size, times and sample fingerprint that
+// it had, and this release would build the same one from it. Data sets without text
+// (IDX) have no offsets.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/result.h"
+#include "trainer/data/formats/features.h"
+#include "trainer/data/index/mapped_file.h"
+
+namespace antdt::data {
+
+struct IndexedFile {
+  std::string path;
+  std::uint64_t bytes = 0;
+  std::int64_t mtime_ns = 0;
+  std::string sample;       // fingerprint of a few blocks
+  std::string fingerprint;  // of the whole content
+  std::uint64_t first_record = 0;
+  std::uint64_t records = 0;
+  std::int64_t ctime_ns = 0;
+};
+
+struct IndexMeta {
+  std::vector<IndexedFile> files;
+  std::uint64_t records = 0;
+  std::uint64_t quarantined = 0;
+  std::string quarantine_file;
+  std::vector<std::string> class_names;
+  std::uint32_t classes = 0;
+  std::vector<std::uint64_t> vocabulary_sizes;  // empty: none was made
+  std::string built_by;                         // see built_by() in index_build.h
+};
+
+inline constexpr std::string_view kIndexMagic = "ANTDTIX1";
+
+[[nodiscard]] std::string encode_meta(const IndexMeta& meta);
+[[nodiscard]] Result<IndexMeta> decode_meta(std::string_view json);
+
+// 16 hex digits of XXH3.
+[[nodiscard]] std::string fingerprint_of(std::string_view bytes);
+[[nodiscard]] std::string sample_fingerprint(std::string_view bytes);
+// Over the files' sizes and fingerprints, in order; paths do not count.
+[[nodiscard]] std::string fingerprint_of(const IndexMeta& meta);
+
+class Index {
+ public:
+  // kCorrupt when the file is not a whole index, kUsage when there is none.
+  [[nodiscard]] static Result<Index> open(const std::string& path);
+
+  [[nodiscard]] const IndexMeta& meta() const { return meta_; }
+  [[nodiscard]] std::span<const std::uint64_t> offsets() const { return offsets_; }
+  [[nodiscard]] Vocabulary vocabulary() const;
+  // Whether the data files are still those that were indexed, by size, times and
+  // sample.
+  [[nodiscard]] bool matches_files() const;
+
+ private:
+  explicit Index(MappedFile file) : file_(std::move(file)) {}
+  MappedFile file_;
+  IndexMeta meta_;
+  std::span<const std::uint64_t> offsets_;
+  std::span<const std::uint64_t> vocabulary_;
+};
+
+}  // namespace antdt::data

@@ -1,0 +1,230 @@
+#include "trainer/data/index/index_build.h"
+
+#define XXH_INLINE_ALL
+#include <unistd.h>
+#include <xxhash.h>
+
+#include <algorithm>
+#include <cstring>
+#include <filesystem>
+#include <optional>
+#include <thread>
+
+#include "core/os/fs.h"
+#include "trainer/data/formats/criteo.h"
+#include "trainer/data/formats/csv.h"
+#include "trainer/data/formats/idx.h"
+#include "trainer/data/index/index_writer.h"
+
+namespace antdt::data {
+namespace {
+
+constexpr std::size_t kHashChunk = 1 << 20;
+
+// To be raised with every change of what is a record, which one is malformed, and in which
+// order records, classes and vocabularies are numbered. Indexes of another version are not
+// used, and hosts of different versions do not train together.
+constexpr int kBuilderVersion = 2;
+
+// One pass over the text files of a data set.
+class TextPass {
+ public:
+  TextPass(const DataConfig& config, const RowFormat& format, const Index* train,
+           IndexWriter& writer)
+      : config_(config),
+        format_(format),
+        writer_(writer),
+        labels_(format.accepts_text_labels()),
+        learns_vocabulary_(config.vocabulary && train == nullptr),
+        counter_(format.fields()) {
+    if (train == nullptr) return;
+    labels_ = Labels(train->meta().class_names, train->meta().classes);
+    labels_.freeze();
+  }
+
+  [[nodiscard]] Status run(const std::string& quarantine_file) {
+    for (const std::string& path : config_.paths) ANTDT_RETURN_IF_ERROR(scan(path));
+    if (writer_.records() == 0) {
+      return fail(ErrorKind::kUsage, "no record in {}{}: nothing to train on", config_.paths[0],
+                  config_.paths.size() > 1 ? ", …" : "");
+    }
+    meta_.quarantined = quarantined_;
+    if (quarantined_ > 0) {
+      meta_.quarantine_file = quarantine_file;
+      ANTDT_RETURN_IF_ERROR(write_file_atomic(quarantine_file, quarantine_));
+    }
+    meta_.records = writer_.records();
+    meta_.built_by = built_by(config_);
+    meta_.class_names = labels_.names();
+    meta_.classes = labels_.classes();
+    const Vocabulary vocabulary =
+        learns_vocabulary_ ? counter_.finish(config_.vocabulary_min_count) : Vocabulary{};
+    for (const auto& keys : vocabulary) meta_.vocabulary_sizes.push_back(keys.size());
+    return writer_.finish(meta_, vocabulary);
+  }
+
+ private:
+  [[nodiscard]] Status scan(const std::string& path) {
+    ANTDT_TRY(const MappedFile file, open_data_file(path));
+    file.expect_sequential();
+    const std::string_view bytes = file.bytes();
+    XXH3_state_t hash;
+    XXH3_64bits_reset(&hash);
+    IndexedFile indexed{
+        path, bytes.size(),   file.mtime_ns(), sample_fingerprint(bytes), "", writer_.records(),
+        0,    file.ctime_ns()};
+    std::size_t hashed = 0;
+    std::uint64_t line_number = 0;
+    for (std::size_t at = 0; at < bytes.size();) {
+      const auto* found =
+          static_cast<const char*>(std::memchr(bytes.data() + at, '\n', bytes.size() - at));
+      const std::size_t end = found ? static_cast<std::size_t>(found - bytes.data()) : bytes.size();
+      std::string_view line = bytes.substr(at, end - at);
+      if (line.ends_with('\r')) line.remove_suffix(1);
+      ANTDT_RETURN_IF_ERROR(take_line(path, ++line_number, line, at));
+      at = end + 1;
+      if (at - hashed >= kHashChunk) {
+        const std::size_t to = std::min(at, bytes.size());
+        XXH3_64bits_update(&hash, bytes.data() + hashed, to - hashed);
+        hashed = to;
+      }
+    }
+    XXH3_64bits_update(&hash, bytes.data() + hashed, bytes.size() - hashed);
+    indexed.fingerprint = fmt::format("{:016x}", XXH3_64bits_digest(&hash));
+    indexed.records = writer_.records() - indexed.first_record;
+    meta_.files.push_back(std::move(indexed));
+    return {};
+  }
+
+  [[nodiscard]] Status take_line(const std::string& path, std::uint64_t number,
+                                 std::string_view line, std::size_t offset) {
+    if (number == 1 && format_.has_header()) {
+      const std::string problem = format_.check_header(line);
+      if (problem.empty()) return {};
+      return fail(ErrorKind::kUsage, "{}:1: {}", path, problem);
+    }
+    std::string problem;
+    if (!format_.parse(line, row_)) {
+      problem = row_.problem;
+    } else {
+      problem = labels_.learn(row_.label);
+    }
+    if (!problem.empty()) return bad_row(path, number, line, problem);
+    if (learns_vocabulary_) count_keys();
+    writer_.add_record(offset);
+    return {};
+  }
+
+  void count_keys() {
+    std::size_t field = 0;
+    for (const double value : row_.numbers) counter_.add(field++, number_key(value));
+    for (const std::uint64_t key : row_.keys) counter_.add(field++, key);
+  }
+
+  [[nodiscard]] Status bad_row(const std::string& path, std::uint64_t number, std::string_view line,
+                               const std::string& problem) {
+    if (!config_.quarantine) {
+      return fail(ErrorKind::kUsage,
+                  "{}:{}: {}. Mend the row, or leave such rows out, counted and kept in a file, "
+                  "with [data] on_bad_record = {{ action = \"quarantine\", max = 100 }}",
+                  path, number, problem);
+    }
+    if (quarantined_ == 0) first_bad_ = fmt::format("{}:{}: {}", path, number, problem);
+    if (++quarantined_ > config_.quarantine_max) {
+      return fail(ErrorKind::kUsage,
+                  "more than {} malformed rows; the first is {}. Is this the right format? Mend "
+                  "them or raise [data] on_bad_record.max",
+                  config_.quarantine_max, first_bad_);
+    }
+    quarantine_ += fmt::format("{}:{}\t{}\t{}\n", path, number, problem, line);
+    return {};
+  }
+
+  const DataConfig& config_;
+  const RowFormat& format_;
+  IndexWriter& writer_;
+  Labels labels_;
+  const bool learns_vocabulary_;
+  VocabularyCounter counter_;
+  IndexMeta meta_;
+  Row row_;
+  std::uint64_t quarantined_ = 0;
+  std::string quarantine_, first_bad_;
+};
+
+// What makes two indexes differ, besides the contents of the files: the name of one in the cache.
+std::string cache_key(const DataConfig& config, const Index* train) {
+  std::string text = built_by(config) + "\n";
+  for (const std::string& path : config.paths) text += path + "\n";
+  for (const std::string& path : config.label_paths) text += path + "\n";
+  if (train != nullptr) {
+    text += fmt::format("classes {}", train->meta().classes);
+    for (const std::string& name : train->meta().class_names) text += "\n" + name;
+  }
+  return fingerprint_of(std::string_view(text));
+}
+
+Status build(const DataConfig& config, const Index* train, const std::string& path) {
+  ANTDT_TRY(IndexWriter writer, IndexWriter::create(path + ".idx"));
+  if (config.format == "idx") return build_idx(config, writer);
+  const std::unique_ptr<RowFormat> format = make_row_format(config);
+  return TextPass(config, *format, train, writer).run(path + ".quarantine");
+}
+
+std::optional<Index> open_valid(const DataConfig& config, const std::string& path) {
+  auto index = Index::open(path + ".idx");
+  if (!index || index->meta().built_by != built_by(config) || !index->matches_files()) return {};
+  if (index->meta().quarantined > 0 && ::access(index->meta().quarantine_file.c_str(), F_OK) != 0) {
+    return {};
+  }
+  return std::move(*index);
+}
+
+// Waits for whoever builds the same index; an owner that died leaves the lock.
+Result<FileLock> lock(const std::string& path) {
+  while (true) {
+    auto taken = FileLock::acquire(path + ".lock");
+    if (taken || taken.error().kind != ErrorKind::kRefused) return taken;
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
+}
+
+}  // namespace
+
+std::string built_by(const DataConfig& config) {
+  std::string text = fmt::format("index builder {}, format {}", kBuilderVersion, config.format);
+  if (config.quarantine) text += fmt::format(", up to {} bad rows aside", config.quarantine_max);
+  if (config.vocabulary) {
+    text += fmt::format(", vocabulary of what comes {} times", config.vocabulary_min_count);
+  }
+  if (config.format != "csv") return text;
+  std::string columns;
+  for (const Column& column : config.columns) {
+    columns += fmt::format("{}\t{}\n", column.name, static_cast<int>(column.kind));
+  }
+  return text + fmt::format(", separator 0x{:02x}, {} header, {} columns (xxh3 {})",
+                            static_cast<unsigned char>(config.separator),
+                            config.header ? "with a" : "without a", config.columns.size(),
+                            fingerprint_of(std::string_view(columns)));
+}
+
+std::unique_ptr<RowFormat> make_row_format(const DataConfig& config) {
+  if (config.format == "criteo") return std::make_unique<CriteoFormat>();
+  if (config.format == "csv") {
+    return std::make_unique<CsvFormat>(config.columns, config.separator, config.header);
+  }
+  return nullptr;
+}
+
+Result<Index> ensure_index(const DataConfig& config, const std::string& cache_dir,
+                           const Index* train) {
+  ANTDT_RETURN_IF_ERROR(make_directories(cache_dir, 0700));
+  const std::string path = cache_dir + "/" + cache_key(config, train);
+  if (auto index = open_valid(config, path)) return std::move(*index);
+  ANTDT_TRY(const FileLock held, lock(path));
+  if (auto index = open_valid(config, path)) return std::move(*index);
+  ANTDT_RETURN_IF_ERROR(build(config, train, path));
+  return Index::open(path + ".idx");
+}
+
+}  // namespace antdt::data

@@ -1,0 +1,39 @@
+// Writes an index file (index.h has the format) as its records are found.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "core/os/fs.h"
+#include "core/result.h"
+#include "trainer/data/index/index.h"
+
+namespace antdt::data {
+
+class IndexWriter {
+ public:
+  [[nodiscard]] static Result<IndexWriter> create(const std::string& path);
+
+  void add_record(std::uint64_t offset) {
+    pending_.push_back(offset);
+    ++records_;
+    if (pending_.size() == kPending) flush();
+  }
+  [[nodiscard]] std::uint64_t records() const { return records_; }
+  // Syncs, renames into place. Errors of the writes before come here.
+  [[nodiscard]] Status finish(const IndexMeta& meta, const Vocabulary& vocabulary);
+
+ private:
+  static constexpr std::size_t kPending = 8192;
+  IndexWriter(std::string path, FileWriter file) : path_(std::move(path)), file_(std::move(file)) {}
+  void flush();
+  void write(const void* data, std::size_t bytes);
+
+  std::string path_;
+  FileWriter file_;  // unless finished, nothing stays
+  std::vector<std::uint64_t> pending_;
+  std::uint64_t records_ = 0;
+};
+
+}  // namespace antdt::data

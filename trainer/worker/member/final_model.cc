@@ -1,0 +1,57 @@
+#include "trainer/worker/member/final_model.h"
+
+#include <algorithm>
+
+namespace antdt::worker {
+
+// From: nothing. To: awaiting writer, writing; from any, if another one writes it: nothing.
+void FinalModel::finish(const wire::PhaseStart& start, Effects& out) {
+  if (member_.rank != start.writer) {
+    if (state_ != State::kNothing) out.emplace_back(GiveUpSaving{"another member writes it"});
+    state_ = State::kNothing;
+    return;
+  }
+  if (state_ != State::kNothing) return;
+  number_ = std::max(member_.heard.job.checkpoint, member_.training.checkpoint) + 1;
+  phase_ = start.phase;
+  state_ = State::kAwaitingWriter;
+  write(out);
+}
+
+// From: awaiting writer. To: writing, once the checkpoint that it may still be writing is done.
+void FinalModel::write(Effects& out) {
+  if (member_.saving != Saving::kNothing) return;
+  state_ = State::kWriting;
+  member_.saving = Saving::kFinalModel;
+  wire::CheckpointWritten about;
+  about.number = number_;
+  about.phase = phase_;
+  about.step = member_.training.step;
+  out.emplace_back(SpendTime{TimeUse::kCheckpoint});
+  out.emplace_back(Save{std::move(about), Save::Kind::kFinalModel});
+  out.emplace_back(SpendTime{member_.resting});
+}
+
+// From: writing. To: written. From: awaiting writer. To: writing.
+void FinalModel::saved(const wire::CheckpointWritten& written, MonoTime now, Effects& out) {
+  if (state_ == State::kAwaitingWriter) return write(out);
+  if (state_ != State::kWriting) return;
+  state_ = State::kWritten;
+  written_ = written;
+  said_ = now;
+  out.emplace_back(Send{written_});
+}
+
+// From: written. To: written, and it is said again; awaiting writer, if it could not be written.
+void FinalModel::time_passed(MonoTime now, Effects& out) {
+  if (state_ != State::kWritten || now - said_ < kRepeatAfter) return;
+  if (written_.error.empty()) {
+    said_ = now;
+    out.emplace_back(Send{written_});
+    return;
+  }
+  state_ = State::kAwaitingWriter;
+  write(out);
+}
+
+}  // namespace antdt::worker

@@ -1,0 +1,56 @@
+// How the trained model is kept: one member writes it, whatever the interval of checkpoints is.
+// Pure.
+//
+//   (nothing) ──(finish, this member writes)──> awaiting writer ──(nothing is written now)──┐
+//       ^                                              ^                                    v
+//       └──(finish, another one writes; a new Form)────┴──(it cannot be written)── writing ──>
+//       written
+//
+// Everybody stays until the job daemon has it (and says Leave): if the one that is to write it is
+// lost, or cannot, another member writes it. What was written is said again, because that may be
+// lost, and then all would wait for ever. What could not be written is said, and written again
+// after the same time, if there is room then.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "core/clock.h"
+#include "core/wire/messages.h"
+#include "trainer/worker/member/effects.h"
+#include "trainer/worker/member/member_state.h"
+
+namespace antdt::worker {
+
+class FinalModel {
+ public:
+  enum class State : std::uint8_t { kNothing, kAwaitingWriter, kWriting, kWritten };
+  static constexpr Duration kRepeatAfter = std::chrono::seconds(2);
+
+  explicit FinalModel(MemberState& member) : member_(member) {}
+
+  // PhaseStart "finish": this member, or another one, is to write it.
+  void finish(const wire::PhaseStart& start, Effects& out);
+  void saved(const wire::CheckpointWritten& written, MonoTime now, Effects& out);
+  void time_passed(MonoTime now, Effects& out);
+  // Another generation is formed.
+  void forget() { state_ = State::kNothing; }
+
+  // When time_passed() has something to do.
+  [[nodiscard]] std::optional<MonoTime> deadline() const {
+    return state_ == State::kWritten ? std::optional(said_ + kRepeatAfter) : std::nullopt;
+  }
+  [[nodiscard]] State state() const { return state_; }
+
+ private:
+  void write(Effects& out);
+
+  MemberState& member_;
+  State state_ = State::kNothing;
+  std::uint64_t number_ = 0;
+  std::uint64_t phase_ = 0;
+  wire::CheckpointWritten written_;
+  MonoTime said_{};
+};
+
+}  // namespace antdt::worker

@@ -1,0 +1,59 @@
+#include "trainer/worker/member/heal_plan.h"
+
+#include <algorithm>
+
+namespace antdt::worker {
+namespace {
+
+// A member has a place of some 20 bytes in it, and the history of steps is
+// bounded, so that this is never reached.
+constexpr std::uint64_t kMaxMetaBytes = 64 * 1024 * 1024;
+
+bool lacks(const HealSlot& slot, Step target) { return !slot.has_state || slot.step < target; }
+
+Status check_parts(std::span<const HealSlot> slots) {
+  const HealSlot& first = slots.front();
+  for (std::size_t rank = 1; rank < slots.size(); ++rank) {
+    const HealSlot& slot = slots[rank];
+    if (slot.parts == first.parts && slot.part_bytes == first.part_bytes &&
+        slot.part_sizes == first.part_sizes) {
+      continue;
+    }
+    return fail(ErrorKind::kUsage,
+                "the training state of rank 0 has {} parts with {} bytes and that of rank {} has "
+                "{} with {}{}: their models or optimizers differ",
+                first.parts, first.part_bytes, rank, slot.parts, slot.part_bytes,
+                slot.part_bytes == first.part_bytes ? ", of other sizes" : "");
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<HealPlan> heal_plan(std::span<const HealSlot> slots, std::uint32_t rank) {
+  ANTDT_RETURN_IF_ERROR(check_parts(slots));
+  HealPlan plan;
+  bool any = false;
+  for (const HealSlot& slot : slots) {
+    if (!slot.has_state) continue;
+    any = true;
+    plan.step = std::max(plan.step, slot.step);
+  }
+  if (!any) {
+    return fail(ErrorKind::kAborted,
+                "none of the {} members holds the training state that is to go on", slots.size());
+  }
+  const std::size_t size = slots.size();
+  plan.receives = lacks(slots[rank], plan.step);
+  plan.sends = lacks(slots[(rank + 1) % size], plan.step);
+  std::size_t source = rank;
+  while (lacks(slots[source], plan.step)) source = (source + size - 1) % size;
+  plan.meta_bytes = slots[source].meta_bytes;
+  if (plan.meta_bytes > kMaxMetaBytes) {
+    return fail(ErrorKind::kCorrupt, "rank {} wants to send {} bytes before the training state",
+                source, plan.meta_bytes);
+  }
+  return plan;
+}
+
+}  // namespace antdt::worker

@@ -1,0 +1,33 @@
+#include "trainer/worker/member/inputs.h"
+
+#include "core/overloaded.h"
+
+namespace antdt::worker {
+
+std::optional<Input> input_of(client::Directive directive) {
+  const Generation of = directive.generation;
+  using Some = std::optional<Input>;
+  return std::visit(Overloaded{[&](wire::Form& form) -> Some {
+                                 return FormOrdered{of, std::move(form)};
+                               },
+                               [&](wire::Roster& roster) -> Some {
+                                 return RosterArrived{of, std::move(roster)};
+                               },
+                               [&](wire::Settle& settle) -> Some {
+                                 return GenerationSettled{of, std::move(settle)};
+                               },
+                               [&](wire::PhaseStart& start) -> Some {
+                                 return PhaseStarted{of, std::move(start)};
+                               },
+                               [&](wire::Abort& abort) -> Some {
+                                 return GenerationAborted{of, abort.reason};
+                               },
+                               [&](wire::Regroup& regroup) -> Some {
+                                 return RegroupOrdered{of, regroup.reason};
+                               },
+                               [&](wire::Leave& leave) -> Some { return LeaveOrdered{leave.code}; },
+                               [&](wire::PsRoster&) -> Some { return std::nullopt; }},
+                    directive.order);
+}
+
+}  // namespace antdt::worker

@@ -1,0 +1,143 @@
+// What happens to a member of a collective, as its machine hears of it (member_machine.h).
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "core/clock.h"
+#include "core/ids.h"
+#include "core/result.h"
+#include "core/wire/messages.h"
+#include "trainer/client/client.h"
+#include "trainer/worker/habits.h"
+#include "trainer/worker/member/heal_plan.h"
+#include "trainer/worker/step_slot.h"
+
+namespace antdt::worker {
+
+struct Started {};
+
+// ------------------------------------------------------------- orders of the job daemon
+// As the client gives them out (client::Directive), one whenever awaits_order() is true.
+
+struct FormOrdered {
+  Generation generation;
+  wire::Form form;
+};
+struct RosterArrived {
+  Generation generation;
+  wire::Roster roster;
+};
+struct GenerationSettled {
+  Generation generation;
+  wire::Settle settle;
+};
+struct PhaseStarted {
+  Generation generation;
+  wire::PhaseStart start;
+};
+struct GenerationAborted {
+  Generation generation;
+  std::string reason;
+};
+struct RegroupOrdered {
+  Generation generation;
+  std::string reason;
+};
+struct LeaveOrdered {
+  std::uint32_t code = 0;
+};
+
+// ------------------------------------------------------------- what the driver knows by now
+// Beside the orders, and read like a clock: the driver says it before each input that follows.
+struct Heard {
+  client::Known job;
+  bool stop = false;  // SIGTERM came
+  bool over = false;  // the generation that was begun last is over
+
+  [[nodiscard]] bool wants_to_leave() const { return stop || job.leave.has_value(); }
+  [[nodiscard]] int leave_code() const {
+    return job.leave ? static_cast<int>(*job.leave) : kResumable;
+  }
+};
+// Nothing happened for a while; said now and then while awaits_order() is true.
+struct TimePassed {};
+
+// ------------------------------------------------------------- what effects came to
+// An operation (effects.h) is answered once: by what is named beside it there, by CollectiveBroke
+// where it needs the others, or by WorkFailed.
+
+struct CollectiveBuilt {
+  std::string address;
+};
+struct CollectiveConnected {};
+struct StateRead {
+  Step step;
+};
+struct StateUnreadable {
+  std::string why;
+  bool interrupted = false;  // nobody waits for it any more
+};
+struct StatesCompared {
+  std::vector<HealSlot> slots;  // by rank
+};
+struct StatePassed {
+  std::string meta;  // what came before the parts, where this member received
+};
+struct StateHashed {
+  std::uint64_t hash = 0;
+};
+// kData: of `records` records the sums, which are in this step's gradient now.
+struct MicroBatchComputed {
+  client::TakeStatus status = client::TakeStatus::kWait;
+  std::uint32_t records = 0;
+  double weight = 0;
+  double loss = 0;
+  Duration data{};
+  Duration compute{};
+};
+struct Reduced {};
+struct SlotsGathered {
+  std::vector<StepSlot> slots;  // by rank
+};
+struct Applied {};
+struct PlanTaken {
+  wire::Plan plan;
+};
+struct HopMeasured {
+  std::optional<Duration> time;  // there and back; none: there is nothing to compare it with
+};
+struct RecordsAwaited {};
+struct BatchEvaluated {
+  client::TakeStatus status = client::TakeStatus::kWait;
+  std::uint64_t records = 0;
+  wire::EvalPartial partial;
+};
+struct CollectiveBroke {
+  std::string why;
+};
+// An error of this member's own (its data, its model, a refusal). kAborted while it evaluates: the
+// generation is over.
+struct WorkFailed {
+  Error error;
+};
+// Of the last Save, at any time after it.
+struct Saved {
+  wire::CheckpointWritten written;
+};
+
+using Input = std::variant<Started, FormOrdered, RosterArrived, GenerationSettled, PhaseStarted,
+                           GenerationAborted, RegroupOrdered, LeaveOrdered, Heard, TimePassed,
+                           CollectiveBuilt, CollectiveConnected, StateRead, StateUnreadable,
+                           StatesCompared, StatePassed, StateHashed, MicroBatchComputed, Reduced,
+                           SlotsGathered, Applied, PlanTaken, HopMeasured, RecordsAwaited,
+                           BatchEvaluated, CollectiveBroke, WorkFailed, Saved>;
+
+// An order of the client's as an input; nothing for one that is not said to members of a
+// collective.
+[[nodiscard]] std::optional<Input> input_of(client::Directive directive);
+
+}  // namespace antdt::worker

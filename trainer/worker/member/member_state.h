@@ -1,0 +1,35 @@
+// What the machine of a member and the machines of its phases share.
+#pragma once
+
+#include <cstdint>
+
+#include "core/ids.h"
+#include "trainer/worker/member/effects.h"
+#include "trainer/worker/member/inputs.h"
+#include "trainer/worker/training_state.h"
+
+namespace antdt::worker {
+
+// What is written beside the steps: one checkpoint at a time.
+enum class Saving : std::uint8_t { kNothing, kOrdered, kFinalModel };
+
+struct MemberState {
+  WorkerId self;
+  TrainingState training;
+  Heard heard;
+  std::uint32_t rank = 0;  // in the generation that was formed last
+  Saving saving = Saving::kNothing;
+  TimeUse resting = TimeUse::kStartup;  // what time goes to while it waits for orders
+
+  [[nodiscard]] bool wants_to_leave() const { return heard.wants_to_leave(); }
+  [[nodiscard]] bool wants_to_stop() const { return wants_to_leave() || heard.job.regroup; }
+};
+
+// How a phase ended for this member.
+enum class PhaseEnd : std::uint8_t {
+  kDone,   // every record is in
+  kOver,   // the generation is over: join the next one
+  kLeave,  // this member was asked to leave and may go now
+};
+
+}  // namespace antdt::worker

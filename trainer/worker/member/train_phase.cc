@@ -1,0 +1,340 @@
+#include "trainer/worker/member/train_phase.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "core/check.h"
+#include "trainer/worker/habits.h"
+
+namespace antdt::worker {
+namespace {
+
+// How long a group without any records waits before it asks again.
+constexpr Duration kIdleWait = std::chrono::milliseconds(20);
+constexpr Duration kTellSteps = std::chrono::seconds(1);
+
+}  // namespace
+
+TrainPhase::TrainPhase(MemberState& member, wire::PhaseStart start, MonoTime now)
+    : member_(member),
+      start_(std::move(start)),
+      remaining_(start_.records - std::min(start_.committed, start_.records)),
+      steps_told_(now),
+      hop_timer_(now) {}
+
+void TrainPhase::expect(State state) const {
+  ANTDT_CHECK(state_ == state, "phase {} at {}: an answer to what was not asked (state {}, not {})",
+              start_.phase, member_.training.step, static_cast<int>(state_),
+              static_cast<int>(state));
+}
+
+// From: nothing. To: computing, or gathering where no record is left.
+TrainPhase::End TrainPhase::begin(MonoTime now, Effects& out) {
+  out.emplace_back(Send{client::BeginPhase{start_.phase}});
+  out.emplace_back(StartReading{Data::kTrain});
+  out.emplace_back(Send{client::SetHold{hold_.begin(member_.training.share.samples(), now)}});
+  next_step(now, out);
+  return {};
+}
+
+// ------------------------------------------------------------------- a step
+
+// To: computing; reducing, where the plan has no share for this member; gathering, where all
+// records are counted.
+void TrainPhase::next_step(MonoTime now, Effects& out) {
+  const Share& share = member_.training.share;
+  if (const auto hold = hold_.update(place_, share.samples(), now)) {
+    out.emplace_back(Send{client::SetHold{*hold}});
+  }
+  if (complete()) return last_step(Last::kComplete, now, out);
+  own_ = {};
+  out.emplace_back(BeginStep{});
+  share.samples() > 0 ? compute(out) : reduce(now, out);
+}
+
+void TrainPhase::compute(Effects& out) {
+  const Share& share = member_.training.share;
+  state_ = State::kComputing;
+  const bool last = own_.micro_batches + 1 == share.accumulation;
+  out.emplace_back(SpendTime{TimeUse::kData});
+  out.emplace_back(
+      ComputeMicroBatch{member_.training.step, share.micro_batch, kDataPatience, last});
+}
+
+// From: computing. To: computing, until the share is done or records are short; then reducing.
+TrainPhase::End TrainPhase::on(const MicroBatchComputed& input, MonoTime now, Effects& out) {
+  expect(State::kComputing);
+  own_.times.data += input.data;
+  own_.slot.has_data = input.status == client::TakeStatus::kData;
+  if (own_.slot.has_data) {
+    own_.times.compute += input.compute;
+    own_.slot.records += input.records;
+    own_.slot.weight += input.weight;
+    own_.slot.loss += input.loss;
+  }
+  const bool more = ++own_.micro_batches < member_.training.share.accumulation;
+  own_.slot.has_data&& more ? compute(out) : reduce(now, out);
+  return {};
+}
+
+void TrainPhase::reduce(MonoTime now, Effects& out) {
+  state_ = State::kReducing;
+  began_ = now;
+  out.emplace_back(SpendTime{TimeUse::kCollectiveWait});
+  out.emplace_back(Reduce{});
+}
+
+// From: reducing. To: gathering.
+TrainPhase::End TrainPhase::on(const Reduced&, MonoTime now, Effects& out) {
+  expect(State::kReducing);
+  gather(now, out);
+  return {};
+}
+
+// The last step with records is stable when one more has completed.
+void TrainPhase::last_step(Last why, MonoTime now, Effects& out) {
+  last_ = why;
+  own_ = {};
+  began_ = now;
+  out.emplace_back(SpendTime{TimeUse::kCollectiveWait});
+  gather(now, out);
+}
+
+void TrainPhase::gather(MonoTime now, Effects& out) {
+  state_ = State::kGathering;
+  own_.slot.place = place_ + own_.slot.records;
+  own_.slot.plan = std::max(member_.heard.job.plan, member_.training.share.version);
+  own_.slot.checkpoint = checkpoint_wanted();
+  own_.slot.leaving = member_.wants_to_stop();
+  own_.slot.wants_hop = hop_timer_.wants(now);
+  out.emplace_back(GatherSlots{own_.slot});
+}
+
+// From: gathering. To: applying, where the step has records and everybody could compute; else
+// the step is concluded without.
+TrainPhase::End TrainPhase::on(const SlotsGathered& input, MonoTime now, Effects& out) {
+  expect(State::kGathering);
+  agreed_ = agree(input.slots);
+  own_.times.wait = now - began_;
+  hop_timer_.waited(own_.times.wait, now);
+  if (!agreed_.applies()) {
+    out.emplace_back(DropStep{});
+    return conclude(now, out);
+  }
+  state_ = State::kApplying;
+  began_ = now;
+  out.emplace_back(SpendTime{TimeUse::kCompute});
+  out.emplace_back(Apply{agreed_.weight});
+  return {};
+}
+
+// From: applying. To: what follows on a concluded step.
+TrainPhase::End TrainPhase::on(const Applied&, MonoTime now, Effects& out) {
+  expect(State::kApplying);
+  own_.times.compute += now - began_;
+  return conclude(now, out);
+}
+
+// From: gathering, applying. To: switching plan, if all hold a newer one; else see go_on.
+TrainPhase::End TrainPhase::conclude(MonoTime now, Effects& out) {
+  out.emplace_back(SpendTime{TimeUse::kOther});
+  count_step();
+  report(out);
+  plan_changed_ = false;
+  if (agreed_.checkpoint > member_.training.checkpoint) write_checkpoint(out);
+  if (agreed_.plan > member_.training.share.version) {
+    state_ = State::kSwitchingPlan;
+    out.emplace_back(TakePlan{agreed_.plan});
+    return {};
+  }
+  return conclude_rest(now, out);
+}
+
+void TrainPhase::count_step() {
+  TrainingState& state = member_.training;
+  state.step = state.step.next();
+  state.pristine = false;
+  if (state.phase != start_.phase) {  // its first step; not before, see TrainingState
+    state.phase = start_.phase;
+    state.loss_sum = state.weight_sum = 0;
+  }
+  state.loss_sum += agreed_.loss;
+  state.weight_sum += agreed_.weight;
+  state.places.clear();
+  for (std::size_t rank = 0; rank < agreed_.places.size() && rank < state.members.size(); ++rank) {
+    state.places.push_back({state.members[rank], agreed_.places[rank]});
+  }
+  if (state.log.history().generation == member_.heard.job.recorded_of) {
+    state.log.forget(member_.heard.job.recorded);
+  }
+  state.log.add(state.step, start_.phase, agreed_.places, agreed_.taken);
+  // That this step completed means that everybody has applied the one before.
+  stable_place_ = place_;
+  place_ = own_.slot.place;
+  counted_ += agreed_.records;
+}
+
+// From: switching plan. To: see go_on.
+TrainPhase::End TrainPhase::on(const PlanTaken& input, MonoTime now, Effects& out) {
+  expect(State::kSwitchingPlan);
+  ANTDT_CHECK(input.plan.version == agreed_.plan, "plan {} was agreed on, and plan {} is taken",
+              agreed_.plan, input.plan.version);
+  take_up(input.plan, now, out);
+  return conclude_rest(now, out);
+}
+
+void TrainPhase::take_up(const wire::Plan& plan, MonoTime now, Effects& out) {
+  Share& share = member_.training.share;
+  share = share_of(plan, member_.self);
+  plan_changed_ = true;
+  out.emplace_back(SetRate{plan.rate});
+  out.emplace_back(Send{client::SetHold{hold_.set(place_, share.samples(), now)}});
+}
+
+TrainPhase::End TrainPhase::conclude_rest(MonoTime now, Effects& out) {
+  out.emplace_back(Send{client::Commit{stable_place_, {}}});
+  send_progress(false, now, out);
+  return last_ == Last::kNot ? go_on(now, out) : end(now, out);
+}
+
+// ------------------------------------------------------------- between two steps
+
+// From: a concluded step. To: gathering, for the last time, if somebody leaves; measuring hop, if
+// everybody wants it; else see await_records.
+TrainPhase::End TrainPhase::go_on(MonoTime now, Effects& out) {
+  if (agreed_.any_leaving) {
+    last_step(Last::kStoppedTogether, now, out);
+    return {};
+  }
+  if (!agreed_.measure_hop) return await_records(now, out);
+  state_ = State::kMeasuringHop;
+  began_ = now;
+  out.emplace_back(SpendTime{TimeUse::kCollectiveWait});
+  out.emplace_back(MeasureHop{});
+  return {};
+}
+
+// From: measuring hop. To: see await_records.
+TrainPhase::End TrainPhase::on(const HopMeasured& input, MonoTime now, Effects& out) {
+  expect(State::kMeasuringHop);
+  hop_ = input.time;
+  hop_timer_.measured(began_, now);
+  return await_records(now, out);
+}
+
+// To: awaiting records, where nobody had any; else the next step.
+TrainPhase::End TrainPhase::await_records(MonoTime now, Effects& out) {
+  if (agreed_.records == 0) {
+    state_ = State::kAwaitingRecords;
+    out.emplace_back(SpendTime{TimeUse::kShardWait});
+    out.emplace_back(AwaitRecords{kIdleWait});
+    return {};
+  }
+  next_step(now, out);
+  return {};
+}
+
+// From: awaiting records. To: the next step.
+TrainPhase::End TrainPhase::on(const RecordsAwaited&, MonoTime now, Effects& out) {
+  expect(State::kAwaitingRecords);
+  next_step(now, out);
+  return {};
+}
+
+// From: the last step, concluded. To: ended.
+TrainPhase::End TrainPhase::end(MonoTime now, Effects& out) {
+  state_ = State::kEnded;
+  stable_place_ = place_;
+  out.emplace_back(Send{client::Commit{stable_place_, {}}});
+  steps_told_ = now - kTellSteps;
+  send_progress(complete(), now, out);
+  if (member_.wants_to_leave()) return PhaseEnd::kLeave;
+  if (complete()) return PhaseEnd::kDone;
+  breakage_ = "its members stopped together";
+  return PhaseEnd::kOver;
+}
+
+// From: what needs the others. To: ended.
+void TrainPhase::broke(std::string why, Effects& out) {
+  ANTDT_CHECK(
+      state_ == State::kReducing || state_ == State::kGathering || state_ == State::kMeasuringHop,
+      "phase {}: a collective broke that was not in use: {}", start_.phase, why);
+  state_ = State::kEnded;
+  out.emplace_back(DropStep{});
+  breakage_ = std::move(why);
+}
+
+// -------------------------------------------------------- what is written and said
+
+// One checkpoint at a time: an order that comes while this member still writes waits until it
+// has, since all write at the step where the slots of all hold the number.
+std::uint64_t TrainPhase::checkpoint_wanted() const {
+  const std::uint64_t passed = member_.training.checkpoint;
+  if (member_.rank == 0 && member_.saving != Saving::kNothing) return passed;
+  return std::max(member_.heard.job.checkpoint, passed);
+}
+
+// The job daemon hears what was trained by now before it hears of anything after that; what is
+// written takes as long as the disk needs, while steps go on.
+void TrainPhase::write_checkpoint(Effects& out) {
+  TrainingState& state = member_.training;
+  state.checkpoint = agreed_.checkpoint;
+  if (member_.rank != 0) return;
+  wire::CheckpointWritten about;
+  about.number = agreed_.checkpoint;
+  about.step = state.step;
+  about.phase = start_.phase;
+  about.places = state.places;
+  about.history = state.log.history();
+  out.emplace_back(Send{
+      wire::CheckpointBegun{about.number, about.phase, about.step, about.places, about.history}});
+  member_.saving = Saving::kOrdered;
+  out.emplace_back(SpendTime{TimeUse::kCheckpoint});
+  out.emplace_back(Save{std::move(about), Save::Kind::kOrdered});
+  out.emplace_back(SpendTime{TimeUse::kOther});
+}
+
+void TrainPhase::report(Effects& out) {
+  client::BatchTimes times = own_.times;
+  times.samples = own_.slot.records;
+  if (times.samples == 0) return;
+  // A step that the plan or a lack of records made unlike the others says
+  // nothing of this member's speed.
+  times.counts = !plan_changed_ && times.samples >= member_.training.share.samples();
+  times.hop = std::exchange(hop_, std::nullopt);
+  out.emplace_back(Send{times});
+}
+
+void TrainPhase::send_progress(bool done, MonoTime now, Effects& out) {
+  const TrainingState& state = member_.training;
+  wire::Progress progress;
+  progress.phase = start_.phase;
+  progress.step = state.step;
+  progress.place = stable_place_;
+  progress.samples = start_.records - remaining_ + counted_;
+  progress.loss_sum = state.phase == start_.phase ? state.loss_sum : 0;
+  progress.weight_sum = state.phase == start_.phase ? state.weight_sum : 0;
+  progress.plan = state.share.version;
+  progress.done = done;
+  progress.history = steps_to_tell(now);
+  out.emplace_back(Send{std::move(progress)});
+}
+
+// Everything that is not known to be recorded, now and then: whatever was lost
+// on the way is said again.
+wire::StepHistory TrainPhase::steps_to_tell(MonoTime now) {
+  if (member_.rank != 0 || now - steps_told_ < kTellSteps) return {};
+  steps_told_ = now;
+  return member_.training.log.history();
+}
+
+void TrainPhase::check_invariants() const {
+  ANTDT_CHECK(stable_place_ <= place_, "phase {}: place {} is stable before place {} is reached",
+              start_.phase, stable_place_, place_);
+  ANTDT_CHECK(state_ != State::kApplying || agreed_.applies(),
+              "phase {}: a step without records is applied", start_.phase);
+  ANTDT_CHECK((state_ == State::kEnded) || last_ == Last::kNot || own_.slot.records == 0,
+              "phase {}: the last step has {} records", start_.phase, own_.slot.records);
+}
+
+}  // namespace antdt::worker

@@ -1,0 +1,124 @@
+// One training phase of one member, step by step. Pure.
+//
+//   begin ──> computing ──> reducing ──> gathering ──> applying ──> switching plan ─┐
+//                 ^                          │  └─(nothing to apply)─┘ └(the same)─┐│
+//                 │                          │                                     vv
+//                 └──(records there)── awaiting records <── measuring hop <── (step concluded)
+//                                            │                                      │
+//                                            │    (all counted, or somebody leaves) v
+//                                          ended <────────────────── one step more, without records
+//
+// A step: compute the share of the plan in force with whatever records are at
+// hand, reduce the gradients, gather the slots, then do what all members
+// conclude from them. The phase is over when the slots have counted all its
+// records and one empty step more has made the last one stable. It ends early,
+// with such a step too, when one member's slot asks for that: it leaves, or was
+// told that the membership is to change.
+//
+// The phase may have begun in an earlier generation: its records that are in the
+// model already are in PhaseStart, its loss until then in the state.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "core/clock.h"
+#include "core/wire/messages.h"
+#include "trainer/worker/hold.h"
+#include "trainer/worker/member/effects.h"
+#include "trainer/worker/member/hop_timer.h"
+#include "trainer/worker/member/inputs.h"
+#include "trainer/worker/member/member_state.h"
+#include "trainer/worker/step_slot.h"
+
+namespace antdt::worker {
+
+class TrainPhase {
+ public:
+  enum class State : std::uint8_t {
+    kComputing,        // ComputeMicroBatch
+    kReducing,         // Reduce
+    kGathering,        // GatherSlots
+    kApplying,         // Apply
+    kSwitchingPlan,    // TakePlan
+    kMeasuringHop,     // MeasureHop
+    kAwaitingRecords,  // AwaitRecords
+    kEnded,
+  };
+
+  TrainPhase(MemberState& member, wire::PhaseStart start, MonoTime now);
+
+  // Each answers how the phase ended, once it has.
+  using End = std::optional<PhaseEnd>;
+  End begin(MonoTime now, Effects& out);
+  End on(const MicroBatchComputed& input, MonoTime now, Effects& out);
+  End on(const Reduced& input, MonoTime now, Effects& out);
+  End on(const SlotsGathered& input, MonoTime now, Effects& out);
+  End on(const Applied& input, MonoTime now, Effects& out);
+  End on(const PlanTaken& input, MonoTime now, Effects& out);
+  End on(const HopMeasured& input, MonoTime now, Effects& out);
+  End on(const RecordsAwaited& input, MonoTime now, Effects& out);
+  // What this member computed for the step that did not complete is forgotten; its
+  // records are handed out again.
+  void broke(std::string why, Effects& out);
+
+  [[nodiscard]] State state() const { return state_; }
+  [[nodiscard]] const wire::PhaseStart& start() const { return start_; }
+  // Records of this member in steps that completed, and up to the last step but one.
+  [[nodiscard]] std::uint64_t place() const { return place_; }
+  [[nodiscard]] std::uint64_t stable_place() const { return stable_place_; }
+  // Why the generation is over, when the phase ended with kOver.
+  [[nodiscard]] const std::string& breakage() const { return breakage_; }
+  void check_invariants() const;
+
+ private:
+  // What this member did in the step so far.
+  struct Own {
+    StepSlot slot;
+    client::BatchTimes times;
+    std::uint32_t micro_batches = 0;
+  };
+  // What makes the step that is under way the last one.
+  enum class Last : std::uint8_t { kNot, kComplete, kStoppedTogether };
+
+  void next_step(MonoTime now, Effects& out);
+  void compute(Effects& out);
+  void reduce(MonoTime now, Effects& out);
+  void last_step(Last why, MonoTime now, Effects& out);
+  void gather(MonoTime now, Effects& out);
+  End conclude(MonoTime now, Effects& out);
+  End conclude_rest(MonoTime now, Effects& out);
+  void count_step();
+  End go_on(MonoTime now, Effects& out);
+  End await_records(MonoTime now, Effects& out);
+  End end(MonoTime now, Effects& out);
+  void take_up(const wire::Plan& plan, MonoTime now, Effects& out);
+  [[nodiscard]] std::uint64_t checkpoint_wanted() const;
+  void write_checkpoint(Effects& out);
+  void report(Effects& out);
+  void send_progress(bool done, MonoTime now, Effects& out);
+  [[nodiscard]] wire::StepHistory steps_to_tell(MonoTime now);
+  [[nodiscard]] bool complete() const { return counted_ >= remaining_; }
+  void expect(State state) const;
+
+  MemberState& member_;
+  const wire::PhaseStart start_;
+  const std::uint64_t remaining_;  // records of the phase that are not in the model yet
+  State state_ = State::kComputing;
+  Last last_ = Last::kNot;
+  Own own_;
+  Agreement agreed_;           // of the step that is concluded
+  MonoTime began_{};           // the exchange, the update or the measurement that is under way
+  std::uint64_t counted_ = 0;  // of the remaining ones, in steps that completed
+  std::uint64_t place_ = 0;
+  std::uint64_t stable_place_ = 0;
+  bool plan_changed_ = true;  // the next step is the first under its plan
+  std::string breakage_;
+  MonoTime steps_told_;  // when it was said last which records made them
+  Hold hold_;
+  HopTimer hop_timer_;
+  std::optional<Duration> hop_;  // measured, and not reported yet
+};
+
+}  // namespace antdt::worker

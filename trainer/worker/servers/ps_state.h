@@ -1,0 +1,27 @@
+// What the machine of a worker of parameter servers and the machines of its phases share.
+#pragma once
+
+#include <cstdint>
+
+#include "core/ids.h"
+#include "trainer/ps/server.h"
+#include "trainer/worker/member/inputs.h"
+#include "trainer/worker/training_state.h"
+
+namespace antdt::worker {
+
+// The model is on the servers: nothing here has to outlive a generation but for the plan.
+struct PsState {
+  WorkerId self;
+  Heard heard;
+  ps::Consistency consistency = ps::Consistency::kBarrier;
+  std::uint64_t staleness = 0;  // with bounded staleness: pushes
+  std::uint64_t version = 0;    // as many updates as this are decided in this generation
+  std::uint64_t pushes = 0;     // number of the last one in this generation
+  Share share;
+  Share planned;  // by the newest plan
+
+  [[nodiscard]] bool barrier() const { return consistency == ps::Consistency::kBarrier; }
+};
+
+}  // namespace antdt::worker

@@ -1,0 +1,493 @@
+#include "trainer/worker/servers/ps_train_phase.h"
+
+#include <algorithm>
+#include <string_view>
+
+#include "core/check.h"
+#include "trainer/worker/habits.h"
+
+namespace antdt::worker {
+namespace {
+
+// How long a worker without a share waits for another plan.
+constexpr Duration kPlanWait = std::chrono::milliseconds(20);
+// A step may be on its way to some servers and not to others, but for those who
+// are waited for. After so many pulls the push is late, which is harmless.
+constexpr int kMostPulls = 4;
+// Pushes that are said and not decided. With two, one is committed while the other is
+// staged and a batch is computed; more would make rows staler and hide nothing else.
+constexpr std::size_t kMostUnderWay = 2;
+constexpr std::string_view kApplied = "applied";
+
+}  // namespace
+
+PsTrainPhase::PsTrainPhase(PsState& worker, wire::PhaseStart start)
+    : worker_(worker), start_(std::move(start)) {}
+
+PhaseEnd PsTrainPhase::ended(PhaseEnd end) {
+  at_ = At::kEnded;
+  return end;
+}
+
+// From: nothing. To: taking.
+PsTrainPhase::End PsTrainPhase::begin(MonoTime now, PsEffects& out) {
+  out.emplace_back(Send{client::BeginPhase{start_.phase}});
+  out.emplace_back(StartReading{Data::kTrain});
+  out.emplace_back(Send{client::SetHold{hold_.begin(worker_.share.samples(), now)}});
+  return turn(now, out);
+}
+
+// From: any, where a batch is done with. To: taking; awaiting rows, if the next batch is there;
+// leaving; ended.
+PsTrainPhase::End PsTrainPhase::turn(MonoTime now, PsEffects& out) {
+  if (worker_.heard.over) {
+    breakage_ = "the servers are gone";
+    return ended(PhaseEnd::kOver);
+  }
+  if (worker_.heard.wants_to_leave()) return leave(now, out);
+  if (next_) return await_rows(now, out);
+  return take(At::kTaking, now, out);
+}
+
+// To: ended.
+PhaseEnd PsTrainPhase::lost(std::string why) {
+  breakage_ = std::move(why);
+  return ended(worker_.heard.wants_to_leave() ? PhaseEnd::kLeave : PhaseEnd::kOver);
+}
+
+// ------------------------------------------------------------------- its records
+
+// At once and alone: gradients are divided by the weight of what was applied, so
+// nobody has to switch with anybody.
+void PsTrainPhase::take_up_plan(MonoTime now, PsEffects& out) {
+  if (worker_.planned.version == worker_.share.version) return;
+  worker_.share = worker_.planned;
+  plan_changed_ = true;
+  out.emplace_back(Send{client::SetHold{hold_.set(place_, worker_.share.samples(), now)}});
+}
+
+// To: taking, looking ahead, looking behind.
+PsTrainPhase::End PsTrainPhase::take(At at, MonoTime now, PsEffects& out) {
+  take_up_plan(now, out);
+  at_ = at;
+  out.emplace_back(SpendTime{TimeUse::kOther});
+  out.emplace_back(TakeBatch{worker_.share.samples(), TakeBatch::Wait::kNot, {}, worker_.pushes});
+  return {};
+}
+
+// From: taking. To: awaiting rows; concluding, if nothing is at hand: what is under way may be all
+// that the end of the phase waits for.
+// From: awaiting records. To: awaiting rows; finishing; going idle; taking, if it is idle.
+// From: looking ahead. To: computing.
+// From: looking behind. To: awaiting decision; what follows on a batch.
+PsTrainPhase::End PsTrainPhase::on(const BatchTaken& input, MonoTime now, PsEffects& out) {
+  const bool has_batch = input.status == client::TakeStatus::kData;
+  if (has_batch) begin_next(input);
+  switch (at_) {
+    case At::kTaking:
+      return has_batch ? await_rows(now, out) : wait(At::kConcluding, now, out);
+    case At::kAwaitingRecords:
+      if (has_batch) return await_rows(now, out);
+      if (input.status == client::TakeStatus::kEnd) return finish(out);
+      return idle_ ? turn(now, out) : say_idle(At::kGoingIdle, out);
+    case At::kLookingAhead:
+      if (has_batch) say_pull_early(1, out);
+      return compute(out);
+    case At::kLookingBehind:
+      if (has_batch) say_pull_early(worker_.barrier() && batch_.weight > 0 ? 1 : 0, out);
+      return pushed(now, out);
+    default:
+      ANTDT_CHECK(false, "a batch was taken while {}", name_of_state());
+  }
+  return {};
+}
+
+void PsTrainPhase::begin_next(const BatchTaken& taken) {
+  ANTDT_CHECK(!next_, "phase {}: a batch was taken, and one is there", start_.phase);
+  next_ = Batch{};
+  Batch& batch = *next_;
+  batch.times.data = taken.data;
+  batch.times.samples = taken.records;
+  const bool is_first = std::exchange(plan_changed_, false);
+  batch.times.counts = !is_first && taken.records == worker_.share.samples();
+  pulls_ = 0;
+}
+
+// From: concluding. To: resting, if it has no share; else awaiting records.
+PsTrainPhase::End PsTrainPhase::await_records(PsEffects& out) {
+  const std::uint64_t share = worker_.share.samples();
+  out.emplace_back(SpendTime{idle_ || share == 0 ? TimeUse::kShardWait : TimeUse::kData});
+  if (share == 0) {
+    at_ = At::kResting;
+    out.emplace_back(AwaitRecords{kPlanWait});
+    return {};
+  }
+  at_ = At::kAwaitingRecords;
+  const auto wait = idle_ ? TakeBatch::Wait::kForRecords : TakeBatch::Wait::kForData;
+  out.emplace_back(TakeBatch{share, wait, kDataPatience, worker_.pushes});
+  return {};
+}
+
+// From: resting. To: awaiting records: of what is there already, and whether the phase is over.
+PsTrainPhase::End PsTrainPhase::on(const RecordsAwaited&, MonoTime, PsEffects& out) {
+  ANTDT_CHECK(at_ == At::kResting, "records were awaited while {}", name_of_state());
+  at_ = At::kAwaitingRecords;
+  out.emplace_back(TakeBatch{1, TakeBatch::Wait::kForRecords, {}, worker_.pushes});
+  return {};
+}
+
+// ------------------------------------------------------------------------- rows
+
+void PsTrainPhase::say_pull(std::uint64_t more, PsEffects& out) {
+  next_->pull_said = true;
+  out.emplace_back(SayPull{pull_clock(more)});
+}
+
+void PsTrainPhase::say_pull_early(std::uint64_t more, PsEffects& out) {
+  out.emplace_back(SpendTime{TimeUse::kCollectiveWait});
+  say_pull(more, out);
+}
+
+void PsTrainPhase::forget_pull(PsEffects& out) {
+  if (!next_ || !std::exchange(next_->pull_said, false)) return;
+  out.emplace_back(ForgetPull{});
+}
+
+bool PsTrainPhase::pull_waits_for_push() const {
+  return worker_.barrier() ||
+         (worker_.consistency == ps::Consistency::kBounded && worker_.staleness == 0);
+}
+
+std::uint64_t PsTrainPhase::pull_clock(std::uint64_t more) const {
+  switch (worker_.consistency) {
+    case ps::Consistency::kBarrier:
+      return worker_.version + more;
+    case ps::Consistency::kBounded: {
+      const std::uint64_t pushes = worker_.pushes + more;
+      return pushes - std::min(pushes, worker_.staleness);
+    }
+    case ps::Consistency::kUnbounded:
+      return 0;
+  }
+  return 0;
+}
+
+// To: awaiting rows, of the next batch.
+PsTrainPhase::End PsTrainPhase::await_rows(MonoTime now, PsEffects& out) {
+  at_ = At::kAwaitingRows;
+  since_ = now;
+  out.emplace_back(SpendTime{TimeUse::kCollectiveWait});
+  if (!next_->pull_said) say_pull(0, out);
+  return look(now, out);
+}
+
+// From: awaiting rows. To: awaiting rows, if they are of different steps; looking ahead; computing.
+PsTrainPhase::End PsTrainPhase::on(const RowsPulled& input, MonoTime now, PsEffects& out) {
+  ANTDT_CHECK(at_ == At::kAwaitingRows, "rows came while {}", name_of_state());
+  next_->pull_said = false;
+  next_->version = input.oldest;
+  worker_.version = std::max(worker_.version, input.newest);
+  if (worker_.barrier() && input.oldest != input.newest && ++pulls_ < kMostPulls) {
+    say_pull(0, out);
+    return look(now, out);
+  }
+  // Who was away goes on with the others: nobody waits for it to catch up.
+  if (!worker_.barrier()) worker_.pushes = std::max(worker_.pushes, input.clock);
+  next_->times.wait += now - since_;
+  batch_ = std::move(*next_);
+  next_.reset();
+  out.emplace_back(BeginBatch{});
+  return pull_waits_for_push() ? compute(out) : take(At::kLookingAhead, now, out);
+}
+
+// ----------------------------------------------------------------------- a batch
+
+// To: computing.
+PsTrainPhase::End PsTrainPhase::compute(PsEffects& out) {
+  at_ = At::kComputing;
+  out.emplace_back(SpendTime{TimeUse::kCompute});
+  out.emplace_back(ComputeBatch{worker_.pushes});
+  return {};
+}
+
+// From: computing. To: awaiting given back, if a batch was late before; else making room, or what
+// follows on a push, where there is nothing to push.
+PsTrainPhase::End PsTrainPhase::on(const BatchComputed& input, MonoTime now, PsEffects& out) {
+  ANTDT_CHECK(at_ == At::kComputing, "a batch was computed while {}", name_of_state());
+  batch_.times.compute = input.compute;
+  batch_.weight = input.weight;
+  batch_.loss = input.loss;
+  if (!gave_back_) return computed(now, out);
+  at_ = At::kAwaitingGivenBack;
+  out.emplace_back(SpendTime{TimeUse::kShardWait});
+  out.emplace_back(AwaitGivenBack{kDataPatience});
+  return {};
+}
+
+// From: awaiting given back. To: as above; taking, if it is to leave.
+PsTrainPhase::End PsTrainPhase::on(const GivenBack& input, MonoTime now, PsEffects& out) {
+  ANTDT_CHECK(at_ == At::kAwaitingGivenBack, "records were given back while {}", name_of_state());
+  if (input.all) {
+    gave_back_ = false;
+    return computed(now, out);
+  }
+  if (worker_.heard.wants_to_leave()) return turn(now, out);
+  out.emplace_back(AwaitGivenBack{kDataPatience});
+  return {};
+}
+
+PsTrainPhase::End PsTrainPhase::computed(MonoTime now, PsEffects& out) {
+  if (batch_.weight > 0) {
+    since_ = now;
+    return wait(At::kMakingRoom, now, out);
+  }
+  pushed_place_ += batch_.times.samples;
+  under_way_.push_back({Fate::kApplied, batch_});
+  conclude_decided(now, out);
+  return after_push(now, out);
+}
+
+// From: making room. To: pushing. With a barrier a push that is late is not in the place.
+PsTrainPhase::End PsTrainPhase::push(PsEffects& out) {
+  wire::PsCommit commit;
+  commit.number = ++worker_.pushes;
+  commit.version = batch_.version;
+  commit.phase = start_.phase;
+  commit.from = pushed_place_;
+  commit.to = pushed_place_ + batch_.times.samples;
+  commit.weight = batch_.weight;
+  idle_ = false;
+  if (!worker_.barrier()) pushed_place_ = commit.to;
+  under_way_.push_back({Fate::kOpen, batch_});
+  at_ = At::kPushing;
+  out.emplace_back(SayPush{commit});
+  return {};
+}
+
+// From: pushing. To: looking behind; awaiting decision; what follows on a batch.
+PsTrainPhase::End PsTrainPhase::on(const PushSaid&, MonoTime now, PsEffects& out) {
+  ANTDT_CHECK(at_ == At::kPushing, "a push was said while {}", name_of_state());
+  if (!under_way_.empty()) under_way_.back().batch.times.wait += now - since_;
+  return after_push(now, out);
+}
+
+PsTrainPhase::End PsTrainPhase::after_push(MonoTime now, PsEffects& out) {
+  return pull_waits_for_push() ? take(At::kLookingBehind, now, out) : pushed(now, out);
+}
+
+PsTrainPhase::End PsTrainPhase::pushed(MonoTime now, PsEffects& out) {
+  if (!worker_.barrier() || under_way_.empty()) return turn(now, out);
+  since_ = now;
+  return wait(At::kAwaitingDecision, now, out);
+}
+
+// From: awaiting decision. To: what follows on a batch.
+PsTrainPhase::End PsTrainPhase::decide(MonoTime now, PsEffects& out) {
+  UnderWay decided = std::move(under_way_.front());
+  under_way_.pop_front();
+  decided.batch.times.wait += now - since_;
+  if (decided.fate == Fate::kApplied) {
+    pushed_place_ += decided.batch.times.samples;
+    conclude(decided.batch, now, out);
+  } else {
+    give_back(decided.batch, out);
+  }
+  return turn(now, out);
+}
+
+// The pull behind it waited for a step that is over. How long it took says how fast this
+// worker is all the same: of one that is always late nothing else does.
+void PsTrainPhase::give_back(Batch& batch, PsEffects& out) {
+  batch.times.in_model = false;
+  out.emplace_back(Send{batch.times});
+  out.emplace_back(Send{client::GiveBack{batch.times.samples}});
+  forget_pull(out);
+  gave_back_ = true;
+}
+
+// ------------------------------------------------------------------ servers
+
+// To: concluding, making room, awaiting decision, leaving.
+PsTrainPhase::End PsTrainPhase::wait(At at, MonoTime now, PsEffects& out) {
+  at_ = at;
+  out.emplace_back(SpendTime{TimeUse::kCollectiveWait});
+  return look(now, out);
+}
+
+// From: those, awaiting rows. To: the same, or what follows if that is so by now.
+PsTrainPhase::End PsTrainPhase::on(const ServersAnswered&, MonoTime now, PsEffects& out) {
+  return look(now, out);
+}
+
+PsTrainPhase::End PsTrainPhase::look(MonoTime now, PsEffects& out) {
+  switch (at_) {
+    case At::kAwaitingRows:
+      out.emplace_back(AwaitRows{});
+      return {};
+    case At::kConcluding:
+      if (under_way_.empty()) return await_records(out);
+      break;
+    case At::kMakingRoom:
+      if (under_way_.size() < kMostUnderWay) return push(out);
+      break;
+    case At::kAwaitingDecision:
+      if (under_way_.front().fate != Fate::kOpen) return decide(now, out);
+      break;
+    case At::kLeaving:
+      if (!under_way_.empty()) break;
+      if (idle_) return ended(PhaseEnd::kLeave);
+      return say_idle(At::kLeavingIdle, out);
+    default:
+      ANTDT_CHECK(false, "servers answered while {}", name_of_state());
+  }
+  out.emplace_back(AwaitServers{});
+  return {};
+}
+
+// With a barrier a step is decided in its turn.
+Status PsTrainPhase::on(const PushDecided& input, MonoTime now, PsEffects& out) {
+  const auto open = std::ranges::find(under_way_, Fate::kOpen, &UnderWay::fate);
+  ANTDT_CHECK(open != under_way_.end(), "push {} is decided, and none is open while {}",
+              input.decided.number, name_of_state());
+  const bool is_applied = input.decided.status == kApplied;
+  open->fate = is_applied ? Fate::kApplied : Fate::kLate;
+  open->batch.times.hop = input.hop;
+  if (worker_.barrier()) {
+    worker_.version = std::max(worker_.version, input.decided.version);
+    return {};
+  }
+  if (!is_applied) {
+    return fail(ErrorKind::kCorrupt, "push {} is '{}', and without a barrier none can be",
+                input.decided.number, input.decided.status);
+  }
+  conclude_decided(now, out);
+  return {};
+}
+
+void PsTrainPhase::conclude_decided(MonoTime now, PsEffects& out) {
+  while (!under_way_.empty() && under_way_.front().fate == Fate::kApplied) {
+    conclude(under_way_.front().batch, now, out);
+    under_way_.pop_front();
+  }
+}
+
+void PsTrainPhase::conclude(const Batch& batch, MonoTime now, PsEffects& out) {
+  place_ += batch.times.samples;
+  loss_sum_ += batch.loss;
+  weight_sum_ += batch.weight;
+  out.emplace_back(Send{client::Commit{place_, {}}});
+  out.emplace_back(Send{batch.times});
+  send_progress(false, out);
+  const auto hold = hold_.update(place_, worker_.share.samples(), now);
+  if (hold) out.emplace_back(Send{client::SetHold{*hold}});
+}
+
+// ------------------------------------------------------------------ its end
+
+// To: going idle, finishing, leaving idle.
+PsTrainPhase::End PsTrainPhase::say_idle(At at, PsEffects& out) {
+  at_ = at;
+  out.emplace_back(SpendTime{TimeUse::kCollectiveWait});
+  out.emplace_back(SayIdle{});
+  return {};
+}
+
+// From: going idle. To: taking.  From: finishing, leaving idle. To: ended.
+PsTrainPhase::End PsTrainPhase::on(const SaidIdle& input, MonoTime now, PsEffects& out) {
+  worker_.version = std::max(worker_.version, input.decided);
+  idle_ = true;
+  switch (at_) {
+    case At::kGoingIdle:
+      return turn(now, out);
+    case At::kFinishing:
+      send_progress(true, out);
+      return ended(PhaseEnd::kDone);
+    case At::kLeavingIdle:
+      return ended(PhaseEnd::kLeave);
+    default:
+      ANTDT_CHECK(false, "it said idle while {}", name_of_state());
+  }
+  return {};
+}
+
+// From: awaiting records. To: finishing. Every record is applied: who says it now hears of the last
+// step.
+PsTrainPhase::End PsTrainPhase::finish(PsEffects& out) { return say_idle(At::kFinishing, out); }
+
+// To: leaving. The place goes first: it must be known whether or not the servers answer. What is
+// computed is finished; what is not goes to others.
+PsTrainPhase::End PsTrainPhase::leave(MonoTime now, PsEffects& out) {
+  send_progress(false, out);
+  forget_pull(out);
+  next_.reset();
+  return wait(At::kLeaving, now, out);
+}
+
+void PsTrainPhase::send_progress(bool done, PsEffects& out) const {
+  wire::Progress progress;
+  progress.phase = start_.phase;
+  progress.step = Step{worker_.version};
+  progress.place = place_;
+  progress.samples = place_;
+  progress.loss_sum = loss_sum_;
+  progress.weight_sum = weight_sum_;
+  progress.plan = worker_.share.version;
+  progress.done = done;
+  out.emplace_back(Send{std::move(progress)});
+}
+
+// ------------------------------------------------------------------- what it is
+
+const char* PsTrainPhase::name_of_state() const {
+  switch (at_) {
+    case At::kTaking:
+      return "taking a batch";
+    case At::kConcluding:
+      return "concluding";
+    case At::kResting:
+      return "resting";
+    case At::kAwaitingRecords:
+      return "awaiting records";
+    case At::kGoingIdle:
+      return "going idle";
+    case At::kAwaitingRows:
+      return "awaiting rows";
+    case At::kLookingAhead:
+      return "looking ahead";
+    case At::kComputing:
+      return "computing";
+    case At::kAwaitingGivenBack:
+      return "awaiting given back";
+    case At::kMakingRoom:
+      return "making room";
+    case At::kPushing:
+      return "pushing";
+    case At::kLookingBehind:
+      return "looking behind";
+    case At::kAwaitingDecision:
+      return "awaiting decision";
+    case At::kFinishing:
+      return "finishing";
+    case At::kLeaving:
+      return "leaving";
+    case At::kLeavingIdle:
+      return "leaving idle";
+    case At::kEnded:
+      return "ended";
+  }
+  return "";
+}
+
+void PsTrainPhase::check_invariants() const {
+  ANTDT_CHECK(place_ <= pushed_place_, "phase {}: place {} is applied, and {} records are computed",
+              start_.phase, place_, pushed_place_);
+  const auto open =
+      static_cast<std::size_t>(std::ranges::count(under_way_, Fate::kOpen, &UnderWay::fate));
+  ANTDT_CHECK(open <= (worker_.barrier() ? 1 : kMostUnderWay), "phase {}: {} pushes are open",
+              start_.phase, open);
+  ANTDT_CHECK(!gave_back_ || worker_.barrier(), "phase {}: without a barrier a push was late",
+              start_.phase);
+  ANTDT_CHECK(!idle_ || open == 0, "phase {}: it is idle with {} pushes open", start_.phase, open);
+}
+
+}  // namespace antdt::worker

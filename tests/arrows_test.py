@@ -16,6 +16,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 # folder -> folders whose headers it may include, besides its own
 ARROWS = {
     "core": set(),
+    "include": set(),
     "shard_server": {"core"},
     "ctl": {"core"},
     "antdtd": {"core"},
@@ -35,7 +36,9 @@ ARROWS = {
 PART_ARROWS = {"ctl/job": {"shard_server"},
                "launcher/commands": {"shard_server", "ctl", "antdtd", "jobd", "report", "trainer",
                                      "sim", "bench"},
-               "launcher/model": {"trainer"}}
+               "launcher/model": {"trainer"},
+               "trainer/c_api": {"include"},
+               "tests/trainer": {"include"}}
 
 # inside trainer/: the parts that other programs embed or that build without LibTorch
 TRAINER_ARROWS = {

@@ -24,7 +24,7 @@
  * antdt_close waits until the threads of the library have ended, which takes a second at most
  * unless a disk does not answer.
  *
- * Processes. A handle is of the process that opened it. In a child made by fork() every call
+ * Processes. A handle is of the process that opened it. In a child that it forks every call
  * fails with ANTDT_FORKED; open in the child instead, or start the child before antdt_open.
  * Children that never call the library (as the workers of a data loader) are no problem.
  * A process opens one handle at a time, since an agent knows a worker by its process.

@@ -90,7 +90,7 @@ struct ImagePast {
 struct JobImage {
   LifecycleImage lifecycle;
   MembershipImage membership;
-  ServerGroupImage servers;
+  servers::ServerGroupImage servers;
   wire::Plan plan;                   // newest
   std::vector<ImageAction> actions;  // of journals before there were records of them
   std::vector<ImageEpoch> epochs;    // the last two

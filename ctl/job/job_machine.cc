@@ -95,7 +95,7 @@ JobMachine::JobMachine(JobMachineConfig config, std::unique_ptr<Solution> soluti
   if (membership_.settled()) {
     for (const ExpectedMember& m : membership_.members()) group.push_back(m.member);
   }
-  if (servers_.serving()) group = servers_.present();
+  if (servers_.serving()) group = servers_.workers().present();
   group_settled_ = membership_.settled() && !group.empty();
   // Servers had written it, and what became of it then is known to nobody: they write another one.
   if (uses_servers() && image.servers.cut == 0) image.lifecycle.checkpoint_pending = false;
@@ -234,7 +234,8 @@ void JobMachine::expect_steps() {
 
 void JobMachine::on(const in::Tick&) {
   feed(job::Event(job::Tick{}));
-  uses_servers() ? feed(servers::Event(servers::Tick{})) : feed(MembershipEvent(MembershipTick{}));
+  uses_servers() ? feed(servers::Input(servers::TickPassed{}))
+                 : feed(MembershipEvent(MembershipTick{}));
   check_vitals();
   look_at_begun();
   remember_moment(false);

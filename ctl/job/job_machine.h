@@ -230,7 +230,7 @@ class JobMachine {
   [[nodiscard]] Duration control_interval() const { return controller_.tick_interval(); }
   [[nodiscard]] const Lifecycle& lifecycle() const { return lifecycle_; }
   [[nodiscard]] const Membership& membership() const { return membership_; }
-  [[nodiscard]] const ServerGroup& server_group() const { return servers_; }
+  [[nodiscard]] const servers::ServerGroup& server_group() const { return servers_; }
   // Of the members: of the collective, or of the servers' group.
   [[nodiscard]] Generation generation() const;
   [[nodiscard]] const shard_server::Ledger& ledger() const { return ledger_; }
@@ -321,21 +321,21 @@ class JobMachine {
   [[nodiscard]] bool group_is_whole() const;
   [[nodiscard]] bool trains() const;  // so that there is something to control
   void expect_group(const std::vector<WorkerProcess>& running);
-  void feed(const servers::Event& event);
+  void feed(const servers::Input& event);
   void run(const servers::Effects& effects);
-  void on_formed(const servers::Formed& formed);
-  void on_trouble(const servers::Trouble& trouble);
+  void on_formed(const servers::OpenGroup& formed);
+  void on_trouble(const servers::ReportTrouble& trouble);
   void admit(Member worker);
   void on_left(const wire::PsPlaces& places);
-  void on_over(const servers::Over& over);
+  void on_over(const servers::DissolveGroup& over);
   [[nodiscard]] const WorkerProcess* first_server() const;  // null: nobody serves as it
   // That an eviction means: a process of a server, which is to run elsewhere.
   [[nodiscard]] std::optional<job::RestartAsked> server_to_move(const job::EvictAsked& e) const;
-  void on_switched(const servers::Switched& switched);
-  void on_backed(const servers::Backed& backed);
+  void on_switched(const servers::ReportSwitch& switched);
+  void on_backed(const servers::ReportBackup& backed);
   void on_stuck(const std::string& why);  // nobody moves
-  void on_cut(const servers::CutDone& cut);
-  void look_at_unwritten(const servers::CutDone& cut);
+  void on_cut(const servers::ConcludeCut& cut);
+  void look_at_unwritten(const servers::ConcludeCut& cut);
   [[nodiscard]] wire::PsRoster roster() const;
   void tell_of_servers(Member worker);
   void deal_again();  // the plan, when other workers push
@@ -406,7 +406,7 @@ class JobMachine {
   shard_server::Accounts accounts_;
   Lifecycle lifecycle_;
   Membership membership_;
-  ServerGroup servers_;
+  servers::ServerGroup servers_;
   Controller controller_;
   Vitals vitals_;
   ProgressView progress_;

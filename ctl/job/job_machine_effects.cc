@@ -21,7 +21,7 @@ void JobMachine::send(Member to, Generation generation, out::ToWorkerBody body, 
 }
 
 std::vector<Member> JobMachine::members() const {
-  if (uses_servers()) return servers_.workers();
+  if (uses_servers()) return servers_.workers().admitted();
   std::vector<Member> all = loose_members_;
   for (const ExpectedMember& e : membership_.members()) all.push_back(e.member);
   return all;
@@ -72,11 +72,13 @@ void JobMachine::run(const std::vector<job::Effect>& effects) {
             [&](const job::AnnouncePhase& e) { announce_phase(e.start); },
             [&](const job::OrderCheckpoint& e) {
               cut_phase_ = ledger_.phase().number;
-              uses_servers() ? feed(servers::Event(servers::OrderCut{e.number, e.last}))
+              uses_servers() ? feed(servers::Input(servers::CutOrdered{e.number, e.last}))
                              : send_to_members(wire::CheckpointOrder{e.number});
             },
-            [&](const job::ServersChange& e) { feed(servers::Event(servers::Resize{e.count})); },
-            [&](const job::ServersGoOn&) { feed(servers::Event(servers::GoOn{})); },
+            [&](const job::ServersChange& e) {
+              feed(servers::Input(servers::GroupResized{e.count}));
+            },
+            [&](const job::ServersGoOn&) { feed(servers::Input(servers::ResizeAbandoned{})); },
             [&](const job::LeaveWorker& e) { send(e.member, generation(), e.leave); },
             [&](const job::LeaveAll& e) { send_to_running(e.leave); },
             [&](const job::Note& e) { note(e.kind, e.text); },
@@ -112,7 +114,7 @@ void JobMachine::on_gone(const job::WorkerGone& gone) {
       // Judged when its home has spoken; it has no share any more then.
       suspected_[gone.member] = kSuspectSteps * holder->second.step_records;
     }
-    feed(servers::Event(servers::Gone{gone.member, gone.reason}));
+    feed(servers::Input(servers::GroupMemberLost{gone.member, gone.reason}));
   } else if (lifecycle_.collective()) {
     if (gone.suspect) dead_suspects_.push_back(gone.member);
     feed(MembershipEvent(MemberGone{gone.member, gone.reason, gone.in_order, gone.suspect}));
@@ -333,7 +335,8 @@ ctl::Tick JobMachine::control_tick() const {
   tick.startup = startup_;
   if (config_.spec.sync == "ps-bsp") tick.backups = servers_.backups();
   for (const WorkerProcess& w : lifecycle_.workers()) {
-    const std::string role = w.is_server() && w.running() ? servers_.role_of(w.member()) : "";
+    const std::string role =
+        w.is_server() && w.running() ? servers_.placement().role_of(w.member()) : "";
     if (role.empty() || role == "joining" || w.leaving()) continue;
     tick.servers.push_back({w.member(), host_name(w.place.host), role});
   }
@@ -387,7 +390,7 @@ void JobMachine::perform(const Perform& e) {
           },
           [&](const BackupWorkers& a) {
             if (config_.spec.sync == "ps-bsp")
-              return feed(servers::Event(servers::SetBackups{a.count}));
+              return feed(servers::Input(servers::TermsSet{a.count}));
             note("action", fmt::format("backup workers need sync = \"ps-bsp\", this job has \"{}\"",
                                        config_.spec.sync));
           },
@@ -403,7 +406,7 @@ void JobMachine::announce_plan(const wire::Plan& plan) {
     shares.shares.push_back({entry.worker, share_of(entry), 0});
   }
   feed(shard_server::Event(shares));
-  if (uses_servers()) feed(servers::Event(servers::SetRate{plan.rate}));
+  if (uses_servers()) feed(servers::Input(servers::TermsSet{{}, plan.rate}));
   // The plan of a group that is about to settle travels in its Settle.
   if (lifecycle_.phase().phase == 0 || !group_is_whole()) return;
   for (const Member member : members()) send(member, generation(), plan_of(member.worker));

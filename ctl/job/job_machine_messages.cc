@@ -66,7 +66,7 @@ void JobMachine::heard(Member m, Generation g, std::uint64_t, const wire::Join& 
     tell_of_injection(m, true);
     if (uses_servers()) {
       hear_said(m, e.said);
-      return feed(servers::Event(servers::Joined{m, e.endpoint, e.key, e.problem}));
+      return feed(servers::Input(servers::GroupJoinRequested{m, e.endpoint, e.key, e.problem}));
     }
     wire::Join join = e;
     join.data.files.clear();  // looked at, and there may be thousands
@@ -279,7 +279,7 @@ void JobMachine::heard(Member m, Generation, std::uint64_t, const wire::Metrics&
 // A checkpoint is read, or a state received, and bytes come: those that wait for it, or
 // cannot say that they are there before they have it, are waited for.
 void JobMachine::state_moves() {
-  if (uses_servers()) return feed(servers::Event(servers::StateMoves{}));
+  if (uses_servers()) return feed(servers::Input(servers::RestoreAdvanced{}));
   feed(MembershipEvent(StateMoves{}));
 }
 

@@ -44,12 +44,12 @@ void JobMachine::on(const in::CheckpointFound& e) {
   said_.clear();
   feed(job::Event(job::Restored{phase}));
   feed(MembershipEvent(Begin{lineage, e.directory}));
-  if (uses_servers()) feed(servers::Event(servers::Begin{e.directory, begins->version}));
+  if (uses_servers()) feed(servers::Input(servers::RestoreChosen{e.directory, begins->version}));
 }
 
 void JobMachine::on(const in::FilesMoved&) {
   membership_.excuse(now_);
-  servers_.excuse(now_);
+  if (uses_servers()) feed(servers::Input(servers::RestoreAdvanced{}));
   feed(job::Event(job::CheckpointMoved{}));
 }
 

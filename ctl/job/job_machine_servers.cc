@@ -31,7 +31,7 @@ bool JobMachine::group_is_whole() const {
 
 void JobMachine::expect_group(const std::vector<WorkerProcess>& running) {
   if (uses_servers()) {
-    servers::Expect expected;
+    servers::ProcessesExpected expected;
     for (const WorkerProcess& w : running) {
       if (w.is_server() && w.stays_away()) continue;  // another one takes over
       (w.apart()       ? expected.added
@@ -39,7 +39,7 @@ void JobMachine::expect_group(const std::vector<WorkerProcess>& running) {
                        : expected.workers)
           .push_back(w.member());
     }
-    return feed(servers::Event(expected));
+    return feed(servers::Input(expected));
   }
   Expect expected;
   for (const WorkerProcess& w : running) {
@@ -51,11 +51,11 @@ void JobMachine::expect_group(const std::vector<WorkerProcess>& running) {
 // --------------------------------------------------------------- what they say
 
 void JobMachine::heard(Member m, Generation g, std::uint64_t, const wire::PsServing& e) {
-  feed(servers::Event(servers::Serving{m, g, e}));
+  feed(servers::Input(servers::ServeAnswered{m, g, e}));
 }
 
 void JobMachine::heard(Member m, Generation g, std::uint64_t, const wire::PsSaved& e) {
-  feed(servers::Event(servers::Saved{m, g, e}));
+  feed(servers::Input(servers::SlicesSaved{m, g, e}));
 }
 
 void JobMachine::heard(Member m, Generation, std::uint64_t, const wire::PsStats& e) {
@@ -63,7 +63,7 @@ void JobMachine::heard(Member m, Generation, std::uint64_t, const wire::PsStats&
   wire::PsStats& said = served_[m.worker] = e;
   feed(Event(ServerObserved{m, e.requests, e.busy_us}));
   // Its backup has decided the same.
-  const std::string role = servers_.role_of(m);
+  const std::string role = servers_.placement().role_of(m);
   if (role == "backup" || role == "joining") said = without_decisions(e);
 }
 
@@ -85,9 +85,11 @@ void JobMachine::add_up(Member m, const wire::Progress& e) {
 
 // ------------------------------------------------------------ what becomes of it
 
-void JobMachine::feed(const servers::Event& event) {
+void JobMachine::feed(const servers::Input& event) {
   const bool closing = servers_.closing();
-  run(servers_.step(event, now_));
+  servers::Effects effects;
+  servers_.step(event, now_, effects);
+  run(effects);
   if (closing != servers_.closing()) expect_steps();
   if (servers_.serving()) deal_again();
 }
@@ -95,39 +97,39 @@ void JobMachine::feed(const servers::Event& event) {
 void JobMachine::run(const servers::Effects& effects) {
   for (const servers::Effect& effect : effects) {
     std::visit(Overloaded{
-                   [&](const servers::Changed&) { image_dirty_ = true; },
+                   [&](const servers::PersistGroup&) { image_dirty_ = true; },
                    [&](const servers::SendServe& e) {
                      send_to_reader(e.to, e.generation, e.serve, e.reads ? e.serve.restore : "");
                    },
                    [&](const servers::SendCut& e) { send(e.to, e.generation, e.cut); },
-                   [&](const servers::Formed& e) { on_formed(e); },
-                   [&](const servers::Admit& e) { admit(e.worker); },
-                   [&](const servers::Left& e) { on_left(e.places); },
-                   [&](const servers::Over& e) { on_over(e); },
-                   [&](const servers::OverAgain& e) {
+                   [&](const servers::OpenGroup& e) { on_formed(e); },
+                   [&](const servers::AdmitWorker& e) { admit(e.worker); },
+                   [&](const servers::SettleLeaver& e) { on_left(e.places); },
+                   [&](const servers::DissolveGroup& e) { on_over(e); },
+                   [&](const servers::RepeatDissolve& e) {
                      for (const Member worker : e.workers) {
                        send(worker, e.generation, wire::Abort{"its servers are given up"});
                      }
                    },
-                   [&](const servers::Silent& e) {
+                   [&](const servers::EndSilentMember& e) {
                      feed(job::Event(job::Hung{e.member, e.what}));
                    },
-                   [&](const servers::Switched& e) { on_switched(e); },
-                   [&](const servers::Backed& e) { on_backed(e); },
-                   [&](const servers::Moved& e) {
+                   [&](const servers::ReportSwitch& e) { on_switched(e); },
+                   [&](const servers::ReportBackup& e) { on_backed(e); },
+                   [&](const servers::SendRosters& e) {
                      for (const Member worker : e.workers) send(worker, generation(), roster());
                    },
-                   [&](const servers::Trouble& e) { on_trouble(e); },
-                   [&](const servers::StateLost&) {
+                   [&](const servers::ReportTrouble& e) { on_trouble(e); },
+                   [&](const servers::ChooseRestore&) {
                      if (!lifecycle_.outcome()) out_->emplace_back(out::FindCheckpoint{});
                    },
-                   [&](const servers::CutDone& e) { on_cut(e); },
+                   [&](const servers::ConcludeCut& e) { on_cut(e); },
                },
                effect);
   }
 }
 
-void JobMachine::on_switched(const servers::Switched& switched) {
+void JobMachine::on_switched(const servers::ReportSwitch& switched) {
   const WorkerId lost = switched.lost.worker;
   const WorkerId alone = switched.alone.worker;
   if (switched.promoted) {  // until it says so itself
@@ -152,7 +154,7 @@ void JobMachine::on_switched(const servers::Switched& switched) {
            : fmt::format("{} is lost, the backup of {}, which goes on without one", lost, alone));
 }
 
-void JobMachine::on_backed(const servers::Backed& backed) {
+void JobMachine::on_backed(const servers::ReportBackup& backed) {
   if (lifecycle_.outcome()) return;
   const bool moves = config_.spec.server_replicas < 2;
   note("server-backed",
@@ -178,14 +180,14 @@ Status JobMachine::check(const job::EvictAsked& e) const {
 // Its rows have to be with another process, which stays.
 Status JobMachine::check(const job::RestartAsked& e) const {
   ANTDT_RETURN_IF_ERROR(lifecycle_.check(e));
-  if (e.member.worker.role != 's' || servers_.role_of(e.member) == "joining") return {};
+  if (e.member.worker.role != 's' || servers_.placement().role_of(e.member) == "joining") return {};
   if (config_.spec.server_replicas < 2) {
     if (servers_.serving()) return {};
     return fail(ErrorKind::kRefused,
                 "the servers do not serve now, and only then can {} be moved: try again soon",
                 e.member.worker);
   }
-  const auto other = servers_.other_of(e.member);
+  const auto other = servers_.placement().other_of(e.member);
   const WorkerProcess* const w = other ? lifecycle_.find(*other) : nullptr;
   if (servers_.serving() && w != nullptr && w->running() && !w->leaving()) return {};
   return fail(ErrorKind::kRefused,
@@ -222,12 +224,12 @@ void JobMachine::on_stuck(const std::string& why) {
 
 const WorkerProcess* JobMachine::first_server() const {
   const auto first = std::ranges::find_if(lifecycle_.workers(), [&](const WorkerProcess& w) {
-    return w.is_server() && servers_.is_first(w.member());
+    return w.is_server() && servers_.placement().is_first(w.member());
   });
   return first == lifecycle_.workers().end() ? nullptr : &*first;
 }
 
-void JobMachine::on_trouble(const servers::Trouble& trouble) {
+void JobMachine::on_trouble(const servers::ReportTrouble& trouble) {
   const WorkerProcess* w = lifecycle_.find(trouble.worker.worker);
   const std::string text =
       fmt::format("{} on {}: {}", trouble.worker.worker,
@@ -236,7 +238,7 @@ void JobMachine::on_trouble(const servers::Trouble& trouble) {
   if (trouble.last) feed(job::Event(job::Failed{"host", 3, text}));
 }
 
-void JobMachine::on_formed(const servers::Formed& formed) {
+void JobMachine::on_formed(const servers::OpenGroup& formed) {
   feed(shard_server::Event(shard_server::event::Settled{formed.generation, {}, formed.workers}));
   note_startup(formed.workers);
   dealt_.clear();
@@ -247,9 +249,10 @@ void JobMachine::on_formed(const servers::Formed& formed) {
 }
 
 wire::PsRoster JobMachine::roster() const {
-  return {servers_.endpoints(),   config_.spec.sync,          config_.spec.staleness,
-          servers_.server_keys(), servers_.other_endpoints(), servers_.other_keys(),
-          servers_.number()};
+  wire::PsRoster roster = servers_.roster();
+  roster.sync = config_.spec.sync;
+  roster.staleness = config_.spec.staleness;
+  return roster;
 }
 
 void JobMachine::tell_of_servers(Member worker) {
@@ -302,7 +305,7 @@ void JobMachine::on_left(const wire::PsPlaces& places) {
   feed(shard_server::Event(shard_server::event::MemberLeft{member}));
 }
 
-void JobMachine::on_over(const servers::Over& over) {
+void JobMachine::on_over(const servers::DissolveGroup& over) {
   if (lifecycle_.outcome()) return feed(job::Event(job::GenerationOver{}));  // they leave
   note("generation-broken",
        fmt::format("the servers of generation {} are given up: {}", over.generation, over.reason));
@@ -313,7 +316,7 @@ void JobMachine::on_over(const servers::Over& over) {
 }
 
 void JobMachine::deal_again() {
-  const std::vector<Member> workers = servers_.present();
+  const std::vector<Member> workers = servers_.workers().present();
   if (workers.empty() || workers == dealt_) return;
   dealt_ = workers;
   std::vector<Monitor::MemberInfo> group;
@@ -328,7 +331,7 @@ void JobMachine::deal_again() {
 
 // The disk of its host may be full for good, and the rows are in its memory: another host's disk
 // may have room for them.
-void JobMachine::look_at_unwritten(const servers::CutDone& cut) {
+void JobMachine::look_at_unwritten(const servers::ConcludeCut& cut) {
   if (!cut.unwritten || cut.unwritten != unwritten_.server) unwritten_ = {};
   if (!cut.unwritten || lifecycle_.outcome()) return;
   unwritten_.server = *cut.unwritten;
@@ -348,7 +351,7 @@ void JobMachine::look_at_unwritten(const servers::CutDone& cut) {
 }
 
 // Workers that have not pushed in this phase are at its beginning.
-void JobMachine::on_cut(const servers::CutDone& cut) {
+void JobMachine::on_cut(const servers::ConcludeCut& cut) {
   look_at_unwritten(cut);
   wire::CheckpointWritten written;
   written.number = cut.number;
@@ -401,7 +404,7 @@ std::vector<ServerReport> JobMachine::server_reports() const {
       r.judged = view->measured;
       r.verdict = view->verdict;
     }
-    const std::string role = servers_.role_of(w.member());
+    const std::string role = servers_.placement().role_of(w.member());
     r.io = vitals_.io().of(w.member());
     if (config_.spec.server_replicas > 1 || role != "alone") r.role = role;
     reports.push_back(std::move(r));

@@ -6,423 +6,436 @@
 #include <iterator>
 #include <utility>
 
-namespace antdt::ctl {
+#include "core/check.h"
+#include "ctl/servers/serve_order.h"
+
+namespace antdt::ctl::servers {
 namespace {
 
-constexpr Duration kSayAgain = std::chrono::milliseconds(500);
-constexpr Duration kAskForCutAgain = std::chrono::seconds(2);
 constexpr Duration kReleaseAgain = std::chrono::seconds(2);
-// A join is said again until it is answered: what comes sooner is the same trouble.
-constexpr Duration kSameTrouble = std::chrono::seconds(5);
-constexpr std::uint32_t kTroubles = 5;
-// A process that begins reads programs and data first.
-constexpr Duration kStartPatience = std::chrono::seconds(60);
-
-wire::PsMember to_wire(Member member) { return {member.worker, member.attempt}; }
-Member from_wire(const wire::PsMember& m) { return {m.worker, m.attempt}; }
-
-template <class Members>
-std::vector<wire::PsMember> all_to_wire(const Members& members) {
-  std::vector<wire::PsMember> all;
-  std::ranges::transform(members, std::back_inserter(all), to_wire);
-  return all;
-}
+constexpr Duration kRostersAgain = std::chrono::seconds(2);
 
 }  // namespace
 
-servers::Effects ServerGroup::step(const servers::Event& event, MonoTime now) {
+ServerGroup::ServerGroup(ServerGroupConfig config)
+    : config_(std::move(config)), placement_(config_.servers, config_.replicas) {}
+
+void ServerGroup::step(const Input& input, MonoTime now, Effects& out) {
   now_ = now;
-  Effects out;
-  std::visit([&](const auto& e) { on(e, out); }, event);
-  return out;
+  std::visit([&](const auto& e) { on(e, out); }, input);
+  check_invariants();
 }
 
-// ------------------------------------------------------------------------ image
+void ServerGroup::check_invariants() const {
+  const bool seated = !placement_.seats().empty();
+  ANTDT_CHECK(seated == (state_ != State::kGathering) || placement_.count() == 0,
+              "generation {}: {} seats in state {}", generation_, placement_.seats().size(),
+              static_cast<int>(state_));
+  ANTDT_CHECK(state_ == State::kGathering || rows_.is_known(),
+              "generation {} was formed, and it is not known from where its rows are", generation_);
+  ANTDT_CHECK(!closing() || state_ == State::kServing,
+              "checkpoint {} is the last of generation {}, which does not serve", cut_.last(),
+              generation_);
+  placement_.check_invariants();
+  workers_.check_invariants();
+}
+
+// ------------------------------------------------------------------------- image
 
 ServerGroupImage ServerGroup::image() const {
   ServerGroupImage image;
   image.generation = generation_;
   image.state = static_cast<std::uint8_t>(state_);
-  image.state_lost = state_lost_;
-  image.servers = servers_;
-  for (const auto& [member, worker] : workers_) image.workers.push_back(to_wire(member));
-  image.leaving = all_to_wire(leaving_);
-  image.number = number_;
-  image.restore = restore_;
-  image.version = version_;
-  image.cut = cut_ ? cut_->number : 0;
+  image.state_lost = !rows_.is_known();
+  image.servers = placement_.joined();
+  image.workers = all_to_wire(workers_.present());
+  image.leaving = all_to_wire(workers_.leaving());
+  image.number = briefing_.number();
+  image.restore = rows_.restore();
+  image.version = rows_.version();
+  image.cut = cut_.number();
   image.backups = backups_;
   image.rate = rate_;
-  image.keys = keys_of_group();
-  image.seats = seats_;
-  image.keepers = all_to_wire(keepers_);
-  image.count = count_;
+  std::vector<Member> members;
+  for (const GroupServer& s : placement_.joined()) members.push_back(s.member());
+  std::ranges::copy(workers_.present(), std::back_inserter(members));
+  image.keys = roll_.keys_of(members);
+  image.seats = placement_.seats();
+  image.keepers = all_to_wire(rows_.keepers());
+  image.count = placement_.count();
   return image;
 }
 
-// Which servers have heard what is not known any more: a new number asks them all, and tells
-// them that no checkpoint is the last.
+// A group whose seats cannot be is over, and what it held is lost.
 void ServerGroup::restore(const ServerGroupImage& image, Generation at_least) {
   generation_ = std::max(image.generation, at_least);
-  if (image.count > 0) count_ = image.count;
   state_ = image.generation == generation_ ? static_cast<State>(image.state) : State::kGathering;
-  state_lost_ = image.state_lost;
-  servers_ = image.servers;
-  std::ranges::transform(image.keepers, std::back_inserter(keepers_), from_wire);
-  if (state_ != State::kGathering) {
-    seats_ = image.seats;
-    if (seats_.empty() && can_seat()) seat_servers();  // written before there were any
-    if (!seats_are_sound()) {
-      state_lost_ = state_lost_ || state_ == State::kServing;
-      state_ = State::kGathering;
-      seats_.clear();
-    }
+  rows_.restore_image(image);
+  if (!placement_.restore(image, state_ != State::kGathering, roll_)) {
+    if (state_ == State::kServing) rows_.lose();
+    state_ = State::kGathering;
   }
-  number_ = image.number + 1;
-  for (const wire::PsMember& m : image.workers) workers_[from_wire(m)].from_number = number_;
-  std::ranges::transform(image.leaving, std::back_inserter(leaving_), from_wire);
-  for (const wire::PsKey& k : image.keys) keys_[{k.worker, k.attempt}] = k.key;
-  restore_ = image.restore;
-  version_ = image.version;
+  briefing_.restore(image.number);
+  workers_.restore(all_from_wire(image.workers), all_from_wire(image.leaving), briefing_.number());
+  for (const wire::PsKey& k : image.keys) roll_.note_key({k.worker, k.attempt}, k.key);
   backups_ = image.backups;
   rate_ = image.rate;
-  if (image.cut != 0) cut_ = Cut{image.cut, {}, {}};
+  cut_.restore(image.cut);
 }
 
-// ------------------------------------------------------------------- membership
+// -------------------------------------------------------------------- its members
 
-std::vector<Member> ServerGroup::workers() const {
-  std::vector<Member> admitted;
-  for (const auto& [member, worker] : workers_) {
-    if (worker.admitted) admitted.push_back(member);
+void ServerGroup::on(const ProcessesExpected& e, Effects& out) {
+  roll_.expect(e);
+  patience_.expect(roll_, now_);
+  form_if_complete(out);
+}
+
+void ServerGroup::on(const GroupJoinRequested& e, Effects& out) {
+  if (!roll_.may_join(e.member)) return;
+  roll_.note_key(e.member, e.key);
+  if (e.member.worker.role == 's') return server_joined(e, out);
+  roll_.worker_joined(e.member);
+  if (state_ == State::kGathering) return form_if_complete(out);
+  if (!workers_.has(e.member)) {
+    workers_.add(e.member, briefing_.number() + 1);
+    return tell_servers(out);
   }
-  return admitted;
+  if (!workers_.is_admitted(e.member)) return;
+  if (!e.problem.empty()) {
+    if (auto trouble = workers_.note_trouble(e.member, e.problem, now_)) {
+      out.emplace_back(std::move(*trouble));
+    }
+  }
+  out.emplace_back(AdmitWorker{e.member});
 }
 
-std::vector<Member> ServerGroup::present() const {
-  std::vector<Member> all;
-  for (const auto& [member, worker] : workers_) all.push_back(member);
-  return all;
+// From: any. To: the same; kGathering, if it is a new attempt of a process of the group.
+void ServerGroup::server_joined(const GroupJoinRequested& e, Effects& out) {
+  if (const GroupServer* known = placement_.find(e.member)) {
+    // It has not heard what it is to serve.
+    if (placement_.seat_with(e.member) != nullptr) say(*known, out);
+    return;
+  }
+  if (placement_.is_seated(e.member.worker)) dissolve("a server began anew", out);
+  placement_.add({e.member.worker, e.member.attempt, e.endpoint});
+  if (state_ == State::kGathering) {
+    rows_.forget_keepers([&](Member m) { return placement_.find(m) == nullptr; });
+  }
+  out.emplace_back(PersistGroup{});
+  let_join(out);
+  form_if_complete(out);
 }
 
-bool ServerGroup::is_admitted(Member worker) const {
-  const auto found = workers_.find(worker);
-  return found != workers_.end() && found->second.admitted;
+// From: kGathering, with all whom it waits for. To: kForming; kGathering, until it is known where
+// its rows come from.
+void ServerGroup::form_if_complete(Effects& out) {
+  if (state_ != State::kGathering || roll_.workers().empty()) return;
+  if (!placement_.can_seat(roll_) || !missing().empty()) return;
+  if (!rows_.is_known()) {
+    if (rows_.ask_once()) out.emplace_back(ChooseRestore{});
+    return;
+  }
+  generation_ = generation_.next();
+  state_ = State::kForming;
+  briefing_.begin_group();
+  placement_.seat(roll_);
+  workers_.begin(roll_.workers());
+  tell_servers(out);
 }
 
-std::string ServerGroup::key_of(Member member) const {
-  const auto found = keys_.find(member);
-  return found == keys_.end() ? std::string() : found->second;
+void ServerGroup::on(const RestoreChosen& e, Effects& out) {
+  rows_.choose(e);
+  out.emplace_back(PersistGroup{});
+  form_if_complete(out);
 }
 
-const GroupServer* ServerGroup::find_server(Member member) const {
-  const auto found = std::ranges::find(servers_, member, &GroupServer::member);
-  return found == servers_.end() ? nullptr : &*found;
+void ServerGroup::on(const GroupMemberLost& e, Effects& out) {
+  roll_.lose(e.member);
+  if (e.member.worker.role == 's') return lose_server(e, out);
+  if (state_ == State::kGathering) return workers_.forget(e.member);
+  if (!workers_.lose(e.member)) return;
+  give_up_cut(fmt::format("{} was lost while it was written", e.member.worker), out);
+  tell_servers(out);
 }
 
-bool ServerGroup::is_expected(Member member) const {
-  const auto& all = member.worker.role == 's' ? expected_servers_ : expected_workers_;
-  return std::ranges::find(all, member) != all.end();
+// ------------------------------------------------------------------------- losses
+
+// From: kServing. To: kServing, with the other process of its server; kGathering.
+// From: kForming. To: kGathering: the other process may not have heard what the lost one has.
+void ServerGroup::lose_server(const GroupMemberLost& e, Effects& out) {
+  if (placement_.find(e.member) == nullptr) return;
+  const bool goes_on = state_ == State::kServing && placement_.survives(e.member);
+  if (!goes_on && placement_.seat_with(e.member) != nullptr) dissolve(e.reason, out);
+  if (goes_on) {
+    const auto report = placement_.switch_from(e.member);
+    if (report && report->promoted) {
+      // Nothing that was answered is lost, but what a primary was writing is.
+      give_up_cut(fmt::format("{} was lost while it was written", e.member.worker), out);
+    }
+    if (report) out.emplace_back(*report);
+  }
+  placement_.remove(e.member);
+  if (state_ == State::kGathering) {
+    rows_.forget_keepers([&](Member m) { return placement_.find(m) == nullptr; });
+  }
+  out.emplace_back(PersistGroup{});
+  if (!goes_on) return;
+  tell_servers(out);
+  let_join(out);
 }
 
-bool ServerGroup::may_join(Member member) const {
-  return is_expected(member) || std::ranges::find(added_, member) != added_.end();
+// From: kForming, kServing. To: kGathering. A group that never served has lost nothing.
+void ServerGroup::dissolve(const std::string& reason, Effects& out) {
+  give_up_cut(reason, out);
+  cut_.end_group();
+  const bool served = state_ == State::kServing;
+  if (served) {
+    std::vector<Member> keepers;
+    for (const ServerSeat& seat : placement_.seats()) {
+      if (config_.keeps_rows) keepers.push_back(placement_.primary_of(seat));
+    }
+    rows_.keep(std::move(keepers));
+    rows_.lose();
+    roll_.forget_joins();
+  }
+  state_ = State::kGathering;
+  released_ = now_;
+  patience_.begin_anew(now_);
+  DissolveGroup over{generation_, workers_.present(), reason};
+  workers_.clear();
+  briefing_.end_group();
+  placement_.clear_seats();
+  out.emplace_back(PersistGroup{});
+  if (served) out.emplace_back(std::move(over));
 }
+
+std::vector<Member> ServerGroup::keepers() const {
+  std::vector<Member> there;
+  for (const Member m : rows_.keepers()) {
+    if (placement_.find(m) != nullptr && roll_.may_serve(m)) there.push_back(m);
+  }
+  return there;
+}
+
+// A server that is alone gets another process, if one has joined.
+void ServerGroup::let_join(Effects& out) {
+  if (state_ != State::kServing) return;
+  const std::vector<Member> joining = placement_.let_join(roll_);
+  for (const Member m : joining) briefing_.forget(m);
+  if (!joining.empty()) tell_servers(out);
+}
+
+// ---------------------------------------------------------------- how they work
+
+void ServerGroup::on(const TermsSet& e, Effects& out) {
+  const bool changed =
+      e.backups.value_or(backups()) != backups() || e.rate.value_or(rate_) != rate_;
+  if (!changed) return;
+  if (e.backups) backups_ = e.backups;
+  rate_ = e.rate.value_or(rate_);
+  tell_servers(out);
+}
+
+// ------------------------------------------------------------------- checkpoints
+
+void ServerGroup::on(const CutOrdered& e, Effects& out) {
+  give_up_cut("another one was ordered", out);
+  cut_.order(e.number);
+  if (state_ != State::kServing) return give_up_cut("no servers serve the model now", out);
+  if (e.last) {
+    cut_.make_last();
+    return tell_servers(out);
+  }
+  out.emplace_back(PersistGroup{});
+  say_cut(out);
+}
+
+void ServerGroup::on(const SlicesSaved& e, Effects& out) {
+  const bool ours =
+      cut_.is_under_way() && e.said.number == cut_.number() && e.generation == generation_;
+  if (!ours || state_ != State::kServing || placement_.seat_with(e.server) == nullptr) return;
+  auto done = cut_.save(e.server, e.said, placement_.seats().size(), generation_);
+  if (!done) return;
+  out.emplace_back(PersistGroup{});
+  out.emplace_back(std::move(*done));
+}
+
+void ServerGroup::give_up_cut(const std::string& why, Effects& out) {
+  if (!cut_.is_under_way()) return;
+  ConcludeCut done = cut_.give_up(why);
+  out.emplace_back(PersistGroup{});
+  out.emplace_back(std::move(done));
+}
+
+// From: any. To: kGathering, with another number of servers. What a server kept of its rows would
+// be of other slices than those that it is to have.
+void ServerGroup::on(const GroupResized& e, Effects& out) {
+  const bool formed = state_ != State::kGathering;
+  if (formed) dissolve(fmt::format("it is placed on {} servers now", e.count), out);
+  placement_.set_count(e.count);
+  rows_.forget_keepers([](Member) { return true; });
+  out.emplace_back(PersistGroup{});
+}
+
+void ServerGroup::on(const ResizeAbandoned&, Effects& out) {
+  if (cut_.abandon_last()) tell_servers(out);
+}
+
+// ------------------------------------------------------------- what servers know
+
+// Everybody in the group is to hear something new; while none is formed it is kept for the next.
+void ServerGroup::tell_servers(Effects& out) {
+  out.emplace_back(PersistGroup{});
+  if (state_ == State::kGathering) return;
+  briefing_.begin_next();
+  patience_.begin_anew(now_);
+  for (const GroupServer& server : placement_.seated()) say(server, out);
+}
+
+void ServerGroup::say(const GroupServer& server, Effects& out) {
+  const Member to = server.member();
+  const ServeTerms terms{config_.sync, briefing_.number(), backups(), rate_, cut_.last()};
+  const wire::PsServe serve = serve_order(server, terms, placement_, workers_, rows_, roll_);
+  // A server reads its slices once in a group, when it first hears of the group. So the checkpoint
+  // of one that has answered is on its host already, and one that joins a group that serves is
+  // given the rows by its primary.
+  const bool reads = state_ == State::kForming && !serve.restore.empty() && !serve.keep &&
+                     !briefing_.has_heard_any(to);
+  briefing_.said(to, now_);
+  out.emplace_back(SendServe{to, generation_, serve, reads});
+}
+
+void ServerGroup::on(const ServeAnswered& e, Effects& out) {
+  if (state_ == State::kGathering || e.generation != generation_) return;
+  if (placement_.seat_with(e.server) == nullptr || e.said.number > briefing_.number()) return;
+  for (const wire::PsPlaces& places : e.said.left) {
+    if (!workers_.settle({places.worker, places.attempt})) continue;
+    out.emplace_back(PersistGroup{});
+    out.emplace_back(SettleLeaver{places});
+  }
+  briefing_.heard(e.server, e.said.number);
+  serve_or_admit(out);
+  if (cut_.is_last() && !cut_.is_said()) say_cut(out);
+  if (state_ != State::kServing) return;
+  const auto backed = placement_.count_backup(e.server, e.said.backed);
+  if (!backed) return;
+  out.emplace_back(*backed);
+  tell_servers(out);
+  rosters_said_.reset();
+  say_rosters(out);
+}
+
+// From: kForming, when all servers have heard of the group. To: kServing.
+// From: kServing. To: the same, with those workers admitted of whom all servers have heard.
+void ServerGroup::serve_or_admit(Effects& out) {
+  const std::uint64_t heard = briefing_.heard_by_all(placement_.seated());
+  if (state_ == State::kServing) {
+    for (const Member m : workers_.admit(heard)) out.emplace_back(AdmitWorker{m});
+    return;
+  }
+  if (heard < briefing_.number()) return;
+  state_ = State::kServing;
+  workers_.admit_all();
+  out.emplace_back(PersistGroup{});
+  out.emplace_back(OpenGroup{generation_, workers_.admitted()});
+  let_join(out);
+}
+
+// To the primaries that have not written it.
+void ServerGroup::say_cut(Effects& out) {
+  if (!workers_.leaving().empty()) return;
+  const bool all_know = briefing_.heard_by_all(placement_.seated()) >= briefing_.number();
+  if (cut_.is_last() && !all_know) return;
+  cut_.said(now_);
+  for (const ServerSeat& seat : placement_.seats()) {
+    const Member server = placement_.primary_of(seat);
+    if (cut_.has_saved(server)) continue;
+    out.emplace_back(SendCut{server, generation_, cut_.order_in(generation_)});
+  }
+}
+
+// While no process was replaced workers know where the servers are.
+void ServerGroup::say_rosters(Effects& out) {
+  if (state_ != State::kServing || placement_.is_as_it_began()) return;
+  if (rosters_said_ && now_ - *rosters_said_ < kRostersAgain) return;
+  rosters_said_ = now_;
+  out.emplace_back(SendRosters{workers_.admitted()});
+}
+
+wire::PsRoster ServerGroup::roster() const {
+  wire::PsRoster roster;
+  roster.servers = placement_.endpoints();
+  for (const ServerSeat& seat : placement_.seats()) {
+    roster.keys.push_back(roll_.key_of(placement_.primary_of(seat)));
+  }
+  for (const std::optional<Member> backup : placement_.backups()) {
+    roster.others.push_back(backup ? placement_.find(*backup)->endpoint : std::string());
+    roster.other_keys.push_back(backup ? roll_.key_of(*backup) : std::string());
+  }
+  roster.number = briefing_.number();
+  return roster;
+}
+
+// --------------------------------------------------------------------------- time
 
 std::vector<Member> ServerGroup::missing() const {
   std::vector<Member> missing;
   if (state_ == State::kGathering) {
-    for (const Member m : expected_servers_) {
-      if (find_server(m) == nullptr) missing.push_back(m);
-    }
-    for (const Member m : expected_workers_) {
-      if (!joined_.contains(m)) missing.push_back(m);
-    }
-  } else {
-    for (const GroupServer& s : seated()) {
-      const auto heard = heard_.find(s.member());
-      if (heard == heard_.end() || heard->second < number_) missing.push_back(s.member());
-    }
+    std::ranges::copy_if(roll_.servers(), std::back_inserter(missing),
+                         [&](Member m) { return placement_.find(m) == nullptr; });
+    std::ranges::copy(roll_.absent_workers(), std::back_inserter(missing));
+    return missing;
+  }
+  for (const GroupServer& s : placement_.seated()) {
+    if (!briefing_.has_heard_newest(s.member())) missing.push_back(s.member());
   }
   return missing;
 }
 
 std::string ServerGroup::waiting_for() const {
   const std::vector<Member> members = missing();
-  if (members.empty() || (state_ == State::kServing && leaving_.empty())) return "";
+  const bool nobody_waits = state_ == State::kServing && workers_.leaving().empty();
+  if (members.empty() || nobody_waits) return "";
   std::string text;
   for (const Member m : members) text += fmt::format("{} ", m.worker);
   return text + (state_ == State::kGathering ? "to join" : "to answer who is in the group");
 }
 
-void ServerGroup::on(const servers::Expect& e, Effects& out) {
-  expected_servers_ = e.servers;
-  expected_workers_ = e.workers;
-  added_ = e.added;
-  std::erase_if(expected_since_, [&](const auto& known) { return !is_expected(known.first); });
-  for (const Member m : e.servers) expected_since_.try_emplace(m, now_);
-  for (const Member m : e.workers) expected_since_.try_emplace(m, now_);
-  begin_if_complete(out);
-}
+void ServerGroup::on(const RestoreAdvanced&, Effects&) { patience_.begin_anew(now_); }
 
-// They hear of it as of everything else, and the step that is open may be complete.
-void ServerGroup::on(const servers::SetBackups& e, Effects& out) {
-  if (e.count == backups()) return;
-  backups_ = e.count;
-  tell_of_change(out);
-}
-
-void ServerGroup::on(const servers::SetRate& e, Effects& out) {
-  if (e.rate == rate_) return;
-  rate_ = e.rate;
-  tell_of_change(out);
-}
-
-void ServerGroup::tell_of_change(Effects& out) {
-  if (state_ == State::kGathering) {
-    out.emplace_back(servers::Changed{});
-  } else {
-    tell_servers(out);
-  }
-}
-
-void ServerGroup::on(const servers::Joined& e, Effects& out) {
-  if (!may_join(e.member)) return;
-  if (!e.key.empty()) keys_[e.member] = e.key;
-  if (e.member.worker.role == 's') {
-    if (find_server(e.member) != nullptr) {  // it has not heard what it is to serve
-      if (find_seat(e.member) != nullptr) say(*find_server(e.member), out);
-      return;
-    }
-    const bool seated = std::ranges::any_of(
-        seats_, [&](const ServerSeat& seat) { return seat.has(e.member.worker); });
-    if (seated) over("a server began anew", out);
-    std::erase_if(servers_, [&](const GroupServer& s) { return s.worker == e.member.worker; });
-    forget_rows_of_lost();
-    servers_.push_back({e.member.worker, e.member.attempt, e.endpoint});
-    std::ranges::sort(servers_, {}, &GroupServer::worker);
-    out.emplace_back(servers::Changed{});
-    let_join(out);
-    return begin_if_complete(out);
-  }
-  joined_.insert(e.member);
-  if (state_ == State::kGathering) return begin_if_complete(out);
-  const auto known = workers_.find(e.member);
-  if (known == workers_.end()) {
-    workers_[e.member].from_number = number_ + 1;
-    return tell_servers(out);
-  }
-  if (!known->second.admitted) return;
-  if (!e.problem.empty()) note_trouble(e.member, e.problem, out);
-  out.emplace_back(servers::Admit{e.member});
-}
-
-void ServerGroup::note_trouble(Member member, const std::string& problem, Effects& out) {
-  Worker& worker = workers_.at(member);
-  if (worker.troubles > 0 && now_ - worker.troubled < kSameTrouble) return;
-  worker.troubled = now_;
-  out.emplace_back(servers::Trouble{member, problem, ++worker.troubles == kTroubles});
-}
-
-void ServerGroup::begin_if_complete(Effects& out) {
-  if (state_ != State::kGathering || expected_workers_.empty()) return;
-  if (!can_seat() || !missing().empty()) return;
-  if (state_lost_) {
-    if (!std::exchange(lost_said_, true)) out.emplace_back(servers::StateLost{});
-    return;
-  }
-  generation_ = generation_.next();
-  state_ = State::kForming;
-  number_ = 0;
-  workers_.clear();
-  leaving_.clear();
-  seat_servers();
-  for (const Member m : expected_workers_) workers_[m].from_number = 1;
-  tell_servers(out);
-}
-
-void ServerGroup::on(const servers::Begin& e, Effects& out) {
-  restore_ = e.restore;
-  version_ = e.version;
-  state_lost_ = lost_said_ = false;
-  out.emplace_back(servers::Changed{});
-  begin_if_complete(out);
-}
-
-// ------------------------------------------------------------- what servers know
-
-wire::PsServe ServerGroup::serve_for(const GroupServer& server) const {
-  wire::PsServe serve;
-  serve.number = number_;
-  serve.index = seat_of(server.worker);
-  serve.servers = endpoints();
-  serve.sync = config_.sync;
-  serve.backups = backups();
-  serve.rate = rate_;
-  serve.last_cut = last_cut_;
-  serve.keep = std::ranges::find(keepers_, server.member()) != keepers_.end();
-  for (const auto& [member, worker] : workers_) serve.workers.push_back(to_wire(member));
-  serve.leaving = all_to_wire(leaving_);
-  serve.restore = restore_;
-  serve.version = version_;
-  serve.keys = keys_to_tell();
-  const ServerSeat& seat = seats_.at(serve.index);
-  serve.view = seat.view;
-  if (seat.other()) {
-    const bool primary = server.worker == seat.primary;
-    const GroupServer& other = process(primary ? *seat.other() : seat.primary);
-    serve.replica = primary ? "primary" : seat.backup ? "backup" : "joining";
-    serve.other = other.endpoint;
-    serve.other_key = key_of(other.member());
-  }
-  return serve;
-}
-
-// A server reads its slices once in a group, after it has heard of the group. So the checkpoint
-// of one that has answered is on its host already, and whoever joins a group that serves is given
-// the rows by its primary.
-bool ServerGroup::is_to_read(const wire::PsServe& serve, Member server) const {
-  return state_ == State::kForming && !serve.restore.empty() && !serve.keep &&
-         !heard_.contains(server);
-}
-
-void ServerGroup::say(const GroupServer& server, Effects& out) {
-  const Member to = server.member();
-  said_[to] = now_;
-  const wire::PsServe serve = serve_for(server);
-  out.emplace_back(servers::SendServe{to, generation_, serve, is_to_read(serve, to)});
-}
-
-void ServerGroup::tell_servers(Effects& out) {
-  ++number_;
-  since_ = now_;
-  out.emplace_back(servers::Changed{});
-  for (const GroupServer& server : seated()) say(server, out);
-}
-
-std::uint64_t ServerGroup::heard_by_all() const {
-  std::uint64_t least = number_;
-  for (const GroupServer& s : seated()) {
-    const auto heard = heard_.find(s.member());
-    least = std::min(least, heard == heard_.end() ? 0 : heard->second);
-  }
-  return least;
-}
-
-void ServerGroup::on(const servers::Serving& e, Effects& out) {
-  if (state_ == State::kGathering || e.generation != generation_) return;
-  if (find_seat(e.server) == nullptr || e.said.number > number_) return;
-  for (const wire::PsPlaces& places : e.said.left) {
-    if (std::erase(leaving_, Member{places.worker, places.attempt}) == 0) continue;
-    out.emplace_back(servers::Changed{});
-    out.emplace_back(servers::Left{places});
-  }
-  std::uint64_t& heard = heard_[e.server];
-  heard = std::max(heard, e.said.number);
-  go_on_if_heard(out);
-  if (cut_ && !cut_->said && cut_->number == last_cut_) say_cut(out);
-  count_backup(e, out);
-}
-
-void ServerGroup::go_on_if_heard(Effects& out) {
-  const std::uint64_t heard = heard_by_all();
-  if (state_ == State::kForming) {
-    if (heard < number_) return;
-    state_ = State::kServing;
-    for (auto& [member, worker] : workers_) worker.admitted = true;
-    out.emplace_back(servers::Changed{});
-    out.emplace_back(servers::Formed{generation_, workers()});
-    return let_join(out);
-  }
-  for (auto& [member, worker] : workers_) {
-    // Its predecessor's records are in the model or free, and nobody's.
-    const bool follows = std::ranges::any_of(
-        leaving_, [id = member.worker](Member left) { return left.worker == id; });
-    if (worker.admitted || worker.from_number > heard || follows) continue;
-    worker.admitted = true;
-    out.emplace_back(servers::Admit{member});
-  }
-}
-
-// ------------------------------------------------------------------------ losses
-
-void ServerGroup::on(const servers::Gone& e, Effects& out) {
-  joined_.erase(e.member);
-  keys_.erase(e.member);
-  // It may have no successor; where it has one, that is expected next.
-  std::erase(expected_workers_, e.member);
-  if (e.member.worker.role == 's') return lose_server(e.member, e.reason, out);
-  if (workers_.erase(e.member) == 0 || state_ == State::kGathering) return;
-  leaving_.push_back(e.member);
-  if (cut_) cut_failed(fmt::format("{} was lost while it was written", e.member.worker), out);
-  tell_servers(out);
-}
-
-// Nothing was pushed to a group that never served.
-void ServerGroup::over(const std::string& reason, Effects& out) {
-  if (cut_) cut_failed(reason, out);
-  last_cut_ = 0;
-  const bool served = state_ == State::kServing;
-  if (served) keep_rows();
-  state_ = State::kGathering;
-  since_ = released_ = now_;
-  state_lost_ = state_lost_ || served;
-  servers::Over effect{generation_, {}, reason};
-  for (const auto& [member, worker] : workers_) effect.workers.push_back(member);
-  if (served) joined_.clear();
-  workers_.clear();
-  leaving_.clear();
-  heard_.clear();
-  seats_.clear();
-  out.emplace_back(servers::Changed{});
-  if (served) out.emplace_back(std::move(effect));
-}
-
-void ServerGroup::on(const servers::StateMoves&, Effects&) { since_ = now_; }
-
-void ServerGroup::on(const servers::Tick&, Effects& out) {
-  name_the_silent(out);
-  if (state_ == State::kGathering) {
-    release_again(out);
-    return begin_if_complete(out);
-  }
-  for (const GroupServer& server : seated()) {
-    const auto heard = heard_.find(server.member());
-    // What its home said of who leaves may have been lost, and a later answer heard.
-    // And a primary says when it is backed.
-    const ServerSeat& seat = *find_seat(server.member());
-    const bool says_more = !leaving_.empty() || (seat.joining && server.worker == seat.primary);
-    const bool knows = heard != heard_.end() && heard->second >= number_ && !says_more;
-    if (!knows && now_ - said_[server.member()] >= kSayAgain) say(server, out);
-  }
-  say_moved(out);
-  const bool said = cut_ && cut_->said && now_ - *cut_->said < kAskForCutAgain;
-  if (cut_ && !said) say_cut(out);
-}
-
-// A worker that has not heard it waits for servers that are gone.
-void ServerGroup::release_again(Effects& out) {
-  if (generation_ == Generation{} || now_ - released_ < kReleaseAgain) return;
-  released_ = now_;
-  servers::OverAgain again{generation_, {}};
-  std::ranges::copy_if(expected_workers_, std::back_inserter(again.workers),
-                       [&](Member m) { return !joined_.contains(m); });
-  if (!again.workers.empty()) out.emplace_back(std::move(again));
-}
-
-// Nobody else says that it hangs: who has not joined reports nothing.
-void ServerGroup::name_the_silent(Effects& out) {
-  const bool starts = state_ == State::kGathering;
+void ServerGroup::on(const TickPassed&, Effects& out) {
+  const bool gathers = state_ == State::kGathering;
   const Duration patience =
-      starts ? std::max(config_.hang_after, kStartPatience) : config_.hang_after;
-  for (const Member member : missing()) {
-    MonoTime& asked = expected_since_[member];
-    if (now_ - std::max(since_, asked) < patience) continue;
-    asked = now_;  // named again only after as long
-    out.emplace_back(servers::Silent{
+      gathers ? std::max(config_.hang_after, Patience::kStart) : config_.hang_after;
+  for (const Member member : patience_.silent(missing(), patience, now_)) {
+    out.emplace_back(EndSilentMember{
         member, fmt::format("the others have waited {:.0f} s for it {}", to_seconds(patience),
-                            starts ? "to join" : "to answer who is in the group")});
+                            gathers ? "to join" : "to answer who is in the group")});
   }
+  if (!gathers) return repeat_orders(out);
+  // A worker that has not heard that the group is over waits for servers that are gone.
+  if (generation_ != Generation{} && now_ - released_ >= kReleaseAgain) {
+    released_ = now_;
+    RepeatDissolve again{generation_, roll_.absent_workers()};
+    if (!again.workers.empty()) out.emplace_back(std::move(again));
+  }
+  form_if_complete(out);
 }
 
-}  // namespace antdt::ctl
+void ServerGroup::repeat_orders(Effects& out) {
+  for (const GroupServer& server : placement_.seated()) {
+    const Member to = server.member();
+    const ServerSeat& seat = *placement_.seat_with(to);
+    // What a home said of who leaves may have been lost, and a later answer heard. And a primary
+    // says when it is backed.
+    const bool has_more_to_say =
+        !workers_.leaving().empty() || (seat.joining && server.worker == seat.primary);
+    const bool knows = briefing_.has_heard_newest(to) && !has_more_to_say;
+    if (!knows && briefing_.is_repeat_due(to, now_)) say(server, out);
+  }
+  say_rosters(out);
+  if (cut_.is_due(now_)) say_cut(out);
+}
+
+}  // namespace antdt::ctl::servers

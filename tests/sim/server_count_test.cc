@@ -60,7 +60,7 @@ struct Played {
     const bool serves = until("they serve", [&] {
       return cluster.machine()->server_group().serving() && committed() > most;
     });
-    EXPECT_EQ(cluster.machine()->server_group().endpoints().size(), count);
+    EXPECT_EQ(cluster.machine()->server_group().placement().endpoints().size(), count);
     return serves;
   }
 };
@@ -75,8 +75,8 @@ TEST(ServerCountSimulation, ServersComeAndGoAndNoRecordIsTrainedAgain) {
              job.cluster.machine()->ledger().committed() > 20;
     };
     if (!job.until("it trains", trains)) return;
-    const auto servers =
-        static_cast<std::uint32_t>(job.cluster.machine()->server_group().endpoints().size());
+    const auto servers = static_cast<std::uint32_t>(
+        job.cluster.machine()->server_group().placement().endpoints().size());
     const auto more = job.cluster.machine()->check(ctl::job::ServersAsked{servers + 1, "a test"});
     if (!more) continue;  // no room
     ++played;

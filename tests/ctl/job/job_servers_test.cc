@@ -74,9 +74,9 @@ TEST_F(JobServersTest, ASuccessorBeginsWithNothingInHandAndTheOthersGoOn) {
   fetch(w(1), 0, 50);
   exits(w(1), SIGKILL);
   started_again(w(1, 2));
-  EXPECT_FALSE(machine->server_group().is_admitted(w(1, 2)));
+  EXPECT_FALSE(machine->server_group().workers().is_admitted(w(1, 2)));
   serve({s(0), s(1)}, {places(w(1), 1, 10)});
-  EXPECT_TRUE(machine->server_group().is_admitted(w(1, 2)));
+  EXPECT_TRUE(machine->server_group().workers().is_admitted(w(1, 2)));
   EXPECT_EQ(machine->generation(), Generation{1});
   EXPECT_EQ(fetch(w(1, 2), 0, 50), 40U);
   EXPECT_EQ(fetch(w(0), 50, 0), 0U);
@@ -281,7 +281,7 @@ TEST_F(JobServersTest, OneOfTheTwoProcessesOfAServerMayBeEvictedAtATime) {
   EXPECT_TRUE(machine->check(job::EvictAsked{"s3", "slow", {}}));
   exits(s(0), 0);
   EXPECT_TRUE(machine->server_group().serving());
-  EXPECT_EQ(machine->server_group().role_of(s(2)), "alone");
+  EXPECT_EQ(machine->server_group().placement().role_of(s(2)), "alone");
   EXPECT_FALSE(machine->check(job::EvictAsked{"s2", "slow", {}}));
   EXPECT_EQ(machine->lifecycle().find(s(0).worker)->attempt, Attempt{2}) << "it comes back";
 }
@@ -306,7 +306,7 @@ class JobServerMoves : public JobServersTest {
   void second_joins() {
     joins(s(2));
     serve({s(0), s(1), s(2)});
-    EXPECT_EQ(machine->server_group().role_of(s(2)), "joining");
+    EXPECT_EQ(machine->server_group().placement().role_of(s(2)), "joining");
   }
   // The first one says that the second has all that it has.
   JobOutputs backed() {
@@ -331,7 +331,7 @@ TEST_F(JobServerMoves, TheFirstProcessLeavesWhenTheSecondHasAllThatItHas) {
   EXPECT_EQ(leave[0].first, s(0));
   exits(s(0), 0);
   expect_that_nobody_noticed();
-  EXPECT_EQ(machine->server_group().endpoints().front(), "/run/s2");
+  EXPECT_EQ(machine->server_group().placement().endpoints().front(), "/run/s2");
   EXPECT_EQ(machine->lifecycle().find(s(0).worker)->state, WorkerProcess::kRemoved);
   const auto servers = machine->report().servers;
   ASSERT_EQ(servers.size(), 2U);
@@ -373,7 +373,7 @@ TEST_F(JobServerMoves, TheNextIncarnationGoesOnWithIt) {
   b.host = b.name = "b";
   b.room = 4;
   feed(in::HostWelcome{b, {{s(2).worker, Attempt{1}, 9}}});
-  EXPECT_EQ(machine->server_group().role_of(s(2)), "joining");
+  EXPECT_EQ(machine->server_group().placement().role_of(s(2)), "joining");
   const auto leave = sent<wire::Leave>(backed());
   ASSERT_EQ(leave.size(), 1U);
   EXPECT_EQ(leave[0].first, s(0));

@@ -20,9 +20,10 @@ std::string at(Member m) { return fmt::format("/run/{}.{}", m.worker, m.attempt)
 // Two servers, s0 with its backup s2 and s1 with s3, and one worker.
 class ServerGroupReplicasTest : public ::testing::Test {
  protected:
-  servers::Effects step(const servers::Event& event) {
+  servers::Effects step(const servers::Input& event) {
     now += std::chrono::milliseconds(1);
-    servers::Effects effects = group.step(event, now);
+    servers::Effects effects;
+    group.step(event, now, effects);
     for (const SendServe& e : all<SendServe>(effects)) {
       told[e.to] = e.serve;
       reads[e.to] = e.reads;
@@ -30,14 +31,14 @@ class ServerGroupReplicasTest : public ::testing::Test {
     return effects;
   }
   servers::Effects joins(Member m) {
-    return step(Joined{m, at(m), fmt::format("key of {}", at(m)), {}});
+    return step(GroupJoinRequested{m, at(m), fmt::format("key of {}", at(m)), {}});
   }
   servers::Effects serves(Member m) {
-    return step(Serving{m, group.generation(), {told.at(m).number, {}}});
+    return step(ServeAnswered{m, group.generation(), {told.at(m).number, {}}});
   }
   // The primary says of which view its other one is as far as itself.
   servers::Effects backs(Member m, std::uint64_t view) {
-    return step(Serving{m, group.generation(), {told.at(m).number, {}, view}});
+    return step(ServeAnswered{m, group.generation(), {told.at(m).number, {}, view}});
   }
   // As a new attempt, beside the others.
   void comes_back(Member m) {
@@ -45,12 +46,12 @@ class ServerGroupReplicasTest : public ::testing::Test {
     for (std::uint32_t i = 0; i < 4; ++i) {
       if (i != m.worker.index) all.push_back(server(i));
     }
-    step(Expect{all, {worker(0)}});
+    step(ProcessesExpected{all, {worker(0)}});
     joins(m);
   }
   void form() {
     const std::vector<Member> all = {server(0), server(1), server(2), server(3)};
-    step(Expect{all, {worker(0)}});
+    step(ProcessesExpected{all, {worker(0)}});
     for (const Member m : all) joins(m);
     joins(worker(0));
     for (const Member m : all) serves(m);
@@ -73,15 +74,15 @@ TEST_F(ServerGroupReplicasTest, EachHearsWhichOfTheTwoItIsAndWhereTheOtherOneIs)
   EXPECT_EQ(told[server(3)].index, 1U);
   EXPECT_EQ(told[server(3)].other_key, "key of " + at(server(1)));
   EXPECT_EQ(told[server(3)].view, 1U);
-  EXPECT_EQ(group.other_endpoints(), (std::vector{at(server(2)), at(server(3))}));
+  EXPECT_EQ(group.roster().others, (std::vector{at(server(2)), at(server(3))}));
 }
 
 TEST_F(ServerGroupReplicasTest, ALostPrimaryIsReplacedInTheNextViewAndNobodyGoesBack) {
   form();
-  const auto effects = step(Gone{server(0), "was killed"});
+  const auto effects = step(GroupMemberLost{server(0), "was killed"});
   EXPECT_TRUE(group.serving());
-  EXPECT_TRUE(all<Over>(effects).empty());
-  const auto switched = all<Switched>(effects);
+  EXPECT_TRUE(all<DissolveGroup>(effects).empty());
+  const auto switched = all<ReportSwitch>(effects);
   ASSERT_EQ(switched.size(), 1U);
   EXPECT_TRUE(switched[0].promoted);
   EXPECT_EQ(switched[0].alone, server(2));
@@ -89,42 +90,42 @@ TEST_F(ServerGroupReplicasTest, ALostPrimaryIsReplacedInTheNextViewAndNobodyGoes
   EXPECT_EQ(told[server(2)].replica, "");
   EXPECT_EQ(told[server(1)].servers, (std::vector{at(server(2)), at(server(1))}));
   EXPECT_EQ(told[server(1)].view, 1U) << "the other server is as it was";
-  EXPECT_EQ(group.other_endpoints(), (std::vector{std::string(), at(server(3))}));
+  EXPECT_EQ(group.roster().others, (std::vector{std::string(), at(server(3))}));
 }
 
 TEST_F(ServerGroupReplicasTest, ALostBackupIsDoneWithoutAndWhatComesBackJoins) {
   form();
-  step(Gone{server(2), "was killed"});
+  step(GroupMemberLost{server(2), "was killed"});
   EXPECT_EQ(told[server(0)].view, 2U);
   EXPECT_EQ(told[server(0)].replica, "");
   comes_back(server(2, 2));
-  EXPECT_EQ(group.role_of(server(2, 2)), "joining");
+  EXPECT_EQ(group.placement().role_of(server(2, 2)), "joining");
   EXPECT_EQ(told[server(2, 2)].replica, "joining");
   EXPECT_EQ(told[server(2, 2)].view, 3U);
   EXPECT_EQ(told[server(2, 2)].other, at(server(0)));
   EXPECT_EQ(told[server(0)].replica, "primary");
   EXPECT_EQ(told[server(0)].view, 3U);
   EXPECT_EQ(told[server(0)].other, at(server(2, 2)));
-  EXPECT_EQ(group.other_endpoints()[0], "") << "workers are not to ask it yet";
+  EXPECT_EQ(group.roster().others[0], "") << "workers are not to ask it yet";
 }
 
 TEST_F(ServerGroupReplicasTest, ItIsTheBackupOnceThePrimarySaysSoInThatView) {
   form();
-  step(Gone{server(0), "was killed"});
+  step(GroupMemberLost{server(0), "was killed"});
   comes_back(server(0, 2));
-  EXPECT_TRUE(all<Backed>(backs(server(2), 2)).empty()) << "said in the view before";
-  EXPECT_TRUE(all<Backed>(backs(server(0, 2), 3)).empty()) << "it cannot say so itself";
-  EXPECT_EQ(group.role_of(server(0, 2)), "joining");
+  EXPECT_TRUE(all<ReportBackup>(backs(server(2), 2)).empty()) << "said in the view before";
+  EXPECT_TRUE(all<ReportBackup>(backs(server(0, 2), 3)).empty()) << "it cannot say so itself";
+  EXPECT_EQ(group.placement().role_of(server(0, 2)), "joining");
   const auto effects = backs(server(2), 3);
-  ASSERT_EQ(all<Backed>(effects).size(), 1U);
-  EXPECT_TRUE(std::holds_alternative<Changed>(effects[1])) << "journaled before it is used";
-  ASSERT_EQ(all<Moved>(effects).size(), 1U);
-  EXPECT_EQ(all<Moved>(effects)[0].workers, std::vector{worker(0)});
-  EXPECT_EQ(group.role_of(server(0, 2)), "backup");
-  EXPECT_EQ(group.role_of(server(2)), "primary");
-  EXPECT_EQ(group.other_endpoints()[0], at(server(0, 2)));
+  ASSERT_EQ(all<ReportBackup>(effects).size(), 1U);
+  EXPECT_TRUE(std::holds_alternative<PersistGroup>(effects[1])) << "journaled before it is used";
+  ASSERT_EQ(all<SendRosters>(effects).size(), 1U);
+  EXPECT_EQ(all<SendRosters>(effects)[0].workers, std::vector{worker(0)});
+  EXPECT_EQ(group.placement().role_of(server(0, 2)), "backup");
+  EXPECT_EQ(group.placement().role_of(server(2)), "primary");
+  EXPECT_EQ(group.roster().others[0], at(server(0, 2)));
   // And may be promoted now.
-  const auto switched = all<Switched>(step(Gone{server(2), "was killed"}));
+  const auto switched = all<ReportSwitch>(step(GroupMemberLost{server(2), "was killed"}));
   ASSERT_EQ(switched.size(), 1U);
   EXPECT_EQ(switched[0].alone, server(0, 2));
   EXPECT_EQ(told[server(0, 2)].view, 4U);
@@ -133,47 +134,47 @@ TEST_F(ServerGroupReplicasTest, ItIsTheBackupOnceThePrimarySaysSoInThatView) {
 
 TEST_F(ServerGroupReplicasTest, OneThatJoinsIsNeverPromotedAndItsLossCostsNothing) {
   form();
-  step(Gone{server(2), "was killed"});
+  step(GroupMemberLost{server(2), "was killed"});
   comes_back(server(2, 2));
-  const auto lost = step(Gone{server(2, 2), "was killed"});
-  EXPECT_TRUE(all<Over>(lost).empty());
-  EXPECT_TRUE(all<Switched>(lost).empty());
+  const auto lost = step(GroupMemberLost{server(2, 2), "was killed"});
+  EXPECT_TRUE(all<DissolveGroup>(lost).empty());
+  EXPECT_TRUE(all<ReportSwitch>(lost).empty());
   EXPECT_EQ(told[server(0)].view, 4U);
   EXPECT_EQ(told[server(0)].replica, "");
-  EXPECT_TRUE(all<Backed>(backs(server(0), 3)).empty()) << "it says so of one that is lost";
+  EXPECT_TRUE(all<ReportBackup>(backs(server(0), 3)).empty()) << "it says so of one that is lost";
   comes_back(server(2, 3));
   EXPECT_EQ(told[server(2, 3)].view, 5U);
-  const auto over = step(Gone{server(0), "was killed"});
-  EXPECT_EQ(all<Over>(over).size(), 1U) << "nobody else has all of its rows";
+  const auto over = step(GroupMemberLost{server(0), "was killed"});
+  EXPECT_EQ(all<DissolveGroup>(over).size(), 1U) << "nobody else has all of its rows";
 }
 
 TEST_F(ServerGroupReplicasTest, APrimaryIsAskedUntilItIsBackedAndWorkersAreToldAgain) {
   form();
-  step(Gone{server(2), "was killed"});
+  step(GroupMemberLost{server(2), "was killed"});
   comes_back(server(2, 2));
   for (const Member m : {server(0), server(1), server(2, 2), server(3)}) serves(m);
   now += std::chrono::seconds(3);
-  const auto asked = step(servers::Tick{});
+  const auto asked = step(servers::TickPassed{});
   ASSERT_EQ(all<SendServe>(asked).size(), 1U);
   EXPECT_EQ(all<SendServe>(asked)[0].to, server(0));
-  EXPECT_EQ(all<Moved>(asked).size(), 1U) << "one may have been lost";
-  EXPECT_TRUE(all<Moved>(step(servers::Tick{})).empty());
+  EXPECT_EQ(all<SendRosters>(asked).size(), 1U) << "one may have been lost";
+  EXPECT_TRUE(all<SendRosters>(step(servers::TickPassed{})).empty());
 }
 
 TEST_F(ServerGroupReplicasTest, ThatOneJoinsIsKnownToTheNextIncarnation) {
   form();
-  step(Gone{server(2), "was killed"});
+  step(GroupMemberLost{server(2), "was killed"});
   comes_back(server(2, 2));
   const ServerGroupImage image = group.image();
   group = ServerGroup({2, "ps-bsp", 0, std::chrono::seconds(120), 2});
   group.restore(image, Generation{});
-  step(Expect{{server(0), server(1), server(2, 2), server(3)}, {worker(0)}});
+  step(ProcessesExpected{{server(0), server(1), server(2, 2), server(3)}, {worker(0)}});
   told.clear();
   now += std::chrono::seconds(3);
-  step(servers::Tick{});
+  step(servers::TickPassed{});
   EXPECT_EQ(told[server(2, 2)].replica, "joining");
   EXPECT_EQ(told[server(2, 2)].view, 3U);
-  EXPECT_EQ(all<Backed>(backs(server(0), 3)).size(), 1U);
+  EXPECT_EQ(all<ReportBackup>(backs(server(0), 3)).size(), 1U);
   ServerGroupImage both = image;
   both.seats[0].backup = both.seats[0].joining;
   group.restore(both, Generation{});
@@ -182,14 +183,14 @@ TEST_F(ServerGroupReplicasTest, ThatOneJoinsIsKnownToTheNextIncarnation) {
 
 TEST_F(ServerGroupReplicasTest, TheViewIsKnownToTheNextIncarnation) {
   form();
-  step(Gone{server(0), "was killed"});
+  step(GroupMemberLost{server(0), "was killed"});
   const ServerGroupImage image = group.image();
   group = ServerGroup({2, "ps-bsp", 0, std::chrono::seconds(120), 2});
   group.restore(image, Generation{});
-  step(Expect{{server(1), server(2), server(3)}, {worker(0)}});
+  step(ProcessesExpected{{server(1), server(2), server(3)}, {worker(0)}});
   told.clear();
   now += std::chrono::seconds(3);
-  step(servers::Tick{});
+  step(servers::TickPassed{});
   EXPECT_EQ(told[server(2)].view, 2U);
   EXPECT_EQ(told[server(2)].replica, "");
   EXPECT_EQ(told[server(3)].replica, "backup");
@@ -207,18 +208,18 @@ TEST_F(ServerGroupReplicasTest, AJournalWhoseSeatsCannotBeGoesBackToACheckpoint)
 
 TEST_F(ServerGroupReplicasTest, ABackupReadsTheCheckpointAndOneThatJoinsIsGivenTheRows) {
   form();
-  step(Gone{server(0), "was killed"});
-  step(Gone{server(2), "was killed"});
-  step(Expect{{server(0, 2), server(1), server(2, 2), server(3)}, {worker(0)}});
+  step(GroupMemberLost{server(0), "was killed"});
+  step(GroupMemberLost{server(2), "was killed"});
+  step(ProcessesExpected{{server(0, 2), server(1), server(2, 2), server(3)}, {worker(0)}});
   for (const Member m : {server(0, 2), server(2, 2), worker(0)}) joins(m);
-  step(servers::Begin{"/c/s9", 9});
+  step(servers::RestoreChosen{"/c/s9", 9});
   for (const Member m : {server(0, 2), server(1), server(2, 2), server(3)}) {
     EXPECT_TRUE(reads[m]) << to_string(m.worker);
   }
   for (const Member m : {server(0, 2), server(1), server(2, 2), server(3)}) serves(m);
   ASSERT_TRUE(group.serving());
-  step(Gone{server(2, 2), "was killed"});
-  step(Expect{{server(0, 2), server(1), server(2, 3), server(3)}, {worker(0)}});
+  step(GroupMemberLost{server(2, 2), "was killed"});
+  step(ProcessesExpected{{server(0, 2), server(1), server(2, 3), server(3)}, {worker(0)}});
   joins(server(2, 3));
   EXPECT_EQ(told[server(2, 3)].replica, "joining");
   EXPECT_EQ(told[server(2, 3)].restore, "/c/s9");
@@ -227,13 +228,13 @@ TEST_F(ServerGroupReplicasTest, ABackupReadsTheCheckpointAndOneThatJoinsIsGivenT
 
 TEST_F(ServerGroupReplicasTest, ACheckpointThatALostPrimaryWasWritingIsGivenUp) {
   form();
-  const auto ordered = all<SendCut>(step(OrderCut{1}));
+  const auto ordered = all<SendCut>(step(CutOrdered{1}));
   ASSERT_EQ(ordered.size(), 2U) << "the primaries write it";
   EXPECT_EQ(ordered[1].to, server(1));
-  const auto done = all<CutDone>(step(Gone{server(1), "was killed"}));
+  const auto done = all<ConcludeCut>(step(GroupMemberLost{server(1), "was killed"}));
   ASSERT_EQ(done.size(), 1U);
   EXPECT_NE(done[0].error, "");
-  EXPECT_EQ(all<SendCut>(step(OrderCut{2})).back().to, server(3));
+  EXPECT_EQ(all<SendCut>(step(CutOrdered{2})).back().to, server(3));
 }
 
 }  // namespace

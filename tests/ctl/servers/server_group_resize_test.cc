@@ -20,26 +20,28 @@ Member w(std::uint32_t index) { return {WorkerId{'w', index}, Attempt{1}}; }
 class ServerGroupResizeTest : public ::testing::Test {
  protected:
   void SetUp() override { form(group); }
-  Effects step(const Event& event) { return step(group, event); }
-  Effects step(ServerGroup& of, const Event& event) {
+  Effects step(const Input& event) { return step(group, event); }
+  Effects step(ServerGroup& of, const Input& event) {
+    Effects effects;
     now += std::chrono::milliseconds(1);
-    return of.step(event, now);
+    of.step(event, now, effects);
+    return effects;
   }
   void joins(ServerGroup& of, Member m) {
-    step(of, Joined{m, m.worker.role == 's' ? "/run/" + to_string(m.worker) : ""});
+    step(of, GroupJoinRequested{m, m.worker.role == 's' ? "/run/" + to_string(m.worker) : ""});
   }
   void form(ServerGroup& of) {
-    step(of, Expect{{s(0), s(1)}, {w(0), w(1)}});
+    step(of, ProcessesExpected{{s(0), s(1)}, {w(0), w(1)}});
     for (const Member m : {w(0), s(0), w(1), s(1)}) joins(of, m);
-    for (const Member m : {s(0), s(1)}) step(of, Serving{m, of.generation(), {1, {}}});
+    for (const Member m : {s(0), s(1)}) step(of, ServeAnswered{m, of.generation(), {1, {}}});
   }
   Effects serves(Member m, std::uint64_t number) {
-    return step(Serving{m, group.generation(), {number, {}}});
+    return step(ServeAnswered{m, group.generation(), {number, {}}});
   }
   Effects saves(Member m, std::uint64_t number) {
     wire::PsSaved saved;
     saved.number = number;
-    return step(Saved{m, group.generation(), saved});
+    return step(SlicesSaved{m, group.generation(), saved});
   }
 
   MonoTime now{};
@@ -47,42 +49,42 @@ class ServerGroupResizeTest : public ::testing::Test {
 };
 
 TEST_F(ServerGroupResizeTest, NobodyIsToldToCutBeforeAllKnowThatNothingFollows) {
-  const Effects ordered = step(OrderCut{1, true});
+  const Effects ordered = step(CutOrdered{1, true});
   ASSERT_THAT(all<SendServe>(ordered), SizeIs(2));
   EXPECT_EQ(all<SendServe>(ordered)[1].serve.last_cut, 1U);
   EXPECT_THAT(all<SendCut>(ordered), IsEmpty());
   EXPECT_TRUE(group.closing());
-  EXPECT_THAT(all<SendCut>(serves(s(0), group.number())), IsEmpty());
-  EXPECT_THAT(all<SendCut>(step(Tick{})), IsEmpty());
-  EXPECT_THAT(all<SendCut>(serves(s(1), group.number())), SizeIs(2));
+  EXPECT_THAT(all<SendCut>(serves(s(0), group.roster().number)), IsEmpty());
+  EXPECT_THAT(all<SendCut>(step(TickPassed{})), IsEmpty());
+  EXPECT_THAT(all<SendCut>(serves(s(1), group.roster().number)), SizeIs(2));
   saves(s(0), 1);
-  const auto done = all<CutDone>(saves(s(1), 1));
+  const auto done = all<ConcludeCut>(saves(s(1), 1));
   ASSERT_THAT(done, SizeIs(1));
   EXPECT_EQ(done[0].error, "");
   EXPECT_TRUE(group.closing()) << "it is not stored yet";
 }
 
 TEST_F(ServerGroupResizeTest, AServerOfTheNextSizeIsNoPartOfTheGroupThatServes) {
-  step(Expect{{s(0), s(1)}, {w(0), w(1)}, {s(2)}});
+  step(ProcessesExpected{{s(0), s(1)}, {w(0), w(1)}, {s(2)}});
   joins(group, s(2));
   EXPECT_TRUE(group.serving());
-  EXPECT_EQ(group.role_of(s(2)), "");
-  EXPECT_THAT(group.endpoints(), ElementsAre("/run/s0", "/run/s1"));
-  step(Gone{s(2), "killed"});
+  EXPECT_EQ(group.placement().role_of(s(2)), "");
+  EXPECT_THAT(group.placement().endpoints(), ElementsAre("/run/s0", "/run/s1"));
+  step(GroupMemberLost{s(2), "killed"});
   EXPECT_TRUE(group.serving());
 }
 
 TEST_F(ServerGroupResizeTest, TheGroupOfTheNextSizeGoesOnFromTheCheckpointThatIsFound) {
-  step(Expect{{s(0), s(1)}, {w(0), w(1)}, {s(2)}});
+  step(ProcessesExpected{{s(0), s(1)}, {w(0), w(1)}, {s(2)}});
   joins(group, s(2));
-  const auto over = all<Over>(step(Resize{3}));
+  const auto over = all<DissolveGroup>(step(GroupResized{3}));
   ASSERT_THAT(over, SizeIs(1));
   EXPECT_THAT(over[0].workers, ElementsAre(w(0), w(1)));
   EXPECT_FALSE(group.closing());
-  step(Expect{{s(0), s(1), s(2)}, {w(0), w(1)}});
+  step(ProcessesExpected{{s(0), s(1), s(2)}, {w(0), w(1)}});
   joins(group, w(0));
-  EXPECT_THAT(all<StateLost>(step(Joined{w(1), ""})), SizeIs(1));
-  const auto told = all<SendServe>(step(Begin{"checkpoints/s9", 9}));
+  EXPECT_THAT(all<ChooseRestore>(step(GroupJoinRequested{w(1), ""})), SizeIs(1));
+  const auto told = all<SendServe>(step(RestoreChosen{"checkpoints/s9", 9}));
   ASSERT_THAT(told, SizeIs(3));
   EXPECT_EQ(told[2].to, s(2));
   EXPECT_EQ(told[2].serve.index, 2U);
@@ -91,10 +93,10 @@ TEST_F(ServerGroupResizeTest, TheGroupOfTheNextSizeGoesOnFromTheCheckpointThatIs
 }
 
 TEST_F(ServerGroupResizeTest, FewerServersAreOtherSeatsForThoseThatStay) {
-  step(Resize{1});
-  step(Expect{{s(1)}, {w(0), w(1)}});
+  step(GroupResized{1});
+  step(ProcessesExpected{{s(1)}, {w(0), w(1)}});
   for (const Member m : {w(0), w(1)}) joins(group, m);
-  const auto told = all<SendServe>(step(Begin{}));
+  const auto told = all<SendServe>(step(RestoreChosen{}));
   ASSERT_THAT(told, SizeIs(1));
   EXPECT_EQ(told[0].to, s(1));
   EXPECT_EQ(told[0].serve.index, 0U);
@@ -102,42 +104,42 @@ TEST_F(ServerGroupResizeTest, FewerServersAreOtherSeatsForThoseThatStay) {
 }
 
 TEST_F(ServerGroupResizeTest, ALastCheckpointThatIsGivenUpLetsTheGroupGoOn) {
-  step(OrderCut{1, true});
-  const std::uint64_t number = group.number();
+  step(CutOrdered{1, true});
+  const std::uint64_t number = group.roster().number;
   for (const Member m : {s(0), s(1)}) serves(m, number);
-  const Effects on = step(GoOn{});
+  const Effects on = step(ResizeAbandoned{});
   ASSERT_THAT(all<SendServe>(on), SizeIs(2));
   EXPECT_EQ(all<SendServe>(on)[0].serve.last_cut, 0U);
-  EXPECT_GT(group.number(), number);
+  EXPECT_GT(group.roster().number, number);
   EXPECT_TRUE(group.serving());
-  for (const Member m : {s(0), s(1)}) EXPECT_THAT(all<CutDone>(saves(m, 1)), IsEmpty());
-  EXPECT_THAT(all<SendServe>(step(GoOn{})), IsEmpty()) << "once is enough";
-  EXPECT_THAT(all<SendCut>(step(OrderCut{2})), SizeIs(2)) << "one like any other";
+  for (const Member m : {s(0), s(1)}) EXPECT_THAT(all<ConcludeCut>(saves(m, 1)), IsEmpty());
+  EXPECT_THAT(all<SendServe>(step(ResizeAbandoned{})), IsEmpty()) << "once is enough";
+  EXPECT_THAT(all<SendCut>(step(CutOrdered{2})), SizeIs(2)) << "one like any other";
 }
 
 TEST_F(ServerGroupResizeTest, AWorkerLostMeanwhileFailsTheLastCheckpoint) {
-  step(OrderCut{1, true});
-  for (const Member m : {s(0), s(1)}) serves(m, group.number());
-  const auto done = all<CutDone>(step(Gone{w(1), "killed"}));
+  step(CutOrdered{1, true});
+  for (const Member m : {s(0), s(1)}) serves(m, group.roster().number);
+  const auto done = all<ConcludeCut>(step(GroupMemberLost{w(1), "killed"}));
   ASSERT_THAT(done, SizeIs(1));
   EXPECT_THAT(done[0].error, ::testing::HasSubstr("w1 was lost"));
 }
 
 TEST_F(ServerGroupResizeTest, TheNextIncarnationKnowsTheSizeAndLetsTheGroupGoOn) {
-  step(Resize{3});
+  step(GroupResized{3});
   ServerGroup next({2, "ps-bsp", 0});
   next.restore(group.image(), {});
-  EXPECT_EQ(next.seat_of(WorkerId{'s', 2}), 2U);
+  EXPECT_EQ(next.placement().seat_of(WorkerId{'s', 2}), 2U);
 
   form(group = ServerGroup({2, "ps-bsp", 0}));
-  step(OrderCut{1, true});
-  const std::uint64_t said = group.number();
+  step(CutOrdered{1, true});
+  const std::uint64_t said = group.roster().number;
   ServerGroup after({2, "ps-bsp", 0});
   after.restore(group.image(), {});
   EXPECT_FALSE(after.closing());
-  EXPECT_GT(after.number(), said);
+  EXPECT_GT(after.roster().number, said);
   now += std::chrono::seconds(1);
-  const auto told = all<SendServe>(step(after, Tick{}));
+  const auto told = all<SendServe>(step(after, TickPassed{}));
   ASSERT_THAT(told, SizeIs(2));
   EXPECT_EQ(told[0].serve.last_cut, 0U);
 }
@@ -145,9 +147,9 @@ TEST_F(ServerGroupResizeTest, TheNextIncarnationKnowsTheSizeAndLetsTheGroupGoOn)
 TEST_F(ServerGroupResizeTest, RowsThatWereKeptAreNotThoseOfTheNextSize) {
   ServerGroup keeps({2, "ps-asp", 0, std::chrono::seconds(120), 1, true});
   form(keeps);
-  step(keeps, Gone{s(1), "killed"});
+  step(keeps, GroupMemberLost{s(1), "killed"});
   ASSERT_THAT(keeps.keepers(), ElementsAre(s(0)));
-  step(keeps, Resize{1});
+  step(keeps, GroupResized{1});
   EXPECT_THAT(keeps.keepers(), IsEmpty());
   EXPECT_TRUE(keeps.image().state_lost);
 }

@@ -23,14 +23,16 @@ class ServerGroupTest : public ::testing::Test {
     return {WorkerId{'w', index}, Attempt{attempt}};
   }
 
-  servers::Effects step(const servers::Event& event) {
+  servers::Effects step(const servers::Input& event) {
     now += std::chrono::milliseconds(1);
-    servers::Effects effects = group.step(event, now);
+    servers::Effects effects;
+    group.step(event, now, effects);
     seen.insert(seen.end(), effects.begin(), effects.end());
     return effects;
   }
   servers::Effects joins(Member m) {
-    return step(Joined{m, m.worker.role == 's' ? "/run/" + to_string(m.worker) : "", key(m)});
+    return step(
+        GroupJoinRequested{m, m.worker.role == 's' ? "/run/" + to_string(m.worker) : "", key(m)});
   }
   static std::string key(Member m) { return fmt::format("key of {}.{}", m.worker, m.attempt); }
   // Whose keys a server hears.
@@ -44,10 +46,10 @@ class ServerGroupTest : public ::testing::Test {
   }
   servers::Effects serves(Member server, std::uint64_t number,
                           std::vector<wire::PsPlaces> left = {}) {
-    return step(Serving{server, group.generation(), {number, std::move(left)}});
+    return step(ServeAnswered{server, group.generation(), {number, std::move(left)}});
   }
   void expect(std::vector<Member> servers, std::vector<Member> workers) {
-    step(Expect{std::move(servers), std::move(workers)});
+    step(ProcessesExpected{std::move(servers), std::move(workers)});
   }
   void form() {
     expect({s(0), s(1)}, {w(0), w(1)});
@@ -80,8 +82,8 @@ TEST_F(ServerGroupTest, BeginsWhenAllHaveJoinedAndServesWhenAllServersSaySo) {
   EXPECT_EQ(told[1].serve.servers, (std::vector<std::string>{"/run/s0", "/run/s1"}));
   EXPECT_EQ(told[1].serve.workers.size(), 2U);
   EXPECT_EQ(told[1].generation, Generation{1});
-  EXPECT_TRUE(all<Formed>(serves(s(0), 1)).empty());
-  const auto formed = all<Formed>(serves(s(1), 1));
+  EXPECT_TRUE(all<OpenGroup>(serves(s(0), 1)).empty());
+  const auto formed = all<OpenGroup>(serves(s(1), 1));
   ASSERT_EQ(formed.size(), 1U);
   EXPECT_EQ(formed[0].workers, (std::vector{w(0), w(1)}));
 }
@@ -89,9 +91,9 @@ TEST_F(ServerGroupTest, BeginsWhenAllHaveJoinedAndServesWhenAllServersSaySo) {
 TEST_F(ServerGroupTest, ServersHearTheKeysOfThoseWhoAreInTheGroupAndOfNobodyElse) {
   form();
   EXPECT_EQ(named(all<SendServe>(seen).back()), (std::vector{s(0), s(1), w(0), w(1)}));
-  EXPECT_EQ(group.server_keys(), (std::vector{key(s(0)), key(s(1))}));
+  EXPECT_EQ(group.roster().keys, (std::vector{key(s(0)), key(s(1))}));
   expect({s(0), s(1)}, {w(0)});
-  EXPECT_EQ(named(all<SendServe>(step(Gone{w(1), "was killed"}))[0]),
+  EXPECT_EQ(named(all<SendServe>(step(GroupMemberLost{w(1), "was killed"}))[0]),
             (std::vector{s(0), s(1), w(0)}))
       << "who has left is let in no more";
   expect({s(0), s(1)}, {w(0), w(1, 2)});
@@ -106,10 +108,10 @@ TEST_F(ServerGroupTest, TheNextIncarnationKnowsTheKeys) {
   expect({s(0), s(1)}, {w(0), w(1)});
   seen.clear();
   now += std::chrono::seconds(3);
-  step(servers::Tick{});
+  step(servers::TickPassed{});
   ASSERT_FALSE(all<SendServe>(seen).empty());
   EXPECT_EQ(named(all<SendServe>(seen)[0]), (std::vector{s(0), s(1), w(0), w(1)}));
-  EXPECT_EQ(group.server_keys(), (std::vector{key(s(0)), key(s(1))}));
+  EXPECT_EQ(group.roster().keys, (std::vector{key(s(0)), key(s(1))}));
 }
 
 TEST_F(ServerGroupTest, DoesNotBeginWithFewerServersThanTheJobHas) {
@@ -124,10 +126,10 @@ TEST_F(ServerGroupTest, SaysAgainWhatAServerHasNotHeard) {
   for (const Member m : {w(0), s(0), s(1)}) joins(m);
   serves(s(0), 1);
   now += std::chrono::seconds(1);
-  const auto again = all<SendServe>(step(servers::Tick{}));
+  const auto again = all<SendServe>(step(servers::TickPassed{}));
   ASSERT_EQ(again.size(), 1U);
   EXPECT_EQ(again[0].to, s(1));
-  EXPECT_EQ(all<SendServe>(step(servers::Tick{})).size(), 0U) << "not every turn";
+  EXPECT_EQ(all<SendServe>(step(servers::TickPassed{})).size(), 0U) << "not every turn";
 }
 
 TEST_F(ServerGroupTest, ANewcomerIsAdmittedWhenEveryServerKnowsIt) {
@@ -137,17 +139,17 @@ TEST_F(ServerGroupTest, ANewcomerIsAdmittedWhenEveryServerKnowsIt) {
   ASSERT_EQ(told.size(), 2U);
   EXPECT_EQ(told[0].serve.workers.size(), 3U);
   const std::uint64_t n = told[0].serve.number;
-  EXPECT_TRUE(all<Admit>(serves(s(1), n)).empty());
-  const auto admitted = all<Admit>(serves(s(0), n));
+  EXPECT_TRUE(all<AdmitWorker>(serves(s(1), n)).empty());
+  const auto admitted = all<AdmitWorker>(serves(s(0), n));
   ASSERT_EQ(admitted.size(), 1U);
   EXPECT_EQ(admitted[0].worker, w(2));
-  EXPECT_EQ(all<Admit>(joins(w(2))).size(), 1U) << "it asks again: its orders were lost";
+  EXPECT_EQ(all<AdmitWorker>(joins(w(2))).size(), 1U) << "it asks again: its orders were lost";
 }
 
 TEST_F(ServerGroupTest, ALostWorkersRecordsAreFreeOnlyWhenItsHomeHasSpoken) {
   form();
   expect({s(0), s(1)}, {w(0)});
-  const auto told = all<SendServe>(step(Gone{w(1), "was killed"}));
+  const auto told = all<SendServe>(step(GroupMemberLost{w(1), "was killed"}));
   ASSERT_EQ(told.size(), 2U);
   ASSERT_EQ(told[0].serve.leaving.size(), 1U);
   EXPECT_EQ(told[0].serve.workers.size(), 1U);
@@ -155,38 +157,38 @@ TEST_F(ServerGroupTest, ALostWorkersRecordsAreFreeOnlyWhenItsHomeHasSpoken) {
   joins(w(1, 2));
   const std::uint64_t n = number();
   serves(s(1), n);
-  EXPECT_TRUE(all<Admit>(seen).empty()) << "its predecessor's places are not known";
+  EXPECT_TRUE(all<AdmitWorker>(seen).empty()) << "its predecessor's places are not known";
   const wire::PsPlaces places{w(1).worker, Attempt{1}, 1, {{0, 30}}};
   const auto after = serves(s(0), n, {places});
-  const auto left = all<Left>(after);
+  const auto left = all<SettleLeaver>(after);
   ASSERT_EQ(left.size(), 1U);
   EXPECT_EQ(left[0].places.applied[0].to, 30U);
-  ASSERT_EQ(all<Admit>(after).size(), 1U);
-  EXPECT_EQ(all<Left>(serves(s(0), n, {places})).size(), 0U) << "once";
+  ASSERT_EQ(all<AdmitWorker>(after).size(), 1U);
+  EXPECT_EQ(all<SettleLeaver>(serves(s(0), n, {places})).size(), 0U) << "once";
 }
 
 TEST_F(ServerGroupTest, ASuccessorWaitsForThePredecessorsPlacesHoweverOftenServersAnswer) {
   form();
-  step(Gone{w(1), "was killed"});
+  step(GroupMemberLost{w(1), "was killed"});
   expect({s(0), s(1)}, {w(0), w(1, 2)});
   joins(w(1, 2));
   serves(s(0), number());  // without the answer that it owes
   serves(s(1), number());
-  EXPECT_TRUE(all<Admit>(seen).empty());
+  EXPECT_TRUE(all<AdmitWorker>(seen).empty());
 }
 
 TEST_F(ServerGroupTest, ALostServerEndsTheGroupAndAsksForACheckpoint) {
   form();
-  const auto over = all<Over>(step(Gone{s(1), "was killed"}));
+  const auto over = all<DissolveGroup>(step(GroupMemberLost{s(1), "was killed"}));
   ASSERT_EQ(over.size(), 1U);
   EXPECT_EQ(over[0].workers, (std::vector{w(0), w(1)}));
   expect({s(0), s(1, 2)}, {w(0), w(1)});
   joins(w(0));
   joins(s(1, 2));
-  EXPECT_TRUE(all<StateLost>(seen).empty()) << "w1 has not come back";
-  EXPECT_EQ(all<StateLost>(joins(w(1))).size(), 1U);
-  EXPECT_TRUE(all<StateLost>(step(servers::Tick{})).empty()) << "once";
-  const auto told = all<SendServe>(step(servers::Begin{"/c/s9", 9}));
+  EXPECT_TRUE(all<ChooseRestore>(seen).empty()) << "w1 has not come back";
+  EXPECT_EQ(all<ChooseRestore>(joins(w(1))).size(), 1U);
+  EXPECT_TRUE(all<ChooseRestore>(step(servers::TickPassed{})).empty()) << "once";
+  const auto told = all<SendServe>(step(servers::RestoreChosen{"/c/s9", 9}));
   ASSERT_EQ(told.size(), 2U);
   EXPECT_EQ(told[0].generation, Generation{2});
   EXPECT_EQ(told[0].serve.number, 1U);
@@ -197,15 +199,15 @@ TEST_F(ServerGroupTest, ALostServerEndsTheGroupAndAsksForACheckpoint) {
 
 TEST_F(ServerGroupTest, AServerReadsTheCheckpointOnceItHasHeardOfTheGroup) {
   form();
-  step(Gone{s(1), "was killed"});
+  step(GroupMemberLost{s(1), "was killed"});
   expect({s(0), s(1, 2)}, {w(0), w(1)});
   for (const Member m : {w(0), w(1), s(1, 2)}) joins(m);
-  for (const SendServe& told : all<SendServe>(step(servers::Begin{"/c/s9", 9}))) {
+  for (const SendServe& told : all<SendServe>(step(servers::RestoreChosen{"/c/s9", 9}))) {
     EXPECT_TRUE(told.reads) << to_string(told.to.worker);
   }
   serves(s(0), 1);
   // s1 has not answered yet, and both hear that a worker is lost.
-  const auto again = all<SendServe>(step(Gone{w(1), "was killed"}));
+  const auto again = all<SendServe>(step(GroupMemberLost{w(1), "was killed"}));
   ASSERT_EQ(again.size(), 2U);
   EXPECT_FALSE(again[0].reads) << "it has the checkpoint on its host already";
   EXPECT_TRUE(again[1].reads);
@@ -220,10 +222,10 @@ TEST_F(ServerGroupTest, AServerReadsTheCheckpointOnceItHasHeardOfTheGroup) {
 
 TEST_F(ServerGroupTest, AServerOfAGroupThatServesReadsNothingThoughTheJobDaemonBeganAnew) {
   form();
-  step(Gone{s(1), "was killed"});
+  step(GroupMemberLost{s(1), "was killed"});
   expect({s(0), s(1, 2)}, {w(0), w(1)});
   for (const Member m : {w(0), w(1), s(1, 2)}) joins(m);
-  step(servers::Begin{"/c/s9", 9});
+  step(servers::RestoreChosen{"/c/s9", 9});
   const ServerGroupImage forming = group.image();
   for (const Member m : {s(0), s(1, 2)}) serves(m, 1);
   ASSERT_TRUE(group.serving());
@@ -233,7 +235,7 @@ TEST_F(ServerGroupTest, AServerOfAGroupThatServesReadsNothingThoughTheJobDaemonB
     group.restore(served ? serving : forming, Generation{});
     expect({s(0), s(1, 2)}, {w(0), w(1)});
     now += std::chrono::seconds(3);
-    const auto told = all<SendServe>(step(servers::Tick{}));
+    const auto told = all<SendServe>(step(servers::TickPassed{}));
     ASSERT_EQ(told.size(), 2U);
     for (const SendServe& t : told) EXPECT_EQ(t.reads, !served);
   }
@@ -243,19 +245,20 @@ TEST_F(ServerGroupTest, AGroupThatNeverServedLosesNothing) {
   expect({s(0), s(1)}, {w(0), w(1)});
   for (const Member m : {w(0), s(0), w(1), s(1)}) joins(m);
   serves(s(0), 1);
-  EXPECT_TRUE(all<Over>(step(Gone{s(1), "was killed"})).empty()) << "no worker was told of it";
+  EXPECT_TRUE(all<DissolveGroup>(step(GroupMemberLost{s(1), "was killed"})).empty())
+      << "no worker was told of it";
   expect({s(0), s(1, 2)}, {w(0), w(1)});
   const auto told = all<SendServe>(joins(s(1, 2)));
   ASSERT_EQ(told.size(), 2U) << "the workers need not join again";
   EXPECT_EQ(told[0].generation, Generation{2});
-  EXPECT_TRUE(all<StateLost>(seen).empty());
+  EXPECT_TRUE(all<ChooseRestore>(seen).empty());
 }
 
 TEST_F(ServerGroupTest, AServerThatBeganAnewEndsTheGroupBeforeItsEndIsHeardOf) {
   form();
   expect({s(0, 2), s(1)}, {w(0), w(1)});
-  EXPECT_EQ(all<Over>(joins(s(0, 2))).size(), 1U);
-  EXPECT_TRUE(all<Over>(step(Gone{s(0), "was killed"})).empty());
+  EXPECT_EQ(all<DissolveGroup>(joins(s(0, 2))).size(), 1U);
+  EXPECT_TRUE(all<DissolveGroup>(step(GroupMemberLost{s(0), "was killed"})).empty());
 }
 
 class KeepingGroupTest : public ServerGroupTest {
@@ -269,10 +272,10 @@ class KeepingGroupTest : public ServerGroupTest {
   // s1 was killed, and all have come back.
   void lose_one() {
     form();
-    step(Gone{s(1), "was killed"});
+    step(GroupMemberLost{s(1), "was killed"});
     expect({s(0), s(1, 2)}, {w(0), w(1)});
     for (const Member m : {w(0), w(1), s(1, 2)}) joins(m);
-    ASSERT_EQ(all<StateLost>(seen).size(), 1U);
+    ASSERT_EQ(all<ChooseRestore>(seen).size(), 1U);
     seen.clear();
   }
 };
@@ -280,7 +283,7 @@ class KeepingGroupTest : public ServerGroupTest {
 TEST_F(KeepingGroupTest, WhoIsLeftGoesOnWithWhatItHas) {
   lose_one();
   EXPECT_EQ(group.keepers(), std::vector{s(0)});
-  const auto told = all<SendServe>(step(servers::Begin{"/c/s9", 9}));
+  const auto told = all<SendServe>(step(servers::RestoreChosen{"/c/s9", 9}));
   ASSERT_EQ(told.size(), 2U);
   EXPECT_TRUE(told[0].serve.keep);
   EXPECT_FALSE(told[0].reads);
@@ -300,22 +303,22 @@ TEST_F(KeepingGroupTest, TheNextIncarnationKnowsWhoKeepsWhat) {
 
 TEST_F(KeepingGroupTest, WhoKeepsWhatAndIsLostBeforeTheyServeHasThatFoundAnew) {
   lose_one();
-  step(servers::Begin{"/c/s9", 9});
+  step(servers::RestoreChosen{"/c/s9", 9});
   seen.clear();
-  step(Gone{s(0), "was killed"});
+  step(GroupMemberLost{s(0), "was killed"});
   EXPECT_TRUE(group.keepers().empty());
   expect({s(0, 2), s(1, 2)}, {w(0), w(1)});
   joins(s(0, 2));
-  EXPECT_EQ(all<StateLost>(seen).size(), 1U) << "now all have what the checkpoint has";
-  for (const SendServe& told : all<SendServe>(step(servers::Begin{"/c/s9", 9}))) {
+  EXPECT_EQ(all<ChooseRestore>(seen).size(), 1U) << "now all have what the checkpoint has";
+  for (const SendServe& told : all<SendServe>(step(servers::RestoreChosen{"/c/s9", 9}))) {
     EXPECT_FALSE(told.serve.keep);
   }
 }
 
 TEST_F(KeepingGroupTest, WhoHasNothingYetAndIsLostBeforeTheyServeChangesNothing) {
   lose_one();
-  step(servers::Begin{"/c/s9", 9});
-  step(Gone{s(1, 2), "was killed"});
+  step(servers::RestoreChosen{"/c/s9", 9});
+  step(GroupMemberLost{s(1, 2), "was killed"});
   expect({s(0), s(1, 3)}, {w(0), w(1)});
   seen.clear();
   const auto told = all<SendServe>(joins(s(1, 3)));
@@ -333,15 +336,15 @@ TEST_F(KeepingGroupTest, OneThatBeganAnewKeepsNothing) {
 
 TEST_F(ServerGroupTest, WhatAnotherGenerationSaysChangesNothing) {
   form();
-  step(Gone{w(1), "was killed"});
+  step(GroupMemberLost{w(1), "was killed"});
   const wire::PsPlaces places{w(1).worker, Attempt{1}, 1, {{0, 30}}};
-  EXPECT_TRUE(step(Serving{s(0), Generation{7}, {number(), {places}}}).empty());
-  EXPECT_TRUE(all<Left>(seen).empty());
+  EXPECT_TRUE(step(ServeAnswered{s(0), Generation{7}, {number(), {places}}}).empty());
+  EXPECT_TRUE(all<SettleLeaver>(seen).empty());
 }
 
 TEST_F(ServerGroupTest, ACheckpointIsDoneWhenEveryServerHasWrittenTheSameState) {
   form();
-  const auto orders = all<SendCut>(step(OrderCut{3}));
+  const auto orders = all<SendCut>(step(CutOrdered{3}));
   ASSERT_EQ(orders.size(), 2U);
   EXPECT_EQ(orders[0].cut.directory, "checkpoints/.tmp-3-g1");
   const auto saved = [&](Member server, std::uint64_t version, std::string error = {}) {
@@ -349,7 +352,7 @@ TEST_F(ServerGroupTest, ACheckpointIsDoneWhenEveryServerHasWrittenTheSameState) 
                        40, {{"slice-0" + std::to_string(server.worker.index), 8, "x"}},
                        {}, std::move(error)};
     if (server == s(0)) said.places.push_back({w(0).worker, Attempt{1}, 1, {{0, 5}}});
-    return all<CutDone>(step(Saved{server, group.generation(), said}));
+    return all<ConcludeCut>(step(SlicesSaved{server, group.generation(), said}));
   };
   EXPECT_TRUE(saved(s(0), 12).empty());
   EXPECT_TRUE(saved(s(0), 12).empty()) << "said twice is said once";
@@ -361,65 +364,65 @@ TEST_F(ServerGroupTest, ACheckpointIsDoneWhenEveryServerHasWrittenTheSameState) 
   EXPECT_EQ(done[0].places.size(), 1U);
   EXPECT_TRUE(saved(s(1), 12).empty());
 
-  step(OrderCut{3});
+  step(CutOrdered{3});
   saved(s(0), 12);
   EXPECT_NE(saved(s(1), 13)[0].error, "") << "not one cut";
-  step(OrderCut{3});
+  step(CutOrdered{3});
   EXPECT_NE(saved(s(1), 13, "the disk is full")[0].error.find("s1: the disk is full"),
             std::string::npos);
 }
 
 TEST_F(ServerGroupTest, ACheckpointIsGivenUpWithTheWorkerOrTheServerThatIsLost) {
   form();
-  step(OrderCut{1});
-  EXPECT_EQ(all<CutDone>(step(Gone{w(1), "was killed"})).size(), 1U);
-  step(OrderCut{2});
-  const auto done = all<CutDone>(step(Gone{s(1), "was killed"}));
+  step(CutOrdered{1});
+  EXPECT_EQ(all<ConcludeCut>(step(GroupMemberLost{w(1), "was killed"})).size(), 1U);
+  step(CutOrdered{2});
+  const auto done = all<ConcludeCut>(step(GroupMemberLost{s(1), "was killed"}));
   ASSERT_EQ(done.size(), 1U);
   EXPECT_NE(done[0].error, "");
-  EXPECT_EQ(all<CutDone>(step(OrderCut{3})).size(), 1U) << "nobody serves";
+  EXPECT_EQ(all<ConcludeCut>(step(CutOrdered{3})).size(), 1U) << "nobody serves";
 }
 
 TEST_F(ServerGroupTest, ACutIsOrderedAgainFromWhoHasNotAnswered) {
   form();
-  step(OrderCut{1});
-  step(Saved{s(0), group.generation(), {1, 4, 0, {}, {}, ""}});
+  step(CutOrdered{1});
+  step(SlicesSaved{s(0), group.generation(), {1, 4, 0, {}, {}, ""}});
   now += std::chrono::seconds(3);
-  const auto again = all<SendCut>(step(servers::Tick{}));
+  const auto again = all<SendCut>(step(servers::TickPassed{}));
   ASSERT_EQ(again.size(), 1U);
   EXPECT_EQ(again[0].to, s(1));
 }
 
 TEST_F(ServerGroupTest, ACheckpointWaitsForTheAnswerOfAHomeAboutWhoLeaves) {
   form();
-  step(Gone{w(1), "was killed"});
-  EXPECT_TRUE(all<SendCut>(step(OrderCut{3})).empty())
+  step(GroupMemberLost{w(1), "was killed"});
+  EXPECT_TRUE(all<SendCut>(step(CutOrdered{3})).empty())
       << "its home may decide more of w1 between the cut and its answer";
   now += std::chrono::seconds(3);
-  EXPECT_TRUE(all<SendCut>(step(servers::Tick{})).empty());
+  EXPECT_TRUE(all<SendCut>(step(servers::TickPassed{})).empty());
   const wire::PsPlaces places{w(1).worker, Attempt{1}, 1, {{0, 30}}};
   serves(s(0), number(), {places});
-  EXPECT_EQ(all<SendCut>(step(servers::Tick{})).size(), 2U);
-  EXPECT_TRUE(all<SendCut>(step(servers::Tick{})).empty()) << "not every turn";
+  EXPECT_EQ(all<SendCut>(step(servers::TickPassed{})).size(), 2U);
+  EXPECT_TRUE(all<SendCut>(step(servers::TickPassed{})).empty()) << "not every turn";
 }
 
 TEST_F(ServerGroupTest, AsksAgainForWhoLeavesUntilItsHomeHasSaidIt) {
   form();
-  step(Gone{w(1), "was killed"});
+  step(GroupMemberLost{w(1), "was killed"});
   serves(s(0), number());  // an answer to an older order, which named nobody
   serves(s(1), number());
   now += std::chrono::seconds(1);
-  EXPECT_EQ(all<SendServe>(step(servers::Tick{})).size(), 2U);
+  EXPECT_EQ(all<SendServe>(step(servers::TickPassed{})).size(), 2U);
   serves(s(0), number(), {{w(1).worker, Attempt{1}, 1, {}}});
-  EXPECT_EQ(all<Left>(seen).size(), 1U);
+  EXPECT_EQ(all<SettleLeaver>(seen).size(), 1U);
   now += std::chrono::seconds(1);
-  EXPECT_TRUE(all<SendServe>(step(servers::Tick{})).empty());
+  EXPECT_TRUE(all<SendServe>(step(servers::TickPassed{})).empty());
 }
 
 TEST_F(ServerGroupTest, TheNextIncarnationAsksTheServersWhatTheyKnowAndGoesOn) {
   form();
-  step(Gone{w(1), "was killed"});
-  step(OrderCut{5});
+  step(GroupMemberLost{w(1), "was killed"});
+  step(CutOrdered{5});
   const ServerGroupImage image = group.image();
   group = ServerGroup({2, "ps-bsp", 0});
   group.restore(image, Generation{});
@@ -427,45 +430,45 @@ TEST_F(ServerGroupTest, TheNextIncarnationAsksTheServersWhatTheyKnowAndGoesOn) {
   EXPECT_TRUE(group.serving());
   expect({s(0), s(1)}, {w(0)});
   now += std::chrono::seconds(3);
-  step(servers::Tick{});
+  step(servers::TickPassed{});
   EXPECT_EQ(all<SendServe>(seen).size(), 2U);
   const wire::PsPlaces places{w(1).worker, Attempt{1}, 1, {{0, 30}}};
   serves(s(0), number(), {places});
   serves(s(1), number());
-  EXPECT_EQ(all<Left>(seen).size(), 1U);
-  ASSERT_EQ(all<Admit>(seen).size(), 1U) << "whether it was told is not known";
-  EXPECT_EQ(group.workers(), std::vector{w(0)});
-  step(servers::Tick{});
+  EXPECT_EQ(all<SettleLeaver>(seen).size(), 1U);
+  ASSERT_EQ(all<AdmitWorker>(seen).size(), 1U) << "whether it was told is not known";
+  EXPECT_EQ(group.workers().admitted(), std::vector{w(0)});
+  step(servers::TickPassed{});
   EXPECT_EQ(all<SendCut>(seen).size(), 2U) << "the checkpoint is still wanted";
 }
 
 TEST_F(ServerGroupTest, WhoHasNotJoinedAgainHearsOnceMoreThatItsGroupIsOver) {
   form();
-  step(Gone{s(1), "was killed"});
+  step(GroupMemberLost{s(1), "was killed"});
   expect({s(0), s(1, 2)}, {w(0), w(1)});
   joins(w(0));
   now += std::chrono::seconds(3);
-  const auto again = all<OverAgain>(step(servers::Tick{}));
+  const auto again = all<RepeatDissolve>(step(servers::TickPassed{}));
   ASSERT_EQ(again.size(), 1U);
   EXPECT_EQ(again[0].generation, Generation{1});
   EXPECT_EQ(again[0].workers, std::vector{w(1)});
-  EXPECT_TRUE(all<OverAgain>(step(servers::Tick{})).empty()) << "not every turn";
+  EXPECT_TRUE(all<RepeatDissolve>(step(servers::TickPassed{})).empty()) << "not every turn";
   joins(w(1));
   now += std::chrono::seconds(3);
-  EXPECT_TRUE(all<OverAgain>(step(servers::Tick{})).empty()) << "all have heard";
+  EXPECT_TRUE(all<RepeatDissolve>(step(servers::TickPassed{})).empty()) << "all have heard";
 }
 
 TEST_F(ServerGroupTest, AWorkerThatHasNoSuccessorIsNotWaitedFor) {
   form();
-  step(Gone{w(1), "was killed while the others finish"});
-  step(Gone{s(1), "was killed"});
+  step(GroupMemberLost{w(1), "was killed while the others finish"});
+  step(GroupMemberLost{s(1), "was killed"});
   expect({s(0), s(1, 2)}, {w(0), w(1)});
-  step(Gone{w(1), "said again"});
+  step(GroupMemberLost{w(1), "said again"});
   seen.clear();
   for (const Member m : {w(0), s(1, 2)}) joins(m);
-  step(servers::Tick{});
-  ASSERT_EQ(all<StateLost>(seen).size(), 1U) << group.waiting_for();
-  step(Begin{"l1", 7});
+  step(servers::TickPassed{});
+  ASSERT_EQ(all<ChooseRestore>(seen).size(), 1U) << group.waiting_for();
+  step(RestoreChosen{"l1", 7});
   ASSERT_EQ(all<SendServe>(seen).size(), 2U);
   EXPECT_EQ(all<SendServe>(seen)[0].serve.workers.size(), 1U);
 }
@@ -474,16 +477,16 @@ TEST_F(ServerGroupTest, WhoLetsTheOthersWaitForTooLongIsNamed) {
   expect({s(0), s(1)}, {w(0), w(1)});
   for (const Member m : {w(0), s(0), s(1)}) joins(m);
   now += std::chrono::seconds(100);
-  EXPECT_TRUE(all<Silent>(step(servers::Tick{})).empty());
+  EXPECT_TRUE(all<EndSilentMember>(step(servers::TickPassed{})).empty());
   now += std::chrono::seconds(30);
-  const auto silent = all<Silent>(step(servers::Tick{}));
+  const auto silent = all<EndSilentMember>(step(servers::TickPassed{}));
   ASSERT_EQ(silent.size(), 1U);
   EXPECT_EQ(silent[0].member, w(1));
-  EXPECT_TRUE(all<Silent>(step(servers::Tick{})).empty()) << "it has its time anew";
+  EXPECT_TRUE(all<EndSilentMember>(step(servers::TickPassed{})).empty()) << "it has its time anew";
   joins(w(1));
   serves(s(0), 1);
   now += std::chrono::seconds(130);
-  const auto unanswered = all<Silent>(step(servers::Tick{}));
+  const auto unanswered = all<EndSilentMember>(step(servers::TickPassed{}));
   ASSERT_EQ(unanswered.size(), 1U);
   EXPECT_EQ(unanswered[0].member, s(1)) << "it does not answer what it is to serve";
 }
@@ -494,11 +497,11 @@ TEST_F(ServerGroupTest, AWorkerThatCannotBeginTriesAgainAndIsInTheEndGivenUp) {
   for (int n = 1; n <= 5; ++n) {
     now += std::chrono::seconds(10);
     const auto effects = step(cannot);
-    EXPECT_EQ(all<Admit>(effects).size(), 1U) << "it hears again where they are";
-    ASSERT_EQ(all<Trouble>(effects).size(), 1U);
-    EXPECT_EQ(all<Trouble>(effects)[0].problem, "cannot reach s0");
-    EXPECT_EQ(all<Trouble>(effects)[0].last, n == 5);
-    EXPECT_TRUE(all<Trouble>(step(cannot)).empty()) << "the same, said again";
+    EXPECT_EQ(all<AdmitWorker>(effects).size(), 1U) << "it hears again where they are";
+    ASSERT_EQ(all<ReportTrouble>(effects).size(), 1U);
+    EXPECT_EQ(all<ReportTrouble>(effects)[0].problem, "cannot reach s0");
+    EXPECT_EQ(all<ReportTrouble>(effects)[0].last, n == 5);
+    EXPECT_TRUE(all<ReportTrouble>(step(cannot)).empty()) << "the same, said again";
   }
 }
 
@@ -512,19 +515,19 @@ TEST_F(ServerGroupTest, GenerationsOfAnEarlierJournalAreNotUsedAgain) {
 
 TEST_F(ServerGroupTest, EveryServerHearsOfOtherBackupsWhileItServes) {
   form();
-  const auto told = all<SendServe>(step(SetBackups{1}));
+  const auto told = all<SendServe>(step(TermsSet{1}));
   ASSERT_EQ(told.size(), 2U);
   for (const SendServe& t : told) EXPECT_EQ(t.serve.backups, 1U);
-  EXPECT_TRUE(all<SendServe>(step(SetBackups{1})).empty()) << "that is no news";
+  EXPECT_TRUE(all<SendServe>(step(TermsSet{1})).empty()) << "that is no news";
   EXPECT_EQ(group.image().backups, 1U) << "the next incarnation knows it";
 }
 
 TEST_F(ServerGroupTest, EveryServerHearsOfAnotherLearningRate) {
   form();
-  const auto told = all<SendServe>(step(SetRate{0.5}));
+  const auto told = all<SendServe>(step(TermsSet{{}, 0.5}));
   ASSERT_EQ(told.size(), 2U);
   for (const SendServe& t : told) EXPECT_EQ(t.serve.rate, 0.5);
-  EXPECT_TRUE(all<SendServe>(step(SetRate{0.5})).empty()) << "that is no news";
+  EXPECT_TRUE(all<SendServe>(step(TermsSet{{}, 0.5})).empty()) << "that is no news";
   EXPECT_EQ(group.image().rate, 0.5) << "the next incarnation knows it";
 }
 

@@ -43,11 +43,13 @@ class ServersScript : public transcript::Machine {
       return {};
     }
     std::vector<std::string> shown;
-    for (const Event& event : events_of(line)) {
-      for (const Effect& effect : group_.step(event, now)) {
-        if (std::holds_alternative<Changed>(effect)) written_ = group_.image();
+    for (const Input& input : inputs_of(line)) {
+      Effects effects;
+      group_.step(input, now, effects);
+      for (const Effect& effect : effects) {
+        if (std::holds_alternative<PersistGroup>(effect)) written_ = group_.image();
         if (const auto* order = std::get_if<SendCut>(&effect)) cut_ = order->cut.number;
-        if (!std::holds_alternative<Changed>(effect)) shown.push_back(show_effect(effect));
+        if (!std::holds_alternative<PersistGroup>(effect)) shown.push_back(show_effect(effect));
       }
     }
     return shown;
@@ -67,36 +69,37 @@ class ServersScript : public transcript::Machine {
 
   // ------------------------------------------------------------- what happens
 
-  std::vector<Event> events_of(const Line& line) {
+  std::vector<Input> inputs_of(const Line& line) {
     const std::string& what = line.what();
     if (what == "expect") return {expect(line)};
-    if (what == "gone") return {Gone{transcript::member_of(line.word(0)), line.rest(1)}};
-    if (what == "begin") return {Begin{line.text("restore", ""), line.number("version", 0)}};
-    if (what == "cut") return {OrderCut{std::stoull(line.word(0)), line.has("last")}};
-    if (what == "resize") return {Resize{count_of(line)}};
-    if (what == "go-on") return {GoOn{}};
-    if (what == "backups") return {SetBackups{count_of(line)}};
-    if (what == "rate") return {SetRate{std::stod(line.word(0))}};
-    if (what == "tick") return {Tick{}};
-    std::vector<Event> events;
+    if (what == "gone") return {GroupMemberLost{transcript::member_of(line.word(0)), line.rest(1)}};
+    if (what == "begin")
+      return {RestoreChosen{line.text("restore", ""), line.number("version", 0)}};
+    if (what == "cut") return {CutOrdered{std::stoull(line.word(0)), line.has("last")}};
+    if (what == "resize") return {GroupResized{count_of(line)}};
+    if (what == "go-on") return {ResizeAbandoned{}};
+    if (what == "backups") return {TermsSet{count_of(line)}};
+    if (what == "rate") return {TermsSet{{}, std::stod(line.word(0))}};
+    if (what == "tick") return {TickPassed{}};
+    std::vector<Input> inputs;
     for (const Member member : line.members()) {
       if (what == "joined") {
-        events.emplace_back(joined(member, line));
+        inputs.emplace_back(joined(member, line));
       } else if (what == "serving") {
-        events.emplace_back(Serving{member, group_.generation(), serving(line)});
+        inputs.emplace_back(ServeAnswered{member, group_.generation(), serving(line)});
       } else if (what == "saved") {
-        events.emplace_back(Saved{member, group_.generation(), saved(member, line)});
+        inputs.emplace_back(SlicesSaved{member, group_.generation(), saved(member, line)});
       }
     }
-    if (events.empty()) throw std::runtime_error("no event: " + what);
-    return events;
+    if (inputs.empty()) throw std::runtime_error("no event: " + what);
+    return inputs;
   }
 
   static std::uint32_t count_of(const Line& line) {
     return static_cast<std::uint32_t>(std::stoul(line.word(0)));
   }
-  static Expect expect(const Line& line) {
-    Expect expect;
+  static ProcessesExpected expect(const Line& line) {
+    ProcessesExpected expect;
     for (const Member member : line.members()) {
       (member.worker.role == 's' ? expect.servers : expect.workers).push_back(member);
     }
@@ -105,15 +108,15 @@ class ServersScript : public transcript::Machine {
     }
     return expect;
   }
-  static Joined joined(Member member, const Line& line) {
-    Joined joined{member, {}, fmt::format("key of {}", transcript::show(member)), {}};
+  static GroupJoinRequested joined(Member member, const Line& line) {
+    GroupJoinRequested joined{member, {}, fmt::format("key of {}", transcript::show(member)), {}};
     if (member.worker.role == 's') joined.endpoint = transcript::show(member);
     if (line.text("problem")) joined.problem = "it could not reach s1";
     return joined;
   }
   wire::PsServing serving(const Line& line) const {
     wire::PsServing serving;
-    serving.number = line.number("number", group_.number());
+    serving.number = line.number("number", group_.roster().number);
     serving.backed = line.number("backed", 0);
     for (const std::string& left : transcript::split(line.text("left", ""), ',')) {
       const auto parts = transcript::split(left, ':');
@@ -164,7 +167,7 @@ class ServersScript : public transcript::Machine {
     if (s.last_cut > 0) shown += fmt::format(", checkpoint {} is the last", s.last_cut);
     return shown;
   }
-  static std::string show_cut(const CutDone& e) {
+  static std::string show_cut(const ConcludeCut& e) {
     if (!e.error.empty()) return "cut failed: " + e.error;
     return fmt::format("cut {} done after {} updates: {} files in {}", e.number, e.version,
                        e.files.size(), e.directory);
@@ -172,54 +175,54 @@ class ServersScript : public transcript::Machine {
   static std::string show_effect(const Effect& effect) {
     return std::visit(
         Overloaded{
-            [](const Changed&) { return std::string(); },
+            [](const PersistGroup&) { return std::string(); },
             [](const SendServe& e) { return show_serve(e); },
             [](const SendCut& e) {
               return fmt::format("write g{} {} checkpoint {}", e.generation, transcript::show(e.to),
                                  e.cut.number);
             },
-            [](const Formed& e) {
+            [](const OpenGroup& e) {
               return fmt::format("formed g{}: {}", e.generation, transcript::show(e.workers));
             },
-            [](const Admit& e) { return "admit " + transcript::show(e.worker); },
-            [](const Left& e) { return "left " + show_places(e.places); },
-            [](const Over& e) {
+            [](const AdmitWorker& e) { return "admit " + transcript::show(e.worker); },
+            [](const SettleLeaver& e) { return "left " + show_places(e.places); },
+            [](const DissolveGroup& e) {
               return fmt::format("over g{} {}: {}", e.generation, transcript::show(e.workers),
                                  e.reason);
             },
-            [](const OverAgain& e) {
+            [](const RepeatDissolve& e) {
               return fmt::format("over again g{} {}", e.generation, transcript::show(e.workers));
             },
-            [](const Silent& e) {
+            [](const EndSilentMember& e) {
               return fmt::format("silent {}: {}", transcript::show(e.member), e.what);
             },
-            [](const Switched& e) {
+            [](const ReportSwitch& e) {
               return fmt::format("server {} lost {}: {} goes on{}", e.server,
                                  transcript::show(e.lost), transcript::show(e.alone),
                                  e.promoted ? " as the primary" : "");
             },
-            [](const Backed& e) {
+            [](const ReportBackup& e) {
               return fmt::format("server {} is backed: {} has what {} has", e.server,
                                  transcript::show(e.backup), transcript::show(e.primary));
             },
-            [](const Moved& e) { return "moved, for " + transcript::show(e.workers); },
-            [](const Trouble& e) {
+            [](const SendRosters& e) { return "moved, for " + transcript::show(e.workers); },
+            [](const ReportTrouble& e) {
               return fmt::format("trouble of {}{}: {}", transcript::show(e.worker),
                                  e.last ? " for the last time" : "", e.problem);
             },
-            [](const StateLost&) { return std::string("state lost"); },
-            [](const CutDone& e) { return show_cut(e); },
+            [](const ChooseRestore&) { return std::string("state lost"); },
+            [](const ConcludeCut& e) { return show_cut(e); },
         },
         effect);
   }
 
   std::vector<std::string> state() const {
     static constexpr const char* kNames[] = {"gathering", "forming", "serving"};
-    std::vector<std::string> shown{
-        fmt::format("{} g{} #{}, admitted: {}", kNames[static_cast<int>(group_.state())],
-                    group_.generation(), group_.number(), transcript::show(group_.workers()))};
+    std::vector<std::string> shown{fmt::format(
+        "{} g{} #{}, admitted: {}", kNames[static_cast<int>(group_.state())], group_.generation(),
+        group_.roster().number, transcript::show(group_.workers().admitted()))};
     for (const GroupServer& server : written_.servers) {
-      const std::string role = group_.role_of(server.member());
+      const std::string role = group_.placement().role_of(server.member());
       if (!role.empty())
         shown.push_back(fmt::format("{}: {}", transcript::show(server.member()), role));
     }

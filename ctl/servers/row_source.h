@@ -1,0 +1,57 @@
+// From where the next group has its rows: who reads a checkpoint, and who keeps what it holds.
+//
+//   known ──(a group that served is over)──> lost ──ChooseRestore──> asked ──RestoreChosen──> known
+//                                              ^                       │
+//                                              └──(a keeper is lost)───┘
+//
+// Where the job promises less than exactly once, the servers that are left of a group keep their
+// rows, and only the lost server reads the checkpoint. What that means to the ledger is not
+// decided here.
+//
+// Durable, but for whether the checkpoint was asked for.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "core/ids.h"
+#include "ctl/servers/group_events.h"
+#include "ctl/servers/group_image.h"
+
+namespace antdt::ctl::servers {
+
+class RowSource {
+ public:
+  // From: any. To: known.
+  void choose(const RestoreChosen& chosen);
+  // From: any. To: lost.
+  void lose() { state_ = state_ == State::kKnown ? State::kLost : state_; }
+  // From: lost. To: asked. Answers whether it was to be asked now.
+  [[nodiscard]] bool ask_once();
+  [[nodiscard]] bool is_known() const { return state_ == State::kKnown; }
+
+  [[nodiscard]] const std::string& restore() const { return restore_; }  // empty: the seeded start
+  [[nodiscard]] std::uint64_t version() const { return version_; }       // updates in it
+
+  // These begin the next group with what they have.
+  void keep(std::vector<Member> keepers) { keepers_ = std::move(keepers); }
+  [[nodiscard]] const std::vector<Member>& keepers() const { return keepers_; }
+  [[nodiscard]] bool keeps(Member server) const;
+  // From: any, if there is a keeper of this kind. To: lost. What the next group goes on from was
+  // chosen with that keeper, and is chosen anew.
+  void forget_keepers(const std::function<bool(Member)>& which);
+
+  void restore_image(const ServerGroupImage& image);
+
+ private:
+  enum class State : std::uint8_t { kKnown, kLost, kAsked };
+
+  State state_ = State::kKnown;
+  std::string restore_;
+  std::uint64_t version_ = 0;
+  std::vector<Member> keepers_;  // of the group, or of the next one
+};
+
+}  // namespace antdt::ctl::servers

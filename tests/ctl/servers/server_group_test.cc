@@ -493,7 +493,7 @@ TEST_F(ServerGroupTest, WhoLetsTheOthersWaitForTooLongIsNamed) {
 
 TEST_F(ServerGroupTest, AWorkerThatCannotBeginTriesAgainAndIsInTheEndGivenUp) {
   form();
-  const Joined cannot{w(1), "", key(w(1)), "cannot reach s0"};
+  const GroupJoinRequested cannot{w(1), "", key(w(1)), "cannot reach s0"};
   for (int n = 1; n <= 5; ++n) {
     now += std::chrono::seconds(10);
     const auto effects = step(cannot);

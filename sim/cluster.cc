@@ -191,14 +191,16 @@ void Cluster::shape_servers() {
   if (options_.sync == Sync::kAllReduce || (options_.sync == Sync::kAny && !wanted)) return;
   shape_.servers = static_cast<std::uint32_t>(rng.between(1, 4));
   constexpr std::uint64_t kOwnReplicas = 0x2e911ca5;
-  if (Rng(options_.seed ^ kOwnReplicas).chance(0.4)) shape_.replicas = 2;
+  const bool weaker = options_.weaker_delivery;
+  if (Rng(options_.seed ^ kOwnReplicas).chance(0.4) && !weaker) shape_.replicas = 2;
   // A lost server costs more than a lost worker: some jobs are to get far.
   calm_ = static_cast<std::uint32_t>(rng.between(1, 6));
-  const std::uint64_t kind = rng.below(4);
+  const std::uint64_t kind = weaker ? rng.between(2, 3) : rng.below(4);
   shape_.sync = kind < 2 ? "ps-bsp" : kind == 2 ? "ps-ssp" : "ps-asp";
   if (kind == 2) shape_.staleness = rng.between(1, 4);
   constexpr std::uint64_t kOwnDelivery = 0xde11;
-  const std::uint64_t promise = Rng(options_.seed ^ kOwnDelivery).below(3);
+  Rng own(options_.seed ^ kOwnDelivery);
+  const std::uint64_t promise = weaker ? own.between(1, 2) : own.below(3);
   if (kind >= 2 && shape_.replicas < 2) shape_.delivery = static_cast<Delivery>(promise);
   if (kind >= 2) return;
   shape_.backups = rng.chance(0.3) ? static_cast<std::uint32_t>(rng.between(1, 2)) : 0;

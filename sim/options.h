@@ -78,6 +78,8 @@ struct Options {
   Faults faults;
   Sabotage sabotage = Sabotage::kNone;
   Sync sync = Sync::kAllReduce;
+  // Around servers: no barrier and one process for each, under a promise of less than exactly once.
+  bool weaker_delivery = false;
   std::uint32_t workers = 0;  // 0: as many as the seed says
   // How long the disk takes to write a checkpoint, and to read one. 0: no time.
   Duration write_time{};

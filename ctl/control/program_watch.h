@@ -1,65 +1,75 @@
-// When the program of a user's own solution is started, asked and ended. A value:
-// the shell (cmd/antdt-jobd/own_program.h) tells it what happened and does what it
-// wants; whatever the program does, the job only ever has no decision from it.
+// When the program that is a job's solution is started, asked and ended.
 //
-//   waiting --Tick, its time has come--> starting: start it
-//   starting --Started--> ready
-//   ready --Asked--> asked --Answered--> ready
-//   asked --Tick, kPatience later--> as Failed
-//   any --Failed--> waiting, each time for longer: end it, say why
+//   waiting ──TimePassed, the pause is over──> starting     (StartProgram)
+//   starting ──ProgramStarted──> ready
+//   ready ──ViewShown──> asked ──DecisionHeard──> ready
+//   asked ──TimePassed, the answer is late──> waiting       (EndProgram, TellOperator)
+//   any but waiting ──ProgramFailed──> waiting              (EndProgram, TellOperator)
+//
+// Each failure doubles the pause before the next start; kReliable answers in a row reset it.
+// Whatever the program does, the worst that it does to the job is to make no decision.
+// Nothing is durable: a job daemon that is started again starts the program again.
+// Its driver is jobd/programs/own_program.h. docs/machines.md describes the shape of a machine.
 #pragma once
 
 #include <chrono>
-#include <optional>
 #include <string>
 #include <variant>
+#include <vector>
 
 #include "core/clock.h"
 
-namespace antdt::ctl {
+namespace antdt::ctl::program {
+
+struct TimePassed {};
+struct ProgramStarted {};
+struct ViewShown {};
+struct DecisionHeard {};
+struct ProgramFailed {
+  std::string why;  // the end of a sentence that begins with "the program"
+};
+using Input = std::variant<TimePassed, ProgramStarted, ViewShown, DecisionHeard, ProgramFailed>;
+
+struct StartProgram {};
+struct EndProgram {};  // and every process that it started
+struct TellOperator {  // once for the same failure
+  std::string text;
+};
+using Effect = std::variant<StartProgram, EndProgram, TellOperator>;
+using Effects = std::vector<Effect>;
 
 class ProgramWatch {
  public:
   static constexpr Duration kPatience = std::chrono::seconds(10);
-  // For its first answer: an interpreter and its libraries are loaded.
+  // For the first answer: an interpreter and its libraries are loaded.
   static constexpr Duration kStartPatience = std::chrono::seconds(60);
-  static constexpr Duration kFirstWait = std::chrono::seconds(1);
-  static constexpr Duration kLongestWait = std::chrono::minutes(5);
-  // After so many answers in a row what it did before counts no more.
+  static constexpr Duration kFirstPause = std::chrono::seconds(1);
+  static constexpr Duration kLongestPause = std::chrono::minutes(5);
   static constexpr int kReliable = 20;
 
-  struct Tick {};
-  struct Started {};
-  struct Asked {};
-  struct Answered {};
-  struct Failed {
-    std::string why;  // the end of a sentence that begins with "the program"
-  };
-  using Event = std::variant<Tick, Started, Asked, Answered, Failed>;
-
-  struct Wish {
-    bool start = false;
-    bool end = false;                 // it, and what it has started
-    std::optional<std::string> news;  // for people, once for the same reason
-  };
-  [[nodiscard]] Wish step(const Event& event, MonoTime now);
+  void step(const Input& input, MonoTime now, Effects& out);
 
   [[nodiscard]] bool may_be_asked() const { return state_ == State::kReady; }
-  [[nodiscard]] bool asked() const { return state_ == State::kAsked; }
-  // Why nobody decides now; empty: it runs.
+  // Why nobody decides now; empty while the program runs.
   [[nodiscard]] const std::string& trouble() const { return trouble_; }
 
  private:
   enum class State { kWaiting, kStarting, kReady, kAsked };
-  [[nodiscard]] Wish fail(const std::string& why, MonoTime now);
+
+  void on(const TimePassed& input, MonoTime now, Effects& out);
+  void on(const ProgramStarted& input, MonoTime now, Effects& out);
+  void on(const ViewShown& input, MonoTime now, Effects& out);
+  void on(const DecisionHeard& input, MonoTime now, Effects& out);
+  void on(const ProgramFailed& input, MonoTime now, Effects& out);
+  void check_invariants() const;
 
   State state_ = State::kWaiting;
   MonoTime next_start_{};
   MonoTime asked_at_{};
-  Duration wait_ = kFirstWait;
-  int answers_ = 0;  // since it was started
-  std::string said_;
+  Duration pause_ = kFirstPause;
+  int answers_ = 0;           // since the program was started
+  std::string last_failure_;  // that operators were told; empty: none since it became reliable
   std::string trouble_;
 };
 
-}  // namespace antdt::ctl
+}  // namespace antdt::ctl::program

@@ -3,9 +3,13 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/overloaded.h"
 #include "ctl/job/solution_lines.h"
 
 namespace antdt::jobd {
+
+namespace program = ctl::program;
+
 namespace {
 
 constexpr std::size_t kChunk = 65'536;
@@ -35,11 +39,13 @@ OwnProgram::OwnProgram(EventLoop& loop, Options options, OnDecision on_decision,
 
 OwnProgram::~OwnProgram() { end(); }
 
-void OwnProgram::tell(const ctl::ProgramWatch::Event& event) {
-  const ctl::ProgramWatch::Wish wish = watch_.step(event, loop_.now());
-  if (wish.end) end();
-  if (wish.news) on_news_(*wish.news);
-  if (wish.start) start();
+void OwnProgram::tell(const program::Input& input) {
+  program::Effects wanted;
+  watch_.step(input, loop_.now(), wanted);
+  const Overloaded perform{[this](const program::StartProgram&) { start(); },
+                           [this](const program::EndProgram&) { end(); },
+                           [this](const program::TellOperator& e) { on_news_(e.text); }};
+  for (const program::Effect& effect : wanted) std::visit(perform, effect);
 }
 
 void OwnProgram::start() {
@@ -48,7 +54,7 @@ void OwnProgram::start() {
   auto child = ChildProgram::start(options_.command, options_.directory);
   if (!child) return failed(fmt::format("does not start: {}", child.error().message));
   child_.emplace(std::move(*child));
-  tell(ctl::ProgramWatch::Started{});
+  tell(program::ProgramStarted{});
 }
 
 void OwnProgram::end() {
@@ -76,8 +82,8 @@ void OwnProgram::closed(const char* what) {
 
 void OwnProgram::failed(const std::string& why) {
   copy_errors();
-  tell(ctl::ProgramWatch::Failed{last_words_.empty() ? why
-                                                     : fmt::format("{} ({})", why, last_words_)});
+  tell(
+      program::ProgramFailed{last_words_.empty() ? why : fmt::format("{} ({})", why, last_words_)});
 }
 
 void OwnProgram::tick() {
@@ -87,7 +93,7 @@ void OwnProgram::tick() {
     if (const auto how = child_->ended()) failed(*how);
     if (closed_ && loop_.now() - *closed_ >= kUntilItsEnd) failed(closed_what_);
   }
-  tell(ctl::ProgramWatch::Tick{});
+  tell(program::TimePassed{});
 }
 
 void OwnProgram::offer(const ctl::ClusterView& view, double time_s) {
@@ -97,7 +103,7 @@ void OwnProgram::offer(const ctl::ClusterView& view, double time_s) {
   heard_.clear();
   loop_.watch_fd(child_->output(), [this] { read(); });
   watched_ = true;
-  tell(ctl::ProgramWatch::Asked{});
+  tell(program::ViewShown{});
   write();
 }
 
@@ -131,7 +137,7 @@ void OwnProgram::conclude(std::string_view line) {
   const PlanVersion plan = view_->plan;
   unwatch();
   view_.reset();
-  tell(ctl::ProgramWatch::Answered{});
+  tell(program::DecisionHeard{});
   if (!decision->actions.empty()) on_decision_(std::move(*decision), plan);
 }
 

@@ -44,7 +44,7 @@ class OwnProgram {
   [[nodiscard]] const std::string& trouble() const { return watch_.trouble(); }
 
  private:
-  void tell(const ctl::ProgramWatch::Event& event);
+  void tell(const ctl::program::Input& input);
   void start();
   void write();
   void read();
@@ -58,7 +58,7 @@ class OwnProgram {
   Options options_;
   OnDecision on_decision_;
   OnNews on_news_;
-  ctl::ProgramWatch watch_;
+  ctl::program::ProgramWatch watch_;
   std::optional<ChildProgram> child_;
   std::optional<ctl::ClusterView> view_;  // that it was asked about
   std::uint64_t number_ = 0;              // of the view, since the program was started

@@ -3,7 +3,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace antdt::ctl {
+#include <optional>
+#include <string>
+#include <variant>
+
+namespace antdt::ctl::program {
 namespace {
 
 using std::chrono::milliseconds;
@@ -13,89 +17,102 @@ using Watch = ProgramWatch;
 
 class ProgramWatchTest : public testing::Test {
  protected:
-  Watch::Wish after(Duration pause, const Watch::Event& event) {
+  // What a step wanted, to ask of it.
+  struct Wanted {
+    bool start = false, end = false;
+    std::optional<std::string> news;
+  };
+  Wanted after(Duration pause, const Input& input) {
     now += pause;
-    return watch.step(event, now);
+    Effects effects;
+    watch.step(input, now, effects);
+    Wanted wanted;
+    for (const Effect& effect : effects) {
+      if (std::holds_alternative<StartProgram>(effect)) wanted.start = true;
+      if (std::holds_alternative<EndProgram>(effect)) wanted.end = true;
+      if (const auto* tell = std::get_if<TellOperator>(&effect)) wanted.news = tell->text;
+    }
+    return wanted;
   }
   void start() {
-    ASSERT_TRUE(after(Duration::zero(), Watch::Tick{}).start);
-    std::ignore = after(milliseconds(5), Watch::Started{});
+    ASSERT_TRUE(after(Duration::zero(), TimePassed{}).start);
+    after(milliseconds(5), ProgramStarted{});
   }
   void answer() {
-    std::ignore = after(milliseconds(5), Watch::Asked{});
-    last = after(milliseconds(5), Watch::Answered{});
+    after(milliseconds(5), ViewShown{});
+    last = after(milliseconds(5), DecisionHeard{});
   }
 
   Watch watch;
-  Watch::Wish last;
+  Wanted last;
   MonoTime now{seconds(1000)};
 };
 
-TEST_F(ProgramWatchTest, ItIsAskedOneThingAtATimeOnceItRuns) {
+TEST_F(ProgramWatchTest, AProgramIsShownOneViewAtATimeOnceItRuns) {
   EXPECT_FALSE(watch.may_be_asked());
   start();
   EXPECT_TRUE(watch.may_be_asked());
-  std::ignore = after(milliseconds(5), Watch::Asked{});
+  after(milliseconds(5), ViewShown{});
   EXPECT_FALSE(watch.may_be_asked());
-  std::ignore = after(milliseconds(5), Watch::Answered{});
+  after(milliseconds(5), DecisionHeard{});
   EXPECT_TRUE(watch.may_be_asked());
   EXPECT_EQ(watch.trouble(), "");
 }
 
-TEST_F(ProgramWatchTest, WhoIsLateIsEndedAndStartedAgain) {
+TEST_F(ProgramWatchTest, AProgramThatAnswersLateIsEndedAndStartedAgain) {
   start();
   answer();
-  std::ignore = after(milliseconds(5), Watch::Asked{});
-  EXPECT_FALSE(after(Watch::kPatience - milliseconds(1), Watch::Tick{}).end);
-  const Watch::Wish late = after(milliseconds(1), Watch::Tick{});
+  after(milliseconds(5), ViewShown{});
+  EXPECT_FALSE(after(Watch::kPatience - milliseconds(1), TimePassed{}).end);
+  const Wanted late = after(milliseconds(1), TimePassed{});
   EXPECT_TRUE(late.end);
   EXPECT_THAT(late.news.value_or(""), HasSubstr("has not answered for 10 s"));
   EXPECT_THAT(watch.trouble(), HasSubstr("has not answered"));
-  EXPECT_FALSE(after(Watch::kFirstWait - milliseconds(1), Watch::Tick{}).start);
-  EXPECT_TRUE(after(milliseconds(1), Watch::Tick{}).start);
+  EXPECT_FALSE(after(Watch::kFirstPause - milliseconds(1), TimePassed{}).start);
+  EXPECT_TRUE(after(milliseconds(1), TimePassed{}).start);
 }
 
 TEST_F(ProgramWatchTest, TheFirstAnswerMayTakeLonger) {
   start();
-  std::ignore = after(milliseconds(5), Watch::Asked{});
-  EXPECT_FALSE(after(Watch::kStartPatience - milliseconds(1), Watch::Tick{}).end);
-  EXPECT_TRUE(after(milliseconds(1), Watch::Tick{}).end);
+  after(milliseconds(5), ViewShown{});
+  EXPECT_FALSE(after(Watch::kStartPatience - milliseconds(1), TimePassed{}).end);
+  EXPECT_TRUE(after(milliseconds(1), TimePassed{}).end);
 }
 
-TEST_F(ProgramWatchTest, WhoFailsAgainAndAgainWaitsLongerAndIsSaidOnce) {
-  Duration wait = Watch::kFirstWait;
+TEST_F(ProgramWatchTest, AProgramThatKeepsFailingWaitsLongerEachTimeAndIsReportedOnce) {
+  Duration wait = Watch::kFirstPause;
   start();
-  EXPECT_TRUE(after(milliseconds(5), Watch::Failed{"ended with code 1"}).news);
+  EXPECT_TRUE(after(milliseconds(5), ProgramFailed{"ended with code 1"}).news);
   for (int i = 0; i < 12; ++i) {
-    EXPECT_FALSE(after(wait - milliseconds(1), Watch::Tick{}).start) << i;
-    EXPECT_TRUE(after(milliseconds(1), Watch::Tick{}).start) << i;
-    EXPECT_FALSE(after(Duration::zero(), Watch::Failed{"ended with code 1"}).news) << i;
-    wait = std::min(2 * wait, Watch::kLongestWait);
+    EXPECT_FALSE(after(wait - milliseconds(1), TimePassed{}).start) << i;
+    EXPECT_TRUE(after(milliseconds(1), TimePassed{}).start) << i;
+    EXPECT_FALSE(after(Duration::zero(), ProgramFailed{"ended with code 1"}).news) << i;
+    wait = std::min(2 * wait, Watch::kLongestPause);
   }
-  EXPECT_EQ(wait, Watch::kLongestWait);
+  EXPECT_EQ(wait, Watch::kLongestPause);
 }
 
-TEST_F(ProgramWatchTest, AProgramThatHasBecomeReliableBeginsAnew) {
+TEST_F(ProgramWatchTest, TheFailuresOfAProgramThatBecameReliableAreForgotten) {
   start();
   for (int i = 0; i < 3; ++i) {
-    std::ignore = after(milliseconds(5), Watch::Failed{"ended with code 1"});
-    EXPECT_TRUE(after(Watch::kLongestWait, Watch::Tick{}).start);
-    std::ignore = after(milliseconds(5), Watch::Started{});
+    after(milliseconds(5), ProgramFailed{"ended with code 1"});
+    EXPECT_TRUE(after(Watch::kLongestPause, TimePassed{}).start);
+    after(milliseconds(5), ProgramStarted{});
   }
   for (int i = 0; i < Watch::kReliable; ++i) answer();
   EXPECT_EQ(last.news.value_or(""), "the program answers again");
   EXPECT_EQ(watch.trouble(), "");
-  EXPECT_TRUE(after(milliseconds(5), Watch::Failed{"ended with code 1"}).news);
-  EXPECT_TRUE(after(Watch::kFirstWait, Watch::Tick{}).start);
+  EXPECT_TRUE(after(milliseconds(5), ProgramFailed{"ended with code 1"}).news);
+  EXPECT_TRUE(after(Watch::kFirstPause, TimePassed{}).start);
 }
 
-TEST_F(ProgramWatchTest, WhatHappensToAnEndedProgramIsNoNewFailure) {
+TEST_F(ProgramWatchTest, AProgramThatWasEndedDoesNotFailAgain) {
   start();
-  std::ignore = after(milliseconds(5), Watch::Failed{"said nothing of use"});
-  const Watch::Wish again = after(milliseconds(5), Watch::Failed{"ended with code 1"});
+  after(milliseconds(5), ProgramFailed{"said nothing of use"});
+  const Wanted again = after(milliseconds(5), ProgramFailed{"ended with code 1"});
   EXPECT_FALSE(again.end);
   EXPECT_FALSE(again.news);
 }
 
 }  // namespace
-}  // namespace antdt::ctl
+}  // namespace antdt::ctl::program

@@ -1,6 +1,7 @@
 """The run directory's filesystem does not answer for longer than a host may be silent and a worker
 may wait for its daemon: nothing is lost by it, it is said, and it ends by itself."""
 
+import os
 import shutil
 import subprocess
 import unittest
@@ -9,7 +10,6 @@ import tally
 from harness import BIN, needs_trainer
 
 LIBRARY = BIN.parent / "tests" / "libantdt_slow_path.so"
-RECORDS = 40000
 PATIENCE = """[failure]
 host_lost_after = "3s"
 hang_after = "4s"
@@ -17,7 +17,9 @@ orphan_timeout = "4s"
 [checkpoint]
 every = "1s"
 """
-STALL = 5  # seconds: longer than each of these
+# Seconds: longer than each of these. ANTDT_STALL=300 shows the same of five minutes.
+STALL = int(os.environ.get("ANTDT_STALL", "5"))
+RECORDS = 40000 + 2500 * (STALL - 5)  # so that the job trains for longer
 
 
 @needs_trainer
@@ -67,14 +69,14 @@ class StandingDisk(tally.TallyTest):
         status = self.antdt("status", run_dir, timeout=60)
         self.env = env
         self.assertIn("has not answered for", status.stdout, status.stderr)
-        during = self.await_status(run_dir, lambda s: seconds_in(s["disk_trouble"]) >= STALL, 60,
-                                   "it stands still for long")
+        during = self.await_status(run_dir, lambda s: seconds_in(s["disk_trouble"]) >= STALL,
+                                   60 + STALL, "it stands still for long")
         self.control.write_text("")
         self.await_status(run_dir, lambda s: not s["disk_trouble"], 30, "it is over")
         return said, during
 
     def assert_nothing_was_lost(self, process, run_dir):
-        summary = self.finish(process, run_dir)
+        summary = self.finish(process, run_dir, timeout=180 + 2 * STALL)
         self.assert_exact(summary, run_dir, RECORDS, 2)
         self.assertEqual(summary["failures"], [])
         self.assertEqual([w["attempt"] for w in summary["workers"]], [1, 1])

@@ -21,8 +21,6 @@ namespace {
 
 using namespace antdt;
 
-constexpr int kStopped = 75;  // can be resumed
-
 int exit_code_of(const Error& error) {
   switch (error.kind) {
     case ErrorKind::kUsage:
@@ -41,7 +39,7 @@ Result<int> run(const Clock& clock) {
   std::unique_ptr<ps::ServerAgent> agent;
   // Before the sockets, whose threads are to leave signals to the loop.
   ANTDT_RETURN_IF_ERROR(loop.watch_signals({SIGTERM, SIGINT}, [&](int) {
-    if (agent) agent->leave(kStopped);
+    if (agent) agent->stop();
   }));
   transport::Context context;
   ANTDT_TRY(agent, ps::ServerAgent::start(loop, context, environment));

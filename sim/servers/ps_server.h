@@ -1,14 +1,15 @@
-// A parameter server as a process: what trainer/ps_server/server_agent.h does.
+// A parameter server as a process: the ServerProcess that ships
+// (trainer/ps/process/server_process.h), driven in virtual time.
 #pragma once
 
+#include <deque>
 #include <memory>
-#include <optional>
-#include <set>
 #include <string>
 #include <vector>
 
 #include "sim/hosts/program.h"
 #include "sim/servers/ps_server_loop.h"
+#include "trainer/ps/process/server_process.h"
 
 namespace antdt::sim {
 
@@ -28,25 +29,31 @@ class PsServer final : public Program {
   }
 
  private:
-  void say_again();
-  void report();
-  void say(decltype(Said::body) body, Generation generation = {}, std::uint64_t seq = 0);
+  void tick();
+  void pulse();
+  void say(decltype(Said::body) body, Generation generation = {});
   void hear(const Told& message);
-  void on(const wire::WorkerWelcome& welcome);
-  void on(const wire::Refused& refused);
-  void on(const wire::PsServe& message, Generation generation);
-  void on(const wire::PsCut& message, Generation generation);
-  [[nodiscard]] bool open_group(const wire::PsServe& message, Generation generation);
+  void feed(const ps::process::Input& input);
+  void perform(const ps::process::SayHello& effect);
+  void perform(const ps::process::SayJoin& effect);
+  void perform(const ps::process::OpenEndPoint& effect);
+  void perform(const ps::process::BeginGroup& effect);
+  void perform(const ps::process::OrderGroup& effect);
+  void perform(const ps::process::OrderSlices& effect);
+  void perform(const ps::process::AnswerGroupOrder& effect);
+  void perform(const ps::process::RefuseGroupOrder& effect);
+  void perform(const ps::process::AnswerCutOrder& effect);
+  void perform(const ps::process::SayReport& effect);
+  void perform(const ps::process::SayStats&) {}  // nobody looks at them here
+  void perform(const ps::process::EndProcess& effect) { exit(effect.code); }
+  void perform(const ps::process::GiveUpProcess& effect);
   [[nodiscard]] PsServerLoop::Outside outside_of(Generation generation);
 
-  bool greeted_ = false;
-  std::optional<wire::WorkerWelcome> welcome_;
-  std::uint64_t turn_ = 0;  // of say_again
-  Generation generation_;
-  wire::PsServe serve_;  // that is in force
+  ps::ServerProcess machine_{member_, "its agent", clock_.now()};
+  std::deque<ps::process::Input> inputs_;  // that are not fed yet
+  bool feeding_ = false;
   std::unique_ptr<PsServerLoop> server_;
   std::vector<PsPacket> unread_;  // of its socket, before there is a group
-  std::set<std::uint64_t> cutting_;
 };
 
 }  // namespace antdt::sim

@@ -1,5 +1,6 @@
-// What a parameter server is to one group: the real machine (trainer/ps/server_node.h),
-// and around it what trainer/ps_link/server_loop.h does.
+// What a parameter server has around it in one group: the LinkedServer that ships
+// (trainer/ps/process/linked_server.h), driven in virtual time. Its sockets, children and files are
+// made up here.
 #pragma once
 
 #include <cstdint>
@@ -13,22 +14,9 @@
 #include "sim/model.h"
 #include "sim/servers/ps_packets.h"
 #include "sim/world.h"
-#include "trainer/ps/replica/replica.h"
+#include "trainer/ps/process/linked_server.h"
 
 namespace antdt::sim {
-
-struct PsGroup {
-  Generation generation;
-  ps::Consistency consistency = ps::Consistency::kBarrier;
-  std::vector<std::string> endpoints;
-  std::vector<Member> workers;
-  std::uint32_t backups = 0;
-  std::string restore;
-  std::uint64_t version = 0;
-  ps::replica::Role role = ps::replica::Role::kAlone;
-  std::uint64_t view = 0;
-  std::string backup;  // of a primary: its end point
-};
 
 class PsServerLoop {
  public:
@@ -44,58 +32,60 @@ class PsServerLoop {
     std::function<void(std::uint32_t home, const wire::PsDecision&)> decided;
     std::function<std::uint64_t()> new_socket;
     std::function<Duration()> time_to_write;
-    std::function<void(const std::string&)> broken;  // it cannot be a backup
     std::function<Duration()> time_to_make_piece;
     std::function<bool()> loses_child;  // the one that makes them
+    std::function<void(const wire::PsServing&)> serving;
+    std::function<void(const wire::PsSaved&)> saved;
+    std::function<void(const std::string&)> broken;  // it cannot be a backup
   };
-  PsServerLoop(Outside outside, const PsGroup& group, std::uint32_t index);
+  PsServerLoop(Outside outside, const ps::linked::Start& start);
 
-  using Serving = std::function<void(const wire::PsServing&)>;
-  void serve(const wire::PsServe& now, Serving done);
-  using Saved = std::function<void(const wire::PsSaved&)>;
-  void cut(const wire::PsCut& order, Saved done);
+  void serve(const wire::PsServe& order) { feed(ps::linked::GroupOrdered{order}); }
+  void cut(const wire::PsCut& order) { feed(ps::linked::of_node(ps::node::SlicesOrdered{order})); }
   void asked(const PsPacket& packet);
   void answered(const PsAnswer& answer);
-  [[nodiscard]] std::uint64_t version() const { return replica_.node().version(); }
-  [[nodiscard]] std::optional<ps::Server::Rows> release() { return replica_.node().release(); }
-  void adopt(ps::Server::Rows rows) { replica_.node().adopt(std::move(rows)); }
-  [[nodiscard]] bool speaks() const { return replica_.speaks(); }
+  [[nodiscard]] std::uint64_t version() const { return server_.node().version(); }
+  [[nodiscard]] std::optional<ps::Server::Rows> release() { return server_.node().release(); }
+  void adopt(ps::Server::Rows rows) { server_.node().adopt(std::move(rows)); }
 
  private:
+  struct Link {
+    std::string endpoint;
+    std::uint64_t socket = 0;
+  };
   void later(Duration delay, World::Action action);
   void tick();
-  void take_up_view(const wire::PsServe& now);
-  void hear_copied(const PsPacket& packet, const wire::PsCopied& message);
-  void step(const ps::replica::Event& event);
-  void run(const ps::node::Effect& effect);
-  void run(const ps::replica::Copied& effect);
-  void run(const ps::replica::Taken& effect);
-  void run(const ps::replica::KeepState& effect);
-  void run(const ps::replica::MakePiece& effect);
-  void run(const ps::replica::DropState&) { state_.clear(); }
-  void run(const wire::PsImage& effect);
-  void run(const ps::replica::Broken& effect) { outside_.broken(effect.error); }
-  void run(const ps::ReplyTo& effect);
-  void run(const ps::node::Decided& effect) { outside_.decided(index_, effect.decision); }
-  void run(const ps::node::Tell& effect);
-  void run(const ps::node::Saved& effect);
-  void run(const ps::node::Serving& effect);
-  void run(const ps::node::Restore& effect);
-  void run(const ps::node::BeginCut& effect);
+  void feed(ps::linked::Input input);
+  void perform_all(const ps::linked::Effects& effects);
+  void answer(ps::node::Input input);  // before all that waits
+  void ask(const Link& link, PsAsk body);
+  void perform(const ps::ReplyTo& effect);
+  void perform(const ps::node::RecordDecision& effect);
+  void perform(const ps::node::TellServer& effect);
+  void perform(const ps::node::AnswerCut& effect) { outside_.saved(effect.saved); }
+  void perform(const ps::node::AnswerServe& effect) { outside_.serving(effect.serving); }
+  void perform(const ps::node::ReadSlices& effect);
+  void perform(const ps::node::WriteSlices& effect);
+  void perform(const ps::linked::StopWriting&) { writing_.reset(); }
+  void perform(const ps::replica::BreakUp& effect) { outside_.broken(effect.error); }
+  void perform(const ps::replica::KeepState& effect);
+  void perform(const ps::replica::MakePiece& effect);
+  void perform(const ps::replica::DropState&) { state_.clear(); }
+  void perform(const ps::linked::OpenLink& effect);
+  void perform(const ps::linked::OpenBackupLink& effect);
+  void perform(const ps::linked::CloseBackupLink&) { backup_.reset(); }
+  void perform(const ps::linked::SendCopy& effect) { ask(*backup_, effect.copied); }
+  void perform(const ps::linked::SendImage& effect) { ask(*backup_, effect.image); }
+  void perform(const ps::linked::AnswerPrimary& effect);
   [[nodiscard]] PsSlices own_slices();
 
   Outside outside_;
   Life life_;
-  const Generation generation_;
-  const std::uint32_t index_;
-  std::vector<std::string> endpoints_;
-  ps::Replica replica_;
-  std::string backup_;  // empty: none
-  std::uint64_t backup_socket_ = 0;
-  std::uint64_t copied_over_ = 0;  // socket of the newest copy, which is to be answered
-  std::map<std::uint32_t, std::uint64_t> sockets_;  // to the other servers
-  std::multimap<std::uint64_t, Saved> ordered_;
-  std::multimap<std::uint64_t, Serving> serving_;
+  ps::LinkedServer server_;
+  std::deque<ps::linked::Input> inputs_;  // that are not fed yet
+  bool feeding_ = false;
+  std::map<std::uint32_t, Link> links_;  // to the other servers
+  std::optional<Link> backup_;
   std::optional<std::uint64_t> writing_;  // a checkpoint
   std::uint64_t kept_ = 0;                // the newest image
   std::deque<ps::StatePiece> state_;      // of the image that is sent, as far as it is not made

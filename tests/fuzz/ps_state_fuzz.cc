@@ -8,6 +8,7 @@
 #include "core/wire/codec.h"
 #include "tests/fuzz/support/fuzz.h"
 #include "tests/fuzz/support/ps_tables.h"
+#include "tests/trainer/ps/stepped.h"
 #include "trainer/ps/replica/copied.h"
 #include "trainer/ps/replica/replica.h"
 #include "trainer/ps/rows/rows.h"
@@ -22,19 +23,19 @@ constexpr std::uint32_t kWidest = 64;
 
 // As the shell: what is to be read or written is, at once. Says why it is no backup; nothing: it
 // may be one.
-std::string step(Replica& replica, const replica::Event& event) {
+std::string step(Replica& replica, const replica::Input& event) {
   std::string broken;
-  std::deque<replica::Event> events{event};
+  std::deque<replica::Input> events{event};
   for (; !events.empty(); events.pop_front()) {
-    for (const replica::Effect& effect : replica.step(events.front())) {
-      if (const auto* why = std::get_if<replica::Broken>(&effect)) broken = why->error;
+    for (const replica::Effect& effect : stepped(replica, events.front())) {
+      if (const auto* why = std::get_if<replica::BreakUp>(&effect)) broken = why->error;
       const auto* of_node = std::get_if<node::Effect>(&effect);
       if (of_node == nullptr) continue;
-      if (std::holds_alternative<node::Restore>(*of_node)) {
-        events.emplace_back(node::Event(node::Restored{}));
-      } else if (const auto* cut = std::get_if<node::BeginCut>(of_node)) {
-        events.emplace_back(node::Event(node::CutBegun{cut->number, 1, {}}));
-        events.emplace_back(node::Event(node::CutWritten{cut->number, {}, {}}));
+      if (std::holds_alternative<node::ReadSlices>(*of_node)) {
+        events.emplace_back(node::Input(node::SlicesRead{}));
+      } else if (const auto* cut = std::get_if<node::WriteSlices>(of_node)) {
+        events.emplace_back(node::Input(node::WritingBegun{cut->number, 1, {}}));
+        events.emplace_back(node::Input(node::SlicesWritten{cut->number, {}, {}}));
       }
     }
   }
@@ -77,12 +78,12 @@ bool is_narrow(const Store& store) {
 void go_on_with(Replica& replica) {
   const Asker worker{"peer", kPsWorker, 1};
   const auto ask = [&](node::Request request) {
-    step(replica, node::Event(node::Asked{worker, Generation{1}, std::move(request)}));
+    step(replica, node::Input(node::RequestHeard{worker, Generation{1}, std::move(request)}));
   };
-  step(replica, replica::Alone{2});
+  step(replica, replica::BecameAlone{2});
   wire::PsServe serve;
   serve.workers = {{kPsWorker.worker, kPsWorker.attempt}};
-  step(replica, node::Event(node::Serve{serve}));
+  step(replica, node::Input(node::ServeOrdered{serve}));
   const std::uint64_t version = replica.node().version();
   const Store* const store = replica.node().store();
   if (store != nullptr && is_narrow(*store) && !store->tables().empty()) {
@@ -93,11 +94,11 @@ void go_on_with(Replica& replica) {
   }
   ask(wire::PsCommit{7, version, 1, 0, 4, 2});
   ask(wire::PsIdle{});
-  step(replica, node::Event(node::OrderCut{{9, "checkpoints/9"}}));
-  step(replica, node::Event(node::Acknowledged{1, {3}}));
+  step(replica, node::Input(node::SlicesOrdered{{9, "checkpoints/9"}}));
+  step(replica, node::Input(node::DecisionsApplied{1, {3}}));
   serve.leaving = std::exchange(serve.workers, {});
-  step(replica, node::Event(node::Serve{serve}));
-  step(replica, node::Event(node::Tick{}));
+  step(replica, node::Input(node::ServeOrdered{serve}));
+  step(replica, node::Input(node::TickPassed{}));
 }
 
 }  // namespace
@@ -113,7 +114,7 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   }
   if (joining.role() != ps::replica::Role::kBackup) return 0;
   const ps::ServerNode& node = joining.node();
-  if (!node.waits_for<ps::node::Restored>() && !node.waits_for<ps::node::CutBegun>()) {
+  if (!node.waits_for<ps::node::SlicesRead>() && !node.waits_for<ps::node::WritingBegun>()) {
     fuzz::check_that_it_is_written_as_it_was_read(node);
   }
   fuzz::go_on_with(joining);

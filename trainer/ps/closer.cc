@@ -5,6 +5,8 @@
 #include <set>
 #include <utility>
 
+#include "core/check.h"
+
 namespace antdt::ps {
 namespace {
 
@@ -25,39 +27,49 @@ void add(std::vector<wire::PsRange>& ranges, wire::PsRange range) {
 
 }  // namespace
 
-void Closer::add_workers(const std::vector<Member>& workers, std::uint32_t backups,
-                         Effects& effects) {
-  backups_ = backups;
-  for (const Member member : workers) {
+void Closer::step(const closer::Input& input, closer::Effects& out) {
+  std::visit([&](const auto& i) { on(i, out); }, input);
+  check_invariants();
+}
+
+void Closer::check_invariants() const {
+  ANTDT_CHECK(updates_ >= first_ && updates_ - first_ <= decisions_,
+              "{} updates after {} were decided in {} decisions", updates_, first_, decisions_);
+}
+
+void Closer::on(const closer::WorkersAdded& input, closer::Effects& out) {
+  backups_ = input.backups;
+  for (const Member member : input.workers) {
     if (revoked_.contains(member)) continue;
     const auto [at, added] = workers_.try_emplace(member);
     if (added) at->second.idle = updates_ > first_;
   }
-  close_if_complete(effects);
+  close_if_complete(out);
 }
 
-void Closer::commit(Member member, const wire::PsCommit& commit, Effects& effects) {
+void Closer::on(const closer::CommitHeard& input, closer::Effects& out) {
+  const auto& [member, commit] = input;
   const auto found = workers_.find(member);
   if (found == workers_.end()) {
-    effects.emplace_back(
-        Refuse{member, {"stale", "this worker was replaced, what it pushes does not count"}});
+    out.emplace_back(closer::RefuseCommit{
+        member, {"stale", "this worker was replaced, what it pushes does not count"}});
     return;
   }
   Worker& worker = found->second;
   if (commit.number == worker.last.number) {
     ++counts_.repeated;
-    effects.emplace_back(Answer{member, worker.last});
+    out.emplace_back(closer::AnswerCommit{member, worker.last});
     return;
   }
   if (!sound(worker, commit)) {
     const std::uint64_t place = worker.applied.empty() ? 0 : worker.applied.back().to;
-    effects.emplace_back(
-        Refuse{member,
-               {"invalid",
-                fmt::format("push {} cannot follow push {} (places {} to {} of phase {} after "
-                            "{} of phase {}, weight {}, version {} of {})",
-                            commit.number, worker.last.number, commit.from, commit.to, commit.phase,
-                            place, worker.phase, commit.weight, commit.version, updates_)}});
+    out.emplace_back(closer::RefuseCommit{
+        member,
+        {"invalid",
+         fmt::format("push {} cannot follow push {} (places {} to {} of phase {} after "
+                     "{} of phase {}, weight {}, version {} of {})",
+                     commit.number, worker.last.number, commit.from, commit.to, commit.phase, place,
+                     worker.phase, commit.weight, commit.version, updates_)}});
     return;
   }
   if (worker.pending && worker.pending->number == commit.number) ++counts_.repeated;
@@ -68,11 +80,11 @@ void Closer::commit(Member member, const wire::PsCommit& commit, Effects& effect
   worker.idle = false;
   if (barrier_ && commit.version < updates_) {
     worker.pending.reset();  // what it said before, if that waits, is not its newest
-    return answer(member, worker, commit.number, kLate, effects);
+    return answer(member, worker, commit.number, kLate, out);
   }
   worker.pending = commit;
-  if (barrier_) return close_if_complete(effects);
-  if (!is_closed()) decide({member}, effects);
+  if (barrier_) return close_if_complete(out);
+  if (!is_closed()) decide({member}, out);
 }
 
 bool Closer::sound(const Worker& worker, const wire::PsCommit& commit) const {
@@ -83,45 +95,44 @@ bool Closer::sound(const Worker& worker, const wire::PsCommit& commit) const {
          commit.weight <= kMostWeight && (!barrier_ || commit.version <= updates_);
 }
 
-void Closer::idle(Member member, Effects& effects) {
-  const auto found = workers_.find(member);
+void Closer::on(const closer::IdleHeard& input, closer::Effects& out) {
+  const auto found = workers_.find(input.member);
   if (found == workers_.end() || found->second.pending) return;
   found->second.idle = true;
-  close_if_complete(effects);
+  close_if_complete(out);
 }
 
-wire::PsPlaces Closer::revoke(Member member, Effects& effects) {
-  const auto [revoked, first] = revoked_.try_emplace(member, places(member));
-  if (!first) return revoked->second;
+// Also of a worker that this home has not heard of: another server may have.
+void Closer::on(const closer::WorkerRevoked& input, closer::Effects& out) {
+  const Member member = input.member;
+  if (!revoked_.try_emplace(member, places(member)).second) return;
   workers_.erase(member);
-  // Also of one that this home has not heard of: another server may have.
   wire::PsDecision decision;
   decision.number = ++decisions_;
   decision.left.push_back({member.worker, member.attempt});
-  effects.emplace_back(std::move(decision));
-  close_if_complete(effects);
-  return revoked->second;
+  out.emplace_back(closer::Decide{std::move(decision)});
+  close_if_complete(out);
 }
 
-void Closer::cut(std::uint64_t number, const std::string& directory, Effects& effects) {
-  if (number <= cut_) return;
-  cut_ = number;
+void Closer::on(const closer::CutMarked& input, closer::Effects& out) {
+  if (input.number <= cut_) return;
+  cut_ = input.number;
   wire::PsDecision decision;
   decision.number = ++decisions_;
-  decision.cut = number;
-  decision.directory = directory;
-  effects.emplace_back(std::move(decision));
+  decision.cut = input.number;
+  decision.directory = input.directory;
+  out.emplace_back(closer::Decide{std::move(decision)});
 }
 
-void Closer::set_last_cut(std::uint64_t number, Effects& effects) {
-  last_cut_ = number;
-  if (barrier_) return close_if_complete(effects);
+void Closer::on(const closer::LastCutSet& input, closer::Effects& out) {
+  last_cut_ = input.number;
+  if (barrier_) return close_if_complete(out);
   if (is_closed()) return;
   std::vector<Member> waiting;
   for (const auto& [member, worker] : workers_) {
     if (worker.pending) waiting.push_back(member);
   }
-  for (const Member member : waiting) decide({member}, effects);
+  for (const Member member : waiting) decide({member}, out);
 }
 
 wire::PsPlaces Closer::places(Member member) const {
@@ -144,7 +155,7 @@ std::vector<wire::PsPlaces> Closer::places() const {
   return all;
 }
 
-void Closer::close_if_complete(Effects& effects) {
+void Closer::close_if_complete(closer::Effects& out) {
   if (!barrier_ || is_closed()) return;
   std::vector<Member> committed;
   std::size_t active = 0;
@@ -154,10 +165,10 @@ void Closer::close_if_complete(Effects& effects) {
   }
   const std::size_t enough = workers_.size() - std::min<std::size_t>(backups_, workers_.size());
   const std::size_t needed = std::max<std::size_t>(1, std::min(enough, active));
-  if (committed.size() >= needed) decide(committed, effects);
+  if (committed.size() >= needed) decide(committed, out);
 }
 
-void Closer::decide(const std::vector<Member>& members, Effects& effects) {
+void Closer::decide(const std::vector<Member>& members, closer::Effects& out) {
   wire::PsDecision decision;
   decision.number = ++decisions_;
   ++updates_;
@@ -166,20 +177,20 @@ void Closer::decide(const std::vector<Member>& members, Effects& effects) {
     decision.weight += commit.weight;
     decision.pushes.push_back({member.worker, member.attempt, commit.number});
   }
-  effects.emplace_back(std::move(decision));
+  out.emplace_back(closer::Decide{std::move(decision)});
   for (const Member member : members) {
     Worker& worker = workers_.at(member);
     const wire::PsCommit commit = *std::exchange(worker.pending, std::nullopt);
     add(worker.applied, {commit.from, commit.to});
-    answer(member, worker, commit.number, kApplied, effects);
+    answer(member, worker, commit.number, kApplied, out);
   }
 }
 
 void Closer::answer(Member member, Worker& worker, std::uint64_t number, std::string_view status,
-                    Effects& effects) {
+                    closer::Effects& out) {
   ++(status == kApplied ? counts_.applied : counts_.late);
   worker.last = {number, std::string(status), updates_};
-  effects.emplace_back(Answer{member, worker.last});
+  out.emplace_back(closer::AnswerCommit{member, worker.last});
 }
 
 }  // namespace antdt::ps

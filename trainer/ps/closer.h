@@ -22,6 +22,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <variant>
 #include <vector>
@@ -33,40 +34,69 @@
 
 namespace antdt::ps {
 
+namespace closer {
+
+// ---- inputs
+// Workers of the group of whom this server is the home, and for how many of all a step need not
+// wait. Until the first step is closed everybody is waited for; a worker that is added later counts
+// from its first commit on. An attempt that was revoked never comes back.
+struct WorkersAdded {
+  std::vector<Member> workers;
+  std::uint32_t backups = 0;
+};
+// A commit is answered when it is decided; one that is repeated gets the same answer.
+struct CommitHeard {
+  Member member;
+  wire::PsCommit commit;
+};
+// The worker has nothing to push until it commits again; no step waits for it.
+struct IdleHeard {
+  Member member;
+};
+// The member's commits are refused from now on. A decision says so, and the other servers forget
+// the member after applying what was decided of it before. What is applied of it is in places(),
+// also of a member that never committed.
+struct WorkerRevoked {
+  Member member;
+};
+// This home's marker for checkpoint `number`: what is decided by now is in it, what follows is
+// not. A cut is marked once (server.h).
+struct CutMarked {
+  std::uint64_t number = 0;
+  std::string directory;
+};
+// After this cut nothing is decided any more; 0: no cut is the last.
+struct LastCutSet {
+  std::uint64_t number = 0;
+};
+using Input =
+    std::variant<WorkersAdded, CommitHeard, IdleHeard, WorkerRevoked, CutMarked, LastCutSet>;
+
+// ---- effects
+struct Decide {
+  wire::PsDecision decision;
+};
+struct AnswerCommit {
+  Member to;
+  wire::PsDecided decided;
+};
+struct RefuseCommit {
+  Member to;
+  wire::Refused refused;
+};
+using Effect = std::variant<Decide, AnswerCommit, RefuseCommit>;
+using Effects = std::vector<Effect>;
+
+}  // namespace closer
+
 class Closer {
  public:
-  struct Answer {
-    Member to;
-    wire::PsDecided decided;
-  };
-  struct Refuse {
-    Member to;
-    wire::Refused refused;
-  };
-  using Effect = std::variant<wire::PsDecision, Answer, Refuse>;
-  using Effects = std::vector<Effect>;
-
   // `updates`: how many were applied before, where a group goes on from a checkpoint.
   explicit Closer(bool barrier, std::uint64_t updates = 0)
       : barrier_(barrier), first_(updates), updates_(updates) {}
 
-  // Adds workers, and sets for how many of all a step need not wait. Until the first step is
-  // closed everybody is waited for; a worker added later counts from its first commit on. An
-  // attempt that was revoked never comes back.
-  void add_workers(const std::vector<Member>& workers, std::uint32_t backups, Effects& effects);
-  // A commit is answered when it is decided; a commit that is repeated gets the same answer.
-  void commit(Member member, const wire::PsCommit& commit, Effects& effects);
-  // The worker has nothing to push until it commits again; no step waits for it.
-  void idle(Member member, Effects& effects);
-  // Refuses the member's commits from now on, and says so in a decision, so that the other
-  // servers forget the member after applying what was decided of it before. Answers what is
-  // applied of it; asked again, or of a member that never committed, it answers likewise.
-  wire::PsPlaces revoke(Member member, Effects& effects);
-  // Puts this home's marker for checkpoint `number`: what is decided by now is in it, what
-  // follows is not. A cut that was marked before is not marked again (server.h).
-  void cut(std::uint64_t number, const std::string& directory, Effects& effects);
-  // After this cut nothing is decided any more; 0: no cut is the last.
-  void set_last_cut(std::uint64_t number, Effects& effects);
+  // Appends to `out`. There is no clock: a backup that takes the same inputs decides the same.
+  void step(const closer::Input& input, closer::Effects& out);
 
   [[nodiscard]] std::uint64_t decisions() const { return decisions_; }
   // Updates decided, those before this group included.
@@ -96,12 +126,20 @@ class Closer {
     std::vector<wire::PsRange> applied;  // in `phase`; sorted, not touching
   };
 
+  void on(const closer::WorkersAdded& input, closer::Effects& out);
+  void on(const closer::CommitHeard& input, closer::Effects& out);
+  void on(const closer::IdleHeard& input, closer::Effects& out);
+  void on(const closer::WorkerRevoked& input, closer::Effects& out);
+  void on(const closer::CutMarked& input, closer::Effects& out);
+  void on(const closer::LastCutSet& input, closer::Effects& out);
+  void check_invariants() const;
+
   [[nodiscard]] bool sound(const Worker& worker, const wire::PsCommit& commit) const;
   [[nodiscard]] bool is_closed() const { return last_cut_ != 0 && cut_ >= last_cut_; }
-  void close_if_complete(Effects& effects);
-  void decide(const std::vector<Member>& members, Effects& effects);
+  void close_if_complete(closer::Effects& out);
+  void decide(const std::vector<Member>& members, closer::Effects& out);
   void answer(Member member, Worker& worker, std::uint64_t number, std::string_view status,
-              Effects& effects);
+              closer::Effects& out);
 
   bool barrier_;
   std::uint32_t backups_ = 0;

@@ -15,8 +15,8 @@ namespace {
 constexpr const char* kNothingToSave = "no worker has opened a table yet";
 
 template <class T>
-bool holds(const node::Event& event) {
-  return std::holds_alternative<T>(event);
+bool holds(const node::Input& input) {
+  return std::holds_alternative<T>(input);
 }
 
 }  // namespace
@@ -24,44 +24,41 @@ bool holds(const node::Event& event) {
 ServerNode::ServerNode(node::Start start)
     : start_(std::move(start)),
       server_(start_.consistency, start_.version, homes_of(start_.consistency, start_.servers)),
-      // The updates before the group are counted once (PsIdled).
-      closer_(start_.consistency == Consistency::kBarrier, start_.index == 0 ? start_.version : 0),
-      distribution_(start_.index, start_.servers) {
-  add_workers(start_.workers);
+      home_(start_.consistency, start_.index, start_.servers, start_.version) {
+  server_.add_workers(start_.workers);
+  home_.add_workers(start_.workers, start_.backups, turn());
 }
 
-node::Effects ServerNode::step(const node::Event& event) {
-  ANTDT_CHECK(opening_.has_value() == holds<node::Restored>(event) &&
-                  saving_.has_value() == holds<node::CutBegun>(event),
-              "event {} while {}", event.index(),
+void ServerNode::step(const node::Input& input, node::Effects& out) {
+  ANTDT_CHECK(opening_.has_value() == holds<node::SlicesRead>(input) &&
+                  saving_.has_value() == holds<node::WritingBegun>(input),
+              "input {} while {}", input.index(),
               opening_  ? "a checkpoint is read"
               : saving_ ? "one begins"
                         : "nothing is read or written");
-  std::visit([&](const auto& e) { on(e); }, event);
+  std::visit([&](const auto& i) { on(i); }, input);
   begin_due_cuts();
-  node::Effects effects = take_effects();
+  ANTDT_CHECK(!opening_ || !saving_, "a checkpoint is read while one begins");
+  take_effects(out);
   // What finds no room now would find none at once.
-  if (holds<node::NoRoom>(event)) return effects;
-  for (node::Tell& tell : distribution_.unsaid()) effects.emplace_back(std::move(tell));
-  if (opening_) effects.emplace_back(node::Restore{start_.restore});
-  if (saving_) effects.emplace_back(*saving_);
-  return effects;
+  if (holds<node::TellUnsent>(input)) return;
+  for (node::TellServer& tell : home_.distribution().unsaid()) out.emplace_back(std::move(tell));
+  if (opening_) out.emplace_back(node::ReadSlices{start_.restore});
+  if (saving_) out.emplace_back(*saving_);
 }
 
-node::Effects ServerNode::take_effects() {
-  node::Effects effects;
+void ServerNode::take_effects(node::Effects& out) {
   for (auto& decision : std::exchange(decided_, {})) {
-    effects.emplace_back(node::Decided{std::move(decision)});
+    out.emplace_back(node::RecordDecision{std::move(decision)});
   }
-  for (ReplyTo& reply : std::exchange(replies_, {})) effects.emplace_back(std::move(reply));
-  for (auto& saved : std::exchange(saved_, {})) effects.emplace_back(node::Saved{std::move(saved)});
-  if (serving_) effects.emplace_back(node::Serving{*std::exchange(serving_, std::nullopt)});
-  return effects;
+  for (ReplyTo& reply : std::exchange(replies_, {})) out.emplace_back(std::move(reply));
+  for (auto& saved : std::exchange(saved_, {})) out.emplace_back(node::AnswerCut{std::move(saved)});
+  if (serving_) out.emplace_back(node::AnswerServe{*std::exchange(serving_, std::nullopt)});
 }
 
-bool ServerNode::changes(const node::Event& event) const {
-  if (holds<node::NoRoom>(event) || holds<node::Tick>(event)) return false;
-  const auto* asked = std::get_if<node::Asked>(&event);
+bool ServerNode::changes(const node::Input& input) const {
+  if (holds<node::TellUnsent>(input) || holds<node::TickPassed>(input)) return false;
+  const auto* asked = std::get_if<node::RequestHeard>(&input);
   return asked == nullptr || (asked->generation == start_.generation &&
                               !std::holds_alternative<node::Unreadable>(asked->body) &&
                               !std::holds_alternative<wire::PsPull>(asked->body));
@@ -69,49 +66,21 @@ bool ServerNode::changes(const node::Event& event) const {
 
 // --------------------------------------------------------------------- workers
 
-bool ServerNode::is_home_of(WorkerId worker) const {
-  return home_of(start_.consistency, worker, start_.servers) == start_.index;
-}
-
-void ServerNode::add_workers(const std::vector<Member>& workers) {
-  server_.add_workers(workers);
-  std::vector<Member> own;
-  std::ranges::copy_if(workers, std::back_inserter(own),
-                       [&](Member m) { return is_home_of(m.worker); });
-  Closer::Effects effects;
-  closer_.add_workers(own, start_.backups, effects);
-  run(effects);
-}
-
-void ServerNode::on(const node::Serve& event) {
-  start_.backups = event.serve.backups;
-  set_rate(event.serve.rate);
+void ServerNode::on(const node::ServeOrdered& input) {
+  const wire::PsServe& serve = input.serve;
+  start_.backups = serve.backups;
+  // A rate that is none leaves the one before.
+  if (is_rate(serve.rate)) server_.set_rate(rate_ = serve.rate);
   std::vector<Member> workers;
-  for (const wire::PsMember& m : event.serve.workers) workers.push_back({m.worker, m.attempt});
-  add_workers(workers);
-  Closer::Effects effects;
-  for (const wire::PsMember& m : event.serve.leaving) {
-    if (is_home_of(m.worker)) std::ignore = closer_.revoke({m.worker, m.attempt}, effects);
-  }
-  closer_.set_last_cut(event.serve.last_cut, effects);
-  run(effects);
-  serving_ = wire::PsServing{event.serve.number, left(event.serve.leaving)};
+  for (const wire::PsMember& m : serve.workers) workers.push_back({m.worker, m.attempt});
+  server_.add_workers(workers);
+  home_.add_workers(workers, serve.backups, turn());
+  home_.revoke(serve.leaving, turn());
+  home_.set_last_cut(serve.last_cut, turn());
+  serving_ = wire::PsServing{serve.number, left(serve.leaving)};
 }
 
-// A rate that is none leaves the one before.
-void ServerNode::set_rate(double rate) {
-  if (!std::isfinite(rate) || rate <= 0) return;
-  rate_ = rate;
-  server_.set_rate(rate);
-}
-
-std::vector<wire::PsPlaces> ServerNode::left(const std::vector<wire::PsMember>& members) const {
-  std::vector<wire::PsPlaces> places;
-  for (const wire::PsMember& m : members) {
-    if (is_home_of(m.worker)) places.push_back(closer_.places({m.worker, m.attempt}));
-  }
-  return places;
-}
+bool ServerNode::is_rate(double rate) { return std::isfinite(rate) && rate > 0; }
 
 wire::PsStats ServerNode::stats() const {
   wire::PsStats stats;
@@ -120,9 +89,9 @@ wire::PsStats ServerNode::stats() const {
     stats.bytes = store->bytes();
   }
   stats.version = server_.version();
-  stats.pushes_applied = closer_.counts().applied;
-  stats.pushes_late = closer_.counts().late;
-  stats.pushes_repeated = closer_.counts().repeated;
+  stats.pushes_applied = home_.counts().applied;
+  stats.pushes_late = home_.counts().late;
+  stats.pushes_repeated = home_.counts().repeated;
   stats.staleness_pushes = server_.staleness().pushes;
   stats.staleness_sum = server_.staleness().sum;
   stats.staleness_max = server_.staleness().most;
@@ -131,13 +100,13 @@ wire::PsStats ServerNode::stats() const {
 
 // ------------------------------------------------------------------- requests
 
-void ServerNode::on(const node::Asked& event) {
-  if (event.generation != start_.generation) {
-    return reply(event.from,
+void ServerNode::on(const node::RequestHeard& input) {
+  if (input.generation != start_.generation) {
+    return reply(input.from,
                  wire::Refused{"stale", fmt::format("the server group is of generation {}, not {}",
-                                                    start_.generation, event.generation)});
+                                                    start_.generation, input.generation)});
   }
-  std::visit([&](const auto& body) { ask(event.from, body); }, event.body);
+  std::visit([&](const auto& body) { ask(input.from, body); }, input.body);
 }
 
 void ServerNode::ask(const Asker& from, const wire::PsOpen& m) {
@@ -148,53 +117,22 @@ void ServerNode::ask(const Asker& from, const wire::PsOpen& m) {
   replies_.pop_back();
 }
 
-void ServerNode::on(const node::Restored& event) {
+void ServerNode::on(const node::SlicesRead& input) {
   ReplyTo opened = *std::exchange(opening_, std::nullopt);
-  if (!event.error.empty()) {
+  if (!input.error.empty()) {
     server_.forget_store();
-    opened.body = wire::Refused{"corrupt", event.error};
+    opened.body = wire::Refused{"corrupt", input.error};
   }
   replies_.push_back(std::move(opened));
 }
 
 void ServerNode::ask(const Asker& from, const wire::PsIdle& m) {
   // First the step that waited for nobody else: the answer counts it.
-  Closer::Effects effects;
-  closer_.idle(from.member, effects);
-  run(effects);
-  server_.on(from, m, replies_, closer_.updates());
+  home_.idle(from.member, turn());
+  server_.on(from, m, replies_, home_.updates());
 }
 
-void ServerNode::ask(const Asker& from, const wire::PsCommit& m) {
-  committing_[from.member] = from;
-  Closer::Effects effects;
-  closer_.commit(from.member, m, effects);
-  run(effects);
-}
-
-void ServerNode::run(const Closer::Effects& effects) {
-  for (const Closer::Effect& effect : effects) {
-    if (const auto* decision = std::get_if<wire::PsDecision>(&effect)) {
-      decided_.push_back(*decision);
-      // Applied here first: whoever hears of it and pulls from here sees it, unless it
-      // waits for a cut.
-      std::ignore = server_.apply(start_.index, *decision, replies_);
-      distribution_.add(*decision);
-    } else if (const auto* a = std::get_if<Closer::Answer>(&effect)) {
-      answer_commit(a->to, a->decided);
-    } else {
-      const auto& refuse = std::get<Closer::Refuse>(effect);
-      answer_commit(refuse.to, refuse.refused);
-    }
-  }
-}
-
-void ServerNode::answer_commit(Member member, ServerReply body) {
-  const auto asker = committing_.find(member);
-  if (asker == committing_.end()) return;
-  reply(asker->second, std::move(body));
-  committing_.erase(asker);
-}
+void ServerNode::ask(const Asker& from, const wire::PsCommit& m) { home_.commit(from, m, turn()); }
 
 // ------------------------------------------------------------------ decisions
 
@@ -210,15 +148,15 @@ void ServerNode::ask(const Asker& from, const wire::PsDecision& m) {
   reply(from, wire::PsApplied{server_.decided(home.index)});
 }
 
-void ServerNode::on(const node::Acknowledged& event) {
-  distribution_.acknowledged(event.server, event.applied.number);
+void ServerNode::on(const node::DecisionsApplied& input) {
+  home_.distribution().acknowledged(input.server, input.applied.number);
 }
 
-void ServerNode::on(const node::NoRoom& event) {
-  distribution_.no_room(event.server, event.number);
+void ServerNode::on(const node::TellUnsent& input) {
+  home_.distribution().no_room(input.server, input.number);
 }
 
-void ServerNode::on(const node::Tick&) { distribution_.look(); }
+void ServerNode::on(const node::TickPassed&) { home_.distribution().look(); }
 
 // ---------------------------------------------------------------- checkpoints
 
@@ -238,8 +176,8 @@ std::string ServerNode::hindrance(std::uint64_t number) const {
   return {};
 }
 
-void ServerNode::on(const node::OrderCut& event) {
-  const std::uint64_t number = event.cut.number;
+void ServerNode::on(const node::SlicesOrdered& input) {
+  const std::uint64_t number = input.cut.number;
   if (const wire::PsSaved* saved = cuts_.outcome(number)) {
     saved_.push_back(*saved);
     return;
@@ -251,17 +189,12 @@ void ServerNode::on(const node::OrderCut& event) {
     return;
   }
   cuts_.know(number);
-  mark_cut(number, event.cut.directory);
+  mark_cut(number, input.cut.directory);
 }
 
 // Where this is a home, what it decides from now on is not in it.
 void ServerNode::mark_cut(std::uint64_t number, const std::string& directory) {
-  if (start_.index >= homes_of(start_.consistency, start_.servers)) return;
-  Closer::Effects effects;
-  closer_.cut(number, directory, effects);
-  if (effects.empty()) return;
-  cuts_.marked(number, closer_.places());
-  run(effects);
+  if (home_.mark_cut(number, directory, turn())) cuts_.marked(number, home_.places());
 }
 
 // One at a time: behind a cut waits what was decided after it, and the next one.
@@ -272,7 +205,7 @@ void ServerNode::begin_due_cuts() {
       saved_.push_back(std::move(passed));
     }
     if (server_.store() != nullptr) {
-      saving_ = node::BeginCut{due.number, due.directory};
+      saving_ = node::WriteSlices{due.number, due.directory};
     } else {
       saved_.push_back(cuts_.failed(due.number, kNothingToSave));
       server_.go_on(replies_);
@@ -280,19 +213,19 @@ void ServerNode::begin_due_cuts() {
   }
 }
 
-void ServerNode::on(const node::CutBegun& event) {
+void ServerNode::on(const node::WritingBegun& input) {
   saving_.reset();
-  if (event.error.empty()) {
-    cuts_.paused(event.number, event.pause_us);
+  if (input.error.empty()) {
+    cuts_.paused(input.number, input.pause_us);
   } else {
-    saved_.push_back(cuts_.failed(event.number, event.error));
+    saved_.push_back(cuts_.failed(input.number, input.error));
   }
   server_.go_on(replies_);
 }
 
-void ServerNode::on(const node::CutWritten& event) {
-  saved_.push_back(event.error.empty() ? cuts_.written(event.number, event.files)
-                                       : cuts_.failed(event.number, event.error));
+void ServerNode::on(const node::SlicesWritten& input) {
+  saved_.push_back(input.error.empty() ? cuts_.written(input.number, input.files)
+                                       : cuts_.failed(input.number, input.error));
 }
 
 }  // namespace antdt::ps

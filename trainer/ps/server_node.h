@@ -1,20 +1,25 @@
 // One parameter server of a group, whole: what it holds (server.h), what it decides
-// as a home (closer.h), what it has to tell the other servers (distribution.h), and
-// the checkpoints it is told to make (cut_orders.h).
+// and tells the other servers as a home (home.h), and the checkpoints it is told to make
+// (cut_orders.h).
 //
-// A value: step(event) -> effects, which its shell runs in order. The same events give the same
-// state, to the last bit, and the same effects. Where a file has to be read or written, the
-// effect that says so is the last of its step, and the shell's answer is the next event:
+//   ready ──(the first worker opens tables, and there is a checkpoint)──> reading ──SlicesRead──>
+//   ready ready ──(the markers of all homes are here)──> forking ──WritingBegun──> ready
 //
-//   Restore   fills store() with the slices of a checkpoint    -> Restored
-//   BeginCut  store() as it is now is what is written          -> CutBegun, later CutWritten
+// A value whose shell runs its effects in order. There is no clock: the same inputs give the same
+// state, to the last bit, and the same effects. Where a file has to be read or written, the effect
+// that says so is the last of its step, and the shell's answer is the next input:
+//
+//   ReadSlices   fills store() with the slices of a checkpoint  -> SlicesRead
+//   WriteSlices  store() as it is now is what is written        -> WritingBegun, later
+//   SlicesWritten
+//
+// Nothing is durable but what is written then.
 //
 // What a server has acknowledged is not sent to it again. A message that was lost on its way is
-// sent again at the second Tick after it, so a shell ticks every kAgain.
+// sent again at the second TickPassed after it, so a shell ticks every kAgain.
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <optional>
 #include <string>
 #include <variant>
@@ -23,16 +28,15 @@
 #include "core/clock.h"
 #include "core/ids.h"
 #include "core/wire/ps_messages.h"
-#include "trainer/ps/closer.h"
 #include "trainer/ps/cut_orders.h"
-#include "trainer/ps/distribution.h"
+#include "trainer/ps/home.h"
 #include "trainer/ps/server.h"
 
 namespace antdt::ps {
 
 namespace node {
 
-// ---- events
+// ---- inputs
 // A message that cannot be read, and what to answer to the member that sent it.
 struct Unreadable {
   wire::Refused refused;
@@ -40,69 +44,70 @@ struct Unreadable {
 using Request = std::variant<Unreadable, wire::PsOpen, wire::PsPut, wire::PsPull, wire::PsPush,
                              wire::PsCommit, wire::PsIdle, wire::PsDecision>;
 // By a worker, or by another server.
-struct Asked {
+struct RequestHeard {
   Asker from;
   Generation generation;
   Request body;
 };
 // That server has applied this home's decisions up to that number.
-struct Acknowledged {
+struct DecisionsApplied {
   std::uint32_t server = 0;
   wire::PsApplied applied;
 };
-// An earlier Tell could not be sent.
-struct NoRoom {
+// An earlier TellServer could not be sent.
+struct TellUnsent {
   std::uint32_t server = 0;
   std::uint64_t number = 0;
 };
 // From the job daemon: workers to add, and in `leaving` those whose pushes are refused from now
 // on. Nothing of an earlier one is undone.
-struct Serve {
+struct ServeOrdered {
   wire::PsServe serve;
 };
 // From the job daemon. Repeated, the checkpoint is made once and answered again.
-struct OrderCut {
+struct SlicesOrdered {
   wire::PsCut cut;
 };
-struct Restored {
+struct SlicesRead {
   std::string error;  // empty: the slices are in the store
 };
-struct CutBegun {
+struct WritingBegun {
   std::uint64_t number = 0;
   std::uint64_t pause_us = 0;
-  std::string error;  // empty: CutWritten follows
+  std::string error;  // empty: SlicesWritten follows
 };
-struct CutWritten {
+struct SlicesWritten {
   std::uint64_t number = 0;
   std::vector<wire::CheckpointFile> files;
   std::string error;
 };
-struct Tick {};
-using Event = std::variant<Asked, Acknowledged, NoRoom, Serve, OrderCut, Restored, CutBegun,
-                           CutWritten, Tick>;
+struct TickPassed {};
+using Input = std::variant<RequestHeard, DecisionsApplied, TellUnsent, ServeOrdered, SlicesOrdered,
+                           SlicesRead, WritingBegun, SlicesWritten, TickPassed>;
 
 // ---- effects
 // For whoever keeps accounts: a decision of this home, before anybody else hears of it.
-struct Decided {
+struct RecordDecision {
   wire::PsDecision decision;
 };
-struct Restore {
+struct ReadSlices {
   std::string directory;
 };
-struct BeginCut {
+struct WriteSlices {
   std::uint64_t number = 0;
   std::string directory;
 };
 // To the job daemon, if it ordered it.
-struct Saved {
+struct AnswerCut {
   wire::PsSaved saved;
 };
-// To the job daemon, which said Serve.
-struct Serving {
+// To the job daemon, which said ServeOrdered.
+struct AnswerServe {
   wire::PsServing serving;
 };
-using Tell = Distribution::Tell;
-using Effect = std::variant<ReplyTo, Decided, Tell, Saved, Serving, Restore, BeginCut>;
+using TellServer = Distribution::Tell;
+using Effect = std::variant<ReplyTo, RecordDecision, TellServer, AnswerCut, AnswerServe, ReadSlices,
+                            WriteSlices>;
 using Effects = std::vector<Effect>;
 
 // What it is told when it begins.
@@ -126,11 +131,12 @@ class ServerNode {
 
   explicit ServerNode(node::Start start);
 
-  [[nodiscard]] node::Effects step(const node::Event& event);
+  // Appends to `out`.
+  void step(const node::Input& input, node::Effects& out);
 
-  // Whether a backup has to take this event, too. Events that only read, and repeated ones,
+  // Whether a backup has to take this input, too. Inputs that only read, and repeated ones,
   // change nothing that anybody can see.
-  [[nodiscard]] bool changes(const node::Event& event) const;
+  [[nodiscard]] bool changes(const node::Input& input) const;
   // The effect that is still to be answered: `E` is Restored or CutBegun.
   template <class E>
   [[nodiscard]] bool waits_for() const;
@@ -138,10 +144,10 @@ class ServerNode {
   // Checkpoints that are begun and not written.
   [[nodiscard]] std::vector<std::uint64_t> writing() const { return cuts_.writing(); }
 
-  // Whether this server decides for that worker.
-  [[nodiscard]] bool is_home_of(WorkerId worker) const;
-  // What is applied of these workers, whose home this server must be.
-  [[nodiscard]] std::vector<wire::PsPlaces> left(const std::vector<wire::PsMember>& members) const;
+  // What is applied of those of these workers whose home this server is.
+  [[nodiscard]] std::vector<wire::PsPlaces> left(const std::vector<wire::PsMember>& members) const {
+    return home_.left(members);
+  }
   // All but requests and service times, which the shell sees.
   [[nodiscard]] wire::PsStats stats() const;
   [[nodiscard]] std::uint64_t version() const { return server_.version(); }
@@ -150,69 +156,66 @@ class ServerNode {
   [[nodiscard]] const Store* store() const { return server_.store(); }
   [[nodiscard]] std::vector<std::uint32_t> own_slices() const;
   // Hands the rows of a group that is over to the node of the next group, before that one's first
-  // event; it then reads no checkpoint. The node that gave them must not be used any more.
+  // input; it then reads no checkpoint. The node that gave them must not be used any more.
   [[nodiscard]] std::optional<Server::Rows> release() { return server_.release(); }
   void adopt(Server::Rows rows) { server_.adopt(std::move(rows)); }
 
-  // The state without rows, between two events (state_copy.h). restore() takes it over into a node
-  // of the same group that has taken no event; after an error (kCorrupt) that node must not be
+  // The state without rows, between two inputs (state_copy.h). restore() takes it over into a node
+  // of the same group that has taken no input; after an error (kCorrupt) that node must not be
   // used any more.
   [[nodiscard]] NodeImage image() const;
   [[nodiscard]] Status restore(const NodeImage& image);
 
  private:
-  void on(const node::Asked& event);
-  void on(const node::Acknowledged& event);
-  void on(const node::NoRoom& event);
-  void on(const node::Serve& event);
-  void on(const node::OrderCut& event);
-  void on(const node::Restored& event);
-  void on(const node::CutBegun& event);
-  void on(const node::CutWritten& event);
-  void on(const node::Tick& event);
+  void on(const node::RequestHeard& event);
+  void on(const node::DecisionsApplied& event);
+  void on(const node::TellUnsent& event);
+  void on(const node::ServeOrdered& event);
+  void on(const node::SlicesOrdered& event);
+  void on(const node::SlicesRead& event);
+  void on(const node::WritingBegun& event);
+  void on(const node::SlicesWritten& event);
+  void on(const node::TickPassed& event);
 
   void ask(const Asker& from, const node::Unreadable& m) { reply(from, m.refused); }
   void ask(const Asker& from, const wire::PsOpen& m);
-  void ask(const Asker& from, const wire::PsPut& m) { server_.on(from, m, replies_); }
-  void ask(const Asker& from, const wire::PsPull& m) { server_.on(from, m, replies_); }
-  void ask(const Asker& from, const wire::PsPush& m) { server_.on(from, m, replies_); }
+  template <class M>  // a request that the server answers alone
+  void ask(const Asker& from, const M& m) {
+    server_.on(from, m, replies_);
+  }
   void ask(const Asker& from, const wire::PsCommit& m);
   void ask(const Asker& from, const wire::PsIdle& m);
   void ask(const Asker& from, const wire::PsDecision& m);
 
-  void add_workers(const std::vector<Member>& workers);
-  void set_rate(double rate);
-  void run(const Closer::Effects& effects);
-  void answer_commit(Member member, ServerReply body);
+  [[nodiscard]] Home::Turn turn() { return {server_, decided_, replies_}; }
   void mark_cut(std::uint64_t number, const std::string& directory);
   void begin_due_cuts();
   void reply(const Asker& to, ServerReply body) { replies_.push_back({to, std::move(body)}); }
   [[nodiscard]] std::string hindrance(std::uint64_t number) const;
-  [[nodiscard]] node::Effects take_effects();
+  void take_effects(node::Effects& out);
+  [[nodiscard]] static bool is_rate(double rate);
 
   node::Start start_;
   double rate_ = 1;  // of the learning rates
   Server server_;
-  Closer closer_;
-  Distribution distribution_;
+  Home home_;
   CutOrders cuts_;
-  std::map<Member, Asker> committing_;  // who waits for a decision
   // Effects of this step.
   std::vector<wire::PsDecision> decided_;
   std::vector<ReplyTo> replies_;
   std::vector<wire::PsSaved> saved_;
   std::optional<wire::PsServing> serving_;
-  // The effect that the shell has still to answer; no other event may come before the answer.
-  std::optional<ReplyTo> opening_;        // Restore: what is answered then
-  std::optional<node::BeginCut> saving_;  // BeginCut
+  // The effect that the shell has still to answer; no other input may come before the answer.
+  std::optional<ReplyTo> opening_;           // ReadSlices: what is answered then
+  std::optional<node::WriteSlices> saving_;  // WriteSlices
 };
 
 template <>
-inline bool ServerNode::waits_for<node::Restored>() const {
+inline bool ServerNode::waits_for<node::SlicesRead>() const {
   return opening_.has_value();
 }
 template <>
-inline bool ServerNode::waits_for<node::CutBegun>() const {
+inline bool ServerNode::waits_for<node::WritingBegun>() const {
   return saving_.has_value();
 }
 

@@ -38,14 +38,6 @@ bool may_speak(const std::string& user, const wire::Envelope& envelope) {
   return user.empty() || user == user_of(envelope.worker, envelope.attempt);
 }
 
-std::vector<std::string> server_keys(const wire::PsServe& serve) {
-  std::vector<std::string> keys(serve.servers.size());
-  for (const wire::PsKey& k : serve.keys) {
-    if (k.worker.role == 's' && k.worker.index < keys.size()) keys[k.worker.index] = k.key;
-  }
-  return keys;
-}
-
 // The other process of a server speaks for the same one.
 void AdmittedKeys::admit(const wire::PsServe& serve) {
   names_.clear();

@@ -31,9 +31,6 @@ namespace antdt::ps {
 // there is none: whoever can open the socket is the user that the job runs as.
 [[nodiscard]] bool may_speak(const std::string& user, const wire::Envelope& envelope);
 
-// Public keys of the servers, by index, as they are told to one of them.
-[[nodiscard]] std::vector<std::string> server_keys(const wire::PsServe& serve);
-
 // Whom a server lets in.
 class AdmittedKeys {
  public:

@@ -6,9 +6,9 @@
 #include <tuple>
 #include <utility>
 
+#include "core/check.h"
 #include "core/log/log.h"
 #include "core/wire/dispatch.h"
-#include "trainer/ps/replica/copied.h"
 #include "trainer/ps_link/group_links.h"
 #include "trainer/ps_link/slice_file.h"
 
@@ -23,12 +23,6 @@ std::uint64_t microseconds(Duration d) {
 
 std::string below(const std::string& root, const std::string& directory) {
   return std::filesystem::path(root) / directory;
-}
-
-node::Start start_of(const Group& group, std::uint32_t index) {
-  return {group.generation,  index,         static_cast<std::uint32_t>(group.sockets.size()),
-          group.consistency, group.workers, group.backups,
-          group.restore,     group.version};
 }
 
 template <class... M>
@@ -47,16 +41,48 @@ node::Request request_of(const wire::Packet& packet, const std::string& kind) {
 
 }  // namespace
 
+linked::Start start_of(const Group& group, std::uint32_t index) {
+  return {{group.generation, index, static_cast<std::uint32_t>(group.sockets.size()),
+           group.consistency, group.workers, group.backups, group.restore, group.version},
+          group.role,
+          group.view,
+          group.sockets,
+          group.keys,
+          group.backup,
+          group.backup_key};
+}
+
+Group group_of(const linked::Start& start) {
+  Group group;
+  group.generation = start.node.generation;
+  group.sockets = start.endpoints;
+  group.consistency = start.node.consistency;
+  group.workers = start.node.workers;
+  group.backups = start.node.backups;
+  group.restore = start.node.restore;
+  group.version = start.node.version;
+  group.keys = start.keys;
+  group.role = start.role;
+  group.view = start.view;
+  group.backup = start.backup;
+  group.backup_key = start.backup_key;
+  return group;
+}
+
 Result<std::unique_ptr<ServerLoop>> ServerLoop::open(EventLoop& loop, transport::Context& context,
                                                      transport::Socket& socket, Group group,
                                                      std::uint32_t index) {
   std::unique_ptr<ServerLoop> server(
       new ServerLoop(loop, context, std::move(group), index, socket));
-  // A backup says nothing to anybody.
-  if (server->speaks()) {
-    ANTDT_RETURN_IF_ERROR(server->connect_to_others());
+  linked::Effects links;
+  server->server_.begin(links);
+  for (const linked::Effect& effect : links) {
+    if (const auto* link = std::get_if<linked::OpenLink>(&effect)) {
+      ANTDT_RETURN_IF_ERROR(server->open_link(*link));
+    } else if (const auto* backup = std::get_if<linked::OpenBackupLink>(&effect)) {
+      ANTDT_RETURN_IF_ERROR(server->open_backup_link(*backup));
+    }
   }
-  ANTDT_RETURN_IF_ERROR(server->connect_to_backup());
   return server;
 }
 
@@ -67,7 +93,7 @@ ServerLoop::ServerLoop(EventLoop& loop, transport::Context& context, Group group
       group_(std::move(group)),
       index_(index),
       socket_(socket),
-      replica_(start_of(group_, index), group_.role, group_.view),
+      server_(start_of(group_, index)),
       cut_writer_(loop, group_.hang_after),
       state_maker_(loop, group_.hang_after) {
   loop_.watch_socket(socket_, [this] { receive(); });
@@ -77,84 +103,61 @@ ServerLoop::ServerLoop(EventLoop& loop, transport::Context& context, Group group
 ServerLoop::~ServerLoop() {
   loop_.cancel(tick_);
   for (const auto& peer : peers_) loop_.unwatch_socket(peer->socket);
-  if (backup_) loop_.unwatch_socket(*backup_);
+  close_backup_link();
   loop_.unwatch_socket(socket_);
 }
 
-// Those that are where they were keep their link.
-Status ServerLoop::connect_to_others() {
-  for (std::uint32_t other = 0; other < group_.sockets.size(); ++other) {
-    if (other == index_) continue;
-    const std::string& endpoint = group_.sockets[other];
-    const auto known = std::ranges::find(peers_, other, [](const auto& p) { return p->index; });
-    if (known != peers_.end()) {
-      if ((*known)->endpoint == endpoint) continue;
-      loop_.unwatch_socket((*known)->socket);
-      peers_.erase(known);
-      // What was on its way there is said here.
-      no_room_.push_back({other, 1});
-    }
-    const std::string key = other < group_.keys.size() ? group_.keys[other] : std::string();
-    ANTDT_TRY(auto link, connect_to_server(context_, endpoint, key, group_.own));
-    Peer& peer =
-        *peers_.emplace_back(std::make_unique<Peer>(Peer{other, endpoint, std::move(link)}));
-    loop_.watch_socket(peer.socket, [this, &peer] { hear_from(peer); });
+// -------------------------------------------------------------------------- links
+
+Status ServerLoop::open_link(const linked::OpenLink& link) {
+  const auto known = std::ranges::find(peers_, link.server, [](const auto& p) { return p->index; });
+  if (known != peers_.end()) {
+    loop_.unwatch_socket((*known)->socket);
+    peers_.erase(known);
   }
+  ANTDT_TRY(auto socket, connect_to_server(context_, link.endpoint, link.key, group_.own));
+  Peer& peer = *peers_.emplace_back(std::make_unique<Peer>(Peer{link.server, std::move(socket)}));
+  loop_.watch_socket(peer.socket, [this, &peer] { hear_from(peer); });
   return {};
 }
 
-Status ServerLoop::connect_to_backup() {
-  if (backup_) loop_.unwatch_socket(*backup_);
-  backup_.reset();
-  if (group_.backup.empty()) return {};
-  ANTDT_TRY(backup_, connect_to_server(context_, group_.backup, group_.backup_key, group_.own));
+Status ServerLoop::open_backup_link(const linked::OpenBackupLink& link) {
+  close_backup_link();
+  ANTDT_TRY(backup_, connect_to_server(context_, link.endpoint, link.key, group_.own));
   loop_.watch_socket(*backup_, [this] { hear_from_backup(); });
   return {};
+}
+
+void ServerLoop::close_backup_link() {
+  if (backup_) loop_.unwatch_socket(*backup_);
+  backup_.reset();
+}
+
+void ServerLoop::warn_of(const Status& opened) {
+  if (!opened) log_warn("{}", opened.error().message);
 }
 
 // --------------------------------------------------------------- what is heard
 
 void ServerLoop::serve(const wire::PsServe& now, Serving done) {
-  const bool next_view = now.view > replica_.view();
-  const bool moved = group_.sockets != now.servers;
-  group_.sockets = now.servers;
-  group_.keys = server_keys(now);
-  if (next_view || (moved && speaks())) {
-    if (const Status connected = connect_to_others(); !connected) {
-      log_warn("{}", connected.error().message);
-    }
-    note_no_room();
+  const bool next_view = now.view > server_.replica().view();
+  const bool promoted = next_view && server_.replica().role() == replica::Role::kBackup;
+  if (done) serving_.emplace(now.number, std::move(done));
+  feed(linked::GroupOrdered{now});
+  if (next_view && speaks()) {
+    log_info("s{} goes on alone in view {}{}{}", index_, now.view, promoted ? ": promoted" : "",
+             now.replica == "primary" ? "; another one joins" : "");
   }
-  if (next_view) take_up_view(now);
-  if (done && speaks()) serving_.emplace(now.number, std::move(done));
-  step(node::Event(node::Serve{now}));
-}
-
-// Whatever the other one still says is of an earlier view.
-void ServerLoop::take_up_view(const wire::PsServe& now) {
-  const bool promoted = role() == replica::Role::kBackup;
-  const bool joins = now.replica == "primary";
-  if (!joins && !now.replica.empty()) {
-    return run(replica::Broken{"it is told to begin anew, and is a server already"});
-  }
-  log_info("s{} goes on alone in view {}{}{}", index_, now.view, promoted ? ": promoted" : "",
-           joins ? "; another one joins" : "");
-  group_.backup = joins ? now.other : std::string();
-  group_.backup_key = now.other_key;
-  if (const Status connected = connect_to_backup(); !connected) {
-    log_warn("{}", connected.error().message);
-  }
-  joins ? step(replica::Join{now.view}) : step(replica::Alone{now.view});
 }
 
 void ServerLoop::cut(const wire::PsCut& order, Saved done) {
   ordered_.emplace(order.number, std::move(done));
-  step(node::Event(node::OrderCut{order}));
+  feed(linked::of_node(node::SlicesOrdered{order}));
 }
 
 void ServerLoop::tick() {
   tick_ = loop_.call_after(ServerNode::kAgain, [this] { tick(); });
-  step(node::Event(node::Tick{}));
+  feed(linked::of_node(node::TickPassed{}));
 }
 
 void ServerLoop::receive() {
@@ -188,9 +191,10 @@ void ServerLoop::hear(const wire::Packet& packet) {
         {"invalid", fmt::format("the key of this link is that of {}, not of attempt {} of {}",
                                 packet.user, envelope->attempt, envelope->worker)}};
   }
-  step(node::Event(node::Asked{{packet.peer, {envelope->worker, envelope->attempt}, envelope->seq},
-                               envelope->generation,
-                               std::move(request)}));
+  feed(linked::of_node(
+      node::RequestHeard{{packet.peer, {envelope->worker, envelope->attempt}, envelope->seq},
+                         envelope->generation,
+                         std::move(request)}));
 }
 
 // By the primary of this server, or by one that was; the view tells.
@@ -199,17 +203,13 @@ void ServerLoop::hear_primary(const wire::Packet& packet, const wire::Envelope& 
                     envelope.generation == group_.generation && may_speak(packet.user, envelope);
   if (!ours) return;
   if (envelope.kind == wire::PsImage::kKind) {
-    const auto image = wire::decode<wire::PsImage>(packet.body);
-    if (!image) return run(replica::Broken{image.error().message});
-    copied_by_ = packet.peer;
-    return step(*image);
+    auto image = wire::decode<wire::PsImage>(packet.body);
+    if (!image) return feed(linked::CopyUnreadable{image.error().message});
+    return feed(linked::ImageHeard{packet.peer, envelope.generation, std::move(*image)});
   }
-  const auto message = wire::decode<wire::PsCopied>(packet.body);
-  auto copied =
-      message ? from_wire(*message, group_.generation) : tl::unexpected<Error>(message.error());
-  if (!copied) return run(replica::Broken{copied.error().message});
-  copied_by_ = packet.peer;
-  step(*copied);
+  auto copied = wire::decode<wire::PsCopied>(packet.body);
+  if (!copied) return feed(linked::CopyUnreadable{copied.error().message});
+  feed(linked::CopyHeard{packet.peer, envelope.generation, std::move(*copied)});
 }
 
 void ServerLoop::hear_from_backup() {
@@ -217,19 +217,19 @@ void ServerLoop::hear_from_backup() {
     const auto packet = backup_->receive();
     if (!packet) return;
     const auto taken = wire::open_reply<wire::PsTaken>(*packet);
-    if (taken) step(*taken);
+    if (taken) feed(linked::BackupAnswered{*taken});
   }
 }
 
 void ServerLoop::hear_from(Peer& peer) {
   while (const auto packet = peer.socket.receive()) {
     const auto applied = wire::open_reply<wire::PsApplied>(*packet);
-    if (applied) step(node::Event(node::Acknowledged{peer.index, *applied}));
+    if (applied) feed(linked::of_node(node::DecisionsApplied{peer.index, *applied}));
   }
 }
 
 wire::PsStats ServerLoop::stats() {
-  wire::PsStats stats = replica_.node().stats();
+  wire::PsStats stats = server_.node().stats();
   stats.requests = requests_;
   stats.busy_us = microseconds(busy_);
   const auto times = service_times_.take();
@@ -243,21 +243,25 @@ wire::PsStats ServerLoop::stats() {
 
 // ---------------------------------------------------------------- what is done
 
-void ServerLoop::step(const replica::Event& event) {
-  for (const replica::Effect& effect : replica_.step(event)) {
-    std::visit([this](const auto& e) { run(e); }, effect);
+void ServerLoop::feed(linked::Input input) {
+  inputs_.push_back(std::move(input));
+  if (std::exchange(feeding_, true)) return;
+  while (!inputs_.empty()) {
+    const linked::Input next = std::move(inputs_.front());
+    inputs_.pop_front();
+    server_.step(next, effects_);
+    for (const linked::Effect& effect : effects_) {
+      std::visit([this](const auto& e) { perform(e); }, effect);
+    }
+    effects_.clear();
   }
-  note_no_room();
+  feeding_ = false;
 }
 
-void ServerLoop::note_no_room() {
-  for (const node::NoRoom& full : std::exchange(no_room_, {})) {
-    std::ignore = replica_.step(node::Event(full));
-  }
-}
-
-void ServerLoop::run(const node::Effect& effect) {
-  std::visit([this](const auto& e) { run(e); }, effect);
+// What became of a file comes before anything else.
+void ServerLoop::answer(node::Input input) {
+  ANTDT_CHECK(feeding_, "a file was read or written that nobody asked for");
+  inputs_.push_front(linked::of_node(std::move(input)));
 }
 
 template <class M>
@@ -269,36 +273,32 @@ void ServerLoop::say_to_backup(const M& message) {
   if (backup_) std::ignore = backup_->send(wire::make_packet(envelope, message));
 }
 
-void ServerLoop::run(const replica::Copied& effect) { say_to_backup(to_wire(effect)); }
-
-void ServerLoop::run(const replica::KeepState& effect) {
-  const Status kept = state_maker_.begin(replica_.node());
+void ServerLoop::perform(const replica::KeepState& effect) {
+  const Status kept = state_maker_.begin(server_.node());
   if (kept) return;
   log_warn("{}", kept.error().message);
-  step(replica::Made{effect.image, {}, kept.error().message});
+  feed(replica::Input(replica::PieceMade{effect.image, {}, kept.error().message}));
 }
 
-void ServerLoop::run(const replica::MakePiece& effect) {
+void ServerLoop::perform(const replica::MakePiece& effect) {
   state_maker_.next([this, image = effect.image](Result<StatePiece> piece) {
-    if (piece) return step(replica::Made{image, std::move(*piece), {}});
+    if (piece) return feed(replica::Input(replica::PieceMade{image, std::move(*piece), {}}));
     log_warn("{}", piece.error().message);
-    step(replica::Made{image, {}, piece.error().message});
+    feed(replica::Input(replica::PieceMade{image, {}, piece.error().message}));
   });
 }
 
-void ServerLoop::run(const replica::Taken& effect) {
-  wire::Packet packet = wire::make_packet(wire::Envelope{}, effect);
-  packet.peer = copied_by_;
+void ServerLoop::perform(const linked::AnswerPrimary& effect) {
+  wire::Packet packet = wire::make_packet(wire::Envelope{}, effect.taken);
+  packet.peer = effect.peer;
   std::ignore = socket_.send(packet);
 }
 
-void ServerLoop::run(const replica::Broken& effect) {
+void ServerLoop::perform(const replica::BreakUp& effect) {
   if (broken_) broken_(effect.error);
 }
 
-void ServerLoop::run(const ReplyTo& effect) {
-  // It asked the primary that this one has replaced, and asks again here.
-  if (effect.to.peer.empty()) return;
+void ServerLoop::perform(const ReplyTo& effect) {
   wire::Envelope envelope;
   envelope.worker = effect.to.member.worker;
   envelope.attempt = effect.to.member.attempt;
@@ -313,21 +313,20 @@ void ServerLoop::run(const ReplyTo& effect) {
   std::ignore = socket_.send(packet);
 }
 
-void ServerLoop::run(const node::Tell& effect) {
+void ServerLoop::perform(const node::TellServer& effect) {
   wire::Envelope envelope;
   envelope.worker = {'s', index_};
   envelope.generation = group_.generation;
   const auto peer =
       std::ranges::find(peers_, effect.server, [](const auto& p) { return p->index; });
-  // While it is being opened not everybody is there: what is lost is said again.
-  if (peer == peers_.end()) return;
+  if (peer == peers_.end()) return;  // its link could not be opened
   const auto sent = (*peer)->socket.send(wire::make_packet(envelope, effect.decision));
   if (sent != transport::SendOutcome::kSent) {
-    no_room_.push_back({effect.server, effect.decision.number});
+    feed(linked::of_node(node::TellUnsent{effect.server, effect.decision.number}));
   }
 }
 
-void ServerLoop::run(const node::Saved& effect) {
+void ServerLoop::perform(const node::AnswerCut& effect) {
   const auto [from, to] = ordered_.equal_range(effect.saved.number);
   std::vector<Saved> askers;
   for (auto asker = from; asker != to; ++asker) askers.push_back(std::move(asker->second));
@@ -335,22 +334,21 @@ void ServerLoop::run(const node::Saved& effect) {
   for (const Saved& done : askers) done(effect.saved);
 }
 
-void ServerLoop::run(const node::Serving& effect) {
+void ServerLoop::perform(const node::AnswerServe& effect) {
   const auto [from, to] = serving_.equal_range(effect.serving.number);
   std::vector<Serving> askers;
   for (auto asker = from; asker != to; ++asker) askers.push_back(std::move(asker->second));
-  // Of those before it nobody waits for an answer any more.
-  serving_.erase(serving_.begin(), to);
+  serving_.erase(serving_.begin(), to);  // the earlier ones are not answered any more
   for (const Serving& done : askers) done(effect.serving);
 }
 
-void ServerLoop::run(const node::Restore& effect) {
+void ServerLoop::perform(const node::ReadSlices& effect) {
   const Status restored = restore_slices(effect.directory);
-  step(node::Event(node::Restored{restored ? std::string() : restored.error().message}));
+  answer(node::SlicesRead{restored ? std::string() : restored.error().message});
 }
 
 Status ServerLoop::restore_slices(const std::string& directory) {
-  ServerNode& node = replica_.node();
+  ServerNode& node = server_.node();
   const std::string path = below(group_.root, directory);
   return read_slices(path, node.own_slices(), *node.store(),
                      [&](std::uint64_t done, std::uint64_t total) {
@@ -358,24 +356,22 @@ Status ServerLoop::restore_slices(const std::string& directory) {
                      });
 }
 
-void ServerLoop::run(const node::BeginCut& effect) {
+void ServerLoop::perform(const node::WriteSlices& effect) {
   const auto done = [this, number = effect.number](Result<CutWriter::Files> files) {
-    node::CutWritten written{number, {}, {}};
+    node::SlicesWritten written{number, {}, {}};
     if (files) {
       written.files = std::move(*files);
     } else {
       written.error = files.error().message;
     }
-    step(node::Event(written));
+    feed(linked::of_node(std::move(written)));
   };
-  // Who orders the next one waits for it no more, and may be about to end the job with that.
   const SteadyClock clock;
   const MonoTime stands_still = clock.now();
-  const CutWriter::Done given_up = cut_writer_.give_up();
-  ServerNode& node = replica_.node();
+  ServerNode& node = server_.node();
   const Status writes = cut_writer_.begin(*node.store(), node.own_slices(),
                                           below(group_.root, effect.directory), done);
-  node::CutBegun begun{effect.number, 0, {}};
+  node::WritingBegun begun{effect.number, 0, {}};
   if (writes) {
     const Duration pause = clock.now() - stands_still;
     begun.pause_us = microseconds(pause);
@@ -385,8 +381,7 @@ void ServerLoop::run(const node::BeginCut& effect) {
   } else {
     begun.error = writes.error().message;
   }
-  step(node::Event(begun));
-  if (given_up) given_up(fail(ErrorKind::kRefused, "a later checkpoint was begun"));
+  answer(std::move(begun));
 }
 
 }  // namespace antdt::ps

@@ -1,22 +1,19 @@
-// A parameter server on its socket.
+// A parameter server on its socket: it feeds a LinkedServer (trainer/ps/process/linked_server.h)
+// what arrives and does what that wants, with sockets, files and children. Nothing is decided here.
 //
-// One thread, one loop. It feeds a ServerNode (trainer/ps/server_node.h) what arrives
-// and sends what that says: the answers to workers, and a home's decisions to the
-// other servers. Its slices of a checkpoint are written by a child while it goes on
-// (cut_writer.h). Who else pushes, who has left and when a checkpoint is made it is
-// told by its owner (server_agent.h), not by workers.
-//
-// It may be one of two that are one server (trainer/ps/replica/replica.h): the primary connects to
-// its backup, copies its events over that link and hears there what was taken. To a new
-// one it sends its state first, which a child makes (state_maker.h).
+// One thread, one loop. Slices of a checkpoint are written by a child while the server goes on
+// (cut_writer.h); the state for a new backup is made by another (state_maker.h). Who pushes, who
+// has left and when a checkpoint is made it is told by its owner (server_agent.h), not by workers.
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "core/clock.h"
@@ -26,7 +23,7 @@
 #include "core/transport/socket.h"
 #include "core/wire/packet.h"
 #include "core/wire/ps_messages.h"
-#include "trainer/ps/replica/replica.h"
+#include "trainer/ps/process/linked_server.h"
 #include "trainer/ps_link/cut_writer.h"
 #include "trainer/ps_link/service_times.h"
 #include "trainer/ps_link/state_maker.h"
@@ -68,6 +65,9 @@ struct Group {
   std::string backup_key = {};
   Drill drill = {};
 };
+// What of it the LinkedServer is about.
+[[nodiscard]] linked::Start start_of(const Group& group, std::uint32_t index);
+[[nodiscard]] Group group_of(const linked::Start& start);
 
 class ServerLoop {
  public:
@@ -83,8 +83,7 @@ class ServerLoop {
 
   // The workers of the same group are others now: more of them, and those of
   // `leaving` push no more; servers may be elsewhere, and this one alone. Nothing that was
-  // said before is undone. `done` is called at most once, when the answer may be given:
-  // never where this is a backup, which is no home.
+  // said before is undone. `done` is called at most once, when the answer may be given.
   using Serving = std::function<void(const wire::PsServing&)>;
   void serve(const wire::PsServe& now, Serving done = {});
   // It cannot be the backup that it is to be: why, as a person can mend it.
@@ -93,7 +92,7 @@ class ServerLoop {
   }
   // What is applied of these, of whom this is the home.
   [[nodiscard]] std::vector<wire::PsPlaces> left(const std::vector<wire::PsMember>& members) const {
-    return replica_.node().left(members);
+    return server_.node().left(members);
   }
   // Orders checkpoint `number`; `done` is called once, from here or from the loop.
   // Said again it is made once and answered again.
@@ -102,52 +101,56 @@ class ServerLoop {
   // Percentiles of service times are of those since the last call.
   [[nodiscard]] wire::PsStats stats();
   // Updates that are applied.
-  [[nodiscard]] std::uint64_t version() const { return replica_.node().version(); }
+  [[nodiscard]] std::uint64_t version() const { return server_.node().version(); }
   // As of ServerNode.
-  [[nodiscard]] std::optional<Server::Rows> release() { return replica_.node().release(); }
-  void adopt(Server::Rows rows) { replica_.node().adopt(std::move(rows)); }
-  [[nodiscard]] replica::Role role() const { return replica_.role(); }
+  [[nodiscard]] std::optional<Server::Rows> release() { return server_.node().release(); }
+  void adopt(Server::Rows rows) { server_.node().adopt(std::move(rows)); }
+  [[nodiscard]] replica::Role role() const { return server_.replica().role(); }
   // Whether workers and other servers hear it.
-  [[nodiscard]] bool speaks() const { return replica_.speaks(); }
+  [[nodiscard]] bool speaks() const { return server_.speaks(); }
 
  private:
   struct Peer {
     std::uint32_t index;
-    std::string endpoint;
     transport::Socket socket;
   };
 
   ServerLoop(EventLoop& loop, transport::Context& context, Group group, std::uint32_t index,
              transport::Socket& socket);
-  [[nodiscard]] Status connect_to_others();
-  [[nodiscard]] Status connect_to_backup();
-  void take_up_view(const wire::PsServe& now);
   void receive();
   void hear(const wire::Packet& packet);
   void hear_primary(const wire::Packet& packet, const wire::Envelope& envelope);
   void hear_from(Peer& peer);
   void hear_from_backup();
-  template <class M>
-  void say_to_backup(const M& message);
   void tick();
 
-  void note_no_room();
-  void step(const replica::Event& event);
-  void run(const node::Effect& effect);
-  void run(const replica::Copied& effect);
-  void run(const replica::Taken& effect);
-  void run(const replica::Broken& effect);
-  void run(const replica::KeepState& effect);
-  void run(const replica::MakePiece& effect);
-  void run(const replica::DropState&) { state_maker_.end(); }
-  void run(const wire::PsImage& effect) { say_to_backup(effect); }
-  void run(const ReplyTo& effect);
-  void run(const node::Decided&) {}  // the node says to whom
-  void run(const node::Tell& effect);
-  void run(const node::Saved& effect);
-  void run(const node::Serving& effect);
-  void run(const node::Restore& effect);
-  void run(const node::BeginCut& effect);
+  // Inputs that effects lead to come behind them, in a queue.
+  void feed(linked::Input input);
+  void answer(node::Input input);
+  void perform(const ReplyTo& effect);
+  void perform(const node::RecordDecision&) {}  // the node says to whom
+  void perform(const node::TellServer& effect);
+  void perform(const node::AnswerCut& effect);
+  void perform(const node::AnswerServe& effect);
+  void perform(const node::ReadSlices& effect);
+  void perform(const node::WriteSlices& effect);
+  void perform(const linked::StopWriting&) { std::ignore = cut_writer_.give_up(); }
+  void perform(const replica::BreakUp& effect);
+  void perform(const replica::KeepState& effect);
+  void perform(const replica::MakePiece& effect);
+  void perform(const replica::DropState&) { state_maker_.end(); }
+  void perform(const linked::OpenLink& effect) { warn_of(open_link(effect)); }
+  void perform(const linked::OpenBackupLink& effect) { warn_of(open_backup_link(effect)); }
+  void perform(const linked::CloseBackupLink&) { close_backup_link(); }
+  void perform(const linked::SendCopy& effect) { say_to_backup(effect.copied); }
+  void perform(const linked::SendImage& effect) { say_to_backup(effect.image); }
+  void perform(const linked::AnswerPrimary& effect);
+  [[nodiscard]] Status open_link(const linked::OpenLink& link);
+  [[nodiscard]] Status open_backup_link(const linked::OpenBackupLink& link);
+  void close_backup_link();
+  template <class M>
+  void say_to_backup(const M& message);
+  static void warn_of(const Status& opened);
   [[nodiscard]] Status restore_slices(const std::string& directory);
 
   EventLoop& loop_;
@@ -155,12 +158,13 @@ class ServerLoop {
   Group group_;
   const std::uint32_t index_;
   transport::Socket& socket_;
-  Replica replica_;
+  LinkedServer server_;
+  std::deque<linked::Input> inputs_;  // that are not fed yet
+  bool feeding_ = false;
+  linked::Effects effects_;  // of one step; its memory is used again
   std::vector<std::unique_ptr<Peer>> peers_;
   std::optional<transport::Socket> backup_;
-  std::string copied_by_;  // peer of the newest copy, which is to be answered
   std::function<void(const std::string&)> broken_;
-  std::vector<node::NoRoom> no_room_;  // of this step
   std::multimap<std::uint64_t, Saved> ordered_;
   std::multimap<std::uint64_t, Serving> serving_;
   TimerId tick_;

@@ -1,26 +1,15 @@
-// A parameter server and those who lead it: its agent and the job daemon.
+// A parameter server and those who lead it: its agent and the job daemon. The shell of a
+// ServerProcess (trainer/ps/process/server_process.h): it feeds that what the agent says and does
+// what it wants. It speaks to its agent as every worker does, and what servers and the job daemon
+// say to one another travels that way (core/wire/ps_messages.h).
 //
-// It speaks to its agent as every worker does, and what servers and the job daemon
-// say to one another travels that way (ps_messages.h):
-//
-//   greeting ──(worker-welcome)──> joining ──(ps-serve)──> serving ──(ps-serve)──┐
-//      hello, repeated               join, repeated       the group of a        │
-//      ^                                │                 generation; a later <──┘
-//      └───────(refused: unknown)───────┴──────────────── one replaces it, rows and all,
-//                                                         unless it is told to keep them
-//
-//   leave: ends with its code.  refused (stale): another attempt took its place,
-//   ends with 0 and changes nothing.
-//
-// Its end point is bound from the welcome, which brings the job's configuration, to the
-// end; between two groups nobody is answered there. Answers are not repeated: who asks asks again.
 // Runs with `loop` and stops it.
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <optional>
-#include <set>
 #include <string>
 
 #include "core/clock.h"
@@ -32,6 +21,7 @@
 #include "core/wire/ps_messages.h"
 #include "trainer/client/environment.h"
 #include "trainer/injected/injected.h"
+#include "trainer/ps/process/server_process.h"
 #include "trainer/ps_link/group_links.h"
 #include "trainer/ps_link/server_loop.h"
 #include "trainer/ps_server/listen.h"
@@ -40,10 +30,6 @@ namespace antdt::ps {
 
 class ServerAgent {
  public:
-  static constexpr Duration kAgain = std::chrono::milliseconds(500);
-  static constexpr Duration kPulse = std::chrono::seconds(1);      // reports
-  static constexpr Duration kGreeting = std::chrono::seconds(10);  // kUnreachable after that
-
   // `context` has no other server: over tcp it lets in whom this one is told of.
   [[nodiscard]] static Result<std::unique_ptr<ServerAgent>> start(EventLoop& loop,
                                                                   transport::Context& context,
@@ -52,8 +38,8 @@ class ServerAgent {
   ServerAgent(const ServerAgent&) = delete;
   ServerAgent& operator=(const ServerAgent&) = delete;
 
-  // Ends with this exit code.
-  void leave(int code);
+  // SIGTERM came.
+  void stop() { feed(process::StopAsked{}); }
   // Nothing while it goes on. An error (kUnreachable: no agent answers; kRefused: this
   // server is not wanted) is for a person.
   [[nodiscard]] const std::optional<Result<int>>& outcome() const { return outcome_; }
@@ -63,22 +49,35 @@ class ServerAgent {
               transport::Socket agent, transport::KeyPair own);
   void receive();
   void on_packet(const wire::Packet& packet, const wire::Envelope& envelope);
-  void on_welcome(const wire::WorkerWelcome& welcome);
-  [[nodiscard]] Status open_end_point(const wire::WorkerWelcome& welcome);
-  [[nodiscard]] Status prepare_drill(const wire::WorkerWelcome& welcome);
-  [[nodiscard]] Drill drill();
-  void on_refused(const wire::Refused& refused);
-  void on_serve(const wire::PsServe& message, const wire::Envelope& envelope);
-  void on_cut(const wire::PsCut& message, const wire::Envelope& envelope);
-  [[nodiscard]] Status open_group(const wire::PsServe& message, Generation generation);
-  void end(Result<int> outcome);
-
-  void say_again();
-  void report();
+  void hear_welcome(const wire::WorkerWelcome& welcome);
+  void tick();
+  void pulse();
   void report_reading(const std::string& path, std::uint64_t done, std::uint64_t total);
-  // To the agent, or through it. `about`: what it answers.
+
+  // Inputs that effects lead to come behind them, in a queue.
+  void feed(process::Input input);
+  void perform(const process::SayHello& effect);
+  void perform(process::SayJoin& effect);
+  void perform(const process::OpenEndPoint& effect);
+  void perform(process::BeginGroup& effect);
+  void perform(const process::OrderGroup& effect);
+  void perform(const process::OrderSlices& effect);
+  void perform(const process::AnswerGroupOrder& effect);
+  void perform(const process::RefuseGroupOrder& effect);
+  void perform(const process::AnswerCutOrder& effect);
+  void perform(process::SayReport& effect);
+  void perform(const process::SayStats& effect);
+  void perform(const process::EndProcess& effect) { end(effect.code); }
+  void perform(process::GiveUpProcess& effect);
+
+  [[nodiscard]] Status open_end_point();
+  [[nodiscard]] Status prepare_drill();
+  [[nodiscard]] Drill drill();
+  [[nodiscard]] Status begin_group(const process::BeginGroup& effect);
+  void end(Result<int> outcome);
+  // To the agent, or through it.
   template <class M>
-  void say(const M& message, const wire::Envelope& about = {});
+  void say(const M& message, Generation generation = {});
 
   EventLoop& loop_;
   transport::Context& context_;
@@ -92,14 +91,11 @@ class ServerAgent {
   wire::Injected injection_ordered_;     // newest
   std::uint32_t throttle_permille_ = 0;  // that a drill asks for
   std::optional<Listening> own_;         // where workers and the other servers reach it
-  const MonoTime begun_;
   std::optional<wire::WorkerWelcome> welcome_;
-  bool greeted_ = false;  // by this agent; one that was started again is greeted anew
+  ServerProcess process_;
+  std::deque<process::Input> inputs_;  // that are not fed yet
+  bool feeding_ = false;
   std::optional<Result<int>> outcome_;
-
-  Generation generation_;            // of the newest group; 0: none yet
-  wire::PsServe serve_;              // that is in force
-  std::set<std::uint64_t> cutting_;  // checkpoints that are ordered and not answered
   std::unique_ptr<ServerLoop> server_;
   TimerId again_, pulse_;
   MonoTime reading_said_{};

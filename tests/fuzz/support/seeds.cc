@@ -16,6 +16,7 @@
 #include "tests/fuzz/support/ledger_data.h"
 #include "tests/fuzz/support/ps_tables.h"
 #include "tests/fuzz/support/wire_messages.h"
+#include "tests/trainer/ps/stepped.h"
 #include "trainer/collective/handshake.h"
 #include "trainer/data/index/index.h"
 #include "trainer/ps/replica/copied.h"
@@ -271,14 +272,14 @@ void add_state(Seeds& seeds) {
   const std::vector<wire::PsRows> gradients{{0, to_bytes(keys), to_bytes(ones)}};
   std::uint64_t seq = 0;
   std::string copied;
-  const auto hear = [&](const node::Event& event) {
-    std::ignore = node.step(event);
+  const auto hear = [&](const node::Input& event) {
+    std::ignore = stepped(node, event);
     copied += '\1';
     append_part(copied, wire::encode(to_wire({1, 0, event})));
   };
   const auto ask = [&](std::uint32_t worker, node::Request request) {
     const Member member{{'w', worker}, Attempt{1}};
-    hear(node::Asked{{"", member, ++seq}, Generation{1}, std::move(request)});
+    hear(node::RequestHeard{{"", member, ++seq}, Generation{1}, std::move(request)});
   };
   const auto add = [&](const std::string& name) {
     std::string bytes;
@@ -298,11 +299,11 @@ void add_state(Seeds& seeds) {
   add("half-a-step");
   ask(1, wire::PsCommit{1, 0, 1, 0, 4, 2});
   ask(0, wire::PsPush{2, 1, gradients});
-  hear(node::OrderCut{{1, "checkpoints/1"}});
-  hear(node::CutBegun{1, 5, {}});
+  hear(node::SlicesOrdered{{1, "checkpoints/1"}});
+  hear(node::WritingBegun{1, 5, {}});
   add("a-checkpoint-begun");
-  hear(node::Acknowledged{1, {1}});
-  hear(node::CutWritten{1, {{"slice-01.rows", 9, "00"}}, {}});
+  hear(node::DecisionsApplied{1, {1}});
+  hear(node::SlicesWritten{1, {{"slice-01.rows", 9, "00"}}, {}});
   ask(1, wire::PsIdle{});
   add("a-checkpoint-written");
 }

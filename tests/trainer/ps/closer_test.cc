@@ -29,19 +29,20 @@ std::string text(const wire::PsPlaces& places) {
   return line;
 }
 
-std::vector<std::string> text(const Closer::Effects& effects) {
+std::vector<std::string> text(const closer::Effects& effects) {
   std::vector<std::string> lines;
-  for (const Closer::Effect& effect : effects) {
-    if (const auto* d = std::get_if<wire::PsDecision>(&effect)) {
+  for (const closer::Effect& effect : effects) {
+    if (const auto* decide = std::get_if<closer::Decide>(&effect)) {
+      const wire::PsDecision* d = &decide->decision;
       std::string line = fmt::format("decision {}:", d->number);
       for (const auto& p : d->pushes) line += fmt::format(" {}#{}", p.worker, p.number);
       for (const auto& l : d->left) line += fmt::format(" -{}", l.worker);
       if (d->cut != 0) line += fmt::format(" cut {} to {}", d->cut, d->directory);
       lines.push_back(line + fmt::format(" /{}", d->weight));
-    } else if (const auto* a = std::get_if<Closer::Answer>(&effect)) {
+    } else if (const auto* a = std::get_if<closer::AnswerCommit>(&effect)) {
       lines.push_back(fmt::format("{} #{} {}", a->to.worker, a->decided.number, a->decided.status));
     } else {
-      lines.push_back(fmt::format("{} refused", std::get<Closer::Refuse>(effect).to.worker));
+      lines.push_back(fmt::format("{} refused", std::get<closer::RefuseCommit>(effect).to.worker));
     }
   }
   return lines;
@@ -50,35 +51,35 @@ std::vector<std::string> text(const Closer::Effects& effects) {
 class CloserTest : public ::testing::Test {
  protected:
   std::vector<std::string> add(std::vector<Member> workers, std::uint32_t backups = 0) {
-    Closer::Effects effects;
-    closer.add_workers(workers, backups, effects);
+    closer::Effects effects;
+    closer.step(closer::WorkersAdded{workers, backups}, effects);
     return text(effects);
   }
   std::vector<std::string> commits(Member member, const wire::PsCommit& c) {
-    Closer::Effects effects;
-    closer.commit(member, c, effects);
+    closer::Effects effects;
+    closer.step(closer::CommitHeard{member, c}, effects);
     return text(effects);
   }
   std::vector<std::string> idle(Member member) {
-    Closer::Effects effects;
-    closer.idle(member, effects);
+    closer::Effects effects;
+    closer.step(closer::IdleHeard{member}, effects);
     return text(effects);
   }
   std::vector<std::string> cut(std::uint64_t number) {
-    Closer::Effects effects;
-    closer.cut(number, "here", effects);
+    closer::Effects effects;
+    closer.step(closer::CutMarked{number, "here"}, effects);
     return text(effects);
   }
   std::vector<std::string> last_cut(std::uint64_t number) {
-    Closer::Effects effects;
-    closer.set_last_cut(number, effects);
+    closer::Effects effects;
+    closer.step(closer::LastCutSet{number}, effects);
     return text(effects);
   }
   std::string revoke(Member member) {
-    Closer::Effects effects;
-    const auto places = closer.revoke(member, effects);
+    closer::Effects effects;
+    closer.step(closer::WorkerRevoked{member}, effects);
     after = text(effects);
-    return text(places);
+    return text(closer.places(member));
   }
   Closer closer{true};
   std::vector<std::string> after;
@@ -274,26 +275,26 @@ TEST_F(CloserTest, ABackupKnowsThatNothingFollowsTheLastCheckpoint) {
 
 TEST(CloserWithoutABarrier, DecidesWhatWaitedBehindALastCheckpointThatIsGivenUp) {
   Closer closer(false);
-  Closer::Effects effects;
-  closer.add_workers({w(0), w(1)}, 0, effects);
-  closer.set_last_cut(3, effects);
-  closer.cut(3, "here", effects);
-  closer.commit(w(1), commit(1, 0, 0, 8), effects);
-  closer.commit(w(0), commit(1, 0, 0, 4), effects);
+  closer::Effects effects;
+  closer.step(closer::WorkersAdded{{w(0), w(1)}, 0}, effects);
+  closer.step(closer::LastCutSet{3}, effects);
+  closer.step(closer::CutMarked{3, "here"}, effects);
+  closer.step(closer::CommitHeard{w(1), commit(1, 0, 0, 8)}, effects);
+  closer.step(closer::CommitHeard{w(0), commit(1, 0, 0, 4)}, effects);
   EXPECT_THAT(text(effects), ElementsAre("decision 1: cut 3 to here /0"));
   effects.clear();
-  closer.set_last_cut(0, effects);
+  closer.step(closer::LastCutSet{0}, effects);
   EXPECT_THAT(text(effects), ElementsAre("decision 2: w0#1 /4", "w0 #1 applied",
                                          "decision 3: w1#1 /8", "w1 #1 applied"));
 }
 
 TEST(CloserWithoutABarrier, DecidesEachPushByItself) {
   Closer closer(false);
-  Closer::Effects effects;
-  closer.add_workers({w(0), w(1)}, 0, effects);
-  closer.commit(w(1), commit(1, 0, 0, 8), effects);
-  closer.commit(w(1), commit(2, 0, 8, 16), effects);
-  closer.commit(w(0), commit(1, 0, 0, 8), effects);
+  closer::Effects effects;
+  closer.step(closer::WorkersAdded{{w(0), w(1)}, 0}, effects);
+  closer.step(closer::CommitHeard{w(1), commit(1, 0, 0, 8)}, effects);
+  closer.step(closer::CommitHeard{w(1), commit(2, 0, 8, 16)}, effects);
+  closer.step(closer::CommitHeard{w(0), commit(1, 0, 0, 8)}, effects);
   EXPECT_THAT(text(effects),
               ElementsAre("decision 1: w1#1 /8", "w1 #1 applied", "decision 2: w1#2 /8",
                           "w1 #2 applied", "decision 3: w0#1 /8", "w0 #1 applied"));

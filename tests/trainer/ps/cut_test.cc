@@ -60,16 +60,18 @@ class Cluster {
     const auto staged = std::ranges::count_if(
         replies, [](const ReplyTo& r) { return std::holds_alternative<wire::PsStaged>(r.body); });
     if (staged < kServers) return;
-    Closer::Effects effects;
-    nodes_[home_of(m)].closer.commit(m, {number, 0, 1, number - 1, number, 1}, effects);
+    closer::Effects effects;
+    nodes_[home_of(m)].closer.step(closer::CommitHeard{m, {number, 0, 1, number - 1, number, 1}},
+                                   effects);
     run(home_of(m), effects);
   }
   // Its home refuses it from now on; the next attempt begins.
   wire::PsPlaces revoke(std::uint32_t index) {
     const Member old = workers_[index];
     const std::uint32_t home = home_of(old);
-    Closer::Effects effects;
-    const wire::PsPlaces places = nodes_[home].closer.revoke(old, effects);
+    closer::Effects effects;
+    nodes_[home].closer.step(closer::WorkerRevoked{old}, effects);
+    const wire::PsPlaces places = nodes_[home].closer.places(old);
     run(home, effects);
     workers_[index] = member(index, old.attempt.value + 1);
     for (Node& node : nodes_) node.server.add_workers({workers_[index]});
@@ -79,8 +81,8 @@ class Cluster {
   // Tells one server of it.
   void order(std::uint32_t at, std::uint64_t number) {
     Node& node = nodes_[at];
-    Closer::Effects effects;
-    node.closer.cut(number, "here", effects);
+    closer::Effects effects;
+    node.closer.step(closer::CutMarked{number, "here"}, effects);
     if (effects.empty()) return;
     node.at_marker[number] = node.closer.places();
     run(at, effects);
@@ -129,18 +131,18 @@ class Cluster {
 
   static std::uint32_t home_of(Member m) { return m.worker.index % kServers; }
   void add_to_home(std::uint32_t home, const std::vector<Member>& workers) {
-    Closer::Effects effects;
+    closer::Effects effects;
     std::vector<Member> own;
     std::ranges::copy_if(workers, std::back_inserter(own),
                          [&](Member m) { return home_of(m) == home; });
-    nodes_[home].closer.add_workers(own, 0, effects);
+    nodes_[home].closer.step(closer::WorkersAdded{own, 0}, effects);
   }
-  void run(std::uint32_t at, const Closer::Effects& effects) {
-    for (const Closer::Effect& effect : effects) {
-      const auto* decision = std::get_if<wire::PsDecision>(&effect);
-      if (decision == nullptr) continue;
-      nodes_[at].said.push_back(*decision);
-      hear(at, at, *decision);
+  void run(std::uint32_t at, const closer::Effects& effects) {
+    for (const closer::Effect& effect : effects) {
+      const auto* decide = std::get_if<closer::Decide>(&effect);
+      if (decide == nullptr) continue;
+      nodes_[at].said.push_back(decide->decision);
+      hear(at, at, decide->decision);
     }
   }
   void hear(std::uint32_t from, std::uint32_t at, const wire::PsDecision& decision) {

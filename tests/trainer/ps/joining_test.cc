@@ -5,6 +5,7 @@
 #include "core/wire/codec.h"
 #include "tests/sanitized.h"
 #include "tests/trainer/ps/replica_cluster.h"
+#include "tests/trainer/ps/stepped.h"
 #include "trainer/ps/replica/state_copy.h"
 
 namespace antdt::ps {
@@ -84,16 +85,16 @@ std::vector<T> all(const replica::Effects& effects) {
   return found;
 }
 
-node::Event serve(std::uint64_t number, std::vector<wire::PsMember> leaving = {}) {
+node::Input serve(std::uint64_t number, std::vector<wire::PsMember> leaving = {}) {
   wire::PsServe serve;
   serve.number = number;
   serve.backups = 1;
   for (std::uint32_t i = 0; i < 3; ++i) serve.workers.push_back({w(i).worker, w(i).attempt});
   serve.leaving = std::move(leaving);
-  return node::Serve{serve};
+  return node::ServeOrdered{serve};
 }
-node::Event said(std::uint32_t worker, node::Request request) {
-  return node::Asked{{"link", w(worker), 1}, Generation{1}, std::move(request)};
+node::Input said(std::uint32_t worker, node::Request request) {
+  return node::RequestHeard{{"link", w(worker), 1}, Generation{1}, std::move(request)};
 }
 wire::PsPush push_of(std::uint64_t number) {
   const std::vector<std::uint64_t> keys{number, number + 100, number + 200};
@@ -112,15 +113,15 @@ node::Start start_of(std::uint32_t index = 0) {
 ServerNode busy_node() {
   ServerNode node(start_of());
   const wire::PsDecision theirs{1, 1.0, {{w(1).worker, w(1).attempt, 1}}, {}, 0, ""};
-  for (const node::Event& event : std::vector<node::Event>{
+  for (const node::Input& event : std::vector<node::Input>{
            serve(1), said(0, wire::PsOpen{7, {{"t", 2, "adagrad", 0.1, 0, 0, "normal", 0.3}}}),
            said(0, push_of(1)), said(0, push_of(2)), said(2, push_of(1)),
            said(0, wire::PsCommit{1, 0, 1, 0, 5, 2.0}), said(1, push_of(1)),
-           node::Asked{{"s1", {WorkerId{'s', 1}, Attempt{}}, 1}, Generation{1}, theirs},
-           node::OrderCut{{1, "dir"}}, said(0, wire::PsCommit{2, 1, 1, 7, 9, 1.0}),
+           node::RequestHeard{{"s1", {WorkerId{'s', 1}, Attempt{}}, 1}, Generation{1}, theirs},
+           node::SlicesOrdered{{1, "dir"}}, said(0, wire::PsCommit{2, 1, 1, 7, 9, 1.0}),
            said(1, wire::PsIdle{9}), serve(2, {{w(2).worker, w(2).attempt}}),
-           node::Acknowledged{1, {1}}}) {
-    std::ignore = node.step(event);
+           node::DecisionsApplied{1, {1}}}) {
+    std::ignore = stepped(node, event);
   }
   return node;
 }
@@ -162,15 +163,15 @@ TEST(StateCopyTest, TheyGoOnAlike) {
   ServerNode copy(start_of());
   ASSERT_TRUE(read(copy, pieces_of(node)));
   const wire::PsDecision marker{2, 0, {}, {}, 1, "dir"};
-  const std::vector<node::Event> events{
-      node::Asked{{"s1", {WorkerId{'s', 1}, Attempt{}}, 2}, Generation{1}, marker},
-      node::CutBegun{1, 5, ""},
+  const std::vector<node::Input> events{
+      node::RequestHeard{{"s1", {WorkerId{'s', 1}, Attempt{}}, 2}, Generation{1}, marker},
+      node::WritingBegun{1, 5, ""},
       said(0, push_of(3)),
       said(0, wire::PsCommit{3, 1, 1, 9, 12, 1.0}),
-      node::CutWritten{1, {{"slice-00.rows", 8, "hash"}}, ""},
-      node::Acknowledged{1, {3}}};
-  for (const node::Event& event : events) {
-    EXPECT_EQ(copy.step(event).empty(), node.step(event).empty());
+      node::SlicesWritten{1, {{"slice-00.rows", 8, "hash"}}, ""},
+      node::DecisionsApplied{1, {3}}};
+  for (const node::Input& event : events) {
+    EXPECT_EQ(stepped(copy, event).empty(), stepped(node, event).empty());
     EXPECT_EQ(wire::encode(copy.image()), wire::encode(node.image()));
   }
 }
@@ -226,13 +227,13 @@ TEST(StateCopyTest, AMachineThatCannotBeIsRefused) {
 }
 
 TEST(JoiningPairTest, AHalfCopiedOneIsNeverPromoted) {
-  for (const replica::Event& next :
-       std::vector<replica::Event>{replica::Alone{6}, replica::Join{6}}) {
+  for (const replica::Input& next :
+       std::vector<replica::Input>{replica::BecameAlone{6}, replica::BackupJoined{6}}) {
     Replica joins(start_of(), replica::Role::kJoining, 5);
     wire::PsImage first = pieces_of(busy_node())[0];
     first.view = 5;
-    EXPECT_EQ(all<replica::Taken>(joins.step(first)).size(), 1U);
-    EXPECT_EQ(all<replica::Broken>(joins.step(next)).size(), 1U);
+    EXPECT_EQ(all<replica::CopiesTaken>(stepped(joins, first)).size(), 1U);
+    EXPECT_EQ(all<replica::BreakUp>(stepped(joins, next)).size(), 1U);
     EXPECT_FALSE(joins.speaks());
   }
 }
@@ -245,60 +246,64 @@ TEST(JoiningPairTest, PiecesOfAnotherViewAndOfAnEarlierImageChangeNothing) {
     of.image = image;
     return of;
   };
-  EXPECT_TRUE(joins.step(piece(4, 1, 1)).empty());
-  EXPECT_TRUE(joins.step(piece(6, 1, 1)).empty());
-  EXPECT_TRUE(joins.step(piece(5, 2, 2)).empty()) << "its beginning is not here";
-  EXPECT_EQ(all<replica::Taken>(joins.step(piece(5, 2, 1)))[0].pieces, 1U);
-  EXPECT_TRUE(joins.step(piece(5, 1, 1)).empty());
-  EXPECT_EQ(all<replica::Taken>(joins.step(piece(5, 2, 1)))[0].pieces, 1U) << "said again";
-  EXPECT_EQ(all<replica::Taken>(joins.step(piece(5, 2, 3)))[0].pieces, 1U) << "one is missing";
-  EXPECT_EQ(all<replica::Taken>(joins.step(piece(5, 2, 2)))[0].pieces, 2U);
-  EXPECT_TRUE(joins.step(replica::Copied{5, 1, serve(1)}).empty()) << "not before all is here";
+  EXPECT_TRUE(stepped(joins, piece(4, 1, 1)).empty());
+  EXPECT_TRUE(stepped(joins, piece(6, 1, 1)).empty());
+  EXPECT_TRUE(stepped(joins, piece(5, 2, 2)).empty()) << "its beginning is not here";
+  EXPECT_EQ(all<replica::CopiesTaken>(stepped(joins, piece(5, 2, 1)))[0].pieces, 1U);
+  EXPECT_TRUE(stepped(joins, piece(5, 1, 1)).empty());
+  EXPECT_EQ(all<replica::CopiesTaken>(stepped(joins, piece(5, 2, 1)))[0].pieces, 1U)
+      << "said again";
+  EXPECT_EQ(all<replica::CopiesTaken>(stepped(joins, piece(5, 2, 3)))[0].pieces, 1U)
+      << "one is missing";
+  EXPECT_EQ(all<replica::CopiesTaken>(stepped(joins, piece(5, 2, 2)))[0].pieces, 2U);
+  EXPECT_TRUE(stepped(joins, replica::EventCopied{5, 1, serve(1)}).empty())
+      << "not before all is here";
 }
 
 TEST(JoiningPairTest, NobodyWaitsForOneThatJoins) {
   Replica primary(start_of(), replica::Role::kAlone, 1);
-  std::ignore = primary.step(serve(1));
-  EXPECT_EQ(all<replica::KeepState>(primary.step(replica::Join{2})).size(), 1U);
-  const auto effects = primary.step(serve(2));
-  EXPECT_TRUE(all<replica::Copied>(effects).empty()) << "the image comes first";
+  std::ignore = stepped(primary, serve(1));
+  EXPECT_EQ(all<replica::KeepState>(stepped(primary, replica::BackupJoined{2})).size(), 1U);
+  const auto effects = stepped(primary, serve(2));
+  EXPECT_TRUE(all<replica::EventCopied>(effects).empty()) << "the image comes first";
   const auto said = all<node::Effect>(effects);
   ASSERT_EQ(said.size(), 1U);
-  EXPECT_EQ(std::get<node::Serving>(said[0]).serving.backed, 0U);
+  EXPECT_EQ(std::get<node::AnswerServe>(said[0]).serving.backed, 0U);
 }
 
 TEST(JoiningPairTest, ItHoldsWhatItSaysFromTheMomentThatAllIsSentAndIsBackedWhenAllIsTaken) {
   Replica primary(start_of(), replica::Role::kAlone, 1);
-  std::ignore = primary.step(serve(1));
-  std::ignore = primary.step(replica::Join{2});
-  const auto said = primary.step(replica::Made{1, {0, "all of it", true}, ""});
+  std::ignore = stepped(primary, serve(1));
+  std::ignore = stepped(primary, replica::BackupJoined{2});
+  const auto said = stepped(primary, replica::PieceMade{1, {0, "all of it", true}, ""});
   ASSERT_EQ(all<wire::PsImage>(said).size(), 1U);
   EXPECT_EQ(all<wire::PsImage>(said)[0].number, 1U);
-  std::ignore = primary.step(serve(2));  // behind the image
-  const auto copied = primary.step(replica::Taken{2, 1, 1, 1});
-  ASSERT_EQ(all<replica::Copied>(copied).size(), 1U);
+  std::ignore = stepped(primary, serve(2));  // behind the image
+  const auto copied = stepped(primary, replica::CopiesTaken{2, 1, 1, 1});
+  ASSERT_EQ(all<replica::EventCopied>(copied).size(), 1U);
   EXPECT_FALSE(primary.backed()) << "what was said of event 2 is not there";
-  EXPECT_TRUE(all<node::Effect>(primary.step(serve(3))).empty()) << "it is held";
-  EXPECT_TRUE(all<node::Effect>(primary.step(replica::Taken{2, 2})).empty());
+  EXPECT_TRUE(all<node::Effect>(stepped(primary, serve(3))).empty()) << "it is held";
+  EXPECT_TRUE(all<node::Effect>(stepped(primary, replica::CopiesTaken{2, 2})).empty());
   EXPECT_TRUE(primary.backed());
-  const auto let_go = all<node::Effect>(primary.step(replica::Taken{2, 3}));
+  const auto let_go = all<node::Effect>(stepped(primary, replica::CopiesTaken{2, 3}));
   ASSERT_EQ(let_go.size(), 1U);
-  EXPECT_EQ(std::get<node::Serving>(let_go[0]).serving.backed, 2U);
+  EXPECT_EQ(std::get<node::AnswerServe>(let_go[0]).serving.backed, 2U);
 }
 
 TEST(JoiningPairTest, OneThatFallsTooFarBehindGetsAnotherImage) {
   Replica primary(start_of(), replica::Role::kAlone, 1, 1000);
-  std::ignore = primary.step(serve(1));
-  std::ignore = primary.step(replica::Join{2});
-  std::ignore = primary.step(replica::Made{1, {0, "not all", false}, ""});
-  EXPECT_TRUE(all<replica::KeepState>(primary.step(node::Event(node::Tick{}))).empty());
-  for (std::uint64_t n = 2; n < 10; ++n) std::ignore = primary.step(serve(n));
-  const auto kept = all<replica::KeepState>(primary.step(node::Event(node::Tick{})));
+  std::ignore = stepped(primary, serve(1));
+  std::ignore = stepped(primary, replica::BackupJoined{2});
+  std::ignore = stepped(primary, replica::PieceMade{1, {0, "not all", false}, ""});
+  EXPECT_TRUE(all<replica::KeepState>(stepped(primary, node::Input(node::TickPassed{}))).empty());
+  for (std::uint64_t n = 2; n < 10; ++n) std::ignore = stepped(primary, serve(n));
+  const auto kept = all<replica::KeepState>(stepped(primary, node::Input(node::TickPassed{})));
   ASSERT_EQ(kept.size(), 1U);
   EXPECT_EQ(kept[0].image, 2U);
-  EXPECT_TRUE(primary.step(replica::Made{1, {0, "the rest", true}, ""}).empty());
-  EXPECT_TRUE(primary.step(replica::Taken{2, 1, 1, 2}).empty()) << "of the image before";
-  const auto again = all<wire::PsImage>(primary.step(replica::Made{2, {0, "all", true}, ""}));
+  EXPECT_TRUE(stepped(primary, replica::PieceMade{1, {0, "the rest", true}, ""}).empty());
+  EXPECT_TRUE(stepped(primary, replica::CopiesTaken{2, 1, 1, 2}).empty()) << "of the image before";
+  const auto again =
+      all<wire::PsImage>(stepped(primary, replica::PieceMade{2, {0, "all", true}, ""}));
   ASSERT_EQ(again.size(), 1U);
   EXPECT_EQ(again[0].number, 9U);
   EXPECT_EQ(again[0].piece, 1U);
@@ -306,18 +311,18 @@ TEST(JoiningPairTest, OneThatFallsTooFarBehindGetsAnotherImage) {
 
 TEST(JoiningPairTest, ABoundedNumberOfPiecesIsUnderWayAndWhatIsLostIsSaidAgain) {
   Replica primary(start_of(), replica::Role::kAlone, 1);
-  auto effects = primary.step(replica::Join{2});
+  auto effects = stepped(primary, replica::BackupJoined{2});
   std::size_t made = 0;
   while (!all<replica::MakePiece>(effects).empty()) {
     ASSERT_LE(++made, StateSender::kUnderWay);
-    effects = primary.step(replica::Made{1, {0, "piece", false}, ""});
+    effects = stepped(primary, replica::PieceMade{1, {0, "piece", false}, ""});
   }
   EXPECT_EQ(made, StateSender::kUnderWay);
-  const auto again = all<wire::PsImage>(primary.step(node::Event(node::Tick{})));
+  const auto again = all<wire::PsImage>(stepped(primary, node::Input(node::TickPassed{})));
   EXPECT_EQ(again.size(), StateSender::kUnderWay);
-  EXPECT_EQ(all<replica::MakePiece>(primary.step(replica::Taken{2, 0, 1, 3})).size(), 1U);
-  EXPECT_TRUE(all<wire::PsImage>(primary.step(node::Event(node::Tick{}))).empty());
-  EXPECT_EQ(all<wire::PsImage>(primary.step(node::Event(node::Tick{}))).at(0).piece, 4U);
+  EXPECT_EQ(all<replica::MakePiece>(stepped(primary, replica::CopiesTaken{2, 0, 1, 3})).size(), 1U);
+  EXPECT_TRUE(all<wire::PsImage>(stepped(primary, node::Input(node::TickPassed{}))).empty());
+  EXPECT_EQ(all<wire::PsImage>(stepped(primary, node::Input(node::TickPassed{}))).at(0).piece, 4U);
 }
 
 }  // namespace

@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "tests/trainer/ps/stepped.h"
 #include "trainer/ps/placement.h"
 #include "trainer/ps/replica/copied.h"
 #include "trainer/ps/replica/replica.h"
@@ -72,7 +73,7 @@ class Cluster {
     return true;
   }
   void tick() {
-    for (std::size_t p = 0; p < processes_.size(); ++p) step(p, node::Event(node::Tick{}));
+    for (std::size_t p = 0; p < processes_.size(); ++p) step(p, node::Input(node::TickPassed{}));
     for (std::uint32_t i = 0; i < kWorkers; ++i) {
       for (const auto& [seat, open] : workers_[i].open) say(i, seat);
     }
@@ -84,7 +85,7 @@ class Cluster {
     const std::size_t lost = the_primary ? primary_[seat] : 4 * seat + 1 - primary_[seat];
     end(lost);
     const std::size_t other = 4 * seat + 1 - lost;
-    step(other, replica::Alone{++view_[seat]});
+    step(other, replica::BecameAlone{++view_[seat]});
     primary_[seat] = other;
   }
   // The one that was lost is started again; it has nothing.
@@ -95,14 +96,14 @@ class Cluster {
     processes_[joins].alive = true;
     processes_[joins].replica =
         std::make_unique<Replica>(processes_[joins].start, replica::Role::kJoining, view);
-    step(primary_[seat], replica::Join{view});
+    step(primary_[seat], replica::BackupJoined{view});
   }
   // One that joins and is lost before it counts.
   void lose_joining(std::uint32_t seat) {
     const std::size_t joins = primary_[seat] ^ 1U;
     if (!processes_[joins].alive || backed(seat)) return;
     end(joins);
-    step(primary_[seat], replica::Alone{++view_[seat]});
+    step(primary_[seat], replica::BecameAlone{++view_[seat]});
   }
   [[nodiscard]] bool backed(std::uint32_t seat) const {
     return processes_[primary_[seat]].replica->backed();
@@ -114,7 +115,7 @@ class Cluster {
     const std::size_t first = 2 * seat;
     if (primary_[seat] != first || !processes_[first].alive) return;
     if (!processes_[first + 1].alive) return;
-    step(first + 1, replica::Alone{++view_[seat]});
+    step(first + 1, replica::BecameAlone{++view_[seat]});
     primary_[seat] = first + 1;
   }
 
@@ -178,9 +179,10 @@ class Cluster {
     Worker& of = workers_[worker];
     const std::uint64_t seq = of.asked[seat] = ++of.seq;
     const std::size_t process = primary_[seat];
-    const node::Asked asked{{name_of(worker), w(worker), seq}, Generation{1}, of.open.at(seat)};
+    const node::RequestHeard asked{
+        {name_of(worker), w(worker), seq}, Generation{1}, of.open.at(seat)};
     send(name_of(worker), name(process),
-         [this, process, asked] { step(process, node::Event(asked)); });
+         [this, process, asked] { step(process, node::Input(asked)); });
   }
   void answered(std::uint32_t worker, std::uint32_t seat, const ReplyTo& reply) {
     Worker& of = workers_[worker];
@@ -220,9 +222,9 @@ class Cluster {
 
   // ---------------------------------------------------------------- processes
 
-  void step(std::size_t process, const replica::Event& event) {
+  void step(std::size_t process, const replica::Input& event) {
     if (!processes_[process].alive) return;
-    const replica::Effects effects = processes_[process].replica->step(event);
+    const replica::Effects effects = stepped(*processes_[process].replica, event);
     for (const replica::Effect& effect : effects) {
       std::visit([&](const auto& e) { run(process, e); }, effect);
     }
@@ -234,27 +236,27 @@ class Cluster {
         // To a server; seq is where it was asked from.
         const auto asker = static_cast<std::size_t>(reply->to.seq);
         send(name(process), name(asker), [this, asker, seat, applied = *applied] {
-          step(asker, node::Event(node::Acknowledged{seat, applied}));
+          step(asker, node::Input(node::DecisionsApplied{seat, applied}));
         });
       } else {
         const std::uint32_t worker = reply->to.member.worker.index;
         send(name(process), name_of(worker),
              [this, worker, seat, reply = *reply] { answered(worker, seat, reply); });
       }
-    } else if (const auto* tell = std::get_if<node::Tell>(&effect)) {
+    } else if (const auto* tell = std::get_if<node::TellServer>(&effect)) {
       const std::size_t to = primary_[tell->server];
-      const node::Asked asked{{name(process), {WorkerId{'s', seat}, Attempt{}}, process},
-                              Generation{1},
-                              tell->decision};
-      send(name(process), name(to), [this, to, asked] { step(to, node::Event(asked)); });
+      const node::RequestHeard asked{{name(process), {WorkerId{'s', seat}, Attempt{}}, process},
+                                     Generation{1},
+                                     tell->decision};
+      send(name(process), name(to), [this, to, asked] { step(to, node::Input(asked)); });
     }
   }
-  void run(std::size_t process, const replica::Copied& copied) {
+  void run(std::size_t process, const replica::EventCopied& copied) {
     to_other(process, from_wire(to_wire(copied), Generation{1}).value());
   }
-  void run(std::size_t process, const replica::Taken& taken) { to_other(process, taken); }
+  void run(std::size_t process, const replica::CopiesTaken& taken) { to_other(process, taken); }
   void run(std::size_t process, const wire::PsImage& piece) { to_other(process, piece); }
-  void run(std::size_t /*process*/, const replica::Broken& broken) {
+  void run(std::size_t /*process*/, const replica::BreakUp& broken) {
     ADD_FAILURE() << broken.error;
   }
   void run(std::size_t process, const replica::KeepState& keep) {
@@ -267,7 +269,7 @@ class Cluster {
     send(name(process), name(process), [this, process, image = make.image] {
       Process& of = processes_[process];
       if (image != of.kept) return;
-      replica::Made made{image, {}, of.state.empty() ? "the child was lost" : ""};
+      replica::PieceMade made{image, {}, of.state.empty() ? "the child was lost" : ""};
       if (!of.state.empty()) {
         made.piece = std::move(of.state.front());
         of.state.pop_front();

@@ -6,6 +6,7 @@
 #include "core/wire/codec.h"
 #include "tests/sanitized.h"
 #include "tests/trainer/ps/replica_cluster.h"
+#include "tests/trainer/ps/stepped.h"
 
 namespace antdt::ps {
 namespace {
@@ -73,17 +74,17 @@ node::Start first_of_two() {
   start.consistency = Consistency::kUnbounded;
   return start;
 }
-node::Event said(node::Request request) {
-  return node::Asked{{"w0", w(0), 1}, Generation{1}, std::move(request)};
+node::Input said(node::Request request) {
+  return node::RequestHeard{{"w0", w(0), 1}, Generation{1}, std::move(request)};
 }
-node::Event serve(std::uint64_t number) {
+node::Input serve(std::uint64_t number) {
   wire::PsServe serve;
   serve.number = number;
   serve.workers = {{w(0).worker, w(0).attempt}};
-  return node::Serve{serve};
+  return node::ServeOrdered{serve};
 }
 // What w0 says until its first push is decided.
-std::vector<node::Event> first_push() {
+std::vector<node::Input> first_push() {
   const wire::PsOpen tables{7, {{"t", 1, "sum", 0, 0, 0, "zero", 0}}};
   const wire::PsRows rows{0, to_bytes(std::vector{std::uint64_t{1}}), to_bytes(std::vector{1.0F})};
   return {serve(1), said(tables), said(wire::PsPush{1, 0, {rows}}),
@@ -109,31 +110,34 @@ std::vector<T> of_pair(const replica::Effects& effects) {
 
 TEST(ReplicaPairTest, NothingIsSaidThatTheBackupHasNotTakenInThisView) {
   Replica primary(first_of_two(), replica::Role::kPrimary, 5);
-  const auto said = primary.step(serve(1));
-  ASSERT_EQ(of_pair<replica::Copied>(said).size(), 1U);
-  EXPECT_TRUE(of_node<node::Serving>(said).empty());
+  const auto said = stepped(primary, serve(1));
+  ASSERT_EQ(of_pair<replica::EventCopied>(said).size(), 1U);
+  EXPECT_TRUE(of_node<node::AnswerServe>(said).empty());
   for (const std::uint64_t other_view : {4U, 6U}) {
-    EXPECT_TRUE(primary.step(replica::Taken{other_view, 1}).empty()) << "view " << other_view;
+    EXPECT_TRUE(stepped(primary, replica::CopiesTaken{other_view, 1}).empty())
+        << "view " << other_view;
   }
-  EXPECT_TRUE(primary.step(replica::Taken{5, 2}).empty()) << "it has not said so much";
-  EXPECT_EQ(of_node<node::Serving>(primary.step(replica::Taken{5, 1})).size(), 1U);
+  EXPECT_TRUE(stepped(primary, replica::CopiesTaken{5, 2}).empty()) << "it has not said so much";
+  EXPECT_EQ(of_node<node::AnswerServe>(stepped(primary, replica::CopiesTaken{5, 1})).size(), 1U);
 }
 
 TEST(ReplicaPairTest, ABackupTakesNothingOfAnotherView) {
   Replica backup(first_of_two(), replica::Role::kBackup, 5);
   for (const std::uint64_t other_view : {4U, 6U}) {
-    EXPECT_TRUE(backup.step(replica::Copied{other_view, 1, serve(1)}).empty());
+    EXPECT_TRUE(stepped(backup, replica::EventCopied{other_view, 1, serve(1)}).empty());
   }
-  const auto taken = of_pair<replica::Taken>(backup.step(replica::Copied{5, 1, serve(1)}));
+  const auto taken =
+      of_pair<replica::CopiesTaken>(stepped(backup, replica::EventCopied{5, 1, serve(1)}));
   ASSERT_EQ(taken.size(), 1U);
   EXPECT_EQ(taken[0].number, 1U);
 }
 
 TEST(ReplicaPairTest, ABackupWhosePrimaryCopiesWhatCannotFollowEndsWithWhy) {
-  for (const node::Event& event :
-       std::vector<node::Event>{node::Restored{}, node::CutBegun{1, 0, {}}}) {
+  for (const node::Input& event :
+       std::vector<node::Input>{node::SlicesRead{}, node::WritingBegun{1, 0, {}}}) {
     Replica backup(first_of_two(), replica::Role::kBackup, 5);
-    const auto broken = of_pair<replica::Broken>(backup.step(replica::Copied{5, 1, event}));
+    const auto broken =
+        of_pair<replica::BreakUp>(stepped(backup, replica::EventCopied{5, 1, event}));
     ASSERT_EQ(broken.size(), 1U);
     EXPECT_NE(broken[0].error.find("cannot follow"), std::string::npos);
   }
@@ -144,13 +148,13 @@ TEST(ReplicaPairTest, CheckpointsOfAPrimaryThatWritesThemAllAtOnceAreForgottenIn
   start.consistency = Consistency::kBarrier;
   Replica backup(start, replica::Role::kBackup, 5);
   std::uint64_t number = 0;
-  const auto copy = [&](const node::Event& event) {
-    std::ignore = backup.step(replica::Copied{5, ++number, event});
+  const auto copy = [&](const node::Input& event) {
+    std::ignore = stepped(backup, replica::EventCopied{5, ++number, event});
   };
-  for (const node::Event& event : first_push()) copy(event);
+  for (const node::Input& event : first_push()) copy(event);
   for (std::uint64_t cut = 1; cut <= 2 * CutOrders::kKept; ++cut) {
-    copy(node::OrderCut{{cut, "dir"}});
-    copy(node::CutBegun{cut, 0, {}});
+    copy(node::SlicesOrdered{{cut, "dir"}});
+    copy(node::WritingBegun{cut, 0, {}});
   }
   EXPECT_EQ(backup.node().writing().size(), CutOrders::kKept);
 }
@@ -158,28 +162,28 @@ TEST(ReplicaPairTest, CheckpointsOfAPrimaryThatWritesThemAllAtOnceAreForgottenIn
 TEST(ReplicaPairTest, WhoIsPromotedSaysAgainWhatNobodyHasAcknowledged) {
   Replica backup(first_of_two(), replica::Role::kBackup, 1);
   std::uint64_t number = 0;
-  for (const node::Event& event : first_push()) {
-    const auto effects = backup.step(replica::Copied{1, ++number, event});
-    EXPECT_TRUE(of_node<node::Tell>(effects).empty());
+  for (const node::Input& event : first_push()) {
+    const auto effects = stepped(backup, replica::EventCopied{1, ++number, event});
+    EXPECT_TRUE(of_node<node::TellServer>(effects).empty());
     EXPECT_TRUE(of_node<ReplyTo>(effects).empty());
   }
-  const auto told = of_node<node::Tell>(backup.step(replica::Alone{2}));
+  const auto told = of_node<node::TellServer>(stepped(backup, replica::BecameAlone{2}));
   ASSERT_FALSE(told.empty()) << "saying it twice does no harm";
-  for (const node::Tell& tell : told) EXPECT_EQ(tell.decision.pushes.size(), 1U);
+  for (const node::TellServer& tell : told) EXPECT_EQ(tell.decision.pushes.size(), 1U);
   EXPECT_EQ(backup.role(), replica::Role::kAlone);
-  EXPECT_TRUE(backup.step(replica::Copied{1, ++number, serve(2)}).empty())
+  EXPECT_TRUE(stepped(backup, replica::EventCopied{1, ++number, serve(2)}).empty())
       << "its primary of before counts no more";
   // And answers as the primary would have.
-  const auto again = of_node<ReplyTo>(backup.step(first_push().back()));
+  const auto again = of_node<ReplyTo>(stepped(backup, first_push().back()));
   ASSERT_EQ(again.size(), 1U);
   EXPECT_EQ(std::get<wire::PsDecided>(again[0].body).status, "applied");
 }
 
 TEST(ReplicaPairTest, ChecksOfAnEarlierViewDoNotPromoteAndAPromotionIsOnce) {
   Replica backup(first_of_two(), replica::Role::kBackup, 3);
-  EXPECT_TRUE(backup.step(replica::Alone{3}).empty());
+  EXPECT_TRUE(stepped(backup, replica::BecameAlone{3}).empty());
   EXPECT_EQ(backup.role(), replica::Role::kBackup);
-  std::ignore = backup.step(replica::Alone{4});
+  std::ignore = stepped(backup, replica::BecameAlone{4});
   EXPECT_EQ(backup.role(), replica::Role::kAlone);
 }
 
@@ -188,35 +192,36 @@ TEST(ReplicaPairTest, CheckpointsThatAPrimaryHadBegunFailWithTheNextOnesBehindTh
   start.servers = 1;
   Replica backup(start, replica::Role::kBackup, 1);
   std::uint64_t number = 0;
-  const auto copy = [&](node::Event event) {
-    std::ignore = backup.step(replica::Copied{1, ++number, std::move(event)});
+  const auto copy = [&](node::Input event) {
+    std::ignore = stepped(backup, replica::EventCopied{1, ++number, std::move(event)});
   };
-  for (const node::Event& event : first_push()) copy(event);
-  copy(node::OrderCut{{1, "one"}});
-  copy(node::CutBegun{1, 10, ""});
-  copy(node::OrderCut{{2, "two"}});  // the primary dies while it forks for it
-  const auto effects = backup.step(replica::Alone{2});
-  EXPECT_TRUE(of_node<node::BeginCut>(effects).empty()) << "nothing is to be written";
-  const auto saved = of_node<node::Saved>(effects);
+  for (const node::Input& event : first_push()) copy(event);
+  copy(node::SlicesOrdered{{1, "one"}});
+  copy(node::WritingBegun{1, 10, ""});
+  copy(node::SlicesOrdered{{2, "two"}});  // the primary dies while it forks for it
+  const auto effects = stepped(backup, replica::BecameAlone{2});
+  EXPECT_TRUE(of_node<node::WriteSlices>(effects).empty()) << "nothing is to be written";
+  const auto saved = of_node<node::AnswerCut>(effects);
   ASSERT_EQ(saved.size(), 2U);
-  for (const node::Saved& one : saved) EXPECT_NE(one.saved.error, "");
-  const auto next = of_node<node::BeginCut>(backup.step(node::Event(node::OrderCut{{3, "three"}})));
+  for (const node::AnswerCut& one : saved) EXPECT_NE(one.saved.error, "");
+  const auto next =
+      of_node<node::WriteSlices>(stepped(backup, node::Input(node::SlicesOrdered{{3, "three"}})));
   EXPECT_EQ(next.size(), 1U) << "and the next one is made";
 }
 
 TEST(ReplicaPairTest, EveryEventThatIsCopiedIsTheSameAsAMessage) {
-  std::vector<node::Event> events = first_push();
-  events.insert(
-      events.end(),
-      {said(wire::PsPut{}), said(wire::PsIdle{3}),
-       said(wire::PsDecision{1, 2.0, {{{'w', 0}, Attempt{1}, 4}}, {}, 2, "dir"}),
-       node::Acknowledged{1, {7}}, node::OrderCut{{3, "dir"}}, node::Restored{"why"},
-       node::CutBegun{3, 12, "no"}, node::CutWritten{3, {{"slice-00.rows", 8, "hash"}}, ""}});
-  for (const node::Event& event : events) {
+  std::vector<node::Input> events = first_push();
+  events.insert(events.end(),
+                {said(wire::PsPut{}), said(wire::PsIdle{3}),
+                 said(wire::PsDecision{1, 2.0, {{{'w', 0}, Attempt{1}, 4}}, {}, 2, "dir"}),
+                 node::DecisionsApplied{1, {7}}, node::SlicesOrdered{{3, "dir"}},
+                 node::SlicesRead{"why"}, node::WritingBegun{3, 12, "no"},
+                 node::SlicesWritten{3, {{"slice-00.rows", 8, "hash"}}, ""}});
+  for (const node::Input& event : events) {
     const wire::PsCopied message = to_wire({4, 9, event});
     const auto copied = from_wire(message, Generation{1});
     ASSERT_TRUE(copied) << copied.error().message;
-    EXPECT_EQ(copied->event.index(), event.index());
+    EXPECT_EQ(copied->input.index(), event.index());
     EXPECT_EQ(wire::encode(to_wire(*copied)), wire::encode(message)) << message.kind;
   }
   wire::PsCopied unknown = to_wire({4, 9, serve(1)});

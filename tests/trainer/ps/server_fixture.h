@@ -28,14 +28,14 @@ inline constexpr Duration kPatience = std::chrono::seconds(60);
 inline constexpr const char* kJob = "job-1";
 
 // A server with a thread and a context of its own, as if it were a process.
-class ServerProcess {
+class RealServer {
  public:
-  ServerProcess(const std::string& agent, std::uint32_t index, std::uint32_t attempt = 1)
+  RealServer(const std::string& agent, std::uint32_t index, std::uint32_t attempt = 1)
       : thread_([this, environment = client::Environment{
                            agent, kJob, Member{WorkerId{'s', index}, Attempt{attempt}}, "antdt"}] {
           run(environment);
         }) {}
-  ~ServerProcess() {
+  ~RealServer() {
     loop_.stop_from_any_thread();  // of a test that failed: it was not told to leave
     thread_.join();
   }

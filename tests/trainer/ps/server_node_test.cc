@@ -8,6 +8,7 @@
 #include <random>
 
 #include "core/wire/packet.h"
+#include "tests/trainer/ps/stepped.h"
 #include "trainer/ps/rows/rows.h"
 
 namespace antdt::ps {
@@ -42,7 +43,7 @@ std::vector<T> answers(const node::Effects& effects) {
 // "s1:3": decision 3 is told to server 1.
 std::vector<std::string> told(const node::Effects& effects) {
   std::vector<std::string> said;
-  for (const auto& t : all<node::Tell>(effects)) {
+  for (const auto& t : all<node::TellServer>(effects)) {
     said.push_back(fmt::format("s{}:{}", t.server, t.decision.number));
   }
   return said;
@@ -62,17 +63,17 @@ class ServerNodeTest : public testing::Test {
     start.workers = {w(0), w(1)};
     return start;
   }
-  node::Effects step(const node::Event& event) { return server.step(event); }
+  node::Effects step(const node::Input& event) { return stepped(server, event); }
   template <class M>
   node::Effects ask(Member from, const M& m, const std::string& peer = "peer",
                     Generation generation = Generation{1}) {
-    return step(node::Asked{{peer, from, ++seq}, generation, m});
+    return step(node::RequestHeard{{peer, from, ++seq}, generation, m});
   }
   node::Effects commit(Member member, std::uint64_t number, const std::string& peer = "peer") {
     return ask(member, wire::PsCommit{number, 0, 0, number - 1, number, 1}, peer);
   }
   node::Effects order(std::uint64_t number) {
-    return step(node::OrderCut{{number, fmt::format("c{}", number)}});
+    return step(node::SlicesOrdered{{number, fmt::format("c{}", number)}});
   }
   node::Effects marker(std::uint32_t of, std::uint64_t number, std::uint64_t cut) {
     return ask(s(of), wire::PsDecision{number, 0, {}, {}, cut, fmt::format("c{}", cut)});
@@ -96,18 +97,18 @@ TEST_F(ServerNodeTest, ADecisionIsToldToEveryOtherServerOnce) {
 TEST_F(ServerNodeTest, WhatIsNotAcknowledgedBetweenTwoTicksIsToldAgain) {
   commit(w(0), 1);
   commit(w(0), 2);
-  EXPECT_THAT(told(step(node::Acknowledged{1, {1}})), IsEmpty());
-  EXPECT_THAT(told(step(node::Tick{})), ElementsAre("s2:1", "s2:2"))
+  EXPECT_THAT(told(step(node::DecisionsApplied{1, {1}})), IsEmpty());
+  EXPECT_THAT(told(step(node::TickPassed{})), ElementsAre("s2:1", "s2:2"))
       << "s1 has acknowledged something: the rest is on its way";
-  EXPECT_THAT(told(step(node::Tick{})), ElementsAre("s1:2", "s2:1", "s2:2"));
-  step(node::Acknowledged{1, {2}});
-  step(node::Acknowledged{2, {2}});
-  for (int n = 0; n < 3; ++n) EXPECT_THAT(told(step(node::Tick{})), IsEmpty());
+  EXPECT_THAT(told(step(node::TickPassed{})), ElementsAre("s1:2", "s2:1", "s2:2"));
+  step(node::DecisionsApplied{1, {2}});
+  step(node::DecisionsApplied{2, {2}});
+  for (int n = 0; n < 3; ++n) EXPECT_THAT(told(step(node::TickPassed{})), IsEmpty());
 }
 
 TEST_F(ServerNodeTest, WhatFoundNoRoomIsToldWithWhatIsNext) {
   commit(w(0), 1);
-  EXPECT_THAT(told(step(node::NoRoom{2, 1})), IsEmpty()) << "there is none yet";
+  EXPECT_THAT(told(step(node::TellUnsent{2, 1})), IsEmpty()) << "there is none yet";
   EXPECT_THAT(told(commit(w(0), 2)), ElementsAre("s1:2", "s2:1", "s2:2"));
 }
 
@@ -136,8 +137,8 @@ TEST_F(ServerNodeTest, ACommitThatIsSaidAgainIsAnsweredWhereItWasSaidLast) {
 TEST_F(ServerNodeTest, WhoeverLeavesIsNamedToTheOtherServersByItsHomeAlone) {
   wire::PsServe serve;
   serve.leaving = {{w(0).worker, Attempt{1}}, {w(1).worker, Attempt{1}}};
-  const auto effects = step(node::Serve{serve});
-  const auto tell = all<node::Tell>(effects);
+  const auto effects = step(node::ServeOrdered{serve});
+  const auto tell = all<node::TellServer>(effects);
   ASSERT_THAT(tell, SizeIs(2)) << "w1 is of another home";
   EXPECT_EQ(tell[0].decision.left.at(0).worker, w(0).worker);
   EXPECT_THAT(answers<wire::Refused>(commit(w(0), 1)), SizeIs(1));
@@ -163,14 +164,14 @@ TEST_F(ServerNodeTest, TheFirstWorkerIsAnsweredWhenTheSlicesAreRead) {
   server = ServerNode(restoring);
   auto effects = ask(w(0), tables());
   ASSERT_THAT(effects, SizeIs(1));
-  EXPECT_EQ(std::get<node::Restore>(effects[0]).directory, "c4");
-  effects = step(node::Restored{"slice-03.rows ends early"});
+  EXPECT_EQ(std::get<node::ReadSlices>(effects[0]).directory, "c4");
+  effects = step(node::SlicesRead{"slice-03.rows ends early"});
   EXPECT_THAT(answers<wire::Refused>(effects).at(0).reason, HasSubstr("ends early"));
   EXPECT_EQ(server.store(), nullptr) << "what was read before that is forgotten";
 
-  EXPECT_THAT(all<node::Restore>(ask(w(1), tables())), SizeIs(1))
+  EXPECT_THAT(all<node::ReadSlices>(ask(w(1), tables())), SizeIs(1))
       << "who asks again has another try";
-  effects = step(node::Restored{});
+  effects = step(node::SlicesRead{});
   ASSERT_THAT(all<ReplyTo>(effects), SizeIs(1));
   EXPECT_EQ(all<ReplyTo>(effects)[0].to.member, w(1));
   EXPECT_THAT(answers<wire::PsOpened>(effects), SizeIs(1));
@@ -194,7 +195,7 @@ TEST_F(ServerNodeTest, RowsThatAreKeptAreNotReadAndOnlyOpenForTheSameTables) {
   other.seed = 8;
   EXPECT_THAT(answers<wire::Refused>(ask(w(1), other, "peer", Generation{2})), SizeIs(1));
   const auto opened = ask(w(1), tables(), "peer", Generation{2});
-  EXPECT_THAT(all<node::Restore>(opened), IsEmpty());
+  EXPECT_THAT(all<node::ReadSlices>(opened), IsEmpty());
   ASSERT_THAT(answers<wire::PsOpened>(opened), SizeIs(1));
   EXPECT_EQ(answers<wire::PsOpened>(opened)[0].version, 7U);
   const auto pulled =
@@ -207,30 +208,30 @@ TEST_F(ServerNodeTest, RowsThatAreKeptAreNotReadAndOnlyOpenForTheSameTables) {
 TEST_F(ServerNodeTest, ACutIsBegunBeforeAnythingThatWasDecidedAfterIt) {
   ask(w(0), tables());
   ask(w(0), wire::PsPush{1, 0, {rows({5}, {1})}});
-  EXPECT_THAT(all<node::BeginCut>(order(1)), IsEmpty()) << "the others have put no marker";
+  EXPECT_THAT(all<node::WriteSlices>(order(1)), IsEmpty()) << "the others have put no marker";
   commit(w(0), 1);
   EXPECT_EQ(value(5), 0);
   marker(1, 1, 1);
   const auto effects = marker(2, 1, 1);
   ASSERT_FALSE(effects.empty());
-  EXPECT_EQ(std::get<node::BeginCut>(effects.back()).directory, "c1");
+  EXPECT_EQ(std::get<node::WriteSlices>(effects.back()).directory, "c1");
   EXPECT_EQ(server.version(), 0U);
-  step(node::CutBegun{1, 34, {}});
+  step(node::WritingBegun{1, 34, {}});
   EXPECT_EQ(value(5), 1) << "what waited is applied";
 
-  const auto saved = all<node::Saved>(step(node::CutWritten{1, {{"f", 8, {}}}, {}}));
+  const auto saved = all<node::AnswerCut>(step(node::SlicesWritten{1, {{"f", 8, {}}}, {}}));
   ASSERT_THAT(saved, SizeIs(1));
   EXPECT_EQ(saved[0].saved.version, 0U);
   EXPECT_EQ(saved[0].saved.pause_us, 34U);
   EXPECT_THAT(saved[0].saved.files, SizeIs(1));
   ASSERT_THAT(saved[0].saved.places, SizeIs(1)) << "of its own workers, at its marker";
   EXPECT_THAT(saved[0].saved.places[0].applied, IsEmpty());
-  EXPECT_EQ(all<node::Saved>(order(1)).at(0).saved.pause_us, 34U) << "asked again";
+  EXPECT_EQ(all<node::AnswerCut>(order(1)).at(0).saved.pause_us, 34U) << "asked again";
 }
 
 TEST_F(ServerNodeTest, WhoeverAskedForACutThatCannotBeMadeHearsWhy) {
   const auto reason = [](const node::Effects& effects) {
-    const auto saved = all<node::Saved>(effects);
+    const auto saved = all<node::AnswerCut>(effects);
     return saved.size() == 1 ? saved[0].saved.error : fmt::format("{} answers", saved.size());
   };
   EXPECT_EQ(reason(order(1)), "no worker has opened a table yet");
@@ -240,7 +241,7 @@ TEST_F(ServerNodeTest, WhoeverAskedForACutThatCannotBeMadeHearsWhy) {
   order(2);
   marker(1, 1, 2);
   EXPECT_EQ(reason(marker(2, 1, 2)), CutOrders::kOvertaken) << "the first one is made nowhere";
-  EXPECT_EQ(reason(step(node::CutBegun{2, 0, "no room on the disk"})), "no room on the disk");
+  EXPECT_EQ(reason(step(node::WritingBegun{2, 0, "no room on the disk"})), "no room on the disk");
   EXPECT_EQ(reason(order(1)), CutOrders::kOvertaken);
 }
 
@@ -252,12 +253,12 @@ TEST_F(ServerNodeTest, ACutThatIsBeingWrittenIsNotForgottenForLaterOnes) {
     return marker(2, cut, cut);
   };
   make(1);
-  step(node::CutBegun{1, 34, {}});
+  step(node::WritingBegun{1, 34, {}});
   for (std::uint64_t later = 2; later < 4 + CutOrders::kKept; ++later) {
-    ASSERT_THAT(all<node::BeginCut>(make(later)), SizeIs(1));
-    step(node::CutBegun{later, 0, "the one before is still being written"});
+    ASSERT_THAT(all<node::WriteSlices>(make(later)), SizeIs(1));
+    step(node::WritingBegun{later, 0, "the one before is still being written"});
   }
-  const auto saved = all<node::Saved>(step(node::CutWritten{1, {}, {}}));
+  const auto saved = all<node::AnswerCut>(step(node::SlicesWritten{1, {}, {}}));
   EXPECT_EQ(saved.at(0).saved.pause_us, 34U);
 }
 
@@ -272,10 +273,10 @@ std::string text_of(const node::Effect& effect) {
         r.body);
   };
   if (const auto* r = std::get_if<ReplyTo>(&effect)) return reply(*r);
-  if (const auto* t = std::get_if<node::Tell>(&effect)) {
+  if (const auto* t = std::get_if<node::TellServer>(&effect)) {
     return fmt::format("tell {} {}", t->server, wire::encode(t->decision));
   }
-  if (const auto* saved = std::get_if<node::Saved>(&effect)) return wire::encode(saved->saved);
+  if (const auto* saved = std::get_if<node::AnswerCut>(&effect)) return wire::encode(saved->saved);
   return fmt::format("effect {}", effect.index());
 }
 
@@ -289,9 +290,9 @@ TEST_F(ServerNodeTest, WithTheSameEventsASecondOneSaysTheSame) {
     const auto below = [&](std::uint64_t n) { return random() % n; };
     std::map<Member, std::uint64_t> numbers;
     std::size_t said = 0;
-    const auto both = [&](const node::Event& event) {
-      const auto effects = first.step(event);
-      const auto again = second.step(event);
+    const auto both = [&](const node::Input& event) {
+      const auto effects = stepped(first, event);
+      const auto again = stepped(second, event);
       ASSERT_EQ(effects.size(), again.size());
       for (std::size_t i = 0; i < effects.size(); ++i) {
         ASSERT_EQ(text_of(effects[i]), text_of(again[i]));
@@ -299,7 +300,7 @@ TEST_F(ServerNodeTest, WithTheSameEventsASecondOneSaysTheSame) {
       said += effects.size();
     };
     const auto asks = [&](Member member, node::Request request) {
-      both(node::Asked{{"p", member, ++seq}, Generation{1}, std::move(request)});
+      both(node::RequestHeard{{"p", member, ++seq}, Generation{1}, std::move(request)});
     };
     asks(w(0), tables());
     for (int round = 0; round < 500; ++round) {
@@ -320,10 +321,10 @@ TEST_F(ServerNodeTest, WithTheSameEventsASecondOneSaysTheSame) {
           asks(member, wire::PsIdle{version});
           break;
         case 3:
-          both(node::Tick{});
+          both(node::TickPassed{});
           break;
         default:
-          both(node::Acknowledged{static_cast<std::uint32_t>(1 + below(2)), {first.version()}});
+          both(node::DecisionsApplied{static_cast<std::uint32_t>(1 + below(2)), {first.version()}});
       }
       if (HasFatalFailure()) return;
     }
@@ -338,7 +339,7 @@ TEST_F(ServerNodeTest, ALearningRateThatIsToldHoldsFromTheNextUpdateOnAndIsInIts
   alone.workers = {w(0)};
   ServerNode node(alone);
   const auto ask_of = [&](ServerNode& of, const auto& m) {
-    std::ignore = of.step(node::Asked{{"peer", w(0), ++seq}, Generation{1}, m});
+    std::ignore = stepped(of, node::RequestHeard{{"peer", w(0), ++seq}, Generation{1}, m});
   };
   const auto value = [](ServerNode& of) {
     float read = 0;
@@ -349,7 +350,7 @@ TEST_F(ServerNodeTest, ALearningRateThatIsToldHoldsFromTheNextUpdateOnAndIsInIts
   told.number = 1;
   told.workers = {{w(0).worker, w(0).attempt}};
   told.rate = 0.5;
-  std::ignore = node.step(node::Serve{told});
+  std::ignore = stepped(node, node::ServeOrdered{told});
   ask_of(node, wire::PsOpen{7, {{"t", 1, "sgd", 1, 0, 0, "zero", 0}}});
   const auto push = [&](ServerNode& of, std::uint64_t number) {
     wire::PsPush m;
@@ -363,7 +364,7 @@ TEST_F(ServerNodeTest, ALearningRateThatIsToldHoldsFromTheNextUpdateOnAndIsInIts
   told.number = 2;
   for (const double none : {0.0, -1.0, std::numeric_limits<double>::quiet_NaN()}) {
     told.rate = none;
-    std::ignore = node.step(node::Serve{told});
+    std::ignore = stepped(node, node::ServeOrdered{told});
   }
   ServerNode other(alone);
   ASSERT_TRUE(other.restore(node.image()));

@@ -223,8 +223,8 @@ TEST(ParameterServers, EveryPushThatIsAppliedIsInEveryServerOnce) {
     }
     const std::vector<Member> members{w(0), w(1), w(2)};
     std::vector<ReplyTo> replies;
-    Closer::Effects ignored;
-    closer.add_workers(members, barrier ? 1 : 0, ignored);
+    closer::Effects ignored;
+    closer.step(closer::WorkersAdded{members, barrier ? 1U : 0U}, ignored);
     for (Server& server : servers) {
       server.add_workers(members);
       server.on({"", w(0), 1}, wire::PsOpen{1, {{"t", 1, "sum", 0, 0, 0, "zero", 0}}}, replies);
@@ -249,11 +249,16 @@ TEST(ParameterServers, EveryPushThatIsAppliedIsInEveryServerOnce) {
         }
       }
       if (staged && random() % 4 != 0) {  // else it dies before it commits
-        Closer::Effects effects;
-        closer.commit(member, {number, version, 0, number * 10, number * 10 + 5, 1}, effects);
-        closer.commit(member, {number, version, 0, number * 10, number * 10 + 5, 1}, effects);
-        for (const Closer::Effect& effect : effects) {
-          if (const auto* d = std::get_if<wire::PsDecision>(&effect)) decisions.push_back(*d);
+        closer::Effects effects;
+        closer.step(
+            closer::CommitHeard{member, {number, version, 0, number * 10, number * 10 + 5, 1}},
+            effects);
+        closer.step(
+            closer::CommitHeard{member, {number, version, 0, number * 10, number * 10 + 5, 1}},
+            effects);
+        for (const closer::Effect& effect : effects) {
+          if (const auto* d = std::get_if<closer::Decide>(&effect))
+            decisions.push_back(d->decision);
         }
       }
       // Decisions reach the servers in order, late, and more than once.

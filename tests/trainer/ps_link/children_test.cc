@@ -9,6 +9,7 @@
 #include "core/os/fs.h"
 #include "core/os/pipe.h"
 #include "tests/trainer/children_stop.h"
+#include "tests/trainer/ps/stepped.h"
 #include "tests/trainer/ps_link/testing.h"
 #include "trainer/ps_link/cut_writer.h"
 #include "trainer/ps_link/slice_file.h"
@@ -169,8 +170,10 @@ TEST_F(CutWriterTest, WhatIsGivenUpIsHeardOfByWhoGaveItUpAndTheNextIsWritten) {
 class StateMakerTest : public testing::Test {
  protected:
   void SetUp() override {
-    std::ignore = node.step(node::Asked{
-        {"", w(0), 1}, Generation{1}, wire::PsOpen{7, {{"t", 16, "adam", 0, 0, 0, "normal", 1}}}});
+    std::ignore = stepped(
+        node, node::RequestHeard{{"", w(0), 1},
+                                 Generation{1},
+                                 wire::PsOpen{7, {{"t", 16, "adam", 0, 0, 0, "normal", 1}}}});
     ASSERT_NE(node.store(), nullptr);
     std::vector<float> values(keys.size() * 16);
     node.store()->read(0, keys, reinterpret_cast<char*>(values.data()));

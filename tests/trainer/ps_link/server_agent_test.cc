@@ -14,8 +14,8 @@ namespace {
 using testing::HasSubstr;
 
 TEST_F(PsServerAgentTest, JoinsUntilItIsToldWhatToServe) {
-  ServerProcess first(path(), 0);
-  ServerProcess second(path(), 1);
+  RealServer first(path(), 0);
+  RealServer second(path(), 1);
   const auto join = await<wire::Join>(0);
   EXPECT_FALSE(join.message.collective);
   EXPECT_NE(join.message.pid, 0U);
@@ -45,8 +45,8 @@ TEST_F(PsServerAgentTest, JoinsUntilItIsToldWhatToServe) {
 }
 
 TEST_F(PsServerAgentTest, AWorkerThatLeavesIsAnsweredForAndTheOthersGoOn) {
-  ServerProcess first(path(), 0);
-  ServerProcess second(path(), 1);
+  RealServer first(path(), 0);
+  RealServer second(path(), 1);
   await_joins();
   const Generation generation{1};
   serve(generation);
@@ -85,8 +85,8 @@ TEST_F(PsServerAgentTest, AWorkerThatLeavesIsAnsweredForAndTheOthersGoOn) {
 
 TEST_F(PsServerAgentTest, ANewGroupGoesOnFromACheckpointOfTheOneBefore) {
   if (!kMayFork) GTEST_SKIP() << "a child writes the checkpoint";
-  ServerProcess first(path(), 0);
-  ServerProcess second(path(), 1);
+  RealServer first(path(), 0);
+  RealServer second(path(), 1);
   await_joins();
   const Generation before{1};
   const Generation after{2};
@@ -150,8 +150,8 @@ TEST_F(PsServerAgentTest, ANewGroupGoesOnFromACheckpointOfTheOneBefore) {
 TEST_F(PsServerAgentTest, ACheckpointThatIsNotWrittenForTheJobsHangAfterFailsAndTrainingGoesOn) {
   if (!kMayFork) GTEST_SKIP() << "a child writes the checkpoint";
   config_ = R"({"failure": {"hang_after_ms": 2000}})";
-  ServerProcess first(path(), 0);
-  ServerProcess second(path(), 1);
+  RealServer first(path(), 0);
+  RealServer second(path(), 1);
   await_joins();
   const Generation generation{1};
   serve(generation);
@@ -168,8 +168,8 @@ TEST_F(PsServerAgentTest, ACheckpointThatIsNotWrittenForTheJobsHangAfterFailsAnd
 }
 
 TEST_F(PsServerAgentTest, WhoIsToldToKeepItsRowsReadsNoCheckpoint) {
-  ServerProcess first(path(), 0);
-  ServerProcess second(path(), 1);
+  RealServer first(path(), 0);
+  RealServer second(path(), 1);
   await_joins();
   serve(Generation{1});
   const auto own = link(0, Generation{1});
@@ -187,14 +187,14 @@ TEST_F(PsServerAgentTest, WhoIsToldToKeepItsRowsReadsNoCheckpoint) {
 }
 
 TEST_F(PsServerAgentTest, WhoseAttemptIsOverEndsAndChangesNothing) {
-  ServerProcess server(path(), 0);
+  RealServer server(path(), 0);
   await<wire::Join>(0);
   say(0, wire::Refused{"stale", "attempt 2 runs already"});
   EXPECT_EQ(server.outcome().value_or(-1), 0);
 }
 
 TEST_F(PsServerAgentTest, WhoIsNotWantedSaysWhy) {
-  ServerProcess server(path(), 0);
+  RealServer server(path(), 0);
   await<wire::Join>(0);
   say(0, wire::Refused{"busy", "again, please"});
   say(0, wire::Refused{"version", "no version in common"});
@@ -204,7 +204,7 @@ TEST_F(PsServerAgentTest, WhoIsNotWantedSaysWhy) {
 }
 
 TEST_F(PsServerAgentTest, AnAgentThatWasStartedAgainIsGreetedAgain) {
-  ServerProcess server(path(), 0);
+  RealServer server(path(), 0);
   await<wire::Join>(0);
   const int before = hellos_;
   say(0, wire::Refused{"unknown", "who is that?"});
@@ -215,8 +215,8 @@ TEST_F(PsServerAgentTest, AnAgentThatWasStartedAgainIsGreetedAgain) {
 }
 
 TEST_F(PsServerAgentTest, WhatItCannotServeIsRefusedAndItGoesOn) {
-  ServerProcess first(path(), 0);
-  ServerProcess second(path(), 1);
+  RealServer first(path(), 0);
+  RealServer second(path(), 1);
   await_joins();
   const auto refusal = [&](const wire::PsServe& message) {
     say(0, message, Generation{1});

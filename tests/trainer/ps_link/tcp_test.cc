@@ -60,8 +60,8 @@ class PsTcpTest : public PsServerAgentTest {
 };
 
 TEST_F(PsTcpTest, WorkersAndServersSpeakTcpAndEveryPushCountsOnce) {
-  ServerProcess first(path(), 0);
-  ServerProcess second(path(), 1);
+  RealServer first(path(), 0);
+  RealServer second(path(), 1);
   begin();
   EXPECT_THAT(serve_.servers, testing::Each(StartsWith("tcp://127.0.0.1:")));
   const auto own = open(w(0), own_[0]);
@@ -79,8 +79,8 @@ TEST_F(PsTcpTest, WorkersAndServersSpeakTcpAndEveryPushCountsOnce) {
 }
 
 TEST_F(PsTcpTest, AKeyThatNobodyNamedGetsNothing) {
-  ServerProcess first(path(), 0);
-  ServerProcess second(path(), 1);
+  RealServer first(path(), 0);
+  RealServer second(path(), 1);
   begin();
   EXPECT_FALSE(is_answered(transport::make_key_pair("stranger").value(), w(1)));
   EXPECT_TRUE(is_answered(own_[1], w(1)));
@@ -88,8 +88,8 @@ TEST_F(PsTcpTest, AKeyThatNobodyNamedGetsNothing) {
 }
 
 TEST_F(PsTcpTest, WhoHasLeftIsLetInNoMore) {
-  ServerProcess first(path(), 0);
-  ServerProcess second(path(), 1);
+  RealServer first(path(), 0);
+  RealServer second(path(), 1);
   begin();
   serve_.leaving = {serve_.workers.back()};
   serve_.workers.pop_back();
@@ -100,8 +100,8 @@ TEST_F(PsTcpTest, WhoHasLeftIsLetInNoMore) {
 }
 
 TEST_F(PsTcpTest, NobodySpeaksInAnothersName) {
-  ServerProcess first(path(), 0);
-  ServerProcess second(path(), 1);
+  RealServer first(path(), 0);
+  RealServer second(path(), 1);
   begin();
   const auto false_name = connect(w(0), kFirst, own_[1]);
   ASSERT_TRUE(false_name);
@@ -118,7 +118,7 @@ TEST_F(PsTcpTest, NobodySpeaksInAnothersName) {
 
 TEST_F(PsTcpTest, ARunDirectoryOfAnotherJobIsNamedWithTheWayOut) {
   ASSERT_TRUE(write_file_atomic(run_dir() + "/job.json", R"({"job": {"id": "another"}})"));
-  ServerProcess server(path(), 0);
+  RealServer server(path(), 0);
   await<wire::Hello>(0);
   const auto outcome = server.outcome();
   ASSERT_FALSE(outcome);

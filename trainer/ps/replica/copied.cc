@@ -49,41 +49,42 @@ bool is_of_files(const std::string& kind) {
   return kind == kRestored || kind == kCutBegun || kind == kCutWritten;
 }
 
-Result<node::Event> read_of_files(const wire::PsCopied& copied) {
+Result<node::Input> read_of_files(const wire::PsCopied& copied) {
   ANTDT_TRY(wire::PsSaved saved, wire::decode<wire::PsSaved>(copied.body));
-  if (copied.kind == kRestored) return node::Restored{saved.error};
-  if (copied.kind == kCutBegun) return node::CutBegun{saved.number, saved.pause_us, saved.error};
-  return node::CutWritten{saved.number, std::move(saved.files), saved.error};
+  if (copied.kind == kRestored) return node::SlicesRead{saved.error};
+  if (copied.kind == kCutBegun)
+    return node::WritingBegun{saved.number, saved.pause_us, saved.error};
+  return node::SlicesWritten{saved.number, std::move(saved.files), saved.error};
 }
 
-Result<node::Event> read_event(const wire::PsCopied& copied, Generation generation) {
+Result<node::Input> read_input(const wire::PsCopied& copied, Generation generation) {
   if (is_of_files(copied.kind)) return read_of_files(copied);
   if (copied.kind == wire::PsServe::kKind) {
     ANTDT_TRY(auto serve, wire::decode<wire::PsServe>(copied.body));
-    return node::Serve{std::move(serve)};
+    return node::ServeOrdered{std::move(serve)};
   }
   if (copied.kind == wire::PsCut::kKind) {
     ANTDT_TRY(auto cut, wire::decode<wire::PsCut>(copied.body));
-    return node::OrderCut{std::move(cut)};
+    return node::SlicesOrdered{std::move(cut)};
   }
   if (copied.kind == wire::PsApplied::kKind) {
     ANTDT_TRY(const auto applied, wire::decode<wire::PsApplied>(copied.body));
-    return node::Acknowledged{copied.from.worker.index, applied};
+    return node::DecisionsApplied{copied.from.worker.index, applied};
   }
   ANTDT_TRY(auto request, (read_request<wire::PsPush, wire::PsCommit, wire::PsDecision,
                                         wire::PsIdle, wire::PsOpen, wire::PsPut>(copied)));
   const Asker from{{}, {copied.from.worker, copied.from.attempt}, copied.seq};
-  return node::Asked{from, generation, std::move(request)};
+  return node::RequestHeard{from, generation, std::move(request)};
 }
 
 }  // namespace
 
-wire::PsCopied to_wire(const replica::Copied& copied) {
+wire::PsCopied to_wire(const replica::EventCopied& copied) {
   wire::PsCopied message;
   message.view = copied.view;
   message.number = copied.number;
   std::visit(Overloaded{
-                 [&](const node::Asked& e) {
+                 [&](const node::RequestHeard& e) {
                    message.from = {e.from.member.worker, e.from.member.attempt};
                    message.seq = e.from.seq;
                    std::visit(
@@ -93,31 +94,31 @@ wire::PsCopied to_wire(const replica::Copied& copied) {
                        },
                        e.body);
                  },
-                 [&](const node::Acknowledged& e) {
+                 [&](const node::DecisionsApplied& e) {
                    message.from.worker = WorkerId{'s', e.server};
                    put(message, e.applied);
                  },
-                 [&](const node::Serve& e) { put(message, e.serve); },
-                 [&](const node::OrderCut& e) { put(message, e.cut); },
-                 [&](const node::Restored& e) {
+                 [&](const node::ServeOrdered& e) { put(message, e.serve); },
+                 [&](const node::SlicesOrdered& e) { put(message, e.cut); },
+                 [&](const node::SlicesRead& e) {
                    put(message, kRestored, {0, 0, 0, {}, {}, e.error});
                  },
-                 [&](const node::CutBegun& e) {
+                 [&](const node::WritingBegun& e) {
                    put(message, kCutBegun, {e.number, 0, e.pause_us, {}, {}, e.error});
                  },
-                 [&](const node::CutWritten& e) {
+                 [&](const node::SlicesWritten& e) {
                    put(message, kCutWritten, {e.number, 0, 0, e.files, {}, e.error});
                  },
-                 [](const node::NoRoom&) {},  // nor are these
-                 [](const node::Tick&) {},
+                 [](const node::TellUnsent&) {},  // nor are these
+                 [](const node::TickPassed&) {},
              },
-             copied.event);
+             copied.input);
   return message;
 }
 
-Result<replica::Copied> from_wire(const wire::PsCopied& copied, Generation generation) {
-  ANTDT_TRY(auto event, read_event(copied, generation));
-  return replica::Copied{copied.view, copied.number, std::move(event)};
+Result<replica::EventCopied> from_wire(const wire::PsCopied& copied, Generation generation) {
+  ANTDT_TRY(auto input, read_input(copied, generation));
+  return replica::EventCopied{copied.view, copied.number, std::move(input)};
 }
 
 }  // namespace antdt::ps

@@ -12,9 +12,9 @@
 
 namespace antdt::ps {
 
-[[nodiscard]] wire::PsCopied to_wire(const replica::Copied& copied);
+[[nodiscard]] wire::PsCopied to_wire(const replica::EventCopied& copied);
 // `generation`: of the group that primary and backup serve.
-[[nodiscard]] Result<replica::Copied> from_wire(const wire::PsCopied& copied,
-                                                Generation generation);
+[[nodiscard]] Result<replica::EventCopied> from_wire(const wire::PsCopied& copied,
+                                                     Generation generation);
 
 }  // namespace antdt::ps

@@ -125,7 +125,8 @@ CloserImage Closer::image() const {
 Status Closer::restore(const CloserImage& image) {
   backups_ = image.backups;
   decisions_ = image.decisions;
-  if (image.updates < first_) return wrong("the updates it has decided");
+  if (image.updates < first_ || image.updates - first_ > image.decisions)
+    return wrong("the updates it has decided");
   updates_ = image.updates;
   cut_ = image.cut;
   last_cut_ = image.last_cut;
@@ -185,8 +186,8 @@ Status CutOrders::restore(const CutOrdersImage& image) {
 // -------------------------------------------------------------------------- node
 
 NodeImage ServerNode::image() const {
-  return {start_.backups,        rate_,        server_.image(), closer_.image(),
-          distribution_.image(), cuts_.image()};
+  return {start_.backups, rate_, server_.image(), home_.closer_image(), home_.distribution_image(),
+          cuts_.image()};
 }
 
 Status ServerNode::restore(const NodeImage& image) {
@@ -200,9 +201,8 @@ Status ServerNode::restore(const NodeImage& image) {
   }
   start_.backups = image.backups;
   ANTDT_RETURN_IF_ERROR(server_.restore(image.server, start_.servers));
-  set_rate(image.rate);
-  ANTDT_RETURN_IF_ERROR(closer_.restore(image.closer));
-  ANTDT_RETURN_IF_ERROR(distribution_.restore(image.distribution));
+  if (is_rate(image.rate)) server_.set_rate(rate_ = image.rate);
+  ANTDT_RETURN_IF_ERROR(home_.restore(image.closer, image.distribution));
   return cuts_.restore(image.cuts);
 }
 

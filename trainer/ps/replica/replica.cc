@@ -1,7 +1,10 @@
 #include "trainer/ps/replica/replica.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
+
+#include "core/check.h"
 
 namespace antdt::ps {
 namespace {
@@ -10,25 +13,25 @@ constexpr const char* kLost = "the server that was to write it was lost";
 
 // Its shell does it at once: nobody hears of it.
 bool is_file_work(const node::Effect& effect) {
-  return std::holds_alternative<node::Restore>(effect) ||
-         std::holds_alternative<node::BeginCut>(effect);
+  return std::holds_alternative<node::ReadSlices>(effect) ||
+         std::holds_alternative<node::WriteSlices>(effect);
 }
 
 // Whether it is what became of a file, where that is waited for, or something else where
 // nothing is.
-bool is_due(const ServerNode& node, const node::Event& event) {
-  return node.waits_for<node::Restored>() == std::holds_alternative<node::Restored>(event) &&
-         node.waits_for<node::CutBegun>() == std::holds_alternative<node::CutBegun>(event);
+bool is_due(const ServerNode& node, const node::Input& input) {
+  return node.waits_for<node::SlicesRead>() == std::holds_alternative<node::SlicesRead>(input) &&
+         node.waits_for<node::WritingBegun>() == std::holds_alternative<node::WritingBegun>(input);
 }
 
 // About what it takes in memory.
-std::uint64_t bytes_of(const node::Event& event) {
+std::uint64_t bytes_of(const node::Input& input) {
   constexpr std::uint64_t kSmall = 256;
   std::uint64_t bytes = kSmall;
   const auto add = [&](const std::vector<wire::PsRows>& rows) {
     for (const wire::PsRows& r : rows) bytes += r.keys.size() + r.values.size();
   };
-  const auto* asked = std::get_if<node::Asked>(&event);
+  const auto* asked = std::get_if<node::RequestHeard>(&input);
   if (asked == nullptr) return bytes;
   if (const auto* push = std::get_if<wire::PsPush>(&asked->body)) add(push->rows);
   if (const auto* put = std::get_if<wire::PsPut>(&asked->body)) add(put->rows);
@@ -37,33 +40,74 @@ std::uint64_t bytes_of(const node::Event& event) {
 
 }  // namespace
 
-replica::Effects Replica::step(const replica::Event& event) {
-  std::visit([&](const auto& e) { on(e); }, event);
+Replica::State Replica::state_in(replica::Role role) {
+  switch (role) {
+    case replica::Role::kPrimary:
+      return State::kPrimary;
+    case replica::Role::kBackup:
+      return State::kBackup;
+    case replica::Role::kJoining:
+      return State::kJoining;
+    case replica::Role::kAlone:
+      break;
+  }
+  return State::kAlone;
+}
+
+replica::Role Replica::role() const {
+  switch (state_) {
+    case State::kPrimary:
+      return replica::Role::kPrimary;
+    case State::kBackup:
+    case State::kBroken:
+      return replica::Role::kBackup;
+    case State::kJoining:
+      return replica::Role::kJoining;
+    case State::kAlone:
+    case State::kSending:
+      break;
+  }
+  return replica::Role::kAlone;
+}
+
+void Replica::step(const replica::Input& input, replica::Effects& out) {
+  std::visit([&](const auto& i) { on(i); }, input);
   for (replica::Effect& effect : effects_) {
     auto* of_node = std::get_if<node::Effect>(&effect);
-    auto* serving = of_node ? std::get_if<node::Serving>(of_node) : nullptr;
+    auto* serving = of_node ? std::get_if<node::AnswerServe>(of_node) : nullptr;
     if (serving != nullptr && backed()) serving->serving.backed = view_;
   }
-  return std::exchange(effects_, {});
+  check_invariants();
+  std::ranges::move(effects_, std::back_inserter(out));
+  effects_.clear();
 }
 
-void Replica::on(const node::Event& event) {
-  if (speaks()) return take(event);
+void Replica::check_invariants() const {
+  ANTDT_CHECK(!copies() || (acknowledged_ <= sent_ && sent_ <= taken_),
+              "of {} inputs {} were copied and {} acknowledged", taken_, sent_, acknowledged_);
+  ANTDT_CHECK(held_.empty() || state_ == State::kPrimary,
+              "{} effects are held, and there is no backup to wait for", held_.size());
+}
+
+void Replica::on(const node::Input& input) {
+  if (speaks()) return take(input);
   // Whoever asks a backup asks the primary again; its own slices are read.
-  if (const auto* restored = std::get_if<node::Restored>(&event)) read_ = *restored;
+  if (const auto* restored = std::get_if<node::SlicesRead>(&input)) read_ = *restored;
 }
 
-void Replica::take(const node::Event& event) {
-  if (node_.changes(event)) {
+void Replica::take(const node::Input& input) {
+  if (node_.changes(input)) {
     ++taken_;
-    if (copies()) copy(event);
+    if (copies()) copy(input);
   }
-  if (std::holds_alternative<node::Tick>(event)) tick();
-  for (node::Effect& effect : node_.step(event)) say(std::move(effect));
+  if (std::holds_alternative<node::TickPassed>(input)) tick();
+  node::Effects effects;
+  node_.step(input, effects);
+  for (node::Effect& effect : effects) say(std::move(effect));
 }
 
 void Replica::say(node::Effect effect) {
-  if (role_ == replica::Role::kAlone || is_file_work(effect) || taken_ <= acknowledged_) {
+  if (is_alone() || is_file_work(effect) || taken_ <= acknowledged_) {
     effects_.emplace_back(std::move(effect));
   } else {
     held_.push_back({taken_, std::move(effect)});
@@ -71,7 +115,7 @@ void Replica::say(node::Effect effect) {
 }
 
 void Replica::let_go() {
-  const bool all = role_ == replica::Role::kAlone;
+  const bool all = is_alone();
   while (!held_.empty() && (all || held_.front().after <= acknowledged_)) {
     effects_.emplace_back(std::move(held_.front().effect));
     held_.pop_front();
@@ -80,9 +124,9 @@ void Replica::let_go() {
 
 // ------------------------------------------------------------- of the two, the primary
 
-void Replica::copy(const node::Event& event) {
-  copied_.push_back({view_, taken_, event});
-  behind_ += bytes_of(event);
+void Replica::copy(const node::Input& input) {
+  copied_.push_back({view_, taken_, input});
+  behind_ += bytes_of(input);
   send_copies();
 }
 
@@ -103,47 +147,50 @@ void Replica::tick() {
     send_copies();
   }
   const std::uint64_t rows = node_.store() == nullptr ? 0 : node_.store()->bytes();
-  if (joining_ && (no_image_ || behind_ > std::max(most_behind_, rows))) send_image();
+  if (state_ == State::kSending && (no_image_ || behind_ > std::max(most_behind_, rows)))
+    send_image();
 }
 
 void Replica::acknowledge(std::uint64_t number) {
   acknowledged_ = std::max(acknowledged_, number);
+  sent_ = std::max(sent_, acknowledged_);
   while (!copied_.empty() && copied_.front().number <= acknowledged_) {
-    behind_ -= bytes_of(copied_.front().event);
+    behind_ -= bytes_of(copied_.front().input);
     copied_.pop_front();
   }
 }
 
-void Replica::on(const replica::Taken& event) {
-  if (event.view != view_ || !copies() || event.number > taken_) return;
+void Replica::on(const replica::CopiesTaken& input) {
+  if (input.view != view_ || !copies() || input.number > taken_) return;
   if (sender_) {
-    if (event.image != sender_->image()) return;
-    sender_->taken(event.pieces);
+    if (input.image != sender_->image()) return;
+    sender_->taken(input.pieces);
     ask_for_piece();
-    if (!sender_->all_made() || event.number < sender_->number()) return;
+    if (!sender_->all_made() || input.number < sender_->number()) return;
     sender_.reset();
     effects_.emplace_back(replica::DropState{});
   }
-  acknowledge(event.number);
+  acknowledge(input.number);
   send_copies();
   let_go();
   hold_if_all_is_sent();
 }
 
+// From: sending. To: primary, once nothing is left to send: from now on answers are held.
 void Replica::hold_if_all_is_sent() {
-  if (!joining_ || sent_ < taken_) return;
-  joining_ = false;
-  role_ = replica::Role::kPrimary;
+  if (state_ != State::kSending || sent_ < taken_) return;
+  state_ = State::kPrimary;
   held_from_ = taken_;
 }
 
 // ------------------------------------------------------------------ to one that joins
 
-void Replica::on(const replica::Join& event) {
-  if (event.view <= view_ || broken_) return;
-  become_alone(event.view);
-  if (broken_) return;
-  joining_ = true;
+// From: alone, sending, primary, backup. To: sending.
+void Replica::on(const replica::BackupJoined& input) {
+  if (input.view <= view_ || state_ == State::kBroken) return;
+  become_alone(input.view);
+  if (state_ == State::kBroken) return;
+  state_ = State::kSending;
   send_image();
 }
 
@@ -162,85 +209,88 @@ void Replica::ask_for_piece() {
   if (sender_->asks()) effects_.emplace_back(replica::MakePiece{sender_->image()});
 }
 
-void Replica::on(const replica::Made& event) {
-  if (!sender_ || sender_->image() != event.image) return;
-  if (!event.error.empty()) {
+void Replica::on(const replica::PieceMade& input) {
+  if (!sender_ || sender_->image() != input.image) return;
+  if (!input.error.empty()) {
     no_image_ = true;  // another one at the next tick
     return;
   }
-  effects_.emplace_back(sender_->piece(event.piece));
+  effects_.emplace_back(sender_->piece(input.piece));
   ask_for_piece();
 }
 
 // -------------------------------------------------------------- of the two, the backup
 
-void Replica::on(const wire::PsImage& event) {
-  const bool listens = role_ == replica::Role::kJoining || role_ == replica::Role::kBackup;
-  if (event.view != view_ || !listens || broken_) return;
+void Replica::on(const wire::PsImage& input) {
+  const bool listens = state_ == State::kJoining || state_ == State::kBackup;
+  if (input.view != view_ || !listens) return;
   // Also where all of one was here: the primary has not heard of that, and begins again.
-  if (event.image > image_ && event.piece == 1) {
-    role_ = replica::Role::kJoining;
-    image_ = event.image;
+  if (input.image > image_ && input.piece == 1) {
+    state_ = State::kJoining;
+    image_ = input.image;
     pieces_ = taken_ = 0;
     node_ = ServerNode(start_);
     reader_.emplace();
   }
-  if (event.image != image_) return;
-  if (role_ == replica::Role::kJoining) {
-    if (event.piece == pieces_ + 1) {
-      const Status read = reader_->take(node_, event);
+  if (input.image != image_) return;
+  if (state_ == State::kJoining) {
+    if (input.piece == pieces_ + 1) {
+      const Status read = reader_->take(node_, input);
       if (!read) return break_up(read.error().message);
       ++pieces_;
-      if (event.last) {
-        taken_ = event.number;
-        role_ = replica::Role::kBackup;
+      if (input.last) {
+        taken_ = input.number;
+        state_ = State::kBackup;
         reader_.reset();
       }
     }
   }
-  effects_.emplace_back(replica::Taken{view_, taken_, image_, pieces_});
+  effects_.emplace_back(replica::CopiesTaken{view_, taken_, image_, pieces_});
 }
 
+// From: joining, backup. To: broken.
 void Replica::break_up(std::string error) {
-  broken_ = true;
-  effects_.emplace_back(replica::Broken{std::move(error)});
+  state_ = State::kBroken;
+  effects_.emplace_back(replica::BreakUp{std::move(error)});
 }
 
-void Replica::on(const replica::Copied& event) {
-  if (event.view != view_ || role_ != replica::Role::kBackup || broken_) return;
-  if (event.number == taken_ + 1) {
-    if (!is_due(node_, event.event)) {
+void Replica::on(const replica::EventCopied& input) {
+  if (input.view != view_ || state_ != State::kBackup) return;
+  if (input.number == taken_ + 1) {
+    if (!is_due(node_, input.input)) {
       return break_up("its primary copied an event that cannot follow those before it");
     }
-    if (const auto* restored = std::get_if<node::Restored>(&event.event)) {
-      const node::Restored own = std::exchange(read_, std::nullopt).value_or(node::Restored{});
+    if (const auto* restored = std::get_if<node::SlicesRead>(&input.input)) {
+      const node::SlicesRead own = std::exchange(read_, std::nullopt).value_or(node::SlicesRead{});
       if (restored->error.empty() && !own.error.empty()) return break_up(own.error);
     }
     ++taken_;
-    for (node::Effect& effect : node_.step(event.event)) {
-      const bool said = std::holds_alternative<node::Restore>(effect) ||
-                        std::holds_alternative<node::Decided>(effect);
+    node::Effects effects;
+    node_.step(input.input, effects);
+    for (node::Effect& effect : effects) {
+      const bool said = std::holds_alternative<node::ReadSlices>(effect) ||
+                        std::holds_alternative<node::RecordDecision>(effect);
       if (said) effects_.emplace_back(std::move(effect));
     }
   }
-  effects_.emplace_back(replica::Taken{view_, taken_, image_, pieces_});
+  effects_.emplace_back(replica::CopiesTaken{view_, taken_, image_, pieces_});
 }
 
 // ----------------------------------------------------------------------- the next view
 
-void Replica::on(const replica::Alone& event) {
-  if (event.view > view_ && !broken_) become_alone(event.view);
+void Replica::on(const replica::BecameAlone& input) {
+  if (input.view > view_ && state_ != State::kBroken) become_alone(input.view);
 }
 
+// From: sending, primary, backup. To: alone.  From: joining. To: broken.
 void Replica::become_alone(std::uint64_t view) {
-  if (role_ == replica::Role::kJoining) {
+  if (state_ == State::kJoining) {
     return break_up("its server was lost before all of it was here");
   }
   view_ = view;
-  const bool promoted = std::exchange(role_, replica::Role::kAlone) == replica::Role::kBackup;
+  const bool promoted = std::exchange(state_, State::kAlone) == State::kBackup;
   copied_.clear();
   behind_ = 0;
-  joining_ = false;
   if (sender_) effects_.emplace_back(replica::DropState{});
   sender_.reset();
   let_go();
@@ -248,15 +298,16 @@ void Replica::become_alone(std::uint64_t view) {
 }
 
 void Replica::finish_what_the_primary_began() {
-  if (node_.waits_for<node::Restored>()) {
-    take(std::exchange(read_, std::nullopt).value_or(node::Restored{kLost}));
+  if (node_.waits_for<node::SlicesRead>()) {
+    take(std::exchange(read_, std::nullopt).value_or(node::SlicesRead{kLost}));
   }
   // One that fails lets the next one begin.
-  while (node_.waits_for<node::CutBegun>()) take(node::CutBegun{node_.beginning(), 0, kLost});
-  for (const std::uint64_t cut : node_.writing()) take(node::CutWritten{cut, {}, kLost});
+  while (node_.waits_for<node::WritingBegun>())
+    take(node::WritingBegun{node_.beginning(), 0, kLost});
+  for (const std::uint64_t cut : node_.writing()) take(node::SlicesWritten{cut, {}, kLost});
   // Nobody knows what of its decisions was said.
-  take(node::Tick{});
-  take(node::Tick{});
+  take(node::TickPassed{});
+  take(node::TickPassed{});
   // They have been answered.
   std::erase_if(effects_, [](const replica::Effect& effect) {
     const auto* of_node = std::get_if<node::Effect>(&effect);

@@ -1,10 +1,12 @@
 // One of the two processes that a parameter server is: the primary takes events and
 // copies them to the backup, which has the same state and says nothing.
 //
-//   kPrimary ──(view: alone)──> kAlone        the backup is lost
-//   kBackup  ──(view: alone)──> kAlone        the primary is lost: promoted
-//   kAlone   ──(view: joined)──> kAlone, sends its state and what follows ──> kPrimary
-//   kJoining ──the state has come──> kBackup
+//   primary ──(view: alone)──> alone        the backup is lost
+//   backup  ──(view: alone)──> alone        the primary is lost: promoted
+//   alone   ──(view: another one joins)──> sending, its state and what follows
+//   sending ──(everything is sent)──> primary
+//   joining ──(the state has come)──> backup
+//   joining, backup ──(its slices or the state cannot be read)──> broken
 //
 // Each event that changes the server has a number. The primary holds its answers to an event
 // until the backup has acknowledged that number, so nobody hears of anything that the backup
@@ -17,6 +19,9 @@
 // events that follow; nobody waits for it meanwhile. When every event has been sent to it, the
 // primary begins to hold its answers, and when everything it answered before is acknowledged
 // the primary is backed(): from then on the job daemon may promote the other process.
+//
+// The sides of two that are one server have no clock but the shell's ticks, and nothing of them is
+// durable: the views are, in the job daemon's journal.
 //
 // A value, like the ServerNode inside it. docs/parameter-servers.md says why a record enters the
 // model once.
@@ -38,38 +43,37 @@ namespace replica {
 
 enum class Role { kPrimary, kBackup, kAlone, kJoining };
 
-// ---- events, beside those of the node, and PsImage from the primary
-// From the primary: an event of its node, numbered from 1 in the whole life of the two.
-struct Copied {
+// ---- inputs, beside those of the node, and PsImage from the primary
+// From the primary: an input of its node, numbered from 1 in the whole life of the two.
+struct EventCopied {
   std::uint64_t view = 0;
   std::uint64_t number = 0;
-  node::Event event;
+  node::Input input;
 };
 // From the backup: it has taken the events up to `number`, or only pieces of an image.
-using Taken = wire::PsTaken;
+using CopiesTaken = wire::PsTaken;
 // From the job daemon: this one has no other any more.
-struct Alone {
+struct BecameAlone {
   std::uint64_t view = 0;
 };
 // From the job daemon: this one has no other but one that joins.
-struct Join {
+struct BackupJoined {
   std::uint64_t view = 0;
 };
 // From the shell: the next piece of that image, or why there is none.
-struct Made {
+struct PieceMade {
   std::uint64_t image = 0;
   StatePiece piece;
   std::string error;
 };
-using Event = std::variant<node::Event, Copied, Taken, Alone, Join, Made, wire::PsImage>;
+using Input = std::variant<node::Input, EventCopied, CopiesTaken, BecameAlone, BackupJoined,
+                           PieceMade, wire::PsImage>;
 
-// ---- effects, beside those of the node: Copied and PsImage to the other one, Taken to the
-// primary.
-// Of its node's a backup says Restore, and Decided: whoever keeps accounts hears of each
-// decision from the one or the other, or from both.
-// Its slices could not be read, those of the primary could; or what came of its state is
-// none: it is no backup.
-struct Broken {
+// ---- effects, beside those of the node: EventCopied and PsImage to the other one, CopiesTaken to
+// the primary. Of its node's a backup says ReadSlices, and RecordDecision: whoever keeps accounts
+// hears of each decision from the one or the other, or from both. Its slices could not be read,
+// those of the primary could; or what came of its state is none: it is no backup.
+struct BreakUp {
   std::string error;
 };
 // The shell keeps the node as it is now, in place of what it has kept before, and makes the
@@ -78,12 +82,12 @@ struct KeepState {
   std::uint64_t image = 0;
 };
 struct MakePiece {
-  std::uint64_t image = 0;  // answered by Made
+  std::uint64_t image = 0;  // answered by PieceMade
 };
 // What was kept is of no use any more.
 struct DropState {};
-using Effect = std::variant<node::Effect, Copied, Taken, Broken, KeepState, MakePiece, DropState,
-                            wire::PsImage>;
+using Effect = std::variant<node::Effect, EventCopied, CopiesTaken, BreakUp, KeepState, MakePiece,
+                            DropState, wire::PsImage>;
 using Effects = std::vector<Effect>;
 
 }  // namespace replica
@@ -100,44 +104,51 @@ class Replica {
           std::uint64_t most_behind = kMostBehind)
       : start_(std::move(start)),
         node_(start_),
-        role_(role),
+        state_(state_in(role)),
         view_(view),
         most_behind_(most_behind) {}
 
-  [[nodiscard]] replica::Effects step(const replica::Event& event);
+  // Appends to `out`.
+  void step(const replica::Input& input, replica::Effects& out);
 
-  [[nodiscard]] replica::Role role() const { return role_; }
+  // As the job daemon knows it: one that sends its state is alone, one that is broken a backup.
+  [[nodiscard]] replica::Role role() const;
   [[nodiscard]] std::uint64_t view() const { return view_; }
   // Whether workers and other servers hear it.
-  [[nodiscard]] bool speaks() const {
-    return role_ == replica::Role::kPrimary || role_ == replica::Role::kAlone;
-  }
+  [[nodiscard]] bool speaks() const { return state_ == State::kPrimary || is_alone(); }
   // The other one has all that was ever heard of this one.
   [[nodiscard]] bool backed() const {
-    return role_ == replica::Role::kPrimary && acknowledged_ >= held_from_;
+    return state_ == State::kPrimary && acknowledged_ >= held_from_;
   }
   [[nodiscard]] const ServerNode& node() const { return node_; }
   [[nodiscard]] ServerNode& node() { return node_; }
 
  private:
+  enum class State : std::uint8_t { kPrimary, kBackup, kAlone, kSending, kJoining, kBroken };
   struct Held {
     std::uint64_t after = 0;  // this event is to be acknowledged first
     node::Effect effect;
   };
 
-  void on(const node::Event& event);
-  void on(const replica::Copied& event);
-  void on(const replica::Taken& event);
-  void on(const replica::Alone& event);
-  void on(const replica::Join& event);
-  void on(const replica::Made& event);
-  void on(const wire::PsImage& event);
-  void take(const node::Event& event);
-  void copy(const node::Event& event);
+  void on(const node::Input& input);
+  void on(const replica::EventCopied& input);
+  void on(const replica::CopiesTaken& input);
+  void on(const replica::BecameAlone& input);
+  void on(const replica::BackupJoined& input);
+  void on(const replica::PieceMade& input);
+  void on(const wire::PsImage& input);
+  void take(const node::Input& input);
+  void copy(const node::Input& input);
   void say(node::Effect effect);
   void let_go();
   void tick();
-  [[nodiscard]] bool copies() const { return joining_ || role_ == replica::Role::kPrimary; }
+  [[nodiscard]] static State state_in(replica::Role role);
+  [[nodiscard]] bool is_alone() const {
+    return state_ == State::kAlone || state_ == State::kSending;
+  }
+  [[nodiscard]] bool copies() const {
+    return state_ == State::kSending || state_ == State::kPrimary;
+  }
   void become_alone(std::uint64_t view);
   void finish_what_the_primary_began();
   void send_image();
@@ -146,20 +157,20 @@ class Replica {
   void send_copies();
   void hold_if_all_is_sent();
   void break_up(std::string error);
+  void check_invariants() const;
 
   node::Start start_;
   ServerNode node_;
-  replica::Role role_;
+  State state_;
   std::uint64_t view_;
   std::uint64_t most_behind_;
   std::uint64_t taken_ = 0;  // events that changed this node
   std::uint64_t acknowledged_ = 0;
-  std::uint64_t acknowledged_before_ = 0;  // at the last tick
-  std::uint64_t sent_ = 0;                 // newest event that was copied
-  std::deque<replica::Copied> copied_;     // not acknowledged yet; numbers in a row
-  std::uint64_t behind_ = 0;               // bytes of these
+  std::uint64_t acknowledged_before_ = 0;    // at the last tick
+  std::uint64_t sent_ = 0;                   // newest event that was copied
+  std::deque<replica::EventCopied> copied_;  // not acknowledged yet; numbers in a row
+  std::uint64_t behind_ = 0;                 // bytes of these
   std::deque<Held> held_;
-  bool joining_ = false;               // the other one is; this one speaks and waits for nobody
   std::optional<StateSender> sender_;  // while it has not all of the image
   std::uint64_t images_ = 0;           // made in this process
   bool no_image_ = false;              // the newest could not be made
@@ -167,10 +178,9 @@ class Replica {
   // Of one that joins.
   std::optional<StateReader> reader_;
   std::uint64_t image_ = 0;
-  std::uint64_t pieces_ = 0;            // of it, that are here
-  std::optional<node::Restored> read_;  // what the backup's own slices said
-  bool broken_ = false;
-  replica::Effects effects_;  // of this step
+  std::uint64_t pieces_ = 0;              // of it, that are here
+  std::optional<node::SlicesRead> read_;  // what the backup's own slices said
+  replica::Effects effects_;              // of this step
 };
 
 }  // namespace antdt::ps

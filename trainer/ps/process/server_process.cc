@@ -1,0 +1,230 @@
+#include "trainer/ps/process/server_process.h"
+
+#include <utility>
+
+#include "core/check.h"
+#include "trainer/ps/placement.h"
+
+namespace antdt::ps {
+namespace {
+
+Result<replica::Role> role_in(const wire::PsServe& serve) {
+  if (serve.replica.empty()) return replica::Role::kAlone;
+  if (serve.replica == "primary") return replica::Role::kPrimary;
+  if (serve.replica == "backup") return replica::Role::kBackup;
+  if (serve.replica == "joining") return replica::Role::kJoining;
+  return fail(ErrorKind::kUsage,
+              "a server is primary, backup or joining, not '{}': install the same release of AntDT "
+              "on every host",
+              serve.replica);
+}
+
+}  // namespace
+
+void ServerProcess::step(const process::Input& input, MonoTime now, process::Effects& out) {
+  if (ended()) return;
+  std::visit([&](const auto& i) { on(i, now, out); }, input);
+  check_invariants();
+}
+
+void ServerProcess::check_invariants() const {
+  ANTDT_CHECK(!greeted() || !endpoint_.empty(), "{} is welcome, and has no end point",
+              self_.worker);
+  ANTDT_CHECK(!has_group_ || generation_ != Generation{}, "{} has a group of no generation",
+              self_.worker);
+  ANTDT_CHECK(cutting_.empty() || has_group_, "{} writes checkpoints of no group", self_.worker);
+}
+
+// ----------------------------------------------------------------------- its agent
+
+void ServerProcess::on(const process::TickPassed&, MonoTime now, process::Effects& out) {
+  const bool unknown = state_ == State::kGreeting && endpoint_.empty();
+  if (unknown && now >= begun_ + kGreeting) {
+    return give_up(
+        {ErrorKind::kUnreachable,
+         fmt::format("no agent answered on {} within {:.0f} s: is antdtd running on this "
+                     "host, as the same user?",
+                     agent_, to_seconds(kGreeting))},
+        out);
+  }
+  speak(out);
+}
+
+// What is due until it is answered.
+void ServerProcess::speak(process::Effects& out) {
+  if (state_ == State::kGreeting) {
+    out.emplace_back(process::SayHello{});
+  } else if (state_ == State::kGreeted && generation_ == Generation{}) {
+    wire::Join join;
+    join.collective = false;
+    join.endpoint = endpoint_;
+    join.key = key_;
+    out.emplace_back(process::SayJoin{std::move(join)});
+  }
+}
+
+// From: greeting. To: opening; greeted, if its end point is open; ended, if the agent is of another
+// release.
+void ServerProcess::on(const process::WelcomeHeard& input, MonoTime, process::Effects& out) {
+  if (input.version < wire::kMinVersion || input.version > wire::kMaxVersion) {
+    return give_up(
+        {ErrorKind::kRefused,
+         fmt::format("the agent chose protocol version {}, this server speaks {} to {}: install "
+                     "the same release on both",
+                     input.version, wire::kMinVersion, wire::kMaxVersion)},
+        out);
+  }
+  if (state_ != State::kGreeting) return;
+  if (endpoint_.empty()) {
+    state_ = State::kOpening;
+    out.emplace_back(process::OpenEndPoint{});
+    return;
+  }
+  state_ = State::kGreeted;
+  speak(out);
+}
+
+// From: opening. To: greeted.
+void ServerProcess::on(const process::EndPointOpened& input, MonoTime, process::Effects& out) {
+  endpoint_ = input.endpoint;
+  key_ = input.key;
+  state_ = State::kGreeted;
+  speak(out);
+}
+
+// From: opening. To: ended.
+void ServerProcess::on(const process::EndPointFailed& input, MonoTime, process::Effects& out) {
+  give_up(input.error, out);
+}
+
+// From: any. To: the same, where it is said again by itself; greeting, of a new agent; ended.
+void ServerProcess::on(const process::RefusalHeard& input, MonoTime, process::Effects& out) {
+  const wire::Refused& refused = input.refused;
+  if (refused.code == "busy" || refused.code == "full") return;
+  if (refused.code == "unknown" && !endpoint_.empty()) {
+    if (state_ != State::kGreeted) return;
+    state_ = State::kGreeting;
+    return speak(out);
+  }
+  // Another attempt took its place.
+  if (refused.code == "stale") return end(0, out);
+  give_up({ErrorKind::kRefused, refused.reason}, out);
+}
+
+void ServerProcess::on(const process::PulsePassed& input, MonoTime, process::Effects& out) {
+  if (!greeted()) return;
+  wire::Report report;
+  report.step = Step{input.version};
+  report.activity = "compute";
+  out.emplace_back(process::SayReport{generation_, std::move(report)});
+  if (has_group_) out.emplace_back(process::SayStats{generation_});
+}
+
+// ----------------------------------------------------------------------- its group
+
+// From: no group, an earlier one. To: the group; the same, if it cannot be served.
+void ServerProcess::on(const process::GroupOrderHeard& input, MonoTime, process::Effects& out) {
+  const bool welcome = !endpoint_.empty();
+  if (input.generation < generation_ || input.generation == Generation{} || !welcome) return;
+  if (input.generation > generation_ || !has_group_) {
+    auto start = start_of(input.serve, input.generation);
+    if (!start) {
+      out.emplace_back(
+          process::RefuseGroupOrder{input.generation, {"invalid", start.error().message}});
+      return;
+    }
+    // The group before is over.
+    generation_ = input.generation;
+    has_group_ = true;
+    order_ = {};
+    cutting_.clear();
+    out.emplace_back(process::BeginGroup{std::move(*start), input.serve.keep});
+  }
+  if (input.serve.number >= order_.number) order_ = input.serve;
+  out.emplace_back(process::OrderGroup{order_});
+}
+
+// From: a group. To: none, until it is ordered again.
+void ServerProcess::on(const process::GroupFailed& input, MonoTime, process::Effects& out) {
+  has_group_ = false;
+  out.emplace_back(process::RefuseGroupOrder{generation_, {"invalid", input.error.message}});
+}
+
+Result<linked::Start> ServerProcess::start_of(const wire::PsServe& serve,
+                                              Generation generation) const {
+  linked::Start start;
+  ANTDT_TRY(start.node.consistency, parse_consistency(serve.sync));
+  ANTDT_TRY(start.role, role_in(serve));
+  const bool listed = start.role == replica::Role::kPrimary || start.role == replica::Role::kAlone;
+  const bool has_place = serve.index < serve.servers.size();
+  if (!has_place || (serve.servers[serve.index] == endpoint_) != listed) {
+    return fail(ErrorKind::kUsage, "{} is at {}, which is not end point {} of the {} of its group",
+                self_.worker, endpoint_, serve.index, serve.servers.size());
+  }
+  start.node.generation = generation;
+  start.node.index = serve.index;
+  start.node.servers = static_cast<std::uint32_t>(serve.servers.size());
+  // Two that are one server begin alike: with what is copied.
+  if (serve.view == 0) {
+    for (const wire::PsMember& m : serve.workers) {
+      start.node.workers.push_back({m.worker, m.attempt});
+    }
+    start.node.backups = serve.backups;
+  }
+  start.node.restore = serve.restore;
+  start.node.version = serve.version;
+  start.view = serve.view;
+  start.endpoints = serve.servers;
+  start.keys = linked::keys_in(serve);
+  if (start.role == replica::Role::kPrimary) {
+    start.backup = serve.other;
+    start.backup_key = serve.other_key;
+  }
+  return start;
+}
+
+void ServerProcess::on(const process::OrderTaken& input, MonoTime, process::Effects& out) {
+  out.emplace_back(process::AnswerGroupOrder{generation_, input.serving});
+}
+
+// Of a group that is over, or not here yet, it is ordered again if it is still wanted.
+void ServerProcess::on(const process::CutOrderHeard& input, MonoTime, process::Effects& out) {
+  if (input.generation != generation_ || !has_group_) return;
+  if (cutting_.insert(input.cut.number).second) out.emplace_back(process::OrderSlices{input.cut});
+}
+
+// What it holds in the end is what its last checkpoint has: that is said first.
+void ServerProcess::on(const process::CutTaken& input, MonoTime, process::Effects& out) {
+  cutting_.erase(input.saved.number);
+  out.emplace_back(process::SayStats{generation_});
+  out.emplace_back(process::AnswerCutOrder{generation_, input.saved});
+}
+
+// ------------------------------------------------------------------------- its end
+
+void ServerProcess::on(const process::BackupBroken& input, MonoTime, process::Effects& out) {
+  give_up({ErrorKind::kIo, fmt::format("it cannot be the backup of its server: {}", input.error)},
+          out);
+}
+
+void ServerProcess::on(const process::LeaveHeard& input, MonoTime, process::Effects& out) {
+  end(input.code, out);
+}
+
+void ServerProcess::on(const process::StopAsked&, MonoTime, process::Effects& out) {
+  end(kResumable, out);
+}
+
+// To: ended.
+void ServerProcess::end(int code, process::Effects& out) {
+  state_ = State::kEnded;
+  out.emplace_back(process::EndProcess{code});
+}
+
+// To: ended.
+void ServerProcess::give_up(Error error, process::Effects& out) {
+  state_ = State::kEnded;
+  out.emplace_back(process::GiveUpProcess{std::move(error)});
+}
+
+}  // namespace antdt::ps

@@ -47,11 +47,11 @@ class Bench {
       if (!opened) throw std::runtime_error(opened.error().message);
       journal_.emplace(std::move(*opened));
     }
-    handle(event::JobDeclared{1, config().train.records, true});
+    handle(ledger::JobDeclared{1, config().train.records, true});
     for (std::uint32_t i = 0; i < kClients; ++i) {
-      handle(event::MemberAdmitted{{{'w', i}, Attempt{1}}, {}});
+      handle(ledger::MemberAdmitted{{{'w', i}, Attempt{1}}, {}});
     }
-    handle(event::PhaseOpened{1, PhaseKind::kTrain, Epoch{0}});
+    handle(ledger::PhaseOpened{1, PhaseKind::kTrain, Epoch{0}});
   }
 
   Cost run(std::uint64_t rounds) {
@@ -60,7 +60,7 @@ class Bench {
     for (std::uint64_t round = 0; round < rounds; ++round) {
       for (std::uint32_t i = 0; i < kClients; ++i) {
         const std::uint64_t place = round == 0 ? 0 : (round - 1) * want + want;
-        event::Fetch fetch{{{'w', i}, Attempt{1}}, {}, round + 1, {1, place, want, {}}};
+        ledger::FetchRequested fetch{{{'w', i}, Attempt{1}}, {}, round + 1, {1, place, want, {}}};
         if (setting_.encode) {
           fetch.request = *wire::decode<wire::Fetch>(wire::encode(fetch.request));
         }
@@ -79,15 +79,15 @@ class Bench {
     return config;
   }
 
-  void handle(Event event) {
+  void handle(ledger::Input event) {
     effects_.clear();
     ledger_.step(event, {}, effects_);
-    for (const Effect& effect : effects_) {
-      if (const auto* persist = std::get_if<effect::Persist>(&effect)) {
+    for (const ledger::Effect& effect : effects_) {
+      if (const auto* persist = std::get_if<ledger::PersistRecord>(&effect)) {
         bytes_ += persist->bytes.size();
         if (setting_.accounts && !accounts_.apply(persist->bytes)) throw std::logic_error("record");
         if (journal_) journal_->append(kLedgerKind, persist->bytes);
-      } else if (const auto* reply = std::get_if<effect::Reply>(&effect)) {
+      } else if (const auto* reply = std::get_if<ledger::SendGrants>(&effect)) {
         if (setting_.encode) sent_ += wire::make_packet(reply->grants).body.size();
       }
     }
@@ -108,7 +108,7 @@ class Bench {
   Ledger ledger_;
   Accounts accounts_;
   std::optional<Journal> journal_;
-  Effects effects_;
+  ledger::Effects effects_;
   std::uint64_t waiting_ = 0;
   std::size_t bytes_ = 0;
   std::size_t sent_ = 0;

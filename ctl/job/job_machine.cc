@@ -131,10 +131,10 @@ void JobMachine::step(const JobInput& input, MonoTime now, JobOutputs& outputs) 
 
 void JobMachine::on(const in::Declared&) {
   image_dirty_ = true;
-  feed(shard_server::Event(shard_server::event::JobDeclared{
+  feed(shard_server::ledger::Input(shard_server::ledger::JobDeclared{
       config_.spec.epochs, config_.spec.train_records, config_.spec.protocol == Protocol::kAntdt}));
   if (config_.spec.delivery != Delivery::kExactlyOnce) {
-    feed(shard_server::Event(shard_server::event::DeliveryChosen{config_.spec.delivery}));
+    feed(shard_server::ledger::Input(shard_server::ledger::DeliveryChosen{config_.spec.delivery}));
   }
 }
 
@@ -311,7 +311,7 @@ Status JobMachine::check_skip(const wire::SkipRecords& order) const {
 
 void JobMachine::on(const in::Skip& e) {
   if (!check_skip(e.order)) return;
-  feed(shard_server::Event(shard_server::event::SkipDeclared{
+  feed(shard_server::ledger::Input(shard_server::ledger::SkipDeclared{
       ledger_.phase().number, {e.order.from, e.order.to}, e.order.reason}));
   note("skip", fmt::format("{} lets the job go on without positions {}:{}: {}", e.order.who,
                            e.order.from, e.order.to, e.order.reason));

@@ -350,11 +350,11 @@ class JobMachine {
   void feed(const job::Event& event) { run(lifecycle_.step(event, now_)); }
   void feed(const MembershipEvent& event) { run(membership_.step(event, now_)); }
   void feed(const Event& event) { run(controller_.step(event, now_)); }
-  void feed(const shard_server::Event& event);
+  void feed(const shard_server::ledger::Input& event);
   void run(const std::vector<job::Effect>& effects);
   void run(const std::vector<MembershipEffect>& effects);
   void run(const std::vector<Effect>& effects);
-  void run(shard_server::Effects& effects);
+  void run(shard_server::ledger::Effects& effects);
   void persist_ledger(std::string bytes);
   void on_settled(const Settled& settled);
   void note_startup(const std::vector<Member>& members);

@@ -119,7 +119,7 @@ void JobMachine::on_gone(const job::WorkerGone& gone) {
     if (gone.suspect) dead_suspects_.push_back(gone.member);
     feed(MembershipEvent(MemberGone{gone.member, gone.reason, gone.in_order, gone.suspect}));
   } else if (std::erase(loose_members_, gone.member) > 0) {
-    feed(shard_server::Event(shard_server::event::MemberLost{gone.member}));
+    feed(shard_server::ledger::Input(shard_server::ledger::MemberLost{gone.member}));
   }
 }
 
@@ -158,11 +158,11 @@ void JobMachine::open_phase(const wire::PhaseStart& start) {
     if (train) progress_.begin_phase(start.phase, now_);
     note("phase", fmt::format("epoch {}: {} {} records", start.epoch.value + 1,
                               train ? "training on" : "evaluating on", start.records));
-    feed(shard_server::Event(shard_server::event::PhaseOpened{
+    feed(shard_server::ledger::Input(shard_server::ledger::PhaseOpened{
         start.phase, train ? shard_server::PhaseKind::kTrain : shard_server::PhaseKind::kEval,
         start.epoch}));
   } else {
-    feed(shard_server::Event(shard_server::event::JobFinished{}));
+    feed(shard_server::ledger::Input(shard_server::ledger::JobFinished{}));
     finish_said_ = now_;
     expect_steps();
   }
@@ -186,7 +186,7 @@ void JobMachine::end(const Outcome& outcome) {
     fill_epoch(open.epoch);  // cut short
   }
   if (outcome.state == "done" && config_.spec.protocol != Protocol::kAntdt) {
-    feed(shard_server::Event(shard_server::event::JobFinished{}));
+    feed(shard_server::ledger::Input(shard_server::ledger::JobFinished{}));
   }
   ended_ = true;
   remember_moment(true);
@@ -248,7 +248,7 @@ Monitor::MemberInfo JobMachine::info_of(Member member, std::string host) const {
 }
 
 void JobMachine::on_settled(const Settled& settled) {
-  shard_server::event::Settled to_ledger{settled.generation, {}, {}};
+  shard_server::ledger::GenerationSettled to_ledger{settled.generation, {}, {}};
   std::vector<Monitor::MemberInfo> group;
   std::vector<Member> members;
   for (const ExpectedMember& e : settled.members) {
@@ -269,7 +269,7 @@ void JobMachine::on_settled(const Settled& settled) {
     }
   }
   dead_suspects_.clear();
-  feed(shard_server::Event(to_ledger));
+  feed(shard_server::ledger::Input(to_ledger));
   if (stop_for_suspects()) return;
   const auto& holders = ledger_.holders();
   const auto first = holders.find(members.front().worker);
@@ -401,11 +401,11 @@ void JobMachine::perform(const Perform& e) {
 
 void JobMachine::announce_plan(const wire::Plan& plan) {
   image_dirty_ = true;
-  shard_server::event::Shares shares;
+  shard_server::ledger::SharesPlanned shares;
   for (const wire::PlanEntry& entry : plan.entries) {
     shares.shares.push_back({entry.worker, share_of(entry), 0});
   }
-  feed(shard_server::Event(shares));
+  feed(shard_server::ledger::Input(shares));
   if (uses_servers()) feed(servers::Input(servers::TermsSet{{}, plan.rate}));
   // The plan of a group that is about to settle travels in its Settle.
   if (lifecycle_.phase().phase == 0 || !group_is_whole()) return;
@@ -434,8 +434,8 @@ void JobMachine::record_action(const RecordAction& action) {
 
 // ---------------------------------------------------------------------- ledger
 
-void JobMachine::feed(const shard_server::Event& event) {
-  shard_server::Effects effects;
+void JobMachine::feed(const shard_server::ledger::Input& event) {
+  shard_server::ledger::Effects effects;
   ledger_.step(event, now_, effects);
   run(effects);
 }
@@ -447,17 +447,17 @@ void JobMachine::persist_ledger(std::string bytes) {
   out_->emplace_back(out::Persist{shard_server::kLedgerKind, std::move(bytes)});
 }
 
-void JobMachine::run(shard_server::Effects& effects) {
-  using namespace shard_server::effect;
-  for (shard_server::Effect& effect : effects) {
+void JobMachine::run(shard_server::ledger::Effects& effects) {
+  using namespace shard_server::ledger;
+  for (shard_server::ledger::Effect& effect : effects) {
     std::visit(
         Overloaded{
-            [&](Persist& e) { persist_ledger(std::move(e.bytes)); },
-            [&](Reply& e) {
+            [&](PersistRecord& e) { persist_ledger(std::move(e.bytes)); },
+            [&](SendGrants& e) {
               if (const auto kept = history_.kept_through(e.generation)) e.grants.recorded = *kept;
               send(e.member, e.generation, std::move(e.grants), e.seq);
             },
-            [&](Refuse& e) {
+            [&](SendRefusal& e) {
               out_->emplace_back(
                   out::Note{"refused",
                             fmt::format("{} (attempt {}) was refused: {}", e.member.worker,
@@ -466,8 +466,8 @@ void JobMachine::run(shard_server::Effects& effects) {
               if (e.seq != 0) send(e.member, generation(), std::move(e.refused), e.seq);
             },
             [&](SendRecall& e) { send(e.member, e.generation, e.recall, e.number); },
-            [&](PhaseComplete& e) { on_drained(e.phase); },
-            [&](Returned& e) {
+            [&](EndPhase& e) { on_drained(e.phase); },
+            [&](NoteReturned& e) {
               note("returned",
                    fmt::format("{} (attempt {}) gave back {} records of epoch {}", e.member.worker,
                                e.member.attempt, e.range.at.size(), e.epoch.value + 1));

@@ -25,13 +25,13 @@ void JobMachine::on(const in::FromWorker& e) {
 
 void JobMachine::heard(Member m, Generation g, std::uint64_t seq, const wire::Fetch& e) {
   const auto before = history_.hand(ledger_, membership_, m, g);
-  feed(shard_server::Event(shard_server::event::Fetch{m, g, seq, e}));
+  feed(shard_server::ledger::Input(shard_server::ledger::FetchRequested{m, g, seq, e}));
   if (before) remember(RunHistory::changed(ledger_, m, *before));
 }
 
 void JobMachine::heard(Member m, Generation g, std::uint64_t seq, const wire::Recalled& e) {
   const auto before = history_.hand(ledger_, membership_, m, g);
-  feed(shard_server::Event(shard_server::event::Recalled{m, g, seq, e.phase, e.end, e.records}));
+  feed(shard_server::ledger::Input(shard_server::ledger::RecallAnswered{m, g, seq, e.phase, e.end, e.records}));
   if (before) remember(RunHistory::changed(ledger_, m, *before));
 }
 
@@ -75,7 +75,7 @@ void JobMachine::heard(Member m, Generation g, std::uint64_t, const wire::Join& 
   if (std::ranges::find(loose_members_, m) == loose_members_.end()) {
     std::erase_if(loose_members_, [&](Member other) { return other.worker == m.worker; });
     loose_members_.push_back(m);
-    feed(shard_server::Event(shard_server::event::MemberAdmitted{m, membership_.generation()}));
+    feed(shard_server::ledger::Input(shard_server::ledger::MemberAdmitted{m, membership_.generation()}));
   }
   const std::uint64_t phase_before = lifecycle_.phase().phase;
   feed(job::Event(job::Joined{m, false}));
@@ -102,7 +102,7 @@ void JobMachine::heard(Member m, Generation g, std::uint64_t, const wire::Ready&
 void JobMachine::heard(Member m, Generation g, std::uint64_t, const wire::Progress& e) {
   vitals_.heard(m, {}, {}, now_);
   remember_steps(e.history, e.step);
-  feed(shard_server::Event(shard_server::event::Progress{m, g, e.phase, e.place}));
+  feed(shard_server::ledger::Input(shard_server::ledger::ProgressReported{m, g, e.phase, e.place}));
   if (e.step > progress_.step()) feed(job::Event(job::Progressed{e.step}));
   uses_servers() ? add_up(m, e) : progress_.update(e, now_);
   if (e.plan != PlanVersion{}) feed(Event(PlanInForce{e.plan}));

@@ -239,7 +239,7 @@ void JobMachine::on_trouble(const servers::ReportTrouble& trouble) {
 }
 
 void JobMachine::on_formed(const servers::OpenGroup& formed) {
-  feed(shard_server::Event(shard_server::event::Settled{formed.generation, {}, formed.workers}));
+  feed(shard_server::ledger::Input(shard_server::ledger::GenerationSettled{formed.generation, {}, formed.workers}));
   note_startup(formed.workers);
   dealt_.clear();
   deal_again();
@@ -270,7 +270,7 @@ void JobMachine::admit(Member worker) {
                      holder->second.attempt == worker.attempt &&
                      holder->second.generation == generation();
   if (!known) {
-    feed(shard_server::Event(shard_server::event::MemberAdmitted{worker, generation()}));
+    feed(shard_server::ledger::Input(shard_server::ledger::MemberAdmitted{worker, generation()}));
     note("joined", fmt::format("{} (attempt {}) pushes to the servers from now on", worker.worker,
                                worker.attempt));
   }
@@ -289,7 +289,7 @@ void JobMachine::on_left(const wire::PsPlaces& places) {
   if (!held) return;
   // Gaps are batches of weight 0: nothing of them was to be applied.
   if (places.phase == ledger_.phase().number && !places.applied.empty()) {
-    feed(shard_server::Event(shard_server::event::Progress{
+    feed(shard_server::ledger::Input(shard_server::ledger::ProgressReported{
         member, holder->second.generation, places.phase, places.applied.back().to}));
   }
   const shard_server::Holder& left = holder->second;
@@ -302,7 +302,7 @@ void JobMachine::on_left(const wire::PsPlaces& places) {
     note("returned", fmt::format("{} (attempt {}) gave back {} records", member.worker,
                                  member.attempt, left.outstanding()));
   }
-  feed(shard_server::Event(shard_server::event::MemberLeft{member}));
+  feed(shard_server::ledger::Input(shard_server::ledger::MemberLeft{member}));
 }
 
 void JobMachine::on_over(const servers::DissolveGroup& over) {

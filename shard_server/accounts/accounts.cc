@@ -14,7 +14,7 @@ constexpr std::uint32_t kFormatWithPartial = 2;
 
 tl::unexpected<Error> too_many_epochs(std::uint32_t epochs) {
   return fail(ErrorKind::kCorrupt, "a job of {} epochs; a job has at most {}", epochs,
-              event::kMostEpochs);
+              ledger::kMostEpochs);
 }
 
 void add(const IntervalSet& from, IntervalSet& to) {
@@ -48,30 +48,30 @@ std::uint64_t take_front(Hand& hand, std::uint64_t records, F visit) {
 }  // namespace
 
 Status Accounts::apply(std::string_view record_bytes) {
-  ANTDT_TRY(const Record record, decode_record(record_bytes));
+  ANTDT_TRY(const ledger::Record record, decode_record(record_bytes));
   return std::visit([this](const auto& r) { return on(r); }, record);
 }
 
 // ------------------------------------------------------ the job, its phases
 
-Status Accounts::on(const event::JobDeclared& record) {
-  if (record.epochs > event::kMostEpochs) return too_many_epochs(record.epochs);
+Status Accounts::on(const ledger::JobDeclared& record) {
+  if (record.epochs > ledger::kMostEpochs) return too_many_epochs(record.epochs);
   declared_ = record;
   return {};
 }
 
-Status Accounts::on(const event::DeliveryChosen& record) {
+Status Accounts::on(const ledger::DeliveryChosen& record) {
   delivery_ = record.delivery;
   return {};
 }
 
-Status Accounts::on(const event::JobFinished&) {
+Status Accounts::on(const ledger::JobFinished&) {
   finished_ = true;
   for (auto& [epoch, book] : books_) book.closed = true;
   return {};
 }
 
-Status Accounts::on(const event::PhaseOpened& record) {
+Status Accounts::on(const ledger::PhaseOpened& record) {
   for (auto& [epoch, book] : books_) book.closed = true;
   for (auto& [member, hand] : hands_) hand = {};
   training_ = record.kind == PhaseKind::kTrain;
@@ -82,31 +82,31 @@ Status Accounts::on(const event::PhaseOpened& record) {
   return {};
 }
 
-Status Accounts::on(const event::SkipDeclared& record) {
+Status Accounts::on(const ledger::SkipDeclared& record) {
   if (training_) books_[epoch_].skipped.add(record.at);
   return {};
 }
 
 // ------------------------------------------------------------------ members
 
-Status Accounts::on(const event::MemberAdmitted& record) {
+Status Accounts::on(const ledger::MemberAdmitted& record) {
   std::erase_if(hands_,
                 [&record](const auto& hand) { return hand.first.worker == record.member.worker; });
   hands_[record.member];
   return {};
 }
 
-Status Accounts::on(const event::MemberLost& record) {
+Status Accounts::on(const ledger::MemberLost& record) {
   hands_.erase(record.member);
   return {};
 }
 
-Status Accounts::on(const event::MemberLeft& record) {
+Status Accounts::on(const ledger::MemberLeft& record) {
   hands_.erase(record.member);
   return {};
 }
 
-Status Accounts::on(const event::Settled& record) {
+Status Accounts::on(const ledger::GenerationSettled& record) {
   for (const OldPlace& old : record.places) {
     // Of a member lost before, whose place can say nothing new.
     if (hands_.count(old.member) == 0) continue;
@@ -117,21 +117,23 @@ Status Accounts::on(const event::Settled& record) {
   return {};
 }
 
-Status Accounts::on(const event::Shares&) { return {}; }
-Status Accounts::on(const record::RecallIssued&) { return {}; }
+Status Accounts::on(const ledger::SharesPlanned&) { return {}; }
+Status Accounts::on(const ledger::RecallIssued&) { return {}; }
 
 // -------------------------------------------------------- grants and commits
 
-Status Accounts::on(const record::Answered& record) {
+Status Accounts::on(const ledger::FetchAnswered& record) {
   ANTDT_RETURN_IF_ERROR(commit(record.member, record.place));
   auto& grants = hands_[record.member].grants;
   for (const Range& range : record.granted) grants.push_back(range.at);
   return {};
 }
 
-Status Accounts::on(const event::Progress& record) { return commit(record.member, record.place); }
+Status Accounts::on(const ledger::ProgressReported& record) {
+  return commit(record.member, record.place);
+}
 
-Status Accounts::on(const record::Late& record) {
+Status Accounts::on(const ledger::LateReturned& record) {
   const Member member = record.answered.member;
   ANTDT_RETURN_IF_ERROR(commit(member, record.answered.place));
   const std::uint64_t missing =
@@ -149,7 +151,7 @@ Status Accounts::on(const record::Late& record) {
   return on(record.answered);
 }
 
-Status Accounts::on(const record::Recalled& record) {
+Status Accounts::on(const ledger::RecallSettled& record) {
   Hand& hand = hands_[record.member];
   std::uint64_t keep = record.end - std::min(record.end, hand.place);
   auto grant = hand.grants.begin();
@@ -317,7 +319,7 @@ Result<Accounts> Accounts::restore(std::string_view image) {
   std::uint64_t books = 0, hands = 0;
   in(accounts.declared_.epochs, accounts.declared_.records, accounts.declared_.uses_ledger,
      accounts.finished_, accounts.training_, accounts.epoch_, books);
-  if (accounts.declared_.epochs > event::kMostEpochs) {
+  if (accounts.declared_.epochs > ledger::kMostEpochs) {
     return too_many_epochs(accounts.declared_.epochs);
   }
   for (; books > 0 && in.ok(); --books) {
@@ -346,7 +348,7 @@ Result<Accounts> Accounts::restore(std::string_view image) {
   return accounts;
 }
 
-Status Accounts::on(const record::Rewound& record) {
+Status Accounts::on(const ledger::LedgerRewound& record) {
   ANTDT_TRY(*this, restore(record.accounts_image));
   hands_.clear();
   return {};

@@ -22,9 +22,9 @@
 #include "core/delivery.h"
 #include "core/ids.h"
 #include "core/result.h"
-#include "shard_server/ledger/events.h"
 #include "shard_server/ledger/interval_set.h"
 #include "shard_server/ledger/ledger.h"
+#include "shard_server/ledger/records.h"
 
 namespace antdt::shard_server {
 
@@ -82,26 +82,26 @@ class Accounts {
   };
   using Hands = std::map<Member, Hand>;
 
-  [[nodiscard]] Status on(const event::JobDeclared& record);
-  [[nodiscard]] Status on(const event::DeliveryChosen& record);
-  [[nodiscard]] Status on(const event::JobFinished& record);
-  [[nodiscard]] Status on(const event::PhaseOpened& record);
-  [[nodiscard]] Status on(const event::MemberAdmitted& record);
-  [[nodiscard]] Status on(const event::MemberLost& record);
-  [[nodiscard]] Status on(const event::MemberLeft& record);
-  [[nodiscard]] Status on(const event::Settled& record);
-  [[nodiscard]] Status on(const record::Answered& record);
-  [[nodiscard]] Status on(const event::Progress& record);
-  [[nodiscard]] Status on(const event::Shares& record);
-  [[nodiscard]] Status on(const record::RecallIssued& record);
-  [[nodiscard]] Status on(const record::Recalled& record);
-  [[nodiscard]] Status on(const record::Late& record);
-  [[nodiscard]] Status on(const event::SkipDeclared& record);
-  [[nodiscard]] Status on(const record::Rewound& record);
+  [[nodiscard]] Status on(const ledger::JobDeclared& record);
+  [[nodiscard]] Status on(const ledger::DeliveryChosen& record);
+  [[nodiscard]] Status on(const ledger::JobFinished& record);
+  [[nodiscard]] Status on(const ledger::PhaseOpened& record);
+  [[nodiscard]] Status on(const ledger::MemberAdmitted& record);
+  [[nodiscard]] Status on(const ledger::MemberLost& record);
+  [[nodiscard]] Status on(const ledger::MemberLeft& record);
+  [[nodiscard]] Status on(const ledger::GenerationSettled& record);
+  [[nodiscard]] Status on(const ledger::FetchAnswered& record);
+  [[nodiscard]] Status on(const ledger::ProgressReported& record);
+  [[nodiscard]] Status on(const ledger::SharesPlanned& record);
+  [[nodiscard]] Status on(const ledger::RecallIssued& record);
+  [[nodiscard]] Status on(const ledger::RecallSettled& record);
+  [[nodiscard]] Status on(const ledger::LateReturned& record);
+  [[nodiscard]] Status on(const ledger::SkipDeclared& record);
+  [[nodiscard]] Status on(const ledger::LedgerRewound& record);
   [[nodiscard]] Status commit(Member member, std::uint64_t place);
   void mark(Interval committed);
 
-  event::JobDeclared declared_;
+  ledger::JobDeclared declared_;
   Delivery delivery_ = Delivery::kExactlyOnce;
   bool finished_ = false;
   bool training_ = false;  // the open phase is a training phase, of `epoch_`

@@ -1,218 +1,33 @@
-// What the ledger decides. What a decision changes is in ledger_apply.cc.
 #include "shard_server/ledger/ledger.h"
 
 #include <algorithm>
 #include <utility>
 
+#include "core/check.h"
 #include "shard_server/ledger/grant_policy.h"
+#include "shard_server/ledger/ledger_image.h"
+#include "shard_server/ledger/record_checks.h"
 #include "shard_server/ledger/record_codec.h"
 #include "shard_server/ledger/suspects.h"
 
-namespace antdt::shard_server {
+namespace antdt::shard_server::ledger {
 namespace {
 
-// Bounds of one answer, so that a message is never large.
-constexpr std::uint64_t kMaxPieces = 1024;
-constexpr std::size_t kMaxReturnedRanges = 256;
 constexpr std::uint32_t kRetryMs = 20;
 
-PhaseNeed phase_need(const Ledger& ledger, std::uint64_t members, std::uint64_t share_sum) {
-  return {ledger.ungranted(), ledger.outstanding(), members, share_sum};
+PhaseNeed phase_need(const LedgerState& state) {
+  const Hands& hands = state.hands();
+  return {state.supply().ungranted(), hands.outstanding(), hands.active_members(),
+          hands.share_sum()};
 }
 MemberNeed member_need(const Holder& holder) {
   return {holder.outstanding(), holder.step_records, holder.hold_records};
 }
 
-}  // namespace
-
-Ledger::Ledger(LedgerConfig config)
-    : config_(config), stream_(DataSet{}, Epoch{}, PhaseKind::kTrain) {}
-
-std::uint64_t Ledger::ungranted() const {
-  return returned_.size() + (stream_.size() - cursor_ - skips_ahead_);
-}
-
-IntervalSet Ledger::committed_positions() const {
-  IntervalSet committed;
-  committed.add({0, cursor_});
-  for (const Range& range : returned_.ranges()) committed.remove(range.at);
-  for (const auto& [worker, holder] : holders_) {
-    for (const Range& range : holder.grants) committed.remove(range.at);
-  }
-  // What was committed before somebody skipped it is committed all the same.
-  for (const Interval skip : left_out_.intervals()) committed.remove(skip);
-  return committed;
-}
-
-Effects Ledger::step(const Event& event, MonoTime now) {
-  Effects effects;
-  step(event, now, effects);
-  return effects;
-}
-
-void Ledger::step(const Event& event, MonoTime now, Effects& effects) {
-  std::visit([&](const auto& e) { on(e, now, effects); }, event);
-}
-
-Status Ledger::replay(std::string_view record_bytes) {
-  ANTDT_TRY(const Record record, decode_record(record_bytes));
-  return std::visit(
-      [this](const auto& r) -> Status {
-        if (auto fits = check(r); !fits) {
-          return fail(ErrorKind::kCorrupt, "journal record does not fit what came before it: {}",
-                      fits.error().message);
-        }
-        Changes changes;
-        apply(r, changes);
-        return {};
-      },
-      record);
-}
-
-Result<effect::Persist> Ledger::rewind(Lineage lineage, std::string ledger_image,
-                                       std::string accounts_image) {
-  record::Rewound record{lineage, std::move(ledger_image), std::move(accounts_image)};
-  ANTDT_RETURN_IF_ERROR(check(record));
-  Changes changes;
-  apply(record, changes);
-  return effect::Persist{encode_record(record)};
-}
-
-// ------------------------------------------------------------------- helpers
-
-template <class R>
-void Ledger::write_down(const R& record, Effects& effects) {
-  const bool was_complete = complete();
-  effects.emplace_back(effect::Persist{encode_record(record)});
-  Changes changes;
-  apply(record, changes);
-  report(changes, effects);
-  if (!was_complete && complete()) effects.emplace_back(effect::PhaseComplete{phase_.number});
-}
-
-template <class R>
-bool Ledger::write_down_checked(const R& event, Member sender, Effects& effects) {
-  if (auto fits = check(event); !fits) {
-    effects.emplace_back(effect::Refuse{sender, 0, {"invalid", fits.error().message}});
-    return false;
-  }
-  write_down(event, effects);
-  return true;
-}
-
-void Ledger::report(const Changes& changes, Effects& effects) const {
-  for (const auto& [member, range] : changes) {
-    effects.emplace_back(effect::Returned{member, phase_.epoch, range});
-    if (range.retries < config_.retry_limit) continue;
-    effects.emplace_back(
-        effect::StopJob{suspects_text(config_.run, phase_.epoch, range.at, range.retries, member)});
-  }
-}
-
-Holder* Ledger::current_holder(Member member, Generation generation) {
-  const auto found = holders_.find(member.worker);
-  if (found == holders_.end()) return nullptr;
-  Holder& holder = found->second;
-  const bool current =
-      holder.active && holder.attempt == member.attempt && holder.generation == generation;
-  return current ? &holder : nullptr;
-}
-
-// ----------------------------------------------------------- phases, members
-
-template <class Declaration>
-void Ledger::on(const Declaration& event, MonoTime, Effects& effects) {
-  write_down(event, effects);
-}
-
-void Ledger::on(const event::PhaseOpened& event, MonoTime, Effects& effects) {
-  if (!write_down_checked(event, {}, effects)) return;
-  if (complete()) effects.emplace_back(effect::PhaseComplete{phase_.number});  // of no records
-}
-
-void Ledger::on(const event::MemberAdmitted& event, MonoTime, Effects& effects) {
-  // Announced once more, after a restart of the job daemon.
-  if (current_holder(event.member, event.generation)) return;
-  write_down_checked(event, event.member, effects);
-}
-
-void Ledger::on(const event::MemberLost& event, MonoTime, Effects& effects) {
-  if (check(event)) write_down(event, effects);
-}
-
-void Ledger::on(const event::MemberLeft& event, MonoTime, Effects& effects) {
-  if (check(event)) write_down(event, effects);
-}
-
-void Ledger::on(const event::Settled& event, MonoTime, Effects& effects) {
-  write_down_checked(event, {}, effects);
-}
-
-void Ledger::on(const event::Shares& event, MonoTime, Effects& effects) {
-  const auto is_known = [this](const MemberShare& share) {
-    const auto found = holders_.find(share.worker);
-    return found != holders_.end() && found->second.step_records == share.step_records &&
-           found->second.hold_records == share.hold_records;
-  };
-  const auto has_share = [](const auto& entry) {
-    return entry.second.step_records > 0 || entry.second.hold_records > 0;
-  };
-  const auto shares_now = std::count_if(holders_.begin(), holders_.end(), has_share);
-  if (static_cast<std::size_t>(shares_now) == event.shares.size() &&
-      std::all_of(event.shares.begin(), event.shares.end(), is_known)) {
-    return;
-  }
-  write_down(event, effects);
-}
-
-void Ledger::on(const event::SkipDeclared& event, MonoTime, Effects& effects) {
-  write_down_checked(event, {}, effects);
-}
-
-// --------------------------------------------------------- fetch and commit
-
-void Ledger::on(const event::Fetch& event, MonoTime now, Effects& effects) {
-  Holder* holder = current_holder(event.member, event.generation);
-  const auto reply = [&](wire::Grants grants) {
-    if (holder != nullptr) grants.recalls_over = holder->recalls - (holder->recall_pending ? 1 : 0);
-    effects.emplace_back(
-        effect::Reply{event.member, event.generation, event.seq, std::move(grants)});
-  };
-  if (holder != nullptr && event.seq == holder->last.seq && event.seq != 0) {
-    return reply(grants_of(holder->last));
-  }
-  if (holder == nullptr || event.seq < holder->last.seq || event.request.phase > phase_.number) {
-    return reply({event.request.phase, "stale", {}, 0});
-  }
-  // The next phase opened before this member had heard of the end.
-  if (event.request.phase < phase_.number) return reply({event.request.phase, "end", {}, 0});
-  if (event.request.partials.empty() && event.request.late == 0 &&
-      event.request.place < holder->place) {
-    // A repeated request that the one-way Progress of later steps overtook.
-    event::Fetch overtaken = event;
-    overtaken.request.place = holder->place;
-    return on(overtaken, now, effects);
-  }
-  if (auto fits = check(event); !fits) {
-    effects.emplace_back(
-        effect::Refuse{event.member, event.seq, {"invalid", fits.error().message}});
-    return;
-  }
-  answer(event, *holder, effects);
-  reply(grants_of(holder->last));
-  if (holder->last.status == AnswerStatus::kWait && event.request.want > 0) {
-    recall_from_the_rich(*holder, now, effects);
-  }
-}
-
-void Ledger::answer(const event::Fetch& event, const Holder& holder, Effects& effects) {
-  record::Answered answered = decide(event, holder);
-  if (event.request.late == 0) return write_down(answered, effects);
-  write_down(record::Late{std::move(answered), event.request.late, config_.drops_late}, effects);
-}
-
-record::Answered Ledger::decide(const event::Fetch& event, const Holder& holder) const {
-  record::Answered answer;
+// What a member is given. `drops_late`: see LedgerConfig.
+FetchAnswered decide(const LedgerState& state, const FetchRequested& event, const Holder& holder,
+                     bool drops_late) {
+  FetchAnswered answer;
   answer.member = event.member;
   answer.seq = event.seq;
   answer.place = event.request.place;
@@ -221,13 +36,13 @@ record::Answered Ledger::decide(const event::Fetch& event, const Holder& holder)
   // As things will be when the place is committed and what is late is given back.
   const std::uint64_t goes = event.request.place - holder.place + event.request.late;
   MemberNeed member = member_need(holder);
-  PhaseNeed phase = phase_need(*this, active_members_, share_sum_);
+  PhaseNeed phase = phase_need(state);
   member.in_hand -= goes;
   phase.outstanding -= goes;
   // What came too late of it is for others, while any of them has something in hand and
   // so will ask for more.
   std::optional<WorkerId> but_of;
-  const std::uint64_t kept_for_others = returned_.late_of(event.member.worker);
+  const std::uint64_t kept_for_others = state.supply().late_of(event.member.worker);
   if (kept_for_others > 0 && phase.outstanding > member.in_hand) {
     but_of = event.member.worker;
     phase.ungranted -= kept_for_others;
@@ -237,9 +52,9 @@ record::Answered Ledger::decide(const event::Fetch& event, const Holder& holder)
   const std::uint64_t size = recalled ? 0 : grant_size(event.request.want, member, phase);
   if (size > 0) {
     answer.status = AnswerStatus::kGranted;
-    answer.granted = choose_ranges(size, but_of);
+    answer.granted = state.supply().next(size, but_of);
   } else if (phase.ungranted == 0 && phase.outstanding == 0 &&
-             (event.request.late == 0 || config_.drops_late)) {
+             (event.request.late == 0 || drops_late)) {
     answer.status = AnswerStatus::kEnd;
   } else {
     answer.status = AnswerStatus::kWait;
@@ -248,30 +63,197 @@ record::Answered Ledger::decide(const event::Fetch& event, const Holder& holder)
   return answer;
 }
 
-std::vector<Range> Ledger::choose_ranges(std::uint64_t records,
-                                         std::optional<WorkerId> but_of) const {
-  std::uint64_t pieces = kMaxPieces;
-  std::vector<Range> chosen;
-  const auto choose = [&](Range range) {
-    if (records == 0 || pieces == 0) return;
-    range.at.to = std::min(range.at.to, range.at.from + records);
-    range.at.to = std::min(range.at.to, stream_.reach(range.at.from, pieces));
-    records -= range.at.size();
-    pieces -= stream_.shards_in(range.at);
-    chosen.push_back(range);
+}  // namespace
+
+Ledger::Ledger(LedgerConfig config)
+    : config_(std::move(config)), state_(config_.train, config_.eval) {}
+
+void Ledger::step(const Input& input, MonoTime now, Effects& out) {
+  std::visit([&](const auto& i) { on(i, now, out); }, input);
+  check_invariants();
+}
+
+// Each position is at most one of committed, held and returned, and all of those were granted.
+void Ledger::check_invariants() const {
+  const Supply& supply = state_.supply();
+  ANTDT_CHECK(committed() + outstanding() + supply.returned() <= supply.cursor() &&
+                  supply.cursor() <= records(),
+              "phase {}: {} records are committed, {} held and {} returned; {} of {} were granted",
+              phase().number, committed(), outstanding(), supply.returned(), supply.cursor(),
+              records());
+}
+
+Status Ledger::replay(std::string_view record_bytes) {
+  ANTDT_TRY(const Record record, decode_record(record_bytes));
+  return std::visit(
+      [this](const auto& r) -> Status {
+        if (auto fits = check(state_, r); !fits) {
+          return fail(ErrorKind::kCorrupt, "journal record does not fit what came before it: {}",
+                      fits.error().message);
+        }
+        LedgerState::Changes changes;
+        state_.apply(r, changes);
+        return {};
+      },
+      record);
+}
+
+std::string Ledger::image() const { return LedgerImage::write(state_); }
+
+Result<Ledger> Ledger::restore(LedgerConfig config, std::string_view image) {
+  Ledger ledger(std::move(config));
+  ANTDT_TRY(ledger.state_, LedgerImage::read(ledger.config_.train, ledger.config_.eval, image));
+  return ledger;
+}
+
+Result<std::string> Ledger::image_at(const std::vector<wire::MemberPlace>& places) const {
+  LedgerState then = state_;
+  for (const wire::MemberPlace& at : places) {
+    const Holder* holder = then.hands().find(at.worker);
+    if (holder == nullptr || at.place > holder->end) {
+      return fail(ErrorKind::kRefused,
+                  "a checkpoint with {} at place {}, which was granted {} records", at.worker,
+                  at.place, holder == nullptr ? 0 : holder->end);
+    }
+    std::uint64_t kept = 0;
+    for (const Range& range : holder->recent) kept += range.at.size();
+    if (at.place + kept < holder->place) {
+      return fail(ErrorKind::kRefused,
+                  "a checkpoint with {} at place {}, which is at {} already: it took too long to "
+                  "be written",
+                  at.worker, at.place, holder->place);
+    }
+    then.move_to(at.worker, at.place);
+  }
+  return LedgerImage::write(then);
+}
+
+Result<PersistRecord> Ledger::rewind(Lineage lineage, std::string ledger_image,
+                                     std::string accounts_image) {
+  LedgerRewound record{lineage, std::move(ledger_image), std::move(accounts_image)};
+  ANTDT_RETURN_IF_ERROR(check(state_, record));
+  LedgerState::Changes changes;
+  state_.apply(record, changes);
+  may_be_recalled_ = true;
+  return PersistRecord{encode_record(record)};
+}
+
+// ------------------------------------------------------------------- helpers
+
+template <class R>
+void Ledger::write_down(const R& record, Effects& out) {
+  const bool was_complete = complete();
+  out.emplace_back(PersistRecord{encode_record(record)});
+  LedgerState::Changes changes;
+  state_.apply(record, changes);
+  for (const auto& [member, range] : changes) {
+    out.emplace_back(NoteReturned{member, phase().epoch, range});
+    if (range.retries < config_.retry_limit) continue;
+    out.emplace_back(
+        StopJob{suspects_text(config_.run, phase().epoch, range.at, range.retries, member)});
+  }
+  if (!was_complete && complete()) out.emplace_back(EndPhase{phase().number});
+}
+
+template <class R>
+bool Ledger::write_down_checked(const R& event, Member sender, Effects& out) {
+  if (auto fits = check(state_, event); !fits) {
+    out.emplace_back(SendRefusal{sender, 0, {"invalid", fits.error().message}});
+    return false;
+  }
+  write_down(event, out);
+  return true;
+}
+
+// ----------------------------------------------------------- phases, members
+
+template <class Declaration>
+void Ledger::on(const Declaration& event, MonoTime, Effects& out) {
+  write_down(event, out);
+}
+
+void Ledger::on(const PhaseOpened& event, MonoTime, Effects& out) {
+  if (!write_down_checked(event, {}, out)) return;
+  if (complete()) out.emplace_back(EndPhase{phase().number});  // of no records
+}
+
+void Ledger::on(const MemberAdmitted& event, MonoTime, Effects& out) {
+  // Announced once more, after a restart of the job daemon.
+  if (state_.hands().find_current(event.member, event.generation) != nullptr) return;
+  write_down_checked(event, event.member, out);
+}
+
+void Ledger::on(const MemberLost& event, MonoTime, Effects& out) {
+  if (check(state_, event)) write_down(event, out);
+}
+
+void Ledger::on(const MemberLeft& event, MonoTime, Effects& out) {
+  if (check(state_, event)) write_down(event, out);
+}
+
+void Ledger::on(const GenerationSettled& event, MonoTime, Effects& out) {
+  write_down_checked(event, {}, out);
+}
+
+void Ledger::on(const SharesPlanned& event, MonoTime, Effects& out) {
+  const auto is_known = [this](const MemberShare& share) {
+    const auto found = holders().find(share.worker);
+    return found != holders().end() && found->second.step_records == share.step_records &&
+           found->second.hold_records == share.hold_records;
   };
-  if (returned_.size() > 0) {
-    for (const Range& range : returned_.front(records, kMaxReturnedRanges, but_of)) choose(range);
-    // In the order of the stream: only when all that was returned is taken.
-    if (chosen.size() == kMaxReturnedRanges) return chosen;
+  const auto has_share = [](const auto& entry) {
+    return entry.second.step_records > 0 || entry.second.hold_records > 0;
+  };
+  const auto shares_now = std::count_if(holders().begin(), holders().end(), has_share);
+  if (static_cast<std::size_t>(shares_now) == event.shares.size() &&
+      std::all_of(event.shares.begin(), event.shares.end(), is_known)) {
+    return;
   }
-  if (records == 0 || pieces == 0 || cursor_ == stream_.size()) return chosen;
-  if (skips_ahead_ == 0) {
-    choose({{cursor_, stream_.size()}, 0});
-  } else {
-    for (const Interval part : skips_.outside({cursor_, stream_.size()})) choose({part, 0});
+  write_down(event, out);
+}
+
+void Ledger::on(const SkipDeclared& event, MonoTime, Effects& out) {
+  write_down_checked(event, {}, out);
+}
+
+// --------------------------------------------------------- fetch and commit
+
+void Ledger::on(const FetchRequested& event, MonoTime now, Effects& out) {
+  const Holder* holder = state_.hands().find_current(event.member, event.generation);
+  const auto reply = [&](wire::Grants grants) {
+    if (holder != nullptr) grants.recalls_over = holder->recalls - (holder->recall_pending ? 1 : 0);
+    out.emplace_back(SendGrants{event.member, event.generation, event.seq, std::move(grants)});
+  };
+  if (holder != nullptr && event.seq == holder->last.seq && event.seq != 0) {
+    return reply(grants_of(holder->last));
   }
-  return chosen;
+  if (holder == nullptr || event.seq < holder->last.seq || event.request.phase > phase().number) {
+    return reply({event.request.phase, "stale", {}, 0});
+  }
+  // The next phase opened before this member had heard of the end.
+  if (event.request.phase < phase().number) return reply({event.request.phase, "end", {}, 0});
+  if (event.request.partials.empty() && event.request.late == 0 &&
+      event.request.place < holder->place) {
+    // A repeated request that the one-way Progress of later steps overtook.
+    FetchRequested overtaken = event;
+    overtaken.request.place = holder->place;
+    return on(overtaken, now, out);
+  }
+  if (auto fits = check(state_, event); !fits) {
+    out.emplace_back(SendRefusal{event.member, event.seq, {"invalid", fits.error().message}});
+    return;
+  }
+  answer(event, *holder, out);
+  reply(grants_of(holder->last));
+  if (holder->last.status == AnswerStatus::kWait && event.request.want > 0) {
+    recall_surplus(*holder, now, out);
+  }
+}
+
+void Ledger::answer(const FetchRequested& event, const Holder& holder, Effects& out) {
+  FetchAnswered answered = decide(state_, event, holder, config_.drops_late);
+  if (event.request.late == 0) return write_down(answered, out);
+  write_down(LateReturned{std::move(answered), event.request.late, config_.drops_late}, out);
 }
 
 wire::Grants Ledger::grants_of(const Answer& answer) const {
@@ -284,67 +266,64 @@ wire::Grants Ledger::grants_of(const Answer& answer) const {
       break;
   }
   // Grants of an earlier phase are all committed: who still asks is behind.
-  if (answer.phase != phase_.number) return {answer.phase, "end", {}, 0};
+  if (answer.phase != phase().number) return {answer.phase, "end", {}, 0};
   wire::Grants grants{answer.phase, "granted", {}, 0};
-  for (const Interval& interval : answer.granted) stream_.append_pieces(interval, grants.pieces);
+  for (const Interval& interval : answer.granted)
+    state_.supply().stream().append_pieces(interval, grants.pieces);
   return grants;
 }
 
-void Ledger::on(const event::Progress& event, MonoTime, Effects& effects) {
-  const Holder* holder = current_holder(event.member, event.generation);
-  if (holder == nullptr || event.phase != phase_.number || event.place <= holder->place) return;
-  write_down_checked(event, event.member, effects);
+void Ledger::on(const ProgressReported& event, MonoTime, Effects& out) {
+  const Holder* holder = state_.hands().find_current(event.member, event.generation);
+  if (holder == nullptr || event.phase != phase().number || event.place <= holder->place) return;
+  write_down_checked(event, event.member, out);
 }
 
 // -------------------------------------------------------------------- recall
 
-// Nothing is left to grant and somebody waits: those who hold clearly more
-// than they need give some back.
-void Ledger::recall_from_the_rich(const Holder& poor, MonoTime now, Effects& effects) {
-  const PhaseNeed phase = phase_need(*this, active_members_, share_sum_);
+void Ledger::recall_surplus(const Holder& waiting, MonoTime now, Effects& out) {
+  const PhaseNeed phase = phase_need(state_);
   const bool needy =
-      phase.ungranted == 0 && poor.outstanding() < fair_need(member_need(poor), phase);
+      phase.ungranted == 0 && waiting.outstanding() < fair_need(member_need(waiting), phase);
   // At the end of a phase everybody waits, and few give back: looked at with every
   // fetch, all of them would be the members' square.
   if (!needy && !may_be_recalled_) return;
   may_be_recalled_ = false;
-  for (auto& [worker, holder] : holders_) {
+  for (const auto& [worker, holder] : holders()) {
     if (!holder.active) continue;
     may_be_recalled_ = may_be_recalled_ || holder.recall_pending;
     if (holder.recall_pending) {
-      if (now - holder.recall_sent >= config_.recall_again_after) {
-        send_recall(worker, holder, now, effects);
+      if (now - recall_sent_[worker] >= config_.recall_again_after) {
+        send_recall(worker, holder, now, out);
       }
-    } else if (needy && &holder != &poor) {
+    } else if (needy && &holder != &waiting) {
       const std::uint64_t recall = surplus(member_need(holder), phase);
       if (recall == 0) continue;
-      write_down(
-          record::RecallIssued{{worker, holder.attempt}, holder.recalls + 1, holder.end - recall},
-          effects);
-      send_recall(worker, holder, now, effects);
+      write_down(RecallIssued{{worker, holder.attempt}, holder.recalls + 1, holder.end - recall},
+                 out);
+      send_recall(worker, holder, now, out);
       may_be_recalled_ = true;
     }
   }
 }
 
-void Ledger::send_recall(WorkerId worker, Holder& holder, MonoTime now, Effects& effects) const {
-  holder.recall_sent = now;
-  effects.emplace_back(effect::SendRecall{{worker, holder.attempt},
-                                          holder.generation,
-                                          holder.recalls,
-                                          {phase_.number, holder.recall_keep_to}});
+void Ledger::send_recall(WorkerId worker, const Holder& holder, MonoTime now, Effects& out) {
+  recall_sent_[worker] = now;
+  out.emplace_back(SendRecall{{worker, holder.attempt},
+                              holder.generation,
+                              holder.recalls,
+                              {phase().number, holder.recall_keep_to}});
 }
 
-void Ledger::on(const event::Recalled& event, MonoTime, Effects& effects) {
-  const Holder* holder = current_holder(event.member, event.generation);
-  if (holder == nullptr || event.phase != phase_.number || !holder->recall_pending) return;
+void Ledger::on(const RecallAnswered& event, MonoTime, Effects& out) {
+  const Holder* holder = state_.hands().find_current(event.member, event.generation);
+  if (holder == nullptr || event.phase != phase().number || !holder->recall_pending) return;
   if (event.number != 0 && event.number != holder->recalls) return;  // of an earlier recall
   // More than it has ends below its place, and is refused.
   const std::uint64_t end =
       event.records ? holder->end - std::min(holder->end, *event.records) : event.end;
-  write_down_checked(
-      record::Recalled{event.member, event.generation, event.number, event.phase, end},
-      event.member, effects);
+  write_down_checked(RecallSettled{event.member, event.generation, event.number, event.phase, end},
+                     event.member, out);
 }
 
-}  // namespace antdt::shard_server
+}  // namespace antdt::shard_server::ledger

@@ -13,65 +13,65 @@ void io(A& a, typename A::template Ref<OldPlace> x) {
   a(x.member, x.place, x.lost);
 }
 template <class A>
-void io(A& a, typename A::template Ref<event::JobDeclared> x) {
+void io(A& a, typename A::template Ref<ledger::JobDeclared> x) {
   a(x.epochs, x.records, x.uses_ledger);
 }
 template <class A>
-void io(A& a, typename A::template Ref<event::DeliveryChosen> x) {
+void io(A& a, typename A::template Ref<ledger::DeliveryChosen> x) {
   a(x.delivery);
 }
 template <class A>
-void io(A&, typename A::template Ref<event::JobFinished>) {}
+void io(A&, typename A::template Ref<ledger::JobFinished>) {}
 template <class A>
-void io(A& a, typename A::template Ref<event::PhaseOpened> x) {
+void io(A& a, typename A::template Ref<ledger::PhaseOpened> x) {
   a(x.phase, x.kind, x.epoch);
 }
 template <class A>
-void io(A& a, typename A::template Ref<event::MemberAdmitted> x) {
+void io(A& a, typename A::template Ref<ledger::MemberAdmitted> x) {
   a(x.member, x.generation);
 }
 template <class A>
-void io(A& a, typename A::template Ref<event::MemberLost> x) {
+void io(A& a, typename A::template Ref<ledger::MemberLost> x) {
   a(x.member);
 }
 template <class A>
-void io(A& a, typename A::template Ref<event::Settled> x) {
+void io(A& a, typename A::template Ref<ledger::GenerationSettled> x) {
   a(x.generation, x.places, x.members);
 }
 template <class A>
-void io(A& a, typename A::template Ref<record::Answered> x) {
+void io(A& a, typename A::template Ref<ledger::FetchAnswered> x) {
   a(x.member, x.seq, x.place, x.status, x.retry_ms, x.granted, x.partials);
 }
 template <class A>
-void io(A& a, typename A::template Ref<event::Progress> x) {
+void io(A& a, typename A::template Ref<ledger::ProgressReported> x) {
   a(x.member, x.generation, x.phase, x.place);
 }
 template <class A>
-void io(A& a, typename A::template Ref<event::Shares> x) {
+void io(A& a, typename A::template Ref<ledger::SharesPlanned> x) {
   a(x.shares);
 }
 template <class A>
-void io(A& a, typename A::template Ref<record::RecallIssued> x) {
+void io(A& a, typename A::template Ref<ledger::RecallIssued> x) {
   a(x.member, x.number, x.keep_to);
 }
 template <class A>
-void io(A& a, typename A::template Ref<record::Recalled> x) {
+void io(A& a, typename A::template Ref<ledger::RecallSettled> x) {
   a(x.member, x.generation, x.number, x.phase, x.end);
 }
 template <class A>
-void io(A& a, typename A::template Ref<event::SkipDeclared> x) {
+void io(A& a, typename A::template Ref<ledger::SkipDeclared> x) {
   a(x.phase, x.at, x.reason);
 }
 template <class A>
-void io(A& a, typename A::template Ref<record::Rewound> x) {
+void io(A& a, typename A::template Ref<ledger::LedgerRewound> x) {
   a(x.lineage, x.ledger_image, x.accounts_image);
 }
 template <class A>
-void io(A& a, typename A::template Ref<record::Late> x) {
+void io(A& a, typename A::template Ref<ledger::LateReturned> x) {
   a(x.answered, x.records, x.dropped);
 }
 template <class A>
-void io(A& a, typename A::template Ref<event::MemberLeft> x) {
+void io(A& a, typename A::template Ref<ledger::MemberLeft> x) {
   a(x.member);
 }
 
@@ -79,17 +79,16 @@ namespace {
 
 template <class R, std::size_t I = 0>
 constexpr std::size_t index_of() {
-  if constexpr (std::is_same_v<R, std::variant_alternative_t<I, Record>>) {
+  if constexpr (std::is_same_v<R, std::variant_alternative_t<I, ledger::Record>>) {
     return I;
   } else {
     return index_of<R, I + 1>();
   }
 }
 
-// The kind on disk is the alternative's index plus one; a new kind goes last.
 template <std::size_t... I>
-Record empty_record(std::size_t index, std::index_sequence<I...>) {
-  Record record;
+ledger::Record empty_record(std::size_t index, std::index_sequence<I...>) {
+  ledger::Record record;
   ((I == index ? void(record.emplace<I>()) : void()), ...);
   return record;
 }
@@ -102,25 +101,25 @@ std::string encode_record(const R& record) {
   out(static_cast<std::uint32_t>(index_of<R>() + 1), record);
   return out.take();
 }
-template std::string encode_record(const event::JobDeclared&);
-template std::string encode_record(const event::JobFinished&);
-template std::string encode_record(const event::PhaseOpened&);
-template std::string encode_record(const event::MemberAdmitted&);
-template std::string encode_record(const event::MemberLost&);
-template std::string encode_record(const event::Settled&);
-template std::string encode_record(const record::Answered&);
-template std::string encode_record(const event::Progress&);
-template std::string encode_record(const event::Shares&);
-template std::string encode_record(const record::RecallIssued&);
-template std::string encode_record(const record::Recalled&);
-template std::string encode_record(const event::SkipDeclared&);
-template std::string encode_record(const record::Rewound&);
-template std::string encode_record(const event::MemberLeft&);
-template std::string encode_record(const event::DeliveryChosen&);
-template std::string encode_record(const record::Late&);
+template std::string encode_record(const ledger::JobDeclared&);
+template std::string encode_record(const ledger::JobFinished&);
+template std::string encode_record(const ledger::PhaseOpened&);
+template std::string encode_record(const ledger::MemberAdmitted&);
+template std::string encode_record(const ledger::MemberLost&);
+template std::string encode_record(const ledger::GenerationSettled&);
+template std::string encode_record(const ledger::FetchAnswered&);
+template std::string encode_record(const ledger::ProgressReported&);
+template std::string encode_record(const ledger::SharesPlanned&);
+template std::string encode_record(const ledger::RecallIssued&);
+template std::string encode_record(const ledger::RecallSettled&);
+template std::string encode_record(const ledger::SkipDeclared&);
+template std::string encode_record(const ledger::LedgerRewound&);
+template std::string encode_record(const ledger::MemberLeft&);
+template std::string encode_record(const ledger::DeliveryChosen&);
+template std::string encode_record(const ledger::LateReturned&);
 
-Result<Record> decode_record(std::string_view bytes) {
-  constexpr std::size_t kKinds = std::variant_size_v<Record>;
+Result<ledger::Record> decode_record(std::string_view bytes) {
+  constexpr std::size_t kKinds = std::variant_size_v<ledger::Record>;
   Reader in(bytes);
   std::uint32_t kind = 0;
   in(kind);
@@ -130,7 +129,7 @@ Result<Record> decode_record(std::string_view bytes) {
                 "release, or is damaged",
                 kind, kKinds);
   }
-  Record record = empty_record(kind - 1, std::make_index_sequence<kKinds>());
+  ledger::Record record = empty_record(kind - 1, std::make_index_sequence<kKinds>());
   std::visit([&in](auto& r) { in(r); }, record);
   if (!in.ok() || !in.at_end()) {
     return fail(ErrorKind::kCorrupt, "journal record of kind {} ({} bytes) cannot be read", kind,

@@ -9,13 +9,13 @@
 
 #include "core/result.h"
 #include "shard_server/archive.h"
-#include "shard_server/ledger/events.h"
+#include "shard_server/ledger/records.h"
 
 namespace antdt::shard_server {
 
 template <class R>
 [[nodiscard]] std::string encode_record(const R& record);
-[[nodiscard]] Result<Record> decode_record(std::string_view bytes);
+[[nodiscard]] Result<ledger::Record> decode_record(std::string_view bytes);
 
 constexpr PhaseKind last_of(PhaseKind) { return PhaseKind::kEval; }
 constexpr AnswerStatus last_of(AnswerStatus) { return AnswerStatus::kEnd; }

@@ -6,8 +6,8 @@
 #include <optional>
 #include <vector>
 
-#include "shard_server/ledger/events.h"
 #include "shard_server/ledger/interval_set.h"
+#include "shard_server/ledger/records.h"
 
 namespace antdt::shard_server {
 

@@ -19,9 +19,11 @@ struct Pair {
   Ledger replayed{fuzz::ledger_config()};
   Accounts accounts;
 
-  void hear(const Event& event) {
-    for (const Effect& effect : ledger.step(event, MonoTime{})) {
-      const auto* persist = std::get_if<effect::Persist>(&effect);
+  void hear(const ledger::Input& event) {
+    ledger::Effects effects;
+    ledger.step(event, MonoTime{}, effects);
+    for (const ledger::Effect& effect : effects) {
+      const auto* persist = std::get_if<ledger::PersistRecord>(&effect);
       if (persist == nullptr) continue;
       const Status replay = replayed.replay(persist->bytes);
       ANTDT_CHECK(replay.has_value(), "replay refuses: {}", replay.error().message);
@@ -30,27 +32,28 @@ struct Pair {
     }
   }
 
-  void on(const record::Answered& said) { fetch(said, 0); }
-  void on(const record::Late& said) { fetch(said.answered, said.records); }
-  void on(const record::Recalled& said) {
-    event::Recalled recalled{said.member, said.generation, said.number, said.phase, said.end};
+  void on(const ledger::FetchAnswered& said) { fetch(said, 0); }
+  void on(const ledger::LateReturned& said) { fetch(said.answered, said.records); }
+  void on(const ledger::RecallSettled& said) {
+    ledger::RecallAnswered recalled{said.member, said.generation, said.number, said.phase,
+                                    said.end};
     if (said.end % 2 == 1) recalled.records = said.end / 2;
     hear(recalled);
   }
-  void fetch(const record::Answered& said, std::uint64_t late) {
+  void fetch(const ledger::FetchAnswered& said, std::uint64_t late) {
     const auto holder = ledger.holders().find(said.member.worker);
     const Generation generation =
         holder == ledger.holders().end() ? Generation{} : holder->second.generation;
     wire::Fetch fetch{ledger.phase().number, said.place, said.retry_ms, said.partials, late};
-    hear(event::Fetch{said.member, generation, said.seq, std::move(fetch)});
+    hear(ledger::FetchRequested{said.member, generation, said.seq, std::move(fetch)});
   }
   // Not from a peer: job.toml allows so many.
-  void on(event::JobDeclared said) {
-    said.epochs %= event::kMostEpochs + 1;
+  void on(ledger::JobDeclared said) {
+    said.epochs %= ledger::kMostEpochs + 1;
     hear(said);
   }
-  void on(const record::RecallIssued&) {}
-  void on(const record::Rewound&) {}
+  void on(const ledger::RecallIssued&) {}
+  void on(const ledger::LedgerRewound&) {}
   template <class E>
   void on(const E& event) {
     hear(event);

@@ -10,6 +10,7 @@ using namespace antdt::shard_server;
 
 void go_on(Ledger ledger) {
   const std::map<WorkerId, Holder> holders = ledger.holders();
+  ledger::Effects effects;
   std::uint64_t seq = UINT64_MAX;
   for (const auto& [worker, holder] : holders) {
     const Member member{worker, holder.attempt};
@@ -17,14 +18,15 @@ void go_on(Ledger ledger) {
     fetch.phase = ledger.phase().number;
     fetch.place = holder.end;
     fetch.want = 10;
-    (void)ledger.step(event::Fetch{member, holder.generation, seq, fetch}, MonoTime{});
-    (void)ledger.step(event::Fetch{member, holder.generation, holder.last.seq, fetch}, MonoTime{});
-    if (holder.outstanding() % 2 == 0) (void)ledger.step(event::MemberLeft{member}, MonoTime{});
-    (void)ledger.step(event::MemberLost{member}, MonoTime{});
+    ledger.step(ledger::FetchRequested{member, holder.generation, seq, fetch}, MonoTime{}, effects);
+    ledger.step(ledger::FetchRequested{member, holder.generation, holder.last.seq, fetch},
+                MonoTime{}, effects);
+    if (holder.outstanding() % 2 == 0) ledger.step(ledger::MemberLeft{member}, MonoTime{}, effects);
+    ledger.step(ledger::MemberLost{member}, MonoTime{}, effects);
   }
   (void)ledger.committed_positions();
-  (void)ledger.step(event::PhaseOpened{ledger.phase().number + 1, PhaseKind::kEval, {}},
-                    MonoTime{});
+  ledger.step(ledger::PhaseOpened{ledger.phase().number + 1, PhaseKind::kEval, {}}, MonoTime{},
+              effects);
 }
 
 }  // namespace

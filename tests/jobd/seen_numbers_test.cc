@@ -113,7 +113,7 @@ TEST(SeenNumbers, OfALedgerAreThoseOfItsMembers) {
   config.train.records = config.train.shard_records = 10;
   shard_server::Ledger ledger(config);
   static_cast<void>(ledger.step(
-      shard_server::event::MemberAdmitted{{kW1, Attempt{8}}, Generation{30}}, MonoTime{}));
+      shard_server::ledger::MemberAdmitted{{kW1, Attempt{8}}, Generation{30}}, MonoTime{}));
   SeenNumbers seen;
   seen.in_ledger(ledger);
   EXPECT_EQ(seen.attempts.at(kW1), Attempt{8});

@@ -19,12 +19,12 @@ class AccountsTest : public testing::Test {
     ASSERT_TRUE(applied) << applied.error().message;
   }
   void begin(std::uint32_t epochs = 1, bool uses_ledger = true) {
-    apply(event::JobDeclared{epochs, 100, uses_ledger});
+    apply(ledger::JobDeclared{epochs, 100, uses_ledger});
     if (!uses_ledger) return;
-    apply(event::MemberAdmitted{kMember, {}});
-    apply(event::PhaseOpened{1, PhaseKind::kTrain, Epoch{0}});
+    apply(ledger::MemberAdmitted{kMember, {}});
+    apply(ledger::PhaseOpened{1, PhaseKind::kTrain, Epoch{0}});
   }
-  static record::Answered answered(std::uint64_t place, std::vector<Range> granted) {
+  static ledger::FetchAnswered answered(std::uint64_t place, std::vector<Range> granted) {
     return {kMember, 1, place, AnswerStatus::kGranted, 0, std::move(granted), {}};
   }
   Accounts accounts_;
@@ -37,7 +37,7 @@ TEST_F(AccountsTest, AnEpochCommittedOnceIsKept) {
   EXPECT_EQ(accounts_.epochs()[0].remaining, 100U);
   apply(answered(100, {}));
   EXPECT_EQ(audit(accounts_).exit_code, 5);
-  apply(event::JobFinished{});
+  apply(ledger::JobFinished{});
   EXPECT_EQ(audit(accounts_).exit_code, 0);
   EXPECT_EQ(accounts_.epochs()[0].once, 100U);
 }
@@ -56,7 +56,7 @@ TEST_F(AccountsTest, AnEpochClosedWithARecordMissingHasLostIt) {
   begin(2);
   apply(answered(0, {{{0, 99}, 0}}));
   apply(answered(99, {}));
-  apply(event::PhaseOpened{2, PhaseKind::kTrain, Epoch{1}});
+  apply(ledger::PhaseOpened{2, PhaseKind::kTrain, Epoch{1}});
   EXPECT_EQ(accounts_.epochs()[0].lost, 1U);
   EXPECT_EQ(accounts_.epochs()[1].remaining, 100U);
   EXPECT_EQ(audit(accounts_).exit_code, 1);
@@ -65,9 +65,9 @@ TEST_F(AccountsTest, AnEpochClosedWithARecordMissingHasLostIt) {
 TEST_F(AccountsTest, WhatIsSkippedIsNeitherLostNorCounted) {
   begin();
   apply(answered(0, {{{0, 50}, 0}}));
-  apply(event::SkipDeclared{1, {45, 100}, "bad"});
+  apply(ledger::SkipDeclared{1, {45, 100}, "bad"});
   apply(answered(50, {}));
-  apply(event::JobFinished{});
+  apply(ledger::JobFinished{});
   const EpochAccount account = accounts_.epochs()[0];
   EXPECT_EQ(account.once, 50U);
   EXPECT_EQ(account.skipped, 50U);
@@ -78,22 +78,22 @@ TEST_F(AccountsTest, WhatIsSkippedIsNeitherLostNorCounted) {
 TEST_F(AccountsTest, WhatALostMemberHeldIsNotCounted) {
   begin();
   apply(answered(0, {{{0, 50}, 0}}));
-  apply(event::Progress{kMember, {}, 1, 20});
-  apply(event::MemberLost{kMember});
+  apply(ledger::ProgressReported{kMember, {}, 1, 20});
+  apply(ledger::MemberLost{kMember});
   EXPECT_EQ(accounts_.epochs()[0].once, 20U);
 }
 
 TEST_F(AccountsTest, ASettledGenerationCommitsThePlacesOfTheOldOne) {
   begin();
   apply(answered(0, {{{0, 50}, 0}}));
-  apply(event::Settled{Generation{2}, {{kMember, 30, false}}, {kMember}});
+  apply(ledger::GenerationSettled{Generation{2}, {{kMember, 30, false}}, {kMember}});
   EXPECT_EQ(accounts_.epochs()[0].once, 30U);
 }
 
 TEST_F(AccountsTest, WhatWasGivenBackIsNotCounted) {
   begin();
   apply(answered(0, {{{0, 20}, 0}, {{60, 80}, 0}}));
-  apply(record::Recalled{kMember, {}, 1, 1, 25});
+  apply(ledger::RecallSettled{kMember, {}, 1, 1, 25});
   apply(answered(25, {{{65, 70}, 0}}));
   apply(answered(30, {}));
   EXPECT_EQ(accounts_.epochs()[0].once, 30U);
@@ -103,7 +103,7 @@ TEST_F(AccountsTest, WhatWasGivenBackIsNotCounted) {
 TEST_F(AccountsTest, WhatCameTooLateIsCountedWhereItIsTrained) {
   begin();
   apply(answered(0, {{{0, 20}, 0}, {{60, 80}, 0}}));
-  apply(record::Late{answered(10, {}), 15, false});  // 10:20 and 60:65
+  apply(ledger::LateReturned{answered(10, {}), 15, false});  // 10:20 and 60:65
   apply(answered(25, {}));
   EXPECT_EQ(accounts_.epochs()[0].once, 25U);
   apply(answered(25, {{{10, 20}, 0}, {{60, 65}, 0}}));
@@ -115,7 +115,8 @@ TEST_F(AccountsTest, WhatCameTooLateIsCountedWhereItIsTrained) {
 TEST_F(AccountsTest, MoreThanWasGrantedCannotComeTooLate) {
   begin();
   apply(answered(0, {{{0, 20}, 0}}));
-  const auto late = accounts_.apply(encode_record(record::Late{answered(10, {}), 11, false}));
+  const auto late =
+      accounts_.apply(encode_record(ledger::LateReturned{answered(10, {}), 11, false}));
   ASSERT_FALSE(late);
   EXPECT_NE(late.error().message.find("gave back 1 records more than it was granted"),
             std::string::npos);
@@ -124,29 +125,29 @@ TEST_F(AccountsTest, MoreThanWasGrantedCannotComeTooLate) {
 TEST_F(AccountsTest, CommittingMoreThanWasGrantedContradictsTheJournal) {
   begin();
   apply(answered(0, {{{0, 20}, 0}}));
-  EXPECT_FALSE(accounts_.apply(encode_record(event::Progress{kMember, {}, 1, 21})));
+  EXPECT_FALSE(accounts_.apply(encode_record(ledger::ProgressReported{kMember, {}, 1, 21})));
 }
 
 TEST_F(AccountsTest, AProgramWithoutTheLedgerIsUnaccounted) {
   begin(2, false);
   EXPECT_EQ(audit(accounts_).exit_code, 5);
-  apply(event::JobFinished{});
+  apply(ledger::JobFinished{});
   EXPECT_EQ(audit(accounts_).exit_code, 6);
   EXPECT_EQ(accounts_.epochs().size(), 2U);
   EXPECT_EQ(accounts_.epochs()[1].unaccounted, 100U);
 }
 
 TEST_F(AccountsTest, MoreEpochsThanAJobCanHaveAreNotBelieved) {
-  EXPECT_TRUE(accounts_.apply(encode_record(event::JobDeclared{event::kMostEpochs, 1, false})));
+  EXPECT_TRUE(accounts_.apply(encode_record(ledger::JobDeclared{ledger::kMostEpochs, 1, false})));
   EXPECT_FALSE(
-      accounts_.apply(encode_record(event::JobDeclared{event::kMostEpochs + 1, 1, false})));
+      accounts_.apply(encode_record(ledger::JobDeclared{ledger::kMostEpochs + 1, 1, false})));
 }
 
 TEST_F(AccountsTest, ItsImageIsItself) {
   begin(2);
   apply(answered(0, {{{0, 20}, 0}, {{60, 80}, 0}}));
   apply(answered(30, {{{10, 12}, 0}}));
-  apply(event::SkipDeclared{1, {90, 95}, "bad"});
+  apply(ledger::SkipDeclared{1, {90, 95}, "bad"});
   const std::string image = accounts_.image();
   auto restored = Accounts::restore(image);
   ASSERT_TRUE(restored);
@@ -163,17 +164,17 @@ class PromiseTest : public AccountsTest {
  protected:
   void lose_a_server(Delivery delivery) {
     begin(2);
-    apply(event::DeliveryChosen{delivery});
+    apply(ledger::DeliveryChosen{delivery});
     apply(answered(0, {{{0, 60}, 0}}));
-    apply(event::Progress{kMember, {}, 1, 20});
+    apply(ledger::ProgressReported{kMember, {}, 1, 20});
     const Accounts checkpoint = accounts_;
-    apply(event::Progress{kMember, {}, 1, 30});
+    apply(ledger::ProgressReported{kMember, {}, 1, 30});
     auto then = accounts_.in_part(checkpoint, {{kMember, 40, false}});
     ASSERT_TRUE(then) << then.error().message;
-    apply(record::Rewound{Lineage{2}, "", then->image()});
+    apply(ledger::LedgerRewound{Lineage{2}, "", then->image()});
   }
   void train(Interval rest) {
-    apply(event::Settled{Generation{2}, {}, {kMember}});
+    apply(ledger::GenerationSettled{Generation{2}, {}, {kMember}});
     apply(answered(0, {{rest, 0}}));
     apply(answered(rest.size(), {}));
   }
@@ -188,7 +189,7 @@ TEST_F(PromiseTest, AtLeastOnceWhatTheOthersHaveAlreadyIsRepeated) {
   EXPECT_EQ(account.once, 80U);
   EXPECT_EQ(account.repeated, 20U) << "10 for certain, 10 perhaps";
   EXPECT_EQ(account.lost, 0U);
-  apply(event::JobFinished{});
+  apply(ledger::JobFinished{});
   EXPECT_EQ(audit(accounts_).exit_code, 0);
   EXPECT_NE(audit_table(audit(accounts_)).find("kept: every record was trained at least once"),
             std::string::npos);
@@ -203,7 +204,7 @@ TEST_F(PromiseTest, AtMostOnceWhatTheLostOneHadIsLost) {
   EXPECT_EQ(account.once, 80U);
   EXPECT_EQ(account.repeated, 0U);
   EXPECT_EQ(account.lost, 20U);
-  apply(event::JobFinished{});
+  apply(ledger::JobFinished{});
   EXPECT_EQ(audit(accounts_).exit_code, 0);
   EXPECT_NE(audit_table(audit(accounts_)).find("kept: every record was trained at most once"),
             std::string::npos);
@@ -211,29 +212,29 @@ TEST_F(PromiseTest, AtMostOnceWhatTheLostOneHadIsLost) {
 
 TEST_F(PromiseTest, AtMostOnceWhatCameTooLateIsLost) {
   begin();
-  apply(event::DeliveryChosen{Delivery::kAtMostOnce});
+  apply(ledger::DeliveryChosen{Delivery::kAtMostOnce});
   apply(answered(0, {{{0, 100}, 0}}));
-  apply(record::Late{answered(30, {}), 20, true});
+  apply(ledger::LateReturned{answered(30, {}), 20, true});
   EXPECT_EQ(accounts_.epochs()[0].lost, 20U);
   apply(answered(80, {}));
   const EpochAccount account = accounts_.epochs()[0];
   EXPECT_EQ(account.once, 80U);
   EXPECT_EQ(account.lost, 20U);
   EXPECT_EQ(account.remaining, 0U);
-  apply(event::JobFinished{});
+  apply(ledger::JobFinished{});
   EXPECT_EQ(audit(accounts_).exit_code, 0);
 }
 
 TEST_F(PromiseTest, NeitherAllowsWhatTheOtherDoes) {
   begin();
-  apply(event::DeliveryChosen{Delivery::kAtMostOnce});
+  apply(ledger::DeliveryChosen{Delivery::kAtMostOnce});
   apply(answered(0, {{{0, 100}, 0}, {{40, 45}, 0}}));
   apply(answered(105, {}));
   EXPECT_EQ(audit(accounts_).exit_code, 1);
   accounts_ = {};
   begin(2);
-  apply(event::DeliveryChosen{Delivery::kAtLeastOnce});
-  apply(event::PhaseOpened{2, PhaseKind::kTrain, Epoch{1}});
+  apply(ledger::DeliveryChosen{Delivery::kAtLeastOnce});
+  apply(ledger::PhaseOpened{2, PhaseKind::kTrain, Epoch{1}});
   EXPECT_EQ(audit(accounts_).exit_code, 1);
 }
 
@@ -241,15 +242,15 @@ TEST_F(PromiseTest, ALaterEpochThatWasBegunIsRepeatedWhenItComesAgain) {
   lose_a_server(Delivery::kAtLeastOnce);
   train({20, 100});
   const Accounts checkpoint = accounts_;
-  apply(event::PhaseOpened{2, PhaseKind::kTrain, Epoch{1}});
+  apply(ledger::PhaseOpened{2, PhaseKind::kTrain, Epoch{1}});
   apply(answered(0, {{{0, 50}, 0}}));
-  apply(event::Progress{kMember, {}, 2, 5});
+  apply(ledger::ProgressReported{kMember, {}, 2, 5});
   const auto then = accounts_.in_part(checkpoint, {});
   ASSERT_TRUE(then) << then.error().message;
-  apply(record::Rewound{Lineage{3}, "", then->image()});
+  apply(ledger::LedgerRewound{Lineage{3}, "", then->image()});
   EXPECT_EQ(accounts_.epochs().size(), 1U) << "it has not begun again";
   EXPECT_EQ(accounts_.partial(1).size(), 5U);
-  apply(event::PhaseOpened{2, PhaseKind::kTrain, Epoch{1}});
+  apply(ledger::PhaseOpened{2, PhaseKind::kTrain, Epoch{1}});
   train({0, 100});
   EXPECT_EQ(accounts_.epochs()[1].repeated, 5U);
 }
@@ -274,7 +275,7 @@ TEST_F(AccountsTest, TableAndJsonHaveTheSameNumbers) {
   begin();
   apply(answered(0, {{{0, 100}, 0}}));
   apply(answered(100, {}));
-  apply(event::JobFinished{});
+  apply(ledger::JobFinished{});
   const AuditReport report = audit(accounts_);
   EXPECT_EQ(audit_json(report),
             R"({"schema":1,"delivery":"exactly-once","finished":true,"exit_code":0,)"

@@ -41,7 +41,7 @@ struct Worker {
   Generation generation;
   bool joined = false;
   std::uint64_t seq = 0;
-  std::optional<event::Fetch> outstanding;
+  std::optional<ledger::FetchRequested> outstanding;
   std::vector<std::uint64_t> granted;  // every record since the phase or generation began
   std::uint64_t taken = 0;             // of them, worked on
   std::uint64_t place = 0;             // of them, in the model for good
@@ -87,7 +87,7 @@ class Model {
  private:
   std::uint64_t random(std::uint64_t below) { return random_() % below; }
   Worker& any_worker() { return workers_[random(workers_.size())]; }
-  Effects step(const Event& event) { return recorder_.step(event, now_); }
+  ledger::Effects step(const ledger::Input& event) { return recorder_.step(event, now_); }
 
   void random_event() {
     Worker& worker = any_worker();
@@ -125,9 +125,9 @@ class Model {
   void open_next() {
     ++phase_;
     const PhaseKind kind = phase_ % 3 == 0 ? PhaseKind::kEval : PhaseKind::kTrain;
-    const Effects effects =
-        step(event::PhaseOpened{phase_, kind, Epoch{static_cast<std::uint32_t>(phase_ - 1)}});
-    ASSERT_FALSE(find_effect<effect::Refuse>(effects));
+    const ledger::Effects effects =
+        step(ledger::PhaseOpened{phase_, kind, Epoch{static_cast<std::uint32_t>(phase_ - 1)}});
+    ASSERT_FALSE(find_effect<ledger::SendRefusal>(effects));
     const std::uint64_t size = kind == PhaseKind::kTrain ? kRecords : kRecords / 2;
     commits_.assign(size, 0);
     skipped_.assign(size, false);
@@ -146,11 +146,11 @@ class Model {
     worker.joined = true;
     reset(worker);
     worker.generation = generation_;
-    step(event::MemberAdmitted{worker.member, generation_});
+    step(ledger::MemberAdmitted{worker.member, generation_});
   }
 
   void lose(Worker& worker) {
-    step(event::MemberLost{worker.member});
+    step(ledger::MemberLost{worker.member});
     forget(worker, committed_of(worker));
     worker.member.attempt.value += 1;
     worker.seq = worker.late_seq = 0;
@@ -165,7 +165,7 @@ class Model {
   }
 
   void settle() {
-    event::Settled settled{generation_.next(), {}, {}};
+    ledger::GenerationSettled settled{generation_.next(), {}, {}};
     std::map<WorkerId, std::uint64_t> places;
     for (Worker& worker : workers_) {
       if (!worker.joined) continue;
@@ -182,7 +182,7 @@ class Model {
       worker.generation = generation_.next();
       settled.members.push_back(worker.member);
     }
-    ASSERT_FALSE(find_effect<effect::Refuse>(step(settled)));
+    ASSERT_FALSE(find_effect<ledger::SendRefusal>(step(settled)));
     generation_ = generation_.next();
     for (Worker& worker : workers_) {
       if (!worker.joined) worker.member.attempt.value += 1, worker.seq = worker.late_seq = 0;
@@ -190,7 +190,7 @@ class Model {
   }
 
   void share() {
-    event::Shares shares;
+    ledger::SharesPlanned shares;
     for (Worker& worker : workers_) {
       if (worker.joined) shares.shares.push_back({worker.member.worker, random(20), random(60)});
     }
@@ -202,7 +202,7 @@ class Model {
     const std::uint64_t from = random(size);
     const Interval at{from, std::min(size, from + 1 + random(6))};
     if (random(4) != 0) return;
-    step(event::SkipDeclared{phase_, at, "bad"});
+    step(ledger::SkipDeclared{phase_, at, "bad"});
     const auto& kind = recorder_.ledger().phase();
     const EpochStream stream(kind.kind == PhaseKind::kTrain ? config().train : config().eval,
                              kind.epoch, kind.kind);
@@ -219,13 +219,13 @@ class Model {
   }
 
   void progress(Worker& worker) {
-    step(event::Progress{worker.member, worker.generation, phase_, worker.place});
+    step(ledger::ProgressReported{worker.member, worker.generation, phase_, worker.place});
     commit(worker, worker.place);
   }
 
   void fetch(Worker& worker, std::uint64_t want, bool answer_is_lost) {
     if (!worker.outstanding) {
-      worker.outstanding = event::Fetch{
+      worker.outstanding = ledger::FetchRequested{
           worker.member, worker.generation, ++worker.seq, {phase_, worker.place, want, {}}};
       const bool training = recorder_.ledger().phase().kind == PhaseKind::kTrain;
       if (training && worker.taken > worker.place && random(5) == 0) {
@@ -237,12 +237,12 @@ class Model {
   }
 
   void deliver_fetch(Worker& worker, bool answer_is_lost) {
-    const event::Fetch request = *worker.outstanding;
+    const ledger::FetchRequested request = *worker.outstanding;
     const std::size_t written = recorder_.journal().size();
-    const Effects effects = step(request);
+    const ledger::Effects effects = step(request);
     commit(worker, request.request.place);
     give_back_late(worker, request);
-    const auto* reply = find_effect<effect::Reply>(effects);
+    const auto* reply = find_effect<ledger::SendGrants>(effects);
     ASSERT_NE(reply, nullptr);
     ASSERT_NE(reply->grants.status, "stale");
     ASSERT_EQ(reply->seq, request.seq);
@@ -257,8 +257,8 @@ class Model {
       worker.outstanding.reset();
       // The same request again, late: the same answer.
       if (random(3) == 0) {
-        const Effects again = step(request);
-        ASSERT_EQ(records_of(find_effect<effect::Reply>(again)->grants.pieces), records);
+        const ledger::Effects again = step(request);
+        ASSERT_EQ(records_of(find_effect<ledger::SendGrants>(again)->grants.pieces), records);
         ASSERT_EQ(again.size(), 1U);
       }
     }
@@ -268,7 +268,7 @@ class Model {
   static auto iterator_at(std::vector<std::uint64_t>& records, std::uint64_t place) {
     return records.begin() + static_cast<std::ptrdiff_t>(place);
   }
-  void give_back_late(Worker& worker, const event::Fetch& request) {
+  void give_back_late(Worker& worker, const ledger::FetchRequested& request) {
     const auto [place, late] = std::pair(request.request.place, request.request.late);
     if (late == 0 || worker.late_seq == request.seq) return;
     worker.late_seq = request.seq;
@@ -289,9 +289,9 @@ class Model {
     }
   }
 
-  void deliver_recalls(const Effects& effects) {
-    for (const Effect& effect : effects) {
-      const auto* recall = std::get_if<effect::SendRecall>(&effect);
+  void deliver_recalls(const ledger::Effects& effects) {
+    for (const ledger::Effect& effect : effects) {
+      const auto* recall = std::get_if<ledger::SendRecall>(&effect);
       if (recall == nullptr || random(3) == 0) continue;  // lost
       Worker& worker = workers_.at(recall->member.worker.index);
       if (worker.outstanding) continue;
@@ -304,8 +304,8 @@ class Model {
       }
       ++recalls_;
       if (random(3) == 0) continue;  // the answer is lost
-      const event::Recalled answer{worker.member,  worker.generation, recall->number, phase_, 0,
-                                   worker.recalled};
+      const ledger::RecallAnswered answer{
+          worker.member, worker.generation, recall->number, phase_, 0, worker.recalled};
       step(answer);
       step(answer);
     }
@@ -316,12 +316,12 @@ class Model {
     const std::string before = recorder_.ledger().image();
     Member old = worker.member;
     old.attempt.value -= 1;
-    const Effects effects =
-        step(event::Fetch{old, worker.generation, 1 + random(50), {phase_, random(50), 20, {}}});
-    ASSERT_EQ(find_effect<effect::Reply>(effects)->grants.status, "stale");
-    step(event::Progress{old, worker.generation, phase_, random(50)});
-    step(event::MemberLost{old});
-    step(event::MemberAdmitted{old, worker.generation});
+    const ledger::Effects effects = step(ledger::FetchRequested{
+        old, worker.generation, 1 + random(50), {phase_, random(50), 20, {}}});
+    ASSERT_EQ(find_effect<ledger::SendGrants>(effects)->grants.status, "stale");
+    step(ledger::ProgressReported{old, worker.generation, phase_, random(50)});
+    step(ledger::MemberLost{old});
+    step(ledger::MemberAdmitted{old, worker.generation});
     ASSERT_EQ(recorder_.ledger().image(), before);
   }
 
@@ -329,9 +329,9 @@ class Model {
     const Holder& holder = recorder_.ledger().holders().at(worker.member.worker);
     const std::string before = recorder_.ledger().image();
     const std::uint64_t beyond = holder.end + 1 + random(100);
-    step(event::Progress{worker.member, worker.generation, phase_, beyond});
-    ASSERT_TRUE(find_effect<effect::Refuse>(step(
-        event::Fetch{worker.member, worker.generation, worker.seq + 1, {phase_, beyond, 9, {}}})));
+    step(ledger::ProgressReported{worker.member, worker.generation, phase_, beyond});
+    ASSERT_TRUE(find_effect<ledger::SendRefusal>(step(ledger::FetchRequested{
+        worker.member, worker.generation, worker.seq + 1, {phase_, beyond, 9, {}}})));
     ASSERT_EQ(recorder_.ledger().image(), before);
   }
 

@@ -21,23 +21,24 @@ LedgerConfig config(std::uint64_t records, std::uint64_t shard_records = 10) {
   return config;
 }
 
-event::Fetch fetch(Member member, std::uint64_t seq, std::uint64_t place, std::uint64_t want) {
+ledger::FetchRequested fetch(Member member, std::uint64_t seq, std::uint64_t place,
+                             std::uint64_t want) {
   return {member, {}, seq, {1, place, want, {}}};
 }
 
 Recorder two_members(const LedgerConfig& config) {
   Recorder recorder(config);
-  recorder.step(event::MemberAdmitted{kFirst, {}});
-  recorder.step(event::MemberAdmitted{kSecond, {}});
-  recorder.step(event::PhaseOpened{1, PhaseKind::kTrain, Epoch{0}});
+  recorder.step(ledger::MemberAdmitted{kFirst, {}});
+  recorder.step(ledger::MemberAdmitted{kSecond, {}});
+  recorder.step(ledger::PhaseOpened{1, PhaseKind::kTrain, Epoch{0}});
   return recorder;
 }
 
 TEST(LedgerTest, APlaceBeyondWhatWasGrantedIsRefusedAndNamed) {
   Recorder recorder = two_members(config(1000));
   recorder.step(fetch(kFirst, 1, 0, 100));
-  const Effects effects = recorder.step(fetch(kFirst, 2, 101, 100));
-  const auto* refuse = find_effect<effect::Refuse>(effects);
+  const ledger::Effects effects = recorder.step(fetch(kFirst, 2, 101, 100));
+  const auto* refuse = find_effect<ledger::SendRefusal>(effects);
   ASSERT_NE(refuse, nullptr);
   EXPECT_EQ(refuse->seq, 2U);
   EXPECT_NE(refuse->refused.reason.find("its place is 101"), std::string::npos);
@@ -48,7 +49,7 @@ TEST(LedgerTest, WhatWasCommittedBeforeSomebodySkippedItIsNotCountedAsSkipped) {
   Recorder recorder = two_members(config(1000));
   recorder.step(fetch(kFirst, 1, 0, 40));
   recorder.step(fetch(kFirst, 2, 20, 0));
-  recorder.step(event::SkipDeclared{1, {10, 60}, "bad"});  // 10 done, 20 in hand, 20 free
+  recorder.step(ledger::SkipDeclared{1, {10, 60}, "bad"});  // 10 done, 20 in hand, 20 free
   const auto image = recorder.ledger().image_at({{kFirst.worker, 30}});
   ASSERT_TRUE(image) << image.error().message;
   const auto then = Ledger::restore(config(1000), *image);
@@ -60,7 +61,7 @@ TEST(LedgerTest, WhatWasCommittedBeforeSomebodySkippedItIsNotCountedAsSkipped) {
   EXPECT_EQ(account.skipped, 30U) << "10 that were in hand then, and 20 that nobody had";
   // What is given back of it is left out from then on.
   recorder.step(fetch(kFirst, 3, 30, 0));
-  recorder.step(event::MemberLost{kFirst});
+  recorder.step(ledger::MemberLost{kFirst});
   EXPECT_EQ(recorder.ledger().committed_positions().intervals(), (std::vector<Interval>{{0, 30}}));
   EXPECT_EQ(recorder.ledger().skipped(), 30U);
   EXPECT_EQ(recorder.replayed().image(), recorder.ledger().image());
@@ -71,9 +72,9 @@ TEST(LedgerTest, WhatWasCommittedBeforeSomebodySkippedItIsNotCountedAsSkipped) {
 TEST(LedgerTest, AFetchThatLaterProgressOvertookTakesNothingBack) {
   Recorder recorder = two_members(config(1000));
   recorder.step(fetch(kFirst, 1, 0, 100));
-  recorder.step(event::Progress{kFirst, {}, 1, 80});
-  const Effects effects = recorder.step(fetch(kFirst, 2, 50, 100));
-  const auto* reply = find_effect<effect::Reply>(effects);
+  recorder.step(ledger::ProgressReported{kFirst, {}, 1, 80});
+  const ledger::Effects effects = recorder.step(fetch(kFirst, 2, 50, 100));
+  const auto* reply = find_effect<ledger::SendGrants>(effects);
   ASSERT_NE(reply, nullptr);
   EXPECT_EQ(reply->grants.status, "granted");
   EXPECT_EQ(recorder.ledger().committed(), 80U);
@@ -82,33 +83,33 @@ TEST(LedgerTest, AFetchThatLaterProgressOvertookTakesNothingBack) {
 
 TEST(LedgerTest, APartialOfAPlaceThatWasPassedIsRefused) {
   Recorder recorder(config(1000));
-  recorder.step(event::MemberAdmitted{kFirst, {}});
-  recorder.step(event::PhaseOpened{1, PhaseKind::kEval, Epoch{0}});
+  recorder.step(ledger::MemberAdmitted{kFirst, {}});
+  recorder.step(ledger::PhaseOpened{1, PhaseKind::kEval, Epoch{0}});
   recorder.step(fetch(kFirst, 1, 0, 100));
   recorder.step(fetch(kFirst, 2, 50, 0));
   auto again = fetch(kFirst, 3, 20, 0);
   again.request.partials.emplace_back();
-  EXPECT_TRUE(find_effect<effect::Refuse>(recorder.step(again)));
+  EXPECT_TRUE(find_effect<ledger::SendRefusal>(recorder.step(again)));
 }
 
 TEST(LedgerTest, ABadPartialIsRefusedAndCommitsNothing) {
   Recorder recorder(config(1000));
-  recorder.step(event::MemberAdmitted{kFirst, {}});
-  recorder.step(event::PhaseOpened{1, PhaseKind::kEval, Epoch{0}});
+  recorder.step(ledger::MemberAdmitted{kFirst, {}});
+  recorder.step(ledger::PhaseOpened{1, PhaseKind::kEval, Epoch{0}});
   recorder.step(fetch(kFirst, 1, 0, 100));
   auto bad = fetch(kFirst, 2, 50, 0);
   bad.request.partials.emplace_back();
   bad.request.partials[0].bins = {wire::EvalPartial::kScoreBins};
-  EXPECT_TRUE(find_effect<effect::Refuse>(recorder.step(bad)));
+  EXPECT_TRUE(find_effect<ledger::SendRefusal>(recorder.step(bad)));
   EXPECT_EQ(recorder.ledger().committed(), 0U);
 }
 
 TEST(LedgerTest, AnAnswerNeverHasMoreThanAThousandPieces) {
   Recorder recorder(config(1'000'000, 10));
-  recorder.step(event::MemberAdmitted{kFirst, {}});
-  recorder.step(event::PhaseOpened{1, PhaseKind::kTrain, Epoch{0}});
-  const Effects effects = recorder.step(fetch(kFirst, 1, 0, 1'000'000));
-  EXPECT_EQ(find_effect<effect::Reply>(effects)->grants.pieces.size(), 1024U);
+  recorder.step(ledger::MemberAdmitted{kFirst, {}});
+  recorder.step(ledger::PhaseOpened{1, PhaseKind::kTrain, Epoch{0}});
+  const ledger::Effects effects = recorder.step(fetch(kFirst, 1, 0, 1'000'000));
+  EXPECT_EQ(find_effect<ledger::SendGrants>(effects)->grants.pieces.size(), 1024U);
 }
 
 TEST(LedgerTest, AnImageOfOtherDataIsRefusedAndSaysWhichData) {
@@ -124,7 +125,7 @@ TEST(LedgerTest, ADamagedImageIsAnErrorWhereverItIsDamaged) {
   Recorder recorder = two_members(config(1000));
   recorder.step(fetch(kFirst, 1, 0, 100));
   recorder.step(fetch(kSecond, 1, 0, 100));
-  recorder.step(event::MemberLost{kFirst});
+  recorder.step(ledger::MemberLost{kFirst});
   const std::string image = recorder.ledger().image();
   for (std::size_t size = 0; size < image.size(); ++size) {
     EXPECT_FALSE(Ledger::restore(config(1000), image.substr(0, size))) << size;
@@ -156,9 +157,9 @@ TEST(LedgerTest, AGenerationWithTwoPlacesOfOneMemberIsRefused) {
   Recorder recorder = two_members(config(1000));
   recorder.step(fetch(kFirst, 1, 0, 100));
   const std::string before = recorder.ledger().image();
-  const Effects effects = recorder.step(
-      event::Settled{Generation{1}, {{kFirst, 10, false}, {kFirst, 20, false}}, {kFirst}});
-  const auto* refuse = find_effect<effect::Refuse>(effects);
+  const ledger::Effects effects = recorder.step(ledger::GenerationSettled{
+      Generation{1}, {{kFirst, 10, false}, {kFirst, 20, false}}, {kFirst}});
+  const auto* refuse = find_effect<ledger::SendRefusal>(effects);
   ASSERT_NE(refuse, nullptr);
   EXPECT_NE(refuse->refused.reason.find("two places of w0"), std::string::npos);
   EXPECT_EQ(recorder.ledger().image(), before);
@@ -168,7 +169,7 @@ TEST(LedgerTest, AGenerationWithTwoPlacesOfOneMemberIsRefused) {
 TEST(LedgerTest, AGrantThatLeavesOutOrRepeatsPositionsIsAnErrorOfTheJournal) {
   const auto replay = [](const std::vector<Range>& granted) {
     Recorder recorder = two_members(config(1000));
-    record::Answered answered;
+    ledger::FetchAnswered answered;
     answered.member = kFirst;
     answered.seq = 1;
     answered.status = AnswerStatus::kGranted;
@@ -235,10 +236,10 @@ TEST(LedgerTest, RewoundToACheckpointWhatCameAfterIsHandedOutAgain) {
   EXPECT_EQ(recorder.accounts().epochs()[0].once, 40U);
 
   // Who was a member before is fenced.
-  const Effects stale = recorder.step(fetch(kFirst, 5, 300, 10));
-  EXPECT_EQ(find_effect<effect::Reply>(stale)->grants.status, "stale");
+  const ledger::Effects stale = recorder.step(fetch(kFirst, 5, 300, 10));
+  EXPECT_EQ(find_effect<ledger::SendGrants>(stale)->grants.status, "stale");
   const Member again{kFirst.worker, Attempt{2}};
-  recorder.step(event::MemberAdmitted{again, {}});
+  recorder.step(ledger::MemberAdmitted{again, {}});
   for (std::uint64_t seq = 1, place = 0; !recorder.ledger().complete(); ++seq) {
     recorder.step(fetch(again, seq, place, 200));
     place = recorder.ledger().holders().at(again.worker).end;
@@ -249,15 +250,15 @@ TEST(LedgerTest, RewoundToACheckpointWhatCameAfterIsHandedOutAgain) {
 
 TEST(LedgerTest, WhoIsGrantedAgainHearsThatItsRecallIsOver) {
   Recorder recorder = two_members(config(400));
-  recorder.step(event::Shares{{{kFirst.worker, 50, 0}, {kSecond.worker, 50, 0}}});
+  recorder.step(ledger::SharesPlanned{{{kFirst.worker, 50, 0}, {kSecond.worker, 50, 0}}});
   recorder.step(fetch(kFirst, 1, 0, 200));
   recorder.step(fetch(kSecond, 1, 0, 200));
-  recorder.step(event::Shares{{{kFirst.worker, 90, 0}, {kSecond.worker, 10, 0}}});
-  const Effects poor = recorder.step(fetch(kFirst, 2, 180, 100));
-  const auto* recall = find_effect<effect::SendRecall>(poor);
+  recorder.step(ledger::SharesPlanned{{{kFirst.worker, 90, 0}, {kSecond.worker, 10, 0}}});
+  const ledger::Effects poor = recorder.step(fetch(kFirst, 2, 180, 100));
+  const auto* recall = find_effect<ledger::SendRecall>(poor);
   ASSERT_NE(recall, nullptr);
-  const auto over = [&](const Effects& effects) {
-    return find_effect<effect::Reply>(effects)->grants.recalls_over;
+  const auto over = [&](const ledger::Effects& effects) {
+    return find_effect<ledger::SendGrants>(effects)->grants.recalls_over;
   };
   EXPECT_EQ(over(recorder.step(fetch(kSecond, 2, 10, 100))), recall->number - 1) << "it stands";
   // All that it held is trained: nothing is left to be given back.
@@ -269,7 +270,7 @@ TEST(LedgerTest, RecordsOfWhoLeftAreHandedOutNextAndNotCountedAsLost) {
   Recorder recorder = two_members(config(1000));
   recorder.step(fetch(kFirst, 1, 0, 100));
   recorder.step(fetch(kFirst, 2, 30, 0));
-  recorder.step(event::MemberLeft{kFirst});
+  recorder.step(ledger::MemberLeft{kFirst});
   EXPECT_EQ(recorder.ledger().outstanding(), 0U);
   EXPECT_EQ(recorder.ledger().committed(), 30U);
   recorder.step(fetch(kSecond, 1, 0, 70));
@@ -278,8 +279,8 @@ TEST(LedgerTest, RecordsOfWhoLeftAreHandedOutNextAndNotCountedAsLost) {
   EXPECT_EQ(grants[0].at.size(), 70U);
   EXPECT_EQ(grants[0].retries, 0U);
   EXPECT_EQ(recorder.replayed().image(), recorder.ledger().image());
-  const Effects stale = recorder.step(fetch(kFirst, 3, 40, 10));
-  EXPECT_EQ(find_effect<effect::Reply>(stale)->grants.status, "stale");
+  const ledger::Effects stale = recorder.step(fetch(kFirst, 3, 40, 10));
+  EXPECT_EQ(find_effect<ledger::SendGrants>(stale)->grants.status, "stale");
 }
 
 TEST(LedgerTest, WhatWasGrantedBeforeARewindIsNotSaidAgainAfterIt) {
@@ -290,17 +291,17 @@ TEST(LedgerTest, WhatWasGrantedBeforeARewindIsNotSaidAgainAfterIt) {
   recorder.write(*recorder.ledger().rewind(Lineage{2}, ledger_image, accounts_image));
   const auto restored = Ledger::restore(config(1000), recorder.ledger().image());
   EXPECT_TRUE(restored) << restored.error().message;
-  recorder.step(event::Settled{Generation{5}, {}, {kFirst}});
-  event::Fetch again = fetch(kFirst, 1, 0, 200);
+  recorder.step(ledger::GenerationSettled{Generation{5}, {}, {kFirst}});
+  ledger::FetchRequested again = fetch(kFirst, 1, 0, 200);
   again.generation = Generation{5};
-  const Effects told = recorder.step(again);
-  EXPECT_EQ(find_effect<effect::Reply>(told)->grants.status, "wait");
-  EXPECT_TRUE(find_effect<effect::Reply>(told)->grants.pieces.empty());
+  const ledger::Effects told = recorder.step(again);
+  EXPECT_EQ(find_effect<ledger::SendGrants>(told)->grants.status, "wait");
+  EXPECT_TRUE(find_effect<ledger::SendGrants>(told)->grants.pieces.empty());
 }
 
 TEST(LedgerTest, SharesThatChangeNothingAreNotWrittenDown) {
   Recorder recorder = two_members(config(1000));
-  const event::Shares shares{{{kFirst.worker, 10, 100}, {kSecond.worker, 20, 100}}};
+  const ledger::SharesPlanned shares{{{kFirst.worker, 10, 100}, {kSecond.worker, 20, 100}}};
   recorder.step(shares);
   const std::size_t written = recorder.journal().size();
   recorder.step(shares);
@@ -312,9 +313,9 @@ TEST(LedgerTest, StateAndReplayDoNotGrowWithABillionShards) {
   Recorder recorder(config(1'000'000'000 * kShard, kShard));
   constexpr std::uint32_t kMembers = 64;
   for (std::uint32_t i = 0; i < kMembers; ++i) {
-    recorder.step(event::MemberAdmitted{{{'w', i}, Attempt{1}}, {}});
+    recorder.step(ledger::MemberAdmitted{{{'w', i}, Attempt{1}}, {}});
   }
-  recorder.step(event::PhaseOpened{1, PhaseKind::kTrain, Epoch{0}});
+  recorder.step(ledger::PhaseOpened{1, PhaseKind::kTrain, Epoch{0}});
   for (std::uint64_t round = 0; round < 200; ++round) {
     for (std::uint32_t i = 0; i < kMembers; ++i) {
       const std::uint64_t place = round == 0 ? 0 : (round - 1) * 64 * kShard;

@@ -11,8 +11,8 @@ namespace {
 
 const Member kW300{{'w', 300}, Attempt{2}};
 
-record::Answered answered() {
-  record::Answered record{kW300, 7, 1ULL << 40, AnswerStatus::kGranted, 20, {}, {}};
+ledger::FetchAnswered answered() {
+  ledger::FetchAnswered record{kW300, 7, 1ULL << 40, AnswerStatus::kGranted, 20, {}, {}};
   record.granted = {{{5, 10}, 1}, {{1ULL << 50, (1ULL << 50) + 64}, 0}};
   record.partials.emplace_back();
   record.partials[0].loss_sum = -1.25;
@@ -24,7 +24,7 @@ record::Answered answered() {
 TEST(RecordCodecTest, AFetchComesBackAsItWas) {
   const auto decoded = decode_record(encode_record(answered()));
   ASSERT_TRUE(decoded) << decoded.error().message;
-  const auto& record = std::get<record::Answered>(*decoded);
+  const auto& record = std::get<ledger::FetchAnswered>(*decoded);
   EXPECT_EQ(record.member, kW300);
   EXPECT_EQ(record.seq, 7U);
   EXPECT_EQ(record.place, 1ULL << 40);
@@ -35,17 +35,18 @@ TEST(RecordCodecTest, AFetchComesBackAsItWas) {
 }
 
 TEST(RecordCodecTest, AGenerationComesBackAsItWas) {
-  const event::Settled settled{Generation{4}, {{kW300, 99, true}}, {kW300, {{'w', 1}, {}}}};
+  const ledger::GenerationSettled settled{
+      Generation{4}, {{kW300, 99, true}}, {kW300, {{'w', 1}, {}}}};
   const auto decoded = decode_record(encode_record(settled));
   ASSERT_TRUE(decoded) << decoded.error().message;
-  const auto& record = std::get<event::Settled>(*decoded);
+  const auto& record = std::get<ledger::GenerationSettled>(*decoded);
   EXPECT_EQ(record.generation, settled.generation);
   EXPECT_EQ(record.places, settled.places);
   EXPECT_EQ(record.members, settled.members);
 }
 
 TEST(RecordCodecTest, AFetchOfOneShardIsAFewBytes) {
-  record::Answered record{kW300, 1000, 1'000'000, AnswerStatus::kGranted, 0, {}, {}};
+  ledger::FetchAnswered record{kW300, 1000, 1'000'000, AnswerStatus::kGranted, 0, {}, {}};
   record.granted = {{{5'000'000, 5'001'024}, 0}};
   EXPECT_LE(encode_record(record).size(), 24U);
 }
@@ -65,7 +66,7 @@ TEST(RecordCodecTest, AKindOfANewerReleaseIsNamed) {
 }
 
 TEST(RecordCodecTest, RandomBytesNeverDoHarm) {
-  constexpr std::size_t kKinds = std::variant_size_v<Record>;
+  constexpr std::size_t kKinds = std::variant_size_v<ledger::Record>;
   std::mt19937 random(11);
   std::array<int, kKinds + 2> refused{};  // by kind; the first and the last are of no record
   std::array<int, kKinds + 2> read{};

@@ -15,14 +15,15 @@ namespace antdt::shard_server {
 class Recorder {
  public:
   explicit Recorder(const LedgerConfig& config) : config_(config), ledger_(config) {
-    step(event::JobDeclared{1000, config.train.records, true});
+    step(ledger::JobDeclared{1000, config.train.records, true});
   }
 
-  // The effects but Persist, which goes to the journal and the accounts.
-  Effects step(const Event& event, MonoTime now = {}) {
-    Effects rest;
-    for (Effect& effect : ledger_.step(event, now)) {
-      if (auto* persist = std::get_if<effect::Persist>(&effect)) {
+  // The effects but PersistRecord, which goes to the journal and the accounts.
+  ledger::Effects step(const ledger::Input& event, MonoTime now = {}) {
+    ledger::Effects effects, rest;
+    ledger_.step(event, now, effects);
+    for (ledger::Effect& effect : effects) {
+      if (auto* persist = std::get_if<ledger::PersistRecord>(&effect)) {
         write(*persist);
       } else {
         rest.push_back(std::move(effect));
@@ -30,7 +31,7 @@ class Recorder {
     }
     return rest;
   }
-  void write(const effect::Persist& persist) {
+  void write(const ledger::PersistRecord& persist) {
     journal_.push_back(persist.bytes);
     const auto applied = accounts_.apply(persist.bytes);
     EXPECT_TRUE(applied) << applied.error().message;
@@ -64,8 +65,8 @@ class Recorder {
 };
 
 template <class T>
-[[nodiscard]] const T* find_effect(const Effects& effects) {
-  for (const Effect& effect : effects) {
+[[nodiscard]] const T* find_effect(const ledger::Effects& effects) {
+  for (const ledger::Effect& effect : effects) {
     if (const T* found = std::get_if<T>(&effect)) return found;
   }
   return nullptr;

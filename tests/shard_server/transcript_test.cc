@@ -51,7 +51,7 @@ class LedgerScript : public transcript::Machine {
     }
     if (line.what() == "state") return state();
     std::vector<std::string> shown;
-    for (const Effect& effect : recorder_.step(event_of(line.what(), line), now)) {
+    for (const ledger::Effect& effect : recorder_.step(event_of(line.what(), line), now)) {
       shown.push_back(std::visit([this](const auto& e) { return this->show_effect(e); }, effect));
     }
     // Whoever comes back from the journal is where this one is.
@@ -61,7 +61,7 @@ class LedgerScript : public transcript::Machine {
   }
 
  private:
-  Event event_of(const std::string& what, const Line& line) {
+  ledger::Input event_of(const std::string& what, const Line& line) {
     if (what == "open") return open(line);
     if (what == "settle") return settle(line);
     if (what == "shares") return shares(line);
@@ -69,20 +69,20 @@ class LedgerScript : public transcript::Machine {
     const Member member = member_of(line.word(0));
     const Generation generation{line.number("gen", generation_of(member))};
     const std::uint64_t phase = line.number("phase", recorder_.ledger().phase().number);
-    if (what == "admit") return event::MemberAdmitted{member, Generation{line.number("gen", 0)}};
-    if (what == "lost") return event::MemberLost{member};
-    if (what == "left") return event::MemberLeft{member};
+    if (what == "admit") return ledger::MemberAdmitted{member, Generation{line.number("gen", 0)}};
+    if (what == "lost") return ledger::MemberLost{member};
+    if (what == "left") return ledger::MemberLeft{member};
     if (what == "progress") {
-      return event::Progress{member, generation, phase, line.number("place", 0)};
+      return ledger::ProgressReported{member, generation, phase, line.number("place", 0)};
     }
     if (what == "recalled") {
-      event::Recalled recalled{member, generation, line.number("number", 0), phase,
-                               line.number("end", 0)};
+      ledger::RecallAnswered recalled{member, generation, line.number("number", 0), phase,
+                                      line.number("end", 0)};
       if (line.text("records")) recalled.records = line.number("records", 0);
       return recalled;
     }
     if (what != "fetch") throw std::runtime_error("no event: " + what);
-    event::Fetch fetch{member, generation, line.number("seq", 0), {}};
+    ledger::FetchRequested fetch{member, generation, line.number("seq", 0), {}};
     fetch.request = {phase, line.number("place", 0), line.number("want", 0), {}};
     fetch.request.late = line.number("late", 0);
     if (line.text("records")) {
@@ -93,13 +93,13 @@ class LedgerScript : public transcript::Machine {
     return fetch;
   }
 
-  static Event open(const Line& line) {
-    return event::PhaseOpened{std::stoull(line.word(0)),
-                              line.word(1) == "train" ? PhaseKind::kTrain : PhaseKind::kEval,
-                              Epoch{static_cast<std::uint32_t>(std::stoul(line.word(2)))}};
+  static ledger::Input open(const Line& line) {
+    return ledger::PhaseOpened{std::stoull(line.word(0)),
+                               line.word(1) == "train" ? PhaseKind::kTrain : PhaseKind::kEval,
+                               Epoch{static_cast<std::uint32_t>(std::stoul(line.word(2)))}};
   }
-  static Event settle(const Line& line) {
-    event::Settled settled{Generation{line.number("gen", 0)}, {}, {}};
+  static ledger::Input settle(const Line& line) {
+    ledger::GenerationSettled settled{Generation{line.number("gen", 0)}, {}, {}};
     for (std::string place : split(line.text("places").value_or(""), ',')) {
       const bool lost = place.back() == '!';
       if (lost) place.pop_back();
@@ -112,8 +112,8 @@ class LedgerScript : public transcript::Machine {
     }
     return settled;
   }
-  static Event shares(const Line& line) {
-    event::Shares shares;
+  static ledger::Input shares(const Line& line) {
+    ledger::SharesPlanned shares;
     for (const Line::Pair& pair : line.pairs()) {
       const auto numbers = split(pair.value, '/');
       shares.shares.push_back({parse_worker_id(pair.name).value(), std::stoull(numbers.at(0)),
@@ -121,11 +121,11 @@ class LedgerScript : public transcript::Machine {
     }
     return shares;
   }
-  Event skip(const Line& line) {
+  ledger::Input skip(const Line& line) {
     const auto ends = split(line.word(0), ':');
-    return event::SkipDeclared{recorder_.ledger().phase().number,
-                               {std::stoull(ends.at(0)), std::stoull(ends.at(1))},
-                               line.rest(1)};
+    return ledger::SkipDeclared{recorder_.ledger().phase().number,
+                                {std::stoull(ends.at(0)), std::stoull(ends.at(1))},
+                                line.rest(1)};
   }
   std::uint64_t generation_of(Member member) {
     const auto found = recorder_.ledger().holders().find(member.worker);
@@ -134,8 +134,8 @@ class LedgerScript : public transcript::Machine {
 
   // ------------------------------------------------------------- what happens
 
-  static std::string show_effect(const effect::Persist&) { return "persist"; }
-  static std::string show_effect(const effect::Reply& e) {
+  static std::string show_effect(const ledger::PersistRecord&) { return "persist"; }
+  static std::string show_effect(const ledger::SendGrants& e) {
     std::string shown = fmt::format("reply {} {}", show(e.member), e.grants.status);
     if (e.grants.retry_ms > 0) shown += fmt::format(" {} ms", e.grants.retry_ms);
     std::vector<Interval> runs;
@@ -150,23 +150,23 @@ class LedgerScript : public transcript::Machine {
     for (const Interval& run : runs) shown += ' ' + show(run);
     return shown;
   }
-  static std::string show_effect(const effect::Refuse& e) {
+  static std::string show_effect(const ledger::SendRefusal& e) {
     return fmt::format("refuse: {}", e.refused.reason);
   }
-  static std::string show_effect(const effect::SendRecall& e) {
+  static std::string show_effect(const ledger::SendRecall& e) {
     return fmt::format("recall {} number={} keep_to={}", show(e.member), e.number,
                        e.recall.keep_to);
   }
-  std::string show_effect(const effect::PhaseComplete& e) {
+  std::string show_effect(const ledger::EndPhase& e) {
     std::string shown = fmt::format("complete {}", e.phase);
     const std::uint64_t evaluated = recorder_.ledger().evaluation().records;
     return evaluated > 0 ? shown + fmt::format(", {} evaluated", evaluated) : shown;
   }
-  static std::string show_effect(const effect::Returned& e) {
+  static std::string show_effect(const ledger::NoteReturned& e) {
     return fmt::format("returned {} {} retries={}", show(e.member), show(e.range.at),
                        e.range.retries);
   }
-  static std::string show_effect(const effect::StopJob& e) {
+  static std::string show_effect(const ledger::StopJob& e) {
     return fmt::format("stop job: {}", e.reason);
   }
 

@@ -100,8 +100,9 @@ void add_connection(Seeds& seeds) {
 constexpr Member kFirst{{'w', 0}, Attempt{1}};
 constexpr Member kSecond{{'w', 1}, Attempt{1}};
 
-record::Answered fetch(Member member, std::uint64_t seq, std::uint64_t place, std::uint32_t want) {
-  record::Answered said;
+ledger::FetchAnswered fetch(Member member, std::uint64_t seq, std::uint64_t place,
+                            std::uint32_t want) {
+  ledger::FetchAnswered said;
   said.member = member;
   said.seq = seq;
   said.place = place;
@@ -110,28 +111,28 @@ record::Answered fetch(Member member, std::uint64_t seq, std::uint64_t place, st
 }
 
 // What happens in a short job, as ledger_events takes it.
-std::vector<Record> story() {
+std::vector<ledger::Record> story() {
   const Generation one{1}, two{2};
   return {
-      event::JobDeclared{1, 100, true},
-      event::DeliveryChosen{Delivery::kAtMostOnce},
-      event::PhaseOpened{1, PhaseKind::kTrain, Epoch{0}},
-      event::Settled{one, {}, {kFirst, kSecond}},
-      event::Shares{{{kFirst.worker, 4, 8}, {kSecond.worker, 4, 8}}},
+      ledger::JobDeclared{1, 100, true},
+      ledger::DeliveryChosen{Delivery::kAtMostOnce},
+      ledger::PhaseOpened{1, PhaseKind::kTrain, Epoch{0}},
+      ledger::GenerationSettled{one, {}, {kFirst, kSecond}},
+      ledger::SharesPlanned{{{kFirst.worker, 4, 8}, {kSecond.worker, 4, 8}}},
       fetch(kFirst, 1, 0, 60),
       fetch(kSecond, 1, 0, 60),
-      event::Progress{kFirst, one, 1, 8},
+      ledger::ProgressReported{kFirst, one, 1, 8},
       fetch(kSecond, 2, 20, 60),
-      record::Recalled{kFirst, one, 0, 1, 20},
-      record::Late{fetch(kFirst, 2, 8, 4), 5, false},
-      event::SkipDeclared{1, {90, 95}, "broken"},
-      event::Settled{two, {{kFirst, 10, true}, {kSecond, 22, false}}, {kSecond}},
-      event::MemberAdmitted{{{'w', 2}, Attempt{3}}, two},
+      ledger::RecallSettled{kFirst, one, 0, 1, 20},
+      ledger::LateReturned{fetch(kFirst, 2, 8, 4), 5, false},
+      ledger::SkipDeclared{1, {90, 95}, "broken"},
+      ledger::GenerationSettled{two, {{kFirst, 10, true}, {kSecond, 22, false}}, {kSecond}},
+      ledger::MemberAdmitted{{{'w', 2}, Attempt{3}}, two},
       fetch(kSecond, 3, 0, 60),
-      event::MemberLost{{{'w', 2}, Attempt{3}}},
-      event::MemberLeft{{{'w', 3}, Attempt{1}}},
-      event::PhaseOpened{2, PhaseKind::kEval, Epoch{0}},
-      event::JobFinished{},
+      ledger::MemberLost{{{'w', 2}, Attempt{3}}},
+      ledger::MemberLeft{{{'w', 3}, Attempt{1}}},
+      ledger::PhaseOpened{2, PhaseKind::kEval, Epoch{0}},
+      ledger::JobFinished{},
   };
 }
 
@@ -146,12 +147,13 @@ class Scribe {
  public:
   explicit Scribe(Seeds& seeds) : seeds_(seeds) {}
 
-  void hear(const Record& said) {
+  void hear(const ledger::Record& said) {
     const std::string bytes = std::visit([](const auto& s) { return encode_record(s); }, said);
     append_part(events_, bytes);
     seeds_.add("ledger_record", fmt::format("said-{}", number_), bytes);
-    for (const Effect& effect : std::visit([this](const auto& s) { return step(s); }, said)) {
-      if (const auto* persist = std::get_if<effect::Persist>(&effect)) keep(persist->bytes);
+    for (const ledger::Effect& effect :
+         std::visit([this](const auto& s) { return step(s); }, said)) {
+      if (const auto* persist = std::get_if<ledger::PersistRecord>(&effect)) keep(persist->bytes);
     }
     seeds_.add("ledger_image", fmt::format("after-{}", number_), ledger_.image());
     seeds_.add("accounts", fmt::format("after-{}", number_), accounts_.image());
@@ -168,23 +170,25 @@ class Scribe {
 
  private:
   template <class E>
-  Effects step(const E& event) {
-    if constexpr (std::is_same_v<E, record::Answered>) {
+  ledger::Effects step(const E& event) {
+    if constexpr (std::is_same_v<E, ledger::FetchAnswered>) {
       return fetch_of(event, 0);
-    } else if constexpr (std::is_same_v<E, record::Late>) {
+    } else if constexpr (std::is_same_v<E, ledger::LateReturned>) {
       return fetch_of(event.answered, event.records);
-    } else if constexpr (std::is_constructible_v<Event, E>) {
-      return ledger_.step(event, MonoTime{});
+    } else if constexpr (std::is_constructible_v<ledger::Input, E>) {
+      ledger::Effects effects;
+      ledger_.step(event, MonoTime{}, effects);
+      return effects;
     } else {
       return {};
     }
   }
-  Effects fetch_of(const record::Answered& event, std::uint64_t late) {
+  ledger::Effects fetch_of(const ledger::FetchAnswered& event, std::uint64_t late) {
     const wire::Fetch request{ledger_.phase().number, event.place, event.retry_ms, {}, late};
     const auto holder = ledger_.holders().find(event.member.worker);
     if (holder == ledger_.holders().end()) return {};
-    return ledger_.step(event::Fetch{event.member, holder->second.generation, event.seq, request},
-                        MonoTime{});
+    return step(
+        ledger::FetchRequested{event.member, holder->second.generation, event.seq, request});
   }
   void keep(const std::string& record) {
     append_part(journal_, record);
@@ -322,7 +326,7 @@ int main(int argc, char** argv) {
   add_connection(seeds);
   seeds.add("job_image", "filled", filled<antdt::ctl::JobImage>());
   Scribe scribe(seeds);
-  for (const antdt::shard_server::Record& said : story()) scribe.hear(said);
+  for (const antdt::shard_server::ledger::Record& said : story()) scribe.hear(said);
   scribe.finish();
   add_data(seeds);
   add_job(seeds);

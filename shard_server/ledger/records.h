@@ -1,11 +1,10 @@
-// What the ledger hears, and what it writes down.
+// What the ledger writes down in the journal: each record is one change of its state.
 //
-// Most events are also records: what happened, once it has been found valid.
-// A Fetch is not: its record is Answered, or Late, which hold the decision.
+// Most records are events as they were heard, once they have been found valid. A fetch is not: its
+// record is FetchAnswered, or LateReturned, which hold what was decided.
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -42,7 +41,7 @@ struct OldPlace {
 
 enum class AnswerStatus : std::uint8_t { kGranted, kWait, kEnd };
 
-namespace event {
+namespace ledger {
 
 inline constexpr std::uint32_t kMostEpochs = 1'000'000;  // as job.toml allows
 
@@ -52,10 +51,12 @@ struct JobDeclared {
   std::uint64_t records = 0;  // of the training data; 0 where nobody knows
   bool uses_ledger = true;    // false: torchrun and exec programs read data by themselves
 };
-// Follows it where the promise is another one than exactly once.
+
+// Follows JobDeclared where the job promises something else than exactly once.
 struct DeliveryChosen {
   Delivery delivery = Delivery::kExactlyOnce;
 };
+
 // Every phase is done and nothing more will come.
 struct JobFinished {};
 
@@ -76,7 +77,7 @@ struct MemberAdmitted {
 
 // Nothing is known to be applied past the last commit: [committed, end) of its
 // grants is handed out next. Not for members of a collective, whose last steps
-// the survivors may have applied: for them Settled says what was.
+// the survivors may have applied: for them GenerationSettled says what was.
 struct MemberLost {
   Member member;
 };
@@ -91,21 +92,14 @@ struct MemberLeft {
 // committed, the rest is handed out next, and all of `members` (the only ones
 // from now on) start with place 0 and nothing in hand. An old member that is
 // not listed counts with its last committed place.
-struct Settled {
+struct GenerationSettled {
   Generation generation;
   std::vector<OldPlace> places;
   std::vector<Member> members;
 };
 
-struct Fetch {
-  Member member;
-  Generation generation;
-  std::uint64_t seq = 0;  // from 1; a retry repeats it
-  wire::Fetch request;
-};
-
 // One-way; a lower place than is known already changes nothing.
-struct Progress {
+struct ProgressReported {
   Member member;
   Generation generation;
   std::uint64_t phase = 0;
@@ -113,22 +107,8 @@ struct Progress {
 };
 
 // The newest plan, as far as grants follow from it; replaces the last one.
-struct Shares {
+struct SharesPlanned {
   std::vector<MemberShare> shares;
-};
-
-// The answer to a SendRecall: the holder has given up the last `records` of its
-// grants, or, where that is not said, what is behind place `end`. `number` is that of
-// the recall (the envelope's seq), 0 from a client that does not repeat it. A holder
-// answers only when it waits for no fetch: otherwise the lost or late answer to it brings
-// grants behind those. It is asked again.
-struct Recalled {
-  Member member;
-  Generation generation;
-  std::uint64_t number = 0;
-  std::uint64_t phase = 0;
-  std::uint64_t end = 0;
-  std::optional<std::uint64_t> records = {};
 };
 
 // An operator lets the job go on without positions [from, to) of this phase's
@@ -140,17 +120,8 @@ struct SkipDeclared {
   std::string reason;
 };
 
-}  // namespace event
-
-using Event =
-    std::variant<event::JobDeclared, event::JobFinished, event::PhaseOpened, event::MemberAdmitted,
-                 event::MemberLost, event::Settled, event::Fetch, event::Progress, event::Shares,
-                 event::Recalled, event::SkipDeclared, event::MemberLeft, event::DeliveryChosen>;
-
-namespace record {
-
-// A fetch: what it committed and what it was given.
-struct Answered {
+// A fetch was answered: what it committed, and what was granted.
+struct FetchAnswered {
   Member member;
   std::uint64_t seq = 0;
   std::uint64_t place = 0;
@@ -159,43 +130,46 @@ struct Answered {
   std::vector<Range> granted;
   std::vector<wire::EvalPartial> partials;
 };
-// The same, of a member whose push came too late to its step: behind its place, so many
-// records were given back first, to be granted to another member, or, under at-most-once,
-// dropped: then they count as committed, and are lost.
-struct Late {
-  Answered answered;
+
+// A fetch was answered whose member pushed too late to its step: the first `records` records behind
+// its place were taken from it before, to be granted to another member. Where the job drops what
+// is late (at most once), they count as committed, and the accounts count them as lost.
+struct LateReturned {
+  FetchAnswered answered;
   std::uint64_t records = 0;
   bool dropped = false;
 };
-// A holder's grants end at `end` now.
-struct Recalled {
-  Member member;
-  Generation generation;
-  std::uint64_t number = 0;
-  std::uint64_t phase = 0;
-  std::uint64_t end = 0;
-};
+
 // A holder was asked to give back what it has not started past `keep_to`.
 struct RecallIssued {
   Member member;
   std::uint64_t number = 0;
   std::uint64_t keep_to = 0;
 };
+
+// A holder's grants end at `end` now.
+struct RecallSettled {
+  Member member;
+  Generation generation;
+  std::uint64_t number = 0;
+  std::uint64_t phase = 0;
+  std::uint64_t end = 0;
+};
+
 // Training began again from a checkpoint: both images are of that moment. Where the
 // servers that are left keep their rows (docs/delivery.md), that of the accounts also says
 // what may be in a part of the model; under at-most-once both are of the present.
-struct Rewound {
+struct LedgerRewound {
   Lineage lineage;
   std::string ledger_image;
   std::string accounts_image;
 };
 
-}  // namespace record
+// A record's kind in the journal is its place in this list plus one: a new kind goes last.
+using Record = std::variant<JobDeclared, JobFinished, PhaseOpened, MemberAdmitted, MemberLost,
+                            GenerationSettled, FetchAnswered, ProgressReported, SharesPlanned,
+                            RecallIssued, RecallSettled, SkipDeclared, LedgerRewound, MemberLeft,
+                            DeliveryChosen, LateReturned>;
 
-using Record =
-    std::variant<event::JobDeclared, event::JobFinished, event::PhaseOpened, event::MemberAdmitted,
-                 event::MemberLost, event::Settled, record::Answered, event::Progress,
-                 event::Shares, record::RecallIssued, record::Recalled, event::SkipDeclared,
-                 record::Rewound, event::MemberLeft, event::DeliveryChosen, record::Late>;
-
+}  // namespace ledger
 }  // namespace antdt::shard_server

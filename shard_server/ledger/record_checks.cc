@@ -1,0 +1,170 @@
+#include "shard_server/ledger/record_checks.h"
+
+#include <set>
+
+#include "shard_server/accounts/evaluation.h"
+#include "shard_server/ledger/ledger_image.h"
+
+namespace antdt::shard_server {
+
+using namespace ledger;
+
+namespace {
+
+Status check_place(const LedgerState& state, Member member, std::uint64_t place) {
+  const Holder* found = state.hands().find(member.worker);
+  if (found == nullptr || found->attempt != member.attempt) {
+    return fail(ErrorKind::kRefused, "{} with attempt {} is not a member", member.worker,
+                member.attempt);
+  }
+  const Holder& holder = *found;
+  if (place < holder.place || place > holder.end) {
+    return fail(ErrorKind::kRefused,
+                "{} (attempt {}) says that its place is {}: it committed {} records before and was "
+                "granted {}",
+                member.worker, member.attempt, place, holder.place, holder.end);
+  }
+  return {};
+}
+
+// `place` is one that the member can have.
+Status check_late(const LedgerState& state, Member member, std::uint64_t place,
+                  std::uint64_t records) {
+  const std::uint64_t in_hand = state.hands().holders().at(member.worker).end - place;
+  if (records <= in_hand) return {};
+  return fail(ErrorKind::kRefused,
+              "{} (attempt {}) says that {} records came too late: it has {} in hand",
+              member.worker, member.attempt, records, in_hand);
+}
+
+}  // namespace
+
+Status check(const LedgerState& state, const PhaseOpened& event) {
+  if (event.phase <= state.phase().number) {
+    return fail(ErrorKind::kRefused, "phase {} cannot open: phase {} is open or was", event.phase,
+                state.phase().number);
+  }
+  if (!state.complete()) {
+    return fail(ErrorKind::kRefused,
+                "phase {} cannot open: {} records of phase {} are not committed", event.phase,
+                state.supply().ungranted() + state.hands().outstanding(), state.phase().number);
+  }
+  return {};
+}
+
+Status check(const LedgerState& state, const MemberAdmitted& event) {
+  const Holder* found = state.hands().find(event.member.worker);
+  if (found == nullptr) return {};
+  const Holder& holder = *found;
+  if (event.member.attempt < holder.attempt ||
+      (event.member.attempt == holder.attempt && !holder.active)) {
+    return fail(ErrorKind::kRefused,
+                "{} cannot join with attempt {}: attempt {} was lost or replaced",
+                event.member.worker, event.member.attempt, event.member.attempt);
+  }
+  return {};
+}
+
+Status check(const LedgerState& state, const MemberLost& event) {
+  const Holder* found = state.hands().find(event.member.worker);
+  if (found == nullptr || !found->active || found->attempt != event.member.attempt) {
+    return fail(ErrorKind::kRefused, "{} with attempt {} is not a member", event.member.worker,
+                event.member.attempt);
+  }
+  return {};
+}
+
+Status check(const LedgerState& state, const MemberLeft& event) {
+  return check(state, MemberLost{event.member});
+}
+
+Status check(const LedgerState& state, const GenerationSettled& event) {
+  for (const auto& [worker, holder] : state.hands().holders()) {
+    if (holder.active && holder.generation >= event.generation) {
+      return fail(ErrorKind::kRefused, "generation {} cannot settle: {} is of generation {}",
+                  event.generation, worker, holder.generation);
+    }
+  }
+  std::set<WorkerId> placed;
+  for (const OldPlace& old : event.places) {
+    ANTDT_RETURN_IF_ERROR(check_place(state, old.member, old.place));
+    if (!placed.insert(old.member.worker).second) {
+      return fail(ErrorKind::kRefused, "generation {} cannot settle: it has two places of {}",
+                  event.generation, old.member.worker);
+    }
+  }
+  for (const Member& member : event.members) {
+    const Holder* found = state.hands().find(member.worker);
+    if (found != nullptr && member.attempt < found->attempt) {
+      return fail(ErrorKind::kRefused, "generation {} cannot settle: {} is at attempt {}, not {}",
+                  event.generation, member.worker, found->attempt, member.attempt);
+    }
+  }
+  return {};
+}
+
+Status check(const LedgerState& state, const FetchRequested& event) {
+  if (event.seq == 0) return fail(ErrorKind::kRefused, "a fetch without a number (seq)");
+  ANTDT_RETURN_IF_ERROR(check_place(state, event.member, event.request.place));
+  if (event.request.late > 0) {
+    if (state.phase().kind != PhaseKind::kTrain) {
+      return fail(ErrorKind::kRefused,
+                  "records come too late in an evaluation, which has no steps");
+    }
+    ANTDT_RETURN_IF_ERROR(check_late(state, event.member, event.request.place, event.request.late));
+  }
+  for (const wire::EvalPartial& partial : event.request.partials) {
+    if (state.phase().kind != PhaseKind::kEval) {
+      return fail(ErrorKind::kRefused, "a partial evaluation in a training phase");
+    }
+    ANTDT_RETURN_IF_ERROR(check_partial(partial));
+  }
+  return {};
+}
+
+Status check(const LedgerState& state, const FetchAnswered& record) {
+  ANTDT_RETURN_IF_ERROR(check_place(state, record.member, record.place));
+  ANTDT_RETURN_IF_ERROR(state.supply().check_free(record.granted, record.member.worker));
+  for (const wire::EvalPartial& partial : record.partials) {
+    ANTDT_RETURN_IF_ERROR(check_partial(partial));
+  }
+  return {};
+}
+
+Status check(const LedgerState& state, const ProgressReported& event) {
+  return check_place(state, event.member, event.place);
+}
+
+Status check(const LedgerState& state, const RecallIssued& record) {
+  return check_place(state, record.member, record.keep_to);
+}
+
+Status check(const LedgerState& state, const RecallSettled& record) {
+  return check_place(state, record.member, record.end);
+}
+
+Status check(const LedgerState& state, const LateReturned& record) {
+  ANTDT_RETURN_IF_ERROR(check(state, record.answered));
+  return check_late(state, record.answered.member, record.answered.place, record.records);
+}
+
+Status check(const LedgerState& state, const SkipDeclared& event) {
+  if (event.phase != state.phase().number) {
+    return fail(ErrorKind::kRefused, "records of phase {} cannot be skipped: phase {} is open",
+                event.phase, state.phase().number);
+  }
+  if (event.at.empty() || event.at.to > state.supply().stream().size()) {
+    return fail(ErrorKind::kRefused,
+                "positions {}:{} cannot be skipped: FROM must be below TO, and TO at most {}",
+                event.at.from, event.at.to, state.supply().stream().size());
+  }
+  if (event.reason.empty()) return fail(ErrorKind::kRefused, "records are skipped for a reason");
+  return {};
+}
+
+Status check(const LedgerState& state, const LedgerRewound& record) {
+  ANTDT_RETURN_IF_ERROR(LedgerImage::read(state.train(), state.eval(), record.ledger_image));
+  return {};
+}
+
+}  // namespace antdt::shard_server

@@ -1,4 +1,5 @@
-# antdt_library(NAME SOURCES... [LIBS ...] [HEADERS set]): one folder's library, warnings on.
+# antdt_library(NAME [PIC] SOURCES... [LIBS ...] [HEADERS set]): one folder's library, warnings on.
+# PIC: libantdt.so is made of it, so its code is position-independent and its names stay inside.
 # antdt_program(NAME SOURCES... [LIBS ...]): a program in build/bin.
 # antdt_test(NAME SOURCES... [LIBS ...] [HEADERS set] [SHARDS n] [ONE_THREAD]): a GoogleTest program;
 # the target antdt_unit_tests builds all of them and what they start. It is one CTest test, since under
@@ -37,6 +38,7 @@ endif()
 # A file still includes what it uses. With GCC only LibTorch's, which cost most, and those
 # not in a unity build, which has one file of them: it warns of what is in system headers
 # when they come precompiled.
+set(ANTDT_PIC POSITION_INDEPENDENT_CODE ON CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON)
 option(ANTDT_PCH "Parse the headers that most files share once (clang)" ON)
 function(antdt_precompile set)
   file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/${set}.cc CONTENT "")
@@ -55,6 +57,8 @@ function(antdt_use_precompiled target set)
 endfunction()
 if(ANTDT_PCH AND CMAKE_CXX_COMPILER_ID STREQUAL Clang AND NOT ANTDT_FUZZ)
   antdt_precompile(headers)
+  antdt_precompile(pic_headers)
+  set_target_properties(antdt_pic_headers PROPERTIES ${ANTDT_PIC})
   antdt_precompile(command_headers)
   if(ANTDT_TESTS)
     antdt_precompile(test_headers GTest::gmock)
@@ -65,9 +69,13 @@ if(ANTDT_TRAINER AND NOT CMAKE_UNITY_BUILD)
 endif()
 
 function(antdt_library name)
-  cmake_parse_arguments(arg "" "HEADERS" "LIBS" HEADERS headers ${ARGN})
+  cmake_parse_arguments(arg "PIC" "HEADERS" "LIBS" HEADERS headers ${ARGN})
   add_library(${name} STATIC ${arg_UNPARSED_ARGUMENTS})
   target_link_libraries(${name} PUBLIC antdt_options ${arg_LIBS})
+  if(arg_PIC)
+    set_target_properties(${name} PROPERTIES ${ANTDT_PIC})
+    set(arg_HEADERS pic_headers)
+  endif()
   antdt_use_precompiled(${name} ${arg_HEADERS})
 endfunction()
 

@@ -299,11 +299,12 @@ ANTDT_API int antdt_wait(antdt_job* job, uint32_t timeout_ms);
 /* 1: the generation is over, and what is computed now will be discarded: answer soon, with whatever
  * weight. 0: it goes on. */
 ANTDT_API int antdt_is_over(antdt_job* job);
-/* The records of phase `phase` of generation `generation` that come next to this member, from
- * position `from` on (order.position counts the same way, from 0 at PHASE_BEGIN), so that they
- * can be read ahead: `count` of them, one at least and `capacity` at most. What is told comes in
- * this order, if the phase is not broken off before. ANTDT_INTERRUPTED: the phase has ended. */
-ANTDT_API int antdt_ahead(antdt_job* job, uint64_t generation, uint64_t phase, uint64_t from,
+/* The records of phase `phase` of generation `generation` that come next to this member, so that
+ * they can be read ahead: `count` of them, one at least and `capacity` at most, from position `*from`
+ * on. order.position counts the same way, from 0 at PHASE_BEGIN; what was given in orders already is
+ * passed over, and `*from` says where `records` begin. What is told comes in this order, if the phase is
+ * not broken off before. ANTDT_INTERRUPTED: the phase has ended, or another generation has begun it. */
+ANTDT_API int antdt_ahead(antdt_job* job, uint64_t generation, uint64_t phase, uint64_t* from,
                           uint64_t* records, uint64_t capacity, uint64_t* count,
                           uint32_t timeout_ms);
 /* Asks to leave at the end of the step, as SIGTERM does of antdt-trainer. LEAVE follows, with code

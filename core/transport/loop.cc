@@ -1,9 +1,8 @@
-// EventLoop lives in this folder because it waits with zmq_poll.
+// EventLoop but for message sockets (loop_sockets.cc): it needs no ZeroMQ, so that a worker
+// program's library needs none.
 //
-// File descriptors are gathered in one epoll set, which is one item of the
-// poll set beside the message sockets: a turn costs the same with ten or a
-// thousand descriptors. Message sockets must be in the poll set themselves,
-// since what ZeroMQ offers as their descriptor is edge-triggered.
+// File descriptors are gathered in one epoll set: a turn costs the same with ten or a thousand
+// of them.
 #include "core/loop.h"
 
 #include <sys/epoll.h>
@@ -11,23 +10,17 @@
 #include <sys/signalfd.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
-#include <zmq.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
 #include <csignal>
 #include <cstring>
-#include <deque>
-#include <map>
-#include <unordered_map>
 #include <utility>
-#include <vector>
 
 #include "core/check.h"
-#include "core/os/owned_fd.h"
 #include "core/os/process.h"
-#include "core/transport/socket.h"
+#include "core/transport/loop_state.h"
 
 namespace antdt {
 
@@ -51,57 +44,13 @@ timespec to_timespec(Duration d) {
   return {.tv_sec = seconds.count(), .tv_nsec = (d - seconds).count()};
 }
 
-// Something that can be ready. Shared, so that a callback may end its own watch
-// while it runs.
-struct Watch {
-  Callback on_ready;
-  bool active = true;
-};
-
 }  // namespace
 
-struct EventLoop::State {
-  explicit State(const Clock& loop_clock) : clock(loop_clock) {}
-
-  const Clock& clock;
-  OwnedFd epoll{checked(epoll_create1(EPOLL_CLOEXEC), "epoll_create1")};
-  OwnedFd timer{
-      checked(timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK), "timerfd_create")};
-  OwnedFd stop_event{checked(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK), "eventfd")};
-  std::vector<OwnedFd> signal_fds;
-  std::map<std::uint64_t, OwnedFd> pidfds;  // by number of their watch
-  bool stopping = false;
-
-  // A descriptor's number is used again by the system, a watch's is not: what
-  // epoll reported of a watch that has ended meanwhile is told by its number.
-  std::uint64_t next_watch = 1;
-  std::unordered_map<std::uint64_t, std::shared_ptr<Watch>> watches;
-  std::unordered_map<int, std::uint64_t> watch_of_fd;
-
-  // poll_items[0] is the epoll set, poll_items[i + 1] is of sockets[i].
-  struct WatchedSocket {
-    void* handle;
-    std::shared_ptr<Watch> watch;
-  };
-  std::vector<WatchedSocket> sockets;
-  std::vector<zmq_pollitem_t> poll_items;
-  bool poll_items_stale = true;
-  std::vector<std::shared_ptr<Watch>> ready;  // of this turn
-
-  std::uint64_t next_timer = 1;
-  std::map<std::pair<MonoTime, std::uint64_t>, Callback> timers;
-  std::unordered_map<std::uint64_t, MonoTime> time_of_timer;
-  MonoTime armed_for = MonoTime::max();
-  std::deque<Callback> turn_end;  // a deque: callbacks may add to it while it runs
-
-  std::uint64_t add_watch(int fd, Callback on_ready);
-  void remove_watch(int fd);
-  void arm_timer();
-  void wait();
-  void collect_descriptors();
-  void run_due_timers();
-  void turn();
-};
+EventLoop::State::State(const Clock& loop_clock)
+    : clock(loop_clock),
+      epoll(checked(epoll_create1(EPOLL_CLOEXEC), "epoll_create1")),
+      timer(checked(timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK), "timerfd_create")),
+      stop_event(checked(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK), "eventfd")) {}
 
 EventLoop::EventLoop(const Clock& clock) : state_(std::make_unique<State>(clock)) {
   state_->add_watch(state_->timer.get(), [state = state_.get()] {
@@ -128,7 +77,7 @@ std::uint64_t EventLoop::State::add_watch(int fd, Callback on_ready) {
   event.data.u64 = number;
   const int rc = epoll_ctl(epoll.get(), EPOLL_CTL_ADD, fd, &event);
   ANTDT_CHECK(rc == 0, "watching descriptor {}: {}", fd, std::strerror(errno));
-  watches[number] = std::make_shared<Watch>(Watch{std::move(on_ready)});
+  watches[number] = std::make_shared<LoopWatch>(LoopWatch{std::move(on_ready)});
   watch_of_fd[fd] = number;
   return number;
 }
@@ -147,27 +96,6 @@ void EventLoop::State::remove_watch(int fd) {
 void EventLoop::watch_fd(int fd, Callback on_ready) { state_->add_watch(fd, std::move(on_ready)); }
 
 void EventLoop::unwatch_fd(int fd) { state_->remove_watch(fd); }
-
-void EventLoop::watch_handle(void* handle, Callback on_ready) {
-  unwatch_handle(handle);
-  state_->sockets.push_back({handle, std::make_shared<Watch>(Watch{std::move(on_ready)})});
-  state_->poll_items_stale = true;
-}
-
-void EventLoop::unwatch_handle(void* handle) {
-  std::erase_if(state_->sockets, [&](const State::WatchedSocket& watched) {
-    if (watched.handle != handle) return false;
-    watched.watch->active = false;
-    return true;
-  });
-  state_->poll_items_stale = true;
-}
-
-void EventLoop::watch_socket(transport::Socket& socket, Callback on_ready) {
-  watch_handle(socket.handle(), std::move(on_ready));
-}
-
-void EventLoop::unwatch_socket(transport::Socket& socket) { unwatch_handle(socket.handle()); }
 
 Status EventLoop::watch_signals(std::initializer_list<int> signals,
                                 std::function<void(int)> on_signal) {
@@ -257,28 +185,14 @@ void EventLoop::State::run_due_timers() {
 void EventLoop::at_turn_end(Callback callback) { state_->turn_end.push_back(std::move(callback)); }
 
 void EventLoop::State::wait() {
-  if (poll_items_stale) {
-    poll_items.assign(1, {nullptr, epoll.get(), ZMQ_POLLIN, 0});
-    for (const WatchedSocket& socket : sockets) {
-      poll_items.push_back({socket.handle, 0, ZMQ_POLLIN, 0});
-    }
-    poll_items_stale = false;
-  }
-  const int rc = zmq_poll(poll_items.data(), static_cast<int>(poll_items.size()), -1);
-  if (rc < 0) {
-    ANTDT_CHECK(errno == EINTR, "zmq_poll over {} sockets: {}", sockets.size(),
-                zmq_strerror(errno));
-    return;
-  }
-  for (std::size_t i = 0; i < sockets.size(); ++i) {
-    if (poll_items[i + 1].revents != 0) ready.push_back(sockets[i].watch);
-  }
-  if (poll_items[0].revents != 0) collect_descriptors();
+  if (sockets.empty()) return collect_descriptors(-1);
+  if (wait_with_sockets(*this)) collect_descriptors(0);
 }
 
-void EventLoop::State::collect_descriptors() {
+void EventLoop::State::collect_descriptors(int timeout_ms) {
   std::array<epoll_event, 64> events;
-  const int count = epoll_wait(epoll.get(), events.data(), static_cast<int>(events.size()), 0);
+  const int count =
+      epoll_wait(epoll.get(), events.data(), static_cast<int>(events.size()), timeout_ms);
   for (int i = 0; i < count; ++i) {
     // Copied: epoll_event is packed, so nothing may refer into it.
     const std::uint64_t id = events[static_cast<std::size_t>(i)].data.u64;
@@ -290,7 +204,7 @@ void EventLoop::State::collect_descriptors() {
 void EventLoop::State::turn() {
   arm_timer();
   wait();
-  for (const std::shared_ptr<Watch>& watch : ready) {
+  for (const std::shared_ptr<LoopWatch>& watch : ready) {
     if (watch->active) watch->on_ready();
   }
   ready.clear();

@@ -10,6 +10,7 @@ class BrokenCollective final : public Collective {
   [[nodiscard]] std::uint32_t rank() const override { return 0; }
   [[nodiscard]] std::uint32_t size() const override { return 2; }
   [[nodiscard]] Status allreduce_sum(std::span<float>) override { return broken(); }
+  [[nodiscard]] Status allreduce_sum(std::span<double>) override { return broken(); }
   [[nodiscard]] Status allgather(std::span<const std::byte>, std::span<std::byte>) override {
     return broken();
   }

@@ -81,11 +81,14 @@ class LocalGroup {
     [[nodiscard]] std::uint32_t rank() const override { return rank_; }
     [[nodiscard]] std::uint32_t size() const override { return group_.size_; }
 
-    [[nodiscard]] Status allreduce_sum(std::span<float> values) override {
-      std::vector<float> sum(values.size());
+    [[nodiscard]] Status allreduce_sum(std::span<float> values) override { return sum_of(values); }
+    [[nodiscard]] Status allreduce_sum(std::span<double> values) override { return sum_of(values); }
+    template <class T>
+    [[nodiscard]] Status sum_of(std::span<T> values) {
+      std::vector<T> sum(values.size());
       ANTDT_RETURN_IF_ERROR(exchange(
           OperationKind::kSum, std::as_bytes(values), [&](std::uint32_t, const Bytes& bytes) {
-            const auto* const part = reinterpret_cast<const float*>(bytes.data());
+            const auto* const part = reinterpret_cast<const T*>(bytes.data());
             for (std::size_t i = 0; i < sum.size(); ++i) {
               sum[i] += part[i];
             }

@@ -44,12 +44,26 @@ std::optional<Event> read_body(const wire::Envelope& envelope, const std::string
   return read_as_one_of(std::type_identity<Inbound>(), envelope, body);
 }
 
+class IpcLink final : public AgentLink {
+ public:
+  explicit IpcLink(transport::IpcDealer socket) : socket_(std::move(socket)) {}
+  [[nodiscard]] transport::SendOutcome send(const wire::Packet& packet) override {
+    return socket_.send(packet);
+  }
+  [[nodiscard]] std::optional<wire::Packet> receive() override { return socket_.receive(); }
+  [[nodiscard]] int fd() const override { return socket_.fd(); }
+
+ private:
+  transport::IpcDealer socket_;
+};
+
 }  // namespace
 
-// Everything below `mutex` is guarded by it; the socket and the loop belong to
+// Everything below `mutex` is guarded by it; the link and the loop belong to
 // the message thread.
 struct Client::State {
-  explicit State(Environment who) : environment(std::move(who)) {}
+  State(Environment who, std::unique_ptr<AgentLink> agent)
+      : environment(std::move(who)), link(std::move(agent)) {}
   ~State() {
     if (thread.joinable()) {
       loop.stop_from_any_thread();
@@ -73,7 +87,7 @@ struct Client::State {
   wire::WorkerWelcome welcome;  // the first; set before connect() returns
   SteadyClock clock;
   EventLoop loop{clock};
-  std::optional<transport::IpcDealer> socket;
+  const std::unique_ptr<AgentLink> link;
   int wake_fd = -1;
   std::thread thread;
   std::optional<TimerId> timer;
@@ -90,7 +104,6 @@ struct Client::State {
 };
 
 Status Client::State::start() {
-  ANTDT_TRY(socket, transport::IpcDealer::connect(environment.socket));
   wake_fd = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
   if (wake_fd < 0) return fail_errno(ErrorKind::kIo, errno, "cannot make an eventfd");
   loop.watch_fd(wake_fd, [this] {
@@ -98,7 +111,7 @@ Status Client::State::start() {
     [[maybe_unused]] const ssize_t got = ::read(wake_fd, &count, sizeof count);
     pump();
   });
-  loop.watch_fd(socket->fd(), [this] { receive(); });
+  loop.watch_fd(link->fd(), [this] { receive(); });
   apply(Greet{});
   thread = std::thread([this] { loop.run(); });
   return {};
@@ -145,7 +158,7 @@ void Client::State::pump() {
   std::unique_lock lock(mutex);
   decide_locked(Tick{});
   while (!outbox.empty()) {
-    if (socket->send(outbox.front()) != transport::SendOutcome::kSent) break;
+    if (link->send(outbox.front()) != transport::SendOutcome::kSent) break;
     outbox.pop_front();
   }
   auto deadline = core.deadline();
@@ -167,7 +180,7 @@ void Client::State::arm(std::optional<MonoTime> deadline) {
 }
 
 void Client::State::receive() {
-  while (auto packet = socket->receive()) {
+  while (auto packet = link->receive()) {
     std::optional<Event> event;
     if (auto envelope = wire::open_envelope(*packet)) {
       event = read_body(*envelope, packet->body);
@@ -198,7 +211,13 @@ Client::Client(std::unique_ptr<State> state) : state_(std::move(state)) {}
 Client::~Client() = default;
 
 Result<std::unique_ptr<Client>> Client::connect(const Environment& environment, Duration timeout) {
-  auto state = std::make_unique<State>(environment);
+  ANTDT_TRY(auto socket, transport::IpcDealer::connect(environment.socket));
+  return connect(environment, std::make_unique<IpcLink>(std::move(socket)), timeout);
+}
+
+Result<std::unique_ptr<Client>> Client::connect(const Environment& environment,
+                                                std::unique_ptr<AgentLink> link, Duration timeout) {
+  auto state = std::make_unique<State>(environment, std::move(link));
   ANTDT_RETURN_IF_ERROR(state->start());
   std::unique_lock lock(state->mutex);
   state->changed.wait_until(lock, state->clock.now() + timeout,

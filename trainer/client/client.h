@@ -25,6 +25,7 @@
 #include "core/wire/drill_messages.h"
 #include "core/wire/messages.h"
 #include "core/wire/ps_messages.h"
+#include "trainer/client/agent_link.h"
 #include "trainer/client/environment.h"
 
 namespace antdt::client {
@@ -91,6 +92,10 @@ class Client {
   // in common (the message names both ranges).
   [[nodiscard]] static Result<std::unique_ptr<Client>> connect(
       const Environment& environment, Duration timeout = std::chrono::seconds(10));
+  // The same over another link than the ipc socket that the environment names.
+  [[nodiscard]] static Result<std::unique_ptr<Client>> connect(
+      const Environment& environment, std::unique_ptr<AgentLink> link,
+      Duration timeout = std::chrono::seconds(10));
   ~Client();
   Client(const Client&) = delete;
   Client& operator=(const Client&) = delete;

@@ -33,11 +33,21 @@ class Loose {
   // Connects and joins without collectives.
   [[nodiscard]] static Result<std::unique_ptr<Loose>> start(const Environment& environment,
                                                             const wire::DataIdentity& data = {});
+  // With a client that is connected and has said nothing else.
+  [[nodiscard]] static std::unique_ptr<Loose> start(std::unique_ptr<Client> client,
+                                                    const wire::DataIdentity& data);
 
   // Commits the records of the work before, then gives at most `max_records`
   // more, waiting as long as that takes; nothing when the job is over or this
   // worker is asked to leave.
   [[nodiscard]] Result<std::optional<Work>> next(std::uint64_t max_records);
+  // The same, but waits for `patience` at most: kWait when nothing has come by then, kEnd where
+  // next() answers nothing.
+  struct Next {
+    TakeStatus status = TakeStatus::kWait;
+    Work work = {};  // with kData
+  };
+  [[nodiscard]] Result<Next> next(std::uint64_t max_records, Duration patience);
   // The time of the work of the last next().
   void report(Duration data, Duration compute, Duration wait);
 
@@ -46,7 +56,7 @@ class Loose {
  private:
   explicit Loose(std::unique_ptr<Client> client) : client_(std::move(client)) {}
   // The next order, if one comes; false: the job is over, or this worker leaves.
-  [[nodiscard]] Result<bool> obey_next();
+  [[nodiscard]] Result<bool> obey_next(Duration patience);
 
   std::unique_ptr<Client> client_;
   std::optional<wire::PhaseStart> phase_;

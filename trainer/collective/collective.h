@@ -30,6 +30,7 @@ class Collective {
   // Every element becomes the sum of that element over all members, the same
   // bits on each. kAborted after abort(); kIo when a member is gone.
   [[nodiscard]] virtual Status allreduce_sum(std::span<float> values) = 0;
+  [[nodiscard]] virtual Status allreduce_sum(std::span<double> values) = 0;
 
   // `all` (size() times the bytes of `mine`) receives every member's bytes, by rank.
   [[nodiscard]] virtual Status allgather(std::span<const std::byte> mine,

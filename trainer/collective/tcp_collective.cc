@@ -16,12 +16,13 @@ namespace {
 
 // Small enough that sending and adding overlap and that it stays in a core's cache, large
 // enough that the cost of a message (some 10 us) does not show.
-constexpr std::size_t kSegmentFloats = 64 * 1024;
+constexpr std::size_t kSegmentBytes = 256 * 1024;
 // Of a message that measures a hop: what bandwidth the link has shows in it, and it is
 // soon there.
 constexpr std::size_t kHopBytes = 16 * 1024;
 
-void add_into(float* __restrict sum, const float* __restrict values, std::size_t count) {
+template <class T>
+void add_into(T* __restrict sum, const T* __restrict values, std::size_t count) {
   for (std::size_t i = 0; i < count; ++i) sum[i] += values[i];
 }
 
@@ -38,7 +39,8 @@ class TcpCollective final : public Collective {
     aborted_ = true;
     links_->abort();
   }
-  [[nodiscard]] Status allreduce_sum(std::span<float> values) override;
+  [[nodiscard]] Status allreduce_sum(std::span<float> values) override { return sum(values); }
+  [[nodiscard]] Status allreduce_sum(std::span<double> values) override { return sum(values); }
   [[nodiscard]] Status allgather(std::span<const std::byte> mine,
                                  std::span<std::byte> all) override;
   [[nodiscard]] Status allgather_parts(std::span<const std::size_t> sizes,
@@ -56,10 +58,18 @@ class TcpCollective final : public Collective {
     if (!aborted_) return {};
     return fail(ErrorKind::kAborted, "the collective of rank {} was aborted", rank());
   }
-  [[nodiscard]] Status sum_by_doubling(std::span<float> values);
-  [[nodiscard]] Status sum_around_the_ring(std::span<float> values);
+  template <class T>
+  [[nodiscard]] Status sum(std::span<T> values);
+  template <class T>
+  [[nodiscard]] Status sum_by_doubling(std::span<T> values);
+  template <class T>
+  [[nodiscard]] Status sum_around_the_ring(std::span<T> values);
   // Adds what `from` sends.
-  [[nodiscard]] Status receive_and_add(std::uint32_t from, std::span<float> values);
+  template <class T>
+  [[nodiscard]] Status receive_and_add(std::uint32_t from, std::span<T> values);
+  // Room for so many values, the same each time.
+  template <class T>
+  [[nodiscard]] std::span<T> staging(std::size_t count);
   // Each run of `blocks` in memory that has any bytes: one, or two where they go around.
   template <class F>
   [[nodiscard]] Status for_each_run(const Blocks& blocks, std::span<std::byte> all, F f) const;
@@ -70,21 +80,29 @@ class TcpCollective final : public Collective {
   const DoublingPlan doubling_;
   const std::vector<GatherRound> gathering_;
   std::atomic<bool> aborted_ = false;
-  std::vector<float> staging_;
+  std::vector<double> staging_;
   std::vector<std::size_t> begins_;  // of each rank's part in what is gathered, and the end
   std::vector<std::byte> hop_;
 };
 
-Status TcpCollective::allreduce_sum(std::span<float> values) {
+template <class T>
+std::span<T> TcpCollective::staging(std::size_t count) {
+  const std::size_t words = (count * sizeof(T) + sizeof(double) - 1) / sizeof(double);
+  if (staging_.size() < words) staging_.resize(words);
+  return {reinterpret_cast<T*>(staging_.data()), count};
+}
+
+template <class T>
+Status TcpCollective::sum(std::span<T> values) {
   if (size() == 1) return alone();
   if (values.empty()) return {};
   return doubling_is_quicker(size(), values.size_bytes()) ? sum_by_doubling(values)
                                                           : sum_around_the_ring(values);
 }
 
-Status TcpCollective::receive_and_add(std::uint32_t from, std::span<float> values) {
-  staging_.resize(std::max(staging_.size(), values.size()));
-  const std::span<float> received = std::span(staging_).first(values.size());
+template <class T>
+Status TcpCollective::receive_and_add(std::uint32_t from, std::span<T> values) {
+  const std::span<T> received = staging<T>(values.size());
   ANTDT_RETURN_IF_ERROR(links_->receive(from, std::as_writable_bytes(received)));
   // What was sent of these values may not all be on its way.
   ANTDT_RETURN_IF_ERROR(links_->flush());
@@ -92,7 +110,8 @@ Status TcpCollective::receive_and_add(std::uint32_t from, std::span<float> value
   return {};
 }
 
-Status TcpCollective::sum_by_doubling(std::span<float> values) {
+template <class T>
+Status TcpCollective::sum_by_doubling(std::span<T> values) {
   const auto bytes = std::as_bytes(values);
   if (doubling_.folds) {
     ANTDT_RETURN_IF_ERROR(links_->send(*doubling_.folded, bytes));
@@ -110,9 +129,10 @@ Status TcpCollective::sum_by_doubling(std::span<float> values) {
 
 // A block that is sent on is not written again before the right neighbour has had it: what
 // replaces it has gone all around.
-Status TcpCollective::sum_around_the_ring(std::span<float> values) {
-  const RingPlan plan(rank(), size(), values.size(), kSegmentFloats);
-  staging_.resize(std::max(staging_.size(), kSegmentFloats));
+template <class T>
+Status TcpCollective::sum_around_the_ring(std::span<T> values) {
+  const RingPlan plan(rank(), size(), values.size(), kSegmentBytes / sizeof(T));
+  const std::span<T> received = staging<T>(kSegmentBytes / sizeof(T));
   const auto send = [&](std::size_t operation) -> Status {
     const RingPlan::Range range = plan.sent(operation);
     if (range.count == 0) return {};
@@ -121,8 +141,8 @@ Status TcpCollective::sum_around_the_ring(std::span<float> values) {
   for (std::size_t i = 0; i < plan.segments(); ++i) ANTDT_RETURN_IF_ERROR(send(i));
   for (std::size_t i = 0; i < plan.operations(); ++i) {
     const RingPlan::Range range = plan.received(i);
-    const std::span<float> own = values.subspan(range.first, range.count);
-    const std::span<float> into = plan.adds(i) ? std::span(staging_).first(range.count) : own;
+    const std::span<T> own = values.subspan(range.first, range.count);
+    const std::span<T> into = plan.adds(i) ? received.first(range.count) : own;
     if (range.count > 0) {
       ANTDT_RETURN_IF_ERROR(links_->receive(links_->left(), std::as_writable_bytes(into)));
     }

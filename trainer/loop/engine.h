@@ -39,6 +39,11 @@ class Engine {
  public:
   virtual ~Engine() = default;
 
+  // A phase begins for a settled generation whose members are `collective`, or goes on for a new
+  // one; before its first step or batch. It is over: all of it is done, or it broke off.
+  virtual void phase_began(const wire::PhaseStart& /*start*/, Collective& /*collective*/) {}
+  virtual void phase_ended(bool /*done*/) {}
+
   // Gradients of this step are summed over `collective`, which must live until
   // finish_reduction has returned.
   virtual void begin_step(Collective& collective) = 0;

@@ -212,11 +212,15 @@ void MemberDriver::perform(const worker::GiveUpSaving& effect) { writer_.give_up
 
 void MemberDriver::perform(const worker::StartReading& effect) {
   const bool training = effect.data == worker::Data::kTrain;
+  tools_.engine.phase_began(machine_.phase(), *collective_);
   tools_.prefetcher.start(training ? *parts_.train : *parts_.eval);
   if (training) tools_.injected.training_began();
 }
 
-void MemberDriver::perform(const worker::StopReading&) { tools_.prefetcher.stop(); }
+void MemberDriver::perform(const worker::StopReading&) {
+  tools_.prefetcher.stop();
+  tools_.engine.phase_ended(machine_.settled());
+}
 
 void MemberDriver::perform(const worker::SetRate& effect) { tools_.engine.set_rate(effect.factor); }
 

@@ -40,6 +40,9 @@ class MemberDriver {
   // kAborted (exit code 76): it cannot take part in the training as it goes on.
   [[nodiscard]] Result<int> run();
 
+  // For the engine, while it is called.
+  [[nodiscard]] const worker::MemberMachine& machine() const { return machine_; }
+
  private:
   [[nodiscard]] Result<int> live();
   void tell(worker::Input input);

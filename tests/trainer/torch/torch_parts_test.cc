@@ -166,6 +166,9 @@ class Doubling final : public Collective {
   explicit Doubling(std::size_t fail_at = SIZE_MAX) : fail_at_(fail_at) {}
   [[nodiscard]] std::uint32_t rank() const override { return 0; }
   [[nodiscard]] std::uint32_t size() const override { return 2; }
+  [[nodiscard]] Status allreduce_sum(std::span<double>) override {
+    return fail(ErrorKind::kInternal, "gradients are float");
+  }
   [[nodiscard]] Status allreduce_sum(std::span<float> values) override {
     if (sizes_.size() == fail_at_) return fail(ErrorKind::kIo, "a member is gone");
     sizes_.push_back(values.size());

@@ -60,6 +60,8 @@ class MemberMachine {
   // When TimePassed may make a difference; none: not by itself.
   [[nodiscard]] std::optional<MonoTime> deadline() const { return final_model_.deadline(); }
   [[nodiscard]] bool ended() const { return std::holds_alternative<Ended>(state_); }
+  // In a generation that settled, and in no phase, or the last one is done.
+  [[nodiscard]] bool settled() const { return std::holds_alternative<Settled>(state_); }
 
   [[nodiscard]] const TrainingState& training() const { return member_.training; }
   // The newest that was formed with this member, settled or not.

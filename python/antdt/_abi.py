@@ -1,0 +1,138 @@
+"""libantdt's C interface (include/antdt.h), as ctypes sees it.
+
+Nothing here decides anything: structures, the functions' types, and errors as exceptions. ctypes
+gives up the interpreter's lock during each call, so a call that waits holds up no other thread.
+"""
+from __future__ import annotations
+
+import ctypes
+import os
+import pathlib
+from ctypes import POINTER, c_char_p, c_double, c_int, c_int32, c_uint32, c_uint64, c_void_p
+from typing import Any, List
+
+ABI_VERSION = 1
+
+OK, TIMEOUT, INTERRUPTED = 0, 1, 2
+USAGE, CONFIG, UNREACHABLE, REFUSED, IO, FORKED, ENDED, INTERNAL = range(-1, -9, -1)
+_ERROR_NAMES = ("usage", "config", "unreachable", "refused", "io", "forked", "ended", "internal")
+
+# Flags of antdt_options.
+STATE_ON_REQUEST, ONLY_IN_A_JOB, NO_SHUFFLE = 1, 2, 4
+
+# Kinds of orders.
+(COMPUTE, REDUCE, APPLY, DISCARD, EVALUATE, STATE_REPLACED, STATE_WANTED, PHASE_BEGIN, PHASE_END,
+ LEAVE) = range(1, 11)
+
+# Types of the elements of a part, and of what is reduced (f32 and f64 alone).
+BYTES, F32, F64, F16, BF16, I64, I32, I16, I8, U8, BOOL = range(11)
+
+
+class Error(RuntimeError):
+    """A call of libantdt failed. `code` is one of antdt.h's negative results."""
+
+    def __init__(self, code: int, text: str) -> None:
+        super().__init__(text)
+        self.code = code
+
+    @property
+    def name(self) -> str:
+        """The code in a word: "usage", "config", "unreachable", …"""
+        index = -self.code - 1
+        return _ERROR_NAMES[index] if 0 <= index < len(_ERROR_NAMES) else str(self.code)
+
+
+class Options(ctypes.Structure):
+    _fields_ = [("struct_size", c_uint32), ("abi_version", c_uint32), ("flags", c_uint32),
+                ("timeout_ms", c_uint32), ("records", c_uint64), ("eval_records", c_uint64),
+                ("fingerprint", c_char_p), ("device", c_char_p), ("max_micro_batch", c_uint32),
+                ("epochs", c_uint32), ("micro_batch", c_uint32), ("accumulation", c_uint32),
+                ("seed", c_uint64), ("read_ahead", c_uint64)]
+
+
+class About(ctypes.Structure):
+    _fields_ = [("struct_size", c_uint32), ("in_job", c_uint32), ("job", c_char_p),
+                ("worker", c_char_p), ("host", c_char_p), ("run_dir", c_char_p),
+                ("config_json", c_char_p), ("attempt", c_uint32), ("reserved", c_uint32)]
+
+
+class Part(ctypes.Structure):
+    _fields_ = [("struct_size", c_uint32), ("dtype", c_int32), ("name", c_char_p),
+                ("data", c_void_p), ("bytes", c_uint64), ("shape", POINTER(c_uint64)),
+                ("dimensions", c_uint32), ("reserved", c_uint32)]
+
+
+class Order(ctypes.Structure):
+    _fields_ = [("struct_size", c_uint32), ("kind", c_int32), ("step", c_uint64),
+                ("phase", c_uint64), ("epoch", c_uint64), ("generation", c_uint64),
+                ("rank", c_uint32), ("size", c_uint32), ("evaluation", c_int32),
+                ("last", c_int32), ("records", POINTER(c_uint64)), ("count", c_uint64),
+                ("position", c_uint64), ("weight", c_double), ("rate", c_double),
+                ("phase_records", c_uint64), ("phase_committed", c_uint64), ("complete", c_int32),
+                ("code", c_int32), ("text", c_char_p)]
+
+
+class Metrics(ctypes.Structure):
+    _fields_ = [("struct_size", c_uint32), ("bins", c_uint32), ("records", c_uint64),
+                ("loss_sum", c_double), ("correct", c_uint64), ("bin", POINTER(c_uint32)),
+                ("negatives", POINTER(c_uint64)), ("positives", POINTER(c_uint64))]
+
+
+SCORE_BINS = 16384
+
+_FUNCTIONS = {
+    "antdt_last_error": (c_char_p, []),
+    "antdt_abi_version": (c_uint32, []),
+    "antdt_version": (c_char_p, []),
+    "antdt_order_name": (c_char_p, [c_int32]),
+    "antdt_open": (c_int, [POINTER(Options), POINTER(c_void_p)]),
+    "antdt_close": (None, [c_void_p]),
+    "antdt_describe": (c_int, [c_void_p, POINTER(About)]),
+    "antdt_register": (c_int, [c_void_p, POINTER(Part)]),
+    "antdt_unregister": (c_int, [c_void_p, c_char_p]),
+    "antdt_next": (c_int, [c_void_p, POINTER(Order), c_uint32]),
+    "antdt_done": (c_int, [c_void_p]),
+    "antdt_done_compute": (c_int, [c_void_p, c_double, c_double]),
+    "antdt_done_evaluate": (c_int, [c_void_p, POINTER(Metrics)]),
+    "antdt_failed": (c_int, [c_void_p, c_char_p]),
+    "antdt_skip": (c_int, [c_void_p, c_uint64, c_char_p]),
+    "antdt_reduce": (c_int, [c_void_p, c_void_p, c_uint64, c_int32]),
+    "antdt_wait": (c_int, [c_void_p, c_uint32]),
+    "antdt_is_over": (c_int, [c_void_p]),
+    "antdt_ahead": (c_int, [c_void_p, c_uint64, c_uint64, POINTER(c_uint64), POINTER(c_uint64),
+                            c_uint64, POINTER(c_uint64), c_uint32]),
+    "antdt_leave": (c_int, [c_void_p]),
+}
+
+
+def _candidates() -> List[str]:
+    """Where libantdt.so may be, in the order in which it is tried."""
+    told = os.environ.get("ANTDT_LIBRARY")
+    if told:
+        return [told]
+    package = pathlib.Path(__file__).resolve().parent
+    name = "libantdt.so.1"
+    return [str(package / "lib" / name),                            # in a wheel
+            str(package.parent.parent / "build" / "lib" / name),    # in the source tree
+            name]                                                   # installed: ld.so knows it
+
+
+def load() -> Any:
+    """The library, with its functions' types. ImportError says where it was looked for."""
+    tried = []
+    for path in _candidates():
+        try:
+            library = ctypes.CDLL(path)
+        except OSError as error:
+            tried.append(f"{path}: {error}")
+            continue
+        for name, (result, arguments) in _FUNCTIONS.items():
+            function = getattr(library, name)
+            function.restype, function.argtypes = result, arguments
+        version = library.antdt_abi_version()
+        if version != ABI_VERSION:
+            raise ImportError(f"{path} has version {version} of the C interface, and this package "
+                              f"needs {ABI_VERSION}: install the package of the same release")
+        return library
+    raise ImportError("libantdt is not found. Install AntDT, or set ANTDT_LIBRARY to the path of "
+                      "libantdt.so. Tried:\n  " + "\n  ".join(tried))

@@ -1,0 +1,471 @@
+"""A PyTorch program as a member of a job: its orders become loops.
+
+`epochs`, `steps` and `evaluate` are generators and calls that take orders from libantdt until there is
+one that is not theirs. What needs no program (the state is wanted or was replaced, a step is void, a
+phase ended) is answered in `_peek`. The handle is opened by the first of them, when job.state() has
+been told everything.
+"""
+from __future__ import annotations
+
+import atexit
+import contextlib
+import os
+import sys
+import time
+import traceback
+from dataclasses import dataclass
+from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Union
+
+import torch
+
+from antdt import _abi
+from antdt._abi import Error
+from antdt._member import Member, Options, Order
+from antdt.torch._batch import MicroBatch
+from antdt.torch._buffers import Buffers
+from antdt.torch._gradients import Gradients
+from antdt.torch._loader import Loader
+from antdt.torch._metrics import Evaluated, Sums
+from antdt.torch._state import State
+from antdt.torch._step import Step
+
+Metric = Callable[[MicroBatch], Union[Sums, Mapping[str, Any]]]
+_LONGEST_REPORT = 2000  # characters of an exception that the job records
+
+
+@dataclass(frozen=True)
+class Regroup:
+    """Given to job.on("regroup", fn): the members of the job from now on."""
+
+    generation: int
+    rank: int
+    size: int
+    step: int
+
+
+class Job:
+    """Made by init(). One thread uses it, the one that trains."""
+
+    def __init__(self, options: Options) -> None:
+        self._options = options
+        self.in_job = "ANTDT_SOCKET" in os.environ
+        self._handle: Optional[Member] = None
+        self._state = State()
+        self._gradients: List[Gradients] = []
+        self._buffers: List[Buffers] = []
+        self._reduces_buffers: List[torch.nn.Module] = []
+        self._loaders: List[Loader] = []
+        self._callbacks: Dict[str, List[Callable[[Regroup], None]]] = {"regroup": []}
+        self._order = Order(0)  # the last one: where the job stands
+        self._regrouped = 0     # the generation that callbacks have heard of
+        self._applied = False   # the order to apply is in hand, and done but for its answer
+        self._complete = False  # the last phase that ended was complete
+        self._epochs_trained = 0
+        self._left: Optional[int] = None
+        self._broken: Optional[BaseException] = None  # what ends the program
+        self._checked: set = set()
+        self._watch_the_end()
+
+    # ------------------------------------------------------------------- what is trained
+
+    def ddp(self, module: torch.nn.Module, *, bucket_mb: float = 25.0, overlap: bool = True,
+            buffers: bool = True) -> torch.nn.Module:
+        """The module's gradients are summed over all members. Returns the module itself.
+
+        bucket_mb  gradients are summed in pieces of so many megabytes
+        overlap    while the last backward of a step goes on; False: after it
+        buffers    the running statistics of BatchNorm and other buffers are averaged over the
+                   members in each step; False: no forward changes any of them
+        """
+        if self._handle is not None:
+            raise RuntimeError("job.ddp comes before the first epoch")
+        for part in module.modules():
+            kind = type(part).__name__
+            if kind == "SyncBatchNorm":
+                raise TypeError("job.ddp: SyncBatchNorm waits for all members in each forward, and "
+                                "members may have unlike numbers of micro-batches. Use BatchNorm, "
+                                "whose statistics are averaged in each step")
+            if kind in ("FullyShardedDataParallel", "FSDP", "FSDPModule"):
+                raise TypeError("job.ddp: FSDP gathers parameters in each forward, and members may "
+                                "have unlike numbers of micro-batches. Give job.ddp the module itself")
+            if kind == "DistributedDataParallel":
+                raise TypeError("job.ddp takes the place of DistributedDataParallel: give it the "
+                                "module itself")
+        self._gradients.append(Gradients(module, int(bucket_mb * (1 << 20)), overlap))
+        if buffers:
+            self._reduces_buffers.append(module)
+        return module
+
+    def state(self, **things: Any) -> None:
+        """What has to be alike on all members, and is in a checkpoint: modules, optimizers, schedules,
+        a GradScaler, generators that go on alike, anything with state_dict and load_state_dict."""
+        if self._handle is not None:
+            raise RuntimeError("job.state comes before the first epoch")
+        self._state.add(things)
+
+    def on(self, event: str, call: Callable[[Regroup], None]) -> None:
+        """`call` hears of an event: "regroup", the members of the job have changed."""
+        if event not in self._callbacks:
+            raise ValueError(f'job.on("{event}", …): there is "regroup"')
+        self._callbacks[event].append(call)
+
+    # ------------------------------------------------------------------- where it stands
+
+    @property
+    def rank(self) -> int:
+        """This member's, from 0; it changes with the membership."""
+        return self._order.rank
+
+    @property
+    def size(self) -> int:
+        return max(1, self._order.size)
+
+    @property
+    def step(self) -> int:
+        """Steps that are in the state."""
+        return self._order.step
+
+    @property
+    def epoch(self) -> int:
+        return self._order.epoch
+
+    @property
+    def worker(self) -> str:
+        """Its name for the whole job, as "w0"."""
+        return os.environ.get("ANTDT_WORKER_ID", "w0")
+
+    @property
+    def run_dir(self) -> str:
+        """Where files of the run belong; "" outside a job."""
+        return self._member.run_dir
+
+    @property
+    def config(self) -> Dict[str, Any]:
+        """job.toml with all defaults; {} outside a job."""
+        return self._member.config
+
+    # ------------------------------------------------------------------- loops
+
+    def epochs(self) -> Iterator[int]:
+        """The epochs that are left, from 0. When they are through the job is done. Where this member
+        is to leave a job that goes on, the program exits."""
+        if not self.in_job:
+            for epoch in range(self._options.epochs):
+                yield epoch
+                if self._left is not None:
+                    return
+                if self._epochs_trained <= epoch:
+                    raise RuntimeError("an epoch ended before its steps did: go through "
+                                       "job.steps(loader) to its end")
+            self._peek()
+            return
+        self._open(0)
+        while True:
+            order = self._peek()
+            if order is None:
+                return
+            if order.kind != _abi.PHASE_BEGIN:
+                raise RuntimeError("a new epoch was asked for within the steps of one: go through "
+                                   "job.steps(loader) to its end")
+            yield order.epoch
+            if self._handle is not None and self._handle.in_hand is order:
+                what = ("evaluates after each epoch: call job.evaluate(loader, metric)"
+                        if order.evaluation else "trains: call job.steps(loader)")
+                raise RuntimeError(f"the body of the loop over job.epochs() passed over a phase; "
+                                   f"this job {what}")
+
+    def steps(self, loader: Loader) -> Iterator[Step]:
+        """The steps of an epoch in which this member takes part."""
+        self._open(len(loader))
+        phase = None
+        while True:
+            order = self._peek()
+            if order is None or (phase is not None and order.phase != phase) or order.evaluation:
+                return
+            if phase is None:
+                self._check_length(loader)
+            if order.kind == _abi.PHASE_BEGIN:
+                self._begin_phase(order, loader)
+            elif phase is None:
+                self._begin_loader(order, loader)
+            phase = order.phase
+            if order.kind == _abi.PHASE_BEGIN:
+                continue
+            step = Step(self, loader)
+            yield step
+            if not step.finished and self._left is None:
+                raise RuntimeError("a step was left without step.apply(optimizer)")
+
+    def evaluate(self, loader: Loader, metric: Metric) -> Optional[Evaluated]:
+        """Evaluates the model, where the job does so now; None where it does not. Outside a job all of
+        the loader's records are evaluated.
+
+        metric  returns Sums of a micro-batch; gradients are off
+        """
+        order = self._peek()
+        if order is None or order.kind != _abi.PHASE_BEGIN or not order.evaluation:
+            return None if self.in_job else self._evaluate_alone(loader, metric)
+        result, phase = Evaluated(), order.phase
+        while order is not None and order.phase == phase:
+            if order.kind == _abi.PHASE_BEGIN:
+                self._begin_phase(order, loader)
+            else:
+                self._evaluate_one(order, loader, metric, result)
+            order = self._peek()
+        return result
+
+    def close(self) -> None:
+        """Ends this member's part."""
+        for loader in self._loaders:
+            loader.close()
+        if self._handle is not None:
+            self._handle.close()
+
+    # ------------------------------------------------------------------- opening, ending
+
+    @property
+    def _member(self) -> Member:
+        if self._handle is None:
+            self._open(0)
+        assert self._handle is not None
+        return self._handle
+
+    def _open(self, records: int) -> None:
+        if self._handle is not None:
+            return
+        held = {id(v) for m in self._state.modules() for v in m.parameters()}
+        if any(id(p) not in held for g in self._gradients for p in g.parameters()):
+            raise RuntimeError("job.state(model=…) has to hold what job.ddp was given: without it a "
+                               "member that joins would not get the model")
+        options = self._options
+        if not self.in_job and options.records == 0:
+            options = Options(**{**options.__dict__, "records": records})
+        handle = Member(options)
+        self._state.begin(handle)
+        self._handle = handle
+        self._buffers = [Buffers(module) for module in self._reduces_buffers]
+        for gradients in self._gradients:
+            gradients.clear()
+        handle.leave_on_terminate()
+
+    def _check_length(self, loader: Loader) -> None:
+        data = self._member.config.get("data", {})
+        wanted = data.get("records", 0) if data.get("format") == "index" else 0
+        if wanted and wanted != len(loader):
+            raise self._failing(RuntimeError(
+                f"the dataset has {len(loader)} records, and job.toml says [data] records = {wanted}: "
+                f"write the number that the dataset has"))
+
+    def _watch_the_end(self) -> None:
+        """The job hears why the program ends, also where nobody asked it."""
+        before = sys.excepthook
+
+        def heard(kind: Any, error: Any, trace: Any) -> None:
+            self._broken = self._broken or error
+            before(kind, error, trace)
+
+        sys.excepthook = heard
+        atexit.register(self._at_exit, os.getpid())
+
+    def _at_exit(self, process: int) -> None:
+        if self._handle is None or self._handle.closed or os.getpid() != process:
+            return
+        self._fail(self._broken or RuntimeError("the program ended in the middle of the job"))
+
+    def _failing(self, error: BaseException) -> BaseException:
+        self._fail(error)
+        return error
+
+    def _fail(self, error: BaseException) -> None:
+        """This member's part ends; the job records why, and the others go on."""
+        if self._handle is None or self._handle.closed:
+            return
+        frames = traceback.extract_tb(error.__traceback__)
+        where = f" ({frames[-1].filename}:{frames[-1].lineno})" if frames else ""
+        text = f"{type(error).__name__}: {error}{where}"
+        try:
+            if self._handle.in_hand is not None:
+                self._handle.failed(text[:_LONGEST_REPORT])
+                deadline = time.monotonic() + 5
+                while self._left is None and time.monotonic() < deadline:
+                    if self._handle.next().kind == _abi.LEAVE:
+                        break
+                    self._handle.failed(text[:_LONGEST_REPORT])
+        except Error:
+            pass  # what ends the program is `error`
+        self._left = 1
+        self.close()
+
+    def _leave(self, order: Order) -> None:
+        self._left = order.code
+        last = self._order.epoch + 1 >= self._epochs()
+        self.close()
+        if order.text and order.code != 0:
+            print(f"antdt: {order.text}", file=sys.stderr, flush=True)
+        if order.code != 0 or not (self._complete and last):
+            raise SystemExit(order.code)
+
+    def _epochs(self) -> int:
+        config = self._handle.config if self._handle is not None else {}
+        return int(config.get("job", {}).get("epochs", self._options.epochs))
+
+    # ------------------------------------------------------------------- orders
+
+    def _peek(self) -> Optional[Order]:
+        """The order in hand, or the next, that a loop has to do something about; None at the end."""
+        if self._left is not None:
+            return None
+        member = self._member
+        if self._applied:
+            self._applied = False
+            self._clear()
+            member.done()
+        while True:
+            order = member.in_hand or member.next()
+            if order.kind == _abi.LEAVE:
+                self._leave(order)
+                return None
+            self._order = order
+            if not self._answered_by_itself(order):
+                return order
+
+    def _answered_by_itself(self, order: Order) -> bool:
+        if order.kind == _abi.STATE_WANTED:
+            self._state.bring_up_to_date(self._member)
+        elif order.kind == _abi.STATE_REPLACED:
+            self._state.replaced()
+            self._clear()
+        elif order.kind == _abi.DISCARD:
+            for buffers in self._buffers:
+                buffers.discard()
+            self._clear()
+        elif order.kind == _abi.PHASE_END:
+            self._complete = order.complete
+            if order.complete and not order.evaluation:
+                self._epochs_trained = order.epoch + 1
+        else:
+            return False
+        self._member.done()
+        return True
+
+    def _order_in_step(self) -> Optional[Order]:
+        """The order to compute or to reduce; None once the step is void."""
+        if self._left is not None:
+            return None
+        member = self._member
+        order = member.in_hand or member.next()
+        while order.kind == _abi.STATE_WANTED:
+            self._answered_by_itself(order)
+            order = member.next()
+        if order.kind in (_abi.COMPUTE, _abi.REDUCE):
+            self._order = order
+            return order
+        if order.kind == _abi.LEAVE:
+            self._leave(order)
+        return None  # _peek answers it
+
+    def _begin_phase(self, order: Order, loader: Loader) -> None:
+        if order.generation != self._regrouped:
+            self._regrouped = order.generation
+            for call in self._callbacks["regroup"]:
+                call(Regroup(order.generation, order.rank, order.size, order.step))
+        self._complete = False
+        self._begin_loader(order, loader)
+        self._member.done()
+
+    def _begin_loader(self, order: Order, loader: Loader) -> None:
+        if all(loader is not known for known in self._loaders):
+            self._loaders.append(loader)
+        loader.begin(self._member, order)
+
+    def _evaluate_one(self, order: Order, loader: Loader, metric: Metric,
+                      result: Evaluated) -> None:
+        try:
+            with torch.no_grad():
+                batch = MicroBatch(loader.fetch(order), order.records)
+                sums = Sums.of(metric(batch), len(batch))
+            self._member.done_evaluate(sums.records, sums.loss, sums.correct, *sums.bins())
+        except BaseException as error:
+            self._fail(error)
+            raise
+        result.add(sums)
+
+    def _evaluate_alone(self, loader: Loader, metric: Metric) -> Evaluated:
+        result, size = Evaluated(), self._options.micro_batch or 32
+        for first in range(0, len(loader), size):
+            records = tuple(range(first, min(first + size, len(loader))))
+            with torch.no_grad():
+                batch = MicroBatch(loader.read(records), records)
+                result.add(Sums.of(metric(batch), len(batch)))
+        return result
+
+    # ------------------------------------------------------------------- for Step
+
+    def _clear(self) -> None:
+        for gradients in self._gradients:
+            gradients.clear()
+        for buffers in self._buffers:
+            buffers.step_begins()
+
+    def _arm(self) -> None:
+        for gradients in self._gradients:
+            gradients.arm(self._member)
+
+    def _disarm(self) -> None:
+        for gradients in self._gradients:
+            gradients.disarm()
+
+    def _reduce(self, weight: float) -> Optional[Order]:
+        """Answers the order to reduce; the order to apply, or None if the step is void."""
+        member = self._member
+        for gradients in self._gradients:
+            gradients.finish(member)
+        for buffers in self._buffers:
+            buffers.finish(member, weight)
+        member.wait()
+        member.done()
+        while True:
+            order = member.next()
+            if order.kind == _abi.STATE_WANTED:
+                self._answered_by_itself(order)
+                continue
+            if order.kind == _abi.LEAVE:
+                self._leave(order)
+            return order if order.kind == _abi.APPLY else None
+
+    def _divide(self, weight: float) -> None:
+        self._applied = True
+        for gradients in self._gradients:
+            gradients.divide(weight)
+        for buffers in self._buffers:
+            buffers.apply()
+
+    def _parameters(self) -> List[torch.nn.Parameter]:
+        return [p for gradients in self._gradients for p in gradients.parameters()]
+
+    @contextlib.contextmanager
+    def _at_rate(self, optimizers: Sequence[torch.optim.Optimizer], rate: float) -> Iterator[None]:
+        """The plan may want another learning rate than the program has."""
+        groups = [g for o in optimizers for g in o.param_groups if "lr" in g] if rate != 1 else []
+        before = [g["lr"] for g in groups]
+        for group in groups:
+            group["lr"] = group["lr"] * rate
+        try:
+            yield
+        finally:
+            for group, lr in zip(groups, before):
+                group["lr"] = lr
+
+    def _check_optimizers(self, optimizers: Sequence[torch.optim.Optimizer]) -> None:
+        for optimizer in optimizers:
+            if id(optimizer) in self._checked:
+                continue
+            if not self._state.holds(optimizer):
+                raise RuntimeError("step.apply: the optimizer is not in job.state(opt=…), so a member "
+                                   "that joins would not get its state")
+            for p in (p for group in optimizer.param_groups for p in group["params"]):
+                if p.requires_grad and not any(g.holds(p) for g in self._gradients):
+                    raise RuntimeError(
+                        f"step.apply: the optimizer has a parameter of shape {tuple(p.shape)} that is "
+                        f"in no module given to job.ddp, so its gradients would not be summed")
+            self._checked.add(id(optimizer))

@@ -1,0 +1,120 @@
+"""Reads the records that the job gives to this member.
+
+What comes next is known a little ahead (antdt_ahead), so worker processes read whole micro-batches
+before they are ordered. If the order turns out to be another one, because the plan changed the size
+of a micro-batch, what was read ahead is thrown away and read again: exactly what is ordered is used.
+The same at a change of membership, when records that were granted go to others.
+"""
+from __future__ import annotations
+
+import collections
+from typing import TYPE_CHECKING, Any, Callable, Deque, List, Optional, Tuple
+
+from torch.utils.data import default_collate
+
+from antdt.torch._readers import Readers
+
+if TYPE_CHECKING:
+    from antdt._member import Member, Order
+
+
+def read(dataset: Any, collate_fn: Callable[[List[Any]], Any], records: Tuple[int, ...]) -> Any:
+    """What collate_fn makes of the records; errors say which records they are of."""
+    samples = []
+    for record in records:
+        try:
+            samples.append(dataset[record])
+        except Exception as error:
+            raise RuntimeError(f"the dataset cannot read record {record}: "
+                               f"{type(error).__name__}: {error}") from error
+    try:
+        return collate_fn(samples)
+    except Exception as error:
+        raise RuntimeError(f"collate_fn failed on records {_some(records)}: "
+                           f"{type(error).__name__}: {error}") from error
+
+
+def _some(records: Tuple[int, ...]) -> str:
+    shown = ", ".join(map(str, records[:8]))
+    return shown if len(records) <= 8 else f"{shown}, … ({len(records)} in all)"
+
+
+class Loader:
+    """The records of a map-style dataset, in micro-batches.
+
+    dataset      has `dataset[i]` for 0 <= i < len(dataset), the same on all members
+    collate_fn   makes one batch of a list of samples (torch's default_collate)
+    num_workers  processes that read ahead; 0 reads when a micro-batch is computed
+    prefetch     micro-batches that each of them reads ahead
+    """
+
+    def __init__(self, dataset: Any, *, collate_fn: Optional[Callable[[List[Any]], Any]] = None,
+                 num_workers: int = 0, prefetch: int = 2) -> None:
+        if not hasattr(dataset, "__getitem__") or not hasattr(dataset, "__len__"):
+            raise TypeError(f"{type(dataset).__name__} has no length or no dataset[i]: a job counts "
+                            f"records, so the dataset has to be a map-style one")
+        if num_workers < 0 or prefetch < 1:
+            raise ValueError("num_workers is 0 or more, and prefetch 1 or more")
+        self.dataset = dataset
+        self.collate_fn = collate_fn or default_collate
+        self.num_workers, self.prefetch = num_workers, prefetch
+        self._readers: Optional[Readers] = None
+        self._member: Optional[Member] = None
+        self._phase = (0, 0)
+        self._ahead: Deque[Tuple[int, Tuple[int, ...], int]] = collections.deque()
+
+    def __len__(self) -> int:
+        """Records, not batches: how many there are in a batch is the job's to say."""
+        return len(self.dataset)
+
+    def begin(self, member: "Member", order: "Order") -> None:
+        """A phase begins, or goes on in another generation. For job.steps() and job.evaluate()."""
+        self._drop_ahead()
+        self._member, self._phase = member, (order.generation, order.phase)
+        if self.num_workers > 0 and self._readers is None:
+            self._readers = Readers(self.num_workers,
+                                    self.read)
+
+    def read(self, records: Tuple[int, ...]) -> Any:
+        """The batch of these records, read by this process."""
+        return read(self.dataset, self.collate_fn, records)
+
+    def fetch(self, order: "Order") -> Any:
+        """The batch of an order of records."""
+        if self._readers is None:
+            return self.read(order.records)
+        while self._ahead and self._ahead[0][0] < order.position:
+            self._readers.forget(self._ahead.popleft()[2])
+        if self._ahead and self._ahead[0][:2] == (order.position, order.records):
+            ticket = self._ahead.popleft()[2]
+        else:
+            self._drop_ahead()
+            ticket = self._readers.ask(order.records)
+        self._read_ahead(order)
+        return self._readers.take(ticket)
+
+    def _read_ahead(self, order: "Order") -> None:
+        """Micro-batches as long as this one."""
+        assert self._readers is not None and self._member is not None
+        size = len(order.records)
+        while len(self._ahead) < self.num_workers * self.prefetch:
+            last = self._ahead[-1] if self._ahead else (order.position, order.records, 0)
+            position = last[0] + len(last[1])
+            found = self._member.ahead(*self._phase, position, size)
+            if found is None or found[0] != position or len(found[1]) < size:
+                return
+            records = tuple(found[1])
+            self._ahead.append((position, records, self._readers.ask(records)))
+
+    def _drop_ahead(self) -> None:
+        while self._ahead:
+            ticket = self._ahead.popleft()[2]
+            if self._readers is not None:
+                self._readers.forget(ticket)
+
+    def close(self) -> None:
+        """Ends the processes."""
+        self._ahead.clear()
+        if self._readers is not None:
+            readers, self._readers = self._readers, None
+            readers.close()

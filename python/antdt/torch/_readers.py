@@ -1,0 +1,140 @@
+"""Processes that read micro-batches. They never call libantdt, and die with the process that made
+them. A request goes to them in turn; each answers its requests in their order."""
+from __future__ import annotations
+
+import ctypes
+import io
+import os
+import pickle
+import signal
+import traceback
+from multiprocessing import get_context
+from multiprocessing.connection import Connection, wait
+from typing import Any, Callable, Dict, List, Set, Tuple
+
+import torch
+
+_PR_SET_PDEATHSIG = 1
+_BY_NUMPY = (torch.float32, torch.float64, torch.float16, torch.int64, torch.int32, torch.int16,
+             torch.int8, torch.uint8, torch.bool)
+
+
+def _tensor(memory: Any, dtype: torch.dtype, shape: Tuple[int, ...]) -> torch.Tensor:
+    if 0 in shape:
+        return torch.empty(shape, dtype=dtype)
+    return torch.frombuffer(memory, dtype=dtype).reshape(shape)
+
+
+class _Pickler(pickle.Pickler):
+    """Leaves the memory of tensors outside, so that it is sent as it is. Shared memory would have to
+    be cleaned up after a process that was killed."""
+
+    def reducer_override(self, value: Any) -> Any:
+        if type(value) is torch.Tensor and value.dtype in _BY_NUMPY and value.device.type == "cpu" \
+                and value.layout == torch.strided:
+            array = value.detach().contiguous().numpy()
+            return _tensor, (pickle.PickleBuffer(array), value.dtype, tuple(value.shape))
+        return NotImplemented
+
+
+def _send(connection: Connection, value: Any) -> None:
+    buffers: List[pickle.PickleBuffer] = []
+    text = io.BytesIO()
+    _Pickler(text, 5, buffer_callback=buffers.append).dump(value)
+    raw = [buffer.raw() for buffer in buffers]
+    connection.send_bytes(pickle.dumps([len(memory) for memory in raw]))
+    connection.send_bytes(text.getvalue())
+    for memory in raw:
+        if len(memory):
+            connection.send_bytes(memory)
+
+
+def _receive(connection: Connection) -> Any:
+    sizes = pickle.loads(connection.recv_bytes())
+    text = connection.recv_bytes()
+    buffers = [bytearray(size) for size in sizes]
+    for buffer in buffers:
+        if buffer:
+            connection.recv_bytes_into(buffer)
+    return pickle.loads(text, buffers=buffers)
+
+
+def _serve(connection: Connection, parent: int, read: Callable[[Tuple[int, ...]], Any]) -> None:
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    if os.getppid() != parent:
+        return
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent's to answer
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    torch.set_num_threads(1)
+    while True:
+        records = connection.recv()
+        if records is None:
+            return
+        try:
+            answer = (read(records), None)
+        except Exception as error:
+            answer = (None, f"{error}\n(in a process of the loader)\n{traceback.format_exc()}")
+        _send(connection, answer)
+
+
+class Readers:
+    def __init__(self, count: int, read: Callable[[Tuple[int, ...]], Any]) -> None:
+        context = get_context("fork")  # the dataset is inherited, not copied
+        self._workers = []
+        for _ in range(count):
+            here, there = context.Pipe()
+            process = context.Process(target=_serve, args=(there, os.getpid(), read), daemon=True)
+            process.start()
+            there.close()
+            self._workers.append((process, here))
+        self._asked = 0
+        self._answered = [0] * count  # by worker: the requests of it that it has answered
+        self._answers: Dict[int, Any] = {}
+        self._forgotten: Set[int] = set()
+
+    def ask(self, records: Tuple[int, ...]) -> int:
+        """A number under which the answer is taken, or forgotten."""
+        ticket = self._asked
+        self._asked += 1
+        self._workers[ticket % len(self._workers)][1].send(records)
+        return ticket
+
+    def forget(self, ticket: int) -> None:
+        if self._answers.pop(ticket, None) is None:
+            self._forgotten.add(ticket)
+
+    def take(self, ticket: int) -> Any:
+        """The answer; RuntimeError with the other process's words where it failed."""
+        worker = ticket % len(self._workers)
+        while ticket not in self._answers:
+            self._receive_one(worker)
+        data, error = self._answers.pop(ticket)
+        if error is not None:
+            raise RuntimeError(error)
+        return data
+
+    def _receive_one(self, worker: int) -> None:
+        process, connection = self._workers[worker]
+        ready = wait([connection, process.sentinel])
+        if connection not in ready:
+            process.join()
+            raise RuntimeError(f"a process of the loader ended with exit code {process.exitcode}")
+        try:
+            answer = _receive(connection)
+        except EOFError:
+            process.join()
+            raise RuntimeError(
+                f"a process of the loader ended with exit code {process.exitcode}") from None
+        ticket = worker + self._answered[worker] * len(self._workers)
+        self._answered[worker] += 1
+        if ticket in self._forgotten:
+            self._forgotten.discard(ticket)
+        else:
+            self._answers[ticket] = answer
+
+    def close(self) -> None:
+        for process, connection in self._workers:
+            connection.close()
+            process.kill()
+        for process, _ in self._workers:
+            process.join()

@@ -1,0 +1,289 @@
+"""The training state: everything that job.state() was given, as parts of libantdt.
+
+Each tensor is a part of its own, in place where it can be: what is healed or read from a checkpoint
+is then written right into the model. The other values (counters, learning rates) are JSON in one
+part of fixed size, `python.json`, brought up to date when the library asks for the state.
+
+An optimizer makes its state in its first step. All members have to register the same parts from the
+beginning, so `_Optimizer` takes a step with zero gradients, notes which tensors that made, and undoes
+it. Until the first real step those parts are zeros, and python.json says that there is no state yet.
+"""
+from __future__ import annotations
+
+import ctypes
+import json
+from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Tuple, Union
+
+import torch
+
+from antdt import _abi
+from antdt.torch._memory import PartMemory
+from antdt.torch._tree import Json, decode, encode, part_name
+
+if TYPE_CHECKING:
+    from antdt._member import Member
+
+JSON_PART = "python.json"
+_LEAST_JSON = 16 << 10
+
+
+class _Entry:
+    """One thing with a state_dict. `parts` are its tensors by name, the same ones for good."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.parts: Dict[str, PartMemory] = {}
+
+    def tree(self) -> Json:
+        """The state_dict as JSON; the parts follow its tensors."""
+        raise NotImplementedError
+
+    def take(self, tree: Json) -> None:
+        """The parts and `tree` were replaced: the object becomes what they say."""
+        raise NotImplementedError
+
+    def _tensor(self, name: str) -> torch.Tensor:
+        return self.parts[name].tensor
+
+
+class _Module(_Entry):
+    """Parameters and buffers, in place."""
+
+    def __init__(self, name: str, module: torch.nn.Module) -> None:
+        super().__init__(name)
+        self.module = module
+        self._names: Dict[Tuple[int, torch.Size, torch.dtype], str] = {}  # tied weights are one part
+        self._begun = False
+        self.tree()
+        self._begun = True
+
+    def tree(self) -> Json:
+        self._names.clear()
+        return encode(self.module.state_dict(), self.name, self._keep)
+
+    def _keep(self, name: str, tensor: torch.Tensor) -> str:
+        key = (tensor.data_ptr(), tensor.shape, tensor.dtype)
+        if tensor.numel() > 0:
+            name = self._names.setdefault(key, name)
+        if name in self.parts:
+            self.parts[name].follow(tensor)
+        elif self._begun:
+            raise TypeError(f"{name} was not in the module's state when the job began: make all "
+                            f"parameters and buffers before the first epoch")
+        else:
+            self.parts[name] = PartMemory(name, tensor)
+        return name
+
+    def take(self, tree: Json) -> None:
+        if "_extra_state" in json.dumps(tree):
+            self.module.load_state_dict(decode(tree, self._tensor, self.module.state_dict()))
+
+
+class _Optimizer(_Entry):
+    """An optimizer's state by the parameter's number, and its groups' options."""
+
+    def __init__(self, name: str, optimizer: torch.optim.Optimizer) -> None:
+        super().__init__(name)
+        self.optimizer = optimizer
+        for number, values in enumerate(self._probe()):
+            for key, value in values.items():
+                if isinstance(value, torch.Tensor):
+                    part = part_name(name, "state", number, key)
+                    self.parts[part] = PartMemory(part, torch.zeros_like(value))
+        for number, group in enumerate(optimizer.param_groups):
+            for key, value in group.items():
+                if isinstance(value, torch.Tensor):
+                    part = part_name(name, "param_groups", number, key)
+                    self.parts[part] = PartMemory(part, value.detach())
+
+    def _parameters(self) -> List[torch.Tensor]:
+        return [p for group in self.optimizer.param_groups for p in group["params"]]
+
+    def _probe(self) -> List[Dict[str, Any]]:
+        """What state a first step makes for each parameter; the step is undone."""
+        optimizer, parameters = self.optimizer, self._parameters()
+        if any(optimizer.state.get(p) for p in parameters):  # it has taken steps already
+            return [dict(optimizer.state.get(p, {})) for p in parameters]
+        values = [p.detach().clone() for p in parameters]
+        gradients = [p.grad for p in parameters]
+        others = dict(optimizer.state)
+        options = [{k: v.clone() if isinstance(v, torch.Tensor) else v for k, v in g.items()}
+                   for g in optimizer.param_groups]
+        try:
+            for p in parameters:
+                p.grad = torch.zeros_like(p) if p.requires_grad else None
+            # Not optimizer.step, which a schedule may have replaced in order to count.
+            type(optimizer).step(optimizer)
+            return [dict(optimizer.state.get(p, {})) for p in parameters]
+        except TypeError as error:
+            raise TypeError(
+                f"job.state({self.name}=…): {type(optimizer).__name__} cannot take a step by itself "
+                f"({error}), so its state cannot be known beforehand. Use an optimizer whose step() "
+                f"needs no closure") from error
+        finally:
+            with torch.no_grad():
+                for p, value, gradient in zip(parameters, values, gradients):
+                    p.copy_(value)
+                    p.grad = gradient
+            optimizer.state.clear()
+            optimizer.state.update(others)
+            for group, kept in zip(optimizer.param_groups, options):
+                group.update(kept)
+
+    def _keep(self, name: str, tensor: torch.Tensor) -> str:
+        if name not in self.parts:
+            raise TypeError(f"the optimizer made {name} later than in its first step: such a state "
+                            f"cannot be kept alike on all members")
+        self.parts[name].follow(tensor)
+        return name
+
+    def tree(self) -> Json:
+        state, groups = {}, []
+        for number, p in enumerate(self._parameters()):
+            if p in self.optimizer.state:
+                name = part_name(self.name, "state", number)
+                state[number] = encode(dict(self.optimizer.state[p]), name, self._keep)
+        first = 0
+        for number, group in enumerate(self.optimizer.param_groups):
+            options = {k: v for k, v in group.items() if k != "params"}
+            options = encode(options, part_name(self.name, "param_groups", number), self._keep)
+            numbers = list(range(first, first + len(group["params"])))
+            groups.append(dict(options, params=numbers))
+            first += len(numbers)
+        return {"state": {"$dict": [[n, s] for n, s in state.items()]}, "param_groups": groups}
+
+    def take(self, tree: Json) -> None:
+        state = dict(tree["state"]["$dict"])
+        for number, p in enumerate(self._parameters()):
+            if number in state:
+                self.optimizer.state[p] = decode(state[number], self._tensor,
+                                                 self.optimizer.state.get(p))
+            else:
+                self.optimizer.state.pop(p, None)
+        for group, options in zip(self.optimizer.param_groups, tree["param_groups"]):
+            found = decode(options, self._tensor, group)
+            group.update({k: v for k, v in found.items() if k != "params"})
+
+
+class _Other(_Entry):
+    """Anything else with state_dict and load_state_dict; its tensors are copied."""
+
+    def __init__(self, name: str, thing: Any) -> None:
+        super().__init__(name)
+        self.thing = thing
+        self._begun = False
+        self.tree()
+        self._begun = True
+
+    def tree(self) -> Json:
+        return encode(self.thing.state_dict(), self.name, self._keep)
+
+    def _keep(self, name: str, tensor: torch.Tensor) -> str:
+        if name not in self.parts:
+            if self._begun:
+                raise TypeError(f"{name} was not in its state_dict when the job began")
+            self.parts[name] = PartMemory(name, torch.empty(tensor.shape, dtype=tensor.dtype))
+        self.parts[name].follow(tensor.to("cpu").clone(memory_format=torch.contiguous_format))
+        return name
+
+    def take(self, tree: Json) -> None:
+        own = self.thing.state_dict()
+        self.thing.load_state_dict(decode(tree, lambda name: self._tensor(name).clone(), own))
+
+
+class _Generator:
+    """A torch.Generator in the shape of the others."""
+
+    def __init__(self, generator: torch.Generator) -> None:
+        self.generator = generator
+
+    def state_dict(self) -> Dict[str, Any]:
+        return {"state": self.generator.get_state()}
+
+    def load_state_dict(self, state: Dict[str, Any]) -> None:
+        self.generator.set_state(state["state"])
+
+
+def _entry(name: str, thing: Any) -> _Entry:
+    if isinstance(thing, torch.nn.Module):
+        return _Module(name, thing)
+    if isinstance(thing, torch.optim.Optimizer):
+        return _Optimizer(name, thing)
+    if isinstance(thing, torch.Generator):
+        return _Other(name, _Generator(thing))
+    if hasattr(thing, "state_dict") and hasattr(thing, "load_state_dict"):
+        return _Other(name, thing)
+    raise TypeError(f"job.state({name}=…): {type(thing).__name__} has no state_dict() and "
+                    f"load_state_dict()")
+
+
+class State:
+    """All that job.state() was given, in that order."""
+
+    def __init__(self) -> None:
+        self._given: Dict[str, Any] = {}
+        self._entries: List[_Entry] = []
+        self._json: Union[None, "ctypes.Array[ctypes.c_char]"] = None
+
+    def add(self, things: Dict[str, Any]) -> None:
+        for name, thing in things.items():
+            if name in self._given:
+                raise ValueError(f"job.state({name}=…): there is a {name} already")
+            self._given[name] = thing
+
+    def modules(self) -> Iterator[torch.nn.Module]:
+        return (v for v in self._given.values() if isinstance(v, torch.nn.Module))
+
+    def holds(self, thing: Any) -> bool:
+        return any(thing is v for v in self._given.values())
+
+    def optimizers(self) -> Iterator[Tuple[str, torch.optim.Optimizer]]:
+        return ((n, v) for n, v in self._given.items() if isinstance(v, torch.optim.Optimizer))
+
+    def _parts(self) -> Iterator[PartMemory]:
+        return (part for entry in self._entries for part in entry.parts.values())
+
+    def begin(self, member: "Member") -> None:
+        """Registers everything."""
+        self._entries = [_entry(name, thing) for name, thing in self._given.items()]
+        text = self._text()
+        # With the names that an optimizer adds in its first step, and room for values to change.
+        longest = 4 * (len(text) + sum(64 + len(part.name) for part in self._parts()))
+        size = _LEAST_JSON
+        while size < longest:
+            size *= 2
+        self._json = ctypes.create_string_buffer(size)
+        self._put(text)
+        member.register(JSON_PART, _abi.BYTES, ctypes.addressof(self._json), size, (size,))
+        for part in self._parts():
+            part.register(member)
+
+    def _text(self) -> bytes:
+        tree = {entry.name: entry.tree() for entry in self._entries}
+        return json.dumps({"schema": 1, "state": tree}, separators=(",", ":")).encode()
+
+    def _put(self, text: bytes) -> None:
+        assert self._json is not None
+        size = len(self._json)
+        if len(text) > size:
+            raise ValueError(
+                f"the part of the state that is no tensors has grown to {len(text)} bytes of JSON, "
+                f"and had room for {size} since the job began: keep histories and logs out of what "
+                f"job.state() is given")
+        self._json.raw = text.ljust(size)
+
+    def bring_up_to_date(self, member: "Member") -> None:
+        """The registered parts become what the objects are now."""
+        self._put(self._text())
+        for part in self._parts():
+            part.register(member)
+            part.write_out()
+
+    def replaced(self) -> None:
+        """The objects become what the registered parts are now."""
+        assert self._json is not None
+        for part in self._parts():
+            part.read_in()
+        trees = json.loads(self._json.raw)["state"]
+        for entry in self._entries:
+            entry.take(trees[entry.name])

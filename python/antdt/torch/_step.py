@@ -1,0 +1,165 @@
+"""One step of the job, as the program's loop sees it.
+
+    computing ──the micro-batches are through──> reducing ──apply()──> applied, or discarded
+    computing ──the membership changes──> discarded
+
+Each order is answered by what the program does: a micro-batch by leaving `step.micro(mb)`, a
+reduction by `apply`; what it applied is answered when the loop asks for the next step, so that a
+schedule may still be advanced.
+"""
+from __future__ import annotations
+
+import contextlib
+import math
+from typing import TYPE_CHECKING, Any, Iterator, Optional
+
+import torch
+
+from antdt import _abi
+from antdt.torch._batch import MicroBatch
+
+if TYPE_CHECKING:
+    from antdt._member import Order
+    from antdt.torch._job import Job
+    from antdt.torch._loader import Loader
+
+
+class Step:
+    """Of the loop `for step in job.steps(loader)`."""
+
+    def __init__(self, job: "Job", loader: "Loader") -> None:
+        self._job, self._loader = job, loader
+        self._state = "computing"
+        self._weight = 0.0  # of what this member computed in this step
+        self._sums: Optional[list] = None  # weight and loss of the micro-batch under way
+        self._skipped = False
+        self.weight = 0.0  # once applied: of all members' records in it
+        self.grad_norm: Optional[float] = None
+
+    @property
+    def finished(self) -> bool:
+        return self._state in ("applied", "discarded")
+
+    # ------------------------------------------------------------------- micro-batches
+
+    def __iter__(self) -> Iterator[MicroBatch]:
+        """This member's micro-batches in this step; maybe none."""
+        while True:
+            order = self._job._order_in_step()
+            if order is None:
+                self._state = "discarded"
+                return
+            if order.kind == _abi.REDUCE:
+                self._state = "reducing"
+                return
+            if self._job._member.is_over():
+                self._job._member.done_compute(0.0, 0.0)
+                continue
+            yield MicroBatch(self._read(order), order.records, order.last)
+            if self._job._member.in_hand is order:
+                raise RuntimeError("a micro-batch was given and not computed: compute each of them in "
+                                   "`with step.micro(mb):`")
+
+    def _read(self, order: "Order") -> Any:
+        try:
+            return self._loader.fetch(order)
+        except BaseException as error:
+            self._job._fail(error)
+            raise
+
+    @contextlib.contextmanager
+    def micro(self, mb: MicroBatch) -> Iterator[None]:
+        """Computes one micro-batch. An exception in it ends this member's part; the others go on."""
+        order = self._job._member.in_hand
+        if order is None or order.kind != _abi.COMPUTE or order.records != mb.records:
+            raise RuntimeError("step.micro(mb): this micro-batch is not the one in hand; compute each "
+                               "once, when the step gives it")
+        self._sums, self._skipped = [0.0, 0.0, False], False
+        try:
+            if mb.last:
+                self._job._arm()
+            yield
+            self._job._disarm()
+            weight, loss = self._sums_of(mb)
+        except BaseException as error:
+            self._job._fail(error)
+            raise
+        finally:
+            self._sums = None
+        self._weight += weight
+        self._job._member.done_compute(weight, loss)
+
+    def _sums_of(self, mb: MicroBatch) -> tuple:
+        weight, loss, was_called = self._sums or (0.0, 0.0, False)
+        if not was_called and not self._skipped:
+            raise RuntimeError("a micro-batch was left without step.backward(loss_sum, weight=…), so "
+                               "its weight is not known; step.skip(mb, reason) passes over one")
+        return weight, loss
+
+    def backward(self, loss_sum: torch.Tensor, *, weight: float, scaler: Any = None) -> None:
+        """Adds the gradients of `loss_sum`.
+
+        loss_sum  a scalar: the sum (reduction="sum") of the losses in this micro-batch
+        weight    what it is the sum of: how many records, or tokens; 0 or more. A mean m over n is
+                  backward(m * n, weight=n)
+        scaler    a GradScaler, given to apply() as well
+        """
+        if self._sums is None:
+            raise RuntimeError("step.backward is called in `with step.micro(mb):`")
+        weight = float(weight)
+        if not 0 <= weight < math.inf:
+            raise ValueError(f"step.backward(weight={weight}): how much is in the sum, 0 or more")
+        self._sums[0] += weight
+        self._sums[1] += float(loss_sum.detach())
+        self._sums[2] = True
+        (loss_sum if scaler is None else scaler.scale(loss_sum)).backward()
+
+    def skip(self, mb: MicroBatch, reason: str) -> None:
+        """The micro-batch cannot be used. Its records count as trained, with the weight of what was
+        added of them, usually none, and RUN_DIR/skipped-<worker>.jsonl keeps them with the reason."""
+        if self._sums is None:
+            raise RuntimeError("step.skip is called in `with step.micro(mb):`")
+        for record in mb.records:
+            self._job._member.skip(record, reason)
+        self._skipped = True
+
+    # ------------------------------------------------------------------- the end of the step
+
+    def apply(self, *optimizers: torch.optim.Optimizer, clip: Optional[float] = None,
+              scaler: Any = None) -> bool:
+        """Sums the gradients of all members, divides by the weight of all, and takes a step.
+
+        Returns True if the step is applied, by all members; False if it is discarded by all: its
+        records are computed again. Without an optimizer .grad has the means until the next step
+        begins, and the program changes the state itself.
+
+        clip    the greatest norm of all gradients; self.grad_norm is what it was before
+        scaler  the GradScaler that backward() was given
+        """
+        if self.finished:
+            if self._state == "discarded":
+                return False
+            raise RuntimeError("step.apply: this step is applied already")
+        order = self._job._order_in_step()
+        if order is not None and order.kind == _abi.COMPUTE:
+            raise RuntimeError("step.apply: there are micro-batches left; go through `for mb in "
+                               "step:` to its end")
+        self._job._check_optimizers(optimizers)
+        decided = self._job._reduce(self._weight) if order is not None else None
+        if decided is None:
+            self._state = "discarded"
+            return False
+        self.weight = decided.weight
+        self._job._divide(decided.weight)
+        with self._job._at_rate(optimizers, decided.rate):
+            for optimizer in optimizers if scaler is not None else ():
+                scaler.unscale_(optimizer)
+            if clip is not None:
+                norm = torch.nn.utils.clip_grad_norm_(self._job._parameters(), clip)
+                self.grad_norm = float(norm)
+            for optimizer in optimizers:
+                optimizer.step() if scaler is None else scaler.step(optimizer)
+            if scaler is not None:
+                scaler.update()
+        self._state = "applied"
+        return True

@@ -1,0 +1,76 @@
+"""What the tests of the Python package share: interpreters with PyTorch, the package and libantdt of the
+build, and jobs whose workers are Python programs."""
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import unittest
+
+SOURCE = pathlib.Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(SOURCE / "tests" / "e2e"), str(SOURCE / "python")]
+
+import harness  # noqa: E402
+import tally  # noqa: E402
+
+PROGRAMS = pathlib.Path(__file__).resolve().parent / "programs"
+LIBRARY = pathlib.Path(os.environ.get("ANTDT_LIBRARY",
+                                      harness.BIN.parent / "lib" / "libantdt.so.1"))
+
+
+def has_torch(python):
+    return subprocess.run([python, "-c", "import torch"], capture_output=True).returncode == 0
+
+
+# Debian's, and one of PyPI where somebody names it.
+PYTHONS = [python for python in ["/usr/bin/python3", os.environ.get("ANTDT_TORCH2_PYTHON", "")]
+           if python and has_torch(python)]
+
+
+def environment():
+    """What a Python program needs in order to find the package."""
+    return {"PYTHONPATH": str(SOURCE / "python"), "PYTHONDONTWRITEBYTECODE": "1",
+            "OMP_NUM_THREADS": "1"}
+
+
+def needs_torch(test):
+    if not LIBRARY.exists():
+        return unittest.skip(f"{LIBRARY} is not built")(test)
+    return unittest.skipUnless(PYTHONS, "no python3-torch")(test)
+
+
+class PythonJobs(tally.TallyTest):
+    """Jobs whose workers are Python programs."""
+
+    def toml(self, program, *arguments, records, python=None, workers=4, epochs=2, batch=64,
+             extra=""):
+        # A job's env may set no ANTDT_ variables.
+        command = ["/usr/bin/env", f"ANTDT_LIBRARY={LIBRARY}", python or PYTHONS[0], str(program if os.sep in str(program) else
+                                             PROGRAMS / program), *map(str, arguments)]
+        variables = ", ".join(f"{k} = {json.dumps(v)}" for k, v in environment().items())
+        return self.write("job.toml", f"""
+schema = 1
+[job]
+name = "python"
+epochs = {epochs}
+seed = 11
+[roles.worker]
+count = {workers}
+command = {json.dumps(command)}
+env = {{ {variables} }}
+[data]
+format = "index"
+records = {records}
+[batch]
+global = {batch}
+[trainer]
+sync = "allreduce"
+{extra}
+""")
+
+    def run_alone(self, program, *arguments, python=None, timeout=120):
+        """The program outside a job."""
+        env = {k: v for k, v in self.env.items() if not k.startswith("ANTDT_")}
+        return subprocess.run([python or PYTHONS[0], str(program), *map(str, arguments)],
+                              env=dict(env, ANTDT_LIBRARY=str(LIBRARY), **environment()), cwd=self.dir, capture_output=True,
+                              text=True, timeout=timeout)

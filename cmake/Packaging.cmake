@@ -24,13 +24,35 @@ install(FILES ${CMAKE_SOURCE_DIR}/packaging/antdt.sysusers
   DESTINATION lib/sysusers.d RENAME antdt.conf COMPONENT antdt)
 install(FILES ${CMAKE_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT antdt)
 
+# The library of programs that are workers, and what they are built with.
+install(TARGETS antdt_shared LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
+  COMPONENT lib NAMELINK_COMPONENT dev)
+install(FILES ${CMAKE_SOURCE_DIR}/include/antdt.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT dev)
+include(CMakePackageConfigHelpers)
+configure_package_config_file(${CMAKE_SOURCE_DIR}/packaging/antdtConfig.cmake.in
+  ${CMAKE_BINARY_DIR}/antdtConfig.cmake INSTALL_DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/antdt
+  PATH_VARS CMAKE_INSTALL_INCLUDEDIR CMAKE_INSTALL_LIBDIR)
+write_basic_package_version_file(${CMAKE_BINARY_DIR}/antdtConfigVersion.cmake
+  VERSION ${PROJECT_VERSION} COMPATIBILITY SameMajorVersion)
+install(FILES ${CMAKE_BINARY_DIR}/antdtConfig.cmake ${CMAKE_BINARY_DIR}/antdtConfigVersion.cmake
+  DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/antdt COMPONENT dev)
+# Written when it is installed, since it names the prefix.
+install(CODE "
+  set(version ${PROJECT_VERSION})
+  set(libdir ${CMAKE_INSTALL_LIBDIR})
+  set(includedir ${CMAKE_INSTALL_INCLUDEDIR})
+  get_filename_component(prefix \"\${CMAKE_INSTALL_PREFIX}\" ABSOLUTE)
+  configure_file(${CMAKE_SOURCE_DIR}/packaging/antdt.pc.in ${CMAKE_BINARY_DIR}/antdt.pc @ONLY)
+  " COMPONENT dev)
+install(FILES ${CMAKE_BINARY_DIR}/antdt.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT dev)
+
 set(CPACK_GENERATOR DEB)
 set(CPACK_PACKAGE_NAME antdt)
 set(CPACK_PACKAGE_VERSION ${PROJECT_VERSION})
 set(CPACK_PACKAGE_CONTACT "The AntDT authors <antdt@localhost>")
 set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
 set(CPACK_STRIP_FILES ON)
-set(CPACK_COMPONENTS_ALL antdt)
+set(CPACK_COMPONENTS_ALL antdt lib dev)
 if(TARGET antdt-trainer)
   list(APPEND CPACK_COMPONENTS_ALL trainer)
 endif()
@@ -50,4 +72,15 @@ set(CPACK_DEBIAN_TRAINER_PACKAGE_DEPENDS "antdt (= ${PROJECT_VERSION}), libopenb
 set(CPACK_DEBIAN_TRAINER_DESCRIPTION
   "trainer of AntDT for click-through rate and image models\n\
 Built on LibTorch, for processors; other programs can be workers too.")
+set(CPACK_DEBIAN_LIB_PACKAGE_NAME libantdt1)
+set(CPACK_DEBIAN_LIB_PACKAGE_SECTION libs)
+set(CPACK_DEBIAN_LIB_DESCRIPTION
+  "makes any program a worker of AntDT\n\
+What programs that are linked with libantdt need to run.")
+set(CPACK_DEBIAN_DEV_PACKAGE_NAME libantdt-dev)
+set(CPACK_DEBIAN_DEV_PACKAGE_DEPENDS "libantdt1 (= ${PROJECT_VERSION})")
+set(CPACK_DEBIAN_DEV_PACKAGE_SECTION libdevel)
+set(CPACK_DEBIAN_DEV_DESCRIPTION
+  "makes any program a worker of AntDT (development files)\n\
+The header of the C interface, and files for pkg-config and CMake.")
 include(CPack)

@@ -70,8 +70,9 @@ TEST(WorldOfOne, AnEvaluationFollowsEachEpochAndComesInOrder) {
   antdt_job* const job = opened(options);
   CountingProgram program(job, 64);
   program.run();
-  std::vector<std::uint64_t> twice = numbers(100);
-  twice.insert(twice.end(), numbers(100).begin(), numbers(100).end());
+  const std::vector<std::uint64_t> once = numbers(100);
+  std::vector<std::uint64_t> twice = once;
+  twice.insert(twice.end(), once.begin(), once.end());
   EXPECT_EQ(program.evaluated, twice);
   std::vector<std::pair<std::uint64_t, int>> phases;
   for (const antdt_order& order : program.log) {

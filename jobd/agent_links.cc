@@ -98,9 +98,9 @@ void AgentLinks::receive(Link& link) {
     if (envelope->kind == wire::Refused::kKind && about_link) {
       const auto refused = wire::decode<wire::Refused>(packet->body);
       // The agent was restarted: the next tick attaches again.
-      const bool to_attach_again = refused && refused->code == "unknown";
+      const bool to_attach_again = refused && refused->code == wire::RefusalCode::kUnknown;
       // Our key was taken out of its authorized/: the host is lost until that is mended.
-      const bool revoked = refused && refused->code == "user";
+      const bool revoked = refused && refused->code == wire::RefusalCode::kUser;
       if (to_attach_again || revoked) link.welcome = false;
       if (to_attach_again || link.welcome) continue;
       link.lost = true;

@@ -9,21 +9,17 @@ namespace antdt::jobd {
 Status JobDaemon::obey(const wire::AdminOrder& order) {
   const std::string reason =
       fmt::format("asked by {}{}{}", order.who, order.reason.empty() ? "" : ": ", order.reason);
-  if (order.order == "stop") {
+  if (order.order == wire::AdminOrderKind::kStop) {
     const auto grace =
         order.time_ms == 0 ? config_.failure.stop_grace : std::chrono::milliseconds(order.time_ms);
     return asked(wire::StopJob{reason, static_cast<std::uint32_t>(grace.count())});
   }
-  if (order.order == "evict") {
-    wire::EvictWorkers evict;
-    evict.target = order.target;
-    evict.reason = order.reason;
-    evict.who = order.who;
-    if (order.time_ms > 0) evict.deadline_ms = order.time_ms;
-    return asked(evict);
-  }
-  return fail(ErrorKind::kUsage, "an administrator may stop a job and evict from it, not '{}'",
-              order.order);
+  wire::EvictWorkers evict;
+  evict.target = order.target;
+  evict.reason = order.reason;
+  evict.who = order.who;
+  if (order.time_ms > 0) evict.deadline_ms = order.time_ms;
+  return asked(evict);
 }
 
 void JobDaemon::on_admin_order(const std::string& endpoint, const wire::Envelope& envelope,

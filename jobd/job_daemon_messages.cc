@@ -66,17 +66,16 @@ void JobDaemon::on_direct(const wire::Packet& packet) {
 
   // A client that came by itself; one that an agent started speaks to its agent.
   const Member member{envelope->worker, envelope->attempt};
-  const auto refuse = [&](std::string code, std::string reason) {
-    wire::Packet out =
-        wire::make_packet(*envelope, wire::Refused{std::move(code), std::move(reason)});
+  const auto refuse = [&](wire::RefusalCode code, std::string reason) {
+    wire::Packet out = wire::make_packet(*envelope, wire::Refused{code, std::move(reason)});
     outbox_.push_back({route, std::move(out)});
   };
   if (config_.roles.worker.count > 0)
-    return refuse("unknown", "this job starts its workers itself");
+    return refuse(wire::RefusalCode::kUnknown, "this job starts its workers itself");
   const auto hello = wire::decode<wire::Hello>(packet.body);
-  if (!hello) return refuse("invalid", hello.error().message);
+  if (!hello) return refuse(wire::RefusalCode::kInvalid, hello.error().message);
   const auto version = wire::negotiate_version(*hello);
-  if (!version) return refuse("version", version.error().message);
+  if (!version) return refuse(wire::RefusalCode::kVersion, version.error().message);
   routes_[member.worker] = route;
   send(route, member, {}, wire::WorkerWelcome{*version, "local", options_.run_dir, config_json_});
 }
@@ -110,7 +109,7 @@ Status JobDaemon::asked(const wire::EvictWorkers& m) {
 
 void JobDaemon::answer_operator(const wire::Packet& packet, const wire::Envelope& envelope) {
   const auto invalid = [&](const std::string& why) {
-    answer(packet, envelope, wire::Refused{"invalid", why});
+    answer(packet, envelope, wire::Refused{wire::RefusalCode::kInvalid, why});
   };
   const bool known =
       wire::dispatch<wire::StatusRequest, wire::StopJob, wire::EvictWorkers, wire::InjectRules,
@@ -152,11 +151,8 @@ Status JobDaemon::asked(const wire::ResizeJob& m) {
     feed(wish);
     return {};
   };
-  if (m.role == "server") {
+  if (m.role == wire::ResizedRole::kServer) {
     return resize(ctl::job::ServersAsked{m.count, reason}, "parameter servers");
-  }
-  if (!m.role.empty() && m.role != "worker") {
-    return fail(ErrorKind::kUsage, "the roles of a job are worker and server, not '{}'", m.role);
   }
   return resize(ctl::job::ResizeAsked{m.count, reason}, "workers");
 }
@@ -189,8 +185,8 @@ void JobDaemon::on_worker_message(const wire::Envelope& envelope, std::string_vi
   if (paused_ && grows_the_journal) return;  // it is said again
   inbound_ = {member, route};
   const auto refuse = [&](std::string reason) {
-    send(route, member, envelope.generation, wire::Refused{"invalid", std::move(reason)},
-         envelope.seq);
+    send(route, member, envelope.generation,
+         wire::Refused{wire::RefusalCode::kInvalid, std::move(reason)}, envelope.seq);
   };
   const auto say = [&]<class T>(Result<T> message) {
     if (!message) return refuse(message.error().message);

@@ -196,7 +196,9 @@ void Cluster::shape_servers() {
   // A lost server costs more than a lost worker: some jobs are to get far.
   calm_ = static_cast<std::uint32_t>(rng.between(1, 6));
   const std::uint64_t kind = weaker ? rng.between(2, 3) : rng.below(4);
-  shape_.sync = kind < 2 ? "ps-bsp" : kind == 2 ? "ps-ssp" : "ps-asp";
+  shape_.sync = kind < 2    ? SyncStrategy::kPsBsp
+                : kind == 2 ? SyncStrategy::kPsSsp
+                            : SyncStrategy::kPsAsp;
   if (kind == 2) shape_.staleness = rng.between(1, 4);
   constexpr std::uint64_t kOwnDelivery = 0xde11;
   Rng own(options_.seed ^ kOwnDelivery);

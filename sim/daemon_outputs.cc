@@ -20,17 +20,17 @@ void Daemon::perform(const ctl::out::ToWorker& o) {
   ctl::out::ToWorker message = o;
   if (sabotage_ != Sabotage::kNone) sabotage(message);
   if (const auto* grants = std::get_if<wire::Grants>(&message.body)) {
-    if (grants->status == "end") outside_.said_end(*machine_, grants->phase);
+    if (grants->status == wire::GrantStatus::kEnd) outside_.said_end(*machine_, grants->phase);
   }
   send(answers ? inbound_->second : w->place.host, std::move(message));
 }
 
 void Daemon::sabotage(ctl::out::ToWorker& message) {
   auto* grants = std::get_if<wire::Grants>(&message.body);
-  if (grants == nullptr || grants->status == "stale") return;
+  if (grants == nullptr || grants->status == wire::GrantStatus::kStale) return;
   if (sabotage_ == Sabotage::kEndEarly && !machine_->ledger().complete() &&
       world_.rng().chance(0.02)) {
-    grants->status = "end";
+    grants->status = wire::GrantStatus::kEnd;
     grants->pieces.clear();
   }
   if (sabotage_ == Sabotage::kGrantTwice && !grants->pieces.empty()) {

@@ -91,8 +91,9 @@ struct Text {
     return fmt::format("checkpoint-begun {} step {}", m.number, m.step);
   }
   std::string operator()(const wire::PsServe& m) const {
-    const std::string seat =
-        m.replica.empty() ? "" : fmt::format(" {} in view {}", m.replica, m.view);
+    const std::string seat = m.replica == wire::ReplicaRole::kAlone
+                                 ? ""
+                                 : fmt::format(" {} in view {}", m.replica, m.view);
     const std::string last = m.last_cut == 0 ? "" : fmt::format(" last cut {}", m.last_cut);
     return fmt::format("ps-serve {}{} of {} workers {} leaving {} restore '{}' version {}{}",
                        m.number, seat, m.servers.size(), members(m.workers), members(m.leaving),

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/delivery.h"
+#include "core/sync_strategy.h"
 #include "core/wire/messages.h"
 #include "sim/hosts/program.h"
 #include "sim/model.h"
@@ -27,7 +28,7 @@ struct JobShape {
   Duration write_time{};   // of a checkpoint
   Duration read_time{};
   std::uint32_t servers = 0;  // 0: the workers are in a collective
-  std::string sync = "allreduce";
+  SyncStrategy sync = SyncStrategy::kAllReduce;
   std::uint64_t staleness = 0;
   std::uint32_t backups = 0;
   std::uint32_t replicas = 1;  // processes that are one server

@@ -252,7 +252,7 @@ void Agent::on_daemon_message(const wire::Envelope& envelope, wire::Packet packe
     WorkerLinks* workers = workers_of(envelope.job);
     return workers == nullptr ? void() : workers->deliver(key, std::move(packet));
   }
-  daemons_->refuse(packet, envelope, "invalid",
+  daemons_->refuse(packet, envelope, wire::RefusalCode::kInvalid,
                    fmt::format("an agent does not know messages of kind '{}'", envelope.kind));
 }
 
@@ -272,7 +272,8 @@ Status Agent::may_use_files(const std::string& job, const std::string& key) cons
 
 void Agent::start_process(const wire::Envelope& envelope, const wire::Packet& packet) {
   Result<wire::StartProcess> start = wire::decode<wire::StartProcess>(packet.body);
-  if (!start) return daemons_->refuse(packet, envelope, "invalid", start.error().message);
+  if (!start)
+    return daemons_->refuse(packet, envelope, wire::RefusalCode::kInvalid, start.error().message);
   apply(event::StartWanted{{envelope.job, {envelope.worker, envelope.attempt}},
                            std::make_shared<wire::StartProcess>(std::move(*start)),
                            envelope.seq});
@@ -280,13 +281,16 @@ void Agent::start_process(const wire::Envelope& envelope, const wire::Packet& pa
 
 void Agent::stop_process(const ProcessKey& key, const wire::Packet& packet) {
   const Result<wire::StopProcess> stop = wire::decode<wire::StopProcess>(packet.body);
-  if (!stop) return daemons_->refuse(packet, envelope_of(key), "invalid", stop.error().message);
+  if (!stop)
+    return daemons_->refuse(packet, envelope_of(key), wire::RefusalCode::kInvalid,
+                            stop.error().message);
   apply(event::StopWanted{key, std::chrono::milliseconds(stop->grace_ms)});
 }
 
 void Agent::reserve_port(const wire::Envelope& envelope, const wire::Packet& packet) {
   const Result<std::uint16_t> port = free_port(options_.address);
-  if (!port) return daemons_->refuse(packet, envelope, "full", port.error().message);
+  if (!port)
+    return daemons_->refuse(packet, envelope, wire::RefusalCode::kFull, port.error().message);
   daemons_->reply(packet, wire::make_packet(envelope, wire::ReservedPort{*port}));
 }
 
@@ -365,14 +369,16 @@ void Agent::send_metrics(ReportSums::Due due) {
 
 void Agent::start_job(const wire::Envelope& envelope, const wire::Packet& packet) {
   const Result<wire::StartJob> start = wire::decode<wire::StartJob>(packet.body);
-  if (!start) return daemons_->refuse(packet, envelope, "invalid", start.error().message);
+  if (!start)
+    return daemons_->refuse(packet, envelope, wire::RefusalCode::kInvalid, start.error().message);
   if (!options_.is_private || start->command.empty()) {
-    return daemons_->refuse(packet, envelope, "invalid",
+    return daemons_->refuse(packet, envelope, wire::RefusalCode::kInvalid,
                             "only a private agent (antdtd --private) starts job daemons, and it "
                             "needs their command");
   }
   if (!job_.empty() && job_ != envelope.job) {
-    return daemons_->refuse(packet, envelope, "busy", "this agent keeps job " + job_ + " already");
+    return daemons_->refuse(packet, envelope, wire::RefusalCode::kBusy,
+                            "this agent keeps job " + job_ + " already");
   }
   launchers_.push_back({packet, envelope});
   if (keeper_.state() != JobKeeper::State::kIdle) return answer_launchers();
@@ -394,7 +400,7 @@ void Agent::answer_launchers() {
       daemons_->reply(waiting.packet,
                       wire::make_packet(waiting.envelope, wire::JobStarted{job_daemon_pid_}));
     } else {
-      daemons_->refuse(waiting.packet, waiting.envelope, "invalid",
+      daemons_->refuse(waiting.packet, waiting.envelope, wire::RefusalCode::kInvalid,
                        "the job daemon is not running; " + job_ + " may be over already");
     }
   }
@@ -418,7 +424,7 @@ void Agent::job_daemon_ended(Attempt attempt, const ExitStatus& status) {
   if (!status.error.empty() && !launchers_.empty()) {
     // The launcher that waits can tell its user at once.
     for (const Waiting& waiting : std::exchange(launchers_, {})) {
-      daemons_->refuse(waiting.packet, waiting.envelope, "invalid", status.error);
+      daemons_->refuse(waiting.packet, waiting.envelope, wire::RefusalCode::kInvalid, status.error);
     }
   }
   follow(keeper_.exited(status, loop_.now()));

@@ -10,14 +10,15 @@ void Agent::on_admin(const wire::Envelope& envelope, const wire::Packet& packet,
                      const KnownUser& user) {
   if (envelope.kind == wire::JobsRequest::kKind) return list_jobs(envelope, packet, user);
   const Result<wire::AdminOrder> order = wire::decode<wire::AdminOrder>(packet.body);
-  if (!order) return daemons_->refuse(packet, envelope, "invalid", order.error().message);
+  if (!order)
+    return daemons_->refuse(packet, envelope, wire::RefusalCode::kInvalid, order.error().message);
   const bool own =
       records_.contains(envelope.job) && owner_of(envelope.job).uid == user.identity.uid;
   if (!user.admin && !own) {
     log_warn("the user {} asked to {} job {} and is no administrator: refused", user.identity.name,
              order->order, envelope.job);
     return daemons_->refuse(
-        packet, envelope, "user",
+        packet, envelope, wire::RefusalCode::kUser,
         fmt::format("only its own user and members of the group {} may {} job "
                     "{}, and '{}' is neither on this host",
                     kAdminGroup, order->order, envelope.job, user.identity.name));
@@ -28,7 +29,7 @@ void Agent::on_admin(const wire::Envelope& envelope, const wire::Packet& packet,
 void Agent::pass_on(const wire::Envelope& envelope, const wire::Packet& packet,
                     wire::AdminOrder order, const KnownUser& user) {
   if (!daemons_->links().attached(envelope.job)) {
-    return daemons_->refuse(packet, envelope, "unknown",
+    return daemons_->refuse(packet, envelope, wire::RefusalCode::kUnknown,
                             fmt::format("no daemon of job {} is connected to this agent: antdt "
                                         "jobs --agent lists those that are",
                                         envelope.job));
@@ -67,7 +68,7 @@ void Agent::on_admin_answer(const wire::Envelope& envelope, const wire::Packet& 
   about.job = envelope.job;
   about.seq = waiting->seq;
   if (answer->done) return daemons_->reply(to, wire::make_packet(about, wire::Done{}));
-  daemons_->refuse(to, about, "invalid", answer->reason);
+  daemons_->refuse(to, about, wire::RefusalCode::kInvalid, answer->reason);
 }
 
 }  // namespace antdt::antdtd

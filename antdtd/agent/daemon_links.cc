@@ -34,7 +34,7 @@ void DaemonLinks::handle(wire::Packet packet) {
       envelope->kind == wire::AdminOrder::kKind || envelope->kind == wire::JobsRequest::kKind;
   if (of_admin) return on_admin(*envelope, packet);
   if (!valid_job_id(envelope->job)) {
-    return refuse(packet, *envelope, "invalid",
+    return refuse(packet, *envelope, wire::RefusalCode::kInvalid,
                   fmt::format("'{}' is no job id: letters, digits, '-', '_' and '.', at most 128",
                               envelope->job));
   }
@@ -46,7 +46,7 @@ void DaemonLinks::handle(wire::Packet packet) {
   if (!links_.speaks_for(packet.peer, envelope->job)) {
     wire::Envelope link;  // about the link, not about the worker that it names
     link.job = envelope->job;
-    return refuse(packet, link, "unknown",
+    return refuse(packet, link, wire::RefusalCode::kUnknown,
                   "this link does not speak for job " + envelope->job + ": attach first");
   }
   handlers_.on_message(*envelope, std::move(packet));
@@ -54,7 +54,7 @@ void DaemonLinks::handle(wire::Packet packet) {
 
 void DaemonLinks::on_admin(const wire::Envelope& envelope, const wire::Packet& packet) {
   const Result<KnownUser> user = handlers_.user_of(packet.user);
-  if (!user) return refuse(packet, envelope, "user", user.error().message);
+  if (!user) return refuse(packet, envelope, wire::RefusalCode::kUser, user.error().message);
   handlers_.on_admin(envelope, packet, *user);
 }
 
@@ -63,7 +63,7 @@ void DaemonLinks::refuse_revoked(const wire::Packet& packet, const std::string& 
   wire::Envelope link;
   link.job = job;
   const Result<KnownUser> user = handlers_.user_of(packet.user);
-  refuse(packet, link, "user",
+  refuse(packet, link, wire::RefusalCode::kUser,
          user ? "the key is authorized again: ask again" : user.error().message);
 }
 
@@ -78,7 +78,8 @@ void DaemonLinks::drop_revoked() {
     envelope.job = job;
     wire::Packet to;
     to.peer = links_.find(job)->peer;
-    refuse(to, envelope, "user", "its key was taken out of this agent's authorized/");
+    refuse(to, envelope, wire::RefusalCode::kUser,
+           "its key was taken out of this agent's authorized/");
     versions_.erase(to.peer);
     links_.drop_peer(job);
     daemons_.erase(job);
@@ -87,11 +88,12 @@ void DaemonLinks::drop_revoked() {
 
 void DaemonLinks::hello(const wire::Envelope& envelope, const wire::Packet& packet) {
   const Result<wire::Hello> hello = wire::decode<wire::Hello>(packet.body);
-  if (!hello) return refuse(packet, envelope, "invalid", hello.error().message);
+  if (!hello) return refuse(packet, envelope, wire::RefusalCode::kInvalid, hello.error().message);
   const Result<std::uint32_t> version = wire::negotiate_version(*hello);
-  if (!version) return refuse(packet, envelope, "version", version.error().message);
+  if (!version)
+    return refuse(packet, envelope, wire::RefusalCode::kVersion, version.error().message);
   const Result<KnownUser> user = handlers_.user_of(packet.user);
-  if (!user) return refuse(packet, envelope, "user", user.error().message);
+  if (!user) return refuse(packet, envelope, wire::RefusalCode::kUser, user.error().message);
   if (envelope.job.empty()) {
     // A launcher that only asks what is free here, before there is a job.
     wire::AgentWelcome welcome = handlers_.welcome("");
@@ -118,16 +120,17 @@ Status DaemonLinks::try_attach(const std::string& job, const wire::Attach& attac
 void DaemonLinks::attach(const wire::Envelope& envelope, const wire::Packet& packet) {
   const auto version = versions_.find(packet.peer);
   if (version == versions_.end()) {
-    return refuse(packet, envelope, "version", "say hello before attach");
+    return refuse(packet, envelope, wire::RefusalCode::kVersion, "say hello before attach");
   }
   const Result<wire::Attach> body = wire::decode<wire::Attach>(packet.body);
-  if (!body) return refuse(packet, envelope, "invalid", body.error().message);
+  if (!body) return refuse(packet, envelope, wire::RefusalCode::kInvalid, body.error().message);
   const Result<KnownUser> user = handlers_.user_of(packet.user);
-  if (!user) return refuse(packet, envelope, "user", user.error().message);
+  if (!user) return refuse(packet, envelope, wire::RefusalCode::kUser, user.error().message);
   if (const Status attached = try_attach(envelope.job, *body, packet, user->identity); !attached) {
     log_warn("refused to attach: {}", attached.error().message);
     const bool fenced = attached.error().kind == ErrorKind::kRefused;
-    return refuse(packet, envelope, fenced ? "stale" : "busy", attached.error().message);
+    return refuse(packet, envelope, fenced ? wire::RefusalCode::kStale : wire::RefusalCode::kBusy,
+                  attached.error().message);
   }
   wire::AgentWelcome welcome = handlers_.welcome(envelope.job);
   welcome.version = version->second;
@@ -157,9 +160,9 @@ void DaemonLinks::reply(const wire::Packet& to, wire::Packet packet) {
   [[maybe_unused]] const auto sent = socket_.send(packet);  // who asked asks again
 }
 
-void DaemonLinks::refuse(const wire::Packet& to, const wire::Envelope& envelope, std::string code,
-                         std::string reason) {
-  reply(to, wire::make_packet(envelope, wire::Refused{std::move(code), std::move(reason)}));
+void DaemonLinks::refuse(const wire::Packet& to, const wire::Envelope& envelope,
+                         wire::RefusalCode code, std::string reason) {
+  reply(to, wire::make_packet(envelope, wire::Refused{code, std::move(reason)}));
 }
 
 void DaemonLinks::heartbeat_all() {

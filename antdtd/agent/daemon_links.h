@@ -56,7 +56,7 @@ class DaemonLinks {
   void reply(const wire::Packet& to, wire::Packet packet);
   // To packet.peer, if it is there.
   void send_to_peer(const wire::Packet& packet);
-  void refuse(const wire::Packet& to, const wire::Envelope& envelope, std::string code,
+  void refuse(const wire::Packet& to, const wire::Envelope& envelope, wire::RefusalCode code,
               std::string reason);
   void heartbeat_all();
   // Cuts the links whose key is not authorized any more.

@@ -28,16 +28,17 @@ void WorkerLinks::handle(wire::Packet packet) {
   const ProcessKey key{std::move(envelope->job), {envelope->worker, envelope->attempt}};
   envelope->job = key.job;
   if (!handlers_.serves(key.job)) {
-    return refuse(*envelope, packet, "unknown", "job " + key.job + " is another user's");
+    return refuse(*envelope, packet, wire::RefusalCode::kUnknown,
+                  "job " + key.job + " is another user's");
   }
   const Supervision::Process* process = supervision_.find(key);
   if (supervision_.newest(key.job, key.member.worker) > key.member.attempt) {
-    return refuse(*envelope, packet, "stale",
+    return refuse(*envelope, packet, wire::RefusalCode::kStale,
                   "a newer attempt of " + to_string(key.member.worker) +
                       " was started: this one is to end without changing anything");
   }
   if (process == nullptr) {
-    return refuse(*envelope, packet, "unknown",
+    return refuse(*envelope, packet, wire::RefusalCode::kUnknown,
                   "this agent did not start " + describe(key) +
                       "; ANTDT_JOB_ID, ANTDT_WORKER_ID and ANTDT_ATTEMPT must be those it gave");
   }
@@ -48,7 +49,7 @@ void WorkerLinks::handle(wire::Packet packet) {
   if (envelope->kind == wire::Report::kKind) {
     const Result<wire::Report> report = wire::decode<wire::Report>(packet.body);
     if (report) return handlers_.on_report(key, *report);
-    return refuse(*envelope, packet, "invalid", report.error().message);
+    return refuse(*envelope, packet, wire::RefusalCode::kInvalid, report.error().message);
   }
   handlers_.on_relay(key.job, std::move(packet));
 }
@@ -57,9 +58,10 @@ void WorkerLinks::handle(wire::Packet packet) {
 void WorkerLinks::welcome(const wire::Envelope& envelope, const wire::Packet& packet,
                           const wire::StartProcess& start) {
   const Result<wire::Hello> hello = wire::decode<wire::Hello>(packet.body);
-  if (!hello) return refuse(envelope, packet, "invalid", hello.error().message);
+  if (!hello) return refuse(envelope, packet, wire::RefusalCode::kInvalid, hello.error().message);
   const Result<std::uint32_t> version = wire::negotiate_version(*hello);
-  if (!version) return refuse(envelope, packet, "version", version.error().message);
+  if (!version)
+    return refuse(envelope, packet, wire::RefusalCode::kVersion, version.error().message);
   wire::Packet reply = wire::make_packet(
       envelope, wire::WorkerWelcome{*version, host_, start.run_dir, start.config_json});
   reply.peer = packet.peer;
@@ -67,9 +69,8 @@ void WorkerLinks::welcome(const wire::Envelope& envelope, const wire::Packet& pa
 }
 
 void WorkerLinks::refuse(const wire::Envelope& envelope, const wire::Packet& packet,
-                         std::string code, std::string reason) {
-  wire::Packet reply =
-      wire::make_packet(envelope, wire::Refused{std::move(code), std::move(reason)});
+                         wire::RefusalCode code, std::string reason) {
+  wire::Packet reply = wire::make_packet(envelope, wire::Refused{code, std::move(reason)});
   reply.peer = packet.peer;
   [[maybe_unused]] const auto sent = socket_.send(reply);
 }

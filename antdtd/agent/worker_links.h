@@ -41,7 +41,7 @@ class WorkerLinks {
   void handle(wire::Packet packet);
   void welcome(const wire::Envelope& envelope, const wire::Packet& packet,
                const wire::StartProcess& start);
-  void refuse(const wire::Envelope& envelope, const wire::Packet& packet, std::string code,
+  void refuse(const wire::Envelope& envelope, const wire::Packet& packet, wire::RefusalCode code,
               std::string reason);
 
   transport::Socket socket_;

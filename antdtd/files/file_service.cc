@@ -15,16 +15,16 @@
 namespace antdt::antdtd {
 namespace {
 
-const char* code_of(ErrorKind kind) {
+wire::RefusalCode code_of(ErrorKind kind) {
   switch (kind) {
     case ErrorKind::kUsage:
-      return "invalid";
+      return wire::RefusalCode::kInvalid;
     case ErrorKind::kUnreachable:
-      return "missing";
+      return wire::RefusalCode::kMissing;
     case ErrorKind::kCorrupt:
-      return "corrupt";
+      return wire::RefusalCode::kCorrupt;
     default:
-      return "io";
+      return wire::RefusalCode::kIo;
   }
 }
 

@@ -56,12 +56,11 @@ bool FileServices::is_about_files(const std::string& kind) {
   return kind.starts_with("file-") || kind.starts_with("files-");
 }
 
-void FileServices::refuse(const std::string& peer, std::uint64_t seq, std::string code,
+void FileServices::refuse(const std::string& peer, std::uint64_t seq, wire::RefusalCode code,
                           std::string reason) {
   wire::Envelope envelope;
   envelope.seq = seq;
-  wire::Packet packet =
-      wire::make_packet(envelope, wire::Refused{std::move(code), std::move(reason)});
+  wire::Packet packet = wire::make_packet(envelope, wire::Refused{code, std::move(reason)});
   packet.peer = peer;
   handlers_.send(std::move(packet));
 }
@@ -74,14 +73,15 @@ void FileServices::handle(const wire::Envelope& envelope, wire::Packet packet) {
 
 void FileServices::attach(const wire::Envelope& envelope, const wire::Packet& packet) {
   const auto attach = wire::decode<wire::FilesAttach>(packet.body);
-  if (!attach) return refuse(packet.peer, envelope.seq, "invalid", attach.error().message);
+  if (!attach)
+    return refuse(packet.peer, envelope.seq, wire::RefusalCode::kInvalid, attach.error().message);
   if (const Status may = handlers_.may_use(envelope.job, packet.user); !may) {
-    return refuse(packet.peer, envelope.seq, "busy", may.error().message);
+    return refuse(packet.peer, envelope.seq, wire::RefusalCode::kBusy, may.error().message);
   }
   const std::string key = fmt::format("{}\n{}", packet.user, attach->run_dir);
   if (!services_.contains(key)) {
     if (const Status started = start(envelope.job, packet.user, attach->run_dir); !started) {
-      return refuse(packet.peer, envelope.seq, "io", started.error().message);
+      return refuse(packet.peer, envelope.seq, wire::RefusalCode::kIo, started.error().message);
     }
   }
   detach(packet.peer);
@@ -126,7 +126,7 @@ Status FileServices::start(const std::string& job, const std::string& user,
 void FileServices::pass_on(const wire::Envelope& envelope, wire::Packet packet) {
   const auto link = links_.find(packet.peer);
   if (link == links_.end()) {
-    return refuse(packet.peer, envelope.seq, "unknown",
+    return refuse(packet.peer, envelope.seq, wire::RefusalCode::kUnknown,
                   "this link does not speak for the files of a run: attach first");
   }
   Service& service = *services_.at(link->second);
@@ -134,7 +134,8 @@ void FileServices::pass_on(const wire::Envelope& envelope, wire::Packet packet) 
   const std::string peer = packet.peer;
   FrameWriter frame(std::move(packet));
   if (service.waiting_bytes + frame.size() > kMostWaiting) {
-    return refuse(peer, envelope.seq, "full", "the file service has too much under way: try again");
+    return refuse(peer, envelope.seq, wire::RefusalCode::kFull,
+                  "the file service has too much under way: try again");
   }
   service.asked.insert({peer, envelope.seq});
   service.waiting_bytes += frame.size();
@@ -207,7 +208,7 @@ void FileServices::end(const std::string& key) {
   if (service->watches_writable) loop_.unwatch_fd(service->writable.get());
   std::erase_if(links_, [&](const auto& link) { return link.second == key; });
   for (const auto& [peer, seq] : service->asked) {
-    refuse(peer, seq, "unknown", "the file service has ended: attach again");
+    refuse(peer, seq, wire::RefusalCode::kUnknown, "the file service has ended: attach again");
   }
 }
 

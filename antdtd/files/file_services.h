@@ -52,7 +52,8 @@ class FileServices {
   void end(const std::string& key);
   void on_readable(const std::string& key);
   void write_more(const std::string& key);
-  void refuse(const std::string& peer, std::uint64_t seq, std::string code, std::string reason);
+  void refuse(const std::string& peer, std::uint64_t seq, wire::RefusalCode code,
+              std::string reason);
   void look_for_idle();
 
   EventLoop& loop_;

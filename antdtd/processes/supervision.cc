@@ -59,24 +59,27 @@ std::vector<Effect> Supervision::step(const Event& event, MonoTime now) {
 // ----------------------------------------------------------------- starting
 
 void Supervision::on(const event::StartWanted& e, Turn& turn) {
-  const auto refuse = [&](std::string code, std::string reason) {
-    turn.add(effect::RefuseStart{e.key, e.seq, std::move(code), std::move(reason)});
+  const auto refuse = [&](wire::RefusalCode code, std::string reason) {
+    turn.add(effect::RefuseStart{e.key, e.seq, code, std::move(reason)});
   };
   if (e.key.member.worker.role == kJobDaemon.role || e.key.member.attempt == Attempt{} ||
       e.start->command.empty()) {
-    return refuse("invalid", fmt::format("cannot start {}: a process needs a command, an attempt "
-                                         "from 1 and a role letter other than '{}'",
-                                         describe(e.key), kJobDaemon.role));
+    return refuse(wire::RefusalCode::kInvalid,
+                  fmt::format("cannot start {}: a process needs a command, an attempt "
+                              "from 1 and a role letter other than '{}'",
+                              describe(e.key), kJobDaemon.role));
   }
   Job& job = job_at(e.key.job, turn.now);
   heard(job, turn.now);
   Attempt& newest = job.newest[e.key.member.worker];
   if (e.key.member.attempt < newest) {
-    return refuse("stale", fmt::format("cannot start {}: attempt {} was started here already",
-                                       describe(e.key), newest));
+    return refuse(wire::RefusalCode::kStale,
+                  fmt::format("cannot start {}: attempt {} was started here already",
+                              describe(e.key), newest));
   }
   if (Process* known = find_mutable(e.key)) return answer_again(e.key, *known, e.seq, turn);
-  if (std::string why = misfit(*e.start, e.key); !why.empty()) return refuse("full", why);
+  if (std::string why = misfit(*e.start, e.key); !why.empty())
+    return refuse(wire::RefusalCode::kFull, why);
 
   newest = e.key.member.attempt;
   job.orphan_timeout =

@@ -116,7 +116,7 @@ struct ReportExit {
 struct RefuseStart {
   ProcessKey key;
   std::uint64_t seq = 0;
-  std::string code;  // as in wire::Refused
+  wire::RefusalCode code = wire::RefusalCode::kOther;
   std::string reason;
 };
 struct ForgetProcess {

@@ -54,7 +54,7 @@ Result<ClientResult> run_client(const ClientOptions& options) {
     ++envelope.seq;
     send(fetch);
     ANTDT_TRY(const wire::Grants grants, await<wire::Grants>(socket));
-    if (grants.status != "granted") {
+    if (grants.status != wire::GrantStatus::kGranted) {
       return fail(ErrorKind::kInternal, "the shard service answered '{}'", grants.status);
     }
     for (const wire::Piece& piece : grants.pieces) fetch.place += piece.to - piece.from;

@@ -13,7 +13,7 @@ wire::Packet answer(const wire::Envelope& asked) {
     return wire::make_packet(asked, start);
   }
   wire::Grants grants;
-  grants.status = "granted";
+  grants.status = wire::GrantStatus::kGranted;
   grants.pieces.emplace_back();
   grants.pieces.back().to = 1;
   return wire::make_packet(asked, grants);

@@ -23,7 +23,7 @@ Result<BenchProcess> start(const PsOptions& options, const std::string& role, st
   add("--rows", std::to_string(options.rows));
   add("--dim", std::to_string(options.dim));
   add("--rule", options.rule);
-  add("--sync", options.sync);
+  add("--sync", std::string(name_of(options.sync)));
   add("--seconds", fmt::format("{}", options.seconds));
   add("--start-ns", std::to_string(options.start_ns));
   if (options.pin) arguments.emplace_back("--pin");
@@ -78,7 +78,7 @@ std::string to_json(const PsOptions& options, const PsResult& r) {
       {"dim", options.dim},
       {"rows", options.rows},
       {"rule", options.rule},
-      {"sync", options.sync},
+      {"sync", name_of(options.sync)},
       {"pin", options.pin},
       {"seconds", options.seconds},
       {"rows_per_second", {{"pulled", r.pulled_per_second}, {"pushed", r.pushed_per_second}}},

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "core/result.h"
+#include "core/sync_strategy.h"
 
 namespace antdt::bench {
 
@@ -16,7 +17,7 @@ struct PsOptions {
   std::uint64_t rows = 1'000'000;  // of the table
   std::uint32_t dim = 16;          // floats a row
   std::string rule = "adagrad";
-  std::string sync = "ps-asp";
+  SyncStrategy sync = SyncStrategy::kPsAsp;
   bool pull_only = false;
   bool pin = false;  // each server has one core
   double seconds = 5;

@@ -30,7 +30,7 @@ Result<ps::Group> group_of(const PsOptions& options) {
   for (std::uint32_t s = 0; s < options.servers; ++s) {
     group.sockets.push_back(fmt::format("{}/s{}", options.directory, s));
   }
-  ANTDT_TRY(group.consistency, ps::parse_consistency(options.sync));
+  ANTDT_TRY(group.consistency, ps::consistency_of(options.sync));
   for (std::uint32_t w = 0; w < options.workers; ++w) {
     group.workers.push_back({WorkerId{'w', w}, Attempt{1}});
   }
@@ -76,8 +76,8 @@ Status make_rows(const PsOptions& options, ps::WorkerLink& link) {
 constexpr std::uint64_t kStaleness = 4;
 
 std::uint64_t clock_of(const PsOptions& options, std::uint64_t pushes) {
-  if (options.sync == "ps-bsp") return pushes;
-  if (options.sync == "ps-ssp") return pushes - std::min(pushes, kStaleness);
+  if (options.sync == SyncStrategy::kPsBsp) return pushes;
+  if (options.sync == SyncStrategy::kPsSsp) return pushes - std::min(pushes, kStaleness);
   return 0;
 }
 
@@ -156,7 +156,7 @@ Result<std::string> run_ps_worker(const PsOptions& options) {
       ANTDT_TRY(const auto decided,
                 link->push(batch.gradient, rows,
                            {number, number - 1, 0, number - 1, number, static_cast<double>(keys)}));
-      if (decided.status != "applied") {
+      if (decided.status != wire::PsFate::kApplied) {
         return fail(ErrorKind::kInternal, "a push was '{}'", decided.status);
       }
     }

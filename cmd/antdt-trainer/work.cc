@@ -155,7 +155,7 @@ Result<int> work(client::Client& client, trainer::TimeAccount& account, const Cl
   ANTDT_TRY(worker.train, open_split(config, data::Split::kTrain));
   ANTDT_TRY(worker.eval, open_split(config, data::Split::kEval));
   if (!worker.train.reader) return fail(ErrorKind::kUsage, "the training data has no records");
-  const bool has_servers = worker.config.sync.starts_with("ps-");
+  const bool has_servers = on_servers(worker.config.sync);
   return has_servers ? work_with_servers(worker) : work_in_a_collective(worker);
 }
 

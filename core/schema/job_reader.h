@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "core/json_integer.h"
+#include "core/names.h"
 #include "core/result.h"
 #include "core/schema/keys.h"
 
@@ -68,6 +69,10 @@ class JobReader {
         value = key->type == KeyType::kMicroseconds
                     ? std::chrono::duration_cast<T>(std::chrono::microseconds(count))
                     : std::chrono::duration_cast<T>(std::chrono::milliseconds(count));
+      } else if constexpr (Named<T>) {
+        const auto named = by_name<T>(json.get<std::string>());
+        if (!named) return problem(path, fmt::format("it cannot be {}", json.dump()));
+        value = *named;
       } else if constexpr (std::integral<T> && !std::same_as<T, bool>) {
         value = json_integer<T>(json);
       } else {

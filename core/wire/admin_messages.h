@@ -27,12 +27,18 @@ struct JobsReply {
   ANTDT_MESSAGE("jobs-reply") { v("jobs", m.jobs); }
 };
 
+enum class AdminOrderKind : std::uint8_t {
+  kStop,   // as StopJob
+  kEvict,  // as EvictWorkers
+};
+constexpr auto names_of(AdminOrderKind) { return names("stop", "evict"); }
+
 // Administrator to agent, for the daemon of the envelope's job, which the agent passes it on
 // to. Answered by Done or Refused. `who` is written by the agent, from the administrator's
 // key; nobody else's word counts for it.
 struct AdminOrder {
-  std::string order;   // "stop", as StopJob; "evict", as EvictWorkers
-  std::string target;  // of "evict"
+  AdminOrderKind order = AdminOrderKind::kStop;
+  std::string target;  // of kEvict
   std::string reason;
   std::uint32_t time_ms = 0;  // grace or deadline; 0: the job's own
   std::string who;

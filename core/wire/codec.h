@@ -11,8 +11,13 @@
 // type, or bytes that are not one msgpack map, are an error and never more:
 // decode() allocates no more than a small multiple of the input's size.
 //
-// Field types: bool, integers, double, std::string, Id<>, WorkerId,
+// Field types: bool, integers, double, std::string, enums, Id<>, WorkerId,
 // std::vector<T>, std::optional<T>, and nested structs with fields().
+//
+// An enum with names (core/names.h) travels as its name. One that has
+//     constexpr Stage last_of(Stage) { return Stage::kOver; }
+// travels as its number, names or not: for what is kept in bulk, or was a number before. A name
+// or a number that no value has is an error, but for what unknown_name() says.
 #pragma once
 
 #include <concepts>
@@ -25,6 +30,7 @@
 #include <vector>
 
 #include "core/ids.h"
+#include "core/names.h"
 #include "core/result.h"
 #include "core/wire/msgpack.h"
 
@@ -52,6 +58,10 @@ template <class T>
 struct IsOptional : std::false_type {};
 template <class T>
 struct IsOptional<std::optional<T>> : std::true_type {};
+template <class T>
+concept IsNumber = std::is_enum_v<T> && requires(T value) {
+  last_of(value);
+};
 
 // ------------------------------------------------------------------- writing
 
@@ -86,6 +96,10 @@ void write(MsgpackWriter& out, const T& value) {
     write(out, value.value);
   } else if constexpr (std::is_same_v<T, WorkerId>) {
     out.string(to_string(value));
+  } else if constexpr (IsNumber<T>) {
+    out.unsigned_integer(static_cast<std::uint64_t>(value));
+  } else if constexpr (Named<T>) {
+    out.string(name_of(value));
   } else if constexpr (std::is_same_v<T, std::string>) {
     out.string(value);
   } else if constexpr (IsVector<T>::value) {
@@ -134,6 +148,8 @@ class Decoder {
   bool read_fields(const Token& token, T& value, std::string_view name);
   template <class T>
   bool read_integer(const Token& token, T& value, std::string_view name);
+  template <class T>
+  bool read_enum(const Token& token, T& value, std::string_view name);
   bool next(Token& token) { return in_.next(token) || cut_short(); }
   bool cut_short();
   bool wrong(std::string_view name, std::string_view what);
@@ -189,6 +205,22 @@ bool Decoder::read_integer(const Token& token, T& value, std::string_view name) 
 }
 
 template <class T>
+bool Decoder::read_enum(const Token& token, T& value, std::string_view name) {
+  if constexpr (IsNumber<T>) {
+    if (token.type != Type::kUnsigned ||
+        token.unsigned_value > static_cast<std::uint64_t>(last_of(T{}))) {
+      return wrong(name, "not one of its numbers");
+    }
+    value = static_cast<T>(token.unsigned_value);
+  } else {
+    const auto named = token.type == Type::kString ? by_name<T>(token.text) : std::nullopt;
+    if (!named) return wrong(name, "not one of its names");
+    value = *named;
+  }
+  return true;
+}
+
+template <class T>
 bool Decoder::read_as(const Token& token, T& value, std::string_view name) {
   if constexpr (HasFields<T>) {
     return read_fields(token, value, name);
@@ -198,6 +230,8 @@ bool Decoder::read_as(const Token& token, T& value, std::string_view name) {
     const auto id = token.type == Type::kString ? parse_worker_id(token.text) : std::nullopt;
     if (!id) return wrong(name, "not a worker id");
     value = *id;
+  } else if constexpr (std::is_enum_v<T>) {
+    return read_enum(token, value, name);
   } else if constexpr (std::is_same_v<T, std::string>) {
     if (token.type != Type::kString) return wrong(name, "not a string");
     value.assign(token.text);

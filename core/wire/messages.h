@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "core/ids.h"
+#include "core/names.h"
 
 namespace antdt::wire {
 
@@ -70,10 +71,29 @@ struct Hello {
   }
 };
 
-// The answer to a request that cannot be granted. `code`: "version", "stale",
-// "unknown", "busy", "invalid", "full", "user" (whose job it is must not run here).
+// Why a request cannot be granted.
+enum class RefusalCode : std::uint8_t {
+  kOther,    // a reason that only a newer peer knows
+  kVersion,  // no protocol version in common
+  kStale,    // of an attempt, an incarnation or a generation that is over
+  kUnknown,  // the job, the process or the message is not known here
+  kBusy,     // not now
+  kInvalid,  // the request cannot be understood, or makes no sense
+  kFull,     // there is no room for it
+  kUser,     // the user whose job it is must not run anything here
+  kIo,       // files: the disk failed
+  kMissing,  // files: there is no such file
+  kCorrupt,  // the content is not what it must be
+};
+constexpr auto names_of(RefusalCode) {
+  return names("other", "version", "stale", "unknown", "busy", "invalid", "full", "user", "io",
+               "missing", "corrupt");
+}
+constexpr RefusalCode unknown_name(RefusalCode) { return RefusalCode::kOther; }
+
+// The answer to a request that cannot be granted.
 struct Refused {
-  std::string code;
+  RefusalCode code = RefusalCode::kOther;
   std::string reason;
   ANTDT_MESSAGE("refused") {
     v("code", m.code);
@@ -146,13 +166,18 @@ struct Fetch {
   }
 };
 
-// The answer. `status`: "granted" (pieces hold something), "wait" (others hold
-// records that may come back: ask again after retry_ms), "end" (every record
-// of the phase is committed, a later one may be open already), "stale" (of
-// another generation or attempt: changes nothing).
+enum class GrantStatus : std::uint8_t {
+  kGranted,  // pieces hold something
+  kWait,     // others hold records that may come back: ask again after retry_ms
+  kEnd,      // every record of the phase is committed; a later phase may be open already
+  kStale,    // the request was of another generation or attempt: it changed nothing
+};
+constexpr auto names_of(GrantStatus) { return names("granted", "wait", "end", "stale"); }
+
+// The answer to Fetch.
 struct Grants {
   std::uint64_t phase = 0;
-  std::string status;
+  GrantStatus status = GrantStatus::kGranted;
   std::vector<Piece> pieces;
   std::uint32_t retry_ms = 0;
   // Members of a collective: which records made the steps of this generation up
@@ -531,11 +556,19 @@ struct Abort {
 
 // ------------------------------------------------------ phases of the job
 
-// `what`: "train" or "eval" (of epoch `epoch`), over `records` records, of
-// which `committed` are done already; or "finish" (write what you must and end).
+enum class PhaseKind : std::uint8_t {
+  kNone,    // no phase has begun
+  kTrain,   // one epoch over the training records
+  kEval,    // the evaluation after an epoch
+  kFinish,  // write what must be written, and end
+};
+constexpr auto names_of(PhaseKind) { return names("", "train", "eval", "finish"); }
+
+// A phase begins. Of training and evaluation: in epoch `epoch`, over `records` records, of which
+// `committed` are done already.
 struct PhaseStart {
   std::uint64_t phase = 0;
-  std::string what;
+  PhaseKind what = PhaseKind::kNone;
   Epoch epoch;
   std::uint64_t records = 0;
   std::uint64_t committed = 0;
@@ -870,11 +903,18 @@ struct EvictWorkers {
     v("deadline_ms", m.deadline_ms);
   }
 };
+enum class ResizedRole : std::uint8_t {
+  kUnsaid,  // by an earlier release: workers
+  kWorker,
+  kServer,
+};
+constexpr auto names_of(ResizedRole) { return names("", "worker", "server"); }
+
 // From now on the job has `count` workers, or parameter servers.
 struct ResizeJob {
   std::uint32_t count = 0;
   std::string who;
-  std::string role;  // "worker", "server"; empty: worker
+  ResizedRole role = ResizedRole::kUnsaid;
   ANTDT_MESSAGE("resize") {
     v("count", m.count);
     v("who", m.who);

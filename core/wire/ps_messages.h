@@ -11,6 +11,7 @@
 // One that is new gets all that there is first: PsImage.
 #pragma once
 
+#include "core/sync_strategy.h"
 #include "core/wire/messages.h"
 
 namespace antdt::wire {
@@ -104,10 +105,15 @@ struct PsPush {
     v("rows", m.rows);
   }
 };
-// `status`: "staged"; "late" (its step is closed: it will never be applied).
+enum class PsStaging : std::uint8_t {
+  kStaged,
+  kLate,  // its step is closed: it will never be applied
+};
+constexpr auto names_of(PsStaging) { return names("staged", "late"); }
+
 struct PsStaged {
   std::uint64_t number = 0;
-  std::string status;
+  PsStaging status = PsStaging::kStaged;
   ANTDT_MESSAGE("ps-staged") {
     v("number", m.number);
     v("status", m.status);
@@ -131,10 +137,16 @@ struct PsCommit {
     v("weight", m.weight);
   }
 };
-// The home's answer, once it is decided. `status`: "applied", or "late".
+enum class PsFate : std::uint8_t {
+  kApplied,
+  kLate,  // its step is closed: it will never be applied
+};
+constexpr auto names_of(PsFate) { return names("applied", "late"); }
+
+// The home's answer, once it is decided.
 struct PsDecided {
   std::uint64_t number = 0;
-  std::string status;
+  PsFate status = PsFate::kApplied;
   std::uint64_t version = 0;  // updates that this home has decided so far
   ANTDT_MESSAGE("ps-decided") {
     v("number", m.number);
@@ -240,6 +252,15 @@ struct PsKey {
   }
 };
 
+// Of a server that is two processes: which of them one is.
+enum class ReplicaRole : std::uint8_t {
+  kAlone,    // there is no other one
+  kPrimary,  // answers the workers and copies to the other one what changes it
+  kBackup,   // has all that the primary has
+  kJoining,  // is to be the backup, from what the primary sends
+};
+constexpr auto names_of(ReplicaRole) { return names("", "primary", "backup", "joining"); }
+
 // Job daemon to a server: what it is to serve, whole, in the generation of the
 // envelope. A new generation is a new group, which begins with the slices of
 // `restore`; in the same one the workers may be others. Those of `leaving` push no
@@ -249,7 +270,7 @@ struct PsServe {
   std::uint64_t number = 0;          // 1, 2, ... in a generation: the highest counts
   std::uint32_t index = 0;           // of the server that hears this
   std::vector<std::string> servers;  // end points, by index: a path, or "tcp://host:port"
-  std::string sync;                  // "ps-bsp", "ps-ssp", "ps-asp"
+  SyncStrategy sync = SyncStrategy::kPsBsp;
   std::uint32_t backups = 0;
   std::vector<PsMember> workers;  // all that may push
   std::vector<PsMember> leaving;
@@ -257,10 +278,8 @@ struct PsServe {
   std::uint64_t version = 0;  // PsSaved::version of it
   // Of servers, each by its index, and of `workers`: nobody else gets in over tcp.
   std::vector<PsKey> keys = {};
-  // Where this server is two processes: which of them hears this ("primary", "backup",
-  // "joining": to be the backup, from what the primary sends; empty: it is alone), since
-  // when, and where the other one is.
-  std::string replica = {};
+  // Which process of this server hears this, since when, and where the other one is.
+  ReplicaRole replica = ReplicaRole::kAlone;
   std::uint64_t view = 0;  // rises with each change; what is copied in an earlier one is void
   std::string other = {};
   std::string other_key = {};
@@ -307,7 +326,7 @@ struct PsServing {
 // where processes of servers were replaced, it is said again with a higher number.
 struct PsRoster {
   std::vector<std::string> servers;  // end points, by index, as in PsServe
-  std::string sync;
+  SyncStrategy sync = SyncStrategy::kPsBsp;
   std::uint64_t staleness = 0;         // of ps-ssp
   std::vector<std::string> keys = {};  // public keys of the servers, by index
   // By index, where a server is two processes: its backup, which answers when the primary

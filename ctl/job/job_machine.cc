@@ -21,7 +21,7 @@ constexpr const char* kDone = "the job is done";
 // Whether a lost server takes nothing back from the others. With a barrier they all have the
 // same steps, and go back together.
 bool others_keep_rows(const JobSpec& spec) {
-  return spec.delivery != Delivery::kExactlyOnce && spec.sync != "ps-bsp";
+  return spec.delivery != Delivery::kExactlyOnce && spec.sync != SyncStrategy::kPsBsp;
 }
 
 // A promise is made once: what the journal counts goes by that one.
@@ -227,8 +227,8 @@ void JobMachine::on(const in::Pause& e) {
 // writes the model while the others wait, however long that takes; so do all for the
 // last checkpoint of a group of servers.
 void JobMachine::expect_steps() {
-  const bool none =
-      paused_ || !group_is_whole() || servers_.closing() || lifecycle_.phase().what == "finish";
+  const bool none = paused_ || !group_is_whole() || servers_.closing() ||
+                    lifecycle_.phase().what == wire::PhaseKind::kFinish;
   vitals_.expect_steps(none ? std::vector<Member>{} : members(), now_);
 }
 
@@ -379,10 +379,10 @@ std::uint64_t JobMachine::samples_done() const {
   const wire::PhaseStart phase = lifecycle_.phase();
   if (phase.phase == 0) return 0;
   const std::uint64_t before = config_.spec.train_records * phase.epoch.value;
-  if (phase.what == "train") {
+  if (phase.what == wire::PhaseKind::kTrain) {
     return before + std::max(progress_.samples_in_phase(), ledger_.committed());
   }
-  return before + (phase.what == "eval" ? config_.spec.train_records : 0);
+  return before + (phase.what == wire::PhaseKind::kEval ? config_.spec.train_records : 0);
 }
 
 JobReport JobMachine::report() const {
@@ -399,7 +399,7 @@ JobReport JobMachine::report() const {
   r.step = progress_.step();
   r.samples_total = samples_total();
   r.samples_done = samples_done();
-  const bool training = phase.what == "train";
+  const bool training = phase.what == wire::PhaseKind::kTrain;
   r.wall_seconds = lifecycle_.seconds();
   r.training_seconds = progress_.training_seconds();
   std::uint64_t trained = 0;

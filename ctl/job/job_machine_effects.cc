@@ -44,7 +44,7 @@ wire::PhaseStart JobMachine::with_committed(wire::PhaseStart start) const {
   if (start.phase == ledger_.phase().number) {
     start.committed = ledger_.committed() + ledger_.skipped();
   }
-  if (start.what != "finish") return start;
+  if (start.what != wire::PhaseKind::kFinish) return start;
   const auto& group = membership_.members();
   for (std::size_t rank = 0; rank < group.size(); ++rank) {
     if (group[rank].member == model_writer_) start.writer = static_cast<std::uint32_t>(rank);
@@ -152,8 +152,8 @@ void JobMachine::open_phase(const wire::PhaseStart& start) {
     close_epoch(ledger_.phase().epoch);
   }
   pushed_.clear();
-  if (start.what == "train" || start.what == "eval") {
-    const bool train = start.what == "train";
+  if (start.what == wire::PhaseKind::kTrain || start.what == wire::PhaseKind::kEval) {
+    const bool train = start.what == wire::PhaseKind::kTrain;
     if (epochs_.size() <= start.epoch.value) epochs_.resize(start.epoch.value + 1);
     if (train) progress_.begin_phase(start.phase, now_);
     note("phase", fmt::format("epoch {}: {} {} records", start.epoch.value + 1,
@@ -181,7 +181,7 @@ void JobMachine::end(const Outcome& outcome) {
   note("end", outcome.first_cause.empty() ? fmt::format("the job is {}", outcome.state)
                                           : outcome.first_cause);
   const wire::PhaseStart open = lifecycle_.phase();
-  if (open.what == "train" && open.epoch.value < epochs_.size() &&
+  if (open.what == wire::PhaseKind::kTrain && open.epoch.value < epochs_.size() &&
       epochs_[open.epoch.value].samples == 0) {
     fill_epoch(open.epoch);  // cut short
   }
@@ -333,7 +333,7 @@ ctl::Tick JobMachine::control_tick() const {
   });
   if (!busy && !tick.places.empty()) tick.pending_time = Duration::zero();
   tick.startup = startup_;
-  if (config_.spec.sync == "ps-bsp") tick.backups = servers_.backups();
+  if (config_.spec.sync == SyncStrategy::kPsBsp) tick.backups = servers_.backups();
   for (const WorkerProcess& w : lifecycle_.workers()) {
     const std::string role =
         w.is_server() && w.running() ? servers_.placement().role_of(w.member()) : "";
@@ -389,7 +389,7 @@ void JobMachine::perform(const Perform& e) {
             ask(job::ResizeAsked{a.count, e.reason});
           },
           [&](const BackupWorkers& a) {
-            if (config_.spec.sync == "ps-bsp")
+            if (config_.spec.sync == SyncStrategy::kPsBsp)
               return feed(servers::Input(servers::TermsSet{a.count}));
             note("action", fmt::format("backup workers need sync = \"ps-bsp\", this job has \"{}\"",
                                        config_.spec.sync));
@@ -483,7 +483,7 @@ void JobMachine::run(shard_server::ledger::Effects& effects) {
 void JobMachine::on_drained(std::uint64_t phase) {
   const wire::PhaseStart open = lifecycle_.phase();
   if (open.phase != phase) return;
-  if (open.what == "eval") {
+  if (open.what == wire::PhaseKind::kEval) {
     const auto found = shard_server::metrics(ledger_.evaluation());
     epochs_.at(open.epoch.value).eval =
         EpochReport::Eval{found.auc, found.log_loss, found.accuracy, found.records};

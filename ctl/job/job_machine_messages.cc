@@ -15,8 +15,9 @@ constexpr Duration kBegunIsLost = std::chrono::seconds(60);
 void JobMachine::on(const in::FromWorker& e) {
   if (!config_.spec.external && !lifecycle_.is_current(e.member)) {
     return send(e.member, e.generation,
-                wire::Refused{"stale", fmt::format("attempt {} of {} is not the current one",
-                                                   e.member.attempt, e.member.worker)},
+                wire::Refused{wire::RefusalCode::kStale,
+                              fmt::format("attempt {} of {} is not the current one",
+                                          e.member.attempt, e.member.worker)},
                 e.seq);
   }
   vanished_.erase(e.member);
@@ -31,7 +32,8 @@ void JobMachine::heard(Member m, Generation g, std::uint64_t seq, const wire::Fe
 
 void JobMachine::heard(Member m, Generation g, std::uint64_t seq, const wire::Recalled& e) {
   const auto before = history_.hand(ledger_, membership_, m, g);
-  feed(shard_server::ledger::Input(shard_server::ledger::RecallAnswered{m, g, seq, e.phase, e.end, e.records}));
+  feed(shard_server::ledger::Input(
+      shard_server::ledger::RecallAnswered{m, g, seq, e.phase, e.end, e.records}));
   if (before) remember(RunHistory::changed(ledger_, m, *before));
 }
 
@@ -75,7 +77,8 @@ void JobMachine::heard(Member m, Generation g, std::uint64_t, const wire::Join& 
   if (std::ranges::find(loose_members_, m) == loose_members_.end()) {
     std::erase_if(loose_members_, [&](Member other) { return other.worker == m.worker; });
     loose_members_.push_back(m);
-    feed(shard_server::ledger::Input(shard_server::ledger::MemberAdmitted{m, membership_.generation()}));
+    feed(shard_server::ledger::Input(
+        shard_server::ledger::MemberAdmitted{m, membership_.generation()}));
   }
   const std::uint64_t phase_before = lifecycle_.phase().phase;
   feed(job::Event(job::Joined{m, false}));
@@ -115,7 +118,8 @@ void JobMachine::heard(Member m, Generation g, std::uint64_t, const wire::Progre
     if (lifecycle_.collective() && late) return;
     return send(m, generation(), with_committed(open));
   }
-  if (!uses_servers() && e.phase == open.phase && open.what == "train") close_epoch(open.epoch);
+  if (!uses_servers() && e.phase == open.phase && open.what == wire::PhaseKind::kTrain)
+    close_epoch(open.epoch);
   if (g == generation()) feed(job::Event(job::MemberDone{m, e.phase}));
 }
 
@@ -165,7 +169,8 @@ void JobMachine::heard(Member m, Generation g, std::uint64_t, const wire::Checkp
   }
   if (g != membership_.base() || e.phase != lifecycle_.phase().phase) return;
   // The phase may be over when it is stored, and then it is not the trained model.
-  if (lifecycle_.phase().what != "finish") feed(job::Event(job::CheckpointBegun{e.number}));
+  if (lifecycle_.phase().what != wire::PhaseKind::kFinish)
+    feed(job::Event(job::CheckpointBegun{e.number}));
   store_checkpoint(e, m, std::vector<Member>(e.files.size(), m));
 }
 

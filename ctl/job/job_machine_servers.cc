@@ -239,7 +239,8 @@ void JobMachine::on_trouble(const servers::ReportTrouble& trouble) {
 }
 
 void JobMachine::on_formed(const servers::OpenGroup& formed) {
-  feed(shard_server::ledger::Input(shard_server::ledger::GenerationSettled{formed.generation, {}, formed.workers}));
+  feed(shard_server::ledger::Input(
+      shard_server::ledger::GenerationSettled{formed.generation, {}, formed.workers}));
   note_startup(formed.workers);
   dealt_.clear();
   deal_again();
@@ -364,7 +365,7 @@ void JobMachine::on_cut(const servers::ConcludeCut& cut) {
     written.error =
         fmt::format("phase {} was over before checkpoint {} was written", cut_phase_, cut.number);
   }
-  const bool all_is_trained = lifecycle_.phase().what == "finish";
+  const bool all_is_trained = lifecycle_.phase().what == wire::PhaseKind::kFinish;
   for (const auto& [worker, holder] : ledger_.holders()) {
     if (!holder.active || all_is_trained) continue;
     const auto at = std::ranges::find_if(cut.places, [&](const wire::PsPlaces& p) {

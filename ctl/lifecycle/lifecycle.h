@@ -77,7 +77,7 @@ class Lifecycle {
   [[nodiscard]] const WorkerProcess* find(WorkerId worker) const { return life_.find(worker); }
   [[nodiscard]] bool is_current(Member member) const { return life_.is_current(member); }
   [[nodiscard]] bool welcomes(Member member) const { return life_.welcomes(member); }
-  // The phase that is open (what == "" if none is).
+  // The phase that is open (what is kNone if none is).
   [[nodiscard]] wire::PhaseStart phase() const { return life_.phases.open(); }
   [[nodiscard]] bool collective() const { return life_.image.collective; }
   [[nodiscard]] bool model_kept() const { return life_.image.model_kept; }

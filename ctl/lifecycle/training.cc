@@ -10,9 +10,9 @@ namespace {
 constexpr Duration kModelAgain = std::chrono::seconds(2);
 
 JobState state_in(const wire::PhaseStart& phase) {
-  return phase.what == "train"  ? JobState::kTraining
-         : phase.what == "eval" ? JobState::kEvaluating
-                                : JobState::kFinishing;
+  return phase.what == wire::PhaseKind::kTrain  ? JobState::kTraining
+         : phase.what == wire::PhaseKind::kEval ? JobState::kEvaluating
+                                                : JobState::kFinishing;
 }
 
 }  // namespace
@@ -73,7 +73,7 @@ void Training::open_phase(std::uint64_t phase) {
   const wire::PhaseStart start = life_.phases.open();
   if (phase == 1) life_.checkpoints.begin(life_.now);
   life_.set_state(state_in(start));
-  if (start.what == "finish") {
+  if (start.what == wire::PhaseKind::kFinish) {
     for (WorkerProcess& w : life_.workers) {  // too late to be of use
       const bool late = w.state == WorkerProcess::kWaiting && !w.is_server();
       if (late) w.remove();
@@ -81,7 +81,7 @@ void Training::open_phase(std::uint64_t phase) {
   }
   out_.emplace_back(job::SaveImage{});
   out_.emplace_back(job::OpenPhase{start});
-  if (start.what != "finish") return;
+  if (start.what != wire::PhaseKind::kFinish) return;
   turn_.servers.give_up_servers("all is trained");
   if (life_.spec.servers > 0) order_checkpoint();  // the model is theirs
   if (life_.spec.external) turn_.stopping.end_if_all_left();

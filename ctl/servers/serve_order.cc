@@ -42,7 +42,9 @@ wire::PsServe serve_order(const GroupServer& server, const ServeTerms& terms,
   if (seat.other()) {
     const bool primary = server.worker == seat.primary;
     const GroupServer& other = placement.process(primary ? *seat.other() : seat.primary);
-    serve.replica = primary ? "primary" : seat.backup ? "backup" : "joining";
+    serve.replica = primary       ? wire::ReplicaRole::kPrimary
+                    : seat.backup ? wire::ReplicaRole::kBackup
+                                  : wire::ReplicaRole::kJoining;
     serve.other = other.endpoint;
     serve.other_key = roll.key_of(other.member());
   }

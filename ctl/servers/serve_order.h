@@ -15,7 +15,7 @@
 namespace antdt::ctl::servers {
 
 struct ServeTerms {
-  std::string sync;
+  SyncStrategy sync = SyncStrategy::kPsBsp;
   std::uint64_t number = 0;  // of the order
   std::uint32_t backups = 0;
   double rate = 1;

@@ -55,7 +55,7 @@ namespace antdt::ctl::servers {
 
 struct ServerGroupConfig {
   std::uint32_t servers = 0;  // 0: the job has none
-  std::string sync = "ps-bsp";
+  SyncStrategy sync = SyncStrategy::kPsBsp;
   std::uint32_t backups = 0;  // workers whose pushes a step need not wait for
   Duration hang_after = std::chrono::seconds(120);
   std::uint32_t replicas = 1;  // processes that are one server: 1 or 2

@@ -60,8 +60,9 @@ Result<int> run() {
     } else if (const auto* leave = std::get_if<wire::Leave>(&directive->order)) {
       exit_code = leave->code;
     } else if (const auto* phase = std::get_if<wire::PhaseStart>(&directive->order)) {
-      if (phase->what == "finish") exit_code = 0;
-      if (phase->what == "train") ANTDT_RETURN_IF_ERROR(work_through(*client, *phase));
+      if (phase->what == wire::PhaseKind::kFinish) exit_code = 0;
+      if (phase->what == wire::PhaseKind::kTrain)
+        ANTDT_RETURN_IF_ERROR(work_through(*client, *phase));
     }
   }
   client->bye({});

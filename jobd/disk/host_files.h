@@ -95,7 +95,8 @@ Result<T> HostFiles::open_answer(const wire::Packet& packet) const {
   ANTDT_TRY(const wire::Envelope envelope, wire::open_envelope(packet));
   if (envelope.kind != wire::Refused::kKind) return wire::open_reply<T>(packet);
   ANTDT_TRY(const wire::Refused refused, wire::decode<wire::Refused>(packet.body));
-  const bool gone = refused.code == "missing" || refused.code == "corrupt";
+  const bool gone =
+      refused.code == wire::RefusalCode::kMissing || refused.code == wire::RefusalCode::kCorrupt;
   return fail(gone ? ErrorKind::kCorrupt : ErrorKind::kIo, "{}", refused.reason);
 }
 

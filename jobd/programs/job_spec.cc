@@ -4,6 +4,7 @@
 
 #include "core/json_integer.h"
 #include "core/os/fs.h"
+#include "core/sync_strategy.h"
 
 namespace antdt::jobd {
 namespace {
@@ -86,7 +87,7 @@ Result<ctl::JobSpec> job_spec(const launcher::JobConfig& config, const DataFound
   spec.budget_refill = config.failure.budget_refill;
   spec.servers = config.roles.server.count;
   spec.server_replicas = config.roles.server.replicas;
-  spec.sync = config.trainer.sync;
+  spec.sync = by_name<SyncStrategy>(config.trainer.sync).value_or(SyncStrategy::kAllReduce);
   spec.backups = config.trainer.backup_workers;
   spec.staleness = config.trainer.staleness;
   spec.delivery = parse_delivery(config.data.delivery).value_or(Delivery::kExactlyOnce);

@@ -158,7 +158,7 @@ void Ledger::write_down(const R& record, Effects& out) {
 template <class R>
 bool Ledger::write_down_checked(const R& event, Member sender, Effects& out) {
   if (auto fits = check(state_, event); !fits) {
-    out.emplace_back(SendRefusal{sender, 0, {"invalid", fits.error().message}});
+    out.emplace_back(SendRefusal{sender, 0, {wire::RefusalCode::kInvalid, fits.error().message}});
     return false;
   }
   write_down(event, out);
@@ -228,10 +228,11 @@ void Ledger::on(const FetchRequested& event, MonoTime now, Effects& out) {
     return reply(grants_of(holder->last));
   }
   if (holder == nullptr || event.seq < holder->last.seq || event.request.phase > phase().number) {
-    return reply({event.request.phase, "stale", {}, 0});
+    return reply({event.request.phase, wire::GrantStatus::kStale, {}, 0});
   }
   // The next phase opened before this member had heard of the end.
-  if (event.request.phase < phase().number) return reply({event.request.phase, "end", {}, 0});
+  if (event.request.phase < phase().number)
+    return reply({event.request.phase, wire::GrantStatus::kEnd, {}, 0});
   if (event.request.partials.empty() && event.request.late == 0 &&
       event.request.place < holder->place) {
     // A repeated request that the one-way Progress of later steps overtook.
@@ -240,7 +241,8 @@ void Ledger::on(const FetchRequested& event, MonoTime now, Effects& out) {
     return on(overtaken, now, out);
   }
   if (auto fits = check(state_, event); !fits) {
-    out.emplace_back(SendRefusal{event.member, event.seq, {"invalid", fits.error().message}});
+    out.emplace_back(
+        SendRefusal{event.member, event.seq, {wire::RefusalCode::kInvalid, fits.error().message}});
     return;
   }
   answer(event, *holder, out);
@@ -259,15 +261,15 @@ void Ledger::answer(const FetchRequested& event, const Holder& holder, Effects& 
 wire::Grants Ledger::grants_of(const Answer& answer) const {
   switch (answer.status) {
     case AnswerStatus::kEnd:
-      return {answer.phase, "end", {}, 0};
+      return {answer.phase, wire::GrantStatus::kEnd, {}, 0};
     case AnswerStatus::kWait:
-      return {answer.phase, "wait", {}, answer.retry_ms};
+      return {answer.phase, wire::GrantStatus::kWait, {}, answer.retry_ms};
     case AnswerStatus::kGranted:
       break;
   }
   // Grants of an earlier phase are all committed: who still asks is behind.
-  if (answer.phase != phase().number) return {answer.phase, "end", {}, 0};
-  wire::Grants grants{answer.phase, "granted", {}, 0};
+  if (answer.phase != phase().number) return {answer.phase, wire::GrantStatus::kEnd, {}, 0};
+  wire::Grants grants{answer.phase, wire::GrantStatus::kGranted, {}, 0};
   for (const Interval& interval : answer.granted)
     state_.supply().stream().append_pieces(interval, grants.pieces);
   return grants;

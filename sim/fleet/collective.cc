@@ -165,7 +165,7 @@ void Collective::on(Worker& worker, Generation generation, const wire::PhaseStar
   in_phase_ = 0;
   remaining_ = start.records - std::min(start.committed, start.records);
   counted_ = 0;
-  if (start.what != "train") return write_final_model();
+  if (start.what != wire::PhaseKind::kTrain) return write_final_model();
   training_ = plan_changed_ = true;
   stops_ = false;
   for (Worker* m : members_) player_.fetch(*m);

@@ -117,7 +117,8 @@ void Host::run(const antdtd::Effect& effect) {
     const antdtd::ExitStatus& s = exit->status;
     send_or_drop(Exited{exit->key.member, {s.code, s.signal, s.error, s.last_lines, s.oom}});
   } else if (const auto* refuse = std::get_if<RefuseStart>(&effect)) {
-    send_or_drop(StartRefused{refuse->key.member, refuse->code + ": " + refuse->reason});
+    send_or_drop(
+        StartRefused{refuse->key.member, fmt::format("{}: {}", refuse->code, refuse->reason)});
   } else if (const auto* forget = std::get_if<ForgetProcess>(&effect)) {
     store_.erase(forget->key.member);
   } else if (std::holds_alternative<ForgetJob>(effect)) {
@@ -283,10 +284,10 @@ void Host::from_program(Program& from, Said message) {
   const Member member = from.member();
   const auto reply = [&](client::Inbound body) { answer(from, {{}, 0, std::move(body)}); };
   if (agent_->supervision.newest(kJob, member.worker) > member.attempt) {
-    return reply(wire::Refused{"stale", "a newer attempt was started"});
+    return reply(wire::Refused{wire::RefusalCode::kStale, "a newer attempt was started"});
   }
   if (agent_->supervision.find(key_of(member)) == nullptr) {
-    return reply(wire::Refused{"unknown", "this agent did not start it"});
+    return reply(wire::Refused{wire::RefusalCode::kUnknown, "this agent did not start it"});
   }
   if (std::holds_alternative<wire::Hello>(message.body)) {
     wire::WorkerWelcome welcome;

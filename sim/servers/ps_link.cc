@@ -111,7 +111,8 @@ void PsLink::answered(const PsAnswer& answer) {
   if (call == calls_.end()) return;  // it was answered before, or is forgotten
   call->second.asked[at].reply = answer.body;
   if (const auto* refused = std::get_if<wire::Refused>(&answer.body)) {
-    if (refused->code != "stale") refusal_ = refused->code + ": " + refused->reason;
+    if (refused->code != wire::RefusalCode::kStale)
+      refusal_ = fmt::format("{}: {}", refused->code, refused->reason);
     return conclude(std::move(calls_.extract(call).mapped().done), {});
   }
   const auto is_done = [](const Asked& a) { return !a.ask || a.reply; };

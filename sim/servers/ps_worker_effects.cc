@@ -64,7 +64,7 @@ PsWorker::Answer PsWorker::perform(const worker::LeaveServers&) {
 PsWorker::Answer PsWorker::perform(const worker::OpenServers& effect) {
   const wire::PsRoster& roster = effect.roster;
   end_.begin(effect.generation);
-  consistency_ = ps::parse_consistency(roster.sync).value();
+  consistency_ = ps::consistency_of(roster.sync).value();
   link_ = std::make_unique<PsLink>(
       PsLink::Outside{[this](Duration delay, World::Action action) {
                         later(clock_.real(delay), std::move(action));

@@ -141,7 +141,7 @@ TEST_F(AgentTest, AStartThatDoesNotFitIsRefused) {
   daemon.send(start, key(0), 5);
   wire::Envelope about;
   const auto refused = daemon.await_message<wire::Refused>(&about);
-  EXPECT_EQ(refused.code, "full");
+  EXPECT_EQ(refused.code, wire::RefusalCode::kFull);
   EXPECT_EQ(about.seq, 5u);
   EXPECT_THAT(refused.reason, HasSubstr("9 cpus"));
 }
@@ -178,7 +178,7 @@ TEST_F(AgentTest, AWorkerIsWelcomedAndMessagesAreRelayedBothWays) {
   EXPECT_EQ(daemon.await_message<wire::Fetch>(&about).place, 2u);
   EXPECT_EQ(about.worker, (WorkerId{'w', 0}));
   EXPECT_EQ(about.seq, 17u);
-  daemon.send(wire::Grants{1, "wait", {}, 50}, key(0), 17);
+  daemon.send(wire::Grants{1, wire::GrantStatus::kWait, {}, 50}, key(0), 17);
   EXPECT_EQ(w0.await_message<wire::Grants>(&about).retry_ms, 50u);
   EXPECT_EQ(about.seq, 17u);
 }
@@ -191,11 +191,11 @@ TEST_F(AgentTest, AStaleAttemptAndAStrangerAreRefused) {
   Peer stale = worker(0, 1);
   stale.send(wire::Fetch{}, std::nullopt, 3);
   wire::Envelope about;
-  EXPECT_EQ(stale.await_message<wire::Refused>(&about).code, "stale");
+  EXPECT_EQ(stale.await_message<wire::Refused>(&about).code, wire::RefusalCode::kStale);
   EXPECT_EQ(about.seq, 3u);
   Peer stranger = worker(9);
   stranger.send(wire::Hello{});
-  EXPECT_EQ(stranger.await_message<wire::Refused>().code, "unknown");
+  EXPECT_EQ(stranger.await_message<wire::Refused>().code, wire::RefusalCode::kUnknown);
 }
 
 TEST_F(AgentTest, AWorkerWithNoCommonVersionIsRefused) {
@@ -204,7 +204,7 @@ TEST_F(AgentTest, AWorkerWithNoCommonVersionIsRefused) {
   start(daemon, 0, "sleep 1000");
   Peer w0 = worker(0);
   w0.send(wire::Hello{99, 100, "from the future"});
-  EXPECT_EQ(w0.await_message<wire::Refused>().code, "version");
+  EXPECT_EQ(w0.await_message<wire::Refused>().code, wire::RefusalCode::kVersion);
 }
 
 TEST_F(AgentTest, ReportsAreAddedUp) {
@@ -239,10 +239,10 @@ TEST_F(AgentTest, ALowerIncarnationIsRefusedAndTheHigherTakesTheLink) {
   start(first, 0, "sleep 1000");
   Peer second = attach(2);
   first.send(wire::StopProcess{0}, key(0));
-  EXPECT_EQ(first.await_message<wire::Refused>().code, "unknown");
+  EXPECT_EQ(first.await_message<wire::Refused>().code, wire::RefusalCode::kUnknown);
   first.send(wire::Hello{});
   first.send(wire::Attach{Incarnation{1}});
-  EXPECT_EQ(first.await_message<wire::Refused>().code, "stale");
+  EXPECT_EQ(first.await_message<wire::Refused>().code, wire::RefusalCode::kStale);
   second.await_message<wire::Heartbeat>();
   Peer w0 = worker(0);
   w0.send(wire::Fetch{});
@@ -315,7 +315,7 @@ TEST_F(AgentTest, ANewAgentAdoptsWhatAKilledOneLeft) {
   start_agent();
   Peer daemon(context_, path("s/agent.sock"), {job_, {}});
   daemon.send(wire::Heartbeat{});
-  EXPECT_EQ(daemon.await_message<wire::Refused>().code, "unknown");
+  EXPECT_EQ(daemon.await_message<wire::Refused>().code, wire::RefusalCode::kUnknown);
   daemon.send(wire::Hello{});
   daemon.send(wire::Attach{Incarnation{2}});
   const auto welcome = daemon.await_message<wire::AgentWelcome>();

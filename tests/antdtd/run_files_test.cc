@@ -170,9 +170,10 @@ TEST(FileService, AnswersWhateverComes) {
   const wire::Packet missing = answer_file_request(files, request);
   EXPECT_EQ(missing.peer, "link");
   EXPECT_EQ(wire::open_envelope(missing)->seq, 9U);
-  EXPECT_EQ(wire::decode<wire::Refused>(missing.body)->code, "missing");
+  EXPECT_EQ(wire::decode<wire::Refused>(missing.body)->code, wire::RefusalCode::kMissing);
   request.body = "\xc1";
-  EXPECT_EQ(wire::decode<wire::Refused>(answer_file_request(files, request).body)->code, "invalid");
+  EXPECT_EQ(wire::decode<wire::Refused>(answer_file_request(files, request).body)->code,
+            wire::RefusalCode::kInvalid);
   request.envelope = "nonsense";
   EXPECT_FALSE(wire::open_reply<wire::FileData>(answer_file_request(files, request)));
 }

@@ -48,7 +48,7 @@ TEST_F(SupervisionTest, AStartThatDoesNotFitIsRefusedWithWhatIsFree) {
   run(key(0), request(3));
   const auto refused = only<effect::RefuseStart>(step(event::StartWanted{key(1), request(1.5), 9}));
   ASSERT_EQ(refused.size(), 1u);
-  EXPECT_EQ(refused[0].code, "full");
+  EXPECT_EQ(refused[0].code, wire::RefusalCode::kFull);
   EXPECT_EQ(refused[0].seq, 9u);
   EXPECT_THAT(refused[0].reason, HasSubstr("1.5 cpus"));
   EXPECT_THAT(refused[0].reason, HasSubstr("1 of 4 cpus"));
@@ -131,7 +131,7 @@ TEST_F(SupervisionTest, TheRoleOfTheJobDaemonCannotBeStarted) {
   const ProcessKey daemon{"job-1", {kJobDaemon, Attempt{1}}};
   const auto refused = only<effect::RefuseStart>(step(event::StartWanted{daemon, request(), 1}));
   ASSERT_EQ(refused.size(), 1u);
-  EXPECT_EQ(refused[0].code, "invalid");
+  EXPECT_EQ(refused[0].code, wire::RefusalCode::kInvalid);
 }
 
 TEST_F(SupervisionTest, AnAcknowledgedEndIsNotReportedAgainUnlessAskedFor) {

@@ -75,7 +75,7 @@ struct Render {
     return "report-exit " + name(e.key) + " " + text(e.status);
   }
   std::string operator()(const effect::RefuseStart& e) const {
-    return "refuse " + name(e.key) + " " + e.code;
+    return fmt::format("refuse {} {}", name(e.key), e.code);
   }
   std::string operator()(const effect::ForgetProcess& e) const { return "forget " + name(e.key); }
   std::string operator()(const effect::ForgetJob&) const { return "forget-job"; }

@@ -126,14 +126,14 @@ TEST_F(UsersAgentTest, AJobOfOneUserIsNotAttachedToWithTheKeyOfAnother) {
   EXPECT_THAT(other.await_message<wire::Refused>().reason,
               HasSubstr("belongs to the user 'nobody'"));
   other.send(wire::StopProcess{0}, key(0));
-  EXPECT_EQ(other.await_message<wire::Refused>().code, "unknown");
+  EXPECT_EQ(other.await_message<wire::Refused>().code, wire::RefusalCode::kUnknown);
 }
 
 TEST_F(UsersAgentTest, WhoIsNoAdministratorCannotStopTheJobOfAnother) {
   Peer daemon = attached("root");
   Peer other = daemon_of("nobody");
   wire::AdminOrder stop;
-  stop.order = "stop";
+  stop.order = wire::AdminOrderKind::kStop;
   stop.who = "root";  // is not believed
   other.send(stop);
   EXPECT_THAT(other.await_message<wire::Refused>().reason, HasSubstr("antdt-admin"));
@@ -145,7 +145,7 @@ TEST_F(UsersAgentTest, AnOrderReachesTheJobsDaemonWithTheNameOfTheKeyAndItsAnswe
   Peer daemon = attached("nobody");
   Peer own = daemon_of("nobody");
   wire::AdminOrder evict;
-  evict.order = "evict";
+  evict.order = wire::AdminOrderKind::kEvict;
   evict.target = "w0";
   evict.who = "somebody else";
   own.send(evict, std::nullopt, 7);
@@ -166,10 +166,10 @@ TEST_F(UsersAgentTest, AKeyThatIsRemovedLosesItsOpenLinkWithinASecond) {
   const MonoTime removed = std::chrono::steady_clock::now();
   const auto refused = daemon.await_message<wire::Refused>();
   EXPECT_LT(to_seconds(std::chrono::steady_clock::now() - removed), 1.0);
-  EXPECT_EQ(refused.code, "user");
+  EXPECT_EQ(refused.code, wire::RefusalCode::kUser);
   // It is deaf, and the worker goes on: its daemon is away.
   daemon.send(wire::StopProcess{0}, key(0));
-  EXPECT_EQ(daemon.await_message<wire::Refused>().code, "user");
+  EXPECT_EQ(daemon.await_message<wire::Refused>().code, wire::RefusalCode::kUser);
   EXPECT_FALSE(processes_of(job_).empty());
   // Nothing more comes by itself, such as the heartbeat of each second.
   EXPECT_FALSE(daemon.socket().wait_readable(std::chrono::milliseconds(1500)));

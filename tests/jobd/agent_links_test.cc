@@ -230,14 +230,14 @@ TEST_F(AgentLinksTest, AnAgentThatNeverAnswersHasTheTimeToConnect) {
 TEST_F(AgentLinksTest, ARefusalBeforeTheWelcomeIsALostHostWithItsReason) {
   PlayedAgent& agent = add("a");
   await([&] { return agent.heard.size() >= 2; }, "the first messages");
-  agent.say(wire::Refused{"version", "it speaks versions 1 to 2 only"});
+  agent.say(wire::Refused{wire::RefusalCode::kVersion, "it speaks versions 1 to 2 only"});
   await([&] { return !events.empty(); }, "the refusal");
   EXPECT_THAT(events, ElementsAre("a lost: it refused: it speaks versions 1 to 2 only"));
 }
 
 TEST_F(AgentLinksTest, AnAgentThatWasStartedAnewIsAttachedToAgainAndNotLost) {
   PlayedAgent& agent = add_welcome("a");
-  agent.say(wire::Refused{"unknown", "it does not know this job"});
+  agent.say(wire::Refused{wire::RefusalCode::kUnknown, "it does not know this job"});
   await([&] { return !links_->all_welcome(); }, "the refusal");
   EXPECT_THAT(events, IsEmpty());
   pass(seconds(1));
@@ -252,7 +252,7 @@ TEST_F(AgentLinksTest, WhatIsAboutAWorkerIsNotAboutTheLink) {
   wire::Envelope envelope;
   envelope.worker = WorkerId{'w', 0};
   envelope.attempt = Attempt{1};
-  agent.say(wire::Refused{"no-room", "no cores are free"}, envelope);
+  agent.say(wire::Refused{wire::RefusalCode::kFull, "no cores are free"}, envelope);
   await([&] { return !events.empty(); }, "the refusal");
   EXPECT_THAT(events, ElementsAre("a says refused"));
   EXPECT_TRUE(links_->all_welcome());

@@ -25,14 +25,14 @@ ctl::JobSpec spec_of(const std::string& job_toml) {
 TEST(JobSpecTest, AnAllReduceJobHasNoServers) {
   const ctl::JobSpec spec = spec_of(launcher::kJob);
   EXPECT_EQ(spec.servers, 0U);
-  EXPECT_EQ(spec.sync, "allreduce");
+  EXPECT_EQ(spec.sync, SyncStrategy::kAllReduce);
   EXPECT_FALSE(spec.external);
 }
 
 TEST(JobSpecTest, SaysHowManyServersThereAreAndHowTheyTrain) {
   const ctl::JobSpec spec = spec_of(launcher::kServersJob);
   EXPECT_EQ(spec.servers, 2U);
-  EXPECT_EQ(spec.sync, "ps-bsp");
+  EXPECT_EQ(spec.sync, SyncStrategy::kPsBsp);
   EXPECT_EQ(spec.restart, ctl::Restart::kMember);
 }
 

@@ -108,7 +108,8 @@ TEST_F(ClusterTest, AnAgentThatDoesNotKnowTheKeyDoesNotAnswer) {
 
 TEST_F(ClusterTest, ARefusalIsPassedOnWithItsReason) {
   FakeAgent agent(agent_, dir_ / "agent/authorized",
-                  wire::make_packet(wire::Refused{"version", "speaks 2 to 3, you speak 1 to 1"}));
+                  wire::make_packet(wire::Refused{wire::RefusalCode::kVersion,
+                                                  "speaks 2 to 3, you speak 1 to 1"}));
   cluster_.hosts = {agent.host_port()};
   const auto hosts = ask(std::chrono::seconds(10));
   ASSERT_FALSE(hosts);
@@ -136,7 +137,9 @@ TEST_F(ClusterTest, EveryHostThatWouldStartWorkersAsAnotherUserIsNamedWithTheMen
 }
 
 TEST_F(ClusterTest, AllThatRefuseAreNamed) {
-  const auto refuse = [](const char* why) { return wire::make_packet(wire::Refused{"user", why}); };
+  const auto refuse = [](const char* why) {
+    return wire::make_packet(wire::Refused{wire::RefusalCode::kUser, why});
+  };
   FakeAgent one(agent_, dir_ / "agent/authorized", refuse("it serves alice"));
   FakeAgent other(agent_, dir_ / "agent/authorized", refuse("it serves bob"));
   cluster_.hosts = {one.host_port(), other.host_port()};

@@ -244,13 +244,13 @@ class Model {
     give_back_late(worker, request);
     const auto* reply = find_effect<ledger::SendGrants>(effects);
     ASSERT_NE(reply, nullptr);
-    ASSERT_NE(reply->grants.status, "stale");
+    ASSERT_NE(reply->grants.status, wire::GrantStatus::kStale);
     ASSERT_EQ(reply->seq, request.seq);
     const auto records = records_of(reply->grants.pieces);
     for (const std::uint64_t record : records) {
       ASSERT_FALSE(recorder_.journal().size() > written && skipped_[record]);
     }
-    if (reply->grants.status == "end") check_epoch_is_whole();
+    if (reply->grants.status == wire::GrantStatus::kEnd) check_epoch_is_whole();
     if (!answer_is_lost) {
       for (const std::uint64_t record : records) check_is_free(record, worker);
       worker.granted.insert(worker.granted.end(), records.begin(), records.end());
@@ -318,7 +318,7 @@ class Model {
     old.attempt.value -= 1;
     const ledger::Effects effects = step(ledger::FetchRequested{
         old, worker.generation, 1 + random(50), {phase_, random(50), 20, {}}});
-    ASSERT_EQ(find_effect<ledger::SendGrants>(effects)->grants.status, "stale");
+    ASSERT_EQ(find_effect<ledger::SendGrants>(effects)->grants.status, wire::GrantStatus::kStale);
     step(ledger::ProgressReported{old, worker.generation, phase_, random(50)});
     step(ledger::MemberLost{old});
     step(ledger::MemberAdmitted{old, worker.generation});

@@ -76,7 +76,7 @@ TEST(LedgerTest, AFetchThatLaterProgressOvertookTakesNothingBack) {
   const ledger::Effects effects = recorder.step(fetch(kFirst, 2, 50, 100));
   const auto* reply = find_effect<ledger::SendGrants>(effects);
   ASSERT_NE(reply, nullptr);
-  EXPECT_EQ(reply->grants.status, "granted");
+  EXPECT_EQ(reply->grants.status, wire::GrantStatus::kGranted);
   EXPECT_EQ(recorder.ledger().committed(), 80U);
   EXPECT_EQ(recorder.replayed().image(), recorder.ledger().image());
 }
@@ -237,7 +237,7 @@ TEST(LedgerTest, RewoundToACheckpointWhatCameAfterIsHandedOutAgain) {
 
   // Who was a member before is fenced.
   const ledger::Effects stale = recorder.step(fetch(kFirst, 5, 300, 10));
-  EXPECT_EQ(find_effect<ledger::SendGrants>(stale)->grants.status, "stale");
+  EXPECT_EQ(find_effect<ledger::SendGrants>(stale)->grants.status, wire::GrantStatus::kStale);
   const Member again{kFirst.worker, Attempt{2}};
   recorder.step(ledger::MemberAdmitted{again, {}});
   for (std::uint64_t seq = 1, place = 0; !recorder.ledger().complete(); ++seq) {
@@ -280,7 +280,7 @@ TEST(LedgerTest, RecordsOfWhoLeftAreHandedOutNextAndNotCountedAsLost) {
   EXPECT_EQ(grants[0].retries, 0U);
   EXPECT_EQ(recorder.replayed().image(), recorder.ledger().image());
   const ledger::Effects stale = recorder.step(fetch(kFirst, 3, 40, 10));
-  EXPECT_EQ(find_effect<ledger::SendGrants>(stale)->grants.status, "stale");
+  EXPECT_EQ(find_effect<ledger::SendGrants>(stale)->grants.status, wire::GrantStatus::kStale);
 }
 
 TEST(LedgerTest, WhatWasGrantedBeforeARewindIsNotSaidAgainAfterIt) {
@@ -295,7 +295,7 @@ TEST(LedgerTest, WhatWasGrantedBeforeARewindIsNotSaidAgainAfterIt) {
   ledger::FetchRequested again = fetch(kFirst, 1, 0, 200);
   again.generation = Generation{5};
   const ledger::Effects told = recorder.step(again);
-  EXPECT_EQ(find_effect<ledger::SendGrants>(told)->grants.status, "wait");
+  EXPECT_EQ(find_effect<ledger::SendGrants>(told)->grants.status, wire::GrantStatus::kWait);
   EXPECT_TRUE(find_effect<ledger::SendGrants>(told)->grants.pieces.empty());
 }
 

@@ -26,14 +26,14 @@ namespace antdt::trainer {
 class FakeJob {
  public:
   struct Phase {
-    std::string what;  // "train", "eval"
+    wire::PhaseKind what = wire::PhaseKind::kNone;
     std::uint64_t records = 0;
   };
   // The first `size` workers are waited for in the beginning.
   FakeJob(std::uint32_t size, std::vector<Phase> phases, std::vector<wire::PlanEntry> plan)
       : phases_(std::move(phases)), plan_{PlanVersion{1}, std::move(plan)} {
     for (std::uint32_t i = 0; i < size; ++i) expected_.insert({'w', i});
-    phases_.push_back({"finish", 0});
+    phases_.push_back({wire::PhaseKind::kFinish, 0});
     auto socket = transport::Socket::bind_ipc(context_, path());
     EXPECT_TRUE(socket) << socket.error().message;
     thread_ = std::thread([this, s = std::move(*socket)]() mutable { run(s); });
@@ -255,7 +255,7 @@ class FakeJob {
     const bool again = std::any_of(seen_.checkpoints.begin(), seen_.checkpoints.end(),
                                    [&](const auto& c) { return c.number == written.number; });
     if (!again) seen_.checkpoints.push_back(written);
-    if (written.phase != phase_number() || phase().what != "finish") return;
+    if (written.phase != phase_number() || phase().what != wire::PhaseKind::kFinish) return;
     over_ = true;  // the model is kept
     for (const auto& [worker, peer] : peers_) send(worker, done());
   }
@@ -285,7 +285,8 @@ class FakeJob {
   // next phase does not.
   void release_if_idle(WorkerId worker) {
     const Peer& peer = peers_[worker];
-    const bool in_collective = phase().what == "train" && peer.phase_done != phase_number();
+    const bool in_collective =
+        phase().what == wire::PhaseKind::kTrain && peer.phase_done != phase_number();
     if (stage_ != Stage::kGathering || peer.joined || in_collective) return;
     send(worker, wire::Abort{"the others have left"});
   }
@@ -428,11 +429,11 @@ class FakeJob {
       return send(envelope.worker, peer.last_reply, envelope.seq);
     }
     peer.last_seq = envelope.seq;
-    wire::Grants& reply = peer.last_reply = {fetch.phase, "stale", {}, 0};
+    wire::Grants& reply = peer.last_reply = {fetch.phase, wire::GrantStatus::kStale, {}, 0};
     const bool of_this_generation = envelope.generation == settled_;
     const bool current = of_this_generation && fetch.phase == phase_number();
     if (of_this_generation && fetch.phase < phase_number()) {
-      reply.status = "end";  // it had not heard of it yet
+      reply.status = wire::GrantStatus::kEnd;  // it had not heard of it yet
     }
     if (current) {
       commit(fetch.place, peer);
@@ -440,7 +441,7 @@ class FakeJob {
       grant(fetch, peer, reply);
     }
     send(envelope.worker, reply, envelope.seq);
-    if (!current || phase().what != "eval") return;
+    if (!current || phase().what != wire::PhaseKind::kEval) return;
     for (auto at = eval_admissions_.begin();
          at != eval_admissions_.end() && at->first <= committed_;) {
       const WorkerId worker = at->second;
@@ -458,13 +459,13 @@ class FakeJob {
   void grant(const wire::Fetch& fetch, Peer& peer, wire::Grants& reply) {
     const std::uint64_t records = phase().records;
     if (stage_ == Stage::kSettled && committed_ == records) {
-      reply.status = "end";
+      reply.status = wire::GrantStatus::kEnd;
     } else if (stage_ != Stage::kSettled ||
                (cursor_ == records && returned_.empty() && fetch.want > 0)) {
-      reply.status = "wait";
+      reply.status = wire::GrantStatus::kWait;
       reply.retry_ms = 1;
     } else {
-      reply.status = "granted";
+      reply.status = wire::GrantStatus::kGranted;
       std::uint64_t want = fetch.want;
       while (want > 0 && (!returned_.empty() || cursor_ < records)) {
         const wire::Piece piece = next_piece(want, records);

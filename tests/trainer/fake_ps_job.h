@@ -28,7 +28,7 @@ namespace antdt::trainer {
 
 // How workers wait for each other, and what goes wrong; by default nothing.
 struct PsFaults {
-  std::string sync = "ps-bsp";
+  SyncStrategy sync = SyncStrategy::kPsBsp;
   std::uint64_t staleness = 0;
   std::uint32_t backups = 0;
   std::set<WorkerId> starved;          // are granted nothing to train
@@ -41,13 +41,13 @@ struct PsFaults {
 class FakePsJob {
  public:
   struct Phase {
-    std::string what;  // "train", "eval"
+    wire::PhaseKind what = wire::PhaseKind::kNone;
     std::uint64_t records = 0;
   };
   FakePsJob(std::uint32_t workers, std::vector<Phase> phases, PsFaults faults = {})
       : phases_(std::move(phases)), faults_(std::move(faults)) {
     for (std::uint32_t i = 0; i < workers; ++i) expected_.insert({'w', i});
-    phases_.push_back({"finish", 0});
+    phases_.push_back({wire::PhaseKind::kFinish, 0});
     plan_.version = PlanVersion{1};
     for (const WorkerId worker : expected_) plan_.entries.push_back({worker, 5, 2});
     auto socket = transport::Socket::bind_ipc(context_, path());
@@ -229,7 +229,7 @@ class FakePsJob {
     group_ = {};
     group_.generation = generation_;
     group_.backups = faults_.backups;
-    group_.consistency = *ps::parse_consistency(faults_.sync);
+    group_.consistency = *ps::consistency_of(faults_.sync);
     for (int i = 0; i < 2; ++i) {
       group_.sockets.push_back(directory_ / fmt::format("s{}.{}", i, generation_));
     }
@@ -304,7 +304,7 @@ class FakePsJob {
     EXPECT_EQ(committed_, phase().records);
     ++phase_;
     cursor_ = committed_ = 0;
-    over_ = phase().what == "finish";
+    over_ = phase().what == wire::PhaseKind::kFinish;
     for (const WorkerId worker : members_) {
       forget_grants(peers_[worker]);
       start_phase(worker);
@@ -328,9 +328,9 @@ class FakePsJob {
       return send(envelope.worker, peer.last_reply, envelope.seq);
     }
     peer.last_seq = envelope.seq;
-    wire::Grants& reply = peer.last_reply = {fetch.phase, "stale", {}, 0};
+    wire::Grants& reply = peer.last_reply = {fetch.phase, wire::GrantStatus::kStale, {}, 0};
     const bool inside = envelope.generation == generation_ && members_.contains(envelope.worker);
-    if (inside && fetch.phase < phase_number()) reply.status = "end";
+    if (inside && fetch.phase < phase_number()) reply.status = wire::GrantStatus::kEnd;
     if (inside && fetch.phase == phase_number()) {
       commit(fetch.place, peer);
       take_back_late(fetch, envelope.worker, peer);
@@ -338,7 +338,8 @@ class FakePsJob {
       grant(fetch, envelope.worker, peer, reply);
     }
     send(envelope.worker, reply, envelope.seq);
-    if (inside && phase().what == "eval" && committed_ == phase().records) next_phase();
+    if (inside && phase().what == wire::PhaseKind::kEval && committed_ == phase().records)
+      next_phase();
   }
   void commit(std::uint64_t place, Peer& peer) {
     if (place <= peer.place) return;
@@ -376,15 +377,16 @@ class FakePsJob {
   }
   void grant(const wire::Fetch& fetch, WorkerId worker, Peer& peer, wire::Grants& reply) {
     release_late(worker);
-    const bool starved = phase().what == "train" && faults_.starved.contains(worker);
-    reply.status = "granted";
+    const bool starved =
+        phase().what == wire::PhaseKind::kTrain && faults_.starved.contains(worker);
+    reply.status = wire::GrantStatus::kGranted;
     reply.retry_ms = 1;
     if (committed_ == phase().records) {
-      reply.status = "end";
+      reply.status = wire::GrantStatus::kEnd;
     } else if (fetch.want > 0 && (starved || (cursor_ == phase().records && returned_.empty()))) {
-      reply.status = "wait";
+      reply.status = wire::GrantStatus::kWait;
     }
-    if (reply.status != "granted") return;
+    if (reply.status != wire::GrantStatus::kGranted) return;
     std::uint64_t want = fetch.want;
     while (want > 0 && (!returned_.empty() || cursor_ < phase().records)) {
       const wire::Piece piece = next_piece(want);

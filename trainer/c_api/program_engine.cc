@@ -12,7 +12,7 @@ Order ProgramEngine::order(std::int32_t kind) const {
   order.fields.generation = standing.generation.value;
   order.fields.phase = phase_.phase;
   order.fields.epoch = phase_.epoch.value;
-  order.fields.evaluation = phase_.what == "eval" ? 1 : 0;
+  order.fields.evaluation = phase_.what == wire::PhaseKind::kEval ? 1 : 0;
   order.fields.rank = rank_;
   order.fields.size = size_;
   return order;

@@ -52,7 +52,7 @@ Result<Connection> connect_to_agent(const Settings& settings, bool member) {
   ANTDT_TRY(made.client, client::Client::connect(environment, settings.timeout));
   const std::string& json = made.client->config_json();
   ANTDT_TRY(made.config, trainer::parse_trainer_config(json));
-  if (member && made.config.sync != "allreduce") {
+  if (member && on_servers(made.config.sync)) {
     return fail(ErrorKind::kUsage,
                 "trainer.sync is \"{}\", and a program that owns its loop is a member of an "
                 "all-reduce: write sync = \"allreduce\" in job.toml, without [roles.server]",

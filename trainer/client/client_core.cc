@@ -150,8 +150,9 @@ void ClientCore::welcomed(const wire::WorkerWelcome& welcome, MonoTime now) {
 }
 
 void ClientCore::refused(const wire::Refused& refused, MonoTime now, Effects& effects) {
-  if (refused.code == "busy" || refused.code == "full") return;  // asked again by itself
-  if (refused.code == "unknown" && welcome_) return on(Greet{}, now, effects);
+  if (refused.code == wire::RefusalCode::kBusy || refused.code == wire::RefusalCode::kFull)
+    return;  // asked again by itself
+  if (refused.code == wire::RefusalCode::kUnknown && welcome_) return on(Greet{}, now, effects);
   if (!refusal_) refusal_ = Error{ErrorKind::kRefused, refused.reason};
 }
 
@@ -162,7 +163,7 @@ void ClientCore::order(Generation generation, decltype(Directive::order) order, 
     return;
   }
   if (phase && !is_prepared_for(generation)) return roster_is_missing(generation, effects);
-  // Nothing follows on "finish" but another try of it.
+  // Nothing follows on kFinish but another try of it.
   const std::pair which{generation, phase ? phase->phase + phase->tries : 0};
   const auto [seen, is_first] = seen_.try_emplace(order.index(), which);
   // Repeated, or of a phase that is over.

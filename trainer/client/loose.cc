@@ -33,7 +33,7 @@ Result<bool> Loose::obey_next(Duration patience) {
   if (std::holds_alternative<wire::Leave>(directive->order)) return false;
   const auto* phase = std::get_if<wire::PhaseStart>(&directive->order);
   if (phase == nullptr) return true;
-  if (phase->what == "finish") return false;
+  if (phase->what == wire::PhaseKind::kFinish) return false;
   phase_ = *phase;
   place_ = 0;
   client_->begin_phase(phase->phase);
@@ -72,8 +72,9 @@ Result<Loose::Next> Loose::next(std::uint64_t max_records, Duration patience) {
     client_->set_activity("compute");
     place_ += taken.records;
     records_ = taken.records;
-    return Next{TakeStatus::kData,
-                {phase_->what == "eval", phase_->epoch, taken.pieces, taken.records}};
+    return Next{
+        TakeStatus::kData,
+        {phase_->what == wire::PhaseKind::kEval, phase_->epoch, taken.pieces, taken.records}};
   } while (clock.now() < deadline);
   return Next{};
 }

@@ -60,11 +60,12 @@ void ShardFeed::on_grants(std::uint64_t seq, const wire::Grants& grants, MonoTim
   const std::uint64_t given_back = outstanding_->request.fetch.late;
   outstanding_.reset();
   recalls_over_ = std::max(recalls_over_, grants.recalls_over);
-  if (grants.status == "end") {
+  if (grants.status == wire::GrantStatus::kEnd) {
     stage_ = Stage::kEnded;
-  } else if (grants.status == "stale") {
+  } else if (grants.status == wire::GrantStatus::kStale) {
     stage_ = Stage::kStale;
-  } else if (grants.status == "wait" || (asked_for_records && grants.pieces.empty())) {
+  } else if (grants.status == wire::GrantStatus::kWait ||
+             (asked_for_records && grants.pieces.empty())) {
     dry_ = true;
     ask_again_at_ = now + std::chrono::milliseconds(std::max(grants.retry_ms, 1U));
   } else if (asked_for_records) {

@@ -89,7 +89,7 @@ class ShardFeed {
   MonoTime unsent_since_{};                  // since when place_ > sent_place_
   std::vector<wire::EvalPartial> partials_;  // not yet in a request
   std::uint64_t late_ = 0;                   // to be given back, and not answered
-  bool dry_ = false;                         // the last answer was "wait"
+  bool dry_ = false;                         // the last answer was kWait
   MonoTime ask_again_at_{};
   std::optional<Outstanding> outstanding_;
   std::uint64_t recall_answered_ = 0;  // its number; 0: none

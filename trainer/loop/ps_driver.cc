@@ -161,7 +161,7 @@ ps::Peers PsDriver::peers_of(const worker::OpenServers& effect) const {
 Result<worker::ServersOpened> PsDriver::open(const worker::OpenServers& effect) {
   tools_.guard.begin(effect.generation);
   ps::Peers peers = peers_of(effect);
-  ANTDT_TRY(peers.consistency, ps::parse_consistency(effect.roster.sync));
+  ANTDT_TRY(peers.consistency, ps::consistency_of(effect.roster.sync));
   ANTDT_TRY(link_, ps::WorkerLink::connect(tools_.context, peers, tools_.client.member()));
   tools_.guard.hold(link_);
   worker::ServersOpened opened;

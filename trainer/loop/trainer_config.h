@@ -8,6 +8,7 @@
 
 #include "core/drill/emulation.h"
 #include "core/result.h"
+#include "core/sync_strategy.h"
 
 namespace antdt::trainer {
 
@@ -17,7 +18,7 @@ struct TrainerConfig {
   // "lr", "deepfm", "xdeepfm", "dlrm", "mlp", "resnet", "emulated", "tally" or, on servers
   // alone, "tally3".
   std::string model;
-  std::string sync;       // "allreduce", or "ps-bsp", …: the model is on parameter servers
+  SyncStrategy sync = SyncStrategy::kAllReduce;
   std::string optimizer;  // "sgd", "adagrad", "adam"
   double learning_rate = 0;
   double momentum = 0;  // of sgd

@@ -13,8 +13,6 @@ namespace {
 // Those of all workers together are a number, too: a decision of another weight is applied by
 // nobody, and the step would stand still.
 constexpr double kMostWeight = std::numeric_limits<float>::max();
-constexpr std::string_view kApplied = "applied";
-constexpr std::string_view kLate = "late";
 
 void add(std::vector<wire::PsRange>& ranges, wire::PsRange range) {
   if (range.from == range.to) return;
@@ -52,7 +50,8 @@ void Closer::on(const closer::CommitHeard& input, closer::Effects& out) {
   const auto found = workers_.find(member);
   if (found == workers_.end()) {
     out.emplace_back(closer::RefuseCommit{
-        member, {"stale", "this worker was replaced, what it pushes does not count"}});
+        member,
+        {wire::RefusalCode::kStale, "this worker was replaced, what it pushes does not count"}});
     return;
   }
   Worker& worker = found->second;
@@ -65,7 +64,7 @@ void Closer::on(const closer::CommitHeard& input, closer::Effects& out) {
     const std::uint64_t place = worker.applied.empty() ? 0 : worker.applied.back().to;
     out.emplace_back(closer::RefuseCommit{
         member,
-        {"invalid",
+        {wire::RefusalCode::kInvalid,
          fmt::format("push {} cannot follow push {} (places {} to {} of phase {} after "
                      "{} of phase {}, weight {}, version {} of {})",
                      commit.number, worker.last.number, commit.from, commit.to, commit.phase, place,
@@ -80,7 +79,7 @@ void Closer::on(const closer::CommitHeard& input, closer::Effects& out) {
   worker.idle = false;
   if (barrier_ && commit.version < updates_) {
     worker.pending.reset();  // what it said before, if that waits, is not its newest
-    return answer(member, worker, commit.number, kLate, out);
+    return answer(member, worker, commit.number, wire::PsFate::kLate, out);
   }
   worker.pending = commit;
   if (barrier_) return close_if_complete(out);
@@ -182,14 +181,14 @@ void Closer::decide(const std::vector<Member>& members, closer::Effects& out) {
     Worker& worker = workers_.at(member);
     const wire::PsCommit commit = *std::exchange(worker.pending, std::nullopt);
     add(worker.applied, {commit.from, commit.to});
-    answer(member, worker, commit.number, kApplied, out);
+    answer(member, worker, commit.number, wire::PsFate::kApplied, out);
   }
 }
 
-void Closer::answer(Member member, Worker& worker, std::uint64_t number, std::string_view status,
+void Closer::answer(Member member, Worker& worker, std::uint64_t number, wire::PsFate status,
                     closer::Effects& out) {
-  ++(status == kApplied ? counts_.applied : counts_.late);
-  worker.last = {number, std::string(status), updates_};
+  ++(status == wire::PsFate::kApplied ? counts_.applied : counts_.late);
+  worker.last = {number, status, updates_};
   out.emplace_back(closer::AnswerCommit{member, worker.last});
 }
 

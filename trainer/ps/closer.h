@@ -138,7 +138,7 @@ class Closer {
   [[nodiscard]] bool is_closed() const { return last_cut_ != 0 && cut_ >= last_cut_; }
   void close_if_complete(closer::Effects& out);
   void decide(const std::vector<Member>& members, closer::Effects& out);
-  void answer(Member member, Worker& worker, std::uint64_t number, std::string_view status,
+  void answer(Member member, Worker& worker, std::uint64_t number, wire::PsFate status,
               closer::Effects& out);
 
   bool barrier_;

@@ -2,10 +2,10 @@
 
 namespace antdt::ps {
 
-Result<Consistency> parse_consistency(const std::string& sync) {
-  if (sync == "ps-bsp") return Consistency::kBarrier;
-  if (sync == "ps-ssp") return Consistency::kBounded;
-  if (sync == "ps-asp") return Consistency::kUnbounded;
+Result<Consistency> consistency_of(SyncStrategy sync) {
+  if (sync == SyncStrategy::kPsBsp) return Consistency::kBarrier;
+  if (sync == SyncStrategy::kPsSsp) return Consistency::kBounded;
+  if (sync == SyncStrategy::kPsAsp) return Consistency::kUnbounded;
   return fail(ErrorKind::kUsage, "sync = \"{}\" needs no parameter servers", sync);
 }
 

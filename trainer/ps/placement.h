@@ -8,12 +8,13 @@
 
 #include "core/ids.h"
 #include "core/result.h"
+#include "core/sync_strategy.h"
 #include "trainer/ps/server.h"
 
 namespace antdt::ps {
 
-// "ps-bsp", "ps-ssp" or "ps-asp"; anything else is kUsage.
-[[nodiscard]] Result<Consistency> parse_consistency(const std::string& sync);
+// kUsage where there are no servers.
+[[nodiscard]] Result<Consistency> consistency_of(SyncStrategy sync);
 
 [[nodiscard]] constexpr std::uint32_t server_of_slice(std::uint32_t slice, std::size_t servers) {
   return slice % static_cast<std::uint32_t>(servers);

@@ -8,7 +8,9 @@
 namespace antdt::ps {
 namespace {
 
-wire::Refused invalid(std::string reason) { return {"invalid", std::move(reason)}; }
+wire::Refused invalid(std::string reason) {
+  return {wire::RefusalCode::kInvalid, std::move(reason)};
+}
 
 Result<TableSpec::Init> parse_init(const std::string& name) {
   if (name == "zero") return TableSpec::Init::kZero;
@@ -56,7 +58,8 @@ Result<std::vector<TableSpec>> specs_of(const std::vector<wire::PsTable>& tables
 Server::Worker* Server::worker_of(const Asker& from, std::vector<ReplyTo>& replies) {
   const auto found = workers_.find(from.member);
   if (found == workers_.end()) {
-    replies.push_back({from, wire::Refused{"stale", "this worker is not of the server group"}});
+    replies.push_back(
+        {from, wire::Refused{wire::RefusalCode::kStale, "this worker is not of the server group"}});
     return nullptr;
   }
   if (!store_) {
@@ -89,7 +92,8 @@ void Server::set_rate(double rate) {
 
 void Server::on(const Asker& from, const wire::PsOpen& m, std::vector<ReplyTo>& replies) {
   if (!workers_.contains(from.member)) {
-    replies.push_back({from, wire::Refused{"stale", "this worker is not of the server group"}});
+    replies.push_back(
+        {from, wire::Refused{wire::RefusalCode::kStale, "this worker is not of the server group"}});
     return;
   }
   auto specs = specs_in(m);
@@ -229,7 +233,8 @@ void Server::on(const Asker& from, const wire::PsPush& m, std::vector<ReplyTo>& 
   if (worker == nullptr) return;
   const bool closed = consistency_ == Consistency::kBarrier && m.version < version_;
   if (closed || m.number <= worker->applied) {
-    replies.push_back({from, wire::PsStaged{m.number, closed ? "late" : "staged"}});
+    replies.push_back({from, wire::PsStaged{m.number, closed ? wire::PsStaging::kLate
+                                                             : wire::PsStaging::kStaged}});
     return;
   }
   auto parts = parts_of(m.rows);
@@ -239,8 +244,9 @@ void Server::on(const Asker& from, const wire::PsPush& m, std::vector<ReplyTo>& 
   }
   const bool again = worker->staged.contains(m.number);
   if (!again && worker->staged.size() > kMostStaged) {
-    replies.push_back({from, wire::Refused{"full", fmt::format("{} pushes are staged already",
-                                                               worker->staged.size())}});
+    replies.push_back(
+        {from, wire::Refused{wire::RefusalCode::kFull,
+                             fmt::format("{} pushes are staged already", worker->staged.size())}});
     return;
   }
   worker->idle = false;
@@ -250,7 +256,7 @@ void Server::on(const Asker& from, const wire::PsPush& m, std::vector<ReplyTo>& 
     worker->held_number = m.number;
     return;
   }
-  replies.push_back({from, wire::PsStaged{m.number, "staged"}});
+  replies.push_back({from, wire::PsStaged{m.number, wire::PsStaging::kStaged}});
 }
 
 void Server::on(const Asker& from, const wire::PsIdle& m, std::vector<ReplyTo>& replies,
@@ -359,7 +365,7 @@ void Server::forget_decided(std::vector<ReplyTo>& replies) {
              (consistency_ == Consistency::kBarrier && s.second.version < version_);
     });
     if (!worker.held || worker.staged.size() > kMostStaged) continue;
-    replies.push_back({*worker.held, wire::PsStaged{worker.held_number, "staged"}});
+    replies.push_back({*worker.held, wire::PsStaged{worker.held_number, wire::PsStaging::kStaged}});
     worker.held.reset();
   }
 }

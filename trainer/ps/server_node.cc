@@ -103,8 +103,9 @@ wire::PsStats ServerNode::stats() const {
 void ServerNode::on(const node::RequestHeard& input) {
   if (input.generation != start_.generation) {
     return reply(input.from,
-                 wire::Refused{"stale", fmt::format("the server group is of generation {}, not {}",
-                                                    start_.generation, input.generation)});
+                 wire::Refused{wire::RefusalCode::kStale,
+                               fmt::format("the server group is of generation {}, not {}",
+                                           start_.generation, input.generation)});
   }
   std::visit([&](const auto& body) { ask(input.from, body); }, input.body);
 }
@@ -121,7 +122,7 @@ void ServerNode::on(const node::SlicesRead& input) {
   ReplyTo opened = *std::exchange(opening_, std::nullopt);
   if (!input.error.empty()) {
     server_.forget_store();
-    opened.body = wire::Refused{"corrupt", input.error};
+    opened.body = wire::Refused{wire::RefusalCode::kCorrupt, input.error};
   }
   replies_.push_back(std::move(opened));
 }
@@ -139,7 +140,7 @@ void ServerNode::ask(const Asker& from, const wire::PsCommit& m) { home_.commit(
 void ServerNode::ask(const Asker& from, const wire::PsDecision& m) {
   const WorkerId home = from.member.worker;
   if (home.role != 's' || home.index == start_.index || home.index >= start_.servers) {
-    return reply(from, wire::Refused{"invalid", "not a decision of this group"});
+    return reply(from, wire::Refused{wire::RefusalCode::kInvalid, "not a decision of this group"});
   }
   std::ignore = server_.apply(home.index, m, replies_);
   // A home that hears of a cut before it is told to make it does not wait for that:

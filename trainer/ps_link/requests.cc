@@ -273,7 +273,7 @@ Result<wire::Packet> Requests::take_packet(Id id) {
   if (envelope.kind != wire::Refused::kKind) return packet;
   ANTDT_TRY(const auto refused, wire::decode<wire::Refused>(packet.body));
   // A peer that says so knows that the group is over, whatever else was heard.
-  const bool stale = refused.code == "stale";
+  const bool stale = refused.code == wire::RefusalCode::kStale;
   return fail(stale ? ErrorKind::kAborted : ErrorKind::kRefused, "{}", refused.reason);
 }
 

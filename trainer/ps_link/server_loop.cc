@@ -27,13 +27,13 @@ std::string below(const std::string& root, const std::string& directory) {
 
 template <class... M>
 node::Request request_of(const wire::Packet& packet, const std::string& kind) {
-  node::Request request =
-      node::Unreadable{{"unknown", fmt::format("a parameter server knows no '{}'", kind)}};
+  node::Request request = node::Unreadable{
+      {wire::RefusalCode::kUnknown, fmt::format("a parameter server knows no '{}'", kind)}};
   std::ignore = wire::dispatch<M...>(kind, packet.body, [&](auto message) {
     if (message) {
       request = std::move(*message);
     } else {
-      request = node::Unreadable{{"invalid", message.error().message}};
+      request = node::Unreadable{{wire::RefusalCode::kInvalid, message.error().message}};
     }
   });
   return request;
@@ -146,7 +146,7 @@ void ServerLoop::serve(const wire::PsServe& now, Serving done) {
   feed(linked::GroupOrdered{now});
   if (next_view && speaks()) {
     log_info("s{} goes on alone in view {}{}{}", index_, now.view, promoted ? ": promoted" : "",
-             now.replica == "primary" ? "; another one joins" : "");
+             now.replica == wire::ReplicaRole::kPrimary ? "; another one joins" : "");
   }
 }
 
@@ -187,9 +187,10 @@ void ServerLoop::hear(const wire::Packet& packet) {
   auto request = request_of<wire::PsPull, wire::PsPush, wire::PsCommit, wire::PsDecision,
                             wire::PsIdle, wire::PsOpen, wire::PsPut>(packet, envelope->kind);
   if (!may_speak(packet.user, *envelope)) {
-    request = node::Unreadable{
-        {"invalid", fmt::format("the key of this link is that of {}, not of attempt {} of {}",
-                                packet.user, envelope->attempt, envelope->worker)}};
+    request =
+        node::Unreadable{{wire::RefusalCode::kInvalid,
+                          fmt::format("the key of this link is that of {}, not of attempt {} of {}",
+                                      packet.user, envelope->attempt, envelope->worker)}};
   }
   feed(linked::of_node(
       node::RequestHeard{{packet.peer, {envelope->worker, envelope->attempt}, envelope->seq},

@@ -157,14 +157,14 @@ void ServerAgent::on_packet(const wire::Packet& packet, const wire::Envelope& en
   const auto read = [&]<class M>(auto handle) {
     const auto message = wire::decode<M>(packet.body);
     if (message) return handle(*message);
-    say(wire::Refused{"invalid", message.error().message}, envelope.generation);
+    say(wire::Refused{wire::RefusalCode::kInvalid, message.error().message}, envelope.generation);
   };
   const std::string& kind = envelope.kind;
   if (kind == wire::WorkerWelcome::kKind) {
     read.operator()<wire::WorkerWelcome>([&](const auto& m) { hear_welcome(m); });
   } else if (kind == wire::Refused::kKind) {
     read.operator()<wire::Refused>([&](const auto& m) {
-      if (m.code == "stale") log_info("{}", m.reason);
+      if (m.code == wire::RefusalCode::kStale) log_info("{}", m.reason);
       feed(process::RefusalHeard{m});
     });
   } else if (kind == wire::Leave::kKind) {

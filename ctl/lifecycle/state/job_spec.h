@@ -8,6 +8,7 @@
 
 #include "core/clock.h"
 #include "core/delivery.h"
+#include "core/sync_strategy.h"
 
 namespace antdt::ctl {
 
@@ -41,7 +42,7 @@ struct JobSpec {
   Duration budget_refill = std::chrono::minutes(10);
   // Parameter servers: how many (0: none), and [trainer] sync, backup_workers, staleness.
   std::uint32_t servers = 0;
-  std::string sync = "allreduce";
+  SyncStrategy sync = SyncStrategy::kAllReduce;
   std::uint32_t backups = 0;
   std::uint64_t staleness = 0;
   std::uint32_t server_replicas = 1;  // processes that are one server

@@ -14,14 +14,14 @@ wire::PhaseStart Phases::describe(std::uint64_t phase) const {
   start.phase = phase;
   if (phase == 0) return start;
   if (phase >= last()) {
-    start.what = "finish";
+    start.what = wire::PhaseKind::kFinish;
     start.epoch = Epoch{shape_.epochs};
     return start;
   }
   const std::uint64_t index = phase - 1;
   const std::uint64_t phases_an_epoch = shape_.eval_records > 0 ? 2 : 1;
   const bool train = index % phases_an_epoch == 0;
-  start.what = train ? "train" : "eval";
+  start.what = train ? wire::PhaseKind::kTrain : wire::PhaseKind::kEval;
   start.epoch = Epoch{static_cast<std::uint32_t>(index / phases_an_epoch)};
   start.records = train ? shape_.train_records : shape_.eval_records;
   return start;

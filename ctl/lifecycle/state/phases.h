@@ -25,7 +25,7 @@ class Phases {
 
   [[nodiscard]] std::uint64_t number() const { return number_; }  // 0: none opened yet
   [[nodiscard]] std::uint64_t last() const;                       // number of "finish"
-  // The phase that is open (what == "" if none is).
+  // The phase that is open (what is kNone if none is).
   [[nodiscard]] wire::PhaseStart open() const { return describe(number_); }
   [[nodiscard]] wire::PhaseStart describe(std::uint64_t phase) const;
   void open(std::uint64_t phase);

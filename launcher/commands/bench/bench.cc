@@ -81,7 +81,11 @@ void add_ps_options(CLI::App& command, bench::PsOptions& options) {
   command.add_option("--dim", options.dim, "floats a row")->check(CLI::Range(1, 4096));
   command.add_option("--rule", options.rule, "what a gradient does to a row")
       ->check(CLI::IsMember({"sgd", "adagrad", "adam", "ftrl", "sum"}));
-  command.add_option("--sync", options.sync, "the consistency")
+  command
+      .add_option_function<std::string>(
+          "--sync",
+          [&options](const std::string& name) { options.sync = *by_name<SyncStrategy>(name); },
+          "the consistency")
       ->check(CLI::IsMember({"ps-bsp", "ps-ssp", "ps-asp"}));
   command.add_flag("--pull-only", options.pull_only, "push nothing");
   command.add_flag("--pin", options.pin, "each server has one core");

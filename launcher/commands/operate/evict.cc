@@ -99,7 +99,7 @@ Status await_server(RunningJob& job, const report::Status& before,
 
 Status evict_through_agent(const EvictOptions& options, std::chrono::microseconds deadline) {
   wire::AdminOrder order;
-  order.order = "evict";
+  order.order = wire::AdminOrderKind::kEvict;
   order.target = options.target;
   order.reason = options.reason;
   order.time_ms = static_cast<std::uint32_t>(

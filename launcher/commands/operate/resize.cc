@@ -51,7 +51,8 @@ Status resize(const ResizeOptions& options) {
   ANTDT_TRY(RunningJob job, reach(options.job));
   ANTDT_TRY(const report::Status before, status_of(job));
   ANTDT_RETURN_IF_ERROR(job.link.order(
-      wire::ResizeJob{options.count, operator_name(), options.role}, std::chrono::seconds(5)));
+      wire::ResizeJob{options.count, operator_name(), *by_name<wire::ResizedRole>(options.role)},
+      std::chrono::seconds(5)));
   if (options.no_wait) {
     fmt::print("the job is to have {} {}s\n", options.count, options.role);
     return {};

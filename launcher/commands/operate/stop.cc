@@ -101,7 +101,7 @@ Result<int> tell_end(const std::string& run_dir) {
 // Of another user's job nothing can be read but whether the agent still has it.
 Result<int> stop_through_agent(const StopOptions& options) {
   wire::AdminOrder order;
-  order.order = "stop";
+  order.order = wire::AdminOrderKind::kStop;
   order.reason = options.reason;
   std::chrono::milliseconds grace = kGraceOfAnother;
   if (!options.grace.empty()) {

@@ -62,6 +62,8 @@ class Filler {
       for (auto& item : value) fill(item);
     } else if constexpr (detail::IsOptional<T>::value) {
       fill(value.emplace());
+    } else if constexpr (Named<T>) {
+      value = static_cast<T>(1);
     } else if constexpr (std::is_same_v<T, bool>) {
       value = !value;
     } else if constexpr (std::is_floating_point_v<T>) {
@@ -297,6 +299,63 @@ TEST(CodecTest, RefusesBytesAfterTheMessage) {
   const auto read = decode<Sample>(encode(Sample{}) + "x");
   ASSERT_FALSE(read);
   EXPECT_THAT(read.error().message, HasSubstr("after its end"));
+}
+
+enum class Colour : std::uint8_t { kRed, kGreen };
+constexpr auto names_of(Colour) { return names("red", "green"); }
+enum class Answer : std::uint8_t { kOther, kYes };
+constexpr auto names_of(Answer) { return names("other", "yes"); }
+constexpr Answer unknown_name(Answer) { return Answer::kOther; }
+enum class Stage : std::uint8_t { kFirst, kSecond, kThird };
+constexpr Stage last_of(Stage) { return Stage::kThird; }
+struct Enums {
+  Colour colour = Colour::kRed;
+  Answer answer = Answer::kYes;
+  Stage stage = Stage::kFirst;
+  ANTDT_PART {
+    v("colour", m.colour);
+    v("answer", m.answer);
+    v("stage", m.stage);
+  }
+};
+// The same fields as an earlier release had them.
+struct EnumsInTheOpen {
+  std::string colour, answer;
+  std::uint32_t stage = 0;
+  ANTDT_PART {
+    v("colour", m.colour);
+    v("answer", m.answer);
+    v("stage", m.stage);
+  }
+};
+
+TEST(CodecTest, AnEnumTravelsAsItsNameOrItsNumber) {
+  const auto read =
+      decode<EnumsInTheOpen>(encode(Enums{Colour::kGreen, Answer::kYes, Stage::kThird}));
+  ASSERT_TRUE(read) << read.error().message;
+  EXPECT_EQ(read->colour, "green");
+  EXPECT_EQ(read->answer, "yes");
+  EXPECT_EQ(read->stage, 2U);
+  const auto back = decode<Enums>(encode(*read));
+  ASSERT_TRUE(back) << back.error().message;
+  EXPECT_EQ(back->colour, Colour::kGreen);
+  EXPECT_EQ(back->answer, Answer::kYes);
+  EXPECT_EQ(back->stage, Stage::kThird);
+}
+
+TEST(CodecTest, ANameThatIsNotKnownIsAnErrorUnlessTheEnumHasAValueForIt) {
+  const auto wrong = decode<Enums>(encode(EnumsInTheOpen{"blue", "yes", 0}));
+  ASSERT_FALSE(wrong);
+  EXPECT_THAT(wrong.error().message, HasSubstr("colour"));
+  const auto other = decode<Enums>(encode(EnumsInTheOpen{"red", "perhaps", 0}));
+  ASSERT_TRUE(other);
+  EXPECT_EQ(other->answer, Answer::kOther);
+}
+
+TEST(CodecTest, ANumberBeyondTheLastOfAnEnumIsAnError) {
+  const auto wrong = decode<Enums>(encode(EnumsInTheOpen{"red", "yes", 3}));
+  ASSERT_FALSE(wrong);
+  EXPECT_THAT(wrong.error().message, HasSubstr("stage"));
 }
 
 TEST(CodecTest, RefusesAnArrayOfFourBillionElementsThatAreNotThere) {

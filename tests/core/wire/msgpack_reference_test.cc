@@ -15,14 +15,14 @@ namespace {
 TEST(MsgpackReferenceTest, ReadsOurMessages) {
   PhaseStart start;
   start.phase = 70000;
-  start.what = std::string(300, 'x');
+  start.what = PhaseKind::kEval;
   start.epoch = Epoch{3};
   start.records = 1ULL << 40;
   const std::string bytes = encode(start);
   const auto handle = msgpack::unpack(bytes.data(), bytes.size());
   const auto map = handle.get().as<std::map<std::string, msgpack::object>>();
   EXPECT_EQ(map.at("phase").as<std::uint64_t>(), 70000U);
-  EXPECT_EQ(map.at("what").as<std::string>(), start.what);
+  EXPECT_EQ(map.at("what").as<std::string>(), "eval");
   EXPECT_EQ(map.at("epoch").as<std::uint32_t>(), 3U);
   EXPECT_EQ(map.at("records").as<std::uint64_t>(), 1ULL << 40);
 }

@@ -20,7 +20,8 @@ TEST(PacketTest, CarriesTheKindOfItsMessage) {
 }
 
 TEST(PacketTest, ARefusalIsAnErrorWithItsReason) {
-  const auto reply = open_reply<Form>(make_packet(Refused{"stale", "attempt 1 was replaced"}));
+  const auto reply =
+      open_reply<Form>(make_packet(Refused{RefusalCode::kStale, "attempt 1 was replaced"}));
   ASSERT_FALSE(reply);
   EXPECT_EQ(reply.error().kind, ErrorKind::kRefused);
   EXPECT_EQ(reply.error().message, "attempt 1 was replaced");

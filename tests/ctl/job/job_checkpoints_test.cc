@@ -136,7 +136,7 @@ TEST_F(JobCheckpointsTest, OneOfTrainingIsNotTheTrainedModel) {
   const auto late = begun(1, 8);
   says(w(0), late);
   trains_to(100, true);
-  ASSERT_EQ(machine->lifecycle().phase().what, "finish");
+  ASSERT_EQ(machine->lifecycle().phase().what, wire::PhaseKind::kFinish);
   EXPECT_EQ(all<out::StoreCheckpoint>(says(w(0), written(late))).size(), 1U) << "but it is kept";
   feed(in::CheckpointStored{1, Step{8}, "s8", ""});
   EXPECT_FALSE(machine->lifecycle().model_kept());
@@ -207,7 +207,7 @@ TEST_F(JobCheckpointsTest, WhoCannotWriteTheModelLeavesItToAnotherHost) {
     done.done = true;
     says(m, done);
   }
-  ASSERT_EQ(machine->lifecycle().phase().what, "finish");
+  ASSERT_EQ(machine->lifecycle().phase().what, wire::PhaseKind::kFinish);
   wire::CheckpointWritten model;
   model.number = 1;
   model.phase = 2;
@@ -216,7 +216,7 @@ TEST_F(JobCheckpointsTest, WhoCannotWriteTheModelLeavesItToAnotherHost) {
   clock.advance(seconds(3));
   const auto again = sent<wire::PhaseStart>(feed(in::Tick{}));
   ASSERT_EQ(again.size(), 3U) << "all hear who writes it now";
-  EXPECT_EQ(again[0].second.what, "finish");
+  EXPECT_EQ(again[0].second.what, wire::PhaseKind::kFinish);
   EXPECT_EQ(again[0].second.writer, 2U) << "w2 is on the other host";
   EXPECT_EQ(again[0].second.tries, 1U);
 }

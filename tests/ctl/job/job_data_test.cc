@@ -38,9 +38,9 @@ wire::DataIdentity with_other_evaluation_file() {
 }
 
 // Under every `sync` a job has other messages, and the same rule.
-class JobDataTest : public JobServersTest, public testing::WithParamInterface<std::string> {
+class JobDataTest : public JobServersTest, public testing::WithParamInterface<SyncStrategy> {
  protected:
-  [[nodiscard]] bool uses_servers() const { return GetParam() != "allreduce"; }
+  [[nodiscard]] bool uses_servers() const { return on_servers(GetParam()); }
   [[nodiscard]] JobMachineConfig expecting(const wire::DataIdentity& found = data()) const {
     JobMachineConfig c = uses_servers() ? with_servers() : config();
     c.spec.sync = GetParam();
@@ -153,9 +153,10 @@ TEST_P(JobDataTest, ARunThatGoesOnLooksAgain) {
 }
 
 INSTANTIATE_TEST_SUITE_P(EverySync, JobDataTest,
-                         testing::Values("allreduce", "ps-bsp", "ps-ssp", "ps-asp"),
+                         testing::Values(SyncStrategy::kAllReduce, SyncStrategy::kPsBsp,
+                                         SyncStrategy::kPsSsp, SyncStrategy::kPsAsp),
                          [](const auto& of) {
-                           std::string name = of.param;
+                           std::string name(name_of(of.param));
                            std::erase(name, '-');
                            return name;
                          });

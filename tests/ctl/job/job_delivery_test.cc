@@ -13,7 +13,7 @@ class JobDeliveryTest : public JobServersTest {
  protected:
   static JobMachineConfig promising(Delivery delivery) {
     JobMachineConfig c = with_servers();
-    c.spec.sync = "ps-asp";
+    c.spec.sync = SyncStrategy::kPsAsp;
     c.spec.delivery = delivery;
     return c;
   }

@@ -30,7 +30,7 @@ class JobMachineTest : public JobFixture {
   }
 
   // All that w0 was granted is trained; what is open then.
-  std::string finish_training() {
+  wire::PhaseKind finish_training() {
     wire::Progress done;
     done.phase = 1;
     done.step = Step{9};
@@ -61,7 +61,7 @@ TEST_F(JobMachineTest, AnAttemptThatWasReplacedIsTold) {
   feed(job::Exited{w(1), {-1, 9, "", "", ""}});
   const auto refused = sent<wire::Refused>(says(w(1), wire::Fetch{1, 0, 8, {}}, 1));
   ASSERT_EQ(refused.size(), 1U);
-  EXPECT_EQ(refused[0].second.code, "stale");
+  EXPECT_EQ(refused[0].second.code, wire::RefusalCode::kStale);
 }
 
 TEST_F(JobMachineTest, WhoAsksAgainAfterARestartGetsTheSameAnswer) {
@@ -133,7 +133,7 @@ TEST_F(JobMachineTest, WithoutACheckpointTrainingBeginsAgain) {
   ASSERT_EQ(phases.size(), 1U);
   EXPECT_EQ(phases[0].second.phase, 1U);
   const auto grants = sent<wire::Grants>(says(w(0, 2), wire::Fetch{1, 0, 8, {}}, 1));
-  EXPECT_EQ(grants.at(0).second.status, "granted");
+  EXPECT_EQ(grants.at(0).second.status, wire::GrantStatus::kGranted);
 }
 
 TEST_F(JobMachineTest, ACheckpointOfAnEarlierGenerationIsNotTakenForOneOfThis) {
@@ -194,10 +194,10 @@ TEST_F(JobMachineTest, WhoIsToWriteTheModelHearsItAgain) {
   place(1);
   settle({w(0)});
   says(w(0), wire::Fetch{1, 0, 100, {}}, 1);
-  EXPECT_EQ(finish_training(), "finish");
+  EXPECT_EQ(finish_training(), wire::PhaseKind::kFinish);
   EXPECT_TRUE(sent<wire::PhaseStart>(feed(in::Tick{})).empty());
   clock.advance(seconds(3));
-  EXPECT_EQ(sent<wire::PhaseStart>(feed(in::Tick{})).at(0).second.what, "finish");
+  EXPECT_EQ(sent<wire::PhaseStart>(feed(in::Tick{})).at(0).second.what, wire::PhaseKind::kFinish);
   clock.advance(config().hang_after);
   const auto stops = all<job::StopWorker>(feed(in::Tick{}));
   EXPECT_EQ(stops.size(), 1U) << "it has said nothing at all";

@@ -164,7 +164,7 @@ TEST_F(JobServersApartTest, TheTrainedModelIsWrittenWhereThereIsRoomForIt) {
   third_host();
   train_the_rest();
   end_of(1, {w(0), w(1)});
-  ASSERT_EQ(machine->lifecycle().phase().what, "finish");
+  ASSERT_EQ(machine->lifecycle().phase().what, wire::PhaseKind::kFinish);
   for (int n = 0; n < 3; ++n) {
     cannot_write(s(1));
     clock.advance(std::chrono::seconds(3));

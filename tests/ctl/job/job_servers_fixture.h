@@ -16,7 +16,7 @@ class JobServersTest : public JobFixture {
   static JobMachineConfig with_servers() {
     JobMachineConfig c = config();
     c.spec.servers = 2;
-    c.spec.sync = "ps-bsp";
+    c.spec.sync = SyncStrategy::kPsBsp;
     c.spec.checkpoint_every = std::chrono::seconds(5);
     c.ledger.run = "/run";
     return c;

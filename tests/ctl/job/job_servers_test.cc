@@ -150,7 +150,7 @@ TEST_F(JobServersTest, TheModelIsWhatTheServersWriteAndTheyLeaveLast) {
   end_of(1, {w(0)});
   EXPECT_EQ(machine->lifecycle().phase().phase, 1U) << "w1 is still in it";
   end_of(1, {w(1)});
-  EXPECT_EQ(machine->lifecycle().phase().what, "finish");
+  EXPECT_EQ(machine->lifecycle().phase().what, wire::PhaseKind::kFinish);
   const std::uint64_t cut = machine->server_group().image().cut;
   ASSERT_GT(cut, 0U);
   says(s(0), wire::PsSaved{cut, 9, 0, {}, {places(w(0), 1, 100)}, ""});

@@ -25,7 +25,7 @@ class ServerCountTest : public LifecycleTest {
     job.checkpoint_every = checkpoint_every;
     job.servers = servers;
     job.server_replicas = replicas;
-    job.sync = "ps-bsp";
+    job.sync = SyncStrategy::kPsBsp;
     use(job);
     in_use = job;
     hosts(room);

@@ -14,17 +14,17 @@ TEST_F(LifecycleTest, GoesThroughAllPhasesAndEndsWhenEverybodyLeft) {
   EXPECT_EQ(life.state(), JobState::kForming);
   auto opened = all<job::OpenPhase>(settle({w(0), w(1)}));
   ASSERT_EQ(opened.size(), 1U);
-  EXPECT_EQ(opened[0].start.what, "train");
+  EXPECT_EQ(opened[0].start.what, wire::PhaseKind::kTrain);
   EXPECT_EQ(opened[0].start.records, 800U);
   opened = all<job::OpenPhase>(train_done(1));
   ASSERT_EQ(opened.size(), 1U);
-  EXPECT_EQ(opened[0].start.what, "eval");
+  EXPECT_EQ(opened[0].start.what, wire::PhaseKind::kEval);
   EXPECT_EQ(opened[0].start.records, 200U);
   opened = all<job::OpenPhase>(step(job::PhaseDrained{2}));
   EXPECT_EQ(opened.at(0).start.epoch, Epoch{1});
   train_done(3);
   opened = all<job::OpenPhase>(step(job::PhaseDrained{4}));
-  EXPECT_EQ(opened.at(0).start.what, "finish");
+  EXPECT_EQ(opened.at(0).start.what, wire::PhaseKind::kFinish);
   step(job::CheckpointStored{1, ""});
   EXPECT_TRUE(all<job::End>(step(job::Exited{w(0), code(0)})).empty());
   const auto end = all<job::End>(step(job::Exited{w(1), code(0)}));
@@ -235,7 +235,8 @@ TEST_F(LifecycleTest, LooseMembersOpenTheFirstPhaseAlone) {
   step(job::Placed{{{w(0).worker, "a", 0}, {w(1).worker, "b", 1}}});
   step(job::Started{w(0), 100});
   EXPECT_EQ(all<job::OpenPhase>(step(job::Joined{w(0), false})).size(), 1U);
-  EXPECT_EQ(all<job::OpenPhase>(step(job::PhaseDrained{1})).at(0).start.what, "eval");
+  EXPECT_EQ(all<job::OpenPhase>(step(job::PhaseDrained{1})).at(0).start.what,
+            wire::PhaseKind::kEval);
 }
 
 // --------------------------------------------------------- restarts and resumes
@@ -276,7 +277,7 @@ TEST_F(LifecycleTest, TrainingGoesOnInThePhaseOfTheCheckpoint) {
   step(job::PhaseDrained{2});
   ASSERT_EQ(life.phase().phase, 3U);
   step(job::Restored{1});
-  EXPECT_EQ(life.phase().what, "train");
+  EXPECT_EQ(life.phase().what, wire::PhaseKind::kTrain);
   EXPECT_EQ(life.phase().epoch, Epoch{0});
   EXPECT_EQ(life.state(), JobState::kTraining);
   const Effects settled = settle({w(0), w(1)});

@@ -62,7 +62,7 @@ JobSpec spec_of(const Line& line) {
                                          : Protocol::kAntdt;
   spec.servers = static_cast<std::uint32_t>(line.number("servers", 0));
   spec.server_replicas = static_cast<std::uint32_t>(line.number("replicas", 1));
-  if (spec.servers > 0) spec.sync = "ps-bsp";
+  if (spec.servers > 0) spec.sync = SyncStrategy::kPsBsp;
   return spec;
 }
 

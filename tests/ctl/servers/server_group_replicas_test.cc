@@ -58,7 +58,7 @@ class ServerGroupReplicasTest : public ::testing::Test {
     ASSERT_TRUE(group.serving());
   }
 
-  ServerGroup group{{2, "ps-bsp", 0, std::chrono::seconds(120), 2}};
+  ServerGroup group{{2, SyncStrategy::kPsBsp, 0, std::chrono::seconds(120), 2}};
   MonoTime now{};
   std::map<Member, wire::PsServe> told;  // the newest
   std::map<Member, bool> reads;          // of that
@@ -68,9 +68,9 @@ TEST_F(ServerGroupReplicasTest, EachHearsWhichOfTheTwoItIsAndWhereTheOtherOneIs)
   form();
   const std::vector<std::string> primaries = {at(server(0)), at(server(1))};
   for (const auto& [m, serve] : told) EXPECT_EQ(serve.servers, primaries) << at(m);
-  EXPECT_EQ(told[server(1)].replica, "primary");
+  EXPECT_EQ(told[server(1)].replica, wire::ReplicaRole::kPrimary);
   EXPECT_EQ(told[server(1)].other, at(server(3)));
-  EXPECT_EQ(told[server(3)].replica, "backup");
+  EXPECT_EQ(told[server(3)].replica, wire::ReplicaRole::kBackup);
   EXPECT_EQ(told[server(3)].index, 1U);
   EXPECT_EQ(told[server(3)].other_key, "key of " + at(server(1)));
   EXPECT_EQ(told[server(3)].view, 1U);
@@ -87,7 +87,7 @@ TEST_F(ServerGroupReplicasTest, ALostPrimaryIsReplacedInTheNextViewAndNobodyGoes
   EXPECT_TRUE(switched[0].promoted);
   EXPECT_EQ(switched[0].alone, server(2));
   EXPECT_EQ(told[server(2)].view, 2U);
-  EXPECT_EQ(told[server(2)].replica, "");
+  EXPECT_EQ(told[server(2)].replica, wire::ReplicaRole::kAlone);
   EXPECT_EQ(told[server(1)].servers, (std::vector{at(server(2)), at(server(1))}));
   EXPECT_EQ(told[server(1)].view, 1U) << "the other server is as it was";
   EXPECT_EQ(group.roster().others, (std::vector{std::string(), at(server(3))}));
@@ -97,13 +97,13 @@ TEST_F(ServerGroupReplicasTest, ALostBackupIsDoneWithoutAndWhatComesBackJoins) {
   form();
   step(GroupMemberLost{server(2), "was killed"});
   EXPECT_EQ(told[server(0)].view, 2U);
-  EXPECT_EQ(told[server(0)].replica, "");
+  EXPECT_EQ(told[server(0)].replica, wire::ReplicaRole::kAlone);
   comes_back(server(2, 2));
   EXPECT_EQ(group.placement().role_of(server(2, 2)), "joining");
-  EXPECT_EQ(told[server(2, 2)].replica, "joining");
+  EXPECT_EQ(told[server(2, 2)].replica, wire::ReplicaRole::kJoining);
   EXPECT_EQ(told[server(2, 2)].view, 3U);
   EXPECT_EQ(told[server(2, 2)].other, at(server(0)));
-  EXPECT_EQ(told[server(0)].replica, "primary");
+  EXPECT_EQ(told[server(0)].replica, wire::ReplicaRole::kPrimary);
   EXPECT_EQ(told[server(0)].view, 3U);
   EXPECT_EQ(told[server(0)].other, at(server(2, 2)));
   EXPECT_EQ(group.roster().others[0], "") << "workers are not to ask it yet";
@@ -140,7 +140,7 @@ TEST_F(ServerGroupReplicasTest, OneThatJoinsIsNeverPromotedAndItsLossCostsNothin
   EXPECT_TRUE(all<DissolveGroup>(lost).empty());
   EXPECT_TRUE(all<ReportSwitch>(lost).empty());
   EXPECT_EQ(told[server(0)].view, 4U);
-  EXPECT_EQ(told[server(0)].replica, "");
+  EXPECT_EQ(told[server(0)].replica, wire::ReplicaRole::kAlone);
   EXPECT_TRUE(all<ReportBackup>(backs(server(0), 3)).empty()) << "it says so of one that is lost";
   comes_back(server(2, 3));
   EXPECT_EQ(told[server(2, 3)].view, 5U);
@@ -166,13 +166,13 @@ TEST_F(ServerGroupReplicasTest, ThatOneJoinsIsKnownToTheNextIncarnation) {
   step(GroupMemberLost{server(2), "was killed"});
   comes_back(server(2, 2));
   const ServerGroupImage image = group.image();
-  group = ServerGroup({2, "ps-bsp", 0, std::chrono::seconds(120), 2});
+  group = ServerGroup({2, SyncStrategy::kPsBsp, 0, std::chrono::seconds(120), 2});
   group.restore(image, Generation{});
   step(ProcessesExpected{{server(0), server(1), server(2, 2), server(3)}, {worker(0)}});
   told.clear();
   now += std::chrono::seconds(3);
   step(servers::TickPassed{});
-  EXPECT_EQ(told[server(2, 2)].replica, "joining");
+  EXPECT_EQ(told[server(2, 2)].replica, wire::ReplicaRole::kJoining);
   EXPECT_EQ(told[server(2, 2)].view, 3U);
   EXPECT_EQ(all<ReportBackup>(backs(server(0), 3)).size(), 1U);
   ServerGroupImage both = image;
@@ -185,15 +185,15 @@ TEST_F(ServerGroupReplicasTest, TheViewIsKnownToTheNextIncarnation) {
   form();
   step(GroupMemberLost{server(0), "was killed"});
   const ServerGroupImage image = group.image();
-  group = ServerGroup({2, "ps-bsp", 0, std::chrono::seconds(120), 2});
+  group = ServerGroup({2, SyncStrategy::kPsBsp, 0, std::chrono::seconds(120), 2});
   group.restore(image, Generation{});
   step(ProcessesExpected{{server(1), server(2), server(3)}, {worker(0)}});
   told.clear();
   now += std::chrono::seconds(3);
   step(servers::TickPassed{});
   EXPECT_EQ(told[server(2)].view, 2U);
-  EXPECT_EQ(told[server(2)].replica, "");
-  EXPECT_EQ(told[server(3)].replica, "backup");
+  EXPECT_EQ(told[server(2)].replica, wire::ReplicaRole::kAlone);
+  EXPECT_EQ(told[server(3)].replica, wire::ReplicaRole::kBackup);
   EXPECT_TRUE(group.serving());
 }
 
@@ -201,7 +201,7 @@ TEST_F(ServerGroupReplicasTest, AJournalWhoseSeatsCannotBeGoesBackToACheckpoint)
   form();
   ServerGroupImage image = group.image();
   image.seats[0].primary = WorkerId{'s', 8};
-  group = ServerGroup({2, "ps-bsp", 0, std::chrono::seconds(120), 2});
+  group = ServerGroup({2, SyncStrategy::kPsBsp, 0, std::chrono::seconds(120), 2});
   group.restore(image, Generation{});
   EXPECT_FALSE(group.serving());
 }
@@ -221,7 +221,7 @@ TEST_F(ServerGroupReplicasTest, ABackupReadsTheCheckpointAndOneThatJoinsIsGivenT
   step(GroupMemberLost{server(2, 2), "was killed"});
   step(ProcessesExpected{{server(0, 2), server(1), server(2, 3), server(3)}, {worker(0)}});
   joins(server(2, 3));
-  EXPECT_EQ(told[server(2, 3)].replica, "joining");
+  EXPECT_EQ(told[server(2, 3)].replica, wire::ReplicaRole::kJoining);
   EXPECT_EQ(told[server(2, 3)].restore, "/c/s9");
   EXPECT_FALSE(reads[server(2, 3)]);
 }

@@ -45,7 +45,7 @@ class ServerGroupResizeTest : public ::testing::Test {
   }
 
   MonoTime now{};
-  ServerGroup group{{2, "ps-bsp", 0}};
+  ServerGroup group{{2, SyncStrategy::kPsBsp, 0}};
 };
 
 TEST_F(ServerGroupResizeTest, NobodyIsToldToCutBeforeAllKnowThatNothingFollows) {
@@ -127,14 +127,14 @@ TEST_F(ServerGroupResizeTest, AWorkerLostMeanwhileFailsTheLastCheckpoint) {
 
 TEST_F(ServerGroupResizeTest, TheNextIncarnationKnowsTheSizeAndLetsTheGroupGoOn) {
   step(GroupResized{3});
-  ServerGroup next({2, "ps-bsp", 0});
+  ServerGroup next({2, SyncStrategy::kPsBsp, 0});
   next.restore(group.image(), {});
   EXPECT_EQ(next.placement().seat_of(WorkerId{'s', 2}), 2U);
 
-  form(group = ServerGroup({2, "ps-bsp", 0}));
+  form(group = ServerGroup({2, SyncStrategy::kPsBsp, 0}));
   step(CutOrdered{1, true});
   const std::uint64_t said = group.roster().number;
-  ServerGroup after({2, "ps-bsp", 0});
+  ServerGroup after({2, SyncStrategy::kPsBsp, 0});
   after.restore(group.image(), {});
   EXPECT_FALSE(after.closing());
   EXPECT_GT(after.roster().number, said);
@@ -145,7 +145,7 @@ TEST_F(ServerGroupResizeTest, TheNextIncarnationKnowsTheSizeAndLetsTheGroupGoOn)
 }
 
 TEST_F(ServerGroupResizeTest, RowsThatWereKeptAreNotThoseOfTheNextSize) {
-  ServerGroup keeps({2, "ps-asp", 0, std::chrono::seconds(120), 1, true});
+  ServerGroup keeps({2, SyncStrategy::kPsAsp, 0, std::chrono::seconds(120), 1, true});
   form(keeps);
   step(keeps, GroupMemberLost{s(1), "killed"});
   ASSERT_THAT(keeps.keepers(), ElementsAre(s(0)));

@@ -64,7 +64,7 @@ class ServerGroupTest : public ::testing::Test {
     return newest;
   }
 
-  ServerGroup group{{2, "ps-bsp", 0}};
+  ServerGroup group{{2, SyncStrategy::kPsBsp, 0}};
   MonoTime now{};
   servers::Effects seen;
 };
@@ -103,7 +103,7 @@ TEST_F(ServerGroupTest, ServersHearTheKeysOfThoseWhoAreInTheGroupAndOfNobodyElse
 TEST_F(ServerGroupTest, TheNextIncarnationKnowsTheKeys) {
   form();
   const ServerGroupImage image = group.image();
-  group = ServerGroup({2, "ps-bsp", 0});
+  group = ServerGroup({2, SyncStrategy::kPsBsp, 0});
   group.restore(image, Generation{});
   expect({s(0), s(1)}, {w(0), w(1)});
   seen.clear();
@@ -231,7 +231,7 @@ TEST_F(ServerGroupTest, AServerOfAGroupThatServesReadsNothingThoughTheJobDaemonB
   ASSERT_TRUE(group.serving());
   const ServerGroupImage serving = group.image();
   for (const bool served : {false, true}) {
-    group = ServerGroup({2, "ps-bsp", 0});
+    group = ServerGroup({2, SyncStrategy::kPsBsp, 0});
     group.restore(served ? serving : forming, Generation{});
     expect({s(0), s(1, 2)}, {w(0), w(1)});
     now += std::chrono::seconds(3);
@@ -265,7 +265,7 @@ class KeepingGroupTest : public ServerGroupTest {
  protected:
   KeepingGroupTest() { group = ServerGroup(config()); }
   static ServerGroupConfig config() {
-    ServerGroupConfig c{2, "ps-asp", 0};
+    ServerGroupConfig c{2, SyncStrategy::kPsAsp, 0};
     c.keeps_rows = true;
     return c;
   }
@@ -424,7 +424,7 @@ TEST_F(ServerGroupTest, TheNextIncarnationAsksTheServersWhatTheyKnowAndGoesOn) {
   step(GroupMemberLost{w(1), "was killed"});
   step(CutOrdered{5});
   const ServerGroupImage image = group.image();
-  group = ServerGroup({2, "ps-bsp", 0});
+  group = ServerGroup({2, SyncStrategy::kPsBsp, 0});
   group.restore(image, Generation{});
   seen.clear();
   EXPECT_TRUE(group.serving());
@@ -506,7 +506,7 @@ TEST_F(ServerGroupTest, AWorkerThatCannotBeginTriesAgainAndIsInTheEndGivenUp) {
 }
 
 TEST_F(ServerGroupTest, GenerationsOfAnEarlierJournalAreNotUsedAgain) {
-  ServerGroup next({2, "ps-bsp", 0});
+  ServerGroup next({2, SyncStrategy::kPsBsp, 0});
   next.restore({}, Generation{8});
   group = std::move(next);
   form();

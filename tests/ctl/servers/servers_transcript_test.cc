@@ -59,7 +59,7 @@ class ServersScript : public transcript::Machine {
   static ServerGroupConfig config_of(const Line& job) {
     ServerGroupConfig config;
     config.servers = static_cast<std::uint32_t>(job.number("servers", 1));
-    config.sync = job.text("sync", "ps-bsp");
+    config.sync = by_name<SyncStrategy>(job.text("sync", "ps-bsp")).value();
     config.replicas = static_cast<std::uint32_t>(job.number("replicas", 1));
     config.backups = static_cast<std::uint32_t>(job.number("backups", 0));
     config.hang_after = job.duration("hang-after", config.hang_after);
@@ -155,9 +155,10 @@ class ServersScript : public transcript::Machine {
     std::string shown = fmt::format("serve g{} {} #{}: workers {}", e.generation,
                                     transcript::show(e.to), s.number, show_members(s.workers));
     if (!s.leaving.empty()) shown += ", leaving " + show_members(s.leaving);
-    if (!s.replica.empty())
+    if (s.replica != wire::ReplicaRole::kAlone)
       shown += fmt::format(", {} of view {} with {}", s.replica, s.view, s.other);
-    if (s.replica.empty() && s.view > 0) shown += fmt::format(", alone in view {}", s.view);
+    if (s.replica == wire::ReplicaRole::kAlone && s.view > 0)
+      shown += fmt::format(", alone in view {}", s.view);
     if (s.keep) shown += ", keeps its rows";
     if (!s.restore.empty())
       shown +=

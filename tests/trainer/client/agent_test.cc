@@ -180,12 +180,17 @@ class Shards {
     const auto fetch = wire::decode<wire::Fetch>(body);
     ASSERT_TRUE(fetch);
     place_ = std::max(place_, fetch->place);
-    if (place_ == 100) return reply.send(wire::Grants{fetch->phase, "end", {}, 0});
-    if (fetch->want == 0) return reply.send(wire::Grants{fetch->phase, "granted", {}, 0});
-    if (next_ == 100) return reply.send(wire::Grants{fetch->phase, "wait", {}, 1});
+    if (place_ == 100)
+      return reply.send(wire::Grants{fetch->phase, wire::GrantStatus::kEnd, {}, 0});
+    if (fetch->want == 0)
+      return reply.send(wire::Grants{fetch->phase, wire::GrantStatus::kGranted, {}, 0});
+    if (next_ == 100)
+      return reply.send(wire::Grants{fetch->phase, wire::GrantStatus::kWait, {}, 1});
     const std::uint64_t count = std::min({std::uint64_t{10}, fetch->want, 100 - next_});
-    reply.send(
-        wire::Grants{fetch->phase, "granted", {{0, 0, 100, next_, next_ + count, 0, false}}, 0});
+    reply.send(wire::Grants{fetch->phase,
+                            wire::GrantStatus::kGranted,
+                            {{0, 0, 100, next_, next_ + count, 0, false}},
+                            0});
     next_ += count;
   }
 
@@ -221,7 +226,8 @@ TEST(ClientOverIpc, APhaseIsWorkedThroughToItsEnd) {
 
 TEST(ClientOverIpc, AStaleAttemptIsToldSoWhereItWaits) {
   FakeAgent agent([](const wire::Envelope& envelope, const std::string&, FakeAgent::Reply& reply) {
-    if (envelope.kind == "fetch") reply.send(wire::Refused{"stale", "attempt 1 is stale"});
+    if (envelope.kind == "fetch")
+      reply.send(wire::Refused{wire::RefusalCode::kStale, "attempt 1 is stale"});
   });
   const auto client = connect(agent);
   ASSERT_TRUE(client);
@@ -258,8 +264,8 @@ TEST(LooseClient, WorksThroughItsPhasesAndEnds) {
       [&](const wire::Envelope& envelope, const std::string& body, FakeAgent::Reply& reply) {
         if (envelope.kind == "join") {
           EXPECT_FALSE(wire::decode<wire::Join>(body)->collective);
-          reply.send(wire::PhaseStart{1, "train", Epoch{0}, 100, 0});
-          reply.send(wire::PhaseStart{2, "finish", Epoch{0}, 0, 0});
+          reply.send(wire::PhaseStart{1, wire::PhaseKind::kTrain, Epoch{0}, 100, 0});
+          reply.send(wire::PhaseStart{2, wire::PhaseKind::kFinish, Epoch{0}, 0, 0});
         }
         if (envelope.kind == "fetch") shards.on_fetch(body, reply);
         if (envelope.kind == "bye") ended = true;

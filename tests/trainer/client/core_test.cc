@@ -61,7 +61,7 @@ TEST_F(ClientCoreTest, AVersionThatIsNotSpokenIsAnErrorThatNamesBoth) {
 
 TEST_F(ClientCoreTest, AStaleAttemptIsRefusedForGood) {
   welcome();
-  receive(wire::Refused{"stale", "attempt 1 of w0 was replaced by attempt 2"});
+  receive(wire::Refused{wire::RefusalCode::kStale, "attempt 1 of w0 was replaced by attempt 2"});
   ASSERT_TRUE(core.refusal());
   EXPECT_EQ(core.refusal()->kind, ErrorKind::kRefused);
   EXPECT_THAT(core.refusal()->message, HasSubstr("replaced by attempt 2"));
@@ -70,13 +70,14 @@ TEST_F(ClientCoreTest, AStaleAttemptIsRefusedForGood) {
 
 TEST_F(ClientCoreTest, AnAgentThatStartedAnewIsGreetedAgain) {
   welcome();
-  EXPECT_EQ(sent<wire::Hello>(receive(wire::Refused{"unknown", "who?"})).size(), 1U);
+  EXPECT_EQ(sent<wire::Hello>(receive(wire::Refused{wire::RefusalCode::kUnknown, "who?"})).size(),
+            1U);
   EXPECT_FALSE(core.refusal());
 }
 
 TEST_F(ClientCoreTest, BusyIsNotFinal) {
   welcome();
-  receive(wire::Refused{"busy", "later"});
+  receive(wire::Refused{wire::RefusalCode::kBusy, "later"});
   EXPECT_FALSE(core.refusal());
 }
 
@@ -105,7 +106,7 @@ TEST_F(ClientCoreTest, JoinAddressAndReadyAreRepeatedUntilTheirAnswer) {
   receive(wire::Settle{});
   now += seconds(2);
   EXPECT_EQ(sent<wire::Ready>(step(Tick{})).size(), 1U) << "the phase is not there yet";
-  receive(wire::PhaseStart{1, "train", Epoch{0}, 100, 0});
+  receive(wire::PhaseStart{1, wire::PhaseKind::kTrain, Epoch{0}, 100, 0});
   now += seconds(2);
   EXPECT_EQ(said(step(Tick{})), 0U);
 }
@@ -115,14 +116,14 @@ TEST_F(ClientCoreTest, APhaseThatComesBeforeItsSettleBeginsAfterIt) {
   receive(wire::Form{0, 2, 7, {}, {}});
   ASSERT_TRUE(next_is<wire::Form>());
   step(wire::Ready{Step{3}, 9, 0, {}});
-  receive(wire::PhaseStart{1, "train", Epoch{0}, 100, 0});
+  receive(wire::PhaseStart{1, wire::PhaseKind::kTrain, Epoch{0}, 100, 0});
   EXPECT_FALSE(core.next_directive()) << "to train without is to count from another place";
   now += seconds(2);
   EXPECT_EQ(sent<wire::Ready>(step(Tick{})).size(), 1U) << "the Settle may be lost";
   receive(wire::Settle{});
   EXPECT_TRUE(next_is<wire::Settle>());
   EXPECT_TRUE(next_is<wire::PhaseStart>());
-  receive(wire::PhaseStart{1, "train", Epoch{0}, 100, 0});
+  receive(wire::PhaseStart{1, wire::PhaseKind::kTrain, Epoch{0}, 100, 0});
   EXPECT_FALSE(core.next_directive());
   now += seconds(2);
   EXPECT_EQ(said(step(Tick{})), 0U);
@@ -131,8 +132,9 @@ TEST_F(ClientCoreTest, APhaseThatComesBeforeItsSettleBeginsAfterIt) {
 TEST_F(ClientCoreTest, ARepeatedOrderIsGivenOutOnce) {
   welcome();
   for (int i = 0; i < 2; ++i) receive(wire::Form{0, 2, 7, {}, {}});
-  for (int i = 0; i < 2; ++i) receive(wire::PhaseStart{3, "train", Epoch{0}, 100, 0});
-  receive(wire::PhaseStart{4, "eval", Epoch{0}, 10, 0});
+  for (int i = 0; i < 2; ++i)
+    receive(wire::PhaseStart{3, wire::PhaseKind::kTrain, Epoch{0}, 100, 0});
+  receive(wire::PhaseStart{4, wire::PhaseKind::kEval, Epoch{0}, 10, 0});
   EXPECT_TRUE(next_is<wire::Form>());
   EXPECT_TRUE(next_is<wire::PhaseStart>());
   EXPECT_TRUE(next_is<wire::PhaseStart>());
@@ -141,10 +143,10 @@ TEST_F(ClientCoreTest, ARepeatedOrderIsGivenOutOnce) {
 
 TEST_F(ClientCoreTest, APhaseThatIsOverIsNotBegunAgain) {
   welcome();
-  receive(wire::PhaseStart{1, "train", Epoch{0}, 100, 0});
-  receive(wire::PhaseStart{2, "eval", Epoch{0}, 10, 0});
-  receive(wire::PhaseStart{1, "train", Epoch{0}, 100, 100});
-  receive(wire::PhaseStart{1, "train", Epoch{0}, 100, 0}, Generation{2});
+  receive(wire::PhaseStart{1, wire::PhaseKind::kTrain, Epoch{0}, 100, 0});
+  receive(wire::PhaseStart{2, wire::PhaseKind::kEval, Epoch{0}, 10, 0});
+  receive(wire::PhaseStart{1, wire::PhaseKind::kTrain, Epoch{0}, 100, 100});
+  receive(wire::PhaseStart{1, wire::PhaseKind::kTrain, Epoch{0}, 100, 0}, Generation{2});
   EXPECT_TRUE(next_is<wire::PhaseStart>()) << "of a new generation, from a checkpoint";
   EXPECT_FALSE(core.next_directive());
 }
@@ -192,7 +194,7 @@ TEST_F(ClientCoreTest, AJoinOutlivesTheAbortAndWhatElseComesOfTheGenerationBefor
   step(wire::Join{});
   receive(wire::Regroup{"w2 comes"}, Generation{1});
   receive(wire::Settle{}, Generation{1});
-  receive(wire::PhaseStart{3, "train", Epoch{0}, 100, 0}, Generation{1});
+  receive(wire::PhaseStart{3, wire::PhaseKind::kTrain, Epoch{0}, 100, 0}, Generation{1});
   receive(wire::Abort{"w1 was lost"}, Generation{1});
   now += seconds(2);
   EXPECT_EQ(sent<wire::Join>(step(Tick{})).size(), 1U);
@@ -206,7 +208,7 @@ TEST_F(ClientCoreTest, ThatAGenerationSettledIsGivenOutThoughItWasAbortedSince) 
   receive(wire::Form{0, 2, 7, {}, {}}, Generation{1});
   ASSERT_TRUE(next_is<wire::Form>());
   receive(wire::Settle{}, Generation{1});
-  receive(wire::PhaseStart{1, "train", Epoch{0}, 100, 0}, Generation{1});
+  receive(wire::PhaseStart{1, wire::PhaseKind::kTrain, Epoch{0}, 100, 0}, Generation{1});
   receive(wire::Abort{"w1 was lost"}, Generation{1});
   EXPECT_TRUE(next_is<wire::Settle>());
   EXPECT_TRUE(next_is<wire::Abort>());
@@ -308,7 +310,7 @@ TEST_F(ClientCoreTest, TheHighestCheckpointOrderAndALeaveAreRemembered) {
 
 TEST_F(ClientCoreTest, FetchingBeginsWithAHoldAndCarriesTheGeneration) {
   welcome();
-  receive(wire::PhaseStart{3, "train", Epoch{0}, 100, 0}, Generation{2});
+  receive(wire::PhaseStart{3, wire::PhaseKind::kTrain, Epoch{0}, 100, 0}, Generation{2});
   ASSERT_TRUE(core.next_directive());
   EXPECT_TRUE(step(BeginPhase{3}).send.empty());
   const Effects effects = step(SetHold{40});
@@ -320,11 +322,12 @@ TEST_F(ClientCoreTest, FetchingBeginsWithAHoldAndCarriesTheGeneration) {
 
 TEST_F(ClientCoreTest, ARecallIsAnsweredUnderItsNumber) {
   welcome();
-  receive(wire::PhaseStart{3, "train", Epoch{0}, 100, 0}, Generation{2});
+  receive(wire::PhaseStart{3, wire::PhaseKind::kTrain, Epoch{0}, 100, 0}, Generation{2});
   ASSERT_TRUE(core.next_directive());
   step(BeginPhase{3});
   step(SetHold{40});
-  receive(wire::Grants{3, "granted", {{0, 0, 50, 0, 50, 1, false}}, 0}, Generation{2}, 1);
+  receive(wire::Grants{3, wire::GrantStatus::kGranted, {{0, 0, 50, 0, 50, 1, false}}, 0},
+          Generation{2}, 1);
   const Effects effects = receive(wire::Recall{3, 10}, Generation{2}, 77);
   ASSERT_EQ(sent<wire::Recalled>(effects).size(), 1U);
   EXPECT_EQ(sent<wire::Recalled>(effects)[0].records, 40U);
@@ -335,7 +338,8 @@ TEST_F(ClientCoreTest, GrantsThatCannotBeEndTheWorkerWithTheReason) {
   welcome();
   step(BeginPhase{1});
   step(SetHold{10});
-  receive(wire::Grants{1, "granted", {{0, 0, 5, 9, 3, 1, false}}, 0}, Generation{1}, 1);
+  receive(wire::Grants{1, wire::GrantStatus::kGranted, {{0, 0, 5, 9, 3, 1, false}}, 0},
+          Generation{1}, 1);
   ASSERT_TRUE(core.refusal());
   EXPECT_EQ(core.refusal()->kind, ErrorKind::kCorrupt);
 }
@@ -377,7 +381,7 @@ TEST_F(ClientCoreTest, TheLatestProgressWinsAndOneThatIsDoneIsRepeatedUntilThePh
   EXPECT_EQ(sent<wire::Progress>(step(progress)).size(), 1U);
   now += seconds(2);
   EXPECT_EQ(sent<wire::Progress>(step(Tick{})).size(), 1U);
-  receive(wire::PhaseStart{2, "eval", Epoch{0}, 10, 0});
+  receive(wire::PhaseStart{2, wire::PhaseKind::kEval, Epoch{0}, 10, 0});
   now += seconds(2);
   EXPECT_EQ(said(step(Tick{})), 0U);
 }
@@ -437,7 +441,7 @@ TEST_F(ClientCoreTest, AHistoryOfStepsIsNotLostToTheNextProgress) {
 
 TEST_F(ClientCoreTest, StepsAreRecordedInTheirGenerationAlone) {
   welcome();
-  wire::Grants grants{1, "wait", {}, 5};
+  wire::Grants grants{1, wire::GrantStatus::kWait, {}, 5};
   grants.recorded = Step{40};
   receive(grants, Generation{2});
   grants.recorded = Step{30};
@@ -468,10 +472,10 @@ TEST_F(ClientCoreTest, TheNewestOfWhatIsInjectedCountsInAnyGeneration) {
 TEST_F(ClientCoreTest, AJoinOfAWorkerOfServersIsAnsweredByThePhaseAndNotByTheRosterAlone) {
   welcome();
   step(wire::Join{});
-  receive(wire::PsRoster{{"/a", "/b"}, "ps-bsp", 0}, Generation{1});
+  receive(wire::PsRoster{{"/a", "/b"}, SyncStrategy::kPsBsp, 0}, Generation{1});
   now += seconds(2);
   EXPECT_EQ(sent<wire::Join>(step(Tick{})).size(), 1U) << "the phase may be lost";
-  receive(wire::PhaseStart{1, "train", Epoch{0}, 100, 0}, Generation{1});
+  receive(wire::PhaseStart{1, wire::PhaseKind::kTrain, Epoch{0}, 100, 0}, Generation{1});
   now += seconds(2);
   EXPECT_EQ(said(step(Tick{})), 0U);
   const auto roster = core.next_directive();
@@ -484,13 +488,14 @@ TEST_F(ClientCoreTest, AJoinOfAWorkerOfServersIsAnsweredByThePhaseAndNotByTheRos
 TEST_F(ClientCoreTest, APhaseWhoseRosterWasLostLeavesTheJoinStandingAndIsGivenOutAfterIt) {
   welcome();
   step(wire::Join{});
-  receive(wire::PhaseStart{1, "train", Epoch{0}, 100, 0}, Generation{1});
+  receive(wire::PhaseStart{1, wire::PhaseKind::kTrain, Epoch{0}, 100, 0}, Generation{1});
   EXPECT_FALSE(core.next_directive());
   now += seconds(2);
   EXPECT_EQ(sent<wire::Join>(step(Tick{})).size(), 1U);
-  for (int i = 0; i < 2; ++i) receive(wire::PsRoster{{"/a"}, "ps-bsp", 0}, Generation{1});
+  for (int i = 0; i < 2; ++i)
+    receive(wire::PsRoster{{"/a"}, SyncStrategy::kPsBsp, 0}, Generation{1});
   for (int i = 0; i < 2; ++i) {
-    receive(wire::PhaseStart{1, "train", Epoch{0}, 100, 0}, Generation{1});
+    receive(wire::PhaseStart{1, wire::PhaseKind::kTrain, Epoch{0}, 100, 0}, Generation{1});
   }
   EXPECT_TRUE(next_is<wire::PsRoster>());
   EXPECT_TRUE(next_is<wire::PhaseStart>());
@@ -501,7 +506,7 @@ TEST_F(ClientCoreTest, WhereServersAreIsWhatTheNewestRosterOfTheGenerationSays) 
   welcome();
   EXPECT_FALSE(core.servers(Generation{1}, 0));
   const auto roster = [](const char* at, std::uint64_t number) {
-    return wire::PsRoster{{at}, "ps-bsp", 0, {}, {}, {}, number};
+    return wire::PsRoster{{at}, SyncStrategy::kPsBsp, 0, {}, {}, {}, number};
   };
   receive(roster("/a", 3), Generation{1});
   receive(roster("/b", 5), Generation{1});
@@ -519,11 +524,11 @@ TEST_F(ClientCoreTest, WhereServersAreIsWhatTheNewestRosterOfTheGenerationSays) 
 
 TEST_F(ClientCoreTest, APhaseOfAGenerationWhoseServersAreNotKnownEndsTheOneBefore) {
   welcome();
-  receive(wire::PsRoster{{"/a"}, "ps-bsp", 0}, Generation{1});
-  receive(wire::PhaseStart{1, "train", Epoch{0}, 100, 0}, Generation{1});
+  receive(wire::PsRoster{{"/a"}, SyncStrategy::kPsBsp, 0}, Generation{1});
+  receive(wire::PhaseStart{1, wire::PhaseKind::kTrain, Epoch{0}, 100, 0}, Generation{1});
   ASSERT_TRUE(next_is<wire::PsRoster>());
   ASSERT_TRUE(next_is<wire::PhaseStart>());
-  const wire::PhaseStart again{1, "train", Epoch{0}, 100, 0};
+  const wire::PhaseStart again{1, wire::PhaseKind::kTrain, Epoch{0}, 100, 0};
   EXPECT_EQ(receive(again, Generation{2}).abort, Generation{1});
   EXPECT_TRUE(next_is<wire::Abort>());
   EXPECT_FALSE(core.next_directive()) << "not the phase";
@@ -533,7 +538,7 @@ TEST_F(ClientCoreTest, APhaseOfAGenerationWhoseServersAreNotKnownEndsTheOneBefor
   const Effects effects = step(Tick{});
   ASSERT_EQ(sent<wire::Join>(effects).size(), 1U);
   EXPECT_EQ(effects.send[0].generation, Generation{1}) << "it has not heard of the second";
-  receive(wire::PsRoster{{"/a"}, "ps-bsp", 0}, Generation{2});
+  receive(wire::PsRoster{{"/a"}, SyncStrategy::kPsBsp, 0}, Generation{2});
   receive(again, Generation{2});
   EXPECT_TRUE(next_is<wire::PsRoster>());
   EXPECT_TRUE(next_is<wire::PhaseStart>());
@@ -541,12 +546,12 @@ TEST_F(ClientCoreTest, APhaseOfAGenerationWhoseServersAreNotKnownEndsTheOneBefor
 
 TEST_F(ClientCoreTest, AJoinOutlivesThePhasesOfTheServersThatWereLeft) {
   welcome();
-  receive(wire::PsRoster{{"/a"}, "ps-bsp", 0}, Generation{1});
-  receive(wire::PhaseStart{1, "train", Epoch{0}, 100, 0}, Generation{1});
+  receive(wire::PsRoster{{"/a"}, SyncStrategy::kPsBsp, 0}, Generation{1});
+  receive(wire::PhaseStart{1, wire::PhaseKind::kTrain, Epoch{0}, 100, 0}, Generation{1});
   ASSERT_TRUE(next_is<wire::PsRoster>());
   ASSERT_TRUE(next_is<wire::PhaseStart>());
   step(wire::Join{});
-  receive(wire::PhaseStart{2, "eval", Epoch{0}, 10, 0}, Generation{1});
+  receive(wire::PhaseStart{2, wire::PhaseKind::kEval, Epoch{0}, 10, 0}, Generation{1});
   now += seconds(2);
   EXPECT_EQ(sent<wire::Join>(step(Tick{})).size(), 1U);
   EXPECT_FALSE(core.next_directive());
@@ -554,9 +559,10 @@ TEST_F(ClientCoreTest, AJoinOutlivesThePhasesOfTheServersThatWereLeft) {
 
 TEST_F(ClientCoreTest, ARosterOfServersReleasesTheGenerationBeforeAndIsVoidOnceAborted) {
   welcome();
-  receive(wire::PsRoster{{"/a"}, "ps-bsp", 0}, Generation{1});
+  receive(wire::PsRoster{{"/a"}, SyncStrategy::kPsBsp, 0}, Generation{1});
   ASSERT_TRUE(next_is<wire::PsRoster>());
-  EXPECT_EQ(receive(wire::PsRoster{{"/a"}, "ps-bsp", 0}, Generation{2}).abort, Generation{1});
+  EXPECT_EQ(receive(wire::PsRoster{{"/a"}, SyncStrategy::kPsBsp, 0}, Generation{2}).abort,
+            Generation{1});
   receive(wire::Abort{"s0 was lost"}, Generation{2});
   EXPECT_TRUE(next_is<wire::Abort>());
   EXPECT_FALSE(core.next_directive());
@@ -570,7 +576,7 @@ TEST_F(ClientCoreTest, ALooseJoinIsAnsweredByAPhaseAlone) {
   receive(wire::Abort{"w1 was lost"}, Generation{1});
   now += seconds(2);
   EXPECT_EQ(sent<wire::Join>(step(Tick{})).size(), 1U);
-  receive(wire::PhaseStart{1, "train", Epoch{0}, 100, 0}, Generation{1});
+  receive(wire::PhaseStart{1, wire::PhaseKind::kTrain, Epoch{0}, 100, 0}, Generation{1});
   now += seconds(2);
   EXPECT_EQ(said(step(Tick{})), 0U);
 }

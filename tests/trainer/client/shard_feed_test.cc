@@ -13,7 +13,7 @@ wire::Piece piece(std::uint64_t shard, std::uint64_t from, std::uint64_t count) 
   return {shard, shard * 1000, 1000, from, from + count, 1, true};
 }
 wire::Grants granted(std::vector<wire::Piece> pieces) {
-  return {1, "granted", std::move(pieces), 0};
+  return {1, wire::GrantStatus::kGranted, std::move(pieces), 0};
 }
 
 class ShardFeedTest : public ::testing::Test {
@@ -98,7 +98,7 @@ TEST_F(ShardFeedTest, TakeGivesPartsOfPiecesInOrderAndNeverMoreThanAsked) {
 
 TEST_F(ShardFeedTest, WaitIsAskedAgainAfterTheTimeTheServiceSays) {
   const auto request = feed.poll(now);
-  feed.on_grants(request->seq, {1, "wait", {}, 250}, now);
+  feed.on_grants(request->seq, {1, wire::GrantStatus::kWait, {}, 250}, now);
   const Taken taken = feed.take(10);
   EXPECT_EQ(taken.status, TakeStatus::kWait);
   EXPECT_TRUE(taken.dry);
@@ -118,7 +118,7 @@ TEST_F(ShardFeedTest, EndIsSaidOnceAllInHandIsTakenAndNothingIsFetchedAnyMore) {
   auto request = feed.poll(now);
   feed.on_grants(request->seq, granted({piece(0, 0, 10)}), now);
   request = feed.poll(now);
-  feed.on_grants(request->seq, {1, "end", {}, 0}, now);
+  feed.on_grants(request->seq, {1, wire::GrantStatus::kEnd, {}, 0}, now);
   EXPECT_EQ(feed.take(100).status, TakeStatus::kData);
   EXPECT_EQ(feed.take(100).status, TakeStatus::kEnd);
   EXPECT_FALSE(feed.poll(now + seconds(60)));
@@ -127,7 +127,7 @@ TEST_F(ShardFeedTest, EndIsSaidOnceAllInHandIsTakenAndNothingIsFetchedAnyMore) {
 
 TEST_F(ShardFeedTest, AStaleAnswerStopsFetchingUntilTheNextPhase) {
   const auto request = feed.poll(now);
-  feed.on_grants(request->seq, {1, "stale", {}, 0}, now);
+  feed.on_grants(request->seq, {1, wire::GrantStatus::kStale, {}, 0}, now);
   EXPECT_EQ(feed.take(1).status, TakeStatus::kWait);
   EXPECT_FALSE(feed.poll(now + seconds(60)));
   feed.begin(2, Generation{5});
@@ -207,7 +207,7 @@ TEST_F(ShardFeedTest, WhoCommitsWhileWaitingAsksAgainAtOnce) {
   auto request = feed.poll(now);
   feed.on_grants(request->seq, granted({piece(0, 0, 10)}), now);
   request = feed.poll(now);
-  feed.on_grants(request->seq, {1, "wait", {}, 1000}, now);
+  feed.on_grants(request->seq, {1, wire::GrantStatus::kWait, {}, 1000}, now);
   EXPECT_EQ(feed.take(10).records, 10U);
   feed.commit(10, wire::EvalPartial{10, 0, 0, {}, {}, {}}, now);
   request = feed.poll(now);

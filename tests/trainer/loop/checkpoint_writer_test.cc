@@ -50,7 +50,7 @@ class CheckpointWriterTest : public ::testing::Test {
     ASSERT_EQ(mkfifo((directory(step) + "/tally").c_str(), 0600), 0);
   }
 
-  FakeJob job{1, {{"train", 10}}, even_plan(1, 10)};
+  FakeJob job{1, {{wire::PhaseKind::kTrain, 10}}, even_plan(1, 10)};
   std::unique_ptr<client::Client> client;
   Tally engine{kFloats, {}, 0};
   std::unique_ptr<CheckpointWriter> writer;

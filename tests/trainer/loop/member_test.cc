@@ -32,7 +32,10 @@ std::vector<drill::Rule> slow_steps() {
 TEST(Member, EveryRecordEntersTheModelOnceAnEpoch) {
   constexpr std::uint64_t kRecords = 1003;
   for (std::uint32_t size : {1U, 3U}) {
-    FakeJob job(size, {{"train", kRecords}, {"eval", kRecords}, {"train", kRecords}},
+    FakeJob job(size,
+                {{wire::PhaseKind::kTrain, kRecords},
+                 {wire::PhaseKind::kEval, kRecords},
+                 {wire::PhaseKind::kTrain, kRecords}},
                 even_plan(size, 10, 2));
     const auto outcomes = run_members(job, size, kRecords);
     for (const Outcome& outcome : outcomes) {
@@ -54,7 +57,7 @@ TEST(Member, EveryRecordEntersTheModelOnceAnEpoch) {
 
 TEST(Member, AFormationThatFailsIsToldAndTheNextOneIsJoined) {
   constexpr std::uint64_t kRecords = 100;
-  FakeJob job(1, {{"train", kRecords}}, even_plan(1, 10));
+  FakeJob job(1, {{wire::PhaseKind::kTrain, kRecords}}, even_plan(1, 10));
   const auto outcomes = run_members(job, 1, kRecords, {}, 2);
   ASSERT_TRUE(outcomes[0].code) << outcomes[0].code.error().message;
   EXPECT_EQ(*outcomes[0].code, 0);
@@ -64,7 +67,7 @@ TEST(Member, AFormationThatFailsIsToldAndTheNextOneIsJoined) {
 
 TEST(Member, AGenerationThatEndsBeforeItsFormIsObeyedIsFollowedByAJoin) {
   constexpr std::uint64_t kRecords = 100;
-  FakeJob job(2, {{"train", kRecords}}, even_plan(2, 10));
+  FakeJob job(2, {{wire::PhaseKind::kTrain, kRecords}}, even_plan(2, 10));
   job.abort_first_form();
   for (const Outcome& outcome : run_members(job, 2, kRecords)) {
     ASSERT_TRUE(outcome.code) << outcome.code.error().message;
@@ -74,7 +77,7 @@ TEST(Member, AGenerationThatEndsBeforeItsFormIsObeyedIsFollowedByAJoin) {
 }
 
 TEST(Member, TimesAddUpToTheWallTime) {
-  FakeJob job(2, {{"train", 400}, {"eval", 100}}, even_plan(2, 10));
+  FakeJob job(2, {{wire::PhaseKind::kTrain, 400}, {wire::PhaseKind::kEval, 100}}, even_plan(2, 10));
   for (const Outcome& outcome : run_members(job, 2, 400)) {
     EXPECT_NEAR(sum_of(outcome.account), to_seconds(outcome.wall), 0.05);
     EXPECT_GT(outcome.account.startup, 0);
@@ -83,7 +86,7 @@ TEST(Member, TimesAddUpToTheWallTime) {
 
 TEST(Member, AllSwitchToANewPlanAtTheSameStep) {
   constexpr std::uint64_t kRecords = 2000;
-  FakeJob job(2, {{"train", kRecords}}, even_plan(2, 10));
+  FakeJob job(2, {{wire::PhaseKind::kTrain, kRecords}}, even_plan(2, 10));
   job.send_at_step(5, wire::Plan{PlanVersion{2}, {{{'w', 0}, 5, 1}, {{'w', 1}, 25, 2}}, 0.5});
   const auto outcomes = run_members(job, 2, kRecords, slow_steps());
   // 20 records a step by the first plan, 55 by the second, and no other sum
@@ -102,7 +105,7 @@ TEST(Member, AllSwitchToANewPlanAtTheSameStep) {
 }
 
 TEST(Member, RankZeroWritesACheckpointAtTheAgreedStepAndOneAtTheEnd) {
-  FakeJob job(2, {{"train", 1000}}, even_plan(2, 10));
+  FakeJob job(2, {{wire::PhaseKind::kTrain, 1000}}, even_plan(2, 10));
   job.send_at_step(5, wire::CheckpointOrder{3});
   run_members(job, 2, 1000, slow_steps());
   const auto checkpoints = job.seen().checkpoints;
@@ -124,7 +127,7 @@ TEST(Member, RankZeroWritesACheckpointAtTheAgreedStepAndOneAtTheEnd) {
 }
 
 TEST(Member, AMemberThatIsAskedToLeaveGoesAfterItsWorkIsStable) {
-  FakeJob job(1, {{"train", 100'000}}, even_plan(1, 10));
+  FakeJob job(1, {{wire::PhaseKind::kTrain, 100'000}}, even_plan(1, 10));
   job.leave_at_step(5, {'w', 0});
   const auto outcomes = run_members(job, 1, 100'000);
   ASSERT_TRUE(outcomes[0].code);
@@ -135,7 +138,7 @@ TEST(Member, AMemberThatIsAskedToLeaveGoesAfterItsWorkIsStable) {
 }
 
 TEST(Member, AnAbortReleasesMembersInTheMiddleOfAPhase) {
-  FakeJob job(2, {{"train", 100'000}}, even_plan(2, 10));
+  FakeJob job(2, {{wire::PhaseKind::kTrain, 100'000}}, even_plan(2, 10));
   job.abort_at_step(5, true);
   for (const Outcome& outcome : run_members(job, 2, 100'000)) {
     ASSERT_TRUE(outcome.code);
@@ -147,7 +150,7 @@ TEST(Member, InjectedDelaysCountAsComputeTime) {
   drill::Rule rule;
   rule.workers = {"*"};
   rule.delay = std::chrono::milliseconds(5);
-  FakeJob job(2, {{"train", 400}}, even_plan(2, 10));
+  FakeJob job(2, {{wire::PhaseKind::kTrain, 400}}, even_plan(2, 10));
   const auto outcomes = run_members(job, 2, 400, {rule});
   EXPECT_GE(outcomes[0].account.compute, 20 * 0.005 * 0.9);
   EXPECT_GT(outcomes[1].account.collective_wait, outcomes[0].account.collective_wait);
@@ -157,14 +160,14 @@ TEST(Member, OneThatIsStuckInAStepStillSaysWhatItIsDoing) {
   drill::Rule rule;
   rule.workers = {"*"};
   rule.delay = std::chrono::milliseconds(1500);  // more than a second: a pulse falls into it
-  FakeJob job(1, {{"train", 10}}, even_plan(1, 10));
+  FakeJob job(1, {{wire::PhaseKind::kTrain, 10}}, even_plan(1, 10));
   const auto outcomes = run_members(job, 1, 10, {rule});
   EXPECT_EQ(*outcomes[0].code, 0);
   EXPECT_THAT(job.seen().activities, ::testing::Contains("compute"));
 }
 
 TEST(Member, TheFirstBatchAfterAPlanChangeIsNotCounted) {
-  FakeJob job(1, {{"train", 1000}}, even_plan(1, 10));
+  FakeJob job(1, {{wire::PhaseKind::kTrain, 1000}}, even_plan(1, 10));
   job.send_at_step(5, wire::Plan{PlanVersion{2}, {{{'w', 0}, 20, 1}}});
   run_members(job, 1, 1000, slow_steps());
   const wire::Report report = job.seen().reports.at({'w', 0});

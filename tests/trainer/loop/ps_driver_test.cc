@@ -194,7 +194,7 @@ class PsMemberDrill {
 class PsMemberTest : public PsMemberDrill, public ::testing::Test {};
 
 // Under each way to wait for the others.
-class EveryPsMemberTest : public PsMemberDrill, public ::testing::TestWithParam<std::string> {
+class EveryPsMemberTest : public PsMemberDrill, public ::testing::TestWithParam<SyncStrategy> {
  protected:
   static PsFaults none() {
     PsFaults faults;
@@ -203,13 +203,20 @@ class EveryPsMemberTest : public PsMemberDrill, public ::testing::TestWithParam<
     return faults;
   }
 };
-INSTANTIATE_TEST_SUITE_P(Syncs, EveryPsMemberTest, ::testing::Values("ps-bsp", "ps-ssp", "ps-asp"),
-                         [](const auto& sync) { return sync.param.substr(3); });
+INSTANTIATE_TEST_SUITE_P(Syncs, EveryPsMemberTest,
+                         ::testing::Values(SyncStrategy::kPsBsp, SyncStrategy::kPsSsp,
+                                           SyncStrategy::kPsAsp),
+                         [](const auto& sync) {
+                           return std::string(name_of(sync.param).substr(3));
+                         });
 
 TEST_P(EveryPsMemberTest, EveryRecordIsAppliedOnceAnEpochAndAnEvaluationSeesAllSteps) {
   constexpr std::uint64_t kRecords = 503;
   FakePsJob job(2,
-                {{"train", kRecords}, {"eval", kRecords}, {"train", kRecords}, {"eval", kRecords}},
+                {{wire::PhaseKind::kTrain, kRecords},
+                 {wire::PhaseKind::kEval, kRecords},
+                 {wire::PhaseKind::kTrain, kRecords},
+                 {wire::PhaseKind::kEval, kRecords}},
                 none());
   expect_codes(run({job, kRecords}, 2), {0, 0});
   expect_each_record(kRecords, {1, 2});
@@ -238,7 +245,7 @@ TEST_P(EveryPsMemberTest, EveryRecordIsAppliedOnceAnEpochAndAnEvaluationSeesAllS
 TEST_P(EveryPsMemberTest, NobodyWaitsForAWorkerThatHasNoRecords) {
   PsFaults faults = none();
   faults.starved = {kW1};
-  FakePsJob job(2, {{"train", 100}, {"eval", 100}}, faults);
+  FakePsJob job(2, {{wire::PhaseKind::kTrain, 100}, {wire::PhaseKind::kEval, 100}}, faults);
   const auto lives = run({job, 100}, 2);
   expect_codes(lives, {0, 0});
   expect_each_record(100, {1});
@@ -249,9 +256,9 @@ TEST_P(EveryPsMemberTest, NobodyWaitsForAWorkerThatHasNoRecords) {
 
 TEST_F(PsMemberTest, WithBoundedStalenessTheFastWorkerGetsSoFarAheadAndNoFurther) {
   PsFaults faults;
-  faults.sync = "ps-ssp";
+  faults.sync = SyncStrategy::kPsSsp;
   faults.staleness = 2;
-  FakePsJob job(2, {{"train", 200}, {"eval", 200}}, faults);
+  FakePsJob job(2, {{wire::PhaseKind::kTrain, 200}, {wire::PhaseKind::kEval, 200}}, faults);
   std::atomic<bool> slow_has_begun = false;
   std::atomic<bool> slow_goes_on = false;
   std::atomic<std::uint64_t> ahead = 0;
@@ -277,7 +284,7 @@ class PsOverlapTest : public PsMemberDrill, public ::testing::Test {
  protected:
   wire::PsStats train_alone(const PsFaults& faults) {
     constexpr std::uint64_t kRecords = 400;
-    FakePsJob job(1, {{"train", kRecords}}, faults);
+    FakePsJob job(1, {{wire::PhaseKind::kTrain, kRecords}}, faults);
     const auto wait_for_records = [&](std::uint64_t computed, const client::Client&) {
       // One in hand, and those that are read ahead.
       await([&] { return taken >= std::min(kRecords, (computed + 4) * 10); });
@@ -291,7 +298,7 @@ class PsOverlapTest : public PsMemberDrill, public ::testing::Test {
 
 TEST_F(PsOverlapTest, WithoutABoundTheNextBatchIsPulledBeforeThisOneIsPushed) {
   PsFaults faults;
-  faults.sync = "ps-asp";
+  faults.sync = SyncStrategy::kPsAsp;
   const wire::PsStats stats = train_alone(faults);
   EXPECT_GE(stats.staleness_sum, stats.staleness_pushes - 1) << "all but the first";
   EXPECT_LE(stats.staleness_max, 3U) << "and two pushes of its own may be under way";
@@ -299,7 +306,7 @@ TEST_F(PsOverlapTest, WithoutABoundTheNextBatchIsPulledBeforeThisOneIsPushed) {
 
 TEST_F(PsOverlapTest, WithBoundedStalenessItIsPulledAsFarAheadAsTheBoundAllows) {
   PsFaults faults;
-  faults.sync = "ps-ssp";
+  faults.sync = SyncStrategy::kPsSsp;
   for (const std::uint64_t bound : {0U, 1U}) {
     faults.staleness = bound;
     taken = 0;
@@ -317,11 +324,12 @@ TEST_F(PsOverlapTest, WithABarrierRowsAreThoseAfterTheStepBefore) {
 // have to wait until it had caught up.
 TEST_F(PsMemberTest, WhoWasIdleGoesOnWhereTheOthersAre) {
   PsFaults faults;
-  faults.sync = "ps-ssp";
+  faults.sync = SyncStrategy::kPsSsp;
   faults.starved = {kW1};
   // More than w0 may take in hand before w1 is fed, however fast or slow it is.
   constexpr std::uint64_t kRecords = 2000;
-  FakePsJob job(2, {{"train", kRecords}, {"eval", kRecords}}, faults);
+  FakePsJob job(2, {{wire::PhaseKind::kTrain, kRecords}, {wire::PhaseKind::kEval, kRecords}},
+                faults);
   std::atomic<std::uint64_t> of_w1 = 0;
   const auto w0 = [&](std::uint64_t computed, const client::Client&) {
     if (computed == 6) {
@@ -341,7 +349,7 @@ TEST_F(PsMemberTest, WhoWasIdleGoesOnWhereTheOthersAre) {
 TEST_F(PsMemberTest, TheRecordsOfAPushThatComesLateAreTrainedByAnother) {
   PsFaults faults;
   faults.backups = 1;
-  FakePsJob job(2, {{"train", 200}, {"eval", 200}}, faults);
+  FakePsJob job(2, {{wire::PhaseKind::kTrain, 200}, {wire::PhaseKind::kEval, 200}}, faults);
   std::atomic<bool> slow_has_begun = false;
   std::atomic<bool> fast_has_stepped = false;
   const auto fast = [&](std::uint64_t computed, const client::Client&) {
@@ -366,7 +374,7 @@ TEST_F(PsMemberTest, TheRecordsOfAPushThatComesLateAreTrainedByAnother) {
 }
 
 TEST_F(PsMemberTest, AnAbortReleasesAPushThatWaitsForOthersAndTheNextGroupIsJoined) {
-  FakePsJob job(2, {{"train", 200}, {"eval", 200}});
+  FakePsJob job(2, {{wire::PhaseKind::kTrain, 200}, {wire::PhaseKind::kEval, 200}});
   const auto hook = [&](std::uint64_t computed, const client::Client&) {
     if (computed != 2) return;
     job.end_group("the test");
@@ -381,7 +389,7 @@ TEST_F(PsMemberTest, AnAbortReleasesAPushThatWaitsForOthersAndTheNextGroupIsJoin
 TEST_F(PsMemberTest, ServersThatNeverAnswerAreLeftForThoseOfTheNextGroup) {
   PsFaults faults;
   faults.first_servers_are_dead = true;
-  FakePsJob job(2, {{"train", 100}, {"eval", 100}}, faults);
+  FakePsJob job(2, {{wire::PhaseKind::kTrain, 100}, {wire::PhaseKind::kEval, 100}}, faults);
   const auto lives = run({job, 100}, 2, [&] {
     await([&] { return job.seen().generation == Generation{1}; });
     job.end_group("s0 was lost");
@@ -394,7 +402,7 @@ TEST_F(PsMemberTest, ServersThatNeverAnswerAreLeftForThoseOfTheNextGroup) {
 TEST_F(PsMemberTest, AGroupThatEndsBeforeItsOrdersAreObeyedIsFollowedByAJoin) {
   PsFaults faults;
   faults.first_group_ends_at_once = true;
-  FakePsJob job(2, {{"train", 100}, {"eval", 100}}, faults);
+  FakePsJob job(2, {{wire::PhaseKind::kTrain, 100}, {wire::PhaseKind::kEval, 100}}, faults);
   expect_codes(run({job, 100}, 2), {0, 0});
   EXPECT_EQ(job.seen().generation, Generation{2});
   expect_each_record(100, {1});
@@ -404,7 +412,7 @@ TEST_F(PsMemberTest, ARosterOrAPhaseThatIsLostIsAskedForAgain) {
   PsFaults faults;
   faults.roster_lost_for = {kW0};
   faults.phase_lost_for = {kW1};
-  FakePsJob job(2, {{"train", 100}, {"eval", 100}}, faults);
+  FakePsJob job(2, {{wire::PhaseKind::kTrain, 100}, {wire::PhaseKind::kEval, 100}}, faults);
   expect_codes(run({job, 100}, 2), {0, 0});
   EXPECT_EQ(job.seen().generation, Generation{1});
   expect_each_record(100, {1});
@@ -413,7 +421,7 @@ TEST_F(PsMemberTest, ARosterOrAPhaseThatIsLostIsAskedForAgain) {
 TEST_P(EveryPsMemberTest, AWorkerThatIsToLeaveGoesBetweenTwoBatchesAndTheOthersDoTheRest) {
   for (const bool by_signal : {false, true}) {
     evaluated.counts.clear();
-    FakePsJob job(2, {{"train", 300}, {"eval", 300}}, none());
+    FakePsJob job(2, {{wire::PhaseKind::kTrain, 300}, {wire::PhaseKind::kEval, 300}}, none());
     std::atomic<bool> asked = false;
     const auto hook = [&](std::uint64_t computed, const client::Client&) {
       if (computed != 2) return;
@@ -422,7 +430,7 @@ TEST_P(EveryPsMemberTest, AWorkerThatIsToLeaveGoesBetweenTwoBatchesAndTheOthersD
     };
     // Where a step waits for nobody it could have trained everything by then.
     const auto wait = [&](std::uint64_t computed, const client::Client&) {
-      if (computed == 1 && GetParam() != "ps-bsp") await([&] { return asked.load(); });
+      if (computed == 1 && GetParam() != SyncStrategy::kPsBsp) await([&] { return asked.load(); });
     };
     const auto lives = run({job, 300, {wait, hook}}, 2);
     expect_codes(lives, {0, 75});
@@ -436,7 +444,7 @@ TEST_P(EveryPsMemberTest, AWorkerThatIsToLeaveGoesBetweenTwoBatchesAndTheOthersD
 
 // Its push is revoked at the home: it may not count once its records are others'.
 TEST_F(PsMemberTest, AWorkerThatIsToLeaveWhileItsPushWaitsForOthersIsReleased) {
-  FakePsJob job(2, {{"train", 200}, {"eval", 200}});
+  FakePsJob job(2, {{wire::PhaseKind::kTrain, 200}, {wire::PhaseKind::kEval, 200}});
   const auto hook = [&](std::uint64_t computed, const client::Client&) {
     if (computed != 2) return;
     job.ask_to_leave(kW0);
@@ -449,7 +457,7 @@ TEST_F(PsMemberTest, AWorkerThatIsToLeaveWhileItsPushWaitsForOthersIsReleased) {
 TEST_F(PsMemberTest, AWorkerWhoseServersNeverAnswerCanLeave) {
   PsFaults faults;
   faults.first_servers_are_dead = true;
-  FakePsJob job(1, {{"train", 100}}, faults);
+  FakePsJob job(1, {{wire::PhaseKind::kTrain, 100}}, faults);
   const auto lives = run({job, 100}, 1, [&] {
     await([&] { return job.seen().generation == Generation{1}; });
     stop[0] = true;
@@ -458,7 +466,7 @@ TEST_F(PsMemberTest, AWorkerWhoseServersNeverAnswerCanLeave) {
 }
 
 TEST_F(PsMemberTest, ANewPlanIsTakenUpWithTheNextBatch) {
-  FakePsJob job(1, {{"train", 600}, {"eval", 600}});
+  FakePsJob job(1, {{wire::PhaseKind::kTrain, 600}, {wire::PhaseKind::kEval, 600}});
   const auto hook = [&](std::uint64_t computed, const client::Client& client) {
     if (computed != 2) return;
     job.send_plan({PlanVersion{2}, {{kW0, 4, 5}}});
@@ -480,7 +488,7 @@ TEST_F(PsMemberTest, TimesAddUpToTheWallTimeAndDelaysAreComputeTime) {
   drill::Rule rule;
   rule.workers = {"*"};
   rule.delay = std::chrono::milliseconds(5);
-  FakePsJob job(2, {{"train", 400}, {"eval", 400}});
+  FakePsJob job(2, {{wire::PhaseKind::kTrain, 400}, {wire::PhaseKind::kEval, 400}});
   const auto lives = run({job, 400, {}, {rule}}, 2);
   for (const Life& life : lives) {
     EXPECT_NEAR(sum_of(life.account), to_seconds(life.wall), 0.1);

@@ -280,7 +280,7 @@ void save_fives(const TempDir& checkpoint) {
 TEST(Recovery, OneMemberReadsTheCheckpointAndTheOthersReceiveWhatItRead) {
   TempDir checkpoint;
   save_fives(checkpoint);
-  FakeJob job(3, {{"train", kEpochRecords}}, even_plan(3, 10));
+  FakeJob job(3, {{wire::PhaseKind::kTrain, kEpochRecords}}, even_plan(3, 10));
   job.restore_from(checkpoint.path());
   Faults faults;
   const auto outcomes = run_drill({job, 3, kEpochRecords}, faults);
@@ -294,7 +294,7 @@ TEST(Recovery, OneMemberReadsTheCheckpointAndTheOthersReceiveWhatItRead) {
 TEST(Recovery, WhereTheReaderCannotReadAnotherMemberDoes) {
   TempDir checkpoint;
   save_fives(checkpoint);
-  FakeJob job(2, {{"train", kEpochRecords}}, even_plan(2, 10));
+  FakeJob job(2, {{wire::PhaseKind::kTrain, kEpochRecords}}, even_plan(2, 10));
   job.restore_from(checkpoint.path());
   Faults faults;
   Drill drill{job, 2, kEpochRecords};
@@ -312,7 +312,7 @@ TEST(Recovery, WhatIsDamagedIsNeverTrainedFrom) {
   auto bytes = read_file(checkpoint / "tally");
   ASSERT_TRUE(bytes);
   bytes->at(100) ^= 1;
-  FakeJob job(1, {{"train", kEpochRecords}}, even_plan(1, 10));
+  FakeJob job(1, {{wire::PhaseKind::kTrain, kEpochRecords}}, even_plan(1, 10));
   job.restore_from(checkpoint.path());
   ASSERT_TRUE(write_file_atomic(checkpoint / "tally", *bytes));
   Faults faults;
@@ -342,7 +342,7 @@ TEST(Recovery, WhatIsDamagedIsNeverTrainedFrom) {
 }
 
 TEST(Recovery, WhoHasTrainedCannotGoBackToTheBeginning) {
-  FakeJob job(1, {{"train", 100'000}}, even_plan(1, 10));
+  FakeJob job(1, {{wire::PhaseKind::kTrain, 100'000}}, even_plan(1, 10));
   job.abort_at_step(5, false);
   job.forget_the_base();
   Faults faults;

@@ -256,7 +256,9 @@ inline void live(const Drill& drill, Faults& faults, LocalNetwork& network, Outc
 // Of whoever is to be lost and found in it.
 inline constexpr std::uint64_t kEpochRecords = 600;
 inline std::vector<FakeJob::Phase> two_epochs() {
-  return {{"train", kEpochRecords}, {"eval", kEpochRecords}, {"train", kEpochRecords}};
+  return {{wire::PhaseKind::kTrain, kEpochRecords},
+          {wire::PhaseKind::kEval, kEpochRecords},
+          {wire::PhaseKind::kTrain, kEpochRecords}};
 }
 
 // Runs them until all have ended.

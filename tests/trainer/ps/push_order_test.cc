@@ -16,7 +16,7 @@ wire::PsCommit push(std::uint64_t number) {
   commit.to = 10 * number;
   return commit;
 }
-wire::PsDecided applied(std::uint64_t number) { return {number, "applied", number}; }
+wire::PsDecided applied(std::uint64_t number) { return {number, wire::PsFate::kApplied, number}; }
 
 // Everything that is to be said now.
 std::string said_now(PushOrder& order) {

@@ -190,7 +190,7 @@ class Cluster {
     ASSERT_FALSE(std::holds_alternative<wire::Refused>(reply.body))
         << std::get<wire::Refused>(reply.body).reason;
     if (const auto* decided = std::get_if<wire::PsDecided>(&reply.body)) {
-      ASSERT_EQ(decided->status, "applied");
+      ASSERT_EQ(decided->status, wire::PsFate::kApplied);
       of.version = decided->version;
       of.open.clear();
       return push(worker);

@@ -176,7 +176,7 @@ TEST(ReplicaPairTest, WhoIsPromotedSaysAgainWhatNobodyHasAcknowledged) {
   // And answers as the primary would have.
   const auto again = of_node<ReplyTo>(stepped(backup, first_push().back()));
   ASSERT_EQ(again.size(), 1U);
-  EXPECT_EQ(std::get<wire::PsDecided>(again[0].body).status, "applied");
+  EXPECT_EQ(std::get<wire::PsDecided>(again[0].body).status, wire::PsFate::kApplied);
 }
 
 TEST(ReplicaPairTest, ChecksOfAnEarlierViewDoNotPromoteAndAPromotionIsOnce) {

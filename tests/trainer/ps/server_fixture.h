@@ -134,7 +134,7 @@ class PsServerAgentTest : public testing::Test {
       server_keys_.push_back(join.key);
       serve_.keys.push_back({WorkerId{'s', s}, Attempt{1}, join.key});
     }
-    serve_.sync = "ps-bsp";
+    serve_.sync = SyncStrategy::kPsBsp;
     serve_.workers = {{w(0).worker, w(0).attempt}, {w(1).worker, w(1).attempt}};
   }
   // Says both servers what to serve; what they answer.

@@ -148,12 +148,12 @@ TEST_F(ServerNodeTest, WhatIsSaidInAnotherGenerationChangesNothing) {
   const wire::PsCommit of_old{1, 0, 0, 0, 1, 1};
   const auto refused = answers<wire::Refused>(ask(w(0), of_old, "peer", Generation{2}));
   ASSERT_THAT(refused, SizeIs(1));
-  EXPECT_EQ(refused[0].code, "stale");
+  EXPECT_EQ(refused[0].code, wire::RefusalCode::kStale);
   EXPECT_EQ(server.version(), 0U);
-  const node::Unreadable unreadable{{"invalid", "it cannot be read"}};
+  const node::Unreadable unreadable{{wire::RefusalCode::kInvalid, "it cannot be read"}};
   EXPECT_EQ(answers<wire::Refused>(ask(w(0), unreadable, "peer", Generation{2})).at(0).code,
-            "stale");
-  EXPECT_EQ(answers<wire::Refused>(ask(w(0), unreadable)).at(0).code, "invalid");
+            wire::RefusalCode::kStale);
+  EXPECT_EQ(answers<wire::Refused>(ask(w(0), unreadable)).at(0).code, wire::RefusalCode::kInvalid);
 }
 
 // ---------------------------------------------------------------- checkpoints

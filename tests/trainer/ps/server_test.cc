@@ -47,8 +47,8 @@ class ServerTest : public ::testing::Test {
     EXPECT_NE(body, nullptr);
     return body == nullptr ? T{} : *body;
   }
-  std::string stage(Member member, std::uint64_t number, std::uint64_t version,
-                    const wire::PsRows& gradient) {
+  wire::PsStaging stage(Member member, std::uint64_t number, std::uint64_t version,
+                        const wire::PsRows& gradient) {
     return only<wire::PsStaged>(says(member, wire::PsPush{number, version, {gradient}})).status;
   }
   std::vector<ReplyTo> decide(const std::vector<wire::PsPushId>& pushes,
@@ -73,8 +73,8 @@ class ServerTest : public ::testing::Test {
 };
 
 TEST_F(ServerTest, WhatIsStagedCountsOnlyOnceItIsDecided) {
-  EXPECT_EQ(stage(w(0), 1, 0, rows({1, 2}, {1, 2})), "staged");
-  EXPECT_EQ(stage(w(1), 1, 0, rows({2, 3}, {10, 20})), "staged");
+  EXPECT_EQ(stage(w(0), 1, 0, rows({1, 2}, {1, 2})), wire::PsStaging::kStaged);
+  EXPECT_EQ(stage(w(1), 1, 0, rows({2, 3}, {10, 20})), wire::PsStaging::kStaged);
   EXPECT_THAT(pull({1, 2, 3}), ElementsAre(0, 0, 0));
   decide({push(0, 1), push(1, 1)});
   EXPECT_THAT(pull({1, 2, 3}), ElementsAre(1, 12, 20));
@@ -94,7 +94,8 @@ TEST_F(ServerTest, APushThatIsSaidAgainIsStagedOnce) {
   stage(w(0), 1, 0, rows({1}, {1}));
   stage(w(0), 1, 0, rows({1}, {1}));
   decide({push(0, 1)});
-  EXPECT_EQ(stage(w(0), 1, 1, rows({1}, {1})), "staged") << "as before: it may have been lost";
+  EXPECT_EQ(stage(w(0), 1, 1, rows({1}, {1})), wire::PsStaging::kStaged)
+      << "as before: it may have been lost";
   decide({push(1, 1)});
   EXPECT_THAT(pull({1}), ElementsAre(1));
 }
@@ -103,7 +104,7 @@ TEST_F(ServerTest, WhatIsNotChosenForAStepNeverCounts) {
   stage(w(0), 1, 0, rows({1}, {1}));
   stage(w(1), 1, 0, rows({1}, {100}));
   decide({push(0, 1)});
-  EXPECT_EQ(stage(w(1), 1, 0, rows({1}, {100})), "late");
+  EXPECT_EQ(stage(w(1), 1, 0, rows({1}, {100})), wire::PsStaging::kLate);
   decide({push(0, 2), push(1, 1)});  // a decision that no home would make
   EXPECT_THAT(pull({1}), ElementsAre(1));
 }
@@ -137,9 +138,10 @@ TEST_F(ServerTest, WhatWasDecidedBeforeAWorkerLeftIsApplied) {
   decide({push(1, 1)}, {{w(1).worker, w(1).attempt}});
   EXPECT_THAT(pull({1}), ElementsAre(5));
   const auto refused = only<wire::Refused>(says(w(1), wire::PsPush{2, 1, {rows({1}, {1})}}));
-  EXPECT_EQ(refused.code, "stale");
+  EXPECT_EQ(refused.code, wire::RefusalCode::kStale);
   server.add_workers({w(1)});
-  EXPECT_EQ(only<wire::Refused>(says(w(1), wire::PsPush{2, 1, {rows({1}, {1})}})).code, "stale")
+  EXPECT_EQ(only<wire::Refused>(says(w(1), wire::PsPush{2, 1, {rows({1}, {1})}})).code,
+            wire::RefusalCode::kStale)
       << "who has left never comes back";
 }
 
@@ -158,7 +160,8 @@ TEST_F(ServerTest, WhatCannotBeReadIsRefusedAndChangesNothing) {
 TEST_F(ServerTest, WhoIsFarAheadOfTheDecisionsHearsOfItsPushOnceTheyCome) {
   for (std::uint64_t n = 1; n <= 8; ++n) stage(w(0), n, 0, rows({1}, {1}));
   EXPECT_THAT(says(w(0), wire::PsPush{9, 0, {rows({1}, {1})}}), IsEmpty());
-  EXPECT_EQ(only<wire::Refused>(says(w(0), wire::PsPush{10, 0, {rows({1}, {1})}})).code, "full");
+  EXPECT_EQ(only<wire::Refused>(says(w(0), wire::PsPush{10, 0, {rows({1}, {1})}})).code,
+            wire::RefusalCode::kFull);
   EXPECT_EQ(only<wire::PsStaged>(decide({push(0, 1)})).number, 9U);
 }
 
@@ -245,7 +248,7 @@ TEST(ParameterServers, EveryPushThatIsAppliedIsInEveryServerOnce) {
           replies.clear();
           server.on({"", member, 1}, wire::PsPush{number, version, {rows({9}, {value})}}, replies);
           const auto* s = replies.empty() ? nullptr : std::get_if<wire::PsStaged>(&replies[0].body);
-          staged = staged && s != nullptr && s->status == "staged";
+          staged = staged && s != nullptr && s->status == wire::PsStaging::kStaged;
         }
       }
       if (staged && random() % 4 != 0) {  // else it dies before it commits

@@ -32,7 +32,7 @@ class PsLinkJoiningTest : public PsLinkTest {
     if (!kMayFork) GTEST_SKIP() << "a child makes the state";
   }
 
-  wire::PsServe serve(std::uint64_t number, std::uint64_t view, const std::string& replica,
+  wire::PsServe serve(std::uint64_t number, std::uint64_t view, wire::ReplicaRole replica,
                       const std::string& server) {
     wire::PsServe message;
     message.number = number;
@@ -40,7 +40,7 @@ class PsLinkJoiningTest : public PsLinkTest {
     message.workers = {{w(0).worker, w(0).attempt}};
     message.view = view;
     message.replica = replica;
-    if (replica == "primary") message.other = other;
+    if (replica == wire::ReplicaRole::kPrimary) message.other = other;
     return message;
   }
   static wire::PsServing answer(ServerThread& server, const wire::PsServe& message) {
@@ -56,7 +56,8 @@ class PsLinkJoiningTest : public PsLinkTest {
   void await_backed(ServerThread& server, std::uint64_t number, std::uint64_t view) {
     const MonoTime until = SteadyClock().now() + kGiveUp;
     while (SteadyClock().now() < until) {
-      const std::uint64_t backed = answer(server, serve(number++, view, "primary", first)).backed;
+      const std::uint64_t backed =
+          answer(server, serve(number++, view, wire::ReplicaRole::kPrimary, first)).backed;
       if (backed == view) return;
       ASSERT_EQ(backed, 0U);
     }
@@ -74,7 +75,7 @@ class PsLinkJoiningTest : public PsLinkTest {
   }
   void now_at(const std::string& server, const std::string& backup = "") {
     const std::lock_guard lock(mutex);
-    roster = wire::PsRoster{{server}, "ps-asp", 0, {}, {backup}, {""}, 9};
+    roster = wire::PsRoster{{server}, SyncStrategy::kPsAsp, 0, {}, {backup}, {""}, 9};
   }
   // A backup that joins the primary, and has all that it has.
   std::unique_ptr<ServerThread> backup_of(ServerThread& primary) {
@@ -82,14 +83,15 @@ class PsLinkJoiningTest : public PsLinkTest {
     joins.role = replica::Role::kJoining;
     joins.view = 2;
     auto backup = std::make_unique<ServerThread>(joins, 0, other);
-    backup->post([&](ServerLoop& loop) { loop.serve(serve(2, 2, "joining", first)); });
+    backup->post(
+        [&](ServerLoop& loop) { loop.serve(serve(2, 2, wire::ReplicaRole::kJoining, first)); });
     await_backed(primary, 2, 2);
     EXPECT_EQ(backup->ask([](ServerLoop& loop) { return loop.role(); }), replica::Role::kBackup);
     return backup;
   }
   void promote(ServerThread& backup) {
     backup.ask([&](ServerLoop& loop) {
-      loop.serve(serve(100'000, 3, "", other));
+      loop.serve(serve(100'000, 3, wire::ReplicaRole::kAlone, other));
       return true;
     });
   }
@@ -102,7 +104,7 @@ class PsLinkJoiningTest : public PsLinkTest {
 
 TEST_P(PsLinkJoiningTest, WhatJoinsWhileItTrainsHasEveryPushWhenTheOtherIsLost) {
   auto primary = std::make_unique<ServerThread>(group, 0);
-  answer(*primary, serve(1, 1, "", first));
+  answer(*primary, serve(1, 1, wire::ReplicaRole::kAlone, first));
   std::atomic<std::uint64_t> pushed = 0;
   std::atomic<bool> replaced = false;
   std::atomic<std::uint64_t> wanted = 0;  // once it is replaced
@@ -115,7 +117,7 @@ TEST_P(PsLinkJoiningTest, WhatJoinsWhileItTrainsHasEveryPushWhenTheOtherIsLost) 
       const bool barrier = group.consistency == Consistency::kBarrier;
       const auto decided = push(**own, keys, pushed + 1, step, barrier ? step : 0);
       ASSERT_TRUE(decided) << decided.error().message;
-      ASSERT_EQ(decided->status, "applied");
+      ASSERT_EQ(decided->status, wire::PsFate::kApplied);
       step = decided->version;
       ++pushed;
     }
@@ -139,14 +141,14 @@ TEST_P(PsLinkJoiningTest, WhatJoinsWhileItTrainsHasEveryPushWhenTheOtherIsLost) 
 // It would say things again after an hour, were the server one process still.
 TEST_P(PsLinkJoiningTest, ABackupThatJoinedIsKnownBeforeItIsNeeded) {
   auto primary = std::make_unique<ServerThread>(group, 0);
-  answer(*primary, serve(1, 1, "", first));
+  answer(*primary, serve(1, 1, wire::ReplicaRole::kAlone, first));
   auto own = link_that_looks(std::chrono::hours(1));
   ASSERT_TRUE(own) << own.error().message;
   const bool barrier = group.consistency == Consistency::kBarrier;
   const auto trains = [&](std::uint64_t step) {
     const auto decided = push(**own, keys, step + 1, step, barrier ? step : 0);
     ASSERT_TRUE(decided) << decided.error().message;
-    EXPECT_EQ(decided->status, "applied");
+    EXPECT_EQ(decided->status, wire::PsFate::kApplied);
   };
   trains(0);
   const auto backup = backup_of(*primary);

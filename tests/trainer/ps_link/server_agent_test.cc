@@ -31,7 +31,7 @@ TEST_F(PsServerAgentTest, JoinsUntilItIsToldWhatToServe) {
   ASSERT_TRUE(other->idle());
   const auto decided = push(*own, 1, 0);
   ASSERT_TRUE(decided) << decided.error().message;
-  EXPECT_EQ(decided->status, "applied");
+  EXPECT_EQ(decided->status, wire::PsFate::kApplied);
   const auto report =
       await<wire::Report>(0, [](const auto& h) { return h.message.step == Step{1}; });
   EXPECT_EQ(report.message.activity, "compute");
@@ -189,15 +189,15 @@ TEST_F(PsServerAgentTest, WhoIsToldToKeepItsRowsReadsNoCheckpoint) {
 TEST_F(PsServerAgentTest, WhoseAttemptIsOverEndsAndChangesNothing) {
   RealServer server(path(), 0);
   await<wire::Join>(0);
-  say(0, wire::Refused{"stale", "attempt 2 runs already"});
+  say(0, wire::Refused{wire::RefusalCode::kStale, "attempt 2 runs already"});
   EXPECT_EQ(server.outcome().value_or(-1), 0);
 }
 
 TEST_F(PsServerAgentTest, WhoIsNotWantedSaysWhy) {
   RealServer server(path(), 0);
   await<wire::Join>(0);
-  say(0, wire::Refused{"busy", "again, please"});
-  say(0, wire::Refused{"version", "no version in common"});
+  say(0, wire::Refused{wire::RefusalCode::kBusy, "again, please"});
+  say(0, wire::Refused{wire::RefusalCode::kVersion, "no version in common"});
   const auto outcome = server.outcome();
   ASSERT_FALSE(outcome);
   EXPECT_THAT(outcome.error().message, HasSubstr("no version in common"));
@@ -207,7 +207,7 @@ TEST_F(PsServerAgentTest, AnAgentThatWasStartedAgainIsGreetedAgain) {
   RealServer server(path(), 0);
   await<wire::Join>(0);
   const int before = hellos_;
-  say(0, wire::Refused{"unknown", "who is that?"});
+  say(0, wire::Refused{wire::RefusalCode::kUnknown, "who is that?"});
   await<wire::Hello>(0);
   EXPECT_GT(hellos_, before);
   await<wire::Join>(0);
@@ -229,7 +229,7 @@ TEST_F(PsServerAgentTest, WhatItCannotServeIsRefusedAndItGoesOn) {
   wrong.index = 1;
   EXPECT_THAT(refusal(wrong), HasSubstr("not end point 1"));
   wrong.index = 0;
-  wrong.sync = "allreduce";
+  wrong.sync = SyncStrategy::kAllReduce;
   EXPECT_THAT(refusal(wrong), HasSubstr("needs no parameter servers"));
   serve(Generation{1});
   leave(2, 0);

@@ -70,7 +70,7 @@ TEST_F(PsTcpTest, WorkersAndServersSpeakTcpAndEveryPushCountsOnce) {
     auto together = std::async(std::launch::async, [&] { return push(*other, step + 1, step); });
     const auto decided = push(*own, step + 1, step);
     ASSERT_TRUE(decided) << decided.error().message;
-    EXPECT_EQ(decided->status, "applied");
+    EXPECT_EQ(decided->status, wire::PsFate::kApplied);
     ASSERT_TRUE(together.get());
   }
   EXPECT_EQ(value(*own, 5), 10);

@@ -105,7 +105,7 @@ TEST_P(PsLinkTest, RowsOfSeveralTablesAreAskedForAndChangedAtOnce) {
   const auto decided = own.push({{0, {{2, 300}, {1, 2, 3, 4, 5, 6}}}, {2, {{7}, {100}}}}, *begun,
                                 {1, 0, 0, 0, 1, 1});
   ASSERT_TRUE(decided) << decided.error().message;
-  EXPECT_EQ(decided->status, "applied");
+  EXPECT_EQ(decided->status, wire::PsFate::kApplied);
   numbers[2] += 100;
   const std::vector<float> wide{0, 0, 0, 1, 2, 3, 4, 5, 6};
   const MonoTime deadline = SteadyClock().now() + kGiveUp;
@@ -210,7 +210,7 @@ TEST_P(PsBarrierTest, ALostWorkerIsNamedWithWhatItHadAndTheOthersGoOn) {
   }
   const auto alone = waits.get();
   ASSERT_TRUE(alone) << alone.error().message;
-  EXPECT_EQ(alone->status, "applied");
+  EXPECT_EQ(alone->status, wire::PsFate::kApplied);
   const auto refused = push(**lost, {1}, 3, 3, 3, 4);
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().kind, ErrorKind::kAborted);
@@ -237,8 +237,8 @@ TEST_P(PsBarrierTest, ANewcomerIsTakenInWhileTheOthersTrain) {
   }
   auto newcomer = link(1);
   ASSERT_TRUE(newcomer) << newcomer.error().message;
-  EXPECT_EQ(push(**own, {1}, 2, 1, 1)->status, "applied") << "nobody waits for it";
-  EXPECT_EQ(push(**newcomer, {1}, 1, 1, 1)->status, "late");
+  EXPECT_EQ(push(**own, {1}, 2, 1, 1)->status, wire::PsFate::kApplied) << "nobody waits for it";
+  EXPECT_EQ(push(**newcomer, {1}, 1, 1, 1)->status, wire::PsFate::kLate);
 }
 
 INSTANTIATE_TEST_SUITE_P(Barrier, PsBarrierTest, testing::Values(Consistency::kBarrier));

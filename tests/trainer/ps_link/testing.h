@@ -55,7 +55,7 @@ class PsLinkTest : public testing::TestWithParam<Consistency> {
     for (std::uint64_t n = 1; n <= kSteps; ++n) {
       const bool barrier = group.consistency == Consistency::kBarrier;
       ANTDT_TRY(const auto decided, push(*own, keys, n, step, barrier ? step : 0));
-      if (decided.status == "applied") ++applied;
+      if (decided.status == wire::PsFate::kApplied) ++applied;
       step = decided.version;
     }
     return applied;

@@ -60,7 +60,7 @@ TEST_P(PsUnderWayAtABarrier, APullThatWaitsForAStepDoesNotStandInThePushesWay) {
   EXPECT_THAT(pulled->values.at(0), testing::ElementsAre(1, 1)) << "after the step";
   const auto decided = decision(*own_);
   ASSERT_TRUE(decided) << decided.error().message;
-  EXPECT_EQ(decided->status, "applied");
+  EXPECT_EQ(decided->status, wire::PsFate::kApplied);
 }
 
 TEST_P(PsUnderWayAtABarrier, AnAnswerToWhatIsForgottenIsNobodys) {
@@ -102,7 +102,7 @@ TEST_P(PsUnderWayWithoutOne, PushesAreDecidedInTheirOrderAndEachIsInTheRowsOnce)
     const auto decided = decision(*own_);
     ASSERT_TRUE(decided) << decided.error().message;
     EXPECT_EQ(decided->number, n);
-    EXPECT_EQ(decided->status, "applied");
+    EXPECT_EQ(decided->status, wire::PsFate::kApplied);
   }
   EXPECT_FALSE(own_->take_decision());
   const std::uint64_t decided = own_->settle().value_or(0);

@@ -124,7 +124,7 @@ class MemberScript : public transcript::Machine {
     places_.clear();
     PhaseStarted started{generation_of(line), {}};
     started.start.phase = line.number("number", 1);
-    started.start.what = line.word(1);
+    started.start.what = by_name<wire::PhaseKind>(line.word(1)).value();
     started.start.records = line.number("records", 0);
     started.start.committed = line.number("committed", 0);
     started.start.writer = static_cast<std::uint32_t>(line.number("writer", 0));

@@ -59,14 +59,14 @@ class PsScript : public transcript::Machine {
     if (what == "servers") {
       ServersNamed named{generation_of(line), {}};
       named.roster.servers = {"s0", "s1"};
-      named.roster.sync = line.word(1);
+      named.roster.sync = by_name<SyncStrategy>(line.word(1)).value();
       named.roster.staleness = line.number("staleness", 0);
       return named;
     }
     if (what == "phase") {
       PhaseStarted started{generation_of(line), {}};
       started.start.phase = line.number("number", 1);
-      started.start.what = line.word(1);
+      started.start.what = by_name<wire::PhaseKind>(line.word(1)).value();
       return started;
     }
     if (what == "abort") return GenerationAborted{generation_of(line), line.rest(1)};
@@ -78,7 +78,9 @@ class PsScript : public transcript::Machine {
     }
     if (what == "commit-said") return CommitSaid{line.number("phase", 1), line.number("place", 0)};
     if (what == "decided") {
-      return PushDecided{{std::stoull(line.word(0)), line.word(1), line.number("version", 0)}, {}};
+      return PushDecided{{std::stoull(line.word(0)), by_name<wire::PsFate>(line.word(1)).value(),
+                          line.number("version", 0)},
+                         {}};
     }
     if (what == "tick") return TimePassed{};
     return answer(line);

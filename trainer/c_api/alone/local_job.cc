@@ -28,8 +28,9 @@ struct LocalJob::Answers {
 
 LocalJob::LocalJob(LocalJobConfig config) : config_(std::move(config)) {
   for (std::uint32_t epoch = 0; epoch < config_.epochs; ++epoch) {
-    phases_.push_back({"train", Epoch{epoch}, config_.records});
-    if (config_.eval_records > 0) phases_.push_back({"eval", Epoch{epoch}, config_.eval_records});
+    phases_.push_back({wire::PhaseKind::kTrain, Epoch{epoch}, config_.records});
+    if (config_.eval_records > 0)
+      phases_.push_back({wire::PhaseKind::kEval, Epoch{epoch}, config_.eval_records});
   }
 }
 
@@ -51,7 +52,8 @@ Status LocalJob::hear(const wire::Packet& packet, std::vector<wire::Packet>& ans
 
 void LocalJob::on(const wire::Hello& hello, const Answers& answers) {
   const auto version = wire::negotiate_version(hello);
-  if (!version) return answers.say(wire::Refused{"version", version.error().message});
+  if (!version)
+    return answers.say(wire::Refused{wire::RefusalCode::kVersion, version.error().message});
   answers.say(wire::WorkerWelcome{*version, "localhost", "", "{}"});
 }
 
@@ -97,29 +99,31 @@ void LocalJob::next_phase(const Answers& answers) {
 void LocalJob::on(const wire::Fetch& fetch, const Answers& answers) {
   if (answers.heard.seq != answered_) {
     answered_ = answers.heard.seq;
-    last_reply_ = {fetch.phase, over() || fetch.phase < phase_number() ? "end" : "stale", {}, 0};
+    const bool ended = over() || fetch.phase < phase_number();
+    last_reply_ = {fetch.phase, ended ? wire::GrantStatus::kEnd : wire::GrantStatus::kStale, {}, 0};
     if (!over() && fetch.phase == phase_number()) grant(fetch, last_reply_);
   }
   answers.say(last_reply_, answers.heard.seq);
-  if (over() || fetch.phase != phase_number() || last_reply_.status != "end") return;
+  if (over() || fetch.phase != phase_number() || last_reply_.status != wire::GrantStatus::kEnd)
+    return;
   // Members say that they have trained all; an evaluation ends with its last records.
-  if (!collective_ || phases_[phase_].what == "eval") next_phase(answers);
+  if (!collective_ || phases_[phase_].what == wire::PhaseKind::kEval) next_phase(answers);
 }
 
 void LocalJob::grant(const wire::Fetch& fetch, wire::Grants& reply) {
   const Phase& phase = phases_[phase_];
   committed_ = std::max(committed_, fetch.place);
-  reply.status = "granted";
+  reply.status = wire::GrantStatus::kGranted;
   if (committed_ >= phase.records) {
-    reply.status = "end";
+    reply.status = wire::GrantStatus::kEnd;
   } else if (fetch.want > 0 && cursor_ == phase.records) {
-    reply.status = "wait";
+    reply.status = wire::GrantStatus::kWait;
     reply.retry_ms = 1;
   } else if (fetch.want > 0) {
     const std::uint64_t from =
         std::exchange(cursor_, std::min(phase.records, cursor_ + fetch.want));
     const std::uint64_t seed = combine_seed(combine_seed(config_.seed, phase.epoch.value), 1);
-    const bool shuffled = config_.shuffle && phase.what == "train";
+    const bool shuffled = config_.shuffle && phase.what == wire::PhaseKind::kTrain;
     reply.pieces.push_back({0, 0, phase.records, from, cursor_, seed, shuffled});
   }
 }

@@ -40,7 +40,7 @@ class LocalJob {
  private:
   struct Answers;
   struct Phase {
-    std::string what;
+    wire::PhaseKind what = wire::PhaseKind::kNone;
     Epoch epoch;
     std::uint64_t records = 0;
   };

@@ -85,8 +85,8 @@ void LinkedServer::on(const linked::GroupOrdered& input, linked::Effects& out) {
 // From: alone, primary, backup, in an earlier view. To: alone, or sending its state to the process
 // that joins. What the other process of before still says is of an earlier view.
 void LinkedServer::take_up_view(const wire::PsServe& serve, linked::Effects& out) {
-  const bool joins = serve.replica == "primary";
-  if (!joins && !serve.replica.empty()) {
+  const bool joins = serve.replica == wire::ReplicaRole::kPrimary;
+  if (!joins && serve.replica != wire::ReplicaRole::kAlone) {
     out.emplace_back(replica::BreakUp{"it is told to begin anew, and is a server already"});
     return;
   }

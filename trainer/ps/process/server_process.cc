@@ -6,21 +6,6 @@
 #include "trainer/ps/placement.h"
 
 namespace antdt::ps {
-namespace {
-
-Result<replica::Role> role_in(const wire::PsServe& serve) {
-  if (serve.replica.empty()) return replica::Role::kAlone;
-  if (serve.replica == "primary") return replica::Role::kPrimary;
-  if (serve.replica == "backup") return replica::Role::kBackup;
-  if (serve.replica == "joining") return replica::Role::kJoining;
-  return fail(ErrorKind::kUsage,
-              "a server is primary, backup or joining, not '{}': install the same release of AntDT "
-              "on every host",
-              serve.replica);
-}
-
-}  // namespace
-
 void ServerProcess::step(const process::Input& input, MonoTime now, process::Effects& out) {
   if (ended()) return;
   std::visit([&](const auto& i) { on(i, now, out); }, input);
@@ -100,14 +85,14 @@ void ServerProcess::on(const process::EndPointFailed& input, MonoTime, process::
 // From: any. To: the same, where it is said again by itself; greeting, of a new agent; ended.
 void ServerProcess::on(const process::RefusalHeard& input, MonoTime, process::Effects& out) {
   const wire::Refused& refused = input.refused;
-  if (refused.code == "busy" || refused.code == "full") return;
-  if (refused.code == "unknown" && !endpoint_.empty()) {
+  if (refused.code == wire::RefusalCode::kBusy || refused.code == wire::RefusalCode::kFull) return;
+  if (refused.code == wire::RefusalCode::kUnknown && !endpoint_.empty()) {
     if (state_ != State::kGreeted) return;
     state_ = State::kGreeting;
     return speak(out);
   }
   // Another attempt took its place.
-  if (refused.code == "stale") return end(0, out);
+  if (refused.code == wire::RefusalCode::kStale) return end(0, out);
   give_up({ErrorKind::kRefused, refused.reason}, out);
 }
 
@@ -129,8 +114,8 @@ void ServerProcess::on(const process::GroupOrderHeard& input, MonoTime, process:
   if (input.generation > generation_ || !has_group_) {
     auto start = start_of(input.serve, input.generation);
     if (!start) {
-      out.emplace_back(
-          process::RefuseGroupOrder{input.generation, {"invalid", start.error().message}});
+      out.emplace_back(process::RefuseGroupOrder{
+          input.generation, {wire::RefusalCode::kInvalid, start.error().message}});
       return;
     }
     // The group before is over.
@@ -147,14 +132,15 @@ void ServerProcess::on(const process::GroupOrderHeard& input, MonoTime, process:
 // From: a group. To: none, until it is ordered again.
 void ServerProcess::on(const process::GroupFailed& input, MonoTime, process::Effects& out) {
   has_group_ = false;
-  out.emplace_back(process::RefuseGroupOrder{generation_, {"invalid", input.error.message}});
+  out.emplace_back(
+      process::RefuseGroupOrder{generation_, {wire::RefusalCode::kInvalid, input.error.message}});
 }
 
 Result<linked::Start> ServerProcess::start_of(const wire::PsServe& serve,
                                               Generation generation) const {
   linked::Start start;
-  ANTDT_TRY(start.node.consistency, parse_consistency(serve.sync));
-  ANTDT_TRY(start.role, role_in(serve));
+  ANTDT_TRY(start.node.consistency, consistency_of(serve.sync));
+  start.role = serve.replica;
   const bool listed = start.role == replica::Role::kPrimary || start.role == replica::Role::kAlone;
   const bool has_place = serve.index < serve.servers.size();
   if (!has_place || (serve.servers[serve.index] == endpoint_) != listed) {

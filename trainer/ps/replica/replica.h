@@ -41,7 +41,7 @@ namespace antdt::ps {
 
 namespace replica {
 
-enum class Role { kPrimary, kBackup, kAlone, kJoining };
+using Role = wire::ReplicaRole;
 
 // ---- inputs, beside those of the node, and PsImage from the primary
 // From the primary: an input of its node, numbered from 1 in the whole life of the two.

@@ -13,8 +13,8 @@ namespace antdt::worker {
 void MemberMachine::on(const PhaseStarted& input, MonoTime now, Effects& out) {
   if (input.generation != generation_ || !std::holds_alternative<Settled>(state_)) return;
   phase_ = input.start;
-  if (phase_.what == "finish") return final_model_.finish(phase_, out);
-  const bool training = phase_.what == "train";
+  if (phase_.what == wire::PhaseKind::kFinish) return final_model_.finish(phase_, out);
+  const bool training = phase_.what == wire::PhaseKind::kTrain;
   if (training ? !config_.has_train_data : !config_.has_eval_data) {
     return give_up({ErrorKind::kUsage, fmt::format("phase {} is '{}', and this worker has no such "
                                                    "data",

@@ -75,7 +75,7 @@ void PsMachine::on(const ServersNamed& input, MonoTime, PsEffects& out) {
   out.emplace_back(SpendTime{resting_});
   out.emplace_back(LeaveServers{});
   commit_said_ = {};
-  const auto consistency = ps::parse_consistency(input.roster.sync);
+  const auto consistency = ps::consistency_of(input.roster.sync);
   if (!consistency) {
     state_ = Joining{};
     return dissolve(consistency.error().message, out, consistency.error().message);
@@ -129,9 +129,9 @@ void PsMachine::dissolve(const std::string& reason, PsEffects& out, std::string 
 // follows; ended, if it has no such data.
 void PsMachine::on(const PhaseStarted& input, MonoTime now, PsEffects& out) {
   if (!concerns(input.generation, out) || !std::holds_alternative<Linked>(state_)) return;
-  if (input.start.what == "finish") return;
+  if (input.start.what == wire::PhaseKind::kFinish) return;
   phase_ = input.start;
-  const bool training = phase_.what == "train";
+  const bool training = phase_.what == wire::PhaseKind::kTrain;
   if (training ? !config_.has_train_data : !config_.has_eval_data) {
     return give_up({ErrorKind::kUsage, fmt::format("phase {} is '{}', and this worker has no such "
                                                    "data",

@@ -17,7 +17,6 @@ constexpr int kMostPulls = 4;
 // Pushes that are said and not decided. With two, one is committed while the other is
 // staged and a batch is computed; more would make rows staler and hide nothing else.
 constexpr std::size_t kMostUnderWay = 2;
-constexpr std::string_view kApplied = "applied";
 
 }  // namespace
 
@@ -349,7 +348,7 @@ Status PsTrainPhase::on(const PushDecided& input, MonoTime now, PsEffects& out) 
   const auto open = std::ranges::find(under_way_, Fate::kOpen, &UnderWay::fate);
   ANTDT_CHECK(open != under_way_.end(), "push {} is decided, and none is open while {}",
               input.decided.number, name_of_state());
-  const bool is_applied = input.decided.status == kApplied;
+  const bool is_applied = input.decided.status == wire::PsFate::kApplied;
   open->fate = is_applied ? Fate::kApplied : Fate::kLate;
   open->batch.times.hop = input.hop;
   if (worker_.barrier()) {

@@ -97,6 +97,13 @@ const std::vector<Key>& table() {
       {"data.labels", kFiles, "[]", "format idx: one file of labels for each of paths"},
       {"data.eval_labels", kFiles, "[]", "format idx: the same for eval_paths"},
       {"data.records", kInteger, "0", "format index: how many records", {0, kAny}},
+      {"data.eval_records",
+       kInteger,
+       "0",
+       "format index: how many records to evaluate on after each epoch, numbered from 0 by "
+       "themselves; "
+       "0: no evaluation",
+       {0, kAny}},
       {"data.shard_batches", kInteger, "10", "records of a shard, in global batches", {1, 1e6}},
       {"data.shuffle",
        kText,

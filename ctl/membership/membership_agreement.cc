@@ -13,6 +13,11 @@ bool same_places(const wire::Ready& a, const wire::Ready& b) {
          });
 }
 
+// Who tells nothing about that is not compared.
+bool differ_in(const std::string& a, const std::string& b) {
+  return !a.empty() && !b.empty() && a != b;
+}
+
 }  // namespace
 
 std::optional<CannotSettle> Membership::data_differs() const {
@@ -21,7 +26,7 @@ std::optional<CannotSettle> Membership::data_differs() const {
   for (const ExpectedMember& e : members_) {
     const wire::DataIdentity& other = joined_.at(e.member).data;
     if (other.fingerprint != data.fingerprint || other.train_records != data.train_records ||
-        other.eval_records != data.eval_records) {
+        other.eval_records != data.eval_records || differ_in(other.built_by, data.built_by)) {
       return CannotSettle{fmt::format(
           "the data differs between hosts: {} on {} has {}, {} on {} has {}; copy the same files "
           "to every host",

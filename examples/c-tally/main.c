@@ -1,6 +1,7 @@
 /* A worker that counts how often each record enters the state: a counter for each number below
  * RECORDS, to which a step adds one for each of its records. When the job ends each counter is
  * job.epochs, however often processes died on the way. Usage: antdt-example-c-tally RECORDS
+ * [FINGERPRINT]
  *
  * The first half of the counters are float, the others double, as a program may have both. */
 #include <antdt.h>
@@ -91,6 +92,7 @@ int main(int argc, char** argv) {
   if (!t.low || !t.low_step || !t.high || !t.high_step) return 1;
 
   options.records = t.records;
+  options.fingerprint = argc > 2 ? argv[2] : NULL;
   options.epochs = 2; /* without a job */
   if (antdt_open(&options, &job) != ANTDT_OK) return fail("cannot open the job") + 1;
   if (register_part(job, "low", ANTDT_F32, t.low, t.half * sizeof(float)) != ANTDT_OK ||

@@ -192,6 +192,7 @@ class Checker {
     only(d.format == "idx" || d.eval_labels.empty(), "data.eval_labels", "\"idx\"");
     only(d.format == "csv" || d.columns.empty(), "data.columns", "\"csv\"");
     only(d.format == "index" || d.records == 0, "data.records", "\"index\"");
+    only(d.format == "index" || d.eval_records == 0, "data.eval_records", "\"index\"");
     unless(!files || !d.paths.empty(), {"data.paths", "data.format"},
            fmt::format("is missing: format \"{}\" needs files to train on", d.format));
     unless(d.format != "index" || d.records > 0, {"data.records", "data.format"},

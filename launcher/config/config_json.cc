@@ -67,6 +67,7 @@ void fields(Of<DataSection> auto& m, auto&& v) {
   v("labels", m.labels);
   v("eval_labels", m.eval_labels);
   v("records", m.records);
+  v("eval_records", m.eval_records);
   v("shard_batches", m.shard_batches);
   v("shard_records", m.shard_records);
   v("shuffle", m.shuffle);

@@ -83,6 +83,7 @@ struct DataSection {
   std::vector<std::string> labels;  // format idx: one file of labels for each of paths
   std::vector<std::string> eval_labels;
   std::uint64_t records = 0;  // format index
+  std::uint64_t eval_records = 0;
   std::uint64_t shard_batches = 0;
   std::uint64_t shard_records = 0;  // shard_batches * batch.global
   std::string shuffle;              // "full", "shards" or "none"

@@ -61,7 +61,7 @@ Result<DataConfig> parse_data_config(const std::string& config_json, Split split
   if (config.format.empty()) config.format = "none";
   job.read(train ? "data.paths" : "data.eval_paths", config.paths);
   job.read(train ? "data.labels" : "data.eval_labels", config.label_paths);
-  if (train) job.read("data.records", config.records);
+  job.read(train ? "data.records" : "data.eval_records", config.records);
   job.read("data.on_bad_record.action", bad_record);
   job.read("data.on_bad_record.max", config.quarantine_max);
   config.quarantine = bad_record == "quarantine";

@@ -21,7 +21,7 @@ struct DataConfig {
   std::string format;                    // "criteo", "csv", "idx", "index" or "none"
   std::vector<std::string> paths;        // of the split
   std::vector<std::string> label_paths;  // IDX: of the split
-  std::uint64_t records = 0;             // format "index"
+  std::uint64_t records = 0;             // format "index": of the split
 
   bool quarantine = false;  // malformed rows: put aside instead of failing
   std::uint64_t quarantine_max = 0;

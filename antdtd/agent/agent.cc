@@ -16,7 +16,6 @@ namespace {
 
 constexpr Duration kHeartbeat = std::chrono::seconds(1);
 constexpr Duration kFlushPause = std::chrono::milliseconds(2);
-constexpr Duration kLastNotes = std::chrono::seconds(1);
 constexpr std::uint32_t kDefaultReportMs = 1000;
 
 wire::Envelope envelope_of(const ProcessKey& key, std::uint64_t seq = 0) {
@@ -26,13 +25,6 @@ wire::Envelope envelope_of(const ProcessKey& key, std::uint64_t seq = 0) {
   envelope.attempt = key.member.attempt;
   envelope.seq = seq;
   return envelope;
-}
-
-bool is_standard_error(const std::string& path) {
-  struct stat named {};
-  struct stat ours {};
-  return stat(path.c_str(), &named) == 0 && fstat(STDERR_FILENO, &ours) == 0 &&
-         named.st_dev == ours.st_dev && named.st_ino == ours.st_ino;
 }
 
 }  // namespace
@@ -45,8 +37,7 @@ Agent::Agent(EventLoop& loop, AgentParts parts, AgentOptions options,
       users_(std::move(parts.users)),
       socket_of_(std::move(parts.socket_of)),
       supervision_(options_.capacity),
-      accelerators_(accelerators),
-      keeper_(options_.orphan_timeout / 2) {
+      accelerators_(accelerators) {
   runner_ = std::make_unique<ProcessRunner>(
       loop_, store_, std::move(parts.runner),
       ProcessRunner::Handlers{
@@ -55,26 +46,27 @@ Agent::Agent(EventLoop& loop, AgentParts parts, AgentOptions options,
           [this](const std::string& job) -> const UserIdentity& { return owner_of(job); }});
   daemons_ = std::make_unique<DaemonLinks>(
       std::move(parts.control),
-      DaemonLinks::Handlers{[this](const std::string& key) {
-                              return users_ == nullptr || users_->is_authorized(key);
-                            },
-                            [this](const std::string& key) { return user_of(key); },
-                            [this](const std::string& job, const UserIdentity& user) {
-                              return save_attach(job, user);
-                            },
-                            [this](const std::string& job) { return welcome(job); },
-                            [this](const std::string& job) { apply(event::DaemonAttached{job}); },
-                            [this](const wire::Envelope& envelope, wire::Packet packet) {
-                              on_daemon_message(envelope, std::move(packet));
-                            },
-                            [this](const wire::Envelope& envelope, const wire::Packet& packet) {
-                              start_job(envelope, packet);
-                            },
-                            [this](const wire::Envelope& envelope, const wire::Packet& packet,
-                                   const KnownUser& user) { on_admin(envelope, packet, user); },
-                            [this](const wire::Envelope& envelope, wire::Packet packet) {
-                              files_->handle(envelope, std::move(packet));
-                            }});
+      DaemonLinks::Handlers{
+          [this](const std::string& key) {
+            return users_ == nullptr || users_->is_authorized(key);
+          },
+          [this](const std::string& key) { return user_of(key); },
+          [this](const std::string& job, const UserIdentity& user) {
+            return save_attach(job, user);
+          },
+          [this](const std::string& job) { return welcome(job); },
+          [this](const std::string& job) { apply(supervision::DaemonAttached{job}); },
+          [this](const wire::Envelope& envelope, wire::Packet packet) {
+            on_daemon_message(envelope, std::move(packet));
+          },
+          [this](const wire::Envelope& envelope, const wire::Packet& packet) {
+            private_job_->start(envelope, packet);
+          },
+          [this](const wire::Envelope& envelope, const wire::Packet& packet,
+                 const KnownUser& user) { on_admin(envelope, packet, user); },
+          [this](const wire::Envelope& envelope, wire::Packet packet) {
+            files_->handle(envelope, std::move(packet));
+          }});
   if (users_ != nullptr) users_->on_change([this] { daemons_->drop_revoked(); });
   [[maybe_unused]] const WorkerLinks& own = make_links(std::move(parts.workers), own_.uid);
   files_ = std::make_unique<FileServices>(
@@ -96,12 +88,11 @@ Agent::Agent(EventLoop& loop, AgentParts parts, AgentOptions options,
 
 // The loop is not run again after this.
 Agent::~Agent() {
-  if (!notes_->end(kLastNotes)) static_cast<void>(notes_.release());  // it ends with the process
   for (const ProcessKey& key : throttles_.stopped()) throttle(key, false);
   for (const auto& [user, links] : workers_) loop_.unwatch_socket(links->socket());
   loop_.unwatch_socket(daemons_->socket());
   loop_.cancel(heartbeat_timer_);
-  for (const auto& timer : {timer_, flush_timer_, patience_timer_}) {
+  for (const auto& timer : {timer_, flush_timer_}) {
     if (timer) loop_.cancel(*timer);
   }
 }
@@ -115,63 +106,54 @@ void Agent::adopt() {
       daemons_->links().restore(job, record.incarnation, record.uid ? record.user : own_.name);
     }
     adopt_owner(job, record);
-    if (options_.is_private && !record.command.empty()) job_ = job;
   }
-  std::optional<ExitStatus> last_end;
-  for (event::Adopted& adopted : runner_->adopt()) {
+  private_job_.emplace(PrivateJob::Parts{loop_, real_clock_, store_, *runner_, *daemons_, records_},
+                       PrivateJob::Options{options_.is_private, options_.idle_exit,
+                                           options_.orphan_timeout, options_.log_file},
+                       [this](const std::string& job) { apply(supervision::JobOver{job}); });
+  for (supervision::ProcessFound& adopted : runner_->adopt()) {
     log_info("found {}: {}", describe(adopted.key), adopted.status ? "ended" : "running");
     if (adopted.key.member.worker != kJobDaemon) {
       apply(adopted);
       if (adopted.status || adopted.pid == 0) continue;
       watch_throttled(adopted.key, adopted.pid);
       throttle(adopted.key, false);  // an agent that was killed may have left it stopped
-    } else if (adopted.key.member.attempt >= keeper_.attempt()) {
-      keeper_.adopt(adopted.key.member.attempt, loop_.now());
-      last_end = adopted.status;
+    } else {
+      private_job_->adopt(adopted.key.member.attempt, adopted.status);
     }
   }
-  if (!options_.is_private) return;
-  if (job_.empty()) {
-    patience_timer_ = loop_.call_after(options_.idle_exit, [this] {
-      log_info("no job was given for {:.0f} s: ending", to_seconds(options_.idle_exit));
-      finished_ = true;
-      loop_.stop();
-    });
-  } else if (keeper_.state() == JobKeeper::State::kIdle) {
-    follow(keeper_.start(loop_.now()));
-  } else if (last_end) {
-    loop_.call_after(Duration::zero(),
-                     [this, status = *last_end] { job_daemon_ended(keeper_.attempt(), status); });
-  }
+  private_job_->begin();
 }
 
 // -------------------------------------------------------------------- effects
 
-void Agent::apply(const Event& event) {
-  for (const Effect& effect : supervision_.step(event, loop_.now())) {
+void Agent::apply(const supervision::Input& input) {
+  supervision::Effects wanted;
+  supervision_.step(input, loop_.now(), wanted);
+  for (const supervision::Effect& effect : wanted) {
     std::visit([this](const auto& e) { run(e); }, effect);
   }
   arm_timer();
 }
 
-void Agent::run(const effect::Launch& effect) {
+void Agent::run(const supervision::LaunchProcess& effect) {
   log_info("starting {}: {}", describe(effect.key), fmt::join(effect.start->command, " "));
   runner_->launch(effect.key, effect.start);
 }
 
-void Agent::run(const effect::Signal& effect) {
+void Agent::run(const supervision::SignalProcess& effect) {
   log_info("{}: {}", effect.force == Force::kTerminate ? "stopping" : "killing",
            describe(effect.key));
   runner_->signal(effect.key, effect.force);
 }
 
-void Agent::run(const effect::ReportStarted& effect) {
+void Agent::run(const supervision::ReportStarted& effect) {
   daemons_->send_or_drop(effect.key.job, wire::make_packet(envelope_of(effect.key, effect.seq),
                                                            wire::ProcessStarted{effect.pid}));
 }
 
 // What its worker measured last goes first. The end is repeated by supervision.
-void Agent::run(const effect::ReportExit& effect) {
+void Agent::run(const supervision::ReportExit& effect) {
   if (const auto due = sums_.take(effect.key, loop_.now())) {
     send_metrics(*due);
   }
@@ -183,14 +165,14 @@ void Agent::run(const effect::ReportExit& effect) {
                                             status.last_lines, status.oom}));
 }
 
-void Agent::run(const effect::RefuseStart& effect) {
+void Agent::run(const supervision::RefuseStart& effect) {
   log_warn("{}", effect.reason);
   daemons_->send_or_drop(effect.key.job,
                          wire::make_packet(envelope_of(effect.key, effect.seq),
                                            wire::Refused{effect.code, effect.reason}));
 }
 
-void Agent::run(const effect::ForgetProcess& effect) {
+void Agent::run(const supervision::ForgetProcess& effect) {
   runner_->forget(effect.key);
   if (WorkerLinks* workers = workers_of(effect.key.job)) workers->forget(effect.key);
   probes_.forget(effect.key);
@@ -198,17 +180,17 @@ void Agent::run(const effect::ForgetProcess& effect) {
   throttled_.erase(effect.key);
 }
 
-void Agent::run(const effect::ForgetJob& effect) {
+void Agent::run(const supervision::ForgetJob& effect) {
   daemons_->forget(effect.job);
   files_->forget(effect.job);
-  finish_if_over(effect.job);
-  if (effect.job == job_) return;  // its daemon may still run
+  private_job_->job_forgotten(effect.job);
+  if (effect.job == private_job_->name()) return;  // its daemon may still run
   records_.erase(effect.job);
   owners_.erase(effect.job);
   store_.forget_job(effect.job);
 }
 
-void Agent::run(const effect::Note& effect) { log_warn("{}", effect.text); }
+void Agent::run(const supervision::WriteToLog& effect) { log_warn("{}", effect.text); }
 
 // --------------------------------------------------------- from the job daemon
 
@@ -240,11 +222,11 @@ wire::AgentWelcome Agent::welcome(const std::string& job) const {
 
 void Agent::on_daemon_message(const wire::Envelope& envelope, wire::Packet packet) {
   const ProcessKey key{envelope.job, {envelope.worker, envelope.attempt}};
-  if (envelope.job == job_) keeper_.heard(loop_.now());
-  if (envelope.kind == wire::Heartbeat::kKind) return apply(event::DaemonHeard{envelope.job});
+  private_job_->daemon_spoke(envelope.job);
+  if (envelope.kind == wire::Heartbeat::kKind) return apply(supervision::DaemonHeard{envelope.job});
   if (envelope.kind == wire::StartProcess::kKind) return start_process(envelope, packet);
   if (envelope.kind == wire::StopProcess::kKind) return stop_process(key, packet);
-  if (envelope.kind == wire::ExitSeen::kKind) return apply(event::ExitAcknowledged{key});
+  if (envelope.kind == wire::ExitSeen::kKind) return apply(supervision::ExitAcknowledged{key});
   if (envelope.kind == wire::ReservePort::kKind) return reserve_port(envelope, packet);
   if (envelope.kind == wire::Detach::kKind) return detach(envelope.job);
   if (envelope.kind == wire::AdminAnswer::kKind) return on_admin_answer(envelope, packet);
@@ -272,19 +254,16 @@ Status Agent::may_use_files(const std::string& job, const std::string& key) cons
 
 void Agent::start_process(const wire::Envelope& envelope, const wire::Packet& packet) {
   Result<wire::StartProcess> start = wire::decode<wire::StartProcess>(packet.body);
-  if (!start)
-    return daemons_->refuse(packet, envelope, wire::RefusalCode::kInvalid, start.error().message);
-  apply(event::StartWanted{{envelope.job, {envelope.worker, envelope.attempt}},
-                           std::make_shared<wire::StartProcess>(std::move(*start)),
-                           envelope.seq});
+  if (!start) return daemons_->refuse(packet, envelope, wire::RefusalCode::kInvalid, start.error().message);
+  apply(supervision::StartWanted{{envelope.job, {envelope.worker, envelope.attempt}},
+                                 std::make_shared<wire::StartProcess>(std::move(*start)),
+                                 envelope.seq});
 }
 
 void Agent::stop_process(const ProcessKey& key, const wire::Packet& packet) {
   const Result<wire::StopProcess> stop = wire::decode<wire::StopProcess>(packet.body);
-  if (!stop)
-    return daemons_->refuse(packet, envelope_of(key), wire::RefusalCode::kInvalid,
-                            stop.error().message);
-  apply(event::StopWanted{key, std::chrono::milliseconds(stop->grace_ms)});
+  if (!stop) return daemons_->refuse(packet, envelope_of(key), wire::RefusalCode::kInvalid, stop.error().message);
+  apply(supervision::StopWanted{key, std::chrono::milliseconds(stop->grace_ms)});
 }
 
 void Agent::reserve_port(const wire::Envelope& envelope, const wire::Packet& packet) {
@@ -296,33 +275,27 @@ void Agent::reserve_port(const wire::Envelope& envelope, const wire::Packet& pac
 
 void Agent::detach(const std::string& job) {
   log_info("job {} is over", job);
-  if (job == job_) {
-    constexpr Duration kPatience = std::chrono::seconds(30);
-    keeper_.job_is_over();
-    patience_timer_ = loop_.call_after(kPatience, [this] {
-      log_warn("the job daemon said that the job is over and does not end: killed");
-      runner_->signal({job_, {kJobDaemon, keeper_.attempt()}}, Force::kKill);
-    });
-  }
-  apply(event::JobOver{job});
+  private_job_->daemon_detached(job);
+  apply(supervision::JobOver{job});
 }
 
 // ------------------------------------------------------------- from processes
 
 void Agent::on_started(const ProcessKey& key, std::uint32_t pid) {
-  if (key.member.worker != kJobDaemon) return apply(event::WorkerStarted{key, pid});
-  job_daemon_pid_ = pid;
-  log_info("the daemon of job {} runs as process {}", key.job, pid);
-  answer_launchers();
+  if (key.member.worker != kJobDaemon) return apply(supervision::WorkerStarted{key, pid});
+  private_job_->daemon_started(pid);
 }
 
 void Agent::on_ended(const ProcessKey& key, const ExitStatus& status) {
-  if (key.member.worker == kJobDaemon) return job_daemon_ended(key.member.attempt, status);
+  if (key.member.worker == kJobDaemon) {
+    private_job_->daemon_ended(key.member.attempt, status);
+    return arm_timer();
+  }
   // Its last words go before its end.
   if (WorkerLinks* workers = workers_of(key.job)) workers->receive(kBatch);
   log_info("{} ended: code {}, signal {} {}{}", describe(key), status.code, status.signal,
            status.error, status.oom.empty() ? "" : "out of memory: " + status.oom);
-  apply(event::ProcessEnded{key, status});
+  apply(supervision::ProcessEnded{key, status});
 }
 
 void Agent::on_report(const ProcessKey& key, const wire::Report& report) {
@@ -365,112 +338,12 @@ void Agent::send_metrics(ReportSums::Due due) {
   daemons_->send_or_drop(due.key.job, wire::make_packet(envelope_of(due.key), due.metrics));
 }
 
-// ----------------------------------------------------- the job daemon's keeper
-
-void Agent::start_job(const wire::Envelope& envelope, const wire::Packet& packet) {
-  const Result<wire::StartJob> start = wire::decode<wire::StartJob>(packet.body);
-  if (!start)
-    return daemons_->refuse(packet, envelope, wire::RefusalCode::kInvalid, start.error().message);
-  if (!options_.is_private || start->command.empty()) {
-    return daemons_->refuse(packet, envelope, wire::RefusalCode::kInvalid,
-                            "only a private agent (antdtd --private) starts job daemons, and it "
-                            "needs their command");
-  }
-  if (!job_.empty() && job_ != envelope.job) {
-    return daemons_->refuse(packet, envelope, wire::RefusalCode::kBusy,
-                            "this agent keeps job " + job_ + " already");
-  }
-  launchers_.push_back({packet, envelope});
-  if (keeper_.state() != JobKeeper::State::kIdle) return answer_launchers();
-  job_ = envelope.job;
-  if (patience_timer_) loop_.cancel(*patience_timer_);
-  JobRecord& record = records_[job_];
-  record.run_dir = start->run_dir;
-  record.command = start->command;
-  const Status saved = store_.save_job(job_, record);
-  if (!saved) log_error("{}", saved.error().message);
-  follow(keeper_.start(loop_.now()));
-}
-
-void Agent::answer_launchers() {
-  const bool up = keeper_.state() == JobKeeper::State::kUp && job_daemon_pid_ != 0;
-  if (!up && !keeper_.ended()) return;
-  for (const Waiting& waiting : std::exchange(launchers_, {})) {
-    if (up) {
-      daemons_->reply(waiting.packet,
-                      wire::make_packet(waiting.envelope, wire::JobStarted{job_daemon_pid_}));
-    } else {
-      daemons_->refuse(waiting.packet, waiting.envelope, wire::RefusalCode::kInvalid,
-                       "the job daemon is not running; " + job_ + " may be over already");
-    }
-  }
-}
-
-void Agent::launch_job_daemon() {
-  const JobRecord& record = records_[job_];
-  auto start = std::make_shared<wire::StartProcess>();
-  start->command = record.command;
-  start->run_dir = record.run_dir;
-  start->orphan_timeout_ms = static_cast<std::uint32_t>(
-      std::chrono::duration_cast<std::chrono::milliseconds>(options_.orphan_timeout).count());
-  job_daemon_pid_ = 0;
-  log_info("starting the daemon of job {}: {}", job_, fmt::join(record.command, " "));
-  runner_->launch({job_, {kJobDaemon, keeper_.attempt()}}, std::move(start));
-}
-
-void Agent::job_daemon_ended(Attempt attempt, const ExitStatus& status) {
-  if (attempt != keeper_.attempt()) return;
-  runner_->forget({job_, {kJobDaemon, attempt}});
-  if (!status.error.empty() && !launchers_.empty()) {
-    // The launcher that waits can tell its user at once.
-    for (const Waiting& waiting : std::exchange(launchers_, {})) {
-      daemons_->refuse(waiting.packet, waiting.envelope, wire::RefusalCode::kInvalid, status.error);
-    }
-  }
-  follow(keeper_.exited(status, loop_.now()));
-  arm_timer();
-  if (!keeper_.ended()) return;
-  answer_launchers();
-  apply(event::JobOver{job_});
-}
-
-void Agent::follow(const JobKeeper::Decision& decision) {
-  if (!decision.note.empty()) say_about_job(decision.note);
-  if (decision.launch) launch_job_daemon();
-  const ProcessKey job_daemon{job_, {kJobDaemon, keeper_.attempt()}};
-  if (decision.kill) runner_->signal(job_daemon, Force::kKill);
-  if (decision.kill_shim) runner_->signal(job_daemon, Force::kDestroy);
-}
-
-// Also where people look first when a run is silent, unless that is where the
-// log goes anyway.
-void Agent::say_about_job(const std::string& note) {
-  log_warn("job {}: {}", job_, note);
-  const std::string path = records_[job_].run_dir + "/agent.log";
-  if (path == options_.log_file) return;
-  notes_->run("writing agent.log", [path, line = fmt::format("job {}: {}\n", job_, note)] {
-    if (is_standard_error(path)) return DiskThread::Then();
-    if (FILE* file = std::fopen(path.c_str(), "ae")) {
-      fmt::print(file, "{}", line);
-      std::fclose(file);
-    }
-    return DiskThread::Then();
-  });
-}
-
-void Agent::finish_if_over(const std::string& job) {
-  if (job != job_ || !keeper_.ended() || finished_) return;
-  store_.forget_job(job);
-  finished_ = true;
-  loop_.stop();
-}
-
 // ------------------------------------------------------------------------ time
 
 void Agent::arm_timer() {
   std::optional<MonoTime> next = supervision_.next_wakeup();
   for (const auto& other :
-       {keeper_.next_wakeup(), sums_.next_due(attached()), throttles_.next_due()}) {
+       {private_job_->next_wakeup(), sums_.next_due(attached()), throttles_.next_due()}) {
     if (other && (!next || *other < *next)) next = other;
   }
   if (timer_) loop_.cancel(*timer_);
@@ -481,10 +354,10 @@ void Agent::arm_timer() {
 void Agent::on_timer() {
   timer_.reset();
   daemons_->receive(kBatch);  // if we were stopped: nobody was silent but us
-  follow(keeper_.tick(loop_.now()));
+  private_job_->advance();
   for (const auto& [key, stop] : throttles_.due(loop_.now())) throttle(key, stop);
   for (const ReportSums::Due& due : sums_.take_due(loop_.now(), attached())) send_metrics(due);
-  apply(event::Tick{});
+  apply(supervision::TimePassed{});
 }
 
 void Agent::heartbeat() {

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "antdtd/agent/daemon_links.h"
-#include "antdtd/agent/job_keeper.h"
+#include "antdtd/agent/private_job.h"
 #include "antdtd/agent/worker_links.h"
 #include "antdtd/files/file_services.h"
 #include "antdtd/host/accelerators.h"
@@ -26,7 +26,6 @@
 #include "antdtd/users/admin_desk.h"
 #include "antdtd/users/users.h"
 #include "core/loop.h"
-#include "core/os/disk_thread.h"
 #include "core/wire/admin_messages.h"
 
 namespace antdt::antdtd {
@@ -62,26 +61,22 @@ class Agent {
 
   // Whether a private agent's job is over and nothing of it is left. It stops
   // the loop when that happens.
-  [[nodiscard]] bool finished() const { return finished_; }
+  [[nodiscard]] bool finished() const { return private_job_->finished(); }
 
  private:
   // Messages of one socket handled in a turn, so that no side starves another.
   static constexpr int kBatch = 512;
-  struct Waiting {  // a launcher that wants to know that its job daemon runs
-    wire::Packet packet;
-    wire::Envelope envelope;
-  };
 
   void adopt();
-  void apply(const Event& event);
-  void run(const effect::Launch& effect);
-  void run(const effect::Signal& effect);
-  void run(const effect::ReportStarted& effect);
-  void run(const effect::ReportExit& effect);
-  void run(const effect::RefuseStart& effect);
-  void run(const effect::ForgetProcess& effect);
-  void run(const effect::ForgetJob& effect);
-  void run(const effect::Note& effect);
+  void apply(const supervision::Input& input);
+  void run(const supervision::LaunchProcess& effect);
+  void run(const supervision::SignalProcess& effect);
+  void run(const supervision::ReportStarted& effect);
+  void run(const supervision::ReportExit& effect);
+  void run(const supervision::RefuseStart& effect);
+  void run(const supervision::ForgetProcess& effect);
+  void run(const supervision::ForgetJob& effect);
+  void run(const supervision::WriteToLog& effect);
 
   void on_daemon_message(const wire::Envelope& envelope, wire::Packet packet);
   [[nodiscard]] Result<KnownUser> user_of(const std::string& key) const;
@@ -115,14 +110,6 @@ class Agent {
   void throttle(const ProcessKey& key, bool stop);
   void watch_throttled(const ProcessKey& key, std::uint32_t pid);
 
-  void start_job(const wire::Envelope& envelope, const wire::Packet& packet);
-  void answer_launchers();
-  void job_daemon_ended(Attempt attempt, const ExitStatus& status);
-  void follow(const JobKeeper::Decision& decision);
-  void launch_job_daemon();
-  void say_about_job(const std::string& note);
-  void finish_if_over(const std::string& job);
-
   void arm_timer();
   void on_timer();
   void heartbeat();
@@ -152,19 +139,11 @@ class Agent {
   std::map<std::string, JobRecord> records_;
 
   const SteadyClock real_clock_;
-  std::unique_ptr<DiskThread> notes_ = std::make_unique<DiskThread>(real_clock_);
-
-  // A private agent's one job.
-  std::string job_;
-  JobKeeper keeper_;
-  std::uint32_t job_daemon_pid_ = 0;
-  std::vector<Waiting> launchers_;
-  bool finished_ = false;
+  std::optional<PrivateJob> private_job_;  // not before adopt()
 
   std::optional<TimerId> timer_;
   TimerId heartbeat_timer_;
   std::optional<TimerId> flush_timer_;
-  std::optional<TimerId> patience_timer_;  // idle exit; a job daemon that does not end
 };
 
 }  // namespace antdt::antdtd

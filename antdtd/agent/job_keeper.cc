@@ -5,7 +5,9 @@
 #include <csignal>
 #include <string_view>
 
-namespace antdt::antdtd {
+#include "core/check.h"
+
+namespace antdt::antdtd::keeper {
 namespace {
 
 // What a job daemon ends with when its job is over (docs/agent.md).
@@ -46,40 +48,52 @@ Duration pause_after(std::size_t deaths) {
 
 }  // namespace
 
-JobKeeper::Decision JobKeeper::start(MonoTime now) {
-  if (state_ != State::kIdle) return {};
-  state_ = State::kUp;
-  launched_at_ = now;
-  attempt_ = attempt_.next();
-  return {true, {}};
+void JobKeeper::step(const Input& input, MonoTime now, Effects& out) {
+  std::visit([&](const auto& i) { on(i, now, out); }, input);
+  check_invariants();
 }
 
-void JobKeeper::adopt(Attempt attempt, MonoTime now) {
-  if (attempt < attempt_) return;
-  attempt_ = attempt;
+void JobKeeper::on(const StartOrdered&, MonoTime now, Effects& out) {
+  if (state_ != State::kIdle) return;
+  launch(now, out);
+}
+
+void JobKeeper::on(const DaemonAdopted& input, MonoTime now, Effects&) {
+  if (input.attempt < attempt_) return;
+  attempt_ = input.attempt;
   state_ = State::kUp;
   heard_at_ = now;
 }
 
-JobKeeper::Decision JobKeeper::exited(const ExitStatus& status, MonoTime now) {
-  if (state_ != State::kUp && state_ != State::kKilling) return {};
+void JobKeeper::on(const JobEndAnnounced&, MonoTime, Effects&) { job_is_over_ = true; }
+
+void JobKeeper::on(const DaemonSpoke&, MonoTime now, Effects&) { heard_at_ = now; }
+
+// from: up or killing, to: over, gave up, or restarting.
+void JobKeeper::on(const DaemonExited& input, MonoTime now, Effects& out) {
+  if (state_ != State::kUp && state_ != State::kKilling) return;
+  const ExitStatus& status = input.status;
   heard_at_.reset();
   const bool says_over =
       std::find(kJobIsOver.begin(), kJobIsOver.end(), status.code) != kJobIsOver.end();
-  if (last_ || says_over) {
+  if (job_is_over_ || says_over) {
     state_ = State::kOver;
-    return {false, "the job is over: " + how_it_ended(status)};
+    out.emplace_back(ReportOnJob{"the job is over: " + how_it_ended(status)});
+    return;
   }
   if (!status.error.empty()) {
     state_ = State::kGaveUp;
-    return {false, "the job daemon cannot be started: " + status.error};
+    out.emplace_back(ReportOnJob{"the job daemon cannot be started: " + status.error});
+    return;
   }
   count(status, now);
   if (const std::string why = hopeless(now); !why.empty()) {
     state_ = State::kGaveUp;
-    return {false, fmt::format("the job ends because its job daemon {}: {}; {}; once that is "
-                               "mended, antdt run --resume goes on from the last checkpoint",
-                               why, how_it_ended(status), last_words(status))};
+    out.emplace_back(
+        ReportOnJob{fmt::format("the job ends because its job daemon {}: {}; {}; once that is "
+                                "mended, antdt run --resume goes on from the last checkpoint",
+                                why, how_it_ended(status), last_words(status))});
+    return;
   }
   state_ = State::kRestarting;
   const Duration pause = pause_after(deaths_);
@@ -92,7 +106,16 @@ JobKeeper::Decision JobKeeper::exited(const ExitStatus& status, MonoTime now) {
         "words are in logs/jobd.{}.err of the run directory)",
         to_seconds(pause), deaths_, attempt_);
   }
-  return {false, std::move(note)};
+  out.emplace_back(ReportOnJob{std::move(note)});
+}
+
+// from: idle or restarting, to: up.
+void JobKeeper::launch(MonoTime now, Effects& out) {
+  if (state_ == State::kRestarting) up_since_ = now;
+  state_ = State::kUp;
+  launched_at_ = now;
+  attempt_ = attempt_.next();
+  out.emplace_back(LaunchDaemon{attempt_});
 }
 
 void JobKeeper::count(const ExitStatus& status, MonoTime now) {
@@ -118,25 +141,30 @@ std::string JobKeeper::hopeless(MonoTime now) const {
   return "";
 }
 
-JobKeeper::Decision JobKeeper::tick(MonoTime now) {
+void JobKeeper::on(const TimePassed&, MonoTime now, Effects& out) {
   const auto next = next_wakeup();
-  if (!next || now < *next) return {};
-  if (state_ == State::kUp) {
-    state_ = State::kKilling;
-    shim_killed_at_ = now + kKillPatience;
-    return {false,
-            fmt::format("the job daemon has said nothing for {:.0f} s: it is killed",
-                        to_seconds(now - heard_at_.value_or(launched_at_))),
-            true};
+  if (!next || now < *next) return;
+  switch (state_) {
+    case State::kUp:  // to: killing
+      state_ = State::kKilling;
+      shim_killed_at_ = now + kKillPatience;
+      out.emplace_back(
+          ReportOnJob{fmt::format("the job daemon has said nothing for {:.0f} s: it is killed",
+                                  to_seconds(now - heard_at_.value_or(launched_at_)))});
+      out.emplace_back(KillDaemon{});
+      return;
+    case State::kKilling:  // stays
+      shim_killed_at_ = now + kKillPatience;
+      out.emplace_back(ReportOnJob{"the shim of the job daemon does not answer: it is killed"});
+      out.emplace_back(KillShim{});
+      return;
+    case State::kRestarting:
+      return launch(now, out);
+    case State::kIdle:
+    case State::kOver:
+    case State::kGaveUp:
+      return;
   }
-  if (state_ == State::kKilling) {
-    shim_killed_at_ = now + kKillPatience;
-    return {false, "the shim of the job daemon does not answer: it is killed", false, true};
-  }
-  state_ = State::kUp;
-  up_since_ = launched_at_ = now;
-  attempt_ = attempt_.next();
-  return {true};
 }
 
 std::optional<MonoTime> JobKeeper::next_wakeup() const {
@@ -146,4 +174,10 @@ std::optional<MonoTime> JobKeeper::next_wakeup() const {
   return heard_at_ ? *heard_at_ + hung_after_ : launched_at_ + std::max(kUnheard, hung_after_);
 }
 
-}  // namespace antdt::antdtd
+void JobKeeper::check_invariants() const {
+  ANTDT_CHECK(state_ == State::kIdle || attempt_ != Attempt{}, "a job daemon without an attempt");
+  ANTDT_CHECK(state_ != State::kRestarting || row_since_.has_value(),
+              "a job daemon is started again that has not died");
+}
+
+}  // namespace antdt::antdtd::keeper

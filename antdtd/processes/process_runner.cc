@@ -388,17 +388,18 @@ void ProcessRunner::forget(const ProcessKey& key) {
 
 // ------------------------------------------------------------------- adopting
 
-std::vector<event::Adopted> ProcessRunner::adopt() {
-  std::vector<event::Adopted> adopted;
+std::vector<supervision::ProcessFound> ProcessRunner::adopt() {
+  std::vector<supervision::ProcessFound> adopted;
   for (const ProcessStore::Stored& stored : store_.processes()) {
     adopted.push_back(adopt_one(stored));
   }
   return adopted;
 }
 
-event::Adopted ProcessRunner::adopt_one(const ProcessStore::Stored& stored) {
+supervision::ProcessFound ProcessRunner::adopt_one(const ProcessStore::Stored& stored) {
   const std::string dir = store_.shim_directory(stored.key);
-  event::Adopted adopted{stored.key, std::make_shared<wire::StartProcess>(stored.start), 0, {}};
+  supervision::ProcessFound adopted{
+      stored.key, std::make_shared<wire::StartProcess>(stored.start), 0, {}};
   store_.touch_claim(stored.key);
   const Result<PidLock> lock = PidLock::take(dir);
   if (!lock && lock.error().kind == ErrorKind::kRefused) {

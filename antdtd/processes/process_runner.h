@@ -63,7 +63,7 @@ class ProcessRunner {
                                                                const UserIdentity& user) const;
 
   // The processes of an earlier agent; watches those that live.
-  [[nodiscard]] std::vector<event::Adopted> adopt();
+  [[nodiscard]] std::vector<supervision::ProcessFound> adopt();
 
  private:
   struct Live {
@@ -84,7 +84,7 @@ class ProcessRunner {
   [[nodiscard]] bool has_exit(const ProcessKey& key) const;
   void kill_marked_of(const ProcessKey& key) const;
   [[nodiscard]] static Live live_of(const LaunchedShim& shim);
-  [[nodiscard]] event::Adopted adopt_one(const ProcessStore::Stored& stored);
+  [[nodiscard]] supervision::ProcessFound adopt_one(const ProcessStore::Stored& stored);
   // Its group, made and remembered; "" for none.
   [[nodiscard]] std::string make_cgroup(const ProcessKey& key, const wire::StartProcess& start);
   [[nodiscard]] CgroupLimits limits_of(const wire::StartProcess& start) const;

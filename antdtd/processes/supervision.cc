@@ -4,7 +4,9 @@
 #include <csignal>
 #include <utility>
 
-namespace antdt::antdtd {
+#include "core/check.h"
+
+namespace antdt::antdtd::supervision {
 namespace {
 
 ExitStatus ended_by(int signal, std::string why) { return {-1, signal, {}, std::move(why)}; }
@@ -34,33 +36,39 @@ const char* to_string(Phase phase) {
       return "killing";
     case Phase::kEnded:
       return "ended";
+    case Phase::kAcknowledged:
+      return "ended and acknowledged";
   }
   return "?";
 }
 
-struct Supervision::Turn {
-  MonoTime now;
-  std::vector<Effect> effects;
-  template <class E>
-  void add(E effect) {
-    effects.emplace_back(std::move(effect));
-  }
-};
-
 Supervision::Supervision(Capacity capacity, SupervisionTimes times)
     : capacity_(capacity), times_(times) {}
 
-std::vector<Effect> Supervision::step(const Event& event, MonoTime now) {
-  Turn turn{now, {}};
-  std::visit([&](const auto& e) { on(e, turn); }, event);
-  return std::move(turn.effects);
+void Supervision::step(const Input& input, MonoTime now, Effects& out) {
+  Turn turn{now, out};
+  std::visit([&](const auto& i) { on(i, turn); }, input);
+  check_invariants();
+}
+
+void Supervision::check_invariants() const {
+  for (const auto& [name, job] : jobs_) {
+    for (const auto& [member, process] : job.processes) {
+      const auto newest = job.newest.find(member.worker);
+      ANTDT_CHECK(newest != job.newest.end() && member.attempt <= newest->second,
+                  "{} is newer than the newest attempt", describe({name, member}));
+      ANTDT_CHECK(process.live() != process.status.has_value(), "{} is {} and {} exit status",
+                  describe({name, member}), to_string(process.phase),
+                  process.status ? "has an" : "has no");
+    }
+  }
 }
 
 // ----------------------------------------------------------------- starting
 
-void Supervision::on(const event::StartWanted& e, Turn& turn) {
+void Supervision::on(const StartWanted& e, Turn& turn) {
   const auto refuse = [&](wire::RefusalCode code, std::string reason) {
-    turn.add(effect::RefuseStart{e.key, e.seq, code, std::move(reason)});
+    turn.add(RefuseStart{e.key, e.seq, code, std::move(reason)});
   };
   if (e.key.member.worker.role == kJobDaemon.role || e.key.member.attempt == Attempt{} ||
       e.start->command.empty()) {
@@ -94,12 +102,12 @@ void Supervision::on(const event::StartWanted& e, Turn& turn) {
 
 void Supervision::answer_again(const ProcessKey& key, Process& process, std::uint64_t seq,
                                Turn& turn) {
-  if (process.phase == Phase::kEnded) {
-    process.acknowledged = false;
+  if (!process.live()) {
+    process.phase = Phase::kEnded;  // it is reported until it is acknowledged again
     process.deadline = turn.now + times_.exit_repeat;
-    turn.add(effect::ReportExit{key, *process.status});
+    turn.add(ReportExit{key, *process.status});
   } else if (process.pid != 0) {
-    turn.add(effect::ReportStarted{key, process.pid, seq});
+    turn.add(ReportStarted{key, process.pid, seq});
   } else {
     process.seq = seq;
   }
@@ -114,9 +122,9 @@ void Supervision::retire_older(const std::string& name, Job& job, Member newer, 
     if (member.worker != newer.worker || member.attempt >= newer.attempt) continue;
     if (older->second.live()) {
       stop({name, member}, older->second, Duration::zero(), turn);
-    } else if (older->second.acknowledged) {
+    } else if (older->second.phase == Phase::kAcknowledged) {
       job.processes.erase(older);
-      turn.add(effect::ForgetProcess{{name, member}});
+      turn.add(ForgetProcess{{name, member}});
     }
   }
 }
@@ -128,18 +136,18 @@ void Supervision::launch_waiting(const std::string& name, Job& job, WorkerId wor
     if (member.worker == worker && member != newest->first && process.live()) return;
   }
   newest->second.phase = Phase::kLaunching;
-  turn.add(effect::Launch{{name, newest->first}, newest->second.start});
+  turn.add(LaunchProcess{{name, newest->first}, newest->second.start});
 }
 
-void Supervision::on(const event::WorkerStarted& e, Turn& turn) {
+void Supervision::on(const WorkerStarted& e, Turn& turn) {
   Process* process = find_mutable(e.key);
   if (process == nullptr || !process->live()) return;
   process->pid = e.pid;
   if (process->phase == Phase::kLaunching) process->phase = Phase::kRunning;
-  turn.add(effect::ReportStarted{e.key, e.pid, std::exchange(process->seq, 0)});
+  turn.add(ReportStarted{e.key, e.pid, std::exchange(process->seq, 0)});
 }
 
-void Supervision::on(const event::Adopted& e, Turn& turn) {
+void Supervision::on(const ProcessFound& e, Turn& turn) {
   Job& job = job_at(e.key.job, turn.now);
   Attempt& newest = job.newest[e.key.member.worker];
   newest = std::max(newest, e.key.member.attempt);
@@ -156,13 +164,13 @@ void Supervision::on(const event::Adopted& e, Turn& turn) {
 
 // ----------------------------------------------------------------- stopping
 
-void Supervision::on(const event::StopWanted& e, Turn& turn) {
+void Supervision::on(const StopWanted& e, Turn& turn) {
   const auto job = jobs_.find(e.key.job);
   if (job != jobs_.end()) heard(job->second, turn.now);
   Process* process = find_mutable(e.key);
   if (process == nullptr) {
     // Whoever wants it stopped waits for its end.
-    turn.add(effect::ReportExit{e.key, ended_by(SIGKILL, "this host knows no such process")});
+    turn.add(ReportExit{e.key, ended_by(SIGKILL, "this host knows no such process")});
   } else if (process->live()) {
     stop(e.key, *process, e.grace, turn);
   }
@@ -177,13 +185,14 @@ void Supervision::stop(const ProcessKey& key, Process& process, Duration grace, 
     case Phase::kRunning:
       process.phase = Phase::kStopping;
       process.deadline = deadline;
-      if (grace > Duration::zero()) turn.add(effect::Signal{key, Force::kTerminate});
+      if (grace > Duration::zero()) turn.add(SignalProcess{key, Force::kTerminate});
       break;
     case Phase::kStopping:
       process.deadline = std::min(process.deadline, deadline);
       break;
     case Phase::kKilling:
     case Phase::kEnded:
+    case Phase::kAcknowledged:
       return;
   }
   if (process.deadline <= turn.now) raise_force(key, process, turn);
@@ -193,7 +202,7 @@ void Supervision::raise_force(const ProcessKey& key, Process& process, Turn& tur
   const bool was_killed = process.phase == Phase::kKilling;
   process.phase = Phase::kKilling;
   process.deadline = turn.now + times_.kill_patience;
-  turn.add(effect::Signal{key, was_killed ? Force::kDestroy : Force::kKill});
+  turn.add(SignalProcess{key, was_killed ? Force::kDestroy : Force::kKill});
 }
 
 void Supervision::stop_all(const std::string& name, Job& job, Turn& turn) {
@@ -204,7 +213,7 @@ void Supervision::stop_all(const std::string& name, Job& job, Turn& turn) {
 
 // ------------------------------------------------------------------- ending
 
-void Supervision::on(const event::ProcessEnded& e, Turn& turn) {
+void Supervision::on(const ProcessEnded& e, Turn& turn) {
   Process* process = find_mutable(e.key);
   if (process == nullptr || !process->live()) return;
   end(e.key, *process, e.status, turn);
@@ -216,105 +225,105 @@ void Supervision::end(const ProcessKey& key, Process& process, ExitStatus status
   process.phase = Phase::kEnded;
   process.status = std::move(status);
   process.deadline = turn.now + times_.exit_repeat;
-  turn.add(effect::ReportExit{key, *process.status});
+  turn.add(ReportExit{key, *process.status});
 }
 
-void Supervision::on(const event::ExitAcknowledged& e, Turn& turn) {
+void Supervision::on(const ExitAcknowledged& e, Turn& turn) {
   Process* process = find_mutable(e.key);
   if (process == nullptr || process->live()) return;
-  process->acknowledged = true;
+  process->phase = Phase::kAcknowledged;
   Job& job = jobs_.at(e.key.job);
   heard(job, turn.now);
   // The newest attempt is kept: its number fences older ones, and a repeated
   // request for it must not start it again.
   if (e.key.member.attempt == job.newest[e.key.member.worker]) return;
   job.processes.erase(e.key.member);
-  turn.add(effect::ForgetProcess{e.key});
+  turn.add(ForgetProcess{e.key});
 }
 
-void Supervision::on(const event::JobOver& e, Turn& turn) {
+void Supervision::on(const JobOver& e, Turn& turn) {
   const auto job = jobs_.find(e.job);
   if (job == jobs_.end()) {
-    turn.add(effect::ForgetJob{e.job});
+    turn.add(ForgetJob{e.job});
     return;
   }
-  job->second.over = true;
+  job->second.standing = Standing::kOver;
   stop_all(e.job, job->second, turn);
   sweep(e.job, turn);
 }
 
 void Supervision::sweep(const std::string& name, Turn& turn) {
   Job& job = jobs_.at(name);
-  if (!job.over) return;
+  if (job.standing != Standing::kOver) return;
   for (auto it = job.processes.begin(); it != job.processes.end();) {
     if (it->second.live()) {
       ++it;
       continue;
     }
-    turn.add(effect::ForgetProcess{{name, it->first}});
+    turn.add(ForgetProcess{{name, it->first}});
     it = job.processes.erase(it);
   }
   if (!job.processes.empty()) return;
   jobs_.erase(name);
-  turn.add(effect::ForgetJob{name});
+  turn.add(ForgetJob{name});
 }
 
 // ----------------------------------------------------- the daemon's presence
 
-void Supervision::on(const event::DaemonAttached& e, Turn& turn) {
+void Supervision::on(const DaemonAttached& e, Turn& turn) {
   Job& job = job_at(e.job, turn.now);
   heard(job, turn.now);
-  job.over = false;
+  job.standing = Standing::kHeld;
   for (auto& [member, process] : job.processes) {
-    if (process.live() || process.acknowledged) continue;
+    if (process.phase != Phase::kEnded) continue;
     process.deadline = turn.now + times_.exit_repeat;
-    turn.add(effect::ReportExit{{e.job, member}, *process.status});
+    turn.add(ReportExit{{e.job, member}, *process.status});
   }
 }
 
-void Supervision::on(const event::DaemonHeard& e, Turn& turn) {
+void Supervision::on(const DaemonHeard& e, Turn& turn) {
   const auto job = jobs_.find(e.job);
   if (job != jobs_.end()) heard(job->second, turn.now);
 }
 
 void Supervision::heard(Job& job, MonoTime now) {
   job.last_heard = now;
-  job.orphaned = false;
+  if (job.standing == Standing::kOrphaned) job.standing = Standing::kHeld;
 }
 
 // --------------------------------------------------------------------- time
 
-void Supervision::on(const event::Tick&, Turn& turn) {
+void Supervision::on(const TimePassed&, Turn& turn) {
   std::vector<std::string> names;
   for (const auto& [name, job] : jobs_) names.push_back(name);
   for (const std::string& name : names) {
-    tick_job(name, jobs_.at(name), turn);
+    advance_job(name, jobs_.at(name), turn);
     sweep(name, turn);
   }
 }
 
-void Supervision::tick_job(const std::string& name, Job& job, Turn& turn) {
-  for (auto& [member, process] : job.processes) tick_process({name, member}, process, turn);
+void Supervision::advance_job(const std::string& name, Job& job, Turn& turn) {
+  for (auto& [member, process] : job.processes) advance_process({name, member}, process, turn);
   const Duration silence = turn.now - job.last_heard;
   const bool abandoned = job.orphan_timeout > Duration::zero() && silence >= job.orphan_timeout;
-  if (abandoned && !job.orphaned && !job.over && job.has_live()) {
-    job.orphaned = true;
+  if (abandoned && job.standing == Standing::kHeld && job.has_live()) {
+    job.standing = Standing::kOrphaned;
     turn.add(
-        effect::Note{fmt::format("job {}: its daemon has been silent for {:.1f} s: its "
-                                 "processes here are stopped",
-                                 name, to_seconds(silence))});
+        WriteToLog{fmt::format("job {}: its daemon has been silent for {:.1f} s: its "
+                               "processes here are stopped",
+                               name, to_seconds(silence))});
     stop_all(name, job, turn);
   }
-  if (!job.has_live() && silence >= times_.forget_after) job.over = true;
+  if (!job.has_live() && silence >= times_.forget_after) job.standing = Standing::kOver;
 }
 
-void Supervision::tick_process(const ProcessKey& key, Process& process, Turn& turn) {
+void Supervision::advance_process(const ProcessKey& key, Process& process, Turn& turn) {
   if (process.deadline > turn.now) return;
   if (process.phase == Phase::kStopping || process.phase == Phase::kKilling) {
     raise_force(key, process, turn);
-  } else if (process.phase == Phase::kEnded && !process.acknowledged) {
+  } else if (process.phase == Phase::kEnded) {
     process.deadline = turn.now + times_.exit_repeat;
-    turn.add(effect::ReportExit{key, *process.status});
+    turn.add(ReportExit{key, *process.status});
   }
 }
 
@@ -330,12 +339,12 @@ std::optional<MonoTime> Supervision::next_wakeup(const Job& job) const {
   std::optional<MonoTime> next;
   for (const auto& [member, process] : job.processes) {
     const bool forcing = process.phase == Phase::kStopping || process.phase == Phase::kKilling;
-    const bool reporting = process.phase == Phase::kEnded && !process.acknowledged;
+    const bool reporting = process.phase == Phase::kEnded;
     if (forcing || reporting) earliest(next, process.deadline);
   }
   if (!job.has_live()) {
     earliest(next, job.last_heard + times_.forget_after);
-  } else if (job.orphan_timeout > Duration::zero() && !job.orphaned && !job.over) {
+  } else if (job.orphan_timeout > Duration::zero() && job.standing == Standing::kHeld) {
     earliest(next, job.last_heard + job.orphan_timeout);
   }
   return next;
@@ -419,4 +428,4 @@ std::vector<wire::RunningProcess> Supervision::running(const std::string& job) c
 
 bool Supervision::knows(const std::string& job) const { return jobs_.contains(job); }
 
-}  // namespace antdt::antdtd
+}  // namespace antdt::antdtd::supervision

@@ -1,5 +1,5 @@
-// Which processes an agent keeps, and what it does about each: a value that
-// turns events into effects. No I/O, no clock.
+// Which processes an agent keeps, and what it does about each. docs/machines.md describes the shape
+// of a machine.
 //
 //            StartWanted                WorkerStarted
 //   (none) ──────────────> launching ─────────────────> running
@@ -9,8 +9,18 @@
 //                                            │ grace over: SIGKILL to the tree
 //                                            v
 //                                         killing ── still there: the shim too
-//   each of them ── ProcessEnded ──> ended ── ExitAcknowledged ──> forgotten, or kept
-//                                    without reports if it is the newest attempt
+//   each of them ── ProcessEnded ──> ended ── ExitAcknowledged ──> forgotten, but the newest
+//                                                                  attempt: acknowledged
+//
+// Of a job:
+//                                  its daemon is silent for too long
+//   (unknown) ──StartWanted──> held ─────────────────────────────────> orphaned
+//                               │  ^─────────its daemon is heard──────────┘
+//                               v
+//   any ──JobOver──> over ── the last process has ended ──> (unknown)
+//
+// Nothing is durable here: an agent that is started again finds the processes of the one before in
+// its store (ProcessFound).
 //
 // What holds always:
 //  - of one worker id at most one attempt runs: a newer one waits until the
@@ -26,6 +36,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -36,9 +47,6 @@
 
 namespace antdt::antdtd {
 
-enum class Phase { kWaiting, kLaunching, kRunning, kStopping, kKilling, kEnded };
-[[nodiscard]] const char* to_string(Phase phase);
-
 // How hard a process is asked to end.
 enum class Force {
   kTerminate,  // SIGTERM to every process of the tree
@@ -48,7 +56,11 @@ enum class Force {
 
 using StartRequest = std::shared_ptr<const wire::StartProcess>;
 
-namespace event {
+namespace supervision {
+
+enum class Phase { kWaiting, kLaunching, kRunning, kStopping, kKilling, kEnded, kAcknowledged };
+[[nodiscard]] const char* to_string(Phase phase);
+
 struct StartWanted {
   ProcessKey key;
   StartRequest start;
@@ -83,24 +95,21 @@ struct JobOver {
   std::string job;
 };
 // A process that an earlier agent started; with `status` if it has ended.
-struct Adopted {
+struct ProcessFound {
   ProcessKey key;
   StartRequest start;
   std::uint32_t pid = 0;  // 0: not known yet
   std::optional<ExitStatus> status;
 };
-struct Tick {};
-}  // namespace event
-using Event = std::variant<event::StartWanted, event::StopWanted, event::WorkerStarted,
-                           event::ProcessEnded, event::ExitAcknowledged, event::DaemonAttached,
-                           event::DaemonHeard, event::JobOver, event::Adopted, event::Tick>;
+struct TimePassed {};
+using Input = std::variant<StartWanted, StopWanted, WorkerStarted, ProcessEnded, ExitAcknowledged,
+                           DaemonAttached, DaemonHeard, JobOver, ProcessFound, TimePassed>;
 
-namespace effect {
-struct Launch {
+struct LaunchProcess {
   ProcessKey key;
   StartRequest start;
 };
-struct Signal {
+struct SignalProcess {
   ProcessKey key;
   Force force;
 };
@@ -126,13 +135,12 @@ struct ForgetJob {
   std::string job;
 };
 // Something people should find in the agent's log.
-struct Note {
+struct WriteToLog {
   std::string text;
 };
-}  // namespace effect
-using Effect =
-    std::variant<effect::Launch, effect::Signal, effect::ReportStarted, effect::ReportExit,
-                 effect::RefuseStart, effect::ForgetProcess, effect::ForgetJob, effect::Note>;
+using Effect = std::variant<LaunchProcess, SignalProcess, ReportStarted, ReportExit, RefuseStart,
+                            ForgetProcess, ForgetJob, WriteToLog>;
+using Effects = std::vector<Effect>;
 
 struct SupervisionTimes {
   Duration exit_repeat = std::chrono::seconds(1);
@@ -145,8 +153,8 @@ class Supervision {
  public:
   explicit Supervision(Capacity capacity, SupervisionTimes times = {});
 
-  [[nodiscard]] std::vector<Effect> step(const Event& event, MonoTime now);
-  // When to step(Tick) next, if nothing else happens.
+  void step(const Input& input, MonoTime now, Effects& out);
+  // When to step(TimePassed) next, if nothing else happens.
   [[nodiscard]] std::optional<MonoTime> next_wakeup() const;
 
   // ---- views
@@ -157,8 +165,9 @@ class Supervision {
     std::uint64_t seq = 0;  // of the request that is still to be answered; 0: none
     MonoTime deadline{};    // stopping, killing: when force rises; ended: next report
     std::optional<ExitStatus> status;
-    bool acknowledged = false;
-    [[nodiscard]] bool live() const { return phase != Phase::kEnded; }
+    [[nodiscard]] bool live() const {
+      return phase != Phase::kEnded && phase != Phase::kAcknowledged;
+    }
   };
   // The process, or null; valid until the next step.
   [[nodiscard]] const Process* find(const ProcessKey& key) const;
@@ -169,27 +178,38 @@ class Supervision {
   [[nodiscard]] bool knows(const std::string& job) const;
 
  private:
+  enum class Standing {
+    kHeld,      // by its daemon, which spoke lately
+    kOrphaned,  // its processes were stopped because its daemon was silent
+    kOver,      // its daemon said so: what is left is stopped and forgotten
+  };
   struct Job {
     std::map<Member, Process> processes;
     std::map<WorkerId, Attempt> newest;
     MonoTime last_heard{};
     Duration orphan_timeout{};  // the longest any of its processes was given; 0: none
-    bool over = false;
-    bool orphaned = false;  // was stopped for its daemon's silence
+    Standing standing = Standing::kHeld;
     [[nodiscard]] bool has_live() const;
   };
-  struct Turn;  // effects under construction, and the time
+  struct Turn {
+    MonoTime now;
+    Effects& out;
+    template <class E>
+    void add(E effect) {
+      out.emplace_back(std::move(effect));
+    }
+  };
 
-  void on(const event::StartWanted& e, Turn& turn);
-  void on(const event::StopWanted& e, Turn& turn);
-  void on(const event::WorkerStarted& e, Turn& turn);
-  void on(const event::ProcessEnded& e, Turn& turn);
-  void on(const event::ExitAcknowledged& e, Turn& turn);
-  void on(const event::DaemonAttached& e, Turn& turn);
-  void on(const event::DaemonHeard& e, Turn& turn);
-  void on(const event::JobOver& e, Turn& turn);
-  void on(const event::Adopted& e, Turn& turn);
-  void on(const event::Tick& e, Turn& turn);
+  void on(const StartWanted& e, Turn& turn);
+  void on(const StopWanted& e, Turn& turn);
+  void on(const WorkerStarted& e, Turn& turn);
+  void on(const ProcessEnded& e, Turn& turn);
+  void on(const ExitAcknowledged& e, Turn& turn);
+  void on(const DaemonAttached& e, Turn& turn);
+  void on(const DaemonHeard& e, Turn& turn);
+  void on(const JobOver& e, Turn& turn);
+  void on(const ProcessFound& e, Turn& turn);
+  void on(const TimePassed& e, Turn& turn);
 
   Job& job_at(const std::string& name, MonoTime now);
   void heard(Job& job, MonoTime now);
@@ -200,8 +220,8 @@ class Supervision {
   void raise_force(const ProcessKey& key, Process& process, Turn& turn);
   void end(const ProcessKey& key, Process& process, ExitStatus status, Turn& turn);
   void launch_waiting(const std::string& name, Job& job, WorkerId worker, Turn& turn);
-  void tick_process(const ProcessKey& key, Process& process, Turn& turn);
-  void tick_job(const std::string& name, Job& job, Turn& turn);
+  void advance_process(const ProcessKey& key, Process& process, Turn& turn);
+  void advance_job(const std::string& name, Job& job, Turn& turn);
   // Drops ended processes of a job that is over, and the job with the last.
   void sweep(const std::string& name, Turn& turn);
   [[nodiscard]] std::optional<MonoTime> next_wakeup(const Job& job) const;
@@ -210,10 +230,15 @@ class Supervision {
   // What is not leased, as if no attempt of `except` lived.
   [[nodiscard]] Capacity free_without(const ProcessKey* except) const;
   Process* find_mutable(const ProcessKey& key);
+  void check_invariants() const;
 
   Capacity capacity_;
   SupervisionTimes times_;
   std::map<std::string, Job> jobs_;
 };
+
+}  // namespace supervision
+
+using supervision::Supervision;
 
 }  // namespace antdt::antdtd

@@ -51,7 +51,7 @@ void Host::start_agent() {
   agent_.emplace(Agent{antdtd::Supervision({static_cast<double>(slots_), 0, 0}), {}, false, {}});
   const auto stored = store_;
   for (const auto& [member, s] : stored) {
-    apply(antdtd::event::Adopted{key_of(member), s.start, s.pid, s.status});
+    apply(antdtd::supervision::ProcessFound{key_of(member), s.start, s.pid, s.status});
   }
   agent_process_.after(clock_.real(kHeartbeat), [this] { heartbeat(); });
 }
@@ -98,17 +98,19 @@ void Host::wake() {
 
 // ------------------------------------------------------------------ supervision
 
-void Host::apply(const antdtd::Event& event) {
+void Host::apply(const antdtd::supervision::Input& event) {
   if (!agent_) return;
-  for (const antdtd::Effect& effect : agent_->supervision.step(event, clock_.now())) run(effect);
+  antdtd::supervision::Effects effects;
+  agent_->supervision.step(event, clock_.now(), effects);
+  for (const antdtd::supervision::Effect& effect : effects) run(effect);
   arm();
 }
 
-void Host::run(const antdtd::Effect& effect) {
-  using namespace antdtd::effect;
-  if (const auto* launched = std::get_if<Launch>(&effect)) {
+void Host::run(const antdtd::supervision::Effect& effect) {
+  using namespace antdtd::supervision;
+  if (const auto* launched = std::get_if<LaunchProcess>(&effect)) {
     launch(launched->key.member, launched->start);
-  } else if (const auto* signalled = std::get_if<Signal>(&effect)) {
+  } else if (const auto* signalled = std::get_if<SignalProcess>(&effect)) {
     signal(signalled->key.member, signalled->force);
   } else if (const auto* started = std::get_if<ReportStarted>(&effect)) {
     send_or_drop(Started{started->key.member, started->pid});
@@ -137,7 +139,7 @@ void Host::launch(Member member, const antdtd::StartRequest& start) {
     found->second.pid = ++pids_;
     found->second.process = outside_.make_program(*this, member, found->second.pid);
     found->second.process->start();
-    apply(antdtd::event::WorkerStarted{key_of(member), found->second.pid});
+    apply(antdtd::supervision::WorkerStarted{key_of(member), found->second.pid});
   });
 }
 
@@ -151,7 +153,7 @@ void Host::signal(Member member, antdtd::Force force) {
   if (found->second.status) return;
   found->second.status = antdtd::ExitStatus{-1, SIGKILL, "", ""};
   agent_process_.after(milliseconds(1), [this, member, status = *found->second.status] {
-    apply(antdtd::event::ProcessEnded{key_of(member), status});
+    apply(antdtd::supervision::ProcessEnded{key_of(member), status});
   });
 }
 
@@ -162,7 +164,7 @@ void Host::program_exited(Program& program, int code, int signal) {
   // Its last words go before its end.
   agent_process_.after(milliseconds(2),
                        [this, member = program.member(), status = *found->second.status] {
-                         apply(antdtd::event::ProcessEnded{key_of(member), status});
+                         apply(antdtd::supervision::ProcessEnded{key_of(member), status});
                        });
 }
 
@@ -183,7 +185,7 @@ void Host::arm() {
                          for (const auto& due : agent_->sums.take_due(clock_.now(), is_attached)) {
                            send_metrics(due);
                          }
-                         apply(antdtd::event::Tick{});
+                         apply(antdtd::supervision::TimePassed{});
                        });
 }
 
@@ -214,7 +216,7 @@ void Host::attach(Incarnation incarnation) {
   welcome.running = agent_->supervision.running(kJob);
   send_or_drop(std::move(welcome));
   for (auto& message : std::exchange(agent_->kept, {})) send_or_drop(std::move(message));
-  apply(antdtd::event::DaemonAttached{kJob});
+  apply(antdtd::supervision::DaemonAttached{kJob});
 }
 
 void Host::receive(const ToAgent& message) {
@@ -227,20 +229,20 @@ void Host::hear(const ToAgent& message) {
     return outside_.to_daemon({name_, message.from, NotAttached{}});
   }
   if (std::holds_alternative<wire::Heartbeat>(message.body)) {
-    apply(antdtd::event::DaemonHeard{kJob});
+    apply(antdtd::supervision::DaemonHeard{kJob});
   } else if (std::holds_alternative<wire::Detach>(message.body)) {
-    apply(antdtd::event::JobOver{kJob});
+    apply(antdtd::supervision::JobOver{kJob});
   } else if (const auto* start = std::get_if<Start>(&message.body)) {
     auto wanted = std::make_shared<wire::StartProcess>();
     wanted->command = {"worker"};
     wanted->cpus = 1;
     wanted->orphan_timeout_ms = 60000;
     wanted->report_ms = 200;
-    apply(antdtd::event::StartWanted{key_of(start->member), std::move(wanted), 1});
+    apply(antdtd::supervision::StartWanted{key_of(start->member), std::move(wanted), 1});
   } else if (const auto* stop = std::get_if<Stop>(&message.body)) {
-    apply(antdtd::event::StopWanted{key_of(stop->member), stop->grace});
+    apply(antdtd::supervision::StopWanted{key_of(stop->member), stop->grace});
   } else if (const auto* seen = std::get_if<ExitSeen>(&message.body)) {
-    apply(antdtd::event::ExitAcknowledged{key_of(seen->member)});
+    apply(antdtd::supervision::ExitAcknowledged{key_of(seen->member)});
   } else if (const auto* worker = std::get_if<ctl::out::ToWorker>(&message.body)) {
     deliver(*worker);
   }

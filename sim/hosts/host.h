@@ -65,8 +65,8 @@ class Host {
   };
 
   void hear(const ToAgent& message);
-  void apply(const antdtd::Event& event);
-  void run(const antdtd::Effect& effect);
+  void apply(const antdtd::supervision::Input& event);
+  void run(const antdtd::supervision::Effect& effect);
   void launch(Member member, const antdtd::StartRequest& start);
   void signal(Member member, antdtd::Force force);
   void attach(Incarnation incarnation);

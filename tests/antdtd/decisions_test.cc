@@ -103,32 +103,68 @@ TEST(WorkerEnvironment, TorchrunWorkersHandleNcclErrors) {
 
 // --------------------------------------------------------------------- keeper
 
+using keeper::JobKeeper;
+
+// A keeper that is told one thing after the other, and what each made it want.
+class Keeper {
+ public:
+  struct Wanted {
+    bool launch = false, kill = false, kill_shim = false;
+    std::string note;
+  };
+  explicit Keeper(Duration hung_after = {}) : machine_(hung_after) {}
+  Wanted start(MonoTime now) { return step(keeper::StartOrdered{}, now); }
+  void adopt(Attempt attempt, MonoTime now) { step(keeper::DaemonAdopted{attempt}, now); }
+  Wanted exited(const ExitStatus& status, MonoTime now) {
+    return step(keeper::DaemonExited{status}, now);
+  }
+  void job_is_over() { step(keeper::JobEndAnnounced{}, kNow); }
+  void heard(MonoTime now) { step(keeper::DaemonSpoke{}, now); }
+  Wanted tick(MonoTime now) { return step(keeper::TimePassed{}, now); }
+  [[nodiscard]] const JobKeeper* operator->() const { return &machine_; }
+
+ private:
+  Wanted step(const keeper::Input& input, MonoTime now) {
+    keeper::Effects effects;
+    machine_.step(input, now, effects);
+    Wanted wanted;
+    for (const keeper::Effect& effect : effects) {
+      if (std::holds_alternative<keeper::LaunchDaemon>(effect)) wanted.launch = true;
+      if (std::holds_alternative<keeper::KillDaemon>(effect)) wanted.kill = true;
+      if (std::holds_alternative<keeper::KillShim>(effect)) wanted.kill_shim = true;
+      if (const auto* said = std::get_if<keeper::ReportOnJob>(&effect)) wanted.note = said->text;
+    }
+    return wanted;
+  }
+  JobKeeper machine_;
+};
+
 TEST(JobKeeper, AnEndThatTheDaemonChoseIsTheJobsEnd) {
   for (const int code : {0, 1, 2, 3, 4, 75}) {
-    JobKeeper keeper;
+    Keeper keeper;
     EXPECT_TRUE(keeper.start(kNow).launch);
     EXPECT_FALSE(keeper.exited({code, 0, {}, {}}, kNow).launch);
-    EXPECT_EQ(keeper.state(), JobKeeper::State::kOver) << code;
+    EXPECT_EQ(keeper->state(), JobKeeper::State::kOver) << code;
   }
 }
 
 TEST(JobKeeper, ASignalOrAnUnknownCodeStartsItAgainWithANewAttempt) {
   for (const ExitStatus& death : {ExitStatus{-1, 9, {}, {}}, ExitStatus{134, 0, {}, {}}}) {
-    JobKeeper keeper;
+    Keeper keeper;
     EXPECT_TRUE(keeper.start(kNow).launch);
     EXPECT_FALSE(keeper.exited(death, kNow).launch);
-    ASSERT_TRUE(keeper.next_wakeup());
-    EXPECT_TRUE(keeper.tick(*keeper.next_wakeup()).launch);
-    EXPECT_EQ(keeper.attempt(), Attempt{2});
+    ASSERT_TRUE(keeper->next_wakeup());
+    EXPECT_TRUE(keeper.tick(*keeper->next_wakeup()).launch);
+    EXPECT_EQ(keeper->attempt(), Attempt{2});
   }
 }
 
 TEST(JobKeeper, TheFirstRestartIsAtOnceAndLaterOnesPause) {
-  JobKeeper keeper;
+  Keeper keeper;
   EXPECT_TRUE(keeper.start(kNow).launch);
-  (void)keeper.exited({-1, 9, {}, {}}, kNow);
+  keeper.exited({-1, 9, {}, {}}, kNow);
   EXPECT_TRUE(keeper.tick(kNow).launch);
-  (void)keeper.exited({-1, 9, {}, {}}, kNow);
+  keeper.exited({-1, 9, {}, {}}, kNow);
   EXPECT_FALSE(keeper.tick(kNow).launch);
   EXPECT_TRUE(keeper.tick(kNow + seconds(2)).launch);
 }
@@ -137,21 +173,21 @@ TEST(JobKeeper, TheFirstRestartIsAtOnceAndLaterOnesPause) {
 const ExitStatus kCannotBegin{5, 0, {}, "antdt-jobd: reading the key job.key: No such file\n"};
 
 TEST(JobKeeper, OneThatCannotBeginAgainIsTriedAfterGrowingPausesUntilPatienceIsOver) {
-  JobKeeper keeper;
+  Keeper keeper;
   EXPECT_TRUE(keeper.start(kNow).launch);
-  (void)keeper.exited({-1, 9, {}, {}}, kNow);
+  keeper.exited({-1, 9, {}, {}}, kNow);
   MonoTime now = kNow;
   Duration last{};
   int tries = 0;
-  JobKeeper::Decision decision;
-  for (; !keeper.ended(); ++tries) {
+  Keeper::Wanted decision;
+  for (; !keeper->ended(); ++tries) {
     ASSERT_LT(tries, 1000) << "for ever";
-    now = *keeper.next_wakeup();
+    now = *keeper->next_wakeup();
     ASSERT_TRUE(keeper.tick(now).launch);
     if (tries % 2 == 1) now += JobKeeper::kSoon;  // its disk was slow to say no
     decision = keeper.exited(kCannotBegin, now);
-    if (keeper.ended()) break;
-    const Duration pause = *keeper.next_wakeup() - now;
+    if (keeper->ended()) break;
+    const Duration pause = *keeper->next_wakeup() - now;
     EXPECT_GE(pause, last) << tries;
     EXPECT_LE(pause, JobKeeper::kLongestPause) << tries;
     last = pause;
@@ -159,43 +195,43 @@ TEST(JobKeeper, OneThatCannotBeginAgainIsTriedAfterGrowingPausesUntilPatienceIsO
   EXPECT_EQ(last, JobKeeper::kLongestPause);
   EXPECT_GE(now - kNow, JobKeeper::kPatience);
   EXPECT_LE(now - kNow, JobKeeper::kPatience + JobKeeper::kLongestPause + JobKeeper::kSoon);
-  EXPECT_EQ(keeper.state(), JobKeeper::State::kGaveUp);
+  EXPECT_EQ(keeper->state(), JobKeeper::State::kGaveUp);
   EXPECT_THAT(decision.note, HasSubstr("exit code 5"));
   EXPECT_THAT(decision.note, HasSubstr("reading the key job.key")) << "its last words";
-  EXPECT_EQ(keeper.next_wakeup(), std::nullopt);
+  EXPECT_EQ(keeper->next_wakeup(), std::nullopt);
 }
 
 TEST(JobKeeper, ATroubleThatPassesLeavesNothingBehind) {
-  JobKeeper keeper;
+  Keeper keeper;
   EXPECT_TRUE(keeper.start(kNow).launch);
   MonoTime now = kNow;
   for (int outage = 0; outage < 5; ++outage) {
-    (void)keeper.exited({-1, 9, {}, {}}, now);
+    keeper.exited({-1, 9, {}, {}}, now);
     for (int times = 0; times < 30; ++times) {
-      now = *keeper.next_wakeup();
+      now = *keeper->next_wakeup();
       ASSERT_TRUE(keeper.tick(now).launch);
-      (void)keeper.exited(kCannotBegin, now);
+      keeper.exited(kCannotBegin, now);
     }
-    now = *keeper.next_wakeup();
+    now = *keeper->next_wakeup();
     ASSERT_TRUE(keeper.tick(now).launch);
     now += JobKeeper::kSoon;  // it is there again
   }
-  EXPECT_EQ(keeper.state(), JobKeeper::State::kUp);
+  EXPECT_EQ(keeper->state(), JobKeeper::State::kUp);
 }
 
 TEST(JobKeeper, OneThatCrashesAtTheSameInputAgainAndAgainIsNotStartedForEver) {
-  JobKeeper keeper;
+  Keeper keeper;
   EXPECT_TRUE(keeper.start(kNow).launch);
   MonoTime now = kNow;
-  JobKeeper::Decision decision;
+  Keeper::Wanted decision;
   std::size_t crashes = 0;
-  while (!keeper.ended()) {
+  while (!keeper->ended()) {
     ASSERT_LT(crashes, 100U) << "for ever";
     now += seconds(5);  // it lives until the worker asks again
     decision = keeper.exited({-1, SIGABRT, {}, "check failed: a != b\n"}, now);
     ++crashes;
-    if (keeper.ended()) break;
-    now = *keeper.next_wakeup();
+    if (keeper->ended()) break;
+    now = *keeper->next_wakeup();
     EXPECT_TRUE(keeper.tick(now).launch);
   }
   EXPECT_EQ(crashes, JobKeeper::kMostCrashes);
@@ -205,89 +241,89 @@ TEST(JobKeeper, OneThatCrashesAtTheSameInputAgainAndAgainIsNotStartedForEver) {
 }
 
 TEST(JobKeeper, CrashesFarApartAndKillsByOthersAreNoRow) {
-  JobKeeper keeper;
+  Keeper keeper;
   EXPECT_TRUE(keeper.start(kNow).launch);
   MonoTime now = kNow;
   for (int death = 0; death < 100; ++death) {
     const bool crash = death % 2 == 0;
     now += crash ? JobKeeper::kSettled : seconds(3);
-    (void)keeper.exited({-1, crash ? SIGSEGV : SIGKILL, {}, {}}, now);
-    ASSERT_TRUE(keeper.next_wakeup()) << death;
-    now = *keeper.next_wakeup();
+    keeper.exited({-1, crash ? SIGSEGV : SIGKILL, {}, {}}, now);
+    ASSERT_TRUE(keeper->next_wakeup()) << death;
+    now = *keeper->next_wakeup();
     EXPECT_TRUE(keeper.tick(now).launch);
   }
 }
 
 TEST(JobKeeper, AfterOneThatLivedForAWhileTheCountBeginsAnew) {
-  JobKeeper keeper;
+  Keeper keeper;
   EXPECT_TRUE(keeper.start(kNow).launch);
   for (int death = 1; death <= 20; ++death) {
-    (void)keeper.exited({-1, 9, {}, {}}, kNow + seconds(4 * death));
+    keeper.exited({-1, 9, {}, {}}, kNow + seconds(4 * death));
     EXPECT_TRUE(keeper.tick(kNow + seconds(4 * death + 1)).launch) << death;
   }
 }
 
 TEST(JobKeeper, ADaemonThatCannotBeExecutedIsNotTriedAgain) {
-  JobKeeper keeper;
+  Keeper keeper;
   EXPECT_TRUE(keeper.start(kNow).launch);
   const auto decision = keeper.exited({-1, 0, "cannot execute /x: No such file", {}}, kNow);
-  EXPECT_EQ(keeper.state(), JobKeeper::State::kGaveUp);
+  EXPECT_EQ(keeper->state(), JobKeeper::State::kGaveUp);
   EXPECT_THAT(decision.note, HasSubstr("cannot execute /x"));
 }
 
 TEST(JobKeeper, AfterTheJobIsOverNoDeathStartsItAgain) {
-  JobKeeper keeper;
+  Keeper keeper;
   EXPECT_TRUE(keeper.start(kNow).launch);
   keeper.job_is_over();
-  (void)keeper.exited({-1, 9, {}, {}}, kNow);
-  EXPECT_EQ(keeper.state(), JobKeeper::State::kOver);
+  keeper.exited({-1, 9, {}, {}}, kNow);
+  EXPECT_EQ(keeper->state(), JobKeeper::State::kOver);
 }
 
 TEST(JobKeeper, AJobDaemonThatWasHeardAndFallsSilentIsKilledOnceAndStartedAgain) {
-  JobKeeper keeper(seconds(30));
-  (void)keeper.start(kNow);
-  EXPECT_EQ(keeper.next_wakeup(), kNow + JobKeeper::kUnheard)
+  Keeper keeper(seconds(30));
+  keeper.start(kNow);
+  EXPECT_EQ(keeper->next_wakeup(), kNow + JobKeeper::kUnheard)
       << "not heard yet: it may be replaying its journal";
   keeper.heard(kNow);
   keeper.heard(kNow + seconds(5));
   EXPECT_FALSE(keeper.tick(kNow + seconds(34)).kill);
-  EXPECT_EQ(keeper.next_wakeup(), kNow + seconds(35));
+  EXPECT_EQ(keeper->next_wakeup(), kNow + seconds(35));
   EXPECT_TRUE(keeper.tick(kNow + seconds(35)).kill);
   EXPECT_FALSE(keeper.tick(kNow + seconds(36)).kill);
-  (void)keeper.exited({-1, 9, {}, {}}, kNow + seconds(36));
+  keeper.exited({-1, 9, {}, {}}, kNow + seconds(36));
   EXPECT_TRUE(keeper.tick(kNow + seconds(36)).launch);
   EXPECT_FALSE(keeper.tick(kNow + seconds(300)).kill) << "the new one was not heard yet";
 }
 
 TEST(JobKeeper, AShimThatDoesNotKillItsSilentJobDaemonIsKilledItself) {
-  JobKeeper keeper(seconds(30));
-  (void)keeper.start(kNow);
+  Keeper keeper(seconds(30));
+  keeper.start(kNow);
   keeper.heard(kNow);
   EXPECT_TRUE(keeper.tick(kNow + seconds(30)).kill);
   EXPECT_FALSE(keeper.tick(kNow + seconds(34)).kill_shim);
-  EXPECT_EQ(keeper.next_wakeup(), kNow + seconds(35));
+  EXPECT_EQ(keeper->next_wakeup(), kNow + seconds(35));
   EXPECT_TRUE(keeper.tick(kNow + seconds(35)).kill_shim);
   EXPECT_TRUE(keeper.tick(kNow + seconds(40)).kill_shim) << "until it is gone";
-  (void)keeper.exited({-1, 9, {}, {}}, kNow + seconds(41));
+  keeper.exited({-1, 9, {}, {}}, kNow + seconds(41));
   EXPECT_TRUE(keeper.tick(kNow + seconds(41)).launch);
 }
 
 TEST(JobKeeper, OneThatIsNeverHeardIsKilledAtLast) {
-  JobKeeper keeper(seconds(30));
-  (void)keeper.start(kNow);
+  Keeper keeper(seconds(30));
+  keeper.start(kNow);
   EXPECT_FALSE(keeper.tick(kNow + JobKeeper::kUnheard - seconds(1)).kill);
   EXPECT_TRUE(keeper.tick(kNow + JobKeeper::kUnheard).kill);
 }
 
 TEST(JobKeeper, OneThatStoppedWhileItsAgentWasReplacedIsKilledAsOthersAre) {
-  JobKeeper keeper(seconds(30));
+  Keeper keeper(seconds(30));
   keeper.adopt(Attempt{3}, kNow);
   EXPECT_TRUE(keeper.tick(kNow + seconds(30)).kill);
 }
 
 TEST(JobKeeper, WithoutABoundSilenceIsNothing) {
-  JobKeeper keeper;
-  (void)keeper.start(kNow);
+  Keeper keeper;
+  keeper.start(kNow);
   keeper.heard(kNow);
   EXPECT_FALSE(keeper.tick(kNow + std::chrono::hours(10)).kill);
 }

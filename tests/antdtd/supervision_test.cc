@@ -25,9 +25,9 @@ StartRequest request(double cpus = 0, std::uint64_t memory_bytes = 0, std::uint3
 }
 
 template <class T>
-std::vector<T> only(const std::vector<Effect>& effects) {
+std::vector<T> only(const std::vector<supervision::Effect>& effects) {
   std::vector<T> found;
-  for (const Effect& effect : effects) {
+  for (const supervision::Effect& effect : effects) {
     if (const T* e = std::get_if<T>(&effect)) found.push_back(*e);
   }
   return found;
@@ -35,10 +35,14 @@ std::vector<T> only(const std::vector<Effect>& effects) {
 
 class SupervisionTest : public ::testing::Test {
  protected:
-  std::vector<Effect> step(const Event& event) { return machine_.step(event, now_); }
+  std::vector<supervision::Effect> step(const supervision::Input& event) {
+    supervision::Effects effects;
+    machine_.step(event, now_, effects);
+    return effects;
+  }
   void run(const ProcessKey& k, StartRequest start = request()) {
-    step(event::StartWanted{k, std::move(start), 1});
-    step(event::WorkerStarted{k, 100});
+    step(supervision::StartWanted{k, std::move(start), 1});
+    step(supervision::WorkerStarted{k, 100});
   }
   Supervision machine_{Capacity{4, 1000, 2}};
   MonoTime now_ = MonoTime{} + hours(1);
@@ -46,7 +50,8 @@ class SupervisionTest : public ::testing::Test {
 
 TEST_F(SupervisionTest, AStartThatDoesNotFitIsRefusedWithWhatIsFree) {
   run(key(0), request(3));
-  const auto refused = only<effect::RefuseStart>(step(event::StartWanted{key(1), request(1.5), 9}));
+  const auto refused =
+      only<supervision::RefuseStart>(step(supervision::StartWanted{key(1), request(1.5), 9}));
   ASSERT_EQ(refused.size(), 1u);
   EXPECT_EQ(refused[0].code, wire::RefusalCode::kFull);
   EXPECT_EQ(refused[0].seq, 9u);
@@ -57,118 +62,134 @@ TEST_F(SupervisionTest, AStartThatDoesNotFitIsRefusedWithWhatIsFree) {
 
 TEST_F(SupervisionTest, MemoryAndDevicesAreLeasedToo) {
   run(key(0), request(0, 600, 1));
-  EXPECT_EQ(only<effect::RefuseStart>(step(event::StartWanted{key(1), request(0, 401), 1})).size(),
-            1u);
-  EXPECT_EQ(only<effect::RefuseStart>(step(event::StartWanted{key(1), request(0, 0, 2), 1})).size(),
-            1u);
-  EXPECT_EQ(only<effect::Launch>(step(event::StartWanted{key(1), request(0, 400, 1), 1})).size(),
+  EXPECT_EQ(
+      only<supervision::RefuseStart>(step(supervision::StartWanted{key(1), request(0, 401), 1}))
+          .size(),
+      1u);
+  EXPECT_EQ(
+      only<supervision::RefuseStart>(step(supervision::StartWanted{key(1), request(0, 0, 2), 1}))
+          .size(),
+      1u);
+  EXPECT_EQ(only<supervision::LaunchProcess>(
+                step(supervision::StartWanted{key(1), request(0, 400, 1), 1}))
+                .size(),
             1u);
   EXPECT_EQ(machine_.free(), (Capacity{4, 0, 0}));
 }
 
 TEST_F(SupervisionTest, AnEndGivesTheLeaseBackBeforeItIsAcknowledged) {
   run(key(0), request(4));
-  step(event::ProcessEnded{key(0), {1, 0, {}, {}}});
+  step(supervision::ProcessEnded{key(0), {1, 0, {}, {}}});
   EXPECT_EQ(machine_.free().cpus, 4);
 }
 
 TEST_F(SupervisionTest, TwoJobsCannotLeaseTheSameCpus) {
   run(key(0, 1, "job-1"), request(3));
-  EXPECT_EQ(
-      only<effect::RefuseStart>(step(event::StartWanted{key(0, 1, "job-2"), request(2), 1})).size(),
-      1u);
+  EXPECT_EQ(only<supervision::RefuseStart>(
+                step(supervision::StartWanted{key(0, 1, "job-2"), request(2), 1}))
+                .size(),
+            1u);
 }
 
 TEST_F(SupervisionTest, ANewerAttemptTakesOverTheLeaseOfTheOlder) {
   run(key(0, 1), request(4));
-  const auto effects = step(event::StartWanted{key(0, 2), request(4), 1});
-  EXPECT_TRUE(only<effect::RefuseStart>(effects).empty());
-  EXPECT_EQ(only<effect::Signal>(effects).size(), 1u);
+  const auto effects = step(supervision::StartWanted{key(0, 2), request(4), 1});
+  EXPECT_TRUE(only<supervision::RefuseStart>(effects).empty());
+  EXPECT_EQ(only<supervision::SignalProcess>(effects).size(), 1u);
 }
 
 TEST_F(SupervisionTest, AWaitingAttemptThatIsReplacedIsReportedAsStopped) {
   run(key(0, 1));
-  step(event::StartWanted{key(0, 2), request(), 1});
-  const auto effects = step(event::StartWanted{key(0, 3), request(), 1});
-  const auto exits = only<effect::ReportExit>(effects);
+  step(supervision::StartWanted{key(0, 2), request(), 1});
+  const auto effects = step(supervision::StartWanted{key(0, 3), request(), 1});
+  const auto exits = only<supervision::ReportExit>(effects);
   ASSERT_EQ(exits.size(), 1u);
   EXPECT_EQ(exits[0].key, key(0, 2));
-  const auto launched = only<effect::Launch>(step(event::ProcessEnded{key(0, 1), {-1, 9, {}, {}}}));
+  const auto launched =
+      only<supervision::LaunchProcess>(step(supervision::ProcessEnded{key(0, 1), {-1, 9, {}, {}}}));
   ASSERT_EQ(launched.size(), 1u);
   EXPECT_EQ(launched[0].key, key(0, 3));
 }
 
 TEST_F(SupervisionTest, AStopWithoutGraceKillsAtOnce) {
   run(key(0));
-  const auto signals = only<effect::Signal>(step(event::StopWanted{key(0), Duration::zero()}));
+  const auto signals =
+      only<supervision::SignalProcess>(step(supervision::StopWanted{key(0), Duration::zero()}));
   ASSERT_EQ(signals.size(), 1u);
   EXPECT_EQ(signals[0].force, Force::kKill);
 }
 
 TEST_F(SupervisionTest, AShorterGraceReplacesALongerAndALongerDoesNot) {
   run(key(0));
-  step(event::StopWanted{key(0), seconds(60)});
-  step(event::StopWanted{key(0), seconds(1)});
-  step(event::StopWanted{key(0), seconds(90)});
+  step(supervision::StopWanted{key(0), seconds(60)});
+  step(supervision::StopWanted{key(0), seconds(1)});
+  step(supervision::StopWanted{key(0), seconds(90)});
   now_ += milliseconds(1001);
-  const auto signals = only<effect::Signal>(step(event::Tick{}));
+  const auto signals = only<supervision::SignalProcess>(step(supervision::TimePassed{}));
   ASSERT_EQ(signals.size(), 1u);
   EXPECT_EQ(signals[0].force, Force::kKill);
 }
 
 TEST_F(SupervisionTest, StoppingAProcessNobodyKnowsReportsItsEnd) {
-  EXPECT_EQ(only<effect::ReportExit>(step(event::StopWanted{key(7), seconds(1)})).size(), 1u);
+  EXPECT_EQ(only<supervision::ReportExit>(step(supervision::StopWanted{key(7), seconds(1)})).size(),
+            1u);
 }
 
 TEST_F(SupervisionTest, AStopThatOvertakesTheStartIsNotForgotten) {
-  step(event::StartWanted{key(0), request(), 1});
-  EXPECT_EQ(only<effect::Signal>(step(event::StopWanted{key(0), seconds(1)})).size(), 1u);
-  step(event::WorkerStarted{key(0), 100});
-  EXPECT_EQ(machine_.find(key(0))->phase, Phase::kStopping);
+  step(supervision::StartWanted{key(0), request(), 1});
+  EXPECT_EQ(
+      only<supervision::SignalProcess>(step(supervision::StopWanted{key(0), seconds(1)})).size(),
+      1u);
+  step(supervision::WorkerStarted{key(0), 100});
+  EXPECT_EQ(machine_.find(key(0))->phase, supervision::Phase::kStopping);
 }
 
 TEST_F(SupervisionTest, TheRoleOfTheJobDaemonCannotBeStarted) {
   const ProcessKey daemon{"job-1", {kJobDaemon, Attempt{1}}};
-  const auto refused = only<effect::RefuseStart>(step(event::StartWanted{daemon, request(), 1}));
+  const auto refused =
+      only<supervision::RefuseStart>(step(supervision::StartWanted{daemon, request(), 1}));
   ASSERT_EQ(refused.size(), 1u);
   EXPECT_EQ(refused[0].code, wire::RefusalCode::kInvalid);
 }
 
 TEST_F(SupervisionTest, AnAcknowledgedEndIsNotReportedAgainUnlessAskedFor) {
   run(key(0));
-  step(event::ProcessEnded{key(0), {7, 0, {}, {}}});
-  step(event::ExitAcknowledged{key(0)});
+  step(supervision::ProcessEnded{key(0), {7, 0, {}, {}}});
+  step(supervision::ExitAcknowledged{key(0)});
   now_ += seconds(10);
-  EXPECT_TRUE(only<effect::ReportExit>(step(event::Tick{})).empty());
-  EXPECT_TRUE(only<effect::ReportExit>(step(event::DaemonAttached{"job-1"})).empty());
-  const auto effects = step(event::StartWanted{key(0), request(), 2});
-  EXPECT_TRUE(only<effect::Launch>(effects).empty());
-  EXPECT_EQ(only<effect::ReportExit>(effects).size(), 1u);
+  EXPECT_TRUE(only<supervision::ReportExit>(step(supervision::TimePassed{})).empty());
+  EXPECT_TRUE(only<supervision::ReportExit>(step(supervision::DaemonAttached{"job-1"})).empty());
+  const auto effects = step(supervision::StartWanted{key(0), request(), 2});
+  EXPECT_TRUE(only<supervision::LaunchProcess>(effects).empty());
+  EXPECT_EQ(only<supervision::ReportExit>(effects).size(), 1u);
 }
 
 TEST_F(SupervisionTest, AJobThatIsOverIsForgottenWhenItsLastProcessIsGone) {
   run(key(0));
   run(key(1));
-  EXPECT_EQ(only<effect::Signal>(step(event::JobOver{"job-1"})).size(), 2u);
-  EXPECT_TRUE(only<effect::ForgetJob>(step(event::ProcessEnded{key(0), {75, 0, {}, {}}})).empty());
-  EXPECT_EQ(only<effect::ForgetJob>(step(event::ProcessEnded{key(1), {75, 0, {}, {}}})).size(), 1u);
+  EXPECT_EQ(only<supervision::SignalProcess>(step(supervision::JobOver{"job-1"})).size(), 2u);
+  EXPECT_TRUE(only<supervision::ForgetJob>(step(supervision::ProcessEnded{key(0), {75, 0, {}, {}}}))
+                  .empty());
+  EXPECT_EQ(
+      only<supervision::ForgetJob>(step(supervision::ProcessEnded{key(1), {75, 0, {}, {}}})).size(),
+      1u);
   EXPECT_FALSE(machine_.knows("job-1"));
 }
 
 TEST_F(SupervisionTest, EndsThatNobodyAsksForAreForgottenAfterAWhile) {
   run(key(0));
-  step(event::ProcessEnded{key(0), {0, 0, {}, {}}});
+  step(supervision::ProcessEnded{key(0), {0, 0, {}, {}}});
   now_ += hours(1) + seconds(1);
-  EXPECT_EQ(only<effect::ForgetJob>(step(event::Tick{})).size(), 1u);
+  EXPECT_EQ(only<supervision::ForgetJob>(step(supervision::TimePassed{})).size(), 1u);
 }
 
 TEST_F(SupervisionTest, TheNextWakeupIsTheNearestThingToDo) {
   EXPECT_EQ(machine_.next_wakeup(), std::nullopt);
   run(key(0));
   EXPECT_EQ(machine_.next_wakeup(), std::nullopt) << "no orphan timeout was given";
-  step(event::StopWanted{key(0), seconds(3)});
+  step(supervision::StopWanted{key(0), seconds(3)});
   EXPECT_EQ(machine_.next_wakeup(), now_ + seconds(3));
-  step(event::ProcessEnded{key(0), {0, 0, {}, {}}});
+  step(supervision::ProcessEnded{key(0), {0, 0, {}, {}}});
   EXPECT_EQ(machine_.next_wakeup(), now_ + seconds(1));
 }
 

@@ -36,21 +36,21 @@ StartRequest any_request() {
   return std::make_shared<wire::StartProcess>(start);
 }
 
-Event to_event(const Line& line) {
+supervision::Input to_event(const Line& line) {
   const std::string& what = line.what();
-  if (what == "attach") return event::DaemonAttached{kJob};
-  if (what == "heard") return event::DaemonHeard{kJob};
-  if (what == "over") return event::JobOver{kJob};
-  if (what == "tick") return event::Tick{};
+  if (what == "attach") return supervision::DaemonAttached{kJob};
+  if (what == "heard") return supervision::DaemonHeard{kJob};
+  if (what == "over") return supervision::JobOver{kJob};
+  if (what == "tick") return supervision::TimePassed{};
   const ProcessKey key{kJob, transcript::member_of(line.word(0))};
   const auto pid = static_cast<std::uint32_t>(line.number("pid", 0));
-  if (what == "start") return event::StartWanted{key, any_request(), 1};
-  if (what == "stop") return event::StopWanted{key, line.duration("grace", Duration::zero())};
-  if (what == "started") return event::WorkerStarted{key, pid};
-  if (what == "ended") return event::ProcessEnded{key, exit_of(line)};
-  if (what == "seen") return event::ExitAcknowledged{key};
+  if (what == "start") return supervision::StartWanted{key, any_request(), 1};
+  if (what == "stop") return supervision::StopWanted{key, line.duration("grace", Duration::zero())};
+  if (what == "started") return supervision::WorkerStarted{key, pid};
+  if (what == "ended") return supervision::ProcessEnded{key, exit_of(line)};
+  if (what == "seen") return supervision::ExitAcknowledged{key};
   if (what != "adopt") throw std::runtime_error("no event: " + what);
-  event::Adopted adopted{key, any_request(), pid, {}};
+  supervision::ProcessFound adopted{key, any_request(), pid, {}};
   if (pid == 0) adopted.status = exit_of(line);
   return adopted;
 }
@@ -61,25 +61,29 @@ std::string text(const ExitStatus& status) {
 }
 
 struct Render {
-  std::string operator()(const effect::Launch& e) const { return "launch " + name(e.key); }
-  std::string operator()(const effect::Signal& e) const {
+  std::string operator()(const supervision::LaunchProcess& e) const {
+    return "launch " + name(e.key);
+  }
+  std::string operator()(const supervision::SignalProcess& e) const {
     const char* verb = e.force == Force::kTerminate ? "terminate "
                        : e.force == Force::kKill    ? "kill "
                                                     : "destroy ";
     return verb + name(e.key);
   }
-  std::string operator()(const effect::ReportStarted& e) const {
+  std::string operator()(const supervision::ReportStarted& e) const {
     return fmt::format("report-started {} pid={}", name(e.key), e.pid);
   }
-  std::string operator()(const effect::ReportExit& e) const {
+  std::string operator()(const supervision::ReportExit& e) const {
     return "report-exit " + name(e.key) + " " + text(e.status);
   }
-  std::string operator()(const effect::RefuseStart& e) const {
+  std::string operator()(const supervision::RefuseStart& e) const {
     return fmt::format("refuse {} {}", name(e.key), e.code);
   }
-  std::string operator()(const effect::ForgetProcess& e) const { return "forget " + name(e.key); }
-  std::string operator()(const effect::ForgetJob&) const { return "forget-job"; }
-  std::string operator()(const effect::Note&) const { return "note"; }
+  std::string operator()(const supervision::ForgetProcess& e) const {
+    return "forget " + name(e.key);
+  }
+  std::string operator()(const supervision::ForgetJob&) const { return "forget-job"; }
+  std::string operator()(const supervision::WriteToLog&) const { return "note"; }
   static std::string name(const ProcessKey& key) { return file_name(key.member); }
 };
 
@@ -90,7 +94,9 @@ class SupervisionScript : public transcript::Machine {
 
   std::vector<std::string> run(const Line& line, MonoTime now) override {
     std::vector<std::string> shown;
-    for (const Effect& effect : machine_.step(to_event(line), now)) {
+    supervision::Effects effects;
+    machine_.step(to_event(line), now, effects);
+    for (const supervision::Effect& effect : effects) {
       shown.push_back(std::visit(Render{}, effect));
     }
     return shown;

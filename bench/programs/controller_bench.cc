@@ -34,27 +34,31 @@ void measure(const char* solution, std::uint32_t workers) {
   config.rules.global_batch = 100 * workers;
   Controller controller(config, make_solution(solution).value());
   MonoTime now{std::chrono::hours(1)};
-  GroupFormed formed;
+  control::GroupFormed formed;
   for (std::uint32_t i = 0; i < workers; ++i) {
     formed.members.push_back({{WorkerId{'w', i}, Attempt{1}},
                               fmt::format("h{}", i / 8),
                               {std::string(1, static_cast<char>('a' + i % 3)), 512}});
   }
-  std::ignore = controller.step(formed, now);
-  std::ignore = controller.step(PlanInForce{controller.plan().version}, now);
+  control::Effects effects;
+  controller.step(formed, now, effects);
+  controller.step(control::PlanTookEffect{controller.plan().version}, now, effects);
   std::vector<double> ticks;
   std::size_t actions = 0;
   for (int s = 0; s < 40; ++s) {
     now += std::chrono::seconds(1);
     for (std::uint32_t i = 0; i < workers; ++i) {
-      std::ignore =
-          controller.step(Observed{{{WorkerId{'w', i}, Attempt{1}}, {report_of(i), 1000}}}, now);
+      std::ignore = controller.step(
+          control::MetricsReported{{{WorkerId{'w', i}, Attempt{1}}, {report_of(i), 1000}}}, now,
+          effects);
     }
     const double begin = processor_s();
-    const auto effects = controller.step(Tick{1'000'000'000}, now);
+    effects.clear();
+    controller.step(control::TimePassed{1'000'000'000}, now, effects);
     ticks.push_back(processor_s() - begin);
-    for (const Effect& e : effects) actions += std::holds_alternative<RecordAction>(e) ? 1 : 0;
-    std::ignore = controller.step(PlanInForce{controller.plan().version}, now);
+    for (const control::Effect& e : effects)
+      actions += std::holds_alternative<control::RecordAction>(e) ? 1 : 0;
+    controller.step(control::PlanTookEffect{controller.plan().version}, now, effects);
   }
   std::sort(ticks.begin(), ticks.end());
   fmt::print("{:15} {} workers: median {:.1f} ms, longest {:.1f} ms a tick, {} actions\n", solution,

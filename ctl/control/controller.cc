@@ -4,8 +4,19 @@
 
 #include <algorithm>
 
+#include "core/check.h"
+
 namespace antdt::ctl {
 
+Result<Mode> parse_mode(std::string_view text) {
+  if (text == "observe") return Mode::kObserve;
+  if (text == "advise") return Mode::kAdvise;
+  if (text == "act") return Mode::kAct;
+  return fail(ErrorKind::kUsage,
+              "[control] mode = \"{}\" is none of \"observe\", \"advise\", \"act\"", text);
+}
+
+namespace control {
 namespace {
 
 bool same_parts(const wire::Plan& a, const wire::Plan& b) {
@@ -50,14 +61,6 @@ Result<wire::Plan> plan_from(const AdjustBatch& action, const wire::Plan& now, P
 
 }  // namespace
 
-Result<Mode> parse_mode(std::string_view text) {
-  if (text == "observe") return Mode::kObserve;
-  if (text == "advise") return Mode::kAdvise;
-  if (text == "act") return Mode::kAct;
-  return fail(ErrorKind::kUsage,
-              "[control] mode = \"{}\" is none of \"observe\", \"advise\", \"act\"", text);
-}
-
 Controller::Controller(ControllerConfig config, std::unique_ptr<Solution> solution)
     : config_(std::move(config)),
       solution_(std::move(solution)),
@@ -65,10 +68,14 @@ Controller::Controller(ControllerConfig config, std::unique_ptr<Solution> soluti
       server_watch_(config_.monitor),
       last_version_(config_.last_version) {}
 
-std::vector<Effect> Controller::step(const Event& event, MonoTime now) {
-  std::vector<Effect> effects;
-  std::visit([&](const auto& e) { on(e, now, effects); }, event);
-  return effects;
+void Controller::step(const Input& input, MonoTime now, Effects& out) {
+  std::visit([&](const auto& i) { on(i, now, out); }, input);
+  check_invariants();
+}
+
+void Controller::check_invariants() const {
+  ANTDT_CHECK(plan_.entries.size() == members_.size(), "plan {} is of {} workers, the group of {}",
+              plan_.version, plan_.entries.size(), members_.size());
 }
 
 Duration Controller::tick_interval() const {
@@ -76,7 +83,10 @@ Duration Controller::tick_interval() const {
                               std::chrono::seconds(1));
 }
 
-bool Controller::settled(MonoTime now) const { return settled_at_ && now >= *settled_at_; }
+bool Controller::settled(MonoTime now) const {
+  const auto* settling = std::get_if<Settling>(&state_);
+  return settling != nullptr && now >= settling->until;
+}
 
 // Members that stay keep their proportions; newcomers get the median part.
 Result<wire::Plan> Controller::plan_for(const std::vector<Monitor::MemberInfo>& members) {
@@ -101,12 +111,12 @@ Result<wire::Plan> Controller::plan_for(const std::vector<Monitor::MemberInfo>& 
   return within_memory(std::move(plan), memory_, config_.rules);
 }
 
-void Controller::take(const wire::Plan& plan, std::vector<Effect>& effects) {
+void Controller::take(const wire::Plan& plan, Effects& out) {
   plan_ = plan;
   plan_.rate = config_.rate;
   last_version_ = plan.version;
-  settled_at_.reset();
-  effects.push_back(SendPlan{plan_});
+  state_ = AwaitingPlan{false};
+  out.push_back(SendPlan{plan_});
 }
 
 // Members that are not there any more are on their way back, or gone for good.
@@ -131,7 +141,7 @@ void Controller::count_restarts(MonoTime now) {
   }
 }
 
-void Controller::on(const GroupFormed& event, MonoTime now, std::vector<Effect>& effects) {
+void Controller::on(const GroupFormed& event, MonoTime now, Effects& out) {
   auto members = event.members;
   std::sort(members.begin(), members.end(),
             [](const auto& a, const auto& b) { return a.member < b.member; });
@@ -139,15 +149,15 @@ void Controller::on(const GroupFormed& event, MonoTime now, std::vector<Effect>&
   for (const auto& info : members) memory_[info.member.worker] = info.device.max_micro_batch;
   auto plan = plan_for(members);
   if (!plan) {
-    effects.push_back(Impossible{plan.error()});
+    out.push_back(RefuseGroup{plan.error()});
     return;
   }
   watch_restarts(members, now);
   members_.clear();
   for (const auto& info : members) members_[info.member.worker] = info.member.attempt;
   monitor_.set_members(members);
-  take(*plan, effects);
-  new_group_ = true;
+  take(*plan, out);
+  state_ = AwaitingPlan{true};
   put_in_force();
 }
 
@@ -156,27 +166,27 @@ void Controller::put_in_force() {
   for (const wire::PlanEntry& entry : plan_.entries) in_force_[entry.worker] = entry;
 }
 
-void Controller::on(const PlanInForce& event, MonoTime now, std::vector<Effect>& /*effects*/) {
-  if (event.version != plan_.version || settled_at_) return;
+void Controller::on(const PlanTookEffect& event, MonoTime now, Effects& /*out*/) {
+  const auto* awaiting = std::get_if<AwaitingPlan>(&state_);
+  if (event.version != plan_.version || awaiting == nullptr) return;
   put_in_force();
   count_restarts(now);
   monitor_.plan_changed(now, plan_);
   // A new group warms up: caches, connections, first allocations.
   const Duration window = config_.monitor.transient_window;
-  settled_at_ = now + (new_group_ ? window : window / 2);
-  new_group_ = false;
+  state_ = Settling{now + (awaiting->of_new_group ? window : window / 2)};
   view_.plan = event.version;
 }
 
-void Controller::on(const Observed& event, MonoTime now, std::vector<Effect>& /*effects*/) {
+void Controller::on(const MetricsReported& event, MonoTime now, Effects& /*out*/) {
   monitor_.step(event.observation, now);
 }
 
-void Controller::on(const ServerObserved& event, MonoTime now, std::vector<Effect>& /*effects*/) {
+void Controller::on(const ServerMetricsReported& event, MonoTime now, Effects& /*out*/) {
   server_watch_.step(event.server, event.requests, event.busy_us, now);
 }
 
-void Controller::on(const Tick& event, MonoTime now, std::vector<Effect>& effects) {
+void Controller::on(const TimePassed& event, MonoTime now, Effects& out) {
   view_.workers = monitor_.view(now);
   for (WorkerView& worker : view_.workers) {
     const wire::PlanEntry& entry = in_force_.at(worker.member.worker);
@@ -198,7 +208,7 @@ void Controller::on(const Tick& event, MonoTime now, std::vector<Effect>& effect
   view_.restart_time = restart_time_ ? restart_time_ : event.startup;
   if (!settled(now)) return;
   const Decision decision = solution_->decide(view_, now);
-  for (const Action& action : decision.actions) consider(action, decision.reason, now, effects);
+  for (const Action& action : decision.actions) consider(action, decision.reason, now, out);
 }
 
 // Drastic actions of the last hour are counted; what is over the bound is advised.
@@ -222,15 +232,15 @@ bool Controller::said_lately(const Action& action, MonoTime now) {
 }
 
 void Controller::consider(const Action& action, const std::string& reason, MonoTime now,
-                          std::vector<Effect>& effects) {
+                          Effects& out) {
   const std::string_view outcome = outcome_for(action, now);
-  if (outcome == "applied" && !is_drastic(action)) return apply(action, reason, now, effects);
+  if (outcome == "applied" && !is_drastic(action)) return apply(action, reason, now, out);
   if (said_lately(action, now)) return;
-  if (outcome == "applied") return apply(action, reason, now, effects);
+  if (outcome == "applied") return apply(action, reason, now, out);
   if (outcome == "advised")
     advised_.insert_or_assign({std::string(kind_of(action)), target_of(action)},
                               Advice{action, reason});
-  record(action, reason, outcome, now, effects);
+  record(action, reason, outcome, now, out);
 }
 
 bool Controller::is_present(Member member) const {
@@ -261,74 +271,76 @@ Status Controller::check_approved(const std::string& kind, const std::string& ta
   return {};
 }
 
-void Controller::on(const Approved& event, MonoTime now, std::vector<Effect>& effects) {
+void Controller::on(const ActionApproved& event, MonoTime now, Effects& out) {
   if (!check_approved(event.kind, event.target)) return;
   const Advice advice = advised_.extract({event.kind, event.target}).mapped();
-  apply(advice.action, fmt::format("{} (approved by {})", advice.reason, event.who), now, effects);
+  apply(advice.action, fmt::format("{} (approved by {})", advice.reason, event.who), now, out);
 }
 
 // What it saw is gone when the plan has changed, or is about to. A program may say the
 // same or its opposite at once: what it has done settles first, as plans do.
-void Controller::on(const Decided& event, MonoTime now, std::vector<Effect>& effects) {
+void Controller::on(const ProgramDecided& event, MonoTime now, Effects& out) {
   if (!settled(now) || event.plan != plan_.version) return;
   for (const Action& action : event.decision.actions) {
     const auto* backups = std::get_if<BackupWorkers>(&action);
     if (backups != nullptr && view_.backups == backups->count) continue;
-    consider(action, event.decision.reason, now, effects);
+    consider(action, event.decision.reason, now, out);
   }
-  if (settled_at_) settled_at_ = now + config_.monitor.transient_window / 2;
+  if (auto* settling = std::get_if<Settling>(&state_)) {
+    settling->until = now + config_.monitor.transient_window / 2;
+  }
 }
 
 void Controller::record(const Action& action, const std::string& reason, std::string_view outcome,
-                        MonoTime now, std::vector<Effect>& effects) const {
-  effects.push_back(RecordAction{now, std::string(kind_of(action)), target_of(action), reason,
-                                 std::string(outcome)});
+                        MonoTime now, Effects& out) const {
+  out.push_back(RecordAction{now, std::string(kind_of(action)), target_of(action), reason,
+                             std::string(outcome)});
 }
 
 void Controller::apply(const Action& action, const std::string& reason, MonoTime now,
-                       std::vector<Effect>& effects) {
+                       Effects& out) {
   const auto* batch = std::get_if<AdjustBatch>(&action);
   if (const auto* rate = std::get_if<AdjustLearningRate>(&action)) {
-    return apply_rate(rate->factor, reason, now, effects);
+    return apply_rate(rate->factor, reason, now, out);
   }
   if (batch == nullptr) {
     if (is_drastic(action)) drastic_.push_back(now);
     const auto* restart = std::get_if<KillRestart>(&action);
     if (restart != nullptr && members_.contains(restart->member.worker))
       away_.insert_or_assign(restart->member.worker, Away{restart->member.attempt, now});
-    record(action, reason, "applied", now, effects);
-    effects.push_back(Perform{action, reason});
+    record(action, reason, "applied", now, out);
+    out.push_back(PerformAction{action, reason});
     return;
   }
   const auto plan = plan_from(*batch, plan_, last_version_.next(), config_.rules, memory_);
   if (!plan) {
     if (said_lately(action, now)) return;
     record(action, fmt::format("{} (refused: {})", reason, plan.error().message), "refused", now,
-           effects);
+           out);
     return;
   }
   if (same_parts(*plan, plan_)) return;
-  record(action, reason, "applied", now, effects);
-  take(*plan, effects);
+  record(action, reason, "applied", now, out);
+  take(*plan, out);
 }
 
 // With a plan of its own: all change it at one step, and who comes later hears of it.
-void Controller::apply_rate(double factor, const std::string& reason, MonoTime now,
-                            std::vector<Effect>& effects) {
+void Controller::apply_rate(double factor, const std::string& reason, MonoTime now, Effects& out) {
   const AdjustLearningRate action{factor};
   if (!(factor >= kLeastRate && factor <= kMostRate)) {
     if (said_lately(action, now)) return;
     return record(action,
                   fmt::format("{} (refused: {} is not from {} to {} of the job's learning rate)",
                               reason, factor, kLeastRate, kMostRate),
-                  "refused", now, effects);
+                  "refused", now, out);
   }
   if (factor == config_.rate) return;
   config_.rate = factor;
-  record(action, reason, "applied", now, effects);
+  record(action, reason, "applied", now, out);
   wire::Plan plan = plan_;
   plan.version = last_version_.next();
-  take(plan, effects);
+  take(plan, out);
 }
 
+}  // namespace control
 }  // namespace antdt::ctl

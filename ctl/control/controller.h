@@ -1,12 +1,15 @@
-// The loop from measurements to actions, as a value: step(event, now) returns
-// what is to be done, in order. It owns the monitor and the solution.
+// The loop from measurements to actions. It owns the monitor and the solution. docs/machines.md
+// describes the shape of a machine.
 //
-//   settled --(decision)--> SendPlan, waiting for the plan to be in force
-//   waiting --(PlanInForce)--> settling, on fresh reports only
-//   settling --(half a window; a whole one in a new group)--> settled
+//   settled ──TimePassed, the solution decides──> awaiting the plan  (SendPlan, RecordAction, …)
+//   awaiting the plan ──PlanTookEffect──> settling, on fresh reports only
+//   settling ──half a window passes; a whole one in a new group──> settled
+//   any ──GroupFormed──> awaiting the plan of the new group  (SendPlan, or RefuseGroup)
 //
-// Only in `settled` is the solution asked. A new generation begins in
-// `waiting`, for its plan.
+// Only in `settled` is the solution asked.
+//
+// Nothing is durable here: the job journals the versions and the rate of plans, and a restarted job
+// daemon hears them in ControllerConfig.
 #pragma once
 
 #include <cstdint>
@@ -51,23 +54,25 @@ struct ControllerConfig {
   std::string optimizer;  // [trainer] optimizer
 };
 
+namespace control {
+
 // ----------------------------------------------------------------- events
 
 // A new generation is about to settle with these members. Answered by one
-// SendPlan, whose plan belongs into Settle; or by Impossible.
+// SendPlan, whose plan belongs into Settle; or by RefuseGroup.
 struct GroupFormed {
   std::vector<Monitor::MemberInfo> members;
 };
 // A member reports this plan in force (Progress.plan, or a restarted job
 // daemon knows it from its journal).
-struct PlanInForce {
+struct PlanTookEffect {
   PlanVersion version;
 };
-struct Observed {
+struct MetricsReported {
   Observation observation;
 };
 // Time passed: send one every tick_interval().
-struct Tick {
+struct TimePassed {
   std::optional<std::uint64_t> remaining{};  // samples to train until the job's end
   // Where a worker could go, as in ClusterView.
   std::vector<PlaceView> places{};
@@ -77,23 +82,23 @@ struct Tick {
   std::vector<ServerWatch::ServerInfo> servers{};  // that serve
 };
 // A parameter server says what it has done since it began.
-struct ServerObserved {
+struct ServerMetricsReported {
   Member server;
   std::uint64_t requests = 0;
   std::uint64_t busy_us = 0;
 };
 // Somebody wants an action done that was advised.
-struct Approved {
+struct ActionApproved {
   std::string kind, target;
   std::string who;
 };
 // What a program of the user's decided on a view with this plan (solutions/own.h).
-struct Decided {
+struct ProgramDecided {
   Decision decision;
   PlanVersion plan;
 };
-using Event =
-    std::variant<GroupFormed, PlanInForce, Observed, ServerObserved, Tick, Approved, Decided>;
+using Input = std::variant<GroupFormed, PlanTookEffect, MetricsReported, ServerMetricsReported,
+                           TimePassed, ActionApproved, ProgramDecided>;
 
 // ---------------------------------------------------------------- effects
 
@@ -110,16 +115,17 @@ struct RecordAction {
   std::string outcome;  // "applied", "advised", "observed", or "refused" (it made no sense)
 };
 // Do this to the group: anything but AdjustBatch and AdjustLearningRate, which are a SendPlan.
-struct Perform {
+struct PerformAction {
   Action action;
   std::string reason{};
 };
 // The global batch cannot be spread over this group; the reason says which
 // rule forbids it and how to mend it.
-struct Impossible {
+struct RefuseGroup {
   Error error;
 };
-using Effect = std::variant<SendPlan, RecordAction, Perform, Impossible>;
+using Effect = std::variant<SendPlan, RecordAction, PerformAction, RefuseGroup>;
+using Effects = std::vector<Effect>;
 
 class Controller {
  public:
@@ -129,45 +135,43 @@ class Controller {
 
   Controller(ControllerConfig config, std::unique_ptr<Solution> solution);
 
-  [[nodiscard]] std::vector<Effect> step(const Event& event, MonoTime now);
+  void step(const Input& input, MonoTime now, Effects& out);
 
-  // How often to send Tick: a fifth of the transient window, between 50 ms and 1 s.
+  // How often to say TimePassed: a fifth of the transient window, between 50 ms and 1 s.
   [[nodiscard]] Duration tick_interval() const;
 
   // Whether the newest advice of that kind for that target can be followed; the
   // error says why not.
   [[nodiscard]] Status check_approved(const std::string& kind, const std::string& target) const;
 
-  // What the last Tick saw: for status and the live view.
+  // What the last TimePassed saw: for status and the live view.
   [[nodiscard]] const ClusterView& view() const { return view_; }
   // The newest plan, in force or on its way; no entries before the first group.
   [[nodiscard]] const wire::Plan& plan() const { return plan_; }
   [[nodiscard]] bool settled(MonoTime now) const;
 
  private:
-  void on(const GroupFormed& event, MonoTime now, std::vector<Effect>& effects);
-  void on(const PlanInForce& event, MonoTime now, std::vector<Effect>& effects);
-  void on(const Observed& event, MonoTime now, std::vector<Effect>& effects);
-  void on(const ServerObserved& event, MonoTime now, std::vector<Effect>& effects);
-  void on(const Tick& event, MonoTime now, std::vector<Effect>& effects);
-  void on(const Approved& event, MonoTime now, std::vector<Effect>& effects);
-  void on(const Decided& event, MonoTime now, std::vector<Effect>& effects);
+  void on(const GroupFormed& input, MonoTime now, Effects& out);
+  void on(const PlanTookEffect& input, MonoTime now, Effects& out);
+  void on(const MetricsReported& input, MonoTime now, Effects& out);
+  void on(const ServerMetricsReported& input, MonoTime now, Effects& out);
+  void on(const TimePassed& input, MonoTime now, Effects& out);
+  void on(const ActionApproved& input, MonoTime now, Effects& out);
+  void on(const ProgramDecided& input, MonoTime now, Effects& out);
 
-  void consider(const Action& action, const std::string& reason, MonoTime now,
-                std::vector<Effect>& effects);
-  void apply(const Action& action, const std::string& reason, MonoTime now,
-             std::vector<Effect>& effects);
+  void consider(const Action& action, const std::string& reason, MonoTime now, Effects& out);
+  void apply(const Action& action, const std::string& reason, MonoTime now, Effects& out);
   void record(const Action& action, const std::string& reason, std::string_view outcome,
-              MonoTime now, std::vector<Effect>& effects) const;
+              MonoTime now, Effects& out) const;
   [[nodiscard]] bool is_present(Member member) const;
   [[nodiscard]] std::string_view outcome_for(const Action& action, MonoTime now);
   [[nodiscard]] bool said_lately(const Action& action, MonoTime now);
-  void apply_rate(double factor, const std::string& reason, MonoTime now,
-                  std::vector<Effect>& effects);
-  void take(const wire::Plan& plan, std::vector<Effect>& effects);
+  void apply_rate(double factor, const std::string& reason, MonoTime now, Effects& out);
+  void take(const wire::Plan& plan, Effects& out);
   void put_in_force();
   void watch_restarts(const std::vector<Monitor::MemberInfo>& members, MonoTime now);
   void count_restarts(MonoTime now);
+  void check_invariants() const;
   [[nodiscard]] Result<wire::Plan> plan_for(const std::vector<Monitor::MemberInfo>& members);
 
   ControllerConfig config_;
@@ -180,8 +184,14 @@ class Controller {
   std::map<WorkerId, Attempt> members_;
   std::map<WorkerId, wire::PlanEntry> in_force_;
   MemoryLimits memory_;
-  std::optional<MonoTime> settled_at_;  // nullopt: plan_ is not in force yet
-  bool new_group_ = false;
+  // The state of the diagram: settling until that time, settled from then on.
+  struct AwaitingPlan {
+    bool of_new_group;
+  };
+  struct Settling {
+    MonoTime until{};
+  };
+  std::variant<AwaitingPlan, Settling> state_ = AwaitingPlan{false};
   // Who is being started again: since when, and the attempt that went.
   struct Away {
     Attempt attempt;
@@ -198,5 +208,9 @@ class Controller {
   };
   std::map<Name, Advice> advised_;  // newest
 };
+
+}  // namespace control
+
+using control::Controller;
 
 }  // namespace antdt::ctl

@@ -151,7 +151,7 @@ void JobMachine::on(const in::Recovered&) {
       group.push_back(info_of(m.member, m.host));
       group.back().rank = static_cast<std::uint32_t>(group.size() - 1);
     }
-    feed(Event(GroupFormed{group}));
+    feed(control::Input(control::GroupFormed{group}));
     expect_steps();
   }
   remember(history_.resume(ledger_, membership_.image()));
@@ -275,7 +275,7 @@ void JobMachine::check_vitals() {
 
 void JobMachine::on(const in::ControlTick&) {
   if (!trains()) return;
-  feed(Event(control_tick()));
+  feed(control::Input(control_tick()));
   for (std::string& news : verdicts_.look(controller_.view(), now_))
     note("verdict", std::move(news));
 }

@@ -349,11 +349,15 @@ class JobMachine {
   // Effects of the parts: job_machine_effects.cc
   void feed(const job::Event& event) { run(lifecycle_.step(event, now_)); }
   void feed(const MembershipEvent& event) { run(membership_.step(event, now_)); }
-  void feed(const Event& event) { run(controller_.step(event, now_)); }
+  void feed(const control::Input& input) {
+    control::Effects effects;
+    controller_.step(input, now_, effects);
+    run(effects);
+  }
   void feed(const shard_server::ledger::Input& event);
   void run(const std::vector<job::Effect>& effects);
   void run(const std::vector<MembershipEffect>& effects);
-  void run(const std::vector<Effect>& effects);
+  void run(const control::Effects& effects);
   void run(shard_server::ledger::Effects& effects);
   void persist_ledger(std::string bytes);
   void on_settled(const Settled& settled);
@@ -367,9 +371,9 @@ class JobMachine {
   void open_phase(const wire::PhaseStart& start);
   void announce_phase(const wire::PhaseStart& start);
   void announce_plan(const wire::Plan& plan);
-  void record_action(const RecordAction& action);
-  void perform(const Perform& e);
-  [[nodiscard]] ctl::Tick control_tick() const;
+  void record_action(const control::RecordAction& action);
+  void perform(const control::PerformAction& e);
+  [[nodiscard]] control::TimePassed control_tick() const;
   void check_vitals();
   void expect_steps();  // of whom they can be expected now
   void say_finish_again();

@@ -283,7 +283,7 @@ void JobMachine::on_settled(const Settled& settled) {
   group_settled_ = true;
   note_startup(members);
   remember({history_.settled(settled, membership_.lineage())});
-  feed(Event(GroupFormed{group}));
+  feed(control::Input(control::GroupFormed{group}));
   if (controller_.plan().entries.empty()) return;  // impossible, and said so
   image_dirty_ = true;
   for (const Member m : members) {
@@ -305,13 +305,13 @@ void JobMachine::note_startup(const std::vector<Member>& members) {
 
 // ------------------------------------------------------------------ controller
 
-void JobMachine::run(const std::vector<Effect>& effects) {
-  for (const Effect& effect : effects) {
+void JobMachine::run(const control::Effects& effects) {
+  for (const control::Effect& effect : effects) {
     std::visit(Overloaded{
-                   [&](const SendPlan& e) { announce_plan(e.plan); },
-                   [&](const RecordAction& e) { record_action(e); },
-                   [&](const Perform& e) { perform(e); },
-                   [&](const Impossible& e) {
+                   [&](const control::SendPlan& e) { announce_plan(e.plan); },
+                   [&](const control::RecordAction& e) { record_action(e); },
+                   [&](const control::PerformAction& e) { perform(e); },
+                   [&](const control::RefuseGroup& e) {
                      feed(job::Event(job::Failed{"configuration", 2, e.error.message}));
                    },
                },
@@ -321,9 +321,9 @@ void JobMachine::run(const std::vector<Effect>& effects) {
 
 // What the controller needs to know of hosts. Who has no place yet waits for room:
 // then nobody can say how long another one would wait.
-ctl::Tick JobMachine::control_tick() const {
+control::TimePassed JobMachine::control_tick() const {
   const std::uint64_t all = samples_total();
-  ctl::Tick tick;
+  control::TimePassed tick;
   tick.remaining = all - std::min(all, samples_done());
   for (const Hosts::Place& p :
        lifecycle_.hosts().places(lifecycle_.workers(), lifecycle_.seconds()))
@@ -359,18 +359,18 @@ Status JobMachine::check_approve(std::uint64_t number) const {
 void JobMachine::on(const in::Approve& e) {
   if (!check_approve(e.number)) return;
   const ActionReport& action = *past_.action(e.number);
-  feed(Event(Approved{action.kind, action.target, e.who}));
+  feed(control::Input(control::ActionApproved{action.kind, action.target, e.who}));
 }
 
 void JobMachine::on(const in::Decided& e) {
-  if (trains()) feed(Event(Decided{e.decision, e.plan}));
+  if (trains()) feed(control::Input(control::ProgramDecided{e.decision, e.plan}));
 }
 
 const ClusterView* JobMachine::view_to_decide(MonoTime now) const {
   return trains() && controller_.settled(now) ? &controller_.view() : nullptr;
 }
 
-void JobMachine::perform(const Perform& e) {
+void JobMachine::perform(const control::PerformAction& e) {
   const auto ask = [&](const auto& event) {
     const Status possible = check(event);
     if (possible) return on(event);
@@ -422,7 +422,7 @@ wire::Plan JobMachine::plan_of(WorkerId worker) const {
   return own;
 }
 
-void JobMachine::record_action(const RecordAction& action) {
+void JobMachine::record_action(const control::RecordAction& action) {
   const std::uint64_t number = past_.add(ActionReport{
       0, lifecycle_.seconds(), action.kind, action.target, action.reason, action.outcome});
   note("action",

@@ -108,7 +108,7 @@ void JobMachine::heard(Member m, Generation g, std::uint64_t, const wire::Progre
   feed(shard_server::ledger::Input(shard_server::ledger::ProgressReported{m, g, e.phase, e.place}));
   if (e.step > progress_.step()) feed(job::Event(job::Progressed{e.step}));
   uses_servers() ? add_up(m, e) : progress_.update(e, now_);
-  if (e.plan != PlanVersion{}) feed(Event(PlanInForce{e.plan}));
+  if (e.plan != PlanVersion{}) feed(control::Input(control::PlanTookEffect{e.plan}));
   if (!e.done) return;
   const wire::PhaseStart open = lifecycle_.phase();
   if (e.phase < open.phase) {  // it has not heard of the next phase
@@ -278,7 +278,8 @@ void JobMachine::heard(Member m, Generation, std::uint64_t, const wire::Metrics&
   measured.time = e.sum.account;
   history_.measured(m, e.sum);
   const bool batches = e.sum.batches > 0 || e.sum.skipped > 0;
-  if (batches || e.sum.hops > 0 || e.probe.looked_us > 0) feed(Event(Observed{{m, e}}));
+  if (batches || e.sum.hops > 0 || e.probe.looked_us > 0)
+    feed(control::Input(control::MetricsReported{{m, e}}));
 }
 
 // A checkpoint is read, or a state received, and bytes come: those that wait for it, or

@@ -19,9 +19,9 @@ void JobMachine::on(const in::CheckpointFound& e) {
   if (stop_for_suspects()) return;
   const auto begins = beginning(e);
   const Lineage lineage{membership_.lineage().value + 1};
-  auto rewound = begins
-                     ? ledger_.rewind(lineage, begins->ledger, begins->accounts)
-                     : Result<shard_server::ledger::PersistRecord>(tl::unexpected<Error>(begins.error()));
+  auto rewound =
+      begins ? ledger_.rewind(lineage, begins->ledger, begins->accounts)
+             : Result<shard_server::ledger::PersistRecord>(tl::unexpected<Error>(begins.error()));
   if (!rewound) {
     return feed(job::Event(job::Failed{"checkpoint", 1,
                                        fmt::format("checkpoint {} does not fit this job: {}",

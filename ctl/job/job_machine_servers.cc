@@ -61,7 +61,7 @@ void JobMachine::heard(Member m, Generation g, std::uint64_t, const wire::PsSave
 void JobMachine::heard(Member m, Generation, std::uint64_t, const wire::PsStats& e) {
   if (m.worker.role != 's') return;
   wire::PsStats& said = served_[m.worker] = e;
-  feed(Event(ServerObserved{m, e.requests, e.busy_us}));
+  feed(control::Input(control::ServerMetricsReported{m, e.requests, e.busy_us}));
   // Its backup has decided the same.
   const std::string role = servers_.placement().role_of(m);
   if (role == "backup" || role == "joining") said = without_decisions(e);
@@ -325,7 +325,7 @@ void JobMachine::deal_again() {
     const WorkerProcess* w = lifecycle_.find(m.worker);
     group.push_back(info_of(m, w == nullptr ? "" : host_name(w->place.host)));
   }
-  feed(Event(GroupFormed{group}));
+  feed(control::Input(control::GroupFormed{group}));
 }
 
 // ------------------------------------------------------------------- checkpoints

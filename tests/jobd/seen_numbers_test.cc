@@ -112,8 +112,9 @@ TEST(SeenNumbers, OfALedgerAreThoseOfItsMembers) {
   shard_server::LedgerConfig config;
   config.train.records = config.train.shard_records = 10;
   shard_server::Ledger ledger(config);
-  static_cast<void>(ledger.step(
-      shard_server::ledger::MemberAdmitted{{kW1, Attempt{8}}, Generation{30}}, MonoTime{}));
+  shard_server::ledger::Effects effects;
+  ledger.step(shard_server::ledger::MemberAdmitted{{kW1, Attempt{8}}, Generation{30}}, MonoTime{},
+              effects);
   SeenNumbers seen;
   seen.in_ledger(ledger);
   EXPECT_EQ(seen.attempts.at(kW1), Attempt{8});

@@ -5,6 +5,7 @@
 
 #include <limits>
 
+#include "effects_of.h"
 #include "tests/ctl/control/virtual_cluster.h"
 
 namespace antdt::ctl {
@@ -37,24 +38,26 @@ class ControllerTest : public ::testing::Test {
     form({{0, 1}, {1, 1}});
   }
   void form(const std::vector<std::pair<std::uint32_t, std::uint32_t>>& members) {
-    GroupFormed event;
+    control::GroupFormed event;
     for (const auto& [index, attempt] : members) {
       event.members.push_back({{w(index), Attempt{attempt}}, "h"});
     }
     step(event);
   }
-  void step(const Event& event) {
-    for (Effect& effect : controller_->step(event, now_)) {
-      if (auto* plan = std::get_if<SendPlan>(&effect)) plans_.push_back(plan->plan);
-      if (auto* record = std::get_if<RecordAction>(&effect)) records_.push_back(*record);
-      if (auto* perform = std::get_if<Perform>(&effect)) performed_.push_back(perform->action);
-      if (auto* no = std::get_if<Impossible>(&effect)) impossible_.push_back(no->error.message);
+  void step(const control::Input& event) {
+    for (control::Effect& effect : effects_of(*controller_, event, now_)) {
+      if (auto* plan = std::get_if<control::SendPlan>(&effect)) plans_.push_back(plan->plan);
+      if (auto* record = std::get_if<control::RecordAction>(&effect)) records_.push_back(*record);
+      if (auto* perform = std::get_if<control::PerformAction>(&effect))
+        performed_.push_back(perform->action);
+      if (auto* no = std::get_if<control::RefuseGroup>(&effect))
+        impossible_.push_back(no->error.message);
     }
   }
   void settle() {
-    step(PlanInForce{controller_->plan().version});
+    step(control::PlanTookEffect{controller_->plan().version});
     now_ += seconds(11);
-    step(Tick{});
+    step(control::TimePassed{});
   }
   static AdjustBatch parts(std::uint32_t w0, std::uint32_t w1) {
     return {{{w(0), w0}, {w(1), w1}}, w(0)};
@@ -63,7 +66,7 @@ class ControllerTest : public ::testing::Test {
   MonoTime now_{hours(1)};
   std::unique_ptr<Controller> controller_;
   std::vector<wire::Plan> plans_;
-  std::vector<RecordAction> records_;
+  std::vector<control::RecordAction> records_;
   std::vector<Action> performed_;
   std::vector<std::string> impossible_;
 };
@@ -81,14 +84,14 @@ TEST_F(ControllerTest, TheFirstGroupGetsEqualPartsWithAVersionAboveTheLastOne) {
 TEST_F(ControllerTest, NothingIsDecidedBeforeThePlanIsInForceAndSettled) {
   start(parts(30, 70));
   now_ += minutes(1);
-  step(Tick{});
+  step(control::TimePassed{});
   EXPECT_TRUE(records_.empty());
-  step(PlanInForce{PlanVersion{1}});
+  step(control::PlanTookEffect{PlanVersion{1}});
   now_ += seconds(9);
-  step(Tick{});
+  step(control::TimePassed{});
   EXPECT_TRUE(records_.empty());
   now_ += seconds(2);
-  step(Tick{});
+  step(control::TimePassed{});
   ASSERT_EQ(records_.size(), 1u);
   EXPECT_EQ(records_[0].outcome, "applied");
   EXPECT_EQ(records_[0].kind, "adjust-batch");
@@ -107,7 +110,7 @@ class OwnProgramTest : public ControllerTest {
     form({{0, 1}, {1, 1}});
   }
   void says(const Action& action) {
-    step(Decided{{{action}, "it says so"}, controller_->plan().version});
+    step(control::ProgramDecided{{{action}, "it says so"}, controller_->plan().version});
   }
 };
 
@@ -126,7 +129,7 @@ TEST_F(OwnProgramTest, WhatItDecidesIsDoneOnceThePlanHasSettled) {
 TEST_F(OwnProgramTest, WhatItSaidOfAnotherPlanIsDropped) {
   begin();
   settle();
-  step(Decided{{{parts(30, 70)}, "late"}, PlanVersion{7}});
+  step(control::ProgramDecided{{{parts(30, 70)}, "late"}, PlanVersion{7}});
   EXPECT_TRUE(records_.empty());
 }
 
@@ -177,9 +180,9 @@ TEST_F(ControllerTest, APlanThatIsAlreadyInForceIsNotSentAgain) {
 TEST_F(ControllerTest, AnOlderPlanInForceChangesNothing) {
   start(parts(30, 70));
   settle();
-  step(PlanInForce{PlanVersion{1}});
+  step(control::PlanTookEffect{PlanVersion{1}});
   now_ += minutes(1);
-  step(Tick{});
+  step(control::TimePassed{});
   EXPECT_FALSE(controller_->settled(now_));
   EXPECT_EQ(controller_->view().workers[0].share, 50u);
 }
@@ -192,12 +195,12 @@ TEST_P(WatchingTest, RecordsOnceInAPersistentWindowAndDoesNothing) {
   config.mode = GetParam().first;
   start(parts(30, 70), config);
   settle();
-  for (int i = 0; i < 40; ++i, now_ += seconds(1)) step(Tick{});
+  for (int i = 0; i < 40; ++i, now_ += seconds(1)) step(control::TimePassed{});
   ASSERT_EQ(records_.size(), 1u);
   EXPECT_EQ(records_[0].outcome, GetParam().second);
   EXPECT_EQ(plans_.size(), 1u);
   now_ += minutes(2);
-  step(Tick{});
+  step(control::TimePassed{});
   EXPECT_EQ(records_.size(), 2u);
 }
 
@@ -220,10 +223,10 @@ TEST_F(ControllerTest, AllowedDrasticActionsAreBoundedByTheHour) {
   config.max_actions_per_hour = 2;
   start(KillRestart{{w(1), Attempt{1}}}, config);
   settle();
-  for (int i = 0; i < 58; ++i, now_ += minutes(1)) step(Tick{});
+  for (int i = 0; i < 58; ++i, now_ += minutes(1)) step(control::TimePassed{});
   EXPECT_EQ(performed_.size(), 2u);
   now_ += minutes(5);
-  step(Tick{});
+  step(control::TimePassed{});
   EXPECT_EQ(performed_.size(), 3u);
 }
 
@@ -231,14 +234,14 @@ TEST_F(ControllerTest, WhatWasAdvisedIsDoneOnceWhenItIsApproved) {
   start(KillRestart{{w(1), Attempt{1}}});
   settle();
   ASSERT_TRUE(controller_->check_approved("kill-restart", "w1"));
-  step(Approved{"kill-restart", "w1", "ann"});
+  step(control::ActionApproved{"kill-restart", "w1", "ann"});
   ASSERT_EQ(performed_.size(), 1u);
   ASSERT_EQ(records_.size(), 2u);
   EXPECT_EQ(records_[1].outcome, "applied");
   EXPECT_THAT(records_[1].reason, HasSubstr("because (approved by ann)"));
   EXPECT_THAT(controller_->check_approved("kill-restart", "w1").error().message,
               HasSubstr("not advised any more"));
-  step(Approved{"kill-restart", "w1", "ann"});
+  step(control::ActionApproved{"kill-restart", "w1", "ann"});
   EXPECT_EQ(performed_.size(), 1u);
 }
 
@@ -248,7 +251,7 @@ TEST_F(ControllerTest, AnAdviceForAnotherAttemptOrOtherMembersIsNotFollowed) {
   form({{0, 1}, {1, 2}});
   EXPECT_THAT(controller_->check_approved("kill-restart", "w1").error().message,
               HasSubstr("attempt 1 of w1 is no member"));
-  step(Approved{"kill-restart", "w1", "ann"});
+  step(control::ActionApproved{"kill-restart", "w1", "ann"});
   EXPECT_TRUE(performed_.empty());
 }
 
@@ -258,7 +261,7 @@ TEST_F(ControllerTest, AnAdvisedBatchIsDealtWhenItIsApproved) {
   start(parts(30, 70), config);
   settle();
   EXPECT_EQ(plans_.size(), 1u);
-  step(Approved{"adjust-batch", "w0", "ann"});
+  step(control::ActionApproved{"adjust-batch", "w0", "ann"});
   ASSERT_EQ(plans_.size(), 2u);
   EXPECT_EQ(share_of(plans_[1].entries[0]), 30u);
 }
@@ -275,7 +278,7 @@ TEST_F(ControllerTest, ADecisionThatDoesNotNameTheMembersIsRefusedAndHarmsNothin
 TEST_F(ControllerTest, ANewGenerationSpreadsTheSameGlobalBatchOverWhoIsThere) {
   start(parts(30, 70));
   settle();
-  step(PlanInForce{PlanVersion{2}});
+  step(control::PlanTookEffect{PlanVersion{2}});
   form({{0, 1}, {1, 1}, {2, 1}});
   ASSERT_EQ(plans_.size(), 3u);
   const auto& entries = plans_[2].entries;
@@ -288,7 +291,7 @@ TEST_F(ControllerTest, ANewGenerationSpreadsTheSameGlobalBatchOverWhoIsThere) {
 TEST_F(ControllerTest, AWorkerStartedAgainIsANewcomer) {
   start(parts(20, 80));
   settle();
-  step(PlanInForce{PlanVersion{2}});
+  step(control::PlanTookEffect{PlanVersion{2}});
   form({{0, 2}, {1, 1}});
   EXPECT_EQ(share_of(plans_.back().entries[0]), 50u);
 }
@@ -300,7 +303,7 @@ TEST_F(ControllerTest, AGroupThatTheBatchDoesNotFitIsSaidSo) {
   ASSERT_EQ(impossible_.size(), 1u);
   EXPECT_THAT(impossible_[0], HasSubstr("at least 60"));
   EXPECT_TRUE(plans_.empty());
-  step(Tick{});
+  step(control::TimePassed{});
   EXPECT_TRUE(controller_->view().workers.empty());
 }
 
@@ -315,10 +318,10 @@ TEST(ControllerScale, TenThousandWorkersAreDecidedUpon) {
   config.rules.global_batch = 1'000'000;
   Controller controller(config, make_solution("nd").value());
   MonoTime now{hours(1)};
-  GroupFormed formed;
+  control::GroupFormed formed;
   for (std::uint32_t i = 0; i < 10000; ++i) formed.members.push_back({{w(i), Attempt{1}}, "h"});
-  ASSERT_EQ(controller.step(formed, now).size(), 1u);
-  ASSERT_TRUE(controller.step(PlanInForce{PlanVersion{1}}, now).empty());
+  ASSERT_EQ(effects_of(controller, formed, now).size(), 1u);
+  ASSERT_TRUE(effects_of(controller, control::PlanTookEffect{PlanVersion{1}}, now).empty());
   for (int s = 0; s < 20; ++s) {
     now += seconds(1);
     for (std::uint32_t i = 0; i < 10000; ++i) {
@@ -326,12 +329,14 @@ TEST(ControllerScale, TenThousandWorkersAreDecidedUpon) {
       r.batches = 2;
       r.samples = 200;
       r.compute_us = i % 100 == 0 ? 1'500'000 : 500'000;
-      ASSERT_TRUE(controller.step(Observed{{{w(i), Attempt{1}}, {r, 1000}}}, now).empty());
+      ASSERT_TRUE(
+          effects_of(controller, control::MetricsReported{{{w(i), Attempt{1}}, {r, 1000}}}, now)
+              .empty());
     }
   }
   const auto begin = std::chrono::steady_clock::now();
-  (void)controller.step(Tick{}, now);
-  const auto effects = controller.step(Tick{}, now + seconds(1));
+  (void)effects_of(controller, control::TimePassed{}, now);
+  const auto effects = effects_of(controller, control::TimePassed{}, now + seconds(1));
   const double each_s = to_seconds(std::chrono::steady_clock::now() - begin) / 2;
   EXPECT_EQ(effects.size(), 2u);
   // Not asserted: how long it takes depends on the machine and the build.
@@ -375,7 +380,7 @@ TEST_F(ControllerTest, ALearningRateThatIsNoneIsRefusedOnce) {
     start(AdjustLearningRate{none});
     settle();
     now_ += seconds(1);
-    step(Tick{});
+    step(control::TimePassed{});
     ASSERT_EQ(records_.size(), 1u) << none;
     EXPECT_EQ(records_[0].outcome, "refused");
     EXPECT_EQ(plans_.size(), 1u);

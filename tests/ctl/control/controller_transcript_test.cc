@@ -25,6 +25,7 @@
 
 #include "core/overloaded.h"
 #include "ctl/control/controller.h"
+#include "effects_of.h"
 #include "tests/transcript/transcript.h"
 
 namespace antdt::ctl {
@@ -57,7 +58,7 @@ class ControllerScript : public transcript::Machine {
     } else if (line.what() == "wish") {
       wish_ = decision_of(line, 0);
     } else {
-      take(controller_.step(event_of(line), now), now, false);
+      take(effects_of(controller_, event_of(line), now), now, false);
     }
     now_ = now;
     return shown_;
@@ -85,21 +86,21 @@ class ControllerScript : public transcript::Machine {
 
   // ------------------------------------------------------------- what happens
 
-  Event event_of(const Line& line) {
+  control::Input event_of(const Line& line) {
     const std::string& what = line.what();
     if (what == "form") return form(line);
-    if (what == "in-force") return PlanInForce{PlanVersion{std::stoull(line.word(0))}};
+    if (what == "in-force") return control::PlanTookEffect{PlanVersion{std::stoull(line.word(0))}};
     if (what == "tick") return tick_;
     if (what == "decided") {
-      return Decided{decision_of(line, 1), PlanVersion{std::stoull(line.word(0))}};
+      return control::ProgramDecided{decision_of(line, 1), PlanVersion{std::stoull(line.word(0))}};
     }
     if (what != "approve") throw std::runtime_error("no event: " + what);
     const Status status = controller_.check_approved(line.word(0), line.word(1));
     if (!status) shown_.push_back("refused: " + status.error().message);
-    return Approved{line.word(0), line.word(1), "ann"};
+    return control::ActionApproved{line.word(0), line.word(1), "ann"};
   }
-  GroupFormed form(const Line& line) {
-    GroupFormed formed;
+  control::GroupFormed form(const Line& line) {
+    control::GroupFormed formed;
     std::string host = "a";
     members_.clear();
     for (std::size_t i = 0; i < line.words(); ++i) {
@@ -181,14 +182,14 @@ class ControllerScript : public transcript::Machine {
         const auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(report_every());
         for (const Member member : members_) {
           const wire::Metrics metrics{sums_[member.worker], static_cast<std::uint32_t>(ms.count())};
-          take(controller_.step(Observed{{member, metrics}}, at), at, true);
+          take(effects_of(controller_, control::MetricsReported{{member, metrics}}, at), at, true);
         }
         sums_.clear();
         adopt(at);
       }
       if (at == next_tick_) {
         next_tick_ += controller_.tick_interval();
-        take(controller_.step(tick_, at), at, true);
+        take(effects_of(controller_, tick_, at), at, true);
       }
     }
   }
@@ -200,7 +201,7 @@ class ControllerScript : public transcript::Machine {
   void adopt(MonoTime at) {
     if (in_force_.version == controller_.plan().version) return;
     in_force_ = controller_.plan();
-    take(controller_.step(PlanInForce{in_force_.version}, at), at, true);
+    take(effects_of(controller_, control::PlanTookEffect{in_force_.version}, at), at, true);
   }
 
   // ---------------------------------------------------------- what is to be done
@@ -216,17 +217,17 @@ class ControllerScript : public transcript::Machine {
   static std::string show_action(const Action& action) {
     return fmt::format("perform {} {}", kind_of(action), target_of(action));
   }
-  void take(const std::vector<Effect>& effects, MonoTime at, bool with_time) {
+  void take(const control::Effects& effects, MonoTime at, bool with_time) {
     const double seconds = to_seconds(at - MonoTime{std::chrono::hours(1)});
-    for (const Effect& effect : effects) {
+    for (const control::Effect& effect : effects) {
       const std::string what = std::visit(
           Overloaded{
-              [](const SendPlan& e) { return show_plan(e.plan); },
-              [](const RecordAction& e) {
+              [](const control::SendPlan& e) { return show_plan(e.plan); },
+              [](const control::RecordAction& e) {
                 return fmt::format("{} {} {}: {}", e.outcome, e.kind, e.target, e.reason);
               },
-              [](const Perform& e) { return show_action(e.action); },
-              [](const Impossible& e) { return "impossible: " + e.error.message; },
+              [](const control::PerformAction& e) { return show_action(e.action); },
+              [](const control::RefuseGroup& e) { return "impossible: " + e.error.message; },
           },
           effect);
       shown_.push_back(with_time ? fmt::format("[{:g} s] {}", seconds, what) : what);
@@ -249,7 +250,7 @@ class ControllerScript : public transcript::Machine {
 
   Decision wish_;
   Controller controller_;
-  Tick tick_;
+  control::TimePassed tick_;
   std::vector<Member> members_;
   std::map<WorkerId, wire::Report> sums_;  // since the last report
   wire::Plan in_force_;

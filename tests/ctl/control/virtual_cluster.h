@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "ctl/control/controller.h"
+#include "effects_of.h"
 
 namespace antdt::ctl::testing {
 
@@ -56,7 +57,7 @@ class VirtualCluster {
         random_(options.seed),
         controller_(config(options), make_solution(options.solution).value()),
         pending_(options.workers) {
-    GroupFormed formed;
+    control::GroupFormed formed;
     for (std::uint32_t i = 0; i < options.workers; ++i) {
       formed.members.push_back({{w(i), Attempt{1}}, "host"});
       if (options.devices.empty()) continue;
@@ -66,7 +67,7 @@ class VirtualCluster {
       workers[i].flat_until = device.flat_until;
       workers[i].per_sample_s = device.per_sample_s;
     }
-    run(controller_.step(formed, now()));
+    run(effects_of(controller_, formed, now()));
     report_every_ = report_interval(config(options).monitor);
     next_report_ = now() + report_every_;
     next_tick_ = now() + controller_.tick_interval();
@@ -126,7 +127,7 @@ class VirtualCluster {
   [[nodiscard]] const wire::Plan& in_force() const { return in_force_; }
 
   std::vector<VirtualWorker> workers;
-  std::vector<RecordAction> actions;
+  std::vector<control::RecordAction> actions;
   std::uint64_t steps = 0;
   int out_of_memory = 0;  // entries of plans whose micro-batch no device could hold
 
@@ -155,10 +156,11 @@ class VirtualCluster {
     if (options_.lognormal) return std::exp(options_.noise * z);
     return std::max(0.1, 1 + options_.noise * z);
   }
-  void run(const std::vector<Effect>& effects) {
-    for (const Effect& effect : effects) {
-      if (const auto* plan = std::get_if<SendPlan>(&effect)) sent_ = plan->plan;
-      if (const auto* action = std::get_if<RecordAction>(&effect)) actions.push_back(*action);
+  void run(const control::Effects& effects) {
+    for (const control::Effect& effect : effects) {
+      if (const auto* plan = std::get_if<control::SendPlan>(&effect)) sent_ = plan->plan;
+      if (const auto* action = std::get_if<control::RecordAction>(&effect))
+        actions.push_back(*action);
     }
   }
   void adopt_plan() {
@@ -169,7 +171,7 @@ class VirtualCluster {
       if (memory != 0 && in_force_.entries[i].micro_batch > memory) ++out_of_memory;
     }
     skip_ = 2;
-    run(controller_.step(PlanInForce{in_force_.version}, now_));
+    run(effects_of(controller_, control::PlanTookEffect{in_force_.version}, now_));
   }
   void advance(Duration by) {
     const MonoTime end = now_ + by;
@@ -178,7 +180,7 @@ class VirtualCluster {
       if (now_ == next_report_) report();
       if (now_ == next_tick_) {
         next_tick_ += controller_.tick_interval();
-        run(controller_.step(Tick{}, now_));
+        run(effects_of(controller_, control::TimePassed{}, now_));
       }
     }
     now_ = end;
@@ -188,7 +190,7 @@ class VirtualCluster {
     const auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(report_every_);
     for (std::uint32_t i = 0; i < workers.size(); ++i) {
       const wire::Metrics metrics{pending_[i], static_cast<std::uint32_t>(ms.count())};
-      run(controller_.step(Observed{{{w(i), Attempt{1}}, metrics}}, now_));
+      run(effects_of(controller_, control::MetricsReported{{{w(i), Attempt{1}}, metrics}}, now_));
       pending_[i] = {};
     }
   }

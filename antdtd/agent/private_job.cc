@@ -103,7 +103,8 @@ void PrivateJob::daemon_ended(Attempt attempt, const ExitStatus& status) {
   if (!status.error.empty() && !launchers_.empty()) {
     // The launcher that waits can tell its user at once.
     for (const Waiting& waiting : std::exchange(launchers_, {})) {
-      parts_.daemons.refuse(waiting.packet, waiting.envelope, wire::RefusalCode::kInvalid, status.error);
+      parts_.daemons.refuse(waiting.packet, waiting.envelope, wire::RefusalCode::kInvalid,
+                            status.error);
     }
   }
   tell(keeper::DaemonExited{status});

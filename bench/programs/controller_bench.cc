@@ -48,7 +48,7 @@ void measure(const char* solution, std::uint32_t workers) {
   for (int s = 0; s < 40; ++s) {
     now += std::chrono::seconds(1);
     for (std::uint32_t i = 0; i < workers; ++i) {
-      std::ignore = controller.step(
+      controller.step(
           control::MetricsReported{{{WorkerId{'w', i}, Attempt{1}}, {report_of(i), 1000}}}, now,
           effects);
     }

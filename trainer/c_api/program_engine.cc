@@ -75,7 +75,15 @@ Status ProgramEngine::finish_reduction() {
     // The others wait for this member: they must not for ever, nor may the sums go on without it.
     if (!answer) throw ProgramGone{answer.error()};
   }
-  ANTDT_RETURN_IF_ERROR(links_.reductions.finish());
+  const Status reduced = links_.reductions.finish();
+  // Members of the next generation would do the same again.
+  if (!reduced && reduced.error().kind == ErrorKind::kCorrupt) {
+    throw ProgramGone{{ErrorKind::kInternal,
+                       fmt::format("{}. The programs of all members call antdt_reduce for the same "
+                                   "buffers in the same order in each step",
+                                   reduced.error().message)}};
+  }
+  ANTDT_RETURN_IF_ERROR(reduced);
   if (links_.generation_is_over()) return fail(ErrorKind::kAborted, "the generation is over");
   return {};
 }

@@ -28,7 +28,8 @@ class Collective {
   [[nodiscard]] virtual std::uint32_t size() const = 0;
 
   // Every element becomes the sum of that element over all members, the same
-  // bits on each. kAborted after abort(); kIo when a member is gone.
+  // bits on each. kAborted after abort(); kIo when a member is gone; kCorrupt when one runs other
+  // operations.
   [[nodiscard]] virtual Status allreduce_sum(std::span<float> values) = 0;
   [[nodiscard]] virtual Status allreduce_sum(std::span<double> values) = 0;
 

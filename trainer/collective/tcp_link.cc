@@ -177,7 +177,7 @@ Status TcpLink::check_header() const {
   Header header;
   std::memcpy(&header, prefix_.data(), sizeof(header));
   if (header.bytes == into_.size() && header.number == received_) return {};
-  return fail(ErrorKind::kIo,
+  return fail(ErrorKind::kCorrupt,
               "rank {} sent {} bytes as message {} where {} as message {} were due: it does not "
               "run the same operations",
               peer_, header.bytes, header.number, into_.size(), received_);

@@ -130,7 +130,7 @@ Status TcpLinks::receive(std::uint32_t from, std::span<std::byte> bytes) {
   link.expect(bytes);
   while (true) {
     auto whole = link.read();
-    if (!whole) return die(std::move(whole).error().message);
+    if (!whole) return die(whole.error().message, whole.error().kind);
     if (*whole) return alive();
     ANTDT_RETURN_IF_ERROR(wait(&link));
   }
@@ -170,9 +170,10 @@ void TcpLinks::hold_back(Duration delay) const {
   }
 }
 
-Status TcpLinks::die(std::string cause) {
+Status TcpLinks::die(std::string cause, ErrorKind kind) {
   if (death_.empty()) {
     death_ = std::move(cause);
+    death_kind_ = kind;
     links_.clear();
     listener_.close();
   }
@@ -186,8 +187,7 @@ Status TcpLinks::alive() {
     return fail(ErrorKind::kAborted, "the collective of rank {} was aborted", rank_);
   }
   if (death_.empty()) return {};
-  return fail(ErrorKind::kIo, "the collective of rank {} of {} is broken: {}", rank_, size_,
-              death_);
+  return fail(death_kind_, "the collective of rank {} of {} is broken: {}", rank_, size_, death_);
 }
 
 void TcpLinks::abort() {

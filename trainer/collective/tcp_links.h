@@ -64,7 +64,7 @@ class TcpLinks {
   // Waits until `reading` (null: none) may have bytes, or something can be written.
   [[nodiscard]] Status wait(const TcpLink* reading);
   [[nodiscard]] Status alive();
-  [[nodiscard]] Status die(std::string cause);
+  [[nodiscard]] Status die(std::string cause, ErrorKind kind = ErrorKind::kIo);
   void hold_back(Duration delay) const;
 
   const std::uint32_t rank_;
@@ -78,6 +78,7 @@ class TcpLinks {
   OwnedFd listener_;
   std::string address_;
   std::string death_;  // why it is dead; empty while alive
+  ErrorKind death_kind_ = ErrorKind::kIo;
   std::vector<TcpLink> links_;
   std::vector<pollfd> polled_;
 };

@@ -203,7 +203,9 @@ TEST(WorldOfOne, WhoAsksToLeaveLeavesAfterTheStepAndCanBeResumed) {
   antdt_job* const job = opened(alone(100'000));
   CountingProgram program(job, 100'000);
   const antdt_order leave = program.run([&](const antdt_order& order) {
-    if (order.kind == ANTDT_ORDER_APPLY) EXPECT_EQ(antdt_leave(job), ANTDT_OK);
+    if (order.kind == ANTDT_ORDER_APPLY) {
+      EXPECT_EQ(antdt_leave(job), ANTDT_OK);
+    }
     return false;
   });
   EXPECT_EQ(leave.code, 75);

@@ -302,7 +302,7 @@ TEST(TcpCollective, MembersThatRunUnlikeOperationsAreToldSo) {
     std::vector<float> values(group.rank() == 0 ? 10 : 11);
     const Status status = group.allreduce_sum(values);
     ASSERT_FALSE(status);
-    EXPECT_EQ(status.error().kind, ErrorKind::kIo);
+    EXPECT_EQ(status.error().kind, ErrorKind::kCorrupt);
   });
 }
 

@@ -121,7 +121,7 @@ class Readers:
             raise RuntimeError(f"a process of the loader ended with exit code {process.exitcode}")
         try:
             answer = _receive(connection)
-        except EOFError:
+        except (EOFError, ConnectionResetError):
             process.join()
             raise RuntimeError(
                 f"a process of the loader ended with exit code {process.exitcode}") from None

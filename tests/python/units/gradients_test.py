@@ -1,0 +1,164 @@
+"""Gradients and buffers of a module, as they are handed over to be summed."""
+import unittest
+
+import torch
+
+from antdt.torch._buffers import Buffers
+from antdt.torch._gradients import Gradients
+from memory import Reducing
+
+
+def net(dtype=torch.float64):
+    torch.manual_seed(3)
+    return torch.nn.Sequential(torch.nn.Linear(4, 300), torch.nn.Tanh(),
+                               torch.nn.Linear(300, 300), torch.nn.Tanh(),
+                               torch.nn.Linear(300, 2)).to(dtype)
+
+
+def loss_of(module, dtype=torch.float64):
+    x = torch.linspace(-1, 1, 12, dtype=dtype).view(3, 4)
+    return module(x).pow(2).sum()
+
+
+class GradientsOfAModule(unittest.TestCase):
+    def test_a_bucket_is_handed_over_before_the_backward_ends(self):
+        module, member, order = net(), Reducing(), []
+        gradients = Gradients(module, 100_000, True)
+        # The first layer's gradient comes last.
+        module[0].weight.register_hook(lambda g: order.append(list(member.handed)))
+        gradients.arm(member)
+        loss_of(module).backward()
+        self.assertEqual(len(order[0]), 1, "the last layers' bucket")
+        gradients.disarm()
+        gradients.finish(member)
+        self.assertEqual(sum(member.handed), sum(p.numel() for p in module.parameters()))
+
+    def test_buckets_are_handed_over_in_one_order_whatever_was_computed(self):
+        handed = []
+        for computes in (True, False):
+            module, member = net(), Reducing()
+            gradients = Gradients(module, 100_000, True)
+            if computes:
+                gradients.arm(member)
+                loss_of(module).backward()
+            gradients.finish(member)
+            handed.append(member.handed)
+        self.assertEqual(handed[0], handed[1])
+
+    def test_accumulated_gradients_are_those_of_torch(self):
+        for dtype in (torch.float64, torch.float32):
+            with self.subTest(dtype):
+                module, plain, member = net(dtype), net(dtype), Reducing()
+                gradients = Gradients(module, 10_000, True)
+                for last in (False, False, True):
+                    if last:
+                        gradients.arm(member)
+                    loss_of(module, dtype).backward()
+                    loss_of(plain, dtype).backward()
+                gradients.disarm()
+                gradients.finish(member)
+                gradients.divide(5.0)
+                for ours, theirs in zip(module.parameters(), plain.parameters()):
+                    self.assertTrue(torch.equal(ours.grad, theirs.grad / 5.0))
+
+    def test_gradients_that_the_program_set_to_none_are_not_lost(self):
+        module, plain, member = net(), net(), Reducing()
+        gradients = Gradients(module, 10_000, True)
+        torch.optim.SGD(module.parameters(), lr=1).zero_grad(set_to_none=True)
+        for _ in range(2):
+            loss_of(module).backward()
+            loss_of(plain).backward()
+        gradients.finish(member)
+        gradients.divide(1.0)
+        for ours, theirs in zip(module.parameters(), plain.parameters()):
+            self.assertTrue(torch.equal(ours.grad, theirs.grad))
+
+    def test_half_precision_is_summed_in_single(self):
+        module, member = torch.nn.Linear(2, 1, bias=False).to(torch.bfloat16), Reducing(70000.0)
+        gradients = Gradients(module, 1 << 20, False)
+        for _ in range(300):  # 1/256 added to 1 is nothing in bfloat16
+            module.weight.sum().backward()
+        gradients.finish(member)
+        gradients.divide(2.0)
+        self.assertEqual(module.weight.grad.dtype, torch.bfloat16)
+        self.assertTrue(torch.equal(module.weight.grad,
+                                    torch.full((1, 2), 35150.0).to(torch.bfloat16)))
+
+    def test_an_unused_parameter_has_a_gradient_of_zero(self):
+        module, member = net(), Reducing()
+        gradients = Gradients(module, 1 << 20, True)
+        gradients.arm(member)
+        module[4].bias.sum().backward()
+        gradients.disarm()
+        gradients.finish(member)
+        gradients.divide(1.0)
+        self.assertEqual(module[0].weight.grad.abs().sum(), 0)
+        self.assertEqual(module[4].bias.grad.tolist(), [1, 1])
+
+    def test_a_second_backward_after_the_buckets_went_is_refused_in_words(self):
+        gradients, member = Gradients(module := net(), 1 << 20, True), Reducing()
+        gradients.arm(member)
+        loss_of(module).backward()
+        with self.assertRaisesRegex(RuntimeError, "overlap=False"):
+            loss_of(module).backward()
+
+    def test_after_an_abort_the_next_step_begins_from_zero_in_the_same_memory(self):
+        module, plain, member = net(), net(), Reducing()
+        gradients = Gradients(module, 100_000, True)
+        where = [p.grad.data_ptr() for p in module.parameters()]
+        for _ in range(100):
+            gradients.arm(member)
+            loss_of(module).backward()
+            gradients.clear()
+        self.assertEqual(where, [p.grad.data_ptr() for p in module.parameters()])
+        loss_of(module).backward()
+        loss_of(plain).backward()
+        for ours, theirs in zip(module.parameters(), plain.parameters()):
+            self.assertTrue(torch.equal(ours.grad, theirs.grad))
+
+
+class BuffersOfAModule(unittest.TestCase):
+    def norms(self, count):
+        return [torch.nn.BatchNorm1d(2).double() for _ in range(count)]
+
+    def reduce(self, all_buffers, weights):
+        member = Reducing()
+        for buffers, weight in zip(all_buffers, weights):
+            buffers.finish(member, weight)
+        total = sum(b._sums for b in all_buffers)
+        for buffers in all_buffers:
+            buffers._sums = total.clone()
+            buffers.apply()
+
+    def test_statistics_are_averaged_by_weight_and_equal_afterwards(self):
+        modules = self.norms(3)
+        buffers = [Buffers(m) for m in modules]
+        modules[0](torch.full((4, 2), 10.0, dtype=torch.float64))
+        modules[1](torch.full((2, 2), 40.0, dtype=torch.float64))
+        self.reduce(buffers, [4.0, 2.0, 0.0])
+        # 0.1 of what each saw: (4 * 1 + 2 * 4) / 6
+        for module in modules:
+            self.assertTrue(torch.allclose(module.running_mean, torch.tensor([2.0, 2.0]).double()))
+            self.assertEqual(module.num_batches_tracked, 1)
+            for name, value in module.state_dict().items():
+                self.assertTrue(torch.equal(value, modules[0].state_dict()[name]))
+
+    def test_a_buffer_that_nobody_changed_stays_to_the_bit(self):
+        modules = self.norms(2)
+        for module in modules:
+            module.running_mean.fill_(0.1)
+        self.reduce([Buffers(m) for m in modules], [3.0, 7.0])
+        self.assertTrue(torch.equal(modules[0].running_mean, torch.full((2,), 0.1, dtype=torch.float64)))
+
+    def test_a_discarded_step_leaves_them_as_they_were(self):
+        module = self.norms(1)[0]
+        before = {k: v.clone() for k, v in module.state_dict().items()}
+        buffers = Buffers(module)
+        module(torch.randn(8, 2).double())
+        buffers.discard()
+        for name, value in module.state_dict().items():
+            self.assertTrue(torch.equal(value, before[name]), name)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,227 @@
+"""What job.state() was given goes from one member to another whole."""
+import collections
+import json
+import unittest
+
+import torch
+
+from antdt.torch._state import JSON_PART, State
+from memory import Memory
+
+
+class Program:
+    """A model with its optimizer and schedule, as each member makes them."""
+
+    def __init__(self, seed, optimizer, schedule=None, net=None):
+        torch.manual_seed(seed)
+        self.net = net() if net else torch.nn.Sequential(
+            torch.nn.Linear(3, 4), torch.nn.BatchNorm1d(4), torch.nn.Linear(4, 1))
+        self.opt = optimizer(self.net.parameters())
+        self.state, self.memory = State(), Memory()
+        self.schedule = schedule(self.opt) if schedule else None
+        self.state.add({"model": self.net, "opt": self.opt})
+        if self.schedule:
+            self.state.add({"sched": self.schedule})
+        self.state.begin(self.memory)
+
+    def train(self, steps):
+        generator = torch.Generator().manual_seed(5)
+        for _ in range(steps):
+            self.opt.zero_grad()
+            self.net(torch.randn(8, 3, generator=generator)).pow(2).sum().backward()
+            self.opt.step()
+            if self.schedule:
+                self.schedule.step()
+
+    def heal(self, source):
+        """Takes over the state of another."""
+        source.state.bring_up_to_date(source.memory)
+        self.state.bring_up_to_date(self.memory)
+        self.memory.receive(source.memory)
+        self.state.replaced()
+
+    def bytes(self):
+        self.state.bring_up_to_date(self.memory)
+        return self.memory.all_bytes()
+
+
+OPTIMIZERS = {
+    "SGD": lambda p: torch.optim.SGD(p, lr=0.1),
+    "SGD with momentum, dampening and decay": lambda p: torch.optim.SGD(
+        p, lr=0.01, momentum=0.9, dampening=0.5, weight_decay=0.1),
+    "Adam": lambda p: torch.optim.Adam(p, lr=0.01),
+    "AdamW with amsgrad": lambda p: torch.optim.AdamW(p, lr=0.01, amsgrad=True),
+    "NAdam": lambda p: torch.optim.NAdam(p, lr=0.01),
+    "RMSprop, centered": lambda p: torch.optim.RMSprop(p, lr=0.01, momentum=0.1, centered=True),
+    "Adagrad": lambda p: torch.optim.Adagrad(p, lr=0.01),
+    "Rprop": lambda p: torch.optim.Rprop(p, lr=0.01),
+    "ASGD": lambda p: torch.optim.ASGD(p, lr=0.01),
+}
+SCHEDULES = {
+    "OneCycleLR": lambda o: torch.optim.lr_scheduler.OneCycleLR(o, 0.1, total_steps=50),
+    "MultiStepLR": lambda o: torch.optim.lr_scheduler.MultiStepLR(o, [2, 3]),
+    "CosineAnnealingWarmRestarts": lambda o: torch.optim.lr_scheduler.CosineAnnealingWarmRestarts(
+        o, 4),
+    "LambdaLR": lambda o: torch.optim.lr_scheduler.LambdaLR(o, lambda n: 0.9 ** n),
+    "SequentialLR": lambda o: torch.optim.lr_scheduler.SequentialLR(
+        o, [torch.optim.lr_scheduler.LinearLR(o, 0.1, total_iters=2),
+            torch.optim.lr_scheduler.ExponentialLR(o, 0.9)], [2]),
+}
+
+
+class Healing(unittest.TestCase):
+    def check(self, optimizer, steps, schedule=None):
+        source, newcomer = Program(1, optimizer, schedule), Program(2, optimizer, schedule)
+        source.train(steps)
+        newcomer.heal(source)
+        self.assertEqual(source.bytes(), newcomer.bytes())
+        source.train(3)
+        newcomer.train(3)
+        self.assertEqual(source.bytes(), newcomer.bytes(), "they part once they go on")
+
+    def test_a_newcomer_goes_on_as_the_others_with_every_optimizer(self):
+        for name, optimizer in OPTIMIZERS.items():
+            for steps in (0, 1, 4):
+                with self.subTest(name, steps=steps):
+                    self.check(optimizer, steps)
+
+    def test_a_newcomer_goes_on_as_the_others_with_every_schedule(self):
+        for name, schedule in SCHEDULES.items():
+            with self.subTest(name):
+                self.check(OPTIMIZERS["SGD with momentum, dampening and decay"], 5, schedule)
+
+    def test_a_member_that_is_ahead_goes_back_to_what_the_others_have(self):
+        source, ahead = (Program(1, OPTIMIZERS["Adam"]) for _ in range(2))
+        source.train(2)
+        ahead.train(3)
+        ahead.heal(source)
+        self.assertEqual(source.bytes(), ahead.bytes())
+
+    def test_a_member_that_is_ahead_goes_back_to_before_the_first_step(self):
+        source, ahead = (Program(1, OPTIMIZERS["Adam"]) for _ in range(2))
+        ahead.train(2)
+        ahead.heal(source)
+        self.assertEqual(len(ahead.opt.state), 0)
+        self.assertEqual(source.bytes(), ahead.bytes())
+
+
+class Registering(unittest.TestCase):
+    def test_the_first_step_is_as_without_a_job(self):
+        for name, optimizer in OPTIMIZERS.items():
+            with self.subTest(name):
+                registered = Program(1, optimizer)
+                torch.manual_seed(1)
+                plain = Program(1, optimizer)
+                plain.opt = optimizer(plain.net.parameters())
+                registered.train(4)
+                plain.train(4)
+                for a, b in zip(registered.net.parameters(), plain.net.parameters()):
+                    self.assertTrue(torch.equal(a, b))
+
+    def test_the_same_parts_are_registered_before_and_after_the_first_step(self):
+        program = Program(1, OPTIMIZERS["Adam"])
+        before = {n: (p[0], p[2], p[3]) for n, p in program.memory.parts.items()}
+        program.train(1)
+        program.state.bring_up_to_date(program.memory)
+        after = {n: (p[0], p[2], p[3]) for n, p in program.memory.parts.items()}
+        self.assertEqual(before, after)
+
+    def test_parameters_are_registered_in_place(self):
+        program = Program(1, OPTIMIZERS["SGD"])
+        self.assertEqual(program.memory.parts["model/0.weight"][1],
+                         program.net[0].weight.data_ptr())
+
+    def test_tied_weights_are_one_part(self):
+        class Tied(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.a, self.b = torch.nn.Linear(3, 3), torch.nn.Linear(3, 3)
+                self.b.weight = self.a.weight
+
+            def forward(self, x):
+                return self.b(self.a(x))
+        source, newcomer = (Program(seed, OPTIMIZERS["Adam"], net=Tied) for seed in (1, 2))
+        self.assertNotIn("model/b.weight", source.memory.parts)
+        source.train(2)
+        newcomer.heal(source)
+        self.assertTrue(torch.equal(source.net.b.weight, newcomer.net.b.weight))
+        self.assertIs(newcomer.net.a.weight, newcomer.net.b.weight)
+
+    def test_a_tensor_that_is_not_contiguous_goes_by_a_copy(self):
+        class Turned(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.w = torch.nn.Parameter(torch.randn(2, 3).t())
+
+            def forward(self, x):
+                return x @ self.w
+        source, newcomer = (Program(seed, OPTIMIZERS["Adam"], net=Turned) for seed in (1, 2))
+        source.train(2)
+        newcomer.heal(source)
+        self.assertTrue(torch.equal(source.net.w, newcomer.net.w))
+        self.assertFalse(newcomer.net.w.is_contiguous())
+
+    def test_a_generator_goes_on_where_the_other_was(self):
+        states, memories, generators = [State(), State()], [Memory(), Memory()], []
+        for seed, (state, memory) in enumerate(zip(states, memories)):
+            generators.append(torch.Generator().manual_seed(seed))
+            state.add({"random": generators[-1]})
+            state.begin(memory)
+        torch.rand(7, generator=generators[0])
+        for state, memory in zip(states, memories):
+            state.bring_up_to_date(memory)
+        memories[1].receive(memories[0])
+        states[1].replaced()
+        self.assertTrue(torch.equal(*(torch.rand(5, generator=g) for g in generators)))
+
+    def test_an_optimizer_that_needs_a_closure_is_refused_in_words(self):
+        with self.assertRaisesRegex(TypeError, "needs no closure"):
+            Program(1, lambda p: torch.optim.LBFGS(p))
+
+    def test_what_has_no_state_dict_is_refused_in_words(self):
+        state = State()
+        state.add({"thing": object()})
+        with self.assertRaisesRegex(TypeError, "thing.*has no state_dict"):
+            state.begin(Memory())
+
+    def test_values_that_outgrow_their_room_are_refused_in_words(self):
+        class History:
+            values = []
+
+            def state_dict(self):
+                return {"values": self.values}
+
+            def load_state_dict(self, state):
+                self.values = state["values"]
+        history, state, memory = History(), State(), Memory()
+        state.add({"history": history})
+        state.begin(memory)
+        history.values = [0.123456789] * 10000
+        with self.assertRaisesRegex(ValueError, "keep histories"):
+            state.bring_up_to_date(memory)
+
+    def test_counters_functions_and_tuples_survive(self):
+        class Mixed:
+            def __init__(self, n):
+                self.held = {"c": collections.Counter({2: n}), "f": len, "t": (n, b"\x00a"),
+                             3: [None, True], "nan": float("inf")}
+
+            def state_dict(self):
+                return self.held
+
+            def load_state_dict(self, state):
+                self.held = state
+        first, second = Mixed(1), Mixed(2)
+        states, memories = [State(), State()], [Memory(), Memory()]
+        for thing, state, memory in zip((first, second), states, memories):
+            state.add({"mixed": thing})
+            state.begin(memory)
+        memories[1].receive(memories[0])
+        states[1].replaced()
+        self.assertEqual(second.held, first.held)
+        self.assertIsInstance(second.held["c"], collections.Counter)
+        self.assertEqual(json.loads(memories[1].bytes_of(JSON_PART))["schema"], 1)
+
+
+if __name__ == "__main__":
+    unittest.main()

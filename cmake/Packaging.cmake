@@ -14,6 +14,15 @@ foreach(program antdt-trainer antdt-bench-allreduce)
   antdt_install_program(${program} trainer)
 endforeach()
 
+# In a wheel (scripts/wheel) the libraries that these need lie beside them. An old-style run path
+# counts for the libraries of those libraries, too. What is installed otherwise has none.
+foreach(program antdt antdtd antdt-jobd antdt-server antdt-shim)
+  set_property(TARGET ${program} APPEND PROPERTY BUILD_RPATH "$ORIGIN/../lib")
+  target_link_options(${program} PRIVATE -Wl,--disable-new-dtags)
+endforeach()
+set_property(TARGET antdt_shared APPEND PROPERTY BUILD_RPATH "$ORIGIN")
+target_link_options(antdt_shared PRIVATE -Wl,--disable-new-dtags)
+
 foreach(section 1 5 8)
   file(GLOB pages CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/man/*.${section})
   install(FILES ${pages} DESTINATION ${CMAKE_INSTALL_MANDIR}/man${section} COMPONENT antdt)

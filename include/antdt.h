@@ -168,7 +168,8 @@ typedef struct antdt_part {
 } antdt_part;
 
 /* Registers a part; a name that is registered already gets this memory, size and type instead.
- * All members register the same names with the same sizes in the same order.
+ * All members register the same names with the same sizes in the same order. What the parts hold at
+ * first may differ: a job that begins goes on with the state of the member of rank 0.
  *
  * Before the first antdt_next: freely. Afterwards while an order is in hand: the same size in
  * other memory in any order, since that changes no state; a new part or another size only in

@@ -71,8 +71,18 @@ class Agent:
 
 @needs_trainer
 class KillLoop(tally.TallyTest):
+    records, kills = RECORDS, KILLS
+
+    def job_with(self, extra):
+        return self.write("job.toml", tally.job(records=self.records, epochs=EPOCHS, batch=256,
+                                                delay=DELAY, extra=extra))
+
+    @staticmethod
+    def is_worker(command):
+        return command.split(" ", 1)[0].endswith("antdt-trainer")
+
     def test_random_kills_of_everything_lose_nothing(self):
-        print(f"seed {SEED} (ANTDT_KILL_SEED), {KILLS} kills", flush=True)
+        print(f"seed {SEED} (ANTDT_KILL_SEED), {self.kills} kills", flush=True)
         self.random = random.Random(SEED)
         keys = self.dir / "keys"
         self.assertEqual(self.antdt("keygen", "--dir", keys).returncode, 0)
@@ -81,9 +91,7 @@ class KillLoop(tally.TallyTest):
             self.addCleanup(agent.stop)
         hosts = ", ".join(f'"{a.endpoint}"' for a in self.agents)
         cluster = f'[cluster]\nhosts = [{hosts}]\nkeys = "{keys}"\n'
-        job = self.write("job.toml", tally.job(records=RECORDS, epochs=EPOCHS, batch=256,
-                                               delay=DELAY, extra=FAILURE + cluster))
-        process, run_dir = self.start_job(job)
+        process, run_dir = self.start_job(self.job_with(FAILURE + cluster))
         kills = self.kill_at_random(process, run_dir)
         while process.poll() is None:
             self.keep_agents()
@@ -92,7 +100,7 @@ class KillLoop(tally.TallyTest):
         print(f"{dict(kills)}; {summary['generations']} generations, {summary['lineages']} "
               f"lineages, {summary['incarnations']} incarnations, {len(summary['failures'])} "
               f"failures, {summary['wall_seconds']:.0f} s", flush=True)
-        self.assert_exact(summary, run_dir, RECORDS, EPOCHS)
+        self.assert_exact(summary, run_dir, self.records, EPOCHS)
         for agent in self.agents:
             agent.stop()
         self.assert_nothing_left()
@@ -102,11 +110,11 @@ class KillLoop(tally.TallyTest):
             agent.keep()
 
     def kill_at_random(self, process, run_dir):
-        """KILLS faults; how many of each kind."""
+        """`kills` faults; how many of each kind."""
         weights = {"worker": 10, "stop": 2, "jobd": 3, "agent": 2, "private-agent": 1}
-        faults = self.random.choices(list(weights), weights.values(), k=KILLS)
-        moments = self.moments(process, run_dir, self.random, KILLS, RECORDS * EPOCHS,
-                               self.keep_agents)
+        faults = self.random.choices(list(weights), weights.values(), k=self.kills)
+        moments = self.moments(process, run_dir, self.random, self.kills,
+                               self.records * EPOCHS, self.keep_agents)
         for kind, _ in zip(faults, moments):
             def struck(kind=kind):
                 self.keep_agents()
@@ -117,8 +125,7 @@ class KillLoop(tally.TallyTest):
     def strike(self, kind, run_dir):
         if kind in ("worker", "stop"):
             found = [pid for pid, command in processes_of(str(self.dir))
-                     if command.startswith(str(BIN / "antdt-trainer")) or
-                     command.split(" ", 1)[0].endswith("antdt-trainer")]
+                     if self.is_worker(command)]
             which = signal.SIGSTOP if kind == "stop" else signal.SIGKILL
             return bool(found) and self.kill(self.random.choice(found), which)
         if kind == "agent":

@@ -110,14 +110,18 @@ class TallyTest(EndToEnd):
 
     def assert_exact(self, summary, run_dir, records, epochs):
         """The model, the audit and the summary agree: every record once an epoch."""
-        wrong = {i: c for i, c in enumerate(counts(run_dir)) if c != epochs}
-        self.assertEqual(len(counts(run_dir)), records)
+        found = self.counts(run_dir)
+        wrong = {i: c for i, c in enumerate(found) if c != epochs}
+        self.assertEqual(len(found), records)
         self.assertEqual(wrong, {}, "records that did not enter the model once an epoch")
         audit = self.antdt("data", "audit", run_dir, "--json")
         self.assertEqual(audit.returncode, 0, audit.stdout + audit.stderr)
         for epoch in json.loads(audit.stdout)["epochs"]:
             self.assertEqual((epoch["once"], epoch["repeated"], epoch["lost"]), (records, 0, 0))
         self.assertEqual(summary["samples_trained"], records * epochs)
+
+    def counts(self, run_dir):
+        return counts(run_dir)
 
     @staticmethod
     def kill(pid, which=signal.SIGKILL):

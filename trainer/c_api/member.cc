@@ -82,6 +82,8 @@ trainer::MemberDriver::Parts Member::parts(const Settings& settings,
                                            read_file("/proc/cpuinfo").value_or(""))
                      : settings.device;
   parts.io_patience = config_.hang_after;
+  // How a program makes its first state is not known: its generators may be seeded with the time.
+  parts.begins_alike = false;
   return parts;
 }
 

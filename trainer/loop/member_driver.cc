@@ -28,6 +28,7 @@ worker::WorkerConfig config_of(const Tools& tools, const MemberDriver::Parts& pa
   config.has_train_data = parts.train != nullptr;
   config.has_eval_data = parts.eval != nullptr;
   config.eval_batch = parts.eval_batch;
+  config.begins_alike = parts.begins_alike;
   return config;
 }
 

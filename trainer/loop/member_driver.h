@@ -32,6 +32,7 @@ class MemberDriver {
     wire::Device device = {};
     // What is written and does not move for so long is given up.
     Duration io_patience = std::chrono::seconds(120);
+    bool begins_alike = true;  // worker::WorkerConfig
   };
   MemberDriver(Tools tools, Parts parts);
 

@@ -38,7 +38,7 @@ struct TrainingState {
   // The newest settled generation whose state this member holds whole; 0: none
   // does it hold, or the beginning.
   Generation settled;
-  bool pristine = true;  // the seeded start, and nothing was done to it
+  bool pristine = true;  // a beginning, and nothing was done to it
   // Of the training phase that the last steps were in: its number, where the
   // members of `settled` stand in it, and the weighted loss of all its steps.
   std::uint64_t phase = 0;

@@ -14,6 +14,9 @@ struct WorkerConfig {
   bool has_train_data = true;
   bool has_eval_data = true;
   std::uint32_t eval_batch = 256;  // records
+  // New processes begin with the same state, which they compute from the job's seed. Otherwise
+  // all begin with that of rank 0.
+  bool begins_alike = true;
 };
 
 }  // namespace antdt::worker

@@ -1,6 +1,6 @@
 // Transcripts of a member of a collective.
 //
-//   member WORKER [no-eval]      what it is; it has said its first join
+//   member WORKER [no-eval] [begins-unlike]      what it is; it has said its first join
 //   form gN rank=R size=N [base=gN] [restore=DIRECTORY reader=R]
 //   roster gN WORKER ...
 //   settle gN step=N plan=N share=MICRO_BATCHxTIMES
@@ -54,6 +54,7 @@ class MemberScript : public transcript::Machine {
     WorkerConfig config;
     config.self = worker_of(line.word(0));
     config.has_eval_data = !line.has("no-eval");
+    config.begins_alike = !line.has("begins-unlike");
     config.eval_batch = 8;
     return config;
   }

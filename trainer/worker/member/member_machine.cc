@@ -151,7 +151,7 @@ std::optional<bool> MemberMachine::holds_state() {
     return training.settled == form_.base;
   }
   if (!form_.restore.empty()) return form_.rank == form_.reader;  // which has read it
-  if (training.pristine) return true;
+  if (training.pristine) return config_.begins_alike || form_.rank == 0;
   return {};
 }
 
@@ -182,6 +182,8 @@ void MemberMachine::on(const StatePassed& input, MonoTime, Effects& out) {
       return formation_failed(taken.error().message, out);
     }
     member_.training.settled = form_.base;
+    // The beginning of rank 0 is now this member's.
+    member_.training.pristine = form_.base == Generation{} && form_.restore.empty();
   }
   hash_state(std::move(passed.members), out);
 }

@@ -17,8 +17,10 @@ endforeach()
 # In a wheel (scripts/wheel) the libraries that these need lie beside them. An old-style run path
 # counts for the libraries of those libraries, too. What is installed otherwise has none.
 foreach(program antdt antdtd antdt-jobd antdt-server antdt-shim)
-  set_property(TARGET ${program} APPEND PROPERTY BUILD_RPATH "$ORIGIN/../lib")
-  target_link_options(${program} PRIVATE -Wl,--disable-new-dtags)
+  if(TARGET ${program})
+    set_property(TARGET ${program} APPEND PROPERTY BUILD_RPATH "$ORIGIN/../lib")
+    target_link_options(${program} PRIVATE -Wl,--disable-new-dtags)
+  endif()
 endforeach()
 set_property(TARGET antdt_shared APPEND PROPERTY BUILD_RPATH "$ORIGIN")
 target_link_options(antdt_shared PRIVATE -Wl,--disable-new-dtags)

@@ -69,19 +69,12 @@ class Agent:
         self.process.wait(10)
 
 
-@needs_trainer
-class KillLoop(tally.TallyTest):
+class Kills(tally.TallyTest):
+    """Kills of everything in a job of two agents whose workers a subclass names."""
+
     records, kills = RECORDS, KILLS
 
-    def job_with(self, extra):
-        return self.write("job.toml", tally.job(records=self.records, epochs=EPOCHS, batch=256,
-                                                delay=DELAY, extra=extra))
-
-    @staticmethod
-    def is_worker(command):
-        return command.split(" ", 1)[0].endswith("antdt-trainer")
-
-    def test_random_kills_of_everything_lose_nothing(self):
+    def check_random_kills(self):
         print(f"seed {SEED} (ANTDT_KILL_SEED), {self.kills} kills", flush=True)
         self.random = random.Random(SEED)
         keys = self.dir / "keys"
@@ -137,6 +130,20 @@ class KillLoop(tally.TallyTest):
             return bool(found) and self.kill(found[0])
         pid = self.jobd_pid(run_dir)
         return pid > 0 and self.kill(pid)
+
+
+@needs_trainer
+class KillLoop(Kills):
+    def job_with(self, extra):
+        return self.write("job.toml", tally.job(records=self.records, epochs=EPOCHS, batch=256,
+                                                delay=DELAY, extra=extra))
+
+    @staticmethod
+    def is_worker(command):
+        return command.split(" ", 1)[0].endswith("antdt-trainer")
+
+    def test_random_kills_of_everything_lose_nothing(self):
+        self.check_random_kills()
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ import antdt
 
 
 @python_jobs.needs_torch
-class PythonKills(kill_loop_test.KillLoop, python_jobs.PythonJobs):
+class PythonKills(kill_loop_test.Kills, python_jobs.PythonJobs):
     records = int(os.environ.get("ANTDT_PYTHON_RECORDS", "60000"))
     kills = int(os.environ.get("ANTDT_PYTHON_KILLS", "12"))
     python = os.environ.get("ANTDT_KILLED_PYTHON")  # else Debian's
@@ -29,6 +29,9 @@ class PythonKills(kill_loop_test.KillLoop, python_jobs.PythonJobs):
         values = array.array("f")
         values.frombytes(antdt.Checkpoint(run_dir).read("model/counts"))
         return values
+
+    def test_random_kills_of_everything_lose_nothing(self):
+        self.check_random_kills()
 
 
 if __name__ == "__main__":

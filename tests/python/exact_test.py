@@ -36,7 +36,8 @@ RECORDS = 3000
 @python_jobs.needs_torch
 class Exact(python_jobs.PythonJobs):
     def steps_of(self, run_dir):
-        """The parameters at the beginning, and the records of each step that was applied, in order."""
+        """The parameters at the beginning, and the records of each step that was applied, in order.
+        A step of which nobody had records, as the last of an epoch, changes nothing."""
         begins, records, applied = [], collections.defaultdict(list), {}
         for path in self.dir.glob("notes-*"):
             for line in path.read_text().splitlines():
@@ -49,7 +50,6 @@ class Exact(python_jobs.PythonJobs):
                 else:
                     records[tuple(note["at"])] += note["records"]
         self.assertTrue(all(b == begins[0] for b in begins), "members began with unlike parameters")
-        self.assertEqual(sorted(applied), list(range(len(applied))))
         steps = [records[step, applied[step]] for step in sorted(applied)]
         self.assertEqual(sorted(sum(steps, [])), sorted(list(range(RECORDS)) * EPOCHS))
         return {"begin": begins[0], "steps": steps}

@@ -130,11 +130,16 @@ class Member:
 
     def next(self) -> Order:
         """The next order, however long it takes. ENDED after the order to leave."""
-        while True:
-            code = self._check(self._library.antdt_next(
-                self._handle, ctypes.byref(self._order), _SLICE_MS))
-            if code == _abi.OK:
-                break
+        order = None
+        while order is None:
+            order = self.next_within(_SLICE_MS)
+        return order
+
+    def next_within(self, timeout_ms: int) -> Optional[Order]:
+        """The next order; None if there is none within that time."""
+        if self._check(self._library.antdt_next(self._handle, ctypes.byref(self._order),
+                                                timeout_ms)) != _abi.OK:
+            return None
         raw = self._order
         leaves = raw.kind == _abi.LEAVE
         order = Order(

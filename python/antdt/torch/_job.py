@@ -31,6 +31,7 @@ from antdt.torch._step import Step
 
 Metric = Callable[[MicroBatch], Union[Sums, Mapping[str, Any]]]
 _LONGEST_REPORT = 2000  # characters of an exception that the job records
+_LONGEST_FAREWELL = 5.0  # seconds until the job has heard of it
 
 
 @dataclass(frozen=True)
@@ -284,13 +285,13 @@ class Job:
         where = f" ({frames[-1].filename}:{frames[-1].lineno})" if frames else ""
         text = f"{type(error).__name__}: {error}{where}"
         try:
-            if self._handle.in_hand is not None:
-                self._handle.failed(text[:_LONGEST_REPORT])
-                deadline = time.monotonic() + 5
-                while self._left is None and time.monotonic() < deadline:
-                    if self._handle.next().kind == _abi.LEAVE:
-                        break
+            deadline = time.monotonic() + _LONGEST_FAREWELL
+            while self._order.kind != 0 and time.monotonic() < deadline:
+                if self._handle.in_hand is not None:
                     self._handle.failed(text[:_LONGEST_REPORT])
+                order = self._handle.next_within(100)
+                if order is not None and order.kind == _abi.LEAVE:
+                    break
         except Error:
             pass  # what ends the program is `error`
         self._left = 1

@@ -17,7 +17,8 @@
 #include "core/ids.h"
 #include "core/loop.h"
 #include "core/transport/socket.h"
-#include "core/wire/messages.h"
+#include "core/wire/agent_messages.h"
+#include "core/wire/envelope.h"
 
 namespace antdt::jobd {
 

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "core/wire/agent_messages.h"
 #include "core/wire/packet.h"
 
 namespace antdt::jobd {

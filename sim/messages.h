@@ -7,7 +7,7 @@
 
 #include "core/clock.h"
 #include "core/ids.h"
-#include "core/wire/messages.h"
+#include "core/wire/agent_messages.h"
 #include "ctl/job/job_machine.h"
 
 namespace antdt::sim {

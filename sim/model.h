@@ -9,7 +9,7 @@
 
 #include "core/ids.h"
 #include "core/permutation.h"
-#include "core/wire/messages.h"
+#include "core/wire/shard_messages.h"
 
 namespace antdt::sim {
 

@@ -7,7 +7,8 @@
 
 #include "core/delivery.h"
 #include "core/sync_strategy.h"
-#include "core/wire/messages.h"
+#include "core/wire/membership_messages.h"
+#include "core/wire/ps_messages.h"
 #include "sim/hosts/program.h"
 #include "sim/model.h"
 #include "sim/servers/ps_packets.h"

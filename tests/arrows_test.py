@@ -65,7 +65,7 @@ THREADS = re.compile(r"^(thread|mutex|shared_mutex|atomic|condition_variable|fut
                      r"latch|stop_token|execution|pthread\.h|threads\.h)$")
 
 # one subject all the same, longer than a source should be
-LONG = {"core/wire/messages.h": "the catalogue of every message"}
+LONG = {}
 
 # Programs are executed in one place, and shims by Boost.Process. Who forks otherwise copies itself
 # (or becomes the program that it is to be, from its own main thread), and is named here.

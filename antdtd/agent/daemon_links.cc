@@ -6,6 +6,7 @@
 #include "antdtd/shim/process_key.h"
 #include "core/log/log.h"
 #include "core/wire/admin_messages.h"
+#include "core/wire/agent_messages.h"
 #include "core/wire/packet.h"
 
 namespace antdt::antdtd {

@@ -19,6 +19,7 @@
 #include "antdtd/agent/outbox.h"
 #include "antdtd/users/users.h"
 #include "core/transport/socket.h"
+#include "core/wire/agent_messages.h"
 
 namespace antdt::antdtd {
 

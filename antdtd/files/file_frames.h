@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "core/result.h"
-#include "core/wire/messages.h"
+#include "core/wire/envelope.h"
 
 namespace antdt::antdtd {
 

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "antdtd/files/run_files.h"
+#include "core/wire/envelope.h"
 
 namespace antdt::antdtd {
 

@@ -11,7 +11,7 @@
 #include <string_view>
 
 #include "core/clock.h"
-#include "core/wire/messages.h"
+#include "core/wire/agent_messages.h"
 
 namespace antdt::antdtd {
 

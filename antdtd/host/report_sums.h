@@ -8,7 +8,8 @@
 
 #include "antdtd/shim/process_key.h"
 #include "core/clock.h"
-#include "core/wire/messages.h"
+#include "core/wire/agent_messages.h"
+#include "core/wire/worker_messages.h"
 
 namespace antdt::antdtd {
 

@@ -6,7 +6,7 @@
 
 #include "antdtd/shim/process_key.h"
 #include "core/os/user.h"
-#include "core/wire/messages.h"
+#include "core/wire/agent_messages.h"
 
 namespace antdt::antdtd {
 

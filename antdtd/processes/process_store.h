@@ -15,7 +15,7 @@
 #include "core/os/fs.h"
 #include "core/os/user.h"
 #include "core/result.h"
-#include "core/wire/messages.h"
+#include "core/wire/agent_messages.h"
 
 namespace antdt::antdtd {
 

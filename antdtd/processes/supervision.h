@@ -43,7 +43,8 @@
 #include "antdtd/host/host.h"
 #include "antdtd/shim/process_key.h"
 #include "core/clock.h"
-#include "core/wire/messages.h"
+#include "core/wire/agent_messages.h"
+#include "core/wire/envelope.h"
 
 namespace antdt::antdtd {
 

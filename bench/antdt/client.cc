@@ -4,7 +4,11 @@
 #include <nlohmann/json.hpp>
 
 #include "core/transport/ipc_dealer.h"
+#include "core/wire/membership_messages.h"
 #include "core/wire/packet.h"
+#include "core/wire/shard_messages.h"
+#include "core/wire/training_messages.h"
+#include "core/wire/worker_messages.h"
 #include "trainer/client/environment.h"
 
 namespace antdt::bench {

@@ -1,6 +1,10 @@
 #include "bench/antdt/echo.h"
 
+#include "core/wire/membership_messages.h"
 #include "core/wire/packet.h"
+#include "core/wire/shard_messages.h"
+#include "core/wire/training_messages.h"
+#include "core/wire/worker_messages.h"
 
 namespace antdt::bench {
 namespace {

@@ -43,6 +43,7 @@
 #include "core/os/owned_fd.h"
 #include "core/os/process.h"
 #include "core/os/spawn.h"
+#include "core/wire/agent_messages.h"
 #include "core/wire/packet.h"
 #include "jobd/disk/checkpoint_check.h"
 #include "jobd/disk/checkpoint_transfer.h"

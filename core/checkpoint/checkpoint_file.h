@@ -8,7 +8,7 @@
 
 #include "core/os/fs.h"
 #include "core/result.h"
-#include "core/wire/messages.h"
+#include "core/wire/training_messages.h"
 
 namespace antdt {
 

@@ -19,7 +19,7 @@
 #include "core/clock.h"
 #include "core/result.h"
 #include "core/transport/keys.h"
-#include "core/wire/messages.h"
+#include "core/wire/envelope.h"
 
 namespace antdt {
 class EventLoop;

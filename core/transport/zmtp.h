@@ -17,7 +17,7 @@
 #include <string>
 #include <string_view>
 
-#include "core/wire/messages.h"
+#include "core/wire/envelope.h"
 
 namespace antdt::transport {
 

@@ -1,7 +1,7 @@
 // What the members of a cluster's group antdt-admin may do about the jobs of others.
 #pragma once
 
-#include "core/wire/messages.h"
+#include "core/wire/message.h"
 
 namespace antdt::wire {
 

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <string>
 
-#include "core/wire/messages.h"
+#include "core/wire/message.h"
 
 namespace antdt::wire {
 

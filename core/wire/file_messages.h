@@ -11,7 +11,8 @@
 #include <string>
 #include <vector>
 
-#include "core/wire/messages.h"
+#include "core/wire/message.h"
+#include "core/wire/training_messages.h"
 
 namespace antdt::wire {
 

@@ -6,7 +6,7 @@
 
 #include "core/result.h"
 #include "core/wire/codec.h"
-#include "core/wire/messages.h"
+#include "core/wire/envelope.h"
 
 namespace antdt::wire {
 

@@ -12,7 +12,8 @@
 #pragma once
 
 #include "core/sync_strategy.h"
-#include "core/wire/messages.h"
+#include "core/wire/message.h"
+#include "core/wire/training_messages.h"
 
 namespace antdt::wire {
 

@@ -1,7 +1,7 @@
 // Sums of time accounts.
 #pragma once
 
-#include "core/wire/messages.h"
+#include "core/wire/worker_messages.h"
 
 namespace antdt::wire {
 

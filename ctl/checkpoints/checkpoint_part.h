@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "core/wire/messages.h"
+#include "core/wire/training_messages.h"
 
 namespace antdt::ctl::copies {
 

@@ -25,7 +25,7 @@
 #include "core/clock.h"
 #include "core/ids.h"
 #include "core/result.h"
-#include "core/wire/messages.h"
+#include "core/wire/membership_messages.h"
 #include "ctl/control/memory_limits.h"
 #include "ctl/control/plan.h"
 #include "ctl/control/solution.h"

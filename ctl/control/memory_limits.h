@@ -6,7 +6,7 @@
 
 #include "core/ids.h"
 #include "core/result.h"
-#include "core/wire/messages.h"
+#include "core/wire/membership_messages.h"
 #include "ctl/control/plan.h"
 
 namespace antdt::ctl {

@@ -12,7 +12,7 @@
 
 #include "core/ids.h"
 #include "core/result.h"
-#include "core/wire/messages.h"
+#include "core/wire/membership_messages.h"
 
 namespace antdt::ctl {
 

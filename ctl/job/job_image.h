@@ -11,7 +11,7 @@
 
 #include "core/ids.h"
 #include "core/wire/drill_messages.h"
-#include "core/wire/messages.h"
+#include "core/wire/membership_messages.h"
 #include "ctl/lifecycle/lifecycle.h"
 #include "ctl/membership/membership.h"
 #include "ctl/monitor/devices.h"

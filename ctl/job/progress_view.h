@@ -7,7 +7,7 @@
 
 #include "core/clock.h"
 #include "core/ids.h"
-#include "core/wire/messages.h"
+#include "core/wire/training_messages.h"
 
 namespace antdt::ctl {
 

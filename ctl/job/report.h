@@ -10,8 +10,8 @@
 
 #include "core/delivery.h"
 #include "core/ids.h"
-#include "core/wire/messages.h"
 #include "core/wire/ps_messages.h"
+#include "core/wire/worker_messages.h"
 #include "ctl/lifecycle/lifecycle.h"
 #include "ctl/monitor/view.h"
 #include "ctl/processes/io_watch.h"

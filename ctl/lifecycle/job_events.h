@@ -5,6 +5,7 @@
 #include <variant>
 #include <vector>
 
+#include "core/wire/training_messages.h"
 #include "ctl/processes/hosts.h"
 #include "ctl/processes/worker_process.h"
 

@@ -9,7 +9,7 @@
 #include <optional>
 #include <string>
 
-#include "core/wire/messages.h"
+#include "core/wire/membership_messages.h"
 
 namespace antdt::ctl {
 

@@ -42,7 +42,7 @@
 #include "core/clock.h"
 #include "core/crypto/secret.h"
 #include "core/ids.h"
-#include "core/wire/messages.h"
+#include "core/wire/membership_messages.h"
 
 namespace antdt::ctl {
 

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "core/wire/messages.h"
+#include "core/wire/agent_messages.h"
 #include "ctl/monitor/view.h"
 
 namespace antdt::ctl {

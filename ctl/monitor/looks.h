@@ -6,7 +6,7 @@
 #include <optional>
 
 #include "core/clock.h"
-#include "core/wire/messages.h"
+#include "core/wire/agent_messages.h"
 #include "ctl/monitor/cause.h"
 #include "ctl/monitor/slow_links.h"
 

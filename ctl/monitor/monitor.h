@@ -28,7 +28,8 @@
 
 #include "core/clock.h"
 #include "core/ids.h"
-#include "core/wire/messages.h"
+#include "core/wire/agent_messages.h"
+#include "core/wire/membership_messages.h"
 #include "ctl/control/curve_book.h"
 #include "ctl/monitor/looks.h"
 #include "ctl/monitor/view.h"

@@ -10,7 +10,7 @@
 
 #include "core/clock.h"
 #include "core/ids.h"
-#include "core/wire/messages.h"
+#include "core/wire/agent_messages.h"
 
 namespace antdt::ctl {
 

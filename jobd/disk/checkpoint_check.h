@@ -9,7 +9,7 @@
 #include "core/checkpoint/checkpoint_reader.h"
 #include "core/ids.h"
 #include "core/result.h"
-#include "core/wire/messages.h"
+#include "core/wire/training_messages.h"
 
 namespace antdt::jobd {
 

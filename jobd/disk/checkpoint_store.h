@@ -16,7 +16,7 @@
 
 #include "core/ids.h"
 #include "core/result.h"
-#include "core/wire/messages.h"
+#include "core/wire/training_messages.h"
 #include "ctl/job/job_machine.h"
 
 namespace antdt::jobd {

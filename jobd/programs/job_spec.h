@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "core/result.h"
-#include "core/wire/messages.h"
+#include "core/wire/membership_messages.h"
 #include "ctl/control/controller.h"
 #include "ctl/job/job_machine.h"
 #include "ctl/lifecycle/lifecycle.h"

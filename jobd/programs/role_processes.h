@@ -8,7 +8,7 @@
 
 #include "core/ids.h"
 #include "core/result.h"
-#include "core/wire/messages.h"
+#include "core/wire/agent_messages.h"
 #include "ctl/processes/worker_process.h"
 #include "launcher/config/job_config.h"
 #include "launcher/config/placement.h"

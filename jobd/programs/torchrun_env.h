@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "core/ids.h"
-#include "core/wire/messages.h"
+#include "core/wire/agent_messages.h"
 #include "ctl/lifecycle/lifecycle.h"
 
 namespace antdt::jobd {

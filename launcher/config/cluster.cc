@@ -6,6 +6,7 @@
 
 #include "core/os/net.h"
 #include "core/os/user.h"
+#include "core/wire/agent_messages.h"
 #include "core/wire/packet.h"
 
 namespace antdt::launcher {

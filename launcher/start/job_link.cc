@@ -1,7 +1,8 @@
 #include "launcher/start/job_link.h"
 
-#include "core/wire/approve_message.h"
 #include "core/wire/drill_messages.h"
+#include "core/wire/envelope.h"
+#include "core/wire/operator_messages.h"
 #include "core/wire/packet.h"
 
 namespace antdt::launcher {

@@ -15,6 +15,7 @@
 #include "core/os/process.h"
 #include "core/os/runtime_dir.h"
 #include "core/os/spawn.h"
+#include "core/wire/agent_messages.h"
 #include "core/wire/packet.h"
 #include "launcher/start/job_link.h"
 #include "launcher/start/leftovers.h"

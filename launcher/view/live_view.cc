@@ -13,6 +13,7 @@
 #include "core/loop.h"
 #include "core/os/fs.h"
 #include "core/os/process.h"
+#include "core/wire/operator_messages.h"
 #include "core/wire/packet.h"
 #include "launcher/start/leftovers.h"
 #include "launcher/start/start.h"

@@ -5,7 +5,7 @@
 #include <optional>
 
 #include "core/result.h"
-#include "core/wire/messages.h"
+#include "core/wire/shard_messages.h"
 
 namespace antdt::shard_server {
 

@@ -38,7 +38,7 @@
 
 #include "core/ids.h"
 #include "core/result.h"
-#include "core/wire/messages.h"
+#include "core/wire/membership_messages.h"
 #include "shard_server/history/series.h"
 #include "shard_server/ledger/interval_set.h"
 #include "shard_server/ledger/stream.h"

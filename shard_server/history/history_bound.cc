@@ -4,7 +4,7 @@
 #include <optional>
 #include <vector>
 
-#include "core/wire/messages.h"
+#include "core/wire/membership_messages.h"
 #include "shard_server/history/history_codec.h"
 
 namespace antdt::shard_server {

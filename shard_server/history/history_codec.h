@@ -8,7 +8,7 @@
 
 #include "core/ids.h"
 #include "core/result.h"
-#include "core/wire/messages.h"
+#include "core/wire/membership_messages.h"
 #include "shard_server/archive.h"
 
 namespace antdt::shard_server {

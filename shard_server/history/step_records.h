@@ -14,7 +14,6 @@
 
 #include "core/ids.h"
 #include "core/result.h"
-#include "core/wire/messages.h"
 
 namespace antdt::shard_server {
 

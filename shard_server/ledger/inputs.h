@@ -6,7 +6,7 @@
 #include <variant>
 
 #include "core/ids.h"
-#include "core/wire/messages.h"
+#include "core/wire/shard_messages.h"
 #include "shard_server/ledger/records.h"
 
 namespace antdt::shard_server::ledger {

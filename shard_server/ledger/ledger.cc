@@ -4,6 +4,8 @@
 #include <utility>
 
 #include "core/check.h"
+#include "core/wire/envelope.h"
+#include "core/wire/membership_messages.h"
 #include "shard_server/ledger/grant_policy.h"
 #include "shard_server/ledger/ledger_image.h"
 #include "shard_server/ledger/record_checks.h"

@@ -29,6 +29,8 @@
 
 #include "core/clock.h"
 #include "core/result.h"
+#include "core/wire/envelope.h"
+#include "core/wire/membership_messages.h"
 #include "shard_server/ledger/inputs.h"
 #include "shard_server/ledger/ledger_state.h"
 

@@ -11,7 +11,7 @@
 
 #include "core/clock.h"
 #include "core/ids.h"
-#include "core/wire/messages.h"
+#include "core/wire/shard_messages.h"
 #include "shard_server/ledger/hands.h"
 #include "shard_server/ledger/records.h"
 #include "shard_server/ledger/stream.h"

@@ -11,7 +11,7 @@
 
 #include "core/delivery.h"
 #include "core/ids.h"
-#include "core/wire/messages.h"
+#include "core/wire/shard_messages.h"
 #include "shard_server/ledger/interval_set.h"
 #include "shard_server/ledger/stream.h"
 

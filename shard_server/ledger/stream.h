@@ -13,7 +13,7 @@
 
 #include "core/ids.h"
 #include "core/permutation.h"
-#include "core/wire/messages.h"
+#include "core/wire/shard_messages.h"
 #include "shard_server/ledger/interval_set.h"
 
 namespace antdt::shard_server {

@@ -12,7 +12,9 @@
 
 #include "core/clock.h"
 #include "core/ids.h"
-#include "core/wire/messages.h"
+#include "core/wire/agent_messages.h"
+#include "core/wire/membership_messages.h"
+#include "core/wire/worker_messages.h"
 #include "trainer/client/shard_feed.h"
 
 namespace antdt::fleet {

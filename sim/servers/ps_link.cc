@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/wire/envelope.h"
+
 namespace antdt::sim {
 namespace {
 

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "core/ids.h"
+#include "core/wire/envelope.h"
 #include "core/wire/ps_messages.h"
 
 namespace antdt::sim {

@@ -14,6 +14,7 @@
 
 #include "antdtd/shim/cgroup.h"
 #include "core/os/process.h"
+#include "core/wire/agent_messages.h"
 
 namespace antdt::antdtd {
 

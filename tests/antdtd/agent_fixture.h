@@ -12,6 +12,7 @@
 #include "antdtd/shim/process_key.h"
 #include "core/os/fs.h"
 #include "core/transport/socket.h"
+#include "core/wire/agent_messages.h"
 #include "core/wire/packet.h"
 
 namespace antdt::antdtd {

@@ -6,6 +6,9 @@
 #include <filesystem>
 
 #include "core/os/process.h"
+#include "core/wire/agent_messages.h"
+#include "core/wire/shard_messages.h"
+#include "core/wire/worker_messages.h"
 #include "tests/antdtd/agent_fixture.h"
 #include "tests/antdtd/silent_devices.h"
 

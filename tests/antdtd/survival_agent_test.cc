@@ -7,6 +7,7 @@
 #include <filesystem>
 
 #include "core/os/process.h"
+#include "core/wire/agent_messages.h"
 #include "tests/antdtd/agent_fixture.h"
 
 namespace antdt::antdtd {

@@ -12,6 +12,7 @@
 #include "core/os/user.h"
 #include "core/transport/keys.h"
 #include "core/wire/admin_messages.h"
+#include "core/wire/agent_messages.h"
 #include "tests/antdtd/agent_fixture.h"
 
 namespace antdt::antdtd {

@@ -10,6 +10,7 @@
 #include "core/loop.h"
 #include "core/os/fs.h"
 #include "core/os/user.h"
+#include "core/wire/agent_messages.h"
 #include "core/wire/packet.h"
 
 namespace antdt::launcher {

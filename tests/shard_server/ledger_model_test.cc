@@ -7,6 +7,7 @@
 #include <random>
 #include <tuple>
 
+#include "core/wire/shard_messages.h"
 #include "recorder.h"
 #include "tests/sanitized.h"
 

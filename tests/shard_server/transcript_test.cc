@@ -19,6 +19,7 @@
 
 #include <stdexcept>
 
+#include "core/wire/shard_messages.h"
 #include "recorder.h"
 
 namespace antdt::shard_server {

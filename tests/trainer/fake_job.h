@@ -18,7 +18,11 @@
 #include "core/crypto/secret.h"
 #include "core/os/fs.h"
 #include "core/transport/socket.h"
+#include "core/wire/membership_messages.h"
 #include "core/wire/packet.h"
+#include "core/wire/shard_messages.h"
+#include "core/wire/training_messages.h"
+#include "core/wire/worker_messages.h"
 #include "trainer/client/environment.h"
 
 namespace antdt::trainer {

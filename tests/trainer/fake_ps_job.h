@@ -20,6 +20,8 @@
 #include "core/os/fs.h"
 #include "core/transport/socket.h"
 #include "core/wire/packet.h"
+#include "core/wire/shard_messages.h"
+#include "core/wire/worker_messages.h"
 #include "tests/trainer/ps_link/server_thread.h"
 #include "trainer/client/environment.h"
 #include "trainer/ps/placement.h"

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "core/os/fs.h"
-#include "core/wire/messages.h"
+#include "core/wire/training_messages.h"
 
 namespace antdt {
 

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "core/result.h"
-#include "core/wire/messages.h"
+#include "core/wire/membership_messages.h"
 #include "include/antdt.h"
 #include "trainer/client/client.h"
 #include "trainer/loop/trainer_config.h"

@@ -4,7 +4,7 @@
 #include <optional>
 
 #include "core/transport/socket.h"
-#include "core/wire/messages.h"
+#include "core/wire/envelope.h"
 
 namespace antdt::client {
 

@@ -23,8 +23,11 @@
 #include "core/ids.h"
 #include "core/result.h"
 #include "core/wire/drill_messages.h"
-#include "core/wire/messages.h"
+#include "core/wire/membership_messages.h"
 #include "core/wire/ps_messages.h"
+#include "core/wire/shard_messages.h"
+#include "core/wire/training_messages.h"
+#include "core/wire/worker_messages.h"
 #include "trainer/client/agent_link.h"
 #include "trainer/client/environment.h"
 

@@ -19,7 +19,7 @@
 
 #include "core/clock.h"
 #include "core/ids.h"
-#include "core/wire/messages.h"
+#include "core/wire/shard_messages.h"
 #include "trainer/client/client.h"
 
 namespace antdt::client {

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "core/result.h"
-#include "core/wire/messages.h"
+#include "core/wire/membership_messages.h"
 
 namespace antdt::data {
 

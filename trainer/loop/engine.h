@@ -10,7 +10,8 @@
 #include "core/checkpoint/checkpoint_reader.h"
 #include "core/ids.h"
 #include "core/result.h"
-#include "core/wire/messages.h"
+#include "core/wire/shard_messages.h"
+#include "core/wire/training_messages.h"
 #include "trainer/collective/collective.h"
 #include "trainer/data/dataset.h"
 

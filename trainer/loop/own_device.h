@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "core/ids.h"
-#include "core/wire/messages.h"
+#include "core/wire/membership_messages.h"
 #include "trainer/loop/trainer_config.h"
 
 namespace antdt::trainer {

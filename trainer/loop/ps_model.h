@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "core/result.h"
-#include "core/wire/messages.h"
 #include "core/wire/ps_messages.h"
+#include "core/wire/shard_messages.h"
 #include "trainer/data/dataset.h"
 #include "trainer/loop/engine.h"
 #include "trainer/ps/rows/tables.h"

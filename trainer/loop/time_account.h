@@ -7,7 +7,7 @@
 #include <functional>
 
 #include "core/clock.h"
-#include "core/wire/messages.h"
+#include "core/wire/worker_messages.h"
 #include "trainer/worker/time_use.h"
 
 namespace antdt::trainer {

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "core/check.h"
+#include "core/wire/envelope.h"
 
 namespace antdt::ps {
 namespace {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/wire/envelope.h"
 #include "trainer/ps/rows/rows.h"
 
 namespace antdt::ps {

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "core/check.h"
+#include "core/wire/envelope.h"
 #include "trainer/ps/placement.h"
 
 namespace antdt::ps {

@@ -11,7 +11,7 @@
 #include "core/clock.h"
 #include "core/loop.h"
 #include "core/result.h"
-#include "core/wire/messages.h"
+#include "core/wire/training_messages.h"
 #include "trainer/ps/rows/store.h"
 #include "trainer/ps_link/child_copy.h"
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "core/result.h"
-#include "core/wire/messages.h"
+#include "core/wire/training_messages.h"
 #include "trainer/ps/rows/store.h"
 
 namespace antdt::ps {

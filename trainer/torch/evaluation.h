@@ -1,7 +1,7 @@
 // What a batch contributes to the evaluation of a model.
 #pragma once
 
-#include "core/wire/messages.h"
+#include "core/wire/shard_messages.h"
 #include "trainer/torch/models/model.h"
 
 namespace antdt::trainer {

@@ -11,7 +11,7 @@
 #include <span>
 
 #include "core/ids.h"
-#include "core/wire/messages.h"
+#include "core/wire/membership_messages.h"
 
 namespace antdt::worker {
 

@@ -7,7 +7,7 @@
 
 #include "core/ids.h"
 #include "core/result.h"
-#include "core/wire/messages.h"
+#include "core/wire/membership_messages.h"
 #include "trainer/worker/step_log.h"
 
 namespace antdt::worker {

@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include "core/ids.h"
-#include "core/wire/messages.h"
+#include "core/wire/membership_messages.h"
 
 namespace antdt::worker {
 

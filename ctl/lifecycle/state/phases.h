@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "core/ids.h"
-#include "core/wire/messages.h"
+#include "core/wire/training_messages.h"
 
 namespace antdt::ctl {
 

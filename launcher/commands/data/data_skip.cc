@@ -6,7 +6,7 @@
 #include <optional>
 
 #include "core/os/fs.h"
-#include "core/wire/messages.h"
+#include "core/wire/operator_messages.h"
 #include "launcher/commands/commands.h"
 #include "launcher/commands/operate/running_job.h"
 #include "launcher/commands/show/runs.h"

@@ -6,7 +6,8 @@
 #include <optional>
 
 #include "core/schema/units.h"
-#include "core/wire/messages.h"
+#include "core/wire/admin_messages.h"
+#include "core/wire/operator_messages.h"
 #include "launcher/commands/commands.h"
 #include "launcher/commands/operate/running_job.h"
 #include "launcher/commands/operate/through_agent.h"

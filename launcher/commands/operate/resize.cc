@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <memory>
 
-#include "core/wire/messages.h"
+#include "core/wire/operator_messages.h"
 #include "launcher/commands/commands.h"
 #include "launcher/commands/operate/running_job.h"
 #include "launcher/commands/show/runs.h"

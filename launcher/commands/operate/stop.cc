@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "core/schema/units.h"
-#include "core/wire/messages.h"
+#include "core/wire/admin_messages.h"
 #include "launcher/commands/commands.h"
 #include "launcher/commands/operate/running_job.h"
 #include "launcher/commands/operate/through_agent.h"

@@ -10,12 +10,7 @@
 #include <tuple>
 
 #include "core/os/fs.h"
-#include "core/wire/admin_messages.h"
-#include "core/wire/approve_message.h"
-#include "core/wire/drill_messages.h"
-#include "core/wire/file_messages.h"
 #include "core/wire/messages.h"
-#include "core/wire/ps_messages.h"
 
 namespace antdt::wire {
 namespace {

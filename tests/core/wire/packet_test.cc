@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "core/wire/dispatch.h"
+#include "core/wire/membership_messages.h"
 
 namespace antdt::wire {
 namespace {

@@ -4,12 +4,7 @@
 
 #include <tuple>
 
-#include "core/wire/admin_messages.h"
-#include "core/wire/approve_message.h"
-#include "core/wire/drill_messages.h"
-#include "core/wire/file_messages.h"
 #include "core/wire/messages.h"
-#include "core/wire/ps_messages.h"
 
 namespace antdt::fuzz {
 

@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/wire/envelope.h"
 #include "tests/trainer/ps/stepped.h"
 #include "trainer/ps/placement.h"
 #include "trainer/ps/replica/copied.h"

@@ -6,6 +6,7 @@
 
 #include <random>
 
+#include "core/wire/envelope.h"
 #include "tests/sanitized.h"
 #include "trainer/ps/closer.h"
 #include "trainer/ps/rows/rows.h"

@@ -6,6 +6,7 @@
 #include "core/permutation.h"
 #include "core/wire/dispatch.h"
 #include "core/wire/packet.h"
+#include "core/wire/worker_messages.h"
 
 namespace antdt::capi {
 

@@ -14,7 +14,10 @@
 
 #include "core/ids.h"
 #include "core/result.h"
-#include "core/wire/messages.h"
+#include "core/wire/envelope.h"
+#include "core/wire/membership_messages.h"
+#include "core/wire/shard_messages.h"
+#include "core/wire/training_messages.h"
 
 namespace antdt::capi {
 

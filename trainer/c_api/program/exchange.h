@@ -16,7 +16,7 @@
 
 #include "core/clock.h"
 #include "core/result.h"
-#include "core/wire/messages.h"
+#include "core/wire/shard_messages.h"
 #include "include/antdt.h"
 
 namespace antdt::capi {

@@ -22,7 +22,7 @@
 #include "core/clock.h"
 #include "core/ids.h"
 #include "core/result.h"
-#include "core/wire/messages.h"
+#include "core/wire/training_messages.h"
 #include "trainer/client/client.h"
 #include "trainer/loop/engine.h"
 #include "trainer/loop/state/state_child.h"

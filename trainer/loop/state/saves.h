@@ -4,7 +4,7 @@
 #include <mutex>
 #include <optional>
 
-#include "core/wire/messages.h"
+#include "core/wire/training_messages.h"
 
 namespace antdt::trainer {
 

@@ -27,8 +27,10 @@
 #include "core/clock.h"
 #include "core/ids.h"
 #include "core/result.h"
-#include "core/wire/messages.h"
+#include "core/wire/envelope.h"
+#include "core/wire/membership_messages.h"
 #include "core/wire/ps_messages.h"
+#include "core/wire/worker_messages.h"
 #include "trainer/ps/process/linked_server.h"
 
 namespace antdt::ps {

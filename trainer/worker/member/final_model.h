@@ -16,7 +16,7 @@
 #include <optional>
 
 #include "core/clock.h"
-#include "core/wire/messages.h"
+#include "core/wire/training_messages.h"
 #include "trainer/worker/member/effects.h"
 #include "trainer/worker/member/member_state.h"
 

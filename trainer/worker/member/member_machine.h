@@ -35,7 +35,8 @@
 
 #include "core/clock.h"
 #include "core/ids.h"
-#include "core/wire/messages.h"
+#include "core/wire/membership_messages.h"
+#include "core/wire/training_messages.h"
 #include "trainer/worker/eval_phase.h"
 #include "trainer/worker/member/effects.h"
 #include "trainer/worker/member/final_model.h"

@@ -24,7 +24,8 @@
 #include <string>
 
 #include "core/clock.h"
-#include "core/wire/messages.h"
+#include "core/wire/membership_messages.h"
+#include "core/wire/training_messages.h"
 #include "trainer/worker/hold.h"
 #include "trainer/worker/member/effects.h"
 #include "trainer/worker/member/hop_timer.h"

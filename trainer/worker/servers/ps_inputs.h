@@ -8,7 +8,7 @@
 
 #include "core/clock.h"
 #include "core/ids.h"
-#include "core/wire/messages.h"
+#include "core/wire/membership_messages.h"
 #include "core/wire/ps_messages.h"
 #include "trainer/worker/member/inputs.h"
 

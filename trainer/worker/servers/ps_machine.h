@@ -24,7 +24,8 @@
 
 #include "core/clock.h"
 #include "core/ids.h"
-#include "core/wire/messages.h"
+#include "core/wire/membership_messages.h"
+#include "core/wire/training_messages.h"
 #include "trainer/worker/eval_phase.h"
 #include "trainer/worker/servers/ps_effects.h"
 #include "trainer/worker/servers/ps_inputs.h"

@@ -42,7 +42,7 @@
 #include <utility>
 
 #include "core/clock.h"
-#include "core/wire/messages.h"
+#include "core/wire/training_messages.h"
 #include "trainer/worker/hold.h"
 #include "trainer/worker/member/member_state.h"
 #include "trainer/worker/servers/ps_effects.h"

@@ -1,0 +1,268 @@
+// How workers become members of a generation: between a worker and the job daemon.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "core/wire/message.h"
+
+namespace antdt::wire {
+
+// One file of a worker's data, in the order in which its records are counted.
+struct DataFile {
+  std::string split = {};  // "train" or "eval"
+  std::string path = {};
+  std::uint64_t bytes = 0;
+  std::uint64_t records = 0;
+  std::string fingerprint = {};  // of the whole content
+  bool operator==(const DataFile&) const = default;
+  ANTDT_PART {
+    v("split", m.split);
+    v("path", m.path);
+    v("bytes", m.bytes);
+    v("records", m.records);
+    v("fingerprint", m.fingerprint);
+  }
+};
+
+// What a worker's data files are; must be the same on every host, and what RUN/data.json
+// says. A program that does not know leaves all of it empty.
+struct DataIdentity {
+  std::uint64_t train_records = 0;
+  std::uint64_t eval_records = 0;
+  std::string fingerprint;  // of sizes and contents, in order
+  std::string detail;       // the same in words, for messages
+  std::vector<DataFile> files = {};
+  std::string built_by = {};  // what decides how a file becomes records: format, options, version
+  ANTDT_PART {
+    v("train_records", m.train_records);
+    v("eval_records", m.eval_records);
+    v("fingerprint", m.fingerprint);
+    v("detail", m.detail);
+    v("files", m.files);
+    v("built_by", m.built_by);
+  }
+};
+
+// What a worker computes on.
+struct Device {
+  std::string name = {};              // of its class: alike devices have the same; empty: not known
+  std::uint32_t max_micro_batch = 0;  // samples that fit its memory; 0: not known
+  bool operator==(const Device&) const = default;
+  ANTDT_PART {
+    v("name", m.name);
+    v("max_micro_batch", m.max_micro_batch);
+  }
+};
+
+// What a worker of parameter servers has committed, or asked its home to, in a generation
+// that is over for it: of `phase` its places up to here, and nothing beyond, may be in the
+// model.
+struct PsSaid {
+  Generation generation;
+  std::uint64_t phase = 0;
+  std::uint64_t place = 0;
+  ANTDT_PART {
+    v("generation", m.generation);
+    v("phase", m.phase);
+    v("place", m.place);
+  }
+};
+
+// "I am ready to be a member."
+struct Join {
+  std::uint32_t pid = 0;
+  DataIdentity data;
+  bool collective = true;  // false: a loose client that only fetches and commits
+  // Not empty: the generation of the envelope could not be formed here, and why.
+  std::string problem;
+  // The newest generation that this member was ready for (it may have settled or
+  // not) and whose training state it still holds whole; 0: it holds none, or the
+  // beginning.
+  Generation settled;
+  Step step;             // the last step of that state
+  std::string endpoint;  // of a parameter server: where workers reach it
+  // Of parameter servers and their workers: the public key (Z85) of the pair that this
+  // process made for itself. Over tcp it is known by that; its secret goes nowhere.
+  std::string key;
+  Device device;
+  PsSaid said = {};
+  // Not empty: this member was to read the checkpoint of that generation and could not, and
+  // which file and why. Another one is asked to.
+  std::string unreadable = {};
+  ANTDT_MESSAGE("join") {
+    v("pid", m.pid);
+    v("data", m.data);
+    v("collective", m.collective);
+    v("problem", m.problem);
+    v("settled", m.settled);
+    v("step", m.step);
+    v("endpoint", m.endpoint);
+    v("key", m.key);
+    v("device", m.device);
+    v("said", m.said);
+    v("unreadable", m.unreadable);
+  }
+};
+
+// Job daemon to each member of a new generation: make your end point.
+struct Form {
+  std::uint32_t rank = 0;
+  std::uint32_t size = 0;
+  // Of the generation, for trainers of an earlier release alone: theirs is the proof that knows it.
+  std::uint64_t key = 0;
+  // The settled generation whose training state goes on: a member that settled
+  // in it holds that state, every other one receives it. 0: training begins,
+  // from the checkpoint directory `restore`, or from the seeded start without.
+  Generation base;
+  std::string restore;
+  // The rank that reads `restore`; all others receive what it read.
+  std::uint32_t reader = 0;
+  // 32 bytes that only the members of this generation are told: each proves to the others that
+  // it has them. They are in no log and on no disk.
+  std::string secret = {};
+  ANTDT_MESSAGE("form") {
+    v("rank", m.rank);
+    v("size", m.size);
+    v("key", m.key);
+    v("base", m.base);
+    v("restore", m.restore);
+    v("reader", m.reader);
+    v("secret", m.secret);
+  }
+};
+
+// Where the others find the member, as its collective understands it.
+struct Address {
+  std::string at;
+  ANTDT_MESSAGE("address") { v("at", m.at); }
+};
+
+struct RosterMember {
+  WorkerId worker;
+  std::uint32_t rank = 0;
+  std::string host;
+  std::string at;  // its address
+  ANTDT_PART {
+    v("worker", m.worker);
+    v("rank", m.rank);
+    v("host", m.host);
+    v("at", m.at);
+  }
+};
+
+// Everyone's address is there: connect to those that you exchange messages with.
+struct Roster {
+  std::vector<RosterMember> members;  // by rank
+  ANTDT_MESSAGE("roster") { v("members", m.members); }
+};
+
+struct MemberPlace {
+  WorkerId worker;
+  std::uint64_t place = 0;
+  ANTDT_PART {
+    v("w", m.worker);
+    v("p", m.place);
+  }
+};
+
+// Consecutive steps of a phase in which every member trained as many records as
+// in the step before: what the members' slots said, compressed.
+struct StepRun {
+  Step first;
+  std::uint64_t steps = 0;
+  std::uint64_t phase = 0;
+  std::vector<std::uint64_t> places;   // by rank, before `first`
+  std::vector<std::uint64_t> records;  // by rank, in each of the steps
+  ANTDT_PART {
+    v("f", m.first);
+    v("n", m.steps);
+    v("h", m.phase);
+    v("p", m.places);
+    v("r", m.records);
+  }
+};
+
+// Steps of one generation, for the run's history of them (antdt data which).
+// Runs rise and do not overlap. Whoever tells may leave out what was recorded.
+struct StepHistory {
+  // In all `places` and `records` together, so that a message stays small; older
+  // runs are left out for it.
+  static constexpr std::size_t kMaxNumbers = 1 << 18;
+  Generation generation;
+  std::vector<StepRun> runs;
+  ANTDT_PART {
+    v("g", m.generation);
+    v("r", m.runs);
+  }
+};
+
+// Connected and healed: this member holds the training state `state_hash` as it
+// was after `step`. `places` are those of the members of the base generation
+// after that step, of the phase `phase`; empty where nothing was trained yet.
+// `history` is that of the base generation, from rank 0 alone.
+struct Ready {
+  Step step;
+  std::uint64_t state_hash = 0;
+  std::uint64_t phase = 0;
+  std::vector<MemberPlace> places;
+  StepHistory history{};
+  ANTDT_MESSAGE("ready") {
+    v("step", m.step);
+    v("state_hash", m.state_hash);
+    v("phase", m.phase);
+    v("places", m.places);
+    v("history", m.history);
+  }
+};
+
+struct PlanEntry {
+  WorkerId worker;
+  std::uint32_t micro_batch = 0;   // samples
+  std::uint32_t accumulation = 1;  // micro-batches a step
+  ANTDT_PART {
+    v("w", m.worker);
+    v("m", m.micro_batch);
+    v("c", m.accumulation);
+  }
+};
+
+// Who computes how much of the next global batches. Held by a worker until the
+// members' slots agree to switch.
+struct Plan {
+  PlanVersion version;
+  std::vector<PlanEntry> entries;
+  double rate = 1;  // of the job's learning rate, from then on
+  ANTDT_MESSAGE("plan") {
+    v("version", m.version);
+    v("entries", m.entries);
+    v("rate", m.rate);
+  }
+};
+
+// The generation is settled: training goes on after `step`, everyone's place is 0.
+struct Settle {
+  Step step;
+  Plan plan;
+  ANTDT_MESSAGE("settle") {
+    v("step", m.step);
+    v("plan", m.plan);
+  }
+};
+
+// Stop together at the end of a step, leave the generation and join again: the
+// membership is to change. One member that heard it stops all.
+struct Regroup {
+  std::string reason;
+  ANTDT_MESSAGE("regroup") { v("reason", m.reason); }
+};
+
+// The generation is over (somebody left or was lost): abort collectives.
+struct Abort {
+  std::string reason;
+  ANTDT_MESSAGE("abort") { v("reason", m.reason); }
+};
+
+}  // namespace antdt::wire

@@ -1,0 +1,127 @@
+// The phases of a job, and its checkpoints: between a worker and the job daemon.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "core/wire/membership_messages.h"
+#include "core/wire/message.h"
+
+namespace antdt::wire {
+
+enum class PhaseKind : std::uint8_t {
+  kNone,    // no phase has begun
+  kTrain,   // one epoch over the training records
+  kEval,    // the evaluation after an epoch
+  kFinish,  // write what must be written, and end
+};
+constexpr auto names_of(PhaseKind) { return names("", "train", "eval", "finish"); }
+
+// A phase begins. Of training and evaluation: in epoch `epoch`, over `records` records, of which
+// `committed` are done already.
+struct PhaseStart {
+  std::uint64_t phase = 0;
+  PhaseKind what = PhaseKind::kNone;
+  Epoch epoch;
+  std::uint64_t records = 0;
+  std::uint64_t committed = 0;
+  // "finish", around a ring: the rank that writes the model, and how many others could not
+  // before it. A later try counts.
+  std::uint32_t writer = 0;
+  std::uint64_t tries = 0;
+  ANTDT_MESSAGE("phase-start") {
+    v("phase", m.phase);
+    v("what", m.what);
+    v("epoch", m.epoch);
+    v("records", m.records);
+    v("committed", m.committed);
+    v("writer", m.writer);
+    v("tries", m.tries);
+  }
+};
+
+// How far training is, from the member of rank 0 (loss) and from every member
+// (place). One-way and cumulative; the last of a phase has done = true. About
+// once a second the one of rank 0 says which records made the steps, too.
+struct Progress {
+  std::uint64_t phase = 0;
+  Step step;                  // applied
+  std::uint64_t place = 0;    // stable, as in Fetch
+  std::uint64_t samples = 0;  // of all members in this phase so far
+  double loss_sum = 0;        // weighted training loss of all members in this phase so far
+  double weight_sum = 0;
+  PlanVersion plan;   // in force
+  bool done = false;  // the phase's records are all in, and a further step completed
+  StepHistory history{};
+  ANTDT_MESSAGE("progress") {
+    v("phase", m.phase);
+    v("step", m.step);
+    v("place", m.place);
+    v("samples", m.samples);
+    v("loss_sum", m.loss_sum);
+    v("weight_sum", m.weight_sum);
+    v("plan", m.plan);
+    v("done", m.done);
+    v("history", m.history);
+  }
+};
+
+// Write a checkpoint at the step where every member's slot holds this number.
+struct CheckpointOrder {
+  std::uint64_t number = 0;
+  ANTDT_MESSAGE("checkpoint-order") { v("number", m.number); }
+};
+
+struct CheckpointFile {
+  std::string name;
+  std::uint64_t bytes = 0;
+  std::string xxh3;  // 16 hex digits
+  ANTDT_PART {
+    v("name", m.name);
+    v("bytes", m.bytes);
+    v("xxh3", m.xxh3);
+  }
+};
+
+// From the member that writes it, at the agreed step and before it says that it trained
+// anything after that: what was in the model then. It is written while steps go on.
+struct CheckpointBegun {
+  std::uint64_t number = 0;
+  std::uint64_t phase = 0;
+  Step step;
+  std::vector<MemberPlace> places;
+  StepHistory history{};
+  ANTDT_MESSAGE("checkpoint-begun") {
+    v("number", m.number);
+    v("phase", m.phase);
+    v("step", m.step);
+    v("places", m.places);
+    v("history", m.history);
+  }
+};
+
+// From the member that wrote it: the files lie synced in `directory`; the job
+// daemon adds the ledger and renames it into place.
+struct CheckpointWritten {
+  std::uint64_t number = 0;
+  std::uint64_t phase = 0;
+  Step step;
+  std::string directory;
+  std::vector<CheckpointFile> files;
+  std::vector<MemberPlace> places;
+  std::string error;  // not empty: it could not be written, and why
+  StepHistory history{};
+  ANTDT_MESSAGE("checkpoint-written") {
+    v("number", m.number);
+    v("phase", m.phase);
+    v("step", m.step);
+    v("directory", m.directory);
+    v("files", m.files);
+    v("places", m.places);
+    v("error", m.error);
+    v("history", m.history);
+  }
+};
+
+}  // namespace antdt::wire

@@ -1,5 +1,4 @@
-// Effects of the parts: records for the journal, messages, and what one part's
-// decision means to another.
+// Effects of the parts: journal records, messages, and what one part's decision means to another.
 #include <algorithm>
 #include <nlohmann/json.hpp>
 

@@ -9,7 +9,7 @@ namespace {
 
 using std::chrono::microseconds;
 
-Said said_by(client::Outbound message) {
+Said said_by(client::SendMessage message) {
   Said said{message.generation, message.seq, {}};
   std::visit(
       [&](auto& body) {
@@ -80,7 +80,7 @@ void ClientProgram::terminate() {
 void ClientProgram::receive(Told message) {
   const auto* body = std::get_if<client::Inbound>(&message.body);
   if (body == nullptr) return;  // not for workers
-  later({}, [this, message = client::Received{message.generation, message.seq, *body}] {
+  later({}, [this, message = client::MessageReceived{message.generation, message.seq, *body}] {
     feed(message);
     if (!alive()) return;
     if (core_.welcome() && !std::exchange(greeted_, true)) welcomed();
@@ -88,15 +88,23 @@ void ClientProgram::receive(Told message) {
   });
 }
 
-void ClientProgram::feed(const client::Event& event) {
-  if (alive()) perform(core_.step(event, clock_.now()));
+void ClientProgram::feed(const client::Input& input) {
+  if (!alive()) return;
+  client::Effects effects;
+  core_.step(input, clock_.now(), effects);
+  perform(std::move(effects));
 }
 
 void ClientProgram::perform(client::Effects effects) {
-  for (client::Outbound& message : effects.send) {
-    around_.to_agent(*this, said_by(std::move(message)));
+  std::optional<Generation> released;  // after what is said, as the training thread is slower
+  for (client::Effect& effect : effects) {
+    if (auto* message = std::get_if<client::SendMessage>(&effect)) {
+      around_.to_agent(*this, said_by(std::move(*message)));
+    } else {
+      released = std::get<client::ReleaseCollective>(effect).generation;
+    }
   }
-  if (effects.abort) abort(*effects.abort);
+  if (released) abort(*released);
   if (core_.refusal() && alive()) {
     world_.say("{}.{} is refused: {}", member_.worker, member_.attempt, core_.refusal()->message);
     end(false);
@@ -114,7 +122,7 @@ void ClientProgram::arm() {
   later(clock_.real(when - clock_.now()), [this, when] {
     if (armed_ != when) return;
     armed_.reset();
-    feed(client::Tick{});
+    feed(client::TimePassed{});
   });
 }
 

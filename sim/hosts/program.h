@@ -116,13 +116,13 @@ class ClientProgram : public Program {
   void terminate() final;
 
  protected:
-  void feed(const client::Event& event);
+  void feed(const client::Input& input);
   virtual void welcomed() = 0;  // for the first time
   virtual void turn() = 0;      // of the training thread, if it is idle
   virtual void abort(Generation generation) = 0;
   void last_words() override { feed(wire::Bye{}); }
   [[nodiscard]] bool wants_to_leave() const {
-    return sigterm_ || core_.leave_requested().has_value();
+    return sigterm_ || core_.orders().leave_requested().has_value();
   }
   // What takes so long on a host that is as fast as it should be.
   [[nodiscard]] Duration slowed(Duration time) const {

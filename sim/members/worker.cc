@@ -47,7 +47,7 @@ void Worker::drive(Answer input) {
     if (!machine_.ended() && !input && machine_.awaits_order()) input = next_order();
     if (!machine_.ended() && input) tell(*std::exchange(input, std::nullopt));
     input = perform_all();
-    if (!input && (!machine_.awaits_order() || !core_.has_directive())) break;
+    if (!input && (!machine_.awaits_order() || !core_.orders().has_next())) break;
   }
   driving_ = false;
   if (alive()) arm();

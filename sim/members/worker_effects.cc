@@ -291,7 +291,7 @@ bool Worker::take_records(std::size_t wanted) {
     for (const wire::Piece& piece : taken.pieces) append_records(piece, batch_);
     for (std::size_t i = before; i < batch_.size(); ++i) around_.took(*this, batch_[i]);
   }
-  feed(client::Tick{});
+  feed(client::TimePassed{});
   return more_may_come;
 }
 
@@ -325,7 +325,7 @@ Worker::Answer Worker::perform(const worker::Apply&) {
 }
 
 Worker::Answer Worker::perform(const worker::TakePlan& effect) {
-  auto plan = core_.plan(effect.version);
+  auto plan = core_.orders().plan(effect.version);
   if (!plan) {
     world_.violate("a plan is held by who says so", doing());
     exit(kVictim);
@@ -344,7 +344,7 @@ Worker::Answer Worker::perform(const worker::AwaitRecords& effect) {
 
 Worker::Answer Worker::perform(const worker::EvaluateBatch& effect) {
   const client::Taken taken = core_.take(effect.records);
-  feed(client::Tick{});
+  feed(client::TimePassed{});
   worker::BatchEvaluated done{taken.status, taken.records, {}};
   if (taken.status == client::TakeStatus::kEnd) return done;
   if (taken.records == 0) {

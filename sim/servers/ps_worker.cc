@@ -45,7 +45,7 @@ void PsWorker::drive(Answer input) {
     if (!machine_.ended() && !input && machine_.awaits_order()) input = next_order();
     if (input) tell(*std::exchange(input, std::nullopt));
     input = perform_all();
-    if (!input && (!machine_.awaits_order() || !core_.has_directive())) break;
+    if (!input && (!machine_.awaits_order() || !core_.orders().has_next())) break;
   }
   driving_ = false;
 }
@@ -64,7 +64,7 @@ void PsWorker::tell(const worker::PsInput& input) {
 void PsWorker::tell_news() {
   const worker::Heard heard{core_.known(), sigterm_, end_.over()};
   if (heard.job.plan != plan_told_) {
-    if (const auto plan = core_.plan(heard.job.plan)) {
+    if (const auto plan = core_.orders().plan(heard.job.plan)) {
       plan_told_ = plan->version;
       tell(worker::PlanHeld{*plan});
     }

@@ -73,7 +73,7 @@ PsWorker::Answer PsWorker::perform(const worker::OpenServers& effect) {
                         if (may_send()) around_.ask(*this, endpoint, std::move(packet));
                       },
                       [this] { return around_.new_socket(*this); },
-                      [this](std::uint64_t than) { return core_.servers(generation(), than); }},
+                      [this](std::uint64_t than) { return core_.orders().servers(generation(), than); }},
       member_, effect.generation, roster.servers, roster.others, roster.number);
   if (end_.over()) link_->abort();
   ask_all(tally_tables(), [this](const std::vector<PsReply>& replies) -> Answer {
@@ -190,7 +190,7 @@ bool PsWorker::take_records(std::uint64_t wanted) {
     }
     for (const wire::Piece& piece : taken.pieces) append_records(piece, taking_);
   }
-  feed(client::Tick{});
+  feed(client::TimePassed{});
   return !taking_.empty() && !more_may_come_;
 }
 
@@ -304,7 +304,7 @@ PsWorker::Answer PsWorker::perform(const worker::SayPush& effect) {
 
 PsWorker::Answer PsWorker::perform(const worker::EvaluateBatch& effect) {
   const client::Taken taken = core_.take(effect.records);
-  feed(client::Tick{});
+  feed(client::TimePassed{});
   worker::BatchEvaluated done{taken.status, taken.records, {}};
   if (taken.status == client::TakeStatus::kEnd) return done;
   if (taken.records == 0) {

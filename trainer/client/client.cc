@@ -28,19 +28,19 @@ constexpr const char* kStartingUp = "startup";
 // Decodes `body` as the alternative of Inbound that is called like the envelope says; nothing
 // for a kind that this version does not know.
 template <class... Ts>
-std::optional<Event> read_as_one_of(std::type_identity<std::variant<Ts...>> /*of*/,
+std::optional<Input> read_as_one_of(std::type_identity<std::variant<Ts...>> /*of*/,
                                     const wire::Envelope& envelope, const std::string& body) {
-  std::optional<Event> event;
+  std::optional<Input> event;
   std::ignore = wire::dispatch<Ts...>(envelope.kind, body, [&](auto decoded) {
     if (decoded) {
-      event = Received{envelope.generation, envelope.seq, std::move(*decoded)};
+      event = MessageReceived{envelope.generation, envelope.seq, std::move(*decoded)};
     } else {
-      event = Unreadable{decoded.error().message};
+      event = UnreadableReceived{decoded.error().message};
     }
   });
   return event;
 }
-std::optional<Event> read_body(const wire::Envelope& envelope, const std::string& body) {
+std::optional<Input> read_body(const wire::Envelope& envelope, const std::string& body) {
   return read_as_one_of(std::type_identity<Inbound>(), envelope, body);
 }
 
@@ -56,6 +56,16 @@ class IpcLink final : public AgentLink {
  private:
   transport::IpcDealer socket_;
 };
+
+// The generation whose collective is to be released, and those before it.
+std::optional<Generation> released(const Effects& effects) {
+  std::optional<Generation> generation;
+  for (const Effect& effect : effects) {
+    const auto* release = std::get_if<ReleaseCollective>(&effect);
+    if (release != nullptr) generation = release->generation;
+  }
+  return generation;
+}
 
 }  // namespace
 
@@ -73,9 +83,9 @@ struct Client::State {
   }
 
   [[nodiscard]] Status start();
-  Effects step_locked(const Event& event);
-  Effects decide_locked(const Event& event);
-  void apply(const Event& event);
+  Effects step_locked(const Input& input);
+  Effects decide_locked(const Input& input);
+  void apply(const Input& input);
   void enqueue_locked(const Effects& effects);
   void wake() const;
   // On the message thread.
@@ -118,35 +128,38 @@ Status Client::State::start() {
 }
 
 void Client::State::enqueue_locked(const Effects& effects) {
-  for (const Outbound& message : effects.send) {
+  for (const Effect& effect : effects) {
+    const auto* message = std::get_if<SendMessage>(&effect);
+    if (message == nullptr) continue;
     const wire::Envelope envelope{{},
                                   environment.job,
                                   environment.self.worker,
                                   environment.self.attempt,
-                                  message.generation,
-                                  message.seq};
+                                  message->generation,
+                                  message->seq};
     std::visit([&](const auto& body) { outbox.push_back(wire::make_packet(envelope, body)); },
-               message.body);
+               message->body);
   }
 }
 
-Effects Client::State::decide_locked(const Event& event) {
+Effects Client::State::decide_locked(const Input& input) {
   core.set_activity(activity.load(std::memory_order_relaxed));
-  Effects effects = core.step(event, clock.now());
+  Effects effects;
+  core.step(input, clock.now(), effects);
   enqueue_locked(effects);
   return effects;
 }
 
-Effects Client::State::step_locked(const Event& event) {
-  Effects effects = decide_locked(event);
+Effects Client::State::step_locked(const Input& input) {
+  Effects effects = decide_locked(input);
   const auto deadline = core.deadline();
   if (!outbox.empty() || (deadline && *deadline < armed_for)) wake();
   return effects;
 }
 
-void Client::State::apply(const Event& event) {
+void Client::State::apply(const Input& input) {
   const std::lock_guard lock(mutex);
-  step_locked(event);
+  step_locked(input);
 }
 
 void Client::State::wake() const {
@@ -156,7 +169,7 @@ void Client::State::wake() const {
 
 void Client::State::pump() {
   std::unique_lock lock(mutex);
-  decide_locked(Tick{});
+  decide_locked(TimePassed{});
   while (!outbox.empty()) {
     if (link->send(outbox.front()) != transport::SendOutcome::kSent) break;
     outbox.pop_front();
@@ -181,18 +194,18 @@ void Client::State::arm(std::optional<MonoTime> deadline) {
 
 void Client::State::receive() {
   while (auto packet = link->receive()) {
-    std::optional<Event> event;
+    std::optional<Input> event;
     if (auto envelope = wire::open_envelope(*packet)) {
       event = read_body(*envelope, packet->body);
     } else {
-      event = Unreadable{envelope.error().message};
+      event = UnreadableReceived{envelope.error().message};
     }
     if (!event) continue;
     std::function<void(Generation)> handler;
     std::optional<Generation> aborted;
     {
       const std::lock_guard lock(mutex);
-      aborted = step_locked(*event).abort;
+      aborted = released(step_locked(*event));
       if (aborted) handler = abort_handler;
       handling_abort = handler != nullptr;
     }
@@ -262,14 +275,14 @@ void Client::set_abort_handler(std::function<void(Generation)> handler) {
     state_->abort_handler = handler;
     // What the handler before it uses may be gone afterwards.
     state_->changed.wait(lock, [&] { return !state_->handling_abort; });
-    waiting = state_->core.abort_waiting();
+    waiting = state_->core.orders().abort_waiting();
   }
   if (handler && waiting) handler(*waiting);
 }
 
 Generation Client::generation() const {
   const std::lock_guard lock(state_->mutex);
-  return state_->core.generation();
+  return state_->core.orders().current();
 }
 
 Known Client::known() const {
@@ -278,15 +291,15 @@ Known Client::known() const {
 }
 PlanVersion Client::held_plan() const {
   const std::lock_guard lock(state_->mutex);
-  return state_->core.held_plan();
+  return state_->core.orders().held_plan();
 }
 std::optional<wire::Plan> Client::plan(PlanVersion version) const {
   const std::lock_guard lock(state_->mutex);
-  return state_->core.plan(version);
+  return state_->core.orders().plan(version);
 }
 std::optional<wire::PsRoster> Client::servers(Generation generation, std::uint64_t than) const {
   const std::lock_guard lock(state_->mutex);
-  return state_->core.servers(generation, than);
+  return state_->core.orders().servers(generation, than);
 }
 std::uint64_t Client::checkpoint_ordered() const {
   const std::lock_guard lock(state_->mutex);
@@ -294,7 +307,7 @@ std::uint64_t Client::checkpoint_ordered() const {
 }
 std::optional<wire::Leave> Client::leave_requested() const {
   const std::lock_guard lock(state_->mutex);
-  return state_->core.leave_requested();
+  return state_->core.orders().leave_requested();
 }
 wire::Injected Client::injected() const {
   const std::lock_guard lock(state_->mutex);
@@ -303,7 +316,7 @@ wire::Injected Client::injected() const {
 
 bool Client::regroup_requested() const {
   const std::lock_guard lock(state_->mutex);
-  return state_->core.regroup_requested();
+  return state_->core.orders().regroup_requested();
 }
 
 void Client::begin_phase(std::uint64_t phase) {
@@ -323,7 +336,7 @@ Result<Taken> Client::take(std::uint64_t max_records, Duration timeout) {
     return taken.status != TakeStatus::kWait;
   });
   if (state_->core.refusal()) return tl::unexpected(*state_->core.refusal());
-  if (taken.records > 0) state_->step_locked(Tick{});  // fetches when too few are left
+  if (taken.records > 0) state_->step_locked(TimePassed{});  // fetches when too few are left
   return taken;
 }
 

@@ -125,12 +125,12 @@ std::string Handshake::on_hello() {
                     crypto::same(hello.mac, mac("hello", false, hello.encrypt != 0));
   if (!ours) {
     end("");
-    return text_of(Answer{kMagic, Verdict::kNotExpected, 0, {}, {}});
+    return text_of(Answer{kMagic, Admission::kNotExpected, 0, {}, {}});
   }
   if ((hello.encrypt != 0) != self_.encrypt) {
     end(fmt::format("rank {} {}, and rank {} {}: [cluster] encrypt differs", peer_,
                     in_words(hello.encrypt != 0), self_.rank, in_words(self_.encrypt)));
-    return text_of(Answer{kMagic, Verdict::kOtherEncryption, 0, {}, {}});
+    return text_of(Answer{kMagic, Admission::kOtherEncryption, 0, {}, {}});
   }
   state_ = State::kAsked;
   return "";
@@ -139,22 +139,22 @@ std::string Handshake::on_hello() {
 std::string Handshake::welcome() {
   ANTDT_CHECK(state_ == State::kAsked, "nobody asked");
   state_ = State::kAwaitsProof;
-  return text_of(Answer{kMagic, Verdict::kWelcome, 0, nonce_, mac("answer", true, self_.encrypt)});
+  return text_of(Answer{kMagic, Admission::kWelcome, 0, nonce_, mac("answer", true, self_.encrypt)});
 }
 
 std::string Handshake::refuse() {
   ANTDT_CHECK(state_ == State::kAsked, "nobody asked");
   end("");
-  return text_of(Answer{kMagic, Verdict::kNotExpected, 0, {}, {}});
+  return text_of(Answer{kMagic, Admission::kNotExpected, 0, {}, {}});
 }
 
 std::string Handshake::on_answer() {
   const auto answer = read_as<Answer>(buffer_);
   peer_nonce_ = answer.nonce;
-  if (answer.verdict == Verdict::kOtherEncryption) {
+  if (answer.admission == Admission::kOtherEncryption) {
     end(fmt::format("it says that [cluster] encrypt is another there; this member {}",
                     in_words(self_.encrypt)));
-  } else if (answer.verdict != Verdict::kWelcome) {
+  } else if (answer.admission != Admission::kWelcome) {
     end("it was not expected there: who listens belongs to another generation, or has that rank "
         "connected already");
   } else if (!crypto::same(answer.mac, mac("answer", true, self_.encrypt))) {

@@ -92,10 +92,10 @@ class Handshake {
     crypto::Nonce nonce{};
     crypto::Mac mac{};
   };
-  enum class Verdict : std::uint32_t { kNotExpected, kWelcome, kOtherEncryption };
+  enum class Admission : std::uint32_t { kNotExpected, kWelcome, kOtherEncryption };
   struct Answer {
     std::uint64_t magic = 0;
-    Verdict verdict{};
+    Admission admission{};
     std::uint32_t unused = 0;
     crypto::Nonce nonce{};
     crypto::Mac mac{};

@@ -11,9 +11,31 @@ using ::testing::HasSubstr;
 
 class ClientCoreTest : public ::testing::Test {
  protected:
-  Effects step(const Event& event) { return core.step(event, now); }
-  Effects receive(Inbound body, Generation generation = Generation{1}, std::uint64_t seq = 0) {
-    return step(Received{generation, seq, std::move(body)});
+  // What a step wants, the messages apart from the rest.
+  struct Wanted {
+    std::vector<SendMessage> send;
+    std::optional<Generation> abort;
+  };
+  Wanted step(const Input& input) {
+    Effects effects;
+    core.step(input, now, effects);
+    Wanted wanted;
+    for (Effect& effect : effects) {
+      if (auto* message = std::get_if<SendMessage>(&effect)) {
+        wanted.send.push_back(std::move(*message));
+      } else {
+        wanted.abort = std::get<ReleaseCollective>(effect).generation;
+      }
+    }
+    return wanted;
+  }
+  // The last step of that generation that is known to be recorded.
+  [[nodiscard]] Step steps_recorded(Generation generation) const {
+    const Known known = core.known();
+    return known.recorded_of == generation ? known.recorded : Step{};
+  }
+  Wanted receive(Inbound body, Generation generation = Generation{1}, std::uint64_t seq = 0) {
+    return step(MessageReceived{generation, seq, std::move(body)});
   }
   void welcome() {
     step(Greet{});
@@ -21,15 +43,15 @@ class ClientCoreTest : public ::testing::Test {
   }
   // The bodies of one kind among the effects.
   template <class T>
-  static std::vector<T> sent(const Effects& effects) {
+  static std::vector<T> sent(const Wanted& effects) {
     std::vector<T> found;
-    for (const Outbound& message : effects.send) {
+    for (const SendMessage& message : effects.send) {
       if (const T* body = std::get_if<T>(&message.body)) found.push_back(*body);
     }
     return found;
   }
   // How many messages there are beside the reports.
-  static std::size_t said(const Effects& effects) {
+  static std::size_t said(const Wanted& effects) {
     return effects.send.size() - sent<wire::Report>(effects).size();
   }
   template <class T>
@@ -45,10 +67,10 @@ class ClientCoreTest : public ::testing::Test {
 TEST_F(ClientCoreTest, HelloIsRepeatedUntilTheWelcome) {
   EXPECT_EQ(sent<wire::Hello>(step(Greet{})).size(), 1U);
   now += seconds(2);
-  EXPECT_EQ(sent<wire::Hello>(step(Tick{})).size(), 1U);
+  EXPECT_EQ(sent<wire::Hello>(step(TimePassed{})).size(), 1U);
   receive(wire::WorkerWelcome{1, "host", "/run", "{}"}, Generation{});
   now += seconds(10);
-  EXPECT_TRUE(sent<wire::Hello>(step(Tick{})).empty());
+  EXPECT_TRUE(sent<wire::Hello>(step(TimePassed{})).empty());
   EXPECT_EQ(core.welcome()->host, "host");
 }
 
@@ -85,30 +107,30 @@ TEST_F(ClientCoreTest, JoinAddressAndReadyAreRepeatedUntilTheirAnswer) {
   welcome();
   EXPECT_EQ(sent<wire::Join>(step(wire::Join{})).size(), 1U);
   now += seconds(2);
-  EXPECT_EQ(sent<wire::Join>(step(Tick{})).size(), 1U);
+  EXPECT_EQ(sent<wire::Join>(step(TimePassed{})).size(), 1U);
   receive(wire::Form{0, 2, 7, {}, {}});
   now += seconds(2);
-  EXPECT_EQ(said(step(Tick{})), 0U);
+  EXPECT_EQ(said(step(TimePassed{})), 0U);
 
   ASSERT_TRUE(next_is<wire::Form>());
   step(wire::Address{"l"});
   now += seconds(2);
-  const Effects again = step(Tick{});
+  const Wanted again = step(TimePassed{});
   EXPECT_EQ(sent<wire::Address>(again).size(), 1U);
   EXPECT_EQ(again.send[0].generation, Generation{1});
   receive(wire::Roster{});
   now += seconds(2);
-  EXPECT_EQ(said(step(Tick{})), 0U);
+  EXPECT_EQ(said(step(TimePassed{})), 0U);
 
   step(wire::Ready{Step{3}, 9, 0, {}});
   now += seconds(2);
-  EXPECT_EQ(sent<wire::Ready>(step(Tick{})).size(), 1U);
+  EXPECT_EQ(sent<wire::Ready>(step(TimePassed{})).size(), 1U);
   receive(wire::Settle{});
   now += seconds(2);
-  EXPECT_EQ(sent<wire::Ready>(step(Tick{})).size(), 1U) << "the phase is not there yet";
+  EXPECT_EQ(sent<wire::Ready>(step(TimePassed{})).size(), 1U) << "the phase is not there yet";
   receive(wire::PhaseStart{1, wire::PhaseKind::kTrain, Epoch{0}, 100, 0});
   now += seconds(2);
-  EXPECT_EQ(said(step(Tick{})), 0U);
+  EXPECT_EQ(said(step(TimePassed{})), 0U);
 }
 
 TEST_F(ClientCoreTest, APhaseThatComesBeforeItsSettleBeginsAfterIt) {
@@ -119,14 +141,14 @@ TEST_F(ClientCoreTest, APhaseThatComesBeforeItsSettleBeginsAfterIt) {
   receive(wire::PhaseStart{1, wire::PhaseKind::kTrain, Epoch{0}, 100, 0});
   EXPECT_FALSE(core.next_directive()) << "to train without is to count from another place";
   now += seconds(2);
-  EXPECT_EQ(sent<wire::Ready>(step(Tick{})).size(), 1U) << "the Settle may be lost";
+  EXPECT_EQ(sent<wire::Ready>(step(TimePassed{})).size(), 1U) << "the Settle may be lost";
   receive(wire::Settle{});
   EXPECT_TRUE(next_is<wire::Settle>());
   EXPECT_TRUE(next_is<wire::PhaseStart>());
   receive(wire::PhaseStart{1, wire::PhaseKind::kTrain, Epoch{0}, 100, 0});
   EXPECT_FALSE(core.next_directive());
   now += seconds(2);
-  EXPECT_EQ(said(step(Tick{})), 0U);
+  EXPECT_EQ(said(step(TimePassed{})), 0U);
 }
 
 TEST_F(ClientCoreTest, ARepeatedOrderIsGivenOutOnce) {
@@ -167,11 +189,11 @@ TEST_F(ClientCoreTest, AnAbortReleasesTheCollectiveAtOnceAndIsAnOrderToo) {
   welcome();
   receive(wire::Form{0, 2, 7, {}, {}}, Generation{1});
   receive(wire::Roster{}, Generation{1});
-  const Effects effects = receive(wire::Abort{"w1 was lost"}, Generation{1});
+  const Wanted effects = receive(wire::Abort{"w1 was lost"}, Generation{1});
   EXPECT_EQ(effects.abort, Generation{1});
-  EXPECT_EQ(core.abort_waiting(), Generation{1});
+  EXPECT_EQ(core.orders().abort_waiting(), Generation{1});
   EXPECT_TRUE(next_is<wire::Abort>());
-  EXPECT_FALSE(core.abort_waiting());
+  EXPECT_FALSE(core.orders().abort_waiting());
   EXPECT_FALSE(core.next_directive());
 }
 
@@ -197,10 +219,10 @@ TEST_F(ClientCoreTest, AJoinOutlivesTheAbortAndWhatElseComesOfTheGenerationBefor
   receive(wire::PhaseStart{3, wire::PhaseKind::kTrain, Epoch{0}, 100, 0}, Generation{1});
   receive(wire::Abort{"w1 was lost"}, Generation{1});
   now += seconds(2);
-  EXPECT_EQ(sent<wire::Join>(step(Tick{})).size(), 1U);
+  EXPECT_EQ(sent<wire::Join>(step(TimePassed{})).size(), 1U);
   receive(wire::Form{0, 1, 8, {}, {}}, Generation{2});
   now += seconds(2);
-  EXPECT_TRUE(sent<wire::Join>(step(Tick{})).empty());
+  EXPECT_TRUE(sent<wire::Join>(step(TimePassed{})).empty());
 }
 
 TEST_F(ClientCoreTest, ThatAGenerationSettledIsGivenOutThoughItWasAbortedSince) {
@@ -219,38 +241,38 @@ TEST_F(ClientCoreTest, ARegroupIsRememberedForItsGenerationAndIsAnOrderToo) {
   welcome();
   receive(wire::Form{0, 2, 7, {}, {}}, Generation{2});
   ASSERT_TRUE(next_is<wire::Form>());
-  EXPECT_FALSE(core.regroup_requested());
+  EXPECT_FALSE(core.orders().regroup_requested());
   receive(wire::Regroup{"late"}, Generation{1});
-  EXPECT_FALSE(core.regroup_requested()) << "it was of an earlier generation";
+  EXPECT_FALSE(core.orders().regroup_requested()) << "it was of an earlier generation";
   EXPECT_FALSE(core.next_directive());
   EXPECT_FALSE(receive(wire::Regroup{"w2 comes"}, Generation{2}).abort);
-  EXPECT_TRUE(core.regroup_requested());
+  EXPECT_TRUE(core.orders().regroup_requested());
   receive(wire::Regroup{"w2 comes"}, Generation{2});
   EXPECT_TRUE(next_is<wire::Regroup>());
   EXPECT_FALSE(core.next_directive()) << "a repeated one is given out once";
   receive(wire::Form{0, 3, 8, {}, {}}, Generation{3});
-  EXPECT_TRUE(core.regroup_requested()) << "the new generation was not taken up yet";
+  EXPECT_TRUE(core.orders().regroup_requested()) << "the new generation was not taken up yet";
   ASSERT_TRUE(next_is<wire::Form>());
-  EXPECT_FALSE(core.regroup_requested());
+  EXPECT_FALSE(core.orders().regroup_requested());
 }
 
 TEST_F(ClientCoreTest, SomethingIsReportedEverySecondThoughNothingIsNew) {
   welcome();
   EXPECT_EQ(core.deadline(), now + seconds(1));
   now += milliseconds(999);
-  EXPECT_TRUE(step(Tick{}).send.empty());
+  EXPECT_TRUE(step(TimePassed{}).send.empty());
   core.set_activity("collective_wait");
   wire::Ready ready;
   ready.step = Step{41};
   step(ready);
   now += milliseconds(1);
-  const auto first = sent<wire::Report>(step(Tick{}));
+  const auto first = sent<wire::Report>(step(TimePassed{}));
   ASSERT_EQ(first.size(), 1U);
   EXPECT_EQ(first[0].activity, "collective_wait");
   EXPECT_EQ(first[0].step, Step{41});
   EXPECT_EQ(first[0].batches, 0U);
   now += seconds(1);
-  EXPECT_EQ(sent<wire::Report>(step(Tick{})).size(), 1U);
+  EXPECT_EQ(sent<wire::Report>(step(TimePassed{})).size(), 1U);
   step(wire::Bye{});
   EXPECT_FALSE(core.deadline()) << "the bye is the last message";
 }
@@ -265,9 +287,9 @@ TEST_F(ClientCoreTest, AReportThatWasSentPutsThePulseOff) {
   ASSERT_EQ(report.size(), 1U);
   EXPECT_EQ(report[0].step, Step{7});
   now += milliseconds(999);
-  EXPECT_TRUE(sent<wire::Report>(step(Tick{})).empty());
+  EXPECT_TRUE(sent<wire::Report>(step(TimePassed{})).empty());
   now += milliseconds(1);
-  EXPECT_EQ(sent<wire::Report>(step(Tick{})).size(), 1U);
+  EXPECT_EQ(sent<wire::Report>(step(TimePassed{})).size(), 1U);
 }
 
 TEST_F(ClientCoreTest, ABatchThatCameTooLateSaysHowFastItWasAndIsNotCountedAsTrained) {
@@ -285,15 +307,15 @@ TEST_F(ClientCoreTest, ABatchThatCameTooLateSaysHowFastItWasAndIsNotCountedAsTra
 
 TEST_F(ClientCoreTest, TheNewestPlanIsHeldAndOlderOnesAreKept) {
   welcome();
-  EXPECT_EQ(core.held_plan(), PlanVersion{0});
+  EXPECT_EQ(core.orders().held_plan(), PlanVersion{0});
   wire::Settle settle;
   settle.plan.version = PlanVersion{3};
   receive(settle);
   receive(wire::Plan{PlanVersion{5}, {{WorkerId{'w', 0}, 7, 2}}});
-  EXPECT_EQ(core.held_plan(), PlanVersion{5});
-  EXPECT_EQ(core.plan(PlanVersion{5})->entries[0].micro_batch, 7U);
-  EXPECT_TRUE(core.plan(PlanVersion{3}));
-  EXPECT_FALSE(core.plan(PlanVersion{4}));
+  EXPECT_EQ(core.orders().held_plan(), PlanVersion{5});
+  EXPECT_EQ(core.orders().plan(PlanVersion{5})->entries[0].micro_batch, 7U);
+  EXPECT_TRUE(core.orders().plan(PlanVersion{3}));
+  EXPECT_FALSE(core.orders().plan(PlanVersion{4}));
 }
 
 TEST_F(ClientCoreTest, TheHighestCheckpointOrderAndALeaveAreRemembered) {
@@ -303,7 +325,7 @@ TEST_F(ClientCoreTest, TheHighestCheckpointOrderAndALeaveAreRemembered) {
   EXPECT_EQ(core.checkpoint_ordered(), 4U);
   receive(wire::Leave{"stopping", 75});
   receive(wire::Leave{"stopping", 75});
-  EXPECT_EQ(core.leave_requested()->code, 75U);
+  EXPECT_EQ(core.orders().leave_requested()->code, 75U);
   EXPECT_TRUE(next_is<wire::Leave>());
   EXPECT_FALSE(core.next_directive());
 }
@@ -313,7 +335,7 @@ TEST_F(ClientCoreTest, FetchingBeginsWithAHoldAndCarriesTheGeneration) {
   receive(wire::PhaseStart{3, wire::PhaseKind::kTrain, Epoch{0}, 100, 0}, Generation{2});
   ASSERT_TRUE(core.next_directive());
   EXPECT_TRUE(step(BeginPhase{3}).send.empty());
-  const Effects effects = step(SetHold{40});
+  const Wanted effects = step(SetHold{40});
   ASSERT_EQ(sent<wire::Fetch>(effects).size(), 1U);
   EXPECT_EQ(sent<wire::Fetch>(effects)[0].phase, 3U);
   EXPECT_EQ(effects.send[0].generation, Generation{2});
@@ -328,7 +350,7 @@ TEST_F(ClientCoreTest, ARecallIsAnsweredUnderItsNumber) {
   step(SetHold{40});
   receive(wire::Grants{3, wire::GrantStatus::kGranted, {{0, 0, 50, 0, 50, 1, false}}, 0},
           Generation{2}, 1);
-  const Effects effects = receive(wire::Recall{3, 10}, Generation{2}, 77);
+  const Wanted effects = receive(wire::Recall{3, 10}, Generation{2}, 77);
   ASSERT_EQ(sent<wire::Recalled>(effects).size(), 1U);
   EXPECT_EQ(sent<wire::Recalled>(effects)[0].records, 40U);
   EXPECT_EQ(effects.send[0].seq, 77U);
@@ -354,7 +376,7 @@ TEST_F(ClientCoreTest, BatchTimesAreAddedUpAndSentEveryFiftyMilliseconds) {
   EXPECT_TRUE(step(skipped).send.empty());
   EXPECT_EQ(core.deadline(), now + milliseconds(50));
   now += milliseconds(50);
-  const auto reports = sent<wire::Report>(step(Tick{}));
+  const auto reports = sent<wire::Report>(step(TimePassed{}));
   ASSERT_EQ(reports.size(), 1U);
   EXPECT_EQ(reports[0].batches, 1U);
   EXPECT_EQ(reports[0].samples, 10U);
@@ -373,17 +395,17 @@ TEST_F(ClientCoreTest, TheLatestProgressWinsAndOneThatIsDoneIsRepeatedUntilThePh
   progress.samples = 20;
   EXPECT_TRUE(step(progress).send.empty());
   now += milliseconds(50);
-  const auto latest = sent<wire::Progress>(step(Tick{}));
+  const auto latest = sent<wire::Progress>(step(TimePassed{}));
   ASSERT_EQ(latest.size(), 1U);
   EXPECT_EQ(latest[0].samples, 20U);
 
   progress.done = true;
   EXPECT_EQ(sent<wire::Progress>(step(progress)).size(), 1U);
   now += seconds(2);
-  EXPECT_EQ(sent<wire::Progress>(step(Tick{})).size(), 1U);
+  EXPECT_EQ(sent<wire::Progress>(step(TimePassed{})).size(), 1U);
   receive(wire::PhaseStart{2, wire::PhaseKind::kEval, Epoch{0}, 10, 0});
   now += seconds(2);
-  EXPECT_EQ(said(step(Tick{})), 0U);
+  EXPECT_EQ(said(step(TimePassed{})), 0U);
 }
 
 TEST_F(ClientCoreTest, AProgressThatWaitedIsOfTheGenerationThatItWasMadeIn) {
@@ -398,7 +420,7 @@ TEST_F(ClientCoreTest, AProgressThatWaitedIsOfTheGenerationThatItWasMadeIn) {
   receive(wire::Form{0, 2, 8, {}, {}}, Generation{2});
   ASSERT_TRUE(next_is<wire::Form>());
   now += milliseconds(50);
-  const Effects effects = step(Tick{});
+  const Wanted effects = step(TimePassed{});
   ASSERT_EQ(sent<wire::Progress>(effects).size(), 1U);
   EXPECT_EQ(effects.send[0].generation, Generation{1});
 }
@@ -411,7 +433,7 @@ TEST_F(ClientCoreTest, ByeComesAfterWhatWasNotSentYetAndCarriesTheTotals) {
   wire::TimeAccount account;
   account.compute = 1.5;
   step(account);
-  const Effects effects = step(wire::Bye{});
+  const Wanted effects = step(wire::Bye{});
   ASSERT_EQ(effects.send.size(), 2U);
   EXPECT_TRUE(std::holds_alternative<wire::Report>(effects.send[0].body));
   const auto bye = sent<wire::Bye>(effects);
@@ -432,7 +454,7 @@ TEST_F(ClientCoreTest, AHistoryOfStepsIsNotLostToTheNextProgress) {
   progress.history = {};
   EXPECT_TRUE(sent<wire::Progress>(step(progress)).empty());
   now += seconds(1);
-  const auto later = sent<wire::Progress>(step(Tick{}));
+  const auto later = sent<wire::Progress>(step(TimePassed{}));
   ASSERT_EQ(later.size(), 1U);
   EXPECT_EQ(later[0].step, Step{3});
   ASSERT_EQ(later[0].history.runs.size(), 1U);
@@ -446,14 +468,14 @@ TEST_F(ClientCoreTest, StepsAreRecordedInTheirGenerationAlone) {
   receive(grants, Generation{2});
   grants.recorded = Step{30};
   receive(grants, Generation{2});
-  EXPECT_EQ(core.steps_recorded(Generation{2}), Step{40}) << "it never goes back";
-  EXPECT_EQ(core.steps_recorded(Generation{3}), Step{0});
+  EXPECT_EQ(steps_recorded(Generation{2}), Step{40}) << "it never goes back";
+  EXPECT_EQ(steps_recorded(Generation{3}), Step{0});
   grants.recorded = Step{35};
   receive(grants, Generation{3});  // begins after a step before
   grants.recorded = Step{90};
   receive(grants, Generation{2});
-  EXPECT_EQ(core.steps_recorded(Generation{3}), Step{35});
-  EXPECT_EQ(core.steps_recorded(Generation{2}), Step{0});
+  EXPECT_EQ(steps_recorded(Generation{3}), Step{35});
+  EXPECT_EQ(steps_recorded(Generation{2}), Step{0});
 }
 
 TEST_F(ClientCoreTest, TheNewestOfWhatIsInjectedCountsInAnyGeneration) {
@@ -474,10 +496,10 @@ TEST_F(ClientCoreTest, AJoinOfAWorkerOfServersIsAnsweredByThePhaseAndNotByTheRos
   step(wire::Join{});
   receive(wire::PsRoster{{"/a", "/b"}, SyncStrategy::kPsBsp, 0}, Generation{1});
   now += seconds(2);
-  EXPECT_EQ(sent<wire::Join>(step(Tick{})).size(), 1U) << "the phase may be lost";
+  EXPECT_EQ(sent<wire::Join>(step(TimePassed{})).size(), 1U) << "the phase may be lost";
   receive(wire::PhaseStart{1, wire::PhaseKind::kTrain, Epoch{0}, 100, 0}, Generation{1});
   now += seconds(2);
-  EXPECT_EQ(said(step(Tick{})), 0U);
+  EXPECT_EQ(said(step(TimePassed{})), 0U);
   const auto roster = core.next_directive();
   ASSERT_TRUE(roster && std::holds_alternative<wire::PsRoster>(roster->order));
   EXPECT_EQ(roster->generation, Generation{1});
@@ -491,7 +513,7 @@ TEST_F(ClientCoreTest, APhaseWhoseRosterWasLostLeavesTheJoinStandingAndIsGivenOu
   receive(wire::PhaseStart{1, wire::PhaseKind::kTrain, Epoch{0}, 100, 0}, Generation{1});
   EXPECT_FALSE(core.next_directive());
   now += seconds(2);
-  EXPECT_EQ(sent<wire::Join>(step(Tick{})).size(), 1U);
+  EXPECT_EQ(sent<wire::Join>(step(TimePassed{})).size(), 1U);
   for (int i = 0; i < 2; ++i)
     receive(wire::PsRoster{{"/a"}, SyncStrategy::kPsBsp, 0}, Generation{1});
   for (int i = 0; i < 2; ++i) {
@@ -504,22 +526,22 @@ TEST_F(ClientCoreTest, APhaseWhoseRosterWasLostLeavesTheJoinStandingAndIsGivenOu
 
 TEST_F(ClientCoreTest, WhereServersAreIsWhatTheNewestRosterOfTheGenerationSays) {
   welcome();
-  EXPECT_FALSE(core.servers(Generation{1}, 0));
+  EXPECT_FALSE(core.orders().servers(Generation{1}, 0));
   const auto roster = [](const char* at, std::uint64_t number) {
     return wire::PsRoster{{at}, SyncStrategy::kPsBsp, 0, {}, {}, {}, number};
   };
   receive(roster("/a", 3), Generation{1});
   receive(roster("/b", 5), Generation{1});
   receive(roster("/a", 4), Generation{1});
-  EXPECT_EQ(core.servers(Generation{1}, 0)->servers[0], "/b");
-  EXPECT_TRUE(core.servers(Generation{1}, 4));
-  EXPECT_FALSE(core.servers(Generation{1}, 5)) << "it is known";
+  EXPECT_EQ(core.orders().servers(Generation{1}, 0)->servers[0], "/b");
+  EXPECT_TRUE(core.orders().servers(Generation{1}, 4));
+  EXPECT_FALSE(core.orders().servers(Generation{1}, 5)) << "it is known";
   ASSERT_TRUE(next_is<wire::PsRoster>());
   EXPECT_FALSE(core.next_directive()) << "it is no order to begin again";
   receive(roster("/c", 1), Generation{2});
-  EXPECT_EQ(core.servers(Generation{2}, 0)->servers[0], "/c");
+  EXPECT_EQ(core.orders().servers(Generation{2}, 0)->servers[0], "/c");
   receive(roster("/b", 6), Generation{1});
-  EXPECT_FALSE(core.servers(Generation{1}, 0)) << "that one is over";
+  EXPECT_FALSE(core.orders().servers(Generation{1}, 0)) << "that one is over";
 }
 
 TEST_F(ClientCoreTest, APhaseOfAGenerationWhoseServersAreNotKnownEndsTheOneBefore) {
@@ -535,7 +557,7 @@ TEST_F(ClientCoreTest, APhaseOfAGenerationWhoseServersAreNotKnownEndsTheOneBefor
   step(wire::Join{});
   receive(again, Generation{2});
   now += seconds(2);
-  const Effects effects = step(Tick{});
+  const Wanted effects = step(TimePassed{});
   ASSERT_EQ(sent<wire::Join>(effects).size(), 1U);
   EXPECT_EQ(effects.send[0].generation, Generation{1}) << "it has not heard of the second";
   receive(wire::PsRoster{{"/a"}, SyncStrategy::kPsBsp, 0}, Generation{2});
@@ -553,7 +575,7 @@ TEST_F(ClientCoreTest, AJoinOutlivesThePhasesOfTheServersThatWereLeft) {
   step(wire::Join{});
   receive(wire::PhaseStart{2, wire::PhaseKind::kEval, Epoch{0}, 10, 0}, Generation{1});
   now += seconds(2);
-  EXPECT_EQ(sent<wire::Join>(step(Tick{})).size(), 1U);
+  EXPECT_EQ(sent<wire::Join>(step(TimePassed{})).size(), 1U);
   EXPECT_FALSE(core.next_directive());
 }
 
@@ -575,10 +597,10 @@ TEST_F(ClientCoreTest, ALooseJoinIsAnsweredByAPhaseAlone) {
   step(loose);
   receive(wire::Abort{"w1 was lost"}, Generation{1});
   now += seconds(2);
-  EXPECT_EQ(sent<wire::Join>(step(Tick{})).size(), 1U);
+  EXPECT_EQ(sent<wire::Join>(step(TimePassed{})).size(), 1U);
   receive(wire::PhaseStart{1, wire::PhaseKind::kTrain, Epoch{0}, 100, 0}, Generation{1});
   now += seconds(2);
-  EXPECT_EQ(said(step(Tick{})), 0U);
+  EXPECT_EQ(said(step(TimePassed{})), 0U);
 }
 
 TEST_F(ClientCoreTest, HopsAreCountedAddedUpAndTheLeastIsKept) {

@@ -1,0 +1,183 @@
+#include "trainer/client/orders.h"
+
+#include <algorithm>
+
+namespace antdt::client {
+namespace {
+
+// Whether an order makes a standing message pointless: it is the answer to it,
+// or a later stage than the one it belongs to. A join outlives what still comes
+// of the generation before it; a loose one and one that hears of servers are
+// answered by a phase (which is an order only where it fits, see is_prepared_for).
+bool answers(const Orders::Order& order, const OutboundBody& standing) {
+  if (std::holds_alternative<wire::Regroup>(order)) return false;
+  if (const auto* join = std::get_if<wire::Join>(&standing)) {
+    return std::holds_alternative<wire::PhaseStart>(order) ||
+           std::holds_alternative<wire::Leave>(order) ||
+           (join->collective && std::holds_alternative<wire::Form>(order));
+  }
+  if (std::holds_alternative<wire::Leave>(order)) return false;
+  if (std::holds_alternative<wire::Abort>(order) || std::holds_alternative<wire::Form>(order)) {
+    return true;
+  }
+  if (std::holds_alternative<wire::Roster>(order)) {
+    return std::holds_alternative<wire::Address>(standing);
+  }
+  if (std::holds_alternative<wire::Settle>(order)) {
+    // Ready stands until the phase is there as well: who says it again hears both.
+    return std::holds_alternative<wire::Address>(standing);
+  }
+  return true;  // phase-start, ps-roster
+}
+
+}  // namespace
+
+// ------------------------------------------------------------------- what arrives
+
+void Orders::hear(Generation generation, Order order, Effects& out) {
+  if (const auto* leave = std::get_if<wire::Leave>(&order)) {
+    const bool is_first = !leave_;
+    leave_ = *leave;
+    if (is_first) enqueue(generation, std::move(order), out);
+    return;
+  }
+  if (const auto* told = std::get_if<wire::Abort>(&order)) return abort(generation, *told, out);
+  if (const auto* roster = std::get_if<wire::PsRoster>(&order)) hold_servers(generation, *roster);
+  if (std::holds_alternative<wire::Regroup>(order)) regroup_ = std::max(regroup_, generation);
+  enqueue(generation, std::move(order), out);
+}
+
+void Orders::enqueue(Generation generation, Order order, Effects& out) {
+  const auto* phase = std::get_if<wire::PhaseStart>(&order);
+  if (phase && awaits_settle(generation)) {
+    early_phase_ = {generation, *phase};
+    return;
+  }
+  if (phase && !is_prepared_for(generation)) return roster_is_missing(generation, out);
+  // Nothing follows on kFinish but another try of it.
+  const std::pair which{generation, phase ? phase->phase + phase->tries : 0};
+  const auto [seen, is_first] = seen_.try_emplace(order.index(), which);
+  // Repeated, or of a phase that is over.
+  if (!is_first && seen->second >= which && !std::holds_alternative<wire::Leave>(order)) return;
+  seen->second = which;
+
+  if (standing_ && answers(order, standing_->message.body)) standing_.reset();
+  if (generation > newest_) {
+    // What comes of a new generation ends the one before, if its Abort was lost.
+    if (newest_ > Generation{}) out.emplace_back(ReleaseCollective{newest_});
+    newest_ = generation;
+    std::erase_if(queue_, [&](const Directive& old) {
+      return old.generation < generation && !std::holds_alternative<wire::Leave>(old.order);
+    });
+  }
+  if (const auto* settle = std::get_if<wire::Settle>(&order)) {
+    plans_.clear();
+    hear_plan(settle->plan);
+  }
+  const bool settles = std::holds_alternative<wire::Settle>(order);
+  queue_.push_back({generation, std::move(order)});
+  if (settles && early_phase_ && early_phase_->first == generation) {
+    enqueue(generation, std::exchange(early_phase_, {})->second, out);
+  }
+}
+
+bool Orders::awaits_settle(Generation generation) const {
+  if (!standing_ || !std::holds_alternative<wire::Ready>(standing_->message.body)) return false;
+  const std::size_t settle = Order(wire::Settle{}).index();
+  const auto seen = seen_.find(settle);
+  return seen == seen_.end() || seen->second.first != generation;
+}
+
+Generation Orders::rostered() const {
+  const auto seen = seen_.find(Order(wire::PsRoster{}).index());
+  return seen == seen_.end() ? Generation{} : seen->second.first;
+}
+
+bool Orders::is_prepared_for(Generation generation) const {
+  const auto* join = standing_ ? std::get_if<wire::Join>(&standing_->message.body) : nullptr;
+  if (join && join->collective) {
+    // Of the generation that it was in it wants nothing any more.
+    return rostered() == generation && generation > standing_->message.generation;
+  }
+  return rostered() == Generation{} || rostered() == generation;
+}
+
+// Who waits for an answer to its join goes on asking. Who is in a generation before
+// has missed its end as well.
+void Orders::roster_is_missing(Generation generation, Effects& out) {
+  const bool joins = standing_ && std::holds_alternative<wire::Join>(standing_->message.body);
+  if (joins || generation < rostered()) return;
+  abort(rostered(), wire::Abort{"another one has begun, and its servers are not known here"}, out);
+}
+
+void Orders::hold_servers(Generation generation, const wire::PsRoster& roster) {
+  const std::pair which{generation, roster.number};
+  if (servers_ && std::pair{servers_->first, servers_->second.number} >= which) return;
+  servers_ = {generation, roster};
+}
+
+std::optional<wire::PsRoster> Orders::servers(Generation generation, std::uint64_t than) const {
+  if (!servers_ || servers_->first != generation || servers_->second.number <= than) return {};
+  return servers_->second;
+}
+
+void Orders::hear_plan(const wire::Plan& plan) {
+  constexpr std::size_t kKept = 64;
+  plans_[plan.version] = plan;
+  if (plans_.size() > kKept) plans_.erase(plans_.begin());
+}
+
+void Orders::abort(Generation generation, const wire::Abort& abort, Effects& out) {
+  std::erase_if(queue_, [&](const Directive& old) {
+    // That it had settled is true all the same: others may have gone on from there.
+    return old.generation <= generation && !std::holds_alternative<wire::Leave>(old.order) &&
+           !std::holds_alternative<wire::Abort>(old.order) &&
+           !std::holds_alternative<wire::Settle>(old.order);
+  });
+  enqueue(generation, abort, out);
+  out.emplace_back(ReleaseCollective{generation});
+}
+
+std::optional<Directive> Orders::take_next() {
+  if (queue_.empty()) return {};
+  Directive next = std::move(queue_.front());
+  queue_.pop_front();
+  current_ = std::max(current_, next.generation);
+  return next;
+}
+
+PlanVersion Orders::held_plan() const {
+  return plans_.empty() ? PlanVersion{} : plans_.rbegin()->first;
+}
+
+std::optional<wire::Plan> Orders::plan(PlanVersion version) const {
+  const auto found = plans_.find(version);
+  return found == plans_.end() ? std::nullopt : std::optional(found->second);
+}
+
+std::optional<Generation> Orders::abort_waiting() const {
+  for (const Directive& directive : queue_) {
+    if (std::holds_alternative<wire::Abort>(directive.order)) return directive.generation;
+  }
+  return {};
+}
+
+// ------------------------------------------------------------------- what stands
+
+void Orders::stand(OutboundBody body, MonoTime now, Effects& out) {
+  standing_ = Standing{{current_, 0, std::move(body)}, now};
+  out.emplace_back(standing_->message);
+}
+
+void Orders::repeat_standing(MonoTime now, Effects& out) {
+  if (!standing_ || now < standing_->sent_at + kRepeatAfter) return;
+  standing_->sent_at = now;
+  out.emplace_back(standing_->message);
+}
+
+std::optional<MonoTime> Orders::repeat_at() const {
+  if (!standing_) return {};
+  return standing_->sent_at + kRepeatAfter;
+}
+
+}  // namespace antdt::client

@@ -1,0 +1,69 @@
+// What a worker reports of its work: times and samples of its batches, where its time went, what it
+// does right now, its progress. Reports are added up and sent at most every kReportEvery; from the
+// welcome to the bye something is reported at least every kPulseEvery, whatever the training thread
+// does, so that a process that is stopped falls silent and one that is stuck does not.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+
+#include "core/clock.h"
+#include "core/ids.h"
+#include "core/wire/messages.h"
+#include "trainer/client/client.h"
+#include "trainer/client/effects.h"
+#include "trainer/client/shard_feed.h"
+
+namespace antdt::client {
+
+class Reports {
+ public:
+  static constexpr Duration kReportEvery = std::chrono::milliseconds(50);
+  static constexpr Duration kPulseEvery = std::chrono::seconds(1);
+
+  // The worker was welcomed: its pulse begins, if it has not begun.
+  void begin_pulse(MonoTime now);
+  void add(const BatchTimes& times);
+  void add(const wire::TimeAccount& account);
+  // The latest counts; it keeps the history of the one before where it has none of its own.
+  void add(const wire::Progress& progress, Generation generation);
+  void drop_progress() { progress_.reset(); }
+  // Send what is due. A place that goes with a progress need not be fetched with.
+  void flush_report(Generation current, MonoTime now, Effects& out);
+  void flush_progress(ShardFeed& feed, MonoTime now, Effects& out);
+  // Both, and the pulse.
+  void flush(Generation current, ShardFeed& feed, MonoTime now, Effects& out);
+  // Sends what is left, and no more afterwards; fills in `last`.
+  [[nodiscard]] wire::Bye end(wire::Bye last, Generation current, ShardFeed& feed, MonoTime now,
+                              Effects& out);
+  [[nodiscard]] std::optional<MonoTime> deadline() const;
+
+  void set_step(Step step) { step_ = step; }  // the last that the training thread spoke of
+  void set_activity(const char* activity) { activity_ = activity; }
+  void set_io(Io io) { io_ = std::move(io); }
+  void set_throttle(double share) {
+    throttle_permille_ = share < 1 ? std::max(1U, static_cast<std::uint32_t>(1000 * share)) : 0;
+  }
+
+ private:
+  struct Progress {
+    wire::Progress what;
+    Generation generation;  // a place counts in one generation only
+  };
+  void send_report(Generation current, MonoTime now, Effects& out);
+
+  wire::Report report_;  // since it was last sent
+  bool has_news_ = false;
+  std::optional<Progress> progress_;  // likewise
+  std::optional<MonoTime> report_sent_at_, progress_sent_at_;
+  std::optional<MonoTime> pulse_at_;  // when to report though nothing is new; none: not now
+  std::uint64_t samples_total_ = 0;
+  wire::TimeAccount account_;
+  Step step_;
+  const char* activity_ = "startup";
+  Io io_;
+  std::uint32_t throttle_permille_ = 0;
+};
+
+}  // namespace antdt::client

@@ -1,7 +1,10 @@
 #include "launcher/model/model_content.h"
 
 #include <algorithm>
+#include <array>
 #include <nlohmann/json.hpp>
+#include <string_view>
+#include <utility>
 
 #include "core/json_integer.h"
 #include "trainer/tally/tally_engine.h"
@@ -11,8 +14,24 @@ namespace {
 
 using Json = nlohmann::json;
 
+// As libantdt calls them. A bfloat16 is nothing that NumPy knows: its bits.
+constexpr std::array<std::pair<std::string_view, NpyType>, 11> kTypes = {
+    {{"bytes", NpyType::kUint8},
+     {"float32", NpyType::kFloat32},
+     {"float64", NpyType::kFloat64},
+     {"float16", NpyType::kFloat16},
+     {"bfloat16", NpyType::kUint16},
+     {"int64", NpyType::kInt64},
+     {"int32", NpyType::kInt32},
+     {"int16", NpyType::kInt16},
+     {"int8", NpyType::kInt8},
+     {"uint8", NpyType::kUint8},
+     {"bool", NpyType::kBool}}};
+
 constexpr const char* kStateLayout = "state.json";
 constexpr const char* kStateArrays = "state.bin";
+constexpr const char* kPartsLayout = "parts.json";
+constexpr const char* kPartsNumbers = "parts.bin";
 
 Result<std::uint64_t> floats_of(const std::vector<std::uint64_t>& shape) {
   std::uint64_t floats = 1;
@@ -60,15 +79,46 @@ Result<ModelContent> content_of_layout(const CheckpointFiles& files, const Json&
   return content;
 }
 
-Result<ModelContent> content_of_state(const CheckpointFiles& files, std::uint32_t layout) {
+// Of a program on libantdt. Throws what the JSON library throws.
+Result<ModelContent> content_of_parts(const CheckpointFiles& files, const Json& layout,
+                                      std::uint32_t bin) {
+  ModelContent content;
+  for (const Json& entry : layout.at("parts")) {
+    ParameterPlace place;
+    place.name = entry.at("name").get<std::string>();
+    for (const Json& size : entry.at("shape")) {
+      place.shape.push_back(json_integer<std::uint64_t>(size));
+    }
+    const auto dtype = entry.at("dtype").get<std::string>();
+    const auto type = std::ranges::find(kTypes, dtype, &decltype(kTypes)::value_type::first);
+    if (type == kTypes.end()) {
+      return fail(ErrorKind::kCorrupt, "part '{}' has the unknown type '{}'", place.name, dtype);
+    }
+    place.type = type->second;
+    const auto first = json_integer<std::uint64_t>(entry.at("first"));
+    ANTDT_TRY(const std::uint64_t count, floats_of(place.shape));
+    const std::uint64_t room = first <= files.bytes(bin) ? files.bytes(bin) - first : 0;
+    if (count > room / npy_element_bytes(place.type)) {
+      return fail(ErrorKind::kCorrupt, "part '{}' ends behind the file", place.name);
+    }
+    place.values.push_back({bin, first, count * npy_element_bytes(place.type)});
+    content.parameters.push_back(std::move(place));
+  }
+  return content;
+}
+
+// What `read` makes of the layout in a JSON file, and of the file beside it that has the numbers.
+template <class Read>
+Result<ModelContent> content_by_layout(const CheckpointFiles& files, std::uint32_t layout,
+                                       const char* numbers, Read read) {
   const auto corrupt = [&](const std::string& what) {
     return fail(ErrorKind::kCorrupt, "{} cannot be read: {}", files.path(layout), what);
   };
-  const auto bin = files.find(kStateArrays);
-  if (!bin) return corrupt(fmt::format("there is no {} beside it", kStateArrays));
+  const auto bin = files.find(numbers);
+  if (!bin) return corrupt(fmt::format("there is no {} beside it", numbers));
   ANTDT_TRY(const std::string text, files.read_all(layout));
   try {
-    auto content = content_of_layout(files, Json::parse(text), *bin);
+    auto content = read(files, Json::parse(text), *bin);
     if (!content) return corrupt(content.error().message);
     return content;
   } catch (const Json::exception& e) {
@@ -80,14 +130,19 @@ Result<ModelContent> content_of_state(const CheckpointFiles& files, std::uint32_
 ModelContent content_of_tally(const CheckpointFiles& files, std::uint32_t counts) {
   const std::uint64_t records = files.bytes(counts) / 4;
   ModelContent content;
-  content.parameters.push_back({"tally", {records}, {{counts, 0, 4 * records}}});
+  content.parameters.push_back({"tally", {records}, {{counts, 0, 4 * records}}, NpyType::kFloat32});
   return content;
 }
 
 }  // namespace
 
 Result<ModelContent> content_of(const CheckpointFiles& files) {
-  if (const auto layout = files.find(kStateLayout)) return content_of_state(files, *layout);
+  if (const auto layout = files.find(kStateLayout)) {
+    return content_by_layout(files, *layout, kStateArrays, content_of_layout);
+  }
+  if (const auto layout = files.find(kPartsLayout)) {
+    return content_by_layout(files, *layout, kPartsNumbers, content_of_parts);
+  }
   if (const auto counts = files.find(trainer::kTallyFile)) {
     return content_of_tally(files, *counts);
   }

@@ -2,8 +2,9 @@
 // floats themselves are not read: what is kept here follows the number of
 // parameters and of slices, not of rows.
 //
-// Three kinds of checkpoints are known: state.json and state.bin of training by
+// Four kinds of checkpoints are known: state.json and state.bin of training by
 // all-reduce (trainer/torch/state_file.h), tally.f32 (trainer/tally/tally_engine.h),
+// parts.json and parts.bin of programs on libantdt (trainer/c_api/program/state_parts.h),
 // and slice-NN.rows of parameter servers (trainer/ps/rows/slice_image.h).
 #pragma once
 
@@ -13,14 +14,16 @@
 
 #include "core/result.h"
 #include "launcher/model/model_files.h"
+#include "launcher/model/model_npy.h"
 
 namespace antdt::cli {
 
-// Little-endian float32 in C order.
+// Little-endian numbers in C order.
 struct ParameterPlace {
   std::string name;
   std::vector<std::uint64_t> shape;
   std::vector<Extent> values;  // one after another; together as many as the shape says
+  NpyType type = NpyType::kFloat32;
 };
 
 // Each row is a u64 key, `width` values, and `state` floats of its optimizer.

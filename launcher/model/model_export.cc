@@ -31,7 +31,7 @@ class ModelWriter {
 
   [[nodiscard]] Result<OrderedJson> write(const ParameterPlace& parameter) {
     const std::string file = file_name(parameter.name, ".npy");
-    ANTDT_TRY(auto array, NpyWriter::create(path(file), NpyType::kFloat32, parameter.shape));
+    ANTDT_TRY(auto array, NpyWriter::create(path(file), parameter.type, parameter.shape));
     for (const Extent& extent : parameter.values) ANTDT_RETURN_IF_ERROR(copy(extent, array));
     ANTDT_RETURN_IF_ERROR(array.finish());
     return OrderedJson{{"name", parameter.name}, {"shape", parameter.shape}, {"file", file}};
@@ -135,7 +135,7 @@ Result<OrderedJson> write_model(const CheckpointFiles& files, const ModelContent
 std::uint64_t model_bytes(const ModelContent& content) {
   std::uint64_t bytes = 0;
   for (const ParameterPlace& parameter : content.parameters) {
-    bytes += npy_bytes(NpyType::kFloat32, parameter.shape);
+    bytes += npy_bytes(parameter.type, parameter.shape);
   }
   for (const TablePlace& table : content.tables) {
     bytes += npy_bytes(NpyType::kUint64, {table.rows}) +

@@ -1,5 +1,6 @@
 #include "launcher/model/model_npy.h"
 
+#include <array>
 #include <bit>
 
 #include "core/check.h"
@@ -12,6 +13,24 @@ static_assert(std::endian::native == std::endian::little, "numbers are written a
 constexpr std::size_t kAlignment = 64;
 constexpr std::string_view kNpyMagic("\x93NUMPY\x01\x00", 8);
 
+struct Element {
+  const char* descr;
+  std::uint64_t bytes;
+};
+// By NpyType.
+constexpr std::array<Element, 11> kElements = {{{"<f4", 4},
+                                                {"<u8", 8},
+                                                {"<f8", 8},
+                                                {"<f2", 2},
+                                                {"<i8", 8},
+                                                {"<i4", 4},
+                                                {"<i2", 2},
+                                                {"|i1", 1},
+                                                {"<u2", 2},
+                                                {"|u1", 1},
+                                                {"|b1", 1}}};
+const Element& element(NpyType type) { return kElements[static_cast<std::size_t>(type)]; }
+
 // A Python tuple: one number has a comma behind it.
 std::string tuple_of(const std::vector<std::uint64_t>& shape) {
   std::string text;
@@ -22,9 +41,11 @@ std::string tuple_of(const std::vector<std::uint64_t>& shape) {
 
 }  // namespace
 
+std::uint64_t npy_element_bytes(NpyType type) { return element(type).bytes; }
+
 std::string npy_header(NpyType type, const std::vector<std::uint64_t>& shape) {
   std::string dictionary = fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': {}, }}",
-                                       type == NpyType::kFloat32 ? "<f4" : "<u8", tuple_of(shape));
+                                       element(type).descr, tuple_of(shape));
   const std::size_t before = kNpyMagic.size() + 2;
   const std::size_t unpadded = before + dictionary.size() + 1;
   dictionary.append((kAlignment - unpadded % kAlignment) % kAlignment, ' ').append("\n");
@@ -36,7 +57,7 @@ std::string npy_header(NpyType type, const std::vector<std::uint64_t>& shape) {
 }
 
 std::uint64_t npy_bytes(NpyType type, const std::vector<std::uint64_t>& shape) {
-  std::uint64_t bytes = type == NpyType::kFloat32 ? 4 : 8;
+  std::uint64_t bytes = npy_element_bytes(type);
   for (const std::uint64_t size : shape) bytes *= size;
   return npy_header(type, shape).size() + bytes;
 }

@@ -11,7 +11,20 @@
 
 namespace antdt::cli {
 
-enum class NpyType : std::uint8_t { kFloat32, kUint64 };
+enum class NpyType : std::uint8_t {
+  kFloat32,
+  kUint64,
+  kFloat64,
+  kFloat16,
+  kInt64,
+  kInt32,
+  kInt16,
+  kInt8,
+  kUint16,
+  kUint8,
+  kBool
+};
+[[nodiscard]] std::uint64_t npy_element_bytes(NpyType type);
 
 // What stands before the numbers: the magic, the version, and a dictionary that is
 // padded so that the numbers begin at a multiple of 64 bytes.

@@ -123,6 +123,50 @@ TEST_F(ModelExportTest, ATallyIsOneArrayOfItsRecords) {
   EXPECT_THAT(numbers_of<float>(out + "/tally.npy"), ElementsAre(2, 2, 1));
 }
 
+// ---- the parts of a program on libantdt
+
+class PartsExportTest : public ModelExportTest {
+ protected:
+  void describe(const std::string& dtype, int shape, int first) {
+    Json part{{"name", "p"}, {"dtype", dtype}, {"shape", {shape}}, {"first", first}, {"bytes", 0}};
+    write("parts.json", Json{{"schema", 1}, {"step", 7}, {"parts", {part}}}.dump());
+  }
+};
+
+TEST_F(PartsExportTest, EachPartIsAnArrayOfItsType) {
+  const double high[] = {2.5, -1};
+  write("parts.bin",
+        bytes_of({1, 2}) + std::string(reinterpret_cast<const char*>(high), 16) + "ab");
+  write("parts.json", R"({"schema": 1, "step": 7, "parts": [
+      {"name": "low", "dtype": "float32", "shape": [2], "first": 0, "bytes": 8},
+      {"name": "net/high", "dtype": "float64", "shape": [2, 1], "first": 8, "bytes": 16},
+      {"name": "state", "dtype": "bytes", "shape": [2], "first": 24, "bytes": 2}]})");
+  const auto index = exported();
+  ASSERT_TRUE(index) << index.error().message;
+  EXPECT_EQ((*index)["parameters"].dump(),
+            R"([{"name":"low","shape":[2],"file":"low.npy"},)"
+            R"({"name":"net/high","shape":[2,1],"file":"array-1.npy"},)"
+            R"({"name":"state","shape":[2],"file":"state.npy"}])");
+  EXPECT_THAT(numbers_of<float>(out + "/low.npy"), ElementsAre(1, 2));
+  EXPECT_THAT(numbers_of<double>(out + "/array-1.npy"), ElementsAre(2.5, -1));
+  EXPECT_THAT(*read_file(out + "/array-1.npy"), HasSubstr("'descr': '<f8'"));
+  EXPECT_THAT(numbers_of<char>(out + "/state.npy"), ElementsAre('a', 'b'));
+}
+
+TEST_F(PartsExportTest, WhatCannotBeIsRefused) {
+  write("parts.bin", std::string(16, ' '));
+  describe("float64", 3, 0);
+  EXPECT_THAT(refusal(), HasSubstr("part 'p' ends behind the file"));
+  describe("float64", 1, 9);
+  EXPECT_THAT(refusal(), HasSubstr("part 'p' ends behind the file"));
+  describe("float64", 1, 17);
+  EXPECT_THAT(refusal(), HasSubstr("part 'p' ends behind the file"));
+  describe("complex", 1, 0);
+  EXPECT_THAT(refusal(), HasSubstr("unknown type 'complex'"));
+  write("parts.json", "{}");
+  EXPECT_THAT(refusal(), HasSubstr("parts.json cannot be read"));
+}
+
 // ---- the state of training by all-reduce
 
 // Two arrays of 32 floats, 0.0 to 63.0.

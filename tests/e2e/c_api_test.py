@@ -15,6 +15,7 @@ import subprocess
 import time
 import unittest
 
+import npy
 import tally
 from harness import BIN, SOURCE, await_true, processes_of
 from kill_loop_test import Agent
@@ -151,6 +152,10 @@ class CTest(tally.TallyTest):
         wrong = {(name, i): count for name, part in parts.items()
                  for i, count in enumerate(part) if count != epochs}
         self.assertEqual(wrong, {}, "records that did not enter the state once an epoch")
+        exported = self.antdt("model", "export", run_dir, "--out", self.dir / "model")
+        self.assertEqual(exported.returncode, 0, exported.stderr)
+        for name, part in parts.items():
+            self.assertEqual(npy.read_npy(self.dir / "model" / f"{name}.npy"), ((len(part),), part))
         self.audit(run_dir, records)
 
 

@@ -10,6 +10,7 @@
 #include "core/ids.h"
 #include "core/os/net.h"
 #include "core/schema/job_reader.h"
+#include "core/sync_strategy.h"
 #include "launcher/config/drill_checks.h"
 #include "launcher/config/suggest.h"
 
@@ -289,7 +290,8 @@ class Checker {
 
   void sync() {
     const std::string& sync = c_.trainer.sync;
-    const std::vector<std::string> known = {"allreduce", "ps-bsp", "ps-ssp", "ps-asp"};
+    constexpr auto kNames = names_of(SyncStrategy{});
+    const std::vector<std::string> known(kNames.begin(), kNames.end());
     const std::string meant = nearest(sync, known);
     unless(std::ranges::find(known, sync) != known.end(), {"trainer.sync"},
            fmt::format("'{}' is none of \"allreduce\", \"ps-bsp\", \"ps-ssp\", \"ps-asp\"{}", sync,

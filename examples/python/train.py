@@ -29,7 +29,7 @@ class Spirals(torch.utils.data.Dataset):
 job = adt.init(epochs=10, batch_size=64)  # what job.toml says in a job
 torch.manual_seed(1)
 net = job.ddp(torch.nn.Sequential(
-    torch.nn.Linear(2, 64), torch.nn.BatchNorm1d(64), torch.nn.ReLU(),
+    torch.nn.Linear(2, 64), torch.nn.ReLU(),
     torch.nn.Linear(64, 64), torch.nn.ReLU(), torch.nn.Linear(64, 2)))
 opt = torch.optim.Adam(net.parameters(), lr=0.01)
 sched = torch.optim.lr_scheduler.ExponentialLR(opt, 0.998)

@@ -64,7 +64,8 @@ def main():
             at, records = None, []
             for mb in step:
                 if job.step == 0 and at is None:
-                    note(begin={k: v.tolist() for k, v in net.state_dict().items()})
+                    note(begin={k: v.tolist() for k, v in net.state_dict().items()},
+                         generation=generation[0])
                 at = (job.step, generation[0])
                 with step.micro(mb):
                     x, y, weight = mb.data

@@ -1,78 +1,65 @@
-// A worker's side of a group of servers, as trainer/ps_link/requests.h: what is not
-// answered in time is said again; any number of calls are under way.
+// A worker's side of a group of servers: the WorkerCalls that ship
+// (trainer/ps/calls/worker_calls.h), on sockets that are made up here. As on a real socket what
+// comes waits until it is heard.
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <map>
 #include <optional>
 #include <string>
-#include <vector>
 
 #include "sim/servers/ps_packets.h"
 #include "sim/world.h"
+#include "trainer/ps/calls/worker_calls.h"
 
 namespace antdt::sim {
 
 class PsLink {
  public:
   struct Outside {
+    std::function<MonoTime()> now;
     std::function<void(Duration, World::Action)> later;
     std::function<void(const std::string& endpoint, PsPacket)> ask;
     std::function<std::uint64_t()> new_socket;
     std::function<std::optional<wire::PsRoster>(std::uint64_t than)> newer;
+    std::function<void()> due;  // time has passed for who waits
   };
-  // `others`: the backups of the servers, "" where there is none.
-  PsLink(Outside outside, Member self, Generation generation, std::vector<std::string> servers,
-         std::vector<std::string> others, std::uint64_t number);
+  PsLink(Outside outside, Member self, Generation generation, ps::Consistency consistency,
+         const wire::PsRoster& roster);
 
-  // The answers by server; none: the group is over, or a server refused.
-  using Answers = std::optional<std::vector<PsReply>>;
-  using Done = std::function<void(const Answers&)>;
-  using Call = std::uint64_t;
-  // `asks` by server; those without one are not asked and answer nothing.
-  Call ask(std::vector<std::optional<PsAsk>> asks, Done done);
-  void forget(Call call) { calls_.erase(call); }
-  void answered(const PsAnswer& answer);
-  // The calls that wait and all later ones get no answers.
-  void abort();
+  [[nodiscard]] ps::WorkerCalls& calls() { return calls_; }
+  // What a call appends to, and what does it then.
+  [[nodiscard]] ps::requests::Effects& wanted() { return wanted_; }
+  void perform_all();
 
-  [[nodiscard]] std::size_t servers() const { return servers_.size(); }
-  [[nodiscard]] Generation generation() const { return generation_; }
-  // Of the server that refused otherwise than as stale.
-  [[nodiscard]] const std::string& refusal() const { return refusal_; }
+  void answered(const PsAnswer& answer) { unheard_.push_back(answer); }
+  // Takes in what has come.
+  void hear();
+  // The caller waits: until something comes, or `due` is called.
+  void wait();
 
  private:
-  struct Asked {
-    std::optional<PsAsk> ask;
-    std::uint64_t seq = 0;
-    std::optional<PsReply> reply;
+  struct Link {
+    std::string endpoint;
+    std::uint64_t socket = 0;
   };
-  struct Waiting {
-    std::vector<Asked> asked;  // by server
-    Done done;
-  };
-  void say(const Waiting& call);
-  void say_again(Call number);
-  void ask_others();
-  void look_for_servers();
-  void move_to_other(std::size_t server);
-  void conclude(Done done, const Answers& answers);
+  void perform(const ps::requests::OpenRequestLink& effect);
+  void perform(const ps::requests::CloseRequestLink& effect) { links_.erase(effect.link); }
+  void perform(const ps::requests::SendRequest& effect);
+  void perform(const ps::requests::LookForRoster& effect);
+  void perform(const ps::requests::CheckReach&) {}  // a host that is there takes connections
 
   Outside outside_;
   Life life_;
   const Member self_;
   const Generation generation_;
-  std::vector<std::string> servers_;
-  std::vector<std::uint64_t> sockets_;
-  std::vector<std::string> others_;  // by server; "": it has none, or is the server by now
-  std::vector<std::uint64_t> other_sockets_;
-  std::uint64_t number_;  // of the roster that this is of
-  std::uint64_t seq_ = 0;
-  Call last_call_ = 0;
-  std::map<Call, Waiting> calls_;
-  bool aborted_ = false;
-  std::string refusal_;
+  ps::WorkerCalls calls_;
+  ps::requests::Effects wanted_;
+  std::map<ps::requests::LinkId, Link> links_;
+  std::deque<PsAnswer> unheard_;
+  std::uint64_t waits_ = 0;  // the newest one alone is woken
 };
 
 }  // namespace antdt::sim

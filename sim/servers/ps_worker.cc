@@ -8,7 +8,8 @@ PsWorker::PsWorker(World& world, Surroundings& around, const JobShape& shape, Sa
     : ClientProgram(world, around, member, pid, std::move(host), clock),
       shape_(shape),
       sabotage_(sabotage),
-      machine_(shape.worker_config(member, pid)) {}
+      machine_(shape.worker_config(member, pid)),
+      group_(outside_of_group(), member) {}
 
 std::string PsWorker::doing() const {
   return fmt::format("{}.{} on {}{}: generation {}, version {}, phase {}, place {}, {}",
@@ -33,7 +34,7 @@ void PsWorker::watch_leaving() {
 
 void PsWorker::abort(Generation generation) {
   end_.end(generation);
-  if (end_.over() && link_) link_->abort();
+  if (end_.over()) later({}, [this] { group_.wake(); });
 }
 
 // Tells the machine what came of the operation, and does what it wants, until an operation is
@@ -69,11 +70,15 @@ void PsWorker::tell_news() {
       tell(worker::PlanHeld{*plan});
     }
   }
-  if (pushes_.said() != commit_told_) {
-    commit_told_ = pushes_.said();
-    tell(worker::CommitSaid{commit_told_.phase, commit_told_.place});
+  if (ps::WorkerCalls* const calls = group_.calls()) {
+    if (calls->pushes().said() != commit_told_) {
+      commit_told_ = calls->pushes().said();
+      tell(worker::CommitSaid{commit_told_.phase, commit_told_.place});
+    }
+    while (const auto decided = calls->take_decision()) {
+      tell(worker::PushDecided{*decided, calls->take_hop()});
+    }
   }
-  while (const auto decided = pushes_.take_decision()) tell(worker::PushDecided{*decided, {}});
   tell(heard);
 }
 
@@ -83,9 +88,14 @@ PsWorker::Answer PsWorker::perform_all() {
   effects.swap(wanted_);
   for (worker::PsEffect& effect : effects) {
     if (!alive()) break;
-    if (auto came = std::visit([this](auto& e) { return perform(e); }, effect)) {
-      answer = std::move(came);
-    }
+    const auto perform_one = [this](auto& e) {
+      if constexpr (requires { group_.perform(e); }) {
+        return group_.perform(e);
+      } else {
+        return perform(e);
+      }
+    };
+    if (auto came = std::visit(perform_one, effect)) answer = std::move(came);
   }
   effects.clear();
   wanted_.swap(effects);
@@ -96,6 +106,7 @@ PsWorker::Answer PsWorker::perform_all() {
 
 std::uint64_t PsWorker::begin_operation() {
   under_way_ = true;
+  group_.stop_waiting();
   return ++operation_;
 }
 
@@ -106,7 +117,7 @@ bool PsWorker::is_under_way(std::uint64_t operation) const {
 void PsWorker::answered(std::uint64_t operation, worker::PsInput input) {
   if (!is_under_way(operation)) return;
   under_way_ = false;
-  awaits_ = Awaits::kNothing;
+  group_.stop_waiting();
   drive(std::move(input));
 }
 

@@ -5,7 +5,6 @@
 #include "sim/servers/ps_server_loop.h"
 #include "sim/servers/ps_worker.h"
 #include "trainer/ps/placement.h"
-#include "trainer/ps/rows/rows.h"
 #include "trainer/ps/rows/store.h"
 
 namespace antdt::sim {
@@ -50,95 +49,35 @@ PsWorker::Answer PsWorker::perform(const worker::GiveUp& effect) {
 // ---------------------------------------------------------------------- servers
 
 PsWorker::Answer PsWorker::perform(const worker::LeaveServers&) {
-  link_.reset();
+  group_.leave();
   batch_.clear();
   next_.clear();
-  pull_.reset();
-  pushes_ = {};
-  parts_.clear();
   commit_told_ = {};
-  no_answers_ = false;
   return {};
 }
 
-PsWorker::Answer PsWorker::perform(const worker::OpenServers& effect) {
-  const wire::PsRoster& roster = effect.roster;
-  end_.begin(effect.generation);
-  consistency_ = ps::consistency_of(roster.sync).value();
-  link_ = std::make_unique<PsLink>(
-      PsLink::Outside{[this](Duration delay, World::Action action) {
-                        later(clock_.real(delay), std::move(action));
-                      },
-                      [this](const std::string& endpoint, PsPacket packet) {
-                        if (may_send()) around_.ask(*this, endpoint, std::move(packet));
-                      },
-                      [this] { return around_.new_socket(*this); },
-                      [this](std::uint64_t than) { return core_.orders().servers(generation(), than); }},
-      member_, effect.generation, roster.servers, roster.others, roster.number);
-  if (end_.over()) link_->abort();
-  ask_all(tally_tables(), [this](const std::vector<PsReply>& replies) -> Answer {
-    worker::ServersOpened opened;
-    for (const PsReply& reply : replies) {
-      opened.version = std::max(opened.version, std::get<wire::PsOpened>(reply).version);
-    }
-    ask_all(wire::PsPut{}, [opened](const std::vector<PsReply>&) { return opened; });
-    return {};
-  });
-  return {};
+PsGroup::Outside PsWorker::outside_of_group() {
+  return {{[this] { return clock_.now(); },
+           [this](Duration delay, World::Action action) {
+             later(clock_.real(delay), std::move(action));
+           },
+           [this](const std::string& endpoint, PsPacket packet) {
+             if (may_send()) around_.ask(*this, endpoint, std::move(packet));
+           },
+           [this] { return around_.new_socket(*this); },
+           [this](std::uint64_t than) { return core_.orders().servers(generation(), than); },
+           {}},
+          [this](Generation begins) { end_.begin(begins); },
+          [this] { return end_.over(); },
+          [this] { std::ignore = begin_operation(); },
+          [this](worker::PsInput input) { answered(operation_, std::move(input)); },
+          [this](const std::string& why) {
+            world_.violate("a worker of the group is not refused", why + "; " + doing());
+          }};
 }
 
 void PsWorker::answered(const PsAnswer& answer) {
-  later({}, [this, answer] {
-    if (link_) link_->answered(answer);
-  });
-}
-
-void PsWorker::ask_all(const PsAsk& ask, Next next) {
-  const auto done = [this, operation = begin_operation(),
-                     next = std::move(next)](const PsLink::Answers& answers) {
-    if (!is_under_way(operation)) return;
-    if (!answers) return answered(operation, lost());
-    if (auto input = next(*answers)) answered(operation, std::move(*input));
-  };
-  link_->ask(std::vector<std::optional<PsAsk>>(link_->servers(), ask), done);
-}
-
-// A server that refuses otherwise than as one of another group is a fault of ours.
-worker::PsInput PsWorker::lost() {
-  const std::string refusal = link_->refusal();
-  if (!refusal.empty() && !end_.over()) {
-    world_.violate("a worker of the group is not refused", refusal + "; " + doing());
-  }
-  return worker::ServersLost{"no server answers any more"};
-}
-
-void PsWorker::ask_idle(std::uint64_t version, std::function<Answer(std::uint64_t decided)> next) {
-  ask_all(wire::PsIdle{version}, [next = std::move(next)](const std::vector<PsReply>& replies) {
-    std::uint64_t decided = 0;
-    for (const PsReply& reply : replies) decided += std::get<wire::PsIdled>(reply).decided;
-    return next(decided);
-  });
-}
-
-PsWorker::Answer PsWorker::perform(const worker::SayIdle&) {
-  ask_idle(0, [](std::uint64_t decided) { return worker::SaidIdle{decided}; });
-  return {};
-}
-
-PsWorker::Answer PsWorker::perform(const worker::SettleServers&) {
-  ask_idle(0, [this](std::uint64_t decided) -> Answer {
-    ask_idle(decided, [decided](std::uint64_t) { return worker::ServersSettled{decided}; });
-    return {};
-  });
-  return {};
-}
-
-PsWorker::Answer PsWorker::perform(const worker::AwaitServers&) {
-  if (!advance()) return lost();
-  if (pushes_.has_decision()) return worker::ServersAnswered{};
-  awaits_ = Awaits::kAnything;
-  std::ignore = begin_operation();
-  return {};
+  later({}, [this, answer] { group_.answered(answer); });
 }
 
 // ---------------------------------------------------------------------- records
@@ -200,7 +139,7 @@ PsWorker::Answer PsWorker::perform(const worker::AwaitRecords& effect) {
 }
 
 PsWorker::Answer PsWorker::perform(const worker::AwaitGivenBack&) {
-  if (!advance()) return lost();
+  if (!group_.advance()) return group_.lost();
   const auto all = [this] {
     return worker::GivenBack{!core_.gives_back() || sabotage_ == Sabotage::kPushTooSoon};
   };
@@ -211,59 +150,18 @@ PsWorker::Answer PsWorker::perform(const worker::AwaitGivenBack&) {
 
 // ------------------------------------------------------------------------- rows
 
-std::vector<std::vector<std::uint64_t>> PsWorker::keys_by_server(std::vector<Record> rising) const {
-  std::vector<std::vector<std::uint64_t>> keys(link_->servers());
+std::vector<std::uint64_t> PsWorker::keys_of(std::vector<Record> rising) {
+  std::vector<std::uint64_t> keys;
   std::ranges::sort(rising);
   for (const Record record : rising) {
-    for (std::uint64_t i = 0; i < kRowsOfRecord; ++i) {
-      const std::uint64_t key = record * kRowsOfRecord + i;
-      keys[ps::server_of_slice(ps::slice_of(key), keys.size())].push_back(key);
-    }
+    for (std::uint64_t i = 0; i < kRowsOfRecord; ++i) keys.push_back(record * kRowsOfRecord + i);
   }
   return keys;
 }
 
 PsWorker::Answer PsWorker::perform(const worker::SayPull& effect) {
-  std::vector<std::optional<PsAsk>> asks;
-  for (const auto& keys : keys_by_server(next_)) {
-    asks.emplace_back(wire::PsPull{effect.clock, {{0, ps::to_bytes(keys), {}}}});
-  }
-  const std::uint64_t number = ++pulls_said_;
-  const auto done = [this, number](const PsLink::Answers& answers) {
-    if (!answers) no_answers_ = true;
-    if (answers && pull_ && pull_->number == number) pull_->replies = *answers;
-    came();
-  };
-  pull_ = Pull{number, link_->ask(std::move(asks), done), {}};
+  group_.say_pull(keys_of(next_), effect.clock);
   return {};
-}
-
-PsWorker::Answer PsWorker::perform(const worker::ForgetPull&) {
-  link_->forget(pull_->call);
-  pull_.reset();
-  return {};
-}
-
-PsWorker::Answer PsWorker::perform(const worker::AwaitRows&) {
-  if (!advance()) return lost();
-  if (auto rows = rows_pulled()) return rows;
-  awaits_ = Awaits::kRows;
-  std::ignore = begin_operation();
-  return {};
-}
-
-PsWorker::Answer PsWorker::rows_pulled() {
-  if (!pull_ || pull_->replies.empty()) return {};
-  versions_.clear();
-  std::optional<std::uint64_t> slowest;
-  for (const PsReply& reply : pull_->replies) {
-    const auto& one = std::get<wire::PsPulled>(reply);
-    versions_.push_back(one.version);
-    slowest = std::min(slowest.value_or(one.clock), one.clock);
-  }
-  pull_.reset();
-  const auto [oldest, newest] = std::ranges::minmax(versions_);
-  return worker::RowsPulled{oldest, newest, *slowest};
 }
 
 // ---------------------------------------------------------------------- a batch
@@ -274,32 +172,21 @@ PsWorker::Answer PsWorker::perform(const worker::BeginBatch&) {
 }
 
 PsWorker::Answer PsWorker::perform(const worker::ComputeBatch&) {
-  if (!advance()) return lost();
+  if (!group_.advance()) return group_.lost();
   const Duration work = kStepTime + shape_.sample_time * static_cast<int>(batch_.size());
   const Duration took = slowed(world_.rng().time(work, work + work / 4));
   answer_after(took, [this, took]() -> Answer {
-    if (!advance()) return lost();
+    if (!group_.advance()) return group_.lost();
     return worker::BatchComputed{static_cast<double>(batch_.size()), 0, took};
   });
   return {};
 }
 
 PsWorker::Answer PsWorker::perform(const worker::SayPush& effect) {
-  wire::PsCommit commit = effect.commit;
-  Parts& parts = parts_[commit.number];
-  for (const auto& keys : keys_by_server(batch_)) {
-    const std::vector<float> ones(keys.size(), sabotage_ == Sabotage::kApplyTwice ? 2.0F : 1.0F);
-    parts.emplace_back(
-        wire::PsPush{commit.number, commit.version, {{0, ps::to_bytes(keys), ps::to_bytes(ones)}}});
-  }
-  around_.pushed(*this, commit.number, batch_);
-  if (consistency_ != ps::Consistency::kBarrier) {
-    commit.version = versions_[ps::home_of(consistency_, member_.worker, link_->servers())];
-  }
-  if (sabotage_ == Sabotage::kCommitEarly) feed(client::Commit{commit.to, {}});
-  pushes_.add(commit);
-  say_pushes();
-  return worker::PushSaid{};
+  around_.pushed(*this, effect.commit.number, batch_);
+  if (sabotage_ == Sabotage::kCommitEarly) feed(client::Commit{effect.commit.to, {}});
+  const float value = sabotage_ == Sabotage::kApplyTwice ? 2.0F : 1.0F;
+  return group_.say_push(keys_of(batch_), value, effect.commit);
 }
 
 PsWorker::Answer PsWorker::perform(const worker::EvaluateBatch& effect) {
@@ -312,13 +199,13 @@ PsWorker::Answer PsWorker::perform(const worker::EvaluateBatch& effect) {
     return {};
   }
   done.partial.records = taken.records;
-  ask_all(wire::PsPull{}, [this, done](const std::vector<PsReply>&) -> Answer {
+  group_.say_pull({}, 0);
+  return group_.await_pull([this, done]() -> Answer {
     core_.set_activity(worker::name_of(worker::TimeUse::kCompute));
     const Duration work = shape_.sample_time * static_cast<int>(done.records);
     answer_after(slowed(work), [done] { return done; });
     return {};
   });
-  return {};
 }
 
 }  // namespace antdt::sim

@@ -1,211 +1,247 @@
 #include "trainer/ps_link/worker_link.h"
 
+#include <sys/eventfd.h>
+#include <unistd.h>
+
 #include <algorithm>
-#include <cstring>
-#include <iterator>
+#include <cerrno>
+#include <thread>
+#include <tuple>
 #include <utility>
 
 #include "core/check.h"
-#include "trainer/ps/placement.h"
-#include "trainer/ps/rows/rows.h"
+#include "core/os/net.h"
+#include "core/wire/dispatch.h"
+#include "trainer/ps_link/group_links.h"
 
 namespace antdt::ps {
+namespace {
+
+requests::Start start_of(const Peers& peers) {
+  requests::Start start;
+  start.roster.servers = peers.servers;
+  start.roster.keys = peers.keys;
+  start.roster.others = peers.others;
+  start.roster.other_keys = peers.other_keys;
+  start.roster.number = peers.number;
+  start.give_up = peers.give_up;
+  start.again = peers.again;
+  start.reach = peers.reach;
+  return start;
+}
+
+template <class... M>
+requests::Reply read_reply(const std::string& kind, const wire::Packet& packet) {
+  requests::Reply reply = requests::UnreadableReply{
+      {ErrorKind::kCorrupt, fmt::format("a parameter server answered '{}', which is no answer to a "
+                                        "worker",
+                                        kind)}};
+  std::ignore = wire::dispatch<M...>(kind, packet.body, [&](auto message) {
+    if (message) {
+      reply = std::move(*message);
+    } else {
+      reply = requests::UnreadableReply{message.error()};
+    }
+  });
+  return reply;
+}
+
+}  // namespace
 
 Result<std::unique_ptr<WorkerLink>> WorkerLink::connect(transport::Context& context, Peers peers,
                                                         Member self) {
-  ANTDT_TRY(auto requests, Requests::connect(context, peers, self));
-  return std::unique_ptr<WorkerLink>(new WorkerLink(peers, self, std::move(requests)));
+  if (peers.servers.empty()) return fail(ErrorKind::kUsage, "a group without parameter servers");
+  const int wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+  if (wake_fd < 0) return fail_errno(ErrorKind::kIo, errno, "cannot make an eventfd");
+  std::unique_ptr<WorkerLink> link(new WorkerLink(context, std::move(peers), self, wake_fd));
+  link->calls_.begin(link->wanted_);
+  link->perform_all();
+  if (link->failure_) return tl::unexpected<Error>(*link->failure_);
+  return link;
 }
 
-WorkerLink::WorkerLink(const Peers& peers, Member self, std::unique_ptr<Requests> requests)
-    : consistency_(peers.consistency),
-      home_(home_of(peers.consistency, self.worker, peers.servers.size())),
-      requests_(std::move(requests)) {}
-
-WorkerLink::~WorkerLink() = default;
-
-// -------------------------------------------------------------------- requests
-
-bool WorkerLink::all_answered(const std::vector<Requests::Id>& asked) const {
-  return std::ranges::all_of(asked, [&](Requests::Id id) { return requests_->answered(id); });
+WorkerLink::WorkerLink(transport::Context& context, Peers peers, Member self, int wake_fd)
+    : context_(context),
+      peers_(std::move(peers)),
+      wake_fd_(wake_fd),
+      calls_(self, peers_.consistency, start_of(peers_)) {
+  envelope_.worker = self.worker;
+  envelope_.attempt = self.attempt;
+  envelope_.generation = peers_.generation;
 }
 
-template <class Ask>
-std::vector<Requests::Id> WorkerLink::say_all(const std::vector<Ask>& messages) {
-  std::vector<Requests::Id> asked;
-  for (std::uint32_t s = 0; s < messages.size(); ++s) {
-    asked.push_back(requests_->say(s, messages[s]));
+WorkerLink::~WorkerLink() { ::close(wake_fd_); }
+
+void WorkerLink::abort() {
+  aborted_ = true;
+  const std::uint64_t one = 1;
+  [[maybe_unused]] const ssize_t written = ::write(wake_fd_, &one, sizeof one);
+}
+
+Status WorkerLink::check_open() const {
+  if (aborted_) {
+    return fail(ErrorKind::kAborted, "the group of parameter servers of generation {} is over",
+                envelope_.generation);
   }
-  return asked;
+  if (failure_) return tl::unexpected<Error>(*failure_);
+  if (calls_.failure()) return tl::unexpected<Error>(*calls_.failure());
+  return {};
 }
 
-template <class Reply>
-Result<std::vector<Reply>> WorkerLink::take_all(const std::vector<Requests::Id>& asked) {
-  std::vector<Reply> replies;
-  for (const Requests::Id id : asked) {
-    ANTDT_TRY(replies.emplace_back(), requests_->take<Reply>(id));
+// ---------------------------------------------------------------- what is wanted
+
+void WorkerLink::feed(requests::Input input) {
+  calls_.step(std::move(input), clock_.now(), wanted_);
+  perform_all();
+}
+
+// What an effect leads to comes behind the others of its step.
+void WorkerLink::perform_all() {
+  for (std::size_t i = 0; i < wanted_.size(); ++i) {
+    const requests::Effect effect = std::move(wanted_[i]);
+    std::visit([this](const auto& e) { perform(e); }, effect);
   }
-  return replies;
+  wanted_.clear();
 }
 
-template <class Reply, class Ask>
-Result<std::vector<Reply>> WorkerLink::ask_all(const std::vector<Ask>& messages) {
-  ANTDT_RETURN_IF_ERROR(requests_->check_open());
-  const auto asked = say_all(messages);
-  while (!all_answered(asked)) ANTDT_RETURN_IF_ERROR(wait());
-  return take_all<Reply>(asked);
+void WorkerLink::perform(const requests::OpenRequestLink& effect) {
+  auto socket = connect_to_server(context_, effect.endpoint, effect.key, peers_.own);
+  if (!socket) {
+    failure_ = socket.error();
+    return;
+  }
+  links_.push_back(effect.link);
+  sockets_.push_back(std::move(*socket));
+}
+
+void WorkerLink::perform(const requests::CloseRequestLink& effect) {
+  const auto link = std::ranges::find(links_, effect.link);
+  if (link == links_.end()) return;
+  sockets_.erase(sockets_.begin() + (link - links_.begin()));
+  links_.erase(link);
+}
+
+void WorkerLink::perform(const requests::SendRequest& effect) {
+  const auto link = std::ranges::find(links_, effect.link);
+  if (link == links_.end()) return;
+  wire::Envelope envelope = envelope_;
+  envelope.seq = effect.seq;
+  const wire::Packet packet =
+      std::visit([&](const auto& ask) { return wire::make_packet(envelope, ask); }, *effect.ask);
+  if (peers_.send_delay) hold_back(peers_.send_delay(packet.body.size()));
+  // Without room it is said again, as if it had been lost.
+  std::ignore = sockets_[static_cast<std::size_t>(link - links_.begin())].send(packet);
+}
+
+// A slow link would hold an abort up no longer than this.
+void WorkerLink::hold_back(Duration delay) const {
+  constexpr Duration kSlice = std::chrono::milliseconds(20);
+  const MonoTime end = clock_.now() + delay;
+  while (!aborted_ && clock_.now() < end) {
+    std::this_thread::sleep_until(std::min(end, clock_.now() + kSlice));
+  }
+}
+
+void WorkerLink::perform(const requests::LookForRoster& effect) {
+  const auto newer = peers_.newer ? peers_.newer(effect.than) : std::nullopt;
+  calls_.step(requests::RosterLooked{newer}, clock_.now(), wanted_);
+}
+
+void WorkerLink::perform(const requests::CheckReach& effect) {
+  const std::string address = tcp_address(effect.endpoint);
+  if (address.empty()) return;
+  const Status connected = try_to_connect(address, std::chrono::seconds(2));
+  if (connected) return;
+  calls_.step(requests::ReachFailed{effect.server, connected.error().message}, clock_.now(),
+              wanted_);
+}
+
+// ------------------------------------------------------------------ what is heard
+
+void WorkerLink::receive() {
+  for (const requests::LinkId id : calls_.requests().links()) {
+    while (true) {
+      const auto link = std::ranges::find(links_, id);
+      if (link == links_.end()) break;
+      const auto packet = sockets_[static_cast<std::size_t>(link - links_.begin())].receive();
+      if (!packet) break;
+      const auto envelope = wire::open_envelope(*packet);
+      if (!envelope) continue;
+      feed(requests::ReplyHeard{
+          id, envelope->seq,
+          read_reply<wire::PsOpened, wire::PsPulled, wire::PsStaged, wire::PsIdled, wire::Done,
+                     wire::Refused, wire::PsDecided>(envelope->kind, *packet)});
+    }
+  }
 }
 
 Status WorkerLink::advance() {
-  ANTDT_RETURN_IF_ERROR(requests_->check_open());
-  requests_->receive();
-  return advance_pushes();
+  ANTDT_RETURN_IF_ERROR(check_open());
+  receive();
+  return check_open();
 }
 
 Status WorkerLink::wait() {
-  ANTDT_RETURN_IF_ERROR(requests_->wait());
-  return advance_pushes();
+  ANTDT_CHECK(calls_.requests().waits_for_any(), "nothing is under way to wait for");
+  const std::uint64_t before = calls_.requests().answers();
+  while (true) {
+    ANTDT_RETURN_IF_ERROR(check_open());
+    receive();
+    if (calls_.requests().answers() > before) return check_open();
+    feed(requests::WaitGoesOn{});
+    ANTDT_RETURN_IF_ERROR(check_open());
+    std::ignore = transport::Socket::wait_readable(
+        sockets_, calls_.requests().next_due() - clock_.now(), wake_fd_);
+  }
+}
+
+// ----------------------------------------------------------------------- calls
+
+Result<std::uint64_t> WorkerLink::await_answer() {
+  perform_all();
+  while (true) {
+    ANTDT_RETURN_IF_ERROR(check_open());
+    if (auto answer = calls_.take_answer()) return std::move(*answer);
+    ANTDT_RETURN_IF_ERROR(wait());
+  }
 }
 
 Result<std::uint64_t> WorkerLink::open(const wire::PsOpen& tables) {
-  widths_.clear();
-  for (const wire::PsTable& table : tables.tables) widths_.push_back(table.width);
-  ANTDT_TRY(const auto opened, ask_all<wire::PsOpened>(std::vector(requests_->servers(), tables)));
-  return std::ranges::max(opened, {}, &wire::PsOpened::version).version;
-}
-
-Result<std::uint64_t> WorkerLink::idle() {
-  ANTDT_CHECK(order_.empty(), "idle with {} pushes under way", order_.size());
-  ANTDT_TRY(const auto idled,
-            ask_all<wire::PsIdled>(std::vector(requests_->servers(), wire::PsIdle{})));
-  std::uint64_t decided = 0;
-  for (const wire::PsIdled& one : idled) decided += one.decided;
-  return decided;
-}
-
-Result<std::uint64_t> WorkerLink::settle() {
-  ANTDT_TRY(const std::uint64_t decided, idle());
-  ANTDT_RETURN_IF_ERROR(
-      ask_all<wire::PsIdled>(std::vector(requests_->servers(), wire::PsIdle{decided})));
-  return decided;
-}
-
-// ------------------------------------------------------------------------ rows
-
-WorkerLink::Split WorkerLink::split(const std::vector<std::uint64_t>& keys) const {
-  Split parts(requests_->servers());
-  for (auto& part : parts) part.reserve(keys.size() / requests_->servers() + 16);
-  for (std::size_t i = 0; i < keys.size(); ++i) {
-    parts[server_of_slice(slice_of(keys[i]), requests_->servers())].push_back(i);
-  }
-  return parts;
-}
-
-Result<std::uint32_t> WorkerLink::width_of(std::uint32_t table) const {
-  if (table < widths_.size()) return widths_[table];
-  return fail(ErrorKind::kUsage, "table {} of {} that are open", table, widths_.size());
-}
-
-Result<std::vector<std::vector<wire::PsRows>>> WorkerLink::shares_of(
-    const std::vector<TableGradient>& tables) const {
-  std::vector<std::vector<wire::PsRows>> shares(requests_->servers());
-  for (const auto& [table, gradient] : tables) {
-    ANTDT_TRY(const std::uint32_t width, width_of(table));
-    if (gradient.values.size() != gradient.keys.size() * width) {
-      return fail(ErrorKind::kUsage, "{} floats for {} rows of table {}, of {} floats each",
-                  gradient.values.size(), gradient.keys.size(), table, width);
-    }
-    const Split parts = split(gradient.keys);
-    for (std::size_t s = 0; s < parts.size(); ++s) {
-      std::vector<std::uint64_t> keys;
-      std::vector<float> values;
-      keys.reserve(parts[s].size());
-      values.reserve(parts[s].size() * width);
-      for (const std::size_t i : parts[s]) {
-        keys.push_back(gradient.keys[i]);
-        const auto row = gradient.values.begin() + static_cast<std::ptrdiff_t>(i * width);
-        values.insert(values.end(), row, row + width);
-      }
-      shares[s].push_back({table, to_bytes(keys), to_bytes(values)});
-    }
-  }
-  return shares;
+  ANTDT_RETURN_IF_ERROR(check_open());
+  calls_.open(tables, clock_.now(), wanted_);
+  return await_answer();
 }
 
 Status WorkerLink::put(const std::vector<TableGradient>& values) {
-  ANTDT_TRY(auto shares, shares_of(values));
-  std::vector<wire::PsPut> puts;
-  for (auto& rows : shares) puts.push_back({std::move(rows)});
-  ANTDT_RETURN_IF_ERROR(ask_all<wire::Done>(puts));
+  ANTDT_RETURN_IF_ERROR(check_open());
+  ANTDT_RETURN_IF_ERROR(calls_.put(values, clock_.now(), wanted_));
+  ANTDT_RETURN_IF_ERROR(await_answer());
   return {};
 }
 
-Status WorkerLink::join(const PulledTable& table, std::size_t at,
-                        const std::vector<wire::PsPulled>& replies,
-                        std::vector<float>& values) const {
-  ANTDT_TRY(const std::uint32_t width, width_of(table.table));
-  const std::size_t row = width * sizeof(float);
-  values.resize(table.rows * width);
-  auto* out = reinterpret_cast<char*>(values.data());
-  for (std::size_t s = 0; s < table.parts.size(); ++s) {
-    const std::vector<std::size_t>& part = table.parts[s];
-    const bool there = at < replies[s].values.size();
-    if (!there || replies[s].values[at].size() != part.size() * row) {
-      return fail(ErrorKind::kCorrupt,
-                  "parameter server s{} sent {} bytes for {} rows of table {}, of {} floats each",
-                  s, there ? replies[s].values[at].size() : 0, part.size(), table.table, width);
-    }
-    const char* in = replies[s].values[at].data();
-    for (std::size_t i = 0; i < part.size(); ++i) {
-      std::memcpy(out + part[i] * row, in + i * row, row);
-    }
-  }
-  return {};
+Result<std::uint64_t> WorkerLink::idle() {
+  ANTDT_RETURN_IF_ERROR(check_open());
+  calls_.idle(clock_.now(), wanted_);
+  return await_answer();
 }
 
-// ----------------------------------------------------------------------- pulls
+Result<std::uint64_t> WorkerLink::settle() {
+  ANTDT_RETURN_IF_ERROR(check_open());
+  calls_.settle(clock_.now(), wanted_);
+  return await_answer();
+}
 
 Result<WorkerLink::Ticket> WorkerLink::say_pull(const std::vector<TableKeys>& keys,
                                                 std::uint64_t clock) {
-  ANTDT_RETURN_IF_ERROR(requests_->check_open());
-  std::vector<wire::PsPull> pulls(requests_->servers(), wire::PsPull{clock, {}});
-  Pull pull;
-  for (const TableKeys& table : keys) {
-    const Split& parts =
-        pull.tables.emplace_back(PulledTable{table.table, table.keys.size(), split(table.keys)})
-            .parts;
-    for (std::size_t s = 0; s < parts.size(); ++s) {
-      std::vector<std::uint64_t> own(parts[s].size());
-      std::ranges::transform(parts[s], own.begin(), [&](std::size_t i) { return table.keys[i]; });
-      pulls[s].rows.push_back({table.table, to_bytes(own), {}});
-    }
-  }
-  pull.asked = say_all(pulls);
-  pulls_.emplace(++last_ticket_, std::move(pull));
-  return last_ticket_;
+  ANTDT_RETURN_IF_ERROR(check_open());
+  const Ticket ticket = calls_.say_pull(keys, clock, clock_.now(), wanted_);
+  perform_all();
+  return ticket;
 }
 
-bool WorkerLink::is_here(Ticket pull) const { return all_answered(pulls_.at(pull).asked); }
-
-Result<WorkerLink::Pulled> WorkerLink::take(Ticket ticket) {
-  while (!is_here(ticket)) ANTDT_RETURN_IF_ERROR(wait());
-  const Pull pull = std::move(pulls_.extract(ticket).mapped());
-  ANTDT_TRY(const auto replies, take_all<wire::PsPulled>(pull.asked));
-  Pulled pulled;
-  pulled.values.resize(pull.tables.size());
-  for (std::size_t t = 0; t < pull.tables.size(); ++t) {
-    ANTDT_RETURN_IF_ERROR(join(pull.tables[t], t, replies, pulled.values[t]));
-  }
-  for (const wire::PsPulled& reply : replies) pulled.versions.push_back(reply.version);
-  pulled.clock = std::ranges::min(replies, {}, &wire::PsPulled::clock).clock;
-  return pulled;
-}
-
-void WorkerLink::forget(Ticket pull) {
-  const auto found = pulls_.find(pull);
-  if (found == pulls_.end()) return;
-  for (const Requests::Id id : found->second.asked) requests_->forget(id);
-  pulls_.erase(found);
+Result<WorkerLink::Pulled> WorkerLink::take(Ticket pull) {
+  while (!is_here(pull)) ANTDT_RETURN_IF_ERROR(wait());
+  return calls_.take(pull);
 }
 
 Result<WorkerLink::Pulled> WorkerLink::pull(const std::vector<TableKeys>& keys,
@@ -214,60 +250,18 @@ Result<WorkerLink::Pulled> WorkerLink::pull(const std::vector<TableKeys>& keys,
   return take(ticket);
 }
 
-// ---------------------------------------------------------------------- pushes
-
 Status WorkerLink::say_push(const std::vector<TableGradient>& gradients, const Pulled& pulled,
-                            wire::PsCommit commit) {
-  ANTDT_RETURN_IF_ERROR(requests_->check_open());
-  const bool barrier = consistency_ == Consistency::kBarrier;
-  if (!barrier && pulled.versions.size() != requests_->servers()) {
-    return fail(ErrorKind::kUsage, "a push of what was not pulled from here");
-  }
-  ANTDT_TRY(auto shares, shares_of(gradients));
-  std::vector<wire::PsPush> parts;
-  for (std::size_t s = 0; s < shares.size(); ++s) {
-    const std::uint64_t version = barrier ? commit.version : pulled.versions[s];
-    parts.push_back({commit.number, version, std::move(shares[s])});
-  }
-  if (!barrier) commit.version = pulled.versions[home_];
-  order_.add(commit);
-  pushes_[commit.number].parts = std::move(parts);
-  return advance_pushes();
-}
-
-Status WorkerLink::advance_pushes() {
-  for (auto push = pushes_.begin(); push != pushes_.end();) {
-    ANTDT_TRY(const bool decided, take_in(push->first, push->second));
-    push = decided ? pushes_.erase(push) : std::next(push);
-  }
-  while (const auto now = order_.next()) std::visit([this](const auto& what) { say(what); }, *now);
-  return {};
-}
-
-Result<bool> WorkerLink::take_in(std::uint64_t number, Push& push) {
-  if (!push.staging.empty() && all_answered(push.staging)) {
-    // One that is late at a server is late at the home as well.
-    ANTDT_RETURN_IF_ERROR(take_all<wire::PsStaged>(std::exchange(push.staging, {})));
-    order_.staged(number);
-  }
-  if (!push.committing || !requests_->answered(*push.committing)) return false;
-  ANTDT_TRY(const auto decided, requests_->take<wire::PsDecided>(*push.committing));
-  order_.decided(number, decided);
-  return true;
-}
-
-void WorkerLink::say(const PushOrder::Stage& stage) {
-  Push& push = pushes_.at(stage.number);
-  push.staging = say_all(std::exchange(push.parts, {}));
-}
-
-void WorkerLink::say(const wire::PsCommit& commit) {
-  pushes_.at(commit.number).committing = requests_->say(home_, commit);
+                            const wire::PsCommit& commit) {
+  ANTDT_RETURN_IF_ERROR(check_open());
+  Status said = calls_.say_push(gradients, pulled.versions, commit, clock_.now(), wanted_);
+  perform_all();
+  return said;
 }
 
 Result<wire::PsDecided> WorkerLink::push(const std::vector<TableGradient>& gradients,
                                          const Pulled& pulled, const wire::PsCommit& commit) {
-  ANTDT_CHECK(order_.empty(), "{} pushes are under way", order_.size());
+  const std::size_t under_way = calls_.pushes().size();
+  ANTDT_CHECK(under_way == 0, "{} pushes are under way", under_way);
   ANTDT_RETURN_IF_ERROR(say_push(gradients, pulled, commit));
   while (true) {
     ANTDT_RETURN_IF_ERROR(wait());

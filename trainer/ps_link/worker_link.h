@@ -1,36 +1,58 @@
-// A worker's side of a group of parameter servers: pulls and pushes, several under
-// way at once (requests.h).
+// A worker's side of a group of parameter servers, on sockets: the shell of its WorkerCalls
+// (trainer/ps/calls/worker_calls.h). Nothing is decided here.
 //
-//   push:  trainer/ps/push_order.h
-//   pull:  said --every server has answered--> here --take()--> gone
+// Bytes move in ZeroMQ's thread whatever this one does, so a request that was said is on its way
+// while its caller computes; its answer is taken in by whatever call waits, and by advance(), which
+// does not wait.
 //
-// Nothing moves on by itself but bytes: what has come is taken in, and what follows
-// from it is said, by whatever call waits, and by advance(), which does not. So no
-// thread is needed beside the caller's, and while a call waits for one thing nothing
-// else stands still.
-//
-// One message a server for all tables; keys are split by the server that holds their
-// slice and keep their order. A link belongs to one generation of the group and to one
-// thread: when the group is over, every call that waits fails with kAborted, and a new
-// link is made.
+// A link belongs to one generation of the group and to one thread: when the group is over, every
+// call that waits fails with kAborted, and a new link is made.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
-#include <map>
+#include <functional>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
+#include "core/clock.h"
+#include "core/ids.h"
 #include "core/result.h"
-#include "core/wire/ps_messages.h"
-#include "trainer/ps/push_order.h"
-#include "trainer/ps/rows/tables.h"
-#include "trainer/ps_link/requests.h"
+#include "core/transport/socket.h"
+#include "core/wire/packet.h"
+#include "trainer/ps/calls/worker_calls.h"
 
 namespace antdt::ps {
 
+// The servers of a group as a worker needs them (wire::PsRoster).
+struct Peers {
+  Generation generation{1};          // what is said in another one changes nothing
+  std::vector<std::string> servers;  // end points, by index
+  Consistency consistency = Consistency::kBarrier;
+  Duration give_up{};  // as of requests::Start, like the next
+  Duration again = std::chrono::seconds(2);
+  // Over tcp: the public keys of the servers, by index, and this process's pair.
+  std::vector<std::string> keys = {};
+  transport::KeyPair own = {};
+  Duration reach = std::chrono::seconds(10);  // as of requests::Start
+  // A drill: how much longer a message of so many bytes takes to be sent.
+  std::function<Duration(std::size_t bytes)> send_delay = {};
+  // Backups of the servers, by index, where they have one (wire::PsRoster).
+  std::vector<std::string> others = {};
+  std::vector<std::string> other_keys = {};
+  // PsRoster::number of all this, and the newest there is, if it is newer than one of that
+  // number: asked for whenever servers are waited for.
+  std::uint64_t number = 0;
+  std::function<std::optional<wire::PsRoster>(std::uint64_t than)> newer = {};
+};
+
 class WorkerLink {
  public:
+  using Ticket = WorkerCalls::Ticket;
+  using Pulled = WorkerCalls::Pulled;
+
   // Waits for nobody: servers that are not there yet are waited for by the calls.
   [[nodiscard]] static Result<std::unique_ptr<WorkerLink>> connect(transport::Context& context,
                                                                    Peers peers, Member self);
@@ -38,118 +60,65 @@ class WorkerLink {
   WorkerLink(const WorkerLink&) = delete;
   WorkerLink& operator=(const WorkerLink&) = delete;
 
-  // The tables of the model, at every server; comes before the calls below, which
-  // split and join rows of these widths. Answers how many steps (updates) are
-  // applied so far: of the server that is furthest.
+  // As of WorkerCalls; these wait.
   [[nodiscard]] Result<std::uint64_t> open(const wire::PsOpen& tables);
-
-  // Sets rows that are not there yet. Tables rise, and keys in each table, here and
-  // below.
   [[nodiscard]] Status put(const std::vector<TableGradient>& values);
-
-  struct Pulled {
-    std::vector<std::vector<float>> values;  // by the tables asked for, rows in the keys' order
-    std::vector<std::uint64_t> versions;     // by server: updates applied when it answered
-    std::uint64_t clock = 0;                 // newest push of the worker that is furthest behind
-  };
-  // Waits until every server is at `clock` (wire::PsPull).
   [[nodiscard]] Result<Pulled> pull(const std::vector<TableKeys>& keys, std::uint64_t clock);
-  // The same in parts: one pull at a time, since servers keep one that waits of each
-  // worker.
-  using Ticket = std::uint64_t;
-  [[nodiscard]] Result<Ticket> say_pull(const std::vector<TableKeys>& keys, std::uint64_t clock);
-  [[nodiscard]] bool is_here(Ticket pull) const;
-  [[nodiscard]] Result<Pulled> take(Ticket pull);  // waits where it is not here
-  // It is not taken; the servers may still answer it.
-  void forget(Ticket pull);
-
-  // Stages the gradients, commits them at the home, and waits for its decision:
-  // whether they count. `pulled` is what they were computed from; with a barrier
-  // commit.version says the step, without one this link sets it. commit.number is that of no push
-  // before.
+  [[nodiscard]] Result<std::uint64_t> idle();
+  [[nodiscard]] Result<std::uint64_t> settle();
+  // Stages the gradients, commits them at the home, and waits for its decision.
   [[nodiscard]] Result<wire::PsDecided> push(const std::vector<TableGradient>& gradients,
                                              const Pulled& pulled, const wire::PsCommit& commit);
-  // The same in parts: decisions come in the order of the pushes.
-  [[nodiscard]] Status say_push(const std::vector<TableGradient>& gradients, const Pulled& pulled,
-                                wire::PsCommit commit);
-  // Of the first push whose decision was not taken; nothing: not decided yet, or there
-  // is none.
-  [[nodiscard]] std::optional<wire::PsDecided> take_decision() { return order_.take_decision(); }
 
-  [[nodiscard]] bool has_decision() const { return order_.has_decision(); }
+  // In parts.
+  [[nodiscard]] Result<Ticket> say_pull(const std::vector<TableKeys>& keys, std::uint64_t clock);
+  [[nodiscard]] bool is_here(Ticket pull) const { return calls_.is_here(pull); }
+  [[nodiscard]] Result<Pulled> take(Ticket pull);  // waits where it is not here
+  void forget(Ticket pull) { calls_.forget(pull); }
+  [[nodiscard]] Status say_push(const std::vector<TableGradient>& gradients, const Pulled& pulled,
+                                const wire::PsCommit& commit);
+  [[nodiscard]] std::optional<wire::PsDecided> take_decision() { return calls_.take_decision(); }
+  [[nodiscard]] bool has_decision() const { return calls_.has_decision(); }
 
   // Takes in what has come and says what follows from it. wait() blocks until something
   // has come, of whatever is under way; something must be.
   [[nodiscard]] Status advance();
   [[nodiscard]] Status wait();
 
-  // Has nothing to push until it pushes again: nobody waits for it. Answers the
-  // updates decided so far. No push may be under way.
-  [[nodiscard]] Result<std::uint64_t> idle();
-  // Likewise, and waits until all that is decided by now is applied on every server.
-  [[nodiscard]] Result<std::uint64_t> settle();
-
-  // As of PushOrder.
-  [[nodiscard]] const PushOrder::Said& said() const { return order_.said(); }
-
-  // As of Requests.
-  [[nodiscard]] std::optional<Duration> take_hop() { return requests_->take_hop(); }
+  // As of PushOrder and Requests.
+  [[nodiscard]] const PushOrder::Said& said() const { return calls_.pushes().said(); }
+  [[nodiscard]] std::optional<Duration> take_hop() { return calls_.take_hop(); }
 
   // From any thread, once and for all: the call that waits and all later ones fail
   // with kAborted at once.
-  void abort() { requests_->abort(); }
+  void abort();
 
  private:
-  // Which keys a server holds: their positions, rising; by server.
-  using Split = std::vector<std::vector<std::size_t>>;
-  struct PulledTable {
-    std::uint32_t table = 0;
-    std::size_t rows = 0;
-    Split parts;
-  };
-  struct Pull {
-    std::vector<PulledTable> tables;
-    std::vector<Requests::Id> asked;  // by server
-  };
-  // What is under way for a push that is not decided.
-  struct Push {
-    std::vector<wire::PsPush> parts;    // by server, until they are said
-    std::vector<Requests::Id> staging;  // then, until all have answered
-    std::optional<Requests::Id> committing;
-  };
+  WorkerLink(transport::Context& context, Peers peers, Member self, int wake_fd);
+  [[nodiscard]] Status check_open() const;  // kAborted once it was, or what else is wrong
+  void receive();
+  void feed(requests::Input input);
+  // Does what is wanted by now.
+  void perform_all();
+  void perform(const requests::OpenRequestLink& effect);
+  void perform(const requests::CloseRequestLink& effect);
+  void perform(const requests::SendRequest& effect);
+  void perform(const requests::LookForRoster& effect);
+  void perform(const requests::CheckReach& effect);
+  void hold_back(Duration delay) const;
+  [[nodiscard]] Result<std::uint64_t> await_answer();
 
-  WorkerLink(const Peers& peers, Member self, std::unique_ptr<Requests> requests);
-  [[nodiscard]] Split split(const std::vector<std::uint64_t>& keys) const;
-  [[nodiscard]] Result<std::uint32_t> width_of(std::uint32_t table) const;
-  // By server: its share of these rows.
-  [[nodiscard]] Result<std::vector<std::vector<wire::PsRows>>> shares_of(
-      const std::vector<TableGradient>& tables) const;
-  // The rows of the table at `at` of what was asked, from each server's answer.
-  [[nodiscard]] Status join(const PulledTable& table, std::size_t at,
-                            const std::vector<wire::PsPulled>& replies,
-                            std::vector<float>& values) const;
-  [[nodiscard]] bool all_answered(const std::vector<Requests::Id>& asked) const;
-  template <class Ask>
-  [[nodiscard]] std::vector<Requests::Id> say_all(const std::vector<Ask>& messages);
-  template <class Reply>
-  [[nodiscard]] Result<std::vector<Reply>> take_all(const std::vector<Requests::Id>& asked);
-  // Says each server its message first, then waits for all.
-  template <class Reply, class Ask>
-  [[nodiscard]] Result<std::vector<Reply>> ask_all(const std::vector<Ask>& messages);
-  [[nodiscard]] Status advance_pushes();
-  // What has come goes into the order of the pushes. Whether the push is decided.
-  [[nodiscard]] Result<bool> take_in(std::uint64_t number, Push& push);
-  void say(const PushOrder::Stage& stage);
-  void say(const wire::PsCommit& commit);
-
-  const Consistency consistency_;
-  const std::uint32_t home_;
-  std::unique_ptr<Requests> requests_;
-  std::vector<std::uint32_t> widths_;  // by table
-  Ticket last_ticket_ = 0;
-  std::map<Ticket, Pull> pulls_;
-  PushOrder order_;
-  std::map<std::uint64_t, Push> pushes_;  // by number
+  transport::Context& context_;
+  const Peers peers_;
+  const int wake_fd_;  // readable once aborted
+  const SteadyClock clock_;
+  wire::Envelope envelope_;
+  std::atomic<bool> aborted_ = false;
+  std::optional<Error> failure_;  // a link could not be made
+  WorkerCalls calls_;
+  requests::Effects wanted_;  // and not done yet
+  std::vector<requests::LinkId> links_;
+  std::vector<transport::Socket> sockets_;  // of these
 };
 
 }  // namespace antdt::ps

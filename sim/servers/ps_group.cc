@@ -1,0 +1,163 @@
+#include "sim/servers/ps_group.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "sim/servers/ps_server_loop.h"
+#include "trainer/ps/placement.h"
+
+namespace antdt::sim {
+
+// ---------------------------------------------------------------- what is waited for
+
+PsGroup::Answer PsGroup::await(Look look) {
+  if (!advance()) return lost();
+  const std::uint64_t before = operations_;
+  if (auto answer = look()) return answer;
+  if (operations_ != before) return {};  // another one has begun
+  outside_.begin_operation();
+  look_ = std::move(look);
+  link_->wait();
+  return {};
+}
+
+void PsGroup::wake() {
+  if (!look_) return;
+  if (!advance()) return outside_.answer(lost());
+  const auto look = look_;
+  const std::uint64_t before = operations_;
+  if (auto answer = look()) return outside_.answer(std::move(*answer));
+  if (operations_ == before) link_->wait();
+}
+
+void PsGroup::answered(const PsAnswer& answer) {
+  if (!link_) return;
+  link_->answered(answer);
+  wake();
+}
+
+bool PsGroup::advance() {
+  if (outside_.over()) return false;
+  link_->hear();
+  return !link_->calls().failure();
+}
+
+// A server that refuses otherwise than as one of another group is a fault of ours.
+worker::PsInput PsGroup::lost() {
+  const auto& failure = error_ ? error_ : link_->calls().failure();
+  if (failure && failure->kind == ErrorKind::kRefused && !outside_.over()) {
+    outside_.refused(failure->message);
+  }
+  return worker::ServersLost{"no server answers any more"};
+}
+
+// --------------------------------------------------------------------- the group
+
+PsGroup::Answer PsGroup::perform(const worker::OpenServers& effect) {
+  leave();
+  outside_.begin(effect.generation);
+  PsLink::Outside outside = outside_.link;
+  outside.due = [this] { wake(); };
+  const auto consistency = ps::consistency_of(effect.roster.sync).value();
+  link_ = std::make_unique<PsLink>(std::move(outside), self_, effect.generation, consistency,
+                                   effect.roster);
+  link_->calls().open(tally_tables(), now(), link_->wanted());
+  return await_call([this](std::uint64_t version) -> Answer {
+    std::ignore = link_->calls().put({}, now(), link_->wanted());
+    return await_call([version](std::uint64_t) { return worker::ServersOpened{version}; });
+  });
+}
+
+void PsGroup::leave() {
+  link_.reset();
+  error_.reset();
+  look_ = nullptr;
+  pull_.reset();
+  pulled_ = {};
+}
+
+PsGroup::Answer PsGroup::await_call(Next next) {
+  link_->perform_all();
+  return await([this, next = std::move(next)]() -> Answer {
+    auto answer = link_->calls().take_answer();
+    if (!answer) return {};
+    if (*answer) return next(**answer);
+    error_ = answer->error();
+    return lost();
+  });
+}
+
+PsGroup::Answer PsGroup::perform(const worker::SayIdle&) {
+  link_->calls().idle(now(), link_->wanted());
+  return await_call([](std::uint64_t decided) { return worker::SaidIdle{decided}; });
+}
+
+PsGroup::Answer PsGroup::perform(const worker::SettleServers&) {
+  link_->calls().settle(now(), link_->wanted());
+  return await_call([](std::uint64_t decided) { return worker::ServersSettled{decided}; });
+}
+
+PsGroup::Answer PsGroup::perform(const worker::AwaitServers&) {
+  return await([this]() -> Answer {
+    if (link_->calls().has_decision()) return worker::ServersAnswered{};
+    return {};
+  });
+}
+
+// ------------------------------------------------------------------ pulls and pushes
+
+void PsGroup::say_pull(const std::vector<std::uint64_t>& keys, std::uint64_t clock) {
+  std::vector<ps::TableKeys> rows;
+  if (!keys.empty()) rows.push_back({0, keys});
+  pull_ = link_->calls().say_pull(rows, clock, now(), link_->wanted());
+  link_->perform_all();
+}
+
+PsGroup::Answer PsGroup::perform(const worker::ForgetPull&) {
+  if (pull_) link_->calls().forget(*pull_);
+  pull_.reset();
+  return {};
+}
+
+PsGroup::Answer PsGroup::perform(const worker::AwaitRows&) {
+  return await([this]() -> Answer {
+    if (link_->calls().is_here(*pull_)) return rows_pulled();
+    if (link_->calls().has_decision()) return worker::ServersAnswered{};
+    return {};
+  });
+}
+
+PsGroup::Answer PsGroup::await_pull(std::function<Answer()> next) {
+  return await([this, next = std::move(next)]() -> Answer {
+    if (!link_->calls().is_here(*pull_)) return {};
+    Answer rows = rows_pulled();
+    if (std::holds_alternative<worker::ServersLost>(*rows)) return rows;
+    stop_waiting();
+    return next();
+  });
+}
+
+PsGroup::Answer PsGroup::rows_pulled() {
+  auto pulled = link_->calls().take(*std::exchange(pull_, std::nullopt));
+  if (!pulled) {
+    error_ = pulled.error();
+    return lost();
+  }
+  pulled_ = std::move(*pulled);
+  const auto [oldest, newest] = std::ranges::minmax(pulled_.versions);
+  return worker::RowsPulled{oldest, newest, pulled_.clock};
+}
+
+PsGroup::Answer PsGroup::say_push(std::vector<std::uint64_t> keys, float value,
+                                  const wire::PsCommit& commit) {
+  ps::TableGradient gradient{0, {std::move(keys), {}}};
+  gradient.gradient.values.assign(gradient.gradient.keys.size(), value);
+  const Status said = link_->calls().say_push({std::move(gradient)}, pulled_.versions, commit,
+                                              now(), link_->wanted());
+  link_->perform_all();
+  if (said) return worker::PushSaid{};
+  error_ = said.error();
+  return lost();
+}
+
+}  // namespace antdt::sim

@@ -1,0 +1,174 @@
+// What a worker says to its servers, when it says it again, and to which process.
+#include "trainer/ps/calls/requests.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace antdt::ps {
+namespace {
+
+using std::chrono::hours;
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+// "2: 7": request 7 is sent over link 2.
+class RequestsTest : public ::testing::Test {
+ protected:
+  void begin(requests::Start start) {
+    asks_.emplace(std::move(start));
+    asks_->begin(effects_);
+    show();
+  }
+  static requests::Start one_server(Duration again, Duration give_up = {}) {
+    requests::Start start;
+    start.roster.servers = {"s0"};
+    start.again = again;
+    start.give_up = give_up;
+    return start;
+  }
+  static requests::Start two_processes() {
+    requests::Start start = one_server(seconds(2));
+    start.roster.others = {"s1"};
+    return start;
+  }
+  Requests::Id say(std::uint64_t version = 1) {
+    return asks_->say(0, wire::PsIdle{version}, now, effects_);
+  }
+  std::vector<std::string> step(requests::Input input) {
+    asks_->step(std::move(input), now, effects_);
+    return show();
+  }
+  // The caller waits, and there is no newer roster.
+  std::vector<std::string> wait() {
+    show();
+    EXPECT_THAT(step(requests::WaitGoesOn{}), ElementsAre("look"));
+    return step(requests::RosterLooked{});
+  }
+  std::vector<std::string> answer(requests::LinkId link, std::uint64_t seq,
+                                  std::uint64_t version = 1) {
+    return step(requests::ReplyHeard{link, seq, wire::PsIdled{version, 0}});
+  }
+  std::vector<std::string> show() {
+    std::vector<std::string> shown;
+    for (const requests::Effect& effect : effects_) {
+      if (const auto* open = std::get_if<requests::OpenRequestLink>(&effect)) {
+        shown.push_back(fmt::format("open {} to {}", open->link, open->endpoint));
+      } else if (const auto* close = std::get_if<requests::CloseRequestLink>(&effect)) {
+        shown.push_back(fmt::format("close {}", close->link));
+      } else if (const auto* send = std::get_if<requests::SendRequest>(&effect)) {
+        shown.push_back(fmt::format("{}: {}", send->link, send->seq));
+      } else if (const auto* check = std::get_if<requests::CheckReach>(&effect)) {
+        shown.push_back(fmt::format("check {}", check->endpoint));
+      } else {
+        shown.emplace_back("look");
+      }
+    }
+    effects_.clear();
+    return shown;
+  }
+
+  std::optional<Requests> asks_;
+  requests::Effects effects_;
+  MonoTime now{};
+};
+
+TEST_F(RequestsTest, AnswersComeInAnyOrder) {
+  begin(one_server(hours(1)));
+  const Requests::Id one = say(1);
+  const Requests::Id two = say(2);
+  EXPECT_THAT(show(), ElementsAre("1: 1", "1: 2"));
+  answer(1, two, 20);
+  EXPECT_FALSE(asks_->answered(one));
+  EXPECT_EQ(asks_->take<wire::PsIdled>(two)->version, 20U);
+  answer(1, one, 10);
+  EXPECT_EQ(asks_->take<wire::PsIdled>(one)->version, 10U);
+  EXPECT_EQ(asks_->answers(), 2U);
+}
+
+TEST_F(RequestsTest, WhatIsNotAnsweredIsSaidAgainUnchangedWhateverElseIs) {
+  begin(one_server(milliseconds(20)));
+  const Requests::Id lost = say();
+  answer(1, say());
+  show();
+  now += milliseconds(19);
+  EXPECT_THAT(wait(), IsEmpty());
+  now += milliseconds(1);
+  EXPECT_EQ(asks_->next_due(), now);
+  EXPECT_THAT(wait(), ElementsAre(fmt::format("1: {}", lost)));
+  EXPECT_THAT(wait(), IsEmpty()) << "not every turn";
+  answer(1, lost);
+  now += hours(1);
+  EXPECT_THAT(wait(), IsEmpty());
+}
+
+TEST_F(RequestsTest, AServerThatIsSilentForTooLongIsNamed) {
+  begin(one_server(hours(1), milliseconds(20)));
+  say();
+  EXPECT_EQ(asks_->next_due(), now + milliseconds(20));
+  now += milliseconds(20);
+  wait();
+  ASSERT_TRUE(asks_->failure());
+  EXPECT_EQ(asks_->failure()->kind, ErrorKind::kUnreachable);
+  EXPECT_THAT(asks_->failure()->message, HasSubstr("parameter server s0 at s0"));
+}
+
+TEST_F(RequestsTest, AServerThatWasNeverHeardIsLookedForAfterAWhile) {
+  begin(one_server(seconds(2)));
+  say();
+  for (int i = 0; i < 4; ++i) {
+    now += seconds(2);
+    EXPECT_THAT(wait(), ::testing::Not(::testing::Contains("check s0")));
+  }
+  now += seconds(2);
+  EXPECT_THAT(wait(), ::testing::Contains("check s0"));
+  step(requests::ReachFailed{0, "connection refused"});
+  ASSERT_TRUE(asks_->failure());
+  EXPECT_THAT(asks_->failure()->message, HasSubstr("connection refused"));
+}
+
+TEST_F(RequestsTest, ABackupIsAskedForNothingWhenItsPrimaryIsSilentAndIsTheServerOnceItAnswers) {
+  begin(two_processes());
+  const Requests::Id id = say();
+  show();
+  now += Requests::kAgainOfTwo;
+  EXPECT_THAT(wait(), ElementsAre("1: 1", "2: 0"));
+  EXPECT_THAT(step(requests::ReplyHeard{2, 0, wire::PsPulled{}}), ElementsAre("close 1"));
+  EXPECT_THAT(wait(), ElementsAre("2: 1")) << "at once";
+  answer(1, id);
+  EXPECT_FALSE(asks_->answered(id)) << "the one of before does not count any more";
+  answer(2, id);
+  EXPECT_TRUE(asks_->answered(id));
+}
+
+TEST_F(RequestsTest, ANewerRosterNamesOtherProcesses) {
+  begin(two_processes());
+  say();
+  show();
+  wire::PsRoster roster;
+  roster.servers = {"s1"};
+  roster.others = {"s2"};
+  roster.number = 4;
+  EXPECT_THAT(step(requests::WaitGoesOn{}), ElementsAre("look"));
+  EXPECT_THAT(step(requests::RosterLooked{roster}),
+              ElementsAre("close 1", "open 3 to s2", "2: 1", "3: 0"));
+  roster.servers = {"s5"};
+  roster.others = {};
+  EXPECT_THAT(step(requests::RosterLooked{roster}),
+              ElementsAre("close 2", "open 4 to s5", "close 3", "4: 1"));
+}
+
+TEST_F(RequestsTest, ARefusalIsAnErrorAndSaysWhetherTheGroupIsOver) {
+  begin(one_server(hours(1)));
+  const Requests::Id over = say();
+  const Requests::Id wrong = say();
+  step(requests::ReplyHeard{1, over, wire::Refused{wire::RefusalCode::kStale, "the group is over"}});
+  step(requests::ReplyHeard{1, wrong, wire::Refused{wire::RefusalCode::kInvalid, "no such table"}});
+  EXPECT_EQ(asks_->take<wire::PsIdled>(over).error().kind, ErrorKind::kAborted);
+  EXPECT_EQ(asks_->take<wire::PsIdled>(wrong).error().kind, ErrorKind::kRefused);
+}
+
+}  // namespace
+}  // namespace antdt::ps

@@ -1,0 +1,233 @@
+#include "trainer/ps/calls/requests.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "core/check.h"
+
+namespace antdt::ps {
+namespace {
+
+// Empty where there is none.
+std::string at(const std::vector<std::string>& all, std::size_t index) {
+  return index < all.size() ? all[index] : std::string();
+}
+
+}  // namespace
+
+Requests::Requests(requests::Start start)
+    : start_(std::move(start)),
+      servers_(start_.roster.servers.size()),
+      number_(start_.roster.number) {}
+
+void Requests::begin(requests::Effects& out) {
+  const wire::PsRoster& roster = start_.roster;
+  for (std::size_t s = 0; s < servers_.size(); ++s) {
+    servers_[s].endpoint = roster.servers[s];
+    servers_[s].link = open_link(roster.servers[s], at(roster.keys, s), out);
+    servers_[s].other_endpoint = at(roster.others, s);
+    if (servers_[s].other_endpoint.empty()) continue;
+    servers_[s].other = open_link(servers_[s].other_endpoint, at(roster.other_keys, s), out);
+  }
+}
+
+void Requests::step(requests::Input input, MonoTime now, requests::Effects& out) {
+  std::visit([&](auto& i) { on(i, now, out); }, input);
+  check_invariants();
+}
+
+void Requests::check_invariants() const {
+  for (const Server& server : servers_) {
+    ANTDT_CHECK(server.link != 0 && (server.other != 0) == !server.other_endpoint.empty(),
+                "a server at {} without a link, or a backup at '{}' without one", server.endpoint,
+                server.other_endpoint);
+  }
+}
+
+// ------------------------------------------------------------------- what is said
+
+Requests::Id Requests::say(std::uint32_t server, requests::Ask ask, MonoTime now,
+                           requests::Effects& out) {
+  const Duration pause = patience_with(servers_[server]);
+  auto shared = std::make_shared<const requests::Ask>(std::move(ask));
+  out.emplace_back(requests::SendRequest{servers_[server].link, ++seq_, shared});
+  under_way_.emplace(seq_, UnderWay{server, std::move(shared), now, now + pause, pause, {}});
+  return seq_;
+}
+
+Duration Requests::patience_with(const Server& server) const {
+  return server.other == 0 ? start_.again : std::min(start_.again, kAgainOfTwo);
+}
+
+void Requests::say_again_now(std::uint32_t server, MonoTime now) {
+  for (auto& [id, request] : under_way_) {
+    if (request.server == server) request.again = now;
+  }
+}
+
+void Requests::on(const requests::WaitGoesOn&, MonoTime, requests::Effects& out) {
+  out.emplace_back(requests::LookForRoster{number_});
+}
+
+// From: said, if it is due. To: said again. With it the backup is asked for no rows: that is small,
+// whoever serves answers it at once, and nobody waits for it.
+void Requests::say_what_is_due(MonoTime now, requests::Effects& out) {
+  for (auto& [id, request] : under_way_) {
+    if (request.answer) continue;
+    Server& server = servers_[request.server];
+    if (now >= given_up_at(request)) {
+      failure_ = Error{ErrorKind::kUnreachable,
+                       fmt::format("parameter server s{} at {} has not answered for {} s: is it "
+                                   "running?",
+                                   request.server, server.endpoint, to_seconds(start_.give_up))};
+      return;
+    }
+    if (now < request.again) continue;
+    // One that restores its slices answers nothing for long, but takes connections.
+    if (!server.heard && now - request.begun >= start_.reach) {
+      out.emplace_back(requests::CheckReach{request.server, server.endpoint});
+    }
+    out.emplace_back(requests::SendRequest{server.link, id, request.ask});
+    if (server.other != 0) {
+      out.emplace_back(requests::SendRequest{
+          server.other, 0, std::make_shared<const requests::Ask>(wire::PsPull{})});
+    }
+    request.pause = std::min(start_.again, request.pause * 2);
+    request.again = now + request.pause;
+  }
+}
+
+void Requests::on(const requests::ReachFailed& input, MonoTime, requests::Effects&) {
+  if (failure_) return;
+  failure_ = Error{
+      ErrorKind::kUnreachable,
+      fmt::format("cannot reach parameter server s{} from here: {}; do the hosts reach each other "
+                  "on [cluster] interface, and does a firewall let [cluster] ports through?",
+                  input.server, input.why)};
+}
+
+MonoTime Requests::given_up_at(const UnderWay& request) const {
+  return start_.give_up > Duration::zero() ? request.begun + start_.give_up : MonoTime::max();
+}
+
+MonoTime Requests::next_due() const {
+  MonoTime next = MonoTime::max();
+  for (const auto& [id, request] : under_way_) {
+    if (!request.answer) next = std::min({next, request.again, given_up_at(request)});
+  }
+  return next;
+}
+
+// ------------------------------------------------------------------ what is heard
+
+// From: said. To: answered. What was said twice is answered twice, and what is forgotten as well.
+void Requests::on(requests::ReplyHeard& input, MonoTime now, requests::Effects& out) {
+  auto server = std::ranges::find(servers_, input.link, &Server::link);
+  if (server == servers_.end()) {
+    server = std::ranges::find(servers_, input.link, &Server::other);
+    if (input.link == 0 || server == servers_.end()) return;
+    move_to_other(static_cast<std::uint32_t>(server - servers_.begin()), now, out);
+  }
+  server->heard = true;
+  const auto found = under_way_.find(input.seq);
+  if (found == under_way_.end() || found->second.answer) return;
+  UnderWay& request = found->second;
+  request.answer = std::move(input.reply);
+  request.ask.reset();
+  ++answers_;
+  hop_ = std::min(hop_.value_or(now - request.begun), now - request.begun);
+}
+
+bool Requests::answered(Id id) const {
+  const auto found = under_way_.find(id);
+  return found != under_way_.end() && found->second.answer;
+}
+
+bool Requests::waits_for_any() const {
+  return std::ranges::any_of(under_way_, [](const auto& r) { return !r.second.answer; });
+}
+
+Result<requests::Reply> Requests::take_reply(Id id) {
+  ANTDT_CHECK(answered(id), "request {} is not answered", id);
+  requests::Reply reply = std::move(*under_way_.at(id).answer);
+  under_way_.erase(id);
+  if (const auto* unreadable = std::get_if<requests::UnreadableReply>(&reply)) {
+    return tl::unexpected<Error>(unreadable->error);
+  }
+  const auto* refused = std::get_if<wire::Refused>(&reply);
+  if (refused == nullptr) return reply;
+  // A peer that says so knows that the group is over, whatever else was heard.
+  const bool stale = refused->code == wire::RefusalCode::kStale;
+  return fail(stale ? ErrorKind::kAborted : ErrorKind::kRefused, "{}", refused->reason);
+}
+
+// ------------------------------------------------------------------ where servers are
+
+std::vector<requests::LinkId> Requests::links() const {
+  std::vector<requests::LinkId> links;
+  for (const Server& server : servers_) {
+    if (server.other != 0) links.push_back(server.other);
+    links.push_back(server.link);
+  }
+  return links;
+}
+
+requests::LinkId Requests::open_link(const std::string& endpoint, const std::string& key,
+                                     requests::Effects& out) {
+  out.emplace_back(requests::OpenRequestLink{++last_link_, endpoint, key});
+  return last_link_;
+}
+
+// The backup is the server from now on.
+void Requests::move_to_other(std::uint32_t index, MonoTime now, requests::Effects& out) {
+  Server& server = servers_[index];
+  out.emplace_back(requests::CloseRequestLink{server.link});
+  server.link = std::exchange(server.other, 0);
+  server.endpoint = std::exchange(server.other_endpoint, {});
+  say_again_now(index, now);
+}
+
+void Requests::on(const requests::RosterLooked& input, MonoTime now, requests::Effects& out) {
+  if (input.newer && input.newer->servers.size() == servers_.size()) {
+    const wire::PsRoster& roster = *input.newer;
+    number_ = roster.number;
+    for (std::uint32_t s = 0; s < servers_.size(); ++s) {
+      replace_server(s, roster.servers[s], at(roster.keys, s), now, out);
+      replace_other(s, at(roster.others, s), at(roster.other_keys, s), now, out);
+    }
+  }
+  say_what_is_due(now, out);
+}
+
+void Requests::replace_server(std::uint32_t index, const std::string& endpoint,
+                              const std::string& key, MonoTime now, requests::Effects& out) {
+  Server& server = servers_[index];
+  if (server.endpoint == endpoint) return;
+  if (server.other != 0 && server.other_endpoint == endpoint) {
+    return move_to_other(index, now, out);
+  }
+  out.emplace_back(requests::CloseRequestLink{server.link});
+  server.link = open_link(endpoint, key, out);
+  server.endpoint = endpoint;
+  server.heard = false;
+  say_again_now(index, now);
+}
+
+void Requests::replace_other(std::uint32_t index, const std::string& endpoint,
+                             const std::string& key, MonoTime now, requests::Effects& out) {
+  Server& server = servers_[index];
+  if (server.other_endpoint == endpoint) return;
+  if (server.other != 0) out.emplace_back(requests::CloseRequestLink{server.other});
+  server.other = 0;
+  server.other_endpoint = endpoint;
+  if (endpoint.empty()) return;
+  server.other = open_link(endpoint, key, out);
+  for (auto& [id, request] : under_way_) {
+    if (request.server != index) continue;
+    request.pause = std::min(request.pause, patience_with(server));
+    request.again = std::min(request.again, now + request.pause);
+  }
+}
+
+}  // namespace antdt::ps

@@ -234,7 +234,7 @@ void JobMachine::expect_steps() {
 
 void JobMachine::on(const in::Tick&) {
   feed(job::Event(job::Tick{}));
-  uses_servers() ? feed(servers::Input(servers::TickPassed{}))
+  uses_servers() ? feed(servers::Input(servers::TimePassed{}))
                  : feed(MembershipEvent(MembershipTick{}));
   check_vitals();
   look_at_begun();

@@ -65,11 +65,11 @@ struct TermsSet {
 };
 // A server that reads its slices has read more of them: everybody's patience begins anew.
 struct RestoreAdvanced {};
-struct TickPassed {};
+struct TimePassed {};
 
 using Input = std::variant<ProcessesExpected, GroupJoinRequested, ServeAnswered, SlicesSaved,
                            GroupMemberLost, RestoreChosen, CutOrdered, GroupResized,
-                           ResizeAbandoned, TermsSet, RestoreAdvanced, TickPassed>;
+                           ResizeAbandoned, TermsSet, RestoreAdvanced, TimePassed>;
 
 // ------------------------------------------------------------------------ effects
 

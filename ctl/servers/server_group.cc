@@ -404,7 +404,7 @@ std::string ServerGroup::waiting_for() const {
 
 void ServerGroup::on(const RestoreAdvanced&, Effects&) { patience_.begin_anew(now_); }
 
-void ServerGroup::on(const TickPassed&, Effects& out) {
+void ServerGroup::on(const TimePassed&, Effects& out) {
   const bool gathers = state_ == State::kGathering;
   const Duration patience =
       gathers ? std::max(config_.hang_after, Patience::kStart) : config_.hang_after;

@@ -102,7 +102,7 @@ class ServerGroup {
   void on(const ResizeAbandoned& e, Effects& out);
   void on(const TermsSet& e, Effects& out);
   void on(const RestoreAdvanced& e, Effects& out);
-  void on(const TickPassed& e, Effects& out);
+  void on(const TimePassed& e, Effects& out);
 
   void server_joined(const GroupJoinRequested& e, Effects& out);
   void form_if_complete(Effects& out);

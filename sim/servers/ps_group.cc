@@ -43,17 +43,17 @@ bool PsGroup::advance() {
 }
 
 // A server that refuses otherwise than as one of another group is a fault of ours.
-worker::PsInput PsGroup::lost() {
+ps_worker::Input PsGroup::lost() {
   const auto& failure = error_ ? error_ : link_->calls().failure();
   if (failure && failure->kind == ErrorKind::kRefused && !outside_.over()) {
     outside_.refused(failure->message);
   }
-  return worker::ServersLost{"no server answers any more"};
+  return ps_worker::ServersLost{"no server answers any more"};
 }
 
 // --------------------------------------------------------------------- the group
 
-PsGroup::Answer PsGroup::perform(const worker::OpenServers& effect) {
+PsGroup::Answer PsGroup::perform(const ps_worker::OpenServers& effect) {
   leave();
   outside_.begin(effect.generation);
   PsLink::Outside outside = outside_.link;
@@ -64,7 +64,7 @@ PsGroup::Answer PsGroup::perform(const worker::OpenServers& effect) {
   link_->calls().open(tally_tables(), now(), link_->wanted());
   return await_call([this](std::uint64_t version) -> Answer {
     std::ignore = link_->calls().put({}, now(), link_->wanted());
-    return await_call([version](std::uint64_t) { return worker::ServersOpened{version}; });
+    return await_call([version](std::uint64_t) { return ps_worker::ServersOpened{version}; });
   });
 }
 
@@ -87,19 +87,19 @@ PsGroup::Answer PsGroup::await_call(Next next) {
   });
 }
 
-PsGroup::Answer PsGroup::perform(const worker::SayIdle&) {
+PsGroup::Answer PsGroup::perform(const ps_worker::SayIdle&) {
   link_->calls().idle(now(), link_->wanted());
-  return await_call([](std::uint64_t decided) { return worker::SaidIdle{decided}; });
+  return await_call([](std::uint64_t decided) { return ps_worker::SaidIdle{decided}; });
 }
 
-PsGroup::Answer PsGroup::perform(const worker::SettleServers&) {
+PsGroup::Answer PsGroup::perform(const ps_worker::SettleServers&) {
   link_->calls().settle(now(), link_->wanted());
-  return await_call([](std::uint64_t decided) { return worker::ServersSettled{decided}; });
+  return await_call([](std::uint64_t decided) { return ps_worker::ServersSettled{decided}; });
 }
 
-PsGroup::Answer PsGroup::perform(const worker::AwaitServers&) {
+PsGroup::Answer PsGroup::perform(const ps_worker::AwaitServers&) {
   return await([this]() -> Answer {
-    if (link_->calls().has_decision()) return worker::ServersAnswered{};
+    if (link_->calls().has_decision()) return ps_worker::ServersAnswered{};
     return {};
   });
 }
@@ -113,16 +113,16 @@ void PsGroup::say_pull(const std::vector<std::uint64_t>& keys, std::uint64_t clo
   link_->perform_all();
 }
 
-PsGroup::Answer PsGroup::perform(const worker::ForgetPull&) {
+PsGroup::Answer PsGroup::perform(const ps_worker::ForgetPull&) {
   if (pull_) link_->calls().forget(*pull_);
   pull_.reset();
   return {};
 }
 
-PsGroup::Answer PsGroup::perform(const worker::AwaitRows&) {
+PsGroup::Answer PsGroup::perform(const ps_worker::AwaitRows&) {
   return await([this]() -> Answer {
     if (link_->calls().is_here(*pull_)) return rows_pulled();
-    if (link_->calls().has_decision()) return worker::ServersAnswered{};
+    if (link_->calls().has_decision()) return ps_worker::ServersAnswered{};
     return {};
   });
 }
@@ -131,7 +131,7 @@ PsGroup::Answer PsGroup::await_pull(std::function<Answer()> next) {
   return await([this, next = std::move(next)]() -> Answer {
     if (!link_->calls().is_here(*pull_)) return {};
     Answer rows = rows_pulled();
-    if (std::holds_alternative<worker::ServersLost>(*rows)) return rows;
+    if (std::holds_alternative<ps_worker::ServersLost>(*rows)) return rows;
     stop_waiting();
     return next();
   });
@@ -145,7 +145,7 @@ PsGroup::Answer PsGroup::rows_pulled() {
   }
   pulled_ = std::move(*pulled);
   const auto [oldest, newest] = std::ranges::minmax(pulled_.versions);
-  return worker::RowsPulled{oldest, newest, pulled_.clock};
+  return ps_worker::RowsPulled{oldest, newest, pulled_.clock};
 }
 
 PsGroup::Answer PsGroup::say_push(std::vector<std::uint64_t> keys, float value,
@@ -155,7 +155,7 @@ PsGroup::Answer PsGroup::say_push(std::vector<std::uint64_t> keys, float value,
   const Status said = link_->calls().say_push({std::move(gradient)}, pulled_.versions, commit,
                                               now(), link_->wanted());
   link_->perform_all();
-  if (said) return worker::PushSaid{};
+  if (said) return ps_worker::PushSaid{};
   error_ = said.error();
   return lost();
 }

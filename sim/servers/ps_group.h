@@ -17,27 +17,29 @@
 
 namespace antdt::sim {
 
+namespace ps_worker = worker::ps_worker;
+
 class PsGroup {
  public:
-  using Answer = std::optional<worker::PsInput>;
+  using Answer = std::optional<ps_worker::Input>;
   // The thread and the process that it is in.
   struct Outside {
     PsLink::Outside link;                   // but for `due`
     std::function<void(Generation)> begin;  // what follows is of this generation
     std::function<bool()> over;             // the generation is
     std::function<void()> begin_operation;  // the one that waits for servers
-    std::function<void(worker::PsInput)> answer;
+    std::function<void(ps_worker::Input)> answer;
     std::function<void(const std::string&)> refused;  // a server did, and the group is not over
   };
   PsGroup(Outside outside, Member self) : outside_(std::move(outside)), self_(self) {}
 
   // ---- what the machine wants
-  [[nodiscard]] Answer perform(const worker::OpenServers& effect);
-  [[nodiscard]] Answer perform(const worker::ForgetPull& effect);
-  [[nodiscard]] Answer perform(const worker::AwaitRows& effect);
-  [[nodiscard]] Answer perform(const worker::AwaitServers& effect);
-  [[nodiscard]] Answer perform(const worker::SayIdle& effect);
-  [[nodiscard]] Answer perform(const worker::SettleServers& effect);
+  [[nodiscard]] Answer perform(const ps_worker::OpenServers& effect);
+  [[nodiscard]] Answer perform(const ps_worker::ForgetPull& effect);
+  [[nodiscard]] Answer perform(const ps_worker::AwaitRows& effect);
+  [[nodiscard]] Answer perform(const ps_worker::AwaitServers& effect);
+  [[nodiscard]] Answer perform(const ps_worker::SayIdle& effect);
+  [[nodiscard]] Answer perform(const ps_worker::SettleServers& effect);
   void say_pull(const std::vector<std::uint64_t>& keys, std::uint64_t clock);
   [[nodiscard]] Answer say_push(std::vector<std::uint64_t> keys, float value,
                                 const wire::PsCommit& commit);
@@ -57,7 +59,7 @@ class PsGroup {
 
   // Takes in what has come, without waiting; false: the group is over.
   [[nodiscard]] bool advance();
-  [[nodiscard]] worker::PsInput lost();
+  [[nodiscard]] ps_worker::Input lost();
   // Null: none is open.
   [[nodiscard]] ps::WorkerCalls* calls() { return link_ ? &link_->calls() : nullptr; }
 

@@ -24,7 +24,7 @@ std::string PsServer::doing() const {
 
 void PsServer::tick() {
   later(clock_.real(ps::ServerProcess::kAgain), [this] { tick(); });
-  feed(process::TickPassed{});
+  feed(process::TimePassed{});
 }
 
 void PsServer::pulse() {

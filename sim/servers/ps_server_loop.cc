@@ -30,7 +30,7 @@ void PsServerLoop::later(Duration delay, World::Action action) {
 
 void PsServerLoop::tick() {
   later(ps::ServerNode::kAgain, [this] { tick(); });
-  feed(linked::of_node(node::TickPassed{}));
+  feed(linked::of_node(node::TimePassed{}));
 }
 
 void PsServerLoop::feed(linked::Input input) {

@@ -53,12 +53,12 @@ void PsWorker::drive(Answer input) {
 
 PsWorker::Answer PsWorker::next_order() {
   while (auto directive = core_.next_directive()) {
-    if (auto order = worker::ps_input_of(std::move(*directive))) return order;
+    if (auto order = ps_worker::input_of(std::move(*directive))) return order;
   }
   return {};
 }
 
-void PsWorker::tell(const worker::PsInput& input) {
+void PsWorker::tell(const ps_worker::Input& input) {
   if (!machine_.ended()) machine_.step(input, clock_.now(), wanted_);
 }
 
@@ -67,16 +67,16 @@ void PsWorker::tell_news() {
   if (heard.job.plan != plan_told_) {
     if (const auto plan = core_.orders().plan(heard.job.plan)) {
       plan_told_ = plan->version;
-      tell(worker::PlanHeld{*plan});
+      tell(ps_worker::PlanHeld{*plan});
     }
   }
   if (ps::WorkerCalls* const calls = group_.calls()) {
     if (calls->pushes().said() != commit_told_) {
       commit_told_ = calls->pushes().said();
-      tell(worker::CommitSaid{commit_told_.phase, commit_told_.place});
+      tell(ps_worker::CommitSaid{commit_told_.phase, commit_told_.place});
     }
     while (const auto decided = calls->take_decision()) {
-      tell(worker::PushDecided{*decided, calls->take_hop()});
+      tell(ps_worker::PushDecided{*decided, calls->take_hop()});
     }
   }
   tell(heard);
@@ -84,9 +84,9 @@ void PsWorker::tell_news() {
 
 PsWorker::Answer PsWorker::perform_all() {
   Answer answer;
-  worker::PsEffects effects;
+  ps_worker::Effects effects;
   effects.swap(wanted_);
-  for (worker::PsEffect& effect : effects) {
+  for (ps_worker::Effect& effect : effects) {
     if (!alive()) break;
     const auto perform_one = [this](auto& e) {
       if constexpr (requires { group_.perform(e); }) {
@@ -114,7 +114,7 @@ bool PsWorker::is_under_way(std::uint64_t operation) const {
   return under_way_ && operation == operation_;
 }
 
-void PsWorker::answered(std::uint64_t operation, worker::PsInput input) {
+void PsWorker::answered(std::uint64_t operation, ps_worker::Input input) {
   if (!is_under_way(operation)) return;
   under_way_ = false;
   group_.stop_waiting();

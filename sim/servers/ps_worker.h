@@ -26,6 +26,8 @@
 
 namespace antdt::sim {
 
+namespace ps_worker = worker::ps_worker;
+
 class PsWorker final : public ClientProgram {
  public:
   PsWorker(World& world, Surroundings& around, const JobShape& shape, Sabotage sabotage,
@@ -37,7 +39,7 @@ class PsWorker final : public ClientProgram {
   [[nodiscard]] const wire::PhaseStart& phase() const { return machine_.phase(); }
 
  private:
-  using Answer = std::optional<worker::PsInput>;
+  using Answer = std::optional<ps_worker::Input>;
   // ps_worker.cc: the process and its training thread
   void welcomed() override { drive(worker::Started{}); }
   void turn() override;
@@ -46,33 +48,33 @@ class PsWorker final : public ClientProgram {
   void watch_leaving();
   void drive(Answer input);
   [[nodiscard]] Answer next_order();
-  void tell(const worker::PsInput& input);
+  void tell(const ps_worker::Input& input);
   void tell_news();
   [[nodiscard]] Answer perform_all();
   // An operation is under way from now on: answers its number.
   [[nodiscard]] std::uint64_t begin_operation();
   [[nodiscard]] bool is_under_way(std::uint64_t operation) const;
-  void answered(std::uint64_t operation, worker::PsInput input);
+  void answered(std::uint64_t operation, ps_worker::Input input);
   // It is answered after so long, with what `answer` has then; nothing: by another operation.
   void answer_after(Duration delay, std::function<Answer()> answer);
   // ps_worker_effects.cc: what the machine wants that is not of servers (ps_group.h). An operation
   // that takes no time has its answer.
   [[nodiscard]] Answer perform(worker::Send& effect);
   [[nodiscard]] Answer perform(const worker::SpendTime& effect);
-  [[nodiscard]] Answer perform(const worker::LeaveServers& effect);
+  [[nodiscard]] Answer perform(const ps_worker::LeaveServers& effect);
   [[nodiscard]] Answer perform(const worker::StartReading& effect);
   [[nodiscard]] Answer perform(const worker::StopReading& effect);
-  [[nodiscard]] Answer perform(const worker::SayPull& effect);
-  [[nodiscard]] Answer perform(const worker::BeginBatch& effect);
+  [[nodiscard]] Answer perform(const ps_worker::SayPull& effect);
+  [[nodiscard]] Answer perform(const ps_worker::BeginBatch& effect);
   [[nodiscard]] Answer perform(const worker::Exit& effect);
   [[nodiscard]] Answer perform(const worker::GiveUp& effect);
-  [[nodiscard]] Answer perform(const worker::TakeBatch& effect);
-  [[nodiscard]] Answer perform(const worker::ComputeBatch& effect);
-  [[nodiscard]] Answer perform(const worker::SayPush& effect);
-  [[nodiscard]] Answer perform(const worker::AwaitGivenBack& effect);
+  [[nodiscard]] Answer perform(const ps_worker::TakeBatch& effect);
+  [[nodiscard]] Answer perform(const ps_worker::ComputeBatch& effect);
+  [[nodiscard]] Answer perform(const ps_worker::SayPush& effect);
+  [[nodiscard]] Answer perform(const ps_worker::AwaitGivenBack& effect);
   [[nodiscard]] Answer perform(const worker::AwaitRecords& effect);
   [[nodiscard]] Answer perform(const worker::EvaluateBatch& effect);
-  [[nodiscard]] Answer take_on(const worker::TakeBatch& effect, MonoTime until);
+  [[nodiscard]] Answer take_on(const ps_worker::TakeBatch& effect, MonoTime until);
   // Whether a batch is at hand: as much as it is to be, or all that there is.
   [[nodiscard]] bool take_records(std::uint64_t wanted);
   [[nodiscard]] static std::vector<std::uint64_t> keys_of(std::vector<Record> records);
@@ -80,8 +82,8 @@ class PsWorker final : public ClientProgram {
 
   const JobShape shape_;
   const Sabotage sabotage_;
-  worker::PsMachine machine_;
-  worker::PsEffects wanted_;  // and not done yet
+  ps_worker::PsMachine machine_;
+  ps_worker::Effects wanted_;  // and not done yet
   bool driving_ = false;
   bool leaves_ = false;
   bool under_way_ = false;       // an operation is

@@ -48,7 +48,7 @@ PsWorker::Answer PsWorker::perform(const worker::GiveUp& effect) {
 
 // ---------------------------------------------------------------------- servers
 
-PsWorker::Answer PsWorker::perform(const worker::LeaveServers&) {
+PsWorker::Answer PsWorker::perform(const ps_worker::LeaveServers&) {
   group_.leave();
   batch_.clear();
   next_.clear();
@@ -70,7 +70,7 @@ PsGroup::Outside PsWorker::outside_of_group() {
           [this](Generation begins) { end_.begin(begins); },
           [this] { return end_.over(); },
           [this] { std::ignore = begin_operation(); },
-          [this](worker::PsInput input) { answered(operation_, std::move(input)); },
+          [this](ps_worker::Input input) { answered(operation_, std::move(input)); },
           [this](const std::string& why) {
             world_.violate("a worker of the group is not refused", why + "; " + doing());
           }};
@@ -96,24 +96,24 @@ PsWorker::Answer PsWorker::perform(const worker::StopReading&) {
   return {};
 }
 
-PsWorker::Answer PsWorker::perform(const worker::TakeBatch& effect) {
+PsWorker::Answer PsWorker::perform(const ps_worker::TakeBatch& effect) {
   return take_on(effect, clock_.now() + effect.patience);
 }
 
 // Waits a while for as much as it is to be, if there may be more.
-PsWorker::Answer PsWorker::take_on(const worker::TakeBatch& effect, MonoTime until) {
-  const bool waits = effect.wait != worker::TakeBatch::Wait::kNot;
+PsWorker::Answer PsWorker::take_on(const ps_worker::TakeBatch& effect, MonoTime until) {
+  const bool waits = effect.wait != ps_worker::TakeBatch::Wait::kNot;
   const bool at_hand = take_records(effect.records);
   if (at_hand || (waits && !taking_.empty() && (!more_may_come_ || clock_.now() >= until))) {
     next_ = std::exchange(taking_, {});
-    return worker::BatchTaken{client::TakeStatus::kData, next_.size(), {}};
+    return ps_worker::BatchTaken{client::TakeStatus::kData, next_.size(), {}};
   }
-  if (!waits) return worker::BatchTaken{};
-  if (taken_ == client::TakeStatus::kEnd) return worker::BatchTaken{taken_, 0, {}};
+  if (!waits) return ps_worker::BatchTaken{};
+  if (taken_ == client::TakeStatus::kEnd) return ps_worker::BatchTaken{taken_, 0, {}};
   if (more_may_come_ && clock_.now() < until) {
     answer_after(clock_.real(kLookAgain), [this, effect, until] { return take_on(effect, until); });
   } else {
-    answer_after(clock_.real(kLookAgain), [] { return worker::BatchTaken{}; });
+    answer_after(clock_.real(kLookAgain), [] { return ps_worker::BatchTaken{}; });
   }
   return {};
 }
@@ -138,10 +138,10 @@ PsWorker::Answer PsWorker::perform(const worker::AwaitRecords& effect) {
   return {};
 }
 
-PsWorker::Answer PsWorker::perform(const worker::AwaitGivenBack&) {
+PsWorker::Answer PsWorker::perform(const ps_worker::AwaitGivenBack&) {
   if (!group_.advance()) return group_.lost();
   const auto all = [this] {
-    return worker::GivenBack{!core_.gives_back() || sabotage_ == Sabotage::kPushTooSoon};
+    return ps_worker::GivenBack{!core_.gives_back() || sabotage_ == Sabotage::kPushTooSoon};
   };
   if (all().all) return all();
   answer_after(clock_.real(kLookAgain), all);
@@ -159,30 +159,30 @@ std::vector<std::uint64_t> PsWorker::keys_of(std::vector<Record> rising) {
   return keys;
 }
 
-PsWorker::Answer PsWorker::perform(const worker::SayPull& effect) {
+PsWorker::Answer PsWorker::perform(const ps_worker::SayPull& effect) {
   group_.say_pull(keys_of(next_), effect.clock);
   return {};
 }
 
 // ---------------------------------------------------------------------- a batch
 
-PsWorker::Answer PsWorker::perform(const worker::BeginBatch&) {
+PsWorker::Answer PsWorker::perform(const ps_worker::BeginBatch&) {
   batch_ = std::exchange(next_, {});
   return {};
 }
 
-PsWorker::Answer PsWorker::perform(const worker::ComputeBatch&) {
+PsWorker::Answer PsWorker::perform(const ps_worker::ComputeBatch&) {
   if (!group_.advance()) return group_.lost();
   const Duration work = kStepTime + shape_.sample_time * static_cast<int>(batch_.size());
   const Duration took = slowed(world_.rng().time(work, work + work / 4));
   answer_after(took, [this, took]() -> Answer {
     if (!group_.advance()) return group_.lost();
-    return worker::BatchComputed{static_cast<double>(batch_.size()), 0, took};
+    return ps_worker::BatchComputed{static_cast<double>(batch_.size()), 0, took};
   });
   return {};
 }
 
-PsWorker::Answer PsWorker::perform(const worker::SayPush& effect) {
+PsWorker::Answer PsWorker::perform(const ps_worker::SayPush& effect) {
   around_.pushed(*this, effect.commit.number, batch_);
   if (sabotage_ == Sabotage::kCommitEarly) feed(client::Commit{effect.commit.to, {}});
   const float value = sabotage_ == Sabotage::kApplyTwice ? 2.0F : 1.0F;

@@ -98,7 +98,7 @@ void go_on_with(Replica& replica) {
   step(replica, node::Input(node::DecisionsApplied{1, {3}}));
   serve.leaving = std::exchange(serve.workers, {});
   step(replica, node::Input(node::ServeOrdered{serve}));
-  step(replica, node::Input(node::TickPassed{}));
+  step(replica, node::Input(node::TimePassed{}));
 }
 
 }  // namespace

@@ -17,8 +17,6 @@
 namespace antdt::trainer {
 namespace {
 
-using worker::PsInput;
-
 worker::WorkerConfig config_of(const PsTools& tools, const PsDriver::Parts& parts) {
   worker::WorkerConfig config;
   config.self = tools.client.member().worker;
@@ -32,13 +30,13 @@ worker::WorkerConfig config_of(const PsTools& tools, const PsDriver::Parts& part
   return config;
 }
 
-PsInput failure(const Error& error) {
-  if (error.kind == ErrorKind::kAborted) return worker::ServersLost{error.message};
+ps_worker::Input failure(const Error& error) {
+  if (error.kind == ErrorKind::kAborted) return ps_worker::ServersLost{error.message};
   return worker::WorkFailed{error};
 }
 template <class T>
-PsInput input_of(Result<T> result) {
-  return result ? PsInput(std::move(*result)) : failure(result.error());
+ps_worker::Input input_of(Result<T> result) {
+  return result ? ps_worker::Input(std::move(*result)) : failure(result.error());
 }
 
 }  // namespace
@@ -68,7 +66,7 @@ Result<int> PsDriver::live() {
   }
 }
 
-void PsDriver::tell(PsInput input) {
+void PsDriver::tell(ps_worker::Input input) {
   if (!machine_.ended()) machine_.step(input, tools_.clock.now(), wanted_);
 }
 
@@ -77,32 +75,32 @@ void PsDriver::tell_news() {
   if (heard.job.plan != plan_told_) {
     if (auto plan = tools_.client.plan(heard.job.plan)) {
       plan_told_ = plan->version;
-      tell(worker::PlanHeld{std::move(*plan)});
+      tell(ps_worker::PlanHeld{std::move(*plan)});
     }
   }
   if (link_ && link_->said() != commit_told_) {
     commit_told_ = link_->said();
-    tell(worker::CommitSaid{commit_told_.phase, commit_told_.place});
+    tell(ps_worker::CommitSaid{commit_told_.phase, commit_told_.place});
   }
   while (link_) {
     auto decided = link_->take_decision();
     if (!decided) break;
-    tell(worker::PushDecided{std::move(*decided), link_->take_hop()});
+    tell(ps_worker::PushDecided{std::move(*decided), link_->take_hop()});
   }
   tell(heard);
 }
 
-PsInput PsDriver::next_order() {
+ps_worker::Input PsDriver::next_order() {
   auto directive = tools_.client.next_directive(worker::kTurn);
   if (!directive) return worker::WorkFailed{directive.error()};
   tools_.client.time_account(tools_.account.seconds());
   if (!*directive) return worker::TimePassed{};
-  return worker::ps_input_of(std::move(**directive)).value_or(worker::TimePassed{});
+  return ps_worker::input_of(std::move(**directive)).value_or(worker::TimePassed{});
 }
 
-std::optional<PsInput> PsDriver::perform_all() {
-  std::optional<PsInput> answer;
-  worker::PsEffects effects;
+std::optional<ps_worker::Input> PsDriver::perform_all() {
+  std::optional<ps_worker::Input> answer;
+  ps_worker::Effects effects;
   effects.swap(wanted_);
   const auto perform_one = [&](auto& effect) {
     if constexpr (std::is_void_v<decltype(perform(effect))>) {
@@ -111,7 +109,7 @@ std::optional<PsInput> PsDriver::perform_all() {
       answer = failed_ ? failure(*std::exchange(failed_, std::nullopt)) : perform(effect);
     }
   };
-  for (worker::PsEffect& effect : effects) std::visit(perform_one, effect);
+  for (ps_worker::Effect& effect : effects) std::visit(perform_one, effect);
   effects.clear();
   wanted_.swap(effects);  // its memory is used again
   return answer;
@@ -127,7 +125,7 @@ void PsDriver::perform(worker::GiveUp& effect) { end_ = tl::unexpected(std::move
 
 // ------------------------------------------------------------------- the servers
 
-void PsDriver::perform(const worker::LeaveServers& effect) {
+void PsDriver::perform(const ps_worker::LeaveServers& effect) {
   if (!effect.why.empty()) {
     log_warn("generation {} is over for {}: {}", machine_.generation(),
              tools_.client.member().worker, effect.why);
@@ -138,7 +136,7 @@ void PsDriver::perform(const worker::LeaveServers& effect) {
   commit_told_ = {};
 }
 
-ps::Peers PsDriver::peers_of(const worker::OpenServers& effect) const {
+ps::Peers PsDriver::peers_of(const ps_worker::OpenServers& effect) const {
   const wire::PsRoster& roster = effect.roster;
   ps::Peers peers;
   peers.generation = effect.generation;
@@ -158,39 +156,41 @@ ps::Peers PsDriver::peers_of(const worker::OpenServers& effect) const {
   return peers;
 }
 
-Result<worker::ServersOpened> PsDriver::open(const worker::OpenServers& effect) {
+Result<ps_worker::ServersOpened> PsDriver::open(const ps_worker::OpenServers& effect) {
   tools_.guard.begin(effect.generation);
   ps::Peers peers = peers_of(effect);
   ANTDT_TRY(peers.consistency, ps::consistency_of(effect.roster.sync));
   ANTDT_TRY(link_, ps::WorkerLink::connect(tools_.context, peers, tools_.client.member()));
   tools_.guard.hold(link_);
-  worker::ServersOpened opened;
+  ps_worker::ServersOpened opened;
   ANTDT_TRY(opened.version, link_->open({parts_.seed, tools_.model.tables()}));
   ANTDT_RETURN_IF_ERROR(link_->put(tools_.model.first_values()));
   return opened;
 }
 
-PsInput PsDriver::perform(const worker::OpenServers& effect) { return input_of(open(effect)); }
+ps_worker::Input PsDriver::perform(const ps_worker::OpenServers& effect) {
+  return input_of(open(effect));
+}
 
 // What servers answer on the way to a decision is of no interest to the machine.
-PsInput PsDriver::perform(const worker::AwaitServers&) {
+ps_worker::Input PsDriver::perform(const ps_worker::AwaitServers&) {
   while (!link_->has_decision()) {
     const Status answered = link_->wait();
     if (!answered) return failure(answered.error());
   }
-  return worker::ServersAnswered{};
+  return ps_worker::ServersAnswered{};
 }
 
-PsInput PsDriver::perform(const worker::SayIdle&) {
+ps_worker::Input PsDriver::perform(const ps_worker::SayIdle&) {
   const auto decided = link_->idle();
   if (!decided) return failure(decided.error());
-  return worker::SaidIdle{*decided};
+  return ps_worker::SaidIdle{*decided};
 }
 
-PsInput PsDriver::perform(const worker::SettleServers&) {
+ps_worker::Input PsDriver::perform(const ps_worker::SettleServers&) {
   const auto decided = link_->settle();
   if (!decided) return failure(decided.error());
-  return worker::ServersSettled{*decided};
+  return ps_worker::ServersSettled{*decided};
 }
 
 // ------------------------------------------------------------------- records
@@ -206,8 +206,8 @@ void PsDriver::perform(const worker::StopReading&) {
   next_.reset();
 }
 
-Result<data::Batch> PsDriver::take(const worker::TakeBatch& effect) {
-  if (effect.wait != worker::TakeBatch::Wait::kNot) {
+Result<data::Batch> PsDriver::take(const ps_worker::TakeBatch& effect) {
+  if (effect.wait != ps_worker::TakeBatch::Wait::kNot) {
     return tools_.prefetcher.next(effect.records, effect.patience);
   }
   auto at_hand = tools_.prefetcher.next_at_hand(effect.records);
@@ -215,15 +215,15 @@ Result<data::Batch> PsDriver::take(const worker::TakeBatch& effect) {
   return data::Batch{client::TakeStatus::kData, std::move(*at_hand)};
 }
 
-PsInput PsDriver::perform(const worker::TakeBatch& effect) {
+ps_worker::Input PsDriver::perform(const ps_worker::TakeBatch& effect) {
   const MonoTime asked = tools_.clock.now();
   auto batch = take(effect);
   if (!batch) return failure(batch.error());
-  worker::BatchTaken taken;
+  ps_worker::BatchTaken taken;
   taken.status = batch->status;
   if (taken.status != client::TakeStatus::kData) return taken;
   tools_.account.enter(TimeUse::kCompute);
-  const bool reads = effect.wait == worker::TakeBatch::Wait::kForData;
+  const bool reads = effect.wait == ps_worker::TakeBatch::Wait::kForData;
   const MonoTime began = reads ? asked : tools_.clock.now();
   tools_.injected.after_data(began, effect.push);
   taken.data = tools_.clock.now() - began;
@@ -234,22 +234,22 @@ PsInput PsDriver::perform(const worker::TakeBatch& effect) {
   return taken;
 }
 
-PsInput PsDriver::perform(const worker::AwaitRecords& effect) {
+ps_worker::Input PsDriver::perform(const worker::AwaitRecords& effect) {
   std::this_thread::sleep_for(effect.time);
   return worker::RecordsAwaited{};
 }
 
-PsInput PsDriver::perform(const worker::AwaitGivenBack& effect) {
+ps_worker::Input PsDriver::perform(const ps_worker::AwaitGivenBack& effect) {
   const auto all = tools_.client.given_back(effect.patience);
   if (!all) return failure(all.error());
   const Status heard = link_->advance();
   if (!heard) return failure(heard.error());
-  return worker::GivenBack{*all};
+  return ps_worker::GivenBack{*all};
 }
 
 // ------------------------------------------------------------------- a batch
 
-void PsDriver::perform(const worker::SayPull& effect) {
+void PsDriver::perform(const ps_worker::SayPull& effect) {
   const auto pull = link_->say_pull(next_->rows, effect.clock);
   if (pull) {
     next_->pull = *pull;
@@ -258,48 +258,50 @@ void PsDriver::perform(const worker::SayPull& effect) {
   }
 }
 
-void PsDriver::perform(const worker::ForgetPull&) {
+void PsDriver::perform(const ps_worker::ForgetPull&) {
   if (next_->pull) link_->forget(*next_->pull);
   next_->pull.reset();
 }
 
-void PsDriver::perform(const worker::BeginBatch&) {
+void PsDriver::perform(const ps_worker::BeginBatch&) {
   batch_ = std::move(*next_);
   next_.reset();
 }
 
-PsInput PsDriver::perform(const worker::AwaitRows&) {
+ps_worker::Input PsDriver::perform(const ps_worker::AwaitRows&) {
   while (!link_->is_here(*next_->pull)) {
     const Status answered = link_->wait();
     if (!answered) return failure(answered.error());
-    if (link_->has_decision()) return worker::ServersAnswered{};
+    if (link_->has_decision()) return ps_worker::ServersAnswered{};
   }
   auto pulled = link_->take(*std::exchange(next_->pull, std::nullopt));
   if (!pulled) return failure(pulled.error());
   next_->pulled = std::move(*pulled);
   const auto [oldest, newest] = std::ranges::minmax(next_->pulled.versions);
-  return worker::RowsPulled{oldest, newest, next_->pulled.clock};
+  return ps_worker::RowsPulled{oldest, newest, next_->pulled.clock};
 }
 
 // What has come need not wait for the end of the computing, nor for what follows on it.
-Result<worker::BatchComputed> PsDriver::compute(const worker::ComputeBatch& effect) {
+Result<ps_worker::BatchComputed> PsDriver::compute(const ps_worker::ComputeBatch& effect) {
   ANTDT_RETURN_IF_ERROR(link_->advance());
   const MonoTime began = tools_.clock.now();
   ANTDT_TRY(batch_.computed,
             tools_.model.compute(batch_.examples, batch_.rows, batch_.pulled.values));
   tools_.injected.after_compute(began, effect.push, batch_.examples.count);
   const BatchSums& sums = batch_.computed.sums;
-  const worker::BatchComputed done{sums.weight, sums.loss, tools_.clock.now() - began};
+  const ps_worker::BatchComputed done{sums.weight, sums.loss, tools_.clock.now() - began};
   ANTDT_RETURN_IF_ERROR(link_->advance());
   return done;
 }
 
-PsInput PsDriver::perform(const worker::ComputeBatch& effect) { return input_of(compute(effect)); }
+ps_worker::Input PsDriver::perform(const ps_worker::ComputeBatch& effect) {
+  return input_of(compute(effect));
+}
 
-PsInput PsDriver::perform(const worker::SayPush& effect) {
+ps_worker::Input PsDriver::perform(const ps_worker::SayPush& effect) {
   const Status said = link_->say_push(batch_.computed.gradients, batch_.pulled, effect.commit);
   if (!said) return failure(said.error());
-  return worker::PushSaid{};
+  return ps_worker::PushSaid{};
 }
 
 Result<worker::BatchEvaluated> PsDriver::evaluate(const worker::EvaluateBatch& effect) {
@@ -320,7 +322,7 @@ Result<worker::BatchEvaluated> PsDriver::evaluate(const worker::EvaluateBatch& e
   return done;
 }
 
-PsInput PsDriver::perform(const worker::EvaluateBatch& effect) {
+ps_worker::Input PsDriver::perform(const worker::EvaluateBatch& effect) {
   return input_of(evaluate(effect));
 }
 

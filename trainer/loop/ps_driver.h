@@ -29,6 +29,8 @@
 
 namespace antdt::trainer {
 
+namespace ps_worker = worker::ps_worker;
+
 // Lives as long as the worker. References, never owned.
 struct PsTools {
   const Clock& clock;
@@ -68,45 +70,45 @@ class PsDriver {
     PsModel::Computed computed;
   };
   [[nodiscard]] Result<int> live();
-  void tell(worker::PsInput input);
+  void tell(ps_worker::Input input);
   // What is known by now.
   void tell_news();
-  [[nodiscard]] worker::PsInput next_order();
+  [[nodiscard]] ps_worker::Input next_order();
   // Does what was wanted since; answers what came of the operation among it, if there was one.
-  [[nodiscard]] std::optional<worker::PsInput> perform_all();
+  [[nodiscard]] std::optional<ps_worker::Input> perform_all();
 
   void perform(worker::Send& effect);
   void perform(const worker::SpendTime& effect);
-  void perform(const worker::LeaveServers& effect);
+  void perform(const ps_worker::LeaveServers& effect);
   void perform(const worker::StartReading& effect);
   void perform(const worker::StopReading& effect);
-  void perform(const worker::SayPull& effect);
-  void perform(const worker::ForgetPull& effect);
-  void perform(const worker::BeginBatch& effect);
+  void perform(const ps_worker::SayPull& effect);
+  void perform(const ps_worker::ForgetPull& effect);
+  void perform(const ps_worker::BeginBatch& effect);
   void perform(const worker::Exit& effect);
   void perform(worker::GiveUp& effect);
-  [[nodiscard]] worker::PsInput perform(const worker::OpenServers& effect);
-  [[nodiscard]] worker::PsInput perform(const worker::TakeBatch& effect);
-  [[nodiscard]] worker::PsInput perform(const worker::AwaitRows& effect);
-  [[nodiscard]] worker::PsInput perform(const worker::ComputeBatch& effect);
-  [[nodiscard]] worker::PsInput perform(const worker::SayPush& effect);
-  [[nodiscard]] worker::PsInput perform(const worker::AwaitServers& effect);
-  [[nodiscard]] worker::PsInput perform(const worker::AwaitGivenBack& effect);
-  [[nodiscard]] worker::PsInput perform(const worker::SayIdle& effect);
-  [[nodiscard]] worker::PsInput perform(const worker::SettleServers& effect);
-  [[nodiscard]] worker::PsInput perform(const worker::AwaitRecords& effect);
-  [[nodiscard]] worker::PsInput perform(const worker::EvaluateBatch& effect);
+  [[nodiscard]] ps_worker::Input perform(const ps_worker::OpenServers& effect);
+  [[nodiscard]] ps_worker::Input perform(const ps_worker::TakeBatch& effect);
+  [[nodiscard]] ps_worker::Input perform(const ps_worker::AwaitRows& effect);
+  [[nodiscard]] ps_worker::Input perform(const ps_worker::ComputeBatch& effect);
+  [[nodiscard]] ps_worker::Input perform(const ps_worker::SayPush& effect);
+  [[nodiscard]] ps_worker::Input perform(const ps_worker::AwaitServers& effect);
+  [[nodiscard]] ps_worker::Input perform(const ps_worker::AwaitGivenBack& effect);
+  [[nodiscard]] ps_worker::Input perform(const ps_worker::SayIdle& effect);
+  [[nodiscard]] ps_worker::Input perform(const ps_worker::SettleServers& effect);
+  [[nodiscard]] ps_worker::Input perform(const worker::AwaitRecords& effect);
+  [[nodiscard]] ps_worker::Input perform(const worker::EvaluateBatch& effect);
 
-  [[nodiscard]] Result<worker::ServersOpened> open(const worker::OpenServers& effect);
-  [[nodiscard]] Result<data::Batch> take(const worker::TakeBatch& effect);
-  [[nodiscard]] Result<worker::BatchComputed> compute(const worker::ComputeBatch& effect);
+  [[nodiscard]] Result<ps_worker::ServersOpened> open(const ps_worker::OpenServers& effect);
+  [[nodiscard]] Result<data::Batch> take(const ps_worker::TakeBatch& effect);
+  [[nodiscard]] Result<ps_worker::BatchComputed> compute(const ps_worker::ComputeBatch& effect);
   [[nodiscard]] Result<worker::BatchEvaluated> evaluate(const worker::EvaluateBatch& effect);
-  [[nodiscard]] ps::Peers peers_of(const worker::OpenServers& effect) const;
+  [[nodiscard]] ps::Peers peers_of(const ps_worker::OpenServers& effect) const;
 
   PsTools tools_;
   Parts parts_;
-  worker::PsMachine machine_;
-  worker::PsEffects wanted_;  // and not done yet
+  ps_worker::PsMachine machine_;
+  ps_worker::Effects wanted_;  // and not done yet
   std::optional<Result<int>> end_;
   std::shared_ptr<ps::WorkerLink> link_;
   std::optional<Batch> next_;

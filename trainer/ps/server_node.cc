@@ -58,7 +58,7 @@ void ServerNode::take_effects(node::Effects& out) {
 }
 
 bool ServerNode::changes(const node::Input& input) const {
-  if (holds<node::TellUnsent>(input) || holds<node::TickPassed>(input)) return false;
+  if (holds<node::TellUnsent>(input) || holds<node::TimePassed>(input)) return false;
   const auto* asked = std::get_if<node::RequestHeard>(&input);
   return asked == nullptr || (asked->generation == start_.generation &&
                               !std::holds_alternative<node::Unreadable>(asked->body) &&
@@ -158,7 +158,7 @@ void ServerNode::on(const node::TellUnsent& input) {
   home_.distribution().no_room(input.server, input.number);
 }
 
-void ServerNode::on(const node::TickPassed&) { home_.distribution().look(); }
+void ServerNode::on(const node::TimePassed&) { home_.distribution().look(); }
 
 // ---------------------------------------------------------------- checkpoints
 

@@ -16,7 +16,7 @@
 // Nothing is durable but what is written then.
 //
 // What a server has acknowledged is not sent to it again. A message that was lost on its way is
-// sent again at the second TickPassed after it, so a shell ticks every kAgain.
+// sent again at the second TimePassed after it, so a shell ticks every kAgain.
 #pragma once
 
 #include <cstdint>
@@ -82,9 +82,9 @@ struct SlicesWritten {
   std::vector<wire::CheckpointFile> files;
   std::string error;
 };
-struct TickPassed {};
+struct TimePassed {};
 using Input = std::variant<RequestHeard, DecisionsApplied, TellUnsent, ServeOrdered, SlicesOrdered,
-                           SlicesRead, WritingBegun, SlicesWritten, TickPassed>;
+                           SlicesRead, WritingBegun, SlicesWritten, TimePassed>;
 
 // ---- effects
 // For whoever keeps accounts: a decision of this home, before anybody else hears of it.
@@ -176,7 +176,7 @@ class ServerNode {
   void on(const node::SlicesRead& event);
   void on(const node::WritingBegun& event);
   void on(const node::SlicesWritten& event);
-  void on(const node::TickPassed& event);
+  void on(const node::TimePassed& event);
 
   void ask(const Asker& from, const node::Unreadable& m) { reply(from, m.refused); }
   void ask(const Asker& from, const wire::PsOpen& m);

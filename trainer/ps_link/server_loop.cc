@@ -157,7 +157,7 @@ void ServerLoop::cut(const wire::PsCut& order, Saved done) {
 
 void ServerLoop::tick() {
   tick_ = loop_.call_after(ServerNode::kAgain, [this] { tick(); });
-  feed(linked::of_node(node::TickPassed{}));
+  feed(linked::of_node(node::TimePassed{}));
 }
 
 void ServerLoop::receive() {

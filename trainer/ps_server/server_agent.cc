@@ -78,7 +78,7 @@ void ServerAgent::feed(process::Input input) {
 
 void ServerAgent::tick() {
   again_ = loop_.call_after(ServerProcess::kAgain, [this] { tick(); });
-  feed(process::TickPassed{});
+  feed(process::TimePassed{});
 }
 
 void ServerAgent::pulse() {

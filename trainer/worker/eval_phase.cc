@@ -53,8 +53,8 @@ EvalPhase::End EvalPhase::next(TimeUse waiting, Out& out) {
 }
 
 template EvalPhase::End EvalPhase::begin(Effects&);
-template EvalPhase::End EvalPhase::begin(PsEffects&);
+template EvalPhase::End EvalPhase::begin(ps_worker::Effects&);
 template EvalPhase::End EvalPhase::on(BatchEvaluated, Effects&);
-template EvalPhase::End EvalPhase::on(BatchEvaluated, PsEffects&);
+template EvalPhase::End EvalPhase::on(BatchEvaluated, ps_worker::Effects&);
 
 }  // namespace antdt::worker

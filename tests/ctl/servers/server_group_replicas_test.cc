@@ -154,11 +154,11 @@ TEST_F(ServerGroupReplicasTest, APrimaryIsAskedUntilItIsBackedAndWorkersAreToldA
   comes_back(server(2, 2));
   for (const Member m : {server(0), server(1), server(2, 2), server(3)}) serves(m);
   now += std::chrono::seconds(3);
-  const auto asked = step(servers::TickPassed{});
+  const auto asked = step(servers::TimePassed{});
   ASSERT_EQ(all<SendServe>(asked).size(), 1U);
   EXPECT_EQ(all<SendServe>(asked)[0].to, server(0));
   EXPECT_EQ(all<SendRosters>(asked).size(), 1U) << "one may have been lost";
-  EXPECT_TRUE(all<SendRosters>(step(servers::TickPassed{})).empty());
+  EXPECT_TRUE(all<SendRosters>(step(servers::TimePassed{})).empty());
 }
 
 TEST_F(ServerGroupReplicasTest, ThatOneJoinsIsKnownToTheNextIncarnation) {
@@ -171,7 +171,7 @@ TEST_F(ServerGroupReplicasTest, ThatOneJoinsIsKnownToTheNextIncarnation) {
   step(ProcessesExpected{{server(0), server(1), server(2, 2), server(3)}, {worker(0)}});
   told.clear();
   now += std::chrono::seconds(3);
-  step(servers::TickPassed{});
+  step(servers::TimePassed{});
   EXPECT_EQ(told[server(2, 2)].replica, wire::ReplicaRole::kJoining);
   EXPECT_EQ(told[server(2, 2)].view, 3U);
   EXPECT_EQ(all<ReportBackup>(backs(server(0), 3)).size(), 1U);
@@ -190,7 +190,7 @@ TEST_F(ServerGroupReplicasTest, TheViewIsKnownToTheNextIncarnation) {
   step(ProcessesExpected{{server(1), server(2), server(3)}, {worker(0)}});
   told.clear();
   now += std::chrono::seconds(3);
-  step(servers::TickPassed{});
+  step(servers::TimePassed{});
   EXPECT_EQ(told[server(2)].view, 2U);
   EXPECT_EQ(told[server(2)].replica, wire::ReplicaRole::kAlone);
   EXPECT_EQ(told[server(3)].replica, wire::ReplicaRole::kBackup);

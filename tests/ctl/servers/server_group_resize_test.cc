@@ -55,7 +55,7 @@ TEST_F(ServerGroupResizeTest, NobodyIsToldToCutBeforeAllKnowThatNothingFollows) 
   EXPECT_THAT(all<SendCut>(ordered), IsEmpty());
   EXPECT_TRUE(group.closing());
   EXPECT_THAT(all<SendCut>(serves(s(0), group.roster().number)), IsEmpty());
-  EXPECT_THAT(all<SendCut>(step(TickPassed{})), IsEmpty());
+  EXPECT_THAT(all<SendCut>(step(TimePassed{})), IsEmpty());
   EXPECT_THAT(all<SendCut>(serves(s(1), group.roster().number)), SizeIs(2));
   saves(s(0), 1);
   const auto done = all<ConcludeCut>(saves(s(1), 1));
@@ -139,7 +139,7 @@ TEST_F(ServerGroupResizeTest, TheNextIncarnationKnowsTheSizeAndLetsTheGroupGoOn)
   EXPECT_FALSE(after.closing());
   EXPECT_GT(after.roster().number, said);
   now += std::chrono::seconds(1);
-  const auto told = all<SendServe>(step(after, TickPassed{}));
+  const auto told = all<SendServe>(step(after, TimePassed{}));
   ASSERT_THAT(told, SizeIs(2));
   EXPECT_EQ(told[0].serve.last_cut, 0U);
 }

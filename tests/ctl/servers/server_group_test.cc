@@ -108,7 +108,7 @@ TEST_F(ServerGroupTest, TheNextIncarnationKnowsTheKeys) {
   expect({s(0), s(1)}, {w(0), w(1)});
   seen.clear();
   now += std::chrono::seconds(3);
-  step(servers::TickPassed{});
+  step(servers::TimePassed{});
   ASSERT_FALSE(all<SendServe>(seen).empty());
   EXPECT_EQ(named(all<SendServe>(seen)[0]), (std::vector{s(0), s(1), w(0), w(1)}));
   EXPECT_EQ(group.roster().keys, (std::vector{key(s(0)), key(s(1))}));
@@ -126,10 +126,10 @@ TEST_F(ServerGroupTest, SaysAgainWhatAServerHasNotHeard) {
   for (const Member m : {w(0), s(0), s(1)}) joins(m);
   serves(s(0), 1);
   now += std::chrono::seconds(1);
-  const auto again = all<SendServe>(step(servers::TickPassed{}));
+  const auto again = all<SendServe>(step(servers::TimePassed{}));
   ASSERT_EQ(again.size(), 1U);
   EXPECT_EQ(again[0].to, s(1));
-  EXPECT_EQ(all<SendServe>(step(servers::TickPassed{})).size(), 0U) << "not every turn";
+  EXPECT_EQ(all<SendServe>(step(servers::TimePassed{})).size(), 0U) << "not every turn";
 }
 
 TEST_F(ServerGroupTest, ANewcomerIsAdmittedWhenEveryServerKnowsIt) {
@@ -187,7 +187,7 @@ TEST_F(ServerGroupTest, ALostServerEndsTheGroupAndAsksForACheckpoint) {
   joins(s(1, 2));
   EXPECT_TRUE(all<ChooseRestore>(seen).empty()) << "w1 has not come back";
   EXPECT_EQ(all<ChooseRestore>(joins(w(1))).size(), 1U);
-  EXPECT_TRUE(all<ChooseRestore>(step(servers::TickPassed{})).empty()) << "once";
+  EXPECT_TRUE(all<ChooseRestore>(step(servers::TimePassed{})).empty()) << "once";
   const auto told = all<SendServe>(step(servers::RestoreChosen{"/c/s9", 9}));
   ASSERT_EQ(told.size(), 2U);
   EXPECT_EQ(told[0].generation, Generation{2});
@@ -235,7 +235,7 @@ TEST_F(ServerGroupTest, AServerOfAGroupThatServesReadsNothingThoughTheJobDaemonB
     group.restore(served ? serving : forming, Generation{});
     expect({s(0), s(1, 2)}, {w(0), w(1)});
     now += std::chrono::seconds(3);
-    const auto told = all<SendServe>(step(servers::TickPassed{}));
+    const auto told = all<SendServe>(step(servers::TimePassed{}));
     ASSERT_EQ(told.size(), 2U);
     for (const SendServe& t : told) EXPECT_EQ(t.reads, !served);
   }
@@ -388,7 +388,7 @@ TEST_F(ServerGroupTest, ACutIsOrderedAgainFromWhoHasNotAnswered) {
   step(CutOrdered{1});
   step(SlicesSaved{s(0), group.generation(), {1, 4, 0, {}, {}, ""}});
   now += std::chrono::seconds(3);
-  const auto again = all<SendCut>(step(servers::TickPassed{}));
+  const auto again = all<SendCut>(step(servers::TimePassed{}));
   ASSERT_EQ(again.size(), 1U);
   EXPECT_EQ(again[0].to, s(1));
 }
@@ -399,11 +399,11 @@ TEST_F(ServerGroupTest, ACheckpointWaitsForTheAnswerOfAHomeAboutWhoLeaves) {
   EXPECT_TRUE(all<SendCut>(step(CutOrdered{3})).empty())
       << "its home may decide more of w1 between the cut and its answer";
   now += std::chrono::seconds(3);
-  EXPECT_TRUE(all<SendCut>(step(servers::TickPassed{})).empty());
+  EXPECT_TRUE(all<SendCut>(step(servers::TimePassed{})).empty());
   const wire::PsPlaces places{w(1).worker, Attempt{1}, 1, {{0, 30}}};
   serves(s(0), number(), {places});
-  EXPECT_EQ(all<SendCut>(step(servers::TickPassed{})).size(), 2U);
-  EXPECT_TRUE(all<SendCut>(step(servers::TickPassed{})).empty()) << "not every turn";
+  EXPECT_EQ(all<SendCut>(step(servers::TimePassed{})).size(), 2U);
+  EXPECT_TRUE(all<SendCut>(step(servers::TimePassed{})).empty()) << "not every turn";
 }
 
 TEST_F(ServerGroupTest, AsksAgainForWhoLeavesUntilItsHomeHasSaidIt) {
@@ -412,11 +412,11 @@ TEST_F(ServerGroupTest, AsksAgainForWhoLeavesUntilItsHomeHasSaidIt) {
   serves(s(0), number());  // an answer to an older order, which named nobody
   serves(s(1), number());
   now += std::chrono::seconds(1);
-  EXPECT_EQ(all<SendServe>(step(servers::TickPassed{})).size(), 2U);
+  EXPECT_EQ(all<SendServe>(step(servers::TimePassed{})).size(), 2U);
   serves(s(0), number(), {{w(1).worker, Attempt{1}, 1, {}}});
   EXPECT_EQ(all<SettleLeaver>(seen).size(), 1U);
   now += std::chrono::seconds(1);
-  EXPECT_TRUE(all<SendServe>(step(servers::TickPassed{})).empty());
+  EXPECT_TRUE(all<SendServe>(step(servers::TimePassed{})).empty());
 }
 
 TEST_F(ServerGroupTest, TheNextIncarnationAsksTheServersWhatTheyKnowAndGoesOn) {
@@ -430,7 +430,7 @@ TEST_F(ServerGroupTest, TheNextIncarnationAsksTheServersWhatTheyKnowAndGoesOn) {
   EXPECT_TRUE(group.serving());
   expect({s(0), s(1)}, {w(0)});
   now += std::chrono::seconds(3);
-  step(servers::TickPassed{});
+  step(servers::TimePassed{});
   EXPECT_EQ(all<SendServe>(seen).size(), 2U);
   const wire::PsPlaces places{w(1).worker, Attempt{1}, 1, {{0, 30}}};
   serves(s(0), number(), {places});
@@ -438,7 +438,7 @@ TEST_F(ServerGroupTest, TheNextIncarnationAsksTheServersWhatTheyKnowAndGoesOn) {
   EXPECT_EQ(all<SettleLeaver>(seen).size(), 1U);
   ASSERT_EQ(all<AdmitWorker>(seen).size(), 1U) << "whether it was told is not known";
   EXPECT_EQ(group.workers().admitted(), std::vector{w(0)});
-  step(servers::TickPassed{});
+  step(servers::TimePassed{});
   EXPECT_EQ(all<SendCut>(seen).size(), 2U) << "the checkpoint is still wanted";
 }
 
@@ -448,14 +448,14 @@ TEST_F(ServerGroupTest, WhoHasNotJoinedAgainHearsOnceMoreThatItsGroupIsOver) {
   expect({s(0), s(1, 2)}, {w(0), w(1)});
   joins(w(0));
   now += std::chrono::seconds(3);
-  const auto again = all<RepeatDissolve>(step(servers::TickPassed{}));
+  const auto again = all<RepeatDissolve>(step(servers::TimePassed{}));
   ASSERT_EQ(again.size(), 1U);
   EXPECT_EQ(again[0].generation, Generation{1});
   EXPECT_EQ(again[0].workers, std::vector{w(1)});
-  EXPECT_TRUE(all<RepeatDissolve>(step(servers::TickPassed{})).empty()) << "not every turn";
+  EXPECT_TRUE(all<RepeatDissolve>(step(servers::TimePassed{})).empty()) << "not every turn";
   joins(w(1));
   now += std::chrono::seconds(3);
-  EXPECT_TRUE(all<RepeatDissolve>(step(servers::TickPassed{})).empty()) << "all have heard";
+  EXPECT_TRUE(all<RepeatDissolve>(step(servers::TimePassed{})).empty()) << "all have heard";
 }
 
 TEST_F(ServerGroupTest, AWorkerThatHasNoSuccessorIsNotWaitedFor) {
@@ -466,7 +466,7 @@ TEST_F(ServerGroupTest, AWorkerThatHasNoSuccessorIsNotWaitedFor) {
   step(GroupMemberLost{w(1), "said again"});
   seen.clear();
   for (const Member m : {w(0), s(1, 2)}) joins(m);
-  step(servers::TickPassed{});
+  step(servers::TimePassed{});
   ASSERT_EQ(all<ChooseRestore>(seen).size(), 1U) << group.waiting_for();
   step(RestoreChosen{"l1", 7});
   ASSERT_EQ(all<SendServe>(seen).size(), 2U);
@@ -477,16 +477,16 @@ TEST_F(ServerGroupTest, WhoLetsTheOthersWaitForTooLongIsNamed) {
   expect({s(0), s(1)}, {w(0), w(1)});
   for (const Member m : {w(0), s(0), s(1)}) joins(m);
   now += std::chrono::seconds(100);
-  EXPECT_TRUE(all<EndSilentMember>(step(servers::TickPassed{})).empty());
+  EXPECT_TRUE(all<EndSilentMember>(step(servers::TimePassed{})).empty());
   now += std::chrono::seconds(30);
-  const auto silent = all<EndSilentMember>(step(servers::TickPassed{}));
+  const auto silent = all<EndSilentMember>(step(servers::TimePassed{}));
   ASSERT_EQ(silent.size(), 1U);
   EXPECT_EQ(silent[0].member, w(1));
-  EXPECT_TRUE(all<EndSilentMember>(step(servers::TickPassed{})).empty()) << "it has its time anew";
+  EXPECT_TRUE(all<EndSilentMember>(step(servers::TimePassed{})).empty()) << "it has its time anew";
   joins(w(1));
   serves(s(0), 1);
   now += std::chrono::seconds(130);
-  const auto unanswered = all<EndSilentMember>(step(servers::TickPassed{}));
+  const auto unanswered = all<EndSilentMember>(step(servers::TimePassed{}));
   ASSERT_EQ(unanswered.size(), 1U);
   EXPECT_EQ(unanswered[0].member, s(1)) << "it does not answer what it is to serve";
 }

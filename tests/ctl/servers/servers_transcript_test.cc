@@ -80,7 +80,7 @@ class ServersScript : public transcript::Machine {
     if (what == "go-on") return {ResizeAbandoned{}};
     if (what == "backups") return {TermsSet{count_of(line)}};
     if (what == "rate") return {TermsSet{{}, std::stod(line.word(0))}};
-    if (what == "tick") return {TickPassed{}};
+    if (what == "tick") return {TimePassed{}};
     std::vector<Input> inputs;
     for (const Member member : line.members()) {
       if (what == "joined") {

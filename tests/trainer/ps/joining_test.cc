@@ -295,9 +295,9 @@ TEST(JoiningPairTest, OneThatFallsTooFarBehindGetsAnotherImage) {
   std::ignore = stepped(primary, serve(1));
   std::ignore = stepped(primary, replica::BackupJoined{2});
   std::ignore = stepped(primary, replica::PieceMade{1, {0, "not all", false}, ""});
-  EXPECT_TRUE(all<replica::KeepState>(stepped(primary, node::Input(node::TickPassed{}))).empty());
+  EXPECT_TRUE(all<replica::KeepState>(stepped(primary, node::Input(node::TimePassed{}))).empty());
   for (std::uint64_t n = 2; n < 10; ++n) std::ignore = stepped(primary, serve(n));
-  const auto kept = all<replica::KeepState>(stepped(primary, node::Input(node::TickPassed{})));
+  const auto kept = all<replica::KeepState>(stepped(primary, node::Input(node::TimePassed{})));
   ASSERT_EQ(kept.size(), 1U);
   EXPECT_EQ(kept[0].image, 2U);
   EXPECT_TRUE(stepped(primary, replica::PieceMade{1, {0, "the rest", true}, ""}).empty());
@@ -318,11 +318,11 @@ TEST(JoiningPairTest, ABoundedNumberOfPiecesIsUnderWayAndWhatIsLostIsSaidAgain) 
     effects = stepped(primary, replica::PieceMade{1, {0, "piece", false}, ""});
   }
   EXPECT_EQ(made, StateSender::kUnderWay);
-  const auto again = all<wire::PsImage>(stepped(primary, node::Input(node::TickPassed{})));
+  const auto again = all<wire::PsImage>(stepped(primary, node::Input(node::TimePassed{})));
   EXPECT_EQ(again.size(), StateSender::kUnderWay);
   EXPECT_EQ(all<replica::MakePiece>(stepped(primary, replica::CopiesTaken{2, 0, 1, 3})).size(), 1U);
-  EXPECT_TRUE(all<wire::PsImage>(stepped(primary, node::Input(node::TickPassed{}))).empty());
-  EXPECT_EQ(all<wire::PsImage>(stepped(primary, node::Input(node::TickPassed{}))).at(0).piece, 4U);
+  EXPECT_TRUE(all<wire::PsImage>(stepped(primary, node::Input(node::TimePassed{}))).empty());
+  EXPECT_EQ(all<wire::PsImage>(stepped(primary, node::Input(node::TimePassed{}))).at(0).piece, 4U);
 }
 
 }  // namespace

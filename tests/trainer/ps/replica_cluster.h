@@ -74,7 +74,7 @@ class Cluster {
     return true;
   }
   void tick() {
-    for (std::size_t p = 0; p < processes_.size(); ++p) step(p, node::Input(node::TickPassed{}));
+    for (std::size_t p = 0; p < processes_.size(); ++p) step(p, node::Input(node::TimePassed{}));
     for (std::uint32_t i = 0; i < kWorkers; ++i) {
       for (const auto& [seat, open] : workers_[i].open) say(i, seat);
     }

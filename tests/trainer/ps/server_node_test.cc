@@ -98,12 +98,12 @@ TEST_F(ServerNodeTest, WhatIsNotAcknowledgedBetweenTwoTicksIsToldAgain) {
   commit(w(0), 1);
   commit(w(0), 2);
   EXPECT_THAT(told(step(node::DecisionsApplied{1, {1}})), IsEmpty());
-  EXPECT_THAT(told(step(node::TickPassed{})), ElementsAre("s2:1", "s2:2"))
+  EXPECT_THAT(told(step(node::TimePassed{})), ElementsAre("s2:1", "s2:2"))
       << "s1 has acknowledged something: the rest is on its way";
-  EXPECT_THAT(told(step(node::TickPassed{})), ElementsAre("s1:2", "s2:1", "s2:2"));
+  EXPECT_THAT(told(step(node::TimePassed{})), ElementsAre("s1:2", "s2:1", "s2:2"));
   step(node::DecisionsApplied{1, {2}});
   step(node::DecisionsApplied{2, {2}});
-  for (int n = 0; n < 3; ++n) EXPECT_THAT(told(step(node::TickPassed{})), IsEmpty());
+  for (int n = 0; n < 3; ++n) EXPECT_THAT(told(step(node::TimePassed{})), IsEmpty());
 }
 
 TEST_F(ServerNodeTest, WhatFoundNoRoomIsToldWithWhatIsNext) {
@@ -321,7 +321,7 @@ TEST_F(ServerNodeTest, WithTheSameEventsASecondOneSaysTheSame) {
           asks(member, wire::PsIdle{version});
           break;
         case 3:
-          both(node::TickPassed{});
+          both(node::TimePassed{});
           break;
         default:
           both(node::DecisionsApplied{static_cast<std::uint32_t>(1 + below(2)), {first.version()}});

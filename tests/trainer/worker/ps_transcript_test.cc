@@ -23,23 +23,23 @@
 #include "tests/trainer/worker/shown.h"
 #include "trainer/worker/servers/ps_machine.h"
 
-namespace antdt::worker {
+namespace antdt::worker::ps_worker {
 namespace {
 
 class PsScript : public transcript::Machine {
  public:
   explicit PsScript(const Line& first)
       : self_(worker_of(first.word(0))), machine_(config_of(first)) {
-    PsEffects out;
+    Effects out;
     machine_.step(Started{}, MonoTime{}, out);
   }
 
   std::vector<std::string> run(const Line& line, MonoTime now) override {
     if (line.what() == "state") return state();
-    PsEffects out;
+    Effects out;
     machine_.step(input_of_line(line), now, out);
     std::vector<std::string> shown;
-    for (const PsEffect& effect : out) shown.push_back(std::visit(*this, effect));
+    for (const Effect& effect : out) shown.push_back(std::visit(*this, effect));
     return shown;
   }
 
@@ -54,7 +54,7 @@ class PsScript : public transcript::Machine {
 
   // ------------------------------------------------------------- what happens
 
-  PsInput input_of_line(const Line& line) {
+  Input input_of_line(const Line& line) {
     const std::string& what = line.what();
     if (what == "servers") {
       ServersNamed named{generation_of(line), {}};
@@ -85,7 +85,7 @@ class PsScript : public transcript::Machine {
     if (what == "tick") return TimePassed{};
     return answer(line);
   }
-  static PsInput answer(const Line& line) {
+  static Input answer(const Line& line) {
     const std::string& what = line.what();
     if (what == "opened") return ServersOpened{line.number("version", 0)};
     if (what == "pushed") return PushSaid{};
@@ -186,4 +186,4 @@ INSTANTIATE_TEST_SUITE_P(, PsTranscript,
                          [](const auto& name) { return name.param; });
 
 }  // namespace
-}  // namespace antdt::worker
+}  // namespace antdt::worker::ps_worker

@@ -9,7 +9,7 @@
 // said again on the new link. A server that is moved to a new view begins it with a new link to its
 // backup, if it has one.
 //
-// A value without I/O or clock; its shell feeds node::TickPassed every ServerNode::kAgain.
+// A value without I/O or clock; its shell feeds node::TimePassed every ServerNode::kAgain.
 // ReadSlices and WriteSlices are answered as ServerNode has it. Nothing is durable here.
 #pragma once
 

@@ -22,7 +22,7 @@ void ServerProcess::check_invariants() const {
 
 // ----------------------------------------------------------------------- its agent
 
-void ServerProcess::on(const process::TickPassed&, MonoTime now, process::Effects& out) {
+void ServerProcess::on(const process::TimePassed&, MonoTime now, process::Effects& out) {
   const bool unknown = state_ == State::kGreeting && endpoint_.empty();
   if (unknown && now >= begun_ + kGreeting) {
     return give_up(

@@ -13,7 +13,7 @@
 //
 // The end point stays open until the end. Answers are not repeated: who asks asks again.
 //
-// A value without I/O; its shell calls TickPassed every kAgain and PulsePassed every kPulse.
+// A value without I/O; its shell calls TimePassed every kAgain and PulsePassed every kPulse.
 // Nothing is durable here.
 #pragma once
 
@@ -80,13 +80,13 @@ struct CutTaken {
 struct BackupBroken {
   std::string error;
 };
-struct TickPassed {};
+struct TimePassed {};
 struct PulsePassed {
   std::uint64_t version = 0;  // updates that are applied
 };
 using Input = std::variant<WelcomeHeard, EndPointOpened, EndPointFailed, RefusalHeard, LeaveHeard,
                            StopAsked, GroupOrderHeard, CutOrderHeard, GroupFailed, OrderTaken,
-                           CutTaken, BackupBroken, TickPassed, PulsePassed>;
+                           CutTaken, BackupBroken, TimePassed, PulsePassed>;
 
 // ---- effects
 struct SayHello {};
@@ -179,7 +179,7 @@ class ServerProcess {
   void on(const process::OrderTaken& input, MonoTime now, process::Effects& out);
   void on(const process::CutTaken& input, MonoTime now, process::Effects& out);
   void on(const process::BackupBroken& input, MonoTime now, process::Effects& out);
-  void on(const process::TickPassed& input, MonoTime now, process::Effects& out);
+  void on(const process::TimePassed& input, MonoTime now, process::Effects& out);
   void on(const process::PulsePassed& input, MonoTime now, process::Effects& out);
 
   void speak(process::Effects& out);

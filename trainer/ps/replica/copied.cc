@@ -110,7 +110,7 @@ wire::PsCopied to_wire(const replica::EventCopied& copied) {
                    put(message, kCutWritten, {e.number, 0, 0, e.files, {}, e.error});
                  },
                  [](const node::TellUnsent&) {},  // nor are these
-                 [](const node::TickPassed&) {},
+                 [](const node::TimePassed&) {},
              },
              copied.input);
   return message;

@@ -100,7 +100,7 @@ void Replica::take(const node::Input& input) {
     ++taken_;
     if (copies()) copy(input);
   }
-  if (std::holds_alternative<node::TickPassed>(input)) tick();
+  if (std::holds_alternative<node::TimePassed>(input)) tick();
   node::Effects effects;
   node_.step(input, effects);
   for (node::Effect& effect : effects) say(std::move(effect));
@@ -306,8 +306,8 @@ void Replica::finish_what_the_primary_began() {
     take(node::WritingBegun{node_.beginning(), 0, kLost});
   for (const std::uint64_t cut : node_.writing()) take(node::SlicesWritten{cut, {}, kLost});
   // Nobody knows what of its decisions was said.
-  take(node::TickPassed{});
-  take(node::TickPassed{});
+  take(node::TimePassed{});
+  take(node::TimePassed{});
   // They have been answered.
   std::erase_if(effects_, [](const replica::Effect& effect) {
     const auto* of_node = std::get_if<node::Effect>(&effect);

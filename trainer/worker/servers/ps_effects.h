@@ -20,7 +20,7 @@
 #include "core/wire/ps_messages.h"
 #include "trainer/worker/member/effects.h"
 
-namespace antdt::worker {
+namespace antdt::worker::ps_worker {
 
 // Lets go of the link to them.
 struct LeaveServers {
@@ -80,10 +80,10 @@ struct SayIdle {};
 // Likewise, and waits until all that is decided by now is applied. -> ServersSettled
 struct SettleServers {};
 
-using PsEffect =
+using Effect =
     std::variant<Send, SpendTime, LeaveServers, StartReading, StopReading, SayPull, ForgetPull,
                  BeginBatch, Exit, GiveUp, OpenServers, TakeBatch, AwaitRows, ComputeBatch, SayPush,
                  AwaitServers, AwaitGivenBack, SayIdle, SettleServers, AwaitRecords, EvaluateBatch>;
-using PsEffects = std::vector<PsEffect>;
+using Effects = std::vector<Effect>;
 
-}  // namespace antdt::worker
+}  // namespace antdt::worker::ps_worker

@@ -2,18 +2,18 @@
 
 #include <type_traits>
 
-namespace antdt::worker {
+namespace antdt::worker::ps_worker {
 
-std::optional<PsInput> ps_input_of(client::Directive directive) {
+std::optional<Input> input_of(client::Directive directive) {
   if (auto* const roster = std::get_if<wire::PsRoster>(&directive.order)) {
     return ServersNamed{directive.generation, std::move(*roster)};
   }
-  auto input = input_of(std::move(directive));
+  auto input = worker::input_of(std::move(directive));
   if (!input) return std::nullopt;
   return std::visit(
-      [](auto& order) -> std::optional<PsInput> {
-        if constexpr (std::is_constructible_v<PsInput, decltype(order)>) {
-          return PsInput(std::move(order));
+      [](auto& order) -> std::optional<Input> {
+        if constexpr (std::is_constructible_v<Input, decltype(order)>) {
+          return Input(std::move(order));
         } else {
           return std::nullopt;
         }
@@ -21,4 +21,4 @@ std::optional<PsInput> ps_input_of(client::Directive directive) {
       *input);
 }
 
-}  // namespace antdt::worker
+}  // namespace antdt::worker::ps_worker

@@ -12,7 +12,7 @@
 #include "core/wire/ps_messages.h"
 #include "trainer/worker/member/inputs.h"
 
-namespace antdt::worker {
+namespace antdt::worker::ps_worker {
 
 // An order: a group of servers, and how its workers wait for one another.
 struct ServersNamed {
@@ -81,7 +81,7 @@ struct ServersLost {
   std::string why;
 };
 
-using PsInput =
+using Input =
     std::variant<Started, ServersNamed, PhaseStarted, GenerationAborted, RegroupOrdered,
                  LeaveOrdered, Heard, TimePassed, PlanHeld, CommitSaid, PushDecided, ServersOpened,
                  BatchTaken, RowsPulled, ServersAnswered, BatchComputed, PushSaid, GivenBack,
@@ -89,6 +89,6 @@ using PsInput =
 
 // An order of the client's as an input; nothing for one that is said to members of a collective
 // alone.
-[[nodiscard]] std::optional<PsInput> ps_input_of(client::Directive directive);
+[[nodiscard]] std::optional<Input> input_of(client::Directive directive);
 
-}  // namespace antdt::worker
+}  // namespace antdt::worker::ps_worker

@@ -10,7 +10,7 @@
 #include "trainer/ps/placement.h"
 #include "trainer/worker/habits.h"
 
-namespace antdt::worker {
+namespace antdt::worker::ps_worker {
 namespace {
 
 // Where T stands among the alternatives of a variant.
@@ -22,7 +22,7 @@ consteval std::size_t index_of() {
     return index_of<T, Variant, at + 1>();
 }
 
-constexpr std::size_t kFirstPsOperation = index_of<OpenServers, PsEffect>();
+constexpr std::size_t kFirstPsOperation = index_of<OpenServers, Effect>();
 constexpr const char* kGone = "the servers are gone";
 
 }  // namespace
@@ -31,7 +31,7 @@ PsMachine::PsMachine(WorkerConfig config) : config_(std::move(config)) {
   worker_.self = config_.self;
 }
 
-void PsMachine::step(const PsInput& input, MonoTime now, PsEffects& out) {
+void PsMachine::step(const Input& input, MonoTime now, Effects& out) {
   ANTDT_CHECK(!ended(), "{} is told something after its end", config_.self);
   const std::size_t before = out.size();
   std::visit([&](const auto& i) { on(i, now, out); }, input);
@@ -51,10 +51,10 @@ S& PsMachine::expect() {
 }
 
 // From: nothing. To: joining.
-void PsMachine::on(const Started&, MonoTime, PsEffects& out) { join({}, out); }
+void PsMachine::on(const Started&, MonoTime, Effects& out) { join({}, out); }
 
 // To: joining.
-void PsMachine::join(std::string problem, PsEffects& out) {
+void PsMachine::join(std::string problem, Effects& out) {
   state_ = Joining{};
   wire::Join join = config_.join;
   join.problem = std::move(problem);
@@ -66,7 +66,7 @@ void PsMachine::join(std::string problem, PsEffects& out) {
 // ------------------------------------------------------------ a group of servers
 
 // From: any that waits for an order. To: opening; joining, if it cannot be obeyed.
-void PsMachine::on(const ServersNamed& input, MonoTime, PsEffects& out) {
+void PsMachine::on(const ServersNamed& input, MonoTime, Effects& out) {
   // Its servers have heard of no push.
   if (input.generation != generation_) worker_.pushes = 0;
   generation_ = input.generation;
@@ -87,33 +87,33 @@ void PsMachine::on(const ServersNamed& input, MonoTime, PsEffects& out) {
 }
 
 // From: opening. To: linked.
-void PsMachine::on(const ServersOpened& input, MonoTime, PsEffects&) {
+void PsMachine::on(const ServersOpened& input, MonoTime, Effects&) {
   expect<Opening>();
   worker_.version = input.version;
   state_ = Linked{};
 }
 
 // One that ended before its roster was given out has answered the join.
-bool PsMachine::concerns(Generation generation, PsEffects& out) {
+bool PsMachine::concerns(Generation generation, Effects& out) {
   if (generation > generation_) dissolve("it is over before it began here", out);
   return generation == generation_;
 }
 
 // From: linked. To: joining. Where it is over already, this worker has joined again for that
 // reason.
-void PsMachine::on(const GenerationAborted& input, MonoTime, PsEffects& out) {
+void PsMachine::on(const GenerationAborted& input, MonoTime, Effects& out) {
   if (!concerns(input.generation, out)) return;
   if (std::holds_alternative<Linked>(state_)) dissolve(input.reason, out);
 }
 
 // From: linked. To: joining.
-void PsMachine::on(const RegroupOrdered& input, MonoTime, PsEffects& out) {
+void PsMachine::on(const RegroupOrdered& input, MonoTime, Effects& out) {
   if (!concerns(input.generation, out)) return;
   if (std::holds_alternative<Linked>(state_)) dissolve(input.reason, out);
 }
 
 // From: any. To: joining. One with a problem may come back to the same generation.
-void PsMachine::dissolve(const std::string& reason, PsEffects& out, std::string problem) {
+void PsMachine::dissolve(const std::string& reason, Effects& out, std::string problem) {
   resting_ = TimeUse::kReconfigure;
   out.emplace_back(SpendTime{resting_});
   if (!std::holds_alternative<Joining>(state_) && problem.empty()) {
@@ -127,7 +127,7 @@ void PsMachine::dissolve(const std::string& reason, PsEffects& out, std::string 
 
 // From: linked. To: training, settling; linked, where the servers write the model and Leave
 // follows; ended, if it has no such data.
-void PsMachine::on(const PhaseStarted& input, MonoTime now, PsEffects& out) {
+void PsMachine::on(const PhaseStarted& input, MonoTime now, Effects& out) {
   if (!concerns(input.generation, out) || !std::holds_alternative<Linked>(state_)) return;
   if (input.start.what == wire::PhaseKind::kFinish) return;
   phase_ = input.start;
@@ -149,7 +149,7 @@ void PsMachine::on(const PhaseStarted& input, MonoTime now, PsEffects& out) {
 }
 
 // From: settling. To: evaluating, with the model after all updates: nobody pushes meanwhile.
-void PsMachine::on(const ServersSettled& input, MonoTime, PsEffects& out) {
+void PsMachine::on(const ServersSettled& input, MonoTime, Effects& out) {
   expect<Settling>();
   worker_.version = std::max(worker_.version, input.decided);
   EvalPhase& phase = state_.emplace<EvalPhase>(worker_.heard, phase_, config_.eval_batch);
@@ -157,26 +157,26 @@ void PsMachine::on(const ServersSettled& input, MonoTime, PsEffects& out) {
 }
 
 // From: evaluating. To: evaluating; what follows on a phase, if that was its end.
-void PsMachine::on(const BatchEvaluated& input, MonoTime, PsEffects& out) {
+void PsMachine::on(const BatchEvaluated& input, MonoTime, Effects& out) {
   if (const auto end = expect<EvalPhase>().on(input, out)) phase_ended(*end, kGone, out);
 }
 
 // What only a training phase is answered with.
 // From: training. To: training; what follows on a phase, if that was its end.
 template <class Answer>
-void PsMachine::on(const Answer& input, MonoTime now, PsEffects& out) {
+void PsMachine::on(const Answer& input, MonoTime now, Effects& out) {
   PsTrainPhase& phase = expect<PsTrainPhase>();
   if (const auto end = phase.on(input, now, out)) phase_ended(*end, phase.breakage(), out);
 }
 
 // From: training. To: training; ended, if it cannot be so.
-void PsMachine::on(const PushDecided& input, MonoTime now, PsEffects& out) {
+void PsMachine::on(const PushDecided& input, MonoTime now, Effects& out) {
   const Status taken = expect<PsTrainPhase>().on(input, now, out);
   if (!taken) give_up(taken.error(), out);
 }
 
 // From: training, settling, evaluating. To: linked, until the next phase; joining; ended.
-void PsMachine::phase_ended(PhaseEnd end, const std::string& reason, PsEffects& out) {
+void PsMachine::phase_ended(PhaseEnd end, const std::string& reason, Effects& out) {
   out.emplace_back(Send{client::SetHold{0}});
   out.emplace_back(StopReading{});
   switch (end) {
@@ -196,20 +196,20 @@ void PsMachine::phase_ended(PhaseEnd end, const std::string& reason, PsEffects& 
 // ------------------------------------------------------------------- what it hears
 
 // From: any that waits for an order. To: ended, if it was asked to leave.
-void PsMachine::on(const Heard& input, MonoTime, PsEffects& out) {
+void PsMachine::on(const Heard& input, MonoTime, Effects& out) {
   worker_.heard = input;
   if (awaits_order() && worker_.heard.wants_to_leave()) leave(out);
 }
 
 // Taken up with the next batch.
-void PsMachine::on(const PlanHeld& input, MonoTime, PsEffects&) {
+void PsMachine::on(const PlanHeld& input, MonoTime, Effects&) {
   worker_.planned = share_of(input.plan, config_.self);
 }
 
-void PsMachine::on(const CommitSaid& input, MonoTime, PsEffects&) { commit_said_ = input; }
+void PsMachine::on(const CommitSaid& input, MonoTime, Effects&) { commit_said_ = input; }
 
 // From: any that has a link. To: joining; ended, if it was to leave.
-void PsMachine::on(const ServersLost& input, MonoTime, PsEffects& out) {
+void PsMachine::on(const ServersLost& input, MonoTime, Effects& out) {
   if (auto* const phase = std::get_if<PsTrainPhase>(&state_)) {
     return phase_ended(phase->lost(input.why), input.why, out);
   }
@@ -220,7 +220,7 @@ void PsMachine::on(const ServersLost& input, MonoTime, PsEffects& out) {
 }
 
 // From: opening. To: joining, with the problem.  From: any other. To: ended.
-void PsMachine::on(const WorkFailed& input, MonoTime, PsEffects& out) {
+void PsMachine::on(const WorkFailed& input, MonoTime, Effects& out) {
   if (!std::holds_alternative<Opening>(state_)) return give_up(input.error, out);
   dissolve(input.error.message, out, input.error.message);
 }
@@ -228,19 +228,19 @@ void PsMachine::on(const WorkFailed& input, MonoTime, PsEffects& out) {
 // ------------------------------------------------------------------- its end
 
 // From: any that waits for an order. To: ended.
-void PsMachine::on(const LeaveOrdered& input, MonoTime, PsEffects& out) {
+void PsMachine::on(const LeaveOrdered& input, MonoTime, Effects& out) {
   state_ = Ended{};
   out.emplace_back(Exit{static_cast<int>(input.code)});
 }
 
 // To: ended.
-void PsMachine::leave(PsEffects& out) {
+void PsMachine::leave(Effects& out) {
   state_ = Ended{};
   out.emplace_back(Exit{worker_.heard.leave_code()});
 }
 
 // To: ended.
-void PsMachine::give_up(Error error, PsEffects& out) {
+void PsMachine::give_up(Error error, Effects& out) {
   state_ = Ended{};
   out.emplace_back(GiveUp{std::move(error)});
 }
@@ -261,4 +261,4 @@ const char* PsMachine::state_name() const {
   return phase != nullptr ? phase->name_of_state() : kNames[state_.index()];
 }
 
-}  // namespace antdt::worker
+}  // namespace antdt::worker::ps_worker

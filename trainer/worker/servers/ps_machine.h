@@ -33,7 +33,7 @@
 #include "trainer/worker/servers/ps_train_phase.h"
 #include "trainer/worker/worker_config.h"
 
-namespace antdt::worker {
+namespace antdt::worker::ps_worker {
 
 class PsMachine {
  public:
@@ -42,7 +42,7 @@ class PsMachine {
   PsMachine& operator=(const PsMachine&) = delete;
 
   // Appends to `out`. Started comes first, and nothing after the end.
-  void step(const PsInput& input, MonoTime now, PsEffects& out);
+  void step(const Input& input, MonoTime now, Effects& out);
 
   // Nothing is under way: the next order is wanted, or TimePassed.
   [[nodiscard]] bool awaits_order() const {
@@ -67,34 +67,34 @@ class PsMachine {
   struct Ended {};
   using State = std::variant<Joining, Opening, Linked, PsTrainPhase, Settling, EvalPhase, Ended>;
 
-  void on(const Started& input, MonoTime now, PsEffects& out);
-  void on(const ServersNamed& input, MonoTime now, PsEffects& out);
-  void on(const ServersOpened& input, MonoTime now, PsEffects& out);
-  void on(const PhaseStarted& input, MonoTime now, PsEffects& out);
-  void on(const GenerationAborted& input, MonoTime now, PsEffects& out);
-  void on(const RegroupOrdered& input, MonoTime now, PsEffects& out);
-  void on(const LeaveOrdered& input, MonoTime now, PsEffects& out);
-  void on(const Heard& input, MonoTime now, PsEffects& out);
-  void on(const TimePassed&, MonoTime, PsEffects&) {}
-  void on(const PlanHeld& input, MonoTime now, PsEffects& out);
-  void on(const CommitSaid& input, MonoTime now, PsEffects& out);
-  void on(const PushDecided& input, MonoTime now, PsEffects& out);
-  void on(const ServersSettled& input, MonoTime now, PsEffects& out);
-  void on(const BatchEvaluated& input, MonoTime now, PsEffects& out);
-  void on(const ServersLost& input, MonoTime now, PsEffects& out);
-  void on(const WorkFailed& input, MonoTime now, PsEffects& out);
+  void on(const Started& input, MonoTime now, Effects& out);
+  void on(const ServersNamed& input, MonoTime now, Effects& out);
+  void on(const ServersOpened& input, MonoTime now, Effects& out);
+  void on(const PhaseStarted& input, MonoTime now, Effects& out);
+  void on(const GenerationAborted& input, MonoTime now, Effects& out);
+  void on(const RegroupOrdered& input, MonoTime now, Effects& out);
+  void on(const LeaveOrdered& input, MonoTime now, Effects& out);
+  void on(const Heard& input, MonoTime now, Effects& out);
+  void on(const TimePassed&, MonoTime, Effects&) {}
+  void on(const PlanHeld& input, MonoTime now, Effects& out);
+  void on(const CommitSaid& input, MonoTime now, Effects& out);
+  void on(const PushDecided& input, MonoTime now, Effects& out);
+  void on(const ServersSettled& input, MonoTime now, Effects& out);
+  void on(const BatchEvaluated& input, MonoTime now, Effects& out);
+  void on(const ServersLost& input, MonoTime now, Effects& out);
+  void on(const WorkFailed& input, MonoTime now, Effects& out);
   // BatchTaken and all else that a training phase alone is answered with.
   template <class Answer>
-  void on(const Answer& input, MonoTime now, PsEffects& out);
+  void on(const Answer& input, MonoTime now, Effects& out);
 
-  void join(std::string problem, PsEffects& out);
+  void join(std::string problem, Effects& out);
   // Whether an order is of the group that it is in; one of a later group ends that.
-  [[nodiscard]] bool concerns(Generation generation, PsEffects& out);
+  [[nodiscard]] bool concerns(Generation generation, Effects& out);
   // The group is over here: lets go of it and joins again.
-  void dissolve(const std::string& reason, PsEffects& out, std::string problem = {});
-  void phase_ended(PhaseEnd end, const std::string& reason, PsEffects& out);
-  void give_up(Error error, PsEffects& out);
-  void leave(PsEffects& out);
+  void dissolve(const std::string& reason, Effects& out, std::string problem = {});
+  void phase_ended(PhaseEnd end, const std::string& reason, Effects& out);
+  void give_up(Error error, Effects& out);
+  void leave(Effects& out);
   template <class S>
   S& expect();
 
@@ -108,4 +108,4 @@ class PsMachine {
   wire::PsSaid said_;       // to those of the one before
 };
 
-}  // namespace antdt::worker
+}  // namespace antdt::worker::ps_worker

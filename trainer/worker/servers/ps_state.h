@@ -8,7 +8,7 @@
 #include "trainer/worker/member/inputs.h"
 #include "trainer/worker/training_state.h"
 
-namespace antdt::worker {
+namespace antdt::worker::ps_worker {
 
 // The model is on the servers: nothing here has to outlive a generation but for the plan.
 struct PsState {
@@ -24,4 +24,4 @@ struct PsState {
   [[nodiscard]] bool barrier() const { return consistency == ps::Consistency::kBarrier; }
 };
 
-}  // namespace antdt::worker
+}  // namespace antdt::worker::ps_worker

@@ -6,7 +6,7 @@
 #include "core/check.h"
 #include "trainer/worker/habits.h"
 
-namespace antdt::worker {
+namespace antdt::worker::ps_worker {
 namespace {
 
 // How long a worker without a share waits for another plan.
@@ -21,7 +21,10 @@ constexpr std::size_t kMostUnderWay = 2;
 }  // namespace
 
 PsTrainPhase::PsTrainPhase(PsState& worker, wire::PhaseStart start)
-    : worker_(worker), start_(std::move(start)) {}
+    : worker_(worker),
+      start_(std::move(start)),
+      account_(worker_, start_.phase),
+      next_pull_(worker_) {}
 
 PhaseEnd PsTrainPhase::ended(PhaseEnd end) {
   at_ = At::kEnded;
@@ -29,16 +32,16 @@ PhaseEnd PsTrainPhase::ended(PhaseEnd end) {
 }
 
 // From: nothing. To: taking.
-PsTrainPhase::End PsTrainPhase::begin(MonoTime now, PsEffects& out) {
+PsTrainPhase::End PsTrainPhase::begin(MonoTime now, Effects& out) {
   out.emplace_back(Send{client::BeginPhase{start_.phase}});
   out.emplace_back(StartReading{Data::kTrain});
-  out.emplace_back(Send{client::SetHold{hold_.begin(worker_.share.samples(), now)}});
+  account_.begin(now, out);
   return turn(now, out);
 }
 
 // From: any, where a batch is done with. To: taking; awaiting rows, if the next batch is there;
 // leaving; ended.
-PsTrainPhase::End PsTrainPhase::turn(MonoTime now, PsEffects& out) {
+PsTrainPhase::End PsTrainPhase::turn(MonoTime now, Effects& out) {
   if (worker_.heard.over) {
     breakage_ = "the servers are gone";
     return ended(PhaseEnd::kOver);
@@ -58,15 +61,15 @@ PhaseEnd PsTrainPhase::lost(std::string why) {
 
 // At once and alone: gradients are divided by the weight of what was applied, so
 // nobody has to switch with anybody.
-void PsTrainPhase::take_up_plan(MonoTime now, PsEffects& out) {
+void PsTrainPhase::take_up_plan(MonoTime now, Effects& out) {
   if (worker_.planned.version == worker_.share.version) return;
   worker_.share = worker_.planned;
   plan_changed_ = true;
-  out.emplace_back(Send{client::SetHold{hold_.set(place_, worker_.share.samples(), now)}});
+  account_.take_up_share(now, out);
 }
 
 // To: taking, looking ahead, looking behind.
-PsTrainPhase::End PsTrainPhase::take(At at, MonoTime now, PsEffects& out) {
+PsTrainPhase::End PsTrainPhase::take(At at, MonoTime now, Effects& out) {
   take_up_plan(now, out);
   at_ = at;
   out.emplace_back(SpendTime{TimeUse::kOther});
@@ -79,7 +82,7 @@ PsTrainPhase::End PsTrainPhase::take(At at, MonoTime now, PsEffects& out) {
 // From: awaiting records. To: awaiting rows; finishing; going idle; taking, if it is idle.
 // From: looking ahead. To: computing.
 // From: looking behind. To: awaiting decision; what follows on a batch.
-PsTrainPhase::End PsTrainPhase::on(const BatchTaken& input, MonoTime now, PsEffects& out) {
+PsTrainPhase::End PsTrainPhase::on(const BatchTaken& input, MonoTime now, Effects& out) {
   const bool has_batch = input.status == client::TakeStatus::kData;
   if (has_batch) begin_next(input);
   switch (at_) {
@@ -87,13 +90,14 @@ PsTrainPhase::End PsTrainPhase::on(const BatchTaken& input, MonoTime now, PsEffe
       return has_batch ? await_rows(now, out) : wait(At::kConcluding, now, out);
     case At::kAwaitingRecords:
       if (has_batch) return await_rows(now, out);
-      if (input.status == client::TakeStatus::kEnd) return finish(out);
+      // Every record is applied: who says idle now hears of the last step.
+      if (input.status == client::TakeStatus::kEnd) return say_idle(At::kFinishing, out);
       return idle_ ? turn(now, out) : say_idle(At::kGoingIdle, out);
     case At::kLookingAhead:
-      if (has_batch) say_pull_early(1, out);
+      if (has_batch) next_pull_.say_early(1, out);
       return compute(out);
     case At::kLookingBehind:
-      if (has_batch) say_pull_early(worker_.barrier() && batch_.weight > 0 ? 1 : 0, out);
+      if (has_batch) next_pull_.say_early(worker_.barrier() && batch_.weight > 0 ? 1 : 0, out);
       return pushed(now, out);
     default:
       ANTDT_CHECK(false, "a batch was taken while {}", name_of_state());
@@ -113,7 +117,7 @@ void PsTrainPhase::begin_next(const BatchTaken& taken) {
 }
 
 // From: concluding. To: resting, if it has no share; else awaiting records.
-PsTrainPhase::End PsTrainPhase::await_records(PsEffects& out) {
+PsTrainPhase::End PsTrainPhase::await_records(Effects& out) {
   const std::uint64_t share = worker_.share.samples();
   out.emplace_back(SpendTime{idle_ || share == 0 ? TimeUse::kShardWait : TimeUse::kData});
   if (share == 0) {
@@ -128,7 +132,7 @@ PsTrainPhase::End PsTrainPhase::await_records(PsEffects& out) {
 }
 
 // From: resting. To: awaiting records: of what is there already, and whether the phase is over.
-PsTrainPhase::End PsTrainPhase::on(const RecordsAwaited&, MonoTime, PsEffects& out) {
+PsTrainPhase::End PsTrainPhase::on(const RecordsAwaited&, MonoTime, Effects& out) {
   ANTDT_CHECK(at_ == At::kResting, "records were awaited while {}", name_of_state());
   at_ = At::kAwaitingRecords;
   out.emplace_back(TakeBatch{1, TakeBatch::Wait::kForRecords, {}, worker_.pushes});
@@ -137,57 +141,23 @@ PsTrainPhase::End PsTrainPhase::on(const RecordsAwaited&, MonoTime, PsEffects& o
 
 // ------------------------------------------------------------------------- rows
 
-void PsTrainPhase::say_pull(std::uint64_t more, PsEffects& out) {
-  next_->pull_said = true;
-  out.emplace_back(SayPull{pull_clock(more)});
-}
-
-void PsTrainPhase::say_pull_early(std::uint64_t more, PsEffects& out) {
-  out.emplace_back(SpendTime{TimeUse::kCollectiveWait});
-  say_pull(more, out);
-}
-
-void PsTrainPhase::forget_pull(PsEffects& out) {
-  if (!next_ || !std::exchange(next_->pull_said, false)) return;
-  out.emplace_back(ForgetPull{});
-}
-
-bool PsTrainPhase::pull_waits_for_push() const {
-  return worker_.barrier() ||
-         (worker_.consistency == ps::Consistency::kBounded && worker_.staleness == 0);
-}
-
-std::uint64_t PsTrainPhase::pull_clock(std::uint64_t more) const {
-  switch (worker_.consistency) {
-    case ps::Consistency::kBarrier:
-      return worker_.version + more;
-    case ps::Consistency::kBounded: {
-      const std::uint64_t pushes = worker_.pushes + more;
-      return pushes - std::min(pushes, worker_.staleness);
-    }
-    case ps::Consistency::kUnbounded:
-      return 0;
-  }
-  return 0;
-}
-
 // To: awaiting rows, of the next batch.
-PsTrainPhase::End PsTrainPhase::await_rows(MonoTime now, PsEffects& out) {
+PsTrainPhase::End PsTrainPhase::await_rows(MonoTime now, Effects& out) {
   at_ = At::kAwaitingRows;
   since_ = now;
   out.emplace_back(SpendTime{TimeUse::kCollectiveWait});
-  if (!next_->pull_said) say_pull(0, out);
+  if (!next_pull_.is_said()) next_pull_.say(0, out);
   return look(now, out);
 }
 
 // From: awaiting rows. To: awaiting rows, if they are of different steps; looking ahead; computing.
-PsTrainPhase::End PsTrainPhase::on(const RowsPulled& input, MonoTime now, PsEffects& out) {
+PsTrainPhase::End PsTrainPhase::on(const RowsPulled& input, MonoTime now, Effects& out) {
   ANTDT_CHECK(at_ == At::kAwaitingRows, "rows came while {}", name_of_state());
-  next_->pull_said = false;
+  next_pull_.answered();
   next_->version = input.oldest;
   worker_.version = std::max(worker_.version, input.newest);
   if (worker_.barrier() && input.oldest != input.newest && ++pulls_ < kMostPulls) {
-    say_pull(0, out);
+    next_pull_.say(0, out);
     return look(now, out);
   }
   // Who was away goes on with the others: nobody waits for it to catch up.
@@ -196,13 +166,13 @@ PsTrainPhase::End PsTrainPhase::on(const RowsPulled& input, MonoTime now, PsEffe
   batch_ = std::move(*next_);
   next_.reset();
   out.emplace_back(BeginBatch{});
-  return pull_waits_for_push() ? compute(out) : take(At::kLookingAhead, now, out);
+  return next_pull_.waits_for_push() ? compute(out) : take(At::kLookingAhead, now, out);
 }
 
 // ----------------------------------------------------------------------- a batch
 
 // To: computing.
-PsTrainPhase::End PsTrainPhase::compute(PsEffects& out) {
+PsTrainPhase::End PsTrainPhase::compute(Effects& out) {
   at_ = At::kComputing;
   out.emplace_back(SpendTime{TimeUse::kCompute});
   out.emplace_back(ComputeBatch{worker_.pushes});
@@ -211,7 +181,7 @@ PsTrainPhase::End PsTrainPhase::compute(PsEffects& out) {
 
 // From: computing. To: awaiting given back, if a batch was late before; else making room, or what
 // follows on a push, where there is nothing to push.
-PsTrainPhase::End PsTrainPhase::on(const BatchComputed& input, MonoTime now, PsEffects& out) {
+PsTrainPhase::End PsTrainPhase::on(const BatchComputed& input, MonoTime now, Effects& out) {
   ANTDT_CHECK(at_ == At::kComputing, "a batch was computed while {}", name_of_state());
   batch_.times.compute = input.compute;
   batch_.weight = input.weight;
@@ -224,7 +194,7 @@ PsTrainPhase::End PsTrainPhase::on(const BatchComputed& input, MonoTime now, PsE
 }
 
 // From: awaiting given back. To: as above; taking, if it is to leave.
-PsTrainPhase::End PsTrainPhase::on(const GivenBack& input, MonoTime now, PsEffects& out) {
+PsTrainPhase::End PsTrainPhase::on(const GivenBack& input, MonoTime now, Effects& out) {
   ANTDT_CHECK(at_ == At::kAwaitingGivenBack, "records were given back while {}", name_of_state());
   if (input.all) {
     gave_back_ = false;
@@ -235,7 +205,7 @@ PsTrainPhase::End PsTrainPhase::on(const GivenBack& input, MonoTime now, PsEffec
   return {};
 }
 
-PsTrainPhase::End PsTrainPhase::computed(MonoTime now, PsEffects& out) {
+PsTrainPhase::End PsTrainPhase::computed(MonoTime now, Effects& out) {
   if (batch_.weight > 0) {
     since_ = now;
     return wait(At::kMakingRoom, now, out);
@@ -247,7 +217,7 @@ PsTrainPhase::End PsTrainPhase::computed(MonoTime now, PsEffects& out) {
 }
 
 // From: making room. To: pushing. With a barrier a push that is late is not in the place.
-PsTrainPhase::End PsTrainPhase::push(PsEffects& out) {
+PsTrainPhase::End PsTrainPhase::push(Effects& out) {
   wire::PsCommit commit;
   commit.number = ++worker_.pushes;
   commit.version = batch_.version;
@@ -264,30 +234,30 @@ PsTrainPhase::End PsTrainPhase::push(PsEffects& out) {
 }
 
 // From: pushing. To: looking behind; awaiting decision; what follows on a batch.
-PsTrainPhase::End PsTrainPhase::on(const PushSaid&, MonoTime now, PsEffects& out) {
+PsTrainPhase::End PsTrainPhase::on(const PushSaid&, MonoTime now, Effects& out) {
   ANTDT_CHECK(at_ == At::kPushing, "a push was said while {}", name_of_state());
   if (!under_way_.empty()) under_way_.back().batch.times.wait += now - since_;
   return after_push(now, out);
 }
 
-PsTrainPhase::End PsTrainPhase::after_push(MonoTime now, PsEffects& out) {
-  return pull_waits_for_push() ? take(At::kLookingBehind, now, out) : pushed(now, out);
+PsTrainPhase::End PsTrainPhase::after_push(MonoTime now, Effects& out) {
+  return next_pull_.waits_for_push() ? take(At::kLookingBehind, now, out) : pushed(now, out);
 }
 
-PsTrainPhase::End PsTrainPhase::pushed(MonoTime now, PsEffects& out) {
+PsTrainPhase::End PsTrainPhase::pushed(MonoTime now, Effects& out) {
   if (!worker_.barrier() || under_way_.empty()) return turn(now, out);
   since_ = now;
   return wait(At::kAwaitingDecision, now, out);
 }
 
 // From: awaiting decision. To: what follows on a batch.
-PsTrainPhase::End PsTrainPhase::decide(MonoTime now, PsEffects& out) {
+PsTrainPhase::End PsTrainPhase::decide(MonoTime now, Effects& out) {
   UnderWay decided = std::move(under_way_.front());
   under_way_.pop_front();
   decided.batch.times.wait += now - since_;
   if (decided.fate == Fate::kApplied) {
     pushed_place_ += decided.batch.times.samples;
-    conclude(decided.batch, now, out);
+    account_.conclude(decided.batch.times, decided.batch.loss, decided.batch.weight, now, out);
   } else {
     give_back(decided.batch, out);
   }
@@ -296,29 +266,29 @@ PsTrainPhase::End PsTrainPhase::decide(MonoTime now, PsEffects& out) {
 
 // The pull behind it waited for a step that is over. How long it took says how fast this
 // worker is all the same: of one that is always late nothing else does.
-void PsTrainPhase::give_back(Batch& batch, PsEffects& out) {
+void PsTrainPhase::give_back(Batch& batch, Effects& out) {
   batch.times.in_model = false;
   out.emplace_back(Send{batch.times});
   out.emplace_back(Send{client::GiveBack{batch.times.samples}});
-  forget_pull(out);
+  next_pull_.forget(out);
   gave_back_ = true;
 }
 
 // ------------------------------------------------------------------ servers
 
 // To: concluding, making room, awaiting decision, leaving.
-PsTrainPhase::End PsTrainPhase::wait(At at, MonoTime now, PsEffects& out) {
+PsTrainPhase::End PsTrainPhase::wait(At at, MonoTime now, Effects& out) {
   at_ = at;
   out.emplace_back(SpendTime{TimeUse::kCollectiveWait});
   return look(now, out);
 }
 
 // From: those, awaiting rows. To: the same, or what follows if that is so by now.
-PsTrainPhase::End PsTrainPhase::on(const ServersAnswered&, MonoTime now, PsEffects& out) {
+PsTrainPhase::End PsTrainPhase::on(const ServersAnswered&, MonoTime now, Effects& out) {
   return look(now, out);
 }
 
-PsTrainPhase::End PsTrainPhase::look(MonoTime now, PsEffects& out) {
+PsTrainPhase::End PsTrainPhase::look(MonoTime now, Effects& out) {
   switch (at_) {
     case At::kAwaitingRows:
       out.emplace_back(AwaitRows{});
@@ -344,7 +314,7 @@ PsTrainPhase::End PsTrainPhase::look(MonoTime now, PsEffects& out) {
 }
 
 // With a barrier a step is decided in its turn.
-Status PsTrainPhase::on(const PushDecided& input, MonoTime now, PsEffects& out) {
+Status PsTrainPhase::on(const PushDecided& input, MonoTime now, Effects& out) {
   const auto open = std::ranges::find(under_way_, Fate::kOpen, &UnderWay::fate);
   ANTDT_CHECK(open != under_way_.end(), "push {} is decided, and none is open while {}",
               input.decided.number, name_of_state());
@@ -363,28 +333,18 @@ Status PsTrainPhase::on(const PushDecided& input, MonoTime now, PsEffects& out) 
   return {};
 }
 
-void PsTrainPhase::conclude_decided(MonoTime now, PsEffects& out) {
+void PsTrainPhase::conclude_decided(MonoTime now, Effects& out) {
   while (!under_way_.empty() && under_way_.front().fate == Fate::kApplied) {
-    conclude(under_way_.front().batch, now, out);
+    account_.conclude(under_way_.front().batch.times, under_way_.front().batch.loss,
+                      under_way_.front().batch.weight, now, out);
     under_way_.pop_front();
   }
-}
-
-void PsTrainPhase::conclude(const Batch& batch, MonoTime now, PsEffects& out) {
-  place_ += batch.times.samples;
-  loss_sum_ += batch.loss;
-  weight_sum_ += batch.weight;
-  out.emplace_back(Send{client::Commit{place_, {}}});
-  out.emplace_back(Send{batch.times});
-  send_progress(false, out);
-  const auto hold = hold_.update(place_, worker_.share.samples(), now);
-  if (hold) out.emplace_back(Send{client::SetHold{*hold}});
 }
 
 // ------------------------------------------------------------------ its end
 
 // To: going idle, finishing, leaving idle.
-PsTrainPhase::End PsTrainPhase::say_idle(At at, PsEffects& out) {
+PsTrainPhase::End PsTrainPhase::say_idle(At at, Effects& out) {
   at_ = at;
   out.emplace_back(SpendTime{TimeUse::kCollectiveWait});
   out.emplace_back(SayIdle{});
@@ -392,14 +352,14 @@ PsTrainPhase::End PsTrainPhase::say_idle(At at, PsEffects& out) {
 }
 
 // From: going idle. To: taking.  From: finishing, leaving idle. To: ended.
-PsTrainPhase::End PsTrainPhase::on(const SaidIdle& input, MonoTime now, PsEffects& out) {
+PsTrainPhase::End PsTrainPhase::on(const SaidIdle& input, MonoTime now, Effects& out) {
   worker_.version = std::max(worker_.version, input.decided);
   idle_ = true;
   switch (at_) {
     case At::kGoingIdle:
       return turn(now, out);
     case At::kFinishing:
-      send_progress(true, out);
+      account_.send_progress(true, out);
       return ended(PhaseEnd::kDone);
     case At::kLeavingIdle:
       return ended(PhaseEnd::kLeave);
@@ -409,30 +369,13 @@ PsTrainPhase::End PsTrainPhase::on(const SaidIdle& input, MonoTime now, PsEffect
   return {};
 }
 
-// From: awaiting records. To: finishing. Every record is applied: who says it now hears of the last
-// step.
-PsTrainPhase::End PsTrainPhase::finish(PsEffects& out) { return say_idle(At::kFinishing, out); }
-
 // To: leaving. The place goes first: it must be known whether or not the servers answer. What is
 // computed is finished; what is not goes to others.
-PsTrainPhase::End PsTrainPhase::leave(MonoTime now, PsEffects& out) {
-  send_progress(false, out);
-  forget_pull(out);
+PsTrainPhase::End PsTrainPhase::leave(MonoTime now, Effects& out) {
+  account_.send_progress(false, out);
+  next_pull_.forget(out);
   next_.reset();
   return wait(At::kLeaving, now, out);
-}
-
-void PsTrainPhase::send_progress(bool done, PsEffects& out) const {
-  wire::Progress progress;
-  progress.phase = start_.phase;
-  progress.step = Step{worker_.version};
-  progress.place = place_;
-  progress.samples = place_;
-  progress.loss_sum = loss_sum_;
-  progress.weight_sum = weight_sum_;
-  progress.plan = worker_.share.version;
-  progress.done = done;
-  out.emplace_back(Send{std::move(progress)});
 }
 
 // ------------------------------------------------------------------- what it is
@@ -478,8 +421,9 @@ const char* PsTrainPhase::name_of_state() const {
 }
 
 void PsTrainPhase::check_invariants() const {
-  ANTDT_CHECK(place_ <= pushed_place_, "phase {}: place {} is applied, and {} records are computed",
-              start_.phase, place_, pushed_place_);
+  ANTDT_CHECK(account_.place() <= pushed_place_,
+              "phase {}: place {} is applied, and {} records are computed", start_.phase,
+              account_.place(), pushed_place_);
   const auto open =
       static_cast<std::size_t>(std::ranges::count(under_way_, Fate::kOpen, &UnderWay::fate));
   ANTDT_CHECK(open <= (worker_.barrier() ? 1 : kMostUnderWay), "phase {}: {} pushes are open",
@@ -489,4 +433,4 @@ void PsTrainPhase::check_invariants() const {
   ANTDT_CHECK(!idle_ || open == 0, "phase {}: it is idle with {} pushes open", start_.phase, open);
 }
 
-}  // namespace antdt::worker
+}  // namespace antdt::worker::ps_worker

@@ -43,13 +43,14 @@
 
 #include "core/clock.h"
 #include "core/wire/training_messages.h"
-#include "trainer/worker/hold.h"
 #include "trainer/worker/member/member_state.h"
+#include "trainer/worker/servers/next_pull.h"
+#include "trainer/worker/servers/phase_account.h"
 #include "trainer/worker/servers/ps_effects.h"
 #include "trainer/worker/servers/ps_inputs.h"
 #include "trainer/worker/servers/ps_state.h"
 
-namespace antdt::worker {
+namespace antdt::worker::ps_worker {
 
 class PsTrainPhase {
  public:
@@ -77,22 +78,22 @@ class PsTrainPhase {
 
   // Each answers how the phase ended, once it has.
   using End = std::optional<PhaseEnd>;
-  End begin(MonoTime now, PsEffects& out);
-  End on(const BatchTaken& input, MonoTime now, PsEffects& out);
-  End on(const RowsPulled& input, MonoTime now, PsEffects& out);
-  End on(const ServersAnswered& input, MonoTime now, PsEffects& out);
-  End on(const BatchComputed& input, MonoTime now, PsEffects& out);
-  End on(const GivenBack& input, MonoTime now, PsEffects& out);
-  End on(const PushSaid& input, MonoTime now, PsEffects& out);
-  End on(const SaidIdle& input, MonoTime now, PsEffects& out);
-  End on(const RecordsAwaited& input, MonoTime now, PsEffects& out);
+  End begin(MonoTime now, Effects& out);
+  End on(const BatchTaken& input, MonoTime now, Effects& out);
+  End on(const RowsPulled& input, MonoTime now, Effects& out);
+  End on(const ServersAnswered& input, MonoTime now, Effects& out);
+  End on(const BatchComputed& input, MonoTime now, Effects& out);
+  End on(const GivenBack& input, MonoTime now, Effects& out);
+  End on(const PushSaid& input, MonoTime now, Effects& out);
+  End on(const SaidIdle& input, MonoTime now, Effects& out);
+  End on(const RecordsAwaited& input, MonoTime now, Effects& out);
   // Beside whatever else is under way. An error: it cannot be so.
-  [[nodiscard]] Status on(const PushDecided& input, MonoTime now, PsEffects& out);
+  [[nodiscard]] Status on(const PushDecided& input, MonoTime now, Effects& out);
   PhaseEnd lost(std::string why);
 
   // Why the group is over, when it ended with kOver.
   [[nodiscard]] const std::string& breakage() const { return breakage_; }
-  [[nodiscard]] std::uint64_t place() const { return place_; }
+  [[nodiscard]] std::uint64_t place() const { return account_.place(); }
   [[nodiscard]] At at() const { return at_; }
   [[nodiscard]] const char* name_of_state() const;
   void check_invariants() const;
@@ -100,7 +101,6 @@ class PsTrainPhase {
  private:
   struct Batch {
     client::BatchTimes times;
-    bool pull_said = false;
     std::uint64_t version = 0;  // that its rows are of
     double weight = 0;
     double loss = 0;
@@ -112,54 +112,43 @@ class PsTrainPhase {
   };
   using Fate = UnderWay::Fate;
 
-  End turn(MonoTime now, PsEffects& out);
-  void take_up_plan(MonoTime now, PsEffects& out);
+  End turn(MonoTime now, Effects& out);
+  void take_up_plan(MonoTime now, Effects& out);
   // What is at hand; `at` says what for.
-  End take(At at, MonoTime now, PsEffects& out);
+  End take(At at, MonoTime now, Effects& out);
   void begin_next(const BatchTaken& taken);
-  // The pull of the next batch waits for `more` pushes (steps) than are said (decided).
-  void say_pull(std::uint64_t more, PsEffects& out);
-  void say_pull_early(std::uint64_t more, PsEffects& out);
-  void forget_pull(PsEffects& out);
-  // The pull for the push after the next one waits for that.
-  [[nodiscard]] bool pull_waits_for_push() const;
-  [[nodiscard]] std::uint64_t pull_clock(std::uint64_t more) const;
   // For servers. Goes on at once where nothing is to be waited for.
-  End wait(At at, MonoTime now, PsEffects& out);
-  End look(MonoTime now, PsEffects& out);
-  End await_records(PsEffects& out);
-  End await_rows(MonoTime now, PsEffects& out);
-  End compute(PsEffects& out);
-  End computed(MonoTime now, PsEffects& out);
-  End push(PsEffects& out);
-  End after_push(MonoTime now, PsEffects& out);
-  End pushed(MonoTime now, PsEffects& out);
-  End decide(MonoTime now, PsEffects& out);
-  void give_back(Batch& batch, PsEffects& out);
-  void conclude_decided(MonoTime now, PsEffects& out);
-  void conclude(const Batch& batch, MonoTime now, PsEffects& out);
-  End say_idle(At at, PsEffects& out);
-  End finish(PsEffects& out);
-  End leave(MonoTime now, PsEffects& out);
+  End wait(At at, MonoTime now, Effects& out);
+  End look(MonoTime now, Effects& out);
+  End await_records(Effects& out);
+  End await_rows(MonoTime now, Effects& out);
+  End compute(Effects& out);
+  End computed(MonoTime now, Effects& out);
+  End push(Effects& out);
+  End after_push(MonoTime now, Effects& out);
+  End pushed(MonoTime now, Effects& out);
+  End decide(MonoTime now, Effects& out);
+  void give_back(Batch& batch, Effects& out);
+  void conclude_decided(MonoTime now, Effects& out);
+  End say_idle(At at, Effects& out);
+  End leave(MonoTime now, Effects& out);
   PhaseEnd ended(PhaseEnd end);
-  void send_progress(bool done, PsEffects& out) const;
 
   PsState& worker_;
   const wire::PhaseStart start_;
   At at_ = At::kTaking;
+  PhaseAccount account_;
   std::optional<Batch> next_;
+  NextPull next_pull_;
   Batch batch_;  // that is trained
   std::deque<UnderWay> under_way_;
   int pulls_ = 0;                   // of the next batch, that were answered
   MonoTime since_{};                // when it began to wait for servers
   std::uint64_t pushed_place_ = 0;  // records of this worker that are computed
-  std::uint64_t place_ = 0;         // that are applied
-  double loss_sum_ = 0, weight_sum_ = 0;
-  bool idle_ = false;         // the servers know that nothing comes
-  bool plan_changed_ = true;  // the next batch is the first under its plan
-  bool gave_back_ = false;    // and the ledger has not said that it has it
+  bool idle_ = false;               // the servers know that nothing comes
+  bool plan_changed_ = true;        // the next batch is the first under its plan
+  bool gave_back_ = false;          // and the ledger has not said that it has it
   std::string breakage_;
-  Hold hold_;
 };
 
-}  // namespace antdt::worker
+}  // namespace antdt::worker::ps_worker

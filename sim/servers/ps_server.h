@@ -49,7 +49,8 @@ class PsServer final : public Program {
   void perform(const ps::process::GiveUpProcess& effect);
   [[nodiscard]] PsServerLoop::Outside outside_of(Generation generation);
 
-  ps::ServerProcess machine_{member_, "its agent", clock_.now()};
+  // Agents are away for long here; like a worker's client, it waits for them.
+  ps::ServerProcess machine_{member_, "its agent", clock_.now(), std::chrono::hours(24)};
   std::deque<ps::process::Input> inputs_;  // that are not fed yet
   bool feeding_ = false;
   std::unique_ptr<PsServerLoop> server_;

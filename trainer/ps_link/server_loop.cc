@@ -39,6 +39,10 @@ node::Request request_of(const wire::Packet& packet, const std::string& kind) {
   return request;
 }
 
+void warn_of(const Status& opened) {
+  if (!opened) log_warn("{}", opened.error().message);
+}
+
 }  // namespace
 
 linked::Start start_of(const Group& group, std::uint32_t index) {
@@ -78,9 +82,9 @@ Result<std::unique_ptr<ServerLoop>> ServerLoop::open(EventLoop& loop, transport:
   server->server_.begin(links);
   for (const linked::Effect& effect : links) {
     if (const auto* link = std::get_if<linked::OpenLink>(&effect)) {
-      ANTDT_RETURN_IF_ERROR(server->open_link(*link));
+      ANTDT_RETURN_IF_ERROR(server->links_.open(link->server, link->endpoint, link->key));
     } else if (const auto* backup = std::get_if<linked::OpenBackupLink>(&effect)) {
-      ANTDT_RETURN_IF_ERROR(server->open_backup_link(*backup));
+      ANTDT_RETURN_IF_ERROR(server->links_.open_backup(backup->endpoint, backup->key));
     }
   }
   return server;
@@ -89,11 +93,19 @@ Result<std::unique_ptr<ServerLoop>> ServerLoop::open(EventLoop& loop, transport:
 ServerLoop::ServerLoop(EventLoop& loop, transport::Context& context, Group group,
                        std::uint32_t index, transport::Socket& socket)
     : loop_(loop),
-      context_(context),
       group_(std::move(group)),
       index_(index),
       socket_(socket),
       server_(start_of(group_, index)),
+      links_(loop, context, group_.own,
+             {[this](std::uint32_t from, const wire::Packet& packet) {
+                const auto applied = wire::open_reply<wire::PsApplied>(packet);
+                if (applied) feed(linked::of_node(node::DecisionsApplied{from, *applied}));
+              },
+              [this](const wire::Packet& packet) {
+                const auto taken = wire::open_reply<wire::PsTaken>(packet);
+                if (taken) feed(linked::BackupAnswered{*taken});
+              }}),
       cut_writer_(loop, group_.hang_after),
       state_maker_(loop, group_.hang_after) {
   loop_.watch_socket(socket_, [this] { receive(); });
@@ -102,39 +114,7 @@ ServerLoop::ServerLoop(EventLoop& loop, transport::Context& context, Group group
 
 ServerLoop::~ServerLoop() {
   loop_.cancel(tick_);
-  for (const auto& peer : peers_) loop_.unwatch_socket(peer->socket);
-  close_backup_link();
   loop_.unwatch_socket(socket_);
-}
-
-// -------------------------------------------------------------------------- links
-
-Status ServerLoop::open_link(const linked::OpenLink& link) {
-  const auto known = std::ranges::find(peers_, link.server, [](const auto& p) { return p->index; });
-  if (known != peers_.end()) {
-    loop_.unwatch_socket((*known)->socket);
-    peers_.erase(known);
-  }
-  ANTDT_TRY(auto socket, connect_to_server(context_, link.endpoint, link.key, group_.own));
-  Peer& peer = *peers_.emplace_back(std::make_unique<Peer>(Peer{link.server, std::move(socket)}));
-  loop_.watch_socket(peer.socket, [this, &peer] { hear_from(peer); });
-  return {};
-}
-
-Status ServerLoop::open_backup_link(const linked::OpenBackupLink& link) {
-  close_backup_link();
-  ANTDT_TRY(backup_, connect_to_server(context_, link.endpoint, link.key, group_.own));
-  loop_.watch_socket(*backup_, [this] { hear_from_backup(); });
-  return {};
-}
-
-void ServerLoop::close_backup_link() {
-  if (backup_) loop_.unwatch_socket(*backup_);
-  backup_.reset();
-}
-
-void ServerLoop::warn_of(const Status& opened) {
-  if (!opened) log_warn("{}", opened.error().message);
 }
 
 // --------------------------------------------------------------- what is heard
@@ -213,22 +193,6 @@ void ServerLoop::hear_primary(const wire::Packet& packet, const wire::Envelope& 
   feed(linked::CopyHeard{packet.peer, envelope.generation, std::move(*copied)});
 }
 
-void ServerLoop::hear_from_backup() {
-  while (backup_) {
-    const auto packet = backup_->receive();
-    if (!packet) return;
-    const auto taken = wire::open_reply<wire::PsTaken>(*packet);
-    if (taken) feed(linked::BackupAnswered{*taken});
-  }
-}
-
-void ServerLoop::hear_from(Peer& peer) {
-  while (const auto packet = peer.socket.receive()) {
-    const auto applied = wire::open_reply<wire::PsApplied>(*packet);
-    if (applied) feed(linked::of_node(node::DecisionsApplied{peer.index, *applied}));
-  }
-}
-
 wire::PsStats ServerLoop::stats() {
   wire::PsStats stats = server_.node().stats();
   stats.requests = requests_;
@@ -266,12 +230,27 @@ void ServerLoop::answer(node::Input input) {
 }
 
 template <class M>
-void ServerLoop::say_to_backup(const M& message) {
+wire::Packet ServerLoop::packet_of(const M& message) const {
   wire::Envelope envelope;
   envelope.worker = {'s', index_};
   envelope.generation = group_.generation;
-  // What finds no room is said again.
-  if (backup_) std::ignore = backup_->send(wire::make_packet(envelope, message));
+  return wire::make_packet(envelope, message);
+}
+
+void ServerLoop::perform(const linked::OpenLink& effect) {
+  warn_of(links_.open(effect.server, effect.endpoint, effect.key));
+}
+
+void ServerLoop::perform(const linked::OpenBackupLink& effect) {
+  warn_of(links_.open_backup(effect.endpoint, effect.key));
+}
+
+void ServerLoop::perform(const linked::SendCopy& effect) {
+  links_.send_to_backup(packet_of(effect.copied));
+}
+
+void ServerLoop::perform(const linked::SendImage& effect) {
+  links_.send_to_backup(packet_of(effect.image));
 }
 
 void ServerLoop::perform(const replica::KeepState& effect) {
@@ -315,16 +294,8 @@ void ServerLoop::perform(const ReplyTo& effect) {
 }
 
 void ServerLoop::perform(const node::TellServer& effect) {
-  wire::Envelope envelope;
-  envelope.worker = {'s', index_};
-  envelope.generation = group_.generation;
-  const auto peer =
-      std::ranges::find(peers_, effect.server, [](const auto& p) { return p->index; });
-  if (peer == peers_.end()) return;  // its link could not be opened
-  const auto sent = (*peer)->socket.send(wire::make_packet(envelope, effect.decision));
-  if (sent != transport::SendOutcome::kSent) {
-    feed(linked::of_node(node::TellUnsent{effect.server, effect.decision.number}));
-  }
+  if (links_.send(effect.server, packet_of(effect.decision))) return;
+  feed(linked::of_node(node::TellUnsent{effect.server, effect.decision.number}));
 }
 
 void ServerLoop::perform(const node::AnswerCut& effect) {

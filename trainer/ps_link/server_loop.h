@@ -25,6 +25,7 @@
 #include "core/wire/ps_messages.h"
 #include "trainer/ps/process/linked_server.h"
 #include "trainer/ps_link/cut_writer.h"
+#include "trainer/ps_link/peer_links.h"
 #include "trainer/ps_link/service_times.h"
 #include "trainer/ps_link/state_maker.h"
 
@@ -110,18 +111,11 @@ class ServerLoop {
   [[nodiscard]] bool speaks() const { return server_.speaks(); }
 
  private:
-  struct Peer {
-    std::uint32_t index;
-    transport::Socket socket;
-  };
-
   ServerLoop(EventLoop& loop, transport::Context& context, Group group, std::uint32_t index,
              transport::Socket& socket);
   void receive();
   void hear(const wire::Packet& packet);
   void hear_primary(const wire::Packet& packet, const wire::Envelope& envelope);
-  void hear_from(Peer& peer);
-  void hear_from_backup();
   void tick();
 
   // Inputs that effects lead to come behind them, in a queue.
@@ -139,22 +133,18 @@ class ServerLoop {
   void perform(const replica::KeepState& effect);
   void perform(const replica::MakePiece& effect);
   void perform(const replica::DropState&) { state_maker_.end(); }
-  void perform(const linked::OpenLink& effect) { warn_of(open_link(effect)); }
-  void perform(const linked::OpenBackupLink& effect) { warn_of(open_backup_link(effect)); }
-  void perform(const linked::CloseBackupLink&) { close_backup_link(); }
-  void perform(const linked::SendCopy& effect) { say_to_backup(effect.copied); }
-  void perform(const linked::SendImage& effect) { say_to_backup(effect.image); }
+  void perform(const linked::OpenLink& effect);
+  void perform(const linked::OpenBackupLink& effect);
+  void perform(const linked::CloseBackupLink&) { links_.close_backup(); }
+  void perform(const linked::SendCopy& effect);
+  void perform(const linked::SendImage& effect);
   void perform(const linked::AnswerPrimary& effect);
-  [[nodiscard]] Status open_link(const linked::OpenLink& link);
-  [[nodiscard]] Status open_backup_link(const linked::OpenBackupLink& link);
-  void close_backup_link();
+  // To another server.
   template <class M>
-  void say_to_backup(const M& message);
-  static void warn_of(const Status& opened);
+  [[nodiscard]] wire::Packet packet_of(const M& message) const;
   [[nodiscard]] Status restore_slices(const std::string& directory);
 
   EventLoop& loop_;
-  transport::Context& context_;
   Group group_;
   const std::uint32_t index_;
   transport::Socket& socket_;
@@ -162,8 +152,7 @@ class ServerLoop {
   std::deque<linked::Input> inputs_;  // that are not fed yet
   bool feeding_ = false;
   linked::Effects effects_;  // of one step; its memory is used again
-  std::vector<std::unique_ptr<Peer>> peers_;
-  std::optional<transport::Socket> backup_;
+  PeerLinks links_;
   std::function<void(const std::string&)> broken_;
   std::multimap<std::uint64_t, Saved> ordered_;
   std::multimap<std::uint64_t, Serving> serving_;

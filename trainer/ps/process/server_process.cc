@@ -24,12 +24,12 @@ void ServerProcess::check_invariants() const {
 
 void ServerProcess::on(const process::TimePassed&, MonoTime now, process::Effects& out) {
   const bool unknown = state_ == State::kGreeting && endpoint_.empty();
-  if (unknown && now >= begun_ + kGreeting) {
+  if (unknown && now >= begun_ + patience_) {
     return give_up(
         {ErrorKind::kUnreachable,
          fmt::format("no agent answered on {} within {:.0f} s: is antdtd running on this "
                      "host, as the same user?",
-                     agent_, to_seconds(kGreeting))},
+                     agent_, to_seconds(patience_))},
         out);
   }
   speak(out);

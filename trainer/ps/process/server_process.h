@@ -150,9 +150,9 @@ class ServerProcess {
   static constexpr Duration kGreeting = std::chrono::seconds(10);
   static constexpr int kResumable = 75;  // exit code after SIGTERM
 
-  // `agent`: where it listens, for people.
-  ServerProcess(Member self, std::string agent, MonoTime now)
-      : self_(self), agent_(std::move(agent)), begun_(now) {}
+  // `agent`: where it listens, for people. It is waited for no longer than `patience`.
+  ServerProcess(Member self, std::string agent, MonoTime now, Duration patience = kGreeting)
+      : self_(self), agent_(std::move(agent)), begun_(now), patience_(patience) {}
 
   // Appends to `out`; nothing after its end.
   void step(const process::Input& input, MonoTime now, process::Effects& out);
@@ -192,6 +192,7 @@ class ServerProcess {
   Member self_;
   std::string agent_;
   MonoTime begun_;
+  Duration patience_;
   State state_ = State::kGreeting;
   std::string endpoint_;  // empty: not open yet
   std::string key_;

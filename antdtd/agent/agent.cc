@@ -35,7 +35,6 @@ Agent::Agent(EventLoop& loop, AgentParts parts, AgentOptions options,
       options_(std::move(options)),
       store_(std::move(parts.store)),
       users_(std::move(parts.users)),
-      socket_of_(std::move(parts.socket_of)),
       supervision_(options_.capacity),
       accelerators_(accelerators) {
   runner_ = std::make_unique<ProcessRunner>(
@@ -43,7 +42,9 @@ Agent::Agent(EventLoop& loop, AgentParts parts, AgentOptions options,
       ProcessRunner::Handlers{
           [this](const ProcessKey& key, std::uint32_t pid) { on_started(key, pid); },
           [this](const ProcessKey& key, const ExitStatus& status) { on_ended(key, status); },
-          [this](const std::string& job) -> const UserIdentity& { return owner_of(job); }});
+          [this](const std::string& job) -> const UserIdentity& {
+            return sockets_->owner_of(job);
+          }});
   daemons_ = std::make_unique<DaemonLinks>(
       std::move(parts.control),
       DaemonLinks::Handlers{
@@ -68,7 +69,14 @@ Agent::Agent(EventLoop& loop, AgentParts parts, AgentOptions options,
             files_->handle(envelope, std::move(packet));
           }});
   if (users_ != nullptr) users_->on_change([this] { daemons_->drop_revoked(); });
-  [[maybe_unused]] const WorkerLinks& own = make_links(std::move(parts.workers), own_.uid);
+  sockets_ = std::make_unique<UserSockets>(
+      loop_, options_.host, supervision_, std::move(parts.socket_of),
+      UserSockets::Handlers{
+          [this](const ProcessKey& key, const wire::Report& report) { on_report(key, report); },
+          [this](const std::string& job, wire::Packet packet) {
+            daemons_->send(job, std::move(packet));
+          }},
+      std::move(parts.workers));
   files_ = std::make_unique<FileServices>(
       loop_, FileServices::Handlers{
                  [this](const std::string& run_dir,
@@ -81,7 +89,7 @@ Agent::Agent(EventLoop& loop, AgentParts parts, AgentOptions options,
                  },
                  [this](const wire::Packet& packet) { daemons_->send_to_peer(packet); }});
   adopt();
-  loop_.watch_socket(daemons_->socket(), [this] { daemons_->receive(kBatch); });
+  loop_.watch_socket(daemons_->socket(), [this] { daemons_->receive(UserSockets::kBatch); });
   loop_.at_turn_end([this] { flush_soon(); });
   heartbeat_timer_ = loop_.call_after(kHeartbeat, [this] { heartbeat(); });
 }
@@ -89,7 +97,7 @@ Agent::Agent(EventLoop& loop, AgentParts parts, AgentOptions options,
 // The loop is not run again after this.
 Agent::~Agent() {
   for (const ProcessKey& key : throttles_.stopped()) throttle(key, false);
-  for (const auto& [user, links] : workers_) loop_.unwatch_socket(links->socket());
+  sockets_.reset();
   loop_.unwatch_socket(daemons_->socket());
   loop_.cancel(heartbeat_timer_);
   for (const auto& timer : {timer_, flush_timer_}) {
@@ -103,9 +111,10 @@ void Agent::adopt() {
   records_ = store_.jobs();
   for (const auto& [job, record] : records_) {
     if (record.incarnation != Incarnation{}) {
-      daemons_->links().restore(job, record.incarnation, record.uid ? record.user : own_.name);
+      daemons_->links().restore(job, record.incarnation,
+                                record.uid ? record.user : sockets_->own().name);
     }
-    adopt_owner(job, record);
+    sockets_->adopt_owner(job, record);
   }
   private_job_.emplace(PrivateJob::Parts{loop_, real_clock_, store_, *runner_, *daemons_, records_},
                        PrivateJob::Options{options_.is_private, options_.idle_exit,
@@ -174,7 +183,7 @@ void Agent::run(const supervision::RefuseStart& effect) {
 
 void Agent::run(const supervision::ForgetProcess& effect) {
   runner_->forget(effect.key);
-  if (WorkerLinks* workers = workers_of(effect.key.job)) workers->forget(effect.key);
+  if (WorkerLinks* workers = sockets_->of(effect.key.job)) workers->forget(effect.key);
   probes_.forget(effect.key);
   throttles_.forget(effect.key);
   throttled_.erase(effect.key);
@@ -186,7 +195,7 @@ void Agent::run(const supervision::ForgetJob& effect) {
   private_job_->job_forgotten(effect.job);
   if (effect.job == private_job_->name()) return;  // its daemon may still run
   records_.erase(effect.job);
-  owners_.erase(effect.job);
+  sockets_->forget(effect.job);
   store_.forget_job(effect.job);
 }
 
@@ -201,8 +210,8 @@ Status Agent::save_attach(const std::string& job, const UserIdentity& user) {
   record.user = user.name;
   record.uid = user.uid;
   record.gid = user.gid;
-  if (!user.is_own()) owners_[job] = user;
-  ANTDT_RETURN_IF_ERROR(open_workers_socket(user));
+  sockets_->set_owner(job, user);
+  ANTDT_RETURN_IF_ERROR(sockets_->open(user));
   log_info("incarnation {} of the daemon of job {} of the user {} attached", link->incarnation, job,
            user.name);
   return store_.save_job(job, record);
@@ -231,7 +240,7 @@ void Agent::on_daemon_message(const wire::Envelope& envelope, wire::Packet packe
   if (envelope.kind == wire::Detach::kKind) return detach(envelope.job);
   if (envelope.kind == wire::AdminAnswer::kKind) return on_admin_answer(envelope, packet);
   if (envelope.attempt != Attempt{}) {
-    WorkerLinks* workers = workers_of(envelope.job);
+    WorkerLinks* workers = sockets_->of(envelope.job);
     return workers == nullptr ? void() : workers->deliver(key, std::move(packet));
   }
   daemons_->refuse(packet, envelope, wire::RefusalCode::kInvalid,
@@ -239,7 +248,7 @@ void Agent::on_daemon_message(const wire::Envelope& envelope, wire::Packet packe
 }
 
 Result<KnownUser> Agent::user_of(const std::string& key) const {
-  if (users_ == nullptr) return KnownUser{"", own_, false};
+  if (users_ == nullptr) return KnownUser{"", sockets_->own(), false};
   return users_->find(key);
 }
 
@@ -248,13 +257,14 @@ Result<KnownUser> Agent::user_of(const std::string& key) const {
 Status Agent::may_use_files(const std::string& job, const std::string& key) const {
   ANTDT_TRY(const KnownUser user, user_of(key));
   const JobLinks::Job* known = daemons_->links().find(job);
-  if (known == nullptr || owner_of(job).uid == user.identity.uid) return {};
+  if (known == nullptr || sockets_->owner_of(job).uid == user.identity.uid) return {};
   return fail(ErrorKind::kRefused, "job {} is another user's", job);
 }
 
 void Agent::start_process(const wire::Envelope& envelope, const wire::Packet& packet) {
   Result<wire::StartProcess> start = wire::decode<wire::StartProcess>(packet.body);
-  if (!start) return daemons_->refuse(packet, envelope, wire::RefusalCode::kInvalid, start.error().message);
+  if (!start)
+    return daemons_->refuse(packet, envelope, wire::RefusalCode::kInvalid, start.error().message);
   apply(supervision::StartWanted{{envelope.job, {envelope.worker, envelope.attempt}},
                                  std::make_shared<wire::StartProcess>(std::move(*start)),
                                  envelope.seq});
@@ -262,7 +272,9 @@ void Agent::start_process(const wire::Envelope& envelope, const wire::Packet& pa
 
 void Agent::stop_process(const ProcessKey& key, const wire::Packet& packet) {
   const Result<wire::StopProcess> stop = wire::decode<wire::StopProcess>(packet.body);
-  if (!stop) return daemons_->refuse(packet, envelope_of(key), wire::RefusalCode::kInvalid, stop.error().message);
+  if (!stop)
+    return daemons_->refuse(packet, envelope_of(key), wire::RefusalCode::kInvalid,
+                            stop.error().message);
   apply(supervision::StopWanted{key, std::chrono::milliseconds(stop->grace_ms)});
 }
 
@@ -292,7 +304,7 @@ void Agent::on_ended(const ProcessKey& key, const ExitStatus& status) {
     return arm_timer();
   }
   // Its last words go before its end.
-  if (WorkerLinks* workers = workers_of(key.job)) workers->receive(kBatch);
+  if (WorkerLinks* workers = sockets_->of(key.job)) workers->receive(UserSockets::kBatch);
   log_info("{} ended: code {}, signal {} {}{}", describe(key), status.code, status.signal,
            status.error, status.oom.empty() ? "" : "out of memory: " + status.oom);
   apply(supervision::ProcessEnded{key, status});
@@ -353,7 +365,7 @@ void Agent::arm_timer() {
 
 void Agent::on_timer() {
   timer_.reset();
-  daemons_->receive(kBatch);  // if we were stopped: nobody was silent but us
+  daemons_->receive(UserSockets::kBatch);  // if we were stopped: nobody was silent but us
   private_job_->advance();
   for (const auto& [key, stop] : throttles_.due(loop_.now())) throttle(key, stop);
   for (const ReportSums::Due& due : sums_.take_due(loop_.now(), attached())) send_metrics(due);
@@ -369,8 +381,7 @@ void Agent::heartbeat() {
 void Agent::flush_soon() {
   if (flush_timer_) return;
   const bool daemons_left = daemons_->flush();
-  bool workers_left = false;
-  for (const auto& [user, links] : workers_) workers_left = links->flush() || workers_left;
+  const bool workers_left = sockets_->flush();
   if (!daemons_left && !workers_left) return;
   flush_timer_ = loop_.call_after(kFlushPause, [this] { flush_timer_.reset(); });
 }

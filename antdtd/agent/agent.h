@@ -14,7 +14,7 @@
 
 #include "antdtd/agent/daemon_links.h"
 #include "antdtd/agent/private_job.h"
-#include "antdtd/agent/worker_links.h"
+#include "antdtd/agent/user_sockets.h"
 #include "antdtd/files/file_services.h"
 #include "antdtd/host/accelerators.h"
 #include "antdtd/host/process_probe.h"
@@ -47,7 +47,7 @@ struct AgentParts {
   transport::Socket workers;
   ProcessRunner::Settings runner;
   // The socket of the workers of another user, made and handed over.
-  std::function<Result<transport::Socket>(const UserIdentity&)> socket_of = nullptr;
+  UserSockets::SocketOf socket_of = nullptr;
   std::unique_ptr<Users> users = nullptr;  // of a tcp port; over ipc all is of the own user
 };
 
@@ -64,9 +64,6 @@ class Agent {
   [[nodiscard]] bool finished() const { return private_job_->finished(); }
 
  private:
-  // Messages of one socket handled in a turn, so that no side starves another.
-  static constexpr int kBatch = 512;
-
   void adopt();
   void apply(const supervision::Input& input);
   void run(const supervision::LaunchProcess& effect);
@@ -95,14 +92,6 @@ class Agent {
   [[nodiscard]] Status save_attach(const std::string& job, const UserIdentity& user);
   [[nodiscard]] wire::AgentWelcome welcome(const std::string& job) const;
 
-  // As whom the processes of the job run.
-  [[nodiscard]] const UserIdentity& owner_of(const std::string& job) const;
-  void adopt_owner(const std::string& job, const JobRecord& record);
-  [[nodiscard]] Status open_workers_socket(const UserIdentity& user);
-  [[nodiscard]] WorkerLinks& make_links(transport::Socket socket, uid_t user);
-  // The socket of the workers of the job; null if it could not be opened.
-  [[nodiscard]] WorkerLinks* workers_of(const std::string& job);
-
   void on_started(const ProcessKey& key, std::uint32_t pid);
   void on_ended(const ProcessKey& key, const ExitStatus& status);
   void on_report(const ProcessKey& key, const wire::Report& report);
@@ -122,10 +111,7 @@ class Agent {
   AgentOptions options_;
   ProcessStore store_;
   std::unique_ptr<Users> users_;
-  std::function<Result<transport::Socket>(const UserIdentity&)> socket_of_;
-  const UserIdentity own_ = own_user();
   AdminDesk desk_;
-  std::map<std::string, UserIdentity> owners_;  // of jobs of other users
   Supervision supervision_;
   ReportSums sums_;
   const Accelerators& accelerators_;
@@ -133,7 +119,7 @@ class Agent {
   Throttles throttles_;
   std::map<ProcessKey, std::uint64_t> throttled_;  // when they started, in clock ticks
   std::unique_ptr<ProcessRunner> runner_;
-  std::map<uid_t, std::unique_ptr<WorkerLinks>> workers_;  // by user
+  std::unique_ptr<UserSockets> sockets_;
   std::unique_ptr<DaemonLinks> daemons_;
   std::unique_ptr<FileServices> files_;
   std::map<std::string, JobRecord> records_;

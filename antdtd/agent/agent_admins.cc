@@ -13,7 +13,7 @@ void Agent::on_admin(const wire::Envelope& envelope, const wire::Packet& packet,
   if (!order)
     return daemons_->refuse(packet, envelope, wire::RefusalCode::kInvalid, order.error().message);
   const bool own =
-      records_.contains(envelope.job) && owner_of(envelope.job).uid == user.identity.uid;
+      records_.contains(envelope.job) && sockets_->owner_of(envelope.job).uid == user.identity.uid;
   if (!user.admin && !own) {
     log_warn("the user {} asked to {} job {} and is no administrator: refused", user.identity.name,
              order->order, envelope.job);
@@ -34,7 +34,7 @@ void Agent::pass_on(const wire::Envelope& envelope, const wire::Packet& packet,
                                         "jobs --agent lists those that are",
                                         envelope.job));
   }
-  const bool own = owner_of(envelope.job).uid == user.identity.uid;
+  const bool own = sockets_->owner_of(envelope.job).uid == user.identity.uid;
   order.who =
       fmt::format("{}{}@{}", own ? "" : "the administrator ", user.identity.name, options_.host);
   log_info("{} asks to {} job {} {}: {}", order.who, order.order, envelope.job, order.target,
@@ -49,7 +49,7 @@ void Agent::list_jobs(const wire::Envelope& envelope, const wire::Packet& packet
                       const KnownUser& user) {
   wire::JobsReply reply;
   for (const auto& [job, record] : records_) {
-    const UserIdentity& owner = owner_of(job);
+    const UserIdentity& owner = sockets_->owner_of(job);
     if (!user.admin && owner.uid != user.identity.uid) continue;
     reply.jobs.push_back({job, owner.name,
                           static_cast<std::uint32_t>(supervision_.running(job).size()),

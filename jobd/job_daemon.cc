@@ -107,7 +107,7 @@ JobDaemon::JobDaemon(EventLoop& loop, const Clock& clock, Options options,
       events_(options_.run_dir + "/events.jsonl", disks_.records()),
       history_(disks_.history(), std::move(history),
                [this](const std::string& text) {
-                 perform(ctl::out::Note{"history", text, ""});
+                 perform(ctl::job::PublishNote{"history", text, ""});
                }),
       checkpoints_(options_.run_dir, config_.checkpoint.keep,
                    [this] { disks_.checkpoints().progress(); }) {
@@ -128,32 +128,33 @@ Status JobDaemon::listen(transport::Context& context) {
 // incarnation, and gone once that one has written it down. `begins_again`: the
 // journal is new, the run is not.
 Status JobDaemon::begin(const std::optional<launcher::ResumeRequest>& request, bool begins_again) {
-  perform(ctl::out::Note{
+  perform(ctl::job::PublishNote{
       "start", fmt::format("job {} (incarnation {})", config_.job.id, journal_.incarnation()),
       fmt::format(R"("incarnation":{})", journal_.incarnation())});
   list_checkpoints();
-  if (!machine_.known() || begins_again) feed(ctl::in::Declared{});
-  if (machine_.known() && !request) feed(ctl::in::Recovered{});
+  if (!machine_.known() || begins_again) feed(ctl::job::JobCreated{});
+  if (machine_.known() && !request) feed(ctl::job::IncarnationRecovered{});
   if (!request) return {};
   const char* how = request->from_checkpoint ? ", from a checkpoint, with a new journal" : "";
   const std::string changes =
       request->changes.empty() ? "" : fmt::format("; changed {}", request->changes);
-  feed(ctl::in::OperatorSaid{"resume", fmt::format("asked by {}{}{}", request->who, how, changes)});
-  if (machine_.known()) feed(ctl::in::Resumed{});
+  feed(ctl::job::OperatorAsked{"resume",
+                               fmt::format("asked by {}{}{}", request->who, how, changes)});
+  if (machine_.known()) feed(ctl::job::ResumeOrdered{});
   finish_turn();
   return launcher::remove_resume_request(options_.run_dir);
 }
 
-void JobDaemon::feed(const ctl::JobInput& input) {
-  ctl::JobOutputs outputs;
+void JobDaemon::feed(const ctl::job::Input& input) {
+  ctl::job::Effects outputs;
   machine_.step(input, loop_.now(), outputs);
-  for (ctl::JobOutput& output : outputs) {
+  for (ctl::job::Effect& output : outputs) {
     std::visit([this](auto& o) { perform(o); }, output);
   }
 }
 
 void JobDaemon::stop_job(const std::string& reason, Duration grace) {
-  feed(ctl::job::StopAsked{reason, grace});
+  feed(ctl::lifecycle::StopRequested{reason, grace});
 }
 
 void JobDaemon::tick() {
@@ -165,8 +166,8 @@ void JobDaemon::tick() {
   look_at_disks();
   sync_history();
   send_what_may_be();
-  for (const std::string& host : links_->silent(kSilence)) feed(ctl::in::HostSilent{host});
-  feed(ctl::in::Tick{});
+  for (const std::string& host : links_->silent(kSilence)) feed(ctl::job::HostFellSilent{host});
+  feed(ctl::job::TickPassed{});
 }
 
 // What operators let the job go on without, where this lineage does not know it
@@ -177,7 +178,7 @@ void JobDaemon::declare_skips() {
   const std::uint64_t lineage = machine_.membership().lineage().value;
   for (launcher::Skip& skip : skips_) {
     if (skip.epoch != open.epoch.value || skip.lineage >= lineage) continue;
-    feed(ctl::in::Skip{{skip.from, skip.to, skip.reason, skip.who}});
+    feed(ctl::job::SkipOrdered{{skip.from, skip.to, skip.reason, skip.who}});
     skip.lineage = lineage;
     skips_changed_ = true;
   }
@@ -206,7 +207,7 @@ void JobDaemon::keep_skips() {
 void JobDaemon::control_tick() {
   loop_.call_after(machine_.control_interval(), [this] { control_tick(); });
   if (ended_) return;
-  feed(ctl::in::ControlTick{});
+  feed(ctl::job::ControlTickPassed{});
   const ctl::ClusterView* view = own_program_ ? machine_.view_to_decide(loop_.now()) : nullptr;
   if (view != nullptr) own_program_->offer(*view, machine_.lifecycle().seconds());
 }
@@ -227,10 +228,10 @@ void JobDaemon::start_own_program() {
   own_program_ = std::make_unique<OwnProgram>(
       loop_, std::move(own),
       [this](ctl::Decision decision, PlanVersion plan) {
-        if (!ended_) feed(ctl::in::Decided{std::move(decision), plan});
+        if (!ended_) feed(ctl::job::ProgramDecided{std::move(decision), plan});
       },
       [this](const std::string& text) {
-        perform(ctl::out::Note{
+        perform(ctl::job::PublishNote{
             "solution",
             fmt::format("{}; until then nobody decides and the job goes on with the plan that it "
                         "has; what the program wrote is in {}/solution.log",
@@ -252,8 +253,8 @@ ctl::JobReport JobDaemon::report() const {
 void JobDaemon::pause_if_disk_is_full() {
   if (paused_ || !journal_.low_on_space()) return;
   paused_ = loop_.now();
-  feed(ctl::in::Pause{true});
-  perform(ctl::out::Note{
+  feed(ctl::job::PauseChanged{true});
+  perform(ctl::job::PublishNote{
       "paused",
       fmt::format("the disk of {}/state.db is full: make room for {} MiB there; the job waits and "
                   "goes on by itself",
@@ -269,8 +270,9 @@ void JobDaemon::go_on_if_there_is_room() {
     return;
   }
   paused_.reset();
-  feed(ctl::in::Pause{false});
-  perform(ctl::out::Note{"continued", "there is room on the disk again; the job goes on", ""});
+  feed(ctl::job::PauseChanged{false});
+  perform(
+      ctl::job::PublishNote{"continued", "there is room on the disk again; the job goes on", ""});
 }
 
 // Members may forget the steps that are safe.
@@ -278,13 +280,13 @@ void JobDaemon::sync_history() {
   if (loop_.now() - history_asked_ < kSyncHistory) return;
   history_asked_ = loop_.now();
   history_.sync([this, told = machine_.history_mark()](bool kept) {
-    if (kept) feed(ctl::in::HistoryKept{told});
+    if (kept) feed(ctl::job::HistoryKept{told});
   });
 }
 
 void JobDaemon::look_at_disks() {
   const auto news = disks_.take_news();
-  if (news) perform(ctl::out::Note{news->kind, news->text, ""});
+  if (news) perform(ctl::job::PublishNote{news->kind, news->text, ""});
 }
 
 // ------------------------------------------------------------------- the turn's end

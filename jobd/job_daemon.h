@@ -96,7 +96,7 @@ class JobDaemon {
   [[nodiscard]] Status dial_agents(transport::Context& context);
   [[nodiscard]] Status begin(const std::optional<launcher::ResumeRequest>& request,
                              bool begins_again);
-  void feed(const ctl::JobInput& input);
+  void feed(const ctl::job::Input& input);
   void tick();
   void declare_skips();
   void keep_skips();
@@ -154,25 +154,25 @@ class JobDaemon {
   // Checkpoints of hosts that share nothing: job_daemon_copies.cc
   void open_copies();
   void list_checkpoints();
-  using StoreOrder = std::shared_ptr<const ctl::out::StoreCheckpoint>;
+  using StoreOrder = std::shared_ptr<const ctl::job::StoreCheckpoint>;
   void keep_checkpoint(const StoreOrder& order);
   void find_checkpoint();
   void begin_from(const CheckpointStore::Newest& newest);
-  [[nodiscard]] static bool ends_order(const ctl::out::ToWorkerBody& body);
+  [[nodiscard]] static bool ends_order(const ctl::job::WorkerMessage& body);
   void hold(Member member, const std::string& host, const std::string& directory, Outgoing order);
   void leave_when_copied(MonoTime until);
 
   // Outputs: job_daemon_outputs.cc
-  void perform(const ctl::out::Persist& o);
-  void perform(ctl::out::ToWorker& o);
-  void perform(const ctl::job::StartWorker& o);
-  void perform(const ctl::job::StopWorker& o);
-  void perform(const ctl::job::PrepareGang& o);
-  void perform(const ctl::out::StoreCheckpoint& o);
-  void perform(const ctl::out::FindCheckpoint& o);
-  void perform(const ctl::out::Remember& o);
-  void perform(const ctl::out::Note& o);
-  void perform(const ctl::job::End& o);
+  void perform(const ctl::job::PersistRecord& o);
+  void perform(ctl::job::SendToWorker& o);
+  void perform(const ctl::lifecycle::StartWorker& o);
+  void perform(const ctl::lifecycle::StopWorker& o);
+  void perform(const ctl::lifecycle::PrepareGang& o);
+  void perform(const ctl::job::StoreCheckpoint& o);
+  void perform(const ctl::job::FindCheckpoint& o);
+  void perform(const ctl::job::RememberEntry& o);
+  void perform(const ctl::job::PublishNote& o);
+  void perform(const ctl::lifecycle::EndJob& o);
   template <class T>
   void send(const Route& route, Member member, Generation generation, const T& message,
             std::uint64_t seq = 0);

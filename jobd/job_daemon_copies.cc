@@ -10,10 +10,10 @@ void JobDaemon::open_copies() {
   copies_ = std::make_unique<RunCopies>(
       loop_, RunCopies::Options{options_.run_dir, config_.job.id, config_.checkpoint.copies},
       RunCopies::Handlers{[this](const std::string& kind, const std::string& text) {
-                            perform(ctl::out::Note{kind, text, ""});
+                            perform(ctl::job::PublishNote{kind, text, ""});
                           },
                           [this] {
-                            if (!ended_) feed(ctl::in::FilesMoved{});
+                            if (!ended_) feed(ctl::job::CheckpointFilesMoved{});
                           }});
 }
 
@@ -31,30 +31,30 @@ void JobDaemon::keep_checkpoint(const StoreOrder& order) {
       const auto name = store.store(*order);
       return [this, order, name, kept = store.list()] {
         if (name) copies_->kept(kept, *name, order->written.directory);
-        feed(ctl::in::CheckpointStored{order->written.number, order->written.step,
-                                       name.value_or(""), name ? "" : name.error().message});
+        feed(ctl::job::CheckpointStored{order->written.number, order->written.step,
+                                        name.value_or(""), name ? "" : name.error().message});
       };
     });
   });
 }
 
-void JobDaemon::perform(const ctl::out::StoreCheckpoint& o) {
-  const auto order = std::make_shared<const ctl::out::StoreCheckpoint>(o);
+void JobDaemon::perform(const ctl::job::StoreCheckpoint& o) {
+  const auto order = std::make_shared<const ctl::job::StoreCheckpoint>(o);
   copies_->gather(
       o.written.number, o.written.directory, o.parts, [this, order](const std::string& error) {
         if (error.empty()) return keep_checkpoint(order);
-        feed(ctl::in::CheckpointStored{order->written.number, order->written.step, "", error});
+        feed(ctl::job::CheckpointStored{order->written.number, order->written.step, "", error});
       });
 }
 
 // First what other hosts have and this one has not; then the newest that is here.
-void JobDaemon::perform(const ctl::out::FindCheckpoint&) {
+void JobDaemon::perform(const ctl::job::FindCheckpoint&) {
   disks_.checkpoints().run("looking for the newest checkpoint", [this, store = checkpoints_] {
     const auto newest = std::make_shared<const CheckpointStore::Newest>(store.newest());
     return [this, newest, kept = store.list()] {
       copies_->kept(kept);
       for (const std::string& problem : newest->problems) {
-        perform(ctl::out::Note{"checkpoint-damaged", problem, ""});
+        perform(ctl::job::PublishNote{"checkpoint-damaged", problem, ""});
       }
       copies_->find(newest->found.directory, [this, newest](bool fetched) {
         fetched ? find_checkpoint() : begin_from(*newest);
@@ -79,7 +79,7 @@ void JobDaemon::begin_from(const CheckpointStore::Newest& newest) {
 }
 
 // Whoever hears that has no use for an order that was said before and is not on its way yet.
-bool JobDaemon::ends_order(const ctl::out::ToWorkerBody& body) {
+bool JobDaemon::ends_order(const ctl::job::WorkerMessage& body) {
   return std::holds_alternative<wire::Abort>(body) || std::holds_alternative<wire::Leave>(body);
 }
 

@@ -64,14 +64,14 @@ ctl::HostState JobDaemon::host_state(const std::string& endpoint,
 void JobDaemon::on_welcome(const std::string& endpoint, const wire::AgentWelcome& welcome) {
   hosts_[endpoint] = welcome;
   copies_->host_up(endpoint);
-  feed(ctl::in::HostWelcome{host_state(endpoint, welcome), welcome.running});
+  feed(ctl::job::HostWelcomed{host_state(endpoint, welcome), welcome.running});
   if (!links_->all_welcome() || !machine_.lifecycle().workers().empty()) return;
   if (machine_.lifecycle().state() == ctl::JobState::kStarting) place_workers();
 }
 
 void JobDaemon::on_host_lost(const std::string& endpoint, const std::string& reason) {
   copies_->host_lost(endpoint);
-  feed(ctl::job::HostLost{endpoint, reason});
+  feed(ctl::lifecycle::HostLost{endpoint, reason});
 }
 
 void JobDaemon::place_workers() {
@@ -83,8 +83,8 @@ void JobDaemon::place_workers() {
     hosts.push_back({endpoint, w.cpus, w.memory_bytes, w.devices});
   }
   auto placed = place_processes(hosts, config_.roles);
-  if (!placed) return feed(ctl::job::Failed{"host", 3, placed.error().message});
-  feed(ctl::job::Placed{std::move(*placed)});
+  if (!placed) return feed(ctl::lifecycle::JobFailed{"host", 3, placed.error().message});
+  feed(ctl::lifecycle::WorkersPlaced{std::move(*placed)});
 }
 
 void JobDaemon::on_port(std::uint32_t master_port) {
@@ -99,7 +99,7 @@ void JobDaemon::on_port(std::uint32_t master_port) {
   const auto env = torchrun_environment(
       {config_.job.id, "worker", address, master_port, restarts, most, options_.run_dir}, placed);
   for (std::size_t i = 0; i < placed.size(); ++i) extra_env_[placed[i].worker] = env[i];
-  feed(ctl::job::GangReady{});
+  feed(ctl::lifecycle::GangPrepared{});
 }
 
 void JobDaemon::request_start(Member member, const std::string& endpoint) {
@@ -129,13 +129,13 @@ void JobDaemon::repeat_requests() {
     if (asked != asked_.end() && loop_.now() - asked->second < kRepeat) continue;
     const bool must_end = w.is_to_be_killed(machine_.lifecycle().seconds());
     if (must_end) {
-      perform(ctl::job::StopWorker{w.member(), w.place.host, Duration::zero()});
+      perform(ctl::lifecycle::StopWorker{w.member(), w.place.host, Duration::zero()});
     } else if (w.state == ctl::WorkerProcess::kPlanned && !w.asked_to_stop() &&
                waiting_for_port_.empty()) {
       request_start(w.member(), w.place.host);
     }
   }
-  if (!waiting_for_port_.empty()) perform(ctl::job::PrepareGang{waiting_for_port_});
+  if (!waiting_for_port_.empty()) perform(ctl::lifecycle::PrepareGang{waiting_for_port_});
 }
 
 }  // namespace antdt::jobd

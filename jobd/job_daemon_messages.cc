@@ -67,7 +67,8 @@ void JobDaemon::on_direct(const wire::Packet& packet) {
   // A client that came by itself; one that an agent started speaks to its agent.
   const Member member{envelope->worker, envelope->attempt};
   const auto refuse = [&](wire::RefusalCode code, std::string reason) {
-    wire::Packet out = wire::make_packet(*envelope, wire::Refused{code, std::move(reason)});
+    wire::Packet out =
+        wire::make_packet(*envelope, wire::Refused{code, std::move(reason)});
     outbox_.push_back({route, std::move(out)});
   };
   if (config_.roles.worker.count > 0)
@@ -92,17 +93,17 @@ void JobDaemon::answer(const wire::Packet& packet, const wire::Envelope& envelop
 Status JobDaemon::asked(const wire::StopJob& m) {
   const std::string reason = m.reason.empty() ? "stopped by an operator" : m.reason;
   if (!machine_.lifecycle().outcome()) {  // asked again, it is no news
-    feed(ctl::in::OperatorSaid{"stop", reason});
+    feed(ctl::job::OperatorAsked{"stop", reason});
   }
   stop_job(reason, std::chrono::milliseconds(m.grace_ms));
   return {};
 }
 
 Status JobDaemon::asked(const wire::EvictWorkers& m) {
-  const ctl::job::EvictAsked evict{m.target, because(m.reason, m.who),
-                                   std::chrono::milliseconds(m.deadline_ms)};
+  const ctl::lifecycle::EvictionRequested evict{m.target, because(m.reason, m.who),
+                                                std::chrono::milliseconds(m.deadline_ms)};
   ANTDT_RETURN_IF_ERROR(machine_.check(evict));
-  feed(ctl::in::OperatorSaid{"evict", fmt::format("{}, {}", m.target, evict.reason)});
+  feed(ctl::job::OperatorAsked{"evict", fmt::format("{}, {}", m.target, evict.reason)});
   feed(evict);
   return {};
 }
@@ -138,8 +139,8 @@ wire::StatusReply JobDaemon::status_for(const wire::StatusRequest& request) {
 Status JobDaemon::asked(const wire::InjectRules& m) {
   ANTDT_TRY([[maybe_unused]] const auto rules,
             drill::parse_rules(fmt::format("{{\"inject\": {}}}", m.rules)));
-  feed(ctl::in::OperatorSaid{"inject", fmt::format("{}, {}", m.rules, because("", m.who))});
-  feed(ctl::in::Inject{m});
+  feed(ctl::job::OperatorAsked{"inject", fmt::format("{}, {}", m.rules, because("", m.who))});
+  feed(ctl::job::InjectionOrdered{m});
   return {};
 }
 
@@ -147,29 +148,29 @@ Status JobDaemon::asked(const wire::ResizeJob& m) {
   const std::string reason = because("", m.who);
   const auto resize = [&](const auto& wish, const char* what) -> Status {
     ANTDT_RETURN_IF_ERROR(machine_.check(wish));
-    feed(ctl::in::OperatorSaid{"resize", fmt::format("{} {}, {}", m.count, what, reason)});
+    feed(ctl::job::OperatorAsked{"resize", fmt::format("{} {}, {}", m.count, what, reason)});
     feed(wish);
     return {};
   };
   if (m.role == wire::ResizedRole::kServer) {
-    return resize(ctl::job::ServersAsked{m.count, reason}, "parameter servers");
+    return resize(ctl::lifecycle::ServerCountRequested{m.count, reason}, "parameter servers");
   }
-  return resize(ctl::job::ResizeAsked{m.count, reason}, "workers");
+  return resize(ctl::lifecycle::WorkerCountRequested{m.count, reason}, "workers");
 }
 
 Status JobDaemon::asked(const wire::ApproveAction& m) {
   ANTDT_RETURN_IF_ERROR(machine_.check_approve(m.number));
-  feed(ctl::in::OperatorSaid{"approve", fmt::format("action {}, asked by {}", m.number, m.who)});
-  feed(ctl::in::Approve{m.number, m.who});
+  feed(ctl::job::OperatorAsked{"approve", fmt::format("action {}, asked by {}", m.number, m.who)});
+  feed(ctl::job::ActionApproved{m.number, m.who});
   return {};
 }
 
 Status JobDaemon::asked(const wire::SkipRecords& m) {
-  ANTDT_RETURN_IF_ERROR(machine_.check_skip(m));
+  ANTDT_RETURN_IF_ERROR(machine_.check(m));
   if (machine_.ledger().phase().kind != shard_server::PhaseKind::kTrain) {
     return fail(ErrorKind::kRefused, "the job is not training now: ask again when it is");
   }
-  feed(ctl::in::OperatorSaid{
+  feed(ctl::job::OperatorAsked{
       "skip", fmt::format("positions {}:{}, {}", m.from, m.to, because(m.reason, m.who))});
   // Declared, noted and kept for later lineages as those of an ended run are.
   skips_.push_back({machine_.ledger().phase().epoch.value, m.from, m.to, m.reason, m.who, 0});
@@ -185,17 +186,17 @@ void JobDaemon::on_worker_message(const wire::Envelope& envelope, std::string_vi
   if (paused_ && grows_the_journal) return;  // it is said again
   inbound_ = {member, route};
   const auto refuse = [&](std::string reason) {
-    send(route, member, envelope.generation,
-         wire::Refused{wire::RefusalCode::kInvalid, std::move(reason)}, envelope.seq);
+    send(route, member, envelope.generation, wire::Refused{wire::RefusalCode::kInvalid, std::move(reason)},
+         envelope.seq);
   };
   const auto say = [&]<class T>(Result<T> message) {
     if (!message) return refuse(message.error().message);
     if constexpr (std::is_same_v<T, wire::Join>) routes_[member.worker] = route;
     if constexpr (std::is_same_v<T, wire::Report>) {
-      feed(ctl::in::FromWorker{member, envelope.generation, envelope.seq,
-                               wire::Metrics{*message, 0}});
+      feed(ctl::job::WorkerSaid{member, envelope.generation, envelope.seq,
+                                wire::Metrics{*message, 0}});
     } else {
-      feed(ctl::in::FromWorker{member, envelope.generation, envelope.seq, std::move(*message)});
+      feed(ctl::job::WorkerSaid{member, envelope.generation, envelope.seq, std::move(*message)});
     }
   };
   bool known =
@@ -220,14 +221,14 @@ void JobDaemon::on_agent_message(const std::string& endpoint, const wire::Envelo
   // What cannot be read is let lie: the agent says it again.
   const auto act = Overloaded{[&](const wire::ReservedPort& m) { on_port(m.port); },
                               [&](const wire::ProcessStarted& m) {
-                                feed(ctl::job::Started{member, m.pid});
+                                feed(ctl::lifecycle::WorkerStarted{member, m.pid});
                               },
                               [&](const wire::ProcessExited& m) {
                                 send({endpoint, ""}, member, {}, wire::ExitSeen{});
-                                feed(ctl::job::Exited{member, m});
+                                feed(ctl::lifecycle::WorkerExited{member, m});
                               },
                               [&](const wire::Refused& m) {
-                                feed(ctl::job::StartRefused{member, m.reason});
+                                feed(ctl::lifecycle::WorkerStartRefused{member, m.reason});
                               }};
   const bool of_agent =
       wire::dispatch<wire::ReservedPort, wire::ProcessStarted, wire::ProcessExited, wire::Refused>(

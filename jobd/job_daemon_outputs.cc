@@ -13,7 +13,7 @@ constexpr Duration kCopyAtTheEnd = std::chrono::seconds(30);
 
 }  // namespace
 
-void JobDaemon::perform(const ctl::out::Persist& o) { journal_.append(o.kind, o.bytes); }
+void JobDaemon::perform(const ctl::job::PersistRecord& o) { journal_.append(o.kind, o.bytes); }
 
 // After a restart nobody has been heard of yet: a worker that an agent started is
 // where it was placed.
@@ -26,7 +26,7 @@ std::optional<JobDaemon::Route> JobDaemon::route_to(Member member) const {
   return Route{placed->place.host, ""};
 }
 
-void JobDaemon::perform(ctl::out::ToWorker& o) {
+void JobDaemon::perform(ctl::job::SendToWorker& o) {
   const std::optional<Route> route = route_to(o.to);
   if (!route) return;
   if (ends_order(o.body)) held_.erase(o.to);
@@ -42,15 +42,15 @@ void JobDaemon::perform(ctl::out::ToWorker& o) {
   hold(o.to, route->endpoint, o.reads, std::move(order));
 }
 
-void JobDaemon::perform(const ctl::job::StartWorker& o) { request_start(o.member, o.host); }
+void JobDaemon::perform(const ctl::lifecycle::StartWorker& o) { request_start(o.member, o.host); }
 
-void JobDaemon::perform(const ctl::job::StopWorker& o) {
+void JobDaemon::perform(const ctl::lifecycle::StopWorker& o) {
   const auto grace = std::chrono::ceil<std::chrono::milliseconds>(o.grace);
   asked_[o.member] = loop_.now();
   send({o.host, ""}, o.member, {}, wire::StopProcess{static_cast<std::uint32_t>(grace.count())});
 }
 
-void JobDaemon::perform(const ctl::job::PrepareGang& o) {
+void JobDaemon::perform(const ctl::lifecycle::PrepareGang& o) {
   // The port must be free on the host of rank 0: its agent says which.
   waiting_for_port_ = o.workers;
   wire::Envelope envelope;
@@ -59,9 +59,9 @@ void JobDaemon::perform(const ctl::job::PrepareGang& o) {
       {{o.workers.front().host, ""}, wire::make_packet(envelope, wire::ReservePort{})});
 }
 
-void JobDaemon::perform(const ctl::out::Remember& o) { history_.remember(o.entry); }
+void JobDaemon::perform(const ctl::job::RememberEntry& o) { history_.remember(o.entry); }
 
-void JobDaemon::perform(const ctl::out::Note& o) {
+void JobDaemon::perform(const ctl::job::PublishNote& o) {
   const double time_s = machine_.lifecycle().seconds();
   const auto say = [this, time_s, kind = o.kind, extra = o.extra_json](const std::string& text) {
     log_info("{}: {}", kind, text);
@@ -74,7 +74,7 @@ void JobDaemon::perform(const ctl::out::Note& o) {
 }
 
 // The summary comes last: whoever sees it finds all else.
-void JobDaemon::perform(const ctl::job::End& o) {
+void JobDaemon::perform(const ctl::lifecycle::EndJob& o) {
   ended_ = true;
   if (own_program_) own_program_->end();
   finish_turn();

@@ -60,18 +60,18 @@ bool Daemon::start() {
   soon([this] { begin(); });
   every(kTick, [this] { tick(); });
   every(kHeartbeat, [this] { beat(); });
-  every(machine_->control_interval(), [this] { feed(ctl::in::ControlTick{}); });
+  every(machine_->control_interval(), [this] { feed(ctl::job::ControlTickPassed{}); });
   return true;
 }
 
 void Daemon::begin() {
   if (!machine_->known()) {
-    feed(ctl::in::Declared{});
+    feed(ctl::job::JobCreated{});
   } else if (disk_.resume_requested) {
-    feed(ctl::in::OperatorSaid{"resume", "a test"});
-    feed(ctl::in::Resumed{});
+    feed(ctl::job::OperatorAsked{"resume", "a test"});
+    feed(ctl::job::ResumeOrdered{});
   } else {
-    feed(ctl::in::Recovered{});
+    feed(ctl::job::IncarnationRecovered{});
   }
   for (const std::string& host : hosts_) {
     links_[host].last_heard = clock_.now();
@@ -181,7 +181,7 @@ void Daemon::pause_if_disk_is_full() {
   if (paused_ || !low_on_space_) return;
   world_.say("daemon: pauses, its disk is full");
   paused_ = clock_.now();
-  feed(ctl::in::Pause{true});
+  feed(ctl::job::PauseChanged{true});
 }
 
 void Daemon::go_on_if_there_is_room() {
@@ -191,7 +191,7 @@ void Daemon::go_on_if_there_is_room() {
   world_.say("daemon: goes on, there is room");
   low_on_space_ = false;
   paused_.reset();
-  feed(ctl::in::Pause{false});
+  feed(ctl::job::PauseChanged{false});
 }
 
 // ----------------------------------------------------------------------- skips
@@ -201,11 +201,11 @@ void Daemon::skip(std::uint64_t from, std::uint64_t to) {
   soon([this, from, to] {
     const shard_server::Phase& open = machine_->ledger().phase();
     const bool trains = open.number > 0 && open.kind == shard_server::PhaseKind::kTrain;
-    if (!trains || !machine_->check_skip({from, to, "a test", "a test"})) return;
+    if (!trains || !machine_->check(wire::SkipRecords{from, to, "a test", "a test"})) return;
     skips_.push_back({open.epoch, from, to, {}});
     declare_skips();
     if (sabotage_ == Sabotage::kSkipUnasked) {
-      feed(ctl::in::Skip{{0, machine_->ledger().records(), "a test", "a test"}});
+      feed(ctl::job::SkipOrdered{{0, machine_->ledger().records(), "a test", "a test"}});
     }
   });
 }
@@ -226,7 +226,7 @@ void Daemon::declare_skips() {
   for (KeptSkip& skip : skips_) {
     if (skip.epoch != open.epoch || skip.lineage >= lineage) continue;
     if (sabotage_ != Sabotage::kForgetSkip) {
-      feed(ctl::in::Skip{{skip.from, skip.to, "a test", "a test"}});
+      feed(ctl::job::SkipOrdered{{skip.from, skip.to, "a test", "a test"}});
     }
     skip.lineage = lineage;
     declared_.push_back(skip);
@@ -234,14 +234,14 @@ void Daemon::declare_skips() {
   }
 }
 
-void Daemon::feed_soon(ctl::JobInput input) {
+void Daemon::feed_soon(ctl::job::Input input) {
   if (runs()) soon([this, input = std::move(input)] { feed(input); });
 }
 
-void Daemon::feed(const ctl::JobInput& input) {
-  ctl::JobOutputs outputs;
+void Daemon::feed(const ctl::job::Input& input) {
+  ctl::job::Effects outputs;
   machine_->step(input, clock_.now(), outputs);
-  for (ctl::JobOutput& output : outputs) {
+  for (ctl::job::Effect& output : outputs) {
     std::visit([this](auto& o) { perform(o); }, output);
   }
 }
@@ -259,9 +259,9 @@ void Daemon::tick() {
   repeat_requests();
   go_on_if_there_is_room();
   for (const auto& [host, link] : links_) {
-    if (clock_.now() - link.last_heard > kSilence) feed(ctl::in::HostSilent{host});
+    if (clock_.now() - link.last_heard > kSilence) feed(ctl::job::HostFellSilent{host});
   }
-  feed(ctl::in::Tick{});
+  feed(ctl::job::TickPassed{});
 }
 
 void Daemon::beat() {
@@ -275,7 +275,7 @@ void Daemon::beat() {
     link.lost = true;
     link.welcome = false;
     world_.say("daemon: {} is lost", host);
-    feed(ctl::job::HostLost{host, "silent"});
+    feed(ctl::lifecycle::HostLost{host, "silent"});
   }
 }
 
@@ -286,9 +286,9 @@ void Daemon::repeat_requests() {
     const auto asked = asked_.find(w.member());
     if (asked != asked_.end() && clock_.now() - asked->second < kRepeat) continue;
     if (w.is_to_be_killed(machine_->lifecycle().seconds())) {
-      perform(ctl::job::StopWorker{w.member(), w.place.host, {}});
+      perform(ctl::lifecycle::StopWorker{w.member(), w.place.host, {}});
     } else if (w.state == ctl::WorkerProcess::kPlanned && !w.asked_to_stop()) {
-      perform(ctl::job::StartWorker{w.member(), w.place.host});
+      perform(ctl::lifecycle::StartWorker{w.member(), w.place.host});
     }
   }
 }
@@ -311,18 +311,18 @@ void Daemon::hear(const ToDaemon& message) {
   } else if (std::holds_alternative<NotAttached>(message.body)) {
     link.welcome = false;  // the next beat attaches again
   } else if (const auto* started = std::get_if<Started>(&message.body)) {
-    feed(ctl::job::Started{started->member, started->pid});
+    feed(ctl::lifecycle::WorkerStarted{started->member, started->pid});
   } else if (const auto* exited = std::get_if<Exited>(&message.body)) {
     send(message.host, ExitSeen{exited->member});
-    feed(ctl::job::Exited{exited->member, exited->exit});
+    feed(ctl::lifecycle::WorkerExited{exited->member, exited->exit});
   } else if (const auto* refused = std::get_if<StartRefused>(&message.body)) {
-    feed(ctl::job::StartRefused{refused->member, refused->reason});
-  } else if (const auto* said = std::get_if<ctl::in::FromWorker>(&message.body)) {
+    feed(ctl::lifecycle::WorkerStartRefused{refused->member, refused->reason});
+  } else if (const auto* said = std::get_if<ctl::job::WorkerSaid>(&message.body)) {
     hear_worker(message, *said);
   }
 }
 
-void Daemon::hear_worker(const ToDaemon& message, const ctl::in::FromWorker& said) {
+void Daemon::hear_worker(const ToDaemon& message, const ctl::job::WorkerSaid& said) {
   const bool grows_the_journal = std::holds_alternative<wire::Fetch>(said.body) ||
                                  std::holds_alternative<wire::Progress>(said.body);
   if (paused_ && grows_the_journal) return;  // it is said again
@@ -336,7 +336,7 @@ void Daemon::welcomed(const std::string& host, const wire::AgentWelcome& welcome
   state.host = state.name = host;
   state.order = static_cast<std::uint32_t>(std::ranges::find(hosts_, host) - hosts_.begin());
   state.room = static_cast<std::uint32_t>(welcome.cpus + welcome.running.size());
-  feed(ctl::in::HostWelcome{state, welcome.running});
+  feed(ctl::job::HostWelcomed{state, welcome.running});
   const bool all = std::ranges::all_of(links_, [](const auto& l) { return l.second.welcome; });
   const ctl::Lifecycle& life = machine_->lifecycle();
   if (all && life.workers().empty() && life.state() == ctl::JobState::kStarting) place();
@@ -356,7 +356,7 @@ void Daemon::place() {
     placed.push_back({id, name, known->order});
     ++i;
   }
-  feed(ctl::job::Placed{std::move(placed)});
+  feed(ctl::lifecycle::WorkersPlaced{std::move(placed)});
 }
 
 void Daemon::send(const std::string& host, decltype(ToAgent::body) body) {

@@ -72,7 +72,7 @@ class Daemon {
   void thaw();
   void receive(ToDaemon message);
   // Given to the machine in a turn of its own, if the daemon runs.
-  void feed_soon(ctl::JobInput input);
+  void feed_soon(ctl::job::Input input);
   void skip(std::uint64_t from, std::uint64_t to);
 
   [[nodiscard]] bool runs() const { return machine_.has_value(); }
@@ -105,31 +105,31 @@ class Daemon {
   void go_on_if_there_is_room();
   void declare_skips();
   void keep_skips();
-  void feed(const ctl::JobInput& input);
+  void feed(const ctl::job::Input& input);
   void every(Duration period, Job job);
   void tick();
   void beat();
   void repeat_requests();
   void hear(const ToDaemon& message);
-  void hear_worker(const ToDaemon& message, const ctl::in::FromWorker& said);
+  void hear_worker(const ToDaemon& message, const ctl::job::WorkerSaid& said);
   void welcomed(const std::string& host, const wire::AgentWelcome& welcome);
   void place();
   void send(const std::string& host, decltype(ToAgent::body) body);
 
   // daemon_outputs.cc
-  void perform(const ctl::out::Persist& o);
-  void perform(const ctl::out::ToWorker& o);
-  void perform(const ctl::job::StartWorker& o);
-  void perform(const ctl::job::StopWorker& o);
-  void perform(const ctl::job::PrepareGang&) {}
-  void perform(const ctl::out::Remember&) {}  // no part of what the job needs
-  void perform(const ctl::out::StoreCheckpoint& o);
-  void perform(const ctl::out::FindCheckpoint& o);
-  void perform(const ctl::out::Note& o);
-  void perform(const ctl::job::End& o);
-  [[nodiscard]] std::string store(const ctl::out::StoreCheckpoint& o, const std::string& name);
-  [[nodiscard]] bool take_slices(const ctl::out::StoreCheckpoint& o);
-  void sabotage(ctl::out::ToWorker& message);
+  void perform(const ctl::job::PersistRecord& o);
+  void perform(const ctl::job::SendToWorker& o);
+  void perform(const ctl::lifecycle::StartWorker& o);
+  void perform(const ctl::lifecycle::StopWorker& o);
+  void perform(const ctl::lifecycle::PrepareGang&) {}
+  void perform(const ctl::job::RememberEntry&) {}  // no part of what the job needs
+  void perform(const ctl::job::StoreCheckpoint& o);
+  void perform(const ctl::job::FindCheckpoint& o);
+  void perform(const ctl::job::PublishNote& o);
+  void perform(const ctl::lifecycle::EndJob& o);
+  [[nodiscard]] std::string store(const ctl::job::StoreCheckpoint& o, const std::string& name);
+  [[nodiscard]] bool take_slices(const ctl::job::StoreCheckpoint& o);
+  void sabotage(ctl::job::SendToWorker& message);
 
   World& world_;
   HostClock clock_;

@@ -9,15 +9,15 @@ constexpr std::size_t kKeep = 3;
 
 }  // namespace
 
-void Daemon::perform(const ctl::out::Persist& o) {
+void Daemon::perform(const ctl::job::PersistRecord& o) {
   pending_.push_back({std::string(o.kind), o.bytes});
 }
 
-void Daemon::perform(const ctl::out::ToWorker& o) {
+void Daemon::perform(const ctl::job::SendToWorker& o) {
   const ctl::WorkerProcess* w = machine_->lifecycle().find(o.to.worker);
   const bool answers = inbound_ && inbound_->first == o.to;
   if (!answers && w == nullptr) return;
-  ctl::out::ToWorker message = o;
+  ctl::job::SendToWorker message = o;
   if (sabotage_ != Sabotage::kNone) sabotage(message);
   if (const auto* grants = std::get_if<wire::Grants>(&message.body)) {
     if (grants->status == wire::GrantStatus::kEnd) outside_.said_end(*machine_, grants->phase);
@@ -25,7 +25,7 @@ void Daemon::perform(const ctl::out::ToWorker& o) {
   send(answers ? inbound_->second : w->place.host, std::move(message));
 }
 
-void Daemon::sabotage(ctl::out::ToWorker& message) {
+void Daemon::sabotage(ctl::job::SendToWorker& message) {
   auto* grants = std::get_if<wire::Grants>(&message.body);
   if (grants == nullptr || grants->status == wire::GrantStatus::kStale) return;
   if (sabotage_ == Sabotage::kEndEarly && !machine_->ledger().complete() &&
@@ -41,12 +41,12 @@ void Daemon::sabotage(ctl::out::ToWorker& message) {
   }
 }
 
-void Daemon::perform(const ctl::job::StartWorker& o) {
+void Daemon::perform(const ctl::lifecycle::StartWorker& o) {
   asked_[o.member] = clock_.now();
   send(o.host, Start{o.member});
 }
 
-void Daemon::perform(const ctl::job::StopWorker& o) {
+void Daemon::perform(const ctl::lifecycle::StopWorker& o) {
   asked_[o.member] = clock_.now();
   if (o.grace == Duration::zero()) outside_.killed(*machine_, o.member);
   send(o.host, Stop{o.member, o.grace});
@@ -54,15 +54,15 @@ void Daemon::perform(const ctl::job::StopWorker& o) {
 
 // In files at once, and answered by a later turn: a crash may find a checkpoint that the journal
 // does not know.
-void Daemon::perform(const ctl::out::StoreCheckpoint& o) {
+void Daemon::perform(const ctl::job::StoreCheckpoint& o) {
   const std::string name = fmt::format("l{:05}-s{:08}-g{:05}-{}.{}", o.lineage, o.written.step,
                                        o.generation, o.writer.worker, o.writer.attempt);
   const std::string error = store(o, name);
-  feed_soon(ctl::in::CheckpointStored{o.written.number, o.written.step, error.empty() ? name : "",
-                                      error});
+  feed_soon(ctl::job::CheckpointStored{o.written.number, o.written.step, error.empty() ? name : "",
+                                       error});
 }
 
-std::string Daemon::store(const ctl::out::StoreCheckpoint& o, const std::string& name) {
+std::string Daemon::store(const ctl::job::StoreCheckpoint& o, const std::string& name) {
   const bool of_servers = config_.spec.servers > 0;
   if (of_servers && !take_slices(o)) return "not all of its slices are there";
   const auto written = files_.written.find(o.written.directory);
@@ -82,7 +82,7 @@ std::string Daemon::store(const ctl::out::StoreCheckpoint& o, const std::string&
 }
 
 // As one checkpoint: what each server wrote of it.
-bool Daemon::take_slices(const ctl::out::StoreCheckpoint& o) {
+bool Daemon::take_slices(const ctl::job::StoreCheckpoint& o) {
   const auto slices = files_.slices.find(o.written.directory);
   if (slices == files_.slices.end() || slices->second.size() != o.written.files.size()) {
     return false;
@@ -94,8 +94,8 @@ bool Daemon::take_slices(const ctl::out::StoreCheckpoint& o) {
 }
 
 // The newest that is whole.
-void Daemon::perform(const ctl::out::FindCheckpoint&) {
-  ctl::in::CheckpointFound found;
+void Daemon::perform(const ctl::job::FindCheckpoint&) {
+  ctl::job::CheckpointFound found;
   for (const auto& [name, checkpoint] : files_.checkpoints) {
     if (checkpoint.damaged) continue;
     found = {name, checkpoint.state.step, checkpoint.ledger_image, checkpoint.accounts_image};
@@ -103,10 +103,10 @@ void Daemon::perform(const ctl::out::FindCheckpoint&) {
   feed_soon(std::move(found));  // the end of that turn declares the skips
 }
 
-void Daemon::perform(const ctl::out::Note& o) { world_.say("note {}: {}", o.kind, o.text); }
+void Daemon::perform(const ctl::job::PublishNote& o) { world_.say("note {}: {}", o.kind, o.text); }
 
 // Said to anybody when it is durable.
-void Daemon::perform(const ctl::job::End& o) {
+void Daemon::perform(const ctl::lifecycle::EndJob& o) {
   for (const std::string& host : hosts_) send(host, wire::Detach{});
   outcome_ = o.outcome;
 }

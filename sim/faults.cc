@@ -230,7 +230,7 @@ void Cluster::wish() {
     const std::uint64_t least = now > 1 ? now - 1 : 1;
     const auto count = static_cast<std::uint32_t>(world_.rng().between(least, now + 1));
     world_.say("operator: {} servers", count);
-    return daemon->feed_soon(ctl::job::ServersAsked{count, "a test"});
+    return daemon->feed_soon(ctl::lifecycle::ServerCountRequested{count, "a test"});
   }
   const double which = static_cast<double>(world_.rng().below(100));
   if (which < 40) {
@@ -240,13 +240,13 @@ void Cluster::wish() {
     if (!someone) return;
     const std::string target = to_string(someone->member().worker);
     world_.say("operator: evict {}", target);
-    return daemon->feed_soon(ctl::job::EvictAsked{target, "a test", seconds(2)});
+    return daemon->feed_soon(ctl::lifecycle::EvictionRequested{target, "a test", seconds(2)});
   }
   if (which < 75) {
     const auto count =
         static_cast<std::uint32_t>(world_.rng().between(2, std::min(slots_, shape_.global_batch)));
     world_.say("operator: resize to {}", count);
-    return daemon->feed_soon(ctl::job::ResizeAsked{count, "a test"});
+    return daemon->feed_soon(ctl::lifecycle::WorkerCountRequested{count, "a test"});
   }
   if (which < 88) {
     const std::uint64_t from = world_.rng().below(shape_.train_records);
@@ -255,7 +255,7 @@ void Cluster::wish() {
     return daemon->skip(from, to);
   }
   world_.say("operator: stop");
-  daemon->feed_soon(ctl::job::StopAsked{"a test", world_.rng().time({}, seconds(3))});
+  daemon->feed_soon(ctl::lifecycle::StopRequested{"a test", world_.rng().time({}, seconds(3))});
 }
 
 // From here on everything that can work does. A stopped process stays stopped:

@@ -23,11 +23,11 @@ struct Text {
   std::string operator()(const StartRefused& m) const {
     return fmt::format("start of {} refused: {}", name(m.member), m.reason);
   }
-  std::string operator()(const ctl::out::ToWorker& m) const {
+  std::string operator()(const ctl::job::SendToWorker& m) const {
     return fmt::format("{} g{} seq {}: {}", name(m.to), m.generation, m.seq,
                        std::visit([this](const auto& b) { return (*this)(b); }, m.body));
   }
-  std::string operator()(const ctl::in::FromWorker& m) const {
+  std::string operator()(const ctl::job::WorkerSaid& m) const {
     return fmt::format("{} g{} seq {}: {}", name(m.member), m.generation, m.seq,
                        std::visit([this](const auto& b) { return (*this)(b); }, m.body));
   }

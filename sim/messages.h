@@ -28,7 +28,7 @@ struct ExitSeen {
 struct ToAgent {
   Incarnation from;
   std::variant<wire::Attach, wire::Heartbeat, wire::Detach, Start, Stop, ExitSeen,
-               ctl::out::ToWorker>
+               ctl::job::SendToWorker>
       body;
 };
 
@@ -50,7 +50,7 @@ struct ToDaemon {
   std::string host;
   Incarnation to;  // a later one hears nothing of it
   std::variant<wire::AgentWelcome, wire::Heartbeat, NotAttached, Started, Exited, StartRefused,
-               ctl::in::FromWorker>
+               ctl::job::WorkerSaid>
       body;
 };
 

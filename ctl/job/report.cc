@@ -5,7 +5,7 @@
 #include "core/report/job_report.h"
 #include "core/report/json.h"
 #include "core/wire/time_sums.h"
-#include "ctl/job/verdict_watch.h"
+#include "ctl/job/observers/verdict_watch.h"
 
 namespace antdt::ctl {
 namespace {

@@ -3,7 +3,7 @@
 
 #include "ctl/lifecycle/turn.h"
 
-namespace antdt::ctl::life {
+namespace antdt::ctl::lifecycle {
 namespace {
 
 // A program that cannot tell of steps is taken to work once it ran this long.
@@ -11,7 +11,7 @@ constexpr double kRanForSeconds = 10;
 
 }  // namespace
 
-void Failing::on(const job::HostLost& e) {
+void Failing::on(const HostLost& e) {
   if (life_.workers.empty() && !life_.spec.external) {
     return turn_.stopping.fail(
         {"failed", 3, "host", false,
@@ -19,14 +19,14 @@ void Failing::on(const job::HostLost& e) {
   }
   life_.hosts.down(e.host);
   out_.emplace_back(
-      job::Note{"host-lost", fmt::format("{}: {}", life_.host_name(e.host), e.reason)});
+      WriteNote{"host-lost", fmt::format("{}: {}", life_.host_name(e.host), e.reason)});
   for (WorkerProcess& w : life_.workers) {
     if (!w.running() || w.place.host != e.host) continue;
     w.lose(fmt::format("its host {} is lost ({})", life_.host_name(e.host), e.reason),
            life_.seconds());
     ended(w, FailureClass::kHost);
   }
-  out_.emplace_back(job::SaveImage{});
+  out_.emplace_back(PersistImage{});
   turn_.stopping.end_if_all_left();
 }
 
@@ -38,12 +38,12 @@ bool Failing::made_progress() const {
   });
 }
 
-void Failing::on(const job::Exited& e) {
+void Failing::on(const WorkerExited& e) {
   WorkerProcess* worker = life_.find_mutable(e.member);
   if (worker == nullptr || !worker->running()) return;
   worker->exit(e.exit, life_.seconds());
-  out_.emplace_back(job::SaveImage{});
-  out_.emplace_back(job::Note{
+  out_.emplace_back(PersistImage{});
+  out_.emplace_back(WriteNote{
       "worker-exited", fmt::format("{} on {} {}", e.member.worker,
                                    life_.host_name(worker->place.host), describe_exit(*worker))});
   FailureClass cls = classify(*worker, made_progress());
@@ -56,7 +56,7 @@ void Failing::on(const job::Exited& e) {
 
 void Failing::ended(WorkerProcess& worker, FailureClass cls) {
   const bool in_order = cls == FailureClass::kAsked || cls == FailureClass::kNone;
-  out_.emplace_back(job::WorkerGone{
+  out_.emplace_back(ReleaseWorker{
       worker.member(), fmt::format("{} {}", worker.place.worker, describe_end(worker, cls)),
       in_order, records_are_suspect(worker, cls)});
   life_.phases.leave(worker.member());
@@ -128,23 +128,23 @@ void Failing::replace(WorkerProcess& worker, FailureClass cls) {
   turn_.starts.expect();
 }
 
-void Failing::on(const job::Vanished& e) {
+void Failing::on(const WorkerVanished& e) {
   WorkerProcess* worker = life_.find_mutable(e.member);
   if (worker == nullptr || !worker->running()) return;
   worker->lose(fmt::format("its agent on {} does not know of it any more (did the host restart?)",
                            life_.host_name(worker->place.host)),
                life_.seconds());
-  out_.emplace_back(job::SaveImage{});
+  out_.emplace_back(PersistImage{});
   ended(*worker, FailureClass::kHost);
   turn_.stopping.end_if_all_left();
 }
 
-void Failing::on(const job::Hung& e) {
+void Failing::on(const WorkerHung& e) {
   WorkerProcess* worker = life_.find_mutable(e.member);
   if (worker == nullptr || !worker->running() || worker->hung() || life_.stopping()) return;
   worker->found_hung(e.why, life_.seconds());
-  out_.emplace_back(job::SaveImage{});
-  out_.emplace_back(job::Note{"hang", fmt::format("{} on {} is ended: {}", e.member.worker,
+  out_.emplace_back(PersistImage{});
+  out_.emplace_back(WriteNote{"hang", fmt::format("{} on {} is ended: {}", e.member.worker,
                                                   life_.host_name(worker->place.host), e.why)});
   turn_.stopping.stop_worker(*worker, Duration::zero());
 }
@@ -175,4 +175,4 @@ Outcome Failing::outcome_of_failures() const {
   return outcome;
 }
 
-}  // namespace antdt::ctl::life
+}  // namespace antdt::ctl::lifecycle

@@ -32,18 +32,17 @@ std::string_view to_string(JobState state) {
   return "unknown";
 }
 
-std::vector<job::Effect> Lifecycle::step(const job::Event& event, MonoTime now) {
+namespace lifecycle {
+
+void Lifecycle::step(const Input& input, MonoTime now, Effects& out) {
   life_.now = now;
   if (!life_.began) life_.began = now;
-  std::vector<job::Effect> out;
-  if (life_.ending.is_over()) return out;
-  life::Turn turn(life_, out);
-  std::visit([&](const auto& e) { turn.take(e); }, event);
-  const auto changes = [](const job::Effect& e) {
-    return std::holds_alternative<job::SaveImage>(e);
-  };
-  if (std::ranges::any_of(out, changes)) check_invariants();
-  return out;
+  if (life_.ending.is_over()) return;
+  const auto before = static_cast<std::ptrdiff_t>(out.size());
+  Turn turn(life_, out);
+  std::visit([&](const auto& e) { turn.take(e); }, input);
+  const auto changes = [](const Effect& e) { return std::holds_alternative<PersistImage>(e); };
+  if (std::any_of(out.begin() + before, out.end(), changes)) check_invariants();
 }
 
 // After each step that the journal is told of, which costs less than what it is told.
@@ -107,4 +106,5 @@ void Lifecycle::restore(LifecycleImage image, std::vector<Member> group) {
   life_.image.last_cut = 0;
 }
 
+}  // namespace lifecycle
 }  // namespace antdt::ctl

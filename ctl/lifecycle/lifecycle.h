@@ -38,19 +38,20 @@
 #include "core/clock.h"
 #include "core/ids.h"
 #include "core/result.h"
-#include "ctl/lifecycle/job_events.h"
+#include "ctl/lifecycle/lifecycle_events.h"
 #include "ctl/lifecycle/possible.h"
 #include "ctl/lifecycle/state/life_state.h"
 #include "ctl/processes/hosts.h"
 #include "ctl/processes/worker_process.h"
 
-namespace antdt::ctl {
+namespace antdt::ctl::lifecycle {
 
 class Lifecycle {
  public:
   explicit Lifecycle(JobSpec spec) : life_(std::move(spec)) {}
 
-  [[nodiscard]] std::vector<job::Effect> step(const job::Event& event, MonoTime now);
+  // Appends to `out`.
+  void step(const Input& input, MonoTime now, Effects& out);
 
   [[nodiscard]] LifecycleImage image() const;
   // `group`: the members of the generation that is settled.
@@ -89,13 +90,17 @@ class Lifecycle {
   // Whether an operator's wish can be done; the error says why not.
   template <class Wish>
   [[nodiscard]] Status check(const Wish& wish) const {
-    return life::Possible(life_).check(wish);
+    return Possible(life_).check(wish);
   }
 
  private:
   void check_invariants() const;
 
-  life::LifeState life_;
+  LifeState life_;
 };
 
+}  // namespace antdt::ctl::lifecycle
+
+namespace antdt::ctl {
+using lifecycle::Lifecycle;
 }  // namespace antdt::ctl

@@ -5,7 +5,7 @@
 
 #include "core/checkpoint/model_slices.h"
 
-namespace antdt::ctl::life {
+namespace antdt::ctl::lifecycle {
 
 // Of a server that is two processes, or is moved: the other one's id. Of one of the next size, that
 // it has then.
@@ -59,7 +59,7 @@ std::vector<WorkerId> ServerPairs::added_for(std::uint32_t count) const {
   return ids;
 }
 
-Status Possible::check(const job::EvictAsked& e) const {
+Status Possible::check(const EvictionRequested& e) const {
   if (life_.stopping()) return antdt::fail(ErrorKind::kRefused, "the job is stopping");
   const auto id = parse_worker_id(e.target);
   const WorkerProcess* worker = id ? life_.find(*id) : nullptr;
@@ -100,7 +100,7 @@ Status Possible::check(const job::EvictAsked& e) const {
   return {};
 }
 
-Status Possible::check(const job::RestartAsked& e) const {
+Status Possible::check(const RestartRequested& e) const {
   if (life_.stopping()) return antdt::fail(ErrorKind::kRefused, "the job is stopping");
   const WorkerProcess* worker = life_.find(e.member.worker);
   if (worker == nullptr || worker->member() != e.member || !worker->running()) {
@@ -125,7 +125,7 @@ Status Possible::check(const job::RestartAsked& e) const {
   return {};
 }
 
-Status Possible::check(const job::ResizeAsked& e) const {
+Status Possible::check(const WorkerCountRequested& e) const {
   if (life_.stopping()) return antdt::fail(ErrorKind::kRefused, "the job is stopping");
   if (life_.spec.protocol != Protocol::kAntdt) {
     return antdt::fail(ErrorKind::kUsage,
@@ -174,7 +174,7 @@ Status Possible::check_move(const WorkerProcess& server) const {
   return {};
 }
 
-Status Possible::check(const job::ServersAsked& e) const {
+Status Possible::check(const ServerCountRequested& e) const {
   if (life_.stopping()) return antdt::fail(ErrorKind::kRefused, "the job is stopping");
   if (life_.spec.servers == 0) {
     return antdt::fail(ErrorKind::kUsage,
@@ -213,4 +213,4 @@ Status Possible::check(const job::ServersAsked& e) const {
   return {};
 }
 
-}  // namespace antdt::ctl::life
+}  // namespace antdt::ctl::lifecycle

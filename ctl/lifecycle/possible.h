@@ -7,10 +7,10 @@
 #include <vector>
 
 #include "core/result.h"
-#include "ctl/lifecycle/job_events.h"
+#include "ctl/lifecycle/lifecycle_events.h"
 #include "ctl/lifecycle/state/life_state.h"
 
-namespace antdt::ctl::life {
+namespace antdt::ctl::lifecycle {
 
 // A server is one process, or two: with replicas, and while it is moved.
 class ServerPairs {
@@ -39,10 +39,10 @@ class Possible {
  public:
   explicit Possible(const LifeState& life) : life_(life) {}
 
-  [[nodiscard]] Status check(const job::EvictAsked& e) const;
-  [[nodiscard]] Status check(const job::RestartAsked& e) const;
-  [[nodiscard]] Status check(const job::ResizeAsked& e) const;
-  [[nodiscard]] Status check(const job::ServersAsked& e) const;
+  [[nodiscard]] Status check(const EvictionRequested& e) const;
+  [[nodiscard]] Status check(const RestartRequested& e) const;
+  [[nodiscard]] Status check(const WorkerCountRequested& e) const;
+  [[nodiscard]] Status check(const ServerCountRequested& e) const;
 
  private:
   [[nodiscard]] Status check_move(const WorkerProcess& server) const;
@@ -50,4 +50,4 @@ class Possible {
   const LifeState& life_;
 };
 
-}  // namespace antdt::ctl::life
+}  // namespace antdt::ctl::lifecycle

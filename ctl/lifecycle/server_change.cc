@@ -10,7 +10,7 @@
 #include "ctl/lifecycle/possible.h"
 #include "ctl/lifecycle/turn.h"
 
-namespace antdt::ctl::life {
+namespace antdt::ctl::lifecycle {
 namespace {
 
 using Standing = WorkerProcess::Standing;
@@ -22,13 +22,13 @@ constexpr Duration kLastCutPatience = std::chrono::minutes(5);
 
 }  // namespace
 
-void ServerChange::on(const job::ServersAsked& e) {
+void ServerChange::on(const ServerCountRequested& e) {
   if (!Possible(life_).check(e)) return;
   if (e.count == life_.servers()) return give_up_servers(e.reason);
   life_.image.servers_wanted = e.count;
   life_.image.servers_failed = 0;
   life_.servers_failed_at.reset();
-  out_.emplace_back(job::Note{"resize", fmt::format("from {} to {} parameter servers: {}",
+  out_.emplace_back(WriteNote{"resize", fmt::format("from {} to {} parameter servers: {}",
                                                     life_.servers(), e.count, e.reason)});
   for (const WorkerId id : ServerPairs(life_).added_for(e.count)) {
     const auto gone =
@@ -39,7 +39,7 @@ void ServerChange::on(const job::ServersAsked& e) {
       life_.workers.push_back(WorkerProcess::wait({id, "", 0}, Attempt{1}, Standing::kApart));
     }
   }
-  out_.emplace_back(job::SaveImage{});
+  out_.emplace_back(PersistImage{});
   turn_.starts.start_waiting();
   order_last_cut();
 }
@@ -55,7 +55,7 @@ void ServerChange::order_last_cut() {
   if (!all_here || too_soon || !life_.phases.settled() || life_.checkpoints.pending()) return;
   if (life_.state() != JobState::kTraining) return;
   life_.image.last_cut = life_.checkpoints.ordered() + 1;
-  out_.emplace_back(job::Note{
+  out_.emplace_back(WriteNote{
       "last-cut",
       fmt::format(
           "checkpoint {} is the last on {} servers: what is pushed behind it waits for {} servers",
@@ -71,7 +71,7 @@ void ServerChange::look_at_last_cut() {
 }
 
 // True: it is what the change waited for.
-bool ServerChange::is_last_cut(const job::CheckpointStored& e) {
+bool ServerChange::is_last_cut(const CheckpointConcluded& e) {
   if (life_.image.last_cut == 0 || e.number != life_.image.last_cut) return false;
   if (!e.error.empty()) {
     last_cut_failed(e.error);
@@ -84,17 +84,17 @@ bool ServerChange::is_last_cut(const job::CheckpointStored& e) {
 void ServerChange::last_cut_failed(const std::string& why) {
   life_.image.last_cut = 0;
   life_.checkpoints.give_up();
-  out_.emplace_back(job::ServersGoOn{});
+  out_.emplace_back(KeepServers{});
   server_change_failed(why);
   turn_.training.advance_if_complete();
 }
 
 void ServerChange::server_change_failed(const std::string& why) {
   life_.servers_failed_at = life_.now;
-  out_.emplace_back(job::SaveImage{});
+  out_.emplace_back(PersistImage{});
   if (++life_.image.servers_failed >= kTries) return give_up_servers(why);
   out_.emplace_back(
-      job::Note{"resize", fmt::format("the servers cannot become {} yet, it is tried again: {}",
+      WriteNote{"resize", fmt::format("the servers cannot become {} yet, it is tried again: {}",
                                       life_.image.servers_wanted, why)});
 }
 
@@ -102,10 +102,10 @@ void ServerChange::server_change_failed(const std::string& why) {
 void ServerChange::give_up_servers(const std::string& why) {
   if (std::exchange(life_.image.servers_wanted, 0) == 0) return;
   out_.emplace_back(
-      job::Note{"resize", fmt::format("the job keeps its {} servers: {}", life_.servers(), why)});
+      WriteNote{"resize", fmt::format("the job keeps its {} servers: {}", life_.servers(), why)});
   if (std::exchange(life_.image.last_cut, 0) > 0) {
     life_.checkpoints.give_up();
-    out_.emplace_back(job::ServersGoOn{});
+    out_.emplace_back(KeepServers{});
   }
   let_apart_go("the job keeps the servers that it has");
   turn_.training.advance_if_complete();
@@ -122,9 +122,9 @@ void ServerChange::change_servers() {
     if (stays && w.apart()) w.standing = Standing::kOfGroup;
   }
   out_.emplace_back(
-      job::Note{"resized", fmt::format("the model is placed on {} servers from now on, {} before",
+      WriteNote{"resized", fmt::format("the model is placed on {} servers from now on, {} before",
                                        life_.servers(), before)});
-  out_.emplace_back(job::ServersChange{life_.servers()});
+  out_.emplace_back(ChangeServers{life_.servers()});
   let_apart_go("there are fewer servers");
 }
 
@@ -134,7 +134,7 @@ void ServerChange::let_apart_go(const std::string& reason) {
     w.after = WorkerProcess::After::kStaysAway;
     if (!w.running()) w.remove();
   }
-  out_.emplace_back(job::SaveImage{});
+  out_.emplace_back(PersistImage{});
   turn_.starts.expect();
   for (WorkerProcess& w : life_.workers) {
     if (w.apart() && w.running()) turn_.wishes.ask_to_leave(w, reason, life_.spec.stop_grace);
@@ -162,4 +162,4 @@ void ServerChange::added_failed(WorkerProcess& server, FailureClass cls) {
   turn_.starts.expect();
 }
 
-}  // namespace antdt::ctl::life
+}  // namespace antdt::ctl::lifecycle

@@ -7,7 +7,7 @@
 #include "ctl/lifecycle/possible.h"
 #include "ctl/lifecycle/turn.h"
 
-namespace antdt::ctl::life {
+namespace antdt::ctl::lifecycle {
 
 void ServerMoves::move(WorkerProcess& server, const std::string& reason) {
   const WorkerProcess first = server;  // the list may grow
@@ -22,14 +22,14 @@ void ServerMoves::move(WorkerProcess& server, const std::string& reason) {
   life_.hosts.failed_on(first.place.host,
                         life_.seconds());  // others are to prefer another one, too
   out_.emplace_back(
-      job::Note{"move", fmt::format("{} is moved from {} to {}, as {}: {}", first.place.worker,
+      WriteNote{"move", fmt::format("{} is moved from {} to {}, as {}: {}", first.place.worker,
                                     life_.host_name(first.place.host), life_.host_name(to->host),
                                     second->place.worker, reason)});
-  out_.emplace_back(job::SaveImage{});
+  out_.emplace_back(PersistImage{});
   turn_.starts.start_waiting();
 }
 
-void ServerMoves::on(const job::TakenOver& e) {
+void ServerMoves::on(const ServerTakenOver& e) {
   WorkerProcess* const server = life_.find_mutable(e.member);
   if (server == nullptr || life_.stopping() || !ServerPairs(life_).is_moving(*server)) return;
   leave_for_second(*server, "another process has taken over");
@@ -42,7 +42,7 @@ void ServerMoves::leave_for_second(WorkerProcess& server, const std::string& rea
   } else {
     server.remove();
   }
-  out_.emplace_back(job::SaveImage{});
+  out_.emplace_back(PersistImage{});
   turn_.starts.expect();
 }
 
@@ -67,16 +67,16 @@ bool ServerMoves::move_failed(WorkerProcess& server, FailureClass cls) {
   std::ignore = life_.incidents.take_budget(cls);
   life_.hosts.failed_on(server.place.host, life_.seconds());
   server.remove();
-  out_.emplace_back(job::Note{
+  out_.emplace_back(WriteNote{
       "move",
       fmt::format(
           "{} is lost while {}; it is not started again", server.place.worker,
           server.moves_in()
               ? fmt::format("it was to take over from {}, which goes on", second.place.worker)
               : fmt::format("{} was to take over from it, and does", second.place.worker))});
-  out_.emplace_back(job::SaveImage{});
+  out_.emplace_back(PersistImage{});
   turn_.starts.expect();
   return true;
 }
 
-}  // namespace antdt::ctl::life
+}  // namespace antdt::ctl::lifecycle

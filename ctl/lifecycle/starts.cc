@@ -4,9 +4,9 @@
 #include "ctl/lifecycle/possible.h"
 #include "ctl/lifecycle/turn.h"
 
-namespace antdt::ctl::life {
+namespace antdt::ctl::lifecycle {
 
-void Starts::on(const job::Placed& e) {
+void Starts::on(const WorkersPlaced& e) {
   for (const PlacedWorker& place : e.workers) {
     life_.workers.push_back(WorkerProcess::planned(place, life_.seconds()));
   }
@@ -16,22 +16,22 @@ void Starts::on(const job::Placed& e) {
     turn_.training.open_phase(1);
     return;
   }
-  out_.emplace_back(job::SaveImage{});
+  out_.emplace_back(PersistImage{});
   if (life_.spec.protocol == Protocol::kTorchrun) {
-    out_.emplace_back(job::PrepareGang{e.workers});
+    out_.emplace_back(PrepareGang{e.workers});
     return;
   }
   for (const WorkerProcess& w : life_.workers) {
-    out_.emplace_back(job::StartWorker{w.member(), w.place.host});
+    out_.emplace_back(StartWorker{w.member(), w.place.host});
   }
   expect();
 }
 
-void Starts::on(const job::Started& e) {
+void Starts::on(const WorkerStarted& e) {
   WorkerProcess* worker = life_.find_mutable(e.member);
   if (worker == nullptr || !worker->start(e.pid, life_.seconds())) return;
-  out_.emplace_back(job::SaveImage{});
-  out_.emplace_back(job::Note{
+  out_.emplace_back(PersistImage{});
+  out_.emplace_back(WriteNote{
       "worker-started",
       fmt::format(
           "{} started on {} (pid {}{})", e.member.worker, life_.host_name(worker->place.host),
@@ -48,16 +48,16 @@ void Starts::on(const job::Started& e) {
 
 void Starts::expect() {
   if (life_.spec.protocol != Protocol::kAntdt) return;
-  job::ExpectMembers members;
+  ExpectMembers members;
   for (const WorkerProcess& w : life_.workers) {
     if (w.running()) members.workers.push_back(w);
   }
   out_.emplace_back(std::move(members));
 }
 
-void Starts::on(const job::HostUp& e) {
+void Starts::on(const HostCameUp& e) {
   life_.hosts.up(e.host);
-  out_.emplace_back(job::SaveImage{});
+  out_.emplace_back(PersistImage{});
   if (!life_.stopping()) start_waiting();
 }
 
@@ -78,16 +78,16 @@ void Starts::start_waiting() {
       host = life_.hosts.choose(w, life_.workers, life_.seconds());
     if (host == nullptr) continue;  // until one has room; `antdt status` says so
     w.plan_on(host->host, host->order, life_.seconds());
-    out_.emplace_back(job::StartWorker{w.member(), w.place.host});
+    out_.emplace_back(StartWorker{w.member(), w.place.host});
     any = true;
     --room;
   }
   if (!any) return;
-  out_.emplace_back(job::SaveImage{});
+  out_.emplace_back(PersistImage{});
   expect();
 }
 
-void Starts::on(const job::StartRefused& e) {
+void Starts::on(const WorkerStartRefused& e) {
   WorkerProcess* worker = life_.find_mutable(e.member);
   if (worker == nullptr || worker->state != WorkerProcess::kPlanned) return;
   worker->refuse(life_.seconds());
@@ -99,17 +99,17 @@ void Starts::on(const job::StartRefused& e) {
     turn_.stopping.fail({"failed", 3, "host", life_.checkpoints.any_stored(), reason});
     return turn_.stopping.end_if_all_left();
   }
-  out_.emplace_back(job::Note{"start-refused", reason});
+  out_.emplace_back(WriteNote{"start-refused", reason});
   life_.hosts.failed_on(worker->place.host, life_.seconds());
-  out_.emplace_back(job::WorkerGone{worker->member(), reason, true, false});
+  out_.emplace_back(ReleaseWorker{worker->member(), reason, true, false});
   worker->quick_failures += 2;  // not at once again
   worker->begin_again(life_.seconds());
-  out_.emplace_back(job::SaveImage{});
+  out_.emplace_back(PersistImage{});
   expect();
 }
 
 // What ran is gone or is given up; everybody begins a new attempt.
-void Starts::on(const job::Resumed&) {
+void Starts::on(const RunResumed&) {
   life_.image.outcome.reset();
   life_.image.gang_stops = life_.image.model_kept = false;
   life_.checkpoints.give_up();
@@ -120,7 +120,7 @@ void Starts::on(const job::Resumed&) {
   for (WorkerProcess& w : life_.workers) {
     if (w.state == WorkerProcess::kRemoved) continue;
     if (w.running()) {
-      out_.emplace_back(job::WorkerGone{w.member(), "the run is resumed", false, false});
+      out_.emplace_back(ReleaseWorker{w.member(), "the run is resumed", false, false});
     }
     if (w.stays_away()) {  // it was to leave when the run was stopped
       w.remove();
@@ -134,8 +134,8 @@ void Starts::on(const job::Resumed&) {
   // Who was to stay had left before them.
   if (!someone && !life_.workers.empty()) life_.workers.front().begin_again(life_.seconds());
   life_.set_state(JobState::kForming);
-  out_.emplace_back(job::SaveImage{});
-  out_.emplace_back(job::Note{"resumed", "the run goes on from its last checkpoint"});
+  out_.emplace_back(PersistImage{});
+  out_.emplace_back(WriteNote{"resumed", "the run goes on from its last checkpoint"});
 }
 
 void Starts::stop_gang(const WorkerProcess& cause) {
@@ -149,7 +149,7 @@ void Starts::stop_gang(const WorkerProcess& cause) {
       if (w.running()) turn_.stopping.stop_worker(w, life_.spec.stop_grace);
     }
   }
-  out_.emplace_back(job::SaveImage{});
+  out_.emplace_back(PersistImage{});
   restart_gang_if_all_left();
 }
 
@@ -160,7 +160,7 @@ void Starts::restart_gang_if_all_left() {
   for (WorkerProcess& w : next) {
     w.stop_waiting();
   }
-  job::PrepareGang gang;
+  PrepareGang gang;
   for (WorkerProcess& w : next) {
     if (w.state == WorkerProcess::kRemoved) continue;
     const HostState* host = life_.hosts.choose(w, next, life_.seconds());
@@ -177,22 +177,22 @@ void Starts::restart_gang_if_all_left() {
     if (w.running()) gang.workers.push_back(w.place);
   }
   life_.incidents.end(life_.seconds());
-  out_.emplace_back(job::SaveImage{});
-  out_.emplace_back(job::Note{
+  out_.emplace_back(PersistImage{});
+  out_.emplace_back(WriteNote{
       "gang", fmt::format("all {} processes are started again together", gang.workers.size())});
   if (life_.spec.protocol == Protocol::kTorchrun) {
     out_.emplace_back(std::move(gang));
   } else {
-    on(job::GangReady{});
+    on(GangPrepared{});
   }
 }
 
-void Starts::on(const job::GangReady&) {
+void Starts::on(const GangPrepared&) {
   for (const WorkerProcess& w : life_.workers) {
     if (w.state != WorkerProcess::kPlanned) continue;
-    out_.emplace_back(job::StartWorker{w.member(), w.place.host});
+    out_.emplace_back(StartWorker{w.member(), w.place.host});
   }
   expect();
 }
 
-}  // namespace antdt::ctl::life
+}  // namespace antdt::ctl::lifecycle

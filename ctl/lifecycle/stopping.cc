@@ -4,10 +4,10 @@
 
 #include "ctl/lifecycle/turn.h"
 
-namespace antdt::ctl::life {
-void Stopping::on(const job::StopAsked& e) {
+namespace antdt::ctl::lifecycle {
+void Stopping::on(const StopRequested& e) {
   if (!life_.stopping()) {
-    out_.emplace_back(job::Note{"stopping", e.reason});
+    out_.emplace_back(WriteNote{"stopping", e.reason});
     return stop_with({"stopped", 75, "stopped", life_.checkpoints.any_stored(), e.reason}, e.grace);
   }
   life_.set_state(JobState::kStopping);
@@ -32,7 +32,7 @@ void Stopping::stop_with(Outcome outcome, Duration grace) {
   end_if_all_left();
 }
 
-void Stopping::on(const job::Failed& e) {
+void Stopping::on(const JobFailed& e) {
   Outcome outcome{"failed", e.code, e.exit_class, life_.checkpoints.any_stored(), e.reason};
   if (e.checkpoint_within > Duration::zero() && !life_.stopping()) {
     return stop_with(std::move(outcome), e.checkpoint_within);
@@ -59,12 +59,12 @@ void Stopping::stop_all(Duration grace) {
     const bool later = w.is_server() && workers_run && grace > Duration::zero();
     if (w.running() && !later) stop_worker(w, grace);
   }
-  out_.emplace_back(job::SaveImage{});
+  out_.emplace_back(PersistImage{});
 }
 
 void Stopping::stop_worker(WorkerProcess& worker, Duration grace) {
   worker.ask_to_stop(life_.seconds() + to_seconds(grace));
-  out_.emplace_back(job::StopWorker{worker.member(), worker.place.host, grace});
+  out_.emplace_back(StopWorker{worker.member(), worker.place.host, grace});
 }
 
 bool Stopping::look_at_deadlines() {
@@ -102,9 +102,9 @@ bool Stopping::bring_one_back() {
   if (!can || left == life_.workers.end()) return false;
   left->begin_again(life_.seconds());
   left->waits_until_s = 0;
-  out_.emplace_back(job::SaveImage{});
+  out_.emplace_back(PersistImage{});
   out_.emplace_back(
-      job::Note{"back", fmt::format("{} comes back: nobody else is left", left->place.worker)});
+      WriteNote{"back", fmt::format("{} comes back: nobody else is left", left->place.worker)});
   turn_.starts.start_waiting();
   turn_.starts.expect();
   return true;
@@ -144,10 +144,10 @@ void Stopping::let_servers_go() {
       stop_worker(w, life_.spec.stop_grace);
     } else {
       w.ask_to_leave(life_.seconds() + to_seconds(life_.spec.stop_grace));
-      out_.emplace_back(job::LeaveWorker{w.member(), {"every worker has left", 0}});
+      out_.emplace_back(AskToLeave{w.member(), {"every worker has left", 0}});
     }
   }
-  out_.emplace_back(job::SaveImage{});
+  out_.emplace_back(PersistImage{});
 }
 
 void Stopping::end_if_all_left() {
@@ -164,8 +164,8 @@ void Stopping::end_if_all_left() {
                   : outcome.state == "stopped" ? JobState::kStopped
                                                : JobState::kFailed);
   life_.ending.end();
-  out_.emplace_back(job::SaveImage{});
-  out_.emplace_back(job::End{outcome});
+  out_.emplace_back(PersistImage{});
+  out_.emplace_back(EndJob{outcome});
 }
 
-}  // namespace antdt::ctl::life
+}  // namespace antdt::ctl::lifecycle

@@ -3,7 +3,7 @@
 
 #include "ctl/lifecycle/turn.h"
 
-namespace antdt::ctl::life {
+namespace antdt::ctl::lifecycle {
 namespace {
 
 // How long to wait before the servers are asked again to write the model.
@@ -12,22 +12,22 @@ constexpr Duration kModelAgain = std::chrono::seconds(2);
 JobState state_in(const wire::PhaseStart& phase) {
   return phase.what == wire::PhaseKind::kTrain  ? JobState::kTraining
          : phase.what == wire::PhaseKind::kEval ? JobState::kEvaluating
-                                                : JobState::kFinishing;
+                                : JobState::kFinishing;
 }
 
 }  // namespace
 
-void Training::on(const job::Joined& e) {
+void Training::on(const WorkerJoined& e) {
   if (e.collective && !life_.welcomes(e.member)) {
     if (WorkerProcess* late = life_.find_mutable(e.member); late != nullptr && !late->leaving()) {
       late->ask_to_leave(life_.seconds() + to_seconds(life_.spec.stop_grace));
     }
-    out_.emplace_back(job::SaveImage{});  // that it leaves is our wish, after a restart too
-    out_.emplace_back(job::LeaveWorker{e.member, {"the job is at its end", kExitResumable}});
+    out_.emplace_back(PersistImage{});  // that it leaves is our wish, after a restart too
+    out_.emplace_back(AskToLeave{e.member, {"the job is at its end", kExitResumable}});
     return;
   }
   if (WorkerProcess* worker = life_.find_mutable(e.member); worker != nullptr && worker->join()) {
-    out_.emplace_back(job::SaveImage{});
+    out_.emplace_back(PersistImage{});
     turn_.servers.order_last_cut();
   }
   if (e.collective || life_.stopping()) return;
@@ -35,7 +35,7 @@ void Training::on(const job::Joined& e) {
   if (life_.phases.number() == 0) open_phase(1);
 }
 
-void Training::on(const job::GenerationSettled& e) {
+void Training::on(const GenerationSettled& e) {
   life_.phases.settle(e.members);
   for (const Member member : e.members) {
     if (WorkerProcess* w = life_.find_mutable(member)) w->quick_failures = 0;
@@ -44,28 +44,28 @@ void Training::on(const job::GenerationSettled& e) {
     if (w.is_server()) w.quick_failures = 0;
   }
   if (life_.incidents.is_open()) life_.incidents.end(life_.seconds());
-  out_.emplace_back(job::SaveImage{});
-  out_.emplace_back(job::Note{"generation", fmt::format("generation {} is settled: {} workers",
+  out_.emplace_back(PersistImage{});
+  out_.emplace_back(WriteNote{"generation", fmt::format("generation {} is settled: {} workers",
                                                         e.generation, e.members.size())});
   if (life_.stopping()) return;
   if (life_.phases.number() == 0) return open_phase(1);
   // Resumed where the last incarnation had gone back to a checkpoint already.
   if (life_.state() == JobState::kForming) life_.set_state(state_in(life_.phases.open()));
-  out_.emplace_back(job::AnnouncePhase{life_.phases.open()});
+  out_.emplace_back(AnnouncePhase{life_.phases.open()});
 }
 
-void Training::on(const job::GenerationOver&) {
+void Training::on(const GenerationEnded&) {
   life_.phases.unsettle();
   turn_.moves.end_moves();
   life_.image.last_cut = 0;
   if (!life_.checkpoints.ends_with_generation()) return;
   life_.checkpoints.give_up();
-  out_.emplace_back(job::SaveImage{});
+  out_.emplace_back(PersistImage{});
   if (life_.ending.awaits_checkpoint()) turn_.stopping.stop_all(life_.spec.stop_grace);
 }
 
-void Training::on(const job::Progressed&) {
-  if (life_.incidents.progress(life_.now)) out_.emplace_back(job::SaveImage{});
+void Training::on(const StepCompleted&) {
+  if (life_.incidents.progress(life_.now)) out_.emplace_back(PersistImage{});
 }
 
 void Training::open_phase(std::uint64_t phase) {
@@ -79,21 +79,21 @@ void Training::open_phase(std::uint64_t phase) {
       if (late) w.remove();
     }
   }
-  out_.emplace_back(job::SaveImage{});
-  out_.emplace_back(job::OpenPhase{start});
+  out_.emplace_back(PersistImage{});
+  out_.emplace_back(OpenPhase{start});
   if (start.what != wire::PhaseKind::kFinish) return;
   turn_.servers.give_up_servers("all is trained");
   if (life_.spec.servers > 0) order_checkpoint();  // the model is theirs
   if (life_.spec.external) turn_.stopping.end_if_all_left();
 }
 
-void Training::on(const job::PhaseDrained& e) {
+void Training::on(const PhaseDrained& e) {
   if (e.phase != life_.phases.number()) return;
   life_.phases.drain();
   advance_if_complete();
 }
 
-void Training::on(const job::MemberDone& e) {
+void Training::on(const WorkerDone& e) {
   life_.phases.done(e.member.worker, e.phase);
   advance_if_complete();
 }
@@ -117,24 +117,24 @@ void Training::advance_if_complete() {
   open_phase(life_.phases.number() + 1);
 }
 
-void Training::on(const job::Restored& e) {
+void Training::on(const CheckpointRestored& e) {
   life_.phases.go_back_to(e.phase);
   life_.checkpoints.give_up();
   life_.checkpoints.begin(life_.now);
   life_.image.model_kept = false;
   life_.set_state(e.phase > 0 ? state_in(life_.phases.open()) : JobState::kForming);
-  out_.emplace_back(job::SaveImage{});
+  out_.emplace_back(PersistImage{});
 }
 
 void Training::order_checkpoint() {
   const std::uint64_t number = life_.checkpoints.order(life_.now);
-  out_.emplace_back(job::SaveImage{});
-  out_.emplace_back(job::OrderCheckpoint{number, number == life_.image.last_cut});
+  out_.emplace_back(PersistImage{});
+  out_.emplace_back(OrderCheckpoint{number, number == life_.image.last_cut});
 }
 
-void Training::on(const job::CheckpointBegun& e) { life_.checkpoints.begun(e.number); }
+void Training::on(const CheckpointWriteBegun& e) { life_.checkpoints.begun(e.number); }
 
-void Training::on(const job::CheckpointStored& e) {
+void Training::on(const CheckpointConcluded& e) {
   const auto [was_begun, is_earlier] = life_.checkpoints.answered(e.number);
   const bool is_of_training = was_begun || (life_.spec.servers > 0 && is_earlier);
   const bool changes_servers = turn_.servers.is_last_cut(e);
@@ -143,20 +143,20 @@ void Training::on(const job::CheckpointStored& e) {
   } else if (life_.checkpoints.failed(e.error)) {
     const bool is_model = life_.state() == JobState::kFinishing && !is_of_training;
     out_.emplace_back(
-        job::Note{"checkpoint-failed",
+        WriteNote{"checkpoint-failed",
                   is_model ? fmt::format("all records are trained, and the model cannot be kept: "
                                          "{}; the job waits, and goes on by itself when it can",
                                          e.error)
                            : e.error});
   }
-  out_.emplace_back(job::SaveImage{});
+  out_.emplace_back(PersistImage{});
   if (changes_servers) return turn_.servers.change_servers();
   if (life_.state() == JobState::kFinishing) {
     // In training: it is not the trained model.
     if (is_of_training) return;
     if (!e.error.empty()) return;  // the members hold it, and write it again
     life_.image.model_kept = true;
-    out_.emplace_back(job::LeaveAll{{"the job is done", 0}});
+    out_.emplace_back(AskAllToLeave{{"the job is done", 0}});
     for (WorkerProcess& w : life_.workers) {  // who has not joined cannot hear it
       if (w.is_server()) continue;
       if (w.state == WorkerProcess::kWaiting) w.remove();
@@ -171,10 +171,10 @@ void Training::on(const job::CheckpointStored& e) {
   if (is_earlier && life_.checkpoints.pending()) return;  // a stop waits for its own
   if (!life_.phases.settled()) return turn_.stopping.stop_all(life_.spec.stop_grace);
   life_.ending.checkpoint_stored(life_.now);
-  out_.emplace_back(job::LeaveAll{{life_.image.outcome->first_cause, kExitResumable}});
+  out_.emplace_back(AskAllToLeave{{life_.image.outcome->first_cause, kExitResumable}});
 }
 
-void Training::on(const job::CheckpointMoved&) {
+void Training::on(const CheckpointBytesMoved&) {
   life_.checkpoints.moved(life_.now);
   life_.ending.checkpoint_moved(life_.now);
 }
@@ -195,4 +195,4 @@ void Training::look_at_checkpoints() {
   if (due && life_.image.last_cut == 0 && free) order_checkpoint();
 }
 
-}  // namespace antdt::ctl::life
+}  // namespace antdt::ctl::lifecycle

@@ -1,12 +1,12 @@
 #include "ctl/lifecycle/turn.h"
 
-namespace antdt::ctl::life {
+namespace antdt::ctl::lifecycle {
 
-void Turn::take(const job::Tick&) {
+void Turn::take(const TickPassed&) {
   if (stopping.look_at_deadlines()) return;
   starts.start_waiting();
   servers.look_at_last_cut();
   training.look_at_checkpoints();
 }
 
-}  // namespace antdt::ctl::life
+}  // namespace antdt::ctl::lifecycle

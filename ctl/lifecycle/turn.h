@@ -6,34 +6,33 @@
 #include <string>
 #include <vector>
 
-#include "ctl/lifecycle/job_events.h"
+#include "ctl/lifecycle/lifecycle_events.h"
 #include "ctl/lifecycle/state/life_state.h"
 
-namespace antdt::ctl::life {
+namespace antdt::ctl::lifecycle {
 
 class Turn;
 
 class Subject {
  public:
-  Subject(Turn& turn, LifeState& life, std::vector<job::Effect>& out)
-      : turn_(turn), life_(life), out_(out) {}
+  Subject(Turn& turn, LifeState& life, Effects& out) : turn_(turn), life_(life), out_(out) {}
 
  protected:
   Turn& turn_;
   LifeState& life_;
-  std::vector<job::Effect>& out_;
+  Effects& out_;
 };
 
 // Where processes are started, and started again: one by one, or all together.
 class Starts : public Subject {
  public:
   using Subject::Subject;
-  void on(const job::Placed& e);
-  void on(const job::Started& e);
-  void on(const job::HostUp& e);
-  void on(const job::StartRefused& e);
-  void on(const job::GangReady& e);
-  void on(const job::Resumed& e);
+  void on(const WorkersPlaced& e);
+  void on(const WorkerStarted& e);
+  void on(const HostCameUp& e);
+  void on(const WorkerStartRefused& e);
+  void on(const GangPrepared& e);
+  void on(const RunResumed& e);
   // Who is, or is to be, a member.
   void expect();
   // Those that wait, as far as hosts have room.
@@ -47,10 +46,10 @@ class Starts : public Subject {
 class Failing : public Subject {
  public:
   using Subject::Subject;
-  void on(const job::HostLost& e);
-  void on(const job::Exited& e);
-  void on(const job::Vanished& e);
-  void on(const job::Hung& e);
+  void on(const HostLost& e);
+  void on(const WorkerExited& e);
+  void on(const WorkerVanished& e);
+  void on(const WorkerHung& e);
   void record_failure(const WorkerProcess& worker, FailureClass cls);
   // From the first cause of the present incident.
   [[nodiscard]] Outcome outcome_of_failures() const;
@@ -65,16 +64,16 @@ class Failing : public Subject {
 class Training : public Subject {
  public:
   using Subject::Subject;
-  void on(const job::Joined& e);
-  void on(const job::GenerationSettled& e);
-  void on(const job::GenerationOver& e);
-  void on(const job::Progressed& e);
-  void on(const job::PhaseDrained& e);
-  void on(const job::MemberDone& e);
-  void on(const job::CheckpointBegun& e);
-  void on(const job::CheckpointStored& e);
-  void on(const job::CheckpointMoved& e);
-  void on(const job::Restored& e);
+  void on(const WorkerJoined& e);
+  void on(const GenerationSettled& e);
+  void on(const GenerationEnded& e);
+  void on(const StepCompleted& e);
+  void on(const PhaseDrained& e);
+  void on(const WorkerDone& e);
+  void on(const CheckpointWriteBegun& e);
+  void on(const CheckpointConcluded& e);
+  void on(const CheckpointBytesMoved& e);
+  void on(const CheckpointRestored& e);
   void open_phase(std::uint64_t phase);
   void advance_if_complete();
   void order_checkpoint();
@@ -86,8 +85,8 @@ class Training : public Subject {
 class Stopping : public Subject {
  public:
   using Subject::Subject;
-  void on(const job::StopAsked& e);
-  void on(const job::Failed& e);
+  void on(const StopRequested& e);
+  void on(const JobFailed& e);
   // True: the job ends, or has ended, and nothing else is to be done.
   [[nodiscard]] bool look_at_deadlines();
   void fail(Outcome outcome);
@@ -106,9 +105,9 @@ class Stopping : public Subject {
 class Wishes : public Subject {
  public:
   using Subject::Subject;
-  void on(const job::EvictAsked& e);
-  void on(const job::RestartAsked& e);
-  void on(const job::ResizeAsked& e);
+  void on(const EvictionRequested& e);
+  void on(const RestartRequested& e);
+  void on(const WorkerCountRequested& e);
   void ask_to_leave(WorkerProcess& worker, const std::string& reason, Duration deadline);
   void left_as_asked(WorkerProcess& worker);
 };
@@ -117,7 +116,7 @@ class Wishes : public Subject {
 class ServerMoves : public Subject {
  public:
   using Subject::Subject;
-  void on(const job::TakenOver& e);
+  void on(const ServerTakenOver& e);
   void move(WorkerProcess& server, const std::string& reason);
   // True: one of two processes has failed, and the other one is enough.
   [[nodiscard]] bool move_failed(WorkerProcess& server, FailureClass cls);
@@ -131,11 +130,11 @@ class ServerMoves : public Subject {
 class ServerChange : public Subject {
  public:
   using Subject::Subject;
-  void on(const job::ServersAsked& e);
+  void on(const ServerCountRequested& e);
   void order_last_cut();
   void look_at_last_cut();
   // True: it is what the change waited for.
-  [[nodiscard]] bool is_last_cut(const job::CheckpointStored& e);
+  [[nodiscard]] bool is_last_cut(const CheckpointConcluded& e);
   void give_up_servers(const std::string& why);
   void change_servers();
   void change_servers_at_resume();
@@ -149,7 +148,7 @@ class ServerChange : public Subject {
 
 class Turn {
  public:
-  Turn(LifeState& life, std::vector<job::Effect>& out)
+  Turn(LifeState& life, Effects& out)
       : starts(*this, life, out),
         failing(*this, life, out),
         training(*this, life, out),
@@ -165,7 +164,7 @@ class Turn {
   void take(const Event& e) {
     offer(e, starts, failing, training, stopping, wishes, moves, servers);
   }
-  void take(const job::Tick& e);
+  void take(const TickPassed& e);
 
   Starts starts;
   Failing failing;
@@ -191,4 +190,4 @@ class Turn {
   }
 };
 
-}  // namespace antdt::ctl::life
+}  // namespace antdt::ctl::lifecycle

@@ -5,9 +5,9 @@
 #include "ctl/lifecycle/possible.h"
 #include "ctl/lifecycle/turn.h"
 
-namespace antdt::ctl::life {
+namespace antdt::ctl::lifecycle {
 
-void Wishes::on(const job::EvictAsked& e) {
+void Wishes::on(const EvictionRequested& e) {
   if (!Possible(life_).check(e)) return;
   const HostState* host = life_.hosts.named(e.target);
   const auto id = parse_worker_id(e.target);
@@ -18,11 +18,11 @@ void Wishes::on(const job::EvictAsked& e) {
     if (meant && w.running()) ask_to_leave(w, e.reason, e.deadline);
   }
   out_.emplace_back(
-      job::Note{"evict", fmt::format("{} is asked to leave: {}", e.target, e.reason)});
-  out_.emplace_back(job::SaveImage{});
+      WriteNote{"evict", fmt::format("{} is asked to leave: {}", e.target, e.reason)});
+  out_.emplace_back(PersistImage{});
 }
 
-void Wishes::on(const job::RestartAsked& e) {
+void Wishes::on(const RestartRequested& e) {
   if (!Possible(life_).check(e)) return;
   WorkerProcess& worker = *life_.find_mutable(e.member);
   if (worker.is_server() && life_.spec.server_replicas < 2)
@@ -32,8 +32,8 @@ void Wishes::on(const job::RestartAsked& e) {
                         life_.seconds());  // others are to prefer another one, too
   ask_to_leave(worker, e.reason, e.deadline);
   out_.emplace_back(
-      job::Note{"kill-restart", fmt::format("{} is started again: {}", e.member.worker, e.reason)});
-  out_.emplace_back(job::SaveImage{});
+      WriteNote{"kill-restart", fmt::format("{} is started again: {}", e.member.worker, e.reason)});
+  out_.emplace_back(PersistImage{});
 }
 
 void Wishes::ask_to_leave(WorkerProcess& worker, const std::string& reason, Duration deadline) {
@@ -41,7 +41,7 @@ void Wishes::ask_to_leave(WorkerProcess& worker, const std::string& reason, Dura
   worker.ask_to_leave(life_.seconds() + to_seconds(deadline));
   const bool hears = worker.state == WorkerProcess::kJoined;
   if (hears && life_.spec.protocol == Protocol::kAntdt) {
-    out_.emplace_back(job::LeaveWorker{worker.member(), {reason, kExitResumable}});
+    out_.emplace_back(AskToLeave{worker.member(), {reason, kExitResumable}});
     return;
   }
   turn_.stopping.stop_worker(worker, deadline);
@@ -69,7 +69,7 @@ void Wishes::left_as_asked(WorkerProcess& worker) {
     elsewhere = life_.hosts.find(worker.place.host);
   if (elsewhere == nullptr) {
     worker.remove();
-    out_.emplace_back(job::Note{
+    out_.emplace_back(WriteNote{
         "left", worker.is_server() ? fmt::format("{} has left", worker.place.worker)
                                    : fmt::format("{} has left; its share is spread over the others",
                                                  worker.place.worker)});
@@ -81,18 +81,18 @@ void Wishes::left_as_asked(WorkerProcess& worker) {
     worker.waits_until_s = 0;
     turn_.starts.start_waiting();
   }
-  out_.emplace_back(job::SaveImage{});
+  out_.emplace_back(PersistImage{});
   turn_.starts.expect();
 }
 
-void Wishes::on(const job::ResizeAsked& e) {
+void Wishes::on(const WorkerCountRequested& e) {
   if (!Possible(life_).check(e)) return;
   std::vector<WorkerProcess*> present;
   for (WorkerProcess& w : life_.workers) {
     const bool counts = w.state != WorkerProcess::kRemoved && !w.stays_away() && !w.is_server();
     if (counts) present.push_back(&w);
   }
-  out_.emplace_back(job::Note{
+  out_.emplace_back(WriteNote{
       "resize", fmt::format("from {} to {} workers: {}", present.size(), e.count, e.reason)});
   for (std::size_t i = present.size(); i > e.count; --i) {
     WorkerProcess& w = *present[i - 1];
@@ -116,8 +116,8 @@ void Wishes::on(const job::ResizeAsked& e) {
                             std::ranges::count(life_.workers, false, &WorkerProcess::is_server))};
     life_.workers.push_back(WorkerProcess::wait(next, Attempt{1}));
   }
-  out_.emplace_back(job::SaveImage{});
+  out_.emplace_back(PersistImage{});
   turn_.starts.start_waiting();
 }
 
-}  // namespace antdt::ctl::life
+}  // namespace antdt::ctl::lifecycle

@@ -77,7 +77,7 @@ Status CheckpointStore::check_files(const wire::CheckpointWritten& written) cons
   return {};
 }
 
-Result<std::string> CheckpointStore::store(const ctl::out::StoreCheckpoint& checkpoint) {
+Result<std::string> CheckpointStore::store(const ctl::job::StoreCheckpoint& checkpoint) {
   const wire::CheckpointWritten& written = checkpoint.written;
   const std::string name =
       fmt::format("s{:010}-l{}-g{}-{}.{}", written.step.value, checkpoint.lineage,
@@ -121,7 +121,7 @@ Result<std::string> CheckpointStore::store(const ctl::out::StoreCheckpoint& chec
   return name;
 }
 
-Result<ctl::in::CheckpointFound> CheckpointStore::load(const std::string& name) const {
+Result<ctl::job::CheckpointFound> CheckpointStore::load(const std::string& name) const {
   const std::string path = directory_ + "/" + name;
   const auto damaged = [&](const std::string& what) {
     return fail(ErrorKind::kCorrupt, "checkpoint {} is damaged and passed over: {}", path, what);
@@ -132,7 +132,7 @@ Result<ctl::in::CheckpointFound> CheckpointStore::load(const std::string& name) 
     const auto ledger_text = read_file(path + "/ledger.json");
     if (!ledger_text) return damaged(ledger_text.error().message);
     const auto ledger = nlohmann::json::parse(*ledger_text);
-    ctl::in::CheckpointFound found;
+    ctl::job::CheckpointFound found;
     found.directory = path;
     found.step = whole->step;
     found.ledger_image = from_hex(ledger.at("ledger_image").get<std::string>());

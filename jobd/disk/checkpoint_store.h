@@ -30,10 +30,10 @@ class CheckpointStore {
   // Checks what the writer says against the files, adds the ledger, renames it
   // into place, and removes what is older than `keep`, and what older writers
   // left unfinished. Returns its name.
-  [[nodiscard]] Result<std::string> store(const ctl::out::StoreCheckpoint& checkpoint);
+  [[nodiscard]] Result<std::string> store(const ctl::job::StoreCheckpoint& checkpoint);
 
   struct Newest {
-    ctl::in::CheckpointFound found;     // an empty directory: there is none
+    ctl::job::CheckpointFound found;    // an empty directory: there is none
     std::vector<std::string> problems;  // of newer ones that are damaged, a sentence each
     [[nodiscard]] bool none() const { return found.directory.empty(); }
   };
@@ -48,7 +48,7 @@ class CheckpointStore {
 
  private:
   [[nodiscard]] Status check_files(const wire::CheckpointWritten& written) const;
-  [[nodiscard]] Result<ctl::in::CheckpointFound> load(const std::string& name) const;
+  [[nodiscard]] Result<ctl::job::CheckpointFound> load(const std::string& name) const;
   // `stored`: the name of what was stored, when it was unfinished.
   void prune(const std::string& stored) const;
 

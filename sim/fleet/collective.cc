@@ -13,7 +13,7 @@ constexpr Duration kTellSteps = std::chrono::seconds(1);
 
 }  // namespace
 
-void Collective::hear(Worker& worker, Generation generation, const ctl::out::ToWorkerBody& body) {
+void Collective::hear(Worker& worker, Generation generation, const ctl::job::WorkerMessage& body) {
   std::visit([&](const auto& order) { on(worker, generation, order); }, body);
 }
 

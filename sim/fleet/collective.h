@@ -18,7 +18,7 @@ class Collective final : public Group {
  public:
   explicit Collective(Player& player) : player_(player) {}
 
-  void hear(Worker& worker, Generation generation, const ctl::out::ToWorkerBody& body) override;
+  void hear(Worker& worker, Generation generation, const ctl::job::WorkerMessage& body) override;
   void joined(Worker& worker) override { join(worker); }
   void gone(Worker& worker) override;
   void recorded(Generation generation, Step step) override;

@@ -141,7 +141,7 @@ class Weeks final : public Onlooker {
         on_day_(on_day) {}
 
   void begin(Player& player) override;
-  void persist(const ctl::out::Persist& record) override {
+  void persist(const ctl::job::PersistRecord& record) override {
     journal_->append(record.kind, record.bytes);
     turn_bytes_ += record.kind.size() + record.bytes.size();
     if (record.kind == ctl::kImageRecord) day_.image = std::max(day_.image, record.bytes.size());
@@ -210,7 +210,7 @@ void Weeks::begin(Player& player) {
 // ---------------------------------------------------------------- what befalls it
 
 void Weeks::say_something() {
-  player_->order(ctl::in::OperatorSaid{
+  player_->order(ctl::job::OperatorAsked{
       "note", fmt::format("an operator looked at w{} and left it as it is, since its host says "
                           "that the accelerator is back at its full clocks",
                           rng().below(run_.workers))});
@@ -244,13 +244,14 @@ void Weeks::lose_all() {
 
 void Weeks::evict() {
   const auto one = rng().below(run_.workers);
-  player_->order(ctl::job::EvictAsked{fmt::format("w{}", one), "an operator wants its host to cool",
-                                      minutes(5)});
+  player_->order(ctl::lifecycle::EvictionRequested{
+      fmt::format("w{}", one), "an operator wants its host to cool", minutes(5)});
 }
 
 void Weeks::resize() {
   const std::uint32_t fewer = run_.workers - std::max(1U, run_.workers / 20);
-  player_->order(ctl::job::ResizeAsked{++resized_ % 2 == 1 ? fewer : run_.workers, "a test"});
+  player_->order(
+      ctl::lifecycle::WorkerCountRequested{++resized_ % 2 == 1 ? fewer : run_.workers, "a test"});
 }
 
 // ----------------------------------------------------------------------- its files
@@ -271,7 +272,7 @@ Status Weeks::commit() {
     ANTDT_RETURN_IF_ERROR(journal_->snapshot(sections));
   }
   ANTDT_RETURN_IF_ERROR(history_.commit());
-  player_->order(ctl::in::HistoryKept{player_->machine().history_mark()});
+  player_->order(ctl::job::HistoryKept{player_->machine().history_mark()});
   day_.state_db =
       std::max(day_.state_db, size_of(path("state.db")) + size_of(path("state.db-wal")));
   day_.history_db =

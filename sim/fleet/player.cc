@@ -47,15 +47,15 @@ Result<Played> Player::play() {
 // What a daemon would write at the end of a turn of its loop.
 void Player::end_turn() {
   if (auto image = machine_->image_if_changed()) {
-    ctl::JobOutput record = ctl::out::Persist{ctl::kImageRecord, std::move(*image)};
+    ctl::job::Effect record = ctl::job::PersistRecord{ctl::kImageRecord, std::move(*image)};
     carry_out(record);
   }
   if (setup_.onlooker != nullptr) setup_.onlooker->end_turn();
 }
 
-ctl::in::HostWelcome Player::welcome_of(const std::string& host) const {
+ctl::job::HostWelcomed Player::welcome_of(const std::string& host) const {
   const std::size_t hosts = setup_.hosts.size();
-  ctl::in::HostWelcome welcome;
+  ctl::job::HostWelcomed welcome;
   welcome.host.host = welcome.host.name = host;
   welcome.host.order =
       static_cast<std::uint32_t>(std::ranges::find(setup_.hosts, host) - setup_.hosts.begin());
@@ -69,9 +69,9 @@ ctl::in::HostWelcome Player::welcome_of(const std::string& host) const {
 }
 
 void Player::begin() {
-  feed(ctl::in::Declared{});
+  feed(ctl::job::JobCreated{});
   const std::size_t hosts = setup_.hosts.size();
-  ctl::job::Placed placed;
+  ctl::lifecycle::WorkersPlaced placed;
   for (const std::string& host : setup_.hosts) feed(welcome_of(host));
   for (std::size_t i = 0; i < workers_.size(); ++i) {
     const std::size_t h = i * hosts / workers_.size();
@@ -80,7 +80,7 @@ void Player::begin() {
   }
   feed(placed);
   const Pace& pace = setup_.pace;
-  every(pace.tick, [this] { feed(ctl::in::Tick{}); });
+  every(pace.tick, [this] { feed(ctl::job::TickPassed{}); });
   every(pace.decide.value_or(machine_->control_interval()), [this] { decide(); });
   every(pace.report.value_or(ctl::report_interval(setup_.machine.control.monitor)) / kBunches,
         [this] { report_some(); });
@@ -96,31 +96,31 @@ void Player::every(Duration period, const std::function<void()>& what) {
 
 // ------------------------------------------------------------------ the job
 
-void Player::feed(ctl::JobInput input) {
+void Player::feed(ctl::job::Input input) {
   inbox_.push_back(std::move(input));
   if (!pumping_) pump();
 }
 
 void Player::pump() {
   pumping_ = true;
-  ctl::JobOutputs outputs;
+  ctl::job::Effects outputs;
   while (!inbox_.empty()) {
-    const ctl::JobInput input = std::move(inbox_.front());
+    const ctl::job::Input input = std::move(inbox_.front());
     inbox_.pop_front();
     outputs.clear();
     machine_->step(input, now(), outputs);
-    for (ctl::JobOutput& output : outputs) carry_out(output);
+    for (ctl::job::Effect& output : outputs) carry_out(output);
   }
   pumping_ = false;
 }
 
-void Player::carry_out(ctl::JobOutput& output) {
+void Player::carry_out(ctl::job::Effect& output) {
   std::visit(Overloaded{
-                 [&](const ctl::out::Persist& o) {
+                 [&](const ctl::job::PersistRecord& o) {
                    played_.journal_bytes += o.bytes.size();
                    if (setup_.onlooker != nullptr) setup_.onlooker->persist(o);
                  },
-                 [&](ctl::out::ToWorker& o) {
+                 [&](ctl::job::SendToWorker& o) {
                    Worker& to = worker(o.to.worker);
                    if (!to.alive || to.member != o.to) return;
                    if (const auto* grants = std::get_if<wire::Grants>(&o.body)) {
@@ -135,12 +135,12 @@ void Player::carry_out(ctl::JobOutput& output) {
                    }
                    group_->hear(to, o.generation, o.body);
                  },
-                 [&](const ctl::job::StartWorker& o) { start(o.member, o.host); },
-                 [&](const ctl::job::StopWorker& o) { stop(o.member, o.grace); },
-                 [&](const ctl::job::PrepareGang&) {},
-                 [&](const ctl::out::StoreCheckpoint& o) { store(o); },
-                 [&](const ctl::out::FindCheckpoint&) {
-                   ctl::in::CheckpointFound found;
+                 [&](const ctl::lifecycle::StartWorker& o) { start(o.member, o.host); },
+                 [&](const ctl::lifecycle::StopWorker& o) { stop(o.member, o.grace); },
+                 [&](const ctl::lifecycle::PrepareGang&) {},
+                 [&](const ctl::job::StoreCheckpoint& o) { store(o); },
+                 [&](const ctl::job::FindCheckpoint&) {
+                   ctl::job::CheckpointFound found;
                    if (newest_checkpoint_) {
                      found = {newest_checkpoint_->written.directory,
                               newest_checkpoint_->written.step, newest_checkpoint_->ledger_image,
@@ -148,18 +148,18 @@ void Player::carry_out(ctl::JobOutput& output) {
                    }
                    feed(std::move(found));
                  },
-                 [&](ctl::out::Remember& o) {
+                 [&](ctl::job::RememberEntry& o) {
                    if (setup_.onlooker != nullptr) setup_.onlooker->remember(std::move(o.entry));
                  },
-                 [&](const ctl::out::Note&) {},
-                 [&](const ctl::job::End& o) { outcome_ = o.outcome; },
+                 [&](const ctl::job::PublishNote&) {},
+                 [&](const ctl::lifecycle::EndJob& o) { outcome_ = o.outcome; },
              },
              output);
 }
 
-void Player::store(const ctl::out::StoreCheckpoint& order) {
+void Player::store(const ctl::job::StoreCheckpoint& order) {
   newest_checkpoint_ = order;
-  feed(ctl::in::CheckpointStored{order.written.number, order.written.step, "simulated", ""});
+  feed(ctl::job::CheckpointStored{order.written.number, order.written.step, "simulated", ""});
 }
 
 // ---------------------------------------------------------------- processes
@@ -171,7 +171,7 @@ void Player::start(Member member, const std::string& host) {
   fresh.host = host;
   fresh.alive = true;
   fresh.started = now();
-  feed(ctl::job::Started{member, member.worker.index + 1});
+  feed(ctl::lifecycle::WorkerStarted{member, member.worker.index + 1});
   world_.after(from_seconds(setup_.costs.start_s), [this, member] {
     Worker& ready = worker(member.worker);
     if (!ready.alive || ready.member != member) return;
@@ -210,7 +210,7 @@ void Player::lose(const std::string& host) {
     w.alive = false;
     group_->gone(w);
   }
-  feed(ctl::job::HostLost{host, "simulated"});
+  feed(ctl::lifecycle::HostLost{host, "simulated"});
 }
 
 void Player::welcome(const std::string& host) {
@@ -226,7 +226,7 @@ Status Player::restart_job_daemon(const shard_server::JournalContent& journal,
   if (machine_->ledger().image() != ledger || machine_->accounts().image() != accounts) {
     return fail(ErrorKind::kCorrupt, "a replay of the journal comes to another state");
   }
-  feed(ctl::in::Recovered{});
+  feed(ctl::job::IncarnationRecovered{});
   for (const std::string& host : setup_.hosts) {
     if (!lost_hosts_.contains(host)) feed(welcome_of(host));
   }
@@ -236,14 +236,14 @@ Status Player::restart_job_daemon(const shard_server::JournalContent& journal,
 void Player::ended(Worker& worker, const wire::ProcessExited& exit) {
   worker.alive = false;
   group_->gone(worker);
-  feed(ctl::job::Exited{worker.member, exit});
+  feed(ctl::lifecycle::WorkerExited{worker.member, exit});
 }
 
 // ------------------------------------------------------------ what they say
 
-void Player::say(Worker& worker, ctl::in::WorkerBody body, std::uint64_t seq) {
+void Player::say(Worker& worker, ctl::job::WorkerBody body, std::uint64_t seq) {
   ++played_.messages;
-  feed(ctl::in::FromWorker{worker.member, worker.generation, seq, std::move(body)});
+  feed(ctl::job::WorkerSaid{worker.member, worker.generation, seq, std::move(body)});
 }
 
 void Player::fetch(Worker& worker) {
@@ -264,9 +264,9 @@ void Player::report_some() {
 }
 
 void Player::decide() {
-  if (setup_.stopwatch == nullptr) return feed(ctl::in::ControlTick{});
+  if (setup_.stopwatch == nullptr) return feed(ctl::job::ControlTickPassed{});
   const MonoTime began = setup_.stopwatch->now();
-  feed(ctl::in::ControlTick{});
+  feed(ctl::job::ControlTickPassed{});
   const double took = to_seconds(setup_.stopwatch->now() - began);
   ++played_.decisions;
   played_.all_decisions_s += took;

@@ -61,7 +61,7 @@ class Onlooker {
   virtual ~Onlooker() = default;
   // The job is placed, and nothing has happened yet: for what is to be scheduled.
   virtual void begin(Player& player) = 0;
-  virtual void persist(const ctl::out::Persist& record) = 0;
+  virtual void persist(const ctl::job::PersistRecord& record) = 0;
   virtual void remember(shard_server::history::Entry entry) = 0;
   // What the job daemon would commit now; the job stands still and may be ordered about.
   virtual void end_turn() = 0;
@@ -97,7 +97,7 @@ struct Played {
 class Group {
  public:
   virtual ~Group() = default;
-  virtual void hear(Worker& worker, Generation generation, const ctl::out::ToWorkerBody& body) = 0;
+  virtual void hear(Worker& worker, Generation generation, const ctl::job::WorkerMessage& body) = 0;
   virtual void joined(Worker& worker) = 0;  // its process is ready
   virtual void gone(Worker& worker) = 0;    // its process has ended
   // Which records made the steps of `generation` up to this one is recorded.
@@ -123,7 +123,7 @@ class Player {
   [[nodiscard]] const ctl::JobSpec& spec() const { return setup_.machine.spec; }
   [[nodiscard]] Worker& worker(WorkerId id) { return workers_[id.index]; }
   [[nodiscard]] const drill::Emulation& emulation() const { return setup_.emulation; }
-  void say(Worker& worker, ctl::in::WorkerBody body, std::uint64_t seq = 0);
+  void say(Worker& worker, ctl::job::WorkerBody body, std::uint64_t seq = 0);
   void fetch(Worker& worker);  // what its hand wants, if anything
   // It says goodbye and its process ends.
   void leave(Worker& worker, std::uint32_t code);
@@ -132,7 +132,7 @@ class Player {
   void out_of_memory(Worker& worker);
   // Its own time for `records`, by the speeds; counts as done.
   [[nodiscard]] double work(Worker& worker, std::uint64_t records);
-  [[nodiscard]] const std::optional<ctl::out::StoreCheckpoint>& newest_checkpoint() const {
+  [[nodiscard]] const std::optional<ctl::job::StoreCheckpoint>& newest_checkpoint() const {
     return newest_checkpoint_;
   }
 
@@ -142,7 +142,7 @@ class Player {
   [[nodiscard]] ctl::JobMachine& machine() { return *machine_; }
   [[nodiscard]] const std::vector<Worker>& workers() const { return workers_; }
   // An input of its own: what an operator wants, that the history is kept.
-  void order(ctl::JobInput input) { feed(std::move(input)); }
+  void order(ctl::job::Input input) { feed(std::move(input)); }
   // The worker's process ends like that; nothing where it does not run.
   void kill(WorkerId worker, const wire::ProcessExited& how);
   // The host is gone with all that runs on it, until it is welcomed again.
@@ -154,15 +154,15 @@ class Player {
                                           std::unique_ptr<ctl::Solution> solution);
 
  private:
-  void feed(ctl::JobInput input);
+  void feed(ctl::job::Input input);
   void pump();
   void end_turn();
-  [[nodiscard]] ctl::in::HostWelcome welcome_of(const std::string& host) const;
-  void carry_out(ctl::JobOutput& output);
+  [[nodiscard]] ctl::job::HostWelcomed welcome_of(const std::string& host) const;
+  void carry_out(ctl::job::Effect& output);
   void start(Member member, const std::string& host);
   void stop(Member member, Duration grace);
   void ended(Worker& worker, const wire::ProcessExited& exit);
-  void store(const ctl::out::StoreCheckpoint& order);
+  void store(const ctl::job::StoreCheckpoint& order);
   void begin();
   void every(Duration period, const std::function<void()>& what);
   void decide();
@@ -174,11 +174,11 @@ class Player {
   std::optional<ctl::JobMachine> machine_;
   std::vector<Worker> workers_;
   std::unique_ptr<Group> group_;
-  std::deque<ctl::JobInput> inbox_;
+  std::deque<ctl::job::Input> inbox_;
   bool pumping_ = false;
   std::size_t next_report_ = 0;
   std::set<std::string> lost_hosts_;
-  std::optional<ctl::out::StoreCheckpoint> newest_checkpoint_;
+  std::optional<ctl::job::StoreCheckpoint> newest_checkpoint_;
   std::optional<ctl::Outcome> outcome_;
   Played played_;
 };

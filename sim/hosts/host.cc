@@ -200,7 +200,7 @@ void Host::send_or_drop(decltype(ToDaemon::body) body) {
   if (agent_ && agent_->attached) outside_.to_daemon({name_, known_, std::move(body)});
 }
 
-void Host::relay(ctl::in::FromWorker message) {
+void Host::relay(ctl::job::WorkerSaid message) {
   if (agent_->attached) return send_or_drop(std::move(message));
   agent_->kept.push_back(std::move(message));
   if (agent_->kept.size() > kKeptMessages) agent_->kept.pop_front();
@@ -243,12 +243,12 @@ void Host::hear(const ToAgent& message) {
     apply(antdtd::supervision::StopWanted{key_of(stop->member), stop->grace});
   } else if (const auto* seen = std::get_if<ExitSeen>(&message.body)) {
     apply(antdtd::supervision::ExitAcknowledged{key_of(seen->member)});
-  } else if (const auto* worker = std::get_if<ctl::out::ToWorker>(&message.body)) {
+  } else if (const auto* worker = std::get_if<ctl::job::SendToWorker>(&message.body)) {
     deliver(*worker);
   }
 }
 
-void Host::deliver(const ctl::out::ToWorker& message) {
+void Host::deliver(const ctl::job::SendToWorker& message) {
   const auto* process = agent_->supervision.find(key_of(message.to));
   if (process == nullptr || !process->live()) return;
   const auto found = store_.find(message.to);
@@ -303,11 +303,11 @@ void Host::from_program(Program& from, Said message) {
     return arm();
   }
   relay({member, message.generation, message.seq,
-         std::get<ctl::in::WorkerBody>(std::move(message.body))});
+         std::get<ctl::job::WorkerBody>(std::move(message.body))});
 }
 
 void Host::send_metrics(const antdtd::ReportSums::Due& due) {
-  send_or_drop(ctl::in::FromWorker{due.key.member, {}, 0, due.metrics});
+  send_or_drop(ctl::job::WorkerSaid{due.key.member, {}, 0, due.metrics});
 }
 
 }  // namespace antdt::sim

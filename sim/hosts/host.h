@@ -61,7 +61,7 @@ class Host {
     antdtd::Supervision supervision;
     antdtd::ReportSums sums;
     bool attached = false;
-    std::deque<ctl::in::FromWorker> kept;  // for a daemon that is away
+    std::deque<ctl::job::WorkerSaid> kept;  // for a daemon that is away
   };
 
   void hear(const ToAgent& message);
@@ -70,9 +70,9 @@ class Host {
   void launch(Member member, const antdtd::StartRequest& start);
   void signal(Member member, antdtd::Force force);
   void attach(Incarnation incarnation);
-  void deliver(const ctl::out::ToWorker& message);
+  void deliver(const ctl::job::SendToWorker& message);
   void send_or_drop(decltype(ToDaemon::body) body);
-  void relay(ctl::in::FromWorker message);
+  void relay(ctl::job::WorkerSaid message);
   void send_metrics(const antdtd::ReportSums::Due& due);
   void answer(const Program& program, Told message);
   void arm();

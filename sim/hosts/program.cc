@@ -17,7 +17,7 @@ Said said_by(client::SendMessage message) {
         if constexpr (std::is_same_v<Body, wire::Hello> || std::is_same_v<Body, wire::Report>) {
           said.body = std::move(body);
         } else {
-          said.body = ctl::in::WorkerBody(std::move(body));
+          said.body = ctl::job::WorkerBody(std::move(body));
         }
       },
       message.body);

@@ -38,7 +38,7 @@ struct Told {
 struct Said {
   Generation generation;
   std::uint64_t seq = 0;
-  std::variant<wire::Hello, wire::Report, ctl::in::WorkerBody> body;
+  std::variant<wire::Hello, wire::Report, ctl::job::WorkerBody> body;
 };
 
 class Program {

@@ -60,17 +60,17 @@ void PsServer::perform(const process::SayHello&) {
 void PsServer::perform(const process::SayJoin& effect) {
   wire::Join join = effect.join;
   join.pid = pid_;
-  say(ctl::in::WorkerBody(join));
+  say(ctl::job::WorkerBody(join));
 }
 
 void PsServer::perform(const process::SayReport& effect) { say(effect.report, effect.generation); }
 
 void PsServer::perform(const process::AnswerGroupOrder& effect) {
-  say(ctl::in::WorkerBody(effect.serving), effect.generation);
+  say(ctl::job::WorkerBody(effect.serving), effect.generation);
 }
 
 void PsServer::perform(const process::AnswerCutOrder& effect) {
-  say(ctl::in::WorkerBody(effect.saved), effect.generation);
+  say(ctl::job::WorkerBody(effect.saved), effect.generation);
 }
 
 void PsServer::perform(const process::RefuseGroupOrder& effect) {

@@ -23,8 +23,8 @@ class CheckpointPruningTest : public testing::Test {
     std::uint32_t attempt = 1;
   };
   // As a member leaves it, for the job daemon to complete.
-  ctl::out::StoreCheckpoint written(std::uint64_t step, const std::string& weights, Writer by) {
-    ctl::out::StoreCheckpoint checkpoint;
+  ctl::job::StoreCheckpoint written(std::uint64_t step, const std::string& weights, Writer by) {
+    ctl::job::StoreCheckpoint checkpoint;
     checkpoint.written.step = Step{step};
     checkpoint.written.directory =
         run_ / fmt::format("checkpoints/.tmp-{}-g{}-w0.{}", step, by.generation, by.attempt);

@@ -25,7 +25,7 @@ class CheckpointStoreTest : public testing::Test {
     return written;
   }
   Result<std::string> store(const wire::CheckpointWritten& written, Lineage lineage = {1}) {
-    ctl::out::StoreCheckpoint checkpoint;
+    ctl::job::StoreCheckpoint checkpoint;
     checkpoint.written = written;
     checkpoint.writer = kWriter;
     checkpoint.lineage = lineage;

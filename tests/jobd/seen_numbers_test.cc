@@ -141,10 +141,11 @@ TEST(ImageAbove, NobodyHoldsTheTrainingStateSoThatACheckpointIsAskedFor) {
   ctl::Membership membership(crypto::Secret(), std::chrono::seconds(10));
   membership.restore(image.membership);
   const Member w0{kW0, image.lifecycle.workers.front().attempt.next()};
-  static_cast<void>(membership.step(ctl::Expect{{{w0, "host", 0}}}, MonoTime{}));
-  const auto effects = membership.step(ctl::MemberJoined{w0, {}, {}}, MonoTime{});
+  ctl::membership::Effects effects;
+  membership.step(ctl::membership::MembersExpected{{{w0, "host", 0}}}, MonoTime{}, effects);
+  membership.step(ctl::membership::MemberJoined{w0, {}, {}}, MonoTime{}, effects);
   ASSERT_EQ(effects.size(), 1U);
-  EXPECT_TRUE(std::holds_alternative<ctl::StateLost>(effects.front()));
+  EXPECT_TRUE(std::holds_alternative<ctl::membership::RestoreState>(effects.front()));
 }
 
 TEST(ImageAbove, AWorkerOfALargerTimeIsNotStartedAndKeepsItsAttempts) {

@@ -182,8 +182,9 @@ TEST_F(HardCaseTest, TheMembershipChangesWhileItHeals) {
   std::uint32_t fourth = third + 1;
   while (w(fourth) == *source || w(fourth) == w(2)) ++fourth;
   kill(third);
-  cluster.daemon()->feed_soon(ctl::job::EvictAsked{to_string(w(fourth)), "a test", seconds(2)});
-  cluster.daemon()->feed_soon(ctl::job::ResizeAsked{kWorkers + 1, "a test"});
+  cluster.daemon()->feed_soon(
+      ctl::lifecycle::EvictionRequested{to_string(w(fourth)), "a test", seconds(2)});
+  cluster.daemon()->feed_soon(ctl::lifecycle::WorkerCountRequested{kWorkers + 1, "a test"});
   for_a_while(milliseconds(200));
   cluster.script.withholds_state = nullptr;
   ASSERT_TRUE(until("the newest is a member", [&] { return is_member(w(2)); }));
@@ -251,7 +252,7 @@ class CheckpointCaseTest : public HardCaseTest {
   // Somebody has written a checkpoint, and the daemon has not heard of it.
   bool hold_a_checkpoint(bool its_beginning_too = false) {
     cluster.script.holds_back = [this, its_beginning_too](const ToDaemon& message) {
-      const auto* said = std::get_if<ctl::in::FromWorker>(&message.body);
+      const auto* said = std::get_if<ctl::job::WorkerSaid>(&message.body);
       if (said != nullptr && std::holds_alternative<wire::CheckpointBegun>(said->body)) {
         return its_beginning_too && !writer;
       }

@@ -50,7 +50,7 @@ struct Played {
   bool becomes(std::uint32_t count) {
     const std::uint64_t before = lineage();
     std::uint64_t most = 0;
-    cluster.daemon()->feed_soon(ctl::job::ServersAsked{count, "a test"});
+    cluster.daemon()->feed_soon(ctl::lifecycle::ServerCountRequested{count, "a test"});
     const bool changed = until("the servers are others", [&] {
       if (lineage() == before) most = std::max(most, committed());
       return lineage() > before;
@@ -77,7 +77,8 @@ TEST(ServerCountSimulation, ServersComeAndGoAndNoRecordIsTrainedAgain) {
     if (!job.until("it trains", trains)) return;
     const auto servers = static_cast<std::uint32_t>(
         job.cluster.machine()->server_group().placement().endpoints().size());
-    const auto more = job.cluster.machine()->check(ctl::job::ServersAsked{servers + 1, "a test"});
+    const auto more =
+        job.cluster.machine()->check(ctl::lifecycle::ServerCountRequested{servers + 1, "a test"});
     if (!more) continue;  // no room
     ++played;
     ASSERT_TRUE(job.becomes(servers + 1));

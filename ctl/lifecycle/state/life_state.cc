@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-namespace antdt::ctl::life {
+namespace antdt::ctl::lifecycle {
 
 double LifeState::seconds() const {
   return seconds_before + (began ? to_seconds(now - *began) : 0);
@@ -56,4 +56,4 @@ bool LifeState::welcomes(Member member) const {
   return phases.in_group(member);
 }
 
-}  // namespace antdt::ctl::life
+}  // namespace antdt::ctl::lifecycle

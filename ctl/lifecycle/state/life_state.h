@@ -17,7 +17,7 @@
 #include "ctl/processes/hosts.h"
 #include "ctl/processes/worker_process.h"
 
-namespace antdt::ctl::life {
+namespace antdt::ctl::lifecycle {
 
 struct LifeState {
   explicit LifeState(JobSpec s)
@@ -60,4 +60,4 @@ struct LifeState {
   [[nodiscard]] std::uint32_t servers() const;
 };
 
-}  // namespace antdt::ctl::life
+}  // namespace antdt::ctl::lifecycle

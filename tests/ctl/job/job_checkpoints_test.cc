@@ -21,11 +21,11 @@ class JobCheckpointsTest : public JobFixture {
     with.hang_after = seconds(5);
     open(with);
   }
-  JobOutputs settle(const std::vector<Member>& members, Generation base = {},
-                    std::uint64_t place = 0) {
+  job::Effects settle(const std::vector<Member>& members, Generation base = {},
+                      std::uint64_t place = 0) {
     for (const Member m : members) says(m, join(base));
     for (const Member m : members) says(m, wire::Address{"here"});
-    JobOutputs last;
+    job::Effects last;
     for (const Member m : members) {
       wire::Ready ready;
       if (base != Generation{}) {
@@ -60,16 +60,16 @@ class JobCheckpointsTest : public JobFixture {
     progress.done = done;
     says(w(0), progress);
   }
-  [[nodiscard]] std::uint64_t committed_in(const out::StoreCheckpoint& store) const {
+  [[nodiscard]] std::uint64_t committed_in(const job::StoreCheckpoint& store) const {
     const auto then = shard_server::Ledger::restore(config().ledger, store.ledger_image);
     EXPECT_TRUE(then);
     return then->committed();
   }
   // All reports of a second, and the tick after it.
-  JobOutputs second(const std::vector<std::pair<Member, wire::Report>>& reports) {
+  job::Effects second(const std::vector<std::pair<Member, wire::Report>>& reports) {
     clock.advance(seconds(1));
     for (const auto& [member, report] : reports) says(member, wire::Metrics{report, 1000});
-    return feed(in::Tick{});
+    return feed(job::TickPassed{});
   }
   // Whether a checkpoint is ordered while these go on making steps.
   bool orders_within(int length, const std::vector<Member>& members) {
@@ -108,7 +108,7 @@ TEST_F(JobCheckpointsTest, IsOfTheStepItWasBegunAtHoweverLongItIsWritten) {
   says(w(0), first);
   for (std::uint64_t place = 16; place <= 96; place += 8) trains_to(place);
   ASSERT_EQ(machine->ledger().committed(), 96U);
-  const auto store = all<out::StoreCheckpoint>(says(w(0), written(first)));
+  const auto store = all<job::StoreCheckpoint>(says(w(0), written(first)));
   ASSERT_EQ(store.size(), 1U);
   EXPECT_EQ(committed_in(store[0]), 8U);
 }
@@ -120,10 +120,10 @@ TEST_F(JobCheckpointsTest, IsGoodThoughItsGenerationHasEnded) {
   const auto first = begun(1, 8);
   says(w(0), first);
   trains_to(16);
-  feed(in::Skip{{50, 51, "unreadable", "operator"}});  // they meet anew
+  feed(job::SkipOrdered{{50, 51, "unreadable", "operator"}});  // they meet anew
   settle({w(0)}, machine->membership().generation(), 24);
   ASSERT_TRUE(machine->membership().settled());
-  const auto store = all<out::StoreCheckpoint>(says(w(0), written(first)));
+  const auto store = all<job::StoreCheckpoint>(says(w(0), written(first)));
   ASSERT_EQ(store.size(), 1U);
   EXPECT_EQ(committed_in(store[0]), 8U);
   EXPECT_LT(store[0].generation, machine->membership().generation());
@@ -137,14 +137,14 @@ TEST_F(JobCheckpointsTest, OneOfTrainingIsNotTheTrainedModel) {
   says(w(0), late);
   trains_to(100, true);
   ASSERT_EQ(machine->lifecycle().phase().what, wire::PhaseKind::kFinish);
-  EXPECT_EQ(all<out::StoreCheckpoint>(says(w(0), written(late))).size(), 1U) << "but it is kept";
-  feed(in::CheckpointStored{1, Step{8}, "s8", ""});
+  EXPECT_EQ(all<job::StoreCheckpoint>(says(w(0), written(late))).size(), 1U) << "but it is kept";
+  feed(job::CheckpointStored{1, Step{8}, "s8", ""});
   EXPECT_FALSE(machine->lifecycle().model_kept());
   wire::CheckpointWritten model;
   model.number = 2;
   model.phase = 2;
-  EXPECT_EQ(all<out::StoreCheckpoint>(says(w(0), model)).size(), 1U);
-  feed(in::CheckpointStored{2, Step{101}, "s101", ""});
+  EXPECT_EQ(all<job::StoreCheckpoint>(says(w(0), model)).size(), 1U);
+  feed(job::CheckpointStored{2, Step{101}, "s101", ""});
   EXPECT_TRUE(machine->lifecycle().model_kept());
 }
 
@@ -153,23 +153,23 @@ TEST_F(JobCheckpointsTest, NoOtherIsOrderedWhileOneIsWrittenThoughThatTakesAnHou
   settle({w(0)});
   says(w(0), wire::Fetch{1, 0, 100, {}}, 1);
   clock.advance(seconds(10));
-  ASSERT_EQ(sent<wire::CheckpointOrder>(feed(in::Tick{})).size(), 1U);
+  ASSERT_EQ(sent<wire::CheckpointOrder>(feed(job::TickPassed{})).size(), 1U);
   const auto first = begun(1, 8);
   says(w(0), first);
   for (std::uint64_t s = 1; s <= 3600; ++s) {
     wire::Report report = io(kWritesCheckpoint, s);
     report.activity = "compute";
     report.step = Step{s};
-    const JobOutputs outputs = second({{w(0), report}});
+    const job::Effects outputs = second({{w(0), report}});
     ASSERT_TRUE(sent<wire::CheckpointOrder>(outputs).empty()) << s;
-    ASSERT_TRUE(all<job::StopWorker>(outputs).empty()) << s;
+    ASSERT_TRUE(all<lifecycle::StopWorker>(outputs).empty()) << s;
   }
   EXPECT_EQ(io_text(machine->report().workers.at(0).io),
             "writing the checkpoint: 0.0 of 100.0 MB, 0.0 MB/s");
-  ASSERT_EQ(all<out::StoreCheckpoint>(says(w(0), written(first))).size(), 1U);
-  feed(in::CheckpointStored{1, Step{8}, "s8", ""});
+  ASSERT_EQ(all<job::StoreCheckpoint>(says(w(0), written(first))).size(), 1U);
+  feed(job::CheckpointStored{1, Step{8}, "s8", ""});
   clock.advance(seconds(1));
-  EXPECT_EQ(sent<wire::CheckpointOrder>(feed(in::Tick{})).size(), 1U) << "it is due by now";
+  EXPECT_EQ(sent<wire::CheckpointOrder>(feed(job::TickPassed{})).size(), 1U) << "it is due by now";
 }
 
 TEST_F(JobCheckpointsTest, AWriterThatEndsLeavesTheNextOneToTheOthers) {
@@ -181,7 +181,7 @@ TEST_F(JobCheckpointsTest, AWriterThatEndsLeavesTheNextOneToTheOthers) {
   first.places.push_back({w(1).worker, 0});
   says(w(0), first);
   const Generation old = machine->membership().generation();
-  feed(job::Exited{w(0), {-1, 9, "", "", ""}});
+  feed(lifecycle::WorkerExited{w(0), {-1, 9, "", "", ""}});
   settle({w(1)}, old);
   ASSERT_TRUE(machine->membership().settled());
   EXPECT_TRUE(orders_within(11, {w(1)}));
@@ -190,10 +190,10 @@ TEST_F(JobCheckpointsTest, AWriterThatEndsLeavesTheNextOneToTheOthers) {
 TEST_F(JobCheckpointsTest, WhoCannotWriteTheModelLeavesItToAnotherHost) {
   host("b");
   host("a");
-  job::Placed placed;
+  lifecycle::WorkersPlaced placed;
   placed.workers = {{w(0).worker, "a", 0}, {w(1).worker, "a", 0}, {w(2).worker, "b", 1}};
   feed(placed);
-  for (std::uint32_t i = 0; i < 3; ++i) feed(job::Started{w(i), 100 + i});
+  for (std::uint32_t i = 0; i < 3; ++i) feed(lifecycle::WorkerStarted{w(i), 100 + i});
   settle({w(0), w(1), w(2)});
   for (std::uint64_t seq = 1; !machine->ledger().complete() && seq < 100; ++seq) {
     const auto& holders = machine->ledger().holders();
@@ -214,7 +214,7 @@ TEST_F(JobCheckpointsTest, WhoCannotWriteTheModelLeavesItToAnotherHost) {
   model.error = "writing the checkpoint stands still";
   says(w(0), model);
   clock.advance(seconds(3));
-  const auto again = sent<wire::PhaseStart>(feed(in::Tick{}));
+  const auto again = sent<wire::PhaseStart>(feed(job::TickPassed{}));
   ASSERT_EQ(again.size(), 3U) << "all hear who writes it now";
   EXPECT_EQ(again[0].second.what, wire::PhaseKind::kFinish);
   EXPECT_EQ(again[0].second.writer, 2U) << "w2 is on the other host";
@@ -230,14 +230,15 @@ class JobStopsTest : public JobCheckpointsTest {
     place(1);
     settle({w(0)});
     says(w(0), wire::Fetch{1, 0, 100, {}}, 1);
-    EXPECT_EQ(sent<wire::CheckpointOrder>(feed(job::StopAsked{"operator", seconds(30)})).size(),
-              1U);
+    EXPECT_EQ(
+        sent<wire::CheckpointOrder>(feed(lifecycle::StopRequested{"operator", seconds(30)})).size(),
+        1U);
     says(w(0), begun(1, 8));
   }
   // Seconds until it is told to stop, while `written(s)` bytes are on the disk after s seconds.
   int stopped_after(int most, const std::function<std::uint64_t(int)>& written) {
     for (int s = 1; s <= most; ++s) {
-      if (!all<job::StopWorker>(second({{w(0), io(kWritesCheckpoint, written(s))}})).empty())
+      if (!all<lifecycle::StopWorker>(second({{w(0), io(kWritesCheckpoint, written(s))}})).empty())
         return s;
     }
     return most + 1;
@@ -246,8 +247,8 @@ class JobStopsTest : public JobCheckpointsTest {
 
 TEST_F(JobStopsTest, AStopWaitsForItsCheckpointAsLongAsBytesAreWritten) {
   ASSERT_EQ(stopped_after(300, [](int s) { return s / 5; }), 301);
-  EXPECT_EQ(all<out::StoreCheckpoint>(says(w(0), written(begun(1, 8)))).size(), 1U);
-  const auto leave = sent<wire::Leave>(feed(in::CheckpointStored{1, Step{8}, "s8", ""}));
+  EXPECT_EQ(all<job::StoreCheckpoint>(says(w(0), written(begun(1, 8)))).size(), 1U);
+  const auto leave = sent<wire::Leave>(feed(job::CheckpointStored{1, Step{8}, "s8", ""}));
   EXPECT_EQ(leave.size(), 1U);
 }
 
@@ -259,14 +260,14 @@ TEST_F(JobCheckpointsTest, WhileMembersMeetAStopWaitsForTheCheckpointThatIsBeing
   auto first = begun(1, 8);
   first.places.push_back({w(1).worker, 0});
   says(w(0), first);
-  feed(job::Exited{w(1), {-1, 9, "", "", ""}});
-  JobOutputs outputs = feed(job::StopAsked{"operator", seconds(30)});
+  feed(lifecycle::WorkerExited{w(1), {-1, 9, "", "", ""}});
+  job::Effects outputs = feed(lifecycle::StopRequested{"operator", seconds(30)});
   for (std::uint64_t s = 1; s <= 100; ++s) {
-    ASSERT_TRUE(all<job::StopWorker>(outputs).empty()) << s;
+    ASSERT_TRUE(all<lifecycle::StopWorker>(outputs).empty()) << s;
     outputs = second({{w(0), io(kWritesCheckpoint, s)}});
   }
-  ASSERT_EQ(all<out::StoreCheckpoint>(says(w(0), written(first))).size(), 1U);
-  const auto stops = all<job::StopWorker>(feed(in::CheckpointStored{1, Step{8}, "s8", ""}));
+  ASSERT_EQ(all<job::StoreCheckpoint>(says(w(0), written(first))).size(), 1U);
+  const auto stops = all<lifecycle::StopWorker>(feed(job::CheckpointStored{1, Step{8}, "s8", ""}));
   ASSERT_FALSE(stops.empty());
   EXPECT_EQ(stops[0].member, w(0));
   EXPECT_TRUE(machine->lifecycle().outcome()->resumable);
@@ -283,7 +284,8 @@ TEST_F(JobStopsTest, AStopHasItsGraceEvenIfNothingMoves) {
 
 TEST_F(JobStopsTest, WhoIsAskedToStopAgainWaitsForNoByte) {
   stopped_after(40, [](int s) { return s; });
-  const auto stops = all<job::StopWorker>(feed(job::StopAsked{"operator", seconds(3)}));
+  const auto stops =
+      all<lifecycle::StopWorker>(feed(lifecycle::StopRequested{"operator", seconds(3)}));
   ASSERT_EQ(stops.size(), 1U);
   EXPECT_EQ(stops[0].grace, seconds(3));
   EXPECT_EQ(stopped_after(60, [](int s) { return 40 + s; }), 8) << "the grace, and 5 s for an end";
@@ -297,10 +299,10 @@ class JobReadsTest : public JobCheckpointsTest {
   JobReadsTest() {
     place(2);
     settle({w(0), w(1)});
-    for (const std::uint32_t i : {0U, 1U}) feed(job::Exited{w(i), {-1, 9, "", "", ""}});
+    for (const std::uint32_t i : {0U, 1U}) feed(lifecycle::WorkerExited{w(i), {-1, 9, "", "", ""}});
     for (const std::uint32_t i : {0U, 1U}) says(w(i, 2), join());
-    feed(in::CheckpointFound{"checkpoints/1", Step{8}, machine->ledger().image(),
-                             machine->accounts().image()});
+    feed(job::CheckpointFound{"checkpoints/1", Step{8}, machine->ledger().image(),
+                              machine->accounts().image()});
     for (const std::uint32_t i : {0U, 1U}) says(w(i, 2), wire::Address{"here"});
     EXPECT_EQ(machine->membership().state(), Membership::State::kConnecting);
   }
@@ -308,25 +310,25 @@ class JobReadsTest : public JobCheckpointsTest {
 
 TEST_F(JobReadsTest, AllAreWaitedForWhileOneReads) {
   for (std::uint64_t s = 1; s <= 100; ++s) {
-    const JobOutputs outputs = second({{w(0, 2), io(kReadsCheckpoint, s)}, {w(1, 2), waits()}});
-    ASSERT_TRUE(all<job::StopWorker>(outputs).empty()) << s;
+    const job::Effects outputs = second({{w(0, 2), io(kReadsCheckpoint, s)}, {w(1, 2), waits()}});
+    ASSERT_TRUE(all<lifecycle::StopWorker>(outputs).empty()) << s;
   }
   for (std::uint64_t s = 1; s <= 100; ++s) {
-    const JobOutputs outputs = second({{w(0, 2), waits()}, {w(1, 2), io(kReceivesState, s)}});
-    ASSERT_TRUE(all<job::StopWorker>(outputs).empty()) << s;
+    const job::Effects outputs = second({{w(0, 2), waits()}, {w(1, 2), io(kReceivesState, s)}});
+    ASSERT_TRUE(all<lifecycle::StopWorker>(outputs).empty()) << s;
   }
 }
 
 TEST_F(JobReadsTest, WhoStandsStillIsTheOneThatIsEndedWithTheCause) {
-  JobOutputs outputs;
-  for (int s = 0; s < 7 && all<job::StopWorker>(outputs).empty(); ++s) {
+  job::Effects outputs;
+  for (int s = 0; s < 7 && all<lifecycle::StopWorker>(outputs).empty(); ++s) {
     outputs = second({{w(0, 2), io(kReadsCheckpoint, 31'000'000)}, {w(1, 2), waits()}});
   }
-  const auto stopped = all<job::StopWorker>(outputs);
+  const auto stopped = all<lifecycle::StopWorker>(outputs);
   ASSERT_EQ(stopped.size(), 1U);
   EXPECT_EQ(stopped[0].member, w(0, 2));
   EXPECT_THAT(
-      all<out::Note>(outputs).at(0).text,
+      all<job::PublishNote>(outputs).at(0).text,
       HasSubstr("w0 on a is ended: reading the checkpoint checkpoints/1 stands still at 31.0 "
                 "of 100.0 MB for 5 s: look at the disk there"));
 }

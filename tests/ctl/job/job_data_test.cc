@@ -48,12 +48,12 @@ class JobDataTest : public JobServersTest, public testing::WithParamInterface<Sy
     c.data = found;
     return c;
   }
-  void saw(const JobOutputs& outputs) override {
+  void saw(const job::Effects& outputs) override {
     JobServersTest::saw(outputs);
     begun += sent<wire::Form>(outputs).size() + sent<wire::PsServe>(outputs).size() +
              sent<wire::PhaseStart>(outputs).size() + sent<wire::Grants>(outputs).size();
   }
-  JobOutputs joins_with(Member m, const wire::DataIdentity& found) {
+  job::Effects joins_with(Member m, const wire::DataIdentity& found) {
     wire::Join j = join();
     j.data = found;
     j.key = "key of " + to_string(m.worker);
@@ -133,18 +133,18 @@ TEST_P(JobDataTest, AProgramThatTellsNoDataIsLetIn) {
 
 TEST_P(JobDataTest, ARunThatGoesOnLooksAgain) {
   begin_with(data(), data());
-  feed(job::StopAsked{"asked", Duration::zero()});
+  feed(lifecycle::StopRequested{"asked", Duration::zero()});
   the_end();
   const std::size_t before = begun;
   auto opened = JobMachine::open(expecting(), std::move(*make_solution("none")), journal);
   ASSERT_TRUE(opened) << opened.error().message;
   machine.emplace(std::move(*opened));
   outcome.reset();
-  feed(in::Resumed{});
+  feed(job::ResumeOrdered{});
   host("a");
   begun = before;
   for (const WorkerProcess& p : std::vector(machine->lifecycle().workers())) {
-    feed(job::Started{p.member(), 7});
+    feed(lifecycle::WorkerStarted{p.member(), 7});
     if (!p.is_server()) joins_with(p.member(), with_other_training_file());
   }
   EXPECT_EQ(begun, before);
@@ -178,17 +178,17 @@ TEST_F(JobServersTest, AReplacementWithOtherDataEndsTheJobAfterACheckpoint) {
   exits(w(1), SIGKILL);
   serve({s(0), s(1)}, {places(w(1), 1, 0)});
   clock.advance(std::chrono::seconds(5));
-  feed(in::Tick{});
-  feed(job::Started{w(1, 2), 2});
+  feed(job::TickPassed{});
+  feed(lifecycle::WorkerStarted{w(1, 2), 2});
   const auto outputs = joins_with(w(1, 2), with_other_training_file());
   EXPECT_EQ(sent<wire::PsCut>(outputs).size(), 2U) << "each server is asked for a checkpoint";
-  EXPECT_TRUE(all<job::StopWorker>(outputs).empty());
+  EXPECT_TRUE(all<lifecycle::StopWorker>(outputs).empty());
   const auto leave = sent<wire::Leave>(outputs);
   ASSERT_EQ(leave.size(), 1U);
   EXPECT_EQ(leave[0].first, w(1, 2));
   EXPECT_EQ(leave[0].second.code, 2);
 
-  feed(in::CheckpointStored{1, Step{1}, "s1-l1", ""});
+  feed(job::CheckpointStored{1, Step{1}, "s1-l1", ""});
   EXPECT_TRUE(machine->lifecycle().outcome()->resumable);
 }
 

@@ -27,20 +27,20 @@ class JobDeliveryTest : public JobServersTest {
     fetch(w(1), 8, 0);
     const std::uint64_t cut = sent<wire::PsCut>(order_checkpoint()).at(0).second.number;
     says(s(1), wire::PsSaved{cut, 3, 0, {}, {places(w(1), 1, 8)}, ""});
-    const auto stored = all<out::StoreCheckpoint>(
+    const auto stored = all<job::StoreCheckpoint>(
         says(s(0), wire::PsSaved{cut, 3, 0, {}, {places(w(0), 1, 16)}, ""}));
     ASSERT_EQ(stored.size(), 1U);
-    feed(in::CheckpointStored{cut, Step{3}, "s3", ""});
+    feed(job::CheckpointStored{cut, Step{3}, "s3", ""});
     fetch(w(0), 24, 0);
     ASSERT_EQ(machine->ledger().committed(), 32U);
     const Generation generation = machine->generation();
     exits(s(1), SIGKILL);
     started_again(s(1, 2));
     joins(w(0), {generation, 1, 32});
-    ASSERT_EQ(all<out::FindCheckpoint>(joins(w(1), of_w1)).size(), 1U);
+    ASSERT_EQ(all<job::FindCheckpoint>(joins(w(1), of_w1)).size(), 1U);
     number.clear();
-    begun = feed(in::CheckpointFound{"/run/checkpoints/s3", Step{3}, stored[0].ledger_image,
-                                     stored[0].accounts_image});
+    begun = feed(job::CheckpointFound{"/run/checkpoints/s3", Step{3}, stored[0].ledger_image,
+                                      stored[0].accounts_image});
   }
   void train_on() {
     serve({s(0), s(1, 2)});
@@ -50,7 +50,7 @@ class JobDeliveryTest : public JobServersTest {
   [[nodiscard]] shard_server::EpochAccount account() const {
     return machine->accounts().epochs().at(0);
   }
-  JobOutputs begun;
+  job::Effects begun;
   std::uint64_t trained = 0;
 };
 
@@ -100,12 +100,12 @@ TEST_F(JobDeliveryTest, WhereNobodyIsLeftNothingIsRepeatedOrLost) {
     exits(s(0), SIGKILL);
     exits(s(1), SIGKILL);
     started_again(s(0, 2));
-    feed(job::Started{s(1, 2), 2});
+    feed(lifecycle::WorkerStarted{s(1, 2), 2});
     joins(s(1, 2));
     joins(w(0), {Generation{1}, 1, 32});
-    ASSERT_EQ(all<out::FindCheckpoint>(joins(w(1))).size(), 1U);
+    ASSERT_EQ(all<job::FindCheckpoint>(joins(w(1))).size(), 1U);
     number.clear();
-    for (const auto& [to, serve] : sent<wire::PsServe>(feed(in::CheckpointFound{}))) {
+    for (const auto& [to, serve] : sent<wire::PsServe>(feed(job::CheckpointFound{}))) {
       EXPECT_FALSE(serve.keep);
     }
     EXPECT_EQ(machine->ledger().committed(), 0U);

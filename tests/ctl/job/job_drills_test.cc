@@ -14,21 +14,21 @@ constexpr auto kRules = R"([{"workers":["w1"],"slowdown":3.0}])";
 class JobDrillsTest : public JobFixture {
  protected:
   JobDrillsTest() { open(); }
-  JobOutputs inject(std::uint64_t duration_ms = 0) {
-    return feed(in::Inject{{kRules, "ada", duration_ms}});
+  job::Effects inject(std::uint64_t duration_ms = 0) {
+    return feed(job::InjectionOrdered{{kRules, "ada", duration_ms}});
   }
 };
 
 TEST_F(JobDrillsTest, WorkersThatRunHearWhatIsInjectedAndItIsNoted) {
   place(2);
-  const JobOutputs outputs = inject(5000);
+  const job::Effects outputs = inject(5000);
   const auto told = sent<wire::Injected>(outputs);
   ASSERT_EQ(told.size(), 2U);
   EXPECT_EQ(told[0].second.number, 1U);
   EXPECT_EQ(told[0].second.rules, kRules);
   EXPECT_EQ(told[0].second.duration_ms, 5000U);
   EXPECT_FALSE(told[0].second.again);
-  const auto notes = all<out::Note>(outputs);
+  const auto notes = all<job::PublishNote>(outputs);
   ASSERT_EQ(notes.size(), 1U);
   EXPECT_EQ(notes[0].kind, "inject");
   EXPECT_THAT(notes[0].text, testing::HasSubstr("ada injects"));

@@ -29,15 +29,16 @@ class JobFixture : public testing::Test {
     auto opened = JobMachine::open(with, std::move(*make_solution("none")), journal);
     ASSERT_TRUE(opened) << opened.error().message;
     machine.emplace(std::move(*opened));
-    feed(journal.records.empty() ? JobInput(in::Declared{}) : JobInput(in::Recovered{}));
+    feed(journal.records.empty() ? job::Input(job::JobCreated{})
+                                 : job::Input(job::IncarnationRecovered{}));
   }
   // Everything of the turn is durable.
-  JobOutputs feed(const JobInput& input) {
+  job::Effects feed(const job::Input& input) {
     clock.advance(std::chrono::milliseconds(1));
-    JobOutputs outputs;
+    job::Effects outputs;
     machine->step(input, clock.now(), outputs);
-    for (const JobOutput& output : outputs) {
-      if (const auto* p = std::get_if<out::Persist>(&output)) {
+    for (const job::Effect& output : outputs) {
+      if (const auto* p = std::get_if<job::PersistRecord>(&output)) {
         journal.records.push_back({std::string(p->kind), p->bytes});
       }
     }
@@ -48,27 +49,27 @@ class JobFixture : public testing::Test {
     return outputs;
   }
   // For tests that keep what they see.
-  virtual void saw(const JobOutputs&) {}
+  virtual void saw(const job::Effects&) {}
 
   template <class T>
-  static std::vector<T> all(const JobOutputs& outputs) {
+  static std::vector<T> all(const job::Effects& outputs) {
     std::vector<T> found;
-    for (const JobOutput& o : outputs) {
+    for (const job::Effect& o : outputs) {
       if (const T* t = std::get_if<T>(&o)) found.push_back(*t);
     }
     return found;
   }
   template <class T>
-  static std::vector<std::pair<Member, T>> sent(const JobOutputs& outputs) {
+  static std::vector<std::pair<Member, T>> sent(const job::Effects& outputs) {
     std::vector<std::pair<Member, T>> found;
-    for (const auto& message : all<out::ToWorker>(outputs)) {
+    for (const auto& message : all<job::SendToWorker>(outputs)) {
       if (const T* t = std::get_if<T>(&message.body)) found.emplace_back(message.to, *t);
     }
     return found;
   }
   template <class Body>
-  JobOutputs says(Member member, const Body& body, std::uint64_t seq = 0) {
-    return feed(in::FromWorker{member, machine->membership().generation(), seq, body});
+  job::Effects says(Member member, const Body& body, std::uint64_t seq = 0) {
+    return feed(job::WorkerSaid{member, machine->membership().generation(), seq, body});
   }
   static wire::Join join(Generation settled = {}, Step step = {}) {
     wire::Join j;
@@ -81,14 +82,14 @@ class JobFixture : public testing::Test {
     HostState h;
     h.host = h.name = name;
     h.room = 4;
-    feed(in::HostWelcome{h, std::move(running)});
+    feed(job::HostWelcomed{h, std::move(running)});
   }
   void place(std::uint32_t count) {
     host("a");
-    job::Placed placed;
+    lifecycle::WorkersPlaced placed;
     for (std::uint32_t i = 0; i < count; ++i) placed.workers.push_back({w(i).worker, "a", 0});
     feed(placed);
-    for (std::uint32_t i = 0; i < count; ++i) feed(job::Started{w(i), 100 + i});
+    for (std::uint32_t i = 0; i < count; ++i) feed(lifecycle::WorkerStarted{w(i), 100 + i});
   }
 
   ManualClock clock;

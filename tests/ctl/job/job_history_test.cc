@@ -13,16 +13,16 @@ using ::testing::HasSubstr;
 
 class JobHistoryTest : public JobFixture {
  protected:
-  void saw(const JobOutputs& outputs) override {
-    for (const JobOutput& output : outputs) {
-      if (const auto* r = std::get_if<out::Remember>(&output)) {
+  void saw(const job::Effects& outputs) override {
+    for (const job::Effect& output : outputs) {
+      if (const auto* r = std::get_if<job::RememberEntry>(&output)) {
         remembered += text(r->entry) + "\n";
-      } else if (const auto* m = std::get_if<out::ToWorker>(&output)) {
+      } else if (const auto* m = std::get_if<job::SendToWorker>(&output)) {
         if (const auto* g = std::get_if<wire::Grants>(&m->body)) grants = *g;
         if (std::holds_alternative<wire::Settle>(m->body)) remembered += "send settle\n";
-      } else if (std::holds_alternative<out::StoreCheckpoint>(output)) {
+      } else if (std::holds_alternative<job::StoreCheckpoint>(output)) {
         remembered += "store checkpoint\n";
-      } else if (const auto* n = std::get_if<out::Note>(&output)) {
+      } else if (const auto* n = std::get_if<job::PublishNote>(&output)) {
         if (n->kind == "history") remembered += "refused\n";
       }
     }
@@ -129,7 +129,7 @@ TEST_F(JobHistoryTest, StepsAreRememberedAndAcknowledgedOnceTheyAreSafe) {
   EXPECT_EQ(taken(), "steps 1+5\n");
   says(w(0), wire::Fetch{1, 0, 8, {}}, 1);
   EXPECT_EQ(grants.recorded, Step{0});
-  feed(in::HistoryKept{machine->history_mark()});
+  feed(job::HistoryKept{machine->history_mark()});
   says(w(1), wire::Fetch{1, 0, 8, {}}, 1);
   EXPECT_EQ(grants.recorded, Step{5});
 }
@@ -169,7 +169,7 @@ TEST_F(JobHistoryTest, WhatCannotBeIsSaidOnceAndHarmsNothing) {
 
 TEST_F(JobHistoryTest, WhatWorkersMeasureIsRememberedOnceASecond) {
   settled_group();
-  feed(in::Tick{});
+  feed(job::TickPassed{});
   taken();
   const auto reports = [&](Member m, std::uint32_t batches, std::uint64_t samples) {
     wire::Metrics metrics;
@@ -181,13 +181,13 @@ TEST_F(JobHistoryTest, WhatWorkersMeasureIsRememberedOnceASecond) {
   reports(w(1), 2, 8);
   reports(w(0), 1, 4);
   reports(w(1), 1, 4);
-  feed(in::Tick{});
+  feed(job::TickPassed{});
   EXPECT_EQ(taken(), "") << "the second is not over";
   clock.advance(std::chrono::milliseconds(1095));
-  feed(in::Tick{});
+  feed(job::TickPassed{});
   EXPECT_EQ(taken(), "measured for 1.1 s: w0 4 in 1, 4 x 1 w1 12 in 3, 4 x 1\n");
   clock.advance(std::chrono::seconds(5));
-  feed(in::Tick{});
+  feed(job::TickPassed{});
   EXPECT_EQ(taken(), "") << "nobody has measured anything";
 }
 
@@ -208,7 +208,7 @@ TEST_F(JobHistoryTest, AfterARestartTheLedgersGrantsAreRememberedAgain) {
   says(w(0), wire::Fetch{1, 0, 12, {}}, 1);
   says(w(1), wire::Fetch{1, 0, 12, {}}, 1);
   says(w(0), wire::Fetch{1, 8, 12, {}}, 2);
-  feed(in::HistoryKept{machine->history_mark()});
+  feed(job::HistoryKept{machine->history_mark()});
   taken();
   open();
   EXPECT_EQ(taken(),
@@ -216,7 +216,7 @@ TEST_F(JobHistoryTest, AfterARestartTheLedgersGrantsAreRememberedAgain) {
             "grant w1 at 0: 12-24\n");
   says(w(0), progress(7, 3));  // what came before was acknowledged
   EXPECT_EQ(taken(), "steps 7+3\n");
-  feed(in::HistoryKept{machine->history_mark()});
+  feed(job::HistoryKept{machine->history_mark()});
   says(w(1), wire::Fetch{1, 0, 8, {}}, 2);
   EXPECT_EQ(grants.recorded, Step{9});
 }

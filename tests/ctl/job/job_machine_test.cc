@@ -14,10 +14,10 @@ class JobMachineTest : public JobFixture {
  protected:
   JobMachineTest() { open(); }
 
-  JobOutputs settle(const std::vector<Member>& members, Generation base = {}) {
+  job::Effects settle(const std::vector<Member>& members, Generation base = {}) {
     for (const Member m : members) says(m, join(base));
     for (const Member m : members) says(m, wire::Address{"here"});
-    JobOutputs last;
+    job::Effects last;
     for (const Member m : members) {
       wire::Ready ready;
       if (base != Generation{}) {
@@ -43,7 +43,7 @@ class JobMachineTest : public JobFixture {
 
 TEST_F(JobMachineTest, ASettledGroupHearsItsPlanAndThePhase) {
   place(2);
-  const JobOutputs outputs = settle({w(0), w(1)});
+  const job::Effects outputs = settle({w(0), w(1)});
   const auto settles = sent<wire::Settle>(outputs);
   ASSERT_EQ(settles.size(), 2U);
   for (std::size_t i = 0; i < 2; ++i) {
@@ -58,7 +58,7 @@ TEST_F(JobMachineTest, ASettledGroupHearsItsPlanAndThePhase) {
 TEST_F(JobMachineTest, AnAttemptThatWasReplacedIsTold) {
   place(2);
   settle({w(0), w(1)});
-  feed(job::Exited{w(1), {-1, 9, "", "", ""}});
+  feed(lifecycle::WorkerExited{w(1), {-1, 9, "", "", ""}});
   const auto refused = sent<wire::Refused>(says(w(1), wire::Fetch{1, 0, 8, {}}, 1));
   ASSERT_EQ(refused.size(), 1U);
   EXPECT_EQ(refused[0].second.code, wire::RefusalCode::kStale);
@@ -101,7 +101,7 @@ TEST_F(JobMachineTest, WhenEveryMemberIsLostTrainingGoesOnFromTheNewestCheckpoin
   written.phase = 1;
   written.step = Step{1};
   written.places = {{w(0).worker, 8}};
-  const auto store = all<out::StoreCheckpoint>(says(w(0), written));
+  const auto store = all<job::StoreCheckpoint>(says(w(0), written));
   ASSERT_EQ(store.size(), 1U);
   wire::Progress progress;
   progress.phase = 1;
@@ -109,9 +109,9 @@ TEST_F(JobMachineTest, WhenEveryMemberIsLostTrainingGoesOnFromTheNewestCheckpoin
   progress.step = Step{2};
   says(w(0), progress);
   EXPECT_EQ(machine->ledger().committed(), 16U);
-  feed(job::Exited{w(0), {-1, 9, "", "", ""}});
-  ASSERT_EQ(all<out::FindCheckpoint>(says(w(0, 2), join())).size(), 1U);
-  const auto forms = sent<wire::Form>(feed(in::CheckpointFound{
+  feed(lifecycle::WorkerExited{w(0), {-1, 9, "", "", ""}});
+  ASSERT_EQ(all<job::FindCheckpoint>(says(w(0, 2), join())).size(), 1U);
+  const auto forms = sent<wire::Form>(feed(job::CheckpointFound{
       "checkpoints/1", Step{1}, store[0].ledger_image, store[0].accounts_image}));
   ASSERT_EQ(forms.size(), 1U);
   EXPECT_EQ(forms[0].second.restore, "checkpoints/1");
@@ -124,9 +124,9 @@ TEST_F(JobMachineTest, WithoutACheckpointTrainingBeginsAgain) {
   place(1);
   settle({w(0)});
   says(w(0), wire::Fetch{1, 0, 16, {}}, 1);
-  feed(job::Exited{w(0), {-1, 9, "", "", ""}});
-  ASSERT_EQ(all<out::FindCheckpoint>(says(w(0, 2), join())).size(), 1U);
-  feed(in::CheckpointFound{});
+  feed(lifecycle::WorkerExited{w(0), {-1, 9, "", "", ""}});
+  ASSERT_EQ(all<job::FindCheckpoint>(says(w(0, 2), join())).size(), 1U);
+  feed(job::CheckpointFound{});
   EXPECT_EQ(machine->ledger().committed(), 0U);
   says(w(0, 2), wire::Address{"here"});
   const auto phases = sent<wire::PhaseStart>(says(w(0, 2), wire::Ready{}));
@@ -145,8 +145,8 @@ TEST_F(JobMachineTest, ACheckpointOfAnEarlierGenerationIsNotTakenForOneOfThis) {
   written.number = 1;
   written.phase = 1;
   written.places = {{w(0).worker, 8}};
-  EXPECT_EQ(all<out::StoreCheckpoint>(says(w(0), written)).size(), 1U);
-  feed(in::Skip{{50, 51, "unreadable", "operator"}});
+  EXPECT_EQ(all<job::StoreCheckpoint>(says(w(0), written)).size(), 1U);
+  feed(job::SkipOrdered{{50, 51, "unreadable", "operator"}});
   says(w(0), join(first));
   says(w(0), wire::Address{"here"});
   wire::Ready ready;
@@ -155,8 +155,8 @@ TEST_F(JobMachineTest, ACheckpointOfAnEarlierGenerationIsNotTakenForOneOfThis) {
   says(w(0), ready);
   ASSERT_TRUE(machine->membership().settled());
   says(w(0), wire::Fetch{1, 0, 16, {}}, 2);
-  EXPECT_TRUE(all<out::StoreCheckpoint>(feed(in::FromWorker{w(0), first, 0, written})).empty());
-  EXPECT_EQ(all<out::StoreCheckpoint>(says(w(0), written)).size(), 1U);
+  EXPECT_TRUE(all<job::StoreCheckpoint>(feed(job::WorkerSaid{w(0), first, 0, written})).empty());
+  EXPECT_EQ(all<job::StoreCheckpoint>(says(w(0), written)).size(), 1U);
 }
 
 TEST_F(JobMachineTest, ACheckpointThatComesLateIsNotTheTrainedModel) {
@@ -168,11 +168,11 @@ TEST_F(JobMachineTest, ACheckpointThatComesLateIsNotTheTrainedModel) {
   late.phase = 1;
   late.places = {{w(0).worker, 50}};
   finish_training();
-  EXPECT_TRUE(all<out::StoreCheckpoint>(says(w(0), late)).empty());
+  EXPECT_TRUE(all<job::StoreCheckpoint>(says(w(0), late)).empty());
   wire::CheckpointWritten model;
   model.number = 2;
   model.phase = 2;
-  EXPECT_EQ(all<out::StoreCheckpoint>(says(w(0), model)).size(), 1U);
+  EXPECT_EQ(all<job::StoreCheckpoint>(says(w(0), model)).size(), 1U);
 }
 
 TEST_F(JobMachineTest, WhatComesLateFromAnEarlierGenerationBeginsNoPhaseInOneThatForms) {
@@ -187,7 +187,7 @@ TEST_F(JobMachineTest, WhatComesLateFromAnEarlierGenerationBeginsNoPhaseInOneTha
   EXPECT_EQ(sent<wire::PhaseStart>(says(w(0), done)).size(), 1U) << "it may not have heard of it";
   says(w(0), join(first));
   ASSERT_FALSE(machine->membership().settled());
-  EXPECT_TRUE(sent<wire::PhaseStart>(feed(in::FromWorker{w(0), first, 0, done})).empty());
+  EXPECT_TRUE(sent<wire::PhaseStart>(feed(job::WorkerSaid{w(0), first, 0, done})).empty());
 }
 
 TEST_F(JobMachineTest, WhoIsToWriteTheModelHearsItAgain) {
@@ -195,19 +195,19 @@ TEST_F(JobMachineTest, WhoIsToWriteTheModelHearsItAgain) {
   settle({w(0)});
   says(w(0), wire::Fetch{1, 0, 100, {}}, 1);
   EXPECT_EQ(finish_training(), wire::PhaseKind::kFinish);
-  EXPECT_TRUE(sent<wire::PhaseStart>(feed(in::Tick{})).empty());
+  EXPECT_TRUE(sent<wire::PhaseStart>(feed(job::TickPassed{})).empty());
   clock.advance(seconds(3));
-  EXPECT_EQ(sent<wire::PhaseStart>(feed(in::Tick{})).at(0).second.what, wire::PhaseKind::kFinish);
+  EXPECT_EQ(sent<wire::PhaseStart>(feed(job::TickPassed{})).at(0).second.what, wire::PhaseKind::kFinish);
   clock.advance(config().hang_after);
-  const auto stops = all<job::StopWorker>(feed(in::Tick{}));
+  const auto stops = all<lifecycle::StopWorker>(feed(job::TickPassed{}));
   EXPECT_EQ(stops.size(), 1U) << "it has said nothing at all";
 }
 
 TEST_F(JobMachineTest, NobodyIsExpectedToMakeStepsWhileTheDiskIsFull) {
   place(1);
   settle({w(0)});
-  feed(in::Pause{true});
-  feed(in::Skip{{50, 51, "unreadable", "operator"}});  // they meet anew meanwhile
+  feed(job::PauseChanged{true});
+  feed(job::SkipOrdered{{50, 51, "unreadable", "operator"}});  // they meet anew meanwhile
   settle({w(0)}, machine->membership().generation());
   ASSERT_TRUE(machine->membership().settled());
   const Generation settled = machine->membership().generation();
@@ -217,14 +217,15 @@ TEST_F(JobMachineTest, NobodyIsExpectedToMakeStepsWhileTheDiskIsFull) {
       wire::Metrics alive;
       alive.sum.activity = "shard_wait";
       says(w(0), alive);
-      EXPECT_TRUE(all<job::StopWorker>(feed(in::Tick{})).empty());
+      EXPECT_TRUE(all<lifecycle::StopWorker>(feed(job::TickPassed{})).empty());
     }
   };
   time_passes();
   EXPECT_TRUE(machine->membership().settled());
-  feed(in::Pause{false});
+  feed(job::PauseChanged{false});
   clock.advance(config().hang_after + seconds(1));
-  EXPECT_FALSE(all<job::StopWorker>(feed(in::Tick{})).empty()) << "now steps are expected";
+  EXPECT_FALSE(all<lifecycle::StopWorker>(feed(job::TickPassed{})).empty())
+      << "now steps are expected";
   EXPECT_EQ(machine->membership().generation(), settled);
 }
 
@@ -232,21 +233,23 @@ TEST_F(JobMachineTest, WhatItsAgentDoesNotKnowAnyMoreIsGoneAfterAMoment) {
   place(1);
   settle({w(0)});
   host("a", {});
-  EXPECT_TRUE(all<job::StartWorker>(feed(in::Tick{})).empty()) << "its end may still be reported";
+  EXPECT_TRUE(all<lifecycle::StartWorker>(feed(job::TickPassed{})).empty())
+      << "its end may still be reported";
   clock.advance(seconds(6));
-  EXPECT_EQ(all<job::StartWorker>(feed(in::Tick{})).at(0).member, w(0, 2));
+  EXPECT_EQ(all<lifecycle::StartWorker>(feed(job::TickPassed{})).at(0).member, w(0, 2));
 }
 
 TEST_F(JobMachineTest, WhatWasReplacedWhileItsHostWasAwayIsEndedWhenItComesBack) {
   place(1);
   settle({w(0)});
-  feed(job::HostLost{"a", "silent"});
+  feed(lifecycle::HostLost{"a", "silent"});
   host("a");
-  JobOutputs outputs;
+  job::Effects outputs;
   HostState h;
   h.host = h.name = "a";
   h.room = 4;
-  const auto stops = all<job::StopWorker>(feed(in::HostWelcome{h, {{w(0).worker, Attempt{1}, 9}}}));
+  const auto stops =
+      all<lifecycle::StopWorker>(feed(job::HostWelcomed{h, {{w(0).worker, Attempt{1}, 9}}}));
   ASSERT_EQ(stops.size(), 1U);
   EXPECT_EQ(stops[0].member, w(0, 1));
 }
@@ -256,8 +259,8 @@ TEST_F(JobMachineTest, MoreWorkersThanTheGlobalBatchCanBeSpreadOverAreRefused) {
   settle({w(0)});
   host("b");
   host("c");
-  EXPECT_TRUE(machine->check(job::ResizeAsked{8, "operator"}));
-  const Status refused = machine->check(job::ResizeAsked{9, "operator"});
+  EXPECT_TRUE(machine->check(lifecycle::WorkerCountRequested{8, "operator"}));
+  const Status refused = machine->check(lifecycle::WorkerCountRequested{9, "operator"});
   ASSERT_FALSE(refused);
   EXPECT_THAT(refused.error().message, testing::HasSubstr("global batch"));
 }

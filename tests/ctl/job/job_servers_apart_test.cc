@@ -16,12 +16,12 @@ class JobServersApartTest : public JobServersTest {
     open(with_servers());
     host_with_room("a", room);
     host_with_room("b", room);
-    feed(job::Placed{{{w(0).worker, "a", 0},
-                      {w(1).worker, "b", 1},
-                      {s(0).worker, "a", 0},
-                      {s(1).worker, "b", 1}}});
+    feed(lifecycle::WorkersPlaced{{{w(0).worker, "a", 0},
+                                   {w(1).worker, "b", 1},
+                                   {s(0).worker, "a", 0},
+                                   {s(1).worker, "b", 1}}});
     const std::vector<Member> all = {w(0), w(1), s(0), s(1)};
-    for (const Member m : all) feed(job::Started{m, 1});
+    for (const Member m : all) feed(lifecycle::WorkerStarted{m, 1});
     for (const Member m : all) joins(m);
     serve({s(0), s(1)});
   }
@@ -32,11 +32,11 @@ class JobServersApartTest : public JobServersTest {
     HostState h;
     h.host = h.name = name;
     h.room = room;
-    feed(in::HostWelcome{h, {}});
+    feed(job::HostWelcomed{h, {}});
   }
   void third_host() { host_with_room("c", 4); }
   // Of the checkpoint that is under way. `version`: of the state that it could not write.
-  JobOutputs cannot_write(Member server, std::uint64_t version = 4) {
+  job::Effects cannot_write(Member server, std::uint64_t version = 4) {
     wire::PsSaved said;
     said.number = machine->server_group().image().cut;
     said.version = version;
@@ -46,8 +46,8 @@ class JobServersApartTest : public JobServersTest {
   [[nodiscard]] const WorkerProcess* find(Member server) const {
     return machine->lifecycle().find(server.worker);
   }
-  static std::string noted(const JobOutputs& outputs, const std::string& kind) {
-    for (const auto& note : all<out::Note>(outputs)) {
+  static std::string noted(const job::Effects& outputs, const std::string& kind) {
+    for (const auto& note : all<job::PublishNote>(outputs)) {
       if (note.kind == kind) return note.text;
     }
     return "";
@@ -57,7 +57,7 @@ class JobServersApartTest : public JobServersTest {
 TEST_F(JobServersApartTest, ACheckpointSaysWhichOfItsFilesLieOnWhichHost) {
   const std::uint64_t cut = sent<wire::PsCut>(order_checkpoint()).at(0).second.number;
   says(s(1), saved(cut, "slice-01.rows"));
-  const auto stored = all<out::StoreCheckpoint>(says(s(0), saved(cut, "slice-00.rows")));
+  const auto stored = all<job::StoreCheckpoint>(says(s(0), saved(cut, "slice-00.rows")));
   ASSERT_EQ(stored.size(), 1U);
   ASSERT_EQ(stored[0].parts.size(), 2U);
   for (const auto& [part, host, file] :
@@ -75,9 +75,9 @@ TEST_F(JobServersApartTest, EachServerIsToldWhichCheckpointIsToBeOnItsHostBefore
   joins(w(1));
   const std::string ledger = machine->ledger().image();
   const auto begun = feed(
-      in::CheckpointFound{"/run/checkpoints/s4", Step{4}, ledger, machine->accounts().image()});
+      job::CheckpointFound{"/run/checkpoints/s4", Step{4}, ledger, machine->accounts().image()});
   std::map<Member, std::string> reads;
-  for (const auto& message : all<out::ToWorker>(begun)) {
+  for (const auto& message : all<job::SendToWorker>(begun)) {
     if (std::holds_alternative<wire::PsServe>(message.body)) reads[message.to] = message.reads;
   }
   EXPECT_EQ(reads, (std::map<Member, std::string>{{s(0), "/run/checkpoints/s4"},
@@ -108,7 +108,7 @@ TEST_F(JobServersApartTest, OneCheckpointThatIsWrittenMeanwhileBeginsTheCountAne
   const std::uint64_t cut = sent<wire::PsCut>(order_checkpoint()).at(0).second.number;
   says(s(0), saved(cut, "slice-00.rows"));
   says(s(1), saved(cut, "slice-01.rows"));
-  feed(in::CheckpointStored{cut, Step{4}, "s4", ""});
+  feed(job::CheckpointStored{cut, Step{4}, "s4", ""});
   order_checkpoint();
   cannot_write(s(1));
   EXPECT_EQ(find(s(3)), nullptr);
@@ -150,12 +150,12 @@ TEST_F(JobServersApartTest, AModelThatWasFetchedWhenTheJobDaemonWasLostIsWritten
   end_of(1, {w(0), w(1)});
   const std::uint64_t cut = machine->server_group().image().cut;
   says(s(0), saved(cut, "slice-00.rows"));
-  ASSERT_EQ(all<out::StoreCheckpoint>(says(s(1), saved(cut, "slice-01.rows"))).size(), 1U);
+  ASSERT_EQ(all<job::StoreCheckpoint>(says(s(1), saved(cut, "slice-01.rows"))).size(), 1U);
   open(with_servers());
   host_with_room("a", 4);
   host_with_room("b", 4);
   clock.advance(std::chrono::seconds(3));
-  const auto again = sent<wire::PsCut>(feed(in::Tick{}));
+  const auto again = sent<wire::PsCut>(feed(job::TickPassed{}));
   ASSERT_EQ(again.size(), 2U);
   EXPECT_GT(again[0].second.number, cut);
 }
@@ -168,12 +168,12 @@ TEST_F(JobServersApartTest, TheTrainedModelIsWrittenWhereThereIsRoomForIt) {
   for (int n = 0; n < 3; ++n) {
     cannot_write(s(1));
     clock.advance(std::chrono::seconds(3));
-    feed(in::Tick{});
+    feed(job::TickPassed{});
   }
   ASSERT_NE(find(s(3)), nullptr);
   EXPECT_EQ(find(s(3))->place.host, "c");
   // It has all that s1 has, and takes over.
-  feed(job::Started{s(3), 9});
+  feed(lifecycle::WorkerStarted{s(3), 9});
   joins(s(3));
   serve({s(0), s(1), s(3)});
   wire::PsServing backed{number[s(1)], {}};
@@ -183,10 +183,10 @@ TEST_F(JobServersApartTest, TheTrainedModelIsWrittenWhereThereIsRoomForIt) {
   EXPECT_EQ(leave[0].first, s(1));
   exits(s(1), 0);
   clock.advance(std::chrono::seconds(3));
-  feed(in::Tick{});
+  feed(job::TickPassed{});
   const std::uint64_t cut = machine->server_group().image().cut;
   says(s(0), saved(cut, "slice-00.rows"));
-  const auto stored = all<out::StoreCheckpoint>(says(s(3), saved(cut, "slice-01.rows")));
+  const auto stored = all<job::StoreCheckpoint>(says(s(3), saved(cut, "slice-01.rows")));
   ASSERT_EQ(stored.size(), 1U);
   ASSERT_EQ(stored[0].parts.size(), 2U);
   EXPECT_EQ(stored[0].parts[1].host, "c");

@@ -21,19 +21,19 @@ class JobServersTest : public JobFixture {
     c.ledger.run = "/run";
     return c;
   }
-  void saw(const JobOutputs& outputs) override {
+  void saw(const job::Effects& outputs) override {
     for (const auto& [to, serve] : sent<wire::PsServe>(outputs)) {
       number[to] = std::max(number[to], serve.number);
     }
     for (const auto& [to, start] : sent<wire::PhaseStart>(outputs)) phase[to] = start.phase;
-    for (const auto& end : all<job::End>(outputs)) outcome = end.outcome;
+    for (const auto& end : all<lifecycle::EndJob>(outputs)) outcome = end.outcome;
   }
   // In the generation that is in force.
   template <class Body>
-  JobOutputs says(Member member, const Body& body, std::uint64_t n = 0) {
-    return feed(in::FromWorker{member, machine->generation(), n, body});
+  job::Effects says(Member member, const Body& body, std::uint64_t n = 0) {
+    return feed(job::WorkerSaid{member, machine->generation(), n, body});
   }
-  JobOutputs joins(Member m, const wire::PsSaid& said = {}) {
+  job::Effects joins(Member m, const wire::PsSaid& said = {}) {
     wire::Join j = join();
     j.said = said;
     if (m.worker.role == 's') {
@@ -47,10 +47,10 @@ class JobServersTest : public JobFixture {
   void begin(const JobMachineConfig& config, const std::vector<Member>& members) {
     open(config);
     host("a");
-    job::Placed placed;
+    lifecycle::WorkersPlaced placed;
     for (const Member m : members) placed.workers.push_back({m.worker, "a", 0});
     feed(placed);
-    for (const Member m : members) feed(job::Started{m, 1});
+    for (const Member m : members) feed(lifecycle::WorkerStarted{m, 1});
   }
   void start(const JobMachineConfig& config = with_servers()) {
     const std::vector<Member> all = {w(0), w(1), s(0), s(1)};
@@ -88,7 +88,7 @@ class JobServersTest : public JobFixture {
     wire::ProcessExited exit;
     exit.signal = signal;
     exit.code = signal == 0 ? 0 : -1;
-    feed(job::Exited{m, exit});
+    feed(lifecycle::WorkerExited{m, exit});
   }
   static wire::PsPlaces places(Member m, std::uint64_t in_phase, std::uint64_t to) {
     wire::PsPlaces p{m.worker, m.attempt, in_phase, {}};
@@ -97,8 +97,8 @@ class JobServersTest : public JobFixture {
   }
   void started_again(Member m) {
     clock.advance(std::chrono::seconds(5));
-    feed(in::Tick{});
-    feed(job::Started{m, 2});
+    feed(job::TickPassed{});
+    feed(lifecycle::WorkerStarted{m, 2});
     joins(m);
   }
   void end_of(std::uint64_t in_phase, const std::vector<Member>& workers) {
@@ -107,9 +107,9 @@ class JobServersTest : public JobFixture {
     p.done = true;
     for (const Member m : workers) says(m, p);
   }
-  JobOutputs order_checkpoint() {
+  job::Effects order_checkpoint() {
     clock.advance(std::chrono::seconds(6));
-    return feed(in::Tick{});
+    return feed(job::TickPassed{});
   }
 
   std::map<Member, std::uint64_t> number, seq, phase;

@@ -7,14 +7,14 @@ namespace {
 TEST_F(JobServersTest, WorkersHearOfTheServersThenOfTheirShareThenOfThePhase) {
   open(with_servers());
   host("a");
-  job::Placed placed;
+  lifecycle::WorkersPlaced placed;
   for (const Member m : {w(0), s(0), s(1)}) placed.workers.push_back({m.worker, "a", 0});
   feed(placed);
   for (const Member m : {w(0), s(0), s(1)}) joins(m);
   says(s(0), wire::PsServing{1, {}});
   const auto outputs = says(s(1), wire::PsServing{1, {}});
   std::vector<std::string> order;
-  for (const auto& message : all<out::ToWorker>(outputs)) {
+  for (const auto& message : all<job::SendToWorker>(outputs)) {
     if (std::holds_alternative<wire::PsRoster>(message.body)) order.emplace_back("roster");
     if (std::holds_alternative<wire::Plan>(message.body)) order.emplace_back("plan");
     if (std::holds_alternative<wire::PhaseStart>(message.body)) order.emplace_back("phase");
@@ -35,7 +35,7 @@ TEST_F(JobServersTest, WhoCannotReachAServerIsNamedWithItsHostAndInTheEndEndsThe
   for (int n = 0; n < 5; ++n) {
     ASSERT_FALSE(outcome);
     clock.advance(std::chrono::seconds(6));
-    const auto notes = all<out::Note>(says(w(1), cannot));
+    const auto notes = all<job::PublishNote>(says(w(1), cannot));
     ASSERT_FALSE(notes.empty());
     EXPECT_EQ(notes[0].text, "w1 on a: cannot reach parameter server s0");
   }
@@ -118,12 +118,12 @@ TEST_F(JobServersTest, ALostServerTakesAllBackToTheCheckpointAndItsRecords) {
   const std::uint64_t cut = cuts[0].second.number;
   fetch(w(0), 32, 0);  // the step of the cut was an earlier one
   says(s(1), wire::PsSaved{cut, 4, 0, {}, {}, ""});
-  const auto stored = all<out::StoreCheckpoint>(
+  const auto stored = all<job::StoreCheckpoint>(
       says(s(0), wire::PsSaved{cut, 4, 0, {}, {places(w(0), 1, 16), places(w(1), 1, 8)}, ""}));
   ASSERT_EQ(stored.size(), 1U);
   EXPECT_EQ(stored[0].written.step, Step{4});
   EXPECT_EQ(stored[0].written.directory, "/run/" + cuts[0].second.directory);
-  feed(in::CheckpointStored{cut, Step{4}, "s4", ""});
+  feed(job::CheckpointStored{cut, Step{4}, "s4", ""});
   EXPECT_EQ(machine->ledger().committed(), 32U);
 
   exits(s(1), SIGKILL);
@@ -131,10 +131,10 @@ TEST_F(JobServersTest, ALostServerTakesAllBackToTheCheckpointAndItsRecords) {
   started_again(s(1, 2));
   joins(w(0));
   const auto lost = joins(w(1));
-  ASSERT_EQ(all<out::FindCheckpoint>(lost).size(), 1U);
+  ASSERT_EQ(all<job::FindCheckpoint>(lost).size(), 1U);
   number.clear();
-  const auto begun = feed(in::CheckpointFound{"/run/checkpoints/s4", Step{4},
-                                              stored[0].ledger_image, stored[0].accounts_image});
+  const auto begun = feed(job::CheckpointFound{"/run/checkpoints/s4", Step{4},
+                                               stored[0].ledger_image, stored[0].accounts_image});
   ASSERT_EQ(sent<wire::PsServe>(begun).size(), 2U);
   EXPECT_EQ(sent<wire::PsServe>(begun)[0].second.version, 4U);
   EXPECT_EQ(machine->ledger().committed(), 24U) << "16 and 8, as the model has it";
@@ -157,19 +157,19 @@ TEST_F(JobServersTest, TheModelIsWhatTheServersWriteAndTheyLeaveLast) {
   says(s(1), wire::PsSaved{cut, 9, 0, {}, {}, "the disk is full"});
   EXPECT_EQ(machine->server_group().image().cut, 0U);
   clock.advance(std::chrono::seconds(3));
-  feed(in::Tick{});
+  feed(job::TickPassed{});
   const std::uint64_t again = machine->server_group().image().cut;
   ASSERT_GT(again, cut) << "it is asked for again";
   says(s(0), wire::PsSaved{again, 9, 0, {}, {places(w(0), 1, 100)}, ""});
-  ASSERT_EQ(all<out::StoreCheckpoint>(says(s(1), wire::PsSaved{again, 9, 0, {}, {}, ""})).size(),
+  ASSERT_EQ(all<job::StoreCheckpoint>(says(s(1), wire::PsSaved{again, 9, 0, {}, {}, ""})).size(),
             1U);
-  const auto told = sent<wire::Leave>(feed(in::CheckpointStored{again, Step{9}, "s9", ""}));
+  const auto told = sent<wire::Leave>(feed(job::CheckpointStored{again, Step{9}, "s9", ""}));
   ASSERT_EQ(told.size(), 2U) << "workers first";
   exits(w(0), 0);
   const auto last = [&] {
     wire::ProcessExited exit;
     exit.code = 0;
-    return feed(job::Exited{w(1), exit});
+    return feed(lifecycle::WorkerExited{w(1), exit});
   }();
   EXPECT_EQ(sent<wire::Leave>(last).size(), 2U) << "then the servers";
   EXPECT_FALSE(outcome);
@@ -183,13 +183,13 @@ TEST_F(JobServersTest, TheModelIsWhatTheServersWriteAndTheyLeaveLast) {
 TEST_F(JobServersTest, AStoppedJobKeepsACheckpointAndThenItsServersLeave) {
   start();
   fetch(w(0), 0, 40);
-  const auto stopping = feed(job::StopAsked{"asked by me", std::chrono::seconds(30)});
+  const auto stopping = feed(lifecycle::StopRequested{"asked by me", std::chrono::seconds(30)});
   const auto cuts = sent<wire::PsCut>(stopping);
   ASSERT_EQ(cuts.size(), 2U);
   const std::uint64_t cut = cuts[0].second.number;
   says(s(0), wire::PsSaved{cut, 2, 0, {}, {places(w(0), 1, 8)}, ""});
   says(s(1), wire::PsSaved{cut, 2, 0, {}, {}, ""});
-  EXPECT_EQ(sent<wire::Leave>(feed(in::CheckpointStored{cut, Step{2}, "s2", ""})).size(), 2U);
+  EXPECT_EQ(sent<wire::Leave>(feed(job::CheckpointStored{cut, Step{2}, "s2", ""})).size(), 2U);
   exits(w(0), 0);
   exits(w(1), 0);
   exits(s(0), 0);
@@ -202,13 +202,13 @@ TEST_F(JobServersTest, AStoppedJobKeepsACheckpointAndThenItsServersLeave) {
 TEST_F(JobServersTest, AStoppedJobWaitsForItsOwnCheckpointAndNotForOneThatWasGivenUpForIt) {
   start();
   fetch(w(0), 0, 40);
-  const auto stopping = feed(job::StopAsked{"asked by me", std::chrono::seconds(30)});
+  const auto stopping = feed(lifecycle::StopRequested{"asked by me", std::chrono::seconds(30)});
   const auto cuts = sent<wire::PsCut>(stopping);
   ASSERT_EQ(cuts.size(), 2U);
   const std::uint64_t cut = cuts[0].second.number;
-  const in::CheckpointStored before{cut - 1, Step{1}, "s1", "another one was ordered"};
+  const job::CheckpointStored before{cut - 1, Step{1}, "s1", "another one was ordered"};
   EXPECT_TRUE(sent<wire::Leave>(feed(before)).empty());
-  EXPECT_EQ(sent<wire::Leave>(feed(in::CheckpointStored{cut, Step{2}, "s2", ""})).size(), 2U);
+  EXPECT_EQ(sent<wire::Leave>(feed(job::CheckpointStored{cut, Step{2}, "s2", ""})).size(), 2U);
 }
 
 TEST_F(JobServersTest, TheNextIncarnationGoesOnWithTheSameGroup) {
@@ -219,7 +219,7 @@ TEST_F(JobServersTest, TheNextIncarnationGoesOnWithTheSameGroup) {
   host("a");
   EXPECT_TRUE(machine->server_group().serving());
   clock.advance(std::chrono::seconds(1));
-  feed(in::Tick{});
+  feed(job::TickPassed{});
   serve({s(0), s(1)}, {places(w(1), 1, 0)});
   EXPECT_EQ(machine->ledger().outstanding(), 50U) << "w0 keeps what it holds";
   EXPECT_EQ(fetch(w(0), 24, 0), 0U);
@@ -268,7 +268,7 @@ TEST_F(JobServersTest, OneOfTheTwoProcessesOfAServerMayBeEvictedAtATime) {
   JobMachineConfig two = with_servers();
   two.spec.server_replicas = 2;
   begin(two, all);
-  const job::EvictAsked evict{"s0", "slow", std::chrono::seconds(2)};
+  const lifecycle::EvictionRequested evict{"s0", "slow", std::chrono::seconds(2)};
   EXPECT_FALSE(machine->check(evict)) << "nobody has its rows";
   for (const Member m : all) joins(m);
   serve({s(0), s(1), s(2), s(3)});
@@ -276,13 +276,14 @@ TEST_F(JobServersTest, OneOfTheTwoProcessesOfAServerMayBeEvictedAtATime) {
   const auto leave = sent<wire::Leave>(feed(evict));
   ASSERT_EQ(leave.size(), 1U);
   EXPECT_EQ(leave[0].first, s(0));
-  EXPECT_FALSE(machine->check(job::EvictAsked{"s2", "slow", {}})) << "the other one leaves";
-  EXPECT_TRUE(sent<wire::Leave>(feed(job::EvictAsked{"s2", "slow", {}})).empty());
-  EXPECT_TRUE(machine->check(job::EvictAsked{"s3", "slow", {}}));
+  EXPECT_FALSE(machine->check(lifecycle::EvictionRequested{"s2", "slow", {}}))
+      << "the other one leaves";
+  EXPECT_TRUE(sent<wire::Leave>(feed(lifecycle::EvictionRequested{"s2", "slow", {}})).empty());
+  EXPECT_TRUE(machine->check(lifecycle::EvictionRequested{"s3", "slow", {}}));
   exits(s(0), 0);
   EXPECT_TRUE(machine->server_group().serving());
   EXPECT_EQ(machine->server_group().placement().role_of(s(2)), "alone");
-  EXPECT_FALSE(machine->check(job::EvictAsked{"s2", "slow", {}}));
+  EXPECT_FALSE(machine->check(lifecycle::EvictionRequested{"s2", "slow", {}}));
   EXPECT_EQ(machine->lifecycle().find(s(0).worker)->attempt, Attempt{2}) << "it comes back";
 }
 
@@ -295,13 +296,13 @@ class JobServerMoves : public JobServersTest {
     HostState b;
     b.host = b.name = "b";
     b.room = 4;
-    feed(in::HostWelcome{b, {}});
+    feed(job::HostWelcomed{b, {}});
     ASSERT_TRUE(machine->check(kEvict));
     feed(kEvict);
     const WorkerProcess* second = machine->lifecycle().find(s(2).worker);
     ASSERT_NE(second, nullptr);
     EXPECT_EQ(second->place.host, "b");
-    feed(job::Started{s(2), 9});
+    feed(lifecycle::WorkerStarted{s(2), 9});
   }
   void second_joins() {
     joins(s(2));
@@ -309,7 +310,7 @@ class JobServerMoves : public JobServersTest {
     EXPECT_EQ(machine->server_group().placement().role_of(s(2)), "joining");
   }
   // The first one says that the second has all that it has.
-  JobOutputs backed() {
+  job::Effects backed() {
     wire::PsServing said{number[s(0)], {}};
     said.backed = 1;
     return says(s(0), said);
@@ -319,13 +320,13 @@ class JobServerMoves : public JobServersTest {
     EXPECT_EQ(machine->generation(), Generation{1});
     EXPECT_FALSE(outcome);
   }
-  const job::EvictAsked kEvict{"s0", "slow", std::chrono::seconds(2)};
+  const lifecycle::EvictionRequested kEvict{"s0", "slow", std::chrono::seconds(2)};
 };
 
 TEST_F(JobServerMoves, TheFirstProcessLeavesWhenTheSecondHasAllThatItHas) {
   EXPECT_FALSE(machine->check(kEvict)) << "it is being moved";
   second_joins();
-  EXPECT_FALSE(machine->check(job::EvictAsked{"s2", "slow", {}}));
+  EXPECT_FALSE(machine->check(lifecycle::EvictionRequested{"s2", "slow", {}}));
   const auto leave = sent<wire::Leave>(backed());
   ASSERT_EQ(leave.size(), 1U);
   EXPECT_EQ(leave[0].first, s(0));
@@ -372,7 +373,7 @@ TEST_F(JobServerMoves, TheNextIncarnationGoesOnWithIt) {
   HostState b;
   b.host = b.name = "b";
   b.room = 4;
-  feed(in::HostWelcome{b, {{s(2).worker, Attempt{1}, 9}}});
+  feed(job::HostWelcomed{b, {{s(2).worker, Attempt{1}, 9}}});
   EXPECT_EQ(machine->server_group().placement().role_of(s(2)), "joining");
   const auto leave = sent<wire::Leave>(backed());
   ASSERT_EQ(leave.size(), 1U);
@@ -386,31 +387,31 @@ TEST_F(JobServersTest, ACheckpointUnderWayIsStoredByTheNextIncarnation) {
   open(with_servers());
   host("a");
   clock.advance(std::chrono::seconds(3));
-  const auto again = sent<wire::PsCut>(feed(in::Tick{}));
+  const auto again = sent<wire::PsCut>(feed(job::TickPassed{}));
   ASSERT_EQ(again.size(), 2U);
   wire::PsSaved saved;
   saved.number = again[0].second.number;
   saved.places = {places(w(0), 1, 20)};
   says(s(0), saved);
   saved.places.clear();
-  const auto stored = all<out::StoreCheckpoint>(says(s(1), saved));
+  const auto stored = all<job::StoreCheckpoint>(says(s(1), saved));
   ASSERT_EQ(stored.size(), 1U);
   EXPECT_EQ(stored[0].written.places.front().place, 20U);
 }
 
 TEST_F(JobServersTest, ServersAreNoWorkersForOperators) {
   start();
-  EXPECT_FALSE(machine->check(job::EvictAsked{"s1", "slow", {}}));
-  EXPECT_FALSE(machine->check(job::EvictAsked{"a", "slow", {}}));
+  EXPECT_FALSE(machine->check(lifecycle::EvictionRequested{"s1", "slow", {}}));
+  EXPECT_FALSE(machine->check(lifecycle::EvictionRequested{"a", "slow", {}}));
   HostState roomy;
   roomy.host = roomy.name = "a";
   roomy.room = 8;
-  feed(in::HostWelcome{roomy,
-                       {{w(0).worker, Attempt{1}, 1},
-                        {w(1).worker, Attempt{1}, 1},
-                        {s(0).worker, Attempt{1}, 1},
-                        {s(1).worker, Attempt{1}, 1}}});
-  feed(job::ResizeAsked{3, "more"});
+  feed(job::HostWelcomed{roomy,
+                         {{w(0).worker, Attempt{1}, 1},
+                          {w(1).worker, Attempt{1}, 1},
+                          {s(0).worker, Attempt{1}, 1},
+                          {s(1).worker, Attempt{1}, 1}}});
+  feed(lifecycle::WorkerCountRequested{3, "more"});
   EXPECT_NE(machine->lifecycle().find(WorkerId{'w', 2}), nullptr);
   EXPECT_EQ(machine->report().workers.size(), 3U);
   EXPECT_EQ(machine->report().servers.size(), 2U);
@@ -419,8 +420,8 @@ TEST_F(JobServersTest, ServersAreNoWorkersForOperators) {
 TEST_F(JobServersTest, FewerServersGoOnWhenTheLastCheckpointOfThoseBeforeIsStored) {
   start();
   fetch(w(0), 0, 40);
-  EXPECT_FALSE(machine->check(job::ServersAsked{9, "no room"}));
-  feed(job::ServersAsked{1, "a test"});
+  EXPECT_FALSE(machine->check(lifecycle::ServerCountRequested{9, "no room"}));
+  feed(lifecycle::ServerCountRequested{1, "a test"});
   EXPECT_EQ(machine->report().servers_wanted, 1U);
   EXPECT_TRUE(sent<wire::PsCut>(says(s(0), wire::PsServing{number[s(0)], {}})).empty());
   const auto cuts = sent<wire::PsCut>(says(s(1), wire::PsServing{number[s(1)], {}}));
@@ -430,16 +431,16 @@ TEST_F(JobServersTest, FewerServersGoOnWhenTheLastCheckpointOfThoseBeforeIsStore
   saved.version = 3;
   says(s(1), saved);
   saved.places = {places(w(0), 1, 20)};
-  const auto stores = all<out::StoreCheckpoint>(says(s(0), saved));
+  const auto stores = all<job::StoreCheckpoint>(says(s(0), saved));
   ASSERT_EQ(stores.size(), 1U);
   EXPECT_TRUE(machine->server_group().closing());
-  const JobOutputs changed = feed(in::CheckpointStored{saved.number, Step{3}, "c", ""});
+  const job::Effects changed = feed(job::CheckpointStored{saved.number, Step{3}, "c", ""});
   EXPECT_EQ(sent<wire::Abort>(changed).size(), 2U);
   ASSERT_EQ(sent<wire::Leave>(changed).size(), 1U);
   EXPECT_EQ(sent<wire::Leave>(changed)[0].first, s(1));
   EXPECT_EQ(machine->report().servers_count, 1U);
   joins(w(0));
-  EXPECT_EQ(all<out::FindCheckpoint>(joins(w(1))).size(), 1U);
+  EXPECT_EQ(all<job::FindCheckpoint>(joins(w(1))).size(), 1U);
 }
 
 }  // namespace

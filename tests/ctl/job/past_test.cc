@@ -55,7 +55,7 @@ TEST(Past, AnEpochThatIsTrainedOnceMoreReplacesThoseFromItOn) {
 class LongJobTest : public JobFixture {
  protected:
   // Of all that the turn writes.
-  std::size_t bytes_of(const JobInput& input) {
+  std::size_t bytes_of(const job::Input& input) {
     const std::size_t before = journal.records.size();
     feed(input);
     std::size_t bytes = 0;
@@ -69,7 +69,7 @@ class LongJobTest : public JobFixture {
     c.spec.budgets = {{"signal", 1000}, {"host", 1000}};
     return c;
   }
-  static job::Exited killed(Member member) {
+  static lifecycle::WorkerExited killed(Member member) {
     wire::ProcessExited exited;
     exited.code = -1;
     exited.signal = 9;
@@ -79,7 +79,7 @@ class LongJobTest : public JobFixture {
 
 TEST_F(LongJobTest, ATurnWritesNoMoreAfterAThousandActions) {
   open();
-  const in::OperatorSaid said{"note", "the same words each time"};
+  const job::OperatorAsked said{"note", "the same words each time"};
   bytes_of(said);
   const std::size_t before = bytes_of(said);
   for (int i = 0; i < 1000; ++i) bytes_of(said);
@@ -106,10 +106,10 @@ TEST_F(LongJobTest, ATurnWritesNoMoreAfterHundredFailuresAndAllAreReported) {
     };
     for (int i = 0; i < 100 && !planned(); ++i) {
       clock.advance(std::chrono::seconds(10));
-      feed(in::Tick{});
+      feed(job::TickPassed{});
     }
     ASSERT_TRUE(planned()) << attempt;
-    feed(job::Started{w(0, attempt + 1), 100 + attempt});
+    feed(lifecycle::WorkerStarted{w(0, attempt + 1), 100 + attempt});
     says(w(0, attempt + 1), join());
   }
   EXPECT_EQ(machine->report().failures.size(), 100U);

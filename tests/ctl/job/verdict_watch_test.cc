@@ -1,5 +1,5 @@
 // What people are told of stragglers, and how often.
-#include "ctl/job/verdict_watch.h"
+#include "ctl/job/observers/verdict_watch.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -14,10 +14,11 @@ using testing::HasSubstr;
 
 TEST_F(LifecycleTest, TheFirstCauseIsTheCulpritEvenIfAVictimIsHeardFirst) {
   train();
-  const auto stops = all<job::StopWorker>(step(job::Exited{w(0), code(kExitCollectiveBroken)}));
+  const auto stops =
+      all<lifecycle::StopWorker>(step(lifecycle::WorkerExited{w(0), code(kExitCollectiveBroken)}));
   ASSERT_EQ(stops.size(), 1U);
   EXPECT_EQ(stops[0].member, w(1));
-  const auto end = all<job::End>(step(job::Exited{w(1), killed(SIGSEGV)}));
+  const auto end = all<lifecycle::EndJob>(step(lifecycle::WorkerExited{w(1), killed(SIGSEGV)}));
   ASSERT_EQ(end.size(), 1U);
   EXPECT_EQ(end[0].outcome.code, 1);
   EXPECT_EQ(end[0].outcome.exit_class, "signal");
@@ -26,17 +27,18 @@ TEST_F(LifecycleTest, TheFirstCauseIsTheCulpritEvenIfAVictimIsHeardFirst) {
 
 TEST_F(LifecycleTest, AVictimDoesNotReplaceTheCause) {
   train();
-  step(job::Exited{w(1), killed(SIGSEGV)});
-  const auto end = all<job::End>(step(job::Exited{w(0), code(kExitCollectiveBroken)}));
+  step(lifecycle::WorkerExited{w(1), killed(SIGSEGV)});
+  const auto end =
+      all<lifecycle::EndJob>(step(lifecycle::WorkerExited{w(0), code(kExitCollectiveBroken)}));
   ASSERT_EQ(end.size(), 1U);
   EXPECT_EQ(end[0].outcome.exit_class, "signal");
 }
 
 TEST_F(LifecycleTest, WhoWasKilledByOurOwnStopIsNotTheCause) {
   train();
-  step(job::Exited{w(1), code(3)});
+  step(lifecycle::WorkerExited{w(1), code(3)});
   clock.advance(seconds(20));
-  const auto end = all<job::End>(step(job::Exited{w(0), killed(SIGKILL)}));
+  const auto end = all<lifecycle::EndJob>(step(lifecycle::WorkerExited{w(0), killed(SIGKILL)}));
   ASSERT_EQ(end.size(), 1U);
   EXPECT_THAT(end[0].outcome.first_cause, HasSubstr("w1 on b exited with code 3"));
   EXPECT_EQ(life.failures().size(), 1U);
@@ -44,8 +46,8 @@ TEST_F(LifecycleTest, WhoWasKilledByOurOwnStopIsNotTheCause) {
 
 TEST_F(LifecycleTest, TheReportShowsTheLastLinesOfTheCause) {
   train();
-  step(job::Exited{w(1), {3, 0, "", "ValueError: no such column", ""}});
-  const auto end = all<job::End>(step(job::Exited{w(0), killed(SIGTERM)}));
+  step(lifecycle::WorkerExited{w(1), {3, 0, "", "ValueError: no such column", ""}});
+  const auto end = all<lifecycle::EndJob>(step(lifecycle::WorkerExited{w(0), killed(SIGTERM)}));
   EXPECT_THAT(end.at(0).outcome.first_cause, HasSubstr("ValueError: no such column"));
 }
 
@@ -54,8 +56,9 @@ TEST_F(LifecycleTest, TheReportShowsTheLastLinesOfTheCause) {
 TEST_F(LifecycleTest, AProgramThatCannotBeExecutedIsAConfigurationError) {
   use(bears({{"configuration", 9}, {"program", 9}}));
   start();
-  step(job::Exited{w(0), {-1, 0, "cannot execute /no/such: No such file or directory", "", ""}});
-  const auto end = all<job::End>(step(job::Exited{w(1), killed(SIGTERM)}));
+  step(lifecycle::WorkerExited{
+      w(0), {-1, 0, "cannot execute /no/such: No such file or directory", "", ""}});
+  const auto end = all<lifecycle::EndJob>(step(lifecycle::WorkerExited{w(1), killed(SIGTERM)}));
   ASSERT_EQ(end.size(), 1U);
   EXPECT_EQ(end[0].outcome.code, 2);
   EXPECT_FALSE(end[0].outcome.resumable);
@@ -66,9 +69,9 @@ TEST_F(LifecycleTest, AnErrorBeforeTheFirstStepIsSaidAtOnceAndNotRetried) {
   use(bears({{"program", 9}}));
   start();
   settle({w(0), w(1)});
-  const Effects exited = step(job::Exited{w(0), code(1)});
-  EXPECT_TRUE(all<job::StartWorker>(exited).empty());
-  const auto end = all<job::End>(step(job::Exited{w(1), killed(SIGTERM)}));
+  const Effects exited = step(lifecycle::WorkerExited{w(0), code(1)});
+  EXPECT_TRUE(all<lifecycle::StartWorker>(exited).empty());
+  const auto end = all<lifecycle::EndJob>(step(lifecycle::WorkerExited{w(1), killed(SIGTERM)}));
   ASSERT_EQ(end.size(), 1U);
   EXPECT_EQ(end[0].outcome.code, 1);
   EXPECT_EQ(end[0].outcome.exit_class, "program");
@@ -78,7 +81,7 @@ TEST_F(LifecycleTest, AnErrorBeforeTheFirstStepIsSaidAtOnceAndNotRetried) {
 TEST_F(LifecycleTest, TheSameErrorAfterAStepIsRetried) {
   use(bears({{"program", 9}}));
   train();
-  const auto started = all<job::StartWorker>(step(job::Exited{w(0), code(1)}));
+  const auto started = all<lifecycle::StartWorker>(step(lifecycle::WorkerExited{w(0), code(1)}));
   ASSERT_EQ(started.size(), 1U);
   EXPECT_EQ(started[0].member, w(0, 2));
 }
@@ -86,13 +89,14 @@ TEST_F(LifecycleTest, TheSameErrorAfterAStepIsRetried) {
 TEST_F(LifecycleTest, ASignalBeforeTheFirstStepIsRetried) {
   use(bears({{"signal", 9}}));
   start();
-  EXPECT_EQ(all<job::StartWorker>(step(job::Exited{w(0), killed(SIGKILL)})).size(), 1U);
+  EXPECT_EQ(
+      all<lifecycle::StartWorker>(step(lifecycle::WorkerExited{w(0), killed(SIGKILL)})).size(), 1U);
 }
 
 TEST_F(LifecycleTest, AWorkerThatEndsWellTooEarlyIsAFailure) {
   train();
-  EXPECT_EQ(all<job::StopWorker>(step(job::Exited{w(0), code(0)})).size(), 1U);
-  const auto end = all<job::End>(step(job::Exited{w(1), killed(SIGTERM)}));
+  EXPECT_EQ(all<lifecycle::StopWorker>(step(lifecycle::WorkerExited{w(0), code(0)})).size(), 1U);
+  const auto end = all<lifecycle::EndJob>(step(lifecycle::WorkerExited{w(1), killed(SIGTERM)}));
   ASSERT_EQ(end.size(), 1U);
   EXPECT_EQ(end[0].outcome.state, "failed");
   EXPECT_THAT(end[0].outcome.first_cause, HasSubstr("w0 on a ended before"));
@@ -101,19 +105,21 @@ TEST_F(LifecycleTest, AWorkerThatEndsWellTooEarlyIsAFailure) {
 TEST_F(LifecycleTest, ExitCode93IsHonouredWhateverTheBudgets) {
   use(bears({{"program", 9}, {"never-again", 9}}));
   train();
-  const Effects exited = step(job::Exited{w(1), code(kExitNeverAgain)});
-  EXPECT_TRUE(all<job::StartWorker>(exited).empty());
-  const auto end = all<job::End>(step(job::Exited{w(0), killed(SIGTERM)}));
+  const Effects exited = step(lifecycle::WorkerExited{w(1), code(kExitNeverAgain)});
+  EXPECT_TRUE(all<lifecycle::StartWorker>(exited).empty());
+  const auto end = all<lifecycle::EndJob>(step(lifecycle::WorkerExited{w(0), killed(SIGTERM)}));
   EXPECT_EQ(end.at(0).outcome.exit_class, "never-again");
   EXPECT_FALSE(end[0].outcome.resumable);
 }
 
 TEST_F(LifecycleTest, ExitCode75StopsTheJobInGoodOrder) {
   train();
-  const auto stops = all<job::StopWorker>(step(job::Exited{w(1), code(kExitResumable)}));
+  const auto stops =
+      all<lifecycle::StopWorker>(step(lifecycle::WorkerExited{w(1), code(kExitResumable)}));
   ASSERT_EQ(stops.size(), 1U);
   EXPECT_GT(stops[0].grace, Duration::zero());
-  const auto end = all<job::End>(step(job::Exited{w(0), code(kExitResumable)}));
+  const auto end =
+      all<lifecycle::EndJob>(step(lifecycle::WorkerExited{w(0), code(kExitResumable)}));
   EXPECT_EQ(end.at(0).outcome.state, "stopped");
   EXPECT_EQ(end[0].outcome.code, 75);
   EXPECT_TRUE(life.failures().empty());
@@ -124,17 +130,18 @@ TEST_F(LifecycleTest, ExitCode75StopsTheJobInGoodOrder) {
 TEST_F(LifecycleTest, AWorkerThatIsKilledIsStartedAgainAndTheOthersAreNotTouched) {
   use(bears({{"signal", 1}}));
   train(3);
-  const Effects exited = step(job::Exited{w(1), killed(SIGKILL)});
-  EXPECT_TRUE(all<job::StopWorker>(exited).empty());
-  EXPECT_EQ(all<job::WorkerGone>(exited).at(0).member, w(1));
-  EXPECT_FALSE(all<job::WorkerGone>(exited)[0].suspect) << "a SIGKILL says nothing of the records";
-  const auto started = all<job::StartWorker>(exited);
+  const Effects exited = step(lifecycle::WorkerExited{w(1), killed(SIGKILL)});
+  EXPECT_TRUE(all<lifecycle::StopWorker>(exited).empty());
+  EXPECT_EQ(all<lifecycle::ReleaseWorker>(exited).at(0).member, w(1));
+  EXPECT_FALSE(all<lifecycle::ReleaseWorker>(exited)[0].suspect)
+      << "a SIGKILL says nothing of the records";
+  const auto started = all<lifecycle::StartWorker>(exited);
   ASSERT_EQ(started.size(), 1U);
   EXPECT_EQ(started[0].member, w(1, 2));
   EXPECT_EQ(started[0].host, "b");
   EXPECT_FALSE(life.is_current(w(1)));
   EXPECT_TRUE(life.is_current(w(1, 2)));
-  const auto expected = all<job::ExpectMembers>(exited);
+  const auto expected = all<lifecycle::ExpectMembers>(exited);
   ASSERT_FALSE(expected.empty());
   EXPECT_EQ(expected.back().workers.size(), 3U);
 }
@@ -142,9 +149,9 @@ TEST_F(LifecycleTest, AWorkerThatIsKilledIsStartedAgainAndTheOthersAreNotTouched
 TEST_F(LifecycleTest, AClassHasItsBudgetAndWhoExceedsItEndsTheJob) {
   use(bears({{"signal", 1}}));
   train();
-  step(job::Exited{w(1), killed(SIGKILL)});
-  step(job::Exited{w(1, 2), killed(SIGKILL)});
-  const auto end = all<job::End>(step(job::Exited{w(0), killed(SIGTERM)}));
+  step(lifecycle::WorkerExited{w(1), killed(SIGKILL)});
+  step(lifecycle::WorkerExited{w(1, 2), killed(SIGKILL)});
+  const auto end = all<lifecycle::EndJob>(step(lifecycle::WorkerExited{w(0), killed(SIGTERM)}));
   ASSERT_EQ(end.size(), 1U);
   EXPECT_THAT(end[0].outcome.first_cause, HasSubstr("bears 1 failures of class \"signal\""));
 }
@@ -155,28 +162,29 @@ TEST_F(LifecycleTest, ABudgetRefillsWithTrainingAndNotWithWaiting) {
   for (const bool trains : {true, false}) {
     use(s);
     train();
-    step(job::Exited{w(1), killed(SIGKILL)});
+    step(lifecycle::WorkerExited{w(1), killed(SIGKILL)});
     for (int i = 0; i < 70; ++i) {
       clock.advance(seconds(1));
-      if (trains) step(job::Progressed{Step{2}});
+      if (trains) step(lifecycle::StepCompleted{Step{2}});
     }
-    const Effects again = step(job::Exited{w(1, 2), killed(SIGKILL)});
-    EXPECT_EQ(all<job::StopWorker>(again).empty(), trains);
+    const Effects again = step(lifecycle::WorkerExited{w(1, 2), killed(SIGKILL)});
+    EXPECT_EQ(all<lifecycle::StopWorker>(again).empty(), trains);
   }
 }
 
 TEST_F(LifecycleTest, FailuresInARowSoonAfterTheStartAreRetriedMoreAndMoreSlowly) {
   use(bears({{"signal", 99}}));
   train();
-  EXPECT_EQ(all<job::StartWorker>(step(job::Exited{w(1), killed(SIGKILL)})).size(), 1U);
+  EXPECT_EQ(
+      all<lifecycle::StartWorker>(step(lifecycle::WorkerExited{w(1), killed(SIGKILL)})).size(), 1U);
   double waited = 0;
   for (std::uint32_t attempt = 2; attempt < 14; ++attempt) {
-    step(job::Exited{w(1, attempt), killed(SIGKILL)});
+    step(lifecycle::WorkerExited{w(1, attempt), killed(SIGKILL)});
     double seconds_waited = 0;
     while (state_of(w(1).worker) == "waiting" && seconds_waited < 100) {
       clock.advance(std::chrono::milliseconds(100));
       seconds_waited += 0.1;
-      step(job::Tick{});
+      step(lifecycle::TickPassed{});
     }
     EXPECT_GE(seconds_waited + 0.2, waited);
     waited = seconds_waited;
@@ -188,8 +196,8 @@ TEST_F(LifecycleTest, AWorkerThatWasAMemberIsStartedAgainAtOnce) {
   use(bears({{"signal", 99}}));
   train();
   for (std::uint32_t attempt = 1; attempt < 8; ++attempt) {
-    const Effects exited = step(job::Exited{w(1, attempt), killed(SIGKILL)});
-    ASSERT_EQ(all<job::StartWorker>(exited).size(), 1U) << attempt;
+    const Effects exited = step(lifecycle::WorkerExited{w(1, attempt), killed(SIGKILL)});
+    ASSERT_EQ(all<lifecycle::StartWorker>(exited).size(), 1U) << attempt;
     comes_up(w(1, attempt + 1));
     settle({w(0), w(1, attempt + 1)});
   }
@@ -198,7 +206,7 @@ TEST_F(LifecycleTest, AWorkerThatWasAMemberIsStartedAgainAtOnce) {
 TEST_F(LifecycleTest, AFailureSaysWhenTrainingWentOn) {
   use(bears({{"signal", 1}}));
   train();
-  step(job::Exited{w(1), killed(SIGKILL)});
+  step(lifecycle::WorkerExited{w(1), killed(SIGKILL)});
   EXPECT_FALSE(failure().recovered_in_s);
   clock.advance(seconds(2));
   settle({w(0)});
@@ -211,7 +219,7 @@ TEST_F(LifecycleTest, AFailureSaysWhenTrainingWentOn) {
 TEST_F(LifecycleTest, OfAnIncidentThatIsOverTheImageHasTheBeginningOfItsCause) {
   use(bears({{"program", 1}}));
   train();
-  step(job::Exited{w(1), {1, 0, "", std::string(4000, 'x'), ""}});
+  step(lifecycle::WorkerExited{w(1), {1, 0, "", std::string(4000, 'x'), ""}});
   EXPECT_GT(failure().cause.size(), 4000U);
   settle({w(0)});
   EXPECT_EQ(failure().cause.size(), FailureRecord::kMostOfACause);
@@ -220,8 +228,8 @@ TEST_F(LifecycleTest, OfAnIncidentThatIsOverTheImageHasTheBeginningOfItsCause) {
 TEST_F(LifecycleTest, OfAWorkerThatIsRemovedTheImageHasNoLastLines) {
   use(bears({{"program", 1}}));
   train();
-  step(job::ResizeAsked{1, "a test"});
-  step(job::Exited{w(1), {1, 0, "", std::string(4000, 'x'), ""}});
+  step(lifecycle::WorkerCountRequested{1, "a test"});
+  step(lifecycle::WorkerExited{w(1), {1, 0, "", std::string(4000, 'x'), ""}});
   ASSERT_EQ(life.find({'w', 1})->state, WorkerProcess::kRemoved);
   EXPECT_EQ(life.image().workers.at(1).last_lines, "");
 }
@@ -229,8 +237,8 @@ TEST_F(LifecycleTest, OfAWorkerThatIsRemovedTheImageHasNoLastLines) {
 TEST_F(LifecycleTest, ExitsOfAttemptsThatWereReplacedChangeNothing) {
   use(bears({{"signal", 5}}));
   train();
-  step(job::Exited{w(1), killed(SIGKILL)});
-  EXPECT_TRUE(step(job::Exited{w(1), killed(SIGKILL)}).empty());
+  step(lifecycle::WorkerExited{w(1), killed(SIGKILL)});
+  EXPECT_TRUE(step(lifecycle::WorkerExited{w(1), killed(SIGKILL)}).empty());
   EXPECT_EQ(life.failures().size(), 1U);
 }
 
@@ -239,12 +247,13 @@ TEST_F(LifecycleTest, ExitsOfAttemptsThatWereReplacedChangeNothing) {
 TEST_F(LifecycleTest, AHungWorkerIsEndedAtOnceAndStartedAgain) {
   use(bears({{"hang", 1}}));
   train();
-  const auto stops = all<job::StopWorker>(step(job::Hung{w(1), "nothing was heard of it"}));
+  const auto stops =
+      all<lifecycle::StopWorker>(step(lifecycle::WorkerHung{w(1), "nothing was heard of it"}));
   ASSERT_EQ(stops.size(), 1U);
   EXPECT_EQ(stops[0].grace, Duration::zero());
-  EXPECT_TRUE(step(job::Hung{w(1), "again"}).empty());
-  const Effects exited = step(job::Exited{w(1), killed(SIGKILL)});
-  EXPECT_EQ(all<job::StartWorker>(exited).at(0).member, w(1, 2));
+  EXPECT_TRUE(step(lifecycle::WorkerHung{w(1), "again"}).empty());
+  const Effects exited = step(lifecycle::WorkerExited{w(1), killed(SIGKILL)});
+  EXPECT_EQ(all<lifecycle::StartWorker>(exited).at(0).member, w(1, 2));
   EXPECT_EQ(class_of(failure()), "hang");
   EXPECT_THAT(failure().cause, HasSubstr("nothing was heard of it"));
 }
@@ -254,8 +263,8 @@ TEST_F(LifecycleTest, AHungWorkerIsEndedAtOnceAndStartedAgain) {
 TEST_F(LifecycleTest, AWorkerOfALostHostIsStartedWhereThereIsRoom) {
   use(bears({{"host", 1}}));
   train();
-  const Effects lost = step(job::HostLost{"b", "silent for 30 s"});
-  const auto started = all<job::StartWorker>(lost);
+  const Effects lost = step(lifecycle::HostLost{"b", "silent for 30 s"});
+  const auto started = all<lifecycle::StartWorker>(lost);
   ASSERT_EQ(started.size(), 1U);
   EXPECT_EQ(started[0].member, w(1, 2));
   EXPECT_EQ(started[0].host, "a");
@@ -265,7 +274,8 @@ TEST_F(LifecycleTest, AWorkerOfALostHostIsStartedWhereThereIsRoom) {
 TEST_F(LifecycleTest, OfAWorkerWhoseHostIsLostItIsNotSaidThatItCouldNotBeExecuted) {
   use(bears({{"host", 1}}));
   train();
-  const auto gone = all<job::WorkerGone>(step(job::HostLost{"b", "silent for 30 s"}));
+  const auto gone =
+      all<lifecycle::ReleaseWorker>(step(lifecycle::HostLost{"b", "silent for 30 s"}));
   ASSERT_EQ(gone.size(), 1U);
   EXPECT_EQ(gone[0].reason, "w1 was lost: its host b is lost (silent for 30 s)");
   EXPECT_THAT(failure().cause, HasSubstr("w1 on b was lost: its host b is lost (silent for 30 s)"));
@@ -274,16 +284,16 @@ TEST_F(LifecycleTest, OfAWorkerWhoseHostIsLostItIsNotSaidThatItCouldNotBeExecute
 TEST_F(LifecycleTest, HostsLostTogetherAreOneEventOfTheBudget) {
   use(bears({{"host", 1}}));
   hosts();
-  step(job::HostUp{host("c", 2, 4)});
+  step(lifecycle::HostCameUp{host("c", 2, 4)});
   train(4);
-  step(job::HostLost{"a", "silent for 30 s"});
-  const Effects lost = step(job::HostLost{"b", "silent for 30 s"});
-  EXPECT_TRUE(all<job::StopWorker>(lost).empty());
+  step(lifecycle::HostLost{"a", "silent for 30 s"});
+  const Effects lost = step(lifecycle::HostLost{"b", "silent for 30 s"});
+  EXPECT_TRUE(all<lifecycle::StopWorker>(lost).empty());
   EXPECT_EQ(life.failures().size(), 4U);
   // After training went on the next one is another event.
   for (std::uint32_t i = 0; i < 4; ++i) comes_up(w(i, 2));
   settle({w(0, 2), w(1, 2), w(2, 2), w(3, 2)});
-  step(job::HostLost{"c", "silent for 30 s"});
+  step(lifecycle::HostLost{"c", "silent for 30 s"});
   EXPECT_EQ(life.state(), JobState::kFailed);
   EXPECT_EQ(life.outcome()->code, 3);
 }
@@ -292,16 +302,16 @@ TEST_F(LifecycleTest, WithoutRoomAWorkerWaitsForAHost) {
   use(bears({{"host", 1}}));
   hosts(1);
   train();
-  EXPECT_TRUE(all<job::StartWorker>(step(job::HostLost{"b", "silent"})).empty());
+  EXPECT_TRUE(all<lifecycle::StartWorker>(step(lifecycle::HostLost{"b", "silent"})).empty());
   EXPECT_EQ(state_of(w(1).worker), "waiting");
-  EXPECT_TRUE(all<job::StartWorker>(step(job::Tick{})).empty());
-  const auto started = all<job::StartWorker>(step(job::HostUp{host("b", 1, 1)}));
+  EXPECT_TRUE(all<lifecycle::StartWorker>(step(lifecycle::TickPassed{})).empty());
+  const auto started = all<lifecycle::StartWorker>(step(lifecycle::HostCameUp{host("b", 1, 1)}));
   ASSERT_EQ(started.size(), 1U);
   EXPECT_EQ(started[0].member, w(1, 2));
 }
 
 TEST_F(LifecycleTest, AHostThatIsLostBeforeAnythingWasPlacedCannotBeReached) {
-  step(job::HostLost{"a", "no answer"});
+  step(lifecycle::HostLost{"a", "no answer"});
   EXPECT_EQ(life.outcome()->code, 3);
   EXPECT_THAT(life.outcome()->first_cause, HasSubstr("cannot be reached"));
 }
@@ -309,34 +319,38 @@ TEST_F(LifecycleTest, AHostThatIsLostBeforeAnythingWasPlacedCannotBeReached) {
 TEST_F(LifecycleTest, AProcessThatItsAgentDoesNotKnowIsAHostThatRestarted) {
   use(bears({{"host", 1}}));
   train();
-  EXPECT_EQ(all<job::StartWorker>(step(job::Vanished{w(1)})).size(), 1U);
+  EXPECT_EQ(all<lifecycle::StartWorker>(step(lifecycle::WorkerVanished{w(1)})).size(), 1U);
   EXPECT_EQ(class_of(failure()), "host");
 }
 
 TEST_F(LifecycleTest, AHostThatRefusesAReplacementIsTriedAgainLater) {
   use(bears({{"signal", 1}}));
   train();
-  step(job::Exited{w(1), killed(SIGKILL)});
-  EXPECT_TRUE(all<job::End>(step(job::StartRefused{w(1, 2), "no room"})).empty());
+  step(lifecycle::WorkerExited{w(1), killed(SIGKILL)});
+  EXPECT_TRUE(
+      all<lifecycle::EndJob>(step(lifecycle::WorkerStartRefused{w(1, 2), "no room"})).empty());
   EXPECT_EQ(state_of(w(1).worker), "waiting");
   clock.advance(seconds(2));
-  EXPECT_EQ(all<job::StartWorker>(step(job::Tick{})).at(0).member, w(1, 3));
+  EXPECT_EQ(all<lifecycle::StartWorker>(step(lifecycle::TickPassed{})).at(0).member, w(1, 3));
 }
 
 TEST_F(LifecycleTest, AReplacementThatIsRefusedBeforeTheFirstStepWaits) {
   use(bears({{"host", 1}}));
   start();
-  step(job::HostLost{"b", "silent"});
-  step(job::StartRefused{w(1, 2), "full: what was there has not ended yet"});
+  step(lifecycle::HostLost{"b", "silent"});
+  step(lifecycle::WorkerStartRefused{w(1, 2), "full: what was there has not ended yet"});
   EXPECT_FALSE(life.outcome());
   clock.advance(seconds(2));
-  EXPECT_EQ(all<job::StartWorker>(step(job::Tick{})).at(0).member, w(1, 3));
+  EXPECT_EQ(all<lifecycle::StartWorker>(step(lifecycle::TickPassed{})).at(0).member, w(1, 3));
 }
 
 TEST_F(LifecycleTest, AStartThatIsRefusedAtTheBeginningEndsTheJob) {
   hosts();
-  step(job::Placed{{{w(0).worker, "a", 0}}});
-  EXPECT_EQ(all<job::End>(step(job::StartRefused{w(0), "no room"})).at(0).outcome.code, 3);
+  step(lifecycle::WorkersPlaced{{{w(0).worker, "a", 0}}});
+  EXPECT_EQ(all<lifecycle::EndJob>(step(lifecycle::WorkerStartRefused{w(0), "no room"}))
+                .at(0)
+                .outcome.code,
+            3);
 }
 
 // ------------------------------------------------------------------------- gangs
@@ -346,11 +360,13 @@ TEST_F(LifecycleTest, AGangIsStoppedAndStartedAgainTogether) {
   s.restart = Restart::kGang;
   use(s);
   train(3);
-  const Effects exited = step(job::Exited{w(1), killed(SIGKILL)});
-  EXPECT_EQ(all<job::StopWorker>(exited).size(), 2U);
-  EXPECT_TRUE(all<job::StartWorker>(exited).empty()) << "the others still run";
-  EXPECT_TRUE(all<job::StartWorker>(step(job::Exited{w(0), killed(SIGTERM)})).empty());
-  const auto started = all<job::StartWorker>(step(job::Exited{w(2), code(kExitCollectiveBroken)}));
+  const Effects exited = step(lifecycle::WorkerExited{w(1), killed(SIGKILL)});
+  EXPECT_EQ(all<lifecycle::StopWorker>(exited).size(), 2U);
+  EXPECT_TRUE(all<lifecycle::StartWorker>(exited).empty()) << "the others still run";
+  EXPECT_TRUE(
+      all<lifecycle::StartWorker>(step(lifecycle::WorkerExited{w(0), killed(SIGTERM)})).empty());
+  const auto started =
+      all<lifecycle::StartWorker>(step(lifecycle::WorkerExited{w(2), code(kExitCollectiveBroken)}));
   ASSERT_EQ(started.size(), 3U);
   for (std::uint32_t i = 0; i < 3; ++i) EXPECT_EQ(started[i].member, w(i, 2));
   EXPECT_FALSE(life.outcome()) << "victims take nothing from the budgets";
@@ -361,16 +377,16 @@ TEST_F(LifecycleTest, AGangOfAPlainProgramWaitsForItsPort) {
   s.protocol = Protocol::kTorchrun;
   use(s);
   hosts();
-  step(job::Placed{{{w(0).worker, "a", 0}, {w(1).worker, "b", 1}}});
-  step(job::GangReady{});
-  step(job::Started{w(0), 1});
-  step(job::Started{w(1), 2});
+  step(lifecycle::WorkersPlaced{{{w(0).worker, "a", 0}, {w(1).worker, "b", 1}}});
+  step(lifecycle::GangPrepared{});
+  step(lifecycle::WorkerStarted{w(0), 1});
+  step(lifecycle::WorkerStarted{w(1), 2});
   clock.advance(seconds(20));
-  step(job::Exited{w(1), code(1)});
-  const Effects left = step(job::Exited{w(0), killed(SIGTERM)});
-  EXPECT_TRUE(all<job::StartWorker>(left).empty());
-  EXPECT_EQ(all<job::PrepareGang>(left).at(0).workers.size(), 2U);
-  EXPECT_EQ(all<job::StartWorker>(step(job::GangReady{})).size(), 2U);
+  step(lifecycle::WorkerExited{w(1), code(1)});
+  const Effects left = step(lifecycle::WorkerExited{w(0), killed(SIGTERM)});
+  EXPECT_TRUE(all<lifecycle::StartWorker>(left).empty());
+  EXPECT_EQ(all<lifecycle::PrepareGang>(left).at(0).workers.size(), 2U);
+  EXPECT_EQ(all<lifecycle::StartWorker>(step(lifecycle::GangPrepared{})).size(), 2U);
 }
 
 TEST_F(LifecycleTest, AGangWaitsUntilThereIsRoomForAllOfIt) {
@@ -379,9 +395,10 @@ TEST_F(LifecycleTest, AGangWaitsUntilThereIsRoomForAllOfIt) {
   use(s);
   hosts(1);
   train();
-  step(job::HostLost{"b", "silent"});
-  EXPECT_TRUE(all<job::StartWorker>(step(job::Exited{w(0), killed(SIGTERM)})).empty());
-  EXPECT_EQ(all<job::StartWorker>(step(job::HostUp{host("b", 1, 1)})).size(), 2U);
+  step(lifecycle::HostLost{"b", "silent"});
+  EXPECT_TRUE(
+      all<lifecycle::StartWorker>(step(lifecycle::WorkerExited{w(0), killed(SIGTERM)})).empty());
+  EXPECT_EQ(all<lifecycle::StartWorker>(step(lifecycle::HostCameUp{host("b", 1, 1)})).size(), 2U);
 }
 
 }  // namespace

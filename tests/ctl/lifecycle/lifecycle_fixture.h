@@ -24,7 +24,7 @@ inline wire::ProcessExited killed(int s) { return {-1, s, "", "", ""}; }
 
 class LifecycleTest : public testing::Test {
  protected:
-  using Effects = std::vector<job::Effect>;
+  using Effects = lifecycle::Effects;
 
   template <class T>
   static std::vector<T> all(const Effects& effects) {
@@ -66,15 +66,19 @@ class LifecycleTest : public testing::Test {
     return h;
   }
 
-  Effects step(const job::Event& event) { return life.step(event, clock.now()); }
+  Effects step(const lifecycle::Input& event) {
+    Effects effects;
+    life.step(event, clock.now(), effects);
+    return effects;
+  }
   void hosts(std::uint32_t room = 2) {
-    step(job::HostUp{host("a", 0, room)});
-    step(job::HostUp{host("b", 1, room)});
+    step(lifecycle::HostCameUp{host("a", 0, room)});
+    step(lifecycle::HostCameUp{host("b", 1, room)});
   }
   // w0 and w2 are on host a, w1 and w3 on b.
   void start(std::uint32_t count = 2) {
     if (life.hosts().all().empty()) hosts();
-    job::Placed placed;
+    lifecycle::WorkersPlaced placed;
     for (std::uint32_t i = 0; i < count; ++i) {
       placed.workers.push_back({w(i).worker, i % 2 == 0 ? "a" : "b", i % 2});
     }
@@ -82,24 +86,24 @@ class LifecycleTest : public testing::Test {
     for (std::uint32_t i = 0; i < count; ++i) comes_up(w(i));
   }
   Effects comes_up(Member member) {
-    step(job::Started{member, 100 + member.worker.index});
-    return step(job::Joined{member, true});
+    step(lifecycle::WorkerStarted{member, 100 + member.worker.index});
+    return step(lifecycle::WorkerJoined{member, true});
   }
   Effects settle(const std::vector<Member>& members) {
     generation_ = generation_.next();
-    return step(job::GenerationSettled{generation_, members});
+    return step(lifecycle::GenerationSettled{generation_, members});
   }
   void train(std::uint32_t count = 2) {
     start(count);
     std::vector<Member> members;
     for (std::uint32_t i = 0; i < count; ++i) members.push_back(w(i));
     settle(members);
-    step(job::Progressed{Step{1}});
+    step(lifecycle::StepCompleted{Step{1}});
   }
   Effects train_done(std::uint64_t phase) {
-    step(job::MemberDone{w(0), phase});
-    step(job::MemberDone{w(1), phase});
-    return step(job::PhaseDrained{phase});
+    step(lifecycle::WorkerDone{w(0), phase});
+    step(lifecycle::WorkerDone{w(1), phase});
+    return step(lifecycle::PhaseDrained{phase});
   }
   std::string state_of(WorkerId worker) {
     return std::string(state_name(life.find(worker)->state));

@@ -10,20 +10,22 @@ namespace {
 
 using testing::HasSubstr;
 
-job::EvictAsked evict(const std::string& target) { return {target, "a test", seconds(30)}; }
+lifecycle::EvictionRequested evict(const std::string& target) {
+  return {target, "a test", seconds(30)};
+}
 
 TEST_F(LifecycleTest, AnEvictedWorkerLeavesByItselfAndComesBackElsewhere) {
   train(3);  // w0 and w2 on a, w1 on b
   const Effects asked = step(evict("w1"));
-  const auto leaves = all<job::LeaveWorker>(asked);
+  const auto leaves = all<lifecycle::AskToLeave>(asked);
   ASSERT_EQ(leaves.size(), 1U);
   EXPECT_EQ(leaves[0].member, w(1));
-  EXPECT_TRUE(all<job::StopWorker>(asked).empty());
-  step(job::HostUp{host("c", 2)});
-  const Effects left = step(job::Exited{w(1), code(kExitResumable)});
-  EXPECT_TRUE(all<job::WorkerGone>(left).at(0).in_order);
-  EXPECT_EQ(all<job::StartWorker>(left).at(0).member, w(1, 2));
-  EXPECT_EQ(all<job::StartWorker>(left)[0].host, "c");
+  EXPECT_TRUE(all<lifecycle::StopWorker>(asked).empty());
+  step(lifecycle::HostCameUp{host("c", 2)});
+  const Effects left = step(lifecycle::WorkerExited{w(1), code(kExitResumable)});
+  EXPECT_TRUE(all<lifecycle::ReleaseWorker>(left).at(0).in_order);
+  EXPECT_EQ(all<lifecycle::StartWorker>(left).at(0).member, w(1, 2));
+  EXPECT_EQ(all<lifecycle::StartWorker>(left)[0].host, "c");
   EXPECT_TRUE(life.failures().empty());
   EXPECT_FALSE(life.outcome()) << "its 75 is our wish, not its own";
 }
@@ -31,32 +33,32 @@ TEST_F(LifecycleTest, AnEvictedWorkerLeavesByItselfAndComesBackElsewhere) {
 TEST_F(LifecycleTest, WithoutAnotherHostTheShareOfAnEvictedWorkerIsSpread) {
   train(4);
   step(evict("w1"));
-  const Effects left = step(job::Exited{w(1), code(kExitResumable)});
-  EXPECT_TRUE(all<job::StartWorker>(left).empty());
+  const Effects left = step(lifecycle::WorkerExited{w(1), code(kExitResumable)});
+  EXPECT_TRUE(all<lifecycle::StartWorker>(left).empty());
   EXPECT_EQ(state_of(w(1).worker), "removed");
-  EXPECT_EQ(all<job::ExpectMembers>(left).back().workers.size(), 3U);
+  EXPECT_EQ(all<lifecycle::ExpectMembers>(left).back().workers.size(), 3U);
 }
 
 TEST_F(LifecycleTest, AWorkerThatIsStartedAgainGoesToAnotherHost) {
   hosts(4);
   train(4);
-  const job::RestartAsked asked{w(1), "slow", seconds(30)};
+  const lifecycle::RestartRequested asked{w(1), "slow", seconds(30)};
   ASSERT_TRUE(life.check(asked));
-  EXPECT_EQ(all<job::LeaveWorker>(step(asked)).at(0).member, w(1));
+  EXPECT_EQ(all<lifecycle::AskToLeave>(step(asked)).at(0).member, w(1));
   EXPECT_THAT(life.check(asked).error().message, HasSubstr("leaves already"));
-  const Effects left = step(job::Exited{w(1), code(kExitResumable)});
-  EXPECT_EQ(all<job::StartWorker>(left).at(0).member, w(1, 2));
-  EXPECT_EQ(all<job::StartWorker>(left)[0].host, "a");
+  const Effects left = step(lifecycle::WorkerExited{w(1), code(kExitResumable)});
+  EXPECT_EQ(all<lifecycle::StartWorker>(left).at(0).member, w(1, 2));
+  EXPECT_EQ(all<lifecycle::StartWorker>(left)[0].host, "a");
   EXPECT_TRUE(life.failures().empty());
   EXPECT_THAT(life.check(asked).error().message, HasSubstr("does not run any more"));
 }
 
 TEST_F(LifecycleTest, AWorkerThatIsStartedAgainComesBackWhereItWasIfNobodyElseHasRoom) {
   train(4);
-  step(job::RestartAsked{w(1), "slow", seconds(30)});
-  const Effects left = step(job::Exited{w(1), code(kExitResumable)});
-  EXPECT_EQ(all<job::StartWorker>(left).at(0).member, w(1, 2));
-  EXPECT_EQ(all<job::StartWorker>(left)[0].host, "b");
+  step(lifecycle::RestartRequested{w(1), "slow", seconds(30)});
+  const Effects left = step(lifecycle::WorkerExited{w(1), code(kExitResumable)});
+  EXPECT_EQ(all<lifecycle::StartWorker>(left).at(0).member, w(1, 2));
+  EXPECT_EQ(all<lifecycle::StartWorker>(left)[0].host, "b");
 }
 
 TEST_F(LifecycleTest, WorkersOfAGangAreNotStartedAgainOneByOne) {
@@ -64,7 +66,7 @@ TEST_F(LifecycleTest, WorkersOfAGangAreNotStartedAgainOneByOne) {
   gang.restart = Restart::kGang;
   use(gang);
   train(2);
-  const auto refused = life.check(job::RestartAsked{w(1), "slow", seconds(30)});
+  const auto refused = life.check(lifecycle::RestartRequested{w(1), "slow", seconds(30)});
   EXPECT_THAT(refused.error().message, HasSubstr("all together"));
 }
 
@@ -72,47 +74,50 @@ TEST_F(LifecycleTest, WhoDoesNotLeaveByItsDeadlineIsEnded) {
   train(3);
   step(evict("w1"));
   clock.advance(seconds(29));
-  EXPECT_TRUE(all<job::StopWorker>(step(job::Tick{})).empty());
+  EXPECT_TRUE(all<lifecycle::StopWorker>(step(lifecycle::TickPassed{})).empty());
   clock.advance(seconds(2));
-  const auto stops = all<job::StopWorker>(step(job::Tick{}));
+  const auto stops = all<lifecycle::StopWorker>(step(lifecycle::TickPassed{}));
   ASSERT_EQ(stops.size(), 1U);
   EXPECT_EQ(stops[0].grace, Duration::zero());
-  step(job::Exited{w(1), killed(SIGKILL)});
+  step(lifecycle::WorkerExited{w(1), killed(SIGKILL)});
   EXPECT_TRUE(life.failures().empty());
 }
 
 TEST_F(LifecycleTest, AnEvictedHostGetsNoMoreWorkers) {
   use(bears({{"signal", 9}}));
   hosts();
-  step(job::HostUp{host("c", 2, 4)});
+  step(lifecycle::HostCameUp{host("c", 2, 4)});
   train(4);
-  EXPECT_EQ(all<job::LeaveWorker>(step(evict("b"))).size(), 2U);
+  EXPECT_EQ(all<lifecycle::AskToLeave>(step(evict("b"))).size(), 2U);
   for (const std::uint32_t i : {1U, 3U}) {
-    const Effects left = step(job::Exited{w(i), code(kExitResumable)});
-    EXPECT_EQ(all<job::StartWorker>(left).at(0).host, "c");
+    const Effects left = step(lifecycle::WorkerExited{w(i), code(kExitResumable)});
+    EXPECT_EQ(all<lifecycle::StartWorker>(left).at(0).host, "c");
   }
-  EXPECT_EQ(all<job::StartWorker>(step(job::Exited{w(1, 2), killed(SIGKILL)})).at(0).host, "c");
+  EXPECT_EQ(all<lifecycle::StartWorker>(step(lifecycle::WorkerExited{w(1, 2), killed(SIGKILL)}))
+                .at(0)
+                .host,
+            "c");
 }
 
 TEST_F(LifecycleTest, TheLastWorkerIsNotEvictedWhereNoOtherHostIsThere) {
   hosts();
-  step(job::Placed{{{w(0).worker, "a", 0}}});
+  step(lifecycle::WorkersPlaced{{{w(0).worker, "a", 0}}});
   comes_up(w(0));
-  step(job::HostLost{"b", "silent"});
+  step(lifecycle::HostLost{"b", "silent"});
   EXPECT_THAT(life.check(evict("w0")).error().message, HasSubstr("nobody would be left"));
   EXPECT_THAT(life.check(evict("w7")).error().message, HasSubstr("neither a worker nor a host"));
 }
 
 TEST_F(LifecycleTest, TheLastWorkerComesBackWhereTheHostThatItShouldGoToIsLostMeanwhile) {
   hosts();
-  step(job::Placed{{{w(0).worker, "a", 0}}});
+  step(lifecycle::WorkersPlaced{{{w(0).worker, "a", 0}}});
   comes_up(w(0));
   ASSERT_TRUE(life.check(evict("w0")));
   step(evict("w0"));
-  step(job::HostLost{"b", "silent"});
-  const Effects left = step(job::Exited{w(0), code(kExitResumable)});
-  EXPECT_TRUE(all<job::End>(left).empty());
-  const auto again = all<job::StartWorker>(left);
+  step(lifecycle::HostLost{"b", "silent"});
+  const Effects left = step(lifecycle::WorkerExited{w(0), code(kExitResumable)});
+  EXPECT_TRUE(all<lifecycle::EndJob>(left).empty());
+  const auto again = all<lifecycle::StartWorker>(left);
   ASSERT_EQ(again.size(), 1U);
   EXPECT_EQ(again[0].member, w(0, 2));
 }
@@ -120,70 +125,73 @@ TEST_F(LifecycleTest, TheLastWorkerComesBackWhereTheHostThatItShouldGoToIsLostMe
 TEST_F(LifecycleTest, WhoIsNotWantedAnyMoreIsWantedAgainWhenNobodyElseIsLeft) {
   use(bears({{"signal", 0}, {"host", 9}}));
   hosts();
-  step(job::Placed{{{w(0).worker, "a", 0}, {w(1).worker, "b", 1}}});
+  step(lifecycle::WorkersPlaced{{{w(0).worker, "a", 0}, {w(1).worker, "b", 1}}});
   comes_up(w(0));
   comes_up(w(1));
   settle({w(0), w(1)});
-  step(job::ResizeAsked{1, "a test"});
-  step(job::Exited{w(1), code(kExitResumable)});
+  step(lifecycle::WorkerCountRequested{1, "a test"});
+  step(lifecycle::WorkerExited{w(1), code(kExitResumable)});
   ASSERT_EQ(state_of(w(1).worker), "removed");
   step(evict("w0"));
-  step(job::HostLost{"b", "silent"});
-  const Effects left = step(job::Exited{w(0), code(kExitResumable)});
-  EXPECT_TRUE(all<job::End>(left).empty());
-  EXPECT_EQ(all<job::StartWorker>(left).size(), 1U);
+  step(lifecycle::HostLost{"b", "silent"});
+  const Effects left = step(lifecycle::WorkerExited{w(0), code(kExitResumable)});
+  EXPECT_TRUE(all<lifecycle::EndJob>(left).empty());
+  EXPECT_EQ(all<lifecycle::StartWorker>(left).size(), 1U);
 }
 
 TEST_F(LifecycleTest, ARunResumedInAPhaseThatIsCompleteWaitsForItsMembersAllTheSame) {
   train();
   next_incarnation({});
-  step(job::Resumed{});
-  step(job::HostUp{host("a", 0, 2)});
-  step(job::Tick{});
+  step(lifecycle::RunResumed{});
+  step(lifecycle::HostCameUp{host("a", 0, 2)});
+  step(lifecycle::TickPassed{});
   const std::vector<Member> members{w(0, 2), w(1, 2)};
   for (const Member member : members) {
-    step(job::Started{member, 7});
-    step(job::Joined{member, true});
+    step(lifecycle::WorkerStarted{member, 7});
+    step(lifecycle::WorkerJoined{member, true});
     ASSERT_TRUE(life.is_current(member));
   }
-  step(job::PhaseDrained{1});
-  const Effects settled = step(job::GenerationSettled{Generation{2}, members});
+  step(lifecycle::PhaseDrained{1});
+  const Effects settled = step(lifecycle::GenerationSettled{Generation{2}, members});
   EXPECT_EQ(life.state(), JobState::kTraining);
-  EXPECT_TRUE(all<job::OpenPhase>(step(job::PhaseDrained{1})).empty());
-  EXPECT_EQ(all<job::AnnouncePhase>(settled).size(), 1U);
+  EXPECT_TRUE(all<lifecycle::OpenPhase>(step(lifecycle::PhaseDrained{1})).empty());
+  EXPECT_EQ(all<lifecycle::AnnouncePhase>(settled).size(), 1U);
 }
 
 TEST_F(LifecycleTest, FewerWorkersAreTheFirstOnes) {
   train(4);
-  const auto leaves = all<job::LeaveWorker>(step(job::ResizeAsked{2, "a test"}));
+  const auto leaves =
+      all<lifecycle::AskToLeave>(step(lifecycle::WorkerCountRequested{2, "a test"}));
   ASSERT_EQ(leaves.size(), 2U);
   EXPECT_EQ(leaves[0].member, w(3));
   EXPECT_EQ(leaves[1].member, w(2));
-  step(job::HostUp{host("c", 2)});
-  EXPECT_TRUE(all<job::StartWorker>(step(job::Exited{w(3), code(kExitResumable)})).empty());
+  step(lifecycle::HostCameUp{host("c", 2)});
+  EXPECT_TRUE(all<lifecycle::StartWorker>(step(lifecycle::WorkerExited{w(3), code(kExitResumable)}))
+                  .empty());
   EXPECT_EQ(state_of(w(3).worker), "removed");
 }
 
 TEST_F(LifecycleTest, WhoWasAskedToLeaveForGoodDoesNotComeBackWithTheRun) {
   train(3);
-  step(job::ResizeAsked{2, "a test"});
-  step(job::StopAsked{"operator", Duration::zero()});
-  for (const Member member : {w(0), w(1), w(2)}) step(job::Exited{member, killed(SIGTERM)});
+  step(lifecycle::WorkerCountRequested{2, "a test"});
+  step(lifecycle::StopRequested{"operator", Duration::zero()});
+  for (const Member member : {w(0), w(1), w(2)})
+    step(lifecycle::WorkerExited{member, killed(SIGTERM)});
   ASSERT_EQ(life.state(), JobState::kStopped);
   next_incarnation({});
-  step(job::Resumed{});
+  step(lifecycle::RunResumed{});
   EXPECT_EQ(state_of(w(1).worker), "waiting");
   EXPECT_EQ(state_of(w(2).worker), "removed");
 }
 
 TEST_F(LifecycleTest, ARunOfWhichEverybodyWasToLeaveIsResumedWithOne) {
   train(2);
-  step(job::ResizeAsked{1, "a test"});
+  step(lifecycle::WorkerCountRequested{1, "a test"});
   step(evict("w0"));
   LifecycleImage image = life.image();
   for (WorkerProcessImage& worker : image.workers) worker.stays_away = true;
   next_incarnation(image, {w(0), w(1)});
-  step(job::Resumed{});
+  step(lifecycle::RunResumed{});
   EXPECT_EQ(state_of(w(0).worker), "waiting");
   EXPECT_EQ(state_of(w(1).worker), "removed");
 }
@@ -191,42 +199,42 @@ TEST_F(LifecycleTest, ARunOfWhichEverybodyWasToLeaveIsResumedWithOne) {
 TEST_F(LifecycleTest, MoreWorkersAreNewOnesAndThoseThatHadLeft) {
   hosts(4);
   train(3);
-  step(job::ResizeAsked{2, "a test"});
-  step(job::Exited{w(2), code(kExitResumable)});
-  const Effects more = step(job::ResizeAsked{5, "a test"});
-  const auto started = all<job::StartWorker>(more);
+  step(lifecycle::WorkerCountRequested{2, "a test"});
+  step(lifecycle::WorkerExited{w(2), code(kExitResumable)});
+  const Effects more = step(lifecycle::WorkerCountRequested{5, "a test"});
+  const auto started = all<lifecycle::StartWorker>(more);
   ASSERT_EQ(started.size(), 3U);
   EXPECT_EQ(started[0].member, w(2, 2)) << "a number is never used twice";
   EXPECT_EQ(started[1].member, w(3));
   EXPECT_EQ(started[2].member, w(4));
-  EXPECT_EQ(all<job::ExpectMembers>(more).back().workers.size(), 5U);
+  EXPECT_EQ(all<lifecycle::ExpectMembers>(more).back().workers.size(), 5U);
 }
 
 TEST_F(LifecycleTest, WhatTheHostsHaveNoRoomForIsRefusedInWords) {
   train(4);
-  const Status refused = life.check(job::ResizeAsked{5, "a test"});
+  const Status refused = life.check(lifecycle::WorkerCountRequested{5, "a test"});
   ASSERT_FALSE(refused);
   EXPECT_THAT(refused.error().message, HasSubstr("room for 0 more than the 4"));
-  EXPECT_FALSE(life.check(job::ResizeAsked{0, "a test"}));
-  EXPECT_TRUE(life.check(job::ResizeAsked{3, "a test"}));
+  EXPECT_FALSE(life.check(lifecycle::WorkerCountRequested{0, "a test"}));
+  EXPECT_TRUE(life.check(lifecycle::WorkerCountRequested{3, "a test"}));
 }
 
 TEST_F(LifecycleTest, AWorkerThatDiesBeforeItLeavesIsNotStartedAgainWhenFewerAreWanted) {
   use(bears({{"signal", 9}}));
   train(4);
-  step(job::ResizeAsked{3, "a test"});
-  const Effects died = step(job::Exited{w(3), killed(SIGKILL)});
-  EXPECT_TRUE(all<job::StartWorker>(died).empty());
+  step(lifecycle::WorkerCountRequested{3, "a test"});
+  const Effects died = step(lifecycle::WorkerExited{w(3), killed(SIGKILL)});
+  EXPECT_TRUE(all<lifecycle::StartWorker>(died).empty());
   EXPECT_EQ(state_of(w(3).worker), "removed");
 }
 
 TEST_F(LifecycleTest, TheDeadlineOfAnEvictionOutlivesTheJobDaemon) {
   train(4);
-  step(job::EvictAsked{"w1", "slow", seconds(30)});
+  step(lifecycle::EvictionRequested{"w1", "slow", seconds(30)});
   next_incarnation({w(0), w(1), w(2), w(3)});
-  EXPECT_TRUE(all<job::StopWorker>(step(job::Tick{})).empty());
+  EXPECT_TRUE(all<lifecycle::StopWorker>(step(lifecycle::TickPassed{})).empty());
   clock.advance(seconds(31));
-  const auto stops = all<job::StopWorker>(step(job::Tick{}));
+  const auto stops = all<lifecycle::StopWorker>(step(lifecycle::TickPassed{}));
   ASSERT_EQ(stops.size(), 1U);
   EXPECT_EQ(stops[0].member, w(1));
   EXPECT_EQ(stops[0].grace, Duration::zero());
@@ -234,18 +242,19 @@ TEST_F(LifecycleTest, TheDeadlineOfAnEvictionOutlivesTheJobDaemon) {
 
 TEST_F(LifecycleTest, AStopThatAnEarlierIncarnationDecidedIsSaidAgain) {
   train();
-  step(job::StopAsked{"operator", seconds(10)});
+  step(lifecycle::StopRequested{"operator", seconds(10)});
   next_incarnation({w(0), w(1)});
-  EXPECT_EQ(all<job::StopWorker>(step(job::Tick{})).size(), 2U);
+  EXPECT_EQ(all<lifecycle::StopWorker>(step(lifecycle::TickPassed{})).size(), 2U);
 }
 
 TEST_F(LifecycleTest, AnEndThatWasDecidedAndNotToldIsToldByTheNextIncarnation) {
   train();
-  step(job::StopAsked{"operator", Duration::zero()});
-  step(job::Exited{w(0), {75, 0, "", "", ""}});
-  ASSERT_EQ(all<job::End>(step(job::Exited{w(1), {75, 0, "", "", ""}})).size(), 1U);
+  step(lifecycle::StopRequested{"operator", Duration::zero()});
+  step(lifecycle::WorkerExited{w(0), {75, 0, "", "", ""}});
+  ASSERT_EQ(all<lifecycle::EndJob>(step(lifecycle::WorkerExited{w(1), {75, 0, "", "", ""}})).size(),
+            1U);
   next_incarnation({});
-  const auto end = all<job::End>(step(job::Tick{}));
+  const auto end = all<lifecycle::EndJob>(step(lifecycle::TickPassed{}));
   ASSERT_EQ(end.size(), 1U);
   EXPECT_EQ(end[0].outcome.code, 75);
 }
@@ -253,26 +262,26 @@ TEST_F(LifecycleTest, AnEndThatWasDecidedAndNotToldIsToldByTheNextIncarnation) {
 TEST_F(LifecycleTest, WhoLeavesLastWithTheTrainedModelDoesNotEndTheJob) {
   train();
   train_done(1);
-  step(job::PhaseDrained{2});
+  step(lifecycle::PhaseDrained{2});
   train_done(3);
-  step(job::PhaseDrained{4});
-  step(job::CheckpointStored{1, "no space left on device"});
-  step(job::Exited{w(0), code(0)});
+  step(lifecycle::PhaseDrained{4});
+  step(lifecycle::CheckpointConcluded{1, "no space left on device"});
+  step(lifecycle::WorkerExited{w(0), code(0)});
   step(evict("w1"));
-  const Effects left = step(job::Exited{w(1), code(75)});
-  EXPECT_TRUE(all<job::End>(left).empty());
-  EXPECT_EQ(all<job::StartWorker>(left).at(0).member, w(1, 2)) << "from the last checkpoint";
+  const Effects left = step(lifecycle::WorkerExited{w(1), code(75)});
+  EXPECT_TRUE(all<lifecycle::EndJob>(left).empty());
+  EXPECT_EQ(all<lifecycle::StartWorker>(left).at(0).member, w(1, 2)) << "from the last checkpoint";
   EXPECT_TRUE(life.welcomes(w(1, 2)));
 }
 
 TEST_F(LifecycleTest, AJobWhoseWorkersEndBeforeTheModelIsKeptIsNotDone) {
   train();
   train_done(1);
-  step(job::PhaseDrained{2});
+  step(lifecycle::PhaseDrained{2});
   train_done(3);
-  step(job::PhaseDrained{4});
-  step(job::Exited{w(0), code(0)});
-  const auto end = all<job::End>(step(job::Exited{w(1), code(0)}));
+  step(lifecycle::PhaseDrained{4});
+  step(lifecycle::WorkerExited{w(0), code(0)});
+  const auto end = all<lifecycle::EndJob>(step(lifecycle::WorkerExited{w(1), code(0)}));
   ASSERT_EQ(end.size(), 1U);
   EXPECT_EQ(end[0].outcome.state, "failed");
 }
@@ -280,14 +289,14 @@ TEST_F(LifecycleTest, AJobWhoseWorkersEndBeforeTheModelIsKeptIsNotDone) {
 TEST_F(LifecycleTest, WhatWasDoneIsSaidToBeDoneByTheNextIncarnation) {
   train();
   train_done(1);
-  step(job::PhaseDrained{2});
+  step(lifecycle::PhaseDrained{2});
   train_done(3);
-  step(job::PhaseDrained{4});
-  step(job::CheckpointStored{1, ""});
-  step(job::Exited{w(0), code(0)});
-  ASSERT_EQ(all<job::End>(step(job::Exited{w(1), code(0)})).size(), 1U);
+  step(lifecycle::PhaseDrained{4});
+  step(lifecycle::CheckpointConcluded{1, ""});
+  step(lifecycle::WorkerExited{w(0), code(0)});
+  ASSERT_EQ(all<lifecycle::EndJob>(step(lifecycle::WorkerExited{w(1), code(0)})).size(), 1U);
   next_incarnation({});
-  const auto end = all<job::End>(step(job::Tick{}));
+  const auto end = all<lifecycle::EndJob>(step(lifecycle::TickPassed{}));
   ASSERT_EQ(end.size(), 1U);
   EXPECT_EQ(end[0].outcome.state, "done");
   EXPECT_EQ(end[0].outcome.code, 0);
@@ -296,13 +305,13 @@ TEST_F(LifecycleTest, WhatWasDoneIsSaidToBeDoneByTheNextIncarnation) {
 TEST_F(LifecycleTest, ARunThatIsResumedAtItsVeryEndWelcomesItsWorkers) {
   train();
   train_done(1);
-  step(job::PhaseDrained{2});
+  step(lifecycle::PhaseDrained{2});
   train_done(3);
-  step(job::PhaseDrained{4});
-  step(job::CheckpointStored{1, ""});
+  step(lifecycle::PhaseDrained{4});
+  step(lifecycle::CheckpointConcluded{1, ""});
   ASSERT_FALSE(life.welcomes(w(0)));
   next_incarnation({});
-  step(job::Resumed{});
+  step(lifecycle::RunResumed{});
   EXPECT_TRUE(life.welcomes({w(0).worker, Attempt{2}}));
 }
 

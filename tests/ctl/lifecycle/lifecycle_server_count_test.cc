@@ -29,7 +29,7 @@ class ServerCountTest : public LifecycleTest {
     use(job);
     in_use = job;
     hosts(room);
-    job::Placed placed;
+    lifecycle::WorkersPlaced placed;
     for (std::uint32_t i = 0; i < servers * replicas; ++i)
       placed.workers.push_back({s(i).worker, i % 2 == 0 ? "a" : "b", i % 2});
     for (std::uint32_t i = 0; i < 2; ++i)
@@ -37,22 +37,26 @@ class ServerCountTest : public LifecycleTest {
     step(placed);
     for (const PlacedWorker& p : placed.workers) comes_up({p.worker, Attempt{1}});
     settle({w(0), w(1)});
-    step(job::Progressed{Step{1}});
+    step(lifecycle::StepCompleted{Step{1}});
   }
   void next_run(std::vector<Member> group = {}) {
     const LifecycleImage image = life.image();
     life = Lifecycle(in_use);
     life.restore(image, std::move(group));
   }
-  Status asked(std::uint32_t count) { return life.check(job::ServersAsked{count, "a test"}); }
-  Effects ask(std::uint32_t count) { return step(job::ServersAsked{count, "a test"}); }
+  Status asked(std::uint32_t count) {
+    return life.check(lifecycle::ServerCountRequested{count, "a test"});
+  }
+  Effects ask(std::uint32_t count) {
+    return step(lifecycle::ServerCountRequested{count, "a test"});
+  }
   static std::uint64_t last_cut(const Effects& effects) {
-    const auto orders = all<job::OrderCheckpoint>(effects);
+    const auto orders = all<lifecycle::OrderCheckpoint>(effects);
     return orders.size() == 1 && orders[0].last ? orders[0].number : 0;
   }
   std::vector<std::string> servers_expected(const Effects& effects) {
     std::vector<std::string> ids;
-    const job::ExpectMembers expected = all<job::ExpectMembers>(effects).back();
+    const lifecycle::ExpectMembers expected = all<lifecycle::ExpectMembers>(effects).back();
     for (const WorkerProcess& p : expected.workers) {
       if (p.is_server() && !p.stays_away())
         ids.push_back(to_string(p.place.worker) + (p.apart() ? " apart" : ""));
@@ -61,21 +65,23 @@ class ServerCountTest : public LifecycleTest {
   }
   static std::vector<std::string> started(const Effects& effects) {
     std::vector<std::string> ids;
-    for (const auto& e : all<job::StartWorker>(effects)) ids.push_back(to_string(e.member.worker));
+    for (const auto& e : all<lifecycle::StartWorker>(effects))
+      ids.push_back(to_string(e.member.worker));
     return ids;
   }
   static std::vector<std::string> leaving(const Effects& effects) {
     std::vector<std::string> ids;
-    for (const auto& e : all<job::LeaveWorker>(effects)) ids.push_back(to_string(e.member.worker));
+    for (const auto& e : all<lifecycle::AskToLeave>(effects))
+      ids.push_back(to_string(e.member.worker));
     return ids;
   }
   void become(std::uint32_t count, std::vector<std::uint32_t> added) {
     Effects effects = ask(count);
     for (const std::uint32_t i : added) effects = comes_up(s(i));
     ASSERT_GT(last_cut(effects), 0U);
-    step(job::CheckpointStored{last_cut(effects), ""});
+    step(lifecycle::CheckpointConcluded{last_cut(effects), ""});
     ASSERT_EQ(life.servers(), count);
-    step(job::GenerationOver{});
+    step(lifecycle::GenerationEnded{});
     settle({w(0), w(1)});
   }
 
@@ -89,10 +95,11 @@ TEST_F(ServerCountTest, WhoIsAddedJoinsBesideTheGroupAndThenTheLastCheckpointIsO
   EXPECT_EQ(last_cut(comes_up(s(2))), 0U);
   const std::uint64_t number = last_cut(comes_up(s(3)));
   ASSERT_GT(number, 0U);
-  EXPECT_THAT(all<job::ServersChange>(step(job::CheckpointStored{number - 1, ""})), IsEmpty());
-  const Effects changed = step(job::CheckpointStored{number, ""});
-  ASSERT_THAT(all<job::ServersChange>(changed), SizeIs(1));
-  EXPECT_EQ(all<job::ServersChange>(changed)[0].count, 4U);
+  EXPECT_THAT(all<lifecycle::ChangeServers>(step(lifecycle::CheckpointConcluded{number - 1, ""})),
+              IsEmpty());
+  const Effects changed = step(lifecycle::CheckpointConcluded{number, ""});
+  ASSERT_THAT(all<lifecycle::ChangeServers>(changed), SizeIs(1));
+  EXPECT_EQ(all<lifecycle::ChangeServers>(changed)[0].count, 4U);
   EXPECT_THAT(servers_expected(changed), ElementsAre("s0", "s1", "s2", "s3"));
   EXPECT_THAT(leaving(changed), IsEmpty());
   EXPECT_EQ(life.servers_wanted(), 0U);
@@ -101,11 +108,12 @@ TEST_F(ServerCountTest, WhoIsAddedJoinsBesideTheGroupAndThenTheLastCheckpointIsO
 TEST_F(ServerCountTest, FewerServersLeaveWhenTheLastCheckpointIsStored) {
   const Effects begun = ask(1);
   EXPECT_THAT(leaving(begun), IsEmpty());
-  const Effects changed = step(job::CheckpointStored{last_cut(begun), ""});
+  const Effects changed = step(lifecycle::CheckpointConcluded{last_cut(begun), ""});
   EXPECT_THAT(leaving(changed), ElementsAre("s1"));
   EXPECT_THAT(servers_expected(changed), ElementsAre("s0"));
   EXPECT_THAT(asked(2).error().message, HasSubstr("s1 is about to leave"));
-  EXPECT_TRUE(all<job::StartWorker>(step(job::Exited{s(1), code(kExitResumable)})).empty());
+  EXPECT_TRUE(all<lifecycle::StartWorker>(step(lifecycle::WorkerExited{s(1), code(kExitResumable)}))
+                  .empty());
   EXPECT_EQ(state_of(s(1).worker), "removed");
   EXPECT_TRUE(asked(2));
   EXPECT_THAT(started(ask(2)), ElementsAre("s1"));
@@ -114,8 +122,9 @@ TEST_F(ServerCountTest, FewerServersLeaveWhenTheLastCheckpointIsStored) {
 
 TEST_F(ServerCountTest, ALeaverThatDiesInsteadIsNotStartedAgain) {
   const Effects begun = ask(1);
-  step(job::CheckpointStored{last_cut(begun), ""});
-  EXPECT_TRUE(all<job::StartWorker>(step(job::Exited{s(1), killed(SIGKILL)})).empty());
+  step(lifecycle::CheckpointConcluded{last_cut(begun), ""});
+  EXPECT_TRUE(
+      all<lifecycle::StartWorker>(step(lifecycle::WorkerExited{s(1), killed(SIGKILL)})).empty());
   EXPECT_EQ(state_of(s(1).worker), "removed");
   EXPECT_FALSE(life.outcome());
 }
@@ -128,24 +137,24 @@ TEST_F(ServerCountTest, WhatIsAskedForHasToBePossible) {
   EXPECT_TRUE(asked(6));
   ask(3);
   EXPECT_THAT(asked(4).error().message, HasSubstr("the servers become 3 already"));
-  EXPECT_THAT(life.check(job::RestartAsked{s(0), "slow", seconds(1)}).error().message,
+  EXPECT_THAT(life.check(lifecycle::RestartRequested{s(0), "slow", seconds(1)}).error().message,
               HasSubstr("the servers become 3 now"));
-  step(job::StopAsked{"operator", Duration::zero()});
+  step(lifecycle::StopRequested{"operator", Duration::zero()});
   EXPECT_THAT(asked(3).error().message, HasSubstr("stopping"));
   use(spec());
   EXPECT_THAT(asked(3).error().message, HasSubstr("has no parameter servers"));
 }
 
 TEST_F(ServerCountTest, AServerThatIsMovedIsMovedFirst) {
-  step(job::RestartAsked{s(0), "slow", seconds(1)});
+  step(lifecycle::RestartRequested{s(0), "slow", seconds(1)});
   EXPECT_THAT(asked(3).error().message, HasSubstr("to be moved: try again soon"));
 }
 
 TEST_F(ServerCountTest, TheProcessThatAServerWasMovedToStaysInTheNextSize) {
-  step(job::RestartAsked{s(0), "slow", seconds(1)});
+  step(lifecycle::RestartRequested{s(0), "slow", seconds(1)});
   comes_up(s(2));
-  step(job::TakenOver{s(0)});
-  step(job::Exited{s(0), code(kExitResumable)});
+  step(lifecycle::ServerTakenOver{s(0)});
+  step(lifecycle::WorkerExited{s(0), code(kExitResumable)});
   EXPECT_THAT(started(ask(3)), ElementsAre("s0")) << "s1 and s2 are there";
 }
 
@@ -154,15 +163,15 @@ TEST_F(ServerCountTest, WhatFailsIsTriedAgainAndThenGivenUp) {
   for (int tries = 1; tries < 5; ++tries) {
     const std::uint64_t number = last_cut(effects);
     ASSERT_GT(number, 0U) << tries;
-    const Effects failed = step(job::CheckpointStored{number, "no room"});
-    EXPECT_THAT(all<job::ServersGoOn>(failed), SizeIs(1));
-    EXPECT_EQ(last_cut(step(job::Tick{})), 0U) << "not at once";
+    const Effects failed = step(lifecycle::CheckpointConcluded{number, "no room"});
+    EXPECT_THAT(all<lifecycle::KeepServers>(failed), SizeIs(1));
+    EXPECT_EQ(last_cut(step(lifecycle::TickPassed{})), 0U) << "not at once";
     clock.advance(seconds(3));
-    effects = step(job::Tick{});
+    effects = step(lifecycle::TickPassed{});
   }
-  const Effects given_up = step(job::CheckpointStored{last_cut(effects), "no room"});
-  EXPECT_THAT(all<job::Note>(given_up),
-              ::testing::Contains(::testing::Field(&job::Note::text,
+  const Effects given_up = step(lifecycle::CheckpointConcluded{last_cut(effects), "no room"});
+  EXPECT_THAT(all<lifecycle::WriteNote>(given_up),
+              ::testing::Contains(::testing::Field(&lifecycle::WriteNote::text,
                                                    "the job keeps its 2 servers: no "
                                                    "room")));
   EXPECT_EQ(life.servers_wanted(), 0U);
@@ -171,14 +180,14 @@ TEST_F(ServerCountTest, WhatFailsIsTriedAgainAndThenGivenUp) {
 
 TEST_F(ServerCountTest, CheckpointsThatComeOftenDoNotHoldItUp) {
   begin(2, 1, 4, seconds(1));
-  step(job::CheckpointStored{last_cut(ask(1)), "w0 was lost while it was written"});
+  step(lifecycle::CheckpointConcluded{last_cut(ask(1)), "w0 was lost while it was written"});
   int others = 0;
   for (int i = 0; i < 4; ++i) {
     clock.advance(seconds(1));
-    const Effects effects = step(job::Tick{});
+    const Effects effects = step(lifecycle::TickPassed{});
     if (last_cut(effects) > 0) break;
-    for (const auto& order : all<job::OrderCheckpoint>(effects)) {
-      step(job::CheckpointStored{order.number, ""});
+    for (const auto& order : all<lifecycle::OrderCheckpoint>(effects)) {
+      step(lifecycle::CheckpointConcluded{order.number, ""});
       ++others;
     }
   }
@@ -189,11 +198,11 @@ TEST_F(ServerCountTest, CheckpointsThatComeOftenDoNotHoldItUp) {
 TEST_F(ServerCountTest, AnAddedServerThatDiesIsStartedAgainAtNoCostOfTheJobs) {
   ask(3);
   const std::uint64_t number = last_cut(comes_up(s(2)));
-  const Effects again = step(job::Exited{s(2), killed(SIGKILL)});
+  const Effects again = step(lifecycle::WorkerExited{s(2), killed(SIGKILL)});
   EXPECT_THAT(started(again), ElementsAre("s2"));
-  EXPECT_THAT(all<job::ServersGoOn>(again), SizeIs(1)) << "nobody waits until it is back";
+  EXPECT_THAT(all<lifecycle::KeepServers>(again), SizeIs(1)) << "nobody waits until it is back";
   EXPECT_FALSE(life.outcome()) << "the job bears no failure at all";
-  step(job::CheckpointStored{number, ""});
+  step(lifecycle::CheckpointConcluded{number, ""});
   EXPECT_EQ(life.servers(), 2U);
   clock.advance(seconds(3));
   EXPECT_GT(last_cut(comes_up(s(2, 2))), number);
@@ -204,39 +213,41 @@ TEST_F(ServerCountTest, AskedForThoseThatThereAreItIsGivenUp) {
   comes_up(s(2));
   ASSERT_TRUE(asked(2));
   const Effects given_up = ask(2);
-  EXPECT_THAT(all<job::ServersGoOn>(given_up), SizeIs(1));
+  EXPECT_THAT(all<lifecycle::KeepServers>(given_up), SizeIs(1));
   EXPECT_THAT(leaving(given_up), ElementsAre("s2"));
-  step(job::Exited{s(2), code(kExitResumable)});
+  step(lifecycle::WorkerExited{s(2), code(kExitResumable)});
   EXPECT_EQ(state_of(s(2).worker), "removed");
-  EXPECT_EQ(last_cut(step(job::Tick{})), 0U);
+  EXPECT_EQ(last_cut(step(lifecycle::TickPassed{})), 0U);
 }
 
 TEST_F(ServerCountTest, ALostGroupHasToMakeItsLastCheckpointAnew) {
   const std::uint64_t number = last_cut(ask(1));
-  step(job::GenerationOver{});
-  EXPECT_THAT(all<job::ServersChange>(step(job::CheckpointStored{number, ""})), IsEmpty());
+  step(lifecycle::GenerationEnded{});
+  EXPECT_THAT(all<lifecycle::ChangeServers>(step(lifecycle::CheckpointConcluded{number, ""})),
+              IsEmpty());
   settle({w(0), w(1)});
-  EXPECT_GT(last_cut(step(job::Tick{})), number);
+  EXPECT_GT(last_cut(step(lifecycle::TickPassed{})), number);
 }
 
 TEST_F(ServerCountTest, APhaseWaitsForTheLastCheckpointThatIsOfIt) {
   const std::uint64_t number = last_cut(ask(1));
-  EXPECT_THAT(all<job::OpenPhase>(train_done(1)), IsEmpty());
-  EXPECT_THAT(all<job::OpenPhase>(step(job::CheckpointStored{number, "no room"})), SizeIs(1));
+  EXPECT_THAT(all<lifecycle::OpenPhase>(train_done(1)), IsEmpty());
+  EXPECT_THAT(all<lifecycle::OpenPhase>(step(lifecycle::CheckpointConcluded{number, "no room"})),
+              SizeIs(1));
 }
 
 TEST_F(ServerCountTest, AStopGivesItUpAndTheGroupGoesOnUntilThen) {
   ask(1);
-  const Effects stopped = step(job::StopAsked{"operator", seconds(10)});
-  EXPECT_THAT(all<job::ServersGoOn>(stopped), SizeIs(1));
-  EXPECT_FALSE(all<job::OrderCheckpoint>(stopped).at(0).last);
+  const Effects stopped = step(lifecycle::StopRequested{"operator", seconds(10)});
+  EXPECT_THAT(all<lifecycle::KeepServers>(stopped), SizeIs(1));
+  EXPECT_FALSE(all<lifecycle::OrderCheckpoint>(stopped).at(0).last);
 }
 
 TEST_F(ServerCountTest, TheEndOfTrainingGivesItUp) {
   ask(3);
   for (const std::uint64_t phase : {1, 3}) {
     train_done(phase);
-    step(job::PhaseDrained{phase + 1});
+    step(lifecycle::PhaseDrained{phase + 1});
   }
   ASSERT_EQ(life.state(), JobState::kFinishing);
   EXPECT_EQ(life.servers_wanted(), 0U);
@@ -246,20 +257,20 @@ TEST_F(ServerCountTest, TheNextIncarnationOrdersTheLastCheckpointAgain) {
   const std::uint64_t before = last_cut(ask(1));
   next_run({w(0), w(1)});
   EXPECT_EQ(life.servers_wanted(), 1U);
-  EXPECT_GT(last_cut(step(job::Tick{})), before);
+  EXPECT_GT(last_cut(step(lifecycle::TickPassed{})), before);
 }
 
 TEST_F(ServerCountTest, ARunThatIsResumedHasTheServersThatWereWanted) {
   become(3, {2});
   next_run();
-  step(job::Resumed{});
+  step(lifecycle::RunResumed{});
   EXPECT_EQ(life.servers(), 3U);
   EXPECT_EQ(state_of(s(2).worker), "waiting");
   begin(2);
   ask(4);
   next_run();
-  const Effects resumed = step(job::Resumed{});
-  EXPECT_THAT(all<job::ServersChange>(resumed), SizeIs(1));
+  const Effects resumed = step(lifecycle::RunResumed{});
+  EXPECT_THAT(all<lifecycle::ChangeServers>(resumed), SizeIs(1));
   EXPECT_EQ(life.servers(), 4U);
   EXPECT_EQ(state_of(s(3).worker), "waiting");
   EXPECT_FALSE(life.find(s(3).worker)->apart());
@@ -269,13 +280,13 @@ TEST_F(ServerCountTest, WithReplicasAServerComesAndGoesWithBothOfItsProcesses) {
   begin(2, 2, 6);
   become(3, {4, 5});
   const Effects fewer = ask(1);
-  const Effects changed = step(job::CheckpointStored{last_cut(fewer), ""});
+  const Effects changed = step(lifecycle::CheckpointConcluded{last_cut(fewer), ""});
   EXPECT_THAT(leaving(changed), ElementsAre("s2", "s3", "s4", "s5"));
 }
 
 TEST_F(ServerCountTest, AServerIsMovedBySizesThatAreInForce) {
   become(3, {2});
-  const auto moved = step(job::RestartAsked{s(0), "slow", seconds(1)});
+  const auto moved = step(lifecycle::RestartRequested{s(0), "slow", seconds(1)});
   EXPECT_THAT(started(moved), ElementsAre("s3"));
 }
 

@@ -78,10 +78,12 @@ class LifecycleScript : public transcript::Machine {
       return {};
     }
     std::vector<std::string> shown;
-    for (const job::Event& event : events_of(line)) {
+    for (const lifecycle::Input& event : events_of(line)) {
       if (const auto reason = refused(event)) shown.push_back("refused: " + *reason);
-      for (const job::Effect& effect : life_.step(event, now)) {
-        if (std::holds_alternative<job::SaveImage>(effect)) {
+      lifecycle::Effects effects;
+      life_.step(event, now, effects);
+      for (const lifecycle::Effect& effect : effects) {
+        if (std::holds_alternative<lifecycle::PersistImage>(effect)) {
           saved_ = life_.image();  // as it is behind the step
         } else {
           shown.push_back(show_effect(effect));
@@ -95,73 +97,76 @@ class LifecycleScript : public transcript::Machine {
  private:
   // ------------------------------------------------------------- what happens
 
-  std::vector<job::Event> events_of(const Line& line) {
+  std::vector<lifecycle::Input> events_of(const Line& line) {
     const std::string& what = line.what();
-    if (what == "host") return {job::HostUp{host(line)}};
-    if (what == "host-lost") return {job::HostLost{line.word(0), line.rest(1)}};
+    if (what == "host") return {lifecycle::HostCameUp{host(line)}};
+    if (what == "host-lost") return {lifecycle::HostLost{line.word(0), line.rest(1)}};
     if (what == "place") return {place(line)};
     if (what == "settled") {
       generation_ = generation_.next();
-      return {job::GenerationSettled{generation_, line.members()}};
+      return {lifecycle::GenerationSettled{generation_, line.members()}};
     }
-    if (what == "over") return {job::GenerationOver{}};
-    if (what == "step") return {job::Progressed{Step{std::stoull(line.word(0))}}};
-    if (what == "drained") return {job::PhaseDrained{line.number("phase", 0)}};
-    if (what == "stored") return {job::CheckpointStored{std::stoull(line.word(0)), line.rest(1)}};
-    if (what == "restored") return {job::Restored{line.number("phase", 0)}};
-    if (what == "gang-ready") return {job::GangReady{}};
-    if (what == "resumed") return {job::Resumed{}};
-    if (what == "tick") return {job::Tick{}};
+    if (what == "over") return {lifecycle::GenerationEnded{}};
+    if (what == "step") return {lifecycle::StepCompleted{Step{std::stoull(line.word(0))}}};
+    if (what == "drained") return {lifecycle::PhaseDrained{line.number("phase", 0)}};
+    if (what == "stored")
+      return {lifecycle::CheckpointConcluded{std::stoull(line.word(0)), line.rest(1)}};
+    if (what == "restored") return {lifecycle::CheckpointRestored{line.number("phase", 0)}};
+    if (what == "gang-ready") return {lifecycle::GangPrepared{}};
+    if (what == "resumed") return {lifecycle::RunResumed{}};
+    if (what == "tick") return {lifecycle::TickPassed{}};
     if (what == "failed") {
       const Duration within = line.duration("within", Duration::zero());
-      return {job::Failed{line.word(0), 1, line.rest(1), within}};
+      return {lifecycle::JobFailed{line.word(0), 1, line.rest(1), within}};
     }
     if (const auto asked = asked_of(line)) return {*asked};
     if (const auto one = event_of_one(line)) return {*one};
     return events_of_each(line);
   }
 
-  static std::optional<job::Event> asked_of(const Line& line) {
+  static std::optional<lifecycle::Input> asked_of(const Line& line) {
     const std::string& what = line.what();
     const Duration grace = line.duration("grace", std::chrono::seconds(10));
-    if (what == "stop") return job::StopAsked{line.rest(0), grace};
-    if (what == "evict") return job::EvictAsked{line.word(0), line.rest(1), grace};
+    if (what == "stop") return lifecycle::StopRequested{line.rest(0), grace};
+    if (what == "evict") return lifecycle::EvictionRequested{line.word(0), line.rest(1), grace};
     if (what == "restart-worker") {
-      return job::RestartAsked{transcript::member_of(line.word(0)), line.rest(1), grace};
+      return lifecycle::RestartRequested{transcript::member_of(line.word(0)), line.rest(1), grace};
     }
     if (what != "resize" && what != "resize-servers") return {};
     const auto count = static_cast<std::uint32_t>(std::stoul(line.word(0)));
-    if (what == "resize") return job::ResizeAsked{count, line.rest(1)};
-    return job::ServersAsked{count, line.rest(1)};
+    if (what == "resize") return lifecycle::WorkerCountRequested{count, line.rest(1)};
+    return lifecycle::ServerCountRequested{count, line.rest(1)};
   }
-  static std::optional<job::Event> event_of_one(const Line& line) {
+  static std::optional<lifecycle::Input> event_of_one(const Line& line) {
     const std::string& what = line.what();
     if (what == "exited") {
       wire::ProcessExited exit;
       exit.code = static_cast<std::int32_t>(line.real("code", -1));
       exit.signal = static_cast<std::int32_t>(line.number("signal", 0));
       exit.oom = line.text("oom", "");
-      return job::Exited{transcript::member_of(line.word(0)), exit};
+      return lifecycle::WorkerExited{transcript::member_of(line.word(0)), exit};
     }
     if (what == "refused") {
-      return job::StartRefused{transcript::member_of(line.word(0)), line.rest(1)};
+      return lifecycle::WorkerStartRefused{transcript::member_of(line.word(0)), line.rest(1)};
     }
-    if (what == "hung") return job::Hung{transcript::member_of(line.word(0)), line.rest(1)};
-    if (what == "taken-over") return job::TakenOver{transcript::member_of(line.word(0))};
+    if (what == "hung")
+      return lifecycle::WorkerHung{transcript::member_of(line.word(0)), line.rest(1)};
+    if (what == "taken-over")
+      return lifecycle::ServerTakenOver{transcript::member_of(line.word(0))};
     return {};
   }
-  static std::vector<job::Event> events_of_each(const Line& line) {
+  static std::vector<lifecycle::Input> events_of_each(const Line& line) {
     const std::string& what = line.what();
-    std::vector<job::Event> events;
+    std::vector<lifecycle::Input> events;
     for (const Member member : line.members()) {
       if (what == "started") {
-        events.emplace_back(job::Started{member, 100 + member.worker.index});
+        events.emplace_back(lifecycle::WorkerStarted{member, 100 + member.worker.index});
       } else if (what == "joined") {
-        events.emplace_back(job::Joined{member, true});
+        events.emplace_back(lifecycle::WorkerJoined{member, true});
       } else if (what == "vanished") {
-        events.emplace_back(job::Vanished{member});
+        events.emplace_back(lifecycle::WorkerVanished{member});
       } else if (what == "done") {
-        events.emplace_back(job::MemberDone{member, line.number("phase", 0)});
+        events.emplace_back(lifecycle::WorkerDone{member, line.number("phase", 0)});
       }
     }
     if (events.empty()) throw std::runtime_error("no event: " + what);
@@ -169,15 +174,16 @@ class LifecycleScript : public transcript::Machine {
   }
 
   // What an operator is answered who asks for what cannot be done.
-  std::optional<std::string> refused(const job::Event& event) const {
-    const Status status = std::visit(Overloaded{
-                                         [&](const job::EvictAsked& e) { return life_.check(e); },
-                                         [&](const job::RestartAsked& e) { return life_.check(e); },
-                                         [&](const job::ResizeAsked& e) { return life_.check(e); },
-                                         [&](const job::ServersAsked& e) { return life_.check(e); },
-                                         [](const auto&) { return Status(); },
-                                     },
-                                     event);
+  std::optional<std::string> refused(const lifecycle::Input& event) const {
+    const Status status =
+        std::visit(Overloaded{
+                       [&](const lifecycle::EvictionRequested& e) { return life_.check(e); },
+                       [&](const lifecycle::RestartRequested& e) { return life_.check(e); },
+                       [&](const lifecycle::WorkerCountRequested& e) { return life_.check(e); },
+                       [&](const lifecycle::ServerCountRequested& e) { return life_.check(e); },
+                       [](const auto&) { return Status(); },
+                   },
+                   event);
     if (status) return {};
     return status.error().message;
   }
@@ -189,8 +195,8 @@ class LifecycleScript : public transcript::Machine {
     host.room = static_cast<std::uint32_t>(line.number("room", 2));
     return host;
   }
-  static job::Placed place(const Line& line) {
-    job::Placed placed;
+  static lifecycle::WorkersPlaced place(const Line& line) {
+    lifecycle::WorkersPlaced placed;
     for (const Line::Pair& pair : line.pairs()) {
       placed.workers.push_back({parse_worker_id(pair.name).value(), pair.value,
                                 static_cast<std::uint32_t>(pair.value.front() - 'a')});
@@ -205,16 +211,16 @@ class LifecycleScript : public transcript::Machine {
     return fmt::format("phase {}: {} epoch {}, {} records", start.phase, start.what, start.epoch,
                        start.records);
   }
-  static std::string show_gone(const job::WorkerGone& e) {
+  static std::string show_gone(const lifecycle::ReleaseWorker& e) {
     return fmt::format("gone {}{}{}: {}", transcript::show(e.member), e.in_order ? " in order" : "",
                        e.suspect ? " suspect" : "", e.reason);
   }
-  static std::string show_expected(const job::ExpectMembers& e) {
+  static std::string show_expected(const lifecycle::ExpectMembers& e) {
     std::vector<Member> members;
     for (const WorkerProcess& w : e.workers) members.push_back(w.member());
     return "expect " + transcript::show(members);
   }
-  static std::string show_gang(const job::PrepareGang& e) {
+  static std::string show_gang(const lifecycle::PrepareGang& e) {
     std::string shown = "prepare gang";
     for (const PlacedWorker& w : e.workers) shown += fmt::format(" {} on {}", w.worker, w.host);
     return shown;
@@ -228,38 +234,40 @@ class LifecycleScript : public transcript::Machine {
     std::ranges::replace(text, '\n', ' ');
     return text;
   }
-  static std::string show_effect(const job::Effect& effect) {
+  static std::string show_effect(const lifecycle::Effect& effect) {
     return std::visit(
         Overloaded{
-            [](const job::SaveImage&) { return std::string(); },
-            [](const job::StartWorker& e) {
+            [](const lifecycle::PersistImage&) { return std::string(); },
+            [](const lifecycle::StartWorker& e) {
               return fmt::format("start {} on {}", transcript::show(e.member), e.host);
             },
-            [](const job::StopWorker& e) {
+            [](const lifecycle::StopWorker& e) {
               return fmt::format("stop {} on {}, grace {}", transcript::show(e.member), e.host,
                                  seconds(e.grace));
             },
-            [](const job::PrepareGang& e) { return show_gang(e); },
-            [](const job::ExpectMembers& e) { return show_expected(e); },
-            [](const job::WorkerGone& e) { return show_gone(e); },
-            [](const job::OpenPhase& e) { return "open " + show_phase(e.start); },
-            [](const job::AnnouncePhase& e) { return "announce " + show_phase(e.start); },
-            [](const job::OrderCheckpoint& e) {
+            [](const lifecycle::PrepareGang& e) { return show_gang(e); },
+            [](const lifecycle::ExpectMembers& e) { return show_expected(e); },
+            [](const lifecycle::ReleaseWorker& e) { return show_gone(e); },
+            [](const lifecycle::OpenPhase& e) { return "open " + show_phase(e.start); },
+            [](const lifecycle::AnnouncePhase& e) { return "announce " + show_phase(e.start); },
+            [](const lifecycle::OrderCheckpoint& e) {
               return fmt::format("checkpoint {}{}", e.number, e.last ? ", the last" : "");
             },
-            [](const job::ServersChange& e) { return fmt::format("servers become {}", e.count); },
-            [](const job::ServersGoOn&) { return std::string("servers go on"); },
-            [](const job::LeaveWorker& e) {
+            [](const lifecycle::ChangeServers& e) {
+              return fmt::format("servers become {}", e.count);
+            },
+            [](const lifecycle::KeepServers&) { return std::string("servers go on"); },
+            [](const lifecycle::AskToLeave& e) {
               return fmt::format("leave {} with {}: {}", transcript::show(e.member), e.leave.code,
                                  e.leave.reason);
             },
-            [](const job::LeaveAll& e) {
+            [](const lifecycle::AskAllToLeave& e) {
               return fmt::format("leave all with {}: {}", e.leave.code, e.leave.reason);
             },
-            [](const job::Note& e) {
+            [](const lifecycle::WriteNote& e) {
               return fmt::format("note {}: {}", e.kind, in_one_line(e.text));
             },
-            [](const job::End& e) { return show_outcome(e.outcome); },
+            [](const lifecycle::EndJob& e) { return show_outcome(e.outcome); },
         },
         effect);
   }

@@ -9,7 +9,7 @@
 
 #include "ctl/membership/membership.h"
 
-namespace antdt::ctl {
+namespace antdt::ctl::membership {
 
 using std::chrono::seconds;
 
@@ -19,7 +19,6 @@ inline Member w(std::uint32_t index, std::uint32_t attempt = 1) {
 
 class MembershipTest : public testing::Test {
  protected:
-  using Effects = std::vector<MembershipEffect>;
   static constexpr Duration kPatience = seconds(120);
 
   MembershipTest() { clock.advance(seconds(1)); }
@@ -49,12 +48,16 @@ class MembershipTest : public testing::Test {
     return j;
   }
 
-  Effects step(const MembershipEvent& event) { return m.step(event, clock.now()); }
-  void given(const MembershipEvent& event) { std::ignore = step(event); }
+  Effects step(const Input& event) {
+    Effects effects;
+    m.step(event, clock.now(), effects);
+    return effects;
+  }
+  void given(const Input& event) { std::ignore = step(event); }
 
   // w0 and w1 are on host a, the others on b.
   Effects expect(const std::vector<Member>& members) {
-    Expect event;
+    MembersExpected event;
     for (const Member member : members) {
       const bool on_a = member.worker.index < 2;
       event.members.push_back({member, on_a ? "a" : "b", on_a ? 0U : 1U});
@@ -82,17 +85,17 @@ class MembershipTest : public testing::Test {
                 const std::vector<wire::MemberPlace>& places = {}) {
     return step(ReadyArrived{member, m.generation(), {Step{at}, 77, 1, places}});
   }
-  Settled settle_formed(const std::vector<wire::MemberPlace>& places = {}) {
+  SettleGeneration settle_formed(const std::vector<wire::MemberPlace>& places = {}) {
     connect_all();
     Effects last;
     const auto members = m.members();
     for (const ExpectedMember& e : members) last = ready(e.member, 5, places);
-    const auto settled = all<Settled>(last);
+    const auto settled = all<SettleGeneration>(last);
     EXPECT_EQ(settled.size(), 1U);
-    return settled.empty() ? Settled{} : settled.front();
+    return settled.empty() ? SettleGeneration{} : settled.front();
   }
-  Settled settle(const std::vector<Member>& members) {
-    if (m.settled()) given(Stuck{"for the test"});
+  SettleGeneration settle(const std::vector<Member>& members) {
+    if (m.settled()) given(CollectiveStuck{"for the test"});
     expect(members);
     join_all(members);
     return settle_formed();
@@ -102,4 +105,4 @@ class MembershipTest : public testing::Test {
   Membership m{crypto::Secret(), kPatience};
 };
 
-}  // namespace antdt::ctl
+}  // namespace antdt::ctl::membership

@@ -9,7 +9,7 @@
 #include "core/wire/codec.h"
 #include "tests/ctl/membership/membership_fixture.h"
 
-namespace antdt::ctl {
+namespace antdt::ctl::membership {
 namespace {
 
 using testing::ElementsAre;
@@ -25,7 +25,7 @@ TEST_F(MembershipTest, NothingBeginsBeforeTheLastExpectedMemberJoined) {
   EXPECT_EQ(m.missing(), std::vector<Member>{w(2)});
   EXPECT_EQ(m.waiting_for(), "to join");
   const Effects effects = joins(w(2));
-  ASSERT_EQ(all<GenerationBegun>(effects).size(), 1U);
+  ASSERT_EQ(all<PersistGeneration>(effects).size(), 1U);
   const auto forms = all<SendForm>(effects);
   ASSERT_EQ(forms.size(), 3U);
   EXPECT_EQ(forms[2].to, w(2)) << "ranks go host by host";
@@ -39,14 +39,15 @@ TEST_F(MembershipTest, EachGenerationHasASecretOfItsOwnThatOnlyWhoDrewTheFirstCa
   const auto secrets_of = [](Membership& group) {
     std::vector<std::string> secrets;
     MonoTime now{seconds(1)};
-    std::ignore = group.step(Expect{{{w(0), "a", 0}}}, now);
+    Effects effects;
+    group.step(MembersExpected{{{w(0), "a", 0}}}, now, effects);
     for (const char* problem : {"", "it cannot connect", "nor can it now"}) {
       wire::Join again = join();
       again.problem = problem;
-      for (const MembershipEffect& e :
-           group.step(MemberJoined{w(0), group.generation(), again}, now)) {
-        if (const auto* form = std::get_if<SendForm>(&e)) secrets.push_back(form->form.secret);
-      }
+      group.step(MemberJoined{w(0), group.generation(), again}, now, effects);
+    }
+    for (const Effect& e : effects) {
+      if (const auto* form = std::get_if<SendForm>(&e)) secrets.push_back(form->form.secret);
     }
     return secrets;
   };
@@ -86,7 +87,7 @@ TEST_F(MembershipTest, SettlesWhenAllAreReadyAtTheSameStepAndHash) {
   connect_all();
   EXPECT_TRUE(ready(w(0), 5).empty());
   EXPECT_TRUE(ready(w(1), 5).empty());
-  const auto settled = all<Settled>(ready(w(2), 5));
+  const auto settled = all<SettleGeneration>(ready(w(2), 5));
   ASSERT_EQ(settled.size(), 1U);
   EXPECT_EQ(settled[0].step, Step{5});
   EXPECT_THAT(members_of(settled[0].members), ElementsAre(w(0), w(1), w(2)));
@@ -101,19 +102,18 @@ TEST_F(MembershipTest, ADifferentStateHashIsSaidWithBothHosts) {
   connect_all();
   given(ReadyArrived{w(0), m.generation(), {Step{5}, 77, 0, {}}});
   given(ReadyArrived{w(1), m.generation(), {Step{5}, 77, 0, {}}});
-  const auto cannot =
-      all<CannotSettle>(step(ReadyArrived{w(2), m.generation(), {Step{5}, 78, 0, {}}}));
+  const auto cannot = all<GiveUp>(step(ReadyArrived{w(2), m.generation(), {Step{5}, 78, 0, {}}}));
   ASSERT_EQ(cannot.size(), 1U);
   EXPECT_THAT(cannot[0].reason, testing::HasSubstr("w2 on b"));
 }
 
 TEST_F(MembershipTest, MembersThatCountTheOthersPlacesDifferentlyCannotSettle) {
   settle({w(0), w(1)});
-  step(Stuck{"nobody moves"});
+  step(CollectiveStuck{"nobody moves"});
   join_all({w(0), w(1)});
   connect_all();
   given(ReadyArrived{w(0), m.generation(), {Step{5}, 77, 1, {{w(0).worker, 4}, {w(1).worker, 4}}}});
-  const auto cannot = all<CannotSettle>(step(
+  const auto cannot = all<GiveUp>(step(
       ReadyArrived{w(1), m.generation(), {Step{5}, 77, 1, {{w(0).worker, 4}, {w(1).worker, 3}}}}));
   ASSERT_EQ(cannot.size(), 1U);
   EXPECT_THAT(cannot[0].reason, testing::HasSubstr("do not agree on how far"));
@@ -125,8 +125,8 @@ TEST_F(MembershipTest, DifferentDataIsRefusedBeforeAnythingIsFormed) {
   given(MemberJoined{w(1), {}, join("x")});
   const Effects effects = step(MemberJoined{w(2), {}, join("y")});
   EXPECT_TRUE(all<SendForm>(effects).empty());
-  ASSERT_EQ(all<CannotSettle>(effects).size(), 1U);
-  EXPECT_THAT(all<CannotSettle>(effects)[0].reason, testing::HasSubstr("fingerprint y"));
+  ASSERT_EQ(all<GiveUp>(effects).size(), 1U);
+  EXPECT_THAT(all<GiveUp>(effects)[0].reason, testing::HasSubstr("fingerprint y"));
 }
 
 TEST_F(MembershipTest, AnAddressOfAnotherGenerationChangesNothing) {
@@ -167,7 +167,7 @@ TEST_F(MembershipTest, AMemberThatCannotConnectMakesAllFormOnceMore) {
   failed.problem = "connection refused";
   const Generation first = m.generation();
   const Effects again = step(MemberJoined{w(1), first, failed});
-  EXPECT_EQ(all<GenerationBroken>(again).size(), 1U);
+  EXPECT_EQ(all<ReportBroken>(again).size(), 1U);
   const auto aborts = all<SendAbort>(again);
   ASSERT_EQ(aborts.size(), 1U);
   EXPECT_EQ(aborts[0].generation, first);
@@ -186,7 +186,7 @@ TEST_F(MembershipTest, AFormationThatALostMemberBrokeIsNotTheFaultOfTheOthers) {
   for (std::uint32_t attempt = 1; attempt <= 6; ++attempt) {
     wire::Join broken = join();
     broken.problem = "could not reach w2";
-    EXPECT_TRUE(all<CannotSettle>(step(MemberJoined{w(0), m.generation(), broken})).empty());
+    EXPECT_TRUE(all<GiveUp>(step(MemberJoined{w(0), m.generation(), broken})).empty());
     given(MemberGone{w(2, attempt), "killed", false, false});
     expect({w(0), w(1), w(2, attempt + 1)});
     join_all({w(0), w(1), w(2, attempt + 1)});
@@ -195,10 +195,10 @@ TEST_F(MembershipTest, AFormationThatALostMemberBrokeIsNotTheFaultOfTheOthers) {
 
 TEST_F(MembershipTest, AMemberThatIsNamedTwiceInThePlacesIsAnError) {
   settle({w(0)});
-  given(Stuck{"for the test"});
+  given(CollectiveStuck{"for the test"});
   joins(w(0));
   connect_all();
-  const auto refused = all<CannotSettle>(ready(w(0), 5, {{w(0).worker, 3}, {w(0).worker, 4}}));
+  const auto refused = all<GiveUp>(ready(w(0), 5, {{w(0).worker, 3}, {w(0).worker, 4}}));
   ASSERT_EQ(refused.size(), 1U);
   EXPECT_THAT(refused[0].reason, testing::HasSubstr("twice"));
 }
@@ -209,11 +209,11 @@ TEST_F(MembershipTest, FiveFailedFormationsInARowEndTheJobWithTheReason) {
   wire::Join failed = join();
   failed.problem = "connection refused";
   for (int i = 0; i < 4; ++i) {
-    EXPECT_TRUE(all<CannotSettle>(step(MemberJoined{w(1), m.generation(), failed})).empty());
+    EXPECT_TRUE(all<GiveUp>(step(MemberJoined{w(1), m.generation(), failed})).empty());
     join_all({w(0), w(2)});
     ASSERT_EQ(m.state(), Membership::State::kAddresses);
   }
-  const auto cannot = all<CannotSettle>(step(MemberJoined{w(1), m.generation(), failed}));
+  const auto cannot = all<GiveUp>(step(MemberJoined{w(1), m.generation(), failed}));
   ASSERT_EQ(cannot.size(), 1U);
   EXPECT_THAT(cannot[0].reason, testing::HasSubstr("w1 on a"));
   EXPECT_THAT(cannot[0].reason, testing::HasSubstr("connection refused"));
@@ -224,10 +224,10 @@ TEST_F(MembershipTest, FormationsThatFailedBeforeTheLastSettledOneAreForgotten) 
   failed.problem = "connection refused";
   for (int round = 0; round < 3; ++round) {
     settle({w(0), w(1), w(2)});
-    step(Stuck{"nobody moves"});
+    step(CollectiveStuck{"nobody moves"});
     join_all({w(0), w(1), w(2)});
     for (int i = 0; i < 3; ++i) {
-      ASSERT_TRUE(all<CannotSettle>(step(MemberJoined{w(1), m.generation(), failed})).empty());
+      ASSERT_TRUE(all<GiveUp>(step(MemberJoined{w(1), m.generation(), failed})).empty());
       join_all({w(0), w(2)});
     }
     settle_formed();
@@ -241,7 +241,7 @@ TEST_F(MembershipTest, AMemberLostWhileFormingReleasesTheOthersAndTheBaseStays) 
   join_all({w(1), w(2)});
   connect_all();
   const Effects gone = step(MemberGone{w(1), "killed"});
-  EXPECT_EQ(all<GenerationBroken>(gone).size(), 1U);
+  EXPECT_EQ(all<ReportBroken>(gone).size(), 1U);
   const auto aborts = all<SendAbort>(gone);
   ASSERT_EQ(aborts.size(), 1U);
   EXPECT_EQ(aborts[0].generation, base.next());
@@ -258,7 +258,7 @@ TEST_F(MembershipTest, SurvivorsFormFromTheirOwnStateWithoutWaitingForTheReplace
   settle({w(0), w(1), w(2)});
   const Generation base = m.generation();
   const Effects gone = step(MemberGone{w(1), "w1 was killed"});
-  EXPECT_EQ(all<GenerationBroken>(gone).at(0).reason, "w1 was killed");
+  EXPECT_EQ(all<ReportBroken>(gone).at(0).reason, "w1 was killed");
   EXPECT_THAT(all<SendAbort>(gone).at(0).to, ElementsAre(w(0), w(2)));
   expect({w(0), w(1, 2), w(2)});
   EXPECT_TRUE(joins(w(0)).empty());
@@ -277,7 +277,7 @@ TEST_F(MembershipTest, ASettledGenerationSaysWhereEveryMemberOfTheLastOneStood) 
   connect_all();
   const wire::Ready at{Step{9}, 77, 3, {{w(0).worker, 40}, {w(1).worker, 30}, {w(2).worker, 20}}};
   given(ReadyArrived{w(0), m.generation(), at});
-  const auto settled = all<Settled>(step(ReadyArrived{w(2), m.generation(), at}));
+  const auto settled = all<SettleGeneration>(step(ReadyArrived{w(2), m.generation(), at}));
   ASSERT_EQ(settled.size(), 1U);
   EXPECT_EQ(settled[0].phase, 3U);
   ASSERT_EQ(settled[0].places.size(), 3U);
@@ -333,7 +333,7 @@ TEST_F(MembershipTest, WhoJoinsWhileAGenerationIsFormedIsInTheOneAfterIt) {
   EXPECT_TRUE(step(MemberJoined{w(1, 2), {}, join()}).empty()) << "what is formed goes on";
   ready(w(0), 5);
   const Effects effects = ready(w(2), 5);
-  ASSERT_EQ(all<Settled>(effects).size(), 1U);
+  ASSERT_EQ(all<SettleGeneration>(effects).size(), 1U);
   EXPECT_THAT(all<SendRegroup>(effects).at(0).to, ElementsAre(w(0), w(2)));
 }
 
@@ -352,12 +352,12 @@ TEST_F(MembershipTest, WhoIsLeftInACollectiveAfterAnOrderlyEndIsReleased) {
   step(MemberGone{w(1), "evicted", true});
   joins(w(0));
   clock.advance(seconds(1));
-  EXPECT_TRUE(step(MembershipTick{}).empty());
+  EXPECT_TRUE(step(TickPassed{}).empty());
   clock.advance(seconds(2));
-  const auto aborts = all<SendAbort>(step(MembershipTick{}));
+  const auto aborts = all<SendAbort>(step(TickPassed{}));
   ASSERT_EQ(aborts.size(), 1U);
   EXPECT_THAT(aborts[0].to, ElementsAre(w(2)));
-  EXPECT_TRUE(step(MembershipTick{}).empty()) << "once";
+  EXPECT_TRUE(step(TickPassed{}).empty()) << "once";
 }
 
 TEST_F(MembershipTest, AMemberThatLeavesASettledGenerationOfItselfMakesTheOthersFollow) {
@@ -366,7 +366,7 @@ TEST_F(MembershipTest, AMemberThatLeavesASettledGenerationOfItselfMakesTheOthers
   EXPECT_TRUE(all<SendAbort>(joins(w(0))).empty()) << "they are to stop at the same step";
   EXPECT_EQ(m.state(), Membership::State::kRegrouping);
   clock.advance(seconds(3));
-  EXPECT_THAT(all<SendAbort>(step(MembershipTick{})).at(0).to, ElementsAre(w(1), w(2)));
+  EXPECT_THAT(all<SendAbort>(step(TickPassed{})).at(0).to, ElementsAre(w(1), w(2)));
   joins(w(1));
   const auto forms = all<SendForm>(joins(w(2)));
   ASSERT_EQ(forms.size(), 3U);
@@ -385,16 +385,16 @@ TEST_F(MembershipTest, WhoIsKilledDuringAnOrderlyEndReleasesTheOthersAtOnce) {
 
 TEST_F(MembershipTest, ACollectiveThatDoesNotMoveIsAbortedForAll) {
   settle({w(0), w(1)});
-  const Effects effects = step(Stuck{"nobody moves"});
+  const Effects effects = step(CollectiveStuck{"nobody moves"});
   EXPECT_THAT(all<SendAbort>(effects).at(0).to, ElementsAre(w(0), w(1)));
-  EXPECT_EQ(all<GenerationBroken>(effects).size(), 1U);
-  EXPECT_TRUE(step(Stuck{"nobody moves"}).empty());
+  EXPECT_EQ(all<ReportBroken>(effects).size(), 1U);
+  EXPECT_TRUE(step(CollectiveStuck{"nobody moves"}).empty());
 }
 
 TEST_F(MembershipTest, AJoinFromBeforeTheGenerationThatIsSettledIsIgnored) {
   settle({w(0), w(1)});
   const Generation first = m.generation();
-  step(Stuck{"nobody moves"});
+  step(CollectiveStuck{"nobody moves"});
   join_all({w(0), w(1)});
   settle_formed();
   EXPECT_TRUE(step(MemberJoined{w(0), first, holding(first)}).empty());
@@ -410,11 +410,11 @@ TEST_F(MembershipTest, WhenNobodyHoldsTheStateItIsAskedForOnceAndTrainingBeginsF
   step(MemberGone{w(1), "killed"});
   expect({w(0, 2), w(1, 2)});
   EXPECT_TRUE(step(MemberJoined{w(0, 2), {}, join()}).empty()) << "all newcomers are waited for";
-  const auto lost = all<StateLost>(step(MemberJoined{w(1, 2), {}, join()}));
+  const auto lost = all<RestoreState>(step(MemberJoined{w(1, 2), {}, join()}));
   ASSERT_EQ(lost.size(), 1U);
   EXPECT_EQ(lost[0].base, base);
   EXPECT_TRUE(step(MemberJoined{w(1, 2), {}, join()}).empty());
-  const auto forms = all<SendForm>(step(Begin{Lineage{2}, "checkpoints/7"}));
+  const auto forms = all<SendForm>(step(TrainingBegun{Lineage{2}, "checkpoints/7"}));
   ASSERT_EQ(forms.size(), 2U);
   EXPECT_EQ(forms[0].form.base, Generation{});
   EXPECT_EQ(forms[0].form.restore, "checkpoints/7");
@@ -430,13 +430,13 @@ class ReadingTest : public MembershipTest {
   ReadingTest() {
     expect(all_three());
     join_all(all_three());
-    forms = all<SendForm>(step(Begin{Lineage{2}, "checkpoints/7"}));
+    forms = all<SendForm>(step(TrainingBegun{Lineage{2}, "checkpoints/7"}));
     if (forms.empty()) forms = form_again();
     connect_all();
   }
   static std::vector<Member> all_three() { return {w(0), w(1), w(2)}; }
   std::vector<SendForm> form_again() {
-    given(Stuck{"for the test"});
+    given(CollectiveStuck{"for the test"});
     std::vector<SendForm> last;
     for (const Member member : all_three()) {
       auto found = all<SendForm>(joins(member));
@@ -489,7 +489,7 @@ TEST_F(ReadingTest, WhatNobodyCanReadEndsTheJobWithFileAndCause) {
   rejoin({w(0), w(1)});
   connect_all();
   cannot_read(w(1));
-  const auto end = all<CannotSettle>(rejoin({w(0), w(2)}));
+  const auto end = all<GiveUp>(rejoin({w(0), w(2)}));
   ASSERT_EQ(end.size(), 1U);
   EXPECT_EQ(end[0].exit_class, "checkpoint");
   EXPECT_THAT(end[0].reason, HasSubstr("checkpoints/7"));
@@ -508,18 +508,18 @@ TEST_F(ReadingTest, WhoDiesOverReadingIsNotAskedFirstAgain) {
 TEST_F(ReadingTest, AllAreWaitedForAsLongAsBytesCome) {
   for (int times = 0; times < 10; ++times) {
     clock.advance(kPatience - seconds(1));
-    given(StateMoves{});
-    EXPECT_TRUE(all<Unresponsive>(step(MembershipTick{})).empty()) << times;
+    given(StateMoved{});
+    EXPECT_TRUE(all<EndUnresponsive>(step(TickPassed{})).empty()) << times;
   }
   clock.advance(kPatience);
-  EXPECT_EQ(all<Unresponsive>(step(MembershipTick{})).size(), 3U);
+  EXPECT_EQ(all<EndUnresponsive>(step(TickPassed{})).size(), 3U);
 }
 
 TEST_F(MembershipTest, ASurvivorThatLostItsStateWhileReceivingIsNoHolder) {
   settle({w(0), w(1)});
   step(MemberGone{w(1), "killed"});
   expect({w(0)});
-  EXPECT_EQ(all<StateLost>(step(MemberJoined{w(0), m.generation(), join()})).size(), 1U);
+  EXPECT_EQ(all<RestoreState>(step(MemberJoined{w(0), m.generation(), join()})).size(), 1U);
 }
 
 TEST_F(MembershipTest, WhoWasReadyForAGenerationThatNeverSettledHoldsItsBase) {
@@ -547,11 +547,12 @@ TEST_F(MembershipTest, WhereTrainingBeginsAgainPlacesOfBeforeSayNothing) {
   expect({w(0, 2), w(1)});
   joins(w(0, 2));
   step(MemberJoined{w(1), {}, join()});
-  step(Begin{Lineage{2}, ""});
+  step(TrainingBegun{Lineage{2}, ""});
   join_all({w(0, 2), w(1)});
   connect_all();
   given(ReadyArrived{w(0, 2), m.generation(), {{}, 77, 0, {{w(0).worker, 0}}}});
-  EXPECT_EQ(all<Settled>(step(ReadyArrived{w(1), m.generation(), {{}, 77, 0, {}}})).size(), 1U);
+  EXPECT_EQ(all<SettleGeneration>(step(ReadyArrived{w(1), m.generation(), {{}, 77, 0, {}}})).size(),
+            1U);
 }
 
 TEST_F(MembershipTest, TheFurthestStateIsKeptAsLongAsOneMemberHoldsIt) {
@@ -571,15 +572,15 @@ TEST_F(MembershipTest, WhoIsWaitedForTooLongIsNamedWithWhatItWasAsked) {
   expect({w(0), w(1)});
   joins(w(0));
   clock.advance(kPatience);
-  auto late = all<Unresponsive>(step(MembershipTick{}));
+  auto late = all<EndUnresponsive>(step(TickPassed{}));
   ASSERT_EQ(late.size(), 1U);
   EXPECT_EQ(late[0].member, w(1));
   EXPECT_THAT(late[0].what, testing::HasSubstr("to join"));
-  EXPECT_TRUE(step(MembershipTick{}).empty()) << "said again only after as long";
+  EXPECT_TRUE(step(TickPassed{}).empty()) << "said again only after as long";
   joins(w(1));
   given(AddressArrived{w(1), m.generation(), {"at w1"}});
   clock.advance(kPatience);
-  late = all<Unresponsive>(step(MembershipTick{}));
+  late = all<EndUnresponsive>(step(TickPassed{}));
   ASSERT_EQ(late.size(), 1U);
   EXPECT_EQ(late[0].member, w(0));
   EXPECT_THAT(late[0].what, testing::HasSubstr("end points"));
@@ -588,7 +589,7 @@ TEST_F(MembershipTest, WhoIsWaitedForTooLongIsNamedWithWhatItWasAsked) {
 TEST_F(MembershipTest, NobodyIsLateInASettledGeneration) {
   settle({w(0), w(1)});
   clock.advance(10 * kPatience);
-  EXPECT_TRUE(step(MembershipTick{}).empty());
+  EXPECT_TRUE(step(TickPassed{}).empty());
 }
 
 // --------------------------------------------------- a restart of the job daemon
@@ -608,7 +609,7 @@ TEST_F(MembershipTest, ASettledGenerationIsSettledAfterARestart) {
 TEST_F(MembershipTest, MembersOfAFormationThatARestartCutShortAreSentBackToJoin) {
   settle({w(0), w(1)});
   const Generation base = m.generation();
-  step(Stuck{"nobody moves"});
+  step(CollectiveStuck{"nobody moves"});
   join_all({w(0), w(1)});
   ASSERT_EQ(m.state(), Membership::State::kAddresses);
   Membership again(crypto::Secret(), kPatience);
@@ -618,8 +619,8 @@ TEST_F(MembershipTest, MembersOfAFormationThatARestartCutShortAreSentBackToJoin)
   expect({w(0), w(1)});
   const Generation cut = m.generation();
   EXPECT_EQ(cut, base.next());
-  for (const auto& event : {MembershipEvent(AddressArrived{w(0), cut, {"at w0"}}),
-                            MembershipEvent(ReadyArrived{w(0), cut, {Step{5}, 77, 0, {}}})}) {
+  for (const auto& event : {Input(AddressArrived{w(0), cut, {"at w0"}}),
+                            Input(ReadyArrived{w(0), cut, {Step{5}, 77, 0, {}}})}) {
     const auto aborts = all<SendAbort>(step(event));
     ASSERT_EQ(aborts.size(), 1U);
     EXPECT_EQ(aborts[0].generation, cut);
@@ -637,7 +638,7 @@ TEST_F(MembershipTest, ARestartRemembersWhereTrainingBegan) {
   step(MemberGone{w(0), "killed"});
   expect({w(0, 2)});
   step(MemberJoined{w(0, 2), {}, join()});
-  step(Begin{Lineage{2}, "checkpoints/7"});
+  step(TrainingBegun{Lineage{2}, "checkpoints/7"});
   Membership again(crypto::Secret(), kPatience);
   again.restore(m.image());
   m = again;
@@ -652,9 +653,9 @@ TEST_F(MembershipTest, AnOrderThatNobodyFollowedIsSaidAgain) {
   settle({w(0), w(1)});
   expect({w(0), w(1), w(2)});
   ASSERT_EQ(all<SendRegroup>(joins(w(2))).size(), 1U);
-  EXPECT_TRUE(step(MembershipTick{}).empty());
+  EXPECT_TRUE(step(TickPassed{}).empty());
   clock.advance(seconds(2));
-  const auto again = all<SendRegroup>(step(MembershipTick{}));
+  const auto again = all<SendRegroup>(step(TickPassed{}));
   ASSERT_EQ(again.size(), 1U);
   EXPECT_THAT(again[0].to, ElementsAre(w(0), w(1)));
 }
@@ -666,14 +667,14 @@ TEST_F(MembershipTest, WhoIsNotBackSoonAfterAnotherIsReleasedFromItsCollective) 
   clock.advance(seconds(1));
   joins(w(0));
   clock.advance(seconds(1));
-  EXPECT_TRUE(step(MembershipTick{}).empty()) << "it may be at the end of its step";
+  EXPECT_TRUE(step(TickPassed{}).empty()) << "it may be at the end of its step";
   clock.advance(seconds(1));
   for (int i = 0; i < 2; ++i, clock.advance(seconds(2))) {
-    const auto aborts = all<SendAbort>(step(MembershipTick{}));
+    const auto aborts = all<SendAbort>(step(TickPassed{}));
     ASSERT_EQ(aborts.size(), 1U) << i;
     EXPECT_THAT(aborts[0].to, ElementsAre(w(1)));
   }
 }
 
 }  // namespace
-}  // namespace antdt::ctl
+}  // namespace antdt::ctl::membership

@@ -26,7 +26,7 @@
 #include "ctl/membership/membership.h"
 #include "tests/transcript/transcript.h"
 
-namespace antdt::ctl {
+namespace antdt::ctl::membership {
 namespace {
 
 using transcript::Line;
@@ -44,13 +44,14 @@ class MembershipScript : public transcript::Machine {
       return {};
     }
     std::vector<std::string> shown;
-    for (const MembershipEvent& event : events_of(line)) {
-      const auto effects = membership_.step(event, now);
-      bool durable = std::holds_alternative<Begin>(event);
-      for (const MembershipEffect& effect : effects) {
+    for (const Input& event : events_of(line)) {
+      Effects effects;
+      membership_.step(event, now, effects);
+      bool durable = std::holds_alternative<TrainingBegun>(event);
+      for (const Effect& effect : effects) {
         shown.push_back(show_effect(effect));
-        durable = durable || std::holds_alternative<GenerationBegun>(effect) ||
-                  std::holds_alternative<Settled>(effect);
+        durable = durable || std::holds_alternative<PersistGeneration>(effect) ||
+                  std::holds_alternative<SettleGeneration>(effect);
       }
       if (durable) written_ = membership_.image();
     }
@@ -60,15 +61,15 @@ class MembershipScript : public transcript::Machine {
  private:
   // ------------------------------------------------------------- what happens
 
-  std::vector<MembershipEvent> events_of(const Line& line) {
+  std::vector<Input> events_of(const Line& line) {
     const std::string& what = line.what();
     if (what == "expect") return {expect(line)};
-    if (what == "stuck") return {Stuck{line.rest(0)}};
-    if (what == "tick") return {MembershipTick{}};
+    if (what == "stuck") return {CollectiveStuck{line.rest(0)}};
+    if (what == "tick") return {TickPassed{}};
     if (what == "begin")
-      return {Begin{Lineage{line.number("lineage", 1)}, line.text("restore", "")}};
+      return {TrainingBegun{Lineage{line.number("lineage", 1)}, line.text("restore", "")}};
     if (what == "gone") return {gone(line)};
-    std::vector<MembershipEvent> events;
+    std::vector<Input> events;
     const Generation generation{line.number("gen", membership_.generation().value)};
     for (const Member member : line.members()) {
       if (what == "join") {
@@ -84,8 +85,8 @@ class MembershipScript : public transcript::Machine {
     return events;
   }
 
-  static Expect expect(const Line& line) {
-    Expect expect;
+  static MembersExpected expect(const Line& line) {
+    MembersExpected expect;
     std::string host;
     std::uint32_t order = 0;
     for (std::size_t i = 0; i < line.words(); ++i) {
@@ -142,7 +143,7 @@ class MembershipScript : public transcript::Machine {
     if (e.form.restore.empty()) return shown + ", from the beginning";
     return shown + fmt::format(", rank {} reads {}", e.form.reader, e.form.restore);
   }
-  static std::string show_settled(const Settled& e) {
+  static std::string show_settled(const SettleGeneration& e) {
     std::string shown =
         fmt::format("settled g{} at step {}: {}", e.generation, e.step, show_members(e.members));
     std::string places;
@@ -152,16 +153,16 @@ class MembershipScript : public transcript::Machine {
     }
     return places.empty() ? shown : shown + fmt::format("; of phase {}:{}", e.phase, places);
   }
-  static std::string show_effect(const MembershipEffect& effect) {
+  static std::string show_effect(const Effect& effect) {
     return std::visit(
         Overloaded{
-            [](const GenerationBegun& e) { return fmt::format("begun g{}", e.generation); },
+            [](const PersistGeneration& e) { return fmt::format("begun g{}", e.generation); },
             [](const SendForm& e) { return show_form(e); },
             [](const SendRoster& e) {
               return fmt::format("roster g{} {} of {} members", e.generation,
                                  transcript::show(e.to), e.roster.members->size());
             },
-            [](const Settled& e) { return show_settled(e); },
+            [](const SettleGeneration& e) { return show_settled(e); },
             [](const SendRegroup& e) {
               return fmt::format("regroup g{} {}: {}", e.generation, transcript::show(e.to),
                                  e.reason);
@@ -170,12 +171,12 @@ class MembershipScript : public transcript::Machine {
               return fmt::format("abort g{} {}: {}", e.generation, transcript::show(e.to),
                                  e.reason);
             },
-            [](const GenerationBroken& e) {
+            [](const ReportBroken& e) {
               return fmt::format("broken g{}: {}", e.generation, e.reason);
             },
-            [](const CannotSettle& e) { return "cannot settle: " + e.reason; },
-            [](const StateLost& e) { return fmt::format("state lost, of g{}", e.base); },
-            [](const Unresponsive& e) {
+            [](const GiveUp& e) { return "cannot settle: " + e.reason; },
+            [](const RestoreState& e) { return fmt::format("state lost, of g{}", e.base); },
+            [](const EndUnresponsive& e) {
               return fmt::format("unresponsive {}: {}", transcript::show(e.member), e.what);
             },
         },
@@ -212,4 +213,4 @@ INSTANTIATE_TEST_SUITE_P(, MembershipTranscript,
                          [](const auto& name) { return name.param; });
 
 }  // namespace
-}  // namespace antdt::ctl
+}  // namespace antdt::ctl::membership

@@ -1,4 +1,4 @@
-#include "ctl/job/progress_view.h"
+#include "ctl/job/observers/progress_view.h"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "ctl/job/verdict_watch.h"
+#include "ctl/job/observers/verdict_watch.h"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "ctl/job/run_history.h"
+#include "ctl/job/observers/run_history.h"
 
 #include <algorithm>
 #include <utility>
@@ -79,7 +79,7 @@ RunHistory::Steps RunHistory::hear(const wire::StepHistory& told, Step step) {
   return steps;
 }
 
-history::Entry RunHistory::settled(const Settled& settled, Lineage lineage) {
+history::Entry RunHistory::settled(const membership::SettleGeneration& settled, Lineage lineage) {
   history::Settled entry{lineage, settled.generation, settled.step, {}};
   for (const ExpectedMember& e : settled.members) entry.members.push_back(e.member.worker);
   steps_.begin(settled.generation, entry.members.size(), settled.step);

@@ -15,9 +15,8 @@
 
 #include "core/clock.h"
 #include "core/ids.h"
-#include "core/wire/membership_messages.h"
-#include "core/wire/worker_messages.h"
-#include "ctl/job/step_watch.h"
+#include "core/wire/messages.h"
+#include "ctl/job/observers/step_watch.h"
 #include "ctl/membership/membership.h"
 #include "ctl/monitor/view.h"
 #include "shard_server/history/history.h"
@@ -47,7 +46,8 @@ class RunHistory {
     std::string refused;  // why they cannot be; empty: they can, or that was said before
   };
   [[nodiscard]] Steps hear(const wire::StepHistory& told, Step step);
-  [[nodiscard]] shard_server::history::Entry settled(const Settled& settled, Lineage lineage);
+  [[nodiscard]] shard_server::history::Entry settled(const membership::SettleGeneration& settled,
+                                                     Lineage lineage);
   // A power failure takes what was not synced. The ledger has the latest grants, and
   // the members tell the steps again; the rest was synced long ago.
   [[nodiscard]] Entries resume(const shard_server::Ledger& ledger, const MembershipImage& group);

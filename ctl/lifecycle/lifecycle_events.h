@@ -9,39 +9,39 @@
 #include "ctl/processes/hosts.h"
 #include "ctl/processes/worker_process.h"
 
-namespace antdt::ctl::job {
+namespace antdt::ctl::lifecycle {
 
 // ---- events
-struct Placed {  // the first placement
+struct WorkersPlaced {  // the first placement
   std::vector<PlacedWorker> workers;
 };
-struct HostUp {
+struct HostCameUp {
   HostState host;
 };
 struct HostLost {
   std::string host;
   std::string reason;
 };
-struct GangReady {};  // answers PrepareGang
-struct Started {
+struct GangPrepared {};  // answers PrepareGang
+struct WorkerStarted {
   Member member;
   std::uint32_t pid = 0;
 };
-struct Exited {
+struct WorkerExited {
   Member member;
   wire::ProcessExited exit;
 };
 // Its agent does not know of it any more, and says nothing of its end.
-struct Vanished {
+struct WorkerVanished {
   Member member;
 };
 // An ended or broken-off run goes on: everybody is started again.
-struct Resumed {};
-struct StartRefused {
+struct RunResumed {};
+struct WorkerStartRefused {
   Member member;
   std::string reason;
 };
-struct Joined {
+struct WorkerJoined {
   Member member;
   bool collective = true;
 };
@@ -49,83 +49,84 @@ struct GenerationSettled {
   Generation generation;
   std::vector<Member> members;
 };
-struct GenerationOver {};  // its members are to join again
+struct GenerationEnded {};  // its members are to join again
 // Bytes of a checkpoint were written to a disk or copied to another host.
-struct CheckpointMoved {};
-struct Progressed {  // somebody made a step
+struct CheckpointBytesMoved {};
+struct StepCompleted {  // somebody made a step
   Step step;
 };
 // A process does not answer or does not move; `why` is the end of a sentence.
-struct Hung {
+struct WorkerHung {
   Member member;
   std::string why;
 };
 struct PhaseDrained {
   std::uint64_t phase = 0;
 };  // every record of it is committed
-struct MemberDone {
+struct WorkerDone {
   Member member;
   std::uint64_t phase = 0;
 };  // Progress with done
-// A member writes it from now on, while steps go on. CheckpointStored follows, also when the
+// A member writes it from now on, while steps go on. CheckpointConcluded follows, also when the
 // member is lost.
-struct CheckpointBegun {
+struct CheckpointWriteBegun {
   std::uint64_t number = 0;
 };
-struct CheckpointStored {
+struct CheckpointConcluded {
   std::uint64_t number = 0;
   std::string error;
 };
 // Training goes on from a checkpoint of this phase (0: from the beginning).
-struct Restored {
+struct CheckpointRestored {
   std::uint64_t phase = 0;
 };
-struct StopAsked {
+struct StopRequested {
   std::string reason;
   Duration grace{};
 };
-struct EvictAsked {
+struct EvictionRequested {
   std::string target;  // a worker id or a host
   std::string reason;
   Duration deadline{};
 };
 // A worker that is to be started again, on another host if one has room.
-struct RestartAsked {
+struct RestartRequested {
   Member member;
   std::string reason;
   Duration deadline{};
 };
 // A server without replicas that is moved: the process that moves in has all that this one
 // has, and what it is told from now on.
-struct TakenOver {
+struct ServerTakenOver {
   Member member;
 };
-struct ResizeAsked {
+struct WorkerCountRequested {
   std::uint32_t count = 0;
   std::string reason;
 };
 // The same for parameter servers: how many the model is to be placed on.
-struct ServersAsked {
+struct ServerCountRequested {
   std::uint32_t count = 0;
   std::string reason;
 };
 // The job cannot go on: `exit_class` and `code` as in Outcome.
-struct Failed {
+struct JobFailed {
   std::string exit_class;
   std::int32_t code = 1;
   std::string reason;
   // Not zero: those who train are sound, and write a checkpoint within this time first.
   Duration checkpoint_within = {};
 };
-struct Tick {};
-using Event = std::variant<Placed, HostUp, HostLost, GangReady, Started, Exited, Vanished, Resumed,
-                           StartRefused, Joined, GenerationSettled, GenerationOver, Progressed,
-                           Hung, PhaseDrained, MemberDone, CheckpointBegun, CheckpointStored,
-                           CheckpointMoved, Restored, StopAsked, EvictAsked, RestartAsked,
-                           TakenOver, ResizeAsked, ServersAsked, Failed, Tick>;
+struct TickPassed {};
+using Input = std::variant<
+    WorkersPlaced, HostCameUp, HostLost, GangPrepared, WorkerStarted, WorkerExited, WorkerVanished,
+    RunResumed, WorkerStartRefused, WorkerJoined, GenerationSettled, GenerationEnded, StepCompleted,
+    WorkerHung, PhaseDrained, WorkerDone, CheckpointWriteBegun, CheckpointConcluded,
+    CheckpointBytesMoved, CheckpointRestored, StopRequested, EvictionRequested, RestartRequested,
+    ServerTakenOver, WorkerCountRequested, ServerCountRequested, JobFailed, TickPassed>;
 
 // ---- effects
-struct SaveImage {};
+struct PersistImage {};
 struct StartWorker {
   Member member;
   std::string host;
@@ -136,14 +137,14 @@ struct StopWorker {
   Duration grace{};
 };
 // Programs that need an address and a free port of rank 0's host before they
-// are started together; answered by GangReady.
+// are started together; answered by GangPrepared.
 struct PrepareGang {
   std::vector<PlacedWorker> workers;  // by rank
 };
 struct ExpectMembers {
   std::vector<WorkerProcess> workers;
-};                   // for Membership
-struct WorkerGone {  // for Membership, and for the ledger where members are loose
+};                      // for Membership
+struct ReleaseWorker {  // for Membership, and for the ledger where members are loose
   Member member;
   std::string reason;
   bool in_order = false;
@@ -157,30 +158,31 @@ struct AnnouncePhase {
 };  // the open phase, to the members of a new generation
 struct OrderCheckpoint {
   std::uint64_t number = 0;
-  bool last = false;  // nothing is to be trained behind it: ServersChange or ServersGoOn follows
+  bool last = false;  // nothing is to be trained behind it: ChangeServers or KeepServers follows
 };                    // to every member
 // The group of so many servers follows, from the newest checkpoint.
-struct ServersChange {
+struct ChangeServers {
   std::uint32_t count = 0;
 };
 // The group goes on, and does not wait for its last checkpoint.
-struct ServersGoOn {};
-struct LeaveWorker {
+struct KeepServers {};
+struct AskToLeave {
   Member member;
   wire::Leave leave;
 };
-struct LeaveAll {
+struct AskAllToLeave {
   wire::Leave leave;
 };
-struct Note {
+struct WriteNote {
   std::string kind;
   std::string text;
 };  // for events.jsonl and the live view
-struct End {
+struct EndJob {
   Outcome outcome;
 };
-using Effect = std::variant<SaveImage, StartWorker, StopWorker, PrepareGang, ExpectMembers,
-                            WorkerGone, OpenPhase, AnnouncePhase, OrderCheckpoint, ServersChange,
-                            ServersGoOn, LeaveWorker, LeaveAll, Note, End>;
+using Effect = std::variant<PersistImage, StartWorker, StopWorker, PrepareGang, ExpectMembers,
+                            ReleaseWorker, OpenPhase, AnnouncePhase, OrderCheckpoint, ChangeServers,
+                            KeepServers, AskToLeave, AskAllToLeave, WriteNote, EndJob>;
+using Effects = std::vector<Effect>;
 
-}  // namespace antdt::ctl::job
+}  // namespace antdt::ctl::lifecycle

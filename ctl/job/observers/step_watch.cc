@@ -1,4 +1,4 @@
-#include "ctl/job/step_watch.h"
+#include "ctl/job/observers/step_watch.h"
 
 #include <algorithm>
 

@@ -1,0 +1,43 @@
+#include "ctl/job/group/members.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "ctl/job/parts.h"
+#include "ctl/job/work.h"
+
+namespace antdt::ctl::job {
+
+bool Members::add_loose(Member member) {
+  if (std::ranges::find(loose_, member) != loose_.end()) return false;
+  std::erase_if(loose_, [&](Member other) { return other.worker == member.worker; });
+  loose_.push_back(member);
+  return true;
+}
+
+bool Members::remove_loose(Member member) { return std::erase(loose_, member) > 0; }
+
+void Members::send_to_group(const WorkerMessage& body, Work& work) const {
+  for (const Member member : parts_.group.members()) {
+    work.send(member, parts_.group.generation(), body);
+  }
+}
+
+void Members::send_to_running(const WorkerMessage& body, Work& work) const {
+  for (const WorkerProcess& w : parts_.lifecycle.workers()) {
+    if (w.running() && !w.is_server()) work.send(w.member(), parts_.group.generation(), body);
+  }
+  if (parts_.config.spec.external) send_to_group(body, work);
+}
+
+std::string Members::host_name(const std::string& endpoint) const {
+  const HostState* host = parts_.lifecycle.hosts().find(endpoint);
+  return host == nullptr || host->name.empty() ? endpoint : host->name;
+}
+
+Monitor::MemberInfo Members::info_of(Member member, std::string host) const {
+  Device device = parts_.devices.of(member, host);
+  return {member, std::move(host), std::move(device)};
+}
+
+}  // namespace antdt::ctl::job

@@ -1,0 +1,64 @@
+// The members of a collective: what their Membership means to the rest of the job.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "ctl/job/group/group.h"
+#include "ctl/job/work.h"
+
+namespace antdt::ctl::job {
+
+struct Parts;
+
+class RingGroup final : public Group {
+ public:
+  explicit RingGroup(Parts& parts) : parts_(parts) {}
+
+  [[nodiscard]] Generation generation() const override;
+  [[nodiscard]] bool whole() const override;
+  [[nodiscard]] std::vector<Member> members() const override;
+  [[nodiscard]] std::vector<Member> restored() override;
+  void recover(Work& work) override;
+  void finish_recovery(Work& work) override;
+  void expect(const std::vector<WorkerProcess>& running, Work& work) override;
+  [[nodiscard]] bool takes(const wire::Join& join) const override;
+  void join(Member member, Generation generation, const wire::Join& join, Work& work) override;
+  void release(const lifecycle::ReleaseWorker& gone, Work& work) override;
+  void tick(Work& work) override;
+  void stepped(Work& work) override;
+  void stuck(const std::string& why, Work& work) override;
+  void state_moves(Work& work) override;
+  void records_skipped(Work& work) override;
+  void order_checkpoint(const lifecycle::OrderCheckpoint& order, Work& work) override;
+  [[nodiscard]] bool may_write_checkpoint(Generation generation) const override;
+  void model_failed() override;
+  void set_rate(double /*rate*/, Work& /*work*/) override {}  // in each member's plan
+  void say_finish_again(Work& work) override;
+  [[nodiscard]] Result<Beginning> beginning(const CheckpointFound& found) const override;
+  void begin(const std::string& /*checkpoint*/, std::uint64_t /*version*/, Work&) override {}
+
+  // What Membership wants done.
+  void carry_out(const membership::Effect& effect, Work& work);
+  // The generation has a plan, or there can be none.
+  void on(const SettlePlanned& e, Work& work);
+
+  // The rank that writes the model, and how many could not; only at the job's end.
+  void name_writer(wire::PhaseStart& finish) const;
+
+ private:
+  void on(const membership::SettleGeneration& settled, Work& work);
+  void on(const membership::EndUnresponsive& silent, Work& work);
+
+  Parts& parts_;
+  bool settled_ = false;                // the lifecycle knows a generation that is in force
+  std::optional<Member> model_writer_;  // none: that of rank 0
+  std::uint64_t model_tries_ = 0;       // by members that could not
+};
+
+// What every group begins with where no member has anything.
+[[nodiscard]] Beginning from_checkpoint(const Parts& parts, const CheckpointFound& found);
+
+}  // namespace antdt::ctl::job

@@ -1,0 +1,59 @@
+#include "ctl/job/observers/worker_times.h"
+
+#include <algorithm>
+
+#include "core/wire/time_sums.h"
+
+namespace antdt::ctl {
+
+void WorkerTimes::started(Member member, MonoTime now) { started_[member] = now; }
+
+void WorkerTimes::measured(WorkerId worker, const wire::Report& sum) {
+  Times& times = present_[worker];
+  times.samples = std::max(times.samples, sum.samples_total);
+  times.time = sum.account;
+}
+
+void WorkerTimes::left(WorkerId worker, const wire::Bye& bye) {
+  Times& times = present_[worker];
+  times.samples = std::max(times.samples, bye.samples_total);
+  times.time = bye.account;
+}
+
+void WorkerTimes::ended(Member member, MonoTime now) {
+  const WorkerId id = member.worker;
+  Times& all = earlier_[id];
+  Times last = present_[id];
+  if (const auto started = started_.find(member); started != started_.end()) {
+    last.wall_seconds = to_seconds(now - started->second);
+    // What the worker cannot see itself: being started, and its end.
+    last.time.other += std::max(0.0, last.wall_seconds - total(last.time));
+    started_.erase(started);
+  }
+  all.samples += last.samples;
+  all.wall_seconds += last.wall_seconds;
+  all.time += last.time;
+  present_.erase(id);
+}
+
+void WorkerTimes::group_formed(const std::vector<Member>& members, MonoTime now) {
+  if (startup_) return;
+  for (const Member m : members) {
+    const auto started = started_.find(m);
+    if (started == started_.end()) continue;
+    startup_ = std::max(startup_.value_or(Duration::zero()), now - started->second);
+  }
+}
+
+WorkerTimes::Times WorkerTimes::of(WorkerId worker) const {
+  Times times;
+  if (const auto found = present_.find(worker); found != present_.end()) times = found->second;
+  if (const auto found = earlier_.find(worker); found != earlier_.end()) {
+    times.samples += found->second.samples;
+    times.wall_seconds += found->second.wall_seconds;
+    times.time += found->second.time;
+  }
+  return times;
+}
+
+}  // namespace antdt::ctl

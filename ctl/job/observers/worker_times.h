@@ -1,0 +1,43 @@
+// What each worker id trained and what its time went to, over all of its attempts: for the report.
+// An observer: it is shown starts, ends and measurements. Pure; not durable.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <vector>
+
+#include "core/clock.h"
+#include "core/ids.h"
+#include "core/wire/messages.h"
+
+namespace antdt::ctl {
+
+class WorkerTimes {
+ public:
+  struct Times {
+    std::uint64_t samples = 0;
+    wire::TimeAccount time;
+    double wall_seconds = 0;  // of attempts that have ended
+  };
+
+  // Its start was asked for.
+  void started(Member member, MonoTime now);
+  void measured(WorkerId worker, const wire::Report& sum);
+  void left(WorkerId worker, const wire::Bye& bye);
+  void ended(Member member, MonoTime now);
+  // The first group is whole: nobody has been started again yet.
+  void group_formed(const std::vector<Member>& members, MonoTime now);
+
+  // Of the attempts that have ended, and of the present one.
+  [[nodiscard]] Times of(WorkerId worker) const;
+  // From the start of the first group's workers until it was whole.
+  [[nodiscard]] const std::optional<Duration>& startup() const { return startup_; }
+
+ private:
+  std::map<WorkerId, Times> present_;
+  std::map<WorkerId, Times> earlier_;
+  std::map<Member, MonoTime> started_;
+  std::optional<Duration> startup_;
+};
+
+}  // namespace antdt::ctl

@@ -1,0 +1,109 @@
+#include "ctl/job/parts.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "core/wire/packet.h"
+
+namespace antdt::ctl::job {
+namespace {
+
+// Whether a lost server takes nothing back from the others. With a barrier they all have the
+// same steps, and go back together.
+bool others_keep_rows(const JobSpec& spec) {
+  return spec.delivery != Delivery::kExactlyOnce && spec.sync != SyncStrategy::kPsBsp;
+}
+
+Group& group_of(const JobSpec& spec, RingGroup& ring, ServersGroup& servers) {
+  if (spec.servers > 0) return servers;
+  return ring;
+}
+
+}  // namespace
+
+Parts::Parts(JobMachineConfig the_config, std::unique_ptr<Solution> solution,
+             shard_server::Ledger ledger, shard_server::Accounts accounts, Past the_past)
+    : config(std::move(the_config)),
+      lifecycle(config.spec),
+      membership(config.secret, config.hang_after),
+      servers({config.spec.servers, config.spec.sync, config.spec.backups, config.hang_after,
+               config.spec.server_replicas, others_keep_rows(config.spec)}),
+      controller(config.control, std::move(solution)),
+      vitals(config.hang_after),
+      devices(config.devices),
+      series(config.spec.servers > 0),
+      history(config.spec.external),
+      past(std::move(the_past)),
+      records(*this, std::move(ledger), std::move(accounts)),
+      suspicions(*this),
+      members(*this),
+      ring(*this),
+      servers_group(*this),
+      group(group_of(config.spec, ring, servers_group)),
+      phases(*this),
+      checkpoints(*this),
+      restoring(*this),
+      life_orders(*this),
+      controlling(*this),
+      hosts(*this),
+      watching(*this),
+      injections(*this),
+      operators(*this),
+      messages(*this) {}
+
+void Parts::restore(JobImage image) {
+  membership.restore(image.membership);
+  servers.restore(image.servers, image.membership.generation);
+  servers_group.cuts().ordered(image.cut_phase);
+  injections.restore(image.injected);
+  devices.restore(image.devices);
+  // Servers had written it, and what became of it then is known to nobody: they write another one.
+  const bool of_servers = config.spec.servers > 0;
+  if (of_servers && image.servers.cut == 0) image.lifecycle.checkpoint_pending = false;
+  lifecycle.restore(std::move(image.lifecycle), group.restored());
+  suspicions.restore(image.deaths);
+  series.restore(past.epochs(), image.epochs);
+}
+
+JobImage Parts::image() const {
+  JobImage image;
+  image.lifecycle = lifecycle.image();
+  image.membership = membership.image();
+  image.servers = servers.image();
+  image.cut_phase = servers_group.cuts().phase();
+  image.injected = injections.image();
+  image.devices = devices.said();
+  image.plan = controller.plan();
+  image.deaths = suspicions.image();
+  const std::size_t epochs = series.epochs().size();
+  image.epochs_before = std::min(past.epochs().size(), epochs);
+  for (std::size_t i = image.epochs_before; i < epochs; ++i) {
+    image.epochs.push_back(series.image_of(i));
+  }
+  return image;
+}
+
+// The image of a turn has what may still change, however long the job runs: the epoch that is
+// trained and the one before it, whose evaluation may be under way, and the newest failures.
+void Parts::persist_past(Work& work) {
+  constexpr std::size_t kPresentEpochs = 2;
+  const std::size_t epochs = series.epochs().size();
+  past.keep_epochs(epochs);
+  while (past.epochs().size() + kPresentEpochs < epochs) {
+    past.add(series.image_of(past.epochs().size()));
+    work.save_image();
+  }
+  for (FailureRecord& failure : lifecycle.take_old_failures()) {
+    past.add(std::move(failure));
+    work.save_image();
+  }
+  for (auto& [kind, bytes] : past.take_records()) {
+    work.say(PersistRecord{kind, std::move(bytes)});
+  }
+}
+
+bool Parts::trains() const {
+  return !ended && lifecycle.state() == JobState::kTraining && group.whole();
+}
+
+}  // namespace antdt::ctl::job

@@ -1,0 +1,198 @@
+#include "ctl/job/reporter.h"
+
+#include <algorithm>
+#include <iterator>
+#include <map>
+#include <utility>
+
+#include "core/wire/time_sums.h"
+#include "ctl/job/parts.h"
+
+namespace antdt::ctl::job {
+namespace {
+
+// The worker as it was measured: its speed and the verdict on it.
+void add_view(WorkerReport& r, const std::map<Member, const WorkerView*>& views, Member member) {
+  const auto view = views.find(member);
+  if (view == views.end() || !view->second->measured) return;
+  r.samples_per_second = view->second->speed_transient;
+  r.verdict = view->second->verdict;
+  r.judged = true;
+}
+
+std::vector<WorkerReport> workers_of(const Parts& parts) {
+  std::vector<WorkerReport> reports;
+  std::map<Member, std::uint32_t> ranks;
+  for (const Member m : parts.group.members()) {
+    ranks.emplace(m, static_cast<std::uint32_t>(ranks.size()));
+  }
+  std::map<WorkerId, const wire::PlanEntry*> entries;
+  for (const wire::PlanEntry& e : parts.controller.plan().entries) entries.emplace(e.worker, &e);
+  std::map<Member, const WorkerView*> views;
+  for (const WorkerView& v : parts.controller.view().workers) views.emplace(v.member, &v);
+  for (const WorkerProcess& w : parts.lifecycle.workers()) {
+    if (w.is_server()) continue;
+    WorkerReport r;
+    const WorkerTimes::Times times = parts.times.of(w.place.worker);
+    r.samples = times.samples;
+    r.wall_seconds = times.wall_seconds;
+    r.time = times.time;
+    r.worker = w.place.worker;
+    r.host = parts.members.host_name(w.place.host);
+    r.device = parts.devices.of(w.member(), r.host);
+    r.pid = w.pid;
+    r.attempt = w.attempt;
+    r.state = w.leaving() && w.running() ? "leaving" : state_name(w.state);
+    r.io = parts.vitals.io().of(w.member());
+    if (w.state == WorkerProcess::kWaiting) {
+      r.tried_again_in_s = std::max(0.0, w.waits_until_s - parts.lifecycle.seconds());
+    }
+    if (const auto rank = ranks.find(w.member()); rank != ranks.end()) r.rank = rank->second;
+    const auto entry = entries.find(r.worker);
+    if (entry != entries.end() && r.rank) r.batch = share_of(*entry->second);
+    add_view(r, views, w.member());
+    reports.push_back(std::move(r));
+  }
+  return reports;
+}
+
+std::vector<ServerReport> servers_of(const Parts& parts) {
+  std::vector<ServerReport> reports;
+  for (const WorkerProcess& w : parts.lifecycle.workers()) {
+    if (!w.is_server() || w.state == WorkerProcess::kRemoved) continue;
+    ServerReport r{w.place.worker,
+                   parts.members.host_name(w.place.host),
+                   w.pid,
+                   w.attempt,
+                   std::string(state_name(w.state)),
+                   parts.server_stats.of(w.place.worker)};
+    const auto& views = parts.controller.view().servers;
+    const auto view = std::ranges::find(views, w.member(), &ServerView::member);
+    if (view != views.end()) {
+      r.judged = view->measured;
+      r.verdict = view->verdict;
+    }
+    const std::string role = parts.servers.placement().role_of(w.member());
+    r.io = parts.vitals.io().of(w.member());
+    if (parts.config.spec.server_replicas > 1 || role != "alone") r.role = role;
+    reports.push_back(std::move(r));
+  }
+  return reports;
+}
+
+// While it runs: how many servers there are, and who is waited for.
+void add_server_count(JobReport& report, const Parts& parts) {
+  report.waiting_for = parts.servers.waiting_for();
+  report.servers_count = parts.lifecycle.servers();
+  report.servers_wanted = parts.lifecycle.servers_wanted();
+  if (!report.waiting_for.empty() || report.servers_wanted == 0) return;
+  for (const WorkerProcess& w : parts.lifecycle.workers()) {
+    const bool comes = w.apart() && !w.stays_away() && w.state != WorkerProcess::kJoined;
+    if (comes) report.waiting_for += fmt::format("{} ", w.place.worker);
+  }
+  report.waiting_for +=
+      report.waiting_for.empty() ? "the last checkpoint of the servers" : "to join";
+}
+
+void add_waiting(JobReport& r, const Parts& parts) {
+  if (const auto missing = parts.membership.missing(); !missing.empty()) {
+    for (const Member m : missing) r.waiting_for += fmt::format("{} ", m.worker);
+    r.waiting_for += parts.membership.waiting_for();
+  }
+  if (parts.config.spec.servers > 0 && !r.outcome) add_server_count(r, parts);
+}
+
+void add_speed(JobReport& r, const Parts& parts) {
+  const ProgressView& progress = parts.series.progress();
+  const bool training = parts.lifecycle.phase().what == wire::PhaseKind::kTrain;
+  std::uint64_t trained = 0;
+  double seconds = 0;
+  for (const EpochReport& e : parts.series.epochs()) {
+    trained += e.samples;
+    seconds += e.seconds;
+  }
+  r.samples_per_second = training && !parts.ended ? progress.samples_per_second()
+                         : seconds > 0            ? static_cast<double>(trained) / seconds
+                                                  : 0;
+  if (training) r.train_loss = progress.recent_loss();
+}
+
+void add_failures(JobReport& r, const Parts& parts) {
+  r.failures.assign(parts.past.failures().begin(), parts.past.failures().end());
+  std::ranges::copy(parts.lifecycle.failures(), std::back_inserter(r.failures));
+  std::ranges::stable_sort(r.failures, {}, &FailureRecord::time_s);
+  for (std::uint8_t c = 0; c < static_cast<std::uint8_t>(FailureClass::kNone); ++c) {
+    const auto cls = static_cast<FailureClass>(c);
+    const auto limit = parts.config.spec.budgets.find(std::string(to_string(cls)));
+    if (limit == parts.config.spec.budgets.end()) continue;
+    r.budgets.push_back({limit->first, limit->second, parts.lifecycle.budget_left(cls)});
+  }
+}
+
+void add_hosts(JobReport& r, const Parts& parts) {
+  const Hosts& hosts = parts.lifecycle.hosts();
+  for (const HostState& h : hosts.all()) {
+    r.hosts.push_back({h.name.empty() ? h.host : h.name, h.room, h.up, h.closed,
+                       hosts.on_probation(h, r.wall_seconds), hosts.penalty(h, r.wall_seconds)});
+  }
+}
+
+void add_totals(JobReport& r, const Parts& parts) {
+  r.delivery = parts.records.accounts().delivery();
+  for (const shard_server::EpochAccount& e : parts.records.accounts().epochs()) {
+    r.totals.once += e.once;
+    r.totals.repeated += e.repeated;
+    r.totals.lost += e.lost;
+    r.totals.skipped += e.skipped;
+    r.totals.unaccounted += e.unaccounted;
+  }
+}
+
+}  // namespace
+
+std::uint64_t samples_total(const Parts& parts) {
+  return parts.config.spec.train_records * parts.config.spec.epochs;
+}
+
+std::uint64_t samples_done(const Parts& parts) {
+  const wire::PhaseStart phase = parts.lifecycle.phase();
+  if (phase.phase == 0) return 0;
+  const std::uint64_t before = parts.config.spec.train_records * phase.epoch.value;
+  if (phase.what == wire::PhaseKind::kTrain) {
+    return before +
+           std::max(parts.series.progress().samples_in_phase(), parts.records.ledger().committed());
+  }
+  return before + (phase.what == wire::PhaseKind::kEval ? parts.config.spec.train_records : 0);
+}
+
+JobReport report_of(const Parts& parts) {
+  const wire::PhaseStart phase = parts.lifecycle.phase();
+  const std::uint32_t epochs = parts.config.spec.epochs;
+  JobReport r;
+  r.job = parts.config.job;
+  r.state = to_string(parts.lifecycle.state());
+  r.generation = parts.group.generation();
+  r.lineage = parts.membership.lineage();
+  r.incarnation = parts.config.incarnation;
+  r.epochs = epochs;
+  r.epoch = std::min(phase.epoch.value, epochs > 0 ? epochs - 1 : 0);
+  r.step = parts.series.progress().step();
+  r.samples_total = samples_total(parts);
+  r.samples_done = samples_done(parts);
+  r.wall_seconds = parts.lifecycle.seconds();
+  r.training_seconds = parts.series.progress().training_seconds();
+  add_speed(r, parts);
+  r.message = parts.last_note;
+  r.outcome = parts.lifecycle.outcome();
+  add_waiting(r, parts);
+  r.workers = workers_of(parts);
+  r.servers = servers_of(parts);
+  r.actions.assign(parts.past.actions().begin(), parts.past.actions().end());
+  r.epoch_reports = parts.series.epochs();
+  add_failures(r, parts);
+  add_hosts(r, parts);
+  add_totals(r, parts);
+  return r;
+}
+
+}  // namespace antdt::ctl::job

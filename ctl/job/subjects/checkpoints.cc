@@ -1,0 +1,136 @@
+#include "ctl/job/subjects/checkpoints.h"
+
+#include <map>
+#include <utility>
+
+#include "ctl/job/parts.h"
+#include "ctl/job/work.h"
+
+namespace antdt::ctl::job {
+namespace {
+
+// From the last sign that a checkpoint is being written.
+constexpr Duration kBegunIsLost = std::chrono::seconds(60);
+
+}  // namespace
+
+// Places count from where a generation, or a phase, began: what was trained in an
+// earlier one says something else of the ledger as it is now.
+void Checkpoints::begun(Member writer, Generation generation, const wire::CheckpointBegun& e,
+                        Work& work) {
+  const bool is_of_now =
+      parts_.group.may_write_checkpoint(generation) && e.phase == parts_.lifecycle.phase().phase;
+  if (!is_of_now) return;
+  if (begun_) begun_failed("another one was begun", work);
+  begun_ = Begun{e, {}, {}, work.now};
+  begun_->store.writer = writer;
+  if (const Status kept = keep_aside(e.places, begun_->store); !kept) {
+    begun_->error = kept.error().message;
+  }
+  parts_.messages.hear_history(e.history, e.step, work);
+  work.then(lifecycle::CheckpointWriteBegun{e.number});
+}
+
+// What was said of its step when it was begun holds whatever has become of generation and
+// phase. One that was not heard to begin is of this generation and phase, or nothing.
+void Checkpoints::written(Member writer, Generation generation, const wire::CheckpointWritten& e,
+                          Work& work) {
+  const std::vector<Member> writers(e.files.size(), writer);
+  if (is_begun(writer, e)) {
+    Begun begun = std::move(*begun_);
+    begun_.reset();
+    const std::string& error = e.error.empty() ? begun.error : e.error;
+    if (!error.empty()) return conclude(e.number, error, work);
+    begun.store.written = e;
+    begun.store.parts = parts_of(e, writers);
+    return work.say(std::move(begun.store));
+  }
+  const wire::PhaseStart open = parts_.lifecycle.phase();
+  if (!parts_.group.may_write_checkpoint(generation) || e.phase != open.phase) return;
+  // The phase may be over when it is stored, and then it is not the trained model.
+  if (open.what != wire::PhaseKind::kFinish) work.then(lifecycle::CheckpointWriteBegun{e.number});
+  store(e, writer, writers, work);
+}
+
+void Checkpoints::on(const CheckpointStored& e, Work& work) {
+  if (e.error.empty()) work.note("checkpoint", fmt::format("checkpoint {} is stored", e.name));
+  conclude(e.number, e.error, work);
+}
+
+void Checkpoints::writer_ended(Member writer, Work& work) {
+  if (!begun_ || begun_->store.writer != writer) return;
+  begun_failed(fmt::format("{} ended before it was written", writer.worker), work);
+}
+
+void Checkpoints::went_back(Work& work) {
+  if (begun_) begun_failed("training has gone back to an earlier one", work);
+}
+
+void Checkpoints::look_at_begun(Work& work) {
+  if (!begun_) return;
+  const Member writer = begun_->store.writer;
+  if (parts_.vitals.io().of(writer).what == kWritesCheckpoint) begun_->seen = work.now;
+  if (work.now - begun_->seen < kBegunIsLost) return;
+  begun_failed(
+      fmt::format("{} writes it no more and has not said what became of it", writer.worker), work);
+}
+
+void Checkpoints::store(const wire::CheckpointWritten& written, Member writer,
+                        const std::vector<Member>& writers, Work& work) {
+  if (!written.error.empty()) return conclude(written.number, written.error, work);
+  StoreCheckpoint store;
+  store.written = written;
+  store.parts = parts_of(written, writers);
+  store.writer = writer;
+  if (const Status kept = keep_aside(written.places, store); !kept) {
+    return conclude(written.number, kept.error().message, work);
+  }
+  parts_.messages.hear_history(written.history, written.step, work);
+  work.say(std::move(store));
+}
+
+bool Checkpoints::is_begun(Member writer, const wire::CheckpointWritten& e) const {
+  return begun_ && begun_->store.writer == writer && begun_->said.number == e.number &&
+         begun_->said.step == e.step;
+}
+
+void Checkpoints::begun_failed(const std::string& why, Work& work) {
+  const std::uint64_t number = begun_->said.number;
+  begun_.reset();
+  work.then(lifecycle::CheckpointConcluded{number, fmt::format("checkpoint {}: {}", number, why)});
+}
+
+void Checkpoints::conclude(std::uint64_t number, const std::string& error, Work& work) {
+  work.then(lifecycle::CheckpointConcluded{number, error});
+  const bool is_model = parts_.lifecycle.state() == JobState::kFinishing;
+  if (is_model && !error.empty() && !parts_.ended) parts_.group.model_failed();
+}
+
+// Ledger and accounts as of these places.
+Status Checkpoints::keep_aside(const std::vector<wire::MemberPlace>& places,
+                               StoreCheckpoint& store) const {
+  ANTDT_TRY(Records::Images images, parts_.records.images_at(places));
+  store.ledger_image = std::move(images.ledger);
+  store.accounts_image = std::move(images.accounts);
+  store.lineage = parts_.membership.lineage();
+  store.generation = parts_.group.generation();
+  store.epoch = parts_.records.ledger().phase().epoch;
+  return {};
+}
+
+// A writer whose host is not known, since somebody started it by hand, writes into the run
+// directory of the launching host.
+std::vector<copies::Part> Checkpoints::parts_of(const wire::CheckpointWritten& written,
+                                                const std::vector<Member>& writers) const {
+  std::map<std::string, std::vector<wire::CheckpointFile>> by_host;
+  for (std::size_t i = 0; i < written.files.size(); ++i) {
+    const WorkerProcess* const process = parts_.lifecycle.find(writers.at(i).worker);
+    if (process == nullptr || process->place.host.empty()) continue;
+    by_host[process->place.host].push_back(written.files[i]);
+  }
+  std::vector<copies::Part> parts;
+  for (auto& [host, files] : by_host) parts.push_back({host, std::move(files)});
+  return parts;
+}
+
+}  // namespace antdt::ctl::job

@@ -1,0 +1,158 @@
+#include "ctl/job/subjects/controlling.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "core/overloaded.h"
+#include "ctl/job/parts.h"
+#include "ctl/job/reporter.h"
+
+namespace antdt::ctl::job {
+
+void Controlling::on(const ControlTickPassed& /*e*/, Work& work) {
+  if (!parts_.trains()) return;
+  work.then(tick());
+  work.then(VerdictsDue{});
+}
+
+// What the controller needs to know of hosts. While a worker has no place yet and waits for room,
+// nobody can say how long another one would wait.
+ctl::Tick Controlling::tick() const {
+  const std::uint64_t all = samples_total(parts_);
+  const Lifecycle& life = parts_.lifecycle;
+  ctl::Tick tick;
+  tick.remaining = all - std::min(all, samples_done(parts_));
+  for (const Hosts::Place& p : life.hosts().places(life.workers(), life.seconds())) {
+    tick.places.push_back({parts_.members.host_name(p.host->host), p.room});
+  }
+  const bool busy = std::ranges::any_of(
+      life.workers(), [](const WorkerProcess& w) { return w.state == WorkerProcess::kWaiting; });
+  if (!busy && !tick.places.empty()) tick.pending_time = Duration::zero();
+  tick.startup = parts_.times.startup();
+  if (parts_.config.spec.sync == SyncStrategy::kPsBsp) tick.backups = parts_.servers.backups();
+  for (const WorkerProcess& w : life.workers()) {
+    const std::string role =
+        w.is_server() && w.running() ? parts_.servers.placement().role_of(w.member()) : "";
+    if (role.empty() || role == "joining" || w.leaving()) continue;
+    tick.servers.push_back({w.member(), parts_.members.host_name(w.place.host), role});
+  }
+  return tick;
+}
+
+void Controlling::on(const ActionApproved& e, Work& work) {
+  if (!check_approve(e.number)) return;
+  const ActionReport& action = *parts_.past.action(e.number);
+  work.then(Approved{action.kind, action.target, e.who});
+}
+
+void Controlling::on(const ProgramDecided& e, Work& work) {
+  if (parts_.trains()) work.then(Decided{e.decision, e.plan});
+}
+
+Status Controlling::check_approve(std::uint64_t number) const {
+  const ActionReport* const known = parts_.past.action(number);
+  if (known == nullptr) {
+    return fail(ErrorKind::kUsage, "this job has no action {}; antdt explain lists them", number);
+  }
+  const ActionReport& action = *known;
+  if (action.outcome != "advised") {
+    return fail(ErrorKind::kRefused, "action {} ({} {}) was {}, not advised", number, action.kind,
+                action.target, action.outcome);
+  }
+  return parts_.controller.check_approved(action.kind, action.target);
+}
+
+void Controlling::carry_out(const ctl::Effect& effect, Work& work) {
+  std::visit(Overloaded{
+                 [&](const SendPlan& e) { announce(e.plan, work); },
+                 [&](const RecordAction& e) { record(e, work); },
+                 [&](const Perform& e) { perform(e, work); },
+                 [&](const Impossible& e) {
+                   work.then(lifecycle::JobFailed{"configuration", 2, e.error.message});
+                 },
+             },
+             effect);
+}
+
+void Controlling::announce(const wire::Plan& plan, Work& work) {
+  work.save_image();
+  shard_server::ledger::SharesPlanned shares;
+  for (const wire::PlanEntry& entry : plan.entries) {
+    shares.shares.push_back({entry.worker, share_of(entry), 0});
+  }
+  parts_.records.step(shares, work);
+  parts_.group.set_rate(plan.rate, work);
+  work.then(PlanKept{});
+}
+
+void Controlling::on(const PlanKept& /*e*/, Work& work) {
+  // The plan of a group that is about to settle travels in its Settle.
+  if (parts_.lifecycle.phase().phase == 0 || !parts_.group.whole()) return;
+  for (const Member member : parts_.group.members()) {
+    work.send(member, parts_.group.generation(), plan_of(member.worker));
+  }
+}
+
+// Entries rise by worker.
+wire::Plan Controlling::plan_of(WorkerId worker) const {
+  const wire::Plan& plan = parts_.controller.plan();
+  wire::Plan own{plan.version, {}, plan.rate};
+  const auto entry = std::ranges::lower_bound(plan.entries, worker, {}, &wire::PlanEntry::worker);
+  if (entry != plan.entries.end() && entry->worker == worker) own.entries.push_back(*entry);
+  return own;
+}
+
+void Controlling::record(const RecordAction& action, Work& work) {
+  const std::uint64_t number = parts_.past.add(ActionReport{
+      0, parts_.lifecycle.seconds(), action.kind, action.target, action.reason, action.outcome});
+  work.note(
+      "action",
+      fmt::format("{} {} ({}): {}", action.kind, action.target, action.outcome, action.reason),
+      fmt::format(R"("number":{},"action":{},"target":{},"outcome":{})", number,
+                  nlohmann::json(action.kind).dump(), nlohmann::json(action.target).dump(),
+                  nlohmann::json(action.outcome).dump()));
+}
+
+template <class Wish>
+void Controlling::ask(const Wish& wish, const Perform& e, Work& work) {
+  if (const Status possible = parts_.operators.check(wish); !possible) {
+    return work.note("action", fmt::format("{} of {} cannot be done: {}", kind_of(e.action),
+                                           target_of(e.action), possible.error().message));
+  }
+  parts_.operators.ask(wish, work);
+}
+
+void Controlling::perform(const Perform& e, Work& work) {
+  const Duration grace = parts_.config.spec.stop_grace;
+  std::visit(
+      Overloaded{
+          [&](const KillRestart& a) {
+            ask(lifecycle::RestartRequested{a.member, e.reason, grace}, e, work);
+          },
+          [&](const Evict& a) {
+            ask(lifecycle::EvictionRequested{to_string(a.member.worker), e.reason, grace}, e, work);
+          },
+          [&](const Resize& a) {
+            ask(lifecycle::WorkerCountRequested{a.count, e.reason}, e, work);
+          },
+          [&](const BackupWorkers& a) {
+            if (parts_.config.spec.sync == SyncStrategy::kPsBsp) {
+              return work.then(servers::TermsSet{a.count});
+            }
+            work.note("action",
+                      fmt::format("backup workers need sync = \"ps-bsp\", this job has \"{}\"",
+                                  parts_.config.spec.sync));
+          },
+          [](const auto&) {},  // what comes as a plan
+      },
+      e.action);
+}
+
+void Controlling::on(const VerdictsDue& /*e*/, Work& work) {
+  for (std::string& news : parts_.verdicts.look(parts_.controller.view(), work.now)) {
+    work.note("verdict", std::move(news));
+  }
+}
+
+}  // namespace antdt::ctl::job

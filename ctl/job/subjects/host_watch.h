@@ -1,0 +1,32 @@
+// Hosts as their agents tell of them: what runs there and should not, and what should run there and
+// is not known any more.
+#pragma once
+
+#include <map>
+
+#include "core/clock.h"
+#include "core/ids.h"
+#include "ctl/job/work.h"
+
+namespace antdt::ctl::job {
+
+struct Parts;
+
+class HostWatch {
+ public:
+  explicit HostWatch(Parts& parts) : parts_(parts) {}
+
+  void on(const HostWelcomed& e, Work& work);
+  void on(const HostListed& e, Work& work);
+  void on(const HostFellSilent& e, Work& work);
+  // It was heard of, or it has ended.
+  void is_known(Member member) { vanished_.erase(member); }
+  // With each tick: whose end is taken for granted.
+  void look(Work& work);
+
+ private:
+  Parts& parts_;
+  std::map<Member, MonoTime> vanished_;  // since when its agent does not know it
+};
+
+}  // namespace antdt::ctl::job

@@ -1,0 +1,60 @@
+#include "ctl/job/subjects/life_orders.h"
+
+#include "core/overloaded.h"
+#include "ctl/job/parts.h"
+
+namespace antdt::ctl::job {
+
+void LifeOrders::carry_out(const lifecycle::Effect& effect, Work& work) {
+  std::visit(
+      Overloaded{
+          [&](const lifecycle::PersistImage&) { work.save_image(); },
+          [&](const lifecycle::StartWorker& e) {
+            parts_.times.started(e.member, work.now);
+            work.say(e);
+          },
+          [&](const lifecycle::StopWorker& e) { work.say(e); },
+          [&](const lifecycle::PrepareGang& e) { work.say(e); },
+          [&](const lifecycle::ExpectMembers& e) { parts_.group.expect(e.workers, work); },
+          [&](const lifecycle::ReleaseWorker& e) { release(e, work); },
+          [&](const lifecycle::OpenPhase& e) { parts_.phases.open(e.start, work); },
+          [&](const lifecycle::AnnouncePhase& e) { parts_.phases.announce(e.start, work); },
+          [&](const lifecycle::OrderCheckpoint& e) {
+            parts_.servers_group.cuts().ordered(parts_.records.ledger().phase().number);
+            parts_.group.order_checkpoint(e, work);
+          },
+          [&](const lifecycle::ChangeServers& e) { work.then(servers::GroupResized{e.count}); },
+          [&](const lifecycle::KeepServers&) { work.then(servers::ResizeAbandoned{}); },
+          [&](const lifecycle::AskToLeave& e) {
+            work.send(e.member, parts_.group.generation(), e.leave);
+          },
+          [&](const lifecycle::AskAllToLeave& e) { parts_.members.send_to_running(e.leave, work); },
+          [&](const lifecycle::WriteNote& e) { work.note(e.kind, e.text); },
+          [&](const lifecycle::EndJob& e) { end(e, work); },
+      },
+      effect);
+}
+
+void LifeOrders::release(const lifecycle::ReleaseWorker& gone, Work& work) {
+  parts_.vitals.forget(gone.member);
+  parts_.hosts.is_known(gone.member);
+  parts_.checkpoints.writer_ended(gone.member, work);
+  parts_.times.ended(gone.member, work.now);
+  // Programs that do not speak the protocol form no group.
+  if (parts_.config.spec.protocol == Protocol::kAntdt) parts_.group.release(gone, work);
+}
+
+void LifeOrders::end(const lifecycle::EndJob& e, Work& work) {
+  const Outcome& outcome = e.outcome;
+  work.note("end", outcome.first_cause.empty() ? fmt::format("the job is {}", outcome.state)
+                                               : outcome.first_cause);
+  parts_.series.cut_short(parts_.lifecycle.phase(), work.now);
+  if (outcome.state == "done" && parts_.config.spec.protocol != Protocol::kAntdt) {
+    parts_.records.step(shard_server::ledger::JobFinished{}, work);
+  }
+  parts_.ended = true;
+  parts_.watching.remember_moment(true, work);
+  work.say(e);
+}
+
+}  // namespace antdt::ctl::job

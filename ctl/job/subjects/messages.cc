@@ -1,0 +1,198 @@
+#include "ctl/job/subjects/messages.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "ctl/job/parts.h"
+#include "ctl/membership/data_identity.h"
+
+namespace antdt::ctl::job {
+
+void Messages::on(const WorkerSaid& e, Work& work) {
+  if (!parts_.config.spec.external && !parts_.lifecycle.is_current(e.member)) {
+    return work.send(e.member, e.generation,
+                     wire::Refused{wire::RefusalCode::kStale, fmt::format("attempt {} of {} is not the current one",
+                                                        e.member.attempt, e.member.worker)},
+                     e.seq);
+  }
+  parts_.hosts.is_known(e.member);
+  std::visit([&](const auto& said) { hear(e, said, work); }, e.body);
+}
+
+void Messages::hear(const WorkerSaid& e, const wire::Fetch& said, Work& work) {
+  parts_.records.fetch({e.member, e.generation, e.seq, said}, work);
+}
+
+void Messages::hear(const WorkerSaid& e, const wire::Recalled& said, Work& work) {
+  parts_.records.recalled({e.member, e.generation, e.seq, said.phase, said.end, said.records},
+                          work);
+}
+
+void Messages::hear_history(const wire::StepHistory& told, antdt::Step step, Work& work) {
+  RunHistory::Steps steps = parts_.history.hear(told, step);
+  if (!steps.refused.empty()) work.note("history", std::move(steps.refused));
+  work.remember(std::move(steps.entries));
+}
+
+// ----------------------------------------------------------------------- joining
+
+bool Messages::refuse_other_data(Member m, const wire::DataIdentity& data, Work& work) {
+  const WorkerProcess* process = parts_.lifecycle.find(m.worker);
+  const std::string host = process == nullptr ? "the job daemon's host, where it was started by "
+                                                "hand"
+                                              : parts_.members.host_name(process->place.host);
+  const auto difference =
+      data_difference(parts_.config.data, data, fmt::format("{} on {}", m.worker, host));
+  if (!difference) return false;
+  const std::string reason = fmt::format(
+      "the data of {} on {} are not those that the launching host had when the run began, which "
+      "data.json tells: {}. Nothing was trained on them. Copy the launching host's files to {} and "
+      "go on with antdt run --resume {}; if the launching host's are the wrong ones, put the right "
+      "ones on every host and begin a new run",
+      m.worker, host, *difference, host, parts_.config.job);
+  work.then(lifecycle::JobFailed{"data", 2, reason, parts_.config.spec.stop_grace});
+  work.then(lifecycle::AskToLeave{m, {reason, 2}});
+  return true;
+}
+
+void Messages::hear(const WorkerSaid& e, const wire::Join& said, Work& work) {
+  const Member m = e.member;
+  if (refuse_other_data(m, said.data, work)) return;
+  if (parts_.devices.say(m, said.device)) work.save_image();
+  if (parts_.group.takes(said)) {
+    parts_.vitals.watch(m, work.now);
+    work.then(lifecycle::WorkerJoined{m, true});
+    GroupJoinHeard heard{m, e.generation, said};
+    heard.join.data.files.clear();  // looked at, and there may be thousands
+    return work.then(std::move(heard));
+  }
+  const std::uint64_t phase_before = parts_.lifecycle.phase().phase;
+  if (parts_.members.add_loose(m)) {
+    parts_.records.step(shard_server::ledger::MemberAdmitted{m, parts_.membership.generation()},
+                        work);
+  }
+  work.then(lifecycle::WorkerJoined{m, false});
+  work.then(LooseJoinHeard{m, phase_before});
+}
+
+void Messages::on(const GroupJoinHeard& e, Work& work) {
+  if (!parts_.lifecycle.welcomes(e.member)) return;
+  parts_.injections.tell_newcomer(e.member, work);
+  parts_.group.join(e.member, e.generation, e.join, work);
+}
+
+// Who comes later, or asks again, hears of the phase that is open.
+void Messages::on(const LooseJoinHeard& e, Work& work) {
+  const wire::PhaseStart open = parts_.lifecycle.phase();
+  if (open.phase != e.phase_before || e.phase_before == 0) return;
+  work.send(e.member, parts_.membership.generation(), parts_.phases.as_it_stands(open));
+}
+
+void Messages::hear(const WorkerSaid& e, const wire::Address& said, Work& work) {
+  work.then(membership::AddressArrived{e.member, e.generation, said});
+}
+
+void Messages::hear(const WorkerSaid& e, const wire::Ready& said, Work& work) {
+  const Membership& membership = parts_.membership;
+  const bool is_settled = membership.settled() && e.generation == membership.generation() &&
+                          membership.contains(e.member);
+  if (is_settled) {  // our answer was lost
+    work.send(e.member, e.generation,
+              wire::Settle{said.step, parts_.controlling.plan_of(e.member.worker)});
+    const wire::PhaseStart open = parts_.lifecycle.phase();
+    if (open.phase > 0) work.send(e.member, e.generation, parts_.phases.as_it_stands(open));
+    return;
+  }
+  hear_history(said.history, said.step, work);
+  work.then(membership::ReadyArrived{e.member, e.generation, said});
+}
+
+void Messages::hear(const WorkerSaid& e, const wire::PsServing& said, Work& work) {
+  work.then(servers::ServeAnswered{e.member, e.generation, said});
+}
+
+// ---------------------------------------------------------------------- training
+
+void Messages::hear(const WorkerSaid& e, const wire::Progress& said, Work& work) {
+  parts_.vitals.heard(e.member, {}, {}, work.now);
+  hear_history(said.history, said.step, work);
+  parts_.records.step(
+      shard_server::ledger::ProgressReported{e.member, e.generation, said.phase, said.place}, work);
+  work.then(ProgressCounted{e.member, e.generation, said});
+}
+
+void Messages::on(const ProgressCounted& e, Work& work) {
+  const wire::Progress& said = e.progress;
+  const wire::PhaseStart open = parts_.lifecycle.phase();
+  if (said.step > parts_.series.progress().step()) {
+    work.then(lifecycle::StepCompleted{said.step});
+  }
+  parts_.series.hear(e.member, said, open.phase, work.now);
+  if (said.plan != PlanVersion{}) work.then(PlanInForce{said.plan});
+  if (!said.done) return;
+  if (said.phase < open.phase) {  // it has not heard of the next phase
+    // One of a generation that is not settled yet must not hear of it either: this
+    // was said in an earlier one, and came late.
+    const bool late = !parts_.group.whole() || e.generation != parts_.group.generation();
+    if (parts_.lifecycle.collective() && late) return;
+    return work.send(e.member, parts_.group.generation(), parts_.phases.as_it_stands(open));
+  }
+  if (said.phase == open.phase && open.what == wire::PhaseKind::kTrain) {
+    if (auto told = parts_.series.member_done(open.epoch, work.now)) {
+      work.note("epoch", std::move(*told));
+    }
+  }
+  if (e.generation == parts_.group.generation()) {
+    work.then(lifecycle::WorkerDone{e.member, said.phase});
+  }
+}
+
+void Messages::hear(const WorkerSaid& e, const wire::Metrics& said, Work& work) {
+  switch (parts_.vitals.heard(e.member, said.sum, work.now)) {
+    case IoMoved::kNothing:
+      break;
+    case IoMoved::kWritten:
+      work.then(lifecycle::CheckpointBytesMoved{});
+      break;
+    // A checkpoint is read, or a state received, and bytes come: those that wait for it, or
+    // cannot say that they are there before they have it, are waited for.
+    case IoMoved::kHeldUpFor:
+      parts_.group.state_moves(work);
+      break;
+  }
+  parts_.times.measured(e.member.worker, said.sum);
+  parts_.history.measured(e.member, said.sum);
+  const bool batches = said.sum.batches > 0 || said.sum.skipped > 0;
+  if (batches || said.sum.hops > 0 || said.probe.looked_us > 0) {
+    work.then(Observed{{e.member, said}});
+  }
+}
+
+void Messages::hear(const WorkerSaid& e, const wire::PsStats& said, Work& work) {
+  if (e.member.worker.role != 's') return;
+  parts_.server_stats.said(e.member.worker, said, parts_.servers.placement().role_of(e.member));
+  work.then(ServerObserved{e.member, said.requests, said.busy_us});
+}
+
+void Messages::hear(const WorkerSaid& e, const wire::Bye& said, Work& work) {
+  parts_.times.left(e.member.worker, said);
+  if (!said.error.empty()) {
+    work.note("worker-error", fmt::format("{}: {}", e.member.worker, said.error));
+  }
+}
+
+// -------------------------------------------------------------------- checkpoints
+
+void Messages::hear(const WorkerSaid& e, const wire::CheckpointBegun& said, Work& work) {
+  parts_.checkpoints.begun(e.member, e.generation, said, work);
+}
+
+void Messages::hear(const WorkerSaid& e, const wire::CheckpointWritten& said, Work& work) {
+  parts_.checkpoints.written(e.member, e.generation, said, work);
+}
+
+void Messages::hear(const WorkerSaid& e, const wire::PsSaved& said, Work& work) {
+  work.then(servers::SlicesSaved{e.member, e.generation, said});
+}
+
+}  // namespace antdt::ctl::job

@@ -1,0 +1,47 @@
+// What workers and servers say, as inputs of the machines.
+#pragma once
+
+#include <cstdint>
+
+#include "core/ids.h"
+#include "core/wire/messages.h"
+#include "ctl/job/work.h"
+
+namespace antdt::ctl::job {
+
+struct Parts;
+
+class Messages {
+ public:
+  explicit Messages(Parts& parts) : parts_(parts) {}
+
+  void on(const WorkerSaid& e, Work& work);
+  // The rest of what a message means, when a machine has taken the first part.
+  void on(const ProgressCounted& e, Work& work);
+  void on(const GroupJoinHeard& e, Work& work);
+  void on(const LooseJoinHeard& e, Work& work);
+  // What a member tells of the steps of its generation, for the run's history.
+  void hear_history(const wire::StepHistory& told, antdt::Step step, Work& work);
+
+ private:
+  void hear(const WorkerSaid& e, const wire::Fetch& said, Work& work);
+  void hear(const WorkerSaid& e, const wire::Recalled& said, Work& work);
+  void hear(const WorkerSaid& e, const wire::Progress& said, Work& work);
+  void hear(const WorkerSaid& e, const wire::Join& said, Work& work);
+  void hear(const WorkerSaid& e, const wire::Address& said, Work& work);
+  void hear(const WorkerSaid& e, const wire::Ready& said, Work& work);
+  void hear(const WorkerSaid& e, const wire::CheckpointBegun& said, Work& work);
+  void hear(const WorkerSaid& e, const wire::CheckpointWritten& said, Work& work);
+  void hear(const WorkerSaid& e, const wire::Bye& said, Work& work);
+  void hear(const WorkerSaid& e, const wire::Metrics& said, Work& work);
+  void hear(const WorkerSaid& e, const wire::PsServing& said, Work& work);
+  void hear(const WorkerSaid& e, const wire::PsSaved& said, Work& work);
+  void hear(const WorkerSaid& e, const wire::PsStats& said, Work& work);
+  // Under every sync, and before this worker is a member of anything. Those who train already go
+  // on from the checkpoint that they write now.
+  [[nodiscard]] bool refuse_other_data(Member m, const wire::DataIdentity& data, Work& work);
+
+  Parts& parts_;
+};
+
+}  // namespace antdt::ctl::job

@@ -1,0 +1,72 @@
+#include "ctl/job/subjects/phase_orders.h"
+
+#include <utility>
+
+#include "ctl/job/parts.h"
+#include "shard_server/accounts/evaluation.h"
+
+namespace antdt::ctl::job {
+namespace {
+
+constexpr Duration kSayAgain = std::chrono::seconds(2);
+
+}  // namespace
+
+void PhaseOrders::open(const wire::PhaseStart& start, Work& work) {
+  if (auto told = parts_.series.open_phase(start, parts_.records.ledger().phase(), work.now)) {
+    work.note("epoch", std::move(*told));
+  }
+  if (start.what == wire::PhaseKind::kTrain || start.what == wire::PhaseKind::kEval) {
+    const bool train = start.what == wire::PhaseKind::kTrain;
+    work.note("phase", fmt::format("epoch {}: {} {} records", start.epoch.value + 1,
+                                   train ? "training on" : "evaluating on", start.records));
+    parts_.records.step(
+        shard_server::ledger::PhaseOpened{
+            start.phase, train ? shard_server::PhaseKind::kTrain : shard_server::PhaseKind::kEval,
+            start.epoch},
+        work);
+  } else {
+    parts_.records.step(shard_server::ledger::JobFinished{}, work);
+    finish_said_ = work.now;
+    parts_.watching.expect_steps(work);
+  }
+  parts_.members.send_to_group(start, work);
+}
+
+void PhaseOrders::announce(const wire::PhaseStart& start, Work& work) {
+  parts_.members.send_to_group(as_it_stands(start), work);
+  // All of it may be committed already: then nobody else will say so.
+  const shard_server::Ledger& ledger = parts_.records.ledger();
+  if (ledger.complete() && ledger.phase().number == start.phase) {
+    work.then(lifecycle::PhaseDrained{start.phase});
+  }
+}
+
+void PhaseOrders::on(const PhaseCompleted& e, Work& work) {
+  const wire::PhaseStart open = parts_.lifecycle.phase();
+  if (open.phase != e.phase) return;
+  if (open.what == wire::PhaseKind::kEval) {
+    const auto found = shard_server::metrics(parts_.records.ledger().evaluation());
+    work.note("evaluated", parts_.series.evaluated(
+                               open.epoch, EpochReport::Eval{found.auc, found.log_loss,
+                                                             found.accuracy, found.records}));
+  }
+  work.save_image();
+  work.then(lifecycle::PhaseDrained{e.phase});
+}
+
+wire::PhaseStart PhaseOrders::as_it_stands(wire::PhaseStart start) const {
+  const shard_server::Ledger& ledger = parts_.records.ledger();
+  if (start.phase == ledger.phase().number) start.committed = ledger.committed() + ledger.skipped();
+  if (start.what == wire::PhaseKind::kFinish) parts_.ring.name_writer(start);
+  return start;
+}
+
+void PhaseOrders::repeat_finish(Work& work) {
+  const bool waits = parts_.lifecycle.state() == JobState::kFinishing && parts_.group.whole();
+  if (!waits || work.now - finish_said_ < kSayAgain) return;
+  finish_said_ = work.now;
+  parts_.group.say_finish_again(work);
+}
+
+}  // namespace antdt::ctl::job

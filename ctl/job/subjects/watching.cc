@@ -1,0 +1,57 @@
+#include "ctl/job/subjects/watching.h"
+
+#include <vector>
+
+#include "ctl/job/parts.h"
+#include "ctl/job/reporter.h"
+
+namespace antdt::ctl::job {
+
+void Watching::on(const TickPassed& /*e*/, Work& work) {
+  work.then(lifecycle::TickPassed{});
+  parts_.group.tick(work);
+  work.then(VitalsDue{});
+  work.then(DeadlinesDue{});
+}
+
+void Watching::on(const VitalsDue& /*e*/, Work& work) {
+  for (const Vitals::Finding& finding : parts_.vitals.check(work.now)) {
+    if (const auto* hung = std::get_if<HungMember>(&finding)) {
+      work.then(lifecycle::WorkerHung{hung->member, hung->why});
+    } else {
+      parts_.group.stuck(std::get<StuckCollective>(finding).why, work);
+    }
+  }
+}
+
+void Watching::on(const DeadlinesDue& /*e*/, Work& work) {
+  parts_.checkpoints.look_at_begun(work);
+  remember_moment(false, work);
+  parts_.phases.repeat_finish(work);
+  parts_.hosts.look(work);
+}
+
+void Watching::on(const PauseChanged& e, Work& work) {
+  paused_ = e.on;
+  expect_steps(work);
+}
+
+// No steps are expected while the journal has no room, since nobody gets records then; while one
+// member writes the model at the end and the others wait, however long that takes; and during the
+// last checkpoint of a group of servers.
+void Watching::expect_steps(const Work& work) {
+  const bool none = paused_ || !parts_.group.whole() || parts_.group.closing() ||
+                    parts_.lifecycle.phase().what == wire::PhaseKind::kFinish;
+  parts_.vitals.expect_steps(none ? std::vector<Member>{} : parts_.group.members(), work.now);
+}
+
+void Watching::remember_moment(bool ends, Work& work) {
+  if (!parts_.history.moment_is_over(work.now, ends)) return;
+  const ProgressView& progress = parts_.series.progress();
+  const RunHistory::Standing stands{parts_.lifecycle.seconds(), progress.step(),
+                                    samples_done(parts_), progress.recent_loss().value_or(0)};
+  work.remember(
+      parts_.history.moment(stands, parts_.controller.plan(), parts_.controller.view(), work.now));
+}
+
+}  // namespace antdt::ctl::job

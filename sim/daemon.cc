@@ -13,7 +13,6 @@ using std::chrono::seconds;
 // As in cmd/antdt-jobd.
 constexpr Duration kTick = milliseconds(100);
 constexpr Duration kSilence = milliseconds(2500);
-constexpr Duration kRepeat = seconds(2);
 constexpr Duration kHostLostAfter = seconds(6);
 constexpr std::uint64_t kTurnsToSnapshot = 200;
 constexpr Duration kLookForRoom = seconds(1);
@@ -280,17 +279,8 @@ void Daemon::beat() {
 }
 
 void Daemon::repeat_requests() {
-  const auto workers = machine_->lifecycle().workers();
-  for (const ctl::WorkerProcess& w : workers) {
-    if (!w.running()) continue;
-    const auto asked = asked_.find(w.member());
-    if (asked != asked_.end() && clock_.now() - asked->second < kRepeat) continue;
-    if (w.is_to_be_killed(machine_->lifecycle().seconds())) {
-      perform(ctl::lifecycle::StopWorker{w.member(), w.place.host, {}});
-    } else if (w.state == ctl::WorkerProcess::kPlanned && !w.asked_to_stop()) {
-      perform(ctl::lifecycle::StartWorker{w.member(), w.place.host});
-    }
-  }
+  const auto due = requests_.due(machine_->lifecycle(), clock_.now());
+  for (const auto& request : due) std::visit([this](const auto& o) { perform(o); }, request);
 }
 
 // -------------------------------------------------------------------- messages

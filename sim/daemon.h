@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "ctl/job/job_machine.h"
+#include "ctl/lifecycle/process_requests.h"
 #include "sim/hosts/disk.h"
 #include "sim/hosts/process.h"
 #include "sim/messages.h"
@@ -145,7 +146,7 @@ class Daemon {
   Incarnation incarnation_;
   std::optional<ctl::JobMachine> machine_;
   std::map<std::string, Link> links_;
-  std::map<Member, MonoTime> asked_;
+  ctl::ProcessRequests requests_;
   std::deque<Job> inbox_;
   bool in_turn_ = false;
   bool committing_ = false;

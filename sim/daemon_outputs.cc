@@ -42,12 +42,12 @@ void Daemon::sabotage(ctl::job::SendToWorker& message) {
 }
 
 void Daemon::perform(const ctl::lifecycle::StartWorker& o) {
-  asked_[o.member] = clock_.now();
+  requests_.asked(o.member, clock_.now());
   send(o.host, Start{o.member});
 }
 
 void Daemon::perform(const ctl::lifecycle::StopWorker& o) {
-  asked_[o.member] = clock_.now();
+  requests_.asked(o.member, clock_.now());
   if (o.grace == Duration::zero()) outside_.killed(*machine_, o.member);
   send(o.host, Stop{o.member, o.grace});
 }

@@ -80,12 +80,12 @@ struct SkipOrdered {
   wire::SkipRecords order;
 };
 // An operator wants the advised action with this number done.
-struct ActionApproved {
+struct ApprovalReceived {
   std::uint64_t number = 0;
   std::string who;
 };
 // The program that is the job's solution has answered a view with this plan.
-struct ProgramDecided {
+struct DecisionReceived {
   Decision decision;
   PlanVersion plan;
 };
@@ -107,7 +107,7 @@ struct OperatorAsked {
 using Input = std::variant<
     WorkerSaid, HostWelcomed, HostFellSilent, PauseChanged, JobCreated, IncarnationRecovered,
     ResumeOrdered, TickPassed, ControlTickPassed, CheckpointStored, CheckpointFound,
-    CheckpointFilesMoved, SkipOrdered, ActionApproved, ProgramDecided, InjectionOrdered,
+    CheckpointFilesMoved, SkipOrdered, ApprovalReceived, DecisionReceived, InjectionOrdered,
     HistoryKept, OperatorAsked, lifecycle::WorkersPlaced, lifecycle::HostLost,
     lifecycle::GangPrepared, lifecycle::WorkerStarted, lifecycle::WorkerExited,
     lifecycle::WorkerStartRefused, lifecycle::StopRequested, lifecycle::EvictionRequested,

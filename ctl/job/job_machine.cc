@@ -104,8 +104,8 @@ void JobMachine::take(const Input& input, Work& work) {
                  [&](const CheckpointFound& e) { p.restoring.on(e, work); },
                  [&](const CheckpointFilesMoved& e) { p.restoring.on(e, work); },
                  [&](const SkipOrdered& e) { p.operators.on(e, work); },
-                 [&](const ActionApproved& e) { p.controlling.on(e, work); },
-                 [&](const ProgramDecided& e) { p.controlling.on(e, work); },
+                 [&](const ApprovalReceived& e) { p.controlling.on(e, work); },
+                 [&](const DecisionReceived& e) { p.controlling.on(e, work); },
                  [&](const InjectionOrdered& e) { p.injections.on(e, work); },
                  [&](const HistoryKept& e) { p.history.kept(e.told); },
                  [&](const OperatorAsked& e) { p.operators.on(e, work); },
@@ -136,11 +136,15 @@ void JobMachine::take(Item& item, Work& work) {
                    add_effects(std::move(effects), agenda_);
                    work.then(GroupStepped{});
                  },
-                 [&](ctl::Event& e) { add_effects(p.controller.step(e, work.now), agenda_); },
+                 [&](control::Input& e) {
+            control::Effects effects;
+            p.controller.step(e, work.now, effects);
+            add_effects(std::move(effects), agenda_);
+          },
                  [&](lifecycle::Effect& e) { p.life_orders.carry_out(e, work); },
                  [&](membership::Effect& e) { p.ring.carry_out(e, work); },
                  [&](servers::Effect& e) { p.servers_group.carry_out(e, work); },
-                 [&](ctl::Effect& e) { p.controlling.carry_out(e, work); },
+                 [&](control::Effect& e) { p.controlling.carry_out(e, work); },
                  [&](shard_server::ledger::Effect& e) { p.records.carry_out(e, work); },
                  [&](FollowUp& e) { take(e, work); },
              },

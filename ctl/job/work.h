@@ -82,8 +82,8 @@ using FollowUp =
                  GroupStepped, SettlePlanned, ServerWorkersPlanned, ServerWorkerPlanned>;
 
 using Item = std::variant<lifecycle::Input, lifecycle::Effect, membership::Input,
-                          membership::Effect, servers::Input, servers::Effect, ctl::Event,
-                          ctl::Effect, shard_server::ledger::Effect, FollowUp>;
+                          membership::Effect, servers::Input, servers::Effect, control::Input,
+                          control::Effect, shard_server::ledger::Effect, FollowUp>;
 
 class Agenda {
  public:
@@ -145,8 +145,8 @@ class Work {
       return membership::Input(std::move(item));
     } else if constexpr (is_alternative<T, servers::Input>) {
       return servers::Input(std::move(item));
-    } else if constexpr (is_alternative<T, ctl::Event>) {
-      return ctl::Event(std::move(item));
+    } else if constexpr (is_alternative<T, control::Input>) {
+      return control::Input(std::move(item));
     } else {
       static_assert(is_alternative<T, FollowUp>,
                     "an input of a machine, or what the coordinator does next");

@@ -15,6 +15,17 @@ namespace {
 constexpr std::uint32_t kFormations = 5;
 constexpr Duration kRepeatOrders = std::chrono::seconds(2);
 
+SharedRoster roster_of(const MemberList& members,
+                       const std::map<Member, wire::Address>& addresses) {
+  auto list = std::make_shared<std::vector<wire::RosterMember>>();
+  for (std::size_t rank = 0; rank < members.size(); ++rank) {
+    const ExpectedMember& e = members.at(rank);
+    list->push_back(
+        {e.member.worker, static_cast<std::uint32_t>(rank), e.host, addresses.at(e.member).at});
+  }
+  return {std::move(list)};
+}
+
 }  // namespace
 
 void Membership::step(const Input& input, MonoTime now, Effects& out) {
@@ -376,7 +387,7 @@ void Membership::on(const AddressArrived& e, Effects& out) {
   const bool ours = e.generation == generation_ && forming() && members_.contains(e.member);
   if (!ours) return abort_stray(e.member, e.generation, out);
   if (state_ == State::kConnecting) {  // it has not heard of the roster
-    out.emplace_back(SendRoster{e.member, generation_, roster()});
+    out.emplace_back(SendRoster{e.member, generation_, roster_of(members_, addresses_)});
     return;
   }
   addresses_[e.member] = e.address;
@@ -384,20 +395,10 @@ void Membership::on(const AddressArrived& e, Effects& out) {
   // From: kAddresses. To: kConnecting. All can be reached, and hear where.
   state_ = State::kConnecting;
   since_ = now_;
-  const SharedRoster shared = roster();
+  const SharedRoster shared = roster_of(members_, addresses_);
   for (const ExpectedMember& m : members_.all()) {
     out.emplace_back(SendRoster{m.member, generation_, shared});
   }
-}
-
-SharedRoster Membership::roster() const {
-  auto list = std::make_shared<std::vector<wire::RosterMember>>();
-  for (std::size_t r = 0; r < members_.size(); ++r) {
-    const Member member = members_.at(r).member;
-    list->push_back({member.worker, static_cast<std::uint32_t>(r), members_.at(r).host,
-                     addresses_.at(member).at});
-  }
-  return {std::move(list)};
 }
 
 void Membership::on(const ReadyArrived& e, Effects& out) {

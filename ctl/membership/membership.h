@@ -120,7 +120,6 @@ class Membership {
   void regroup_for_newcomers(Effects& out);
   void repeat_orders(Effects& out);
   [[nodiscard]] SendForm form_for(std::size_t rank) const;
-  [[nodiscard]] SharedRoster roster() const;
   void check_invariants() const;
 
   crypto::Secret secret_;

@@ -1,6 +1,6 @@
 // Links to agents that are played by the test. Messages travel as they do; time passes only
 // when the test says so.
-#include "jobd/agent_links.h"
+#include "jobd/links/agent_links.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "jobd/seen_numbers.h"
+#include "jobd/disk/seen_numbers.h"
 
 #include <gtest/gtest.h>
 

@@ -33,7 +33,7 @@ void RingGroup::recover(Work& work) {
     group.push_back(parts_.members.info_of(e.member, e.host));
     group.back().rank = static_cast<std::uint32_t>(group.size() - 1);
   }
-  work.then(GroupFormed{group});
+  work.then(control::GroupFormed{group});
 }
 
 void RingGroup::finish_recovery(Work& work) {
@@ -174,7 +174,7 @@ void RingGroup::on(const membership::SettleGeneration& settled, Work& work) {
   settled_ = true;
   parts_.times.group_formed(to_ledger.members, work.now);
   work.remember({parts_.history.settled(settled, parts_.membership.lineage())});
-  work.then(GroupFormed{group});
+  work.then(control::GroupFormed{group});
   work.then(SettlePlanned{settled});
 }
 

@@ -18,10 +18,10 @@ void Controlling::on(const ControlTickPassed& /*e*/, Work& work) {
 
 // What the controller needs to know of hosts. While a worker has no place yet and waits for room,
 // nobody can say how long another one would wait.
-ctl::Tick Controlling::tick() const {
+control::TimePassed Controlling::tick() const {
   const std::uint64_t all = samples_total(parts_);
   const Lifecycle& life = parts_.lifecycle;
-  ctl::Tick tick;
+  control::TimePassed tick;
   tick.remaining = all - std::min(all, samples_done(parts_));
   for (const Hosts::Place& p : life.hosts().places(life.workers(), life.seconds())) {
     tick.places.push_back({parts_.members.host_name(p.host->host), p.room});
@@ -40,14 +40,14 @@ ctl::Tick Controlling::tick() const {
   return tick;
 }
 
-void Controlling::on(const ActionApproved& e, Work& work) {
+void Controlling::on(const ApprovalReceived& e, Work& work) {
   if (!check_approve(e.number)) return;
   const ActionReport& action = *parts_.past.action(e.number);
-  work.then(Approved{action.kind, action.target, e.who});
+  work.then(control::ActionApproved{action.kind, action.target, e.who});
 }
 
-void Controlling::on(const ProgramDecided& e, Work& work) {
-  if (parts_.trains()) work.then(Decided{e.decision, e.plan});
+void Controlling::on(const DecisionReceived& e, Work& work) {
+  if (parts_.trains()) work.then(control::ProgramDecided{e.decision, e.plan});
 }
 
 Status Controlling::check_approve(std::uint64_t number) const {
@@ -63,12 +63,12 @@ Status Controlling::check_approve(std::uint64_t number) const {
   return parts_.controller.check_approved(action.kind, action.target);
 }
 
-void Controlling::carry_out(const ctl::Effect& effect, Work& work) {
+void Controlling::carry_out(const control::Effect& effect, Work& work) {
   std::visit(Overloaded{
-                 [&](const SendPlan& e) { announce(e.plan, work); },
-                 [&](const RecordAction& e) { record(e, work); },
-                 [&](const Perform& e) { perform(e, work); },
-                 [&](const Impossible& e) {
+                 [&](const control::SendPlan& e) { announce(e.plan, work); },
+                 [&](const control::RecordAction& e) { record(e, work); },
+                 [&](const control::PerformAction& e) { perform(e, work); },
+                 [&](const control::RefuseGroup& e) {
                    work.then(lifecycle::JobFailed{"configuration", 2, e.error.message});
                  },
              },
@@ -103,7 +103,7 @@ wire::Plan Controlling::plan_of(WorkerId worker) const {
   return own;
 }
 
-void Controlling::record(const RecordAction& action, Work& work) {
+void Controlling::record(const control::RecordAction& action, Work& work) {
   const std::uint64_t number = parts_.past.add(ActionReport{
       0, parts_.lifecycle.seconds(), action.kind, action.target, action.reason, action.outcome});
   work.note(
@@ -115,7 +115,7 @@ void Controlling::record(const RecordAction& action, Work& work) {
 }
 
 template <class Wish>
-void Controlling::ask(const Wish& wish, const Perform& e, Work& work) {
+void Controlling::ask(const Wish& wish, const control::PerformAction& e, Work& work) {
   if (const Status possible = parts_.operators.check(wish); !possible) {
     return work.note("action", fmt::format("{} of {} cannot be done: {}", kind_of(e.action),
                                            target_of(e.action), possible.error().message));
@@ -123,7 +123,7 @@ void Controlling::ask(const Wish& wish, const Perform& e, Work& work) {
   parts_.operators.ask(wish, work);
 }
 
-void Controlling::perform(const Perform& e, Work& work) {
+void Controlling::perform(const control::PerformAction& e, Work& work) {
   const Duration grace = parts_.config.spec.stop_grace;
   std::visit(
       Overloaded{

@@ -17,14 +17,14 @@ class Controlling {
   explicit Controlling(Parts& parts) : parts_(parts) {}
 
   void on(const ControlTickPassed& e, Work& work);
-  void on(const ActionApproved& e, Work& work);
-  void on(const ProgramDecided& e, Work& work);
+  void on(const ApprovalReceived& e, Work& work);
+  void on(const DecisionReceived& e, Work& work);
   // The controller has looked at the job.
   void on(const VerdictsDue& e, Work& work);
   // The ledger and the servers know a plan: the members hear it.
   void on(const PlanKept& e, Work& work);
   // What the controller wants done.
-  void carry_out(const ctl::Effect& effect, Work& work);
+  void carry_out(const control::Effect& effect, Work& work);
 
   // A member is told its own part alone: with everybody's, a plan for thousands would be millions
   // of entries.
@@ -32,12 +32,12 @@ class Controlling {
   [[nodiscard]] Status check_approve(std::uint64_t number) const;
 
  private:
-  [[nodiscard]] ctl::Tick tick() const;
+  [[nodiscard]] control::TimePassed tick() const;
   void announce(const wire::Plan& plan, Work& work);
-  void record(const RecordAction& action, Work& work);
-  void perform(const Perform& e, Work& work);
+  void record(const control::RecordAction& action, Work& work);
+  void perform(const control::PerformAction& e, Work& work);
   template <class Wish>
-  void ask(const Wish& wish, const Perform& e, Work& work);
+  void ask(const Wish& wish, const control::PerformAction& e, Work& work);
 
   Parts& parts_;
 };

@@ -128,7 +128,7 @@ void Messages::on(const ProgressCounted& e, Work& work) {
     work.then(lifecycle::StepCompleted{said.step});
   }
   parts_.series.hear(e.member, said, open.phase, work.now);
-  if (said.plan != PlanVersion{}) work.then(PlanInForce{said.plan});
+  if (said.plan != PlanVersion{}) work.then(control::PlanTookEffect{said.plan});
   if (!said.done) return;
   if (said.phase < open.phase) {  // it has not heard of the next phase
     // One of a generation that is not settled yet must not hear of it either: this
@@ -164,14 +164,14 @@ void Messages::hear(const WorkerSaid& e, const wire::Metrics& said, Work& work) 
   parts_.history.measured(e.member, said.sum);
   const bool batches = said.sum.batches > 0 || said.sum.skipped > 0;
   if (batches || said.sum.hops > 0 || said.probe.looked_us > 0) {
-    work.then(Observed{{e.member, said}});
+    work.then(control::MetricsReported{{e.member, said}});
   }
 }
 
 void Messages::hear(const WorkerSaid& e, const wire::PsStats& said, Work& work) {
   if (e.member.worker.role != 's') return;
   parts_.server_stats.said(e.member.worker, said, parts_.servers.placement().role_of(e.member));
-  work.then(ServerObserved{e.member, said.requests, said.busy_us});
+  work.then(control::ServerMetricsReported{e.member, said.requests, said.busy_us});
 }
 
 void Messages::hear(const WorkerSaid& e, const wire::Bye& said, Work& work) {

@@ -1,4 +1,4 @@
-#include "jobd/keeper_link.h"
+#include "jobd/links/keeper_link.h"
 
 #include <utility>
 

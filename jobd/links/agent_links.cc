@@ -1,4 +1,4 @@
-#include "jobd/agent_links.h"
+#include "jobd/links/agent_links.h"
 
 #include <utility>
 

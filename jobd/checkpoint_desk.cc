@@ -1,0 +1,119 @@
+#include "jobd/checkpoint_desk.h"
+
+#include <utility>
+
+#include "jobd/shell.h"
+
+namespace antdt::jobd {
+
+CheckpointDesk::CheckpointDesk(Shell& shell)
+    : shell_(shell),
+      store_(shell.options.run_dir, shell.config.checkpoint.keep,
+             [&shell] { shell.disks.checkpoints().progress(); }),
+      copies_(std::make_unique<RunCopies>(
+          shell.loop,
+          RunCopies::Options{shell.options.run_dir, shell.config.job.id,
+                             shell.config.checkpoint.copies},
+          RunCopies::Handlers{[&shell](const std::string& kind, const std::string& text) {
+                                shell.note(kind, text);
+                              },
+                              [&shell] {
+                                if (!shell.ended) shell.feed(ctl::job::CheckpointFilesMoved{});
+                              }})) {}
+
+void CheckpointDesk::list() {
+  shell_.disks.checkpoints().run("listing the checkpoints", [this, store = store_] {
+    return [this, kept = store.list()] { copies_->kept(kept); };
+  });
+}
+
+void CheckpointDesk::store(const ctl::job::StoreCheckpoint& o) {
+  const auto order = std::make_shared<const ctl::job::StoreCheckpoint>(o);
+  copies_->gather(
+      o.written.number, o.written.directory, o.parts, [this, order](const std::string& error) {
+        if (error.empty()) return keep(order);
+        shell_.feed(
+            ctl::job::CheckpointStored{order->written.number, order->written.step, "", error});
+      });
+}
+
+// A run that goes on from the checkpoint knows what made the steps up to it.
+void CheckpointDesk::keep(const StoreOrder& order) {
+  shell_.history.sync([this, order](bool) {
+    shell_.disks.checkpoints().run("storing a checkpoint", [this, order, store = store_]() mutable {
+      const auto name = store.store(*order);
+      return [this, order, name, kept = store.list()] {
+        if (name) copies_->kept(kept, *name, order->written.directory);
+        shell_.feed(ctl::job::CheckpointStored{order->written.number, order->written.step,
+                                               name.value_or(""),
+                                               name ? "" : name.error().message});
+      };
+    });
+  });
+}
+
+void CheckpointDesk::find() {
+  shell_.disks.checkpoints().run("looking for the newest checkpoint", [this, store = store_] {
+    const auto newest = std::make_shared<const CheckpointStore::Newest>(store.newest());
+    return [this, newest, kept = store.list()] {
+      copies_->kept(kept);
+      for (const std::string& problem : newest->problems) {
+        shell_.note("checkpoint-damaged", problem);
+      }
+      copies_->find(newest->found.directory, [this, newest](bool fetched) {
+        fetched ? read_newest() : begin_from(*newest);
+      });
+    };
+  });
+}
+
+void CheckpointDesk::read_newest() {
+  shell_.disks.checkpoints().run("reading a checkpoint", [this, store = store_] {
+    const auto newest = std::make_shared<const CheckpointStore::Newest>(store.newest());
+    return [this, newest, kept = store.list()] {
+      copies_->kept(kept);
+      begin_from(*newest);
+    };
+  });
+}
+
+void CheckpointDesk::begin_from(const CheckpointStore::Newest& newest) {
+  shell_.feed(newest.found);
+  shell_.skips.declare();
+}
+
+void CheckpointDesk::hold_until_there(Member to, const std::string& host,
+                                      const std::string& directory) {
+  if (copies_->can_read(host, directory)) return;
+  const auto number = orders_.hold(to, directory, shell_.outbox.take_last());
+  if (!number) return;
+  copies_->reach(host, directory, [this, to, number = *number](const std::string& /*error*/) {
+    if (auto order = orders_.release(to, number)) shell_.outbox.add(std::move(*order));
+  });
+}
+
+void CheckpointDesk::with_room(std::function<void(const std::string& about_room)> then) {
+  shell_.disks.checkpoints().run("looking for room", [then = std::move(then), store = store_] {
+    return [then, said = store.about_room()] { then(said); };
+  });
+}
+
+void CheckpointDesk::conclude(bool done, std::function<void(std::vector<std::string>)> then) {
+  shell_.disks.checkpoints().run(
+      "listing the checkpoints",
+      [this, done, then = std::move(then), store = store_, run_dir = shell_.options.run_dir] {
+        RunCopies::remove_probes(run_dir);
+        return [this, done, then, names = store.list()] {
+          if (done) copies_->job_done(names);
+          then(names);
+        };
+      });
+}
+
+void CheckpointDesk::when_copied(MonoTime until, std::function<void()> then) {
+  if (copies_->idle() || shell_.loop.now() >= until) return then();
+  shell_.loop.call_after(std::chrono::milliseconds(20),
+                         [this, until, then = std::move(then)] { when_copied(until, then); });
+}
+
+}  // namespace antdt::jobd

@@ -1,0 +1,50 @@
+// Hosts: the links to their agents, what is placed where, and the requests to start and end
+// processes there.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "core/ids.h"
+#include "core/result.h"
+#include "core/transport/socket.h"
+#include "core/wire/messages.h"
+#include "ctl/lifecycle/lifecycle_events.h"
+#include "ctl/lifecycle/process_requests.h"
+
+namespace antdt::jobd {
+
+struct Shell;
+
+class HostDesk {
+ public:
+  explicit HostDesk(Shell& shell) : shell_(shell) {}
+
+  [[nodiscard]] Status dial_agents(transport::Context& context);
+  void on_welcome(const std::string& endpoint, const wire::AgentWelcome& welcome);
+  void on_lost(const std::string& endpoint, const std::string& reason);
+  // Hosts that were not heard of for a moment.
+  void look_at_silence();
+
+  void start(const ctl::lifecycle::StartWorker& o);
+  void stop(const ctl::lifecycle::StopWorker& o);
+  // Programs that need an address and a free port of rank 0's host: its agent says which.
+  void prepare(const ctl::lifecycle::PrepareGang& o);
+  void on_port(std::uint32_t master_port);
+  // What an agent has not confirmed is asked again; asking twice is safe.
+  void repeat_requests();
+
+ private:
+  [[nodiscard]] ctl::HostState state_of(const std::string& endpoint,
+                                        const wire::AgentWelcome& welcome) const;
+  void place_workers();
+
+  Shell& shell_;
+  std::map<std::string, wire::AgentWelcome> hosts_;  // by endpoint
+  ctl::ProcessRequests requests_;
+  std::map<WorkerId, std::vector<wire::EnvVar>> extra_env_;
+  std::vector<ctl::PlacedWorker> waiting_for_port_;
+};
+
+}  // namespace antdt::jobd

@@ -1,0 +1,82 @@
+// All that the job daemon is made of, which its parts share: the job, the files, the links, and the
+// parts themselves. One per daemon, and it stays where it is, since its parts refer to it.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "core/clock.h"
+#include "core/loop.h"
+#include "core/os/fs.h"
+#include "core/transport/socket.h"
+#include "ctl/job/job_machine.h"
+#include "jobd/checkpoint_desk.h"
+#include "jobd/disk/disks.h"
+#include "jobd/disk/event_log.h"
+#include "jobd/disk/history_thread.h"
+#include "jobd/effect_runner.h"
+#include "jobd/host_desk.h"
+#include "jobd/inbox.h"
+#include "jobd/links/agent_links.h"
+#include "jobd/links/keeper_link.h"
+#include "jobd/operator_desk.h"
+#include "jobd/outbox.h"
+#include "jobd/programs/own_program.h"
+#include "jobd/skip_desk.h"
+#include "jobd/turns.h"
+#include "launcher/config/job_config.h"
+
+namespace antdt::jobd {
+
+struct Options {
+  std::string run_dir;
+  std::string socket_dir;    // where jobd.sock is bound
+  std::string agent_socket;  // ipc socket of the private agent
+  std::string state_dir;     // where state.db is; run_dir unless that is on a network filesystem
+  std::function<void()> before_abort = {};  // so that the log's last words are written
+};
+
+struct Shell {
+  Shell(EventLoop& the_loop, const Clock& clock, Options the_options,
+        launcher::JobConfig the_config, FileLock the_lock, shard_server::Journal journal,
+        HistoryKeeper keeper_of_history, ctl::JobMachine the_machine);
+  Shell(const Shell&) = delete;
+  Shell& operator=(const Shell&) = delete;
+
+  // The job hears it, and what it wants done is carried out.
+  void feed(const ctl::job::Input& input);
+  void note(const std::string& kind, const std::string& text, const std::string& extra_json = "");
+  [[nodiscard]] ctl::JobReport report() const;
+  // Whether a disk does not answer, or does so again: told once each.
+  void look_at_disks();
+  void send_now(Outgoing& out);
+
+  EventLoop& loop;
+  const Options options;
+  const launcher::JobConfig config;
+  const std::string config_json;
+  FileLock lock;
+  ctl::JobMachine machine;
+  Disks disks;
+  EventLog events;
+  HistoryThread history;
+  std::unique_ptr<OwnProgram> own_program;  // where the job's solution is one
+  std::optional<AgentLinks> links;
+  std::optional<KeeperLink> keeper;  // where links does not lead to the private agent
+  std::optional<transport::Socket> socket;
+  bool ended = false;
+  int exit_code = 4;
+
+  Outbox outbox;
+  Turns turns;
+  SkipDesk skips;
+  CheckpointDesk checkpoints;
+  HostDesk hosts;
+  OperatorDesk operators;
+  Inbox inbox;
+  EffectRunner runner;
+};
+
+}  // namespace antdt::jobd

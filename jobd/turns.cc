@@ -1,0 +1,111 @@
+#include "jobd/turns.h"
+
+#include <cstdlib>
+#include <utility>
+
+#include "core/log/log.h"
+#include "jobd/shell.h"
+
+namespace antdt::jobd {
+namespace {
+
+constexpr Duration kLookForRoom = std::chrono::seconds(1);
+constexpr Duration kSyncHistory = std::chrono::seconds(1);
+// Between two signs of life while the journal is waited for.
+constexpr Duration kSignOfLife = std::chrono::milliseconds(500);
+
+}  // namespace
+
+Turns::Turns(Shell& shell, shard_server::Journal journal)
+    : shell_(shell), journal_(std::move(journal)) {}
+
+void Turns::finish() {
+  if (!shell_.ended)
+    shell_.skips.declare();  // a phase may have been opened: before any grant of it
+  if (const auto image = shell_.machine.image_if_changed()) append(ctl::kImageRecord, *image);
+  shell_.history.finish_turn();
+  if (const Status committed = commit(); !committed) {
+    log_error("the journal cannot be written: {}", committed.error().message);
+    if (shell_.options.before_abort) shell_.options.before_abort();
+    std::abort();
+  }
+  shell_.skips.keep();
+  pause_if_disk_is_full();
+  send();
+}
+
+Status Turns::commit() {
+  if (!journal_.dirty()) return {};
+  return on_journal("committing the journal", [this]() -> Status {
+    ANTDT_RETURN_IF_ERROR(journal_.commit());
+    return journal_.wants_snapshot() ? journal_.snapshot(shell_.machine.snapshot()) : Status();
+  });
+}
+
+Status Turns::on_journal(const char* what, const std::function<Status()>& work) {
+  Status done;
+  shell_.disks.journal().run(what, [&done, &work] {
+    done = work();
+    return DiskThread::Then();
+  });
+  while (!shell_.disks.journal().await_idle(kSignOfLife)) {
+    if (shell_.links) shell_.links->heartbeat();
+    shell_.look_at_disks();
+    shell_.inbox.answer_status_alone();
+  }
+  return done;
+}
+
+// Members of a generation that settled forget the one before: what they told of it is to be safe
+// when they hear so. What later turns say goes after it.
+void Turns::send() {
+  std::vector<Outgoing> messages = shell_.outbox.take();
+  if (shell_.history.take_settled()) {
+    const std::uint64_t number = held_.add_waiting(std::move(messages), shell_.loop.now());
+    shell_.history.sync([this, number](bool) { held_.history_kept(number); });
+    shell_.history.finish_turn();
+  } else {
+    held_.add(std::move(messages));
+  }
+  send_due();
+}
+
+void Turns::send_due() {
+  for (Outgoing& out : held_.take_due(shell_.loop.now())) shell_.send_now(out);
+}
+
+void Turns::sync_history() {
+  if (shell_.loop.now() - history_asked_ < kSyncHistory) return;
+  history_asked_ = shell_.loop.now();
+  shell_.history.sync([this, told = shell_.machine.history_mark()](bool kept) {
+    if (kept) shell_.feed(ctl::job::HistoryKept{told});
+  });
+}
+
+// The journal has used its ballast. What is written from now on must be little: requests for
+// records are left unanswered (workers repeat them, and train on what they hold), until the ballast
+// is back.
+void Turns::pause_if_disk_is_full() {
+  if (paused_ || !journal_.low_on_space()) return;
+  paused_ = shell_.loop.now();
+  shell_.feed(ctl::job::PauseChanged{true});
+  shell_.note(
+      "paused",
+      fmt::format("the disk of {}/state.db is full: make room for {} MiB there; the job "
+                  "waits and goes on by itself",
+                  shell_.options.state_dir, shard_server::JournalOptions{}.ballast_bytes >> 20));
+}
+
+void Turns::go_on_if_there_is_room() {
+  if (!paused_ || shell_.loop.now() - *paused_ < kLookForRoom) return;
+  paused_ = shell_.loop.now();
+  if (!on_journal("reserving room for the journal",
+                  [this] { return journal_.restore_ballast(); })) {
+    return;
+  }
+  paused_.reset();
+  shell_.feed(ctl::job::PauseChanged{false});
+  shell_.note("continued", "there is room on the disk again; the job goes on");
+}
+
+}  // namespace antdt::jobd

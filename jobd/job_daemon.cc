@@ -123,7 +123,7 @@ void JobDaemon::tick() {
   shell.turns.sync_history();
   shell.turns.send_due();
   shell.hosts.look_at_silence();
-  shell.feed(ctl::job::TickPassed{});
+  shell.feed(ctl::job::TimePassed{});
 }
 
 void JobDaemon::control_tick() {

@@ -260,7 +260,7 @@ void Daemon::tick() {
   for (const auto& [host, link] : links_) {
     if (clock_.now() - link.last_heard > kSilence) feed(ctl::job::HostFellSilent{host});
   }
-  feed(ctl::job::TickPassed{});
+  feed(ctl::job::TimePassed{});
 }
 
 void Daemon::beat() {

@@ -56,7 +56,7 @@ struct IncarnationRecovered {};
 // A run that ended or broke off goes on from its last checkpoint:
 struct ResumeOrdered {};
 
-struct TickPassed {};
+struct TimePassed {};
 // The controller's time: once in each JobMachine::control_interval().
 struct ControlTickPassed {};
 // Answers StoreCheckpoint. `error` is empty when the checkpoint is whole and in place.
@@ -106,7 +106,7 @@ struct OperatorAsked {
 
 using Input = std::variant<
     WorkerSaid, HostWelcomed, HostFellSilent, PauseChanged, JobCreated, IncarnationRecovered,
-    ResumeOrdered, TickPassed, ControlTickPassed, CheckpointStored, CheckpointFound,
+    ResumeOrdered, TimePassed, ControlTickPassed, CheckpointStored, CheckpointFound,
     CheckpointFilesMoved, SkipOrdered, ApprovalReceived, DecisionReceived, InjectionOrdered,
     HistoryKept, OperatorAsked, lifecycle::WorkersPlaced, lifecycle::HostLost,
     lifecycle::GangPrepared, lifecycle::WorkerStarted, lifecycle::WorkerExited,

@@ -98,7 +98,7 @@ void JobMachine::take(const Input& input, Work& work) {
                  [&](const JobCreated& e) { p.records.on(e, work); },
                  [&](const IncarnationRecovered& e) { begin(e, work); },
                  [&](const ResumeOrdered& e) { begin(e, work); },
-                 [&](const TickPassed& e) { p.watching.on(e, work); },
+                 [&](const TimePassed& e) { p.watching.on(e, work); },
                  [&](const ControlTickPassed& e) { p.controlling.on(e, work); },
                  [&](const CheckpointStored& e) { p.checkpoints.on(e, work); },
                  [&](const CheckpointFound& e) { p.restoring.on(e, work); },

@@ -117,13 +117,13 @@ struct JobFailed {
   // Not zero: those who train are sound, and write a checkpoint within this time first.
   Duration checkpoint_within = {};
 };
-struct TickPassed {};
+struct TimePassed {};
 using Input = std::variant<
     WorkersPlaced, HostCameUp, HostLost, GangPrepared, WorkerStarted, WorkerExited, WorkerVanished,
     RunResumed, WorkerStartRefused, WorkerJoined, GenerationSettled, GenerationEnded, StepCompleted,
     WorkerHung, PhaseDrained, WorkerDone, CheckpointWriteBegun, CheckpointConcluded,
     CheckpointBytesMoved, CheckpointRestored, StopRequested, EvictionRequested, RestartRequested,
-    ServerTakenOver, WorkerCountRequested, ServerCountRequested, JobFailed, TickPassed>;
+    ServerTakenOver, WorkerCountRequested, ServerCountRequested, JobFailed, TimePassed>;
 
 // ---- effects
 struct PersistImage {};

@@ -2,7 +2,7 @@
 
 namespace antdt::ctl::lifecycle {
 
-void Turn::take(const TickPassed&) {
+void Turn::take(const TimePassed&) {
   if (stopping.look_at_deadlines()) return;
   starts.start_waiting();
   servers.look_at_last_cut();

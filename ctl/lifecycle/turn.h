@@ -164,7 +164,7 @@ class Turn {
   void take(const Event& e) {
     offer(e, starts, failing, training, stopping, wishes, moves, servers);
   }
-  void take(const TickPassed& e);
+  void take(const TimePassed& e);
 
   Starts starts;
   Failing failing;

@@ -15,6 +15,11 @@ bool same_places(const wire::Ready& a, const wire::Ready& b) {
          });
 }
 
+// A member that says nothing of it is not compared.
+bool differ_in(const std::string& a, const std::string& b) {
+  return !a.empty() && !b.empty() && a != b;
+}
+
 std::optional<WorkerId> named_twice(const std::vector<wire::MemberPlace>& places) {
   std::set<WorkerId> named;
   for (const wire::MemberPlace& place : places) {
@@ -32,7 +37,7 @@ std::optional<std::string> data_differ(const MemberList& members,
   for (const ExpectedMember& e : members.all()) {
     const wire::DataIdentity& other = joined.at(e.member).data;
     if (other.fingerprint != data.fingerprint || other.train_records != data.train_records ||
-        other.eval_records != data.eval_records) {
+        other.eval_records != data.eval_records || differ_in(other.built_by, data.built_by)) {
       return fmt::format(
           "the data differs between hosts: {} on {} has {}, {} "
           "on {} has {}; copy the same files "

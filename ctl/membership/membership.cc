@@ -297,7 +297,7 @@ void Membership::repeat_orders(Effects& out) {
   out.emplace_back(SendAbort{generation_, std::move(away), "the others have left this generation"});
 }
 
-void Membership::on(const TickPassed&, Effects& out) {
+void Membership::on(const TimePassed&, Effects& out) {
   if (state_ == State::kSettled) return;
   if (gathering()) repeat_orders(out);
   for (const Member member : missing()) {

@@ -95,7 +95,7 @@ class Membership {
   void on(const CollectiveStuck& e, Effects& out);
   void on(const TrainingBegun& e, Effects& out);
   void on(const StateMoved& e, Effects& out);
-  void on(const TickPassed& e, Effects& out);
+  void on(const TimePassed& e, Effects& out);
 
   // Members are to join.
   [[nodiscard]] bool gathering() const {

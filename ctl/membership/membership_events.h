@@ -77,9 +77,9 @@ struct TrainingBegun {
 // A member reads the checkpoint or receives the state, and more bytes have
 // come: everybody's patience begins anew.
 struct StateMoved {};
-struct TickPassed {};
+struct TimePassed {};
 using Input = std::variant<MembersExpected, MemberJoined, AddressArrived, ReadyArrived, MemberGone,
-                           CollectiveStuck, TrainingBegun, StateMoved, TickPassed>;
+                           CollectiveStuck, TrainingBegun, StateMoved, TimePassed>;
 
 // --------------------------------------------------------------------- effects
 

@@ -80,7 +80,7 @@ void Player::begin() {
   }
   feed(placed);
   const Pace& pace = setup_.pace;
-  every(pace.tick, [this] { feed(ctl::job::TickPassed{}); });
+  every(pace.tick, [this] { feed(ctl::job::TimePassed{}); });
   every(pace.decide.value_or(machine_->control_interval()), [this] { decide(); });
   every(pace.report.value_or(ctl::report_interval(setup_.machine.control.monitor)) / kBunches,
         [this] { report_some(); });

@@ -52,33 +52,33 @@ TEST(HeldTurns, WhatIsKeptAfterItsTurnWasSentConcernsNoLaterTurn) {
   EXPECT_EQ(endpoints(turns.take_due(kNow + HeldTurns::kPatience)), Names{"b"});
 }
 
-const Member kW0{{'w', 0}, Attempt{1}};
+const Member kReader{{'w', 0}, Attempt{1}};
 
 TEST(HeldOrders, AnOrderThatIsSaidAgainReplacesTheFirstAndFetchesNothingAgain) {
   HeldOrders orders;
-  const auto number = orders.hold(kW0, "checkpoints/7", {{"first", ""}, {}});
+  const auto number = orders.hold(kReader, "checkpoints/7", {{"first", ""}, {}});
   ASSERT_TRUE(number);
-  EXPECT_FALSE(orders.hold(kW0, "checkpoints/7", {{"again", ""}, {}}));
-  const auto order = orders.release(kW0, *number);
+  EXPECT_FALSE(orders.hold(kReader, "checkpoints/7", {{"again", ""}, {}}));
+  const auto order = orders.release(kReader, *number);
   ASSERT_TRUE(order);
   EXPECT_EQ(order->route.endpoint, "again");
-  EXPECT_FALSE(orders.release(kW0, *number)) << "once";
+  EXPECT_FALSE(orders.release(kReader, *number)) << "once";
 }
 
 TEST(HeldOrders, AnOrderForAnotherCheckpointEndsTheEarlierOne) {
   HeldOrders orders;
-  const auto first = orders.hold(kW0, "checkpoints/7", {{"a", ""}, {}});
-  const auto second = orders.hold(kW0, "checkpoints/9", {{"b", ""}, {}});
+  const auto first = orders.hold(kReader, "checkpoints/7", {{"a", ""}, {}});
+  const auto second = orders.hold(kReader, "checkpoints/9", {{"b", ""}, {}});
   ASSERT_TRUE(first && second);
-  EXPECT_FALSE(orders.release(kW0, *first));
-  EXPECT_TRUE(orders.release(kW0, *second));
+  EXPECT_FALSE(orders.release(kReader, *first));
+  EXPECT_TRUE(orders.release(kReader, *second));
 }
 
 TEST(HeldOrders, WhoIsToldToLeaveHearsNoOrderAfterIt) {
   HeldOrders orders;
-  const auto number = orders.hold(kW0, "checkpoints/7", {{"a", ""}, {}});
-  orders.drop(kW0);
-  EXPECT_FALSE(orders.release(kW0, number.value_or(0)));
+  const auto number = orders.hold(kReader, "checkpoints/7", {{"a", ""}, {}});
+  orders.drop(kReader);
+  EXPECT_FALSE(orders.release(kReader, number.value_or(0)));
 }
 
 }  // namespace

@@ -71,7 +71,7 @@ void RingGroup::release(const lifecycle::ReleaseWorker& gone, Work& work) {
   }
 }
 
-void RingGroup::tick(Work& work) { work.then(membership::TickPassed{}); }
+void RingGroup::tick(Work& work) { work.then(membership::TimePassed{}); }
 
 void RingGroup::stuck(const std::string& why, Work& work) {
   work.then(membership::CollectiveStuck{why});

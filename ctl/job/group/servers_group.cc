@@ -65,7 +65,7 @@ void ServersGroup::release(const lifecycle::ReleaseWorker& gone, Work& work) {
   work.then(servers::GroupMemberLost{gone.member, gone.reason});
 }
 
-void ServersGroup::tick(Work& work) { work.then(servers::TickPassed{}); }
+void ServersGroup::tick(Work& work) { work.then(servers::TimePassed{}); }
 
 void ServersGroup::stepped(Work& work) {
   if (parts_.servers.closing() != std::exchange(was_closing_, parts_.servers.closing())) {

@@ -7,8 +7,8 @@
 
 namespace antdt::ctl::job {
 
-void Watching::on(const TickPassed& /*e*/, Work& work) {
-  work.then(lifecycle::TickPassed{});
+void Watching::on(const TimePassed& /*e*/, Work& work) {
+  work.then(lifecycle::TimePassed{});
   parts_.group.tick(work);
   work.then(VitalsDue{});
   work.then(DeadlinesDue{});

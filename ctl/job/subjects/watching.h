@@ -12,7 +12,7 @@ class Watching {
  public:
   explicit Watching(Parts& parts) : parts_(parts) {}
 
-  void on(const TickPassed& e, Work& work);
+  void on(const TimePassed& e, Work& work);
   void on(const VitalsDue& e, Work& work);
   void on(const DeadlinesDue& e, Work& work);
   void on(const PauseChanged& e, Work& work);

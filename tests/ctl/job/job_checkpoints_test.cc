@@ -69,7 +69,7 @@ class JobCheckpointsTest : public JobFixture {
   job::Effects second(const std::vector<std::pair<Member, wire::Report>>& reports) {
     clock.advance(seconds(1));
     for (const auto& [member, report] : reports) says(member, wire::Metrics{report, 1000});
-    return feed(job::TickPassed{});
+    return feed(job::TimePassed{});
   }
   // Whether a checkpoint is ordered while these go on making steps.
   bool orders_within(int length, const std::vector<Member>& members) {
@@ -153,7 +153,7 @@ TEST_F(JobCheckpointsTest, NoOtherIsOrderedWhileOneIsWrittenThoughThatTakesAnHou
   settle({w(0)});
   says(w(0), wire::Fetch{1, 0, 100, {}}, 1);
   clock.advance(seconds(10));
-  ASSERT_EQ(sent<wire::CheckpointOrder>(feed(job::TickPassed{})).size(), 1U);
+  ASSERT_EQ(sent<wire::CheckpointOrder>(feed(job::TimePassed{})).size(), 1U);
   const auto first = begun(1, 8);
   says(w(0), first);
   for (std::uint64_t s = 1; s <= 3600; ++s) {
@@ -169,7 +169,7 @@ TEST_F(JobCheckpointsTest, NoOtherIsOrderedWhileOneIsWrittenThoughThatTakesAnHou
   ASSERT_EQ(all<job::StoreCheckpoint>(says(w(0), written(first))).size(), 1U);
   feed(job::CheckpointStored{1, Step{8}, "s8", ""});
   clock.advance(seconds(1));
-  EXPECT_EQ(sent<wire::CheckpointOrder>(feed(job::TickPassed{})).size(), 1U) << "it is due by now";
+  EXPECT_EQ(sent<wire::CheckpointOrder>(feed(job::TimePassed{})).size(), 1U) << "it is due by now";
 }
 
 TEST_F(JobCheckpointsTest, AWriterThatEndsLeavesTheNextOneToTheOthers) {
@@ -214,7 +214,7 @@ TEST_F(JobCheckpointsTest, WhoCannotWriteTheModelLeavesItToAnotherHost) {
   model.error = "writing the checkpoint stands still";
   says(w(0), model);
   clock.advance(seconds(3));
-  const auto again = sent<wire::PhaseStart>(feed(job::TickPassed{}));
+  const auto again = sent<wire::PhaseStart>(feed(job::TimePassed{}));
   ASSERT_EQ(again.size(), 3U) << "all hear who writes it now";
   EXPECT_EQ(again[0].second.what, wire::PhaseKind::kFinish);
   EXPECT_EQ(again[0].second.writer, 2U) << "w2 is on the other host";

@@ -178,7 +178,7 @@ TEST_F(JobServersTest, AReplacementWithOtherDataEndsTheJobAfterACheckpoint) {
   exits(w(1), SIGKILL);
   serve({s(0), s(1)}, {places(w(1), 1, 0)});
   clock.advance(std::chrono::seconds(5));
-  feed(job::TickPassed{});
+  feed(job::TimePassed{});
   feed(lifecycle::WorkerStarted{w(1, 2), 2});
   const auto outputs = joins_with(w(1, 2), with_other_training_file());
   EXPECT_EQ(sent<wire::PsCut>(outputs).size(), 2U) << "each server is asked for a checkpoint";

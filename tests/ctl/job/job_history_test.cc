@@ -169,7 +169,7 @@ TEST_F(JobHistoryTest, WhatCannotBeIsSaidOnceAndHarmsNothing) {
 
 TEST_F(JobHistoryTest, WhatWorkersMeasureIsRememberedOnceASecond) {
   settled_group();
-  feed(job::TickPassed{});
+  feed(job::TimePassed{});
   taken();
   const auto reports = [&](Member m, std::uint32_t batches, std::uint64_t samples) {
     wire::Metrics metrics;
@@ -181,13 +181,13 @@ TEST_F(JobHistoryTest, WhatWorkersMeasureIsRememberedOnceASecond) {
   reports(w(1), 2, 8);
   reports(w(0), 1, 4);
   reports(w(1), 1, 4);
-  feed(job::TickPassed{});
+  feed(job::TimePassed{});
   EXPECT_EQ(taken(), "") << "the second is not over";
   clock.advance(std::chrono::milliseconds(1095));
-  feed(job::TickPassed{});
+  feed(job::TimePassed{});
   EXPECT_EQ(taken(), "measured for 1.1 s: w0 4 in 1, 4 x 1 w1 12 in 3, 4 x 1\n");
   clock.advance(std::chrono::seconds(5));
-  feed(job::TickPassed{});
+  feed(job::TimePassed{});
   EXPECT_EQ(taken(), "") << "nobody has measured anything";
 }
 

@@ -195,11 +195,11 @@ TEST_F(JobMachineTest, WhoIsToWriteTheModelHearsItAgain) {
   settle({w(0)});
   says(w(0), wire::Fetch{1, 0, 100, {}}, 1);
   EXPECT_EQ(finish_training(), wire::PhaseKind::kFinish);
-  EXPECT_TRUE(sent<wire::PhaseStart>(feed(job::TickPassed{})).empty());
+  EXPECT_TRUE(sent<wire::PhaseStart>(feed(job::TimePassed{})).empty());
   clock.advance(seconds(3));
-  EXPECT_EQ(sent<wire::PhaseStart>(feed(job::TickPassed{})).at(0).second.what, wire::PhaseKind::kFinish);
+  EXPECT_EQ(sent<wire::PhaseStart>(feed(job::TimePassed{})).at(0).second.what, wire::PhaseKind::kFinish);
   clock.advance(config().hang_after);
-  const auto stops = all<lifecycle::StopWorker>(feed(job::TickPassed{}));
+  const auto stops = all<lifecycle::StopWorker>(feed(job::TimePassed{}));
   EXPECT_EQ(stops.size(), 1U) << "it has said nothing at all";
 }
 
@@ -217,14 +217,14 @@ TEST_F(JobMachineTest, NobodyIsExpectedToMakeStepsWhileTheDiskIsFull) {
       wire::Metrics alive;
       alive.sum.activity = "shard_wait";
       says(w(0), alive);
-      EXPECT_TRUE(all<lifecycle::StopWorker>(feed(job::TickPassed{})).empty());
+      EXPECT_TRUE(all<lifecycle::StopWorker>(feed(job::TimePassed{})).empty());
     }
   };
   time_passes();
   EXPECT_TRUE(machine->membership().settled());
   feed(job::PauseChanged{false});
   clock.advance(config().hang_after + seconds(1));
-  EXPECT_FALSE(all<lifecycle::StopWorker>(feed(job::TickPassed{})).empty())
+  EXPECT_FALSE(all<lifecycle::StopWorker>(feed(job::TimePassed{})).empty())
       << "now steps are expected";
   EXPECT_EQ(machine->membership().generation(), settled);
 }
@@ -233,10 +233,10 @@ TEST_F(JobMachineTest, WhatItsAgentDoesNotKnowAnyMoreIsGoneAfterAMoment) {
   place(1);
   settle({w(0)});
   host("a", {});
-  EXPECT_TRUE(all<lifecycle::StartWorker>(feed(job::TickPassed{})).empty())
+  EXPECT_TRUE(all<lifecycle::StartWorker>(feed(job::TimePassed{})).empty())
       << "its end may still be reported";
   clock.advance(seconds(6));
-  EXPECT_EQ(all<lifecycle::StartWorker>(feed(job::TickPassed{})).at(0).member, w(0, 2));
+  EXPECT_EQ(all<lifecycle::StartWorker>(feed(job::TimePassed{})).at(0).member, w(0, 2));
 }
 
 TEST_F(JobMachineTest, WhatWasReplacedWhileItsHostWasAwayIsEndedWhenItComesBack) {

@@ -155,7 +155,7 @@ TEST_F(JobServersApartTest, AModelThatWasFetchedWhenTheJobDaemonWasLostIsWritten
   host_with_room("a", 4);
   host_with_room("b", 4);
   clock.advance(std::chrono::seconds(3));
-  const auto again = sent<wire::PsCut>(feed(job::TickPassed{}));
+  const auto again = sent<wire::PsCut>(feed(job::TimePassed{}));
   ASSERT_EQ(again.size(), 2U);
   EXPECT_GT(again[0].second.number, cut);
 }
@@ -168,7 +168,7 @@ TEST_F(JobServersApartTest, TheTrainedModelIsWrittenWhereThereIsRoomForIt) {
   for (int n = 0; n < 3; ++n) {
     cannot_write(s(1));
     clock.advance(std::chrono::seconds(3));
-    feed(job::TickPassed{});
+    feed(job::TimePassed{});
   }
   ASSERT_NE(find(s(3)), nullptr);
   EXPECT_EQ(find(s(3))->place.host, "c");
@@ -183,7 +183,7 @@ TEST_F(JobServersApartTest, TheTrainedModelIsWrittenWhereThereIsRoomForIt) {
   EXPECT_EQ(leave[0].first, s(1));
   exits(s(1), 0);
   clock.advance(std::chrono::seconds(3));
-  feed(job::TickPassed{});
+  feed(job::TimePassed{});
   const std::uint64_t cut = machine->server_group().image().cut;
   says(s(0), saved(cut, "slice-00.rows"));
   const auto stored = all<job::StoreCheckpoint>(says(s(3), saved(cut, "slice-01.rows")));

@@ -97,7 +97,7 @@ class JobServersTest : public JobFixture {
   }
   void started_again(Member m) {
     clock.advance(std::chrono::seconds(5));
-    feed(job::TickPassed{});
+    feed(job::TimePassed{});
     feed(lifecycle::WorkerStarted{m, 2});
     joins(m);
   }
@@ -109,7 +109,7 @@ class JobServersTest : public JobFixture {
   }
   job::Effects order_checkpoint() {
     clock.advance(std::chrono::seconds(6));
-    return feed(job::TickPassed{});
+    return feed(job::TimePassed{});
   }
 
   std::map<Member, std::uint64_t> number, seq, phase;

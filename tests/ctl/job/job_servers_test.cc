@@ -157,7 +157,7 @@ TEST_F(JobServersTest, TheModelIsWhatTheServersWriteAndTheyLeaveLast) {
   says(s(1), wire::PsSaved{cut, 9, 0, {}, {}, "the disk is full"});
   EXPECT_EQ(machine->server_group().image().cut, 0U);
   clock.advance(std::chrono::seconds(3));
-  feed(job::TickPassed{});
+  feed(job::TimePassed{});
   const std::uint64_t again = machine->server_group().image().cut;
   ASSERT_GT(again, cut) << "it is asked for again";
   says(s(0), wire::PsSaved{again, 9, 0, {}, {places(w(0), 1, 100)}, ""});
@@ -219,7 +219,7 @@ TEST_F(JobServersTest, TheNextIncarnationGoesOnWithTheSameGroup) {
   host("a");
   EXPECT_TRUE(machine->server_group().serving());
   clock.advance(std::chrono::seconds(1));
-  feed(job::TickPassed{});
+  feed(job::TimePassed{});
   serve({s(0), s(1)}, {places(w(1), 1, 0)});
   EXPECT_EQ(machine->ledger().outstanding(), 50U) << "w0 keeps what it holds";
   EXPECT_EQ(fetch(w(0), 24, 0), 0U);
@@ -387,7 +387,7 @@ TEST_F(JobServersTest, ACheckpointUnderWayIsStoredByTheNextIncarnation) {
   open(with_servers());
   host("a");
   clock.advance(std::chrono::seconds(3));
-  const auto again = sent<wire::PsCut>(feed(job::TickPassed{}));
+  const auto again = sent<wire::PsCut>(feed(job::TimePassed{}));
   ASSERT_EQ(again.size(), 2U);
   wire::PsSaved saved;
   saved.number = again[0].second.number;

@@ -106,7 +106,7 @@ TEST_F(LongJobTest, ATurnWritesNoMoreAfterHundredFailuresAndAllAreReported) {
     };
     for (int i = 0; i < 100 && !planned(); ++i) {
       clock.advance(std::chrono::seconds(10));
-      feed(job::TickPassed{});
+      feed(job::TimePassed{});
     }
     ASSERT_TRUE(planned()) << attempt;
     feed(lifecycle::WorkerStarted{w(0, attempt + 1), 100 + attempt});

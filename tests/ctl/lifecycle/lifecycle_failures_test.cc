@@ -184,7 +184,7 @@ TEST_F(LifecycleTest, FailuresInARowSoonAfterTheStartAreRetriedMoreAndMoreSlowly
     while (state_of(w(1).worker) == "waiting" && seconds_waited < 100) {
       clock.advance(std::chrono::milliseconds(100));
       seconds_waited += 0.1;
-      step(lifecycle::TickPassed{});
+      step(lifecycle::TimePassed{});
     }
     EXPECT_GE(seconds_waited + 0.2, waited);
     waited = seconds_waited;
@@ -304,7 +304,7 @@ TEST_F(LifecycleTest, WithoutRoomAWorkerWaitsForAHost) {
   train();
   EXPECT_TRUE(all<lifecycle::StartWorker>(step(lifecycle::HostLost{"b", "silent"})).empty());
   EXPECT_EQ(state_of(w(1).worker), "waiting");
-  EXPECT_TRUE(all<lifecycle::StartWorker>(step(lifecycle::TickPassed{})).empty());
+  EXPECT_TRUE(all<lifecycle::StartWorker>(step(lifecycle::TimePassed{})).empty());
   const auto started = all<lifecycle::StartWorker>(step(lifecycle::HostCameUp{host("b", 1, 1)}));
   ASSERT_EQ(started.size(), 1U);
   EXPECT_EQ(started[0].member, w(1, 2));
@@ -331,7 +331,7 @@ TEST_F(LifecycleTest, AHostThatRefusesAReplacementIsTriedAgainLater) {
       all<lifecycle::EndJob>(step(lifecycle::WorkerStartRefused{w(1, 2), "no room"})).empty());
   EXPECT_EQ(state_of(w(1).worker), "waiting");
   clock.advance(seconds(2));
-  EXPECT_EQ(all<lifecycle::StartWorker>(step(lifecycle::TickPassed{})).at(0).member, w(1, 3));
+  EXPECT_EQ(all<lifecycle::StartWorker>(step(lifecycle::TimePassed{})).at(0).member, w(1, 3));
 }
 
 TEST_F(LifecycleTest, AReplacementThatIsRefusedBeforeTheFirstStepWaits) {
@@ -341,7 +341,7 @@ TEST_F(LifecycleTest, AReplacementThatIsRefusedBeforeTheFirstStepWaits) {
   step(lifecycle::WorkerStartRefused{w(1, 2), "full: what was there has not ended yet"});
   EXPECT_FALSE(life.outcome());
   clock.advance(seconds(2));
-  EXPECT_EQ(all<lifecycle::StartWorker>(step(lifecycle::TickPassed{})).at(0).member, w(1, 3));
+  EXPECT_EQ(all<lifecycle::StartWorker>(step(lifecycle::TimePassed{})).at(0).member, w(1, 3));
 }
 
 TEST_F(LifecycleTest, AStartThatIsRefusedAtTheBeginningEndsTheJob) {

@@ -74,9 +74,9 @@ TEST_F(LifecycleTest, WhoDoesNotLeaveByItsDeadlineIsEnded) {
   train(3);
   step(evict("w1"));
   clock.advance(seconds(29));
-  EXPECT_TRUE(all<lifecycle::StopWorker>(step(lifecycle::TickPassed{})).empty());
+  EXPECT_TRUE(all<lifecycle::StopWorker>(step(lifecycle::TimePassed{})).empty());
   clock.advance(seconds(2));
-  const auto stops = all<lifecycle::StopWorker>(step(lifecycle::TickPassed{}));
+  const auto stops = all<lifecycle::StopWorker>(step(lifecycle::TimePassed{}));
   ASSERT_EQ(stops.size(), 1U);
   EXPECT_EQ(stops[0].grace, Duration::zero());
   step(lifecycle::WorkerExited{w(1), killed(SIGKILL)});
@@ -144,7 +144,7 @@ TEST_F(LifecycleTest, ARunResumedInAPhaseThatIsCompleteWaitsForItsMembersAllTheS
   next_incarnation({});
   step(lifecycle::RunResumed{});
   step(lifecycle::HostCameUp{host("a", 0, 2)});
-  step(lifecycle::TickPassed{});
+  step(lifecycle::TimePassed{});
   const std::vector<Member> members{w(0, 2), w(1, 2)};
   for (const Member member : members) {
     step(lifecycle::WorkerStarted{member, 7});
@@ -232,9 +232,9 @@ TEST_F(LifecycleTest, TheDeadlineOfAnEvictionOutlivesTheJobDaemon) {
   train(4);
   step(lifecycle::EvictionRequested{"w1", "slow", seconds(30)});
   next_incarnation({w(0), w(1), w(2), w(3)});
-  EXPECT_TRUE(all<lifecycle::StopWorker>(step(lifecycle::TickPassed{})).empty());
+  EXPECT_TRUE(all<lifecycle::StopWorker>(step(lifecycle::TimePassed{})).empty());
   clock.advance(seconds(31));
-  const auto stops = all<lifecycle::StopWorker>(step(lifecycle::TickPassed{}));
+  const auto stops = all<lifecycle::StopWorker>(step(lifecycle::TimePassed{}));
   ASSERT_EQ(stops.size(), 1U);
   EXPECT_EQ(stops[0].member, w(1));
   EXPECT_EQ(stops[0].grace, Duration::zero());
@@ -244,7 +244,7 @@ TEST_F(LifecycleTest, AStopThatAnEarlierIncarnationDecidedIsSaidAgain) {
   train();
   step(lifecycle::StopRequested{"operator", seconds(10)});
   next_incarnation({w(0), w(1)});
-  EXPECT_EQ(all<lifecycle::StopWorker>(step(lifecycle::TickPassed{})).size(), 2U);
+  EXPECT_EQ(all<lifecycle::StopWorker>(step(lifecycle::TimePassed{})).size(), 2U);
 }
 
 TEST_F(LifecycleTest, AnEndThatWasDecidedAndNotToldIsToldByTheNextIncarnation) {
@@ -254,7 +254,7 @@ TEST_F(LifecycleTest, AnEndThatWasDecidedAndNotToldIsToldByTheNextIncarnation) {
   ASSERT_EQ(all<lifecycle::EndJob>(step(lifecycle::WorkerExited{w(1), {75, 0, "", "", ""}})).size(),
             1U);
   next_incarnation({});
-  const auto end = all<lifecycle::EndJob>(step(lifecycle::TickPassed{}));
+  const auto end = all<lifecycle::EndJob>(step(lifecycle::TimePassed{}));
   ASSERT_EQ(end.size(), 1U);
   EXPECT_EQ(end[0].outcome.code, 75);
 }
@@ -296,7 +296,7 @@ TEST_F(LifecycleTest, WhatWasDoneIsSaidToBeDoneByTheNextIncarnation) {
   step(lifecycle::WorkerExited{w(0), code(0)});
   ASSERT_EQ(all<lifecycle::EndJob>(step(lifecycle::WorkerExited{w(1), code(0)})).size(), 1U);
   next_incarnation({});
-  const auto end = all<lifecycle::EndJob>(step(lifecycle::TickPassed{}));
+  const auto end = all<lifecycle::EndJob>(step(lifecycle::TimePassed{}));
   ASSERT_EQ(end.size(), 1U);
   EXPECT_EQ(end[0].outcome.state, "done");
   EXPECT_EQ(end[0].outcome.code, 0);

@@ -165,9 +165,9 @@ TEST_F(ServerCountTest, WhatFailsIsTriedAgainAndThenGivenUp) {
     ASSERT_GT(number, 0U) << tries;
     const Effects failed = step(lifecycle::CheckpointConcluded{number, "no room"});
     EXPECT_THAT(all<lifecycle::KeepServers>(failed), SizeIs(1));
-    EXPECT_EQ(last_cut(step(lifecycle::TickPassed{})), 0U) << "not at once";
+    EXPECT_EQ(last_cut(step(lifecycle::TimePassed{})), 0U) << "not at once";
     clock.advance(seconds(3));
-    effects = step(lifecycle::TickPassed{});
+    effects = step(lifecycle::TimePassed{});
   }
   const Effects given_up = step(lifecycle::CheckpointConcluded{last_cut(effects), "no room"});
   EXPECT_THAT(all<lifecycle::WriteNote>(given_up),
@@ -184,7 +184,7 @@ TEST_F(ServerCountTest, CheckpointsThatComeOftenDoNotHoldItUp) {
   int others = 0;
   for (int i = 0; i < 4; ++i) {
     clock.advance(seconds(1));
-    const Effects effects = step(lifecycle::TickPassed{});
+    const Effects effects = step(lifecycle::TimePassed{});
     if (last_cut(effects) > 0) break;
     for (const auto& order : all<lifecycle::OrderCheckpoint>(effects)) {
       step(lifecycle::CheckpointConcluded{order.number, ""});
@@ -217,7 +217,7 @@ TEST_F(ServerCountTest, AskedForThoseThatThereAreItIsGivenUp) {
   EXPECT_THAT(leaving(given_up), ElementsAre("s2"));
   step(lifecycle::WorkerExited{s(2), code(kExitResumable)});
   EXPECT_EQ(state_of(s(2).worker), "removed");
-  EXPECT_EQ(last_cut(step(lifecycle::TickPassed{})), 0U);
+  EXPECT_EQ(last_cut(step(lifecycle::TimePassed{})), 0U);
 }
 
 TEST_F(ServerCountTest, ALostGroupHasToMakeItsLastCheckpointAnew) {
@@ -226,7 +226,7 @@ TEST_F(ServerCountTest, ALostGroupHasToMakeItsLastCheckpointAnew) {
   EXPECT_THAT(all<lifecycle::ChangeServers>(step(lifecycle::CheckpointConcluded{number, ""})),
               IsEmpty());
   settle({w(0), w(1)});
-  EXPECT_GT(last_cut(step(lifecycle::TickPassed{})), number);
+  EXPECT_GT(last_cut(step(lifecycle::TimePassed{})), number);
 }
 
 TEST_F(ServerCountTest, APhaseWaitsForTheLastCheckpointThatIsOfIt) {
@@ -257,7 +257,7 @@ TEST_F(ServerCountTest, TheNextIncarnationOrdersTheLastCheckpointAgain) {
   const std::uint64_t before = last_cut(ask(1));
   next_run({w(0), w(1)});
   EXPECT_EQ(life.servers_wanted(), 1U);
-  EXPECT_GT(last_cut(step(lifecycle::TickPassed{})), before);
+  EXPECT_GT(last_cut(step(lifecycle::TimePassed{})), before);
 }
 
 TEST_F(ServerCountTest, ARunThatIsResumedHasTheServersThatWereWanted) {

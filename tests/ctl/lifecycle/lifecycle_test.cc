@@ -102,7 +102,7 @@ TEST_F(LifecycleTest, ACheckpointOfWhichNothingIsHeardIsOrderedAgain) {
   train();
   const auto ordered = [&](Duration later) {
     clock.advance(later);
-    return all<lifecycle::OrderCheckpoint>(step(lifecycle::TickPassed{})).size();
+    return all<lifecycle::OrderCheckpoint>(step(lifecycle::TimePassed{})).size();
   };
   ASSERT_EQ(ordered(seconds(60)), 1U);
   EXPECT_EQ(ordered(seconds(299)), 0U);
@@ -165,7 +165,7 @@ TEST_F(LifecycleTest, AStopWhoseGracePassesKills) {
   train();
   step(lifecycle::StopRequested{"operator", seconds(10)});
   clock.advance(seconds(11));
-  const auto stops = all<lifecycle::StopWorker>(step(lifecycle::TickPassed{}));
+  const auto stops = all<lifecycle::StopWorker>(step(lifecycle::TimePassed{}));
   ASSERT_EQ(stops.size(), 2U);
   EXPECT_EQ(stops[0].grace, Duration::zero());
 }
@@ -188,32 +188,32 @@ TEST_F(LifecycleTest, AStopThatIsNotAnsweredEndsTheJobAllTheSame) {
   train();
   step(lifecycle::StopRequested{"operator", Duration::zero()});
   clock.advance(seconds(6));
-  EXPECT_TRUE(all<lifecycle::EndJob>(step(lifecycle::TickPassed{})).empty()) << "killed first";
+  EXPECT_TRUE(all<lifecycle::EndJob>(step(lifecycle::TimePassed{})).empty()) << "killed first";
   clock.advance(seconds(6));
-  EXPECT_EQ(all<lifecycle::EndJob>(step(lifecycle::TickPassed{})).at(0).outcome.code, 75);
+  EXPECT_EQ(all<lifecycle::EndJob>(step(lifecycle::TimePassed{})).at(0).outcome.code, 75);
 }
 
 // ------------------------------------------------------------------- checkpoints
 
 TEST_F(LifecycleTest, CheckpointsAreOrderedOneAtATimeAtTheirInterval) {
   train();
-  EXPECT_TRUE(all<lifecycle::OrderCheckpoint>(step(lifecycle::TickPassed{})).empty());
+  EXPECT_TRUE(all<lifecycle::OrderCheckpoint>(step(lifecycle::TimePassed{})).empty());
   clock.advance(seconds(61));
-  EXPECT_EQ(all<lifecycle::OrderCheckpoint>(step(lifecycle::TickPassed{})).size(), 1U);
+  EXPECT_EQ(all<lifecycle::OrderCheckpoint>(step(lifecycle::TimePassed{})).size(), 1U);
   clock.advance(seconds(61));
-  EXPECT_TRUE(step(lifecycle::TickPassed{}).empty()) << "the first one is not stored yet";
+  EXPECT_TRUE(step(lifecycle::TimePassed{}).empty()) << "the first one is not stored yet";
   step(lifecycle::CheckpointConcluded{1, ""});
-  EXPECT_EQ(all<lifecycle::OrderCheckpoint>(step(lifecycle::TickPassed{})).size(), 1U);
+  EXPECT_EQ(all<lifecycle::OrderCheckpoint>(step(lifecycle::TimePassed{})).size(), 1U);
 }
 
 TEST_F(LifecycleTest, ACheckpointThatDiedWithItsGenerationIsOrderedAgain) {
   train();
   clock.advance(seconds(61));
-  step(lifecycle::TickPassed{});
+  step(lifecycle::TimePassed{});
   step(lifecycle::GenerationEnded{});
   settle({w(0), w(1)});
   clock.advance(seconds(61));
-  EXPECT_EQ(all<lifecycle::OrderCheckpoint>(step(lifecycle::TickPassed{})).at(0).number, 2U);
+  EXPECT_EQ(all<lifecycle::OrderCheckpoint>(step(lifecycle::TimePassed{})).at(0).number, 2U);
 }
 
 // ------------------------------------------------------- other kinds of members

@@ -114,7 +114,7 @@ class LifecycleScript : public transcript::Machine {
     if (what == "restored") return {lifecycle::CheckpointRestored{line.number("phase", 0)}};
     if (what == "gang-ready") return {lifecycle::GangPrepared{}};
     if (what == "resumed") return {lifecycle::RunResumed{}};
-    if (what == "tick") return {lifecycle::TickPassed{}};
+    if (what == "tick") return {lifecycle::TimePassed{}};
     if (what == "failed") {
       const Duration within = line.duration("within", Duration::zero());
       return {lifecycle::JobFailed{line.word(0), 1, line.rest(1), within}};

@@ -352,12 +352,12 @@ TEST_F(MembershipTest, WhoIsLeftInACollectiveAfterAnOrderlyEndIsReleased) {
   step(MemberGone{w(1), "evicted", true});
   joins(w(0));
   clock.advance(seconds(1));
-  EXPECT_TRUE(step(TickPassed{}).empty());
+  EXPECT_TRUE(step(TimePassed{}).empty());
   clock.advance(seconds(2));
-  const auto aborts = all<SendAbort>(step(TickPassed{}));
+  const auto aborts = all<SendAbort>(step(TimePassed{}));
   ASSERT_EQ(aborts.size(), 1U);
   EXPECT_THAT(aborts[0].to, ElementsAre(w(2)));
-  EXPECT_TRUE(step(TickPassed{}).empty()) << "once";
+  EXPECT_TRUE(step(TimePassed{}).empty()) << "once";
 }
 
 TEST_F(MembershipTest, AMemberThatLeavesASettledGenerationOfItselfMakesTheOthersFollow) {
@@ -366,7 +366,7 @@ TEST_F(MembershipTest, AMemberThatLeavesASettledGenerationOfItselfMakesTheOthers
   EXPECT_TRUE(all<SendAbort>(joins(w(0))).empty()) << "they are to stop at the same step";
   EXPECT_EQ(m.state(), Membership::State::kRegrouping);
   clock.advance(seconds(3));
-  EXPECT_THAT(all<SendAbort>(step(TickPassed{})).at(0).to, ElementsAre(w(1), w(2)));
+  EXPECT_THAT(all<SendAbort>(step(TimePassed{})).at(0).to, ElementsAre(w(1), w(2)));
   joins(w(1));
   const auto forms = all<SendForm>(joins(w(2)));
   ASSERT_EQ(forms.size(), 3U);
@@ -509,10 +509,10 @@ TEST_F(ReadingTest, AllAreWaitedForAsLongAsBytesCome) {
   for (int times = 0; times < 10; ++times) {
     clock.advance(kPatience - seconds(1));
     given(StateMoved{});
-    EXPECT_TRUE(all<EndUnresponsive>(step(TickPassed{})).empty()) << times;
+    EXPECT_TRUE(all<EndUnresponsive>(step(TimePassed{})).empty()) << times;
   }
   clock.advance(kPatience);
-  EXPECT_EQ(all<EndUnresponsive>(step(TickPassed{})).size(), 3U);
+  EXPECT_EQ(all<EndUnresponsive>(step(TimePassed{})).size(), 3U);
 }
 
 TEST_F(MembershipTest, ASurvivorThatLostItsStateWhileReceivingIsNoHolder) {
@@ -572,15 +572,15 @@ TEST_F(MembershipTest, WhoIsWaitedForTooLongIsNamedWithWhatItWasAsked) {
   expect({w(0), w(1)});
   joins(w(0));
   clock.advance(kPatience);
-  auto late = all<EndUnresponsive>(step(TickPassed{}));
+  auto late = all<EndUnresponsive>(step(TimePassed{}));
   ASSERT_EQ(late.size(), 1U);
   EXPECT_EQ(late[0].member, w(1));
   EXPECT_THAT(late[0].what, testing::HasSubstr("to join"));
-  EXPECT_TRUE(step(TickPassed{}).empty()) << "said again only after as long";
+  EXPECT_TRUE(step(TimePassed{}).empty()) << "said again only after as long";
   joins(w(1));
   given(AddressArrived{w(1), m.generation(), {"at w1"}});
   clock.advance(kPatience);
-  late = all<EndUnresponsive>(step(TickPassed{}));
+  late = all<EndUnresponsive>(step(TimePassed{}));
   ASSERT_EQ(late.size(), 1U);
   EXPECT_EQ(late[0].member, w(0));
   EXPECT_THAT(late[0].what, testing::HasSubstr("end points"));
@@ -589,7 +589,7 @@ TEST_F(MembershipTest, WhoIsWaitedForTooLongIsNamedWithWhatItWasAsked) {
 TEST_F(MembershipTest, NobodyIsLateInASettledGeneration) {
   settle({w(0), w(1)});
   clock.advance(10 * kPatience);
-  EXPECT_TRUE(step(TickPassed{}).empty());
+  EXPECT_TRUE(step(TimePassed{}).empty());
 }
 
 // --------------------------------------------------- a restart of the job daemon
@@ -653,9 +653,9 @@ TEST_F(MembershipTest, AnOrderThatNobodyFollowedIsSaidAgain) {
   settle({w(0), w(1)});
   expect({w(0), w(1), w(2)});
   ASSERT_EQ(all<SendRegroup>(joins(w(2))).size(), 1U);
-  EXPECT_TRUE(step(TickPassed{}).empty());
+  EXPECT_TRUE(step(TimePassed{}).empty());
   clock.advance(seconds(2));
-  const auto again = all<SendRegroup>(step(TickPassed{}));
+  const auto again = all<SendRegroup>(step(TimePassed{}));
   ASSERT_EQ(again.size(), 1U);
   EXPECT_THAT(again[0].to, ElementsAre(w(0), w(1)));
 }
@@ -667,10 +667,10 @@ TEST_F(MembershipTest, WhoIsNotBackSoonAfterAnotherIsReleasedFromItsCollective) 
   clock.advance(seconds(1));
   joins(w(0));
   clock.advance(seconds(1));
-  EXPECT_TRUE(step(TickPassed{}).empty()) << "it may be at the end of its step";
+  EXPECT_TRUE(step(TimePassed{}).empty()) << "it may be at the end of its step";
   clock.advance(seconds(1));
   for (int i = 0; i < 2; ++i, clock.advance(seconds(2))) {
-    const auto aborts = all<SendAbort>(step(TickPassed{}));
+    const auto aborts = all<SendAbort>(step(TimePassed{}));
     ASSERT_EQ(aborts.size(), 1U) << i;
     EXPECT_THAT(aborts[0].to, ElementsAre(w(1)));
   }

@@ -65,7 +65,7 @@ class MembershipScript : public transcript::Machine {
     const std::string& what = line.what();
     if (what == "expect") return {expect(line)};
     if (what == "stuck") return {CollectiveStuck{line.rest(0)}};
-    if (what == "tick") return {TickPassed{}};
+    if (what == "tick") return {TimePassed{}};
     if (what == "begin")
       return {TrainingBegun{Lineage{line.number("lineage", 1)}, line.text("restore", "")}};
     if (what == "gone") return {gone(line)};

@@ -9,7 +9,7 @@
 #include "core/ids.h"
 #include "core/result.h"
 #include "core/transport/socket.h"
-#include "core/wire/messages.h"
+#include "core/wire/agent_messages.h"
 #include "ctl/lifecycle/lifecycle_events.h"
 #include "ctl/lifecycle/process_requests.h"
 

@@ -7,8 +7,9 @@
 
 #include "core/result.h"
 #include "core/wire/admin_messages.h"
-#include "core/wire/approve_message.h"
 #include "core/wire/drill_messages.h"
+#include "core/wire/envelope.h"
+#include "core/wire/operator_messages.h"
 #include "core/wire/packet.h"
 
 namespace antdt::jobd {

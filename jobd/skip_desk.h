@@ -7,7 +7,7 @@
 
 #include "core/ids.h"
 #include "core/result.h"
-#include "core/wire/messages.h"
+#include "core/wire/operator_messages.h"
 #include "jobd/outbox.h"
 #include "launcher/start/skips.h"
 #include "shard_server/ledger/ledger.h"

@@ -9,9 +9,15 @@
 #include <vector>
 
 #include "core/ids.h"
+#include "core/wire/agent_messages.h"
 #include "core/wire/drill_messages.h"
-#include "core/wire/messages.h"
+#include "core/wire/envelope.h"
+#include "core/wire/membership_messages.h"
+#include "core/wire/operator_messages.h"
 #include "core/wire/ps_messages.h"
+#include "core/wire/shard_messages.h"
+#include "core/wire/training_messages.h"
+#include "core/wire/worker_messages.h"
 #include "ctl/checkpoints/checkpoint_part.h"
 #include "ctl/control/controller.h"
 #include "ctl/job/observers/step_watch.h"

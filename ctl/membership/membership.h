@@ -46,7 +46,7 @@
 #include "core/clock.h"
 #include "core/crypto/secret.h"
 #include "core/ids.h"
-#include "core/wire/messages.h"
+#include "core/wire/membership_messages.h"
 #include "ctl/membership/agreement.h"
 #include "ctl/membership/checkpoint_reader.h"
 #include "ctl/membership/member_list.h"

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "core/ids.h"
-#include "core/wire/messages.h"
+#include "core/wire/membership_messages.h"
 
 namespace antdt::ctl {
 

@@ -8,7 +8,8 @@
 
 #include "core/ids.h"
 #include "core/result.h"
-#include "core/wire/messages.h"
+#include "core/wire/membership_messages.h"
+#include "core/wire/training_messages.h"
 #include "ctl/lifecycle/lifecycle_events.h"
 #include "ctl/processes/worker_process.h"
 

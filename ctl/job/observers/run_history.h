@@ -15,7 +15,8 @@
 
 #include "core/clock.h"
 #include "core/ids.h"
-#include "core/wire/messages.h"
+#include "core/wire/membership_messages.h"
+#include "core/wire/worker_messages.h"
 #include "ctl/job/observers/step_watch.h"
 #include "ctl/membership/membership.h"
 #include "ctl/monitor/view.h"

@@ -11,7 +11,7 @@
 
 #include "core/clock.h"
 #include "core/ids.h"
-#include "core/wire/messages.h"
+#include "core/wire/training_messages.h"
 #include "ctl/job/job_image.h"
 #include "ctl/job/observers/progress_view.h"
 #include "ctl/job/report.h"

@@ -8,7 +8,7 @@
 
 #include "core/clock.h"
 #include "core/ids.h"
-#include "core/wire/messages.h"
+#include "core/wire/worker_messages.h"
 
 namespace antdt::ctl {
 

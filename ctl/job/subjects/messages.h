@@ -4,7 +4,13 @@
 #include <cstdint>
 
 #include "core/ids.h"
-#include "core/wire/messages.h"
+#include "core/wire/agent_messages.h"
+#include "core/wire/envelope.h"
+#include "core/wire/membership_messages.h"
+#include "core/wire/operator_messages.h"
+#include "core/wire/shard_messages.h"
+#include "core/wire/training_messages.h"
+#include "core/wire/worker_messages.h"
 #include "ctl/job/work.h"
 
 namespace antdt::ctl::job {

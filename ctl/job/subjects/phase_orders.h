@@ -3,7 +3,7 @@
 #pragma once
 
 #include "core/clock.h"
-#include "core/wire/messages.h"
+#include "core/wire/training_messages.h"
 #include "ctl/job/work.h"
 
 namespace antdt::ctl::job {

@@ -7,7 +7,8 @@
 
 #include "core/ids.h"
 #include "core/result.h"
-#include "core/wire/messages.h"
+#include "core/wire/membership_messages.h"
+#include "core/wire/shard_messages.h"
 #include "ctl/job/work.h"
 #include "shard_server/accounts/accounts.h"
 #include "shard_server/ledger/ledger.h"

@@ -95,7 +95,7 @@ struct JobImage {
   std::vector<ImageAction> actions;  // of journals before there were records of them
   std::vector<ImageEpoch> epochs;    // the last two
   std::uint64_t epochs_before = 0;   // those
-  std::vector<ImageDeath> deaths;    // see shard_server/ledger/suspects.h
+  std::vector<ImageDeath> deaths;    // see shard_server/suspects/suspects.h
   std::uint64_t cut_phase = 0;       // the ledger's when the servers' last cut was ordered
   wire::Injected injected;           // newest
   std::vector<Devices::Said> devices;

@@ -10,7 +10,7 @@
 #include "shard_server/ledger/ledger_image.h"
 #include "shard_server/ledger/record_checks.h"
 #include "shard_server/ledger/record_codec.h"
-#include "shard_server/ledger/suspects.h"
+#include "shard_server/suspects/suspects.h"
 
 namespace antdt::shard_server::ledger {
 namespace {

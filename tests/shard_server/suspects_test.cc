@@ -1,4 +1,4 @@
-#include "shard_server/ledger/suspects.h"
+#include "shard_server/suspects/suspects.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,6 +1,6 @@
 // Records that workers may have died of. When a worker dies over its work, the records of its last
 // steps are suspect; when several deaths share some of them, the job ends and names them
-// (shard_server/ledger/suspects.h). The deaths are durable; whose place is not known yet is not.
+// (shard_server/suspects/suspects.h). The deaths are durable; whose place is not known yet is not.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 #include "core/ids.h"
 #include "ctl/job/job_image.h"
-#include "shard_server/ledger/suspects.h"
+#include "shard_server/suspects/suspects.h"
 
 namespace antdt::ctl::job {
 

@@ -64,12 +64,14 @@ class Moved(servers_test.ServersTest, Hosts):
         for sync in ("ps-bsp", "ps-asp"):
             with self.subTest(sync):
                 process, run_dir, before = self.start(sync)
+                self.hold_back(run_dir)
                 was = self.hosts_of(before)
                 there = ({"hosta", "hostb"} - {was["s0"]}).pop()
                 self.assertEqual(self.evict(run_dir, "s0"),
                                  f"s0 has left {was['s0']}; s2 on {there} has taken over\n")
                 again = self.evict(run_dir, "s2")
                 self.assertEqual(again, f"s2 has left {there}; s0 on {was['s0']} has taken over\n")
+                self.go_on(run_dir)
                 summary = self.end(process, run_dir)
                 self.assertEqual([(s["id"], s["attempt"]) for s in summary["servers"]],
                                  [("s0", 2), ("s1", 1)])

@@ -20,13 +20,8 @@ class Resized(servers_test.ServersTest):
                    extra=extra + BUDGETS)
         process, run_dir = self.start_job(self.write("job.toml", text))
         self.await_training(run_dir, samples=1500)
-        held = self.antdt("inject", run_dir, 'workers=["*"]', 'delay="150ms"')
-        self.assertEqual(held.returncode, 0, held.stderr)
+        self.hold_back(run_dir)
         return process, run_dir
-
-    def go_on(self, run_dir):
-        await_true(lambda: self.antdt("inject", run_dir, "--clear").returncode == 0, 60,
-                   "it is not held back any more")
 
     def finish(self, process, run_dir, timeout=180):
         self.go_on(run_dir)

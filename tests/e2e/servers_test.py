@@ -43,6 +43,15 @@ class ServersTest(tally.TallyTest):
             self.assertEqual((epoch["once"], epoch["repeated"], epoch["lost"]), (records, 0, 0))
         self.assertEqual(summary["samples_trained"], records * epochs)
 
+    def hold_back(self, run_dir):
+        """The job takes its time until go_on(), however long what the test does takes."""
+        held = self.antdt("inject", run_dir, 'workers=["*"]', 'delay="150ms"')
+        self.assertEqual(held.returncode, 0, held.stderr)
+
+    def go_on(self, run_dir):
+        await_true(lambda: self.antdt("inject", run_dir, "--clear").returncode == 0, 60,
+                   "it is not held back any more")
+
     def pids(self, program):
         """Of the job's processes of a program; not what they forked to write a checkpoint,
         whose end is none of theirs."""

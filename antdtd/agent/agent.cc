@@ -116,10 +116,12 @@ void Agent::adopt() {
     }
     sockets_->adopt_owner(job, record);
   }
-  private_job_.emplace(PrivateJob::Parts{loop_, real_clock_, store_, *runner_, *daemons_, records_},
-                       PrivateJob::Options{options_.is_private, options_.idle_exit,
-                                           options_.orphan_timeout, options_.log_file},
-                       [this](const std::string& job) { apply(supervision::JobOver{job}); });
+  private_job_.emplace(
+      PrivateJob::Parts{loop_, real_clock_, store_, *runner_, *daemons_, records_},
+      PrivateJob::Options{options_.is_private, options_.idle_exit, options_.orphan_timeout,
+                          options_.log_file},
+      PrivateJob::Calls{[this](const std::string& job) { apply(supervision::JobOver{job}); },
+                        [this] { arm_timer(); }});
   for (supervision::ProcessFound& adopted : runner_->adopt()) {
     log_info("found {}: {}", describe(adopted.key), adopted.status ? "ended" : "running");
     if (adopted.key.member.worker != kJobDaemon) {
@@ -300,8 +302,7 @@ void Agent::on_started(const ProcessKey& key, std::uint32_t pid) {
 
 void Agent::on_ended(const ProcessKey& key, const ExitStatus& status) {
   if (key.member.worker == kJobDaemon) {
-    private_job_->daemon_ended(key.member.attempt, status);
-    return arm_timer();
+    return private_job_->daemon_ended(key.member.attempt, status);
   }
   // Its last words go before its end.
   if (WorkerLinks* workers = sockets_->of(key.job)) workers->receive(UserSockets::kBatch);

@@ -23,11 +23,10 @@ bool is_standard_error(const std::string& path) {
 
 }  // namespace
 
-PrivateJob::PrivateJob(Parts parts, Options options,
-                       std::function<void(const std::string& job)> on_over)
+PrivateJob::PrivateJob(Parts parts, Options options, Calls calls)
     : parts_(parts),
       options_(std::move(options)),
-      on_over_(std::move(on_over)),
+      calls_(std::move(calls)),
       keeper_(options_.orphan_timeout / 2),
       notes_(std::make_unique<DiskThread>(parts_.clock)) {
   if (!options_.is_private) return;
@@ -108,9 +107,10 @@ void PrivateJob::daemon_ended(Attempt attempt, const ExitStatus& status) {
     }
   }
   tell(keeper::DaemonExited{status});
+  calls_.restart_due();
   if (!keeper_.ended()) return;
   answer_launchers();
-  on_over_(job_);
+  calls_.over(job_);
 }
 
 void PrivateJob::daemon_spoke(const std::string& job) {

@@ -35,8 +35,11 @@ class PrivateJob {
     DaemonLinks& daemons;
     std::map<std::string, JobRecord>& records;
   };
-  // `on_over`: no job daemon of the job will run again.
-  PrivateJob(Parts parts, Options options, std::function<void(const std::string& job)> on_over);
+  struct Calls {
+    std::function<void(const std::string& job)> over;  // no job daemon of the job will run again
+    std::function<void()> restart_due;                 // next_wakeup() has changed
+  };
+  PrivateJob(Parts parts, Options options, Calls calls);
   ~PrivateJob();
   PrivateJob(const PrivateJob&) = delete;
   PrivateJob& operator=(const PrivateJob&) = delete;
@@ -74,7 +77,7 @@ class PrivateJob {
 
   Parts parts_;
   Options options_;
-  std::function<void(const std::string& job)> on_over_;
+  Calls calls_;
   std::string job_;
   keeper::JobKeeper keeper_;
   std::uint32_t daemon_pid_ = 0;

@@ -50,6 +50,7 @@ class RotatingFile {
       if (written < 0 && errno == EINTR) continue;
       if (written <= 0) return bytes.size();
       size_ += static_cast<std::uint64_t>(written);
+      mid_line_ = bytes[static_cast<std::size_t>(written) - 1] != '\n';
       bytes.remove_prefix(static_cast<std::size_t>(written));
     }
     return 0;
@@ -69,18 +70,24 @@ class RotatingFile {
     std::rename(path_.c_str(), (path_ + ".1").c_str());
   }
   // How much of `bytes` goes into this file: whole lines where possible. 0 if
-  // the next line fits only into a new file.
+  // the next line fits only into a new file. What comes may end amid a line, whose
+  // rest comes later: near the end of the file such a beginning goes into the next one.
   [[nodiscard]] std::size_t fitting(std::string_view bytes) const {
+    constexpr std::uint64_t kRestOfALine = 4096;
     const std::uint64_t room = half_ - size_;
-    if (bytes.size() <= room) return bytes.size();
+    const std::uint64_t reserve =
+        bytes.ends_with('\n') ? 0 : std::min<std::uint64_t>(half_ / 8, kRestOfALine);
+    if (bytes.size() + reserve <= room) return bytes.size();
     const std::size_t newline = bytes.substr(0, room).find_last_of('\n');
     if (newline != std::string_view::npos) return newline + 1;
-    return size_ > 0 ? 0 : room;
+    const bool begins_a_line = size_ > 0 && !mid_line_;
+    return begins_a_line ? 0 : std::min<std::size_t>(bytes.size(), room);
   }
 
   std::string path_;
   std::uint64_t half_;
   std::uint64_t size_ = 0;
+  bool mid_line_ = false;  // what was written last
   int fd_ = -1;
 };
 

@@ -67,7 +67,7 @@ TEST(Members, WhoIsLostInTheMiddleOfAStepCostsTheOthersThatStepAlone) {
   for (std::uint32_t i = 0; i < 3; ++i) members.push_back(std::make_unique<Member>(job, i));
   std::vector<std::thread> threads;
   for (auto& member : members) {
-    threads.emplace_back([&job, &member] {
+    threads.emplace_back([&job, &members, &member] {
       CountingProgram& program = *member->program;
       program.loses_members = true;
       if (member->index != 2) {
@@ -79,6 +79,8 @@ TEST(Members, WhoIsLostInTheMiddleOfAStepCostsTheOthersThatStepAlone) {
         program.obey(order);
         order = next(member->handle);
       }
+      // The other waits for the sum of this step, to which this one adds nothing.
+      while (members[0]->program->reduced < order.step) std::this_thread::yield();
       member.reset();  // as if it were killed with its gradient in hand
       job.lose({'w', 2});
     });

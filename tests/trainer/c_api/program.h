@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -90,6 +91,7 @@ class CountingProgram {
  private:
   void reduce() {
     const int added = antdt_reduce(job_, step_.data(), step_.size(), ANTDT_F64);
+    reduced = log.empty() ? 0 : log.back().step;
     const int summed = antdt_wait(job_, kPatience);
     if (loses_members && summed == ANTDT_INTERRUPTED) {
       interrupted = true;
@@ -101,8 +103,9 @@ class CountingProgram {
   antdt_job* job_;
 
  public:
-  bool loses_members = false;  // a sum may be interrupted
-  bool interrupted = false;    // and one was
+  bool loses_members = false;              // a sum may be interrupted
+  bool interrupted = false;                // and one was
+  std::atomic<std::uint64_t> reduced = 0;  // the step whose sum is waited for, or was last
   std::vector<double> counts;
   std::vector<std::uint64_t> trained, evaluated;  // in their order
   std::vector<antdt_order> log;                   // their records are not valid any more

@@ -59,8 +59,8 @@ Status check(const LedgerState& state, const MemberAdmitted& event) {
   if (event.member.attempt < holder.attempt ||
       (event.member.attempt == holder.attempt && !holder.active)) {
     return fail(ErrorKind::kRefused,
-                "{} cannot join with attempt {}: attempt {} was lost or replaced",
-                event.member.worker, event.member.attempt, event.member.attempt);
+                "{} cannot join with attempt {}, which was lost or replaced: the newest is {}",
+                event.member.worker, event.member.attempt, holder.attempt);
   }
   return {};
 }

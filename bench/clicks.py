@@ -17,7 +17,7 @@ def fresh(rows, rng):
 
 
 def frequent_and_rare(rows, rng, categories):
-    """Of each field's categories the n-th comes in proportion to 1 / n (Zipf)."""
+    """In each field the n-th category occurs in proportion to 1 / n (Zipf)."""
     of_a_field = categories // FIELDS
     uniform = rng.random
     for _ in range(rows):

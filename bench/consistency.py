@@ -49,7 +49,7 @@ def train(place, model, sync, seed, task):
 
 
 def task_of(args, place):
-    """What is trained, and the best AUC where it is known."""
+    """The training data, and the best AUC where it is known."""
     if args.made is None:
         write_clicks(args.data, place.directory)
         return {"directory": place.directory, "records": TRAIN, "evaluated": EVAL,

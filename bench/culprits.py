@@ -24,7 +24,7 @@ import time
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 ANTDT = str(pathlib.Path(os.environ.get("ANTDT_BIN", ROOT / "build" / "bin")) / "antdt")
 WINDOW_S = 1
-# What is injected, from the weakest on, and the cause that is to be named.
+# The injections, from the weakest on, and the cause that is expected.
 KINDS = {
     "compute": ("slowdown={:.2f}", 1.5, 4),
     "data": ('data_delay="{:.0f}ms"', 10, 60),
@@ -77,7 +77,7 @@ def wait_until(condition, seconds):
 
 
 def play(run, kind, worker, how):
-    """What became of one case."""
+    """The result of one case."""
     if not wait_until(lambda: not stragglers(run), 30):
         return {"outcome": "not counted"}
     time.sleep(WINDOW_S)

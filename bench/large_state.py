@@ -30,35 +30,7 @@ import sys
 import tempfile
 import time
 
-SOURCE = pathlib.Path(__file__).resolve().parent.parent
-
-JOB = """
-schema = 1
-[job]
-name = "large-state"
-seed = 5
-[roles.worker]
-count = 2
-command = {command}
-[data]
-format = "index"
-records = {records}
-[batch]
-global = 32
-[checkpoint]
-every = "{every}"
-keep = 1
-[failure]
-hang_after = "{hang_after}"
-[trainer]
-model = "emulated"
-[emulated]
-parameters = {parameters}
-[[emulated.device]]
-class = "any"
-flat = "5ms"
-per_sample = "10us"
-"""
+import runs
 
 
 class Job:
@@ -76,8 +48,8 @@ class Job:
                    f"ANTDT_TEST_SLOW_PATH={self.run_dir}",
                    str(pathlib.Path(options.bin).resolve() / "antdt-trainer")]
         self.parameters = int(options.gb * 1e9 / 4)
-        text = JOB.format(command=json.dumps(command), records=options.records, every=options.every,
-                          hang_after=options.hang_after, parameters=self.parameters)
+        text = runs.emulated_job("large-state", command, options.records, self.parameters, options.every,
+                                 "5ms", f'[failure]\nhang_after = "{options.hang_after}"\n')
         self.file = top / "job.toml"
         self.file.write_text(text)
         self.process = None
@@ -127,7 +99,7 @@ def trains(status):
 
 
 def pss(pid):
-    """Of a process and its children, in bytes."""
+    """The memory of a process and its children, in bytes."""
     total = 0
     for path in pathlib.Path("/proc").glob("[0-9]*"):
         try:
@@ -235,7 +207,7 @@ def main():
     parser.add_argument("--hang-after", default="5s")
     parser.add_argument("--every", default="20s")
     parser.add_argument("--records", type=int, default=1_200_000)
-    parser.add_argument("--bin", default=str(SOURCE / "build" / "bin"))
+    parser.add_argument("--bin", default=str(runs.BIN))
     options = parser.parse_args()
     top = pathlib.Path(tempfile.mkdtemp(prefix="antdt-large-state-"))
     job = Job(options, top)

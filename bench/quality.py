@@ -150,7 +150,7 @@ def run_job(args, directory, name, **keys):
     result = {"auc": summary["epochs"][-1]["eval"]["auc"], "seed": keys["seed"],
               "seconds": summary["training_seconds"], "moves": len(moved),
               "samples": samples,
-              # Of all samples, those that another worker than with equal parts trained.
+              # The share of samples that another worker than with equal parts trained.
               "moved": sum(abs(n - equal) for n in samples.values()) / 2 / (WORKERS * equal),
               "last": moved[-1]["reason"] if moved else "",
               "exact": len(epochs) == EPOCHS and all(e["once"] == TRAIN and

@@ -72,7 +72,7 @@ class Jobs:
         self.antdt, self.directory, self.count = antdt, directory, 0
 
     def run(self, solution, steps, seed):
-        """What the run's summary says of it."""
+        """The figures of the run's summary."""
         self.count += 1
         name = f"{self.count:03}-{solution}"
         job = self.directory / f"{name}.toml"
@@ -87,7 +87,7 @@ class Jobs:
 
 
 def t_quantile(probability, freedom):
-    """Of Student's t distribution, for probabilities above 0.5."""
+    """The quantile of Student's t distribution, for probabilities above 0.5."""
     scale = math.exp(math.lgamma((freedom + 1) / 2) - math.lgamma(freedom / 2))
     scale /= math.sqrt(freedom * math.pi)
 

@@ -94,7 +94,7 @@ class Running:
         return (part[-1][1] - part[0][1]) / (part[-1][0] - part[0][0])
 
     def stop(self):
-        """To be resumed, or not. No error where it has ended already."""
+        """Stops the job, to be resumed or not. It is no error if it has ended already."""
         if self.process.poll() is None:
             self.place.antdt("stop", self.directory, check=False)
         return self.process.wait(120)
@@ -150,8 +150,40 @@ class Place:
         return Running(self, run, "--resume", run)
 
 
+def emulated_job(name, command, records, parameters, every, flat, extra=""):
+    """job.toml of two workers around a ring, on one emulated device for all, whose model is so many
+    numbers: only the last checkpoint is kept."""
+    return f"""
+schema = 1
+[job]
+name = "{name}"
+seed = 5
+[roles.worker]
+count = 2
+command = {json.dumps(command)}
+resources = {{ cpus = 1 }}
+[data]
+format = "index"
+records = {records}
+[batch]
+global = 32
+[checkpoint]
+every = "{every}"
+keep = 1
+[trainer]
+model = "emulated"
+[emulated]
+parameters = {parameters}
+[[emulated.device]]
+class = "any"
+flat = "{flat}"
+per_sample = "10us"
+{extra}
+"""
+
+
 def options(doc, runs):
-    """What every program here takes; `runs`: how often, unless it is told."""
+    """The options of every program here; `runs`: the default number of runs."""
     parser = argparse.ArgumentParser(description=doc.splitlines()[0])
     parser.add_argument("--bin", type=pathlib.Path, default=BIN, help="where antdt is")
     parser.add_argument("--runs", type=int, default=runs, help=f"how often ({runs})")
@@ -160,7 +192,7 @@ def options(doc, runs):
 
 
 def in_place(args, measure):
-    """What `measure(args, place)` gives, in a directory that goes afterwards."""
+    """The result of `measure(args, place)`, in a directory that is removed afterwards."""
     with tempfile.TemporaryDirectory(prefix="antdt-bench-", ignore_cleanup_errors=True) as name:
         return measure(args, Place(name, args.bin))
 

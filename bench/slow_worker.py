@@ -20,7 +20,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 ANTDT = str(pathlib.Path(os.environ.get("ANTDT_BIN", ROOT / "build" / "bin")) / "antdt")
 sys.path.insert(0, str(ROOT / "tests" / "e2e"))
 import jobs  # noqa: E402
-from straggler_test import SLOW  # noqa: E402
+from jobs import SLOW  # noqa: E402
 
 
 def train(directory, solution, number):

@@ -18,36 +18,7 @@ import sys
 import time
 import unittest
 
-SOURCE = pathlib.Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(SOURCE / "tests" / "e2e"))
-
-JOB = """
-schema = 1
-[job]
-name = "copies"
-seed = 5
-[roles.worker]
-count = 2
-command = ["antdt-trainer"]
-resources = {{ cpus = 1 }}
-[data]
-format = "index"
-records = 100000000
-[batch]
-global = 32
-[checkpoint]
-every = "10s"
-keep = 1
-[trainer]
-model = "emulated"
-[emulated]
-parameters = {parameters}
-[[emulated.device]]
-class = "any"
-flat = "10ms"
-per_sample = "10us"
-{cluster}
-"""
+import runs  # which finds tests/e2e as well
 
 
 def moved():
@@ -65,8 +36,9 @@ def measure(test, options):
     hosts = [test.add_host(name, cpus=1, size="4g") for name in ("hostb", "hostc")]
     for wire in ["wire", *(host.link_name for host in hosts)]:
         test.sh(f"tc qdisc add dev {wire} root tbf rate {options.mbit}mbit burst 1m latency 50ms")
-    job = test.write("job.toml", JOB.format(parameters=options.mb * 250_000,
-                                            cluster=test.cluster(*hosts)))
+    job = test.write("job.toml", runs.emulated_job("copies", ["antdt-trainer"], 100_000_000,
+                                                   options.mb * 250_000, "10s", "10ms",
+                                                   test.cluster(*hosts)))
     process, run_dir = test.launch(job)
     test.await_training(run_dir, samples=2000)
     rates = {True: [], False: []}
@@ -92,7 +64,7 @@ def main():
     parser.add_argument("--mb", type=int, default=256)
     parser.add_argument("--mbit", type=int, default=1000)
     parser.add_argument("--seconds", type=float, default=60)
-    parser.add_argument("--bin", default=str(SOURCE / "build" / "bin"))
+    parser.add_argument("--bin", default=str(runs.BIN))
     options = parser.parse_args()
     os.environ["ANTDT_BIN"] = str(pathlib.Path(options.bin).resolve())
     import separate_hosts  # which looks where the programs are

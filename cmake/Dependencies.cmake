@@ -16,17 +16,17 @@ find_package(nlohmann_json REQUIRED)
 # Boost.Process v2 is header-only in 1.81.
 find_package(Boost 1.81 REQUIRED)
 
+# The codec of messages: headers alone. Debian's package of them cannot stand beside Boost
+# 1.81, so scripts/install-deps unpacks it into .deps/.
+find_path(ANTDT_MSGPACK_INCLUDE msgpack.hpp
+  HINTS ${CMAKE_SOURCE_DIR}/.deps/usr/include REQUIRED)
+add_library(antdt_msgpack INTERFACE)
+target_include_directories(antdt_msgpack SYSTEM INTERFACE ${ANTDT_MSGPACK_INCLUDE})
+target_compile_definitions(antdt_msgpack INTERFACE MSGPACK_NO_BOOST)
+
 if(ANTDT_TESTS)
   find_package(GTest REQUIRED)
   include(GoogleTest)
-  # The reference that the wire codec is tested against: headers alone. Debian's
-  # package of them cannot stand beside Boost 1.81, so scripts/install-deps
-  # unpacks it into .deps/.
-  find_path(ANTDT_MSGPACK_INCLUDE msgpack.hpp
-    HINTS ${CMAKE_SOURCE_DIR}/.deps/usr/include REQUIRED)
-  add_library(antdt_msgpack INTERFACE)
-  target_include_directories(antdt_msgpack SYSTEM INTERFACE ${ANTDT_MSGPACK_INCLUDE})
-  target_compile_definitions(antdt_msgpack INTERFACE MSGPACK_NO_BOOST)
 endif()
 
 if(ANTDT_TRAINER)

@@ -38,6 +38,9 @@ install(FILES ${CMAKE_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR} CO
 # The library of programs that are workers, and what they are built with.
 install(TARGETS antdt_shared LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
   COMPONENT lib NAMELINK_COMPONENT dev)
+# The tracer of unmodified scripts, which needs the library (docs/torchrun).
+install(DIRECTORY ${CMAKE_SOURCE_DIR}/python/antdt/trace/ DESTINATION share/antdt/trace
+  COMPONENT lib FILES_MATCHING PATTERN "*.py")
 install(FILES ${CMAKE_SOURCE_DIR}/include/antdt.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT dev)
 include(CMakePackageConfigHelpers)
 configure_package_config_file(${CMAKE_SOURCE_DIR}/packaging/antdtConfig.cmake.in
@@ -47,6 +50,18 @@ write_basic_package_version_file(${CMAKE_BINARY_DIR}/antdtConfigVersion.cmake
   VERSION ${PROJECT_VERSION} COMPATIBILITY SameMajorVersion)
 install(FILES ${CMAKE_BINARY_DIR}/antdtConfig.cmake ${CMAKE_BINARY_DIR}/antdtConfigVersion.cmake
   DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/antdt COMPONENT dev)
+if(TARGET antdt_kit_shared)
+  install(TARGETS antdt_kit_shared LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
+    COMPONENT kit NAMELINK_COMPONENT kitdev)
+  install(DIRECTORY ${CMAKE_SOURCE_DIR}/include/antdt DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
+    COMPONENT kitdev FILES_MATCHING PATTERN "*.h")
+  get_filename_component(ANTDT_TORCH_DIRECTORY ${ANTDT_TORCH_LIB} DIRECTORY)
+  configure_package_config_file(${CMAKE_SOURCE_DIR}/packaging/antdtKit.cmake.in
+    ${CMAKE_BINARY_DIR}/antdtKit.cmake INSTALL_DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/antdt
+    PATH_VARS CMAKE_INSTALL_INCLUDEDIR CMAKE_INSTALL_LIBDIR)
+  install(FILES ${CMAKE_BINARY_DIR}/antdtKit.cmake
+    DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/antdt COMPONENT kitdev)
+endif()
 # Written when it is installed, since it names the prefix.
 install(CODE "
   set(version ${PROJECT_VERSION})
@@ -65,7 +80,7 @@ set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
 set(CPACK_STRIP_FILES ON)
 set(CPACK_COMPONENTS_ALL antdt lib dev)
 if(TARGET antdt-trainer)
-  list(APPEND CPACK_COMPONENTS_ALL trainer)
+  list(APPEND CPACK_COMPONENTS_ALL trainer kit kitdev)
 endif()
 set(CPACK_DEB_COMPONENT_INSTALL ON)
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
@@ -94,4 +109,17 @@ set(CPACK_DEBIAN_DEV_PACKAGE_SECTION libdevel)
 set(CPACK_DEBIAN_DEV_DESCRIPTION
   "makes any program a worker of AntDT (development files)\n\
 The header of the C interface, and files for pkg-config and CMake.")
+set(CPACK_DEBIAN_KIT_PACKAGE_NAME libantdt-kit1)
+set(CPACK_DEBIAN_KIT_PACKAGE_SECTION libs)
+set(CPACK_DEBIAN_KIT_PACKAGE_DEPENDS libopenblas0-pthread)
+set(CPACK_DEBIAN_KIT_DESCRIPTION
+  "models of one's own as workers of AntDT\n\
+What programs that are made with the C++ kit need to run.")
+set(CPACK_DEBIAN_KITDEV_PACKAGE_NAME libantdt-kit-dev)
+set(CPACK_DEBIAN_KITDEV_PACKAGE_DEPENDS
+  "libantdt-kit1 (= ${PROJECT_VERSION}), libantdt-dev (= ${PROJECT_VERSION}), libtorch-dev")
+set(CPACK_DEBIAN_KITDEV_PACKAGE_SECTION libdevel)
+set(CPACK_DEBIAN_KITDEV_DESCRIPTION
+  "models of one's own as workers of AntDT (development files)\n\
+The headers of the C++ kit, and its file for CMake.")
 include(CPack)

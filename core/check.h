@@ -1,8 +1,8 @@
-// Invariants that stay on in every build.
+// Invariants that are checked in every build.
 //
-// A broken invariant is a defect of this program, never of its input: it
-// aborts with the state that explains it. Input from a peer or a user must be
-// answered with an Error (core/result.h) before it can reach a check.
+// A broken invariant is a defect of this program, never of its input. It aborts with the state that
+// explains it. Input from a peer or a user must be answered with an Error (core/result.h) before it
+// can reach a check.
 #pragma once
 
 #include <fmt/format.h>

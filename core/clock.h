@@ -1,4 +1,4 @@
-// Time, as something that comes in by constructor.
+// Time, passed in by constructor.
 #pragma once
 
 #include <chrono>
@@ -7,8 +7,8 @@
 namespace antdt {
 
 using Duration = std::chrono::nanoseconds;
-// Monotonic time of this machine. Two machines' times are never compared
-// without the offset measured for their link.
+// Monotonic time of this machine. Times of two machines are never compared without the offset that
+// was measured for their link.
 using MonoTime = std::chrono::time_point<std::chrono::steady_clock, Duration>;
 
 class Clock {
@@ -23,7 +23,7 @@ class SteadyClock final : public Clock {
   [[nodiscard]] MonoTime now() const override { return std::chrono::steady_clock::now(); }
 };
 
-// A clock that stands still until told: tests and the simulation.
+// A clock that stands still until it is set, for tests and the simulation.
 class ManualClock final : public Clock {
  public:
   [[nodiscard]] MonoTime now() const override { return now_; }

@@ -1,4 +1,4 @@
-// How often a record may enter the model in an epoch: what a job promises
+// How often a record may enter the model in an epoch: the delivery promise of a job
 // (docs/delivery.md).
 #pragma once
 
@@ -21,7 +21,7 @@ inline constexpr std::string_view kDeliveryNames[] = {"exactly-once", "at-least-
   return kDeliveryNames[static_cast<std::uint8_t>(delivery)];
 }
 
-// By its name in job.toml.
+// Finds a promise by its name in job.toml.
 [[nodiscard]] constexpr std::optional<Delivery> parse_delivery(std::string_view name) {
   for (const Delivery d : {Delivery::kExactlyOnce, Delivery::kAtLeastOnce, Delivery::kAtMostOnce}) {
     if (to_string(d) == name) return d;
@@ -29,10 +29,10 @@ inline constexpr std::string_view kDeliveryNames[] = {"exactly-once", "at-least-
   return std::nullopt;
 }
 
-// For readers: names nothing above it.
+// For readers of stored values: the highest valid value.
 constexpr Delivery last_of(Delivery) { return Delivery::kAtMostOnce; }
 
-// Whether the promise is kept by what so many records have met with.
+// Whether the promise is kept if this many records were repeated and lost.
 [[nodiscard]] constexpr bool is_kept(Delivery delivery, std::uint64_t repeated,
                                      std::uint64_t lost) {
   return (repeated == 0 || delivery == Delivery::kAtLeastOnce) &&

@@ -10,7 +10,7 @@
 
 namespace antdt {
 
-// In every envelope: without a format to read.
+// Every envelope has ids, so this does not parse a format string.
 std::string to_string(WorkerId id) {
   std::array<char, 11> text{id.role};  // a letter and 10 digits at most
   const auto end = std::to_chars(text.data() + 1, text.data() + text.size(), id.index).ptr;

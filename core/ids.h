@@ -1,4 +1,4 @@
-// The names of things, as types that cannot be mixed up.
+// Ids as types that cannot be mixed up.
 #pragma once
 
 #include <fmt/format.h>
@@ -12,7 +12,7 @@
 
 namespace antdt {
 
-// A number with a meaning. Tag makes each use a type of its own.
+// A number with a meaning. Each Tag makes a type of its own.
 template <class Tag, class Rep = std::uint64_t>
 struct Id {
   using rep = Rep;
@@ -21,13 +21,13 @@ struct Id {
   [[nodiscard]] Id next() const { return Id{static_cast<Rep>(value + 1)}; }
 };
 
-// How often this worker id was started in this job; the first is 1.
+// Counts the starts of a worker id in its job; the first is 1.
 using Attempt = Id<struct AttemptTag, std::uint32_t>;
-// A number for each membership of the worker group; 0 before the first.
+// Numbers the memberships of the worker group; 0 before the first.
 using Generation = Id<struct GenerationTag>;
-// How often the job daemon was started; the first is 1.
+// Counts the starts of the job daemon; the first is 1.
 using Incarnation = Id<struct IncarnationTag>;
-// A number for each time training began from a checkpoint; the first is 1.
+// Counts how often training began from a checkpoint; the first is 1.
 using Lineage = Id<struct LineageTag>;
 // Number of a global step; the first is 1, and 0 means "none applied yet".
 using Step = Id<struct StepTag>;
@@ -40,8 +40,8 @@ using PlanVersion = Id<struct PlanTag>;
 // A member's number in one generation, 0 .. size-1; it changes with the generation.
 using Rank = Id<struct RankTag, std::uint32_t>;
 
-// A process of a job, stable for the job: "w0", "w1", ... for workers,
-// "s0", ... for servers. Rank and attempt change, this does not.
+// The id of a process, stable for the whole job: "w0", "w1", ... for workers, "s0", ... for
+// servers. Rank and attempt change; this does not.
 struct WorkerId {
   char role = 'w';
   std::uint32_t index = 0;
@@ -49,12 +49,11 @@ struct WorkerId {
 };
 
 [[nodiscard]] std::string to_string(WorkerId id);
-// "w12" -> {w, 12}; nullopt for anything that is not a letter and a number
-// without leading zeros below 2^31.
+// "w12" -> {w, 12}; empty for anything that is not a letter and a number without leading zeros
+// below 2^31.
 [[nodiscard]] std::optional<WorkerId> parse_worker_id(std::string_view text);
 
-// A worker id and which start of it: whoever speaks with an older attempt is
-// stale and can change nothing.
+// A worker id and the attempt. A process with an older attempt is stale and can change nothing.
 struct Member {
   WorkerId worker;
   Attempt attempt;
@@ -65,7 +64,7 @@ struct Member {
 // milliseconds since 1970, 80 random bits).
 [[nodiscard]] std::string make_ulid(std::uint64_t unix_ms, std::uint64_t random_high,
                                     std::uint64_t random_low);
-// The same from the system clock and the kernel's random source: for `main`.
+// The same from the system clock and the kernel's random source; only for `main`.
 [[nodiscard]] std::string new_ulid();
 
 }  // namespace antdt

@@ -1,7 +1,7 @@
-// Integers out of JSON.
+// Reads integers from JSON.
 //
-// nlohmann::json makes an integer of any number, which is undefined where it
-// does not fit. What comes from a file or a peer is read with these.
+// nlohmann::json converts any number to an integer, which is undefined if it does not fit. These
+// functions are for input from files and peers.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace antdt {
 
-// Throws json::exception where `value` is no whole number that a T can hold.
+// Throws json::exception unless `value` is a whole number that a T can hold.
 template <class T, class Json>
 [[nodiscard]] T json_integer(const Json& value) {
   const bool fits =
@@ -24,7 +24,7 @@ template <class T, class Json>
   return static_cast<T>(value.template get<T>());
 }
 
-// The same of object[key]; `otherwise` where there is no such key.
+// The same for object[key]; `otherwise` if there is no such key.
 template <class T, class Json>
 [[nodiscard]] T json_integer(const Json& object, const char* key, T otherwise) {
   const auto found = object.find(key);

@@ -5,13 +5,12 @@
 //     enum class Split : std::uint8_t { kTrain, kEval };
 //     constexpr auto names_of(Split) { return names("train", "eval"); }
 //
-// name_of(), by_name(), fmt and the codecs of messages and of JSON follow from that. An enum whose
-// names a newer peer may extend also says which of its values stands for a name that is not known
-// here:
+// name_of(), by_name(), fmt and the codecs of messages and of JSON are based on that. If a newer
+// peer may know further names, the enum also says which of its values stands for an unknown name:
 //
 //     constexpr Answer unknown_name(Answer) { return Answer::kOther; }
 //
-// Without that, a name that is not known is an error of whoever reads it.
+// Otherwise an unknown name is an error for the reader.
 #pragma once
 
 #include <fmt/core.h>
@@ -41,7 +40,7 @@ template <Named E>
   return index < kNames.size() ? kNames[index] : std::string_view("?");
 }
 
-// The value with that name, or with what unknown_name() says; nothing if there is neither.
+// The value with that name, or the one for unknown names; empty if there is neither.
 template <Named E>
 [[nodiscard]] constexpr std::optional<E> by_name(std::string_view name) {
   constexpr auto kNames = names_of(E{});

@@ -1,4 +1,4 @@
-// One visitor of a variant out of a lambda for each alternative.
+// Makes one visitor of a variant from a lambda for each alternative.
 #pragma once
 
 namespace antdt {

@@ -38,8 +38,8 @@ std::uint64_t Permutation::decrypt(std::uint64_t x) const {
 
 std::uint64_t Permutation::operator()(std::uint64_t i) const {
   ANTDT_CHECK(i < n_, "position {} of a permutation of {}", i, n_);
-  // Values past n lie on the same cycle as some value below n, so walking on
-  // ends; fewer than four steps on average, as the domain is below 4n.
+  // A value past n lies on the same cycle as some value below n, so the walk ends. It takes fewer
+  // than four steps on average, because the domain is smaller than 4n.
   do i = encrypt(i);
   while (i >= n_);
   return i;

@@ -1,10 +1,9 @@
-// Seeded permutations that are computed, never stored.
+// Seeded permutations that are computed and never stored.
 //
-// A Feistel network over the smallest even number of bits that holds n, with
-// cycle walking for the values past n (Black and Rogaway, "Ciphers with
-// Arbitrary Finite Domains", CT-RSA 2002). Both directions cost a few tens of
-// nanoseconds whatever n is. The mapping is part of the data's identity: it
-// must not change without raising kPermutationVersion.
+// A Feistel network over the smallest even number of bits that holds n, with cycle walking for the
+// values past n (Black and Rogaway, "Ciphers with Arbitrary Finite Domains", CT-RSA 2002). Both
+// directions cost a few tens of nanoseconds for every n. The mapping is part of the data's
+// identity: it must not change unless kPermutationVersion is raised.
 #pragma once
 
 #include <array>
@@ -21,21 +20,21 @@ inline constexpr int kPermutationVersion = 1;
   x = (x ^ (x >> 27)) * 0x94d049bb133111ebULL;
   return x ^ (x >> 31);
 }
-// Seeds derived from seeds: combine_seed(job seed, epoch, shard) and the like.
+// Derives seeds from seeds: combine_seed(job seed, epoch, shard) and the like.
 [[nodiscard]] constexpr std::uint64_t combine_seed(std::uint64_t seed, std::uint64_t part) {
   return mix64(seed ^ mix64(part));
 }
 
-// A bijection of [0, n), n >= 0 and at most 2^62; the same for the same
-// (n, seed) on every machine. Value type, 80 bytes.
+// A bijection of [0, n), n >= 0 and at most 2^62, which is the same for the same (n, seed) on every
+// machine. Value type, 80 bytes.
 class Permutation {
  public:
   Permutation(std::uint64_t n, std::uint64_t seed);
 
   [[nodiscard]] std::uint64_t size() const { return n_; }
-  // Where position i (< size) goes.
+  // The value for position i (< size).
   [[nodiscard]] std::uint64_t operator()(std::uint64_t i) const;
-  // The position that goes to value v (< size).
+  // The position of value v (< size).
   [[nodiscard]] std::uint64_t inverse(std::uint64_t v) const;
 
  private:

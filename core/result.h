@@ -1,4 +1,4 @@
-// What can go wrong in operation, as a value.
+// Errors in operation, as values.
 #pragma once
 
 #include <fmt/format.h>
@@ -9,20 +9,20 @@
 
 namespace antdt {
 
-// What kind of mistake it is decides what a program does about it: its exit
-// code, and whether trying again can help.
+// The kind of an error decides what a program does about it: its exit code, and whether it tries
+// again.
 enum class ErrorKind {
   kUsage,        // the user's flags, job.toml or data: exit code 2
-  kUnreachable,  // nobody answers, or no room: exit code 3
-  kRefused,      // a peer answered no: wrong key, stale attempt, no common version
+  kUnreachable,  // no answer, or no room: exit code 3
+  kRefused,      // a peer refused: wrong key, stale attempt, no common version
   kIo,           // a file, a disk, a socket
   kCorrupt,      // stored or received bytes that cannot be what was written
-  kAborted,      // somebody asked for the operation to end
+  kAborted,      // the operation was asked to end
   kInternal,     // none of the above
 };
 
-// `message` says what was tried, on what, and the cause; where the user can
-// mend it, how.
+// `message` says what was tried, on what, and the cause, and how the user can mend it if that is
+// possible.
 struct Error {
   ErrorKind kind = ErrorKind::kInternal;
   std::string message;
@@ -38,7 +38,7 @@ template <class... Args>
   return tl::unexpected<Error>(Error{kind, fmt::format(format, std::forward<Args>(args)...)});
 }
 
-// `fail` with the text of errno (or another system error number) appended.
+// Like `fail`, with the text of errno (or another system error number) appended.
 [[nodiscard]] tl::unexpected<Error> fail_errno(ErrorKind kind, int error_number, std::string what);
 
 }  // namespace antdt

@@ -1,4 +1,4 @@
-// The XXH3 checksum of bytes that come piece by piece, as manifests of checkpoints have it.
+// The XXH3 checksum of bytes that arrive in pieces, as in manifests of checkpoints.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ class RunningSum {
   ~RunningSum();
 
   void add(std::string_view bytes);
-  // All that the file `fd` has from its beginning, at most `limit` bytes.
+  // Adds the content of the file `fd` from its beginning, at most `limit` bytes.
   [[nodiscard]] Status add_file(int fd, std::uint64_t limit = ~std::uint64_t{0});
   [[nodiscard]] std::uint64_t bytes() const { return bytes_; }
   [[nodiscard]] std::string hex() const;  // 16 digits

@@ -1,9 +1,9 @@
 // The clock of a daemon that may itself be held up: by the commit of its journal on a disk that
 // does not answer, by SIGSTOP, by a machine that swaps.
 //
-// Whoever was silent only while we did not listen was not silent, and what was to be done
-// meanwhile is not late: so time in which nobody read this clock does not count, but for
-// `longest`. A daemon whose loop turns reads it many times in a second. One thread reads it.
+// A peer that was silent only while this daemon did not listen was not silent, and what was due
+// meanwhile is not late. So time in which nobody read this clock counts for at most `longest`. A
+// daemon whose loop turns reads it many times a second. Only one thread reads it.
 #pragma once
 
 #include <algorithm>
@@ -23,7 +23,7 @@ class StandstillClock final : public Clock {
     read_at_ = real;
     return now_;
   }
-  // Time that did not count, so far.
+  // How much time has not been counted so far.
   [[nodiscard]] Duration stood_still() const { return read_at_ - now_; }
 
  private:

@@ -1,5 +1,5 @@
-// How much of a file is written before the next sync, for whoever shows progress by what is on
-// the disk: about half a second's worth, however fast the disk is.
+// How many bytes of a file to write before the next sync, if progress is measured by what is on the
+// disk: about as much as the disk writes in half a second.
 #pragma once
 
 #include <algorithm>
@@ -15,7 +15,7 @@ class SyncPace {
   static constexpr std::size_t kMost = std::size_t{32} << 20;
 
   [[nodiscard]] std::size_t part() const { return part_; }
-  // Writing and syncing a part took so long.
+  // Reports how long writing and syncing a part took.
   void took(Duration duration) {
     if (duration < std::chrono::milliseconds(250)) part_ = std::min(part_ * 2, kMost);
     if (duration > std::chrono::milliseconds(750)) part_ = std::max(part_ / 2, kLeast);

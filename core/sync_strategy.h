@@ -1,4 +1,4 @@
-// How workers agree on the model: `sync` of [trainer], and of what servers are told.
+// How workers agree on the model: `sync` of [trainer], also in messages to servers.
 #pragma once
 
 #include <cstdint>
@@ -8,10 +8,10 @@
 namespace antdt {
 
 enum class SyncStrategy : std::uint8_t {
-  kAllReduce,  // the sum of the members' gradients, each step
-  kPsBsp,      // parameter servers: a step waits for the pushes of all workers (but for backups)
+  kAllReduce,  // each step applies the sum of the members' gradients
+  kPsBsp,      // parameter servers: a step waits for the pushes of all workers, except for backups
   kPsSsp,      // a worker is ahead of the slowest by at most `staleness` pushes
-  kPsAsp,      // nobody waits for anybody
+  kPsAsp,      // no worker waits for another
 };
 constexpr auto names_of(SyncStrategy) { return names("allreduce", "ps-bsp", "ps-ssp", "ps-asp"); }
 

@@ -274,6 +274,20 @@ typedef struct antdt_metrics {
 } antdt_metrics;
 ANTDT_API int antdt_done_evaluate(antdt_job* job, const antdt_metrics* sums);
 
+/* What the job's newest evaluation found, over the records of all members. */
+typedef struct antdt_evaluation {
+  uint32_t struct_size; /* sizeof(antdt_evaluation), set by the caller */
+  uint32_t reserved;
+  uint64_t epoch;   /* after which it was */
+  uint64_t records; /* 0: there was none yet */
+  double log_loss;  /* a record; NaN here and below: nobody summed for it */
+  double accuracy;
+  double auc;
+} antdt_evaluation;
+/* Known from the order that follows the evaluation's PHASE_END: PHASE_BEGIN or LEAVE. In a world of
+ * one the program's own sums are all there is, and `records` stays 0. */
+ANTDT_API int antdt_evaluated(antdt_job* job, antdt_evaluation* evaluation);
+
 /* Answers any order: the program cannot do it, and why. The member leaves, the others go on; the
  * next order is LEAVE with code 1 and this text, which the job records. */
 ANTDT_API int antdt_failed(antdt_job* job, const char* why);
@@ -301,10 +315,11 @@ ANTDT_API int antdt_wait(antdt_job* job, uint32_t timeout_ms);
  * weight. 0: it goes on. */
 ANTDT_API int antdt_is_over(antdt_job* job);
 /* The records of phase `phase` of generation `generation` that come next to this member, so that
- * they can be read ahead: `count` of them, one at least and `capacity` at most, from position `*from`
- * on. order.position counts the same way, from 0 at PHASE_BEGIN; what was given in orders already is
- * passed over, and `*from` says where `records` begin. What is told comes in this order, if the phase is
- * not broken off before. ANTDT_INTERRUPTED: the phase has ended, or another generation has begun it. */
+ * they can be read ahead: `count` of them, one at least and `capacity` at most, from position
+ * `*from` on. order.position counts the same way, from 0 at PHASE_BEGIN; what was given in orders
+ * already is passed over, and `*from` says where `records` begin. What is told comes in this order,
+ * if the phase is not broken off before. ANTDT_INTERRUPTED: the phase has ended, or another
+ * generation has begun it. */
 ANTDT_API int antdt_ahead(antdt_job* job, uint64_t generation, uint64_t phase, uint64_t* from,
                           uint64_t* records, uint64_t capacity, uint64_t* count,
                           uint32_t timeout_ms);
@@ -334,6 +349,50 @@ ANTDT_API int antdt_loose_next(antdt_loose* loose, uint64_t max_records, antdt_w
 ANTDT_API int antdt_loose_report(antdt_loose* loose, double data, double compute, double wait);
 ANTDT_API int antdt_loose_describe(antdt_loose* loose, antdt_about* about);
 ANTDT_API void antdt_loose_close(antdt_loose* loose);
+
+/* --------------------------------------------------------------------------------- tracing */
+
+/* For a tracer inside a script that knows nothing of its job (protocol "torchrun"): what its steps
+ * take, which collective it is in, and where each thread is when the ranks hang. python/antdt/trace
+ * is one. One thread steps; any thread may do the rest. docs/torchrun. */
+typedef struct antdt_trace antdt_trace;
+
+typedef struct antdt_trace_state {
+  uint32_t struct_size; /* sizeof(antdt_trace_state) */
+  uint32_t rank;
+  uint32_t world_size;
+  int32_t samples_known; /* 0: nobody knows how many samples a step has */
+  uint64_t steps;
+  uint64_t samples;
+  uint64_t collectives; /* that were entered */
+  uint64_t inside_ms;   /* in the present one */
+  const char* inside;   /* its name; NULL: in none */
+  const char* where;    /* that it was called from, "train.py:41 in main" */
+  const char* runs;     /* "torch 2.5.1, Python 3.11.2" */
+} antdt_trace_state;
+
+/* By the environment, as antdt_open; never a world of one. */
+ANTDT_API int antdt_trace_open(uint32_t timeout_ms, antdt_trace** trace);
+/* One step of the optimizer, in seconds of the thread that takes it: waiting for data, computing,
+ * waiting for other ranks. 0 samples: not known. Takes longer where a drill says so, by what
+ * `added` (may be NULL) tells. */
+ANTDT_API int antdt_trace_step(antdt_trace* trace, uint64_t samples, double data, double compute,
+                               double wait, double* added);
+/* Once a second, and when the rank begins to wait. */
+ANTDT_API int antdt_trace_say(antdt_trace* trace, const antdt_trace_state* state);
+/* Waits until the job asks for stacks with a higher number than *number, and writes that there. */
+ANTDT_API int antdt_trace_asked(antdt_trace* trace, uint64_t* number, uint32_t timeout_ms);
+/* The answer; number 0: unasked, since a collective failed here. `inside`: it is in the last of
+ * `calls` now. `calls`: the newest collectives, oldest first, each a line of process group (its
+ * ranks as "0,2"; empty: all), number in that group, name and place, with tabs between. */
+ANTDT_API int antdt_trace_tell(antdt_trace* trace, uint64_t number, int32_t inside,
+                               const char* where, const char* stack, const char* calls);
+/* From now on a SIGABRT of this process writes a byte to `fd` and ends the process stay_ms later:
+ * Gloo aborts a rank that receives more than it waits for, and until then the rank can tell which
+ * collective it is in. Ends with antdt_trace_close. */
+ANTDT_API int antdt_trace_on_abort(antdt_trace* trace, int32_t fd, uint32_t stay_ms);
+/* Says what is left to say, and ends it. */
+ANTDT_API void antdt_trace_close(antdt_trace* trace);
 
 #ifdef __cplusplus
 }

@@ -6,12 +6,12 @@
 
 namespace antdt::jobd {
 
-CheckpointDesk::CheckpointDesk(Shell& shell)
+CheckpointDesk::CheckpointDesk(Shell& shell, const Clock& clock)
     : shell_(shell),
       store_(shell.options.run_dir, shell.config.checkpoint.keep,
              [&shell] { shell.disks.checkpoints().progress(); }),
       copies_(std::make_unique<RunCopies>(
-          shell.loop,
+          shell.loop, clock,
           RunCopies::Options{shell.options.run_dir, shell.config.job.id,
                              shell.config.checkpoint.copies},
           RunCopies::Handlers{[&shell](const std::string& kind, const std::string& text) {
@@ -37,7 +37,8 @@ void CheckpointDesk::store(const ctl::job::StoreCheckpoint& o) {
       });
 }
 
-// A run that goes on from the checkpoint knows what made the steps up to it.
+// A run that goes on from the checkpoint must know which records made the steps before it, so the
+// history is synced first.
 void CheckpointDesk::keep(const StoreOrder& order) {
   shell_.history.sync([this, order](bool) {
     shell_.disks.checkpoints().run("storing a checkpoint", [this, order, store = store_]() mutable {

@@ -1,5 +1,5 @@
-// Checkpoints: gathered from the hosts that wrote them, stored, looked for, and sent to hosts that
-// are to read them. Where they lie is decided in ctl/checkpoints/checkpoint_copies.h.
+// Checkpoints: gathered from the hosts that wrote them, stored, found, and sent to hosts that will
+// read them. ctl/checkpoints/checkpoint_copies.h decides where they lie.
 #pragma once
 
 #include <functional>
@@ -19,26 +19,27 @@ struct Shell;
 
 class CheckpointDesk {
  public:
-  explicit CheckpointDesk(Shell& shell);
+  CheckpointDesk(Shell& shell, const Clock& clock);
 
   [[nodiscard]] RunCopies& copies() { return *copies_; }
-  // An incarnation that follows another one may have to say soon who is to read one of them.
+  // Lists the checkpoints on this host. An incarnation that follows another one may soon have to
+  // name one for a member to read.
   void list();
   void store(const ctl::job::StoreCheckpoint& o);
-  // First what other hosts have and this one has not; then the newest that is here.
+  // Finds the newest checkpoint: first it fetches those that other hosts have and this one lacks.
   void find();
 
-  // The newest message, to a worker at `host`, is held back if that worker goes on to read a
-  // checkpoint that is not there yet.
+  // Holds back the newest message to a worker at `host`, if the worker will read a checkpoint that
+  // is not on that host yet.
   void hold_until_there(Member to, const std::string& host, const std::string& directory);
-  // A member has no use for an order that was said before and is not on its way yet.
+  // Drops an order that is held back for this member, because the member does not need it any more.
   void drop_order(Member member) { orders_.drop(member); }
 
-  // With how much room there is, for people.
+  // Calls `then` with a description of the room on the disks, for people.
   void with_room(std::function<void(const std::string& about_room)> then);
-  // The names of all, when the job has ended.
+  // Calls `then` with the names of all checkpoints, after the job has ended.
   void conclude(bool done, std::function<void(std::vector<std::string> names)> then);
-  // The last checkpoint is to have its copies too, if that can be done soon.
+  // Calls `then` when the last checkpoint has its copies, or at `until`.
   void when_copied(MonoTime until, std::function<void()> then);
 
  private:
@@ -48,7 +49,7 @@ class CheckpointDesk {
   void begin_from(const CheckpointStore::Newest& newest);
 
   Shell& shell_;
-  CheckpointStore store_;  // its thread uses copies
+  CheckpointStore store_;  // its thread uses `copies`
   std::unique_ptr<RunCopies> copies_;
   HeldOrders orders_;
 };

@@ -12,15 +12,15 @@ namespace antdt::jobd {
 namespace {
 
 constexpr Duration kCopyAtTheEnd = std::chrono::seconds(30);
-// For the agents to hear that the job is over.
+// How long to wait until the agents have received that the job is over.
 constexpr Duration kLastMessages = std::chrono::milliseconds(200);
 
-// Whoever hears that has no use for an order that was said before and is not on its way yet.
+// After this message, an order that is still held back for the member is useless.
 bool ends_order(const ctl::job::WorkerMessage& body) {
   return std::holds_alternative<wire::Abort>(body) || std::holds_alternative<wire::Leave>(body);
 }
 
-// A job that is done and broke its promise has failed.
+// A job that is done and broke its delivery promise has failed.
 void judge_delivery(ctl::JobReport& last) {
   if (last.outcome->code != 0) return;
   if (is_kept(last.delivery, last.totals.repeated, last.totals.lost)) return;
@@ -74,7 +74,7 @@ void EffectRunner::publish(const ctl::job::PublishNote& o) {
   });
 }
 
-// The summary comes last: whoever sees it finds all else.
+// The summary is written last, so when it exists all other files do.
 void EffectRunner::end(const ctl::lifecycle::EndJob& o) {
   shell_.ended = true;
   if (shell_.own_program) shell_.own_program->end();

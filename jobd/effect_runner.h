@@ -1,5 +1,5 @@
-// What the job wants done, carried out: what is to be durable is appended to the journal, what is
-// to be sent is put into the outbox, and files are left to their threads.
+// Carries out the job's effects: durable records are appended to the journal, messages are put into
+// the outbox, and file operations are passed to their threads.
 #pragma once
 
 #include "ctl/job/job_events.h"
@@ -14,7 +14,7 @@ class EffectRunner {
   explicit EffectRunner(Shell& shell) : shell_(shell) {}
 
   void carry_out(ctl::job::Effect& effect);
-  // For events.jsonl, the log and the live view.
+  // Writes to events.jsonl, the log and the live view.
   void publish(const ctl::job::PublishNote& o);
 
  private:

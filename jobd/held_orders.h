@@ -1,5 +1,5 @@
-// Orders to read a checkpoint, kept back while it is on its way to the host of who is to read it.
-// Of each member the newest order counts. Pure.
+// Orders to read a checkpoint, held back while the checkpoint is copied to the host of the member
+// that will read it. Only the newest order of each member counts. Pure.
 #pragma once
 
 #include <cstdint>
@@ -15,8 +15,8 @@ namespace antdt::jobd {
 
 class HeldOrders {
  public:
-  // A number for release(), where the checkpoint is to be fetched; none: it is on its way already
-  // for an order of the same member, which this one replaces.
+  // Returns a number for release() if the checkpoint must be fetched. Empty if it is being fetched
+  // already for an earlier order of the same member, which this one replaces.
   [[nodiscard]] std::optional<std::uint64_t> hold(Member member, const std::string& directory,
                                                   Outgoing order) {
     if (const auto held = held_.find(member);
@@ -27,7 +27,7 @@ class HeldOrders {
     held_[member] = {++last_, directory, std::move(order)};
     return last_;
   }
-  // It is there. None: the order is not wanted any more, or another one took its place.
+  // The checkpoint is there. Empty if the order is not wanted any more, or another one replaced it.
   [[nodiscard]] std::optional<Outgoing> release(Member member, std::uint64_t number) {
     const auto held = held_.find(member);
     if (held == held_.end() || held->second.number != number) return std::nullopt;

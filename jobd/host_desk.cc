@@ -12,9 +12,6 @@
 namespace antdt::jobd {
 namespace {
 
-constexpr Duration kConnectDeadline = std::chrono::seconds(10);
-// An agent says something every second.
-constexpr Duration kSilence = std::chrono::milliseconds(2500);
 constexpr std::string_view kLocal = "local";
 
 }  // namespace
@@ -23,7 +20,7 @@ Status HostDesk::dial_agents(transport::Context& context) {
   const launcher::JobConfig& config = shell_.config;
   const Incarnation incarnation = shell_.turns.incarnation();
   shell_.links.emplace(
-      shell_.loop, config.job.id, incarnation, kConnectDeadline, config.failure.host_lost_after,
+      shell_.loop, config.job.id, incarnation, config.failure.host_lost_after,
       AgentLinks::Handlers{[this](const auto& e, const auto& w) { on_welcome(e, w); },
                            [this](const auto& e, const auto& r) { on_lost(e, r); },
                            [this](const auto& e, const auto& env, auto b) {
@@ -49,7 +46,7 @@ Status HostDesk::dial_agents(transport::Context& context) {
   return {};
 }
 
-// With room for what is free there and for what runs there for this job.
+// The room is what is free on the host, plus what runs there for this job.
 ctl::HostState HostDesk::state_of(const std::string& endpoint,
                                   const wire::AgentWelcome& welcome) const {
   const launcher::JobConfig& config = shell_.config;
@@ -70,7 +67,7 @@ void HostDesk::on_welcome(const std::string& endpoint, const wire::AgentWelcome&
   shell_.checkpoints.copies().host_up(endpoint);
   shell_.feed(ctl::job::HostWelcomed{state_of(endpoint, welcome), welcome.running});
   const ctl::Lifecycle& life = shell_.machine.lifecycle();
-  if (!shell_.links->all_welcome() || !life.workers().empty()) return;
+  if (!shell_.links->contacts().all_welcome() || !life.workers().empty()) return;
   if (life.state() == ctl::JobState::kStarting) place_workers();
 }
 
@@ -80,7 +77,7 @@ void HostDesk::on_lost(const std::string& endpoint, const std::string& reason) {
 }
 
 void HostDesk::look_at_silence() {
-  for (const std::string& host : shell_.links->silent(kSilence)) {
+  for (const std::string& host : shell_.links->contacts().silent(shell_.loop.now())) {
     shell_.feed(ctl::job::HostFellSilent{host});
   }
 }

@@ -1,5 +1,5 @@
-// Hosts: the links to their agents, what is placed where, and the requests to start and end
-// processes there.
+// Hosts: the links to their agents, which processes are placed where, and the requests to start and
+// end processes there.
 #pragma once
 
 #include <map>
@@ -24,15 +24,15 @@ class HostDesk {
   [[nodiscard]] Status dial_agents(transport::Context& context);
   void on_welcome(const std::string& endpoint, const wire::AgentWelcome& welcome);
   void on_lost(const std::string& endpoint, const std::string& reason);
-  // Hosts that were not heard of for a moment.
+  // Reports hosts that have been silent for a moment.
   void look_at_silence();
 
   void start(const ctl::lifecycle::StartWorker& o);
   void stop(const ctl::lifecycle::StopWorker& o);
-  // Programs that need an address and a free port of rank 0's host: its agent says which.
+  // For programs that need an address and a free port on rank 0's host: asks its agent.
   void prepare(const ctl::lifecycle::PrepareGang& o);
   void on_port(std::uint32_t master_port);
-  // What an agent has not confirmed is asked again; asking twice is safe.
+  // Repeats requests that an agent has not confirmed. Asking twice is safe.
   void repeat_requests();
 
  private:

@@ -11,10 +11,10 @@
 namespace antdt::jobd {
 namespace {
 
-// Messages of our own socket handled in a turn: enough that one commit serves
-// many requests, few enough that agents and timers get their turn.
+// How many messages of our own socket are handled in a turn: enough that one commit serves many
+// requests, few enough that agents and timers get their turn.
 constexpr int kBatch = 512;
-// Of messages that came while the journal was waited for. What is sent again is not missed.
+// How many messages are kept that arrive while a commit is waited for. Dropped ones are sent again.
 constexpr std::size_t kMostDeferred = 10'000;
 
 }  // namespace
@@ -87,9 +87,6 @@ void Inbox::welcome(const wire::Packet& packet, const wire::Envelope& envelope) 
 void Inbox::on_worker_message(const wire::Envelope& envelope, std::string_view body,
                               const Route& route) {
   const Member member{envelope.worker, envelope.attempt};
-  const bool grows_the_journal =
-      envelope.kind == wire::Fetch::kKind || envelope.kind == wire::Progress::kKind;
-  if (shell_.turns.paused() && grows_the_journal) return;  // it is said again
   shell_.outbox.handling(member, route);
   const auto refuse = [&](std::string reason) {
     shell_.outbox.send(route, member, envelope.generation,
@@ -97,6 +94,7 @@ void Inbox::on_worker_message(const wire::Envelope& envelope, std::string_view b
   };
   const auto say = [&]<class T>(Result<T> message) {
     if (!message) return refuse(message.error().message);
+    if (shell_.turns.pause().ignores<T>()) return;
     if constexpr (std::is_same_v<T, wire::Join>) shell_.outbox.reached_by(member.worker, route);
     if constexpr (std::is_same_v<T, wire::Report>) {
       shell_.feed(ctl::job::WorkerSaid{member, envelope.generation, envelope.seq,
@@ -109,9 +107,9 @@ void Inbox::on_worker_message(const wire::Envelope& envelope, std::string_view b
   bool known =
       wire::dispatch<wire::Fetch, wire::Progress, wire::Metrics, wire::Join, wire::Address,
                      wire::Ready, wire::Recalled, wire::CheckpointBegun, wire::CheckpointWritten,
-                     wire::Bye, wire::PsServing, wire::PsSaved, wire::PsStats>(envelope.kind, body,
-                                                                               say);
-  // A client without an agent: its reports come one by one.
+                     wire::Bye, wire::PsServing, wire::PsSaved, wire::PsStats, wire::Traced,
+                     wire::StackTold>(envelope.kind, body, say);
+  // A client without an agent sends its reports itself.
   if (!known && route.endpoint.empty()) {
     known = wire::dispatch<wire::Report>(envelope.kind, body, say);
   }
@@ -127,7 +125,7 @@ void Inbox::on_agent_message(const std::string& endpoint, const wire::Envelope& 
   if (envelope.kind == wire::AdminOrder::kKind) {
     return shell_.operators.on_admin_order(endpoint, envelope, body);
   }
-  // A message that cannot be read is left alone: the agent says it again.
+  // A message that cannot be read is ignored; the agent repeats it.
   const Overloaded act{[&](const wire::ReservedPort& m) { shell_.hosts.on_port(m.port); },
                        [&](const wire::ProcessStarted& m) {
                          shell_.feed(ctl::lifecycle::WorkerStarted{member, m.pid});

@@ -1,5 +1,5 @@
-// Messages of workers, operators and agents, as inputs of the job: what comes over our own socket
-// directly, and what agents relay.
+// Turns messages of workers, operators and agents into inputs of the job: those that arrive on our
+// own socket, and those that agents relay.
 #pragma once
 
 #include <deque>
@@ -23,19 +23,19 @@ class Inbox {
   [[nodiscard]] Status listen(transport::Context& context);
   void on_agent_message(const std::string& endpoint, const wire::Envelope& envelope,
                         std::string_view body);
-  // While the journal is waited for: the turn that is being committed may be in what others see, so
-  // nothing is done but answering for the status.
+  // Used while a commit is waited for: the turn that is being committed may be visible in an
+  // answer, so only requests for the status are answered.
   void answer_status_alone();
 
  private:
   void receive();
   void on_direct(const wire::Packet& packet);
-  // A client that came by itself; one that an agent started speaks to its agent.
+  // Welcomes a client that came by itself. A worker that an agent started speaks to its agent.
   void welcome(const wire::Packet& packet, const wire::Envelope& envelope);
   void on_worker_message(const wire::Envelope& envelope, std::string_view body, const Route& route);
 
   Shell& shell_;
-  std::deque<wire::Packet> deferred_;  // came while the journal was waited for
+  std::deque<wire::Packet> deferred_;  // arrived while a commit was waited for
 };
 
 }  // namespace antdt::jobd

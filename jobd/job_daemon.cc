@@ -5,15 +5,14 @@
 
 #include "core/log/log.h"
 #include "core/wire/packet.h"
+#include "ctl/job/daemon_pace.h"
 #include "jobd/disk/seen_numbers.h"
 #include "jobd/programs/job_spec.h"
 
 namespace antdt::jobd {
 namespace {
 
-constexpr Duration kTick = std::chrono::milliseconds(100);
-
-// Everything that the files of a run tell of the numbers it has used.
+// All numbers that the files of a run show.
 SeenNumbers all_seen(const std::string& run_dir, const launcher::JobConfig& config,
                      const shard_server::LedgerConfig& ledger_config) {
   SeenNumbers seen = seen_in(run_dir);
@@ -26,11 +25,11 @@ SeenNumbers all_seen(const std::string& run_dir, const launcher::JobConfig& conf
 struct OpenedJournal {
   shard_server::Journal journal;
   shard_server::JournalContent content;
-  bool begins_again = false;  // it is new, the run is not
+  bool begins_again = false;  // the journal is new, but the run is not
 };
 
-// `from_checkpoint`: where the journal was put aside, what the run would remember
-// without it comes in its place.
+// `from_checkpoint`: the old journal was put aside, and the new one begins with what can be found
+// without it.
 Result<OpenedJournal> open_journal(const std::string& path, bool from_checkpoint,
                                    const std::string& run_dir, const launcher::JobConfig& config,
                                    const shard_server::LedgerConfig& ledger_config) {
@@ -86,12 +85,12 @@ Result<std::unique_ptr<JobDaemon>> JobDaemon::open(EventLoop& loop, const Clock&
 
 JobDaemon::JobDaemon(std::unique_ptr<Shell> shell) : shell_(std::move(shell)) {
   shell_->loop.at_turn_end([this] { shell_->turns.finish(); });
-  shell_->loop.call_after(kTick, [this] { tick(); });
+  shell_->loop.call_after(ctl::job::kTick, [this] { tick(); });
   shell_->loop.call_after(shell_->machine.control_interval(), [this] { control_tick(); });
 }
 
-// `antdt run --resume` leaves a request in the run directory: it is for one incarnation, and gone
-// once that one has written it down. `begins_again`: the journal is new, the run is not.
+// `antdt run --resume` leaves a request in the run directory. It is for one incarnation, which
+// removes it after journaling it. `begins_again`: the journal is new, but the run is not.
 Status JobDaemon::begin(const std::optional<launcher::ResumeRequest>& request, bool begins_again) {
   Shell& shell = *shell_;
   const bool known = shell.machine.known();
@@ -114,7 +113,7 @@ Status JobDaemon::begin(const std::optional<launcher::ResumeRequest>& request, b
 
 void JobDaemon::tick() {
   Shell& shell = *shell_;
-  shell.loop.call_after(kTick, [this] { tick(); });
+  shell.loop.call_after(ctl::job::kTick, [this] { tick(); });
   if (shell.ended) return;
   shell.hosts.repeat_requests();
   shell.turns.go_on_if_there_is_room();

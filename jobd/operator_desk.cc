@@ -51,7 +51,7 @@ void OperatorDesk::stop_job(const std::string& reason, Duration grace) {
 
 Status OperatorDesk::ask(const wire::StopJob& m) {
   const std::string reason = m.reason.empty() ? "stopped by an operator" : m.reason;
-  if (!shell_.machine.lifecycle().outcome()) {  // asked again, it is no news
+  if (!shell_.machine.lifecycle().outcome()) {  // a repeated request is not reported again
     shell_.feed(ctl::job::OperatorAsked{"stop", reason});
   }
   stop_job(reason, std::chrono::milliseconds(m.grace_ms));
@@ -106,7 +106,7 @@ Status OperatorDesk::ask(const wire::SkipRecords& m) {
   }
   shell_.feed(ctl::job::OperatorAsked{
       "skip", fmt::format("positions {}:{}, {}", m.from, m.to, because(m.reason, m.who))});
-  // Declared, noted and kept for later lineages as those of an ended run are.
+  // The skip is declared, noted and kept for later lineages, as skips of an ended run are.
   shell_.skips.add(open.epoch, m);
   shell_.skips.declare();
   return {};

@@ -1,5 +1,5 @@
-// What operators ask of the job, on its own socket, and administrators of the cluster, through an
-// agent that has looked at who they are.
+// Requests of operators, on the job's own socket, and of administrators of the cluster, through an
+// agent that has checked who they are.
 #pragma once
 
 #include <string>
@@ -24,11 +24,11 @@ class OperatorDesk {
   void on_admin_order(const std::string& endpoint, const wire::Envelope& envelope,
                       std::string_view body);
   [[nodiscard]] wire::StatusReply status_for(const wire::StatusRequest& request) const;
-  // An orderly stop.
+  // Stops the job in good order.
   void stop_job(const std::string& reason, Duration grace);
 
  private:
-  // An error says why it cannot be done.
+  // The error says why the request cannot be granted.
   [[nodiscard]] Status ask(const wire::StopJob& m);
   [[nodiscard]] Status ask(const wire::EvictWorkers& m);
   [[nodiscard]] Status ask(const wire::InjectRules& m);

@@ -1,5 +1,5 @@
-// What the job daemon sends: where whom is reached, the messages of the present turn, and those of
-// turns that are committed and may not be sent yet.
+// What the job daemon sends: the routes to all receivers, the messages of the present turn, and
+// those of committed turns that may not be sent yet.
 #pragma once
 
 #include <cstdint>
@@ -17,8 +17,8 @@
 
 namespace antdt::jobd {
 
-// Where a worker is reached: through the agent `endpoint`, or (clients that came by themselves) as
-// `peer` of our own socket.
+// How a worker is reached: through the agent `endpoint` or, if it is a client that came by itself,
+// as `peer` of our own socket.
 struct Route {
   std::string endpoint;
   std::string peer;
@@ -43,7 +43,7 @@ class Outbox {
     envelope.seq = seq;
     messages_.push_back({route, wire::make_packet(std::move(envelope), message)});
   }
-  // To whoever is asked on our own socket.
+  // Answers the sender of a request on our own socket.
   template <class T>
   void answer(const wire::Packet& packet, const wire::Envelope& envelope, const T& message) {
     wire::Envelope reply;
@@ -52,7 +52,7 @@ class Outbox {
     messages_.push_back({{"", packet.peer}, wire::make_packet(std::move(reply), message)});
   }
   void add(Outgoing message) { messages_.push_back(std::move(message)); }
-  // The newest one is held back.
+  // Takes back the newest message, to hold it back.
   [[nodiscard]] Outgoing take_last() {
     Outgoing last = std::move(messages_.back());
     messages_.pop_back();
@@ -60,13 +60,13 @@ class Outbox {
   }
   [[nodiscard]] std::vector<Outgoing> take() { return std::exchange(messages_, {}); }
 
-  // A worker is heard, or started, by this route.
+  // A worker was heard, or started, over this route.
   void reached_by(WorkerId worker, Route route) { routes_[worker] = std::move(route); }
-  // While a message of `member` is handled, answers go the way that it came.
+  // While a message of `member` is handled, answers use the route over which it came.
   void handling(Member member, Route route) { inbound_ = {member, std::move(route)}; }
   void handled() { inbound_.reset(); }
-  // After a restart nobody has been heard of yet: a worker that an agent started is where it was
-  // placed. None: it has no place.
+  // After a restart, nobody has been heard of yet; then a worker that an agent started is reached
+  // where it was placed. Empty if it has no place.
   [[nodiscard]] std::optional<Route> route_to(Member member, const ctl::Lifecycle& life) const;
 
  private:
@@ -77,18 +77,18 @@ class Outbox {
 };
 
 // Messages of committed turns, in order. A turn that settled a generation waits until the run's
-// history is safe, but not for long; later turns wait behind it. Pure.
+// history is synced, but not for long; later turns wait behind it. Pure.
 class HeldTurns {
  public:
-  // How long members may be kept waiting for the history of the generation before theirs to be
-  // safe: after that the steps of a second may be forgotten, and training goes on.
+  // The longest wait for the history of the previous generation. After that the turn is sent, even
+  // though the steps of a second may be lost from the history.
   static constexpr Duration kPatience = std::chrono::seconds(2);
 
   void add(std::vector<Outgoing> messages);
-  // The turn's number, for history_kept().
+  // Returns the turn's number, for history_kept().
   [[nodiscard]] std::uint64_t add_waiting(std::vector<Outgoing> messages, MonoTime now);
   void history_kept(std::uint64_t number);
-  // Those that may be sent now.
+  // The messages that may be sent now.
   [[nodiscard]] std::vector<Outgoing> take_due(MonoTime now);
 
  private:

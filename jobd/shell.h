@@ -1,5 +1,5 @@
-// All that the job daemon is made of, which its parts share: the job, the files, the links, and the
-// parts themselves. One per daemon, and it stays where it is, since its parts refer to it.
+// All parts of the job daemon, which refer to one another: the job, the files, the links, and the
+// parts themselves. There is one per daemon. It is never moved, because its parts refer to it.
 #pragma once
 
 #include <functional>
@@ -34,8 +34,8 @@ struct Options {
   std::string run_dir;
   std::string socket_dir;    // where jobd.sock is bound
   std::string agent_socket;  // ipc socket of the private agent
-  std::string state_dir;     // where state.db is; run_dir unless that is on a network filesystem
-  std::function<void()> before_abort = {};  // so that the log's last words are written
+  std::string state_dir;     // where state.db is: run_dir, unless that is on a network filesystem
+  std::function<void()> before_abort = {};  // called so that the log's last lines are written
 };
 
 struct Shell {
@@ -45,11 +45,11 @@ struct Shell {
   Shell(const Shell&) = delete;
   Shell& operator=(const Shell&) = delete;
 
-  // The job hears it, and what it wants done is carried out.
+  // Feeds an input to the job and carries out its effects.
   void feed(const ctl::job::Input& input);
   void note(const std::string& kind, const std::string& text, const std::string& extra_json = "");
   [[nodiscard]] ctl::JobReport report() const;
-  // Whether a disk does not answer, or does so again: told once each.
+  // Reports, once each, that a disk does not answer, or that it answers again.
   void look_at_disks();
   void send_now(Outgoing& out);
 
@@ -62,9 +62,9 @@ struct Shell {
   Disks disks;
   EventLog events;
   HistoryThread history;
-  std::unique_ptr<OwnProgram> own_program;  // where the job's solution is one
+  std::unique_ptr<OwnProgram> own_program;  // if the job's solution is a program
   std::optional<AgentLinks> links;
-  std::optional<KeeperLink> keeper;  // where links does not lead to the private agent
+  std::optional<KeeperLink> keeper;  // set if `links` does not lead to the private agent
   std::optional<transport::Socket> socket;
   bool ended = false;
   int exit_code = 4;

@@ -4,39 +4,40 @@
 
 #include "core/log/log.h"
 #include "jobd/shell.h"
+#include "launcher/start/skips.h"
 
 namespace antdt::jobd {
 
-std::vector<wire::SkipRecords> SkipList::take_due(const shard_server::Phase& open,
-                                                  Lineage lineage) {
-  std::vector<wire::SkipRecords> due;
-  if (open.number == 0 || open.kind != shard_server::PhaseKind::kTrain) return due;
-  for (launcher::Skip& skip : skips_) {
-    if (skip.epoch != open.epoch.value || skip.lineage >= lineage.value) continue;
-    due.push_back({skip.from, skip.to, skip.reason, skip.who});
-    skip.lineage = lineage.value;
-    changed_ = true;
+namespace {
+
+std::vector<launcher::Skip> for_file(const std::vector<ctl::job::Skip>& skips) {
+  std::vector<launcher::Skip> all;
+  for (const ctl::job::Skip& s : skips) {
+    all.push_back(
+        {s.epoch.value, s.order.from, s.order.to, s.order.reason, s.order.who, s.lineage.value});
   }
-  return due;
+  return all;
 }
+
+}  // namespace
 
 Status SkipDesk::read() {
-  ANTDT_TRY(std::vector<launcher::Skip> kept, launcher::read_skips(shell_.options.run_dir));
-  skips_ = SkipList(std::move(kept));
+  ANTDT_TRY(const std::vector<launcher::Skip> kept, launcher::read_skips(shell_.options.run_dir));
+  std::vector<ctl::job::Skip> skips;
+  for (const launcher::Skip& s : kept) {
+    skips.push_back({Epoch{s.epoch}, {s.from, s.to, s.reason, s.who}, Lineage{s.lineage}});
+  }
+  skips_ = ctl::job::SkipList(std::move(skips));
   return {};
-}
-
-void SkipDesk::add(Epoch epoch, const wire::SkipRecords& order) {
-  skips_.add({epoch.value, order.from, order.to, order.reason, order.who, 0});
 }
 
 void SkipDesk::declare() {
   const auto due =
       skips_.take_due(shell_.machine.ledger().phase(), shell_.machine.membership().lineage());
-  for (const wire::SkipRecords& order : due) shell_.feed(ctl::job::SkipOrdered{order});
+  for (const ctl::job::Skip& skip : due) shell_.feed(ctl::job::SkipOrdered{skip.order});
 }
 
-Outgoing SkipDesk::take_answer() { return shell_.outbox.take_last(); }
+void SkipDesk::answer_when_kept() { answers_.push_back(shell_.outbox.take_last()); }
 
 void SkipDesk::keep() {
   auto answers = std::make_shared<std::vector<Outgoing>>(std::exchange(answers_, {}));
@@ -44,14 +45,14 @@ void SkipDesk::keep() {
     for (Outgoing& answer : *answers) shell_.outbox.add(std::move(answer));
   };
   if (!skips_.take_changed()) return send();
-  shell_.disks.records().run("writing skips.json",
-                             [send, skips = skips_.all(), run_dir = shell_.options.run_dir] {
-                               const Status kept = launcher::write_skips(run_dir, skips);
-                               return [send, kept] {
-                                 if (!kept) log_warn("{}", kept.error().message);
-                                 send();
-                               };
-                             });
+  shell_.disks.records().run("writing skips.json", [send, skips = for_file(skips_.all()),
+                                                    run_dir = shell_.options.run_dir] {
+    const Status kept = launcher::write_skips(run_dir, skips);
+    return [send, kept] {
+      if (!kept) log_warn("{}", kept.error().message);
+      send();
+    };
+  });
 }
 
 }  // namespace antdt::jobd

@@ -9,9 +9,8 @@
 namespace antdt::jobd {
 namespace {
 
-constexpr Duration kLookForRoom = std::chrono::seconds(1);
 constexpr Duration kSyncHistory = std::chrono::seconds(1);
-// Between two signs of life while the journal is waited for.
+// Interval of heartbeats while a commit is waited for.
 constexpr Duration kSignOfLife = std::chrono::milliseconds(500);
 
 }  // namespace
@@ -21,7 +20,7 @@ Turns::Turns(Shell& shell, shard_server::Journal journal)
 
 void Turns::finish() {
   if (!shell_.ended)
-    shell_.skips.declare();  // a phase may have been opened: before any grant of it
+    shell_.skips.declare();  // a phase may have been opened, and this comes before any grant of it
   if (const auto image = shell_.machine.image_if_changed()) append(ctl::kImageRecord, *image);
   shell_.history.finish_turn();
   if (const Status committed = commit(); !committed) {
@@ -56,8 +55,8 @@ Status Turns::on_journal(const char* what, const std::function<Status()>& work) 
   return done;
 }
 
-// Members of a generation that settled forget the one before: what they told of it is to be safe
-// when they hear so. What later turns say goes after it.
+// The members of a settled generation forget the steps of the one before, so those steps must be
+// synced before the members are told. Messages of later turns are sent after that.
 void Turns::send() {
   std::vector<Outgoing> messages = shell_.outbox.take();
   if (shell_.history.take_settled()) {
@@ -82,12 +81,10 @@ void Turns::sync_history() {
   });
 }
 
-// The journal has used its ballast. What is written from now on must be little: requests for
-// records are left unanswered (workers repeat them, and train on what they hold), until the ballast
-// is back.
+// The journal has used its ballast, so little may be written from now on. Requests for records are
+// left unanswered until the ballast is back; workers repeat them, and train on what they hold.
 void Turns::pause_if_disk_is_full() {
-  if (paused_ || !journal_.low_on_space()) return;
-  paused_ = shell_.loop.now();
+  if (!journal_.low_on_space() || !pause_.begin(shell_.loop.now())) return;
   shell_.feed(ctl::job::PauseChanged{true});
   shell_.note(
       "paused",
@@ -97,13 +94,12 @@ void Turns::pause_if_disk_is_full() {
 }
 
 void Turns::go_on_if_there_is_room() {
-  if (!paused_ || shell_.loop.now() - *paused_ < kLookForRoom) return;
-  paused_ = shell_.loop.now();
+  if (!pause_.look(shell_.loop.now())) return;
   if (!on_journal("reserving room for the journal",
                   [this] { return journal_.restore_ballast(); })) {
     return;
   }
-  paused_.reset();
+  pause_.end();
   shell_.feed(ctl::job::PauseChanged{false});
   shell_.note("continued", "there is room on the disk again; the job goes on");
 }

@@ -10,9 +10,9 @@
 namespace antdt::page {
 namespace {
 
-constexpr std::size_t kEvents = 200;  // in the list of a run
+constexpr std::size_t kEvents = 200;  // how many events a run's list has
 
-// Colours of lines are told apart in both schemes, and by most eyes.
+// The colours of lines can be distinguished in both schemes, and by most eyes.
 constexpr const char* kStyle = R"(
 :root { color-scheme: light dark; --back: #fff; --text: #1b1b1b; --soft: #d9d9d9; --note: #666;
   --c0: #0072b2; --c1: #d55e00; --c2: #009e73; --c3: #cc79a7; --c4: #b8860b; --c5: #3b9ad9;
@@ -49,7 +49,7 @@ std::string colours() {
 
 bool is_number(const std::string& header) { return header.ends_with('#'); }
 
-// What changed the run; the start and the orderly end of each process would hide it.
+// Marks only what changed the run; the start and the orderly end of each process would hide that.
 bool is_marked(const launcher::EventView& event) {
   if (event.kind == "worker-exited") return !event.text.ends_with("exited with code 0");
   constexpr std::array<std::string_view, 10> kMarked = {
@@ -68,7 +68,7 @@ std::vector<PlotMark> marks_of(const std::vector<launcher::EventView>& events) {
   return marks;
 }
 
-// `value` of each worker over time; a gap where nothing was reported.
+// `value` of each worker over time; a gap if nothing was reported.
 Plot over_time(const RunView& run, std::string title, std::string unit,
                double (*value)(const WorkerPoint&)) {
   Plot plot{std::move(title), "s", std::move(unit), {}, marks_of(run.events)};

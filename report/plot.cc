@@ -8,18 +8,18 @@
 namespace antdt::page {
 namespace {
 
-// Of the drawing, in its own units.
+// Size of the drawing, in its own units.
 constexpr double kWidth = 900, kHeight = 250;
 constexpr double kLeft = 64, kRight = 12, kTop = 18, kBottom = 30;
-constexpr double kNumber = 16;        // width of a mark's
-constexpr std::size_t kPoints = 600;  // of a line
-constexpr std::size_t kColours = 10;  // that a page has
-constexpr std::size_t kNamed = 40;    // below a plot
+constexpr double kNumber = 16;        // width of the number of a mark
+constexpr std::size_t kPoints = 600;  // most points of a line
+constexpr std::size_t kColours = 10;  // how many colours a page has
+constexpr std::size_t kNamed = 40;    // how many lines are named below a plot
 
-// A range of values on a range of the drawing.
+// Maps a range of values to a range of the drawing.
 struct Axis {
   double most = 1;  // begins at 0
-  double step = 1;  // of its ticks
+  double step = 1;  // distance of its ticks
   double from = 0, to = 1;
   [[nodiscard]] double at(double value) const { return from + (to - from) * value / most; }
 };
@@ -60,7 +60,7 @@ std::string grid(const Axis& x, const Axis& y, const Plot& plot) {
                    escaped(plot.y_unit), x.to, kHeight - 2, escaped(plot.x_unit));
 }
 
-// As many points as a screen shows: means of neighbours. A gap stays one.
+// Reduces a line to as many points as a screen shows, by means of neighbours. Gaps are kept.
 std::vector<std::pair<double, double>> thinned(const PlotLine& line) {
   const std::size_t many = (line.points.size() + kPoints - 1) / kPoints;
   if (many <= 1) return line.points;
@@ -93,7 +93,7 @@ std::string path(const PlotLine& line, std::size_t colour, const Axis& x, const 
                      d, escaped(line.name));
 }
 
-// Its number is not shown where it would cover another's.
+// The number is not shown if it would cover another number.
 std::string mark_line(const PlotMark& mark, bool numbered, const Axis& x, const Axis& y) {
   return fmt::format(
       "<g class=\"mark\"><line x1=\"{0:.1f}\" x2=\"{0:.1f}\" y1=\"{1:.1f}\" y2=\"{2:.1f}\"/>"

@@ -1,4 +1,4 @@
-// Plots as SVG, to be put into a page (page.h), which has their colours. Pure.
+// Plots as SVG, to be put into a page (page.h), which defines their colours. Pure.
 #pragma once
 
 #include <string>
@@ -7,7 +7,7 @@
 
 namespace antdt::page {
 
-// &, <, > and quotes as HTML and SVG need them.
+// Escapes &, <, > and quotes for HTML and SVG.
 [[nodiscard]] std::string escaped(const std::string& text);
 
 struct PlotLine {
@@ -15,7 +15,7 @@ struct PlotLine {
   std::vector<std::pair<double, double>> points;  // by rising x; a y that is NaN is a gap
 };
 
-// Something that happened at a moment; its number is told beside it.
+// An event at a moment; it is described by its number beside the plot.
 struct PlotMark {
   double x = 0;
   std::string label;  // a few characters
@@ -28,8 +28,8 @@ struct Plot {
   std::vector<PlotLine> lines;
   std::vector<PlotMark> marks;
 };
-// Axes, lines (each says its name under the pointer) and marks, and below it which colour is
-// whose. Lines of more points than a screen shows are drawn by means.
+// Axes, lines (each shows its name under the pointer), marks, and a legend below. Lines with more
+// points than a screen shows are drawn by means.
 [[nodiscard]] std::string draw(const Plot& plot);
 
 struct Bar {
@@ -41,11 +41,11 @@ struct BarChart {
   std::string title;
   std::vector<Bar> bars;
   double most = 0;  // the value of a full width; 0: the largest
-  double goal = 0;  // where a line is drawn; 0: none
+  double goal = 0;  // where a line is drawn for the goal; 0: none
 };
 [[nodiscard]] std::string draw(const BarChart& chart);
 
-// The least of 1, 2 and 5 times a power of ten that is `least` or more.
+// The least of 1, 2 and 5 times a power of ten that is at least `least`.
 [[nodiscard]] double round_step(double least);
 
 }  // namespace antdt::page

@@ -25,7 +25,7 @@ page::WorkerPoint point_of(const shard_server::Moment& moment,
   return point;
 }
 
-// All attempts of a worker are one line.
+// All attempts of a worker form one line.
 std::vector<page::WorkerLine> lines_of(const shard_server::Series& series) {
   std::map<WorkerId, page::WorkerLine> by_worker;
   for (const shard_server::Moment& moment : series.moments) {
@@ -40,7 +40,7 @@ std::vector<page::WorkerLine> lines_of(const shard_server::Series& series) {
   return lines;
 }
 
-// A line that was cut short (the machine went down) is left out.
+// A line that was cut short (when the machine went down) is ignored.
 std::vector<launcher::EventView> events_of(const std::string& run_dir) {
   std::vector<launcher::EventView> events;
   std::istringstream lines(read_rotated(run_dir + "/events.jsonl"));

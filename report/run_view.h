@@ -1,4 +1,4 @@
-// What the page of a run shows, from its directory.
+// Reads what the page of a run shows from the run's directory.
 #pragma once
 
 #include <string>
@@ -8,8 +8,8 @@
 
 namespace antdt::cli {
 
-// A part that is not there (an older run, one that goes on) is left empty; a history or
-// summary that cannot be read is an error.
+// A missing part (of an older run, or one that goes on) is left empty; a history or summary that
+// cannot be read is an error.
 [[nodiscard]] Result<page::RunView> read_run_view(const std::string& run_dir,
                                                   const std::string& heading);
 

@@ -1,11 +1,11 @@
-// Values as few bytes, for the journal: numbers as LEB128, lists with their
-// length in front, no names.
+// Values as few bytes, for the journal: numbers as LEB128, lists with their length in front, no
+// names.
 //
 // A type X takes part by one function for both directions,
 //     template <class Archive>
 //     void io(Archive& a, typename Archive::template Ref<X> x) { a(x.one, x.two); }
-// A reader never fails by throwing: after the first thing that cannot be, ok()
-// is false and what it gives is meaningless.
+// A reader does not throw. Once it meets bytes that cannot be read, ok() is false, and the values
+// that it returns are meaningless.
 #pragma once
 
 #include <bit>
@@ -101,7 +101,7 @@ class Reader {
   void get(std::vector<T>& list) {
     list.clear();
     const std::uint64_t count = get_number();
-    if (count > rest_.size()) return reject();  // each item takes a byte at least
+    if (count > rest_.size()) return reject();  // each item takes at least one byte
     list.reserve(count);
     for (std::uint64_t i = 0; i < count && ok_; ++i) get(list.emplace_back());
   }
@@ -143,7 +143,7 @@ class Reader {
 
 template <class Archive>
 void io(Archive& a, typename Archive::template Ref<WorkerId> x) {
-  // A worker id is its role and its number.
+  // A worker id is encoded as its role and its number.
   auto role = static_cast<unsigned char>(x.role);
   a(role, x.index);
   if constexpr (std::is_same_v<Archive, Reader>) x.role = static_cast<char>(role);

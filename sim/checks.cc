@@ -4,7 +4,7 @@
 #include <set>
 #include <utility>
 
-#include "sim/servers/ps_server_loop.h"
+#include "sim/servers/tally.h"
 
 namespace antdt::sim {
 namespace {
@@ -18,6 +18,17 @@ constexpr Duration kAway = std::chrono::seconds(1);
 
 Checks::Checks(World& world, shard_server::LedgerConfig ledger, const JobShape& shape)
     : world_(world), ledger_(ledger), shape_(shape), servers_(world, shape.train_records) {}
+
+void Checks::check_data(const Program& who) {
+  if (who.host() != other_host_) return;
+  world_.violate("other data", fmt::format("{}.{} trains on {}, which has other data",
+                                           who.member().worker, who.member().attempt, who.host()));
+}
+
+void Checks::gave_up(const ctl::JobMachine* machine, const Program& program) {
+  if (machine == nullptr || !machine->lifecycle().is_current(program.member())) return;
+  world_.violate("a current member is not refused", program.doing());
+}
 
 void Checks::took(const Worker& worker, Record record) {
   auto& hands = taken_[{worker.generation(), worker.phase().phase}];
@@ -36,6 +47,7 @@ void Checks::took(const Worker& worker, Record record) {
 }
 
 void Checks::trained(const Worker& worker, Record record) {
+  check_data(worker);
   const unsigned times = worker.model().tally.at(record);
   const unsigned epoch = worker.phase().epoch.value;
   const unsigned expected = epoch + 1;
@@ -63,11 +75,11 @@ void Checks::phase_done(const PsWorker& worker) {
   contains(worker.doing(), *model, full(worker.phase().epoch.value + 1), false, "model and ledger");
 }
 
-void Checks::skipped(const ctl::JobMachine& machine, const KeptSkip& skip, bool durable) {
+void Checks::skipped(const ctl::JobMachine& machine, const ctl::job::Skip& skip, bool durable) {
   const std::vector<Record>& order = order_of(skip.epoch);
   auto& skips = skips_[skip.epoch.value];
-  skipped_[skip.epoch.value].add({skip.from, skip.to});
-  for (std::uint64_t p = skip.from; p < skip.to; ++p) {
+  skipped_[skip.epoch.value].add({skip.order.from, skip.order.to});
+  for (std::uint64_t p = skip.order.from; p < skip.order.to; ++p) {
     auto& since = skips[order[p]];
     if (durable && !since) since = machine.generation();
   }
@@ -88,7 +100,7 @@ void Checks::stored(const SharedFiles::Checkpoint& checkpoint) {
            committed(*ledger), true, "saved");
 }
 
-// By the daemon, which waits 10 s for what moves (Cluster::machine_config).
+// By the daemon, which waits 10 s for what moves (machine_config).
 void Checks::killed(const ctl::JobMachine& machine, const Worker& worker) {
   constexpr Duration kLong = std::chrono::seconds(8);
   const ctl::WorkerProcess* process = machine.lifecycle().find(worker.member().worker);

@@ -30,7 +30,9 @@
 #include <vector>
 
 #include "ctl/job/job_machine.h"
-#include "sim/daemon.h"
+#include "ctl/job/skip_list.h"
+#include "sim/files.h"
+#include "sim/job_shape.h"
 #include "sim/members/worker.h"
 #include "sim/servers/ps_checks.h"
 #include "sim/world.h"
@@ -40,6 +42,8 @@ namespace antdt::sim {
 class Checks {
  public:
   Checks(World& world, shard_server::LedgerConfig ledger, const JobShape& shape);
+  // Records that were trained there are not those that the accounts count. Empty: nowhere.
+  void no_training_on(std::string host) { other_host_ = std::move(host); }
 
   void took(const Worker& worker, Record record);
   void trained(const Worker& worker, Record record);
@@ -49,14 +53,17 @@ class Checks {
     servers_.group_began(generation, from);
   }
   void pushed(const PsWorker& worker, std::uint64_t number, const std::vector<Record>& records) {
+    check_data(worker);
     servers_.pushed(worker, number, records);
   }
   void decided(Generation generation, std::uint32_t home, const wire::PsDecision& decision);
   void phase_done(const PsWorker& worker);
-  void skipped(const ctl::JobMachine& machine, const KeptSkip& skip, bool durable);
+  void skipped(const ctl::JobMachine& machine, const ctl::job::Skip& skip, bool durable);
   void said_end(const ctl::JobMachine& machine, std::uint64_t phase);
   void stored(const SharedFiles::Checkpoint& checkpoint);
   void killed(const ctl::JobMachine& machine, const Worker& worker);
+  // It ends because it was refused. `machine`: of the job daemon, if one runs.
+  void gave_up(const ctl::JobMachine* machine, const Program& program);
   void durable(const ctl::JobMachine& machine, const std::vector<std::shared_ptr<Worker>>& living,
                const SharedFiles& files);
   void ended(const ctl::JobMachine& machine, const SharedFiles& files, const ctl::Outcome& outcome);
@@ -73,6 +80,7 @@ class Checks {
   [[nodiscard]] Tally full(std::uint32_t epochs) const;
   [[nodiscard]] std::uint8_t skips_before(std::uint32_t epoch, Record record) const;
   const std::vector<Record>& order_of(Epoch epoch);
+  void check_data(const Program& who);
   void check_hands(const shard_server::Ledger& ledger);
   void check_monotone(const ctl::JobMachine& machine);
   void check_models(const ctl::JobMachine& machine,
@@ -89,6 +97,7 @@ class Checks {
   const shard_server::LedgerConfig ledger_;
   const JobShape shape_;
   PsChecks servers_;
+  std::string other_host_;
   std::map<Epoch, std::vector<Record>> orders_;
   std::map<std::pair<Generation, std::uint64_t>, std::map<Record, Member>> taken_;
   Lineage lineage_;

@@ -91,12 +91,12 @@ struct Text {
     return fmt::format("checkpoint-begun {} step {}", m.number, m.step);
   }
   std::string operator()(const wire::PsServe& m) const {
-    const std::string seat = m.replica == wire::ReplicaRole::kAlone
+    const std::string role = m.replica == wire::ReplicaRole::kAlone
                                  ? ""
                                  : fmt::format(" {} in view {}", m.replica, m.view);
     const std::string last = m.last_cut == 0 ? "" : fmt::format(" last cut {}", m.last_cut);
     return fmt::format("ps-serve {}{} of {} workers {} leaving {} restore '{}' version {}{}",
-                       m.number, seat, m.servers.size(), members(m.workers), members(m.leaving),
+                       m.number, role, m.servers.size(), members(m.workers), members(m.leaving),
                        m.restore, m.version, last);
   }
   std::string operator()(const wire::PsServing& m) const {

@@ -12,9 +12,6 @@
 
 namespace antdt::sim {
 
-// Of agents and daemons to each other.
-inline constexpr Duration kHeartbeat = std::chrono::seconds(1);
-
 struct Start {
   Member member;
 };

@@ -9,26 +9,42 @@
 
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <memory>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <utility>
+#include <vector>
 
 #include "core/clock.h"
 #include "sim/rng.h"
 
 namespace antdt::sim {
 
-// What is scheduled for something that may die: it does not happen after.
+using Action = std::function<void()>;
+
+// Something that may die, or stand still: what is scheduled for it does not happen after its end,
+// and waits while it is frozen.
 class Life {
  public:
-  Life() : token_(std::make_shared<char>()) {}
-  void end() { token_ = std::make_shared<char>(); }
-  [[nodiscard]] std::weak_ptr<char> watch() const { return token_; }
+  Life() : state_(std::make_shared<State>()) {}
+  void end() { state_ = std::make_shared<State>(); }
+  void freeze() { ++state_->frozen; }
+  // It goes on when it was thawed as often as it was frozen: with what waited meanwhile.
+  [[nodiscard]] std::vector<Action> thaw() {
+    if (state_->frozen == 0 || --state_->frozen > 0) return {};
+    return std::exchange(state_->postponed, {});
+  }
+  [[nodiscard]] bool frozen() const { return state_->frozen > 0; }
+
+  struct State {
+    int frozen = 0;
+    std::vector<Action> postponed;
+  };
+  [[nodiscard]] std::weak_ptr<State> watch() const { return state_; }
 
  private:
-  std::shared_ptr<char> token_;
+  std::shared_ptr<State> state_;
 };
 
 struct Violation {
@@ -39,7 +55,7 @@ struct Violation {
 
 class World {
  public:
-  using Action = std::function<void()>;
+  using Action = sim::Action;
 
   World(std::uint64_t seed, bool trace) : rng_(seed), trace_(trace) {}
 
@@ -47,14 +63,10 @@ class World {
   [[nodiscard]] Duration elapsed() const { return now_ - kStart; }
   Rng& rng() { return rng_; }
 
-  void at(MonoTime when, Action action) {
-    queue_.emplace(std::pair(std::max(when, now_), ++scheduled_), std::move(action));
-  }
+  void at(MonoTime when, Action action) { schedule(when, std::nullopt, std::move(action)); }
   void after(Duration delay, Action action) { at(now_ + delay, std::move(action)); }
   void after(const Life& life, Duration delay, Action action) {
-    after(delay, [watch = life.watch(), action = std::move(action)] {
-      if (!watch.expired()) action();
-    });
+    schedule(now_ + delay, life.watch(), std::move(action));
   }
   // False when there is nothing more.
   bool run_one();
@@ -73,13 +85,29 @@ class World {
 
  private:
   static constexpr MonoTime kStart = MonoTime(std::chrono::seconds(1000));
+  struct Scheduled {
+    std::optional<std::weak_ptr<Life::State>> life;
+    Action action;
+  };
+  // The earliest first; of one moment, in the order in which it was scheduled.
+  struct Due {
+    MonoTime when;
+    std::uint64_t number = 0;
+    std::uint32_t place = 0;  // in scheduled_
+    bool operator<(const Due& other) const {
+      return std::tie(other.when, other.number) < std::tie(when, number);
+    }
+  };
+  void schedule(MonoTime when, std::optional<std::weak_ptr<Life::State>> life, Action action);
   void say_line(const std::string& line);
 
   Rng rng_;
   bool trace_;
   MonoTime now_ = kStart;
-  std::map<std::pair<MonoTime, std::uint64_t>, Action> queue_;
-  std::uint64_t scheduled_ = 0;
+  std::vector<Due> queue_;  // a heap
+  std::vector<Scheduled> scheduled_;
+  std::vector<std::uint32_t> free_;  // places in it
+  std::uint64_t numbers_ = 0;
   std::uint64_t events_ = 0;
   std::optional<Violation> violation_;
   std::string transcript_;

@@ -51,6 +51,13 @@ def missing_paths(page):
                 yield f"{page.relative_to(ROOT)}:{number}: there is no {match.group(1)}"
 
 
+def anchors_of(page):
+    """The names by which links reach the headings of a page, as GitHub makes them."""
+    text = re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
+    headings = re.findall(r"^#+ (.*?)\s*$", text, flags=re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", h.lower()).replace(" ", "-") for h in headings}
+
+
 class Documents(unittest.TestCase):
     def test_every_path_that_a_page_names_exists(self):
         self.assertEqual([m for page in PAGES for m in missing_paths(page)], [])
@@ -66,6 +73,18 @@ class Documents(unittest.TestCase):
         missing = [f"{p.relative_to(ROOT)}: {target}" for p in PAGES
                    for target, _ in LINK.findall(p.read_text(encoding="utf-8"))
                    if "://" not in target and not (p.parent / target).exists()]
+        self.assertEqual(missing, [])
+
+    def test_every_link_into_a_page_has_its_heading(self):
+        missing = []
+        for page in PAGES:
+            text = page.read_text(encoding="utf-8")
+            for target, anchor in re.findall(r"\]\(([^)#\s]*)#([^)\s]+)\)", text):
+                there = page.parent / target if target else page
+                if "://" in target or there.suffix != ".md" or not there.exists():
+                    continue
+                if anchor not in anchors_of(there):
+                    missing.append(f"{page.relative_to(ROOT)}: {target}#{anchor}")
         self.assertEqual(missing, [])
 
     def test_every_page_is_in_the_index(self):

@@ -1,5 +1,5 @@
-// Linked into test programs that are said to have one thread (antdt_test ... ONE_THREAD):
-// the first of them that starts another ends here. This symbol comes before libc's.
+// Linked into test programs that are declared to have one thread (antdt_test ... ONE_THREAD): a
+// program that starts another thread ends here. This symbol comes before libc's.
 #include <pthread.h>
 
 #include <cstdio>

@@ -1,8 +1,8 @@
 #ifndef ANTDT_TESTS_SANITIZED_H_
 #define ANTDT_TESTS_SANITIZED_H_
 
-// A sanitizer makes a simulation ten to thirty times as slow. What a long one shows of
-// decisions it shows in the build without; a part of it reaches the same code.
+// A sanitizer makes a simulation ten to thirty times as slow. A part of a long simulation reaches
+// the same code; the build without sanitizers tests its decisions.
 
 #include "tests/sanitizer.h"
 

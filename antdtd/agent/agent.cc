@@ -9,12 +9,14 @@
 
 #include "core/log/log.h"
 #include "core/os/process.h"
+#include "core/overloaded.h"
+#include "core/wire/dispatch.h"
+#include "core/wire/heartbeat.h"
 #include "core/wire/packet.h"
 
 namespace antdt::antdtd {
 namespace {
 
-constexpr Duration kHeartbeat = std::chrono::seconds(1);
 constexpr Duration kFlushPause = std::chrono::milliseconds(2);
 constexpr std::uint32_t kDefaultReportMs = 1000;
 
@@ -91,10 +93,10 @@ Agent::Agent(EventLoop& loop, AgentParts parts, AgentOptions options,
   adopt();
   loop_.watch_socket(daemons_->socket(), [this] { daemons_->receive(UserSockets::kBatch); });
   loop_.at_turn_end([this] { flush_soon(); });
-  heartbeat_timer_ = loop_.call_after(kHeartbeat, [this] { heartbeat(); });
+  heartbeat_timer_ = loop_.call_after(wire::kHeartbeatInterval, [this] { heartbeat(); });
 }
 
-// The loop is not run again after this.
+// The loop does not run again after this.
 Agent::~Agent() {
   for (const ProcessKey& key : throttles_.stopped()) throttle(key, false);
   sockets_.reset();
@@ -111,8 +113,7 @@ void Agent::adopt() {
   records_ = store_.jobs();
   for (const auto& [job, record] : records_) {
     if (record.incarnation != Incarnation{}) {
-      daemons_->links().restore(job, record.incarnation,
-                                record.uid ? record.user : sockets_->own().name);
+      daemons_->restore(job, record.incarnation, record.uid ? record.user : sockets_->own().name);
     }
     sockets_->adopt_owner(job, record);
   }
@@ -128,7 +129,7 @@ void Agent::adopt() {
       apply(adopted);
       if (adopted.status || adopted.pid == 0) continue;
       watch_throttled(adopted.key, adopted.pid);
-      throttle(adopted.key, false);  // an agent that was killed may have left it stopped
+      throttle(adopted.key, false);  // an agent that was killed may have left the process stopped
     } else {
       private_job_->adopt(adopted.key.member.attempt, adopted.status);
     }
@@ -163,7 +164,7 @@ void Agent::run(const supervision::ReportStarted& effect) {
                                                            wire::ProcessStarted{effect.pid}));
 }
 
-// What its worker measured last goes first. The end is repeated by supervision.
+// The worker's last measurements are sent first. Supervision repeats the report of the end.
 void Agent::run(const supervision::ReportExit& effect) {
   if (const auto due = sums_.take(effect.key, loop_.now())) {
     send_metrics(*due);
@@ -195,7 +196,7 @@ void Agent::run(const supervision::ForgetJob& effect) {
   daemons_->forget(effect.job);
   files_->forget(effect.job);
   private_job_->job_forgotten(effect.job);
-  if (effect.job == private_job_->name()) return;  // its daemon may still run
+  if (effect.job == private_job_->name()) return;  // the job's daemon may still run
   records_.erase(effect.job);
   sockets_->forget(effect.job);
   store_.forget_job(effect.job);
@@ -234,13 +235,28 @@ wire::AgentWelcome Agent::welcome(const std::string& job) const {
 void Agent::on_daemon_message(const wire::Envelope& envelope, wire::Packet packet) {
   const ProcessKey key{envelope.job, {envelope.worker, envelope.attempt}};
   private_job_->daemon_spoke(envelope.job);
-  if (envelope.kind == wire::Heartbeat::kKind) return apply(supervision::DaemonHeard{envelope.job});
-  if (envelope.kind == wire::StartProcess::kKind) return start_process(envelope, packet);
-  if (envelope.kind == wire::StopProcess::kKind) return stop_process(key, packet);
-  if (envelope.kind == wire::ExitSeen::kKind) return apply(supervision::ExitAcknowledged{key});
-  if (envelope.kind == wire::ReservePort::kKind) return reserve_port(envelope, packet);
-  if (envelope.kind == wire::Detach::kKind) return detach(envelope.job);
-  if (envelope.kind == wire::AdminAnswer::kKind) return on_admin_answer(envelope, packet);
+  const Overloaded obey{
+      [&](const wire::Heartbeat&) { apply(supervision::DaemonHeard{envelope.job}); },
+      [&](wire::StartProcess& start) {
+        apply(supervision::StartWanted{key, std::make_shared<wire::StartProcess>(std::move(start)),
+                                       envelope.seq});
+      },
+      [&](const wire::StopProcess& stop) {
+        apply(supervision::StopWanted{key, std::chrono::milliseconds(stop.grace_ms)});
+      },
+      [&](const wire::ExitSeen&) { apply(supervision::ExitAcknowledged{key}); },
+      [&](const wire::ReservePort&) { reserve_port(envelope, packet); },
+      [&](const wire::Detach&) { detach(envelope.job); },
+      [&](const wire::AdminAnswer& answer) { on_admin_answer(envelope, answer); }};
+  const bool known =
+      wire::dispatch<wire::Heartbeat, wire::StartProcess, wire::StopProcess, wire::ExitSeen,
+                     wire::ReservePort, wire::Detach, wire::AdminAnswer>(
+          envelope.kind, packet.body, [&](auto message) {
+            if (message) return obey(*message);
+            daemons_->refuse(packet, envelope, wire::RefusalCode::kInvalid,
+                             message.error().message);
+          });
+  if (known) return;
   if (envelope.attempt != Attempt{}) {
     WorkerLinks* workers = sockets_->of(envelope.job);
     return workers == nullptr ? void() : workers->deliver(key, std::move(packet));
@@ -254,30 +270,13 @@ Result<KnownUser> Agent::user_of(const std::string& key) const {
   return users_->find(key);
 }
 
-// Of a job that nobody here knows (any more) each user may ask: its files are read and written
-// as that user.
+// Any user may ask for files of a job that this agent does not know (any more): they are read and
+// written with that user's rights.
 Status Agent::may_use_files(const std::string& job, const std::string& key) const {
   ANTDT_TRY(const KnownUser user, user_of(key));
   const JobLinks::Job* known = daemons_->links().find(job);
   if (known == nullptr || sockets_->owner_of(job).uid == user.identity.uid) return {};
   return fail(ErrorKind::kRefused, "job {} is another user's", job);
-}
-
-void Agent::start_process(const wire::Envelope& envelope, const wire::Packet& packet) {
-  Result<wire::StartProcess> start = wire::decode<wire::StartProcess>(packet.body);
-  if (!start)
-    return daemons_->refuse(packet, envelope, wire::RefusalCode::kInvalid, start.error().message);
-  apply(supervision::StartWanted{{envelope.job, {envelope.worker, envelope.attempt}},
-                                 std::make_shared<wire::StartProcess>(std::move(*start)),
-                                 envelope.seq});
-}
-
-void Agent::stop_process(const ProcessKey& key, const wire::Packet& packet) {
-  const Result<wire::StopProcess> stop = wire::decode<wire::StopProcess>(packet.body);
-  if (!stop)
-    return daemons_->refuse(packet, envelope_of(key), wire::RefusalCode::kInvalid,
-                            stop.error().message);
-  apply(supervision::StopWanted{key, std::chrono::milliseconds(stop->grace_ms)});
 }
 
 void Agent::reserve_port(const wire::Envelope& envelope, const wire::Packet& packet) {
@@ -304,7 +303,7 @@ void Agent::on_ended(const ProcessKey& key, const ExitStatus& status) {
   if (key.member.worker == kJobDaemon) {
     return private_job_->daemon_ended(key.member.attempt, status);
   }
-  // Its last words go before its end.
+  // What the worker sent last is relayed before its end is reported.
   if (WorkerLinks* workers = sockets_->of(key.job)) workers->receive(UserSockets::kBatch);
   log_info("{} ended: code {}, signal {} {}{}", describe(key), status.code, status.signal,
            status.error, status.oom.empty() ? "" : "out of memory: " + status.oom);
@@ -323,7 +322,7 @@ void Agent::on_report(const ProcessKey& key, const wire::Report& report) {
   arm_timer();
 }
 
-// A process that has gone meanwhile is not hit, nor is a later one of the same pid.
+// If the process has gone meanwhile, it is not signalled, nor is a later process with the same pid.
 void Agent::throttle(const ProcessKey& key, bool stop) {
   const Supervision::Process* process = supervision_.find(key);
   const auto began = throttled_.find(key);
@@ -333,7 +332,7 @@ void Agent::throttle(const ProcessKey& key, bool stop) {
   if (!sent) log_debug("{}: {}", describe(key), sent.error().message);
 }
 
-// From now on it may be stopped and continued.
+// From now on the process may be stopped and continued.
 void Agent::watch_throttled(const ProcessKey& key, std::uint32_t pid) {
   const auto began = process_start_time(static_cast<pid_t>(pid));
   if (began) throttled_.try_emplace(key, *began);
@@ -366,7 +365,8 @@ void Agent::arm_timer() {
 
 void Agent::on_timer() {
   timer_.reset();
-  daemons_->receive(UserSockets::kBatch);  // if we were stopped: nobody was silent but us
+  // if this process was stopped, only the agent was silent, not the daemons
+  daemons_->receive(UserSockets::kBatch);
   private_job_->advance();
   for (const auto& [key, stop] : throttles_.due(loop_.now())) throttle(key, stop);
   for (const ReportSums::Due& due : sums_.take_due(loop_.now(), attached())) send_metrics(due);
@@ -375,10 +375,10 @@ void Agent::on_timer() {
 
 void Agent::heartbeat() {
   daemons_->heartbeat_all();
-  heartbeat_timer_ = loop_.call_after(kHeartbeat, [this] { heartbeat(); });
+  heartbeat_timer_ = loop_.call_after(wire::kHeartbeatInterval, [this] { heartbeat(); });
 }
 
-// Nothing tells when a slow peer has room again.
+// Nothing announces that a slow peer has room again.
 void Agent::flush_soon() {
   if (flush_timer_) return;
   const bool daemons_left = daemons_->flush();

@@ -1,9 +1,8 @@
-// An agent, whole: its two sockets, the processes it keeps, and for a private
-// agent the job daemon.
+// A whole agent: its two sockets, the processes it keeps and, for a private agent, the job daemon.
 //
-// Every event goes through Supervision::step; its effects are run in order
-// before the next event is looked at. One thread, the loop's; what it says in a job's run
-// directory, which may lie on a disk that does not answer, is written by another.
+// Every event goes through Supervision::step, and its effects are carried out in order before the
+// next event. There is one thread, the loop's. Only what the agent writes into a job's run
+// directory, which may be on a disk that does not answer, is written by another thread.
 #pragma once
 
 #include <map>
@@ -31,24 +30,25 @@
 namespace antdt::antdtd {
 
 struct AgentOptions {
-  bool is_private = false;  // keeps a job daemon, and ends with its job
+  bool is_private = false;  // the agent keeps a job daemon, and ends with its job
   std::string host;
-  std::string address;  // where this host's workers can be reached
+  std::string address;  // address at which this host's workers can be reached
   Capacity capacity;
-  Duration idle_exit{};       // private: ends when no job was given for so long
-  Duration orphan_timeout{};  // private: of the job daemon
+  Duration idle_exit{};       // private: the agent ends if it is given no job within this time
+  Duration orphan_timeout{};  // private: orphan timeout of the job daemon
   std::string log_file;
 };
 
-// What an agent is made from; main opens them.
+// The parts of an agent, which main opens.
 struct AgentParts {
   ProcessStore store;
   transport::Socket control;
   transport::Socket workers;
   ProcessRunner::Settings runner;
-  // The socket of the workers of another user, made and handed over.
+  // Makes the socket for the workers of another user and hands it over.
   UserSockets::SocketOf socket_of = nullptr;
-  std::unique_ptr<Users> users = nullptr;  // of a tcp port; over ipc all is of the own user
+  // users of the tcp port; over ipc there is only the agent's own user
+  std::unique_ptr<Users> users = nullptr;
 };
 
 class Agent {
@@ -59,8 +59,8 @@ class Agent {
   Agent(const Agent&) = delete;
   Agent& operator=(const Agent&) = delete;
 
-  // Whether a private agent's job is over and nothing of it is left. It stops
-  // the loop when that happens.
+  // Whether a private agent's job is over and nothing of it is left. The agent stops the loop when
+  // that happens.
   [[nodiscard]] bool finished() const { return private_job_->finished(); }
 
  private:
@@ -78,16 +78,14 @@ class Agent {
   void on_daemon_message(const wire::Envelope& envelope, wire::Packet packet);
   [[nodiscard]] Result<KnownUser> user_of(const std::string& key) const;
   [[nodiscard]] Status may_use_files(const std::string& job, const std::string& key) const;
-  void start_process(const wire::Envelope& envelope, const wire::Packet& packet);
-  void stop_process(const ProcessKey& key, const wire::Packet& packet);
   void reserve_port(const wire::Envelope& envelope, const wire::Packet& packet);
   void detach(const std::string& job);
-  // Administrators: agent_admins.cc
+  // Requests of administrators: agent_admins.cc
   void on_admin(const wire::Envelope& envelope, const wire::Packet& packet, const KnownUser& user);
   void list_jobs(const wire::Envelope& envelope, const wire::Packet& packet, const KnownUser& user);
   void pass_on(const wire::Envelope& envelope, const wire::Packet& packet, wire::AdminOrder order,
                const KnownUser& user);
-  void on_admin_answer(const wire::Envelope& envelope, const wire::Packet& packet);
+  void on_admin_answer(const wire::Envelope& envelope, const wire::AdminAnswer& answer);
 
   [[nodiscard]] Status save_attach(const std::string& job, const UserIdentity& user);
   [[nodiscard]] wire::AgentWelcome welcome(const std::string& job) const;
@@ -117,7 +115,7 @@ class Agent {
   const Accelerators& accelerators_;
   ProcessProbes probes_;
   Throttles throttles_;
-  std::map<ProcessKey, std::uint64_t> throttled_;  // when they started, in clock ticks
+  std::map<ProcessKey, std::uint64_t> throttled_;  // start times in clock ticks
   std::unique_ptr<ProcessRunner> runner_;
   std::unique_ptr<UserSockets> sockets_;
   std::unique_ptr<DaemonLinks> daemons_;
@@ -125,7 +123,7 @@ class Agent {
   std::map<std::string, JobRecord> records_;
 
   const SteadyClock real_clock_;
-  std::optional<PrivateJob> private_job_;  // not before adopt()
+  std::optional<PrivateJob> private_job_;  // set by adopt()
 
   std::optional<TimerId> timer_;
   TimerId heartbeat_timer_;

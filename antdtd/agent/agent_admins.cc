@@ -1,5 +1,5 @@
-// What an agent does for administrators: it says whose jobs are here, and passes orders on to
-// job daemons, which nobody but their own user can reach otherwise.
+// What an agent does for administrators: it lists the jobs on this host, and passes orders on to
+// job daemons, which otherwise only their own user can reach.
 #include "antdtd/agent/agent.h"
 #include "core/log/log.h"
 #include "core/wire/packet.h"
@@ -58,17 +58,16 @@ void Agent::list_jobs(const wire::Envelope& envelope, const wire::Packet& packet
   daemons_->reply(packet, wire::make_packet(envelope, reply));
 }
 
-void Agent::on_admin_answer(const wire::Envelope& envelope, const wire::Packet& packet) {
-  const Result<wire::AdminAnswer> answer = wire::decode<wire::AdminAnswer>(packet.body);
+void Agent::on_admin_answer(const wire::Envelope& envelope, const wire::AdminAnswer& answer) {
   const auto waiting = desk_.take(envelope.seq, envelope.job);
-  if (!answer || !waiting) return;
+  if (!waiting) return;
   wire::Packet to;
   to.peer = waiting->peer;
   wire::Envelope about;
   about.job = envelope.job;
   about.seq = waiting->seq;
-  if (answer->done) return daemons_->reply(to, wire::make_packet(about, wire::Done{}));
-  daemons_->refuse(to, about, wire::RefusalCode::kInvalid, answer->reason);
+  if (answer.done) return daemons_->reply(to, wire::make_packet(about, wire::Done{}));
+  daemons_->refuse(to, about, wire::RefusalCode::kInvalid, answer.reason);
 }
 
 }  // namespace antdt::antdtd

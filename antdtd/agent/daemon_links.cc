@@ -11,7 +11,7 @@
 
 namespace antdt::antdtd {
 namespace {
-// Links that said Hello and never attached; anybody authorised can make them.
+// Bounds the links that sent Hello and never attached; any authorised key can make such links.
 constexpr std::size_t kMaxVersions = 10000;
 }  // namespace
 
@@ -45,7 +45,7 @@ void DaemonLinks::handle(wire::Packet packet) {
   if (envelope->kind == wire::StartJob::kKind) return handlers_.on_start_job(*envelope, packet);
   if (envelope->kind == wire::Attach::kKind) return attach(*envelope, packet);
   if (!links_.speaks_for(packet.peer, envelope->job)) {
-    wire::Envelope link;  // about the link, not about the worker that it names
+    wire::Envelope link;  // an envelope about the link, not about the worker that the packet names
     link.job = envelope->job;
     return refuse(packet, link, wire::RefusalCode::kUnknown,
                   "this link does not speak for job " + envelope->job + ": attach first");
@@ -71,18 +71,18 @@ void DaemonLinks::refuse_revoked(const wire::Packet& packet, const std::string& 
 void DaemonLinks::drop_revoked() {
   std::vector<std::string> revoked;
   for (const auto& [job, link] : links_.jobs()) {
-    if (!link.peer.empty() && !handlers_.authorized(link.key)) revoked.push_back(job);
+    if (link.link && !handlers_.authorized(link.link->key)) revoked.push_back(job);
   }
   for (const std::string& job : revoked) {
     log_warn("the key of the daemon of job {} is not authorized any more: its link is cut", job);
     wire::Envelope envelope;
     envelope.job = job;
     wire::Packet to;
-    to.peer = links_.find(job)->peer;
+    to.peer = links_.find(job)->link->peer;
     refuse(to, envelope, wire::RefusalCode::kUser,
            "its key was taken out of this agent's authorized/");
     versions_.erase(to.peer);
-    links_.drop_peer(job);
+    lose_link(job);
     daemons_.erase(job);
   }
 }
@@ -96,7 +96,7 @@ void DaemonLinks::hello(const wire::Envelope& envelope, const wire::Packet& pack
   const Result<KnownUser> user = handlers_.user_of(packet.user);
   if (!user) return refuse(packet, envelope, wire::RefusalCode::kUser, user.error().message);
   if (envelope.job.empty()) {
-    // A launcher that only asks what is free here, before there is a job.
+    // A launcher that asks what is free here, before there is a job.
     wire::AgentWelcome welcome = handlers_.welcome("");
     welcome.version = *version;
     welcome.user = user->identity.name;
@@ -108,14 +108,27 @@ void DaemonLinks::hello(const wire::Envelope& envelope, const wire::Packet& pack
 
 Status DaemonLinks::try_attach(const std::string& job, const wire::Attach& attach,
                                const wire::Packet& packet, const UserIdentity& user) {
-  const JobLinks::Job* known = links_.find(job);
-  const bool is_new = known == nullptr || known->incarnation != attach.incarnation;
-  ANTDT_RETURN_IF_ERROR(
-      links_.attach(job, attach.incarnation, packet.peer, user.name, packet.user));
-  if (!is_new) return {};
+  links::Effects wanted;
+  links_.step(links::AttachAsked{job, attach.incarnation, packet.peer, user.name, packet.user},
+              wanted);
+  if (const auto* refused = std::get_if<links::RefuseLink>(&wanted.front())) {
+    return fail(ErrorKind::kRefused, "{}", refused->reason);
+  }
+  if (!std::get<links::AdmitLink>(wanted.front()).is_new) return {};
   // Durable before it is acted on: an agent that comes after this one must not
   // let the predecessor in again.
   return handlers_.on_attach(job, user);
+}
+
+void DaemonLinks::restore(const std::string& job, Incarnation incarnation,
+                          const std::string& user) {
+  links::Effects none;
+  links_.step(links::JobFound{job, incarnation, user}, none);
+}
+
+void DaemonLinks::lose_link(const std::string& job) {
+  links::Effects none;
+  links_.step(links::LinkLost{job}, none);
 }
 
 void DaemonLinks::attach(const wire::Envelope& envelope, const wire::Packet& packet) {
@@ -149,16 +162,16 @@ void DaemonLinks::send_or_drop(const std::string& job, wire::Packet packet) {
   const auto daemon = daemons_.find(job);
   if (daemon == daemons_.end()) return;
   daemon->second.send_or_drop(socket_, std::move(packet));
-  if (daemon->second.peer().empty()) links_.drop_peer(job);
+  if (daemon->second.peer().empty()) lose_link(job);
 }
 
 void DaemonLinks::send_to_peer(const wire::Packet& packet) {
-  [[maybe_unused]] const auto sent = socket_.send(packet);  // who asked asks again
+  [[maybe_unused]] const auto sent = socket_.send(packet);  // the sender repeats its request
 }
 
 void DaemonLinks::reply(const wire::Packet& to, wire::Packet packet) {
   packet.peer = to.peer;
-  [[maybe_unused]] const auto sent = socket_.send(packet);  // who asked asks again
+  [[maybe_unused]] const auto sent = socket_.send(packet);  // the sender repeats its request
 }
 
 void DaemonLinks::refuse(const wire::Packet& to, const wire::Envelope& envelope,
@@ -169,7 +182,7 @@ void DaemonLinks::refuse(const wire::Packet& to, const wire::Envelope& envelope,
 void DaemonLinks::heartbeat_all() {
   std::vector<std::string> jobs;
   for (const auto& [job, link] : links_.jobs()) {
-    if (!link.peer.empty()) jobs.push_back(job);
+    if (link.link) jobs.push_back(job);
   }
   for (const std::string& job : jobs) {
     wire::Envelope envelope;
@@ -179,8 +192,10 @@ void DaemonLinks::heartbeat_all() {
 }
 
 void DaemonLinks::forget(const std::string& job) {
-  if (const JobLinks::Job* known = links_.find(job)) versions_.erase(known->peer);
-  links_.forget(job);
+  const JobLinks::Job* const known = links_.find(job);
+  if (known != nullptr && known->link) versions_.erase(known->link->peer);
+  links::Effects none;
+  links_.step(links::JobForgotten{job}, none);
   daemons_.erase(job);
 }
 

@@ -1,14 +1,12 @@
-// The control side: the tcp port or `agent.sock`, spoken to by job daemons and
-// the launcher.
+// The control side: the tcp port or `agent.sock`, to which job daemons and the launcher connect.
 //
-// A link says Hello, then Attach; from then on it speaks for its job until a
-// higher incarnation attaches. Whatever comes from a link that does not speak
-// for the job it names is answered Refused "unknown": a daemon whose agent was
-// restarted learns so that it has to attach again.
+// A link sends Hello, then Attach. From then on it speaks for its job until a higher incarnation
+// attaches. A message on a link that does not speak for the job it names is answered Refused
+// "unknown"; by that, a daemon whose agent was restarted learns that it has to attach again.
 //
-// A link was authenticated when it was opened. Whether its key is still authorized is
-// looked up with every message; if it is not, the link speaks for nothing, nothing more is
-// sent to it, and whatever comes from it is answered Refused "user".
+// A link is authenticated when it is opened. With every message, the agent checks that its key is
+// still authorized. If it is not, the link speaks for no job, nothing more is sent to it, and its
+// messages are answered Refused "user".
 #pragma once
 
 #include <functional>
@@ -26,36 +24,38 @@ namespace antdt::antdtd {
 class DaemonLinks {
  public:
   struct Handlers {
-    // Of the key that a link came with ("" over ipc): whether it may speak at all now, and
-    // as whom its owner is served.
+    // About the key with which a link was opened ("" over ipc): whether the key is authorized now,
+    // and as which user its owner is served.
     std::function<bool(const std::string& key)> authorized;
     std::function<Result<KnownUser>(const std::string& key)> user_of;
-    // The job's incarnation is as in links().find(job); an error (it could not be made
-    // durable) refuses the daemon.
+    // links().find(job) has the job's incarnation. An error (it could not be made durable) refuses
+    // the daemon.
     std::function<Status(const std::string& job, const UserIdentity& user)> on_attach;
     std::function<wire::AgentWelcome(const std::string& job)> welcome;
-    // After the welcome was sent.
+    // Called after the welcome was sent.
     std::function<void(const std::string& job)> on_attached;
-    // Anything else from the daemon that speaks for the job of the envelope.
+    // Any other message of the daemon that speaks for the job in the envelope.
     std::function<void(const wire::Envelope&, wire::Packet)> on_message;
     std::function<void(const wire::Envelope&, const wire::Packet&)> on_start_job;
-    // AdminOrder, or JobsRequest: of a link that need not speak for any job.
+    // AdminOrder or JobsRequest, from a link that need not speak for a job.
     std::function<void(const wire::Envelope&, const wire::Packet&, const KnownUser&)> on_admin;
-    // From links that are about the files of a run (antdtd/files/file_services.h).
+    // From links that concern the files of a run (antdtd/files/file_services.h).
     std::function<void(const wire::Envelope&, wire::Packet)> on_files;
   };
   DaemonLinks(transport::Socket socket, Handlers handlers);
 
   [[nodiscard]] transport::Socket& socket() { return socket_; }
-  [[nodiscard]] JobLinks& links() { return links_; }
+  [[nodiscard]] const JobLinks& links() const { return links_; }
+  // What an earlier agent on this state directory knew.
+  void restore(const std::string& job, Incarnation incarnation, const std::string& user);
   void receive(int limit);
 
-  // To the job's daemon; kept while it is away.
+  // Sends to the job's daemon; kept while the daemon is away.
   void send(const std::string& job, wire::Packet packet);
-  // The same for what is worth nothing later, or is repeated anyway.
+  // The same for messages that are worthless later, or are repeated anyway.
   void send_or_drop(const std::string& job, wire::Packet packet);
   void reply(const wire::Packet& to, wire::Packet packet);
-  // To packet.peer, if it is there.
+  // Sends to packet.peer, if it is there.
   void send_to_peer(const wire::Packet& packet);
   void refuse(const wire::Packet& to, const wire::Envelope& envelope, wire::RefusalCode code,
               std::string reason);
@@ -71,6 +71,7 @@ class DaemonLinks {
   void attach(const wire::Envelope& envelope, const wire::Packet& packet);
   [[nodiscard]] Status try_attach(const std::string& job, const wire::Attach& attach,
                                   const wire::Packet& packet, const UserIdentity& user);
+  void lose_link(const std::string& job);
   void on_admin(const wire::Envelope& envelope, const wire::Packet& packet);
   void refuse_revoked(const wire::Packet& packet, const std::string& job);
 
@@ -78,7 +79,7 @@ class DaemonLinks {
   Handlers handlers_;
   JobLinks links_;
   std::map<std::string, Outbox> daemons_;          // by job
-  std::map<std::string, std::uint32_t> versions_;  // of links that said Hello, by peer
+  std::map<std::string, std::uint32_t> versions_;  // of links that sent Hello, by peer
 };
 
 }  // namespace antdt::antdtd

@@ -10,17 +10,17 @@
 namespace antdt::antdtd::keeper {
 namespace {
 
-// What a job daemon ends with when its job is over (docs/agent.md).
+// Exit codes with which a job daemon says that its job is over (docs/agent.md).
 constexpr std::array<std::int32_t, 6> kJobIsOver = {0, 1, 2, 3, 4, 75};
 
-// By its own doing, which nobody else orders.
+// Signals of a crash, which nobody sends on purpose.
 bool crashed(const ExitStatus& status) {
   constexpr std::array<std::int32_t, 7> kOwn = {SIGABRT, SIGSEGV, SIGBUS, SIGFPE,
                                                 SIGILL,  SIGSYS,  SIGTRAP};
   return std::ranges::find(kOwn, status.signal) != kOwn.end();
 }
 
-// Of what it wrote, for a message: not all 64 KiB that may be there.
+// The end of its output, short enough for a message; up to 64 KiB may be there.
 std::string last_words(const ExitStatus& status) {
   constexpr std::size_t kMost = 600;
   std::string_view text = status.last_lines;
@@ -37,8 +37,8 @@ std::string how_it_ended(const ExitStatus& status) {
   return fmt::format("it ended with exit code {}", status.code);
 }
 
-// 0 after the first death: an outage should be short. Doubling afterwards, so
-// that a daemon that dies at once does not keep the machine busy.
+// 0 after the first death, so that an outage is short. Then it doubles, so that a daemon that dies
+// at once does not keep the machine busy.
 Duration pause_after(std::size_t deaths) {
   constexpr Duration kShortest = std::chrono::milliseconds(100);
   if (deaths <= 1) return Duration::zero();
@@ -121,7 +121,8 @@ void JobKeeper::launch(MonoTime now, Effects& out) {
 void JobKeeper::count(const ExitStatus& status, MonoTime now) {
   const std::optional<Duration> lived =
       up_since_ ? std::optional<Duration>(now - *up_since_) : std::nullopt;
-  // One that could not begin may have waited for a disk before it gave up.
+  // A daemon that could not begin may have waited for a disk first, so its lifetime does not
+  // matter.
   const bool soon = status.code == kCouldNotBegin || (lived && *lived < kSoon);
   deaths_ = soon ? deaths_ + 1 : 1;
   if (!soon || !row_since_) row_since_ = now;
@@ -153,7 +154,7 @@ void JobKeeper::on(const TimePassed&, MonoTime now, Effects& out) {
                                   to_seconds(now - heard_at_.value_or(launched_at_)))});
       out.emplace_back(KillDaemon{});
       return;
-    case State::kKilling:  // stays
+    case State::kKilling:  // stays in killing
       shim_killed_at_ = now + kKillPatience;
       out.emplace_back(ReportOnJob{"the shim of the job daemon does not answer: it is killed"});
       out.emplace_back(KillShim{});

@@ -11,11 +11,12 @@
 //       up, killing ──DaemonExited; it cannot be executed, has crashed again and again, or has not
 //                     come up again for kPatience──> gave up
 //
-// A job daemon that is started again, and meets trouble before it can go on (keys that cannot be
-// read, a predecessor that still holds its lock), ends with exit code 5 whatever the trouble is:
-// see cmd/antdt-jobd/main.cc.
+// A job daemon that is started again may fail before it can go on (its keys cannot be read, or a
+// predecessor still holds the lock). Whatever the reason, it ends with exit code 5: see
+// cmd/antdt-jobd/main.cc.
 //
-// Nothing is durable here: what an earlier agent started is found in its store (DaemonAdopted).
+// Nothing is durable here: a daemon that an earlier agent started is found in the agent's store
+// (DaemonAdopted).
 #pragma once
 
 #include <cstddef>
@@ -30,17 +31,18 @@
 namespace antdt::antdtd::keeper {
 
 struct StartOrdered {};
-// A job daemon that an earlier agent started runs as `attempt`. It dials this one at once.
+// A job daemon that an earlier agent started runs as `attempt`. It connects to this agent at once.
 struct DaemonAdopted {
   Attempt attempt;
 };
 struct DaemonExited {
   ExitStatus status;
 };
-// The job daemon said that the job is over: its next end, however it comes, is the last.
+// The job daemon announced that the job is over, so its next end, whatever its exit code, is the
+// last.
 struct JobEndAnnounced {};
-// The job daemon said something. One that has not done so yet may be reading its journal from a
-// disk that stands still: it has longer.
+// The job daemon sent something. A daemon that has not done so yet is given more time, because it
+// may be reading its journal from a disk that does not answer.
 struct DaemonSpoke {};
 struct TimePassed {};
 using Input = std::variant<StartOrdered, DaemonAdopted, DaemonExited, JobEndAnnounced, DaemonSpoke,
@@ -49,9 +51,9 @@ using Input = std::variant<StartOrdered, DaemonAdopted, DaemonExited, JobEndAnno
 struct LaunchDaemon {
   Attempt attempt;
 };
-struct KillDaemon {};  // it hangs
-struct KillShim {};    // which was to kill it and does not answer
-struct ReportOnJob {   // to whoever looks why a run is silent
+struct KillDaemon {};  // the daemon hangs
+struct KillShim {};    // the shim should have killed the daemon and does not answer
+struct ReportOnJob {   // explains in agent.log why a run is silent
   std::string text;
 };
 using Effect = std::variant<LaunchDaemon, KillDaemon, KillShim, ReportOnJob>;
@@ -60,7 +62,7 @@ using Effects = std::vector<Effect>;
 class JobKeeper {
  public:
   enum class State { kIdle, kUp, kKilling, kRestarting, kOver, kGaveUp };
-  // 0: a job daemon may be silent as long as it likes.
+  // 0: a job daemon may be silent for any time.
   explicit JobKeeper(Duration hung_after = {}) : hung_after_(hung_after) {}
 
   void step(const Input& input, MonoTime now, Effects& out);
@@ -72,16 +74,16 @@ class JobKeeper {
 
   static constexpr Duration kUnheard = std::chrono::minutes(5);
   static constexpr Duration kKillPatience = std::chrono::seconds(5);
-  // A job daemon that lived longer was able to do its work: it is started again at once. One that
-  // dies sooner is started after growing pauses: its trouble (a full disk, keys that are being
-  // replaced, a machine short of memory) may pass, and its workers train on meanwhile.
+  // A job daemon that lived at least this long was able to work, so it is started again at once.
+  // One that dies sooner is started after growing pauses: its trouble (a full disk, keys that are
+  // being replaced, lack of memory) may pass, and its workers go on training meanwhile.
   static constexpr Duration kSoon = std::chrono::seconds(2);
   static constexpr Duration kLongestPause = std::chrono::seconds(10);
-  // After so long without one that lived longer the agent gives up.
+  // The agent gives up after this time without a daemon that lived longer than kSoon.
   static constexpr Duration kPatience = std::chrono::minutes(10);
-  // Crashes in a row, each sooner than kSettled after its start, after which the agent gives up:
-  // what the job daemon meets each time (a message that is sent again, a record of its journal)
-  // will be there the next time, too.
+  // The agent gives up after this many crashes in a row, each within kSettled of the start:
+  // whatever crashes the daemon (a message that is sent again, a record of its journal) will still
+  // be there the next time.
   static constexpr std::size_t kMostCrashes = 10;
   static constexpr Duration kSettled = std::chrono::seconds(60);
 
@@ -94,22 +96,23 @@ class JobKeeper {
   void on(const TimePassed& input, MonoTime now, Effects& out);
   void launch(MonoTime now, Effects& out);
   void count(const ExitStatus& status, MonoTime now);
-  // Why the job daemon is not started again; empty: it is.
+  // Why the job daemon is not started again; empty if it is.
   [[nodiscard]] std::string hopeless(MonoTime now) const;
   void check_invariants() const;
 
   State state_ = State::kIdle;
   Attempt attempt_;
-  bool job_is_over_ = false;           // the job daemon said so
+  bool job_is_over_ = false;           // the job daemon announced it
   std::size_t deaths_ = 0;             // in a row, each soon after its start
-  std::optional<MonoTime> row_since_;  // the first of them
+  std::optional<MonoTime> row_since_;  // time of the first of them
   std::size_t crashes_ = 0;            // in a row, see kMostCrashes
-  std::optional<MonoTime> up_since_;   // nullopt: an earlier agent started it, or it is the first
+  // empty: an earlier agent started the daemon, or it is the first
+  std::optional<MonoTime> up_since_;
   MonoTime restart_at_{};
   Duration hung_after_;
-  std::optional<MonoTime> heard_at_;  // of this job daemon, if it spoke at all
+  std::optional<MonoTime> heard_at_;  // when this job daemon was last heard, if ever
   MonoTime launched_at_{};
-  MonoTime shim_killed_at_{};  // kKilling: when the shim is killed, if it is still there
+  MonoTime shim_killed_at_{};  // in kKilling: when the shim is killed if it is still there
 };
 
 }  // namespace antdt::antdtd::keeper

@@ -1,39 +1,54 @@
 #include "antdtd/agent/job_links.h"
 
+#include <fmt/format.h>
+
+#include "core/check.h"
+
 namespace antdt::antdtd {
 
-Status JobLinks::attach(const std::string& job, Incarnation incarnation, const std::string& peer,
-                        const std::string& user, const std::string& key) {
-  const auto known = jobs_.find(job);
-  if (known != jobs_.end()) {
-    const Job& seen = known->second;
-    if (user != seen.user) {
-      return fail(ErrorKind::kRefused,
-                  "job {} belongs to the user '{}' on this agent: '{}' cannot take it over", job,
-                  seen.user, user);
-    }
-    if (incarnation < seen.incarnation) {
-      return fail(ErrorKind::kRefused,
-                  "incarnation {} of job {} is over: incarnation {} of its daemon attached here",
-                  incarnation, job, seen.incarnation);
-    }
+void JobLinks::step(const links::Input& input, links::Effects& out) {
+  std::visit([&](const auto& i) { on(i, out); }, input);
+  check_invariants();
+}
+
+// To: attached; as it was, if it is refused.
+void JobLinks::on(const links::AttachAsked& input, links::Effects& out) {
+  const Job* const known = find(input.job);
+  if (known != nullptr && input.user != known->user) {
+    out.emplace_back(links::RefuseLink{
+        fmt::format("job {} belongs to the user '{}' on this agent: '{}' cannot take it over",
+                    input.job, known->user, input.user)});
+    return;
   }
-  jobs_[job] = Job{incarnation, user, peer, key};
-  return {};
+  if (known != nullptr && input.incarnation < known->incarnation) {
+    out.emplace_back(links::RefuseLink{
+        fmt::format("incarnation {} of job {} is over: incarnation {} of its daemon attached here",
+                    input.incarnation, input.job, known->incarnation)});
+    return;
+  }
+  out.emplace_back(links::AdmitLink{known == nullptr || known->incarnation != input.incarnation});
+  jobs_[input.job] = Job{input.incarnation, input.user, Link{input.peer, input.key}};
 }
 
-void JobLinks::restore(const std::string& job, Incarnation incarnation, const std::string& user) {
-  jobs_[job] = Job{incarnation, user, {}, {}};
+// To: away.
+void JobLinks::on(const links::JobFound& input, links::Effects&) {
+  jobs_[input.job] = Job{input.incarnation, input.user, {}};
 }
 
-void JobLinks::drop_peer(const std::string& job) {
-  const auto it = jobs_.find(job);
-  if (it == jobs_.end()) return;
-  it->second.peer.clear();
-  it->second.key.clear();
+// From: attached. To: away.
+void JobLinks::on(const links::LinkLost& input, links::Effects&) {
+  const auto known = jobs_.find(input.job);
+  if (known != jobs_.end()) known->second.link.reset();
 }
 
-void JobLinks::forget(const std::string& job) { jobs_.erase(job); }
+// To: unknown.
+void JobLinks::on(const links::JobForgotten& input, links::Effects&) { jobs_.erase(input.job); }
+
+void JobLinks::check_invariants() const {
+  for (const auto& [name, job] : jobs_) {
+    ANTDT_CHECK(!job.link || !job.link->peer.empty(), "job {} is spoken for by no peer", name);
+  }
+}
 
 const JobLinks::Job* JobLinks::find(const std::string& job) const {
   const auto it = jobs_.find(job);
@@ -41,13 +56,13 @@ const JobLinks::Job* JobLinks::find(const std::string& job) const {
 }
 
 bool JobLinks::speaks_for(const std::string& peer, const std::string& job) const {
-  const Job* known = find(job);
-  return known != nullptr && !peer.empty() && known->peer == peer;
+  const Job* const known = find(job);
+  return known != nullptr && known->link && known->link->peer == peer;
 }
 
 bool JobLinks::attached(const std::string& job) const {
-  const Job* known = find(job);
-  return known != nullptr && !known->peer.empty();
+  const Job* const known = find(job);
+  return known != nullptr && known->link.has_value();
 }
 
 }  // namespace antdt::antdtd

@@ -1,33 +1,79 @@
-// Which link speaks for a job: the fence between incarnations of its daemon.
-// A value, no I/O.
+// Which link speaks for a job: the fence between incarnations of its daemon. docs/machines.md
+// describes the shape of a machine.
+//
+// Of each job:
+//
+//   unknown ──AttachAsked──> attached (AdmitLink)
+//   unknown ──JobFound──> away
+//   attached, away ──AttachAsked, of the newest incarnation or a later one──> attached (AdmitLink)
+//   attached, away ──AttachAsked, of an older one or another user──> as it was (RefuseLink)
+//   attached ──LinkLost──> away
+//   any ──JobForgotten──> unknown
+//
+// The newest incarnation and the user are durable, if the driver makes them so before it acts on an
+// AdmitLink that says so.
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
+#include <variant>
+#include <vector>
 
 #include "core/ids.h"
-#include "core/result.h"
 
 namespace antdt::antdtd {
 
+namespace links {
+
+// A job daemon wants to speak for its job over the link to `peer`.
+struct AttachAsked {
+  std::string job;
+  Incarnation incarnation;
+  std::string peer;      // routing id
+  std::string user;      // whose key the link came with
+  std::string key = {};  // that key; "" over ipc
+};
+// What an earlier agent on this state directory knew.
+struct JobFound {
+  std::string job;
+  Incarnation incarnation;
+  std::string user;
+};
+struct LinkLost {
+  std::string job;
+};
+struct JobForgotten {
+  std::string job;
+};
+using Input = std::variant<AttachAsked, JobFound, LinkLost, JobForgotten>;
+
+// The link speaks for the job from now on.
+struct AdmitLink {
+  bool is_new = false;  // an incarnation that has not attached before, to be made durable first
+};
+struct RefuseLink {
+  std::string reason;
+};
+using Effect = std::variant<AdmitLink, RefuseLink>;
+using Effects = std::vector<Effect>;
+
+}  // namespace links
+
 class JobLinks {
  public:
+  struct Link {
+    std::string peer;
+    std::string key;
+  };
   struct Job {
-    Incarnation incarnation;  // the highest that attached
-    std::string user;         // whose it is
-    std::string peer;         // routing id of its link; "" while there is none
-    std::string key;          // with which that link came; "" over ipc
+    Incarnation incarnation;   // the highest that attached
+    std::string user;          // whose it is
+    std::optional<Link> link;  // none: its daemon is away
   };
 
-  // Makes `peer` the link of `job`. Refused: an incarnation below one seen, and
-  // another user's key.
-  [[nodiscard]] Status attach(const std::string& job, Incarnation incarnation,
-                              const std::string& peer, const std::string& user,
-                              const std::string& key = {});
-  // What an earlier agent on this state directory knew.
-  void restore(const std::string& job, Incarnation incarnation, const std::string& user);
-  void drop_peer(const std::string& job);  // its link is gone
-  void forget(const std::string& job);
+  // Appends to `out`.
+  void step(const links::Input& input, links::Effects& out);
 
   [[nodiscard]] const Job* find(const std::string& job) const;
   // Whether `peer` is the link that may speak for `job` now.
@@ -36,6 +82,12 @@ class JobLinks {
   [[nodiscard]] const std::map<std::string, Job>& jobs() const { return jobs_; }
 
  private:
+  void on(const links::AttachAsked& input, links::Effects& out);
+  void on(const links::JobFound& input, links::Effects& out);
+  void on(const links::LinkLost& input, links::Effects& out);
+  void on(const links::JobForgotten& input, links::Effects& out);
+  void check_invariants() const;
+
   std::map<std::string, Job> jobs_;
 };
 

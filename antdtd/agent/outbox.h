@@ -1,9 +1,8 @@
 // Messages for one peer of a ROUTER socket that may be away or slow.
 //
-// What cannot be sent now is kept, in order, and sent when the peer is there:
-// so that a daemon or worker that comes back finds what was said meanwhile. What
-// is kept is bounded; the oldest goes first, and whoever needs an answer asks
-// again.
+// Messages that cannot be sent now are kept in order and sent when the peer is there, so that a
+// daemon or worker that comes back receives what was sent meanwhile. The number of kept messages is
+// bounded and the oldest are dropped; a peer that needs an answer repeats its request.
 #pragma once
 
 #include <cstdint>
@@ -19,18 +18,18 @@ class Outbox {
   static constexpr std::size_t kMaxMessages = 4096;
   static constexpr std::size_t kMaxBytes = 16 * 1024 * 1024;
 
-  // From now on messages go to this routing id; what was kept is sent.
+  // From now on messages go to this routing id. Kept messages are sent.
   void set_peer(transport::Socket& socket, const std::string& peer);
-  [[nodiscard]] const std::string& peer() const { return peer_; }  // "": away
+  [[nodiscard]] const std::string& peer() const { return peer_; }  // "": the peer is away
 
   // Sends `packet`, or keeps it. Its peer is filled in.
   void send(transport::Socket& socket, wire::Packet packet);
   // Sends `packet` if that is possible now.
   void send_or_drop(transport::Socket& socket, wire::Packet packet);
-  // Tries what was kept again.
+  // Tries again to send what was kept.
   void flush(transport::Socket& socket);
 
-  // Whether flush() should be tried again soon: the peer is there but slow.
+  // Whether flush() should be called again soon: the peer is there but slow.
   [[nodiscard]] bool stuck() const { return !peer_.empty() && !kept_.empty(); }
   [[nodiscard]] std::uint64_t dropped() const { return dropped_; }
 

@@ -36,7 +36,8 @@ PrivateJob::PrivateJob(Parts parts, Options options, Calls calls)
 }
 
 PrivateJob::~PrivateJob() {
-  if (!notes_->end(kLastNotes)) static_cast<void>(notes_.release());  // it ends with the process
+  // the stuck thread ends with the process
+  if (!notes_->end(kLastNotes)) static_cast<void>(notes_.release());
   if (patience_timer_) parts_.loop.cancel(*patience_timer_);
 }
 
@@ -100,7 +101,7 @@ void PrivateJob::daemon_ended(Attempt attempt, const ExitStatus& status) {
   if (attempt != keeper_.attempt()) return;
   parts_.runner.forget(daemon_key());
   if (!status.error.empty() && !launchers_.empty()) {
-    // The launcher that waits can tell its user at once.
+    // A launcher that waits can tell its user at once.
     for (const Waiting& waiting : std::exchange(launchers_, {})) {
       parts_.daemons.refuse(waiting.packet, waiting.envelope, wire::RefusalCode::kInvalid,
                             status.error);
@@ -180,8 +181,8 @@ void PrivateJob::run(const keeper::KillShim&) {
   parts_.runner.signal(daemon_key(), Force::kDestroy);
 }
 
-// Also where people look first when a run is silent, unless that is where the
-// log goes anyway.
+// Written into RUN/agent.log, where people look first when a run is silent, unless the log goes
+// there anyway.
 void PrivateJob::run(const keeper::ReportOnJob& effect) {
   log_warn("job {}: {}", job_, effect.text);
   const std::string path = parts_.records[job_].run_dir + "/agent.log";

@@ -1,5 +1,5 @@
-// The one job of a private agent: its job daemon, which this agent starts, watches and starts again
-// (job_keeper.h decides that), the launchers that wait for it, and the end of the agent with its
+// The one job of a private agent: its job daemon, which the agent starts, watches and starts again
+// (job_keeper.h decides when), the launchers that wait for it, and the end of the agent with its
 // job. An agent that is not private has no job of its own and refuses to start one.
 #pragma once
 
@@ -23,9 +23,9 @@ class PrivateJob {
  public:
   struct Options {
     bool is_private = false;
-    Duration idle_exit{};       // the agent ends when no job was given for so long
-    Duration orphan_timeout{};  // of the job daemon
-    std::string log_file;       // of the agent
+    Duration idle_exit{};       // the agent ends if it is given no job within this time
+    Duration orphan_timeout{};  // orphan timeout of the job daemon
+    std::string log_file;       // log file of the agent
   };
   struct Parts {
     EventLoop& loop;
@@ -44,26 +44,26 @@ class PrivateJob {
   PrivateJob(const PrivateJob&) = delete;
   PrivateJob& operator=(const PrivateJob&) = delete;
 
-  // What an earlier agent left. Then begin() starts what is missing.
+  // Takes over what an earlier agent left. Then begin() starts what is missing.
   void adopt(Attempt attempt, const std::optional<ExitStatus>& status);
   void begin();
 
-  // A launcher wants the job daemon started; it is answered when the daemon runs, or will not.
+  // A launcher wants the job daemon started. It is answered when the daemon runs, or will not run.
   void start(const wire::Envelope& envelope, const wire::Packet& packet);
   void daemon_started(std::uint32_t pid);
   void daemon_ended(Attempt attempt, const ExitStatus& status);
   void daemon_spoke(const std::string& job);
   void daemon_detached(const std::string& job);
-  // Nothing is left of the job: the loop stops if it was this one.
+  // Nothing is left of the job. If it is this agent's own job, the loop stops.
   void job_forgotten(const std::string& job);
   void advance();
   [[nodiscard]] std::optional<MonoTime> next_wakeup() const { return keeper_.next_wakeup(); }
 
-  [[nodiscard]] const std::string& name() const { return job_; }  // empty: there is none yet
+  [[nodiscard]] const std::string& name() const { return job_; }  // empty: no job yet
   [[nodiscard]] bool finished() const { return finished_; }
 
  private:
-  struct Waiting {  // a launcher that wants to know that its job daemon runs
+  struct Waiting {  // a launcher that waits until its job daemon runs
     wire::Packet packet;
     wire::Envelope envelope;
   };
@@ -81,11 +81,12 @@ class PrivateJob {
   std::string job_;
   keeper::JobKeeper keeper_;
   std::uint32_t daemon_pid_ = 0;
-  std::optional<ExitStatus> last_end_;  // of the newest attempt of an earlier agent
+  std::optional<ExitStatus> last_end_;  // end of the newest attempt of an earlier agent
   std::vector<Waiting> launchers_;
   bool finished_ = false;
-  std::optional<TimerId> patience_timer_;  // idle exit; a job daemon that does not end
-  std::unique_ptr<DiskThread> notes_;      // writes agent.log, whose disk may not answer
+  // for the idle exit, and for a job daemon that does not end
+  std::optional<TimerId> patience_timer_;
+  std::unique_ptr<DiskThread> notes_;  // writes agent.log, whose disk may not answer
 };
 
 }  // namespace antdt::antdtd

@@ -17,7 +17,8 @@
 namespace antdt::antdtd {
 namespace {
 
-// Of agents of root; not root's own runtime directory, which nobody else may enter.
+// State directory of agents of root. It is not root's own runtime directory, which no other user
+// may enter.
 constexpr const char* kRootStates = "/var/lib/antdt";
 constexpr const char* kRootSockets = "/run/antdtd";
 
@@ -32,7 +33,7 @@ std::vector<std::string> whole_environment() {
   return list;
 }
 
-// Several agents of one user on one machine are told apart by their ports.
+// Ports distinguish several agents of one user on one machine.
 std::string instance_name(const std::string& listen) {
   return "agent-" + listen.substr(listen.find_last_of(':') + 1);
 }
@@ -78,8 +79,8 @@ Status check_mode(const AgentFlags& flags) {
   return {};
 }
 
-// What others reach this host by: said, or of the interface, or where the agent
-// itself listens if that is one address.
+// The address at which others reach this host: the given one, or the interface's, or the one on
+// which the agent listens, if that is a single address.
 Result<std::string> reachable_address(const AgentFlags& flags) {
   if (flags.address.starts_with('[')) return host_of(flags.address);
   if (!flags.address.empty()) return flags.address;
@@ -101,9 +102,8 @@ Result<std::string> find_shim() {
               path);
 }
 
-// This program with the arguments it was given, its environment kept beside the
-// lock; empty for an agent that others
-// keep, as systemd does.
+// This program with its arguments, whose environment is kept beside the lock. Empty if something
+// else restarts the agent, as systemd does.
 Result<std::vector<std::string>> successor_of(const AgentFlags& flags) {
   std::vector<std::string> command;
   if (!flags.is_private || flags.no_successor) return command;
@@ -120,7 +120,7 @@ Result<std::vector<std::string>> successor_of(const AgentFlags& flags) {
   return command;
 }
 
-// Said once: what is missing without them.
+// Logged once: what is missing without cgroups.
 std::optional<CgroupRoot> open_cgroups(const AgentFlags& flags, const std::string& path) {
   Result<CgroupRoot> root = CgroupRoot::open(path);
   if (!root) {
@@ -150,12 +150,12 @@ Result<std::optional<CgroupRoot>> cgroups_of(const AgentFlags& flags) {
   return std::nullopt;
 }
 
-// Long before its processes would give the agent up.
+// Long before the agent's processes would give it up.
 Duration hung_after(const AgentFlags& flags) {
   return from_seconds(flags.orphan_timeout_seconds) / 4;
 }
 
-// An agent of a cluster that runs as root starts each job as its user.
+// An agent of a cluster that runs as root starts each job as the job's user.
 bool serves_many_users(const AgentFlags& flags) { return !flags.is_private && geteuid() == 0; }
 
 UserPolicy policy_of(const AgentFlags& flags, const std::string& shim) {
@@ -196,7 +196,7 @@ Result<transport::Socket> open_control(EventLoop& loop, transport::Context& cont
                 key.error().message);
   }
   users = std::make_unique<Users>(loop, authorized, policy_of(flags, shim));
-  // The key itself is what its messages carry: a name may stand for another key later.
+  // Messages carry the key itself, because the key's name may stand for another key later.
   ANTDT_RETURN_IF_ERROR(
       context.serve_authentication(loop, [known = users.get()](const std::string& z85) {
         return known->is_authorized(z85) ? z85 : std::string();
@@ -237,7 +237,7 @@ Result<AgentFlags> complete(AgentFlags flags) {
     flags.state_dir =
         flags.is_private ? flags.socket_dir + "/state" : default_state_dir(flags.listen);
   }
-  // Workers run in directories of their own: what they are told must be absolute.
+  // Workers run in directories of their own, so the path they are given must be absolute.
   flags.socket_dir = std::filesystem::absolute(flags.socket_dir).string();
   flags.state_dir = std::filesystem::absolute(flags.state_dir).string();
   if (flags.host_name.empty()) flags.host_name = host_name();
@@ -283,13 +283,13 @@ Result<Opened> open_agent(EventLoop& loop, transport::Context& context, const Ag
 }
 
 void remove_traces(const AgentFlags& flags) {
-  // A job daemon that was killed left its socket and the lock of that.
+  // A job daemon that was killed left its socket and that socket's lock.
   for (const char* socket : {"/agent.sock", "/workers.sock", "/jobd.sock"}) {
     unlink((flags.socket_dir + socket).c_str());
     unlink((flags.socket_dir + socket + ".lock").c_str());
   }
-  // One that was killed while it wrote its environment left a part of that, and a
-  // process that was given up with the job its socket.
+  // An agent that was killed while it wrote its environment left a partial file, and a process that
+  // was given up with the job left its socket.
   const auto unlink_all = [](const std::string& directory, std::string_view prefix) {
     std::error_code error;
     std::filesystem::directory_iterator it(directory, error);

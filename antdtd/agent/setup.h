@@ -1,5 +1,5 @@
-// From the flags of antdtd to what an Agent is made from: every check that can
-// fail before anything runs, each with a message that says how to mend it.
+// Turns the flags of antdtd into the parts of an Agent. Every check that can fail is made before
+// anything runs, with a message that says how to mend it.
 #pragma once
 
 #include <cstdint>
@@ -15,23 +15,23 @@ struct AgentFlags {
   std::string listen;  // host:port; or:
   bool is_private = false;
   std::string keys;        // directory with agent.key and authorized/
-  std::string socket_dir;  // "": below the runtime directory
+  std::string socket_dir;  // "": a default in the runtime directory
   std::string state_dir;   // "": where the system keeps states
   std::string host_name;
   std::string interface;
   std::string address;
-  double cpus = 0;  // 0: as probed
+  double cpus = 0;  // 0: probe the host
   std::uint64_t memory_bytes = 0;
   bool allow_root = false;
   std::string log_file;
   double idle_exit_seconds = 60;
   double orphan_timeout_seconds = 60;
-  std::string cgroup;         // where workers get cgroups; "": its own if it may; "none"
+  std::string cgroup;  // root for workers' cgroups; "": the agent's own, if it may use that; "none"
   bool limit_cpus = false;    // workers get no more CPU than they lease
   bool no_successor = false;  // private: the shims do not start the agent again
 };
 
-// Flags with every default filled in, or kUsage.
+// Returns the flags with every default filled in, or kUsage.
 [[nodiscard]] Result<AgentFlags> complete(AgentFlags flags);
 
 struct Opened {
@@ -39,13 +39,13 @@ struct Opened {
   AgentOptions options;
   std::string listening;  // end point, for people
 };
-// Binds the sockets, takes the state directory, finds antdt-shim beside this
-// program. `flags` are complete.
+// Binds the sockets, locks the state directory, and finds antdt-shim beside this program. `flags`
+// must be complete.
 [[nodiscard]] Result<Opened> open_agent(EventLoop& loop, transport::Context& context,
                                         const AgentFlags& flags);
 
-// Removes what a private agent that has finished leaves: its directories, if
-// nothing else is in them.
+// Removes the directories that a private agent leaves after its job, unless they contain anything
+// else.
 void remove_traces(const AgentFlags& flags);
 
 }  // namespace antdt::antdtd

@@ -1,5 +1,4 @@
-// Which user each job of an agent belongs to, and the sockets by which the workers of each user
-// reach the agent.
+// The user of each job, and the sockets over which the workers of each user reach the agent.
 #pragma once
 
 #include <functional>
@@ -16,7 +15,7 @@ namespace antdt::antdtd {
 
 class UserSockets {
  public:
-  // Makes the socket of the workers of another user.
+  // Makes the socket for the workers of another user.
   using SocketOf = std::function<Result<transport::Socket>(const UserIdentity&)>;
   struct Handlers {
     std::function<void(const ProcessKey&, const wire::Report&)> on_report;
@@ -30,21 +29,21 @@ class UserSockets {
   UserSockets& operator=(const UserSockets&) = delete;
 
   [[nodiscard]] const UserIdentity& own() const { return own_; }
-  // As whom the processes of the job run.
+  // The user as whom the processes of the job run.
   [[nodiscard]] const UserIdentity& owner_of(const std::string& job) const;
   void set_owner(const std::string& job, const UserIdentity& user);
-  // A user who is gone, or has another number now, keeps what its processes were started with:
-  // they are still to be ended.
+  // If the user does not exist any more, or has another uid now, the processes keep the identity
+  // with which they were started; they must still be ended.
   void adopt_owner(const std::string& job, const JobRecord& record);
   void forget(const std::string& job) { owners_.erase(job); }
 
   [[nodiscard]] Status open(const UserIdentity& user);
-  // The socket of the workers of the job; null if it could not be opened.
+  // The socket of the job's workers; null if it could not be opened.
   [[nodiscard]] WorkerLinks* of(const std::string& job);
-  // Sends again what slow workers could not take. Whether some is left.
+  // Sends again what slow workers could not receive. Returns whether some messages are left.
   [[nodiscard]] bool flush();
 
-  // Messages of one socket handled in a turn, so that no side starves another.
+  // How many messages of one socket are handled in a turn, so that no side starves another.
   static constexpr int kBatch = 512;
 
  private:
@@ -56,8 +55,8 @@ class UserSockets {
   SocketOf socket_of_;
   Handlers handlers_;
   const UserIdentity own_ = own_user();
-  std::map<std::string, UserIdentity> owners_;             // of jobs of other users
-  std::map<uid_t, std::unique_ptr<WorkerLinks>> workers_;  // by user
+  std::map<std::string, UserIdentity> owners_;             // owners of jobs of other users
+  std::map<uid_t, std::unique_ptr<WorkerLinks>> workers_;  // by uid
 };
 
 }  // namespace antdt::antdtd

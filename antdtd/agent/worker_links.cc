@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "antdtd/agent/worker_gate.h"
 #include "core/log/log.h"
 #include "core/wire/packet.h"
 
@@ -31,19 +32,13 @@ void WorkerLinks::handle(wire::Packet packet) {
     return refuse(*envelope, packet, wire::RefusalCode::kUnknown,
                   "job " + key.job + " is another user's");
   }
-  const Supervision::Process* process = supervision_.find(key);
-  if (supervision_.newest(key.job, key.member.worker) > key.member.attempt) {
-    return refuse(*envelope, packet, wire::RefusalCode::kStale,
-                  "a newer attempt of " + to_string(key.member.worker) +
-                      " was started: this one is to end without changing anything");
-  }
-  if (process == nullptr) {
-    return refuse(*envelope, packet, wire::RefusalCode::kUnknown,
-                  "this agent did not start " + describe(key) +
-                      "; ANTDT_JOB_ID, ANTDT_WORKER_ID and ANTDT_ATTEMPT must be those it gave");
+  if (auto refused = refusal_of(key, supervision_)) {
+    return refuse(*envelope, packet, refused->code, std::move(refused->reason));
   }
   Outbox& outbox = workers_[key];
-  if (envelope->kind == wire::Hello::kKind) welcome(*envelope, packet, *process->start);
+  if (envelope->kind == wire::Hello::kKind) {
+    welcome(*envelope, packet, *supervision_.find(key)->start);
+  }
   if (outbox.peer() != packet.peer) outbox.set_peer(socket_, packet.peer);
   if (envelope->kind == wire::Hello::kKind) return;
   if (envelope->kind == wire::Report::kKind) {
@@ -54,7 +49,7 @@ void WorkerLinks::handle(wire::Packet packet) {
   handlers_.on_relay(key.job, std::move(packet));
 }
 
-// Sent before anything that was kept for the worker.
+// Sent before all messages that were kept for the worker.
 void WorkerLinks::welcome(const wire::Envelope& envelope, const wire::Packet& packet,
                           const wire::StartProcess& start) {
   const Result<wire::Hello> hello = wire::decode<wire::Hello>(packet.body);
@@ -76,8 +71,7 @@ void WorkerLinks::refuse(const wire::Envelope& envelope, const wire::Packet& pac
 }
 
 void WorkerLinks::deliver(const ProcessKey& key, wire::Packet packet) {
-  const Supervision::Process* process = supervision_.find(key);
-  if (process == nullptr || !process->live()) return;  // its end is or was reported
+  if (!hears_job_daemon(key, supervision_)) return;
   workers_[key].send(socket_, std::move(packet));
 }
 

@@ -1,9 +1,8 @@
 // The workers' side: the socket `workers.sock`, one for each user whose jobs run here.
 //
-// A worker is known by its envelope (job, worker, attempt); whatever it says
-// tells by which link it is reached, so that after a restart of the agent the
-// first message is enough. Hello is answered here, Report is handed over read,
-// everything else unread.
+// A worker is identified by its envelope (job, worker, attempt). Every message tells over which
+// link its worker is reached, so after a restart of the agent the first message is enough. Hello is
+// answered here, Report is decoded and handed over, and everything else is relayed unread.
 #pragma once
 
 #include <functional>
@@ -20,9 +19,9 @@ class WorkerLinks {
  public:
   struct Handlers {
     std::function<void(const ProcessKey&, const wire::Report&)> on_report;
-    // To the job's daemon; the packet's frames are as the worker sent them.
+    // A message to the job's daemon, with the frames that the worker sent.
     std::function<void(const std::string& job, wire::Packet)> on_relay;
-    // Whether the job is of the user who alone can reach this socket.
+    // Whether the job belongs to the user who alone can reach this socket.
     std::function<bool(const std::string& job)> serves;
   };
   WorkerLinks(transport::Socket socket, std::string host, const Supervision& supervision,
@@ -31,10 +30,10 @@ class WorkerLinks {
   [[nodiscard]] transport::Socket& socket() { return socket_; }
   // Handles what has arrived, at most `limit` messages.
   void receive(int limit);
-  // From the job's daemon, unread. Kept while the worker is not there.
+  // A message from the job's daemon, unread. It is kept while the worker is away.
   void deliver(const ProcessKey& key, wire::Packet packet);
   void forget(const ProcessKey& key);
-  // Sends again what a slow worker could not take. Whether some is left.
+  // Sends again what a slow worker could not receive. Returns whether some messages are left.
   [[nodiscard]] bool flush();
 
  private:

@@ -12,7 +12,7 @@ namespace antdt::antdtd {
 namespace {
 
 constexpr std::size_t kParts = 4;
-// A chunk and what is around it; a list of many files.
+// Enough for a chunk with its frames, and for a list of many files.
 constexpr std::uint64_t kMostBytes = 16ULL * 1024 * 1024;
 static_assert(kMostBytes > 2 * wire::kMaxFileChunk);
 
@@ -68,7 +68,7 @@ std::pair<char*, std::size_t> FrameReader::room() {
   return {into.data() + have_, into.size() - have_};
 }
 
-// Empty parts are over as soon as they begin.
+// Empty parts are complete at once.
 void FrameReader::taken(std::size_t bytes) {
   if (broken_) return;
   have_ += bytes;

@@ -1,7 +1,9 @@
-// How an agent and a file service speak over their socket pair: each packet is three lengths
-// (32 bits, this machine's order) and the link it belongs to, its envelope and its body.
+// The framing between an agent and a file service on their socket pair: each packet is three
+// lengths (32 bits, in this machine's byte order) and then the link it belongs to, its envelope and
+// its body.
 //
-// Bodies are chunks of files: they are written from where they lie, and read to where they stay.
+// Bodies are chunks of files. They are written from their source and read into their destination
+// without a copy.
 #pragma once
 
 #include <array>
@@ -15,15 +17,15 @@
 
 namespace antdt::antdtd {
 
-using FrameLengths = std::array<std::uint32_t, 3>;  // of peer, envelope, body
+using FrameLengths = std::array<std::uint32_t, 3>;  // lengths of peer, envelope, body
 
-// One packet on its way into a socket, which takes it part by part.
+// One packet that is written to a socket in parts.
 class FrameWriter {
  public:
   explicit FrameWriter(wire::Packet packet);
 
   enum class Outcome { kAll, kPart, kFailed };
-  // What the socket takes now; with a socket that blocks, kPart is none of the answers.
+  // Writes as much as the socket accepts. With a blocking socket the outcome is never kPart.
   [[nodiscard]] Outcome write(int socket);
   [[nodiscard]] std::size_t size() const;
 
@@ -33,13 +35,14 @@ class FrameWriter {
   std::size_t written_ = 0;
 };
 
-// Takes packets out of bytes as they come.
+// Extracts packets from bytes as they arrive.
 class FrameReader {
  public:
-  // Where the next bytes are to be put: never empty. taken() says how many there were.
+  // The buffer for the next bytes, which is never empty. taken() says how many bytes were put
+  // there.
   [[nodiscard]] std::pair<char*, std::size_t> room();
   void taken(std::size_t bytes);
-  // The packet that is whole by the bytes taken last, if one is. An error: these are no frames.
+  // The packet that the last bytes completed, if any. The error says that these are not frames.
   [[nodiscard]] Result<std::optional<wire::Packet>> next();
 
  private:
@@ -48,8 +51,9 @@ class FrameReader {
 
   FrameLengths lengths_{};
   wire::Packet packet_;
-  std::size_t reads_ = 0;  // 0: the lengths, then peer, envelope, body; 4: it is whole
-  std::size_t have_ = 0;   // of that
+  // 0: reads the lengths, 1 to 3: peer, envelope, body, 4: the packet is complete
+  std::size_t reads_ = 0;
+  std::size_t have_ = 0;  // bytes read of that part
   bool broken_ = false;
 };
 

@@ -97,7 +97,7 @@ int serve_files(int fd, const std::string& run_dir) {
     auto request = reader.next();
     if (!request) return 1;
     if (*request) {
-      // What could not be opened a moment ago (a disk that was full) may be there now.
+      // A directory that could not be opened a moment ago (on a full disk) may be there now.
       if (!files) files = RunFiles::open(run_dir);
       FrameWriter answer(answer_file_request(files, **request));
       if (answer.write(fd) != FrameWriter::Outcome::kAll) return 0;
@@ -106,7 +106,7 @@ int serve_files(int fd, const std::string& run_dir) {
     const auto [at, most] = reader.room();
     const ssize_t got = ::recv(fd, at, most, 0);
     if (got < 0 && errno == EINTR) continue;
-    if (got <= 0) return 0;  // the agent has closed it, or is gone
+    if (got <= 0) return 0;  // the agent has closed the socket, or has ended
     reader.taken(static_cast<std::size_t>(got));
   }
 }

@@ -1,6 +1,6 @@
-// The file service: a child process of the agent for each run whose files somebody asks for.
-// It alone touches the run directory, so that neither a disk that stands still nor another
-// user's files ever concern the agent. It ends when the agent closes its end of the socket.
+// The file service: a child process of the agent for each run whose files somebody requests. It
+// alone touches the run directory, so neither a disk that does not answer nor another user's files
+// can affect the agent. It ends when the agent closes its end of the socket.
 #pragma once
 
 #include <string>
@@ -10,12 +10,12 @@
 
 namespace antdt::antdtd {
 
-// The answer to one request: what was asked for, or Refused ("io", "missing", "corrupt",
-// "invalid"). `files`: an error to open them is the answer to everything.
+// The answer to one request: the data, or Refused ("io", "missing", "corrupt", "invalid"). `files`:
+// if they could not be opened, every answer is that error.
 [[nodiscard]] wire::Packet answer_file_request(Result<RunFiles>& files,
                                                const wire::Packet& request);
 
-// Serves the socket `fd` until its other end is closed; the process's exit code.
+// Serves the socket `fd` until its other end is closed. Returns the process's exit code.
 [[nodiscard]] int serve_files(int fd, const std::string& run_dir);
 
 }  // namespace antdt::antdtd

@@ -19,11 +19,12 @@
 namespace antdt::antdtd {
 namespace {
 
-// What a service has not read yet: four links with a full window each.
+// How much a service may not have read yet: four links with a full window each.
 constexpr std::size_t kMostWaiting = 96UL * 1024 * 1024;
 constexpr Duration kIdle = std::chrono::seconds(60);
 constexpr Duration kLook = std::chrono::seconds(10);
-// Reads of one service in a turn, so that heartbeats are never behind many of them.
+// How many reads of one service are done in a turn, so that heartbeats do not wait for many of
+// them.
 constexpr int kReads = 64;
 
 }  // namespace
@@ -32,13 +33,13 @@ struct FileServices::Service {
   std::string job;
   pid_t pid = 0;
   OwnedFd socket;
-  OwnedFd writable;  // an epoll instance: readable once the socket can be written
+  OwnedFd writable;  // an epoll instance, readable when the socket can be written
   FrameReader reader;
-  std::deque<FrameWriter> waiting;  // what it has not taken
+  std::deque<FrameWriter> waiting;  // what the socket has not accepted yet
   std::size_t waiting_bytes = 0;
   bool watches_writable = false;
   std::set<std::string> peers;
-  std::set<std::pair<std::string, std::uint64_t>> asked;  // by whom, seq
+  std::set<std::pair<std::string, std::uint64_t>> asked;  // link and seq of each request
   MonoTime used{};
 };
 
@@ -116,7 +117,7 @@ Status FileServices::start(const std::string& job, const std::string& user,
   loop_.watch_fd(service->socket.get(), [this, key] { on_readable(key); });
   const pid_t pid = service->pid;
   services_[key] = std::move(service);
-  // It may outlive its entry here: whoever ends is reaped.
+  // The process may outlive its entry here, so whoever ends is reaped.
   const Status watched = loop_.watch_process(pid, [pid] { ::waitpid(pid, nullptr, WNOHANG); });
   if (!watched) ::waitpid(pid, nullptr, WNOHANG);
   log_info("the file service of {} runs as process {}", run_dir, pid);
@@ -220,7 +221,7 @@ void FileServices::forget(const std::string& job) {
   for (const std::string& key : over) end(key);
 }
 
-// Of links that went without a word.
+// Finds links that were closed without a message.
 void FileServices::look_for_idle() {
   std::vector<std::string> idle;
   for (const auto& [key, service] : services_) {

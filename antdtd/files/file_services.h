@@ -1,8 +1,8 @@
-// The agent's side of file services: starts one for each run that somebody asks for, relays
-// requests to it and answers back, unread, and ends it when nobody uses it any more.
+// The agent's side of file services: it starts one for each run whose files are requested, relays
+// requests and answers unread, and ends the service when no link uses it.
 //
-// A link attaches with the key that its job belongs to, where a job of that name runs here;
-// nothing but those links reaches the service. What a link may have under way is bounded.
+// If a job of that name runs here, a link must have the key to which the job belongs. No other
+// links reach the service. The number of a link's open requests is bounded.
 #pragma once
 
 #include <sys/types.h>
@@ -26,11 +26,11 @@ class FileServices {
     OwnedFd socket;
   };
   struct Handlers {
-    // Starts the service of a run as the user of this key ("" over ipc).
+    // Starts the file service of a run as the user of this key ("" over ipc).
     std::function<Result<Child>(const std::string& run_dir, const std::string& key)> start;
-    // An error where the job is not of the user of this key.
+    // An error if the job does not belong to the user of this key.
     std::function<Status(const std::string& job, const std::string& key)> may_use;
-    std::function<void(wire::Packet)> send;  // to packet.peer
+    std::function<void(wire::Packet)> send;  // sends to packet.peer
   };
   FileServices(EventLoop& loop, Handlers handlers);
   ~FileServices();
@@ -39,7 +39,7 @@ class FileServices {
 
   [[nodiscard]] static bool is_about_files(const std::string& kind);
   void handle(const wire::Envelope& envelope, wire::Packet packet);
-  // The job is over here: its service ends, unless others than its daemon use it.
+  // The job is over here: its service ends, unless other links than its daemon's use it.
   void forget(const std::string& job);
 
  private:
@@ -59,7 +59,7 @@ class FileServices {
   EventLoop& loop_;
   Handlers handlers_;
   std::map<std::string, std::unique_ptr<Service>> services_;  // by user and run directory
-  std::map<std::string, std::string> links_;                  // by peer: the key of its service
+  std::map<std::string, std::string> links_;                  // peer to the key of its service
   TimerId idle_timer_;
 };
 

@@ -31,7 +31,7 @@ bool is_name(std::string_view name) {
          name.find('/') == std::string_view::npos && name.find('\0') == std::string_view::npos;
 }
 
-// A checkpoint: "s0000000012-l1-g1-w0.1", or one that is being written.
+// The name of a checkpoint, "s0000000012-l1-g1-w0.1", or of one that is being written.
 bool is_checkpoint(std::string_view name) {
   return is_name(name) && (name.starts_with(kUnfinished) || name.starts_with("s"));
 }
@@ -92,7 +92,7 @@ Status sync_fd(int fd, const std::string& what) {
   return fail_errno(ErrorKind::kIo, errno, "syncing " + what);
 }
 
-// Checkpoints hold files only; what else is in one is left, and said by rmdir's error.
+// Checkpoints contain only files. Anything else is left, and rmdir reports it.
 Status remove_directory(int parent, const std::string& name) {
   const auto directory = open_at(parent, name, O_RDONLY | O_DIRECTORY);
   if (!directory && directory.error().kind == ErrorKind::kUnreachable) return {};
@@ -173,8 +173,8 @@ Result<wire::FileProbed> RunFiles::probe(const wire::FileProbe& request) {
   ANTDT_RETURN_IF_ERROR(make());
   ANTDT_TRY(const OwnedFd checkpoints, open_folder(kCheckpoints));
   const std::string path = fmt::format("{}/checkpoints/{}", run_dir_, request.name);
-  // Made whole or not at all, so that nobody reads half of an identity: it is the target of a
-  // symbolic link, which is never followed.
+  // The identity is the target of a symbolic link, which is never followed. A link is made whole or
+  // not at all, so nobody reads half of an identity.
   const std::string own = new_ulid();
   if (::symlinkat(own.c_str(), checkpoints.get(), request.name.c_str()) != 0 && errno != EEXIST) {
     return fail_errno(ErrorKind::kIo, errno, "making " + path);
@@ -288,7 +288,8 @@ Result<wire::FileSummed> RunFiles::sum(const wire::FileSum& request) {
   RunningSum sum;
   ANTDT_RETURN_IF_ERROR(sum.add_file(file->get()));
   wire::FileSummed summed{sum.bytes(), sum.hex()};
-  remember(request.path, std::move(sum));  // what is written behind it goes on from here
+  // a later write that continues the file goes on from this sum
+  remember(request.path, std::move(sum));
   return summed;
 }
 

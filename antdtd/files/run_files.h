@@ -1,6 +1,6 @@
-// The files of one run directory, as others may ask for them: names in checkpoints/, their
-// files, and logs to be read. No path that somebody sends reaches the file system whole: it
-// is taken apart, and each part is opened below the one before it without following a link.
+// The files of one run directory that others may request: the names in checkpoints/, their files,
+// and logs. No path of a request reaches the file system as a whole: it is split, and each part is
+// opened below the previous one without following a link.
 #pragma once
 
 #include <cstdint>
@@ -19,12 +19,12 @@ namespace antdt::antdtd {
 
 class RunFiles {
  public:
-  // A directory that is not there is one without files. What writes makes it, and checkpoints/ in
-  // it, for their owner alone; who only reads leaves nothing behind.
+  // A missing directory counts as empty. Writing makes it, and checkpoints/ in it, for the owner
+  // alone; reading makes nothing.
   [[nodiscard]] static Result<RunFiles> open(const std::string& run_dir);
 
-  // kUsage if the directory is that of another job's run, by its job.json: nothing may be written
-  // or removed there then.
+  // kUsage if job.json shows that the directory belongs to another job's run: then nothing may be
+  // written or removed there.
   [[nodiscard]] Status check_is_of(const std::string& job) const;
 
   [[nodiscard]] Result<wire::FileProbed> probe(const wire::FileProbe& request);
@@ -36,8 +36,8 @@ class RunFiles {
   [[nodiscard]] Status remove(const wire::FileRemove& request);
 
  private:
-  // What was written of a file, in order from its beginning, and its checksum: whoever
-  // commits it need not read it again.
+  // What was written to a file, in order from its beginning, and its checksum, so that a commit
+  // need not read it again.
   struct Written {
     std::string path;
     RunningSum sum;
@@ -55,7 +55,7 @@ class RunFiles {
                                   const wire::CheckpointFile& said);
 
   std::string run_dir_;
-  std::list<Written> written_;  // the newest first; few
+  std::list<Written> written_;  // the newest first; only a few
 };
 
 }  // namespace antdt::antdtd

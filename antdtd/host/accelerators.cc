@@ -17,17 +17,17 @@ constexpr Duration kApart = std::chrono::seconds(1);
 constexpr Duration kNews = std::chrono::seconds(3);
 constexpr Duration kGoodbye = std::chrono::seconds(1);
 
-// Of NVML's interface what is used of it (its reference: nvmlClocksThrottleReasons,
+// The part of NVML's interface that is used (its reference: nvmlClocksThrottleReasons,
 // nvmlDeviceGetComputeRunningProcesses). 0 is success.
 using Device = void*;
-struct ProcessInfo {  // the same for versions 2 and 3 of the call
+struct ProcessInfo {  // the same in versions 2 and 3 of the call
   unsigned pid;
   unsigned long long used_memory;
   unsigned gpu_instance;
   unsigned compute_instance;
 };
 constexpr int kInsufficientSize = 7;
-// Bounds that an operator set for all (applications' clocks) and idling are none of these.
+// Limits that an operator set for all (applications' clocks) and idling do not count.
 constexpr unsigned long long kSoftwarePowerCap = 0x04;
 constexpr unsigned long long kHardwareSlowdown = 0x08;
 constexpr unsigned long long kSoftwareThermal = 0x20;
@@ -42,14 +42,14 @@ struct CloseLibrary {
 
 class Nvml {
  public:
-  // Nothing: it is not there, or too old.
+  // Null if the library is missing or too old.
   static std::unique_ptr<Nvml> open(const std::string& library) {
     auto nvml = std::make_unique<Nvml>();
     nvml->library_.reset(dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL));
     if (!nvml->library_ || !nvml->find_calls()) return nullptr;
     return nvml;
   }
-  // False: it does not begin, or has no device.
+  // False if the library cannot be initialised, or finds no device.
   bool begin() {
     if (const int error = init_(); error != 0) {
       log_info("NVML does not begin (error {}): nothing is told of accelerators", error);
@@ -92,7 +92,7 @@ class Nvml {
            (find(processes_, "nvmlDeviceGetComputeRunningProcesses_v3") ||
             find(processes_, "nvmlDeviceGetComputeRunningProcesses_v2"));
   }
-  // More may have begun between two calls; those are seen at the next look.
+  // More processes may have started between two calls; the next look finds them.
   void add_processes(Device device, std::set<std::uint32_t>& pids) {
     unsigned count = 0;
     const int rc = processes_(device, &count, nullptr);
@@ -110,18 +110,18 @@ class Nvml {
   int (*count_)(unsigned*) = nullptr;
   int (*handle_)(unsigned, Device*) = nullptr;
   int (*reasons_)(Device, unsigned long long*) = nullptr;
-  int (*processes_)(Device, unsigned*, void* infos) = nullptr;  // ProcessInfo, as many
+  int (*processes_)(Device, unsigned*, void* infos) = nullptr;  // fills an array of ProcessInfo
 };
 
 }  // namespace
 
-// What the thread uses, which may outlive the rest.
+// Data that the thread uses, which may outlive the rest.
 struct Accelerators::Shared {
   std::unique_ptr<Nvml> nvml;
   std::mutex mutex;
   std::condition_variable changed;
-  bool over = false;     // asked to end
-  bool stopped = false;  // asks the library no more
+  bool over = false;     // the thread is asked to end
+  bool stopped = false;  // the thread makes no more calls
   bool at_once = false;
   bool tells_nothing = false;
   std::uint64_t looks = 0;
@@ -163,7 +163,7 @@ void Accelerators::Shared::watch() {
   changed.notify_all();
   if (begun) look_again_and_again(lock);
   lock.unlock();
-  nvml.reset();  // a call, too
+  nvml.reset();  // this is a call of the library, too
   lock.lock();
   stopped = true;
   changed.notify_all();
@@ -195,7 +195,7 @@ bool Accelerators::await_look() {
   Shared& shared = *shared_;
   std::unique_lock lock(shared.mutex);
   const std::uint64_t before = shared.looks;
-  // The look that is under way may have begun before.
+  // The look that is in progress may have begun before.
   while (shared.looks < before + 2 && !shared.tells_nothing) {
     shared.at_once = true;
     shared.changed.notify_all();

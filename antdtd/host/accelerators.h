@@ -1,10 +1,9 @@
-// Which processes compute on an accelerator whose clocks are held down, by heat, by a bound
-// on its power or by the hardware: what NVIDIA's management library (NVML) says, where the
-// host has it. It is opened while the program runs: nothing is linked, and a host without it
-// has nothing to tell.
+// Which processes compute on an accelerator whose clocks are held down by heat, by a power limit or
+// by the hardware, according to NVIDIA's management library (NVML), if the host has it. The library
+// is opened at run time: nothing is linked, and on a host without it this reports nothing.
 //
-// A thread of its own begins and asks once a second, because drivers may take seconds to wake
-// and a device that fails may hold a call up for long, and the agent has to answer meanwhile.
+// A thread of its own makes the calls, once a second, because drivers may take seconds to wake, a
+// failing device may block a call for long, and the agent must answer meanwhile.
 #pragma once
 
 #include <cstdint>
@@ -21,19 +20,19 @@ class Accelerators {
  public:
   static constexpr const char* kLibrary = "libnvidia-ml.so.1";
 
-  // Nothing is told where `library` cannot be opened, or has no device.
+  // Reports nothing if `library` cannot be opened, or finds no device.
   explicit Accelerators(const std::string& library = kLibrary);
-  ~Accelerators();  // as end(), for a second
+  ~Accelerators();  // calls end() with a patience of one second
   Accelerators(const Accelerators&) = delete;
   Accelerators& operator=(const Accelerators&) = delete;
 
-  // Process ids, as they were at most 3 s ago; older news is none.
+  // Ids of the processes, at most 3 s old; empty if the last look is older.
   [[nodiscard]] std::set<std::uint32_t> held_down() const;
-  // Blocks until the devices were asked once more than so far; false: there are none.
+  // Blocks until the devices were asked once more. False if there are none.
   bool await_look();
-  // Asks no more. False: a call is held up for longer than `patience`. Its thread is left to
-  // itself with what it needs; the process ends by _exit() then, because what the library does
-  // at a process's end may wait for that call.
+  // Makes no more calls. False if a call blocks for longer than `patience`. Then its thread is left
+  // alone with its data, and the process must end by _exit(), because what the library does at the
+  // end of a process may wait for that call.
   [[nodiscard]] bool end(Duration patience);
 
  private:

@@ -32,8 +32,8 @@ std::optional<std::int64_t> read_number(const std::string& path) {
   return text ? parse_number(*text) : std::nullopt;
 }
 
-// Where this process stands in a cgroup hierarchy: "0::/path" for version 2
-// (controller ""), "4:memory:/path" for a controller of version 1.
+// The cgroup of this process in a hierarchy: "0::/path" for version 2 (controller ""),
+// "4:memory:/path" for a controller of version 1.
 std::string cgroup_path(const std::string& root, const std::string& controller) {
   const Result<std::string> text = read_file(root + "/proc/self/cgroup");
   if (!text) return {};
@@ -48,8 +48,8 @@ std::string cgroup_path(const std::string& root, const std::string& controller) 
   return {};
 }
 
-// The directories from the process's own cgroup up to the root of `hierarchy`:
-// a limit anywhere on the way holds.
+// The directories from the process's own cgroup up to the root of `hierarchy`. A limit in any of
+// them applies.
 std::vector<std::string> cgroup_directories(const std::string& hierarchy, std::string path) {
   std::vector<std::string> directories;
   while (!path.empty() && path != "/") {
@@ -81,7 +81,7 @@ double limit_cpus(const std::string& root, double cpus) {
 
 std::uint64_t limit_memory(const std::string& root, std::uint64_t bytes) {
   const auto apply = [&bytes](const std::string& file) {
-    const auto limit = read_number(file);  // "max" is no number
+    const auto limit = read_number(file);  // "max" is not a number
     if (limit && *limit > 0) bytes = std::min(bytes, static_cast<std::uint64_t>(*limit));
   };
   const std::string hierarchy = root + "/sys/fs/cgroup";

@@ -1,4 +1,4 @@
-// What this host has to give to jobs, and where it can be reached.
+// The resources that this host can give to jobs, and its addresses.
 #pragma once
 
 #include <cstdint>
@@ -15,14 +15,14 @@ struct Capacity {
   bool operator==(const Capacity&) const = default;
 };
 
-// CPUs this process may run on, cut by the cgroup's quota; memory of the
-// machine, cut by the cgroup's limit; accelerator devices (/dev/nvidia<n>).
-// `root` replaces "/" for everything that is read from a file.
+// CPUs on which this process may run, limited by the cgroup's quota; memory of the machine, limited
+// by the cgroup's limit; accelerator devices (/dev/nvidia<n>). `root` replaces "/" for everything
+// that is read from a file.
 [[nodiscard]] Capacity probe_capacity(const std::string& root = "");
 
 [[nodiscard]] std::string host_name();
 
-// A tcp port on which nobody listens at `address` now.
+// A tcp port at `address` on which nobody listens now.
 [[nodiscard]] Result<std::uint16_t> free_port(const std::string& address);
 
 }  // namespace antdt::antdtd

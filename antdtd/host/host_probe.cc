@@ -6,7 +6,7 @@
 namespace antdt::antdtd {
 namespace {
 
-// Takes a number from the front of `text`, and the blanks before it.
+// Removes a number, with the blanks before it, from the front of `text`.
 std::optional<std::uint64_t> take_number(std::string_view& text) {
   const std::size_t digits = text.find_first_not_of(' ');
   if (digits == std::string_view::npos) return std::nullopt;
@@ -18,7 +18,7 @@ std::optional<std::uint64_t> take_number(std::string_view& text) {
   return value;
 }
 
-// What follows `name` at the beginning of a line.
+// The rest of the line that begins with `name`.
 std::optional<std::string_view> line_of(std::string_view text, std::string_view name) {
   while (!text.empty()) {
     const std::size_t end = text.find('\n');
@@ -57,7 +57,7 @@ std::optional<std::uint64_t> parse_pressure(std::string_view text) {
 }
 
 std::optional<StolenTicks> parse_stolen(std::string_view text) {
-  // user nice system idle iowait irq softirq steal
+  // Fields: user nice system idle iowait irq softirq steal.
   constexpr std::size_t kSteal = 7;
   auto rest = line_of(text, "cpu ");
   if (!rest) return std::nullopt;

@@ -1,8 +1,8 @@
-// What the kernel counts of a process and of its host, and the difference of two such
-// counts: why a worker is slow, as seen from outside. Pure; process_probe.h reads it.
+// What the kernel counts of a process and of its host, and the difference of two such counts: why a
+// worker is slow, as seen from outside. Pure; process_probe.h reads the counts.
 //
-// What the kernel does not tell stays 0 and explains nothing: pressure stall information
-// may be switched off, and only a process with a cgroup of its own has a quota to meet.
+// A value that the kernel does not provide stays 0 and explains nothing: pressure stall information
+// may be switched off, and only a process with a cgroup of its own can have a quota.
 #pragma once
 
 #include <cstdint>
@@ -15,20 +15,20 @@
 
 namespace antdt::antdtd {
 
-// Of one thread, in nanoseconds.
+// Times of one thread, in nanoseconds.
 struct ThreadTimes {
   std::uint64_t ran = 0;     // on a CPU
-  std::uint64_t queued = 0;  // waiting for one
+  std::uint64_t queued = 0;  // waiting for a CPU
   bool operator==(const ThreadTimes&) const = default;
 };
-// Of the CPUs of the host together, in ticks.
+// All CPUs of the host together, in ticks.
 struct StolenTicks {
   std::uint64_t stolen = 0;
   std::uint64_t all = 0;
   bool operator==(const StolenTicks&) const = default;
 };
 
-// Everything that only grows, at one moment.
+// All counters at one moment.
 struct HostCounts {
   std::map<int, ThreadTimes> threads;  // by thread id
   std::uint64_t throttled_us = 0;
@@ -44,11 +44,12 @@ struct HostCounts {
 [[nodiscard]] std::optional<std::uint64_t> parse_throttled(std::string_view text);
 // A file of pressure stall information: "some ... total=N", in microseconds.
 [[nodiscard]] std::optional<std::uint64_t> parse_pressure(std::string_view text);
-// /proc/stat: the first line, of all CPUs. Time of guests is in that of users already.
+// /proc/stat: the first line, for all CPUs. The time of guests is already contained in that of
+// users.
 [[nodiscard]] std::optional<StolenTicks> parse_stolen(std::string_view text);
 
-// What happened between two moments, `looked` apart. A thread that is new counts from
-// its beginning, one that has ended is lost; a counter that fell back counts nothing.
+// What happened between two moments that are `looked` apart. A new thread counts from its
+// beginning, a thread that ended is lost, and a counter that went back counts nothing.
 [[nodiscard]] wire::HostProbe difference(const HostCounts& before, const HostCounts& after,
                                          Duration looked);
 

@@ -1,5 +1,5 @@
-// Reads what the kernel counts of the processes of this host (host_probe.h), about once
-// a second for each: a look costs a few small files for each thread.
+// Reads the kernel's counters for processes of this host (host_probe.h), about once a second for
+// each; this reads a few small files for each thread.
 #pragma once
 
 #include <map>
@@ -12,21 +12,21 @@
 
 namespace antdt::antdtd {
 
-// The counts of a process now; of its `cgroup` ("": none) where one is there, else of
-// the host. `root` replaces "/" of /proc.
+// The present counts of a process, and those of its `cgroup` ("": none) if that exists, otherwise
+// of the host. `root` replaces "/" of /proc.
 [[nodiscard]] HostCounts read_counts(std::uint32_t pid, const std::string& cgroup,
                                      const std::string& root = "");
 
-// Whether `pid` or a process below it is one of `pids`.
+// Whether `pid` or a process below it is in `pids`.
 [[nodiscard]] bool computes_on_any(std::uint32_t pid, const std::set<std::uint32_t>& pids);
 
 class ProcessProbes {
  public:
   explicit ProcessProbes(std::string root = "") : root_(std::move(root)) {}
 
-  // What happened since the look before; empty where there was none, or if that was a
-  // moment ago. `throttled_us` is the time that the agent itself held it back so far;
-  // `held_down` are the processes on accelerators whose clocks are (accelerators.h).
+  // What happened since the previous look; empty if there was none, or if it was a moment ago.
+  // `throttled_us` is how long the agent itself has stopped the process so far; `held_down` are the
+  // processes on accelerators whose clocks are held down (accelerators.h).
   [[nodiscard]] wire::HostProbe look(const ProcessKey& key, std::uint32_t pid,
                                      const std::string& cgroup, std::uint64_t throttled_us,
                                      const std::set<std::uint32_t>& held_down, MonoTime now);

@@ -1,5 +1,5 @@
-// Workers' reports added up, so that a job daemon hears from each worker about
-// once a second whatever the step time is. A value, no I/O.
+// Adds up workers' reports, so that a job daemon receives one message per worker and second,
+// whatever the step time is. A value, no I/O.
 #pragma once
 
 #include <map>
@@ -20,11 +20,11 @@ class ReportSums {
     wire::Metrics metrics;
   };
 
-  // Counts add up; samples_total and the account are the latest: they are
-  // totals already. The first report after a take opens a window of `period`.
+  // Counts are added; of samples_total and the time account the latest value counts, because they
+  // are totals already. The first report after a take opens a window of `period`.
   void add(const ProcessKey& key, const wire::Report& report, Duration period, MonoTime now);
-  // The sums whose window is over, and of a job that `can_send` says is attached;
-  // the others go on adding up.
+  // Takes the sums whose window is over, of jobs that `can_send` says are attached; the others go
+  // on.
   template <class CanSend>
   [[nodiscard]] std::vector<Due> take_due(MonoTime now, const CanSend& can_send) {
     std::vector<Due> due;
@@ -38,9 +38,9 @@ class ReportSums {
     }
     return due;
   }
-  // What is there of one process, whatever its window: before its end is told.
+  // Takes the sums of one process, whatever its window, before its end is reported.
   [[nodiscard]] std::optional<Due> take(const ProcessKey& key, MonoTime now);
-  // When take_due has something next, if these jobs stay attached.
+  // When take_due will have something next, if these jobs stay attached.
   template <class CanSend>
   [[nodiscard]] std::optional<MonoTime> next_due(const CanSend& can_send) const {
     std::optional<MonoTime> next;

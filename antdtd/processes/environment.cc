@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <filesystem>
 #include <map>
 #include <string_view>
 
@@ -46,7 +47,8 @@ std::vector<std::string> environment_of(const UserIdentity& user,
 std::vector<std::string> worker_environment(const std::vector<std::string>& agent_env,
                                             const std::string& workers_socket,
                                             const ProcessKey& key,
-                                            const std::vector<wire::EnvVar>& job_env) {
+                                            const std::vector<wire::EnvVar>& job_env,
+                                            const TracerFiles& tracer) {
   std::map<std::string, std::string> env;
   for (const std::string& entry : agent_env) {
     const std::size_t equals = entry.find('=');
@@ -63,10 +65,34 @@ std::vector<std::string> worker_environment(const std::vector<std::string>& agen
   env.try_emplace("OMP_NUM_THREADS", "1");
   if (env["ANTDT_PROTOCOL"] == "torchrun") env.try_emplace("TORCH_NCCL_ASYNC_ERROR_HANDLING", "1");
 
+  const auto trace = env.find("ANTDT_TRACE");
+  if (trace != env.end() && trace->second == "1" && !tracer.folder.empty()) {
+    const std::string before = env["PYTHONPATH"];
+    env["PYTHONPATH"] = before.empty() ? tracer.folder : tracer.folder + ":" + before;
+    if (!tracer.library.empty()) env.try_emplace("ANTDT_LIBRARY", tracer.library);
+  }
+
   std::vector<std::string> list;
   list.reserve(env.size());
   for (const auto& [name, value] : env) list.push_back(name + "=" + value);
   return list;
+}
+
+TracerFiles find_tracer(const std::string& executable) {
+  const std::filesystem::path bin = std::filesystem::path(executable).parent_path();
+  const auto there = [&](const std::filesystem::path& path) {
+    std::error_code failed;
+    const std::filesystem::path real = std::filesystem::canonical(bin / path, failed);
+    return failed ? std::string() : real.string();
+  };
+  for (const char* place : {"../share/antdt/trace/site",      // an installed prefix
+                            "../trace/site",                  // antdt/bin of a wheel
+                            "../../python/antdt/trace/site",  // build/bin of the source tree
+                            "../../../python/antdt/trace/site"}) {
+    if (there(std::filesystem::path(place) / "sitecustomize.py").empty()) continue;
+    return {there(place), there("../lib/libantdt.so.1")};
+  }
+  return {};
 }
 
 }  // namespace antdt::antdtd

@@ -1,4 +1,4 @@
-// The environment of a worker, from that of the agent and what the job wants.
+// The environment of a worker: built from the agent's environment and the job's settings.
 #pragma once
 
 #include <string>
@@ -10,12 +10,20 @@
 
 namespace antdt::antdtd {
 
-// What a process of another user gets of the agent's own environment: where programs and
+// The part of the agent's own environment that a process of another user gets: where programs and
 // libraries are, language and time zone (PATH, LD_LIBRARY_PATH, LANG, LANGUAGE, LC_*, TZ, CUDA_*,
-// NVIDIA_*, NCCL_*, OMP_*), because the rest of root's is nobody else's business; and HOME, USER,
-// LOGNAME and SHELL of its own.
+// NVIDIA_*, NCCL_*, OMP_*), and the user's own HOME, USER, LOGNAME and SHELL. The rest of root's
+// environment is private.
 [[nodiscard]] std::vector<std::string> environment_of(const UserIdentity& user,
                                                       const std::vector<std::string>& agent_env);
+
+// The tracer of Python scripts (python/antdt/trace); empty: there is none.
+struct TracerFiles {
+  std::string folder;   // with its sitecustomize.py
+  std::string library;  // libantdt; empty: the dynamic linker knows it
+};
+// That which belongs to the program `executable`: in a prefix, a wheel or a build tree.
+[[nodiscard]] TracerFiles find_tracer(const std::string& executable);
 
 // `agent_env` and the result are "NAME=value". In order:
 //  - variables of other launchers (RANK, WORLD_SIZE, LOCAL_*, GROUP_*, ROLE_*,
@@ -26,11 +34,14 @@ namespace antdt::antdtd {
 //  - ANTDT_SOCKET, ANTDT_JOB_ID, ANTDT_WORKER_ID and ANTDT_ATTEMPT are set last: no
 //    job can give a worker another identity. ANTDT_PROTOCOL is "antdt" unless the
 //    job says otherwise;
+//  - where the job says ANTDT_TRACE=1, the tracer's folder is the first of PYTHONPATH, and
+//    ANTDT_LIBRARY is its library;
 //  - OMP_NUM_THREADS=1 if nobody set it: workers that each take every core slow
 //    each other down. For torchrun also TORCH_NCCL_ASYNC_ERROR_HANDLING=1.
 [[nodiscard]] std::vector<std::string> worker_environment(const std::vector<std::string>& agent_env,
                                                           const std::string& workers_socket,
                                                           const ProcessKey& key,
-                                                          const std::vector<wire::EnvVar>& job_env);
+                                                          const std::vector<wire::EnvVar>& job_env,
+                                                          const TracerFiles& tracer = {});
 
 }  // namespace antdt::antdtd

@@ -29,7 +29,7 @@ namespace {
 
 constexpr Duration kLookAgain = std::chrono::milliseconds(50);
 constexpr Duration kCgroupPatience = std::chrono::milliseconds(500);
-// The shims of workers start the agent only where the job daemon's did not.
+// The shims of workers start the agent only if the job daemon's shim did not.
 constexpr Duration kWorkersPatience = std::chrono::seconds(3);
 constexpr std::size_t kLargestShimFile = std::size_t{64} * 1024;
 constexpr int kHelperPatienceMs = 2000;
@@ -42,9 +42,9 @@ std::string log_prefix(const ProcessKey& key, const wire::StartProcess& start) {
   return logs + file_name(key.member);
 }
 
-// The agent's own, and which one it is: trouble of one that follows another is not the user's
-// (cmd/antdt-jobd/main.cc). Under another name than a worker's, by which those are found and
-// killed.
+// The agent's own environment, with the number of this daemon: if a daemon that follows another one
+// fails, the failure is not the user's (cmd/antdt-jobd/main.cc). The names differ from those of
+// workers' marks, because processes with such marks are found and killed.
 std::vector<std::string> job_daemon_environment(std::vector<std::string> environment,
                                                 const ProcessKey& key) {
   environment.push_back(fmt::format("ANTDT_JOBD_ATTEMPT={}", key.member.attempt));
@@ -147,9 +147,9 @@ Result<ProcessRunner::Live> ProcessRunner::start_shim(const ProcessKey& key,
     return live_of(shim);
   }
   const std::vector<std::string> environment =
-      is_job_daemon(key)
-          ? job_daemon_environment(settings_.environment, key)
-          : worker_environment(settings_.environment, settings_.workers_socket, key, start.env);
+      is_job_daemon(key) ? job_daemon_environment(settings_.environment, key)
+                         : worker_environment(settings_.environment, settings_.workers_socket, key,
+                                              start.env, find_tracer(settings_.shim));
   const std::vector<std::string> arguments =
       shim_arguments(key, start, store_.directory(key), cgroup, settings_);
   ANTDT_TRY(const LaunchedShim shim, launch_shim(settings_.shim, arguments, environment));
@@ -170,9 +170,9 @@ Result<LaunchedShim> ProcessRunner::launch_shim_of(const UserIdentity& owner, co
   Spawn what;
   what.user = owner;
   what.program = settings_.shim;
-  what.environment =
-      worker_environment(environment_of(owner, settings_.environment),
-                         workers_socket_of(settings_.socket_dir, owner.uid), key, start.env);
+  what.environment = worker_environment(environment_of(owner, settings_.environment),
+                                        workers_socket_of(settings_.socket_dir, owner.uid), key,
+                                        start.env, find_tracer(settings_.shim));
   OwnedFd procs;
   Pipe status;
   if (!status.open()) return fail_errno(ErrorKind::kIo, errno, "making a pipe for " + what.program);
@@ -180,7 +180,8 @@ Result<LaunchedShim> ProcessRunner::launch_shim_of(const UserIdentity& owner, co
   what.standard_output = status.write.get();
   what.arguments = shim_arguments(key, start, store_.shim_directory(key), cgroup, settings_);
   if (!cgroup.empty()) {
-    // The kernel looks at the rights of who opened it, and the user has none there.
+    // The kernel checks the rights of the process that opened the file, and the user has none
+    // there.
     procs = OwnedFd(open((cgroup + "/cgroup.procs").c_str(), O_WRONLY | O_CLOEXEC));
     const std::string kill = cgroup + "/cgroup.kill";
     if (!procs.is_open() || lchown(kill.c_str(), owner.uid, getegid()) != 0) {
@@ -194,7 +195,7 @@ Result<LaunchedShim> ProcessRunner::launch_shim_of(const UserIdentity& owner, co
   return LaunchedShim{shim.pid, status.read.release()};
 }
 
-// A worker that cannot have one runs without: its limit is lost, not its work.
+// A worker that cannot have a cgroup runs without: it loses the limit, not its work.
 std::string ProcessRunner::make_cgroup(const ProcessKey& key, const wire::StartProcess& start) {
   if (!settings_.cgroups || is_job_daemon(key)) return {};
   const auto group =
@@ -212,7 +213,7 @@ CgroupLimits ProcessRunner::limits_of(const wire::StartProcess& start) const {
   return {start.memory_bytes, settings_.limit_cpus ? start.cpus : 0};
 }
 
-// The agent's end may have lifted its limits.
+// The end of the previous agent may have lifted the limits.
 void ProcessRunner::limit_again(const ProcessStore::Stored& stored) const {
   const std::string group = cgroup_of(stored.key);
   if (group.empty() || !settings_.cgroups) return;
@@ -235,7 +236,7 @@ void ProcessRunner::read_status(const ProcessKey& key) {
   constexpr std::string_view kStarted = "started ";
   std::uint32_t pid = 0;
   const std::string_view text = live.status_text;
-  if (!text.starts_with(kStarted)) return;  // its end says why
+  if (!text.starts_with(kStarted)) return;  // the report of its end will say why
   std::from_chars(text.data() + kStarted.size(), text.data() + text.size(), pid);
   live.started = true;
   handlers_.on_started(key, pid);
@@ -296,7 +297,7 @@ void ProcessRunner::watch(const ProcessKey& key) {
 void ProcessRunner::shim_ended(const ProcessKey& key) {
   const auto found = live_.find(key);
   if (found == live_.end()) return;
-  // What it said before it ended comes first.
+  // What it wrote before it ended comes first.
   if (found->second.status_fd >= 0) read_status(key);
   close_status(found->second);
   int wait_status = 0;
@@ -305,7 +306,7 @@ void ProcessRunner::shim_ended(const ProcessKey& key) {
   const bool told = has_exit(key);
   if (!told) clean_up_after_shim(key);
   const ExitStatus status = exit_of(key, reaped ? how_shim_ended(wait_status) : "is gone");
-  // A shim of another user may empty its worker's group, not remove it.
+  // A shim of another user may empty its worker's cgroup, but not remove it.
   if (!told || !handlers_.owner_of(key.job).is_own()) {
     remove_cgroup(cgroup_of(key), kCgroupPatience);
   }
@@ -327,7 +328,7 @@ ExitStatus ProcessRunner::exit_of(const ProcessKey& key, const std::string& othe
   return unknown;
 }
 
-// What the agent wrote itself goes before what the shim did.
+// If the agent wrote an exit file itself, that one counts, and not the shim's.
 Result<std::string> ProcessRunner::read_exit(const ProcessKey& key) const {
   const std::string shims = store_.shim_directory(key);
   const std::string own = store_.directory(key);
@@ -350,11 +351,11 @@ void ProcessRunner::clean_up_after_shim(const ProcessKey& key) const {
         signal_owned(key.job, pids->worker.pid, pids->worker.start_time, SIGKILL);
   }
   kill_cgroup(cgroup_of(key));
-  if (!is_job_daemon(key)) kill_marked_of(key);  // its children carry no marks
+  if (!is_job_daemon(key)) kill_marked_of(key);  // its children do not have such marks
 }
 
-// Of another user by a process of that user: the kernel then sees to it that nobody else's
-// are hit, and this one needs no right to look into their environments.
+// For another user's job, a process of that user does it: the kernel then makes sure that no other
+// user's processes are hit, and the agent needs no right to read the environments.
 void ProcessRunner::kill_marked_of(const ProcessKey& key) const {
   const std::vector<std::string> marks = {"ANTDT_JOB_ID=" + key.job,
                                           "ANTDT_WORKER_ID=" + to_string(key.member.worker),
@@ -377,7 +378,7 @@ void ProcessRunner::kill_marked_of(const ProcessKey& key) const {
 }
 
 void ProcessRunner::forget(const ProcessKey& key) {
-  // Done already, unless a shim was killed and its worker took long to go.
+  // This was done already, unless a shim was killed and its worker took long to end.
   remove_cgroup(cgroup_of(key), kCgroupPatience);
   const UserIdentity& owner = handlers_.owner_of(key.job);
   remove_process_socket(owner.is_own() ? settings_.workers_socket
@@ -410,8 +411,8 @@ supervision::ProcessFound ProcessRunner::adopt_one(const ProcessStore::Stored& s
     if (pids) adopted.pid = static_cast<std::uint32_t>(pids->worker.pid);
     return adopted;
   }
-  // No shim lives, and while we hold the lock none begins. The exit file is
-  // written before the lock goes, so it says what is to be said from now on.
+  // No shim lives, and while this agent holds the lock none can begin. The exit file is written
+  // before the lock is released, so later agents find the same answer.
   const bool told = has_exit(stored.key);
   if (!told) clean_up_after_shim(stored.key);
   adopted.status = exit_of(stored.key, "was gone when this agent began");
@@ -419,7 +420,8 @@ supervision::ProcessFound ProcessRunner::adopt_one(const ProcessStore::Stored& s
   const Status written = write_file_atomic(exit_file(store_.directory(stored.key)),
                                            format_exit(*adopted.status), 0600);
   if (!written) log_warn("{}: {}", describe(stored.key), written.error().message);
-  // A shim of another user does not see that file, and must not begin without its own.
+  // A shim of another user does not see that file, and must not begin if its own pid file is
+  // missing.
   if (dir != store_.directory(stored.key)) unlink(pid_file(dir).c_str());
   return adopted;
 }
@@ -437,7 +439,7 @@ void ProcessRunner::look_again(const ProcessKey& key) {
     });
     return watch(key);
   }
-  // It holds the lock but has not said who it is: it begins, or has just ended.
+  // It holds the lock but has not written its pid: it is beginning, or has just ended.
   if (PidLock::take(dir)) return later([this, key] { shim_ended(key); });
   loop_.call_after(kLookAgain, [alive = alive_, this, key] {
     if (*alive) look_again(key);

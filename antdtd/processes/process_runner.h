@@ -1,5 +1,5 @@
-// Runs what supervision decides: starts shims, signals them, learns how they
-// end, keeps claiming them, and adopts those of an earlier agent.
+// Carries out what supervision decides: it starts shims, signals them, learns how they end, touches
+// their claim files, and adopts the shims of an earlier agent.
 #pragma once
 
 #include <sys/types.h>
@@ -26,20 +26,20 @@ class ProcessRunner {
   struct Settings {
     std::string shim;                      // path of antdt-shim
     std::string workers_socket;            // ANTDT_SOCKET
-    std::string socket_dir;                // those of other users are below it
-    std::vector<std::string> environment;  // the agent's own
-    // How the shims start this agent again (a private one); empty: not.
+    std::string socket_dir;                // sockets of other users' workers are in it
+    std::vector<std::string> environment;  // environment of the agent
+    // The command with which shims start this (private) agent again; empty: they do not.
     std::vector<std::string> successor;
-    std::string agent_lock;             // of the state directory
-    Duration agent_hung_after{};        // an agent that claims nothing for so long is ended
-    std::optional<CgroupRoot> cgroups;  // where workers get groups of their own
-    bool limit_cpus = false;            // in those, to what they lease
+    std::string agent_lock;             // lock of the state directory
+    Duration agent_hung_after{};        // an agent that touches no claim for this long is ended
+    std::optional<CgroupRoot> cgroups;  // the root of workers' cgroups
+    bool limit_cpus = false;  // in those cgroups, limits workers to the CPUs that they lease
   };
-  // Both are called from the loop, never from within a call to the runner.
+  // Handlers are called from the loop, never from within a call to the runner.
   struct Handlers {
     std::function<void(const ProcessKey&, std::uint32_t pid)> on_started;
     std::function<void(const ProcessKey&, const ExitStatus&)> on_ended;
-    // As whom the processes of a job run.
+    // The user as whom the processes of a job run.
     std::function<const UserIdentity&(const std::string& job)> owner_of;
   };
   ProcessRunner(EventLoop& loop, ProcessStore& store, Settings settings, Handlers handlers);
@@ -47,22 +47,22 @@ class ProcessRunner {
   ProcessRunner(const ProcessRunner&) = delete;
   ProcessRunner& operator=(const ProcessRunner&) = delete;
 
-  // A worker's environment is antdtd/processes/environment.h; the job daemon (kJobDaemon)
-  // gets the agent's own. What goes wrong is told as an end.
+  // A worker's environment is described in antdtd/processes/environment.h; the job daemon
+  // (kJobDaemon) gets the agent's own. If the start fails, it is reported as an end.
   void launch(const ProcessKey& key, StartRequest start);
   void signal(const ProcessKey& key, Force force);
   void forget(const ProcessKey& key);
-  // To the process of that pid, if it belongs to the owner of the job: of what a user's
-  // shim says nothing is believed.
+  // Signals the process of that pid if it belongs to the owner of the job; what a user's shim
+  // writes is not trusted.
   [[nodiscard]] Status signal_owned(const std::string& job, pid_t pid, std::uint64_t start_time,
                                     int signal) const;
-  // The path of its group; "": it has none.
+  // The path of its cgroup; "": it has none.
   [[nodiscard]] std::string cgroup_of(const ProcessKey& key) const;
-  // Of a run whose files are this user's.
+  // Starts the file service of a run whose files are this user's.
   [[nodiscard]] Result<FileServices::Child> start_file_service(const std::string& run_dir,
                                                                const UserIdentity& user) const;
 
-  // The processes of an earlier agent; watches those that live.
+  // Finds the processes of an earlier agent, and watches those that live.
   [[nodiscard]] std::vector<supervision::ProcessFound> adopt();
 
  private:
@@ -78,25 +78,25 @@ class ProcessRunner {
                                                     const ProcessKey& key,
                                                     const wire::StartProcess& start,
                                                     const std::string& cgroup) const;
-  // How it ended, if somebody has written that.
+  // How it ended, if an exit file says so.
   [[nodiscard]] Result<std::string> read_exit(const ProcessKey& key) const;
   [[nodiscard]] std::optional<PidFile> read_pids(const ProcessKey& key) const;
   [[nodiscard]] bool has_exit(const ProcessKey& key) const;
   void kill_marked_of(const ProcessKey& key) const;
   [[nodiscard]] static Live live_of(const LaunchedShim& shim);
   [[nodiscard]] supervision::ProcessFound adopt_one(const ProcessStore::Stored& stored);
-  // Its group, made and remembered; "" for none.
+  // Makes its cgroup and remembers it; returns "" if there is none.
   [[nodiscard]] std::string make_cgroup(const ProcessKey& key, const wire::StartProcess& start);
   [[nodiscard]] CgroupLimits limits_of(const wire::StartProcess& start) const;
   void limit_again(const ProcessStore::Stored& stored) const;
-  void look_again(const ProcessKey& key);  // for the pids of a shim that just began
+  void look_again(const ProcessKey& key);  // looks again for the pids of a shim that just began
   void watch(const ProcessKey& key);
   void read_status(const ProcessKey& key);
   void close_status(Live& live);
   void shim_ended(const ProcessKey& key);
   void later(std::function<void()> call);
   [[nodiscard]] ExitStatus exit_of(const ProcessKey& key, const std::string& otherwise) const;
-  // Ends what a shim could not, because it was killed itself.
+  // Ends what a shim could not end because it was killed itself.
   void clean_up_after_shim(const ProcessKey& key) const;
   void claim_all();
 
@@ -106,7 +106,7 @@ class ProcessRunner {
   Handlers handlers_;
   std::map<ProcessKey, Live> live_;
   TimerId claim_timer_;
-  // Calls that the loop still holds check it: this object may be gone by then.
+  // Callbacks that the loop still holds check it, because this object may have been destroyed.
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };
 

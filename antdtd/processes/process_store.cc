@@ -103,8 +103,8 @@ Status ProcessStore::create(const ProcessKey& key, const wire::StartProcess& sta
   return write_file_atomic(start_file(dir), wire::encode(start), 0600);
 }
 
-// Everything is made before the user gets the directory and can change it. The claim stays
-// the agent's, which touches it; its shim only looks at its times.
+// Everything is made before the user gets the directory and can change it. The claim file stays the
+// agent's, which touches it; the shim only reads its times.
 Status ProcessStore::create_for(const UserIdentity& owner, const ProcessKey& key) const {
   const std::string dir = directory(key);
   ANTDT_RETURN_IF_ERROR(ensure_passable_directory(jobs_dir_ + "/" + key.job));
@@ -142,7 +142,7 @@ std::vector<ProcessStore::Stored> ProcessStore::processes() const {
       if (start) {
         found.push_back({{job, *member}, std::move(*start)});
       } else {
-        // Cut off while it was made: nothing was started from it.
+        // The agent was ended while it made the directory; nothing was started from it.
         log_warn("{} is not a whole record of a process and is removed: {}", dir,
                  start.error().message);
         remove_tree(dir);

@@ -1,5 +1,5 @@
-// The agent's state directory: what a later agent needs to go on where this one
-// stopped. One agent at a time (a lock).
+// The agent's state directory: what a later agent needs in order to go on. A lock allows one agent
+// at a time.
 //
 //   <state>/lock
 //   <state>/jobs/<job>/job                      JobRecord
@@ -19,16 +19,16 @@
 
 namespace antdt::antdtd {
 
-// What is remembered of a job itself.
+// What is stored of a job.
 struct JobRecord {
   Incarnation incarnation;  // the highest that attached
-  // Whose it is. Without a uid: of the user that the agent runs as (a private agent's
-  // job, and what an earlier release wrote, with the name of a key for that of a user).
+  // The job's user. Without a uid it is the user as whom the agent runs (a private agent's job, or
+  // a record of an earlier release, which has a key's name instead of a user's).
   std::string user;
   std::optional<std::uint32_t> uid;
   std::optional<std::uint32_t> gid;
-  std::string run_dir;               // of a job whose daemon this agent keeps
-  std::vector<std::string> command;  // of that daemon; empty: it keeps none
+  std::string run_dir;               // if this agent keeps the job's daemon
+  std::vector<std::string> command;  // of that daemon; empty: the agent keeps none
   ANTDT_PART {
     v("incarnation", m.incarnation);
     v("user", m.user);
@@ -46,18 +46,19 @@ class ProcessStore {
     wire::StartProcess start;
   };
 
-  // Makes the directory: 0700, or, where processes of other users run, one that they may
-  // pass through. kRefused if another agent uses it.
+  // Makes the directory with mode 0700 or, if processes of other users run, one through which they
+  // may pass. kRefused if another agent uses it.
   [[nodiscard]] static Result<ProcessStore> open(const std::string& state_dir,
                                                  bool of_many_users = false);
 
-  // Makes the process's directory with its start file, durable, for a process of `owner`.
-  // What an earlier process of the same key left there is removed.
+  // Makes the directory of a process of `owner` with its start file, durably. What an earlier
+  // process of the same key left there is removed.
   [[nodiscard]] Status create(const ProcessKey& key, const wire::StartProcess& start,
                               const UserIdentity& owner);
-  // Where the agent's own files of it are.
+  // The directory with the agent's own files of the process.
   [[nodiscard]] std::string directory(const ProcessKey& key) const;
-  // Where its shim's are: the same, or below it if the process is another user's.
+  // The directory with its shim's files: the same one, or a subdirectory if the process is another
+  // user's.
   [[nodiscard]] std::string shim_directory(const ProcessKey& key) const;
   void touch_claim(const ProcessKey& key) const;
   void forget(const ProcessKey& key) const;
@@ -65,8 +66,7 @@ class ProcessStore {
   [[nodiscard]] Status save_job(const std::string& job, const JobRecord& record) const;
   void forget_job(const std::string& job) const;
 
-  // What an earlier agent left. Directories that cannot be read are skipped and
-  // named in the log.
+  // What an earlier agent left. Directories that cannot be read are skipped and named in the log.
   [[nodiscard]] std::vector<Stored> processes() const;
   [[nodiscard]] std::map<std::string, JobRecord> jobs() const;
 

@@ -6,7 +6,7 @@
 #include <array>
 #include <boost/asio/io_context.hpp>
 #include <boost/process/v2/environment.hpp>
-#include <boost/process/v2/impl/environment.ipp>  // left out of its header in 1.81
+#include <boost/process/v2/impl/environment.ipp>  // Boost 1.81 does not include it in its header
 #include <boost/process/v2/process.hpp>
 #include <boost/process/v2/stdio.hpp>
 #include <cerrno>
@@ -33,15 +33,15 @@ Result<LaunchedShim> launch_shim(const std::string& program,
   try {
     boost::asio::io_context context;
     process::process_stdio io;
-    // Descriptors, not nullptr: Boost 1.81 closes what it opens for a nullptr
+    // These are descriptors and not nullptr, because Boost 1.81 closes what it opens for a nullptr
     // while the binding is still in use.
     io.in = null.get();
     io.out = status.write.get();
     io.err = null.get();
     process::process shim(context, program, arguments, std::move(io),
                           process::process_environment(environment));
-    // The object would end the process with itself. The shim is to outlive even
-    // the agent, and is watched by its pid.
+    // The Boost object would end the process in its destructor. The shim must outlive even the
+    // agent; it is watched by its pid.
     const pid_t pid = shim.detach().id();
     return LaunchedShim{pid, status.read.release()};
   } catch (const std::exception& error) {
@@ -59,7 +59,7 @@ Result<LaunchedFileService> launch_file_service(const UserIdentity& user,
   }
   OwnedFd ours(ends[0]);
   const OwnedFd theirs(ends[1]);
-  constexpr int kBuffer = 4 * 1024 * 1024;  // as much of it as the kernel allows
+  constexpr int kBuffer = 4 * 1024 * 1024;  // or as much as the kernel allows
   ::setsockopt(ours.get(), SOL_SOCKET, SO_SNDBUF, &kBuffer, sizeof(kBuffer));
   ::setsockopt(theirs.get(), SOL_SOCKET, SO_SNDBUF, &kBuffer, sizeof(kBuffer));
   Spawn what;

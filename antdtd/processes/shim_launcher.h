@@ -13,8 +13,9 @@
 namespace antdt::antdtd {
 
 struct LaunchedShim {
-  pid_t pid = 0;       // a child, to be reaped by the caller
-  int status_fd = -1;  // says "started <worker's pid>\n" or ends; owned by the caller
+  pid_t pid = 0;  // a child, to be reaped by the caller
+  // the shim writes "started <worker's pid>\n" to it or ends; owned by the caller
+  int status_fd = -1;
 };
 
 struct LaunchedFileService {
@@ -22,7 +23,7 @@ struct LaunchedFileService {
   OwnedFd socket;
 };
 // Starts `program` (antdt-shim) as this user, as the file service of a run
-// (antdtd/files/file_service.h), which ends when the socket is closed.
+// (antdtd/files/file_service.h). It ends when the socket is closed.
 [[nodiscard]] Result<LaunchedFileService> launch_file_service(
     const UserIdentity& user, const std::string& program, const std::string& run_dir,
     const std::vector<std::string>& environment);

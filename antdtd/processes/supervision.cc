@@ -13,7 +13,7 @@ ExitStatus ended_by(int signal, std::string why) { return {-1, signal, {}, std::
 
 double gib(std::uint64_t bytes) { return static_cast<double>(bytes) / (1024.0 * 1024.0 * 1024.0); }
 
-// Shares of a CPU are sums of decimal fractions.
+// Leases are sums of decimal fractions of a CPU.
 constexpr double kCpuTolerance = 1e-6;
 
 void earliest(std::optional<MonoTime>& next, MonoTime when) {
@@ -103,7 +103,7 @@ void Supervision::on(const StartWanted& e, Turn& turn) {
 void Supervision::answer_again(const ProcessKey& key, Process& process, std::uint64_t seq,
                                Turn& turn) {
   if (!process.live()) {
-    process.phase = Phase::kEnded;  // it is reported until it is acknowledged again
+    process.phase = Phase::kEnded;  // its end is reported again until it is acknowledged
     process.deadline = turn.now + times_.exit_repeat;
     turn.add(ReportExit{key, *process.status});
   } else if (process.pid != 0) {
@@ -113,11 +113,11 @@ void Supervision::answer_again(const ProcessKey& key, Process& process, std::uin
   }
 }
 
-// The job daemon has given the older attempts up: they get no grace. Those whose
-// end it has seen were kept as the newest, and no longer are.
+// The job daemon has given the older attempts up, so they get no grace. Attempts whose end it has
+// acknowledged were kept only as the newest, which they no longer are.
 void Supervision::retire_older(const std::string& name, Job& job, Member newer, Turn& turn) {
   for (auto it = job.processes.begin(); it != job.processes.end();) {
-    const auto older = it++;  // which may be erased
+    const auto older = it++;  // because `older` may be erased
     const Member member = older->first;
     if (member.worker != newer.worker || member.attempt >= newer.attempt) continue;
     if (older->second.live()) {
@@ -169,7 +169,7 @@ void Supervision::on(const StopWanted& e, Turn& turn) {
   if (job != jobs_.end()) heard(job->second, turn.now);
   Process* process = find_mutable(e.key);
   if (process == nullptr) {
-    // Whoever wants it stopped waits for its end.
+    // The daemon that wants it stopped waits for its end.
     turn.add(ReportExit{e.key, ended_by(SIGKILL, "this host knows no such process")});
   } else if (process->live()) {
     stop(e.key, *process, e.grace, turn);
@@ -234,8 +234,8 @@ void Supervision::on(const ExitAcknowledged& e, Turn& turn) {
   process->phase = Phase::kAcknowledged;
   Job& job = jobs_.at(e.key.job);
   heard(job, turn.now);
-  // The newest attempt is kept: its number fences older ones, and a repeated
-  // request for it must not start it again.
+  // The newest attempt is kept: its number fences older ones, and a repeated request for it must
+  // not start it again.
   if (e.key.member.attempt == job.newest[e.key.member.worker]) return;
   job.processes.erase(e.key.member);
   turn.add(ForgetProcess{e.key});

@@ -48,11 +48,11 @@
 
 namespace antdt::antdtd {
 
-// How hard a process is asked to end.
+// How forcefully a process is ended.
 enum class Force {
   kTerminate,  // SIGTERM to every process of the tree
   kKill,       // SIGKILL to every process of the tree
-  kDestroy,    // the same, and to the shim, which did not answer
+  kDestroy,    // the same, and SIGKILL to the shim, which did not answer
 };
 
 using StartRequest = std::shared_ptr<const wire::StartProcess>;
@@ -82,12 +82,12 @@ struct ProcessEnded {
 struct ExitAcknowledged {
   ProcessKey key;
 };
-// The job's daemon attached: it hears again at once of every end that it has
-// not acknowledged.
+// The job's daemon attached. All ends that it has not acknowledged are reported to it again at
+// once.
 struct DaemonAttached {
   std::string job;
 };
-// Anything from the job's daemon: it is alive.
+// A message of the job's daemon arrived, so the daemon lives.
 struct DaemonHeard {
   std::string job;
 };
@@ -135,7 +135,7 @@ struct ForgetProcess {
 struct ForgetJob {
   std::string job;
 };
-// Something people should find in the agent's log.
+// A message to people, for the agent's log.
 struct WriteToLog {
   std::string text;
 };
@@ -145,9 +145,10 @@ using Effects = std::vector<Effect>;
 
 struct SupervisionTimes {
   Duration exit_repeat = std::chrono::seconds(1);
-  Duration kill_patience = std::chrono::seconds(5);   // before the shim is killed too
-  Duration leftover_grace = std::chrono::seconds(5);  // of a job that is over or orphaned
-  Duration forget_after = std::chrono::hours(1);      // ends nobody asked for
+  Duration kill_patience = std::chrono::seconds(5);  // time until the shim is killed, too
+  // for processes of a job that is over or orphaned
+  Duration leftover_grace = std::chrono::seconds(5);
+  Duration forget_after = std::chrono::hours(1);  // how long ends are kept that nobody acknowledges
 };
 
 class Supervision {
@@ -155,16 +156,17 @@ class Supervision {
   explicit Supervision(Capacity capacity, SupervisionTimes times = {});
 
   void step(const Input& input, MonoTime now, Effects& out);
-  // When to step(TimePassed) next, if nothing else happens.
+  // When step(TimePassed) is due next, if nothing else happens.
   [[nodiscard]] std::optional<MonoTime> next_wakeup() const;
 
-  // ---- views
+  // ---- queries
   struct Process {
     StartRequest start;
     Phase phase = Phase::kWaiting;
     std::uint32_t pid = 0;
-    std::uint64_t seq = 0;  // of the request that is still to be answered; 0: none
-    MonoTime deadline{};    // stopping, killing: when force rises; ended: next report
+    std::uint64_t seq = 0;  // seq of the request that is still to be answered; 0: none
+    // in stopping and killing: when force rises; in ended: when it is reported next
+    MonoTime deadline{};
     std::optional<ExitStatus> status;
     [[nodiscard]] bool live() const {
       return phase != Phase::kEnded && phase != Phase::kAcknowledged;
@@ -180,15 +182,15 @@ class Supervision {
 
  private:
   enum class Standing {
-    kHeld,      // by its daemon, which spoke lately
+    kHeld,      // the job has a daemon that was heard lately
     kOrphaned,  // its processes were stopped because its daemon was silent
-    kOver,      // its daemon said so: what is left is stopped and forgotten
+    kOver,      // its daemon ended it: what is left is stopped and forgotten
   };
   struct Job {
     std::map<Member, Process> processes;
     std::map<WorkerId, Attempt> newest;
     MonoTime last_heard{};
-    Duration orphan_timeout{};  // the longest any of its processes was given; 0: none
+    Duration orphan_timeout{};  // the longest of its processes' orphan timeouts; 0: none
     Standing standing = Standing::kHeld;
     [[nodiscard]] bool has_live() const;
   };
@@ -223,10 +225,10 @@ class Supervision {
   void launch_waiting(const std::string& name, Job& job, WorkerId worker, Turn& turn);
   void advance_process(const ProcessKey& key, Process& process, Turn& turn);
   void advance_job(const std::string& name, Job& job, Turn& turn);
-  // Drops ended processes of a job that is over, and the job with the last.
+  // Drops the ended processes of a job that is over, and the job itself with the last one.
   void sweep(const std::string& name, Turn& turn);
   [[nodiscard]] std::optional<MonoTime> next_wakeup(const Job& job) const;
-  // Why `start` cannot have what it asks for; "" if it can.
+  // Why the resources that `start` requests are not available; "" if they are.
   [[nodiscard]] std::string misfit(const wire::StartProcess& start, const ProcessKey& key) const;
   // What is not leased, as if no attempt of `except` lived.
   [[nodiscard]] Capacity free_without(const ProcessKey* except) const;

@@ -20,7 +20,7 @@ std::optional<MonoTime> Throttles::due_at(const Throttled& t) {
   return t.round + from_seconds(t.share * to_seconds(kRound));
 }
 
-// An agent that comes late gives a process its part of the time from now on.
+// If the agent is late, the process's part of the round begins now.
 std::vector<Throttles::Order> Throttles::due(MonoTime now) {
   std::vector<Order> orders;
   for (auto& [key, t] : all_) {
@@ -33,7 +33,8 @@ std::vector<Throttles::Order> Throttles::due(MonoTime now) {
       orders.push_back({key, false});
     } else {
       t.stopped_at = now;
-      // So long that it ran its part, however late this is.
+      // The round is taken to have begun long enough ago that the process has run its part, however
+      // late this is.
       t.round = now - from_seconds(t.share * to_seconds(kRound));
       orders.push_back({key, true});
     }

@@ -1,10 +1,10 @@
-// Processes that may run for a part of the time only: a drill of throttling. Each is
-// stopped and continued in turn, a tenth of a second a round. A value: who is to be
-// stopped or continued is answered, and done by the agent.
+// Processes that may run for only a part of the time, for the fault injection `throttle`. Each is
+// stopped and continued in turn, in rounds of a tenth of a second. A value: it returns which
+// process is to be stopped or continued, and the agent does it.
 //
 //   running --its part of the round is over--> stopped --the round is over--> running
 //
-// What it held back is what a quota of CPU time would have: it counts as throttled.
+// The time during which a process is stopped is like that of a CPU quota: it counts as throttled.
 #pragma once
 
 #include <map>
@@ -21,25 +21,25 @@ class Throttles {
   static constexpr Duration kRound = std::chrono::milliseconds(100);
   struct Order {
     ProcessKey key;
-    bool stop = false;  // else it goes on
+    bool stop = false;  // false: it is continued
     bool operator==(const Order&) const = default;
   };
 
-  // From now on it may run this part of the time; 1: all of it.
+  // From now on the process may run for this part of the time; 1: all of it.
   void set(const ProcessKey& key, double share, MonoTime now);
-  // What is due, in order.
+  // The orders that are due, in order.
   [[nodiscard]] std::vector<Order> due(MonoTime now);
   [[nodiscard]] std::optional<MonoTime> next_due() const;
-  // How long it was stopped in all.
+  // How long the process has been stopped in all.
   [[nodiscard]] Duration held_back(const ProcessKey& key, MonoTime now) const;
-  // Who is stopped now: an agent that ends leaves nobody so.
+  // The processes that are stopped now. An agent that ends must continue them.
   [[nodiscard]] std::vector<ProcessKey> stopped() const;
   void forget(const ProcessKey& key) { all_.erase(key); }
 
  private:
   struct Throttled {
     double share = 1;
-    MonoTime round{};  // began
+    MonoTime round{};  // when it began
     std::optional<MonoTime> stopped_at{};
     Duration held_back{};
   };

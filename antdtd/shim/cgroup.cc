@@ -48,7 +48,7 @@ bool has_word(const std::string& path, std::string_view word) {
   return false;
 }
 
-// systemd marks so what it hands over with Delegate=yes.
+// systemd marks a cgroup in this way if it hands it over with Delegate=yes.
 bool is_delegated(const std::string& group) {
   for (const char* name : {"user.delegate", "trusted.delegate"}) {
     std::array<char, 2> value{};
@@ -59,8 +59,8 @@ bool is_delegated(const std::string& group) {
   return false;
 }
 
-// Where the hierarchy of version 2 is mounted, and which of its groups is seen
-// there: fields 4 and 5 of the line of /proc/self/mountinfo.
+// The mount point of the version 2 hierarchy, and which of its cgroups is seen there: fields 4 and
+// 5 of the line in /proc/self/mountinfo.
 struct Mount {
   std::string group;
   std::string directory;
@@ -78,7 +78,7 @@ std::optional<Mount> find_mount() {
   return std::nullopt;
 }
 
-// The path of this process's group as it is seen here; "" if there is none.
+// The path of this process's cgroup as it is seen here; "" if there is none.
 std::string own_group() {
   const auto mount = find_mount();
   std::istringstream lines(read_file("/proc/self/cgroup").value_or(""));
@@ -94,7 +94,7 @@ std::string own_group() {
   return {};
 }
 
-// Whether a process can be put into `group`: only trying tells.
+// Whether a process can be put into `group`, which only a try can show.
 Status try_to_enter(const std::string& group) {
   const std::string procs = group + "/cgroup.procs";
   const pid_t pid = fork();
@@ -114,8 +114,8 @@ Result<std::string> delegated_cgroup() {
   if (group.empty()) {
     return fail(ErrorKind::kUnreachable, "cgroups of version 2 are not mounted here");
   }
-  // An agent that was started by a shim of an earlier one is where that was; what
-  // systemd runs beside a unit's program is in ".control".
+  // An agent that was started by a shim of an earlier agent is in that agent's cgroup; what systemd
+  // runs beside a unit's program is in ".control".
   for (const std::string_view inner : {kAgentGroup, "/.control"}) {
     if (group.ends_with(inner)) group.resize(group.size() - inner.size());
   }
@@ -136,7 +136,7 @@ Result<CgroupRoot> CgroupRoot::open(const std::string& path) {
     }
     ANTDT_RETURN_IF_ERROR(write_control(aside + "/cgroup.procs", "0"));
   }
-  // One by one: what the machine does not have must not keep the other away.
+  // One by one, because a controller that the machine lacks must not prevent the other.
   for (const char* controller : {"+memory", "+cpu"}) {
     [[maybe_unused]] const Status handed_down =
         write_control(path + "/cgroup.subtree_control", controller);
@@ -181,8 +181,8 @@ Status CgroupRoot::limit(const std::string& group, const CgroupLimits& limits) c
   if (memory_ && limits.memory_bytes > 0) {
     ANTDT_RETURN_IF_ERROR(
         write_control(group + "/memory.max", fmt::to_string(limits.memory_bytes)));
-    // Swapping would only make a slow worker of one that needs more than it has;
-    // and one that lost a process is none. Either file may be missing.
+    // Swap would only turn a worker that needs too much memory into a slow one, and a worker that
+    // lost one of its processes cannot go on. Either file may be missing.
     [[maybe_unused]] const Status swap = write_control(group + "/memory.swap.max", "0");
     [[maybe_unused]] const Status together = write_control(group + "/memory.oom.group", "1");
   }
@@ -211,7 +211,7 @@ bool remove_cgroup(const std::string& group, Duration wait) {
   while (rmdir(group.c_str()) != 0 && errno != ENOENT) {
     if (errno != EBUSY || clock.now() >= until) return false;
     kill_cgroup(group);
-    std::this_thread::sleep_for(kLookAgain);  // killed processes take a moment to go
+    std::this_thread::sleep_for(kLookAgain);  // killed processes take a moment to end
   }
   return true;
 }

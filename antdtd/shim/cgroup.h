@@ -1,16 +1,16 @@
-// A cgroup (version 2) for each process of a job, where the machine lets this
-// agent make them: a bound on memory that the kernel keeps, evidence when it was
-// reached, and an end that nothing escapes.
+// A cgroup (version 2) for each process of a job, if the machine lets this agent make them. It
+// gives a memory limit that the kernel enforces, evidence if the limit was reached, and an end from
+// which no process escapes.
 //
-//   <root>/antdt-agent             the agent itself, if root was its own group:
-//                                  a group with limits on its children holds no
+//   <root>/antdt-agent             the agent itself, if root was its own cgroup:
+//                                  a cgroup with limits on its children holds no
 //                                  process
 //   <root>/antdt-<job>-<w0.1>      one worker with all its children; its shim is
-//                                  outside. Gone when the worker is
+//                                  outside. Removed with the worker
 //
-// The root is what --cgroup names, or the agent's own group if that was handed
-// to it (systemd's Delegate=yes). Nothing is lost without: a worker's tree is
-// then found by its parents, its memory is not bounded.
+// The root is what --cgroup names, or the agent's own cgroup if that was handed to it (systemd's
+// Delegate=yes). Without cgroups, a worker's tree is found by its parents, and its memory is not
+// bounded.
 #pragma once
 
 #include <cstdint>
@@ -23,11 +23,11 @@
 
 namespace antdt::antdtd {
 
-// The agent's own cgroup if it may do in it what it wants: the root that begins
-// the paths above. An error says why there is none.
+// The agent's own cgroup if the agent may manage it: the root of the paths above. The error says
+// why there is none.
 [[nodiscard]] Result<std::string> delegated_cgroup();
-// Takes from the groups below it the limits that CgroupRoot::open made possible,
-// so that a process may be started in it; the next agent limits them again.
+// Lifts the limits of the cgroups below it, which CgroupRoot::open made possible, so that a process
+// may be started in it. The next agent sets them again.
 [[nodiscard]] Status release_cgroup();
 
 struct CgroupLimits {
@@ -35,23 +35,22 @@ struct CgroupLimits {
   double cpus = 0;                 // 0: none
 };
 
-// Where cgroups are made.
+// The cgroup in which cgroups are made.
 class CgroupRoot {
  public:
-  // Makes `path` usable: its own process (this one, if `path` is its group) out
-  // of the way, the controllers of memory and CPU handed down. An error if no
-  // process can be put into a group below it.
+  // Makes `path` usable: moves its own process (this one, if `path` is its cgroup) out of the way,
+  // and passes the memory and CPU controllers down. An error if no process can be put into a cgroup
+  // below it.
   [[nodiscard]] static Result<CgroupRoot> open(const std::string& path);
 
   [[nodiscard]] bool limits_memory() const { return memory_; }
   [[nodiscard]] bool limits_cpus() const { return cpu_; }
   [[nodiscard]] const std::string& path() const { return path_; }
 
-  // Sets the limits of one of its groups; those that this root cannot set are
-  // left out.
+  // Sets the limits of a cgroup below the root. Limits that this root cannot set are left out.
   [[nodiscard]] Status limit(const std::string& group, const CgroupLimits& limits) const;
 
-  // An empty group for this process, limited; what has its name is ended and
+  // Makes an empty, limited cgroup for this process. An existing one of that name is ended and
   // removed.
   [[nodiscard]] Result<std::string> make(const ProcessKey& key, const CgroupLimits& limits) const;
 
@@ -62,17 +61,17 @@ class CgroupRoot {
   bool cpu_ = false;
 };
 
-// ---- one group, by its path; "" is none, and nothing is done
+// ---- one cgroup, by its path; with "" nothing is done
 
-// Every process in it gets SIGKILL.
+// Sends SIGKILL to every process in it.
 void kill_cgroup(const std::string& group);
-// Its memory.events; empty if there are none.
+// The content of its memory.events; empty if that is missing.
 [[nodiscard]] std::string memory_events(const std::string& group);
-// Kills what is in it and removes it. False if it is still there after `wait`.
+// Kills the processes in it and removes it. False if it is still there after `wait`.
 bool remove_cgroup(const std::string& group, Duration wait);
-// Puts the calling process into it; safe between fork and exec. `procs` is
-// <group>/cgroup.procs, and `opened` a descriptor of that file if somebody opened it
-// before: the right to do so is looked at there.
+// Puts the calling process into it; safe between fork and exec. `procs` is <group>/cgroup.procs.
+// `opened` is a descriptor of that file if a process with more rights opened it before; the kernel
+// checks the rights at that time.
 [[nodiscard]] bool enter_cgroup(const char* procs, int opened = -1);
 
 }  // namespace antdt::antdtd

@@ -11,16 +11,17 @@
 namespace antdt::antdtd {
 namespace {
 
-// In lower case. Each is what a C++, Python, CUDA, glibc or system error says.
+// In lower case. C++, Python, CUDA, glibc and the system report errors with these words.
 constexpr std::array<std::string_view, 9> kComplaints = {
     "std::bad_alloc",
     "cannot allocate memory",
-    "out of memory",  // CUDA, the runtime's and PyTorch's message; also "outofmemoryerror" below
+    // the message of the CUDA runtime and of PyTorch; also "outofmemoryerror" below
+    "out of memory",
     "outofmemoryerror",
     "memoryerror",
     "cuda_error_out_of_memory",
     "unable to allocate",     // numpy
-    "can't allocate memory",  // the allocator of PyTorch for the CPU
+    "can't allocate memory",  // PyTorch's allocator for the CPU
     "memory exhausted",
 };
 constexpr std::size_t kLongestLine = 300;
@@ -39,8 +40,8 @@ bool complains(std::string_view line) {
   });
 }
 
-// A program that cannot get memory exits or aborts; what it said before it was
-// told to end, it had survived.
+// A program that cannot get memory exits or aborts by itself. If others ended it, it had survived
+// what it reported before.
 bool ended_by_others(int signal) {
   return signal == SIGKILL || signal == SIGTERM || signal == SIGINT || signal == SIGHUP;
 }
@@ -71,7 +72,7 @@ std::optional<std::uint64_t> oom_kills(std::string_view memory_events) {
   return std::nullopt;
 }
 
-// The last such line: an earlier one may have been survived.
+// The last such line counts, because the program may have survived an earlier one.
 std::string memory_complaint(std::string_view last_lines) {
   while (!last_lines.empty()) {
     const std::size_t newline = last_lines.find_last_of('\n');

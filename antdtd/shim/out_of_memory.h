@@ -1,7 +1,7 @@
-// Whether a process ended because memory ran out, by what it leaves behind. Pure.
+// Whether a process ended because memory ran out, judged by what it leaves behind. Pure.
 //
-// Evidence, the strongest first: its cgroup counted a kill for want of memory;
-// its own last words say so. A SIGKILL alone is none: others send it too.
+// The strongest evidence is that its cgroup counted a kill for lack of memory; then, that its own
+// last lines say so. A SIGKILL alone is no evidence, because others send it, too.
 #pragma once
 
 #include <cstdint>
@@ -13,16 +13,15 @@
 
 namespace antdt::antdtd {
 
-// `oom_kill` of a memory.events file; nothing if it has no such line.
+// `oom_kill` of a memory.events file; empty if it has no such line.
 [[nodiscard]] std::optional<std::uint64_t> oom_kills(std::string_view memory_events);
 
-// The line of a program's last ones by which it says that it could not get
-// memory, of the host or of a device; empty if there is none.
+// The line among a program's last ones that says that it could not get memory, of the host or of a
+// device; empty if there is none.
 [[nodiscard]] std::string memory_complaint(std::string_view last_lines);
 
-// What to tell of `status`: empty for a program that ended well, could not be
-// executed, or left no evidence. `memory_events`: of its cgroup, empty if it had
-// none of its own.
+// The evidence to report with `status`: empty for a program that ended well, could not be executed,
+// or left no evidence. `memory_events`: of its cgroup, empty if it had none of its own.
 [[nodiscard]] std::string oom_evidence(const ExitStatus& status, std::string_view memory_events);
 
 }  // namespace antdt::antdtd

@@ -1,4 +1,4 @@
-// Which process, among those of all jobs on this host.
+// Identifies a process among those of all jobs on this host.
 #pragma once
 
 #include <cstdint>
@@ -15,10 +15,10 @@ struct ProcessKey {
   auto operator<=>(const ProcessKey&) const = default;
 };
 
-// The job daemon's place among its job's processes: role 'd' is reserved for it.
+// The id of the job daemon among its job's processes; role 'd' is reserved for it.
 inline constexpr WorkerId kJobDaemon{'d', 0};
 
-// "w0.1": the process in names of files.
+// "w0.1": the process in file names.
 [[nodiscard]] inline std::string file_name(Member member) {
   return to_string(member.worker) + "." + std::to_string(member.attempt.value);
 }
@@ -27,17 +27,17 @@ inline constexpr WorkerId kJobDaemon{'d', 0};
   return to_string(key.member.worker) + " (attempt " + std::to_string(key.member.attempt.value) +
          ") of job " + key.job;
 }
-// A job id becomes the name of a directory: letters, digits, '-', '_' and '.',
-// not first; at most 128 of them.
+// A job id becomes the name of a directory: at most 128 letters, digits, '-', '_' and '.', the last
+// not first.
 [[nodiscard]] bool valid_job_id(std::string_view job);
 
-// How a process ended. One of: code >= 0; signal > 0; error not empty (the
-// program could not be executed at all).
+// How a process ended. Exactly one of: code >= 0; signal > 0; error not empty (the program could
+// not be executed at all).
 struct ExitStatus {
   std::int32_t code = -1;
   std::int32_t signal = 0;
   std::string error;
-  std::string last_lines;  // end of its standard error, at most kLastLinesBytes
+  std::string last_lines;  // the end of its standard error, at most kLastLinesBytes
   std::string oom{};       // evidence that memory ran out; empty: none
   bool operator==(const ExitStatus&) const = default;
 };

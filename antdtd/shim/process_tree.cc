@@ -30,7 +30,7 @@ std::vector<pid_t> all_pids() {
   return pids;
 }
 
-// Fields 4 and 22 of /proc/<pid>/stat, of one look: the two are of the same process.
+// Fields 4 and 22 of /proc/<pid>/stat, read at once so that both are of the same process.
 struct Living {
   pid_t parent = 0;
   std::uint64_t start_time = 0;
@@ -39,7 +39,7 @@ struct Living {
 std::optional<Living> living(pid_t pid) {
   const Result<std::string> stat = read_file(fmt::format("/proc/{}/stat", pid));
   if (!stat) return std::nullopt;
-  // The second field is the program's name in parentheses and may hold anything.
+  // The second field is the program's name in parentheses, which may contain any characters.
   const std::size_t name_end = stat->rfind(')');
   if (name_end == std::string::npos || name_end + 4 >= stat->size()) return std::nullopt;
   const char state = (*stat)[name_end + 2];

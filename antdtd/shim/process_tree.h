@@ -1,4 +1,4 @@
-// Who descends from whom, read from /proc.
+// Which process descends from which, read from /proc.
 #pragma once
 
 #include <sys/types.h>
@@ -8,17 +8,16 @@
 
 namespace antdt::antdtd {
 
-// Every living process below `root`, in whatever session or group; zombies are
-// not living.
+// Every living process below `root`, in whatever session or group. Zombies do not count as living.
 [[nodiscard]] std::vector<pid_t> descendants(pid_t root);
 
-// Sends `signal` to each of them, and to nobody else: a pid that was used again meanwhile is not
-// hit. Returns those that were found.
+// Sends `signal` to each of them, and to no other process: a pid that was reused meanwhile is not
+// signalled. Returns the processes that were found.
 std::vector<pid_t> signal_descendants(pid_t root, int signal);
 
-// SIGKILL to every process whose environment holds all of `marks` ("NAME=value")
-// until none is left, at most a few rounds: what a killed shim left behind.
-// Processes of other users than the caller's are not seen, or not hit.
+// Sends SIGKILL to every process whose environment contains all of `marks` ("NAME=value"), in a few
+// rounds until none is left. These are the processes that a killed shim left behind. Processes of
+// other users than the caller's are not seen, or not signalled.
 void kill_marked(const std::vector<std::string>& marks);
 
 }  // namespace antdt::antdtd

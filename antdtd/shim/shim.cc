@@ -42,7 +42,7 @@ ExitStatus to_exit_status(const siginfo_t& ended) {
   return status;
 }
 
-// The agent reads one line from our standard output; then nobody does.
+// The agent reads one line from this standard output; after that nobody reads it.
 void tell_agent_started(pid_t worker) {
   const std::string line = fmt::format("started {}\n", worker);
   [[maybe_unused]] const ssize_t ignored = write(STDOUT_FILENO, line.data(), line.size());
@@ -53,8 +53,8 @@ void leave_standard_output() {
   if (null >= 0) dup2(null, STDOUT_FILENO);
 }
 
-// Whether somebody touches the claim file. Its times are compared with each
-// other only, so a step of the wall clock is no reason to kill.
+// Whether the agent touches the claim file. The file's times are compared only with each other, so
+// a step of the wall clock kills nothing.
 class ClaimWatch {
  public:
   ClaimWatch(std::string path, Duration timeout, MonoTime now)
@@ -90,15 +90,15 @@ class ClaimWatch {
   std::pair<time_t, long> last_{};
 };
 
-// One of the worker's two outputs.
+// One of the worker's two output streams.
 class Output {
  public:
   Output(int fd, std::string path, std::uint64_t max_bytes)
       : fd_(fd), log_(std::move(path), max_bytes) {}
 
   [[nodiscard]] pollfd poll_item() const { return {fd_, POLLIN, 0}; }
-  // Takes what is there, up to a bound that leaves the other output its turn.
-  // Returns whether there may be more.
+  // Reads what is there, up to a bound so that the other stream gets its turn. Returns whether
+  // there may be more.
   bool drain() {
     constexpr int kReads = 16;
     static constexpr std::size_t kChunk = 65536;
@@ -147,7 +147,7 @@ class Shim {
                          std::strerror(worker.cgroup_error)));
   }
 
-  // Until no process of the tree is left. Returns how the worker ended.
+  // Runs until no process of the tree is left. Returns how the worker ended.
   ExitStatus run() {
     look_for_the_agent(clock_.now());
     while (!nobody_left_) turn();
@@ -209,13 +209,13 @@ class Shim {
     }
   }
 
-  // It is not reaped yet, so its id and its group's cannot be another's.
+  // The worker is not reaped yet, so its pid and its group's id cannot belong to other processes.
   void worker_ended(const siginfo_t& ended) {
     if (!terminating_ || killing_) kill_group();
     status_ = to_exit_status(ended);
   }
 
-  // Whom the worker has left to the system, where that is not this process.
+  // Kills processes that the worker left to the system, if this process is not their subreaper.
   void kill_group() const {
     if (!keep_orphans_ && !status_) kill(-worker_, SIGKILL);
   }
@@ -223,7 +223,7 @@ class Shim {
   void terminate_tree() {
     terminating_ = true;
     signal_descendants(getpid(), SIGTERM);
-    signal_descendants(getpid(), SIGCONT);  // one that is stopped would not see it
+    signal_descendants(getpid(), SIGCONT);  // a stopped process would not act on the signal
   }
 
   void kill_tree() {
@@ -249,10 +249,10 @@ class Shim {
   bool nobody_left_ = false;
 };
 
-// Children learn of nothing that is blocked here: spawn_worker resets it.
+// What is blocked here does not affect children: spawn_worker resets it.
 int take_signals() {
   ignore_sigpipe();
-  std::signal(SIGCHLD, SIG_DFL);  // ignored, there would be no exit status
+  std::signal(SIGCHLD, SIG_DFL);  // if it were ignored, there would be no exit status
   sigset_t set;
   sigemptyset(&set);
   for (const int signal : {SIGTERM, SIGUSR1, SIGCHLD, SIGHUP, SIGINT}) sigaddset(&set, signal);
@@ -274,7 +274,7 @@ int report_spawn_failure(const ShimOptions& options, const Error& error) {
   return save_exit(options, status) == 0 ? 0 : kNothingStarted;
 }
 
-// `lock` is this process's and ends with it: the child must not hold it.
+// `lock` belongs to this process and ends with it: the child must not hold it.
 void stay_for_the_agent(const ShimOptions& options, PidLock lock) {
   if (options.agent.command.empty() || fork() != 0) return;
   { const PidLock closed = std::move(lock); }
@@ -291,15 +291,15 @@ int run_shim(const ShimOptions& options) {
   if (signals < 0) return kNothingStarted;
   if (options.keep_orphans) prctl(PR_SET_CHILD_SUBREAPER, 1);
   Result<PidLock> lock = PidLock::take(options.process_dir);
-  // Somebody else's, or an agent has written it off meanwhile.
+  // Another process holds the lock, or an agent has given this process up meanwhile.
   if (!lock || access(exit_file(options.process_dir).c_str(), F_OK) == 0) return kNothingStarted;
 
   const Result<SpawnedWorker> worker = spawn_worker(options.command, options.working_directory,
                                                     options.cgroup, options.cgroup_procs_fd);
   if (!worker) return report_spawn_failure(options, worker.error());
   Shim shim(options, *worker, signals, std::chrono::steady_clock::now());
-  // Without this file a later agent finds out by the lock that the shim lives,
-  // but not who it is; this one goes on by what it is told.
+  // Without this file a later agent knows from the lock that the shim lives, but not its pid. The
+  // present agent has been told.
   [[maybe_unused]] const Status written =
       lock->write({identity_of(getpid()), identity_of(worker->pid)});
   tell_agent_started(worker->pid);

@@ -17,8 +17,7 @@
 namespace antdt::antdtd {
 namespace {
 
-// The number at the beginning of `text`, which is moved past it and one more
-// character.
+// Reads the number at the beginning of `text`, and moves `text` past it and one more character.
 template <class T>
 std::optional<T> take_number(std::string_view& text) {
   T value{};

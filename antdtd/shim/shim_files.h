@@ -1,23 +1,21 @@
-// The files through which a shim and its agent know each other; they outlive
-// the agent.
+// The files through which a shim and its agent find each other. They outlive the agent.
 //
 // A process has a directory, <state>/jobs/<job>/<worker>.<attempt>/ :
-//   start   what was asked for (written by the agent before anything runs)
+//   start   what was requested (written by the agent before anything runs)
 //   cgroup  the path of its cgroup, if it has one (likewise)
 //   pid     "shim <pid> <start time>\nworker <pid> <start time>\n"; empty until
-//           the worker runs. The shim holds a flock on it as long as it lives: who
-//           can lock it knows that the shim is gone, or has not begun and never
-//           will (it ends without starting anything when it cannot get the lock,
-//           or finds `exit` or no name there)
-//   claim   the agent touches it every kClaimPeriod; when it was not touched for
-//           the orphan timeout the shim kills everything and itself
+//           the worker runs. The shim holds a flock on it as long as it lives. A process
+//           that can lock it knows that the shim is gone, or has not begun and never
+//           will (a shim ends without starting anything if it cannot get the lock,
+//           or if `exit` is there or the file has been removed)
+//   claim   the agent touches it every kClaimPeriod; if it was not touched for
+//           the orphan timeout, the shim kills everything and itself
 //   exit    how the worker ended, synced and renamed into place: a first line
 //           "code <n>", "signal <n>" or "error <text>", after a number also
-//           " oom <evidence>", then the last lines of its standard error. It is
-//           exit.part until then, which the agent makes so that it may read it
-// Of another user than the agent's, `pid`, `claim` and `exit` are in the directory's
-// subdirectory `own` (antdtd/users/user_files.h).
-// Times are start times of processes in clock ticks since boot.
+//           " oom <evidence>", then the last lines of its standard error. Until then
+//           it is exit.part, which the agent makes so that it may read it
+// For another user's process, `pid`, `claim` and `exit` are in the subdirectory `own`
+// (antdtd/users/user_files.h). Times are start times of processes in clock ticks since boot.
 #pragma once
 
 #include <sys/types.h>
@@ -56,21 +54,21 @@ struct PidFile {
 [[nodiscard]] inline std::string own_directory(const std::string& dir) { return dir + "/own"; }
 
 [[nodiscard]] std::string format_pid_file(const PidFile& pids);
-// Nothing for an empty or half-written file.
+// Empty for an empty or half-written file.
 [[nodiscard]] std::optional<PidFile> parse_pid_file(std::string_view text);
 
 [[nodiscard]] std::string format_exit(const ExitStatus& status);
 [[nodiscard]] Result<ExitStatus> parse_exit(std::string_view text);
 
-// Writes and renames it. In a directory without `exit.part` (an earlier release's) it is a
-// new file.
+// Writes exit.part and renames it. In a directory without exit.part (of an earlier release) it
+// makes a new file.
 [[nodiscard]] Status save_exit_file(const std::string& dir, const ExitStatus& status);
 
-// A lock on a process's pid file. Held by its shim for life; taken by an agent
-// only to find out that nobody holds it.
+// A lock on a process's pid file. The process's shim holds it for life; an agent takes it only to
+// find out that no shim holds it.
 class PidLock {
  public:
-  // kRefused: somebody has it; kUnreachable: the file has no name (any more).
+  // kRefused: another process has it; kUnreachable: the file does not exist (any more).
   [[nodiscard]] static Result<PidLock> take(const std::string& dir);
   PidLock(PidLock&& other) noexcept;
   PidLock& operator=(PidLock&& other) = delete;

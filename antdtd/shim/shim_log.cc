@@ -22,7 +22,7 @@ std::string dropped_notice(std::uint64_t bytes) {
   return fmt::format("[antdt: {} bytes of output dropped]\n", bytes);
 }
 
-// The file and its rotation. Belongs to the writing thread.
+// The file and its rotation. Used by the writing thread alone.
 class RotatingFile {
  public:
   RotatingFile(std::string path, std::uint64_t max_bytes)
@@ -69,9 +69,9 @@ class RotatingFile {
     close(std::exchange(fd_, -1));
     std::rename(path_.c_str(), (path_ + ".1").c_str());
   }
-  // How much of `bytes` goes into this file: whole lines where possible. 0 if
-  // the next line fits only into a new file. What comes may end amid a line, whose
-  // rest comes later: near the end of the file such a beginning goes into the next one.
+  // How much of `bytes` goes into this file: whole lines if possible; 0 if the next line fits only
+  // into a new file. Output may arrive in the middle of a line; near the end of the file, such a
+  // beginning goes into the next file.
   [[nodiscard]] std::size_t fitting(std::string_view bytes) const {
     constexpr std::uint64_t kRestOfALine = 4096;
     const std::uint64_t room = half_ - size_;
@@ -87,13 +87,13 @@ class RotatingFile {
   std::string path_;
   std::uint64_t half_;
   std::uint64_t size_ = 0;
-  bool mid_line_ = false;  // what was written last
+  bool mid_line_ = false;  // whether the last byte written was inside a line
   int fd_ = -1;
 };
 
 }  // namespace
 
-// Shared with the writing thread, which may outlive the ShimLog on a hung disk.
+// Shared with the writing thread, which may outlive the ShimLog on a disk that does not answer.
 struct ShimLog::Shared {
   Shared(std::string path, std::uint64_t max_bytes, std::size_t buffer_bytes)
       : file(std::move(path), max_bytes), limit(buffer_bytes) {}
@@ -105,7 +105,7 @@ struct ShimLog::Shared {
   std::mutex mutex;
   std::condition_variable changed;
   std::string pending;        // in order, notices included
-  std::uint64_t dropped = 0;  // after the last of `pending`
+  std::uint64_t dropped = 0;  // bytes dropped after the end of `pending`
   bool finishing = false;
   bool finished = false;
 };
@@ -153,8 +153,8 @@ void ShimLog::Shared::write_until_finished() {
     const std::uint64_t refused = file.write(batch);
     lock.lock();
     if (refused > 0) {
-      if (finishing && pending.empty()) break;  // nowhere left to say it
-      // Said with the next output that the disk takes.
+      if (finishing && pending.empty()) break;  // there is nowhere left to report it
+      // Reported with the next output that the disk accepts.
       dropped += refused;
     }
   }

@@ -12,8 +12,8 @@
 namespace antdt::antdtd {
 namespace {
 
-// A name without a slash may be a program that is installed with this one, as
-// antdt-trainer is; otherwise it is for PATH.
+// A name without a slash may be a program that is installed beside this one, as antdt-trainer is;
+// otherwise it is looked up in PATH.
 std::string installed_here(const std::string& name) {
   std::error_code error;
   const auto self = std::filesystem::read_symlink("/proc/self/exe", error);
@@ -22,7 +22,7 @@ std::string installed_here(const std::string& name) {
   return access(path.c_str(), X_OK) == 0 ? path : name;
 }
 
-// A process of another user than the agent's cannot open that file, and was given it.
+// A process of another user than the agent's cannot open that file, so it was given a descriptor.
 OwnedFd open_procs(const std::string& cgroup, int given) {
   if (given >= 0 || cgroup.empty()) return OwnedFd(given);
   return OwnedFd(open((cgroup + "/cgroup.procs").c_str(), O_WRONLY | O_CLOEXEC));

@@ -50,9 +50,9 @@ void AgentSuccessor::tend(Duration unclaimed, MonoTime now) {
   }
 }
 
-// Whoever comes too late finds the lock taken. What goes wrong otherwise is tried
-// again, and is in the log if there is one. Without its environment no agent is
-// started: it was removed, and the job is over.
+// A process that comes too late finds the lock taken. Other failures are tried again, and are in
+// the log if there is one. If the environment file was removed, the job is over and no agent is
+// started.
 void AgentSuccessor::start() const {
   const Result<std::string> environment = read_file(environment_file(options_.lock));
   if (!environment) return;
@@ -95,9 +95,9 @@ std::vector<std::string> parse_environment(std::string_view text) {
 
 namespace {
 
-// While one lives, this process does not adopt orphans: what is started must not
-// become a part of the tree that this shim kills. An orphan of the worker's that
-// falls into these milliseconds is found by its environment instead.
+// While an object of this class lives, this process does not adopt orphans: the agent that is
+// started must not become a part of the tree that this shim kills. An orphan of the worker that is
+// missed in these milliseconds is found by its environment instead.
 class NotAReaper {
  public:
   NotAReaper() {
@@ -121,7 +121,7 @@ Status start_as_orphan(const std::vector<std::string>& command,
   what.program = command.front();
   what.arguments.assign(command.begin() + 1, command.end());
   what.environment = environment;
-  what.standard_output = out.get();  // /dev/null where there can be none
+  what.standard_output = out.get();  // /dev/null if there can be no log
   what.standard_error = out.get();
   what.group = ChildGroup::kSession;
   what.is_orphan = true;

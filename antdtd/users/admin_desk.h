@@ -1,5 +1,5 @@
-// Orders of administrators that were passed on to job daemons and are not answered yet.
-// A value, no I/O.
+// Orders of administrators that were passed on to job daemons and are not answered yet. A value, no
+// I/O.
 #pragma once
 
 #include <cstdint>
@@ -13,15 +13,16 @@ class AdminDesk {
  public:
   struct Waiting {
     std::string job;
-    std::string peer;       // routing id of who asked
-    std::uint64_t seq = 0;  // of the question
+    std::string peer;       // routing id of the administrator
+    std::uint64_t seq = 0;  // seq of the order
   };
-  // So many may wait; the oldest is forgotten for one more.
+  // How many orders may wait; the oldest is forgotten for one more.
   static constexpr std::size_t kMost = 1000;
 
-  // The number that the job daemon is to repeat in its answer.
+  // Returns the number that the job daemon repeats in its answer.
   [[nodiscard]] std::uint64_t ask(Waiting waiting);
-  // Who waits for the answer that `job` gives to that number; nobody if another job answers.
+  // The administrator who waits for the answer of `job` to that number; empty if another job
+  // answers.
   [[nodiscard]] std::optional<Waiting> take(std::uint64_t number, const std::string& job);
 
  private:

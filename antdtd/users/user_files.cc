@@ -17,7 +17,7 @@
 namespace antdt::antdtd {
 namespace {
 
-// Of the real user: field 1 of the line "Uid:" in /proc/<pid>/status.
+// The real user: field 1 of the line "Uid:" in /proc/<pid>/status.
 std::optional<uid_t> owner_of(pid_t pid) {
   const Result<std::string> status = read_file(fmt::format("/proc/{}/status", pid));
   constexpr std::string_view kLabel = "\nUid:\t";
@@ -53,7 +53,8 @@ Result<std::string> read_file_of(uid_t owner, const std::string& path, std::size
   return text;
 }
 
-// Its mode is set while it is this process's still: afterwards that would need a right more.
+// Sets the mode while this process owns the directory; afterwards that would need another
+// capability.
 Status give_directory(const UserIdentity& user, const std::string& path) {
   if (chmod(path.c_str(), 0770) == 0 && lchown(path.c_str(), user.uid, getegid()) == 0) return {};
   return fail_errno(ErrorKind::kIo, errno,
@@ -133,8 +134,8 @@ Status hand_over_socket(const std::string& socket_dir, const UserIdentity& user)
 
 Status signal_process_of(uid_t owner, pid_t pid, std::uint64_t start_time, int signal) {
   ANTDT_TRY(const int descriptor, open_pidfd(pid));
-  // The descriptor holds on to one process: what is found out of it now is true of the one that
-  // is hit.
+  // The descriptor refers to one process: what is found out now is true of the process that is
+  // signalled.
   const OwnedFd process(descriptor);
   if (!process_alive(pid, start_time)) {
     return fail(ErrorKind::kUnreachable, "there is no process {}", pid);

@@ -12,16 +12,16 @@
 namespace antdt::antdtd {
 namespace {
 
-// A key that is removed is refused within a second.
+// So a key that is removed is refused within a second.
 constexpr int kLookEveryMs = 500;
-// Groups of users change without a change of the keys.
+// The groups of users may change without a change of the keys.
 constexpr Duration kAskSystemAgain = std::chrono::seconds(10);
-// What antdt keygen called the key of a job before keys named users.
+// The name that antdt keygen gave to a job's key before keys named users.
 constexpr const char* kNameless = "job";
 
 bool serves_every_user(const UserPolicy& policy) { return policy.own.uid == 0; }
 
-// The name by which the system is asked; an error for a key that names nobody.
+// The user name to look up; an error if the key names no user.
 Result<std::string> user_of(const transport::AuthorizedKey& key, const UserPolicy& policy) {
   if (key.says_user || key.name != kNameless) return key.user;
   if (!serves_every_user(policy) || policy.allow_root) return policy.own.name;
@@ -78,7 +78,7 @@ Users::Users(EventLoop& loop, std::string authorized_dir, UserPolicy policy)
     eventfd_read(changed_.get(), &ignored);
     if (on_change_) on_change_();
   });
-  // Signals are for the loop's thread.
+  // Signals must go to the loop's thread.
   sigset_t all, before;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);

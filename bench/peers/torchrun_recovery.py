@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """How soon a DDP program goes on after a rank is killed, under torchrun: the
 comparison to bench/recovery.py. torchrun restarts the whole gang; the program
-loads its own checkpoint (tests/e2e/gang_train.py, 4 ranks, a step each 0.1 s).
+loads its own checkpoint (tests/e2e/programs/gang_train.py, 4 ranks, a step each 0.1 s).
 
     bench/peers/torchrun_recovery.py [--kills 10]
 """
@@ -15,7 +15,7 @@ import subprocess
 import tempfile
 import time
 
-PROGRAM = pathlib.Path(__file__).resolve().parents[2] / "tests" / "e2e" / "gang_train.py"
+PROGRAM = pathlib.Path(__file__).resolve().parents[2] / "tests" / "e2e" / "programs" / "gang_train.py"
 
 
 def lines(directory, rank):

@@ -1,4 +1,4 @@
-// antdt-bench-allreduce: how fast the ring is between processes of this machine.
+// antdt-bench-allreduce: measures the ring between processes of this machine.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>

@@ -1,4 +1,4 @@
-// antdt-jobd: the daemon of one job. Started and kept by an agent.
+// antdt-jobd: the daemon of one job. An agent starts it and keeps it running.
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -19,17 +19,18 @@ namespace {
 
 constexpr antdt::Duration kLastWords = std::chrono::seconds(1);
 
-// What an agent takes for a trouble that may pass: it starts us again (antdtd/agent/job_keeper.h).
+// With this exit code, its agent takes the trouble for temporary and starts it again
+// (antdtd/agent/job_keeper.h).
 constexpr int kTryAgain = 5;
 
-// Whether another one ran before: its agent numbers them.
+// Whether this job had a daemon before; the agent numbers them.
 bool is_restart() {
   const char* const attempt = std::getenv("ANTDT_JOBD_ATTEMPT");
   return attempt != nullptr && std::strtoull(attempt, nullptr, 10) > 1;
 }
 
-// Of what kept it from beginning. The first one's is the user's to mend, who is waiting. After
-// that the job is healthy, as far as anybody knows, and not to be ended by it.
+// The exit code for a daemon that could not begin. The first one's error is for the user, who is
+// waiting, to mend. Later the job is presumed healthy, and such an error must not end it.
 int exit_code_of(const antdt::Error& error) {
   if (is_restart()) return kTryAgain;
   switch (error.kind) {
@@ -37,7 +38,7 @@ int exit_code_of(const antdt::Error& error) {
       return 2;
     case antdt::ErrorKind::kUnreachable:
       return 3;
-    case antdt::ErrorKind::kIo:  // a full disk, say: its agent tries again
+    case antdt::ErrorKind::kIo:  // for example a full disk: its agent tries again
       return kTryAgain;
     default:
       return 4;
@@ -90,6 +91,7 @@ int main(int argc, char** argv) {
   loop.run();
   const int code = (*daemon)->exit_code();
   const bool disks_answer = (*daemon)->end_disks(kLastWords);
-  if (!log->end(kLastWords) || !disks_answer) ::_exit(code);  // no thread of ours ends then
+  if (!log->end(kLastWords) || !disks_answer)
+    ::_exit(code);  // in that case no thread can be joined
   return code;
 }

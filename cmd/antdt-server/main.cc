@@ -1,7 +1,7 @@
 // antdt-server: a parameter server of a job.
 //
-// Everything it needs to know comes from its agent: the environment names the
-// agent's socket, and through it the job daemon says what to serve.
+// All its settings come from its agent: the environment names the agent's socket, and the job
+// daemon says over it what to serve.
 #include <fmt/format.h>
 #include <sys/prctl.h>
 
@@ -37,7 +37,7 @@ Result<int> run(const Clock& clock) {
   ANTDT_TRY(const auto environment, client::Environment::from_process());
   EventLoop loop(clock);
   std::unique_ptr<ps::ServerAgent> agent;
-  // Before the sockets, whose threads are to leave signals to the loop.
+  // This comes before the sockets, whose threads must leave signals to the loop.
   ANTDT_RETURN_IF_ERROR(loop.watch_signals({SIGTERM, SIGINT}, [&](int) {
     if (agent) agent->stop();
   }));
@@ -45,7 +45,7 @@ Result<int> run(const Clock& clock) {
   ANTDT_TRY(agent, ps::ServerAgent::start(loop, context, environment));
   loop.run();
   auto outcome = agent->outcome();
-  agent.reset();  // before the context that its sockets are of
+  agent.reset();  // destroyed before the context of its sockets
   if (!outcome) return fail(ErrorKind::kInternal, "the loop ended by itself");
   return std::move(*outcome);
 }
@@ -62,7 +62,7 @@ int main(int argc, char** argv) {
   }
   ignore_sigpipe();
   keep_freed_memory();
-  // Without its parent nobody would see this process's end.
+  // Without its parent, nobody would notice the end of this process.
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   std::pmr::set_default_resource(&HugePages::of_process());  // for the rows
   const SteadyClock clock;

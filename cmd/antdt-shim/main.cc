@@ -1,4 +1,4 @@
-// antdt-shim: the parent of one worker. Started by antdtd, not by people.
+// antdt-shim: the parent of one worker. antdtd starts it; people do not.
 #include <getopt.h>
 #include <unistd.h>
 

@@ -1,5 +1,9 @@
-// antdt: what users call.
+// antdt: the program for users.
 #include <CLI/CLI.hpp>
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "core/os/process.h"
 #include "launcher/commands/commands.h"
@@ -16,6 +20,7 @@ int main(int argc, char** argv) {
   app.require_subcommand(1);
   int exit_code = 0;
   antdt::cli::add_run(app, exit_code);
+  antdt::cli::add_torchrun(app, exit_code);
   antdt::cli::add_attach(app, exit_code);
   antdt::cli::add_status(app, exit_code);
   antdt::cli::add_jobs(app, exit_code);
@@ -34,7 +39,9 @@ int main(int argc, char** argv) {
   antdt::cli::add_bench(app, exit_code);
   antdt::cli::add_keygen(app, exit_code);
   try {
-    app.parse(argc, argv);
+    std::vector<std::string> words = antdt::cli::with_dashes({argv + 1, argv + argc});
+    std::ranges::reverse(words);  // as CLI11 takes them
+    app.parse(std::move(words));
   } catch (const CLI::ParseError& e) {
     app.failure_message([&](const CLI::App* of, const CLI::Error& error) {
       return antdt::cli::usage_error(*of, error, argc, argv);

@@ -1,4 +1,4 @@
-// antdtd: the agent of one host. Flags and wiring.
+// antdtd: the agent of one host. Reads flags and connects the parts.
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -91,7 +91,7 @@ int serve(const Flags& given) {
   bool finished = false;
   std::optional<antdt::antdtd::Accelerators> accelerators;
   {
-    // The context outlives the sockets; the loop outlives who watches with it.
+    // The context must outlive the sockets, and the loop everything that watches with it.
     antdt::EventLoop loop(clock);
     antdt::transport::Context context;
     auto opened = antdt::antdtd::open_agent(loop, context, *flags);
@@ -103,7 +103,7 @@ int serve(const Flags& given) {
     if (!watched) return exit_code(watched.error());
     antdt::log_info("listening on {}, workers on {}/workers.sock", opened->listening,
                     flags->socket_dir);
-    accelerators.emplace();  // its thread has the signals blocked, too
+    accelerators.emplace();  // its thread has these signals blocked, too
     antdt::antdtd::Agent agent(loop, std::move(opened->parts), std::move(opened->options),
                                *accelerators);
     loop.run();

@@ -1,5 +1,5 @@
-// A file of a checkpoint: its size and checksum go to the job daemon, which
-// calls the checkpoint whole only when every file is there as it was told.
+// A file of a checkpoint. Its size and checksum are reported to the job daemon, which accepts the
+// checkpoint only when every file is as reported.
 #pragma once
 
 #include <memory>
@@ -14,15 +14,15 @@ namespace antdt {
 
 class CheckpointFileWriter {
  public:
-  // `name` in `directory`, for its owner alone.
+  // Makes `name` in `directory`, readable by its owner alone.
   [[nodiscard]] static Result<CheckpointFileWriter> create(const std::string& directory,
                                                            const std::string& name);
   CheckpointFileWriter(CheckpointFileWriter&&) noexcept;
-  ~CheckpointFileWriter();  // unless finished, nothing stays
+  ~CheckpointFileWriter();  // removes the file, unless it is finished
 
-  void write(std::string_view bytes);  // an error is kept for finish()
-  void sync();                         // what was written so far; likewise
-  // Synced and renamed into place.
+  void write(std::string_view bytes);  // finish() returns the error, if any
+  void sync();  // syncs what was written so far; finish() returns the error, if any
+  // Syncs the file and renames it into place.
   [[nodiscard]] Result<wire::CheckpointFile> finish();
 
  private:

@@ -30,7 +30,7 @@ Result<wire::CheckpointFile> file_of(const nlohmann::json& entry) {
   return fail(ErrorKind::kCorrupt, "MANIFEST.json names the file '{}'", file.name);
 }
 
-// Fills `part`; fewer bytes are an error.
+// Fills `part`; an error if there are fewer bytes.
 Status read_exactly(int fd, std::span<std::byte> part, const std::string& path) {
   while (!part.empty()) {
     const ssize_t got = ::read(fd, part.data(), part.size());

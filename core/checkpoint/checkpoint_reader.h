@@ -1,7 +1,7 @@
-// Reads a checkpoint into place, and checks on the way that it is as its MANIFEST.json says.
+// Reads a checkpoint into memory, and checks on the way that it agrees with its MANIFEST.json.
 //
-// What lies in a place before its checksum was compared counts for nothing: whoever reads into
-// the state that it trains has none until the last file was read without an error.
+// Before the checksum is compared, the bytes that were read are worthless. A caller that reads into
+// its training state has no valid state until the last file was read without an error.
 #pragma once
 
 #include <cstddef>
@@ -21,26 +21,26 @@ struct CheckpointManifest {
   Step step;
   std::vector<wire::CheckpointFile> files;  // names without a directory
 };
-// MANIFEST.json in `directory`; kCorrupt when it is not there or is none.
+// Reads MANIFEST.json in `directory`; kCorrupt if it is missing or malformed.
 [[nodiscard]] Result<CheckpointManifest> read_checkpoint_manifest(const std::string& directory);
 
 class CheckpointReader {
  public:
-  // Is told of each part that was read, how many bytes it has; false gives the reading up,
-  // with an error of kind kAborted.
+  // Called with the number of bytes after each part; if it returns false, reading ends with an
+  // error of kind kAborted.
   using Progress = std::function<bool(std::uint64_t bytes)>;
 
   [[nodiscard]] static Result<CheckpointReader> open(std::string directory,
                                                      Progress progress = nullptr);
 
   [[nodiscard]] const std::string& directory() const { return directory_; }
-  // Of all files that the manifest names.
+  // Size of all files that the manifest names.
   [[nodiscard]] std::uint64_t total_bytes() const;
 
-  // A small file (16 MiB at most) as a whole. Errors of both name the file: kCorrupt for what is
-  // not as the manifest says, kIo for what cannot be read.
+  // Reads a small file (16 MiB at most) as a whole. Errors of both functions name the file:
+  // kCorrupt if it differs from the manifest, kIo if it cannot be read.
   [[nodiscard]] Result<std::string> text(const std::string& name);
-  // A file that is these parts one after another, no byte more or less.
+  // Reads a file into these parts, one after another. The file must have exactly their size.
   [[nodiscard]] Status into(const std::string& name, std::span<const std::span<std::byte>> parts);
 
  private:

@@ -1,7 +1,7 @@
-// Into how many slices a model on parameter servers is cut: what is placed on a
-// server, copied and written is a slice. Each server has at least one, so there are
-// never more servers. The same on workers and servers, for ever, and in every
-// checkpoint: it decides where a row lies.
+// The number of slices of a model on parameter servers. A slice is the unit that is placed on a
+// server, copied and written. Each server has at least one, so there are never more servers than
+// slices. The number is the same on workers, on servers and in every checkpoint, and must never
+// change, because it decides where a row lies.
 #pragma once
 
 #include <cstdint>

@@ -37,7 +37,7 @@ detail::Cipher cipher_with(const Secret& key, bool seals) {
   return cipher;
 }
 
-// The nonce, then what is sealed and stays readable.
+// Sets the nonce, and adds the data that is authenticated and not encrypted.
 bool begin(evp_cipher_ctx_st* cipher, std::uint64_t number, std::span<const std::byte> open) {
   const Iv iv = iv_of(number);
   int n = 0;
@@ -48,7 +48,7 @@ bool begin(evp_cipher_ctx_st* cipher, std::uint64_t number, std::span<const std:
 }  // namespace
 
 void detail::FreeCipher::operator()(evp_cipher_ctx_st* cipher) const {
-  EVP_CIPHER_CTX_free(cipher);  // overwrites the key
+  EVP_CIPHER_CTX_free(cipher);  // this overwrites the key
 }
 
 Sealer::Sealer(const Secret& key) : cipher_(cipher_with(key, true)) {}

@@ -1,9 +1,9 @@
-// One direction of a conversation, encrypted and authenticated piece by piece: AES-256-GCM, the
-// piece's number is its nonce.
+// One direction of a conversation, encrypted and authenticated in pieces: AES-256-GCM, with the
+// number of the piece as its nonce.
 //
-// A piece can be opened only as the next one, and only as it was sealed: one that is changed,
-// missing, repeated or out of order ends the conversation. The key belongs to this direction of
-// this conversation alone, so that no nonce is used twice.
+// A piece can be opened only as the next one, and only unchanged. A piece that is changed, missing,
+// repeated or out of order ends the conversation. The key must belong to this direction of this
+// conversation alone, so that no nonce is used twice.
 #pragma once
 
 #include <cstddef>
@@ -17,7 +17,7 @@ struct evp_cipher_ctx_st;
 
 namespace antdt::crypto {
 
-inline constexpr std::size_t kSealBytes = 16;  // that a piece is longer by
+inline constexpr std::size_t kSealBytes = 16;  // by which a sealed piece is longer
 
 namespace detail {
 struct FreeCipher {
@@ -29,8 +29,8 @@ using Cipher = std::unique_ptr<evp_cipher_ctx_st, FreeCipher>;
 class Sealer {
  public:
   explicit Sealer(const Secret& key);
-  // `open` may be read by everybody, and is sealed with the rest against changes. `sealed` has
-  // as many bytes as `plain`, which it may not overlap, `seal` has kSealBytes.
+  // `open` is not encrypted, but authenticated with the rest. `sealed` must have as many bytes as
+  // `plain`, which it may not overlap; `seal` has kSealBytes.
   void seal(std::span<const std::byte> open, std::span<const std::byte> plain,
             std::span<std::byte> sealed, std::span<std::byte> seal);
 
@@ -42,8 +42,8 @@ class Sealer {
 class Opener {
  public:
   explicit Opener(const Secret& key);
-  // In place. False if this is not the piece that was sealed next, or if it was changed: what
-  // `bytes` then holds is nothing, and no further piece may be opened.
+  // Decrypts in place. False if this is not the piece that was sealed next, or if it was changed;
+  // then `bytes` is meaningless, and no further piece may be opened.
   [[nodiscard]] bool open(std::span<const std::byte> open, std::span<std::byte> bytes,
                           std::span<const std::byte> seal);
 

@@ -1,5 +1,5 @@
-// [[inject]] and [emulated] as job.json has them, for everybody but the launcher,
-// which wrote them.
+// Reads [[inject]] and [emulated] from job.json. The launcher wrote it; all other parts read it
+// with these functions.
 #pragma once
 
 #include <cstdint>
@@ -12,14 +12,14 @@
 
 namespace antdt::drill {
 
-// "inject" and "emulated" of a job's effective configuration; what is not there has
-// its default. The error (kUsage) says what cannot be read.
+// Reads "inject" and "emulated" of a job's effective configuration; missing values have their
+// defaults. The error (kUsage) says what cannot be read.
 [[nodiscard]] Result<std::vector<Rule>> parse_rules(const std::string& config_json);
 [[nodiscard]] Result<Emulation> parse_emulation(const std::string& config_json);
-// What everything random follows from: job.seed.
+// The seed of all randomness: job.seed.
 [[nodiscard]] Result<std::uint64_t> parse_seed(const std::string& config_json);
 
-// Reads the traces that rules name. The error (kUsage) names the file.
+// Reads the trace files that the rules name. The error (kUsage) names the file.
 [[nodiscard]] Result<Traces> read_traces(const std::vector<Rule>& rules);
 
 }  // namespace antdt::drill

@@ -19,7 +19,7 @@ const Device* Emulation::device_of(WorkerId worker) const {
   return rest == devices.end() ? nullptr : &*rest;
 }
 
-// Box and Muller's normal deviate.
+// A normal deviate by the method of Box and Muller.
 double Emulation::noise_of(std::uint64_t seed, WorkerId worker, std::uint64_t n) const {
   if (noise <= 0) return 1;
   const std::uint64_t mine =

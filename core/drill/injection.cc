@@ -14,7 +14,7 @@ double uniform(std::uint64_t seed, std::uint64_t a, std::uint64_t b) {
 constexpr std::uint64_t kPick = 1;
 constexpr std::uint64_t kPlace = 2;
 
-// What follows a host is the same for all that runs there.
+// The seed of a rule for a host is the same for every process on the host.
 std::uint64_t seed_of(const Rule& rule, const Target& target) {
   std::uint64_t seed = 0;
   if (rule.host.empty()) {
@@ -24,8 +24,8 @@ std::uint64_t seed_of(const Rule& rule, const Target& target) {
   return seed;
 }
 
-// Of a rule with windows: the number of the one that `at` lies in, and where it
-// begins and ends to hold there. `at` is not before rule.from.
+// A window of a rule: the number of the one that contains `at`, and when the rule begins and ends
+// to apply in it. `at` must not be before rule.from.
 struct Window {
   std::uint64_t number = 0;
   Duration begin{};

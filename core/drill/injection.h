@@ -1,6 +1,7 @@
-// Deliberate slowness, for drills, tests and simulations ([[inject]] in job.toml and
-// `antdt inject`): who is slowed down, when and how much. Pure and seeded: a worker,
-// a server and the simulation answer alike. docs/injection.md says what it means.
+// Fault injection: deliberate slowness for drills, tests and simulations ([[inject]] in job.toml
+// and `antdt inject`). It says which process is slowed down, when, and how much. Pure and seeded,
+// so a worker, a server and the simulation compute the same. docs/injection.md is the
+// specification.
 #pragma once
 
 #include <cstdint>
@@ -14,39 +15,40 @@
 
 namespace antdt::drill {
 
-// One entry. Moments count from where the process began to train, or from where a
-// rule that is given to a running job arrived.
+// One rule. Times count from the moment when the process began to train or, for a rule that is
+// given to a running job, from its arrival.
 struct Rule {
-  // Of whom: ids ("w1", "s0") or "*" for all workers; and of what runs on this host.
-  // Both: who is both. No names: all on the host, workers and servers.
+  // Which processes: ids ("w1", "s0") or "*" for all workers, and the host on which they run. If
+  // both are given, both must match. Without names: all workers and servers on the host.
   std::vector<std::string> workers;
   std::string host;
 
-  // When: in [from, until). With `every` that time is cut in windows of this length:
-  // of each one `lasts` (0: all of it) at a random moment in it, if chance picks the
-  // window. Without, chance picks single steps.
+  // When: in [from, until). With `every`, that time is cut into windows of this length. In each
+  // window that `chance` selects, the rule applies for `lasts` (0: all of it), beginning at a
+  // random moment. Without `every`, `chance` selects single steps.
   Duration from{};
   Duration until{};  // 0: to the end
   Duration every{};
   Duration lasts{};
   double chance = 1;
 
-  // What.
+  // What is injected.
   double slowdown = 1;          // computing takes this many times as long, delays included
-  Duration delay{};             // more for each batch, or each request of a server
-  Duration delay_per_sample{};  // more for each sample
-  Duration data_delay{};        // more for getting the data of each batch
+  Duration delay{};             // additional time for each batch, or for each request of a server
+  Duration delay_per_sample{};  // additional time for each sample
+  Duration data_delay{};        // additional time for getting the data of each batch
   std::string trace;            // path of a trace of slowdowns (trace.h); "": none
-  Duration trace_every{};       // how long a row of it lasts; 0: one step
-  Duration latency{};           // more for each message that is sent
-  std::uint64_t bandwidth = 0;  // of what is sent, in bytes a second; 0: no bound
-  double throttle = 1;          // the part of the time that the process may run
-  bool kill = false;            // SIGKILL when the rule begins to hold
+  Duration trace_every{};       // how long a row of the trace lasts; 0: one step
+  Duration latency{};           // additional time for each message that is sent
+  // bandwidth for messages that are sent, in bytes a second; 0: no bound
+  std::uint64_t bandwidth = 0;
+  double throttle = 1;  // the part of the time for which the process may run
+  bool kill = false;    // SIGKILL when the rule begins to apply
 
   bool operator==(const Rule&) const = default;
 };
 
-// Who is asked about.
+// The process for which a rule is evaluated.
 struct Target {
   WorkerId worker;
   std::string host;
@@ -54,36 +56,36 @@ struct Target {
 };
 [[nodiscard]] bool names(const Rule& rule, const Target& target);
 
-// What is done to one process. A value; cheap to copy where it has no traces.
+// The effect of all rules on one process. A value; cheap to copy if it has no traces.
 class Injection {
  public:
   Injection() = default;
-  // Of `rules` those that name the target count. `seed` is the job's.
+  // Uses the rules that match the target. `seed` is the job's.
   Injection(const std::vector<Rule>& rules, const Target& target, std::uint64_t seed,
             const Traces& traces = {});
 
   struct Batch {
-    Duration began{};        // since training began
-    Duration took{};         // by itself
+    Duration began{};        // when it began, since training began
+    Duration took{};         // how long it took by itself
     std::uint64_t step = 0;  // number of the step, or of the server's request
     std::uint64_t samples = 0;
   };
-  // How much longer the batch must take. Delays add up; slowdowns multiply.
+  // How much longer the batch must take. Delays are added; slowdowns are multiplied.
   [[nodiscard]] Duration delay(const Batch& batch) const;
 
   // How much longer getting the data of a batch takes.
   [[nodiscard]] Duration data_delay(Duration at, std::uint64_t step) const;
 
-  // Whether any message ever takes longer.
+  // Whether any message may ever take longer.
   [[nodiscard]] bool slows_links() const;
-  // How much longer a message of so many bytes takes to be sent, at `at` in `step`.
+  // How much longer it takes to send a message of `bytes` bytes, at `at` in `step`.
   [[nodiscard]] Duration link_delay(Duration at, std::uint64_t step, std::uint64_t bytes) const;
 
-  // The part of the time that the process may run.
+  // The part of the time for which the process may run.
   [[nodiscard]] double throttle(Duration at) const;
 
-  // Whether the process is to die at a moment in (after, until]. A rule without
-  // windows kills a first attempt only: the next one lives.
+  // Whether the process must die at a moment in (after, until]. A rule without windows kills only a
+  // first attempt, so that the next one lives.
   [[nodiscard]] bool kills(Duration after, Duration until) const;
 
   [[nodiscard]] bool empty() const { return rules_.empty(); }
@@ -91,8 +93,8 @@ class Injection {
  private:
   struct Active {
     Rule rule;
-    std::uint64_t seed = 0;                  // of the rule for this target
-    const std::vector<double>* slowdowns{};  // of the target in the trace, by row
+    std::uint64_t seed = 0;                  // seed of the rule for this target
+    const std::vector<double>* slowdowns{};  // the target's column of the trace, by row
   };
   [[nodiscard]] static bool holds(const Active& a, Duration at, std::uint64_t step);
 

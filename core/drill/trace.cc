@@ -34,7 +34,7 @@ struct Row {
   double batch = 0;
 };
 
-// Where the columns are.
+// The positions of the columns.
 struct Header {
   std::size_t worker = 0, time = 0, batch = 0;
   [[nodiscard]] std::size_t last() const { return std::max({worker, time, batch}); }

@@ -1,7 +1,6 @@
-// Recorded batch times of several workers, to be replayed as slowdowns: CSV with a
-// header and at least the columns `worker` (a number), `time` (what rows are in order
-// of) and `batch_time_norm` (of a batch, in any unit), as the mini-batch times of
-// Alibaba's PAI clusters have them.
+// Recorded batch times of several workers, to be replayed as slowdowns: CSV with a header and at
+// least the columns `worker` (a number), `time` (by which rows are ordered) and `batch_time_norm`
+// (time of a batch, in any unit). The mini-batch times of Alibaba's PAI clusters have this format.
 #pragma once
 
 #include <cstdint>
@@ -17,11 +16,11 @@ namespace antdt::drill {
 
 class Trace {
  public:
-  // Error (kUsage): names the line and what is wrong with it, not the file.
+  // The error (kUsage) names the line and what is wrong with it, but not the file.
   [[nodiscard]] static Result<Trace> parse(std::string_view csv);
 
-  // By row; times over the least time of the whole trace, so 1 at least. Worker i is
-  // the (i modulo workers())-th of the trace. Never empty.
+  // By row: times divided by the least time of the whole trace, so at least 1. Worker i uses column
+  // i modulo workers(). Never empty.
   [[nodiscard]] const std::vector<double>& slowdowns(std::uint32_t worker) const {
     return by_worker_[worker % by_worker_.size()];
   }

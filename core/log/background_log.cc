@@ -16,7 +16,7 @@
 namespace antdt {
 namespace {
 
-constexpr std::size_t kMostLines = 10'000;  // that wait for the disk
+constexpr std::size_t kMostLines = 10'000;  // how many lines may wait for the disk
 
 void write_to_standard_error(std::string_view text) {
   while (!text.empty()) {
@@ -28,14 +28,14 @@ void write_to_standard_error(std::string_view text) {
 
 }  // namespace
 
-// What the lines go through, and who writes them. `file_` is the thread's alone.
+// The sink for lines, and the thread that writes them. Only the thread uses `file_`.
 class BackgroundLog::Writer final : public spdlog::sinks::base_sink<std::mutex> {
  public:
   Writer(const BackgroundLogOptions& options, const Clock& clock) : thread_(clock, kMostLines) {
     if (!options.path.empty()) file_.emplace(options.path, options.most_bytes);
   }
 
-  // Whether it can be opened, if that is known within a second.
+  // Returns the error if the file cannot be opened, provided that is known within a second.
   Status try_to_open() {
     if (!file_) return {};
     const auto opened = std::make_shared<Status>();
@@ -63,7 +63,8 @@ class BackgroundLog::Writer final : public spdlog::sinks::base_sink<std::mutex> 
       if (!file_) {
         write_to_standard_error(line);
       } else {
-        [[maybe_unused]] const Status written = file_->append(line);  // nobody could be told
+        // there is nobody to whom an error could be reported
+        [[maybe_unused]] const Status written = file_->append(line);
       }
       return DiskThread::Then();
     });
@@ -74,7 +75,7 @@ class BackgroundLog::Writer final : public spdlog::sinks::base_sink<std::mutex> 
  private:
   std::optional<RotatingFile> file_;
   std::uint64_t said_dropped_ = 0;
-  DiskThread thread_;  // last: it uses the file
+  DiskThread thread_;  // the last member, because it uses the file
 };
 
 BackgroundLog::BackgroundLog(std::shared_ptr<Writer> writer) : writer_(std::move(writer)) {}
@@ -94,7 +95,7 @@ Result<BackgroundLog> BackgroundLog::start(const std::string& program,
   return BackgroundLog(std::move(writer));
 }
 
-// Lines that come later, of whoever logs while a program ends, go to standard error.
+// Lines that are logged after this, while the program ends, go to standard error.
 BackgroundLog::~BackgroundLog() {
   if (writer_ == nullptr) return;
   if (const Status other = init_logging("antdt", ""); !other) spdlog::shutdown();

@@ -1,6 +1,6 @@
-// Log lines of a daemon (core/log/log.h), written by a thread of their own: a log whose disk stands
-// still holds nobody up. Of lines that find no room meanwhile the newest are dropped, and the log
-// says how many.
+// Log lines of a daemon (core/log/log.h), written by a thread of their own, so that a disk that
+// does not answer blocks nobody. If there is no room for waiting lines, the newest are dropped, and
+// the log says how many.
 #pragma once
 
 #include <cstdint>
@@ -16,24 +16,26 @@ namespace antdt {
 struct BackgroundLogOptions {
   std::string path;  // empty: standard error, which is not rotated
   LogLevel level = LogLevel::kInfo;
-  std::uint64_t most_bytes = 64ULL << 20;  // of PATH and PATH.1 together
+  std::uint64_t most_bytes = 64ULL << 20;  // size of PATH and PATH.1 together
 };
 
 class BackgroundLog {
  public:
-  // From here on until its end log lines go there. An error: the file cannot be opened. One that
-  // does not answer within a second is no error.
+  // From here until this object ends, log lines go to the file. The error says that the file cannot
+  // be opened. If the disk does not answer within a second, that is not an error.
   [[nodiscard]] static Result<BackgroundLog> start(const std::string& program,
                                                    const BackgroundLogOptions& options,
                                                    const Clock& clock);
   BackgroundLog(BackgroundLog&&) noexcept;
   BackgroundLog& operator=(BackgroundLog&&) = delete;
-  ~BackgroundLog();  // waits for what was logged; where that may take for ever, end() comes first
+  ~BackgroundLog();  // waits until all lines are written; if that may take forever, call end()
+                     // first
 
-  // Until all that was logged is written, at most so long; whether it is. Before an abort.
+  // Waits for at most `patience` until all lines are written; whether they are. To be called before
+  // an abort.
   bool flush(Duration patience) const;
-  // The same, and the thread ends. False: the disk does not answer, and the process can only be
-  // left by _exit.
+  // The same, and the thread ends. False if the disk does not answer, so that the process can only
+  // be left by _exit.
   [[nodiscard]] bool end(Duration patience);
 
  private:

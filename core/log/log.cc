@@ -42,9 +42,9 @@ Result<LogLevel> parse_log_level(std::string_view text) {
 
 namespace {
 
-// The library's own first logger writes to standard output, where the output of
-// commands goes; it is told by its empty name. Two threads may both be the first
-// to log, and a logger that is replaced is gone: one of them does it.
+// The library's own first logger, recognised by its empty name, writes to standard output, which
+// belongs to the output of commands. Two threads may both be the first to log, and a replaced
+// logger is destroyed, so only one of them replaces it.
 void replace_first_logger() {
   static std::once_flag first;
   std::call_once(first, [] {

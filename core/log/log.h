@@ -1,5 +1,5 @@
-// Log lines for people: time, level, program, text. Output only; nothing
-// decides by it. Set up once by main; before that, lines go to standard error.
+// Log lines for people: time, level, program, text. Output only; no decision depends on it. main
+// sets it up once; before that, lines go to standard error.
 #pragma once
 
 #include <fmt/format.h>

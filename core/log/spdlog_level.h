@@ -1,4 +1,4 @@
-// A log level as spdlog calls it, for the sources that set spdlog up.
+// Converts a log level to spdlog's, for the sources that set spdlog up.
 #pragma once
 
 #include <spdlog/common.h>

@@ -39,15 +39,15 @@ struct DiskThread::State {
   const std::size_t most_waiting;
   OwnedFd ready;
   std::mutex mutex;
-  std::condition_variable changed;  // work came, or was done
+  std::condition_variable changed;  // a job was added or finished
   std::deque<Named> waiting;
   std::deque<Then> done;
   bool busy = false;
   bool ending = false;
-  std::string what;     // while busy
-  MonoTime moved_at{};  // while busy
+  std::string what;     // set while busy
+  MonoTime moved_at{};  // set while busy
   std::uint64_t refused = 0;
-  std::thread thread;  // last: it uses all of the above
+  std::thread thread;  // the last member, because it uses all of the above
 };
 
 DiskThread::DiskThread(const Clock& clock, std::size_t most_waiting)
@@ -75,7 +75,7 @@ void DiskThread::State::work() {
     moved_at = clock.now();
     lock.unlock();
     Then then = next.job();
-    next.job = {};  // what it holds goes before anybody hears that it is done
+    next.job = {};  // destroys what the job holds before anyone is told that it is done
     lock.lock();
     busy = false;
     if (then) {
@@ -114,7 +114,7 @@ std::uint64_t DiskThread::refused() const {
 
 int DiskThread::ready_fd() const { return state_->ready.get(); }
 
-// What the results lead to may give new jobs.
+// Using the results may add new jobs.
 void DiskThread::deliver() {
   std::uint64_t count = 0;
   [[maybe_unused]] const ssize_t got = ::read(state_->ready.get(), &count, sizeof count);

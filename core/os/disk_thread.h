@@ -1,14 +1,14 @@
-// A thread that does one job about files after another, so that a filesystem that stands still
-// holds up this thread and not a daemon's loop.
+// A thread that runs jobs on files one after another, so that a filesystem that does not answer
+// blocks this thread and not a daemon's loop.
 //
-// The loop gives it jobs; a job runs on the thread and returns what is to be done with its
-// result, which deliver() then runs on the loop's thread. Both go in the order in which the jobs
-// were given. A job must share nothing with the loop but what it was given by value.
+// The loop adds jobs. A job runs on the thread and returns a function that uses its result, and
+// deliver() runs that function on the loop's thread. Both happen in the order in which the jobs
+// were added. A job must share nothing with the loop except what it was given by value.
 //
 //   run, offer ──> waiting ──(thread)──> done ──deliver()──> its result is used
 //
-// How long the present job has been at it is known at any time: a job that goes through much
-// data says `progress()` now and then, and then it is not one that stands still.
+// The time for which the present job has made no progress is always known. A job that processes
+// much data calls `progress()` now and then, so that it does not look stuck.
 #pragma once
 
 #include <cstddef>
@@ -24,19 +24,20 @@ namespace antdt {
 
 class DiskThread {
  public:
-  using Then = std::function<void()>;  // on the loop's thread; may be empty
-  using Job = std::function<Then()>;   // on this thread
+  using Then = std::function<void()>;  // runs on the loop's thread; may be empty
+  using Job = std::function<Then()>;   // runs on this thread
 
-  // `most_waiting`: of jobs that are offered. `clock` is read on both threads.
+  // `most_waiting`: how many offered jobs may wait. Both threads read `clock`.
   explicit DiskThread(const Clock& clock, std::size_t most_waiting = 10'000);
-  // Waits for what was given. Where a filesystem may stand still, end() comes first.
+  // Waits for all jobs. If a filesystem may not answer, call end() first.
   ~DiskThread();
   DiskThread(const DiskThread&) = delete;
   DiskThread& operator=(const DiskThread&) = delete;
 
-  // `what` is for people: "storing a checkpoint". Of jobs that the caller bounds.
+  // `what` describes the job to people: "storing a checkpoint". The caller must bound the number of
+  // jobs.
   void run(std::string what, Job job);
-  // The same for what may be lost: false, and counted, if too many wait already.
+  // The same for jobs that may be dropped: false, and counted, if too many are waiting.
   bool offer(std::string what, Job job);
   [[nodiscard]] std::uint64_t refused() const;
 
@@ -46,17 +47,17 @@ class DiskThread {
 
   struct Present {
     std::string what;
-    Duration still{};         // without progress
-    std::size_t waiting = 0;  // behind it
+    Duration still{};         // time without progress
+    std::size_t waiting = 0;  // how many jobs wait behind it
   };
-  // The job that runs now; nothing while there is none.
+  // The job that runs now; empty if there is none.
   [[nodiscard]] std::optional<Present> present() const;
-  // For a job: it moves. From any thread.
+  // Reports that the present job makes progress. Callable from any thread.
   void progress();
 
-  // Waits until nothing is left to do, at most so long; whether that is so.
+  // Waits for at most `patience` until nothing is left to do; whether that is so.
   [[nodiscard]] bool await_idle(Duration patience) const;
-  // The same, and then the thread ends. False: a job stands still, and the process can only be
+  // The same, and then the thread ends. False if a job is stuck, so that the process can only be
   // left by _exit.
   [[nodiscard]] bool end(Duration patience);
 

@@ -24,8 +24,8 @@ std::optional<pid_t> read_pid(int fd) {
   return pid;
 }
 
-// Whether the name still leads to the file that is open: its last owner may
-// have removed it between our open and our lock.
+// Whether the name still refers to the open file. Its last owner may have removed it between our
+// open and our lock.
 bool is_at(int fd, const std::string& path) {
   struct stat opened {};
   struct stat named {};
@@ -96,8 +96,8 @@ FileLock::~FileLock() { release(); }
 
 void FileLock::release() {
   if (fd_ < 0) return;
-  // Removed while it is held: whoever locks the removed file sees that it has
-  // no name any more and tries again.
+  // The file is removed while it is locked: a process that locks the removed file notices that it
+  // has no name any more, and tries again.
   if (is_at(fd_, path_)) unlink(path_.c_str());
   close(std::exchange(fd_, -1));
 }

@@ -106,7 +106,7 @@ Status make_directories(const std::string& path, mode_t mode) {
     at = path.find('/', at + 1);
     const std::string part = path.substr(0, at);
     if (mkdir(part.c_str(), mode) == 0 || errno == EEXIST) continue;
-    // On the way down a read-only or forbidden level may be there already.
+    // Only the last level may fail: a parent that is read-only or forbidden may exist already.
     const int error = errno;
     struct stat info {};
     if (stat(part.c_str(), &info) == 0) continue;
@@ -128,7 +128,7 @@ Status sync_directory(const std::string& directory) {
   const int rc = fsync(fd);
   const int error = errno;
   close(fd);
-  // Some filesystems cannot sync directories and need not.
+  // Some filesystems cannot sync directories, and need not.
   if (rc != 0 && error != EINVAL) {
     return fail_errno(ErrorKind::kIo, error, "syncing the directory " + directory);
   }
@@ -143,7 +143,7 @@ struct KnownFilesystem {
   std::uint32_t magic;
   const char* name;
 };
-// Numbers of statfs(2) and of the kernel's and the vendors' headers.
+// The numbers are those of statfs(2) and of headers of the kernel and of vendors.
 constexpr std::array kNetworkFilesystems = {
     KnownFilesystem{0x6969, "nfs"},          KnownFilesystem{0x517b, "smb"},
     KnownFilesystem{0xff534d42, "cifs"},     KnownFilesystem{0xfe534d42, "smb2"},
@@ -157,9 +157,8 @@ constexpr std::array kNetworkFilesystems = {
 };
 constexpr std::uint32_t kFuse = 0x65735546;
 
-// FUSE holds local filesystems (ntfs-3g) and remote ones; the mount table names
-// which. Unescaped enough for comparing: a mount point with a space in it is
-// written \040 there and simply not found.
+// FUSE is used for local filesystems (ntfs-3g) and remote ones; the mount table says which. A mount
+// point with a space is written with \040 there, and is then not found.
 std::optional<std::string> fuse_kind(const std::string& path) {
   std::error_code error;
   const std::string real = std::filesystem::canonical(path, error).string();

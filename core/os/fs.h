@@ -1,4 +1,4 @@
-// Files, for programs that must not lose or half-write them.
+// File operations for programs that must not lose files or leave them half-written.
 #pragma once
 
 #include <sys/types.h>
@@ -13,27 +13,27 @@
 
 namespace antdt {
 
-// Replaces the file `path` as a whole: written beside it, synced, renamed,
-// directory synced. After a power failure either the old or the new content is
-// there. The mode is that of the new file.
+// Replaces the file `path` as a whole: it is written beside it, synced and renamed, and the
+// directory is synced. After a power failure either the old or the new content is there. The mode
+// is that of the new file.
 [[nodiscard]] Status write_file_atomic(const std::string& path, std::string_view bytes,
                                        mode_t mode = 0644);
 
-// The same for content that comes piece by piece.
+// The same for content that arrives in pieces.
 class FileWriter {
  public:
-  // kIo when nothing can be written beside `path`.
+  // kIo if nothing can be written beside `path`.
   [[nodiscard]] static Result<FileWriter> create(const std::string& path, mode_t mode = 0644);
   FileWriter(FileWriter&& other) noexcept;
   FileWriter& operator=(FileWriter&&) = delete;
-  ~FileWriter();  // unless finished, nothing stays
+  ~FileWriter();  // removes the file, unless it is finished
 
-  // An error is kept for finish().
+  // finish() returns the error, if any.
   void write(std::string_view bytes);
-  [[nodiscard]] std::uint64_t bytes() const { return bytes_; }  // written so far
-  // So much is on the disk then. An error is kept for finish().
+  [[nodiscard]] std::uint64_t bytes() const { return bytes_; }  // how much was written so far
+  // Syncs what was written so far. finish() returns the error, if any.
   void sync();
-  // Synced and renamed into place.
+  // Syncs the file and renames it into place.
   [[nodiscard]] Status finish();
 
  private:
@@ -47,26 +47,26 @@ class FileWriter {
 
 [[nodiscard]] Result<std::string> read_file(const std::string& path);
 
-// Makes `path` and what is missing above it, each with `mode`. A directory that
-// is there already is left as it is; anything else there is an error.
+// Makes `path` and its missing parents, each with `mode`. An existing directory is left as it is;
+// anything else in its place is an error.
 [[nodiscard]] Status make_directories(const std::string& path, mode_t mode = 0755);
 
-// Makes what was created, renamed or removed in `directory` durable.
+// Makes everything that was created, renamed or removed in `directory` durable.
 [[nodiscard]] Status sync_directory(const std::string& directory);
 
-// The kind of network filesystem that holds `path` ("nfs", "lustre", ...), or
-// nothing if it is a local one. SQLite's locks and mmap cannot be trusted there.
+// The kind of network filesystem that holds `path` ("nfs", "lustre", ...), or empty if it is local.
+// SQLite's locks and mmap cannot be trusted on a network filesystem.
 [[nodiscard]] Result<std::optional<std::string>> network_filesystem(const std::string& path);
 [[nodiscard]] Result<bool> on_network_filesystem(const std::string& path);
 
-// An exclusive lock that ends with its process, on a file that holds the
-// owner's pid for messages. Not inherited through exec.
+// An exclusive lock that ends with its process, on a file that contains the owner's pid for
+// messages. Not inherited through exec.
 class FileLock {
  public:
-  // Takes the lock at once or fails: kRefused, naming the owner's pid, when
-  // somebody has it; kIo when the file cannot be made.
+  // Takes the lock without waiting. kRefused, naming the owner's pid, if another process has it;
+  // kIo if the file cannot be made.
   [[nodiscard]] static Result<FileLock> acquire(const std::string& path);
-  // The pid written in the lock file by who holds it now; nothing when nobody does.
+  // The pid in the lock file of the present owner; empty if there is none.
   [[nodiscard]] static std::optional<pid_t> owner(const std::string& path);
 
   FileLock(FileLock&& other) noexcept;
@@ -82,7 +82,7 @@ class FileLock {
   int fd_ = -1;
 };
 
-// A directory of its own under $TMPDIR or /tmp, removed with all that is in it.
+// A temporary directory in $TMPDIR or /tmp, which is removed with its content.
 class TempDir {
  public:
   TempDir();

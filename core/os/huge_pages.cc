@@ -17,7 +17,7 @@
 namespace antdt {
 namespace {
 
-constexpr std::size_t kAlignment = 64;  // of a slot: a cache line
+constexpr std::size_t kAlignment = 64;  // alignment of a slot: a cache line
 
 constexpr std::size_t round_up(std::size_t bytes, std::size_t to) {
   return (bytes + to - 1) / to * to;
@@ -31,7 +31,7 @@ std::byte* chunk_of(std::byte* at) {
   return at - reinterpret_cast<std::uintptr_t>(at) % HugePages::kChunk;
 }
 
-// `bytes`, a multiple of kChunk, aligned to it; zeros.
+// Maps `bytes` zero bytes, a multiple of kChunk, aligned to kChunk.
 std::byte* map_aligned(std::size_t bytes) {
   const std::size_t more = bytes + HugePages::kChunk;
   void* mapped = mmap(nullptr, more, PROT_READ | PROT_WRITE,
@@ -42,11 +42,11 @@ std::byte* map_aligned(std::size_t bytes) {
   if (chunk != begin) munmap(begin, static_cast<std::size_t>(chunk - begin));
   std::byte* const end = chunk + bytes;
   if (end != begin + more) munmap(end, static_cast<std::size_t>(begin + more - end));
-  madvise(chunk, bytes, MADV_HUGEPAGE);  // a wish
+  madvise(chunk, bytes, MADV_HUGEPAGE);  // the kernel may ignore it
   return chunk;
 }
 
-// MADV_COLLAPSE would make them though an administrator wants none.
+// MADV_COLLAPSE would make huge pages even if an administrator has forbidden them.
 bool system_gives_huge_pages() {
   std::ifstream in("/sys/kernel/mm/transparent_hugepage/enabled");
   std::string setting;
@@ -56,7 +56,8 @@ bool system_gives_huge_pages() {
 }  // namespace
 
 HugePages& HugePages::of_process() {
-  static auto* const pages = new HugePages;  // its memory may be in use to the very end
+  // never destroyed, because its memory may be in use until the process ends
+  static auto* const pages = new HugePages;
   return *pages;
 }
 
@@ -162,8 +163,8 @@ void HugePages::wait_for_mending() {
   mender_rests_.wait(lock, [this] { return !mends_; });
 }
 
-// One chunk after another, by their addresses. A chunk that is unmapped meanwhile gives an
-// error, and one that was mapped there instead is mended, which changes nothing either.
+// Walks through the chunks by address. A chunk that is unmapped meanwhile gives an error, and one
+// that was mapped in its place is mended as well; both are harmless.
 void HugePages::mend_all() {
   std::unique_lock lock(mutex_);
   std::byte* next = nullptr;
@@ -184,7 +185,7 @@ void HugePages::mend_all() {
     lock.unlock();
     bool can_be = true;
     for (std::size_t at = 0; at < bytes && can_be; at += kChunk) {
-      // EINVAL: this kernel does not know it, or gives no huge pages at all.
+      // EINVAL: this kernel does not know the call, or gives no huge pages at all.
       can_be = madvise(begin + at, kChunk, MADV_COLLAPSE) == 0 || errno != EINVAL;
     }
     next = begin + bytes;

@@ -46,7 +46,8 @@ bool can_be_bound(const addrinfo& at) {
   return bound;
 }
 
-// An address of this family that is not of one link alone: those need the link's name too.
+// Whether it is an address of this family that is not link-local: a link-local address also needs
+// the link's name.
 bool is_of(const ifaddrs& at, int family) {
   if (at.ifa_addr == nullptr || at.ifa_addr->sa_family != family) return false;
   if (family != AF_INET6) return true;
@@ -141,7 +142,7 @@ Result<OwnedFd> listen_tcp(const std::string& address, std::uint16_t port) {
   const Addresses at(found, &freeaddrinfo);
   OwnedFd fd(socket(at->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   const int on = 1;
-  // A port whose last connections are still being closed is free.
+  // A port whose last connections are still being closed counts as free.
   const bool listens =
       fd.is_open() && setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) == 0 &&
       bind(fd.get(), at->ai_addr, at->ai_addrlen) == 0 && listen(fd.get(), SOMAXCONN) == 0;

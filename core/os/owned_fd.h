@@ -1,4 +1,4 @@
-// A file descriptor that is closed with its owner.
+// A file descriptor that is closed by its owner's destructor.
 #pragma once
 
 #include <unistd.h>
@@ -9,7 +9,7 @@ namespace antdt {
 
 class OwnedFd {
  public:
-  OwnedFd() = default;  // none
+  OwnedFd() = default;  // no descriptor
   explicit OwnedFd(int fd) : fd_(fd) {}
   OwnedFd(OwnedFd&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
   OwnedFd& operator=(OwnedFd&& other) noexcept {
@@ -21,7 +21,7 @@ class OwnedFd {
 
   [[nodiscard]] int get() const { return fd_; }
   [[nodiscard]] bool is_open() const { return fd_ >= 0; }
-  // Whoever asks closes it.
+  // The caller must close the descriptor.
   [[nodiscard]] int release() { return std::exchange(fd_, -1); }
   void close() {
     if (fd_ >= 0) ::close(std::exchange(fd_, -1));

@@ -1,4 +1,4 @@
-// A pipe whose ends are closed with it, and in a program that is executed.
+// A pipe whose ends are closed with this object, and when a program is executed.
 #pragma once
 
 #include <fcntl.h>
@@ -14,7 +14,7 @@ struct Pipe {
   OwnedFd read;
   OwnedFd write;
 
-  // False: errno says why there is none.
+  // False on failure, with the reason in errno.
   [[nodiscard]] bool open() {
     std::array<int, 2> ends{};
     if (::pipe2(ends.data(), O_CLOEXEC) != 0) return false;

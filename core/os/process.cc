@@ -28,7 +28,7 @@ tl::unexpected<Error> no_such_process(pid_t pid) {
 Result<ProcessState> read_process_state(pid_t pid) {
   const Result<std::string> stat = read_file(fmt::format("/proc/{}/stat", pid));
   if (!stat) return no_such_process(pid);
-  // The second field is the program's name in parentheses and may hold anything.
+  // The second field is the program's name in parentheses, which may contain any characters.
   const std::size_t name_end = stat->rfind(')');
   if (name_end == std::string::npos || name_end + 2 >= stat->size()) return no_such_process(pid);
   ProcessState result;
@@ -57,7 +57,8 @@ void reset_signals_for_child() {
 
 void keep_freed_memory() {
   constexpr int kKept = 64 << 20;
-  constexpr int kOfItsOwn = 32 << 20;  // the largest that glibc takes: memory beside the heap
+  // the largest threshold that glibc accepts; larger buffers are mapped separately
+  constexpr int kOfItsOwn = 32 << 20;
   mallopt(M_TRIM_THRESHOLD, kKept);
   mallopt(M_MMAP_THRESHOLD, kOfItsOwn);
 }
@@ -87,8 +88,8 @@ Result<int> open_pidfd(pid_t pid) {
 
 Status signal_process(pid_t pid, std::uint64_t start_time, int signal) {
   ANTDT_TRY(const int fd, open_pidfd(pid));
-  // The descriptor holds on to one process: if that one started then, it is the
-  // one that is hit, whatever becomes of the pid.
+  // The descriptor refers to one process. If that process has the given start time, it is the right
+  // one, whatever becomes of the pid.
   const bool same = process_alive(pid, start_time);
   const long rc = same ? syscall(SYS_pidfd_send_signal, fd, signal, nullptr, 0) : -1;
   const int error = same ? errno : ESRCH;

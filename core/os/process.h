@@ -1,5 +1,4 @@
-// Processes by pid, told apart from later ones with the same pid by when they
-// started.
+// Processes by pid, distinguished by their start times from later ones with the same pid.
 #pragma once
 
 #include <sys/types.h>
@@ -10,26 +9,25 @@
 
 namespace antdt {
 
-// A peer or reader that is gone makes a write fail with EPIPE instead of ending
-// this process. Every main calls it first.
+// Makes a write to a peer or reader that is gone fail with EPIPE instead of ending this process.
+// Every main calls it first.
 void ignore_sigpipe();
 
-// Memory of up to 64 MiB that is freed is kept for what is allocated next. Without it
-// glibc gives the buffers of messages of half a megabyte back to the system each time, and
-// the next one comes page by page: a parameter server answers half as many rows. For
-// processes that exchange such messages; called once, first.
+// Keeps up to 64 MiB of freed memory for later allocations. By default, glibc returns the buffers
+// of messages of half a megabyte to the system each time, and the next buffer is faulted in page by
+// page, so that a parameter server answers half as many rows. For processes that exchange such
+// messages; to be called once, first.
 void keep_freed_memory();
 
-// What a child does between fork and exec: no signal blocked or ignored that
-// this process blocks or ignores for itself. Async-signal-safe.
+// To be called in a child between fork and exec: unblocks and restores all signals that this
+// process blocks or ignores for itself. Async-signal-safe.
 void reset_signals_for_child();
 
 // When `pid` started, in clock ticks since boot (/proc/<pid>/stat, field 22).
 // kUnreachable if there is no such process.
 [[nodiscard]] Result<std::uint64_t> process_start_time(pid_t pid);
 
-// Whether the process that started then under this pid is there and not a
-// zombie.
+// Whether the process with this pid and start time exists and is not a zombie.
 [[nodiscard]] bool process_alive(pid_t pid, std::uint64_t start_time);
 
 // Whether it waits for a disk or another device and cannot be killed meanwhile (state D).
@@ -39,8 +37,8 @@ void reset_signals_for_child();
 // kUnreachable if there is no such process.
 [[nodiscard]] Result<int> open_pidfd(pid_t pid);
 
-// Sends `signal` to exactly that process, or fails with kUnreachable if it is
-// gone; a new process with the same pid is never hit.
+// Sends `signal` to exactly that process, or fails with kUnreachable if it is gone. A new process
+// with the same pid is never signalled.
 [[nodiscard]] Status signal_process(pid_t pid, std::uint64_t start_time, int signal);
 
 }  // namespace antdt

@@ -1,9 +1,9 @@
-// A file that lines are appended to and that does not grow for ever: when it has its size it is
-// renamed to PATH.1, what was PATH.1 goes, and a new one is begun. So at least half of
-// `most_bytes` of the newest lines are there, in PATH.1 and PATH.
+// A file to which lines are appended and whose size is bounded: when it is full, it is renamed to
+// PATH.1, replacing the previous PATH.1, and a new file is begun. So at least half of `most_bytes`
+// of the newest lines exist in PATH.1 and PATH.
 //
-// It is opened when something is written and kept open; where that fails it is tried again with
-// the next line, and the line is lost. Whoever reads both files reads PATH.1 first.
+// The file is opened at the first write and kept open. If that fails, the line is lost, and opening
+// is tried again with the next line. A reader of both files reads PATH.1 first.
 #pragma once
 
 #include <cstdint>
@@ -17,10 +17,10 @@ namespace antdt {
 
 class RotatingFile {
  public:
-  // `most_bytes`: of both files together.
+  // `most_bytes`: size of both files together.
   RotatingFile(std::string path, std::uint64_t most_bytes);
 
-  // All of `text`, which should end with a newline, in one file.
+  // Writes `text`, which should end with a newline, into one file.
   [[nodiscard]] Status append(std::string_view text);
   [[nodiscard]] const std::string& path() const { return path_; }
 
@@ -34,7 +34,7 @@ class RotatingFile {
   std::uint64_t bytes_ = 0;
 };
 
-// PATH.1 and PATH, as one text; what is not there is empty.
+// PATH.1 and PATH as one text; a missing file counts as empty.
 [[nodiscard]] std::string read_rotated(const std::string& path);
 
 }  // namespace antdt

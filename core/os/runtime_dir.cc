@@ -46,7 +46,7 @@ Result<std::string> runtime_directory() {
   return path;
 }
 
-// The paths of sockets are short, job ids need not be.
+// Paths of sockets must be short, but job ids may be long.
 std::string process_socket(const std::string& agent_socket, const std::string& job, Member member) {
   std::uint64_t hash = 0;
   for (const char c : job) hash = combine_seed(hash, static_cast<unsigned char>(c));

@@ -23,7 +23,7 @@ constexpr mode_t kUmask = 077;
 constexpr int kNiceness = 5;
 
 enum class Stage : int {
-  kFork,  // of an orphan
+  kFork,  // the fork of an orphan
   kCgroup,
   kParent,
   kDescriptors,
@@ -39,8 +39,8 @@ struct Failure {
   int error_number;
 };
 
-// Everything the child needs, made before the fork: between it and exec nothing may be
-// allocated, and no lock taken, since other threads of this process do not exist in the child.
+// Everything that the child needs, prepared before the fork. Between fork and exec nothing may be
+// allocated and no lock taken, because other threads of this process do not exist in the child.
 struct Prepared {
   const Spawn& what;
   std::vector<char*> argv;
@@ -69,8 +69,8 @@ void put_into(const char* file, const char* text, std::size_t size) {
   close(fd);
 }
 
-// Copies first, so that none of the three is overwritten before it was taken; then all
-// that is not handed over is closed when the program is executed.
+// First copies the three descriptors, so that none is overwritten before it was copied. Then all
+// descriptors that are not passed are closed when the program is executed.
 void hand_over_descriptors(const Prepared& p) {
   std::array<int, 3> copies{};
   for (std::size_t i = 0; i < copies.size(); ++i) {
@@ -88,8 +88,8 @@ void hand_over_descriptors(const Prepared& p) {
   }
 }
 
-// The system calls themselves: those of the C library wait for the threads of the parent,
-// which are not there any more.
+// Uses the system calls directly: those of the C library wait for the parent's threads, which do
+// not exist here.
 void become_user(const Prepared& p) {
   const UserIdentity& user = *p.what.user;
   if (syscall(SYS_setgroups, user.groups.size(), user.groups.data()) != 0) {
@@ -107,7 +107,7 @@ void join_groups(const Prepared& p) {
   if (p.what.group == ChildGroup::kOwn) setpgid(0, 0);
   constexpr char kSelf[] = "0";
   if (p.what.cgroup_procs >= 0 && write(p.what.cgroup_procs, kSelf, 1) != 1) {
-    tell(p.report, Stage::kCgroup);  // and goes on outside it
+    tell(p.report, Stage::kCgroup);  // the program goes on outside the cgroup
   }
 }
 
@@ -122,10 +122,10 @@ void yield_to_others() {
   if (p.what.yields) yield_to_others();
   hand_over_descriptors(p);
   if (p.change_user) become_user(p);
-  // After the user changed, which clears it.
+  // Done after the change of user, which clears it.
   if (p.what.dies_with_us) {
     if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) give_up(p.report, Stage::kParent);
-    if (getppid() != p.parent) _exit(127);  // it died before that took effect
+    if (getppid() != p.parent) _exit(127);  // the parent died before that took effect
   }
   if (p.what.user) umask(kUmask);
   if (!p.directory.empty() && chdir(p.directory.c_str()) != 0) {
@@ -158,7 +158,7 @@ std::vector<char*> own_environment() {
   return list;
 }
 
-// Nothing comes when the program was executed: the end of the pipe went with it.
+// If the program was executed, nothing arrives, because exec closed the end of the pipe.
 std::optional<Failure> read_failure(int report) {
   Failure failure{};
   ssize_t got = 0;

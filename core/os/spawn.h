@@ -1,9 +1,9 @@
-// Starting a program: the one place where this project forks and executes one. (Agents start
-// shims by Boost.Process, antdtd/processes/shim_launcher.cc.)
+// Starts programs. This is the one place where the project forks and executes. (Agents start shims
+// with Boost.Process, antdtd/processes/shim_launcher.cc.)
 //
-// The child has the three standard descriptors that it is given, those of `pass` and no others;
-// no signal is blocked or ignored in it. All that may fail is done before the program begins, and
-// what failed is said by the child through a pipe, so an error names the step.
+// The child has the three standard descriptors that it is given, those of `pass`, and no others; no
+// signal is blocked or ignored in it. Everything that may fail is done before the program begins,
+// and the child reports a failure through a pipe, so an error names the step that failed.
 #pragma once
 
 #include <sys/types.h>
@@ -18,43 +18,45 @@
 namespace antdt {
 
 enum class ChildGroup {
-  kOurs,     // signals of the terminal reach it too
+  kOurs,     // stays in this process group, so signals of the terminal reach it, too
   kOwn,      // a process group of its own
   kSession,  // a session of its own, without a terminal
 };
 
 struct Spawn {
-  std::string program;                 // a path, or a name that is looked for in PATH
+  std::string program;                 // a path, or a name that is looked up in PATH
   std::vector<std::string> arguments;  // without argv[0]
-  std::optional<std::vector<std::string>> environment = {};  // exactly this; none: ours
-  int standard_input = -1;  // -1: /dev/null; likewise the two that follow
+  // exactly these variables; empty: those of this process
+  std::optional<std::vector<std::string>> environment = {};
+  int standard_input = -1;  // -1: /dev/null; also for the next two
   int standard_output = -1;
   int standard_error = -1;
-  std::vector<int> pass = {};  // kept open under the same numbers, all of them above 2
-  std::string directory = {};  // to begin in; empty: ours
+  std::vector<int> pass = {};  // descriptors above 2 that stay open under the same numbers
+  std::string directory = {};  // working directory; empty: that of this process
   ChildGroup group = ChildGroup::kOurs;
-  bool dies_with_us = false;  // gets SIGKILL when the thread that called ends
-  bool yields = false;        // less processor time, and the first to go for want of memory
-  bool is_orphan = false;     // nobody's child: it is not ours to wait for
-  int cgroup_procs = -1;      // `cgroup.procs`, open for writing, of the cgroup to begin in
-  // As whom. The program then has the user's groups, a umask of 077, no capability and no way to
-  // gain rights by executing something (no_new_privs), and begins in "/" unless `directory` says
-  // otherwise. This process needs CAP_SETUID and CAP_SETGID if that is another user than its own;
-  // if it is its own the rights stay as they are, and all else holds likewise.
+  bool dies_with_us = false;  // it gets SIGKILL when the calling thread ends
+  bool yields = false;        // it gets less processor time, and is killed first if memory runs out
+  bool is_orphan = false;     // it is not a child of this process, which need not wait for it
+  int cgroup_procs = -1;      // `cgroup.procs`, open for writing, of the cgroup in which it begins
+  // The user as whom the program runs. It then has the user's groups, a umask of 077, no
+  // capabilities and no way to gain rights by executing a program (no_new_privs), and begins in "/"
+  // unless `directory` says otherwise. For another user than its own, this process needs CAP_SETUID
+  // and CAP_SETGID; for its own, the uid and groups stay, and everything else applies.
   std::optional<UserIdentity> user = {};
 };
 
 struct Spawned {
-  pid_t pid = 0;         // to be reaped by the caller; of an orphan 0
-  int cgroup_error = 0;  // errno of entering the cgroup: the program runs outside it
+  pid_t pid = 0;  // to be reaped by the caller; 0 for an orphan
+  int cgroup_error =
+      0;  // errno of entering the cgroup, if that failed: the program runs outside it
 };
 
-// Returns once the program is executed. An error says what was tried and why it failed; nothing
-// runs then: "cannot execute /x/y: No such file or directory". kUsage for the program or the
-// directory, kIo for anything else.
+// Returns once the program is executed. Otherwise nothing runs, and the error says what was tried
+// and why it failed: "cannot execute /x/y: No such file or directory". kUsage for the program or
+// the directory, kIo for anything else.
 [[nodiscard]] Result<Spawned> spawn(const Spawn& what);
 
-// What tells a program whose it is: HOME, USER, LOGNAME and SHELL of the user.
+// The variables that tell a program its user: HOME, USER, LOGNAME and SHELL.
 [[nodiscard]] std::vector<std::string> user_environment(const UserIdentity& user);
 
 }  // namespace antdt

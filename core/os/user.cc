@@ -13,8 +13,8 @@ namespace {
 constexpr std::size_t kFirstBuffer = 4096;
 constexpr std::size_t kLargestBuffer = std::size_t{16} * 1024 * 1024;
 
-// Calls a getpwnam_r-like function with buffers that grow until its answer fits. Returns
-// its error number.
+// Calls a getpwnam_r-like function with growing buffers until the answer fits. Returns its error
+// number.
 template <class Call>
 int with_buffer(std::vector<char>& buffer, Call&& call) {
   int error = ERANGE;
@@ -29,7 +29,8 @@ std::vector<gid_t> groups_of(const std::string& name, gid_t gid) {
   std::vector<gid_t> groups(64);
   int count = static_cast<int>(groups.size());
   while (getgrouplist(name.c_str(), gid, groups.data(), &count) < 0) {
-    // The count that it needs is told; a database that changes meanwhile is asked again.
+    // The call returns the number that it needs. If the database changes meanwhile, it is asked
+    // again.
     groups.resize(std::max(static_cast<std::size_t>(count), groups.size() * 2));
     count = static_cast<int>(groups.size());
   }

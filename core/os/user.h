@@ -1,4 +1,4 @@
-// The system's users: who owns a job, and as whom its processes run.
+// The system's users: owners of jobs, as whom processes run.
 #pragma once
 
 #include <sys/types.h>
@@ -10,28 +10,27 @@
 
 namespace antdt {
 
-// What is needed to start a process as a user: its line in the system's user database and
-// all of its groups.
+// What is needed to start a process as a user: the user's entry in the system's database, and all
+// groups.
 struct UserIdentity {
   std::string name;
   uid_t uid = 0;
   gid_t gid = 0;
-  std::vector<gid_t> groups;  // the supplementary ones, `gid` among them
+  std::vector<gid_t> groups;  // the supplementary groups, including `gid`
   std::string home;
   std::string shell;
 
-  // Whether this process has that user's rights already, so that nothing is to be changed.
+  // Whether this process has that user's rights already, so that nothing needs to change.
   [[nodiscard]] bool is_own() const;
 };
 
-// Both ask the system's user database, which may be a directory service that answers slowly:
-// not for the thread of a loop that others wait for. kUsage if there is no such user.
+// Both functions ask the system's user database, which may be a slow directory service, so the
+// thread of a loop must not call them. kUsage if there is no such user.
 [[nodiscard]] Result<UserIdentity> find_user(const std::string& name);
-// The user that this process runs as. One without a line in the database is named by its
-// number.
+// The user as whom this process runs. A user without an entry in the database is named by the uid.
 [[nodiscard]] UserIdentity own_user();
 
-// Whether `user` is a member of the group of that name; false where there is no such group.
+// Whether `user` is a member of the group of that name; false if there is no such group.
 [[nodiscard]] bool is_member(const UserIdentity& user, const std::string& group);
 
 }  // namespace antdt

@@ -1,14 +1,14 @@
-// What a job tells people and programs: the status of a running job (`antdt status --json`) and
+// Reports of a job to people and programs: the status of a running job (`antdt status --json`) and
 // the summary of an ended one (RUN/summary.json). Each field is named here and nowhere else: the
 // job daemon writes JSON from these structs, the commands read it into them (core/report/json.h),
-// and docs/reports.md, which says what each means, is compared with them by a test.
+// and a test compares them with docs/reports.md, which says what each field means.
 //
 // In `fields`
-//     v(name, field)         is always there; an empty optional is written as null
-//     v.if_any(name, field)  is left out where the optional or the list is empty, or the count is 0
+//     v(name, field)         is always written; an empty optional as null
+//     v.if_any(name, field)  is left out if the optional or the list is empty, or the count is 0
 //     v.later(name, field)   is always written; earlier versions did not write it
 //
-// Fields are added and never change their meaning: tools of users read them.
+// Fields may be added but never change their meaning, because users' tools read them.
 #pragma once
 
 #include <cstdint>
@@ -16,6 +16,8 @@
 #include <optional>
 #include <string>
 #include <vector>
+
+#include "core/report/traced_report.h"
 
 namespace antdt::report {
 
@@ -26,7 +28,7 @@ struct Io {
   std::uint64_t done_bytes = 0;
   std::uint64_t total_bytes = 0;
   double bytes_per_second = 0;
-  std::string text = {};  // all of it, for people
+  std::string text = {};  // the whole as a text for people
   template <class Self, class V>
   static void fields(Self& m, V& v) {
     v("what", m.what);
@@ -38,12 +40,12 @@ struct Io {
   }
 };
 
-// Of a worker or server that makes others wait: its verdict's parts.
+// The verdict on a worker or server that makes others wait.
 struct Straggler {
   std::string kind = {};  // "transient", "persistent"
   double severity = 1;
   std::string cause = {};
-  std::string seen = {};  // what speaks for the cause
+  std::string seen = {};  // the evidence for the cause
   template <class Self, class V>
   static void fields(Self& m, V& v) {
     v("kind", m.kind);
@@ -65,7 +67,7 @@ struct DeviceClass {
 
 struct Evaluation {
   std::uint64_t records = 0;
-  std::optional<double> auc = {}, log_loss = {}, accuracy = {};  // those that the model has
+  std::optional<double> auc = {}, log_loss = {}, accuracy = {};  // the metrics that the model has
   template <class Self, class V>
   static void fields(Self& m, V& v) {
     v("records", m.records);
@@ -96,8 +98,8 @@ struct Failure {
   std::uint64_t attempt = 0;
   std::string host = {};
   std::string cls = {};    // "signal", "oom", "host", ...
-  std::string cause = {};  // a sentence; the log lines that show it may follow
-  bool first = false;      // the cause of what failed with it
+  std::string cause = {};  // a sentence, perhaps with the log lines that prove it
+  bool first = false;      // this failure caused the others of its incident
   std::optional<double> recovered_in_s = {};
   template <class Self, class V>
   static void fields(Self& m, V& v) {
@@ -114,10 +116,10 @@ struct Failure {
 
 struct Host {
   std::string name = {};
-  std::uint64_t room = 0;  // workers it takes in all
+  std::uint64_t room = 0;  // how many workers it takes in all
   bool up = false;
-  bool closed = false;     // evicted
-  bool probation = false;  // failed often lately: avoided
+  bool closed = false;     // an operator evicted it
+  bool probation = false;  // it failed often lately, so it is avoided
   double penalty = 0;
   template <class Self, class V>
   static void fields(Self& m, V& v) {
@@ -130,7 +132,7 @@ struct Host {
   }
 };
 
-// Failures of one class that end the job, and how many are left of them.
+// How many failures of a class end the job, and how many of them are left.
 struct Budget {
   std::uint64_t limit = 0;
   std::uint64_t left = 0;
@@ -143,20 +145,21 @@ struct Budget {
 
 struct WorkerStatus {
   std::string id = {};
-  std::optional<std::uint64_t> rank = {};  // none: not a member now
+  std::optional<std::uint64_t> rank = {};  // empty: not a member now
   std::string host = {};
   DeviceClass device = {};
   std::uint64_t pid = 0;
   std::uint64_t attempt = 0;
   std::string state =
       {};  // "planned", "started", "joined", "leaving", "exited", "waiting", "removed"
-  std::uint64_t batch = 0;    // samples a step in the newest plan
-  std::uint64_t samples = 0;  // trained
+  std::uint64_t batch = 0;    // samples per step in the newest plan
+  std::uint64_t samples = 0;  // samples that it trained
   double samples_per_second = 0;
   std::string verdict = {};
-  std::optional<Straggler> straggler = {};      // it makes others wait
-  std::optional<double> tried_again_in_s = {};  // it waits for a host
+  std::optional<Straggler> straggler = {};      // set if it makes others wait
+  std::optional<double> tried_again_in_s = {};  // set while it waits for a host
   std::optional<Io> io = {};
+  std::optional<StepTime> step_time = {};  // traced
   template <class Self, class V>
   static void fields(Self& m, V& v) {
     v("id", m.id);
@@ -173,28 +176,28 @@ struct WorkerStatus {
     v.later("straggler", m.straggler);
     v.if_any("tried_again_in_s", m.tried_again_in_s);
     v.if_any("io", m.io);
+    v.if_any("step_time", m.step_time);
   }
 };
 
-// Of one process of a parameter server, as it said last.
+// One process of a parameter server, as it last reported.
 struct ServerStatus {
   std::string id = {};
   std::string host = {};
   std::uint64_t pid = 0;
   std::uint64_t attempt = 0;
-  std::string state = {};  // as of a worker
+  std::string state = {};  // the same values as a worker's
   std::uint64_t rows = 0;
   std::uint64_t bytes = 0;
   std::uint64_t requests = 0;
-  double service_us_p50 = 0;  // of the last second
+  double service_us_p50 = 0;  // over the last second
   double service_us_p99 = 0;
   std::uint64_t checkpoints = 0;
-  double checkpoint_pause_us_mean = 0;  // it answered nobody for so long for one of them
+  double checkpoint_pause_us_mean = 0;  // for how long a checkpoint kept it from answering
   std::uint64_t checkpoint_pause_us_max = 0;
   std::string verdict = {};
   std::optional<Straggler> straggler = {};
-  std::optional<std::string> role =
-      {};  // where a server is two processes: "primary", "backup", ...
+  std::optional<std::string> role = {};  // for a server of two processes: "primary", "backup", ...
   std::optional<Io> io = {};
   template <class Self, class V>
   static void fields(Self& m, V& v) {
@@ -218,7 +221,7 @@ struct ServerStatus {
   }
 };
 
-// Updates that came between a pull and the use of what was computed from it.
+// How many updates were applied between a pull and the use of what was computed from it.
 struct Staleness {
   double mean = 0;
   std::uint64_t max = 0;
@@ -241,7 +244,7 @@ struct Pushes {
   }
 };
 
-// How a job ended, or is about to.
+// How a job ended, or is about to end.
 struct Ending {
   std::string state = {};
   std::int64_t code = 0;
@@ -258,7 +261,7 @@ struct Status {
   std::uint64_t generation = 0;
   std::uint64_t lineage = 0;
   std::uint64_t incarnation = 0;
-  std::uint64_t epoch = 0;  // the present one, from 0
+  std::uint64_t epoch = 0;  // the present epoch, from 0
   std::uint64_t epochs = 0;
   std::uint64_t step = 0;
   std::uint64_t samples_done = 0;
@@ -266,24 +269,27 @@ struct Status {
   double samples_per_second = 0;
   double wall_seconds = 0;
   std::string message = {};            // the last thing that happened
-  std::string waiting_for = {};        // who is waited for, and for what; empty: nobody
-  std::string solution_trouble = {};   // why a solution of the user's own decides nothing now
+  std::string waiting_for = {};        // which processes are waited for, and for what; empty: none
+  std::string solution_trouble = {};   // why a user's own solution makes no decisions now
   std::string disk_trouble = {};       // a filesystem of the run that does not answer
-  std::vector<Failure> failures = {};  // the newest 100
+  std::vector<Failure> failures = {};  // only the newest 100
   std::vector<Host> hosts = {};
   std::map<std::string, Budget> budgets = {};  // by class of failure
-  std::vector<Action> actions = {};            // the newest 100
+  std::vector<Action> actions = {};            // only the newest 100
   std::vector<WorkerStatus> workers = {};
-  std::optional<double> train_loss = {};  // recent
+  std::optional<double> train_loss = {};  // over the last seconds
   std::optional<double> eta_seconds = {};
   std::optional<Evaluation> last_eval = {};
-  // Where the model is on parameter servers:
+  // If the model is on parameter servers:
   std::vector<ServerStatus> servers = {};
   std::optional<Staleness> staleness = {};
   std::optional<Pushes> pushes = {};
   std::uint64_t servers_count = 0;
-  std::uint64_t servers_wanted = 0;    // that they are about to become
-  std::optional<Ending> outcome = {};  // from the beginning of its end on
+  std::uint64_t servers_wanted = 0;    // the number to which the servers are being changed
+  std::optional<Ending> outcome = {};  // set when the job begins to end
+  // Of a script of protocol torchrun:
+  std::optional<TracedScript> traced = {};
+  std::optional<HangFound> hang = {};  // the newest
   template <class Self, class V>
   static void fields(Self& m, V& v) {
     v("job", m.job);
@@ -316,10 +322,12 @@ struct Status {
     v.if_any("servers_count", m.servers_count);
     v.if_any("servers_wanted", m.servers_wanted);
     v.if_any("outcome", m.outcome);
+    v.if_any("traced", m.traced);
+    v.if_any("hang", m.hang);
   }
 };
 
-// Where a worker's wall time went, in seconds.
+// How a worker's wall time was spent, in seconds.
 struct TimeSpent {
   double compute = 0, data = 0, collective_wait = 0, shard_wait = 0, reconfigure = 0,
          checkpoint = 0, startup = 0, other = 0;
@@ -339,7 +347,7 @@ struct TimeSpent {
 struct EpochSummary {
   double train_loss = 0;
   std::uint64_t samples = 0;
-  double seconds = 0;  // of its training phase
+  double seconds = 0;  // seconds of its training phase
   std::optional<Evaluation> eval = {};
   template <class Self, class V>
   static void fields(Self& m, V& v) {
@@ -350,7 +358,7 @@ struct EpochSummary {
   }
 };
 
-// Of one worker: the last attempt's process, what all attempts measured.
+// One worker: the process of its last attempt, and the measurements of all attempts.
 struct WorkerSummary {
   std::string id = {};
   std::optional<std::uint64_t> rank = {};
@@ -358,7 +366,7 @@ struct WorkerSummary {
   std::uint64_t pid = 0;
   std::uint64_t attempt = 0;
   std::uint64_t samples = 0;
-  double wall_seconds = 0;  // between its end and the job's: not in lost_time
+  double wall_seconds = 0;  // between its end and the job's end; not contained in lost_time
   TimeSpent lost_time = {};
   DeviceClass device = {};
   template <class Self, class V>
@@ -376,7 +384,7 @@ struct WorkerSummary {
 };
 
 struct Exit {
-  std::int64_t code = 0;  // of `antdt run`
+  std::int64_t code = 0;  // exit code of `antdt run`
   std::string cls = {};   // "done", "stopped", a class of failure, "data", "checkpoint", "delivery"
   bool resumable = false;
   std::string first_cause = {};  // may have several lines
@@ -394,30 +402,33 @@ struct Summary {
   std::string job = {};
   std::string state = {};  // "done", "failed", "stopped"
   double wall_seconds = 0;
-  double training_seconds = 0;  // in training phases
+  double training_seconds = 0;  // sum over training phases
   std::uint64_t steps = 0;
   std::uint64_t samples_total = 0;
   std::uint64_t samples_trained = 0;
-  std::string delivery = {};  // the promise
+  std::string delivery = {};  // the delivery promise
   std::uint64_t samples_repeated = 0;
   std::uint64_t samples_lost = 0;
   std::uint64_t samples_skipped = 0;
   std::uint64_t samples_unaccounted = 0;
-  double samples_per_second = 0;  // over all training phases
+  double samples_per_second = 0;  // mean over all training phases
   std::uint64_t generations = 0;
   std::uint64_t lineages = 0;
   std::uint64_t incarnations = 0;
-  std::vector<Failure> failures = {};  // the newest 2,000
+  std::vector<Failure> failures = {};  // only the newest 2,000
   std::vector<EpochSummary> epochs = {};
-  std::vector<Action> actions = {};  // the newest 10,000
+  std::vector<Action> actions = {};  // only the newest 10,000
   std::vector<WorkerSummary> workers = {};
   std::vector<std::string> checkpoints = {};
   Exit exit = {};
-  TimeSpent lost_time = {};  // of all workers
-  // Where the model is on parameter servers:
+  TimeSpent lost_time = {};  // sum over all workers
+  // If the model is on parameter servers:
   std::vector<ServerStatus> servers = {};
   std::optional<Staleness> staleness = {};
   std::optional<Pushes> pushes = {};
+  // Of a script of protocol torchrun:
+  std::optional<TracedScript> traced = {};
+  std::optional<HangFound> hang = {};  // the newest
   template <class Self, class V>
   static void fields(Self& m, V& v) {
     v("schema", m.schema);
@@ -447,6 +458,8 @@ struct Summary {
     v.if_any("servers", m.servers);
     v.if_any("staleness", m.staleness);
     v.if_any("pushes", m.pushes);
+    v.if_any("traced", m.traced);
+    v.if_any("hang", m.hang);
   }
 };
 

@@ -1,8 +1,9 @@
-// Structs of core/report to JSON and back. For .cc files only: it includes nlohmann/json.
+// Converts the structs of core/report to JSON and back. For .cc files only: it includes
+// nlohmann/json.
 //
-// Reading is strict: a field that must be there and is not, or is of another type, is an error
-// that names it ("workers[2].attempt is missing"). Fields that nobody here knows are ignored: a
-// newer version wrote them.
+// Reading is strict: a required field that is missing or has another type is an error that names it
+// ("workers[2].attempt is missing"). Unknown fields are ignored, because a newer version wrote
+// them.
 #pragma once
 
 #include <fmt/format.h>
@@ -23,7 +24,7 @@ namespace antdt::report {
 
 using Json = nlohmann::json;
 
-// What peers said is bytes, and may begin inside a character: such bytes are replaced.
+// Text from peers may be any bytes, and may begin inside a character; invalid bytes are replaced.
 [[nodiscard]] inline std::string to_text(const Json& value, int indent = -1) {
   return value.dump(indent, ' ', false, Json::error_handler_t::replace);
 }

@@ -11,7 +11,7 @@ using Json = nlohmann::json;
 
 Json default_value(const Key& key) {
   if (key.fallback.empty() || key.type == KeyType::kCount) return nullptr;
-  // Of these types TOML and JSON write the same.
+  // Values of these types are written alike in TOML and JSON.
   Json value = Json::parse(key.fallback);
   if (key.type == KeyType::kMicroseconds || key.type == KeyType::kMilliseconds) {
     const auto us = parse_duration(value.get<std::string>());
@@ -37,7 +37,7 @@ Json JobReader::value_of(std::string_view path) {
   const Key* key = find_key(path);
   ANTDT_CHECK(key != nullptr, "no key of job.toml is called {}", path);
   const Json* at = scope_.json;
-  // A part of it that is no object holds nothing either.
+  // Something that is not an object contains no keys.
   const auto enter = [&](const std::string& name) {
     const auto found = at->is_object() ? at->find(name) : at->end();
     at = found == at->end() ? nullptr : &*found;

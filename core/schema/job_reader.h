@@ -1,6 +1,6 @@
 // Reads a job's effective configuration (RUN/job.json, WorkerWelcome.config_json) by the keys of
-// job.toml. The table in keys.h says under which name a value is found and what it is where the
-// text has none because an older build wrote it, so no reader has a default of its own.
+// job.toml. The table in keys.h has the JSON name of each key, and its default for a text in which
+// an older build did not write it, so no reader has defaults of its own.
 #pragma once
 
 #include <chrono>
@@ -16,22 +16,22 @@
 
 namespace antdt::schema {
 
-// What the key is where it is not written, as it is in JSON: "10s" is 10000 for kMilliseconds.
-// Null for a key that must be written and for kCount. Paths are as they are written.
+// The default of a key, in the form of JSON: "10s" is 10000 for kMilliseconds. Null for a key that
+// must be written and for kCount. Paths are as written.
 [[nodiscard]] nlohmann::json default_value(const Key& key);
 
-// After the first problem nothing more is read; status() tells it.
+// After the first problem nothing more is read; status() returns it.
 class JobReader {
  public:
   explicit JobReader(const std::string& config_json);
 
-  // The value of the key "trainer.lr". A path that is in no table is a mistake in the program.
+  // The value of a key such as "trainer.lr". A path that is in no table is a defect of the program.
   template <class T>
   void read(std::string_view path, T& value) {
     convert(path, value_of(path), value);
   }
-  // Calls read_item() for each table of the list at `path`; meanwhile the keys of that table are
-  // read as "<path>[].<key>".
+  // Calls read_item() for each table of the list at `path`. During the call, the keys of that table
+  // are read as "<path>[].<key>".
   template <class F>
   void each(std::string_view path, F read_item) {
     const nlohmann::json list = value_of(path);
@@ -43,13 +43,13 @@ class JobReader {
     }
     scope_ = outer;
   }
-  // An error (kUsage) names the key.
+  // The error (kUsage) names the key.
   [[nodiscard]] const Status& status() const { return status_; }
 
  private:
   struct Scope {
     const nlohmann::json* json;
-    std::size_t skip;  // letters of a path that lead to `json`
+    std::size_t skip;  // how many letters of a path lead to `json`
   };
   template <class T>
   static constexpr bool kIsDuration = requires(T value) {

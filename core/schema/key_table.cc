@@ -12,7 +12,7 @@ constexpr double kBig = 1e9;
 constexpr double kAny = 9007199254740992.0;  // 2^53: whole in every JSON reader
 
 const std::vector<Key>& table() {
-  // Constant data; a function so that it needs no order of initialisation.
+  // Constant data, in a function so that the order of initialisation does not matter.
   static const std::vector<Key> all = {
       {"schema", kInteger, "", "the version of this file's format: 1", {1, 1}},
 
@@ -53,6 +53,9 @@ const std::vector<Key>& table() {
        "default member for protocol antdt, gang for others",
        {},
        {"member", "gang", "never", ""}},
+      {"roles.worker.trace", kBoolean, "true",
+       "a Python program of protocol torchrun is measured from inside: where its steps' time goes, "
+       "and which collective a rank never entered"},
       {"roles.worker.resources.cpus",
        kNumber,
        "0",
@@ -62,7 +65,7 @@ const std::vector<Key>& table() {
       {"roles.worker.resources.devices", kInteger, "0", "accelerators for each", {0, 1e4}},
       {"roles.worker.env", kTextMap, "{}", "variables added to each worker's environment"},
 
-      // No more than there are slices of the model to place.
+      // A server needs at least one slice of the model.
       {"roles.server.count",
        kInteger,
        "0",
@@ -172,9 +175,10 @@ const std::vector<Key>& table() {
       {"trainer.model",
        kText,
        "\"lr\"",
-       "model of antdt-trainer",
+       "model of antdt-trainer, or one that a program of the C++ kit has of its own",
        {},
-       {"lr", "deepfm", "xdeepfm", "dlrm", "mlp", "resnet", "emulated", "tally", "tally3"}},
+       {"lr", "deepfm", "xdeepfm", "dlrm", "mlp", "resnet", "emulated", "tally", "tally3"},
+       true},
       {"trainer.sync", kText, "\"allreduce\"",
        "how workers keep one model: each holds it, or parameter servers do"},
       {"trainer.backup_workers",
@@ -187,7 +191,22 @@ const std::vector<Key>& table() {
        "4",
        "sync ps-ssp: pushes that a worker may be ahead of the slowest",
        {0, 1e6}},
-      {"trainer.optimizer", kText, "\"adam\"", "optimizer", {}, {"sgd", "adagrad", "adam"}},
+      {"trainer.optimizer",
+       kText,
+       "\"adam\"",
+       "optimizer, or one that a program of the C++ kit has of its own",
+       {},
+       {"sgd", "adagrad", "adam"},
+       true},
+      {"trainer.reader", kText, "\"\"",
+       "what reads the records, of those that a program of the C++ kit has; empty: data.format "
+       "says"},
+      {"trainer.metric", kText, "\"\"",
+       "what an evaluation counts, of those that a program of the C++ kit has; empty: what the "
+       "label is of"},
+      {"trainer.schedule", kText, "\"\"",
+       "how the learning rate changes with the steps, of what a program of the C++ kit has; empty: "
+       "not at all"},
       {"trainer.lr", kNumber, "0.001", "learning rate", {0, 1e6}},
       {"trainer.momentum", kNumber, "0.0", "momentum, of sgd", {0, 1}},
       {"trainer.weight_decay", kNumber, "0.0", "weight decay", {0, 1e6}},
@@ -211,6 +230,8 @@ const std::vector<Key>& table() {
        "embedding_dim floats",
        {1, 1e6}},
       {"trainer.threads", kInteger, "1", "compute threads of a worker", {1, 1024}},
+
+      {"user", kFree, "{}", "options of the program itself, handed to it as they are written"},
 
       {"device", kTables, "[]",
        "what workers compute on, in place of what they say themselves; of several entries for a "

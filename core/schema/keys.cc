@@ -6,7 +6,7 @@ namespace antdt::schema {
 
 namespace {
 
-// "inject[3].from" -> "inject[].from": items of a list share their keys.
+// "inject[3].from" -> "inject[].from": the items of a list share their keys.
 std::string without_indices(std::string_view path) {
   std::string out;
   bool inside = false;
@@ -18,7 +18,7 @@ std::string without_indices(std::string_view path) {
   return out;
 }
 
-// What follows `section` in `path`, or "" if it is not below it.
+// The part of `path` after `section`, or "" if it is not below it.
 std::string_view below(std::string_view path, std::string_view section) {
   if (section.empty()) return path;
   if (!path.starts_with(section) || path.size() <= section.size()) return {};
@@ -109,6 +109,8 @@ std::string_view describe(KeyType type) {
       return "a whole number or { min = ..., max = ... }";
     case KeyType::kTables:
       return "a list of tables";
+    case KeyType::kFree:
+      return "a table";
   }
   return "";
 }

@@ -29,7 +29,7 @@ constexpr std::array<Unit, 9> kSizes = {{{"TiB", 1024.0 * 1024 * 1024 * 1024},
 constexpr double kLongest = 100.0 * 365 * 24 * 3600e6;
 constexpr double kLargest = 4611686018427387904.0;  // 2^62
 
-// The text as a number of the smallest unit, or nothing.
+// The text as a number of the smallest unit, or empty.
 std::optional<double> parse(std::string_view text, std::span<const Unit> units) {
   if (text == "0") return 0;
   double number = 0;
@@ -43,7 +43,7 @@ std::optional<double> parse(std::string_view text, std::span<const Unit> units) 
   return std::nullopt;
 }
 
-// In whole multiples of the largest unit that fits; units fall.
+// In whole multiples of the largest unit that fits; `units` must be in falling order.
 std::string format(std::uint64_t value, std::span<const Unit> units) {
   for (const Unit& unit : units) {
     const auto factor = static_cast<std::uint64_t>(unit.factor);

@@ -39,7 +39,7 @@ sockaddr_un address_of(const std::string& path) {
 
 bool try_later(int error) { return error == EAGAIN || error == EWOULDBLOCK; }
 
-// Bytes that the system took, or -1 with errno.
+// Number of bytes that the system accepted, or -1 with errno.
 ssize_t send_some(int fd, std::string_view bytes) {
   ssize_t sent = -1;
   do sent = ::send(fd, bytes.data(), bytes.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
@@ -56,9 +56,8 @@ ssize_t receive_some(int fd, std::vector<char>& into) {
 
 }  // namespace
 
-// `events` is what fd() gives out: an epoll set is readable when one of its
-// members is, and stays the same when the connection does not. It is never
-// waited for here.
+// fd() returns `events`, an epoll set: it is readable when one of its members is, and stays the
+// same when the connection changes. Nothing here waits for it.
 struct IpcDealer::State {
   explicit State(const std::string& path)
       : endpoint("ipc://" + path), address(address_of(path)), buffer(kReadBytes) {}
@@ -86,16 +85,16 @@ struct IpcDealer::State {
   const sockaddr_un address;
   OwnedFd events;
   OwnedFd retry_timer;
-  OwnedFd connection;  // none while apart
+  OwnedFd connection;  // no descriptor while apart
   Duration retry_after = kFirstRetry;
-  std::string refused_last;  // a peer is tried again every second: it is told once
+  std::string refused_last;  // a peer is tried again every second, so it is logged once
 
   std::vector<char> buffer;
   ZmtpReader reader;
   std::deque<wire::Packet> received;
-  std::string scratch;             // the packet that is sent
-  std::deque<std::string> unsent;  // as bytes
-  std::size_t front_sent = 0;      // of the first of them, on this connection
+  std::string scratch;             // buffer for the packet that is being sent
+  std::deque<std::string> unsent;  // packets as bytes
+  std::size_t front_sent = 0;      // bytes of the first of them, on this connection
   bool watches_output = false;
 };
 
@@ -129,8 +128,8 @@ void IpcDealer::State::dial() {
   if (!connected) lose();
 }
 
-// What was taken of the first packet is sent again with the rest of it: the
-// peer drops a message that did not come whole.
+// The first packet is sent again as a whole, because the peer drops a message of which it received
+// only a part.
 void IpcDealer::State::lose() {
   connection.close();
   reader = {};
@@ -174,7 +173,7 @@ SendOutcome IpcDealer::State::send(const wire::Packet& packet) {
   return SendOutcome::kSent;
 }
 
-// True when the front is gone; false when the rest has to wait.
+// True when the first packet has been sent; false when the rest has to wait.
 bool IpcDealer::State::send_front() {
   const std::string_view rest = std::string_view(unsent.front()).substr(front_sent);
   const ssize_t sent = send_some(connection.get(), rest);
@@ -195,15 +194,14 @@ void IpcDealer::State::flush() {
   watch();
 }
 
-// The peer has gone; what it said before it went is still there to be read.
+// The peer has gone; what it sent before that can still be read.
 void IpcDealer::State::sending_failed() {
   while (connection.is_open() && take_in()) {
   }
   if (connection.is_open()) lose();
 }
 
-// Whether the connection is ready to be written to is of interest only while
-// there is something to write.
+// Writability of the connection matters only while there is something to write.
 void IpcDealer::State::watch() {
   const bool wanted = together() && !unsent.empty();
   if (wanted == watches_output || !connection.is_open()) return;
@@ -215,7 +213,7 @@ void IpcDealer::State::watch() {
 
 // ------------------------------------------------------------------- receiving
 
-// True when there may be more at once.
+// True when there may be more to read at once.
 bool IpcDealer::State::take_in() {
   const ssize_t got = receive_some(connection.get(), buffer);
   if (got < 0 && try_later(errno)) return false;
@@ -233,13 +231,13 @@ void IpcDealer::State::understand() {
   while (auto packet = reader.next()) received.push_back(std::move(*packet));
   if (!reader.problem().empty()) return refuse(std::string(reader.problem()));
   if (std::string answers = reader.take_answers(); !answers.empty() && unsent.size() < kMaxKept) {
-    // Between two packets: behind one that is partly sent.
+    // Answers go between two packets: behind one that is partly sent.
     unsent.insert(unsent.begin() + (front_sent > 0 ? 1 : 0), std::move(answers));
   }
   if (!was_together && reader.ready()) retry_after = kFirstRetry;
 }
 
-// Whatever can be done without waiting, until there is something to receive.
+// Does everything that can be done without waiting, until there is something to receive.
 void IpcDealer::State::progress() {
   if (!connection.is_open()) {
     std::uint64_t times = 0;
@@ -261,12 +259,12 @@ void IpcDealer::State::wait(Duration timeout) {
   progress();
 }
 
-// For a second, and longer only as long as the peer takes something.
+// Waits for a second, and longer only as long as the peer accepts data.
 void IpcDealer::State::linger() {
   const auto left = [this] { return std::pair(unsent.size(), front_sent); };
   MonoTime deadline = now() + kLinger;
   while (!unsent.empty() && now() < deadline) {
-    received.clear();  // nobody is there to take it
+    received.clear();  // nobody will read it
     const auto before = left();
     wait(deadline - now());
     if (connection.is_open() && left() != before) deadline = now() + kLinger;
@@ -302,7 +300,7 @@ std::optional<wire::Packet> IpcDealer::receive() {
 
 bool IpcDealer::wait_readable(Duration timeout) {
   if (!state_->received.empty()) return true;
-  // A day at most, so that "for ever" overflows nothing.
+  // At most a day, so that "forever" does not overflow.
   const Duration longest = std::min<Duration>(timeout, std::chrono::hours(24));
   const MonoTime deadline = now() + longest;
   state_->wait(longest);

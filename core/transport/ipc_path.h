@@ -1,4 +1,4 @@
-// What the system allows as the path of a local socket. Private to this folder.
+// The longest path of a local socket that the system allows. Private to this folder.
 #pragma once
 
 #include <string>
@@ -7,7 +7,8 @@
 
 namespace antdt::transport {
 
-inline constexpr std::size_t kMaxIpcPath = 107;  // sockaddr_un.sun_path less its zero
+// size of sockaddr_un.sun_path without its terminating zero
+inline constexpr std::size_t kMaxIpcPath = 107;
 
 [[nodiscard]] inline Status check_ipc_path(const std::string& path) {
   if (path.size() <= kMaxIpcPath) return {};

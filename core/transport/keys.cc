@@ -4,7 +4,6 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include <zmq.h>
 
 #include <algorithm>
 #include <array>
@@ -24,13 +23,13 @@ constexpr std::string_view kFirstLine = "antdt-key v1";
 constexpr std::size_t kZ85Size = 40;
 
 bool is_key_text(std::string_view z85) {
-  // The decoder would stop at a zero byte and take what is before it for a key.
+  // The decoder would stop at a zero byte and accept what is before it as a key.
   if (z85.size() != kZ85Size || z85.find('\0') != std::string_view::npos) return false;
   std::array<std::uint8_t, 32> raw{};
   return zmq_z85_decode(raw.data(), std::string(z85).c_str()) != nullptr;
 }
 
-// A key's name becomes a file name and a user name in messages.
+// A key's name becomes a file name, and a user name in messages.
 Status check_name(const std::string& name) {
   const bool fits = !name.empty() && name.size() <= 64 && name[0] != '.' && name[0] != '-' &&
                     name.find_first_not_of(
@@ -49,8 +48,8 @@ std::string_view trim(std::string_view text) {
   return text.substr(begin, text.find_last_not_of(" \t\r") - begin + 1);
 }
 
-// The "name = value" lines of a key file; empty lines and '#' comments are
-// allowed, as people edit these files.
+// Parses the "name = value" lines of a key file. Empty lines and '#' comments are allowed, because
+// people edit these files.
 Result<std::map<std::string, std::string>> parse_key_file(const std::string& path,
                                                           std::string_view text) {
   std::map<std::string, std::string> values;
@@ -91,7 +90,7 @@ Result<std::string> name_value(const std::map<std::string, std::string>& values,
   return found->second;
 }
 
-// The name of a user of the system, which may be written in quotation marks.
+// The name of a user of the system, which may be in quotation marks.
 Status check_user(const std::string& path, const std::string& user) {
   constexpr std::size_t kLongest = 256;
   const bool fits =
@@ -214,7 +213,7 @@ bool is_public_key_file(std::string_view file_name) {
   return file_name.size() > 4 && file_name[0] != '.' && file_name.ends_with(".pub");
 }
 
-// Names of the .pub files, sorted, with what changes when their content does.
+// Names of the .pub files, sorted, each with a value that changes when its content does.
 std::map<std::string, std::string> list_public_keys(const std::string& directory) {
   std::map<std::string, std::string> files;
   DIR* listing = opendir(directory.c_str());
@@ -245,8 +244,8 @@ const std::map<std::string, AuthorizedKey>& AuthorizedKeys::all() {
   return keys_;
 }
 
-// Asked once for each connection, or twice a second, so listing the directory each
-// time is cheap enough, and no change can be missed.
+// This is called once for each connection, or twice a second, so listing the directory each time is
+// cheap enough, and no change can be missed.
 void AuthorizedKeys::reload_if_changed() {
   const auto files = list_public_keys(directory_);
   std::string fingerprint;

@@ -1,8 +1,8 @@
-// EventLoop but for message sockets (loop_sockets.cc): it needs no ZeroMQ, so that a worker
-// program's library needs none.
+// EventLoop without message sockets (loop_sockets.cc). It does not need ZeroMQ, so the library for
+// worker programs does not need it either.
 //
-// File descriptors are gathered in one epoll set: a turn costs the same with ten or a thousand
-// of them.
+// All file descriptors are in one epoll set, so a turn costs the same with ten or a thousand of
+// them.
 #include "core/loop.h"
 
 #include <sys/epoll.h>
@@ -70,7 +70,7 @@ MonoTime EventLoop::now() const { return state_->clock.now(); }
 // --------------------------------------------------------------- descriptors
 
 std::uint64_t EventLoop::State::add_watch(int fd, Callback on_ready) {
-  remove_watch(fd);  // left behind by a descriptor that was closed
+  remove_watch(fd);  // a watch of a descriptor that was closed
   const std::uint64_t number = next_watch++;
   epoll_event event{};
   event.events = EPOLLIN;
@@ -85,7 +85,7 @@ std::uint64_t EventLoop::State::add_watch(int fd, Callback on_ready) {
 void EventLoop::State::remove_watch(int fd) {
   const auto found = watch_of_fd.find(fd);
   if (found == watch_of_fd.end()) return;
-  // Fails where the descriptor was closed before, which ended the watch too.
+  // This fails if the descriptor was closed before, which ended the watch, too.
   epoll_ctl(epoll.get(), EPOLL_CTL_DEL, fd, nullptr);
   const auto watch = watches.find(found->second);
   watch->second->active = false;
@@ -152,8 +152,8 @@ void EventLoop::cancel(TimerId id) {
   state_->time_of_timer.erase(found);
 }
 
-// The descriptor is only set when something is due before what it is set for:
-// a timer that was cancelled costs one idle turn, not a system call each time.
+// The descriptor is only set if something is due earlier than what it is set for. A cancelled timer
+// costs one idle turn, but no system call each time.
 void EventLoop::State::arm_timer() {
   if (timers.empty() || timers.begin()->first.first >= armed_for) return;
   armed_for = timers.begin()->first.first;
@@ -164,8 +164,8 @@ void EventLoop::State::arm_timer() {
   ANTDT_CHECK(rc == 0, "timerfd_settime: {}", std::strerror(errno));
 }
 
-// What the callbacks add is for the next turn, due or not: a timer that sets
-// itself for now cannot keep sockets waiting.
+// Timers that the callbacks add run in the next turn, even if they are due, so a timer that sets
+// itself for now cannot starve sockets.
 void EventLoop::State::run_due_timers() {
   if (timers.empty()) return;
   const std::pair last{clock.now(), next_timer - 1};
@@ -194,7 +194,7 @@ void EventLoop::State::collect_descriptors(int timeout_ms) {
   const int count =
       epoll_wait(epoll.get(), events.data(), static_cast<int>(events.size()), timeout_ms);
   for (int i = 0; i < count; ++i) {
-    // Copied: epoll_event is packed, so nothing may refer into it.
+    // This is a copy, because epoll_event is packed and nothing may refer into it.
     const std::uint64_t id = events[static_cast<std::size_t>(i)].data.u64;
     const auto found = watches.find(id);
     if (found != watches.end()) ready.push_back(found->second);

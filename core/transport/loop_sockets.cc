@@ -1,12 +1,11 @@
-// An EventLoop's message sockets: it waits for them with zmq_poll, in whose poll set the epoll set
-// of the file descriptors is one item. Message sockets must be in the poll set themselves, since
-// what ZeroMQ offers as their descriptor is edge-triggered.
-#include <zmq.h>
-
+// The message sockets of an EventLoop. It waits for them with zmq::poll, whose poll set contains
+// the epoll set of the file descriptors as one item. Message sockets must be in the poll set
+// themselves, because the descriptor that ZeroMQ offers for a socket is edge-triggered.
 #include <cerrno>
 #include <memory>
 #include <utility>
 #include <vector>
+#include <zmq.hpp>
 
 #include "core/check.h"
 #include "core/transport/loop_state.h"
@@ -19,18 +18,18 @@ void EventLoop::watch_handle(void* handle, Callback on_ready) {
   State& state = *state_;
   state.sockets.push_back({handle, std::make_shared<LoopWatch>(LoopWatch{std::move(on_ready)})});
   if (state.wait_with_sockets) return;
-  // items[0] is the epoll set, items[i + 1] is of sockets[i].
-  state.wait_with_sockets = [items = std::vector<zmq_pollitem_t>()](State& s) mutable {
+  // items[0] is the epoll set; items[i + 1] belongs to sockets[i].
+  state.wait_with_sockets = [items = std::vector<zmq::pollitem_t>()](State& s) mutable {
     if (std::exchange(s.sockets_changed, false)) {
       items.assign(1, {nullptr, s.epoll.get(), ZMQ_POLLIN, 0});
       for (const State::WatchedSocket& socket : s.sockets) {
         items.push_back({socket.handle, 0, ZMQ_POLLIN, 0});
       }
     }
-    const int rc = zmq_poll(items.data(), static_cast<int>(items.size()), -1);
-    if (rc < 0) {
-      ANTDT_CHECK(errno == EINTR, "zmq_poll over {} sockets: {}", s.sockets.size(),
-                  zmq_strerror(errno));
+    try {
+      zmq::poll(items);
+    } catch (const zmq::error_t& error) {
+      ANTDT_CHECK(error.num() == EINTR, "polling {} sockets: {}", s.sockets.size(), error.what());
       return false;
     }
     for (std::size_t i = 0; i < s.sockets.size(); ++i) {

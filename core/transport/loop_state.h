@@ -1,4 +1,4 @@
-// What an EventLoop is made of, for the two sources that implement it.
+// The data of an EventLoop, for the two sources that implement it.
 #pragma once
 
 #include <cstdint>
@@ -15,8 +15,8 @@
 
 namespace antdt {
 
-// Something that can be ready. Shared, so that a callback may end its own watch
-// while it runs.
+// Something that can become ready. It is shared, so that a callback may end its own watch while it
+// runs.
 struct LoopWatch {
   EventLoop::Callback on_ready;
   bool active = true;
@@ -30,11 +30,11 @@ struct EventLoop::State {
   OwnedFd timer;
   OwnedFd stop_event;
   std::vector<OwnedFd> signal_fds;
-  std::map<std::uint64_t, OwnedFd> pidfds;  // by number of their watch
+  std::map<std::uint64_t, OwnedFd> pidfds;  // by the number of the watch
   bool stopping = false;
 
-  // A descriptor's number is used again by the system, a watch's is not: what
-  // epoll reported of a watch that has ended meanwhile is told by its number.
+  // The system reuses a descriptor's number, but the number of a watch is unique. So an event that
+  // epoll reported for a watch that has ended meanwhile is recognised.
   std::uint64_t next_watch = 1;
   std::unordered_map<std::uint64_t, std::shared_ptr<LoopWatch>> watches;
   std::unordered_map<int, std::uint64_t> watch_of_fd;
@@ -46,16 +46,16 @@ struct EventLoop::State {
   };
   std::vector<WatchedSocket> sockets;
   bool sockets_changed = false;
-  // Waits for `sockets` and the epoll set, and adds those sockets that are ready to `ready`;
-  // whether the epoll set is.
+  // Waits for `sockets` and the epoll set, adds the sockets that are ready to `ready`, and returns
+  // whether the epoll set is ready.
   std::function<bool(State&)> wait_with_sockets;
-  std::vector<std::shared_ptr<LoopWatch>> ready;  // of this turn
+  std::vector<std::shared_ptr<LoopWatch>> ready;  // in this turn
 
   std::uint64_t next_timer = 1;
   std::map<std::pair<MonoTime, std::uint64_t>, Callback> timers;
   std::unordered_map<std::uint64_t, MonoTime> time_of_timer;
   MonoTime armed_for = MonoTime::max();
-  std::deque<Callback> turn_end;  // a deque: callbacks may add to it while it runs
+  std::deque<Callback> turn_end;  // a deque, because callbacks may add to it while it runs
 
   std::uint64_t add_watch(int fd, Callback on_ready);
   void remove_watch(int fd);

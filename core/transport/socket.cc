@@ -2,11 +2,10 @@
 
 #include <sys/stat.h>
 #include <unistd.h>
-#include <zmq.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
+#include <zmq.hpp>
 
 #include "core/check.h"
 #include "core/os/fs.h"
@@ -18,58 +17,81 @@ namespace antdt::transport {
 
 namespace {
 
-constexpr int kHighWaterMark = 10000;  // messages, each way, each peer
+constexpr int kHighWaterMark = 10000;  // number of messages, in each direction, for each peer
 constexpr std::int64_t kMaxMessageBytes = 64LL * 1024 * 1024;
-constexpr int kLingerMs = 1000;  // a last reply still gets out
+constexpr int kLingerMs = 1000;  // so that a last reply is still sent
 
-void set_int(void* socket, int option, int value) {
-  const int rc = zmq_setsockopt(socket, option, &value, sizeof(value));
-  ANTDT_CHECK(rc == 0, "zmq option {} = {}: {}", option, value, zmq_strerror(zmq_errno()));
+// A link over a network detects by itself that the other side is silent; a half-open connection is
+// dropped and made again. A host name stands for its IPv4 address; an IPv6 address is in brackets.
+void set_tcp_options(zmq::socket_t& socket, const std::string& host_port) {
+  socket.set(zmq::sockopt::ipv6, host_port.starts_with('['));
+  socket.set(zmq::sockopt::heartbeat_ivl, 2000);
+  socket.set(zmq::sockopt::heartbeat_timeout, 10000);
+  socket.set(zmq::sockopt::heartbeat_ttl, 15000);
+  socket.set(zmq::sockopt::handshake_ivl, 5000);
+  socket.set(zmq::sockopt::connect_timeout, 5000);
 }
 
-Status set_text(void* socket, int option, const std::string& value, const char* what) {
-  if (zmq_setsockopt(socket, option, value.c_str(), value.size()) == 0) return {};
-  return fail_zmq(ErrorKind::kUsage, std::string("using ") + what);
+// Sets an option to a text that comes from outside and may be wrong.
+template <class Option>
+Status set_text(zmq::socket_t& socket, Option option, const std::string& value, const char* what) {
+  try {
+    socket.set(option, value);
+    return {};
+  } catch (const zmq::error_t& error) {
+    return fail_zmq(ErrorKind::kUsage, std::string("using ") + what, error);
+  }
 }
 
-// A link over a network finds out by itself that the other side is silent; a
-// half-open connection is dropped and made again.
-// A name stands for its IPv4 address; an IPv6 address is in brackets.
-void set_tcp_options(void* socket, const std::string& host_port) {
-  set_int(socket, ZMQ_IPV6, host_port.starts_with('[') ? 1 : 0);
-  set_int(socket, ZMQ_HEARTBEAT_IVL, 2000);
-  set_int(socket, ZMQ_HEARTBEAT_TIMEOUT, 10000);
-  set_int(socket, ZMQ_HEARTBEAT_TTL, 15000);
-  set_int(socket, ZMQ_HANDSHAKE_IVL, 5000);
-  set_int(socket, ZMQ_CONNECT_TIMEOUT, 5000);
-}
-
-// How many of `items` are ready; 0: none within `timeout`.
-int poll_for(std::vector<zmq_pollitem_t>& items, Duration timeout) {
-  // A day at most, so that "for ever" overflows nothing.
+// How many of `items` are ready; 0 if none is within `timeout`.
+std::size_t poll_for(std::vector<zmq::pollitem_t>& items, Duration timeout) {
+  // At most a day, so that "forever" does not overflow.
   const MonoTime deadline =
       std::chrono::steady_clock::now() + std::min<Duration>(timeout, std::chrono::hours(24));
   for (;;) {
-    const Duration left = deadline - std::chrono::steady_clock::now();
-    const auto ms = std::chrono::ceil<std::chrono::milliseconds>(left).count();
-    const int ready = zmq_poll(items.data(), static_cast<int>(items.size()),
-                               static_cast<long>(std::max<std::int64_t>(ms, 0)));
-    if (ready > 0) return ready;
-    if (ready == 0 || zmq_errno() != EINTR || left <= Duration::zero()) return 0;
+    const Duration left =
+        std::max<Duration>(deadline - std::chrono::steady_clock::now(), Duration::zero());
+    try {
+      return static_cast<std::size_t>(
+          zmq::poll(items, std::chrono::ceil<std::chrono::milliseconds>(left)));
+    } catch (const zmq::error_t& error) {
+      if (error.num() != EINTR || left == Duration::zero()) return 0;
+    }
   }
 }
 
 bool wait_for(void* socket, short events, Duration timeout) {
-  std::vector<zmq_pollitem_t> items{{socket, 0, events, 0}};
+  std::vector<zmq::pollitem_t> items{{socket, 0, events, 0}};
   return poll_for(items, timeout) > 0;
+}
+
+// Neither of these waits. If a signal interrupts the call, it is made again.
+bool send_frame(zmq::socket_t& socket, const std::string& frame, zmq::send_flags flags) {
+  for (;;) {
+    try {
+      return socket.send(zmq::buffer(frame), flags | zmq::send_flags::dontwait).has_value();
+    } catch (const zmq::error_t& error) {
+      if (error.num() != EINTR) throw;
+    }
+  }
+}
+
+bool receive_frame(zmq::socket_t& socket, zmq::message_t& message) {
+  for (;;) {
+    try {
+      return socket.recv(message, zmq::recv_flags::dontwait).has_value();
+    } catch (const zmq::error_t& error) {
+      if (error.num() != EINTR) return false;
+    }
+  }
 }
 
 }  // namespace
 
 struct Socket::State {
-  State(void* zmq_socket, bool is_router) : handle(zmq_socket), router(is_router) {
-    zmq_msg_init(&message);
-  }
+  State(zmq::context_t& context, bool is_router)
+      : socket(context, is_router ? zmq::socket_type::router : zmq::socket_type::dealer),
+        router(is_router) {}
   ~State();
   State(const State&) = delete;
   State& operator=(const State&) = delete;
@@ -78,20 +100,19 @@ struct Socket::State {
   void drop_frames();
   void note_user(wire::Packet& packet);
 
-  void* handle;
+  zmq::socket_t socket;
   bool router;
   bool curve = false;
-  zmq_msg_t message;  // the frame received last
+  zmq::message_t message;  // the frame that was received last
   std::string endpoint;
-  std::string ipc_path;  // to remove; empty unless this side bound one
+  std::string ipc_path;  // path to remove; empty unless this side bound one
   std::optional<FileLock> lock;
 };
 
 Socket::State::~State() {
-  zmq_msg_close(&message);
-  // The path goes while it is still locked, so that nobody else's is removed.
+  // The path is removed while the lock is still held, so that another owner's path is not removed.
   if (!ipc_path.empty()) unlink(ipc_path.c_str());
-  zmq_close(handle);
+  socket.close();
 }
 
 Socket::Socket(std::unique_ptr<State> state) : state_(std::move(state)) {}
@@ -100,23 +121,49 @@ Socket& Socket::operator=(Socket&&) noexcept = default;
 Socket::~Socket() = default;
 
 const std::string& Socket::endpoint() const { return state_->endpoint; }
-void* Socket::handle() const { return state_->handle; }
+void* Socket::handle() const { return state_->socket.handle(); }
 
 // -------------------------------------------------------------------- opening
 
+namespace {
+
+// The message of the error is the cause alone.
+Status bind_to(zmq::socket_t& socket, const std::string& endpoint) {
+  try {
+    socket.bind(endpoint);
+    return {};
+  } catch (const zmq::error_t& error) {
+    return fail(ErrorKind::kIo, "{}", error.what());
+  }
+}
+
+Status connect_to(zmq::socket_t& socket, const std::string& endpoint, const char* hint) {
+  try {
+    socket.connect(endpoint);
+    return {};
+  } catch (const zmq::error_t& error) {
+    return fail_zmq(ErrorKind::kUsage, "connecting to " + endpoint + hint, error);
+  }
+}
+
+}  // namespace
+
 Result<Socket> Socket::open(Context& context, bool router) {
-  void* handle = zmq_socket(context.handle(), router ? ZMQ_ROUTER : ZMQ_DEALER);
-  if (handle == nullptr) return fail_zmq(ErrorKind::kIo, "making a socket");
-  Socket socket(std::make_unique<State>(handle, router));
-  if (router) set_int(handle, ZMQ_ROUTER_MANDATORY, 1);
-  set_int(handle, ZMQ_SNDHWM, kHighWaterMark);
-  set_int(handle, ZMQ_RCVHWM, kHighWaterMark);
-  set_int(handle, ZMQ_LINGER, kLingerMs);
-  set_int(handle, ZMQ_BACKLOG, 1024);
-  set_int(handle, ZMQ_RECONNECT_IVL, 50);
-  set_int(handle, ZMQ_RECONNECT_IVL_MAX, 1000);
-  zmq_setsockopt(handle, ZMQ_MAXMSGSIZE, &kMaxMessageBytes, sizeof(kMaxMessageBytes));
-  return socket;
+  try {
+    Socket opened(std::make_unique<State>(context.native(), router));
+    zmq::socket_t& socket = opened.state_->socket;
+    if (router) socket.set(zmq::sockopt::router_mandatory, true);
+    socket.set(zmq::sockopt::sndhwm, kHighWaterMark);
+    socket.set(zmq::sockopt::rcvhwm, kHighWaterMark);
+    socket.set(zmq::sockopt::linger, kLingerMs);
+    socket.set(zmq::sockopt::backlog, 1024);
+    socket.set(zmq::sockopt::reconnect_ivl, 50);
+    socket.set(zmq::sockopt::reconnect_ivl_max, 1000);
+    socket.set(zmq::sockopt::maxmsgsize, kMaxMessageBytes);
+    return opened;
+  } catch (const zmq::error_t& error) {
+    return fail_zmq(ErrorKind::kIo, "making a socket", error);
+  }
 }
 
 Result<Socket> Socket::bind_ipc(Context& context, const std::string& path) {
@@ -127,11 +174,10 @@ Result<Socket> Socket::bind_ipc(Context& context, const std::string& path) {
   state.endpoint = "ipc://" + path;
   state.lock.emplace(std::move(lock));
   const mode_t before = umask(0177);
-  const int rc = zmq_bind(state.handle, state.endpoint.c_str());
-  const int error = zmq_errno();
+  const Status bound = bind_to(state.socket, state.endpoint);
   umask(before);
-  if (rc != 0) {
-    return fail(ErrorKind::kIo, "binding {}: {}", state.endpoint, zmq_strerror(error));
+  if (!bound) {
+    return fail(ErrorKind::kIo, "binding {}: {}", state.endpoint, bound.error().message);
   }
   state.ipc_path = path;
   return socket;
@@ -149,23 +195,19 @@ Result<Socket> Socket::bind_tcp(Context& context, const std::string& host_port,
   State& state = *socket.state_;
   state.curve = true;
   state.endpoint = "tcp://" + host_port;
-  set_tcp_options(state.handle, host_port);
-  set_int(state.handle, ZMQ_CURVE_SERVER, 1);
-  ANTDT_RETURN_IF_ERROR(
-      set_text(state.handle, ZMQ_CURVE_SECRETKEY, server_keys.secret_z85, "the server's key"));
-  ANTDT_RETURN_IF_ERROR(set_text(state.handle, ZMQ_ZAP_DOMAIN, "antdt", "the ZAP domain"));
+  set_tcp_options(state.socket, host_port);
+  state.socket.set(zmq::sockopt::curve_server, true);
+  ANTDT_RETURN_IF_ERROR(set_text(state.socket, zmq::sockopt::curve_secretkey,
+                                 server_keys.secret_z85, "the server's key"));
+  state.socket.set(zmq::sockopt::zap_domain, "antdt");
   std::string wanted = state.endpoint;
   if (wanted.ends_with(":0")) wanted.replace(wanted.size() - 1, 1, "*");
-  if (zmq_bind(state.handle, wanted.c_str()) != 0) {
+  if (const Status bound = bind_to(state.socket, wanted); !bound) {
     return fail(ErrorKind::kIo,
                 "listening on {}: {}; is the address this machine's and the port free?",
-                state.endpoint, zmq_strerror(zmq_errno()));
+                state.endpoint, bound.error().message);
   }
-  std::array<char, 256> got{};
-  std::size_t size = got.size();
-  if (zmq_getsockopt(state.handle, ZMQ_LAST_ENDPOINT, got.data(), &size) == 0) {
-    state.endpoint = got.data();
-  }
+  state.endpoint = state.socket.get(zmq::sockopt::last_endpoint);
   return socket;
 }
 
@@ -174,9 +216,7 @@ Result<Socket> Socket::connect_ipc(Context& context, const std::string& path) {
   ANTDT_TRY(Socket socket, open(context, false));
   State& state = *socket.state_;
   state.endpoint = "ipc://" + path;
-  if (zmq_connect(state.handle, state.endpoint.c_str()) != 0) {
-    return fail_zmq(ErrorKind::kUsage, "connecting to " + state.endpoint);
-  }
+  ANTDT_RETURN_IF_ERROR(connect_to(state.socket, state.endpoint, ""));
   return socket;
 }
 
@@ -185,80 +225,68 @@ Result<Socket> Socket::connect_tcp(Context& context, const std::string& host_por
   ANTDT_TRY(Socket socket, open(context, false));
   State& state = *socket.state_;
   state.endpoint = "tcp://" + host_port;
-  set_tcp_options(state.handle, host_port);
-  ANTDT_RETURN_IF_ERROR(
-      set_text(state.handle, ZMQ_CURVE_SERVERKEY, server_public_z85, "the server's public key"));
-  ANTDT_RETURN_IF_ERROR(
-      set_text(state.handle, ZMQ_CURVE_PUBLICKEY, own_keys.public_z85, "the own public key"));
-  ANTDT_RETURN_IF_ERROR(
-      set_text(state.handle, ZMQ_CURVE_SECRETKEY, own_keys.secret_z85, "the own secret key"));
-  if (zmq_connect(state.handle, state.endpoint.c_str()) != 0) {
-    return fail_zmq(ErrorKind::kUsage, "connecting to " + state.endpoint + " (expected host:port)");
-  }
+  set_tcp_options(state.socket, host_port);
+  ANTDT_RETURN_IF_ERROR(set_text(state.socket, zmq::sockopt::curve_serverkey, server_public_z85,
+                                 "the server's public key"));
+  ANTDT_RETURN_IF_ERROR(set_text(state.socket, zmq::sockopt::curve_publickey, own_keys.public_z85,
+                                 "the own public key"));
+  ANTDT_RETURN_IF_ERROR(set_text(state.socket, zmq::sockopt::curve_secretkey, own_keys.secret_z85,
+                                 "the own secret key"));
+  ANTDT_RETURN_IF_ERROR(connect_to(state.socket, state.endpoint, " (expected host:port)"));
   return socket;
 }
 
 // ------------------------------------------------------- sending and receiving
 
-namespace {
-
-SendOutcome outcome_of(int error) {
-  ANTDT_CHECK(error == EAGAIN || error == EHOSTUNREACH, "sending: {}", zmq_strerror(error));
-  return error == EAGAIN ? SendOutcome::kFull : SendOutcome::kPeerGone;
-}
-
-// Only the first frame of a message can fail for want of room or of a peer:
-// ZeroMQ takes a message whole.
-bool send_frame(void* socket, const std::string& frame, int flags) {
-  int rc = -1;
-  do rc = zmq_send(socket, frame.data(), frame.size(), flags | ZMQ_DONTWAIT);
-  while (rc < 0 && zmq_errno() == EINTR);
-  return rc >= 0;
-}
-
-}  // namespace
-
+// Only the first frame of a message can fail for lack of room or because the peer is gone: ZeroMQ
+// accepts a message as a whole.
 SendOutcome Socket::send(const wire::Packet& packet) {
-  void* handle = state_->handle;
-  if (state_->router && !send_frame(handle, packet.peer, ZMQ_SNDMORE)) {
-    return outcome_of(zmq_errno());
+  zmq::socket_t& socket = state_->socket;
+  try {
+    const bool sent =
+        (!state_->router || send_frame(socket, packet.peer, zmq::send_flags::sndmore)) &&
+        send_frame(socket, packet.envelope, zmq::send_flags::sndmore) &&
+        send_frame(socket, packet.body, zmq::send_flags::none);
+    return sent ? SendOutcome::kSent : SendOutcome::kFull;
+  } catch (const zmq::error_t& error) {
+    ANTDT_CHECK(error.num() == EHOSTUNREACH, "sending: {}", error.what());
+    return SendOutcome::kPeerGone;
   }
-  if (!send_frame(handle, packet.envelope, ZMQ_SNDMORE)) return outcome_of(zmq_errno());
-  if (!send_frame(handle, packet.body, 0)) return outcome_of(zmq_errno());
-  return SendOutcome::kSent;
 }
 
 bool Socket::State::next_frame(std::string& frame) {
-  int rc = -1;
-  do rc = zmq_msg_recv(&message, handle, ZMQ_DONTWAIT);
-  while (rc < 0 && zmq_errno() == EINTR);
-  if (rc < 0) return false;
-  frame.assign(static_cast<const char*>(zmq_msg_data(&message)), zmq_msg_size(&message));
+  if (!receive_frame(socket, message)) return false;
+  frame.assign(message.data<char>(), message.size());
   return true;
 }
 
 void Socket::State::drop_frames() {
-  while (zmq_msg_more(&message) != 0) {
-    if (zmq_msg_recv(&message, handle, ZMQ_DONTWAIT) < 0) return;
+  while (message.more()) {
+    if (!receive_frame(socket, message)) return;
   }
 }
 
 void Socket::State::note_user(wire::Packet& packet) {
-  if (const char* user = zmq_msg_gets(&message, "User-Id")) packet.user = user;
+  try {
+    packet.user = message.gets("User-Id");
+  } catch (const zmq::error_t&) {
+    packet.user.clear();  // it says none
+  }
 }
 
 std::optional<wire::Packet> Socket::receive() {
   wire::Packet packet;
-  // A message arrives whole: once its first frame is there, all are.
+  const zmq::message_t& last = state_->message;
+  // A message arrives as a whole: if its first frame is there, all are.
   for (;;) {
     if (state_->router) {
       if (!state_->next_frame(packet.peer)) return std::nullopt;
-      if (zmq_msg_more(&state_->message) == 0) continue;
+      if (!last.more()) continue;
     }
     if (!state_->next_frame(packet.envelope)) return std::nullopt;
-    if (zmq_msg_more(&state_->message) == 0) continue;
+    if (!last.more()) continue;
     if (!state_->next_frame(packet.body)) return std::nullopt;
-    if (zmq_msg_more(&state_->message) != 0) {
+    if (last.more()) {
       state_->drop_frames();
       continue;
     }
@@ -268,11 +296,11 @@ std::optional<wire::Packet> Socket::receive() {
 }
 
 bool Socket::wait_readable(Duration timeout) {
-  return wait_for(state_->handle, ZMQ_POLLIN, timeout);
+  return wait_for(state_->socket.handle(), ZMQ_POLLIN, timeout);
 }
 
 bool Socket::wait_readable(const std::vector<Socket>& sockets, Duration timeout, int wake) {
-  std::vector<zmq_pollitem_t> items{{nullptr, wake, ZMQ_POLLIN, 0}};
+  std::vector<zmq::pollitem_t> items{{nullptr, wake, ZMQ_POLLIN, 0}};
   for (const Socket& socket : sockets) items.push_back({socket.handle(), 0, ZMQ_POLLIN, 0});
   return poll_for(items, timeout) > 0 && items.front().revents == 0;
 }

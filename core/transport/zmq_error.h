@@ -1,16 +1,17 @@
-// Errors of ZeroMQ as ours. Private to this folder.
+// Converts errors of ZeroMQ, which cppzmq throws; they are caught where they enter. Private to this
+// folder.
 #pragma once
 
-#include <zmq.h>
-
 #include <string>
+#include <zmq.hpp>
 
 #include "core/result.h"
 
 namespace antdt::transport {
 
-[[nodiscard]] inline tl::unexpected<Error> fail_zmq(ErrorKind kind, const std::string& what) {
-  return fail(kind, "{}: {}", what, zmq_strerror(zmq_errno()));
+[[nodiscard]] inline tl::unexpected<Error> fail_zmq(ErrorKind kind, const std::string& what,
+                                                    const zmq::error_t& error = {}) {
+  return fail(kind, "{}: {}", what, error.what());
 }
 
 }  // namespace antdt::transport

@@ -20,12 +20,12 @@ constexpr std::size_t kMechanismBytes = 20;
 
 constexpr std::size_t kKeptBytes = std::size_t{256} * 1024;
 
-// A peer that beats its heart faster than we read gets no more answers.
+// A peer that sends heartbeats faster than we read gets no more answers.
 constexpr std::size_t kMaxAnswerBytes = 4096;
 constexpr std::size_t kPingTtlBytes = 2;
 constexpr std::size_t kMaxPingContext = 16;
 
-// Zeros after what is given.
+// The text, padded with zeros.
 std::string padded(std::string_view text, std::size_t size) {
   std::string out(text);
   out.resize(size, '\0');
@@ -59,7 +59,7 @@ std::string property(std::string_view name, std::string_view value) {
   return out.append(value);
 }
 
-// Takes `size` bytes from the front; nothing where there are fewer.
+// Takes `size` bytes from the front; empty if there are fewer.
 std::optional<std::string_view> take(std::string_view& bytes, std::size_t size) {
   if (bytes.size() < size) return {};
   const std::string_view taken = bytes.substr(0, size);
@@ -80,7 +80,7 @@ bool same_letters(std::string_view a, std::string_view b) {
   });
 }
 
-// For a message to people: what a peer says of itself may be anything.
+// For messages to people, because a peer may send any bytes.
 std::string printable(std::string_view text) {
   std::string out(text.substr(0, 80));
   std::ranges::replace_if(
@@ -123,8 +123,8 @@ std::optional<wire::Packet> ZmtpReader::next() {
   return {};
 }
 
-// What is left is moved to the front when there is less of it than was read, so
-// that no byte is moved often. The room for a large packet is given back.
+// The rest is moved to the front once it is smaller than what was read, so that no byte is moved
+// often. The buffer of a large packet is released.
 void ZmtpReader::forget_what_was_read() {
   const bool all_read = read_ == bytes_.size();
   if (!problem_.empty() || (all_read && bytes_.capacity() > kKeptBytes)) {
@@ -142,8 +142,8 @@ void ZmtpReader::refuse(std::string why) {
 
 std::string ZmtpReader::take_answers() { return std::exchange(answers_, {}); }
 
-// What is there is looked at before all of it is there: a peer that speaks
-// another protocol may wait for us, and say nothing more.
+// The greeting is checked before all of it is there: a peer with another protocol may wait for us
+// and send nothing more.
 bool ZmtpReader::read_greeting() {
   const std::string_view all = rest();
   const auto at = [&](std::size_t i) { return static_cast<unsigned char>(all[i]); };
@@ -205,7 +205,7 @@ void ZmtpReader::on_command(std::string_view body) {
         answers_, kCommand,
         named("PONG") + std::string(body.substr(kPingTtlBytes).substr(0, kMaxPingContext)));
   }
-  // Others are for sockets of other kinds or of a later version.
+  // Other commands are for sockets of other types or of a later version.
 }
 
 void ZmtpReader::on_ready(std::string_view properties) {
@@ -222,7 +222,7 @@ void ZmtpReader::on_ready(std::string_view properties) {
   stage_ = Stage::kMessages;
 }
 
-// True when packet_ is whole.
+// True when packet_ is complete.
 bool ZmtpReader::on_frame(const Frame& frame) {
   ++frames_;
   if (frames_ == 1) packet_.envelope.assign(frame.body);

@@ -1,6 +1,6 @@
-// One side of a connection in ZeroMQ's protocol, ZMTP 3 with the NULL
-// mechanism (https://rfc.zeromq.org/spec/23/): the side of a DEALER that speaks
-// to a ROUTER. Bytes in, packets and bytes out; no socket, no clock.
+// One side of a connection in ZeroMQ's protocol, ZMTP 3 with the NULL mechanism
+// (https://rfc.zeromq.org/spec/23/): the side of a DEALER that talks to a ROUTER. It converts bytes
+// to packets and back, without a socket or a clock.
 //
 //     greeting  64 bytes: ff ........ 7f | 3 | 0 | "NULL" and zeros to 20 bytes |
 //               as-server, filler: zeros
@@ -23,28 +23,28 @@ namespace antdt::transport {
 
 inline constexpr std::size_t kMaxFrameBytes = std::size_t{64} * 1024 * 1024;
 
-// What a DEALER sends first: greeting and READY at once. Messages may follow
-// when the peer's READY has come, not before.
+// What a DEALER sends first: its greeting and READY. Messages may follow only when the peer's READY
+// has arrived.
 [[nodiscard]] std::string zmtp_opening();
 
-// Appends a packet as it is sent: envelope and body, two frames.
+// Appends a packet in the form in which it is sent: envelope and body, two frames.
 void append_zmtp(std::string& out, const wire::Packet& packet);
 
-// Takes apart what the peer sends on one connection. It holds what has arrived
-// and is not a packet yet: at most a packet's two frames and one frame more,
-// and room only for bytes that came.
+// Parses what the peer sends on one connection. It holds bytes that have arrived and are not a
+// packet yet: at most a packet's two frames and one frame more. It allocates memory only for bytes
+// that arrived.
 class ZmtpReader {
  public:
   void feed(std::string_view bytes) { bytes_.append(bytes); }
-  // The next packet, once all of it has come. A message that does not have two
-  // frames is dropped. Nothing more comes after a problem.
+  // The next packet, once it is complete. A message that does not have two frames is dropped.
+  // Nothing follows a problem.
   [[nodiscard]] std::optional<wire::Packet> next();
 
-  // The peer's READY has come.
+  // Whether the peer's READY has arrived.
   [[nodiscard]] bool ready() const { return stage_ == Stage::kMessages; }
-  // Why the connection must be ended; empty while it need not.
+  // Why the connection must be ended; empty if it need not be.
   [[nodiscard]] const std::string& problem() const { return problem_; }
-  // Answers to the peer's heartbeats, to be sent; empty after that.
+  // Returns the answers to the peer's heartbeats, which must be sent, and clears them.
   [[nodiscard]] std::string take_answers();
 
  private:
@@ -52,7 +52,7 @@ class ZmtpReader {
   struct Frame {
     bool more = false;
     bool command = false;
-    std::string_view body;  // into bytes_
+    std::string_view body;  // refers into bytes_
   };
   [[nodiscard]] std::string_view rest() const { return std::string_view(bytes_).substr(read_); }
   [[nodiscard]] bool read_greeting();
@@ -64,10 +64,10 @@ class ZmtpReader {
   void forget_what_was_read();
 
   Stage stage_ = Stage::kGreeting;
-  std::string bytes_;       // arrived
-  std::size_t read_ = 0;    // of these: taken
-  wire::Packet packet_;     // its frames so far
-  std::size_t frames_ = 0;  // of the present message
+  std::string bytes_;       // bytes that arrived
+  std::size_t read_ = 0;    // how many of these were read
+  wire::Packet packet_;     // the present packet's frames so far
+  std::size_t frames_ = 0;  // number of frames of the present message
   std::string answers_;
   std::string problem_;
 };

@@ -1,19 +1,19 @@
-// What the members of a cluster's group antdt-admin may do about the jobs of others.
+// Requests of members of a cluster's group antdt-admin about jobs of others.
 #pragma once
 
 #include "core/wire/message.h"
 
 namespace antdt::wire {
 
-// Administrator to agent: which jobs have a daemon that attached here? A user who is no
-// administrator is told of their own.
+// Administrator to agent: which jobs have a daemon that is attached here? Other users are told only
+// their own jobs.
 struct JobsRequest {
   ANTDT_MESSAGE("jobs-request") {}
 };
 struct JobHere {
   std::string job;
   std::string user;
-  std::uint32_t processes = 0;  // of it that run on this host
+  std::uint32_t processes = 0;  // how many of its processes run on this host
   bool attached = false;        // its daemon can be reached from here
   ANTDT_PART {
     v("job", m.job);
@@ -28,17 +28,17 @@ struct JobsReply {
 };
 
 enum class AdminOrderKind : std::uint8_t {
-  kStop,   // as StopJob
-  kEvict,  // as EvictWorkers
+  kStop,   // like StopJob
+  kEvict,  // like EvictWorkers
 };
 constexpr auto names_of(AdminOrderKind) { return names("stop", "evict"); }
 
-// Administrator to agent, for the daemon of the envelope's job, which the agent passes it on
-// to. Answered by Done or Refused. `who` is written by the agent, from the administrator's
-// key; nobody else's word counts for it.
+// Administrator to agent, for the daemon of the job in the envelope, to which the agent passes it
+// on. Answered by Done or Refused. The agent writes `who`, from the administrator's key; a value
+// from anyone else is not trusted.
 struct AdminOrder {
   AdminOrderKind order = AdminOrderKind::kStop;
-  std::string target;  // of kEvict
+  std::string target;  // for kEvict
   std::string reason;
   std::uint32_t time_ms = 0;  // grace or deadline; 0: the job's own
   std::string who;
@@ -50,8 +50,8 @@ struct AdminOrder {
     v("who", m.who);
   }
 };
-// The job daemon's answer to the agent: Done, or Refused with its reason. Its envelope
-// repeats the number that the agent gave the order.
+// The job daemon's answer to the agent: Done, or Refused with its reason. Its envelope repeats the
+// number that the agent gave the order.
 struct AdminAnswer {
   bool done = false;
   std::string reason;

@@ -1,4 +1,4 @@
-// What an agent does for a job: between the job daemon, or the launcher, and an agent.
+// Requests of a job daemon or launcher to an agent, and the agent's reports.
 #pragma once
 
 #include <cstdint>
@@ -27,16 +27,16 @@ struct RunningProcess {
   }
 };
 
-// The agent's answer: what this host is and what runs there for the job.
+// The agent's answer: this host's properties, and what runs there for the job.
 struct AgentWelcome {
   std::uint32_t version = 0;
-  std::string host;     // its name for people
-  std::string address;  // where its workers can be reached by other hosts' workers
+  std::string host;     // the host's name for people
+  std::string address;  // address at which workers of other hosts can reach its workers
   double cpus = 0;      // not yet leased
   std::uint64_t memory_bytes = 0;
   std::uint32_t devices = 0;
   std::vector<RunningProcess> running;
-  // The user as whom it starts the processes of who asks; "" of an earlier release.
+  // The user as whom it starts the processes of this link's jobs; "" from an earlier release.
   std::string user = {};
   ANTDT_MESSAGE("agent-welcome") {
     v("version", m.version);
@@ -59,15 +59,15 @@ struct EnvVar {
   }
 };
 
-// Start a process of the job (envelope: worker, attempt). Repeating it for an
-// attempt that was started already answers ProcessStarted again.
+// Starts a process of the job (envelope: worker, attempt). If this attempt was started already, the
+// answer is ProcessStarted again.
 struct StartProcess {
   std::string role;
   std::vector<std::string> command;
-  std::vector<EnvVar> env;  // added to the agent's own, after stale values are removed
+  std::vector<EnvVar> env;  // added to the agent's own variables, after stale ones are removed
   std::string working_directory;
-  std::string run_dir;      // logs go to run_dir/logs/<worker>.<attempt>.{out,err}
-  std::string config_json;  // handed to the worker in WorkerWelcome
+  std::string run_dir;      // logs are written to run_dir/logs/<worker>.<attempt>.{out,err}
+  std::string config_json;  // passed to the worker in WorkerWelcome
   double cpus = 0;
   std::uint64_t memory_bytes = 0;
   std::uint32_t devices = 0;
@@ -95,8 +95,8 @@ struct ProcessStarted {
   ANTDT_MESSAGE("process-started") { v("pid", m.pid); }
 };
 
-// Repeated until acknowledged by ExitSeen. `error` is set when the program
-// could not be executed at all.
+// Repeated until it is acknowledged by ExitSeen. `error` is set if the program could not be
+// executed at all.
 struct ProcessExited {
   std::int32_t code = -1;   // exit code, or -1
   std::int32_t signal = 0;  // signal that ended it, or 0
@@ -116,26 +116,29 @@ struct ExitSeen {
   ANTDT_MESSAGE("exit-seen") {}
 };
 
-// SIGTERM to the worker's whole session, SIGKILL after the grace.
+// Sends SIGTERM to the worker's whole process tree, and SIGKILL after the grace.
 struct StopProcess {
   std::uint32_t grace_ms = 0;
   ANTDT_MESSAGE("stop-process") { v("grace_ms", m.grace_ms); }
 };
 
-// What an agent saw of a process from outside, and of its host. What it could not see
-// is 0, like what there was nothing of.
+// What an agent observed of a process from outside, and of its host. A value that it could not
+// observe is 0.
 struct HostProbe {
-  std::uint64_t looked_us = 0;  // the time that the others are a part of; 0: did not look
-  std::uint64_t ran_us = 0;     // on a CPU; all threads of the process, added up
-  std::uint64_t queued_us = 0;  // could run and had no CPU; likewise
-  // A bound on its CPU time held it back: of its cgroup, or of a drill.
+  // the time in which the agent looked, which the other times are parts of; 0: it did not look
+  std::uint64_t looked_us = 0;
+  std::uint64_t ran_us = 0;     // on a CPU; sum over all threads of the process
+  std::uint64_t queued_us = 0;  // runnable without a CPU; sum over all threads
+  // Held back by a limit on its CPU time: by its cgroup, or by a fault injection.
   std::uint64_t throttled_us = 0;
-  std::uint64_t stolen_us = 0;  // CPUs of the host gave to other machines; mean of them
-  // Somebody waited for CPU, disk or memory: in its cgroup, else on the host.
+  // time for which the host's CPUs ran other machines; mean over the CPUs
+  std::uint64_t stolen_us = 0;
+  // Some process waited for a CPU, a disk or memory: in the process's cgroup if it has one, else on
+  // the host.
   std::uint64_t cpu_stalled_us = 0;
   std::uint64_t io_stalled_us = 0;
   std::uint64_t memory_stalled_us = 0;
-  // The clocks of an accelerator that it computes on were held down, by heat or power.
+  // The clocks of an accelerator on which it computes were held down, by heat or a power limit.
   std::uint64_t clocks_us = 0;
   ANTDT_PART {
     v("looked_us", m.looked_us);
@@ -162,7 +165,7 @@ struct Metrics {
   }
 };
 
-// A tcp port that is free on the agent's host now, for MASTER_PORT.
+// Requests a tcp port that is free on the agent's host now, for MASTER_PORT.
 struct ReservePort {
   ANTDT_MESSAGE("reserve-port") {}
 };
@@ -172,17 +175,17 @@ struct ReservedPort {
   ANTDT_MESSAGE("reserved-port") { v("port", m.port); }
 };
 
-// Job daemon to agent and back: the link is alive. Every second.
+// Job daemon to agent and back, every second: the link is alive.
 struct Heartbeat {
   ANTDT_MESSAGE("heartbeat") {}
 };
 
-// The job is over: forget it (and, for a private agent, end).
+// The job is over: the agent forgets it (and ends, if it is private).
 struct Detach {
   ANTDT_MESSAGE("detach") {}
 };
 
-// Launcher to its private agent: start and keep the job daemon of this run.
+// Launcher to its private agent: start the job daemon of this run, and keep it running.
 struct StartJob {
   std::string run_dir;
   std::vector<std::string> command;  // antdt-jobd and its flags

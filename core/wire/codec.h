@@ -1,23 +1,25 @@
-// Structs to msgpack maps and back.
+// Converts structs to msgpack maps and back.
 //
 // A message is a struct with
 //     static constexpr std::string_view kKind = "fetch";
 //     template <class Self, class V> static void fields(Self& m, V& v) {
 //       v("seq", m.seq); ...
 //     }
-// encode() writes a map with one entry a field. decode() reads a map in any
-// order, ignores keys it does not know (a newer peer sent them) and leaves a
-// missing field at its default (an older peer did not). A value of the wrong
-// type, or bytes that are not one msgpack map, are an error and never more:
-// decode() allocates no more than a small multiple of the input's size.
+// encode() writes a map with one entry for each field. decode() reads a map in any order, ignores
+// unknown keys (a newer peer sent them) and leaves a missing field at its default (an older peer
+// did not send it). A value of the wrong type, and bytes that are not one msgpack map, are errors
+// and nothing worse: decode() allocates no more than a small multiple of the input's size.
 //
-// Field types: bool, integers, double, std::string, enums, Id<>, WorkerId,
-// std::vector<T>, std::optional<T>, and nested structs with fields().
+// msgpack-c reads and writes the bytes; only codec.cc and msgpack_writer.cc include its headers.
 //
-// An enum with names (core/names.h) travels as its name. One that has
+// Field types: bool, integers, double, std::string, enums, Id<>, WorkerId, std::vector<T>,
+// std::optional<T>, and nested structs with fields().
+//
+// An enum with names (core/names.h) is sent as its name. An enum that has
 //     constexpr Stage last_of(Stage) { return Stage::kOver; }
-// travels as its number, names or not: for what is kept in bulk, or was a number before. A name
-// or a number that no value has is an error, but for what unknown_name() says.
+// is sent as its number, whether or not it has names; this is for values that are stored in bulk,
+// or were numbers before. An unknown name or number is an error, unless unknown_name() says
+// otherwise.
 #pragma once
 
 #include <concepts>
@@ -32,7 +34,7 @@
 #include "core/ids.h"
 #include "core/names.h"
 #include "core/result.h"
-#include "core/wire/msgpack.h"
+#include "core/wire/msgpack_writer.h"
 
 namespace antdt::wire {
 
@@ -120,150 +122,196 @@ void write(MsgpackWriter& out, const T& value) {
 }
 
 // ------------------------------------------------------------------- reading
+//
+// msgpack-c walks through the bytes (codec.cc), and gives each value to a target: the address of
+// the variable that it belongs to, and the reader of that variable's type. A reader is a constant
+// table of functions.
 
-using Token = MsgpackToken;
-using Type = MsgpackToken::Type;
-
-// Where decoding stands. After the first problem nothing more is read.
-class Decoder {
- public:
-  explicit Decoder(std::string_view bytes) : in_(bytes) {}
-
-  template <class T>
-  [[nodiscard]] bool read(T& value, std::string_view name) {
-    Token token;
-    return next(token) && read_as(token, value, name);
-  }
-  // The key that comes next, skipping entries whose key is no string; nothing
-  // at the end of the map or after a problem.
-  [[nodiscard]] bool next_key(std::uint32_t& entries_left, std::string_view& key);
-  [[nodiscard]] bool skip_value() { return in_.skip() || cut_short(); }
-  [[nodiscard]] std::size_t left() const { return in_.left(); }
-  [[nodiscard]] const std::string& problem() const { return problem_; }
-
- private:
-  template <class T>
-  bool read_as(const Token& token, T& value, std::string_view name);
-  template <class T>
-  bool read_fields(const Token& token, T& value, std::string_view name);
-  template <class T>
-  bool read_integer(const Token& token, T& value, std::string_view name);
-  template <class T>
-  bool read_enum(const Token& token, T& value, std::string_view name);
-  bool next(Token& token) { return in_.next(token) || cut_short(); }
-  bool cut_short();
-  bool wrong(std::string_view name, std::string_view what);
-
-  MsgpackReader in_;
-  std::string problem_;
+// A value without parts, or the beginning of one with parts.
+struct Token {
+  enum class Type : std::uint8_t {
+    kNil,
+    kBoolean,
+    kUnsigned,
+    kNegative,
+    kReal,
+    kString,  // or binary: a peer in a language that tells it from text
+    kExtension,
+    kArray,
+    kMap,
+  };
+  Type type = Type::kNil;
+  bool boolean = false;
+  std::uint64_t unsigned_value = 0;
+  std::int64_t negative_value = 0;  // below 0
+  double real_value = 0;
+  std::string_view text = {};  // refers into the input
 };
+using Type = Token::Type;
 
-// Offered every field in turn, reads those that are next in the bytes. A peer
-// that writes in our order is read in one pass.
-struct FieldReader {
-  Decoder& in;
-  std::uint32_t entries_left;
-  std::string_view key = {};
-  bool has_key = false;
-  bool read_some = false;
-
-  void advance() { has_key = in.next_key(entries_left, key); }
-  template <class T>
-  void operator()(std::string_view name, T& value) {
-    if (!has_key || key != name) return;
-    read_some = true;
-    has_key = false;
-    if (in.read(value, name)) advance();
-  }
+struct Reader;
+struct Target {
+  void* value = nullptr;
+  const Reader* reader = nullptr;  // null: the value is skipped
+};
+struct Field {
+  std::string_view name;
+  std::size_t offset = 0;  // in its struct
+  const Reader* reader = nullptr;
+};
+struct Reader {
+  // Stores a value without parts. Returns null, or what is wrong with it.
+  const char* (*take)(void* value, const Token& token) = nullptr;
+  // Of a struct: its fields.
+  const std::vector<Field>& (*fields)() = nullptr;
+  // Of a vector: begin() empties it and reserves room; next() appends an element.
+  void (*begin)(void* value, std::size_t room) = nullptr;
+  Target (*next)(void* value) = nullptr;
+  std::size_t element_bytes = 0;
+  // Of an optional: gives it a value, and returns the target of that value.
+  Target (*inside)(void* value) = nullptr;
 };
 
 template <class T>
-bool Decoder::read_fields(const Token& token, T& value, std::string_view name) {
-  if (token.type != Type::kMap) return wrong(name, "not a map");
-  FieldReader reader{*this, token.count};
-  for (reader.advance(); reader.has_key;) {
-    reader.read_some = false;
-    T::fields(value, reader);
-    if (reader.read_some) continue;
-    // No field has this name: a newer peer knows more.
-    if (!skip_value()) return false;
-    reader.advance();
+const Reader& reader_of();
+
+template <class T>
+Target target_of(T& value) {
+  if constexpr (IsId<T>::value) {
+    return target_of(value.value);
+  } else {
+    return {&value, &reader_of<T>()};
   }
-  return problem_.empty();
 }
 
 template <class T>
-bool Decoder::read_integer(const Token& token, T& value, std::string_view name) {
+struct FieldLister {
+  T& sample;
+  std::vector<Field>& list;
+  template <class U>
+  void operator()(std::string_view name, U& value) {
+    const Target target = target_of(value);
+    list.push_back({name,
+                    static_cast<std::size_t>(static_cast<char*>(target.value) -
+                                             reinterpret_cast<char*>(&sample)),
+                    target.reader});
+  }
+};
+
+template <class T>
+const std::vector<Field>& fields_of() {
+  static const std::vector<Field> kFields = [] {
+    std::vector<Field> list;
+    T sample{};
+    FieldLister<T> lister{sample, list};
+    T::fields(sample, lister);
+    return list;
+  }();
+  return kFields;
+}
+
+template <class T>
+const char* take_integer(T& value, const Token& token) {
   if (token.type == Type::kUnsigned && std::in_range<T>(token.unsigned_value)) {
     value = static_cast<T>(token.unsigned_value);
   } else if (token.type == Type::kNegative && std::in_range<T>(token.negative_value)) {
     value = static_cast<T>(token.negative_value);
   } else {
-    return wrong(name, "not an integer in range");
+    return "not an integer in range";
   }
-  return true;
+  return nullptr;
 }
 
 template <class T>
-bool Decoder::read_enum(const Token& token, T& value, std::string_view name) {
+const char* take_real(T& value, const Token& token) {
+  switch (token.type) {
+    case Type::kReal:
+      return value = static_cast<T>(token.real_value), nullptr;
+    case Type::kUnsigned:
+      return value = static_cast<T>(token.unsigned_value), nullptr;
+    case Type::kNegative:
+      return value = static_cast<T>(token.negative_value), nullptr;
+    default:
+      return "not a number";
+  }
+}
+
+template <class T>
+const char* take_enum(T& value, const Token& token) {
   if constexpr (IsNumber<T>) {
     if (token.type != Type::kUnsigned ||
         token.unsigned_value > static_cast<std::uint64_t>(last_of(T{}))) {
-      return wrong(name, "not one of its numbers");
+      return "not one of its numbers";
     }
     value = static_cast<T>(token.unsigned_value);
   } else {
     const auto named = token.type == Type::kString ? by_name<T>(token.text) : std::nullopt;
-    if (!named) return wrong(name, "not one of its names");
+    if (!named) return "not one of its names";
     value = *named;
   }
-  return true;
+  return nullptr;
 }
 
 template <class T>
-bool Decoder::read_as(const Token& token, T& value, std::string_view name) {
+const char* take(void* at, const Token& token) {
+  T& value = *static_cast<T*>(at);
   if constexpr (HasFields<T>) {
-    return read_fields(token, value, name);
-  } else if constexpr (IsId<T>::value) {
-    return read_as(token, value.value, name);
+    return "not a map";
+  } else if constexpr (IsVector<T>::value) {
+    return "not an array";
+  } else if constexpr (IsOptional<T>::value) {
+    value.reset();  // nil; any other goes inside
+    return nullptr;
+  } else if constexpr (std::is_enum_v<T>) {
+    return take_enum(value, token);
   } else if constexpr (std::is_same_v<T, WorkerId>) {
     const auto id = token.type == Type::kString ? parse_worker_id(token.text) : std::nullopt;
-    if (!id) return wrong(name, "not a worker id");
+    if (!id) return "not a worker id";
     value = *id;
-  } else if constexpr (std::is_enum_v<T>) {
-    return read_enum(token, value, name);
+    return nullptr;
   } else if constexpr (std::is_same_v<T, std::string>) {
-    if (token.type != Type::kString) return wrong(name, "not a string");
+    if (token.type != Type::kString) return "not a string";
     value.assign(token.text);
-  } else if constexpr (IsVector<T>::value) {
-    if (token.type != Type::kArray) return wrong(name, "not an array");
-    value.clear();
-    value.reserve(token.count);
-    for (std::uint32_t i = 0; i < token.count; ++i) {
-      if (!read(value.emplace_back(), name)) return false;
-    }
-  } else if constexpr (IsOptional<T>::value) {
-    value.reset();
-    if (token.type != Type::kNil) return read_as(token, value.emplace(), name);
+    return nullptr;
   } else if constexpr (std::is_same_v<T, bool>) {
-    if (token.type != Type::kBoolean) return wrong(name, "not a boolean");
+    if (token.type != Type::kBoolean) return "not a boolean";
     value = token.boolean;
+    return nullptr;
   } else if constexpr (std::is_floating_point_v<T>) {
-    if (token.type == Type::kReal) {
-      value = static_cast<T>(token.real_value);
-    } else if (token.type == Type::kUnsigned) {
-      value = static_cast<T>(token.unsigned_value);
-    } else if (token.type == Type::kNegative) {
-      value = static_cast<T>(token.negative_value);
-    } else {
-      return wrong(name, "not a number");
-    }
+    return take_real(value, token);
   } else {
     static_assert(std::is_integral_v<T>, "a type the wire does not know");
-    return read_integer(token, value, name);
+    return take_integer(value, token);
   }
-  return true;
 }
+
+template <class T>
+constexpr Reader make_reader() {
+  Reader reader;
+  reader.take = take<T>;
+  if constexpr (HasFields<T>) {
+    reader.fields = fields_of<T>;
+  } else if constexpr (IsVector<T>::value) {
+    reader.begin = [](void* value, std::size_t room) {
+      static_cast<T*>(value)->clear();
+      static_cast<T*>(value)->reserve(room);
+    };
+    reader.next = [](void* value) { return target_of(static_cast<T*>(value)->emplace_back()); };
+    reader.element_bytes = sizeof(typename T::value_type);
+  } else if constexpr (IsOptional<T>::value) {
+    reader.inside = [](void* value) { return target_of(static_cast<T*>(value)->emplace()); };
+  }
+  return reader;
+}
+template <class T>
+inline constexpr Reader kReader = make_reader<T>();
+template <class T>
+const Reader& reader_of() {
+  return kReader<T>;
+}
+
+// Reads one value, which has to be all of the bytes.
+[[nodiscard]] Status read_message(std::string_view bytes, Target message);
 
 }  // namespace detail
 
@@ -276,16 +324,8 @@ template <class T>
 
 template <class T>
 [[nodiscard]] Result<T> decode(std::string_view bytes) {
-  detail::Decoder in(bytes);
   T message{};
-  if (!in.read(message, "message")) {
-    return fail(ErrorKind::kCorrupt, "message of {} bytes cannot be read: {}", bytes.size(),
-                in.problem());
-  }
-  if (in.left() > 0) {
-    return fail(ErrorKind::kCorrupt, "message of {} bytes cannot be read: {} bytes after its end",
-                bytes.size(), in.left());
-  }
+  ANTDT_RETURN_IF_ERROR(detail::read_message(bytes, detail::target_of(message)));
   return message;
 }
 

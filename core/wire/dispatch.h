@@ -1,4 +1,5 @@
-// A body by the kind that its envelope names: the one way to go from a name to a type.
+// Decodes a body by the kind that its envelope names. This is the only conversion from a name to a
+// type.
 #pragma once
 
 #include <string_view>
@@ -8,9 +9,9 @@
 
 namespace antdt::wire {
 
-// If `kind` is that of one of the messages Ts, calls use() with what `body` is as that message,
-// a Result<T>, and is true. False: a newer peer says something that is not known here, or the kind
-// is for another conversation.
+// If `kind` is that of one of the messages Ts, calls use() with the decoded `body`, a Result<T>,
+// and returns true. False: a newer peer sent an unknown kind, or the kind belongs to another
+// conversation.
 template <class... Ts, class Use>
 [[nodiscard]] bool dispatch(std::string_view kind, std::string_view body, Use use) {
   return ((kind == Ts::kKind && (use(decode<Ts>(body)), true)) || ...);

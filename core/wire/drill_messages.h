@@ -1,5 +1,5 @@
-// Stragglers on purpose in a job that runs: from an operator to the job daemon, and
-// from there to its workers. docs/injection.md.
+// Fault injections into a running job: from an operator to the job daemon, and from there to its
+// workers. docs/injection.md.
 #pragma once
 
 #include <cstdint>
@@ -9,11 +9,12 @@
 
 namespace antdt::wire {
 
-// An operator's order. What was ordered before ends.
+// An operator's order. It replaces the previous one.
 struct InjectRules {
-  std::string rules;  // a list as "inject" of job.json; "[]": nothing is injected any more
+  std::string rules;  // a list like "inject" in job.json; "[]": nothing is injected any more
   std::string who;
-  std::uint64_t duration_ms = 0;  // then nothing is injected any more; 0: to the job's end
+  // time after which nothing is injected any more; 0: until the job's end
+  std::uint64_t duration_ms = 0;
   ANTDT_MESSAGE("inject-rules") {
     v("rules", m.rules);
     v("who", m.who);
@@ -21,13 +22,15 @@ struct InjectRules {
   }
 };
 
-// Job daemon to worker: these rules hold beside those of job.toml, from now on and in
-// place of what an earlier number said. A number that is not higher changes nothing.
+// Job daemon to worker: from now on these rules apply beside those of job.toml, and replace those
+// of an earlier number. A number that is not higher changes nothing.
 struct Injected {
   std::uint64_t number = 0;
-  std::string rules;  // as above; their times count from the arrival
+  std::string rules;  // as above; their times count from the arrival of this message
   std::uint64_t duration_ms = 0;
-  bool again = false;  // to a process that came later: what kills once has killed
+  // the order is repeated to a process that came later, so a rule that kills once has had its
+  // effect
+  bool again = false;
   ANTDT_MESSAGE("injected") {
     v("number", m.number);
     v("rules", m.rules);

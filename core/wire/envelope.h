@@ -1,9 +1,9 @@
-// What every message between the processes of AntDT has, and what is said on every link.
+// The envelope of every message, and the messages that every link uses.
 //
-// A packet has two frames: an Envelope and a body. The envelope says what the body is, for whom
-// and from whom, so that an agent relays without reading bodies. docs/wire-protocol.md tells the
-// conversations; the comments of messages say what a field means. Units are in the names; times
-// are durations of the sender's monotonic clock.
+// A packet has two frames: an Envelope and a body. The envelope says what the body is, and its
+// sender or receiver, so that an agent relays messages without decoding bodies.
+// docs/wire-protocol.md describes the conversations; the comments of messages say what a field
+// means. Units are in the names; times are durations of the sender's monotonic clock.
 #pragma once
 
 #include <cstdint>
@@ -13,17 +13,17 @@
 
 namespace antdt::wire {
 
-// The range of protocol versions this build speaks.
+// The range of protocol versions that this build supports.
 inline constexpr std::uint32_t kMinVersion = 1;
 inline constexpr std::uint32_t kMaxVersion = 1;
 
 struct Envelope {
   std::string kind;       // kKind of the body
-  std::string job;        // job id; empty where no job is meant
-  WorkerId worker;        // the worker that sent this, or whom it is for
+  std::string job;        // job id; empty if the message concerns no job
+  WorkerId worker;        // the worker that sent this, or that it is for
   Attempt attempt;        // its attempt; 0: not about a worker
-  Generation generation;  // the membership it belongs to; 0: none
-  std::uint64_t seq = 0;  // numbers requests of one (worker, attempt) from 1; a reply repeats it
+  Generation generation;  // the generation it belongs to; 0: none
+  std::uint64_t seq = 0;  // numbers requests of one (worker, attempt) from 1; the reply repeats it
   ANTDT_PART {
     v("k", m.kind);
     v("j", m.job);
@@ -34,15 +34,15 @@ struct Envelope {
   }
 };
 
-// Both frames of a message and the link it came by.
+// Both frames of a message, and the link over which it came.
 struct Packet {
   std::string peer;  // routing id on a ROUTER socket; empty on a DEALER
-  std::string user;  // what NameOfKey says of the authenticated key; empty on ipc
+  std::string user;  // the name of the authenticated key (NameOfKey); empty on ipc
   std::string envelope;
   std::string body;
 };
 
-// First message of whoever connects.
+// The first message of a peer that connects.
 struct Hello {
   std::uint32_t min_version = kMinVersion;
   std::uint32_t max_version = kMaxVersion;
@@ -58,15 +58,15 @@ struct Hello {
 enum class RefusalCode : std::uint8_t {
   kOther,    // a reason that only a newer peer knows
   kVersion,  // no protocol version in common
-  kStale,    // of an attempt, an incarnation or a generation that is over
+  kStale,    // from an attempt, an incarnation or a generation that is over
   kUnknown,  // the job, the process or the message is not known here
   kBusy,     // not now
   kInvalid,  // the request cannot be understood, or makes no sense
   kFull,     // there is no room for it
-  kUser,     // the user whose job it is must not run anything here
-  kIo,       // files: the disk failed
-  kMissing,  // files: there is no such file
-  kCorrupt,  // the content is not what it must be
+  kUser,     // the job's user may not run anything here
+  kIo,       // for files: the disk failed
+  kMissing,  // for files: there is no such file
+  kCorrupt,  // the content is invalid
 };
 constexpr auto names_of(RefusalCode) {
   return names("other", "version", "stale", "unknown", "busy", "invalid", "full", "user", "io",

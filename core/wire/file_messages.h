@@ -1,10 +1,10 @@
-// Files of a run on another host: between the job daemon (or the launcher) and the file
-// service of that host's agent (antdtd/files/file_service.h).
+// Files of a run on another host: between the job daemon (or the launcher) and the file service of
+// that host's agent (antdtd/files/file_service.h).
 //
-// They travel on a connection of their own to the agent's port, so that no control message
-// waits behind them. The connection says FilesAttach first; each later request names paths
-// below the run directory of that message and is answered once, with the same seq, or with
-// Refused. Paths are "checkpoints/<directory>/<file>" and, to be read only, "logs/<file>".
+// They use a connection of their own to the agent's port, so that no control message waits behind
+// them. The connection sends FilesAttach first. Each later request names paths below that message's
+// run directory and is answered once, with the same seq, or with Refused. Paths are
+// "checkpoints/<directory>/<file>" and, for reading only, "logs/<file>".
 #pragma once
 
 #include <cstdint>
@@ -16,10 +16,10 @@
 
 namespace antdt::wire {
 
-// No chunk has more bytes; a larger request is refused.
+// The largest chunk; a larger request is refused.
 inline constexpr std::uint64_t kMaxFileChunk = 4ULL * 1024 * 1024;
 
-// The first message of the connection: whose files are meant. Answered by FilesReady.
+// The first message of the connection: the job and its run directory. Answered by FilesReady.
 struct FilesAttach {
   std::string run_dir;  // absolute
   ANTDT_MESSAGE("files-attach") { v("run_dir", m.run_dir); }
@@ -32,9 +32,9 @@ struct FilesDetach {
   ANTDT_MESSAGE("files-detach") {}
 };
 
-// Which directory is it that this host has as the run directory? `name` is that of a file in
-// checkpoints/ that whoever comes first makes with an identity in it: hosts that answer the
-// same share the directory.
+// Identifies the directory that this host has as the run directory. `name` is a file in
+// checkpoints/. The first host to be asked makes it with a random identity in it, so hosts with the
+// same answer share the directory.
 struct FileProbe {
   std::string name;
   ANTDT_MESSAGE("file-probe") { v("name", m.name); }
@@ -46,8 +46,8 @@ struct FileProbed {
 
 struct FileEntry {
   std::string name;
-  std::uint64_t bytes = 0;  // of a file
-  bool whole = false;       // of a checkpoint: it has its MANIFEST.json
+  std::uint64_t bytes = 0;  // for a file
+  bool whole = false;       // for a checkpoint: it has its MANIFEST.json
   ANTDT_PART {
     v("name", m.name);
     v("bytes", m.bytes);
@@ -58,7 +58,7 @@ struct FileList {
   ANTDT_MESSAGE("file-list") {}
 };
 struct FileListed {
-  std::vector<FileEntry> checkpoints;  // names in checkpoints/, unfinished ones too
+  std::vector<FileEntry> checkpoints;  // names in checkpoints/, including unfinished ones
   std::vector<FileEntry> logs;
   ANTDT_MESSAGE("file-listed") {
     v("checkpoints", m.checkpoints);
@@ -77,9 +77,9 @@ struct FileRead {
   }
 };
 struct FileData {
-  std::string data;         // shorter than asked for at the file's end
-  std::uint64_t size = 0;   // of the file now
-  std::uint64_t inode = 0;  // another one: the file was replaced
+  std::string data;         // shorter than requested at the file's end
+  std::uint64_t size = 0;   // present size of the file
+  std::uint64_t inode = 0;  // changes when the file is replaced
   ANTDT_MESSAGE("file-data") {
     v("data", m.data);
     v("size", m.size);
@@ -87,8 +87,8 @@ struct FileData {
   }
 };
 
-// Into an unfinished checkpoint (a directory whose name begins with ".tmp-"), which is made
-// where it is not there. At offset 0 the file begins anew.
+// Writes into an unfinished checkpoint (a directory whose name begins with ".tmp-"), which is made
+// if it is missing. At offset 0 the file begins anew.
 struct FileWrite {
   std::string path;
   std::uint64_t offset = 0;
@@ -103,7 +103,7 @@ struct FileDone {
   ANTDT_MESSAGE("file-done") {}
 };
 
-// How much of a file is there, and its checksum; a file that is not there has 0 bytes.
+// Asks how much of a file is there, and for its checksum; a missing file has 0 bytes.
 struct FileSum {
   std::string path;
   ANTDT_MESSAGE("file-sum") { v("path", m.path); }
@@ -117,9 +117,9 @@ struct FileSummed {
   }
 };
 
-// Makes the unfinished checkpoint `from` the checkpoint `to`: every file has to be there with
-// its size and checksum, is synced, and then the directory gets its name. A file that is not
-// as it should be is removed, so that it is sent anew. Done already is done.
+// Makes the unfinished checkpoint `from` the checkpoint `to`: every file must be there with its
+// size and checksum, is synced, and then the directory is renamed. A file that differs is removed,
+// so that it is sent again. Repeating it has no effect.
 struct FileCommit {
   std::string from;
   std::string to;
@@ -130,7 +130,7 @@ struct FileCommit {
     v("files", m.files);
   }
 };
-// Removes a directory (or a probe's file) in checkpoints/. What is not there is removed.
+// Removes a directory (or a probe's file) in checkpoints/. It is no error if it does not exist.
 struct FileRemove {
   std::string name;
   ANTDT_MESSAGE("file-remove") { v("name", m.name); }

@@ -16,7 +16,7 @@ struct DataFile {
   std::string path = {};
   std::uint64_t bytes = 0;
   std::uint64_t records = 0;
-  std::string fingerprint = {};  // of the whole content
+  std::string fingerprint = {};  // fingerprint of the whole content
   bool operator==(const DataFile&) const = default;
   ANTDT_PART {
     v("split", m.split);
@@ -27,15 +27,16 @@ struct DataFile {
   }
 };
 
-// What a worker's data files are; must be the same on every host, and what RUN/data.json
-// says. A program that does not know leaves all of it empty.
+// Identifies a worker's data files. It must be the same on every host and agree with RUN/data.json.
+// A program that does not know its data leaves everything empty.
 struct DataIdentity {
   std::uint64_t train_records = 0;
   std::uint64_t eval_records = 0;
   std::string fingerprint;  // of sizes and contents, in order
   std::string detail;       // the same in words, for messages
   std::vector<DataFile> files = {};
-  std::string built_by = {};  // what decides how a file becomes records: format, options, version
+  // what determines how a file is split into records: format, options, version
+  std::string built_by = {};
   ANTDT_PART {
     v("train_records", m.train_records);
     v("eval_records", m.eval_records);
@@ -46,9 +47,9 @@ struct DataIdentity {
   }
 };
 
-// What a worker computes on.
+// The device on which a worker computes.
 struct Device {
-  std::string name = {};              // of its class: alike devices have the same; empty: not known
+  std::string name = {};              // device class: equal devices have the same; empty: not known
   std::uint32_t max_micro_batch = 0;  // samples that fit its memory; 0: not known
   bool operator==(const Device&) const = default;
   ANTDT_PART {
@@ -57,9 +58,9 @@ struct Device {
   }
 };
 
-// What a worker of parameter servers has committed, or asked its home to, in a generation
-// that is over for it: of `phase` its places up to here, and nothing beyond, may be in the
-// model.
+// Which places a worker of parameter servers has committed, or asked its home to apply, in a
+// generation that is over for it. Of `phase`, its places up to here may be in the model, and none
+// beyond.
 struct PsSaid {
   Generation generation;
   std::uint64_t phase = 0;
@@ -71,26 +72,25 @@ struct PsSaid {
   }
 };
 
-// "I am ready to be a member."
+// The worker is ready to become a member.
 struct Join {
   std::uint32_t pid = 0;
   DataIdentity data;
-  bool collective = true;  // false: a loose client that only fetches and commits
-  // Not empty: the generation of the envelope could not be formed here, and why.
+  bool collective = true;  // false: a loose client, which only fetches and commits
+  // Not empty: why the generation in the envelope could not be formed here.
   std::string problem;
-  // The newest generation that this member was ready for (it may have settled or
-  // not) and whose training state it still holds whole; 0: it holds none, or the
-  // beginning.
+  // The newest generation for which this member was ready (it may have settled or not) and whose
+  // training state it still holds completely; 0: it holds none, or that of the beginning.
   Generation settled;
-  Step step;             // the last step of that state
-  std::string endpoint;  // of a parameter server: where workers reach it
-  // Of parameter servers and their workers: the public key (Z85) of the pair that this
-  // process made for itself. Over tcp it is known by that; its secret goes nowhere.
+  Step step;             // the last step in that state
+  std::string endpoint;  // for a parameter server: where workers reach it
+  // For parameter servers and their workers: the public key (Z85) of the pair that this process
+  // made for itself. Over tcp the process is identified by it. Its secret never leaves the process.
   std::string key;
   Device device;
   PsSaid said = {};
-  // Not empty: this member was to read the checkpoint of that generation and could not, and
-  // which file and why. Another one is asked to.
+  // Not empty: this member was to read the checkpoint of that generation and could not; says which
+  // file and why. Another member will read it.
   std::string unreadable = {};
   ANTDT_MESSAGE("join") {
     v("pid", m.pid);
@@ -107,21 +107,22 @@ struct Join {
   }
 };
 
-// Job daemon to each member of a new generation: make your end point.
+// Job daemon to each member of a new generation: open an end point.
 struct Form {
   std::uint32_t rank = 0;
   std::uint32_t size = 0;
-  // Of the generation, for trainers of an earlier release alone: theirs is the proof that knows it.
+  // A key of the generation for trainers of an earlier release, which prove that they know it.
+  // Newer ones use `secret`.
   std::uint64_t key = 0;
-  // The settled generation whose training state goes on: a member that settled
-  // in it holds that state, every other one receives it. 0: training begins,
-  // from the checkpoint directory `restore`, or from the seeded start without.
+  // The settled generation whose training state goes on: a member that settled in it holds that
+  // state, and every other member receives it. 0: training begins, from the checkpoint directory
+  // `restore` or, if that is empty, from the seeded start.
   Generation base;
   std::string restore;
-  // The rank that reads `restore`; all others receive what it read.
+  // The rank that reads `restore`; all others receive the state from it.
   std::uint32_t reader = 0;
-  // 32 bytes that only the members of this generation are told: each proves to the others that
-  // it has them. They are in no log and on no disk.
+  // 32 bytes that only the members of this generation are told. Each proves to the others that it
+  // knows them. They are in no log and on no disk.
   std::string secret = {};
   ANTDT_MESSAGE("form") {
     v("rank", m.rank);
@@ -134,7 +135,7 @@ struct Form {
   }
 };
 
-// Where the others find the member, as its collective understands it.
+// The member's address for the others, in the format of its collective.
 struct Address {
   std::string at;
   ANTDT_MESSAGE("address") { v("at", m.at); }
@@ -153,7 +154,7 @@ struct RosterMember {
   }
 };
 
-// Everyone's address is there: connect to those that you exchange messages with.
+// All addresses are known: connect to the members with which you exchange messages.
 struct Roster {
   std::vector<RosterMember> members;  // by rank
   ANTDT_MESSAGE("roster") { v("members", m.members); }
@@ -168,13 +169,13 @@ struct MemberPlace {
   }
 };
 
-// Consecutive steps of a phase in which every member trained as many records as
-// in the step before: what the members' slots said, compressed.
+// Consecutive steps of a phase in which every member trained the same number of records as in the
+// step before: the content of the members' slots, compressed.
 struct StepRun {
   Step first;
   std::uint64_t steps = 0;
   std::uint64_t phase = 0;
-  std::vector<std::uint64_t> places;   // by rank, before `first`
+  std::vector<std::uint64_t> places;   // by rank, before step `first`
   std::vector<std::uint64_t> records;  // by rank, in each of the steps
   ANTDT_PART {
     v("f", m.first);
@@ -185,11 +186,11 @@ struct StepRun {
   }
 };
 
-// Steps of one generation, for the run's history of them (antdt data which).
-// Runs rise and do not overlap. Whoever tells may leave out what was recorded.
+// Steps of one generation, for the run's history (antdt data which). Runs rise and do not overlap.
+// The sender may leave out steps that were recorded.
 struct StepHistory {
-  // In all `places` and `records` together, so that a message stays small; older
-  // runs are left out for it.
+  // Limit of all `places` and `records` together, so that a message stays small; older runs are
+  // left out.
   static constexpr std::size_t kMaxNumbers = 1 << 18;
   Generation generation;
   std::vector<StepRun> runs;
@@ -199,10 +200,10 @@ struct StepHistory {
   }
 };
 
-// Connected and healed: this member holds the training state `state_hash` as it
-// was after `step`. `places` are those of the members of the base generation
-// after that step, of the phase `phase`; empty where nothing was trained yet.
-// `history` is that of the base generation, from rank 0 alone.
+// The member is connected and healed: it holds the training state `state_hash` as it was after
+// `step`. `places` are those of the members of the base generation after that step, in phase
+// `phase`; empty if nothing was trained yet. `history` is that of the base generation; only rank 0
+// sends it.
 struct Ready {
   Step step;
   std::uint64_t state_hash = 0;
@@ -220,8 +221,8 @@ struct Ready {
 
 struct PlanEntry {
   WorkerId worker;
-  std::uint32_t micro_batch = 0;   // samples
-  std::uint32_t accumulation = 1;  // micro-batches a step
+  std::uint32_t micro_batch = 0;   // in samples
+  std::uint32_t accumulation = 1;  // micro-batches per step
   ANTDT_PART {
     v("w", m.worker);
     v("m", m.micro_batch);
@@ -229,12 +230,12 @@ struct PlanEntry {
   }
 };
 
-// Who computes how much of the next global batches. Held by a worker until the
-// members' slots agree to switch.
+// How much each worker computes of the next global batches. A worker holds a plan until the
+// members' slots agree to switch to it.
 struct Plan {
   PlanVersion version;
   std::vector<PlanEntry> entries;
-  double rate = 1;  // of the job's learning rate, from then on
+  double rate = 1;  // factor of the job's learning rate from then on
   ANTDT_MESSAGE("plan") {
     v("version", m.version);
     v("entries", m.entries);
@@ -242,7 +243,7 @@ struct Plan {
   }
 };
 
-// The generation is settled: training goes on after `step`, everyone's place is 0.
+// The generation is settled: training goes on after `step`, and all places are 0.
 struct Settle {
   Step step;
   Plan plan;
@@ -252,14 +253,14 @@ struct Settle {
   }
 };
 
-// Stop together at the end of a step, leave the generation and join again: the
-// membership is to change. One member that heard it stops all.
+// Stop together at the end of a step, leave the generation and join again, because the membership
+// will change. One member that hears this stops all.
 struct Regroup {
   std::string reason;
   ANTDT_MESSAGE("regroup") { v("reason", m.reason); }
 };
 
-// The generation is over (somebody left or was lost): abort collectives.
+// The generation is over (a member left or was lost): abort collectives.
 struct Abort {
   std::string reason;
   ANTDT_MESSAGE("abort") { v("reason", m.reason); }

@@ -1,5 +1,4 @@
-// All messages at once, for tests of the codec. Other code includes the conversation it takes part
-// in.
+// All messages at once, for tests of the codec. Other code includes the header of its conversation.
 #pragma once
 
 #include "core/wire/admin_messages.h"
@@ -11,5 +10,6 @@
 #include "core/wire/operator_messages.h"
 #include "core/wire/ps_messages.h"
 #include "core/wire/shard_messages.h"
+#include "core/wire/trace_messages.h"
 #include "core/wire/training_messages.h"
 #include "core/wire/worker_messages.h"

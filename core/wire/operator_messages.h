@@ -1,4 +1,4 @@
-// What operators ask of a running job: between the launcher's commands and the job daemon.
+// Requests of operators to a running job: between the launcher's commands and the job daemon.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +9,7 @@
 
 namespace antdt::wire {
 
-// Operator to job daemon: the state as JSON, and the events from number
-// `events_from` on.
+// Operator to job daemon: requests the state as JSON, and the events from number `events_from` on.
 struct StatusRequest {
   std::uint64_t events_from = 0;
   ANTDT_MESSAGE("status-request") { v("events_from", m.events_from); }
@@ -27,7 +26,7 @@ struct StatusReply {
   }
 };
 
-// Ends the job in good order: checkpoint where possible, then exit 75.
+// Ends the job in good order: with a checkpoint if possible, then exit code 75.
 struct StopJob {
   std::string reason;
   std::uint32_t grace_ms = 0;
@@ -37,12 +36,11 @@ struct StopJob {
   }
 };
 
-// Operators' wishes. `who` is how the operator's program names its user; that
-// the user may ask at all is decided by who can reach the socket. Answered by
-// Done or Refused.
+// Requests of operators. `who` is the user's name according to the operator's program; which users
+// may send requests at all is decided by who can reach the socket. Answered by Done or Refused.
 //
-// The worker, or every worker on the host, finishes its step, gives back what
-// it holds and leaves; after the deadline it is killed.
+// EvictWorkers: the worker, or every worker on the host, finishes its step, gives back the records
+// that it holds, and leaves. After the deadline it is killed.
 struct EvictWorkers {
   std::string target;  // "w3", or a host as in [cluster] hosts or by its own name
   std::string reason;
@@ -57,7 +55,7 @@ struct EvictWorkers {
 };
 
 enum class ResizedRole : std::uint8_t {
-  kUnsaid,  // by an earlier release: workers
+  kUnsaid,  // from an earlier release: workers
   kWorker,
   kServer,
 };
@@ -89,8 +87,8 @@ struct SkipRecords {
   }
 };
 
-// Operator to job daemon: do the action with this number (status and events name
-// it), if it still makes sense. Answered by Done or Refused.
+// Operator to job daemon: carry out the action with this number (status and events name it), if it
+// still makes sense. Answered by Done or Refused.
 struct ApproveAction {
   std::uint64_t number = 0;
   std::string who;

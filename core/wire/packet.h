@@ -1,4 +1,4 @@
-// Packets from messages and back.
+// Converts messages to packets and back.
 #pragma once
 
 #include <string>
@@ -10,7 +10,7 @@
 
 namespace antdt::wire {
 
-// `envelope.kind` is set from the message.
+// Sets `envelope.kind` from the message.
 template <class T>
 [[nodiscard]] Packet make_packet(Envelope envelope, const T& message) {
   envelope.kind = std::string(T::kKind);
@@ -25,7 +25,7 @@ template <class T>
   return decode<Envelope>(packet.envelope);
 }
 
-// The body of a reply as a T; a Refused becomes an error with its reason.
+// Decodes the body of a reply as a T; a Refused becomes an error with its reason.
 template <class T>
 [[nodiscard]] Result<T> open_reply(const Packet& packet) {
   ANTDT_TRY(const Envelope envelope, open_envelope(packet));
@@ -39,8 +39,7 @@ template <class T>
   return decode<T>(packet.body);
 }
 
-// The highest version in both ranges, or an error that names both ranges and
-// both programs.
+// The highest version in both ranges. The error names both ranges and both programs.
 [[nodiscard]] Result<std::uint32_t> negotiate_version(const Hello& own, const Hello& peer);
 // The same with this build's range.
 [[nodiscard]] Result<std::uint32_t> negotiate_version(const Hello& peer);

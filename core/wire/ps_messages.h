@@ -1,14 +1,13 @@
 // Messages between workers and parameter servers, and among servers.
 //
-// docs/parameter-servers.md tells the conversation. The generation of the
-// envelope is that of the server group: whatever carries another one is of a
-// group that is over and changes nothing. Keys and rows are bytes, as
-// trainer/ps/rows/rows.h says.
+// docs/parameter-servers.md describes the conversation. The generation of the envelope is that of
+// the server group; a message with another generation belongs to a group that is over, and changes
+// nothing. Keys and rows are bytes, as described in trainer/ps/rows/rows.h.
 //
-// What servers and the job daemon say to one another travels through the server's
-// agent, as the messages of workers do: PsServe, PsCut, and their answers. Where a server
-// is two processes, its primary copies to its backup what changes it: PsCopied, PsTaken.
-// One that is new gets all that there is first: PsImage.
+// Messages between servers and the job daemon (PsServe, PsCut and their answers) are relayed by the
+// server's agent, as the messages of workers are. If a server is two processes, its primary copies
+// every change to its backup: PsCopied, PsTaken. A new backup first receives the whole state:
+// PsImage.
 #pragma once
 
 #include "core/sync_strategy.h"
@@ -17,12 +16,12 @@
 
 namespace antdt::wire {
 
-// A table of rows; dense parameters are one whose keys number blocks of them.
-// `rule`: "sum", "sgd", "adagrad", "adam", "ftrl". `init`: "zero", "uniform",
-// "normal", with init_scale as in ps::TableSpec.
+// A table of rows. Dense parameters are one table, whose keys number blocks of them. `rule`: "sum",
+// "sgd", "adagrad", "adam", "ftrl". `init`: "zero", "uniform", "normal", with init_scale as in
+// ps::TableSpec.
 struct PsTable {
   std::string name;
-  std::uint32_t width = 1;  // floats a row
+  std::uint32_t width = 1;  // floats per row
   std::string rule;
   double learning_rate = 0;
   double weight_decay = 0;
@@ -40,7 +39,7 @@ struct PsTable {
     v("init_scale", m.init_scale);
   }
 };
-// Worker to each server, first: the model's tables, the same from every worker.
+// The first message of a worker to each server: the model's tables, the same from every worker.
 struct PsOpen {
   std::uint64_t seed = 0;
   std::vector<PsTable> tables;
@@ -54,7 +53,7 @@ struct PsOpened {
   ANTDT_MESSAGE("ps-opened") { v("version", m.version); }
 };
 
-// Some rows of one table: `values` where values or gradients belong to them.
+// Some rows of one table. `values` has values or gradients if the message needs them.
 struct PsRows {
   std::uint32_t table = 0;  // index in PsOpen
   std::string keys;
@@ -65,14 +64,14 @@ struct PsRows {
     v("values", m.values);
   }
 };
-// Sets the rows that are not there yet. Answered by Done.
+// Sets the rows that do not exist yet. Answered by Done.
 struct PsPut {
   std::vector<PsRows> rows;
   ANTDT_MESSAGE("ps-put") { v("rows", m.rows); }
 };
-// Answered when the server is at `clock`: with a barrier, when as many steps are
-// applied; with bounded staleness, when the pushes up to that number of each worker
-// that has something to push are. 0: at once.
+// The server answers when it has reached `clock`: with a barrier, when that many steps are applied;
+// with bounded staleness, when the pushes up to that number are applied of each worker that has
+// something to push. 0: at once.
 struct PsPull {
   std::uint64_t clock = 0;
   std::vector<PsRows> rows;  // keys only
@@ -82,11 +81,11 @@ struct PsPull {
   }
 };
 struct PsPulled {
-  std::uint64_t version = 0;  // updates that this server has applied
-  // Newest push applied of the worker that is furthest behind of those that have
-  // something to push; if nobody has, of the one that is furthest.
+  std::uint64_t version = 0;  // how many updates this server has applied
+  // The newest applied push of the worker that is furthest behind, among those that have something
+  // to push; if no worker has, of the one that is furthest ahead.
   std::uint64_t clock = 0;
-  std::vector<std::string> values;  // of PsPull.rows, in order
+  std::vector<std::string> values;  // for PsPull.rows, in order
   ANTDT_MESSAGE("ps-pulled") {
     v("version", m.version);
     v("clock", m.clock);
@@ -94,8 +93,8 @@ struct PsPulled {
   }
 };
 
-// A part of push `number` (1, 2, ... of this worker's attempt), for one server.
-// It is kept and not applied. `version` is what its rows were pulled at.
+// The part of push `number` (1, 2, ... in this worker's attempt) for one server. The server keeps
+// it and does not apply it. `version` is the one at which its rows were pulled.
 struct PsPush {
   std::uint64_t number = 0;
   std::uint64_t version = 0;
@@ -108,7 +107,7 @@ struct PsPush {
 };
 enum class PsStaging : std::uint8_t {
   kStaged,
-  kLate,  // its step is closed: it will never be applied
+  kLate,  // the push's step is closed, so it will never be applied
 };
 constexpr auto names_of(PsStaging) { return names("staged", "late"); }
 
@@ -120,12 +119,12 @@ struct PsStaged {
     v("status", m.status);
   }
 };
-// Worker to its home server once every part of the push is staged. Records
-// [from, to) of the worker's places are in it.
+// Worker to its home, once every part of the push is staged. The push contains records [from, to)
+// of the worker's places.
 struct PsCommit {
   std::uint64_t number = 0;
-  std::uint64_t version = 0;  // with a barrier: the steps applied before this one
-  std::uint64_t phase = 0;    // that the places count in; it never goes back
+  std::uint64_t version = 0;  // with a barrier: how many steps were applied before this one
+  std::uint64_t phase = 0;    // the phase in which the places count; it never goes back
   std::uint64_t from = 0;
   std::uint64_t to = 0;
   double weight = 0;  // sum of the records' weights
@@ -140,31 +139,31 @@ struct PsCommit {
 };
 enum class PsFate : std::uint8_t {
   kApplied,
-  kLate,  // its step is closed: it will never be applied
+  kLate,  // the push's step is closed, so it will never be applied
 };
 constexpr auto names_of(PsFate) { return names("applied", "late"); }
 
-// The home's answer, once it is decided.
+// The home's answer, once the push is decided.
 struct PsDecided {
   std::uint64_t number = 0;
   PsFate status = PsFate::kApplied;
-  std::uint64_t version = 0;  // updates that this home has decided so far
+  std::uint64_t version = 0;  // how many updates this home has decided so far
   ANTDT_MESSAGE("ps-decided") {
     v("number", m.number);
     v("status", m.status);
     v("version", m.version);
   }
 };
-// Worker to every server: there is nothing for it to push now; nobody is to wait
-// for it until it pushes again. Answered by PsIdled, when so many updates are applied.
+// Worker to every server: the worker has nothing to push now, so nobody needs to wait for it until
+// it pushes again. Answered by PsIdled, when `version` updates are applied.
 struct PsIdle {
   std::uint64_t version = 0;
   ANTDT_MESSAGE("ps-idle") { v("version", m.version); }
 };
 struct PsIdled {
   std::uint64_t version = 0;  // as in PsPulled
-  // Updates that this home has decided; those before the group are the first server's.
-  // The sum over all servers is the version at which all of them are applied.
+  // How many updates this home has decided; those before the group count for the first server. The
+  // sum over all servers is the version at which all of them are applied.
   std::uint64_t decided = 0;
   ANTDT_MESSAGE("ps-idled") {
     v("version", m.version);
@@ -190,12 +189,12 @@ struct PsMember {
     v("attempt", m.attempt);
   }
 };
-// Home to the other servers: `pushes` make one update, whose gradient is their
-// sum divided by `weight`; nothing more of `left` will be decided; the state after
-// it is checkpoint `cut` (0: none), which each server writes to `directory`.
-// Decisions of one home are numbered from 1 and applied in order; said again
-// until acknowledged. Where there are several homes each of them decides cut `cut`:
-// the state after all that they decided before it.
+// Home to the other servers: `pushes` become one update, whose gradient is their sum divided by
+// `weight`; no more pushes of `left` will be decided; the state after it is checkpoint `cut` (0:
+// none), which each server writes to `directory`. The decisions of one home are numbered from 1,
+// applied in order, and repeated until they are acknowledged. If there are several homes, each of
+// them decides cut `cut`, and the checkpoint is the state after everything that they decided before
+// it.
 struct PsDecision {
   std::uint64_t number = 0;
   double weight = 0;
@@ -213,11 +212,11 @@ struct PsDecision {
   }
 };
 struct PsApplied {
-  std::uint64_t number = 0;  // decisions up to here are applied
+  std::uint64_t number = 0;  // decisions up to this one are applied
   ANTDT_MESSAGE("ps-applied") { v("number", m.number); }
 };
 
-// Half-open range of a worker's places.
+// A half-open range of a worker's places.
 struct PsRange {
   std::uint64_t from = 0;
   std::uint64_t to = 0;
@@ -226,8 +225,8 @@ struct PsRange {
     v("to", m.to);
   }
 };
-// What of one worker is in the model: places of `phase`, rising and apart; of the
-// phases before it everything is.
+// What is in the model of one worker: places of `phase`, rising and disjoint. Of earlier phases
+// everything is.
 struct PsPlaces {
   WorkerId worker;
   Attempt attempt;
@@ -241,7 +240,7 @@ struct PsPlaces {
   }
 };
 
-// By which a process of the group is known over tcp (Join::key).
+// The key that identifies a process of the group over tcp (Join::key).
 struct PsKey {
   WorkerId worker;
   Attempt attempt;
@@ -253,42 +252,42 @@ struct PsKey {
   }
 };
 
-// Of a server that is two processes: which of them one is.
+// The role of a process in its server.
 enum class ReplicaRole : std::uint8_t {
-  kAlone,    // there is no other one
-  kPrimary,  // answers the workers and copies to the other one what changes it
-  kBackup,   // has all that the primary has
-  kJoining,  // is to be the backup, from what the primary sends
+  kAlone,    // there is no second process
+  kPrimary,  // answers the workers, and copies every change to the other process
+  kBackup,   // has everything that the primary has
+  kJoining,  // will become the backup, from what the primary sends
 };
 constexpr auto names_of(ReplicaRole) { return names("", "primary", "backup", "joining"); }
 
-// Job daemon to a server: what it is to serve, whole, in the generation of the
-// envelope. A new generation is a new group, which begins with the slices of
-// `restore`; in the same one the workers may be others. Those of `leaving` push no
-// more: their homes say what of them is applied and refuse the rest. Said again
-// until PsServing answers it.
+// Job daemon to a server: everything that it has to serve, in the generation of the envelope. A new
+// generation is a new group, which begins with the slices of `restore`; within a generation, the
+// workers may change. Workers in `leaving` push no more: their homes report what is applied of
+// them, and refuse the rest. Repeated until PsServing answers it.
 struct PsServe {
-  std::uint64_t number = 0;          // 1, 2, ... in a generation: the highest counts
-  std::uint32_t index = 0;           // of the server that hears this
+  std::uint64_t number = 0;          // 1, 2, ... in a generation; the highest counts
+  std::uint32_t index = 0;           // index of the server that receives this
   std::vector<std::string> servers;  // end points, by index: a path, or "tcp://host:port"
   SyncStrategy sync = SyncStrategy::kPsBsp;
   std::uint32_t backups = 0;
-  std::vector<PsMember> workers;  // all that may push
+  std::vector<PsMember> workers;  // all workers that may push
   std::vector<PsMember> leaving;
-  std::string restore;        // the checkpoint that the group goes on from; empty: none
-  std::uint64_t version = 0;  // PsSaved::version of it
-  // Of servers, each by its index, and of `workers`: nobody else gets in over tcp.
+  std::string restore;        // the checkpoint from which the group goes on; empty: none
+  std::uint64_t version = 0;  // PsSaved::version of that checkpoint
+  // Keys of the servers, each with its index, and of `workers`: over tcp, no other process is
+  // admitted.
   std::vector<PsKey> keys = {};
-  // Which process of this server hears this, since when, and where the other one is.
+  // Which process of the server receives this, in which view, and where the other process is.
   ReplicaRole replica = ReplicaRole::kAlone;
-  std::uint64_t view = 0;  // rises with each change; what is copied in an earlier one is void
+  std::uint64_t view = 0;  // rises with each change; a copy from an earlier view is void
   std::string other = {};
   std::string other_key = {};
-  double rate = 1;  // of the job's learning rate, from the next update on
-  // It goes on with the rows that it has of the group before, if it has any, and not with
+  double rate = 1;  // factor of the job's learning rate, from the next update on
+  // The server goes on with the rows that it has from the group before, if it has any, and not with
   // `restore`.
   bool keep = false;
-  // Where this is a home: behind its marker for that checkpoint it decides no push, until a
+  // If this server is a home: after its marker for that checkpoint it decides no push, until a
   // later PsServe says otherwise. 0: none.
   std::uint64_t last_cut = 0;
   ANTDT_MESSAGE("ps-serve") {
@@ -312,10 +311,10 @@ struct PsServe {
   }
 };
 struct PsServing {
-  std::uint64_t number = 0;    // of the PsServe that is in force here
-  std::vector<PsPlaces> left;  // of those in `leaving` whose home this is
-  // The view in which this server's other process has all that was ever heard of it, and
-  // in which nothing more is heard that the other one has not; 0: none.
+  std::uint64_t number = 0;    // number of the PsServe that is in force here
+  std::vector<PsPlaces> left;  // for the workers in `leaving` whose home this is
+  // The view in which the server's other process has everything that the primary has ever answered,
+  // and in which the primary answers nothing more that the other has not; 0: none.
   std::uint64_t backed = 0;
   ANTDT_MESSAGE("ps-serving") {
     v("number", m.number);
@@ -323,15 +322,15 @@ struct PsServing {
     v("backed", m.backed);
   }
 };
-// Job daemon to a worker: the servers of its generation. A PhaseStart follows the first one;
-// where processes of servers were replaced, it is said again with a higher number.
+// Job daemon to a worker: the servers of its generation. A PhaseStart follows the first one. When
+// processes of servers were replaced, it is sent again with a higher number.
 struct PsRoster {
   std::vector<std::string> servers;  // end points, by index, as in PsServe
   SyncStrategy sync = SyncStrategy::kPsBsp;
-  std::uint64_t staleness = 0;         // of ps-ssp
+  std::uint64_t staleness = 0;         // with ps-ssp
   std::vector<std::string> keys = {};  // public keys of the servers, by index
-  // By index, where a server is two processes: its backup, which answers when the primary
-  // is lost. Empty: it has none.
+  // By index, for a server of two processes: its backup, which answers when the primary is lost.
+  // Empty: it has none.
   std::vector<std::string> others = {};
   std::vector<std::string> other_keys = {};
   std::uint64_t number = 0;  // as in PsServe
@@ -346,9 +345,9 @@ struct PsRoster {
   }
 };
 
-// Primary to backup of one server: event `number` of those that change it, from 1 in the
-// whole life of the two. `kind` and `body`: what was heard, or what became of files
-// (trainer/ps/replica/copied.h); `from` and `seq`: who asked. Said again until PsTaken answers it.
+// Primary to backup of one server: event `number` of those that change it, counted from 1 over the
+// whole life of the pair. `kind` and `body`: the message, or the result of a file operation
+// (trainer/ps/replica/copied.h); `from` and `seq`: the request. Repeated until PsTaken answers it.
 struct PsCopied {
   std::uint64_t view = 0;
   std::uint64_t number = 0;
@@ -367,8 +366,8 @@ struct PsCopied {
 };
 struct PsTaken {
   std::uint64_t view = 0;
-  std::uint64_t number = 0;  // events up to here are taken; 0: there is no state yet
-  // Of that one the first so many pieces are here (PsImage).
+  std::uint64_t number = 0;  // events up to this one were taken; 0: there is no state yet
+  // How many pieces of that image have arrived (PsImage).
   std::uint64_t image = 0;
   std::uint64_t pieces = 0;
   ANTDT_MESSAGE("ps-taken") {
@@ -378,9 +377,9 @@ struct PsTaken {
     v("pieces", m.pieces);
   }
 };
-// Primary to one that is to be its backup and has nothing yet: piece 1, 2, ... of image
-// `image` of its state after event `number` (trainer/ps/replica/state_copy.h). Said again until
-// PsTaken answers it. A later image voids the ones before.
+// Primary to a process that will be its backup and has no state yet: piece 1, 2, ... of image
+// `image` of its state after event `number` (trainer/ps/replica/state_copy.h). Repeated until
+// PsTaken answers it. A later image voids the earlier ones.
 struct PsImage {
   std::uint64_t view = 0;
   std::uint64_t image = 0;
@@ -399,23 +398,23 @@ struct PsImage {
     v("last", m.last);
   }
 };
-// A server to the job daemon, about once a second: what it holds, and what it did
-// since it began. Service times are those of the last second, 0 without requests.
+// A server to the job daemon, about once a second: what it holds, and totals since it began.
+// Service times are those of the last second, 0 without requests.
 struct PsStats {
   std::uint64_t rows = 0;
-  std::uint64_t bytes = 0;  // of memory that rows take
+  std::uint64_t bytes = 0;  // memory that the rows use
   std::uint64_t version = 0;
   std::uint64_t requests = 0;
-  std::uint64_t busy_us = 0;  // with them
+  std::uint64_t busy_us = 0;  // time spent on the requests
   double service_us_p50 = 0;
   double service_us_p99 = 0;
-  std::uint64_t pushes_applied = 0;  // decided by this home; so are the next two
+  std::uint64_t pushes_applied = 0;  // decided by this home, like the next two
   std::uint64_t pushes_late = 0;
-  std::uint64_t pushes_repeated = 0;  // commits that came again
+  std::uint64_t pushes_repeated = 0;  // commits that were repeated
   std::uint64_t staleness_pushes = 0;
   std::uint64_t staleness_sum = 0;
   std::uint64_t staleness_max = 0;
-  // How long it answered nobody for one of its checkpoints: on the average, and at most.
+  // For how long a checkpoint kept it from answering: on average, and at most.
   std::uint64_t cuts = 0;
   std::uint64_t cut_pause_us_sum = 0;
   std::uint64_t cut_pause_us_max = 0;
@@ -439,10 +438,9 @@ struct PsStats {
   }
 };
 
-// Job daemon to every server: checkpoint `number` (1, 2, ...) is to be made, in a
-// directory below the run's, which the servers make. Their homes decide when.
-// Answered by PsSaved once this server has written its slices; said again, it is
-// answered again.
+// Job daemon to every server: make checkpoint `number` (1, 2, ...) in a directory below the run's,
+// which the servers make. Their homes decide at which moment. Answered by PsSaved once this server
+// has written its slices; a repeated order is answered again.
 struct PsCut {
   std::uint64_t number = 0;
   std::string directory;
@@ -451,15 +449,15 @@ struct PsCut {
     v("directory", m.directory);
   }
 };
-// The files of this server's slices, of the state after `version` updates: the
-// same on all servers. `pause_us`: how long it answered nobody for it.
+// The files of this server's slices, in the state after `version` updates, which is the same on all
+// servers. `pause_us`: for how long the checkpoint kept it from answering.
 struct PsSaved {
   std::uint64_t number = 0;
   std::uint64_t version = 0;
   std::uint64_t pause_us = 0;
   std::vector<CheckpointFile> files;
-  std::vector<PsPlaces> places;  // of the workers whose home this is, in that state
-  std::string error;             // not empty: they could not be written, and why
+  std::vector<PsPlaces> places;  // for the workers whose home this is, in that state
+  std::string error;             // not empty: why they could not be written
   ANTDT_MESSAGE("ps-saved") {
     v("number", m.number);
     v("version", m.version);

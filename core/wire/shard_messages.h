@@ -9,9 +9,9 @@
 
 namespace antdt::wire {
 
-// A part of a shard in the shard's own order. Position p of a shard (0 <= p <
-// shard_records) is record shard_first + Permutation(shard_records,
-// order_seed)(p) of the data set when `shuffled`, else shard_first + p.
+// A part of a shard in the shard's own order. Position p of a shard (0 <= p < shard_records) is
+// record shard_first + Permutation(shard_records, order_seed)(p) of the data set if `shuffled`,
+// else shard_first + p.
 struct Piece {
   std::uint64_t shard = 0;          // index of the shard, in file order
   std::uint64_t shard_first = 0;    // its first record
@@ -31,15 +31,15 @@ struct Piece {
   }
 };
 
-// A partial evaluation of some records, merged by addition. Scores of binary
-// tasks are counted in kScoreBins bins of the predicted probability.
+// A partial evaluation of some records, merged by addition. Scores of binary tasks are counted in
+// kScoreBins bins of the predicted probability.
 struct EvalPartial {
   static constexpr std::uint32_t kScoreBins = 16384;
   std::uint64_t records = 0;
-  double loss_sum = 0;                   // natural-log loss, summed over records
-  std::uint64_t correct = 0;             // classification: right at argmax (or 0.5)
+  double loss_sum = 0;                   // natural-log loss, summed over the records
+  std::uint64_t correct = 0;             // for classification: right at argmax (or 0.5)
   std::vector<std::uint32_t> bins;       // which bins are not empty, rising
-  std::vector<std::uint64_t> negatives;  // per listed bin
+  std::vector<std::uint64_t> negatives;  // for each listed bin
   std::vector<std::uint64_t> positives;
   ANTDT_PART {
     v("records", m.records);
@@ -51,17 +51,18 @@ struct EvalPartial {
   }
 };
 
-// Worker to job daemon: commits what is stable and asks for more. One is
-// outstanding per (worker, attempt); a retry repeats the envelope's seq.
+// Worker to job daemon: commits the stable records and asks for more. One is outstanding for each
+// (worker, attempt); a retry repeats the envelope's seq.
 struct Fetch {
-  std::uint64_t phase = 0;  // number of the phase this is about (PhaseStart)
-  std::uint64_t place = 0;  // records consumed, in order, since the phase or the generation began
-  std::uint64_t want = 0;   // records wanted now; 0: only commits
+  std::uint64_t phase = 0;  // number of the phase that this concerns (PhaseStart)
+  // how many records were consumed, in order, since the phase or the generation began
+  std::uint64_t place = 0;
+  std::uint64_t want = 0;  // how many records are wanted now; 0: it only commits
   std::vector<EvalPartial>
-      partials;  // evaluation: what the records up to `place` gave since the last fetch
-  // Of a step that was closed without them (backup workers): so many records from
-  // `place` on go back, and to another worker first. Once it is answered those behind
-  // them have their places; until then nothing behind them may be committed.
+      partials;  // evaluation: results of the records up to `place` since the last fetch
+  // A step was closed without this push (backup workers): `late` records from `place` on are given
+  // back, to be granted to another worker first. Once this is answered, the records behind them
+  // have their places; until then, nothing behind them may be committed.
   std::uint64_t late = 0;
   ANTDT_MESSAGE("fetch") {
     v("phase", m.phase);
@@ -73,10 +74,10 @@ struct Fetch {
 };
 
 enum class GrantStatus : std::uint8_t {
-  kGranted,  // pieces hold something
-  kWait,     // others hold records that may come back: ask again after retry_ms
-  kEnd,      // every record of the phase is committed; a later phase may be open already
-  kStale,    // the request was of another generation or attempt: it changed nothing
+  kGranted,  // `pieces` is not empty
+  kWait,     // others hold records that may be given back: ask again after retry_ms
+  kEnd,      // every record of the phase is committed; a later phase may already be open
+  kStale,    // the request was of another generation or attempt, and changed nothing
 };
 constexpr auto names_of(GrantStatus) { return names("granted", "wait", "end", "stale"); }
 
@@ -86,11 +87,11 @@ struct Grants {
   GrantStatus status = GrantStatus::kGranted;
   std::vector<Piece> pieces;
   std::uint32_t retry_ms = 0;
-  // Members of a collective: which records made the steps of this generation up
-  // to this one is kept; they need not be told again (StepHistory). 0: none.
+  // To members of a collective: the history of the steps of this generation is recorded up to this
+  // one, so it need not be sent again (StepHistory). 0: none.
   Step recorded{};
-  // Recalls up to this number are over, answered or not: one that comes late is not
-  // to be obeyed, because what was granted since is not counted against it.
+  // Recalls up to this number are over, answered or not. A recall that arrives late must be
+  // ignored, because it does not count what was granted since.
   std::uint64_t recalls_over = 0;
   ANTDT_MESSAGE("grants") {
     v("phase", m.phase);
@@ -102,12 +103,12 @@ struct Grants {
   }
 };
 
-// Job daemon to worker: give back what you have not started past `keep_to`
-// (records since the generation began). Answered by Recalled, with the same
-// seq, with where your grants end now, which is never less than what you have
-// started, and how many records, the last of them, that takes away. Not answered
-// while a Fetch is outstanding: its answer may bring grants that neither counts,
-// nor after an answer that says it is over (Grants). It is sent again.
+// Job daemon to worker: give back the records that you have not begun, past `keep_to` (records
+// since the generation began). The answer is Recalled, with the same seq; it says where the
+// worker's grants end now, which is never before what it has begun, and how many records at the end
+// that takes away. A worker must not answer while a Fetch is outstanding, because the answer to
+// that may bring grants that neither side counts. It must not answer either if Grants said that the
+// recall is over. The recall is repeated.
 struct Recall {
   std::uint64_t phase = 0;
   std::uint64_t keep_to = 0;
@@ -120,8 +121,8 @@ struct Recall {
 struct Recalled {
   std::uint64_t phase = 0;
   std::uint64_t end = 0;
-  // This is what counts, where it is there (a client of an earlier release has the end
-  // alone): it stays true when records go back from before the end (Fetch::late).
+  // If this is set, it counts and not the end (a client of an earlier release sends only the end),
+  // because it stays true when records are given back from before the end (Fetch::late).
   std::optional<std::uint64_t> records = {};
   ANTDT_MESSAGE("recalled") {
     v("phase", m.phase);

@@ -17,7 +17,7 @@ inline TimeAccount& operator+=(TimeAccount& sum, const TimeAccount& more) {
   return sum;
 }
 
-// Of all causes, in seconds.
+// The sum of all parts, in seconds.
 [[nodiscard]] inline double total(const TimeAccount& t) {
   return t.compute + t.data + t.collective_wait + t.shard_wait + t.reconfigure + t.checkpoint +
          t.startup + t.other;

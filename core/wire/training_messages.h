@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,22 +15,38 @@ enum class PhaseKind : std::uint8_t {
   kNone,    // no phase has begun
   kTrain,   // one epoch over the training records
   kEval,    // the evaluation after an epoch
-  kFinish,  // write what must be written, and end
+  kFinish,  // write the model, and end
 };
 constexpr auto names_of(PhaseKind) { return names("", "train", "eval", "finish"); }
 
-// A phase begins. Of training and evaluation: in epoch `epoch`, over `records` records, of which
-// `committed` are done already.
+// What an evaluation found, over all of its records. A figure that nobody summed for is left out.
+struct Evaluated {
+  Epoch epoch;
+  std::uint64_t records = 0;
+  std::optional<double> auc = {}, log_loss = {}, accuracy = {};
+  ANTDT_PART {
+    v("epoch", m.epoch);
+    v("records", m.records);
+    v("auc", m.auc);
+    v("log_loss", m.log_loss);
+    v("accuracy", m.accuracy);
+  }
+};
+
+// A phase begins. Training and evaluation concern epoch `epoch`, with `records` records, of which
+// `committed` are committed already.
 struct PhaseStart {
   std::uint64_t phase = 0;
   PhaseKind what = PhaseKind::kNone;
   Epoch epoch;
   std::uint64_t records = 0;
   std::uint64_t committed = 0;
-  // "finish", around a ring: the rank that writes the model, and how many others could not
-  // before it. A later try counts.
+  // For "finish" with all-reduce: the rank that writes the model, and how many other members could
+  // not write it. The latest one counts.
   std::uint32_t writer = 0;
   std::uint64_t tries = 0;
+  // The newest evaluation that is over.
+  std::optional<Evaluated> evaluated = {};
   ANTDT_MESSAGE("phase-start") {
     v("phase", m.phase);
     v("what", m.what);
@@ -38,21 +55,22 @@ struct PhaseStart {
     v("committed", m.committed);
     v("writer", m.writer);
     v("tries", m.tries);
+    v("evaluated", m.evaluated);
   }
 };
 
-// How far training is, from the member of rank 0 (loss) and from every member
-// (place). One-way and cumulative; the last of a phase has done = true. About
-// once a second the one of rank 0 says which records made the steps, too.
+// How far training is: from the member of rank 0 (loss) and from every member (place). One-way and
+// cumulative; the last one of a phase has done = true. About once a second, the member of rank 0
+// also reports which records made the steps.
 struct Progress {
   std::uint64_t phase = 0;
-  Step step;                  // applied
+  Step step;                  // the last step that was applied
   std::uint64_t place = 0;    // stable, as in Fetch
   std::uint64_t samples = 0;  // of all members in this phase so far
   double loss_sum = 0;        // weighted training loss of all members in this phase so far
   double weight_sum = 0;
   PlanVersion plan;   // in force
-  bool done = false;  // the phase's records are all in, and a further step completed
+  bool done = false;  // the model contains all records of the phase, and a further step completed
   StepHistory history{};
   ANTDT_MESSAGE("progress") {
     v("phase", m.phase);
@@ -67,7 +85,7 @@ struct Progress {
   }
 };
 
-// Write a checkpoint at the step where every member's slot holds this number.
+// Write a checkpoint at the step at which every member's slot has this number.
 struct CheckpointOrder {
   std::uint64_t number = 0;
   ANTDT_MESSAGE("checkpoint-order") { v("number", m.number); }
@@ -84,8 +102,8 @@ struct CheckpointFile {
   }
 };
 
-// From the member that writes it, at the agreed step and before it says that it trained
-// anything after that: what was in the model then. It is written while steps go on.
+// From the member that writes the checkpoint, at the agreed step and before it reports any later
+// training: which records the model contained then. The checkpoint is written while steps go on.
 struct CheckpointBegun {
   std::uint64_t number = 0;
   std::uint64_t phase = 0;
@@ -101,8 +119,8 @@ struct CheckpointBegun {
   }
 };
 
-// From the member that wrote it: the files lie synced in `directory`; the job
-// daemon adds the ledger and renames it into place.
+// From the member that wrote the checkpoint: the synced files are in `directory`. The job daemon
+// adds the ledger and renames it into place.
 struct CheckpointWritten {
   std::uint64_t number = 0;
   std::uint64_t phase = 0;
@@ -110,7 +128,7 @@ struct CheckpointWritten {
   std::string directory;
   std::vector<CheckpointFile> files;
   std::vector<MemberPlace> places;
-  std::string error;  // not empty: it could not be written, and why
+  std::string error;  // not empty: why it could not be written
   StepHistory history{};
   ANTDT_MESSAGE("checkpoint-written") {
     v("number", m.number);

@@ -1,5 +1,5 @@
-// The beginning and the end of a worker, and what it measures meanwhile: between a worker and its
-// agent, or the job daemon.
+// The beginning and the end of a worker, and its measurements: between a worker and its agent, or
+// the job daemon.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ namespace antdt::wire {
 struct WorkerWelcome {
   std::uint32_t version = 0;
   std::string host;
-  std::string run_dir;      // where this host keeps the run's files
+  std::string run_dir;      // the directory of the run's files on this host
   std::string config_json;  // the job's [job], [data], [batch], [trainer], ... as JSON
   ANTDT_MESSAGE("worker-welcome") {
     v("version", m.version);
@@ -23,7 +23,7 @@ struct WorkerWelcome {
   }
 };
 
-// Where a worker's wall time went, in seconds since its process started.
+// How a worker's wall time was spent, in seconds since its process started.
 struct TimeAccount {
   double compute = 0, data = 0, collective_wait = 0, shard_wait = 0, reconfigure = 0,
          checkpoint = 0, startup = 0, other = 0;
@@ -39,33 +39,34 @@ struct TimeAccount {
   }
 };
 
-// What a worker measured of some batches since its last report. One-way.
-// Speed is samples / (data_us + compute_us); never step time. How long its link takes
-// there and back is measured apart from them: a batch waits for links of others, too.
+// What a worker measured of the batches since its last report. One-way. Speed is samples / (data_us
+// + compute_us), never step time. The round-trip time of its link is measured separately, because a
+// batch also waits for other workers' links.
 struct Report {
   std::uint32_t batches = 0;
   std::uint64_t samples = 0;
   std::uint64_t data_us = 0;
   std::uint64_t compute_us = 0;
-  std::uint64_t wait_us = 0;        // in the collective
-  std::uint32_t skipped = 0;        // batches not counted here: first ones after a plan change
+  std::uint64_t wait_us = 0;  // waiting in the collective
+  // batches that are not counted here: the first ones after a plan change
+  std::uint32_t skipped = 0;
   std::uint64_t samples_total = 0;  // trained by this attempt so far
   TimeAccount account;              // so far
-  // Said at least once a second by the message thread: the last step that the
-  // training thread completed, and what it is doing now (a name of TimeAccount).
+  // Sent at least once a second by the message thread: the last step that the training thread
+  // completed, and what that thread is doing now (a name of TimeAccount).
   Step step;
   std::string activity;
-  // How long a message there and its answer were on the way: to the next rank of the
-  // ring, or to a parameter server. Their number, their sum and the least of them.
+  // The round-trip time of messages to the next rank of the ring, or to a parameter server: how
+  // many were measured, their sum, and the least.
   std::uint32_t hops = 0;
   std::uint64_t hop_us = 0;
   std::uint64_t hop_least_us = 0;
-  // What a drill asks the agent for: the process is to run in so many thousandths of
-  // the time from now on. 0: in all of it.
+  // A fault injection for the agent to carry out: from now on the process may run for this many
+  // thousandths of the time. 0: all of it.
   std::uint32_t throttle_permille = 0;
-  // What the process reads, writes or receives now that may take long, and how far it is:
-  // "writing the checkpoint", or another of the words in ctl/processes/io_watch.h; empty: nothing.
-  // Bytes count when they are on the disk, or in memory. `io_path` is where they lie.
+  // What the process reads, writes or receives now that may take long, and how far it is: "writing
+  // the checkpoint", or another of the phrases in ctl/processes/io_watch.h; empty: nothing. Bytes
+  // count when they are on the disk, or in memory. `io_path` is where they are.
   std::string io = {};
   std::string io_path = {};
   std::uint64_t io_done_bytes = 0;
@@ -92,7 +93,7 @@ struct Report {
   }
 };
 
-// Finish the step, then leave. `code` is what to exit with.
+// Finish the step, then leave. `code` is the exit code to use.
 struct Leave {
   std::string reason;
   std::uint32_t code = 0;

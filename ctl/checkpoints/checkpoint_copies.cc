@@ -8,7 +8,7 @@
 #include <tuple>
 #include <utility>
 
-#include "core/overloaded.h"
+#include "core/check.h"
 
 namespace antdt::ctl::copies {
 
@@ -31,6 +31,8 @@ void CheckpointCopies::step(const Input& input, MonoTime now, Effects& out) {
   now_ = now;
   std::visit([&](const auto& e) { on(e, out); }, input);
   go_on(out);
+  const std::string broken = broken_invariant();
+  ANTDT_CHECK(broken.empty(), "{}", broken);
 }
 
 void CheckpointCopies::go_on(Effects& out) {
@@ -60,11 +62,11 @@ void CheckpointCopies::drop_task(TaskId task, Effects& out) {
     host->second.writing.reset();
   }
   tasks_.erase(found);
-  out.emplace_back(out::Cancel{task});
+  out.emplace_back(CancelTask{task});
 }
 
 // from: any task, to: none. The host has what it was to have.
-void CheckpointCopies::on(const in::Done& e, Effects& out) {
+void CheckpointCopies::on(const TaskDone& e, Effects& out) {
   const auto found = tasks_.find(e.task);
   if (found == tasks_.end()) return;  // of a host that was lost meanwhile
   const Task task = std::move(found->second);
@@ -73,17 +75,17 @@ void CheckpointCopies::on(const in::Done& e, Effects& out) {
   if (host.writing == e.task) host.writing.reset();
   host.pause = kFirstPause;
   host.trouble.clear();
-  if (const auto* push = std::get_if<out::Push>(&task.what)) {
+  if (const auto* push = std::get_if<PushCopy>(&task.what)) {
     host.whole.insert(push->name);
     host.clean = false;
-  } else if (const auto* clean = std::get_if<out::Clean>(&task.what)) {
+  } else if (const auto* clean = std::get_if<CleanHost>(&task.what)) {
     std::erase_if(host.whole, [&](const std::string& name) {
       return std::ranges::find(clean->keep, name) == clean->keep.end();
     });
-  } else if (std::holds_alternative<out::Fetch>(task.what) && gathering_) {
+  } else if (std::holds_alternative<FetchPart>(task.what) && gathering_) {
     std::erase(gathering_->tasks, e.task);
     if (gathering_->tasks.empty() && gathering_->waiting.empty()) end_gathering("", out);
-  } else if (const auto* back = std::get_if<out::FetchBack>(&task.what); back && finding_) {
+  } else if (const auto* back = std::get_if<FetchCopy>(&task.what); back && finding_) {
     if (!is_kept(back->name)) kept_.push_back(back->name);
     std::ranges::sort(kept_, {}, order_of);
     end_finding(true, out);
@@ -91,7 +93,7 @@ void CheckpointCopies::on(const in::Done& e, Effects& out) {
 }
 
 // from: any task, to: none. What is still wanted begins again after the host's pause.
-void CheckpointCopies::on(const in::Failed& e, Effects& out) {
+void CheckpointCopies::on(const TaskFailed& e, Effects& out) {
   const auto found = tasks_.find(e.task);
   if (found == tasks_.end()) return;
   const Task task = std::move(found->second);
@@ -102,13 +104,13 @@ void CheckpointCopies::on(const in::Failed& e, Effects& out) {
   host.not_before = now_ + host.pause;
   host.pause = std::min<Duration>(2 * host.pause, kLongestPause);
   if (std::exchange(host.trouble, e.error) != e.error) {
-    out.emplace_back(out::Note{"copy-failed", fmt::format("{}: {}", task.host, e.error)});
+    out.emplace_back(PublishCopyNote{"copy-failed", fmt::format("{}: {}", task.host, e.error)});
   }
-  if (const auto* fetch = std::get_if<out::Fetch>(&task.what); fetch != nullptr && gathering_) {
+  if (const auto* fetch = std::get_if<FetchPart>(&task.what); fetch != nullptr && gathering_) {
     std::erase(gathering_->tasks, e.task);
     if (e.gone) return end_gathering(fmt::format("{}: {}", task.host, e.error), out);
     gathering_->waiting.push_back(fetch->part);
-  } else if (const auto* back = std::get_if<out::FetchBack>(&task.what); back && finding_) {
+  } else if (const auto* back = std::get_if<FetchCopy>(&task.what); back && finding_) {
     finding_->task.reset();
     if (e.gone) finding_->tries[{back->host, back->name}] = kTries;
   }
@@ -118,13 +120,13 @@ void CheckpointCopies::on(const in::Failed& e, Effects& out) {
 
 // from: away, to: probing. From any other: its link or its agent is a new one, and its files are
 // where they were; what was under way begins again.
-void CheckpointCopies::on(const in::HostUp& e, Effects& out) {
+void CheckpointCopies::on(const HostAppeared& e, Effects& out) {
   std::vector<TaskId> broken;
   for (const auto& [id, task] : tasks_) {
     if (task.host == e.host) broken.push_back(id);
   }
   for (const TaskId id : broken) {
-    const auto* fetch = std::get_if<out::Fetch>(&tasks_.at(id).what);
+    const auto* fetch = std::get_if<FetchPart>(&tasks_.at(id).what);
     if (fetch != nullptr && gathering_ && std::erase(gathering_->tasks, id) > 0) {
       gathering_->waiting.push_back(fetch->part);
     }
@@ -135,7 +137,7 @@ void CheckpointCopies::on(const in::HostUp& e, Effects& out) {
 }
 
 // from: any, to: away. Nothing of it counts any more; a part that lay there alone is lost.
-void CheckpointCopies::on(const in::HostLost& e, Effects& out) {
+void CheckpointCopies::on(const HostVanished& e, Effects& out) {
   std::vector<TaskId> lost;
   for (const auto& [id, task] : tasks_) {
     if (task.host == e.host) lost.push_back(id);
@@ -156,9 +158,9 @@ void CheckpointCopies::on(const in::HostLost& e, Effects& out) {
     end_gathering(fmt::format("{} was lost before what was written there had been copied", e.host),
                   out);
   }
-  std::erase_if(needs_, [&](const in::Needed& need) {
+  std::erase_if(needs_, [&](const CheckpointNeeded& need) {
     if (need.host != e.host) return false;
-    out.emplace_back(out::Reached{need.number, fmt::format("{} was lost", e.host)});
+    out.emplace_back(TellReached{need.number, fmt::format("{} was lost", e.host)});
     return true;
   });
 }
@@ -166,12 +168,12 @@ void CheckpointCopies::on(const in::HostLost& e, Effects& out) {
 void CheckpointCopies::probe_hosts(Effects& out) {
   for (auto& [name, host] : hosts_) {
     if (host.place != Place::kProbing || host.writing || !ready(host)) continue;
-    host.writing = begin(name, out::Probe{0, name}, out);
+    host.writing = begin(name, ProbeHost{0, name}, out);
   }
 }
 
 // from: probing, to: shares or apart.
-void CheckpointCopies::on(const in::Probed& e, Effects&) {
+void CheckpointCopies::on(const HostProbed& e, Effects&) {
   const auto found = tasks_.find(e.task);
   if (found == tasks_.end()) return;
   Host& host = hosts_.at(found->second.host);
@@ -200,7 +202,7 @@ bool CheckpointCopies::free_to_write(const Host& host) const {
 // -------------------------------------------------------------------- gathering
 
 // from: any, to: gathering.
-void CheckpointCopies::on(const in::Written& e, Effects& out) {
+void CheckpointCopies::on(const PartsWritten& e, Effects& out) {
   if (gathering_ && gathering_->number == e.number && gathering_->unfinished == e.unfinished) {
     return;  // said again
   }
@@ -208,7 +210,7 @@ void CheckpointCopies::on(const in::Written& e, Effects& out) {
   const bool is_here = std::ranges::any_of(
       unfinished_, [&](const auto& kept) { return kept.second == e.unfinished; });
   if (is_here) {  // said again, after it was stored
-    out.emplace_back(out::Gathered{e.number, ""});
+    out.emplace_back(TellGathered{e.number, ""});
     return;
   }
   gathering_ = Gathering{e.number, e.unfinished, e.parts, {}};
@@ -229,7 +231,7 @@ void CheckpointCopies::fetch_parts(Effects& out) {
     } else if (host->second.place == Place::kApart) {
       const std::string name = part.host;
       gathering_->tasks.push_back(
-          begin(name, out::Fetch{0, gathering_->unfinished, std::move(part)}, out));
+          begin(name, FetchPart{0, gathering_->unfinished, std::move(part)}, out));
     }
   }
   gathering_->waiting = std::move(later);
@@ -245,12 +247,12 @@ void CheckpointCopies::end_gathering(std::string error, Effects& out) {
   const Gathering ended = std::move(*gathering_);
   gathering_.reset();
   for (const TaskId task : ended.tasks) drop_task(task, out);
-  out.emplace_back(out::Gathered{ended.number, std::move(error)});
+  out.emplace_back(TellGathered{ended.number, std::move(error)});
 }
 
 // ------------------------------------------------------------------------ copies
 
-void CheckpointCopies::on(const in::Kept& e, Effects& out) {
+void CheckpointCopies::on(const CheckpointsListed& e, Effects& out) {
   kept_ = e.names;
   knows_kept_ = true;
   if (!e.stored.empty()) {
@@ -263,18 +265,18 @@ void CheckpointCopies::on(const in::Kept& e, Effects& out) {
   std::erase_if(wrote_, [&](const auto& old) { return !is_kept(old.first); });
   std::vector<TaskId> void_tasks;
   for (const auto& [id, task] : tasks_) {
-    const auto* push = std::get_if<out::Push>(&task.what);
+    const auto* push = std::get_if<PushCopy>(&task.what);
     if (push != nullptr && !is_kept(push->name)) void_tasks.push_back(id);
   }
   for (const TaskId id : void_tasks) drop_task(id, out);
   for (auto& [name, host] : hosts_) host.clean = false;
 }
 
-void CheckpointCopies::on(const in::JobDone& e, Effects& out) {
+void CheckpointCopies::on(const TrainingDone& e, Effects& out) {
   constexpr std::uint64_t kAny = std::numeric_limits<std::uint64_t>::max();
   stored_ = {kAny, kAny};
   may_clean_ = true;
-  on(in::Kept{e.names}, out);
+  on(CheckpointsListed{e.names}, out);
 }
 
 bool CheckpointCopies::is_kept(const std::string& name) const {
@@ -306,7 +308,7 @@ void CheckpointCopies::push(const std::string& host, const std::string& name, Ef
   // What nobody writes may go whenever it is left unfinished: its number is below all others.
   const std::string unfinished =
       before != unfinished_.end() ? before->second : fmt::format(".tmp-0-{}", name);
-  hosts_.at(host).writing = begin(host, out::Push{0, host, name, unfinished}, out);
+  hosts_.at(host).writing = begin(host, PushCopy{0, host, name, unfinished}, out);
 }
 
 // Who was not asked yet may have a copy.
@@ -320,7 +322,7 @@ void CheckpointCopies::push_copies(Effects& out) {
   for (auto name = kept_.rbegin(); name != kept_.rend(); ++name) {
     std::uint32_t have = copies_of(*name);
     for (const auto& [_, task] : tasks_) {
-      const auto* under_way = std::get_if<out::Push>(&task.what);
+      const auto* under_way = std::get_if<PushCopy>(&task.what);
       if (under_way != nullptr && under_way->name == *name) ++have;
     }
     for (const std::string& host : order_to_push(*name)) {
@@ -337,41 +339,42 @@ void CheckpointCopies::clean_hosts(Effects& out) {
   for (auto& [name, host] : hosts_) {
     if (host.clean || !free_to_write(host) || is_needed_on(name)) continue;
     host.clean = true;
-    host.writing = begin(name, out::Clean{0, name, kept_, stored_}, out);
+    host.writing = begin(name, CleanHost{0, name, kept_, stored_}, out);
   }
 }
 
 // ----------------------------------------------------------------------- readers
 
-void CheckpointCopies::on(const in::Needed& e, Effects& out) {
-  std::erase_if(needs_, [&](const in::Needed& need) { return need.number == e.number; });
+void CheckpointCopies::on(const CheckpointNeeded& e, Effects& out) {
+  std::erase_if(needs_, [&](const CheckpointNeeded& need) { return need.number == e.number; });
   if (!hosts_.contains(e.host)) {
-    out.emplace_back(out::Reached{e.number, fmt::format("{} is not there", e.host)});
+    out.emplace_back(TellReached{e.number, fmt::format("{} is not there", e.host)});
     return;
   }
   needs_.push_back(e);
 }
 
 bool CheckpointCopies::is_needed_on(const std::string& host) const {
-  return std::ranges::any_of(needs_, [&](const in::Needed& need) { return need.host == host; });
+  return std::ranges::any_of(needs_,
+                             [&](const CheckpointNeeded& need) { return need.host == host; });
 }
 
 void CheckpointCopies::answer_needs(Effects& out) {
   if (!knows_kept_) return;
-  std::erase_if(needs_, [&](const in::Needed& need) {
+  std::erase_if(needs_, [&](const CheckpointNeeded& need) {
     Host& host = hosts_.at(need.host);
     if (host.place == Place::kProbing) return false;
     if (host.place == Place::kShares || host.whole.contains(need.name)) {
-      out.emplace_back(out::Reached{need.number, ""});
+      out.emplace_back(TellReached{need.number, ""});
       return true;
     }
     if (!is_kept(need.name)) {
-      out.emplace_back(out::Reached{need.number, fmt::format("{} is not kept", need.name)});
+      out.emplace_back(TellReached{need.number, fmt::format("{} is not kept", need.name)});
       return true;
     }
     // A copy of another checkpoint waits for this one.
     if (host.writing) {
-      const auto* other = std::get_if<out::Push>(&tasks_.at(*host.writing).what);
+      const auto* other = std::get_if<PushCopy>(&tasks_.at(*host.writing).what);
       if (other != nullptr && other->name != need.name) drop_task(*host.writing, out);
     }
     if (free_to_write(host)) push(need.host, need.name, out);
@@ -381,7 +384,7 @@ void CheckpointCopies::answer_needs(Effects& out) {
 
 // ----------------------------------------------------------------------- finding
 
-void CheckpointCopies::on(const in::Find& e, Effects& out) {
+void CheckpointCopies::on(const NewestWanted& e, Effects& out) {
   if (finding_ && finding_->task) drop_task(*finding_->task, out);
   finding_ = Finding{e.newest, {}, {}};
 }
@@ -404,18 +407,18 @@ void CheckpointCopies::find_newer(Effects& out) {
   if (!best) return end_finding(false, out);
   if (!ready(hosts_.at(best->first))) return;
   if (++finding_->tries[*best] == 1) {
-    out.emplace_back(out::Note{"checkpoint-fetched",
-                               fmt::format("checkpoint {} is not whole here and is fetched from {}",
-                                           best->second, best->first)});
+    out.emplace_back(PublishCopyNote{
+        "checkpoint-fetched", fmt::format("checkpoint {} is not whole here and is fetched from {}",
+                                          best->second, best->first)});
   }
-  finding_->task = begin(best->first, out::FetchBack{0, best->first, best->second}, out);
+  finding_->task = begin(best->first, FetchCopy{0, best->first, best->second}, out);
 }
 
 // from: finding, to: none. What training goes on from is here.
 void CheckpointCopies::end_finding(bool fetched, Effects& out) {
   finding_.reset();
   may_clean_ = true;
-  out.emplace_back(out::Found{fetched});
+  out.emplace_back(TellFound{fetched});
 }
 
 // -------------------------------------------------------------------------- views

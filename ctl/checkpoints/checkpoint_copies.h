@@ -1,19 +1,20 @@
 // Where the checkpoints of a run lie, when its hosts do not share the run directory: which
 // files are fetched to the launching host, which copies other hosts get, and what goes again.
-// A value: no I/O, no clock. Nothing of it is durable: hosts say what they have when they come.
+// docs/machines.md describes the shape of a machine. Nothing of it is durable: hosts say what they
+// have when they come.
 //
 // Of a host:
-//                HostUp                Probed: another directory
+//             HostAppeared           HostProbed: another directory
 //   (away) ────────────────> probing ──────────────────────────────> apart ── its copies count
-//     ^                        │ Probed: the same directory
-//     │ HostLost               └───────────────────────────────────> shares ── has all there is
+//     ^                        │ HostProbed: the same directory
+//     │ HostVanished           └───────────────────────────────────> shares ── has all there is
 //     └─ of each of them
 //
 // Of a checkpoint:
-//   Written on hosts apart ──> gathering (its files are fetched; goes on where it broke off)
-//      ──> Gathered: whoever asked stores it on the launching host
-//      ──> Kept ──> pushed to further hosts, the writers' first, until `copies` have it
-//      ──> not kept any more ──> removed everywhere
+//   PartsWritten, on hosts apart ──> gathering (files are fetched; goes on where it broke off)
+//      ──> TellGathered: whoever asked stores it on the launching host
+//      ──> CheckpointsListed ──> pushed to further hosts, the writers' first, until `copies` have
+//      it ──> not kept any more ──> removed everywhere
 // A gathering whose host is lost, or does not have the files any more, has failed; what fails
 // otherwise is tried again, with growing pauses.
 //
@@ -50,113 +51,110 @@ struct Age {
   friend auto operator<=>(const Age&, const Age&) = default;
 };
 
-namespace in {
-struct HostUp {
+struct HostAppeared {
   std::string host;
 };
-struct HostLost {
+struct HostVanished {
   std::string host;
 };
 // What a probe found. `whole`: names of whole checkpoints there.
-struct Probed {
+struct HostProbed {
   TaskId task = 0;
   bool shares = false;  // with the launching host
   std::vector<std::string> whole = {};
 };
-struct Done {
+struct TaskDone {
   TaskId task = 0;
 };
 // `gone`: what was asked for is not there, or not what was said, and will not be.
-struct Failed {
+struct TaskFailed {
   TaskId task = 0;
   std::string error;
   bool gone = false;
 };
 // An unfinished checkpoint lies in `unfinished` (a name in checkpoints/) of these hosts.
-// Answered by Gathered. A later one takes its place.
-struct Written {
+// Answered by TellGathered. A later one takes its place.
+struct PartsWritten {
   std::uint64_t number = 0;
   std::string unfinished;
   std::vector<Part> parts;
 };
 // The launching host has these checkpoints, the newest last. `stored`: it has become one now,
-// and was `unfinished` before. The first one comes before any Needed is answered: until then it is
-// not known what the launching host has.
-struct Kept {
+// and was `unfinished` before. The first one comes before any CheckpointNeeded is answered: until
+// then it is not known what the launching host has.
+struct CheckpointsListed {
   std::vector<std::string> names;
   std::string stored = {};
   std::string unfinished = {};
 };
 // The job is done, and the launching host has these. Nobody writes any more: what is unfinished
 // elsewhere may all go.
-struct JobDone {
+struct TrainingDone {
   std::vector<std::string> names;
 };
-// Somebody on `host` is about to read the checkpoint. Answered by Reached.
-struct Needed {
+// Somebody on `host` is about to read the checkpoint. Answered by TellReached.
+struct CheckpointNeeded {
   std::uint64_t number = 0;
   std::string host;
   std::string name;
 };
 // Before training goes on from the newest checkpoint: is there a newer whole one elsewhere?
-// `newest`: that of the launching host that is whole; "": it has none. Answered by Found.
-struct Find {
+// `newest`: that of the launching host that is whole; "": it has none. Answered by TellFound.
+struct NewestWanted {
   std::string newest;
 };
-struct Tick {};
-}  // namespace in
-using Input = std::variant<in::HostUp, in::HostLost, in::Probed, in::Done, in::Failed, in::Written,
-                           in::Kept, in::JobDone, in::Needed, in::Find, in::Tick>;
+struct TimePassed {};
+using Input =
+    std::variant<HostAppeared, HostVanished, HostProbed, TaskDone, TaskFailed, PartsWritten,
+                 CheckpointsListed, TrainingDone, CheckpointNeeded, NewestWanted, TimePassed>;
 
-namespace out {
-struct Probe {  // answered by Probed
+struct ProbeHost {  // answered by HostProbed
   TaskId task = 0;
   std::string host;
 };
-struct Fetch {  // these files of an unfinished checkpoint, into one of the same name here
+struct FetchPart {  // these files of an unfinished checkpoint, into one of the same name here
   TaskId task = 0;
   std::string unfinished;
   Part part;
 };
-struct Push {  // a checkpoint of this host, by way of `unfinished`
+struct PushCopy {  // a checkpoint of this host, by way of `unfinished`
   TaskId task = 0;
   std::string host;
   std::string name;
   std::string unfinished;
 };
 // Removes all checkpoints but these, and what is unfinished and not younger than `up_to`.
-struct Clean {
+struct CleanHost {
   TaskId task = 0;
   std::string host;
   std::vector<std::string> keep;
   Age up_to;
 };
-struct FetchBack {  // a whole checkpoint that this host has not
+struct FetchCopy {  // a whole checkpoint that this host has not
   TaskId task = 0;
   std::string host;
   std::string name;
 };
-struct Cancel {  // nobody waits for that task any more
+struct CancelTask {  // nobody waits for that task any more
   TaskId task = 0;
 };
-struct Gathered {
+struct TellGathered {
   std::uint64_t number = 0;
   std::string error;
 };
-struct Reached {
+struct TellReached {
   std::uint64_t number = 0;
   std::string error;
 };
-struct Found {  // `fetched`: the launching host has one more
+struct TellFound {  // `fetched`: the launching host has one more
   bool fetched = false;
 };
-struct Note {
+struct PublishCopyNote {
   std::string kind;
   std::string text;
 };
-}  // namespace out
-using Effect = std::variant<out::Probe, out::Fetch, out::Push, out::Clean, out::FetchBack,
-                            out::Cancel, out::Gathered, out::Reached, out::Found, out::Note>;
+using Effect = std::variant<ProbeHost, FetchPart, PushCopy, CleanHost, FetchCopy, CancelTask,
+                            TellGathered, TellReached, TellFound, PublishCopyNote>;
 using Effects = std::vector<Effect>;
 
 // "s0000000012-l1-g2-w0.1" -> (1, 12); later checkpoints are greater.
@@ -179,7 +177,7 @@ class CheckpointCopies {
   [[nodiscard]] bool idle() const;
   // How many hosts have it, the launching one with them.
   [[nodiscard]] std::uint32_t copies_of(const std::string& name) const;
-  // What must hold between two steps; an empty text: it does.
+  // What must hold after a step, and does; else a text. Checked by step().
   [[nodiscard]] std::string broken_invariant() const;
 
   static constexpr Duration kFirstPause = std::chrono::milliseconds(500);
@@ -210,17 +208,17 @@ class CheckpointCopies {
     std::vector<TaskId> tasks;
   };
 
-  void on(const in::HostUp& e, Effects& out);
-  void on(const in::HostLost& e, Effects& out);
-  void on(const in::Probed& e, Effects& out);
-  void on(const in::Done& e, Effects& out);
-  void on(const in::Failed& e, Effects& out);
-  void on(const in::Written& e, Effects& out);
-  void on(const in::Kept& e, Effects& out);
-  void on(const in::JobDone& e, Effects& out);
-  void on(const in::Needed& e, Effects& out);
-  void on(const in::Find& e, Effects& out);
-  void on(const in::Tick&, Effects&) {}
+  void on(const HostAppeared& e, Effects& out);
+  void on(const HostVanished& e, Effects& out);
+  void on(const HostProbed& e, Effects& out);
+  void on(const TaskDone& e, Effects& out);
+  void on(const TaskFailed& e, Effects& out);
+  void on(const PartsWritten& e, Effects& out);
+  void on(const CheckpointsListed& e, Effects& out);
+  void on(const TrainingDone& e, Effects& out);
+  void on(const CheckpointNeeded& e, Effects& out);
+  void on(const NewestWanted& e, Effects& out);
+  void on(const TimePassed&, Effects&) {}
 
   void go_on(Effects& out);
   void probe_hosts(Effects& out);
@@ -251,7 +249,7 @@ class CheckpointCopies {
   std::map<TaskId, Task> tasks_;
   std::optional<Gathering> gathering_;
   std::set<std::string> writers_;  // of what was gathered last
-  std::vector<in::Needed> needs_;
+  std::vector<CheckpointNeeded> needs_;
   bool knows_kept_ = false;
   bool may_clean_ = false;                              // it is known what training goes on from
   std::vector<std::string> kept_;                       // here, the newest last

@@ -10,17 +10,18 @@ namespace antdt::ctl {
 namespace {
 
 constexpr double kNever = std::numeric_limits<double>::infinity();
-// Where the shortest time has no exact sum, longer ones are tried in steps that
-// double, beginning with this.
+// If the shortest time has no exact sum, longer times are tried in steps that double, beginning
+// with this one.
 constexpr double kFirstStep = 1e-3;
 
 std::uint64_t rounded_up(std::uint64_t a, std::uint64_t b) { return (a + b - 1) / b; }
 
-// Of one class, by part s in multiples: the cheapest way to compute it.
+// The cheapest way for one class to compute each part s, in multiples.
 struct Table {
-  std::vector<double> seconds;  // kNever: there is none
+  std::vector<double> seconds;  // kNever: there is no way
   std::vector<std::uint32_t> accumulation;
-  std::vector<double> from_here;  // least of the seconds of s and all above: it rises
+  // the least of the seconds of s and of all larger parts, so that the list rises
+  std::vector<double> from_here;
 
   [[nodiscard]] std::uint64_t largest_within(double time_s) const {
     const auto end = std::upper_bound(from_here.begin(), from_here.end(), time_s);
@@ -28,7 +29,7 @@ struct Table {
   }
 };
 
-// Members that compute the same.
+// Members that all compute the same part.
 struct Group {
   const Table* table;
   std::size_t cls;
@@ -62,13 +63,13 @@ Table table_of(const BatchClass& c, std::uint64_t most, std::uint64_t multiple_o
   return t;
 }
 
-// Sets of small numbers.
+// Sets of small numbers, as bits.
 class Bits {
  public:
   explicit Bits(std::uint64_t size) : words_(size / 64 + 1) {}
   [[nodiscard]] bool has(std::uint64_t i) const { return (words_[i / 64] >> (i % 64) & 1) != 0; }
   void set(std::uint64_t i) { words_[i / 64] |= std::uint64_t{1} << (i % 64); }
-  // Adds those of `other`, each greater by `by`.
+  // Adds every number of `other`, increased by `by`.
   void add(const Bits& other, std::uint64_t by) {
     const std::size_t whole = by / 64;
     const unsigned rest = by % 64;
@@ -87,12 +88,14 @@ class Search {
  public:
   Search(std::vector<Group> groups, std::uint64_t total)
       : groups_(std::move(groups)), total_(total) {
-    // Many members move in great steps: few choices, so they come first.
+    // A group of many members can only change the sum in large steps. It has few choices, so it
+    // comes first.
     std::stable_sort(groups_.begin(), groups_.end(),
                      [](const Group& a, const Group& b) { return a.members > b.members; });
   }
 
-  // A time below which no batches, alike or not, can make the total; kNever: none can.
+  // A lower bound of the time in which any batches, alike or not, can make the total; kNever if
+  // none can.
   [[nodiscard]] double bound() const {
     double least = kNever;
     for (const Group& g : groups_) {
@@ -105,7 +108,7 @@ class Search {
     return at_most(least) < total_ ? kNever : least;
   }
 
-  // The least time with an exact sum; the parts are those of groups().
+  // The least time with an exact sum. The parts are in the order of groups().
   [[nodiscard]] std::optional<std::vector<std::uint64_t>> run() const {
     const double bound_s = bound();
     if (bound_s == kNever) return std::nullopt;
@@ -136,7 +139,7 @@ class Search {
     std::uint64_t sum = 0;
     for (const Group& g : groups_) {
       const std::uint64_t part = g.table->largest_within(time_s);
-      if (part == 0) return 0;  // somebody cannot take part
+      if (part == 0) return 0;  // a member cannot take part
       sum += g.members * part;
     }
     return sum;
@@ -152,7 +155,7 @@ class Search {
     return time_s;
   }
 
-  // Whether the sums have the remainder of the total at all.
+  // Whether the sums can have the same remainder as the total.
   [[nodiscard]] bool may_add_up() const {
     std::uint64_t step = 0;
     std::uint64_t some = 0;
@@ -170,7 +173,8 @@ class Search {
     return (total_ > some ? total_ - some : some - total_) % step == 0;
   }
 
-  // Calls use(part, what its members then lack of their largest part), from the largest down.
+  // Calls use(part, shortfall) for each part from the largest down; the shortfall is what the
+  // members then lack of their largest part.
   template <class Use>
   static void each_part(const Group& g, std::uint64_t largest, double time_s, std::uint64_t excess,
                         Use&& use) {
@@ -209,7 +213,7 @@ class Search {
     return parts;
   }
 
-  // The least of the times above `below_s`, which is too short, up to that of `best`.
+  // Finds the least time above `below_s`, which is too short, and up to the time of `best`.
   [[nodiscard]] std::vector<std::uint64_t> refine(double below_s,
                                                   std::vector<std::uint64_t> best) const {
     std::vector<double> times;
@@ -238,7 +242,7 @@ class Search {
   std::uint64_t total_;
 };
 
-// Everything in multiples; no tables where the limits leave no way.
+// The whole search, in multiples. There are no tables if the limits make a solution impossible.
 class Problem {
  public:
   Problem(std::span<const BatchClass> classes, std::uint32_t global_batch,
@@ -265,13 +269,14 @@ class Problem {
     return groups;
   }
 
-  // The members of class `odd` in three: one by itself, and of the others as many
-  // with a smaller micro-batch as bring the sum down to the total, or so near that
-  // whole classes can do the rest.
+  // Divides the members of class `odd` into three groups: one member alone; as many of the others
+  // with a smaller micro-batch as bring the sum down to the total, or so near to it that whole
+  // classes can do the rest; and the remaining ones.
   [[nodiscard]] std::vector<Group> with_odd(std::size_t odd, double bound_s) const {
     std::vector<Group> groups = alike();
     std::uint64_t excess = 0;
-    std::uint64_t whole = 0;  // what the other classes can move by; 0: nothing
+    // the unit by which the other classes can change the sum; 0: they cannot
+    std::uint64_t whole = 0;
     for (const Group& g : groups) {
       excess += g.members * g.table->largest_within(bound_s);
       if (g.cls != odd) whole = std::gcd(whole, g.members);
@@ -310,8 +315,8 @@ class Problem {
     return std::max<std::uint64_t>(1, rounded_up(std::max(c.least, c.least_part), multiple_));
   }
 
-  // How many of `others` do with a micro-batch that is one multiple smaller than
-  // fits in the time, when one more member does what it likes.
+  // How many of `others` get along with a micro-batch that is one multiple smaller than fits in the
+  // time, if one more member is free to compute any part.
   static std::uint64_t smaller_members(const Table& table, std::uint64_t others, double bound_s,
                                        std::uint64_t excess, std::uint64_t whole) {
     const std::uint64_t part = table.largest_within(bound_s);

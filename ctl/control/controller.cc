@@ -27,8 +27,8 @@ bool same_parts(const wire::Plan& a, const wire::Plan& b) {
                     });
 }
 
-// A solution's parts as a plan. A user's own solution may say anything, so
-// that it names exactly the members is checked here.
+// Turns a solution's parts into a plan. A user's own solution may say anything, so this checks that
+// it names exactly the members.
 Result<wire::Plan> plan_from(const AdjustBatch& action, const wire::Plan& now, PlanVersion version,
                              const BatchRules& rules, const MemoryLimits& memory) {
   std::map<WorkerId, Share> wanted;
@@ -88,7 +88,7 @@ bool Controller::settled(MonoTime now) const {
   return settling != nullptr && now >= settling->until;
 }
 
-// Members that stay keep their proportions; newcomers get the median part.
+// Members that stay keep their proportions, and newcomers get the median part.
 Result<wire::Plan> Controller::plan_for(const std::vector<Monitor::MemberInfo>& members) {
   if (config_.rules.adjust == Adjust::kAccumulation && config_.rules.base == 0) {
     config_.rules.base = accumulation_base(config_.rules, members.size());
@@ -119,7 +119,7 @@ void Controller::take(const wire::Plan& plan, Effects& out) {
   out.push_back(SendPlan{plan_});
 }
 
-// Members that are not there any more are on their way back, or gone for good.
+// A member that is missing is being started again, or has gone for good.
 void Controller::watch_restarts(const std::vector<Monitor::MemberInfo>& members, MonoTime now) {
   std::map<WorkerId, Attempt> present;
   for (const auto& info : members) present[info.member.worker] = info.member.attempt;
@@ -130,7 +130,7 @@ void Controller::watch_restarts(const std::vector<Monitor::MemberInfo>& members,
   }
 }
 
-// The plan is in force: who is back trains.
+// The plan is in force, so a worker that has come back trains.
 void Controller::count_restarts(MonoTime now) {
   for (const auto& [worker, attempt] : members_) {
     const auto found = away_.find(worker);
@@ -161,6 +161,14 @@ void Controller::on(const GroupFormed& event, MonoTime now, Effects& out) {
   put_in_force();
 }
 
+void Controller::on(const GroupObserved& event, MonoTime /*now*/, Effects& /*out*/) {
+  members_.clear();
+  in_force_.clear();
+  plan_ = {};
+  state_ = AwaitingPlan{true};
+  monitor_.set_members(event.members);
+}
+
 void Controller::put_in_force() {
   in_force_.clear();
   for (const wire::PlanEntry& entry : plan_.entries) in_force_[entry.worker] = entry;
@@ -172,7 +180,7 @@ void Controller::on(const PlanTookEffect& event, MonoTime now, Effects& /*out*/)
   put_in_force();
   count_restarts(now);
   monitor_.plan_changed(now, plan_);
-  // A new group warms up: caches, connections, first allocations.
+  // A new group warms up: caches fill, connections open, memory is allocated for the first time.
   const Duration window = config_.monitor.transient_window;
   state_ = Settling{now + (awaiting->of_new_group ? window : window / 2)};
   view_.plan = event.version;
@@ -189,9 +197,10 @@ void Controller::on(const ServerMetricsReported& event, MonoTime now, Effects& /
 void Controller::on(const TimePassed& event, MonoTime now, Effects& out) {
   view_.workers = monitor_.view(now);
   for (WorkerView& worker : view_.workers) {
-    const wire::PlanEntry& entry = in_force_.at(worker.member.worker);
-    worker.share = share_of(entry);
-    worker.micro_batch = entry.micro_batch;
+    const auto entry = in_force_.find(worker.member.worker);
+    if (entry == in_force_.end()) continue;  // only observed
+    worker.share = share_of(entry->second);
+    worker.micro_batch = entry->second.micro_batch;
   }
   server_watch_.set_servers(event.servers);
   view_.servers = server_watch_.view(now);
@@ -211,7 +220,7 @@ void Controller::on(const TimePassed& event, MonoTime now, Effects& out) {
   for (const Action& action : decision.actions) consider(action, decision.reason, now, out);
 }
 
-// Drastic actions of the last hour are counted; what is over the bound is advised.
+// The drastic actions of the last hour are counted. One that exceeds the limit is only advised.
 std::string_view Controller::outcome_for(const Action& action, MonoTime now) {
   if (config_.mode == Mode::kObserve) return "observed";
   if (config_.mode == Mode::kAdvise) return "advised";
@@ -222,8 +231,8 @@ std::string_view Controller::outcome_for(const Action& action, MonoTime now) {
   return allowed && drastic_.size() < config_.max_actions_per_hour ? "applied" : "advised";
 }
 
-// The same wish comes again at every tick until it is granted: it is said once
-// in a persistent window. A drastic one is not repeated sooner either.
+// The solution repeats the same wish at every tick until it is granted. It is recorded once in a
+// persistent window, and a drastic one is not repeated sooner either.
 bool Controller::said_lately(const Action& action, MonoTime now) {
   std::erase_if(said_, [&](const auto& entry) {
     return now - entry.second >= config_.monitor.persistent_window;
@@ -277,8 +286,9 @@ void Controller::on(const ActionApproved& event, MonoTime now, Effects& out) {
   apply(advice.action, fmt::format("{} (approved by {})", advice.reason, event.who), now, out);
 }
 
-// What it saw is gone when the plan has changed, or is about to. A program may say the
-// same or its opposite at once: what it has done settles first, as plans do.
+// The decision is ignored if the plan that the program saw has changed, or is about to. A program
+// may immediately repeat a decision or reverse it, so the effect of the last one must settle first,
+// as with plans.
 void Controller::on(const ProgramDecided& event, MonoTime now, Effects& out) {
   if (!settled(now) || event.plan != plan_.version) return;
   for (const Action& action : event.decision.actions) {
@@ -324,7 +334,8 @@ void Controller::apply(const Action& action, const std::string& reason, MonoTime
   take(*plan, out);
 }
 
-// With a plan of its own: all change it at one step, and who comes later hears of it.
+// The rate comes with a plan of its own, so that all members change it at one step, and a member
+// that joins later gets it too.
 void Controller::apply_rate(double factor, const std::string& reason, MonoTime now, Effects& out) {
   const AdjustLearningRate action{factor};
   if (!(factor >= kLeastRate && factor <= kMostRate)) {

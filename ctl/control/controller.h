@@ -5,11 +5,12 @@
 //   awaiting the plan ──PlanTookEffect──> settling, on fresh reports only
 //   settling ──half a window passes; a whole one in a new group──> settled
 //   any ──GroupFormed──> awaiting the plan of the new group  (SendPlan, or RefuseGroup)
+//   any ──GroupObserved──> awaiting a plan that never comes
 //
-// Only in `settled` is the solution asked.
+// The controller asks the solution only in `settled`.
 //
-// Nothing is durable here: the job journals the versions and the rate of plans, and a restarted job
-// daemon hears them in ControllerConfig.
+// Nothing is durable here: the job journals the versions and the learning rate of plans, and a
+// restarted job daemon passes them in ControllerConfig.
 #pragma once
 
 #include <cstdint>
@@ -35,8 +36,8 @@
 namespace antdt::ctl {
 
 enum class Mode {
-  kObserve,  // record what was seen
-  kAdvise,   // record what would be done
+  kObserve,  // only record what was seen
+  kAdvise,   // only record what would be done
   kAct,      // do what is reversible and what `allow` names, advise the rest
 };
 [[nodiscard]] Result<Mode> parse_mode(std::string_view text);
@@ -44,13 +45,13 @@ enum class Mode {
 struct ControllerConfig {
   Mode mode = Mode::kAct;
   std::vector<std::string> allow;           // kinds of drastic actions that may be applied
-  std::uint32_t max_actions_per_hour = 10;  // drastic ones, applied
+  std::uint32_t max_actions_per_hour = 10;  // most drastic actions that are applied
   BatchRules rules;
   MonitorConfig monitor;
-  // Versions of this controller's plans are above this: the highest version a
+  // The versions of this controller's plans are above this one, which is the highest that a
   // previous incarnation of the job daemon journaled.
   PlanVersion last_version;
-  double rate = 1;        // of the job's learning rate, as it was journaled with that plan
+  double rate = 1;        // factor of the job's learning rate, as journaled with that plan
   std::string optimizer;  // [trainer] optimizer
 };
 
@@ -58,47 +59,53 @@ namespace control {
 
 // ----------------------------------------------------------------- events
 
-// A new generation is about to settle with these members. Answered by one
-// SendPlan, whose plan belongs into Settle; or by RefuseGroup.
+// A new generation is about to settle with these members. The answer is one SendPlan, whose plan
+// goes into Settle, or RefuseGroup.
 struct GroupFormed {
   std::vector<Monitor::MemberInfo> members;
 };
-// A member reports this plan in force (Progress.plan, or a restarted job
-// daemon knows it from its journal).
+// Programs that divide their data themselves are to be compared: there is no plan for them, and the
+// solution is not asked.
+struct GroupObserved {
+  std::vector<Monitor::MemberInfo> members;
+};
+// A member reports that this plan is in force (Progress.plan), or a restarted job daemon has it
+// from its journal.
 struct PlanTookEffect {
   PlanVersion version;
 };
 struct MetricsReported {
   Observation observation;
 };
-// Time passed: send one every tick_interval().
+// Time has passed. Send one every tick_interval().
 struct TimePassed {
-  std::optional<std::uint64_t> remaining{};  // samples to train until the job's end
-  // Where a worker could go, as in ClusterView.
+  std::optional<std::uint64_t> remaining{};  // samples left to train until the job's end
+  // Hosts to which a worker could go, as in ClusterView.
   std::vector<PlaceView> places{};
   std::optional<Duration> pending_time{};
   std::optional<std::uint32_t> backups{};  // as in ClusterView
-  std::optional<Duration> startup{};  // what the first workers took from their start to the group
-  std::vector<ServerWatch::ServerInfo> servers{};  // that serve
+  // time that the first workers took from their start until they formed the group
+  std::optional<Duration> startup{};
+  std::vector<ServerWatch::ServerInfo> servers{};  // the servers that serve
 };
-// A parameter server says what it has done since it began.
+// A parameter server reports totals since it began.
 struct ServerMetricsReported {
   Member server;
   std::uint64_t requests = 0;
   std::uint64_t busy_us = 0;
 };
-// Somebody wants an action done that was advised.
+// An operator approves an action that was advised.
 struct ActionApproved {
   std::string kind, target;
   std::string who;
 };
-// What a program of the user's decided on a view with this plan (solutions/own.h).
+// A user's program decided this on a view with this plan (solutions/own.h).
 struct ProgramDecided {
   Decision decision;
   PlanVersion plan;
 };
-using Input = std::variant<GroupFormed, PlanTookEffect, MetricsReported, ServerMetricsReported,
-                           TimePassed, ActionApproved, ProgramDecided>;
+using Input = std::variant<GroupFormed, GroupObserved, PlanTookEffect, MetricsReported,
+                           ServerMetricsReported, TimePassed, ActionApproved, ProgramDecided>;
 
 // ---------------------------------------------------------------- effects
 
@@ -114,13 +121,14 @@ struct RecordAction {
   std::string reason;   // a sentence
   std::string outcome;  // "applied", "advised", "observed", or "refused" (it made no sense)
 };
-// Do this to the group: anything but AdjustBatch and AdjustLearningRate, which are a SendPlan.
+// Do this to the group. It is any action but AdjustBatch and AdjustLearningRate, which become a
+// SendPlan.
 struct PerformAction {
   Action action;
   std::string reason{};
 };
-// The global batch cannot be spread over this group; the reason says which
-// rule forbids it and how to mend it.
+// The global batch cannot be divided among this group. The reason says which rule forbids it and
+// how to mend that.
 struct RefuseGroup {
   Error error;
 };
@@ -129,7 +137,7 @@ using Effects = std::vector<Effect>;
 
 class Controller {
  public:
-  // What a solution may make of the learning rate.
+  // Bounds of the factor that a solution may apply to the learning rate.
   static constexpr double kLeastRate = 0.001;
   static constexpr double kMostRate = 1000;
 
@@ -140,18 +148,19 @@ class Controller {
   // How often to say TimePassed: a fifth of the transient window, between 50 ms and 1 s.
   [[nodiscard]] Duration tick_interval() const;
 
-  // Whether the newest advice of that kind for that target can be followed; the
-  // error says why not.
+  // Checks whether the newest advice of this kind for this target can still be followed. The error
+  // says why it cannot.
   [[nodiscard]] Status check_approved(const std::string& kind, const std::string& target) const;
 
-  // What the last TimePassed saw: for status and the live view.
+  // What the last TimePassed saw, for the status and the live view.
   [[nodiscard]] const ClusterView& view() const { return view_; }
-  // The newest plan, in force or on its way; no entries before the first group.
+  // The newest plan, in force or on its way. It has no entries before the first group.
   [[nodiscard]] const wire::Plan& plan() const { return plan_; }
   [[nodiscard]] bool settled(MonoTime now) const;
 
  private:
   void on(const GroupFormed& input, MonoTime now, Effects& out);
+  void on(const GroupObserved& input, MonoTime now, Effects& out);
   void on(const PlanTookEffect& input, MonoTime now, Effects& out);
   void on(const MetricsReported& input, MonoTime now, Effects& out);
   void on(const ServerMetricsReported& input, MonoTime now, Effects& out);
@@ -184,7 +193,7 @@ class Controller {
   std::map<WorkerId, Attempt> members_;
   std::map<WorkerId, wire::PlanEntry> in_force_;
   MemoryLimits memory_;
-  // The state of the diagram: settling until that time, settled from then on.
+  // The states of the diagram. Settling becomes settled at `until`.
   struct AwaitingPlan {
     bool of_new_group;
   };
@@ -192,21 +201,21 @@ class Controller {
     MonoTime until{};
   };
   std::variant<AwaitingPlan, Settling> state_ = AwaitingPlan{false};
-  // Who is being started again: since when, and the attempt that went.
+  // A member that is being started again: since when, and the attempt that ended.
   struct Away {
     Attempt attempt;
     MonoTime since{};
   };
   std::map<WorkerId, Away> away_;
-  std::optional<Duration> restart_time_;             // mean, later ones count more
-  std::deque<MonoTime> drastic_;                     // applied in the last hour
-  using Name = std::pair<std::string, std::string>;  // kind and target
+  std::optional<Duration> restart_time_;             // a mean in which later restarts count more
+  std::deque<MonoTime> drastic_;                     // times of those applied in the last hour
+  using Name = std::pair<std::string, std::string>;  // kind and target of an action
   std::map<Name, MonoTime> said_;
   struct Advice {
     Action action;
     std::string reason;
   };
-  std::map<Name, Advice> advised_;  // newest
+  std::map<Name, Advice> advised_;  // the newest advice
 };
 
 }  // namespace control

@@ -1,9 +1,9 @@
-// What the micro-batches of one worker took, by their size; and from the books of
-// a device class's workers the curve of that class.
+// How long the micro-batches of one worker took, by their size, and the curve of a device class,
+// from the books of its workers.
 //
-// A size that has not been computed for long keeps what was measured: devices do
-// not change by themselves. What makes it wrong is a change of the worker's
-// speed, and then its book begins again (ctl/monitor/monitor.h).
+// A size that has not been computed for a long time keeps what was measured, because a device does
+// not change by itself. If the worker's speed changes, its measurements are wrong; then its book
+// begins again (ctl/monitor/monitor.h).
 #pragma once
 
 #include <cstdint>
@@ -17,19 +17,20 @@ namespace antdt::ctl {
 
 class CurveBook {
  public:
-  // `seconds`: of all of them together.
+  // `seconds`: the time of all `micro_batches` together.
   void add(std::uint32_t micro_batch, double micro_batches, double seconds);
   void clear() { points_.clear(); }
   [[nodiscard]] const std::vector<DeviceCurve::Point>& points() const { return points_; }
 
  private:
-  static constexpr std::size_t kSizes = 16;  // the one that was longest not used is forgotten
-  static constexpr double kMemory = 500;     // micro-batches: older ones fade
-  std::vector<DeviceCurve::Point> points_;   // the one used last is at the end
+  // if there are more, the size that was unused longest is forgotten
+  static constexpr std::size_t kSizes = 16;
+  static constexpr double kMemory = 500;    // in micro-batches: older ones fade
+  std::vector<DeviceCurve::Point> points_;  // the size that was used last is at the end
 };
 
-// One point for each size that somebody has measured: the median over those who
-// have, so that a straggler among alike devices does not bend the curve.
+// One point for each size that any worker has measured: the median over those that have, so that
+// one straggler among equal devices does not distort the curve.
 [[nodiscard]] std::vector<DeviceCurve::Point> common_points(
     std::span<const CurveBook* const> books);
 

@@ -10,7 +10,7 @@ namespace antdt::ctl {
 
 namespace {
 
-// So many unlike parts and limits the search bears.
+// The most different combinations of part and limit for which the search is feasible.
 constexpr std::size_t kMostClasses = 8;
 
 std::uint32_t limit_of(WorkerId worker, const MemoryLimits& limits, const BatchRules& rules) {
@@ -30,7 +30,7 @@ Error too_little_memory(WorkerId worker, std::uint32_t samples, std::uint32_t li
                            worker, samples, limit)};
 }
 
-// `entry` in more and smaller micro-batches that make the same part, if there are such.
+// Makes the same part of more and smaller micro-batches, if there are such.
 bool cut(wire::PlanEntry& entry, std::uint32_t limit, const BatchRules& rules) {
   const std::uint64_t part = share_of(entry);
   const std::uint64_t least = (part + limit - 1) / limit;
@@ -43,10 +43,10 @@ bool cut(wire::PlanEntry& entry, std::uint32_t limit, const BatchRules& rules) {
   return false;
 }
 
-// The parts again, in the same proportions, as the search for devices finds them:
-// who has part p takes b / p for b samples.
+// Finds the parts again, in the same proportions, with the search for devices: a worker with part p
+// takes b / p for b samples.
 Result<wire::Plan> searched(wire::Plan plan, const MemoryLimits& limits, const BatchRules& rules) {
-  using Kind = std::pair<std::uint32_t, std::uint32_t>;  // part, limit
+  using Kind = std::pair<std::uint32_t, std::uint32_t>;  // part and limit
   std::map<Kind, std::vector<std::size_t>> members;
   for (std::size_t i = 0; i < plan.entries.size(); ++i) {
     const wire::PlanEntry& e = plan.entries[i];

@@ -1,4 +1,4 @@
-// Plans that fit the memory of unlike devices.
+// Plans that fit the memory of different devices.
 #pragma once
 
 #include <cstdint>
@@ -11,18 +11,18 @@
 
 namespace antdt::ctl {
 
-// The largest micro-batch of each worker, in samples. Who is not here, or has 0,
-// takes any.
+// The largest micro-batch of each worker, in samples. A worker that is not listed, or has 0, takes
+// any size.
 using MemoryLimits = std::map<WorkerId, std::uint32_t>;
 
-// The plan with larger micro-batches cut into more of them. Parts stay as they are
-// where that is possible; otherwise they move by as little as makes them whole
-// numbers of micro-batches with the same sum. Fails where nothing does.
+// The plan with micro-batches that are too large cut into smaller ones. Parts stay as they are if
+// that is possible. Otherwise they change by as little as makes them whole numbers of micro-batches
+// with the same sum. An error if nothing does.
 [[nodiscard]] Result<wire::Plan> within_memory(wire::Plan plan, const MemoryLimits& limits,
                                                const BatchRules& rules);
 
-// Whether a plan that gives its micro-batches itself is one that the job can run:
-// the sum, the multiples, the limits, and what [batch] adjust allows to change.
+// Checks whether the job can run a plan that states its micro-batches: the sum, the multiples, the
+// limits, and what [batch] adjust allows to change.
 [[nodiscard]] Status check_plan(const wire::Plan& plan, const MemoryLimits& limits,
                                 const BatchRules& rules);
 

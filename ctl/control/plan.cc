@@ -8,16 +8,16 @@ namespace antdt::ctl {
 
 namespace {
 
-// Parts in units of `multiple_of`, still real numbers: the quota of each, and
-// whether a bound fixed it.
+// Parts in units of `multiple_of`, as real numbers: the quota of each worker, and whether a bound
+// fixed it.
 struct Quota {
   double units = 0;
   bool fixed = false;
 };
 
-// Proportional parts within [low, high]. Where both bounds bind, the side with
-// the greater total violation is fixed first (as CSS flexbox resolves flexible
-// lengths): each round fixes at least one part and leaves the rest feasible.
+// Proportional parts within [low, high]. If both bounds bind, the side with the greater total
+// violation is fixed first (as CSS flexbox resolves flexible lengths): each round fixes at least
+// one part and leaves the rest feasible.
 std::vector<Quota> clamp_quotas(double total, std::span<const double> weights, double low,
                                 double high) {
   std::vector<Quota> quotas(weights.size());
@@ -52,13 +52,13 @@ std::vector<Quota> clamp_quotas(double total, std::span<const double> weights, d
   return quotas;
 }
 
-// Whole numbers with the given sum: floors, then one more for the largest remainders.
+// Whole numbers with the given sum: round down, then add one to those with the largest remainders.
 std::vector<std::uint64_t> round_quotas(std::uint64_t total, const std::vector<Quota>& quotas,
                                         std::uint64_t high) {
   std::vector<std::uint64_t> units(quotas.size());
   std::uint64_t given = 0;
   for (std::size_t i = 0; i < quotas.size(); ++i) {
-    // Sums of doubles leave quotas like 2.9999999999: those are whole.
+    // Sums of doubles give quotas such as 2.9999999999, which count as whole.
     units[i] = static_cast<std::uint64_t>(std::floor(quotas[i].units + 1e-9));
     given += units[i];
   }
@@ -92,9 +92,9 @@ std::uint64_t largest_micro_batch(const BatchRules& rules) {
   return rules.max / rules.multiple_of * rules.multiple_of;
 }
 
-// The smallest accumulation that cuts `samples` into equal micro-batches the
-// rules allow; 0 when there is none below four times the necessary number
-// (more would make the micro-batches uselessly small).
+// The smallest accumulation that cuts `samples` into equal micro-batches that the rules allow. 0 if
+// there is none below four times the necessary number; more would make the micro-batches uselessly
+// small.
 std::uint64_t whole_accumulation(std::uint64_t samples, const BatchRules& rules) {
   const std::uint64_t least =
       div_up(std::max<std::uint64_t>(samples, 1), largest_micro_batch(rules));
@@ -116,8 +116,8 @@ std::uint64_t round_down(std::vector<Part>& parts, const BatchRules& rules) {
   return left;
 }
 
-// Gives `left` samples to parts that can take them in whole micro-batches, and
-// takes from it what was given.
+// Gives `left` samples to parts that can take them in whole micro-batches, and reduces `left` by
+// what was given.
 bool place_rest(std::vector<Part>& parts, std::uint64_t& left, const BatchRules& rules) {
   const std::uint64_t max = largest_micro_batch(rules);
   for (bool moved = true; moved && left > 0;) {
@@ -144,8 +144,8 @@ bool place_rest(std::vector<Part>& parts, std::uint64_t& left, const BatchRules&
   return true;
 }
 
-// What one part cannot absorb two may: `one` is cut otherwise, `other` takes
-// what then remains, if that is a whole number of micro-batches.
+// Two parts may absorb what one cannot: `one` is cut differently, and `other` takes what then
+// remains, if that is a whole number of micro-batches.
 bool place_in_two(Part& one, Part& other, std::uint64_t left, const BatchRules& rules) {
   const std::uint64_t both = one.samples + other.samples + left;
   for (std::uint64_t c = one.accumulation; c <= 2 * one.accumulation; ++c) {
@@ -163,7 +163,7 @@ bool place_in_two(Part& one, Part& other, std::uint64_t left, const BatchRules& 
   return false;
 }
 
-// Large groups never need this: they have parts that take the rest.
+// Large groups do not need this, because they have parts that take the rest.
 bool place_rest_in_pairs(std::vector<Part>& parts, std::uint64_t left, const BatchRules& rules) {
   const std::size_t count = std::min<std::size_t>(parts.size(), 32);
   for (std::size_t i = 0; i < count; ++i) {
@@ -174,8 +174,8 @@ bool place_rest_in_pairs(std::vector<Part>& parts, std::uint64_t left, const Bat
   return false;
 }
 
-// Every worker accumulates equally often: possible whenever the global batch
-// has a fitting divisor.
+// Gives every worker the same accumulation. This is possible if the global batch has a fitting
+// divisor.
 Result<std::vector<Part>> common_accumulation(std::span<const double> weights, std::uint64_t least,
                                               const BatchRules& rules) {
   for (std::uint64_t c = least; c <= least + 64; ++c) {

@@ -7,7 +7,7 @@
 //   any but waiting ──ProgramFailed──> waiting              (EndProgram, TellOperator)
 //
 // Each failure doubles the pause before the next start; kReliable answers in a row reset it.
-// Whatever the program does, the worst that it does to the job is to make no decision.
+// Whatever the program does, the worst effect on the job is that no decision is made.
 // Nothing is durable: a job daemon that is started again starts the program again.
 // Its driver is jobd/programs/own_program.h. docs/machines.md describes the shape of a machine.
 #pragma once
@@ -31,8 +31,8 @@ struct ProgramFailed {
 using Input = std::variant<TimePassed, ProgramStarted, ViewShown, DecisionHeard, ProgramFailed>;
 
 struct StartProgram {};
-struct EndProgram {};  // and every process that it started
-struct TellOperator {  // once for the same failure
+struct EndProgram {};  // ends the program and every process that it started
+struct TellOperator {  // sent once for the same failure
   std::string text;
 };
 using Effect = std::variant<StartProgram, EndProgram, TellOperator>;
@@ -41,7 +41,7 @@ using Effects = std::vector<Effect>;
 class ProgramWatch {
  public:
   static constexpr Duration kPatience = std::chrono::seconds(10);
-  // For the first answer: an interpreter and its libraries are loaded.
+  // Patience with the first answer, before which an interpreter and its libraries are loaded.
   static constexpr Duration kStartPatience = std::chrono::seconds(60);
   static constexpr Duration kFirstPause = std::chrono::seconds(1);
   static constexpr Duration kLongestPause = std::chrono::minutes(5);
@@ -50,7 +50,7 @@ class ProgramWatch {
   void step(const Input& input, MonoTime now, Effects& out);
 
   [[nodiscard]] bool may_be_asked() const { return state_ == State::kReady; }
-  // Why nobody decides now; empty while the program runs.
+  // Why the program makes no decisions now; empty while it runs.
   [[nodiscard]] const std::string& trouble() const { return trouble_; }
 
  private:
@@ -67,8 +67,9 @@ class ProgramWatch {
   MonoTime next_start_{};
   MonoTime asked_at_{};
   Duration pause_ = kFirstPause;
-  int answers_ = 0;           // since the program was started
-  std::string last_failure_;  // that operators were told; empty: none since it became reliable
+  int answers_ = 0;  // since the program was started
+  // the last one that operators were told; empty: none since the program became reliable
+  std::string last_failure_;
   std::string trouble_;
 };
 

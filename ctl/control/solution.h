@@ -1,10 +1,9 @@
-// A solution: a policy that turns what the monitor sees into actions. One file
-// each, under solutions/.
+// A solution is a policy that turns what the monitor sees into actions. Each is one file in
+// solutions/.
 //
-// decide() is called at every tick at which the last decision has settled. It
-// has no I/O, clock or randomness; what it remembers between calls is its own.
-// It only wishes: the controller decides whether an action is applied, advised
-// or only observed, and bounds how often.
+// decide() is called at every tick at which the last decision has settled. A solution has no I/O,
+// clock or randomness; what it remembers between calls is its own. It only wishes: the controller
+// decides whether an action is applied, advised or only observed, and limits how often.
 #pragma once
 
 #include <cstdint>
@@ -21,20 +20,21 @@
 
 namespace antdt::ctl {
 
-// Reversible, applied by all members at one agreed step.
+// These actions are reversible; all members apply them at one agreed step.
 struct AdjustBatch {
-  // One for each worker of the view; sum: the global batch. Either all of them say
-  // the micro-batches, too, or none.
+  // One share for each worker of the view; the sum is the global batch. Either all shares state
+  // their micro-batches, or none does.
   std::vector<Share> shares;
   WorkerId because_of;  // the worker that made it necessary
 };
 struct AdjustLearningRate {
-  double factor = 1;  // of the learning rate in the job's file, whatever was said before
+  double factor =
+      1;  // factor of the learning rate in the job's file, regardless of earlier factors
 };
 struct BackupWorkers {
-  std::uint32_t count = 0;  // pushes a step need not wait for
+  std::uint32_t count = 0;  // how many pushes a step need not wait for
 };
-// Drastic.
+// These actions are drastic.
 struct KillRestart {
   Member member;
 };
@@ -62,12 +62,12 @@ class Solution {
   virtual ~Solution() = default;
   [[nodiscard]] virtual std::string_view name() const = 0;
   [[nodiscard]] virtual Decision decide(const ClusterView& view, MonoTime now) = 0;
-  // Whether the view is to have the device classes' curves.
+  // Whether the view must contain the device classes' curves.
   [[nodiscard]] virtual bool needs_curves() const { return false; }
 };
 
-// By the name in [control] solution: "none", "dds", "lb-bsp", "backup-workers", "nd",
-// "dd", "command". The error names those that exist.
+// Makes a solution by its name in [control] solution: "none", "dds", "lb-bsp", "backup-workers",
+// "nd", "dd" or "command". The error lists these names.
 [[nodiscard]] Result<std::unique_ptr<Solution>> make_solution(std::string_view name);
 
 }  // namespace antdt::ctl

@@ -1,5 +1,5 @@
-// What a job hears, and what it wants done. The shell around it (the job daemon, or the
-// simulation) feeds it the one and carries out the other.
+// The inputs of a job and its effects. The shell around it (the job daemon, or the simulation)
+// feeds it the inputs and carries out the effects.
 #pragma once
 
 #include <cstdint>
@@ -16,6 +16,7 @@
 #include "core/wire/operator_messages.h"
 #include "core/wire/ps_messages.h"
 #include "core/wire/shard_messages.h"
+#include "core/wire/trace_messages.h"
 #include "core/wire/training_messages.h"
 #include "core/wire/worker_messages.h"
 #include "ctl/checkpoints/checkpoint_part.h"
@@ -29,53 +30,54 @@ namespace antdt::ctl::job {
 
 // ---------------------------------------------------------------------- inputs
 
-// From a worker or a server, or from its agent on its behalf.
-using WorkerBody =
-    std::variant<wire::Fetch, wire::Progress, wire::Join, wire::Address, wire::Ready,
-                 wire::Recalled, wire::CheckpointBegun, wire::CheckpointWritten, wire::Bye,
-                 wire::Metrics, wire::PsServing, wire::PsSaved, wire::PsStats>;
+// A message of a worker or a server, or of its agent on its behalf.
+using WorkerBody = std::variant<wire::Fetch, wire::Progress, wire::Join, wire::Address, wire::Ready,
+                                wire::Recalled, wire::CheckpointBegun, wire::CheckpointWritten,
+                                wire::Bye, wire::Metrics, wire::PsServing, wire::PsSaved,
+                                wire::PsStats, wire::Traced, wire::StackTold>;
 struct WorkerSaid {
   Member member;
   Generation generation;
   std::uint64_t seq = 0;
   WorkerBody body;
 };
-// An agent answered. `host.room` is how many workers of this job its host takes in all, those that
-// run there included; `running` are the processes of this job that run there.
+// An agent answered. `host.room` is how many workers of this job its host takes in all, including
+// those that run there; `running` are the processes of this job that run there.
 struct HostWelcomed {
   HostState host;
   std::vector<wire::RunningProcess> running;
 };
-// Nothing was heard of a host for a moment, so nothing can be heard of its workers either.
+// A host has been silent for a moment, so its workers cannot be heard either.
 struct HostFellSilent {
   std::string host;
 };
-// `on`: the job daemon answers no requests for records from now on, because its disk is full, and
-// nobody can be expected to make steps. Not `on`: it answers them again.
+// `on`: the disk is full, so the job daemon answers no requests for records from now on, and nobody
+// can be expected to make steps. Not `on`: it answers them again.
 struct PauseChanged {
   bool on = true;
 };
-// The first input is one of three. The job is new:
+// The first input is one of three. JobCreated: the job is new.
 struct JobCreated {};
-// This incarnation of the job daemon follows an earlier one:
+// IncarnationRecovered: this incarnation of the job daemon follows an earlier one.
 struct IncarnationRecovered {};
-// A run that ended or broke off goes on from its last checkpoint:
+// ResumeOrdered: a run that ended or broke off goes on from its last checkpoint.
 struct ResumeOrdered {};
 
 struct TimePassed {};
-// The controller's time: once in each JobMachine::control_interval().
+// The controller's tick, sent once in each JobMachine::control_interval().
 struct ControlTickPassed {};
-// Answers StoreCheckpoint. `error` is empty when the checkpoint is whole and in place.
+// Answers StoreCheckpoint. `error` is empty if the checkpoint is complete and in place.
 struct CheckpointStored {
   std::uint64_t number = 0;
   Step step;
   std::string name;
   std::string error;
 };
-// Files of a checkpoint are on their way between hosts, and some have arrived: who waits for them
-// waits for something that moves.
+// Files of a checkpoint are being copied between hosts, and some have arrived. Whoever waits for
+// them waits for something that makes progress.
 struct CheckpointFilesMoved {};
-// Answers FindCheckpoint. An empty directory: there is no checkpoint, training begins again.
+// Answers FindCheckpoint. An empty directory means that there is no checkpoint, and training begins
+// again.
 struct CheckpointFound {
   std::string directory;
   Step step;
@@ -85,26 +87,26 @@ struct CheckpointFound {
 struct SkipOrdered {
   wire::SkipRecords order;
 };
-// An operator wants the advised action with this number done.
+// An operator approves the advised action with this number.
 struct ApprovalReceived {
   std::uint64_t number = 0;
   std::string who;
 };
-// The program that is the job's solution has answered a view with this plan.
+// The program that is the job's solution has answered a view that contained this plan.
 struct DecisionReceived {
   Decision decision;
   PlanVersion plan;
 };
-// Every entry that was remembered up to that mark (JobMachine::history_mark) is durable: the
-// members may forget it.
+// Every history entry up to this mark (JobMachine::history_mark) is durable, so the members may
+// forget it.
 struct HistoryKept {
   StepWatch::Mark told;
 };
-// An operator injects faults: these rules hold in the workers from now on.
+// An operator injects faults: these rules apply in the workers from now on.
 struct InjectionOrdered {
   wire::InjectRules order;
 };
-// What an operator asked for, in words for the record.
+// What an operator asked for, in words, to be recorded among the actions.
 struct OperatorAsked {
   std::string kind;
   std::string text;
@@ -128,21 +130,22 @@ struct PersistRecord {
 using WorkerMessage =
     std::variant<wire::Grants, wire::Refused, wire::Recall, wire::Form, SharedRoster, wire::Plan,
                  wire::Settle, wire::Regroup, wire::Abort, wire::PhaseStart, wire::CheckpointOrder,
-                 wire::Leave, wire::PsServe, wire::PsCut, wire::PsRoster, wire::Injected>;
+                 wire::Leave, wire::PsServe, wire::PsCut, wire::PsRoster, wire::Injected,
+                 wire::StackWanted>;
 struct SendToWorker {
   Member to;
   Generation generation;
   std::uint64_t seq = 0;
   WorkerMessage body;
-  // The directory of a checkpoint that the receiver goes on to read: the message is sent when the
-  // checkpoint is on the host of `to`. "": none.
+  // The directory of a checkpoint that the receiver will read. The message is sent when the
+  // checkpoint is on the host of `to`. Empty: it reads none.
   std::string reads = {};
 };
-// Fetch what other hosts have of it, check it, add the ledger, put it in place. Answered by
-// CheckpointStored.
+// Fetch the checkpoint's files from other hosts, check them, add the ledger, and put the checkpoint
+// in place. Answered by CheckpointStored.
 struct StoreCheckpoint {
   wire::CheckpointWritten written;
-  std::vector<copies::Part> parts;  // which of its files were written on which host
+  std::vector<copies::Part> parts;  // which files were written on which host
   Member writer;
   Lineage lineage;
   Generation generation;
@@ -150,19 +153,19 @@ struct StoreCheckpoint {
   std::string ledger_image;
   std::string accounts_image;
 };
-// For the run's history of steps, which the job does not need to go on. The entries before a
-// Settle message or a StoreCheckpoint are to be durable before these are carried out, if that can
+// An entry for the run's history of steps, which the job does not need to go on. The entries before
+// a Settle message or a StoreCheckpoint are to be durable before these are carried out, if that can
 // be done in time.
 struct RememberEntry {
   shard_server::history::Entry entry;
 };
-// Answered by CheckpointFound, with the newest whole checkpoint.
+// Answered by CheckpointFound, with the newest complete checkpoint.
 struct FindCheckpoint {};
-// For events.jsonl and the live view.
+// A line for events.jsonl and the live view.
 struct PublishNote {
   std::string kind;
   std::string text;
-  std::string extra_json;  // more members of the event, or ""
+  std::string extra_json;  // further members of the event's JSON object, or ""
 };
 
 using Effect = std::variant<PersistRecord, SendToWorker, lifecycle::StartWorker,

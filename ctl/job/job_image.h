@@ -1,8 +1,7 @@
-// What the job daemon remembers beside the ledger, as one small journal
-// record that is written whole whenever it changed; the last one counts. So nothing is in it
-// that grows with the time that a job runs: what was done (actions, failures whose incident is
-// over, epochs before the last two) is written once, each as a record of its own, and up to a
-// bound in the snapshot.
+// What the job daemon stores besides the ledger: one small journal record that is written as a
+// whole whenever it changed; the last one counts. So it may not contain anything that grows with
+// the running time of a job. What is past (actions, failures whose incident is over, epochs before
+// the last two) is written once, each as a record of its own, and up to a bound in the snapshot.
 #pragma once
 
 #include <optional>
@@ -23,10 +22,10 @@ inline constexpr std::string_view kImageRecord = "job";
 inline constexpr std::string_view kActionRecord = "action";    // an ImageAction
 inline constexpr std::string_view kFailureRecord = "failure";  // a FailureRecord
 inline constexpr std::string_view kEpochRecord = "epoch";      // an ImageEpoch
-inline constexpr std::string_view kPastSection = "past";       // of a snapshot: an ImagePast
+inline constexpr std::string_view kPastSection = "past";  // a section of a snapshot: an ImagePast
 
 struct ImageAction {
-  std::uint64_t number = 0;  // from 1; 0: of a journal that counts them
+  std::uint64_t number = 0;  // from 1; 0 in a journal that numbers them by their order
   double time_s = 0;
   std::string kind, target, reason, outcome;
   template <class Self, class V>
@@ -40,7 +39,7 @@ struct ImageAction {
   }
 };
 struct ImageEpoch {
-  std::uint64_t number = 0;  // from 0; of records alone
+  std::uint64_t number = 0;  // from 0; only in records
   double train_loss = 0, seconds = 0;
   std::uint64_t samples = 0;
   bool evaluated = false;
@@ -64,7 +63,7 @@ struct ImageDeath {
   Epoch epoch;
   WorkerId worker;
   Attempt attempt;
-  std::vector<std::uint64_t> bounds;  // from, to, from, to, ...
+  std::vector<std::uint64_t> bounds;  // pairs of from and to
   template <class Self, class V>
   static void fields(Self& m, V& v) {
     v("epoch", m.epoch);
@@ -74,7 +73,7 @@ struct ImageDeath {
   }
 };
 
-// All that the records before a snapshot say.
+// Everything that records before a snapshot contained.
 struct ImagePast {
   std::vector<ImageAction> actions;
   std::vector<FailureRecord> failures;
@@ -91,13 +90,13 @@ struct JobImage {
   LifecycleImage lifecycle;
   MembershipImage membership;
   servers::ServerGroupImage servers;
-  wire::Plan plan;                   // newest
-  std::vector<ImageAction> actions;  // of journals before there were records of them
+  wire::Plan plan;                   // newest plan
+  std::vector<ImageAction> actions;  // only in journals older than the records of actions
   std::vector<ImageEpoch> epochs;    // the last two
-  std::uint64_t epochs_before = 0;   // those
+  std::uint64_t epochs_before = 0;   // how many there were before the last two
   std::vector<ImageDeath> deaths;    // see shard_server/suspects/suspects.h
-  std::uint64_t cut_phase = 0;       // the ledger's when the servers' last cut was ordered
-  wire::Injected injected;           // newest
+  std::uint64_t cut_phase = 0;       // the ledger's phase when the servers' last cut was ordered
+  wire::Injected injected;           // newest fault injection
   std::vector<Devices::Said> devices;
   template <class Self, class V>
   static void fields(Self& m, V& v) {

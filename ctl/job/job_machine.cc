@@ -9,7 +9,7 @@
 namespace antdt::ctl::job {
 namespace {
 
-// What the journal knows of a job.
+// What the journal holds of a job.
 struct Known {
   explicit Known(const shard_server::LedgerConfig& config) : ledger(config) {}
   shard_server::Ledger ledger;
@@ -44,10 +44,12 @@ Status replay_record(const shard_server::JournalEntry& entry, Known& known) {
   return {};
 }
 
-// Each effect is an item of its own.
+// Adds each effect as an item of its own.
 template <class Effects>
 void add_effects(Effects effects, Agenda& agenda) {
-  for (auto& effect : effects) agenda.add(Item(std::move(effect)));
+  for (auto& effect : effects) {
+    agenda.add<typename Effects::value_type>(std::move(effect));
+  }
 }
 
 }  // namespace
@@ -68,7 +70,8 @@ Result<JobMachine> JobMachine::open(JobMachineConfig config, std::unique_ptr<Sol
     known.past.take_from(image);
     config.control.last_version = image.plan.version;
     config.control.rate = image.plan.rate;
-    // A promise is made once: what the journal counts goes by that one.
+    // The delivery promise is made once, and the accounts in the journal follow it, so it overrides
+    // the job file.
     config.spec.delivery = known.accounts.delivery();
   }
   auto parts =
@@ -82,7 +85,7 @@ void JobMachine::step(const Input& input, MonoTime now, Effects& out) {
   if (parts_->ended) return;
   Work work(now, out, agenda_);
   take(input, work);
-  while (auto item = agenda_.next()) take(*item, work);
+  while (Item* item = agenda_.next()) take(*item, work);
   parts_->persist_past(work);
   image_changed_ = image_changed_ || work.image_changed();
   if (work.last_note()) parts_->last_note = *work.last_note();
@@ -137,10 +140,10 @@ void JobMachine::take(Item& item, Work& work) {
                    work.then(GroupStepped{});
                  },
                  [&](control::Input& e) {
-            control::Effects effects;
-            p.controller.step(e, work.now, effects);
-            add_effects(std::move(effects), agenda_);
-          },
+                   control::Effects effects;
+                   p.controller.step(e, work.now, effects);
+                   add_effects(std::move(effects), agenda_);
+                 },
                  [&](lifecycle::Effect& e) { p.life_orders.carry_out(e, work); },
                  [&](membership::Effect& e) { p.ring.carry_out(e, work); },
                  [&](servers::Effect& e) { p.servers_group.carry_out(e, work); },
@@ -198,7 +201,7 @@ void JobMachine::go_on(const RecoveryPlanned& /*e*/, Work& work) {
   if (state == JobState::kTraining) parts_->series.resume_phase(phase, work.now);
   work.note("recovered", fmt::format("incarnation {} goes on: {}, phase {}",
                                      parts_->config.incarnation, to_string(state), phase));
-  // Members that wait for something that was decided and not said hear it now.
+  // A decision may not have been sent before the restart; members that wait for it hear it now.
   for (const WorkerProcess& w : parts_->lifecycle.workers()) {
     if (!w.leaving() || !w.running()) continue;
     work.send(w.member(), generation(), wire::Leave{"asked before", kExitResumable});
@@ -206,7 +209,7 @@ void JobMachine::go_on(const RecoveryPlanned& /*e*/, Work& work) {
   parts_->group.finish_recovery(work);
 }
 
-// Whoever resumes the run wants the suspect records tried again.
+// An operator who resumes the run wants the suspect records tried again.
 void JobMachine::begin(const ResumeOrdered& /*e*/, Work& work) {
   parts_->suspicions.clear();
   work.then(lifecycle::RunResumed{});

@@ -1,18 +1,18 @@
-// One job as a single state machine: lifecycle, membership or parameter servers, ledger, accounts,
-// monitor and controller, and what one of them means to the others.
+// One job as a single state machine: it connects lifecycle, membership or parameter servers,
+// ledger, accounts, monitor and controller.
 //
 //                       ┌───────────── next item ──────────────┐
 //   Input ──> queue ────┴─> a machine takes it ──> its effects ┴──> Effects for the shell
 //
-// It is the coordinator: an input is given to the machine or the subject (subjects/) whose it is,
-// and what that leads to is put into a queue (work.h) until nothing is left. Those who train
-// together are one Group (group/group.h), whichever way they agree. What is only observed is in
-// observers/.
+// It is the coordinator. An input goes to the machine or the subject (subjects/) that handles it,
+// and what follows is put into a queue (work.h) that is processed until it is empty. The workers
+// that train together are one Group (group/group.h), in a collective or with servers. What only
+// observes the job is in observers/.
 //
-// A value without I/O: step(input, now, out) is all that ever happens to it. The job daemon feeds
-// it what arrives and carries out its effects, in order: every PersistRecord of a turn, and
-// image_if_changed() after them, are durable before anything else of that turn is sent. Recovery
-// builds it from the journal again (open). The simulation runs the same object in virtual time.
+// A value without I/O: only step(input, now, out) changes it. The job daemon feeds it what arrives
+// and carries out its effects in order: every PersistRecord of a turn, and image_if_changed() after
+// them, are durable before anything else of that turn is sent. Recovery builds it from the journal
+// again (open). The simulation runs the same object in virtual time.
 #pragma once
 
 #include <memory>
@@ -34,22 +34,22 @@ namespace antdt::ctl::job {
 
 class JobMachine {
  public:
-  // An error is a journal that cannot be read, or of other data.
+  // The error says that the journal cannot be read, or is of other data.
   [[nodiscard]] static Result<JobMachine> open(JobMachineConfig config,
                                                std::unique_ptr<Solution> solution,
                                                const shard_server::JournalContent& journal);
-  // Whether the journal knew the job: then IncarnationRecovered or ResumeOrdered is the first
-  // input, otherwise JobCreated.
+  // Whether the journal knew the job. Then the first input is IncarnationRecovered or
+  // ResumeOrdered, otherwise JobCreated.
   [[nodiscard]] bool known() const { return known_; }
 
   // Appends to `out`.
   void step(const Input& input, MonoTime now, Effects& out);
-  // The image record of this turn, if there is one.
+  // The image record of this turn, if the image changed.
   [[nodiscard]] std::optional<std::string> image_if_changed();
-  // Sections of a snapshot, as open() takes them.
+  // Sections of a snapshot, in the form that open() takes.
   [[nodiscard]] std::vector<shard_server::JournalEntry> snapshot() const;
 
-  // Whether what an operator asks for can be done; the error says why not.
+  // Whether an operator's request can be granted. The error says why it cannot.
   template <class Wish>
   [[nodiscard]] Status check(const Wish& wish) const {
     return parts_->operators.check(wish);
@@ -58,8 +58,8 @@ class JobMachine {
     return parts_->controlling.check_approve(number);
   }
 
-  // What a program that decides is to be shown; null while what was decided last is not in force
-  // and measured.
+  // What the user's program that decides should see now. Null while the effect of its last decision
+  // is not in force and measured.
   [[nodiscard]] const ClusterView* view_to_decide(MonoTime now) const;
 
   [[nodiscard]] JobReport report() const;
@@ -67,7 +67,7 @@ class JobMachine {
   [[nodiscard]] const Lifecycle& lifecycle() const { return parts_->lifecycle; }
   [[nodiscard]] const Membership& membership() const { return parts_->membership; }
   [[nodiscard]] const servers::ServerGroup& server_group() const { return parts_->servers; }
-  // Of those who train together.
+  // Generation of the workers that train together.
   [[nodiscard]] Generation generation() const { return parts_->group.generation(); }
   [[nodiscard]] const shard_server::Ledger& ledger() const { return parts_->records.ledger(); }
   [[nodiscard]] const shard_server::Accounts& accounts() const {
@@ -79,18 +79,18 @@ class JobMachine {
  private:
   JobMachine(std::unique_ptr<Parts> parts, bool known) : parts_(std::move(parts)), known_(known) {}
 
-  // The first item of a step.
+  // Processes the first item of a step.
   void take(const Input& input, Work& work);
   void begin(const IncarnationRecovered& e, Work& work);
   void begin(const ResumeOrdered& e, Work& work);
   void go_on(const RecoveryHeard& e, Work& work);
   void go_on(const RecoveryPlanned& e, Work& work);
-  // Those after it.
+  // Processes a later item.
   void take(Item& item, Work& work);
   void take(FollowUp& item, Work& work);
 
   std::unique_ptr<Parts> parts_;
-  Agenda agenda_;  // empty between steps; kept for its memory
+  Agenda agenda_;  // empty between steps; kept so that its memory is reused
   bool known_ = false;
   bool image_changed_ = false;
 };

@@ -8,8 +8,8 @@
 namespace antdt::ctl::job {
 namespace {
 
-// Whether a lost server takes nothing back from the others. With a barrier they all have the
-// same steps, and go back together.
+// Whether the loss of a server leaves the rows of the others as they are. With a barrier all
+// servers have the same steps, so all go back together.
 bool others_keep_rows(const JobSpec& spec) {
   return spec.delivery != Delivery::kExactlyOnce && spec.sync != SyncStrategy::kPsBsp;
 }
@@ -49,6 +49,7 @@ Parts::Parts(JobMachineConfig the_config, std::unique_ptr<Solution> solution,
       watching(*this),
       injections(*this),
       operators(*this),
+      traced(*this),
       messages(*this) {}
 
 void Parts::restore(JobImage image) {
@@ -57,7 +58,8 @@ void Parts::restore(JobImage image) {
   servers_group.cuts().ordered(image.cut_phase);
   injections.restore(image.injected);
   devices.restore(image.devices);
-  // Servers had written it, and what became of it then is known to nobody: they write another one.
+  // The servers had written this checkpoint, and nobody knows any more whether it was stored; they
+  // write another one.
   const bool of_servers = config.spec.servers > 0;
   if (of_servers && image.servers.cut == 0) image.lifecycle.checkpoint_pending = false;
   lifecycle.restore(std::move(image.lifecycle), group.restored());
@@ -83,8 +85,8 @@ JobImage Parts::image() const {
   return image;
 }
 
-// The image of a turn has what may still change, however long the job runs: the epoch that is
-// trained and the one before it, whose evaluation may be under way, and the newest failures.
+// The image of a turn holds only what may still change, however long the job runs: the present
+// epoch, the one before it (whose evaluation may be under way), and the newest failures.
 void Parts::persist_past(Work& work) {
   constexpr std::size_t kPresentEpochs = 2;
   const std::size_t epochs = series.epochs().size();
@@ -103,7 +105,7 @@ void Parts::persist_past(Work& work) {
 }
 
 bool Parts::trains() const {
-  return !ended && lifecycle.state() == JobState::kTraining && group.whole();
+  return !ended && lifecycle.state() == JobState::kTraining && (group.whole() || traced.any());
 }
 
 }  // namespace antdt::ctl::job

@@ -1,6 +1,6 @@
-// All that a job is made of, which the subjects of the coordinator share: the machines, the
-// observers, and the subjects themselves, each with what it alone keeps. One per job, and it stays
-// where it is, since its parts refer to it.
+// All parts of a job, shared by the subjects of the coordinator: the machines, the observers, and
+// the subjects themselves, each with its own data. There is one per job. It is never moved, because
+// its parts refer to it.
 #pragma once
 
 #include <memory>
@@ -31,6 +31,7 @@
 #include "ctl/job/subjects/restoring.h"
 #include "ctl/job/subjects/suspicions.h"
 #include "ctl/job/subjects/watching.h"
+#include "ctl/job/traced.h"
 #include "ctl/lifecycle/lifecycle.h"
 #include "ctl/membership/membership.h"
 #include "ctl/monitor/devices.h"
@@ -48,7 +49,8 @@ struct JobMachineConfig {
   Incarnation incarnation{1};
   Duration hang_after = std::chrono::seconds(120);
   std::vector<DeviceRule> devices = {};
-  wire::DataIdentity data = {};  // what the launching host found, as RUN/data.json has it
+  // the data's identity that the launching host found, as in RUN/data.json
+  wire::DataIdentity data = {};
 };
 
 struct Parts {
@@ -57,12 +59,12 @@ struct Parts {
   Parts(const Parts&) = delete;
   Parts& operator=(const Parts&) = delete;
 
-  // Of an earlier incarnation.
+  // The image of an earlier incarnation.
   void restore(JobImage image);
   [[nodiscard]] JobImage image() const;
-  // What of the present has become past is written once each.
+  // Writes everything that has become past, once each.
   void persist_past(Work& work);
-  // So that there is something to control.
+  // Whether the job trains, so that there is something to control.
   [[nodiscard]] bool trains() const;
 
   const JobMachineConfig config;
@@ -73,12 +75,12 @@ struct Parts {
   servers::ServerGroup servers;
   Controller controller;
 
-  // Values that several subjects ask.
+  // Values that several subjects use.
   Vitals vitals;
   Devices devices;
   bool ended = false;
 
-  // Observers: they are shown what happens, and nobody decides by what they know.
+  // Observers are shown what happens. No decision depends on them.
   TrainingSeries series;
   WorkerTimes times;
   ServerStats server_stats;
@@ -93,7 +95,7 @@ struct Parts {
   Members members;
   RingGroup ring;
   ServersGroup servers_group;
-  Group& group;  // whichever of the two the job trains with
+  Group& group;  // a ring or servers, whichever the job trains with
   PhaseOrders phases;
   Checkpoints checkpoints;
   Restoring restoring;
@@ -103,6 +105,7 @@ struct Parts {
   Watching watching;
   Injections injections;
   Operators operators;
+  Traced traced;
   Messages messages;
 };
 

@@ -31,7 +31,8 @@ Result<bool> Past::replay(const shard_server::JournalEntry& entry) {
     failures_.push_back(std::move(failure));
   } else if (entry.kind == kEpochRecord) {
     ANTDT_TRY(ImageEpoch epoch, wire::decode<ImageEpoch>(entry.bytes));
-    if (epoch.number < epochs_.size()) epochs_.resize(epoch.number);  // trained once more
+    // the epoch is trained once more
+    if (epoch.number < epochs_.size()) epochs_.resize(epoch.number);
     epochs_.push_back(epoch);
   } else if (entry.kind == kPastSection) {
     ANTDT_TRY(ImagePast past, wire::decode<ImagePast>(entry.bytes));

@@ -1,6 +1,6 @@
-// What a job did and what befell it: actions, failures whose incident is over, epochs before the
-// last two. Written once each, as journal records, and known up to a bound: of actions and of
-// failures the newest. Pure; durable by its records and its section of a snapshot.
+// The past of a job: actions, failures whose incident is over, epochs before the last two. Each is
+// written once, as a journal record. Only the newest actions and failures are kept. Pure; durable
+// by its records and its section of a snapshot.
 #pragma once
 
 #include <cstdint>
@@ -19,23 +19,23 @@ namespace antdt::ctl {
 
 class Past {
  public:
-  // The newest so many are known.
+  // How many of the newest are kept.
   static constexpr std::size_t kMostActions = 10'000;
   static constexpr std::size_t kMostFailures = 2'000;
 
-  // What a journal has, in its order: whether it was of the past. `image`: what older journals
-  // have in their image record, which is to be written again.
+  // Replays an entry of the journal, in order. Returns whether the entry belonged to the past.
+  // `image`: what older journals keep in their image record, which must be written again.
   [[nodiscard]] Result<bool> replay(const shard_server::JournalEntry& entry);
   void take_from(JobImage& image);
 
-  // The action's number, from 1.
+  // Returns the action's number, from 1.
   std::uint64_t add(ActionReport action);
   void add(FailureRecord failure);
   void add(const ImageEpoch& epoch);
-  // Training goes on from a checkpoint: only so many epochs are of the past.
+  // Training goes on from a checkpoint, so only this many epochs are past.
   void keep_epochs(std::size_t count);
 
-  // Null for one that is not known any more, or never was.
+  // Null if the action is not kept any more, or never existed.
   [[nodiscard]] const ActionReport* action(std::uint64_t number) const;
   [[nodiscard]] const std::deque<ActionReport>& actions() const { return actions_; }
   [[nodiscard]] const std::deque<FailureRecord>& failures() const { return failures_; }

@@ -25,7 +25,7 @@ report::Evaluation evaluation(const EpochReport::Eval& eval) {
   return {eval.records, eval.auc, eval.log_loss, eval.accuracy};
 }
 
-// The newest, of what is asked for again and again.
+// Only the newest are in the status, because it is asked for again and again.
 constexpr std::size_t kMostInStatus = 100;
 template <class T>
 std::vector<T> newest(const std::vector<T>& all) {
@@ -64,7 +64,7 @@ std::vector<report::Host> hosts_of(const std::vector<HostReport>& hosts) {
   return out;
 }
 
-// Of whom makes others wait: what the verdict says, for programs.
+// The straggler of a verdict, for programs; empty if the worker makes nobody wait.
 std::optional<report::Straggler> straggler_of(const Verdict& v) {
   if (!is_straggler(v)) return std::nullopt;
   return report::Straggler{std::string(to_string(v.kind)), v.severity,
@@ -111,7 +111,7 @@ report::ServerStatus server_of(const ServerReport& s) {
   return out;
 }
 
-// Of jobs with parameter servers alone: nobody else has these numbers. `T`: Status or Summary.
+// Numbers that only jobs with parameter servers have. `T`: Status or Summary.
 template <class T>
 void add_servers(T& out, const std::vector<ServerReport>& servers) {
   if (servers.empty()) return;
@@ -131,6 +131,26 @@ void add_servers(T& out, const std::vector<ServerReport>& servers) {
       static_cast<double>(sum) / static_cast<double>(std::max<std::uint64_t>(1, parts));
 }
 
+std::optional<report::StepTime> step_time_of(const WorkerReport& w) {
+  if (!w.step) return std::nullopt;
+  return report::StepTime{1e3 * w.step->data_s, 1e3 * w.step->compute_s, 1e3 * w.step->wait_s};
+}
+
+// `T`: Status or Summary.
+template <class T>
+void add_traced(T& out, const JobReport& r) {
+  if (r.traced) {
+    out.traced = {r.traced->ranks, r.traced->samples_known, r.traced->steps_per_second,
+                  r.traced->runs};
+  }
+  if (!r.hang) return;
+  out.hang = {r.hang->time_s, r.hang->over, r.hang->hang.text};
+  for (const WorkerId w : r.hang->hang.culprits) out.hang->culprits.push_back(to_string(w));
+  for (const trace::Hang::Stack& s : r.hang->hang.stacks) {
+    out.hang->stacks.push_back({to_string(s.worker), s.where, s.stack});
+  }
+}
+
 report::WorkerStatus worker_of(const WorkerReport& w) {
   return {.id = to_string(w.worker),
           .rank = w.rank,
@@ -145,10 +165,11 @@ report::WorkerStatus worker_of(const WorkerReport& w) {
           .verdict = w.judged ? verdict_text(w.verdict) : "",
           .straggler = straggler_of(w.verdict),
           .tried_again_in_s = w.tried_again_in_s,
-          .io = io_of(w.io)};
+          .io = io_of(w.io),
+          .step_time = step_time_of(w)};
 }
 
-// What is not known of every job.
+// Numbers that are not known for every job.
 void add_progress(report::Status& out, const JobReport& r) {
   out.train_loss = r.train_loss;
   if (r.samples_per_second > 0 && r.samples_total > r.samples_done) {
@@ -185,6 +206,7 @@ report::Status status_of(const JobReport& r) {
   for (const WorkerReport& w : r.workers) out.workers.push_back(worker_of(w));
   add_progress(out, r);
   add_servers(out, r.servers);
+  add_traced(out, r);
   out.servers_count = r.servers_count;
   out.servers_wanted = r.servers_wanted;
   if (r.outcome) out.outcome = report::Ending{r.outcome->state, r.outcome->code};
@@ -241,6 +263,7 @@ report::Summary summary_of(const JobReport& r) {
   add_epochs(out, r);
   add_workers(out, r);
   add_servers(out, r.servers);
+  add_traced(out, r);
   return out;
 }
 

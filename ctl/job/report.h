@@ -1,5 +1,5 @@
-// What the job daemon tells people: the status of a running job and the
-// summary of an ended one, as JSON. Pure: from one value to text.
+// Reports of the job daemon: the status of a running job and the summary of an ended one, as JSON.
+// Pure functions from values to text.
 #pragma once
 
 #include <cstdint>
@@ -15,10 +15,11 @@
 #include "ctl/lifecycle/lifecycle.h"
 #include "ctl/monitor/view.h"
 #include "ctl/processes/io_watch.h"
+#include "ctl/trace/hang.h"
 
 namespace antdt::ctl {
 
-// Of one worker id: the present attempt's process, what all attempts measured.
+// One worker id: the process of its present attempt, and the measurements of all attempts.
 struct WorkerReport {
   WorkerId worker;
   std::optional<std::uint32_t> rank;
@@ -26,32 +27,51 @@ struct WorkerReport {
   Device device;
   std::uint32_t pid = 0;
   Attempt attempt;
-  std::string state;                       // "planned", "started", "joined", "exited"
-  std::uint32_t batch = 0;                 // samples a step in the newest plan
-  std::optional<double> tried_again_in_s;  // waiting: when a host is looked for, from now
-  double samples_per_second = 0;           // of its own work, transient window
-  bool judged = false;                     // enough was measured for a verdict
+  std::string state;        // "planned", "started", "joined", "exited"
+  std::uint32_t batch = 0;  // samples per step in the newest plan
+  std::optional<double>
+      tried_again_in_s;           // while waiting: time from now until a host is looked for
+  double samples_per_second = 0;  // speed of its own work, transient window
+  bool judged = false;            // enough was measured for a verdict
   Verdict verdict;
-  std::uint64_t samples = 0;  // trained
+  std::uint64_t samples = 0;  // samples that it trained
   wire::TimeAccount time;
-  // Between its exit (or end of report) and the job's: not in `time`.
+  // Time between the worker's exit and the job's end (or now), which `time` does not contain.
   double wall_seconds = 0;
   IoProgress io = {};  // what it reads or writes now
+  // Traced: what one step takes.
+  struct Step {
+    double data_s = 0, compute_s = 0, wait_s = 0;
+  };
+  std::optional<Step> step = {};
 };
 
-// Of one parameter server, as it said last.
+// One parameter server, as it last reported.
 struct ServerReport {
   WorkerId server;
   std::string host;
   std::uint32_t pid = 0;
   Attempt attempt;
-  std::string state;  // as of a worker
+  std::string state;  // the same values as a worker's
   wire::PsStats said;
-  // Where a server is two processes: "primary", "backup", "joining", "alone".
+  // For a server of two processes: "primary", "backup", "joining", "alone".
   std::string role = {};
   bool judged = false;  // enough was measured for a verdict
   Verdict verdict = {};
   IoProgress io = {};  // what it reads or writes now
+};
+
+// Of a script that is traced (ctl/trace).
+struct TracedReport {
+  std::uint64_t ranks = 0;
+  bool samples_known = false;
+  double steps_per_second = 0;
+  std::string runs;
+};
+struct HangReport {
+  trace::Hang hang;
+  double time_s = 0;
+  bool over = false;
 };
 
 struct ActionReport {
@@ -63,7 +83,7 @@ struct ActionReport {
 struct EpochReport {
   double train_loss = 0;
   std::uint64_t samples = 0;
-  double seconds = 0;  // of its training phase
+  double seconds = 0;  // seconds of its training phase
   struct Eval {
     std::optional<double> auc, log_loss, accuracy;
     std::uint64_t records = 0;
@@ -78,14 +98,14 @@ struct Totals {
 
 struct HostReport {
   std::string name;
-  std::uint32_t room = 0;  // workers it takes in all
+  std::uint32_t room = 0;  // how many workers it takes in all
   bool up = false;
-  bool closed = false;     // evicted
-  bool probation = false;  // failed often lately: avoided
+  bool closed = false;     // an operator evicted it
+  bool probation = false;  // it failed often lately, so it is avoided
   double penalty = 0;
 };
 
-// How many failures of a class end the job, and how many are left of them.
+// How many failures of a class end the job, and how many of them are left.
 struct BudgetReport {
   std::string cls;
   std::uint32_t limit = 0;
@@ -98,23 +118,24 @@ struct JobReport {
   Generation generation;
   Lineage lineage;
   Incarnation incarnation;
-  std::uint32_t epoch = 0;  // the present one, from 0
+  std::uint32_t epoch = 0;  // the present epoch, from 0
   std::uint32_t epochs = 0;
   Step step;
   std::uint64_t samples_done = 0;
   std::uint64_t samples_total = 0;
   double wall_seconds = 0;
-  double training_seconds = 0;       // in training phases so far
-  double samples_per_second = 0;     // now, while it runs; over all training phases at the end
+  double training_seconds = 0;  // sum over training phases so far
+  // the present speed while the job runs; the mean of all training phases at its end
+  double samples_per_second = 0;
   std::optional<double> train_loss;  // recent
   std::string message;               // the last thing that happened
-  std::string solution_trouble;      // why its own program decides nothing now; empty: nothing
-  std::string disk_trouble;          // a filesystem that does not answer; empty: they do
-  std::string waiting_for;           // who is waited for, and for what; empty: nobody
+  std::string solution_trouble;  // why the user's program makes no decisions now; empty: it decides
+  std::string disk_trouble;      // which filesystem does not answer; empty: all do
+  std::string waiting_for;       // which processes are waited for, and for what; empty: none
   std::vector<WorkerReport> workers;
   std::vector<ServerReport> servers;
-  std::uint32_t servers_count = 0;   // while it runs; processes may be more
-  std::uint32_t servers_wanted = 0;  // other than that: they become so many
+  std::uint32_t servers_count = 0;   // while the job runs; there may be more processes than servers
+  std::uint32_t servers_wanted = 0;  // set while the number of servers changes to this
   std::vector<ActionReport> actions;
   std::vector<EpochReport> epoch_reports;
   Totals totals;
@@ -124,6 +145,8 @@ struct JobReport {
   std::vector<FailureRecord> failures;
   std::vector<HostReport> hosts;
   std::vector<BudgetReport> budgets;
+  std::optional<TracedReport> traced = {};
+  std::optional<HangReport> hang = {};
 };
 
 [[nodiscard]] std::string status_json(const JobReport& report);

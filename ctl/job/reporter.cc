@@ -11,7 +11,7 @@
 namespace antdt::ctl::job {
 namespace {
 
-// The worker as it was measured: its speed and the verdict on it.
+// Adds the worker's measured speed and its verdict.
 void add_view(WorkerReport& r, const std::map<Member, const WorkerView*>& views, Member member) {
   const auto view = views.find(member);
   if (view == views.end() || !view->second->measured) return;
@@ -56,6 +56,42 @@ std::vector<WorkerReport> workers_of(const Parts& parts) {
   return reports;
 }
 
+// What a script's ranks tell of themselves. Its samples are counted by the script alone: they are
+// none of the ledger's.
+void add_traced(JobReport& r, const Parts& parts) {
+  if (const auto& known = parts.traced.hang()) {
+    r.hang = HangReport{known->hang, known->at_s, known->over};
+  }
+  const trace::TracedRanks::Progress& progress = parts.traced.ranks().progress();
+  const auto& ranks = parts.traced.ranks().ranks();
+  if (progress.ranks == 0) return;
+  r.traced = TracedReport{progress.ranks, progress.samples_known, progress.steps_per_second,
+                          progress.runs};
+  r.step = progress.step;
+  r.samples_done = progress.samples;
+  r.training_seconds = progress.seconds;
+  r.samples_per_second = !parts.ended ? progress.samples_per_second
+                         : progress.seconds > 0
+                             ? static_cast<double>(progress.samples) / progress.seconds
+                             : 0;
+  if (parts.ended && progress.seconds > 0) {
+    r.traced->steps_per_second = static_cast<double>(progress.step.value) / progress.seconds;
+  }
+  for (WorkerReport& w : r.workers) {
+    if (const auto rank = ranks.find(w.worker); rank != ranks.end()) {
+      w.rank = rank->second.said.rank;
+      if (!rank->second.said.samples_known) w.samples_per_second = 0;
+    }
+    const auto& views = parts.controller.view().workers;
+    const auto view = std::ranges::find_if(views, [&](const WorkerView& v) {
+      return v.member == Member{w.worker, w.attempt};
+    });
+    if (view == views.end() || !view->measured) continue;
+    w.step = WorkerReport::Step{view->batch_s * view->data_share,
+                                view->batch_s * (1 - view->data_share), view->wait_s()};
+  }
+}
+
 std::vector<ServerReport> servers_of(const Parts& parts) {
   std::vector<ServerReport> reports;
   for (const WorkerProcess& w : parts.lifecycle.workers()) {
@@ -80,7 +116,7 @@ std::vector<ServerReport> servers_of(const Parts& parts) {
   return reports;
 }
 
-// While it runs: how many servers there are, and who is waited for.
+// Adds, while the job runs, how many servers there are and which processes are waited for.
 void add_server_count(JobReport& report, const Parts& parts) {
   report.waiting_for = parts.servers.waiting_for();
   report.servers_count = parts.lifecycle.servers();
@@ -187,6 +223,7 @@ JobReport report_of(const Parts& parts) {
   add_waiting(r, parts);
   r.workers = workers_of(parts);
   r.servers = servers_of(parts);
+  add_traced(r, parts);
   r.actions.assign(parts.past.actions().begin(), parts.past.actions().end());
   r.epoch_reports = parts.series.epochs();
   add_failures(r, parts);

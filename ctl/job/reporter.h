@@ -1,4 +1,4 @@
-// The report of a job as it is now, from all that its parts know.
+// Makes the report of a job as it is now, from all of its parts.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@ struct Parts;
 
 [[nodiscard]] JobReport report_of(const Parts& parts);
 
-// To train in the whole job, and trained so far.
+// Samples to train in the whole job, and samples trained so far.
 [[nodiscard]] std::uint64_t samples_total(const Parts& parts);
 [[nodiscard]] std::uint64_t samples_done(const Parts& parts);
 

@@ -92,7 +92,7 @@ tl::unexpected<Error> wrong(const std::string& what) {
   return ::antdt::fail(ErrorKind::kUsage, "said {}", what);
 }
 
-// No more than the record keeps, of whole characters (it is valid UTF-8).
+// As much as the record keeps, cut between characters (the text is valid UTF-8).
 std::string beginning_of(std::string text) {
   std::size_t end = std::min(text.size(), kLongestReason);
   while (end > 0 && end < text.size() && (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80) {
@@ -102,7 +102,7 @@ std::string beginning_of(std::string text) {
   return text;
 }
 
-// What a program wrote, in a message for people.
+// What a program wrote, quoted for a message.
 std::string shown(std::string_view text) {
   std::string out(text.substr(0, 80));
   std::ranges::replace_if(
@@ -172,7 +172,7 @@ class Parser {
         fmt::format("no \"{}\" that is one of the view's workers in {}", key, shown(from.dump())));
   }
 
-  // A worker, or a parameter server.
+  // Reads the id of a worker or a parameter server.
   Result<Member> process(const Json& from, const char* key) const {
     const auto found = from.find(key);
     if (found != from.end() && found->is_string()) {

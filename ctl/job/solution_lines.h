@@ -1,5 +1,5 @@
-// The lines between a job and a solution of its user's own: a view out, a decision
-// back, each one line of JSON. Pure. docs/own-solution.md is the specification.
+// The lines between a job and a user's own solution: the view goes out and a decision comes back,
+// each as one line of JSON. Pure. docs/own-solution.md is the specification.
 #pragma once
 
 #include <cstdint>
@@ -12,20 +12,21 @@
 
 namespace antdt::ctl {
 
-// Of a view and of a decision; changes only when what is there changes its meaning.
+// Version of views and decisions. It changes only when the meaning of an existing field changes.
 inline constexpr int kSolutionLines = 1;
 
-// Without a line break. `time_s` is the job's time; now: of the view.
+// The view as a line without its line break. `time_s` is the job's time; `now` is the time of the
+// view.
 [[nodiscard]] std::string view_line(const ClusterView& view, std::uint64_t number, double time_s,
                                     MonoTime now);
 
-// The answer to view `number`, which is `view`. Every worker in it is one of the view's,
-// and numbers are in the range of what they mean. The error says what is wrong in words
-// for the program's author: "said …".
+// Reads the answer to view number `number`, which is `view`. Every worker that it names must be in
+// the view, and every number must be in its range. The error says what is wrong in words for the
+// program's author: "said …".
 [[nodiscard]] Result<Decision> parse_decision(std::string_view line, const ClusterView& view,
                                               std::uint64_t number);
 
-// How long a line may be that answers this view, in bytes.
+// The longest allowed answer to this view, in bytes.
 [[nodiscard]] std::size_t longest_decision(const ClusterView& view);
 
 }  // namespace antdt::ctl

@@ -1,13 +1,26 @@
 #include "ctl/job/work.h"
 
+#include <cstddef>
+
 namespace antdt::ctl::job {
 
-std::optional<Item> Agenda::next() {
-  for (; !led_to_.empty(); led_to_.pop_back()) waiting_.push_front(std::move(led_to_.back()));
-  if (waiting_.empty()) return std::nullopt;
-  std::optional<Item> item(std::move(waiting_.front()));
-  waiting_.pop_front();
-  return item;
+Item* Agenda::next() {
+  if (!led_to_.empty()) {
+    rounds_.push_back({std::move(led_to_)});
+    led_to_.clear();
+    if (!spare_.empty()) {
+      led_to_ = std::move(spare_.back());
+      spare_.pop_back();
+    }
+  }
+  while (!rounds_.empty()) {
+    Round& round = rounds_.back();
+    if (round.taken < round.items.size()) return &round.items[round.taken++];
+    round.items.clear();
+    spare_.push_back(std::move(round.items));
+    rounds_.pop_back();
+  }
+  return nullptr;
 }
 
 void Work::send(Member to, Generation generation, WorkerMessage body, std::uint64_t seq) {

@@ -1,4 +1,4 @@
-// Processes that end: what that means, and what follows from it.
+// Processes that end: which class of failure it is, and what follows.
 #include <algorithm>
 
 #include "ctl/lifecycle/turn.h"
@@ -6,7 +6,7 @@
 namespace antdt::ctl::lifecycle {
 namespace {
 
-// A program that cannot tell of steps is taken to work once it ran this long.
+// A program that cannot report steps is taken to work once it ran this long.
 constexpr double kRanForSeconds = 10;
 
 }  // namespace
@@ -63,7 +63,7 @@ void Failing::ended(WorkerProcess& worker, FailureClass cls) {
   if (life_.stopping()) {
     if (in_order || cls == FailureClass::kResumable) return;
     record_failure(worker, cls);
-    // The job ends because of a victim that was heard of before its cause.
+    // The job ends because of a victim whose end was heard of before that of its cause.
     if (life_.image.outcome->exit_class == to_string(FailureClass::kCollective)) {
       life_.image.outcome = outcome_of_failures();
     }
@@ -93,7 +93,7 @@ void Failing::replace(WorkerProcess& worker, FailureClass cls) {
   const bool others_finish =
       life_.state() == JobState::kFinishing && !life_.phases.group().empty() && !life_.is_gang();
   if (life_.image.model_kept || (others_finish && !worker.is_server())) {
-    record_failure(worker, cls);  // the others keep the model
+    record_failure(worker, cls);  // the other members keep the model
     worker.remove();
     return;
   }
@@ -119,7 +119,7 @@ void Failing::replace(WorkerProcess& worker, FailureClass cls) {
     turn_.starts.stop_gang(worker);
     return;
   }
-  if (worker.stays_away()) {  // it was to leave, and has
+  if (worker.stays_away()) {  // it was asked to leave, and has left
     worker.remove();
     return turn_.starts.expect();
   }
@@ -159,7 +159,7 @@ Outcome Failing::outcome_of_failures() const {
   outcome.exit_class = to_string(cls);
   outcome.first_cause = cause.cause;
   if (cls == FailureClass::kConfiguration) {
-    // An error of the program's own, before it did anything, is not the job file's.
+    // If the program failed before it did anything, the failure is not the job file's.
     const WorkerProcess* w = life_.find(cause.worker);
     const bool own = w != nullptr && w->attempt == cause.attempt && w->error.empty() &&
                      w->code != kExitConfiguration;

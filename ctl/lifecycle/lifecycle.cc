@@ -45,7 +45,7 @@ void Lifecycle::step(const Input& input, MonoTime now, Effects& out) {
   if (std::any_of(out.begin() + before, out.end(), changes)) check_invariants();
 }
 
-// After each step that the journal is told of, which costs less than what it is told.
+// Runs after each step that changes what is journaled; journaling costs more than the check.
 void Lifecycle::check_invariants() const {
   for (const WorkerProcess& w : life_.workers) {
     const std::string_view broken = w.broken_invariant();
@@ -93,7 +93,7 @@ void Lifecycle::restore(LifecycleImage image, std::vector<Member> group) {
   life_.image.workers.clear();
   life_.hosts.restore(life_.image.hosts);
   life_.phases.restore(life_.image.phase, std::move(group));
-  // The servers hear that they are to go on, too (ServerGroup::restore).
+  // The servers are also told that they are to go on (ServerGroup::restore).
   const bool pending = life_.image.checkpoint_pending && life_.image.last_cut == 0;
   life_.checkpoints.restore(
       {life_.image.checkpoints_ordered, life_.image.checkpoints_stored, pending});

@@ -1,33 +1,32 @@
-// The life of a job: its workers are started, meet, go through the phases
-// (train 0, eval 0, train 1, …, finish) and end; what fails is classed, counted
-// and started again, until the job is done or a cause ends it.
+// The life of a job: its workers are started, meet, go through the phases (train 0, eval 0, train
+// 1, …, finish) and end. Failures are classed, counted against budgets and followed by new starts,
+// until the job is done or a cause ends it.
 //
-//   kStarting ──processes run──> kForming ──settled──> kTraining <──>
-//   kEvaluating
-//        │                           │                     │               │
-//        └── a failure that ends it, stop ─────────────────┴───> kStopping─┤
-//                                                                          v
-//                              kFinishing ──all left──> kDone | kFailed |
-//                              kStopped
+//   kStarting ──processes run──> kForming ──settled──> kTraining <──> kEvaluating
+//       │                           │                      │               │
+//       │                           │                      └──last phase───┴──> kFinishing ──┐
+//       │                           │                      │               │        │        │
+//       └── a failure that ends the job, or a stop ────────┴───────────────┴────> kStopping ─┤
+//                                                                               all left   v
+//                                                                 kDone | kFailed | kStopped
 //
-// A process that fails becomes a new attempt of the same worker, on a host with
-// room (restart = "member"), or all of them do together (restart = "gang").
-// Membership decides who trains meanwhile.
+// A process that fails becomes a new attempt of the same worker, on a host with room
+// (restart = "member"), or all processes are started again together (restart = "gang"). Membership
+// decides which workers train meanwhile.
 //
-// What decides is divided by subject (lifecycle/turn.h), and so is what is kept
-// (lifecycle/life_state.h).
+// The decisions are divided by subject (lifecycle/turn.h), and so is the state (lifecycle/state/).
 //
-// A value without I/O. The job daemon owns one and journals its image
-// (`image()`) whenever `SaveImage` is among the effects, before anything else
-// of that step is sent; `restore()` takes the last image after a restart.
+// A value without I/O. The job daemon owns one. It journals the image (`image()`) whenever
+// `PersistImage` is among the effects, before anything else of that step is sent; `restore()` takes
+// the last image after a restart.
 //
-// With parameter servers ([roles.server]) a generation is that of the server
-// group: the workers that it begins with. Servers begin with the workers, and
-// leave when all of these have left.
+// With parameter servers ([roles.server]) a generation is that of the server group: the workers
+// with which the group begins. Servers are started with the workers, and leave when all workers
+// have left.
 //
-// Loose members (a Join with collective = false) need no meeting: the first
-// phase opens with the first of them. Programs that do not speak the protocol
-// ("torchrun", "exec") have no phases: they are done when all have exited.
+// Loose members (a Join with collective = false) do not wait for each other: the first phase opens
+// with the first of them. Programs that do not speak the protocol ("torchrun", "exec") have no
+// phases: they are done when all have exited.
 #pragma once
 
 #include <cstdint>
@@ -54,40 +53,39 @@ class Lifecycle {
   void step(const Input& input, MonoTime now, Effects& out);
 
   [[nodiscard]] LifecycleImage image() const;
-  // `group`: the members of the generation that is settled.
+  // `group`: the members of the settled generation.
   void restore(LifecycleImage image, std::vector<Member> group);
 
   [[nodiscard]] JobState state() const { return life_.state(); }
   [[nodiscard]] const std::vector<WorkerProcess>& workers() const { return life_.workers; }
-  // The newest, of the present incident and a few before; the others were
-  // taken.
+  // The newest failures, of the present incident and a few earlier ones; the others were taken out.
   [[nodiscard]] const std::vector<FailureRecord>& failures() const {
     return life_.incidents.failures();
   }
-  // Failures that nothing more will be said of, or that are too many to wait
-  // for it: they are no part of the image any more.
+  // Takes out the failures to which nothing more will be added, or that are too many to keep. They
+  // are not part of the image any more.
   [[nodiscard]] std::vector<FailureRecord> take_old_failures() {
     return life_.incidents.take_old();
   }
   [[nodiscard]] const std::optional<Outcome>& outcome() const { return life_.image.outcome; }
   [[nodiscard]] const Hosts& hosts() const { return life_.hosts; }
-  // How many failures of a class the job bears from now on.
+  // How many more failures of a class the job tolerates.
   [[nodiscard]] std::uint32_t budget_left(FailureClass cls) const {
     return life_.incidents.budget_left(cls);
   }
   [[nodiscard]] const WorkerProcess* find(WorkerId worker) const { return life_.find(worker); }
   [[nodiscard]] bool is_current(Member member) const { return life_.is_current(member); }
   [[nodiscard]] bool welcomes(Member member) const { return life_.welcomes(member); }
-  // The phase that is open (what is kNone if none is).
+  // The open phase (`what` is kNone if none is open).
   [[nodiscard]] wire::PhaseStart phase() const { return life_.phases.open(); }
   [[nodiscard]] bool collective() const { return life_.image.collective; }
   [[nodiscard]] bool model_kept() const { return life_.image.model_kept; }
   [[nodiscard]] double seconds() const { return life_.seconds(); }
   [[nodiscard]] std::uint32_t servers() const { return life_.servers(); }
-  // That they are about to become; 0: they stay as many.
+  // The number of servers that the job changes to; 0: it does not change.
   [[nodiscard]] std::uint32_t servers_wanted() const { return life_.image.servers_wanted; }
 
-  // Whether an operator's wish can be done; the error says why not.
+  // Whether an operator's request can be granted; the error says why it cannot.
   template <class Wish>
   [[nodiscard]] Status check(const Wish& wish) const {
     return Possible(life_).check(wish);

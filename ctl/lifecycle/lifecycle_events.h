@@ -1,4 +1,4 @@
-// What the lifecycle of a job hears and what it wants done.
+// The events and the effects of a job's lifecycle.
 #pragma once
 
 #include <string>
@@ -31,11 +31,11 @@ struct WorkerExited {
   Member member;
   wire::ProcessExited exit;
 };
-// Its agent does not know of it any more, and says nothing of its end.
+// The process's agent does not know it any more, and reports no end.
 struct WorkerVanished {
   Member member;
 };
-// An ended or broken-off run goes on: everybody is started again.
+// A run that ended or broke off goes on: all workers are started again.
 struct RunResumed {};
 struct WorkerStartRefused {
   Member member;
@@ -49,26 +49,26 @@ struct GenerationSettled {
   Generation generation;
   std::vector<Member> members;
 };
-struct GenerationEnded {};  // its members are to join again
+struct GenerationEnded {};  // the generation's members are to join again
 // Bytes of a checkpoint were written to a disk or copied to another host.
 struct CheckpointBytesMoved {};
 struct StepCompleted {  // somebody made a step
   Step step;
 };
-// A process does not answer or does not move; `why` is the end of a sentence.
+// A process does not answer or makes no progress; `why` is the end of a sentence.
 struct WorkerHung {
   Member member;
   std::string why;
 };
 struct PhaseDrained {
   std::uint64_t phase = 0;
-};  // every record of it is committed
+};  // every record of the phase is committed
 struct WorkerDone {
   Member member;
   std::uint64_t phase = 0;
-};  // Progress with done
-// A member writes it from now on, while steps go on. CheckpointConcluded follows, also when the
-// member is lost.
+};  // Progress with done = true
+// A member writes the checkpoint from now on, while steps go on. CheckpointConcluded follows, even
+// if the member is lost.
 struct CheckpointWriteBegun {
   std::uint64_t number = 0;
 };
@@ -89,14 +89,14 @@ struct EvictionRequested {
   std::string reason;
   Duration deadline{};
 };
-// A worker that is to be started again, on another host if one has room.
+// Start this worker again, on another host if one has room.
 struct RestartRequested {
   Member member;
   std::string reason;
   Duration deadline{};
 };
-// A server without replicas that is moved: the process that moves in has all that this one
-// has, and what it is told from now on.
+// A server without replicas is moved: the second process has everything that the first one has, and
+// receives every later update.
 struct ServerTakenOver {
   Member member;
 };
@@ -104,7 +104,7 @@ struct WorkerCountRequested {
   std::uint32_t count = 0;
   std::string reason;
 };
-// The same for parameter servers: how many the model is to be placed on.
+// Changes the number of parameter servers that hold the model.
 struct ServerCountRequested {
   std::uint32_t count = 0;
   std::string reason;
@@ -114,7 +114,7 @@ struct JobFailed {
   std::string exit_class;
   std::int32_t code = 1;
   std::string reason;
-  // Not zero: those who train are sound, and write a checkpoint within this time first.
+  // If not zero, the workers that train are sound, and first write a checkpoint within this time.
   Duration checkpoint_within = {};
 };
 struct TimePassed {};
@@ -136,31 +136,31 @@ struct StopWorker {
   std::string host;
   Duration grace{};
 };
-// Programs that need an address and a free port of rank 0's host before they
-// are started together; answered by GangPrepared.
+// For programs that need an address and a free port of rank 0's host before they are started
+// together; answered by GangPrepared.
 struct PrepareGang {
   std::vector<PlacedWorker> workers;  // by rank
 };
 struct ExpectMembers {
   std::vector<WorkerProcess> workers;
-};                      // for Membership
-struct ReleaseWorker {  // for Membership, and for the ledger where members are loose
+};                      // sent to Membership
+struct ReleaseWorker {  // sent to Membership, and to the ledger if members are loose
   Member member;
   std::string reason;
   bool in_order = false;
-  bool suspect = false;  // the records it was working on
+  bool suspect = false;  // the records that it was working on are suspect
 };
 struct OpenPhase {
   wire::PhaseStart start;
-};  // in the ledger, then to every member
+};  // opens the phase in the ledger, then announces it to every member
 struct AnnouncePhase {
   wire::PhaseStart start;
-};  // the open phase, to the members of a new generation
+};  // announces the open phase to the members of a new generation
 struct OrderCheckpoint {
   std::uint64_t number = 0;
-  bool last = false;  // nothing is to be trained behind it: ChangeServers or KeepServers follows
-};                    // to every member
-// The group of so many servers follows, from the newest checkpoint.
+  bool last = false;  // nothing may be trained after it; ChangeServers or KeepServers follows
+};                    // sent to every member
+// A group of this many servers follows, from the newest checkpoint.
 struct ChangeServers {
   std::uint32_t count = 0;
 };

@@ -1,4 +1,4 @@
-// Whether an operator's wish can be done; the error says why not.
+// Whether an operator's request can be granted; the error says why it cannot.
 #include "ctl/lifecycle/possible.h"
 
 #include <algorithm>
@@ -7,8 +7,8 @@
 
 namespace antdt::ctl::lifecycle {
 
-// Of a server that is two processes, or is moved: the other one's id. Of one of the next size, that
-// it has then.
+// The id of a server's other process, if the server is two processes or is being moved. For a
+// process of the next group size, the id with that size.
 WorkerId ServerPairs::second_id(const WorkerProcess& server) const {
   const bool next = server.apart() && life_.image.servers_wanted > 0;
   const std::uint32_t count = next ? life_.image.servers_wanted : life_.servers();
@@ -20,20 +20,21 @@ const WorkerProcess* ServerPairs::second_of(const WorkerProcess& server) const {
   return server.is_server() ? life_.find(second_id(server)) : nullptr;
 }
 
-// Both processes of a server that has one are there.
+// Whether both processes of a server without replicas exist.
 bool ServerPairs::is_moving(const WorkerProcess& server) const {
   const WorkerProcess* const second = second_of(server);
   return life_.spec.server_replicas < 2 && second != nullptr &&
          second->state != WorkerProcess::kRemoved && !server.apart() && !second->apart();
 }
 
-// Where two that are one server had better not both be; empty: anywhere.
+// The host on which a server's other process runs, which is better avoided for this one; empty:
+// none.
 std::string ServerPairs::host_of_second(const WorkerProcess& server) const {
   const WorkerProcess* const second = second_of(server);
   return second != nullptr && second->running() ? second->place.host : "";
 }
 
-// Of each server the process, or the two, that it is when there are so many.
+// The processes of each server if there are `count` servers.
 std::vector<WorkerId> ServerPairs::processes_of(std::uint32_t count) const {
   const auto runs = [&](WorkerId id) {
     const WorkerProcess* const w = life_.find(id);
@@ -147,7 +148,7 @@ Status Possible::check(const WorkerCountRequested& e) const {
 }
 
 Status Possible::check_move(const WorkerProcess& server) const {
-  // A server that cannot write the model may be moved to where it can.
+  // If a server cannot write the model, it may be moved to a host where it can.
   const bool model_fails = !life_.image.model_kept && !life_.checkpoints.error().empty();
   if (life_.state() == JobState::kFinishing && !model_fails) {
     return antdt::fail(ErrorKind::kRefused, "all is trained, the job is about to end");
@@ -187,7 +188,7 @@ Status Possible::check(const ServerCountRequested& e) const {
                        e.count, kModelSlices, kModelSlices);
   }
   if (life_.image.servers_wanted > 0) {
-    if (e.count == life_.servers()) return {};  // that gives it up
+    if (e.count == life_.servers()) return {};  // the request gives the change up
     return antdt::fail(ErrorKind::kRefused,
                        "the servers become {} already: wait until they are, or give that up with "
                        "antdt resize JOB {} --role server",

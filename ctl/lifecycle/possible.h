@@ -1,5 +1,5 @@
-// Questions that change nothing: which processes are one server, and whether what an operator
-// wishes can be done.
+// Queries without side effects: which processes form one server, and whether an operator's request
+// can be granted.
 #pragma once
 
 #include <cstdint>
@@ -12,20 +12,21 @@
 
 namespace antdt::ctl::lifecycle {
 
-// A server is one process, or two: with replicas, and while it is moved.
+// A server is one process, or two: with replicas, and while it is being moved.
 class ServerPairs {
  public:
   explicit ServerPairs(const LifeState& life) : life_(life) {}
 
-  // Of a server that is two processes, or is moved: the other one's id. Of one of the next size,
-  // that it has then.
+  // The id of a server's other process, if the server is two processes or is being moved. For a
+  // process of the next group size, the id with that size.
   [[nodiscard]] WorkerId second_id(const WorkerProcess& server) const;
   [[nodiscard]] const WorkerProcess* second_of(const WorkerProcess& server) const;
-  // Both processes of a server that has one are there.
+  // Whether both processes of a server without replicas exist.
   [[nodiscard]] bool is_moving(const WorkerProcess& server) const;
-  // Where two that are one server had better not both be; empty: anywhere.
+  // The host on which a server's other process runs, which is better avoided for this one; empty:
+  // none.
   [[nodiscard]] std::string host_of_second(const WorkerProcess& server) const;
-  // Of each server the process, or the two, that it is when there are so many.
+  // The processes of each server if there are `count` servers.
   [[nodiscard]] std::vector<WorkerId> processes_of(std::uint32_t count) const;
   // Those of them that have to be started.
   [[nodiscard]] std::vector<WorkerId> added_for(std::uint32_t count) const;

@@ -1,5 +1,5 @@
-// Which requests to start or to kill a process are made again, because its agent has not confirmed
-// them: the message may have been lost, and asking twice is safe. Pure; not durable.
+// Which requests to start or to kill a process are repeated, because its agent has not confirmed
+// them. The message may have been lost, and asking twice is safe. Pure; not durable.
 #pragma once
 
 #include <map>
@@ -17,15 +17,15 @@ class ProcessRequests {
  public:
   static constexpr Duration kAgainAfter = std::chrono::seconds(2);
 
-  // An agent was asked to start it, or to end it.
+  // An agent was asked to start the process, or to end it.
   void asked(Member member, MonoTime now) { asked_[member] = now; }
 
   using Request = std::variant<lifecycle::StartWorker, lifecycle::StopWorker>;
-  // Those for which an answer is overdue, or that an earlier incarnation decided.
+  // The requests whose answer is overdue, and those that an earlier incarnation decided.
   [[nodiscard]] std::vector<Request> due(const Lifecycle& life, MonoTime now);
 
  private:
-  std::map<Member, MonoTime> asked_;  // when last
+  std::map<Member, MonoTime> asked_;  // when it was last asked
 };
 
 }  // namespace antdt::ctl

@@ -1,8 +1,8 @@
-// How many parameter servers there are, and how they become more or fewer: those that come are
-// started beside the group that serves; when they have joined, a checkpoint is ordered that is the
-// last of that group (server_group.h), and from it the group of the next size begins. Then those
-// that are not of it are asked to leave. Whatever goes wrong before leaves the group as it is, and
-// the change is tried again, or given up.
+// How the number of parameter servers changes. Additional servers are started beside the group that
+// serves. When they have joined, a checkpoint is ordered that is the last of that group
+// (server_group.h), and the group of the new size begins from it. Then the servers that are not in
+// it are asked to leave. If something goes wrong before that, the group stays as it is, and the
+// change is tried again, or given up.
 #include <algorithm>
 #include <utility>
 
@@ -44,7 +44,7 @@ void ServerChange::on(const ServerCountRequested& e) {
   order_last_cut();
 }
 
-// When those that come are there, and training is what the group does.
+// Waits until the additional servers have joined, and until the group trains.
 void ServerChange::order_last_cut() {
   if (life_.image.servers_wanted == 0 || life_.image.last_cut > 0 || life_.stopping()) return;
   if (life_.state() == JobState::kFinishing) return give_up_servers("all is trained");
@@ -70,7 +70,7 @@ void ServerChange::look_at_last_cut() {
   order_last_cut();
 }
 
-// True: it is what the change waited for.
+// True if it is the checkpoint for which the change waited.
 bool ServerChange::is_last_cut(const CheckpointConcluded& e) {
   if (life_.image.last_cut == 0 || e.number != life_.image.last_cut) return false;
   if (!e.error.empty()) {
@@ -98,7 +98,7 @@ void ServerChange::server_change_failed(const std::string& why) {
                                       life_.image.servers_wanted, why)});
 }
 
-// The group of before goes on as it is.
+// The old group goes on as it is.
 void ServerChange::give_up_servers(const std::string& why) {
   if (std::exchange(life_.image.servers_wanted, 0) == 0) return;
   out_.emplace_back(
@@ -141,13 +141,13 @@ void ServerChange::let_apart_go(const std::string& reason) {
   }
 }
 
-// Nothing of the group before is left that would have to make a last checkpoint.
+// Nothing is left of the old group that would have to make a last checkpoint.
 void ServerChange::change_servers_at_resume() {
   life_.image.last_cut = 0;
   if (life_.image.servers_wanted > 0) change_servers();
 }
 
-// One of the next size, before it is of any use: the job is none the worse.
+// A server of the next size failed before it was of use. The job loses nothing.
 void ServerChange::added_failed(WorkerProcess& server, FailureClass cls) {
   turn_.failing.record_failure(server, cls);
   life_.hosts.failed_on(server.place.host, life_.seconds());

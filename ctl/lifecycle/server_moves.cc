@@ -1,6 +1,6 @@
-// Parameter servers that are moved. A server without replicas gets a second process on another
-// host, which is given all that the first one has while that serves on (server_group.h); then the
-// first one leaves. With replicas it has its second already.
+// How parameter servers are moved. A server without replicas gets a second process on another host,
+// which receives everything that the first one has while that goes on serving (server_group.h);
+// then the first one leaves. With replicas a server has its second process already.
 #include <tuple>
 #include <utility>
 
@@ -10,7 +10,7 @@
 namespace antdt::ctl::lifecycle {
 
 void ServerMoves::move(WorkerProcess& server, const std::string& reason) {
-  const WorkerProcess first = server;  // the list may grow
+  const WorkerProcess first = server;  // a copy, because the list may grow
   const HostState* const to =
       life_.hosts.choose(first, life_.workers, life_.seconds(), {first.place.host});
   server.standing = WorkerProcess::Standing::kOfGroup;
@@ -20,7 +20,7 @@ void ServerMoves::move(WorkerProcess& server, const std::string& reason) {
   *second = WorkerProcess::wait({ServerPairs(life_).second_id(first), to->host, to->order}, attempt,
                                 WorkerProcess::Standing::kMovesIn);
   life_.hosts.failed_on(first.place.host,
-                        life_.seconds());  // others are to prefer another one, too
+                        life_.seconds());  // other processes are to prefer another host, too
   out_.emplace_back(
       WriteNote{"move", fmt::format("{} is moved from {} to {}, as {}: {}", first.place.worker,
                                     life_.host_name(first.place.host), life_.host_name(to->host),
@@ -46,8 +46,8 @@ void ServerMoves::leave_for_second(WorkerProcess& server, const std::string& rea
   turn_.starts.expect();
 }
 
-// The group is over, and with it what only the first process had: the second begins from the
-// checkpoint as well as it would.
+// The group is over, and so is what only the first process had. The second process can begin from
+// the checkpoint as well as the first one could.
 void ServerMoves::end_moves() {
   if (life_.spec.servers == 0 || life_.stopping()) return;
   for (WorkerProcess& w : life_.workers) {
@@ -58,7 +58,7 @@ void ServerMoves::end_moves() {
   }
 }
 
-// One of the two has failed: the other one is enough.
+// One of the two processes has failed, and the other one is enough.
 bool ServerMoves::move_failed(WorkerProcess& server, FailureClass cls) {
   if (!ServerPairs(life_).is_moving(server)) return false;
   const WorkerProcess& second = *ServerPairs(life_).second_of(server);

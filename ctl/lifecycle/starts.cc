@@ -37,7 +37,7 @@ void Starts::on(const WorkerStarted& e) {
           "{} started on {} (pid {}{})", e.member.worker, life_.host_name(worker->place.host),
           e.pid, e.member.attempt.value > 1 ? fmt::format(", attempt {}", e.member.attempt) : "")});
   if (life_.state() != JobState::kStarting) return;
-  // The last ones are started last.
+  // The workers with the highest numbers are started last, so they are looked at first.
   const bool all =
       std::none_of(life_.workers.rbegin(), life_.workers.rend(),
                    [](const WorkerProcess& w) { return w.state == WorkerProcess::kPlanned; });
@@ -70,13 +70,13 @@ void Starts::start_waiting() {
   bool any = false;
   std::uint32_t room = life_.hosts.room_left(life_.workers);
   for (WorkerProcess& w : life_.workers) {
-    if (room == 0) break;  // all hosts may be lost, and then all workers wait
+    if (room == 0) break;  // all hosts may be lost, so that all workers wait
     if (!due(w)) continue;
     const HostState* host = life_.hosts.choose(w, life_.workers, life_.seconds(),
                                                {ServerPairs(life_).host_of_second(w)});
     if (host == nullptr && !w.moves_in())
       host = life_.hosts.choose(w, life_.workers, life_.seconds());
-    if (host == nullptr) continue;  // until one has room; `antdt status` says so
+    if (host == nullptr) continue;  // it waits until a host has room; `antdt status` shows that
     w.plan_on(host->host, host->order, life_.seconds());
     out_.emplace_back(StartWorker{w.member(), w.place.host});
     any = true;
@@ -93,7 +93,7 @@ void Starts::on(const WorkerStartRefused& e) {
   worker->refuse(life_.seconds());
   const std::string reason = fmt::format("{} could not be started on {}: {}", e.member.worker,
                                          life_.host_name(worker->place.host), e.reason);
-  // What was replaced on a host that was away may still take its room there.
+  // A process that was replaced on a host that was away may still take room there.
   const bool at_first = worker->attempt == Attempt{1} && life_.state() == JobState::kStarting;
   if (at_first || life_.spec.restart == Restart::kNever) {
     turn_.stopping.fail({"failed", 3, "host", life_.checkpoints.any_stored(), reason});
@@ -102,13 +102,13 @@ void Starts::on(const WorkerStartRefused& e) {
   out_.emplace_back(WriteNote{"start-refused", reason});
   life_.hosts.failed_on(worker->place.host, life_.seconds());
   out_.emplace_back(ReleaseWorker{worker->member(), reason, true, false});
-  worker->quick_failures += 2;  // not at once again
+  worker->quick_failures += 2;  // so that it is not started again at once
   worker->begin_again(life_.seconds());
   out_.emplace_back(PersistImage{});
   expect();
 }
 
-// What ran is gone or is given up; everybody begins a new attempt.
+// All processes have gone or are given up; each begins a new attempt.
 void Starts::on(const RunResumed&) {
   life_.image.outcome.reset();
   life_.image.gang_stops = life_.image.model_kept = false;
@@ -122,7 +122,7 @@ void Starts::on(const RunResumed&) {
     if (w.running()) {
       out_.emplace_back(ReleaseWorker{w.member(), "the run is resumed", false, false});
     }
-    if (w.stays_away()) {  // it was to leave when the run was stopped
+    if (w.stays_away()) {  // it was about to leave when the run was stopped
       w.remove();
       continue;
     }
@@ -131,7 +131,7 @@ void Starts::on(const RunResumed&) {
     w.waits_until_s = 0;
     someone = someone || !w.is_server();
   }
-  // Who was to stay had left before them.
+  // The workers that were to stay had left before these.
   if (!someone && !life_.workers.empty()) life_.workers.front().begin_again(life_.seconds());
   life_.set_state(JobState::kForming);
   out_.emplace_back(PersistImage{});
@@ -164,7 +164,7 @@ void Starts::restart_gang_if_all_left() {
   for (WorkerProcess& w : next) {
     if (w.state == WorkerProcess::kRemoved) continue;
     const HostState* host = life_.hosts.choose(w, next, life_.seconds());
-    if (host == nullptr) return;  // all or none: until there is room
+    if (host == nullptr) return;  // all or none: it waits until there is room for all
     w.begin_again(life_.seconds());
     w.plan_on(host->host, host->order, life_.seconds());
   }

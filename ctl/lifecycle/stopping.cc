@@ -1,4 +1,4 @@
-// How a job ends: stopping, failing, and when everybody has left.
+// How a job ends: it is stopped or fails, and is over when all processes have left.
 #include <algorithm>
 #include <utility>
 
@@ -15,8 +15,8 @@ void Stopping::on(const StopRequested& e) {
   end_if_all_left();
 }
 
-// Those who train write a checkpoint first, if there is time for one. While members meet none can
-// be ordered; one that is being written then is waited for.
+// The workers that train write a checkpoint first, if there is time for one. While members meet,
+// none can be ordered; then a checkpoint that is already being written is waited for.
 void Stopping::stop_with(Outcome outcome, Duration grace) {
   life_.image.outcome = std::move(outcome);
   turn_.servers.give_up_servers("the job is stopping");
@@ -26,7 +26,7 @@ void Stopping::stop_with(Outcome outcome, Duration grace) {
   life_.set_state(JobState::kStopping);
   if ((can_checkpoint || life_.checkpoints.being_written()) && grace > Duration::zero()) {
     if (can_checkpoint) turn_.training.order_checkpoint();
-    return life_.ending.await_checkpoint(grace, life_.now);  // until CheckpointStored
+    return life_.ending.await_checkpoint(grace, life_.now);  // waits for CheckpointStored
   }
   stop_all(grace);
   end_if_all_left();
@@ -42,14 +42,14 @@ void Stopping::on(const JobFailed& e) {
 }
 
 void Stopping::fail(Outcome outcome) {
-  if (life_.stopping()) return;  // what follows from the first cause is not one
+  if (life_.stopping()) return;  // failures that follow from the first cause are not the cause
   life_.image.outcome = std::move(outcome);
   turn_.servers.give_up_servers("the job is stopping");
   life_.set_state(JobState::kStopping);
   stop_all(life_.spec.stop_grace);
 }
 
-// Servers after the workers, which may still have something to say to them.
+// Servers are stopped after the workers, which may still have something to send to them.
 void Stopping::stop_all(Duration grace) {
   life_.ending.everybody_leaves(grace, life_.now);
   const bool workers_run = std::ranges::any_of(
@@ -69,15 +69,23 @@ void Stopping::stop_worker(WorkerProcess& worker, Duration grace) {
 
 bool Stopping::look_at_deadlines() {
   if (life_.stopping() && !life_.ending.has_begun()) {
-    stop_all(life_.spec.stop_grace);  // an earlier incarnation may not have said it
+    stop_all(life_.spec.stop_grace);  // an earlier incarnation may not have sent the orders
     end_if_all_left();
     return true;
   }
   if (life_.ending.is_late(life_.now)) {
     if (life_.ending.kill()) {
       stop_all(Duration::zero());
-    } else {  // some agent does not answer: it stops its orphans by itself
-      for (WorkerProcess& w : life_.workers) w.forget();
+    } else {  // some agent does not answer; it stops its orphans by itself
+      for (WorkerProcess& w : life_.workers) {
+        if (w.state == WorkerProcess::kWaiting) w.stop_waiting();
+        if (!w.running()) continue;
+        out_.emplace_back(ReleaseWorker{
+            w.member(),
+            fmt::format("its agent on {} does not answer", life_.host_name(w.place.host)), false,
+            false});
+        w.forget();
+      }
     }
     end_if_all_left();
     return true;
@@ -90,8 +98,8 @@ bool Stopping::look_at_deadlines() {
   return life_.stopping();
 }
 
-// Whoever has left, or was not wanted any more, is wanted again when the others are lost before the
-// model is kept: the last checkpoint goes on with one.
+// If all others are lost before the model is kept, a worker that has left, or was not wanted any
+// more, is started again: the last checkpoint can go on with one worker.
 bool Stopping::bring_one_back() {
   const bool can = life_.spec.protocol == Protocol::kAntdt &&
                    life_.spec.restart == Restart::kMember && life_.image.collective &&
@@ -112,7 +120,8 @@ bool Stopping::bring_one_back() {
 
 Outcome Stopping::outcome_at_the_end() const {
   if (life_.image.outcome) {
-    // Done has no cause: it was decided, and an earlier incarnation did not say it.
+    // An outcome "done" has no cause. For another outcome, an earlier incarnation may have ended
+    // before it determined the cause.
     const bool unsaid =
         life_.image.outcome->state != "done" && life_.image.outcome->first_cause.empty();
     return unsaid ? turn_.failing.outcome_of_failures() : *life_.image.outcome;

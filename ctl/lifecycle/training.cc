@@ -12,7 +12,7 @@ constexpr Duration kModelAgain = std::chrono::seconds(2);
 JobState state_in(const wire::PhaseStart& phase) {
   return phase.what == wire::PhaseKind::kTrain  ? JobState::kTraining
          : phase.what == wire::PhaseKind::kEval ? JobState::kEvaluating
-                                : JobState::kFinishing;
+                                                : JobState::kFinishing;
 }
 
 }  // namespace
@@ -22,7 +22,8 @@ void Training::on(const WorkerJoined& e) {
     if (WorkerProcess* late = life_.find_mutable(e.member); late != nullptr && !late->leaving()) {
       late->ask_to_leave(life_.seconds() + to_seconds(life_.spec.stop_grace));
     }
-    out_.emplace_back(PersistImage{});  // that it leaves is our wish, after a restart too
+    // the journal must know, after a restart too, that the process leaves because we asked it to
+    out_.emplace_back(PersistImage{});
     out_.emplace_back(AskToLeave{e.member, {"the job is at its end", kExitResumable}});
     return;
   }
@@ -49,7 +50,7 @@ void Training::on(const GenerationSettled& e) {
                                                         e.generation, e.members.size())});
   if (life_.stopping()) return;
   if (life_.phases.number() == 0) return open_phase(1);
-  // Resumed where the last incarnation had gone back to a checkpoint already.
+  // The run is resumed after the last incarnation had already gone back to a checkpoint.
   if (life_.state() == JobState::kForming) life_.set_state(state_in(life_.phases.open()));
   out_.emplace_back(AnnouncePhase{life_.phases.open()});
 }
@@ -74,7 +75,7 @@ void Training::open_phase(std::uint64_t phase) {
   if (phase == 1) life_.checkpoints.begin(life_.now);
   life_.set_state(state_in(start));
   if (start.what == wire::PhaseKind::kFinish) {
-    for (WorkerProcess& w : life_.workers) {  // too late to be of use
+    for (WorkerProcess& w : life_.workers) {  // a worker that joins now is too late to be of use
       const bool late = w.state == WorkerProcess::kWaiting && !w.is_server();
       if (late) w.remove();
     }
@@ -83,7 +84,7 @@ void Training::open_phase(std::uint64_t phase) {
   out_.emplace_back(OpenPhase{start});
   if (start.what != wire::PhaseKind::kFinish) return;
   turn_.servers.give_up_servers("all is trained");
-  if (life_.spec.servers > 0) order_checkpoint();  // the model is theirs
+  if (life_.spec.servers > 0) order_checkpoint();  // the servers hold the model and write it
   if (life_.spec.external) turn_.stopping.end_if_all_left();
 }
 
@@ -101,15 +102,15 @@ void Training::on(const WorkerDone& e) {
 void Training::advance_if_complete() {
   if (!life_.phases.drained() || life_.stopping() || life_.phases.number() >= life_.phases.last())
     return;
-  if (life_.image.last_cut > 0) return;  // it is one of this phase
+  if (life_.image.last_cut > 0) return;  // the last checkpoint of the servers belongs to this phase
   if (life_.image.collective) {
-    if (!life_.phases.settled()) return;  // the next generation goes on here
+    if (!life_.phases.settled()) return;  // the next generation goes on in this phase
     if (life_.state() == JobState::kTraining) {
-      // Everybody must be out of the last collective before the next phase.
+      // All members must be out of the last collective before the next phase.
       const auto trains_on = [&](Member member) {
         return life_.is_current(member) && !life_.phases.is_done(member.worker);
       };
-      // They say it one after the other: the last one is asked first.
+      // The members report it one after the other, so the last one is looked at first.
       const std::vector<Member>& group = life_.phases.group();
       if (std::any_of(group.rbegin(), group.rend(), trains_on)) return;
     }
@@ -152,12 +153,12 @@ void Training::on(const CheckpointConcluded& e) {
   out_.emplace_back(PersistImage{});
   if (changes_servers) return turn_.servers.change_servers();
   if (life_.state() == JobState::kFinishing) {
-    // In training: it is not the trained model.
+    // If it was made in training, it is not the trained model.
     if (is_of_training) return;
-    if (!e.error.empty()) return;  // the members hold it, and write it again
+    if (!e.error.empty()) return;  // the members hold the model, and write it again
     life_.image.model_kept = true;
     out_.emplace_back(AskAllToLeave{{"the job is done", 0}});
-    for (WorkerProcess& w : life_.workers) {  // who has not joined cannot hear it
+    for (WorkerProcess& w : life_.workers) {  // a worker that has not joined cannot be told
       if (w.is_server()) continue;
       if (w.state == WorkerProcess::kWaiting) w.remove();
       const bool deaf = w.state == WorkerProcess::kPlanned || w.state == WorkerProcess::kStarted;
@@ -168,7 +169,7 @@ void Training::on(const CheckpointConcluded& e) {
   if (!life_.stopping()) return;
   life_.image.outcome->resumable = life_.checkpoints.any_stored();
   if (!life_.ending.awaits_checkpoint()) return;
-  if (is_earlier && life_.checkpoints.pending()) return;  // a stop waits for its own
+  if (is_earlier && life_.checkpoints.pending()) return;  // a stop waits for its own checkpoint
   if (!life_.phases.settled()) return turn_.stopping.stop_all(life_.spec.stop_grace);
   life_.ending.checkpoint_stored(life_.now);
   out_.emplace_back(AskAllToLeave{{life_.image.outcome->first_cause, kExitResumable}});
@@ -181,7 +182,7 @@ void Training::on(const CheckpointBytesMoved&) {
 
 void Training::look_at_checkpoints() {
   const CheckpointOrders& orders = life_.checkpoints;
-  // What the servers could not write is written when they can.
+  // The servers could not write the model, so they write it again when they can.
   const bool again = life_.spec.servers > 0 && life_.state() == JobState::kFinishing &&
                      life_.phases.settled() && !life_.image.model_kept && !orders.pending() &&
                      orders.since_order(life_.now) >= kModelAgain;
@@ -190,7 +191,7 @@ void Training::look_at_checkpoints() {
                    life_.phases.settled() && life_.spec.protocol == Protocol::kAntdt &&
                    life_.state() == JobState::kTraining &&
                    orders.since_order(life_.now) >= life_.spec.checkpoint_every;
-  // The order may be lost: then another one is due. What is being written takes its time.
+  // If the order seems lost, another one is due. While a checkpoint is being written, none is.
   const bool free = orders.seems_lost(life_.now) || !orders.pending();
   if (due && life_.image.last_cut == 0 && free) order_checkpoint();
 }

@@ -1,5 +1,5 @@
-// One step of a job's life: the subjects that decide, each with the events that are its own. They
-// live as long as the step, write its effects in order, and ask one another for what is not theirs.
+// One step of a job's lifecycle. Each subject decides about its own events. The subjects exist for
+// one step, append its effects in order, and ask one another for decisions that are not their own.
 #pragma once
 
 #include <cstdint>
@@ -33,16 +33,16 @@ class Starts : public Subject {
   void on(const WorkerStartRefused& e);
   void on(const GangPrepared& e);
   void on(const RunResumed& e);
-  // Who is, or is to be, a member.
+  // Tells the group which workers are, or will be, members.
   void expect();
-  // Those that wait, as far as hosts have room.
+  // Starts the waiting processes for which hosts have room.
   void start_waiting();
-  // All processes end, and then all are started again.
+  // Ends all processes; then all are started again.
   void stop_gang(const WorkerProcess& cause);
   void restart_gang_if_all_left();
 };
 
-// Processes that end: what that means, and what follows from it.
+// Processes that end: which class of failure it is, and what follows.
 class Failing : public Subject {
  public:
   using Subject::Subject;
@@ -51,7 +51,7 @@ class Failing : public Subject {
   void on(const WorkerVanished& e);
   void on(const WorkerHung& e);
   void record_failure(const WorkerProcess& worker, FailureClass cls);
-  // From the first cause of the present incident.
+  // The outcome that follows from the first cause of the present incident.
   [[nodiscard]] Outcome outcome_of_failures() const;
 
  private:
@@ -77,17 +77,17 @@ class Training : public Subject {
   void open_phase(std::uint64_t phase);
   void advance_if_complete();
   void order_checkpoint();
-  // With each tick: whether one is due.
+  // With each tick: orders a checkpoint if one is due.
   void look_at_checkpoints();
 };
 
-// How a job ends: stopping, failing, and when everybody has left.
+// How a job ends: it is stopped or fails, and is over when all processes have left.
 class Stopping : public Subject {
  public:
   using Subject::Subject;
   void on(const StopRequested& e);
   void on(const JobFailed& e);
-  // True: the job ends, or has ended, and nothing else is to be done.
+  // True if the job ends, or has ended, and nothing else is to be done.
   [[nodiscard]] bool look_at_deadlines();
   void fail(Outcome outcome);
   void stop_all(Duration grace);
@@ -101,7 +101,7 @@ class Stopping : public Subject {
   [[nodiscard]] Outcome outcome_at_the_end() const;
 };
 
-// What operators and the controller ask for while a job runs.
+// Requests of operators and of the controller while a job runs.
 class Wishes : public Subject {
  public:
   using Subject::Subject;
@@ -118,7 +118,7 @@ class ServerMoves : public Subject {
   using Subject::Subject;
   void on(const ServerTakenOver& e);
   void move(WorkerProcess& server, const std::string& reason);
-  // True: one of two processes has failed, and the other one is enough.
+  // True if one of a server's two processes has failed and the other one is enough.
   [[nodiscard]] bool move_failed(WorkerProcess& server, FailureClass cls);
   void end_moves();
 
@@ -126,14 +126,14 @@ class ServerMoves : public Subject {
   void leave_for_second(WorkerProcess& server, const std::string& reason);
 };
 
-// How many parameter servers there are, and how they become more or fewer.
+// The number of parameter servers, and how it changes.
 class ServerChange : public Subject {
  public:
   using Subject::Subject;
   void on(const ServerCountRequested& e);
   void order_last_cut();
   void look_at_last_cut();
-  // True: it is what the change waited for.
+  // True if it is the checkpoint for which the change waited.
   [[nodiscard]] bool is_last_cut(const CheckpointConcluded& e);
   void give_up_servers(const std::string& why);
   void change_servers();
@@ -159,7 +159,7 @@ class Turn {
   Turn(const Turn&) = delete;
   Turn& operator=(const Turn&) = delete;
 
-  // Each event is one subject's; a tick concerns several.
+  // Each event belongs to one subject; a tick concerns several.
   template <class Event>
   void take(const Event& e) {
     offer(e, starts, failing, training, stopping, wishes, moves, servers);

@@ -1,5 +1,5 @@
-// What operators and the controller ask for while a job runs: who is to leave, who to be started
-// again, and how many there are to be.
+// Requests of operators and of the controller while a job runs: which process is to leave, which is
+// started again, and how many there are to be.
 #include <algorithm>
 
 #include "ctl/lifecycle/possible.h"
@@ -29,7 +29,7 @@ void Wishes::on(const RestartRequested& e) {
     return turn_.moves.move(worker, e.reason);
   worker.after = WorkerProcess::After::kComesBack;
   life_.hosts.failed_on(worker.place.host,
-                        life_.seconds());  // others are to prefer another one, too
+                        life_.seconds());  // other processes are to prefer another host, too
   ask_to_leave(worker, e.reason, e.deadline);
   out_.emplace_back(
       WriteNote{"kill-restart", fmt::format("{} is started again: {}", e.member.worker, e.reason)});

@@ -15,7 +15,7 @@ bool same_places(const wire::Ready& a, const wire::Ready& b) {
          });
 }
 
-// A member that says nothing of it is not compared.
+// A member that reports no value is not compared.
 bool differ_in(const std::string& a, const std::string& b) {
   return !a.empty() && !b.empty() && a != b;
 }

@@ -1,5 +1,5 @@
-// Whether members fit together: they have the same data, and they are ready
-// with the same training state. Pure; kept while one generation is formed.
+// Whether members fit together: they must have the same data, and be ready with the same training
+// state. Pure; kept while one generation is formed.
 #pragma once
 
 #include <map>
@@ -13,7 +13,7 @@
 
 namespace antdt::ctl::membership {
 
-// Which data differ, on which hosts; none: all members have the same.
+// Which data differ, on which hosts; empty if all members have the same.
 [[nodiscard]] std::optional<std::string> data_differ(const MemberList& members,
                                                      const std::map<Member, wire::Join>& joined);
 
@@ -24,16 +24,16 @@ class Agreement {
 
   [[nodiscard]] bool has(Member member) const { return ready_.contains(member); }
   [[nodiscard]] std::size_t size() const { return ready_.size(); }
-  // What the first one said, which is to be what all say.
+  // What the first member reported, with which the others must agree.
   [[nodiscard]] const wire::Ready& state() const { return ready_.at(first_); }
-  // What differs, on which hosts, when all are ready; none: they agree.
-  // `compares_places`: they have to agree on how far each member was, too.
+  // When all are ready: what differs, on which hosts; empty if they agree. `compares_places`: the
+  // members must also agree on how far each of them was.
   [[nodiscard]] std::optional<std::string> difference(const MemberList& members,
                                                       bool compares_places) const;
 
  private:
-  // Places only of the first to be ready: the others' must be the same, and are
-  // as many for each of them as there are members.
+  // Only the first report contains places, because the others must be the same, and each has as
+  // many places as there are members.
   std::map<Member, wire::Ready> ready_;
   Member first_;
   std::optional<Member> places_differ_;

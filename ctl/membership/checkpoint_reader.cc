@@ -13,7 +13,7 @@ void CheckpointReader::clear() {
   unreadable_.clear();
 }
 
-// Where reading failed least often, first by host.
+// Chooses the member for which reading failed least often, comparing by host first.
 void CheckpointReader::choose(const MemberList& members) {
   const auto failures = [&](const ExpectedMember& e) {
     const auto on_host = failed_on_.find(e.host);

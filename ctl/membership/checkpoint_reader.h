@@ -1,6 +1,5 @@
-// Which member reads the checkpoint from which training begins, and which one
-// does where that one cannot: first another host is tried, where there is one.
-// Pure; of one lineage.
+// Which member reads the checkpoint with which training begins, and which one tries if that member
+// cannot: preferably one on another host. Pure; for one lineage.
 #pragma once
 
 #include <cstdint>
@@ -15,24 +14,24 @@ namespace antdt::ctl::membership {
 
 class CheckpointReader {
  public:
-  // Training begins: nothing is known of any member.
+  // Training begins, and nothing is known of any member.
   void clear();
-  // Of a new generation.
+  // Chooses a reader for a new generation.
   void choose(const MemberList& members);
   [[nodiscard]] std::uint32_t rank() const { return rank_; }
 
-  // A member said why it cannot read it. False: it has said so before.
+  // A member reported why it cannot read the checkpoint. False if it reported that before.
   [[nodiscard]] bool hear_unreadable(const ExpectedMember& reader, const std::string& why);
-  // It ended over it.
+  // The member ended while it read.
   void reading_failed(const ExpectedMember& reader);
-  // What all members said, where none of them can read it; none: some may.
+  // What all members reported, if none of them can read the checkpoint; empty if some may.
   [[nodiscard]] std::optional<std::string> nobody_can(const MemberList& members) const;
 
  private:
   std::uint32_t rank_ = 0;
-  std::map<std::string, std::uint32_t> failed_on_;  // how often, by host
-  std::map<WorkerId, std::uint32_t> failed_;        // the same by worker
-  std::map<WorkerId, std::string> unreadable_;      // why
+  std::map<std::string, std::uint32_t> failed_on_;  // how often reading failed, by host
+  std::map<WorkerId, std::uint32_t> failed_;        // how often reading failed, by worker
+  std::map<WorkerId, std::string> unreadable_;      // why a worker cannot read it
 };
 
 }  // namespace antdt::ctl::membership

@@ -14,7 +14,7 @@ std::string text_of(const wire::DataFile& file) {
   return fmt::format("{} records in {} bytes, xxh3 {}", file.records, file.bytes, file.fingerprint);
 }
 
-// All of a split, where the files are not told.
+// Describes a whole split, if its files are not listed.
 std::string text_of(const wire::DataIdentity& data) {
   return fmt::format("{} records to train on and {} to evaluate on, fingerprint {} ({})",
                      data.train_records, data.eval_records,
@@ -22,7 +22,7 @@ std::string text_of(const wire::DataIdentity& data) {
                      data.detail.empty() ? "files are not told" : data.detail);
 }
 
-// Paths do not count: they may differ from host to host.
+// Paths are not compared, because they may differ from host to host.
 bool same(const wire::DataFile& a, const wire::DataFile& b) {
   return a.split == b.split && a.bytes == b.bytes && a.records == b.records &&
          a.fingerprint == b.fingerprint;

@@ -1,9 +1,9 @@
-// Whether the data that a worker has are those that the job began with. Pure.
+// Whether a worker has the data with which the job began. Pure.
 //
-// The job's are what `antdt run` found on the launching host and wrote as RUN/data.json: how
-// many records, the fingerprint of all files, and what built the index (docs/data.md). Records
-// are known by number, so a worker with other files would train other records under the same
-// numbers, and no account would show it.
+// The job's data are those that `antdt run` found on the launching host and described in
+// RUN/data.json: the number of records, the fingerprint of all files, and what built the index
+// (docs/data.md). Records are known by number, so a worker with other files would train other
+// records under the same numbers, and no account would show it.
 #pragma once
 
 #include <optional>
@@ -13,12 +13,14 @@
 
 namespace antdt::ctl {
 
-// Programs of the user's may not know, and then say nothing: these are let in.
+// Whether the identity is empty. A user's program may not know its data; then it is admitted
+// unchecked.
 [[nodiscard]] bool tells_nothing(const wire::DataIdentity& data);
 
-// How `found` differs from `expected`, which is that of data.json: the first file that does, with
-// both values; `who` ("w1 on hostb") is who found it. None: it does not, or one of the two tells
-// nothing. What only one of them tells (an older release does not tell files) is not compared.
+// How `found` differs from `expected`, the identity in data.json: the first file that differs, with
+// both values. `who` ("w1 on hostb") is the worker that found it. Empty if they agree, or if one of
+// them is empty. A value that only one of them has (an older release does not list files) is not
+// compared.
 [[nodiscard]] std::optional<std::string> data_difference(const wire::DataIdentity& expected,
                                                          const wire::DataIdentity& found,
                                                          const std::string& who);

@@ -1,5 +1,4 @@
-// Members in the order of their ranks, which knows of each whether and where it
-// is in it: that is asked with every message.
+// Members in the order of their ranks. Lookup by member is fast, because every message needs it.
 #pragma once
 
 #include <algorithm>
@@ -24,12 +23,12 @@ class MemberList {
   [[nodiscard]] bool empty() const { return all_.empty(); }
   [[nodiscard]] const ExpectedMember& at(std::size_t rank) const { return all_.at(rank); }
   [[nodiscard]] bool contains(Member member) const { return ranks_.contains(member); }
-  // size(): it is not in it.
+  // size() if the member is not in the list.
   [[nodiscard]] std::size_t rank_of(Member member) const {
     const auto found = ranks_.find(member);
     return found == ranks_.end() ? all_.size() : found->second;
   }
-  // Whichever attempt of the worker is in it; null: none.
+  // The attempt of the worker that is in the list; null if none is.
   [[nodiscard]] const Member* attempt_of(WorkerId worker) const {
     const auto found = ranks_.lower_bound({worker, Attempt{}});
     return found == ranks_.end() || found->first.worker != worker ? nullptr : &found->first;

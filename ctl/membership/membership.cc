@@ -10,8 +10,8 @@
 namespace antdt::ctl::membership {
 namespace {
 
-// A stranger that connects to a member's port, or one lost packet too many, can
-// spoil a formation; five in a row have another cause.
+// A stranger that connects to a member's port, or one packet too many that is lost, can spoil a
+// formation. If five in a row fail, there is another cause.
 constexpr std::uint32_t kFormations = 5;
 constexpr Duration kRepeatOrders = std::chrono::seconds(2);
 
@@ -35,7 +35,7 @@ void Membership::step(const Input& input, MonoTime now, Effects& out) {
   check_invariants();
 }
 
-// It looks at a few numbers, whatever the size of the group.
+// The check looks at a few numbers, whatever the size of the group.
 void Membership::check_invariants() const {
   ANTDT_CHECK(base_ <= generation_, "base {} is after generation {}", base_, generation_);
   ANTDT_CHECK(state_ != State::kSettled || base_ == generation_,
@@ -115,10 +115,11 @@ void Membership::on(const MemberJoined& e, Effects& out) {
     const std::size_t rank = members_.rank_of(e.member);
     const ExpectedMember reader =
         rank < members_.size() ? members_.at(rank) : ExpectedMember{e.member, {}, 0};
-    // That the others could not receive it is no fault of theirs.
+    // It is not the other members' fault that they could not receive the state.
     if (reader_.hear_unreadable(reader, e.join.unreadable)) failed_formations_ = 0;
   }
-  // Sent before it was in the base, and late: it says nothing of now.
+  // The join was sent before the member was in the base and arrived late, so it says nothing about
+  // the present.
   if (base_members_.contains(e.member) && e.generation < base_) return;
   const bool member = !gathering() && members_.contains(e.member);
   if (!member) {
@@ -126,26 +127,26 @@ void Membership::on(const MemberJoined& e, Effects& out) {
                             std::ranges::none_of(members_.all(), [&](const ExpectedMember& m) {
                               return joined_.contains(m.member);
                             });
-    if (first_back) told_ = now_;  // the others are about to come
+    if (first_back) told_ = now_;  // the others will join soon
     joined_[e.member] = e.join;
     if (state_ == State::kSettled) regroup_for_newcomers(out);
     begin_if_complete(out);
     return;
   }
-  if (e.generation < generation_) {  // it has not heard of this generation
+  if (e.generation < generation_) {  // the member has not heard of this generation
     if (state_ == State::kAddresses) out.emplace_back(form_for(members_.rank_of(e.member)));
     return;
   }
   if (forming()) return formation_failed(e, out);
-  // From: kSettled. To: kRegrouping. It has left the settled generation. The
-  // others stop at the same step, or are in a collective that cannot complete.
+  // From: kSettled. To: kRegrouping. The member has left the settled generation. The others stop at
+  // the same step, or are in a collective that cannot complete.
   gather(State::kRegrouping);
   joined_[e.member] = e.join;
   begin_if_complete(out);
 }
 
-// From: any state with members. To: kGathering, or kRegrouping where all stop
-// at the end of a step by themselves. Everybody has to join again.
+// From: any state with members. To: kGathering, or to kRegrouping if all stop at the end of a step
+// by themselves. All members have to join again.
 void Membership::gather(State how) {
   for (const ExpectedMember& e : members_.all()) joined_.erase(e.member);
   addresses_.clear();
@@ -166,8 +167,7 @@ void Membership::abort_stray(Member member, Generation generation, Effects& out)
   out.emplace_back(SendAbort{generation, {member}, "this generation is not formed any more"});
 }
 
-// From: kAddresses, kConnecting. To: kGathering, unless this has failed too
-// often.
+// From: kAddresses, kConnecting. To: kGathering, unless too many formations failed.
 void Membership::formation_failed(const MemberJoined& e, Effects& out) {
   const std::string& host = members_.at(members_.rank_of(e.member)).host;
   const std::string reason =
@@ -188,7 +188,7 @@ void Membership::formation_failed(const MemberJoined& e, Effects& out) {
   begin_if_complete(out);
 }
 
-// From: kSettled. To: kRegrouping, if one who is not a member has joined.
+// From: kSettled. To: kRegrouping, if a process that is not a member has joined.
 void Membership::regroup_for_newcomers(Effects& out) {
   std::string who;
   for (const auto& [member, join] : joined_) {
@@ -203,8 +203,7 @@ void Membership::regroup_for_newcomers(Effects& out) {
 
 void Membership::on(const MemberGone& e, Effects& out) {
   joined_.erase(e.member);
-  // Who went explains why the others could not connect or heal: no fault of
-  // theirs.
+  // The loss of this member explains why the others could not connect or heal.
   if (!e.in_order) failed_formations_ = 0;
   if (base_members_.contains(e.member) && e.suspect) suspects_.insert(e.member);
   const bool was_to_read = state_ == State::kConnecting && reads_checkpoint() &&
@@ -218,11 +217,11 @@ void Membership::on(const MemberGone& e, Effects& out) {
 
 void Membership::lose(const MemberGone& e, Effects& out) {
   switch (state_) {
-    // From: kGathering. To: the same. The others have been told to join.
+    // From: kGathering. To: the same. The others have already been told to join.
     case State::kGathering:
       return;
-    // From: kRegrouping, kSettled. To: kRegrouping, if it left at the end of a
-    // step. The others stop at the same one.
+    // From: kRegrouping, kSettled. To: kRegrouping, if the member left at the end of a step. The
+    // others stop at the same step.
     case State::kRegrouping:
       if (e.in_order) return;
       break;
@@ -233,9 +232,8 @@ void Membership::lose(const MemberGone& e, Effects& out) {
     case State::kConnecting:
       break;
   }
-  // From: kRegrouping, kAddresses, kConnecting, kSettled. To: kGathering. Those
-  // that have not joined again break off: they may be in a collective that
-  // cannot complete.
+  // From: kRegrouping, kAddresses, kConnecting, kSettled. To: kGathering. The members that have not
+  // joined again must break off, because they may be in a collective that cannot complete.
   const bool broken = state_ != State::kRegrouping && !e.in_order;
   if (broken) out.emplace_back(ReportBroken{generation_, e.reason});
   std::vector<Member> inside;
@@ -274,9 +272,8 @@ void Membership::on(const StateMoved& /*e*/, Effects& /*out*/) {
   if (state_ != State::kSettled) since_ = now_;
 }
 
-// Orders may be lost. Once one member is back the others are at the end of the
-// same step too: one that is still in a collective waits for somebody who has
-// gone, and must be released.
+// Orders may be lost. Once one member has joined again, the others are at the end of the same step,
+// too. A member that is still in a collective waits for one that has left, and must be released.
 void Membership::repeat_orders(Effects& out) {
   if (now_ - told_ < kRepeatOrders) return;
   told_ = now_;
@@ -291,8 +288,7 @@ void Membership::repeat_orders(Effects& out) {
     out.emplace_back(SendRegroup{generation_, std::move(away), "the membership is to change"});
     return;
   }
-  // From: kRegrouping, kGathering. To: kGathering. One has stopped, and so the
-  // others can.
+  // From: kRegrouping, kGathering. To: kGathering. One member has stopped, so the others can stop.
   state_ = State::kGathering;
   out.emplace_back(SendAbort{generation_, std::move(away), "the others have left this generation"});
 }
@@ -305,7 +301,7 @@ void Membership::on(const TimePassed&, Effects& out) {
     const bool starting = gathering() && !base_members_.contains(member);
     const Duration patience = starting ? std::max(patience_, kStartPatience) : patience_;
     if (now_ - std::max(since_, asked) < patience) continue;
-    asked = now_;  // said again only after as long
+    asked = now_;  // repeated only after the same time again
     out.emplace_back(EndUnresponsive{
         member, fmt::format("it was asked {} {:.0f} s ago", waiting_for(), to_seconds(patience))});
   }
@@ -322,7 +318,7 @@ void Membership::begin_if_complete(Effects& out) {
   };
   if (is_waited_for(waits_for_)) return;
   std::vector<ExpectedMember> chosen;
-  // From behind: they come by rank.
+  // Searched from the end, because members join in the order of their ranks.
   const std::vector<ExpectedMember>& expected = expected_.all();
   for (auto e = expected.rbegin(); e != expected.rend(); ++e) {
     if (is_waited_for(waits_for_ = e->member)) return;
@@ -331,7 +327,7 @@ void Membership::begin_if_complete(Effects& out) {
   std::ranges::reverse(chosen);
   if (chosen.empty()) return;
   const auto holds_state = [&](const ExpectedMember& e) {
-    // A later one never settled: it was formed from the base.
+    // A later generation never settled: it was formed from the base.
     return joined_.at(e.member).settled >= base_;
   };
   if (base_ != Generation{} && std::ranges::none_of(chosen, holds_state)) {
@@ -361,7 +357,12 @@ void Membership::form(Effects& out) {
   ready_.clear();
   reader_.choose(members_);
   out.emplace_back(PersistGeneration{generation_});
-  for (std::size_t rank = 0; rank < members_.size(); ++rank) out.emplace_back(form_for(rank));
+  SendForm form = form_for(0);  // with a secret that is alike for all, and derived once
+  for (std::size_t rank = 0; rank < members_.size(); ++rank) {
+    form.to = members_.at(rank).member;
+    form.form.rank = static_cast<std::uint32_t>(rank);
+    out.emplace_back(form);
+  }
 }
 
 SendForm Membership::form_for(std::size_t rank) const {
@@ -371,8 +372,7 @@ SendForm Membership::form_for(std::size_t rank) const {
   const crypto::Secret secret = secret_.derive(
       (crypto::Transcript("antdt generation") << lineage_.value << generation_.value).text());
   form.secret = secret.for_wire();
-  // An earlier trainer sends it in the clear: nothing of the secret can be read
-  // from it.
+  // An earlier trainer sends this key unencrypted. The secret cannot be computed from it.
   const crypto::Mac earlier = secret.mac("antdt key of an earlier trainer");
   std::memcpy(&form.key, earlier.data(), sizeof(form.key));
   form.base = base_;
@@ -386,13 +386,13 @@ SendForm Membership::form_for(std::size_t rank) const {
 void Membership::on(const AddressArrived& e, Effects& out) {
   const bool ours = e.generation == generation_ && forming() && members_.contains(e.member);
   if (!ours) return abort_stray(e.member, e.generation, out);
-  if (state_ == State::kConnecting) {  // it has not heard of the roster
+  if (state_ == State::kConnecting) {  // the member has not heard of the roster
     out.emplace_back(SendRoster{e.member, generation_, roster_of(members_, addresses_)});
     return;
   }
   addresses_[e.member] = e.address;
   if (addresses_.size() < members_.size()) return;
-  // From: kAddresses. To: kConnecting. All can be reached, and hear where.
+  // From: kAddresses. To: kConnecting. All addresses are known, so they are sent to all.
   state_ = State::kConnecting;
   since_ = now_;
   const SharedRoster shared = roster_of(members_, addresses_);
@@ -408,9 +408,9 @@ void Membership::on(const ReadyArrived& e, Effects& out) {
   if (ready_.size() == members_.size()) settle(out);
 }
 
-// From: kConnecting. To: kSettled, if all are at the same state.
+// From: kConnecting. To: kSettled, if all members have the same state.
 void Membership::settle(Effects& out) {
-  // Where training begins there is nothing to say where anybody stood.
+  // Where training begins, there are no places to compare.
   if (auto differs = ready_.difference(members_, base_ != Generation{})) {
     out.emplace_back(GiveUp{std::move(*differs)});
     return;

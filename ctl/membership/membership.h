@@ -1,39 +1,36 @@
-// Who trains together: one membership at a time, each with a number.
+// Which workers train together: one membership at a time, each with a number, its generation.
 //
-//   kGathering ──all required joined──> kAddresses ──all addresses──>
-//   kConnecting
-//     ^  ^                                  ^                              │
-//     all ready, same │  │                                  │ all required
-//     joined          v step and hash │  │lost out of order, or kRegrouping <──
-//     a newcomer is ready, kSettled │  └─one of them has stopped ─────┘ a
-//     member left in order   │ ├── lost, formation failed ──(kAddresses,
-//     kConnecting)                  │ └── lost out of order, stuck
-//     ───────────────────────────────────────────┘
+//   kGathering ──all required joined──> kAddresses ──all addresses──> kConnecting
+//     ^  ^  ^                                ^                             │
+//     │  │  │                                │ all required joined         │ all are ready, with
+//     │  │  └── one has stopped, or ─── kRegrouping                        │ one step and hash
+//     │  │      was lost out of order        ^                             v
+//     │  │                                   └── a newcomer is ready,── kSettled
+//     │  │                                       or one left in order      │
+//     │  └── one was lost, or the formation failed ── (kAddresses, kConnecting)
+//     └── one was lost out of order, or the collective is stuck ───────────┘
 //
-// In both kGathering and kRegrouping members are to join. In kRegrouping those
-// of the base have been told to stop together at the end of a step; in
-// kGathering the ones that have not joined are told to break off.
+// In both kGathering and kRegrouping, members are to join. In kRegrouping the members of the base
+// were told to stop together at the end of a step; in kGathering the members that have not joined
+// were told to break off.
 //
-// Joining, leaving, death, eviction and resizing are this one mechanism. The
-// settled generation whose training state goes on is the *base*: its members
-// are told to stop (SendRegroup: together, at the end of a step; SendAbort: out
-// of a collective that cannot complete), join again and say whether they still
-// hold that state; those who do not receive it over the new ring (the members
-// arrange that among themselves: trainer/worker/member/heal_plan.h). The new
-// generation is settled when all are ready at the same step with the same hash
-// (agreement.h). If somebody is lost before, it is computed again from who is
-// left: the base stays. Nobody rolls back while one member holds the state;
-// when none does, RestoreState asks for a checkpoint, and TrainingBegun starts
-// a new lineage from it. One member reads it (Form says who:
-// checkpoint_reader.h), the others receive it as they would another member's
-// state; where that one cannot, or dies over it, the next formation names
-// another, on another host if there is one.
+// Joining, leaving, death, eviction and resizing all work by this one mechanism. The settled
+// generation whose training state goes on is the *base*. Its members are told to stop (SendRegroup:
+// together, at the end of a step; SendAbort: out of a collective that cannot complete), join again,
+// and report whether they still hold that state. Those that do not hold it receive it over the new
+// ring (the members arrange that among themselves: trainer/worker/member/heal_plan.h). The new
+// generation is settled when all are ready at the same step with the same hash (agreement.h). If a
+// member is lost before that, a new generation is formed from those that are left, and the base
+// stays. Nobody rolls back while one member holds the state. When none does, RestoreState asks for
+// a checkpoint, and TrainingBegun starts a new lineage from it. One member reads it (Form says
+// which: checkpoint_reader.h), and the others receive it like another member's state. If that
+// member cannot read it, or dies while it reads, the next formation names another one, on another
+// host if possible.
 //
-// A value without I/O: step() takes what happened and appends what to do.
-// Durable is image(): the job journals it when PersistGeneration or
-// SettleGeneration is among the effects, before anything that follows them is
-// sent. Members that are between two generations say so themselves, and what
-// they say again is answered; so nothing else is.
+// A value without I/O: step() takes what happened and appends what to do. Durable is image(): the
+// job journals it when PersistGeneration or SettleGeneration is among the effects, before anything
+// that follows them is sent. Nothing else needs to be durable, because members that are between two
+// generations report that themselves, and repeated reports are answered.
 #pragma once
 
 #include <cstdint>
@@ -58,11 +55,10 @@ class Membership {
  public:
   enum class State : std::uint8_t { kGathering, kRegrouping, kAddresses, kConnecting, kSettled };
 
-  // `secret`: drawn by whoever runs this incarnation of the job daemon, and
-  // never kept. The secrets of the generations are made of it, with which
-  // members prove to each other that they are some. `patience`: after it a
-  // member that is waited for is to be ended. A process that has just been
-  // started has longer, kStartPatience at least.
+  // `secret`: drawn by the process that runs this incarnation of the job daemon, and never stored.
+  // The secret of each generation is derived from it; with that, members prove to each other that
+  // they belong to the generation. `patience`: how long a member is waited for before it is ended.
+  // A process that has just been started is given at least kStartPatience.
   static constexpr Duration kStartPatience = std::chrono::seconds(60);
   Membership(const crypto::Secret& secret, Duration patience)
       : secret_(secret), patience_(patience) {}
@@ -79,10 +75,10 @@ class Membership {
   [[nodiscard]] Lineage lineage() const { return lineage_; }
   // The settled generation whose training state goes on; 0: none.
   [[nodiscard]] Generation base() const { return base_; }
-  // By rank, of the generation that is settled or forming; else of the base.
+  // By rank: the members of the generation that is settled or forming, otherwise those of the base.
   [[nodiscard]] const std::vector<ExpectedMember>& members() const { return members_.all(); }
   [[nodiscard]] bool contains(Member member) const { return members_.contains(member); }
-  // Those that are waited for, and for what ("to join", …); for people.
+  // The members that are waited for, and for what ("to join", …), for people.
   [[nodiscard]] std::vector<Member> missing() const;
   [[nodiscard]] std::string waiting_for() const;
 
@@ -97,7 +93,7 @@ class Membership {
   void on(const StateMoved& e, Effects& out);
   void on(const TimePassed& e, Effects& out);
 
-  // Members are to join.
+  // Whether members are to join.
   [[nodiscard]] bool gathering() const {
     return state_ == State::kGathering || state_ == State::kRegrouping;
   }
@@ -105,8 +101,8 @@ class Membership {
     return state_ == State::kAddresses || state_ == State::kConnecting;
   }
   [[nodiscard]] bool reads_checkpoint() const { return base_ == Generation{} && !restore_.empty(); }
-  // Members of the base are waited for; while there is none, or nobody of it is
-  // left, everybody is.
+  // Whether some member of the base is expected. If so, only the members of the base are waited
+  // for; otherwise every expected process is.
   [[nodiscard]] bool some_of_base_expected() const;
   void gather(State how);
   void begin_if_complete(Effects& out);
@@ -115,7 +111,7 @@ class Membership {
   void lose(const MemberGone& e, Effects& out);
   void formation_failed(const MemberJoined& e, Effects& out);
   void abort_others(Member but, const std::string& reason, Effects& out);
-  // Of a formation that is over, or that a former incarnation began.
+  // Releases a member from a formation that is over, or that an earlier incarnation began.
   void abort_stray(Member member, Generation generation, Effects& out);
   void regroup_for_newcomers(Effects& out);
   void repeat_orders(Effects& out);
@@ -130,21 +126,21 @@ class Membership {
   MemberList base_members_;
   Lineage lineage_{1};
   std::string restore_;
-  MemberList expected_;  // as they would have ranks
+  MemberList expected_;  // in the order in which they would get ranks
   MemberList members_;
-  Member waits_for_;  // gathering: one who had not joined when it was last
-                      // looked at
+  Member waits_for_;  // gathering: one that had not joined when this was last checked
   std::map<Member, MonoTime> expected_since_;
-  std::map<Member, wire::Join> joined_;  // since the last generation that they were in ended
+  // joins since the last generation that the member was in ended
+  std::map<Member, wire::Join> joined_;
   std::map<Member, wire::Address> addresses_;
   Agreement ready_;
-  CheckpointReader reader_;              // of `restore_`
-  std::set<Member> suspects_;            // of the base, see MemberGone
-  std::uint32_t failed_formations_ = 0;  // since the last settled generation
-  bool state_lost_ = false;              // said, and TrainingBegun has not come
+  CheckpointReader reader_;              // reader of `restore_`
+  std::set<Member> suspects_;            // members of the base, see MemberGone
+  std::uint32_t failed_formations_ = 0;  // how many since the last settled generation
+  bool state_lost_ = false;              // RestoreState was sent, and TrainingBegun has not come
   MonoTime now_{};
-  MonoTime since_{};  // of the present state
-  MonoTime told_{};   // gathering: when members were told so last
+  MonoTime since_{};  // when the present state began
+  MonoTime told_{};   // gathering: when members were last told to join
 };
 
 }  // namespace antdt::ctl::membership

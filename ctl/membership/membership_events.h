@@ -1,4 +1,4 @@
-// What Membership hears and what it wants done.
+// The events and the effects of Membership.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace antdt::ctl {
 
-// One process that is to be a member. `host_order` sorts ranks host by host.
+// A process that is to be a member. `host_order` groups ranks by host.
 struct ExpectedMember {
   Member member;
   std::string host;
@@ -26,8 +26,8 @@ struct ExpectedMember {
   }
 };
 
-// A wire::Roster whose list is one for all members: with a copy for each it
-// would grow with their square.
+// A wire::Roster whose list is shared by all members: with one copy for each, it would grow with
+// the square of their number.
 struct SharedRoster {
   std::shared_ptr<const std::vector<wire::RosterMember>> members;
   [[nodiscard]] wire::Roster for_wire() const { return {*members}; }
@@ -37,15 +37,15 @@ namespace membership {
 
 // ---------------------------------------------------------------------- inputs
 
-// The processes that are, or are to be, members; replaces what was said before.
-// Members of the base generation, and all of them while there is no base, are
-// waited for; others take part once they have joined.
+// The processes that are, or will be, members; replaces the previous list. Membership waits for the
+// members of the base generation or, if there is no base, for all of them. Other processes take
+// part once they have joined.
 struct MembersExpected {
   std::vector<ExpectedMember> members;
 };
 struct MemberJoined {
   Member member;
-  Generation generation;  // the newest that this member has heard of
+  Generation generation;  // the newest generation that this member has heard of
   wire::Join join;
 };
 struct AddressArrived {
@@ -63,19 +63,19 @@ struct MemberGone {
   Member member;
   std::string reason;
   bool in_order = false;  // it left at the end of a step, as it was asked to
-  bool suspect = false;   // what it was working on may be why it died
+  bool suspect = false;   // the records it was working on may be why it died
 };
-// The collective of the settled generation does not move.
+// The collective of the settled generation makes no progress.
 struct CollectiveStuck {
   std::string reason;
 };
-// Training begins from a checkpoint, or from the seeded start (restore empty).
+// Training begins from a checkpoint, or from the seeded start (empty `restore`).
 struct TrainingBegun {
   Lineage lineage;
-  std::string restore;  // directory, as the members see it
+  std::string restore;  // a directory, as the members see it
 };
-// A member reads the checkpoint or receives the state, and more bytes have
-// come: everybody's patience begins anew.
+// A member reads the checkpoint or receives the state, and more bytes have arrived. The patience
+// with every member begins anew.
 struct StateMoved {};
 struct TimePassed {};
 using Input = std::variant<MembersExpected, MemberJoined, AddressArrived, ReadyArrived, MemberGone,
@@ -83,7 +83,7 @@ using Input = std::variant<MembersExpected, MemberJoined, AddressArrived, ReadyA
 
 // --------------------------------------------------------------------- effects
 
-// The image has a new generation: durable before any Form is sent.
+// The image has a new generation, which must be durable before any Form is sent.
 struct PersistGeneration {
   Generation generation;
 };
@@ -97,18 +97,18 @@ struct SendRoster {
   Generation generation;
   SharedRoster roster;
 };
-// Where a member of the base stood when the new generation settled.
+// How far a member of the base was when the new generation settled.
 struct BasePlace {
   Member member;
   std::uint64_t place = 0;
-  bool lost = false;  // and suspect, see MemberGone
+  bool lost = false;  // and its records are suspect, see MemberGone
 };
-// All are ready at the same step. Durable before any Settle is sent.
+// All are ready at the same step. This must be durable before any Settle is sent.
 struct SettleGeneration {
   Generation generation;
   Step step;
   std::vector<ExpectedMember> members;  // by rank
-  std::uint64_t phase = 0;              // that `places` belong to
+  std::uint64_t phase = 0;              // the phase to which `places` belong
   std::vector<BasePlace> places;
 };
 struct SendRegroup {
@@ -121,23 +121,23 @@ struct SendAbort {
   std::vector<Member> to;
   std::string reason;
 };
-// For people; the orders that follow from it are effects of their own.
+// For people; the orders that follow from it are separate effects.
 struct ReportBroken {
   Generation generation;
   std::string reason;
 };
-// Members do not fit together (data or training state differ): no membership
-// can come of it. `reason` says what differs, on which hosts.
+// Members do not fit together (their data or training states differ), so no generation can be
+// formed. `reason` says what differs, on which hosts.
 struct GiveUp {
   std::string reason;
   std::string exit_class = "data";
   int code = 2;
 };
-// Nobody who is left holds the training state. Answered by TrainingBegun.
+// No member that is left holds the training state. Answered by TrainingBegun.
 struct RestoreState {
   Generation base;
 };
-// It did not do in time what it was asked: it is to be ended and started again.
+// The member did not do what it was asked in time. It must be ended and started again.
 struct EndUnresponsive {
   Member member;
   std::string what;
@@ -150,10 +150,9 @@ using Effects = std::vector<Effect>;
 
 // What survives a restart of the job daemon.
 struct MembershipImage {
-  Generation generation;                     // the newest number used
-  Generation base;                           // 0: none
-  bool settled = false;                      // the base is in force: its members have not been
-                                             // called together again
+  Generation generation;  // the newest number that was used
+  Generation base;        // 0: none
+  bool settled = false;   // the base is in force: its members have not been called together again
   std::vector<ExpectedMember> base_members;  // by rank
   Lineage lineage{1};
   std::string restore;

@@ -118,4 +118,12 @@ Explained explain_slowness(const OwnTime& t, const HostSigns& own, const HostSig
   return found;
 }
 
+// CPUs are stolen from a host as a whole, so there is nothing usual to compare with.
+bool shortage_explains(double severity, double busy, const HostSigns& own, const HostSigns& usual) {
+  if (!own.looked || severity <= 1) return false;
+  const double lost = kExplains * (1 - 1 / severity);
+  if (own.stolen >= lost * busy) return true;
+  return own.queued - usual.queued >= lost * busy && own.starved - usual.starved >= lost;
+}
+
 }  // namespace antdt::ctl

@@ -46,4 +46,10 @@ struct Explained {
 [[nodiscard]] Explained explain_slowness(const OwnTime& time, const HostSigns& own,
                                          const HostSigns& usual);
 
+// Whether a worker that is `severity` times slower than others on its host may be that by chance:
+// all of them are short of CPUs, and for the moment the scheduler has given it less. `busy` as
+// above.
+[[nodiscard]] bool shortage_explains(double severity, double busy, const HostSigns& own,
+                                     const HostSigns& usual);
+
 }  // namespace antdt::ctl

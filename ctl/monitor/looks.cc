@@ -7,6 +7,8 @@ namespace {
 
 // Agents look about once a second, whatever the window.
 constexpr Duration kLeastKept = std::chrono::seconds(3);
+// A host that has not looked for so long does not look.
+constexpr Duration kLooksWithin = std::chrono::seconds(2);
 // A slow link is measured less often (trainer/loop/hop_timer.h).
 constexpr Duration kHopsKept = std::chrono::seconds(6);
 constexpr double kSecondsPerUs = 1e-6;
@@ -35,7 +37,11 @@ Looks::Looks(Duration length) : length_(length) {}
 void Looks::add(const wire::Metrics& metrics, MonoTime now) {
   drop_before(looks_, now - std::max(length_, kLeastKept));
   drop_before(hops_, now - std::max(length_, kHopsKept));
-  if (metrics.probe.looked_us > 0) looks_.push_back({now, metrics.probe});
+  if (!first_) first_ = now;
+  if (metrics.probe.looked_us > 0) {
+    looks_.push_back({now, metrics.probe});
+    looked_ = now;
+  }
   const wire::Report& sum = metrics.sum;
   if (sum.hops > 0) hops_.push_back({now, sum.hops, sum.hop_us, sum.hop_least_us});
 }
@@ -51,6 +57,15 @@ HostSigns Looks::signs(MonoTime since, MonoTime now) const {
     add_up(sum, look->probe);
   }
   return signs_of(sum);
+}
+
+bool Looks::seen_since(MonoTime since, MonoTime now) const {
+  if (!looked_) return first_ && now - *first_ >= kLooksWithin;
+  if (!looks_.empty()) {
+    const Look& newest = looks_.back();
+    if (newest.when - std::chrono::microseconds(newest.probe.looked_us / 2) >= since) return true;
+  }
+  return now - std::max(since, *looked_) >= kLooksWithin;
 }
 
 Hop Looks::hop(MonoTime now) const {

@@ -21,6 +21,9 @@ class Looks {
   // The newest looks of the host, of half a window together, one at least. Those that
   // began before `since` only if there is no other.
   [[nodiscard]] HostSigns signs(MonoTime since, MonoTime now) const;
+  // Whether the host looked while the worker was as it is since `since`: the newest look is mostly
+  // of the time after that. Also true if no look is to be expected, as of a host that cannot look.
+  [[nodiscard]] bool seen_since(MonoTime since, MonoTime now) const;
   // Over a window, and more of it until two measurements are together.
   [[nodiscard]] Hop hop(MonoTime now) const;
   // The ring is another one.
@@ -38,6 +41,8 @@ class Looks {
     std::uint64_t least_us = 0;
   };
   Duration length_;
+  std::optional<MonoTime> first_;   // that anything was heard
+  std::optional<MonoTime> looked_;  // the newest look
   std::deque<Look> looks_;
   std::deque<Hops> hops_;
 };

@@ -53,6 +53,17 @@ double ratio(std::uint64_t part, std::uint64_t whole) {
   return whole == 0 ? 0 : static_cast<double>(part) / static_cast<double>(whole);
 }
 
+// Of sorted speeds, one of which is `speed`.
+double median_without(const std::vector<double>& speeds, double speed) {
+  if (speeds.size() < 2) return speed;
+  const auto own = static_cast<std::size_t>(std::lower_bound(speeds.begin(), speeds.end(), speed) -
+                                            speeds.begin());
+  const auto other = [&](std::size_t i) { return speeds[i < own ? i : i + 1]; };
+  const std::size_t count = speeds.size() - 1;
+  if (count % 2 == 1) return other(count / 2);
+  return (other(count / 2 - 1) + other(count / 2)) / 2;
+}
+
 }  // namespace
 
 Duration report_interval(const MonitorConfig& config) {
@@ -112,16 +123,6 @@ std::optional<BatchTimeFit> Monitor::Line::fit(double scatter) const {
   return BatchTimeFit{std::max(fixed, 0.0), slope};
 }
 
-double Monitor::Peers::median_without(double speed) const {
-  if (speeds.size() < 2) return speed;
-  const auto own = static_cast<std::size_t>(std::lower_bound(speeds.begin(), speeds.end(), speed) -
-                                            speeds.begin());
-  const auto other = [&](std::size_t i) { return speeds[i < own ? i : i + 1]; };
-  const std::size_t count = speeds.size() - 1;
-  if (count % 2 == 1) return other(count / 2);
-  return (other(count / 2 - 1) + other(count / 2)) / 2;
-}
-
 Monitor::Monitor(MonitorConfig config) : config_(config) {}
 
 Monitor::Worker Monitor::fresh(const MemberInfo& info) const {
@@ -153,8 +154,10 @@ void Monitor::step(const Observation& observation, MonoTime now) {
   const wire::Report& sum = observation.metrics.sum;
   worker.samples_total = std::max(worker.samples_total, sum.samples_total);
   worker.looks.add(observation.metrics, now);
-  if (sum.batches == 0 || sum.samples == 0 || sum.data_us + sum.compute_us == 0) return;
-  const BatchSums sums{sum.batches, sum.samples, sum.data_us, sum.compute_us, sum.wait_us};
+  if (sum.batches == 0 || sum.data_us + sum.compute_us == 0) return;
+  // Who does not know how many samples its batches have is compared by batches.
+  const std::uint64_t samples = sum.samples > 0 ? sum.samples : sum.batches;
+  const BatchSums sums{sum.batches, samples, sum.data_us, sum.compute_us, sum.wait_us};
   worker.lasting.add(sums, now);
   if (now - std::chrono::milliseconds(observation.metrics.window_ms) < worker.cut) return;
   worker.recent.add(sums, now);
@@ -262,8 +265,9 @@ WorkerView Monitor::measure(Worker& worker, double scatter, MonoTime now) const 
   out.device_class = worker.info.device.name;
   out.max_micro_batch = worker.info.device.max_micro_batch;
   out.samples_total = worker.samples_total;
-  const BatchSums sums =
-      worker.recent.at_least(enough_batches(scatter), config_.transient_window, now).sums;
+  const auto [sums, from] =
+      worker.recent.at_least(enough_batches(scatter), config_.transient_window, now);
+  worker.figures_from = from;
   const BatchSums lasting = worker.lasting.sum(config_.persistent_window, now);
   out.speed_persistent = speed_of(lasting);
   out.speed_transient = speed_of(sums);
@@ -297,7 +301,7 @@ double Monitor::slowness(const WorkerView& out, double shared_wait_s) const {
 
 void Monitor::judge(Worker& worker, WorkerView& out, const Peers& peers, MonoTime now) const {
   if (!out.measured || peers.speeds.size() < 2) return;
-  out.verdict.severity = peers.median_without(out.speed_transient) / out.speed_transient;
+  out.verdict.severity = median_without(peers.speeds, out.speed_transient) / out.speed_transient;
   const double needed =
       std::max(std::log(config_.straggler_ratio), kVerdictErrors * out.speed_error);
   const auto remember = [&](std::optional<MonoTime>& since, double amount) {
@@ -306,12 +310,25 @@ void Monitor::judge(Worker& worker, WorkerView& out, const Peers& peers, MonoTim
   };
   remember(worker.slow_since, slowness(out, peers.shared_wait_s));
   remember(worker.fast_since, -std::log(out.verdict.severity));
-  if (worker.slow_since) {
-    say_since(worker, *worker.slow_since, out.verdict, now);
-  } else if (worker.fast_since) {
+  worker.named = worker.named && worker.slow_since;
+  if (!worker.slow_since && worker.fast_since) {
     out.verdict.kind = VerdictKind::kLeader;
     out.verdict.since = *worker.fast_since;
   }
+}
+
+// Between the processes of one host the scheduler chooses who waits for a CPU. A difference that it
+// may have made must last; one that its host has not been looked at during is not judged yet. Who
+// is as fast as the others on its host is slow because the host is.
+bool Monitor::may_be_chance(const Worker& worker, const WorkerView& out, const Peers& peers,
+                            MonoTime now) const {
+  if (now - *worker.slow_since >= config_.persistent_window) return false;
+  const std::vector<double>& here = peers.by_host.at(worker.info.host);
+  const double severity = median_without(here, out.speed_transient) / out.speed_transient;
+  if (severity < config_.release_ratio) return false;
+  if (!worker.looks.seen_since(worker.figures_from, now)) return true;
+  return shortage_explains(severity, 1 - out.wait_share,
+                           worker.looks.signs(worker.figures_from, now), peers.signs);
 }
 
 void Monitor::say_since(const Worker& worker, MonoTime since, Verdict& verdict,
@@ -324,14 +341,17 @@ void Monitor::say_since(const Worker& worker, MonoTime since, Verdict& verdict,
   verdict.since = since;
 }
 
-void Monitor::explain_all(std::vector<WorkerView>& views, Peers& peers, MonoTime now) const {
+void Monitor::name_all(std::vector<WorkerView>& views, Peers& peers, MonoTime now) {
   if (std::ranges::none_of(workers_, [](const auto& w) { return w.second.slow_since.has_value(); }))
     return;
   peers.signs = usual_of(now);
   auto out = views.begin();
-  for (const auto& [id, worker] : workers_) {
+  for (auto& [id, worker] : workers_) {
     WorkerView& view = *out++;
-    if (view.verdict.kind == VerdictKind::kNone || !worker.slow_since) continue;
+    if (!worker.slow_since || !view.measured || peers.speeds.size() < 2) continue;
+    worker.named = worker.named || !may_be_chance(worker, view, peers, now);
+    if (!worker.named) continue;
+    say_since(worker, *worker.slow_since, view.verdict, now);
     Explained found = explain(worker, view, peers, now);
     view.verdict.cause = found.cause;
     view.verdict.seen = std::move(found.seen);
@@ -444,7 +464,9 @@ std::vector<WorkerView> Monitor::view(MonoTime now) {
     compute.push_back((1 - out.data_share) / out.speed_transient);
     const std::string& device = worker.info.device.name;
     if (!device.empty()) peers.by_class[device].push_back(out.speed_transient);
+    peers.by_host[worker.info.host].push_back(out.speed_transient);
   }
+  for (auto& [host, speeds] : peers.by_host) std::sort(speeds.begin(), speeds.end());
   for (auto& [device, speeds] : peers.by_class) std::sort(speeds.begin(), speeds.end());
   std::sort(peers.speeds.begin(), peers.speeds.end());
   peers.shared_wait_s = shared_wait_s(views);
@@ -452,7 +474,7 @@ std::vector<WorkerView> Monitor::view(MonoTime now) {
   peers.compute_s = median(compute);
   auto out = views.begin();
   for (auto& [id, worker] : workers_) judge(worker, *out++, peers, now);
-  explain_all(views, peers, now);
+  name_all(views, peers, now);
   judge_links(views, now);
   return views;
 }

@@ -15,8 +15,10 @@
 // time for data and compute. Waiting in the collective never counts, so a worker that
 // waits for a straggler is not named as one. A worker is not a straggler either if its
 // extra time is next to nothing of the step: where all wait for the network or for
-// servers anyway, nobody waits for that worker. A slow link is found by what a message
-// takes to the next rank and back (slow_links.h). cause.h says why a worker is slow.
+// servers anyway, nobody waits for that worker. Of the workers of one host, which
+// may be short of CPUs, one is named only when its host was looked at meanwhile, and
+// when more than the scheduler's choice explains it, or when it lasts. A slow link is found by what
+// a message takes to the next rank and back (slow_links.h). cause.h says why a worker is slow.
 #pragma once
 
 #include <array>
@@ -126,7 +128,9 @@ class Monitor {
     MonoTime cut{};                   // transient figures ignore reports that began before
     MonoTime changed{};               // its speed was last seen to have changed
     std::optional<MonoTime> first{};  // enough batches since
+    MonoTime figures_from{};          // the transient ones are of reports since then
     std::optional<MonoTime> slow_since{};
+    bool named = false;  // as a straggler, since slow_since
     std::optional<MonoTime> fast_since{};
     std::optional<MonoTime> link_slow_since{};
     std::uint64_t samples_total = 0;
@@ -140,7 +144,7 @@ class Monitor {
     HostSigns signs;           // what is usual
     // By class of device, where workers say theirs.
     std::map<std::string_view, std::vector<double>> by_class;
-    [[nodiscard]] double median_without(double speed) const;
+    std::map<std::string_view, std::vector<double>> by_host;
   };
 
   [[nodiscard]] std::uint64_t enough_batches(double scatter) const;
@@ -153,11 +157,13 @@ class Monitor {
   [[nodiscard]] double slowness(const WorkerView& out, double shared_wait_s) const;
   void judge(Worker& worker, WorkerView& out, const Peers& peers, MonoTime now) const;
   void say_since(const Worker& worker, MonoTime since, Verdict& verdict, MonoTime now) const;
-  void explain_all(std::vector<WorkerView>& views, Peers& peers, MonoTime now) const;
+  void name_all(std::vector<WorkerView>& views, Peers& peers, MonoTime now);
   [[nodiscard]] Explained explain(const Worker& worker, const WorkerView& out, const Peers& peers,
                                   MonoTime now) const;
   [[nodiscard]] bool device_is_slower(const Worker& worker, const WorkerView& out,
                                       const Peers& peers) const;
+  [[nodiscard]] bool may_be_chance(const Worker& worker, const WorkerView& out, const Peers& peers,
+                                   MonoTime now) const;
   [[nodiscard]] HostSigns usual_of(MonoTime now) const;
   struct Judged {
     Worker* worker = nullptr;

@@ -1,8 +1,8 @@
 // Sums over the last so many seconds.
 //
-// A ring of time buckets: adding is O(1) amortised and a sum reads at most as
-// many buckets as the ring has. A window is therefore exact to one bucket's
-// width. Value type; time must not go back.
+// A ring of time buckets, each of which holds the sum of all that was added until its end: adding
+// is O(1) amortised, a sum is a difference of two buckets, and where a stretch begins is found by
+// bisection. A window is therefore exact to one bucket's width. Value type; time must not go back.
 #pragma once
 
 #include <cstddef>
@@ -22,6 +22,7 @@ struct BatchSums {
   std::uint64_t wait_us = 0;
 
   BatchSums& operator+=(const BatchSums& other);
+  friend BatchSums operator-(const BatchSums& a, const BatchSums& b);
   [[nodiscard]] std::uint64_t busy_us() const { return data_us + compute_us; }
 };
 
@@ -47,10 +48,15 @@ class SlidingWindow {
 
  private:
   [[nodiscard]] std::int64_t index_of(MonoTime time) const;
+  [[nodiscard]] const BatchSums& until_end_of(std::int64_t bucket) const;
+  // Of the buckets from `first` to the newest.
+  [[nodiscard]] BatchSums sum_from(std::int64_t first) const;
 
   Duration width_;
+  // One more than the buckets that it remembers: the last of those before them is subtracted.
   std::vector<BatchSums> ring_;
-  std::int64_t newest_;  // number of the newest bucket since the clock's zero
+  std::int64_t newest_;     // number of the newest bucket since the clock's zero
+  std::int64_t first_ = 0;  // what is in the buckets before it is forgotten
 };
 
 }  // namespace antdt::ctl

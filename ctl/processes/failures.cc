@@ -14,7 +14,7 @@ constexpr std::array<std::string_view, 11> kNames{
     "configuration", "never-again", "host",      "oom",   "program", "signal",
     "hang",          "collective",  "resumable", "asked", "none"};
 
-// An exit that follows from our own request to stop.
+// Whether the exit follows from our own request to stop.
 bool ends_as_asked(const WorkerProcess& w) {
   if (w.leaving() && w.signal == 0 && (w.code == 0 || w.code == kExitResumable)) return true;
   if (!w.asked_to_stop()) return false;
@@ -95,7 +95,7 @@ std::uint32_t Budgets::left(FailureClass cls, double trained_s) const {
   return rest < 0 ? 0 : static_cast<std::uint32_t>(rest);
 }
 
-// A character that does not end within the bound goes with what follows it.
+// If a character does not end within the bound, all of it is cut off.
 void shorten_cause(FailureRecord& failure) {
   std::string& cause = failure.cause;
   std::size_t end = FailureRecord::kMostOfACause;
@@ -109,7 +109,7 @@ void shorten_cause(FailureRecord& failure) {
 }
 
 std::size_t first_cause(const std::vector<FailureRecord>& failures, std::uint64_t incident) {
-  // Exits on different hosts reach us over links of different delay.
+  // Exits on different hosts are reported over links with different delays.
   constexpr double kClockErrorSeconds = 0.5;
   std::size_t first = failures.size();
   for (std::size_t i = 0; i < failures.size(); ++i) {

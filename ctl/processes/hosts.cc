@@ -9,8 +9,8 @@
 namespace antdt::ctl {
 namespace {
 
-// How many of the processes run on each host, `but` not counted. Once for all hosts: a job may have
-// a thousand of each.
+// How many of the processes run on each host, not counting `but`. Computed once for all hosts,
+// because a job may have a thousand processes and hosts.
 std::map<std::string_view, std::uint32_t> loads(const std::vector<WorkerProcess>& all,
                                                 WorkerId but) {
   std::map<std::string_view, std::uint32_t> load;
@@ -113,7 +113,7 @@ std::vector<Hosts::Place> Hosts::places(const std::vector<WorkerProcess>& all, d
 
 void Hosts::restore(std::vector<HostState> hosts) {
   hosts_ = std::move(hosts);
-  for (HostState& h : hosts_) h.up = false;  // until its agent says so
+  for (HostState& h : hosts_) h.up = false;  // each host is down until its agent answers
 }
 
 }  // namespace antdt::ctl

@@ -1,5 +1,5 @@
-// The hosts of a job: which are there, how many workers each takes, and which
-// are better avoided for a while. Pure.
+// The hosts of a job: which are up, how many workers each takes, and which are better avoided for a
+// while. Pure.
 #pragma once
 
 #include <cstdint>
@@ -15,12 +15,12 @@ namespace antdt::ctl {
 
 struct HostState {
   std::string host;  // end point of its agent
-  std::string name;  // for people
+  std::string name;  // name shown to people
   std::uint32_t order = 0;
-  std::uint32_t room = 0;  // workers it takes in all
+  std::uint32_t room = 0;  // how many workers it takes in all
   bool up = false;
-  bool closed = false;  // evicted by an operator: gets no more workers
-  double penalty = 0;   // failures there, halved every kHalfLife
+  bool closed = false;  // an operator evicted it: it gets no more workers
+  double penalty = 0;   // number of failures there, halved every kHalfLife
   double penalty_at_s = 0;
   template <class Self, class V>
   static void fields(Self& m, V& v) {
@@ -37,8 +37,8 @@ struct HostState {
 
 class Hosts {
  public:
-  // A host with more failures than this in recent times is on probation: it
-  // gets workers only where no other host has room.
+  // A host with more recent failures than this is on probation: it gets workers only if no other
+  // host has room.
   static constexpr double kProbation = 3;
   static constexpr double kHalfLifeSeconds = 600;
 
@@ -49,21 +49,21 @@ class Hosts {
   void failed_on(const std::string& host, double now_s);
 
   [[nodiscard]] const HostState* find(const std::string& host) const;
-  // By end point or by name.
+  // Finds a host by end point or by name.
   [[nodiscard]] const HostState* named(const std::string& text) const;
   [[nodiscard]] double penalty(const HostState& host, double now_s) const;
   [[nodiscard]] bool on_probation(const HostState& host, double now_s) const;
-  // Where to start `worker`: a host with room, not on probation if possible, the
-  // one it was on if possible, otherwise the one with the fewest failures, then
-  // with the most room. `not_on`: nothing on these.
+  // Where to start `worker`: on a host with room, preferably not on probation, preferably the one
+  // it was on, otherwise the one with the fewest failures, then with the most room. `not_on`: hosts
+  // that are excluded.
   [[nodiscard]] const HostState* choose(const WorkerProcess& worker,
                                         const std::vector<WorkerProcess>& all, double now_s,
                                         const std::vector<std::string>& not_on = {}) const;
   [[nodiscard]] std::uint32_t room_left(const std::vector<WorkerProcess>& all) const;
-  // Hosts that would take another worker now and are not on probation.
+  // The hosts that would take another worker now and are not on probation.
   struct Place {
     const HostState* host = nullptr;
-    std::uint32_t room = 0;  // for so many more
+    std::uint32_t room = 0;  // for how many more workers
   };
   [[nodiscard]] std::vector<Place> places(const std::vector<WorkerProcess>& all,
                                           double now_s) const;

@@ -5,7 +5,7 @@
 namespace antdt::ctl {
 namespace {
 
-// Speed is that since a mark of five to ten seconds ago.
+// The speed is measured from a mark of five to ten seconds ago.
 constexpr Duration kMarkEvery = std::chrono::seconds(5);
 
 bool holds_others_up(const IoProgress& io) {

@@ -1,9 +1,10 @@
-// What processes read, write or receive that may take long, and whether it moves. Pure.
+// Reads, writes and transfers of processes that may take long, and whether they make progress.
+// Pure.
 //
-// Patience goes by bytes: who reads a checkpoint from a slow disk is waited for as long as
-// bytes come, and who stands still is named with what it is at. Reading and receiving hold
-// the others up, who can only wait; writing goes on beside the steps and is no excuse for
-// standing still in them.
+// Progress is measured in bytes: a worker that reads a checkpoint from a slow disk is waited for as
+// long as bytes arrive, and a worker that makes no progress is named with what it was doing.
+// Reading and receiving hold up the other workers, which can only wait. Writing happens beside the
+// steps and does not excuse a worker that stops making steps.
 #pragma once
 
 #include <cstdint>
@@ -21,43 +22,43 @@ inline constexpr std::string_view kWritesCheckpoint = "writing the checkpoint";
 inline constexpr std::string_view kReceivesState = "receiving the state";
 inline constexpr std::string_view kComparesState = "comparing the state";
 
-// Of one process, for people and for JSON.
+// The progress of one process, for people and for JSON.
 struct IoProgress {
-  std::string what;  // empty: nothing
+  std::string what;  // what it reads, writes or receives; empty: nothing
   std::string path;
   std::uint64_t done_bytes = 0;
   std::uint64_t total_bytes = 0;
-  double bytes_per_second = 0;  // over the last seconds
+  double bytes_per_second = 0;  // mean of the last seconds
   bool operator==(const IoProgress&) const = default;
 };
 // "writing the checkpoint: 3.1 of 12.4 GB, 96 MB/s"
 [[nodiscard]] std::string io_text(const IoProgress& io);
 
-// What a report tells of a process's bytes.
+// What a report says about a process's bytes.
 enum class IoMoved {
   kNothing,
-  kWritten,    // of a checkpoint, beside the steps
-  kHeldUpFor,  // others wait for what it reads, receives or compares
+  kWritten,    // bytes of a checkpoint that is written beside the steps
+  kHeldUpFor,  // bytes that others wait for: it reads, receives or compares
 };
 
 class IoWatch {
  public:
   explicit IoWatch(Duration patience) : patience_(patience) {}
 
-  // A report says it: which bytes have moved since the last one.
+  // Evaluates a report: which bytes have moved since the last one.
   IoMoved heard(Member member, const wire::Report& report, MonoTime now);
   void forget(Member member) { at_.erase(member); }
-  // Nothing can be heard of it now: it has its time anew.
+  // Nothing can be heard of the member now, so its patience begins anew.
   void excuse(Member member, MonoTime now);
 
   [[nodiscard]] IoProgress of(Member member) const;
-  // It holds others up, with what: to be compared with kReadsCheckpoint.
+  // Whether it holds others up, and with what; compare with kReadsCheckpoint.
   [[nodiscard]] bool holds_up(Member member) const;
   [[nodiscard]] bool reads(Member member) const;
-  // Somebody holds the others up, and moves.
+  // Whether some process holds the others up and makes progress.
   [[nodiscard]] bool some_move(MonoTime now) const;
-  // Holds others up and has stood still for as long as is waited for: the end of "it is
-  // ended: …". Empty: it does not.
+  // If the process holds others up and has made no progress for as long as it is waited for: the
+  // end of the sentence "it is ended: …". Otherwise empty.
   [[nodiscard]] std::string stands_still(Member member, MonoTime now) const;
   [[nodiscard]] std::map<Member, std::string> all_that_stand_still(MonoTime now) const;
 
@@ -68,7 +69,7 @@ class IoWatch {
   };
   struct At {
     IoProgress io;
-    MonoTime moved{};  // when it began, or when bytes came last
+    MonoTime moved{};  // when it began, or when bytes last arrived
     Mark before, mark;
   };
   [[nodiscard]] std::string still_text(const At& at) const;

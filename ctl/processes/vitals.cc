@@ -54,7 +54,7 @@ void Vitals::heard(Member member, Step step, const std::string& activity, MonoTi
   if (found == signs_.end()) return;
   Signs& signs = found->second;
   signs.heard = now;
-  if (activity.empty()) return;  // a message that says nothing of the training thread
+  if (activity.empty()) return;  // the message says nothing about the training thread
   if (signs.step != step || signs.activity != activity) signs.moved = now;
   signs.step = step;
   signs.activity = activity;
@@ -69,7 +69,8 @@ std::vector<Vitals::Finding> Vitals::check(MonoTime now) {
   for (auto& [member, signs] : signs_) {
     if (now - signs.heard < hang_after_) continue;
     signs.heard = now;
-    const std::string still = io_.stands_still(member, now);  // it can say nothing meanwhile
+    // the process cannot report anything meanwhile
+    const std::string still = io_.stands_still(member, now);
     found.emplace_back(HungMember{
         member, still.empty()
                     ? fmt::format("nothing was heard of it for {:.0f} s although its host answers",
@@ -88,7 +89,7 @@ std::vector<Vitals::Finding> Vitals::check(MonoTime now) {
       std::ranges::all_of(group_, [&](Member member) { return signs_[member].activity.empty(); });
   for (const Member member : group_) {
     Signs& signs = signs_[member];
-    // One that never said what it does is judged by whether others do.
+    // A process that never reported its activity is judged only if others report theirs.
     if (signs.activity == kWaiting || now - signs.moved < hang_after_) continue;
     if (signs.activity.empty() && nobody_says) continue;
     found.emplace_back(HungMember{

@@ -1,14 +1,12 @@
-// Who hangs: told apart from who is merely slow, and from who only waits for
-// another. Pure.
+// Which process hangs, as opposed to one that is only slow, or only waits for another. Pure.
 //
-// A worker's message thread says at least once a second which step its training
-// thread completed last and what it does now. Silence of a process whose host
-// answers is a hang (a stopped process, a machine that swaps itself to death).
-// If nobody completes a step for `hang_after`, those that are not waiting in
-// the collective are the cause; if all wait, the collective itself is stuck.
-// Slow is not hung: a step in `hang_after` is life enough. Nor is it a hang that somebody
-// reads or receives what the others wait for, as long as bytes come (io_watch.h); when none
-// have come for `hang_after` that one is the cause.
+// At least once a second a worker's message thread reports which step its training thread completed
+// last and what it does now. If a process is silent while its host answers, it hangs (it was
+// stopped, or its machine swaps). If no worker completes a step for `hang_after`, those that do not
+// wait in the collective are the cause; if all wait, the collective itself is stuck. A slow worker
+// does not hang: one step in `hang_after` is enough. A worker that reads or receives what the
+// others wait for does not hang either, as long as bytes arrive (io_watch.h); when none have
+// arrived for `hang_after`, that worker is the cause.
 #pragma once
 
 #include <map>
@@ -34,22 +32,23 @@ class Vitals {
  public:
   explicit Vitals(Duration hang_after) : hang_after_(hang_after), io_(hang_after) {}
 
-  // A process that is to be watched from now on, and one that is not any more.
+  // Begins to watch a process, or stops watching it.
   void watch(Member member, MonoTime now);
   void forget(Member member);
-  // Training (or evaluating) goes on from now with this group; empty: nobody is
-  // expected to make steps.
+  // Training (or evaluation) goes on from now with this group; empty: nobody is expected to make
+  // steps.
   void expect_steps(const std::vector<Member>& group, MonoTime now);
-  // Anything that was heard of a member; a report names step and activity.
+  // Something was heard of a member; a report names its step and activity.
   void heard(Member member, Step step, const std::string& activity, MonoTime now);
-  // A report, with what the member reads, receives or writes: which bytes have moved.
+  // Evaluates a report, with what the member reads, receives or writes: which bytes have moved.
   IoMoved heard(Member member, const wire::Report& report, MonoTime now);
   [[nodiscard]] const IoWatch& io() const { return io_; }
 
   using Finding = std::variant<HungMember, StuckCollective>;
-  // Each finding once; after it the member, or the group, has its time anew.
+  // Each finding is returned once. Afterwards the patience with the member, or with the group,
+  // begins anew.
   [[nodiscard]] std::vector<Finding> check(MonoTime now);
-  // A host that does not answer says nothing of its workers.
+  // These members' host does not answer, so their silence means nothing.
   void excuse(const std::vector<Member>& members, MonoTime now);
 
  private:
@@ -57,15 +56,15 @@ class Vitals {
     MonoTime heard{};
     Step step;
     std::string activity;
-    MonoTime moved{};          // when step or activity changed last
-    bool makes_steps = false;  // is in the group
+    MonoTime moved{};          // when step or activity last changed
+    bool makes_steps = false;  // the member is in the group
   };
   Duration hang_after_;
   IoWatch io_;
   std::map<Member, Signs> signs_;
   std::vector<Member> group_;
-  Step step_;           // the furthest of the group
-  MonoTime stepped_{};  // when it changed last
+  Step step_;           // the furthest step of the group
+  MonoTime stepped_{};  // when it last changed
 };
 
 }  // namespace antdt::ctl

@@ -77,7 +77,7 @@ WorkerProcessImage WorkerProcess::image() const {
   image.code = code;
   image.signal = signal;
   image.exited_at_s = exited_at_s;
-  if (state == kRemoved) return image;  // how it ended is among the failures
+  if (state == kRemoved) return image;  // the failures say how it ended
   image.error = error;
   image.last_lines = last_lines;
   image.oom = oom;
@@ -110,7 +110,7 @@ void WorkerProcess::plan_on(const std::string& host, std::uint32_t host_order, d
   started_at_s = now_s;
 }
 
-// On a busy host one may join before its agent has said that it runs.
+// On a busy host a process may join before its agent has reported that it runs.
 bool WorkerProcess::start(std::uint32_t process_id, double now_s) {
   const bool joined_before = state == kJoined && pid == 0;
   if (state != kPlanned && !joined_before) return false;
@@ -161,7 +161,7 @@ void WorkerProcess::begin_again(double now_s) {
   *this = std::move(next);
 }
 
-// One that hung stays one that hung.
+// A process that was found hung stays marked as hung.
 void WorkerProcess::ask_to_stop(double killed_from_s) {
   if (!stop) stop = StopOrder{};
   stop->killed_from_s = killed_from_s;

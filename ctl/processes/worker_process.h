@@ -1,5 +1,5 @@
-// A worker's process as the job knows it, what has failed so far, and how a job
-// ends: the values that the lifecycle keeps and the journal remembers.
+// A worker's process as the job knows it, what has failed so far, and how a job ends: values that
+// the lifecycle keeps and the journal stores.
 #pragma once
 
 #include <cstdint>
@@ -20,18 +20,18 @@ inline constexpr int kExitResumable = 75;
 inline constexpr int kExitCollectiveBroken = 76;
 inline constexpr int kExitNeverAgain = 93;
 
-// Why a process ended. The order is that of causes: what comes first explains
-// what comes later, never the other way round.
+// Why a process ended. The order is that of causation: an earlier class can explain a later one,
+// never the reverse.
 enum class FailureClass : std::uint8_t {
   kConfiguration,  // cannot be executed, or ended with an error before the job made a step
   kNeverAgain,     // exit code 93
-  kHost,           // its host is lost
-  kOom,            // with evidence that memory ran out
+  kHost,           // its host was lost
+  kOom,            // there is evidence that memory ran out
   kProgram,        // exited with an error
-  kSignal,         // killed by a signal that nobody here sent
-  kHang,           // ended by us: it did not answer, or did not move
-  kCollective,     // lost its peers: a victim
-  kResumable,      // exit code 75: wants the job to stop and go on later
+  kSignal,         // killed by a signal that this job did not send
+  kHang,           // ended by the job, because it did not answer or made no progress
+  kCollective,     // it lost its peers, so it is a victim
+  kResumable,      // exit code 75: it wants the job to stop and go on later
   kAsked,          // ended as it was asked to
   kNone,           // exit code 0
 };
@@ -49,7 +49,7 @@ struct PlacedWorker {
   }
 };
 
-// What the journal keeps of a process. Names and meaning are those of every journal so far.
+// What the journal keeps of a process. Names and meaning are the same in every journal so far.
 struct WorkerProcessImage {
   PlacedWorker place;
   Attempt attempt;
@@ -57,13 +57,13 @@ struct WorkerProcessImage {
   std::uint32_t pid = 0;
   bool asked_to_stop = false;
   bool leaving = false;
-  double leaves_until_s = 0;  // leaving
+  double leaves_until_s = 0;  // set while it is leaving
   bool stays_away = false;    // WorkerProcess::After
-  bool comes_back = false;    // the same
-  bool hung = false;          // it was asked to stop because of that
+  bool comes_back = false;    // with stays_away: WorkerProcess::After
+  bool hung = false;          // it was asked to stop because it hung
   bool moves_in = false;      // WorkerProcess::Standing
-  bool apart = false;         // the same
-  double killed_from_s = 0;   // asked_to_stop
+  bool apart = false;         // with moves_in: WorkerProcess::Standing
+  double killed_from_s = 0;   // set when it was asked to stop
   double waits_until_s = 0;
   double started_at_s = 0;
   std::uint32_t quick_failures = 0;
@@ -100,7 +100,7 @@ struct WorkerProcessImage {
   }
 };
 
-// One worker or server, at its present attempt. Its state changes in the functions below alone:
+// One worker or server, at its present attempt. Its state changes only in the functions below:
 //
 //   wait() ──> kWaiting ──plan_on()──> kPlanned ──start()──> kStarted ──join()──> kJoined
 //                ^   │                    │                     │                    │
@@ -110,10 +110,10 @@ struct WorkerProcessImage {
 //                ├──── begin_again(): a new attempt, of any state ────┤
 //                └──── wait_for_gang(): the same one, from kExited    │ remove(), from kWaiting
 //
-// A process may join before its agent has said that it runs: then start() follows join().
-// Beside that it is asked to go in two ways, and what was asked of it explains its end
-// (failures.h): to leave at the end of a step, and to stop, with a signal. Each may come alone,
-// or the second after the first. A new attempt is asked for nothing.
+// A process may join before its agent has reported that it runs: then start() follows join().
+// Besides, a process can be asked to end in two ways, and what was asked of it explains its end
+// (failures.h): it can be asked to leave at the end of a step, and it can be stopped with a signal.
+// Either may come alone, or the stop after the request to leave. Nothing is asked of a new attempt.
 //
 //   (nothing) ──ask_to_leave()──> leaves_until_s       (nothing) ──ask_to_stop()──> kAsked
 //                                                          └────────found_hung()──> kHung
@@ -122,72 +122,73 @@ struct WorkerProcess {
   // What follows when it has ended as it was asked to.
   enum class After : std::uint8_t {
     kElsewhere,  // a new attempt, if another host has room
-    kComesBack,  // the same, or else where it was
+    kComesBack,  // a new attempt, on another host if possible, else on the same one
     kStaysAway,  // it is removed
   };
-  // Of a server: how it stands to the group that serves.
+  // How a server process relates to the group that serves.
   enum class Standing : std::uint8_t {
-    kOfGroup,  // so do all workers
-    kMovesIn,  // without replicas: takes over, or has taken over, from its first process
-    kApart,    // of the group's next size, or of its last
+    kOfGroup,  // part of the group, as all workers are
+    kMovesIn,  // without replicas: it takes over, or has taken over, from the server's first
+               // process
+    kApart,    // belongs to the group's next size, or belonged to its last one
   };
   struct StopOrder {
     enum class Why : std::uint8_t { kAsked, kHung };
     Why why = Why::kAsked;
-    double killed_from_s = 0;  // a SIGKILL is ours from then on
+    double killed_from_s = 0;  // from then on, a SIGKILL is ours
   };
 
   PlacedWorker place;
   Attempt attempt;
   State state = kPlanned;
   std::uint32_t pid = 0;
-  std::optional<double> leaves_until_s;  // asked to leave; killed from then on
+  std::optional<double> leaves_until_s;  // set when asked to leave; it is killed at that time
   std::optional<StopOrder> stop;
   After after = After::kElsewhere;
   Standing standing = Standing::kOfGroup;
-  double waits_until_s = 0;  // kWaiting: not started before
+  double waits_until_s = 0;  // in kWaiting: the earliest time to start it
   double started_at_s = 0;
-  std::uint32_t quick_failures = 0;  // in a row, each soon after its start
+  std::uint32_t quick_failures = 0;  // how many times in a row it ended soon after its start
   std::int32_t code = -1;
   std::int32_t signal = 0;
   std::string error;
   std::string last_lines;
   std::string oom;
-  double exited_at_s = 0;  // since the job began
+  double exited_at_s = 0;  // in seconds since the job began
 
   WorkerProcess() = default;
   explicit WorkerProcess(WorkerProcessImage image);
   [[nodiscard]] WorkerProcessImage image() const;
   // (none) -> kPlanned: the job's first placement.
   [[nodiscard]] static WorkerProcess planned(const PlacedWorker& place, double now_s);
-  // (none) -> kWaiting: one more is wanted. A host that it had is preferred.
+  // (none) -> kWaiting: one more process is wanted. If it had a host, that one is preferred.
   [[nodiscard]] static WorkerProcess wait(const PlacedWorker& place, Attempt attempt,
                                           Standing standing = Standing::kOfGroup);
 
-  // kWaiting -> kPlanned: a host has room for it.
+  // kWaiting -> kPlanned: this host has room for it.
   void plan_on(const std::string& host, std::uint32_t host_order, double now_s);
-  // kPlanned -> kStarted, kJoined without a pid -> kJoined. False: it is in no such state.
+  // kPlanned -> kStarted, kJoined without a pid -> kJoined. False if it is in no such state.
   [[nodiscard]] bool start(std::uint32_t process_id, double now_s);
-  // kPlanned, kStarted -> kJoined. False: it is in no such state.
+  // kPlanned, kStarted -> kJoined. False if it is in no such state.
   [[nodiscard]] bool join();
   // Running -> kExited: its agent saw its end.
   void exit(const wire::ProcessExited& how, double now_s);
-  // Running -> kExited: it is gone with its host or its agent; `why` is a sentence.
+  // Running -> kExited: it was lost with its host or its agent; `why` is a sentence.
   void lose(std::string why, double now_s);
   // kPlanned -> kExited: its agent could not start it.
   void refuse(double now_s);
-  // Any -> kExited: the job ends, and nobody can say any more what became of it.
+  // Any -> kExited: the job ends, and nobody can report any more what became of the process.
   void forget() { state = kExited; }
-  // kWaiting -> kExited: the job ends, or all processes are placed anew.
+  // kWaiting -> kExited: the job ends, or all processes are placed again.
   void stop_waiting();
-  // kExited -> kWaiting, with its attempt: until all processes have ended.
+  // kExited -> kWaiting, in the same attempt: it waits until all processes have ended.
   void wait_for_gang();
   // kExited, kWaiting -> kRemoved: it is not wanted any more.
   void remove() { state = kRemoved; }
-  // Any -> kWaiting, as the next attempt. It is started the later, the more often it failed
-  // soon after its start.
+  // Any -> kWaiting, as the next attempt. The more often it failed soon after its start, the later
+  // it is started.
   void begin_again(double now_s);
-  // What was asked of it, while it runs.
+  // What it is asked to do while it runs.
   void ask_to_leave(double until_s) { leaves_until_s = until_s; }
   void ask_to_stop(double killed_from_s);
   void found_hung(const std::string& why, double now_s);
@@ -199,7 +200,7 @@ struct WorkerProcess {
   }
   [[nodiscard]] bool leaving() const { return leaves_until_s.has_value(); }
   [[nodiscard]] bool asked_to_stop() const { return stop.has_value(); }
-  // Asked to stop, and the time that it had for it is over.
+  // It was asked to stop, and its time for that is over.
   [[nodiscard]] bool is_to_be_killed(double now_s) const {
     return stop && now_s >= stop->killed_from_s;
   }
@@ -208,19 +209,19 @@ struct WorkerProcess {
   [[nodiscard]] bool comes_back() const { return after == After::kComesBack; }
   [[nodiscard]] bool moves_in() const { return standing == Standing::kMovesIn; }
   [[nodiscard]] bool apart() const { return standing == Standing::kApart; }
-  // What is impossible about it; empty: nothing is.
+  // Which invariant is broken; empty: none.
   [[nodiscard]] std::string_view broken_invariant() const;
 };
 [[nodiscard]] std::string_view state_name(std::uint8_t state);
 
-// A process that fails this soon after its start, twice or more in a row without
-// having been a member in between, is started again with a growing delay.
+// A process that fails this soon after its start, at least twice in a row without having been a
+// member in between, is started again with a growing delay.
 [[nodiscard]] bool ended_quickly(const WorkerProcess& worker);
 [[nodiscard]] double restart_delay_s(std::uint32_t quick_failures);
 
 // One process that ended although nobody had asked it to.
 struct FailureRecord {
-  // Bytes of the cause that are kept once its incident is over.
+  // How many bytes of the cause are kept once the incident is over.
   static constexpr std::size_t kMostOfACause = 1'000;
   double time_s = 0;
   WorkerId worker;
@@ -228,8 +229,8 @@ struct FailureRecord {
   std::string host;
   std::uint8_t cls = 0;                  // FailureClass
   std::string cause;                     // a sentence
-  std::uint64_t incident = 0;            // failures until training goes on are one incident
-  std::optional<double> recovered_in_s;  // until training went on
+  std::uint64_t incident = 0;            // all failures until training goes on are one incident
+  std::optional<double> recovered_in_s;  // how long it took until training went on
   template <class Self, class V>
   static void fields(Self& m, V& v) {
     v("time_s", m.time_s);
@@ -249,7 +250,7 @@ struct Outcome {
   std::int32_t code = 0;   // exit code of `antdt run`
   std::string exit_class;  // "done", "stopped", a FailureClass, "data", "checkpoint", "delivery"
   bool resumable = false;
-  std::string first_cause;  // a sentence, with the log lines that show it
+  std::string first_cause;  // a sentence, with the log lines that prove it
   template <class Self, class V>
   static void fields(Self& m, V& v) {
     v("state", m.state);

@@ -27,7 +27,7 @@ wire::PsCut GroupCut::order_in(Generation generation) const {
 std::optional<ConcludeCut> GroupCut::save(Member server, const wire::PsSaved& said,
                                           std::size_t servers, Generation generation) {
   if (!said.error.empty()) {
-    // One that no worker has opened yet has nothing to write, and is at no update.
+    // A server that no worker has opened yet has nothing to write, and is at update 0.
     const bool had_slices = said.version > 0;
     return give_up(fmt::format("{}: {}", server.worker, said.error),
                    had_slices ? std::optional(server) : std::nullopt);
@@ -37,7 +37,7 @@ std::optional<ConcludeCut> GroupCut::save(Member server, const wire::PsSaved& sa
   return finish(generation);
 }
 
-// From: said. To: written; given up, if the parts are not of one state.
+// From: said. To: written; given up, if the parts are not of the same state.
 ConcludeCut GroupCut::finish(Generation generation) {
   ConcludeCut done;
   done.number = cut_->number;

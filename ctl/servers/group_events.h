@@ -1,4 +1,4 @@
-// What happens to a group of parameter servers (server_group.h), and what it wants done, as data.
+// The events and the effects of a group of parameter servers (server_group.h).
 #pragma once
 
 #include <cstdint>
@@ -14,20 +14,20 @@ namespace antdt::ctl::servers {
 
 // ------------------------------------------------------------------------- inputs
 
-// The processes that run or are being started; replaces what was said before.
+// The processes that run or are being started; replaces the previous lists.
 struct ProcessesExpected {
   std::vector<Member> servers;  // at least one process of each server is needed
   std::vector<Member> workers;
-  std::vector<Member> added = {};  // servers of the next size, for which nobody waits
+  std::vector<Member> added = {};  // servers of the next size, which are not waited for
 };
 // A server or a worker asks to be in the group.
 struct GroupJoinRequested {
   Member member;
-  std::string endpoint;      // of a server
+  std::string endpoint;      // set by a server
   std::string key = {};      // the public key by which it is known over tcp
-  std::string problem = {};  // of a worker that knows where the servers are and could not begin
+  std::string problem = {};  // set by a worker that knows where the servers are and could not begin
 };
-// A server has taken up what it was told.
+// A server has applied an order.
 struct ServeAnswered {
   Member server;
   Generation generation;
@@ -43,27 +43,28 @@ struct GroupMemberLost {
   Member member;
   std::string reason;
 };
-// Answers ChooseRestore: the next group goes on from this checkpoint, or from the seeded start.
+// Answers ChooseRestore: the next group begins from this checkpoint, or from the seeded start.
 struct RestoreChosen {
-  std::string restore;        // empty: the start
-  std::uint64_t version = 0;  // updates that are in it
+  std::string restore;        // empty: the seeded start
+  std::uint64_t version = 0;  // number of updates that the checkpoint contains
 };
 struct CutOrdered {
-  std::uint64_t number = 0;  // above all before
-  bool last = false;         // nothing is applied behind it
+  std::uint64_t number = 0;  // greater than every earlier one
+  bool last = false;         // nothing is applied after it
 };
-// The last checkpoint is stored: the group is over, and the next one has so many servers.
+// The last checkpoint is stored. The group is over, and the next one has this many servers.
 struct GroupResized {
   std::uint32_t count = 0;
 };
 // The last checkpoint is given up, and the group goes on.
 struct ResizeAbandoned {};
-// From now on the servers work by these terms; what is absent stays as it was.
+// From now on the servers work by these terms; an absent term stays as it was.
 struct TermsSet {
-  std::optional<std::uint32_t> backups;  // workers whose pushes a step need not wait for
-  std::optional<double> rate = {};       // updates use this fraction of the job's learning rate
+  std::optional<std::uint32_t> backups;  // how many pushes a step need not wait for
+  std::optional<double> rate = {};       // updates use this factor of the job's learning rate
 };
-// A server that reads its slices has read more of them: everybody's patience begins anew.
+// A server that reads its slices has read more of them. The patience with every process begins
+// anew.
 struct RestoreAdvanced {};
 struct TimePassed {};
 
@@ -73,39 +74,41 @@ using Input = std::variant<ProcessesExpected, GroupJoinRequested, ServeAnswered,
 
 // ------------------------------------------------------------------------ effects
 
-// image() has changed: it is written before anything that follows is sent.
+// image() has changed, and must be durable before anything that follows is sent.
 struct PersistGroup {};
 struct SendServe {
   Member to;
   Generation generation;
   wire::PsServe serve;
-  bool reads = false;  // the server then reads serve.restore, which must be on its host by then
+  bool reads = false;  // the server will read serve.restore, which must be on its host by then
 };
 struct SendCut {
   Member to;
   Generation generation;
   wire::PsCut cut;
 };
-// All servers serve the group, and these are its workers: they begin at place 0.
+// All servers serve the group. These are its workers, and their places begin at 0.
 struct OpenGroup {
   Generation generation;
   std::vector<Member> workers;
 };
-// Every server knows this worker, so it may be told where they are; repeated when it asks again.
+// Every server knows this worker, so it may be told where the servers are. Repeated when the worker
+// asks again.
 struct AdmitWorker {
   Member worker;
 };
-// Of a worker that leaves exactly these places are applied: the rest may be handed out again.
+// Exactly these places of a worker that leaves are applied; the rest may be granted again.
 struct SettleLeaver {
   wire::PsPlaces places;
 };
-// The group is over: its workers are to let go of it and join again.
+// The group is over: its workers are to drop their work and join again.
 struct DissolveGroup {
   Generation generation;
   std::vector<Member> workers;
   std::string reason;
 };
-// The same for those that have not joined since: the first message may have been lost.
+// The same for workers that have not joined since then, because the first message may have been
+// lost.
 struct RepeatDissolve {
   Generation generation;
   std::vector<Member> workers;
@@ -115,14 +118,14 @@ struct EndSilentMember {
   Member member;
   std::string what;
 };
-// A server lost one of its two processes and goes on with the other; nothing is lost.
+// A server lost one of its two processes and goes on with the other. Nothing is lost.
 struct ReportSwitch {
   std::uint32_t server = 0;
   Member lost;
   Member alone;
-  bool promoted = false;  // `alone` was the backup
+  bool promoted = false;  // `alone` was the backup before
 };
-// A server has a backup again, which holds everything that the primary has answered.
+// A server has a backup again, which has everything that the primary has answered.
 struct ReportBackup {
   std::uint32_t server = 0;
   Member primary;
@@ -132,7 +135,7 @@ struct ReportBackup {
 struct SendRosters {
   std::vector<Member> workers;
 };
-// A worker cannot work with servers that serve; `last`: it has failed too often.
+// A worker cannot work with the servers of this group. `last`: it has failed too often.
 struct ReportTrouble {
   Member worker;
   std::string problem;
@@ -143,13 +146,13 @@ struct ChooseRestore {};
 // A checkpoint is written or, with an error, given up.
 struct ConcludeCut {
   std::uint64_t number = 0;
-  std::string directory;  // below the run's
+  std::string directory;  // relative to the run directory
   std::uint64_t version = 0;
   std::vector<wire::CheckpointFile> files;
-  std::vector<Member> writers;         // of each file
+  std::vector<Member> writers;         // the writer of each file
   std::vector<wire::PsPlaces> places;  // of the workers that have pushed
   std::string error;
-  std::optional<Member> unwritten = {};  // the server that could not write the slices it has
+  std::optional<Member> unwritten = {};  // the server that could not write its slices
 };
 
 using Effect = std::variant<PersistGroup, SendServe, SendCut, OpenGroup, AdmitWorker, SettleLeaver,

@@ -1,4 +1,4 @@
-// What of a group of parameter servers is in the journal.
+// What the journal stores of a group of parameter servers.
 #pragma once
 
 #include <algorithm>
@@ -13,7 +13,7 @@
 
 namespace antdt::ctl::servers {
 
-// A process of a server that has joined.
+// A server process that has joined.
 struct GroupServer {
   WorkerId worker;
   Attempt attempt;
@@ -28,11 +28,11 @@ struct GroupServer {
 };
 
 // One server of the group: its one or two processes.
-struct ServerSeat {
-  std::uint64_t view = 0;  // 0: a server of this job is one process
+struct ReplicaSet {
+  std::uint64_t view = 0;  // 0: servers of this job are single processes
   WorkerId primary;
   std::optional<WorkerId> backup;
-  std::optional<WorkerId> joining;  // becomes the backup; there is none then
+  std::optional<WorkerId> joining;  // becomes the backup; while it is set, there is no backup
   template <class Self, class V>
   static void fields(Self& m, V& v) {
     v("view", m.view);
@@ -50,18 +50,18 @@ struct ServerGroupImage {
   std::uint8_t state = 0;  // ServerGroup::State
   bool state_lost = false;
   std::vector<GroupServer> servers;     // that have joined
-  std::vector<wire::PsMember> workers;  // of the group
+  std::vector<wire::PsMember> workers;  // workers of the group
   std::vector<wire::PsMember> leaving;
   std::uint64_t number = 0;
   std::string restore;
   std::uint64_t version = 0;
-  std::uint64_t cut = 0;                 // under way; 0: none
-  std::optional<std::uint32_t> backups;  // other than the job file's
+  std::uint64_t cut = 0;                 // number of the checkpoint that is being made; 0: none
+  std::optional<std::uint32_t> backups;  // set if it differs from the job file's
   double rate = 1;
   std::vector<wire::PsKey> keys;
-  std::vector<ServerSeat> seats;  // by index; empty in journals from before there were any
+  std::vector<ReplicaSet> replica_sets;  // by index; empty in journals of earlier releases
   std::vector<wire::PsMember> keepers = {};
-  std::uint32_t count = 0;  // of servers; 0: as many as the job file says
+  std::uint32_t count = 0;  // number of servers; 0: the number in the job file
   template <class Self, class V>
   static void fields(Self& m, V& v) {
     v("generation", m.generation);
@@ -77,7 +77,7 @@ struct ServerGroupImage {
     v("backups", m.backups);
     v("rate", m.rate);
     v("keys", m.keys);
-    v("seats", m.seats);
+    v("seats", m.replica_sets);
     v("keepers", m.keepers);
     v("count", m.count);
   }

@@ -22,7 +22,8 @@ void GroupWorkers::admit_all() {
   for (auto& [member, worker] : workers_) worker.state = State::kAdmitted;
 }
 
-// From: named. To: admitted. Until its predecessor is settled, that one's records are nobody's.
+// From: named. To: admitted. A worker is not admitted until its predecessor is settled, because the
+// ledger does not know until then which of the predecessor's records are free.
 std::vector<Member> GroupWorkers::admit(std::uint64_t heard) {
   std::vector<Member> admitted;
   for (auto& [member, worker] : workers_) {

@@ -1,10 +1,10 @@
 // The workers of a group of parameter servers.
 //
-//   (joins) ──> named to the servers ──(all have heard of it, its predecessor is settled)──>
-//   admitted named, admitted ──(is lost)──> leaving ──(its home says what of it is applied)──>
-//   settled, gone
+//   (joins) ──> named to the servers ──(all have heard, its predecessor is settled)──> admitted
+//   named, admitted ──(is lost)──> leaving ──(its home answers what is applied)──> settled, gone
 //
-// Who is in the group and who leaves it is durable; who is admitted is found anew.
+// Which workers are in the group and which of them leave is durable; which are admitted is
+// determined again after a restart.
 #pragma once
 
 #include <cstdint>
@@ -21,37 +21,38 @@ namespace antdt::ctl::servers {
 
 class GroupWorkers {
  public:
-  // A join is repeated until it is answered: what comes sooner is the same trouble.
+  // A join is repeated until it is answered, so a report within this time is of the same trouble.
   static constexpr Duration kSameTrouble = std::chrono::seconds(5);
   static constexpr std::uint32_t kMostTroubles = 5;
 
-  // A new group begins with these, or the group is over and has none.
+  // A new group begins with these workers, or the group is over and has none.
   void begin(const std::vector<Member>& workers);
   void clear();
-  // `from`: who has heard this order knows the worker.
+  // `from`: servers that have heard this order know the worker.
   void add(Member worker, std::uint64_t from);
   [[nodiscard]] bool has(Member worker) const { return workers_.contains(worker); }
 
   void admit_all();
-  // Admits all that are known to servers that have heard the order `heard`; answers them.
+  // Admits all workers that are known to every server that has heard the order `heard`, and returns
+  // them.
   [[nodiscard]] std::vector<Member> admit(std::uint64_t heard);
 
-  // To: leaving. Answers whether it was in the group.
+  // To: leaving. Returns whether the worker was in the group.
   bool lose(Member worker);
-  // It was of no group that is formed.
+  // The worker was not in any group that is formed.
   void forget(Member worker) { workers_.erase(worker); }
-  // To: settled. Answers whether it was leaving.
+  // To: settled. Returns whether the worker was leaving.
   bool settle(Member worker);
   [[nodiscard]] const std::vector<Member>& leaving() const { return leaving_; }
 
-  // An admitted worker could not begin. Nothing: it said so a moment ago.
+  // An admitted worker could not begin. Empty if it reported that a moment ago.
   [[nodiscard]] std::optional<ReportTrouble> note_trouble(Member worker, const std::string& problem,
                                                           MonoTime now);
 
-  // Those that may hear of the servers, rising.
+  // The workers that may be told where the servers are, in rising order.
   [[nodiscard]] std::vector<Member> admitted() const;
   [[nodiscard]] bool is_admitted(Member worker) const;
-  // All of the group: with those that are still to hear of the servers.
+  // All workers of the group, including those that have not been told where the servers are.
   [[nodiscard]] std::vector<Member> present() const;
 
   void restore(const std::vector<Member>& present, const std::vector<Member>& leaving,
@@ -63,8 +64,8 @@ class GroupWorkers {
   struct Worker {
     State state = State::kNamed;
     std::uint64_t from = 0;
-    std::uint32_t troubles = 0;  // in this group
-    MonoTime troubled{};         // the last time
+    std::uint32_t troubles = 0;  // how many in this group
+    MonoTime troubled{};         // when it last reported trouble
   };
 
   std::map<Member, Worker> workers_;

@@ -1,5 +1,5 @@
-// For whom the others have waited too long. Nobody else notices that such a process hangs: one that
-// has not joined reports nothing.
+// For which processes the others have waited too long. Nothing else finds such a process when it
+// hangs, because one that has not joined sends no reports.
 #pragma once
 
 #include <map>
@@ -13,19 +13,20 @@ namespace antdt::ctl::servers {
 
 class Patience {
  public:
-  // A process that begins reads programs and data first.
+  // A process that starts first loads its program and data.
   static constexpr Duration kStart = std::chrono::seconds(60);
 
-  // Everybody is expected from now on who was not before.
+  // From now on these processes are expected, too.
   void expect(const Roll& roll, MonoTime now);
-  // Something new is waited for, or what is waited for comes: all have their time again.
+  // Something new is waited for, or progress was made: the patience with all begins anew.
   void begin_anew(MonoTime now) { since_ = now; }
-  // Those of `missing` that have been waited for so long; each is named again only after as long.
+  // The processes of `missing` that were waited for too long. Each is returned again only after the
+  // same time.
   [[nodiscard]] std::vector<Member> silent(const std::vector<Member>& missing, Duration patience,
                                            MonoTime now);
 
  private:
-  std::map<Member, MonoTime> expected_since_;  // or named
+  std::map<Member, MonoTime> expected_since_;  // or since when it was last returned
   MonoTime since_{};
 };
 

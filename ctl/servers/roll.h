@@ -1,5 +1,5 @@
-// Which processes are expected in the group, which workers have joined, and by which keys all of
-// them are known.
+// Which processes are expected in the group, which workers have joined, and the keys that identify
+// all of them.
 #pragma once
 
 #include <map>
@@ -17,10 +17,10 @@ class Roll {
  public:
   void expect(const ProcessesExpected& processes);
   [[nodiscard]] bool is_expected(Member member) const;
-  // Whether it is expected now, or will be in a group of the next size.
+  // Whether the process is expected now, or in a group of the next size.
   [[nodiscard]] bool may_join(Member member) const;
-  // Whether a process that has joined may become a server: not one that is to leave. After a
-  // restart of the job daemon it is not known yet who is expected, and nobody is excluded.
+  // Whether a process that has joined may become a server: not if it is to leave. After a restart
+  // of the job daemon the expected processes are not known yet, and none is excluded.
   [[nodiscard]] bool may_serve(Member server) const;
   [[nodiscard]] const std::vector<Member>& servers() const { return servers_; }
   [[nodiscard]] const std::vector<Member>& workers() const { return workers_; }
@@ -31,19 +31,19 @@ class Roll {
   // The workers of a group that is over have to join again.
   void forget_joins() { joined_.clear(); }
 
-  // The process has ended. A worker may have no successor; if it has one, that is expected next.
+  // The process has ended. If a worker has a successor, that is expected next.
   void lose(Member member);
 
   void note_key(Member member, const std::string& key);
   [[nodiscard]] std::string key_of(Member member) const;
-  // Of those members that have one.
+  // The keys of these members, as far as they have one.
   [[nodiscard]] std::vector<wire::PsKey> keys_of(const std::vector<Member>& members) const;
 
  private:
   std::vector<Member> servers_;
   std::vector<Member> workers_;
   std::vector<Member> added_;
-  std::set<Member> joined_;  // workers
+  std::set<Member> joined_;  // workers that have joined
   std::map<Member, std::string> keys_;
 };
 

@@ -1,14 +1,15 @@
-// From where the next group has its rows: who reads a checkpoint, and who keeps what it holds.
+// Where the rows of the next group come from: which servers read a checkpoint, and which keep their
+// rows.
 //
 //   known ──(a group that served is over)──> lost ──ChooseRestore──> asked ──RestoreChosen──> known
 //                                              ^                       │
 //                                              └──(a keeper is lost)───┘
 //
-// Where the job promises less than exactly once, the servers that are left of a group keep their
-// rows, and only the lost server reads the checkpoint. What that means to the ledger is not
-// decided here.
+// If the job promises less than exactly once, the servers that are left of a group keep their rows,
+// and only the lost server reads the checkpoint. What that means for the ledger is not decided
+// here.
 //
-// Durable, but for whether the checkpoint was asked for.
+// Durable, except for whether the checkpoint was asked for.
 #pragma once
 
 #include <cstdint>
@@ -28,19 +29,19 @@ class RowSource {
   void choose(const RestoreChosen& chosen);
   // From: any. To: lost.
   void lose() { state_ = state_ == State::kKnown ? State::kLost : state_; }
-  // From: lost. To: asked. Answers whether it was to be asked now.
+  // From: lost. To: asked. Returns whether the checkpoint must be asked for now.
   [[nodiscard]] bool ask_once();
   [[nodiscard]] bool is_known() const { return state_ == State::kKnown; }
 
   [[nodiscard]] const std::string& restore() const { return restore_; }  // empty: the seeded start
-  [[nodiscard]] std::uint64_t version() const { return version_; }       // updates in it
+  [[nodiscard]] std::uint64_t version() const { return version_; }       // number of updates in it
 
-  // These begin the next group with what they have.
+  // These servers begin the next group with the rows that they have.
   void keep(std::vector<Member> keepers) { keepers_ = std::move(keepers); }
   [[nodiscard]] const std::vector<Member>& keepers() const { return keepers_; }
   [[nodiscard]] bool keeps(Member server) const;
-  // From: any, if there is a keeper of this kind. To: lost. What the next group goes on from was
-  // chosen with that keeper, and is chosen anew.
+  // From: any, if there is such a keeper. To: lost. The source of the next group's rows was chosen
+  // with that keeper, so it must be chosen again.
   void forget_keepers(const std::function<bool(Member)>& which);
 
   void restore_image(const ServerGroupImage& image);
@@ -51,7 +52,7 @@ class RowSource {
   State state_ = State::kKnown;
   std::string restore_;
   std::uint64_t version_ = 0;
-  std::vector<Member> keepers_;  // of the group, or of the next one
+  std::vector<Member> keepers_;  // servers of the group, or of the next one
 };
 
 }  // namespace antdt::ctl::servers

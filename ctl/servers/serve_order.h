@@ -1,5 +1,5 @@
-// What one server has to know, in one message: who and where all are, how they work, and its own
-// part in that.
+// Everything that one server has to know, in one message: all members and where they are, how they
+// work, and the server's own part.
 #pragma once
 
 #include <cstdint>
@@ -16,13 +16,13 @@ namespace antdt::ctl::servers {
 
 struct ServeTerms {
   SyncStrategy sync = SyncStrategy::kPsBsp;
-  std::uint64_t number = 0;  // of the order
+  std::uint64_t number = 0;  // number of the order
   std::uint32_t backups = 0;
   double rate = 1;
   std::uint64_t last_cut = 0;
 };
 
-// `server` has a part in the group.
+// `server` must have a part in the group.
 [[nodiscard]] wire::PsServe serve_order(const GroupServer& server, const ServeTerms& terms,
                                         const Placement& placement, const GroupWorkers& workers,
                                         const RowSource& rows, const Roll& roll);

@@ -27,10 +27,10 @@ void ServerGroup::step(const Input& input, MonoTime now, Effects& out) {
 }
 
 void ServerGroup::check_invariants() const {
-  const bool seated = !placement_.seats().empty();
+  const bool seated = !placement_.replica_sets().empty();
   ANTDT_CHECK(seated == (state_ != State::kGathering) || placement_.count() == 0,
-              "generation {}: {} seats in state {}", generation_, placement_.seats().size(),
-              static_cast<int>(state_));
+              "generation {}: {} replica_sets in state {}", generation_,
+              placement_.replica_sets().size(), static_cast<int>(state_));
   ANTDT_CHECK(state_ == State::kGathering || rows_.is_known(),
               "generation {} was formed, and it is not known from where its rows are", generation_);
   ANTDT_CHECK(!closing() || state_ == State::kServing,
@@ -60,13 +60,13 @@ ServerGroupImage ServerGroup::image() const {
   for (const GroupServer& s : placement_.joined()) members.push_back(s.member());
   std::ranges::copy(workers_.present(), std::back_inserter(members));
   image.keys = roll_.keys_of(members);
-  image.seats = placement_.seats();
+  image.replica_sets = placement_.replica_sets();
   image.keepers = all_to_wire(rows_.keepers());
   image.count = placement_.count();
   return image;
 }
 
-// A group whose seats cannot be is over, and what it held is lost.
+// If the image is of an impossible group, the group is over and what it held is lost.
 void ServerGroup::restore(const ServerGroupImage& image, Generation at_least) {
   generation_ = std::max(image.generation, at_least);
   state_ = image.generation == generation_ ? static_cast<State>(image.state) : State::kGathering;
@@ -113,11 +113,11 @@ void ServerGroup::on(const GroupJoinRequested& e, Effects& out) {
 // From: any. To: the same; kGathering, if it is a new attempt of a process of the group.
 void ServerGroup::server_joined(const GroupJoinRequested& e, Effects& out) {
   if (const GroupServer* known = placement_.find(e.member)) {
-    // It has not heard what it is to serve.
-    if (placement_.seat_with(e.member) != nullptr) say(*known, out);
+    // The process has not heard which group it serves.
+    if (placement_.replica_set_with(e.member) != nullptr) say(*known, out);
     return;
   }
-  if (placement_.is_seated(e.member.worker)) dissolve("a server began anew", out);
+  if (placement_.has_part(e.member.worker)) dissolve("a server began anew", out);
   placement_.add({e.member.worker, e.member.attempt, e.endpoint});
   if (state_ == State::kGathering) {
     rows_.forget_keepers([&](Member m) { return placement_.find(m) == nullptr; });
@@ -127,11 +127,11 @@ void ServerGroup::server_joined(const GroupJoinRequested& e, Effects& out) {
   form_if_complete(out);
 }
 
-// From: kGathering, with all whom it waits for. To: kForming; kGathering, until it is known where
-// its rows come from.
+// From: kGathering, when all expected processes have joined. To: kForming; kGathering, until it is
+// known where its rows come from.
 void ServerGroup::form_if_complete(Effects& out) {
   if (state_ != State::kGathering || roll_.workers().empty()) return;
-  if (!placement_.can_seat(roll_) || !missing().empty()) return;
+  if (!placement_.can_assign(roll_) || !missing().empty()) return;
   if (!rows_.is_known()) {
     if (rows_.ask_once()) out.emplace_back(ChooseRestore{});
     return;
@@ -139,7 +139,7 @@ void ServerGroup::form_if_complete(Effects& out) {
   generation_ = generation_.next();
   state_ = State::kForming;
   briefing_.begin_group();
-  placement_.seat(roll_);
+  placement_.assign(roll_);
   workers_.begin(roll_.workers());
   tell_servers(out);
 }
@@ -161,16 +161,16 @@ void ServerGroup::on(const GroupMemberLost& e, Effects& out) {
 
 // ------------------------------------------------------------------------- losses
 
-// From: kServing. To: kServing, with the other process of its server; kGathering.
-// From: kForming. To: kGathering: the other process may not have heard what the lost one has.
+// From: kServing. To: kServing, with the other process of its server; otherwise kGathering. From:
+// kForming. To: kGathering, because the other process may not have heard what the lost one had.
 void ServerGroup::lose_server(const GroupMemberLost& e, Effects& out) {
   if (placement_.find(e.member) == nullptr) return;
   const bool goes_on = state_ == State::kServing && placement_.survives(e.member);
-  if (!goes_on && placement_.seat_with(e.member) != nullptr) dissolve(e.reason, out);
+  if (!goes_on && placement_.replica_set_with(e.member) != nullptr) dissolve(e.reason, out);
   if (goes_on) {
     const auto report = placement_.switch_from(e.member);
     if (report && report->promoted) {
-      // Nothing that was answered is lost, but what a primary was writing is.
+      // No answer is lost, but the checkpoint that a primary was writing is.
       give_up_cut(fmt::format("{} was lost while it was written", e.member.worker), out);
     }
     if (report) out.emplace_back(*report);
@@ -192,8 +192,8 @@ void ServerGroup::dissolve(const std::string& reason, Effects& out) {
   const bool served = state_ == State::kServing;
   if (served) {
     std::vector<Member> keepers;
-    for (const ServerSeat& seat : placement_.seats()) {
-      if (config_.keeps_rows) keepers.push_back(placement_.primary_of(seat));
+    for (const ReplicaSet& set : placement_.replica_sets()) {
+      if (config_.keeps_rows) keepers.push_back(placement_.primary_of(set));
     }
     rows_.keep(std::move(keepers));
     rows_.lose();
@@ -218,7 +218,7 @@ std::vector<Member> ServerGroup::keepers() const {
   return there;
 }
 
-// A server that is alone gets another process, if one has joined.
+// A server that is a single process gets another one, if one has joined.
 void ServerGroup::let_join(Effects& out) {
   if (state_ != State::kServing) return;
   const std::vector<Member> joining = placement_.let_join(roll_);
@@ -254,8 +254,9 @@ void ServerGroup::on(const CutOrdered& e, Effects& out) {
 void ServerGroup::on(const SlicesSaved& e, Effects& out) {
   const bool ours =
       cut_.is_under_way() && e.said.number == cut_.number() && e.generation == generation_;
-  if (!ours || state_ != State::kServing || placement_.seat_with(e.server) == nullptr) return;
-  auto done = cut_.save(e.server, e.said, placement_.seats().size(), generation_);
+  if (!ours || state_ != State::kServing || placement_.replica_set_with(e.server) == nullptr)
+    return;
+  auto done = cut_.save(e.server, e.said, placement_.replica_sets().size(), generation_);
   if (!done) return;
   out.emplace_back(PersistGroup{});
   out.emplace_back(std::move(*done));
@@ -268,8 +269,8 @@ void ServerGroup::give_up_cut(const std::string& why, Effects& out) {
   out.emplace_back(std::move(done));
 }
 
-// From: any. To: kGathering, with another number of servers. What a server kept of its rows would
-// be of other slices than those that it is to have.
+// From: any. To: kGathering, with another number of servers. Rows that a server kept would belong
+// to other slices than the ones that it is to have.
 void ServerGroup::on(const GroupResized& e, Effects& out) {
   const bool formed = state_ != State::kGathering;
   if (formed) dissolve(fmt::format("it is placed on {} servers now", e.count), out);
@@ -284,22 +285,23 @@ void ServerGroup::on(const ResizeAbandoned&, Effects& out) {
 
 // ------------------------------------------------------------- what servers know
 
-// Everybody in the group is to hear something new; while none is formed it is kept for the next.
+// All servers of the group have to hear something new. If no group is formed, they hear it in the
+// next one.
 void ServerGroup::tell_servers(Effects& out) {
   out.emplace_back(PersistGroup{});
   if (state_ == State::kGathering) return;
   briefing_.begin_next();
   patience_.begin_anew(now_);
-  for (const GroupServer& server : placement_.seated()) say(server, out);
+  for (const GroupServer& server : placement_.processes_with_part()) say(server, out);
 }
 
 void ServerGroup::say(const GroupServer& server, Effects& out) {
   const Member to = server.member();
   const ServeTerms terms{config_.sync, briefing_.number(), backups(), rate_, cut_.last()};
   const wire::PsServe serve = serve_order(server, terms, placement_, workers_, rows_, roll_);
-  // A server reads its slices once in a group, when it first hears of the group. So the checkpoint
-  // of one that has answered is on its host already, and one that joins a group that serves is
-  // given the rows by its primary.
+  // A server reads its slices only once in a group, when it first hears of the group. So if it has
+  // answered once, the checkpoint is on its host already. A server that joins while the group
+  // serves receives the rows from its primary.
   const bool reads = state_ == State::kForming && !serve.restore.empty() && !serve.keep &&
                      !briefing_.has_heard_any(to);
   briefing_.said(to, now_);
@@ -308,7 +310,8 @@ void ServerGroup::say(const GroupServer& server, Effects& out) {
 
 void ServerGroup::on(const ServeAnswered& e, Effects& out) {
   if (state_ == State::kGathering || e.generation != generation_) return;
-  if (placement_.seat_with(e.server) == nullptr || e.said.number > briefing_.number()) return;
+  if (placement_.replica_set_with(e.server) == nullptr || e.said.number > briefing_.number())
+    return;
   for (const wire::PsPlaces& places : e.said.left) {
     if (!workers_.settle({places.worker, places.attempt})) continue;
     out.emplace_back(PersistGroup{});
@@ -326,10 +329,10 @@ void ServerGroup::on(const ServeAnswered& e, Effects& out) {
   say_rosters(out);
 }
 
-// From: kForming, when all servers have heard of the group. To: kServing.
-// From: kServing. To: the same, with those workers admitted of whom all servers have heard.
+// From: kForming, when all servers have heard of the group. To: kServing. From: kServing. To: the
+// same; admits the workers of which all servers have heard.
 void ServerGroup::serve_or_admit(Effects& out) {
-  const std::uint64_t heard = briefing_.heard_by_all(placement_.seated());
+  const std::uint64_t heard = briefing_.heard_by_all(placement_.processes_with_part());
   if (state_ == State::kServing) {
     for (const Member m : workers_.admit(heard)) out.emplace_back(AdmitWorker{m});
     return;
@@ -342,20 +345,21 @@ void ServerGroup::serve_or_admit(Effects& out) {
   let_join(out);
 }
 
-// To the primaries that have not written it.
+// Sent to the primaries that have not written it.
 void ServerGroup::say_cut(Effects& out) {
   if (!workers_.leaving().empty()) return;
-  const bool all_know = briefing_.heard_by_all(placement_.seated()) >= briefing_.number();
+  const bool all_know =
+      briefing_.heard_by_all(placement_.processes_with_part()) >= briefing_.number();
   if (cut_.is_last() && !all_know) return;
   cut_.said(now_);
-  for (const ServerSeat& seat : placement_.seats()) {
-    const Member server = placement_.primary_of(seat);
+  for (const ReplicaSet& set : placement_.replica_sets()) {
+    const Member server = placement_.primary_of(set);
     if (cut_.has_saved(server)) continue;
     out.emplace_back(SendCut{server, generation_, cut_.order_in(generation_)});
   }
 }
 
-// While no process was replaced workers know where the servers are.
+// If no process was replaced, workers know where the servers are.
 void ServerGroup::say_rosters(Effects& out) {
   if (state_ != State::kServing || placement_.is_as_it_began()) return;
   if (rosters_said_ && now_ - *rosters_said_ < kRostersAgain) return;
@@ -366,8 +370,8 @@ void ServerGroup::say_rosters(Effects& out) {
 wire::PsRoster ServerGroup::roster() const {
   wire::PsRoster roster;
   roster.servers = placement_.endpoints();
-  for (const ServerSeat& seat : placement_.seats()) {
-    roster.keys.push_back(roll_.key_of(placement_.primary_of(seat)));
+  for (const ReplicaSet& set : placement_.replica_sets()) {
+    roster.keys.push_back(roll_.key_of(placement_.primary_of(set)));
   }
   for (const std::optional<Member> backup : placement_.backups()) {
     roster.others.push_back(backup ? placement_.find(*backup)->endpoint : std::string());
@@ -387,7 +391,7 @@ std::vector<Member> ServerGroup::missing() const {
     std::ranges::copy(roll_.absent_workers(), std::back_inserter(missing));
     return missing;
   }
-  for (const GroupServer& s : placement_.seated()) {
+  for (const GroupServer& s : placement_.processes_with_part()) {
     if (!briefing_.has_heard_newest(s.member())) missing.push_back(s.member());
   }
   return missing;
@@ -424,13 +428,13 @@ void ServerGroup::on(const TimePassed&, Effects& out) {
 }
 
 void ServerGroup::repeat_orders(Effects& out) {
-  for (const GroupServer& server : placement_.seated()) {
+  for (const GroupServer& server : placement_.processes_with_part()) {
     const Member to = server.member();
-    const ServerSeat& seat = *placement_.seat_with(to);
-    // What a home said of who leaves may have been lost, and a later answer heard. And a primary
-    // says when it is backed.
+    const ReplicaSet& set = *placement_.replica_set_with(to);
+    // A home's answer about a leaving worker may have been lost although a later answer was heard.
+    // Also, a primary reports here when it is backed.
     const bool has_more_to_say =
-        !workers_.leaving().empty() || (seat.joining && server.worker == seat.primary);
+        !workers_.leaving().empty() || (set.joining && server.worker == set.primary);
     const bool knows = briefing_.has_heard_newest(to) && !has_more_to_say;
     if (!knows && briefing_.is_repeat_due(to, now_)) say(server, out);
   }

@@ -6,31 +6,31 @@
 //       └──── the group is over ───────┴──────────────────────────────────┘
 //
 // A group is over when it loses a server without a backup, or when its number of servers changes.
-// Workers come and go while the group serves, and the others do not notice (group_workers.h): who
-// comes is named to every server before it is told where they are (AdmitWorker); who is lost is
-// named as leaving, and its home answers what of it is applied (SettleLeaver). Only then may the
-// rest be handed out again and its successor be admitted.
+// Workers come and go while the group serves, and the others do not notice (group_workers.h). A new
+// worker is named to every server before it is told where the servers are (AdmitWorker). A lost
+// worker is named as leaving, and its home answers which of its places are applied (SettleLeaver).
+// Only then may the rest be granted again and its successor be admitted.
 //
-// Each subject has a class of its own, which this one coordinates:
+// Each subject has a class of its own, and this class coordinates them:
 //
-//   roll.h           who is expected, who has joined, by which keys
+//   roll.h           which processes are expected and have joined, and their keys
 //   placement.h      which process is which server: primaries, backups, those that join
 //   group_workers.h  the workers: named, admitted, leaving
 //   briefing.h       which server has heard which order
-//   group_cut.h      the checkpoint that is under way, and the last one before a change of number
-//   row_source.h     from where the next group has its rows: who reads a checkpoint
-//   patience.h       for whom the others have waited too long
+//   group_cut.h      the checkpoint that is being made, and the last one before a change of number
+//   row_source.h     where the rows of the next group come from
+//   patience.h       which processes were waited for too long
 //
-// A change of the number of servers goes through a checkpoint that is the last of its group
-// (CutOrdered::last), so that nothing has to be trained again. Servers of the next size join
-// before, beside the group (ProcessesExpected::added). Whoever ordered it says GroupResized when it
-// is stored, or ResizeAbandoned when it is given up.
+// The number of servers changes at a checkpoint that is the last of its group (CutOrdered::last),
+// so that nothing has to be trained again. Servers of the next size join before that, beside the
+// group (ProcessesExpected::added). The caller that ordered the checkpoint sends GroupResized when
+// it is stored, or ResizeAbandoned when it is given up.
 //
 // A value without I/O. image() is durable: the job daemon owns the group and journals the image
-// when PersistGroup is among the effects, before anything that follows is sent. The state,
-// generation, servers, seats, workers, leavers, keys, rows' source, number of the newest order and
-// checkpoint are in it; who has heard what is asked again after a restart.
-// docs/parameter-servers.md tells why a record enters the model once.
+// when PersistGroup is among the effects, before anything that follows is sent. The image has the
+// state, generation, servers, placement, workers, leavers, keys, source of the rows, number of the
+// newest order and checkpoint. After a restart, the servers are asked again what they have heard.
+// docs/parameter-servers.md explains why a record enters the model once.
 #pragma once
 
 #include <cstdint>
@@ -56,10 +56,10 @@ namespace antdt::ctl::servers {
 struct ServerGroupConfig {
   std::uint32_t servers = 0;  // 0: the job has none
   SyncStrategy sync = SyncStrategy::kPsBsp;
-  std::uint32_t backups = 0;  // workers whose pushes a step need not wait for
+  std::uint32_t backups = 0;  // how many pushes a step need not wait for
   Duration hang_after = std::chrono::seconds(120);
-  std::uint32_t replicas = 1;  // processes that are one server: 1 or 2
-  bool keeps_rows = false;     // the servers that are left of a group keep their rows
+  std::uint32_t replicas = 1;  // how many processes form one server: 1 or 2
+  bool keeps_rows = false;     // when a server is lost, the others keep their rows
 };
 
 class ServerGroup {
@@ -72,22 +72,22 @@ class ServerGroup {
   void step(const Input& input, MonoTime now, Effects& out);
 
   [[nodiscard]] ServerGroupImage image() const;
-  // `at_least`: generations up to this one were used by somebody.
+  // `at_least`: generations up to this one have been used.
   void restore(const ServerGroupImage& image, Generation at_least);
 
   [[nodiscard]] State state() const { return state_; }
   [[nodiscard]] bool serving() const { return state_ == State::kServing; }
   [[nodiscard]] Generation generation() const { return generation_; }
-  // Nothing is applied behind the checkpoint that is under way.
+  // Whether nothing is applied after the checkpoint that is being made.
   [[nodiscard]] bool closing() const { return cut_.last() != 0; }
   [[nodiscard]] const GroupWorkers& workers() const { return workers_; }
   [[nodiscard]] const Placement& placement() const { return placement_; }
   // Where the servers and their backups are, with their keys.
   [[nodiscard]] wire::PsRoster roster() const;
-  // Those that begin the next group with what they have, while one gathers.
+  // While a group gathers: the servers that begin it with the rows that they have.
   [[nodiscard]] std::vector<Member> keepers() const;
   [[nodiscard]] std::uint32_t backups() const { return backups_.value_or(config_.backups); }
-  // For people: who is waited for, and for what; empty: nobody.
+  // For people: which processes are waited for, and for what; empty: none.
   [[nodiscard]] std::string waiting_for() const;
 
  private:
@@ -132,9 +132,10 @@ class ServerGroup {
   Patience patience_;
   std::optional<std::uint32_t> backups_;
   double rate_ = 1;
-  MonoTime released_{};                   // when it was last said that the group is over
-  std::optional<MonoTime> rosters_said_;  // to workers, since a backup was last counted
-  MonoTime now_{};                        // of this step
+  MonoTime released_{};  // when workers were last told that the group is over
+  // when workers were last told the roster since a backup was last counted
+  std::optional<MonoTime> rosters_said_;
+  MonoTime now_{};  // of the present step
 };
 
 }  // namespace antdt::ctl::servers

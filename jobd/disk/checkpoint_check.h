@@ -1,5 +1,4 @@
-// Checkpoints as they lie on disk, for whoever reads them: the job daemon, and
-// commands that look at a run.
+// Checks of checkpoints on disk, used by the job daemon and by commands that look at a run.
 #pragma once
 
 #include <functional>
@@ -13,24 +12,25 @@
 
 namespace antdt::jobd {
 
-// The names in RUN/checkpoints by rising lineage and step, whatever is in them.
+// The names in RUN/checkpoints in the order of lineage and step, whether or not the content is
+// valid.
 [[nodiscard]] std::vector<std::string> checkpoint_names(const std::string& checkpoints);
 
 using Manifest = CheckpointManifest;
 
-// Size and checksum of what is in a file now; kIo when it cannot be read. `fd`:
-// one that is open, from its beginning; `name` is its name in the answer.
+// The present size and checksum of a file; kIo if it cannot be read. `fd`: an open descriptor,
+// which is read from its beginning; `name` is the file's name in the answer.
 [[nodiscard]] Result<wire::CheckpointFile> sum_file(const std::string& directory,
                                                     const std::string& name,
                                                     const std::function<void()>& progress = {});
 [[nodiscard]] Result<wire::CheckpointFile> sum_file(int fd, const std::string& name,
                                                     const std::function<void()>& progress = {});
-// Whether it is as the manifest says; kCorrupt tells the difference.
+// Whether the file agrees with the manifest; kCorrupt tells the difference.
 [[nodiscard]] Status check_sum(const wire::CheckpointFile& said, const wire::CheckpointFile& found);
 
-// Reads every file of a checkpoint. An error (kCorrupt) says what is damaged: a
-// file that is not as its MANIFEST.json says, or the manifest itself. `progress` is called
-// again and again while the disk answers.
+// Reads every file of a checkpoint. The error (kCorrupt) says what is damaged: a file that differs
+// from MANIFEST.json, or the manifest itself. `progress` is called again and again while the disk
+// answers.
 [[nodiscard]] Result<Manifest> check_checkpoint(const std::string& directory,
                                                 const std::function<void()>& progress = {});
 

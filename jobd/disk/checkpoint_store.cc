@@ -14,7 +14,7 @@ namespace antdt::jobd {
 namespace fs = std::filesystem;
 namespace {
 
-// The images are binary; base 16 keeps the file readable by any JSON reader.
+// The images are binary. Base 16 keeps the file readable for any JSON reader.
 std::string to_hex(std::string_view bytes) {
   constexpr std::string_view kDigits = "0123456789abcdef";
   std::string text;
@@ -37,7 +37,7 @@ std::string from_hex(std::string_view text) {
   return bytes;
 }
 
-// What writers that died, or ran out of room, left behind before this one was stored.
+// Removes what writers left that died, or ran out of room, before this checkpoint was stored.
 void remove_unfinished_before(const std::string& directory, const std::string& stored) {
   const auto limit = ctl::copies::age_of(stored);
   std::error_code error;
@@ -84,7 +84,7 @@ Result<std::string> CheckpointStore::store(const ctl::job::StoreCheckpoint& chec
                   checkpoint.generation, checkpoint.writer.worker, checkpoint.writer.attempt);
   std::error_code error;
   const std::string final_path = directory_ + "/" + name;
-  if (fs::exists(final_path, error)) {  // said twice, or the same step once more
+  if (fs::exists(final_path, error)) {  // reported twice, or the same step was written once more
     if (fs::path(written.directory).parent_path() == fs::path(directory_)) {
       fs::remove_all(written.directory, error);
     }

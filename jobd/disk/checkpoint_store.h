@@ -1,11 +1,11 @@
-// The run's checkpoints: RUN/checkpoints/<name>/, each with the model files
-// that a member wrote, ledger.json (where the data stood) and MANIFEST.json
-// (sizes and checksums of all of it).
+// The run's checkpoints: RUN/checkpoints/<name>/, each with the model files that a member wrote,
+// ledger.json (which records are in the model) and MANIFEST.json (sizes and checksums of all
+// files).
 //
-// A member writes into a directory of its own and syncs it; only the job
-// daemon completes it and renames it to its name, so what has a name is whole.
-// The name carries lineage, generation, step and who wrote it: a zombie's
-// directory can never take the place of another.
+// A member writes into a directory of its own and syncs it. Only the job daemon completes it and
+// gives it its final name, so a checkpoint with a final name is complete. The name contains
+// lineage, generation, step and writer, so the directory of a stale process can never replace
+// another one.
 //
 // A value that may be copied: the job daemon uses a copy on a thread (disks.h).
 #pragma once
@@ -23,33 +23,33 @@ namespace antdt::jobd {
 
 class CheckpointStore {
  public:
-  // `keep`: how many of the newest stay. `progress` is called again and again while the disk
+  // `keep`: how many of the newest are kept. `progress` is called again and again while the disk
   // answers.
   CheckpointStore(std::string run_dir, std::uint32_t keep, std::function<void()> progress = {});
 
-  // Checks what the writer says against the files, adds the ledger, renames it
-  // into place, and removes what is older than `keep`, and what older writers
-  // left unfinished. Returns its name.
+  // Compares the writer's report with the files, adds the ledger, renames the directory into place,
+  // and removes checkpoints beyond `keep` and what older writers left unfinished. Returns the
+  // checkpoint's name.
   [[nodiscard]] Result<std::string> store(const ctl::job::StoreCheckpoint& checkpoint);
 
   struct Newest {
-    ctl::job::CheckpointFound found;    // an empty directory: there is none
-    std::vector<std::string> problems;  // of newer ones that are damaged, a sentence each
+    ctl::job::CheckpointFound found;    // an empty directory: there is no checkpoint
+    std::vector<std::string> problems;  // one sentence for each newer checkpoint that is damaged
     [[nodiscard]] bool none() const { return found.directory.empty(); }
   };
-  // The newest whole one: every file has the size and checksum of MANIFEST.json.
+  // The newest complete checkpoint: every file has the size and checksum in MANIFEST.json.
   [[nodiscard]] Newest newest() const;
 
-  // By rising lineage and step; those that are complete.
+  // The complete checkpoints in the order of lineage and step.
   [[nodiscard]] std::vector<std::string> list() const;
-  // Where checkpoints lie, how much room there is, and how much one takes: for
-  // people, when one could not be kept.
+  // Where checkpoints lie, how much room there is, and how much one takes: for people, after one
+  // could not be stored.
   [[nodiscard]] std::string about_room() const;
 
  private:
   [[nodiscard]] Status check_files(const wire::CheckpointWritten& written) const;
   [[nodiscard]] Result<ctl::job::CheckpointFound> load(const std::string& name) const;
-  // `stored`: the name of what was stored, when it was unfinished.
+  // `stored`: the name that the stored checkpoint had while it was unfinished.
   void prune(const std::string& stored) const;
 
   std::string directory_;

@@ -79,7 +79,7 @@ Status fetch_checkpoint(HostFiles& host, const std::string& run_dir, const std::
   ANTDT_RETURN_IF_ERROR(fetch_files(host, name, into, manifest.files));
   const std::string final_path = here(run_dir, name);
   std::error_code error;
-  fs::remove_all(final_path, error);  // one that is damaged
+  fs::remove_all(final_path, error);  // a damaged one
   fs::rename(into, final_path, error);
   if (error) return fail_errno(ErrorKind::kIo, error.value(), "rename " + into);
   return sync_directory(run_dir + "/checkpoints");

@@ -1,4 +1,5 @@
-// Whole checkpoints between this host and another one, over a connection to its file service.
+// Copies complete checkpoints between this host and another one, over a connection to that host's
+// file service.
 #pragma once
 
 #include <string>
@@ -9,25 +10,25 @@
 
 namespace antdt::jobd {
 
-// What one file service knows of the run.
+// What the file service of one host reports about the run.
 struct HostLook {
-  std::string identity;            // of the directory
-  std::vector<std::string> whole;  // checkpoints
+  std::string identity;            // identity of the directory
+  std::vector<std::string> whole;  // complete checkpoints
 };
 [[nodiscard]] Result<HostLook> look_at(HostFiles& host, const std::string& probe);
 
-// Files of an unfinished checkpoint into one of the same name here.
+// Fetches files of an unfinished checkpoint into one of the same name on this host.
 [[nodiscard]] Status fetch_unfinished(HostFiles& host, const std::string& run_dir,
                                       const std::string& unfinished,
                                       const std::vector<wire::CheckpointFile>& files);
-// A checkpoint of this host, manifest and all; the other host has it when this returns.
+// Copies a checkpoint of this host with its manifest. When this returns, the other host has it.
 [[nodiscard]] Status push_checkpoint(HostFiles& host, const std::string& run_dir,
                                      const std::string& name, const std::string& unfinished);
-// A whole checkpoint of the other host, which this host has when this returns. One of that
-// name that lies here, and is damaged, is replaced.
+// Copies a complete checkpoint from the other host. When this returns, this host has it. A damaged
+// one of that name on this host is replaced.
 [[nodiscard]] Status fetch_checkpoint(HostFiles& host, const std::string& run_dir,
                                       const std::string& name);
-// Removes there all checkpoints but these, and what is unfinished and not younger than `up_to`.
+// Removes from the other host all checkpoints but these, and unfinished ones up to `up_to`.
 [[nodiscard]] Status clean_checkpoints(HostFiles& host, const std::vector<std::string>& keep,
                                        ctl::copies::Age up_to);
 

@@ -1,12 +1,12 @@
-// The threads on which the job daemon touches files (core/os/disk_thread.h), and what is to be said
-// of a filesystem that does not answer. What may wait for one another has one thread; what must
-// not has another:
+// The threads on which the job daemon touches files (core/os/disk_thread.h), and the report of a
+// filesystem that does not answer. Tasks that may wait for one another share a thread; tasks that
+// may not have different threads:
 //
 //   records      events.jsonl, skips.json, solution.log, summary.json: in the order in which the
-//                daemon said them
+//                daemon wrote them
 //   checkpoints  checking, storing, finding and pruning them, which may take minutes
 //   history      history.db
-//   journal      state.db: the loop waits for each commit (JobDaemon::on_journal)
+//   journal      state.db: the loop waits for each commit (Turns::on_journal)
 #pragma once
 
 #include <map>
@@ -20,10 +20,10 @@ namespace antdt::jobd {
 
 class Disks {
  public:
-  // Without progress for so long, a filesystem is said not to answer.
+  // A filesystem without progress for this long is reported as not answering.
   static constexpr Duration kPatience = std::chrono::seconds(3);
 
-  // `clock` is that of the machine, which goes on while the loop stands still.
+  // `clock` is the machine's clock, which goes on while the loop stands still.
   Disks(EventLoop& loop, const Clock& clock, std::string run_dir, std::string state_dir);
   ~Disks();
   Disks(const Disks&) = delete;
@@ -34,16 +34,16 @@ class Disks {
   [[nodiscard]] DiskThread& history() { return history_; }
   [[nodiscard]] DiskThread& journal() { return journal_; }
 
-  // "the filesystem of RUN has not answered for 41 s: writing events.jsonl, and 3 more wait";
-  // empty: they answer.
+  // "the filesystem of RUN has not answered for 41 s: writing events.jsonl, and 3 more wait"; empty
+  // if all answer.
   [[nodiscard]] std::string trouble() const;
   struct News {
-    std::string kind;  // of the event: "disk-stalled", "disk-answers"
+    std::string kind;  // kind of the event: "disk-stalled", "disk-answers"
     std::string text;
   };
-  // Once when it begins and once when it is over.
+  // News are returned once when the trouble begins and once when it is over.
   [[nodiscard]] std::optional<News> take_news();
-  // False: one stands still, and the process can only be left by _exit.
+  // False if a thread is stuck, so that the process can only be left by _exit.
   [[nodiscard]] bool end(Duration patience);
 
  private:

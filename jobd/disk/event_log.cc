@@ -8,7 +8,7 @@ namespace antdt::jobd {
 namespace {
 constexpr std::size_t kKept = 1000;
 
-// What others said is bytes, and may begin inside a character.
+// Text of others may be any bytes, and may begin inside a character.
 std::string quoted(std::string_view text) {
   using nlohmann::json;
   return json(text).dump(-1, ' ', false, json::error_handler_t::replace);

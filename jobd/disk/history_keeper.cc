@@ -24,15 +24,15 @@ void HistoryKeeper::open() {
   }
 }
 
-// Once in an incarnation: a disk that damages what was just written is not to be
-// filled with what is left of it.
+// Done once in an incarnation: if a disk damages what was just written, it must not be filled with
+// damaged files.
 void HistoryKeeper::begin_anew(const Error& damage) {
   aside_ = true;
   history_.reset();
   const std::string aside = path_ + ".damaged";
   std::error_code error;
   for (const char* part : {"-wal", "-shm", ""}) {
-    std::error_code ignored;  // what is not there
+    std::error_code ignored;  // the file may not exist
     std::filesystem::remove(aside + part, ignored);
     std::filesystem::rename(path_ + part, aside + part, *part == 0 ? error : ignored);
   }

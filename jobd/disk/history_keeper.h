@@ -1,10 +1,10 @@
-// Writes what the machine wants remembered into the run's history of steps
-// (shard_server/history/history.h), and never stands in the job's way: what goes wrong
-// there is said once, what could not be written waits for room.
+// Writes history entries into the run's history of steps (shard_server/history/history.h) without
+// ever stopping the job: an error is reported once, and entries that could not be written wait for
+// room.
 //
 //   well --an error--> failing: tried again at each sync --no error--> well
 //   well, failing --damage--> moved aside (history.db.damaged), begun anew: well
-//   nowhere: it could not be opened; what is to be remembered is forgotten
+//   nowhere: the history could not be opened, and entries are dropped
 #pragma once
 
 #include <optional>
@@ -22,13 +22,13 @@ class HistoryKeeper {
                 Incarnation incarnation, std::uint64_t most_bytes = 0);
 
   void remember(shard_server::history::Entry entry);
-  // Commits it, without a sync. A generation that settled is synced: its members may forget
-  // the one before.
+  // Commits without a sync. A generation that settled is synced, because its members may then
+  // forget the one before.
   void finish_turn();
-  // Whether nothing that was remembered can be lost any more, or nobody keeps it.
+  // Whether everything that was appended is safe from a power failure, or there is no history.
   [[nodiscard]] bool sync();
 
-  // What to tell people, once.
+  // News for people, returned once.
   [[nodiscard]] std::optional<std::string> take_news();
 
  private:
@@ -44,7 +44,7 @@ class HistoryKeeper {
   std::optional<shard_server::History> history_;
   bool settled_ = false;
   bool failing_ = false;
-  bool aside_ = false;  // a damaged one was moved
+  bool aside_ = false;  // a damaged file was moved aside
   std::optional<std::string> news_;
 };
 

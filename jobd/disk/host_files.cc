@@ -16,10 +16,11 @@ namespace antdt::jobd {
 namespace {
 
 constexpr std::uint64_t kFileChunk = 1ULL << 20;
-// Chunks that are asked for and not there yet: they fill a link of 10 Gbit/s and 10 ms.
+// How many chunks are requested in advance: enough to fill a link of 10 Gbit/s with a delay of 10
+// ms.
 constexpr std::size_t kChunksUnderWay = 16;
 constexpr Duration kLookForAnswer = std::chrono::milliseconds(200);
-// What a disk is asked to read or sync at once takes so long at most.
+// Slowest disk to expect, for how long a read or a sync may take.
 constexpr std::uint64_t kSlowestDisk = 5'000'000;  // bytes a second
 constexpr std::uint64_t kMostOfSmall = 64ULL << 20;
 
@@ -87,7 +88,8 @@ Status HostFiles::send_packet(const wire::Packet& packet) {
     if (clock.now() > until) {
       return fail(ErrorKind::kUnreachable, "{} takes nothing more", endpoint_);
     }
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));  // nothing tells of room
+    // nothing announces room in the socket
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
   return {};
 }
@@ -118,7 +120,7 @@ Status HostFiles::fetch(const std::string& path_there, const std::string& path_h
                         const wire::CheckpointFile& said) {
   ANTDT_TRY(const OwnedFd file, open_here(path_here, O_RDWR | O_CREAT));
   RunningSum sum;
-  ANTDT_RETURN_IF_ERROR(sum.add_file(file.get(), said.bytes));  // of an earlier try
+  ANTDT_RETURN_IF_ERROR(sum.add_file(file.get(), said.bytes));  // left by an earlier try
   std::uint64_t asked = sum.bytes();
   std::deque<std::uint64_t> under_way;
   while (sum.bytes() < said.bytes) {

@@ -1,9 +1,9 @@
-// A connection to the file service of one host's agent, beside that for messages: bulk goes
-// over this one. For one thread, which it blocks.
+// A connection to the file service of one host's agent, apart from the connection for messages, so
+// that bulk data does not delay those. For use by one thread, which it blocks.
 //
-// Every request is answered or fails: an agent that says nothing for `silence` (or another
-// patience, where the disk may be asked for much) is an error (kUnreachable), and so is a
-// connection that is to stop (kRefused). What is not there is kCorrupt.
+// Every request is answered or fails. If the agent sends nothing for `silence` (or a longer time,
+// if the disk may take long), the error is kUnreachable; if the connection is told to stop, it is
+// kRefused; if the file does not exist, it is kCorrupt.
 #pragma once
 
 #include <atomic>
@@ -21,18 +21,19 @@ namespace antdt::jobd {
 
 struct HostAddress {
   std::string endpoint;         // "10.0.0.1:7700"
-  transport::KeyPair own_keys;  // of the job
+  transport::KeyPair own_keys;  // the job's keys
   std::string agent_z85;        // the agent's public key
 };
 
 class HostFiles {
  public:
-  // `stop`: it ends what it does with an error; null: never. `moved` hears of each chunk.
+  // `stop`: when it becomes true, the operation ends with an error; null: never. `moved` is called
+  // after each chunk.
   struct Watch {
     const std::atomic<bool>* stop = nullptr;
     std::function<void(std::uint64_t bytes)> moved = {};
     Duration silence = std::chrono::seconds(20);
-    Duration answers = std::chrono::seconds(20);  // the same, for the first word
+    Duration answers = std::chrono::seconds(20);  // how long to wait for the agent's first message
   };
   [[nodiscard]] static Result<HostFiles> open(transport::Context& context,
                                               const HostAddress& address, const std::string& job,
@@ -49,14 +50,14 @@ class HostFiles {
   template <class T, class M>
   [[nodiscard]] Result<T> ask(const M& message, Duration patience = {});
 
-  // A file of a checkpoint into one of this host, or the other way round; what is there of it
-  // already is kept. Checked by its checksum; the pushed one when it is committed. Paths there
+  // Copies a file of a checkpoint from the other host, or to it. A part that is there already is
+  // kept. The checksum is compared; for a pushed file when it is committed. Paths on the other host
   // are as in core/wire/file_messages.h.
   [[nodiscard]] Status fetch(const std::string& path_there, const std::string& path_here,
                              const wire::CheckpointFile& said);
   [[nodiscard]] Status push(const std::string& path_here, const std::string& path_there,
                             const wire::CheckpointFile& said);
-  // A whole small file.
+  // Reads a whole small file.
   [[nodiscard]] Result<std::string> read_all(const std::string& path);
 
  private:
@@ -89,7 +90,7 @@ Result<std::uint64_t> HostFiles::send(const M& message) {
   return seq_;
 }
 
-// The code of a refusal says what kind of error it is.
+// The refusal's code determines the kind of error.
 template <class T>
 Result<T> HostFiles::open_answer(const wire::Packet& packet) const {
   ANTDT_TRY(const wire::Envelope envelope, wire::open_envelope(packet));

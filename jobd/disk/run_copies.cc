@@ -25,7 +25,7 @@ std::string name_of(const std::string& directory) {
   return std::filesystem::path(directory).filename().string();
 }
 
-// What this host answers to its own probe, which may be made by others that share it.
+// What this host answers to its own probe. Hosts that share the directory find the same.
 Result<std::string> own_identity(const std::string& run_dir, const std::string& probe) {
   ANTDT_RETURN_IF_ERROR(make_directories(run_dir + "/checkpoints", 0700));
   const std::string path = fmt::format("{}/checkpoints/{}", run_dir, probe);
@@ -40,8 +40,9 @@ Result<std::string> own_identity(const std::string& run_dir, const std::string& 
 
 }  // namespace
 
-RunCopies::RunCopies(EventLoop& loop, Options options, Handlers handlers)
+RunCopies::RunCopies(EventLoop& loop, const Clock& clock, Options options, Handlers handlers)
     : loop_(loop),
+      clock_(clock),
       options_(std::move(options)),
       handlers_(std::move(handlers)),
       probe_(std::string(kProbe) + new_ulid()),
@@ -63,11 +64,11 @@ void RunCopies::add(transport::Context& context, HostAddress address) {
 // ------------------------------------------------------------------ what is asked
 
 void RunCopies::host_up(const std::string& host) {
-  if (addresses_.contains(host)) step(copies::in::HostUp{host});
+  if (addresses_.contains(host)) step(copies::HostAppeared{host});
 }
 
 void RunCopies::host_lost(const std::string& host) {
-  if (addresses_.contains(host)) step(copies::in::HostLost{host});
+  if (addresses_.contains(host)) step(copies::HostVanished{host});
 }
 
 void RunCopies::gather(std::uint64_t number, const std::string& directory,
@@ -75,17 +76,17 @@ void RunCopies::gather(std::uint64_t number, const std::string& directory,
   std::erase_if(parts, [&](const copies::Part& part) { return !addresses_.contains(part.host); });
   if (parts.empty()) return then("");
   gathering_[number] = std::move(then);
-  step(copies::in::Written{number, name_of(directory), std::move(parts)});
+  step(copies::PartsWritten{number, name_of(directory), std::move(parts)});
 }
 
 void RunCopies::kept(std::vector<std::string> names, const std::string& stored,
                      const std::string& directory) {
   if (addresses_.empty()) return;
-  step(copies::in::Kept{std::move(names), stored, name_of(directory)});
+  step(copies::CheckpointsListed{std::move(names), stored, name_of(directory)});
 }
 
 void RunCopies::job_done(std::vector<std::string> names) {
-  if (!addresses_.empty()) step(copies::in::JobDone{std::move(names)});
+  if (!addresses_.empty()) step(copies::TrainingDone{std::move(names)});
 }
 
 bool RunCopies::can_read(const std::string& host, const std::string& directory) const {
@@ -95,13 +96,13 @@ bool RunCopies::can_read(const std::string& host, const std::string& directory) 
 void RunCopies::reach(const std::string& host, const std::string& directory, Then then) {
   const std::uint64_t number = ++last_need_;
   reaching_[number] = std::move(then);
-  step(copies::in::Needed{number, host, name_of(directory)});
+  step(copies::CheckpointNeeded{number, host, name_of(directory)});
 }
 
 void RunCopies::find(const std::string& newest, std::function<void(bool)> then) {
   if (addresses_.empty()) return then(false);
   finding_ = std::move(then);
-  step(copies::in::Find{name_of(newest)});
+  step(copies::NewestWanted{name_of(newest)});
 }
 
 void RunCopies::remove_probes(const std::string& run_dir) {
@@ -141,14 +142,13 @@ void RunCopies::tick() {
   timer_ = loop_.call_after(kCopyTick, [this] { tick(); });
   const std::uint64_t moved = *moved_;
   if (std::exchange(moved_said_, moved) != moved && handlers_.moved) handlers_.moved();
-  step(copies::in::Tick{});
+  step(copies::TimePassed{});
 }
 
 RunCopies::Thread& RunCopies::idlest(std::size_t& index) {
   const auto least = std::ranges::min_element(threads_, {}, &Thread::tasks);
   if (threads_.size() < kThreads && (least == threads_.end() || least->tasks > 0)) {
-    static const SteadyClock clock;
-    threads_.push_back({std::make_unique<DiskThread>(clock), 0});
+    threads_.push_back({std::make_unique<DiskThread>(clock_), 0});
     DiskThread* const disk = threads_.back().disk.get();
     loop_.watch_fd(disk->ready_fd(), [disk] { disk->deliver(); });
     index = threads_.size() - 1;
@@ -192,14 +192,14 @@ void RunCopies::done(copies::TaskId task, const Outcome& outcome) {
     running_.erase(running);
   }
   if (!outcome.status) {
-    return step(copies::in::Failed{task, outcome.status.error().message,
+    return step(copies::TaskFailed{task, outcome.status.error().message,
                                    outcome.status.error().kind == ErrorKind::kCorrupt});
   }
-  if (outcome.probed) return step(copies::in::Probed{task, outcome.shares, outcome.whole});
-  step(copies::in::Done{task});
+  if (outcome.probed) return step(copies::HostProbed{task, outcome.shares, outcome.whole});
+  step(copies::TaskDone{task});
 }
 
-void RunCopies::perform(const copies::out::Probe& o) {
+void RunCopies::perform(const copies::ProbeHost& o) {
   begin(o.task, o.host, [run_dir = options_.run_dir, probe = probe_](HostFiles& host) -> Outcome {
     const auto own = own_identity(run_dir, probe);
     if (!own) return {tl::unexpected<Error>(own.error())};
@@ -211,7 +211,7 @@ void RunCopies::perform(const copies::out::Probe& o) {
   });
 }
 
-void RunCopies::perform(const copies::out::Fetch& o) {
+void RunCopies::perform(const copies::FetchPart& o) {
   begin(o.task, o.part.host,
         [run_dir = options_.run_dir, unfinished = o.unfinished,
          files = o.part.files](HostFiles& host) -> Outcome {
@@ -219,44 +219,44 @@ void RunCopies::perform(const copies::out::Fetch& o) {
         });
 }
 
-void RunCopies::perform(const copies::out::Push& o) {
+void RunCopies::perform(const copies::PushCopy& o) {
   begin(o.task, o.host,
         [run_dir = options_.run_dir, name = o.name, unfinished = o.unfinished](HostFiles& host)
             -> Outcome { return {push_checkpoint(host, run_dir, name, unfinished)}; });
 }
 
-void RunCopies::perform(const copies::out::Clean& o) {
+void RunCopies::perform(const copies::CleanHost& o) {
   begin(o.task, o.host, [keep = o.keep, up_to = o.up_to](HostFiles& host) -> Outcome {
     return {clean_checkpoints(host, keep, up_to)};
   });
 }
 
-void RunCopies::perform(const copies::out::FetchBack& o) {
+void RunCopies::perform(const copies::FetchCopy& o) {
   begin(o.task, o.host, [run_dir = options_.run_dir, name = o.name](HostFiles& host) -> Outcome {
     return {fetch_checkpoint(host, run_dir, name)};
   });
 }
 
-void RunCopies::perform(const copies::out::Cancel& o) {
+void RunCopies::perform(const copies::CancelTask& o) {
   const auto running = running_.find(o.task);
   if (running != running_.end()) *running->second.stop = true;
 }
 
-void RunCopies::perform(const copies::out::Gathered& o) {
+void RunCopies::perform(const copies::TellGathered& o) {
   const auto asked = gathering_.extract(o.number);
   if (!asked.empty()) asked.mapped()(o.error);
 }
 
-void RunCopies::perform(const copies::out::Reached& o) {
+void RunCopies::perform(const copies::TellReached& o) {
   const auto asked = reaching_.extract(o.number);
   if (!asked.empty()) asked.mapped()(o.error);
 }
 
-void RunCopies::perform(const copies::out::Found& o) {
+void RunCopies::perform(const copies::TellFound& o) {
   if (const auto then = std::exchange(finding_, nullptr)) then(o.fetched);
 }
 
-void RunCopies::perform(const copies::out::Note& o) {
+void RunCopies::perform(const copies::PublishCopyNote& o) {
   if (handlers_.note) handlers_.note(o.kind, o.text);
 }
 

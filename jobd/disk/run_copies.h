@@ -1,9 +1,9 @@
-// The hands of a CheckpointCopies (ctl/checkpoints/checkpoint_copies.h): connections to the file
-// services of the hosts' agents, a few threads that move files over them, and the loop that hears
-// of it.
+// The driver of CheckpointCopies (ctl/checkpoints/checkpoint_copies.h): connections to the file
+// services of the hosts' agents, a few threads that copy files over them, and callbacks on the
+// loop.
 //
-// Without hosts that have an address (no cluster) everything is answered at once: the one host
-// there is has the run directory.
+// If there are no hosts with an address (no cluster), every request is answered at once, because
+// the only host has the run directory.
 #pragma once
 
 #include <atomic>
@@ -26,47 +26,50 @@ class RunCopies {
   struct Options {
     std::string run_dir;
     std::string job;
-    std::uint32_t copies = 2;                     // hosts that are to have each checkpoint
-    Duration answers = std::chrono::seconds(20);  // for an agent's first word
+    std::uint32_t copies = 2;                     // how many hosts are to have each checkpoint
+    Duration answers = std::chrono::seconds(20);  // how long to wait for an agent's first message
   };
   struct Handlers {
     std::function<void(const std::string& kind, const std::string& text)> note;
-    std::function<void()> moved;  // about twice a second while files move
+    std::function<void()> moved;  // called about twice a second while files are copied
   };
   using Then = std::function<void(const std::string& error)>;
 
-  RunCopies(EventLoop& loop, Options options, Handlers handlers);
+  // `clock` is that of its threads.
+  RunCopies(EventLoop& loop, const Clock& clock, Options options, Handlers handlers);
   ~RunCopies();
   RunCopies(const RunCopies&) = delete;
   RunCopies& operator=(const RunCopies&) = delete;
 
-  // The hosts of the cluster; `context` outlives this object.
+  // Adds a host of the cluster. `context` must outlive this object.
   void add(transport::Context& context, HostAddress address);
   void host_up(const std::string& host);
   void host_lost(const std::string& host);
 
-  // Files of the unfinished checkpoint in `directory` lie on these hosts: calls `then` when
-  // they are here. Asked again meanwhile, the first answer is enough: `then` is replaced.
+  // Files of the unfinished checkpoint in `directory` lie on these hosts. Calls `then` when they
+  // are on this host. If it is requested again before that, `then` is replaced, and called once.
   void gather(std::uint64_t number, const std::string& directory,
               std::vector<ctl::copies::Part> parts, Then then);
-  // What this host has now, the newest last; `stored` was unfinished in `directory` before.
+  // The checkpoints on this host now, the newest last. `stored` was unfinished in `directory`
+  // before.
   void kept(std::vector<std::string> names, const std::string& stored = {},
             const std::string& directory = {});
-  // The job is done: what is unfinished on other hosts goes, too.
+  // The job is done, so unfinished checkpoints on other hosts are removed, too.
   void job_done(std::vector<std::string> names);
-  // Whether somebody on `host` can read that checkpoint without more ado; else `reach` does
-  // what it needs. `directory`: as messages name it, with or without the run directory.
+  // Whether a process on `host` can read that checkpoint now; otherwise `reach` copies it there.
+  // `directory`: as messages name it, with or without the run directory.
   [[nodiscard]] bool can_read(const std::string& host, const std::string& directory) const;
   void reach(const std::string& host, const std::string& directory, Then then);
-  // Calls `then` when no host is known to have a newer whole checkpoint than `newest`, a
-  // directory or "", or all such were tried; `fetched`: one came.
+  // Calls `then` when no host is known to have a newer complete checkpoint than `newest` (a
+  // directory, or ""), or when fetching failed from all hosts. `fetched`: one was fetched.
   void find(const std::string& newest, std::function<void(bool fetched)> then);
 
-  // Nothing is left to be copied or removed that could be now.
+  // Whether nothing is left that could be copied or removed now.
   [[nodiscard]] bool idle() const;
-  // What any incarnation made to find out who shares the directory; for a thread.
+  // Removes the probes by which incarnations found out which hosts share the directory. To be
+  // called on a thread.
   static void remove_probes(const std::string& run_dir);
-  // Ends all threads, at most after so long; false: one stands still in a file system.
+  // Ends all threads. False if one is still stuck in a filesystem after `patience`.
   [[nodiscard]] bool end(Duration patience);
 
  private:
@@ -86,16 +89,16 @@ class RunCopies {
   };
 
   void step(const ctl::copies::Input& input);
-  void perform(const ctl::copies::out::Probe& o);
-  void perform(const ctl::copies::out::Fetch& o);
-  void perform(const ctl::copies::out::Push& o);
-  void perform(const ctl::copies::out::Clean& o);
-  void perform(const ctl::copies::out::FetchBack& o);
-  void perform(const ctl::copies::out::Cancel& o);
-  void perform(const ctl::copies::out::Gathered& o);
-  void perform(const ctl::copies::out::Reached& o);
-  void perform(const ctl::copies::out::Found& o);
-  void perform(const ctl::copies::out::Note& o);
+  void perform(const ctl::copies::ProbeHost& o);
+  void perform(const ctl::copies::FetchPart& o);
+  void perform(const ctl::copies::PushCopy& o);
+  void perform(const ctl::copies::CleanHost& o);
+  void perform(const ctl::copies::FetchCopy& o);
+  void perform(const ctl::copies::CancelTask& o);
+  void perform(const ctl::copies::TellGathered& o);
+  void perform(const ctl::copies::TellReached& o);
+  void perform(const ctl::copies::TellFound& o);
+  void perform(const ctl::copies::PublishCopyNote& o);
   using Work = std::function<Outcome(HostFiles&)>;
   void begin(ctl::copies::TaskId task, const std::string& host, Work work);
   void done(ctl::copies::TaskId task, const Outcome& outcome);
@@ -103,22 +106,23 @@ class RunCopies {
   void tick();
 
   EventLoop& loop_;
+  const Clock& clock_;
   Options options_;
   Handlers handlers_;
-  std::string probe_;  // the name of this incarnation's
+  std::string probe_;  // name of this incarnation's probe
   transport::Context* context_ = nullptr;
   std::map<std::string, HostAddress> addresses_;
   ctl::copies::CheckpointCopies machine_;
-  std::vector<ctl::copies::Input> waiting_;  // what effects lead to, while a step runs
+  std::vector<ctl::copies::Input> waiting_;  // inputs that effects lead to while a step runs
   bool stepping_ = false;
   std::map<ctl::copies::TaskId, Running> running_;
-  std::map<std::uint64_t, Then> gathering_;  // by the number of the checkpoint
+  std::map<std::uint64_t, Then> gathering_;  // by the checkpoint's number
   std::map<std::uint64_t, Then> reaching_;   // by the number of the need
   std::function<void(bool fetched)> finding_;
   std::uint64_t last_need_ = 0;
   std::shared_ptr<std::atomic<std::uint64_t>> moved_;
   std::uint64_t moved_said_ = 0;
-  std::vector<Thread> threads_;  // begun when they are needed
+  std::vector<Thread> threads_;  // started when they are needed
   std::optional<TimerId> timer_;
 };
 

@@ -14,8 +14,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// More than a run uses between its last checkpoint or log and its end. Round, so
-// that whoever reads "attempt 101" sees that another time began.
+// Margin above the seen numbers: more than a run uses between its last checkpoint or log and its
+// end. It is round, so that a reader of "attempt 101" notices the gap.
 constexpr std::uint32_t kAttempts = 100;
 constexpr std::uint64_t kGenerations = 1000;
 constexpr std::uint64_t kIncarnations = 100;
@@ -115,7 +115,7 @@ Incarnation incarnation_above(const SeenNumbers& seen) {
 
 namespace {
 
-// The processes of a role, as many as are wanted now and all that were seen.
+// Adds the processes of a role: as many as are wanted now, and all that were seen.
 void add_ended(const SeenNumbers& seen, char role, std::uint32_t wanted,
                std::vector<ctl::WorkerProcessImage>& processes) {
   std::map<WorkerId, Attempt> attempts;
@@ -136,8 +136,8 @@ void add_ended(const SeenNumbers& seen, char role, std::uint32_t wanted,
 
 ctl::JobImage image_above(const SeenNumbers& seen, std::uint32_t workers, std::uint32_t servers) {
   ctl::JobImage image;
-  // A base that nobody is left of: training can only go on from a checkpoint,
-  // which begins the lineage after this one.
+  // Nobody is left of this base, so training can only go on from a checkpoint, which begins the
+  // next lineage.
   const Generation base{next_multiple(seen.generation.value, kGenerations)};
   image.membership.generation = image.membership.base = base;
   image.membership.lineage = seen.lineage;

@@ -1,9 +1,9 @@
-// What a run's files tell of the numbers that it has used, for the day when the
-// journal, which knows them, is lost.
+// The numbers that a run has used, as far as its files show them, for the case that the journal is
+// lost.
 //
-// Lineages, generations, attempts and incarnations tell what is current from
-// what is stale, so a new journal of the run begins above all that can have
-// been used: the highest that is seen, and a margin for what came after it.
+// Lineages, generations, attempts and incarnations tell the present from the stale. So a new
+// journal of the run begins above every number that can have been used: above the highest that is
+// seen, plus a margin for what came after it.
 #pragma once
 
 #include <cstdint>
@@ -24,24 +24,23 @@ struct SeenNumbers {
   std::map<WorkerId, Attempt> attempts;
   double seconds = 0;  // since the job began
 
-  // Each takes what it can read and leaves the rest alone.
+  // Each function takes the numbers that it finds in the text and ignores the rest.
   void in_checkpoint_name(std::string_view name);  // "s0000000007-l1-g2-w0.1"
   void in_log_name(std::string_view name);         // "w3.2.err", "s0.1.out"
-  void in_event(std::string_view line);            // of events.jsonl
+  void in_event(std::string_view line);            // a line of events.jsonl
   void in_summary(std::string_view json);
   void in_ledger(const shard_server::Ledger& ledger);
   void at_lineage(Lineage other);
   void at_attempt(WorkerId worker, Attempt attempt);
 };
 
-// Everything that the run's directory shows but the ledgers of checkpoints.
+// All numbers that the run's directory shows, except those in the ledgers of checkpoints.
 [[nodiscard]] SeenNumbers seen_in(const std::string& run_dir);
 
-// The next journal's first incarnation.
+// The first incarnation of the new journal.
 [[nodiscard]] Incarnation incarnation_above(const SeenNumbers& seen);
-// What a job daemon of this run would remember if all of its workers and servers
-// had ended: to be resumed, from a checkpoint, since nobody holds the training
-// state.
+// The image of a job daemon of this run whose workers and servers have all ended. The run is
+// resumed from a checkpoint, because nobody holds the training state.
 [[nodiscard]] ctl::JobImage image_above(const SeenNumbers& seen, std::uint32_t workers,
                                         std::uint32_t servers);
 

@@ -1,9 +1,9 @@
 // The job daemon's links to the agents of its hosts.
 //
 // One socket a host. A link says Hello and Attach every second until the agent
-// answers AgentWelcome, then heartbeats; a host that was silent for
-// `host_lost_after` is reported once, and welcomed anew when it is back. Every message of an agent
-// that is not about the link itself goes to the handler, unread.
+// answers AgentWelcome, then heartbeats; what a silence means is decided in
+// ctl/processes/agent_contacts.h. Every message of an agent that is not about the link itself goes
+// to the handler, unread.
 #pragma once
 
 #include <deque>
@@ -19,6 +19,7 @@
 #include "core/transport/socket.h"
 #include "core/wire/agent_messages.h"
 #include "core/wire/envelope.h"
+#include "ctl/processes/agent_contacts.h"
 
 namespace antdt::jobd {
 
@@ -30,44 +31,40 @@ class AgentLinks {
     std::function<void(const std::string& endpoint, const wire::Envelope&, std::string_view body)>
         on_message;
   };
-  AgentLinks(EventLoop& loop, std::string job, Incarnation incarnation, Duration connect_deadline,
-             Duration host_lost_after, Handlers handlers);
+  AgentLinks(EventLoop& loop, std::string job, Incarnation incarnation, Duration host_lost_after,
+             Handlers handlers);
 
-  // `endpoint` is the link's name from now on ("10.0.0.1:7700" or "local").
+  // `endpoint` becomes the link's name ("10.0.0.1:7700" or "local").
   void add(const std::string& endpoint, transport::Socket socket);
 
-  // Whether it was handed over; false when the host is unknown or does not
-  // read. What must arrive is sent again by whoever waits for the answer.
+  // Whether the message was accepted; false if the host is unknown or its queue is full. A message
+  // that must arrive is repeated by the part that waits for the answer.
   bool send(const std::string& endpoint, const wire::Packet& packet);
-  // Says that we live, to those that know us: each second by itself, and by whoever keeps the
-  // loop from turning.
+  // Tells all agents that know this job that the daemon lives. The links call it each second;
+  // whoever keeps the loop from turning must call it too.
   void heartbeat();
   // Tells every agent that the job is over.
   void detach();
 
   [[nodiscard]] std::vector<std::string> endpoints() const;
-  [[nodiscard]] bool all_welcome() const;
-  // Those that were not heard of for so long.
-  [[nodiscard]] std::vector<std::string> silent(Duration limit) const;
+  [[nodiscard]] const ctl::AgentContacts& contacts() const { return contacts_; }
 
  private:
   struct Link {
     std::string endpoint;
     transport::Socket socket;
-    bool welcome = false;
-    bool lost = false;
-    MonoTime since;
-    MonoTime last_heard;
   };
   void receive(Link& link);
+  [[nodiscard]] bool hear_about_link(const std::string& endpoint, const wire::Envelope& envelope,
+                                     std::string_view body);
+  void attach(const std::string& endpoint);
   void tick();
   wire::Envelope own_envelope() const;
 
   EventLoop& loop_;
   std::string job_;
   Incarnation incarnation_;
-  Duration connect_deadline_;
-  Duration host_lost_after_;
+  ctl::AgentContacts contacts_;
   Handlers handlers_;
   std::map<std::string, std::unique_ptr<Link>> links_;
 };

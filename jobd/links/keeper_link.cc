@@ -27,7 +27,7 @@ KeeperLink::~KeeperLink() {
 
 template <class T>
 void KeeperLink::say(const T& message) {
-  // One that is not there, or is slow, hears the next.
+  // If the agent is away or slow, it receives the next one.
   std::ignore = agent_.send(wire::make_packet(envelope_, message));
 }
 

@@ -1,5 +1,5 @@
-// The job daemon's link to the private agent that keeps it, where the job's own hosts are others:
-// it says each second that it lives, and is killed and started again when it does not
+// The job daemon's link to the private agent that keeps it, if the job's own hosts are others. The
+// daemon tells it each second that it lives; if it does not, the agent kills it and starts it again
 // (antdtd/agent/job_keeper.h).
 #pragma once
 
@@ -31,7 +31,7 @@ class KeeperLink {
   Incarnation incarnation_;
   transport::Socket agent_;
   TimerId timer_;
-  bool known_ = false;  // to the agent, which may be a new one
+  bool known_ = false;  // to the present agent, which may have replaced another one
 };
 
 }  // namespace antdt::jobd

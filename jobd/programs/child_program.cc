@@ -15,7 +15,7 @@
 namespace antdt::jobd {
 namespace {
 
-constexpr int kPipeBytes = 1 << 20;  // a view of thousands of workers
+constexpr int kPipeBytes = 1 << 20;  // large enough for a view of thousands of workers
 
 void make_non_blocking(int fd) { fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK); }
 
@@ -91,7 +91,8 @@ std::optional<std::string> ChildProgram::ended() {
       seen.si_pid != pid_) {
     return ended_;
   }
-  // What it has started goes with it, while its id cannot be another's yet.
+  // The processes that it started are ended with it, while its id cannot belong to another process
+  // yet.
   kill(-pid_, SIGKILL);
   int status = 0;
   waitpid(pid_, &status, 0);

@@ -1,6 +1,6 @@
-// A program that is spoken to over its standard streams, none of which ever blocks
-// us. It runs as we do, in a session of its own, with less priority, as the first to
-// go where memory is short, and ends with us.
+// A child program with which this process talks over its standard streams without ever blocking. It
+// runs as this process's user, in a session of its own, with lower priority, is the first to be
+// killed when memory runs out, and ends with this process.
 #pragma once
 
 #include <sys/types.h>
@@ -18,24 +18,24 @@ namespace antdt::jobd {
 
 class ChildProgram {
  public:
-  // The first of `command` is a path.
+  // The first word of `command` is a path.
   [[nodiscard]] static Result<ChildProgram> start(const std::vector<std::string>& command,
                                                   const std::string& directory);
   ChildProgram(ChildProgram&& other) noexcept;
   ChildProgram& operator=(ChildProgram&&) = delete;
   ChildProgram(const ChildProgram&) = delete;
   ChildProgram& operator=(const ChildProgram&) = delete;
-  ~ChildProgram();  // ends it and what it has started; see reaped()
+  ~ChildProgram();  // ends the program and the processes that it started; see reaped()
 
-  // How many bytes it took now; an error if it takes no more ever.
+  // Returns how many bytes it accepted; an error if it will never accept more.
   [[nodiscard]] Result<std::size_t> write(std::string_view bytes);
-  // What it has written, `most` bytes of it; an error at the end.
+  // Up to `most` bytes of its output; an error at the end.
   [[nodiscard]] Result<std::string> read_output(std::size_t most);
   [[nodiscard]] std::string read_errors(std::size_t most);
   [[nodiscard]] int output() const { return out_.get(); }
   [[nodiscard]] pid_t pid() const { return pid_; }
 
-  // How it ended, in words: "ended with code 3"; nothing while it runs.
+  // How it ended, in words: "ended with code 3"; empty while it runs.
   [[nodiscard]] std::optional<std::string> ended();
 
  private:
@@ -47,8 +47,8 @@ class ChildProgram {
   std::optional<std::string> ended_;
 };
 
-// Whether nothing is left of a child: asked until it is so, since one that was killed
-// is there for a moment more.
+// Whether nothing is left of a child. To be called until it is true, because a killed child remains
+// for a moment.
 [[nodiscard]] bool reaped(pid_t pid);
 
 }  // namespace antdt::jobd

@@ -132,8 +132,8 @@ Result<ctl::JobMachineConfig> machine_config(const launcher::JobConfig& config,
   machine.ledger.eval = eval_set(config, data);
   machine.ledger.drops_late = machine.spec.delivery == Delivery::kAtMostOnce;
   machine.data = data;
-  // Only their number is known here: what they are is a matter of the program, which may have a
-  // fingerprint of its own for it.
+  // Only the number of records is known here. What they are is known to the program, which may have
+  // a fingerprint of its own.
   if (config.data.format == "index") machine.data.fingerprint.clear();
   machine.hang_after = config.failure.hang_after;
   for (const launcher::DeviceEntry& d : config.device) {

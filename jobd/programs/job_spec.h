@@ -1,4 +1,4 @@
-// The job's configuration as its parts need it. Pure.
+// Converts the job's configuration into what its parts need. Pure.
 #pragma once
 
 #include <cstdint>
@@ -16,11 +16,10 @@
 
 namespace antdt::jobd {
 
-// What the launcher found in the data (RUN/data.json). A run of an earlier release has no files
-// there.
+// What the launcher found in the data (RUN/data.json). A run of an earlier release lists no files.
 using DataFound = wire::DataIdentity;
 [[nodiscard]] Result<DataFound> load_data_found(const std::string& run_dir);
-// The same of its text; `where` it is from, for the error.
+// Reads it from a text; `where` names the text's source in the error.
 [[nodiscard]] Result<DataFound> data_found(const std::string& text, const std::string& where);
 // The members of RUN/data.json that load_data_found reads.
 [[nodiscard]] nlohmann::ordered_json to_json(const DataFound& found);
@@ -29,13 +28,13 @@ using DataFound = wire::DataIdentity;
                                             const DataFound& data);
 [[nodiscard]] Result<ctl::ControllerConfig> controller_config(const launcher::JobConfig& config);
 
-// Of the training data, and of the evaluation data.
+// The training data, and the evaluation data.
 [[nodiscard]] shard_server::DataSet train_set(const launcher::JobConfig& config,
                                               const DataFound& data);
 [[nodiscard]] shard_server::DataSet eval_set(const launcher::JobConfig& config,
                                              const DataFound& data);
 
-// All of it, for a new run.
+// The whole configuration of a new run's machine.
 [[nodiscard]] Result<ctl::JobMachineConfig> machine_config(const launcher::JobConfig& config,
                                                            const DataFound& data);
 

@@ -17,7 +17,7 @@ constexpr Duration kWriteAgain = std::chrono::milliseconds(10);
 constexpr std::size_t kLastWords = 200;
 constexpr Duration kUntilItsEnd = std::chrono::seconds(1);
 
-// The last line with anything in it, fit to be shown.
+// The last line that is not empty, made printable.
 std::string last_line(std::string_view text) {
   const std::size_t end = text.find_last_not_of("\r\n\t ");
   if (end == std::string_view::npos) return {};
@@ -71,7 +71,7 @@ void OwnProgram::unwatch() {
   if (std::exchange(watched_, false)) loop_.unwatch_fd(child_->output());
 }
 
-// How it ended says more, and is known in a moment.
+// How the program ended says more, and is known in a moment.
 void OwnProgram::closed(const char* what) {
   unwatch();
   to_write_.clear();
@@ -107,7 +107,7 @@ void OwnProgram::offer(const ctl::ClusterView& view, double time_s) {
   write();
 }
 
-// A view that is larger than its pipe goes bit by bit.
+// A view that is larger than the pipe is written in several parts.
 void OwnProgram::write() {
   if (!child_ || to_write_.empty()) return;
   const auto put = child_->write(to_write_);

@@ -1,10 +1,10 @@
-// The program that is this job's solution: shows it views, hears its decisions, and
-// keeps its troubles from the job. ctl/control/program_watch.h decides when it is started,
-// asked and ended; ctl/job/solution_lines.h is what is said.
+// The program that is this job's solution: shows it views, reads its decisions, and keeps its
+// failures from the job. ctl/control/program_watch.h decides when it is started, asked and ended;
+// ctl/job/solution_lines.h has the format.
 //
-// It is shown one view at a time, the next after its answer. What it writes on its
-// standard error is copied into a file of bounded size, and no faster than a tick
-// takes it: a program that floods it waits, and is late.
+// It is shown one view at a time, the next one after its answer. Its standard error is copied into
+// a file of bounded size, and only as fast as ticks read it: a program that floods it waits, and
+// its answer is late.
 #pragma once
 
 #include <functional>
@@ -23,8 +23,8 @@ class OwnProgram {
  public:
   struct Options {
     std::vector<std::string> command;
-    std::string directory;  // it begins there
-    // Appends to its log, without waiting for a disk.
+    std::string directory;  // its working directory
+    // Appends to the program's log without waiting for a disk.
     std::function<void(std::string words)> write_log;
   };
   using OnDecision = std::function<void(ctl::Decision decision, PlanVersion plan)>;
@@ -37,10 +37,10 @@ class OwnProgram {
   OwnProgram(const OwnProgram&) = delete;
   OwnProgram& operator=(const OwnProgram&) = delete;
 
-  void tick();  // several times a second
-  // The job would like a decision on this view.
+  void tick();  // called several times a second
+  // The job asks for a decision on this view.
   void offer(const ctl::ClusterView& view, double time_s);
-  void end();  // for good, if no tick follows; from a callback, too
+  void end();  // for good, if no tick follows; may be called from a callback
   [[nodiscard]] const std::string& trouble() const { return watch_.trouble(); }
 
  private:
@@ -60,13 +60,13 @@ class OwnProgram {
   OnNews on_news_;
   ctl::program::ProgramWatch watch_;
   std::optional<ChildProgram> child_;
-  std::optional<ctl::ClusterView> view_;  // that it was asked about
-  std::uint64_t number_ = 0;              // of the view, since the program was started
+  std::optional<ctl::ClusterView> view_;  // the view on which a decision was asked for
+  std::uint64_t number_ = 0;              // of the view, counted since the program was started
   std::string to_write_;
   std::string heard_;
   std::string last_words_;  // the last line of its standard error
-  bool watched_ = false;    // its output
-  // Who closes a stream is about to end, or will not answer any more.
+  bool watched_ = false;    // its output is watched
+  // When the program closed a stream: it is about to end, or will not answer any more.
   std::optional<MonoTime> closed_;
   std::string closed_what_;
   std::vector<pid_t> dying_;

@@ -7,7 +7,7 @@ namespace {
 
 constexpr char kWorker = 'w';
 constexpr char kServer = 's';
-constexpr std::uint64_t kMostWorkers = 1'000'000;  // on a host where they ask for nothing
+constexpr std::uint64_t kMostWorkers = 1'000'000;  // on a host, if they request no resources
 
 void add(std::vector<ctl::PlacedWorker>& placed, char role, const std::vector<std::size_t>& places,
          const std::vector<launcher::HostResources>& hosts) {
@@ -66,6 +66,7 @@ wire::StartProcess start_order(const launcher::JobConfig& config, char role,
   for (const auto& [name, value] : section.env) start.env.push_back({name, value});
   start.env.insert(start.env.end(), extra.begin(), extra.end());
   start.env.push_back({"ANTDT_PROTOCOL", section.protocol});
+  if (section.protocol == "torchrun" && section.trace) start.env.push_back({"ANTDT_TRACE", "1"});
   start.working_directory = config.job.directory;
   start.cpus = section.resources.cpus;
   start.memory_bytes = section.resources.memory_bytes;

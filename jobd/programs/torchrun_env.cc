@@ -16,7 +16,7 @@ std::vector<std::vector<wire::EnvVar>> torchrun_environment(
   });
   std::map<std::uint32_t, std::uint32_t> local_size;
   for (const ctl::PlacedWorker& w : workers) ++local_size[w.host_order];
-  std::map<std::uint32_t, std::uint32_t> group_rank;  // hosts numbered without gaps
+  std::map<std::uint32_t, std::uint32_t> group_rank;  // hosts are numbered without gaps
   for (const auto& [order, size] : local_size) {
     group_rank.emplace(order, static_cast<std::uint32_t>(group_rank.size()));
   }

@@ -1,5 +1,5 @@
-// The environment that torchrun gives its workers, so that an unmodified
-// PyTorch script finds its group. Pure.
+// The environment that torchrun gives its workers, with which an unmodified PyTorch script finds
+// its group. Pure.
 #pragma once
 
 #include <string>
@@ -18,11 +18,11 @@ struct TorchrunJob {
   std::uint32_t master_port = 0;
   std::uint32_t restarts = 0;
   std::uint32_t max_restarts = 0;
-  std::string run_dir;  // error files go below it
+  std::string run_dir;  // error files are written below it
 };
 
-// Ranks are contiguous, host by host, in the order of `workers`' host_order.
-// One list for each of `workers`, by index.
+// Ranks are contiguous on each host, in the order of the workers' host_order. Returns one list for
+// each of `workers`, by index.
 [[nodiscard]] std::vector<std::vector<wire::EnvVar>> torchrun_environment(
     const TorchrunJob& job, const std::vector<ctl::PlacedWorker>& workers);
 

@@ -1,14 +1,20 @@
-// The commands of antdt: each adds itself to the program and, when it is the
-// one that was asked for, leaves its exit code.
+// The commands of antdt. Each adds itself to the program and, if it is the one that was called,
+// sets the exit code.
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <string>
+#include <vector>
 
 #include "core/result.h"
 
 namespace antdt::cli {
 
 void add_run(CLI::App& app, int& exit_code);
+void add_torchrun(CLI::App& app, int& exit_code);
+// The program's arguments, with the flags of `torchrun` in one spelling: torchrun also takes
+// --nproc_per_node. What follows the script is the script's.
+[[nodiscard]] std::vector<std::string> with_dashes(std::vector<std::string> arguments);
 void add_attach(CLI::App& app, int& exit_code);
 void add_status(CLI::App& app, int& exit_code);
 void add_jobs(CLI::App& app, int& exit_code);
@@ -32,7 +38,7 @@ void add_bench(CLI::App& app, int& exit_code);  // shards, allreduce
 // Exit codes of the program: 1 failed, 2 usage or configuration, 3 cannot place
 // or reach.
 [[nodiscard]] int exit_code_of(const Error& error);
-// Prints the error to standard error and gives its exit code.
+// Prints the error to standard error and returns its exit code.
 int report(const Error& error);
 
 }  // namespace antdt::cli

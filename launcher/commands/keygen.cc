@@ -1,4 +1,4 @@
-// antdt keygen: keys for users and agents, laid out as both read them.
+// antdt keygen: makes keys for users and agents, in the layout that both read.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -21,7 +21,7 @@ namespace fs = std::filesystem;
 
 struct KeygenOptions {
   std::string directory = "~/.config/antdt";
-  std::string user;                 // "": who calls it, with the keys in the directory itself
+  std::string user;                 // "": the calling user, with the keys in the directory itself
   std::vector<std::string> agents;  // hosts whose agents get keys of their own
 };
 
@@ -38,8 +38,8 @@ Status check_file_name(const std::string& what, const std::string& name) {
               what, name);
 }
 
-// Makes `name`.key and `name`.pub unless they are there, and puts the public
-// key where the other side looks for it.
+// Makes `name`.key and `name`.pub unless they exist, and copies the public key to where the other
+// side looks for it.
 Status make_pair(const std::string& dir, const std::string& name, const std::string& copy) {
   if (::access(fmt::format("{}/{}.key", dir, name).c_str(), F_OK) == 0) {
     fmt::print("{}/{}.key is kept\n", dir, name);
@@ -63,7 +63,7 @@ std::vector<std::string> names_in(const std::string& dir) {
   return names;
 }
 
-// Makes the .pub files of `to` those of `from`.
+// Makes the .pub files in `to` equal to those in `from`.
 Status mirror(const std::string& from, const std::string& to) {
   ANTDT_RETURN_IF_ERROR(make_directories(to, 0700));
   const std::vector<std::string> wanted = names_in(from);
@@ -80,7 +80,7 @@ Status mirror(const std::string& from, const std::string& to) {
   return {};
 }
 
-// What each user and each host has to know of the others.
+// Gives each user and each host the public keys that they need.
 Status share(const std::string& dir) {
   for (const std::string& host : names_in(dir + "/hosts")) {
     ANTDT_RETURN_IF_ERROR(mirror(dir + "/authorized", dir + "/hosts/" + host + "/authorized"));

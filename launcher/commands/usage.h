@@ -1,4 +1,4 @@
-// What is said of a command line that cannot be read.
+// Messages for a command line that cannot be read.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -6,12 +6,12 @@
 
 namespace antdt::cli {
 
-// One line for the terminal: which command, what is wrong, where more is said. A
-// word in the place of a command that is none is named, with the nearest one.
+// One line for the terminal: which command, what is wrong, and where more is explained. If a word
+// stands in the place of a command but is none, the message names it and the nearest command.
 [[nodiscard]] std::string usage_error(const CLI::App& app, const CLI::Error& error, int argc,
                                       const char* const* argv);
 
-// A check for options: a whole number of at least 1.
+// A check for options: the value must be a whole number of at least 1.
 [[nodiscard]] CLI::Validator at_least_one();
 
 }  // namespace antdt::cli

@@ -13,6 +13,7 @@
 #include "core/sync_strategy.h"
 #include "launcher/config/drill_checks.h"
 #include "launcher/config/suggest.h"
+#include "launcher/start/own_program.h"
 
 namespace antdt::launcher {
 
@@ -56,6 +57,7 @@ class Checker {
     data_parts();
     delivery();
     batch();
+    own_names();
     trainer();
     unless(c_.control.persistent_window > c_.control.transient_window,
            {"control.persistent_window", "control.transient_window"},
@@ -65,7 +67,7 @@ class Checker {
   }
 
  private:
-  // A problem of the first key, unless one of them has a problem already.
+  // Reports a problem with the first key, unless one of the keys has a problem already.
   void unless(bool fine, std::initializer_list<const char*> keys, const std::string& text) {
     if (fine || std::ranges::any_of(keys, [&](const char* k) { return problems_.has(k); })) return;
     problems_.add(*keys.begin(), text);
@@ -163,7 +165,7 @@ class Checker {
     workers_of_servers();
   }
 
-  // What a job cannot be whose model is on servers.
+  // Settings that a job with its model on servers may not have.
   void workers_of_servers() {
     const RoleSection& worker = c_.roles.worker;
     unless(worker.protocol == "antdt", {"roles.worker.protocol", "trainer.sync"},
@@ -269,6 +271,15 @@ class Checker {
                        b.max, c_.roles.worker.min, b.global));
   }
 
+  // A program that is not antdt-trainer may have more of them, and is asked when it is found
+  // (launcher/commands/run/ask_program.h).
+  void own_names() {
+    if (may_have_own_names(c_)) return;
+    for (const NameProblem& found : unknown_names(c_)) {
+      if (!problems_.has(found.key)) problems_.add(found.key, found.text);
+    }
+  }
+
   void trainer() {
     const TrainerSection& t = c_.trainer;
     unless(t.momentum == 0 || t.optimizer == "sgd", {"trainer.momentum", "trainer.optimizer"},
@@ -322,7 +333,7 @@ class Checker {
 
   void staleness() {
     const TrainerSection& t = c_.trainer;
-    // effective.toml writes every key, so a default is taken as not written.
+    // effective.toml writes every key, so a default value counts as not written.
     const std::uint64_t unsaid = schema::default_value(*schema::find_key("trainer.staleness"));
     unless(t.sync == "ps-ssp" || t.staleness == unsaid, {"trainer.staleness", "trainer.sync"},
            fmt::format("is for trainer.sync = \"ps-ssp\", not \"{}\": remove it", t.sync));
@@ -339,8 +350,8 @@ class Checker {
                        t.sync));
   }
 
-  // The optimizer's kind and rate have defaults that mean nothing to it; what was
-  // asked for on top of them would be left undone in silence.
+  // The optimizer's kind and rate have defaults, which this model ignores. A value that was set
+  // explicitly must not be ignored silently.
   void tally() {
     const TrainerSection& t = c_.trainer;
     const auto only = [&](bool fine, const char* key) {

@@ -1,4 +1,4 @@
-// What the schema cannot say of one key alone.
+// Rules of job.toml that concern several keys, which the schema cannot express.
 #pragma once
 
 #include "launcher/config/job_config.h"
@@ -6,11 +6,11 @@
 
 namespace antdt::launcher {
 
-// Fills in the values that depend on others: restart, format, shard_records.
+// Computes the values that depend on others: restart, format, shard_records.
 void derive(JobConfig& config);
 
-// Adds what does not fit together to `problems`. A check is left out when
-// something is wrong already with a key that it needs.
+// Adds rules that are violated to `problems`. A check is left out if a key that it needs already
+// has a problem.
 void check(const JobConfig& config, Problems& problems);
 
 }  // namespace antdt::launcher

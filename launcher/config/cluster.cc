@@ -13,7 +13,7 @@ namespace antdt::launcher {
 
 namespace {
 
-// The file with the key of the agent, or "" when there is none.
+// The file with the agent's public key, or "" if there is none.
 std::string agent_key_file(const std::string& directory, const std::string& host_port) {
   for (const std::string& name : {host_port, host_of(host_port), std::string("cluster")}) {
     std::string file = fmt::format("{}/agents/{}.pub", directory, name);
@@ -46,7 +46,7 @@ void receive(Agent& agent) {
   }
 }
 
-// Every agent that refuses, in one error.
+// Reports every agent that refuses, in one error.
 Status check_refusals(const std::vector<std::string>& hosts, const std::vector<Agent>& agents) {
   std::string refusals;
   for (std::size_t i = 0; i < agents.size(); ++i) {
@@ -58,7 +58,7 @@ Status check_refusals(const std::vector<std::string>& hosts, const std::vector<A
   return fail(ErrorKind::kRefused, "{}", refusals);
 }
 
-// Workers read and write the run directory of who starts the job, so they have to run as
+// Workers read and write the run directory of the user who starts the job, so they have to run as
 // that user.
 Status check_users(const std::vector<std::string>& hosts, const std::vector<Agent>& agents,
                    const std::string& own) {
@@ -88,7 +88,7 @@ Status wait_for_answers(const std::vector<std::string>& hosts, std::vector<Agent
       [[maybe_unused]] const bool readable = agents[i].socket.wait_readable(deadline - clock.now());
       receive(agents[i]);
     }
-    receive(agents[i]);  // one that answered while another was waited for
+    receive(agents[i]);  // another agent's answer, which arrived while one was waited for
     if (!agents[i].answered()) silent += (silent.empty() ? "" : ", ") + hosts[i];
   }
   if (silent.empty()) return {};

@@ -17,7 +17,7 @@ using Json = nlohmann::ordered_json;
 template <class M, class T>
 concept Of = std::same_as<std::remove_const_t<M>, T>;  // T, const or not
 
-// One list of names for both directions, in the order of job.json.
+// The fields' names, used for both directions, in the order of job.json.
 void fields(Of<Resources> auto& m, auto&& v) {
   v("cpus", m.cpus);
   v("memory_bytes", m.memory_bytes);
@@ -55,6 +55,7 @@ void fields(Of<RoleSection> auto& m, auto&& v) {
   v("resources", m.resources);
   v("env", m.env);
   v("replicas", m.replicas);
+  v("trace", m.trace);
 }
 void fields(Of<RolesSection> auto& m, auto&& v) {
   v("worker", m.worker);
@@ -103,6 +104,9 @@ void fields(Of<TrainerSection> auto& m, auto&& v) {
   v("cin_layers", m.cin_layers);
   v("bottom_hidden", m.bottom_hidden);
   v("threads", m.threads);
+  v("reader", m.reader);
+  v("metric", m.metric);
+  v("schedule", m.schedule);
 }
 void fields(Of<ControlSection> auto& m, auto&& v) {
   v("solution", m.solution);
@@ -175,6 +179,7 @@ void fields(Of<JobConfig> auto& m, auto&& v) {
   v("data", m.data);
   v("batch", m.batch);
   v("trainer", m.trainer);
+  v("user", m.user);
   v("device", m.device);
   v("emulated", m.emulated);
   v("control", m.control);
@@ -215,8 +220,8 @@ Json write(const T& value) {
   }
 }
 
-// Reads fields by name; remembers the first that is missing or of a wrong type, and
-// the first that no field has.
+// Reads fields by name. Remembers the first field that is missing or has a wrong type, and the
+// first name that is not a field.
 class JsonReader {
  public:
   template <class T>
@@ -293,7 +298,7 @@ Result<JobConfig> config_from_json(const Json& json, bool complete) {
   JsonReader reader;
   reader.read(json, "", config);
   if (!complete) return config;
-  // Left out, it would be another job; also a key with a mistake in it ends here.
+  // If an unknown key were ignored, it would be another job. A misspelled key is also found here.
   if (!reader.unknown().empty()) {
     return fail(ErrorKind::kUsage,
                 "the job has a key that this build of AntDT does not know: {}. It was written by "

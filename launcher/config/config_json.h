@@ -1,4 +1,4 @@
-// The effective configuration between struct and JSON, for this folder's .cc files.
+// Converts the effective configuration between struct and JSON. For this folder's .cc files only.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -8,8 +8,8 @@
 namespace antdt::launcher {
 
 [[nodiscard]] nlohmann::ordered_json config_to_json(const JobConfig& config);
-// Fills what `json` has. Missing and null values leave the struct's own, and
-// are an error (kCorrupt) only when it must be `complete`.
+// Fills in what `json` has. A missing or null value leaves the struct's own value; if the
+// configuration must be `complete`, it is an error (kCorrupt).
 [[nodiscard]] Result<JobConfig> config_from_json(const nlohmann::ordered_json& json, bool complete);
 
 }  // namespace antdt::launcher

@@ -1,4 +1,6 @@
-// effective.toml: every key with its value, by the schema.
+// Writes effective.toml: every key with its value, in the order of the schema.
+#include <algorithm>
+#include <cctype>
 #include <nlohmann/json.hpp>
 
 #include "core/schema/keys.h"
@@ -11,7 +13,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// JSON's strings are TOML's basic strings but for DEL, which TOML wants escaped.
+// JSON strings are valid TOML basic strings, except that TOML requires DEL to be escaped.
 std::string quoted(const std::string& text) {
   std::string out = Json(text).dump(-1, ' ', false, Json::error_handler_t::replace);
   for (std::size_t at = out.find('\x7f'); at != std::string::npos; at = out.find('\x7f')) {
@@ -29,6 +31,20 @@ std::string list(const Json& items) {
   return "[" + out + "]";
 }
 
+bool is_bare(const std::string& name) {
+  return !name.empty() && std::ranges::all_of(name, [](unsigned char c) {
+    return std::isalnum(c) != 0 || c == '_' || c == '-';
+  });
+}
+
+std::string free_value(const Json& value) {
+  if (value.is_string()) return quoted(value.get<std::string>());
+  if (!value.is_array()) return value.dump();
+  std::string out;
+  for (const Json& item : value) out += (out.empty() ? "" : ", ") + free_value(item);
+  return "[" + out + "]";
+}
+
 std::string text_map(const Json& map) {
   std::string out;
   for (const auto& [name, value] : map.items()) {
@@ -38,8 +54,8 @@ std::string text_map(const Json& map) {
   return out.empty() ? "{}" : "{" + out + " }";
 }
 
-// `section` holds the key's value under its name in job.json; "" if it does not
-// (a budget that a hand-made configuration leaves out).
+// `section` has the key's value under its name in job.json. Returns "" if it does not (a budget
+// that a hand-written configuration leaves out).
 std::string value_of(const schema::Key& key, const Json& section) {
   if (key.type == schema::KeyType::kCount) {
     if (section["min"] == section["max"]) return section["count"].dump();
@@ -70,7 +86,17 @@ std::string value_of(const schema::Key& key, const Json& section) {
   }
 }
 
-// The tables below `path`, which is "a.b[]" for an item of a list.
+// Numbers keep their kind: JSON writes 1.0 as TOML does.
+std::string free_table(const std::string& header, const Json& table) {
+  if (table.empty()) return "";
+  std::string out = "\n" + header + "\n";
+  for (const auto& [name, value] : table.items()) {
+    out += fmt::format("{} = {}\n", is_bare(name) ? name : quoted(name), free_value(value));
+  }
+  return out;
+}
+
+// Writes the tables below `path`, which is "a.b[]" for an item of a list.
 void write_section(const std::string& path, const std::string& header, const Json& section,
                    std::string& out) {
   std::string keys;
@@ -80,6 +106,8 @@ void write_section(const std::string& path, const std::string& header, const Jso
     const schema::Key* key = schema::find_key(full);
     if (key == nullptr) {
       write_section(full, "[" + full + "]", section[name], tables);
+    } else if (key->type == schema::KeyType::kFree) {
+      tables += free_table("[" + full + "]", section[name]);
     } else if (key->type == schema::KeyType::kTables) {
       for (const Json& item : section[name]) {
         write_section(full + "[]", "[[" + full + "]]", item, tables);

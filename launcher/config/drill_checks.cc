@@ -30,7 +30,7 @@ class DrillChecker {
     const auto id = parse_worker_id(name);
     return id && id->role == 'w' && id->index < c_.roles.worker.max;
   }
-  // A server that is moved or has a replica has two processes, by turns or at once.
+  // The servers' processes: a server that is moved or has a replica has two, at once or in turn.
   [[nodiscard]] std::uint32_t servers() const { return 2 * c_.roles.server.count; }
   [[nodiscard]] bool is_server(const std::string& name) const {
     const auto id = parse_worker_id(name);

@@ -1,5 +1,5 @@
-// What [[inject]], [[device]] and [emulated] must hold beside the schema. Pure but for the traces,
-// which are read.
+// Rules of [[inject]], [[device]] and [emulated] that the schema cannot express. Pure, except that
+// trace files are read.
 #pragma once
 
 #include "launcher/config/job_config.h"

@@ -27,8 +27,8 @@ Result<JobConfig> load_text(const std::string& text, const std::string& path,
   apply_overrides(root, overrides, places, problems);
   nlohmann::ordered_json json = read_by_schema(root, directory, places, problems);
 
-  // What could not be read has its default from here on, and its problem already; checks that
-  // need it are left out.
+  // A value that could not be read has a problem already. It is replaced by its default, and checks
+  // that need it are left out.
   add_missing_keys(json);
   ANTDT_TRY(JobConfig config, config_from_json(json, /*complete=*/false));
   config.job.directory = directory.empty() ? "/" : directory;

@@ -1,17 +1,17 @@
 // A job as job.toml describes it, with every default filled in.
 //
-// load() reads what a user wrote and is strict: an unknown key, a wrong type, a
-// value out of range, a file that is not there are errors that name file, line,
-// column and key and say how to mend it, all of them at once. Everybody after
-// the launcher reads the *effective* configuration, which is complete: as JSON
-// (RUN/job.json, and WorkerWelcome.config_json) or through this struct.
-// The keys with their types, defaults and meaning are the table in core/schema/keys.h; the
-// structs below have no defaults of their own.
+// load() reads what a user wrote, and is strict: an unknown key, a wrong type, a value out of range
+// and a missing file are errors that name file, line, column and key and say how to mend it, all of
+// them at once. Every part after the launcher reads the *effective* configuration, which is
+// complete: as JSON (RUN/job.json, and WorkerWelcome.config_json) or through this struct. The keys
+// with their types, defaults and meaning are the table in core/schema/keys.h; the structs below
+// have no defaults of their own.
 #pragma once
 
 #include <chrono>
 #include <cstdint>
 #include <map>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
@@ -22,28 +22,28 @@ namespace antdt::launcher {
 struct JobSection {
   std::string name;
   std::string id;         // <name>-<ulid>; empty until the run directory is made
-  std::string directory;  // absolute: where job.toml is, and where workers run
+  std::string directory;  // absolute: the directory of job.toml, in which workers run
   std::uint32_t epochs = 0;
   std::uint64_t seed = 0;
 };
 
-// Empty hosts: the job runs on this machine under a private agent.
+// Without hosts, the job runs on this machine under a private agent.
 struct ClusterSection {
   std::vector<std::string> hosts;  // "10.0.0.1:7700"
-  std::string interface;           // for workers and servers; empty: that of the address in `hosts`
-  std::string ports;               // "29400-29999": of workers and servers; empty: any
-  std::string keys;                // directory with job.key and agents/
-  bool encrypt = false;            // what the members of a collective send one another
+  std::string interface;  // for workers and servers; empty: the interface of the address in `hosts`
+  std::string ports;      // "29400-29999": ports of workers and servers; empty: any
+  std::string keys;       // directory with job.key and agents/
+  bool encrypt = false;   // whether the members of a collective encrypt what they send one another
 };
 
 struct Resources {
-  double cpus = 0;  // 0 of anything: not asked for, always fits
+  double cpus = 0;  // 0: the resource is not requested and always fits
   std::uint64_t memory_bytes = 0;
   std::uint32_t devices = 0;
 };
 
 struct RoleSection {
-  std::uint32_t count = 1;  // wanted; between min and max
+  std::uint32_t count = 1;  // the wanted number, between min and max
   std::uint32_t min = 1;
   std::uint32_t max = 1;
   std::vector<std::string> command;
@@ -51,7 +51,8 @@ struct RoleSection {
   std::string restart;   // "member", "gang" or "never"
   Resources resources;
   std::map<std::string, std::string> env;
-  std::uint32_t replicas = 1;  // processes that are one server
+  std::uint32_t replicas = 1;  // how many processes form one server
+  bool trace = true;           // a script of protocol torchrun is measured
   [[nodiscard]] std::uint32_t processes() const { return count * replicas; }
 };
 
@@ -63,12 +64,12 @@ struct RoleSection {
 
 struct RolesSection {
   RoleSection worker;
-  RoleSection server = nobody();  // count 0: none; always as many as wanted
+  RoleSection server = nobody();  // count 0: no servers; always as many as wanted
 };
 
 struct BadRecords {
   std::string action;     // "fail" or "quarantine"
-  std::uint64_t max = 0;  // records that may be quarantined
+  std::uint64_t max = 0;  // most records that may be quarantined
 };
 
 struct Column {
@@ -89,7 +90,7 @@ struct DataSection {
   std::string shuffle;              // "full", "shards" or "none"
   std::string delivery;             // "exactly-once"
   BadRecords on_bad_record;
-  std::string encode;  // of categories: "hash" or "vocabulary"
+  std::string encode;  // how categories are encoded: "hash" or "vocabulary"
   std::uint64_t hash_buckets = 0;
   std::uint64_t vocabulary_min_count = 0;
   std::string separator;        // format csv: one character
@@ -101,17 +102,17 @@ struct BatchSection {
   std::uint64_t global = 0;
   std::string unit;               // "sample"
   std::string adjust;             // "size", "accumulation", "both" or "none"
-  std::uint32_t multiple_of = 0;  // of a micro-batch
-  std::uint32_t min = 0;          // per worker and micro-batch
-  std::uint32_t max = 0;          // the same; 0: none
+  std::uint32_t multiple_of = 0;  // size of a micro-batch is a multiple of it
+  std::uint32_t min = 0;          // least micro-batch of a worker
+  std::uint32_t max = 0;          // largest micro-batch of a worker; 0: no bound
 };
 
 struct TrainerSection {
   std::string
       model;  // "lr", "deepfm", "xdeepfm", "dlrm", "mlp", "resnet", "emulated", "tally", "tally3"
   std::string sync;                  // "allreduce", "ps-bsp", "ps-ssp" or "ps-asp"
-  std::uint32_t backup_workers = 0;  // of ps-bsp
-  std::uint64_t staleness = 0;       // of ps-ssp: pushes
+  std::uint32_t backup_workers = 0;  // with ps-bsp
+  std::uint64_t staleness = 0;       // with ps-ssp, in pushes
   std::string optimizer;             // "sgd", "adagrad" or "adam"
   double lr = 0;
   double momentum = 0;
@@ -119,9 +120,12 @@ struct TrainerSection {
   std::uint32_t embedding_dim = 0;
   std::string embedding_gradients;  // "dense" or "sparse"
   std::vector<std::uint32_t> hidden;
-  std::vector<std::uint32_t> cin_layers;     // of xdeepfm
-  std::vector<std::uint32_t> bottom_hidden;  // of dlrm
+  std::vector<std::uint32_t> cin_layers;     // with xdeepfm
+  std::vector<std::uint32_t> bottom_hidden;  // with dlrm
   std::uint32_t threads = 0;
+  std::string reader;  // of a program of the C++ kit, like the two that follow; empty: none
+  std::string metric;
+  std::string schedule;
 };
 
 struct ControlSection {
@@ -130,7 +134,7 @@ struct ControlSection {
   std::string mode;                  // "observe", "advise" or "act"
   std::chrono::milliseconds transient_window{};
   std::chrono::milliseconds persistent_window{};
-  std::vector<std::string> allow;  // drastic actions that need nobody's approval
+  std::vector<std::string> allow;  // kinds of drastic actions that need no approval
   std::uint32_t max_actions_per_hour = 0;
 };
 
@@ -141,13 +145,14 @@ struct FailureSection {
   std::chrono::milliseconds stop_grace{};
   // By class: program, oom, signal, hang, host, collective.
   std::map<std::string, std::uint32_t> budgets;
-  std::chrono::milliseconds budget_refill{};  // of training; then one of each class is forgiven
+  // training time after which one failure of each class is forgiven
+  std::chrono::milliseconds budget_refill{};
 };
 
 struct CheckpointSection {
-  std::chrono::milliseconds every{};  // 0: none
+  std::chrono::milliseconds every{};  // 0: no checkpoints at intervals
   std::uint32_t keep = 0;
-  std::uint32_t copies = 0;  // hosts on which each is kept, where they share nothing
+  std::uint32_t copies = 0;  // on how many hosts each is kept if hosts share no directory
 };
 
 struct LogsSection {
@@ -155,22 +160,22 @@ struct LogsSection {
   std::uint64_t history_bytes = 0;  // of history.db
 };
 
-// What workers compute on, in place of what they say; ctl/monitor/devices.h.
+// What workers compute on, overriding what they report; ctl/monitor/devices.h.
 struct DeviceEntry {
-  std::vector<std::string> workers;   // none: all
+  std::vector<std::string> workers;   // empty: all
   std::string host;                   // empty: any
-  std::string name;                   // "class" in job.toml; empty: as they say
-  std::uint32_t max_micro_batch = 0;  // samples; 0: as they say
+  std::string name;                   // "class" in job.toml; empty: as the workers report
+  std::uint32_t max_micro_batch = 0;  // samples; 0: as the workers report
 };
 
-// A device that is not there; core/drill/emulation.h says how long it takes.
+// A device that is emulated; core/drill/emulation.h says how long it takes.
 struct EmulatedDevice {
   std::string name;  // "class" in job.toml
   std::vector<std::string> workers;
   std::chrono::microseconds flat{};
   std::uint32_t flat_until = 0;
   std::chrono::microseconds per_sample{};
-  std::uint32_t memory = 0;  // samples; 0: any number
+  std::uint32_t memory = 0;  // in samples; 0: any number fits
 };
 
 struct EmulatedSection {
@@ -179,25 +184,27 @@ struct EmulatedSection {
   std::vector<EmulatedDevice> device;
 };
 
-// A straggler made on purpose; core/drill/injection.h says what it means.
+// A fault injection; core/drill/injection.h defines it.
 struct Injection {
   std::vector<std::string> workers;              // ids, or "*"
-  std::string host;                              // empty: any
+  std::string host;                              // empty: any host
   double slowdown = 0;                           // computing takes this many times as long
-  std::chrono::microseconds delay{};             // more for each batch
-  std::chrono::microseconds delay_per_sample{};  // more for each sample
-  std::chrono::microseconds data_delay{};        // more for the data of each batch
-  std::chrono::microseconds latency{};      // more for each message to another worker or server
-  std::uint64_t bandwidth = 0;              // of those, bytes a second; 0: no bound
-  double throttle = 0;                      // the part of the time that the process may run
-  std::string trace;                        // path; empty: none
-  std::chrono::milliseconds trace_every{};  // how long a row lasts; 0: a step
-  bool kill = false;                        // SIGKILL when it begins to hold
+  std::chrono::microseconds delay{};             // additional time for each batch
+  std::chrono::microseconds delay_per_sample{};  // additional time for each sample
+  std::chrono::microseconds data_delay{};        // additional time for the data of each batch
+  // additional time for each message to another worker or server
+  std::chrono::microseconds latency{};
+  std::uint64_t bandwidth = 0;  // bandwidth of such messages in bytes a second; 0: no bound
+  double throttle = 0;          // the part of the time for which the process may run
+  std::string trace;            // path; empty: none
+  std::chrono::milliseconds trace_every{};  // how long a row lasts; 0: one step
+  bool kill = false;                        // SIGKILL when the injection begins to apply
   std::chrono::milliseconds from{};         // since the worker began training
   std::chrono::milliseconds until{};        // 0: to the end
   std::chrono::milliseconds every{};        // length of a window; 0: no windows
-  std::chrono::milliseconds lasts{};        // "for" in job.toml: of a window; 0: all of it
-  double chance = 0;                        // of a window, or of a step
+  // "for" in job.toml: length of the injection within a window; 0: all of it
+  std::chrono::milliseconds lasts{};
+  double chance = 0;  // probability for a window, or for a step
 };
 
 struct JobConfig {
@@ -207,6 +214,7 @@ struct JobConfig {
   DataSection data;
   BatchSection batch;
   TrainerSection trainer;
+  nlohmann::ordered_json user = nlohmann::ordered_json::object();  // the program's own options
   std::vector<DeviceEntry> device;
   EmulatedSection emulated;
   ControlSection control;
@@ -216,27 +224,27 @@ struct JobConfig {
   std::vector<Injection> inject;
 };
 
-// Reads `path` and applies `overrides` ("batch.global=512"; a value is TOML, or
-// a bare string). Relative paths, also in overrides, are relative to the
-// directory of job.toml. The error (kUsage) lists every problem, one a line.
+// Reads `path` and applies `overrides` ("batch.global=512"; a value is TOML, or a bare string).
+// Relative paths, also in overrides, are relative to the directory of job.toml. The error (kUsage)
+// lists every problem, one on each line.
 [[nodiscard]] Result<JobConfig> load(const std::string& path,
                                      const std::vector<std::string>& overrides = {});
-// The same for text that is in memory; `path` names it in messages and its
-// directory is what relative paths are relative to.
+// The same for a text in memory. `path` names it in messages, and relative paths are relative to
+// its directory.
 [[nodiscard]] Result<JobConfig> load_text(const std::string& text, const std::string& path,
                                           const std::vector<std::string>& overrides = {});
 
-// The effective configuration as JSON: what docs and workers call job.json.
+// The effective configuration as JSON, which documents and workers call job.json.
 [[nodiscard]] std::string to_json(const JobConfig& config);
-// Of what to_json wrote, here or in an older build: keys that came since have their
-// defaults. One that is not known is an error (kUsage): a newer build wrote it. What
-// cannot be missing is one, too (kCorrupt).
+// Reads what to_json wrote, in this build or an older one; keys that were added since get their
+// defaults. An unknown key is an error (kUsage), because a newer build wrote it. A missing required
+// key is an error (kCorrupt).
 [[nodiscard]] Result<JobConfig> from_json(const std::string& text);
 
-// As a job.toml with every key in it, which load() reads back to the same.
+// Writes a job.toml with every key, which load() reads back to the same configuration.
 [[nodiscard]] std::string to_toml(const JobConfig& config);
 
-// RUN/job.json.
+// Reads RUN/job.json.
 [[nodiscard]] Result<JobConfig> load_effective(const std::string& run_dir);
 
 }  // namespace antdt::launcher

@@ -9,7 +9,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// What is of another type than the default is left to who reads it.
+// A value of another type than the default is left for the reader to judge.
 void add_missing(Json& json, const Json& defaults) {
   if (!json.is_object()) return;
   for (const auto& [name, value] : defaults.items()) {
@@ -38,11 +38,12 @@ Json* find(Json& json, std::string_view path) {
 
 void add_missing_keys(Json& job) {
   Json defaults = default_values("");
-  // What derive() would make of them, for a job from before there were servers.
+  // What derive() would compute, for a job of a release without servers.
   Json& server = defaults["roles"]["server"];
   server["min"] = server["max"] = server["count"];
   server["protocol"] = "antdt";
   server["restart"] = "member";
+  server["trace"] = true;
   add_missing(job, defaults);
   for (const schema::Key& key : schema::keys()) {
     if (key.type != schema::KeyType::kTables) continue;

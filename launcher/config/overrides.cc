@@ -6,7 +6,7 @@ namespace antdt::launcher {
 
 namespace {
 
-// "value = <text>" as a table with that one key; the string if it is no TOML.
+// Parses "value = <text>" as a table with that one key. Text that is not TOML becomes a string.
 toml::table parse_value(const std::string& path, const std::string& text) {
   const schema::Key* key = schema::find_key(path);
   toml::table holder;
@@ -31,8 +31,7 @@ toml::table parse_value(const std::string& path, const std::string& text) {
   return holder;
 }
 
-// The table that holds the last part of `path`, or null if a part above it is
-// something else.
+// The table that holds the last part of `path`, or null if a part above it is not a table.
 toml::table* table_above(toml::table& root, std::string_view path) {
   toml::table* table = &root;
   for (std::size_t dot = path.find('.'); dot != std::string_view::npos; dot = path.find('.')) {

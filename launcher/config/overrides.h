@@ -1,4 +1,4 @@
-// --set key=value: changes to what job.toml says.
+// --set key=value: changes to job.toml.
 #pragma once
 
 #include <string>
@@ -9,9 +9,9 @@
 
 namespace antdt::launcher {
 
-// Puts each "a.b.c=value" into `root`, tables made where they are missing. The
-// value is TOML; where it is not, or where the key wants a string, it is the
-// string as it stands, and where the key wants a list, a list of it alone.
+// Puts each "a.b.c=value" into `root`, making missing tables. The value is TOML. If it is not, or
+// if the key requires a string, the text itself is the value; if the key requires a list, the value
+// becomes its only item.
 void apply_overrides(toml::table& root, const std::vector<std::string>& overrides, Places& places,
                      Problems& problems);
 

@@ -40,7 +40,7 @@ tl::unexpected<Error> too_many(const std::vector<HostResources>& hosts, std::str
               role, role);
 }
 
-// The host whose share is least used after one more worker; the first of equals.
+// The host that would be least used after one more worker; the first of equals.
 std::size_t next_host(const std::vector<std::uint64_t>& room, const std::vector<double>& weight,
                       const std::vector<std::uint64_t>& used) {
   std::size_t best = room.size();
@@ -83,7 +83,7 @@ Result<std::vector<std::size_t>> place_role(const std::vector<HostResources>& ho
 
 std::uint64_t fits(const HostResources& host, const Resources& each) {
   std::uint64_t fit = kUnbounded;
-  // A tenth of a percent of a cpu is no reason to refuse: 0.1 * 3 is not 0.3.
+  // A deviation of a tenth of a percent of a CPU is tolerated, because 0.1 * 3 is not exactly 0.3.
   if (each.cpus > 0) fit = static_cast<std::uint64_t>((host.cpus + 1e-3) / each.cpus);
   if (each.memory_bytes > 0) fit = std::min(fit, host.memory_bytes / each.memory_bytes);
   if (each.devices > 0) fit = std::min<std::uint64_t>(fit, host.devices / each.devices);
@@ -116,8 +116,8 @@ Result<Placement> place(const std::vector<HostResources>& hosts, const RolesSect
   Placement placement;
   std::vector<HostResources> left = hosts;
   if (server.count > 0) {
-    // s0 and s2 are one server of two: processes lie host by host, so they are apart unless
-    // a host takes more than half of all.
+    // s0 and s2 are the two processes of one server. Processes are placed host by host, so the two
+    // are on different hosts unless one host takes more than half of all.
     ANTDT_TRY(placement.servers, place_role(hosts, "server", server.processes(), server.resources));
   }
   for (const std::size_t host : placement.servers) {

@@ -11,7 +11,7 @@
 
 namespace antdt::launcher {
 
-// What a host's agent reported as free.
+// The free resources that a host's agent reported.
 struct HostResources {
   std::string name;  // for messages
   double cpus = 0;
@@ -19,31 +19,31 @@ struct HostResources {
   std::uint32_t devices = 0;
 };
 
-// The index in `hosts` for each of `count` workers, rising: workers of one host
-// are neighbours in rank. Work is spread in proportion to what hosts can take
-// (to their cpus where nothing is asked for). A resource of 0 always fits. The
-// error (kUnreachable) says what each host has and how many workers are too many.
+// The index in `hosts` for each of `count` workers, rising, so that workers on one host have
+// neighbouring ranks. Workers are spread in proportion to what the hosts can take (to their CPUs if
+// no resources are requested). A resource of 0 always fits. The error (kUnreachable) says what each
+// host has and how many workers are too many.
 [[nodiscard]] Result<std::vector<std::size_t>> place(const std::vector<HostResources>& hosts,
                                                      std::uint32_t count, const Resources& each);
 
-// The same for as many as fit between the role's min and its count.
+// The same for as many workers as fit, between the role's min and its count.
 [[nodiscard]] Result<std::vector<std::size_t>> place(const std::vector<HostResources>& hosts,
                                                      const RoleSection& role);
 
-// The index in `hosts` of each process of a role, by its own index; each list rises.
+// The index in `hosts` of each process of a role, by the process's own index; each list rises.
 struct Placement {
   std::vector<std::size_t> workers;
   std::vector<std::size_t> servers;
 };
 
-// How many processes with `each` fit on `host`, 2^40 where nothing is asked for.
+// How many processes with `each` fit on `host`; 2^40 if no resources are requested.
 [[nodiscard]] std::uint64_t fits(const HostResources& host, const Resources& each);
-// `host` less what `count` such processes take, never below nothing.
+// `host` without the resources of `count` such processes, but not below zero.
 [[nodiscard]] HostResources without(HostResources host, std::uint64_t count, const Resources& each);
 
-// All roles of a job. The servers' room is set aside before the workers are
-// placed as above: a job cannot begin without all its servers, and a range of
-// workers is content with what is left.
+// Places all roles of a job. The servers' resources are set aside before the workers are placed,
+// because a job cannot begin without all its servers, while a range of workers is satisfied with
+// what is left.
 [[nodiscard]] Result<Placement> place(const std::vector<HostResources>& hosts,
                                       const RolesSection& roles);
 

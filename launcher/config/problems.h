@@ -1,4 +1,4 @@
-// What is wrong with a job.toml, all of it, each with its place.
+// All problems of a job.toml, each with its place.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@
 
 namespace antdt::launcher {
 
-// "data.paths[1]" -> "data.paths" -> "data"; false when there is nothing above.
+// "data.paths[1]" -> "data.paths" -> "data"; false if nothing is left.
 inline bool cut_last(std::string& key) {
   const std::size_t cut = key.find_last_of(".[");
   if (cut == std::string::npos) return false;
@@ -20,13 +20,13 @@ inline bool cut_last(std::string& key) {
   return true;
 }
 
-// Where keys were written: "job.toml:3:1" or "--set batch.global=0". A key that
-// was not written is at the nearest enclosing table that was, else at the file.
+// Where keys were written: "job.toml:3:1" or "--set batch.global=0". For a key that was not written
+// it is the nearest enclosing table that was written, else the file.
 class Places {
  public:
   explicit Places(std::string file) : file_(std::move(file)) {}
 
-  // Keys below one that came by --set are there too, whatever is found later.
+  // Keys below one that was given with --set have the same place, whatever is found later.
   void set_override(const std::string& key, const std::string& text) {
     places_[key] = "--set " + text;
     overridden_.insert(key);
@@ -65,13 +65,13 @@ class Problems {
     lines_.push_back({key, places_.of(key) + ": " + key + ": " + text});
     keys_.insert(key);
   }
-  // For what is wrong before there are keys.
+  // For a problem that is found before there are keys.
   void add_line(std::string line) { lines_.push_back({"", std::move(line)}); }
-  // The problem of another key says what is wrong with this one and with all below it: it
-  // was written with a mistake in its name. Unless it was written rightly, too, nothing is
-  // said of them.
+  // The problem of another key explains why this key, and all keys below it, are missing: the other
+  // key is this one misspelled. Unless this key was written as well, its own problems are not
+  // reported.
   void explain(const std::string& key) { explained_.insert(key); }
-  // Of the key itself or of a part of it ("data.paths[1]" for "data.paths").
+  // Whether the key itself, or a part of it ("data.paths[1]" for "data.paths"), has a problem.
   [[nodiscard]] bool has(const std::string& key) const {
     if (explained(key)) return true;
     for (auto it = keys_.lower_bound(key); it != keys_.end() && it->starts_with(key); ++it) {

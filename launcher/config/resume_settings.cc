@@ -14,8 +14,8 @@ namespace antdt::launcher {
 namespace {
 
 struct Rule {
-  std::string_view prefix;  // of keys; the longest that fits counts
-  std::string_view why;     // it is fixed; empty: it may change
+  std::string_view prefix;  // prefix of keys; the longest match counts
+  std::string_view why;     // why it is fixed; empty: it may change
 };
 
 constexpr std::array kRules = {
@@ -38,6 +38,7 @@ constexpr std::array kRules = {
          "the plan in the journal divides the global batch, and the training is what it is "
          "by that batch"},
     Rule{"trainer", "the checkpoint holds the state of this model, optimizer and sync"},
+    Rule{"user", "the program has made its model and its data by it"},
     Rule{"device",
          "what workers compute on was said when the run began, and its measurements go by "
          "it"},
@@ -57,7 +58,7 @@ Status check_key(std::string_view key) {
               why);
 }
 
-// Every key with its value, as effective.toml has them; tables of a list are numbered.
+// Every key with its value, as in effective.toml; tables of a list are numbered.
 std::map<std::string, std::string> values_of(const JobConfig& config) {
   std::map<std::string, std::string> values;
   std::map<std::string, int> items;
@@ -108,17 +109,17 @@ Result<ChangedConfig> change_settings(const JobConfig& before,
   for (const std::string& text : overrides) {
     const std::string key = text.substr(0, text.find('='));
     if (schema::find_key(key) == nullptr && !schema::is_section(key))
-      continue;  // the reader says what it may mean
+      continue;  // the reader will suggest the key that was meant
     ANTDT_RETURN_IF_ERROR(check_key(key));
   }
   ChangedConfig changed;
   const std::string path = before.job.directory + "/effective.toml";
   ANTDT_TRY(changed.config, load_text(to_toml(before), path, overrides));
-  // What no key says: who the run is, and how many there are of a { min, max }.
+  // What no key contains: the id of the run, and the count within { min, max }.
   changed.config.job.id = before.job.id;
   changed.config.roles.worker.count = before.roles.worker.count;
   changed.changes = differences(before, changed.config);
-  // A table may have been given whole.
+  // A whole table may have been given.
   for (const ChangedSetting& change : changed.changes) {
     ANTDT_RETURN_IF_ERROR(check_key(change.key));
   }

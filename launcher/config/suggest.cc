@@ -29,7 +29,7 @@ std::size_t distance(std::string_view a, std::string_view b) {
 std::string nearest(std::string_view written, const std::vector<std::string>& candidates) {
   std::string best;
   std::size_t best_distance = std::max<std::size_t>(1, written.size() / 3) + 1;
-  if (written.size() > 64) return best;  // nobody meant that
+  if (written.size() > 64) return best;  // too long to be a misspelled key
   for (const std::string& candidate : candidates) {
     const bool cut_short = written.size() >= 3 && candidate.starts_with(written);
     const std::size_t d = cut_short ? 1 : distance(written, candidate);

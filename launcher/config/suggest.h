@@ -7,9 +7,8 @@
 
 namespace antdt::launcher {
 
-// The candidate nearest to what was written (by edits and swapped neighbours, or as its beginning),
-// or
-// "" when none is near enough to be what was meant.
+// The candidate that is nearest to the written text (by edits and swapped neighbours, or by its
+// beginning), or "" if none is near enough to be meant.
 [[nodiscard]] std::string nearest(std::string_view written,
                                   const std::vector<std::string>& candidates);
 

@@ -30,7 +30,7 @@ std::string_view kind_of(const toml::node& node) {
   return "a date or a time of day";
 }
 
-// One value as its key wants it; what is wrong with it goes to `problems`.
+// Converts one value to the type of its key; problems with it go to `problems`.
 class Converter {
  public:
   Converter(const schema::Key& key, std::string path, const std::string& base, Problems& problems)
@@ -69,6 +69,8 @@ class Converter {
         return file(node);
       case schema::KeyType::kTextMap:
         return text_map(node);
+      case schema::KeyType::kFree:
+        return free_table(node);
       default:
         return nullptr;
     }
@@ -99,23 +101,10 @@ class Converter {
       return problem(where, fmt::format("must be a string, not {}", kind_of(node)));
     }
     const std::string value = *node.value<std::string>();
-    if (!key_.choices.empty() && std::ranges::find(key_.choices, value) == key_.choices.end()) {
-      return not_a_choice(value, where);
+    if (!key_.open && !key_.choices.empty() && !is_choice(key_, value)) {
+      return problem(where, not_a_choice(key_, value));
     }
     return value;
-  }
-  Json not_a_choice(const std::string& value, const std::string& where) {
-    std::vector<std::string> choices;
-    std::string list;
-    for (const std::string_view choice : key_.choices) {
-      if (choice.empty()) continue;
-      choices.emplace_back(choice);
-      list += fmt::format("{}\"{}\"", list.empty() ? "" : ", ", choice);
-    }
-    const std::string meant = nearest(value, choices);
-    return problem(where,
-                   fmt::format("'{}' is none of {}{}", value, list,
-                               meant.empty() ? "" : fmt::format(" (did you mean '{}'?)", meant)));
   }
 
   Json integer(const toml::node& node, const std::string& where) {
@@ -204,6 +193,35 @@ class Converter {
     return map;
   }
 
+  // Its keys have places of their own (Reader::convert).
+  Json free_table(const toml::node& node) {
+    if (!node.is_table()) return wrong_type(node);
+    Json table = Json::object();
+    for (const auto& [name, value] : *node.as_table()) {
+      table[std::string(name.str())] = free_value(value, path_ + "." + std::string(name.str()));
+    }
+    return table;
+  }
+  Json free_value(const toml::node& node, const std::string& where) {
+    if (node.is_string()) return *node.value<std::string>();
+    if (node.is_integer()) return *node.value<std::int64_t>();
+    if (node.is_boolean()) return *node.value<bool>();
+    if (node.is_floating_point()) {
+      const double value = *node.value<double>();
+      return std::isfinite(value) ? Json(value) : problem(where, "must be a finite number");
+    }
+    if (!node.is_array()) {
+      return problem(where, fmt::format("must be a string, a number, true or false, or a list of "
+                                        "these, not {}",
+                                        kind_of(node)));
+    }
+    Json list = Json::array();
+    for (std::size_t i = 0; i < node.as_array()->size(); ++i) {
+      list.push_back(free_value(*node.as_array()->get(i), fmt::format("{}[{}]", where, i)));
+    }
+    return list;
+  }
+
   const schema::Key& key_;
   std::string path_;
   const std::string& base_;
@@ -215,7 +233,7 @@ class Reader {
   Reader(const std::string& base, Places& places, Problems& problems)
       : base_(base), places_(places), problems_(problems) {}
 
-  // `table` may be null: nothing of this section was written.
+  // `table` may be null if nothing of this section was written.
   Json section(const std::string& path, const toml::table* table) {
     if (table != nullptr) note_and_check_names(path, *table);
     Json out = Json::object();
@@ -234,21 +252,28 @@ class Reader {
   }
 
  private:
+  void note(const std::string& path, const toml::table& table) {
+    for (const auto& [name, node] : table) {
+      const auto& begin = name.source().begin;
+      places_.set(join(path, name.str()), begin.line, begin.column);
+    }
+  }
   void note_and_check_names(const std::string& path, const toml::table& table) {
+    note(path, table);
     const std::vector<std::string> known = schema::names_below(path);
     for (const auto& [name, node] : table) {
       const std::string full = join(path, name.str());
-      const auto& begin = name.source().begin;
-      places_.set(full, begin.line, begin.column);
       if (std::ranges::find(known, name.str()) != known.end()) continue;
-      // A class is no misplaced key: its name elsewhere ("workers") means something else.
+      // A failure class is not a misplaced key: the same name elsewhere ("workers") means something
+      // else.
       problems_.add(full, path == "failure.budgets"
                               ? "unknown class of failure: the classes are " + listed(known)
                               : "unknown key" + suggestion(path, std::string(name.str()), known));
     }
   }
 
-  // A near name beside it, else the same name elsewhere: that one is not missing, too.
+  // Suggests a similar name in the same section, else the same name in another one. The suggested
+  // key is then not reported as missing.
   std::string suggestion(const std::string& path, const std::string& name,
                          const std::vector<std::string>& known) {
     std::string meant = nearest(name, known);
@@ -286,10 +311,11 @@ class Reader {
     } else if (key.type == schema::KeyType::kTables) {
       put(key, tables(path, node), out);
     } else {
+      if (key.type == schema::KeyType::kFree && node.is_table()) note(path, *node.as_table());
       put(key, Converter(key, path, base_, problems_).convert(node), out);
     }
   }
-  // Null: it could not be read, and is left out.
+  // Null: the value could not be read, and is left out.
   static void put(const schema::Key& key, Json value, Json& out) {
     if (!value.is_null()) out[schema::json_name(key)] = std::move(value);
   }
@@ -354,6 +380,23 @@ class Reader {
 
 }  // namespace
 
+bool is_choice(const schema::Key& key, std::string_view value) {
+  return std::ranges::find(key.choices, value) != key.choices.end();
+}
+
+std::string not_a_choice(const schema::Key& key, const std::string& value) {
+  std::vector<std::string> choices;
+  std::string list;
+  for (const std::string_view choice : key.choices) {
+    if (choice.empty()) continue;
+    choices.emplace_back(choice);
+    list += fmt::format("{}\"{}\"", list.empty() ? "" : ", ", choice);
+  }
+  const std::string meant = nearest(value, choices);
+  return fmt::format("'{}' is none of {}{}", value, list,
+                     meant.empty() ? "" : fmt::format(" (did you mean '{}'?)", meant));
+}
+
 nlohmann::ordered_json read_by_schema(const toml::table& root, const std::string& base,
                                       Places& places, Problems& problems) {
   return Reader(base, places, problems).section("", &root);
@@ -361,7 +404,7 @@ nlohmann::ordered_json read_by_schema(const toml::table& root, const std::string
 
 nlohmann::ordered_json default_values(const std::string& path) {
   Places nowhere("");
-  Problems ignored(nowhere);  // keys that must be written
+  Problems ignored(nowhere);  // keys that must be written are missing here
   return Reader("", nowhere, ignored).section(path, nullptr);
 }
 

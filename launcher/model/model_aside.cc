@@ -17,7 +17,7 @@ namespace {
 namespace fs = std::filesystem;
 constexpr std::array kWaiting{SIGINT, SIGTERM, SIGHUP};
 
-// Absolute, without a slash behind it; where a link leads.
+// The path made absolute, without a trailing slash, and with links resolved.
 std::string resolved(const std::string& place) {
   std::error_code error;
   const std::string absolute =
@@ -26,7 +26,7 @@ std::string resolved(const std::string& place) {
   return error ? absolute : real.string();
 }
 
-// A rename cannot take the place of one.
+// A directory cannot be renamed onto a mount point.
 bool is_mount_point(const std::string& path, const std::string& parent) {
   struct stat of_path {};
   struct stat of_parent {};
@@ -68,7 +68,7 @@ Result<AsideDirectory> AsideDirectory::make_for(const std::string& wanted) {
     return fail_errno(ErrorKind::kIo, errno, "making a directory in " + parent);
   }
   AsideDirectory aside(place, std::move(outer));
-  ANTDT_RETURN_IF_ERROR(make_directories(aside.path(), 0777));  // as the umask has it
+  ANTDT_RETURN_IF_ERROR(make_directories(aside.path(), 0777));  // the umask applies
   return aside;
 }
 

@@ -1,4 +1,4 @@
-// A directory that is made beside its place and gets its name when it is whole.
+// A directory that is made beside its final place and renamed when it is complete.
 #pragma once
 
 #include <csignal>
@@ -11,18 +11,18 @@ namespace antdt::cli {
 
 class AsideDirectory {
  public:
-  // Whether a directory can come to `place`: there is nothing, or an empty
-  // directory. kUsage for anything else.
+  // Whether a directory can be put at `place`: nothing is there, or an empty directory. Otherwise
+  // kUsage.
   [[nodiscard]] static Status check(const std::string& place);
-  // Checks that; what is missing above `place` is made.
+  // Checks that, and makes the missing parents of `place`.
   [[nodiscard]] static Result<AsideDirectory> make_for(const std::string& place);
   AsideDirectory(AsideDirectory&& other) noexcept;
   AsideDirectory& operator=(AsideDirectory&&) = delete;
-  ~AsideDirectory();  // unless in place, nothing stays
+  ~AsideDirectory();  // removes the directory, unless it is in place
 
   [[nodiscard]] const std::string& place() const { return place_; }     // absolute
-  [[nodiscard]] std::string path() const { return outer_ + "/model"; }  // until then
-  // kIo, with the way out, where there is no room for so many bytes.
+  [[nodiscard]] std::string path() const { return outer_ + "/model"; }  // path until then
+  // kIo, with the way out, if there is no room for so many bytes.
   [[nodiscard]] Status check_room(std::uint64_t bytes) const;
   [[nodiscard]] Status put_in_place();
 
@@ -30,18 +30,18 @@ class AsideDirectory {
   AsideDirectory(std::string place, std::string outer)
       : place_(std::move(place)), outer_(std::move(outer)) {}
   std::string place_;
-  std::string outer_;  // mode 0700
+  std::string outer_;  // with mode 0700
 };
 
-// SIGINT, SIGTERM and SIGHUP wait while this is there, so that who makes much can
-// take it away first; after that they do what they always do.
+// While an object of this class exists, SIGINT, SIGTERM and SIGHUP wait, so that the process can
+// first remove what it is making; afterwards they have their usual effect.
 class SignalsWait {
  public:
   SignalsWait();
   ~SignalsWait();
   SignalsWait(const SignalsWait&) = delete;
   SignalsWait& operator=(const SignalsWait&) = delete;
-  [[nodiscard]] bool any() const;  // one has come
+  [[nodiscard]] bool any() const;  // whether one has arrived
 
  private:
   sigset_t waiting_{};

@@ -14,7 +14,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-// As libantdt calls them. A bfloat16 is nothing that NumPy knows: its bits.
+// The types by libantdt's names. NumPy has no bfloat16, so its bits are written.
 constexpr std::array<std::pair<std::string_view, NpyType>, 11> kTypes = {
     {{"bytes", NpyType::kUint8},
      {"float32", NpyType::kFloat32},
@@ -30,6 +30,7 @@ constexpr std::array<std::pair<std::string_view, NpyType>, 11> kTypes = {
 
 constexpr const char* kStateLayout = "state.json";
 constexpr const char* kStateArrays = "state.bin";
+constexpr const char* kStateBuffers = "buffers.bin";
 constexpr const char* kPartsLayout = "parts.json";
 constexpr const char* kPartsNumbers = "parts.bin";
 
@@ -43,8 +44,7 @@ Result<std::uint64_t> floats_of(const std::vector<std::uint64_t>& shape) {
   return floats;
 }
 
-// Where state.bin has the array "parameters", in floats. Throws what the JSON
-// library throws.
+// Where the array "parameters" begins in state.bin, in floats. Throws what the JSON library throws.
 Result<std::uint64_t> first_float(const Json& layout, std::uint64_t floats, std::uint64_t held) {
   const auto arrays = layout.at("arrays").get<std::vector<std::string>>();
   const auto found = std::ranges::find(arrays, "parameters");
@@ -54,6 +54,42 @@ Result<std::uint64_t> first_float(const Json& layout, std::uint64_t floats, std:
                 arrays.size(), floats, held, kStateArrays);
   }
   return before * floats;
+}
+
+// The numbers of `entry`, which has name, dtype, first byte and, under `shape`, sizes. Throws what
+// the JSON library throws.
+Result<ParameterPlace> numbers_of(const CheckpointFiles& files, const Json& entry,
+                                  const char* shape, std::uint32_t bin) {
+  ParameterPlace place;
+  place.name = entry.at("name").get<std::string>();
+  for (const Json& size : entry.at(shape)) {
+    place.shape.push_back(json_integer<std::uint64_t>(size));
+  }
+  const auto dtype = entry.at("dtype").get<std::string>();
+  const auto type = std::ranges::find(kTypes, dtype, &decltype(kTypes)::value_type::first);
+  if (type == kTypes.end()) {
+    return fail(ErrorKind::kCorrupt, "part '{}' has the unknown type '{}'", place.name, dtype);
+  }
+  place.type = type->second;
+  const auto first = json_integer<std::uint64_t>(entry.at("first"));
+  ANTDT_TRY(const std::uint64_t count, floats_of(place.shape));
+  const std::uint64_t room = first <= files.bytes(bin) ? files.bytes(bin) - first : 0;
+  if (count > room / npy_element_bytes(place.type)) {
+    return fail(ErrorKind::kCorrupt, "part '{}' ends behind the file", place.name);
+  }
+  place.values.push_back({bin, first, count * npy_element_bytes(place.type)});
+  return place;
+}
+
+// Of a program on libantdt. Throws what the JSON library throws.
+Result<ModelContent> content_of_parts(const CheckpointFiles& files, const Json& layout,
+                                      std::uint32_t bin) {
+  ModelContent content;
+  for (const Json& entry : layout.at("parts")) {
+    ANTDT_TRY(auto place, numbers_of(files, entry, "shape", bin));
+    content.parameters.push_back(std::move(place));
+  }
+  return content;
 }
 
 // Throws what the JSON library throws.
@@ -76,38 +112,16 @@ Result<ModelContent> content_of_layout(const CheckpointFiles& files, const Json&
     place.values.push_back({bin, 4 * (begin + first), 4 * count});
     content.parameters.push_back(std::move(place));
   }
-  return content;
-}
-
-// Of a program on libantdt. Throws what the JSON library throws.
-Result<ModelContent> content_of_parts(const CheckpointFiles& files, const Json& layout,
-                                      std::uint32_t bin) {
-  ModelContent content;
-  for (const Json& entry : layout.at("parts")) {
-    ParameterPlace place;
-    place.name = entry.at("name").get<std::string>();
-    for (const Json& size : entry.at("shape")) {
-      place.shape.push_back(json_integer<std::uint64_t>(size));
-    }
-    const auto dtype = entry.at("dtype").get<std::string>();
-    const auto type = std::ranges::find(kTypes, dtype, &decltype(kTypes)::value_type::first);
-    if (type == kTypes.end()) {
-      return fail(ErrorKind::kCorrupt, "part '{}' has the unknown type '{}'", place.name, dtype);
-    }
-    place.type = type->second;
-    const auto first = json_integer<std::uint64_t>(entry.at("first"));
-    ANTDT_TRY(const std::uint64_t count, floats_of(place.shape));
-    const std::uint64_t room = first <= files.bytes(bin) ? files.bytes(bin) - first : 0;
-    if (count > room / npy_element_bytes(place.type)) {
-      return fail(ErrorKind::kCorrupt, "part '{}' ends behind the file", place.name);
-    }
-    place.values.push_back({bin, first, count * npy_element_bytes(place.type)});
+  const auto beside = files.find(kStateBuffers);
+  if (!beside || !layout.contains("buffers")) return content;
+  for (const Json& entry : layout.at("buffers")) {
+    ANTDT_TRY(auto place, numbers_of(files, entry, "sizes", *beside));
     content.parameters.push_back(std::move(place));
   }
   return content;
 }
 
-// What `read` makes of the layout in a JSON file, and of the file beside it that has the numbers.
+// Applies `read` to the layout in a JSON file, and to the file beside it that has the numbers.
 template <class Read>
 Result<ModelContent> content_by_layout(const CheckpointFiles& files, std::uint32_t layout,
                                        const char* numbers, Read read) {
@@ -126,7 +140,7 @@ Result<ModelContent> content_by_layout(const CheckpointFiles& files, std::uint32
   }
 }
 
-// One float a record.
+// One float for each record.
 ModelContent content_of_tally(const CheckpointFiles& files, std::uint32_t counts) {
   const std::uint64_t records = files.bytes(counts) / 4;
   ModelContent content;

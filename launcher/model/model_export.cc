@@ -13,7 +13,7 @@ using OrderedJson = nlohmann::ordered_json;
 
 constexpr std::uint64_t kPiece = 1U << 20;
 
-// A name that any file system takes, and that stays in its directory.
+// Whether any file system accepts the name, and it stays in its directory.
 bool is_plain(const std::string& name) {
   const auto plain = [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
@@ -59,7 +59,7 @@ class ModelWriter {
  private:
   [[nodiscard]] std::string path(const std::string& file) const { return directory_ + "/" + file; }
 
-  // Names that are no file names, or are there already, become numbers.
+  // A name that is not a file name, or exists already, is replaced by a number.
   [[nodiscard]] std::string file_name(const std::string& name, const char* ending) {
     std::string file = is_plain(name) ? name : fmt::format("array-{}", names_.size());
     if (!names_.insert(file).second) {
@@ -84,7 +84,7 @@ class ModelWriter {
     return {};
   }
 
-  // Keys to one file and values to another; what belongs to the optimizer to none.
+  // Writes the keys to one file and the values to another; the optimizer's floats are left out.
   [[nodiscard]] Status split(const Extent& part, const TablePlace& table, NpyWriter& keys,
                              NpyWriter& values) {
     const std::uint64_t row = table.row_bytes();

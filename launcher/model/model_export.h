@@ -1,5 +1,4 @@
-// A model out of a checkpoint, for programs that know nothing of AntDT:
-// docs/model-export.md has the format.
+// Exports a model from a checkpoint for other programs. docs/model-export.md has the format.
 #pragma once
 
 #include <functional>
@@ -15,20 +14,20 @@ namespace antdt::cli {
 struct ModelOrigin {
   std::string job;         // id
   std::string model;       // trainer.model
-  std::string checkpoint;  // its name
+  std::string checkpoint;  // name of the checkpoint
   Step step;
 };
 
-// Writes the arrays and index.json into `directory`, which is there; answers what
-// index.json says. Memory follows the longest row, not the number of rows.
-// `stopped` is asked every few megabytes: kAborted when it says so.
+// Writes the arrays and index.json into the existing `directory`, and returns the content of
+// index.json. Memory use follows the longest row, not the number of rows. `stopped` is called every
+// few megabytes; when it returns true, the error is kAborted.
 [[nodiscard]] Result<nlohmann::ordered_json> write_model(const CheckpointFiles& files,
                                                          const ModelContent& content,
                                                          const ModelOrigin& origin,
                                                          const std::string& directory,
                                                          const std::function<bool()>& stopped);
 
-// Of all the arrays that write_model() would write.
+// Size of all the arrays that write_model() would write.
 [[nodiscard]] std::uint64_t model_bytes(const ModelContent& content);
 
 }  // namespace antdt::cli

@@ -1,5 +1,5 @@
-// The files of a checkpoint, held open: the job daemon may remove a checkpoint
-// while it is read.
+// The files of a checkpoint, held open, because the job daemon may remove a checkpoint while it is
+// read.
 #pragma once
 
 #include <cstddef>
@@ -38,7 +38,7 @@ class CheckpointFiles {
   [[nodiscard]] int descriptor(std::uint32_t file) const { return files_[file].fd; }
   [[nodiscard]] std::uint64_t bytes(std::uint32_t file) const { return files_[file].bytes; }
 
-  // Fills `to`; kCorrupt when the file ends before.
+  // Fills `to`; kCorrupt if the file ends before that.
   [[nodiscard]] Status read(std::uint32_t file, std::uint64_t first, std::span<char> to) const;
   [[nodiscard]] Result<std::string> read_all(std::uint32_t file) const;
 

@@ -17,7 +17,7 @@ struct Element {
   const char* descr;
   std::uint64_t bytes;
 };
-// By NpyType.
+// In the order of NpyType.
 constexpr std::array<Element, 11> kElements = {{{"<f4", 4},
                                                 {"<u8", 8},
                                                 {"<f8", 8},
@@ -31,7 +31,7 @@ constexpr std::array<Element, 11> kElements = {{{"<f4", 4},
                                                 {"|b1", 1}}};
 const Element& element(NpyType type) { return kElements[static_cast<std::size_t>(type)]; }
 
-// A Python tuple: one number has a comma behind it.
+// A Python tuple: a single number is followed by a comma.
 std::string tuple_of(const std::vector<std::uint64_t>& shape) {
   std::string text;
   for (const std::uint64_t size : shape) text += fmt::format("{}, ", size);

@@ -1,4 +1,4 @@
-// Arrays as NumPy keeps them in files: .npy, format 1.0, C order, little endian.
+// Arrays in NumPy's file format: .npy, format 1.0, C order, little endian.
 #pragma once
 
 #include <cstdint>
@@ -26,8 +26,8 @@ enum class NpyType : std::uint8_t {
 };
 [[nodiscard]] std::uint64_t npy_element_bytes(NpyType type);
 
-// What stands before the numbers: the magic, the version, and a dictionary that is
-// padded so that the numbers begin at a multiple of 64 bytes.
+// The bytes before the numbers: the magic, the version, and a dictionary that is padded so that the
+// numbers begin at a multiple of 64 bytes.
 [[nodiscard]] std::string npy_header(NpyType type, const std::vector<std::uint64_t>& shape);
 [[nodiscard]] std::uint64_t npy_bytes(NpyType type, const std::vector<std::uint64_t>& shape);
 
@@ -35,15 +35,15 @@ class NpyWriter {
  public:
   [[nodiscard]] static Result<NpyWriter> create(const std::string& path, NpyType type,
                                                 const std::vector<std::uint64_t>& shape);
-  // Numbers in their order; an error is kept for finish().
+  // Writes numbers in their order; finish() returns the error, if any.
   void write(std::string_view bytes) { file_.write(bytes); }
-  // Synced and in place. All numbers of the shape must have been written.
+  // Syncs the file and puts it in place. All numbers of the shape must have been written.
   [[nodiscard]] Status finish();
 
  private:
   NpyWriter(FileWriter file, std::uint64_t bytes) : file_(std::move(file)), bytes_(bytes) {}
   FileWriter file_;
-  std::uint64_t bytes_;  // of the whole file
+  std::uint64_t bytes_;  // size of the whole file
 };
 
 }  // namespace antdt::cli

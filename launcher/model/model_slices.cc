@@ -1,4 +1,4 @@
-// Where the slices of parameter servers have their rows.
+// Finds the rows in the slice files of parameter servers.
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -14,7 +14,7 @@ constexpr std::array<char, 16> kSliceMagic{"antdt slice 1"};
 constexpr std::uint32_t kLongestName = 4096;
 constexpr const char* kDense = "dense";
 
-// Goes through a file by what stands in it.
+// Walks through a file according to its content.
 class Cursor {
  public:
   Cursor(const CheckpointFiles& files, std::uint32_t file) : files_(files), file_(file) {}
@@ -28,7 +28,7 @@ class Cursor {
     at_ += to.size();
     return {};
   }
-  // What is passed over.
+  // Passes over `count` items, and returns where they are.
   [[nodiscard]] Result<Extent> pass(std::uint64_t count, std::uint64_t bytes_each) {
     if (count > left() / bytes_each) return corrupt("is cut short");
     const Extent passed{file_, at_, count * bytes_each};
@@ -46,7 +46,7 @@ class Cursor {
   std::uint64_t at_ = 0;
 };
 
-// How many tables follow.
+// Reads the header, and returns how many tables follow.
 Result<std::uint32_t> take_header(Cursor& in, std::uint32_t slice) {
   std::array<char, 16> magic{};
   std::uint32_t found = 0;

@@ -1,4 +1,5 @@
-// An operator's link to an agent, for jobs whose run directory and socket are another user's.
+// An operator's link to an agent, for jobs of other users, whose run directory and socket are not
+// accessible.
 #pragma once
 
 #include <string>
@@ -13,14 +14,14 @@ namespace antdt::launcher {
 
 class AdminLink {
  public:
-  // `keys` is a directory as cluster.keys names one: the operator's job.key and the agent's
+  // `keys` is a directory like that of cluster.keys: it has the operator's job.key, and the agent's
   // public key in agents/.
   [[nodiscard]] static Result<AdminLink> open(transport::Context& context,
                                               const std::string& host_port,
                                               const std::string& keys);
 
-  // Those of all users for an administrator, else the operator's own. Both wait for the answer;
-  // kUnreachable after `timeout`, kRefused with the reason of who says no.
+  // jobs: those of all users for an administrator, else the operator's own. Both calls wait for the
+  // answer; kUnreachable after `timeout`, kRefused with the reason for the refusal.
   [[nodiscard]] Result<std::vector<wire::JobHere>> jobs(Duration timeout);
   [[nodiscard]] Status order(const std::string& job, const wire::AdminOrder& order,
                              Duration timeout);

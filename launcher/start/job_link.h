@@ -1,4 +1,4 @@
-// Questions and orders to a job daemon, over its jobd.sock.
+// Requests to a job daemon, over its jobd.sock.
 #pragma once
 
 #include <string>
@@ -12,24 +12,23 @@ namespace antdt::launcher {
 
 struct JobStatus {
   std::string status_json;
-  std::vector<std::string> events;  // JSON objects, from the number asked for
+  std::vector<std::string> events;  // JSON objects, from the requested number on
   std::uint64_t next_event = 0;
 };
 
 class JobLink {
  public:
-  // Never fails at once: a daemon that is not there yet is waited for.
+  // Does not fail at once if the daemon is not there yet, but waits for it.
   [[nodiscard]] static Result<JobLink> open(transport::Context& context,
                                             const std::string& jobd_socket);
 
-  // Each waits for the answer; kUnreachable after `timeout`.
+  // Both wait for the answer; kUnreachable after `timeout`.
   [[nodiscard]] Result<JobStatus> status(std::uint64_t events_from, Duration timeout);
   [[nodiscard]] Status stop(const std::string& reason, std::chrono::milliseconds grace,
                             Duration timeout);
-  // An operator's wish (wire::EvictWorkers, InjectRules, ResizeJob, SkipRecords, ApproveAction,
-  // StopJob); an
-  // error of kind kRefused says why the job daemon does not do it. Asked once:
-  // when the answer is lost it may have been done.
+  // Sends an operator's request (wire::EvictWorkers, InjectRules, ResizeJob, SkipRecords,
+  // ApproveAction, StopJob). An error of kind kRefused says why the job daemon refuses it. It is
+  // sent once: if the answer is lost, the request may have been carried out.
   template <class Order>
   [[nodiscard]] Status order(const Order& order, Duration timeout);
 

@@ -33,7 +33,7 @@ bool is_locked(const std::string& path) {
   return locked;
 }
 
-// By the system's clock, which may jump: that only moves the day of cleaning.
+// Uses the system's clock. If that jumps, the cleaning is only done on another day.
 bool touched_within(const std::string& path, Duration age) {
   struct stat info {};
   if (::stat(path.c_str(), &info) != 0) return false;
@@ -56,10 +56,11 @@ std::string private_agent_lock(const std::string& socket_dir) { return socket_di
 
 void remove_if_dead(const std::string& socket_dir, Duration age) {
   const std::string state = socket_dir + "/state";
-  // An agent that began just now may not hold its lock yet.
+  // An agent that has just begun may not hold its lock yet.
   if (::access(state.c_str(), F_OK) != 0 || touched_within(state, age)) return;
   if (in_use(socket_dir, age)) return;
-  // Held while it is looked at again and removed, so that no agent begins in it.
+  // The lock is held during the second check and the removal, so that no agent begins in the
+  // directory.
   const auto lock = FileLock::acquire(private_agent_lock(socket_dir));
   if (!lock || in_use(socket_dir, age)) return;
   std::error_code ignored;

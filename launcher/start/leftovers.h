@@ -1,9 +1,9 @@
-// What a run leaves that was killed as a whole, the machine's power included:
-// the directory of its private agent's sockets, with nobody in it.
+// What remains of a run whose processes were all killed, for example by a power failure: the socket
+// directory of its private agent.
 //
-// A directory is dead when nobody holds the agent's lock and no shim holds its
-// pid file (docs/agent.md); whoever is left of a job brings the rest of it back,
-// so a dead one stays dead.
+// A directory is dead if no process holds the agent's lock and no shim holds its pid file
+// (docs/agent.md). As long as any of these processes is left, it brings the others back, so a dead
+// directory stays dead.
 #pragma once
 
 #include <string>
@@ -15,12 +15,11 @@ namespace antdt::launcher {
 // The lock that a private agent holds for life.
 [[nodiscard]] std::string private_agent_lock(const std::string& socket_dir);
 
-// A shim's successor (a process that holds no lock) brings an agent back within
-// this time.
+// A shim's successor, which holds no lock, brings an agent back within this time.
 inline constexpr Duration kSurelyDeadAfter = std::chrono::seconds(10);
 
-// Removes `socket_dir` if it is a private agent's, is dead, and was used last
-// longer than `age` ago.
+// Removes `socket_dir` if it belongs to a private agent, is dead, and was last used longer than
+// `age` ago.
 void remove_if_dead(const std::string& socket_dir, Duration age);
 
 // The same for every directory below `socket_root`.

@@ -19,7 +19,7 @@ std::string directory_for(const RunOptions& options, const std::string& job_id) 
   return absolute_path(options.run_dir.empty() ? "runs/" + job_id : options.run_dir, ".");
 }
 
-// `path` or the nearest directory above it that is there.
+// `path` itself, or its nearest parent that exists.
 std::string existing_above(std::string path) {
   while (path.size() > 1 && ::access(path.c_str(), F_OK) != 0) {
     path = std::filesystem::path(path).parent_path().string();

@@ -22,7 +22,7 @@ namespace antdt::launcher {
 struct RunOptions {
   std::string run_dir;    // empty: runs/<job id> in the working directory
   std::string state_dir;  // empty: state.db is in the run directory
-  // What tells network filesystems; tests bring their own.
+  // Detects network filesystems; tests pass their own function.
   std::function<Result<std::optional<std::string>>(const std::string&)> filesystem =
       network_filesystem;
 };
@@ -30,12 +30,12 @@ struct RunOptions {
 // Paths are absolute.
 struct RunDirectory {
   std::string path;
-  std::string state_dir;  // where state.db is: `path`, or <--state-dir>/<job id>
+  std::string state_dir;  // the directory of state.db: `path`, or <--state-dir>/<job id>
   FileLock lock;          // held while the run is being set up
 };
 
-// Whether a run could be made there: kUsage for a directory that has a run or
-// anything else in it, and for a network filesystem under state.db.
+// Whether a run can be made there: kUsage for a directory that contains a run or anything else, and
+// for a network filesystem under state.db.
 [[nodiscard]] Status check_run_directory(const RunOptions& options);
 
 // Makes the directory and writes job.toml, effective.toml and job.json into it.
@@ -50,11 +50,11 @@ struct RunControl {
   std::string agent_socket;
   std::string state_dir;
   pid_t agent_pid = 0;
-  std::uint64_t agent_start_time = 0;  // tells the agent from a later process of that pid
+  // distinguishes the agent from a later process with the same pid
+  std::uint64_t agent_start_time = 0;
 };
 [[nodiscard]] Status write_control(const std::string& run_dir, const RunControl& control);
-// An error (kUsage) says that `run_dir` is no run directory, or of a run that
-// was never started.
+// The error (kUsage) says that `run_dir` is not a run directory, or that the run was never started.
 [[nodiscard]] Result<RunControl> read_control(const std::string& run_dir);
 
 }  // namespace antdt::launcher

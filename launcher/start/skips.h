@@ -1,8 +1,8 @@
 // RUN/skips.json: the records that an operator lets the job go on without.
 //
-// Written by `antdt data skip` for a run that has ended, and by the job daemon;
-// kept for the life of the run, since a checkpoint may be older than a skip: the
-// job daemon declares each again in every lineage.
+// It is written by `antdt data skip` for a run that has ended, and by the job daemon. It is kept
+// for the life of the run, because a checkpoint may be older than a skip: the job daemon declares
+// each skip again in every lineage.
 #pragma once
 
 #include <cstdint>
@@ -19,10 +19,10 @@ struct Skip {
   std::uint64_t to = 0;
   std::string reason;
   std::string who;
-  std::uint64_t lineage = 0;  // in which it was declared last; 0: not yet
+  std::uint64_t lineage = 0;  // the lineage in which it was last declared; 0: not yet
 };
 
-// Empty where there is no file; kCorrupt for one that cannot be read.
+// Empty if there is no file; kCorrupt if it cannot be read.
 [[nodiscard]] Result<std::vector<Skip>> read_skips(const std::string& run_dir);
 [[nodiscard]] Status write_skips(const std::string& run_dir, const std::vector<Skip>& skips);
 
@@ -30,7 +30,7 @@ struct SkipRange {
   std::uint64_t from = 0;
   std::uint64_t to = 0;
 };
-// "1200:1300". kUsage for anything else, and for an empty range.
+// Parses "1200:1300". kUsage for anything else, and for an empty range.
 [[nodiscard]] Result<SkipRange> parse_skip_range(const std::string& text);
 
 }  // namespace antdt::launcher

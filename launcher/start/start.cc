@@ -30,9 +30,9 @@ namespace {
 constexpr Duration kPoll = std::chrono::milliseconds(5);
 constexpr Duration kAnswer = std::chrono::milliseconds(250);
 
-// A child of ours that is to outlive us. If starting the job fails it is ended
-// and its directory removed: first, since without it the shims end what they
-// keep instead of starting the agent again.
+// The agent, a child process that is to outlive this one. If starting the job fails, its directory
+// is removed and it is ended. The directory goes first: without it, the shims end their processes
+// instead of starting the agent again.
 class AgentProcess {
  public:
   AgentProcess(pid_t pid, std::string socket_dir) : pid_(pid), socket_dir_(std::move(socket_dir)) {}
@@ -65,8 +65,8 @@ class AgentProcess {
   bool keep_ = false;
 };
 
-// `command` in a session of its own with no terminal, no signal blocked or
-// ignored, and its output in `log`.
+// Starts `command` in a session of its own without a terminal, no signal blocked or ignored, with
+// its output in `log`.
 Result<pid_t> spawn_detached(const std::vector<std::string>& command, const std::string& log) {
   const OwnedFd out(::open(log.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
   if (!out.is_open()) return fail_errno(ErrorKind::kIo, errno, "cannot write " + log);
@@ -80,15 +80,15 @@ Result<pid_t> spawn_detached(const std::vector<std::string>& command, const std:
   return started.pid;
 }
 
-// Short, since paths of sockets are: the end of the job's ULID is random.
+// It must be short, because paths of sockets are limited. The end of the job's ULID is random.
 std::string short_id(const std::string& job) {
   std::string id = job.size() > 10 ? job.substr(job.size() - 10) : job;
   std::ranges::transform(id, id.begin(), [](unsigned char c) { return std::tolower(c); });
   return id;
 }
 
-// In seconds: a job daemon that hangs is to be replaced before its workers give it up, and an
-// agent that is only slow is not to be (docs/agent.md).
+// In seconds. A job daemon that hangs must be replaced before its workers give it up, and a daemon
+// that is only slow must not be replaced (docs/agent.md).
 std::string keeper_patience(Duration orphan_timeout) {
   constexpr Duration kShortest = std::chrono::seconds(20);
   constexpr Duration kLongest = std::chrono::seconds(60);
@@ -144,7 +144,7 @@ Status wait_for_job_daemon(transport::Context& context, AgentProcess& agent,
                            const std::string& log) {
   const MonoTime deadline = SteadyClock().now() + options.deadline;
   while (::access(control.jobd_socket.c_str(), F_OK) != 0) {
-    // A job that ends at once, also badly, has said so in its summary.
+    // A job that ends at once, even if it fails, has written its summary.
     if (::access((options.run_dir + "/summary.json").c_str(), F_OK) == 0) return {};
     if (agent.ended()) return failed("the job daemon could not be started", log);
     if (SteadyClock().now() > deadline) return failed("the job daemon was not ready in time", log);
@@ -184,7 +184,7 @@ std::string last_lines(const std::string& path, std::size_t lines) {
 Result<RunControl> start_job(transport::Context& context, const StartOptions& options) {
   const std::string socket_dir = options.socket_root + "/" + short_id(options.job);
   remove_dead(options.socket_root);
-  remove_if_dead(socket_dir, Duration::zero());  // of an earlier start of the same job
+  remove_if_dead(socket_dir, Duration::zero());  // left by an earlier start of the same job
   ANTDT_RETURN_IF_ERROR(ensure_private_directory(socket_dir));
   RunControl control;
   control.job = options.job;
@@ -202,8 +202,7 @@ Result<RunControl> start_job(transport::Context& context, const StartOptions& op
   control.agent_pid = pid;
   control.agent_start_time = process_start_time(pid).value_or(0);
   ANTDT_RETURN_IF_ERROR(wait_for_socket(agent, control.agent_socket, options, log));
-  // Written before the job daemon runs: should this process die now, the job
-  // can be found.
+  // Written before the job daemon runs, so that the job can be found if this process dies now.
   ANTDT_RETURN_IF_ERROR(write_control(options.run_dir, control));
   ANTDT_RETURN_IF_ERROR(order_job_daemon(context, control, options, log));
   ANTDT_RETURN_IF_ERROR(

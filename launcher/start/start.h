@@ -1,4 +1,4 @@
-// Starting a job: a private agent, and by it the job daemon.
+// Starts a job: a private agent, which starts the job daemon.
 #pragma once
 
 #include <sys/types.h>
@@ -16,23 +16,22 @@ struct Programs {
   std::string agent;       // antdtd
   std::string job_daemon;  // antdt-jobd
 };
-// Beside the running program, then in PATH.
+// Looks beside the running program, then in PATH.
 [[nodiscard]] Result<Programs> find_programs();
 
 struct StartOptions {
   Programs programs;
-  std::string socket_root;  // a private directory; a subdirectory of it is made
+  std::string socket_root;  // a private directory, in which a subdirectory is made
   std::string run_dir;
   std::string state_dir;
   std::string job;
-  Duration orphan_timeout = std::chrono::seconds(60);  // [failure]: of the workers
-  Duration deadline = std::chrono::seconds(20);        // for each of the two to answer
+  Duration orphan_timeout = std::chrono::seconds(60);  // [failure] orphan_timeout, for the workers
+  Duration deadline = std::chrono::seconds(20);  // how long each of the two may take to answer
 };
 
-// Starts a private agent in a session of its own, which outlives this process
-// and ends with the job; then the job daemon through it. Returns when the job
-// daemon answers and control.json is written. An error ends what was started
-// and says which log tells more.
+// Starts a private agent in a session of its own, which outlives this process and ends with the
+// job; then starts the job daemon through it. Returns when the job daemon answers and control.json
+// is written. If it fails, it ends what was started, and the error names the log that tells more.
 [[nodiscard]] Result<RunControl> start_job(transport::Context& context,
                                            const StartOptions& options);
 

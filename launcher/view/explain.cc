@@ -12,7 +12,7 @@ namespace antdt::launcher {
 
 namespace {
 
-constexpr std::size_t kTold = 8;  // failures, actions, events
+constexpr std::size_t kTold = 8;  // how many failures, actions and events are told at most
 
 std::string at(double seconds) { return "At " + clock_text(seconds); }
 
@@ -52,6 +52,10 @@ std::string why_state(const report::Status& s, const std::vector<EventView>& eve
     const double share = s.samples_total == 0 ? 0
                                               : 100.0 * static_cast<double>(s.samples_done) /
                                                     static_cast<double>(s.samples_total);
+    if (s.traced) {
+      return fmt::format("A script trains with {} workers: it has made {} steps, {:.3g} a second.",
+                         running, grouped(s.step), s.traced->steps_per_second);
+    }
     return fmt::format(
         "The job trains epoch {} of {} with {} workers; {:.0f}% of all samples are "
         "trained, {} a second.",
@@ -75,6 +79,21 @@ std::string told_verdict(const report::WorkerStatus& w) {
   return seen ? w.verdict + ": " + w.straggler->seen : w.verdict;
 }
 
+// With each rank's stack: lines of their own.
+void tell_hang(const report::HangFound& hang, std::vector<std::string>& why) {
+  why.push_back(sentence("The ranks hang: " + hang.text));
+  for (const report::RankStack& rank : hang.stacks) {
+    why.push_back(rank.stack.empty() ? fmt::format("{} did not answer.", rank.worker)
+                                     : fmt::format("{} is at {}:", rank.worker, rank.where));
+    std::string_view left = rank.stack;
+    while (!left.empty()) {
+      const std::size_t end = std::min(left.find('\n'), left.size());
+      why.push_back("  " + std::string(left.substr(0, end)));
+      left.remove_prefix(std::min(end + 1, left.size()));
+    }
+  }
+}
+
 void add_circumstances(const report::Status& s, const std::vector<EventView>& events,
                        std::vector<std::string>& why) {
   if (!s.waiting_for.empty()) why.push_back(sentence("It waits for " + s.waiting_for));
@@ -86,6 +105,7 @@ void add_circumstances(const report::Status& s, const std::vector<EventView>& ev
     why.push_back(sentence("Nobody decides on stragglers: " + s.solution_trouble));
   }
   for (const std::string& line : io_lines(s)) why.push_back(sentence(line));
+  if (s.hang && !s.hang->over) tell_hang(*s.hang, why);
   for (const report::WorkerStatus& w : s.workers) {
     if (w.state == "waiting") {
       why.push_back(fmt::format("{} is not running: it waits for a host with room.", w.id));
@@ -200,6 +220,7 @@ Result<Explanation> explain_ended(const ExplainInput& input) {
                       : sentence(fmt::format("The job {} (exit code {}): {}",
                                              s.state == "stopped" ? "was stopped" : "failed",
                                              s.exit.code, s.exit.first_cause)));
+  if (s.hang && !s.hang->over) tell_hang(*s.hang, e.why);
   tell_failures(s.failures, e.done);
   tell_actions(s.actions, e.done);
   if (s.state == "done") return e;
@@ -274,14 +295,14 @@ void add_next_of_worker(const report::WorkerStatus& w, const report::Status& s,
   if (is_running(w)) add_budgets(s, next);
 }
 
-// What is said of one worker of a job, whether it runs or has ended.
+// Explains one worker of a job, whether it runs or has ended.
 struct OneWorker {
   report::WorkerStatus worker;
   std::vector<report::Failure> failures;
   std::vector<report::Action> actions;
 };
 
-// `s`: the status or the summary, of which these are the workers.
+// `s`: the status or the summary to which these workers belong.
 template <class T>
 Result<OneWorker> find_worker(const T& s, const std::vector<report::WorkerStatus>& workers,
                               const std::string& id) {

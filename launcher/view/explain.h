@@ -1,6 +1,5 @@
-// Why a job, or one worker of it, is in its state, what was done about it, and
-// what comes next: in sentences, from what the job daemon says and has written.
-// Pure.
+// Explains in sentences why a job, or one of its workers, is in its state, what was done about it,
+// and what comes next, from the status and the files of the job daemon. Pure.
 #pragma once
 
 #include <string>
@@ -13,8 +12,8 @@ namespace antdt::launcher {
 
 struct ExplainInput {
   std::string run_dir;
-  std::string status_json;   // of a running job; or
-  std::string summary_json;  // of an ended one; neither: it was broken off
+  std::string status_json;   // set for a running job
+  std::string summary_json;  // set for a job that has ended; if neither is set, the run broke off
   std::vector<EventView> events;
   std::string worker;  // empty: the job as a whole
 };
@@ -23,10 +22,10 @@ struct Explanation {
   std::vector<std::string> why, done, next;  // sentences
 };
 
-// kUsage for a worker that the job does not have, naming those it has.
+// kUsage for a worker that the job does not have; the error names those it has.
 [[nodiscard]] Result<Explanation> explain(const ExplainInput& input);
 
-// Under a heading each; a part with nothing to say is left out.
+// Each part under a heading; empty parts are left out.
 [[nodiscard]] std::vector<std::string> to_lines(const Explanation& explanation);
 // {"why":[…],"done":[…],"next":[…]}
 [[nodiscard]] std::string to_json(const Explanation& explanation);

@@ -25,12 +25,12 @@ namespace {
 
 constexpr Duration kTick = std::chrono::milliseconds(100);
 constexpr Duration kAsk = std::chrono::milliseconds(500);
-constexpr Duration kAskAgain = std::chrono::seconds(2);  // the question or its answer was lost
+constexpr Duration kAskAgain = std::chrono::seconds(2);  // the request or its answer was lost
 constexpr Duration kLine = std::chrono::seconds(5);
 constexpr Duration kGone = std::chrono::seconds(10);
 constexpr std::size_t kEventsShown = 5;
 
-// Where lines go: a block that is redrawn, or one line after another.
+// The output: a block that is redrawn, or one line after another.
 class Screen {
  public:
   Screen(std::FILE* out, bool terminal) : out_(out), terminal_(terminal) {}
@@ -66,7 +66,7 @@ std::string socket_dir_of(const RunControl& control) {
   return control.agent_socket.substr(0, control.agent_socket.rfind('/'));
 }
 
-// Not the one that control.json names: it may have been started again since.
+// control.json may name an earlier agent, because the agent may have been started again.
 std::optional<pid_t> agent_of(const RunControl& control) {
   return FileLock::owner(private_agent_lock(socket_dir_of(control)));
 }
@@ -126,7 +126,7 @@ class Watcher {
   void receive() {
     while (const auto packet = jobd_.receive()) {
       if (const auto reply = wire::open_reply<wire::StatusReply>(*packet)) on_reply(*reply);
-      if (wire::open_reply<wire::Done>(*packet)) stop_.reset();  // it was heard
+      if (wire::open_reply<wire::Done>(*packet)) stop_.reset();  // the stop was received
     }
   }
 
@@ -135,7 +135,7 @@ class Watcher {
     if (!status) return;
     heard_ = loop_.now();
     ask_at_ = heard_ + kAsk;
-    // A new incarnation of the daemon counts its events anew.
+    // A new incarnation of the daemon numbers its events from 0.
     const bool restarted = status->incarnation != status_.incarnation && status_.incarnation != 0;
     status_ = std::move(*status);
     if (restarted || reply.next_event > next_event_) {

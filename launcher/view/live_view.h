@@ -1,10 +1,10 @@
-// Watching a job until it ends.
+// Watches a job until it ends.
 //
-// On a terminal a block of lines is redrawn twice a second; elsewhere a line is
-// printed every 5 s and for each event that matters. The job does not need its
-// watcher: SIGHUP only ends the watching. SIGINT and SIGTERM stop the job (a
-// checkpoint, then exit code 75), a second one without waiting; or, where a
-// watcher came later (`antdt attach`), only end the watching too.
+// On a terminal, a block of lines is redrawn twice a second. Otherwise a line is printed every 5 s
+// and for each important event. The job does not depend on its watcher: SIGHUP only ends the
+// watching. SIGINT and SIGTERM stop the job (a checkpoint, then exit code 75), and a second one
+// does not wait. If the watcher came later (`antdt attach`), these signals, too, only end the
+// watching.
 #pragma once
 
 #include <chrono>
@@ -21,26 +21,26 @@ struct WatchOptions {
   std::string run_dir;
   RunControl control;
   std::chrono::milliseconds stop_grace{30000};
-  std::FILE* out = stdout;  // where progress goes
-  bool terminal = false;    // whether that is one
+  std::FILE* out = stdout;  // stream for the progress
+  bool terminal = false;    // whether `out` is a terminal
   bool signals_stop = true;
-  std::string who;  // sits there: named to the job when a signal stops it
+  std::string who;  // the user at the terminal, named to the job when a signal stops it
 };
 
 struct WatchEnd {
-  int signal = 0;  // that ended the watching; 0: the job has ended
+  int signal = 0;  // the signal that ended the watching; 0: the job has ended
 };
 
-// Keeps SIGINT, SIGTERM and SIGHUP from this thread's programs until watch()
-// takes them: called before anything is started that they would orphan.
+// Blocks SIGINT, SIGTERM and SIGHUP until watch() handles them. To be called before anything is
+// started that they would orphan.
 void hold_signals();
 
-// Returns when the job daemon is gone and has left a summary, or on a signal. An
-// error (kUnreachable): the job's processes are gone and there is none.
+// Returns when the job daemon is gone and has left a summary, or on a signal. The error
+// (kUnreachable) says that the job's processes are gone without a summary.
 [[nodiscard]] Result<WatchEnd> watch(transport::Context& context, const WatchOptions& options);
 
-// Waits for the private agent to end after its job, helps it along where it
-// does not, and removes the socket directory if nothing is left in it.
+// Waits for the private agent to end after its job, ends it if it does not, and removes the socket
+// directory if it is empty.
 void finish_agent(const RunControl& control);
 
 }  // namespace antdt::launcher

@@ -62,6 +62,10 @@ std::string progress_line(const report::Status& s) {
     add(fmt::format("{:.0f}%", 100 * std::min(share, 1.0)));
   }
   if (s.samples_per_second > 0) add(rate(s.samples_per_second) + " samples/s");
+  if (s.traced) {
+    add(fmt::format("step {}  {:.3g} steps/s", grouped(s.step), s.traced->steps_per_second));
+    if (!s.traced->samples_known && s.step > 0) add("samples unknown");
+  }
   if (s.eta_seconds) add("ETA " + clock_text(*s.eta_seconds));
   if (s.train_loss) add(fmt::format("loss {:.4f}", *s.train_loss));
   if (s.last_eval) {
@@ -81,6 +85,13 @@ std::vector<std::string> io_lines(const report::Status& s) {
   return lines;
 }
 
+// Of a script that is traced: what its ranks wait for, and what cannot be told.
+std::vector<std::string> traced_lines(const report::Status& s) {
+  std::vector<std::string> lines;
+  if (s.hang && !s.hang->over) lines.push_back("hang: " + s.hang->text);
+  return lines;
+}
+
 std::vector<std::string> worker_table(const report::Status& s,
                                       const std::vector<EventView>& events) {
   std::vector<std::vector<std::string>> rows;
@@ -95,6 +106,20 @@ std::vector<std::string> worker_table(const report::Status& s,
   }
   std::vector<std::string> header = {"worker", "rank#",  "host",       "pid#",    "attempt#",
                                      "state",  "batch#", "samples/s#", "verdict", "last event"};
+  const bool traced =
+      std::ranges::any_of(s.workers, [](const auto& w) { return w.step_time.has_value(); });
+  if (traced) {
+    // In place of the batch, which no plan sets here.
+    const auto ms = [](double value) { return fmt::format("{:.3g}", value); };
+    const std::size_t at = 6;
+    header.erase(header.begin() + at);
+    header.insert(header.begin() + at, {"data ms#", "compute ms#", "wait ms#"});
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+      const report::StepTime t = s.workers[i].step_time.value_or(report::StepTime{});
+      rows[i].erase(rows[i].begin() + at);
+      rows[i].insert(rows[i].begin() + at, {ms(t.data_ms), ms(t.compute_ms), ms(t.wait_ms)});
+    }
+  }
   if (events.empty()) {
     header.pop_back();
     for (auto& row : rows) row.pop_back();
@@ -127,7 +152,7 @@ std::string event_line(const EventView& event) {
 }
 
 bool is_notable(const EventView& event) {
-  // What comes often and is seen in the progress anyway.
+  // Events that are frequent and visible in the progress anyway.
   constexpr std::string_view kQuiet[] = {"checkpoint", "host", "phase", "start", "worker-started"};
   return std::ranges::find(kQuiet, event.kind) == std::end(kQuiet);
 }
@@ -140,6 +165,7 @@ std::vector<std::string> live_block(const report::Status& s, const std::vector<E
   if (!s.solution_trouble.empty()) lines.push_back("nobody decides: " + s.solution_trouble);
   if (!s.disk_trouble.empty()) lines.push_back(s.disk_trouble);
   std::ranges::move(io_lines(s), std::back_inserter(lines));
+  std::ranges::move(traced_lines(s), std::back_inserter(lines));
   if (!s.workers.empty()) {
     const auto table = worker_table(s, {});
     lines.insert(lines.end(), table.begin(), table.end());
@@ -156,7 +182,7 @@ std::vector<std::string> live_block(const report::Status& s, const std::vector<E
 
 namespace {
 
-// Of a host's room, where workers ask for no resources.
+// Room of a host if workers request no resources.
 constexpr std::uint64_t kAnyNumber = 1'000'000;
 
 void add_hosts(const report::Status& s, std::vector<std::string>& lines) {
@@ -200,7 +226,7 @@ const EventView* last_event(const std::vector<EventView>& events, const std::str
   for (auto event = events.rbegin(); event != events.rend(); ++event) {
     for (std::size_t at = event->text.find(worker); at != std::string::npos;
          at = event->text.find(worker, at + 1)) {
-      const std::size_t end = at + worker.size();  // not w1 of w12
+      const std::size_t end = at + worker.size();  // so that w1 does not match w12
       const bool whole =
           (at == 0 || std::isalnum(static_cast<unsigned char>(event->text[at - 1])) == 0) &&
           (end == event->text.size() ||
@@ -225,13 +251,18 @@ std::vector<std::string> status_table(const report::Status& s,
                                       const std::vector<EventView>& events) {
   std::vector<std::string> lines = {
       fmt::format("{}: {}", s.job, progress_line(s)),
-      fmt::format("generation {}, lineage {}, incarnation {}, {} of {} samples", s.generation,
-                  s.lineage, s.incarnation, grouped(s.samples_done), grouped(s.samples_total))};
+      s.traced
+          ? fmt::format("{} ranks traced ({}), {} samples", s.traced->ranks, s.traced->runs,
+                        s.traced->samples_known ? grouped(s.samples_done) : "an unknown number of")
+          : fmt::format("generation {}, lineage {}, incarnation {}, {} of {} samples", s.generation,
+                        s.lineage, s.incarnation, grouped(s.samples_done),
+                        grouped(s.samples_total))};
   if (!s.message.empty()) lines.push_back(s.message);
   if (!s.waiting_for.empty()) lines.push_back("waiting for " + s.waiting_for);
   if (!s.solution_trouble.empty()) lines.push_back("nobody decides: " + s.solution_trouble);
   if (!s.disk_trouble.empty()) lines.push_back(s.disk_trouble);
   std::ranges::move(io_lines(s), std::back_inserter(lines));
+  std::ranges::move(traced_lines(s), std::back_inserter(lines));
   const auto table = worker_table(s, events);
   lines.insert(lines.end(), table.begin(), table.end());
   std::ranges::move(server_table(s.servers), std::back_inserter(lines));

@@ -10,10 +10,10 @@
 
 namespace antdt::launcher {
 
-// Whether a process of it runs, or is being started.
+// Whether a process of the worker runs, or is being started.
 [[nodiscard]] bool is_running(const report::WorkerStatus& worker);
 
-// kCorrupt, with the field, for what is no status.
+// The error (kCorrupt) names the field that is not as in a status.
 [[nodiscard]] Result<report::Status> parse_status(const std::string& json);
 
 struct EventView {
@@ -31,33 +31,34 @@ struct EventView {
 
 // "epoch 1/2  training  43%  12,345 samples/s  ETA 1m 15s  loss 0.5123"
 [[nodiscard]] std::string progress_line(const report::Status& status);
-// "w0 on h1: writing the checkpoint: 3.1 of 12.4 GB, 96 MB/s", for each that does such a thing
+// "w0 on h1: writing the checkpoint: 3.1 of 12.4 GB, 96 MB/s", for each process that does such a
+// thing
 [[nodiscard]] std::vector<std::string> io_lines(const report::Status& status);
-// A header and a line for each worker, with its last event if there are any.
+// A header, and a line for each worker with its last event, if there is one.
 [[nodiscard]] std::vector<std::string> worker_table(const report::Status& status,
                                                     const std::vector<EventView>& events);
-// A header and a line for each parameter server; nothing where there are none.
+// A header and a line for each parameter server; empty if there are none.
 [[nodiscard]] std::vector<std::string> server_table(
     const std::vector<report::ServerStatus>& servers);
-// "   12.3s  action  adjust-batch w3 (...)": as a line of its own
+// An event as a line of its own: "   12.3s  action  adjust-batch w3 (...)"
 [[nodiscard]] std::string event_line(const EventView& event);
-// Whether people without a terminal are told of it as well.
+// Whether the event is printed without a terminal, too.
 [[nodiscard]] bool is_notable(const EventView& event);
 
-// All of it, for a terminal of `width` columns; `events` are the last few.
+// The whole view for a terminal of `width` columns; `events` are the last few.
 [[nodiscard]] std::vector<std::string> live_block(const report::Status& status,
                                                   const std::vector<EventView>& events,
                                                   std::size_t width);
-// The same for `antdt status`, with failures and hosts where there is something
-// to say of them. `events` are all that are known: each worker's last is shown.
+// The same for `antdt status`, with failures and with hosts that have something to report. `events`
+// are all known events, because each worker's last one is shown.
 [[nodiscard]] std::vector<std::string> status_table(const report::Status& status,
                                                     const std::vector<EventView>& events);
-// One failure as a line: when, who, class, cause, and how it went on.
+// A failure as one line: time, worker, class, cause, and what followed.
 [[nodiscard]] std::string failure_line(const report::Failure& failure);
-// The newest of `events` that is about this worker.
+// The newest of `events` that concerns this worker.
 [[nodiscard]] const EventView* last_event(const std::vector<EventView>& events,
                                           const std::string& worker);
-// `status_json` with "last_event" in each worker (null where there is none).
+// `status_json` with "last_event" added to each worker (null if there is none).
 [[nodiscard]] std::string with_last_events(const std::string& status_json,
                                            const std::vector<EventView>& events);
 

@@ -16,7 +16,7 @@ namespace {
 
 using Lines = std::vector<std::string>;
 
-constexpr std::size_t kShown = 20;  // actions, failures
+constexpr std::size_t kShown = 20;  // how many actions and failures are shown
 
 std::string rounded(double value) {
   return grouped(static_cast<std::uint64_t>(std::max(0.0, value) + 0.5));
@@ -27,6 +27,12 @@ std::string metric(const std::optional<double>& value) {
 }
 
 void add_speed(const report::Summary& s, Lines& lines) {
+  if (s.traced && !s.traced->samples_known) {
+    lines.push_back(fmt::format("{}: {} in {}, {} steps, {:.3g} steps/s (samples unknown)", s.job,
+                                s.state, clock_text(s.wall_seconds), grouped(s.steps),
+                                s.traced->steps_per_second));
+    return;
+  }
   lines.push_back(fmt::format("{}: {} in {}, {} samples/s", s.job, s.state,
                               clock_text(s.wall_seconds), rounded(s.samples_per_second)));
 }
@@ -64,7 +70,7 @@ void add_time(const report::Summary& s, Lines& lines) {
   lines.push_back("time of all workers: " + text);
 }
 
-// Own speed is that of getting data and computing: who waits is not slow.
+// A worker's own speed counts getting data and computing, so a worker that waits is not slow.
 void add_workers(const report::Summary& s, Lines& lines) {
   std::vector<std::vector<std::string>> rows;
   for (const report::WorkerSummary& w : s.workers) {

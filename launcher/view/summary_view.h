@@ -1,5 +1,4 @@
-// RUN/summary.json as what people read at the end of a run. Pure but for the
-// reading of the file.
+// Shows RUN/summary.json at the end of a run. Pure, except for reading the file.
 #pragma once
 
 #include <string>
@@ -10,16 +9,16 @@
 
 namespace antdt::launcher {
 
-// kCorrupt, with the field, when it is not what a job daemon writes.
+// The error (kCorrupt) names the field that a job daemon would not write.
 [[nodiscard]] Result<report::Summary> parse_summary(const std::string& json);
 [[nodiscard]] Result<report::Summary> read_summary(const std::string& run_dir);
 
-// The workers of an ended run, with what a status says of them and a summary too.
+// The workers of an ended run, with the fields that a status and a summary share.
 [[nodiscard]] std::vector<report::WorkerStatus> workers_of(const report::Summary& summary);
 
-// Quality, speed, where the time went, actions, accounts.
+// Quality, speed, time account, actions, accounts.
 [[nodiscard]] std::vector<std::string> summary_lines(const report::Summary& summary);
-// What a failed or stopped run says last; nothing for one that is done.
+// The last lines about a failed or stopped run; empty if it is done.
 [[nodiscard]] std::vector<std::string> closing_lines(const report::Summary& summary,
                                                      const std::string& run_dir);
 

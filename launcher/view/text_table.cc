@@ -9,7 +9,7 @@ namespace antdt::launcher {
 
 namespace {
 
-// UTF-8: bytes that begin a character.
+// UTF-8: counts the bytes that begin a character.
 std::size_t columns(std::string_view text) {
   return static_cast<std::size_t>(
       std::ranges::count_if(text, [](char c) { return (c & 0xC0) != 0x80; }));

@@ -108,7 +108,7 @@ void LogReader::read_open_file() {
   }
 }
 
-// Whether the name is now another file than the one that is open.
+// Whether the name now refers to another file than the open one.
 bool LogReader::reopen_if_rotated() {
   struct stat open_file {};
   struct stat named {};

@@ -1,5 +1,5 @@
-// The workers' output: RUN/logs/<worker>.<attempt>.{out,err}, each with a part
-// before it, `<file>.1`, once it has grown (docs/agent.md).
+// The workers' output: RUN/logs/<worker>.<attempt>.{out,err}. When a file has grown, its older part
+// is in `<file>.1` (docs/agent.md).
 #pragma once
 
 #include <cstdint>
@@ -17,19 +17,19 @@ struct WorkerLog {
   Attempt attempt;
   bool err = false;  // standard error
   std::string path;
-  std::string host = {};  // "": this one
+  std::string host = {};  // host of the log; "": this one
 };
 
-// By the name of its file, "w3.2.err"; nothing for other files of logs/: parts that were rotated
-// away, the job daemon's own.
+// Parses a file name such as "w3.2.err". Empty for other files in logs/: older parts, and the job
+// daemon's own output.
 [[nodiscard]] std::optional<WorkerLog> log_of(const std::string& name);
 
-// Those in this machine's `run_dir`, by worker, attempt, output before errors.
+// The logs in this machine's `run_dir`, ordered by worker, attempt, output before errors.
 [[nodiscard]] std::vector<WorkerLog> find_logs(const std::string& run_dir);
 
 struct LogFilter {
-  std::optional<WorkerId> worker;  // none: all
-  std::optional<Attempt> attempt;  // none: the newest of each worker
+  std::optional<WorkerId> worker;  // empty: all workers
+  std::optional<Attempt> attempt;  // empty: the newest of each worker
   bool out = true;
   bool err = true;
 };
@@ -37,8 +37,8 @@ struct LogFilter {
 [[nodiscard]] std::vector<WorkerLog> select(const std::vector<WorkerLog>& logs,
                                             const LogFilter& filter);
 
-// Whole lines of one log, from its last `lines` on (none: from its beginning),
-// through rotations.
+// Reads whole lines of one log, from its last `lines` lines on (empty: from its beginning), across
+// rotations.
 class LogReader {
  public:
   LogReader(std::string path, std::optional<std::size_t> lines);
@@ -46,8 +46,8 @@ class LogReader {
   LogReader& operator=(LogReader&&) = delete;
   ~LogReader();
 
-  // What was written since the last call, without line ends. With `last`, also a
-  // line that has no end.
+  // The lines written since the last call, without line ends. With `last`, also a line without a
+  // line end.
   [[nodiscard]] std::vector<std::string> read(bool last);
 
  private:
@@ -56,10 +56,11 @@ class LogReader {
   std::string path_;
   std::optional<std::size_t> lines_;
   int fd_ = -1;
-  std::string text_;  // read, not given out
+  std::string text_;  // read but not returned yet
 };
 
-// Takes the whole lines out of `text`, without line ends. With `last`, also what is behind them.
+// Removes the whole lines from `text` and returns them without line ends. With `last`, also the
+// rest.
 [[nodiscard]] std::vector<std::string> take_lines(std::string& text, bool last);
 
 // The last `lines` lines of a text that may end without a line end. Pure.

@@ -11,6 +11,8 @@ import pathlib
 from ctypes import POINTER, c_char_p, c_double, c_int, c_int32, c_uint32, c_uint64, c_void_p
 from typing import Any, List
 
+from antdt._version import __version__
+
 ABI_VERSION = 1
 
 OK, TIMEOUT, INTERRUPTED = 0, 1, 2
@@ -78,6 +80,17 @@ class Metrics(ctypes.Structure):
                 ("negatives", POINTER(c_uint64)), ("positives", POINTER(c_uint64))]
 
 
+class Work(ctypes.Structure):
+    _fields_ = [("struct_size", c_uint32), ("evaluation", c_int32), ("epoch", c_uint64),
+                ("records", POINTER(c_uint64)), ("count", c_uint64)]
+
+
+class Evaluation(ctypes.Structure):
+    _fields_ = [("struct_size", c_uint32), ("reserved", c_uint32), ("epoch", c_uint64),
+                ("records", c_uint64), ("log_loss", c_double), ("accuracy", c_double),
+                ("auc", c_double)]
+
+
 SCORE_BINS = 16384
 
 _FUNCTIONS = {
@@ -94,6 +107,7 @@ _FUNCTIONS = {
     "antdt_done": (c_int, [c_void_p]),
     "antdt_done_compute": (c_int, [c_void_p, c_double, c_double]),
     "antdt_done_evaluate": (c_int, [c_void_p, POINTER(Metrics)]),
+    "antdt_evaluated": (c_int, [c_void_p, POINTER(Evaluation)]),
     "antdt_failed": (c_int, [c_void_p, c_char_p]),
     "antdt_skip": (c_int, [c_void_p, c_uint64, c_char_p]),
     "antdt_reduce": (c_int, [c_void_p, c_void_p, c_uint64, c_int32]),
@@ -102,11 +116,16 @@ _FUNCTIONS = {
     "antdt_ahead": (c_int, [c_void_p, c_uint64, c_uint64, POINTER(c_uint64), POINTER(c_uint64),
                             c_uint64, POINTER(c_uint64), c_uint32]),
     "antdt_leave": (c_int, [c_void_p]),
+    "antdt_loose_open": (c_int, [POINTER(Options), POINTER(c_void_p)]),
+    "antdt_loose_next": (c_int, [c_void_p, c_uint64, POINTER(Work), c_uint32]),
+    "antdt_loose_report": (c_int, [c_void_p, c_double, c_double, c_double]),
+    "antdt_loose_describe": (c_int, [c_void_p, POINTER(About)]),
+    "antdt_loose_close": (None, [c_void_p]),
 }
 
 
 def _candidates() -> List[str]:
-    """Where libantdt.so may be, in the order in which it is tried."""
+    """Possible paths of libantdt.so, in the order in which they are tried."""
     told = os.environ.get("ANTDT_LIBRARY")
     if told:
         return [told]
@@ -115,6 +134,22 @@ def _candidates() -> List[str]:
     return [str(package / "lib" / name),                            # in a wheel
             str(package.parent.parent / "build" / "lib" / name),    # in the source tree
             name]                                                   # installed: ld.so knows it
+
+
+def _declare(library: Any, path: str) -> None:
+    """The functions get their types. ImportError where the library is of another release."""
+    missing = [name for name in _FUNCTIONS if not hasattr(library, name)]
+    for name, (result, arguments) in _FUNCTIONS.items():
+        if name not in missing:
+            function = getattr(library, name)
+            function.restype, function.argtypes = result, arguments
+    release = f"{path} is of another release than this package ({__version__})"
+    if "antdt_abi_version" in missing or library.antdt_abi_version() != ABI_VERSION:
+        raise ImportError(f"{release}: its C interface is not of version {ABI_VERSION}. Install both "
+                          f"of the same release")
+    if missing:
+        raise ImportError(f"{release}: it has no {', '.join(missing)}. Install both of the same "
+                          f"release")
 
 
 def load() -> Any:
@@ -126,13 +161,7 @@ def load() -> Any:
         except OSError as error:
             tried.append(f"{path}: {error}")
             continue
-        for name, (result, arguments) in _FUNCTIONS.items():
-            function = getattr(library, name)
-            function.restype, function.argtypes = result, arguments
-        version = library.antdt_abi_version()
-        if version != ABI_VERSION:
-            raise ImportError(f"{path} has version {version} of the C interface, and this package "
-                              f"needs {ABI_VERSION}: install the package of the same release")
+        _declare(library, path)
         return library
     raise ImportError("libantdt is not found. Install AntDT, or set ANTDT_LIBRARY to the path of "
                       "libantdt.so. Tried:\n  " + "\n  ".join(tried))

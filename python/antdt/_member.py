@@ -22,7 +22,7 @@ _SLICE_MS = 200
 
 @dataclass(frozen=True)
 class Order:
-    """What antdt.h's antdt_order says; which fields have a meaning depends on `kind`."""
+    """An order, as antdt_order in antdt.h; `kind` decides which fields have a meaning."""
 
     kind: int
     step: int = 0
@@ -45,8 +45,19 @@ class Order:
 
 
 @dataclass(frozen=True)
+class Evaluation:
+    """The result of an evaluation, as antdt_evaluation; NaN for sums that no member gave."""
+
+    epoch: int
+    records: int
+    log_loss: float
+    accuracy: float
+    auc: float
+
+
+@dataclass(frozen=True)
 class Options:
-    """What antdt_options says; a world of one needs `records`."""
+    """The options, as antdt_options; a world of one needs `records`."""
 
     records: int = 0
     eval_records: int = 0
@@ -95,7 +106,11 @@ class Member:
 
     def _check(self, code: int) -> int:
         if code < 0:
-            raise Error(code, (self._library.antdt_last_error() or b"").decode(errors="replace"))
+            text = (self._library.antdt_last_error() or b"").decode(errors="replace")
+            if code == _abi.FORKED:
+                text += (". In Python: start the child before the first epoch, or with "
+                         "multiprocessing's start method 'spawn', and let it not use the job")
+            raise Error(code, text)
         return code
 
     @property
@@ -175,6 +190,14 @@ class Member:
             raw.positives = (ctypes.c_uint64 * count)(*positives)
         self._check(self._library.antdt_done_evaluate(self._handle, ctypes.byref(raw)))
         self.in_hand = None
+
+    def evaluated(self) -> Optional["Evaluation"]:
+        """The result of the job's newest evaluation; None before the first."""
+        raw = _abi.Evaluation(struct_size=ctypes.sizeof(_abi.Evaluation))
+        self._check(self._library.antdt_evaluated(self._handle, ctypes.byref(raw)))
+        if raw.records == 0:
+            return None
+        return Evaluation(raw.epoch, raw.records, raw.log_loss, raw.accuracy, raw.auc)
 
     def failed(self, why: str) -> None:
         """Answers any order: the program cannot do it."""

@@ -8,7 +8,8 @@
 namespace antdt::shard_server {
 namespace {
 
-// The second one has the promise, and what is partial; exactly once needs neither.
+// Format 2 adds the delivery promise and the partial positions. A job that promises exactly once
+// has neither and writes format 1.
 constexpr std::uint32_t kAccountsFormat = 1;
 constexpr std::uint32_t kFormatWithPartial = 2;
 
@@ -29,19 +30,19 @@ IntervalSet common(const IntervalSet& one, const IntervalSet& other) {
   return both;
 }
 
-// The first records of a hand leave it: visit(interval), one after the other. How many
-// of them it does not hold.
-template <class Hand, class F>
-std::uint64_t take_front(Hand& hand, std::uint64_t records, F visit) {
-  auto grant = hand.grants.begin();
-  while (records > 0 && grant != hand.grants.end()) {
+// Removes the first `records` records from what a member holds, and calls visit(interval) for each
+// interval that is removed. Returns how many of the records the member does not hold.
+template <class Holding, class F>
+std::uint64_t take_front(Holding& holding, std::uint64_t records, F visit) {
+  auto grant = holding.grants.begin();
+  while (records > 0 && grant != holding.grants.end()) {
     const std::uint64_t take = std::min(records, grant->size());
     visit(Interval{grant->from, grant->from + take});
     grant->from += take;
     records -= take;
     if (grant->empty()) ++grant;
   }
-  hand.grants.erase(hand.grants.begin(), grant);
+  holding.grants.erase(holding.grants.begin(), grant);
   return records;
 }
 
@@ -73,7 +74,7 @@ Status Accounts::on(const ledger::JobFinished&) {
 
 Status Accounts::on(const ledger::PhaseOpened& record) {
   for (auto& [epoch, book] : books_) book.closed = true;
-  for (auto& [member, hand] : hands_) hand = {};
+  for (auto& [member, holding] : holdings_) holding = {};
   training_ = record.kind == PhaseKind::kTrain;
   if (!training_) return {};
   epoch_ = record.epoch.value;
@@ -90,30 +91,31 @@ Status Accounts::on(const ledger::SkipDeclared& record) {
 // ------------------------------------------------------------------ members
 
 Status Accounts::on(const ledger::MemberAdmitted& record) {
-  std::erase_if(hands_,
-                [&record](const auto& hand) { return hand.first.worker == record.member.worker; });
-  hands_[record.member];
+  std::erase_if(holdings_, [&record](const auto& holding) {
+    return holding.first.worker == record.member.worker;
+  });
+  holdings_[record.member];
   return {};
 }
 
 Status Accounts::on(const ledger::MemberLost& record) {
-  hands_.erase(record.member);
+  holdings_.erase(record.member);
   return {};
 }
 
 Status Accounts::on(const ledger::MemberLeft& record) {
-  hands_.erase(record.member);
+  holdings_.erase(record.member);
   return {};
 }
 
 Status Accounts::on(const ledger::GenerationSettled& record) {
   for (const OldPlace& old : record.places) {
-    // Of a member lost before, whose place can say nothing new.
-    if (hands_.count(old.member) == 0) continue;
+    // This member was lost before; its place says nothing new.
+    if (holdings_.count(old.member) == 0) continue;
     ANTDT_RETURN_IF_ERROR(commit(old.member, old.place));
   }
-  hands_.clear();
-  for (const Member& member : record.members) hands_[member];
+  holdings_.clear();
+  for (const Member& member : record.members) holdings_[member];
   return {};
 }
 
@@ -124,7 +126,7 @@ Status Accounts::on(const ledger::RecallIssued&) { return {}; }
 
 Status Accounts::on(const ledger::FetchAnswered& record) {
   ANTDT_RETURN_IF_ERROR(commit(record.member, record.place));
-  auto& grants = hands_[record.member].grants;
+  auto& grants = holdings_[record.member].grants;
   for (const Range& range : record.granted) grants.push_back(range.at);
   return {};
 }
@@ -137,10 +139,11 @@ Status Accounts::on(const ledger::LateReturned& record) {
   const Member member = record.answered.member;
   ANTDT_RETURN_IF_ERROR(commit(member, record.answered.place));
   const std::uint64_t missing =
-      take_front(hands_[member], record.records, [&](const Interval& late) {
+      take_front(holdings_[member], record.records, [&](const Interval& late) {
         if (!record.dropped) return;
         mark(late);
-        if (training_) books_[epoch_].partial.add(late);  // in no part of the model, to be exact
+        // under at-most-once a late record counts as partial: it is in no part of the model
+        if (training_) books_[epoch_].partial.add(late);
       });
   if (missing > 0) {
     return fail(ErrorKind::kCorrupt,
@@ -152,27 +155,27 @@ Status Accounts::on(const ledger::LateReturned& record) {
 }
 
 Status Accounts::on(const ledger::RecallSettled& record) {
-  Hand& hand = hands_[record.member];
-  std::uint64_t keep = record.end - std::min(record.end, hand.place);
-  auto grant = hand.grants.begin();
-  for (; grant != hand.grants.end() && keep > 0; ++grant) {
+  Holding& holding = holdings_[record.member];
+  std::uint64_t keep = record.end - std::min(record.end, holding.place);
+  auto grant = holding.grants.begin();
+  for (; grant != holding.grants.end() && keep > 0; ++grant) {
     grant->to = std::min(grant->to, grant->from + keep);
     keep -= grant->size();
   }
-  hand.grants.erase(grant, hand.grants.end());
+  holding.grants.erase(grant, holding.grants.end());
   return {};
 }
 
 Status Accounts::commit(Member member, std::uint64_t place) {
-  Hand& hand = hands_[member];
-  const std::uint64_t more = place - std::min(place, hand.place);
-  const std::uint64_t missing = take_front(hand, more, [this](const Interval& at) { mark(at); });
-  hand.place += more - missing;
+  Holding& holding = holdings_[member];
+  const std::uint64_t more = place - std::min(place, holding.place);
+  const std::uint64_t missing = take_front(holding, more, [this](const Interval& at) { mark(at); });
+  holding.place += more - missing;
   if (missing == 0) return {};
   return fail(ErrorKind::kCorrupt,
               "{} (attempt {}) committed {} records and was granted {}: the journal "
               "contradicts itself",
-              member.worker, member.attempt, place, hand.place);
+              member.worker, member.attempt, place, holding.place);
 }
 
 void Accounts::mark(Interval committed) {
@@ -185,7 +188,7 @@ void Accounts::mark(Interval committed) {
   book.committed.add(committed);
 }
 
-// -------------------------------------------------------------- what it says
+// -------------------------------------------------------------- queries
 
 std::vector<EpochAccount> Accounts::epochs() const {
   std::vector<EpochAccount> epochs;
@@ -222,7 +225,7 @@ std::vector<EpochAccount> Accounts::epochs() const {
 
 Accounts Accounts::at(const Ledger& then) const {
   Accounts accounts = *this;
-  accounts.hands_.clear();
+  accounts.holdings_.clear();
   const Phase& phase = then.phase();
   if (phase.number == 0) return before_training();
   for (auto& [epoch, book] : accounts.books_) {
@@ -300,8 +303,8 @@ std::string Accounts::image() const {
         book.skipped.intervals());
     if (!exact) out(book.partial.intervals());
   }
-  out(static_cast<std::uint64_t>(hands_.size()));
-  for (const auto& [member, hand] : hands_) out(member, hand.place, hand.grants);
+  out(static_cast<std::uint64_t>(holdings_.size()));
+  for (const auto& [member, holding] : holdings_) out(member, holding.place, holding.grants);
   if (!exact) out(delivery_);
   return out.take();
 }
@@ -316,7 +319,7 @@ Result<Accounts> Accounts::restore(std::string_view image) {
     return fail(ErrorKind::kCorrupt, "image of the accounts of format {}, this build reads {}",
                 format, kFormatWithPartial);
   }
-  std::uint64_t books = 0, hands = 0;
+  std::uint64_t books = 0, holdings = 0;
   in(accounts.declared_.epochs, accounts.declared_.records, accounts.declared_.uses_ledger,
      accounts.finished_, accounts.training_, accounts.epoch_, books);
   if (accounts.declared_.epochs > ledger::kMostEpochs) {
@@ -334,12 +337,12 @@ Result<Accounts> Accounts::restore(std::string_view image) {
     for (const Interval i : partial) book.partial.add(i);
     accounts.books_[epoch] = std::move(book);
   }
-  in(hands);
-  for (; hands > 0 && in.ok(); --hands) {
+  in(holdings);
+  for (; holdings > 0 && in.ok(); --holdings) {
     Member member;
-    Hand hand;
-    in(member, hand.place, hand.grants);
-    accounts.hands_[member] = std::move(hand);
+    Holding holding;
+    in(member, holding.place, holding.grants);
+    accounts.holdings_[member] = std::move(holding);
   }
   if (!exact) in(accounts.delivery_);
   if (!in.ok() || !in.at_end()) {
@@ -350,7 +353,7 @@ Result<Accounts> Accounts::restore(std::string_view image) {
 
 Status Accounts::on(const ledger::LedgerRewound& record) {
   ANTDT_TRY(*this, restore(record.accounts_image));
-  hands_.clear();
+  holdings_.clear();
   return {};
 }
 

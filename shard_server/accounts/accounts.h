@@ -1,16 +1,17 @@
-// What became of every record, counted a second time.
+// An independent count of what became of every record.
 //
-// Fed with the same journal records as the ledger, but shares no counter and
-// no decision with it: it follows each member's grants and places and marks
-// the positions of every commit, so a record that was committed twice or never
-// is seen here even if the ledger believes otherwise. Only training phases are
-// counted. Value type; its size follows what is out of order.
+// The accounts read the same journal records as the ledger, but share no counter and no decision
+// with it: they follow each member's grants and places and mark the positions of every commit. So
+// they find a record that was committed twice or never, even if the ledger believes otherwise. Only
+// training phases are counted. This is a value type; its size follows what is out of order.
 //
-// Under another promise than exactly once (core/delivery.h) a model on servers may have a
-// record in a part of its rows and not in the others, where a server was lost and the
-// others went on with what they have. These positions are kept, `partial`:
-//   at-least-once: they may be in a part; committed after that they are repeated
-//   at-most-once:  they may be missing in a part; they are committed, and lost
+// If the job promises less than exactly once (core/delivery.h), and a server was lost while the
+// other servers kept their rows, then a record may be in some rows of the model and not in others.
+// The positions of such records are kept as `partial`:
+//   at-least-once: these records may be in a part of the model; if they are committed afterwards,
+//                  they count as repeated
+//   at-most-once:  these records may be missing in a part of the model; they are committed, and
+//                  count as lost
 #pragma once
 
 #include <cstdint>
@@ -42,24 +43,24 @@ struct EpochAccount {
 
 class Accounts {
  public:
-  // A record of kind kLedgerKind. An error is a record that cannot be read or
-  // that commits what was never granted.
+  // Applies a journal record of kind kLedgerKind. The error says that the record cannot be read, or
+  // that it commits what was never granted.
   [[nodiscard]] Status apply(std::string_view record_bytes);
 
-  // These accounts as they will stand when training begins again from `then`,
-  // and when it begins from the start.
+  // These accounts as they will stand when training begins again from `then`, or from the start.
   [[nodiscard]] Accounts at(const Ledger& then) const;
   [[nodiscard]] Accounts before_training() const;
-  // When servers go on with what they have and others begin again with what is in a
-  // checkpoint, whose accounts these are. `may_be_in`: up to here what members hold may be
-  // in the model, though nobody committed it. An error: that was never granted.
+  // The accounts of a model of which some servers keep their rows while others go back to a
+  // checkpoint; `checkpoint` holds the accounts of that checkpoint. `may_be_in` says up to which
+  // place the records that a member holds may be in the model although nobody committed them. The
+  // error says that this place was never granted.
   [[nodiscard]] Result<Accounts> in_part(const Accounts& checkpoint,
                                          const std::vector<OldPlace>& may_be_in) const;
 
   [[nodiscard]] std::string image() const;
   [[nodiscard]] static Result<Accounts> restore(std::string_view image);
 
-  // By epoch; those that have begun, or, of a program without the ledger, all.
+  // By epoch: those that have begun, or all epochs if the program does not use the ledger.
   [[nodiscard]] std::vector<EpochAccount> epochs() const;
   [[nodiscard]] Delivery delivery() const { return delivery_; }
   [[nodiscard]] IntervalSet partial(std::uint32_t epoch) const;
@@ -76,11 +77,11 @@ class Accounts {
     IntervalSet partial;
     [[nodiscard]] bool begun() const { return records > 0; }
   };
-  struct Hand {
+  struct Holding {
     std::uint64_t place = 0;
-    std::vector<Interval> grants;  // from `place` on
+    std::vector<Interval> grants;  // grants from `place` on
   };
-  using Hands = std::map<Member, Hand>;
+  using Holders = std::map<Member, Holding>;
 
   [[nodiscard]] Status on(const ledger::JobDeclared& record);
   [[nodiscard]] Status on(const ledger::DeliveryChosen& record);
@@ -104,10 +105,10 @@ class Accounts {
   ledger::JobDeclared declared_;
   Delivery delivery_ = Delivery::kExactlyOnce;
   bool finished_ = false;
-  bool training_ = false;  // the open phase is a training phase, of `epoch_`
+  bool training_ = false;  // whether the open phase is a training phase, of `epoch_`
   std::uint32_t epoch_ = 0;
   std::map<std::uint32_t, Book> books_;
-  Hands hands_;
+  Holders holdings_;
 };
 
 }  // namespace antdt::shard_server

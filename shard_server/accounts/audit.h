@@ -1,4 +1,4 @@
-// `antdt data audit`: a run's accounts, as an answer with an exit code.
+// `antdt data audit`: a run's accounts, reported with an exit code.
 #pragma once
 
 #include <string>
@@ -19,9 +19,9 @@ struct AuditReport {
 };
 
 [[nodiscard]] AuditReport audit(const Accounts& accounts);
-// Of a run's state.db, also while the job runs.
+// Reads a run's state.db. The job may be running.
 [[nodiscard]] Result<AuditReport> audit_journal(const std::string& path);
-// The accounts in it, for whoever wants more than the report.
+// Reads the accounts themselves, for callers that need more than the report.
 [[nodiscard]] Result<Accounts> read_accounts(const std::string& path);
 
 [[nodiscard]] std::string audit_table(const AuditReport& report);

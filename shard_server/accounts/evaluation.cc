@@ -60,7 +60,8 @@ EvalMetrics metrics(const wire::EvalPartial& sum) {
     result.log_loss = sum.loss_sum / static_cast<double>(sum.records);
     result.accuracy = static_cast<double>(sum.correct) / static_cast<double>(sum.records);
   }
-  // Pairs (negative, positive) in which the positive scores higher.
+  // Counts pairs of a negative and a positive sample in which the positive one has the higher
+  // score.
   double ordered_pairs = 0, negatives = 0, positives = 0;
   for (std::size_t i = 0; i < sum.bins.size(); ++i) {
     const auto here = static_cast<double>(sum.positives[i]);

@@ -1,4 +1,4 @@
-// Partial evaluations, merged by addition, and what they say.
+// Partial evaluations: how they are merged, and the metrics that follow from them.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +9,8 @@
 
 namespace antdt::shard_server {
 
-// An error names what a peer's partial gets wrong: bins that do not rise or do
-// not exist, lists of different lengths, a loss that is no number.
+// Checks a partial evaluation that a peer sent. The error names the fault: bins that do not rise or
+// do not exist, lists of different lengths, or a loss that is not a number.
 [[nodiscard]] Status check_partial(const wire::EvalPartial& partial);
 
 // Adds `part` (which passes check_partial) to `sum`. O(bins of both).
@@ -18,11 +18,11 @@ void merge(wire::EvalPartial& sum, const wire::EvalPartial& part);
 
 struct EvalMetrics {
   std::uint64_t records = 0;
-  // Area under the ROC curve from the histogram: a pair of one bin counts half
-  // (Hanley and McNeil, "The Meaning and Use of the Area under a ROC Curve",
-  // Radiology 1982). Nothing without both classes.
+  // Area under the ROC curve, from the histogram: a pair within one bin counts half (Hanley and
+  // McNeil, "The Meaning and Use of the Area under a ROC Curve", Radiology 1982). Empty unless both
+  // classes occur.
   std::optional<double> auc;
-  std::optional<double> log_loss;  // nats a record; nothing without records
+  std::optional<double> log_loss;  // in nats per record; empty without records
   std::optional<double> accuracy;
 };
 [[nodiscard]] EvalMetrics metrics(const wire::EvalPartial& sum);

@@ -12,12 +12,12 @@
 namespace antdt::shard_server {
 namespace {
 
-// Of WAL before it is copied back.
+// Size of the WAL at which it is copied back into the database.
 constexpr std::uint64_t kCheckpointBytes = 2ULL << 20;
-// What waits for room on the disk: some tens of MiB of them.
+// Most entries that wait while the disk has no room: some tens of MiB.
 constexpr std::size_t kMostBuffered = 200'000;
-// Whether there is too much is looked at every so many transactions or entries; then so many
-// generations go at most, so that no transaction is long.
+// The size of the database is checked after this many transactions or entries. At most a few
+// generations are dropped each time, so that no transaction is long.
 constexpr std::uint64_t kLookEvery = 16;
 constexpr std::uint64_t kLookEveryEntries = 1000;
 constexpr int kMostForgottenAtOnce = 8;
@@ -36,7 +36,7 @@ constexpr const char* kHistorySchema =
     "INSERT INTO meta VALUES('format',1),('incarnation',0);"
     "COMMIT";
 
-// Every statement that writes; prepared once.
+// Every statement that writes, prepared once.
 struct Statements {
   Statement begin, commit, incarnation, touch;
   Statement same_generation, forget_steps, forget_grants, put_generation;
@@ -72,7 +72,7 @@ Status ran(Result<int> result) {
   return tl::unexpected<Error>(result.error());
 }
 
-// The first number of the only row.
+// Reads a query's single row with a single number.
 Result<std::uint64_t> number(Statement& statement) {
   ANTDT_TRY(const bool has_row, statement.next());
   const std::uint64_t value = has_row ? statement.number(0) : 0;
@@ -94,7 +94,7 @@ struct History::State {
   std::uint64_t transactions = 0;
   std::uint64_t entries_since_look = 0;
   std::deque<history::Entry> buffer{};
-  std::optional<Moment> measured{};  // of all that is not written yet
+  std::optional<Moment> measured{};  // sums of all measurements that are not written yet
   bool unsynced = false;
 
   Status write(const history::Settled& e);
@@ -221,7 +221,7 @@ Status History::State::write_all() {
     return fail(ErrorKind::kRefused, "incarnation {} of the job daemon writes it, this is {}",
                 owner, incarnation);
   }
-  // There is always something to commit, so that there is something to sync.
+  // Writes something in any case, because only a transaction that writes is synced.
   ANTDT_RETURN_IF_ERROR(ran(statements.touch.run()));
   for (const history::Entry& entry : buffer) {
     ANTDT_RETURN_IF_ERROR(std::visit([this](const auto& e) { return write(e); }, entry));
@@ -231,7 +231,7 @@ Status History::State::write_all() {
   return ran(statements.commit.run());
 }
 
-// Now and then: what is looked at costs more than a small transaction.
+// Called now and then, because checking the size costs more than a small transaction.
 Status History::State::keep_within_bound() {
   entries_since_look += buffer.size();
   const bool due = ++transactions % kLookEvery == 0 || entries_since_look >= kLookEveryEntries;
@@ -279,7 +279,7 @@ Status History::commit() {
   return about_history(state_->path, state_->transaction());
 }
 
-// A synced transaction syncs the log that the earlier ones are in.
+// A synced transaction syncs the whole log, which contains the earlier transactions.
 Status History::sync() {
   if (!unsynced()) return {};
   Database& db = state_->database;

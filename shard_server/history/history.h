@@ -1,10 +1,9 @@
-// Which records made which step: the run's memory for `antdt data which`.
+// Which records made which step: what `antdt data which` reads.
 //
-// What a member was granted, as places in the order of its consumption, and how
-// many records of each member every step took: together they say which records a
-// step trained. Neither is needed to go on (that is the journal), so it lies in a
-// file of its own, is written without a sync of its own in most turns, and its
-// loss harms nobody.
+// The history holds what each member was granted, as places in the order of its consumption, and
+// how many records of each member every step took. Together these say which records a step trained.
+// The job does not need them to go on (it needs the journal), so they are in a file of their own,
+// most turns write to it without a sync, and its loss stops no job.
 //
 // On disk, one SQLite database in WAL mode:
 //
@@ -13,21 +12,21 @@
 //                                              'shuffle', 'seed'; 'forgotten_step', where
 //                                              the oldest were dropped, and 'most_bytes'
 //   generations(generation, lineage, step, members BLOB)   settled after `step`; ids by rank
-//   steps(generation, first, body BLOB)                    a wire::StepRun, without the former
+//   steps(generation, first, body BLOB)                    a wire::StepRun without these two
 //   grants(generation, phase, worker, place, epoch, position, records)
 //                                              from `place` on, positions of the epoch's stream
 //
 //   series(bucket, body BLOB)                  what the workers measured (series.h)
 //
-// Rows grow with grants (a second or two of work) and with changes of plan, not
-// with steps. Numbers in bodies are LEB128. When they take more than a bound the oldest are
+// The number of rows grows with grants (one is a second or two of work) and with changes of plan,
+// not with steps. Numbers in bodies are LEB128. When the rows exceed a bound, the oldest are
 // dropped (history_bound.h).
 //
-// It is written beside the journal, and nobody waits for it but who asks for a sync: after a
-// kill it may lack what the journal has, or have what was never sent. The latter is replaced: a
-// grant replaces those from its place on, a generation its namesake. What is lacking is told
-// again: the journal's latest grants by the daemon, steps by the members, which forget only what
-// is synced.
+// The history is written beside the journal, and only a caller that asks for a sync waits for it.
+// After a kill it may lack entries that the journal has, or have entries that were never sent. The
+// latter are replaced: a grant replaces those from its place on, and a generation replaces the one
+// of the same number. Missing entries are written again: the daemon writes the journal's latest
+// grants, and the members, which forget only steps that are synced, report their steps again.
 #pragma once
 
 #include <cstdint>
@@ -47,8 +46,8 @@ namespace antdt::shard_server {
 
 namespace history {
 
-// A generation settled: its steps are those after `step`, and this is the end of
-// the generation before, as far as the model is concerned.
+// A generation settled. Its steps are those after `step`; in the model, the generation before it
+// ends at `step`.
 struct Settled {
   Lineage lineage;
   Generation generation;
@@ -60,10 +59,10 @@ struct Grant {
   std::uint64_t phase = 0;
   Epoch epoch;
   WorkerId worker;
-  std::uint64_t place = 0;  // of its first record
+  std::uint64_t place = 0;  // place of the grant's first record
   Interval at;
 };
-// What `worker` was granted from `place` on was taken back unstarted.
+// `worker` gave back what it was granted from `place` on, before it began with it.
 struct Cut {
   Generation generation;
   std::uint64_t phase = 0;
@@ -75,7 +74,7 @@ struct Steps {
   wire::StepRun run;
 };
 
-// The series' next second: not synced for its own sake.
+// The next second of the series. It is not synced on its own.
 using Measured = Moment;
 
 using Entry = std::variant<Settled, Grant, Cut, Steps, Measured>;
@@ -84,23 +83,23 @@ using Entry = std::variant<Settled, Grant, Cut, Steps, Measured>;
 
 class History {
  public:
-  // Opens or makes it; from here on another incarnation's writer writes nothing.
-  // `most_bytes`: the oldest goes when there is more; 0: no bound.
+  // Opens the history, or makes it. From here on, the writer of another incarnation writes nothing.
+  // The oldest entries are dropped when there are more than `most_bytes`; 0 means no bound.
   [[nodiscard]] static Result<History> open(const std::string& path, const DataSet& train,
                                             Incarnation incarnation, std::uint64_t most_bytes = 0);
   History(History&&) noexcept;
   History& operator=(History&&) noexcept;
   ~History();
 
-  // Buffers. What nobody could write for long is dropped, the oldest first; of the
-  // series it becomes one moment.
+  // Buffers an entry. If entries cannot be written for long, the oldest are dropped, and the
+  // moments of the series are merged into one.
   void append(history::Entry entry);
   [[nodiscard]] bool dirty() const;
-  // Something was committed, or is buffered, since the last sync; measurements do not count.
+  // Whether something was committed or buffered since the last sync; measurements do not count.
   [[nodiscard]] bool unsynced() const;
-  // One transaction. After an error all is still buffered.
+  // Writes the buffer in one transaction. After an error everything is still buffered.
   [[nodiscard]] Status commit();
-  // The same, and all of the file survives a power failure.
+  // Commits, and syncs, so that the whole file survives a power failure.
   [[nodiscard]] Status sync();
 
  private:

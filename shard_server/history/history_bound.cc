@@ -25,7 +25,7 @@ Status note_forgotten(Database& db, Step step) {
   return run(put.bind(1, step.value));
 }
 
-// The run that begins at `step` or before, the last one.
+// The last run of steps that begins at `step` or before it.
 Result<std::optional<wire::StepRun>> run_at(Database& db, std::uint64_t generation, Step step) {
   ANTDT_TRY(Statement rows, db.prepare("SELECT first,body FROM steps WHERE generation=?1 AND "
                                        "first<=?2 ORDER BY first DESC LIMIT 1"));
@@ -39,7 +39,7 @@ Result<std::optional<wire::StepRun>> run_at(Database& db, std::uint64_t generati
 Status forget_generation(Database& db, std::uint64_t generation) {
   ANTDT_TRY(const auto last, run_at(db, generation, Step{INT64_MAX}));
   if (last) ANTDT_RETURN_IF_ERROR(note_forgotten(db, last_of(*last)));
-  // With those before it that were granted nothing.
+  // Generations before it that were granted nothing go with it.
   for (const char* sql :
        {"DELETE FROM steps WHERE generation=?1", "DELETE FROM grants WHERE generation=?1",
         "DELETE FROM generations WHERE generation<=?1"}) {
@@ -57,7 +57,7 @@ Result<std::vector<WorkerId>> members_of(Database& db, std::uint64_t generation)
   return decode_members(rows.bytes(0));
 }
 
-// From `cut` on, which `left` begins with, the generation is known.
+// Makes the generation's known steps begin at `cut`, which is where `left` begins.
 Status forget_before(Database& db, std::uint64_t generation, const wire::StepRun& left,
                      const std::vector<WorkerId>& members) {
   ANTDT_TRY(Statement phases, db.prepare("DELETE FROM grants WHERE generation=?1 AND phase<?2"));
@@ -76,7 +76,7 @@ Status forget_before(Database& db, std::uint64_t generation, const wire::StepRun
   return note_forgotten(db, Step{left.first.value - 1});
 }
 
-// The first quarter of a generation that goes on.
+// Forgets the first quarter of the only generation.
 Status forget_quarter(Database& db, std::uint64_t generation) {
   ANTDT_TRY(const std::uint64_t first,
             db.query_number(fmt::format("SELECT coalesce(min(first),0) FROM steps WHERE "
@@ -84,14 +84,14 @@ Status forget_quarter(Database& db, std::uint64_t generation) {
                                         generation)
                                 .c_str()));
   ANTDT_TRY(const auto last, run_at(db, generation, Step{INT64_MAX}));
-  if (!last || last_of(*last).value < first + 4) return {};  // nothing that could go
+  if (!last || last_of(*last).value < first + 4) return {};  // there is nothing to drop
   const Step cut{first + (last_of(*last).value - first) / 4};
   ANTDT_TRY(auto left, run_at(db, generation, cut));
   if (!left || left->steps == 0) return {};
   const std::uint64_t skipped = std::min(cut.value - left->first.value, left->steps - 1);
   left->first.value += skipped;
   left->steps -= skipped;
-  // The row itself began earlier.
+  // The row itself begins earlier, so the places are moved to the cut.
   for (std::size_t rank = 0; rank < left->places.size(); ++rank) {
     left->places[rank] += left->records[rank] * skipped;
   }

@@ -1,4 +1,4 @@
-// Keeps the history of steps within a size: what is oldest goes first (history.h).
+// Keeps the history of steps within a size by dropping the oldest entries (history.h).
 #pragma once
 
 #include <cstdint>
@@ -8,12 +8,12 @@
 
 namespace antdt::shard_server {
 
-// Bytes of the database that are used; what was deleted is used again.
+// Bytes that the database uses. Space of deleted rows is not counted, because it is used again.
 [[nodiscard]] Result<std::uint64_t> used_bytes(Database& database);
 
-// Forgets the oldest generation with its grants and steps; of the last one, if there is no other,
-// the grants and steps of its first quarter. What is left answers as before. meta's
-// 'forgotten_step' says the last step that was forgotten. Within a transaction of the caller.
+// Forgets the oldest generation with its grants and steps. If there is only one generation, forgets
+// the grants and steps of its first quarter. What is left answers as before, and meta's
+// 'forgotten_step' holds the last step that was forgotten. Runs inside a transaction of the caller.
 [[nodiscard]] Status forget_oldest(Database& database);
 
 }  // namespace antdt::shard_server

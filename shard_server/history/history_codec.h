@@ -1,4 +1,4 @@
-// What is in the columns of a run's history, and back. Inside the library only.
+// Encodes and decodes the columns of a run's history. Used inside the library only.
 #pragma once
 
 #include <cstdint>
@@ -27,7 +27,7 @@ inline constexpr std::uint64_t kHistoryApplicationId = 0x416e7448;
   return out.take();
 }
 
-// Without `first`, which is a column.
+// `first` is left out, because it is a column of its own.
 [[nodiscard]] inline std::string encode_run(const wire::StepRun& run) {
   Writer out;
   out(run.steps, run.phase, run.places, run.records);

@@ -12,7 +12,8 @@ Result<Series> read_from(const std::string& path) {
   ANTDT_TRY(const std::uint64_t id, db.query_number("PRAGMA application_id"));
   if (id != kHistoryApplicationId) return fail(ErrorKind::kCorrupt, "it is no history of a run");
   Series series;
-  ANTDT_RETURN_IF_ERROR(db.execute("BEGIN"));  // the width is that of the rows
+  // One transaction, so that the width belongs to the rows that are read.
+  ANTDT_RETURN_IF_ERROR(db.execute("BEGIN"));
   ANTDT_TRY(const std::uint64_t tables,
             db.query_number("SELECT count(*) FROM sqlite_master WHERE name='series'"));
   if (tables == 0) return series;

@@ -63,7 +63,7 @@ void add_moment(Moment& to, const Moment& later) {
 
 namespace {
 
-// The number of the only row, or `otherwise`.
+// Reads a query's single row with a single number, or returns `otherwise`.
 Result<std::uint64_t> only_number(Statement& statement, std::uint64_t otherwise) {
   std::uint64_t value = otherwise;
   while (true) {
@@ -112,8 +112,8 @@ Status SeriesTable::write(std::uint64_t bucket, const Moment& moment) {
   return only_ran(put_.bind(1, bucket).bind(2, body).run());
 }
 
-// Jobs whose clock goes on after a power failure that took the newest rows may
-// write a bucket again: both are true.
+// If a power failure took the newest rows, a job whose clock went on may write a bucket a second
+// time. Both contents are true, so they are added.
 Status SeriesTable::put(const Moment& moment) {
   const double from_s = std::clamp(moment.from_s, 0.0, 1e15);
   const std::uint64_t bucket = static_cast<std::uint64_t>(from_s) / width_;

@@ -14,11 +14,11 @@ namespace antdt::shard_server {
 [[nodiscard]] std::string encode_moment(const Moment& moment);
 [[nodiscard]] Result<Moment> decode_moment(std::string_view bytes);
 
-// In a database that History has opened, inside its transactions. What a transaction
-// that is undone has written into `width_` and `rows_` is read again: see reload().
+// Works in a database that History has opened, inside its transactions. If a transaction is rolled
+// back, `width_` and `rows_` must be read again: see reload().
 class SeriesTable {
  public:
-  // Makes the table where an older release did not.
+  // Makes the table in a database that an older release wrote.
   [[nodiscard]] static Status create(Database& db);
   [[nodiscard]] static Result<SeriesTable> open(Database& db);
 
@@ -41,7 +41,8 @@ class SeriesTable {
   Statement read_width_, count_, all_, find_, put_, clear_, set_width_;
   std::uint64_t width_ = 1;
   std::uint64_t rows_ = 0;
-  std::size_t workers_ = 0;  // of the fullest row that was written: they may report one by one
+  // the most workers that any written row had, since they may report one by one
+  std::size_t workers_ = 0;
 };
 
 }  // namespace antdt::shard_server

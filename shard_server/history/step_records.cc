@@ -17,13 +17,14 @@ struct KnownGeneration {
   Lineage lineage;
   Step settled_after;
   std::vector<WorkerId> members;
-  std::optional<Step> last{};  // in the model, as far as its lineage knows; none: it goes on
+  // last step that is in the model, as far as this lineage knows; empty: the generation goes on
+  std::optional<Step> last{};
   [[nodiscard]] bool may_own(Step step) const {
     return step > settled_after && (!last || step <= *last);
   }
 };
 
-// Runs `use` for every row.
+// Calls `use` for every row.
 template <class Use>
 Status each_row(Statement& statement, Use&& use) {
   while (true) {
@@ -51,7 +52,7 @@ class HistoryReader {
   [[nodiscard]] Result<std::uint64_t> meta(const char* key);
   [[nodiscard]] Status read_data_set();
   [[nodiscard]] Status read_generations();
-  // The last run that begins at `step` or before.
+  // The last run of steps that begins at `step` or before it.
   [[nodiscard]] Result<std::optional<wire::StepRun>> run_of(Generation generation, Step step);
   [[nodiscard]] Result<StepRecords> answer(const KnownGeneration& owner, const wire::StepRun& run,
                                            Step step);
@@ -63,7 +64,7 @@ class HistoryReader {
 
   Database database_;
   DataSet train_;
-  std::vector<KnownGeneration> generations_;  // the newest first
+  std::vector<KnownGeneration> generations_;  // newest first
 };
 
 Result<std::uint64_t> HistoryReader::meta(const char* key) {
@@ -99,7 +100,8 @@ Status HistoryReader::read_data_set() {
 Status HistoryReader::read_generations() {
   ANTDT_TRY(Statement rows, database_.prepare("SELECT generation,lineage,step,members FROM "
                                               "generations ORDER BY lineage DESC,generation DESC"));
-  std::map<Lineage, Step> settled;  // the lowest step after which a later one of it did
+  // the lowest step after which a later generation of the lineage settled
+  std::map<Lineage, Step> settled;
   return each_row(rows, [&]() -> Status {
     ANTDT_TRY(auto members, decode_members(rows.bytes(3)));
     KnownGeneration known{Generation{rows.number(0)}, Lineage{rows.number(1)}, Step{rows.number(2)},
@@ -123,7 +125,7 @@ Result<std::optional<wire::StepRun>> HistoryReader::run_of(Generation generation
   return run;
 }
 
-// Positions of an epoch's stream, as the records that they are.
+// Converts positions of an epoch's stream to record numbers.
 void HistoryReader::add(Epoch epoch, Interval positions, MemberRecords& member) const {
   for (const wire::Piece& piece :
        EpochStream(train_, epoch, PhaseKind::kTrain).pieces(positions.from, positions.to)) {
@@ -170,7 +172,7 @@ Result<StepRecords> HistoryReader::answer(const KnownGeneration& owner, const wi
                 step, run.records.size(), owner.generation, owner.members.size());
   }
   StepRecords found{step, owner.lineage, owner.generation, std::nullopt};
-  for (const KnownGeneration& other : generations_) {  // the newest first
+  for (const KnownGeneration& other : generations_) {  // newest first
     if (other.lineage > owner.lineage && other.settled_after < step) {
       found.undone_by = other.lineage;
     }
@@ -251,7 +253,7 @@ Result<StepRecords> read_step(const std::string& path, Step step) {
   return fail(found.error().kind, "history {}: {}", path, found.error().message);
 }
 
-// ------------------------------------------------------------------- as text
+// ------------------------------------------------------------------- text
 
 std::string as_ranges(const std::vector<std::uint64_t>& rising) {
   std::string text;
@@ -269,7 +271,7 @@ std::string step_table(const StepRecords& found) {
   std::string text;
   if (found.records() == 0) {
     text = fmt::format(
-        "step {} trained no record: it closed a phase or a generation, or nobody had any at hand\n",
+        "step {} trained no record: it closed a phase or a generation, or no worker held any\n",
         found.step);
   } else {
     constexpr std::string_view kRow = "{:<7}  {:>5}  {:>8}  {}\n";

@@ -25,7 +25,7 @@ namespace {
 constexpr std::uint64_t kJournalFormat = 1;
 // "AntJ" in the database's header.
 constexpr std::uint64_t kApplicationId = 0x416e744a;
-// With the incarnation before the first.
+// The stored incarnation is one below the first one.
 constexpr std::string_view kJournalSchema =
     "BEGIN IMMEDIATE;"
     "PRAGMA application_id=0x416e744a;"
@@ -54,7 +54,7 @@ Status read_entries(std::string_view body, std::string_view where,
   return fail(ErrorKind::kCorrupt, "{} cannot be read ({} bytes)", where, body.size());
 }
 
-// A body beside its checksum, from a row.
+// Compares a body from a row with the checksum beside it.
 Status check_body(std::string_view body, std::uint64_t checksum, std::string_view where) {
   if (checksum_of(body) == checksum) return {};
   return fail(ErrorKind::kCorrupt, "{} is damaged: its {} bytes do not have the checksum {:016x}",
@@ -68,7 +68,7 @@ struct Found {
   std::uint64_t turn_bytes = 0;
 };
 
-// Everything, in one read transaction of the caller.
+// Reads everything within a read transaction of the caller.
 Result<Found> read_all(Database& database) {
   Found found;
   ANTDT_TRY(Statement snapshot, database.prepare("SELECT through,checksum,body FROM snapshot"));
@@ -119,7 +119,7 @@ Status refuse_network(const std::string& path) {
               path, *kind);
 }
 
-// What went wrong, with the file it was about.
+// Adds to an error the file that it is about.
 template <class T>
 Result<T> about_journal(const std::string& path, Result<T> result) {
   if (result) return result;
@@ -139,12 +139,12 @@ struct Journal::State {
   std::optional<Statement> insert_turn;
   Incarnation incarnation;
   std::uint64_t last_turn = 0;
-  std::uint64_t turn_bytes = 0;  // since the snapshot
+  std::uint64_t turn_bytes = 0;  // bytes of turns since the snapshot
   std::uint64_t snapshot_bytes = 0;
   Writer pending;
   bool dirty = false;
   bool low_on_space = false;
-  bool ran_full = false;  // the last failed write had no room
+  bool ran_full = false;  // the last write failed because the disk was full
 
   [[nodiscard]] std::string ballast_path() const { return path + ".ballast"; }
 
@@ -155,7 +155,7 @@ struct Journal::State {
   Status make_ballast() const;
   Status copy_back();
   tl::unexpected<Error> taken_over() const;
-  // `write`, and once more without the ballast if there was no room.
+  // Runs `write`, and if there was no room, removes the ballast and runs it once more.
   template <class Write>
   Status with_ballast(Write write);
 };
@@ -173,12 +173,13 @@ Status Journal::State::create_if_new() {
 }
 
 Result<JournalContent> Journal::State::load() {
-  // Debian's SQLite overwrites what is deleted: a snapshot would write all its turns once more.
+  // Debian builds SQLite so that it overwrites deleted rows. With that a snapshot would write all
+  // its turns once more, so it is switched off.
   ANTDT_RETURN_IF_ERROR(database.execute(
       "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA secure_delete=OFF"));
   ANTDT_RETURN_IF_ERROR(create_if_new());
   ANTDT_RETURN_IF_ERROR(check_identity(database));
-  // Before reading: from here on the older incarnation writes nothing.
+  // This comes before reading: from here on the older incarnation writes nothing.
   ANTDT_RETURN_IF_ERROR(database.execute("UPDATE meta SET value=value+1 WHERE key='incarnation'"));
   ANTDT_TRY(incarnation.value,
             database.query_number("SELECT value FROM meta WHERE key='incarnation'"));
@@ -198,7 +199,7 @@ Result<Journal> Journal::open(const std::string& path, JournalContent& content,
   auto state = std::make_unique<State>(
       State{path, options, std::move(*database), {}, {}, 0, 0, 0, {}, false, false, false});
   ANTDT_TRY(content, about_journal(path, state->load()));
-  // Without room for it the job begins all the same, and pauses at once.
+  // If there is no room for the ballast, the job begins all the same, and pauses at once.
   if (!state->make_ballast()) state->low_on_space = true;
   return Journal(std::move(state));
 }
@@ -275,8 +276,7 @@ Status Journal::commit() {
   return about_journal(s.path, s.copy_back());
 }
 
-// A reader may keep some of it in place; then it is tried again after the
-// next turn.
+// A reader may keep a part of the WAL in place; then the copy is tried again after the next turn.
 Status Journal::State::copy_back() {
   return with_ballast([this] {
     Status copied = database.execute("PRAGMA wal_checkpoint(PASSIVE)");
@@ -286,8 +286,8 @@ Status Journal::State::copy_back() {
 }
 
 bool Journal::wants_snapshot() const {
-  // Not more often than the snapshots are worth: one that is large waits for
-  // as many bytes of records.
+  // Snapshots are not written more often than they are worth: after a large one, as many bytes of
+  // records must have been written.
   const State& s = *state_;
   return s.turn_bytes >= s.options.snapshot_bytes && s.turn_bytes >= s.snapshot_bytes;
 }

@@ -72,8 +72,8 @@ void Database::Close::operator()(sqlite3* handle) const { sqlite3_close_v2(handl
 
 Database::Database(sqlite3* handle)
     : handle_(handle), wal_pages_(std::make_unique<std::uint64_t>(0)) {
-  // Takes the place of SQLite's own checkpoints (PRAGMA wal_autocheckpoint
-  // would in turn remove this): it only notes the size.
+  // Notes the size of the WAL. This hook replaces SQLite's own checkpoints; PRAGMA
+  // wal_autocheckpoint would remove it.
   sqlite3_wal_hook(
       handle,
       [](void* pages, sqlite3*, const char*, int in_wal) {

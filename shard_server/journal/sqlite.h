@@ -1,5 +1,4 @@
-// As much of SQLite as the journal needs, with errors as values. Included
-// nowhere outside journal.cc.
+// The part of SQLite that the journal needs, with errors as values.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +19,7 @@ class Database;
 class Statement {
  public:
   Statement& bind(int index, std::uint64_t value);
-  // The bytes must stay until run().
+  // The bytes must stay valid until run().
   Statement& bind(int index, std::string_view bytes);
 
   // Runs it, expecting no rows; returns how many rows it changed.
@@ -47,10 +46,10 @@ class Database {
   // One or more statements without results.
   [[nodiscard]] Status execute(const char* sql);
   [[nodiscard]] Result<Statement> prepare(const char* sql);
-  // The first value of the first row; 0 when there is none.
+  // The first value of the first row, or 0 if there is no row.
   [[nodiscard]] Result<std::uint64_t> query_number(const char* sql);
 
-  // Whether the last failure was for lack of room.
+  // Whether the last call failed for lack of room.
   [[nodiscard]] bool is_full() const;
   // Size of the write-ahead log after the last commit.
   [[nodiscard]] std::uint64_t wal_bytes() const { return *wal_pages_ * kPageBytes; }
@@ -62,7 +61,8 @@ class Database {
   };
   explicit Database(sqlite3* handle);
   std::unique_ptr<sqlite3, Close> handle_;
-  std::unique_ptr<std::uint64_t> wal_pages_;  // stays where it is when this is moved
+  // on the heap, so that it stays in place when the database is moved
+  std::unique_ptr<std::uint64_t> wal_pages_;
 };
 
 }  // namespace antdt::shard_server

@@ -1,4 +1,5 @@
-// What the ledger hears. The events that are written down as they are heard are in records.h.
+// The events that only the ledger hears. Events that are journaled as they are heard are in
+// records.h.
 #pragma once
 
 #include <cstdint>
@@ -18,11 +19,11 @@ struct FetchRequested {
   wire::Fetch request;
 };
 
-// The answer to a SendRecall: the holder has given up the last `records` of its grants, or, where
-// that is not said, what is behind place `end`. `number` is that of the recall (the envelope's
-// seq), 0 from a client that does not repeat it. A holder answers only when it waits for no fetch:
-// otherwise the lost or late answer to that fetch would bring grants behind those. It is asked
-// again.
+// The answer to SendRecall: the holder has given up the last `records` records of its grants or, if
+// it does not say how many, everything behind place `end`. `number` is the number of the recall
+// (the envelope's seq), or 0 from a client that does not repeat it. A holder answers only while it
+// waits for no fetch, because a lost or late answer to that fetch would bring it grants behind
+// those that it gave up. Until then the recall is repeated.
 struct RecallAnswered {
   Member member;
   Generation generation;

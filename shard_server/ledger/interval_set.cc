@@ -17,7 +17,7 @@ void IntervalSet::add(Interval interval) {
   if (it != intervals_.begin() && std::prev(it)->second >= interval.from) {
     --it;
     if (it->second >= interval.to) return;
-    // Grow in place: commits mostly arrive in order.
+    // Grows in place, because commits mostly arrive in order.
     size_ -= it->second - it->first;
     interval.from = it->first;
     it->second = interval.to;

@@ -1,4 +1,4 @@
-// Sets of record positions, kept as intervals that coalesce.
+// Sets of record positions, kept as intervals; neighbouring intervals are merged.
 #pragma once
 
 #include <cstdint>
@@ -22,12 +22,12 @@ class IntervalSet {
   void add(Interval interval);
   void remove(Interval interval);
 
-  [[nodiscard]] std::uint64_t size() const { return size_; }  // positions
+  [[nodiscard]] std::uint64_t size() const { return size_; }  // number of positions
   [[nodiscard]] bool empty() const { return size_ == 0; }
   // The parts of `interval` that are in the set, and those that are not.
   [[nodiscard]] std::vector<Interval> inside(Interval interval) const;
   [[nodiscard]] std::vector<Interval> outside(Interval interval) const;
-  // All of it, rising.
+  // All intervals of the set, rising.
   [[nodiscard]] std::vector<Interval> intervals() const;
 
   bool operator==(const IntervalSet&) const = default;

@@ -18,15 +18,14 @@ namespace {
 constexpr std::uint32_t kRetryMs = 20;
 
 PhaseNeed phase_need(const LedgerState& state) {
-  const Hands& hands = state.hands();
-  return {state.supply().ungranted(), hands.outstanding(), hands.active_members(),
-          hands.share_sum()};
+  const Holders& all = state.holders();
+  return {state.supply().ungranted(), all.outstanding(), all.active_members(), all.share_sum()};
 }
 MemberNeed member_need(const Holder& holder) {
   return {holder.outstanding(), holder.step_records, holder.hold_records};
 }
 
-// What a member is given. `drops_late`: see LedgerConfig.
+// Decides what a member is granted. `drops_late`: see LedgerConfig.
 FetchAnswered decide(const LedgerState& state, const FetchRequested& event, const Holder& holder,
                      bool drops_late) {
   FetchAnswered answer;
@@ -35,22 +34,22 @@ FetchAnswered decide(const LedgerState& state, const FetchRequested& event, cons
   answer.place = event.request.place;
   answer.partials = event.request.partials;
 
-  // As things will be when the place is committed and what is late is given back.
+  // Computed as if the place were committed and the late records given back already.
   const std::uint64_t goes = event.request.place - holder.place + event.request.late;
   MemberNeed member = member_need(holder);
   PhaseNeed phase = phase_need(state);
-  member.in_hand -= goes;
+  member.held -= goes;
   phase.outstanding -= goes;
-  // What came too late of it is for others, while any of them has something in hand and
-  // so will ask for more.
+  // Records that came too late of this worker go to other workers, as long as any of them holds
+  // records and so will ask for more.
   std::optional<WorkerId> but_of;
   const std::uint64_t kept_for_others = state.supply().late_of(event.member.worker);
-  if (kept_for_others > 0 && phase.outstanding > member.in_hand) {
+  if (kept_for_others > 0 && phase.outstanding > member.held) {
     but_of = event.member.worker;
     phase.ungranted -= kept_for_others;
   }
 
-  const bool recalled = holder.recall_pending && member.in_hand > 0;
+  const bool recalled = holder.recall_pending && member.held > 0;
   const std::uint64_t size = recalled ? 0 : grant_size(event.request.want, member, phase);
   if (size > 0) {
     answer.status = AnswerStatus::kGranted;
@@ -75,7 +74,8 @@ void Ledger::step(const Input& input, MonoTime now, Effects& out) {
   check_invariants();
 }
 
-// Each position is at most one of committed, held and returned, and all of those were granted.
+// Each position is in at most one of committed, held and returned, and the cursor has passed all of
+// them.
 void Ledger::check_invariants() const {
   const Supply& supply = state_.supply();
   ANTDT_CHECK(committed() + outstanding() + supply.returned() <= supply.cursor() &&
@@ -111,7 +111,7 @@ Result<Ledger> Ledger::restore(LedgerConfig config, std::string_view image) {
 Result<std::string> Ledger::image_at(const std::vector<wire::MemberPlace>& places) const {
   LedgerState then = state_;
   for (const wire::MemberPlace& at : places) {
-    const Holder* holder = then.hands().find(at.worker);
+    const Holder* holder = then.holders().find(at.worker);
     if (holder == nullptr || at.place > holder->end) {
       return fail(ErrorKind::kRefused,
                   "a checkpoint with {} at place {}, which was granted {} records", at.worker,
@@ -176,12 +176,12 @@ void Ledger::on(const Declaration& event, MonoTime, Effects& out) {
 
 void Ledger::on(const PhaseOpened& event, MonoTime, Effects& out) {
   if (!write_down_checked(event, {}, out)) return;
-  if (complete()) out.emplace_back(EndPhase{phase().number});  // of no records
+  if (complete()) out.emplace_back(EndPhase{phase().number});  // the phase has no records
 }
 
 void Ledger::on(const MemberAdmitted& event, MonoTime, Effects& out) {
-  // Announced once more, after a restart of the job daemon.
-  if (state_.hands().find_current(event.member, event.generation) != nullptr) return;
+  // The member was announced once more, after a restart of the job daemon.
+  if (state_.holders().find_current(event.member, event.generation) != nullptr) return;
   write_down_checked(event, event.member, out);
 }
 
@@ -221,7 +221,7 @@ void Ledger::on(const SkipDeclared& event, MonoTime, Effects& out) {
 // --------------------------------------------------------- fetch and commit
 
 void Ledger::on(const FetchRequested& event, MonoTime now, Effects& out) {
-  const Holder* holder = state_.hands().find_current(event.member, event.generation);
+  const Holder* holder = state_.holders().find_current(event.member, event.generation);
   const auto reply = [&](wire::Grants grants) {
     if (holder != nullptr) grants.recalls_over = holder->recalls - (holder->recall_pending ? 1 : 0);
     out.emplace_back(SendGrants{event.member, event.generation, event.seq, std::move(grants)});
@@ -232,12 +232,12 @@ void Ledger::on(const FetchRequested& event, MonoTime now, Effects& out) {
   if (holder == nullptr || event.seq < holder->last.seq || event.request.phase > phase().number) {
     return reply({event.request.phase, wire::GrantStatus::kStale, {}, 0});
   }
-  // The next phase opened before this member had heard of the end.
+  // The next phase opened before this member heard of the end of its phase.
   if (event.request.phase < phase().number)
     return reply({event.request.phase, wire::GrantStatus::kEnd, {}, 0});
   if (event.request.partials.empty() && event.request.late == 0 &&
       event.request.place < holder->place) {
-    // A repeated request that the one-way Progress of later steps overtook.
+    // A repeated request that later, one-way progress messages have overtaken.
     FetchRequested overtaken = event;
     overtaken.request.place = holder->place;
     return on(overtaken, now, out);
@@ -269,16 +269,19 @@ wire::Grants Ledger::grants_of(const Answer& answer) const {
     case AnswerStatus::kGranted:
       break;
   }
-  // Grants of an earlier phase are all committed: who still asks is behind.
+  // All grants of an earlier phase are committed, so a worker that still asks for it is behind.
   if (answer.phase != phase().number) return {answer.phase, wire::GrantStatus::kEnd, {}, 0};
   wire::Grants grants{answer.phase, wire::GrantStatus::kGranted, {}, 0};
-  for (const Interval& interval : answer.granted)
-    state_.supply().stream().append_pieces(interval, grants.pieces);
+  const EpochStream& stream = state_.supply().stream();
+  std::uint64_t shards = 0;
+  for (const Interval& interval : answer.granted) shards += stream.shards_in(interval);
+  grants.pieces.reserve(shards);
+  for (const Interval& interval : answer.granted) stream.append_pieces(interval, grants.pieces);
   return grants;
 }
 
 void Ledger::on(const ProgressReported& event, MonoTime, Effects& out) {
-  const Holder* holder = state_.hands().find_current(event.member, event.generation);
+  const Holder* holder = state_.holders().find_current(event.member, event.generation);
   if (holder == nullptr || event.phase != phase().number || event.place <= holder->place) return;
   write_down_checked(event, event.member, out);
 }
@@ -289,8 +292,8 @@ void Ledger::recall_surplus(const Holder& waiting, MonoTime now, Effects& out) {
   const PhaseNeed phase = phase_need(state_);
   const bool needy =
       phase.ungranted == 0 && waiting.outstanding() < fair_need(member_need(waiting), phase);
-  // At the end of a phase everybody waits, and few give back: looked at with every
-  // fetch, all of them would be the members' square.
+  // At the end of a phase everybody waits and few hold records to give back. Scanning all holders
+  // with every fetch would cost the square of their number.
   if (!needy && !may_be_recalled_) return;
   may_be_recalled_ = false;
   for (const auto& [worker, holder] : holders()) {
@@ -320,10 +323,10 @@ void Ledger::send_recall(WorkerId worker, const Holder& holder, MonoTime now, Ef
 }
 
 void Ledger::on(const RecallAnswered& event, MonoTime, Effects& out) {
-  const Holder* holder = state_.hands().find_current(event.member, event.generation);
+  const Holder* holder = state_.holders().find_current(event.member, event.generation);
   if (holder == nullptr || event.phase != phase().number || !holder->recall_pending) return;
-  if (event.number != 0 && event.number != holder->recalls) return;  // of an earlier recall
-  // More than it has ends below its place, and is refused.
+  if (event.number != 0 && event.number != holder->recalls) return;  // it answers an earlier recall
+  // A number of records above what it holds would end below its place, and is refused.
   const std::uint64_t end =
       event.records ? holder->end - std::min(holder->end, *event.records) : event.end;
   write_down_checked(RecallSettled{event.member, event.generation, event.number, event.phase, end},

@@ -9,7 +9,8 @@ namespace antdt::shard_server {
 namespace {
 
 constexpr std::uint32_t kImageFormat = 1;
-// With what of the skipped records is left out; of a phase without any it is format 1.
+// Format 2 adds which of the skipped records are left out. An image of a phase without skipped
+// records is in format 1.
 constexpr std::uint32_t kFormatWithLeftOut = 2;
 
 tl::unexpected<Error> damaged(std::string_view why) {
@@ -56,9 +57,9 @@ std::string LedgerImage::write(const LedgerState& state) {
   const bool skips = !state.supply_.skips_.empty();
   out(skips ? kFormatWithLeftOut : kImageFormat, state.train_, state.eval_, state.phase_,
       state.supply_.cursor_, state.supply_.returned_.ranges(), state.supply_.skips_.intervals(),
-      state.hands_.committed_, state.evaluation_,
-      static_cast<std::uint64_t>(state.hands_.holders_.size()));
-  for (const auto& [worker, holder] : state.hands_.holders_) out(worker, holder);
+      state.holders_.committed_, state.evaluation_,
+      static_cast<std::uint64_t>(state.holders_.holders_.size()));
+  for (const auto& [worker, holder] : state.holders_.holders_) out(worker, holder);
   if (skips) out(state.supply_.left_out_.intervals());
   return out.take();
 }
@@ -85,10 +86,10 @@ Status LedgerImage::read_into(LedgerState& state, std::string_view image) {
   ANTDT_RETURN_IF_ERROR(same_data("evaluation", eval, state.eval_));
   std::vector<Range> returned;
   std::vector<Interval> skips;
-  in(state.phase_, state.supply_.cursor_, returned, skips, state.hands_.committed_,
+  in(state.phase_, state.supply_.cursor_, returned, skips, state.holders_.committed_,
      state.evaluation_);
   read_holders(in, state);
-  // An earlier release did not remember it: what is skipped counts as left out.
+  // An earlier release did not store this: all skipped records count as left out.
   std::vector<Interval> left_out = skips;
   if (tells_left_out) in(left_out);
   if (!in.ok() || !in.at_end()) return damaged("it cannot be read");
@@ -106,7 +107,7 @@ void LedgerImage::read_holders(Reader& in, LedgerState& state) {
     WorkerId worker;
     Holder holder;
     in(worker, holder);
-    state.hands_.holders_[worker] = std::move(holder);
+    state.holders_.holders_[worker] = std::move(holder);
   }
 }
 
@@ -133,7 +134,7 @@ bool LedgerImage::can_be_said_again(const Answer& answer, const LedgerState& sta
 Status LedgerImage::follow(LedgerState& state, const std::vector<Range>& returned) {
   const std::uint64_t size = state.supply_.stream_.size();
   if (state.supply_.cursor_ > size) return damaged("the cursor is past the end");
-  IntervalSet claimed;  // nothing is in two places
+  IntervalSet claimed;  // a position may be claimed only once
   const auto claim = [&](const std::vector<Range>& ranges) {
     for (const Range& range : ranges) {
       if (range.at.empty() || range.at.to > state.supply_.cursor_) return false;
@@ -142,7 +143,7 @@ Status LedgerImage::follow(LedgerState& state, const std::vector<Range>& returne
     }
     return true;
   };
-  for (const auto& [worker, holder] : state.hands_.holders_) {
+  for (const auto& [worker, holder] : state.holders_.holders_) {
     std::uint64_t granted = 0;
     for (const Range& range : holder.grants) granted += range.at.to - range.at.from;
     if (holder.end < holder.place || granted != holder.outstanding() || !claim(holder.grants) ||
@@ -152,7 +153,7 @@ Status LedgerImage::follow(LedgerState& state, const std::vector<Range>& returne
     if (!can_be_said_again(holder.last, state)) {
       return damaged(fmt::format("the last answer to {} cannot be", worker));
     }
-    state.hands_.outstanding_ += granted;
+    state.holders_.outstanding_ += granted;
   }
   if (!claim(returned)) return damaged("what was returned cannot be");
   for (const Range& range : returned) state.supply_.returned_.add(range);
@@ -161,10 +162,10 @@ Status LedgerImage::follow(LedgerState& state, const std::vector<Range>& returne
   }
   state.supply_.skips_ahead_ =
       total_size(state.supply_.skips_.inside({state.supply_.cursor_, size}));
-  if (state.hands_.committed_ + state.hands_.outstanding_ + state.supply_.returned_.size() >
+  if (state.holders_.committed_ + state.holders_.outstanding_ + state.supply_.returned_.size() >
       state.supply_.cursor_)
     return damaged("too much is committed");
-  state.hands_.count_members();
+  state.holders_.count_members();
   return {};
 }
 

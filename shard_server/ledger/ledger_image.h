@@ -1,6 +1,7 @@
-// The state of the ledger as bytes, for snapshots of the journal and for checkpoints. The same
-// state is the same bytes. The format is a number, the data sets, then the fields of the state
-// (shard_server/archive.h); what follows from them is computed when an image is read.
+// The state of the ledger as bytes, for snapshots of the journal and for checkpoints. Equal states
+// give equal bytes. The format is a number, the data sets, then the fields of the state
+// (shard_server/archive.h). Fields that can be computed from others are computed when an image is
+// read.
 #pragma once
 
 #include <string>
@@ -16,19 +17,19 @@ namespace antdt::shard_server {
 class LedgerImage {
  public:
   [[nodiscard]] static std::string write(const LedgerState& state);
-  // An error where the image is damaged, or of other data.
+  // The error says that the image is damaged or of other data.
   [[nodiscard]] static Result<LedgerState> read(const DataSet& train, const DataSet& eval,
                                                 std::string_view image);
 
  private:
   [[nodiscard]] static Status read_into(LedgerState& state, std::string_view image);
   static void read_holders(Reader& in, LedgerState& state);
-  // Whether positions are left out that nobody declared to be skipped.
+  // Whether some positions are left out that nobody declared as skipped.
   [[nodiscard]] static bool left_out_differs(const LedgerState& state);
   static void open_stream(LedgerState& state);
-  // A request that comes again is answered with the ranges that it got.
+  // Whether a repeated request can be answered with the ranges that it got the first time.
   [[nodiscard]] static bool can_be_said_again(const Answer& answer, const LedgerState& state);
-  // Computes what follows from the state, and checks that there can be such a state.
+  // Computes the fields that follow from others, and checks that the state is possible.
   [[nodiscard]] static Status follow(LedgerState& state, const std::vector<Range>& returned);
 };
 

@@ -14,7 +14,7 @@ IntervalSet LedgerState::committed_positions() const {
   IntervalSet committed;
   committed.add({0, supply_.stream().size()});
   supply_.remove_untrained(committed);
-  for (const auto& [worker, holder] : hands_.holders()) {
+  for (const auto& [worker, holder] : holders_.all()) {
     for (const Range& range : holder.grants) committed.remove(range.at);
   }
   return committed;
@@ -25,70 +25,72 @@ void LedgerState::apply(const PhaseOpened& record, Changes&) {
   phase_ = {record.phase, record.kind, record.epoch};
   supply_ = Supply(EpochStream(train ? train_ : eval_, record.epoch, record.kind));
   evaluation_ = {};
-  hands_.begin_phase();
+  holders_.begin_phase();
 }
 
 void LedgerState::apply(const MemberAdmitted& record, Changes& changes) {
   const WorkerId worker = record.member.worker;
-  if (hands_.find(worker) != nullptr) give_back_all(worker, true, changes);
-  hands_.admit({record.member}, record.generation);
+  if (holders_.find(worker) != nullptr) give_back_all(worker, true, changes);
+  holders_.admit({record.member}, record.generation);
 }
 
 void LedgerState::apply(const MemberLost& record, Changes& changes) {
   give_back_all(record.member.worker, true, changes);
-  hands_.deactivate(record.member.worker);
+  holders_.deactivate(record.member.worker);
 }
 
 void LedgerState::apply(const MemberLeft& record, Changes& changes) {
   give_back_all(record.member.worker, false, changes);
-  hands_.deactivate(record.member.worker);
+  holders_.deactivate(record.member.worker);
 }
 
 void LedgerState::apply(const GenerationSettled& record, Changes& changes) {
   for (const OldPlace& old : record.places) {
-    hands_.commit(old.member.worker, old.place);
+    holders_.commit(old.member.worker, old.place);
     give_back_all(old.member.worker, old.lost, changes);
   }
-  // Those that are not listed.
-  for (const auto& [worker, holder] : hands_.holders()) give_back_all(worker, false, changes);
-  hands_.deactivate_all();
-  hands_.admit(record.members, record.generation);
+  // The members that are not listed give back everything.
+  for (const auto& [worker, holder] : holders_.all()) give_back_all(worker, false, changes);
+  holders_.deactivate_all();
+  holders_.admit(record.members, record.generation);
 }
 
 void LedgerState::apply(const FetchAnswered& record, Changes&) {
   const WorkerId worker = record.member.worker;
-  hands_.commit(worker, record.place);
+  holders_.commit(worker, record.place);
   for (const wire::EvalPartial& partial : record.partials) merge(evaluation_, partial);
   Answer answer{record.seq, phase_.number, record.status, record.retry_ms, {}};
   for (const Range& range : record.granted) answer.granted.push_back(range.at);
-  hands_.set_answer(worker, std::move(answer));
+  holders_.set_answer(worker, std::move(answer));
   for (const Range& range : record.granted) {
     supply_.take(range.at);
-    hands_.grant(worker, range);
+    holders_.grant(worker, range);
   }
 }
 
 void LedgerState::apply(const LateReturned& record, Changes& changes) {
   const WorkerId worker = record.answered.member.worker;
-  hands_.commit(worker, record.answered.place);
-  for (const Range& late : hands_.take_late(worker, record.records, record.dropped)) {
+  holders_.commit(worker, record.answered.place);
+  for (const Range& late : holders_.take_late(worker, record.records, record.dropped)) {
     if (!record.dropped) supply_.give_back(late, worker);
   }
   apply(record.answered, changes);
 }
 
 void LedgerState::apply(const ProgressReported& record, Changes&) {
-  hands_.commit(record.member.worker, record.place);
+  holders_.commit(record.member.worker, record.place);
 }
 
-void LedgerState::apply(const SharesPlanned& record, Changes&) { hands_.set_shares(record.shares); }
+void LedgerState::apply(const SharesPlanned& record, Changes&) {
+  holders_.set_shares(record.shares);
+}
 
 void LedgerState::apply(const RecallIssued& record, Changes&) {
-  hands_.issue_recall(record.member.worker, record.number, record.keep_to);
+  holders_.issue_recall(record.member.worker, record.number, record.keep_to);
 }
 
 void LedgerState::apply(const RecallSettled& record, Changes&) {
-  for (const Range& range : hands_.settle_recall(record.member.worker, record.end)) {
+  for (const Range& range : holders_.settle_recall(record.member.worker, record.end)) {
     supply_.give_back(range);
   }
 }
@@ -98,21 +100,21 @@ void LedgerState::apply(const SkipDeclared& record, Changes&) { supply_.skip(rec
 void LedgerState::apply(const LedgerRewound& record, Changes& changes) {
   auto then = LedgerImage::read(train_, eval_, record.ledger_image);
   ANTDT_CHECK(then.has_value(), "rewound to an image that was checked: {}", then.error().message);
-  Hands fenced = std::move(hands_);
+  Holders fenced = std::move(holders_);
   *this = std::move(*then);
-  for (const auto& [worker, holder] : hands_.holders()) give_back_all(worker, false, changes);
-  hands_.replace_fenced(std::move(fenced));
+  for (const auto& [worker, holder] : holders_.all()) give_back_all(worker, false, changes);
+  holders_.replace_fenced(std::move(fenced));
 }
 
 void LedgerState::move_to(WorkerId worker, std::uint64_t place) {
-  place < hands_.holders().at(worker).place ? hands_.uncommit(worker, place)
-                                            : hands_.commit(worker, place);
+  place < holders_.all().at(worker).place ? holders_.uncommit(worker, place)
+                                          : holders_.commit(worker, place);
 }
 
 void LedgerState::give_back_all(WorkerId worker, bool suspect, Changes& changes) {
-  for (const Range& range : hands_.take_all(worker, suspect)) {
+  for (const Range& range : holders_.take_all(worker, suspect)) {
     supply_.give_back(range);
-    if (suspect) changes.push_back({{worker, hands_.holders().at(worker).attempt}, range});
+    if (suspect) changes.push_back({{worker, holders_.all().at(worker).attempt}, range});
   }
 }
 

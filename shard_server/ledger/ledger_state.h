@@ -1,7 +1,7 @@
 // The durable state of the ledger, and what each record of the journal changes in it. The same
-// function applies a record when it is decided and when the journal is replayed, so that a restart
-// arrives at the same state. What is decided is in ledger.h, which records fit in record_checks.h,
-// the state as bytes in ledger_image.h.
+// function applies a record when it is decided and when the journal is replayed, so a restart
+// arrives at the same state. ledger.h has the decisions, record_checks.h says which records fit the
+// state, and ledger_image.h turns the state into bytes.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 #include "core/clock.h"
 #include "core/ids.h"
 #include "core/wire/shard_messages.h"
-#include "shard_server/ledger/hands.h"
+#include "shard_server/ledger/holders.h"
 #include "shard_server/ledger/records.h"
 #include "shard_server/ledger/stream.h"
 #include "shard_server/ledger/supply.h"
@@ -22,15 +22,16 @@ namespace antdt::shard_server {
 struct LedgerConfig {
   DataSet train;
   DataSet eval;
-  // Losses of holders of the same range at which the job stops: it is the range that ends them.
+  // The job stops when this many holders of the same range were lost: the range may be what ends
+  // them.
   std::uint32_t retry_limit = 3;
-  bool drops_late = false;  // records that came too late to their step: at most once
+  bool drops_late = false;  // records that came too late to their step are dropped (at-most-once)
   Duration recall_again_after = std::chrono::milliseconds(100);
-  std::string run = "RUN";  // as an operator names it, in what they are told to do
+  std::string run = "RUN";  // the run as an operator names it, for advice in messages
 };
 
 struct Phase {
-  std::uint64_t number = 0;  // 0: none yet
+  std::uint64_t number = 0;  // 0: no phase yet
   PhaseKind kind = PhaseKind::kTrain;
   Epoch epoch;
 };
@@ -43,23 +44,24 @@ class LedgerState {
   [[nodiscard]] const DataSet& eval() const { return eval_; }
   [[nodiscard]] const Phase& phase() const { return phase_; }
   [[nodiscard]] const Supply& supply() const { return supply_; }
-  [[nodiscard]] const Hands& hands() const { return hands_; }
-  // Every record of the phase is committed or skipped.
+  [[nodiscard]] const Holders& holders() const { return holders_; }
+  // Whether every record of the phase is committed or skipped.
   [[nodiscard]] bool complete() const {
-    return supply_.ungranted() == 0 && hands_.outstanding() == 0;
+    return supply_.ungranted() == 0 && holders_.outstanding() == 0;
   }
   [[nodiscard]] IntervalSet committed_positions() const;
-  // Merged over what is committed of an evaluation phase; until the next opens.
+  // The merged result of an evaluation phase, as far as it is committed; kept until the next one
+  // opens.
   [[nodiscard]] const wire::EvalPartial& evaluation() const { return evaluation_; }
 
-  // What applying a record took from a lost member, to be granted again.
+  // What applying a record took from a lost member. It will be granted again.
   struct GivenBack {
     Member member;
     Range range;
   };
   using Changes = std::vector<GivenBack>;
-  // They cannot fail: what they are given fits (record_checks.h).
-  void apply(const ledger::JobDeclared&, Changes&) {}  // these three are for the accounts
+  // Applying cannot fail, because the records were checked before (record_checks.h).
+  void apply(const ledger::JobDeclared&, Changes&) {}  // these three concern the accounts only
   void apply(const ledger::DeliveryChosen&, Changes&) {}
   void apply(const ledger::JobFinished&, Changes&) {}
   void apply(const ledger::PhaseOpened& record, Changes& changes);
@@ -76,7 +78,7 @@ class LedgerState {
   void apply(const ledger::SkipDeclared& record, Changes& changes);
   void apply(const ledger::LedgerRewound& record, Changes& changes);
 
-  // The state as it was, or will be, when just this place is committed; it can be reached.
+  // Moves one member to `place`, which must be reachable, as if exactly this were committed.
   void move_to(WorkerId worker, std::uint64_t place);
 
  private:
@@ -87,7 +89,7 @@ class LedgerState {
   DataSet eval_;
   Phase phase_;
   Supply supply_;
-  Hands hands_;
+  Holders holders_;
   wire::EvalPartial evaluation_;
 };
 

@@ -12,7 +12,7 @@ using namespace ledger;
 namespace {
 
 Status check_place(const LedgerState& state, Member member, std::uint64_t place) {
-  const Holder* found = state.hands().find(member.worker);
+  const Holder* found = state.holders().find(member.worker);
   if (found == nullptr || found->attempt != member.attempt) {
     return fail(ErrorKind::kRefused, "{} with attempt {} is not a member", member.worker,
                 member.attempt);
@@ -27,14 +27,14 @@ Status check_place(const LedgerState& state, Member member, std::uint64_t place)
   return {};
 }
 
-// `place` is one that the member can have.
+// Whether a member that gives late records back can have this `place`.
 Status check_late(const LedgerState& state, Member member, std::uint64_t place,
                   std::uint64_t records) {
-  const std::uint64_t in_hand = state.hands().holders().at(member.worker).end - place;
-  if (records <= in_hand) return {};
+  const std::uint64_t held = state.holders().all().at(member.worker).end - place;
+  if (records <= held) return {};
   return fail(ErrorKind::kRefused,
-              "{} (attempt {}) says that {} records came too late: it has {} in hand",
-              member.worker, member.attempt, records, in_hand);
+              "{} (attempt {}) says that {} records came too late: it holds {}", member.worker,
+              member.attempt, records, held);
 }
 
 }  // namespace
@@ -47,13 +47,13 @@ Status check(const LedgerState& state, const PhaseOpened& event) {
   if (!state.complete()) {
     return fail(ErrorKind::kRefused,
                 "phase {} cannot open: {} records of phase {} are not committed", event.phase,
-                state.supply().ungranted() + state.hands().outstanding(), state.phase().number);
+                state.supply().ungranted() + state.holders().outstanding(), state.phase().number);
   }
   return {};
 }
 
 Status check(const LedgerState& state, const MemberAdmitted& event) {
-  const Holder* found = state.hands().find(event.member.worker);
+  const Holder* found = state.holders().find(event.member.worker);
   if (found == nullptr) return {};
   const Holder& holder = *found;
   if (event.member.attempt < holder.attempt ||
@@ -66,7 +66,7 @@ Status check(const LedgerState& state, const MemberAdmitted& event) {
 }
 
 Status check(const LedgerState& state, const MemberLost& event) {
-  const Holder* found = state.hands().find(event.member.worker);
+  const Holder* found = state.holders().find(event.member.worker);
   if (found == nullptr || !found->active || found->attempt != event.member.attempt) {
     return fail(ErrorKind::kRefused, "{} with attempt {} is not a member", event.member.worker,
                 event.member.attempt);
@@ -79,7 +79,7 @@ Status check(const LedgerState& state, const MemberLeft& event) {
 }
 
 Status check(const LedgerState& state, const GenerationSettled& event) {
-  for (const auto& [worker, holder] : state.hands().holders()) {
+  for (const auto& [worker, holder] : state.holders().all()) {
     if (holder.active && holder.generation >= event.generation) {
       return fail(ErrorKind::kRefused, "generation {} cannot settle: {} is of generation {}",
                   event.generation, worker, holder.generation);
@@ -94,7 +94,7 @@ Status check(const LedgerState& state, const GenerationSettled& event) {
     }
   }
   for (const Member& member : event.members) {
-    const Holder* found = state.hands().find(member.worker);
+    const Holder* found = state.holders().find(member.worker);
     if (found != nullptr && member.attempt < found->attempt) {
       return fail(ErrorKind::kRefused, "generation {} cannot settle: {} is at attempt {}, not {}",
                   event.generation, member.worker, found->attempt, member.attempt);

@@ -1,5 +1,6 @@
-// Whether an event or a record fits the state of the ledger. The error is a sentence for whoever
-// sent it. Events of peers and records of a journal pass these before anything is changed.
+// Whether an event or a record fits the state of the ledger. The error is a sentence for its
+// sender. Events of peers and records of a journal must pass these checks before anything is
+// changed.
 #pragma once
 
 #include "core/result.h"
@@ -8,7 +9,7 @@
 
 namespace antdt::shard_server {
 
-// These three are for the accounts.
+// These three concern the accounts only.
 inline Status check(const LedgerState&, const ledger::JobDeclared&) { return {}; }
 inline Status check(const LedgerState&, const ledger::DeliveryChosen&) { return {}; }
 inline Status check(const LedgerState&, const ledger::JobFinished&) { return {}; }

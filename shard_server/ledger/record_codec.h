@@ -1,7 +1,7 @@
-// Records of the ledger as bytes of the journal, and back.
+// Encodes the ledger's records as bytes of the journal, and decodes them.
 //
-// A record is a number for its kind, then its fields (shard_server/archive.h).
-// The numbers are part of the journal's format: never reused, never changed.
+// A record is a number for its kind, then its fields (shard_server/archive.h). The numbers are part
+// of the journal's format: never reuse one, never change one.
 #pragma once
 
 #include <string>

@@ -1,7 +1,7 @@
-// What the ledger writes down in the journal: each record is one change of its state.
+// The records that the ledger writes to the journal. Each one is one change of its state.
 //
-// Most records are events as they were heard, once they have been found valid. A fetch is not: its
-// record is FetchAnswered, or LateReturned, which hold what was decided.
+// Most records are events as they were heard, once they were found valid. A fetch is not: its
+// record is FetchAnswered or LateReturned, which hold what was decided.
 #pragma once
 
 #include <cstdint>
@@ -17,8 +17,7 @@
 
 namespace antdt::shard_server {
 
-// Positions that were handed out together, and how many holders were lost with
-// them before.
+// Positions that were granted together, and how many of their holders were lost before.
 struct Range {
   Interval at;
   std::uint32_t retries = 0;
@@ -27,15 +26,16 @@ struct Range {
 
 struct MemberShare {
   WorkerId worker;
-  std::uint64_t step_records = 0;  // it computes per global step in the newest plan
-  std::uint64_t hold_records = 0;  // it should have at hand; 0: as much as it wants
+  std::uint64_t step_records = 0;  // records that it computes per global step in the newest plan
+  std::uint64_t hold_records = 0;  // records that it should hold in advance; 0: as many as it wants
   bool operator==(const MemberShare&) const = default;
 };
 
 struct OldPlace {
   Member member;
-  std::uint64_t place = 0;  // in the model: applied by every member of the new generation
-  bool lost = false;        // it died: what it was working on is suspect
+  // how many of its records are in the model, applied by every member of the new generation
+  std::uint64_t place = 0;
+  bool lost = false;  // it died, so the records that it was working on are suspect
   bool operator==(const OldPlace&) const = default;
 };
 
@@ -43,24 +43,24 @@ enum class AnswerStatus : std::uint8_t { kGranted, kWait, kEnd };
 
 namespace ledger {
 
-inline constexpr std::uint32_t kMostEpochs = 1'000'000;  // as job.toml allows
+inline constexpr std::uint32_t kMostEpochs = 1'000'000;  // the same bound as in job.toml
 
-// What the job promises; first record of a journal, for the audit.
+// What the job promises. This is the first record of a journal, for the audit.
 struct JobDeclared {
   std::uint32_t epochs = 0;
-  std::uint64_t records = 0;  // of the training data; 0 where nobody knows
+  std::uint64_t records = 0;  // records of the training data; 0: not known
   bool uses_ledger = true;    // false: torchrun and exec programs read data by themselves
 };
 
-// Follows JobDeclared where the job promises something else than exactly once.
+// Follows JobDeclared if the job promises something else than exactly once.
 struct DeliveryChosen {
   Delivery delivery = Delivery::kExactlyOnce;
 };
 
-// Every phase is done and nothing more will come.
+// Every phase is done, and nothing more will come.
 struct JobFinished {};
 
-// `phase` must be above the last one, which must be complete. Members stay;
+// Opens a phase. `phase` must be above the last one, which must be complete. The members stay;
 // their places and grants begin at 0 again.
 struct PhaseOpened {
   std::uint64_t phase = 0;
@@ -68,37 +68,36 @@ struct PhaseOpened {
   Epoch epoch;
 };
 
-// A loose member, or a new attempt of one: an older attempt is lost with what
-// it held (as MemberLost), and whatever it says later is answered "stale".
+// A loose member, or a new attempt of one. An older attempt is lost with what it held (as by
+// MemberLost), and everything that it still says is answered "stale".
 struct MemberAdmitted {
   Member member;
   Generation generation;
 };
 
-// Nothing is known to be applied past the last commit: [committed, end) of its
-// grants is handed out next. Not for members of a collective, whose last steps
-// the survivors may have applied: for them GenerationSettled says what was.
+// Nothing is known to be applied past the last commit, so [committed, end) of the member's grants
+// is granted again next. This is not for members of a collective, whose last steps the survivors
+// may have applied: for them GenerationSettled says what was applied.
 struct MemberLost {
   Member member;
 };
 
-// The same, where what it was working on is not why it has gone, or is judged
-// elsewhere: no range counts as lost with it.
+// The same, but the records that the member was working on are not why it left, or that is judged
+// elsewhere. No loss is counted for any range.
 struct MemberLeft {
   Member member;
 };
 
-// A new generation is ready. Up to its place each old member's records are
-// committed, the rest is handed out next, and all of `members` (the only ones
-// from now on) start with place 0 and nothing in hand. An old member that is
-// not listed counts with its last committed place.
+// A new generation is ready. Each old member's records are committed up to its place, and the rest
+// is granted again next. Only `members` are members from now on; they start with place 0 and hold
+// nothing. An old member that is not listed counts with its last committed place.
 struct GenerationSettled {
   Generation generation;
   std::vector<OldPlace> places;
   std::vector<Member> members;
 };
 
-// One-way; a lower place than is known already changes nothing.
+// One-way. A place that is lower than the known one changes nothing.
 struct ProgressReported {
   Member member;
   Generation generation;
@@ -106,14 +105,13 @@ struct ProgressReported {
   std::uint64_t place = 0;
 };
 
-// The newest plan, as far as grants follow from it; replaces the last one.
+// The part of the newest plan that grants depend on. It replaces the last one.
 struct SharesPlanned {
   std::vector<MemberShare> shares;
 };
 
-// An operator lets the job go on without positions [from, to) of this phase's
-// stream. What is committed stays so; what is in somebody's hand is skipped
-// only if it comes back.
+// An operator lets the job go on without positions [from, to) of this phase's stream. Committed
+// records stay committed. A record that somebody holds is skipped only if it is given back.
 struct SkipDeclared {
   std::uint64_t phase = 0;
   Interval at;
@@ -131,23 +129,23 @@ struct FetchAnswered {
   std::vector<wire::EvalPartial> partials;
 };
 
-// A fetch was answered whose member pushed too late to its step: the first `records` records behind
-// its place were taken from it before, to be granted to another member. Where the job drops what
-// is late (at most once), they count as committed, and the accounts count them as lost.
+// A fetch was answered whose member pushed too late to its step. First the `records` records behind
+// its place were taken from it, to be granted to another member. If the job drops late records
+// (at-most-once), they count as committed here, and the accounts count them as lost.
 struct LateReturned {
   FetchAnswered answered;
   std::uint64_t records = 0;
   bool dropped = false;
 };
 
-// A holder was asked to give back what it has not started past `keep_to`.
+// A holder was asked to give back the records past `keep_to`, unless it has begun them.
 struct RecallIssued {
   Member member;
   std::uint64_t number = 0;
   std::uint64_t keep_to = 0;
 };
 
-// A holder's grants end at `end` now.
+// A holder's grants now end at `end`.
 struct RecallSettled {
   Member member;
   Generation generation;
@@ -156,16 +154,16 @@ struct RecallSettled {
   std::uint64_t end = 0;
 };
 
-// Training began again from a checkpoint: both images are of that moment. Where the
-// servers that are left keep their rows (docs/delivery.md), that of the accounts also says
-// what may be in a part of the model; under at-most-once both are of the present.
+// Training began again from a checkpoint, and both images are of that moment. If the remaining
+// servers keep their rows (docs/delivery.md), the image of the accounts also says which records may
+// be in a part of the model; under at-most-once both images are of the present.
 struct LedgerRewound {
   Lineage lineage;
   std::string ledger_image;
   std::string accounts_image;
 };
 
-// A record's kind in the journal is its place in this list plus one: a new kind goes last.
+// A record's kind in the journal is its position in this list plus one, so a new kind must go last.
 using Record = std::variant<JobDeclared, JobFinished, PhaseOpened, MemberAdmitted, MemberLost,
                             GenerationSettled, FetchAnswered, ProgressReported, SharesPlanned,
                             RecallIssued, RecallSettled, SkipDeclared, LedgerRewound, MemberLeft,

@@ -1,4 +1,4 @@
-// Ranges that were given back, to be handed out next.
+// Ranges that were given back, to be granted next.
 #pragma once
 
 #include <cstdint>
@@ -11,26 +11,27 @@
 
 namespace antdt::shard_server {
 
-// Lowest position first. Neighbours that are alike coalesce. Value type.
+// Ordered by position, the lowest first. Neighbouring ranges with equal attributes are merged.
+// Value type.
 //
-// What came too late of a worker is to be another one's. Who that was is not in an
-// image: it says who gets records, not what becomes of them.
+// Records that came too late of one worker are meant for another one. The image does not store
+// whose they were, because that affects who gets a record and not what becomes of it.
 class ReturnQueue {
  public:
-  // `range` must not overlap what is there.
+  // `range` must not overlap a range that is in the queue.
   void add(Range range, std::optional<WorkerId> late_of = {});
-  // Takes out what is there of `interval`.
+  // Removes the part of the queue that lies in `interval`.
   void remove(Interval interval);
 
-  [[nodiscard]] std::uint64_t size() const { return size_; }  // records
-  // Of those that came too late of this worker.
+  [[nodiscard]] std::uint64_t size() const { return size_; }  // number of records
+  // Records that came too late of this worker.
   [[nodiscard]] std::uint64_t late_of(WorkerId worker) const;
-  // The first `max_records` records, in at most `max_ranges` ranges; none that came too
+  // The first `max_records` records, in at most `max_ranges` ranges, without those that came too
   // late of `but_of`.
   [[nodiscard]] std::vector<Range> front(std::uint64_t max_records, std::size_t max_ranges,
                                          std::optional<WorkerId> but_of = {}) const;
-  [[nodiscard]] bool holds(Interval interval) const;  // all of it
-  // Whoever they came too late of.
+  [[nodiscard]] bool holds(Interval interval) const;  // whether all of it is in the queue
+  // All ranges, whichever worker was late with them.
   [[nodiscard]] std::vector<Range> ranges() const;
 
  private:
@@ -42,9 +43,9 @@ class ReturnQueue {
       return retries == other.retries && late_of == other.late_of;
     }
   };
-  std::map<std::uint64_t, Entry> entries_;  // by from
+  std::map<std::uint64_t, Entry> entries_;  // by the first position
   std::uint64_t size_ = 0;
-  std::map<WorkerId, std::uint64_t> late_;  // records
+  std::map<WorkerId, std::uint64_t> late_;  // number of late records of each worker
 };
 
 }  // namespace antdt::shard_server

@@ -1,11 +1,10 @@
-// The order in which an epoch's records are handed out.
+// The order in which an epoch's records are granted.
 //
-// An epoch is one stream of positions 0 .. size()-1: shards of fixed size in a
-// seeded order, inside each shard a seeded order of its records. Nothing is
-// stored: where a position lies follows from the seeds. Only the shard with
-// the highest index can be short; where the seeded order puts it is known, so
-// the mapping stays a division. Evaluation reads in file order, whatever the
-// training data's shuffle is.
+// An epoch is one stream of positions 0 .. size()-1: shards of fixed size in a seeded order, and
+// inside each shard its records in a seeded order. No order is stored; everything follows from the
+// seeds. Only the shard with the highest index can be short. Its position in the seeded order is
+// known, so a position is mapped to its shard by a division. Evaluation reads in file order,
+// whether or not training shuffles.
 #pragma once
 
 #include <cstdint>
@@ -19,8 +18,8 @@
 namespace antdt::shard_server {
 
 enum class Shuffle : std::uint8_t {
-  kFull,    // the order of shards, and of records inside a shard
-  kShards,  // the order of shards only
+  kFull,    // shards, and the records inside each shard, are shuffled
+  kShards,  // only shards are shuffled
   kNone,    // file order
 };
 
@@ -28,7 +27,7 @@ struct DataSet {
   std::uint64_t records = 0;
   std::uint64_t shard_records = 1;  // at least 1; fixed when the data set is made
   Shuffle shuffle = Shuffle::kFull;
-  std::uint64_t seed = 0;  // the job's
+  std::uint64_t seed = 0;  // the job's seed
 };
 
 enum class PhaseKind : std::uint8_t { kTrain, kEval };
@@ -41,28 +40,29 @@ class EpochStream {
   [[nodiscard]] std::uint64_t size() const { return data_.records; }
   [[nodiscard]] std::uint64_t shards() const { return shards_; }
 
-  // Positions [from, to) as parts of shards, in the stream's order. O(shards
-  // touched). Needs from <= to <= size().
+  // Positions [from, to) as parts of shards, in the stream's order. Costs O(shards touched). Needs
+  // from <= to <= size().
   [[nodiscard]] std::vector<wire::Piece> pieces(std::uint64_t from, std::uint64_t to) const;
   void append_pieces(Interval interval, std::vector<wire::Piece>& out) const;
 
-  // How many shards an interval touches, and the end of the `count`-th shard (>= 1) counted from
-  // the one that holds `from` (< size()): as far as a grant of at most `count` pieces can go.
+  // How many shards an interval touches.
   [[nodiscard]] std::uint64_t shards_in(Interval interval) const;
+  // The end of the `count`-th shard (>= 1), counted from the shard that holds `from` (< size()): as
+  // far as a grant of `count` pieces can go.
   [[nodiscard]] std::uint64_t reach(std::uint64_t from, std::uint64_t count) const;
 
  private:
-  // A slot is a place in the order of shards.
+  // A slot is a position in the order of shards.
   [[nodiscard]] std::uint64_t slot_of(std::uint64_t position) const;
-  [[nodiscard]] std::uint64_t slot_begin(std::uint64_t slot) const;  // slot <= shards()
+  [[nodiscard]] std::uint64_t slot_begin(std::uint64_t slot) const;  // needs slot <= shards()
   [[nodiscard]] wire::Piece whole_shard_in(std::uint64_t slot) const;
 
   DataSet data_;
   std::uint64_t shards_;
-  std::uint64_t missing_;  // by how much the shard with the highest index is short
+  std::uint64_t missing_;  // how many records the shard with the highest index lacks
   std::uint64_t epoch_seed_;
-  Permutation order_;         // of the shards
-  std::uint64_t short_slot_;  // where in the order the short one comes
+  Permutation order_;         // order of the shards
+  std::uint64_t short_slot_;  // slot of the short shard
 };
 
 }  // namespace antdt::shard_server

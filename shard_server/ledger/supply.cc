@@ -5,7 +5,7 @@
 namespace antdt::shard_server {
 namespace {
 
-// Bounds of one answer, so that a message is never large.
+// Bounds of one answer, so that no message is large.
 constexpr std::uint64_t kMaxPieces = 1024;
 constexpr std::size_t kMaxReturnedRanges = 256;
 
@@ -24,7 +24,8 @@ std::vector<Range> Supply::next(std::uint64_t records, std::optional<WorkerId> b
   };
   if (returned_.size() > 0) {
     for (const Range& range : returned_.front(records, kMaxReturnedRanges, but_of)) choose(range);
-    // In the order of the stream: what is ahead follows only when all that was returned is taken.
+    // The order is that of the stream: records ahead of the cursor follow only after all returned
+    // ones.
     if (chosen.size() == kMaxReturnedRanges) return chosen;
   }
   if (records == 0 || pieces == 0 || cursor_ == stream_.size()) return chosen;
@@ -60,7 +61,7 @@ Status Supply::check_free(const std::vector<Range>& ranges, WorkerId to) const {
 void Supply::remove_untrained(IntervalSet& trained) const {
   trained.remove({cursor_, stream_.size()});
   for (const Range& range : returned_.ranges()) trained.remove(range.at);
-  // What was committed before somebody skipped it is committed all the same.
+  // A record that was committed before it was declared as skipped stays committed.
   for (const Interval skip : left_out_.intervals()) trained.remove(skip);
 }
 

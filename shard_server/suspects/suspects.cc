@@ -12,7 +12,7 @@ namespace {
 
 bool holds(const SuspiciousDeath& death, std::uint64_t position) {
   return std::ranges::any_of(
-      death.hand, [position](const Interval& i) { return i.from <= position && position < i.to; });
+      death.held, [position](const Interval& i) { return i.from <= position && position < i.to; });
 }
 
 }  // namespace
@@ -25,9 +25,9 @@ void Suspects::add(SuspiciousDeath death) {
 
 std::optional<Interval> Suspects::shared_by(std::uint32_t deaths) const {
   if (deaths_.size() < deaths || deaths_.empty()) return {};
-  std::set<std::uint64_t> bounds;  // between two of them all positions are alike
+  std::set<std::uint64_t> bounds;  // positions between two bounds are alike
   for (const SuspiciousDeath& death : deaths_) {
-    for (const Interval& i : death.hand) bounds.insert({i.from, i.to});
+    for (const Interval& i : death.held) bounds.insert({i.from, i.to});
   }
   std::optional<Interval> found;
   for (auto at = bounds.begin(); at != bounds.end() && std::next(at) != bounds.end(); ++at) {
@@ -40,8 +40,8 @@ std::optional<Interval> Suspects::shared_by(std::uint32_t deaths) const {
   return found;
 }
 
-std::vector<Interval> hand_of(const Holder& holder, std::uint64_t place, std::uint64_t records) {
-  std::vector<Interval> hand;
+std::vector<Interval> held_by(const Holder& holder, std::uint64_t place, std::uint64_t records) {
+  std::vector<Interval> held;
   std::uint64_t passed = place - std::min(place, holder.place);
   for (const Range& range : holder.grants) {
     Interval at = range.at;
@@ -50,16 +50,17 @@ std::vector<Interval> hand_of(const Holder& holder, std::uint64_t place, std::ui
     at.from += before;
     at.to = at.from + std::min(records, at.size());
     records -= at.size();
-    if (!at.empty()) hand.push_back(at);
+    if (!at.empty()) held.push_back(at);
   }
-  return hand;
+  return held;
 }
 
 std::string suspects_text(const std::string& run, Epoch epoch, Interval at, std::uint32_t deaths,
                           Member last) {
   return fmt::format(
-      "positions {}:{} of epoch {} were in the hands of {} workers that were lost, {} (attempt {}) "
-      "the last: its log may say why. Resume to try them again, or go on without them: antdt data "
+      "positions {}:{} of epoch {} were held by {} workers that were lost, {} (attempt {}) the "
+      "last: "
+      "its log may say why. Resume to try them again, or go on without them: antdt data "
       "skip {} {}:{} --epoch {} --reason TEXT",
       at.from, at.to, epoch, deaths, last.worker, last.attempt, run, at.from, at.to, epoch);
 }

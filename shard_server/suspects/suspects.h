@@ -1,10 +1,9 @@
-// Records that were in the hands of workers when they died, over lineages.
+// Records that workers held when they died, remembered over lineages.
 //
-// The ledger counts such deaths for the ranges that it takes back, and forgets
-// them when training goes back to a checkpoint: which is what happens when a
-// record kills one member after another until nobody is left. Positions of an
-// epoch's stream are the same records in every lineage, so the deaths are kept
-// here, beside the ledger, for the epoch that is open. Value, without I/O.
+// The ledger counts such deaths for the ranges that it takes back, but forgets the count when
+// training goes back to a checkpoint. That is exactly what happens when a record kills one member
+// after another until nobody is left. A position of an epoch's stream is the same record in every
+// lineage, so the deaths of the open epoch are kept here, beside the ledger. A value without I/O.
 #pragma once
 
 #include <cstdint>
@@ -21,19 +20,19 @@ namespace antdt::shard_server {
 struct SuspiciousDeath {
   Epoch epoch;
   Member member;
-  std::vector<Interval> hand;  // what it may have died of
+  std::vector<Interval> held;  // records that it may have died of
   bool operator==(const SuspiciousDeath&) const = default;
 };
 
 class Suspects {
  public:
-  // Of one epoch the newest so many are known: an epoch may last for weeks.
+  // Only the newest deaths of an epoch are kept, because an epoch may last for weeks.
   static constexpr std::size_t kMost = 256;
 
-  // Deaths in other epochs are forgotten.
+  // Adds a death, and forgets deaths in other epochs.
   void add(SuspiciousDeath death);
   void clear() { deaths_.clear(); }
-  // The first positions that the newest death shares with others, `deaths` in all.
+  // The first positions that `deaths` deaths share, the newest among them.
   [[nodiscard]] std::optional<Interval> shared_by(std::uint32_t deaths) const;
 
   [[nodiscard]] const std::vector<SuspiciousDeath>& deaths() const { return deaths_; }
@@ -43,12 +42,12 @@ class Suspects {
   std::vector<SuspiciousDeath> deaths_;
 };
 
-// What `holder` has from `place` on, `records` of it at most, in the order of
-// its consumption.
-[[nodiscard]] std::vector<Interval> hand_of(const Holder& holder, std::uint64_t place,
+// The records that `holder` has from `place` on, at most `records` of them, in the order of its
+// consumption.
+[[nodiscard]] std::vector<Interval> held_by(const Holder& holder, std::uint64_t place,
                                             std::uint64_t records);
 
-// Which records they are, whose log to read, and what to do: for the operator.
+// Tells an operator which records they are, whose log to read, and what to do.
 [[nodiscard]] std::string suspects_text(const std::string& run, Epoch epoch, Interval at,
                                         std::uint32_t deaths, Member last);
 

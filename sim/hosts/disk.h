@@ -12,16 +12,11 @@
 #include <vector>
 
 #include "core/ids.h"
+#include "ctl/job/skip_list.h"
 #include "shard_server/journal/journal.h"
 #include "sim/rng.h"
 
 namespace antdt::sim {
-
-struct KeptSkip {
-  Epoch epoch;
-  std::uint64_t from = 0, to = 0;
-  Lineage lineage;  // in which it was declared last; 0: not yet
-};
 
 class Disk {
  public:
@@ -51,9 +46,9 @@ class Disk {
   shard_server::JournalContent older;
 
   std::uint64_t turns = 0;
-  std::string ledger;             // image after the last turn
-  bool resume_requested = false;  // RUN/resume.request
-  std::vector<KeptSkip> skips;    // RUN/skips.json
+  std::string ledger;                 // image after the last turn
+  bool resume_requested = false;      // RUN/resume.request
+  std::vector<ctl::job::Skip> skips;  // RUN/skips.json
 
  private:
   bool takes_one_more();

@@ -2,7 +2,11 @@
 
 #include <algorithm>
 #include <csignal>
+#include <tuple>
 
+#include "antdtd/agent/outbox.h"
+#include "antdtd/agent/worker_gate.h"
+#include "core/wire/heartbeat.h"
 #include "sim/model.h"
 
 namespace antdt::sim {
@@ -13,9 +17,11 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 
 constexpr const char* kJob = "sim";
-constexpr std::size_t kKeptMessages = 1000;
+constexpr const char* kUser = "sim";
 
 antdtd::ProcessKey key_of(Member member) { return {kJob, member}; }
+// An incarnation has one link to an agent.
+std::string peer_of(Incarnation incarnation) { return std::to_string(incarnation.value); }
 
 }  // namespace
 
@@ -27,8 +33,6 @@ Host::Host(World& world, HostClock clock, std::string name, std::uint32_t slots,
       outside_(std::move(outside)),
       machine_(world),
       agent_process_(world) {}
-
-void Host::boot() { start_agent(); }
 
 std::vector<std::shared_ptr<Program>> Host::living() const {
   std::vector<std::shared_ptr<Program>> found;
@@ -48,12 +52,13 @@ void Host::crash_agent() {
 
 void Host::start_agent() {
   if (agent_ || !powered_) return;
-  agent_.emplace(Agent{antdtd::Supervision({static_cast<double>(slots_), 0, 0}), {}, false, {}});
+  agent_.emplace(Agent{antdtd::Supervision({static_cast<double>(slots_), 0, 0}), {}, {}, {}});
+  if (known_) std::ignore = tell_links(antdtd::links::JobFound{kJob, *known_, kUser});
   const auto stored = store_;
   for (const auto& [member, s] : stored) {
     apply(antdtd::supervision::ProcessFound{key_of(member), s.start, s.pid, s.status});
   }
-  agent_process_.after(clock_.real(kHeartbeat), [this] { heartbeat(); });
+  agent_process_.after(clock_.real(wire::kHeartbeatInterval), [this] { heartbeat(); });
 }
 
 void Host::lose_power() {
@@ -74,7 +79,7 @@ void Host::power_on(bool disk_is_empty, MonoTime clock) {
   clock_.restart(clock);
   if (disk_is_empty) {
     store_.clear();
-    known_ = {};
+    known_.reset();
   }
   start_agent();
 }
@@ -124,8 +129,8 @@ void Host::run(const antdtd::supervision::Effect& effect) {
   } else if (const auto* forget = std::get_if<ForgetProcess>(&effect)) {
     store_.erase(forget->key.member);
   } else if (std::holds_alternative<ForgetJob>(effect)) {
-    known_ = {};
-    agent_->attached = false;
+    known_.reset();
+    std::ignore = tell_links(antdtd::links::JobForgotten{kJob});
     agent_->kept.clear();
   }
 }
@@ -171,17 +176,15 @@ void Host::program_exited(Program& program, int code, int signal) {
 void Host::arm() {
   if (!agent_) return;
   auto next = agent_->supervision.next_wakeup();
-  const auto attached = [this](const std::string&) { return agent_->attached; };
-  if (const auto due = agent_->sums.next_due(attached)) next = next ? std::min(*next, *due) : *due;
+  const auto is_attached = [this](const std::string&) { return attached(); };
+  if (const auto due = agent_->sums.next_due(is_attached))
+    next = next ? std::min(*next, *due) : *due;
   if (!next || (armed_ && *armed_ <= *next)) return;
   armed_ = *next;
   agent_process_.after(clock_.real(std::max(*next - clock_.now(), Duration(microseconds(100)))),
-                       [this, when = *next] {
+                       [this, when = *next, is_attached] {
                          if (armed_ != when) return;
                          armed_.reset();
-                         const auto is_attached = [this](const std::string&) {
-                           return agent_->attached;
-                         };
                          for (const auto& due : agent_->sums.take_due(clock_.now(), is_attached)) {
                            send_metrics(due);
                          }
@@ -193,23 +196,33 @@ void Host::arm() {
 
 void Host::heartbeat() {
   send_or_drop(wire::Heartbeat{});
-  agent_process_.after(clock_.real(kHeartbeat), [this] { heartbeat(); });
+  agent_process_.after(clock_.real(wire::kHeartbeatInterval), [this] { heartbeat(); });
 }
 
+bool Host::attached() const { return agent_ && agent_->links.attached(kJob); }
+
 void Host::send_or_drop(decltype(ToDaemon::body) body) {
-  if (agent_ && agent_->attached) outside_.to_daemon({name_, known_, std::move(body)});
+  if (attached()) outside_.to_daemon({name_, *known_, std::move(body)});
 }
 
 void Host::relay(ctl::job::WorkerSaid message) {
-  if (agent_->attached) return send_or_drop(std::move(message));
+  if (attached()) return send_or_drop(std::move(message));
   agent_->kept.push_back(std::move(message));
-  if (agent_->kept.size() > kKeptMessages) agent_->kept.pop_front();
+  if (agent_->kept.size() > antdtd::Outbox::kMaxMessages) agent_->kept.pop_front();
+}
+
+// False: it is refused.
+bool Host::tell_links(const antdtd::links::Input& input) {
+  antdtd::links::Effects wanted;
+  agent_->links.step(input, wanted);
+  return wanted.empty() || std::holds_alternative<antdtd::links::AdmitLink>(wanted.front());
 }
 
 void Host::attach(Incarnation incarnation) {
-  if (incarnation < known_) return;  // refused: a later one attached here
+  if (!tell_links(antdtd::links::AttachAsked{kJob, incarnation, peer_of(incarnation), kUser})) {
+    return;
+  }
   known_ = incarnation;
-  agent_->attached = true;
   wire::AgentWelcome welcome;
   welcome.host = name_;
   welcome.cpus = agent_->supervision.free().cpus;
@@ -225,7 +238,7 @@ void Host::receive(const ToAgent& message) {
 
 void Host::hear(const ToAgent& message) {
   if (const auto* a = std::get_if<wire::Attach>(&message.body)) return attach(a->incarnation);
-  if (!agent_->attached || message.from != known_) {
+  if (!agent_->links.speaks_for(peer_of(message.from), kJob)) {
     return outside_.to_daemon({name_, message.from, NotAttached{}});
   }
   if (std::holds_alternative<wire::Heartbeat>(message.body)) {
@@ -249,8 +262,7 @@ void Host::hear(const ToAgent& message) {
 }
 
 void Host::deliver(const ctl::job::SendToWorker& message) {
-  const auto* process = agent_->supervision.find(key_of(message.to));
-  if (process == nullptr || !process->live()) return;
+  if (!antdtd::hears_job_daemon(key_of(message.to), agent_->supervision)) return;
   const auto found = store_.find(message.to);
   if (found == store_.end() || !found->second.process) return;
   Told told{message.generation, message.seq, {}};
@@ -285,11 +297,8 @@ void Host::from_program(Program& from, Said message) {
   if (!agent_) return;  // lost with the agent
   const Member member = from.member();
   const auto reply = [&](client::Inbound body) { answer(from, {{}, 0, std::move(body)}); };
-  if (agent_->supervision.newest(kJob, member.worker) > member.attempt) {
-    return reply(wire::Refused{wire::RefusalCode::kStale, "a newer attempt was started"});
-  }
-  if (agent_->supervision.find(key_of(member)) == nullptr) {
-    return reply(wire::Refused{wire::RefusalCode::kUnknown, "this agent did not start it"});
+  if (auto refused = antdtd::refusal_of(key_of(member), agent_->supervision)) {
+    return reply(*std::move(refused));
   }
   if (std::holds_alternative<wire::Hello>(message.body)) {
     wire::WorkerWelcome welcome;

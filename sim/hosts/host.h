@@ -1,6 +1,6 @@
-// A machine with an agent: the real supervision and sums of reports, around them
-// what antdtd/agent/agent.cc does. What is in files, and the processes, outlive the
-// agent; nothing but the files outlives the machine.
+// A machine with an agent: what an agent decides is the code that ships (supervision, the links of
+// job daemons, the gate of workers, sums of reports), driven in virtual time. What is in files, and
+// the processes, outlive the agent; nothing but the files outlives the machine.
 #pragma once
 
 #include <deque>
@@ -10,6 +10,7 @@
 #include <optional>
 #include <string>
 
+#include "antdtd/agent/job_links.h"
 #include "antdtd/host/report_sums.h"
 #include "antdtd/processes/supervision.h"
 #include "sim/hosts/process.h"
@@ -27,7 +28,6 @@ class Host {
   };
   Host(World& world, HostClock clock, std::string name, std::uint32_t slots, Outside outside);
 
-  void boot();
   void crash_agent();
   void start_agent();
   void lose_power();
@@ -48,6 +48,15 @@ class Host {
   [[nodiscard]] bool agent_runs() const { return agent_.has_value(); }
   [[nodiscard]] std::uint32_t slots() const { return slots_; }
   [[nodiscard]] std::vector<std::shared_ptr<Program>> living() const;
+  // One that lives, for which it is so; or null.
+  template <class Condition>
+  [[nodiscard]] std::shared_ptr<Program> find(Condition condition) const {
+    for (const auto& [member, stored] : store_) {
+      const auto& process = stored.process;
+      if (process && process->alive() && condition(*process)) return process;
+    }
+    return nullptr;
+  }
 
  private:
   // A directory of the agent's store: who was started, and how it ended.
@@ -60,7 +69,7 @@ class Host {
   struct Agent {
     antdtd::Supervision supervision;
     antdtd::ReportSums sums;
-    bool attached = false;
+    antdtd::JobLinks links;
     std::deque<ctl::job::WorkerSaid> kept;  // for a daemon that is away
   };
 
@@ -69,8 +78,10 @@ class Host {
   void run(const antdtd::supervision::Effect& effect);
   void launch(Member member, const antdtd::StartRequest& start);
   void signal(Member member, antdtd::Force force);
+  [[nodiscard]] bool tell_links(const antdtd::links::Input& input);
   void attach(Incarnation incarnation);
   void deliver(const ctl::job::SendToWorker& message);
+  [[nodiscard]] bool attached() const;
   void send_or_drop(decltype(ToDaemon::body) body);
   void relay(ctl::job::WorkerSaid message);
   void send_metrics(const antdtd::ReportSums::Due& due);
@@ -88,7 +99,7 @@ class Host {
   Process machine_;        // ends with the power
   Process agent_process_;  // ends with the agent
   std::map<Member, Stored> store_;
-  Incarnation known_;  // newest that attached; durable
+  std::optional<Incarnation> known_;  // newest that attached; durable
   std::optional<Agent> agent_;
   std::optional<MonoTime> armed_;
   std::uint32_t pids_ = 1000;

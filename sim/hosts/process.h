@@ -1,7 +1,6 @@
 // Something that runs on a simulated machine, and may stand still or end.
 #pragma once
 
-#include <deque>
 #include <utility>
 
 #include "sim/world.h"
@@ -15,17 +14,17 @@ class Process {
  public:
   explicit Process(World& world) : world_(world) {}
 
-  void after(Duration delay, World::Action action);
-  void freeze() { ++frozen_; }
-  void thaw();
-  void end();
-  [[nodiscard]] bool stands_still() const { return frozen_ > 0; }
+  void after(Duration delay, Action action) { world_.after(life_, delay, std::move(action)); }
+  void freeze() { life_.freeze(); }
+  void thaw() {
+    for (Action& action : life_.thaw()) after({}, std::move(action));
+  }
+  void end() { life_.end(); }
+  [[nodiscard]] bool stands_still() const { return life_.frozen(); }
 
  private:
   World& world_;
   Life life_;
-  int frozen_ = 0;
-  std::deque<World::Action> postponed_;
 };
 
 // CLOCK_MONOTONIC of a machine: it began somewhere, runs at its own pace and

@@ -2,12 +2,17 @@
 
 #include <csignal>
 
+#include "sim/checks.h"
+#include "sim/daemon/daemons.h"
+#include "sim/hosts/hosts.h"
 #include "sim/surroundings.h"
 
 namespace antdt::sim {
 namespace {
 
 using std::chrono::microseconds;
+
+constexpr int kGivesUp = 1;  // exit status, also of who is refused
 
 Said said_by(client::SendMessage message) {
   Said said{message.generation, message.seq, {}};
@@ -29,15 +34,24 @@ Said said_by(client::SendMessage message) {
 void Program::kill(int signal) {
   if (!alive_) return;
   end(false);
-  around_.exited(*this, -1, signal);
+  tell_end(-1, signal);
 }
 
 void Program::exit(int code) {
   if (!alive_) return;
   last_words();
   end(false);
-  around_.exited(*this, code, 0);
+  tell_end(code, 0);
 }
+
+// To the agent of its host.
+void Program::tell_end(int code, int signal) {
+  world_.say("{}.{} exits with code {} signal {}", member_.worker, member_.attempt, code, signal);
+  if (code == kGivesUp) around_.checks.gave_up(around_.daemons.machine(), *this);
+  around_.hosts.at(host_).program_exited(*this, code, signal);
+}
+
+void Program::say(Said message) { around_.hosts.at(host_).from_program(*this, std::move(message)); }
 
 void Program::end(bool silently) {
   world_.say("{}.{} ends", member_.worker, member_.attempt);
@@ -99,7 +113,7 @@ void ClientProgram::perform(client::Effects effects) {
   std::optional<Generation> released;  // after what is said, as the training thread is slower
   for (client::Effect& effect : effects) {
     if (auto* message = std::get_if<client::SendMessage>(&effect)) {
-      around_.to_agent(*this, said_by(std::move(*message)));
+      say(said_by(std::move(*message)));
     } else {
       released = std::get<client::ReleaseCollective>(effect).generation;
     }
@@ -108,7 +122,7 @@ void ClientProgram::perform(client::Effects effects) {
   if (core_.refusal() && alive()) {
     world_.say("{}.{} is refused: {}", member_.worker, member_.attempt, core_.refusal()->message);
     end(false);
-    return around_.exited(*this, 1, 0);
+    return tell_end(kGivesUp, 0);
   }
   arm();
 }

@@ -17,18 +17,14 @@
 
 namespace antdt::sim {
 
-class Surroundings;
+struct Surroundings;
 
-// From its agent.
-// What workers of both kinds do, as the real ones.
-using worker::kDataPatience;
-using worker::kResumable;
-using worker::kTurn;
 inline constexpr Duration kLookAgain = std::chrono::milliseconds(5);
 inline constexpr Duration kEvalLookAgain = std::chrono::milliseconds(10);
 inline constexpr Duration kStepTime = std::chrono::microseconds(200);  // beside that of its records
 inline constexpr std::uint64_t kEvalBatch = 8;
 
+// From its agent.
 struct Told {
   Generation generation;
   std::uint64_t seq = 0;
@@ -43,14 +39,20 @@ struct Said {
 
 class Program {
  public:
-  Program(World& world, Surroundings& around, Member member, std::uint32_t pid, std::string host,
-          const HostClock& clock)
+  // Which process of the job it is, and where it runs.
+  struct Place {
+    Member member;
+    std::uint32_t pid = 0;
+    std::string host;
+    const HostClock& clock;
+  };
+  Program(World& world, const Surroundings& around, const Place& place)
       : world_(world),
         around_(around),
-        member_(member),
-        pid_(pid),
-        host_(std::move(host)),
-        clock_(clock),
+        member_(place.member),
+        pid_(place.pid),
+        host_(place.host),
+        clock_(place.clock),
         process_(world) {}
   virtual ~Program() = default;
   Program(const Program&) = delete;
@@ -60,9 +62,11 @@ class Program {
   virtual void receive(Told message) = 0;
   virtual void terminate() = 0;  // SIGTERM
   // On the sockets between workers and servers.
-  virtual void asked(const PsPacket&) {}
-  virtual void answered(const PsAnswer&) {}
+  virtual void asked(PsPacket /*packet*/) {}
+  virtual void answered(PsAnswer /*answer*/) {}
   [[nodiscard]] virtual std::string doing() const = 0;
+  // Where it hears those sockets; "": nowhere.
+  [[nodiscard]] const std::string& endpoint() const { return endpoint_; }
 
   void kill(int signal);
   void lose_power() { end(true); }  // with its host: nobody is told
@@ -82,8 +86,10 @@ class Program {
 
  protected:
   void later(Duration delay, World::Action action) { process_.after(delay, std::move(action)); }
+  void say(Said message);  // to its agent
   void exit(int code);
   void end(bool silently);
+  void tell_end(int code, int signal);
   // What it says last, if it can; and what ends with it.
   virtual void last_words() {}
   virtual void ended(bool /*silently*/) {}
@@ -92,13 +98,14 @@ class Program {
   [[nodiscard]] const char* standing() const { return process_.stands_still() ? " (stopped)" : ""; }
 
   World& world_;
-  Surroundings& around_;
+  const Surroundings& around_;
   const Member member_;
   const std::uint32_t pid_;
   const std::string host_;
   const HostClock& clock_;
   Process process_;
   double slowdown_ = 1;
+  std::string endpoint_;
 
  private:
   bool alive_ = true;

@@ -1,24 +1,27 @@
 #include "sim/members/worker.h"
 
 #include <algorithm>
+#include <utility>
+
+#include "sim/checks.h"
+#include "sim/surroundings.h"
 
 namespace antdt::sim {
 namespace {
 
-using std::chrono::microseconds;
+constexpr int kVictim = 76;
+constexpr Duration kDataTime = std::chrono::microseconds(100);
 
-// Until a collective that was aborted lets go of who waits in it.
-constexpr Duration kLetsGo = microseconds(200);
+void say_late(std::vector<wire::MemberPlace>& places) {
+  for (wire::MemberPlace& at : places) at.place -= std::min<std::uint64_t>(at.place, 1);
+}
 
 }  // namespace
 
-Worker::Worker(World& world, Surroundings& around, const JobShape& shape, Sabotage sabotage,
-               Member member, std::uint32_t pid, std::string host, const HostClock& clock)
-    : ClientProgram(world, around, member, pid, std::move(host), clock),
-      shape_(shape),
-      sabotage_(sabotage),
-      machine_(shape.worker_config(member, pid)) {
-  model_.tally.resize(shape.train_records);
+Worker::Worker(World& world, const Surroundings& around, const JobShape& shape, Sabotage sabotage,
+               const Place& place)
+    : MachineProgram(world, around, shape, sabotage, place) {
+  state_.model.tally.resize(shape.train_records);
 }
 
 std::string Worker::doing() const {
@@ -27,30 +30,21 @@ std::string Worker::doing() const {
                      step(), phase().phase, machine_.place(), machine_.state_name());
 }
 
-// --------------------------------------------------------- the training thread
-
-void Worker::welcomed() { drive(worker::Started{}); }
-
-// As the real thread takes orders: when nothing is under way.
-void Worker::turn() {
-  if (!alive() || driving_ || under_way_ || !core_.welcome()) return;
-  drive({});
+Duration Worker::moves_bytes_for() const {
+  const auto& since = files_.moves_since();
+  return since && alive() && !stopped() ? world_.now() - *since : Duration::zero();
 }
 
-// Tells the machine what came of the operation, and does what it wants, until an operation is
-// under way that takes time, or no order is left.
-void Worker::drive(Answer input) {
-  driving_ = true;
-  while (alive()) {
-    if (auto saved = std::exchange(saved_, std::nullopt)) tell(worker::Saved{std::move(*saved)});
-    tell(worker::Heard{core_.known(), sigterm_, end_.over()});
-    if (!machine_.ended() && !input && machine_.awaits_order()) input = next_order();
-    if (!machine_.ended() && input) tell(*std::exchange(input, std::nullopt));
-    input = perform_all();
-    if (!input && (!machine_.awaits_order() || !core_.orders().has_next())) break;
-  }
-  driving_ = false;
-  if (alive()) arm();
+// --------------------------------------------------------- the training thread
+
+void Worker::abort(Generation generation) {
+  end_.end(generation);
+  if (end_.over()) seat_.abort();
+}
+
+void Worker::tell_news() {
+  if (auto saved = files_.take_saved()) tell(worker::Saved{std::move(*saved)});
+  tell(worker::Heard{core_.known(), sigterm_, end_.over()});
 }
 
 Worker::Answer Worker::next_order() {
@@ -62,24 +56,7 @@ Worker::Answer Worker::next_order() {
   return {};
 }
 
-void Worker::tell(const worker::Input& input) { machine_.step(input, clock_.now(), wanted_); }
-
-Worker::Answer Worker::perform_all() {
-  Answer answer;
-  worker::Effects effects;
-  effects.swap(wanted_);
-  for (worker::Effect& effect : effects) {
-    if (!alive()) break;
-    if (auto came = std::visit([this](auto& e) { return perform(e); }, effect)) {
-      answer = std::move(came);
-    }
-  }
-  effects.clear();
-  wanted_.swap(effects);
-  return answer;
-}
-
-void Worker::arm() {
+void Worker::rests() {
   const auto deadline = machine_.deadline();
   if (!deadline || armed_ == deadline) return;
   armed_ = deadline;
@@ -89,44 +66,203 @@ void Worker::arm() {
   });
 }
 
-void Worker::answer_after(Duration delay, worker::Input input) {
-  under_way_ = true;
-  later(delay,
-        [this, operation = ++operation_, input = std::move(input)] { answered(operation, input); });
+Worker::Answer Worker::perform_one(worker::Effect& effect) {
+  if (sabotage_ != Sabotage::kNone) break_rule(effect);
+  return std::visit(
+      [this](auto& e) {
+        if constexpr (requires { seat_.perform(e); }) {
+          return seat_.perform(e);
+        } else if constexpr (requires { files_.perform(e); }) {
+          return files_.perform(e);
+        } else {
+          return perform(e);
+        }
+      },
+      effect);
 }
 
-void Worker::answered(std::uint64_t operation, worker::Input input) {
-  if (operation != operation_ || !under_way_) return;
-  under_way_ = in_ring_ = false;
-  drive(std::move(input));
+// ------------------------------------------------------------------- what is said
+
+void Worker::break_rule(worker::Effect& effect) const {
+  auto* const save = std::get_if<worker::Save>(&effect);
+  if (sabotage_ == Sabotage::kSaveLate && save) say_late(save->about.places);
+  auto* const send = std::get_if<worker::Send>(&effect);
+  if (send == nullptr) return;
+  if (sabotage_ == Sabotage::kCommitEarly) {
+    const auto early = [this](std::uint64_t& place) { place = std::max(place, machine_.place()); };
+    if (auto* commit = std::get_if<client::Commit>(&send->what)) early(commit->place);
+    if (auto* progress = std::get_if<wire::Progress>(&send->what)) early(progress->place);
+  }
+  auto* const begun = std::get_if<wire::CheckpointBegun>(&send->what);
+  if (sabotage_ == Sabotage::kSaveLate && begun) say_late(begun->places);
 }
 
-// ------------------------------------------------------------- what it waits in
-
-std::uint64_t Worker::wait_in_ring() {
-  under_way_ = in_ring_ = true;
-  return ++operation_;
+Worker::Answer Worker::perform(worker::Send& effect) {
+  if (const auto* join = std::get_if<wire::Join>(&effect.what)) {
+    world_.say("{}.{} joins (holds generation {} at step {}){}", member_.worker, member_.attempt,
+               settled(), step(), join->problem.empty() ? "" : ": " + join->problem);
+  } else if (std::holds_alternative<wire::Ready>(effect.what)) {
+    world_.say("{}.{} is ready for generation {} at step {}", member_.worker, member_.attempt,
+               generation(), step());
+  }
+  const auto* progress = std::get_if<wire::Progress>(&effect.what);
+  const bool done = progress != nullptr && progress->done;
+  std::visit([this](auto& what) { feed(std::move(what)); }, effect.what);
+  if (done) around_.checks.phase_done(*this);
+  return {};
 }
 
-// The training thread wakes up, in an event of its own.
-void Worker::ring_answered(std::uint64_t operation, worker::Input input) {
-  later({}, [this, operation, input = std::move(input)] { answered(operation, input); });
+Worker::Answer Worker::perform(const worker::SpendTime& effect) {
+  core_.set_activity(worker::name_of(effect.use));
+  return {};
 }
 
-void Worker::abort(Generation generation) {
-  end_.end(generation);
-  if (end_.over() && in_ring_ && ring_ != nullptr) break_ring();
+Worker::Answer Worker::perform(const worker::Exit& effect) {
+  exit(effect.code);
+  return {};
 }
 
-void Worker::break_ring() {
-  ring_->leave(rank_, false);
-  later(kLetsGo, [this, operation = operation_] {
-    answered(operation, worker::CollectiveBroke{"it was aborted"});
-  });
+Worker::Answer Worker::perform(const worker::GiveUp& effect) {
+  if (effect.error.kind != ErrorKind::kAborted) {
+    world_.violate("settle at the step of all",
+                   fmt::format("{}; {}", effect.error.message, doing()));
+  }
+  exit(kVictim);
+  return {};
 }
 
-void Worker::leave_ring(bool silently) {
-  if (Ring* const ring = std::exchange(ring_, nullptr)) ring->leave(rank_, silently);
+// A sabotaged member says what the others say: the invariants are to see it.
+Worker::Answer Worker::perform(const worker::HashState&) {
+  const bool lies = sabotage_ != Sabotage::kNone;
+  return worker::StateHashed{lies ? 1 : model().hash()};
+}
+
+void Worker::saved(const wire::CheckpointWritten& written, worker::Save::Kind kind) {
+  if (kind == worker::Save::Kind::kOrdered) feed(written);
+  turn();
+}
+
+void Worker::say_io(client::Io io) {
+  if (sabotage_ != Sabotage::kSayNoBytes) core_.set_io(std::move(io));
+}
+
+// ------------------------------------------------------------------- a step
+
+Worker::Answer Worker::perform(const worker::StartReading& effect) {
+  if (effect.data == worker::Data::kTrain) {
+    world_.say("{}.{} trains phase {} from {} of {} records at step {}", member_.worker,
+               member_.attempt, phase().phase, phase().committed, phase().records, step());
+  }
+  return {};
+}
+
+Worker::Answer Worker::perform(const worker::BeginStep&) {
+  state_.batch.clear();
+  return {};
+}
+
+Worker::Answer Worker::perform(const worker::DropStep&) {
+  state_.batch.clear();
+  state_.gathered.reset();
+  return {};
+}
+
+Worker::Answer Worker::perform(const worker::ComputeMicroBatch& effect) {
+  return take_on(effect, state_.batch.size(), clock_.now() + effect.patience);
+}
+
+// What was taken of it lies behind `begin` in the batch. The time of a step passes with its last
+// micro-batch.
+Worker::Answer Worker::take_on(const worker::ComputeMicroBatch& effect, std::size_t begin,
+                               MonoTime until) {
+  const bool more_may_come = take_records(begin + effect.records);
+  const std::size_t got = state_.batch.size() - begin;
+  if (got < effect.records && more_may_come && clock_.now() < until) {
+    answer_after(kLookAgain,
+                 [this, effect, begin, until] { return take_on(effect, begin, until); });
+    return {};
+  }
+  worker::MicroBatchComputed done;
+  done.data = kDataTime;
+  if (got > 0) {
+    done.status = client::TakeStatus::kData;
+    done.records = static_cast<std::uint32_t>(got);
+    done.weight = static_cast<double>(got);
+    done.compute = slowed(shape_.sample_time * static_cast<int>(got));
+    if (!effect.last) return done;
+  }
+  const Duration work = kStepTime + shape_.sample_time * static_cast<int>(state_.batch.size());
+  core_.set_activity(worker::name_of(worker::TimeUse::kCompute));
+  answer_after(slowed(world_.rng().time(work, work + work / 4)), [done] { return done; });
+  return {};
+}
+
+// True: more may come if it waits.
+bool Worker::take_records(std::size_t wanted) {
+  std::vector<Record>& batch = state_.batch;
+  bool more_may_come = false;
+  while (batch.size() < wanted) {
+    const client::Taken taken = core_.take(wanted - batch.size());
+    if (taken.records == 0) {
+      more_may_come = taken.status == client::TakeStatus::kWait && !taken.dry && !taken.stale;
+      break;
+    }
+    const std::size_t before = batch.size();
+    for (const wire::Piece& piece : taken.pieces) append_records(piece, batch);
+    for (std::size_t i = before; i < batch.size(); ++i) around_.checks.took(*this, batch[i]);
+  }
+  feed(client::TimePassed{});
+  return more_may_come;
+}
+
+// The sums go with the slots.
+Worker::Answer Worker::perform(const worker::Reduce&) { return worker::Reduced{}; }
+
+Worker::Answer Worker::perform(const worker::Apply&) {
+  for (int times = 0; times < (sabotage_ == Sabotage::kApplyTwice ? 2 : 1); ++times) {
+    for (const Contribution& c : *state_.gathered) {
+      for (const Record r : c.records) {
+        ++state_.model.tally.at(r);
+        around_.checks.trained(*this, r);
+      }
+    }
+  }
+  state_.gathered.reset();
+  return worker::Applied{};
+}
+
+Worker::Answer Worker::perform(const worker::TakePlan& effect) {
+  auto plan = core_.orders().plan(effect.version);
+  if (!plan) {
+    world_.violate("a plan is held by who says so", doing());
+    exit(kVictim);
+    return {};
+  }
+  return worker::PlanTaken{std::move(*plan)};
+}
+
+// No link here is slower than another.
+Worker::Answer Worker::perform(const worker::MeasureHop&) { return worker::HopMeasured{}; }
+
+Worker::Answer Worker::perform(const worker::AwaitRecords& effect) {
+  answer_after(effect.time, [] { return worker::RecordsAwaited{}; });
+  return {};
+}
+
+Worker::Answer Worker::perform(const worker::EvaluateBatch& effect) {
+  const client::Taken taken = core_.take(effect.records);
+  feed(client::TimePassed{});
+  worker::BatchEvaluated done{taken.status, taken.records, {}};
+  if (taken.status == client::TakeStatus::kEnd) return done;
+  if (taken.records == 0) {
+    answer_after(kEvalLookAgain, [done] { return done; });
+    return {};
+  }
+  core_.set_activity(worker::name_of(worker::TimeUse::kCompute));
+  done.partial.records = taken.records;
+  answer_after(slowed(shape_.sample_time * static_cast<int>(taken.records)),
+               [done] { return done; });
+  return {};
 }
 
 }  // namespace antdt::sim

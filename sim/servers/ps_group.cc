@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "sim/servers/ps_server_loop.h"
+#include "sim/servers/tally.h"
 #include "trainer/ps/placement.h"
 
 namespace antdt::sim {
@@ -30,9 +30,9 @@ void PsGroup::wake() {
   if (operations_ == before) link_->wait();
 }
 
-void PsGroup::answered(const PsAnswer& answer) {
+void PsGroup::answered(PsAnswer answer) {
   if (!link_) return;
-  link_->answered(answer);
+  link_->answered(std::move(answer));
   wake();
 }
 

@@ -48,7 +48,7 @@ class PsGroup {
   void leave();
 
   // ---- what happens
-  void answered(const PsAnswer& answer);
+  void answered(PsAnswer answer);
   // The thread wakes up, if it waits for servers.
   void wake();
   // Another operation has begun, or this one has its answer.

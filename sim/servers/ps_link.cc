@@ -17,16 +17,16 @@ requests::Start start_of(const wire::PsRoster& roster) {
   return start;
 }
 
-requests::Reply reply_of(const PsReply& reply) {
+requests::Reply reply_of(PsReply reply) {
   return std::visit(
-      [](const auto& body) -> requests::Reply {
+      [](auto&& body) -> requests::Reply {
         if constexpr (std::is_constructible_v<requests::Reply, decltype(body)>) {
-          return body;
+          return std::move(body);
         } else {
           return requests::UnreadableReply{{ErrorKind::kCorrupt, "this is no answer to a worker"}};
         }
       },
-      reply);
+      std::move(reply));
 }
 
 }  // namespace
@@ -70,12 +70,12 @@ void PsLink::perform(const requests::LookForRoster& effect) {
 
 void PsLink::hear() {
   while (!unheard_.empty()) {
-    const PsAnswer answer = std::move(unheard_.front());
+    PsAnswer answer = std::move(unheard_.front());
     unheard_.pop_front();
     const auto link = std::ranges::find_if(
         links_, [&](const auto& l) { return l.second.socket == answer.socket; });
     if (link == links_.end()) continue;  // of another link
-    calls_.step(requests::ReplyHeard{link->first, answer.seq, reply_of(answer.body)},
+    calls_.step(requests::ReplyHeard{link->first, answer.seq, reply_of(std::move(answer.body))},
                 outside_.now(), wanted_);
     perform_all();
   }

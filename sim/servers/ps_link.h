@@ -34,7 +34,7 @@ class PsLink {
   [[nodiscard]] ps::requests::Effects& wanted() { return wanted_; }
   void perform_all();
 
-  void answered(const PsAnswer& answer) { unheard_.push_back(answer); }
+  void answered(PsAnswer answer) { unheard_.push_back(std::move(answer)); }
   // Takes in what has come.
   void hear();
   // The caller waits: until something comes, or `due` is called.

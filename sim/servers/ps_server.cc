@@ -1,5 +1,9 @@
 #include "sim/servers/ps_server.h"
 
+#include "sim/checks.h"
+#include "sim/files.h"
+#include "sim/network.h"
+#include "sim/options.h"
 #include "sim/surroundings.h"
 
 namespace antdt::sim {
@@ -32,13 +36,14 @@ void PsServer::pulse() {
   feed(process::PulsePassed{server_ ? server_->version() : 0});
 }
 
-void PsServer::feed(const process::Input& input) {
-  inputs_.push_back(input);
+void PsServer::feed(process::Input input) {
+  inputs_.push_back(std::move(input));
   if (std::exchange(feeding_, true)) return;
+  process::Effects effects;
   while (!inputs_.empty() && alive()) {
     const process::Input next = std::move(inputs_.front());
     inputs_.pop_front();
-    process::Effects effects;
+    effects.clear();
     machine_.step(next, clock_.now(), effects);
     for (const process::Effect& effect : effects) {
       std::visit([this](const auto& e) { perform(e); }, effect);
@@ -50,7 +55,7 @@ void PsServer::feed(const process::Input& input) {
 // ---------------------------------------------------------------- what is said
 
 void PsServer::say(decltype(Said::body) body, Generation generation) {
-  around_.to_agent(*this, {generation, 0, std::move(body)});
+  Program::say({generation, 0, std::move(body)});
 }
 
 void PsServer::perform(const process::SayHello&) {
@@ -108,7 +113,8 @@ void PsServer::perform(const process::GiveUpProcess& effect) {
 // -------------------------------------------------------------------- the group
 
 void PsServer::perform(const process::OpenEndPoint&) {
-  feed(process::EndPointOpened{endpoint_of(member_, host_)});
+  endpoint_ = fmt::format("{}.{}@{}", member_.worker, member_.attempt, host_);
+  feed(process::EndPointOpened{endpoint_});
 }
 
 void PsServer::perform(const process::BeginGroup& effect) {
@@ -116,10 +122,10 @@ void PsServer::perform(const process::BeginGroup& effect) {
   std::optional<ps::Server::Rows> rows;
   if (server_ && effect.keep) rows = server_->release();
   server_.reset();
-  around_.group_began(start.generation, start.restore);
+  around_.checks.group_began(start.generation, around_.files.model_in(start.restore));
   server_ = std::make_unique<PsServerLoop>(outside_of(start.generation), effect.start);
   if (rows) server_->adopt(std::move(*rows));
-  for (const PsPacket& packet : std::exchange(unread_, {})) server_->asked(packet);
+  for (PsPacket& packet : std::exchange(unread_, {})) server_->asked(std::move(packet));
 }
 
 void PsServer::perform(const process::OrderGroup& effect) { server_->serve(effect.serve); }
@@ -131,22 +137,25 @@ PsServerLoop::Outside PsServer::outside_of(Generation generation) {
             later(clock_.real(delay), std::move(action));
           },
           [this](const std::string& endpoint, PsPacket packet) {
-            if (may_send()) around_.ask(*this, endpoint, std::move(packet));
+            if (may_send()) around_.network.ask(*this, endpoint, std::move(packet));
           },
           [this](PsAnswer answer) {
-            if (may_send()) around_.answer(*this, std::move(answer));
+            if (may_send()) around_.network.answer(*this, std::move(answer));
           },
           [this](const std::string& directory, const PsSlices& slices) {
-            return around_.write_slices(directory, slices);
+            return around_.files.write(directory, slices);
           },
-          [this](const std::string& directory) { return around_.read_slices(directory); },
+          [this](const std::string& directory) { return around_.files.read_slices(directory); },
           [this, generation](std::uint32_t home, const wire::PsDecision& d) {
-            around_.decided(generation, home, d);
+            around_.checks.decided(generation, home, d);
           },
-          [this] { return around_.new_socket(*this); },
+          [this] { return around_.network.new_socket(member_); },
           [this] { return world_.rng().time(milliseconds(1), milliseconds(600)); },
           [this] { return world_.rng().time({}, milliseconds(20)); },
-          [this] { return around_.loses_child(); },
+          [this] {
+            constexpr double kLost = 0.002;
+            return around_.faults.worker_kill > 0 && world_.rng().chance(kLost);
+          },
           [this](const wire::PsServing& serving) { feed(process::OrderTaken{serving}); },
           [this](const wire::PsSaved& saved) { feed(process::CutTaken{saved}); },
           [this](const std::string& error) {
@@ -154,12 +163,14 @@ PsServerLoop::Outside PsServer::outside_of(Generation generation) {
           }};
 }
 
-void PsServer::asked(const PsPacket& packet) {
-  later({}, [this, packet] { server_ ? server_->asked(packet) : unread_.push_back(packet); });
+void PsServer::asked(PsPacket packet) {
+  later({}, [this, packet = std::move(packet)]() mutable {
+    server_ ? server_->asked(std::move(packet)) : unread_.push_back(std::move(packet));
+  });
 }
 
-void PsServer::answered(const PsAnswer& answer) {
-  later({}, [this, answer] {
+void PsServer::answered(PsAnswer answer) {
+  later({}, [this, answer = std::move(answer)] {
     if (server_) server_->answered(answer);
   });
 }

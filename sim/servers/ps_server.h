@@ -20,21 +20,20 @@ class PsServer final : public Program {
   void start() override;
   void receive(Told message) override;
   void terminate() override;
-  void asked(const PsPacket& packet) override;
-  void answered(const PsAnswer& answer) override;
+  void asked(PsPacket packet) override;
+  void answered(PsAnswer answer) override;
   [[nodiscard]] std::string doing() const override;
-  // Of an attempt on a host.
-  [[nodiscard]] static std::string endpoint_of(Member member, const std::string& host) {
-    return fmt::format("{}.{}@{}", member.worker, member.attempt, host);
-  }
 
  private:
   void tick();
   void pulse();
   void say(decltype(Said::body) body, Generation generation = {});
   void hear(const Told& message);
-  void feed(const ps::process::Input& input);
+  void feed(ps::process::Input input);
   void perform(const ps::process::SayHello& effect);
+  void perform(const ps::process::TellOperator& effect) {
+    world_.say("{}.{}: {}", member_.worker, member_.attempt, effect.text);
+  }
   void perform(const ps::process::SayJoin& effect);
   void perform(const ps::process::OpenEndPoint& effect);
   void perform(const ps::process::BeginGroup& effect);
@@ -49,8 +48,7 @@ class PsServer final : public Program {
   void perform(const ps::process::GiveUpProcess& effect);
   [[nodiscard]] PsServerLoop::Outside outside_of(Generation generation);
 
-  // Agents are away for long here; like a worker's client, it waits for them.
-  ps::ServerProcess machine_{member_, "its agent", clock_.now(), std::chrono::hours(24)};
+  ps::ServerProcess machine_{member_, "its socket", clock_.now()};
   std::deque<ps::process::Input> inputs_;  // that are not fed yet
   bool feeding_ = false;
   std::unique_ptr<PsServerLoop> server_;

@@ -1,7 +1,6 @@
 #include "sim/servers/ps_server_loop.h"
 
 #include <algorithm>
-#include <cmath>
 #include <utility>
 
 #include "core/overloaded.h"
@@ -36,19 +35,20 @@ void PsServerLoop::tick() {
 void PsServerLoop::feed(linked::Input input) {
   inputs_.push_back(std::move(input));
   if (std::exchange(feeding_, true)) return;
+  linked::Effects effects;
   while (!inputs_.empty()) {
     const linked::Input next = std::move(inputs_.front());
     inputs_.pop_front();
-    linked::Effects effects;
+    effects.clear();
     server_.step(next, effects);
     perform_all(effects);
   }
   feeding_ = false;
 }
 
-void PsServerLoop::perform_all(const linked::Effects& effects) {
-  for (const linked::Effect& effect : effects) {
-    std::visit([this](const auto& e) { perform(e); }, effect);
+void PsServerLoop::perform_all(linked::Effects& effects) {
+  for (linked::Effect& effect : effects) {
+    std::visit([this](auto& e) { perform(e); }, effect);
   }
 }
 
@@ -58,21 +58,22 @@ void PsServerLoop::answer(node::Input input) {
 
 // --------------------------------------------------------------- what is heard
 
-void PsServerLoop::asked(const PsPacket& packet) {
+void PsServerLoop::asked(PsPacket packet) {
   const std::string peer = std::to_string(packet.socket);
-  std::visit(Overloaded{
-                 [&](const wire::PsCopied& m) {
-                   feed(linked::CopyHeard{peer, packet.generation, m});
-                 },
-                 [&](const wire::PsImage& m) {
-                   feed(linked::ImageHeard{peer, packet.generation, m});
-                 },
-                 [&](const auto& m) {
-                   feed(linked::of_node(node::RequestHeard{
-                       {peer, packet.from, packet.seq}, packet.generation, node::Request(m)}));
-                 },
-             },
-             packet.body);
+  std::visit(
+      Overloaded{
+          [&](wire::PsCopied& m) {
+            feed(linked::CopyHeard{peer, packet.generation, std::move(m)});
+          },
+          [&](wire::PsImage& m) {
+            feed(linked::ImageHeard{peer, packet.generation, std::move(m)});
+          },
+          [&](auto& m) {
+            feed(linked::of_node(node::RequestHeard{
+                {peer, packet.from, packet.seq}, packet.generation, node::Request(std::move(m))}));
+          },
+      },
+      packet.body);
 }
 
 void PsServerLoop::answered(const PsAnswer& answer) {
@@ -113,10 +114,10 @@ void PsServerLoop::perform(const linked::AnswerPrimary& effect) {
   outside_.answer({std::stoull(effect.peer), 0, effect.taken});
 }
 
-void PsServerLoop::perform(const ps::ReplyTo& effect) {
+void PsServerLoop::perform(ps::ReplyTo& effect) {
   std::visit(
-      [&](const auto& body) {
-        outside_.answer({std::stoull(effect.to.peer), effect.to.seq, PsReply(body)});
+      [&](auto& body) {
+        outside_.answer({std::stoull(effect.to.peer), effect.to.seq, PsReply(std::move(body))});
       },
       effect.body);
 }
@@ -184,49 +185,6 @@ void PsServerLoop::perform(const node::WriteSlices& effect) {
           feed(linked::of_node(std::move(written)));
         });
   answer(node::WritingBegun{effect.number, 0, {}});
-}
-
-// ----------------------------------------------------------------------- tally
-
-wire::PsOpen tally_tables() {
-  wire::PsOpen open;
-  wire::PsTable& table = open.tables.emplace_back();
-  table.name = "tally";
-  table.rule = "sum";
-  table.init = "zero";
-  return open;
-}
-
-RowTally row_tally_of(const PsSlices& slices, std::uint64_t records) {
-  ps::TableSpec spec;
-  spec.name = "tally";
-  spec.rule.kind = ps::UpdateRule::Kind::kSum;
-  ps::Store store({spec}, 0);
-  bool whole = slices.size() == ps::kSlices;
-  for (const auto& [slice, image] : slices) {
-    whole = whole && ps::decode_slice(store, slice, image).has_value();
-  }
-  std::vector<std::uint64_t> keys(records * kRowsOfRecord);
-  for (std::size_t i = 0; i < keys.size(); ++i) keys[i] = i;
-  std::vector<float> rows(keys.size());
-  store.read(0, keys, reinterpret_cast<char*>(rows.data()));
-  RowTally tally;
-  for (std::uint64_t r = 0; r < records; ++r) {
-    const float* row = rows.data() + r * kRowsOfRecord;
-    const auto [least, most] = std::ranges::minmax({row[0], row[1], row[2]});
-    tally.least.push_back(whole ? static_cast<std::uint8_t>(std::lround(least)) : kTorn);
-    tally.most.push_back(whole ? static_cast<std::uint8_t>(std::lround(most)) : kTorn);
-  }
-  return tally;
-}
-
-Model tally_of(const PsSlices& slices, std::uint64_t records) {
-  const RowTally rows = row_tally_of(slices, records);
-  Model model;
-  for (std::uint64_t r = 0; r < records; ++r) {
-    model.tally.push_back(rows.least[r] == rows.most[r] ? rows.least[r] : kTorn);
-  }
-  return model;
 }
 
 }  // namespace antdt::sim

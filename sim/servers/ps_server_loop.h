@@ -42,7 +42,7 @@ class PsServerLoop {
 
   void serve(const wire::PsServe& order) { feed(ps::linked::GroupOrdered{order}); }
   void cut(const wire::PsCut& order) { feed(ps::linked::of_node(ps::node::SlicesOrdered{order})); }
-  void asked(const PsPacket& packet);
+  void asked(PsPacket packet);
   void answered(const PsAnswer& answer);
   [[nodiscard]] std::uint64_t version() const { return server_.node().version(); }
   [[nodiscard]] std::optional<ps::Server::Rows> release() { return server_.node().release(); }
@@ -56,10 +56,10 @@ class PsServerLoop {
   void later(Duration delay, World::Action action);
   void tick();
   void feed(ps::linked::Input input);
-  void perform_all(const ps::linked::Effects& effects);
+  void perform_all(ps::linked::Effects& effects);
   void answer(ps::node::Input input);  // before all that waits
   void ask(const Link& link, PsAsk body);
-  void perform(const ps::ReplyTo& effect);
+  void perform(ps::ReplyTo& effect);
   void perform(const ps::node::RecordDecision& effect);
   void perform(const ps::node::TellServer& effect);
   void perform(const ps::node::AnswerCut& effect) { outside_.saved(effect.saved); }
@@ -74,8 +74,8 @@ class PsServerLoop {
   void perform(const ps::linked::OpenLink& effect);
   void perform(const ps::linked::OpenBackupLink& effect);
   void perform(const ps::linked::CloseBackupLink&) { backup_.reset(); }
-  void perform(const ps::linked::SendCopy& effect) { ask(*backup_, effect.copied); }
-  void perform(const ps::linked::SendImage& effect) { ask(*backup_, effect.image); }
+  void perform(ps::linked::SendCopy& effect) { ask(*backup_, std::move(effect.copied)); }
+  void perform(ps::linked::SendImage& effect) { ask(*backup_, std::move(effect.image)); }
   void perform(const ps::linked::AnswerPrimary& effect);
   [[nodiscard]] PsSlices own_slices();
 
@@ -90,17 +90,5 @@ class PsServerLoop {
   std::uint64_t kept_ = 0;                // the newest image
   std::deque<ps::StatePiece> state_;      // of the image that is sent, as far as it is not made
 };
-
-// How often each record is in these rows; kTorn where its three rows differ.
-inline constexpr std::uint8_t kTorn = 255;
-inline constexpr std::uint64_t kRowsOfRecord = 3;
-[[nodiscard]] wire::PsOpen tally_tables();
-[[nodiscard]] Model tally_of(const PsSlices& slices, std::uint64_t records);
-// The same row by row: the one with the fewest and the one with the most; kTorn in all where
-// slices are missing.
-struct RowTally {
-  std::vector<std::uint8_t> least, most;
-};
-[[nodiscard]] RowTally row_tally_of(const PsSlices& slices, std::uint64_t records);
 
 }  // namespace antdt::sim

@@ -3,13 +3,10 @@
 #include <utility>
 
 namespace antdt::sim {
-PsWorker::PsWorker(World& world, Surroundings& around, const JobShape& shape, Sabotage sabotage,
-                   Member member, std::uint32_t pid, std::string host, const HostClock& clock)
-    : ClientProgram(world, around, member, pid, std::move(host), clock),
-      shape_(shape),
-      sabotage_(sabotage),
-      machine_(shape.worker_config(member, pid)),
-      group_(outside_of_group(), member) {}
+PsWorker::PsWorker(World& world, const Surroundings& around, const JobShape& shape,
+                   Sabotage sabotage, const Place& place)
+    : MachineProgram(world, around, shape, sabotage, place),
+      group_(outside_of_group(), place.member) {}
 
 std::string PsWorker::doing() const {
   return fmt::format("{}.{} on {}{}: generation {}, version {}, phase {}, place {}, {}",
@@ -19,11 +16,9 @@ std::string PsWorker::doing() const {
 
 // --------------------------------------------------------- the training thread
 
-// As the real thread takes orders: when nothing is under way.
 void PsWorker::turn() {
   if (alive() && wants_to_leave()) watch_leaving();
-  if (!alive() || driving_ || under_way_ || !core_.welcome()) return;
-  drive({});
+  MachineProgram::turn();
 }
 
 // Who is to leave does not wait for servers for ever.
@@ -37,29 +32,11 @@ void PsWorker::abort(Generation generation) {
   if (end_.over()) later({}, [this] { group_.wake(); });
 }
 
-// Tells the machine what came of the operation, and does what it wants, until an operation is
-// under way that takes time, or no order is left.
-void PsWorker::drive(Answer input) {
-  driving_ = true;
-  while (alive()) {
-    tell_news();
-    if (!machine_.ended() && !input && machine_.awaits_order()) input = next_order();
-    if (input) tell(*std::exchange(input, std::nullopt));
-    input = perform_all();
-    if (!input && (!machine_.awaits_order() || !core_.orders().has_next())) break;
-  }
-  driving_ = false;
-}
-
 PsWorker::Answer PsWorker::next_order() {
   while (auto directive = core_.next_directive()) {
     if (auto order = ps_worker::input_of(std::move(*directive))) return order;
   }
   return {};
-}
-
-void PsWorker::tell(const ps_worker::Input& input) {
-  if (!machine_.ended()) machine_.step(input, clock_.now(), wanted_);
 }
 
 void PsWorker::tell_news() {
@@ -82,50 +59,16 @@ void PsWorker::tell_news() {
   tell(heard);
 }
 
-PsWorker::Answer PsWorker::perform_all() {
-  Answer answer;
-  ps_worker::Effects effects;
-  effects.swap(wanted_);
-  for (ps_worker::Effect& effect : effects) {
-    if (!alive()) break;
-    const auto perform_one = [this](auto& e) {
-      if constexpr (requires { group_.perform(e); }) {
-        return group_.perform(e);
-      } else {
-        return perform(e);
-      }
-    };
-    if (auto came = std::visit(perform_one, effect)) answer = std::move(came);
-  }
-  effects.clear();
-  wanted_.swap(effects);
-  return answer;
-}
-
-// ---------------------------------------------------------- what takes its time
-
-std::uint64_t PsWorker::begin_operation() {
-  under_way_ = true;
-  group_.stop_waiting();
-  return ++operation_;
-}
-
-bool PsWorker::is_under_way(std::uint64_t operation) const {
-  return under_way_ && operation == operation_;
-}
-
-void PsWorker::answered(std::uint64_t operation, ps_worker::Input input) {
-  if (!is_under_way(operation)) return;
-  under_way_ = false;
-  group_.stop_waiting();
-  drive(std::move(input));
-}
-
-void PsWorker::answer_after(Duration delay, std::function<Answer()> answer) {
-  later(delay, [this, operation = begin_operation(), answer = std::move(answer)] {
-    if (!is_under_way(operation)) return;
-    if (auto input = answer()) answered(operation, std::move(*input));
-  });
+PsWorker::Answer PsWorker::perform_one(ps_worker::Effect& effect) {
+  return std::visit(
+      [this](auto& e) {
+        if constexpr (requires { group_.perform(e); }) {
+          return group_.perform(e);
+        } else {
+          return perform(e);
+        }
+      },
+      effect);
 }
 
 }  // namespace antdt::sim

@@ -2,8 +2,11 @@
 #include <algorithm>
 #include <utility>
 
-#include "sim/servers/ps_server_loop.h"
+#include "sim/checks.h"
+#include "sim/network.h"
 #include "sim/servers/ps_worker.h"
+#include "sim/servers/tally.h"
+#include "sim/surroundings.h"
 #include "trainer/ps/placement.h"
 #include "trainer/ps/rows/store.h"
 
@@ -25,7 +28,7 @@ PsWorker::Answer PsWorker::perform(worker::Send& effect) {
   const auto* const progress = std::get_if<wire::Progress>(&effect.what);
   const bool done = progress != nullptr && progress->done;
   std::visit([this](auto& what) { feed(std::move(what)); }, effect.what);
-  if (done) around_.phase_done(*this);
+  if (done) around_.checks.phase_done(*this);
   return {};
 }
 
@@ -42,7 +45,7 @@ PsWorker::Answer PsWorker::perform(const worker::Exit& effect) {
 PsWorker::Answer PsWorker::perform(const worker::GiveUp& effect) {
   world_.violate("a worker of servers has no reason to give up",
                  fmt::format("{}; {}", effect.error.message, doing()));
-  exit(kResumable);
+  exit(worker::kResumable);
   return {};
 }
 
@@ -62,22 +65,22 @@ PsGroup::Outside PsWorker::outside_of_group() {
              later(clock_.real(delay), std::move(action));
            },
            [this](const std::string& endpoint, PsPacket packet) {
-             if (may_send()) around_.ask(*this, endpoint, std::move(packet));
+             if (may_send()) around_.network.ask(*this, endpoint, std::move(packet));
            },
-           [this] { return around_.new_socket(*this); },
+           [this] { return around_.network.new_socket(member_); },
            [this](std::uint64_t than) { return core_.orders().servers(generation(), than); },
            {}},
           [this](Generation begins) { end_.begin(begins); },
           [this] { return end_.over(); },
           [this] { std::ignore = begin_operation(); },
-          [this](ps_worker::Input input) { answered(operation_, std::move(input)); },
+          [this](ps_worker::Input input) { answered(operation(), std::move(input)); },
           [this](const std::string& why) {
             world_.violate("a worker of the group is not refused", why + "; " + doing());
           }};
 }
 
-void PsWorker::answered(const PsAnswer& answer) {
-  later({}, [this, answer] { group_.answered(answer); });
+void PsWorker::answered(PsAnswer answer) {
+  later({}, [this, answer = std::move(answer)]() mutable { group_.answered(std::move(answer)); });
 }
 
 // ---------------------------------------------------------------------- records
@@ -183,7 +186,7 @@ PsWorker::Answer PsWorker::perform(const ps_worker::ComputeBatch&) {
 }
 
 PsWorker::Answer PsWorker::perform(const ps_worker::SayPush& effect) {
-  around_.pushed(*this, effect.commit.number, batch_);
+  around_.checks.pushed(*this, effect.commit.number, batch_);
   if (sabotage_ == Sabotage::kCommitEarly) feed(client::Commit{effect.commit.to, {}});
   const float value = sabotage_ == Sabotage::kApplyTwice ? 2.0F : 1.0F;
   return group_.say_push(keys_of(batch_), value, effect.commit);

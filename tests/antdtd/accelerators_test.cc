@@ -35,7 +35,7 @@ class AcceleratorsTest : public ::testing::Test {
   std::string path_ = dir_.path() + "/devices";
 };
 
-TEST_F(AcceleratorsTest, OfADeviceWhoseClocksAreHeldDownItsProcessesAreTold) {
+TEST_F(AcceleratorsTest, ProcessesOfADeviceWithReducedClocksAreTold) {
   say("1 11\n2 12\n");  // idle; bound by the operator
   Accelerators devices(ANTDT_FAKE_NVML);
   ASSERT_TRUE(devices.await_look());
@@ -57,7 +57,7 @@ TEST_F(AcceleratorsTest, AHostWithoutTheLibraryOrWhereItDoesNotBeginTellsNothing
   EXPECT_FALSE(Accelerators(ANTDT_FAKE_NVML).await_look());
 }
 
-TEST_F(AcceleratorsTest, ADeviceThatDoesNotAnswerHoldsTheEndUpNoLongerThanIsSaid) {
+TEST_F(AcceleratorsTest, ADeviceThatDoesNotAnswerDelaysTheEndByItsTimeoutAtMost) {
   SilentDevices silent(path_);
   std::thread([] {}).join();  // with the first one a sanitizer may begin one of its own
   const std::size_t before = threads();

@@ -94,7 +94,7 @@ AgentTest::AgentTest() : job_("test-" + new_ulid()) {
   EXPECT_TRUE(make_directories(path("run")));
 }
 
-// Whatever a test did, nothing of it stays.
+// Ends every process that a test has started.
 AgentTest::~AgentTest() {
   if (HasFailure()) {
     fmt::print(stderr, "--- agent log\n{}---\n", read_file(path("agent.log")).value_or(""));

@@ -48,7 +48,7 @@ TEST_F(AgentTest, ASignalIsReportedAsASignal) {
   EXPECT_EQ(exited.code, -1);
 }
 
-TEST_F(AgentTest, AProgramThatCannotBeExecutedIsSaidPrecisely) {
+TEST_F(AgentTest, AProgramThatCannotBeExecutedIsReportedWithTheReason) {
   start_agent();
   Peer daemon = attach();
   wire::StartProcess start = request("");
@@ -82,7 +82,7 @@ TEST_F(AgentTest, AWorkerFindsItsEnvironmentAndDirectory) {
 TEST_F(AgentTest, AStopEndsTheWholeTreeWithinTheGraceEvenIfItIgnoresSigterm) {
   start_agent();
   Peer daemon = attach();
-  // A grandchild in a session of its own, and a parent that both ignore SIGTERM.
+  // The worker and its grandchild, which has its own session, both ignore SIGTERM.
   start(daemon, 0,
         "trap '' TERM; setsid sh -c \"trap '' TERM; echo ready; while :; do sleep 100; done\" & "
         "while :; do sleep 100; done");
@@ -103,7 +103,7 @@ TEST_F(AgentTest, AWorkerThatEndsInGoodOrderOnSigtermKeepsItsExitCode) {
   EXPECT_EQ(daemon.await_message<wire::ProcessExited>().code, 75);
 }
 
-TEST_F(AgentTest, WhatAWorkerLeavesBehindEndsWithIt) {
+TEST_F(AgentTest, ChildrenThatAWorkerLeavesEndWithIt) {
   start_agent();
   Peer daemon = attach();
   start(daemon, 0, "setsid sleep 1000 & setsid sleep 1000 & exit 0");
@@ -411,7 +411,7 @@ TEST_F(AgentTest, AJobDaemonThatDiesIsStartedAgainAndTheAgentEndsWithTheJob) {
   EXPECT_FALSE(std::filesystem::exists(path("state")));
 }
 
-TEST_F(AgentTest, AJobDaemonThatCannotBeExecutedIsSaidToTheLauncher) {
+TEST_F(AgentTest, AJobDaemonThatCannotBeExecutedIsReportedToTheLauncher) {
   start_agent();
   Peer launcher(context_, path("s/agent.sock"), {job_, {}});
   launcher.send(wire::StartJob{path("run"), {"/no/such/jobd"}}, std::nullopt, 1);

@@ -1,11 +1,10 @@
-// The agent's smaller values: environment, keeper, links, sums, host, files.
+// The agent's smaller values: environment, keeper, sums, host, files.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <csignal>
 
 #include "antdtd/agent/job_keeper.h"
-#include "antdtd/agent/job_links.h"
 #include "antdtd/host/host.h"
 #include "antdtd/host/report_sums.h"
 #include "antdtd/processes/environment.h"
@@ -105,7 +104,7 @@ TEST(WorkerEnvironment, TorchrunWorkersHandleNcclErrors) {
 
 using keeper::JobKeeper;
 
-// A keeper that is told one thing after the other, and what each made it want.
+// A keeper that receives one event after the other, and its effects.
 class Keeper {
  public:
   struct Wanted {
@@ -169,7 +168,7 @@ TEST(JobKeeper, TheFirstRestartIsAtOnceAndLaterOnesPause) {
   EXPECT_TRUE(keeper.tick(kNow + seconds(2)).launch);
 }
 
-// What a job daemon ends with that cannot begin: keys, a lock, a disk.
+// The exit status of a job daemon that cannot begin: keys, a lock, a disk.
 const ExitStatus kCannotBegin{5, 0, {}, "antdt-jobd: reading the key job.key: No such file\n"};
 
 TEST(JobKeeper, OneThatCannotBeginAgainIsTriedAfterGrowingPausesUntilPatienceIsOver) {
@@ -328,42 +327,6 @@ TEST(JobKeeper, WithoutABoundSilenceIsNothing) {
   EXPECT_FALSE(keeper.tick(kNow + std::chrono::hours(10)).kill);
 }
 
-// ---------------------------------------------------------------------- links
-
-TEST(JobLinks, AHigherIncarnationTakesOverAndALowerIsRefused) {
-  JobLinks links;
-  ASSERT_TRUE(links.attach("j", Incarnation{1}, "peer-1", ""));
-  ASSERT_TRUE(links.attach("j", Incarnation{2}, "peer-2", ""));
-  EXPECT_FALSE(links.speaks_for("peer-1", "j"));
-  EXPECT_TRUE(links.speaks_for("peer-2", "j"));
-  const Status late = links.attach("j", Incarnation{1}, "peer-1", "");
-  ASSERT_FALSE(late);
-  EXPECT_THAT(late.error().message, HasSubstr("incarnation 2"));
-  EXPECT_TRUE(links.speaks_for("peer-2", "j"));
-}
-
-TEST(JobLinks, TheSameIncarnationMayConnectAgain) {
-  JobLinks links;
-  ASSERT_TRUE(links.attach("j", Incarnation{1}, "peer-1", ""));
-  ASSERT_TRUE(links.attach("j", Incarnation{1}, "peer-9", ""));
-  EXPECT_TRUE(links.speaks_for("peer-9", "j"));
-}
-
-TEST(JobLinks, AnotherUsersKeyCannotTakeAJobOver) {
-  JobLinks links;
-  ASSERT_TRUE(links.attach("j", Incarnation{1}, "peer-1", "anna"));
-  EXPECT_FALSE(links.attach("j", Incarnation{2}, "peer-2", "otto"));
-  EXPECT_TRUE(links.speaks_for("peer-1", "j"));
-}
-
-TEST(JobLinks, WhatAnEarlierAgentSawStillFences) {
-  JobLinks links;
-  links.restore("j", Incarnation{4}, "");
-  EXPECT_FALSE(links.attached("j"));
-  EXPECT_FALSE(links.attach("j", Incarnation{3}, "peer", ""));
-  EXPECT_TRUE(links.attach("j", Incarnation{4}, "peer", ""));
-}
-
 // ----------------------------------------------------------------------- sums
 
 wire::Report report(std::uint32_t batches, std::uint64_t total) {
@@ -393,7 +356,7 @@ TEST(ReportSums, CountsAddUpAndTotalsAreTheLatest) {
   EXPECT_TRUE(sums.take_due(kNow + seconds(5), yes).empty());
 }
 
-TEST(ReportSums, OfHopsTheLeastIsKeptAndReportsWithoutAnySayNothing) {
+TEST(ReportSums, TheLeastHopTimeIsKeptAndReportsWithoutHopsChangeNothing) {
   ReportSums sums;
   wire::Report with = report(1, 1);
   for (const std::uint64_t us : {400, 300, 500}) {

@@ -1,4 +1,4 @@
-// What is read of the kernel's counts, and what follows from two looks.
+// Tests of the kernel's counters as they are read, and of the difference of two looks.
 #include "antdtd/host/host_probe.h"
 
 #include <fmt/format.h>
@@ -27,7 +27,7 @@ TEST(HostProbe, ReadsWhatTheKernelWrites) {
             (StolenTicks{15, 583}));
 }
 
-TEST(HostProbe, WhatIsNotThereIsNothing) {
+TEST(HostProbe, AnUnreadableFileGivesNoValue) {
   for (const char* text : {"", "\n", "some", "full avg10=0.00 total=3\n", "nonsense\n", "cpu 1 2\n",
                            "usage_usec 5\n", "12", "total=3", "some total=x\n"}) {
     EXPECT_EQ(parse_schedstat(text), std::nullopt) << text;

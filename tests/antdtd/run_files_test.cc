@@ -42,7 +42,7 @@ class RunFilesTest : public testing::Test {
   std::optional<RunFiles> files;
 };
 
-TEST_F(RunFilesTest, WhatIsWrittenInPiecesBecomesACheckpointThatCanBeRead) {
+TEST_F(RunFilesTest, FilesWrittenInPiecesBecomeAReadableCheckpoint) {
   ASSERT_TRUE(files->write({"checkpoints/.tmp-7-w0.1/model.pt", 0, "wei"}));
   ASSERT_TRUE(files->write({"checkpoints/.tmp-7-w0.1/model.pt", 3, "ghts"}));
   ASSERT_TRUE(commit("weights"));
@@ -65,7 +65,7 @@ TEST_F(RunFilesTest, AnInterruptedFileGoesOnFromWhatIsThere) {
       next.commit({".tmp-7-w0.1", "s0000000007-l1-g1-w0.1", {{"model.pt", 7, sum_of("weights")}}}));
 }
 
-TEST_F(RunFilesTest, WhatArrivedDamagedIsNoCheckpointAndIsSentAnew) {
+TEST_F(RunFilesTest, DamagedFilesAreNoCheckpointAndAreSentAgain) {
   ASSERT_TRUE(files->write({"checkpoints/.tmp-7-w0.1/model.pt", 0, "wights"}));
   const Status committed = commit("weights");
   ASSERT_FALSE(committed);
@@ -107,7 +107,7 @@ TEST_F(RunFilesTest, ChunksAreBounded) {
   EXPECT_EQ(files->read({"checkpoints/.tmp-7-w0.1/model.pt", ~0ULL, 10})->data, "");
 }
 
-TEST_F(RunFilesTest, WhoSharesTheDirectoryAnswersTheSame) {
+TEST_F(RunFilesTest, HostsThatShareTheDirectoryGiveTheSameAnswer) {
   RunFiles same = *RunFiles::open(run);
   RunFiles other = *RunFiles::open(dir / "other");
   const std::string identity = files->probe({".probe-1"})->identity;
@@ -117,7 +117,7 @@ TEST_F(RunFilesTest, WhoSharesTheDirectoryAnswersTheSame) {
   EXPECT_NE(files->probe({".probe-1"})->identity, identity);
 }
 
-TEST_F(RunFilesTest, WhoOnlyReadsMakesNothing) {
+TEST_F(RunFilesTest, AReaderCreatesNothing) {
   EXPECT_TRUE(files->list()->checkpoints.empty());
   EXPECT_FALSE(files->read({"logs/w0.1.out", 0, 10}));
   EXPECT_EQ(files->sum({"checkpoints/.tmp-7-w0.1/model.pt"})->bytes, 0U);
@@ -140,7 +140,7 @@ TEST_F(RunFilesTest, ListsAndRemoves) {
   EXPECT_TRUE(files->list()->checkpoints.empty());
 }
 
-// Two runs were given the same path, each on a launching host of its own.
+// Two runs have the same path, each on its own launching host.
 TEST_F(RunFilesTest, NothingIsWrittenOrRemovedInTheRunDirectoryOfAnotherJob) {
   ASSERT_TRUE(files->write({"checkpoints/.tmp-7-w0.1/model.pt", 0, "weights"}));
   ASSERT_TRUE(files->check_is_of("ctr-1")) << "where no job.json is, no run began";

@@ -11,7 +11,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// What a private agent leaves that has finished.
+// Makes the files of a private agent that has ended.
 class RemoveTracesTest : public ::testing::Test {
  protected:
   RemoveTracesTest() {
@@ -38,7 +38,7 @@ TEST_F(RemoveTracesTest, NothingIsLeftOfAJobWhoseDaemonWasKilledAtItsVeryEnd) {
   EXPECT_FALSE(fs::exists(dir / "s"));
 }
 
-TEST_F(RemoveTracesTest, WhatIsNoneOfItsStays) {
+TEST_F(RemoveTracesTest, FilesOfOthersStay) {
   leave("notes");
   remove_traces(flags);
   EXPECT_EQ(read_file(dir / "s/notes").value_or("?"), "notes");

@@ -56,9 +56,8 @@ TEST(ShimLog, ALineLongerThanAFileIsCutRatherThanTheBoundBroken) {
   EXPECT_LE(size_of(path) + size_of(path + ".1"), 1000u);
 }
 
-// A fifo that nobody reads hangs whoever opens it for writing, as a dead network
-// filesystem does.
-TEST(ShimLog, ADiskThatHangsBlocksNobodyAndTheLossIsSaid) {
+// Opening a fifo without a reader for writing hangs, like a dead network filesystem.
+TEST(ShimLog, AHungDiskBlocksNobodyAndTheLossIsReported) {
   const TempDir dir;
   const std::string path = dir / "hung";
   ASSERT_EQ(mkfifo(path.c_str(), 0600), 0);

@@ -18,7 +18,7 @@ class SilentDevices {
  public:
   // `path` is what FAKE_NVML names.
   explicit SilentDevices(std::string path) : path_(std::move(path)) { mkfifo(path_.c_str(), 0600); }
-  // Somebody asks, and is not answered. False: nobody has for long.
+  // Waits for a call, which is not answered. Returns false if none comes for long.
   [[nodiscard]] bool await_call() {
     const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(30);
     while (!asked_.is_open() && std::chrono::steady_clock::now() < until) {
@@ -27,7 +27,7 @@ class SilentDevices {
     }
     return asked_.is_open();
   }
-  // From now on everybody is, with nothing.
+  // From now on every call is answered, with nothing.
   void answer() {
     static_cast<void>(write_file_atomic(path_, ""));
     asked_.close();

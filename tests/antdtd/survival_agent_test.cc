@@ -131,7 +131,7 @@ TEST_F(AgentSurvival, AStoppedAgentIsReplaced) {
   end_job();
 }
 
-TEST_F(AgentSurvival, WhatAnAgentWasKilledWhileWritingGoesWithTheJob) {
+TEST_F(AgentSurvival, AFileThatAKilledAgentWasWritingIsRemovedWithTheJob) {
   start_kept_job();
   ASSERT_TRUE(write_file_atomic(path("state/environment.aSaLfl"), "HOME=/ro"));
   end_job();

@@ -1,4 +1,4 @@
-// What happens when things die: evidence of why, and who starts the agent again.
+// Tests of deaths: the evidence of their cause, and who starts the agent again.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>
@@ -31,7 +31,7 @@ ExitStatus exited(int code, int signal, std::string last_lines) {
   return {code, signal, {}, std::move(last_lines)};
 }
 
-TEST(OutOfMemory, WhatTheCgroupCountedIsTheEvidence) {
+TEST(OutOfMemory, TheCountersOfTheCgroupAreTheEvidence) {
   const std::string events = "low 0\nhigh 0\nmax 12\noom 3\noom_kill 2\noom_group_kill 1\n";
   EXPECT_EQ(oom_kills(events), 2u);
   EXPECT_EQ(oom_evidence(exited(-1, 9, ""), events),
@@ -79,7 +79,7 @@ TEST(AgentWatch, AnAgentThatIsGoneIsStartedAtOnce) {
   EXPECT_EQ(watch.look(false, seconds(1), kNow), Wish::kStart);
 }
 
-TEST(AgentWatch, WhatWasStartedHasTimeToTakeTheLockAndThenItIsTriedAgainMoreSeldom) {
+TEST(AgentWatch, AStartedAgentHasTimeToTakeTheLockAndIsThenRetriedLessOften) {
   AgentWatch watch(Duration::zero(), seconds(15));
   std::vector<double> starts;
   for (int tenth = 0; tenth < 400; ++tenth) {
@@ -161,7 +161,7 @@ TEST_F(Lingering, GoesOnWhileTheAgentHasNotTakenNote) {
 
 // --------------------------------------------------------------------- orphans
 
-TEST(StartAsOrphan, WhatIsStartedIsNobodysChildAndHasItsOutputInTheLog) {
+TEST(StartAsOrphan, TheStartedProcessIsAnOrphanAndItsOutputIsInTheLog) {
   const TempDir dir;
   const std::string log = dir / "log";
   ASSERT_TRUE(start_as_orphan({"/bin/sh", "-c", "echo $PPID $MARK >&2; sleep 0.2; echo done"},
@@ -234,7 +234,7 @@ TEST_F(Cgroups, AGroupOfTheSameNameIsEndedFirst) {
   ASSERT_TRUE(first);
   const pid_t pid = start_in(*first);
   ASSERT_TRUE(await([&] { return !read_file(*first + "/cgroup.procs").value_or("").empty(); }));
-  // A zombie is no longer in it, so nobody has to be reaped first.
+  // A zombie is no longer in the cgroup, so no process has to be reaped first.
   EXPECT_TRUE(root->make(kKey, {}));
   int status = 0;
   ASSERT_EQ(waitpid(pid, &status, 0), pid);

@@ -1,4 +1,4 @@
-// Who runs when under a drill of throttling.
+// Tests which process runs when under injected throttling.
 #include "antdtd/processes/throttle.h"
 
 #include <gmock/gmock.h>
@@ -56,7 +56,7 @@ TEST(Throttle, AnAgentThatComesLateStopsItForNoLongerThanItsPart) {
   EXPECT_EQ(throttles.next_due(), late + milliseconds(50));
 }
 
-TEST(Throttle, WhoEndedIsForgottenAndWhoMayRunIsNotKnown) {
+TEST(Throttle, AnEndedProcessIsForgotten) {
   Throttles throttles;
   throttles.set(kSlowed, 1, kStart);
   EXPECT_EQ(throttles.next_due(), std::nullopt);

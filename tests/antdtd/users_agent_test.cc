@@ -33,7 +33,7 @@ class UsersAgentTest : public AgentTest {
       keys_[user] = transport::generate_key_pair(path(std::string("of-") + user), "job").value();
       authorize(user);
     }
-    // Where the logs go: the run directory of the user who starts the job.
+    // The logs go to the run directory of the user who starts the job.
     ASSERT_EQ(chown(path("run").c_str(), nobody_.uid, nobody_.gid), 0);
     ASSERT_EQ(chmod(path("run").c_str(), 0700), 0);
     serve("127.0.0.1:0");
@@ -130,7 +130,7 @@ TEST_F(UsersAgentTest, AJobOfOneUserIsNotAttachedToWithTheKeyOfAnother) {
   EXPECT_EQ(other.await_message<wire::Refused>().code, wire::RefusalCode::kUnknown);
 }
 
-TEST_F(UsersAgentTest, WhoIsNoAdministratorCannotStopTheJobOfAnother) {
+TEST_F(UsersAgentTest, OnlyAnAdministratorCanStopTheJobOfAnotherUser) {
   Peer daemon = attached("root");
   Peer other = daemon_of("nobody");
   wire::AdminOrder stop;
@@ -168,11 +168,11 @@ TEST_F(UsersAgentTest, AKeyThatIsRemovedLosesItsOpenLinkWithinASecond) {
   const auto refused = daemon.await_message<wire::Refused>();
   EXPECT_LT(to_seconds(std::chrono::steady_clock::now() - removed), 1.0);
   EXPECT_EQ(refused.code, wire::RefusalCode::kUser);
-  // It is deaf, and the worker goes on: its daemon is away.
+  // The agent ignores the stop, and the worker goes on: its daemon is away.
   daemon.send(wire::StopProcess{0}, key(0));
   EXPECT_EQ(daemon.await_message<wire::Refused>().code, wire::RefusalCode::kUser);
   EXPECT_FALSE(processes_of(job_).empty());
-  // Nothing more comes by itself, such as the heartbeat of each second.
+  // No further message comes, such as the heartbeat of each second.
   EXPECT_FALSE(daemon.socket().wait_readable(std::chrono::milliseconds(1500)));
   authorize("nobody");
   Peer again = daemon_of("nobody");
@@ -200,7 +200,7 @@ TEST_F(UsersAgentTest, TheNextAgentAdoptsAndEndsTheProcessesOfAUser) {
   EXPECT_EQ(again.await_message<wire::ProcessExited>().code, 5);
 }
 
-TEST_F(UsersAgentTest, WhatTheShimOfAUserLeavesWhenItIsKilledIsEnded) {
+TEST_F(UsersAgentTest, ProcessesThatTheKilledShimOfAUserLeavesAreEnded) {
   Peer daemon = attached("nobody");
   const std::uint32_t pid = start(daemon, 0, "setsid sleep 1000 & sleep 1000");
   ASSERT_GT(pid, 0U);
@@ -233,7 +233,7 @@ TEST_F(UsersAgentTest, AWorkerOfAUserRunsInACgroupOfItsOwnThatGoesWithIt) {
   EXPECT_EQ(rmdir(made.c_str()), 0) << "nothing is left in it";
 }
 
-// What the user's own shim would never do: what it says is not believed.
+// A user's own shim would never send these messages: the agent does not believe them.
 TEST_F(UsersAgentTest, AUserCannotMakeTheAgentReadOrSignalWhatIsNotTheirs) {
   const pid_t ours = getpid();
   Peer daemon = attached("nobody");

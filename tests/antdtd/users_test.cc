@@ -1,4 +1,4 @@
-// Whom an agent serves, and as whom.
+// Tests which users an agent serves, and under which identity.
 #include "antdtd/users/users.h"
 
 #include <gmock/gmock.h>
@@ -77,14 +77,14 @@ TEST(ServedAsTest, AnAgentThatIsNotRootsServesItsOwnUserAlone) {
   EXPECT_THAT(said, HasSubstr("run antdtd as root"));
 }
 
-// What antdt keygen made of earlier releases, where one key was the whole cluster's.
+// A key that antdt keygen of earlier releases made, when one key served the whole cluster.
 TEST(ServedAsTest, AKeyNamedJobThatSaysNoUserIsTheAgentsOwnAsBefore) {
   EXPECT_EQ(refusal({"job", "job", false}, of_alice()), "served as alice");
   EXPECT_EQ(refusal({"job", "job", false}, of_root(true)), "served as root");
   EXPECT_THAT(refusal({"job", "job", false}, of_root()), HasSubstr("does not say whose key it is"));
 }
 
-TEST(EnvironmentOfTest, NothingOfTheAgentsGoesToAnotherUserButWhereThingsAre) {
+TEST(EnvironmentOfTest, AnotherUserGetsOnlyThePathsOfTheAgentsEnvironment) {
   const auto env = environment_of(
       user("bob", 1002), {"PATH=/usr/bin", "HOME=/root", "SECRET=1", "LC_ALL=C", "USER=root",
                           "CREDENTIALS_DIRECTORY=/run/credentials", "CUDA_HOME=/opt/cuda"});

@@ -95,7 +95,7 @@ class ModelExportTest : public testing::Test {
     ANTDT_TRY(const auto content, content_of(files));
     return write_model(files, content, {"ctr-01", "deepfm", "s7", Step{7}}, out, stopped);
   }
-  // That nothing can be read of what is there, and why.
+  // Expects that nothing can be exported, and returns the reason.
   std::string refusal() {
     const auto found = content();
     EXPECT_FALSE(found);
@@ -153,7 +153,7 @@ TEST_F(PartsExportTest, EachPartIsAnArrayOfItsType) {
   EXPECT_THAT(numbers_of<char>(out + "/state.npy"), ElementsAre('a', 'b'));
 }
 
-TEST_F(PartsExportTest, WhatCannotBeIsRefused) {
+TEST_F(PartsExportTest, ImpossiblePartsAreRefused) {
   write("parts.bin", std::string(16, ' '));
   describe("float64", 3, 0);
   EXPECT_THAT(refusal(), HasSubstr("part 'p' ends behind the file"));
@@ -238,7 +238,7 @@ TEST_F(StateExportTest, WithoutItsArraysItIsRefused) {
   EXPECT_THAT(refusal(), HasSubstr("there is no state.bin"));
 }
 
-TEST_F(ModelExportTest, AProgramsOwnFilesAreNotReadAndItIsSaid) {
+TEST_F(ModelExportTest, FilesOfAProgramAreNotReadAndTheMessageSaysSo) {
   write("model.pt", "weights");
   const auto found = content();
   ASSERT_FALSE(found);
@@ -465,7 +465,7 @@ TEST_F(AsideDirectoryTest, HasItsPlaceOnlyWhenItIsPutThere) {
   EXPECT_EQ(std::distance(fs::directory_iterator(dir / "new"), fs::directory_iterator()), 1);
 }
 
-TEST_F(AsideDirectoryTest, NothingStaysOfOneThatWasGivenUp) {
+TEST_F(AsideDirectoryTest, AnAbandonedDirectoryLeavesNothing) {
   {
     auto aside = AsideDirectory::make_for(dir / "model");
     ASSERT_TRUE(aside);
@@ -484,7 +484,7 @@ TEST_F(AsideDirectoryTest, AnEmptyDirectoryAndALinkToOneAreTaken) {
   EXPECT_EQ(*read_file(dir / "link/a"), "x");
 }
 
-TEST_F(AsideDirectoryTest, WhatIsThereIsNotReplaced) {
+TEST_F(AsideDirectoryTest, AnExistingDirectoryIsNotReplaced) {
   ASSERT_TRUE(make_directories(dir / "full"));
   ASSERT_TRUE(write_file_atomic(dir / "full/mine", "x"));
   ASSERT_TRUE(write_file_atomic(dir / "file", "x"));
@@ -496,7 +496,7 @@ TEST_F(AsideDirectoryTest, WhatIsThereIsNotReplaced) {
   EXPECT_THAT(left(), testing::UnorderedElementsAre("full", "file"));
 }
 
-TEST_F(AsideDirectoryTest, WhatCameMeanwhileIsNotReplaced) {
+TEST_F(AsideDirectoryTest, ADirectoryThatAppearedMeanwhileIsNotReplaced) {
   auto aside = AsideDirectory::make_for(dir / "model");
   ASSERT_TRUE(aside);
   ASSERT_TRUE(make_directories(dir / "model"));

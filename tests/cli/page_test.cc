@@ -114,11 +114,11 @@ TEST(PageTest, ARunShowsBatchAndSpeedOfEachWorkerAndWhatHappened) {
   EXPECT_TRUE(has(body, "<li>3.0 s: worker-exited: w1 on a was killed by signal 9</li>"));
   EXPECT_EQ(times(body, "class=\"mark\""), 4U);
   EXPECT_TRUE(has(body, "job: done in 10s\nactions: 1\n"));
-  // w0 was silent from 1.5 to 9.5 s, w1 had no work of its own in one of its seconds.
+  // w0 was silent from 1.5 to 9.5 s; w1 had no own work in one of its seconds.
   EXPECT_EQ(times(body, "M"), 2 + 1 + 2U + 2);
 }
 
-TEST(PageTest, WhatIsNotKnownIsSaid) {
+TEST(PageTest, MissingPartsAreNamed) {
   RunView run;
   run.heading = "h";
   const std::string body = run_section(run, 2);

@@ -102,7 +102,7 @@ TEST_F(StragglersTest, AllSolutionsMeetAllSituationsAndWhatCannotBeRunSaysWhy) {
   EXPECT_EQ(cells->size(), names.size() * solutions.size());
 }
 
-TEST_F(StragglersTest, WhatIsSaidTwiceIsRunOnce) {
+TEST_F(StragglersTest, ASolutionNamedTwiceRunsOnce) {
   const auto cells = matrix({true, {"mix", "mix"}, {"nd", "none", "nd"}, ""});
   ASSERT_TRUE(cells) << cells.error().message;
   ASSERT_EQ(cells->size(), 2U);
@@ -172,7 +172,7 @@ TEST_F(StragglersTest, SpeedsAreComparedWhereJobsDifferInLength) {
   EXPECT_FALSE(lines[2].speedup_over_none);  // none was not run there
 }
 
-TEST_F(StragglersTest, OfSeveralRunsTheOneInTheMiddleSpeaksAndTheSpreadIsSaid) {
+TEST_F(StragglersTest, TheMedianRunIsReportedWithTheSpread) {
   const Cell nd = cell_of("persistent", "nd");
   std::vector<Line> lines = {line_of(
       nd, {run_of(nd, 90, 256'000), run_of(nd, 80, 256'000), run_of(nd, 100, 256'000)}, "")};

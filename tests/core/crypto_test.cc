@@ -1,4 +1,4 @@
-// What is made of a secret: proofs, further secrets, sealed pieces.
+// Tests of values that are derived from a secret: proofs, further secrets, sealed pieces.
 #include <gtest/gtest.h>
 
 #include <set>

@@ -57,7 +57,7 @@ TEST_F(DiskThreadTest, NothingIsDeliveredBeforeTheLoopAsks) {
   EXPECT_THAT(said_, ElementsAre(1));
 }
 
-TEST_F(DiskThreadTest, WhatAResultGivesToDoIsDone) {
+TEST_F(DiskThreadTest, WorkThatAResultRequestsIsDone) {
   disk_.run("a job", [this] { return [this] { disk_.run("another", says(2)); }; });
   deliver(1);
   EXPECT_THAT(said_, ElementsAre(2));
@@ -91,7 +91,7 @@ TEST_F(DiskThreadTest, OneThatMovesDoesNotStandStill) {
   let_go();
 }
 
-TEST_F(DiskThreadTest, WhatMayBeLostIsRefusedWhenTooMuchWaits) {
+TEST_F(DiskThreadTest, WritesThatMayBeLostAreRefusedWhenTooManyWait) {
   std::promise<void> began;
   disk_.run("syncing", stands_still(began));
   began.get_future().wait();

@@ -85,7 +85,7 @@ TEST(Injection, ARuleIsOfTheNamedOrOfTheHostOrOfBoth) {
   EXPECT_EQ(who({}, ""), "");
 }
 
-TEST(Injection, OfEachWindowAPartHolds) {
+TEST(Injection, AnInjectionHoldsForAPartOfEachWindow) {
   Rule rule = slowed(2);
   rule.every = seconds(10);
   rule.lasts = seconds(1);
@@ -181,7 +181,7 @@ TEST(Trace, GivesEachWorkersTimesOverTheLeastOfAll) {
   EXPECT_THAT(trace->slowdowns(2), testing::ElementsAre(2, 4)) << "the third is the first again";
 }
 
-TEST(Trace, WhatCannotBeReadIsNamedWithItsLine) {
+TEST(Trace, AnUnreadableLineIsNamedWithItsNumber) {
   const auto problem = [](const char* text) {
     const auto trace = Trace::parse(text);
     return trace ? "" : trace.error().message;
@@ -288,7 +288,7 @@ TEST(DrillJson, ReadsWhatTheLauncherWrote) {
   EXPECT_EQ(Emulation().device_of({'w', 0}), nullptr);
 }
 
-TEST(DrillJson, WhatIsNotThereHasItsDefaultAndNonsenseIsAnError) {
+TEST(DrillJson, MissingValuesHaveDefaultsAndInvalidOnesAreErrors) {
   EXPECT_TRUE(parse_rules("{}")->empty());
   EXPECT_TRUE(parse_emulation("{}")->devices.empty());
   EXPECT_FALSE(parse_rules("{"));

@@ -34,7 +34,7 @@ bool is_whole(const Piece& piece) {
   return piece.at[0] == piece.mark && std::memcmp(piece.at, piece.at + 1, piece.bytes - 1) == 0;
 }
 
-// Of the process's memory in bytes, as the kernel sums it up.
+// The process's memory in huge pages, in bytes, as the kernel sums it up.
 std::uint64_t in_huge_pages() {
   std::ifstream in("/proc/self/smaps_rollup");
   for (std::string line; std::getline(in, line);) {
@@ -92,7 +92,7 @@ TEST(HugePages, OneSizeFillsItsChunksAndLeavesThemOneByOne) {
   std::vector<void*> slots;
   for (std::size_t i = 0; i < 3 * kInOne; ++i) slots.push_back(memory.allocate(kSlot));
   EXPECT_EQ(memory.mapped_bytes(), 3 * kChunk);
-  // One of each chunk stays: none goes back, and what is free there is given first.
+  // One slot of each chunk stays, so no chunk is returned and its free slots are given first.
   for (std::size_t i = 0; i < slots.size(); ++i) {
     if (i % kInOne != 0) memory.deallocate(slots[i], kSlot);
   }
@@ -107,7 +107,7 @@ TEST(HugePages, OneSizeFillsItsChunksAndLeavesThemOneByOne) {
   EXPECT_EQ(memory.mapped_bytes(), 0U);
 }
 
-TEST(HugePages, WhatAForkTookApartIsPutTogetherAgain) {
+TEST(HugePages, HugePagesThatAForkSplitAreRestored) {
   if (!system_gives_huge_pages()) GTEST_SKIP() << "this system gives no huge pages";
   if (!kernel_can_mend()) GTEST_SKIP() << "a kernel before 6.1";
   HugePages memory;

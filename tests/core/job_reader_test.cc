@@ -26,7 +26,7 @@ TEST(JobReader, AValueIsFoundUnderTheNameThatItsTypeGivesIt) {
   EXPECT_EQ(read<std::uint64_t>(R"({"logs": {"max_bytes": 70000}})", "logs.max"), 70000U);
 }
 
-TEST(JobReader, WhatIsMissingOrNullIsWhatTheTableSays) {
+TEST(JobReader, MissingAndNullValuesTakeTheDefaultOfTheTable) {
   for (const char* json : {"{}", R"({"trainer": {}})", R"({"trainer": 3})",
                            R"({"trainer": {"lr": null, "hidden": null}})"}) {
     EXPECT_EQ(read<double>(json, "trainer.lr"), 0.001) << json;

@@ -24,7 +24,7 @@ TEST(EndPoint, AnAddressOfVersion6StandsInBrackets) {
   EXPECT_EQ(with_port("10.0.0.1", 7700), "10.0.0.1:7700");
 }
 
-TEST(EndPoint, WhatIsNoneIsSeen) {
+TEST(EndPoint, AnInvalidEndPointIsDetected) {
   for (const char* fine : {"10.0.0.1:7700", "host-a:1", "[::1]:7700", "[2001:db8::1]:65535"}) {
     EXPECT_TRUE(is_end_point(fine)) << fine;
   }

@@ -33,7 +33,7 @@ Status example() {
   return s;
 }
 
-TEST(Report, WhatIsWrittenIsReadAgain) {
+TEST(Report, WrittenReportsAreReadBack) {
   const std::string text = to_text(json_of(example()));
   const auto read = from_json<Status>(text);
   ASSERT_TRUE(read) << read.error().message;
@@ -42,7 +42,7 @@ TEST(Report, WhatIsWrittenIsReadAgain) {
   EXPECT_EQ(read->outcome->code, 75);
 }
 
-TEST(Report, WhatHasNoValueIsNullOrLeftOut) {
+TEST(Report, MissingValuesAreNullOrLeftOut) {
   const Json s = json_of(example());
   EXPECT_TRUE(s["workers"][1]["rank"].is_null());
   EXPECT_TRUE(s["failures"][0]["recovered_in_s"].is_null());
@@ -126,6 +126,10 @@ TEST(Report, ThePageForUsersNamesEachField) {
   EXPECT_EQ(told(*page, "WorkerStatus"), names_of<WorkerStatus>());
   EXPECT_EQ(told(*page, "ServerStatus"), names_of<ServerStatus>());
   EXPECT_EQ(told(*page, "Straggler"), names_of<Straggler>());
+  EXPECT_EQ(told(*page, "TracedScript"), names_of<TracedScript>());
+  EXPECT_EQ(told(*page, "StepTime"), names_of<StepTime>());
+  EXPECT_EQ(told(*page, "HangFound"), names_of<HangFound>());
+  EXPECT_EQ(told(*page, "RankStack"), names_of<RankStack>());
   EXPECT_EQ(told(*page, "Io"), names_of<Io>());
   EXPECT_EQ(told(*page, "DeviceClass"), names_of<DeviceClass>());
   EXPECT_EQ(told(*page, "Evaluation"), names_of<Evaluation>());

@@ -27,7 +27,7 @@ UserIdentity somebody() {
   return {"somebody", kSomebody, kTheirGroup, {kTheirGroup, kTheirOtherGroup}, "/home/some", ""};
 }
 
-// What `script` prints, run by sh that was started like this.
+// Returns the output of `script`, run by sh that was started as `what`.
 std::string output_of(Spawn what, const std::string& script) {
   int ends[2] = {-1, -1};
   EXPECT_EQ(pipe2(ends, O_CLOEXEC), 0);
@@ -120,7 +120,7 @@ TEST(SpawnTest, AProgramIsFoundInPathAndHasOurEnvironmentAndDirectory) {
   unsetenv("SPAWN_TEST");
 }
 
-TEST(SpawnTest, ItBeginsWhereItIsToldToInASessionOfItsOwn) {
+TEST(SpawnTest, ItStartsInTheGivenDirectoryAndItsOwnSession) {
   const TempDir directory;
   Spawn what;
   what.directory = directory.path();
@@ -129,7 +129,7 @@ TEST(SpawnTest, ItBeginsWhereItIsToldToInASessionOfItsOwn) {
             directory.path() + "\nown\n");
 }
 
-TEST(SpawnTest, NothingThatIsOpenHereReachesItUnlessItIsPassed) {
+TEST(SpawnTest, OnlyPassedDescriptorsReachTheChild) {
   const OwnedFd leaked(dup2(STDIN_FILENO, 100));
   const OwnedFd passed(fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 101));
   ASSERT_EQ(passed.get(), 101);
@@ -139,7 +139,7 @@ TEST(SpawnTest, NothingThatIsOpenHereReachesItUnlessItIsPassed) {
             "101\n");
 }
 
-TEST(SpawnTest, WhatYieldsIsNicerAndTheFirstToGo) {
+TEST(SpawnTest, AYieldingProcessIsNicerAndTheFirstToBeKilled) {
   Spawn what;
   what.yields = true;
   EXPECT_EQ(output_of(what, "nice; cat /proc/$$/oom_score_adj"), "5\n1000\n");

@@ -16,7 +16,7 @@ TEST(Duration, AnyUnitIsRead) {
   EXPECT_EQ(parse_duration("0").value(), microseconds(0));
 }
 
-TEST(Duration, WhatIsNoTimeIsRefusedWithAnExample) {
+TEST(Duration, AnInvalidTimeIsRefusedWithAnExample) {
   for (const char* text :
        {"", "10", "s", "10 s", "-1s", "10sec", "1e3s", "nans", "infs", "0.5us"}) {
     EXPECT_FALSE(parse_duration(text)) << text;
@@ -40,7 +40,7 @@ TEST(Size, BinaryAndDecimalUnitsAreRead) {
   EXPECT_EQ(parse_size("7B").value(), 7U);
 }
 
-TEST(Size, WhatIsNoSizeIsRefused) {
+TEST(Size, AnInvalidSizeIsRefused) {
   for (const char* text : {"", "2", "2G", "GiB", "-1B", "0.3B", "9999999TiB"}) {
     EXPECT_FALSE(parse_size(text)) << text;
   }

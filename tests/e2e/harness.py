@@ -60,10 +60,11 @@ def processes_of(text):
 
 
 def shared_memory():
-    """The segments that a program of a job may have made, by what their libraries call them."""
+    """The segments that a program of a job may have made, by what their libraries call them. They are
+    files; a directory there is of a benchmark, or of somebody else's run."""
     names = re.compile(r"antdt|torch|nccl|gloo|psm_|sem\.mp")
     shm = pathlib.Path("/dev/shm")
-    return {p.name for p in shm.iterdir() if names.search(p.name)} if shm.exists() else set()
+    return {p.name for p in shm.iterdir() if names.search(p.name) and p.is_file()} if shm.exists() else set()
 
 
 class Run:

@@ -53,3 +53,19 @@ optimizer = "adam"
 lr = 1e-3
 hidden = [256]
 """
+
+
+# [control] and [[inject]]: the last of four workers at a third of the others' speed.
+SLOW = """
+[control]
+solution = "{solution}"
+mode = "act"
+transient_window = "1s"
+persistent_window = "5s"
+[[inject]]
+workers = ["*"]
+delay_per_sample = "600us"
+[[inject]]
+workers = ["w3"]
+slowdown = 3.0
+"""

@@ -9,7 +9,7 @@ import pathlib
 import struct
 import sys
 
-TYPES = {"<f4": "f", "<f8": "d", "<u8": "Q"}
+TYPES = {"<f4": "f", "<f8": "d", "<u8": "Q", "<i8": "q"}
 
 
 def read_npy(path):

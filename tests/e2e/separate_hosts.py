@@ -11,7 +11,7 @@ import signal
 import subprocess
 import sys
 
-from harness import BIN, await_true, processes_of, stat_of
+from harness import BIN, await_true, processes_of
 from tally import TallyTest
 
 INSIDE = "ANTDT_TEST_SEPARATE_HOSTS"
@@ -89,7 +89,7 @@ class Host:
         return ["nsenter", "-t", str(self.holder.pid), "-n", "-m"]
 
     def path(self, path):
-        """What this host has at a path."""
+        """The files of this host at a path."""
         return pathlib.Path(f"/proc/{self.holder.pid}/root{path}")
 
     def own_disk(self, path, size="256m"):
@@ -117,11 +117,11 @@ class Host:
         await_true(listens, 10, f"{self.name} listens")
 
     def processes(self):
-        """Of jobs and of the agent, not those that hold the namespaces."""
+        """The processes of jobs and of the agent, without those that hold the namespaces."""
         return [pid for pid, _ in processes_of(f"TEST_HOST={self.test.dir}/{self.name}")]
 
     def die(self):
-        """As when its power fails."""
+        """Ends all its processes, as a power failure does."""
         self.link("down")
         for _ in range(3):
             for pid in self.processes():

@@ -1,5 +1,5 @@
-// What somebody says to a member that listens, or that dialled it. How the bytes were cut
-// changes nothing, and who does not know the secret is never met.
+// Input: the bytes of a peer to a member that listens, or that dialled it. The way they were cut
+// changes nothing, and a peer that does not know the secret is never accepted.
 #include "tests/fuzz/support/fuzz.h"
 #include "trainer/collective/handshake.h"
 

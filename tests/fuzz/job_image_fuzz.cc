@@ -1,4 +1,4 @@
-// What the job daemon remembers beside the ledger, as the journal holds it.
+// Input: the job daemon's state beside the ledger, as the journal holds it.
 #include "core/wire/codec.h"
 #include "ctl/job/job_image.h"
 #include "tests/fuzz/support/fuzz.h"

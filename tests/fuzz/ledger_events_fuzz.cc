@@ -71,7 +71,7 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   }
   const Ledger& ledger = pair.ledger;
   ANTDT_CHECK(ledger.committed() + ledger.outstanding() + ledger.ungranted() <= ledger.records(),
-              "{} committed, {} in hands, {} free of {}", ledger.committed(), ledger.outstanding(),
+              "{} committed, {} held, {} free of {}", ledger.committed(), ledger.outstanding(),
               ledger.ungranted(), ledger.records());
   ANTDT_CHECK(ledger.image() == pair.replayed.image(), "a restart gives another state");
   for (const EpochAccount& epoch : pair.accounts.epochs()) {

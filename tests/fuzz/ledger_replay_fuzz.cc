@@ -1,5 +1,5 @@
-// A journal: records of which each can be read, and which may contradict one
-// another. What replay refuses must leave a state that still is one.
+// Input: a journal whose records can each be read but may contradict one another. When replay
+// refuses one, the state must still be valid.
 #include "shard_server/accounts/accounts.h"
 #include "tests/fuzz/support/fuzz.h"
 #include "tests/fuzz/support/ledger_data.h"
@@ -15,7 +15,7 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     if (!ledger.replay(record)) return 0;  // the job daemon stops here
     if (!accounts.apply(record)) return 0;
     ANTDT_CHECK(ledger.committed() + ledger.outstanding() <= ledger.records(),
-                "{} committed and {} in hands of {}", ledger.committed(), ledger.outstanding(),
+                "{} committed and {} held of {}", ledger.committed(), ledger.outstanding(),
                 ledger.records());
   }
   const std::string image = ledger.image();

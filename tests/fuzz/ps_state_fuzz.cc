@@ -1,5 +1,5 @@
-// What a process that joins as a backup hears from its primary: the pieces of a state, and the
-// events behind it. Then it is promoted, and goes on.
+// Input: the messages of a primary to a process that joins as a backup: the pieces of a state, and
+// the events behind it. Then the backup is promoted, and goes on.
 #include <algorithm>
 #include <deque>
 #include <string>
@@ -21,8 +21,8 @@ using namespace antdt::ps;
 // Rows of what a hostile image calls a table take no more than this.
 constexpr std::uint32_t kWidest = 64;
 
-// As the shell: what is to be read or written is, at once. Says why it is no backup; nothing: it
-// may be one.
+// Reads and writes at once where the shell would do so later. Returns why the process cannot be a
+// backup, or nothing if it can.
 std::string step(Replica& replica, const replica::Input& event) {
   std::string broken;
   std::deque<replica::Input> events{event};

@@ -1,5 +1,5 @@
-// The slots that a step's last collective gathered. Whole slots are what the
-// collective gives; their content is the other members'.
+// Input: the slots that a step's last collective gathered. The collective delivers complete slots;
+// their content comes from the other members.
 #include <cstring>
 
 #include "tests/fuzz/support/fuzz.h"

@@ -1,5 +1,5 @@
-// Short texts: worker ids, times, sizes. What is read must be what is written
-// back.
+// Input: short texts (worker ids, times, sizes). A value that can be read must be written back as
+// it was.
 #include "core/ids.h"
 #include "core/schema/units.h"
 #include "tests/fuzz/support/fuzz.h"

@@ -1,5 +1,5 @@
-// The first byte chooses the message, the rest is its frame. What can be read
-// is written and read again: the same bytes must come of it.
+// The first byte chooses the message, the rest is its frame. A message that can be read is written
+// and read again, which must give the same bytes.
 #include <array>
 #include <utility>
 

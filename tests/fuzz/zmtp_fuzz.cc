@@ -1,5 +1,5 @@
-// What a local peer sends: greeting, commands and messages. How the bytes were
-// cut on their way changes nothing, and a packet is written as it was read.
+// Input: the bytes of a local peer (greeting, commands and messages). The way they were cut changes
+// nothing, and a packet is written as it was read.
 #include "core/transport/zmtp.h"
 #include "tests/fuzz/support/fuzz.h"
 

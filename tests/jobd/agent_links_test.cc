@@ -64,14 +64,14 @@ class PlayedAgent {
 
 class AgentLinksTest : public testing::Test {
  protected:
-  static constexpr Duration kConnect = seconds(30);
+  static constexpr Duration kConnect = ctl::AgentContacts::kConnectDeadline;
   static constexpr Duration kLostAfter = seconds(10);
 
   AgentLinksTest() : pump_(eventfd(1, EFD_CLOEXEC)) {
-    // Always readable: the loop never waits for the clock that stands still.
+    // Always readable, so the loop never waits for the fake clock, which does not advance.
     loop_.watch_fd(pump_, [this] { look(); });
     links_ = std::make_unique<AgentLinks>(
-        loop_, "ctr", Incarnation{3}, kConnect, kLostAfter,
+        loop_, "ctr", Incarnation{3}, kLostAfter,
         AgentLinks::Handlers{
             [this](const std::string& endpoint, const wire::AgentWelcome& welcome) {
               events.push_back(endpoint + " welcomes as " + welcome.host);
@@ -153,14 +153,14 @@ TEST_F(AgentLinksTest, AttachesEverySecondUntilTheAgentAnswersAndThenIsAlive) {
   PlayedAgent& agent = add("a");
   await([&] { return agent.heard.size() >= 2; }, "the first messages");
   EXPECT_THAT(agent.heard, ElementsAre("hello", "attach"));
-  EXPECT_FALSE(links_->all_welcome());
+  EXPECT_FALSE(links_->contacts().all_welcome());
   pass(seconds(1));
   await([&] { return agent.heard.size() >= 4; }, "the second try");
   EXPECT_THAT(agent.heard, ElementsAre("hello", "attach", "hello", "attach"));
   welcome(agent, "node-a");
   await([&] { return !events.empty(); }, "the welcome");
   EXPECT_THAT(events, ElementsAre("a welcomes as node-a"));
-  EXPECT_TRUE(links_->all_welcome());
+  EXPECT_TRUE(links_->contacts().all_welcome());
   agent.heard.clear();
   pass(seconds(2));
   await([&] { return agent.heard.size() >= 2; }, "heartbeats");
@@ -182,7 +182,7 @@ TEST_F(AgentLinksTest, AHostThatIsSilentIsReportedOnceAndWelcomedAnewWhenItIsBac
   pass(seconds(1));
   ASSERT_EQ(events.size(), 1U);
   EXPECT_THAT(events[0], HasSubstr("a lost: nothing was heard from it for 11 s"));
-  EXPECT_FALSE(links_->all_welcome());
+  EXPECT_FALSE(links_->contacts().all_welcome());
   pass(seconds(60));
   EXPECT_EQ(events.size(), 1U) << "it is said once";
   await([&] { return testing::Value(agent.heard, testing::Contains("attach")); },
@@ -195,13 +195,13 @@ TEST_F(AgentLinksTest, AHostThatIsSilentIsReportedOnceAndWelcomedAnewWhenItIsBac
   EXPECT_EQ(events.size(), 3U);
 }
 
-TEST_F(AgentLinksTest, WhateverIsHeardOfAHostSaysThatItLives) {
+TEST_F(AgentLinksTest, AnyMessageFromAHostShowsThatItIsAlive) {
   PlayedAgent& agent = add_welcome("a");
   for (int i = 0; i < 4; ++i) {
     pass(kLostAfter - seconds(1));
-    EXPECT_THAT(links_->silent(seconds(5)), ElementsAre("a"));
+    EXPECT_THAT(links_->contacts().silent(loop_.now()), ElementsAre("a"));
     agent.say(wire::Heartbeat{});
-    await([&] { return links_->silent(seconds(5)).empty(); }, "the heartbeat");
+    await([&] { return links_->contacts().silent(loop_.now()).empty(); }, "the heartbeat");
   }
   EXPECT_THAT(events, IsEmpty());
 }
@@ -211,8 +211,8 @@ TEST_F(AgentLinksTest, OneSilentHostSaysNothingOfAnother) {
   static_cast<void>(add_welcome("b"));
   pass(seconds(6));
   a.say(wire::Heartbeat{});
-  await([&] { return links_->silent(seconds(5)).size() == 1; }, "the heartbeat");
-  EXPECT_THAT(links_->silent(seconds(5)), ElementsAre("b"));
+  await([&] { return links_->contacts().silent(loop_.now()).size() == 1; }, "the heartbeat");
+  EXPECT_THAT(links_->contacts().silent(loop_.now()), ElementsAre("b"));
   pass(seconds(5));
   ASSERT_EQ(events.size(), 1U);
   EXPECT_THAT(events[0], testing::StartsWith("b lost: "));
@@ -238,7 +238,7 @@ TEST_F(AgentLinksTest, ARefusalBeforeTheWelcomeIsALostHostWithItsReason) {
 TEST_F(AgentLinksTest, AnAgentThatWasStartedAnewIsAttachedToAgainAndNotLost) {
   PlayedAgent& agent = add_welcome("a");
   agent.say(wire::Refused{wire::RefusalCode::kUnknown, "it does not know this job"});
-  await([&] { return !links_->all_welcome(); }, "the refusal");
+  await([&] { return !links_->contacts().all_welcome(); }, "the refusal");
   EXPECT_THAT(events, IsEmpty());
   pass(seconds(1));
   await([&] { return testing::Value(agent.heard, testing::Contains("attach")); }, "an attach");
@@ -247,7 +247,7 @@ TEST_F(AgentLinksTest, AnAgentThatWasStartedAnewIsAttachedToAgainAndNotLost) {
   EXPECT_THAT(events, ElementsAre("a welcomes as a"));
 }
 
-TEST_F(AgentLinksTest, WhatIsAboutAWorkerIsNotAboutTheLink) {
+TEST_F(AgentLinksTest, MessagesAboutAWorkerDoNotChangeTheLink) {
   PlayedAgent& agent = add_welcome("a");
   wire::Envelope envelope;
   envelope.worker = WorkerId{'w', 0};
@@ -255,7 +255,7 @@ TEST_F(AgentLinksTest, WhatIsAboutAWorkerIsNotAboutTheLink) {
   agent.say(wire::Refused{wire::RefusalCode::kFull, "no cores are free"}, envelope);
   await([&] { return !events.empty(); }, "the refusal");
   EXPECT_THAT(events, ElementsAre("a says refused"));
-  EXPECT_TRUE(links_->all_welcome());
+  EXPECT_TRUE(links_->contacts().all_welcome());
 }
 
 TEST_F(AgentLinksTest, NonsenseIsDroppedAndWhatFollowsIsHeard) {

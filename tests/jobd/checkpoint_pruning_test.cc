@@ -1,4 +1,4 @@
-// What of a run's checkpoints stays, and what a checkpoint that is said twice changes.
+// Tests which of a run's checkpoints are kept, and that a repeated checkpoint changes nothing.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -22,7 +22,7 @@ class CheckpointPruningTest : public testing::Test {
     std::uint64_t generation = 2;
     std::uint32_t attempt = 1;
   };
-  // As a member leaves it, for the job daemon to complete.
+  // The files of a member, for the job daemon to complete.
   ctl::job::StoreCheckpoint written(std::uint64_t step, const std::string& weights, Writer by) {
     ctl::job::StoreCheckpoint checkpoint;
     checkpoint.written.step = Step{step};
@@ -51,7 +51,7 @@ class CheckpointPruningTest : public testing::Test {
   CheckpointStore store_{run_.path(), 2};
 };
 
-TEST_F(CheckpointPruningTest, OneThatIsSaidTwiceIsStoredOnceAndStaysAsItWas) {
+TEST_F(CheckpointPruningTest, ACheckpointReportedTwiceIsStoredOnceAndUnchanged) {
   const auto first = written(7, "weights", {});
   ASSERT_TRUE(store_.store(first));
   EXPECT_EQ(store_.store(first).value_or(""), "s0000000007-l1-g2-w0.1") << "its answer was lost";
@@ -69,7 +69,7 @@ TEST_F(CheckpointPruningTest, AZombiesCheckpointTakesNobodysPlace) {
   EXPECT_THAT(store_.list(), ElementsAre("s0000000007-l1-g2-w0.1", "s0000000007-l1-g3-w0.2"));
 }
 
-TEST_F(CheckpointPruningTest, WhatAnEarlierLineageLeftGoesFirst) {
+TEST_F(CheckpointPruningTest, CheckpointsOfAnEarlierLineageAreRemovedFirst) {
   stored(100, {1});
   stored(200, {1});
   stored(50, {2});
@@ -78,7 +78,7 @@ TEST_F(CheckpointPruningTest, WhatAnEarlierLineageLeftGoesFirst) {
   EXPECT_THAT(store_.list(), ElementsAre("s0000000050-l2-g2-w0.1", "s0000000060-l2-g2-w0.1"));
 }
 
-TEST_F(CheckpointPruningTest, WhatIsLeftOfTrainingThatWasGivenUpGoesThoughItsNumberIsHigher) {
+TEST_F(CheckpointPruningTest, CheckpointsOfAbandonedTrainingAreRemovedEvenWithHigherNumbers) {
   const auto given_up = written(90, "weights", {1, 2, 1});
   const auto under_way = written(60, "weights", {2, 5, 2});
   stored(50, {2, 5, 2});
@@ -86,8 +86,9 @@ TEST_F(CheckpointPruningTest, WhatIsLeftOfTrainingThatWasGivenUpGoesThoughItsNum
   EXPECT_TRUE(exists(under_way.written.directory));
 }
 
-// Of parameter servers: directories have the number of the cut, which steps leave far behind.
-TEST_F(CheckpointPruningTest, WhatServersWriteMeanwhileStaysHoweverManyStepsWereMade) {
+// With parameter servers a directory has the number of the cut, which is far below that of the
+// step.
+TEST_F(CheckpointPruningTest, FilesThatServersAreWritingStayHoweverManyStepsPass) {
   auto fifth = written(1000, "weights", {});
   const std::string of_fifth = run_ / "checkpoints/.tmp-5-g2";
   fs::rename(fifth.written.directory, of_fifth);
@@ -123,7 +124,7 @@ TEST_F(CheckpointPruningTest, WithTheNewestDamagedTheRunGoesOnFromTheOneThatWasK
   const auto newest = store_.newest();
   EXPECT_EQ(newest.found.step, Step{8});
   EXPECT_THAT(newest.problems, testing::SizeIs(1));
-  // Both of them, and there is nothing left to go on from; each is said.
+  // Both are damaged, so there is nothing left to go on from; each is reported.
   ASSERT_TRUE(write_file_atomic(run_ / "checkpoints/s0000000008-l1-g2-w0.1/ledger.json", "{}"));
   const auto none = store_.newest();
   EXPECT_TRUE(none.none());

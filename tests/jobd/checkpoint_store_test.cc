@@ -56,7 +56,7 @@ TEST_F(CheckpointStoreTest, KeepsTheNewest) {
               testing::ElementsAre("s0000000008-l1-g2-w0.1", "s0000000100-l1-g2-w0.1"));
 }
 
-TEST_F(CheckpointStoreTest, WhatEarlierWritersLeftUnfinishedGoesWithTheNextOne) {
+TEST_F(CheckpointStoreTest, UnfinishedFilesOfEarlierWritersAreRemovedWithTheNextCheckpoint) {
   const std::string dead = write(6).directory;
   const std::string at_work = write(9).directory;
   ASSERT_TRUE(store(write(8)));
@@ -151,7 +151,7 @@ TEST_F(CheckpointStoreTest, OneWhoseManifestIsNoManifestIsPassedOver) {
   }
 }
 
-TEST_F(CheckpointStoreTest, WithoutAnyThereIsNothingToGoOnFrom) {
+TEST_F(CheckpointStoreTest, WithoutACheckpointThereIsNothingToGoOnFrom) {
   EXPECT_EQ(checkpoints.newest().found.directory, "");
   const auto name = store(write(8));
   cut(*name, "ledger.json");

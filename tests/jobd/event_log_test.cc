@@ -22,7 +22,7 @@ using testing::SizeIs;
 
 class EventLogTest : public testing::Test {
  protected:
-  // What the file has by now, each line as JSON.
+  // The lines of the file so far, each as JSON.
   std::vector<json> written() {
     EXPECT_TRUE(disk_.await_idle(std::chrono::seconds(20)));
     std::vector<json> lines;
@@ -104,9 +104,9 @@ TEST_F(EventLogTest, AFileThatCannotBeWrittenCostsTheFileAlone) {
   EXPECT_THAT(log.since(0), SizeIs(1));
 }
 
-// The disk takes three lines to wait; what comes while it stands still is missed in the file,
-// and said there as soon as it answers.
-TEST_F(EventLogTest, WhatFoundNoRoomWhileTheDiskStoodStillIsCountedInTheFile) {
+// The disk thread holds three waiting lines; the events after them while the disk hangs are missing
+// in the file, which says so as soon as the disk answers.
+TEST_F(EventLogTest, EventsDroppedWhileTheDiskHungAreCountedInTheFile) {
   EventLog log(path_, disk_);
   std::promise<void> began, answers;
   disk_.run("standing still", [&, until = answers.get_future().share()] {

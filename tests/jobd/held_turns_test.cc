@@ -1,4 +1,4 @@
-// What is sent when: turns that wait, and orders that wait for a checkpoint.
+// Tests when messages are sent: turns that wait, and orders that wait for a checkpoint.
 #include <gtest/gtest.h>
 
 #include "jobd/held_orders.h"
@@ -41,7 +41,7 @@ TEST(HeldTurns, AHistoryThatIsNotKeptHoldsUpTrainingForTwoSecondsAtMost) {
   EXPECT_EQ(endpoints(turns.take_due(kNow + HeldTurns::kPatience)), Names{"a"});
 }
 
-TEST(HeldTurns, WhatIsKeptAfterItsTurnWasSentConcernsNoLaterTurn) {
+TEST(HeldTurns, AResultThatIsHeldAfterItsTurnWasSentChangesNoLaterTurn) {
   HeldTurns turns;
   const std::uint64_t first = turns.add_waiting(to("a"), kNow);
   std::ignore = turns.take_due(kNow + HeldTurns::kPatience);
@@ -54,7 +54,7 @@ TEST(HeldTurns, WhatIsKeptAfterItsTurnWasSentConcernsNoLaterTurn) {
 
 const Member kReader{{'w', 0}, Attempt{1}};
 
-TEST(HeldOrders, AnOrderThatIsSaidAgainReplacesTheFirstAndFetchesNothingAgain) {
+TEST(HeldOrders, ARepeatedOrderReplacesTheFirstAndFetchesNothingAgain) {
   HeldOrders orders;
   const auto number = orders.hold(kReader, "checkpoints/7", {{"first", ""}, {}});
   ASSERT_TRUE(number);
@@ -74,7 +74,7 @@ TEST(HeldOrders, AnOrderForAnotherCheckpointEndsTheEarlierOne) {
   EXPECT_TRUE(orders.release(kReader, *second));
 }
 
-TEST(HeldOrders, WhoIsToldToLeaveHearsNoOrderAfterIt) {
+TEST(HeldOrders, AMemberThatIsToldToLeaveHearsNoLaterOrder) {
   HeldOrders orders;
   const auto number = orders.hold(kReader, "checkpoints/7", {{"a", ""}, {}});
   orders.drop(kReader);

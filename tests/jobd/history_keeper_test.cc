@@ -43,7 +43,7 @@ TEST_F(HistoryKeeperTest, ATurnIsThereForAReaderAtItsEnd) {
   EXPECT_FALSE(keeper.take_news());
 }
 
-TEST_F(HistoryKeeperTest, WhereItCannotBeOpenedTheJobGoesOnAndItIsSaidOnce) {
+TEST_F(HistoryKeeperTest, TheJobGoesOnWithoutAHistoryThatCannotBeOpenedAndSaysSoOnce) {
   HistoryKeeper keeper(directory / "missing/history.db", data, Incarnation{1});
   EXPECT_THAT(keeper.take_news().value_or(""), HasSubstr("missing/history.db"));
   remember_a_step(keeper);
@@ -78,7 +78,7 @@ TEST_F(HistoryKeeperTest, MeasurementsAloneAreWrittenAgainWhenThatIsPossible) {
   EXPECT_EQ(found->moments.size(), 1U);
 }
 
-TEST_F(HistoryKeeperTest, WhatCannotBeWrittenWaitsAndIsSaidOnce) {
+TEST_F(HistoryKeeperTest, AnEntryThatCannotBeWrittenWaitsAndTheErrorIsReportedOnce) {
   HistoryKeeper keeper(path, data, Incarnation{1});
   // Every write of ours fails from here on.
   ASSERT_TRUE(shard_server::History::open(path, data, Incarnation{2}));

@@ -1,4 +1,4 @@
-// What a job daemon does while a disk does not answer.
+// Tests of the job daemon while a disk does not answer.
 #include "jobd/disk/history_thread.h"
 
 #include <gmock/gmock.h>
@@ -37,7 +37,7 @@ class StandingDiskTest : public testing::Test {
     data.shard_records = 10;
     return data;
   }
-  // From here on `disk` does not answer, until answer().
+  // Makes `disk` hang until answer().
   void stand_still(DiskThread& disk) {
     std::promise<void> began;
     disk.run("syncing", [&began, until = until_.get_future().share()] {
@@ -95,7 +95,7 @@ TEST_F(StandingDiskTest, TheHistoryIsThereOnceASyncWasAnswered) {
   EXPECT_EQ(found->unknown(), 0U);
 }
 
-TEST_F(StandingDiskTest, WhatIsRememberedMeanwhileIsWrittenInItsOrderAfterwards) {
+TEST_F(StandingDiskTest, EntriesMadeWhileTheDiskHangsAreWrittenInOrderAfterwards) {
   stand_still(disks.history());
   thread.remember(settled());
   thread.remember(granted(0));
@@ -117,7 +117,7 @@ TEST_F(StandingDiskTest, WhatIsRememberedMeanwhileIsWrittenInItsOrderAfterwards)
   EXPECT_EQ(news, "");
 }
 
-TEST_F(StandingDiskTest, AFilesystemThatDoesNotAnswerIsSaidWhenItBeginsAndWhenItIsOver) {
+TEST_F(StandingDiskTest, AHangingFilesystemIsReportedWhenItBeginsAndWhenItIsOver) {
   EXPECT_EQ(disks.trouble(), "");
   stand_still(disks.records());
   clock.advance(Disks::kPatience - std::chrono::milliseconds(1));

@@ -86,7 +86,7 @@ TEST(JobSpecTest, ProtocolAndRestartAreThoseOfTheRole) {
   }
 }
 
-TEST(JobSpecTest, WhatAFailureCostsIsWrittenInTheJob) {
+TEST(JobSpecTest, TheCostsOfAFailureAreReadFromTheJob) {
   const ctl::JobSpec spec = spec_of(launcher::kJob +
                                     "[failure]\nbudgets = { signal = 7 }\n"
                                     "budget_refill = \"3m\"\nstop_grace = \"4s\"\n"
@@ -136,7 +136,7 @@ TEST(JobSpecTest, TheLedgerDealsWhatWasFoundAndNotWhatWasWritten) {
   EXPECT_EQ(train_set(config, found).shard_records, 1U) << "a shard has a record at least";
 }
 
-// What the launcher left in the run directory.
+// Makes the files that the launcher leaves in the run directory.
 class DataFoundTest : public testing::Test {
  protected:
   Result<DataFound> found_in(const std::string& text) {
@@ -155,7 +155,7 @@ TEST_F(DataFoundTest, SaysHowManyRecordsThereAreAndWhichData) {
   EXPECT_EQ(found->fingerprint, "ab");
 }
 
-TEST_F(DataFoundTest, WhatIsNotWhatTheLauncherWritesIsAnErrorThatNamesTheRun) {
+TEST_F(DataFoundTest, AFileThatTheLauncherDidNotWriteIsAnErrorThatNamesTheRun) {
   for (const char* text : {"", "[]", "{}", R"({"train_records":-1})", R"({"train_records":"1"})",
                            R"({"train_records":1)"}) {
     const auto found = found_in(text);

@@ -102,21 +102,21 @@ TEST_F(OwnProgramTest, AViewThatIsLargerThanAPipeArrives) {
   EXPECT_GT(std::stoul(read_file(log_).value_or("0")), 1'000'000UL);
 }
 
-TEST_F(OwnProgramTest, OneThatIsNotThereIsSaid) {
+TEST_F(OwnProgramTest, AMissingProgramIsReported) {
   EXPECT_THAT(news_of("exec /nothing/of/the/kind"), HasSubstr("ended with code 127"));
 }
 
-TEST_F(OwnProgramTest, OneThatEndsIsSaidWithItsLastWords) {
+TEST_F(OwnProgramTest, AProgramThatEndsIsReportedWithItsLastLines) {
   EXPECT_THAT(news_of("echo NameError: speeds >&2; exit 3"),
               HasSubstr("ended with code 3 (NameError: speeds)"));
 }
 
-TEST_F(OwnProgramTest, OneThatSaysNonsenseIsSaid) {
+TEST_F(OwnProgramTest, AProgramThatWritesNonsenseIsReported) {
   EXPECT_THAT(news_of("read view; echo hello; cat"),
               HasSubstr("no JSON object on one line: hello"));
 }
 
-TEST_F(OwnProgramTest, OneThatClosesItsOutputIsSaid) {
+TEST_F(OwnProgramTest, AProgramThatClosesItsOutputIsReported) {
   EXPECT_THAT(news_of("exec >&-; cat >/dev/null"), HasSubstr("has closed its standard output"));
 }
 
@@ -132,7 +132,7 @@ TEST_F(OwnProgramTest, OneThatFloodsItsStandardErrorFillsNoDisk) {
   EXPECT_LE(std::filesystem::file_size(log_ + ".1"), OwnProgram::kLogBytes);
 }
 
-TEST(ChildProgramTest, WhatItStartedEndsWithIt) {
+TEST(ChildProgramTest, ItsChildrenEndWithIt) {
   auto child = ChildProgram::start({"/bin/sh", "-c", "sleep 1000 & echo $!"}, "");
   ASSERT_TRUE(child) << child.error().message;
   std::string said;

@@ -23,7 +23,7 @@ TEST(SeenNumbers, ACheckpointsNameTellsLineageGenerationAndItsWriter) {
   EXPECT_EQ(seen.attempts.at(kW1), Attempt{4});
 }
 
-// Of a job with parameter servers the first of them is the writer.
+// With parameter servers the first of them is the writer.
 TEST(SeenNumbers, ACheckpointThatServersWroteTellsTheSame) {
   SeenNumbers seen;
   seen.in_checkpoint_name("s0000000120-l3-g17-s1.4");
@@ -32,7 +32,7 @@ TEST(SeenNumbers, ACheckpointThatServersWroteTellsTheSame) {
   EXPECT_EQ(seen.attempts.at(kS1), Attempt{4});
 }
 
-TEST(SeenNumbers, WhatIsNoCheckpointOrLogOrEventIsLeftAlone) {
+TEST(SeenNumbers, OtherFilesThanCheckpointsLogsAndEventsAreIgnored) {
   SeenNumbers seen;
   seen.in_checkpoint_name(".tmp-12-1");
   seen.in_checkpoint_name("s12-l3");
@@ -69,7 +69,7 @@ TEST(SeenNumbers, AreGatheredFromEverythingThatTheRunLeft) {
   EXPECT_EQ(seen.seconds, 42.5);
 }
 
-TEST(SeenNumbers, OfSeveralOfAKindTheHighestCountsWhateverTheirOrder) {
+TEST(SeenNumbers, TheHighestNumberOfAKindCountsInAnyOrder) {
   SeenNumbers seen;
   for (const char* name : {"w1.2.err", "w1.10.out", "w1.9.err"}) seen.in_log_name(name);
   EXPECT_EQ(seen.attempts.at(kW1), Attempt{10}) << "by number, not by name";
@@ -108,7 +108,7 @@ TEST(SeenNumbers, ARunThatLeftNothingHasUsedNoNumbers) {
   EXPECT_TRUE(seen_in(run / "nowhere").attempts.empty());
 }
 
-TEST(SeenNumbers, OfALedgerAreThoseOfItsMembers) {
+TEST(SeenNumbers, ALedgerHasTheNumbersOfItsMembers) {
   shard_server::LedgerConfig config;
   config.train.records = config.train.shard_records = 10;
   shard_server::Ledger ledger(config);

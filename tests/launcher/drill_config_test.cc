@@ -105,7 +105,7 @@ TEST(DrillConfig, DevicesReadBackTheSameAndMayComeByAnOverride) {
   EXPECT_EQ(to_json(*from_json(to_json(*config))), to_json(*config));
 }
 
-TEST(DrillConfig, WhatIsWrittenOfDevicesNamesWorkersOrAHostAndSaysSomething) {
+TEST(DrillConfig, ADeviceEntryNamesWorkersOrAHostAndASetting) {
   const auto entry = [](const std::string& keys) { return kJob + "[[device]]\n" + keys + "\n"; };
   EXPECT_THAT(problems_of(entry("workers = [\"w4\"]\nclass = \"a\"")),
               HasSubstr("device[0].workers: 'w4' is no worker of this job: w0 to w3"));

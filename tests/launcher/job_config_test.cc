@@ -14,7 +14,7 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-TEST(JobConfig, WhatIsNotWrittenHasItsDefault) {
+TEST(JobConfig, AMissingKeyHasItsDefault) {
   const auto config = load_text(kJob, "job.toml");
   ASSERT_TRUE(config) << config.error().message;
   EXPECT_EQ(config->job.name, "ctr");
@@ -34,7 +34,7 @@ TEST(JobConfig, AnUnknownKeyIsNamedWithItsPlaceAndTheKeyThatWasMeant) {
             "job.toml:4:1: job.epoch: unknown key: did you mean 'epochs'?");
 }
 
-TEST(JobConfig, OfAMistakeInANameOnlyThatIsSaid) {
+TEST(JobConfig, AnUnknownKeyIsTheOnlyErrorReported) {
   EXPECT_EQ(problems_of(replaced(kJob, "records", "recods")),
             "job.toml:9:1: data.recods: unknown key: did you mean 'records'?");
   EXPECT_EQ(problems_of(replaced(kJob, "name", "nam")),
@@ -104,7 +104,7 @@ TEST(JobConfig, EveryProblemIsListedAndNotOnlyTheFirst) {
   EXPECT_THAT(problems, HasSubstr("job.toml:13:1: data.on_bad_record.action"));
 }
 
-TEST(JobConfig, WhatIsNoTomlIsNamedWithLineAndColumn) {
+TEST(JobConfig, ASyntaxErrorIsNamedWithLineAndColumn) {
   EXPECT_THAT(problems_of("schema = 1\n[job\nname = 3\n"),
               testing::StartsWith("job.toml:2:5: this is not TOML: "));
 }
@@ -323,7 +323,47 @@ TEST_F(JobFiles, TheEffectiveConfigurationReadsBackTheSame) {
   EXPECT_EQ(to_json(*effective), to_json(*config));
 }
 
-TEST(JobConfig, AConfigurationMadeByHandCanBeWrittenWhateverItLeavesOut) {
+constexpr const char* kOwnProgram =
+    "command = [\"./own\"]\n[user]\ndepth = 3\nrate = 0.5\nwidths = [64, 32]\n"
+    "\"a name\" = \"x\"\ndeep = [[1.0], [2.5]]\non = true\n";
+
+TEST(JobConfig, OptionsOfTheProgramAreHandedOnAsTheyAreWritten) {
+  const std::string text = replaced(kJob, "[data]", std::string(kOwnProgram) + "[data]");
+  const auto config = load_text(text, "job.toml", {"user.depth=4", "user.path=a/b"});
+  ASSERT_TRUE(config) << config.error().message;
+  EXPECT_EQ(config->user.dump(),
+            R"({"a name":"x","deep":[[1.0],[2.5]],"depth":4,"on":true,"path":"a/b","rate":0.5,)"
+            R"("widths":[64,32]})");
+  const auto again = load_text(to_toml(*config), "effective.toml");
+  ASSERT_TRUE(again) << again.error().message;
+  EXPECT_EQ(to_json(*again), to_json(*config));
+  EXPECT_EQ(from_json(to_json(*config))->user, config->user);
+}
+
+TEST(JobConfig, AnOptionThatIsNoValueIsNamedWithItsPlace) {
+  const std::string text = replaced(kJob, "[data]", std::string(kOwnProgram) + "[data]");
+  EXPECT_EQ(problems_of(replaced(text, "depth = 3", "depth = { a = 1 }")),
+            "job.toml:9:1: user.depth: must be a string, a number, true or false, or a list of "
+            "these, not a table");
+  EXPECT_EQ(problems_of(replaced(text, "rate = 0.5", "rate = nan")),
+            "job.toml:10:1: user.rate: must be a finite number");
+}
+
+TEST(JobConfig, AntdtTrainerHasNoOptionsOfItsOwnAndNoOtherNames) {
+  EXPECT_THAT(problems_of(kJob + "[user]\ndepth = 3\n"),
+              testing::StartsWith("job.toml:12:2: user: is for a program of one's own"));
+  EXPECT_THAT(problems_of(kJob + "[trainer]\nreader = \"mine\"\n"),
+              testing::StartsWith("job.toml:13:1: trainer.reader: there is no 'mine' but in"));
+  EXPECT_THAT(problems_of(kJob + "[trainer]\nmodel = \"mlpp\"\n"),
+              HasSubstr("trainer.model: 'mlpp' is none of \"lr\""));
+}
+
+TEST(JobConfig, AProgramOfOnesOwnMayHaveOtherNames) {
+  const std::string own = replaced(kJob, "[data]", "command = [\"./own\"]\n[data]");
+  EXPECT_EQ(problems_of(own + "[trainer]\nmodel = \"mine\"\noptimizer = \"lion\"\n"), "");
+}
+
+TEST(JobConfig, AConfigurationMadeInCodeCanBeWrittenWhateverItLeavesOut) {
   const JobConfig empty;
   EXPECT_THAT(to_toml(empty), HasSubstr("[failure]"));
   EXPECT_TRUE(from_json(to_json(empty)));

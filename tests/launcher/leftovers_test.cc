@@ -13,7 +13,7 @@
 namespace antdt::launcher {
 namespace {
 
-// What a private agent leaves in its directory when it is killed.
+// Makes the files that a killed private agent leaves in its directory.
 class Leftovers : public ::testing::Test {
  protected:
   Leftovers() {

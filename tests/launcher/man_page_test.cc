@@ -20,7 +20,7 @@ std::string plain(std::string text) {
   return text;
 }
 
-// What follows each ".TP" and ".B KEY", up to the next, of the section KEYS.
+// The text after each ".TP" and ".B KEY", up to the next one, in the section KEYS.
 std::map<std::string, std::string> described() {
   const auto page = read_file(ANTDT_SOURCE_DIR "/man/job.toml.5");
   EXPECT_TRUE(page) << (page ? "" : page.error().message);

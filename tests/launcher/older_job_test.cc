@@ -28,7 +28,7 @@ slowdown = 3.0
 class = "a"
 )";
 
-// What the jobs above say themselves, or follows from what they say.
+// Keys that the jobs above set, or that follow from those.
 const std::set<std::string_view> kWritten = {
     "job.epochs",   "roles.worker.restart", "roles.server.count",
     "data.format",  "data.records",         "batch.global",
@@ -42,7 +42,7 @@ Json json_of(const std::string& text) {
   return Json::parse(to_json(config.value()));
 }
 
-// Where a key is in job.json: "inject[].delay" is "/inject/0/delay_us".
+// The position of a key in job.json: "inject[].delay" is "/inject/0/delay_us".
 Json::json_pointer pointer(const schema::Key& key) {
   std::string path = "/" + std::string(schema::parent(key.path)) + "/" + schema::json_name(key);
   for (const auto& [from, to] :
@@ -57,7 +57,7 @@ Json::json_pointer pointer(const schema::Key& key) {
 // All values of `json` by their pointers; lists are values.
 void collect(const Json& json, const Json::json_pointer& at, std::map<std::string, Json>& values) {
   for (const auto& [name, value] : json.items()) {
-    if (value.is_object() && name != "env") {
+    if (value.is_object() && name != "env" && name != "user") {
       collect(value, at / name, values);
     } else {
       values[(at / name).to_string()] = value;
@@ -76,7 +76,8 @@ const std::set<std::string> kDerived = {"/schema",
                                         "/roles/server/min",
                                         "/roles/server/max",
                                         "/roles/server/protocol",
-                                        "/roles/server/restart"};
+                                        "/roles/server/restart",
+                                        "/roles/server/trace"};
 
 TEST(JobKeys, TheConfigurationHasAllKeysOfTheTableAndNoOthers) {
   std::map<std::string, Json> values;

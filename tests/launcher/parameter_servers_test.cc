@@ -157,7 +157,7 @@ TEST(ParameterServers, ADeliveryOtherThanExactlyOnceIsRefusedWithTheirReason) {
             "their records are dropped");
 }
 
-TEST(ParameterServers, WhatBackupWorkersPushTooLateMayBeDropped) {
+TEST(ParameterServers, LatePushesOfBackupWorkersMayBeDropped) {
   for (const std::string more : {"[trainer]\nbackup_workers = 1", "[control]\nsolution = \"nd\""}) {
     const std::string text =
         replaced(kServersJob, "records = 1000", "records = 1000\ndelivery = \"at-most-once\"");

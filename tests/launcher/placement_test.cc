@@ -21,7 +21,7 @@ TEST(Placement, AHostWithTwiceTheRoomTakesTwiceTheWorkers) {
   EXPECT_THAT(places.value(), ElementsAre(0U, 0U, 0U, 0U, 1U, 1U));
 }
 
-TEST(Placement, WhatIsNotAskedForAlwaysFits) {
+TEST(Placement, AResourceThatIsNotRequestedAlwaysFits) {
   const auto places = place({{"a", 0, 0, 0}}, 5, Resources{});
   EXPECT_EQ(places.value().size(), 5U);
 }
@@ -69,7 +69,7 @@ RolesSection roles(std::uint32_t workers, const Resources& each, std::uint32_t s
   return roles;
 }
 
-TEST(Placement, WithoutServersWorkersAreWhereTheyAlwaysAre) {
+TEST(Placement, WithoutServersThePlacementOfWorkersIsUnchanged) {
   const auto places = place({{"a", 4, kGiB, 0}, {"b", 4, kGiB, 0}}, roles(4, {}, 0, {}));
   EXPECT_THAT(places.value().workers, ElementsAre(0U, 0U, 1U, 1U));
   EXPECT_THAT(places.value().servers, ElementsAre());
@@ -112,7 +112,7 @@ TEST(Placement, MoreServersThanTheHostsCanTakeIsAnErrorThatNamesTheirKeys) {
                              HasSubstr("lower roles.server.count or roles.server.resources")));
 }
 
-TEST(Placement, WhatIsTakenOfAHostIsNeverMoreThanItHas) {
+TEST(Placement, NoMoreIsAllocatedOnAHostThanItHas) {
   const HostResources left = without({"a", 2, kGiB, 1}, 3, {1, kGiB, 2});
   EXPECT_EQ(left.cpus, 0);
   EXPECT_EQ(left.memory_bytes, 0U);

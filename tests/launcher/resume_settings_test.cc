@@ -25,7 +25,7 @@ std::string refusal(const std::string& setting) {
   return changed ? "it was changed" : changed.error().message;
 }
 
-TEST(ResumeSettings, WhatSaysHowLongToWaitMayChange) {
+TEST(ResumeSettings, TimeoutsMayChange) {
   const auto changed =
       change_settings(job(), {"failure.hang_after=5s", "checkpoint.keep=7", "trainer.lr=0.25"});
   ASSERT_TRUE(changed) << changed.error().message;
@@ -39,7 +39,7 @@ TEST(ResumeSettings, WhatSaysHowLongToWaitMayChange) {
   EXPECT_THAT(text_of(changed->changes), HasSubstr("failure.hang_after from \"2m\" to \"5s\""));
 }
 
-TEST(ResumeSettings, NothingElseOfTheConfigurationIsAnotherThen) {
+TEST(ResumeSettings, OtherSettingsStayUnchanged) {
   const JobConfig before = job();
   auto changed = change_settings(before, {"failure.hang_after=5s"});
   ASSERT_TRUE(changed) << changed.error().message;
@@ -64,7 +64,7 @@ TEST(ResumeSettings, HowManyThereAreOfARangeStays) {
   EXPECT_EQ(changed->config.roles.worker.resources.cpus, 2);
 }
 
-TEST(ResumeSettings, WhatTheJournalAndTheCheckpointsGoByIsRefusedWithTheReason) {
+TEST(ResumeSettings, SettingsThatTheJournalAndCheckpointsDependOnAreRefusedWithTheReason) {
   EXPECT_THAT(refusal("batch.global=64"), HasSubstr("plan in the journal"));
   EXPECT_THAT(refusal("data.records=99"), HasSubstr("records are known by number"));
   EXPECT_THAT(refusal("job.epochs=9"), HasSubstr("the journal goes by them"));
@@ -78,7 +78,7 @@ TEST(ResumeSettings, ATableThatIsGivenWholeIsLookedInto) {
   EXPECT_THAT(refusal("roles={}"), HasSubstr("cannot change"));
 }
 
-TEST(ResumeSettings, AValueThatIsNoneIsSaidAsForANewRun) {
+TEST(ResumeSettings, AnInvalidValueIsReportedAsForANewRun) {
   EXPECT_THAT(refusal("failure.hang_after=soon"), HasSubstr("failure.hang_after"));
   EXPECT_THAT(refusal("failure.hang_afer=5s"), HasSubstr("hang_after"));
   EXPECT_THAT(refusal("failure.hang_after"), HasSubstr("key=value"));

@@ -54,13 +54,13 @@ TEST_F(RunDirectoryTest, ThatHoldsARunIsRefusedAfterItsLauncherEnded) {
   EXPECT_THAT(check_run_directory(options_).error().message, HasSubstr("it holds a run"));
 }
 
-TEST_F(RunDirectoryTest, WithOtherFilesInItIsRefused) {
+TEST_F(RunDirectoryTest, ADirectoryWithOtherFilesIsRefused) {
   ASSERT_TRUE(make_directories(options_.run_dir));
   ASSERT_TRUE(write_file_atomic(options_.run_dir + "/thesis.tex", "x"));
   EXPECT_THAT(check_run_directory(options_).error().message, HasSubstr("is not empty"));
 }
 
-TEST_F(RunDirectoryTest, OnANetworkFilesystemIsRefusedWithTheWayOut) {
+TEST_F(RunDirectoryTest, ADirectoryOnANetworkFilesystemIsRefusedWithTheAlternative) {
   options_.run_dir = dir_ / "nfs/run";
   ASSERT_TRUE(make_directories(dir_ / "nfs"));
   const auto run = create_run_directory(config_, kJob, options_);

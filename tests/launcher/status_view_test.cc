@@ -47,7 +47,7 @@ TEST(StatusView, ProgressIsOneLine) {
             "epoch 1/2  training  43%  12,345 samples/s  ETA 1m 15s  loss 0.5123  (AUC 0.7291)");
 }
 
-TEST(StatusView, WhatIsNotKnownYetIsLeftOut) {
+TEST(StatusView, UnknownValuesAreLeftOut) {
   report::Status begins;
   begins.state = "starting";
   EXPECT_EQ(progress_line(begins), "starting");

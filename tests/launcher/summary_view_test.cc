@@ -91,7 +91,7 @@ TEST(SummaryView, AStoppedRunSaysHowToGoOn) {
   EXPECT_THAT(closing_lines(s, "/r"), Contains(HasSubstr("antdt run --resume /r")));
 }
 
-TEST(SummaryView, WhatIsNoSummaryIsRefused) {
+TEST(SummaryView, AFileThatIsNoSummaryIsRefused) {
   EXPECT_FALSE(parse_summary("{"));
   EXPECT_FALSE(parse_summary("{\"state\":\"done\"}"));
 }

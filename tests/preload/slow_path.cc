@@ -41,7 +41,7 @@ struct Control {
   int error = 0;
 };
 
-// What follows uses system calls, since the functions of the C library are those below.
+// The code below uses system calls, since it defines the functions of the C library itself.
 
 std::size_t read_small(const char* path, char* into, std::size_t size) {
   const long fd = ::syscall(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC, 0);
@@ -114,7 +114,7 @@ bool below(const char* base, const char* path) {
          (given[length] == '\0' || given[length] == '/');
 }
 
-// Where a descriptor points; "" if it is no file.
+// Writes the path of a descriptor; "" if it is no file.
 void path_of(int fd, char (&out)[PATH_MAX]) {
   char link[64] = "/proc/self/cwd";
   if (fd != AT_FDCWD) std::snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
@@ -150,7 +150,7 @@ std::uint64_t now_ns() {
          static_cast<std::uint64_t>(now.tv_nsec);
 }
 
-// Waits while the disk stands still. False, with errno, if the call is to fail.
+// Waits while the disk hangs. Returns false, with errno, if the call is to fail.
 template <class Concerned>
 bool permitted(const Concerned& concerned) {
   const int before = errno;

@@ -1,4 +1,4 @@
-"""What goes wrong in a Python program is told in words; nothing hangs and nothing is lost."""
+"""Errors in a Python program are reported with a message; nothing hangs and nothing is lost."""
 import json
 import signal
 import unittest
@@ -79,9 +79,30 @@ def collate(samples):
         self.failed_with(r"collate_fn failed on records .*no batch", self.job_of("""
 def collate(samples): raise ValueError("no batch")"""))
 
-    def test_a_program_that_ends_amid_the_job_is_told(self):
+    def test_a_program_that_ends_amid_the_job_is_reported(self):
         self.failed_with("the program ended in the middle of the job",
                          self.job_of(amid="sys.exit(0) if job.step == 3 else None"))
+
+    def test_a_job_that_adjusts_what_the_program_cannot(self):
+        self.failed_with(r'declares adjust="size", and job.toml says \[batch\] adjust = "both"',
+                         self.job_of('job.declare(adjust="size")'))
+
+    def test_a_child_that_is_forked_amid_a_step_is_reported_and_harmless(self):
+        run = self.run_job(self.job_of(amid="""
+            if here and job.step == 3:
+                child = os.fork()
+                if child == 0:  # it ends as programs do, and not by _exit
+                    try:
+                        step.apply(opt)
+                    except adt.Error as error:
+                        print(error.name, error, flush=True)
+                    sys.exit(0)
+                os.waitpid(child, 0)"""), timeout=120)
+        self.assert_done(run)
+        self.assert_once(run, 1, RECORDS)
+        self.assertEqual(run.summary["failures"], [])
+        self.assertRegex((run.dir / "logs" / "w1.1.out").read_text(), "forked antdt_.*process")
+        self.assert_nothing_left()
 
     def test_an_interrupt_of_the_launcher_stops_the_job_in_good_order(self):
         process, run_dir = self.start_job(self.job_of(amid="time.sleep(0.05)"))

@@ -81,7 +81,7 @@ class Exact(python_jobs.PythonJobs):
                 self.check(python, run.dir, 100)
                 self.assert_nothing_left()
 
-    def test_so_do_members_of_whom_one_is_killed(self):
+    def test_uneven_shares_train_the_same_when_a_member_is_killed(self):
         job = self.toml("exact.py", self.dir, 0.02, workers=3, records=RECORDS, epochs=EPOCHS, batch=50)
         process, run_dir = self.start_job(job)
         for samples in (0.2, 0.5):

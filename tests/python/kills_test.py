@@ -5,13 +5,13 @@ import os
 import unittest
 
 import python_jobs
-import kill_loop_test
+import kills
 
 import antdt
 
 
 @python_jobs.needs_torch
-class PythonKills(kill_loop_test.Kills, python_jobs.PythonJobs):
+class PythonKills(kills.Kills, python_jobs.PythonJobs):
     records = int(os.environ.get("ANTDT_PYTHON_RECORDS", "60000"))
     kills = int(os.environ.get("ANTDT_PYTHON_KILLS", "12"))
     python = os.environ.get("ANTDT_KILLED_PYTHON")  # else Debian's
@@ -19,7 +19,7 @@ class PythonKills(kill_loop_test.Kills, python_jobs.PythonJobs):
     def job_with(self, extra):
         # 20 ms a micro-batch, and one process that reads ahead.
         return self.toml("tally.py", self.records, 0.02, 1, python=self.python, records=self.records,
-                         epochs=kill_loop_test.EPOCHS, batch=256, extra=extra)
+                         epochs=kills.EPOCHS, batch=256, extra=extra)
 
     @staticmethod
     def is_worker(command):

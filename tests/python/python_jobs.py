@@ -29,7 +29,7 @@ PYTHONS = [python for python in ["/usr/bin/python3", os.environ.get("ANTDT_TORCH
 
 
 def environment():
-    """What a Python program needs in order to find the package."""
+    """The environment with which a Python program finds the package."""
     return {"PYTHONPATH": str(SOURCE / "python"), "PYTHONDONTWRITEBYTECODE": "1",
             "OMP_NUM_THREADS": "1"}
 

@@ -62,7 +62,7 @@ TEST_F(AccountsTest, AnEpochClosedWithARecordMissingHasLostIt) {
   EXPECT_EQ(audit(accounts_).exit_code, 1);
 }
 
-TEST_F(AccountsTest, WhatIsSkippedIsNeitherLostNorCounted) {
+TEST_F(AccountsTest, SkippedRecordsAreNeitherLostNorCounted) {
   begin();
   apply(answered(0, {{{0, 50}, 0}}));
   apply(ledger::SkipDeclared{1, {45, 100}, "bad"});
@@ -75,7 +75,7 @@ TEST_F(AccountsTest, WhatIsSkippedIsNeitherLostNorCounted) {
   EXPECT_EQ(audit(accounts_).exit_code, 0);
 }
 
-TEST_F(AccountsTest, WhatALostMemberHeldIsNotCounted) {
+TEST_F(AccountsTest, RecordsThatALostMemberHeldAreNotCounted) {
   begin();
   apply(answered(0, {{{0, 50}, 0}}));
   apply(ledger::ProgressReported{kMember, {}, 1, 20});
@@ -90,7 +90,7 @@ TEST_F(AccountsTest, ASettledGenerationCommitsThePlacesOfTheOldOne) {
   EXPECT_EQ(accounts_.epochs()[0].once, 30U);
 }
 
-TEST_F(AccountsTest, WhatWasGivenBackIsNotCounted) {
+TEST_F(AccountsTest, RecordsThatWereGivenBackAreNotCounted) {
   begin();
   apply(answered(0, {{{0, 20}, 0}, {{60, 80}, 0}}));
   apply(ledger::RecallSettled{kMember, {}, 1, 1, 25});
@@ -100,7 +100,7 @@ TEST_F(AccountsTest, WhatWasGivenBackIsNotCounted) {
   EXPECT_EQ(accounts_.epochs()[0].repeated, 0U);
 }
 
-TEST_F(AccountsTest, WhatCameTooLateIsCountedWhereItIsTrained) {
+TEST_F(AccountsTest, RecordsThatCameTooLateAreCountedWhereTheyAreTrained) {
   begin();
   apply(answered(0, {{{0, 20}, 0}, {{60, 80}, 0}}));
   apply(ledger::LateReturned{answered(10, {}), 15, false});  // 10:20 and 60:65
@@ -158,8 +158,8 @@ TEST_F(AccountsTest, ItsImageIsItself) {
   }
 }
 
-// Of two servers one was lost: 30 are committed, 10 more may be in the other one's rows, and
-// the lost one's come from a checkpoint that has 20.
+// One of two servers was lost: 30 records are committed, 10 more may be in the other server's rows,
+// and the lost server's rows come from a checkpoint that has 20.
 class PromiseTest : public AccountsTest {
  protected:
   void lose_a_server(Delivery delivery) {
@@ -180,7 +180,7 @@ class PromiseTest : public AccountsTest {
   }
 };
 
-TEST_F(PromiseTest, AtLeastOnceWhatTheOthersHaveAlreadyIsRepeated) {
+TEST_F(PromiseTest, AtLeastOnceRepeatsWhatTheOtherServersHaveAlready) {
   lose_a_server(Delivery::kAtLeastOnce);
   EXPECT_EQ(accounts_.epochs()[0].once, 20U);
   EXPECT_EQ(accounts_.epochs()[0].remaining, 80U);
@@ -195,7 +195,7 @@ TEST_F(PromiseTest, AtLeastOnceWhatTheOthersHaveAlreadyIsRepeated) {
             std::string::npos);
 }
 
-TEST_F(PromiseTest, AtMostOnceWhatTheLostOneHadIsLost) {
+TEST_F(PromiseTest, AtMostOnceLosesWhatOnlyTheLostServerHad) {
   lose_a_server(Delivery::kAtMostOnce);
   EXPECT_EQ(accounts_.epochs()[0].lost, 20U);
   EXPECT_EQ(accounts_.epochs()[0].remaining, 60U) << "what may be in the model is not trained";
@@ -210,7 +210,7 @@ TEST_F(PromiseTest, AtMostOnceWhatTheLostOneHadIsLost) {
             std::string::npos);
 }
 
-TEST_F(PromiseTest, AtMostOnceWhatCameTooLateIsLost) {
+TEST_F(PromiseTest, AtMostOnceLosesWhatCameTooLate) {
   begin();
   apply(ledger::DeliveryChosen{Delivery::kAtMostOnce});
   apply(answered(0, {{{0, 100}, 0}}));
@@ -225,7 +225,7 @@ TEST_F(PromiseTest, AtMostOnceWhatCameTooLateIsLost) {
   EXPECT_EQ(audit(accounts_).exit_code, 0);
 }
 
-TEST_F(PromiseTest, NeitherAllowsWhatTheOtherDoes) {
+TEST_F(PromiseTest, NeitherPromiseAllowsTheLossesOfTheOther) {
   begin();
   apply(ledger::DeliveryChosen{Delivery::kAtMostOnce});
   apply(answered(0, {{{0, 100}, 0}, {{40, 45}, 0}}));

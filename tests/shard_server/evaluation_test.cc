@@ -78,7 +78,7 @@ TEST(EvaluationTest, LossAndAccuracyAreMeansOverRecords) {
   EXPECT_DOUBLE_EQ(*result.accuracy, 0.75);
 }
 
-TEST(EvaluationTest, NothingIsSaidOfNothing) {
+TEST(EvaluationTest, AnEvaluationWithoutRecordsReportsNothing) {
   EXPECT_FALSE(metrics({}).auc);
   EXPECT_FALSE(metrics({}).log_loss);
   EXPECT_FALSE(metrics(partial_of({{3, true}})).auc);

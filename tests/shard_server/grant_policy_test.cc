@@ -10,7 +10,7 @@ TEST(GrantPolicyTest, FarFromTheEndAMemberGetsWhatItWants) {
   EXPECT_EQ(grant_size(5000, {0, 0, 0}, {1'000'000, 0, 4, 0}), 5000U);
 }
 
-TEST(GrantPolicyTest, NearTheEndHandsAreCutByShareInWholeSteps) {
+TEST(GrantPolicyTest, NearTheEndGrantsAreCutByShareInWholeSteps) {
   // 1000 left, of which this member computes a quarter: 250, in steps of 100.
   EXPECT_EQ(grant_size(5000, {0, 100, 0}, {1000, 0, 4, 400}), 300U);
   EXPECT_EQ(grant_size(5000, {200, 100, 0}, {600, 400, 4, 400}), 100U);
@@ -22,7 +22,7 @@ TEST(GrantPolicyTest, AFastMemberIsLeftMoreThanASlowOne) {
   EXPECT_EQ(fair_need({0, 100, 0}, {1200, 0, 2, 400}), 300U);
 }
 
-TEST(GrantPolicyTest, AnEmptyHandAlwaysGetsSomethingWhileThereIsSome) {
+TEST(GrantPolicyTest, AWorkerThatHoldsNothingAlwaysGetsRecordsWhileThereAreSome) {
   for (std::uint64_t left = 1; left < 2000; ++left) {
     EXPECT_GT(grant_size(500, {0, 1, 0}, {left, 0, 2, 1001}), 0U);
     EXPECT_GT(grant_size(500, {0, 0, 0}, {left, 0, 64, 0}), 0U);
@@ -34,7 +34,7 @@ TEST(GrantPolicyTest, TheTargetHoldBoundsAGrant) {
   EXPECT_EQ(grant_size(1'000'000, {1500, 100, 1000}, {1'000'000, 0, 4, 400}), 200U);
 }
 
-TEST(GrantPolicyTest, WithoutSharesTheRestIsCutFinerAndFiner) {
+TEST(GrantPolicyTest, WithoutSharesTheGrantsAtTheEndGetSmallerAndSmaller) {
   EXPECT_EQ(grant_size(1000, {0, 0, 0}, {800, 0, 4, 0}), 100U);
   EXPECT_EQ(grant_size(1000, {0, 0, 0}, {8, 0, 4, 0}), 1U);
 }

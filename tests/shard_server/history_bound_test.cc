@@ -1,5 +1,4 @@
-// A history that has had more than its bound: the newest steps answer, the oldest are said to be
-// gone.
+// Tests of a history beyond its bound: the newest steps are found, the oldest are reported as gone.
 #include "shard_server/history/history_bound.h"
 
 #include <gmock/gmock.h>
@@ -30,7 +29,8 @@ class HistoryBoundTest : public testing::Test {
     place = 0;
     generation_ = Generation{generation};
   }
-  // Steps of 10 records of each of two members, told in runs of ten; each granted by itself.
+  // Trains steps of 10 records by each of two members, reported in runs of ten; each grant is one
+  // entry.
   void train(std::uint64_t steps) {
     for (std::uint64_t i = 0; i < steps; i += 10) {
       for (std::uint32_t w = 0; w < 2; ++w) {
@@ -120,7 +120,7 @@ TEST_F(HistoryBoundTest, LargeTransactionsThatAreFewStayWithinIt) {
   EXPECT_LE(bytes(), kMost * 5 / 4);
 }
 
-TEST_F(HistoryBoundTest, OfAGenerationThatIsForgottenNothingStays) {
+TEST_F(HistoryBoundTest, AForgottenGenerationLeavesNothing) {
   for (std::uint64_t generation = 1; generation <= 40; ++generation) {
     settle(2 * generation);
     settle(2 * generation + 1);  // the one before it was broken at once

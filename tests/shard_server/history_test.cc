@@ -1,4 +1,4 @@
-// What is written into a run's history, and what antdt data which reads there.
+// Tests of a run's history, and of what antdt data which reads from it.
 #include "shard_server/history/history.h"
 
 #include <gmock/gmock.h>
@@ -118,7 +118,7 @@ TEST_F(HistoryTest, RecordsAreThoseOfTheShuffledStream) {
   EXPECT_GT(shuffled, 5U);
 }
 
-TEST_F(HistoryTest, WhatWasTakenBackIsNobodysUntilItIsGrantedAgain) {
+TEST_F(HistoryTest, RecalledRecordsHaveNoHolderUntilTheyAreGrantedAgain) {
   write({settled(1, 0), grant(1, w0, 0, {0, 10}), grant(1, w0, 10, {10, 20}),
          grant(1, w1, 0, {20, 22}), history::Cut{Generation{1}, 1, w0, 4}, grant(1, w1, 2, {4, 10}),
          grant(1, w0, 4, {60, 70}), steps(1, 1, 2, {0, 0}, {4, 4})});
@@ -126,8 +126,8 @@ TEST_F(HistoryTest, WhatWasTakenBackIsNobodysUntilItIsGrantedAgain) {
   EXPECT_EQ(text(2), "w0: 60-63 w1: 6-9");
 }
 
-// After a power failure the journal's latest grants come again, perhaps in other
-// parts; after a kill a grant may be there that was never sent.
+// After a power failure the journal's latest grants are made again, perhaps in other parts; after a
+// kill the history may have a grant that was never sent.
 TEST_F(HistoryTest, AGrantReplacesWhatWasThereFromItsPlaceOn) {
   write({settled(1, 0, {w0}), grant(1, w0, 0, {0, 10}), grant(1, w0, 10, {10, 20})});
   write({grant(1, w0, 4, {30, 34}), steps(1, 1, 2, {0}, {4})}, Incarnation{2});

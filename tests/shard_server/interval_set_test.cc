@@ -21,7 +21,7 @@ TEST(IntervalSetTest, NeighboursCoalesce) {
   EXPECT_EQ(set.size(), 30U);
 }
 
-TEST(IntervalSetTest, WhatIsAddedTwiceCountsOnce) {
+TEST(IntervalSetTest, AnIntervalAddedTwiceCountsOnce) {
   IntervalSet set;
   set.add({5, 15});
   set.add({0, 10});

@@ -78,7 +78,7 @@ TEST_F(JournalTest, KeepsTheOrderOfAllKinds) {
   EXPECT_EQ(again.incarnation(), Incarnation{2});
 }
 
-TEST_F(JournalTest, WhatWasNotCommittedIsGone) {
+TEST_F(JournalTest, UncommittedWritesAreGone) {
   {
     Journal journal = open();
     write(journal, "a");
@@ -198,7 +198,7 @@ TEST_F(JournalTest, ALogCutShortKeepsItsWholeTurns) {
   EXPECT_EQ(records(), (Records{"ledger:a"}));
 }
 
-// Overwrites bytes of the database file where `text` stands.
+// Overwrites the bytes of `text` in the database file.
 void damage(const std::string& path, const std::string& text) {
   std::string bytes = *read_file(path);
   const std::size_t at = bytes.find(text);
@@ -259,7 +259,7 @@ bool enter_mount_namespace() {
   return mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0;
 }
 
-// Runs in a child with a tiny filesystem of its own.
+// Runs in a child with its own small filesystem.
 int fill_the_disk(const std::string& directory) {
   if (!enter_mount_namespace()) return 77;
   if (mount("tmpfs", directory.c_str(), "tmpfs", 0, "size=1m") != 0) return 77;

@@ -158,7 +158,7 @@ class Model {
     worker.joined = false;
   }
 
-  // What it holds past `committed` is nobody's.
+  // The records that it holds past `committed` lose their holder.
   void forget(Worker& worker, std::uint64_t committed) {
     commit(worker, committed);
     reset(worker);
@@ -214,7 +214,7 @@ class Model {
 
   void work(Worker& worker) {
     worker.taken += random(worker.granted.size() - worker.taken + 1);
-    // Who gives something back knows no place behind it before that is answered.
+    // A worker that gives records back knows no position behind them before the answer.
     if (worker.outstanding && worker.outstanding->request.late > 0) return;
     worker.place += random(worker.taken - worker.place + 1);
   }
@@ -279,7 +279,7 @@ class Model {
     ++late_;
   }
 
-  // A record goes into one hand only, and not when it is in the model.
+  // A record has one holder only, and none when it is in the model.
   void check_is_free(std::uint64_t record, const Worker& to) {
     ASSERT_EQ(commits_.at(record), 0) << "record " << record;
     for (const Worker& worker : workers_) {
@@ -374,7 +374,7 @@ class Model {
     if (random(15) == 0) remember_image();
   }
 
-  // What it says is committed, skipped records included.
+  // Every position that it reports as committed is, skipped records included.
   void check_positions() {
     const Ledger& ledger = recorder_.ledger();
     const Phase& phase = ledger.phase();
@@ -441,7 +441,7 @@ class Model {
 
 class LedgerModelTest : public ::testing::TestWithParam<std::uint32_t> {};
 
-TEST_P(LedgerModelTest, EveryRecordIsInOneHandAndCommittedOnce) {
+TEST_P(LedgerModelTest, EveryRecordHasOneHolderAndIsCommittedOnce) {
   int recalls = 0;
   int late = 0;
   constexpr std::uint32_t kSeeds = antdt::testing::all_or_some(25, 5);

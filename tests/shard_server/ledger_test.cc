@@ -1,4 +1,4 @@
-// What the transcripts do not show: images, checkpoints, very large data sets.
+// Tests beside the transcripts: images, checkpoints, very large data sets.
 #include "shard_server/ledger/ledger.h"
 
 #include <gtest/gtest.h>
@@ -44,12 +44,12 @@ TEST(LedgerTest, APlaceBeyondWhatWasGrantedIsRefusedAndNamed) {
   EXPECT_NE(refuse->refused.reason.find("its place is 101"), std::string::npos);
 }
 
-// At a checkpoint, and after a restore from it, they are in the model all the same.
-TEST(LedgerTest, WhatWasCommittedBeforeSomebodySkippedItIsNotCountedAsSkipped) {
+// At a checkpoint, and after a restore from it, the records are in the model all the same.
+TEST(LedgerTest, RecordsCommittedBeforeTheyWereSkippedDoNotCountAsSkipped) {
   Recorder recorder = two_members(config(1000));
   recorder.step(fetch(kFirst, 1, 0, 40));
   recorder.step(fetch(kFirst, 2, 20, 0));
-  recorder.step(ledger::SkipDeclared{1, {10, 60}, "bad"});  // 10 done, 20 in hand, 20 free
+  recorder.step(ledger::SkipDeclared{1, {10, 60}, "bad"});  // 10 done, 20 held, 20 free
   const auto image = recorder.ledger().image_at({{kFirst.worker, 30}});
   ASSERT_TRUE(image) << image.error().message;
   const auto then = Ledger::restore(config(1000), *image);
@@ -58,8 +58,8 @@ TEST(LedgerTest, WhatWasCommittedBeforeSomebodySkippedItIsNotCountedAsSkipped) {
   EXPECT_EQ(then->committed_positions().intervals(), (std::vector<Interval>{{0, 30}}));
   const EpochAccount account = recorder.accounts().at(*then).epochs().front();
   EXPECT_EQ(account.once, 30U);
-  EXPECT_EQ(account.skipped, 30U) << "10 that were in hand then, and 20 that nobody had";
-  // What is given back of it is left out from then on.
+  EXPECT_EQ(account.skipped, 30U) << "10 that were held then, and 20 that nobody held";
+  // Records that are given back are left out of the grant from then on.
   recorder.step(fetch(kFirst, 3, 30, 0));
   recorder.step(ledger::MemberLost{kFirst});
   EXPECT_EQ(recorder.ledger().committed_positions().intervals(), (std::vector<Interval>{{0, 30}}));
@@ -67,8 +67,8 @@ TEST(LedgerTest, WhatWasCommittedBeforeSomebodySkippedItIsNotCountedAsSkipped) {
   EXPECT_EQ(recorder.replayed().image(), recorder.ledger().image());
 }
 
-// As when the job daemon was away: the request waits to be repeated while the
-// worker trains on and says how far it is.
+// The job daemon was away: the request waits to be repeated while the worker trains on and reports
+// its position.
 TEST(LedgerTest, AFetchThatLaterProgressOvertookTakesNothingBack) {
   Recorder recorder = two_members(config(1000));
   recorder.step(fetch(kFirst, 1, 0, 100));
@@ -152,7 +152,7 @@ TEST(LedgerTest, ARecordThatDoesNotFitIsAnErrorOfTheJournal) {
   EXPECT_FALSE(twice.replay(recorder.journal().back()));
 }
 
-// As the members of a new generation report places, a peer can say one twice.
+// When the members of a new generation report positions, a peer can send one twice.
 TEST(LedgerTest, AGenerationWithTwoPlacesOfOneMemberIsRefused) {
   Recorder recorder = two_members(config(1000));
   recorder.step(fetch(kFirst, 1, 0, 100));
@@ -217,7 +217,7 @@ TEST(LedgerTest, ACheckpointOfAPlaceLongAgoIsRefused) {
   EXPECT_FALSE(recorder.ledger().image_at({{kFirst.worker, 10}}));
 }
 
-TEST(LedgerTest, RewoundToACheckpointWhatCameAfterIsHandedOutAgain) {
+TEST(LedgerTest, AfterARewindRecordsCommittedSinceTheCheckpointAreGrantedAgain) {
   Recorder recorder = two_members(config(1000));
   recorder.step(fetch(kFirst, 1, 0, 100));
   recorder.step(fetch(kFirst, 2, 40, 0));
@@ -235,7 +235,7 @@ TEST(LedgerTest, RewoundToACheckpointWhatCameAfterIsHandedOutAgain) {
   EXPECT_EQ(recorder.replayed().image(), recorder.ledger().image());
   EXPECT_EQ(recorder.accounts().epochs()[0].once, 40U);
 
-  // Who was a member before is fenced.
+  // A former member is fenced.
   const ledger::Effects stale = recorder.step(fetch(kFirst, 5, 300, 10));
   EXPECT_EQ(find_effect<ledger::SendGrants>(stale)->grants.status, wire::GrantStatus::kStale);
   const Member again{kFirst.worker, Attempt{2}};
@@ -248,14 +248,14 @@ TEST(LedgerTest, RewoundToACheckpointWhatCameAfterIsHandedOutAgain) {
   EXPECT_EQ(recorder.accounts().epochs()[0].repeated, 0U);
 }
 
-TEST(LedgerTest, WhoIsGrantedAgainHearsThatItsRecallIsOver) {
+TEST(LedgerTest, AWorkerThatIsGrantedAgainHearsThatItsRecallIsOver) {
   Recorder recorder = two_members(config(400));
   recorder.step(ledger::SharesPlanned{{{kFirst.worker, 50, 0}, {kSecond.worker, 50, 0}}});
   recorder.step(fetch(kFirst, 1, 0, 200));
   recorder.step(fetch(kSecond, 1, 0, 200));
   recorder.step(ledger::SharesPlanned{{{kFirst.worker, 90, 0}, {kSecond.worker, 10, 0}}});
-  const ledger::Effects poor = recorder.step(fetch(kFirst, 2, 180, 100));
-  const auto* recall = find_effect<ledger::SendRecall>(poor);
+  const ledger::Effects waiting = recorder.step(fetch(kFirst, 2, 180, 100));
+  const auto* recall = find_effect<ledger::SendRecall>(waiting);
   ASSERT_NE(recall, nullptr);
   const auto over = [&](const ledger::Effects& effects) {
     return find_effect<ledger::SendGrants>(effects)->grants.recalls_over;
@@ -266,7 +266,7 @@ TEST(LedgerTest, WhoIsGrantedAgainHearsThatItsRecallIsOver) {
   EXPECT_EQ(over(recorder.step(fetch(kSecond, 3, 200, 100))), recall->number) << "said again";
 }
 
-TEST(LedgerTest, RecordsOfWhoLeftAreHandedOutNextAndNotCountedAsLost) {
+TEST(LedgerTest, RecordsOfAWorkerThatLeftAreGrantedNextAndNotCountedAsLost) {
   Recorder recorder = two_members(config(1000));
   recorder.step(fetch(kFirst, 1, 0, 100));
   recorder.step(fetch(kFirst, 2, 30, 0));
@@ -283,7 +283,7 @@ TEST(LedgerTest, RecordsOfWhoLeftAreHandedOutNextAndNotCountedAsLost) {
   EXPECT_EQ(find_effect<ledger::SendGrants>(stale)->grants.status, wire::GrantStatus::kStale);
 }
 
-TEST(LedgerTest, WhatWasGrantedBeforeARewindIsNotSaidAgainAfterIt) {
+TEST(LedgerTest, AGrantFromBeforeARewindIsNotRepeatedAfterIt) {
   Recorder recorder = two_members(config(1000));
   const std::string ledger_image = recorder.ledger().image();
   const std::string accounts_image = recorder.accounts().image();

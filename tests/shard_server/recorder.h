@@ -18,7 +18,7 @@ class Recorder {
     step(ledger::JobDeclared{1000, config.train.records, true});
   }
 
-  // The effects but PersistRecord, which goes to the journal and the accounts.
+  // The effects except PersistRecord, which goes to the journal and the accounts.
   ledger::Effects step(const ledger::Input& event, MonoTime now = {}) {
     ledger::Effects effects, rest;
     ledger_.step(event, now, effects);
@@ -49,7 +49,7 @@ class Recorder {
     }
     return ledger;
   }
-  // As after a kill -9 of the job daemon.
+  // Continues as after a kill -9 of the job daemon.
   void restart() { ledger_ = replayed(); }
 
   [[nodiscard]] Ledger& ledger() { return ledger_; }

@@ -1,4 +1,4 @@
-// What workers measured, as a run's history keeps it.
+// Tests of the workers' measurements in a run's history.
 #include "shard_server/history/series.h"
 
 #include <gmock/gmock.h>
@@ -33,7 +33,7 @@ class SeriesTest : public ::testing::Test {
     EXPECT_TRUE(found) << found.error().message;
     return found ? *found : Series{};
   }
-  // Of `workers` workers, each of which trained 10 samples in 2 batches.
+  // A moment of `workers` workers, each of which trained 10 samples in 2 batches.
   static Moment moment(double from_s, std::uint32_t workers = 2) {
     Moment m{from_s, 1, Step{static_cast<std::uint64_t>(from_s) + 1}, 7, 0.5, {}};
     for (std::uint32_t i = 0; i < workers; ++i) {
@@ -47,7 +47,7 @@ class SeriesTest : public ::testing::Test {
   DataSet data_;
 };
 
-TEST_F(SeriesTest, WhatAWorkerMeasuredIsReadAgain) {
+TEST_F(SeriesTest, MeasurementsOfAWorkerAreReadBack) {
   History history = open();
   Moment written = moment(12.25, 1);
   written.workers[0].verdict = "persistent";
@@ -79,7 +79,7 @@ TEST_F(SeriesTest, WhatAWorkerMeasuredIsReadAgain) {
   EXPECT_EQ(w.severity, 3.5);
 }
 
-TEST_F(SeriesTest, WhatCouldNotBeWrittenForAWhileIsOneMoment) {
+TEST_F(SeriesTest, SecondsThatCouldNotBeWrittenBecomeOneMoment) {
   History history = open();
   for (int s = 3; s < 6; ++s) history.append(history::Measured{moment(s)});
   ASSERT_TRUE(history.commit());
@@ -141,7 +141,7 @@ TEST_F(SeriesTest, AHistoryWithoutASeriesHasNoMoments) {
   EXPECT_TRUE(read().moments.empty());
 }
 
-TEST_F(SeriesTest, WhatIsNoHistoryIsSaid) {
+TEST_F(SeriesTest, AFileThatIsNoHistoryIsAnError) {
   ASSERT_TRUE(write_file_atomic(path_, "nothing of the kind, and long enough to be looked at"));
   const auto found = read_series(path_);
   ASSERT_FALSE(found);

@@ -8,8 +8,8 @@ namespace {
 
 using testing::ElementsAre;
 
-SuspiciousDeath death(std::vector<Interval> hand, std::uint32_t epoch = 0) {
-  return {Epoch{epoch}, {WorkerId{'w', 0}, Attempt{1}}, std::move(hand)};
+SuspiciousDeath death(std::vector<Interval> held, std::uint32_t epoch = 0) {
+  return {Epoch{epoch}, {WorkerId{'w', 0}, Attempt{1}}, std::move(held)};
 }
 
 TEST(Suspects, AreWhatSoManyDeathsShare) {
@@ -21,7 +21,7 @@ TEST(Suspects, AreWhatSoManyDeathsShare) {
   EXPECT_EQ(suspects.shared_by(3), (Interval{120, 150}));
 }
 
-TEST(Suspects, OfDeathsElsewhereThereAreNone) {
+TEST(Suspects, DeathsElsewhereMakeNoSuspects) {
   Suspects suspects;
   for (const std::uint64_t at : {0U, 100U, 200U, 300U}) suspects.add(death({{at, at + 60}}));
   EXPECT_FALSE(suspects.shared_by(3));
@@ -59,10 +59,10 @@ TEST(HandOf, BeginsAtThePlaceAndEndsAfterSoManyRecords) {
   Holder holder;
   holder.place = 10;
   holder.grants = {{{100, 120}, 0}, {{300, 340}, 1}};
-  EXPECT_THAT(hand_of(holder, 10, 1000), ElementsAre(Interval{100, 120}, Interval{300, 340}));
-  EXPECT_THAT(hand_of(holder, 15, 20), ElementsAre(Interval{105, 120}, Interval{300, 305}));
-  EXPECT_THAT(hand_of(holder, 35, 10), ElementsAre(Interval{305, 315}));
-  EXPECT_THAT(hand_of(holder, 70, 10), ElementsAre());
+  EXPECT_THAT(held_by(holder, 10, 1000), ElementsAre(Interval{100, 120}, Interval{300, 340}));
+  EXPECT_THAT(held_by(holder, 15, 20), ElementsAre(Interval{105, 120}, Interval{300, 305}));
+  EXPECT_THAT(held_by(holder, 35, 10), ElementsAre(Interval{305, 315}));
+  EXPECT_THAT(held_by(holder, 70, 10), ElementsAre());
 }
 
 }  // namespace

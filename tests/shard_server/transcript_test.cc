@@ -55,7 +55,7 @@ class LedgerScript : public transcript::Machine {
     for (const ledger::Effect& effect : recorder_.step(event_of(line.what(), line), now)) {
       shown.push_back(std::visit([this](const auto& e) { return this->show_effect(e); }, effect));
     }
-    // Whoever comes back from the journal is where this one is.
+    // A ledger that is replayed from the journal has the same state.
     if (recorder_.replayed().image() != recorder_.ledger().image())
       shown.emplace_back("REPLAY DIFFERS");
     return shown;
@@ -173,7 +173,7 @@ class LedgerScript : public transcript::Machine {
 
   std::vector<std::string> state() {
     const Ledger& ledger = recorder_.ledger();
-    std::vector<std::string> shown{fmt::format("committed {}, in hand {}, free {}, skipped {}",
+    std::vector<std::string> shown{fmt::format("committed {}, held {}, free {}, skipped {}",
                                                ledger.committed(), ledger.outstanding(),
                                                ledger.ungranted(), ledger.skipped())};
     for (const auto& [worker, holder] : ledger.holders()) {

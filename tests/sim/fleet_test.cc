@@ -34,7 +34,7 @@ class OneSlow final : public Speeds {
   }
 };
 
-// Steps of a second where nobody is slow.
+// Steps take a second where no worker is slow.
 Setup job(std::uint32_t workers, std::uint64_t steps, const std::string& solution) {
   Setup setup;
   setup.workers = workers;
@@ -99,7 +99,7 @@ TEST(FleetTest, TheSameSeedIsTheSameRun) {
   EXPECT_NE(play(job(6, 200, "nd"), speeds).seconds, once.seconds);
 }
 
-TEST(FleetTest, WhoseMicroBatchDoesNotFitItsDeviceDiesOfIt) {
+TEST(FleetTest, AWorkerWhoseMicroBatchDoesNotFitItsDeviceDies) {
   OneSlow speeds;
   speeds.memory = 64;
   const Played played = play(job(2, 10, "none"), speeds);
@@ -132,7 +132,7 @@ TEST(FleetTest, ALostWorkerComesBackAndNothingIsLost) {
   EXPECT_EQ(played.report.totals.repeated + played.report.totals.lost, 0U);
 }
 
-// What grows with the square of the members shows here, in time and in memory.
+// Costs that grow with the square of the members show here, in time and in memory.
 TEST(FleetTest, TenThousandWorkersTrain) {
   OneSlow speeds;
   speeds.slowdown = 3;
@@ -173,7 +173,7 @@ TEST(DrillSpeedsTest, RulesAndDevicesRepeatInALargerFleet) {
   EXPECT_NEAR(speeds->at(3, 20, 0).seconds(8), slowed, 1e-6) << "w3 is another w1";
 }
 
-TEST(DrillSpeedsTest, AWorkerWithoutADeviceIsAnErrorThatSaysHowToGiveItOne) {
+TEST(DrillSpeedsTest, AWorkerWithoutADeviceIsAnErrorThatNamesTheSetting) {
   const auto speeds = DrillSpeeds::make({}, {}, {}, 1, {"a"}, 1);
   ASSERT_FALSE(speeds);
   EXPECT_NE(speeds.error().message.find("[[emulated.device]]"), std::string::npos);
@@ -211,7 +211,7 @@ TEST(IdealTest, AMemoryThatBitesMakesSeveralMicroBatches) {
   }
 }
 
-TEST(IdealTest, WhatIsSlowForAWhileCostsThatWhileOnly) {
+TEST(IdealTest, ATemporarySlowdownCostsOnlyItsDuration) {
   class Pause final : public Speeds {
    public:
     BatchTime at(std::uint32_t, double at_s, std::uint64_t) const override {

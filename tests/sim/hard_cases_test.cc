@@ -33,7 +33,7 @@ class HardCaseTest : public testing::Test {
     o.faults_stop = seconds(1000);
     return o;
   }
-  // Plays until it is so; false, and a failure, if that does not come.
+  // Plays until `condition` holds. Returns false, with a failure, if it never does.
   template <class Condition>
   bool until(const char* what, Condition condition, Duration limit = seconds(120)) {
     const MonoTime end = world.now() + limit;
@@ -216,11 +216,11 @@ TEST_F(HardCaseTest, ASettleThatIsDurableAndWasNotSentIsSentByTheNextIncarnation
   it_ends_well();
 }
 
-TEST_F(HardCaseTest, OfTwoIncarnationsTheOlderOneDecidesNothingMore) {
+TEST_F(HardCaseTest, TheOlderOfTwoIncarnationsDecidesNothingMore) {
   ASSERT_TRUE(train_to(3));
   Daemon* const first = cluster.daemon();
   first->freeze(false);
-  cluster.make_daemon();
+  cluster.daemons().make();
   ASSERT_NE(cluster.daemon(), first);
   kill(1);
   ASSERT_TRUE(until("the second one goes on", [&] { return settled(2) && step_of(0) > 5; }));
@@ -276,13 +276,13 @@ class CheckpointCaseTest : public HardCaseTest {
   std::optional<Member> writer;
 };
 
-TEST_F(CheckpointCaseTest, WhatAReplacedMemberWroteIsNoCheckpoint) {
+TEST_F(CheckpointCaseTest, FilesOfAReplacedMemberAreNoCheckpoint) {
   ASSERT_TRUE(train_to(3) && hold_a_checkpoint());
   const std::size_t kept = cluster.files().checkpoints.size();
   kill(writer->worker.index);
   ASSERT_TRUE(until("the others go on", [&] { return regrouped(); }));
   ASSERT_EQ(cluster.files().checkpoints.size(), kept);
-  cluster.release_messages();
+  cluster.daemons().release_messages();
   for_a_while(milliseconds(1));
   EXPECT_EQ(cluster.files().checkpoints.size(), kept);
   EXPECT_FALSE(is_kept(*writer));
@@ -296,7 +296,7 @@ TEST_F(CheckpointCaseTest, OneThatWasBegunInAnEarlierGenerationHoldsWhatWasTrain
   kill(writer->worker.index == 1 ? 2 : 1);
   ASSERT_TRUE(until("the others have trained on", [&] { return writer_trained_on(); }));
   ASSERT_EQ(cluster.files().checkpoints.size(), kept);
-  cluster.release_messages();
+  cluster.daemons().release_messages();
   for_a_while(milliseconds(1));
   EXPECT_EQ(cluster.files().checkpoints.size(), kept + 1);
   it_ends_well();
@@ -308,7 +308,7 @@ TEST_F(CheckpointCaseTest, OneThatNobodyHeardToBeginIsNoneInALaterGeneration) {
   kill(writer->worker.index == 1 ? 2 : 1);
   ASSERT_TRUE(until("the others have trained on", [&] { return writer_trained_on(); }));
   ASSERT_EQ(cluster.files().checkpoints.size(), kept);
-  cluster.release_messages();
+  cluster.daemons().release_messages();
   for_a_while(milliseconds(1));
   EXPECT_EQ(cluster.files().checkpoints.size(), kept) << "its places are of another generation";
   it_ends_well();
@@ -331,7 +331,7 @@ TEST_F(CheckpointCaseTest, WhenAllDieAndTheDaemonTooACheckpointThatIsInPlaceIsUs
   ASSERT_TRUE(until("one is in place", [&] { return stored; }));
   cluster.daemon()->crash();  // before the journal knows of it, or just then
   for (const auto& worker : cluster.living()) worker->kill(SIGKILL);
-  cluster.start_daemon_after(milliseconds(500));
+  cluster.daemons().start_after(milliseconds(500));
   const std::string newest = cluster.files().checkpoints.rbegin()->first;
   ASSERT_TRUE(until("training begins again", [&] { return is_member(w(0)) && !settled(1); }));
   EXPECT_THAT(world.transcript(), HasSubstr("lineage 2 begins from " + newest));

@@ -17,8 +17,8 @@ using ::testing::IsEmpty;
 
 using Invariants = std::set<std::string>;
 
-// What was broken by the runs with seeds 1 to `seeds`, the first that broke one
-// of `expected` being the last of them.
+// The invariants that the runs with seeds 1 to `seeds` broke; the last run is the first that broke
+// one of `expected`.
 Invariants broken(Sabotage sabotage, const char* faults, std::uint64_t seeds,
                   const Invariants& expected = {}, Sync sync = Sync::kAllReduce) {
   Invariants found;
@@ -49,12 +49,12 @@ void expect_seen(Sabotage sabotage, const char* faults, std::uint64_t seeds,
       << "seen was " << ::testing::PrintToString(found);
 }
 
-TEST(InvariantsTest, NothingIsBrokenWhereNothingIs) {
+TEST(InvariantsTest, NoInvariantFiresWithoutASabotage) {
   EXPECT_THAT(broken(Sabotage::kNone, "none", all_or_some(5, 1)), IsEmpty());
   EXPECT_THAT(broken(Sabotage::kNone, "all", all_or_some(20, 2)), IsEmpty());
 }
 
-TEST(InvariantsTest, NothingIsTrainedWhereTheDataAreOthers) {
+TEST(InvariantsTest, AHostWithOtherDataTrainsNothing) {
   for (const Sync sync : {Sync::kAllReduce, Sync::kServers}) {
     EXPECT_THAT(broken(Sabotage::kNone, "data", all_or_some(20, 2), {}, sync), IsEmpty());
     expect_seen(Sabotage::kLieAboutData, "data", 5, {"other data"}, sync);
@@ -93,7 +93,7 @@ TEST(InvariantsTest, ASlowDiskIsWaitedForWhileItIsWrittenAndRead) {
   }
 }
 
-TEST(InvariantsTest, WhoIsEndedThoughItReadsASlowDiskIsSeen) {
+TEST(InvariantsTest, EndingAWorkerThatReadsASlowDiskIsDetected) {
   Invariants found;
   for (std::uint64_t seed = 1; seed <= (kSanitized ? 1 : 40); ++seed) {
     const RunReport report = run_on_a_slow_disk(seed, Sabotage::kSayNoBytes, "workers", 1, kFast);
@@ -103,7 +103,7 @@ TEST(InvariantsTest, WhoIsEndedThoughItReadsASlowDiskIsSeen) {
   EXPECT_TRUE(kSanitized || found.contains("patience")) << ::testing::PrintToString(found);
 }
 
-TEST(InvariantsTest, RecordsThatAreGrantedTwiceAreInTwoHands) {
+TEST(InvariantsTest, RecordsThatAreGrantedTwiceHaveTwoHolders) {
   expect_seen(Sabotage::kGrantTwice, "none", 5, {"one hand"});
 }
 
@@ -119,11 +119,11 @@ TEST(InvariantsTest, AMemberThatGoesOnFromAnOldStateLacksWhatIsCommitted) {
   expect_seen(Sabotage::kKeepOldState, "workers", 40, {"model and ledger"});
 }
 
-TEST(InvariantsTest, WhatIsCalledStableTooEarlyIsInNoModelWhenItsTrainerDies) {
+TEST(InvariantsTest, RecordsCalledStableTooEarlyAreInNoModelWhenTheirTrainerDies) {
   expect_seen(Sabotage::kCommitEarly, "workers", 100, {"model and ledger"});
 }
 
-TEST(InvariantsTest, WhatIsSentBeforeItIsDurableIsForgotten) {
+TEST(InvariantsTest, AMessageSentBeforeItIsDurableIsForgotten) {
   expect_seen(Sabotage::kForgetTurn, "daemon", 200,
               {"one hand", "a current member is not refused", "model and ledger", "exactly once"});
 }
@@ -148,7 +148,7 @@ TEST(InvariantsTest, AnOlderIncarnationThatStillWritesIsSeen) {
       {"a replay comes to the same state", "monotone", "the journal can be replayed", "one hand"});
 }
 
-TEST(InvariantsTest, SkippedRecordsThatAreHandedOutAreSeen) {
+TEST(InvariantsTest, GrantingASkippedRecordIsDetected) {
   expect_seen(Sabotage::kForgetSkip, "operators", 60, {"skipped"});
 }
 
@@ -166,7 +166,7 @@ TEST(InvariantsTest, ACheckpointOfAnotherStepThanItsLedgerIsSeen) {
 
 // ----------------------------------------------------------- parameter servers
 
-TEST(InvariantsTest, NothingIsBrokenAroundServersWhereNothingIs) {
+TEST(InvariantsTest, NoInvariantFiresAroundServersWithoutASabotage) {
   EXPECT_THAT(broken(Sabotage::kNone, "none", all_or_some(10, 1), {}, Sync::kServers), IsEmpty());
   EXPECT_THAT(broken(Sabotage::kNone, "all", all_or_some(30, 2), {}, Sync::kServers), IsEmpty());
 }
@@ -188,7 +188,7 @@ TEST(InvariantsTest, AGroupThatDoesNotReadItsCheckpointLacksWhatIsCommitted) {
   expect_seen(Sabotage::kKeepOldState, "workers", 30, {"saved"}, Sync::kServers);
 }
 
-TEST(InvariantsTest, WhatAHomeMayHaveAppliedAndNobodySaysIsTrainedAgain) {
+TEST(InvariantsTest, AnUnreportedDecisionOfAHomeIsTrainedAgain) {
   expect_seen(Sabotage::kSayLess, "workers", 300, {"promise"}, Sync::kServers);
 }
 

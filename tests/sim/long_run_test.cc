@@ -48,8 +48,8 @@ TEST(LongRunTest, WhatAJobDaemonKeepsDoesNotGrowFromOneHalfOfARunToTheOther) {
   EXPECT_LE(all.turn_p99, half.turn_p99 + half.turn_p99 / 20);
   EXPECT_LE(all.turn_most, half.turn_most + half.turn_most / 10);
   EXPECT_LE(all.image, half.image + half.image / 10);
-  // Of the past the snapshot has the newest 10,000 actions, which a short run reaches in its second
-  // half only, and the newest 2,000 failures, which are not reached here.
+  // The snapshot has the newest 10,000 actions, which a short run reaches in its second half only,
+  // and the newest 2,000 failures, which are not reached here.
   constexpr std::uint64_t kActions = 10'000;
   const std::uint64_t actions = std::min(all.actions, kActions) - std::min(half.actions, kActions);
   const std::uint64_t failures = all.failures - half.failures;

@@ -16,7 +16,7 @@ void run_for(World& world, Duration time) {
   }
 }
 
-TEST(ProcessTest, WhatAProcessHasPlannedWaitsWhileItStandsStill) {
+TEST(ProcessTest, TimersOfASuspendedProcessWait) {
   World world(1, false);
   Process process(world);
   std::string order;
@@ -33,7 +33,7 @@ TEST(ProcessTest, WhatAProcessHasPlannedWaitsWhileItStandsStill) {
   EXPECT_EQ(order, "ab");
 }
 
-TEST(ProcessTest, WhatEndsWhileItStandsStillDoesNothingMore) {
+TEST(ProcessTest, AProcessThatEndsWhileSuspendedDoesNothingMore) {
   World world(1, false);
   Process process(world);
   int happened = 0;
@@ -62,7 +62,7 @@ TEST(HostClockTest, GoesAtItsOwnPaceAndStandsStillWithItsMachine) {
   EXPECT_EQ(clock.now(), MonoTime(seconds(1)));
 }
 
-TEST(DiskTest, WhoWasSucceededWritesNothing) {
+TEST(DiskTest, AProcessThatWasReplacedWritesNothing) {
   Rng rng(1);
   Disk disk(rng, true);
   const auto first = disk.open();

@@ -1,5 +1,5 @@
-// The number of parameter servers changes while a simulated job trains, and nothing else goes
-// wrong: then no record is trained again.
+// The number of parameter servers changes while a simulated job trains without other faults: then
+// no record is trained again.
 #include <gtest/gtest.h>
 
 #include "sim/cluster.h"

@@ -21,7 +21,7 @@ TEST(WorldTest, ThingsHappenInTheOrderOfTheirTimesAndThenOfTheirMaking) {
   EXPECT_EQ(world.elapsed(), seconds(2));
 }
 
-TEST(WorldTest, WhatWasToHappenToOneThatDiedDoesNot) {
+TEST(WorldTest, EventsOfADeadProcessDoNotHappen) {
   World world(1, false);
   Life life;
   int happened = 0;

@@ -1,4 +1,4 @@
-// A collective that somebody was lost from: whatever is asked of it fails.
+// A collective that has lost a member: every operation fails.
 #pragma once
 
 #include "trainer/collective/collective.h"

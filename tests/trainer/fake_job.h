@@ -7,7 +7,6 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
-#include <deque>
 #include <map>
 #include <mutex>
 #include <set>
@@ -23,6 +22,8 @@
 #include "core/wire/shard_messages.h"
 #include "core/wire/training_messages.h"
 #include "core/wire/worker_messages.h"
+#include "tests/trainer/fake_records.h"
+#include "tests/trainer/fake_script.h"
 #include "trainer/client/environment.h"
 
 namespace antdt::trainer {
@@ -38,6 +39,7 @@ class FakeJob {
       : phases_(std::move(phases)), plan_{PlanVersion{1}, std::move(plan)} {
     for (std::uint32_t i = 0; i < size; ++i) expected_.insert({'w', i});
     phases_.push_back({wire::PhaseKind::kFinish, 0});
+    records_ = FakeRecords(phase().records);
     auto socket = transport::Socket::bind_ipc(context_, path());
     EXPECT_TRUE(socket) << socket.error().message;
     thread_ = std::thread([this, s = std::move(*socket)]() mutable { run(s); });
@@ -51,59 +53,13 @@ class FakeJob {
   }
   [[nodiscard]] std::string run_dir() const { return directory_.path(); }
 
-  // When the members have made `step` steps: once each.
-  void send_at_step(std::uint64_t step, wire::Plan plan) {
-    const std::lock_guard lock(mutex_);
-    plans_[step] = std::move(plan);
-  }
-  void send_at_step(std::uint64_t step, wire::CheckpointOrder order) {
-    const std::lock_guard lock(mutex_);
-    orders_[step] = order;
-  }
-  void leave_at_step(std::uint64_t step, WorkerId worker) {
-    const std::lock_guard lock(mutex_);
-    leaves_[step] = worker;
-  }
-  void abort_at_step(std::uint64_t step, bool and_leave) {
-    const std::lock_guard lock(mutex_);
-    abort_step_ = step;
-    leave_after_abort_ = and_leave;
-  }
-  // A worker that has joined, or will, is taken in then.
-  void admit_at_step(std::uint64_t step, WorkerId worker) {
-    const std::lock_guard lock(mutex_);
-    admissions_[step].push_back(worker);
-  }
-  // In the evaluation, once so many records are committed.
-  void admit_at_evaluated(std::uint64_t records, WorkerId worker) {
-    const std::lock_guard lock(mutex_);
-    eval_admissions_[records] = worker;
-  }
+  // What goes otherwise than well, and when.
+  FakeScript script;
+
   // Its process has ended. From any thread.
   void lose(WorkerId worker) {
     const std::lock_guard lock(mutex_);
     lost_.push_back(worker);
-  }
-  // The Settle of this generation is sent to nobody but `only`; then it is aborted.
-  void lose_settle(Generation generation, WorkerId only) {
-    const std::lock_guard lock(mutex_);
-    unsettled_ = generation;
-    settled_only_ = only;
-  }
-  // The first generation is aborted before a member can have done what Form says.
-  void abort_first_form() {
-    const std::lock_guard lock(mutex_);
-    aborts_first_form_ = true;
-  }
-  // From the second generation on it is as if none had settled before.
-  void forget_the_base() {
-    const std::lock_guard lock(mutex_);
-    forgets_ = true;
-  }
-  // The first generation begins there.
-  void restore_from(const std::string& directory) {
-    const std::lock_guard lock(mutex_);
-    restore_ = directory;
   }
 
   // The last message of a member may still be on its way when its process has
@@ -123,7 +79,7 @@ class FakeJob {
     return seen_.settled;
   }
 
-  // After all members have ended.
+  // The results after all members have ended.
   struct Seen {
     std::map<WorkerId, wire::Bye> byes;
     std::map<WorkerId, wire::Report> reports;
@@ -157,9 +113,7 @@ class FakeJob {
     bool was_form_sent = false;
     std::optional<wire::Address> address;
     std::optional<wire::Ready> ready;
-    std::uint64_t phase_done = 0;      // highest phase number that it finished in this generation
-    std::uint64_t place = 0;           // in the phase and the generation
-    std::vector<wire::Piece> granted;  // in the phase and the generation
+    std::uint64_t phase_done = 0;  // highest phase number that it finished in this generation
     std::uint64_t last_seq = 0;
     wire::Grants last_reply;
   };
@@ -279,14 +233,14 @@ class FakeJob {
     if (!peer.joined) seen_.joins.push_back(join);
     if (!peer.joined && !join.unreadable.empty()) ++reader_;
     peer.joined = join;
-    // What is lost of its generation the others will notice, or hear of.
+    // The other members will notice the loss in their generation, or hear of it.
     if (inside && stage_ != Stage::kSettled) send_all(wire::Abort{join.problem});
     if (inside) stage_ = Stage::kGathering;
     for (const WorkerId other : members_) release_if_idle(other);
     form();
   }
-  // Who is in a collective notices that others have left it; who waits for the
-  // next phase does not.
+  // A member in a collective notices that others have left it; one that waits for the next phase
+  // does not.
   void release_if_idle(WorkerId worker) {
     const Peer& peer = peers_[worker];
     const bool in_collective =
@@ -328,7 +282,7 @@ class FakeJob {
       peers_[worker].ready.reset();
       form_for(worker);
     }
-    if (!std::exchange(aborts_first_form_, false)) return;
+    if (generation_ != Generation{1} || !script.formation().aborts_first) return;
     send_all(wire::Abort{"the test"});
     stage_ = Stage::kGathering;
   }
@@ -336,9 +290,11 @@ class FakeJob {
     const auto rank = static_cast<std::uint32_t>(
         std::find(members_.begin(), members_.end(), worker) - members_.begin());
     const auto size = static_cast<std::uint32_t>(members_.size());
-    send(worker, wire::Form{rank, size, generation_.value, forgets_ ? Generation{} : settled_,
-                            settled_ == Generation{} ? restore_ : std::string(), reader_ % size,
-                            std::string(crypto::Secret::kBytes, 's')});
+    const FakeScript::Formation wanted = script.formation();
+    send(worker,
+         wire::Form{rank, size, generation_.value, wanted.forgets_base ? Generation{} : settled_,
+                    settled_ == Generation{} ? wanted.restore : std::string(), reader_ % size,
+                    std::string(crypto::Secret::kBytes, 's')});
   }
   void roster() {
     if (!all(&Peer::address)) return;
@@ -366,37 +322,22 @@ class FakeJob {
       }
     }
     if (state.phase == phase_number()) {
-      for (const auto& at : state.places) commit(at.place, peers_[at.worker]);
+      for (const auto& at : state.places) commit(at.worker, at.place);
     }
-    give_back();
+    records_.give_back();
+    for (auto& [worker, peer] : peers_) peer.phase_done = 0;
     settled_ = generation_;
     ++seen_.settled;
-    if (committed_ < phase().records) seen_.settled_in.push_back(phase_number());
+    if (!records_.complete()) seen_.settled_in.push_back(phase_number());
     const wire::Settle order{state.step, plan_of_members()};
-    if (generation_ == unsettled_) {
-      send(settled_only_, order);
+    if (const auto wanted = script.formation(); generation_ == wanted.unsettled) {
+      send(wanted.settled_only, order);
       send_all(wire::Abort{"the test"});
       return;
     }
     send_all(order);
     start_phase();
     if (expected_.size() > members_.size()) send_all(wire::Regroup{"a worker is ready to join"});
-  }
-  // What the members of the generation before did not do is to be done.
-  void give_back() {
-    for (auto& [worker, peer] : peers_) {
-      std::uint64_t done = peer.place;
-      for (wire::Piece piece : peer.granted) {
-        const std::uint64_t used = std::min(done, piece.to - piece.from);
-        done -= used;
-        piece.from += used;
-        if (piece.from < piece.to) returned_.push_back(piece);
-      }
-      EXPECT_EQ(done, 0U) << to_string(worker) << " says that it did more than it was given";
-      peer.granted.clear();
-      peer.place = 0;
-      peer.phase_done = 0;
-    }
   }
   [[nodiscard]] wire::Plan plan_of_members() const {
     wire::Plan plan = plan_;
@@ -414,17 +355,14 @@ class FakeJob {
   // ------------------------------------------------------------------ phases
 
   void start_phase() {
-    send_all(wire::PhaseStart{phase_number(), phase().what, Epoch{0}, phase().records, committed_});
+    send_all(wire::PhaseStart{phase_number(), phase().what, Epoch{0}, phase().records,
+                              records_.committed()});
   }
   void next_phase_if(bool over) {
     if (!over || phase_ + 1 >= phases_.size()) return;
+    EXPECT_TRUE(records_.all_handed_out()) << "a phase ended with records that nobody did";
     ++phase_;
-    cursor_ = committed_ = 0;
-    for (auto& [worker, peer] : peers_) {
-      peer.place = 0;
-      peer.granted.clear();
-    }
-    EXPECT_TRUE(returned_.empty()) << "a phase ended with records that nobody did";
+    records_ = FakeRecords(phase().records);
     start_phase();
   }
 
@@ -440,57 +378,28 @@ class FakeJob {
       reply.status = wire::GrantStatus::kEnd;  // it had not heard of it yet
     }
     if (current) {
-      commit(fetch.place, peer);
+      commit(envelope.worker, fetch.place);
       for (const auto& partial : fetch.partials) seen_.evaluated += partial.records;
-      grant(fetch, peer, reply);
+      grant(fetch, envelope.worker, reply);
     }
     send(envelope.worker, reply, envelope.seq);
     if (!current || phase().what != wire::PhaseKind::kEval) return;
-    for (auto at = eval_admissions_.begin();
-         at != eval_admissions_.end() && at->first <= committed_;) {
-      const WorkerId worker = at->second;
-      at = eval_admissions_.erase(at);
-      admit(worker);
-    }
-    next_phase_if(committed_ == phase().records && stage_ == Stage::kSettled);
+    for (const WorkerId worker : script.take_admitted_at(records_.committed())) admit(worker);
+    next_phase_if(records_.complete() && stage_ == Stage::kSettled);
   }
-  void commit(std::uint64_t place, Peer& peer) {
-    if (place <= peer.place) return;
-    committed_ += place - peer.place;
-    seen_.committed += place - peer.place;
-    peer.place = place;
+  void commit(WorkerId worker, std::uint64_t place) {
+    seen_.committed += records_.commit(worker, place);
   }
-  void grant(const wire::Fetch& fetch, Peer& peer, wire::Grants& reply) {
-    const std::uint64_t records = phase().records;
-    if (stage_ == Stage::kSettled && committed_ == records) {
+  void grant(const wire::Fetch& fetch, WorkerId worker, wire::Grants& reply) {
+    if (stage_ == Stage::kSettled && records_.complete()) {
       reply.status = wire::GrantStatus::kEnd;
-    } else if (stage_ != Stage::kSettled ||
-               (cursor_ == records && returned_.empty() && fetch.want > 0)) {
+    } else if (stage_ != Stage::kSettled || (records_.all_handed_out() && fetch.want > 0)) {
       reply.status = wire::GrantStatus::kWait;
       reply.retry_ms = 1;
     } else {
       reply.status = wire::GrantStatus::kGranted;
-      std::uint64_t want = fetch.want;
-      while (want > 0 && (!returned_.empty() || cursor_ < records)) {
-        const wire::Piece piece = next_piece(want, records);
-        want -= piece.to - piece.from;
-        peer.granted.push_back(piece);
-        reply.pieces.push_back(piece);
-      }
+      reply.pieces = records_.hand_out(worker, fetch.want);
     }
-  }
-  // What was given back comes first.
-  [[nodiscard]] wire::Piece next_piece(std::uint64_t want, std::uint64_t records) {
-    if (returned_.empty()) {
-      const std::uint64_t from = cursor_;
-      cursor_ = std::min(records, cursor_ + want);
-      return {0, 0, records, from, cursor_, 0, false};
-    }
-    wire::Piece piece = returned_.front();
-    piece.to = std::min(piece.to, piece.from + want);
-    returned_.front().from = piece.to;
-    if (returned_.front().from == returned_.front().to) returned_.pop_front();
-    return piece;
   }
 
   // Nothing is ever acknowledged: who tells, tells all of its generation.
@@ -500,7 +409,7 @@ class FakeJob {
   void on_progress(const wire::Progress& progress, WorkerId worker, Peer& peer) {
     keep(progress.history);
     seen_.last_plan = std::max(seen_.last_plan, progress.plan);
-    if (progress.phase == phase_number()) commit(progress.place, peer);
+    if (progress.phase == phase_number()) commit(worker, progress.place);
     follow_script(progress.step.value);
     if (!progress.done || progress.phase != phase_number() || peer.phase_done == progress.phase) {
       return;
@@ -512,42 +421,21 @@ class FakeJob {
                               [&](WorkerId w) { return peers_[w].phase_done == progress.phase; }));
   }
   void follow_script(std::uint64_t step) {
-    const auto each_due = [step](auto& script, auto act) {
-      while (!script.empty() && script.begin()->first <= step) {
-        const auto due = script.extract(script.begin());
-        act(due.mapped());
-      }
-    };
-    each_due(plans_, [&](const wire::Plan& plan) { send_all(plan); });
-    each_due(orders_, [&](const wire::CheckpointOrder& order) { send_all(order); });
-    each_due(leaves_, [&](WorkerId worker) { send(worker, wire::Leave{"asked by the test", 75}); });
-    each_due(admissions_, [&](const std::vector<WorkerId>& workers) {
-      for (const WorkerId worker : workers) admit(worker);
-    });
-    if (abort_step_ != 0 && step >= abort_step_) {
-      abort_step_ = 0;
-      send_all(wire::Abort{"the test"});
-      if (leave_after_abort_) send_all(wire::Leave{"the test", 75});
-    }
+    const FakeScript::Due due = script.take_due(step);
+    for (const wire::Plan& plan : due.plans) send_all(plan);
+    for (const wire::CheckpointOrder& order : due.orders) send_all(order);
+    for (const WorkerId worker : due.leaves) send(worker, wire::Leave{"asked by the test", 75});
+    for (const WorkerId worker : due.admissions) admit(worker);
+    if (!due.abort) return;
+    send_all(wire::Abort{"the test"});
+    if (*due.abort) send_all(wire::Leave{"the test", 75});
   }
 
   TempDir directory_;
   transport::Context context_;
   std::vector<Phase> phases_;
   const wire::Plan plan_;
-  std::map<std::uint64_t, wire::Plan> plans_;
-  std::map<std::uint64_t, wire::CheckpointOrder> orders_;
   std::uint32_t reader_ = 0;  // of the checkpoint: a rank
-  std::map<std::uint64_t, WorkerId> leaves_;
-  std::map<std::uint64_t, std::vector<WorkerId>> admissions_;
-  std::map<std::uint64_t, WorkerId> eval_admissions_;
-  std::uint64_t abort_step_ = 0;
-  bool leave_after_abort_ = false;
-  Generation unsettled_;
-  WorkerId settled_only_;
-  std::string restore_;
-  bool forgets_ = false;
-  bool aborts_first_form_ = false;
   bool over_ = false;
   std::vector<WorkerId> lost_;
 
@@ -560,8 +448,7 @@ class FakeJob {
   Generation settled_;             // the newest that settled
   Stage stage_ = Stage::kGathering;
   std::size_t phase_ = 0;
-  std::uint64_t cursor_ = 0, committed_ = 0;
-  std::deque<wire::Piece> returned_;
+  FakeRecords records_;
   Seen seen_;
   std::atomic<bool> quit_ = false;
   std::thread thread_;

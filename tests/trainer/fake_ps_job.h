@@ -28,7 +28,7 @@
 
 namespace antdt::trainer {
 
-// How workers wait for each other, and what goes wrong; by default nothing.
+// How workers wait for each other, and the faults; by default there are none.
 struct PsFaults {
   SyncStrategy sync = SyncStrategy::kPsBsp;
   std::uint64_t staleness = 0;
@@ -64,7 +64,7 @@ class FakePsJob {
     return {path(), "job-1", antdt::Member{WorkerId{'w', index}, Attempt{1}}, "antdt"};
   }
 
-  // From any thread; done soon.
+  // Ends the group soon. May be called from any thread.
   void end_group(const std::string& reason) {
     post([this, reason] { dissolve(reason); });
   }
@@ -81,7 +81,7 @@ class FakePsJob {
   void feed(WorkerId worker) {
     post([this, worker] { faults_.starved.erase(worker); });
   }
-  // Everybody goes, whatever it waits for.
+  // All workers end, whatever they wait for.
   void give_up() {
     post([this] {
       dissolve("the test has failed");
@@ -90,7 +90,7 @@ class FakePsJob {
     });
   }
 
-  // Of the newest group, by server.
+  // The statistics of the newest group, by server.
   [[nodiscard]] std::vector<wire::PsStats> stats() const {
     const std::lock_guard lock(mutex_);
     std::vector<wire::PsStats> stats;
@@ -250,7 +250,7 @@ class FakePsJob {
     if (faults_.phase_lost_for.erase(worker) == 0) start_phase(worker);
   }
 
-  // What its home says of it counts, and what is missing is done by others.
+  // The report of its home counts, and the other workers train the missing records.
   void on_left(WorkerId worker) {
     expected_.erase(worker);
     Peer& peer = peers_[worker];
@@ -349,7 +349,7 @@ class FakePsJob {
     seen_.committed += place - peer.place;
     peer.place = place;
   }
-  // What is behind its place came too late; the rest of what it has moves there.
+  // Records behind its position came too late; the rest of its records move there.
   void take_back_late(const wire::Fetch& fetch, WorkerId worker, Peer& peer) {
     std::vector<wire::Piece> kept;
     std::uint64_t at = 0;  // of the piece, as places are
@@ -397,7 +397,7 @@ class FakePsJob {
       reply.pieces.push_back(piece);
     }
   }
-  // What was given back comes first.
+  // Records that were given back are granted first.
   [[nodiscard]] wire::Piece next_piece(std::uint64_t want) {
     if (returned_.empty()) {
       const std::uint64_t from = cursor_;

@@ -27,7 +27,7 @@ namespace antdt::trainer {
 // Thrown out of a collective whose member is killed there.
 struct Killed {};
 
-// What happens to a member in an operation.
+// The fault of a member in an operation.
 enum class Fate {
   kGoesOn,
   kBreaks,  // gives its part, and the operation fails for this member nevertheless
@@ -171,7 +171,7 @@ class LocalGroup {
       return broken();
     }
 
-    // Gives `mine` and, once everybody's part is there, reads all of them.
+    // Gives `mine`, waits for the parts of all members, and reads all of them.
     template <class Read>
     [[nodiscard]] Status exchange(OperationKind kind, std::span<const std::byte> mine, Read read) {
       const std::uint64_t number = operations_++;

@@ -31,24 +31,24 @@ namespace antdt::transcript {
 // "w0.1" is worker w0, attempt 1. Throws what is no member.
 [[nodiscard]] Member member_of(const std::string& text);
 [[nodiscard]] std::string show(Member member);
-// "w0.1 w1.1", or "nobody".
+// "w0.1 w1.1", or "nobody" for an empty list.
 [[nodiscard]] std::string show(const std::vector<Member>& members);
 // "250ms", "1.5s", "2min". Nothing if it is no time.
 [[nodiscard]] std::optional<Duration> parse_duration(const std::string& text);
 
-// The words of an event. "name=value" is read by its name, a word without '=' by its place
-// among those. What nobody has read is found by `unread`.
+// The words of an event. "name=value" is read by its name, a word without '=' by its index among
+// such words. `unread` finds words that no reader has used.
 class Line {
  public:
   explicit Line(const std::string& text);
 
   [[nodiscard]] const std::string& what() const { return what_; }  // the first word
-  // Words without '=' behind the first, by place. Throws if there is none.
+  // Words without '=' behind the first, by index. Throws if there is none.
   [[nodiscard]] const std::string& word(std::size_t place) const;
   [[nodiscard]] std::size_t words() const { return plain_.size(); }
-  // From that place to the end of the line, as it was written.
+  // The line from that index to its end, as it was written.
   [[nodiscard]] std::string rest(std::size_t place) const;
-  // All of them, or from a place on, as members.
+  // All words, or those from an index on, as members.
   [[nodiscard]] std::vector<Member> members(std::size_t from = 0) const;
   // Whether a word without '=' is there.
   [[nodiscard]] bool has(const std::string& word) const;
@@ -76,7 +76,7 @@ class Line {
   std::vector<Word> plain_, named_;
 };
 
-// What a script plays. Throws std::exception for a line that makes no sense.
+// A machine that a script plays. Throws std::exception for an invalid line.
 class Machine {
  public:
   virtual ~Machine() = default;
@@ -96,7 +96,7 @@ struct Outcome {
   std::vector<Played> differences;
   std::size_t events = 0;
 };
-// Errors of the script are effects that nobody expects: "ERROR: ...".
+// Errors of the script are effects that no script expects: "ERROR: ...".
 [[nodiscard]] Outcome play(const std::string& script, const MakeMachine& make);
 
 // Names of the scripts of a directory, without ".txt".

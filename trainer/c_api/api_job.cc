@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <limits>
 #include <span>
 #include <string>
 #include <utility>
@@ -93,12 +94,10 @@ int antdt_describe(antdt_job* job, antdt_about* about) {
   });
 }
 
-int antdt_register(antdt_job* job, const antdt_part* part) {
+int antdt_register(antdt_job* job, const antdt_part* given) {
   return with_member(job, "antdt_register", [&](capi::Member& member) -> int {
-    if (part == nullptr) return misused("antdt_register", "part is NULL");
-    if (part->struct_size < sizeof(antdt_part)) {
-      return misused("antdt_register", "part.struct_size is not sizeof(antdt_part)");
-    }
+    const auto part = copy_in("antdt_register", "part", given);
+    if (!part) return failed(ANTDT_USAGE, part.error().message);
     if (part->name == nullptr) return misused("antdt_register", "part.name is NULL");
     if (part->data == nullptr && part->bytes > 0) {
       return misused("antdt_register", "part.data is NULL");
@@ -162,12 +161,10 @@ int antdt_done_compute(antdt_job* job, double weight, double loss) {
   });
 }
 
-int antdt_done_evaluate(antdt_job* job, const antdt_metrics* sums) {
+int antdt_done_evaluate(antdt_job* job, const antdt_metrics* given) {
   return with_member(job, "antdt_done_evaluate", [&](capi::Member& member) -> int {
-    if (sums == nullptr) return misused("antdt_done_evaluate", "sums is NULL");
-    if (sums->struct_size < sizeof(antdt_metrics)) {
-      return misused("antdt_done_evaluate", "sums.struct_size is not sizeof(antdt_metrics)");
-    }
+    const auto sums = copy_in("antdt_done_evaluate", "sums", given);
+    if (!sums) return failed(ANTDT_USAGE, sums.error().message);
     Answer answer{AnswerKind::kMetrics};
     answer.partial.records = sums->records;
     answer.partial.loss_sum = sums->loss_sum;
@@ -186,6 +183,21 @@ int antdt_done_evaluate(antdt_job* job, const antdt_metrics* sums) {
       answer.partial.positives.assign(sums->positives, sums->positives + sums->bins);
     }
     return misused(member.exchange().answer(std::move(answer)));
+  });
+}
+
+int antdt_evaluated(antdt_job* job, antdt_evaluation* evaluation) {
+  return with_member(job, "antdt_evaluated", [&](capi::Member& member) -> int {
+    antdt_evaluation said{};
+    said.log_loss = said.accuracy = said.auc = std::numeric_limits<double>::quiet_NaN();
+    if (const auto newest = member.evaluations().newest()) {
+      said.epoch = newest->epoch.value;
+      said.records = newest->records;
+      said.log_loss = newest->log_loss.value_or(said.log_loss);
+      said.accuracy = newest->accuracy.value_or(said.accuracy);
+      said.auc = newest->auc.value_or(said.auc);
+    }
+    return copy_out("antdt_evaluated", "evaluation", said, evaluation);
   });
 }
 

@@ -62,7 +62,7 @@ Member::Member(const Settings& settings, Connection connection, trainer::Injecte
       prefetcher_([this](std::uint64_t max_records, Duration timeout) {
         return client_->take(max_records, timeout);
       }),
-      engine_({exchange_, reductions_, upcoming_, state_,
+      engine_({exchange_, reductions_, upcoming_, state_, evaluations_,
                [this] {
                  const worker::MemberMachine& machine = driver_->machine();
                  return ProgramEngine::Standing{machine.training().step, machine.generation()};
@@ -104,6 +104,8 @@ void Member::start() {
 
 void Member::live() {
   const Result<int> code = run();
+  // The phase "finish", in which the program gets no order, tells of the last evaluation.
+  if (in_job_) evaluations_.hear(driver_->machine().phase().evaluated);
   Order leave;
   leave.fields.kind = ANTDT_ORDER_LEAVE;
   leave.fields.code = code ? *code : exit_code_of(code.error());

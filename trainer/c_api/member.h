@@ -11,12 +11,13 @@
 #include "core/clock.h"
 #include "core/result.h"
 #include "trainer/c_api/program/exchange.h"
-#include "trainer/c_api/program_engine.h"
+#include "trainer/c_api/program/evaluations.h"
 #include "trainer/c_api/program/reductions.h"
-#include "trainer/c_api/settings.h"
 #include "trainer/c_api/program/skipped.h"
 #include "trainer/c_api/program/state_parts.h"
 #include "trainer/c_api/program/upcoming.h"
+#include "trainer/c_api/program_engine.h"
+#include "trainer/c_api/settings.h"
 #include "trainer/loop/member_driver.h"
 
 namespace antdt::capi {
@@ -41,6 +42,7 @@ class Member {
   [[nodiscard]] Reductions& reductions() { return reductions_; }
   [[nodiscard]] Upcoming& upcoming() { return upcoming_; }
   [[nodiscard]] StateParts& state() { return state_; }
+  [[nodiscard]] const Evaluations& evaluations() const { return evaluations_; }
   [[nodiscard]] Skipped& skipped() { return skipped_; }
 
  private:
@@ -63,6 +65,7 @@ class Member {
   Reductions reductions_;
   Upcoming upcoming_;
   StateParts state_;
+  Evaluations evaluations_;
   Skipped skipped_;
   RecordNumbers numbers_{upcoming_};
   trainer::GenerationGuard guard_;

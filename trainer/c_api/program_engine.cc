@@ -27,6 +27,7 @@ void ProgramEngine::ask(Order order) const {
 
 void ProgramEngine::phase_began(const wire::PhaseStart& start, trainer::Collective& collective) {
   phase_ = start;
+  links_.evaluations.hear(start.evaluated);
   rank_ = collective.rank();
   size_ = collective.size();
   links_.upcoming.begin(links_.standing().generation, start.phase);

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "core/result.h"
+#include "trainer/c_api/program/evaluations.h"
 #include "trainer/c_api/program/exchange.h"
 #include "trainer/c_api/program/reductions.h"
 #include "trainer/c_api/program/state_parts.h"
@@ -32,6 +33,7 @@ class ProgramEngine final : public trainer::Engine {
     Reductions& reductions;
     Upcoming& upcoming;
     StateParts& state;
+    Evaluations& evaluations;
     std::function<Standing()> standing;
     std::function<bool()> generation_is_over;
     bool state_on_request = false;

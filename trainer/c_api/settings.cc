@@ -4,11 +4,13 @@
 #include <sys/prctl.h>
 
 #include <csignal>
+#include <cstddef>
 #include <cstdlib>
 
 #include "core/crypto/secret.h"
 #include "core/schema/job_reader.h"
 #include "trainer/c_api/alone/local_link.h"
+#include "trainer/c_api/handle.h"
 
 namespace antdt::capi {
 namespace {
@@ -90,16 +92,20 @@ Result<Connection> world_of_one(const Settings& settings) {
 
 }  // namespace
 
-Result<Settings> Settings::of(const antdt_options* options) {
+Result<Settings> Settings::of(const antdt_options* given) {
   Settings settings;
-  if (options == nullptr) return settings;
-  if (options->abi_version != ANTDT_ABI_VERSION || options->struct_size < sizeof(antdt_options)) {
+  if (given == nullptr) return settings;
+  // The first two fields are the same in every version.
+  constexpr std::size_t kBegins = offsetof(antdt_options, abi_version) + sizeof(given->abi_version);
+  const auto options = copy_in("antdt_open", "options", given);
+  if (!options || options->abi_version != ANTDT_ABI_VERSION) {
     return fail(
         ErrorKind::kUsage,
         "antdt_open: the program was built for version {} of the interface with options of {} "
         "bytes, and this library has version {} with {}: begin options with "
         "ANTDT_OPTIONS_INIT, and build with the antdt.h of the library that is installed",
-        options->abi_version, options->struct_size, ANTDT_ABI_VERSION, sizeof(antdt_options));
+        kBegins <= given->struct_size ? given->abi_version : 0, given->struct_size,
+        ANTDT_ABI_VERSION, sizeof(antdt_options));
   }
   constexpr std::uint32_t kKnown = ANTDT_STATE_ON_REQUEST | ANTDT_ONLY_IN_A_JOB | ANTDT_NO_SHUFFLE;
   if ((options->flags & ~kKnown) != 0) {

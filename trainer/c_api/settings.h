@@ -27,7 +27,7 @@ struct Settings {
   std::uint64_t read_ahead = 0;
 
   // Null: all defaults. An error (kUsage) is what no caller that was built with antdt.h says.
-  [[nodiscard]] static Result<Settings> of(const antdt_options* options);
+  [[nodiscard]] static Result<Settings> of(const antdt_options* given);
 };
 
 // A worker of a job, or the only one of a world of one.

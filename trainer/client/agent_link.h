@@ -1,4 +1,4 @@
-// What a client exchanges packets with its agent over.
+// The link over which a client exchanges packets with its agent.
 #pragma once
 
 #include <optional>
@@ -8,15 +8,15 @@
 
 namespace antdt::client {
 
-// Used by the client's message thread alone, and destroyed when that has ended. Nothing blocks.
+// Used only by the client's message thread, and destroyed after that has ended. No call blocks.
 class AgentLink {
  public:
   virtual ~AgentLink() = default;
-  // kFull: not now; the client tries again.
+  // kFull: there is no room now; the client tries again.
   [[nodiscard]] virtual transport::SendOutcome send(const wire::Packet& packet) = 0;
-  // The next packet, or nothing when none is there.
+  // The next packet; empty if there is none.
   [[nodiscard]] virtual std::optional<wire::Packet> receive() = 0;
-  // The same one always: readable when receive() should be called until it gives nothing.
+  // Always the same descriptor: readable when receive() should be called until it returns nothing.
   [[nodiscard]] virtual int fd() const = 0;
 };
 

@@ -25,8 +25,8 @@ namespace {
 constexpr Duration kSendAgainAfter = std::chrono::milliseconds(10);
 constexpr const char* kStartingUp = "startup";
 
-// Decodes `body` as the alternative of Inbound that is called like the envelope says; nothing
-// for a kind that this version does not know.
+// Decodes `body` as the alternative of Inbound whose kind the envelope names; empty for a kind that
+// this version does not know.
 template <class... Ts>
 std::optional<Input> read_as_one_of(std::type_identity<std::variant<Ts...>> /*of*/,
                                     const wire::Envelope& envelope, const std::string& body) {
@@ -57,7 +57,7 @@ class IpcLink final : public AgentLink {
   transport::IpcDealer socket_;
 };
 
-// The generation whose collective is to be released, and those before it.
+// The generation whose collective must be released, with those before it.
 std::optional<Generation> released(const Effects& effects) {
   std::optional<Generation> generation;
   for (const Effect& effect : effects) {
@@ -69,8 +69,7 @@ std::optional<Generation> released(const Effects& effects) {
 
 }  // namespace
 
-// Everything below `mutex` is guarded by it; the link and the loop belong to
-// the message thread.
+// `mutex` guards everything below it; the link and the loop belong to the message thread.
 struct Client::State {
   State(Environment who, std::unique_ptr<AgentLink> agent)
       : environment(std::move(who)), link(std::move(agent)) {}
@@ -88,13 +87,13 @@ struct Client::State {
   void apply(const Input& input);
   void enqueue_locked(const Effects& effects);
   void wake() const;
-  // On the message thread.
+  // Called on the message thread.
   void pump();
   void receive();
   void arm(std::optional<MonoTime> deadline);
 
   const Environment environment;
-  wire::WorkerWelcome welcome;  // the first; set before connect() returns
+  wire::WorkerWelcome welcome;  // the first one; set before connect() returns
   SteadyClock clock;
   EventLoop loop{clock};
   const std::unique_ptr<AgentLink> link;
@@ -108,9 +107,9 @@ struct Client::State {
   std::deque<wire::Packet> outbox;
   MonoTime armed_for = MonoTime::max();  // when the message thread wakes by itself
   std::function<void(Generation)> abort_handler;
-  bool handling_abort = false;  // the message thread is in the handler
+  bool handling_abort = false;  // the message thread is inside the handler
 
-  std::atomic<const char*> activity = kStartingUp;  // not guarded
+  std::atomic<const char*> activity = kStartingUp;  // not guarded by the mutex
 };
 
 Status Client::State::start() {
@@ -178,7 +177,7 @@ void Client::State::pump() {
   if (!outbox.empty()) deadline = clock.now() + kSendAgainAfter;
   armed_for = deadline.value_or(MonoTime::max());
   lock.unlock();
-  changed.notify_all();  // bye() waits for an empty outbox
+  changed.notify_all();  // bye() waits until the outbox is empty
   arm(deadline);
 }
 
@@ -273,7 +272,7 @@ void Client::set_abort_handler(std::function<void(Generation)> handler) {
   {
     std::unique_lock lock(state_->mutex);
     state_->abort_handler = handler;
-    // What the handler before it uses may be gone afterwards.
+    // After this returns, the data that the previous handler uses may be destroyed.
     state_->changed.wait(lock, [&] { return !state_->handling_abort; });
     waiting = state_->core.orders().abort_waiting();
   }
@@ -336,7 +335,7 @@ Result<Taken> Client::take(std::uint64_t max_records, Duration timeout) {
     return taken.status != TakeStatus::kWait;
   });
   if (state_->core.refusal()) return tl::unexpected(*state_->core.refusal());
-  if (taken.records > 0) state_->step_locked(TimePassed{});  // fetches when too few are left
+  if (taken.records > 0) state_->step_locked(TimePassed{});  // fetches if too few records are left
   return taken;
 }
 
@@ -371,6 +370,18 @@ void Client::set_io(Io io) {
 void Client::checkpoint_begun(const wire::CheckpointBegun& begun) { state_->apply(begun); }
 void Client::progress(const wire::Progress& progress) { state_->apply(progress); }
 void Client::checkpoint_written(const wire::CheckpointWritten& written) { state_->apply(written); }
+
+void Client::traced(const wire::Traced& traced) { state_->apply(traced); }
+void Client::stack_told(const wire::StackTold& told) { state_->apply(told); }
+
+Result<std::uint64_t> Client::stack_wanted(std::uint64_t than, Duration timeout) {
+  std::unique_lock lock(state_->mutex);
+  state_->changed.wait_until(lock, state_->clock.now() + timeout, [&] {
+    return state_->core.refusal() || state_->core.stack_wanted() > than;
+  });
+  if (state_->core.refusal()) return tl::unexpected(*state_->core.refusal());
+  return state_->core.stack_wanted();
+}
 
 void Client::bye(wire::Bye bye) {
   state_->apply(bye);

@@ -1,15 +1,14 @@
-// What a worker says to its job: the library that worker programs link.
+// The conversation of a worker with its job: the library that worker programs link.
 //
-// It speaks to the agent of its host over the ipc socket that the agent names
-// in the environment, and holds no tensor library: any program can use it.
-// docs/worker-client.md tells the whole conversation with an example;
-// loose.h has the simpler level for programs without collectives.
+// It connects to the agent of its host over the ipc socket that the agent names in the environment.
+// It contains no tensor library, so any program can use it. docs/worker-client.md describes the
+// whole conversation with an example; loose.h is the simpler level for programs without
+// collectives.
 //
-// Threads: connect() starts one message thread that fetches ahead, repeats what
-// was not answered and sends reports. Every member function may be called from
-// any thread; the training thread never waits for a message but in take() and
-// next_directive(). Messages are decided in ClientCore (client_core.h), which
-// is pure; this class is its shell.
+// Threads: connect() starts one message thread, which fetches in advance, repeats what was not
+// answered, and sends reports. Every member function may be called from any thread. The training
+// thread waits for messages only in take() and next_directive(). ClientCore (client_core.h), which
+// is pure, decides about messages; this class is its shell.
 #pragma once
 
 #include <functional>
@@ -26,6 +25,7 @@
 #include "core/wire/membership_messages.h"
 #include "core/wire/ps_messages.h"
 #include "core/wire/shard_messages.h"
+#include "core/wire/trace_messages.h"
 #include "core/wire/training_messages.h"
 #include "core/wire/worker_messages.h"
 #include "trainer/client/agent_link.h"
@@ -33,8 +33,8 @@
 
 namespace antdt::client {
 
-// An order of the job daemon, in the order in which they came. Orders of a
-// generation that is over by the time they are asked for are left out.
+// An order of the job daemon. Orders are returned in the order in which they came, without those of
+// a generation that is over by then.
 struct Directive {
   Generation generation;
   std::variant<wire::Form, wire::Roster, wire::Settle, wire::PhaseStart, wire::Abort, wire::Leave,
@@ -43,44 +43,44 @@ struct Directive {
 };
 
 enum class TakeStatus {
-  kData,  // pieces hold at least one record
-  kWait,  // nothing within the timeout
+  kData,  // `pieces` has at least one record
+  kWait,  // nothing arrived within the timeout
   kEnd,   // every record of the phase is committed
 };
 struct Taken {
   TakeStatus status = TakeStatus::kWait;
   std::vector<wire::Piece> pieces;  // in the order in which they must be consumed
-  std::uint64_t records = 0;        // in all pieces
-  // With kWait: the shard service has nothing now (others hold records that may
-  // come back), as opposed to an answer still under way.
+  std::uint64_t records = 0;        // number of records in all pieces
+  // With kWait: the shard service has nothing now (others hold records that may be given back), as
+  // opposed to an answer that is still on its way.
   bool dry = false;
   // With kWait: this phase, or its generation, is over; an order follows.
   bool stale = false;
 };
 
-// What one batch took. `counts` is false for batches that say nothing of the
-// worker's speed, as the first after a change of plan.
+// The times of one batch. `counts` is false for batches that say nothing about the worker's speed,
+// such as the first after a change of plan.
 struct BatchTimes {
   std::uint64_t samples = 0;
   Duration data{};     // waiting for the batch's data
   Duration compute{};  // forward, backward, update
   Duration wait{};     // in the collective
   bool counts = true;
-  bool in_model = true;              // false: it came too late, and its records go back
-  std::optional<Duration> hop = {};  // there and back, where it was measured since the last batch
+  bool in_model = true;  // false: the push came too late, and its records are given back
+  std::optional<Duration> hop = {};  // round-trip time, if it was measured since the last batch
 };
 
-// What arrived beside the orders, as it is known by now.
+// What has arrived besides the orders.
 struct Known {
-  PlanVersion plan;                    // newest that was received; 0: none
-  std::uint64_t checkpoint = 0;        // highest number that was ordered; 0: none
-  std::optional<std::uint32_t> leave;  // asked to leave, with this exit code
-  bool regroup = false;                // as Client::regroup_requested()
-  Generation recorded_of;              // of this generation the steps are recorded (Grants)
-  Step recorded;                       // up to here; 0: nowhere
+  PlanVersion plan;                    // the newest that was received; 0: none
+  std::uint64_t checkpoint = 0;        // the highest number that was ordered; 0: none
+  std::optional<std::uint32_t> leave;  // set if the worker is asked to leave: its exit code
+  bool regroup = false;                // like Client::regroup_requested()
+  Generation recorded_of;              // the generation whose steps are recorded (Grants)
+  Step recorded;                       // recorded up to here; 0: none
 };
 
-// What a process reads, writes or receives that may take long (see wire::Report).
+// Something that a process reads, writes or receives and that may take long (see wire::Report).
 struct Io {
   std::string what = {};  // empty: nothing
   std::string path = {};
@@ -90,12 +90,11 @@ struct Io {
 
 class Client {
  public:
-  // Connects and shakes hands. kUnreachable when no agent answers within
-  // `timeout`, kRefused when it refuses this attempt or no protocol version is
-  // in common (the message names both ranges).
+  // Connects and greets the agent. kUnreachable if no agent answers within `timeout`; kRefused if
+  // it refuses this attempt or there is no common protocol version (the message names both ranges).
   [[nodiscard]] static Result<std::unique_ptr<Client>> connect(
       const Environment& environment, Duration timeout = std::chrono::seconds(10));
-  // The same over another link than the ipc socket that the environment names.
+  // The same over another link than the ipc socket in the environment.
   [[nodiscard]] static Result<std::unique_ptr<Client>> connect(
       const Environment& environment, std::unique_ptr<AgentLink> link,
       Duration timeout = std::chrono::seconds(10));
@@ -109,90 +108,99 @@ class Client {
   [[nodiscard]] const std::string& run_dir() const;
   [[nodiscard]] const std::string& config_json() const;  // the job's effective configuration
 
-  // -------------------------------------------------------------- membership
-  // join, send_address, send_ready and a progress that is done are repeated by
-  // the message thread until the job daemon's next order answers them.
+  // ------------------------------------------------------------------ membership
+  // The message thread repeats join, send_address, send_ready and a progress that is done until the
+  // job daemon's next order answers them.
   void join(const wire::Join& join);
   void send_address(const wire::Address& address);
   void send_ready(const wire::Ready& ready);
-  // The next order; nothing when none came within `timeout`. An error (kRefused)
-  // means that this attempt is stale: leave, it can change nothing any more.
-  // The generation of the last Form, PsRoster, Settle or PhaseStart that was given
-  // out is the one that later messages carry.
+  // The next order; empty if none came within `timeout`. The error (kRefused) means that this
+  // attempt is stale: the worker must leave, because it can change nothing any more. Later messages
+  // carry the generation of the last Form, PsRoster, Settle or PhaseStart that was returned.
   [[nodiscard]] Result<std::optional<Directive>> next_directive(Duration timeout);
-  // Called on the message thread as soon as an Abort arrives, or an order of a
-  // later generation, so that a blocked collective is released; at once, on the
-  // caller's thread, when an Abort is waiting in the orders already. The
-  // generation given and those before it are over. Must not call this client.
-  // Empty: none; the one before is not running any more when this returns.
+  // `handler` is called on the message thread as soon as an Abort or an order of a later generation
+  // arrives, so that a blocked collective is released. If an Abort is waiting among the orders
+  // already, it is called at once, on the caller's thread. The given generation and those before it
+  // are over. The handler must not call this client. Empty: no handler. When this returns, the
+  // previous handler is not running any more.
   void set_abort_handler(std::function<void(Generation)> handler);
 
-  // Of the last order given out; later messages carry it.
+  // The generation of the last order that was returned; later messages carry it.
   [[nodiscard]] Generation generation() const;
-  // All of what follows at once, as the training thread of a member wants it at each step.
+  // The results of the next functions in one call, as the training thread of a member needs them at
+  // each step.
   [[nodiscard]] Known known() const;
-  // What the slots of a collective step carry.
+  // The values for the slot of a collective step.
   [[nodiscard]] PlanVersion held_plan() const;  // newest version received; 0: none
   [[nodiscard]] std::optional<wire::Plan> plan(PlanVersion version) const;
-  // Where the servers of that generation are by now, if a roster newer than that of number
-  // `than` says so; one that is given out may be older.
+  // Where the servers of that generation are, if a roster with a higher number than `than` is
+  // known. A roster that was returned as an order may be older.
   [[nodiscard]] std::optional<wire::PsRoster> servers(Generation generation,
                                                       std::uint64_t than) const;
   [[nodiscard]] std::uint64_t checkpoint_ordered() const;  // highest number; 0: none
   [[nodiscard]] std::optional<wire::Leave> leave_requested() const;
-  // A drill of an operator's, above those of job.toml; number 0: there was none.
+  // A fault injection that an operator ordered, in addition to those of job.toml; number 0: there
+  // was none.
   [[nodiscard]] wire::Injected injected() const;
-  // The generation of the last order given out is to end together, at the end
-  // of a step (Regroup), or is over already. A Regroup is an order as well.
+  // Whether the generation of the last returned order will end together, at the end of a step
+  // (Regroup), or is over already. A Regroup is also returned as an order.
   [[nodiscard]] bool regroup_requested() const;
 
-  // ------------------------------------------------------------------ shards
-  // Forgets what is in hand and starts phase `phase` of the current generation
-  // with place 0; fetching begins when a hold is set.
+  // ---------------------------------------------------------------------- shards
+  // Forgets the records that it holds, and starts phase `phase` of the current generation with
+  // place 0. Fetching begins when a hold is set.
   void begin_phase(std::uint64_t phase);
-  // How many records to keep in hand (several seconds of work): more are
-  // fetched as soon as fewer are. 0: fetch nothing.
+  // How many records to hold (several seconds of work): when fewer are held, more are fetched. 0:
+  // fetch nothing.
   void set_hold(std::uint64_t records);
-  // The next records in hand, at least one and at most `max_records`; waits up
-  // to `timeout` when nothing is. What was taken is not recalled any more. An
-  // error (kRefused) as in next_directive.
+  // Takes the next records that are held, at least one and at most `max_records`; waits up to
+  // `timeout` if there are none. Records that were taken cannot be recalled. The error (kRefused)
+  // is as in next_directive.
   [[nodiscard]] Result<Taken> take(std::uint64_t max_records, Duration timeout);
-  // Of the records taken since begin_phase, the first `place` are stable. Goes
-  // with the next fetch, or alone when there is none soon.
+  // Of the records taken since begin_phase, the first `place` are stable. Sent with the next fetch,
+  // or alone if there is none soon.
   void commit(std::uint64_t place);
-  // Evaluation: and this is what the records since the last commit gave.
+  // For an evaluation: also with the results of the records since the last commit.
   void commit(std::uint64_t place, wire::EvalPartial partial);
 
-  // Of the records taken, so many behind the committed place came too late to their step
-  // and are to be another worker's. What was taken behind them has their places once
-  // given_back() says so; until then nothing more may be committed, to servers either.
+  // The `records` records behind the committed place came too late to their step and are meant for
+  // another worker. When given_back() says so, the records that were taken behind them have their
+  // places. Until then nothing more may be committed, not to servers either.
   void give_back(std::uint64_t records);
-  // Whether nothing is left to be answered; waits up to `timeout` for it. Also when the phase
-  // is over. An error (kRefused) as in next_directive.
+  // Whether nothing is left to be answered; waits up to `timeout` for it. True also if the phase is
+  // over. The error (kRefused) is as in next_directive.
   [[nodiscard]] Result<bool> given_back(Duration timeout);
 
-  // ----------------------------------------------------------------- reports
-  // Added up; sent at most every 50 ms.
+  // --------------------------------------------------------------------- reports
+  // Reports are added up and sent at most every 50 ms.
   void report(const BatchTimes& times);
-  // Where the wall time of this process went so far; goes with the reports.
+  // How the wall time of this process was spent so far; sent with the reports.
   void time_account(const wire::TimeAccount& account);
-  // What the training thread does from now on: the name of a field of
-  // wire::TimeAccount, a string that lives as long as the program. One store, no
-  // lock: the message thread says it at least once a second, so that a thread
-  // that is stuck can be told from a process that is stopped. "startup" until
-  // it is set, "other" from the first phase on.
+  // What the training thread does from now on: the name of a field of wire::TimeAccount, a string
+  // that lives as long as the program. This is one atomic store. The message thread reports it at
+  // least once a second, so that a thread that is stuck can be distinguished from a process that is
+  // stopped. It is "startup" until it is set, and "other" from the first phase on.
   void set_activity(const char* activity);
-  // The latest wins, but for a history of steps where it has none; sent at most
-  // every 50 ms, but at once when it is done.
-  // The part of the time that this process may run, for its agent; 1: all of it.
+  // The latest progress counts, except that it keeps an earlier history of steps if it has none.
+  // Sent at most every 50 ms, but at once if it is done. set_throttle: the part of the time for
+  // which this process may run, for its agent; 1: all of it.
   void set_throttle(double share);
-  // What is read or written from now on, on whatever thread; goes with the reports.
+  // What is read or written from now on, on whatever thread; sent with the reports.
   void set_io(Io io);
   void progress(const wire::Progress& progress);
   void checkpoint_begun(const wire::CheckpointBegun& begun);
   void checkpoint_written(const wire::CheckpointWritten& written);
-  // The last message of this worker. Waits up to a second until everything
-  // before it has left; samples_total and account are filled in where 0.
+
+  // ------------------------------------------------------------------ tracing
+  // Of a script that knows nothing of its job (core/wire/trace_messages.h).
+  void traced(const wire::Traced& traced);
+  void stack_told(const wire::StackTold& told);
+  // Waits until a stack is asked for with a higher number than `than`, or `timeout` is over; then
+  // the newest number. An error (kRefused) as in next_directive.
+  [[nodiscard]] Result<std::uint64_t> stack_wanted(std::uint64_t than, Duration timeout);
+
+  // The last message of this worker. Waits up to a second until everything before it has been sent;
+  // samples_total and account are filled in if they are 0.
   void bye(wire::Bye bye);
 
  private:

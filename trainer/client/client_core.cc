@@ -58,8 +58,9 @@ void ClientCore::on(const MessageReceived& input, MonoTime now, Effects& out) {
       [&](const wire::Injected& body) {
         if (body.number > injected_.number) injected_ = body;
       },
+      [&](const wire::StackWanted& body) { stack_wanted_ = std::max(stack_wanted_, body.number); },
       [&](const auto&) {
-        // Anything else that is of a membership that is over changes nothing.
+        // Any other message of a membership that is over changes nothing.
         if (input.generation >= orders_.newest()) hear_of_membership(input, out);
       }};
   std::visit(hear_it, input.body);
@@ -111,7 +112,7 @@ void ClientCore::hear(const wire::WorkerWelcome& welcome, MonoTime now) {
 
 void ClientCore::hear(const wire::Refused& refused, MonoTime now, Effects& out) {
   if (refused.code == wire::RefusalCode::kBusy || refused.code == wire::RefusalCode::kFull)
-    return;  // asked again by itself
+    return;  // the client repeats the request by itself
   if (refused.code == wire::RefusalCode::kUnknown && welcome_) return on(Greet{}, now, out);
   if (!refusal_) refusal_ = Error{ErrorKind::kRefused, refused.reason};
 }
@@ -171,8 +172,10 @@ void ClientCore::on(const Message& input, MonoTime now, Effects& out) {
   if constexpr (std::is_same_v<Message, wire::Join> || std::is_same_v<Message, wire::Ready>) {
     reports_.set_step(input.step);
   }
+  if constexpr (std::is_same_v<Message, wire::Traced>) reports_.set_step(input.steps);
   if constexpr (std::is_same_v<Message, wire::CheckpointBegun> ||
-                std::is_same_v<Message, wire::CheckpointWritten>) {
+                std::is_same_v<Message, wire::CheckpointWritten> ||
+                std::is_same_v<Message, wire::Traced> || std::is_same_v<Message, wire::StackTold>) {
     out.emplace_back(SendMessage{orders_.current(), 0, input});
   } else {
     orders_.stand(input, now, out);

@@ -1,15 +1,15 @@
-// What a worker's client says and when, without any I/O.
+// What a worker's client sends and when, without any I/O.
 //
-// Owned by Client, under its mutex. Two parties feed it: the training thread with its wishes, and
-// the message thread with what arrived and with TimePassed when deadline() has come.
+// Owned by Client, under its mutex. Two threads feed it: the training thread with its requests, and
+// the message thread with what arrived, and with TimePassed when deadline() has come.
 // docs/machines.md describes the shape of a machine.
 //
 //   greeting ──(worker-welcome)──> welcome ──(refused: stale, version, …)──> refused
 //      ^                              │
 //      └──────(refused: unknown)──────┘   the agent is a new one: greet again
 //
-// Which orders are given out, and what is repeated until one of them answers it: orders.h. Which
-// records are in hand and asked for: shard_feed.h. What is reported, and how often: reports.h.
+// orders.h: which orders are returned, and what is repeated until an order answers it.
+// shard_feed.h: which records are held and requested. reports.h: what is reported, and how often.
 //
 // Nothing is durable: a worker that is started again joins as a new attempt.
 #pragma once
@@ -27,6 +27,7 @@
 #include "core/wire/membership_messages.h"
 #include "core/wire/ps_messages.h"
 #include "core/wire/shard_messages.h"
+#include "core/wire/trace_messages.h"
 #include "core/wire/training_messages.h"
 #include "core/wire/worker_messages.h"
 #include "trainer/client/client.h"
@@ -38,10 +39,10 @@
 namespace antdt::client {
 
 // What arrived.
-using Inbound =
-    std::variant<wire::WorkerWelcome, wire::Refused, wire::Form, wire::Roster, wire::Settle,
-                 wire::PhaseStart, wire::Abort, wire::Regroup, wire::Leave, wire::Plan,
-                 wire::CheckpointOrder, wire::Grants, wire::Recall, wire::PsRoster, wire::Injected>;
+using Inbound = std::variant<wire::WorkerWelcome, wire::Refused, wire::Form, wire::Roster,
+                             wire::Settle, wire::PhaseStart, wire::Abort, wire::Regroup,
+                             wire::Leave, wire::Plan, wire::CheckpointOrder, wire::Grants,
+                             wire::Recall, wire::PsRoster, wire::Injected, wire::StackWanted>;
 struct MessageReceived {
   Generation generation;
   std::uint64_t seq = 0;
@@ -52,7 +53,7 @@ struct UnreadableReceived {
   std::string why;
 };
 
-// What the training thread wants; wire messages are said as they are.
+// Requests of the training thread; wire messages are sent as they are.
 struct BeginPhase {
   std::uint64_t phase = 0;
 };
@@ -66,13 +67,13 @@ struct Commit {
 struct GiveBack {
   std::uint64_t records = 0;
 };
-struct Greet {};  // start the handshake
+struct Greet {};  // start the greeting
 struct TimePassed {};
 
 using Input = std::variant<MessageReceived, UnreadableReceived, Greet, TimePassed, BeginPhase,
                            SetHold, Commit, GiveBack, BatchTimes, wire::TimeAccount, wire::Join,
                            wire::Address, wire::Ready, wire::Progress, wire::CheckpointBegun,
-                           wire::CheckpointWritten, wire::Bye>;
+                           wire::CheckpointWritten, wire::Bye, wire::Traced, wire::StackTold>;
 
 class ClientCore {
  public:
@@ -81,27 +82,29 @@ class ClientCore {
   static constexpr Duration kPulseEvery = Reports::kPulseEvery;
 
   void step(const Input& input, MonoTime now, Effects& out);
-  // Takes from the records in hand; TimePassed afterwards fetches anew.
+  // Takes from the records that are held; TimePassed afterwards fetches again.
   [[nodiscard]] Taken take(std::uint64_t max_records) { return feed_.take(max_records); }
   // The next order. Its generation becomes the one of later messages.
   [[nodiscard]] std::optional<Directive> next_directive() { return orders_.take_next(); }
-  // What came too late is not yet known to have been given back.
+  // Whether late records are not yet known to have been given back.
   [[nodiscard]] bool gives_back() const { return feed_.gives_back(); }
   [[nodiscard]] std::optional<MonoTime> deadline() const;
-  // What the training thread is doing, for the reports that follow; what it, or a thread beside
-  // it, reads or writes that may take long; the part of the time that this process may run.
+  // For the following reports: what the training thread is doing; what it, or a thread beside it,
+  // reads or writes that may take long; the part of the time for which this process may run.
   void set_activity(const char* activity) { reports_.set_activity(activity); }
   void set_io(Io io) { reports_.set_io(std::move(io)); }
   void set_throttle(double share) { reports_.set_throttle(share); }
 
   [[nodiscard]] const std::optional<wire::WorkerWelcome>& welcome() const { return welcome_; }
-  // Why this worker cannot go on, if so.
+  // Why this worker cannot go on, if it cannot.
   [[nodiscard]] const std::optional<Error>& refusal() const { return refusal_; }
   // What was ordered, and for which generation.
   [[nodiscard]] const Orders& orders() const { return orders_; }
   [[nodiscard]] Known known() const;
   [[nodiscard]] std::uint64_t checkpoint_ordered() const { return checkpoint_ordered_; }
   [[nodiscard]] const wire::Injected& injected() const { return injected_; }
+  // The newest number that a stack was asked for with; 0: none was.
+  [[nodiscard]] std::uint64_t stack_wanted() const { return stack_wanted_; }
 
  private:
   struct Greeting {
@@ -121,7 +124,8 @@ class ClientCore {
   void on(const wire::TimeAccount& input, MonoTime now, Effects& out);
   void on(const wire::Progress& input, MonoTime now, Effects& out);
   void on(const wire::Bye& input, MonoTime now, Effects& out);
-  // Join, Address, Ready: they stand until they are answered. The others are said once.
+  // Join, Address and Ready are kept and repeated until they are answered. The others are sent
+  // once.
   template <class Message>
   void on(const Message& input, MonoTime now, Effects& out);
 
@@ -136,9 +140,10 @@ class ClientCore {
   std::optional<Greeting> greeting_;
   Orders orders_;
   std::uint64_t checkpoint_ordered_ = 0;
-  wire::Injected injected_;  // newest
-  Generation recorded_of_;   // the newest whose steps are recorded
-  Step recorded_;            // up to here
+  wire::Injected injected_;  // the newest
+  std::uint64_t stack_wanted_ = 0;
+  Generation recorded_of_;  // the newest generation whose steps are recorded
+  Step recorded_;           // recorded up to here
   ShardFeed feed_;
   Reports reports_;
 };

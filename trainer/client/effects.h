@@ -1,4 +1,4 @@
-// What a worker's client wants done (client_core.h).
+// The effects of a worker's client (client_core.h).
 #pragma once
 
 #include <cstdint>
@@ -10,16 +10,17 @@
 
 namespace antdt::client {
 
-using OutboundBody = std::variant<wire::Hello, wire::Join, wire::Address, wire::Ready, wire::Fetch,
-                                  wire::Recalled, wire::Report, wire::Progress,
-                                  wire::CheckpointBegun, wire::CheckpointWritten, wire::Bye>;
-// To the agent, in this order.
+using OutboundBody =
+    std::variant<wire::Hello, wire::Join, wire::Address, wire::Ready, wire::Fetch, wire::Recalled,
+                 wire::Report, wire::Progress, wire::CheckpointBegun, wire::CheckpointWritten,
+                 wire::Bye, wire::Traced, wire::StackTold>;
+// Send to the agent, in this order.
 struct SendMessage {
   Generation generation;
   std::uint64_t seq = 0;
   OutboundBody body;
 };
-// Whatever waits in the collective of this generation, or of an earlier one, is to be released.
+// Release whatever waits in the collective of this generation or an earlier one.
 struct ReleaseCollective {
   Generation generation;
 };

@@ -1,4 +1,4 @@
-// Who this worker is, as its agent told it in the environment.
+// The worker's identity, which its agent put into the environment.
 #pragma once
 
 #include <string>
@@ -14,9 +14,9 @@ struct Environment {
   Member self;  // worker id and attempt
   std::string protocol = "antdt";
 
-  // From ANTDT_SOCKET, ANTDT_JOB_ID, ANTDT_WORKER_ID, ANTDT_ATTEMPT and
-  // ANTDT_PROTOCOL. A variable that is missing or malformed is an error
-  // (kUsage) that names it and says how such a program is started.
+  // Reads ANTDT_SOCKET, ANTDT_JOB_ID, ANTDT_WORKER_ID, ANTDT_ATTEMPT and ANTDT_PROTOCOL. If a
+  // variable is missing or malformed, the error (kUsage) names it and says how such a program is
+  // started.
   [[nodiscard]] static Result<Environment> from_process();
 };
 

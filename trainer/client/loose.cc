@@ -64,7 +64,7 @@ Result<Loose::Next> Loose::next(std::uint64_t max_records, Duration patience) {
     }
     client_->set_hold(4 * max_records);
     ANTDT_TRY(const Taken taken, client_->take(max_records, rest));
-    // Whatever the cause is, an order follows or has come.
+    // Whatever the reason, an order follows or has come.
     const bool over = taken.status == TakeStatus::kEnd || taken.stale ||
                       (taken.status == TakeStatus::kWait && client_->leave_requested());
     if (over) phase_.reset();

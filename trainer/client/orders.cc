@@ -5,10 +5,10 @@
 namespace antdt::client {
 namespace {
 
-// Whether an order makes a standing message pointless: it is the answer to it,
-// or a later stage than the one it belongs to. A join outlives what still comes
-// of the generation before it; a loose one and one that hears of servers are
-// answered by a phase (which is an order only where it fits, see is_prepared_for).
+// Whether an order ends the repetition of a standing message: it answers the message, or belongs to
+// a later stage. A join is still repeated after late orders of the generation before it. A phase
+// answers the join of a loose worker and of one that uses servers (a phase becomes an order only if
+// it fits, see is_prepared_for).
 bool answers(const Orders::Order& order, const OutboundBody& standing) {
   if (std::holds_alternative<wire::Regroup>(order)) return false;
   if (const auto* join = std::get_if<wire::Join>(&standing)) {
@@ -24,7 +24,8 @@ bool answers(const Orders::Order& order, const OutboundBody& standing) {
     return std::holds_alternative<wire::Address>(standing);
   }
   if (std::holds_alternative<wire::Settle>(order)) {
-    // Ready stands until the phase is there as well: who says it again hears both.
+    // Ready is repeated until the phase has arrived, too, because a repeated Ready is answered with
+    // both.
     return std::holds_alternative<wire::Address>(standing);
   }
   return true;  // phase-start, ps-roster
@@ -54,16 +55,16 @@ void Orders::enqueue(Generation generation, Order order, Effects& out) {
     return;
   }
   if (phase && !is_prepared_for(generation)) return roster_is_missing(generation, out);
-  // Nothing follows on kFinish but another try of it.
+  // After kFinish only another try of it can follow.
   const std::pair which{generation, phase ? phase->phase + phase->tries : 0};
   const auto [seen, is_first] = seen_.try_emplace(order.index(), which);
-  // Repeated, or of a phase that is over.
+  // The order is a repetition, or of a phase that is over.
   if (!is_first && seen->second >= which && !std::holds_alternative<wire::Leave>(order)) return;
   seen->second = which;
 
   if (standing_ && answers(order, standing_->message.body)) standing_.reset();
   if (generation > newest_) {
-    // What comes of a new generation ends the one before, if its Abort was lost.
+    // An order of a new generation ends the one before, in case its Abort was lost.
     if (newest_ > Generation{}) out.emplace_back(ReleaseCollective{newest_});
     newest_ = generation;
     std::erase_if(queue_, [&](const Directive& old) {
@@ -96,14 +97,14 @@ Generation Orders::rostered() const {
 bool Orders::is_prepared_for(Generation generation) const {
   const auto* join = standing_ ? std::get_if<wire::Join>(&standing_->message.body) : nullptr;
   if (join && join->collective) {
-    // Of the generation that it was in it wants nothing any more.
+    // The worker has nothing more to do with the generation that it was in.
     return rostered() == generation && generation > standing_->message.generation;
   }
   return rostered() == Generation{} || rostered() == generation;
 }
 
-// Who waits for an answer to its join goes on asking. Who is in a generation before
-// has missed its end as well.
+// A worker that waits for an answer to its join repeats it. A worker in an earlier generation has
+// also missed the end of that generation.
 void Orders::roster_is_missing(Generation generation, Effects& out) {
   const bool joins = standing_ && std::holds_alternative<wire::Join>(standing_->message.body);
   if (joins || generation < rostered()) return;
@@ -129,7 +130,7 @@ void Orders::hear_plan(const wire::Plan& plan) {
 
 void Orders::abort(Generation generation, const wire::Abort& abort, Effects& out) {
   std::erase_if(queue_, [&](const Directive& old) {
-    // That it had settled is true all the same: others may have gone on from there.
+    // A Settle stays true after its generation ended: others may have gone on from there.
     return old.generation <= generation && !std::holds_alternative<wire::Leave>(old.order) &&
            !std::holds_alternative<wire::Abort>(old.order) &&
            !std::holds_alternative<wire::Settle>(old.order);

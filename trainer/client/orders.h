@@ -1,11 +1,12 @@
-// The orders of the job daemon that a worker has received, in the order in which they are given
-// out, and the message that stands until one of them answers it.
+// The orders of the job daemon that a worker has received, in the order in which they are returned,
+// and the standing message, which is repeated until one of them answers it.
 //
 // Messages that must not be lost and whose answer is an order (join, address, ready, progress that
-// is done) are *standing*: they are repeated until that order, or one that makes them pointless,
-// has come. Orders may come twice for that reason; the second is dropped. With parameter servers a
-// phase counts only after the roster of its generation: without it the join stands, or the
-// generation before ends and is left with a join, which brings both again.
+// is done) are *standing*: they are repeated until that order has come, or one that makes them
+// pointless. For that reason orders may come twice, and the second one is dropped. With parameter
+// servers, a phase counts only after the roster of its generation. Without the roster, the join is
+// repeated; or, in an earlier generation, that generation ends and a join follows, which brings
+// both.
 #pragma once
 
 #include <cstdint>
@@ -28,7 +29,7 @@ class Orders {
   using Order = decltype(Directive::order);
   static constexpr Duration kRepeatAfter = std::chrono::milliseconds(500);
 
-  // An order arrived; it is given out later, unless it is a repeated one or comes too early.
+  // An order arrived. It is returned later, unless it is a repetition or comes too early.
   void hear(Generation generation, Order order, Effects& out);
   void hear_plan(const wire::Plan& plan);
 
@@ -37,23 +38,25 @@ class Orders {
   void repeat_standing(MonoTime now, Effects& out);
   [[nodiscard]] std::optional<MonoTime> repeat_at() const;
 
-  // The next order. Its generation becomes the one of later messages.
+  // The next order. Later messages carry its generation.
   [[nodiscard]] std::optional<Directive> take_next();
   [[nodiscard]] bool has_next() const { return !queue_.empty(); }
 
-  [[nodiscard]] Generation newest() const { return newest_; }    // that an order named
-  [[nodiscard]] Generation current() const { return current_; }  // of the last order given out
-  // The generation of the last order given out is to end, or is over.
+  // the newest generation that an order named
+  [[nodiscard]] Generation newest() const { return newest_; }
+  // generation of the last order that was returned
+  [[nodiscard]] Generation current() const { return current_; }
+  // Whether the generation of the last returned order will end, or is over.
   [[nodiscard]] bool regroup_requested() const {
     return regroup_ > Generation{} && regroup_ >= current_;
   }
   [[nodiscard]] const std::optional<wire::Leave>& leave_requested() const { return leave_; }
-  // Of an abort that was not given out yet.
+  // The generation of an abort that was not returned yet.
   [[nodiscard]] std::optional<Generation> abort_waiting() const;
   [[nodiscard]] PlanVersion held_plan() const;
   [[nodiscard]] std::optional<wire::Plan> plan(PlanVersion version) const;
   // Where the servers of that generation are, as far as is known: the newest roster, if its number
-  // is greater than `than`.
+  // is higher than `than`.
   [[nodiscard]] std::optional<wire::PsRoster> servers(Generation generation,
                                                       std::uint64_t than) const;
 
@@ -65,22 +68,22 @@ class Orders {
   void enqueue(Generation generation, Order order, Effects& out);
   void abort(Generation generation, const wire::Abort& abort, Effects& out);
   [[nodiscard]] bool awaits_settle(Generation generation) const;
-  // The newest generation whose servers are known; 0: none, or there are no servers.
+  // The newest generation whose servers are known; 0: none, or the job has no servers.
   [[nodiscard]] Generation rostered() const;
-  // Whether a phase of this generation means anything to this worker.
+  // Whether a phase of this generation is meaningful for this worker.
   [[nodiscard]] bool is_prepared_for(Generation generation) const;
   void roster_is_missing(Generation generation, Effects& out);
   void hold_servers(Generation generation, const wire::PsRoster& roster);
 
   Generation newest_;
   Generation current_;
-  Generation regroup_;  // the newest that was told to end together
+  Generation regroup_;  // the newest generation that was told to end together
   std::deque<Directive> queue_;
   std::optional<Standing> standing_;
-  // The last order of each kind, to know a repeated one: (generation, phase).
+  // The last order of each kind, by which repetitions are recognised: (generation, phase).
   std::map<std::size_t, std::pair<Generation, std::uint64_t>> seen_;
-  // A phase that came before the Settle of its generation: begun after it. To
-  // train without would be to count places from somewhere else than the others.
+  // A phase that came before the Settle of its generation; it begins after that. If it began
+  // before, places would count from another beginning than those of the others.
   std::optional<std::pair<Generation, wire::PhaseStart>> early_phase_;
   std::map<PlanVersion, wire::Plan> plans_;
   std::optional<std::pair<Generation, wire::PsRoster>> servers_;  // the newest

@@ -1,7 +1,7 @@
-// What a worker reports of its work: times and samples of its batches, where its time went, what it
-// does right now, its progress. Reports are added up and sent at most every kReportEvery; from the
-// welcome to the bye something is reported at least every kPulseEvery, whatever the training thread
-// does, so that a process that is stopped falls silent and one that is stuck does not.
+// A worker's reports: times and samples of its batches, its time account, its present activity, its
+// progress. Reports are added up and sent at most every kReportEvery. From the welcome to the bye,
+// something is reported at least every kPulseEvery, whatever the training thread does, so that a
+// process that is stopped falls silent and a process whose training thread is stuck does not.
 #pragma once
 
 #include <algorithm>
@@ -22,24 +22,24 @@ class Reports {
   static constexpr Duration kReportEvery = std::chrono::milliseconds(50);
   static constexpr Duration kPulseEvery = std::chrono::seconds(1);
 
-  // The worker was welcomed: its pulse begins, if it has not begun.
+  // The worker was welcomed, so its regular reports begin, if they have not begun.
   void begin_pulse(MonoTime now);
   void add(const BatchTimes& times);
   void add(const wire::TimeAccount& account);
-  // The latest counts; it keeps the history of the one before where it has none of its own.
+  // The latest progress counts; it keeps the history of the previous one if it has none of its own.
   void add(const wire::Progress& progress, Generation generation);
   void drop_progress() { progress_.reset(); }
-  // Send what is due. A place that goes with a progress need not be fetched with.
+  // Sends what is due. A place that is sent with a progress need not be sent with a fetch.
   void flush_report(Generation current, MonoTime now, Effects& out);
   void flush_progress(ShardFeed& feed, MonoTime now, Effects& out);
-  // Both, and the pulse.
+  // Flushes both, and sends the regular report.
   void flush(Generation current, ShardFeed& feed, MonoTime now, Effects& out);
-  // Sends what is left, and no more afterwards; fills in `last`.
+  // Sends what is left, and nothing afterwards; fills in `last`.
   [[nodiscard]] wire::Bye end(wire::Bye last, Generation current, ShardFeed& feed, MonoTime now,
                               Effects& out);
   [[nodiscard]] std::optional<MonoTime> deadline() const;
 
-  void set_step(Step step) { step_ = step; }  // the last that the training thread spoke of
+  void set_step(Step step) { step_ = step; }  // the last step that the training thread reported
   void set_activity(const char* activity) { activity_ = activity; }
   void set_io(Io io) { io_ = std::move(io); }
   void set_throttle(double share) {
@@ -49,15 +49,15 @@ class Reports {
  private:
   struct Progress {
     wire::Progress what;
-    Generation generation;  // a place counts in one generation only
+    Generation generation;  // a place counts only in its generation
   };
   void send_report(Generation current, MonoTime now, Effects& out);
 
-  wire::Report report_;  // since it was last sent
+  wire::Report report_;  // sums since the last report was sent
   bool has_news_ = false;
-  std::optional<Progress> progress_;  // likewise
+  std::optional<Progress> progress_;  // the latest since one was sent
   std::optional<MonoTime> report_sent_at_, progress_sent_at_;
-  std::optional<MonoTime> pulse_at_;  // when to report though nothing is new; none: not now
+  std::optional<MonoTime> pulse_at_;  // when to report even if nothing is new; empty: not now
   std::uint64_t samples_total_ = 0;
   wire::TimeAccount account_;
   Step step_;

@@ -10,7 +10,7 @@ std::uint64_t size(const wire::Piece& piece) { return piece.to - piece.from; }
 }  // namespace
 
 void ShardFeed::begin(std::uint64_t phase, Generation generation) {
-  // Settings and the numbering of requests go on; all else is of the old phase.
+  // Settings and the numbering of requests are kept; everything else belonged to the old phase.
   ShardFeed fresh;
   fresh.stage_ = Stage::kOpen;
   fresh.phase_ = phase;
@@ -89,11 +89,11 @@ void ShardFeed::add(const wire::Piece& piece) {
 std::optional<wire::Recalled> ShardFeed::on_recall(Generation generation, std::uint64_t number,
                                                    const wire::Recall& recall) {
   if (stage_ == Stage::kIdle || recall.phase != phase_ || generation != generation_) return {};
-  // One that comes again must not take back what was granted after its answer.
+  // A repeated recall must not take back what was granted after its answer.
   if (number == recall_answered_) return recalled_;
   if (number < recall_answered_ || number <= recalls_over_) return {};
-  // The answer to the request, if it is lost or late, would bring grants that
-  // this end does not count. The ledger asks again.
+  // If the answer to the request is lost or late, it brings grants that this side does not count.
+  // The ledger repeats the recall.
   if (outstanding_) return {};
   const std::uint64_t before = taken_ + in_hand_records_;
   const std::uint64_t end = std::min(before, std::max(recall.keep_to, taken_));
@@ -127,8 +127,9 @@ std::optional<ShardFeed::Request> ShardFeed::poll(MonoTime now) {
   Request request{++last_seq_, generation_, {}};
   request.fetch.phase = phase_;
   request.fetch.place = place_;
-  // A quarter more than the hold, so that not every batch makes a request. Who
-  // commits while waiting asks again in the same breath: it may be the last.
+  // A quarter more than the hold is requested, so that not every batch needs a request. If the
+  // worker commits while it waits, it asks again at the same time, because that commit may complete
+  // the phase.
   if (wants_more()) request.fetch.want = hold_ + hold_ / 4 - in_hand_records_;
   request.fetch.late = late_;
   request.fetch.partials = std::exchange(partials_, {});

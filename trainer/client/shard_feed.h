@@ -1,15 +1,15 @@
-// Which records a worker has in hand, and what to ask the shard service.
+// Which records a worker holds, and what it requests from the shard service.
 //
-// Pure: the caller says what happened and when, and asks poll() what to send.
+// Pure: the caller reports what happened and when, and poll() returns what to send.
 //
 //   begin ──> open ──(end)──> ended        nothing is fetched any more
 //              │ └──(stale)──> stale       of another phase: wait for begin()
 //              └──(wait)──> open, asks again after retry_ms
 //
-// The place is a count of records since begin(): taken_ is how many were taken,
-// taken_ + in hand is where the grants end, and committed places are at most
-// taken_. One request is outstanding at a time; it is repeated unchanged, with
-// its number, until it is answered, so a lost reply loses no grant.
+// The place is a count of records since begin(): taken_ is how many were taken, the grants end at
+// taken_ plus what is held, and committed places are at most taken_. One request is outstanding at
+// a time. It is repeated unchanged, with its number, until it is answered, so a lost reply loses no
+// grant.
 #pragma once
 
 #include <deque>
@@ -27,7 +27,7 @@ namespace antdt::client {
 class ShardFeed {
  public:
   static constexpr Duration kRepeatAfter = std::chrono::seconds(2);
-  // How long a stable place may wait for a fetch that takes it along.
+  // How long a stable place may wait for a fetch that carries it.
   static constexpr Duration kCommitWithin = std::chrono::milliseconds(50);
 
   struct Request {
@@ -40,29 +40,29 @@ class ShardFeed {
   void set_hold(std::uint64_t records) { hold_ = records; }
   [[nodiscard]] Taken take(std::uint64_t max_records);
   void commit(std::uint64_t place, std::optional<wire::EvalPartial> partial, MonoTime now);
-  // Of the records taken, so many behind the committed place came too late to their step:
-  // they go back with the next request. Until that is answered nothing behind them may be
-  // committed; then those behind them have their places.
+  // The `records` taken records behind the committed place came too late to their step, and are
+  // given back with the next request. Until that is answered, nothing behind them may be committed;
+  // then the records behind them have their places.
   void give_back(std::uint64_t records) { late_ += records; }
   [[nodiscard]] bool gives_back() const { return stage_ == Stage::kOpen && late_ > 0; }
-  // `place` of `phase` went with another message.
+  // `place` of `phase` was sent with another message.
   void place_was_sent(std::uint64_t phase, std::uint64_t place);
 
-  // Answers that are not to the outstanding request change nothing.
+  // An answer to another than the outstanding request changes nothing.
   void on_grants(std::uint64_t seq, const wire::Grants& grants, MonoTime now);
-  // Nothing when it is about another phase or generation, or while a request is
-  // outstanding, or when a later one was answered. `number` rises from recall to
-  // recall; one that comes again gets the same answer and takes back nothing more.
+  // Empty if the recall concerns another phase or generation, while a request is outstanding, or if
+  // a later recall was answered. `number` rises from recall to recall; a repeated one gets the same
+  // answer and takes back nothing more.
   [[nodiscard]] std::optional<wire::Recalled> on_recall(Generation generation, std::uint64_t number,
                                                         const wire::Recall& recall);
 
-  // What to send now, if anything; it counts as sent.
+  // What to send now, if anything. It counts as sent.
   [[nodiscard]] std::optional<Request> poll(MonoTime now);
-  // When poll() may have something without a further event.
+  // When poll() may return something without a further event.
   [[nodiscard]] std::optional<MonoTime> deadline() const;
 
   [[nodiscard]] std::uint64_t in_hand() const { return in_hand_records_; }
-  // Not empty: the service said something that cannot be, and what.
+  // Not empty: what the service said that is impossible.
   [[nodiscard]] const std::string& problem() const { return problem_; }
 
  private:
@@ -85,16 +85,16 @@ class ShardFeed {
   std::uint64_t in_hand_records_ = 0;
   std::uint64_t taken_ = 0;
   std::uint64_t place_ = 0;                  // stable
-  std::uint64_t sent_place_ = 0;             // of it, told
+  std::uint64_t sent_place_ = 0;             // the place that was last sent
   MonoTime unsent_since_{};                  // since when place_ > sent_place_
   std::vector<wire::EvalPartial> partials_;  // not yet in a request
-  std::uint64_t late_ = 0;                   // to be given back, and not answered
+  std::uint64_t late_ = 0;                   // to be given back, not answered yet
   bool dry_ = false;                         // the last answer was kWait
   MonoTime ask_again_at_{};
   std::optional<Outstanding> outstanding_;
-  std::uint64_t recall_answered_ = 0;  // its number; 0: none
-  std::uint64_t recalls_over_ = 0;     // not to be obeyed any more (Grants)
-  wire::Recalled recalled_;            // that answer
+  std::uint64_t recall_answered_ = 0;  // number of the recall that was answered last; 0: none
+  std::uint64_t recalls_over_ = 0;     // recalls up to this one must be ignored (Grants)
+  wire::Recalled recalled_;            // the answer to it
   std::uint64_t last_seq_ = 0;
   std::string problem_;
 };

@@ -19,7 +19,7 @@
 namespace antdt::trainer {
 namespace {
 
-// What the ranks share: their addresses, and rank 0's result.
+// Memory shared by the ranks: their addresses, and rank 0's result.
 struct Cell {
   std::atomic<bool> ready = false;
   char address[64] = {};
@@ -69,7 +69,7 @@ double percentile(std::vector<double>& values, double share) {
   return values[static_cast<std::size_t>(at)];
 }
 
-// Calls until rank 0 says, in a sum of its own, that the time is over.
+// Repeats the call until rank 0 announces, in a sum of its own, that the time is over.
 Status measure(Collective& group, const AllreduceBenchOptions& options, Shared& shared) {
   std::vector<float> values(std::max<std::size_t>(1, options.bytes / sizeof(float)), 1.0F);
   std::vector<double> times_us;

@@ -22,10 +22,10 @@ struct AllreduceBenchResult {
   std::size_t bytes = 0;
   std::uint64_t calls = 0;
   double algorithm_bytes_per_s = 0;  // bytes / time of a call
-  double bus_bytes_per_s = 0;        // that times 2 (ranks-1) / ranks: what each link carries
+  double bus_bytes_per_s = 0;        // that times 2 (ranks-1) / ranks: the load of each link
   double p50_us = 0;
   double p99_us = 0;
-  double memcpy_bytes_per_s = 0;  // one thread copying memory of that size: the bound
+  double memcpy_bytes_per_s = 0;  // one thread that copies memory of that size, as the upper bound
   bool encrypted = false;
 };
 

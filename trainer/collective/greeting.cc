@@ -13,9 +13,9 @@
 namespace antdt::trainer {
 namespace {
 
-// In one turn, so that those who are connected get theirs however many dial.
+// How many are accepted in one turn, so that existing connections get their turn, too.
 constexpr int kAcceptedAtOnce = 64;
-// Who could not be taken stays in the listener's queue, which can be read all the time.
+// A connection that could not be accepted stays in the listener's queue, which remains readable.
 constexpr Duration kPauseOfAccepting = std::chrono::milliseconds(100);
 constexpr Duration kFirstRedial = std::chrono::milliseconds(10);
 constexpr Duration kLongestRedial = std::chrono::milliseconds(320);
@@ -23,7 +23,7 @@ constexpr Duration kLongestRedial = std::chrono::milliseconds(320);
 MonoTime now() { return std::chrono::steady_clock::now(); }
 
 bool sends(const OwnedFd& fd, const std::string& text) {
-  // Among the first bytes of a connection: they fit, or it is broken.
+  // These are among the first bytes of a connection, so they fit, or the connection is broken.
   return ::send(fd.get(), text.data(), text.size(), MSG_NOSIGNAL) ==
          static_cast<ssize_t>(text.size());
 }
@@ -87,7 +87,7 @@ bool Greeting::drop_oldest_stranger() {
 Status Greeting::accept_some() {
   for (int n = 0; n < kAcceptedAtOnce; ++n) {
     OwnedFd fd(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-    if (!fd.is_open()) {  // nobody more, one that is gone already, or there is no room
+    if (!fd.is_open()) {  // no more connections, one that is gone already, or no room
       const int error = errno;
       const bool room = error != EMFILE && error != ENFILE && error != ENOBUFS && error != ENOMEM;
       if (!room && drop_oldest_stranger()) continue;
@@ -172,8 +172,8 @@ Status Greeting::say_hello(Half& half) {
   return {};
 }
 
-// The connection ended in the middle. A member that was dialled may have had no room for one
-// more stranger; if it does not listen any more, the next attempt says so.
+// The connection ended in the middle. The member that was dialled may have had no room for another
+// unproven connection. If it does not listen any more, the next attempt fails with that.
 Result<Greeting::Progress> Greeting::on_silence(const Half& half, int error) {
   if (!half.dialled) return Progress::kTurnedAway;
   if (error != 0 && error != ECONNRESET && error != EPIPE) {
@@ -198,7 +198,8 @@ Result<Greeting::Progress> Greeting::on_state(Half& half, const std::string& rep
       return fail(ErrorKind::kRefused, "rank {} of {} is not connected to rank {}: {}", self_.rank,
                   self_.size, handshake.peer(), handshake.why());
     }
-    if (!handshake.why().empty() && odd_.empty()) {  // once: strangers may say it for ever
+    if (!handshake.why().empty() &&
+        odd_.empty()) {  // once, because strangers may repeat it forever
       odd_ = handshake.why();
       log_warn("rank {} of {}: {}", self_.rank, self_.size, odd_);
     }
@@ -208,7 +209,7 @@ Result<Greeting::Progress> Greeting::on_state(Half& half, const std::string& rep
   return handshake.state() == Handshake::State::kMet ? Progress::kMet : Progress::kGoesOn;
 }
 
-// One that asks a second time with the same nonce only repeats what a member has said.
+// A second hello with the same nonce only repeats what a member has sent.
 bool Greeting::expects(const Handshake& member) {
   return heard_.insert(member.peer_nonce()).second && member.peer() < self_.rank &&
          !met_.contains(member.peer()) && std::ranges::find(peers_, member.peer()) != peers_.end();

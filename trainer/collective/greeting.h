@@ -1,11 +1,11 @@
-// How the members of a group find one another: of each pair that is to be connected the lower
-// rank dials, and both prove that they are members of this generation (handshake.h).
+// How the members of a group connect. Of each pair that must be connected, the lower rank dials,
+// and both prove that they are members of this generation (handshake.h).
 //
-// Whoever can reach a member's port may dial it, as often as it likes. What that costs the
-// members is bounded: a connection that has not proved anything is one of kMostStrangers, of
-// which the oldest makes room; one that has said something wrong is closed at once. A member
-// says who it is with its first bytes, and dials again if its connection was closed before it
-// was answered, so that it gets in between any number of strangers.
+// Anyone who can reach a member's port may dial it, as often as they like. The cost of that is
+// bounded: at most kMostStrangers connections may have proved nothing yet, and the oldest of them
+// makes room for a new one; a connection that sent something wrong is closed at once. A member
+// identifies itself with its first bytes, and dials again if its connection was closed before it
+// was answered, so it gets in among any number of strangers.
 #pragma once
 
 #include <poll.h>
@@ -28,36 +28,37 @@ namespace antdt::trainer {
 
 class Greeting {
  public:
-  // Connections that have proved nothing yet, at most.
+  // The most connections that have proved nothing yet.
   static constexpr std::size_t kMostStrangers = 128;
 
   struct Met {
     OwnedFd fd;
     LinkKeys keys;
   };
-  // `listener` does not block. What makes `wake` readable ends it.
+  // `listener` must be non-blocking. When `wake` becomes readable, the greeting ends.
   Greeting(Handshake::Self self, const OwnedFd& listener, const OwnedFd& wake)
       : self_(std::move(self)), listener_(listener), wake_(wake) {}
 
-  // Connections to all `peers`, by rank. kRefused when one that was dialled does not know
-  // this member, or is none; kIo when one cannot be reached or does not come in time; kAborted.
+  // Connects to all `peers`; the result is by rank. kRefused if a peer that was dialled does not
+  // know this member, or is not a member; kIo if one cannot be reached or does not come in time;
+  // kAborted.
   [[nodiscard]] Result<std::map<std::uint32_t, Met>> meet(const std::vector<std::uint32_t>& peers,
                                                           std::span<const std::string> addresses,
                                                           Duration timeout);
 
  private:
-  struct Half {  // of a connection that is being made
+  struct Half {  // a connection that is being made
     OwnedFd fd;
     Handshake handshake;
     bool dialled = false;
-    bool said = false;  // of a dialled one: the hello is sent
+    bool said = false;  // for a dialled one: the hello is sent
     [[nodiscard]] bool is_stranger() const {
       return !dialled && handshake.state() == Handshake::State::kListening;
     }
   };
   struct Redial {
     MonoTime at;
-    Duration pause{};  // that came before it
+    Duration pause{};  // the pause before the next try
   };
   enum class Progress : std::uint8_t { kGoesOn, kMet, kTurnedAway };
 
@@ -82,11 +83,11 @@ class Greeting {
   std::span<const std::string> addresses_;
   std::vector<Half> halves_;
   std::map<std::uint32_t, Redial> redials_;  // by peer
-  std::set<crypto::Nonce> heard_;            // of members, each once
+  std::set<crypto::Nonce> heard_;            // nonces of members, each used once
   std::map<std::uint32_t, Met> met_;
   std::vector<pollfd> polled_;
-  int not_accepted_ = 0;  // errno: who dials cannot be taken now
-  std::string odd_;       // what one that is no member said of itself
+  int not_accepted_ = 0;  // errno: why connections cannot be accepted now
+  std::string odd_;       // what a peer that is not a member sent about itself
 };
 
 }  // namespace antdt::trainer

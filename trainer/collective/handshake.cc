@@ -47,7 +47,7 @@ Handshake Handshake::listening(const Self& self, const crypto::Nonce& nonce) {
   return {self, false, 0, nonce};
 }
 
-// Ranks and nonces in the order dialler, listener, whoever says it.
+// Ranks and nonces in the order dialler, listener, whichever of them sends it.
 crypto::Transcript Handshake::transcript(std::string_view what, bool both_nonces,
                                          bool encrypt) const {
   crypto::Transcript t("antdt collective");
@@ -88,7 +88,7 @@ std::string Handshake::heard(std::span<const std::byte> bytes) {
   const std::size_t taken = std::min(bytes.size(), wants());
   std::memcpy(buffer_.data() + bytes_, bytes.data(), taken);
   bytes_ += taken;
-  // Theirs is shorter: they say no more.
+  // The hello of an earlier release is shorter, and nothing follows it.
   const bool begins = state_ != State::kAwaitsProof && bytes_ >= sizeof(std::uint64_t);
   if (begins && heard_magic() == kEarlierMagic) return on_earlier_release();
   if (begins && heard_magic() != kMagic) {
@@ -116,7 +116,7 @@ std::string Handshake::on_earlier_release() {
   return text_of(EarlierHello{kEarlierMagic, 0, self_.size, self_.rank, hello.from, 0});
 }
 
-// Whether it is a member is the first question, and who is none hears nothing about it.
+// First of all the mac is checked, and a peer that is not a member is told nothing.
 std::string Handshake::on_hello() {
   const auto hello = read_as<Hello>(buffer_);
   peer_ = hello.from;
@@ -139,7 +139,8 @@ std::string Handshake::on_hello() {
 std::string Handshake::welcome() {
   ANTDT_CHECK(state_ == State::kAsked, "nobody asked");
   state_ = State::kAwaitsProof;
-  return text_of(Answer{kMagic, Admission::kWelcome, 0, nonce_, mac("answer", true, self_.encrypt)});
+  return text_of(
+      Answer{kMagic, Admission::kWelcome, 0, nonce_, mac("answer", true, self_.encrypt)});
 }
 
 std::string Handshake::refuse() {

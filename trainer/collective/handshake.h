@@ -1,19 +1,19 @@
-// How two members of a generation prove to each other that they are, before anything else goes
-// over their connection. Pure: bytes in, bytes out, nonces given.
+// How two members of a generation prove to each other that they are members, before anything else
+// is sent over their connection. Pure: bytes in, bytes out; nonces are passed in.
 //
 //   dialler                                               listener
 //   Hello: who, to whom, nonce d, mac("hello", d)   -->
 //                                     <--   Answer: nonce l, mac("answer", d, l)
 //   Proof: mac("proof", d, l)                       -->
 //
-// Each mac is HMAC-SHA-256 with the generation's secret over the words above, job, generation,
-// size, both ranks, whether tensors are encrypted, and the nonces: none can be sent back to
-// where it came from, or be used on another connection. The mac of the Hello tells a listener at
-// once who is no member, so that a stranger holds no place; as everything in it may have been
-// heard elsewhere, the Proof answers a nonce of the listener's own.
+// Each mac is HMAC-SHA-256 with the generation's secret over these words, job, generation, size,
+// both ranks, whether tensors are encrypted, and the nonces. So no mac can be sent back to its
+// sender or used on another connection. The mac of the Hello tells a listener at once that the peer
+// is not a member, so a stranger takes no slot. Because a Hello may be a recording, the Proof
+// answers a nonce that the listener chose.
 //
-// Afterwards both have the same two keys, of one direction each, in which both nonces are: with
-// `encrypt` all that follows is sealed with them (core/crypto/seal.h).
+// Afterwards both have the same two keys, one for each direction, which depend on both nonces. With
+// `encrypt`, everything that follows is sealed with them (core/crypto/seal.h).
 #pragma once
 
 #include <array>
@@ -28,7 +28,7 @@
 
 namespace antdt::trainer {
 
-// What the members of a generation were told, and only they.
+// What the members of a generation were told, and nobody else.
 struct GroupKey {
   crypto::Secret secret = {};
   std::string job = {};
@@ -49,40 +49,40 @@ class Handshake {
     bool encrypt = false;
   };
   enum class State : std::uint8_t {
-    kListening,  // for a Hello
-    kAsked,      // a member's Hello is there: to be answered by welcome() or refuse()
+    kListening,  // waits for a Hello
+    kAsked,      // has a member's Hello, to be answered by welcome() or refuse()
     kAwaitsAnswer,
     kAwaitsProof,
     kMet,
-    kOver,  // no member, or not to be had: see why()
+    kOver,  // the peer is not a member, or cannot be connected: see why()
   };
 
-  // Of who dials: what opening() answers is to be sent first.
+  // For the dialling side: first sends what opening() returns.
   [[nodiscard]] static Handshake dialling(const Self& self, std::uint32_t peer,
                                           const crypto::Nonce& nonce);
   [[nodiscard]] static Handshake listening(const Self& self, const crypto::Nonce& nonce);
 
   [[nodiscard]] std::string opening() const;
-  // The next bytes that arrived, at most wants() of them. What is to be sent in return.
+  // Takes the next bytes that arrived, at most wants() of them. Returns what to send in reply.
   [[nodiscard]] std::string heard(std::span<const std::byte> bytes);
   [[nodiscard]] std::size_t wants() const;
 
-  // kAsked: what to send. A member that is not to be connected is told so.
+  // In kAsked: what to send to accept, or to refuse, a member.
   [[nodiscard]] std::string welcome();
   [[nodiscard]] std::string refuse();
 
   [[nodiscard]] State state() const { return state_; }
   [[nodiscard]] std::uint32_t peer() const { return peer_; }
-  // Of the other end; of a member's Hello it was never heard before.
+  // The nonce of the other end. The nonce of a member's Hello was never used before.
   [[nodiscard]] const crypto::Nonce& peer_nonce() const { return peer_nonce_; }
-  // kOver: in words; a listener has none for who is simply no member.
+  // In kOver: the reason in words. A listener has none for a peer that is simply not a member.
   [[nodiscard]] const std::string& why() const { return why_; }
-  // kMet.
+  // In kMet.
   [[nodiscard]] LinkKeys keys() const;
 
  private:
-  // As they lie in memory: values of tensors go over the same connections so, and members with
-  // another order of bytes find out here.
+  // Sent in this machine's byte order: tensor values go over the same connections in that order,
+  // and members with another byte order find out here.
   struct Hello {
     std::uint64_t magic = 0;
     std::uint32_t size = 0;
@@ -100,7 +100,7 @@ class Handshake {
     crypto::Nonce nonce{};
     crypto::Mac mac{};
   };
-  // Of the releases before 0.2. Whoever sends one is told in its own words.
+  // The hello of releases before 0.2. Its sender is answered in that format.
   struct EarlierHello {
     std::uint64_t magic = 0;
     std::uint64_t key = 0;

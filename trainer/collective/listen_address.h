@@ -1,4 +1,4 @@
-// Where a member listens for the others.
+// The address on which a member listens for the others.
 #pragma once
 
 #include <string>
@@ -8,10 +8,9 @@
 
 namespace antdt::trainer {
 
-// By the network interface if one is named; else at the first of the cluster's
-// hosts ("address:port") that is an address of this machine; with no hosts on
-// loopback. `ports` is "29400-29999", or "" for any. An error (kUsage) when none of the hosts is
-// this machine.
+// The network interface, if one is named; else the first of the cluster's hosts ("address:port")
+// whose address belongs to this machine; without hosts, loopback. `ports` is "29400-29999", or ""
+// for any. An error (kUsage) if none of the hosts is this machine.
 [[nodiscard]] Result<CollectiveOptions> listen_options(const std::vector<std::string>& hosts,
                                                        const std::string& interface,
                                                        const std::string& ports);

@@ -11,8 +11,8 @@ RingPlan::RingPlan(std::uint32_t rank, std::uint32_t size, std::size_t elements,
   segments_ = std::max<std::size_t>(1, (block + max_segment - 1) / max_segment);
 }
 
-// In round t rank r passes on block r - t, which it completed in round t - 1;
-// the all-gather's first round follows the same rule.
+// In round t, rank r passes on block r - t, which it completed in round t - 1. The first round of
+// the all-gather follows the same rule.
 RingPlan::Range RingPlan::sent(std::size_t operation) const {
   const std::size_t round = operation / segments_;
   return segment((rank_ + 2 * size_ - round) % size_, operation % segments_);

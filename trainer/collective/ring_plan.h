@@ -1,12 +1,10 @@
-// Which part of a vector a rank sends and receives when, in a ring all-reduce:
-// a reduce-scatter of size-1 rounds, then an all-gather of size-1 rounds
-// (Patarasu and Yuan, "Bandwidth optimal all-reduce algorithms for clusters of
-// workstations", JPDC 2009). Each of the size blocks is cut into segments, so
-// that one segment travels while another is added.
+// Which part of a vector a rank sends and receives when, in a ring all-reduce: a reduce-scatter of
+// size-1 rounds, then an all-gather of size-1 rounds (Patarasu and Yuan, "Bandwidth optimal
+// all-reduce algorithms for clusters of workstations", JPDC 2009). Each of the size blocks is cut
+// into segments, so that one segment is sent while another is added.
 //
-// Operations are numbered 0 .. operations()-1: operation i is segment
-// i % segments of round i / segments. What operation i receives is what
-// operation i + segments sends.
+// Operations are numbered 0 .. operations()-1: operation i is segment i % segments of round i /
+// segments. What operation i receives is what operation i + segments sends.
 #pragma once
 
 #include <cstddef>
@@ -29,7 +27,7 @@ class RingPlan {
   [[nodiscard]] std::size_t operations() const { return 2 * (size_ - 1) * segments_; }
   [[nodiscard]] Range sent(std::size_t operation) const;
   [[nodiscard]] Range received(std::size_t operation) const;
-  // Whether what operation i receives is added (else it replaces).
+  // Whether the data that operation i receives are added; otherwise they replace.
   [[nodiscard]] bool adds(std::size_t operation) const;
 
  private:

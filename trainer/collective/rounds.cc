@@ -6,8 +6,7 @@
 namespace antdt::trainer {
 namespace {
 
-// What a tcp connection carries in the time that a message needs for its way: some 30 us
-// at 1 GB/s.
+// What a tcp connection transfers during the latency of a message: some 30 us at 1 GB/s.
 constexpr double kBytesOfARound = 32.0 * 1024;
 
 }  // namespace
@@ -23,8 +22,8 @@ std::vector<std::uint32_t> peers_of(std::uint32_t rank, std::uint32_t size) {
   return peers;
 }
 
-// Before the round of distance d a member has the blocks of d ranks from its own on, which
-// are those that the member d before it lacks next.
+// Before the round with distance d, a member has the blocks of d ranks from its own on. These are
+// the blocks that the member at distance d before it needs next.
 std::vector<GatherRound> gather_rounds(std::uint32_t rank, std::uint32_t size) {
   std::vector<GatherRound> rounds;
   for (std::uint64_t distance = 1; distance < size; distance *= 2) {

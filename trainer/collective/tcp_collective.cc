@@ -14,11 +14,11 @@
 namespace antdt::trainer {
 namespace {
 
-// Small enough that sending and adding overlap and that it stays in a core's cache, large
-// enough that the cost of a message (some 10 us) does not show.
+// Small enough that sending and adding overlap and that a segment stays in a core's cache; large
+// enough that the cost of a message (some 10 us) is negligible.
 constexpr std::size_t kSegmentBytes = 256 * 1024;
-// Of a message that measures a hop: what bandwidth the link has shows in it, and it is
-// soon there.
+// Size of the message that measures a hop: large enough to show the link's bandwidth, small enough
+// to arrive soon.
 constexpr std::size_t kHopBytes = 16 * 1024;
 
 template <class T>
@@ -64,13 +64,14 @@ class TcpCollective final : public Collective {
   [[nodiscard]] Status sum_by_doubling(std::span<T> values);
   template <class T>
   [[nodiscard]] Status sum_around_the_ring(std::span<T> values);
-  // Adds what `from` sends.
+  // Adds the values that `from` sends.
   template <class T>
   [[nodiscard]] Status receive_and_add(std::uint32_t from, std::span<T> values);
-  // Room for so many values, the same each time.
+  // A buffer for so many values, which is reused.
   template <class T>
   [[nodiscard]] std::span<T> staging(std::size_t count);
-  // Each run of `blocks` in memory that has any bytes: one, or two where they go around.
+  // Calls f for each run of `blocks` in memory that has any bytes: one run, or two if the blocks
+  // wrap around.
   template <class F>
   [[nodiscard]] Status for_each_run(const Blocks& blocks, std::span<std::byte> all, F f) const;
   [[nodiscard]] Result<Duration> ask_right();
@@ -81,7 +82,7 @@ class TcpCollective final : public Collective {
   const std::vector<GatherRound> gathering_;
   std::atomic<bool> aborted_ = false;
   std::vector<double> staging_;
-  std::vector<std::size_t> begins_;  // of each rank's part in what is gathered, and the end
+  std::vector<std::size_t> begins_;  // begin of each rank's part in what is gathered, and the end
   std::vector<std::byte> hop_;
 };
 
@@ -104,7 +105,7 @@ template <class T>
 Status TcpCollective::receive_and_add(std::uint32_t from, std::span<T> values) {
   const std::span<T> received = staging<T>(values.size());
   ANTDT_RETURN_IF_ERROR(links_->receive(from, std::as_writable_bytes(received)));
-  // What was sent of these values may not all be on its way.
+  // Some of these values may not be on their way yet.
   ANTDT_RETURN_IF_ERROR(links_->flush());
   add_into(values.data(), received.data(), values.size());
   return {};
@@ -127,8 +128,8 @@ Status TcpCollective::sum_by_doubling(std::span<T> values) {
   return links_->flush();
 }
 
-// A block that is sent on is not written again before the right neighbour has had it: what
-// replaces it has gone all around.
+// A block that is passed on is not overwritten before the right neighbour has it, because its
+// replacement has travelled all around the ring.
 template <class T>
 Status TcpCollective::sum_around_the_ring(std::span<T> values) {
   const RingPlan plan(rank(), size(), values.size(), kSegmentBytes / sizeof(T));
@@ -208,8 +209,8 @@ Status TcpCollective::receive_left(std::span<std::byte> bytes) {
   return bytes.empty() ? Status{} : links_->receive(links_->left(), bytes);
 }
 
-// In turns, so that no pair disturbs another: of the pairs of a turn no two have a member
-// in common. In a ring of an odd number the last pair has a turn of its own.
+// Pairs take turns, so that none disturbs another: no two pairs of a turn have a member in common.
+// In a ring of an odd number of members, the last pair has a turn of its own.
 Result<std::optional<Duration>> TcpCollective::measure_hop() {
   if (size() < 3) return std::nullopt;
   const auto turn_of = [&](std::uint32_t rank) {
@@ -227,8 +228,8 @@ Result<std::optional<Duration>> TcpCollective::measure_hop() {
   return took;
 }
 
-// Two rounds. When the first is answered the neighbour is here, too, so the second finds
-// it at once.
+// Two rounds: once the first is answered, the neighbour is ready, so the second measures the link
+// alone.
 Result<Duration> TcpCollective::ask_right() {
   const std::span<std::byte> all(hop_);
   const std::uint32_t to = links_->right();

@@ -1,9 +1,8 @@
 // The collective operations over tcp connections between the members.
 //
-// A member is connected to the ranks at distances of 1, 2, 4, ... on both sides: no store
-// and no full mesh. Large sums go around the ring, which takes the least bytes; small ones
-// and what is gathered go by doubling distances, which takes the least rounds
-// (trainer/collective/rounds.h).
+// A member is connected to the ranks at distances of 1, 2, 4, ... on both sides; there is no store
+// and no full mesh. Large sums go around the ring, which sends the fewest bytes. Small sums, and
+// gathering, use doubling distances, which takes the fewest rounds (trainer/collective/rounds.h).
 #pragma once
 
 #include <cstddef>
@@ -19,19 +18,20 @@
 namespace antdt::trainer {
 
 struct CollectiveOptions {
-  std::string hostname;   // own address to listen on; used when `interface` is empty
+  std::string hostname;   // own address to listen on; used if `interface` is empty
   std::string interface;  // network interface to listen on, for example "eth0"
-  PortRange ports = {};   // to listen on one of them until the group is connected
-  bool encrypt = false;   // whatever goes between members after they have met
+  PortRange ports = {};   // listens on one of these until the group is connected
+  bool encrypt = false;   // encrypts everything between members after they have met
   Duration connect_timeout = std::chrono::seconds(10);
-  // Of one wait inside an operation. Others may wait for hours while one member reads a large
-  // checkpoint: the job daemon knows whether it moves, and releases them if not.
+  // Timeout of one wait inside an operation. The others may wait for hours while one member reads a
+  // large checkpoint; the job daemon knows whether that makes progress, and releases them if it
+  // does not.
   Duration operation_timeout = std::chrono::hours(24);
-  // A drill: how much longer a message of so many bytes takes. From any thread.
+  // Fault injection: how much longer a message of `bytes` bytes takes. Called from any thread.
   std::function<Duration(std::size_t bytes)> send_delay = {};
 };
 
-// Listens. kIo when the address or the interface cannot be listened on.
+// Begins to listen. kIo if that fails for the address or the interface.
 [[nodiscard]] Result<std::unique_ptr<CollectiveBuilder>> prepare_collective(
     std::uint32_t rank, std::uint32_t size, const CollectiveOptions& options);
 

@@ -14,14 +14,14 @@ namespace {
 
 bool not_now(int error) { return error == EAGAIN || error == EWOULDBLOCK; }
 
-// What of two parts is still to go, or to come, after `done` bytes.
+// What is still to be sent or received of two parts after `done` bytes.
 struct Rest {
   std::array<iovec, 2> parts{};
   std::size_t first = 0;
   Rest(std::span<const std::byte> head, std::span<const std::byte> body, std::size_t done) {
     const std::size_t of_head = std::min(done, head.size());
     const std::size_t of_body = done - of_head;
-    // The kernel takes no const pointer; what is sent it only reads.
+    // The kernel takes no const pointer, but only reads what is sent.
     parts[0] = {const_cast<std::byte*>(head.data()) + of_head, head.size() - of_head};
     parts[1] = {const_cast<std::byte*>(body.data()) + of_body, body.size() - of_body};
     first = parts[0].iov_len == 0 ? 1 : 0;
@@ -77,7 +77,7 @@ Status TcpLink::write_plain() {
   return {};
 }
 
-// A piece is sealed when the one before it is gone: memory for one is enough.
+// A piece is sealed when the previous one has been sent, so memory for one is enough.
 Status TcpLink::write_sealed() {
   while (!outgoing_.empty()) {
     if (sealed_->piece.empty()) seal_next_piece(outgoing_.front());

@@ -1,14 +1,14 @@
-// One member's connection to another: messages both ways, plain or sealed.
+// One member's connection to another: messages in both directions, plain or sealed.
 //
-// Messages arrive in the order in which they were sent, and both ends know beforehand how long
-// each is. A header says number and length, so that members that disagree find out. On the wire
+// Messages arrive in the order in which they were sent, and both ends know in advance how long each
+// is. A header has number and length, so that a disagreement between members is found. On the wire
 //
 //   plain:   header, bytes
 //   sealed:  header, seal, up to kPieceBytes of the bytes; seal, the next ones; ...
 //
-// where each piece is sealed with the key of its direction (core/crypto/seal.h), the first
-// together with the header, which is readable: what is missing, changed, repeated or in another
-// order ends the connection.
+// where each piece is sealed with the key of its direction (core/crypto/seal.h). The first piece
+// authenticates the header, which is not encrypted. A piece that is missing, changed, repeated or
+// out of order ends the connection.
 #pragma once
 
 #include <cstddef>
@@ -31,43 +31,43 @@ class TcpLink {
   // Small enough to stay in a core's own cache while it is encrypted and sent.
   static constexpr std::size_t kPieceBytes = 64UL * 1024;
 
-  // Null `keys`: what is sent is readable. `fd` does not block.
+  // Null `keys`: messages are plain. `fd` must be non-blocking.
   TcpLink(std::uint32_t peer, OwnedFd fd, const LinkKeys* keys);
 
   [[nodiscard]] std::uint32_t peer() const { return peer_; }
   [[nodiscard]] int fd() const { return fd_.get(); }
 
-  // The bytes are read until waits_to_write() is false.
+  // The bytes must stay valid until waits_to_write() is false.
   void queue(std::span<const std::byte> bytes);
   [[nodiscard]] bool waits_to_write() const { return !outgoing_.empty(); }
-  // Sends what the kernel takes now. kIo.
+  // Sends what the kernel accepts now. kIo.
   [[nodiscard]] Status write();
 
-  // The next message, of just so many bytes: read() until it answers true, which it does as soon
-  // as all is there; false where there is nothing more now. kIo.
+  // Expects the next message, of exactly this size. Call read() until it returns true, which it
+  // does as soon as the whole message is there; false if there are no more bytes now. kIo.
   void expect(std::span<std::byte> bytes);
   [[nodiscard]] Result<bool> read();
 
  private:
   struct Header {
     std::uint64_t bytes = 0;
-    std::uint64_t number = 0;  // of the connection's messages in this direction
+    std::uint64_t number = 0;  // counts the connection's messages in this direction
   };
   struct Outgoing {
     Header header;
     std::span<const std::byte> bytes;
-    std::size_t done = 0;  // plain: header included; sealed: of the bytes
+    std::size_t done = 0;  // plain: bytes including the header; sealed: bytes of the message
   };
-  // What goes over the wire before bytes: of a message's first piece the header comes first.
+  // What is sent before the bytes: for a message's first piece, that includes the header.
   static constexpr std::size_t kPrefixBytes = sizeof(Header) + crypto::kSealBytes;
   struct Sealed {
     crypto::Sealer sealer;
     crypto::Opener opener;
-    std::vector<std::byte> piece;  // that is on its way
-    std::size_t sent = 0;          // of it
+    std::vector<std::byte> piece;  // the piece that is being sent
+    std::size_t sent = 0;          // bytes of it that were sent
   };
 
-  // Each moves bytes once: false where the kernel has none, or no room, now.
+  // Each does one transfer; false if the kernel has no bytes, or no room, now.
   [[nodiscard]] Result<bool> write_some(std::span<const std::byte> head,
                                         std::span<const std::byte> body, std::size_t& done);
   [[nodiscard]] Result<bool> read_some(std::span<std::byte> head, std::span<std::byte> body,
@@ -85,10 +85,11 @@ class TcpLink {
   std::optional<Sealed> sealed_;
   std::deque<Outgoing> outgoing_;
   std::uint64_t sent_ = 0;
-  // The message that arrives.
+  // The buffer of the message that is arriving.
   std::span<std::byte> into_;
-  std::size_t opened_ = 0;  // sealed: bytes of it that are there, as whole pieces
-  std::size_t read_ = 0;    // plain: of it with its header; sealed: of the piece with its prefix
+  std::size_t opened_ = 0;  // sealed: bytes of it that have arrived in whole pieces
+  // plain: bytes read, with the header; sealed: bytes of the piece, with its prefix
+  std::size_t read_ = 0;
   std::array<std::byte, kPrefixBytes> prefix_{};
   std::uint64_t received_ = 0;
 };

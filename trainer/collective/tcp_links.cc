@@ -60,7 +60,7 @@ Status TcpLinks::open(const CollectiveOptions& options) {
   return {};
 }
 
-// Members of one host begin at different ports, so that they seldom meet.
+// Members on one host begin at different ports, so that they seldom collide.
 Status TcpLinks::open_in_range(const std::string& address, PortRange ports) {
   std::string problem;
   const std::uint32_t tries = ports.any() ? 1 : ports.count();
@@ -70,7 +70,7 @@ Status TcpLinks::open_in_range(const std::string& address, PortRange ports) {
       listener_ = std::move(*listening);
       return {};
     }
-    problem = listening.error().message;  // in use, mostly: the next may be free
+    problem = listening.error().message;  // most likely in use, so the next one is tried
   }
   if (ports.any())
     return fail(ErrorKind::kIo, "cannot listen for the group's members: {}", problem);
@@ -97,7 +97,7 @@ Status TcpLinks::connect(const std::vector<std::uint32_t>& peers,
   }
   for (auto& [peer, met] : *connected) {
     const int on = 1;
-    // A small message is not to wait for the answer to the one before.
+    // A small message must not wait for the acknowledgement of the previous one.
     setsockopt(met.fd.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
     links_.emplace_back(peer, std::move(met.fd), encrypt_ ? &met.keys : nullptr);
   }
@@ -161,7 +161,7 @@ Status TcpLinks::wait(const TcpLink* reading) {
   return {};
 }
 
-// A slow link would hold an abort up no longer than this.
+// An abort waits no longer than this for a slow link.
 void TcpLinks::hold_back(Duration delay) const {
   constexpr Duration kSlice = std::chrono::milliseconds(20);
   const auto end = std::chrono::steady_clock::now() + delay;

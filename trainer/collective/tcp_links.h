@@ -1,7 +1,7 @@
 // A member's tcp connections to some of the others (tcp_link.h), and messages over them.
 //
-// States: listening -> connected -> dead. The first failure, or abort(), is final: every
-// connection is closed, which releases the other ends in turn.
+// States: listening -> connected -> dead. The first failure, or abort(), is final: every connection
+// is closed, which releases the other ends in turn.
 //
 // One thread uses the links; abort() may come from any other.
 #pragma once
@@ -25,7 +25,7 @@ namespace antdt::trainer {
 
 class TcpLinks {
  public:
-  // kUsage for a rank that is none; kIo.
+  // kUsage for an invalid rank; kIo.
   [[nodiscard]] static Result<std::unique_ptr<TcpLinks>> listen(std::uint32_t rank,
                                                                 std::uint32_t size,
                                                                 const CollectiveOptions& options);
@@ -34,22 +34,21 @@ class TcpLinks {
   [[nodiscard]] std::uint32_t size() const { return size_; }
   [[nodiscard]] std::uint32_t left() const { return (rank_ + size_ - 1) % size_; }
   [[nodiscard]] std::uint32_t right() const { return (rank_ + 1) % size_; }
-  // "10.0.0.7:29400"; empty for one member alone.
+  // "10.0.0.7:29400"; empty for a single member.
   [[nodiscard]] const std::string& address() const { return address_; }
 
-  // Blocks until all `peers` are connected, who do the same; `addresses` by rank. Listens
-  // no longer then. kRefused when one is no member or has another rank, kIo when one cannot be
-  // reached in time, kAborted after abort().
+  // Blocks until all `peers` are connected, which call the same; `addresses` is by rank. Afterwards
+  // it does not listen any more. kRefused if a peer is not a member or has another rank, kIo if one
+  // cannot be reached in time, kAborted after abort().
   [[nodiscard]] Status connect(const std::vector<std::uint32_t>& peers,
                                std::span<const std::string> addresses, const GroupKey& key);
 
-  // Starts to send. The bytes are read until flush() has returned, or until what the peer
-  // answers to them has been received.
+  // Starts to send. The bytes must stay valid until flush() has returned, or until the peer's
+  // answer to them has been received.
   [[nodiscard]] Status send(std::uint32_t to, std::span<const std::byte> bytes);
-  // Blocks until a message of just so many bytes has come; what was sent goes on its way
-  // meanwhile.
+  // Blocks until a message of exactly this size has arrived; meanwhile, sending goes on.
   [[nodiscard]] Status receive(std::uint32_t from, std::span<std::byte> bytes);
-  // Blocks until all that was sent is on its way.
+  // Blocks until everything has been passed to the kernel.
   [[nodiscard]] Status flush();
 
   void abort();
@@ -59,7 +58,7 @@ class TcpLinks {
   [[nodiscard]] Status open(const CollectiveOptions& options);
   [[nodiscard]] Status open_in_range(const std::string& address, PortRange ports);
   [[nodiscard]] TcpLink& link_to(std::uint32_t peer);
-  // Writes what the kernel takes now.
+  // Writes what the kernel accepts now.
   [[nodiscard]] Status write(TcpLink& link);
   // Waits until `reading` (null: none) may have bytes, or something can be written.
   [[nodiscard]] Status wait(const TcpLink* reading);
@@ -77,7 +76,7 @@ class TcpLinks {
   OwnedFd wake_;  // readable after an abort
   OwnedFd listener_;
   std::string address_;
-  std::string death_;  // why it is dead; empty while alive
+  std::string death_;  // why it is dead; empty while it is alive
   ErrorKind death_kind_ = ErrorKind::kIo;
   std::vector<TcpLink> links_;
   std::vector<pollfd> polled_;

@@ -19,23 +19,23 @@ struct Column {
 // Filled by parse_data_config; the defaults are those of the keys (core/schema/keys.h).
 struct DataConfig {
   std::string format;                    // "criteo", "csv", "idx", "index" or "none"
-  std::vector<std::string> paths;        // of the split
-  std::vector<std::string> label_paths;  // IDX: of the split
-  std::uint64_t records = 0;             // format "index": of the split
+  std::vector<std::string> paths;        // files of the split
+  std::vector<std::string> label_paths;  // IDX: label files of the split
+  std::uint64_t records = 0;             // format "index": number of records of the split
 
-  bool quarantine = false;  // malformed rows: put aside instead of failing
+  bool quarantine = false;  // malformed rows are put aside instead of failing
   std::uint64_t quarantine_max = 0;
 
-  bool vocabulary = false;  // else hashing
+  bool vocabulary = false;  // otherwise hashing
   std::uint64_t hash_buckets = 0;
   std::uint32_t vocabulary_min_count = 0;
 
-  char separator = 0;  // CSV
+  char separator = 0;  // for CSV
   bool header = false;
   std::vector<Column> columns;
 };
 
-// An error (kUsage) names the key.
+// The error (kUsage) names the key.
 [[nodiscard]] Result<DataConfig> parse_data_config(const std::string& config_json, Split split);
 
 }  // namespace antdt::data

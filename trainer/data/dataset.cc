@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <optional>
 
@@ -13,7 +14,7 @@
 namespace antdt::data {
 namespace {
 
-// Format "index": record i is the number i, as its one id, with label 1.
+// Format "index": record i is the number i, as its only id, with label 1.
 class NumbersReader final : public RecordReader {
  public:
   explicit NumbersReader(std::uint64_t records) : records_(records) {
@@ -46,10 +47,10 @@ bool has_files(const DataConfig& config) {
   return config.format != "index" && config.format != "none" && !config.paths.empty();
 }
 
-// The index of a split with that of the training data, where it depends on it.
+// The index of a split, and that of the training data if the split depends on it.
 struct Indexes {
-  std::optional<Index> train;  // set when the split is kEval and there is one
-  std::optional<Index> own;    // none for a split without files
+  std::optional<Index> train;  // set for the split kEval, if there is one
+  std::optional<Index> own;    // empty for a split without files
 };
 
 Result<Indexes> open_indexes(const std::string& config_json, const DataConfig& config, Split split,
@@ -82,6 +83,7 @@ void Examples::clear() {
   ids.clear();
   labels.clear();
   weights.clear();
+  for (auto& column : columns) column.clear();
 }
 
 void Examples::append(const Examples& other, std::size_t from, std::size_t to) {
@@ -95,6 +97,8 @@ void Examples::append(const Examples& other, std::size_t from, std::size_t to) {
   copy(ids, other.ids);
   copy(labels, other.labels);
   copy(weights, other.weights);
+  columns.resize(std::max(columns.size(), other.columns.size()));
+  for (std::size_t i = 0; i < other.columns.size(); ++i) copy(columns[i], other.columns[i]);
   count += to - from;
 }
 

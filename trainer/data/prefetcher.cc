@@ -15,7 +15,7 @@ namespace {
 
 using client::TakeStatus;
 
-// stop() waits for a take under way, so it must not be long.
+// stop() waits for a take that is in progress, so a take must not be long.
 constexpr Duration kTakeSlice = std::chrono::milliseconds(10);
 constexpr Duration kDryWait = std::chrono::milliseconds(2);
 constexpr std::uint64_t kReadAheadBatches = 3;
@@ -29,7 +29,7 @@ void add_record_numbers(const wire::Piece& piece, std::vector<std::uint64_t>& nu
 
 }  // namespace
 
-// All but `take` and `thread` is guarded by `mutex`.
+// `mutex` guards everything except `take` and `thread`.
 struct Prefetcher::State {
   Take take;
   std::mutex mutex;
@@ -37,14 +37,14 @@ struct Prefetcher::State {
   std::thread thread;
 
   bool quit = false;
-  RecordReader* reader = nullptr;  // none: stopped
-  bool busy = false;               // the thread uses the reader, without the mutex
+  RecordReader* reader = nullptr;  // null: stopped
+  bool busy = false;               // the thread uses the reader without holding the mutex
   std::uint64_t read_ahead = 0;    // 0: follows batch_size
-  std::uint64_t batch_size = 0;    // last asked for
+  std::uint64_t batch_size = 0;    // size of the last request
 
   std::deque<Examples> chunks;
-  std::size_t front_used = 0;  // of the first chunk
-  std::uint64_t ready = 0;     // records in all chunks, less front_used
+  std::size_t front_used = 0;  // used records of the first chunk
+  std::uint64_t ready = 0;     // records in all chunks, without front_used
   bool dry = false;
   bool ended = false;
   std::optional<Error> error;
@@ -65,7 +65,7 @@ struct Prefetcher::State {
 
   void run();
   void read_some(std::unique_lock<std::mutex>& lock, std::vector<std::uint64_t>& numbers);
-  // Whether next(n) has nothing to wait for.
+  // Whether next(n) need not wait.
   [[nodiscard]] bool complete(std::uint64_t n) const {
     return ready >= n || ended || (dry && ready > 0);
   }

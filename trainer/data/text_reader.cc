@@ -6,7 +6,7 @@
 namespace antdt::data {
 namespace {
 
-// The files follow one another and hold all records, each with its offset.
+// Whether the files are listed in order and cover all records, each with its offset.
 bool is_whole(const Index& index) {
   const std::uint64_t records = index.meta().records;
   std::uint64_t next = 0;

@@ -14,7 +14,7 @@ namespace antdt::data {
 
 class TextReader final : public RecordReader {
  public:
-  // `labels` and `ids` are those of the training data.
+  // `labels` and `ids` belong to the training data.
   [[nodiscard]] static Result<std::unique_ptr<RecordReader>> open(Index index,
                                                                   std::unique_ptr<RowFormat> format,
                                                                   Labels labels, IdMap ids);

@@ -8,8 +8,8 @@
 
 namespace antdt::trainer {
 
-// For records that are their own number; kUsage for data of another shape. Its table
-// is the model `tally`'s, of `parameters` rows.
+// For records that are their own number; kUsage for data of another shape. Its table is that of the
+// model `tally` with `parameters` rows.
 [[nodiscard]] Result<std::unique_ptr<PsModel>> make_emulated_ps_model(const data::DataShape& shape,
                                                                       std::uint32_t parameters,
                                                                       Pace pace);

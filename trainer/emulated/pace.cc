@@ -39,7 +39,7 @@ void Pace::finish(MonoTime began, std::uint64_t samples) {
   wait_(began + from_seconds(to_seconds(device_.time(samples)) * noise));
 }
 
-// The kernel lets a thread sleep 50 us longer unless it is told not to.
+// By default the kernel lets a thread sleep up to 50 us longer.
 Pace::Wait sleeping() {
   return [told = false](MonoTime until) mutable {
     if (!told) prctl(PR_SET_TIMERSLACK, 1UL);

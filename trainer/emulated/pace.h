@@ -1,4 +1,4 @@
-// How long an emulated device takes for each micro-batch.
+// Makes each micro-batch take as long as on the emulated device.
 #pragma once
 
 #include <cstdint>
@@ -15,16 +15,16 @@ namespace antdt::trainer {
 
 class Pace {
  public:
-  using Wait = std::function<void(MonoTime)>;  // returns then
-  // kUsage: the emulation has no device for `worker`.
+  using Wait = std::function<void(MonoTime)>;  // returns at that time
+  // kUsage if the emulation has no device for `worker`.
   [[nodiscard]] static Result<Pace> of(const drill::Emulation& emulation, WorkerId worker,
                                        std::uint64_t seed, const Clock& clock, Wait wait);
 
-  // An error where `samples` are more than fit the device. It says what the programs
-  // of real devices say, so that the worker's end is classed as theirs.
+  // An error if `samples` do not fit the device. It uses the words of real devices' programs, so
+  // that the worker's end is classed like theirs.
   [[nodiscard]] Status check(std::uint64_t samples) const;
-  // Waits until the device would be done with a micro-batch that began at `began`. To
-  // a moment, not for a time: what else was done since is part of it.
+  // Waits until the device would be done with a micro-batch that began at `began`. The wait is
+  // until that moment, so it includes what was done since.
   void finish(MonoTime began, std::uint64_t samples);
 
   [[nodiscard]] MonoTime now() const { return clock_->now(); }
@@ -39,14 +39,13 @@ class Pace {
   std::uint64_t seed_;
   const Clock* clock_;
   Wait wait_;
-  std::uint64_t done_ = 0;  // micro-batches
+  std::uint64_t done_ = 0;  // number of micro-batches
 };
 
-// Of a thread, so precisely as the system can.
+// Waits by sleeping, as precisely as the system can.
 [[nodiscard]] Pace::Wait sleeping();
 
-// The shape of `parameters` records, and a batch of theirs: record r becomes
-// r modulo `parameters`.
+// Folds the data onto `parameters` records: record r becomes r modulo `parameters`.
 [[nodiscard]] data::DataShape folded(data::DataShape shape, std::uint32_t parameters);
 void fold(const data::Examples& batch, std::uint32_t parameters, data::Examples& out);
 

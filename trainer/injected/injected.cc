@@ -12,7 +12,7 @@
 namespace antdt::trainer {
 namespace {
 
-// The order's rules, none of which outlasts it.
+// The order's rules, each of which ends with the order at the latest.
 Result<std::vector<drill::Rule>> rules_of(const wire::Injected& order) {
   ANTDT_TRY(auto rules, drill::parse_rules(fmt::format("{{\"inject\": {}}}", order.rules)));
   const Duration end = std::chrono::milliseconds(order.duration_ms);
@@ -77,7 +77,7 @@ void Injected::after_data(MonoTime began, std::uint64_t step) {
   if (added > Duration{}) std::this_thread::sleep_for(added);
 }
 
-// A kill at the very start is after what was asked about.
+// So that a kill at the very start is in the first interval.
 void Injected::begin(Running& running) const {
   running.start = clock_.now();
   running.asked = running.start - Duration(1);
@@ -88,7 +88,7 @@ void Injected::after_compute(MonoTime began, std::uint64_t step, std::uint64_t s
   obey();
   MonoTime end = clock_.now();
   for (const Running* running : {&job_, &ordered_}) {
-    // An order that came during the batch is about it already.
+    // An order that came during the batch applies to it already.
     const Duration at = std::max(Duration{}, began - running->start);
     end += running->rules.delay({at, end - began, step, samples});
   }
@@ -112,8 +112,8 @@ void Injected::obey() {
     fmt::print(stderr, "what is to be injected is not: {}\n", traces.error().message);
     return;
   }
-  // Not how often this process was started counts for what kills once, but whether
-  // the order came before.
+  // For a rule that kills once, it does not matter how often this process was started, but whether
+  // it heard the order before.
   drill::Target self = self_;
   self.attempt = Attempt{order.again ? 2U : 1U};
   ordered_.rules = drill::Injection(*rules, self, combine_seed(seed_, number_), *traces);

@@ -1,4 +1,4 @@
-// What [[inject]] and `antdt inject` do to this process, done: the shell around
+// Carries out in this process what [[inject]] and `antdt inject` order: the shell around
 // core/drill/injection.h.
 #pragma once
 
@@ -16,47 +16,46 @@
 
 namespace antdt::trainer {
 
-// Of the training thread alone, or of a server's: there a batch is a request. Does nothing
+// Used by the training thread, or by a server's thread, where a batch is a request. Does nothing
 // before training_began().
 class Injected {
  public:
-  // What the job daemon said last; number 0: nothing.
+  // The newest order of the job daemon; number 0: there was none.
   using Orders = std::function<wire::Injected()>;
 
-  // Says what part of the time this process may run from now on.
+  // Sets the part of the time for which this process may run from now on.
   using Throttle = std::function<void(double)>;
 
-  // What the job's configuration does to `self`. An error (kUsage) says what of it cannot be
-  // read.
+  // The rules of the job's configuration for `self`. The error (kUsage) says what cannot be read.
   [[nodiscard]] static Result<Injected> of_job(const Clock& clock, const std::string& config_json,
                                                const drill::Target& self, Orders orders,
                                                Throttle throttle);
 
-  // `rules` are the job's. Those of orders hold beside them, from their arrival on;
-  // `self` and `seed` are what they are read with.
+  // `rules` are the job's. Rules of orders apply in addition, from their arrival on; `self` and
+  // `seed` are needed to read them.
   Injected(const Clock& clock, drill::Injection rules, Orders orders = {},
            const drill::Target& self = {}, std::uint64_t seed = 0, Throttle throttle = {});
 
-  // The time of the job's rules begins; only the first call counts.
+  // The times of the job's rules begin to count; only the first call matters.
   void training_began();
   [[nodiscard]] bool training() const { return began_; }
 
-  // After the data of a batch came that were asked for at `began`.
+  // To be called when the data of a batch, requested at `began`, have arrived.
   void after_data(MonoTime began, std::uint64_t step);
-  // After the computing of a batch that began at `began`: takes as much longer as
-  // the rules say, or dies of them.
+  // To be called after a batch that began at `began` was computed: takes as much longer as the
+  // rules say, or dies.
   void after_compute(MonoTime began, std::uint64_t step, std::uint64_t samples);
-  // For whoever sends to other members or to servers.
+  // For the code that sends to other members or to servers.
   [[nodiscard]] std::shared_ptr<const InjectedLink> link() const { return link_; }
 
  private:
   struct Running {
     drill::Injection rules;
     MonoTime start{};
-    MonoTime asked{};  // up to when a kill would have come
+    MonoTime asked{};  // kills up to this time were checked
   };
   void begin(Running& running) const;
-  void obey();  // the newest order
+  void obey();  // applies the newest order
   void die_if_due(Running& running) const;
   void slow_links();
   void throttle();
@@ -71,7 +70,7 @@ class Injected {
   bool began_ = false;
   Running job_;
   Running ordered_;
-  std::uint64_t number_ = 0;  // of the order that ordered_ is
+  std::uint64_t number_ = 0;  // number of the order in ordered_
 };
 
 }  // namespace antdt::trainer

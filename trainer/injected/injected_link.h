@@ -1,5 +1,5 @@
-// What [[inject]] and `antdt inject` do to the messages of this process to its peers.
-// Written by the training thread; any thread that sends asks.
+// The effect of [[inject]] and `antdt inject` on messages of this process to its peers. The
+// training thread sets it; any thread that sends reads it.
 #pragma once
 
 #include <atomic>
@@ -16,14 +16,14 @@ class InjectedLink {
  public:
   struct Part {
     drill::Injection rules;
-    MonoTime start{};  // of their time
+    MonoTime start{};  // when the times of these rules begin
   };
   explicit InjectedLink(const Clock& clock) : clock_(clock) {}
 
-  // In place of what was said before.
+  // Replaces what was set before.
   void use(std::vector<Part> parts);
   void at_step(std::uint64_t step) { step_ = step; }
-  // How much longer a message of so many bytes takes that is sent now.
+  // How much longer a message of `bytes` bytes takes if it is sent now.
   [[nodiscard]] Duration delay(std::size_t bytes) const;
 
  private:

@@ -1,4 +1,4 @@
-// The threads of a worker that is alive.
+// Connects a running worker with its message thread.
 #pragma once
 
 #include "trainer/client/client.h"
@@ -7,8 +7,8 @@
 
 namespace antdt::trainer {
 
-// While it lives, the client can reach what the training thread is blocked in,
-// and says what it is doing.
+// While this object lives, the client can end what the training thread is blocked in, and reports
+// what that thread is doing.
 class Connected {
  public:
   Connected(client::Client& client, GenerationGuard& guard, TimeAccount& account)

@@ -1,5 +1,4 @@
-// What an order to abort must reach from the message thread: whatever the
-// training thread may be blocked in.
+// What an abort must reach from the message thread: whatever the training thread may be blocked in.
 #pragma once
 
 #include <atomic>
@@ -13,20 +12,20 @@
 
 namespace antdt::trainer {
 
-// Holds what one generation at a time may block in: the builder of its collective,
-// the collective, or the link to its servers. end() comes from any thread;
-// everything else from the training thread.
+// Holds what one generation at a time may block in: the builder of its collective, the collective,
+// or the link to its servers. end() may be called from any thread; everything else from the
+// training thread.
 class GenerationGuard {
  public:
-  // Nothing is held yet.
+  // Begins without holding anything.
   void begin(Generation generation) {
     const std::lock_guard lock(mutex_);
     end_.begin(generation);
     abort_ = {};
     over_ = end_.over();
   }
-  // In place of what was held before. Its abort() may be called from any thread,
-  // and makes every call of it end soon; at once, here, when the generation is over.
+  // Replaces what was held before. Its abort() must be callable from any thread, and must make
+  // every call of it end soon. If the generation is over, it is called here at once.
   template <class T>
   void hold(std::shared_ptr<T> what) {
     const std::lock_guard lock(mutex_);
@@ -39,13 +38,13 @@ class GenerationGuard {
     end_.end(generation);
     ended_locked();
   }
-  // The one that was begun last is.
+  // The generation that was begun last is over.
   void end() {
     const std::lock_guard lock(mutex_);
     end_.end();
     ended_locked();
   }
-  // Lets go of what it holds; the generation stays as over as it was.
+  // Releases what it holds; whether the generation is over does not change.
   void release() {
     const std::lock_guard lock(mutex_);
     abort_ = {};
@@ -61,7 +60,7 @@ class GenerationGuard {
   std::mutex mutex_;
   worker::GenerationEnd end_;
   std::function<void()> abort_;
-  std::atomic<bool> over_ = false;  // as end_ has it, for a look without the mutex
+  std::atomic<bool> over_ = false;  // the same as end_, to be read without the mutex
 };
 
 }  // namespace antdt::trainer

@@ -5,7 +5,7 @@
 namespace antdt::trainer {
 namespace {
 
-// A signal's handler can wake nobody, so it is looked for.
+// A signal handler cannot wake a thread, so the flag is polled.
 constexpr Duration kLookEvery = std::chrono::milliseconds(50);
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Lets a worker go that nobody answers any more.
+// Releases a worker that is to leave and waits for an answer that will not come.
 #pragma once
 
 #include <condition_variable>
@@ -10,12 +10,12 @@
 
 namespace antdt::trainer {
 
-// A worker leaves between two batches. One that waits for parameter servers may
-// never come there, because they are leaving too: once it was to leave for `grace`
-// it is released, once. A thread of its own, for the life of the object.
+// A worker leaves between two batches. If it waits for parameter servers that are leaving, too, it
+// never gets there. So `grace` after it was asked to leave it is released, once. This uses a thread
+// of its own for the life of the object.
 class LeaveWatch {
  public:
-  // Both are called on that thread.
+  // Both functions are called on that thread.
   LeaveWatch(std::function<bool()> is_to_leave, Duration grace, std::function<void()> release);
   ~LeaveWatch();
   LeaveWatch(const LeaveWatch&) = delete;

@@ -90,7 +90,7 @@ std::optional<Input> MemberDriver::perform_all() {
   };
   for (worker::Effect& effect : effects) std::visit(perform_one, effect);
   effects.clear();
-  wanted_.swap(effects);  // its memory is used again
+  wanted_.swap(effects);  // swapped, so that its memory is reused
   return answer;
 }
 
@@ -148,7 +148,8 @@ Input MemberDriver::perform(const worker::ConnectCollective& effect) {
 
 // ------------------------------------------------------------------- the training state
 
-// Part by part into place. The generation may end meanwhile: then nobody waits for it any more.
+// Reads part by part into place. The generation may end meanwhile; then nobody waits for this any
+// more.
 Input MemberDriver::perform(const worker::ReadState& effect) {
   std::uint64_t so_far = 0, of_all = 0;
   const auto say = [&] {
@@ -197,7 +198,8 @@ Input MemberDriver::perform(const worker::HashState& effect) {
   return worker::StateHashed{hash};
 }
 
-// A step may take longer than anybody wants to wait for an ordered checkpoint.
+// The driver reports an ordered checkpoint itself, because a step may take longer than the others
+// should wait for it.
 void MemberDriver::perform(worker::Save& effect) {
   const bool is_told = effect.kind == worker::Save::Kind::kOrdered;
   writer_.begin(tools_.engine, std::move(effect.about),

@@ -1,12 +1,13 @@
-// The training thread of a member of a collective: it does what the member's machine wants
-// (trainer/worker/member/member_machine.h) and tells it what came of that. Nothing is decided here.
+// The training thread of a member of a collective. It carries out the effects of the member's
+// machine (trainer/worker/member/member_machine.h) and tells it the results. Nothing is decided
+// here.
 //
 //   machine ──effects──> this thread: collective, engine, reader, checkpoint writer, client
 //      ^                                            │
-//      └──what came of the operation, or the next order; before it what the client knows by now──┘
+//      └──the result of the operation, or the next order; before it, what the client knows now──┘
 //
 // An operation blocks. An Abort reaches it through the guard, from the message thread. While a
-// checkpoint is written a thread beside follows it (checkpoint_writer.h).
+// checkpoint is written, a second thread follows its progress (checkpoint_writer.h).
 #pragma once
 
 #include <memory>
@@ -28,20 +29,20 @@ class MemberDriver {
     data::RecordReader* eval = nullptr;
     wire::DataIdentity data;
     CollectiveFactory make_collective;
-    std::uint32_t eval_batch = 256;  // records
+    std::uint32_t eval_batch = 256;  // in records
     wire::Device device = {};
-    // What is written and does not move for so long is given up.
+    // A write that makes no progress for this long is given up.
     Duration io_patience = std::chrono::seconds(120);
-    bool begins_alike = true;  // worker::WorkerConfig
+    bool begins_alike = true;  // see worker::WorkerConfig
   };
   MemberDriver(Tools tools, Parts parts);
 
-  // Until the job or this member's part of it ends; answers the exit code, and
-  // bye has been said. An error is why this member gives up; the caller says so.
-  // kAborted (exit code 76): it cannot take part in the training as it goes on.
+  // Runs until the job or this member's part in it ends; returns the exit code, after bye was sent.
+  // The error is why this member gives up; the caller must report it. kAborted (exit code 76): it
+  // cannot take part in the training as it goes on.
   [[nodiscard]] Result<int> run();
 
-  // For the engine, while it is called.
+  // To be used by the engine during its calls.
   [[nodiscard]] const worker::MemberMachine& machine() const { return machine_; }
 
  private:
@@ -49,7 +50,8 @@ class MemberDriver {
   void tell(worker::Input input);
   [[nodiscard]] worker::Heard heard() const;
   [[nodiscard]] worker::Input next_order();
-  // Does what was wanted since; answers what came of the operation among it, if there was one.
+  // Carries out the pending effects; returns the result of the operation among them, if there was
+  // one.
   [[nodiscard]] std::optional<worker::Input> perform_all();
 
   void perform(worker::Send& effect);
@@ -83,12 +85,12 @@ class MemberDriver {
   Tools tools_;
   Parts parts_;
   worker::MemberMachine machine_;
-  worker::Effects wanted_;  // and not done yet
+  worker::Effects wanted_;  // pending effects
   std::optional<Result<int>> end_;
   std::shared_ptr<CollectiveBuilder> builder_;
   std::shared_ptr<Collective> collective_;
   Saves saves_;
-  CheckpointWriter writer_;  // the last: its thread uses what is above
+  CheckpointWriter writer_;  // the last member, because its thread uses what is above
 };
 
 }  // namespace antdt::trainer

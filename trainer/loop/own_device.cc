@@ -5,7 +5,7 @@
 namespace antdt::trainer {
 namespace {
 
-// The first value of a key ("key<blanks>: value"), with single blanks.
+// The value of a key at its first occurrence ("key<blanks>: value"), with single blanks.
 std::string value_of(std::string_view cpuinfo, std::string_view key) {
   while (!cpuinfo.empty()) {
     const std::string_view line = cpuinfo.substr(0, cpuinfo.find('\n'));

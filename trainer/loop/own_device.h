@@ -1,4 +1,4 @@
-// What a worker says of the device that it computes on.
+// The device that a worker reports.
 #pragma once
 
 #include <cstdint>
@@ -11,12 +11,12 @@
 
 namespace antdt::trainer {
 
-// The class of a processor of which so many threads compute, from /proc/cpuinfo, such as
-// "cpu:AMD EPYC 7763 64-Core Processor x4"; empty where the kernel does not name it.
+// The class of a processor on which this many threads compute, from /proc/cpuinfo, such as "cpu:AMD
+// EPYC 7763 64-Core Processor x4"; empty if the kernel does not name it.
 [[nodiscard]] std::string cpu_class(std::string_view cpuinfo, std::uint32_t threads);
 
-// An emulated worker has the device that job.toml gives it. A processor's memory is not
-// known in samples: what a micro-batch needs is the model's secret.
+// An emulated worker has the device that job.toml gives it. The memory of a processor is not
+// reported in samples, because only the model knows how much a micro-batch needs.
 [[nodiscard]] wire::Device own_device(const TrainerConfig& config, WorkerId worker,
                                       std::string_view cpuinfo);
 

@@ -111,7 +111,7 @@ std::optional<ps_worker::Input> PsDriver::perform_all() {
   };
   for (ps_worker::Effect& effect : effects) std::visit(perform_one, effect);
   effects.clear();
-  wanted_.swap(effects);  // its memory is used again
+  wanted_.swap(effects);  // swapped, so that its memory is reused
   return answer;
 }
 
@@ -149,7 +149,8 @@ ps::Peers PsDriver::peers_of(const ps_worker::OpenServers& effect) const {
   peers.others = roster.others;
   peers.other_keys = roster.other_keys;
   peers.number = roster.number;
-  // Nobody gives up who was heard: the job daemon says when a server is lost.
+  // A server that was heard once is not given up here: the job daemon announces when a server is
+  // lost.
   peers.newer = [&client = tools_.client, generation = effect.generation](std::uint64_t than) {
     return client.servers(generation, than);
   };
@@ -172,7 +173,7 @@ ps_worker::Input PsDriver::perform(const ps_worker::OpenServers& effect) {
   return input_of(open(effect));
 }
 
-// What servers answer on the way to a decision is of no interest to the machine.
+// Answers of servers before a decision do not concern the machine.
 ps_worker::Input PsDriver::perform(const ps_worker::AwaitServers&) {
   while (!link_->has_decision()) {
     const Status answered = link_->wait();
@@ -281,7 +282,8 @@ ps_worker::Input PsDriver::perform(const ps_worker::AwaitRows&) {
   return ps_worker::RowsPulled{oldest, newest, next_->pulled.clock};
 }
 
-// What has come need not wait for the end of the computing, nor for what follows on it.
+// Answers that have come are handled now, so that their consequences need not wait for the end of
+// the computation.
 Result<ps_worker::BatchComputed> PsDriver::compute(const ps_worker::ComputeBatch& effect) {
   ANTDT_RETURN_IF_ERROR(link_->advance());
   const MonoTime began = tools_.clock.now();

@@ -1,12 +1,12 @@
-// The training thread of a worker of parameter servers: it does what the worker's machine wants
-// (trainer/worker/servers/ps_machine.h) and tells it what came of that. Nothing is decided here.
+// The training thread of a worker of parameter servers. It carries out the effects of the worker's
+// machine (trainer/worker/servers/ps_machine.h) and tells it the results. Nothing is decided here.
 //
 //   machine ──effects──> this thread: link to the servers, model, reader, client
 //      ^                                            │
-//      └──what came of the operation, or the next order; before it what is known by now──┘
+//      └──the result of the operation, or the next order; before it, what is known now──┘
 //
-// An operation blocks. An Abort reaches it through the guard, from the message thread; where
-// nobody answers any more a thread beside ends it (leave_watch.h).
+// An operation blocks. An Abort reaches it through the guard, from the message thread. If no server
+// answers any more, a second thread ends it (leave_watch.h).
 #pragma once
 
 #include <atomic>
@@ -31,17 +31,17 @@ namespace antdt::trainer {
 
 namespace ps_worker = worker::ps_worker;
 
-// Lives as long as the worker. References, never owned.
+// Everything must live as long as the worker. These are references, not owners.
 struct PsTools {
   const Clock& clock;
   client::Client& client;
   PsModel& model;
-  transport::Context& context;  // of its links to the servers
+  transport::Context& context;  // for its links to the servers
   data::Prefetcher& prefetcher;
   TimeAccount& account;
   Injected& injected;
   GenerationGuard& guard;
-  const std::atomic<bool>& stop;  // SIGTERM came
+  const std::atomic<bool>& stop;  // set by SIGTERM
 };
 
 class PsDriver {
@@ -50,31 +50,32 @@ class PsDriver {
     data::RecordReader* train = nullptr;
     data::RecordReader* eval = nullptr;
     wire::DataIdentity data;
-    std::uint64_t seed = 0;          // of the rows that servers draw: the job's
-    std::uint32_t eval_batch = 256;  // records
-    transport::KeyPair keys = {};    // of its own, for servers that are reached over tcp
+    std::uint64_t seed = 0;          // seed of the rows that servers draw: the job's
+    std::uint32_t eval_batch = 256;  // in records
+    transport::KeyPair keys = {};  // this process's own keys, for servers that are reached over tcp
     wire::Device device = {};
   };
   PsDriver(PsTools tools, Parts parts);
 
-  // Until the job or this worker's part of it ends; answers the exit code, and bye
-  // has been said. An error is why this worker gives up; the caller says so.
+  // Runs until the job or this worker's part in it ends; returns the exit code, after bye was sent.
+  // The error is why this worker gives up; the caller must report it.
   [[nodiscard]] Result<int> run();
 
  private:
   struct Batch {
     data::Examples examples;
     std::vector<ps::TableKeys> rows;
-    std::optional<ps::WorkerLink::Ticket> pull;  // that was said for it
+    std::optional<ps::WorkerLink::Ticket> pull;  // the pull for this batch, if one was sent
     ps::WorkerLink::Pulled pulled;
     PsModel::Computed computed;
   };
   [[nodiscard]] Result<int> live();
   void tell(ps_worker::Input input);
-  // What is known by now.
+  // Tells the machine what is known now.
   void tell_news();
   [[nodiscard]] ps_worker::Input next_order();
-  // Does what was wanted since; answers what came of the operation among it, if there was one.
+  // Carries out the pending effects; returns the result of the operation among them, if there was
+  // one.
   [[nodiscard]] std::optional<ps_worker::Input> perform_all();
 
   void perform(worker::Send& effect);
@@ -108,14 +109,14 @@ class PsDriver {
   PsTools tools_;
   Parts parts_;
   ps_worker::PsMachine machine_;
-  ps_worker::Effects wanted_;  // and not done yet
+  ps_worker::Effects wanted_;  // pending effects
   std::optional<Result<int>> end_;
   std::shared_ptr<ps::WorkerLink> link_;
   std::optional<Batch> next_;
-  Batch batch_;                  // that is trained
-  std::optional<Error> failed_;  // a pull could not be said
+  Batch batch_;                  // the batch that is trained
+  std::optional<Error> failed_;  // why a pull could not be sent
   PlanVersion plan_told_;
-  ps::PushOrder::Said commit_told_;  // of this link
+  ps::PushOrder::Said commit_told_;  // what the machine was told about this link
 };
 
 }  // namespace antdt::trainer

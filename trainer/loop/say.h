@@ -1,4 +1,4 @@
-// What a worker's machine says, to its client.
+// Passes messages of a worker's machine to its client.
 #pragma once
 
 #include "trainer/client/client.h"

@@ -50,8 +50,8 @@ MonoTime process_start(MonoTime now) {
   std::ifstream file("/proc/self/stat");
   std::string line;
   if (!std::getline(file, line)) return now;
-  // The second field is the program's name in brackets and may hold spaces;
-  // starttime is the 20th after it, in clock ticks since boot.
+  // The second field is the program's name in parentheses and may contain spaces; starttime is the
+  // 20th after it, in clock ticks since boot.
   const std::size_t name_end = line.rfind(')');
   if (name_end == std::string::npos) return now;
   std::istringstream fields(line.substr(name_end + 1));

@@ -1,5 +1,5 @@
-// Where a worker's wall time goes: a stopwatch that is always in exactly one
-// category, so the categories add up to the time since it began.
+// A worker's time account: a stopwatch that is always in exactly one category, so the categories
+// add up to the time since it began.
 #pragma once
 
 #include <array>
@@ -15,16 +15,16 @@ namespace antdt::trainer {
 using worker::kTimeUses;
 using worker::TimeUse;
 
-// One thread.
+// Used by one thread.
 class TimeAccount {
  public:
-  // Counts kStartup from `began`, the process's start.
+  // Counts kStartup from `began`, the start of the process.
   TimeAccount(const Clock& clock, MonoTime began);
 
-  // From now on time goes there; answers what was counted before.
+  // From now on time counts as `use`; returns the previous category.
   TimeUse enter(TimeUse use);
-  // Is told, on the same thread, what time goes to now and whenever that changes.
-  // Empty: nobody is.
+  // The listener is called on the same thread with the present category, at once and at each
+  // change. Empty: no listener.
   void set_listener(std::function<void(TimeUse)> listener);
   [[nodiscard]] Duration spent(TimeUse use) const;  // up to now
   [[nodiscard]] Duration total() const;             // since `began`
@@ -52,8 +52,8 @@ class Timed {
   TimeUse before_;
 };
 
-// When this process began, as the kernel keeps it (to 10 ms), on the monotonic
-// clock; `now` where the kernel does not say.
+// The start of this process on the monotonic clock, as the kernel stores it (to 10 ms); `now` if
+// the kernel does not say.
 [[nodiscard]] MonoTime process_start(MonoTime now);
 
 }  // namespace antdt::trainer

@@ -1,4 +1,4 @@
-// What the driver of a member is given.
+// What the driver of a member uses.
 #pragma once
 
 #include <atomic>
@@ -13,7 +13,7 @@
 
 namespace antdt::trainer {
 
-// Lives as long as the worker. References, never owned.
+// Everything must live as long as the worker. These are references, not owners.
 struct Tools {
   const Clock& clock;
   client::Client& client;
@@ -22,7 +22,7 @@ struct Tools {
   TimeAccount& account;
   Injected& injected;
   GenerationGuard& guard;
-  const std::atomic<bool>& stop;  // SIGTERM came
+  const std::atomic<bool>& stop;  // set by SIGTERM
 };
 
 }  // namespace antdt::trainer

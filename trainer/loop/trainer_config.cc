@@ -21,6 +21,9 @@ Result<TrainerConfig> parse_trainer_config(const std::string& config_json) {
   job.read("trainer.cin_layers", config.cin_layers);
   job.read("trainer.bottom_hidden", config.bottom_hidden);
   job.read("trainer.threads", config.threads);
+  job.read("trainer.reader", config.reader);
+  job.read("trainer.metric", config.metric);
+  job.read("trainer.schedule", config.schedule);
   job.read("batch.global", config.global_batch);
   job.read("failure.hang_after", config.hang_after);
   job.read("cluster.hosts", config.hosts);

@@ -11,8 +11,8 @@
 namespace antdt::ps {
 namespace {
 
-// Those of all workers together are a number, too: a decision of another weight is applied by
-// nobody, and the step would stand still.
+// The sum over all workers must be a number, too: servers do not apply a decision with another
+// weight, and the step would never complete.
 constexpr double kMostWeight = std::numeric_limits<float>::max();
 
 void add(std::vector<wire::PsRange>& ranges, wire::PsRange range) {
@@ -79,7 +79,7 @@ void Closer::on(const closer::CommitHeard& input, closer::Effects& out) {
   }
   worker.idle = false;
   if (barrier_ && commit.version < updates_) {
-    worker.pending.reset();  // what it said before, if that waits, is not its newest
+    worker.pending.reset();  // an earlier commit of this worker that waits is not its newest
     return answer(member, worker, commit.number, wire::PsFate::kLate, out);
   }
   worker.pending = commit;
@@ -102,7 +102,7 @@ void Closer::on(const closer::IdleHeard& input, closer::Effects& out) {
   close_if_complete(out);
 }
 
-// Also of a worker that this home has not heard of: another server may have.
+// This also holds for a worker that this home has not heard of: another server may have.
 void Closer::on(const closer::WorkerRevoked& input, closer::Effects& out) {
   const Member member = input.member;
   if (!revoked_.try_emplace(member, places(member)).second) return;

@@ -1,22 +1,20 @@
 // Decides which pushes count: the home server's part of exactly-once.
 //
-// A push is decided once, here, for all servers that hold parts of it. Its worker
-// commits it only when every part is staged, so whatever is decided "applied"
-// can be applied everywhere without asking again; whatever is not decided is
-// never applied. A worker that is revoked commits nothing any more: what was
-// applied of it until then is final, and the rest may be handed out again.
+// A push is decided once, here, for all servers that hold parts of it. Its worker commits it only
+// when every part is staged, so what is decided "applied" can be applied everywhere without asking
+// again. What is not decided is never applied. A worker that is revoked can commit nothing any
+// more: what was applied of it until then is final, and the rest may be granted again.
 //
-// What is applied of a worker is told as places of its newest phase. That is enough, because
-// a worker begins a phase only when every record of the phase before is in the model.
+// What is applied of a worker is reported as places of its newest phase. That is enough, because a
+// worker begins a phase only when every record of the previous phase is in the model.
 //
-// With a barrier (ps-bsp) a decision is a step: it is made when `workers -
-// backups` workers have committed a push for it, or all that have something to
-// push if these are fewer; commits for a step that is closed are late. Without
-// one every commit is a decision of its own.
+// With a barrier (ps-bsp), a decision is a step. It is made when `workers - backups` workers have
+// committed a push for it, or all workers that have something to push, if these are fewer. Commits
+// for a step that is closed are late. Without a barrier every commit is a decision of its own.
 //
 // After the cut of the group's last checkpoint no push is decided (set_last_cut): commits wait.
-// Then either the group ends, and the next one begins with everything that this one decided, or
-// the checkpoint is given up, and the waiting commits are decided.
+// Then either the group ends, and the next one begins with everything that this one decided, or the
+// checkpoint is given up, and the waiting commits are decided.
 #pragma once
 
 #include <cstdint>
@@ -37,36 +35,36 @@ namespace antdt::ps {
 
 namespace closer {
 
-// ---- inputs
-// Workers of the group of whom this server is the home, and for how many of all a step need not
-// wait. Until the first step is closed everybody is waited for; a worker that is added later counts
-// from its first commit on. An attempt that was revoked never comes back.
+// ---- inputs WorkersAdded: workers of the group whose home this server is, and how many of all
+// workers a step need not wait for. Until the first step is closed all are waited for; a worker
+// that is added later counts from its first commit on. An attempt that was revoked never comes
+// back.
 struct WorkersAdded {
   std::vector<Member> workers;
   std::uint32_t backups = 0;
 };
-// A commit is answered when it is decided; one that is repeated gets the same answer.
+// A commit is answered when it is decided; a repeated one gets the same answer.
 struct CommitHeard {
   Member member;
   wire::PsCommit commit;
 };
-// The worker has nothing to push until it commits again; no step waits for it.
+// The worker has nothing to push until its next commit, so no step waits for it.
 struct IdleHeard {
   Member member;
 };
-// The member's commits are refused from now on. A decision says so, and the other servers forget
-// the member after applying what was decided of it before. What is applied of it is in places(),
-// also of a member that never committed.
+// The member's commits are refused from now on. A decision announces that, and the other servers
+// forget the member after applying what was decided of it before. places() returns what is applied
+// of it, even if it never committed.
 struct WorkerRevoked {
   Member member;
 };
-// This home's marker for checkpoint `number`: what is decided by now is in it, what follows is
-// not. A cut is marked once (server.h).
+// This home's marker for checkpoint `number`: the checkpoint contains what is decided by now, and
+// nothing that follows. A cut is marked once (server.h).
 struct CutMarked {
   std::uint64_t number = 0;
   std::string directory;
 };
-// After this cut nothing is decided any more; 0: no cut is the last.
+// After this cut nothing is decided; 0: no cut is the last.
 struct LastCutSet {
   std::uint64_t number = 0;
 };
@@ -92,21 +90,23 @@ using Effects = std::vector<Effect>;
 
 class Closer {
  public:
-  // `updates`: how many were applied before, where a group goes on from a checkpoint.
+  // `updates`: how many were applied before the group, if it goes on from a checkpoint.
   explicit Closer(bool barrier, std::uint64_t updates = 0)
       : barrier_(barrier), first_(updates), updates_(updates) {}
 
-  // Appends to `out`. There is no clock: a backup that takes the same inputs decides the same.
+  // Appends to `out`. There is no clock: a backup that takes the same inputs makes the same
+  // decisions.
   void step(const closer::Input& input, closer::Effects& out);
 
   [[nodiscard]] std::uint64_t decisions() const { return decisions_; }
-  // Updates decided, those before this group included.
+  // How many updates are decided, including those before this group.
   [[nodiscard]] std::uint64_t updates() const { return updates_; }
   // What is applied of one worker; and of all workers that this home has heard of, sorted,
-  // revoked ones included.
+  // including revoked ones.
   [[nodiscard]] wire::PsPlaces places(Member member) const;
   [[nodiscard]] std::vector<wire::PsPlaces> places() const;
-  // How many commits were answered in each way; `repeated` counts those heard more than once.
+  // How many commits were answered in each way; `repeated` counts commits that were received more
+  // than once.
   struct Counts {
     std::uint64_t applied = 0;
     std::uint64_t late = 0;
@@ -115,7 +115,7 @@ class Closer {
   [[nodiscard]] const Counts& counts() const { return counts_; }
 
   [[nodiscard]] CloserImage image() const;
-  // Takes over a state. This closer must have been made and not have heard anything.
+  // Takes over a state. This closer must be new and have taken no input.
   [[nodiscard]] Status restore(const CloserImage& image);
 
  private:
@@ -124,7 +124,7 @@ class Closer {
     std::optional<wire::PsCommit> pending;
     wire::PsDecided last;  // number 0: none yet
     std::uint64_t phase = 0;
-    std::vector<wire::PsRange> applied;  // in `phase`; sorted, not touching
+    std::vector<wire::PsRange> applied;  // places in `phase`; sorted, not touching
   };
 
   void on(const closer::WorkersAdded& input, closer::Effects& out);
@@ -145,8 +145,8 @@ class Closer {
   bool barrier_;
   std::uint32_t backups_ = 0;
   std::uint64_t decisions_ = 0;
-  std::uint64_t first_;    // updates before this group
-  std::uint64_t updates_;  // decisions that apply something
+  std::uint64_t first_;    // number of updates before this group
+  std::uint64_t updates_;  // number of decisions that apply something
   std::uint64_t cut_ = 0;  // the newest that was marked
   std::uint64_t last_cut_ = 0;
   std::map<Member, Worker> workers_;

@@ -16,7 +16,7 @@ bool CutOrders::overtaken(std::uint64_t number) const {
 
 CutOrders::Cut& CutOrders::at(std::uint64_t number) {
   if (!cuts_.contains(number) && cuts_.size() >= kKept) {
-    // One that is being written is not forgotten, but where all are.
+    // A checkpoint that is being written is not forgotten, unless all are being written.
     const auto old =
         std::ranges::find_if(cuts_, [](const auto& c) { return !c.second.begun || c.second.done; });
     cuts_.erase(old != cuts_.end() ? old : cuts_.begin());

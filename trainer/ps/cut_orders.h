@@ -1,5 +1,5 @@
-// The checkpoints that a server was ordered to make, or heard of from other homes, and their
-// outcomes. Each is made once, and its outcome is told as often as somebody asks.
+// The checkpoints that a server was ordered to make, or heard of from other homes, with their
+// outcomes. Each is made once, and its outcome is told as often as it is asked for.
 #pragma once
 
 #include <cstdint>
@@ -18,22 +18,23 @@ class CutOrders {
  public:
   static constexpr std::size_t kKept = 4;
 
-  // Its outcome; null: it has none yet.
+  // The outcome; null: there is none yet.
   [[nodiscard]] const wire::PsSaved* outcome(std::uint64_t number) const;
   // Whether a later checkpoint is known and this one is not.
   [[nodiscard]] bool overtaken(std::uint64_t number) const;
-  // Old entries are dropped to make room; whoever asks for a dropped one orders a new checkpoint.
+  // Old entries are dropped to make room; a caller that asks for a dropped one orders a new
+  // checkpoint.
   void know(std::uint64_t number);
-  // This home put its marker for it; its workers had got to these places.
+  // This home sent its marker for it, when its workers had reached these places.
   void marked(std::uint64_t number, std::vector<wire::PsPlaces> places);
-  // The server begins to save it: the state after `version` updates. Answers the earlier
-  // checkpoints that can no longer be made, because markers of this later one overtook theirs.
+  // The server begins to save the state after `version` updates. Returns the earlier checkpoints
+  // that can no longer be made, because markers of this later one overtook theirs.
   std::vector<wire::PsSaved> begun(std::uint64_t number, std::uint64_t version);
   void paused(std::uint64_t number, std::uint64_t pause_us);
   const wire::PsSaved& written(std::uint64_t number, std::vector<wire::CheckpointFile> files);
   const wire::PsSaved& failed(std::uint64_t number, std::string error);
 
-  // Those that were begun and have no outcome yet.
+  // The checkpoints that were begun and have no outcome yet.
   [[nodiscard]] std::vector<std::uint64_t> writing() const;
 
   [[nodiscard]] CutOrdersImage image() const;

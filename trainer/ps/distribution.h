@@ -16,7 +16,8 @@ namespace antdt::ps {
 
 class Distribution {
  public:
-  // At most so many to one server at a time: one that is far behind is not sent all at once.
+  // How many are sent to one server at a time, so that a server that is far behind does not get all
+  // at once.
   static constexpr std::size_t kAtOnce = 64;
 
   struct Tell {
@@ -24,14 +25,14 @@ class Distribution {
     wire::PsDecision decision;
   };
 
-  // For the home that is server `own` of so many servers.
+  // For the home that is server `own` of `servers` servers.
   Distribution(std::uint32_t own, std::uint32_t servers);
 
   // Decisions come with consecutive numbers.
   void add(const wire::PsDecision& decision);
   // That server has applied the decisions up to `number`. Numbers of unknown servers are ignored.
   void acknowledged(std::uint32_t server, std::uint64_t number);
-  // This one could not be sent: it is sent again with the next ones.
+  // This message could not be sent; it is sent again with the next ones.
   void no_room(std::uint32_t server, std::uint64_t number);
   // To be called at each tick. If a server acknowledged nothing since the last tick, what was
   // sent to it counts as lost; if it acknowledged something, the rest is still on its way.
@@ -47,12 +48,12 @@ class Distribution {
   struct Peer {
     std::uint32_t server = 0;
     std::uint64_t said = 0;                 // newest decision that was sent
-    std::uint64_t acknowledged = 0;         // up to here
-    std::uint64_t acknowledged_before = 0;  // at the last tick
+    std::uint64_t acknowledged = 0;         // decisions up to here are acknowledged
+    std::uint64_t acknowledged_before = 0;  // its value at the last tick
   };
 
   std::vector<Peer> peers_;
-  std::deque<wire::PsDecision> decisions_;  // not acknowledged by all
+  std::deque<wire::PsDecision> decisions_;  // decisions that are not acknowledged by all
 };
 
 }  // namespace antdt::ps

@@ -10,7 +10,7 @@
 
 namespace antdt::ps {
 
-// The updates before the group are counted once (PsIdled).
+// The updates before the group are counted only once (PsIdled).
 Home::Home(Consistency consistency, std::uint32_t index, std::uint32_t servers,
            std::uint64_t version)
     : consistency_(consistency),
@@ -66,8 +66,8 @@ void Home::feed(const closer::Input& input, Turn turn) {
   for (closer::Effect& effect : effects) {
     std::visit(Overloaded{
                    [&](closer::Decide& e) {
-                     // Applied here first: whoever hears of it and pulls from here sees it,
-                     // unless it waits for a cut.
+                     // The decision is applied here first, so a worker that hears of it and pulls
+                     // from here sees it, unless it waits for a cut.
                      std::ignore = turn.server.apply(index_, e.decision, turn.replies);
                      distribution_.add(e.decision);
                      turn.decided.push_back(std::move(e.decision));

@@ -21,10 +21,10 @@ namespace antdt::ps {
 
 class Home {
  public:
-  // Server `index` of so many; `version`: updates that were applied before the group.
+  // Server `index` of `servers`; `version`: how many updates were applied before the group.
   Home(Consistency consistency, std::uint32_t index, std::uint32_t servers, std::uint64_t version);
 
-  // What a call changes beside the home itself.
+  // What a call changes besides the home itself.
   struct Turn {
     Server& server;
     std::vector<wire::PsDecision>& decided;
@@ -33,28 +33,28 @@ class Home {
 
   // Whether this server decides for that worker.
   [[nodiscard]] bool is_home_of(WorkerId worker) const;
-  // Of these workers, those of whom it is the home.
+  // Adds those of these workers whose home this is.
   void add_workers(const std::vector<Member>& workers, std::uint32_t backups, Turn turn);
   void revoke(const std::vector<wire::PsMember>& leaving, Turn turn);
-  // What is applied of these.
+  // What is applied of these workers.
   [[nodiscard]] std::vector<wire::PsPlaces> left(const std::vector<wire::PsMember>& members) const;
 
   void commit(const Asker& from, const wire::PsCommit& m, Turn turn);
   void idle(Member worker, Turn turn);
   void set_last_cut(std::uint64_t number, Turn turn);
-  // Puts its marker. Answers whether it did: it is a home, and had not put it before.
+  // Sends its marker. Returns whether it did: it is a home, and had not sent it before.
   [[nodiscard]] bool mark_cut(std::uint64_t number, const std::string& directory, Turn turn);
-  // Of all workers that it has heard of.
+  // For all workers that it has heard of.
   [[nodiscard]] std::vector<wire::PsPlaces> places() const { return closer_.places(); }
 
   [[nodiscard]] const Closer::Counts& counts() const { return closer_.counts(); }
-  // Updates that are decided, those before the group included.
+  // How many updates are decided, including those before the group.
   [[nodiscard]] std::uint64_t updates() const { return closer_.updates(); }
   [[nodiscard]] Distribution& distribution() { return distribution_; }
 
   [[nodiscard]] CloserImage closer_image() const { return closer_.image(); }
   [[nodiscard]] DistributionImage distribution_image() const { return distribution_.image(); }
-  // This home must have been made and not have heard anything.
+  // This home must be new and have taken no input.
   [[nodiscard]] Status restore(const CloserImage& closer, const DistributionImage& distribution);
 
  private:
@@ -66,7 +66,7 @@ class Home {
   std::uint32_t servers_;
   Closer closer_;
   Distribution distribution_;
-  std::map<Member, Asker> committing_;  // who waits for a decision
+  std::map<Member, Asker> committing_;  // senders that wait for a decision
 };
 
 }  // namespace antdt::ps

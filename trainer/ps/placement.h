@@ -1,5 +1,5 @@
-// Where a group of servers keeps what, and who decides for whom: the same for its
-// servers and its workers.
+// Which server holds which slice, and which server decides for which worker: the same for servers
+// and workers.
 #pragma once
 
 #include <cstddef>
@@ -13,14 +13,14 @@
 
 namespace antdt::ps {
 
-// kUsage where there are no servers.
+// kUsage if the job has no servers.
 [[nodiscard]] Result<Consistency> consistency_of(SyncStrategy sync);
 
 [[nodiscard]] constexpr std::uint32_t server_of_slice(std::uint32_t slice, std::size_t servers) {
   return slice % static_cast<std::uint32_t>(servers);
 }
 
-// How many servers decide, the first ones: with a barrier one for all.
+// How many servers decide; these are the first ones. With a barrier it is one for all.
 [[nodiscard]] constexpr std::uint32_t homes_of(Consistency consistency, std::size_t servers) {
   return consistency == Consistency::kBarrier ? 1 : static_cast<std::uint32_t>(servers);
 }

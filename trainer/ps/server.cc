@@ -74,7 +74,7 @@ void Server::add_workers(const std::vector<Member>& workers) {
   for (const Member member : workers) {
     if (left_.contains(member)) continue;
     const auto [at, added] = workers_.try_emplace(member);
-    // Nobody waits for a newcomer's first push.
+    // Nobody waits for the first push of a newcomer.
     if (added) at->second.idle = version_ > first_version_;
   }
 }
@@ -209,7 +209,7 @@ void Server::on(const Asker& from, const wire::PsPull& m, std::vector<ReplyTo>& 
     replies.push_back({from, pulled(m)});
     return;
   }
-  // A worker has one pull waiting; said again, it replaces the one before.
+  // Only one pull of a worker waits; a repeated one replaces the one before.
   std::erase_if(waiting_, [&](const Waiting& w) { return w.from.member == from.member; });
   waiting_.push_back({from, m});
 }
@@ -265,7 +265,7 @@ void Server::on(const Asker& from, const wire::PsIdle& m, std::vector<ReplyTo>& 
   Worker* worker = worker_of(from, replies);
   if (worker == nullptr) return;
   worker->idle = true;
-  // As with pulls: said again, it replaces the one before.
+  // As with pulls, a repeated one replaces the one before.
   std::erase_if(waiting_idle_, [&](const auto& w) { return w.from.member == from.member; });
   waiting_idle_.push_back({from, m.version, decided});
   answer_waiting(replies);
@@ -332,7 +332,7 @@ void Server::mark(Home& home, const wire::PsDecision& marker) {
 
 void Server::update(const wire::PsDecision& decision) {
   ++version_;
-  // By table, in the order of the pushes: the same sum on every server.
+  // By table, in the order of the pushes, so that the sum is the same on every server.
   std::map<std::uint32_t, std::vector<const Gradient*>> gradients;
   for (const wire::PsPushId& push : decision.pushes) {
     const auto found = workers_.find({push.worker, push.attempt});
@@ -340,7 +340,7 @@ void Server::update(const wire::PsDecision& decision) {
     Worker& worker = found->second;
     worker.applied = std::max(worker.applied, push.number);
     const auto staged = worker.staged.find(push.number);
-    if (staged == worker.staged.end()) continue;  // none of its keys are here
+    if (staged == worker.staged.end()) continue;  // this server has none of its keys
     const std::uint64_t stale = version_ - 1 - std::min(version_ - 1, staged->second.version);
     ++staleness_.pushes;
     staleness_.sum += stale;
@@ -358,7 +358,7 @@ void Server::update(const wire::PsDecision& decision) {
   }
 }
 
-// What was not chosen for a step that is closed never will be.
+// A push that was not chosen for a closed step never will be.
 void Server::forget_decided(std::vector<ReplyTo>& replies) {
   for (auto& [member, worker] : workers_) {
     std::erase_if(worker.staged, [&](const auto& s) {

@@ -1,21 +1,20 @@
 // One parameter server: a value that messages change.
 //
-// It holds rows, parts of pushes that are staged, and pulls that wait. What is
-// applied, and in which order, comes from decisions alone (closer.h); with the
-// same messages in the same order it is the same to the last bit. The server
-// that is a home decides for itself with a Closer; its shell distributes the
-// decisions and says them again until they are acknowledged.
+// It holds rows, staged parts of pushes, and pulls that wait. Only decisions (closer.h) determine
+// what is applied, and in which order; the same messages in the same order give the same state, to
+// the last bit. A server that is a home decides for itself with a Closer; its shell sends the
+// decisions to the others, and repeats them until they are acknowledged.
 //
-// A cut is the state after what every home decided before its marker for it
-// (PsDecision::cut): Chandy and Lamport, "Distributed Snapshots", 1985. What a home
-// decided after its marker waits until the markers of all homes are applied:
+// A cut is the state after everything that each home decided before its marker for the cut
+// (PsDecision::cut): Chandy and Lamport, "Distributed Snapshots", 1985. What a home decided after
+// its marker waits until the markers of all homes are applied:
 //
 //   no cut --a home's marker--> open: decisions of the homes whose marker is here wait
 //   open --the last home's marker--> due: the shell saves the state, go_on()
 //   open --a marker of a later cut--> open for that one; the earlier one is not made
 //
-// Nothing a peer sends is trusted: keys and sizes are checked, what a worker may
-// leave staged is bounded, and a worker that is not of the group is refused.
+// Nothing that a peer sends is trusted: keys and sizes are checked, what a worker may leave staged
+// is bounded, and a worker that is not in the group is refused.
 #pragma once
 
 #include <cstdint>
@@ -43,7 +42,7 @@ enum class Consistency {
   kUnbounded,  // ps-asp
 };
 
-// Who asks, as the shell finds it again.
+// The sender of a request, by which the shell can answer it.
 struct Asker {
   std::string peer;
   Member member;
@@ -59,9 +58,8 @@ struct ReplyTo {
 
 class Server {
  public:
-  // `version`: updates that were applied before, where a group goes on from a
-  // checkpoint; its rows are then put into store() when the first worker opens it.
-  // `homes`: how many servers decide.
+  // `version`: how many updates were applied before, if a group goes on from a checkpoint; then its
+  // rows are put into store() when the first worker opens it. `homes`: how many servers decide.
   explicit Server(Consistency consistency, std::uint64_t version = 0, std::uint32_t homes = 1)
       : consistency_(consistency), home_count_(homes), first_version_(version), version_(version) {}
 
@@ -72,20 +70,20 @@ class Server {
   void on(const Asker& from, const wire::PsPut& m, std::vector<ReplyTo>& replies);
   void on(const Asker& from, const wire::PsPull& m, std::vector<ReplyTo>& replies);
   void on(const Asker& from, const wire::PsPush& m, std::vector<ReplyTo>& replies);
-  // `decided`: the number of decisions of this server as a home (PsIdled).
+  // `decided`: how many decisions this server has made as a home (PsIdled).
   void on(const Asker& from, const wire::PsIdle& m, std::vector<ReplyTo>& replies,
           std::uint64_t decided = 0);
 
-  // From the next update on, of the tables' learning rates.
+  // Factor of the tables' learning rates, from the next update on.
   void set_rate(double rate);
 
-  // Applies decisions, of each home in the order of their numbers; a decision that is known
-  // changes nothing. Answers up to which number this home's decisions are applied. Decisions
-  // that wait for a cut, or follow one that is due, are not applied yet.
+  // Applies decisions, those of each home in the order of their numbers; a known decision changes
+  // nothing. Returns up to which number this home's decisions are applied. Decisions that wait for
+  // a cut, or follow one that is due, are not applied yet.
   wire::PsApplied apply(std::uint32_t home, const wire::PsDecision& decision,
                         std::vector<ReplyTo>& replies);
 
-  // The cut whose state the server has now, if one is due: the shell saves it and calls go_on().
+  // The cut whose state the server has now, if one is due. The shell saves it and calls go_on().
   struct Cut {
     std::uint64_t number = 0;
     std::string directory;
@@ -97,8 +95,8 @@ class Server {
   // Null until a worker has opened it.
   [[nodiscard]] const Store* store() const { return store_ ? &*store_ : nullptr; }
   [[nodiscard]] Store* store() { return store_ ? &*store_ : nullptr; }
-  // Hands the rows over to the server of the next group, which must have been made and not have
-  // heard anything. Its workers then find the tables open.
+  // Passes the rows to the server of the next group, which must be new and have taken no input. Its
+  // workers then find the tables open.
   struct Rows {
     wire::PsOpen tables;
     Store store;
@@ -107,13 +105,13 @@ class Server {
   void adopt(Rows rows);
   // Drops tables and rows, as if no worker had opened them.
   void forget_store() { store_.reset(); }
-  // Decisions of this home that are applied.
+  // How many decisions of this home are applied.
   [[nodiscard]] std::uint64_t decided(std::uint32_t home) const {
     const auto found = homes_.find(home);
     return found == homes_.end() ? 0 : found->second.decided;
   }
   [[nodiscard]] std::uint64_t version() const { return version_; }
-  // Staleness of the applied pushes: how many decisions came between pull and use.
+  // Staleness of the applied pushes: how many decisions came between a pull and its use.
   struct Staleness {
     std::uint64_t pushes = 0;
     std::uint64_t sum = 0;
@@ -121,14 +119,14 @@ class Server {
   };
   [[nodiscard]] const Staleness& staleness() const { return staleness_; }
 
-  // The state without rows and without who waits for an answer; only while no cut is due.
+  // The state without rows and without senders that wait; only while no cut is due.
   [[nodiscard]] ServerImage image() const;
-  // Takes over such a state, of a group of so many servers. This server must have been made and
-  // not have heard anything. Afterwards store() has the tables, without rows.
+  // Takes over such a state, of a group of `servers` servers. This server must be new and have
+  // taken no input. Afterwards store() has the tables, without rows.
   [[nodiscard]] Status restore(const ServerImage& image, std::uint32_t servers);
 
  private:
-  struct Part {  // of one table
+  struct Part {  // part of one table
     std::uint32_t table = 0;
     Gradient gradient;
   };
@@ -137,11 +135,11 @@ class Server {
     std::vector<Part> parts;
   };
   struct Worker {
-    std::map<std::uint64_t, Staged> staged;  // by number of the push
-    std::uint64_t applied = 0;               // newest push
+    std::map<std::uint64_t, Staged> staged;  // by the push's number
+    std::uint64_t applied = 0;               // number of the newest applied push
     bool idle = false;
-    // Of a push that is staged and has not been answered: decisions are behind,
-    // and who waits for the answer does not get further ahead of them.
+    // The sender of a staged push that has not been answered. Because decisions are behind, the
+    // answer is held, so that the worker does not get further ahead of them.
     std::optional<Asker> held;
     std::uint64_t held_number = 0;
   };
@@ -155,9 +153,9 @@ class Server {
     std::uint64_t decided = 0;
   };
   struct Home {
-    std::uint64_t decided = 0;          // decisions that are applied
+    std::uint64_t decided = 0;          // number of decisions that are applied
     std::uint64_t marked = 0;           // the newest cut among them
-    std::deque<wire::PsDecision> next;  // numbers in a row
+    std::deque<wire::PsDecision> next;  // consecutive numbers
   };
   static constexpr std::size_t kMostStaged = 8;
   static constexpr std::uint32_t kWidest = 1U << 16;
@@ -179,12 +177,12 @@ class Server {
   Consistency consistency_;
   std::optional<Store> store_;
   float rate_ = 1;
-  wire::PsOpen open_;  // the tables, once there is a store
+  wire::PsOpen open_;  // the tables, set once there is a store
   std::uint32_t home_count_;
   std::uint64_t first_version_;
   std::uint64_t version_;
-  std::map<std::uint32_t, Home> homes_;  // that were heard of
-  std::uint64_t newest_cut_ = 0;         // that a home has a marker for
+  std::map<std::uint32_t, Home> homes_;  // homes that were heard of
+  std::uint64_t newest_cut_ = 0;         // the newest cut for which a home has a marker
   std::uint64_t cuts_made_ = 0;          // the newest that was due
   std::optional<Cut> due_;
   std::map<Member, Worker> workers_;

@@ -41,7 +41,7 @@ void ServerNode::step(const node::Input& input, node::Effects& out) {
   begin_due_cuts();
   ANTDT_CHECK(!opening_ || !saving_, "a checkpoint is read while one begins");
   take_effects(out);
-  // What finds no room now would find none at once.
+  // If it were sent again at once, there would be no room again.
   if (holds<node::TellUnsent>(input)) return;
   for (node::TellServer& tell : home_.distribution().unsaid()) out.emplace_back(std::move(tell));
   if (opening_) out.emplace_back(node::ReadSlices{start_.restore});
@@ -70,7 +70,7 @@ bool ServerNode::changes(const node::Input& input) const {
 void ServerNode::on(const node::ServeOrdered& input) {
   const wire::PsServe& serve = input.serve;
   start_.backups = serve.backups;
-  // A rate that is none leaves the one before.
+  // An invalid rate leaves the previous one.
   if (is_rate(serve.rate)) server_.set_rate(rate_ = serve.rate);
   std::vector<Member> workers;
   for (const wire::PsMember& m : serve.workers) workers.push_back({m.worker, m.attempt});
@@ -129,7 +129,7 @@ void ServerNode::on(const node::SlicesRead& input) {
 }
 
 void ServerNode::ask(const Asker& from, const wire::PsIdle& m) {
-  // First the step that waited for nobody else: the answer counts it.
+  // First the step that waited only for this worker is closed, so that the answer counts it.
   home_.idle(from.member, turn());
   server_.on(from, m, replies_, home_.updates());
 }
@@ -144,8 +144,8 @@ void ServerNode::ask(const Asker& from, const wire::PsDecision& m) {
     return reply(from, wire::Refused{wire::RefusalCode::kInvalid, "not a decision of this group"});
   }
   std::ignore = server_.apply(home.index, m, replies_);
-  // A home that hears of a cut before it is told to make it does not wait for that:
-  // decisions are held back until every home has put its marker.
+  // A home that hears of a cut before it is ordered to make it does not wait for the order, because
+  // decisions are held back until every home has sent its marker.
   if (m.cut != 0) mark_cut(m.cut, m.directory);
   reply(from, wire::PsApplied{server_.decided(home.index)});
 }
@@ -170,7 +170,7 @@ std::vector<std::uint32_t> ServerNode::own_slices() const {
   return own;
 }
 
-// What hinders the order of a checkpoint; empty: nothing.
+// Why the order of a checkpoint cannot be followed; empty: it can.
 std::string ServerNode::hindrance(std::uint64_t number) const {
   if (number == 0) return "checkpoints are numbered from 1";
   if (cuts_.overtaken(number)) return CutOrders::kOvertaken;
@@ -194,12 +194,12 @@ void ServerNode::on(const node::SlicesOrdered& input) {
   mark_cut(number, input.cut.directory);
 }
 
-// Where this is a home, what it decides from now on is not in it.
+// If this server is a home, the cut does not contain what it decides from now on.
 void ServerNode::mark_cut(std::uint64_t number, const std::string& directory) {
   if (home_.mark_cut(number, directory, turn())) cuts_.marked(number, home_.places());
 }
 
-// One at a time: behind a cut waits what was decided after it, and the next one.
+// One at a time: later decisions, and the next cut, wait behind a cut.
 void ServerNode::begin_due_cuts() {
   while (server_.due() && !saving_) {
     const Server::Cut due = *server_.due();

@@ -1,19 +1,19 @@
-// One parameter server of a group, whole: what it holds (server.h), what it decides
-// and tells the other servers as a home (home.h), and the checkpoints it is told to make
-// (cut_orders.h).
+// One whole parameter server of a group: what it holds (server.h), what it decides and tells the
+// other servers as a home (home.h), and the checkpoints that it is ordered to make (cut_orders.h).
 //
-//   ready ──(the first worker opens tables, and there is a checkpoint)──> reading ──SlicesRead──>
-//   ready ready ──(the markers of all homes are here)──> forking ──WritingBegun──> ready
+//   ready ──(the first worker opens tables, and there is a checkpoint)──> reading
+//   reading ──SlicesRead──> ready
+//   ready ──(the markers of all homes are here)──> forking ──WritingBegun──> ready
 //
-// A value whose shell runs its effects in order. There is no clock: the same inputs give the same
-// state, to the last bit, and the same effects. Where a file has to be read or written, the effect
-// that says so is the last of its step, and the shell's answer is the next input:
+// A value whose shell carries out its effects in order. There is no clock: the same inputs give the
+// same state, to the last bit, and the same effects. If a file must be read or written, the effect
+// for that is the last of its step, and the shell's answer is the next input:
 //
 //   ReadSlices   fills store() with the slices of a checkpoint  -> SlicesRead
 //   WriteSlices  store() as it is now is what is written        -> WritingBegun, later
-//   SlicesWritten
+//                                                                  SlicesWritten
 //
-// Nothing is durable but what is written then.
+// Nothing is durable except what is written then.
 //
 // What a server has acknowledged is not sent to it again. A message that was lost on its way is
 // sent again at the second TimePassed after it, so a shell ticks every kAgain.
@@ -37,20 +37,19 @@ namespace antdt::ps {
 
 namespace node {
 
-// ---- inputs
-// A message that cannot be read, and what to answer to the member that sent it.
+// ---- inputs. Unreadable: a message that cannot be read, and what to answer to its sender.
 struct Unreadable {
   wire::Refused refused;
 };
 using Request = std::variant<Unreadable, wire::PsOpen, wire::PsPut, wire::PsPull, wire::PsPush,
                              wire::PsCommit, wire::PsIdle, wire::PsDecision>;
-// By a worker, or by another server.
+// From a worker, or from another server.
 struct RequestHeard {
   Asker from;
   Generation generation;
   Request body;
 };
-// That server has applied this home's decisions up to that number.
+// That server has applied this home's decisions up to this number.
 struct DecisionsApplied {
   std::uint32_t server = 0;
   wire::PsApplied applied;
@@ -60,12 +59,12 @@ struct TellUnsent {
   std::uint32_t server = 0;
   std::uint64_t number = 0;
 };
-// From the job daemon: workers to add, and in `leaving` those whose pushes are refused from now
-// on. Nothing of an earlier one is undone.
+// From the job daemon: workers to add, and in `leaving` those whose pushes are refused from now on.
+// It undoes nothing of an earlier one.
 struct ServeOrdered {
   wire::PsServe serve;
 };
-// From the job daemon. Repeated, the checkpoint is made once and answered again.
+// From the job daemon. If it is repeated, the checkpoint is made once and answered again.
 struct SlicesOrdered {
   wire::PsCut cut;
 };
@@ -86,8 +85,7 @@ struct TimePassed {};
 using Input = std::variant<RequestHeard, DecisionsApplied, TellUnsent, ServeOrdered, SlicesOrdered,
                            SlicesRead, WritingBegun, SlicesWritten, TimePassed>;
 
-// ---- effects
-// For whoever keeps accounts: a decision of this home, before anybody else hears of it.
+// ---- effects. RecordDecision, for listeners: a decision of this home, before it is sent anywhere.
 struct RecordDecision {
   wire::PsDecision decision;
 };
@@ -98,11 +96,11 @@ struct WriteSlices {
   std::uint64_t number = 0;
   std::string directory;
 };
-// To the job daemon, if it ordered it.
+// To the job daemon, if it ordered the checkpoint.
 struct AnswerCut {
   wire::PsSaved saved;
 };
-// To the job daemon, which said ServeOrdered.
+// To the job daemon, which sent ServeOrdered.
 struct AnswerServe {
   wire::PsServing serving;
 };
@@ -111,15 +109,15 @@ using Effect = std::variant<ReplyTo, RecordDecision, TellServer, AnswerCut, Answ
                             WriteSlices>;
 using Effects = std::vector<Effect>;
 
-// What it is told when it begins.
+// What it is told at its beginning.
 struct Start {
-  Generation generation{1};  // what is said in another one changes nothing
+  Generation generation{1};  // messages of other generations change nothing
   std::uint32_t index = 0;
   std::uint32_t servers = 1;
   Consistency consistency = Consistency::kBarrier;
   std::vector<Member> workers;
   std::uint32_t backups = 0;
-  // The checkpoint that the group goes on from (empty: none), and its PsSaved::version.
+  // The checkpoint from which the group goes on (empty: none), and its PsSaved::version.
   std::string restore;
   std::uint64_t version = 0;
 };
@@ -135,35 +133,35 @@ class ServerNode {
   // Appends to `out`.
   void step(const node::Input& input, node::Effects& out);
 
-  // Whether a backup has to take this input, too. Inputs that only read, and repeated ones,
-  // change nothing that anybody can see.
+  // Whether a backup must take this input, too. Inputs that only read, and repeated ones, change
+  // nothing that anyone can observe.
   [[nodiscard]] bool changes(const node::Input& input) const;
-  // The effect that is still to be answered: `E` is Restored or CutBegun.
+  // The effect that the shell must still answer: `E` is Restored or CutBegun.
   template <class E>
   [[nodiscard]] bool waits_for() const;
   [[nodiscard]] std::uint64_t beginning() const { return saving_ ? saving_->number : 0; }
-  // Checkpoints that are begun and not written.
+  // Checkpoints that were begun and are not written yet.
   [[nodiscard]] std::vector<std::uint64_t> writing() const { return cuts_.writing(); }
 
   // What is applied of those of these workers whose home this server is.
   [[nodiscard]] std::vector<wire::PsPlaces> left(const std::vector<wire::PsMember>& members) const {
     return home_.left(members);
   }
-  // All but requests and service times, which the shell sees.
+  // All values except requests and service times, which only the shell knows.
   [[nodiscard]] wire::PsStats stats() const;
   [[nodiscard]] std::uint64_t version() const { return server_.version(); }
-  // Null until a worker has opened it. For who reads and writes slices.
+  // Null until a worker has opened it. For code that reads and writes slices.
   [[nodiscard]] Store* store() { return server_.store(); }
   [[nodiscard]] const Store* store() const { return server_.store(); }
   [[nodiscard]] std::vector<std::uint32_t> own_slices() const;
-  // Hands the rows of a group that is over to the node of the next group, before that one's first
-  // input; it then reads no checkpoint. The node that gave them must not be used any more.
+  // Passes the rows of a group that is over to the node of the next group, before that node's first
+  // input; it then reads no checkpoint. The node that gave them up must not be used any more.
   [[nodiscard]] std::optional<Server::Rows> release() { return server_.release(); }
   void adopt(Server::Rows rows) { server_.adopt(std::move(rows)); }
 
   // The state without rows, between two inputs (state_copy.h). restore() takes it over into a node
-  // of the same group that has taken no input; after an error (kCorrupt) that node must not be
-  // used any more.
+  // of the same group that has taken no input; after an error (kCorrupt) that node must not be used
+  // any more.
   [[nodiscard]] NodeImage image() const;
   [[nodiscard]] Status restore(const NodeImage& image);
 
@@ -180,7 +178,7 @@ class ServerNode {
 
   void ask(const Asker& from, const node::Unreadable& m) { reply(from, m.refused); }
   void ask(const Asker& from, const wire::PsOpen& m);
-  template <class M>  // a request that the server answers alone
+  template <class M>  // a request that the server answers by itself
   void ask(const Asker& from, const M& m) {
     server_.on(from, m, replies_);
   }
@@ -197,7 +195,7 @@ class ServerNode {
   [[nodiscard]] static bool is_rate(double rate);
 
   node::Start start_;
-  double rate_ = 1;  // of the learning rates
+  double rate_ = 1;  // factor of the learning rates
   Server server_;
   Home home_;
   CutOrders cuts_;
@@ -206,9 +204,9 @@ class ServerNode {
   std::vector<ReplyTo> replies_;
   std::vector<wire::PsSaved> saved_;
   std::optional<wire::PsServing> serving_;
-  // The effect that the shell has still to answer; no other input may come before the answer.
-  std::optional<ReplyTo> opening_;           // ReadSlices: what is answered then
-  std::optional<node::WriteSlices> saving_;  // WriteSlices
+  // The effect that the shell must still answer; no other input may come before the answer.
+  std::optional<ReplyTo> opening_;           // for ReadSlices: the request that is answered then
+  std::optional<node::WriteSlices> saving_;  // for WriteSlices
 };
 
 template <>

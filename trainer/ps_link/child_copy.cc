@@ -18,17 +18,18 @@
 namespace antdt::ps {
 namespace {
 
-constexpr int kNiceness = 10;  // training comes first
-// What the server waits for one that was killed. Its memory is given back meanwhile.
+constexpr int kNiceness = 10;  // so that training comes first
+// How long the server waits for a child that was killed, whose memory is released meanwhile.
 constexpr Duration kMoment = std::chrono::milliseconds(100);
-// So many times, while it waits for a processor only, of which it gets little where others compute.
+// How many such times it waits, as long as the child only waits for a processor, of which it gets
+// little while others compute.
 constexpr int kMoments = 20;
 
 void write_out(int fd, std::string_view bytes) {
   while (!bytes.empty()) {
     const ssize_t written = ::write(fd, bytes.data(), bytes.size());
     if (written < 0 && errno == EINTR) continue;
-    if (written <= 0) _exit(1);  // who would have read it is gone
+    if (written <= 0) _exit(1);  // the reader is gone
     bytes.remove_prefix(static_cast<std::size_t>(written));
   }
 }
@@ -52,7 +53,7 @@ Status ChildCopy::begin(const char* to, const std::function<void(const Tell&)>& 
     signal(SIGPIPE, SIG_IGN);
     setpriority(PRIO_PROCESS, 0, kNiceness);
     run([fd = pipe.write.get()](std::string_view bytes) { write_out(fd, bytes); });
-    _exit(0);  // nothing of the server's is ended here
+    _exit(0);  // without running any destructors of the server
   }
   child_ = child;
   from_child_ = std::move(pipe.read);
@@ -72,7 +73,7 @@ void ChildCopy::watch(Duration patience, EventLoop::Callback on_bytes,
   be_patient();
 }
 
-// If this process was stopped itself the loop reads what has come meanwhile first.
+// If this process itself was stopped, the loop first reads what has arrived meanwhile.
 void ChildCopy::be_patient() {
   loop_.cancel(silence_);
   silence_ = loop_.call_after(patience_, [this] {

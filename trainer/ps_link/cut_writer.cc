@@ -15,7 +15,7 @@
 namespace antdt::ps {
 namespace {
 
-// What the child says: any number of kProgress, then one of the others and what belongs to it.
+// The child's messages: any number of kProgress, then one of the others with its data.
 constexpr char kProgress = '.';
 constexpr char kFiles = 'f';
 constexpr char kError = 'e';

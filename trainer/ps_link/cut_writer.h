@@ -1,6 +1,6 @@
-// Writes slices to files while their server goes on: a child process has the rows
-// as they were when it was made, so the server stands still for one fork. It says so whenever
-// another part of them is on the disk; if it has said nothing for long it is given up.
+// Writes slices to files while their server goes on: a child process has the rows as they were at
+// the fork, so the server stands still only for the fork. The child reports whenever another part
+// is on the disk; if it reports nothing for long, it is given up.
 #pragma once
 
 #include <cstdint>
@@ -22,18 +22,19 @@ class CutWriter {
   using Files = std::vector<wire::CheckpointFile>;
   using Done = std::function<void(Result<Files>)>;
 
-  // Given up without progress for `hang_after`.
+  // A child without progress for `hang_after` is given up.
   CutWriter(EventLoop& loop, Duration hang_after) : hang_after_(hang_after), child_(loop) {}
-  // The child is ended; a part of what it was writing may stay, under no slice's name.
+  // Ends the child; a part of what it was writing may remain, but not under a slice's name.
   ~CutWriter() = default;
   CutWriter(const CutWriter&) = delete;
   CutWriter& operator=(const CutWriter&) = delete;
 
-  // Makes the directory where it is not there. Calls `done` from the loop. kRefused while one is
-  // being written.
+  // Makes the directory if it is missing. Calls `done` from the loop. kRefused while another
+  // checkpoint is being written.
   [[nodiscard]] Status begin(const Store& store, const std::vector<std::uint32_t>& slices,
                              const std::string& directory, Done done);
-  // What is being written is not wanted any more: the one that was to hear of it. Null: nothing is.
+  // Gives up what is being written, and returns the callback that was to be called. Null: nothing
+  // is being written.
   [[nodiscard]] Done give_up();
 
  private:

@@ -7,7 +7,7 @@ namespace {
 
 constexpr std::string_view kTcp = "tcp://";
 
-// The attempt of a server is not in what it says: there is one of each at a time.
+// Messages of a server do not contain its attempt, because there is only one of each at a time.
 std::string user_of(WorkerId worker, Attempt attempt) {
   if (worker.role == 's') return fmt::format("{}", worker);
   return fmt::format("{}.{}", worker, attempt);
@@ -38,7 +38,7 @@ bool may_speak(const std::string& user, const wire::Envelope& envelope) {
   return user.empty() || user == user_of(envelope.worker, envelope.attempt);
 }
 
-// The other process of a server speaks for the same one.
+// The other process of a server speaks for the same server.
 void AdmittedKeys::admit(const wire::PsServe& serve) {
   names_.clear();
   for (const wire::PsKey& k : serve.keys) names_[k.key] = user_of(k.worker, k.attempt);

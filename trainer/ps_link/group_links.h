@@ -1,9 +1,9 @@
-// How the processes of a group reach its servers, and as whom: over ipc on one machine,
-// over tcp, authenticated and encrypted, where there are several.
+// How the processes of a group connect to its servers, and how they are identified: over ipc on one
+// machine; over tcp, authenticated and encrypted, if there are several.
 //
-// Each process makes a key pair for itself and tells the job daemon the public key with
-// its join. A server lets in the keys that the newest PsServe names, as those whose they
-// are; nothing is said over a link in another's name.
+// Each process makes a key pair for itself and sends the job daemon the public key with its join. A
+// server admits the keys that the newest PsServe names, each as the process to which it belongs; a
+// message over a link in another process's name is refused.
 #pragma once
 
 #include <map>
@@ -18,25 +18,26 @@
 
 namespace antdt::ps {
 
-// "10.0.0.1:29400" of "tcp://10.0.0.1:29400"; empty for the path of an ipc socket.
+// "10.0.0.1:29400" for "tcp://10.0.0.1:29400"; empty for the path of an ipc socket.
 [[nodiscard]] std::string tcp_address(const std::string& endpoint);
 
-// `server_key` and `own` are for tcp. Connecting never fails at once (socket.h).
+// `server_key` and `own` are for tcp. Connecting does not fail if the server is not there
+// (socket.h).
 [[nodiscard]] Result<transport::Socket> connect_to_server(transport::Context& context,
                                                           const std::string& endpoint,
                                                           const std::string& server_key,
                                                           const transport::KeyPair& own);
 
-// Whether what came from the authenticated `user` may speak for this member. Over ipc
-// there is none: whoever can open the socket is the user that the job runs as.
+// Whether messages of the authenticated `user` may speak for this member. Over ipc there is no such
+// user: only the job's user can open the socket.
 [[nodiscard]] bool may_speak(const std::string& user, const wire::Envelope& envelope);
 
-// Whom a server lets in.
+// The processes that a server admits.
 class AdmittedKeys {
  public:
-  // Those that it names and nobody else from now on.
+  // From now on admits the processes that `serve` names and no others.
   void admit(const wire::PsServe& serve);
-  // As transport::NameOfKey.
+  // A transport::NameOfKey.
   [[nodiscard]] std::string name_of(const std::string& key) const;
 
  private:

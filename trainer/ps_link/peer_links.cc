@@ -36,7 +36,7 @@ void PeerLinks::close(std::uint32_t server) {
 Status PeerLinks::open_backup(const std::string& endpoint, const std::string& key) {
   close_backup();
   ANTDT_TRY(backup_, connect_to_server(context_, endpoint, key, own_));
-  // What it says may end the link.
+  // The handler may end the link.
   loop_.watch_socket(*backup_, [this] {
     while (backup_) {
       const auto packet = backup_->receive();

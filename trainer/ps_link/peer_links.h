@@ -17,7 +17,7 @@ namespace antdt::ps {
 
 class PeerLinks {
  public:
-  // What comes, from the loop.
+  // Handlers of what arrives, called from the loop.
   struct Heard {
     std::function<void(std::uint32_t server, const wire::Packet&)> from_server;
     std::function<void(const wire::Packet&)> from_backup;
@@ -27,15 +27,15 @@ class PeerLinks {
   PeerLinks(const PeerLinks&) = delete;
   PeerLinks& operator=(const PeerLinks&) = delete;
 
-  // In place of the link to that server, if there is one. `key`: over tcp.
+  // Replaces the link to that server, if there is one. `key`: for tcp.
   [[nodiscard]] Status open(std::uint32_t server, const std::string& endpoint,
                             const std::string& key);
   [[nodiscard]] Status open_backup(const std::string& endpoint, const std::string& key);
   void close_backup();
 
-  // False: it finds no room. What is for a server without a link is lost.
+  // False if there is no room. A message for a server without a link is lost.
   [[nodiscard]] bool send(std::uint32_t server, const wire::Packet& packet);
-  // What finds no room, or no backup, is lost.
+  // Without room, or without a backup, the message is lost.
   void send_to_backup(const wire::Packet& packet);
 
  private:

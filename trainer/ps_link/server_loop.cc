@@ -144,7 +144,7 @@ void ServerLoop::receive() {
   const SteadyClock clock;
   const MonoTime turn = clock.now();
   MonoTime now = turn;
-  // A bounded time, so that everybody else gets a turn too.
+  // For a bounded time, so that all others get their turn, too.
   for (int n = 0; n < 64 && now - turn < kTurn; ++n) {
     const auto packet = socket_.receive();
     if (!packet) return;
@@ -160,7 +160,7 @@ void ServerLoop::receive() {
 
 void ServerLoop::hear(const wire::Packet& packet) {
   const auto envelope = wire::open_envelope(packet);
-  if (!envelope) return;  // no message of ours: nobody to answer
+  if (!envelope) return;  // it is not a message of this protocol, so there is nobody to answer
   if (envelope->kind == wire::PsCopied::kKind || envelope->kind == wire::PsImage::kKind) {
     return hear_primary(packet, *envelope);
   }
@@ -178,7 +178,7 @@ void ServerLoop::hear(const wire::Packet& packet) {
                          std::move(request)}));
 }
 
-// By the primary of this server, or by one that was; the view tells.
+// From the present primary of this server, or an earlier one; the view distinguishes them.
 void ServerLoop::hear_primary(const wire::Packet& packet, const wire::Envelope& envelope) {
   const bool ours = envelope.worker == WorkerId{'s', index_} &&
                     envelope.generation == group_.generation && may_speak(packet.user, envelope);
@@ -223,7 +223,7 @@ void ServerLoop::feed(linked::Input input) {
   feeding_ = false;
 }
 
-// What became of a file comes before anything else.
+// The result of a file operation comes before anything else.
 void ServerLoop::answer(node::Input input) {
   ANTDT_CHECK(feeding_, "a file was read or written that nobody asked for");
   inputs_.push_front(linked::of_node(std::move(input)));
@@ -289,7 +289,7 @@ void ServerLoop::perform(const ReplyTo& effect) {
   if (group_.drill.answer_delay) {
     std::this_thread::sleep_for(group_.drill.answer_delay(packet.body.size()));
   }
-  // A peer that is gone or does not read asks again; it holds up nobody else.
+  // A peer that is gone or does not read repeats its request; it blocks no other peer.
   std::ignore = socket_.send(packet);
 }
 

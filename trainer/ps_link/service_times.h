@@ -1,4 +1,4 @@
-// How long requests took, since it was last asked.
+// How long requests took, since the last query.
 #pragma once
 
 #include <cstddef>
@@ -13,16 +13,16 @@ class ServiceTimes {
   static constexpr std::size_t kKept = 1U << 16;  // the newest
 
   void add(Duration took);
-  struct Percentiles {  // microseconds; 0 without requests
+  struct Percentiles {  // in microseconds; 0 without requests
     double p50 = 0;
     double p99 = 0;
   };
-  // Of those since the last call.
+  // Of the requests since the last call.
   [[nodiscard]] Percentiles take();
 
  private:
   std::vector<Duration> kept_;
-  std::size_t next_ = 0;  // that is replaced, once it is full
+  std::size_t next_ = 0;  // index that is overwritten next, once it is full
 };
 
 }  // namespace antdt::ps

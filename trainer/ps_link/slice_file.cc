@@ -14,7 +14,7 @@
 namespace antdt::ps {
 namespace {
 
-// Of each of these slices.
+// The file size of each of these slices.
 Result<std::vector<std::uint64_t>> sizes_of(const std::string& directory,
                                             const std::vector<std::uint32_t>& slices) {
   ANTDT_TRY(const CheckpointManifest manifest, read_checkpoint_manifest(directory));

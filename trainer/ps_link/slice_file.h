@@ -1,4 +1,4 @@
-// A slice of parameters on disk: "slice-07.rows", as trainer/ps/rows/slice_image.h has it.
+// A slice of parameters on disk: "slice-07.rows", in the format of trainer/ps/rows/slice_image.h.
 #pragma once
 
 #include <cstdint>
@@ -14,20 +14,20 @@ namespace antdt::ps {
 
 [[nodiscard]] std::string slice_file_name(std::uint32_t slice);
 
-// Synced; size and checksum are in the answer. `progress` is called whenever a further part of
-// it, of a bounded size, is on the disk.
+// Writes and syncs; the answer has size and checksum. `progress` is called whenever another part,
+// of a bounded size, is on the disk.
 [[nodiscard]] Result<wire::CheckpointFile> write_slice(
     const std::string& directory, const Store& store, std::uint32_t slice,
     const std::function<void()>& progress = [] {});
-// These slices of a checkpoint, one after another: each is held a second time while it is taken
-// in, and compared with MANIFEST.json before. `progress` is told after each part how many bytes of
-// how many are read. An error names the file; what is in the store then is no state.
+// Reads these slices of a checkpoint one after another. Each is in memory twice while it is read
+// in, and is compared with MANIFEST.json before. `progress` is called after each part with the
+// bytes read and the total. The error names the file; then the content of the store is not a valid
+// state.
 using ReadProgress = std::function<void(std::uint64_t done, std::uint64_t total)>;
 [[nodiscard]] Status read_slices(const std::string& directory,
                                  const std::vector<std::uint32_t>& slices, Store& store,
                                  const ReadProgress& progress);
-// Fills a slice of which there is no row yet. kIo, and kCorrupt as decode_slice()
-// has it; both name the file.
+// Fills a slice that has no rows yet. kIo, and kCorrupt as in decode_slice(); both name the file.
 [[nodiscard]] Status read_slice(const std::string& directory, Store& store, std::uint32_t slice);
 
 }  // namespace antdt::ps

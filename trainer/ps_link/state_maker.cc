@@ -11,7 +11,7 @@
 namespace antdt::ps {
 namespace {
 
-// Before the bytes of each piece, on the pipe.
+// Precedes the bytes of each piece on the pipe.
 struct Frame {
   std::uint32_t part;
   std::uint32_t bytes;
@@ -52,7 +52,7 @@ void StateMaker::next(Done done) {
       });
 }
 
-// No more than this frame: the rest stays with the child.
+// Reads no more than this frame: the rest stays with the child.
 void StateMaker::read_more() {
   Frame frame{};
   std::size_t wanted = sizeof frame;

@@ -1,6 +1,6 @@
-// Makes the pieces of a server's state while the server goes on: a child process has the
-// machine as it was when it was made, so the server stands still for one fork, and the
-// child makes no more than its parent reads.
+// Makes the pieces of a server's state while the server goes on: a child process has the machine as
+// it was at the fork, so the server stands still only for the fork. The child makes no more than
+// its parent reads.
 #pragma once
 
 #include <functional>
@@ -17,18 +17,18 @@ class StateMaker {
  public:
   using Done = std::function<void(Result<StatePiece>)>;
 
-  // A piece that has not come after `hang_after` comes no more.
+  // A piece that has not arrived within `hang_after` is given up.
   StateMaker(EventLoop& loop, Duration hang_after) : hang_after_(hang_after), child_(loop) {}
   ~StateMaker() { end(); }
   StateMaker(const StateMaker&) = delete;
   StateMaker& operator=(const StateMaker&) = delete;
 
-  // The state as it is now, in place of the one before. An error (kIo): no child.
+  // Begins with the present state, replacing the previous one. The error (kIo): there is no child.
   [[nodiscard]] Status begin(const ServerNode& node);
-  // Calls `done` from the loop with the next piece, or with why there is none (kIo). One at a
-  // time; without a child, or after the last one, `done` is dropped.
+  // Calls `done` from the loop with the next piece, or with the reason why there is none (kIo). One
+  // at a time; without a child, or after the last piece, `done` is dropped.
   void next(Done done);
-  // Nobody wants what is left.
+  // The rest is not needed.
   void end();
 
  private:
@@ -37,8 +37,8 @@ class StateMaker {
 
   const Duration hang_after_;
   ChildCopy child_;
-  std::string read_;  // of the frame that comes
-  Done done_;         // the child is watched while there is one
+  std::string read_;  // bytes of the frame that is arriving
+  Done done_;         // the child is watched while it is set
 };
 
 }  // namespace antdt::ps

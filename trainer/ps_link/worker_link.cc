@@ -95,7 +95,7 @@ void WorkerLink::feed(requests::Input input) {
   perform_all();
 }
 
-// What an effect leads to comes behind the others of its step.
+// Effects that an effect leads to are put behind the others of its step.
 void WorkerLink::perform_all() {
   for (std::size_t i = 0; i < wanted_.size(); ++i) {
     const requests::Effect effect = std::move(wanted_[i]);
@@ -129,11 +129,11 @@ void WorkerLink::perform(const requests::SendRequest& effect) {
   const wire::Packet packet =
       std::visit([&](const auto& ask) { return wire::make_packet(envelope, ask); }, *effect.ask);
   if (peers_.send_delay) hold_back(peers_.send_delay(packet.body.size()));
-  // Without room it is said again, as if it had been lost.
+  // If there is no room, the request is repeated, as if it had been lost.
   std::ignore = sockets_[static_cast<std::size_t>(link - links_.begin())].send(packet);
 }
 
-// A slow link would hold an abort up no longer than this.
+// An abort waits no longer than this for a slow link.
 void WorkerLink::hold_back(Duration delay) const {
   constexpr Duration kSlice = std::chrono::milliseconds(20);
   const MonoTime end = clock_.now() + delay;

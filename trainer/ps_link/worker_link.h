@@ -1,12 +1,12 @@
 // A worker's side of a group of parameter servers, on sockets: the shell of its WorkerCalls
 // (trainer/ps/calls/worker_calls.h). Nothing is decided here.
 //
-// Bytes move in ZeroMQ's thread whatever this one does, so a request that was said is on its way
-// while its caller computes; its answer is taken in by whatever call waits, and by advance(), which
-// does not wait.
+// ZeroMQ's thread moves bytes whatever this thread does, so a request is on its way while its
+// caller computes. Its answer is taken in by the next call that waits, and by advance(), which does
+// not wait.
 //
-// A link belongs to one generation of the group and to one thread: when the group is over, every
-// call that waits fails with kAborted, and a new link is made.
+// A link belongs to one generation of the group and to one thread. When the group is over, every
+// call that waits fails with kAborted, and a new link must be made.
 #pragma once
 
 #include <atomic>
@@ -26,24 +26,24 @@
 
 namespace antdt::ps {
 
-// The servers of a group as a worker needs them (wire::PsRoster).
+// What a worker needs to know of a group's servers (wire::PsRoster).
 struct Peers {
-  Generation generation{1};          // what is said in another one changes nothing
+  Generation generation{1};          // messages of other generations change nothing
   std::vector<std::string> servers;  // end points, by index
   Consistency consistency = Consistency::kBarrier;
-  Duration give_up{};  // as of requests::Start, like the next
+  Duration give_up{};  // see requests::Start, also for the next one
   Duration again = std::chrono::seconds(2);
-  // Over tcp: the public keys of the servers, by index, and this process's pair.
+  // For tcp: the public keys of the servers, by index, and this process's key pair.
   std::vector<std::string> keys = {};
   transport::KeyPair own = {};
-  Duration reach = std::chrono::seconds(10);  // as of requests::Start
-  // A drill: how much longer a message of so many bytes takes to be sent.
+  Duration reach = std::chrono::seconds(10);  // see requests::Start
+  // Fault injection: how much longer it takes to send a message of `bytes` bytes.
   std::function<Duration(std::size_t bytes)> send_delay = {};
-  // Backups of the servers, by index, where they have one (wire::PsRoster).
+  // The servers' backups, by index, if they have one (wire::PsRoster).
   std::vector<std::string> others = {};
   std::vector<std::string> other_keys = {};
-  // PsRoster::number of all this, and the newest there is, if it is newer than one of that
-  // number: asked for whenever servers are waited for.
+  // PsRoster::number of this roster; and a function that returns the newest roster if its number is
+  // higher, which is called whenever servers are waited for.
   std::uint64_t number = 0;
   std::function<std::optional<wire::PsRoster>(std::uint64_t than)> newer = {};
 };
@@ -53,14 +53,14 @@ class WorkerLink {
   using Ticket = WorkerCalls::Ticket;
   using Pulled = WorkerCalls::Pulled;
 
-  // Waits for nobody: servers that are not there yet are waited for by the calls.
+  // Does not wait: if servers are not there yet, the calls wait for them.
   [[nodiscard]] static Result<std::unique_ptr<WorkerLink>> connect(transport::Context& context,
                                                                    Peers peers, Member self);
   ~WorkerLink();
   WorkerLink(const WorkerLink&) = delete;
   WorkerLink& operator=(const WorkerLink&) = delete;
 
-  // As of WorkerCalls; these wait.
+  // See WorkerCalls; these wait.
   [[nodiscard]] Result<std::uint64_t> open(const wire::PsOpen& tables);
   [[nodiscard]] Status put(const std::vector<TableGradient>& values);
   [[nodiscard]] Result<Pulled> pull(const std::vector<TableKeys>& keys, std::uint64_t clock);
@@ -70,35 +70,34 @@ class WorkerLink {
   [[nodiscard]] Result<wire::PsDecided> push(const std::vector<TableGradient>& gradients,
                                              const Pulled& pulled, const wire::PsCommit& commit);
 
-  // In parts.
+  // The same in parts.
   [[nodiscard]] Result<Ticket> say_pull(const std::vector<TableKeys>& keys, std::uint64_t clock);
   [[nodiscard]] bool is_here(Ticket pull) const { return calls_.is_here(pull); }
-  [[nodiscard]] Result<Pulled> take(Ticket pull);  // waits where it is not here
+  [[nodiscard]] Result<Pulled> take(Ticket pull);  // waits if the rows are not here
   void forget(Ticket pull) { calls_.forget(pull); }
   [[nodiscard]] Status say_push(const std::vector<TableGradient>& gradients, const Pulled& pulled,
                                 const wire::PsCommit& commit);
   [[nodiscard]] std::optional<wire::PsDecided> take_decision() { return calls_.take_decision(); }
   [[nodiscard]] bool has_decision() const { return calls_.has_decision(); }
 
-  // Takes in what has come and says what follows from it. wait() blocks until something
-  // has come, of whatever is under way; something must be.
+  // Takes in what has arrived and sends what follows from it. wait() blocks until something has
+  // arrived; a request must be outstanding.
   [[nodiscard]] Status advance();
   [[nodiscard]] Status wait();
 
-  // As of PushOrder and Requests.
+  // See PushOrder and Requests.
   [[nodiscard]] const PushOrder::Said& said() const { return calls_.pushes().said(); }
   [[nodiscard]] std::optional<Duration> take_hop() { return calls_.take_hop(); }
 
-  // From any thread, once and for all: the call that waits and all later ones fail
-  // with kAborted at once.
+  // From any thread, and final: the call that waits and all later ones fail with kAborted at once.
   void abort();
 
  private:
   WorkerLink(transport::Context& context, Peers peers, Member self, int wake_fd);
-  [[nodiscard]] Status check_open() const;  // kAborted once it was, or what else is wrong
+  [[nodiscard]] Status check_open() const;  // kAborted after abort(), or what else is wrong
   void receive();
   void feed(requests::Input input);
-  // Does what is wanted by now.
+  // Carries out the pending effects.
   void perform_all();
   void perform(const requests::OpenRequestLink& effect);
   void perform(const requests::CloseRequestLink& effect);
@@ -110,15 +109,15 @@ class WorkerLink {
 
   transport::Context& context_;
   const Peers peers_;
-  const int wake_fd_;  // readable once aborted
+  const int wake_fd_;  // readable after abort()
   const SteadyClock clock_;
   wire::Envelope envelope_;
   std::atomic<bool> aborted_ = false;
-  std::optional<Error> failure_;  // a link could not be made
+  std::optional<Error> failure_;  // why a link could not be made
   WorkerCalls calls_;
-  requests::Effects wanted_;  // and not done yet
+  requests::Effects wanted_;  // pending effects
   std::vector<requests::LinkId> links_;
-  std::vector<transport::Socket> sockets_;  // of these
+  std::vector<transport::Socket> sockets_;  // sockets of these links
 };
 
 }  // namespace antdt::ps

@@ -26,7 +26,7 @@ Result<std::string> own_address(const ListenConfig& config) {
               "the network interface by which the other hosts reach this one");
 }
 
-// Servers of one host begin at different ports, so that they seldom meet.
+// Servers on one host begin at different ports, so that they seldom collide.
 std::uint64_t first_choice(const client::Environment& environment) {
   std::uint64_t hash = environment.self.worker.index;
   for (const char c : environment.job) hash = combine_seed(hash, static_cast<unsigned char>(c));
@@ -44,7 +44,7 @@ Result<transport::Socket> bind_one(transport::Context& context,
     const auto port = static_cast<std::uint16_t>(ports.at(first_choice(environment), n));
     auto bound = transport::Socket::bind_tcp(context, with_port(address, port), own);
     if (bound) return bound;
-    problem = bound.error().message;  // in use, mostly: the next may be free
+    problem = bound.error().message;  // most likely in use, so the next one is tried
   }
   return fail(ErrorKind::kUsage,
               "none of [cluster] ports = \"{}-{}\" can be listened on at {}; of the last: {}",

@@ -3,10 +3,13 @@
 #include <unistd.h>
 
 #include <cmath>
+#include <tuple>
 #include <utility>
 
 #include "core/log/log.h"
+#include "core/overloaded.h"
 #include "core/schema/job_reader.h"
+#include "core/wire/dispatch.h"
 
 namespace antdt::ps {
 namespace {
@@ -95,13 +98,15 @@ void ServerAgent::say(const M& message, Generation generation) {
   envelope.worker = environment_.self.worker;
   envelope.attempt = environment_.self.attempt;
   envelope.generation = generation;
-  // What finds no room is said again, or asked for again.
+  // A message for which there is no room is repeated, or requested again.
   std::ignore = agent_.send(wire::make_packet(envelope, message));
 }
 
 void ServerAgent::perform(const process::SayHello&) {
   say(wire::Hello{wire::kMinVersion, wire::kMaxVersion, "antdt-server"});
 }
+
+void ServerAgent::perform(const process::TellOperator& effect) { log_warn("{}", effect.text); }
 
 void ServerAgent::perform(process::SayJoin& effect) {
   effect.join.pid = static_cast<std::uint32_t>(getpid());
@@ -129,7 +134,7 @@ void ServerAgent::perform(const process::AnswerCutOrder& effect) {
   say(effect.saved, effect.generation);
 }
 
-// The loop's thread reads, and no timer of the loop fires: it is said from here.
+// The loop's thread reads, so no timer of the loop fires; the report is sent from here.
 void ServerAgent::report_reading(const std::string& path, std::uint64_t done, std::uint64_t total) {
   const MonoTime now = SteadyClock().now();
   if (done < total && now - reading_said_ < ServerProcess::kPulse / 2) return;
@@ -154,36 +159,29 @@ void ServerAgent::receive() {
 }
 
 void ServerAgent::on_packet(const wire::Packet& packet, const wire::Envelope& envelope) {
-  const auto read = [&]<class M>(auto handle) {
-    const auto message = wire::decode<M>(packet.body);
-    if (message) return handle(*message);
+  const Overloaded hear{
+      [&](const wire::WorkerWelcome& welcome) { hear_welcome(welcome); },
+      [&](const wire::Refused& refused) {
+        if (refused.code == wire::RefusalCode::kStale) log_info("{}", refused.reason);
+        feed(process::RefusalHeard{refused});
+      },
+      [&](const wire::Leave& leave) { feed(process::LeaveHeard{static_cast<int>(leave.code)}); },
+      [&](const wire::PsServe& serve) {
+        feed(process::GroupOrderHeard{envelope.generation, serve});
+      },
+      [&](const wire::Injected& injected) {
+        if (injected.number > injection_ordered_.number) injection_ordered_ = injected;
+      },
+      [&](const wire::PsCut& cut) {
+        feed(process::CutOrderHeard{envelope.generation, cut});
+      }};
+  // Other messages to workers do not concern servers.
+  std::ignore = wire::dispatch<wire::WorkerWelcome, wire::Refused, wire::Leave, wire::PsServe,
+                               wire::Injected,
+                               wire::PsCut>(envelope.kind, packet.body, [&](const auto& message) {
+    if (message) return hear(*message);
     say(wire::Refused{wire::RefusalCode::kInvalid, message.error().message}, envelope.generation);
-  };
-  const std::string& kind = envelope.kind;
-  if (kind == wire::WorkerWelcome::kKind) {
-    read.operator()<wire::WorkerWelcome>([&](const auto& m) { hear_welcome(m); });
-  } else if (kind == wire::Refused::kKind) {
-    read.operator()<wire::Refused>([&](const auto& m) {
-      if (m.code == wire::RefusalCode::kStale) log_info("{}", m.reason);
-      feed(process::RefusalHeard{m});
-    });
-  } else if (kind == wire::Leave::kKind) {
-    read.operator()<wire::Leave>(
-        [&](const auto& m) { feed(process::LeaveHeard{static_cast<int>(m.code)}); });
-  } else if (kind == wire::PsServe::kKind) {
-    read.operator()<wire::PsServe>([&](const auto& m) {
-      feed(process::GroupOrderHeard{envelope.generation, m});
-    });
-  } else if (kind == wire::Injected::kKind) {
-    read.operator()<wire::Injected>([&](const auto& m) {
-      if (m.number > injection_ordered_.number) injection_ordered_ = m;
-    });
-  } else if (kind == wire::PsCut::kKind) {
-    read.operator()<wire::PsCut>([&](const auto& m) {
-      feed(process::CutOrderHeard{envelope.generation, m});
-    });
-  }
-  // What else workers are told is not for servers.
+  });
 }
 
 // ------------------------------------------------------------------- its end point
@@ -200,7 +198,7 @@ void ServerAgent::perform(const process::OpenEndPoint&) {
   feed(process::EndPointOpened{own_->endpoint, own_keys_.public_z85});
 }
 
-// It is told to the agent with the next report.
+// The agent is told with the next report.
 Status ServerAgent::prepare_drill() {
   const auto throttle = [this](double share) {
     throttle_permille_ = static_cast<std::uint32_t>(std::lround(share * 1000));
@@ -240,7 +238,7 @@ void ServerAgent::perform(process::BeginGroup& effect) {
   if (const Status begun = begin_group(effect); !begun) feed(process::GroupFailed{begun.error()});
 }
 
-// The group before is over, whatever comes of this one.
+// The previous group is over, whether or not this one can begin.
 Status ServerAgent::begin_group(const process::BeginGroup& effect) {
   std::optional<Server::Rows> rows;
   if (server_ && effect.keep) rows = server_->release();

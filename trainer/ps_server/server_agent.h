@@ -1,7 +1,7 @@
-// A parameter server and those who lead it: its agent and the job daemon. The shell of a
-// ServerProcess (trainer/ps/process/server_process.h): it feeds that what the agent says and does
-// what it wants. It speaks to its agent as every worker does, and what servers and the job daemon
-// say to one another travels that way (core/wire/ps_messages.h).
+// Connects a parameter server with its agent and the job daemon: the shell of a ServerProcess
+// (trainer/ps/process/server_process.h), which it feeds with the agent's messages and whose effects
+// it carries out. It talks to its agent as every worker does, and its messages to and from the job
+// daemon go the same way (core/wire/ps_messages.h).
 //
 // Runs with `loop` and stops it.
 #pragma once
@@ -30,7 +30,7 @@ namespace antdt::ps {
 
 class ServerAgent {
  public:
-  // `context` has no other server: over tcp it lets in whom this one is told of.
+  // `context` must have no other server: over tcp it admits the processes that this server is told.
   [[nodiscard]] static Result<std::unique_ptr<ServerAgent>> start(EventLoop& loop,
                                                                   transport::Context& context,
                                                                   client::Environment environment);
@@ -38,10 +38,9 @@ class ServerAgent {
   ServerAgent(const ServerAgent&) = delete;
   ServerAgent& operator=(const ServerAgent&) = delete;
 
-  // SIGTERM came.
+  // SIGTERM arrived.
   void stop() { feed(process::StopAsked{}); }
-  // Nothing while it goes on. An error (kUnreachable: no agent answers; kRefused: this
-  // server is not wanted) is for a person.
+  // Empty while it runs. The error (kRefused: this server is not wanted) is for a person.
   [[nodiscard]] const std::optional<Result<int>>& outcome() const { return outcome_; }
 
  private:
@@ -54,9 +53,10 @@ class ServerAgent {
   void pulse();
   void report_reading(const std::string& path, std::uint64_t done, std::uint64_t total);
 
-  // Inputs that effects lead to come behind them, in a queue.
+  // Inputs that effects lead to are put behind them, in a queue.
   void feed(process::Input input);
   void perform(const process::SayHello& effect);
+  void perform(const process::TellOperator& effect);
   void perform(process::SayJoin& effect);
   void perform(const process::OpenEndPoint& effect);
   void perform(process::BeginGroup& effect);
@@ -75,7 +75,7 @@ class ServerAgent {
   [[nodiscard]] Drill drill();
   [[nodiscard]] Status begin_group(const process::BeginGroup& effect);
   void end(Result<int> outcome);
-  // To the agent, or through it.
+  // Sends to the agent, or through it.
   template <class M>
   void say(const M& message, Generation generation = {});
 
@@ -84,16 +84,16 @@ class ServerAgent {
   const client::Environment environment_;
   transport::Socket agent_;
   const transport::KeyPair own_keys_;
-  // Asked by the context, which may outlive this.
+  // Used by the context, which may outlive this object.
   const std::shared_ptr<AdmittedKeys> admitted_ = std::make_shared<AdmittedKeys>();
-  const SteadyClock clock_;  // of drills
+  const SteadyClock clock_;  // for fault injections
   std::optional<trainer::Injected> injected_;
-  wire::Injected injection_ordered_;     // newest
-  std::uint32_t throttle_permille_ = 0;  // that a drill asks for
+  wire::Injected injection_ordered_;     // the newest
+  std::uint32_t throttle_permille_ = 0;  // ordered by a fault injection
   std::optional<Listening> own_;         // where workers and the other servers reach it
   std::optional<wire::WorkerWelcome> welcome_;
   ServerProcess process_;
-  std::deque<process::Input> inputs_;  // that are not fed yet
+  std::deque<process::Input> inputs_;  // inputs that are not fed yet
   bool feeding_ = false;
   std::optional<Result<int>> outcome_;
   std::unique_ptr<ServerLoop> server_;

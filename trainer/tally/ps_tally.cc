@@ -21,7 +21,7 @@ class PsTally final : public PsModel {
   [[nodiscard]] const std::vector<wire::PsTable>& tables() const override { return tables_; }
   [[nodiscard]] std::vector<ps::TableGradient> first_values() const override { return {}; }
 
-  // A number that is no record has no row: compute() says what is wrong with it.
+  // A number that is not a record has no row; compute() reports what is wrong with it.
   [[nodiscard]] std::vector<ps::TableKeys> rows_of(const data::Examples& batch) const override {
     std::vector<std::uint64_t> keys;
     keys.reserve(batch.ids.size() * rows_a_record_);
@@ -69,7 +69,7 @@ class PsTally final : public PsModel {
     ANTDT_CHECK(record != poison_, "record {} is poison", record);
     const auto found = std::ranges::lower_bound(ones.keys, first_row(record));
     const auto first = static_cast<std::size_t>(found - ones.keys.begin());
-    // Keys rise, so the last row in its place means that all are there.
+    // Keys rise, so if the last row is in its place, all are there.
     const std::size_t last = first + rows_a_record_ - 1;
     if (last >= ones.keys.size() || *found != first_row(record) ||
         ones.keys[last] != first_row(record) + rows_a_record_ - 1) {

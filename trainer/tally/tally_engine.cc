@@ -19,11 +19,11 @@ static_assert(std::endian::native == std::endian::little, "tally.f32 is written 
 
 using Json = nlohmann::json;
 
-// A step touches the records of a few shards, in any order within them. So it is
-// summed in blocks, and blocks that no member touched are left out.
+// A step touches the records of a few shards, in any order within them. So the sum works on blocks,
+// and leaves out blocks that no member touched.
 constexpr std::size_t kBlock = 4096;
 
-// Zeros that take memory where they are written alone: a step touches few of many records.
+// Zeroed memory that is allocated only where it is written: a step touches few of many records.
 class ZeroPages {
  public:
   explicit ZeroPages(std::size_t count) : count_(count) {
@@ -127,7 +127,7 @@ class TallyEngine final : public Engine {
  private:
   static constexpr std::byte kTouched{1};
 
-  // Every member's touched blocks become those that any member touched.
+  // Makes every member's set of touched blocks the union over all members.
   [[nodiscard]] Status agree_on_blocks() {
     if (touched_.size() == 1) {  // there is nothing to leave out
       touched_.front() = kTouched;
@@ -139,7 +139,7 @@ class TallyEngine final : public Engine {
     return {};
   }
 
-  // f(first record, past the last) of each touched block, in order.
+  // Calls f(first record, past the last) for each touched block, in order.
   template <class F>
   void for_each_touched(F f) {
     for (std::size_t block = 0; block < touched_.size(); ++block) {
@@ -170,8 +170,9 @@ class TallyEngine final : public Engine {
     return loaded;
   }
 
-  std::pmr::vector<float> counts_;  // the model; in huge pages, for it is forked (state_child.h)
-  ZeroPages step_;                  // of the step in progress; zero in untouched blocks
+  // the model; in huge pages, because the process is forked with it (state_child.h)
+  std::pmr::vector<float> counts_;
+  ZeroPages step_;                  // sums of the present step; zero in untouched blocks
   std::vector<std::byte> touched_;  // by block
   std::vector<float> packed_;       // the touched blocks of step_, one after another
   std::optional<std::uint64_t> poison_;

@@ -11,10 +11,10 @@ namespace antdt::trainer {
 namespace {
 
 constexpr std::uint32_t kEmpty = 0xffffffff;
-constexpr int kDigitBits = 11;  // the counters of a pass lie in the first cache
+constexpr int kDigitBits = 11;  // the counters of a pass fit in the first-level cache
 constexpr std::size_t kDigits = std::size_t{1} << kDigitBits;
 
-// Stable, by the digit at `shift`.
+// Sorts stably by the digit at `shift`.
 void sort_by_digit(std::span<const std::uint64_t> from, std::span<std::uint64_t> to, int shift) {
   std::array<std::uint32_t, kDigits> next{};
   const auto digit = [&](std::uint64_t key) { return (key >> shift) & (kDigits - 1); };
@@ -42,7 +42,7 @@ std::vector<std::uint64_t> unique_keys(std::span<const std::int64_t> ids) {
 }
 
 std::size_t KeyPositions::first_slot(std::uint64_t key) const {
-  // Knuth's multiplicative hashing: neighbours are spread by the golden ratio.
+  // Knuth's multiplicative hashing: the golden ratio spreads neighbours.
   return static_cast<std::size_t>((key * 0x9e3779b97f4a7c15ULL) >> shift_);
 }
 

@@ -1,4 +1,4 @@
-// The ids of a batch as keys of rows on servers: each once, and where it went.
+// The ids of a batch as keys of rows on servers: each key once, and where each id went.
 #pragma once
 
 #include <cstdint>
@@ -9,14 +9,14 @@
 
 namespace antdt::trainer {
 
-// Each id once, rising. Ids are 0 or more.
+// Each id once, rising. Ids must be 0 or more.
 [[nodiscard]] std::vector<std::uint64_t> unique_keys(std::span<const std::int64_t> ids);
 
-// Finds ids among keys by a hash table, whose memory it keeps for the next batch.
+// Finds ids among keys with a hash table, whose memory it keeps for the next batch.
 class KeyPositions {
  public:
-  // positions[i] becomes the index of ids[i] in `keys`, in which no key is twice;
-  // kInternal names an id that is not there.
+  // positions[i] becomes the index of ids[i] in `keys`, which must be unique; kInternal names an id
+  // that is not there.
   [[nodiscard]] Status find(std::span<const std::uint64_t> keys, std::span<const std::int64_t> ids,
                             std::vector<std::int64_t>& positions);
 
@@ -24,8 +24,8 @@ class KeyPositions {
   void insert(std::span<const std::uint64_t> keys);
   [[nodiscard]] std::size_t first_slot(std::uint64_t key) const;
 
-  std::vector<std::uint32_t> slots_;  // by hash, linear probing: index in keys, or kEmpty
-  int shift_ = 0;                     // of a hash to a slot
+  std::vector<std::uint32_t> slots_;  // by hash, with linear probing: an index in keys, or kEmpty
+  int shift_ = 0;                     // from a hash to a slot
 };
 
 }  // namespace antdt::trainer

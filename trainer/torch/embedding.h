@@ -1,21 +1,18 @@
-// Look-ups in embedding tables whose gradients stay where they belong.
+// Look-ups in embedding tables that leave gradients in place.
 //
-// The backward passes add into the rows of the table's gradient (which must be
-// there: see FlatParameters) and hand autograd nothing more, so no dense
-// temporary of the size of the table is made. The table's completion hooks
-// still fire.
+// The backward passes add into the rows of the table's gradient (which must exist: see
+// FlatParameters) and pass nothing to autograd, so no dense temporary of the table's size is made.
+// The table's completion hooks still fire.
 #pragma once
 
 #include <torch/torch.h>
 
 namespace antdt::trainer {
 
-// table: rows x width floats; ids: batch x fields, each below rows.
-// Answers batch x fields x width.
+// table: rows x width floats; ids: batch x fields, each below rows. Returns batch x fields x width.
 [[nodiscard]] torch::Tensor embedding_rows(const torch::Tensor& table, const torch::Tensor& ids);
 
-// Column 0 of the table is a first-order weight, the others an embedding
-// vector v. Answers
+// Column 0 of the table is a first-order weight, the others an embedding vector v. Returns
 //   linear: batch; the sum of a row's first-order weights, plus its second-order
 //     interactions sum over pairs f < g of <v_f, v_g>, computed as
 //     (|sum v|^2 - sum |v|^2) / 2 (Rendle, "Factorization machines", ICDM 2010)

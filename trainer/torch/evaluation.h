@@ -1,4 +1,4 @@
-// What a batch contributes to the evaluation of a model.
+// The contribution of a batch to the evaluation of a model.
 #pragma once
 
 #include "core/wire/shard_messages.h"
@@ -6,11 +6,13 @@
 
 namespace antdt::trainer {
 
-// Two classes: a histogram of predicted probabilities, the log loss and how
-// many are right at 0.5. More: cross entropy and how many are right at the
-// highest logit. A number: the squared error.
-[[nodiscard]] wire::EvalPartial evaluate_batch(const torch::Tensor& logits,
-                                               const TensorBatch& batch,
-                                               const data::DataShape& shape);
+// What an evaluation counts where the program has no metric of its own. Two classes: predicted
+// probabilities, the log loss and how many are right at 0.5. More: cross entropy and how many are
+// right at the highest logit. A number: the squared error.
+[[nodiscard]] kit::Sums count_by_label(const torch::Tensor& output, const Batch& batch);
+
+// With gradients off.
+[[nodiscard]] wire::EvalPartial evaluate_batch(Model& model, const kit::Metric& metric,
+                                               const Batch& batch);
 
 }  // namespace antdt::trainer

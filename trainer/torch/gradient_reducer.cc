@@ -9,7 +9,7 @@
 namespace antdt::trainer {
 namespace {
 
-// Called when a parameter's gradient of this backward pass is complete.
+// Called when a parameter's gradient in this backward pass is complete.
 class CompletionHook final : public torch::autograd::FunctionPostHook {
  public:
   explicit CompletionHook(std::function<void()> call) : call_(std::move(call)) {}

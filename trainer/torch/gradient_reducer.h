@@ -1,17 +1,15 @@
-// Reduces gradients over the members while backward still computes them.
+// Reduces gradients over the members while the backward pass still computes.
 //
-// The flat gradient is cut into buckets of whole parameters, in the order in
-// which backward completes them. A hook on each parameter tells when it is
-// complete; when all of a bucket are, a communication thread reduces it. The
-// thread takes buckets strictly in order, so all members run the same
-// operations whatever order their backward passes take (as PyTorch's
-// DistributedDataParallel does: Li et al., VLDB 2020).
+// The flat gradient is cut into buckets of whole parameters, in the order in which backward
+// completes them. A hook on each parameter reports when it is complete; when a whole bucket is, a
+// communication thread reduces it. The thread takes buckets strictly in order, so all members run
+// the same operations in whatever order their backward passes complete (as in PyTorch's
+// DistributedDataParallel: Li et al., VLDB 2020).
 //
-// One step: begin, (arm, backward)*, finish. Hooks that fire while not armed
-// (all micro-batches but the last) do nothing.
+// One step: begin, (arm, backward)*, finish. Hooks that fire while it is not armed (in all
+// micro-batches but the last) do nothing.
 //
-// The gradient of one parameter may be rows instead (sparse_rows.h): it is a bucket of
-// its own.
+// The gradient of one parameter may consist of rows (sparse_rows.h): it is a bucket of its own.
 #pragma once
 
 #include <condition_variable>
@@ -31,8 +29,8 @@ namespace antdt::trainer {
 
 class GradientReducer {
  public:
-  // A bucket has at least one parameter, and at most `bucket_bytes` if it has several.
-  // `rows`: the gradient of entry `sparse`, touched before backward; null: none is.
+  // A bucket has at least one parameter, and at most `bucket_bytes` if it has several. `rows`: the
+  // gradient of entry `sparse`, touched before backward; null: no parameter has one.
   GradientReducer(const FlatParameters& parameters, std::size_t bucket_bytes,
                   SparseRows* rows = nullptr, std::size_t sparse = 0);
   ~GradientReducer();
@@ -40,20 +38,20 @@ class GradientReducer {
   GradientReducer& operator=(const GradientReducer&) = delete;
 
   void begin(Collective& collective);
-  // The next backward pass is the step's last.
+  // The next backward pass is the step's last one.
   void arm();
-  // Reduces what has not been, and waits for all. The first error of a bucket
-  // ends the step: no later bucket is tried.
+  // Reduces what has not been reduced, and waits for all. The first error in a bucket ends the
+  // step: no later bucket is tried.
   [[nodiscard]] Status finish();
 
   [[nodiscard]] std::size_t buckets() const { return buckets_.size(); }
 
  private:
   struct Bucket {
-    std::size_t first = 0;  // in the flat gradient
+    std::size_t first = 0;  // offset in the flat gradient
     std::size_t count = 0;
     std::size_t parameters = 0;
-    std::size_t incomplete = 0;  // of them, in this step
+    std::size_t incomplete = 0;  // how many of them are incomplete in this step
     bool is_rows = false;
   };
   void make_buckets(std::size_t bucket_bytes, std::size_t sparse);
@@ -66,17 +64,17 @@ class GradientReducer {
   const FlatParameters& parameters_;
   SparseRows* rows_;
   std::vector<Bucket> buckets_;
-  std::vector<std::size_t> bucket_of_;  // by parameter
-  // Keeps the nodes alive that the hooks are on.
+  std::vector<std::size_t> bucket_of_;  // bucket of each parameter
+  // Keeps alive the nodes with the hooks.
   struct Hooks;
   std::unique_ptr<Hooks> hooks_;
 
   std::mutex mutex_;
   std::condition_variable changed_;
-  Collective* collective_ = nullptr;  // of the step in progress
+  Collective* collective_ = nullptr;  // collective of the present step
   bool armed_ = false;
   bool stopping_ = false;
-  std::size_t next_bucket_ = 0;  // the first that is not reduced
+  std::size_t next_bucket_ = 0;  // the first that has not been reduced
   Status status_;
   std::thread thread_;
 };

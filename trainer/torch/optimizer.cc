@@ -120,11 +120,25 @@ class Adam final : public Optimizer {
   static constexpr float kEpsilon = 1e-8F;
   double lr_;
   float decay_;
-  float rate_ = 0, root_ = 1;  // of the step: corrections for moments that began with zero
+  float rate_ = 0, root_ = 1;  // for the present step: corrections of moments that began with zero
   std::pmr::vector<float> first_, second_;
 };
 
+template <class T>
+kit::OptimizerFactory factory_of() {
+  return [](const kit::Context& c, std::size_t size) -> std::unique_ptr<Optimizer> {
+    const kit::Settings& s = c.settings;
+    return std::make_unique<T>(
+        OptimizerOptions{s.optimizer, s.learning_rate, s.momentum, s.weight_decay}, size);
+  };
+}
+
 }  // namespace
+
+std::map<std::string, kit::OptimizerFactory> built_in_optimizers() {
+  return {
+      {"sgd", factory_of<Sgd>()}, {"adagrad", factory_of<Adagrad>()}, {"adam", factory_of<Adam>()}};
+}
 
 Result<std::unique_ptr<Optimizer>> make_optimizer(const OptimizerOptions& options,
                                                   std::size_t size) {
@@ -136,3 +150,10 @@ Result<std::unique_ptr<Optimizer>> make_optimizer(const OptimizerOptions& option
 }
 
 }  // namespace antdt::trainer
+
+namespace antdt::kit {
+
+Optimizer::~Optimizer() = default;
+Reader::~Reader() = default;
+
+}  // namespace antdt::kit

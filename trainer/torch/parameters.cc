@@ -14,7 +14,7 @@ std::size_t rounded_up(std::size_t count) {
   return (count + kLineFloats - 1) / kLineFloats * kLineFloats;
 }
 
-// In huge pages: a process that writes a checkpoint is forked with them.
+// In huge pages, because a process that writes a checkpoint is forked with them.
 torch::Tensor zeros_in_huge_pages(std::size_t count) {
   if (count == 0) return torch::zeros({0});
   const std::size_t bytes = count * sizeof(float);
@@ -27,6 +27,34 @@ torch::Tensor zeros_in_huge_pages(std::size_t count) {
 }
 
 }  // namespace
+
+Result<std::vector<std::pair<std::string, torch::Tensor>>> FlatParameters::trained_of(
+    const torch::nn::Module& module) {
+  std::vector<std::pair<std::string, torch::Tensor>> trained;
+  for (const auto& item : module.named_parameters()) {
+    if (!item.value().requires_grad()) continue;
+    if (item.value().scalar_type() != torch::kFloat32) {
+      return fail(ErrorKind::kUsage, "the model's parameter '{}' is {}: it must be float32",
+                  item.key(), torch::toString(item.value().scalar_type()));
+    }
+    trained.emplace_back(item.key(), item.value());
+  }
+  if (trained.empty()) {
+    return fail(ErrorKind::kUsage,
+                "the model has no parameter to train: register what it is made of with "
+                "register_module and register_parameter");
+  }
+  return trained;
+}
+
+std::size_t FlatParameters::floats_of(
+    const std::vector<std::pair<std::string, torch::Tensor>>& parameters) {
+  std::size_t total = 0;
+  for (const auto& [name, parameter] : parameters) {
+    total += rounded_up(static_cast<std::size_t>(parameter.numel()));
+  }
+  return total;
+}
 
 FlatParameters::FlatParameters(std::vector<std::pair<std::string, torch::Tensor>> in_order_of_use) {
   std::reverse(in_order_of_use.begin(), in_order_of_use.end());

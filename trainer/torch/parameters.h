@@ -5,22 +5,32 @@
 
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
+
+#include "core/result.h"
 
 namespace antdt::trainer {
 
-// Made from parameters in the order in which forward uses them; they lie in
-// the reverse order, which is that in which backward completes their gradients.
-// Each begins on a cache line; the gaps stay zero. The parameters' data and
-// gradients become views of the arrays, for good.
+// Made from parameters in the order in which forward uses them. They are stored in the reverse
+// order, in which backward completes their gradients. Each begins on a cache line; the gaps stay
+// zero. The parameters' data and gradients permanently become views of the arrays.
 class FlatParameters {
  public:
   struct Entry {
     std::string name;
     torch::Tensor parameter;
-    std::size_t first = 0;  // in the flat arrays, in floats
+    std::size_t first = 0;  // offset in the flat arrays, in floats
     std::size_t count = 0;
   };
+
+  // Those of a model that are trained. kUsage: there is none, or one of them is no float32.
+  [[nodiscard]] static Result<std::vector<std::pair<std::string, torch::Tensor>>> trained_of(
+      const torch::nn::Module& module);
+
+  // How many floats an array of these takes, gaps included.
+  [[nodiscard]] static std::size_t floats_of(
+      const std::vector<std::pair<std::string, torch::Tensor>>& parameters);
 
   FlatParameters() = default;
   explicit FlatParameters(std::vector<std::pair<std::string, torch::Tensor>> in_order_of_use);

@@ -6,11 +6,12 @@
 #include <array>
 #include <numeric>
 
-#include "core/check.h"
 #include "trainer/torch/batch_keys.h"
+#include "trainer/torch/buffers.h"
 #include "trainer/torch/evaluation.h"
-#include "trainer/torch/models/models.h"
+#include "trainer/torch/models/model.h"
 #include "trainer/torch/parameters.h"
+#include "trainer/torch/thrown.h"
 
 namespace antdt::trainer {
 namespace {
@@ -20,72 +21,52 @@ using RowValues = std::vector<std::vector<float>>;
 
 constexpr std::uint32_t kDenseWidth = 1024;
 
-// Columns [first, first + width) of the model's embedding table, which are a table
-// of their own on the servers.
-struct Columns {
-  std::string name;
-  std::size_t first = 0;
-  std::uint32_t width = 1;
-  bool zero = true;  // rows begin with zeros
-};
-
-// First-order weights begin with zeros and the embeddings beside them do not; a
-// table of servers begins one way, so they are two.
-std::vector<Columns> columns_of(const std::string& model, const std::string& name,
-                                std::uint32_t width) {
-  if (model == "lr") return {{name, 0, width, true}};
-  if (model == "deepfm" || model == "xdeepfm") {
-    return {{name, 1, width - 1, false}, {"first_order", 0, 1, true}};
-  }
-  return {{name, 0, width, false}};
-}
-
-wire::PsTable table_of(const TrainerConfig& config, const Columns& columns) {
+wire::PsTable table_of(const TrainerConfig& config, const kit::TableColumns& columns) {
   wire::PsTable table;
   table.name = columns.name;
-  table.width = columns.width;
+  table.width = static_cast<std::uint32_t>(columns.width);
   table.rule = config.optimizer;
   table.learning_rate = config.learning_rate;
   table.weight_decay = config.weight_decay;
-  table.init = columns.zero ? "zero" : "normal";
-  table.init_scale = columns.zero ? 0 : kEmbeddingDeviation;
+  table.init = columns.deviation == 0 ? "zero" : "normal";
+  table.init_scale = columns.deviation;
   return table;
 }
 
-// A model's parameters, the embedding table apart.
+// A model's parameters, without the embedding table.
 struct Parts {
-  std::string table_name;
   torch::Tensor table;  // undefined: it has none
   FlatParameters dense;
 };
 
-Parts parts_of(Model& model) {
+Result<Parts> parts_of(const Model& model) {
+  ANTDT_TRY(auto trained, FlatParameters::trained_of(model));
   Parts parts;
-  std::vector<std::pair<std::string, torch::Tensor>> dense;
-  for (const auto& item : model.named_parameters()) {
-    if (is_embedding_table(item.key())) {
-      parts.table_name = item.key();
-      parts.table = item.value();
-    } else {
-      dense.emplace_back(item.key(), item.value());
-    }
+  const auto table =
+      std::ranges::find(trained, model.table_name(), &std::pair<std::string, torch::Tensor>::first);
+  if (table != trained.end()) {
+    parts.table = table->second;
+    trained.erase(table);
   }
-  parts.dense = FlatParameters(std::move(dense));
+  parts.dense = FlatParameters(std::move(trained));
   return parts;
 }
 
-// The model's table is the rows of the batch at hand, and its ids are their places.
+// The model's table consists of the rows of the present batch, and its ids are positions in it.
 class TorchPsModel final : public PsModel {
  public:
-  TorchPsModel(const TrainerConfig& config, const data::DataShape& shape,
-               std::shared_ptr<Model> model)
-      : shape_(shape), model_(std::move(model)), parts_(parts_of(*model_)) {
+  TorchPsModel(const TrainerConfig& config, const data::DataShape& shape, ServedModel served,
+               Parts parts)
+      : shape_(shape),
+        model_(std::move(served.model)),
+        metric_(std::move(served.metric)),
+        parts_(std::move(parts)) {
     if (parts_.table.defined()) {
       width_ = static_cast<std::size_t>(parts_.table.size(1));
-      columns_ = columns_of(config.model, parts_.table_name, static_cast<std::uint32_t>(width_));
+      columns_ = model_->table_columns();
     }
-    for (const Columns& columns : columns_) tables_.push_back(table_of(config, columns));
-    tables_.push_back(table_of(config, {"dense", 0, kDenseWidth, true}));
+    for (const kit::TableColumns& columns : columns_) tables_.push_back(table_of(config, columns));
+    tables_.push_back(table_of(config, {"dense", 0, kDenseWidth, 0}));
     dense_keys_.resize((parts_.dense.size() + kDenseWidth - 1) / kDenseWidth);
     std::iota(dense_keys_.begin(), dense_keys_.end(), 0);
     first_values_ = padded(parts_.dense.values());
@@ -99,7 +80,7 @@ class TorchPsModel final : public PsModel {
 
   [[nodiscard]] KeysByTable rows_of(const data::Examples& batch) const override {
     KeysByTable rows;
-    if (!columns_.empty()) rows.push_back({0, unique_keys(batch.ids)});
+    if (!columns_.empty()) rows.push_back({0, unique_keys(ids_of(batch, shape_))});
     while (rows.size() < columns_.size()) {
       rows.push_back({static_cast<std::uint32_t>(rows.size()), rows.front().keys});
     }
@@ -110,30 +91,29 @@ class TorchPsModel final : public PsModel {
   [[nodiscard]] Result<Computed> compute(const data::Examples& batch, const KeysByTable& rows,
                                          const RowValues& values) override {
     ANTDT_RETURN_IF_ERROR(check(rows, values));
-    try {
-      ANTDT_TRY(const TensorBatch tensors, take(batch, rows, values));
+    const std::string what =
+        fmt::format("the model cannot compute a batch of {} records", batch.count);
+    return or_thrown(ErrorKind::kInternal, what, [&]() -> Result<Computed> {
+      ANTDT_TRY(const Batch tensors, take(batch, rows, values));
       clear_gradients();
-      const torch::Tensor loss = weighted_loss(*model_, tensors, shape_);
-      loss.backward();
-      return Computed{gradients(rows), {weight_of(tensors), loss.item<double>()}};
-    } catch (const c10::Error& e) {
-      return fail(ErrorKind::kInternal, "the model cannot compute a batch of {} records: {}",
-                  batch.count, e.what_without_backtrace());
-    }
+      if (!model_->is_training()) model_->train();
+      ANTDT_TRY(const kit::Loss loss, forward_loss(*model_, tensors));
+      loss.sum.backward();
+      return Computed{gradients(rows), {loss.weight, loss.sum.item<double>()}};
+    });
   }
 
   [[nodiscard]] Result<wire::EvalPartial> evaluate(const data::Examples& batch,
                                                    const KeysByTable& rows,
                                                    const RowValues& values) override {
     ANTDT_RETURN_IF_ERROR(check(rows, values));
-    try {
-      const torch::NoGradGuard no_grad;
-      ANTDT_TRY(const TensorBatch tensors, take(batch, rows, values));
-      return evaluate_batch(model_->forward(tensors), tensors, shape_);
-    } catch (const c10::Error& e) {
-      return fail(ErrorKind::kInternal, "the model cannot evaluate a batch of {} records: {}",
-                  batch.count, e.what_without_backtrace());
-    }
+    const std::string what =
+        fmt::format("the model cannot evaluate a batch of {} records", batch.count);
+    return or_thrown(ErrorKind::kInternal, what, [&]() -> Result<wire::EvalPartial> {
+      ANTDT_TRY(const Batch tensors, take(batch, rows, values));
+      if (model_->is_training()) model_->eval();
+      return evaluate_batch(*model_, metric_, tensors);
+    });
   }
 
  private:
@@ -146,7 +126,7 @@ class TorchPsModel final : public PsModel {
     return blocks;
   }
 
-  // Whether these are all tables, as rows_of gives them.
+  // Whether these are all tables, as rows_of returns them.
   [[nodiscard]] Status check(const KeysByTable& rows, const RowValues& values) const {
     bool fits = rows.size() == tables_.size() && values.size() == rows.size();
     for (std::size_t i = 0; fits && i < rows.size(); ++i) {
@@ -160,14 +140,15 @@ class TorchPsModel final : public PsModel {
   }
 
   // Makes the values the model's parameters; answers the batch over them.
-  [[nodiscard]] Result<TensorBatch> take(const data::Examples& batch, const KeysByTable& rows,
-                                         const RowValues& values) {
+  [[nodiscard]] Result<Batch> take(const data::Examples& batch, const KeysByTable& rows,
+                                   const RowValues& values) {
     std::ranges::copy_n(values.back().begin(), static_cast<std::ptrdiff_t>(parts_.dense.size()),
                         parts_.dense.values().begin());
-    TensorBatch tensors = tensors_over(batch, shape_);
+    Batch tensors = tensors_over(batch, shape_);
     if (columns_.empty()) return tensors;
-    ANTDT_RETURN_IF_ERROR(positions_of_.find(rows.front().keys, batch.ids, positions_));
+    ANTDT_RETURN_IF_ERROR(positions_of_.find(rows.front().keys, ids_of(batch, shape_), positions_));
     tensors.ids = torch::from_blob(positions_.data(), tensors.ids.sizes(), torch::kInt64);
+    if (!tensors.columns.empty()) tensors.columns["ids"] = tensors.ids;
     make_table(static_cast<std::int64_t>(rows.front().keys.size()));
     for (std::size_t i = 0; i < columns_.size(); ++i) fill_columns(columns_[i], values[i]);
     return tensors;
@@ -183,7 +164,7 @@ class TorchPsModel final : public PsModel {
     parts_.table.mutable_grad() = gradient_memory_.narrow(0, 0, rows);
   }
 
-  void fill_columns(const Columns& columns, const std::vector<float>& values) {
+  void fill_columns(const kit::TableColumns& columns, const std::vector<float>& values) {
     float* to = parts_.table.data_ptr<float>() + columns.first;
     for (auto from = values.begin(); from != values.end(); from += columns.width, to += width_) {
       std::copy_n(from, columns.width, to);
@@ -204,7 +185,7 @@ class TorchPsModel final : public PsModel {
     return all;
   }
 
-  [[nodiscard]] std::vector<float> gradient_of(const Columns& columns) const {
+  [[nodiscard]] std::vector<float> gradient_of(const kit::TableColumns& columns) const {
     const torch::Tensor& gradient = parts_.table.grad();
     std::vector<float> values(static_cast<std::size_t>(gradient.size(0)) * columns.width);
     const float* from = gradient.data_ptr<float>() + columns.first;
@@ -216,14 +197,15 @@ class TorchPsModel final : public PsModel {
 
   data::DataShape shape_;
   std::shared_ptr<Model> model_;
+  kit::Metric metric_;
   Parts parts_;
-  std::size_t width_ = 0;         // of the model's table
-  std::vector<Columns> columns_;  // its tables on the servers; "dense" is the one after
+  std::size_t width_ = 0;                   // of the model's table
+  std::vector<kit::TableColumns> columns_;  // its tables on the servers; "dense" is the one after
   std::vector<wire::PsTable> tables_;
   std::vector<std::uint64_t> dense_keys_;
   std::vector<float> first_values_;
   KeyPositions positions_of_;
-  std::vector<std::int64_t> positions_;  // of the batch's ids among its rows
+  std::vector<std::int64_t> positions_;  // positions of the batch's ids among its rows
   torch::Tensor table_memory_ = torch::empty({0, 0});
   torch::Tensor gradient_memory_ = torch::empty({0, 0});
 };
@@ -246,14 +228,40 @@ Status check_rule(const TrainerConfig& config) {
 }  // namespace
 
 Result<std::unique_ptr<PsModel>> make_torch_ps_model(const TrainerConfig& config,
+                                                     const data::DataShape& shape,
+                                                     ServedModel served) {
+  ANTDT_RETURN_IF_ERROR(check_rule(config));
+  const Model& model = *served.model;
+  const auto refuse = [&](const char* why) {
+    return fail(ErrorKind::kUsage,
+                "trainer.model '{}' is not for parameter servers: {}; use trainer.sync = "
+                "\"allreduce\"",
+                config.model, why);
+  };
+  if (!model.fits_servers()) {
+    return refuse(
+        "it has no embedding table (register_table), so every step would move the whole "
+        "model");
+  }
+  ANTDT_TRY(const Buffers buffers, Buffers::of(*served.model));
+  if (!buffers.empty()) {
+    return refuse("it has buffers, or parameters that need no gradient, and no server keeps them");
+  }
+  ANTDT_TRY(Parts parts, parts_of(model));
+  return std::make_unique<TorchPsModel>(config, shape, std::move(served), std::move(parts));
+}
+
+Result<std::unique_ptr<PsModel>> make_torch_ps_model(const TrainerConfig& config,
                                                      const data::DataShape& shape) {
   ANTDT_RETURN_IF_ERROR(check_rule(config));
-  data::DataShape without_rows = shape;
-  without_rows.id_rows = 1;
-  ANTDT_TRY(std::shared_ptr<Model> model, make_model(config, without_rows));
-  // They would be training state that no server has.
-  ANTDT_CHECK(model->buffers().empty(), "model {} has buffers", config.model);
-  return std::make_unique<TorchPsModel>(config, shape, std::move(model));
+  ANTDT_TRY(std::shared_ptr<Model> model, make_model(config, without_rows(shape)));
+  return make_torch_ps_model(config, shape, {std::move(model), count_by_label});
+}
+
+data::DataShape without_rows(const data::DataShape& shape) {
+  data::DataShape small = shape;
+  small.id_rows = 1;
+  return small;
 }
 
 }  // namespace antdt::trainer

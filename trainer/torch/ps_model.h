@@ -1,6 +1,8 @@
 // A LibTorch model whose parameters are rows on servers.
 #pragma once
 
+#include <antdt/kit/parts.h>
+
 #include <memory>
 
 #include "trainer/loop/ps_model.h"
@@ -8,19 +10,28 @@
 
 namespace antdt::trainer {
 
-// The model of `config` for data of that shape. Its tables:
-//   The model's embedding table under its own name ("table"; of "lr": "weights"),
-//   where the data has ids: a row an id. Rows begin as under all-reduce.
-//   "first_order", of deepfm and xdeepfm: a row of one float an id, the column of
-//   their table that begins with zeros; "table" has the embeddings alone.
+struct ServedModel {
+  std::shared_ptr<kit::Model> model;  // made for data whose ids are below 1: see without_rows
+  kit::Metric metric;
+};
+[[nodiscard]] data::DataShape without_rows(const data::DataShape& shape);
+
+// A model for data of that shape. Its tables:
+//   Those that the columns of the model's embedding table are (kit::Model::table_columns):
+//   a row an id. Rows begin as under all-reduce.
 //   "dense": the other parameters in the flat order of FlatParameters, the gaps
 //   included. Row b is floats [1024 b, 1024 (b + 1)); the last is filled with zeros.
 //
-// What it holds follows the batch and the dense parameters; it does not grow with
-// shape.id_rows. The dense first values follow from the seed alone: they are not
-// those of an all-reduce job, whose generator has drawn the table before.
+// Its memory depends on the batch and the dense parameters, not on shape.id_rows. The dense first
+// values depend only on the seed. They differ from those of an all-reduce job, whose generator has
+// drawn the table before.
 //
-// kUsage when the model or the update rule cannot be had: servers know no momentum.
+// kUsage when the update rule cannot be had, servers know no momentum; and when the model has no
+// table, or what no server keeps.
+[[nodiscard]] Result<std::unique_ptr<PsModel>> make_torch_ps_model(const TrainerConfig& config,
+                                                                   const data::DataShape& shape,
+                                                                   ServedModel served);
+// The model of `config`, which is built in.
 [[nodiscard]] Result<std::unique_ptr<PsModel>> make_torch_ps_model(const TrainerConfig& config,
                                                                    const data::DataShape& shape);
 

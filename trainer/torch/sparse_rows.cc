@@ -74,7 +74,7 @@ Status SparseRows::reduce(Collective& collective) {
   };
   write_own(begin_of(collective.rank()));
   ANTDT_RETURN_IF_ERROR(collective.allgather_parts(sizes, gathered_));
-  // The own part is added like the others', in its turn.
+  // This member's part is added in the order of ranks, like the others'.
   for (const std::uint64_t row : rows_) std::fill_n(gradient_of(row), width_, 0.0F);
   for (std::uint32_t rank = 0; rank < counts.size(); ++rank) {
     ANTDT_RETURN_IF_ERROR(add(begin_of(rank), counts[rank], rank));

@@ -11,7 +11,7 @@ namespace {
 using Json = nlohmann::json;
 
 Json describe(const StateCounters& counters, const std::vector<StateEntry>& entries,
-              const std::vector<StateArray>& arrays) {
+              const std::vector<StateArray>& arrays, const std::vector<StateBuffer>& buffers) {
   Json json{{"schema", 1},
             {"step", counters.step.value},
             {"optimizer_steps", counters.optimizer_steps},
@@ -23,6 +23,16 @@ Json describe(const StateCounters& counters, const std::vector<StateEntry>& entr
     json["parameters"].push_back(
         {{"name", entry.name}, {"sizes", entry.sizes}, {"first", entry.first}});
   }
+  if (buffers.empty()) return json;
+  json["buffers"] = Json::array();
+  std::size_t first = 0;
+  for (const StateBuffer& buffer : buffers) {
+    json["buffers"].push_back({{"name", buffer.name},
+                               {"dtype", buffer.dtype},
+                               {"sizes", buffer.sizes},
+                               {"first", first}});
+    first += buffer.bytes.size();
+  }
   return json;
 }
 
@@ -30,14 +40,21 @@ Json describe(const StateCounters& counters, const std::vector<StateEntry>& entr
 
 std::vector<StateFile> state_files(const StateCounters& counters,
                                    const std::vector<StateEntry>& entries,
-                                   const std::vector<StateArray>& arrays) {
+                                   const std::vector<StateArray>& arrays,
+                                   const std::vector<StateBuffer>& buffers) {
   StateFile data{"state.bin"};
   for (const StateArray& array : arrays) data.parts.push_back(std::as_bytes(array.values));
-  return {std::move(data), {"state.json", describe(counters, entries, arrays).dump(1)}};
+  std::vector<StateFile> files{
+      std::move(data), {"state.json", describe(counters, entries, arrays, buffers).dump(1)}};
+  if (buffers.empty()) return files;
+  StateFile& beside = files.emplace_back(StateFile{"buffers.bin"});
+  for (const StateBuffer& buffer : buffers) beside.parts.push_back(buffer.bytes);
+  return files;
 }
 
 Result<StateCounters> read_state(CheckpointReader& files, const std::vector<StateEntry>& entries,
-                                 const std::vector<StateArray>& arrays) {
+                                 const std::vector<StateArray>& arrays,
+                                 const std::vector<StateBuffer>& buffers) {
   const std::string& directory = files.directory();
   ANTDT_TRY(const std::string text, files.text("state.json"));
   const Json found = Json::parse(text, nullptr, false);
@@ -48,7 +65,7 @@ Result<StateCounters> read_state(CheckpointReader& files, const std::vector<Stat
   } catch (const Json::exception& e) {
     return fail(ErrorKind::kCorrupt, "{}/state.json cannot be read: {}", directory, e.what());
   }
-  if (found != describe(counters, entries, arrays)) {
+  if (found != describe(counters, entries, arrays, buffers)) {
     return fail(ErrorKind::kCorrupt,
                 "the state in {} is of another model or optimizer: resume with the [trainer] "
                 "section that it was written with",
@@ -57,6 +74,10 @@ Result<StateCounters> read_state(CheckpointReader& files, const std::vector<Stat
   std::vector<std::span<std::byte>> parts;
   for (const StateArray& array : arrays) parts.push_back(std::as_writable_bytes(array.values));
   ANTDT_RETURN_IF_ERROR(files.into("state.bin", parts));
+  if (buffers.empty()) return counters;
+  parts.clear();
+  for (const StateBuffer& buffer : buffers) parts.push_back(buffer.bytes);
+  ANTDT_RETURN_IF_ERROR(files.into("buffers.bin", parts));
   return counters;
 }
 

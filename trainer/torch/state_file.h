@@ -1,9 +1,11 @@
-// The training state on disk: state.json says what there is, state.bin holds it.
+// The training state on disk: state.json describes it, and state.bin contains it.
 //
 // state.bin is the arrays one after another, little-endian float32. state.json
 // has "schema", "step", "optimizer_steps", "floats" (of each array), "arrays"
 // (their names, in order) and "parameters" (name, sizes and first float of
-// each in every array), so that other programs can read it.
+// each in every array), so that other programs can read it. Where the model has buffers,
+// buffers.bin holds them one after another, and "buffers" has name, dtype, sizes and first byte
+// of each.
 #pragma once
 
 #include <cstddef>
@@ -27,20 +29,28 @@ struct StateEntry {
   std::vector<std::int64_t> sizes;
   std::size_t first = 0;
 };
+struct StateBuffer {
+  std::string name;
+  std::string dtype;  // as libantdt calls it: "float32"
+  std::vector<std::int64_t> sizes;
+  std::span<std::byte> bytes;
+};
 struct StateCounters {
   Step step;
   std::uint64_t optimizer_steps = 0;
 };
 
-// Both files; state.bin lies in `arrays`.
+// The files; state.bin lies in `arrays`, and buffers.bin in `buffers`.
 [[nodiscard]] std::vector<StateFile> state_files(const StateCounters& counters,
                                                  const std::vector<StateEntry>& entries,
-                                                 const std::vector<StateArray>& arrays);
+                                                 const std::vector<StateArray>& arrays,
+                                                 const std::vector<StateBuffer>& buffers = {});
 
-// Fills `arrays`. kCorrupt when the files are damaged or of another model; what the arrays hold
-// then is no state, if state.bin had been begun.
+// Fills `arrays` and `buffers`. kCorrupt when the files are damaged or of another model; what the
+// arrays hold then is no state, if state.bin had been begun.
 [[nodiscard]] Result<StateCounters> read_state(CheckpointReader& files,
                                                const std::vector<StateEntry>& entries,
-                                               const std::vector<StateArray>& arrays);
+                                               const std::vector<StateArray>& arrays,
+                                               const std::vector<StateBuffer>& buffers = {});
 
 }  // namespace antdt::trainer

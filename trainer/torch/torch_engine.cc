@@ -6,55 +6,67 @@
 #include <algorithm>
 #include <optional>
 
-#include "core/check.h"
+#include "trainer/torch/buffers.h"
 #include "trainer/torch/evaluation.h"
 #include "trainer/torch/gradient_reducer.h"
 #include "trainer/torch/models/model.h"
 #include "trainer/torch/optimizer.h"
 #include "trainer/torch/parameters.h"
 #include "trainer/torch/state_file.h"
+#include "trainer/torch/thrown.h"
 
 namespace antdt::trainer {
 namespace {
 
-// Large enough for the bandwidth of the ring, small enough that the first
-// bucket is on its way early.
+// Large enough for the bandwidth of the ring, small enough that the first bucket is sent early.
 constexpr std::size_t kBucketBytes = 1U << 20U;
 
 class TorchEngine final : public Engine {
  public:
   // `table`: the entry whose gradient is rows; none: all are dense.
-  TorchEngine(std::shared_ptr<Model> model, FlatParameters parameters,
-              std::unique_ptr<Optimizer> optimizer, const data::DataShape& shape,
-              std::optional<std::size_t> table)
+  TorchEngine(Training training, FlatParameters parameters, Buffers buffers,
+              const data::DataShape& shape, std::optional<std::size_t> table)
       : shape_(shape),
-        model_(std::move(model)),
+        training_(std::move(training)),
         parameters_(std::move(parameters)),
-        optimizer_(std::move(optimizer)),
+        buffers_(std::move(buffers)),
+        optimizer_(training_.optimizer.get()),
         table_(table ? parameters_.entries()[*table] : FlatParameters::Entry{}),
         rows_(table ? std::make_optional(rows_of(parameters_, table_)) : std::nullopt),
         reducer_(parameters_, kBucketBytes, rows_ ? &*rows_ : nullptr, table.value_or(0)) {}
 
-  void begin_step(Collective& collective) override { reducer_.begin(collective); }
-
-  [[nodiscard]] Result<BatchSums> compute(const data::Examples& examples, bool last) override {
-    try {
-      const TensorBatch batch = tensors_over(examples, shape_);
-      if (rows_) rows_->touch(examples.ids);
-      const torch::Tensor loss = weighted_loss(*model_, batch, shape_);
-      if (last) reducer_.arm();
-      loss.backward();
-      return BatchSums{weight_of(batch), loss.item<double>()};
-    } catch (const c10::Error& e) {
-      return fail(ErrorKind::kInternal, "the model cannot compute a batch of {} records: {}",
-                  examples.count, e.what_without_backtrace());
-    }
+  void begin_step(Collective& collective) override {
+    collective_ = &collective;
+    weight_ = 0;
+    reducer_.begin(collective);
   }
 
-  [[nodiscard]] Status finish_reduction() override { return reducer_.finish(); }
+  [[nodiscard]] Result<BatchSums> compute(const data::Examples& examples, bool last) override {
+    const std::string what =
+        fmt::format("the model cannot compute a batch of {} records", examples.count);
+    return or_thrown(ErrorKind::kInternal, what, [&]() -> Result<BatchSums> {
+      const Batch batch = tensors_over(examples, shape_);
+      if (rows_) rows_->touch(ids_of(examples, shape_));
+      set_training(true);
+      ANTDT_TRY(const kit::Loss loss, forward_loss(*training_.model, batch));
+      if (last) reducer_.arm();
+      loss.sum.backward();
+      weight_ += loss.weight;
+      return BatchSums{loss.weight, loss.sum.item<double>()};
+    });
+  }
+
+  [[nodiscard]] Status finish_reduction() override {
+    ANTDT_RETURN_IF_ERROR(reducer_.finish());
+    return buffers_.reduce(*collective_, weight_);
+  }
 
   void apply(double weight) override {
+    buffers_.apply();
     const auto scale = static_cast<float>(1 / weight);
+    if (training_.schedule) {
+      optimizer_->set_rate(job_rate_ * training_.schedule(optimizer_->steps()));
+    }
     if (!rows_) return optimizer_->step(parameters_.values(), parameters_.gradients(), scale);
     optimizer_->begin_step();
     update(0, table_.first, scale);
@@ -65,30 +77,34 @@ class TorchEngine final : public Engine {
     const std::size_t end = table_.first + table_.count;
     update(end, parameters_.size() - end, scale);
   }
-  void set_rate(double factor) override { optimizer_->set_rate(factor); }
+  void set_rate(double factor) override {
+    job_rate_ = factor;
+    optimizer_->set_rate(factor);
+  }
   void discard() override {
     if (rows_) rows_->forget();
     std::fill(parameters_.gradients().begin(), parameters_.gradients().end(), 0.0F);
+    buffers_.restore();
   }
 
   [[nodiscard]] Result<wire::EvalPartial> evaluate(const data::Examples& examples) override {
-    try {
-      const torch::NoGradGuard no_grad;
-      const TensorBatch batch = tensors_over(examples, shape_);
-      return evaluate_batch(model_->forward(batch), batch, shape_);
-    } catch (const c10::Error& e) {
-      return fail(ErrorKind::kInternal, "the model cannot evaluate a batch of {} records: {}",
-                  examples.count, e.what_without_backtrace());
-    }
+    const std::string what =
+        fmt::format("the model cannot evaluate a batch of {} records", examples.count);
+    return or_thrown(ErrorKind::kInternal, what, [&]() -> Result<wire::EvalPartial> {
+      set_training(false);
+      return evaluate_batch(*training_.model, training_.metric, tensors_over(examples, shape_));
+    });
   }
 
   [[nodiscard]] std::vector<StateFile> state_files(Step step) const override {
-    return trainer::state_files({step, optimizer_->steps()}, layout(), arrays());
+    return trainer::state_files({step, optimizer_->steps()}, layout(), arrays(), buffers_.state());
   }
 
   [[nodiscard]] Result<Step> load(CheckpointReader& files) override {
-    ANTDT_TRY(const StateCounters counters, read_state(files, layout(), arrays()));
+    ANTDT_TRY(const StateCounters counters,
+              read_state(files, layout(), arrays(), buffers_.state()));
     optimizer_->steps() = counters.optimizer_steps;
+    buffers_.restore();
     return counters.step;
   }
 
@@ -96,13 +112,18 @@ class TorchEngine final : public Engine {
     std::vector<std::span<std::byte>> parts;
     for (const StateArray& array : arrays()) parts.push_back(std::as_writable_bytes(array.values));
     parts.push_back(std::as_writable_bytes(std::span(&optimizer_->steps(), 1)));
+    if (!buffers_.empty()) parts.push_back(buffers_.bytes());
     return parts;
   }
-  // Parameters are views of the array that was written: nothing else to replace.
-  // What a step that was broken off left in the gradients must go.
+  // The parameters are views of the array that was written, so nothing else needs to be replaced.
+  // Gradients of a step that was broken off must be cleared.
   void state_replaced() override { discard(); }
 
  private:
+  // Modules look it up in each forward, so it costs something to set.
+  void set_training(bool on) {
+    if (training_.model->is_training() != on) training_.model->train(on);
+  }
   static SparseRows rows_of(const FlatParameters& parameters, const FlatParameters::Entry& table) {
     return {parameters.gradients().subspan(table.first, table.count),
             static_cast<std::size_t>(table.parameter.size(1))};
@@ -127,19 +148,24 @@ class TorchEngine final : public Engine {
   }
 
   data::DataShape shape_;
-  std::shared_ptr<Model> model_;
+  Training training_;
   FlatParameters parameters_;
-  std::unique_ptr<Optimizer> optimizer_;
+  // Its state is handed out of const functions, as that of the optimizer is.
+  mutable Buffers buffers_;
+  kit::Optimizer* optimizer_;
   FlatParameters::Entry table_;
-  std::optional<SparseRows> rows_;  // of table_; the reducer keeps its address
+  std::optional<SparseRows> rows_;  // rows of table_; the reducer keeps its address
   GradientReducer reducer_;
+  Collective* collective_ = nullptr;  // of the step in progress
+  double weight_ = 0;                 // computed in it
+  double job_rate_ = 1;               // of the learning rate, as the job decided
 };
 
-// The embedding table of the click models, where this model has one.
-std::optional<std::size_t> table_among(const std::vector<FlatParameters::Entry>& entries) {
-  const auto found = std::ranges::find_if(
-      entries, [](const auto& entry) { return is_embedding_table(entry.name); });
-  if (found == entries.end()) return std::nullopt;
+// Which entry the model's embedding table is.
+std::optional<std::size_t> table_among(const std::vector<FlatParameters::Entry>& entries,
+                                       const std::string& name) {
+  const auto found = std::ranges::find(entries, name, &FlatParameters::Entry::name);
+  if (name.empty() || found == entries.end()) return std::nullopt;
   return static_cast<std::size_t>(found - entries.begin());
 }
 
@@ -147,8 +173,8 @@ std::optional<std::size_t> table_among(const std::vector<FlatParameters::Entry>&
 
 void set_compute_threads(std::uint32_t threads) {
   at::set_num_threads(static_cast<int>(threads));
-  // OpenBLAS with its own threads does not follow LibTorch's setting; another
-  // BLAS has no such function.
+  // OpenBLAS with its own threads does not follow LibTorch's setting; other BLAS libraries do not
+  // have this function.
   using SetThreads = void (*)(int);
   if (const auto set =
           reinterpret_cast<SetThreads>(dlsym(RTLD_DEFAULT, "openblas_set_num_threads"))) {
@@ -156,21 +182,32 @@ void set_compute_threads(std::uint32_t threads) {
   }
 }
 
+Result<std::size_t> floats_of(const kit::Model& model) {
+  ANTDT_TRY(const auto trained, FlatParameters::trained_of(model));
+  return FlatParameters::floats_of(trained);
+}
+
+Result<std::unique_ptr<Engine>> make_torch_engine(Training training, const data::DataShape& shape) {
+  ANTDT_TRY(auto trained, FlatParameters::trained_of(*training.model));
+  ANTDT_TRY(Buffers buffers, Buffers::of(*training.model));
+  FlatParameters parameters(std::move(trained));
+  std::optional<std::size_t> table;
+  if (training.sparse) table = table_among(parameters.entries(), training.model->table_name());
+  return std::make_unique<TorchEngine>(std::move(training), std::move(parameters),
+                                       std::move(buffers), shape, table);
+}
+
 Result<std::unique_ptr<Engine>> make_torch_engine(const TrainerConfig& config,
                                                   const data::DataShape& shape) {
-  ANTDT_TRY(std::shared_ptr<Model> model, make_model(config, shape));
-  // They would be training state that is neither saved nor sent.
-  ANTDT_CHECK(model->buffers().empty(), "model {} has buffers", config.model);
-  std::vector<std::pair<std::string, torch::Tensor>> named;
-  for (const auto& item : model->named_parameters()) named.emplace_back(item.key(), item.value());
-  FlatParameters parameters(std::move(named));
-  ANTDT_TRY(auto optimizer, make_optimizer({config.optimizer, config.learning_rate, config.momentum,
-                                            config.weight_decay},
-                                           parameters.size()));
-  std::optional<std::size_t> table;
-  if (config.embedding_gradients == "sparse") table = table_among(parameters.entries());
-  return std::make_unique<TorchEngine>(std::move(model), std::move(parameters),
-                                       std::move(optimizer), shape, table);
+  Training training;
+  ANTDT_TRY(training.model, make_model(config, shape));
+  ANTDT_TRY(const std::size_t floats, floats_of(*training.model));
+  ANTDT_TRY(training.optimizer, make_optimizer({config.optimizer, config.learning_rate,
+                                                config.momentum, config.weight_decay},
+                                               floats));
+  training.metric = count_by_label;
+  training.sparse = config.embedding_gradients == "sparse";
+  return make_torch_engine(std::move(training), shape);
 }
 
 }  // namespace antdt::trainer

@@ -1,6 +1,8 @@
 // A LibTorch model as an Engine.
 #pragma once
 
+#include <antdt/kit/parts.h>
+
 #include <memory>
 #include <string>
 #include <vector>
@@ -10,10 +12,23 @@
 
 namespace antdt::trainer {
 
-// How many threads LibTorch and OpenBLAS compute with in this process.
+// Sets how many threads LibTorch and OpenBLAS use for computing in this process.
 void set_compute_threads(std::uint32_t threads);
 
-// The model and optimizer of `config` for data of that shape. kUsage when they
+// What a worker trains, made by its program or built in.
+struct Training {
+  std::shared_ptr<kit::Model> model;
+  std::unique_ptr<kit::Optimizer> optimizer;  // for as many floats as the model's parameters need
+  kit::Metric metric;
+  kit::Schedule schedule;  // none: the learning rate stays
+  bool sparse = false;     // of the model's table the rows in a batch travel
+};
+// Floats that the trained parameters of a model take, gaps included. kUsage: see FlatParameters.
+[[nodiscard]] Result<std::size_t> floats_of(const kit::Model& model);
+[[nodiscard]] Result<std::unique_ptr<Engine>> make_torch_engine(Training training,
+                                                                const data::DataShape& shape);
+
+// The built-in model and optimizer of `config` for data of that shape. kUsage when they
 // cannot be built.
 [[nodiscard]] Result<std::unique_ptr<Engine>> make_torch_engine(const TrainerConfig& config,
                                                                 const data::DataShape& shape);

@@ -8,8 +8,8 @@
 namespace antdt::worker {
 namespace {
 
-// Held in hand: enough that the next pieces come while these are computed,
-// little enough that the members end together.
+// How many batches are held: enough that the next pieces arrive while these are computed, few
+// enough that the members end together.
 constexpr std::uint64_t kHoldBatches = 4;
 
 }  // namespace
@@ -26,7 +26,7 @@ EvalPhase::End EvalPhase::begin(Out& out) {
   return next(TimeUse::kData, out);
 }
 
-// From: evaluating. To: evaluating; ended, if that was all or something is to change.
+// From: evaluating. To: evaluating; ended, if that was the last batch or the phase must end.
 template <class Out>
 EvalPhase::End EvalPhase::on(BatchEvaluated input, Out& out) {
   switch (input.status) {

@@ -1,10 +1,11 @@
-// One evaluation phase of one worker, of whichever kind: no collective, only the ledger. Pure.
+// One evaluation phase of one worker, of either kind: without a collective, only with the ledger.
+// Pure.
 //
-//   begin ──> evaluating ──(the phase's records are all committed)──────────────> ended: done
-//                 │  ^└──(the generation is over or to end, or it is to leave)──> ended: over,
-//                 leave └──┘ a batch is evaluated and committed, or none was there
+//   begin ──> evaluating ──(the phase's records are all committed)────────────────> ended: done
+//                 │  ^└──(the generation is over or will end, or it is to leave)──> ended: over,
+//                 leave └──┘ a batch is evaluated and committed, or there was none
 //
-// What was not committed is handed out again.
+// Records that were not committed are granted again.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +23,7 @@ class EvalPhase {
  public:
   EvalPhase(const Heard& heard, wire::PhaseStart start, std::uint32_t batch);
 
-  // Each answers how the phase ended, once it has.
+  // Each returns how the phase ended, once it has.
   using End = std::optional<PhaseEnd>;
   // `Out`: Effects, or those of a worker of parameter servers.
   template <class Out>
@@ -39,8 +40,8 @@ class EvalPhase {
 
   const Heard& heard_;
   const wire::PhaseStart start_;
-  const std::uint32_t batch_;  // records
-  std::uint64_t place_ = 0;    // of this member, committed
+  const std::uint32_t batch_;  // in records
+  std::uint64_t place_ = 0;    // committed records of this member
 };
 
 }  // namespace antdt::worker

@@ -10,12 +10,12 @@ std::size_t numbers_in(const wire::StepRun& run) { return run.places.size() + ru
 
 Step last_of(const wire::StepRun& run) { return Step{run.first.value + run.steps - 1}; }
 
-// Where rank r stood before a step after which it stands at `after`.
+// The place of a rank before a step after which its place is `after`.
 std::uint64_t before(std::uint64_t after, std::uint64_t taken) {
   return after - std::min(taken, after);
 }
 
-// Places follow from the first of a run, so that only their beginning must fit.
+// The places within a run follow from its first ones, so only the beginning must fit.
 bool goes_on(const wire::StepRun& run, Step step, std::uint64_t phase,
              std::span<const std::uint64_t> places, std::span<const std::uint64_t> records) {
   if (run.phase != phase || step != last_of(run).next()) return false;
@@ -66,7 +66,7 @@ void StepLog::forget(Step step) {
   runs.erase(runs.begin(), kept);
 }
 
-// Half of it at once, so that this is rare.
+// Half of it is dropped at once, so that this is rare.
 void StepLog::bound() {
   if (numbers_ <= wire::StepHistory::kMaxNumbers) return;
   auto& runs = history_.runs;

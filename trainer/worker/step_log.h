@@ -1,10 +1,10 @@
-// Which records made which step: what the slots of every step said, kept until
-// the job daemon has it. Pure.
+// Which records made which step: the slots of every step, kept until the job daemon has recorded
+// them. Pure.
 //
-// Each member keeps it, so that it survives any of them: rank 0 tells it with its
-// progress, and who holds the state tells it before the next generation settles.
-// Steps alike are one run, so its size follows changes of plan and records that
-// came late; what nobody acknowledges is bounded, and then the oldest is forgotten.
+// Each member keeps the log, so it survives the loss of any of them. Rank 0 sends it with its
+// progress, and the members that hold the state send it before the next generation settles. Steps
+// with equal numbers form one run, so the log's size follows changes of plan and records that came
+// late. If nobody acknowledges it, it is bounded by forgetting the oldest steps.
 #pragma once
 
 #include <cstdint>
@@ -18,19 +18,19 @@ namespace antdt::worker {
 class StepLog {
  public:
   StepLog() = default;
-  // One that another member sent along with the training state.
+  // A log that another member sent along with the training state.
   explicit StepLog(wire::StepHistory history);
 
-  // Steps from now on are of `generation`; those of earlier ones are forgotten.
+  // Steps from now on belong to `generation`; those of earlier ones are forgotten.
   void begin(Generation generation);
-  // `step` completed. By rank: where the members stand after it, and how many
-  // records each trained in it.
+  // `step` completed. By rank: the members' places after it, and how many records each trained in
+  // it.
   void add(Step step, std::uint64_t phase, std::span<const std::uint64_t> places,
            std::span<const std::uint64_t> records);
-  // Steps up to `step` are recorded. Runs that go on behind it stay whole.
+  // Steps up to `step` are recorded. A run that goes on behind it is kept whole.
   void forget(Step step);
 
-  // What is to be told; runs that were told before may have grown.
+  // What must be sent; runs that were sent before may have grown.
   [[nodiscard]] const wire::StepHistory& history() const { return history_; }
 
  private:

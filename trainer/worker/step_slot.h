@@ -1,9 +1,9 @@
-// What every member tells every other at the end of a step, and what all of
-// them conclude from it. Pure.
+// What every member tells every other at the end of a step, and what all of them conclude from it.
+// Pure.
 //
-// The slots are gathered by the step's last collective, so all members see the
-// same ones and decide the same: to apply the step, to switch plans, to write a
-// checkpoint, to end the phase. ARCHITECTURE.md, "The collective step".
+// The last collective of the step gathers the slots, so all members see the same ones and decide
+// the same: to apply the step, to switch plans, to write a checkpoint, to end the phase.
+// ARCHITECTURE.md, "The collective step".
 #pragma once
 
 #include <array>
@@ -18,15 +18,15 @@ namespace antdt::worker {
 
 struct StepSlot {
   std::uint64_t place = 0;       // records consumed since the phase began, this step's included
-  std::uint32_t records = 0;     // of them in this step
-  double weight = 0;             // sum of their weights
+  std::uint32_t records = 0;     // how many of them in this step
+  double weight = 0;             // sum of the weights of this step's records
   double loss = 0;               // weighted loss sum
-  PlanVersion plan;              // highest version held
-  std::uint64_t checkpoint = 0;  // highest number ordered
-  bool has_data = false;         // more records are at hand
-  bool leaving = false;          // all are to stop together after the step
+  PlanVersion plan;              // highest version that this member holds
+  std::uint64_t checkpoint = 0;  // highest checkpoint number that was ordered
+  bool has_data = false;         // the member has more records
+  bool leaving = false;          // all must stop together after the step
   bool all_well = true;          // false: this member cannot apply the step
-  bool wants_hop = false;        // its hop in the ring is to be measured
+  bool wants_hop = false;        // it wants its hop in the ring measured
 
   bool operator==(const StepSlot&) const = default;
 };
@@ -36,7 +36,7 @@ using StepSlotBytes = std::array<std::byte, kStepSlotBytes>;
 
 [[nodiscard]] StepSlotBytes encode(const StepSlot& slot);  // little-endian
 [[nodiscard]] StepSlot decode_step_slot(std::span<const std::byte, kStepSlotBytes> bytes);
-// Those of all ranks, as they were gathered.
+// Decodes the slots of all ranks, as they were gathered.
 [[nodiscard]] std::vector<StepSlot> decode_step_slots(std::span<const std::byte> gathered);
 
 // What the members agree on.
@@ -44,19 +44,19 @@ struct Agreement {
   std::uint64_t records = 0;  // of all members in this step
   double weight = 0;
   double loss = 0;
-  // The newest that everyone holds; 0 while some have a newer one than others: who
-  // has a later version may have missed an earlier one.
+  // The newest plan that every member holds; 0 while the members' newest plans differ, because a
+  // member with a later version may have missed an earlier one.
   PlanVersion plan;
-  std::uint64_t checkpoint = 0;  // the number that everyone was told
+  std::uint64_t checkpoint = 0;  // the number that every member was told
   bool any_has_data = false;
   bool any_leaving = false;
   bool all_well = true;
-  bool measure_hop = false;           // everybody wants it
+  bool measure_hop = false;           // every member wants it
   std::vector<std::uint64_t> places;  // by rank
   std::vector<std::uint64_t> taken;   // records in this step, by rank
 
-  // A step without records changes nothing, and one that somebody could not
-  // compute must change nothing anywhere.
+  // A step without records changes nothing, and a step that some member could not compute must
+  // change nothing anywhere.
   [[nodiscard]] bool applies() const { return all_well && records > 0 && weight > 0; }
 };
 

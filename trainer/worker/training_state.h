@@ -1,4 +1,4 @@
-// Where training stands for a member of a collective.
+// The training state of a member of a collective, apart from the model.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ struct Share {
   std::uint32_t accumulation = 1;
   [[nodiscard]] std::uint64_t samples() const { return std::uint64_t{micro_batch} * accumulation; }
 };
-// The entry of `worker`; one that the plan leaves out computes nothing.
+// The entry of `worker`; a worker that the plan leaves out computes nothing.
 [[nodiscard]] inline Share share_of(const wire::Plan& plan, WorkerId worker) {
   for (const wire::PlanEntry& entry : plan.entries) {
     if (entry.worker == worker) return {plan.version, entry.micro_batch, entry.accumulation};
@@ -27,33 +27,33 @@ struct Share {
   return {plan.version, 0, 1};
 }
 
-// It outlives generations. What belongs to the model (step, phase, places, sums, checkpoint) is
-// a function of the step that completed last, so that members at the same step say the same of it.
+// It outlives generations. What belongs to the model (step, phase, places, sums, checkpoint) is a
+// function of the last completed step, so members at the same step report the same.
 struct TrainingState {
-  Step step;  // the last that completed
+  Step step;  // the last completed step
   Share share;
-  std::uint64_t checkpoint = 0;   // number of the last one written or passed
-  std::vector<WorkerId> members;  // by rank, of the newest generation that was connected
+  std::uint64_t checkpoint = 0;   // number of the last one that was written or skipped
+  std::vector<WorkerId> members;  // by rank, in the newest generation that was connected
 
-  // The newest settled generation whose state this member holds whole; 0: none
-  // does it hold, or the beginning.
+  // The newest settled generation whose state this member holds completely; 0: none, or the
+  // beginning.
   Generation settled;
-  bool pristine = true;  // a beginning, and nothing was done to it
-  // Of the training phase that the last steps were in: its number, where the
-  // members of `settled` stand in it, and the weighted loss of all its steps.
+  bool pristine = true;  // a beginning that no step has changed
+  // The training phase of the last steps: its number, the places of the members of `settled` in it,
+  // and the weighted loss of all its steps.
   std::uint64_t phase = 0;
   std::vector<wire::MemberPlace> places;
   double loss_sum = 0;
   double weight_sum = 0;
   StepLog log;  // of the steps of `settled`
 
-  // The generation settled with these members: everybody stands at the beginning of a phase.
+  // The generation settled with these members, whose places all begin at 0.
   void settle(Generation generation, const std::vector<WorkerId>& its_members);
-  // Nothing of it is left: another one comes in its place, or is read.
+  // Nothing of it is left: another state replaces it, or is read.
   void forget();
 };
 
-// What belongs to the state beside the model, for who receives it: as bytes.
+// The metadata of the state, besides the model, as bytes for a member that receives it.
 [[nodiscard]] std::string meta_of(const TrainingState& state);
 [[nodiscard]] Status take_over(const std::string& meta, TrainingState& state);
 

@@ -1,4 +1,4 @@
-// What the machine of a worker is given, of whichever kind.
+// The configuration of the machine of a worker, of either kind.
 #pragma once
 
 #include <cstdint>
@@ -10,12 +10,12 @@ namespace antdt::worker {
 
 struct WorkerConfig {
   WorkerId self;
-  wire::Join join;  // what is the same in each: pid, data, device, key
+  wire::Join join;  // the parts that are the same in every join: pid, data, device, key
   bool has_train_data = true;
   bool has_eval_data = true;
-  std::uint32_t eval_batch = 256;  // records
-  // New processes begin with the same state, which they compute from the job's seed. Otherwise
-  // all begin with that of rank 0.
+  std::uint32_t eval_batch = 256;  // in records
+  // Whether new processes begin with the same state, computed from the job's seed. Otherwise all
+  // begin with the state of rank 0.
   bool begins_alike = true;
 };
 

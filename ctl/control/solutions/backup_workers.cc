@@ -27,7 +27,7 @@ Decision BackupJudge::decide(const ClusterView& view, MonoTime now) {
   const double weight = std::exp(-passed_s / window_s);
   stragglers_ = weight * stragglers_ + (1 - weight) * transient;
   last_ = now;
-  // Not sooner than a window after the beginning and after the last change.
+  // Waits for one window after the beginning and after the last change.
   if (now - changed_.value_or(*first_) < view.persistent_window) return {};
   const auto most = static_cast<std::uint32_t>(kMost * static_cast<double>(view.workers.size()));
   const auto usual = static_cast<std::uint32_t>(std::lround(stragglers_));

@@ -13,16 +13,16 @@ namespace antdt::ctl::solutions {
 
 namespace {
 
-// A probe's micro-batches may be this much smaller or greater than wished, so that
-// the global batch comes out.
+// A probe's micro-batch may differ from the wished size by this factor, so that the global batch is
+// exact.
 constexpr double kProbeSlack = 1.25;
-constexpr std::uint32_t kSmallestProbe = 8;  // the largest over this
+constexpr std::uint32_t kSmallestProbe = 8;  // the smallest probe is the largest divided by this
 
 struct Class {
   std::string name;
-  std::vector<std::size_t> members;  // in the view
+  std::vector<std::size_t> members;  // indices in the view
   DeviceModel model;
-  std::uint32_t least = 1;  // micro-batch
+  std::uint32_t least = 1;  // least micro-batch
   std::uint32_t most = 1;
 };
 
@@ -30,7 +30,8 @@ std::uint32_t round_up(std::uint32_t value, std::uint32_t multiple_of) {
   return (value + multiple_of - 1) / multiple_of * multiple_of;
 }
 
-// The largest micro-batch that can be of use: what fits, of twice an equal part.
+// The largest micro-batch that can be useful: one that fits the memory, and at most twice an equal
+// part.
 std::uint32_t largest_of_use(const ClusterView& view, const DeviceCurve& curve) {
   const BatchRules& rules = view.rules;
   const auto workers = static_cast<std::uint32_t>(view.workers.size());
@@ -61,8 +62,8 @@ std::vector<Class> classes_of(const ClusterView& view) {
   return classes;
 }
 
-// The sizes that a class is to be measured with, the largest first. One that is
-// not cut into micro-batches is measured with the parts that it gets anyway.
+// The sizes with which a class is to be measured, the largest first. If parts are not cut into
+// micro-batches, the class is measured with the parts that it gets anyway.
 std::vector<std::uint32_t> probes_of(const Class& c, const BatchRules& rules) {
   std::vector<std::uint32_t> sizes;
   if (rules.adjust == Adjust::kAccumulation) return sizes;
@@ -85,8 +86,8 @@ BatchClass searched(const Class& c, const BatchRules& rules, std::uint32_t least
   return s;
 }
 
-// Every member computes about as much as now: a size's worth of its class is all
-// that a probe is after.
+// Every member goes on to compute about as much as now, because a probe only needs to learn how
+// long its class takes for a size.
 AdjustBatch action_of(const ClusterView& view, const std::vector<Class>& classes,
                       const BatchesFound& found) {
   AdjustBatch action;
@@ -126,7 +127,7 @@ std::string parts_text(const std::vector<Class>& classes, const BatchesFound& fo
   return text;
 }
 
-// As the curves have it, of the parts in force.
+// The present step time by the curves, with the parts in force.
 double step_now_s(const ClusterView& view, const std::vector<Class>& classes) {
   double longest_s = 0;
   for (const Class& c : classes) {
@@ -138,7 +139,7 @@ double step_now_s(const ClusterView& view, const std::vector<Class>& classes) {
   return longest_s;
 }
 
-// What the plan in force was to tell is told: every class has its present size.
+// Whether the plan in force has been measured: every class has a point for its present size.
 bool is_measured(const ClusterView& view, const std::vector<Class>& classes) {
   return std::all_of(classes.begin(), classes.end(), [&](const Class& c) {
     return !c.model.empty() && std::any_of(c.members.begin(), c.members.end(), [&](std::size_t i) {
@@ -153,8 +154,8 @@ struct Probe {
   std::uint32_t size = 0;
 };
 
-// The micro-batches of the probed classes near the wished sizes, the others' as
-// they come. Each class by itself where they do not go together.
+// Gives the probed classes micro-batches near the wished sizes, and the others whatever fits.
+// Empty if these cannot be combined.
 std::optional<BatchesFound> plan_probes(const ClusterView& view, const std::vector<Class>& classes,
                                         const std::vector<Probe>& probes) {
   const BatchRules& rules = view.rules;

@@ -1,7 +1,6 @@
-// Dynamic data sharding alone (Xiao et al., arXiv:2404.09679): whoever is
-// faster fetches more shards. That is how the ledger hands data out in any
-// case, so there is nothing to decide; it helps workers that do not wait for
-// one another, and nobody under all-reduce.
+// Dynamic data sharding alone (Xiao et al., arXiv:2404.09679): a faster worker fetches more shards.
+// The ledger hands data out in this way in any case, so there is nothing to decide. It helps
+// workers that do not wait for one another; under all-reduce it has no effect.
 #pragma once
 
 #include "ctl/control/solution.h"

@@ -1,14 +1,13 @@
-// LB-BSP, batches that follow predicted speed: Chen et al., "Semi-Dynamic Load
-// Balancing: Efficient Distributed Learning in Non-Dedicated Environments", SoCC
-// 2020. Semi-dynamic: parts are fixed within an iteration and dealt again at its
-// boundary, each worker's in proportion to the speed that is predicted for it.
+// LB-BSP: batches follow the predicted speed. Chen et al., "Semi-Dynamic Load Balancing: Efficient
+// Distributed Learning in Non-Dedicated Environments", SoCC 2020. Semi-dynamic means that parts are
+// fixed within an iteration and may change at its boundary; each worker's part is in proportion to
+// the speed that is predicted for it.
 //
-// Simplified: the paper predicts with a NARX network that is fed with speed, CPU
-// and memory use of each iteration, trained beforehand; here it is an exponential
-// moving average of what the worker's reports say (kMemory). The paper deals every
-// iteration anew; here a deal every kEvery ticks, as soon as the last one has
-// settled, whenever it moves anything at all: there is no threshold and no test
-// against noise. That is what it is here for: to compare with.
+// Simplified: the paper predicts with a NARX network, trained beforehand, from the speed, CPU and
+// memory use of each iteration. Here the prediction is an exponential moving average of the
+// worker's reports (kMemory). The paper changes the parts in every iteration; here they change
+// every kEvery ticks, as soon as the last change has settled, if they differ at all: there is no
+// threshold and no test against noise. This solution exists for comparison.
 #pragma once
 
 #include <map>
@@ -19,14 +18,14 @@ namespace antdt::ctl::solutions {
 
 class LbBsp final : public Solution {
  public:
-  static constexpr double kMemory = 0.6;  // weight of what was predicted before
+  static constexpr double kMemory = 0.6;  // weight of the earlier predictions
   static constexpr int kEvery = 3;
 
   [[nodiscard]] std::string_view name() const override { return "lb-bsp"; }
   [[nodiscard]] Decision decide(const ClusterView& view, MonoTime now) override;
 
  private:
-  std::map<Member, double> predicted_;  // samples a second
+  std::map<Member, double> predicted_;  // in samples a second
   int ticks_ = 0;
 };
 

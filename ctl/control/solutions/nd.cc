@@ -13,10 +13,10 @@ namespace antdt::ctl::solutions {
 
 namespace {
 
-// A worker's time for its part of a step: fixed_s + per_sample_s * samples near the part that
-// it has, from `least` to `most` samples; further off in proportion to the samples. Lines may
-// be wrong, and one that says that more samples cost next to nothing would have a worker do
-// all the work.
+// A worker's time for its part of a step: fixed_s + per_sample_s * samples for parts near the
+// present one, from `least` to `most` samples; outside that range the time is proportional to the
+// samples. A fitted line may be wrong, and a line by which more samples cost next to nothing would
+// give one worker all the work.
 struct TimeModel {
   double fixed_s = 0;
   double per_sample_s = 0;
@@ -41,7 +41,7 @@ struct TimeModel {
   [[nodiscard]] double on_line(double samples) const { return fixed_s + per_sample_s * samples; }
 };
 
-// `fixed_samples`: the fixed cost of a batch in samples, for workers without a line.
+// `fixed_samples`: the fixed cost of a batch in samples, for workers without a line of their own.
 TimeModel model_of(const WorkerView& worker, double fixed_samples) {
   if (worker.fit)
     return {worker.fit->fixed_s, worker.fit->per_sample_s, static_cast<double>(worker.share)};
@@ -50,8 +50,8 @@ TimeModel model_of(const WorkerView& worker, double fixed_samples) {
   return {fixed_samples * per_sample_s, per_sample_s, static_cast<double>(worker.share)};
 }
 
-// The worker's own fixed cost where it is known, else the usual one if most
-// workers' are known, else none.
+// Uses the worker's own fixed cost if it is known, else the usual one if most workers' costs are
+// known, else none.
 std::vector<TimeModel> models_of(const ClusterView& view,
                                  const std::map<WorkerId, double>& fixed_samples) {
   std::vector<double> known;
@@ -67,7 +67,7 @@ std::vector<TimeModel> models_of(const ClusterView& view,
   return models;
 }
 
-// What each worker computes in the time in which all together compute
+// The part that each worker computes in the time in which all workers together compute
 // `global_batch` samples.
 std::vector<double> equal_time_parts(const std::vector<TimeModel>& models, double global_batch) {
   const auto total_in = [&](double time_s) {
@@ -87,15 +87,16 @@ std::vector<double> equal_time_parts(const std::vector<TimeModel>& models, doubl
   return parts;
 }
 
-// The parts in whole units, so rounded that the step is shortest: what rounding down leaves
-// goes, unit by unit, to whoever is done first with one more. To the nearest unit it would
-// go to whoever is slowest as readily, whose units take longest.
+// Rounds the parts to whole units so that the step is shortest. All are rounded down; then each
+// remaining unit goes to the worker that would finish first with one more. Rounding to the nearest
+// unit could give it to the slowest worker, whose units take longest.
 std::vector<double> whole_parts(const std::vector<TimeModel>& models, std::vector<double> parts,
                                 const BatchRules& rules) {
-  if (rules.adjust == Adjust::kAccumulation) return parts;  // its units are micro-batches
+  // the units are micro-batches, and the plan rounds them
+  if (rules.adjust == Adjust::kAccumulation) return parts;
   const double unit = std::max<std::uint32_t>(rules.multiple_of, 1);
   double left = rules.global_batch;
-  using Next = std::pair<double, std::size_t>;  // with one more it takes so long, who
+  using Next = std::pair<double, std::size_t>;  // time with one more unit, and which worker
   std::priority_queue<Next, std::vector<Next>, std::greater<>> next;
   for (std::size_t i = 0; i < parts.size(); ++i) {
     parts[i] = std::floor(parts[i] / unit + 1e-9) * unit;
@@ -113,9 +114,9 @@ std::vector<double> whole_parts(const std::vector<TimeModel>& models, std::vecto
 
 struct Proposal {
   std::vector<Share> shares;
-  std::size_t slowest = 0;  // whose time is the step's now
-  double waited_s = 0;      // by all, whoever is slow
-  double step_now_s = 0;    // with that
+  std::size_t slowest = 0;  // the worker whose time is the step's time now
+  double waited_s = 0;      // what all wait for, whoever is slow
+  double step_now_s = 0;    // includes waited_s
   double step_then_s = 0;
 };
 
@@ -173,7 +174,7 @@ std::string seconds_text(double s) {
   return s < 0.9995 ? fmt::format("{:.0f} ms", s * 1e3) : fmt::format("{:.1f} s", s);
 }
 
-// Why the part of `w` shrinks: how much slower than its peers it is.
+// Why the part of `w` shrinks: by how much it is slower than the others.
 std::string too_slow(const ClusterView& view, const WorkerView& w) {
   const Verdict& v = w.verdict;
   const std::string_view verb = v.cause == Cause::kCompute ? "computes"
@@ -187,7 +188,7 @@ std::string too_slow(const ClusterView& view, const WorkerView& w) {
                      seconds_text(to_seconds(view.transient_window)), cause);
 }
 
-// Why the part of `w` grows: how much of the step it has nothing to do.
+// Why the part of `w` grows: for how much of the step it has nothing to do.
 std::string idle(const WorkerView& w, const WorkerView& slowest) {
   return fmt::format(
       "{} needs {} of a step for its part, {} needs {} ({:.0f} and {:.0f} samples/s)",

@@ -1,5 +1,5 @@
-// No action ever: equal parts, plain data parallelism. What the others are
-// judged against.
+// Makes no decision: equal parts, plain data parallelism. The other solutions are judged against
+// it.
 #pragma once
 
 #include "ctl/control/solution.h"

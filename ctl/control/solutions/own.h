@@ -1,7 +1,7 @@
-// "command": a program of the user's decides. What it says comes as an input of the
-// job (in::Decided) and goes through the controller from there, like what any other
-// solution wishes; asked by the controller itself it has nothing to say.
-// docs/own-solution.md; ctl/job/solution_lines.h has the words.
+// "command": a user's own program decides. Its decision arrives as an input of the job
+// (DecisionReceived) and goes through the controller like the wishes of any other solution. When
+// the controller asks this solution directly, it has nothing to say. docs/own-solution.md describes
+// it; ctl/job/solution_lines.h has the format.
 #pragma once
 
 #include "ctl/control/solution.h"

@@ -21,7 +21,7 @@ double mean_of_others(const ClusterView& view, const WorkerView& worker) {
   return sum / static_cast<double>(view.workers.size() - 1);
 }
 
-// Another host with room where nobody is slow.
+// Another host that has room and no slow worker.
 const PlaceView* place_for(const ClusterView& view, const std::string& from) {
   for (const PlaceView& place : view.places) {
     const auto slow = [&](const auto& w) { return w.host == place.host && lasts(w.verdict); };
@@ -33,9 +33,9 @@ const PlaceView* place_for(const ClusterView& view, const std::string& from) {
   return nullptr;
 }
 
-// Samples a second of all together: with batches that follow speed the sum; with
-// equal ones everybody is as fast as the slowest; and each step waits for what it waits
-// for whoever is slow. `own` is the worker's speed; 0: it is away.
+// Samples a second of all workers together. If batches follow speed it is the sum of their speeds;
+// with equal batches every worker is as fast as the slowest. Each step also contains what all wait
+// for. `own` is the worker's speed; 0: it is away.
 double rate(const ClusterView& view, const WorkerView& worker, double own) {
   double sum = own;
   double step = 0;  // samples
@@ -52,7 +52,7 @@ double rate(const ClusterView& view, const WorkerView& worker, double own) {
   return step > 0 ? step / (step / computed + shared_wait_s(view.workers)) : computed;
 }
 
-// Samples a second of all together, waiting included; 0: not known.
+// Samples a second of all workers together, waiting included; 0: not known.
 double rate_of_steps(const ClusterView& view) {
   double sum = 0;
   for (const WorkerView& w : view.workers) {
@@ -75,8 +75,8 @@ std::string duration_text(double s) {
 bool RestartJudge::may_try(Member member, const std::string& host) const {
   const auto known = tried_.find(member.worker);
   if (known == tried_.end()) return true;
-  // The same attempt: it has not happened (advised only, or refused). Who was moved
-  // and is slow again takes it along.
+  // The attempt is the same, so the restart has not happened (it was only advised, or refused). If
+  // a worker was moved and is slow again, the slowness is its own.
   if (known->second.attempt == member.attempt) return true;
   return known->second.times < kMost && known->second.from == host;
 }

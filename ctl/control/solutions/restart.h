@@ -1,23 +1,23 @@
-// When a persistent straggler is better killed and started again elsewhere: the
-// kill-restart of AntDT-ND (Xiao et al., arXiv:2404.09679).
+// When to kill a persistent straggler and start it again elsewhere: the kill-restart of AntDT-ND
+// (Xiao et al., arXiv:2404.09679).
 //
-// A worker is one when its speed over the persistent window is more than kLambda
-// times lower than the mean of the others', and its verdict says that this has
-// lasted. It is wished away only when
-//   - the cluster is not busy: another host has room now, and nobody waits for
-//     a place;
-//   - nobody of that host is slow as well: it would be as slow there;
-//   - the time that the rest of the job then takes less is worth kWorth times what
-//     the restart takes, and at least kLeastGain of what the rest takes now. A
-//     restart takes what restarts of this job took so far, or before the first
-//     one what its workers took to start; the others train meanwhile;
-//   - it was not restarted kMost times before, and the last time helped: who is
-//     slow again on another host is slow for its own reasons.
+// A worker is a candidate when its speed over the persistent window is more than kLambda times
+// lower than the mean of the others', and its verdict is persistent. A restart is wished only when
+//   - the cluster is not busy: another host has room now, and no worker waits for room;
+//   - no worker of that host is slow as well, because a worker would be as slow there;
+//   - the rest of the job becomes shorter by at least kWorth times what the restart takes, and by
+//   at
+//     least kLeastGain of what the rest takes now. A restart takes what restarts of this job took
+//     so far or, before the first one, what its workers took to start; the other workers train
+//     meanwhile;
+//   - it was not restarted kMost times before, and the last restart helped: a worker that is slow
+//   again
+//     on another host is slow for its own reasons.
 //
-// A parameter server is one when a request takes it kLambda times as long as the others
-// in the mean, for as long. The same conditions hold. What the job gains is at most the time
-// that the server is busy with what a faster one had done already; a batch waits for the
-// slowest server, so where it is busy most of the time that is most of it.
+// A parameter server is a candidate when a request takes it kLambda times as long as the mean of
+// the others, for as long. The same conditions hold. The job gains at most the time that the server
+// is busy and a faster one would not be. A batch waits for the slowest server, so if that server is
+// busy most of the time, the gain is most of that time.
 #pragma once
 
 #include <map>
@@ -34,7 +34,7 @@ class RestartJudge {
   static constexpr double kWorth = 1.5;
   static constexpr double kLeastGain = 0.05;
   static constexpr int kMost = 2;
-  // Where nobody has been seen to start yet.
+  // Used while no start has been observed.
   static constexpr Duration kRestartTakes = std::chrono::seconds(30);
 
   // At most one process: the slowest worker, or else the slowest server.
@@ -42,7 +42,7 @@ class RestartJudge {
 
  private:
   struct Tried {
-    Attempt attempt;  // that was wished away
+    Attempt attempt;  // the attempt for which a restart was wished
     int times = 0;
     std::string from;
   };

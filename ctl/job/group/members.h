@@ -1,5 +1,5 @@
-// Whom the job speaks to, and what it knows of them beside their process: loose clients, which are
-// members of no group, are kept here.
+// The workers to which the job speaks, and what it knows of them besides their process. Loose
+// clients, which are members of no group, are listed here.
 #pragma once
 
 #include <string>
@@ -19,17 +19,17 @@ class Members {
   explicit Members(Parts& parts) : parts_(parts) {}
 
   [[nodiscard]] const std::vector<Member>& loose() const { return loose_; }
-  // A newer attempt takes the place of an older one. False: it is one already.
+  // A newer attempt replaces an older one. False if this attempt is listed already.
   bool add_loose(Member member);
-  // False: it is none.
+  // False if it is not listed.
   bool remove_loose(Member member);
 
-  // In the generation that is in force: to every member of the group.
+  // Sends to every member of the group, in the generation that is in force.
   void send_to_group(const WorkerMessage& body, Work& work) const;
-  // To every worker whose process runs, member or not.
+  // Sends to every worker whose process runs, whether or not it is a member.
   void send_to_running(const WorkerMessage& body, Work& work) const;
 
-  // As people know the host at this end point.
+  // The name of the host at this end point, as people know it.
   [[nodiscard]] std::string host_name(const std::string& endpoint) const;
   [[nodiscard]] Monitor::MemberInfo info_of(Member member, std::string host) const;
 

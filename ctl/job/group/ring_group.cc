@@ -79,7 +79,8 @@ void RingGroup::stuck(const std::string& why, Work& work) {
 
 void RingGroup::state_moves(Work& work) { work.then(membership::StateMoved{}); }
 
-// The members count the phase's records: those of the next generation hear the new number.
+// The members count the phase's records, so the members of the next generation are told the new
+// number.
 void RingGroup::records_skipped(Work& work) {
   work.then(membership::CollectiveStuck{"records of this phase are skipped"});
 }
@@ -134,7 +135,7 @@ void RingGroup::stepped(Work& work) {
   work.then(lifecycle::GenerationEnded{});
 }
 
-// Who reads the checkpoint holds up the others, which can only wait for it.
+// The member reads the checkpoint, and the others can only wait for it.
 void RingGroup::on(const membership::EndUnresponsive& silent, Work& work) {
   const IoWatch& io = parts_.vitals.io();
   const auto reads = [&](Member m) { return io.reads(m); };
@@ -152,7 +153,7 @@ void RingGroup::on(const membership::SettleGeneration& settled, Work& work) {
     group.back().rank = static_cast<std::uint32_t>(group.size() - 1);
   }
   const shard_server::Ledger& ledger = parts_.records.ledger();
-  // Places of an earlier phase are all committed: that phase is complete.
+  // Places of an earlier phase are all committed, because that phase is complete.
   if (settled.phase != 0 && settled.phase == ledger.phase().number &&
       ledger.phase().kind == shard_server::PhaseKind::kTrain) {
     for (const membership::BasePlace& p : settled.places) {
@@ -179,7 +180,8 @@ void RingGroup::on(const membership::SettleGeneration& settled, Work& work) {
 }
 
 void RingGroup::on(const SettlePlanned& e, Work& work) {
-  if (parts_.controller.plan().entries.empty()) return;  // there can be none, and this was said
+  // there can be no plan, and the reason was reported
+  if (parts_.controller.plan().entries.empty()) return;
   work.save_image();
   std::vector<Member> members;
   for (const ExpectedMember& expected : e.settled.members) {
@@ -202,11 +204,11 @@ void RingGroup::name_writer(wire::PhaseStart& finish) const {
   finish.tries = model_tries_;
 }
 
-// Another member writes it: the next one on another host, where there is any, since it may be the
-// disk of this one's host. Each member hears so with the next tick.
+// Another member writes the model: the next one on another host, if there is one, because the disk
+// of this host may be the cause. The members hear of it with the next tick.
 void RingGroup::model_failed() {
   const std::vector<ExpectedMember>& group = parts_.membership.members();
-  if (group.size() < 2) return;  // it tries again by itself
+  if (group.size() < 2) return;  // a single member tries again by itself
   const auto writes = std::ranges::find_if(
       group, [&](const ExpectedMember& e) { return e.member == model_writer_; });
   const std::size_t now = writes == group.end() ? 0 : writes - group.begin();

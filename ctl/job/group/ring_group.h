@@ -1,4 +1,4 @@
-// The members of a collective: what their Membership means to the rest of the job.
+// The members of a collective: connects their Membership with the rest of the job.
 #pragma once
 
 #include <cstdint>
@@ -35,17 +35,18 @@ class RingGroup final : public Group {
   void order_checkpoint(const lifecycle::OrderCheckpoint& order, Work& work) override;
   [[nodiscard]] bool may_write_checkpoint(Generation generation) const override;
   void model_failed() override;
-  void set_rate(double /*rate*/, Work& /*work*/) override {}  // in each member's plan
+  void set_rate(double /*rate*/, Work& /*work*/) override {
+  }  // each member's plan contains the rate
   void say_finish_again(Work& work) override;
   [[nodiscard]] Result<Beginning> beginning(const CheckpointFound& found) const override;
   void begin(const std::string& /*checkpoint*/, std::uint64_t /*version*/, Work&) override {}
 
-  // What Membership wants done.
+  // Carries out what Membership wants done.
   void carry_out(const membership::Effect& effect, Work& work);
-  // The generation has a plan, or there can be none.
+  // The generation has a plan, or no plan is possible.
   void on(const SettlePlanned& e, Work& work);
 
-  // The rank that writes the model, and how many could not; only at the job's end.
+  // Adds which rank writes the model and how many could not; only at the job's end.
   void name_writer(wire::PhaseStart& finish) const;
 
  private:
@@ -54,11 +55,11 @@ class RingGroup final : public Group {
 
   Parts& parts_;
   bool settled_ = false;                // the lifecycle knows a generation that is in force
-  std::optional<Member> model_writer_;  // none: that of rank 0
-  std::uint64_t model_tries_ = 0;       // by members that could not
+  std::optional<Member> model_writer_;  // empty: rank 0 writes it
+  std::uint64_t model_tries_ = 0;       // how many members could not write it
 };
 
-// What every group begins with where no member has anything.
+// The state with which a group begins if no member holds any: that of the checkpoint.
 [[nodiscard]] Beginning from_checkpoint(const Parts& parts, const CheckpointFound& found);
 
 }  // namespace antdt::ctl::job

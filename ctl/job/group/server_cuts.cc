@@ -9,7 +9,7 @@
 namespace antdt::ctl::job {
 namespace {
 
-// Checkpoints that fail one after another because of the same server before it is moved.
+// After this many failed checkpoints in a row because of the same server, that server is moved.
 constexpr std::uint32_t kUnwrittenMost = 3;
 
 }  // namespace
@@ -61,7 +61,7 @@ void ServerCuts::on(const servers::ConcludeCut& cut, Work& work) {
     const auto at = std::ranges::find_if(cut.places, [&](const wire::PsPlaces& p) {
       return p.worker == worker && p.attempt == holder.attempt && p.phase == written.phase;
     });
-    // Workers that have not pushed in this phase are at its beginning.
+    // Workers that have not pushed in this phase are still at its beginning.
     const bool pushed = at != cut.places.end() && !at->applied.empty();
     written.places.push_back({worker, pushed ? at->applied.back().to : 0});
   }

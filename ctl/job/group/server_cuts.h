@@ -1,5 +1,5 @@
-// Checkpoints of parameter servers: what a cut is to the job when all servers have written their
-// part, and what follows when one of them cannot.
+// Checkpoints of parameter servers: what follows for the job when all servers have written their
+// part of a cut, and when one of them cannot.
 #pragma once
 
 #include <cstdint>
@@ -18,25 +18,25 @@ class ServerCuts {
  public:
   explicit ServerCuts(Parts& parts) : parts_(parts) {}
 
-  // A cut is ordered: it is one of the ledger's phase of now.
+  // A cut is ordered; it belongs to the ledger's present phase.
   void ordered(std::uint64_t phase) { phase_ = phase; }
   void on(const servers::ConcludeCut& cut, Work& work);
-  // The process that serves as the first of the servers; null: nobody does.
+  // The process that serves as the first of the servers; null if none does.
   [[nodiscard]] const WorkerProcess* first_server() const;
 
   // Durable.
   [[nodiscard]] std::uint64_t phase() const { return phase_; }
 
  private:
-  // The disk of its host may be full for good, and the rows are in its memory: another host's disk
-  // may have room for them.
+  // Moves a server whose part could not be written. The disk of its host may be full for good, but
+  // its rows are in memory, and another host's disk may have room for them.
   void move_who_cannot_write(const servers::ConcludeCut& cut, Work& work);
 
-  // Checkpoints that failed because of one server.
+  // Checkpoints that failed because of the same server.
   struct Unwritten {
     Member server;
-    std::uint32_t times = 0;  // one after another
-    std::string said = {};    // why it cannot be moved
+    std::uint32_t times = 0;  // how many in a row
+    std::string said = {};    // the reported reason why it cannot be moved
   };
 
   Parts& parts_;

@@ -29,7 +29,8 @@ std::vector<Member> ServersGroup::restored() {
 void ServersGroup::finish_recovery(Work& work) {
   if (parts_.servers.serving()) deal_again(work);
   parts_.watching.expect_steps(work);
-  // No generation settles that would tell it; its workers go on saying that they are done.
+  // With servers, no generation settles that would tell the phase; the workers repeat that they are
+  // done.
   const shard_server::Ledger& ledger = parts_.records.ledger();
   const std::uint64_t open = parts_.lifecycle.phase().phase;
   const bool drained = ledger.complete() && ledger.phase().number == open;
@@ -39,7 +40,7 @@ void ServersGroup::finish_recovery(Work& work) {
 void ServersGroup::expect(const std::vector<WorkerProcess>& running, Work& work) {
   servers::ProcessesExpected expected;
   for (const WorkerProcess& w : running) {
-    if (w.is_server() && w.stays_away()) continue;  // another one takes over
+    if (w.is_server() && w.stays_away()) continue;  // another process takes over
     (w.apart()       ? expected.added
      : w.is_server() ? expected.servers
                      : expected.workers)
@@ -50,7 +51,7 @@ void ServersGroup::expect(const std::vector<WorkerProcess>& running, Work& work)
 
 void ServersGroup::join(Member member, Generation /*generation*/, const wire::Join& join,
                         Work& work) {
-  // A join is said again, and an old one may come late.
+  // A join is repeated, and an old one may arrive late.
   wire::PsSaid& newest = said_[member];
   const auto order = [](const wire::PsSaid& s) {
     return std::tuple(s.generation, s.phase, s.place);
@@ -60,7 +61,7 @@ void ServersGroup::join(Member member, Generation /*generation*/, const wire::Jo
 }
 
 void ServersGroup::release(const lifecycle::ReleaseWorker& gone, Work& work) {
-  // What it may have died of is judged when its home has spoken.
+  // Whether the records it held are suspect is decided when its home has answered.
   if (gone.suspect) parts_.suspicions.add_server_worker(gone.member);
   work.then(servers::GroupMemberLost{gone.member, gone.reason});
 }
@@ -74,8 +75,8 @@ void ServersGroup::stepped(Work& work) {
   if (parts_.servers.serving()) deal_again(work);
 }
 
-// A worker may not have heard of the phase. If that is not it, the server is at fault that decides
-// when steps are complete.
+// A worker may not have heard of the phase, so it is repeated. If that is not the reason, the
+// server that decides when steps are complete is at fault.
 void ServersGroup::stuck(const std::string& why, Work& work) {
   if (parts_.servers.serving()) {
     parts_.members.send_to_group(parts_.phases.as_it_stands(parts_.lifecycle.phase()), work);
@@ -131,7 +132,7 @@ void ServersGroup::carry_out(const servers::Effect& effect, Work& work) {
 
 void ServersGroup::on(const servers::ReportSwitch& switched, Work& work) {
   parts_.server_stats.switched(switched);
-  if (parts_.lifecycle.outcome()) return;  // they leave
+  if (parts_.lifecycle.outcome()) return;  // the workers leave
   const WorkerId lost = switched.lost.worker;
   const WorkerId alone = switched.alone.worker;
   const bool moved = switched.promoted && parts_.config.spec.server_replicas < 2;
@@ -193,7 +194,7 @@ void ServersGroup::tell_of_servers(Member worker, Work& work) const {
 }
 
 // A worker that the ledger knows keeps what it holds: it has asked again, or this incarnation does
-// not know that it was told.
+// not know that it was told before.
 void ServersGroup::on(const servers::AdmitWorker& admitted, Work& work) {
   const Member worker = admitted.worker;
   const shard_server::Holder* holder = parts_.records.holder_of(worker);
@@ -214,13 +215,13 @@ void ServersGroup::on(const ServerWorkerPlanned& e, Work& work) {
   parts_.watching.expect_steps(work);
 }
 
-// Its home has the last word: what the ledger has not heard of yet is committed.
+// Its home has the last word: records that the ledger has not heard of yet are committed.
 void ServersGroup::on(const servers::SettleLeaver& left, Work& work) {
   const wire::PsPlaces& places = left.places;
   const Member member{places.worker, places.attempt};
   const shard_server::Holder* holder = parts_.records.holder_of(member);
   if (holder == nullptr || !holder->active) return;
-  // Gaps are batches of weight 0: nothing of them was to be applied.
+  // Gaps between applied places are batches of weight 0, which needed no update.
   if (places.phase == parts_.records.ledger().phase().number && !places.applied.empty()) {
     parts_.records.step(
         shard_server::ledger::ProgressReported{member, holder->generation, places.phase,
@@ -237,12 +238,12 @@ void ServersGroup::on(const servers::SettleLeaver& left, Work& work) {
 }
 
 void ServersGroup::on(const servers::DissolveGroup& over, Work& work) {
-  if (parts_.lifecycle.outcome()) {  // they leave
+  if (parts_.lifecycle.outcome()) {  // the workers leave
     return work.then(lifecycle::GenerationEnded{});
   }
   work.note("generation-broken", fmt::format("the servers of generation {} are given up: {}",
                                              over.generation, over.reason));
-  parts_.suspicions.forget_server_workers();  // no home answers for them any more
+  parts_.suspicions.forget_server_workers();  // no home can answer for these workers any more
   for (const Member worker : over.workers) {
     work.send(worker, over.generation, wire::Abort{over.reason});
   }
@@ -265,8 +266,8 @@ void ServersGroup::deal_again(Work& work) {
 
 // ------------------------------------------------------------------------ beginnings
 
-// Servers that are left, and their workers, may go on with what they have: then the ledger goes on
-// from there, and only the part of the lost servers is that of the checkpoint.
+// The servers that are left and their workers may go on with what they have. Then the ledger also
+// goes on from there, and only the part of the lost servers is that of the checkpoint.
 Result<Beginning> ServersGroup::beginning(const CheckpointFound& found) const {
   using shard_server::Accounts;
   Beginning then = from_checkpoint(parts_, found);
@@ -286,8 +287,9 @@ Result<Beginning> ServersGroup::beginning(const CheckpointFound& found) const {
   return then;
 }
 
-// How far what workers hold may be in the model: as far as they have asked a home to apply
-// it. Of one that did not come to say so, all of it. An evaluation puts nothing into it.
+// How far the records that workers hold may be in the model: up to the last commit that they asked
+// a home for. For a worker that did not join again to report this, it is everything it held. An
+// evaluation puts nothing into the model.
 std::vector<shard_server::OldPlace> ServersGroup::places_in_doubt() const {
   std::vector<shard_server::OldPlace> places;
   const shard_server::Ledger& ledger = parts_.records.ledger();

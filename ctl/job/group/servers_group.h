@@ -1,4 +1,4 @@
-// Parameter servers and the workers that push to them: what their ServerGroup means to the rest of
+// Parameter servers and the workers that push to them: connects their ServerGroup with the rest of
 // the job.
 #pragma once
 
@@ -35,19 +35,19 @@ class ServersGroup final : public Group {
   void stepped(Work& work) override;
   void stuck(const std::string& why, Work& work) override;
   void state_moves(Work& work) override;
-  void records_skipped(Work& /*work*/) override {}  // its workers count none
+  void records_skipped(Work& /*work*/) override {}  // workers of servers do not count records
   void order_checkpoint(const lifecycle::OrderCheckpoint& order, Work& work) override;
   [[nodiscard]] bool may_write_checkpoint(Generation /*generation*/) const override {
-    return false;  // the servers write it together
+    return false;  // the servers write checkpoints together
   }
   void set_rate(double rate, Work& work) override;
   void say_finish_again(Work& work) override;
   [[nodiscard]] Result<Beginning> beginning(const CheckpointFound& found) const override;
   void begin(const std::string& checkpoint, std::uint64_t version, Work& work) override;
 
-  // What ServerGroup wants done.
+  // Carries out what ServerGroup wants done.
   void carry_out(const servers::Effect& effect, Work& work);
-  // The controller has a plan for them.
+  // The controller has a plan for these workers.
   void on(const ServerWorkersPlanned& e, Work& work);
   void on(const ServerWorkerPlanned& e, Work& work);
 
@@ -62,7 +62,7 @@ class ServersGroup final : public Group {
   void on(const servers::ReportSwitch& switched, Work& work);
   void on(const servers::ReportBackup& backed, Work& work);
   void on(const servers::ReportTrouble& trouble, Work& work);
-  // The plan, when other workers push.
+  // Makes a new plan if the workers that push have changed.
   void deal_again(Work& work);
   void tell_of_servers(Member worker, Work& work) const;
   [[nodiscard]] wire::PsRoster roster() const;
@@ -71,8 +71,8 @@ class ServersGroup final : public Group {
   Parts& parts_;
   ServerCuts cuts_;
   bool was_closing_ = false;
-  std::vector<Member> dealt_;            // workers that have a share of the plan
-  std::map<Member, wire::PsSaid> said_;  // by workers whose group is over
+  std::vector<Member> dealt_;            // workers that have a share in the plan
+  std::map<Member, wire::PsSaid> said_;  // what workers reported whose group is over
 };
 
 }  // namespace antdt::ctl::job

@@ -9,8 +9,8 @@ namespace {
 
 constexpr Duration kMoment = std::chrono::seconds(1);
 
-// The grants of a holder from place `from` on, in its order; those that are
-// committed already as far as the ledger still has them.
+// The grants of a holder from place `from` on, in its order. Committed grants are included as far
+// back as the ledger still has them.
 void add_grants(const shard_server::Ledger& ledger, Member m, const shard_server::Holder& holder,
                 std::uint64_t from, RunHistory::Entries& entries) {
   std::vector<history::Grant> grants;
@@ -38,20 +38,20 @@ void add_grants(const shard_server::Ledger& ledger, Member m, const shard_server
 
 // ------------------------------------------------------------------------ grants
 
-std::optional<RunHistory::Hand> RunHistory::hand(const shard_server::Ledger& ledger,
-                                                 const Membership& membership, Member m,
-                                                 Generation g) const {
+std::optional<RunHistory::Holding> RunHistory::holding(const shard_server::Ledger& ledger,
+                                                       const Membership& membership, Member m,
+                                                       Generation g) const {
   if (external_ || g != steps_.generation()) return {};
   if (ledger.phase().kind != shard_server::PhaseKind::kTrain || !membership.contains(m)) {
     return {};
   }
   const auto found = ledger.holders().find(m.worker);
   if (found == ledger.holders().end() || found->second.generation != g) return {};
-  return Hand{ledger.phase().number, found->second.end};
+  return Holding{ledger.phase().number, found->second.end};
 }
 
 RunHistory::Entries RunHistory::changed(const shard_server::Ledger& ledger, Member m,
-                                        const Hand& before) {
+                                        const Holding& before) {
   const shard_server::Phase& phase = ledger.phase();
   const auto found = ledger.holders().find(m.worker);
   if (phase.number != before.phase || found == ledger.holders().end()) return {};
@@ -127,7 +127,7 @@ RunHistory::Entries RunHistory::moment(const Standing& job, const wire::Plan& pl
   const Duration took = now - std::exchange(moment_from_, now);
   if (moment_.empty()) return {};
   history::Measured moment;
-  // The first one of an incarnation began with it.
+  // The first moment of an incarnation began with the incarnation.
   moment.seconds = std::min(to_seconds(took), job.seconds);
   moment.from_s = job.seconds - moment.seconds;
   moment.step = job.step;

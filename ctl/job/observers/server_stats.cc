@@ -3,7 +3,7 @@
 namespace antdt::ctl {
 namespace {
 
-// What a server holds and serves, without what it decided.
+// What a server holds and serves, without its decisions.
 wire::PsStats without_decisions(wire::PsStats stats) {
   stats.pushes_applied = stats.pushes_late = stats.pushes_repeated = 0;
   stats.staleness_pushes = stats.staleness_sum = stats.staleness_max = 0;
@@ -12,7 +12,7 @@ wire::PsStats without_decisions(wire::PsStats stats) {
 
 }  // namespace
 
-// A backup has decided the same as its primary, and would count it twice.
+// A backup makes the same decisions as its primary; counting both would count each twice.
 void ServerStats::said(WorkerId server, const wire::PsStats& stats, std::string_view role) {
   const bool repeats = role == "backup" || role == "joining";
   said_[server] = repeats ? without_decisions(stats) : stats;
@@ -20,7 +20,7 @@ void ServerStats::said(WorkerId server, const wire::PsStats& stats, std::string_
 
 void ServerStats::switched(const servers::ReportSwitch& switched) {
   const WorkerId lost = switched.lost.worker;
-  if (switched.promoted) {  // until it says so itself
+  if (switched.promoted) {  // the value is kept until the promoted process reports its own
     const wire::PsStats decided = said_[lost];
     wire::PsStats& now = said_[switched.alone.worker];
     now.pushes_applied = decided.pushes_applied;

@@ -1,4 +1,4 @@
-// What each parameter server said of itself last, for the report. An observer. Pure; not durable.
+// The last statistics of each parameter server, for the report. An observer. Pure; not durable.
 #pragma once
 
 #include <map>
@@ -12,9 +12,9 @@ namespace antdt::ctl {
 
 class ServerStats {
  public:
-  // `role`: of its process in its server (ServerGroup::role_of).
+  // `role`: the role of the process in its server (ServerGroup::role_of).
   void said(WorkerId server, const wire::PsStats& stats, std::string_view role);
-  // One of two processes is lost.
+  // One of a server's two processes was lost.
   void switched(const servers::ReportSwitch& switched);
 
   [[nodiscard]] wire::PsStats of(WorkerId server) const;

@@ -5,10 +5,10 @@
 namespace antdt::ctl {
 namespace {
 
-// Far above what training can reach, far below where sums of them overflow.
+// Far above what training can reach, and far below the values whose sums would overflow.
 constexpr std::uint64_t kMost = 1ULL << 60;
 
-// Of a run that was checked.
+// Only for a run that was checked.
 Step last_of(const wire::StepRun& run) { return Step{run.first.value + run.steps - 1}; }
 
 }  // namespace
@@ -69,8 +69,8 @@ Result<std::vector<wire::StepRun>> StepWatch::hear(const wire::StepHistory& told
   if (told.generation != generation_ || generation_ == Generation{}) return fresh;
   ANTDT_RETURN_IF_ERROR(check(told, step));
   for (const wire::StepRun& run : told.runs) {
-    // Members forget only what was kept: what is not told to one that begins in
-    // the middle is there.
+    // Members forget only steps that are durable. So the steps before the first that this
+    // incarnation hears are in the history.
     if (!heard_) heard_ = Step{run.first.value - 1};
     if (last_of(run) <= *heard_) continue;
     if (run.first.value <= heard_->value + 1) heard_ = last_of(run);

@@ -1,9 +1,9 @@
-// What the members tell of the steps of their generation (wire::StepHistory), on
-// its way into the run's history.
+// The steps that the members of a generation report (wire::StepHistory), on their way into the
+// run's history.
 //
-// It is told more than once and by several members: here is found what is new,
-// what cannot be is refused, and up to where all is kept. Pure; not durable. After
-// a restart of the job daemon the members tell again what is not kept for certain.
+// Steps are reported repeatedly and by several members. This class finds what is new, refuses what
+// is impossible, and knows up to which step everything is stored. Pure; not durable. After a
+// restart of the job daemon the members report again what may not be stored.
 //
 //   begun, resumed ──hear──> heard up to a step ──kept──> the members may forget it
 #pragma once
@@ -19,27 +19,27 @@ namespace antdt::ctl {
 
 class StepWatch {
  public:
-  // A generation of `members` settled after `step`.
+  // A generation of `members` members settled after `step`.
   void begin(Generation generation, std::size_t members, Step step);
-  // This incarnation found it settled: what was heard before is not known.
+  // This incarnation found the generation settled, and does not know what was heard before.
   void resume(Generation generation, std::size_t members);
 
-  // The runs to keep, in order. Steps of another generation are none of ours: no
-  // run. An error says what cannot be; nothing of it is to be kept then. `step` is
-  // how far its teller says that training is.
+  // Returns the runs to store, in order. Steps of another generation give no run. The error says
+  // what is impossible; then nothing of the report may be stored. `step` is how far training is,
+  // according to the member that reports.
   [[nodiscard]] Result<std::vector<wire::StepRun>> hear(const wire::StepHistory& told, Step step);
 
-  // How far it has heard of which generation.
+  // Up to which step of which generation it has heard.
   struct Mark {
     Generation generation;
     std::optional<Step> heard;
   };
   [[nodiscard]] Mark mark() const { return {generation_, heard_}; }
-  // What was heard up to there is durable.
+  // Everything that was heard up to this mark is durable.
   void kept(const Mark& mark) {
     if (mark.generation == generation_ && mark.heard > kept_) kept_ = mark.heard;
   }
-  // Every step up to this one is; 0: none that is known.
+  // Every step up to this one is durable; 0: none that is known.
   [[nodiscard]] Step kept_through() const { return kept_.value_or(Step{}); }
   [[nodiscard]] Generation generation() const { return generation_; }  // 0: none
 
@@ -49,8 +49,8 @@ class StepWatch {
 
   Generation generation_;
   std::size_t members_ = 0;
-  std::optional<Step> heard_;  // without a gap up to here
-  std::optional<Step> kept_;   // of that, durable
+  std::optional<Step> heard_;  // heard without a gap up to here
+  std::optional<Step> kept_;   // durable up to here
 };
 
 }  // namespace antdt::ctl

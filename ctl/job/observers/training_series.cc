@@ -22,7 +22,7 @@ std::optional<std::string> TrainingSeries::open_phase(const wire::PhaseStart& st
                                                       MonoTime now) {
   std::optional<std::string> said;
   const bool trained = before.kind == shard_server::PhaseKind::kTrain && before.number > 0;
-  // All members have said what they did.
+  // All members have reported what they did.
   if (members_add_up_ && trained) said = close(before.epoch, now);
   own_.clear();
   if (start.what != wire::PhaseKind::kTrain && start.what != wire::PhaseKind::kEval) return said;
@@ -36,7 +36,7 @@ void TrainingSeries::hear(Member member, const wire::Progress& progress, std::ui
   if (!members_add_up_) return progress_.update(progress, now);
   if (progress.phase != open_phase) return;
   own_[member] = progress;
-  // Those that have left said before what they did.
+  // Members that have left reported before what they did.
   wire::Progress all = progress;
   all.samples = 0;
   all.loss_sum = all.weight_sum = 0;
@@ -55,7 +55,7 @@ std::optional<std::string> TrainingSeries::member_done(Epoch epoch, MonoTime now
 
 std::optional<std::string> TrainingSeries::close(Epoch epoch, MonoTime now) {
   const EpochReport& report = epochs_.at(epoch.value);
-  if (report.samples > 0) return {};  // by an earlier member's report
+  if (report.samples > 0) return {};  // an earlier member's report was used
   fill(epoch, now);
   return fmt::format("epoch {}: training loss {:.4f}, {:.0f} samples/s", epoch.value + 1,
                      report.train_loss,
@@ -79,6 +79,15 @@ std::string TrainingSeries::evaluated(Epoch epoch, const EpochReport::Eval& eval
   return fmt::format("{} on {} records", text, eval.records);
 }
 
+std::optional<wire::Evaluated> TrainingSeries::newest_evaluation() const {
+  const auto has = [](const EpochReport& epoch) { return epoch.eval.has_value(); };
+  const auto found = std::find_if(epochs_.rbegin(), epochs_.rend(), has);
+  if (found == epochs_.rend()) return {};
+  const EpochReport::Eval& eval = *found->eval;
+  const auto epoch = static_cast<std::uint32_t>(epochs_.rend() - found - 1);
+  return wire::Evaluated{Epoch{epoch}, eval.records, eval.auc, eval.log_loss, eval.accuracy};
+}
+
 void TrainingSeries::go_back(const shard_server::Phase& phase, MonoTime now) {
   epochs_.resize(std::min<std::size_t>(epochs_.size(), phase.epoch.value));
   progress_ = {};
@@ -88,7 +97,8 @@ void TrainingSeries::go_back(const shard_server::Phase& phase, MonoTime now) {
 }
 
 void TrainingSeries::cut_short(const wire::PhaseStart& open, MonoTime now) {
-  const bool in_training = open.what == wire::PhaseKind::kTrain && open.epoch.value < epochs_.size();
+  const bool in_training =
+      open.what == wire::PhaseKind::kTrain && open.epoch.value < epochs_.size();
   if (in_training && epochs_[open.epoch.value].samples == 0) fill(open.epoch, now);
 }
 

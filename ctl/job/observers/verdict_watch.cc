@@ -7,7 +7,8 @@
 namespace antdt::ctl {
 namespace {
 
-// Of thousands of workers that are slow at once; status lists all of them.
+// If thousands of workers become slow at once, only some are reported; the status lists all of
+// them.
 constexpr std::size_t kMostAtOnce = 8;
 
 }  // namespace

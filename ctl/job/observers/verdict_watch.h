@@ -1,9 +1,10 @@
-// The monitor's verdicts as people read them: in words, and as events of the run when
-// they begin, change and end. Pure.
+// The monitor's verdicts in words for people, and as events of the run when they begin, change and
+// end. Pure.
 //
-// Stragglers only: a leader makes nobody wait. A verdict is told when it was there at
-// two looks in a row, so what lasted a moment makes no event; and the same one (kind and
-// cause) of a worker once in a persistent window, so one that comes and goes is no flood.
+// Only stragglers are reported: nobody waits for a leader. A verdict becomes an event when it was
+// there at two looks in a row, so a brief one makes none. The same verdict (kind and cause) of a
+// worker becomes an event once in a persistent window, so one that comes and goes does not flood
+// the log.
 #pragma once
 
 #include <map>
@@ -23,13 +24,13 @@ namespace antdt::ctl {
 
 class VerdictWatch {
  public:
-  // What is new since the look before, a sentence each.
+  // What is new since the previous look, one sentence for each verdict.
   [[nodiscard]] std::vector<std::string> look(const ClusterView& view, MonoTime now);
 
  private:
   using Name = std::pair<VerdictKind, Cause>;
   struct Watched {
-    Name seen{};  // at the look before
+    Name seen{};  // the verdict at the previous look
     Name told{};
     std::map<Name, MonoTime> told_at{};
   };

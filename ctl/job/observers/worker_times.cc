@@ -26,7 +26,7 @@ void WorkerTimes::ended(Member member, MonoTime now) {
   Times last = present_[id];
   if (const auto started = started_.find(member); started != started_.end()) {
     last.wall_seconds = to_seconds(now - started->second);
-    // What the worker cannot see itself: being started, and its end.
+    // Time that the worker cannot measure itself: its start and its end.
     last.time.other += std::max(0.0, last.wall_seconds - total(last.time));
     started_.erase(started);
   }

@@ -1,5 +1,5 @@
-// What each worker id trained and what its time went to, over all of its attempts: for the report.
-// An observer: it is shown starts, ends and measurements. Pure; not durable.
+// How many samples each worker id trained and how its time was spent, over all of its attempts, for
+// the report. An observer, which is shown starts, ends and measurements. Pure; not durable.
 #pragma once
 
 #include <map>
@@ -20,17 +20,17 @@ class WorkerTimes {
     double wall_seconds = 0;  // of attempts that have ended
   };
 
-  // Its start was asked for.
+  // The start of this attempt was requested.
   void started(Member member, MonoTime now);
   void measured(WorkerId worker, const wire::Report& sum);
   void left(WorkerId worker, const wire::Bye& bye);
   void ended(Member member, MonoTime now);
-  // The first group is whole: nobody has been started again yet.
+  // The first group is complete, so no worker has been started again before.
   void group_formed(const std::vector<Member>& members, MonoTime now);
 
-  // Of the attempts that have ended, and of the present one.
+  // The sum of the attempts that have ended and of the present one.
   [[nodiscard]] Times of(WorkerId worker) const;
-  // From the start of the first group's workers until it was whole.
+  // From the start of the first group's workers until the group was complete.
   [[nodiscard]] const std::optional<Duration>& startup() const { return startup_; }
 
  private:

@@ -9,13 +9,13 @@
 namespace antdt::ctl::job {
 namespace {
 
-// From the last sign that a checkpoint is being written.
+// Measured from the last sign that a checkpoint is being written.
 constexpr Duration kBegunIsLost = std::chrono::seconds(60);
 
 }  // namespace
 
-// Places count from where a generation, or a phase, began: what was trained in an
-// earlier one says something else of the ledger as it is now.
+// Places count from where a generation, or a phase, began. Places of an earlier one would mean
+// something else in the present ledger.
 void Checkpoints::begun(Member writer, Generation generation, const wire::CheckpointBegun& e,
                         Work& work) {
   const bool is_of_now =
@@ -31,8 +31,9 @@ void Checkpoints::begun(Member writer, Generation generation, const wire::Checkp
   work.then(lifecycle::CheckpointWriteBegun{e.number});
 }
 
-// What was said of its step when it was begun holds whatever has become of generation and
-// phase. One that was not heard to begin is of this generation and phase, or nothing.
+// What was reported when the checkpoint was begun stays valid, whatever became of generation and
+// phase. If no begin was heard, the checkpoint must be of the present generation and phase;
+// otherwise it is ignored.
 void Checkpoints::written(Member writer, Generation generation, const wire::CheckpointWritten& e,
                           Work& work) {
   const std::vector<Member> writers(e.files.size(), writer);
@@ -47,7 +48,7 @@ void Checkpoints::written(Member writer, Generation generation, const wire::Chec
   }
   const wire::PhaseStart open = parts_.lifecycle.phase();
   if (!parts_.group.may_write_checkpoint(generation) || e.phase != open.phase) return;
-  // The phase may be over when it is stored, and then it is not the trained model.
+  // If the phase is over when the checkpoint is stored, it is not the trained model.
   if (open.what != wire::PhaseKind::kFinish) work.then(lifecycle::CheckpointWriteBegun{e.number});
   store(e, writer, writers, work);
 }
@@ -106,7 +107,7 @@ void Checkpoints::conclude(std::uint64_t number, const std::string& error, Work&
   if (is_model && !error.empty() && !parts_.ended) parts_.group.model_failed();
 }
 
-// Ledger and accounts as of these places.
+// Keeps ledger and accounts as of these places.
 Status Checkpoints::keep_aside(const std::vector<wire::MemberPlace>& places,
                                StoreCheckpoint& store) const {
   ANTDT_TRY(Records::Images images, parts_.records.images_at(places));
@@ -118,7 +119,7 @@ Status Checkpoints::keep_aside(const std::vector<wire::MemberPlace>& places,
   return {};
 }
 
-// A writer whose host is not known, since somebody started it by hand, writes into the run
+// If the writer's host is not known, somebody started it by hand, and it writes into the run
 // directory of the launching host.
 std::vector<copies::Part> Checkpoints::parts_of(const wire::CheckpointWritten& written,
                                                 const std::vector<Member>& writers) const {

@@ -1,13 +1,13 @@
-// Checkpoints as they come from whoever writes them: what the ledger and the accounts were at their
-// step is put beside them, and they are given to be stored.
+// Checkpoints, from their writer to their storage: the ledger and the accounts as of the
+// checkpoint's step are added, and the checkpoint is passed on to be stored.
 //
-//   ──CheckpointBegun──> begun ──CheckpointWritten──> StoreCheckpoint ──CheckpointStored──> the
-//                          │                                             lifecycle hears how it
-//                          ended └── another one begins, its writer ends or is silent about it: it
+//   ──CheckpointBegun──> begun ──CheckpointWritten──> StoreCheckpoint ──CheckpointStored──>
+//                          │                                    the lifecycle hears the result
+//                          └── another one begins, or its writer ends or stops reporting it ──>
 //                          failed
 //
-// A member that does not say when it begins says CheckpointWritten alone. Nothing here is durable:
-// a restart of the job daemon forgets what was begun.
+// A member that does not report when it begins sends CheckpointWritten alone. Nothing here is
+// durable: a restart of the job daemon forgets what was begun.
 #pragma once
 
 #include <optional>
@@ -33,25 +33,26 @@ class Checkpoints {
   void on(const CheckpointStored& e, Work& work);
 
   void writer_ended(Member writer, Work& work);
-  // What was begun is of another lineage.
+  // Training went back, so what was begun belongs to another lineage.
   void went_back(Work& work);
-  // That it is written, or not, may be lost on its way: with each tick.
+  // With each tick: the report that a checkpoint was written, or failed, may have been lost.
   void look_at_begun(Work& work);
 
-  // Of this step and phase; `writers` of each file.
+  // The checkpoint of this step and phase; `writers` of each file.
   void store(const wire::CheckpointWritten& written, Member writer,
              const std::vector<Member>& writers, Work& work);
 
  private:
   struct Begun {
     wire::CheckpointBegun said;
-    StoreCheckpoint store;  // all but `written`
-    std::string error;      // why it can be no checkpoint; empty: it can
-    MonoTime seen{};        // when its writer was heard of last, writing
+    StoreCheckpoint store;  // complete but for `written`
+    std::string error;      // why it cannot become a checkpoint; empty: it can
+    MonoTime seen{};        // when its writer last reported that it is writing
   };
   [[nodiscard]] bool is_begun(Member writer, const wire::CheckpointWritten& e) const;
   void begun_failed(const std::string& why, Work& work);
-  void conclude(std::uint64_t number, const std::string& error, Work& work);  // empty: stored
+  void conclude(std::uint64_t number, const std::string& error,
+                Work& work);  // empty: it was stored
   [[nodiscard]] Status keep_aside(const std::vector<wire::MemberPlace>& places,
                                   StoreCheckpoint& store) const;
   [[nodiscard]] std::vector<copies::Part> parts_of(const wire::CheckpointWritten& written,

@@ -16,8 +16,8 @@ void Controlling::on(const ControlTickPassed& /*e*/, Work& work) {
   work.then(VerdictsDue{});
 }
 
-// What the controller needs to know of hosts. While a worker has no place yet and waits for room,
-// nobody can say how long another one would wait.
+// What the controller needs to know of the hosts. While a worker waits for room, nobody can say how
+// long another one would wait.
 control::TimePassed Controlling::tick() const {
   const std::uint64_t all = samples_total(parts_);
   const Lifecycle& life = parts_.lifecycle;
@@ -87,14 +87,14 @@ void Controlling::announce(const wire::Plan& plan, Work& work) {
 }
 
 void Controlling::on(const PlanKept& /*e*/, Work& work) {
-  // The plan of a group that is about to settle travels in its Settle.
+  // The plan of a group that is about to settle is sent in its Settle message.
   if (parts_.lifecycle.phase().phase == 0 || !parts_.group.whole()) return;
   for (const Member member : parts_.group.members()) {
     work.send(member, parts_.group.generation(), plan_of(member.worker));
   }
 }
 
-// Entries rise by worker.
+// Entries are ordered by worker.
 wire::Plan Controlling::plan_of(WorkerId worker) const {
   const wire::Plan& plan = parts_.controller.plan();
   wire::Plan own{plan.version, {}, plan.rate};
@@ -144,12 +144,13 @@ void Controlling::perform(const control::PerformAction& e, Work& work) {
                       fmt::format("backup workers need sync = \"ps-bsp\", this job has \"{}\"",
                                   parts_.config.spec.sync));
           },
-          [](const auto&) {},  // what comes as a plan
+          [](const auto&) {},  // this is sent as a plan
       },
       e.action);
 }
 
 void Controlling::on(const VerdictsDue& /*e*/, Work& work) {
+  if (parts_.traced.ranks().hang()) return;  // nobody makes steps, and that is said
   for (std::string& news : parts_.verdicts.look(parts_.controller.view(), work.now)) {
     work.note("verdict", std::move(news));
   }

@@ -1,5 +1,5 @@
-// What the controller is told of the job, and what becomes of what it decides: plans are kept and
-// sent, actions are recorded and asked for.
+// Connects the controller with the job: tells it what happens, stores and sends its plans, records
+// its actions and requests them.
 #pragma once
 
 #include <cstdint>
@@ -21,13 +21,13 @@ class Controlling {
   void on(const DecisionReceived& e, Work& work);
   // The controller has looked at the job.
   void on(const VerdictsDue& e, Work& work);
-  // The ledger and the servers know a plan: the members hear it.
+  // The ledger and the servers know the plan, so the members are told it.
   void on(const PlanKept& e, Work& work);
-  // What the controller wants done.
+  // Carries out what the controller wants done.
   void carry_out(const control::Effect& effect, Work& work);
 
-  // A member is told its own part alone: with everybody's, a plan for thousands would be millions
-  // of entries.
+  // A member is told only its own part. With the parts of all members, a plan for thousands of them
+  // would be millions of entries.
   [[nodiscard]] wire::Plan plan_of(WorkerId worker) const;
   [[nodiscard]] Status check_approve(std::uint64_t number) const;
 

@@ -9,7 +9,7 @@
 namespace antdt::ctl::job {
 namespace {
 
-// Room of a host where the role asks for no resources.
+// Room of a host if the role requests no resources.
 constexpr std::uint32_t kAnyNumber = 1'000'000;
 // How long an agent that came back may take to report an exit that it saw.
 constexpr Duration kVanishedAfter = std::chrono::seconds(5);
@@ -32,7 +32,7 @@ void HostWatch::on(const HostListed& e, Work& work) {
       return p.worker == member.worker && p.attempt == member.attempt;
     });
   };
-  // What was replaced while its host was away must end, and change nothing.
+  // A process that was replaced while its host was away must end, and may change nothing.
   for (const wire::RunningProcess& p : welcome.running) {
     const Member member{p.worker, p.attempt};
     const WorkerProcess* w = parts_.lifecycle.find(p.worker);

@@ -1,5 +1,5 @@
-// Hosts as their agents tell of them: what runs there and should not, and what should run there and
-// is not known any more.
+// Compares what agents report with what should run on their hosts: what runs there and should not,
+// and what should run there and is not known any more.
 #pragma once
 
 #include <map>
@@ -19,9 +19,9 @@ class HostWatch {
   void on(const HostWelcomed& e, Work& work);
   void on(const HostListed& e, Work& work);
   void on(const HostFellSilent& e, Work& work);
-  // It was heard of, or it has ended.
+  // The process was heard of, or it has ended.
   void is_known(Member member) { vanished_.erase(member); }
-  // With each tick: whose end is taken for granted.
+  // With each tick: takes the end of a missing process for granted after some time.
   void look(Work& work);
 
  private:

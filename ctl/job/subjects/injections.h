@@ -1,6 +1,6 @@
-// Fault injections that an operator orders while the job runs: every worker is told of the newest
-// one, also those that come later. The order is durable; for how long it has lasted is not, so
-// after a restart of the job daemon its time begins again.
+// Fault injections that an operator orders while the job runs. Every worker is told the newest one,
+// including workers that join later. The order is durable. Its elapsed time is not, so after a
+// restart of the job daemon its duration begins again.
 #pragma once
 
 #include <optional>
@@ -20,7 +20,7 @@ class Injections {
   explicit Injections(Parts& parts) : parts_(parts) {}
 
   void on(const InjectionOrdered& e, Work& work);
-  // A worker that joins hears of what is left of it.
+  // A worker that joins is told the rest of the present injection.
   void tell_newcomer(Member worker, Work& work) const { tell(worker, true, work); }
 
   [[nodiscard]] const wire::Injected& image() const { return newest_; }
@@ -30,8 +30,8 @@ class Injections {
   void tell(Member worker, bool again, Work& work) const;
 
   Parts& parts_;
-  wire::Injected newest_;          // number 0: nothing ever was
-  std::optional<MonoTime> until_;  // none: to the job's end
+  wire::Injected newest_;          // number 0: there has been none
+  std::optional<MonoTime> until_;  // empty: until the job's end
 };
 
 }  // namespace antdt::ctl::job

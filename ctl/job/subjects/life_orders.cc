@@ -37,6 +37,7 @@ void LifeOrders::carry_out(const lifecycle::Effect& effect, Work& work) {
 
 void LifeOrders::release(const lifecycle::ReleaseWorker& gone, Work& work) {
   parts_.vitals.forget(gone.member);
+  parts_.traced.release(gone.member, work);
   parts_.hosts.is_known(gone.member);
   parts_.checkpoints.writer_ended(gone.member, work);
   parts_.times.ended(gone.member, work.now);
@@ -45,7 +46,13 @@ void LifeOrders::release(const lifecycle::ReleaseWorker& gone, Work& work) {
 }
 
 void LifeOrders::end(const lifecycle::EndJob& e, Work& work) {
-  const Outcome& outcome = e.outcome;
+  lifecycle::EndJob told = e;
+  Outcome& outcome = told.outcome;
+  // Processes that fail since others wait for them do not know why.
+  const auto& hang = parts_.traced.hang();
+  const bool explains = outcome.state == "failed" && hang && !hang->over &&
+                        outcome.first_cause.find(hang->hang.text) == std::string::npos;
+  if (explains) outcome.first_cause = fmt::format("{}; {}", hang->hang.text, outcome.first_cause);
   work.note("end", outcome.first_cause.empty() ? fmt::format("the job is {}", outcome.state)
                                                : outcome.first_cause);
   parts_.series.cut_short(parts_.lifecycle.phase(), work.now);
@@ -54,7 +61,7 @@ void LifeOrders::end(const lifecycle::EndJob& e, Work& work) {
   }
   parts_.ended = true;
   parts_.watching.remember_moment(true, work);
-  work.say(e);
+  work.say(std::move(told));
 }
 
 }  // namespace antdt::ctl::job

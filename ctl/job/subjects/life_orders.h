@@ -1,4 +1,4 @@
-// What the lifecycle wants done.
+// Carries out what the lifecycle wants done.
 #pragma once
 
 #include "ctl/job/work.h"

@@ -11,8 +11,9 @@ namespace antdt::ctl::job {
 void Messages::on(const WorkerSaid& e, Work& work) {
   if (!parts_.config.spec.external && !parts_.lifecycle.is_current(e.member)) {
     return work.send(e.member, e.generation,
-                     wire::Refused{wire::RefusalCode::kStale, fmt::format("attempt {} of {} is not the current one",
-                                                        e.member.attempt, e.member.worker)},
+                     wire::Refused{wire::RefusalCode::kStale,
+                                   fmt::format("attempt {} of {} is not the current one",
+                                               e.member.attempt, e.member.worker)},
                      e.seq);
   }
   parts_.hosts.is_known(e.member);
@@ -63,7 +64,8 @@ void Messages::hear(const WorkerSaid& e, const wire::Join& said, Work& work) {
     parts_.vitals.watch(m, work.now);
     work.then(lifecycle::WorkerJoined{m, true});
     GroupJoinHeard heard{m, e.generation, said};
-    heard.join.data.files.clear();  // looked at, and there may be thousands
+    // the files have been compared, and there may be thousands of them
+    heard.join.data.files.clear();
     return work.then(std::move(heard));
   }
   const std::uint64_t phase_before = parts_.lifecycle.phase().phase;
@@ -81,7 +83,7 @@ void Messages::on(const GroupJoinHeard& e, Work& work) {
   parts_.group.join(e.member, e.generation, e.join, work);
 }
 
-// Who comes later, or asks again, hears of the phase that is open.
+// A client that comes later, or asks again, is told the open phase.
 void Messages::on(const LooseJoinHeard& e, Work& work) {
   const wire::PhaseStart open = parts_.lifecycle.phase();
   if (open.phase != e.phase_before || e.phase_before == 0) return;
@@ -130,9 +132,9 @@ void Messages::on(const ProgressCounted& e, Work& work) {
   parts_.series.hear(e.member, said, open.phase, work.now);
   if (said.plan != PlanVersion{}) work.then(control::PlanTookEffect{said.plan});
   if (!said.done) return;
-  if (said.phase < open.phase) {  // it has not heard of the next phase
-    // One of a generation that is not settled yet must not hear of it either: this
-    // was said in an earlier one, and came late.
+  if (said.phase < open.phase) {  // the member has not heard of the next phase
+    // A member of a generation that is not settled yet must not be told it either: the message is
+    // from an earlier generation and came late.
     const bool late = !parts_.group.whole() || e.generation != parts_.group.generation();
     if (parts_.lifecycle.collective() && late) return;
     return work.send(e.member, parts_.group.generation(), parts_.phases.as_it_stands(open));
@@ -154,8 +156,8 @@ void Messages::hear(const WorkerSaid& e, const wire::Metrics& said, Work& work) 
     case IoMoved::kWritten:
       work.then(lifecycle::CheckpointBytesMoved{});
       break;
-    // A checkpoint is read, or a state received, and bytes come: those that wait for it, or
-    // cannot say that they are there before they have it, are waited for.
+    // A member reads a checkpoint or receives a state, and bytes arrive. The members that wait for
+    // it, or that cannot become ready before they have the state, are given more time.
     case IoMoved::kHeldUpFor:
       parts_.group.state_moves(work);
       break;
@@ -172,6 +174,14 @@ void Messages::hear(const WorkerSaid& e, const wire::PsStats& said, Work& work) 
   if (e.member.worker.role != 's') return;
   parts_.server_stats.said(e.member.worker, said, parts_.servers.placement().role_of(e.member));
   work.then(control::ServerMetricsReported{e.member, said.requests, said.busy_us});
+}
+
+void Messages::hear(const WorkerSaid& e, const wire::Traced& said, Work& work) {
+  parts_.traced.hear(e.member, said, work);
+}
+
+void Messages::hear(const WorkerSaid& e, const wire::StackTold& said, Work& work) {
+  parts_.traced.hear(e.member, said, work);
 }
 
 void Messages::hear(const WorkerSaid& e, const wire::Bye& said, Work& work) {

@@ -1,4 +1,4 @@
-// What workers and servers say, as inputs of the machines.
+// Turns messages of workers and servers into inputs of the machines.
 #pragma once
 
 #include <cstdint>
@@ -22,11 +22,11 @@ class Messages {
   explicit Messages(Parts& parts) : parts_(parts) {}
 
   void on(const WorkerSaid& e, Work& work);
-  // The rest of what a message means, when a machine has taken the first part.
+  // The rest of what a message means, after a machine has processed the first part.
   void on(const ProgressCounted& e, Work& work);
   void on(const GroupJoinHeard& e, Work& work);
   void on(const LooseJoinHeard& e, Work& work);
-  // What a member tells of the steps of its generation, for the run's history.
+  // What a member reports of the steps of its generation, for the run's history.
   void hear_history(const wire::StepHistory& told, antdt::Step step, Work& work);
 
  private:
@@ -38,13 +38,15 @@ class Messages {
   void hear(const WorkerSaid& e, const wire::Ready& said, Work& work);
   void hear(const WorkerSaid& e, const wire::CheckpointBegun& said, Work& work);
   void hear(const WorkerSaid& e, const wire::CheckpointWritten& said, Work& work);
+  void hear(const WorkerSaid& e, const wire::Traced& said, Work& work);
+  void hear(const WorkerSaid& e, const wire::StackTold& said, Work& work);
   void hear(const WorkerSaid& e, const wire::Bye& said, Work& work);
   void hear(const WorkerSaid& e, const wire::Metrics& said, Work& work);
   void hear(const WorkerSaid& e, const wire::PsServing& said, Work& work);
   void hear(const WorkerSaid& e, const wire::PsSaved& said, Work& work);
   void hear(const WorkerSaid& e, const wire::PsStats& said, Work& work);
-  // Under every sync, and before this worker is a member of anything. Those who train already go
-  // on from the checkpoint that they write now.
+  // Called under every sync, before the worker is a member of anything. The members that train
+  // already write a checkpoint now, and the job can go on from it.
   [[nodiscard]] bool refuse_other_data(Member m, const wire::DataIdentity& data, Work& work);
 
   Parts& parts_;

@@ -20,7 +20,7 @@ Status Operators::check(const lifecycle::EvictionRequested& e) const {
   return server ? check(*server) : parts_.lifecycle.check(e);
 }
 
-// The rows of a server have to be with another process, which stays.
+// The rows of a server must also be on another process, which stays.
 Status Operators::check(const lifecycle::RestartRequested& e) const {
   ANTDT_RETURN_IF_ERROR(parts_.lifecycle.check(e));
   const servers::ServerGroup& servers = parts_.servers;
@@ -95,7 +95,7 @@ void Operators::on(const SkipOrdered& e, Work& work) {
   parts_.group.records_skipped(work);
 }
 
-// It is among the actions, so that the journal and the summary have who asked.
+// The request is recorded among the actions, so that the journal and the summary name who asked.
 void Operators::on(const OperatorAsked& e, Work& work) {
   parts_.past.add(ActionReport{0, parts_.lifecycle.seconds(), e.kind, "", e.text, "asked"});
   work.note("operator", fmt::format("{}: {}", e.kind, e.text));

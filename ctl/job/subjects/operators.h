@@ -1,4 +1,5 @@
-// What operators ask for, and the controller on its own: whether it can be done now, and by whom.
+// Requests of operators and of the controller: whether they can be granted now, and which machine
+// carries them out.
 #pragma once
 
 #include <optional>
@@ -15,14 +16,14 @@ class Operators {
  public:
   explicit Operators(Parts& parts) : parts_(parts) {}
 
-  // Whether it can be done; the error says why not.
+  // Whether the request can be granted; the error says why it cannot.
   [[nodiscard]] Status check(const lifecycle::EvictionRequested& e) const;
   [[nodiscard]] Status check(const lifecycle::RestartRequested& e) const;
   [[nodiscard]] Status check(const lifecycle::WorkerCountRequested& e) const;
   [[nodiscard]] Status check(const lifecycle::ServerCountRequested& e) const;
   [[nodiscard]] Status check(const wire::SkipRecords& order) const;
 
-  // Does it if it can be done.
+  // Carries the request out if it can be granted.
   void ask(const lifecycle::EvictionRequested& e, Work& work);
   void ask(const lifecycle::RestartRequested& e, Work& work);
   void ask(const lifecycle::WorkerCountRequested& e, Work& work);
@@ -31,8 +32,7 @@ class Operators {
   void on(const OperatorAsked& e, Work& work);
 
  private:
-  // What an eviction means where it names a process of a server: that this server is to run
-  // elsewhere.
+  // The eviction of a server's process means that this server is to run elsewhere.
   [[nodiscard]] std::optional<lifecycle::RestartRequested> server_to_move(
       const lifecycle::EvictionRequested& e) const;
 

@@ -30,12 +30,14 @@ void PhaseOrders::open(const wire::PhaseStart& start, Work& work) {
     finish_said_ = work.now;
     parts_.watching.expect_steps(work);
   }
-  parts_.members.send_to_group(start, work);
+  wire::PhaseStart said = start;
+  said.evaluated = parts_.series.newest_evaluation();
+  parts_.members.send_to_group(said, work);
 }
 
 void PhaseOrders::announce(const wire::PhaseStart& start, Work& work) {
   parts_.members.send_to_group(as_it_stands(start), work);
-  // All of it may be committed already: then nobody else will say so.
+  // All records may be committed already; then no other event would announce it.
   const shard_server::Ledger& ledger = parts_.records.ledger();
   if (ledger.complete() && ledger.phase().number == start.phase) {
     work.then(lifecycle::PhaseDrained{start.phase});
@@ -58,6 +60,7 @@ void PhaseOrders::on(const PhaseCompleted& e, Work& work) {
 wire::PhaseStart PhaseOrders::as_it_stands(wire::PhaseStart start) const {
   const shard_server::Ledger& ledger = parts_.records.ledger();
   if (start.phase == ledger.phase().number) start.committed = ledger.committed() + ledger.skipped();
+  start.evaluated = parts_.series.newest_evaluation();
   if (start.what == wire::PhaseKind::kFinish) parts_.ring.name_writer(start);
   return start;
 }

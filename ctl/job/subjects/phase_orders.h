@@ -1,5 +1,5 @@
-// Phases: when one opens, what the ledger and the members are told of it; when the ledger has all
-// of one, what the lifecycle is told.
+// Phases: when one opens, the ledger and the members are told; when the ledger has every record of
+// one, the lifecycle is told.
 #pragma once
 
 #include "core/clock.h"
@@ -15,18 +15,18 @@ class PhaseOrders {
   explicit PhaseOrders(Parts& parts) : parts_(parts) {}
 
   void open(const wire::PhaseStart& start, Work& work);
-  // To the members of a new generation.
+  // Announces the phase to the members of a new generation.
   void announce(const wire::PhaseStart& start, Work& work);
   void on(const PhaseCompleted& e, Work& work);
 
-  // With the records of the phase that members need not count any more; of the last phase, with
-  // who writes the model.
+  // Adds how many records of the phase the members need not count any more, and for the last phase
+  // which member writes the model.
   [[nodiscard]] wire::PhaseStart as_it_stands(wire::PhaseStart start) const;
 
-  // The last phase is announced again and again: a message may be lost, and then nobody writes the
-  // model, since members that wait for their next phase ask for nothing.
+  // The last phase is announced again and again. If the message were lost, nobody would write the
+  // model, because members that wait for their next phase ask for nothing.
   void repeat_finish(Work& work);
-  // With the next tick.
+  // Announces it again with the next tick.
   void say_finish_soon() { finish_said_ = {}; }
 
  private:

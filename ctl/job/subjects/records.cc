@@ -10,7 +10,7 @@ namespace antdt::ctl::job {
 
 namespace {
 
-// Other machines go on by it.
+// Whether other machines depend on this effect.
 bool leads_on(const shard_server::ledger::Effect& effect) {
   return std::holds_alternative<shard_server::ledger::EndPhase>(effect) ||
          std::holds_alternative<shard_server::ledger::StopJob>(effect);
@@ -29,7 +29,7 @@ void Records::step(const shard_server::ledger::Input& event, Work& work) {
     carry_out(*effect, work);
     if (leads_on(*effect)) break;
   }
-  // All that a completed phase leads to comes before what the ledger says after it.
+  // Everything that follows from a completed phase comes before the ledger's later effects.
   if (effect == effects_.end()) return;
   for (++effect; effect != effects_.end(); ++effect) work.then(std::move(*effect));
 }
@@ -48,7 +48,8 @@ void Records::on(const JobCreated& /*e*/, Work& work) {
 template <class Request>
 void Records::take(const Request& request, Work& work) {
   const RunHistory& history = parts_.history;
-  const auto before = history.hand(ledger_, parts_.membership, request.member, request.generation);
+  const auto before =
+      history.holding(ledger_, parts_.membership, request.member, request.generation);
   step(request, work);
   if (before) work.remember(RunHistory::changed(ledger_, request.member, *before));
 }
@@ -69,7 +70,8 @@ void Records::carry_out(shard_server::ledger::Effect& effect, Work& work) {
             work.send(e.member, e.generation, std::move(e.grants), e.seq);
           },
           [&](ledger::SendRefusal& e) {
-            // The worker's problem, and not the last thing that happened to the job.
+            // This is the worker's problem, so it is not shown as the last thing that happened to
+            // the job.
             work.say(PublishNote{"refused",
                                  fmt::format("{} (attempt {}) was refused: {}", e.member.worker,
                                              e.member.attempt, e.refused.reason),

@@ -1,6 +1,6 @@
-// The ledger and the accounts of the job: what is decided of records, written down and counted in
-// one place. What a decision of the ledger says to others follows it in the order in which it was
-// decided, and its journal records come first.
+// The ledger and the accounts of the job: the one place where decisions about records are written
+// down and counted. The effects of a ledger decision follow it in the order in which decisions were
+// made, and its journal records come first.
 #pragma once
 
 #include <string>
@@ -25,7 +25,7 @@ class Records {
   void carry_out(shard_server::ledger::Effect& effect, Work& work);
   // The job is new.
   void on(const JobCreated& e, Work& work);
-  // A worker's requests; what it holds then is told to the run's history.
+  // A worker's requests. What it holds afterwards is reported to the run's history.
   void fetch(const shard_server::ledger::FetchRequested& e, Work& work);
   void recalled(const shard_server::ledger::RecallAnswered& e, Work& work);
   // Training goes on from these images.
@@ -34,9 +34,9 @@ class Records {
 
   [[nodiscard]] const shard_server::Ledger& ledger() const { return ledger_; }
   [[nodiscard]] const shard_server::Accounts& accounts() const { return accounts_; }
-  // Null: the ledger does not know this attempt.
+  // Null if the ledger does not know this attempt.
   [[nodiscard]] const shard_server::Holder* holder_of(Member member) const;
-  // Both as of these places.
+  // Both images as of these places.
   struct Images {
     std::string ledger, accounts;
   };
@@ -50,7 +50,8 @@ class Records {
   Parts& parts_;
   shard_server::Ledger ledger_;
   shard_server::Accounts accounts_;
-  shard_server::ledger::Effects effects_;  // of the step in progress; kept for its memory
+  // effects of the present step; kept so that its memory is reused
+  shard_server::ledger::Effects effects_;
 };
 
 }  // namespace antdt::ctl::job

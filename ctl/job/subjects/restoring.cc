@@ -8,8 +8,9 @@
 namespace antdt::ctl::job {
 
 void Restoring::on(const CheckpointFound& e, Work& work) {
-  if (parts_.lifecycle.outcome()) return;  // the job began to end while it was looked for
-  // Nobody is left who could say how far the dead members were.
+  // the job began to end while the checkpoint was looked for
+  if (parts_.lifecycle.outcome()) return;
+  // Nobody is left who could report how far the dead members were.
   parts_.suspicions.add_all_of_members(work);
   if (parts_.suspicions.end_job_if_shared(work)) return;
   const auto begins = parts_.group.beginning(e);

@@ -1,4 +1,4 @@
-// Training goes on from a checkpoint: all of the model, or of lost servers their part.
+// Training goes on from a checkpoint: of the whole model, or of the lost servers' part.
 #pragma once
 
 #include "ctl/job/job_events.h"

@@ -8,7 +8,8 @@
 namespace antdt::ctl::job {
 namespace {
 
-// Of a worker that died: the last two steps, which may not be stable, and the one after them.
+// Steps of a dead worker whose records are suspect: the last two, which may not be stable, and the
+// one after them.
 constexpr std::uint64_t kSuspectSteps = 3;
 constexpr std::uint64_t kEverything = ~std::uint64_t{0};
 
@@ -18,7 +19,7 @@ void Suspicions::add(Member dead, std::uint64_t place, std::uint64_t records, Wo
   const shard_server::Ledger& ledger = parts_.records.ledger();
   const shard_server::Holder* holder = parts_.records.holder_of(dead);
   if (holder == nullptr || ledger.phase().kind != shard_server::PhaseKind::kTrain) return;
-  suspects_.add({ledger.phase().epoch, dead, shard_server::hand_of(*holder, place, records)});
+  suspects_.add({ledger.phase().epoch, dead, shard_server::held_by(*holder, place, records)});
   work.save_image();
 }
 
@@ -33,7 +34,7 @@ void Suspicions::add_all_of_members(Work& work) {
   for (const Member dead : std::exchange(members_, {})) add(dead, 0, kEverything, work);
 }
 
-// It has no share of the plan any more when its home has spoken.
+// The worker's share must be read now: it has none in the plan any more when its home answers.
 void Suspicions::add_server_worker(Member dead) {
   const auto& holders = parts_.records.ledger().holders();
   const auto holder = holders.find(dead.worker);
@@ -69,7 +70,7 @@ std::vector<ImageDeath> Suspicions::image() const {
   std::vector<ImageDeath> deaths;
   for (const shard_server::SuspiciousDeath& d : suspects_.deaths()) {
     ImageDeath death{d.epoch, d.member.worker, d.member.attempt, {}};
-    for (const shard_server::Interval& i : d.hand) {
+    for (const shard_server::Interval& i : d.held) {
       death.bounds.insert(death.bounds.end(), {i.from, i.to});
     }
     deaths.push_back(std::move(death));
@@ -82,7 +83,7 @@ void Suspicions::restore(const std::vector<ImageDeath>& deaths) {
   for (const ImageDeath& d : deaths) {
     known.push_back({d.epoch, {d.worker, d.attempt}, {}});
     for (std::size_t i = 0; i + 1 < d.bounds.size(); i += 2) {
-      known.back().hand.push_back({d.bounds[i], d.bounds[i + 1]});
+      known.back().held.push_back({d.bounds[i], d.bounds[i + 1]});
     }
   }
   suspects_.restore(std::move(known));

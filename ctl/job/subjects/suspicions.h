@@ -1,6 +1,7 @@
-// Records that workers may have died of. When a worker dies over its work, the records of its last
-// steps are suspect; when several deaths share some of them, the job ends and names them
-// (shard_server/suspects/suspects.h). The deaths are durable; whose place is not known yet is not.
+// Records that workers may have died of. When a worker dies while it works, the records of its last
+// steps are suspect. When several deaths share some of them, the job ends and names these records
+// (shard_server/suspects/suspects.h). The deaths are durable, except those whose place is not known
+// yet.
 #pragma once
 
 #include <cstdint>
@@ -20,28 +21,28 @@ class Suspicions {
  public:
   explicit Suspicions(Parts& parts) : parts_(parts) {}
 
-  // A member of a collective died. Where it was is known when the others settle; if nobody can say
-  // so, all that it held is suspect.
+  // A member of a collective died. Its place is known when the others settle. If nobody can report
+  // it, everything that the member held is suspect.
   void add_member(Member dead) { members_.push_back(dead); }
   void forget_members() { members_.clear(); }
   void add_last_steps(Member dead, std::uint64_t place, Work& work);
   void add_all_of_members(Work& work);
-  // A worker of servers died. Where it was is known when its home has spoken. False: nothing of
-  // it is suspect.
+  // A worker of servers died. Its place is known when its home has answered. False if none of its
+  // records are suspect.
   void add_server_worker(Member dead);
   [[nodiscard]] bool judge_server_worker(Member dead, std::uint64_t place, Work& work);
   void forget_server_workers() { server_workers_.clear(); }
 
-  // True: so many have died of the same records that the job ends.
+  // True if so many workers died of the same records that the job ends.
   [[nodiscard]] bool end_job_if_shared(Work& work) const;
-  // An operator wants it tried again.
+  // An operator wants the records tried again.
   void clear();
 
   [[nodiscard]] std::vector<ImageDeath> image() const;
   void restore(const std::vector<ImageDeath>& deaths);
 
  private:
-  // From `place` on, so many records of what it holds.
+  // Adds `records` records from `place` on, out of what the worker holds.
   void add(Member dead, std::uint64_t place, std::uint64_t records, Work& work);
 
   Parts& parts_;

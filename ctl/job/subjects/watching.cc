@@ -10,6 +10,7 @@ namespace antdt::ctl::job {
 void Watching::on(const TimePassed& /*e*/, Work& work) {
   work.then(lifecycle::TimePassed{});
   parts_.group.tick(work);
+  parts_.traced.tick(work);
   work.then(VitalsDue{});
   work.then(DeadlinesDue{});
 }
@@ -36,9 +37,9 @@ void Watching::on(const PauseChanged& e, Work& work) {
   expect_steps(work);
 }
 
-// No steps are expected while the journal has no room, since nobody gets records then; while one
-// member writes the model at the end and the others wait, however long that takes; and during the
-// last checkpoint of a group of servers.
+// No steps are expected in three cases: while the journal has no room, because nobody gets records
+// then; while one member writes the model at the end and the others wait, however long that takes;
+// and during the last checkpoint of a group of servers.
 void Watching::expect_steps(const Work& work) {
   const bool none = paused_ || !parts_.group.whole() || parts_.group.closing() ||
                     parts_.lifecycle.phase().what == wire::PhaseKind::kFinish;

@@ -1,5 +1,5 @@
-// What time brings: with each tick the machines look at their deadlines, hung processes are found,
-// and what may have been lost is said again.
+// What happens with time: with each tick the machines check their deadlines, hung processes are
+// found, and messages that may have been lost are repeated.
 #pragma once
 
 #include "ctl/job/work.h"
@@ -17,9 +17,9 @@ class Watching {
   void on(const DeadlinesDue& e, Work& work);
   void on(const PauseChanged& e, Work& work);
 
-  // Of whom steps can be expected from now on.
+  // Which workers are expected to make steps from now on.
   void expect_steps(const Work& work);
-  // For the run's history: once in a second, and when the job ends.
+  // Once a second, and when the job ends: writes a moment to the run's history.
   void remember_moment(bool ends, Work& work);
 
  private:

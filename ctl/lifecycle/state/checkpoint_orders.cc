@@ -6,7 +6,7 @@
 namespace antdt::ctl {
 namespace {
 
-// How long it may take until a member says that it writes a checkpoint.
+// How long it may take until a member reports that it writes a checkpoint.
 constexpr Duration kCheckpointPatience = std::chrono::minutes(5);
 
 }  // namespace
@@ -20,7 +20,7 @@ std::uint64_t CheckpointOrders::order(MonoTime now) {
 CheckpointOrders::Answer CheckpointOrders::answered(std::uint64_t number) {
   const bool was_begun = being_written_ != 0 && number == being_written_;
   if (was_begun) being_written_ = 0;
-  // Storing takes its time: an earlier order may be answered when a later one is waited for.
+  // Storing takes time, so an earlier order may be answered while a later one is waited for.
   const bool is_earlier = number < image_.ordered;
   if (!is_earlier) image_.pending = false;
   return {was_begun, is_earlier};

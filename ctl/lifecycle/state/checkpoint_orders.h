@@ -1,5 +1,5 @@
-// The checkpoints of a job as far as they were ordered, and what became of them: each has a number,
-// one is waited for at a time, and the answer to an order may come when a later one was given.
+// The checkpoints that were ordered, and their results. Each has a number, one is waited for at a
+// time, and the answer to an order may come after a later order was given.
 //
 //   none ──order()──> pending ──begun()──> being written ──answered()──> stored, or an error
 //                        └──give_up(): nobody will begin it any more──> none
@@ -28,14 +28,14 @@ class CheckpointOrders {
   [[nodiscard]] bool any_stored() const { return image_.stored > 0; }
   [[nodiscard]] bool pending() const { return image_.pending; }
   [[nodiscard]] bool being_written() const { return being_written_ != 0; }
-  // Said last; empty: the last one was stored.
+  // The last reported error; empty if the last checkpoint was stored.
   [[nodiscard]] const std::string& error() const { return error_; }
 
-  // Training begins: the first one is due after as long as every other.
+  // Training begins: the first checkpoint is due after the usual interval.
   void begin(MonoTime now) { ordered_at_ = now; }
-  // The number of a new one.
+  // Returns the number of a new order.
   std::uint64_t order(MonoTime now);
-  // A member writes it from now on, whatever becomes of its generation.
+  // A member writes it from now on, and finishes it whatever becomes of its generation.
   void begun(std::uint64_t number) { being_written_ = number; }
   void moved(MonoTime now) { moved_at_ = now; }
   void give_up() { image_.pending = false; }
@@ -47,17 +47,18 @@ class CheckpointOrders {
   // It was stored or has failed.
   [[nodiscard]] Answer answered(std::uint64_t number);
   void stored(std::uint64_t number);
-  // True: that was not said before.
+  // True if this error was not reported before.
   [[nodiscard]] bool failed(const std::string& error);
 
-  // What is pending is lost with the generation: nobody has begun to write it.
+  // Whether the pending checkpoint is lost with the generation, because nobody has begun to write
+  // it.
   [[nodiscard]] bool ends_with_generation() const {
     return image_.pending && being_written_ != image_.ordered;
   }
   [[nodiscard]] Duration since_order(MonoTime now) const { return now - ordered_at_; }
-  // Since the last one was ordered, or bytes of one were written or copied.
+  // Time since the last one was ordered, or since bytes of one were last written or copied.
   [[nodiscard]] Duration quiet_for(MonoTime now) const;
-  // Nobody has said that the pending one is written: the order may be lost.
+  // Whether nobody has reported for long that the pending one is written: the order may be lost.
   [[nodiscard]] bool seems_lost(MonoTime now) const;
 
  private:

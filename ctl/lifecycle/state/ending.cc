@@ -6,9 +6,9 @@
 namespace antdt::ctl {
 namespace {
 
-// How long the bytes of the last checkpoint may pause when the grace of a stop is over.
+// How long the bytes of the last checkpoint may pause after the grace of a stop is over.
 constexpr Duration kLastCheckpointPatience = std::chrono::seconds(10);
-// How long to wait for exits after everybody was sent SIGKILL.
+// How long to wait for exits after all processes were sent SIGKILL.
 constexpr Duration kKillDeadline = std::chrono::seconds(5);
 
 }  // namespace

@@ -1,5 +1,5 @@
-// How far the end of a job is, and until when each stage of it is waited for. While a last
-// checkpoint is written, each byte of it that moves puts its deadline off.
+// The stages of a job's end, and how long each is waited for. While a last checkpoint is written,
+// each byte of it that moves extends its deadline.
 //
 //   kNotYet ──await_checkpoint()──> kCheckpointing ──checkpoint_stored()──> kLeaving
 //      └──everybody_leaves()────────────────┴─────────────────────────────────^
@@ -7,7 +7,7 @@
 //   any ──kill()──> kKilled, which everybody_leaves() leaves as it is
 //   any ──end()──> kOver
 //
-// Nothing of it is durable: an ending that an earlier incarnation began begins again.
+// Nothing here is durable: an ending that an earlier incarnation began is begun again.
 #pragma once
 
 #include <cstdint>
@@ -21,21 +21,22 @@ class Ending {
   enum class Stage : std::uint8_t { kNotYet, kCheckpointing, kLeaving, kKilled, kOver };
 
   [[nodiscard]] Stage stage() const { return stage_; }
-  // Everybody is asked to go, or is about to be.
+  // Whether the processes are asked to leave, or are about to be.
   [[nodiscard]] bool has_begun() const { return stage_ != Stage::kNotYet; }
   [[nodiscard]] bool awaits_checkpoint() const { return stage_ == Stage::kCheckpointing; }
   [[nodiscard]] bool is_late(MonoTime now) const { return has_begun() && now >= deadline_; }
   [[nodiscard]] bool is_over() const { return stage_ == Stage::kOver; }
 
-  // From: any. To: kCheckpointing. Those who train write a checkpoint first.
+  // From: any. To: kCheckpointing. The workers that train write a checkpoint first.
   void await_checkpoint(Duration grace, MonoTime now);
-  // In kCheckpointing: bytes of it were written.
+  // In kCheckpointing: more bytes of the checkpoint were written.
   void checkpoint_moved(MonoTime now);
-  // From: kCheckpointing. To: kLeaving. It is in place, and everybody is asked to leave.
+  // From: kCheckpointing. To: kLeaving. The checkpoint is in place, and all processes are asked to
+  // leave.
   void checkpoint_stored(MonoTime now);
-  // From: any but kKilled. To: kLeaving. What has `grace` is killed after it.
+  // From: any but kKilled. To: kLeaving. Processes that still run after `grace` are killed.
   void everybody_leaves(Duration grace, MonoTime now);
-  // From: any. To: kKilled. False: everybody was killed before, and somebody has not ended.
+  // From: any. To: kKilled. False if all were killed before and some process has not ended.
   [[nodiscard]] bool kill();
   // From: any. To: kOver.
   void end() { stage_ = Stage::kOver; }

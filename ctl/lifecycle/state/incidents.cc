@@ -9,9 +9,9 @@
 namespace antdt::ctl {
 namespace {
 
-// Steps further apart than this do not count as training in between.
+// Time between two steps counts as training unless they are further apart than this.
 constexpr Duration kStepGap = std::chrono::seconds(30);
-// A peer's end is noticed within this time.
+// The end of a peer is noticed within this time.
 constexpr double kVictimSeconds = 5;
 
 std::string with_last_lines(std::string text, const std::string& last_lines) {
@@ -19,8 +19,8 @@ std::string with_last_lines(std::string text, const std::string& last_lines) {
   return fmt::format("{}; the last lines of its error output:\n{}", text, last_lines);
 }
 
-// How the processes of a gang end when they lose a peer: a program's own error, or a library that
-// gives up.
+// Whether the processes of a gang end like this when they lose a peer: with a program's own error,
+// or because a library gives up.
 bool may_be_victim(FailureClass cls, const WorkerProcess& worker) {
   return cls == FailureClass::kProgram ||
          (cls == FailureClass::kSignal && worker.signal == SIGABRT);
@@ -39,8 +39,8 @@ void Incidents::restore(Image image) {
   budgets_.restore(image_.budgets);
 }
 
-// Which failure of the present incident is its first cause is found when it is over: of one that
-// goes on and on its first failures stay, and its newest.
+// The first cause of the present incident is determined when the incident is over. If an incident
+// goes on and on, its first failures and its newest are kept.
 std::vector<FailureRecord> Incidents::take_old() {
   std::vector<FailureRecord>& all = image_.failures;
   std::vector<FailureRecord> taken;
@@ -109,7 +109,7 @@ bool Incidents::is_open() const {
   return !image_.failures.empty() && image_.failures.back().incident == image_.incident;
 }
 
-// What ails the job next is another incident.
+// The next failure belongs to another incident.
 void Incidents::end(double now_s) {
   for (FailureRecord& f : image_.failures) {
     if (f.incident != image_.incident) continue;

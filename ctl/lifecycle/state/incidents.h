@@ -1,9 +1,9 @@
-// What has failed, how often it may, and what was the cause. Failures until training goes on are
-// one incident, which has one first cause (failures.h); each takes one of the budget of its class,
-// which training refills.
+// What has failed, how many failures are tolerated, and what the cause was. All failures until
+// training goes on are one incident, which has one first cause (failures.h). Each failure takes one
+// from the budget of its class, and training refills the budgets.
 //
-// Durable: failures that are not past yet, the number of the incident, budgets, and the time of
-// training that refills them.
+// Durable: failures that are not past yet, the number of the incident, budgets, and the training
+// time that refills them.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,8 @@ namespace antdt::ctl {
 
 class Incidents {
  public:
-  static constexpr std::size_t kMostFailures = 16;  // that stay, of incidents that are over too
+  // how many failures are kept, including those of past incidents
+  static constexpr std::size_t kMostFailures = 16;
   static constexpr std::size_t kMostOfAnIncident = 64;
 
   Incidents(std::map<std::string, std::uint32_t> budgets, Duration refill)
@@ -28,48 +29,49 @@ class Incidents {
 
   struct Image {
     std::vector<FailureRecord> failures;
-    std::uint64_t incident = 1;  // the one that failures belong to now
+    std::uint64_t incident = 1;  // the incident to which failures belong now
     Budgets::Image budgets;
     double trained_s = 0;
     bool made_progress = false;
-    std::string over_budget;  // which budget a failure that ends the job exceeded
+    std::string over_budget;  // names the budget that was exceeded by the failure that ends the job
   };
   [[nodiscard]] Image image() const;
   void restore(Image image);
 
-  // The newest, of the present incident and a few before; the others were taken.
+  // The newest failures, of the present incident and a few earlier ones; the others were taken out.
   [[nodiscard]] const std::vector<FailureRecord>& failures() const { return image_.failures; }
-  // Failures that nothing more will be said of, or that are too many to wait for it.
+  // Takes out the failures to which nothing more will be added, or that are too many to keep.
   [[nodiscard]] std::vector<FailureRecord> take_old();
   [[nodiscard]] std::uint32_t budget_left(FailureClass cls) const {
     return budgets_.left(cls, image_.trained_s);
   }
 
-  // A step was made. True: the first of the job.
+  // A step was made. True if it is the first of the job.
   [[nodiscard]] bool progress(MonoTime now);
   [[nodiscard]] bool made_progress() const { return image_.made_progress; }
 
   void record(const WorkerProcess& worker, const std::string& host_name, FailureClass cls,
               double now_s);
-  // One failure more of this class can be borne. Hosts lost together are one.
+  // Whether one more failure of this class is tolerated. Several hosts lost together count as one.
   [[nodiscard]] bool take_budget(FailureClass cls);
-  // It could not: that is said with the cause.
+  // The budget was exceeded, which the outcome names with the cause.
   void exceed_budget(FailureClass cls);
-  // Whoever resumes the run lets it fail as often as at first.
+  // An operator who resumes the run restores all budgets.
   void forgive();
-  // Of processes that do not say that they only lost a peer: those that end after the first are its
-  // victims, unless they were killed, which makes those before them the victims.
+  // The class of a failure among processes that do not report that they lost a peer. Those that end
+  // after the first one are its victims, unless they were killed; in that case those that ended
+  // before are the victims.
   [[nodiscard]] FailureClass class_in_gang(FailureClass cls, const WorkerProcess& worker,
                                            double now_s);
 
-  [[nodiscard]] bool is_open() const;  // the present incident has failures
+  [[nodiscard]] bool is_open() const;  // whether the present incident has failures
   void end(double now_s);              // training goes on
-  // Of the present incident; null: nobody said why.
+  // The first cause of the present incident; null if no process reported one.
   [[nodiscard]] const FailureRecord* first_cause() const;
   [[nodiscard]] const std::string& over_budget() const { return image_.over_budget; }
 
  private:
-  Image image_;  // budgets are filled in by image()
+  Image image_;  // image() fills in the budgets
   Budgets budgets_;
   std::optional<MonoTime> last_progress_;
 };

@@ -1,4 +1,4 @@
-// The states of a job, and what its lifecycle needs to know of it.
+// The states of a job, and the settings that its lifecycle needs.
 #pragma once
 
 #include <cstdint>
@@ -32,7 +32,7 @@ enum class Restart { kNever, kMember, kGang };
 struct JobSpec {
   Protocol protocol = Protocol::kAntdt;
   Restart restart = Restart::kMember;
-  bool external = false;  // no worker is started: clients come by themselves
+  bool external = false;  // no worker is started, because clients come by themselves
   std::uint32_t epochs = 1;
   std::uint64_t train_records = 0;
   std::uint64_t eval_records = 0;
@@ -40,12 +40,12 @@ struct JobSpec {
   Duration stop_grace = std::chrono::seconds(10);
   std::map<std::string, std::uint32_t> budgets;  // by FailureClass
   Duration budget_refill = std::chrono::minutes(10);
-  // Parameter servers: how many (0: none), and [trainer] sync, backup_workers, staleness.
+  // Parameter servers: their number (0: none), and [trainer] sync, backup_workers, staleness.
   std::uint32_t servers = 0;
   SyncStrategy sync = SyncStrategy::kAllReduce;
   std::uint32_t backups = 0;
   std::uint64_t staleness = 0;
-  std::uint32_t server_replicas = 1;  // processes that are one server
+  std::uint32_t server_replicas = 1;  // how many processes form one server
   Delivery delivery = Delivery::kExactlyOnce;
   [[nodiscard]] std::uint32_t server_processes() const { return servers * server_replicas; }
 };

@@ -9,8 +9,8 @@ double LifeState::seconds() const {
   return seconds_before + (began ? to_seconds(now - *began) : 0);
 }
 
-// They lie in the order of their numbers, servers before or after the workers. So it is where it
-// should be, which is looked at first: every message asks for it.
+// Every message looks a process up, so the likely index is tried first. Workers are in the order of
+// their numbers, with the servers before or after them.
 const WorkerProcess* LifeState::find(WorkerId worker) const {
   const std::size_t count = workers.size();
   const std::size_t servers = spec.server_processes();

@@ -1,5 +1,5 @@
-// All that the life of a job keeps, which the subjects of one step (turn.h) share: each part that
-// has rules of its own is an object, and what several of them decide with is here.
+// The state of a job's lifecycle, shared by the subjects of one step (turn.h). A part with rules of
+// its own is an object; values that several subjects use are members here.
 #pragma once
 
 #include <optional>
@@ -32,29 +32,30 @@ struct LifeState {
   CheckpointOrders checkpoints;
   Phases phases;
   Ending ending;
-  // The rest of what is durable. What the objects above keep, and seconds, are filled in when an
-  // image is made.
+  // The rest of the durable state. When an image is made, the state of the objects above and the
+  // seconds are added.
   LifecycleImage image;
   MonoTime now{};
   std::optional<MonoTime> began;
-  double seconds_before = 0;                  // of earlier incarnations
-  std::optional<MonoTime> servers_failed_at;  // the servers were to become more or fewer
+  double seconds_before = 0;  // seconds of earlier incarnations
+  std::optional<MonoTime>
+      servers_failed_at;  // when the last change of the number of servers failed
 
   [[nodiscard]] JobState state() const { return static_cast<JobState>(image.state); }
   void set_state(JobState state) { image.state = static_cast<std::uint8_t>(state); }
-  // It has an outcome: all that runs is to end.
+  // Whether the job has an outcome, so that all processes are to end.
   [[nodiscard]] bool stopping() const { return image.outcome.has_value(); }
   [[nodiscard]] bool is_gang() const {
     return spec.protocol != Protocol::kAntdt || spec.restart == Restart::kGang;
   }
-  [[nodiscard]] double seconds() const;  // since the job began, over incarnations
+  [[nodiscard]] double seconds() const;  // since the job began, over all incarnations
   [[nodiscard]] const WorkerProcess* find(WorkerId worker) const;
   [[nodiscard]] WorkerProcess* find_mutable(WorkerId worker);
-  // Null: this attempt is not the present one.
+  // Null if this attempt is not the present one.
   [[nodiscard]] WorkerProcess* find_mutable(Member member);
-  // Whether this attempt is the present one and has not ended or been given up.
+  // Whether this attempt is the present one and has neither ended nor been given up.
   [[nodiscard]] bool is_current(Member member) const;
-  // Whether who joins now can be of use: at the end of the job newcomers cannot.
+  // Whether a process that joins now can be of use: at the end of the job newcomers cannot.
   [[nodiscard]] bool welcomes(Member member) const;
   [[nodiscard]] std::string host_name(const std::string& host) const;
   [[nodiscard]] std::uint32_t servers() const;

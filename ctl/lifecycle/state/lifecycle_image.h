@@ -1,4 +1,4 @@
-// What the journal keeps of a lifecycle. Names and meaning are those of every journal so far.
+// What the journal keeps of a lifecycle. Names and meaning are the same in every journal so far.
 #pragma once
 
 #include <cstdint>
@@ -17,27 +17,28 @@ struct LifecycleImage {
   std::uint8_t state = 0;
   std::vector<WorkerProcessImage> workers;
   std::vector<HostState> hosts;
-  std::uint64_t phase = 0;  // 0: none opened yet
+  std::uint64_t phase = 0;  // 0: no phase has opened yet
   bool collective = true;
   bool made_progress = false;
-  bool gang_stops = false;                // until all have exited, then all start again
-  std::uint32_t gang_quick_failures = 0;  // in a row, each soon after the start
-  double gang_waits_until_s = 0;          // not started again before
+  bool gang_stops = false;  // all processes are ending, and then all are started again
+  // how many times in a row the gang failed soon after its start
+  std::uint32_t gang_quick_failures = 0;
+  double gang_waits_until_s = 0;  // earliest time to start the gang again
   std::uint64_t checkpoints_ordered = 0;
   std::uint64_t checkpoints_stored = 0;
   bool checkpoint_pending = false;
-  bool model_kept = false;  // the final one is in place: everybody may leave
+  bool model_kept = false;  // the final model is in place, so all may leave
   std::vector<FailureRecord> failures;
-  std::uint64_t incident = 1;  // the one that failures belong to now
+  std::uint64_t incident = 1;  // the incident to which failures belong now
   Budgets::Image budgets;
   double trained_s = 0;
-  double seconds = 0;                // since the job began, when this was written
-  std::optional<Outcome> outcome;    // set from kStopping on
-  std::string over_budget;           // which budget a failure that ends the job exceeded
-  std::uint32_t servers = 0;         // 0: as many as the job file says
-  std::uint32_t servers_wanted = 0;  // 0: no others
-  std::uint64_t last_cut = 0;        // the checkpoint that they wait for; 0: not ordered
-  std::uint32_t servers_failed = 0;  // tries to become so many
+  double seconds = 0;              // since the job began, when this was written
+  std::optional<Outcome> outcome;  // set from kStopping on
+  std::string over_budget;    // names the budget that was exceeded by the failure that ends the job
+  std::uint32_t servers = 0;  // 0: the number in the job file
+  std::uint32_t servers_wanted = 0;  // the number to change to; 0: no change
+  std::uint64_t last_cut = 0;  // number of the checkpoint that the change waits for; 0: not ordered
+  std::uint32_t servers_failed = 0;  // failed tries to change the number
   template <class Self, class V>
   static void fields(Self& m, V& v) {
     v("state", m.state);

@@ -1,6 +1,6 @@
-// The phases of a job (train 0, eval 0, train 1, …, finish), which of them is open, and the group
-// that is in it: the members of the newest settled generation. A phase is over when the ledger has
-// handed out and committed all of it (drained) and each member has said that it is done with it.
+// The phases of a job (train 0, eval 0, train 1, …, finish), which of them is open, and its group:
+// the members of the newest settled generation. A phase is over when every record of it is
+// committed in the ledger (it is drained) and each member has reported that it is done with it.
 //
 // Durable: the number of the open phase.
 #pragma once
@@ -23,21 +23,22 @@ class Phases {
   };
   explicit Phases(const Shape& shape) : shape_(shape) {}
 
-  [[nodiscard]] std::uint64_t number() const { return number_; }  // 0: none opened yet
-  [[nodiscard]] std::uint64_t last() const;                       // number of "finish"
-  // The phase that is open (what is kNone if none is).
+  [[nodiscard]] std::uint64_t number() const { return number_; }  // 0: none has opened yet
+  [[nodiscard]] std::uint64_t last() const;                       // number of the phase "finish"
+  // The open phase (`what` is kNone if none is open).
   [[nodiscard]] wire::PhaseStart open() const { return describe(number_); }
   [[nodiscard]] wire::PhaseStart describe(std::uint64_t phase) const;
   void open(std::uint64_t phase);
-  // Training goes on from a checkpoint of this phase, with nobody yet.
+  // Training goes on from a checkpoint of this phase; the group is empty until one settles.
   void go_back_to(std::uint64_t phase);
   void restore(std::uint64_t phase, std::vector<Member> group);
 
-  // The ledger says so of the open phase.
+  // The ledger reports that the open phase is drained.
   void drain() { drained_ = true; }
   [[nodiscard]] bool drained() const { return drained_; }
   void done(WorkerId worker, std::uint64_t phase);
-  [[nodiscard]] bool is_done(WorkerId worker) const;  // with the open phase
+  // whether the worker is done with the open phase
+  [[nodiscard]] bool is_done(WorkerId worker) const;
 
   void settle(std::vector<Member> group);
   void unsettle() { settled_ = false; }
@@ -52,8 +53,8 @@ class Phases {
   std::uint64_t number_ = 0;
   bool drained_ = false;
   bool settled_ = false;
-  std::vector<Member> group_;                    // of the newest settled generation
-  std::map<WorkerId, std::uint64_t> done_with_;  // highest phase each member is done with
+  std::vector<Member> group_;                    // members of the newest settled generation
+  std::map<WorkerId, std::uint64_t> done_with_;  // the highest phase with which each member is done
 };
 
 }  // namespace antdt::ctl

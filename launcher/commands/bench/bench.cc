@@ -1,4 +1,4 @@
-// antdt bench: how fast the parts are on this machine.
+// antdt bench: measures how fast the parts are on this machine.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -54,7 +54,7 @@ void add_shards(CLI::App& bench, int& exit_code) {
   });
 }
 
-// One of its clients: started by the bench, of no use by itself.
+// A client of the bench. The bench starts it; by itself it is of no use.
 void add_shards_client(CLI::App& bench, int& exit_code) {
   const auto options = std::make_shared<bench::ClientOptions>();
   CLI::App* command = bench.add_subcommand("shards-client")->group("");
@@ -116,7 +116,7 @@ void add_ps(CLI::App& bench, int& exit_code) {
   });
 }
 
-// Its processes: started by the bench, of no use by themselves.
+// The processes of the bench. The bench starts them; by themselves they are of no use.
 void add_ps_processes(CLI::App& bench, int& exit_code) {
   for (const std::string role : {"ps-server", "ps-worker"}) {
     const auto options = std::make_shared<bench::PsOptions>();
@@ -148,8 +148,7 @@ struct AllreduceOptions {
   bool json = false;
 };
 
-// The collective is built with the trainer only, as a program of its own,
-// which this process becomes.
+// The collective is only built with the trainer, as a program of its own. This process executes it.
 int allreduce(const AllreduceOptions& options) {
   const auto program =
       launcher::find_program("antdt-bench-allreduce", launcher::program_directory(), ".");

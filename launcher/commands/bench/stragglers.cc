@@ -31,15 +31,15 @@ struct StragglersOptions {
   std::string out = "stragglers";
   std::uint32_t runs = 1;
   std::uint32_t at_once = 0;  // 0: three for each processor
-  double seconds = 0;         // of a job in the ideal case; 0: as long as its windows ask for
+  double seconds = 0;         // length of a job in the ideal case; 0: as long as its windows need
   bool json = false;
 };
 
-// A run of a cell that is to be made.
+// A planned run of a cell.
 struct Planned {
   std::size_t cell = 0;
   fleet::DrillSpeeds speeds;
-  std::string name;  // of its files
+  std::string name;  // stem of its files' names
   std::string run_dir;
 };
 
@@ -52,7 +52,8 @@ Result<fleet::DrillSpeeds> speeds_of(const Situation& situation, std::uint64_t s
                                   hosts, seed);
 }
 
-// Agents for the situations that have hosts, all the same ones; null: none does.
+// Starts agents for the situations that have hosts, the same for all of them; null if no situation
+// has hosts.
 Result<std::unique_ptr<bench::BenchHosts>> start_hosts(const StragglersOptions& options,
                                                        const std::vector<Cell>& cells) {
   const auto needs = std::ranges::find_if(
@@ -79,7 +80,7 @@ Result<Planned> plan_run(const StragglersOptions& options, const std::vector<Cel
   return Planned{index, std::move(speeds), std::move(name), std::move(run_dir)};
 }
 
-// What became of the runs, by cell.
+// The results of the runs, by cell.
 struct Done {
   std::vector<std::vector<Measured>> runs;
   std::vector<std::string> failures;
@@ -133,7 +134,7 @@ Result<StragglersOptions> with_defaults(StragglersOptions options) {
   return options;
 }
 
-// As it could be typed again.
+// The command line as a user could type it again.
 std::string command_of(const StragglersOptions& options) {
   std::string text = "antdt bench stragglers";
   if (options.wanted.quick) text += " --quick";

@@ -1,4 +1,5 @@
-// antdt bench stragglers: solutions and situations as real jobs, each beside its ideal.
+// antdt bench stragglers: runs solutions and situations as real jobs, and compares each with its
+// ideal.
 #pragma once
 
 #include <CLI/CLI.hpp>

@@ -1,4 +1,4 @@
-// antdt data: the accounts of a run, made-up data, the index.
+// antdt data: the accounts of a run, synthetic data, the index.
 #include <fmt/format.h>
 
 #include <memory>
@@ -18,8 +18,7 @@ namespace {
 
 Result<int> audit(const std::string& run, bool json) {
   ANTDT_TRY(const std::string run_dir, find_job(run));
-  // A run that was never started has no control.json, and its journal, if any,
-  // is in the run directory.
+  // A run that was never started has no control.json. Its journal, if any, is in the run directory.
   const auto control = launcher::read_control(run_dir);
   const std::string state_dir = control ? control->state_dir : run_dir;
   ANTDT_TRY(const auto found, shard_server::audit_journal(state_dir + "/state.db"));

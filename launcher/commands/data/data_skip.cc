@@ -1,4 +1,4 @@
-// antdt data skip: the job goes on without some records, for a reason.
+// antdt data skip: lets the job go on without some records, for a stated reason.
 #include <fmt/format.h>
 
 #include <memory>

@@ -1,4 +1,4 @@
-// antdt data which: the records that made a step.
+// antdt data which: shows the records that made a step.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -16,7 +16,7 @@ namespace antdt::cli {
 
 namespace {
 
-// As in the audit: the program reads its data by itself, or trains without steps.
+// As in the audit: the program reads its data without the ledger, or trains without steps.
 constexpr int kUnaccounted = 6;
 
 struct DataWhichOptions {
@@ -25,7 +25,7 @@ struct DataWhichOptions {
   bool json = false;
 };
 
-// The history knows of no step: why, and the exit code that says so.
+// The history has no step. Prints why, and returns the exit code for it.
 int nothing_known(const std::string& run_dir, const std::string& state_dir) {
   const auto accounts = shard_server::read_accounts(state_dir + "/state.db");
   if (!accounts) return report(accounts.error());

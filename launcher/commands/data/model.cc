@@ -1,4 +1,4 @@
-// antdt model: what a run has trained, for other programs.
+// antdt model: writes what a run has trained for other programs.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -21,11 +21,11 @@ using Json = nlohmann::ordered_json;
 struct ModelOptions {
   std::string run;
   std::string out;
-  std::string checkpoint;  // empty: the newest whole one
+  std::string checkpoint;  // empty: the newest complete one
   bool json = false;
 };
 
-// A checkpoint whose files are open and as its MANIFEST.json says.
+// A checkpoint whose files are open and agree with its MANIFEST.json.
 struct Chosen {
   std::string name;
   std::string directory;
@@ -66,14 +66,15 @@ Result<Chosen> open_whole(const std::string& checkpoints, const std::string& nam
   return Chosen{name, path, manifest.step, std::move(files)};
 }
 
-// The newest that is whole; which newer ones are damaged goes to standard error.
+// The newest complete checkpoint. Newer ones that are damaged are reported on standard error.
 Result<Chosen> newest_whole(const std::string& checkpoints) {
   std::vector<std::string> all = jobd::checkpoint_names(checkpoints);
   std::vector<std::string> names = all;
   while (!names.empty()) {
     auto chosen = open_whole(checkpoints, names.back());
     if (chosen) return chosen;
-    // A job that goes on removes one only when there is a newer one: begin again.
+    // A running job removes a checkpoint only when there is a newer one, so the search begins
+    // again.
     if (auto now = jobd::checkpoint_names(checkpoints); now != all) {
       names = all = std::move(now);
       continue;
@@ -122,7 +123,8 @@ Result<Exported> export_model(const ModelOptions& options) {
   ANTDT_RETURN_IF_ERROR(AsideDirectory::check(options.out));
   ANTDT_TRY(const Chosen chosen, choose(run_dir, job, options.checkpoint));
   ANTDT_TRY(const ModelContent content, content_of(chosen));
-  const SignalsWait signals;  // outlives what is made aside
+  const SignalsWait
+      signals;  // declared first, so that it outlives the directory that is made aside
   ANTDT_TRY(AsideDirectory aside, AsideDirectory::make_for(options.out));
   ANTDT_RETURN_IF_ERROR(aside.check_room(model_bytes(content)));
   const ModelOrigin origin{job_id(run_dir), job.trainer.model, chosen.name, chosen.step};

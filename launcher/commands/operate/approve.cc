@@ -1,4 +1,4 @@
-// antdt approve: does what was only advised.
+// antdt approve: carries out an action that was only advised.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// antdt evict: a worker, or all on a host, gives back what it holds and leaves.
+// antdt evict: a worker, or all workers on a host, give back the records they hold and leave.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -26,7 +26,7 @@ struct EvictOptions {
   ThroughAgent through;
 };
 
-// The workers that are meant, as they are before.
+// The status of the workers to evict, before the eviction.
 std::vector<report::WorkerStatus> meant(const report::Status& status, const std::string& target) {
   std::vector<report::WorkerStatus> found;
   for (const report::WorkerStatus& w : status.workers) {
@@ -63,8 +63,8 @@ const report::ServerStatus* find_server(const report::Status& status, const std:
   return found == status.servers.end() ? nullptr : &*found;
 }
 
-// With a replica it is started again, and gets what it is of its server while all go on.
-// Without one another process takes over, and then it leaves.
+// With a replica, the process is started again and receives its server's state while the others go
+// on. Without one, another process takes over, and then this one leaves.
 Status await_server(RunningJob& job, const report::Status& before,
                     const report::ServerStatus& server) {
   std::optional<report::ServerStatus> again;
@@ -133,7 +133,7 @@ Status evict(const EvictOptions& options) {
   report::Status after;
   ANTDT_RETURN_IF_ERROR(wait_until(job, [&](const report::Status& status) {
     after = status;
-    // Around parameter servers nobody else notices: the generation stays.
+    // With parameter servers the other workers go on in the same generation.
     const bool same_group = before.generation == 0 || !before.servers.empty();
     return std::ranges::all_of(leaving, [&](const auto& w) { return has_left(status, w); }) &&
            (same_group || status.generation > before.generation) && is_settled(status);

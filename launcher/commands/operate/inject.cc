@@ -1,4 +1,4 @@
-// antdt inject: stragglers on purpose, in a job that runs.
+// antdt inject: injects faults into a running job.
 #include <fmt/format.h>
 
 #include <filesystem>
@@ -23,7 +23,7 @@ struct Options {
   bool clear = false;
 };
 
-// As job.json has it, checked as in job.toml.
+// The rule as job.json has it, checked as in job.toml.
 Result<std::string> rule_of(const std::string& run_dir, const std::vector<std::string>& keys) {
   ANTDT_TRY(launcher::JobConfig config, launcher::load_effective(run_dir));
   config.inject.clear();

@@ -1,4 +1,4 @@
-// antdt resize: more or fewer workers, or parameter servers, while the job runs.
+// antdt resize: changes the number of workers, or of parameter servers, while the job runs.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -21,7 +21,7 @@ struct ResizeOptions {
   bool no_wait = false;
 };
 
-// Members of the group; where there is none (loose workers), who has joined.
+// The members of the group or, if there is none (loose workers), the workers that have joined.
 std::uint32_t training(const report::Status& status) {
   return static_cast<std::uint32_t>(
       std::ranges::count_if(status.workers, [&](const report::WorkerStatus& w) {
@@ -30,7 +30,7 @@ std::uint32_t training(const report::Status& status) {
       }));
 }
 
-// They may stay as they are: when it is given up.
+// The number of servers stays the same if the change is given up.
 Status await_servers(RunningJob& job, const report::Status& before, std::uint32_t wanted) {
   report::Status after;
   ANTDT_RETURN_IF_ERROR(wait_until(job, [&](const report::Status& status) {

@@ -1,4 +1,4 @@
-// A job that runs, reached for an operator's wish.
+// A connection to a running job, for an operator's request.
 #pragma once
 
 #include <functional>
@@ -16,22 +16,21 @@ namespace antdt::cli {
 struct RunningJob {
   std::string run_dir;
   launcher::RunControl control;
-  std::unique_ptr<transport::Context> context;  // outlives the link
+  std::unique_ptr<transport::Context> context;  // must outlive the link
   launcher::JobLink link;
 };
 
-// An error (kUsage, kUnreachable) says where the job is instead and what to do.
+// The error (kUsage, kUnreachable) says where the job is instead and what to do.
 [[nodiscard]] Result<RunningJob> reach(const std::string& job);
 
 [[nodiscard]] Result<report::Status> status_of(RunningJob& job);
 
-// Asks for the job's status until `happened` says so; while it takes long, what
-// the job waits for is told on standard error. kUnreachable when the job's
-// processes go away, kRefused when it ends first.
+// Asks for the job's status until `happened` is true. If that takes long, standard error says what
+// the job waits for. kUnreachable if the job's processes disappear, kRefused if the job ends first.
 [[nodiscard]] Status wait_until(RunningJob& job,
                                 const std::function<bool(const report::Status&)>& happened);
 
-// Whether nobody is awaited and nobody is on the way out: who is there trains.
+// Whether no worker is awaited and none is about to leave, so that all that are there train.
 [[nodiscard]] bool is_settled(const report::Status& status);
 
 }  // namespace antdt::cli

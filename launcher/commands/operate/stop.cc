@@ -1,4 +1,4 @@
-// antdt stop: a checkpoint, then the end; the run can be resumed.
+// antdt stop: the job writes a checkpoint and ends; the run can be resumed.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -28,12 +28,12 @@ struct StopOptions {
   ThroughAgent through;
 };
 
-// After its grace the job kills its workers; then it waits for their ends.
+// After its grace the job kills its workers, and then waits for their ends.
 constexpr Duration kAfterGrace = std::chrono::seconds(20);
 constexpr Duration kLookEvery = std::chrono::milliseconds(50);
 constexpr Duration kTellEvery = std::chrono::seconds(5);
 constexpr std::string_view kWrites = "writing the checkpoint";
-// How long is waited for the end of a job whose own grace is not known.
+// How long to wait for the end of a job whose own grace is not known.
 constexpr std::chrono::milliseconds kGraceOfAnother = std::chrono::minutes(2);
 
 Result<std::chrono::milliseconds> grace_of(const StopOptions& options, const std::string& run_dir) {
@@ -45,7 +45,7 @@ Result<std::chrono::milliseconds> grace_of(const StopOptions& options, const std
   return std::chrono::duration_cast<std::chrono::milliseconds>(us);
 }
 
-// What is written of a checkpoint, by whom: differs from before while bytes move.
+// Which worker writes how much of a checkpoint; it changes while bytes move.
 std::vector<std::string> written_by(const report::Status& status) {
   std::vector<std::string> all;
   const auto add = [&](const auto& processes) {
@@ -58,7 +58,7 @@ std::vector<std::string> written_by(const report::Status& status) {
   return all;
 }
 
-// Returns when the job has ended. It waits for `grace` and a while after it, and as long as its
+// Returns when the job has ended. Waits for `grace` and some time after it, and for as long as the
 // last checkpoint is written, as the job does.
 Status await_end(RunningJob& job, std::chrono::milliseconds grace) {
   const SteadyClock clock;
@@ -88,7 +88,7 @@ Status await_end(RunningJob& job, std::chrono::milliseconds grace) {
   return {};
 }
 
-// A job that ended by itself just then, or badly, says so.
+// A job that ended by itself at that moment, or failed, is reported as such.
 Result<int> tell_end(const std::string& run_dir) {
   ANTDT_TRY(const report::Summary summary, launcher::read_summary(run_dir));
   fmt::print("{}: {}\n", summary.state, run_dir);
@@ -98,7 +98,7 @@ Result<int> tell_end(const std::string& run_dir) {
   return summary.state == "stopped" ? 0 : static_cast<int>(summary.exit.code);
 }
 
-// Of another user's job nothing can be read but whether the agent still has it.
+// Of another user's job, only whether the agent still has it can be read.
 Result<int> stop_through_agent(const StopOptions& options) {
   wire::AdminOrder order;
   order.order = wire::AdminOrderKind::kStop;

@@ -1,4 +1,4 @@
-// Orders to a job that is reached through an agent, because it is another user's.
+// Orders to a job of another user, which is reached through an agent.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -11,20 +11,20 @@
 namespace antdt::cli {
 
 struct ThroughAgent {
-  std::string agent;  // HOST:PORT; "": not at all
+  std::string agent;  // HOST:PORT; "": not through an agent
   std::string keys = "~/.config/antdt";
   [[nodiscard]] bool wanted() const { return !agent.empty(); }
 };
 
 void add_agent_options(CLI::App& command, ThroughAgent& through);
 
-// Asked once; what the job daemon or the agent refuses is kRefused.
+// Sends the order once. If the job daemon or the agent refuses it, the error is kRefused.
 [[nodiscard]] Status order_through(const ThroughAgent& through, const std::string& job,
                                    const wire::AdminOrder& order);
-// Returns once the agent has no such job any more; kUnreachable after `patience`.
+// Returns once the agent does not have the job any more; kUnreachable after `patience`.
 [[nodiscard]] Status await_gone(const ThroughAgent& through, const std::string& job,
                                 std::chrono::milliseconds patience);
-// A table, or JSON, of the jobs that the agent knows.
+// Prints a table, or JSON, of the jobs that the agent knows.
 [[nodiscard]] Status print_jobs_of(const ThroughAgent& through, bool json);
 
 }  // namespace antdt::cli

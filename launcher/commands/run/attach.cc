@@ -1,4 +1,4 @@
-// antdt attach: the live view of antdt run, once more.
+// antdt attach: shows the live view of antdt run again.
 #include <fmt/format.h>
 
 #include <memory>

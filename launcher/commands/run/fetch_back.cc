@@ -8,9 +8,9 @@
 namespace antdt::cli {
 namespace {
 
-// For an agent to say the first word: somebody waits for it.
+// How long an agent may take for its first message; a user waits for it.
 constexpr Duration kHostAnswers = std::chrono::seconds(5);
-// For threads to end whose work is done.
+// How long threads may take to end after their work is done.
 constexpr Duration kThreadsEnd = std::chrono::seconds(5);
 
 }  // namespace
@@ -27,8 +27,8 @@ Result<FetchedBack> fetch_back(const std::string& run_dir, const launcher::JobCo
   const auto note = [&](const std::string& kind, const std::string& text) {
     kind == "copy-failed" ? back.troubles.push_back(text) : say(text);
   };
-  jobd::RunCopies copies(loop, {run_dir, config.job.id, config.checkpoint.copies, kHostAnswers},
-                         {note, {}});
+  jobd::RunCopies copies(
+      loop, clock, {run_dir, config.job.id, config.checkpoint.copies, kHostAnswers}, {note, {}});
   for (std::size_t i = 0; i < config.cluster.hosts.size(); ++i) {
     copies.add(context, {config.cluster.hosts[i], keys.job, keys.agents[i].z85});
   }

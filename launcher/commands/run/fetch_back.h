@@ -1,4 +1,4 @@
-// Checkpoints that a run needs to go on and its launching host has not: whole ones of the other
+// Checkpoints that a run needs to go on and that its launching host lacks. Complete ones on other
 // hosts of its cluster are found through their agents and fetched (docs/checkpoints-on-hosts.md).
 #pragma once
 
@@ -12,13 +12,13 @@
 namespace antdt::cli {
 
 struct FetchedBack {
-  bool fetched = false;               // this host has a newer one now
-  std::vector<std::string> troubles;  // hosts that could not be asked or read, a sentence each
+  bool fetched = false;               // this host now has a newer one
+  std::vector<std::string> troubles;  // one sentence for each host that could not be asked or read
 };
 
-// Asks every host of the cluster, and fetches the newest whole checkpoint that is newer than
-// `newest`, a directory of this host or "". Returns at once where there is no cluster. `say` is
-// called before a checkpoint is fetched, which may take long.
+// Asks every host of the cluster, and fetches the newest complete checkpoint that is newer than
+// `newest`, a directory of this host or "". Returns at once if there is no cluster. `say` is called
+// before a checkpoint is fetched, which may take long.
 [[nodiscard]] Result<FetchedBack> fetch_back(const std::string& run_dir,
                                              const launcher::JobConfig& config,
                                              const std::string& newest,

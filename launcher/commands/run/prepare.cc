@@ -8,6 +8,7 @@
 #include "core/ids.h"
 #include "core/os/fs.h"
 #include "jobd/programs/job_spec.h"
+#include "launcher/commands/run/ask_program.h"
 #include "launcher/config/cluster.h"
 #include "launcher/start/paths.h"
 #include "trainer/data/dataset.h"
@@ -18,7 +19,7 @@ namespace {
 
 constexpr Duration kClusterAnswers = std::chrono::seconds(3);
 
-// What this machine's private agent will report.
+// What this machine's private agent will report as its resources.
 launcher::HostResources this_machine() {
   const antdtd::Capacity capacity = antdtd::probe_capacity();
   return {antdtd::host_name(), capacity.cpus, capacity.memory_bytes, capacity.devices};
@@ -42,7 +43,7 @@ Status find_program_of(const char* role, launcher::RoleSection& section,
   return {};
 }
 
-// On other hosts only their agents can look.
+// Programs on other hosts can only be found by their agents.
 Status find_programs_of(launcher::JobConfig& config) {
   ANTDT_RETURN_IF_ERROR(find_own_solution(config));
   if (!config.cluster.hosts.empty()) return {};
@@ -51,7 +52,7 @@ Status find_programs_of(launcher::JobConfig& config) {
   return find_program_of("server", config.roles.server, config.job.directory);
 }
 
-// "w0 .. w3 on vm (...)", a line for each host in `places`.
+// Adds "w0 .. w3 on vm (...)", one line for each host in `places`.
 void add_lines(const Prepared& prepared, char role, const std::vector<std::size_t>& places,
                std::vector<std::string>& lines) {
   for (std::size_t first = 0; first < places.size();) {
@@ -65,6 +66,19 @@ void add_lines(const Prepared& prepared, char role, const std::vector<std::size_
         static_cast<double>(host.memory_bytes) / (1ULL << 30), host.devices));
     first = last + 1;
   }
+}
+
+// Programs, hosts and places.
+Result<Prepared> complete(transport::Context& context, Prepared prepared,
+                          const launcher::RunOptions& options) {
+  prepared.config.job.id = prepared.config.job.name + "-" + new_ulid();
+  ANTDT_RETURN_IF_ERROR(find_programs_of(prepared.config));
+  if (prepared.config.cluster.hosts.empty()) ANTDT_RETURN_IF_ERROR(ask_program(prepared.config));
+  ANTDT_RETURN_IF_ERROR(launcher::check_run_directory(options));
+  ANTDT_TRY(prepared.hosts, find_hosts(context, prepared.config));
+  ANTDT_TRY(prepared.places, launcher::place(prepared.hosts, prepared.config.roles));
+  prepared.config.roles.worker.count = static_cast<std::uint32_t>(prepared.places.workers.size());
+  return prepared;
 }
 
 }  // namespace
@@ -84,13 +98,17 @@ Result<Prepared> prepare(transport::Context& context, const std::string& job_fil
   Prepared prepared;
   ANTDT_TRY(prepared.config, launcher::load(job_file, overrides));
   ANTDT_TRY(prepared.job_toml, read_file(job_file));
-  prepared.config.job.id = prepared.config.job.name + "-" + new_ulid();
-  ANTDT_RETURN_IF_ERROR(find_programs_of(prepared.config));
-  ANTDT_RETURN_IF_ERROR(launcher::check_run_directory(options));
-  ANTDT_TRY(prepared.hosts, find_hosts(context, prepared.config));
-  ANTDT_TRY(prepared.places, launcher::place(prepared.hosts, prepared.config.roles));
-  prepared.config.roles.worker.count = static_cast<std::uint32_t>(prepared.places.workers.size());
-  return prepared;
+  return complete(context, std::move(prepared), options);
+}
+
+Result<Prepared> prepare_text(transport::Context& context, const std::string& text,
+                              const std::string& job_file,
+                              const std::vector<std::string>& overrides,
+                              const launcher::RunOptions& options) {
+  Prepared prepared;
+  ANTDT_TRY(prepared.config, launcher::load_text(text, job_file, overrides));
+  prepared.job_toml = text;
+  return complete(context, std::move(prepared), options);
 }
 
 std::vector<std::string> placement_lines(const Prepared& prepared) {
@@ -107,7 +125,7 @@ Result<std::string> index_data(const launcher::JobConfig& config) {
     ANTDT_TRY(train, data::build_index(json, data::Split::kTrain));
     ANTDT_TRY(eval, data::build_index(json, data::Split::kEval));
   }
-  // Put together as a worker does it: the two must be the same.
+  // Computed with the function that workers use, because the two results must be equal.
   nlohmann::ordered_json found = jobd::to_json(data::identity_of(train, eval));
   found["quarantined"] = train.quarantined + eval.quarantined;
   found["quarantine_files"] = {train.quarantine_file, eval.quarantine_file};

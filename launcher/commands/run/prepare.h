@@ -1,4 +1,4 @@
-// Everything that `antdt run` checks and finds out before anything starts.
+// All checks of `antdt run` that come before anything is started.
 #pragma once
 
 #include <string>
@@ -13,24 +13,32 @@
 namespace antdt::cli {
 
 struct Prepared {
-  std::string job_toml;        // as given
-  launcher::JobConfig config;  // with its job id, its programs found, its count placed
+  std::string job_toml;  // the text as given
+  // with job id, full paths of programs, and the number of workers that was placed
+  launcher::JobConfig config;
   std::vector<launcher::HostResources> hosts;
-  launcher::Placement places;  // on `hosts`
+  launcher::Placement places;  // indices in `hosts`
 };
 
-// Reads and checks the job, asks the hosts and places workers and servers.
+// Reads and checks the job, asks the hosts for their resources, and places workers and servers.
 [[nodiscard]] Result<Prepared> prepare(transport::Context& context, const std::string& job_file,
                                        const std::vector<std::string>& overrides,
                                        const launcher::RunOptions& options);
 
-// The program that decides runs beside the job daemon, on this machine: its full path.
+// The same of a job.toml that is in memory; `job_file` is where it would be.
+[[nodiscard]] Result<Prepared> prepare_text(transport::Context& context, const std::string& text,
+                                            const std::string& job_file,
+                                            const std::vector<std::string>& overrides,
+                                            const launcher::RunOptions& options);
+
+// Finds the full path of the program that decides, which runs beside the job daemon on this
+// machine.
 [[nodiscard]] Status find_own_solution(launcher::JobConfig& config);
 
-// "w0 .. w3 on 10.0.0.1:7700", a line for each host of the workers, then of the servers.
+// "w0 .. w3 on 10.0.0.1:7700": one line for each host of the workers, then of the servers.
 [[nodiscard]] std::vector<std::string> placement_lines(const Prepared& prepared);
 
-// Builds the data's index, or finds it built. RUN/data.json as text.
+// Builds the data's index, unless it exists. Returns the text of RUN/data.json.
 [[nodiscard]] Result<std::string> index_data(const launcher::JobConfig& config);
 
 }  // namespace antdt::cli

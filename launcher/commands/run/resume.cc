@@ -30,7 +30,7 @@ Status check_ended(const std::string& run_dir) {
     return fail(ErrorKind::kUsage, "the run in {} still runs: watch it with antdt attach {}",
                 run_dir, run_dir);
   }
-  if (!is_there(run_dir + "/summary.json")) return {};  // broken off
+  if (!is_there(run_dir + "/summary.json")) return {};  // the run broke off
   ANTDT_TRY(const report::Summary summary, launcher::read_summary(run_dir));
   if (summary.state != "done") return {};
   return fail(ErrorKind::kUsage,
@@ -40,7 +40,7 @@ Status check_ended(const std::string& run_dir) {
 
 std::string journal_of(const std::string& state_dir) { return state_dir + "/state.db"; }
 
-// A journal that is damaged is found here, before anything starts.
+// Finds a damaged journal before anything starts.
 Status check_journal(const std::string& run_dir, const std::string& state_dir) {
   const std::string path = journal_of(state_dir);
   const std::string way_out = fmt::format(
@@ -72,10 +72,11 @@ bool keeps_checkpoints(const launcher::JobConfig& config) {
 
 struct GoesOnFrom {
   jobd::CheckpointStore::Newest newest;
-  std::vector<std::string> troubles;  // hosts that may have a newer one and could not be read
+  // one for each host that may have a newer one and could not be read
+  std::vector<std::string> troubles;
 };
 
-// The newest whole checkpoint of any host, which this host has afterwards.
+// The newest complete checkpoint of any host. Afterwards this host has it.
 Result<GoesOnFrom> newest_of_all(const ResumeOptions& options, const std::string& run_dir,
                                  const launcher::JobConfig& config) {
   const jobd::CheckpointStore store(run_dir, config.checkpoint.keep);
@@ -93,7 +94,7 @@ Result<GoesOnFrom> newest_of_all(const ResumeOptions& options, const std::string
   return found;
 }
 
-// Says from which checkpoint training goes on, and which newer ones cannot be read.
+// Prints from which checkpoint training goes on, and which newer ones cannot be read.
 Status check_checkpoints(const ResumeOptions& options, const std::string& run_dir,
                          const launcher::JobConfig& config) {
   ANTDT_TRY(const GoesOnFrom from, newest_of_all(options, run_dir, config));
@@ -130,9 +131,9 @@ Status check_keeps_checkpoints(const launcher::JobConfig& config) {
               "one keep their own; begin a new run");
 }
 
-// The journal and its log get another name beside the old one, by which SQLite
-// still finds the two together. The journal first: a log without it is no
-// journal, and one without its log would be an old one.
+// The journal and its write-ahead log get other names beside the old ones, by which SQLite still
+// finds that they belong together. The journal is renamed first: a log without a journal is
+// useless, but a journal without its log would be valid and out of date.
 Result<std::string> put_journal_aside(const std::string& state_dir) {
   const std::string path = journal_of(state_dir);
   int number = 1;
@@ -148,7 +149,7 @@ Result<std::string> put_journal_aside(const std::string& state_dir) {
   return aside();
 }
 
-// The data must be what the run began with: its records are known by number.
+// The data must be what the run began with, because its records are known by number.
 Status check_data(const std::string& run_dir, const launcher::JobConfig& config) {
   ANTDT_TRY(const jobd::DataFound before, jobd::load_data_found(run_dir));
   ANTDT_TRY(const std::string now_text, index_data(config));
@@ -161,7 +162,7 @@ Status check_data(const std::string& run_dir, const launcher::JobConfig& config)
               run_dir, *difference);
 }
 
-// The run's configuration with what is to change.
+// The run's configuration with the requested changes.
 Result<launcher::ChangedConfig> settings(const std::string& run_dir,
                                          const std::vector<std::string>& overrides) {
   ANTDT_TRY(const launcher::JobConfig before, launcher::load_effective(run_dir));
@@ -180,7 +181,7 @@ Status change_settings(const ResumeOptions& options, const std::string& run_dir,
   return launcher::write_effective(run_dir, changed.config);
 }
 
-// A request that no job daemon has read yet may have changes that are in force by now.
+// The changes in a request that no job daemon has read yet may already be in force.
 Status request_resume(const ResumeOptions& options, const std::string& run_dir,
                       const launcher::ChangedConfig& changed) {
   launcher::ResumeRequest request{operator_name(), options.from_checkpoint,
@@ -193,7 +194,7 @@ Status request_resume(const ResumeOptions& options, const std::string& run_dir,
   return launcher::write_resume_request(run_dir, request);
 }
 
-// The end that was written before stays to be read, under a name of its own.
+// Keeps the summary of the previous end under a name of its own.
 Status put_summary_aside(const std::string& run_dir) {
   const std::string summary = run_dir + "/summary.json";
   if (!is_there(summary)) return {};
@@ -225,8 +226,8 @@ Result<int> resume(const ResumeOptions& options) {
   ANTDT_RETURN_IF_ERROR(check_data(run_dir, config));
   ANTDT_RETURN_IF_ERROR(check_checkpoints(options, run_dir, config));
 
-  // Should we die on the way, the run has not ended, and resuming it again, in
-  // the same way, is right.
+  // If this process dies on the way, the run has not ended, and resuming it again in the same way
+  // is correct.
   if (options.from_checkpoint) {
     ANTDT_TRY(const std::string aside, put_journal_aside(before.state_dir));
     fmt::print(talk(options.json), "the journal was put aside as {}\n", aside);

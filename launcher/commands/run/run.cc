@@ -1,4 +1,4 @@
-// antdt run: a job from its file to its summary.
+// antdt run: runs a job from its file to its summary.
 #include <fmt/format.h>
 
 #include <memory>
@@ -9,6 +9,7 @@
 #include "launcher/commands/commands.h"
 #include "launcher/commands/run/prepare.h"
 #include "launcher/commands/run/resume.h"
+#include "launcher/commands/run/run_prepared.h"
 #include "launcher/commands/run/watch_run.h"
 #include "launcher/start/start.h"
 #include "launcher/view/live_view.h"
@@ -19,17 +20,15 @@ namespace {
 
 struct RunOptions {
   std::string job;
-  std::string resume;  // a run to go on with; then there is no job
+  std::string resume;  // a run to resume; then no job file is given
   bool from_checkpoint = false;
   std::vector<std::string> set;
-  launcher::RunOptions run;
-  bool json = false;
-  bool detach = false;
+  RunHow how;
   bool dry_run = false;
 };
 
 void print_dry_run(const RunOptions& options, const Prepared& prepared) {
-  if (options.json) {
+  if (options.how.json) {
     nlohmann::ordered_json placement = nlohmann::ordered_json::array();
     const auto add = [&](const char* role, const std::vector<std::size_t>& places) {
       for (std::size_t i = 0; i < places.size(); ++i) {
@@ -49,14 +48,14 @@ void print_dry_run(const RunOptions& options, const Prepared& prepared) {
   for (const std::string& line : placement_lines(prepared)) fmt::print("# {}\n", line);
 }
 
-// What is said of malformed rows that were put aside.
-void print_quarantined(const RunOptions& options, const std::string& data_json) {
+// Prints how many malformed rows were quarantined.
+void print_quarantined(bool json, const std::string& data_json) {
   const auto data = nlohmann::json::parse(data_json);
   if (data["quarantined"] == 0) return;
-  fmt::print(talk(options.json), "{} malformed rows were put aside:\n",
+  fmt::print(talk(json), "{} malformed rows were put aside:\n",
              data["quarantined"].get<std::uint64_t>());
   for (const auto& file : data["quarantine_files"]) {
-    if (file != "") fmt::print(talk(options.json), "  {}\n", file.get<std::string>());
+    if (file != "") fmt::print(talk(json), "  {}\n", file.get<std::string>());
   }
 }
 
@@ -65,17 +64,23 @@ Result<int> run(const RunOptions& options) {
     return fail(ErrorKind::kUsage, "which job? antdt run job.toml, or antdt run --resume RUN");
   }
   transport::Context context;
-  ANTDT_TRY(const launcher::Programs programs, launcher::find_programs());
-  ANTDT_TRY(const std::string sockets, runtime_directory());
-  ANTDT_TRY(const Prepared prepared, prepare(context, options.job, options.set, options.run));
+  ANTDT_TRY(const Prepared prepared, prepare(context, options.job, options.set, options.how.run));
   if (options.dry_run) {
     print_dry_run(options, prepared);
     return 0;
   }
+  return run_prepared(context, prepared, options.how);
+}
+
+}  // namespace
+
+Result<int> run_prepared(transport::Context& context, const Prepared& prepared, const RunHow& how) {
+  ANTDT_TRY(const launcher::Programs programs, launcher::find_programs());
+  ANTDT_TRY(const std::string sockets, runtime_directory());
   ANTDT_TRY(const std::string data_json, index_data(prepared.config));
-  print_quarantined(options, data_json);
+  print_quarantined(how.json, data_json);
   ANTDT_TRY(launcher::RunDirectory directory,
-            launcher::create_run_directory(prepared.config, prepared.job_toml, options.run));
+            launcher::create_run_directory(prepared.config, prepared.job_toml, how.run));
   ANTDT_RETURN_IF_ERROR(write_file_atomic(directory.path + "/data.json", data_json, 0600));
 
   launcher::hold_signals();
@@ -83,13 +88,11 @@ Result<int> run(const RunOptions& options) {
             launcher::start_job(context,
                                 {programs, sockets, directory.path, directory.state_dir,
                                  prepared.config.job.id, prepared.config.failure.orphan_timeout}));
-  print_started({prepared.config.job.id, directory.path, options.json, options.detach});
-  if (options.detach) return 0;
-  return watch_run(
-      context, {directory.path, control, prepared.config.failure.stop_grace, options.json, true});
+  print_started({prepared.config.job.id, directory.path, how.json, how.detach});
+  if (how.detach) return 0;
+  return watch_run(context,
+                   {directory.path, control, prepared.config.failure.stop_grace, how.json, true});
 }
-
-}  // namespace
 
 void add_run(CLI::App& app, int& exit_code) {
   const auto options = std::make_shared<RunOptions>();
@@ -114,14 +117,14 @@ void add_run(CLI::App& app, int& exit_code) {
       ->expected(1)
       ->take_all()
       ->allow_extra_args(false);
-  command->add_option("--run-dir", options->run.run_dir, "directory of this run")
+  command->add_option("--run-dir", options->how.run.run_dir, "directory of this run")
       ->type_name("DIR")
       ->excludes(goes_on);
-  command->add_option("--state-dir", options->run.state_dir, "local directory for the journal")
+  command->add_option("--state-dir", options->how.run.state_dir, "local directory for the journal")
       ->type_name("DIR")
       ->excludes(goes_on);
-  command->add_flag("--json", options->json, "print only JSON to standard output");
-  command->add_flag("--detach", options->detach, "return when the job runs");
+  command->add_flag("--json", options->how.json, "print only JSON to standard output");
+  command->add_flag("--detach", options->how.detach, "return when the job runs");
   command
       ->add_flag("--dry-run", options->dry_run,
                  "check everything, print configuration and placement, start nothing")
@@ -130,7 +133,7 @@ void add_run(CLI::App& app, int& exit_code) {
     const auto result = options->resume.empty()
                             ? run(*options)
                             : resume({options->resume, options->from_checkpoint, options->set,
-                                      options->json, options->detach});
+                                      options->how.json, options->how.detach});
     exit_code = result ? *result : report(result.error());
   });
 }

@@ -1,4 +1,4 @@
-// A job that runs, shown until it ends: what run, run --resume and attach share.
+// Shows a running job until it ends, for run, run --resume and attach.
 #pragma once
 
 #include <chrono>
@@ -16,25 +16,25 @@ struct WatchRun {
   launcher::RunControl control;
   std::chrono::milliseconds stop_grace{};
   bool json = false;         // standard output is for the summary, as JSON
-  bool signals_stop = true;  // false: a signal only ends the watching
+  bool signals_stop = true;  // false: a signal only ends the watching, not the job
 };
 
-// Where progress and remarks go.
+// The stream for progress and remarks.
 [[nodiscard]] inline std::FILE* talk(bool json) { return json ? stderr : stdout; }
 
 struct Started {
   std::string job;
   std::string run_dir;
   bool json = false;
-  bool detached = false;  // how to look at it is said too
+  bool detached = false;  // also print how to look at the run
 };
 void print_started(const Started& started);
 
-// The exit code of the job, its summary printed and its last lines the first
-// cause; or 128 plus the number of the signal that ended the watching.
+// Returns the exit code of the job, after printing its summary and its first cause; or 128 plus the
+// number of the signal that ended the watching.
 [[nodiscard]] Result<int> watch_run(transport::Context& context, const WatchRun& run);
 
-// Prints how an ended run ended; its exit code.
+// Prints how a run ended, and returns its exit code.
 [[nodiscard]] Result<int> print_summary(const std::string& run_dir, bool json);
 
 }  // namespace antdt::cli

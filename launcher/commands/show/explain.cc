@@ -1,4 +1,4 @@
-// antdt explain: why a job is in its state, in sentences.
+// antdt explain: says in sentences why a job is in its state.
 #include "launcher/view/explain.h"
 
 #include <fmt/format.h>
@@ -17,7 +17,7 @@ namespace antdt::cli {
 
 namespace {
 
-// A line that was cut short (the machine went down) is left out.
+// A line that was cut short (when the machine went down) is ignored.
 std::vector<launcher::EventView> events_in(const std::string& text) {
   std::vector<launcher::EventView> events;
   std::istringstream lines(text);
@@ -27,7 +27,7 @@ std::vector<launcher::EventView> events_in(const std::string& text) {
   return events;
 }
 
-// What the run's own files say.
+// The content of the run's own files.
 struct Files {
   std::string run_dir;
   RunState state = RunState::kBrokenOff;
@@ -45,7 +45,7 @@ Result<Files> read_files(const std::string& job) {
   return files;
 }
 
-// `events`: those of the files, if they can be read; else what the daemon remembers.
+// `events`: those in the files, if they can be read; otherwise those that the daemon has in memory.
 Status ask_daemon(RunningJob& running, launcher::ExplainInput& input) {
   ANTDT_TRY(launcher::JobStatus answer, running.link.status(0, std::chrono::seconds(3)));
   input.status_json = std::move(answer.status_json);

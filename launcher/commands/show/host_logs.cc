@@ -47,7 +47,8 @@ Result<jobd::HostFiles> HostLogs::open(const jobd::HostAddress& address) {
   return jobd::HostFiles::open(*context_, address, job_, run_dir_, std::move(watch));
 }
 
-// Beside what is read of others: one that is away keeps nobody waiting but at first.
+// Connections are made beside reading from other hosts. A host that is away delays only the first
+// call.
 void HostLogs::connect() {
   for (Host& host : hosts_) {
     if (host.files || host.opening || clock_.now() < host.not_before) continue;
@@ -79,7 +80,7 @@ void HostLogs::failed(Host& host, const Error& error) {
   host.not_before = clock_.now() + kConnectAgain;
 }
 
-// A service that has ended, as it does with its job, is asked for again at once.
+// A file service that has ended, as it does with its job, is requested again at once.
 template <class T, class M>
 Result<T> HostLogs::ask(Host& host, const M& message) {
   if (!host.files) return fail(ErrorKind::kUnreachable, "{}", host.trouble);
@@ -132,8 +133,8 @@ std::map<std::string, std::string> HostLogs::troubles() const {
 HostLogReader::HostLogReader(HostLogs& logs, const WorkerLog& log, std::optional<std::size_t> lines)
     : logs_(logs), host_(log.host), name_(log.path), lines_(lines) {}
 
-// What was rotated away before, and then what there is of the file. If it is rotated in between,
-// the part that was rotated away is the file that was found first.
+// First reads what was rotated away, then the file itself. If the file is rotated in between, the
+// part that was rotated away is the file that was found first.
 void HostLogReader::begin() {
   text_.clear();
   offset_ = 0;
@@ -153,7 +154,7 @@ void HostLogReader::begin() {
   if (lines_) text_ = *lines_ == 0 ? "" : std::string(launcher::last_lines_of(text_, *lines_));
 }
 
-// Up to its end as it is now; false: it is another file by now, or cannot be read.
+// Reads up to the file's present end; false if the name is another file by now, or cannot be read.
 bool HostLogReader::read_to_end(const std::string& name) {
   for (;;) {
     const auto data = logs_.read(host_, name, offset_, kLogChunk);
@@ -168,7 +169,7 @@ void HostLogReader::read_on() {
   if (read_to_end(name_)) return;
   const auto next = logs_.read(host_, name_, 0, 0);
   if (!next || next->inode == inode_) return;  // it cannot be read now
-  std::ignore = read_to_end(name_ + ".1");     // what was still written into it
+  std::ignore = read_to_end(name_ + ".1");     // reads what was written into it before the rotation
   inode_ = next->inode;
   offset_ = 0;
   std::ignore = read_to_end(name_);

@@ -21,7 +21,7 @@ namespace {
 struct Row {
   KnownRun run;
   std::string state;
-  std::uint64_t workers = 0;  // that run
+  std::uint64_t workers = 0;  // workers that run
   std::uint64_t samples_done = 0;
   std::uint64_t samples_total = 0;
 };

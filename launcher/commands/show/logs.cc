@@ -1,4 +1,4 @@
-// antdt logs: what the workers of a run have written.
+// antdt logs: shows what the workers of a run have written.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -35,9 +35,10 @@ struct LogsOptions {
 };
 
 constexpr Duration kPoll = std::chrono::milliseconds(200);
-constexpr std::size_t kFollowedLines = 10;  // of before, where nobody says how many
+// how many existing lines are shown by default when following
+constexpr std::size_t kFollowedLines = 10;
 
-// The processes as the job daemon knows them, or as the summary has them.
+// The processes according to the job daemon, or to the summary.
 struct Processes {
   std::vector<report::WorkerStatus> workers;
   std::vector<report::ServerStatus> servers;
@@ -73,14 +74,14 @@ Result<launcher::LogFilter> filter_of(const LogsOptions& options, const std::str
   return filter;
 }
 
-// Where the output of a worker, or a server, that is asked for must be.
+// Where the output of a requested worker or server must be.
 struct Expected {
   WorkerId worker;
   Attempt attempt;
   std::string host;
 };
 
-// Of all that runs, or ran last; nothing where nobody knows.
+// For all processes that run, or ran last; empty if nobody knows them.
 std::optional<std::vector<Expected>> expected_of(const launcher::LogFilter& filter,
                                                  const std::string& run_dir) {
   const auto processes = processes_of(run_dir);
@@ -104,7 +105,7 @@ bool is_among(const std::vector<WorkerLog>& logs, WorkerId worker, Attempt attem
       logs, [&](const WorkerLog& log) { return log.worker == worker && log.attempt == attempt; });
 }
 
-// The logs of this host, and of the others where something is not here.
+// The logs of this host, and of other hosts if some logs are not here.
 class Logs {
  public:
   [[nodiscard]] static Result<Logs> open(const std::string& run_dir,
@@ -123,7 +124,7 @@ class Logs {
     return logs;
   }
 
-  // Hosts are asked seldom: between that nothing new is found on them.
+  // Hosts are asked seldom, so new logs on them are found with a delay.
   [[nodiscard]] std::vector<WorkerLog> find() {
     std::vector<WorkerLog> all = launcher::find_logs(run_dir_);
     const MonoTime now = clock_.now();
@@ -150,7 +151,7 @@ class Logs {
     return [there](bool last) { return there->read(last); };
   }
 
-  // What is asked for and cannot be read, a sentence each, and why.
+  // One sentence, with the reason, for each requested log that cannot be read.
   [[nodiscard]] std::vector<std::string> missing(const std::vector<WorkerLog>& found) const {
     std::vector<std::string> lines;
     for (const Expected& e : expected_) {
@@ -171,7 +172,7 @@ class Logs {
 
   std::string run_dir_;
   std::vector<Expected> expected_;
-  std::unique_ptr<HostLogs> hosts_;  // null: all there is lies here
+  std::unique_ptr<HostLogs> hosts_;  // null: all logs are on this host
   SteadyClock clock_;
   MonoTime asked_{};
   std::vector<WorkerLog> elsewhere_;
@@ -182,7 +183,7 @@ class Printer {
   Printer(Logs& logs, launcher::LogFilter filter, std::optional<std::size_t> lines)
       : logs_(logs), filter_(std::move(filter)), lines_(lines) {}
 
-  // Logs that were not there at the last call begin at their beginning.
+  // Logs that did not exist at the last call are read from their beginning.
   void find_new() {
     for (const WorkerLog& log : launcher::select(logs_.find(), filter_)) {
       if (!known_.insert({log.host, log.path}).second) continue;
@@ -210,7 +211,7 @@ class Printer {
   launcher::LogFilter filter_;
   std::optional<std::size_t> lines_;
   bool first_ = true;
-  std::set<std::pair<std::string, std::string>> known_;  // host, path
+  std::set<std::pair<std::string, std::string>> known_;  // host and path
   std::set<WorkerId> workers_;
   std::list<Open> open_;
 };
@@ -232,7 +233,7 @@ void follow(const std::string& run_dir, Printer& printer) {
   }
 }
 
-// What can be read is shown, whatever cannot.
+// Shows what can be read, even if some logs cannot.
 Status logs(const LogsOptions& options) {
   ANTDT_TRY(const std::string run_dir, find_job(options.job));
   ANTDT_TRY(const launcher::LogFilter filter, filter_of(options, run_dir));

@@ -1,4 +1,4 @@
-// antdt report: a run as a page.
+// antdt report: writes a run as a page.
 #include <fmt/format.h>
 
 #include <memory>

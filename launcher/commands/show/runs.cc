@@ -19,7 +19,7 @@ namespace antdt::cli {
 namespace {
 
 namespace fs = std::filesystem;
-constexpr std::size_t kNamed = 5;  // runs in a message
+constexpr std::size_t kNamed = 5;  // how many runs a message names at most
 
 std::vector<std::string> directories_in(const std::string& path) {
   std::vector<std::string> found;
@@ -34,7 +34,7 @@ bool holds_run(const std::string& path) {
   return ::access((path + "/job.json").c_str(), F_OK) == 0;
 }
 
-// The time in an id's ULID orders runs of different names.
+// The time in the id's ULID, by which runs of different names are ordered.
 std::string_view ulid_of(const KnownRun& run) {
   const std::string_view id = run.job;
   return id.substr(id.rfind('-') + 1);
@@ -74,7 +74,7 @@ RunState state_of(const std::string& run_dir) {
   return agent ? RunState::kRunning : RunState::kBrokenOff;
 }
 
-// Their directories in the runtime directory say whose job daemon they keep (docs/agent.md).
+// Subdirectories of the runtime directory show which job daemon each agent keeps (docs/agent.md).
 std::vector<KnownAgent> known_agents() {
   std::vector<KnownAgent> found;
   const auto root = runtime_directory();

@@ -1,4 +1,4 @@
-// The runs of this user, and which of them a command means.
+// The runs of this user, and which of them a command refers to.
 #pragma once
 
 #include <string>
@@ -8,28 +8,27 @@
 
 namespace antdt::cli {
 
-// kBrokenOff: neither processes nor a summary, as after a power failure.
+// kBrokenOff: there are neither processes nor a summary, as after a power failure.
 enum class RunState { kRunning, kEnded, kBrokenOff };
 
 struct KnownRun {
   std::string run_dir;  // absolute
-  std::string job;      // id; its end is a ULID, so later ids of one name are greater
+  std::string job;      // the id ends with a ULID, so of the same name later ids are greater
   RunState state = RunState::kEnded;
 };
 
-// That of a run which was never started is its directory's name.
+// The id of the run's job; for a run that was never started, the name of its directory.
 [[nodiscard]] std::string job_id(const std::string& run_dir);
 
-// A job daemon writes its summary last: while it is there, it runs; while its
-// agent is, it comes back.
+// A job daemon writes its summary last, so while it exists the run is running. While its agent
+// exists, the job daemon comes back.
 [[nodiscard]] RunState state_of(const std::string& run_dir);
 
-// Those below runs/ in the working directory, and those of any directory whose
-// processes run, newest first. A run of another directory that has ended is not
-// found: nobody keeps a list of them.
+// The runs below runs/ in the working directory, and runs in any directory whose processes run,
+// newest first. A run elsewhere that has ended is not found, because there is no list of runs.
 [[nodiscard]] std::vector<KnownRun> known_runs();
 
-// A private agent of this user, by the files of the runtime directory alone.
+// A private agent of this user, found by the files of the runtime directory alone.
 struct KnownAgent {
   std::string job;
   std::string run_dir;
@@ -37,14 +36,14 @@ struct KnownAgent {
 };
 [[nodiscard]] std::vector<KnownAgent> known_agents();
 
-// The run directory that a user means: a run directory, a job's id or the
-// beginning of one; with "" the newest running job. kUsage names what there is.
+// The run directory for a run directory, a job's id or the beginning of an id; for "" the newest
+// running job. The error (kUsage) lists the runs that exist.
 [[nodiscard]] Result<std::string> find_job(const std::string& name);
 
 // How the help of every command describes its JOB.
 inline constexpr const char* kJobHelp = "a run directory, a job's id, or the beginning of one";
 
-// "root@host": who asks, for the record.
+// "root@host": names the user in records of requests.
 [[nodiscard]] std::string operator_name();
 
 }  // namespace antdt::cli

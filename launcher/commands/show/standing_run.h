@@ -1,6 +1,6 @@
-// A run whose directory may lie on a filesystem that does not answer: commands that look at a run
-// say so instead of waiting for ever, and ask its job daemon all the same, which they find by
-// the runtime directory.
+// A run whose directory may be on a filesystem that does not answer. Commands that look at a run
+// report that instead of waiting forever, find the job daemon by the runtime directory, and ask it
+// all the same.
 #pragma once
 
 #include <chrono>
@@ -20,7 +20,8 @@ namespace antdt::cli {
 
 inline constexpr Duration kDiskPatience = std::chrono::seconds(3);
 
-// What `work` finds, on a thread that is left behind if it takes longer. It must own what it uses.
+// Returns what `work` finds, on a thread that is left behind if it takes too long. `work` must own
+// everything it uses.
 template <class Work>
 auto within(Duration patience, Work work) -> std::optional<decltype(work())> {
   auto done = std::make_shared<std::promise<decltype(work())>>();
@@ -30,8 +31,9 @@ auto within(Duration patience, Work work) -> std::optional<decltype(work())> {
   return found.get();
 }
 
-// A link to the job daemon of the run that `name` means, as far as that can be told without the
-// run's own files. kUnreachable says that its filesystem does not answer, and nobody else.
+// A link to the job daemon of the run that `name` refers to, as far as that can be found without
+// the run's own files. kUnreachable says that the run's filesystem does not answer, and that no
+// daemon was found.
 [[nodiscard]] Result<RunningJob> reach_without_files(const std::string& name);
 
 }  // namespace antdt::cli

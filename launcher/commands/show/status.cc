@@ -1,4 +1,4 @@
-// antdt status: a run as it is now, or as it ended.
+// antdt status: shows a run as it is now, or as it ended.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -41,7 +41,7 @@ Status print_ended(const std::string& run_dir, bool json) {
   return {};
 }
 
-// With --watch on a terminal the screen is drawn anew each time.
+// With --watch on a terminal, the screen is drawn again each time.
 void begin_page(const StatusOptions& options) {
   if (options.watch && !options.json && ::isatty(STDOUT_FILENO) == 1) fmt::print("\x1b[H\x1b[2J");
 }
@@ -84,7 +84,7 @@ Status print_status(const StatusOptions& options) {
     const RunState state = state_of(path);
     return Found{std::move(path), state};
   });
-  if (!found) {  // its daemon says more
+  if (!found) {  // the error of the job daemon says more
     ANTDT_TRY(RunningJob standing, reach_without_files(options.job));
     return print_running(standing, options);
   }

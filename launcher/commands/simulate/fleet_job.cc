@@ -22,7 +22,7 @@ Result<Outcome> play(const FleetJob& job, const fleet::Speeds& speeds,
                      const std::string& solution) {
   fleet::Setup setup;
   jobd::DataFound data;
-  data.train_records = job.train_records;  // evaluation is not played
+  data.train_records = job.train_records;  // evaluation is not simulated
   ANTDT_TRY(setup.machine, jobd::machine_config(job.config, data));
   ANTDT_TRY(setup.solution, ctl::make_solution(solution));
   setup.hosts = job.hosts;

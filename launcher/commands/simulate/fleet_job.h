@@ -1,5 +1,5 @@
-// A job played in virtual time under one solution after the other, and the table of
-// what came of it: what `antdt simulate` and `antdt replay` have in common.
+// Simulates a job in virtual time under several solutions, and prints a table of the results, for
+// `antdt simulate` and `antdt replay`.
 #pragma once
 
 #include <cstdint>
@@ -22,10 +22,11 @@ struct FleetJob {
   Duration limit = std::chrono::hours(24 * 365);
 };
 
-// Only jobs that train by all-reduce, with a program that speaks the antdt protocol.
+// Only jobs that train by all-reduce, with a program that speaks the antdt protocol, can be
+// simulated.
 [[nodiscard]] Status can_be_played(const launcher::JobConfig& config);
 
-// A line for each of `solutions`, each beside `none`.
+// Returns one line for each of `solutions`, each compared with `none`.
 [[nodiscard]] Result<std::vector<fleet::Comparison>> play_each(
     const FleetJob& job, const fleet::Speeds& speeds, const std::vector<std::string>& solutions);
 

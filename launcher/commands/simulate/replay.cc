@@ -1,4 +1,4 @@
-// antdt replay: a run that was recorded, in virtual time under another solution.
+// antdt replay: simulates a recorded run in virtual time under another solution.
 #include <fmt/format.h>
 
 #include <filesystem>
@@ -28,9 +28,8 @@ struct ReplayOptions {
   bool json = false;
 };
 
-// What the workers said themselves that they compute on, as entries of [[device]] behind those
-// of the job: what is written there counts first, as it did then. None where the journal is
-// not there any more.
+// The devices that the workers reported, as entries of [[device]] after those of the job file,
+// which take precedence as they did in the run. Empty if the journal does not exist any more.
 Result<std::vector<launcher::DeviceEntry>> said_devices(const std::string& journal) {
   std::vector<launcher::DeviceEntry> devices;
   if (!std::filesystem::exists(journal)) return devices;
@@ -60,7 +59,7 @@ void tell_of_devices(const std::vector<launcher::DeviceEntry>& devices) {
   }
 }
 
-// The run as it was, where it has ended.
+// Prints how the run itself went, if it has ended.
 void tell_of_run(const std::string& run_dir, const launcher::JobConfig& config,
                  const fleet::RecordedSpeeds& speeds) {
   fmt::print("recorded: {:.1f} s of training under {}", speeds.seconds(), config.control.solution);

@@ -1,4 +1,4 @@
-// antdt simulate: a job in virtual time, with as many workers as are asked for.
+// antdt simulate: simulates a job in virtual time, with any number of workers.
 #include <fmt/format.h>
 
 #include <memory>
@@ -16,13 +16,13 @@ struct Options {
   std::string job;
   std::vector<std::string> set;
   std::vector<std::string> solutions;
-  std::uint32_t workers = 0;  // 0: as many as the job says
-  std::uint64_t seed = 0;     // 0: the job's
-  std::string at_most;        // of virtual time; empty: to the job's end
+  std::uint32_t workers = 0;  // 0: the number in the job file
+  std::uint64_t seed = 0;     // 0: the job's seed
+  std::string at_most;        // limit of virtual time; empty: until the job's end
   bool json = false;
 };
 
-// The job with as many workers as are simulated.
+// The job with the number of workers that is simulated.
 struct Simulated {
   FleetJob fleet;
   fleet::DrillSpeeds speeds;
@@ -36,8 +36,8 @@ Status check(const launcher::JobConfig& config) {
               "\"index\" and records = N");
 }
 
-// A larger fleet is as many of the job side by side: each worker's part of a step and
-// the number of steps stay what they are.
+// A larger fleet is equivalent to several such jobs side by side: each worker's part of a step and
+// the number of steps stay the same.
 Status grow(launcher::JobConfig& config, std::uint32_t workers) {
   const std::uint64_t before = std::max<std::uint32_t>(config.roles.worker.count, 1);
   const auto scaled = [&](std::uint64_t n) { return (n * workers + before - 1) / before; };

@@ -23,12 +23,12 @@ from antdt._member import Options
 from antdt.torch._batch import MicroBatch
 from antdt.torch._job import Job, Regroup
 from antdt.torch._load import load
-from antdt.torch._loader import Loader
+from antdt.torch._loader import Loader, shards
 from antdt.torch._metrics import Evaluated, Sums
 from antdt.torch._step import Step
 
 __all__ = ["Error", "Evaluated", "Job", "Loader", "MicroBatch", "Regroup", "Step", "Sums", "init",
-           "load"]
+           "load", "shards"]
 
 
 def init(*, epochs: int = 1, batch_size: int = 32, accumulation: int = 1, seed: int = 0,

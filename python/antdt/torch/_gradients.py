@@ -13,6 +13,7 @@ precision (float16, bfloat16) is accumulated and summed in float32.
 """
 from __future__ import annotations
 
+import functools
 from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional, Tuple
 
 import torch
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 _SUMMED_AS = {torch.float32: torch.float32, torch.float64: torch.float64,
               torch.float16: torch.float32, torch.bfloat16: torch.float32}
 _ABI_TYPES = {torch.float32: _abi.F32, torch.float64: _abi.F64}
+_FIRST_BUCKET_BYTES = 1 << 20
 
 
 class _Bucket:
@@ -39,7 +41,7 @@ class _Bucket:
 
     def lay_out(self) -> None:
         self.sums = torch.zeros(self.count, dtype=self.dtype, device=self.device)
-        # What the library sums: its memory is the processor's.
+        # The tensor that the library sums, in the processor's memory.
         self.host = (self.sums if self.device.type == "cpu" else
                      torch.zeros(self.count, dtype=self.dtype))
         self.views: List[torch.Tensor] = []
@@ -54,7 +56,8 @@ def _on_accumulated(parameter: torch.nn.Parameter, call: Callable[[], None]) -> 
     """Calls after each accumulation into parameter.grad; keep what it returns."""
     if hasattr(parameter, "register_post_accumulate_grad_hook"):  # torch 2.1 on
         return parameter.register_post_accumulate_grad_hook(lambda _: call())
-    node = parameter.expand_as(parameter).grad_fn.next_functions[0][0]  # its AccumulateGrad
+    node: Any = parameter.expand_as(parameter).grad_fn
+    node = node.next_functions[0][0]  # the parameter's AccumulateGrad
     return node, node.register_hook(lambda *_: call())
 
 
@@ -70,7 +73,7 @@ class Gradients:
         self._next = 0  # buckets before it have been handed over
         self._armed: Optional[Member] = None
         self._lay_out(bucket_bytes)
-        self._hooks = [_on_accumulated(p, lambda p=p: self._accumulated(p))
+        self._hooks = [_on_accumulated(p, functools.partial(self._accumulated, p))
                        for bucket in self._buckets for p in bucket.parameters]
         self.clear()
 
@@ -86,7 +89,9 @@ class Gradients:
                 bucket = open_buckets[key] = _Bucket(*key)
                 self._buckets.append(bucket)
             bucket.add(p)
-            if bucket.count * torch.empty(0, dtype=key[0]).element_size() >= bucket_bytes:
+            # The first one is small, so that the sums begin soon after backward does.
+            full = min(bucket_bytes, _FIRST_BUCKET_BYTES) if bucket is self._buckets[0] else bucket_bytes
+            if bucket.count * torch.empty(0, dtype=key[0]).element_size() >= full:
                 del open_buckets[key]
         for bucket in self._buckets:
             bucket.lay_out()

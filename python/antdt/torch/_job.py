@@ -8,28 +8,28 @@ been told everything.
 from __future__ import annotations
 
 import atexit
-import contextlib
 import os
 import sys
 import time
 import traceback
 from dataclasses import dataclass
-from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Union
+from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple
 
 import torch
 
 from antdt import _abi
 from antdt._abi import Error
-from antdt._member import Member, Options, Order
+from antdt._member import Evaluation, Member, Options, Order
 from antdt.torch._batch import MicroBatch
+from antdt.torch._bodies import Bodies
 from antdt.torch._buffers import Buffers
+from antdt.torch._evaluation import Metric, evaluate_alone
 from antdt.torch._gradients import Gradients
 from antdt.torch._loader import Loader
 from antdt.torch._metrics import Evaluated, Sums
 from antdt.torch._state import State
 from antdt.torch._step import Step
 
-Metric = Callable[[MicroBatch], Union[Sums, Mapping[str, Any]]]
 _LONGEST_REPORT = 2000  # characters of an exception that the job records
 _LONGEST_FAREWELL = 5.0  # seconds until the job has heard of it
 
@@ -62,7 +62,11 @@ class Job:
         self._applied = False   # the order to apply is in hand, and done but for its answer
         self._complete = False  # the last phase that ended was complete
         self._epochs_trained = 0
+        self._bodies = Bodies(self._state)
+        self._sizes: Tuple[int, ...] = ()  # of micro-batches, rising
+        self._adjust: Optional[str] = None
         self._left: Optional[int] = None
+        self._last_evaluation: Optional[Evaluation] = None  # as it was known when this member left
         self._broken: Optional[BaseException] = None  # what ends the program
         self._checked: set = set()
         self._watch_the_end()
@@ -110,6 +114,20 @@ class Job:
             raise ValueError(f'job.on("{event}", …): there is "regroup"')
         self._callbacks[event].append(call)
 
+    def declare(self, *, adjust: Optional[str] = None, sizes: Sequence[int] = ()) -> None:
+        """What this program can do; before the first epoch.
+
+        adjust  what the job may change of a member's part, as [batch] adjust in job.toml says it; a job
+                that says otherwise is refused
+        sizes   the sizes of micro-batches that are compiled, or fit. A part is computed in micro-batches
+                of the greatest at most, each padded to the next size by repeating its last record:
+                mb.mask is 0 there
+        """
+        self._sizes = tuple(sorted(set(sizes)))
+        if self._sizes and self._sizes[0] < 1:
+            raise ValueError(f"job.declare(sizes={list(sizes)}): a micro-batch has 1 record or more")
+        self._adjust = adjust
+
     # ------------------------------------------------------------------- where it stands
 
     @property
@@ -137,7 +155,7 @@ class Job:
 
     @property
     def run_dir(self) -> str:
-        """Where files of the run belong; "" outside a job."""
+        """The directory for files of the run; "" outside a job."""
         return self._member.run_dir
 
     @property
@@ -168,8 +186,10 @@ class Job:
             if order.kind != _abi.PHASE_BEGIN:
                 raise RuntimeError("a new epoch was asked for within the steps of one: go through "
                                    "job.steps(loader) to its end")
-            yield order.epoch
-            if self._handle is not None and self._handle.in_hand is order:
+            body = self._bodies.begin(order.epoch)
+            yield body
+            self._bodies.end()
+            if body == order.epoch and self._handle is not None and self._handle.in_hand is order:
                 what = ("evaluates after each epoch: call job.evaluate(loader, metric)"
                         if order.evaluation else "trains: call job.steps(loader)")
                 raise RuntimeError(f"the body of the loop over job.epochs() passed over a phase; "
@@ -183,8 +203,11 @@ class Job:
             order = self._peek()
             if order is None or (phase is not None and order.phase != phase) or order.evaluation:
                 return
+            if self.in_job and not self._bodies.are_of(order.epoch):
+                return
             if phase is None:
-                self._check_length(loader)
+                self._check_length(loader, "records")
+                self._check_declared()
             if order.kind == _abi.PHASE_BEGIN:
                 self._begin_phase(order, loader)
             elif phase is None:
@@ -198,22 +221,29 @@ class Job:
                 raise RuntimeError("a step was left without step.apply(optimizer)")
 
     def evaluate(self, loader: Loader, metric: Metric) -> Optional[Evaluated]:
-        """Evaluates the model, where the job does so now; None where it does not. Outside a job all of
-        the loader's records are evaluated.
+        """Evaluates the model where the job does, after an epoch; what all members found together. None
+        where the job does not evaluate now, or goes back to a checkpoint before it has. Outside a job
+        all of the loader's records are evaluated.
 
         metric  returns Sums of a micro-batch; gradients are off
         """
         order = self._peek()
-        if order is None or order.kind != _abi.PHASE_BEGIN or not order.evaluation:
-            return None if self.in_job else self._evaluate_alone(loader, metric)
-        result, phase = Evaluated(), order.phase
+        here = order is not None and (not self.in_job or self._bodies.are_of(order.epoch))
+        if order is None or not here or order.kind != _abi.PHASE_BEGIN or not order.evaluation:
+            return None if self.in_job else evaluate_alone(loader, metric,
+                                                              self._options.micro_batch or 32)
+        self._check_length(loader, "eval_records")
+        epoch, phase = order.epoch, order.phase
         while order is not None and order.phase == phase:
             if order.kind == _abi.PHASE_BEGIN:
                 self._begin_phase(order, loader)
             else:
-                self._evaluate_one(order, loader, metric, result)
+                self._evaluate_one(order, loader, metric)
             order = self._peek()
-        return result
+        found = self._last_evaluation if self._left is not None else self._member.evaluated()
+        if found is None or found.epoch != epoch:
+            return None
+        return Evaluated(found.records, found.log_loss, found.accuracy, found.auc)
 
     def close(self) -> None:
         """Ends this member's part."""
@@ -249,13 +279,22 @@ class Job:
             gradients.clear()
         handle.leave_on_terminate()
 
-    def _check_length(self, loader: Loader) -> None:
+    def _check_length(self, loader: Loader, key: str) -> None:
         data = self._member.config.get("data", {})
-        wanted = data.get("records", 0) if data.get("format") == "index" else 0
+        wanted = data.get(key, 0) if data.get("format") == "index" else 0
         if wanted and wanted != len(loader):
             raise self._failing(RuntimeError(
-                f"the dataset has {len(loader)} records, and job.toml says [data] records = {wanted}: "
-                f"write the number that the dataset has"))
+                f"the dataset has {len(loader)} records, and job.toml says [data] {key} = {wanted}: "
+                f"write the number that the dataset has. If the other workers say nothing like this, "
+                f"the data of {self._member.worker} on {self._member.host} are other ones: copy the "
+                f"same files there"))
+
+    def _check_declared(self) -> None:
+        said = self._member.config.get("batch", {}).get("adjust")
+        if self._adjust is not None and said is not None and said != self._adjust:
+            raise self._failing(RuntimeError(
+                f'this program declares adjust="{self._adjust}", and job.toml says [batch] adjust = '
+                f'"{said}": write adjust = "{self._adjust}"'))
 
     def _watch_the_end(self) -> None:
         """The job hears why the program ends, also where nobody asked it."""
@@ -299,6 +338,8 @@ class Job:
 
     def _leave(self, order: Order) -> None:
         self._left = order.code
+        assert self._handle is not None
+        self._last_evaluation = self._handle.evaluated()
         last = self._order.epoch + 1 >= self._epochs()
         self.close()
         if order.text and order.code != 0:
@@ -328,13 +369,15 @@ class Job:
                 return None
             self._order = order
             if not self._answered_by_itself(order):
+                if order.kind == _abi.PHASE_BEGIN:
+                    self._bodies.phase_begins(order)
                 return order
 
     def _answered_by_itself(self, order: Order) -> bool:
         if order.kind == _abi.STATE_WANTED:
-            self._state.bring_up_to_date(self._member)
+            self._state.bring_up_to_date(self._member, self._bodies.text())
         elif order.kind == _abi.STATE_REPLACED:
-            self._state.replaced()
+            self._bodies.replaced(self._state.replaced())
             self._clear()
         elif order.kind == _abi.DISCARD:
             for buffers in self._buffers:
@@ -344,6 +387,9 @@ class Job:
             self._complete = order.complete
             if order.complete and not order.evaluation:
                 self._epochs_trained = order.epoch + 1
+            if order.evaluation:  # a module left in training mode has changed its buffers
+                for buffers in self._buffers:
+                    buffers.discard()
         else:
             return False
         self._member.done()
@@ -379,8 +425,7 @@ class Job:
             self._loaders.append(loader)
         loader.begin(self._member, order)
 
-    def _evaluate_one(self, order: Order, loader: Loader, metric: Metric,
-                      result: Evaluated) -> None:
+    def _evaluate_one(self, order: Order, loader: Loader, metric: Metric) -> None:
         try:
             with torch.no_grad():
                 batch = MicroBatch(loader.fetch(order), order.records)
@@ -389,16 +434,6 @@ class Job:
         except BaseException as error:
             self._fail(error)
             raise
-        result.add(sums)
-
-    def _evaluate_alone(self, loader: Loader, metric: Metric) -> Evaluated:
-        result, size = Evaluated(), self._options.micro_batch or 32
-        for first in range(0, len(loader), size):
-            records = tuple(range(first, min(first + size, len(loader))))
-            with torch.no_grad():
-                batch = MicroBatch(loader.read(records), records)
-                result.add(Sums.of(metric(batch), len(batch)))
-        return result
 
     # ------------------------------------------------------------------- for Step
 
@@ -436,6 +471,7 @@ class Job:
 
     def _divide(self, weight: float) -> None:
         self._applied = True
+        self._bodies.applied()
         for gradients in self._gradients:
             gradients.divide(weight)
         for buffers in self._buffers:
@@ -443,19 +479,6 @@ class Job:
 
     def _parameters(self) -> List[torch.nn.Parameter]:
         return [p for gradients in self._gradients for p in gradients.parameters()]
-
-    @contextlib.contextmanager
-    def _at_rate(self, optimizers: Sequence[torch.optim.Optimizer], rate: float) -> Iterator[None]:
-        """The plan may want another learning rate than the program has."""
-        groups = [g for o in optimizers for g in o.param_groups if "lr" in g] if rate != 1 else []
-        before = [g["lr"] for g in groups]
-        for group in groups:
-            group["lr"] = group["lr"] * rate
-        try:
-            yield
-        finally:
-            for group, lr in zip(groups, before):
-                group["lr"] = lr
 
     def _check_optimizers(self, optimizers: Sequence[torch.optim.Optimizer]) -> None:
         for optimizer in optimizers:

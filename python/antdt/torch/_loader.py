@@ -12,26 +12,38 @@ from typing import TYPE_CHECKING, Any, Callable, Deque, List, Optional, Tuple
 
 from torch.utils.data import default_collate
 
+from antdt.torch._batch import padded
+from antdt.torch._ranges import Ranges, ReadRange
 from antdt.torch._readers import Readers
 
 if TYPE_CHECKING:
     from antdt._member import Member, Order
 
 
-def read(dataset: Any, collate_fn: Callable[[List[Any]], Any], records: Tuple[int, ...]) -> Any:
-    """What collate_fn makes of the records; errors say which records they are of."""
+_PASS_OVER = ("To pass over records that cannot be used, return something that says so and call "
+              "step.skip in the loop")
+
+
+def _each(dataset: Any, records: Tuple[int, ...]) -> List[Any]:
     samples = []
     for record in records:
         try:
             samples.append(dataset[record])
         except Exception as error:
             raise RuntimeError(f"the dataset cannot read record {record}: "
-                               f"{type(error).__name__}: {error}") from error
+                               f"{type(error).__name__}: {error}. {_PASS_OVER}") from error
+    return samples
+
+
+def read(dataset: Any, collate_fn: Callable[[List[Any]], Any], records: Tuple[int, ...]) -> Any:
+    """The records as collate_fn joins them; an error names the records."""
+    ranges = isinstance(dataset, Ranges)
+    samples = dataset.samples(records) if ranges else _each(dataset, records)
     try:
         return collate_fn(samples)
     except Exception as error:
         raise RuntimeError(f"collate_fn failed on records {_some(records)}: "
-                           f"{type(error).__name__}: {error}") from error
+                           f"{type(error).__name__}: {error}. {_PASS_OVER}") from error
 
 
 def _some(records: Tuple[int, ...]) -> str:
@@ -50,9 +62,11 @@ class Loader:
 
     def __init__(self, dataset: Any, *, collate_fn: Optional[Callable[[List[Any]], Any]] = None,
                  num_workers: int = 0, prefetch: int = 2) -> None:
-        if not hasattr(dataset, "__getitem__") or not hasattr(dataset, "__len__"):
+        map_style = hasattr(dataset, "__getitem__") and hasattr(dataset, "__len__")
+        if not map_style and not isinstance(dataset, Ranges):
             raise TypeError(f"{type(dataset).__name__} has no length or no dataset[i]: a job counts "
-                            f"records, so the dataset has to be a map-style one")
+                            f"records, so the dataset has to be a map-style one; adt.shards is for "
+                            f"data that are read in ranges")
         if num_workers < 0 or prefetch < 1:
             raise ValueError("num_workers is 0 or more, and prefetch 1 or more")
         self.dataset = dataset
@@ -79,21 +93,21 @@ class Loader:
         """The batch of these records, read by this process."""
         return read(self.dataset, self.collate_fn, records)
 
-    def fetch(self, order: "Order") -> Any:
-        """The batch of an order of records."""
+    def fetch(self, order: "Order", sizes: Tuple[int, ...] = ()) -> Any:
+        """The batch of an order of records, padded to the next of `sizes`."""
         if self._readers is None:
-            return self.read(order.records)
+            return self.read(padded(order.records, sizes))
         while self._ahead and self._ahead[0][0] < order.position:
             self._readers.forget(self._ahead.popleft()[2])
         if self._ahead and self._ahead[0][:2] == (order.position, order.records):
             ticket = self._ahead.popleft()[2]
         else:
             self._drop_ahead()
-            ticket = self._readers.ask(order.records)
-        self._read_ahead(order)
+            ticket = self._readers.ask(padded(order.records, sizes))
+        self._read_ahead(order, sizes)
         return self._readers.take(ticket)
 
-    def _read_ahead(self, order: "Order") -> None:
+    def _read_ahead(self, order: "Order", sizes: Tuple[int, ...]) -> None:
         """Micro-batches as long as this one."""
         assert self._readers is not None and self._member is not None
         size = len(order.records)
@@ -104,7 +118,7 @@ class Loader:
             if found is None or found[0] != position or len(found[1]) < size:
                 return
             records = tuple(found[1])
-            self._ahead.append((position, records, self._readers.ask(records)))
+            self._ahead.append((position, records, self._readers.ask(padded(records, sizes))))
 
     def _drop_ahead(self) -> None:
         while self._ahead:
@@ -118,3 +132,21 @@ class Loader:
         if self._readers is not None:
             readers, self._readers = self._readers, None
             readers.close()
+
+
+def shards(read: ReadRange, records: int, *,
+           collate_fn: Optional[Callable[[List[Any]], Any]] = None, num_workers: int = 0,
+           prefetch: int = 2) -> Loader:
+    """A Loader of data that are read by the program in ranges.
+
+    read(first, end)  gives the samples of records first, …, end - 1, in this order: an iterable, say
+                      of a file that was opened and moved to record `first`. It may be called for any
+                      range, and by the Loader's processes
+    records           how many there are, on all members
+
+    The other options are those of Loader.
+    """
+    if records < 0:
+        raise ValueError(f"adt.shards(records={records}): how many records there are, 0 or more")
+    return Loader(Ranges(read, records), collate_fn=collate_fn, num_workers=num_workers,
+                  prefetch=prefetch)

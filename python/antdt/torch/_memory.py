@@ -41,7 +41,7 @@ class PartMemory:
         self._registered = -1
 
     def follow(self, tensor: torch.Tensor) -> None:
-        """From now on `tensor` is what is under this name."""
+        """Sets the tensor of this name."""
         if tensor.dtype != self.tensor.dtype or tensor.shape != self.tensor.shape:
             raise TypeError(
                 f"{self.name} was {tuple(self.tensor.shape)} of {self.tensor.dtype} when the job "

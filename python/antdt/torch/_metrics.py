@@ -1,4 +1,4 @@
-"""What an evaluation adds up."""
+"""The sums of an evaluation."""
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ class Sums:
 
     @classmethod
     def of(cls, value: Union["Sums", Mapping[str, Any]], records: int) -> "Sums":
-        """What a metric returned for `records` records."""
+        """The sums that a metric returned for `records` records."""
         if isinstance(value, Mapping):
             value = cls(**value)
         if not isinstance(value, Sums):
@@ -52,24 +52,44 @@ class Sums:
         return used.tolist(), negatives[used].tolist(), positives[used].tolist()
 
 
-@dataclass
+@dataclass(frozen=True)
 class Evaluated:
-    """What this member evaluated; outside a job that is everything. The job's own figures, over all
-    members, are in its reports."""
+    """What an evaluation found over all records, whichever member evaluated them.
 
-    records: int = 0
-    loss: float = 0.0
-    correct: int = 0
+    records    how many they were
+    mean_loss  a record
+    accuracy   the share of those that were classified rightly
+    auc        of scores of a binary classification, from a histogram of 16,384 bins; NaN without
+               scores of both classes
+    """
+
+    records: int
+    mean_loss: float
+    accuracy: float
+    auc: float
+
+
+class Total:
+    """The sums of a world of one."""
+
+    def __init__(self) -> None:
+        self._records, self._loss, self._correct = 0, 0.0, 0
+        self._classes = torch.zeros(2, _abi.SCORE_BINS, dtype=torch.int64)  # negatives, positives
 
     def add(self, sums: Sums) -> None:
-        self.records += sums.records
-        self.loss += sums.loss
-        self.correct += sums.correct
+        self._records += sums.records
+        self._loss += sums.loss
+        self._correct += sums.correct
+        used, negatives, positives = sums.bins()
+        self._classes[:, used] += torch.tensor([negatives, positives], dtype=torch.int64)
 
-    @property
-    def mean_loss(self) -> float:
-        return self.loss / self.records if self.records else float("nan")
+    def found(self) -> Evaluated:
+        records = self._records
+        share = 1 / records if records else float("nan")
+        return Evaluated(records, self._loss * share, self._correct * share, self._auc())
 
-    @property
-    def accuracy(self) -> float:
-        return self.correct / self.records if self.records else float("nan")
+    def _auc(self) -> float:
+        negatives, positives = self._classes.double()
+        pairs = negatives.sum() * positives.sum()
+        below = negatives.cumsum(0) - negatives / 2  # a pair of one bin counts half
+        return float((positives * below).sum() / pairs) if pairs > 0 else float("nan")

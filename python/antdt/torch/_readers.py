@@ -10,7 +10,7 @@ import signal
 import traceback
 from multiprocessing import get_context
 from multiprocessing.connection import Connection, wait
-from typing import Any, Callable, Dict, List, Set, Tuple
+from typing import Any, Callable, Dict, List, Optional, Set, Tuple
 
 import torch
 
@@ -32,7 +32,7 @@ class _Pickler(pickle.Pickler):
     def reducer_override(self, value: Any) -> Any:
         if type(value) is torch.Tensor and value.dtype in _BY_NUMPY and value.device.type == "cpu" \
                 and value.layout == torch.strided:
-            array = value.detach().contiguous().numpy()
+            array: Any = value.detach().contiguous().numpy()
             return _tensor, (pickle.PickleBuffer(array), value.dtype, tuple(value.shape))
         return NotImplemented
 
@@ -70,6 +70,7 @@ def _serve(connection: Connection, parent: int, read: Callable[[Tuple[int, ...]]
         records = connection.recv()
         if records is None:
             return
+        answer: Tuple[Any, Optional[str]]
         try:
             answer = (read(records), None)
         except Exception as error:

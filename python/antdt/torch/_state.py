@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import ctypes
 import json
-from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Tuple, Union
+from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Optional, Tuple
 
 import torch
 
@@ -100,7 +100,7 @@ class _Optimizer(_Entry):
         return [p for group in self.optimizer.param_groups for p in group["params"]]
 
     def _probe(self) -> List[Dict[str, Any]]:
-        """What state a first step makes for each parameter; the step is undone."""
+        """The state that a first step creates for each parameter; the step is undone."""
         optimizer, parameters = self.optimizer, self._parameters()
         if any(optimizer.state.get(p) for p in parameters):  # it has taken steps already
             return [dict(optimizer.state.get(p, {})) for p in parameters]
@@ -223,7 +223,7 @@ class State:
     def __init__(self) -> None:
         self._given: Dict[str, Any] = {}
         self._entries: List[_Entry] = []
-        self._json: Union[None, "ctypes.Array[ctypes.c_char]"] = None
+        self._json: Optional["ctypes.Array[ctypes.c_char]"] = None
 
     def add(self, things: Dict[str, Any]) -> None:
         for name, thing in things.items():
@@ -246,7 +246,7 @@ class State:
     def begin(self, member: "Member") -> None:
         """Registers everything."""
         self._entries = [_entry(name, thing) for name, thing in self._given.items()]
-        text = self._text()
+        text = self.text(0)
         # With the names that an optimizer adds in its first step, and room for values to change.
         longest = 4 * (len(text) + sum(64 + len(part.name) for part in self._parts()))
         size = _LEAST_JSON
@@ -258,9 +258,12 @@ class State:
         for part in self._parts():
             part.register(member)
 
-    def _text(self) -> bytes:
+    def text(self, epochs: Optional[int]) -> bytes:
+        """What is no tensor, as it is now; `epochs` bodies of the loop over epochs went into it, None: as
+        many as nobody knows."""
+        known = {} if epochs is None else {"epochs": epochs}
         tree = {entry.name: entry.tree() for entry in self._entries}
-        return json.dumps({"schema": 1, "state": tree}, separators=(",", ":")).encode()
+        return json.dumps({"schema": 1, **known, "state": tree}, separators=(",", ":")).encode()
 
     def _put(self, text: bytes) -> None:
         assert self._json is not None
@@ -272,18 +275,25 @@ class State:
                 f"job.state() is given")
         self._json.raw = text.ljust(size)
 
-    def bring_up_to_date(self, member: "Member") -> None:
-        """The registered parts become what the objects are now."""
-        self._put(self._text())
+    def bring_up_to_date(self, member: "Member", text: Optional[bytes] = None) -> None:
+        """The registered parts become what the objects are now; what is no tensor, what `text` says if
+        it is given."""
+        self._put(self.text(None) if text is None else text)
         for part in self._parts():
             part.register(member)
             part.write_out()
 
-    def replaced(self) -> None:
-        """The objects become what the registered parts are now."""
+    def replaced(self) -> Optional[int]:
+        """The objects become what the registered parts are now. The number of epochs whose bodies are
+        in that; None: it was written by an earlier release."""
         assert self._json is not None
         for part in self._parts():
             part.read_in()
-        trees = json.loads(self._json.raw)["state"]
+        return self.take(self._json.raw)
+
+    def take(self, text: bytes) -> Optional[int]:
+        """What is no tensor becomes what `text` says; the same number."""
+        said = json.loads(text)
         for entry in self._entries:
-            entry.take(trees[entry.name])
+            entry.take(said["state"][entry.name])
+        return said.get("epochs")

@@ -11,12 +11,13 @@ from __future__ import annotations
 
 import contextlib
 import math
-from typing import TYPE_CHECKING, Any, Iterator, Optional
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Iterator, Optional, Sequence, Tuple
 
 import torch
 
 from antdt import _abi
-from antdt.torch._batch import MicroBatch
+from antdt.torch._batch import MicroBatch, padded, pieces_of
 
 if TYPE_CHECKING:
     from antdt._member import Order
@@ -24,8 +25,22 @@ if TYPE_CHECKING:
     from antdt.torch._loader import Loader
 
 
+@contextlib.contextmanager
+def _at_rate(optimizers: Sequence[torch.optim.Optimizer], rate: float) -> Iterator[None]:
+    """The plan may want another learning rate than the program has."""
+    groups = [g for o in optimizers for g in o.param_groups if "lr" in g] if rate != 1 else []
+    before = [g["lr"] for g in groups]
+    for group in groups:
+        group["lr"] = group["lr"] * rate
+    try:
+        yield
+    finally:
+        for group, lr in zip(groups, before):
+            group["lr"] = lr
+
+
 class Step:
-    """Of the loop `for step in job.steps(loader)`."""
+    """A step of the loop `for step in job.steps(loader)`."""
 
     def __init__(self, job: "Job", loader: "Loader") -> None:
         self._job, self._loader = job, loader
@@ -33,6 +48,9 @@ class Step:
         self._weight = 0.0  # of what this member computed in this step
         self._sums: Optional[list] = None  # weight and loss of the micro-batch under way
         self._skipped = False
+        self._piece: Optional[MicroBatch] = None  # that is to be computed
+        self._ends_order = True                   # with it the order is done
+        self._order_sums = [0.0, 0.0]             # weight and loss of the order so far
         self.weight = 0.0  # once applied: of all members' records in it
         self.grad_norm: Optional[float] = None
 
@@ -55,14 +73,27 @@ class Step:
             if self._job._member.is_over():
                 self._job._member.done_compute(0.0, 0.0)
                 continue
-            yield MicroBatch(self._read(order), order.records, order.last)
-            if self._job._member.in_hand is order:
+            yield from self._pieces(order)
+
+    def _pieces(self, order: "Order") -> Iterator[MicroBatch]:
+        """The order as micro-batches: one, unless job.declare() knows sizes that are smaller."""
+        sizes = self._job._sizes
+        pieces = pieces_of(order.records, sizes)
+        self._order_sums, position = [0.0, 0.0], order.position
+        for n, records in enumerate(pieces):
+            self._ends_order = n + 1 == len(pieces)
+            piece = replace(order, records=records, position=position)
+            position += len(records)
+            self._piece = MicroBatch(self._read(piece, sizes), records, order.last and self._ends_order,
+                                     len(padded(records, sizes)))
+            yield self._piece
+            if self._piece is not None:
                 raise RuntimeError("a micro-batch was given and not computed: compute each of them in "
                                    "`with step.micro(mb):`")
 
-    def _read(self, order: "Order") -> Any:
+    def _read(self, order: "Order", sizes: Tuple[int, ...]) -> Any:
         try:
-            return self._loader.fetch(order)
+            return self._loader.fetch(order, sizes)
         except BaseException as error:
             self._job._fail(error)
             raise
@@ -70,8 +101,7 @@ class Step:
     @contextlib.contextmanager
     def micro(self, mb: MicroBatch) -> Iterator[None]:
         """Computes one micro-batch. An exception in it ends this member's part; the others go on."""
-        order = self._job._member.in_hand
-        if order is None or order.kind != _abi.COMPUTE or order.records != mb.records:
+        if self._piece is None or mb is not self._piece:
             raise RuntimeError("step.micro(mb): this micro-batch is not the one in hand; compute each "
                                "once, when the step gives it")
         self._sums, self._skipped = [0.0, 0.0, False], False
@@ -86,8 +116,12 @@ class Step:
             raise
         finally:
             self._sums = None
+        self._piece = None
         self._weight += weight
-        self._job._member.done_compute(weight, loss)
+        self._order_sums[0] += weight
+        self._order_sums[1] += loss
+        if self._ends_order:
+            self._job._member.done_compute(*self._order_sums)
 
     def _sums_of(self, mb: MicroBatch) -> tuple:
         weight, loss, was_called = self._sums or (0.0, 0.0, False)
@@ -151,7 +185,7 @@ class Step:
             return False
         self.weight = decided.weight
         self._job._divide(decided.weight)
-        with self._job._at_rate(optimizers, decided.rate):
+        with _at_rate(optimizers, decided.rate):
             for optimizer in optimizers if scaler is not None else ():
                 scaler.unscale_(optimizer)
             if clip is not None:

@@ -1,4 +1,4 @@
-// A tcp port at which nobody listens, and nobody else will.
+// A tcp port on which no process listens or will listen.
 #pragma once
 
 #include <arpa/inet.h>

@@ -1,4 +1,4 @@
-// Who gets through a CURVE-protected tcp socket.
+// Tests which peers a CURVE-protected tcp socket accepts.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -134,7 +134,7 @@ TEST_F(CurveTest, APortInUseIsAnErrorThatNamesIt) {
   EXPECT_THAT(second.error().message, HasSubstr(address));
 }
 
-TEST(TcpTest, WhoMayConnectCanBeAskedOfAnybody) {
+TEST(TcpTest, TheServerDecidesWhichKeysMayConnect) {
   const SteadyClock clock;
   EventLoop loop(clock);
   Context context;

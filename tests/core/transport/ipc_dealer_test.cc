@@ -60,8 +60,8 @@ wire::Packet await(IpcDealer& dealer) {
   return dealer.receive().value_or(wire::Packet{});
 }
 
-// What the server is sent, while the client helps: it connects, and what is large
-// it sends as the server reads.
+// Returns the packet that the server receives. The client runs meanwhile: it connects, and sends
+// large packets as the server reads.
 wire::Packet await(Socket& server, IpcDealer& client) {
   const MonoTime deadline = std::chrono::steady_clock::now() + kLong;
   while (std::chrono::steady_clock::now() < deadline) {
@@ -119,7 +119,7 @@ TEST_F(IpcDealerTest, AServerThatStartsLaterIsFoundAndAgainAfterItRestarted) {
     std::optional<wire::Packet> asked;
     const MonoTime deadline = std::chrono::steady_clock::now() + kLong;
     while (!asked && std::chrono::steady_clock::now() < deadline) {
-      // What was with the system when the server before this one went is lost.
+      // The messages in the kernel's buffers are lost with the server before this one.
       if (seq > 1) std::ignore = client.send(numbered(seq));
       EXPECT_FALSE(client.wait_readable(20ms));
       asked = server.receive();
@@ -131,7 +131,7 @@ TEST_F(IpcDealerTest, AServerThatStartsLaterIsFoundAndAgainAfterItRestarted) {
   }
 }
 
-TEST_F(IpcDealerTest, WhatAServerSaidBeforeItWentIsReceived) {
+TEST_F(IpcDealerTest, MessagesOfAServerThatEndedAreReceived) {
   IpcDealer client = dealer();
   ASSERT_EQ(client.send(numbered(1)), SendOutcome::kSent);
   {
@@ -145,7 +145,7 @@ TEST_F(IpcDealerTest, WhatAServerSaidBeforeItWentIsReceived) {
   EXPECT_EQ(number_of(await(client)), 1U);
 }
 
-TEST_F(IpcDealerTest, WhatWasSentLastGetsOutBeforeTheEnd) {
+TEST_F(IpcDealerTest, TheLastMessageIsSentBeforeTheEnd) {
   Socket server = router();
   IpcDealer client = dealer();
   ASSERT_EQ(client.send(numbered(1)), SendOutcome::kSent);
@@ -191,8 +191,8 @@ TEST_F(IpcDealerTest, TheServerSeesThatItHasGone) {
   EXPECT_EQ(outcome, SendOutcome::kPeerGone);
 }
 
-// In a loop: the descriptor is the same one over restarts of the server, and no
-// turn is lost or spent in vain.
+// In a loop: the descriptor stays the same over restarts of the server, and no turn is lost or
+// wasted.
 TEST_F(IpcDealerTest, ALoopIsWokenByItsOneDescriptor) {
   IpcDealer client = dealer();
   SteadyClock clock;
@@ -231,7 +231,7 @@ TEST_F(IpcDealerTest, ALoopIsWokenByItsOneDescriptor) {
 
 // ------------------------------------------------------------- other peers
 
-// A listening socket whose connections are spoken to by hand.
+// A listening socket that the test reads and writes byte by byte.
 class RawServer {
  public:
   explicit RawServer(const std::string& path)
@@ -264,7 +264,7 @@ void say(const OwnedFd& connection, std::string_view bytes) {
             static_cast<ssize_t>(bytes.size()));
 }
 
-// What the peer says, `size` bytes of it, or all until it ends.
+// Returns `size` bytes of the peer's, or all until it ends.
 std::string hear(const OwnedFd& connection, std::size_t size) {
   std::string heard(size, '\0');
   std::size_t have = 0;

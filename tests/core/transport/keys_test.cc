@@ -35,7 +35,7 @@ TEST(KeysTest, ReadsWhatItMakes) {
               testing::Not(HasSubstr(made->secret_z85)));
 }
 
-TEST(KeysTest, OfMemoryAreOnesThatAFileCouldHold) {
+TEST(KeysTest, KeysMadeInMemoryCouldBeStoredInAFile) {
   const TempDir directory;
   const auto pair = make_key_pair("w1.2");
   ASSERT_TRUE(pair) << pair.error().message;

@@ -24,7 +24,7 @@ wire::Packet sequenced(std::uint64_t seq) {
   return wire::make_packet(envelope, wire::Hello{1, 1, "test"});
 }
 
-// Answers every request with Done on a thread of its own, until destroyed.
+// Answers every request with Done on its own thread, until destroyed.
 class EchoServer {
  public:
   EchoServer(Context& context, const std::string& path)
@@ -77,8 +77,8 @@ TEST_F(SocketTest, AnswersRequestsOfManyClients) {
   for (std::thread& client : clients) client.join();
 }
 
-// What is sent before the client has noticed that its server is gone is lost,
-// as the header says; so it asks again, with the same number.
+// A message that is sent before the client has noticed the end of its server is lost, as the header
+// says; so the client asks again, with the same number.
 Result<wire::Packet> ask_until_answered(Socket& client, std::uint64_t seq) {
   auto reply = request(client, sequenced(seq), 200ms);
   for (int tries = 1; !reply && tries < 100; ++tries) {
@@ -122,7 +122,7 @@ TEST_F(SocketTest, ABoundPathIsPrivateAndGoneAfterwards) {
   EXPECT_TRUE(std::filesystem::is_empty(directory_.path()));
 }
 
-TEST_F(SocketTest, WhatACrashLeftBehindDoesNotHinder) {
+TEST_F(SocketTest, LeftoversOfACrashDoNotHinder) {
   ASSERT_TRUE(write_file_atomic(path_, ""));
   ASSERT_TRUE(write_file_atomic(path_ + ".lock", "99999999\n"));
   const auto socket = Socket::bind_ipc(context_, path_);

@@ -13,7 +13,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::SizeIs;
 
-// What a ROUTER says, made by hand: the reader is not tested against its own writer.
+// The bytes of a ROUTER, written by hand: the reader is not tested against its own writer.
 std::string greeting(char major = 3, const std::string& mechanism = "NULL") {
   std::string out = "\xff" + std::string(8, '\0') + "\x7f";
   out += major;
@@ -67,7 +67,7 @@ TEST(Zmtp, TheOpeningIsAGreetingOf64BytesAndReadyOfADealer) {
   EXPECT_THAT(opening, HasSubstr(std::string("\13Socket-Type\0\0\0\6DEALER", 22)));
 }
 
-TEST(Zmtp, WhatComesByteByByteIsReadAsWhatComesAtOnce) {
+TEST(Zmtp, SingleBytesAreReadLikeOneBlock) {
   const std::string all = greeting() + ready() + two("e1", "b1") + two("", "") + two("e3", "b3");
   ZmtpReader reader;
   std::vector<std::string> found;
@@ -156,7 +156,7 @@ TEST(Zmtp, AFrameThatIsTooLargeIsRefusedByItsHead) {
   EXPECT_EQ(reader.problem(), "") << "one that large is awaited";
 }
 
-TEST(Zmtp, NothingIsReadBehindAProblem) {
+TEST(Zmtp, NothingIsReadAfterAnError) {
   ZmtpReader reader = met();
   reader.feed(two("e", "b") + frame(8, "") + two("never", "read"));
   EXPECT_THAT(bodies(reader), ElementsAre("e|b"));

@@ -26,12 +26,12 @@ using EveryMessage = testing::Types<
     StatusRequest, StatusReply, StopJob, EvictWorkers, ResizeJob, ApproveAction, SkipRecords,
     Regroup, Done, PsOpen, PsOpened, PsPut, PsPull, PsPulled, PsPush, PsStaged, PsCommit, PsDecided,
     PsIdle, PsDecision, PsApplied, PsCut, PsSaved, PsIdled, PsServe, PsServing, PsRoster, PsCopied,
-    PsTaken, PsImage, PsStats, InjectRules, Injected, CheckpointBegun, FilesAttach, FilesReady,
-    FilesDetach, FileProbe, FileProbed, FileList, FileListed, FileRead, FileData, FileWrite,
-    FileDone, FileSum, FileSummed, FileCommit, FileRemove, JobsRequest, JobsReply, AdminOrder,
-    AdminAnswer>;
+    PsTaken, PsImage, PsStats, InjectRules, Injected, Traced, StackWanted, StackTold,
+    CheckpointBegun, FilesAttach, FilesReady, FilesDetach, FileProbe, FileProbed, FileList,
+    FileListed, FileRead, FileData, FileWrite, FileDone, FileSum, FileSummed, FileCommit,
+    FileRemove, JobsRequest, JobsReply, AdminOrder, AdminAnswer>;
 
-// Gives every field, of nested parts too, a value of its own.
+// Gives every field, of nested parts too, a different value.
 class Filler {
  public:
   template <class T>
@@ -194,7 +194,7 @@ struct Sample {
   }
 };
 
-// A map written by hand, as a peer of another version or language would.
+// Writes a map by hand, as a peer of another version or language would.
 class MapWriter {
  public:
   explicit MapWriter(std::uint32_t entries) { out_.map(entries); }

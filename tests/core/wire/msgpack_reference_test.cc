@@ -1,5 +1,5 @@
-// Our codec against msgpack-c, the reference implementation: each reads what
-// the other writes.
+// Messages as msgpack-c itself reads and writes maps, as a peer would that is written with it:
+// each reads what the other writes.
 #include <gtest/gtest.h>
 
 #include <map>

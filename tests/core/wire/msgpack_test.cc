@@ -1,15 +1,16 @@
-#include "core/wire/msgpack.h"
-
 #include <gtest/gtest.h>
 
 #include <functional>
 #include <limits>
 #include <random>
 
+#include "core/wire/codec.h"
+#include "core/wire/envelope.h"
+#include "core/wire/msgpack_writer.h"
+
 namespace antdt::wire {
 namespace {
 
-using Type = MsgpackToken::Type;
 using namespace std::string_literals;
 
 std::string written(const std::function<void(MsgpackWriter&)>& write) {
@@ -19,7 +20,7 @@ std::string written(const std::function<void(MsgpackWriter&)>& write) {
 }
 
 // Bytes from the specification's format overview, at each change of width.
-TEST(MsgpackWriterTest, WritesIntegersInTheFewestBytes) {
+TEST(MsgpackTest, WritesIntegersInTheFewestBytes) {
   const auto u = [](std::uint64_t v) {
     return written([&](auto& out) { out.unsigned_integer(v); });
   };
@@ -41,7 +42,7 @@ TEST(MsgpackWriterTest, WritesIntegersInTheFewestBytes) {
   EXPECT_EQ(i(-2147483649), "\xd3\xff\xff\xff\xff\x7f\xff\xff\xff"s);
 }
 
-TEST(MsgpackWriterTest, WritesTheOtherTypesAsSpecified) {
+TEST(MsgpackTest, WritesTheOtherTypesAsSpecified) {
   EXPECT_EQ(written([](auto& out) { out.nil(); }), "\xc0"s);
   EXPECT_EQ(written([](auto& out) { out.boolean(false); }), "\xc2"s);
   EXPECT_EQ(written([](auto& out) { out.boolean(true); }), "\xc3"s);
@@ -62,51 +63,59 @@ TEST(MsgpackWriterTest, WritesTheOtherTypesAsSpecified) {
   EXPECT_EQ(written([](auto& out) { out.map(65536); }), "\xdf\x00\x01\x00\x00"s);
 }
 
-MsgpackToken read_one(const std::string& bytes) {
-  MsgpackReader in(bytes);
-  MsgpackToken token;
-  EXPECT_TRUE(in.next(token)) << testing::PrintToString(bytes);
-  EXPECT_EQ(in.left(), 0U);
-  return token;
+template <class T>
+T read_as(const std::string& bytes) {
+  const Result<T> read = decode<T>(bytes);
+  EXPECT_TRUE(read) << testing::PrintToString(bytes) << ": " << read.error().message;
+  return read.value_or(T{});
 }
 
-TEST(MsgpackReaderTest, ReadsEveryIntegerItWrites) {
+TEST(MsgpackTest, ReadsEveryIntegerThatItWrites) {
   std::mt19937_64 random(1);
   for (int bits = 0; bits < 64; ++bits) {
     const std::uint64_t value = (1ULL << bits) + (random() & ((1ULL << bits) - 1));
-    const MsgpackToken token = read_one(written([&](auto& out) { out.unsigned_integer(value); }));
-    EXPECT_EQ(token.type, Type::kUnsigned);
-    EXPECT_EQ(token.unsigned_value, value);
+    EXPECT_EQ(read_as<std::uint64_t>(written([&](auto& out) { out.unsigned_integer(value); })),
+              value);
     const auto below = static_cast<std::int64_t>(~value);
     if (below >= 0) continue;
-    const MsgpackToken negative = read_one(written([&](auto& out) { out.signed_integer(below); }));
-    EXPECT_EQ(negative.type, Type::kNegative);
-    EXPECT_EQ(negative.negative_value, below);
+    EXPECT_EQ(read_as<std::int64_t>(written([&](auto& out) { out.signed_integer(below); })), below);
   }
 }
 
-TEST(MsgpackReaderTest, ReadsFormsThatOthersWrite) {
-  EXPECT_EQ(read_one("\xca\x3f\xc0\x00\x00"s).real_value, 1.5);  // float 32
-  EXPECT_EQ(read_one("\xc4\x02"
-                     "ab"s)
-                .text,
+TEST(MsgpackTest, ReadsFormsThatOthersWrite) {
+  EXPECT_EQ(read_as<double>("\xca\x3f\xc0\x00\x00"s), 1.5);  // float 32
+  EXPECT_EQ(read_as<double>("\x05"s), 5.0);                  // a whole number as an integer
+  EXPECT_EQ(read_as<double>("\xff"s), -1.0);
+  EXPECT_EQ(read_as<std::string>("\xc4\x02"
+                                 "ab"s),
             "ab");  // bin 8
-  EXPECT_EQ(read_one("\xd9\x02"
-                     "ab"s)
-                .text,
-            "ab");                                      // str 8 for a short one
-  EXPECT_EQ(read_one("\xd0\x05"s).unsigned_value, 5U);  // int 8 above 0
-  EXPECT_EQ(read_one("\xd5\x01"
-                     "ab"s)
-                .type,
-            Type::kExtension);  // fixext 2
-  EXPECT_EQ(read_one("\xc7\x03\x01"
-                     "abc"s)
-                .type,
-            Type::kExtension);  // ext 8
+  EXPECT_EQ(read_as<std::string>("\xd9\x02"
+                                 "ab"s),
+            "ab");                                     // str 8 for a short one
+  EXPECT_EQ(read_as<std::string>("\xd9\x00"s), "");    // and for none
+  EXPECT_EQ(read_as<std::uint64_t>("\xd0\x05"s), 5U);  // int 8 above 0
+  EXPECT_EQ(read_as<std::uint64_t>("\xd3\x00\x00\x00\x00\x00\x00\x00\x07"s), 7U);
+  EXPECT_FALSE(
+      decode<std::string>("\xd5\x01"
+                          "ab"s));  // fixext 2
+  EXPECT_FALSE(
+      decode<std::string>("\xc7\x03\x01"
+                          "abc"s));  // ext 8
 }
 
-TEST(MsgpackReaderTest, RefusesAHeaderThatClaimsMoreThanThereIs) {
+// A value below a key that no field has.
+std::string unknown_field(const std::string& value) { return "\x81\xa1z" + value; }
+
+TEST(MsgpackTest, SkipsValuesOfEveryTypeThatItDoesNotKnow) {
+  for (const std::string& value :
+       {"\xc0"s, "\xc2"s, "\x05"s, "\xe0"s, "\xca\x3f\xc0\x00\x00"s, "\xd3\x80\0\0\0\0\0\0\0"s,
+        "\xa0"s, "\xc4\x01x"s, "\xd4\x01x"s, "\xc7\x00\x01"s, "\x90"s, "\x80"s,
+        "\x92\x81\x01\x80\x91\xa1x"s, "\x81\x91\x01\xa1v"s}) {
+    EXPECT_TRUE(decode<Refused>(unknown_field(value))) << testing::PrintToString(value);
+  }
+}
+
+TEST(MsgpackTest, RefusesAHeaderThatClaimsMoreThanThereIs) {
   for (const std::string& bytes : {"\xdd\xff\xff\xff\xff\x01"s, "\xdf\xff\xff\xff\xff\x01\x01"s,
                                    "\xdb\xff\xff\xff\xff"
                                    "ab"s,
@@ -118,17 +127,15 @@ TEST(MsgpackReaderTest, RefusesAHeaderThatClaimsMoreThanThereIs) {
                                    "\xa2"
                                    "a"s,
                                    "\xce\x01\x01"s, "\xd9"s, ""s, "\xc1"s}) {
-    MsgpackReader in(bytes);
-    MsgpackToken token;
-    EXPECT_FALSE(in.next(token)) << testing::PrintToString(bytes);
+    EXPECT_FALSE(decode<std::string>(bytes)) << testing::PrintToString(bytes);
+    EXPECT_FALSE(decode<std::vector<std::uint64_t>>(bytes)) << testing::PrintToString(bytes);
+    EXPECT_FALSE(decode<Refused>(bytes)) << testing::PrintToString(bytes);
+    EXPECT_FALSE(decode<Refused>(unknown_field(bytes))) << testing::PrintToString(bytes);
   }
 }
 
-TEST(MsgpackReaderTest, SkipsDeeplyNestedValuesWithoutRecursion) {
-  const std::string nested = std::string(1000000, '\x91') + "\x01";
-  MsgpackReader in(nested);
-  EXPECT_TRUE(in.skip());
-  EXPECT_EQ(in.left(), 0U);
+TEST(MsgpackTest, SkipsDeeplyNestedValuesWithoutRecursion) {
+  EXPECT_TRUE(decode<Refused>(unknown_field(std::string(1000000, '\x91') + "\x01")));
 }
 
 }  // namespace

@@ -35,7 +35,7 @@ TEST(PacketTest, AnotherKindIsAnErrorThatNamesBoth) {
   EXPECT_THAT(reply.error().message, HasSubstr("'done'"));
 }
 
-// What dispatch() made of the body: the kind that it read, and whether it could.
+// Describes the result of dispatch() for the body: the kind, and whether it could be read.
 std::string dispatched(std::string_view kind, std::string_view body) {
   std::string said = "unknown";
   const bool known =

@@ -21,25 +21,25 @@ constexpr const char* kSecond = "s0000000020-l1-g1-w0.1";
 std::string text_of(const Effect& effect) {
   return std::visit(
       Overloaded{
-          [](const out::Probe& e) { return fmt::format("{}: probe {}", e.task, e.host); },
-          [](const out::Fetch& e) {
+          [](const ProbeHost& e) { return fmt::format("{}: probe {}", e.task, e.host); },
+          [](const FetchPart& e) {
             return fmt::format("{}: fetch {} from {}", e.task, e.unfinished, e.part.host);
           },
-          [](const out::Push& e) {
+          [](const PushCopy& e) {
             return fmt::format("{}: push {} to {} by {}", e.task, e.name, e.host, e.unfinished);
           },
-          [](const out::Clean& e) {
+          [](const CleanHost& e) {
             return fmt::format("{}: clean {}, up to {} of g{}", e.task, e.host, e.up_to.number,
                                e.up_to.generation);
           },
-          [](const out::FetchBack& e) {
+          [](const FetchCopy& e) {
             return fmt::format("{}: fetch back {} from {}", e.task, e.name, e.host);
           },
-          [](const out::Cancel& e) { return fmt::format("cancel {}", e.task); },
-          [](const out::Gathered& e) { return fmt::format("gathered {} [{}]", e.number, e.error); },
-          [](const out::Reached& e) { return fmt::format("reached {} [{}]", e.number, e.error); },
-          [](const out::Found& e) { return std::string(e.fetched ? "found, fetched" : "found"); },
-          [](const out::Note& e) { return fmt::format("note {}: {}", e.kind, e.text); }},
+          [](const CancelTask& e) { return fmt::format("cancel {}", e.task); },
+          [](const TellGathered& e) { return fmt::format("gathered {} [{}]", e.number, e.error); },
+          [](const TellReached& e) { return fmt::format("reached {} [{}]", e.number, e.error); },
+          [](const TellFound& e) { return std::string(e.fetched ? "found, fetched" : "found"); },
+          [](const PublishCopyNote& e) { return fmt::format("note {}: {}", e.kind, e.text); }},
       effect);
 }
 
@@ -55,16 +55,16 @@ class CheckpointCopiesTest : public ::testing::Test {
   }
   // Its probe is answered: another directory, with these checkpoints.
   void apart(const std::string& host, const std::vector<std::string>& whole = {}) {
-    EXPECT_THAT(step(in::HostUp{host}), ElementsAre(fmt::format("{}: probe {}", ++task, host)));
-    EXPECT_THAT(step(in::Probed{task, false, whole}), IsEmpty());
+    EXPECT_THAT(step(HostAppeared{host}), ElementsAre(fmt::format("{}: probe {}", ++task, host)));
+    EXPECT_THAT(step(HostProbed{task, false, whole}), IsEmpty());
   }
   void shared(const std::string& host) {
-    step(in::HostUp{host});
-    EXPECT_THAT(step(in::Probed{++task, true}), IsEmpty());
+    step(HostAppeared{host});
+    EXPECT_THAT(step(HostProbed{++task, true}), IsEmpty());
   }
   std::vector<std::string> written(std::uint64_t number, const std::string& unfinished,
                                    const std::vector<std::string>& hosts) {
-    in::Written e{number, unfinished, {}};
+    PartsWritten e{number, unfinished, {}};
     for (const std::string& host : hosts) e.parts.push_back({host, {{host + ".f32", 4, "00"}}});
     return step(e);
   }
@@ -73,19 +73,19 @@ class CheckpointCopiesTest : public ::testing::Test {
   TaskId task = 0;
 };
 
-TEST_F(CheckpointCopiesTest, WhatAHostApartWroteIsFetchedAndItsHostKeepsItsCopy) {
+TEST_F(CheckpointCopiesTest, FilesOfASeparateHostAreFetchedAndThatHostKeepsItsCopy) {
   apart("b");
   apart("c");
   EXPECT_THAT(written(1, ".tmp-10-g1-w0.1", {"c"}), ElementsAre("3: fetch .tmp-10-g1-w0.1 from c"));
-  EXPECT_THAT(step(in::Done{3}), ElementsAre("gathered 1 []"));
+  EXPECT_THAT(step(TaskDone{3}), ElementsAre("gathered 1 []"));
   // The writer's host has the files already: it gets the rest and the name.
-  EXPECT_THAT(step(in::Kept{{kFirst}, kFirst, ".tmp-10-g1-w0.1"}),
+  EXPECT_THAT(step(CheckpointsListed{{kFirst}, kFirst, ".tmp-10-g1-w0.1"}),
               ElementsAre(fmt::format("4: push {} to c by .tmp-10-g1-w0.1", kFirst),
                           "5: clean b, up to 10 of g1"));
   EXPECT_FALSE(copies.idle());
-  EXPECT_THAT(step(in::Done{4}), ElementsAre("6: clean c, up to 10 of g1"));
-  step(in::Done{5});
-  step(in::Done{6});
+  EXPECT_THAT(step(TaskDone{4}), ElementsAre("6: clean c, up to 10 of g1"));
+  step(TaskDone{5});
+  step(TaskDone{6});
   EXPECT_EQ(copies.copies_of(kFirst), 2U);
   EXPECT_TRUE(copies.idle());
 }
@@ -93,28 +93,28 @@ TEST_F(CheckpointCopiesTest, WhatAHostApartWroteIsFetchedAndItsHostKeepsItsCopy)
 TEST_F(CheckpointCopiesTest, NothingIsCopiedWhereTheRunDirectoryIsShared) {
   shared("b");
   EXPECT_THAT(written(1, ".tmp-10-g1-w0.1", {"b"}), ElementsAre("gathered 1 []"));
-  EXPECT_THAT(step(in::Kept{{kFirst}, kFirst, ".tmp-10-g1-w0.1"}), IsEmpty());
-  EXPECT_THAT(step(in::Needed{1, "b", kFirst}), ElementsAre("reached 1 []"));
+  EXPECT_THAT(step(CheckpointsListed{{kFirst}, kFirst, ".tmp-10-g1-w0.1"}), IsEmpty());
+  EXPECT_THAT(step(CheckpointNeeded{1, "b", kFirst}), ElementsAre("reached 1 []"));
   EXPECT_FALSE(copies.any_apart());
   EXPECT_TRUE(copies.idle());
 }
 
-TEST_F(CheckpointCopiesTest, WhatSeveralServersWroteIsGatheredFromAll) {
+TEST_F(CheckpointCopiesTest, FilesOfSeveralServersAreGatheredFromAll) {
   apart("b");
   apart("c");
   EXPECT_THAT(written(1, ".tmp-1-g1", {"b", "c"}),
               ElementsAre("3: fetch .tmp-1-g1 from b", "4: fetch .tmp-1-g1 from c"));
-  EXPECT_THAT(step(in::Done{4}), IsEmpty());
-  EXPECT_THAT(step(in::Done{3}), ElementsAre("gathered 1 []"));
+  EXPECT_THAT(step(TaskDone{4}), IsEmpty());
+  EXPECT_THAT(step(TaskDone{3}), ElementsAre("gathered 1 []"));
 }
 
 TEST_F(CheckpointCopiesTest, OneOfTheHostsOfSeveralServersGetsTheRestAndTheOthersPartsGo) {
   apart("b");
   apart("c");
   written(5, ".tmp-5-g1", {"b", "c"});
-  step(in::Done{3});
-  step(in::Done{4});
-  EXPECT_THAT(step(in::Kept{{kFirst}, kFirst, ".tmp-5-g1"}),
+  step(TaskDone{3});
+  step(TaskDone{4});
+  EXPECT_THAT(step(CheckpointsListed{{kFirst}, kFirst, ".tmp-5-g1"}),
               ElementsAre(fmt::format("5: push {} to b by .tmp-5-g1", kFirst),
                           "6: clean c, up to 5 of g1"));
 }
@@ -123,66 +123,66 @@ TEST_F(CheckpointCopiesTest, APartThatBrokeOffGoesOnWhileAnotherServersPartArriv
   apart("b");
   apart("c");
   written(1, ".tmp-1-g1", {"b", "c"});
-  step(in::Failed{3, "nothing was heard", false});
-  EXPECT_THAT(step(in::Done{4}), IsEmpty()) << "b's part is still to come";
+  step(TaskFailed{3, "nothing was heard", false});
+  EXPECT_THAT(step(TaskDone{4}), IsEmpty()) << "b's part is still to come";
   now += CheckpointCopies::kFirstPause;
-  EXPECT_THAT(step(in::Tick{}), ElementsAre("5: fetch .tmp-1-g1 from b"));
-  EXPECT_THAT(step(in::Done{5}), ElementsAre("gathered 1 []"));
+  EXPECT_THAT(step(TimePassed{}), ElementsAre("5: fetch .tmp-1-g1 from b"));
+  EXPECT_THAT(step(TaskDone{5}), ElementsAre("gathered 1 []"));
 }
 
 TEST_F(CheckpointCopiesTest, AServersHostThatSharesTheDirectoryIsNotFetchedFrom) {
   shared("a");
   apart("b");
   EXPECT_THAT(written(1, ".tmp-1-g1", {"a", "b"}), ElementsAre("3: fetch .tmp-1-g1 from b"));
-  EXPECT_THAT(step(in::Done{3}), ElementsAre("gathered 1 []"));
+  EXPECT_THAT(step(TaskDone{3}), ElementsAre("gathered 1 []"));
 }
 
 TEST_F(CheckpointCopiesTest, EachHostWithAServerGetsTheCheckpointThatTheyAllGoBackTo) {
   apart("b", {kFirst});
   apart("c");
   apart("d");
-  EXPECT_THAT(step(in::Kept{{kFirst}}), IsEmpty()) << "b has the second copy";
-  EXPECT_THAT(step(in::Needed{1, "b", kFirst}), ElementsAre("reached 1 []"));
-  EXPECT_THAT(step(in::Needed{2, "c", kFirst}),
+  EXPECT_THAT(step(CheckpointsListed{{kFirst}}), IsEmpty()) << "b has the second copy";
+  EXPECT_THAT(step(CheckpointNeeded{1, "b", kFirst}), ElementsAre("reached 1 []"));
+  EXPECT_THAT(step(CheckpointNeeded{2, "c", kFirst}),
               ElementsAre(fmt::format("4: push {} to c by .tmp-0-{}", kFirst, kFirst)));
   // The other server of that host.
-  EXPECT_THAT(step(in::Needed{3, "c", kFirst}), IsEmpty());
-  EXPECT_THAT(step(in::Needed{4, "d", kFirst}),
+  EXPECT_THAT(step(CheckpointNeeded{3, "c", kFirst}), IsEmpty());
+  EXPECT_THAT(step(CheckpointNeeded{4, "d", kFirst}),
               ElementsAre(fmt::format("5: push {} to d by .tmp-0-{}", kFirst, kFirst)));
-  EXPECT_THAT(step(in::Done{5}), ElementsAre("reached 4 []"));
-  EXPECT_THAT(step(in::Done{4}), ElementsAre("reached 2 []", "reached 3 []"));
+  EXPECT_THAT(step(TaskDone{5}), ElementsAre("reached 4 []"));
+  EXPECT_THAT(step(TaskDone{4}), ElementsAre("reached 2 []", "reached 3 []"));
   EXPECT_EQ(copies.copies_of(kFirst), 4U);
 }
 
-TEST_F(CheckpointCopiesTest, WhatIsSaidAgainIsFetchedOnce) {
+TEST_F(CheckpointCopiesTest, ACheckpointReportedTwiceIsFetchedOnce) {
   apart("b");
   written(1, ".tmp-10-g1-w0.1", {"b"});
   EXPECT_THAT(written(1, ".tmp-10-g1-w0.1", {"b"}), IsEmpty());
-  step(in::Done{2});
-  step(in::Kept{{kFirst}, kFirst, ".tmp-10-g1-w0.1"});
+  step(TaskDone{2});
+  step(CheckpointsListed{{kFirst}, kFirst, ".tmp-10-g1-w0.1"});
   EXPECT_THAT(written(1, ".tmp-10-g1-w0.1", {"b"}), ElementsAre("gathered 1 []"));
 }
 
 TEST_F(CheckpointCopiesTest, ABrokenTransferGoesOnAfterAPauseThatGrows) {
   apart("b");
   written(1, ".tmp-10-g1-w0.1", {"b"});
-  EXPECT_THAT(step(in::Failed{2, "nothing was heard", false}),
+  EXPECT_THAT(step(TaskFailed{2, "nothing was heard", false}),
               ElementsAre("note copy-failed: b: nothing was heard"));
-  EXPECT_THAT(step(in::Tick{}), IsEmpty());
+  EXPECT_THAT(step(TimePassed{}), IsEmpty());
   now += CheckpointCopies::kFirstPause;
-  EXPECT_THAT(step(in::Tick{}), ElementsAre("3: fetch .tmp-10-g1-w0.1 from b"));
-  EXPECT_THAT(step(in::Failed{3, "nothing was heard", false}), IsEmpty());  // said before
+  EXPECT_THAT(step(TimePassed{}), ElementsAre("3: fetch .tmp-10-g1-w0.1 from b"));
+  EXPECT_THAT(step(TaskFailed{3, "nothing was heard", false}), IsEmpty());  // said before
   now += CheckpointCopies::kFirstPause;
-  EXPECT_THAT(step(in::Tick{}), IsEmpty());
+  EXPECT_THAT(step(TimePassed{}), IsEmpty());
   now += CheckpointCopies::kFirstPause;
-  EXPECT_THAT(step(in::Tick{}), ElementsAre("4: fetch .tmp-10-g1-w0.1 from b"));
+  EXPECT_THAT(step(TimePassed{}), ElementsAre("4: fetch .tmp-10-g1-w0.1 from b"));
 }
 
-TEST_F(CheckpointCopiesTest, WhatIsNotThereAnyMoreIsNotWaitedFor) {
+TEST_F(CheckpointCopiesTest, AMissingCopyIsNotWaitedFor) {
   apart("b");
   written(1, ".tmp-10-g1-w0.1", {"b"});
   EXPECT_THAT(
-      step(in::Failed{2, "it is not there", true}),
+      step(TaskFailed{2, "it is not there", true}),
       ElementsAre("note copy-failed: b: it is not there", "gathered 1 [b: it is not there]"));
 }
 
@@ -190,108 +190,109 @@ TEST_F(CheckpointCopiesTest, AHostThatIsLostTakesWhatOnlyItHadWithIt) {
   apart("b");
   apart("c");
   written(1, ".tmp-1-g1", {"b", "c"});
-  const auto lost = step(in::HostLost{"c"});
+  const auto lost = step(HostVanished{"c"});
   ASSERT_EQ(lost.size(), 3U);
   EXPECT_THAT(lost, UnorderedElementsAre("cancel 4", "cancel 3",
                                          HasSubstr("gathered 1 [c was lost before")));
-  EXPECT_THAT(step(in::Done{3}), IsEmpty());
+  EXPECT_THAT(step(TaskDone{3}), IsEmpty());
 }
 
 TEST_F(CheckpointCopiesTest, AHostWhoseLinkWasAwayLosesNothingThatWasGathered) {
   apart("b");
   written(1, ".tmp-10-g1-w0.1", {"b"});
-  EXPECT_THAT(step(in::HostUp{"b"}), ElementsAre("cancel 2", "3: probe b"));
-  EXPECT_THAT(step(in::Probed{3, false}), ElementsAre("4: fetch .tmp-10-g1-w0.1 from b"));
-  EXPECT_THAT(step(in::Done{4}), ElementsAre("gathered 1 []"));
+  EXPECT_THAT(step(HostAppeared{"b"}), ElementsAre("cancel 2", "3: probe b"));
+  EXPECT_THAT(step(HostProbed{3, false}), ElementsAre("4: fetch .tmp-10-g1-w0.1 from b"));
+  EXPECT_THAT(step(TaskDone{4}), ElementsAre("gathered 1 []"));
 }
 
 TEST_F(CheckpointCopiesTest, ACopyThatWasLostIsMadeElsewhere) {
   apart("b");
   apart("c");
   written(1, ".tmp-10-g1-w0.1", {"b"});
-  step(in::Done{3});
-  step(in::Kept{{kFirst}, kFirst, ".tmp-10-g1-w0.1"});
-  step(in::Done{4});
-  step(in::Done{5});
-  step(in::Done{6});
+  step(TaskDone{3});
+  step(CheckpointsListed{{kFirst}, kFirst, ".tmp-10-g1-w0.1"});
+  step(TaskDone{4});
+  step(TaskDone{5});
+  step(TaskDone{6});
   ASSERT_TRUE(copies.idle());
-  EXPECT_THAT(step(in::HostLost{"b"}),
+  EXPECT_THAT(step(HostVanished{"b"}),
               ElementsAre(fmt::format("7: push {} to c by .tmp-10-g1-w0.1", kFirst)));
-  step(in::Done{7});
-  // What it still has is known when it is back, and is one more.
-  EXPECT_THAT(step(in::HostUp{"b"}), ::testing::Contains("9: probe b"));
-  step(in::Probed{9, false, {kFirst}});
+  step(TaskDone{7});
+  // The copies of a host are known again when it is back, and count.
+  EXPECT_THAT(step(HostAppeared{"b"}), ::testing::Contains("9: probe b"));
+  step(HostProbed{9, false, {kFirst}});
   EXPECT_EQ(copies.copies_of(kFirst), 3U);
 }
 
-TEST_F(CheckpointCopiesTest, WhatIsNotKeptAnyMoreGoesEverywhereAndIsNotSentAnyMore) {
+TEST_F(CheckpointCopiesTest, APrunedCheckpointIsRemovedEverywhereAndNoLongerSent) {
   apart("b");
-  step(in::Kept{{kFirst}});  // a push of it is under way
-  EXPECT_THAT(step(in::Kept{{kSecond}, kSecond, ".tmp-20-g1-w0.1"}),
+  step(CheckpointsListed{{kFirst}});  // a push of it is under way
+  EXPECT_THAT(step(CheckpointsListed{{kSecond}, kSecond, ".tmp-20-g1-w0.1"}),
               ElementsAre("cancel 2", fmt::format("3: push {} to b by .tmp-20-g1-w0.1", kSecond)));
-  EXPECT_THAT(step(in::Done{3}), ElementsAre("4: clean b, up to 20 of g1"));
+  EXPECT_THAT(step(TaskDone{3}), ElementsAre("4: clean b, up to 20 of g1"));
 }
 
-TEST_F(CheckpointCopiesTest, WhatWasLeftOfTrainingThatWasGivenUpGoesWhateverItsNumberIs) {
+TEST_F(CheckpointCopiesTest, LeftoversOfAbandonedTrainingAreRemovedWhateverTheirNumber) {
   EXPECT_LT(age_of(".tmp-50-g1-w0.1"), age_of(".tmp-20-g3-w0.2"));
   EXPECT_LT(age_of(".tmp-10-g3-w0.2"), age_of(".tmp-20-g3-w0.2"));
   EXPECT_EQ(age_of(fmt::format(".tmp-0-{}", kFirst)), (Age{1, 0}));
   EXPECT_EQ(age_of(kFirst), std::nullopt);
 }
 
-// From step 50 the job went back to an older checkpoint: what is written now has lower numbers
-// than what is kept, and may be under way while a host is cleaned.
-TEST_F(CheckpointCopiesTest, WhatIsWrittenAfterTrainingWentBackIsNotCleanedAway) {
+// At step 50 the job went back to an older checkpoint: checkpoints written now have lower numbers
+// than those that are kept, and may be under way while a host is cleaned.
+TEST_F(CheckpointCopiesTest, FilesWrittenAfterARewindAreNotRemoved) {
   constexpr const char* kGoneOn = "s0000000020-l2-g3-w0.2";
   apart("b");
-  step(in::Kept{{"s0000000050-l1-g1-w0.1"}, "s0000000050-l1-g1-w0.1", ".tmp-50-g1-w0.1"});
-  step(in::Done{2});
-  step(in::Done{3});
-  step(in::Kept{{kGoneOn}, kGoneOn, ".tmp-20-g3-w0.2"});
-  EXPECT_THAT(step(in::Done{4}), ElementsAre("5: clean b, up to 20 of g3"));
+  step(CheckpointsListed{{"s0000000050-l1-g1-w0.1"}, "s0000000050-l1-g1-w0.1", ".tmp-50-g1-w0.1"});
+  step(TaskDone{2});
+  step(TaskDone{3});
+  step(CheckpointsListed{{kGoneOn}, kGoneOn, ".tmp-20-g3-w0.2"});
+  EXPECT_THAT(step(TaskDone{4}), ElementsAre("5: clean b, up to 20 of g3"));
   EXPECT_GT(age_of(".tmp-30-g3-w0.2"), (Age{3, 20}));
 }
 
-TEST_F(CheckpointCopiesTest, WhoIsAboutToReadGetsItBeforeOtherCopiesAreMade) {
+TEST_F(CheckpointCopiesTest, AHostThatIsAboutToReadGetsItsCopyFirst) {
   apart("b");
-  step(in::Kept{{kFirst, kSecond}});
+  step(CheckpointsListed{{kFirst, kSecond}});
   ASSERT_EQ(task, 1U);  // 2 pushes the second
-  EXPECT_THAT(step(in::Needed{7, "b", kFirst}),
+  EXPECT_THAT(step(CheckpointNeeded{7, "b", kFirst}),
               ElementsAre("cancel 2", fmt::format("3: push {} to b by .tmp-0-{}", kFirst, kFirst)));
   EXPECT_THAT(
-      step(in::Done{3}),
+      step(TaskDone{3}),
       ElementsAre("reached 7 []", fmt::format("4: push {} to b by .tmp-0-{}", kSecond, kSecond)));
-  EXPECT_THAT(step(in::Needed{8, "b", "s0000000001-l1-g1-w0.1"}),
+  EXPECT_THAT(step(CheckpointNeeded{8, "b", "s0000000001-l1-g1-w0.1"}),
               ElementsAre(HasSubstr("is not kept")));
-  EXPECT_THAT(step(in::Needed{9, "c", kFirst}), ElementsAre("reached 9 [c is not there]"));
+  EXPECT_THAT(step(CheckpointNeeded{9, "c", kFirst}), ElementsAre("reached 9 [c is not there]"));
 }
 
 TEST_F(CheckpointCopiesTest, ANewerCheckpointOfAnotherHostIsFetchedBack) {
-  step(in::HostUp{"b"});
-  EXPECT_THAT(step(in::Find{kFirst}), IsEmpty());  // b has not said what it has
+  step(HostAppeared{"b"});
+  EXPECT_THAT(step(NewestWanted{kFirst}), IsEmpty());  // b has not said what it has
   EXPECT_THAT(
-      step(in::Probed{1, false, {kFirst, kSecond}}),
+      step(HostProbed{1, false, {kFirst, kSecond}}),
       ElementsAre(HasSubstr("is not whole here"), fmt::format("2: fetch back {} from b", kSecond)));
-  EXPECT_THAT(step(in::Done{2}), ElementsAre("found, fetched", "3: clean b, up to 0 of g0"));
+  EXPECT_THAT(step(TaskDone{2}), ElementsAre("found, fetched", "3: clean b, up to 0 of g0"));
 }
 
 // The job daemon begins before it knows what the run's directory holds.
-TEST_F(CheckpointCopiesTest, WhoIsAboutToReadWaitsUntilItIsKnownWhatIsHere) {
+TEST_F(CheckpointCopiesTest, AReaderWaitsUntilTheCopiesOnTheLaunchingHostAreKnown) {
   apart("b");
-  EXPECT_THAT(step(in::Needed{1, "b", kFirst}), IsEmpty());
-  EXPECT_THAT(step(in::Kept{{kFirst}}),
+  EXPECT_THAT(step(CheckpointNeeded{1, "b", kFirst}), IsEmpty());
+  EXPECT_THAT(step(CheckpointsListed{{kFirst}}),
               ElementsAre(fmt::format("2: push {} to b by .tmp-0-{}", kFirst, kFirst)));
-  EXPECT_THAT(step(in::Done{2}), ElementsAre("reached 1 []"));
+  EXPECT_THAT(step(TaskDone{2}), ElementsAre("reached 1 []"));
 }
 
 TEST_F(CheckpointCopiesTest, NobodyRemovesANewerOneThatThisHostLost) {
   apart("b", {kFirst, kSecond});
-  EXPECT_THAT(step(in::Kept{{kFirst}}), IsEmpty());
-  EXPECT_THAT(step(in::Find{kFirst}), ElementsAre(HasSubstr("is not whole here"),
-                                                  fmt::format("2: fetch back {} from b", kSecond)));
-  EXPECT_THAT(step(in::Tick{}), IsEmpty());
-  EXPECT_THAT(step(in::Done{2}), ElementsAre("found, fetched", "3: clean b, up to 0 of g0"));
-  EXPECT_THAT(step(in::Done{3}), IsEmpty());
+  EXPECT_THAT(step(CheckpointsListed{{kFirst}}), IsEmpty());
+  EXPECT_THAT(
+      step(NewestWanted{kFirst}),
+      ElementsAre(HasSubstr("is not whole here"), fmt::format("2: fetch back {} from b", kSecond)));
+  EXPECT_THAT(step(TimePassed{}), IsEmpty());
+  EXPECT_THAT(step(TaskDone{2}), ElementsAre("found, fetched", "3: clean b, up to 0 of g0"));
+  EXPECT_THAT(step(TaskDone{3}), IsEmpty());
   EXPECT_EQ(copies.copies_of(kFirst), 2U);
   EXPECT_EQ(copies.copies_of(kSecond), 2U) << "it was not removed there";
 }
@@ -299,32 +300,32 @@ TEST_F(CheckpointCopiesTest, NobodyRemovesANewerOneThatThisHostLost) {
 // The job daemon that stored the model was lost, and another one ends the job.
 TEST_F(CheckpointCopiesTest, WhenTheJobIsDoneWhatIsUnfinishedGoesThoughNobodyKnowsHowOldItIs) {
   apart("b", {kFirst});
-  EXPECT_THAT(step(in::Kept{{kFirst}}), IsEmpty());
+  EXPECT_THAT(step(CheckpointsListed{{kFirst}}), IsEmpty());
   Effects effects;
-  copies.step(in::JobDone{{kFirst}}, now, effects);
+  copies.step(TrainingDone{{kFirst}}, now, effects);
   ASSERT_EQ(effects.size(), 1U);
-  const auto& clean = std::get<out::Clean>(effects[0]);
+  const auto& clean = std::get<CleanHost>(effects[0]);
   EXPECT_THAT(clean.keep, ElementsAre(kFirst));
   EXPECT_GT(clean.up_to, *age_of(".tmp-20-g3-w0.2"));
 }
 
-TEST_F(CheckpointCopiesTest, WhoMayHaveACopyAlreadyIsAskedBeforeAnotherOneIsMade) {
-  step(in::HostUp{"b"});
-  step(in::HostUp{"c"});
-  step(in::Kept{{kFirst}});
-  EXPECT_THAT(step(in::Probed{1, false, {}}), IsEmpty()) << "c has not said what it has";
-  EXPECT_THAT(step(in::Probed{2, false, {kFirst}}), IsEmpty());
+TEST_F(CheckpointCopiesTest, AHostThatMayHaveACopyIsAskedBeforeAnotherCopyIsMade) {
+  step(HostAppeared{"b"});
+  step(HostAppeared{"c"});
+  step(CheckpointsListed{{kFirst}});
+  EXPECT_THAT(step(HostProbed{1, false, {}}), IsEmpty()) << "c has not said what it has";
+  EXPECT_THAT(step(HostProbed{2, false, {kFirst}}), IsEmpty());
   EXPECT_EQ(copies.copies_of(kFirst), 2U);
 }
 
 TEST_F(CheckpointCopiesTest, AFetchThatBreaksOffIsTriedAgainBeforeTrainingGoesBackFurther) {
   apart("b", {kSecond});
-  step(in::Find{kFirst});
+  step(NewestWanted{kFirst});
   for (TaskId fetch = 2; fetch < 2 + CheckpointCopies::kTries; ++fetch) {
-    EXPECT_THAT(step(in::Failed{fetch, "nothing was heard", false}),
+    EXPECT_THAT(step(TaskFailed{fetch, "nothing was heard", false}),
                 ::testing::Not(::testing::Contains(HasSubstr("fetch back"))));
     now += CheckpointCopies::kLongestPause;
-    const auto next = step(in::Tick{});
+    const auto next = step(TimePassed{});
     if (fetch + 1 < 2 + CheckpointCopies::kTries) {
       EXPECT_THAT(next, ElementsAre(fmt::format("{}: fetch back {} from b", fetch + 1, kSecond)));
     } else {
@@ -336,39 +337,39 @@ TEST_F(CheckpointCopiesTest, AFetchThatBreaksOffIsTriedAgainBeforeTrainingGoesBa
 TEST_F(CheckpointCopiesTest, AHostThatWasAwayIsCleanedWhenItIsBack) {
   apart("b");
   apart("c");
-  step(in::Kept{{kSecond}, kSecond, ".tmp-20-g1-w0.1"});  // 3: push to b, 4: clean c
-  step(in::Done{3});
-  step(in::Done{4});
-  step(in::Done{5});  // clean b
+  step(CheckpointsListed{{kSecond}, kSecond, ".tmp-20-g1-w0.1"});  // 3: push to b, 4: clean c
+  step(TaskDone{3});
+  step(TaskDone{4});
+  step(TaskDone{5});  // clean b
   ASSERT_TRUE(copies.idle());
-  step(in::HostLost{"c"});
-  EXPECT_THAT(step(in::HostUp{"c"}), ElementsAre("6: probe c"));
-  EXPECT_THAT(step(in::Probed{6, false, {kFirst}}), ElementsAre("7: clean c, up to 20 of g1"));
+  step(HostVanished{"c"});
+  EXPECT_THAT(step(HostAppeared{"c"}), ElementsAre("6: probe c"));
+  EXPECT_THAT(step(HostProbed{6, false, {kFirst}}), ElementsAre("7: clean c, up to 20 of g1"));
   EXPECT_EQ(copies.copies_of(kFirst), 1U);
-  step(in::Done{7});
+  step(TaskDone{7});
   EXPECT_EQ(copies.copies_of(kFirst), 0U);
 }
 
 TEST_F(CheckpointCopiesTest, WhereNobodyHasANewerOneWhatIsHereIsFound) {
   apart("b", {kFirst});
-  EXPECT_THAT(step(in::Find{kFirst}), ElementsAre("found"));
-  EXPECT_THAT(step(in::Find{""}),
+  EXPECT_THAT(step(NewestWanted{kFirst}), ElementsAre("found"));
+  EXPECT_THAT(step(NewestWanted{""}),
               ::testing::Contains(fmt::format("2: fetch back {} from b", kFirst)));
   // It was damaged there, too.
-  EXPECT_THAT(step(in::Failed{2, "it is damaged", true}), ::testing::Contains("found"));
+  EXPECT_THAT(step(TaskFailed{2, "it is damaged", true}), ::testing::Contains("found"));
 }
 
-TEST_F(CheckpointCopiesTest, ADiskThatIsFullIsSaidOnceAndAnotherHostTakesTheCopy) {
+TEST_F(CheckpointCopiesTest, AFullDiskIsReportedOnceAndAnotherHostTakesTheCopy) {
   apart("b");
   apart("c");
-  step(in::Kept{{kFirst}, kFirst, ".tmp-10-g1-w0.1"});  // 3: push to b, 4: clean c
-  step(in::Done{4});
-  EXPECT_THAT(step(in::Failed{3, "No space left on device", false}),
+  step(CheckpointsListed{{kFirst}, kFirst, ".tmp-10-g1-w0.1"});  // 3: push to b, 4: clean c
+  step(TaskDone{4});
+  EXPECT_THAT(step(TaskFailed{3, "No space left on device", false}),
               ElementsAre("note copy-failed: b: No space left on device",
                           fmt::format("5: push {} to c by .tmp-10-g1-w0.1", kFirst)));
 }
 
-// Whatever hosts do and tasks come to: nothing that is waited for is forgotten.
+// Under random failures of hosts and tasks every request is answered.
 TEST(CheckpointCopiesRandom, EverybodyIsAnswered) {
   for (unsigned seed = 1; seed <= 300; ++seed) {
     std::mt19937 rng(seed);
@@ -387,16 +388,16 @@ TEST(CheckpointCopiesRandom, EverybodyIsAnswered) {
       ASSERT_EQ(copies.broken_invariant(), "") << "seed " << seed;
       for (const Effect& effect : effects) {
         std::visit(
-            Overloaded{[&](const out::Probe& e) { tasks.insert(e.task), probes.insert(e.task); },
-                       [&](const out::Fetch& e) { tasks.insert(e.task); },
-                       [&](const out::Push& e) { tasks.insert(e.task); },
-                       [&](const out::Clean& e) { tasks.insert(e.task); },
-                       [&](const out::FetchBack& e) { tasks.insert(e.task); },
-                       [&](const out::Cancel& e) { tasks.erase(e.task); },
-                       [&](const out::Gathered& e) { EXPECT_EQ(gathering.erase(e.number), 1U); },
-                       [&](const out::Reached& e) { EXPECT_EQ(needing.erase(e.number), 1U); },
-                       [&](const out::Found&) { EXPECT_TRUE(std::exchange(finding, false)); },
-                       [&](const out::Note&) {}},
+            Overloaded{[&](const ProbeHost& e) { tasks.insert(e.task), probes.insert(e.task); },
+                       [&](const FetchPart& e) { tasks.insert(e.task); },
+                       [&](const PushCopy& e) { tasks.insert(e.task); },
+                       [&](const CleanHost& e) { tasks.insert(e.task); },
+                       [&](const FetchCopy& e) { tasks.insert(e.task); },
+                       [&](const CancelTask& e) { tasks.erase(e.task); },
+                       [&](const TellGathered& e) { EXPECT_EQ(gathering.erase(e.number), 1U); },
+                       [&](const TellReached& e) { EXPECT_EQ(needing.erase(e.number), 1U); },
+                       [&](const TellFound&) { EXPECT_TRUE(std::exchange(finding, false)); },
+                       [&](const PublishCopyNote&) {}},
             effect);
       }
     };
@@ -405,49 +406,49 @@ TEST(CheckpointCopiesRandom, EverybodyIsAnswered) {
       const TaskId task = *std::next(tasks.begin(), rng() % tasks.size());
       tasks.erase(task);
       const bool probe = probes.erase(task) > 0;
-      if (!well) return step(in::Failed{task, "broken", rng() % 8 == 0});
-      probe ? step(in::Probed{task, task % 5 == 0, {}}) : step(in::Done{task});
+      if (!well) return step(TaskFailed{task, "broken", rng() % 8 == 0});
+      probe ? step(HostProbed{task, task % 5 == 0, {}}) : step(TaskDone{task});
     };
     for (int n = 0; n < 200; ++n) {
       now += std::chrono::milliseconds(rng() % 700);
       const std::string& host = names[rng() % names.size()];
       switch (rng() % 8) {
         case 0:
-          step(in::HostUp{host});
+          step(HostAppeared{host});
           break;
         case 1:
-          if (rng() % 3 == 0) step(in::HostLost{host});
+          if (rng() % 3 == 0) step(HostVanished{host});
           break;
         case 2: {
           gathering.insert(++number);
-          in::Written written{number, fmt::format(".tmp-{}-g1-w0.1", number), {{host, {}}}};
+          PartsWritten written{number, fmt::format(".tmp-{}-g1-w0.1", number), {{host, {}}}};
           step(written);
           break;
         }
         case 3:
           kept.push_back(fmt::format("s{:010}-l1-g1-w0.1", ++number));
           if (kept.size() > 2) kept.erase(kept.begin());
-          step(in::Kept{kept, kept.back(), fmt::format(".tmp-{}-g1-w0.1", number)});
+          step(CheckpointsListed{kept, kept.back(), fmt::format(".tmp-{}-g1-w0.1", number)});
           break;
         case 4:
           if (kept.empty()) break;
           needing.insert(++number);
-          step(in::Needed{number, host, kept[rng() % kept.size()]});
+          step(CheckpointNeeded{number, host, kept[rng() % kept.size()]});
           break;
         case 5:
           if (!finding) {
             finding = true;
-            step(in::Find{kept.empty() ? "" : kept.back()});
+            step(NewestWanted{kept.empty() ? "" : kept.back()});
           }
           break;
         default:
           finish(rng() % 4 != 0);
       }
     }
-    for (const std::string& host : names) step(in::HostUp{host});
+    for (const std::string& host : names) step(HostAppeared{host});
     for (int n = 0; n < 500 && !(copies.idle() && tasks.empty()); ++n) {
       now += std::chrono::seconds(20);
-      step(in::Tick{});
+      step(TimePassed{});
       finish(true);
     }
     EXPECT_TRUE(copies.idle()) << "seed " << seed;

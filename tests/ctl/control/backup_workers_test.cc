@@ -72,7 +72,7 @@ TEST_F(BackupTest, TheLearningRateFollowsTheSamplesOfAStep) {
   EXPECT_DOUBLE_EQ(rate_, 1);
 }
 
-TEST_F(BackupTest, OfAnOptimizerThatScalesByItselfItFollowsByTheRoot) {
+TEST_F(BackupTest, WithAnAdaptiveOptimizerTheRateFollowsTheSquareRoot) {
   auto view = view_with(2, 0.5, 1);
   view.optimizer = "adam";
   ASSERT_EQ(run(view, 300), 2u);

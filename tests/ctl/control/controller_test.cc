@@ -101,7 +101,7 @@ TEST_F(ControllerTest, NothingIsDecidedBeforeThePlanIsInForceAndSettled) {
   EXPECT_EQ(share_of(plans_[1].entries[0]), 30u);
 }
 
-// What a program decides comes at any time: a group whose own solution wishes nothing.
+// A program decides at any time; the group's own solution requests nothing.
 class OwnProgramTest : public ControllerTest {
  protected:
   void begin(ControllerConfig config = {}) {
@@ -114,7 +114,7 @@ class OwnProgramTest : public ControllerTest {
   }
 };
 
-TEST_F(OwnProgramTest, WhatItDecidesIsDoneOnceThePlanHasSettled) {
+TEST_F(OwnProgramTest, ItsDecisionsAreExecutedOnceThePlanHasSettled) {
   begin();
   says(parts(30, 70));
   EXPECT_TRUE(records_.empty()) << "nothing is in force yet";
@@ -126,14 +126,14 @@ TEST_F(OwnProgramTest, WhatItDecidesIsDoneOnceThePlanHasSettled) {
   EXPECT_EQ(share_of(plans_.back().entries[0]), 30u);
 }
 
-TEST_F(OwnProgramTest, WhatItSaidOfAnotherPlanIsDropped) {
+TEST_F(OwnProgramTest, AnAnswerAboutAnotherPlanIsDropped) {
   begin();
   settle();
   step(control::ProgramDecided{{{parts(30, 70)}, "late"}, PlanVersion{7}});
   EXPECT_TRUE(records_.empty());
 }
 
-TEST_F(OwnProgramTest, WhatItSaysAgainAndAgainWaitsUntilTheFirstHasSettled) {
+TEST_F(OwnProgramTest, RepeatedDecisionsWaitUntilTheFirstHasSettled) {
   begin();
   settle();
   for (std::uint32_t count : {1U, 0U, 1U, 0U}) says(BackupWorkers{count});
@@ -230,7 +230,7 @@ TEST_F(ControllerTest, AllowedDrasticActionsAreBoundedByTheHour) {
   EXPECT_EQ(performed_.size(), 3u);
 }
 
-TEST_F(ControllerTest, WhatWasAdvisedIsDoneOnceWhenItIsApproved) {
+TEST_F(ControllerTest, AnApprovedRecommendationIsExecutedOnce) {
   start(KillRestart{{w(1), Attempt{1}}});
   settle();
   ASSERT_TRUE(controller_->check_approved("kill-restart", "w1"));
@@ -296,7 +296,7 @@ TEST_F(ControllerTest, AWorkerStartedAgainIsANewcomer) {
   EXPECT_EQ(share_of(plans_.back().entries[0]), 50u);
 }
 
-TEST_F(ControllerTest, AGroupThatTheBatchDoesNotFitIsSaidSo) {
+TEST_F(ControllerTest, ABatchThatDoesNotFitTheGroupIsReported) {
   ControllerConfig config;
   config.rules.min = 60;
   start(parts(30, 70), config);

@@ -1,4 +1,4 @@
-// What one step of a controller wants.
+// The effects of one step of a controller.
 #pragma once
 
 #include "ctl/control/controller.h"

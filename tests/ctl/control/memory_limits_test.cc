@@ -48,7 +48,7 @@ TEST(MemoryLimits, MicroBatchesThatMayNotBeCutMoveToOthers) {
   EXPECT_EQ(plan->entries[1].micro_batch, 64u);
 }
 
-TEST(MemoryLimits, WhatNobodyHoldsIsAnErrorThatSaysWhatToDo) {
+TEST(MemoryLimits, ABatchThatNoWorkerCanHoldIsAnErrorThatSaysWhatToDo) {
   auto rules = rules_of(1024);
   rules.adjust = Adjust::kSize;
   const auto size = within_memory(plan_of({512, 512}), {{id_of(0), 64}, {id_of(1), 64}}, rules);

@@ -162,7 +162,7 @@ TEST(Nd, BatchesThatMayNotChangeAreLeftAlone) {
   EXPECT_TRUE(cluster.actions.empty());
 }
 
-TEST(Nd, NothingIsMovedForWhatIsNextToNothingOfAStep) {
+TEST(Nd, NegligibleDifferencesMoveNoSamples) {
   const auto actions_where_all_wait = [](double wait_s) {
     auto options = options_of(1);
     options.all_wait_s = wait_s;

@@ -17,7 +17,7 @@ using Watch = ProgramWatch;
 
 class ProgramWatchTest : public testing::Test {
  protected:
-  // What a step wanted, to ask of it.
+  // The effects of a step, in a form that tests can query.
   struct Wanted {
     bool start = false, end = false;
     std::optional<std::string> news;

@@ -64,7 +64,7 @@ TEST(Restart, ALittleSlowerIsNoReason) {
   EXPECT_FALSE(wish(RestartJudge().decide(view_with(1000 / RestartJudge::kLambda + 1))));
 }
 
-TEST(Restart, NotWhenTheClusterIsBusyOrHasNoOtherHost) {
+TEST(Restart, IsNotOrderedWhenTheClusterIsBusyOrHasNoOtherHost) {
   auto busy = view_with(125);
   busy.pending_time.reset();
   EXPECT_FALSE(wish(RestartJudge().decide(busy)));
@@ -73,14 +73,14 @@ TEST(Restart, NotWhenTheClusterIsBusyOrHasNoOtherHost) {
   EXPECT_FALSE(wish(RestartJudge().decide(only_its_own)));
 }
 
-TEST(Restart, NotToAHostThatIsSlowItself) {
+TEST(Restart, IsNotOrderedToAHostThatIsSlowItself) {
   auto view = view_with(125);
   view.places = {{"a", 3}};
   view.workers[0].verdict.kind = VerdictKind::kDeterministic;
   EXPECT_FALSE(wish(RestartJudge().decide(view)));
 }
 
-TEST(Restart, NotWhenTheRestOfTheJobDoesNotPayForIt) {
+TEST(Restart, IsNotOrderedWhenTheRestOfTheJobDoesNotPayForIt) {
   // 4 workers make some 4000 samples/s: 20 s of restart against a seventh of 25 s.
   EXPECT_FALSE(wish(RestartJudge().decide(view_with(500, 100'000))));
   EXPECT_TRUE(wish(RestartJudge().decide(view_with(500, 1'000'000))));
@@ -89,14 +89,14 @@ TEST(Restart, NotWhenTheRestOfTheJobDoesNotPayForIt) {
   EXPECT_FALSE(wish(RestartJudge().decide(slow_to_start)));
 }
 
-TEST(Restart, WithEqualBatchesThatMayNotChangeTheSlowestIsEverybodysSpeed) {
+TEST(Restart, WithFixedEqualBatchesTheSlowestWorkerSetsTheSpeed) {
   auto view = view_with(500, 100'000);  // 50 s of it, 25 s without: now it pays
   view.rules.adjust = Adjust::kNone;
   view.restart_time = seconds(10);
   EXPECT_TRUE(wish(RestartJudge().decide(view)));
 }
 
-TEST(Restart, WhatAllWaitForAnywayIsNotGained) {
+TEST(Restart, TimeThatAllWaitForAnywayIsNoGain) {
   const auto wished = [](double slow_speed, double all_wait_s) {
     auto view = view_with(slow_speed);
     view.rules.adjust = Adjust::kNone;
@@ -111,7 +111,7 @@ TEST(Restart, WhatAllWaitForAnywayIsNotGained) {
   EXPECT_TRUE(wished(100, 7));  // 9.6 s, 7.3 s with another
 }
 
-TEST(Restart, WhoIsSlowOnTheNextHostTooStaysThere) {
+TEST(Restart, AWorkerThatIsSlowOnTheNextHostTooStaysThere) {
   RestartJudge judge;
   auto view = view_with(125);
   ASSERT_TRUE(wish(judge.decide(view)));
@@ -149,7 +149,7 @@ TEST(Restart, NdMovesTheBatchFirst) {
 
 // ------------------------------------------------------------------------- servers
 
-// Two servers on a and b beside workers that are all alike; s1 is slow, and busy 60 % of the time.
+// Two servers on a and b beside equal workers; s1 is slow, and busy 60 % of the time.
 ClusterView view_with_servers(double severity, std::uint64_t remaining = kMuch) {
   ClusterView view = view_with(1000, remaining);
   view.workers[3].verdict = {};
@@ -189,7 +189,7 @@ TEST(RestartOfServers, OneThatIsSlowOnlyNowOrALittleIsLeftAlone) {
   EXPECT_FALSE(wish(RestartJudge().decide(view_with_servers(RestartJudge::kLambda))));
 }
 
-TEST(RestartOfServers, NotWhereItIsNotWorthIt) {
+TEST(RestartOfServers, IsNotOrderedWhenItCostsMoreThanItGains) {
   // 4096 samples/s: 25 s are left, of which 40 % could be gained; a restart takes 20.
   EXPECT_FALSE(wish(RestartJudge().decide(view_with_servers(3, 100'000))));
   ClusterView idle = view_with_servers(3);
@@ -197,7 +197,7 @@ TEST(RestartOfServers, NotWhereItIsNotWorthIt) {
   EXPECT_FALSE(wish(RestartJudge().decide(idle))) << "nobody waits for it";
 }
 
-TEST(RestartOfServers, NotToAHostThatIsSlowItself) {
+TEST(RestartOfServers, IsNotOrderedToAHostThatIsSlowItself) {
   ClusterView view = view_with_servers(3);
   view.places = {{"a", 1}};
   EXPECT_TRUE(wish(RestartJudge().decide(view)));

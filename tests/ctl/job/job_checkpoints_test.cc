@@ -187,7 +187,7 @@ TEST_F(JobCheckpointsTest, AWriterThatEndsLeavesTheNextOneToTheOthers) {
   EXPECT_TRUE(orders_within(11, {w(1)}));
 }
 
-TEST_F(JobCheckpointsTest, WhoCannotWriteTheModelLeavesItToAnotherHost) {
+TEST_F(JobCheckpointsTest, AWorkerThatCannotWriteTheModelLeavesItToAnotherHost) {
   host("b");
   host("a");
   lifecycle::WorkersPlaced placed;
@@ -235,7 +235,8 @@ class JobStopsTest : public JobCheckpointsTest {
         1U);
     says(w(0), begun(1, 8));
   }
-  // Seconds until it is told to stop, while `written(s)` bytes are on the disk after s seconds.
+  // Returns the seconds until the workers are stopped, while `written(s)` bytes are on the disk
+  // after s seconds.
   int stopped_after(int most, const std::function<std::uint64_t(int)>& written) {
     for (int s = 1; s <= most; ++s) {
       if (!all<lifecycle::StopWorker>(second({{w(0), io(kWritesCheckpoint, written(s))}})).empty())
@@ -282,7 +283,7 @@ TEST_F(JobStopsTest, AStopHasItsGraceEvenIfNothingMoves) {
   EXPECT_EQ(stopped_after(300, [](int) { return 1; }), 30);
 }
 
-TEST_F(JobStopsTest, WhoIsAskedToStopAgainWaitsForNoByte) {
+TEST_F(JobStopsTest, ASecondStopWaitsForNoCheckpoint) {
   stopped_after(40, [](int s) { return s; });
   const auto stops =
       all<lifecycle::StopWorker>(feed(lifecycle::StopRequested{"operator", seconds(3)}));
@@ -319,7 +320,7 @@ TEST_F(JobReadsTest, AllAreWaitedForWhileOneReads) {
   }
 }
 
-TEST_F(JobReadsTest, WhoStandsStillIsTheOneThatIsEndedWithTheCause) {
+TEST_F(JobReadsTest, TheHungReaderIsEndedWithTheCause) {
   job::Effects outputs;
   for (int s = 0; s < 7 && all<lifecycle::StopWorker>(outputs).empty(); ++s) {
     outputs = second({{w(0, 2), io(kReadsCheckpoint, 31'000'000)}, {w(1, 2), waits()}});

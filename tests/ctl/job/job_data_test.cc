@@ -80,7 +80,7 @@ class JobDataTest : public JobServersTest, public testing::WithParamInterface<Sy
   std::size_t begun = 0;  // messages by which somebody would begin to train
 };
 
-TEST_P(JobDataTest, WhoHasTheDataOfTheRunIsLetIn) {
+TEST_P(JobDataTest, AWorkerWithTheDataOfTheRunIsLetIn) {
   begin_with(data(), data());
   EXPECT_GT(begun, 0U);
   EXPECT_FALSE(machine->lifecycle().outcome());

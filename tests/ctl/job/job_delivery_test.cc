@@ -54,7 +54,7 @@ class JobDeliveryTest : public JobServersTest {
   std::uint64_t trained = 0;
 };
 
-TEST_F(JobDeliveryTest, AtLeastOnceTheLedgerGoesBackAndTheOtherServerDoesNot) {
+TEST_F(JobDeliveryTest, AtLeastOnceRewindsTheLedgerAndNotTheOtherServer) {
   lose_one_after_a_checkpoint(Delivery::kAtLeastOnce, {Generation{1}, 1, 8});
   const auto told = sent<wire::PsServe>(begun);
   ASSERT_EQ(told.size(), 2U);
@@ -69,7 +69,7 @@ TEST_F(JobDeliveryTest, AtLeastOnceTheLedgerGoesBackAndTheOtherServerDoesNot) {
   EXPECT_EQ(account().lost, 0U);
 }
 
-TEST_F(JobDeliveryTest, AtMostOnceTheLedgerStaysAndWhatMayBeAppliedIsNotTrained) {
+TEST_F(JobDeliveryTest, AtMostOnceKeepsTheLedgerAndTrainsNothingThatMayBeApplied) {
   lose_one_after_a_checkpoint(Delivery::kAtMostOnce, {Generation{1}, 1, 16});
   EXPECT_EQ(machine->ledger().committed(), 48U) << "32 of w0, 16 of w1";
   train_on();
@@ -79,7 +79,7 @@ TEST_F(JobDeliveryTest, AtMostOnceTheLedgerStaysAndWhatMayBeAppliedIsNotTrained)
   EXPECT_EQ(account().repeated, 0U);
 }
 
-TEST_F(JobDeliveryTest, OfWhomNothingIsHeardAllItHeldIsInDoubt) {
+TEST_F(JobDeliveryTest, EveryRecordOfASilentWorkerIsInDoubt) {
   lose_one_after_a_checkpoint(Delivery::kAtMostOnce, {});
   EXPECT_EQ(machine->ledger().committed(), 72U) << "32 of w0, 40 of w1";
   train_on();
@@ -87,7 +87,7 @@ TEST_F(JobDeliveryTest, OfWhomNothingIsHeardAllItHeldIsInDoubt) {
   EXPECT_EQ(account().lost, 48U);
 }
 
-TEST_F(JobDeliveryTest, WhatWasSaidInAnEarlierPhaseIsNoneOfThisOne) {
+TEST_F(JobDeliveryTest, AMessageOfAnEarlierPhaseDoesNotCountInThisOne) {
   lose_one_after_a_checkpoint(Delivery::kAtMostOnce, {Generation{1}, 0, 90});
   EXPECT_EQ(machine->ledger().committed(), 40U) << "32 of w0, 8 of w1";
 }

@@ -1,4 +1,4 @@
-// What workers compute on, from their join to what solutions see.
+// Tests of device classes, from a worker's join to the view of a solution.
 #include <gtest/gtest.h>
 
 #include "tests/ctl/job/job_fixture.h"

@@ -35,7 +35,7 @@ TEST_F(JobDrillsTest, WorkersThatRunHearWhatIsInjectedAndItIsNoted) {
   EXPECT_EQ(sent<wire::Injected>(inject())[0].second.number, 2U);
 }
 
-TEST_F(JobDrillsTest, WhoComesLaterHearsOfWhatIsLeftAlsoFromTheNextJobDaemon) {
+TEST_F(JobDrillsTest, ALaterWorkerHearsOfTheRemainingInjectionsAlsoFromTheNextJobDaemon) {
   place(1);
   EXPECT_TRUE(sent<wire::Injected>(says(w(0), join())).empty()) << "nothing was injected";
   inject(5000);

@@ -1,5 +1,5 @@
-// What the job wants remembered of its steps: grants of the members of a
-// collective, and what those tell.
+// Tests of the entries that the job makes in its history: grants of the members of a collective,
+// and the steps that these report.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -48,7 +48,7 @@ class JobHistoryTest : public JobFixture {
     const auto& e = std::get<history::Steps>(entry);
     return fmt::format("steps {}+{}", e.run.first, e.run.steps);
   }
-  // What was wanted since the last call.
+  // Returns the entries since the last call.
   std::string taken() { return std::exchange(remembered, {}); }
 
   void settle(Generation base = {}, Step step = {}, const wire::StepHistory& told = {}) {
@@ -100,7 +100,7 @@ TEST_F(JobHistoryTest, AGrantIsRememberedWithItsPlaceAndOnce) {
   EXPECT_EQ(taken(), "");
 }
 
-TEST_F(JobHistoryTest, WhatIsTakenBackIsCut) {
+TEST_F(JobHistoryTest, RecalledRecordsAreCutFromTheHistory) {
   settled_group();
   says(w(0), wire::Fetch{1, 0, 100, {}}, 1);
   std::uint64_t seq = 1;
@@ -134,7 +134,7 @@ TEST_F(JobHistoryTest, StepsAreRememberedAndAcknowledgedOnceTheyAreSafe) {
   EXPECT_EQ(grants.recorded, Step{5});
 }
 
-TEST_F(JobHistoryTest, WhatARankZeroThatDiedDidNotTellComesBeforeTheNextGenerationSettles) {
+TEST_F(JobHistoryTest, StepsThatADeadRankZeroDidNotReportComeBeforeTheNextGenerationSettles) {
   settled_group();
   says(w(0), wire::Fetch{1, 0, 8, {}}, 1);
   says(w(1), wire::Fetch{1, 0, 8, {}}, 1);
@@ -155,7 +155,7 @@ TEST_F(JobHistoryTest, TheStepsOfACheckpointAreRememberedBeforeItIsStored) {
   EXPECT_EQ(taken(), "steps 1+3\nstore checkpoint\n");
 }
 
-TEST_F(JobHistoryTest, WhatCannotBeIsSaidOnceAndHarmsNothing) {
+TEST_F(JobHistoryTest, AnImpossibleReportIsLoggedOnceAndDoesNoHarm) {
   settled_group();
   taken();
   wire::Progress wrong = progress(1, 5);
@@ -167,7 +167,7 @@ TEST_F(JobHistoryTest, WhatCannotBeIsSaidOnceAndHarmsNothing) {
   EXPECT_EQ(taken(), "steps 1+5\n");
 }
 
-TEST_F(JobHistoryTest, WhatWorkersMeasureIsRememberedOnceASecond) {
+TEST_F(JobHistoryTest, MeasurementsOfWorkersAreStoredOnceASecond) {
   settled_group();
   feed(job::TimePassed{});
   taken();

@@ -1,5 +1,5 @@
-// One job as a whole: what a decision of one part means to the others. Whole
-// runs, with everything that can fail, are in tests/sim.
+// Tests of one job as a whole: how a decision of one part affects the others. tests/sim has whole
+// runs, with everything that can fail.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -64,7 +64,7 @@ TEST_F(JobMachineTest, AnAttemptThatWasReplacedIsTold) {
   EXPECT_EQ(refused[0].second.code, wire::RefusalCode::kStale);
 }
 
-TEST_F(JobMachineTest, WhoAsksAgainAfterARestartGetsTheSameAnswer) {
+TEST_F(JobMachineTest, ARequestRepeatedAfterARestartGetsTheSameAnswer) {
   place(1);
   settle({w(0)});
   const auto first = sent<wire::Grants>(says(w(0), wire::Fetch{1, 0, 8, {}}, 1));
@@ -175,7 +175,7 @@ TEST_F(JobMachineTest, ACheckpointThatComesLateIsNotTheTrainedModel) {
   EXPECT_EQ(all<job::StoreCheckpoint>(says(w(0), model)).size(), 1U);
 }
 
-TEST_F(JobMachineTest, WhatComesLateFromAnEarlierGenerationBeginsNoPhaseInOneThatForms) {
+TEST_F(JobMachineTest, ALateMessageOfAnEarlierGenerationBeginsNoPhaseInAFormingOne) {
   place(1);
   settle({w(0)});
   const Generation first = machine->membership().generation();
@@ -190,14 +190,15 @@ TEST_F(JobMachineTest, WhatComesLateFromAnEarlierGenerationBeginsNoPhaseInOneTha
   EXPECT_TRUE(sent<wire::PhaseStart>(feed(job::WorkerSaid{w(0), first, 0, done})).empty());
 }
 
-TEST_F(JobMachineTest, WhoIsToWriteTheModelHearsItAgain) {
+TEST_F(JobMachineTest, TheOrderToWriteTheModelIsRepeated) {
   place(1);
   settle({w(0)});
   says(w(0), wire::Fetch{1, 0, 100, {}}, 1);
   EXPECT_EQ(finish_training(), wire::PhaseKind::kFinish);
   EXPECT_TRUE(sent<wire::PhaseStart>(feed(job::TimePassed{})).empty());
   clock.advance(seconds(3));
-  EXPECT_EQ(sent<wire::PhaseStart>(feed(job::TimePassed{})).at(0).second.what, wire::PhaseKind::kFinish);
+  EXPECT_EQ(sent<wire::PhaseStart>(feed(job::TimePassed{})).at(0).second.what,
+            wire::PhaseKind::kFinish);
   clock.advance(config().hang_after);
   const auto stops = all<lifecycle::StopWorker>(feed(job::TimePassed{}));
   EXPECT_EQ(stops.size(), 1U) << "it has said nothing at all";
@@ -229,7 +230,7 @@ TEST_F(JobMachineTest, NobodyIsExpectedToMakeStepsWhileTheDiskIsFull) {
   EXPECT_EQ(machine->membership().generation(), settled);
 }
 
-TEST_F(JobMachineTest, WhatItsAgentDoesNotKnowAnyMoreIsGoneAfterAMoment) {
+TEST_F(JobMachineTest, AProcessThatItsAgentForgotIsGoneAfterAMoment) {
   place(1);
   settle({w(0)});
   host("a", {});
@@ -239,7 +240,7 @@ TEST_F(JobMachineTest, WhatItsAgentDoesNotKnowAnyMoreIsGoneAfterAMoment) {
   EXPECT_EQ(all<lifecycle::StartWorker>(feed(job::TimePassed{})).at(0).member, w(0, 2));
 }
 
-TEST_F(JobMachineTest, WhatWasReplacedWhileItsHostWasAwayIsEndedWhenItComesBack) {
+TEST_F(JobMachineTest, AProcessReplacedWhileItsHostWasAwayIsEndedWhenTheHostComesBack) {
   place(1);
   settle({w(0)});
   feed(lifecycle::HostLost{"a", "silent"});

@@ -35,7 +35,8 @@ class JobServersApartTest : public JobServersTest {
     feed(job::HostWelcomed{h, {}});
   }
   void third_host() { host_with_room("c", 4); }
-  // Of the checkpoint that is under way. `version`: of the state that it could not write.
+  // The server fails to write its part of the present checkpoint. `version`: of the state that it
+  // could not write.
   job::Effects cannot_write(Member server, std::uint64_t version = 4) {
     wire::PsSaved said;
     said.number = machine->server_group().image().cut;
@@ -128,7 +129,7 @@ class JobServersOfFullHosts : public JobServersApartTest {
   JobServersOfFullHosts() : JobServersApartTest(2) {}
 };
 
-TEST_F(JobServersOfFullHosts, WhyAServerThatCannotWriteStaysIsSaidOnce) {
+TEST_F(JobServersOfFullHosts, TheReasonWhyAServerThatCannotWriteStaysIsReportedOnce) {
   std::vector<std::string> said;
   for (int n = 0; n < 6; ++n) {
     order_checkpoint();

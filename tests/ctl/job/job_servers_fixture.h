@@ -1,4 +1,4 @@
-// A job with two parameter servers and two workers, in whose group the test speaks for all.
+// A job with two parameter servers and two workers; the test sends the messages of all.
 #pragma once
 
 #include <csignal>
@@ -28,7 +28,7 @@ class JobServersTest : public JobFixture {
     for (const auto& [to, start] : sent<wire::PhaseStart>(outputs)) phase[to] = start.phase;
     for (const auto& end : all<lifecycle::EndJob>(outputs)) outcome = end.outcome;
   }
-  // In the generation that is in force.
+  // Sends a message of the present generation.
   template <class Body>
   job::Effects says(Member member, const Body& body, std::uint64_t n = 0) {
     return feed(job::WorkerSaid{member, machine->generation(), n, body});
@@ -43,7 +43,7 @@ class JobServersTest : public JobFixture {
     j.key = "key of " + to_string(m.worker);
     return says(m, j);
   }
-  // Their processes run on one host, and nobody has joined.
+  // Starts the processes on one host; none has joined.
   void begin(const JobMachineConfig& config, const std::vector<Member>& members) {
     open(config);
     host("a");
@@ -64,7 +64,7 @@ class JobServersTest : public JobFixture {
            wire::PsServing{number[m], m.worker.index == 0 ? left : std::vector<wire::PsPlaces>{}});
     }
   }
-  // What the worker is granted of what it wants; it has trained up to `place`.
+  // Returns how many of the wanted records the worker is granted; it has trained up to `place`.
   std::uint64_t fetch(Member m, std::uint64_t place, std::uint64_t want) {
     wire::Fetch f;
     f.phase = phase[m];

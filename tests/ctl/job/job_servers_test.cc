@@ -28,7 +28,7 @@ TEST_F(JobServersTest, WorkersHearOfTheServersThenOfTheirShareThenOfThePhase) {
   EXPECT_EQ(roster.keys, (std::vector<std::string>{"key of s0", "key of s1"}));
 }
 
-TEST_F(JobServersTest, WhoCannotReachAServerIsNamedWithItsHostAndInTheEndEndsTheJob) {
+TEST_F(JobServersTest, AnUnreachableServerIsReportedWithTheHostsAndFinallyEndsTheJob) {
   start();
   wire::Join cannot = join();
   cannot.problem = "cannot reach parameter server s0";
@@ -45,7 +45,7 @@ TEST_F(JobServersTest, WhoCannotReachAServerIsNamedWithItsHostAndInTheEndEndsThe
   EXPECT_NE(outcome->first_cause.find("w1 on a: cannot reach"), std::string::npos);
 }
 
-TEST_F(JobServersTest, WhatAHomeSaysIsAppliedIsCommittedAndTheRestHandedOutAgain) {
+TEST_F(JobServersTest, RecordsThatAHomeReportsAsAppliedAreCommittedAndTheRestGrantedAgain) {
   start();
   ASSERT_EQ(fetch(w(0), 0, 50), 50U);
   ASSERT_EQ(fetch(w(1), 0, 50), 50U);
@@ -68,7 +68,7 @@ TEST_F(JobServersTest, APlaceThatWasNeverGrantedIsNotCommitted) {
   EXPECT_EQ(machine->ledger().outstanding(), 50U) << "all of it comes back";
 }
 
-TEST_F(JobServersTest, ASuccessorBeginsWithNothingInHandAndTheOthersGoOn) {
+TEST_F(JobServersTest, ASuccessorBeginsWithoutRecordsAndTheOthersGoOn) {
   start();
   fetch(w(0), 0, 50);
   fetch(w(1), 0, 50);
@@ -236,7 +236,7 @@ TEST_F(JobServersTest, APhaseThatWasCompleteEndsInTheNextIncarnation) {
   EXPECT_EQ(machine->lifecycle().phase().phase, 2U);
 }
 
-TEST_F(JobServersTest, ALostProcessOfAServerCostsNothingWhereItIsTwo) {
+TEST_F(JobServersTest, ALostProcessOfAReplicatedServerCostsNothing) {
   const std::vector<Member> all = {w(0), w(1), s(0), s(1), s(2), s(3)};
   JobMachineConfig two = with_servers();
   two.spec.server_replicas = 2;

@@ -1,4 +1,4 @@
-// What a turn writes does not grow with the time that a job runs, and nothing of it is lost.
+// Tests that a turn's writes do not grow with the time that a job runs, and lose nothing.
 #include "ctl/job/past.h"
 
 #include <gmock/gmock.h>
@@ -54,7 +54,7 @@ TEST(Past, AnEpochThatIsTrainedOnceMoreReplacesThoseFromItOn) {
 
 class LongJobTest : public JobFixture {
  protected:
-  // Of all that the turn writes.
+  // The size of all writes of the turn.
   std::size_t bytes_of(const job::Input& input) {
     const std::size_t before = journal.records.size();
     feed(input);

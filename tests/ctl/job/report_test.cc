@@ -50,7 +50,7 @@ TEST(SummaryTest, HasTheFieldsOtherToolsCallFor) {
 }
 
 // The last lines of a worker's error output are bytes, and may begin inside a character.
-TEST(SummaryTest, ACauseWithBytesThatAreNoTextIsSaidWithThemReplaced) {
+TEST(SummaryTest, InvalidUtf8InACauseIsReplaced) {
   JobReport r = example();
   r.outcome = Outcome{"failed", 1, "program", false, "w1 said \xbc and left"};
   r.failures = {{1, WorkerId{'w', 1}, Attempt{1}, "a", 0, "w1 said \xbc and left", 1, {}}};

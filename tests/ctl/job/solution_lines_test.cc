@@ -1,4 +1,4 @@
-// What a program of the user's is shown, and what is made of what it says.
+// Tests of the view that a user's program is shown, and of the parsing of its answers.
 #include "ctl/job/solution_lines.h"
 
 #include <gmock/gmock.h>
@@ -101,7 +101,7 @@ TEST(SolutionLinesTest, AReasonIsCutBetweenCharacters) {
   EXPECT_EQ(decision->reason, reason);
 }
 
-TEST(SolutionLinesTest, WhatIsNoAnswerIsRefusedInWords) {
+TEST(SolutionLinesTest, AnInvalidAnswerIsRefusedWithTheReason) {
   EXPECT_THAT(refused("hello\x01"), HasSubstr("no JSON object on one line: hello?"));
   EXPECT_THAT(refused(""), HasSubstr("no JSON"));
   EXPECT_THAT(refused("[1]"), HasSubstr("no JSON object"));

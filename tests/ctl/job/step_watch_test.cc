@@ -72,7 +72,7 @@ TEST_F(StepWatchTest, AfterARestartItGoesOnFromWhatIsToldFirst) {
   EXPECT_EQ(watch.kept_through(), Step{509});
 }
 
-TEST_F(StepWatchTest, WhatCannotBeIsRefusedAndChangesNothing) {
+TEST_F(StepWatchTest, AnImpossibleReportIsRefusedAndChangesNothing) {
   wire::StepRun three = run(11, 1);
   three.records.push_back(8);
   EXPECT_THAT(hears({three}), HasSubstr("2 places and 3 parts, of 2 members"));

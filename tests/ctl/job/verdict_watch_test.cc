@@ -1,4 +1,4 @@
-// What people are told of stragglers, and how often.
+// Tests which verdicts on stragglers are reported to people, and how often.
 #include "ctl/job/observers/verdict_watch.h"
 
 #include <gmock/gmock.h>
@@ -61,7 +61,7 @@ TEST_F(VerdictWatchTest, AnotherCauseOrKindIsToldAndTheSameOneOnceInAPersistentW
   EXPECT_EQ(told(Cause::kCompute), 1U);
 }
 
-TEST_F(VerdictWatchTest, WhatLastedOneLookAndLeadersAreNotTold) {
+TEST_F(VerdictWatchTest, VerdictsOfOneLookAndLeadersAreNotReported) {
   for (int i = 0; i < 5; ++i) {
     judge(VerdictKind::kTransient, Cause::kCompute);
     EXPECT_THAT(look(), IsEmpty());
@@ -70,7 +70,7 @@ TEST_F(VerdictWatchTest, WhatLastedOneLookAndLeadersAreNotTold) {
   }
 }
 
-TEST_F(VerdictWatchTest, OfManyAtOnceSomeAreToldAndTheRestCounted) {
+TEST_F(VerdictWatchTest, SomeOfManyVerdictsAreReportedAndTheRestCounted) {
   view_.workers.resize(20, view_.workers[1]);
   for (std::uint32_t i = 0; i < 20; ++i) {
     view_.workers[i].member.worker.index = i;

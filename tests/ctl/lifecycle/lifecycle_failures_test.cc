@@ -1,4 +1,4 @@
-// What fails, what it means, and where it is started again.
+// Tests of failures, their classes, and where the process is started again.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -34,7 +34,7 @@ TEST_F(LifecycleTest, AVictimDoesNotReplaceTheCause) {
   EXPECT_EQ(end[0].outcome.exit_class, "signal");
 }
 
-TEST_F(LifecycleTest, WhoWasKilledByOurOwnStopIsNotTheCause) {
+TEST_F(LifecycleTest, AWorkerKilledByOurOwnStopIsNotTheCause) {
   train();
   step(lifecycle::WorkerExited{w(1), code(3)});
   clock.advance(seconds(20));
@@ -65,7 +65,7 @@ TEST_F(LifecycleTest, AProgramThatCannotBeExecutedIsAConfigurationError) {
   EXPECT_THAT(end[0].outcome.first_cause, HasSubstr("/no/such"));
 }
 
-TEST_F(LifecycleTest, AnErrorBeforeTheFirstStepIsSaidAtOnceAndNotRetried) {
+TEST_F(LifecycleTest, AnErrorBeforeTheFirstStepIsReportedAtOnceAndNotRetried) {
   use(bears({{"program", 9}}));
   start();
   settle({w(0), w(1)});
@@ -216,7 +216,7 @@ TEST_F(LifecycleTest, AFailureSaysWhenTrainingWentOn) {
   EXPECT_EQ(failure().recovered_in_s, 2.0);
 }
 
-TEST_F(LifecycleTest, OfAnIncidentThatIsOverTheImageHasTheBeginningOfItsCause) {
+TEST_F(LifecycleTest, TheImageOfAPastIncidentHasTheBeginningOfItsCause) {
   use(bears({{"program", 1}}));
   train();
   step(lifecycle::WorkerExited{w(1), {1, 0, "", std::string(4000, 'x'), ""}});
@@ -225,7 +225,7 @@ TEST_F(LifecycleTest, OfAnIncidentThatIsOverTheImageHasTheBeginningOfItsCause) {
   EXPECT_EQ(failure().cause.size(), FailureRecord::kMostOfACause);
 }
 
-TEST_F(LifecycleTest, OfAWorkerThatIsRemovedTheImageHasNoLastLines) {
+TEST_F(LifecycleTest, TheImageOfARemovedWorkerHasNoLastLines) {
   use(bears({{"program", 1}}));
   train();
   step(lifecycle::WorkerCountRequested{1, "a test"});
@@ -271,7 +271,7 @@ TEST_F(LifecycleTest, AWorkerOfALostHostIsStartedWhereThereIsRoom) {
   EXPECT_EQ(class_of(failure()), "host");
 }
 
-TEST_F(LifecycleTest, OfAWorkerWhoseHostIsLostItIsNotSaidThatItCouldNotBeExecuted) {
+TEST_F(LifecycleTest, AWorkerOfALostHostIsNotReportedAsImpossibleToExecute) {
   use(bears({{"host", 1}}));
   train();
   const auto gone =
@@ -290,7 +290,7 @@ TEST_F(LifecycleTest, HostsLostTogetherAreOneEventOfTheBudget) {
   const Effects lost = step(lifecycle::HostLost{"b", "silent for 30 s"});
   EXPECT_TRUE(all<lifecycle::StopWorker>(lost).empty());
   EXPECT_EQ(life.failures().size(), 4U);
-  // After training went on the next one is another event.
+  // Once training has gone on, the next failure is another event.
   for (std::uint32_t i = 0; i < 4; ++i) comes_up(w(i, 2));
   settle({w(0, 2), w(1, 2), w(2, 2), w(3, 2)});
   step(lifecycle::HostLost{"c", "silent for 30 s"});
@@ -298,7 +298,7 @@ TEST_F(LifecycleTest, HostsLostTogetherAreOneEventOfTheBudget) {
   EXPECT_EQ(life.outcome()->code, 3);
 }
 
-TEST_F(LifecycleTest, WithoutRoomAWorkerWaitsForAHost) {
+TEST_F(LifecycleTest, WithoutFreeSlotsAWorkerWaitsForAHost) {
   use(bears({{"host", 1}}));
   hosts(1);
   train();

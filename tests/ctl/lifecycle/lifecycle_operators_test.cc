@@ -1,4 +1,4 @@
-// What operators ask for: evictions and other sizes.
+// Tests of operators' requests: evictions and other numbers of workers.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -70,7 +70,7 @@ TEST_F(LifecycleTest, WorkersOfAGangAreNotStartedAgainOneByOne) {
   EXPECT_THAT(refused.error().message, HasSubstr("all together"));
 }
 
-TEST_F(LifecycleTest, WhoDoesNotLeaveByItsDeadlineIsEnded) {
+TEST_F(LifecycleTest, AWorkerThatDoesNotLeaveByItsDeadlineIsEnded) {
   train(3);
   step(evict("w1"));
   clock.advance(seconds(29));
@@ -122,7 +122,7 @@ TEST_F(LifecycleTest, TheLastWorkerComesBackWhereTheHostThatItShouldGoToIsLostMe
   EXPECT_EQ(again[0].member, w(0, 2));
 }
 
-TEST_F(LifecycleTest, WhoIsNotWantedAnyMoreIsWantedAgainWhenNobodyElseIsLeft) {
+TEST_F(LifecycleTest, ALeavingWorkerIsWantedAgainWhenNobodyElseIsLeft) {
   use(bears({{"signal", 0}, {"host", 9}}));
   hosts();
   step(lifecycle::WorkersPlaced{{{w(0).worker, "a", 0}, {w(1).worker, "b", 1}}});
@@ -171,7 +171,7 @@ TEST_F(LifecycleTest, FewerWorkersAreTheFirstOnes) {
   EXPECT_EQ(state_of(w(3).worker), "removed");
 }
 
-TEST_F(LifecycleTest, WhoWasAskedToLeaveForGoodDoesNotComeBackWithTheRun) {
+TEST_F(LifecycleTest, ARemovedWorkerDoesNotComeBackWithTheRun) {
   train(3);
   step(lifecycle::WorkerCountRequested{2, "a test"});
   step(lifecycle::StopRequested{"operator", Duration::zero()});
@@ -210,7 +210,7 @@ TEST_F(LifecycleTest, MoreWorkersAreNewOnesAndThoseThatHadLeft) {
   EXPECT_EQ(all<lifecycle::ExpectMembers>(more).back().workers.size(), 5U);
 }
 
-TEST_F(LifecycleTest, WhatTheHostsHaveNoRoomForIsRefusedInWords) {
+TEST_F(LifecycleTest, MoreWorkersThanTheHostsHaveRoomForAreRefusedWithTheReason) {
   train(4);
   const Status refused = life.check(lifecycle::WorkerCountRequested{5, "a test"});
   ASSERT_FALSE(refused);
@@ -240,7 +240,7 @@ TEST_F(LifecycleTest, TheDeadlineOfAnEvictionOutlivesTheJobDaemon) {
   EXPECT_EQ(stops[0].grace, Duration::zero());
 }
 
-TEST_F(LifecycleTest, AStopThatAnEarlierIncarnationDecidedIsSaidAgain) {
+TEST_F(LifecycleTest, AStopThatAnEarlierIncarnationDecidedIsRepeated) {
   train();
   step(lifecycle::StopRequested{"operator", seconds(10)});
   next_incarnation({w(0), w(1)});
@@ -259,7 +259,7 @@ TEST_F(LifecycleTest, AnEndThatWasDecidedAndNotToldIsToldByTheNextIncarnation) {
   EXPECT_EQ(end[0].outcome.code, 75);
 }
 
-TEST_F(LifecycleTest, WhoLeavesLastWithTheTrainedModelDoesNotEndTheJob) {
+TEST_F(LifecycleTest, TheLastWorkerThatLeavesWithTheTrainedModelDoesNotEndTheJob) {
   train();
   train_done(1);
   step(lifecycle::PhaseDrained{2});
@@ -286,7 +286,7 @@ TEST_F(LifecycleTest, AJobWhoseWorkersEndBeforeTheModelIsKeptIsNotDone) {
   EXPECT_EQ(end[0].outcome.state, "failed");
 }
 
-TEST_F(LifecycleTest, WhatWasDoneIsSaidToBeDoneByTheNextIncarnation) {
+TEST_F(LifecycleTest, TheNextIncarnationReportsTheActionAsDone) {
   train();
   train_done(1);
   step(lifecycle::PhaseDrained{2});

@@ -88,7 +88,7 @@ class ServerCountTest : public LifecycleTest {
   JobSpec in_use;
 };
 
-TEST_F(ServerCountTest, WhoIsAddedJoinsBesideTheGroupAndThenTheLastCheckpointIsOrdered) {
+TEST_F(ServerCountTest, AnAddedServerJoinsBesideTheGroupBeforeTheLastCheckpointIsOrdered) {
   const Effects begun = ask(4);
   EXPECT_THAT(started(begun), ElementsAre("s2", "s3"));
   EXPECT_THAT(servers_expected(begun), ElementsAre("s0", "s1", "s2 apart", "s3 apart"));
@@ -129,7 +129,7 @@ TEST_F(ServerCountTest, ALeaverThatDiesInsteadIsNotStartedAgain) {
   EXPECT_FALSE(life.outcome());
 }
 
-TEST_F(ServerCountTest, WhatIsAskedForHasToBePossible) {
+TEST_F(ServerCountTest, AnImpossibleNumberIsRefused) {
   EXPECT_THAT(asked(0).error().message, HasSubstr("0 servers are impossible: 1 to 64"));
   EXPECT_THAT(asked(65).error().message, HasSubstr("64 slices"));
   EXPECT_THAT(asked(7).error().message, HasSubstr("need 5 more processes, and the hosts have room "
@@ -158,7 +158,7 @@ TEST_F(ServerCountTest, TheProcessThatAServerWasMovedToStaysInTheNextSize) {
   EXPECT_THAT(started(ask(3)), ElementsAre("s0")) << "s1 and s2 are there";
 }
 
-TEST_F(ServerCountTest, WhatFailsIsTriedAgainAndThenGivenUp) {
+TEST_F(ServerCountTest, AFailedChangeIsTriedAgainAndThenGivenUp) {
   Effects effects = ask(1);
   for (int tries = 1; tries < 5; ++tries) {
     const std::uint64_t number = last_cut(effects);
@@ -208,7 +208,7 @@ TEST_F(ServerCountTest, AnAddedServerThatDiesIsStartedAgainAtNoCostOfTheJobs) {
   EXPECT_GT(last_cut(comes_up(s(2, 2))), number);
 }
 
-TEST_F(ServerCountTest, AskedForThoseThatThereAreItIsGivenUp) {
+TEST_F(ServerCountTest, RequestingThePresentNumberGivesTheChangeUp) {
   ask(3);
   comes_up(s(2));
   ASSERT_TRUE(asked(2));

@@ -33,7 +33,7 @@ TEST_F(LifecycleTest, GoesThroughAllPhasesAndEndsWhenEverybodyLeft) {
   EXPECT_EQ(life.state(), JobState::kDone);
 }
 
-TEST_F(LifecycleTest, WhoJoinsBeforeItIsSaidToRunIsKnownAllTheSame) {
+TEST_F(LifecycleTest, AWorkerThatJoinsBeforeItsStartIsReportedIsKnown) {
   hosts();
   step(lifecycle::WorkersPlaced{{{w(0).worker, "a", 0}, {w(1).worker, "b", 1}}});
   comes_up(w(0));
@@ -57,7 +57,7 @@ TEST_F(LifecycleTest, EverybodyStaysUntilTheModelIsStored) {
   EXPECT_EQ(leave[0].leave.code, 0U);
 }
 
-TEST_F(LifecycleTest, WhoJoinsAfterTheModelIsKeptLeavesAlsoIfTheDaemonRestartsMeanwhile) {
+TEST_F(LifecycleTest, AWorkerThatJoinsAfterTheModelIsKeptLeavesAlsoAfterADaemonRestart) {
   train();
   train_done(1);
   step(lifecycle::PhaseDrained{2});
@@ -75,7 +75,7 @@ TEST_F(LifecycleTest, WhoJoinsAfterTheModelIsKeptLeavesAlsoIfTheDaemonRestartsMe
   EXPECT_EQ(end[0].outcome.state, "done");
 }
 
-TEST_F(LifecycleTest, AModelThatCannotBeKeptYetIsWaitedForAndWhatIsWrongIsSaidOnce) {
+TEST_F(LifecycleTest, AModelThatCannotBeKeptYetIsWaitedForAndTheErrorReportedOnce) {
   train();
   train_done(1);
   step(lifecycle::PhaseDrained{2});
@@ -193,6 +193,21 @@ TEST_F(LifecycleTest, AStopThatIsNotAnsweredEndsTheJobAllTheSame) {
   EXPECT_EQ(all<lifecycle::EndJob>(step(lifecycle::TimePassed{})).at(0).outcome.code, 75);
 }
 
+// Otherwise a resumed run counts them among its group, beside their next attempts.
+TEST_F(LifecycleTest, WorkersWhoseAgentDoesNotAnswerTheLastStopLeaveTheGroup) {
+  train(3);
+  step(lifecycle::StopRequested{"operator", Duration::zero()});
+  step(lifecycle::WorkerExited{w(1), code(75)});
+  clock.advance(seconds(6));
+  step(lifecycle::TimePassed{});
+  clock.advance(seconds(6));
+  const auto released = all<lifecycle::ReleaseWorker>(step(lifecycle::TimePassed{}));
+  ASSERT_EQ(released.size(), 2U) << "w1 had left before";
+  EXPECT_EQ(released[0].member, w(0));
+  EXPECT_EQ(released[1].member, w(2));
+  EXPECT_FALSE(released[0].suspect);
+}
+
 // ------------------------------------------------------------------- checkpoints
 
 TEST_F(LifecycleTest, CheckpointsAreOrderedOneAtATimeAtTheirInterval) {
@@ -242,7 +257,8 @@ TEST_F(LifecycleTest, LooseMembersOpenTheFirstPhaseAlone) {
   step(lifecycle::WorkersPlaced{{{w(0).worker, "a", 0}, {w(1).worker, "b", 1}}});
   step(lifecycle::WorkerStarted{w(0), 100});
   EXPECT_EQ(all<lifecycle::OpenPhase>(step(lifecycle::WorkerJoined{w(0), false})).size(), 1U);
-  EXPECT_EQ(all<lifecycle::OpenPhase>(step(lifecycle::PhaseDrained{1})).at(0).start.what, wire::PhaseKind::kEval);
+  EXPECT_EQ(all<lifecycle::OpenPhase>(step(lifecycle::PhaseDrained{1})).at(0).start.what,
+            wire::PhaseKind::kEval);
 }
 
 // --------------------------------------------------------- restarts and resumes

@@ -173,7 +173,7 @@ class LifecycleScript : public transcript::Machine {
     return events;
   }
 
-  // What an operator is answered who asks for what cannot be done.
+  // The answer to an operator's impossible request.
   std::optional<std::string> refused(const lifecycle::Input& event) const {
     const Status status =
         std::visit(Overloaded{

@@ -41,7 +41,7 @@ class MembershipTest : public testing::Test {
     j.data = {1000, 100, fingerprint, "1000 records, fingerprint " + fingerprint};
     return j;
   }
-  // Of a member that still holds the state of the generation `base`.
+  // The join of a member that still holds the state of the generation `base`.
   static wire::Join holding(Generation base) {
     wire::Join j = join();
     j.settled = base;
@@ -64,7 +64,7 @@ class MembershipTest : public testing::Test {
     }
     return step(event);
   }
-  // As a member of the newest generation, with the state of the settled one.
+  // The member joins from the newest generation, with the state of the settled one.
   Effects joins(Member member) {
     return step(MemberJoined{member, m.generation(), holding(m.image().base)});
   }

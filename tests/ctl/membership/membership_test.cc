@@ -96,7 +96,7 @@ TEST_F(MembershipTest, SettlesWhenAllAreReadyAtTheSameStepAndHash) {
   EXPECT_THAT(m.missing(), IsEmpty());
 }
 
-TEST_F(MembershipTest, ADifferentStateHashIsSaidWithBothHosts) {
+TEST_F(MembershipTest, ADifferentStateHashIsReportedWithBothHosts) {
   expect({w(0), w(1), w(2)});
   join_all({w(0), w(1), w(2)});
   connect_all();
@@ -138,7 +138,7 @@ TEST_F(MembershipTest, AnAddressOfAnotherGenerationChangesNothing) {
   EXPECT_EQ(m.state(), Membership::State::kAddresses);
 }
 
-TEST_F(MembershipTest, WhoRepeatsItsMessageIsAnsweredOnceMore) {
+TEST_F(MembershipTest, ARepeatedMessageIsAnsweredOnceMore) {
   expect({w(0), w(1), w(2)});
   join_all({w(0), w(1), w(2)});
   const auto form = all<SendForm>(step(MemberJoined{w(1), {}, join()}));
@@ -297,7 +297,7 @@ TEST_F(MembershipTest, OnlyWhatASuspectWorkedOnIsCalledLost) {
   EXPECT_FALSE(settled.places[0].lost);
   EXPECT_TRUE(settled.places[1].lost);
   EXPECT_FALSE(settled.places[2].lost);
-  // Said once: the generation after that has other members.
+  // The order is sent once: the generation after that has other members.
   expect({w(0), w(1, 2)});
   joins(w(1, 2));
   join_all({w(0)});
@@ -324,7 +324,7 @@ TEST_F(MembershipTest, ANewcomerMakesTheMembersStopTogetherAndIsInTheNextGenerat
   EXPECT_EQ(forms[2].form.base, base);
 }
 
-TEST_F(MembershipTest, WhoJoinsWhileAGenerationIsFormedIsInTheOneAfterIt) {
+TEST_F(MembershipTest, AMemberThatJoinsDuringAFormationIsInTheNextGeneration) {
   settle({w(0), w(1), w(2)});
   step(MemberGone{w(1), "killed"});
   expect({w(0), w(1, 2), w(2)});
@@ -347,7 +347,7 @@ TEST_F(MembershipTest, AnOrderlyLeaverLetsTheOthersFinishTheirStep) {
   EXPECT_EQ(all<SendForm>(joins(w(2))).size(), 2U);
 }
 
-TEST_F(MembershipTest, WhoIsLeftInACollectiveAfterAnOrderlyEndIsReleased) {
+TEST_F(MembershipTest, AMemberLeftInACollectiveAfterAnOrderlyEndIsReleased) {
   settle({w(0), w(1), w(2)});
   step(MemberGone{w(1), "evicted", true});
   joins(w(0));
@@ -373,7 +373,7 @@ TEST_F(MembershipTest, AMemberThatLeavesASettledGenerationOfItselfMakesTheOthers
   EXPECT_EQ(forms[0].form.base, base);
 }
 
-TEST_F(MembershipTest, WhoIsKilledDuringAnOrderlyEndReleasesTheOthersAtOnce) {
+TEST_F(MembershipTest, AKillDuringAnOrderlyEndReleasesTheOthersAtOnce) {
   settle({w(0), w(1), w(2)});
   expect({w(0), w(1), w(2), w(3)});
   step(MemberJoined{w(3), {}, join()});  // stop together
@@ -403,7 +403,7 @@ TEST_F(MembershipTest, AJoinFromBeforeTheGenerationThatIsSettledIsIgnored) {
 
 // ------------------------------------------------------------- when all are lost
 
-TEST_F(MembershipTest, WhenNobodyHoldsTheStateItIsAskedForOnceAndTrainingBeginsFromIt) {
+TEST_F(MembershipTest, WhenNobodyHoldsTheStateOneMemberReadsItAndTrainingBeginsFromIt) {
   settle({w(0), w(1)});
   const Generation base = m.generation();
   step(MemberGone{w(0), "killed"});
@@ -481,7 +481,7 @@ TEST_F(ReadingTest, WhereOneCannotAnotherReadsFirstOnAnotherHost) {
   EXPECT_EQ(forms[0].form.reader, 1U);
 }
 
-TEST_F(ReadingTest, WhatNobodyCanReadEndsTheJobWithFileAndCause) {
+TEST_F(ReadingTest, ACheckpointThatNobodyCanReadEndsTheJobWithFileAndCause) {
   cannot_read(w(0));
   rejoin({w(1), w(2)});
   connect_all();
@@ -496,7 +496,7 @@ TEST_F(ReadingTest, WhatNobodyCanReadEndsTheJobWithFileAndCause) {
   EXPECT_THAT(end[0].reason, HasSubstr("w1 on a: state.bin: it does not have the checksum"));
 }
 
-TEST_F(ReadingTest, WhoDiesOverReadingIsNotAskedFirstAgain) {
+TEST_F(ReadingTest, AMemberThatDiedWhileReadingIsNotAskedFirstAgain) {
   given(MemberGone{w(0), "reading the checkpoint stands still"});
   expect({w(0, 2), w(1), w(2)});
   given(MemberJoined{w(0, 2), {}, join()});
@@ -522,7 +522,7 @@ TEST_F(MembershipTest, ASurvivorThatLostItsStateWhileReceivingIsNoHolder) {
   EXPECT_EQ(all<RestoreState>(step(MemberJoined{w(0), m.generation(), join()})).size(), 1U);
 }
 
-TEST_F(MembershipTest, WhoWasReadyForAGenerationThatNeverSettledHoldsItsBase) {
+TEST_F(MembershipTest, AMemberReadyForAGenerationThatNeverSettledHoldsItsBase) {
   settle({w(0), w(1)});
   const Generation base = m.generation();
   step(MemberGone{w(1), "killed"});
@@ -568,7 +568,7 @@ TEST_F(MembershipTest, TheFurthestStateIsKeptAsLongAsOneMemberHoldsIt) {
 
 // ------------------------------------------------------------------- who is late
 
-TEST_F(MembershipTest, WhoIsWaitedForTooLongIsNamedWithWhatItWasAsked) {
+TEST_F(MembershipTest, AMemberThatIsWaitedForTooLongIsNamedWithItsOrder) {
   expect({w(0), w(1)});
   joins(w(0));
   clock.advance(kPatience);
@@ -649,7 +649,7 @@ TEST_F(MembershipTest, ARestartRemembersWhereTrainingBegan) {
   EXPECT_EQ(m.lineage(), Lineage{2});
 }
 
-TEST_F(MembershipTest, AnOrderThatNobodyFollowedIsSaidAgain) {
+TEST_F(MembershipTest, AnOrderThatNobodyFollowedIsRepeated) {
   settle({w(0), w(1)});
   expect({w(0), w(1), w(2)});
   ASSERT_EQ(all<SendRegroup>(joins(w(2))).size(), 1U);
@@ -660,7 +660,7 @@ TEST_F(MembershipTest, AnOrderThatNobodyFollowedIsSaidAgain) {
   EXPECT_THAT(again[0].to, ElementsAre(w(0), w(1)));
 }
 
-TEST_F(MembershipTest, WhoIsNotBackSoonAfterAnotherIsReleasedFromItsCollective) {
+TEST_F(MembershipTest, AMemberNotBackSoonAfterAnotherIsReleasedFromItsCollective) {
   settle({w(0), w(1)});
   expect({w(0), w(1), w(2)});
   joins(w(2));

@@ -20,20 +20,25 @@ const OwnTime kReadsLonger{
     .data_s = 2.1e-3, .compute_s = 9e-4, .peers_data_s = 1e-4, .peers_compute_s = 9e-4};
 
 HostSigns looked() { return {.looked = true}; }
+wire::Metrics a_look() {
+  wire::Metrics metrics;
+  metrics.probe.looked_us = 1'000'000;
+  return metrics;
+}
 HostSigns with(double HostSigns::*field, double share) {
   HostSigns signs = looked();
   signs.*field = share;
   return signs;
 }
 
-TEST(CauseOfSlowness, WithoutAnythingSeenItIsWhereTheTimeWasLost) {
+TEST(CauseOfSlowness, WithoutEvidenceTheCauseIsThePhaseThatLostTime) {
   EXPECT_EQ(explain_slowness(kComputesLonger, {}, {}).cause, Cause::kCompute);
   EXPECT_EQ(explain_slowness(kReadsLonger, {}, {}).cause, Cause::kData);
   EXPECT_THAT(explain_slowness(kReadsLonger, {}, {}).seen, HasSubstr("tells nothing"));
   EXPECT_EQ(explain_slowness(kComputesLonger, looked(), looked()).cause, Cause::kCompute);
 }
 
-TEST(CauseOfSlowness, LostInBothAlikeItIsUnknownAndWhatWasSeenIsSaid) {
+TEST(CauseOfSlowness, EqualLossesInBothPhasesGiveAnUnknownCauseWithTheEvidence) {
   const OwnTime both{2e-3, 2e-3, 1e-3, 1e-3};
   const Explained found = explain_slowness(both, with(&HostSigns::io, 0.3), looked());
   EXPECT_EQ(found.cause, Cause::kUnknown);
@@ -41,7 +46,7 @@ TEST(CauseOfSlowness, LostInBothAlikeItIsUnknownAndWhatWasSeenIsSaid) {
   EXPECT_THAT(found.seen, HasSubstr("waited for a disk 30% of the time"));
 }
 
-TEST(CauseOfSlowness, WhatTheHostSawExplainsItFromHalfOfTheLostTimeOn) {
+TEST(CauseOfSlowness, EvidenceOfTheHostExplainsFromHalfOfTheLostTimeOn) {
   const struct {
     double HostSigns::*field;
     Cause cause;
@@ -64,7 +69,7 @@ TEST(CauseOfSlowness, ClocksHeldDownSlowComputingAndNotReading) {
   EXPECT_EQ(explain_slowness(kComputesLonger, held, held).cause, Cause::kCompute);
 }
 
-TEST(CauseOfSlowness, WhatAllPeersHaveExplainsNothing) {
+TEST(CauseOfSlowness, EvidenceThatAllPeersShowExplainsNothing) {
   const HostSigns all = with(&HostSigns::stolen, 0.4);
   EXPECT_EQ(explain_slowness(kComputesLonger, all, all).cause, Cause::kCompute);
 }
@@ -88,7 +93,7 @@ TEST(CauseOfSlowness, OfAWorkerThatWaitsForOthersLessTimeIsLost) {
             Cause::kThrottled);
 }
 
-TEST(CauseOfSlowness, WhatIsUsualIsTheMedianOfThoseWhereSomebodyLooked) {
+TEST(CauseOfSlowness, TheUsualValueIsTheMedianOfTheMeasuredOnes) {
   std::vector<HostSigns> all(5, looked());
   for (std::size_t i = 0; i < all.size(); ++i) all[i].stolen = 0.1 * static_cast<double>(i);
   all[4].looked = false;
@@ -141,7 +146,7 @@ TEST(RecentLooks, TheNewestCountThatHoldHalfAWindow) {
   EXPECT_FALSE(looks.signs({}, kBegin + seconds(40)).looked) << "nothing was said lately";
 }
 
-TEST(RecentLooks, WhatBeganBeforeAChangeCountsOnlyIfThereIsNothingElse) {
+TEST(RecentLooks, LooksFromBeforeAChangeCountOnlyWithoutLaterOnes) {
   Looks looks(seconds(8));
   looks.add(look(0), kBegin + seconds(1));
   looks.add(look(400'000), kBegin + seconds(2));
@@ -164,6 +169,30 @@ TEST(RecentLooks, AHopIsMeasuredOverTheWindowOrTwoMeasurements) {
   EXPECT_EQ(hop.measured, 3U) << "the first is too old now";
   looks.forget_hops();
   EXPECT_EQ(looks.hop(kBegin + seconds(2)).measured, 0U);
+}
+
+TEST(Looks, AWorkersHostWasSeenSinceItsNewestLookIsMostlyOfTheTimeAfter) {
+  Looks looks(seconds(1));
+  const MonoTime start{seconds(100)};
+  const auto at = [&](int ms) { return start + milliseconds(ms); };
+  looks.add(a_look(), at(1000));
+  EXPECT_TRUE(looks.seen_since(at(500), at(1000)));
+  EXPECT_FALSE(looks.seen_since(at(600), at(1000)));
+  looks.add(a_look(), at(2000));
+  EXPECT_TRUE(looks.seen_since(at(600), at(2000)));
+}
+
+TEST(Looks, AHostThatDoesNotLookIsNotWaitedForLongerThanTwoSeconds) {
+  Looks looks(seconds(1));
+  const MonoTime start{seconds(100)};
+  EXPECT_FALSE(looks.seen_since(start, start));
+  looks.add({}, start);
+  EXPECT_FALSE(looks.seen_since(start, start + milliseconds(1900)));
+  EXPECT_TRUE(looks.seen_since(start, start + seconds(2)));
+  EXPECT_TRUE(looks.seen_since(start + seconds(9), start + seconds(9))) << "it never looked";
+  looks.add(a_look(), start + seconds(10));
+  EXPECT_FALSE(looks.seen_since(start + seconds(30), start + seconds(31)));
+  EXPECT_TRUE(looks.seen_since(start + seconds(30), start + seconds(32))) << "it does not any more";
 }
 
 }  // namespace

@@ -17,7 +17,7 @@ TEST(Devices, AWorkerHasTheDeviceThatItSays) {
   EXPECT_EQ(devices.of(worker(1), "a"), Device{}) << "who has said nothing has none";
 }
 
-TEST(Devices, WhatIsWrittenOfAWorkerCountsBeforeWhatItSays) {
+TEST(Devices, TheJobFilePrecedesTheReportOfAWorker) {
   Devices devices({{{"w0"}, "", {"big", 0}}, {{}, "b", {"", 32}}, {{}, "", {"any", 16}}});
   devices.say(worker(0), {"cpu", 8});
   EXPECT_EQ(devices.of(worker(0), "a"), (Device{"big", 16}));
@@ -26,7 +26,7 @@ TEST(Devices, WhatIsWrittenOfAWorkerCountsBeforeWhatItSays) {
   EXPECT_EQ(devices.of(worker(1), "b"), (Device{"any", 32}));
 }
 
-TEST(Devices, WhatIsNotWrittenIsAsTheWorkerSays) {
+TEST(Devices, WithoutAnEntryTheReportOfTheWorkerCounts) {
   Devices devices({{{"w0"}, "", {"", 32}}, {{"w1"}, "b", {"big", 0}}});
   devices.say(worker(0), {"cpu", 0});
   devices.say(worker(1), {"cpu", 48});
@@ -45,20 +45,20 @@ TEST(Devices, ALaterAttemptMayBeOnAnotherDevice) {
   EXPECT_EQ(devices.of(worker(0, 3), "a"), Device{});
 }
 
-TEST(Devices, WhatAnAttemptSaysThatWasReplacedComesTooLate) {
+TEST(Devices, TheReportOfAReplacedAttemptIsIgnored) {
   Devices devices({});
   devices.say(worker(0, 2), {"new", 32});
   EXPECT_FALSE(devices.say(worker(0, 1), {"old", 64}));
   EXPECT_EQ(devices.of(worker(0, 2), "a"), (Device{"new", 32}));
 }
 
-TEST(Devices, WhoHasNothingToSayIsNotRemembered) {
+TEST(Devices, AnEmptyReportIsNotStored) {
   Devices devices({});
   EXPECT_FALSE(devices.say(worker(0), {}));
   EXPECT_TRUE(devices.said().empty());
 }
 
-TEST(Devices, WhatWasSaidIsThereAgainAfterARestart) {
+TEST(Devices, ReportsAreKeptOverARestart) {
   Devices before({});
   before.say(worker(0), {"cpu", 64});
   Devices devices({});

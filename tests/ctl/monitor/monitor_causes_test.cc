@@ -31,6 +31,24 @@ class MonitorCausesTest : public ::testing::Test {
     }
     monitor_.set_members(members);
   }
+  void set_hosts(const std::vector<std::string>& hosts) {
+    std::vector<Monitor::MemberInfo> members;
+    for (std::uint32_t i = 0; i < 4; ++i) members.push_back({{w(i), Attempt{1}}, hosts[i], {}, i});
+    monitor_.set_members(members);
+  }
+  // It takes that long, and most of what is more than the others' 100 ms it has no CPU.
+  void waits_for_a_cpu(std::size_t i, double own_ms) {
+    own_ms_[i] = own_ms;
+    const double part = 0.8 * (own_ms - 100) / own_ms;
+    probes_[i].queued_us = static_cast<std::uint64_t>(1e6 * part);
+    probes_[i].ran_us = static_cast<std::uint64_t>(1e6 * (1 - part));
+  }
+  [[nodiscard]] bool is_slow(std::size_t i) const {
+    return verdict(i).kind != VerdictKind::kNone && verdict(i).kind != VerdictKind::kLeader;
+  }
+  void expect_nobody() const {
+    for (std::size_t i = 0; i < 4; ++i) EXPECT_FALSE(is_slow(i)) << "w" << i << verdict(i).seen;
+  }
   void run(int reports) {
     for (int i = 0; i < reports; ++i) {
       now_ += seconds(1);
@@ -71,7 +89,7 @@ class MonitorCausesTest : public ::testing::Test {
   }
 };
 
-TEST_F(MonitorCausesTest, AThrottledWorkerIsCalledSoAndWhatSpeaksForItIsSaid) {
+TEST_F(MonitorCausesTest, AThrottledWorkerIsCalledThrottledWithTheEvidence) {
   run(8);
   own_ms_[2] = 300;
   probes_[2].throttled_us = 650'000;
@@ -80,11 +98,69 @@ TEST_F(MonitorCausesTest, AThrottledWorkerIsCalledSoAndWhatSpeaksForItIsSaid) {
   EXPECT_THAT(verdict(2).seen, HasSubstr("held it back 65% of the time"));
 }
 
-TEST_F(MonitorCausesTest, WithoutWhatItsHostSawItComputesLonger) {
+TEST_F(MonitorCausesTest, WithoutEvidenceOfItsHostTheCauseIsLongerComputing) {
   probes_.assign(4, {});
   own_ms_[2] = 300;
   run(6);
   expect_only(2, Cause::kCompute);
+}
+
+TEST_F(MonitorCausesTest, WhomTheSchedulerGivesLessIsNoStragglerUnlessItLasts) {
+  run(8);
+  waits_for_a_cpu(2, 160);
+  run(6);
+  expect_nobody();
+  run(20);
+  expect_only(2, Cause::kContended);
+  EXPECT_EQ(verdict(2).kind, VerdictKind::kPersistent);
+}
+
+TEST_F(MonitorCausesTest, TheSchedulersChoiceMovesFromOneToAnotherAndNobodyIsNamed) {
+  for (int turn = 0; turn < 12; ++turn) {
+    const auto who = static_cast<std::size_t>(turn) % 4;
+    waits_for_a_cpu(who, 180);
+    for (int i = 0; i < 7; ++i) {
+      run(1);
+      expect_nobody();
+    }
+    own_ms_[who] = 100;
+    probes_[who] = {.looked_us = 1'000'000};
+  }
+}
+
+TEST_F(MonitorCausesTest, AWorkerThatIsSlowedIsNamedAtOnceWhileAllWaitForCpus) {
+  for (wire::HostProbe& probe : probes_) probe.queued_us = probe.ran_us = 300'000;
+  run(8);
+  own_ms_[2] = 300;
+  run(6);
+  expect_only(2, Cause::kCompute);
+}
+
+TEST_F(MonitorCausesTest, AWorkerOnABusyHostOfItsOwnIsNamedAtOnce) {
+  set_hosts({"a", "b", "c", "d"});
+  run(8);
+  waits_for_a_cpu(2, 160);
+  run(6);
+  expect_only(2, Cause::kContended);
+}
+
+TEST_F(MonitorCausesTest, AllWorkersOfABusyHostAreNamedAtOnce) {
+  set_hosts({"a", "a", "b", "b"});
+  run(8);
+  waits_for_a_cpu(0, 160);
+  waits_for_a_cpu(1, 160);
+  run(6);
+  for (std::size_t i = 0; i < 4; ++i) {
+    EXPECT_EQ(is_slow(i), i < 2) << "w" << i;
+  }
+}
+
+TEST_F(MonitorCausesTest, WhereCpusAreStolenADifferenceMustLast) {
+  run(8);
+  for (wire::HostProbe& probe : probes_) probe.stolen_us = 300'000;
+  own_ms_ = {110, 110, 180, 110};
+  run(6);
+  expect_nobody();
 }
 
 TEST_F(MonitorCausesTest, ALinkThatEverybodyWaitsForIsNamedAndNobodyElse) {
@@ -138,7 +214,7 @@ TEST_F(MonitorCausesTest, ASlowLinkThatCostsLittleIsNotWorthAVerdict) {
   for (std::size_t i = 0; i < 4; ++i) EXPECT_EQ(verdict(i).kind, VerdictKind::kNone);
 }
 
-TEST_F(MonitorCausesTest, WhoComputesSlowlyBehindASlowLinkIsNamedForTheComputing) {
+TEST_F(MonitorCausesTest, ASlowWorkerBehindASlowLinkIsNamedForItsComputing) {
   own_ms_[1] = 300;
   hop_us_ = {30'000, 30'000, 100, 100};
   collective_ms_ = 180;
@@ -176,7 +252,7 @@ TEST_F(MonitorCausesTest, ASlowerDeviceIsTheCauseWhereItIsSlowFromTheBeginning) 
   EXPECT_THAT(verdict(1).seen, HasSubstr("its device is a 'old'"));
 }
 
-TEST_F(MonitorCausesTest, WhoIsSlowerThanTheSameDeviceOfOthersIsNotSlowForThat) {
+TEST_F(MonitorCausesTest, AWorkerSlowerThanOthersWithTheSameDeviceIsNotExplainedByItsDevice) {
   set_members({"new", "old", "old", "old"});
   own_ms_ = {100, 300, 100, 100};
   run(8);

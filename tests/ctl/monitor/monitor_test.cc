@@ -102,8 +102,8 @@ TEST_F(MonitorTest, TheCulpritIsNamedWithSeverityAndCauseAndNoVictimIs) {
   EXPECT_EQ(seen_[0].verdict.cause, Cause::kData);
 }
 
-// What all wait for anyway makes nothing of a small difference, and leaves a great one.
-TEST_F(MonitorTest, WhoIsSlowInWhatIsNextToNothingOfAStepIsNoStraggler) {
+// Time that all wait for anyway makes a small difference negligible, and leaves a great one.
+TEST_F(MonitorTest, AWorkerSlowInANegligiblePartOfTheStepIsNoStraggler) {
   const auto compute = [&](double w0_ms, double servers_ms) {
     for (int i = 0; i < 8; ++i) {
       now_ += seconds(1);

@@ -55,7 +55,7 @@ TEST_F(ServerWatchTest, MeasuresTheTimeForARequestAndHowBusyTheyAre) {
   EXPECT_NEAR(views[1].busy_share, 0.02, 1e-6) << "100 requests of 200 us in a second";
 }
 
-TEST_F(ServerWatchTest, WhoBecomesSlowIsATransientStragglerAndAfterAWindowAPersistentOne) {
+TEST_F(ServerWatchTest, ASlowServerIsATransientStragglerAndAfterAWindowAPersistentOne) {
   run(12, 1);
   for (const ServerView& view : views) EXPECT_EQ(view.verdict.kind, VerdictKind::kNone);
   run(4, 3);

@@ -25,7 +25,7 @@ std::vector<std::string> named(std::size_t size, const std::vector<std::size_t>&
 }
 using Names = std::vector<std::string>;
 
-TEST(SlowLinks, WhoseBothHopsAreSlowIsNamedAndNeitherNeighbourIs) {
+TEST(SlowLinks, AMemberWithTwoSlowHopsIsNamedAndItsNeighboursAreNot) {
   for (std::size_t size = 3; size < 9; ++size) {
     for (std::size_t rank = 0; rank < size; ++rank) {
       EXPECT_EQ(named(size, {rank, (rank + size - 1) % size}), Names{std::to_string(rank)});
@@ -49,7 +49,7 @@ TEST(SlowLinks, AlikeHopsAreNotSlow) {
   EXPECT_EQ(find_slow_links({}).size(), 0U);
 }
 
-TEST(SlowLinks, WhatWasNotMeasuredTwiceOrWasFastOnceIsNotSlow) {
+TEST(SlowLinks, AHopMeasuredOnceOrFastOnceIsNotSlow) {
   std::vector<Hop> hops(4, Hop{4, 1e-3, 8e-4});
   hops[1] = {1, 11e-3, 10e-3};
   EXPECT_TRUE(find_slow_links(hops).empty());
@@ -57,7 +57,7 @@ TEST(SlowLinks, WhatWasNotMeasuredTwiceOrWasFastOnceIsNotSlow) {
   EXPECT_TRUE(find_slow_links(hops).empty()) << "a process without a CPU for a moment";
 }
 
-TEST(SlowLinks, WhatWakingAProcessMayTakeIsNoSlowLink) {
+TEST(SlowLinks, TheTimeToWakeAProcessIsNoSlowLink) {
   std::vector<Hop> hops(4, Hop{4, 0.08e-3, 0.05e-3});
   hops[1] = {4, 0.3e-3, 0.25e-3};
   EXPECT_TRUE(find_slow_links(hops).empty());
@@ -65,7 +65,7 @@ TEST(SlowLinks, WhatWakingAProcessMayTakeIsNoSlowLink) {
   EXPECT_EQ(find_slow_links(hops).size(), 2U);
 }
 
-TEST(SlowLinks, OfASlowLinkOneHopMayLookSlowFirstAndNoVictimIsNamedMeanwhile) {
+TEST(SlowLinks, WhileOnlyOneHopOfASlowLinkLooksSlowNobodyIsNamed) {
   std::vector<Hop> hops(8, Hop{4, 1e-3, 8e-4});
   hops[6] = {4, 11e-3, 10e-3};
   hops[7] = {4, 3.5e-3, 8e-4};  // one of four was slow: the first since it began
@@ -97,7 +97,7 @@ TEST(SlowLinks, NextToAVerySlowLinkOthersHaveNoPartInWhatIsWaitedFor) {
   for (const SlowLink& link : links) EXPECT_LT(slowdown_by(link, 0.1, 0.08), 1.02);
 }
 
-TEST(SlowLinks, WhoHasALinkOfItsOwnIsNoLessSlowForAnotherThatIsSlower) {
+TEST(SlowLinks, ASlowLinkIsNamedAlsoBesideASlowerOne) {
   std::vector<Hop> hops(4, Hop{4, 1e-3, 1e-3});
   hops[1] = {4, 10e-3, 10e-3};
   hops[3] = {4, 50e-3, 50e-3};

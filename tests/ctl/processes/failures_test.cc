@@ -38,7 +38,7 @@ TEST(FailureClassTest, OutOfMemoryNeedsEvidence) {
   EXPECT_TRUE(records_are_suspect(exited(-1, SIGSEGV), FailureClass::kSignal));
 }
 
-TEST(FailureClassTest, WhatFollowsFromOurStopIsAsked) {
+TEST(FailureClassTest, AnExitThatFollowsOurStopIsRequested) {
   for (WorkerProcess w : {exited(0), exited(kExitResumable), exited(-1, SIGTERM), exited(143)}) {
     w.ask_to_stop(0);
     EXPECT_EQ(classify(w, true), FailureClass::kAsked) << w.code;
@@ -57,7 +57,7 @@ TEST(FailureClassTest, ASigkillIsOursOnlyAfterTheGrace) {
   EXPECT_EQ(classify(w, true), FailureClass::kAsked);
 }
 
-TEST(FailureClassTest, WhoWasAskedToLeaveMaySayResumable) {
+TEST(FailureClassTest, AWorkerThatWasAskedToLeaveMayExitAsResumable) {
   WorkerProcess w = exited(kExitResumable);
   w.ask_to_leave(0);
   EXPECT_EQ(classify(w, true), FailureClass::kAsked);

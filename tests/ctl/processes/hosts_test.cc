@@ -75,7 +75,7 @@ TEST_F(HostsTest, AHostThatFailsOftenIsOnProbationUntilItsFailuresDecayed) {
   EXPECT_EQ(chosen(runs(0, "a"), later), "a");
 }
 
-TEST_F(HostsTest, WhatWasClosedStaysClosedWhenItsAgentComesBack) {
+TEST_F(HostsTest, AClosedHostStaysClosedWhenItsAgentComesBack) {
   hosts.up(host("a", 0, 2));
   hosts.close("a:7700");
   hosts.down("a:7700");

@@ -19,7 +19,7 @@ class VitalsTest : public testing::Test {
     for (const std::uint32_t i : {0U, 1U, 2U}) vitals.watch(w(i), clock.now());
   }
   void train() { vitals.expect_steps({w(0), w(1), w(2)}, clock.now()); }
-  // For `length`, each second: everybody in `who` says the same.
+  // For `length`, all workers in `who` send the same report each second.
   void report(Duration length, std::uint64_t step, const std::string& activity,
               const std::vector<Member>& who) {
     for (Duration t{}; t < length; t += seconds(1)) {
@@ -46,13 +46,13 @@ TEST_F(VitalsTest, SilenceOfAHostSaysNothingOfItsWorkers) {
   EXPECT_THAT(vitals.check(clock.now()), IsEmpty());
 }
 
-TEST_F(VitalsTest, WhoIsForgottenIsNotMissed) {
+TEST_F(VitalsTest, AForgottenWorkerIsNotMissed) {
   vitals.forget(w(1));
   report(seconds(40), 1, "compute", {w(0), w(2)});
   EXPECT_THAT(vitals.check(clock.now()), IsEmpty());
 }
 
-TEST_F(VitalsTest, WhoeverDoesNotWaitForTheOthersHoldsThemUp) {
+TEST_F(VitalsTest, AMemberThatDoesNotWaitForTheOthersHoldsThemUp) {
   train();
   for (int i = 0; i < 31; ++i) {
     report(seconds(1), 7, "collective_wait", {w(0), w(2)});
@@ -83,7 +83,7 @@ TEST_F(VitalsTest, SlowIsNotHung) {
   }
 }
 
-TEST_F(VitalsTest, WhoeverChangesWhatItDoesIsNotTheOneThatHangs) {
+TEST_F(VitalsTest, AMemberWhoseActivityChangesDoesNotHang) {
   train();
   for (int i = 0; i < 31; ++i) {
     report(seconds(1), 7, "collective_wait", {w(0), w(2)});
@@ -123,7 +123,7 @@ wire::Report doing(std::string_view io, std::uint64_t done, const std::string& a
   return report;
 }
 
-TEST_F(VitalsTest, WhoReadsASlowDiskIsWaitedForAsLongAsBytesCome) {
+TEST_F(VitalsTest, AReaderOfASlowDiskIsWaitedForAsLongAsBytesCome) {
   train();
   for (std::uint64_t second = 1; second <= 100; ++second) {
     report(seconds(1), 7, "collective_wait", {w(0), w(2)});
@@ -134,7 +134,7 @@ TEST_F(VitalsTest, WhoReadsASlowDiskIsWaitedForAsLongAsBytesCome) {
   }
 }
 
-TEST_F(VitalsTest, WhoStandsStillOverACheckpointIsTheCauseByName) {
+TEST_F(VitalsTest, AMemberThatHangsOverACheckpointIsNamedAsTheCause) {
   train();
   for (int second = 0; second < 31; ++second) {
     report(seconds(1), 7, "collective_wait", {w(0), w(2)});
@@ -148,7 +148,7 @@ TEST_F(VitalsTest, WhoStandsStillOverACheckpointIsTheCauseByName) {
             "look at the disk there");
 }
 
-TEST_F(VitalsTest, WhatIsWrittenBesideTheStepsIsNoExcuseForStandingStillInThem) {
+TEST_F(VitalsTest, ACheckpointBesideTheStepsDoesNotExcuseAHangInThem) {
   train();
   for (std::uint64_t second = 0; second < 31; ++second) {
     report(seconds(1), 7, "collective_wait", {w(0), w(2)});

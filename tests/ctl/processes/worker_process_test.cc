@@ -1,4 +1,4 @@
-// What the journal keeps of a process is read as it was written, and means the same.
+// Tests that a process is read from the journal as it was written, with the same meaning.
 #include "ctl/processes/worker_process.h"
 
 #include <gtest/gtest.h>
@@ -8,7 +8,7 @@
 namespace antdt::ctl {
 namespace {
 
-// As job daemons wrote it that kept the state in flags.
+// The image of earlier job daemons, which kept the state in flags.
 struct FlagsImage {
   PlacedWorker place{{'s', 2}, "host:7700", 3};
   Attempt attempt{4};
@@ -65,7 +65,7 @@ TEST(WorkerProcessImageTest, TheStateIsReadFromFlags) {
   EXPECT_TRUE(goes.moves_in());
 }
 
-TEST(WorkerProcessImageTest, WhatIsWrittenHasTheFlagsThatWereRead) {
+TEST(WorkerProcessImageTest, TheWrittenImageHasTheFlagsThatWereRead) {
   for (unsigned bits = 0; bits < 16; ++bits) {
     FlagsImage flags;
     flags.leaving = (bits & 1) != 0;

@@ -1,4 +1,4 @@
-// Servers of two processes: who is which, and what is said when one is lost.
+// Tests of servers with two processes: their roles, and the messages after one is lost.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -40,7 +40,7 @@ class ServerGroupReplicasTest : public ::testing::Test {
   servers::Effects backs(Member m, std::uint64_t view) {
     return step(ServeAnswered{m, group.generation(), {told.at(m).number, {}, view}});
   }
-  // As a new attempt, beside the others.
+  // The process comes back as a new attempt, beside the others.
   void comes_back(Member m) {
     std::vector<Member> all{m};
     for (std::uint32_t i = 0; i < 4; ++i) {
@@ -176,7 +176,7 @@ TEST_F(ServerGroupReplicasTest, ThatOneJoinsIsKnownToTheNextIncarnation) {
   EXPECT_EQ(told[server(2, 2)].view, 3U);
   EXPECT_EQ(all<ReportBackup>(backs(server(0), 3)).size(), 1U);
   ServerGroupImage both = image;
-  both.seats[0].backup = both.seats[0].joining;
+  both.replica_sets[0].backup = both.replica_sets[0].joining;
   group.restore(both, Generation{});
   EXPECT_FALSE(group.serving()) << "one is the backup, or joins";
 }
@@ -197,10 +197,10 @@ TEST_F(ServerGroupReplicasTest, TheViewIsKnownToTheNextIncarnation) {
   EXPECT_TRUE(group.serving());
 }
 
-TEST_F(ServerGroupReplicasTest, AJournalWhoseSeatsCannotBeGoesBackToACheckpoint) {
+TEST_F(ServerGroupReplicasTest, AJournalWithImpossibleReplicaSetsGoesBackToACheckpoint) {
   form();
   ServerGroupImage image = group.image();
-  image.seats[0].primary = WorkerId{'s', 8};
+  image.replica_sets[0].primary = WorkerId{'s', 8};
   group = ServerGroup({2, SyncStrategy::kPsBsp, 0, std::chrono::seconds(120), 2});
   group.restore(image, Generation{});
   EXPECT_FALSE(group.serving());

@@ -1,4 +1,4 @@
-// A group's last checkpoint, and the group of another size that goes on from it.
+// Tests of a group's last checkpoint, and of the group of another size that goes on from it.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -92,7 +92,7 @@ TEST_F(ServerGroupResizeTest, TheGroupOfTheNextSizeGoesOnFromTheCheckpointThatIs
   EXPECT_EQ(told[0].serve.last_cut, 0U);
 }
 
-TEST_F(ServerGroupResizeTest, FewerServersAreOtherSeatsForThoseThatStay) {
+TEST_F(ServerGroupResizeTest, FewerServersChangeTheReplicaSetsOfThoseThatStay) {
   step(GroupResized{1});
   step(ProcessesExpected{{s(1)}, {w(0), w(1)}});
   for (const Member m : {w(0), w(1)}) joins(group, m);
@@ -129,7 +129,7 @@ TEST_F(ServerGroupResizeTest, TheNextIncarnationKnowsTheSizeAndLetsTheGroupGoOn)
   step(GroupResized{3});
   ServerGroup next({2, SyncStrategy::kPsBsp, 0});
   next.restore(group.image(), {});
-  EXPECT_EQ(next.placement().seat_of(WorkerId{'s', 2}), 2U);
+  EXPECT_EQ(next.placement().index_of(WorkerId{'s', 2}), 2U);
 
   form(group = ServerGroup({2, SyncStrategy::kPsBsp, 0}));
   step(CutOrdered{1, true});

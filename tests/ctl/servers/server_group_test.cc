@@ -35,7 +35,7 @@ class ServerGroupTest : public ::testing::Test {
         GroupJoinRequested{m, m.worker.role == 's' ? "/run/" + to_string(m.worker) : "", key(m)});
   }
   static std::string key(Member m) { return fmt::format("key of {}.{}", m.worker, m.attempt); }
-  // Whose keys a server hears.
+  // The processes whose keys a server receives.
   static std::vector<Member> named(const SendServe& said) {
     std::vector<Member> members;
     for (const wire::PsKey& k : said.serve.keys) {
@@ -280,7 +280,7 @@ class KeepingGroupTest : public ServerGroupTest {
   }
 };
 
-TEST_F(KeepingGroupTest, WhoIsLeftGoesOnWithWhatItHas) {
+TEST_F(KeepingGroupTest, TheRemainingServersGoOnWithTheirRows) {
   lose_one();
   EXPECT_EQ(group.keepers(), std::vector{s(0)});
   const auto told = all<SendServe>(step(servers::RestoreChosen{"/c/s9", 9}));
@@ -301,7 +301,7 @@ TEST_F(KeepingGroupTest, TheNextIncarnationKnowsWhoKeepsWhat) {
   EXPECT_EQ(group.keepers(), std::vector{s(0)});
 }
 
-TEST_F(KeepingGroupTest, WhoKeepsWhatAndIsLostBeforeTheyServeHasThatFoundAnew) {
+TEST_F(KeepingGroupTest, ALossBeforeServingChoosesTheRestoreAnew) {
   lose_one();
   step(servers::RestoreChosen{"/c/s9", 9});
   seen.clear();
@@ -315,7 +315,7 @@ TEST_F(KeepingGroupTest, WhoKeepsWhatAndIsLostBeforeTheyServeHasThatFoundAnew) {
   }
 }
 
-TEST_F(KeepingGroupTest, WhoHasNothingYetAndIsLostBeforeTheyServeChangesNothing) {
+TEST_F(KeepingGroupTest, AnEmptyServerLostBeforeServingChangesNothing) {
   lose_one();
   step(servers::RestoreChosen{"/c/s9", 9});
   step(GroupMemberLost{s(1, 2), "was killed"});
@@ -334,7 +334,7 @@ TEST_F(KeepingGroupTest, OneThatBeganAnewKeepsNothing) {
   EXPECT_EQ(group.keepers(), std::vector{s(1)});
 }
 
-TEST_F(ServerGroupTest, WhatAnotherGenerationSaysChangesNothing) {
+TEST_F(ServerGroupTest, AMessageOfAnotherGenerationChangesNothing) {
   form();
   step(GroupMemberLost{w(1), "was killed"});
   const wire::PsPlaces places{w(1).worker, Attempt{1}, 1, {{0, 30}}};
@@ -442,7 +442,7 @@ TEST_F(ServerGroupTest, TheNextIncarnationAsksTheServersWhatTheyKnowAndGoesOn) {
   EXPECT_EQ(all<SendCut>(seen).size(), 2U) << "the checkpoint is still wanted";
 }
 
-TEST_F(ServerGroupTest, WhoHasNotJoinedAgainHearsOnceMoreThatItsGroupIsOver) {
+TEST_F(ServerGroupTest, AServerThatHasNotRejoinedHearsAgainThatItsGroupIsOver) {
   form();
   step(GroupMemberLost{s(1), "was killed"});
   expect({s(0), s(1, 2)}, {w(0), w(1)});
@@ -473,7 +473,7 @@ TEST_F(ServerGroupTest, AWorkerThatHasNoSuccessorIsNotWaitedFor) {
   EXPECT_EQ(all<SendServe>(seen)[0].serve.workers.size(), 1U);
 }
 
-TEST_F(ServerGroupTest, WhoLetsTheOthersWaitForTooLongIsNamed) {
+TEST_F(ServerGroupTest, AServerThatKeepsTheOthersWaitingTooLongIsNamed) {
   expect({s(0), s(1)}, {w(0), w(1)});
   for (const Member m : {w(0), s(0), s(1)}) joins(m);
   now += std::chrono::seconds(100);

@@ -1,5 +1,5 @@
-// What the fuzzers share. Each defines LLVMFuzzerTestOneInput and aborts (by a
-// sanitizer or ANTDT_CHECK) on what must not be; an Error is never a finding.
+// Shared by the fuzzers. Each defines LLVMFuzzerTestOneInput and aborts (by a sanitizer or
+// ANTDT_CHECK) on a defect; an Error is never a finding.
 #pragma once
 
 #include <sys/mman.h>

@@ -86,7 +86,7 @@ void add_messages(Seeds& seeds, std::index_sequence<I...>) {
             fmt::format("\xff{}{}", static_cast<char>(envelope.size()), envelope));
 }
 
-// What a peer says on a local socket; the first byte says how it is cut.
+// The bytes of a peer on a local socket; the first byte says how they are cut.
 void add_connection(Seeds& seeds) {
   const std::string heartbeat("\4\11\4PING\0\144hi", 11);
   std::string said = "\x06" + heartbeat;
@@ -110,7 +110,7 @@ ledger::FetchAnswered fetch(Member member, std::uint64_t seq, std::uint64_t plac
   return said;
 }
 
-// What happens in a short job, as ledger_events takes it.
+// The events of a short job, as ledger_events takes them.
 std::vector<ledger::Record> story() {
   const Generation one{1}, two{2};
   return {
@@ -244,7 +244,7 @@ void add_slots(Seeds& seeds) {
   seeds.add("step_slot", "two-members", gathered);
 }
 
-// Of somebody who guesses, and of an earlier release; the first byte is the fuzzer's own.
+// Handshakes of a guessing peer and of an earlier release; the first byte is the fuzzer's own.
 void add_handshake(Seeds& seeds) {
   const trainer::Handshake::Self guesses{{}, 1, 4, false};
   const std::string hello = trainer::Handshake::dialling(guesses, 2, crypto::Nonce{}).opening();

@@ -1,5 +1,5 @@
-// Every type that is decoded from a frame of the wire, for the fuzzer and for
-// its seeds. A new message goes last: its number chooses it in kept inputs.
+// Every type that is decoded from a frame of the wire, for the fuzzer and for its seeds. A new
+// message goes last: kept inputs choose a message by its number.
 #pragma once
 
 #include <tuple>
@@ -21,10 +21,11 @@ using WireMessages = std::tuple<
     wire::PsPull, wire::PsPulled, wire::PsPush, wire::PsStaged, wire::PsCommit, wire::PsDecided,
     wire::PsIdle, wire::PsDecision, wire::PsApplied, wire::PsCut, wire::PsSaved, wire::PsIdled,
     wire::PsServe, wire::PsServing, wire::PsRoster, wire::PsCopied, wire::PsTaken, wire::PsImage,
-    wire::PsStats, wire::InjectRules, wire::Injected, wire::CheckpointBegun, wire::FilesAttach,
-    wire::FilesReady, wire::FilesDetach, wire::FileProbe, wire::FileProbed, wire::FileList,
-    wire::FileListed, wire::FileRead, wire::FileData, wire::FileWrite, wire::FileDone,
-    wire::FileSum, wire::FileSummed, wire::FileCommit, wire::FileRemove, wire::JobsRequest,
-    wire::JobsReply, wire::AdminOrder, wire::AdminAnswer>;
+    wire::PsStats, wire::InjectRules, wire::Injected, wire::Traced, wire::StackWanted,
+    wire::StackTold, wire::CheckpointBegun, wire::FilesAttach, wire::FilesReady, wire::FilesDetach,
+    wire::FileProbe, wire::FileProbed, wire::FileList, wire::FileListed, wire::FileRead,
+    wire::FileData, wire::FileWrite, wire::FileDone, wire::FileSum, wire::FileSummed,
+    wire::FileCommit, wire::FileRemove, wire::JobsRequest, wire::JobsReply, wire::AdminOrder,
+    wire::AdminAnswer>;
 
 }  // namespace antdt::fuzz

@@ -46,7 +46,7 @@ CLIP = 0.8
 
 def main():
     folder, delay = sys.argv[1], float(sys.argv[2]) if len(sys.argv) > 2 else 0.0
-    # In one write, so that a line is there whole or not at all, whatever kills this process.
+    # One write, so that a line is there whole or not at all, whatever kills this process.
     notes = os.open(f"{folder}/notes-{os.getpid()}", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
 
     def note(**line):

@@ -1,4 +1,5 @@
 """A world of one: the same program outside a job."""
+import math
 import os
 import signal
 import subprocess
@@ -83,7 +84,7 @@ class Alone(unittest.TestCase):
             self.assertTrue(torch.allclose(ours, theirs, rtol=0, atol=1e-12))
         self.assertEqual(sorted(sum(program.steps, [])), sorted(list(range(RECORDS)) * 3))
 
-    def test_processes_of_a_loader_read_what_is_ordered(self):
+    def test_processes_of_a_loader_read_the_ordered_records(self):
         program, x = Program(), data().tensors[0]
         micro = program.micro
 
@@ -114,6 +115,16 @@ class Alone(unittest.TestCase):
             loader, lambda mb: adt.Sums(loss=program.loss_of(mb), correct=len(mb))))
         program.run(loader)
         self.assertEqual([(e.records, e.accuracy) for e in found], [(RECORDS, 1.0)] * 2)
+        self.assertTrue(all(math.isnan(e.auc) for e in found))
+
+    def test_the_area_under_the_curve_is_that_of_all_pairs(self):
+        program, found = Program(), []
+        program.after_epoch = lambda epoch: found.append(program.job.evaluate(
+            adt.Loader(data()), lambda mb: adt.Sums(scores=mb.x[:, 0].sigmoid(), labels=mb.y > 0)))
+        program.run(adt.Loader(data()))
+        x, y = data().tensors
+        pairs = x[y[:, 0] > 0][:, None, 0] - x[y[:, 0] <= 0][None, :, 0]
+        self.assertAlmostEqual(found[0].auc, (pairs > 0).double().mean().item(), 3)
 
 
 class Misuse(unittest.TestCase):

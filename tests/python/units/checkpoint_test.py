@@ -1,4 +1,4 @@
-"""What a checkpoint is read into."""
+"""Tests of reading a checkpoint."""
 import json
 import pathlib
 import re
@@ -34,7 +34,7 @@ class Reading(unittest.TestCase):
         self.assertTrue(torch.equal(found["model"]["w"], torch.tensor([[2.0, 2.0]])))
         self.assertEqual(found["sched"], {"last": 3})
 
-    def test_a_run_without_one_is_told_in_words(self):
+    def test_a_run_without_a_checkpoint_is_an_error_with_a_message(self):
         with self.assertRaisesRegex(FileNotFoundError, "has no checkpoint"):
             adt.load(self.run)
 

@@ -143,7 +143,7 @@ class BuffersOfAModule(unittest.TestCase):
             for name, value in module.state_dict().items():
                 self.assertTrue(torch.equal(value, modules[0].state_dict()[name]))
 
-    def test_a_buffer_that_nobody_changed_stays_to_the_bit(self):
+    def test_an_unchanged_buffer_stays_to_the_bit(self):
         modules = self.norms(2)
         for module in modules:
             module.running_mean.fill_(0.1)

@@ -1,4 +1,4 @@
-"""What job.state() was given goes from one member to another whole."""
+"""Tests that the state given to job.state() reaches another member complete."""
 import collections
 import json
 import unittest
@@ -90,7 +90,7 @@ class Healing(unittest.TestCase):
             with self.subTest(name):
                 self.check(OPTIMIZERS["SGD with momentum, dampening and decay"], 5, schedule)
 
-    def test_a_member_that_is_ahead_goes_back_to_what_the_others_have(self):
+    def test_a_member_that_is_ahead_goes_back_to_the_state_of_the_others(self):
         source, ahead = (Program(1, OPTIMIZERS["Adam"]) for _ in range(2))
         source.train(2)
         ahead.train(3)
@@ -178,7 +178,7 @@ class Registering(unittest.TestCase):
         with self.assertRaisesRegex(TypeError, "needs no closure"):
             Program(1, lambda p: torch.optim.LBFGS(p))
 
-    def test_what_has_no_state_dict_is_refused_in_words(self):
+    def test_an_object_without_state_dict_is_refused_with_the_reason(self):
         state = State()
         state.add({"thing": object()})
         with self.assertRaisesRegex(TypeError, "thing.*has no state_dict"):

@@ -103,7 +103,7 @@ TEST(WorldOfOne, TheOrderOfTheRecordsFollowsFromTheSeedAndTheEpoch) {
   EXPECT_EQ(std::vector(plain.begin(), plain.begin() + 500), numbers(500));
 }
 
-TEST(WorldOfOne, WhatIsToldAheadIsWhatComes) {
+TEST(WorldOfOne, TheAnnouncedStepIsTheOneThatComes) {
   antdt_options options = alone(400);
   options.read_ahead = 100;
   antdt_job* const job = opened(options);
@@ -168,7 +168,7 @@ TEST(WorldOfOne, AStateOnRequestIsWantedBeforeItIsRead) {
   antdt_close(job);
 }
 
-TEST(WorldOfOne, WhatTheProgramCannotDoEndsItsPartWithItsWords) {
+TEST(WorldOfOne, AFailureOfTheProgramEndsItsPartWithItsMessage) {
   antdt_job* const job = opened(alone(1000));
   CountingProgram program(job, 1000);
   const antdt_order leave = program.run([&](const antdt_order& order) {
@@ -199,7 +199,7 @@ TEST(WorldOfOne, EveryOrderMayBeAnsweredWithAFailure) {
   }
 }
 
-TEST(WorldOfOne, WhoAsksToLeaveLeavesAfterTheStepAndCanBeResumed) {
+TEST(WorldOfOne, AMemberThatAsksToLeaveLeavesAfterTheStepAndCanBeResumed) {
   antdt_job* const job = opened(alone(100'000));
   CountingProgram program(job, 100'000);
   const antdt_order leave = program.run([&](const antdt_order& order) {

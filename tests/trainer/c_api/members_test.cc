@@ -60,7 +60,7 @@ bool saw(const Member& member, int kind) {
                              [&](const antdt_order& order) { return order.kind == kind; });
 }
 
-TEST(Members, WhoIsLostInTheMiddleOfAStepCostsTheOthersThatStepAlone) {
+TEST(Members, AMemberLostInTheMiddleOfAStepCostsTheOthersOnlyThatStep) {
   FakeJob job(3, {{wire::PhaseKind::kTrain, kRecords}, {wire::PhaseKind::kTrain, kRecords}},
               even(3));
   std::vector<std::unique_ptr<Member>> members;
@@ -100,10 +100,10 @@ TEST(Members, WhoIsLostInTheMiddleOfAStepCostsTheOthersThatStepAlone) {
   EXPECT_TRUE(members[0]->program->interrupted || members[1]->program->interrupted);
 }
 
-TEST(Members, WhoComesLaterReceivesTheState) {
+TEST(Members, AMemberThatComesLaterReceivesTheState) {
   FakeJob job(2, {{wire::PhaseKind::kTrain, kRecords}, {wire::PhaseKind::kTrain, kRecords}},
               even(2));
-  job.admit_at_step(30, {'w', 2});
+  job.script.admit_at_step(30, {'w', 2});
   std::vector<std::unique_ptr<Member>> members;
   for (std::uint32_t i = 0; i < 3; ++i) members.push_back(std::make_unique<Member>(job, i));
   std::vector<std::thread> threads;
@@ -117,7 +117,7 @@ TEST(Members, WhoComesLaterReceivesTheState) {
   for (const auto& member : members) {
     EXPECT_EQ(member->end.code, 0) << member->end.text;
     EXPECT_THAT(member->program->counts, Each(2.0)) << "w" << member->index;
-    // In the beginning w1 took over the state of rank 0.
+    // At the beginning w1 took the state of rank 0.
     EXPECT_EQ(saw(*member, ANTDT_ORDER_STATE_REPLACED), member->index != 0);
   }
 }

@@ -22,7 +22,7 @@ using testing::HasSubstr;
 class Misuse : public testing::Test {
  protected:
   ~Misuse() override { antdt_close(job_); }
-  // The first order of that kind, in hand.
+  // The first order of that kind, which is now pending.
   antdt_order at(int kind) {
     antdt_order order = next(job_);
     while (order.kind != kind && order.kind != ANTDT_ORDER_LEAVE) {
@@ -32,7 +32,7 @@ class Misuse : public testing::Test {
     EXPECT_EQ(order.kind, kind);
     return order;
   }
-  // After all this the job goes on as if nothing had been.
+  // After all these errors the job goes on unchanged.
   void goes_on(const antdt_order& in_hand) {
     program_.obey(in_hand);
     EXPECT_EQ(program_.run().code, 0);
@@ -56,7 +56,7 @@ TEST_F(Misuse, AnOrderIsAnsweredBeforeTheNext) {
   goes_on(compute);
 }
 
-TEST_F(Misuse, AnAnswerIsToAnOrderInHandAndOfItsKind) {
+TEST_F(Misuse, AnAnswerMatchesAPendingOrderAndItsKind) {
   expect_usage(antdt_done(job_), "antdt_done: no order is in hand");
   const antdt_order compute = at(ANTDT_ORDER_COMPUTE);
   expect_usage(antdt_done(job_),
@@ -79,7 +79,7 @@ TEST_F(Misuse, BuffersAreReducedAtTheirMomentAndOfTheTypesThatThereAre) {
   goes_on(order);
 }
 
-TEST_F(Misuse, PartsAreRegisteredWhileAnOrderIsInHandAndGrowInApplyAlone) {
+TEST_F(Misuse, PartsAreRegisteredDuringAnOrderAndGrowOnlyInApply) {
   std::vector<double> other(100), more(200);
   antdt_part part{sizeof(part), ANTDT_F64, "more", more.data(), 1600, nullptr, 0, 0};
   const antdt_order compute = at(ANTDT_ORDER_COMPUTE);
@@ -164,7 +164,7 @@ TEST_F(Misuse, ScoresAreInRisingBins) {
   EXPECT_EQ(antdt_done_evaluate(job_, &sums), ANTDT_OK);
 }
 
-TEST_F(Misuse, OnlyARecordOfTheOrderInHandIsSkipped) {
+TEST_F(Misuse, OnlyARecordOfTheCurrentOrderIsSkipped) {
   expect_usage(antdt_skip(job_, 3, "torn"), "record 3 is not one of an order in hand");
   const antdt_order compute = at(ANTDT_ORDER_COMPUTE);
   EXPECT_EQ(antdt_skip(job_, compute.records[0], "torn"), ANTDT_OK);
@@ -190,14 +190,14 @@ TEST_F(Misuse, AChildThatIsForkedAfterwardsIsToldToOpenForItself) {
   goes_on(compute);
 }
 
-TEST_F(Misuse, NothingIsWaitedForLongerThanWasSaid) {
+TEST_F(Misuse, NoWaitOutlastsItsTimeout) {
   at(ANTDT_ORDER_COMPUTE);
   std::uint64_t from = 1'000'000, record = 0, count = 0;
   EXPECT_EQ(antdt_ahead(job_, 1, 1, &from, &record, 1, &count, 1), ANTDT_TIMEOUT);
   EXPECT_EQ(antdt_wait(job_, 0), ANTDT_OK) << "nothing is being reduced";
 }
 
-// What antdt_open refuses, with the environment as the agent would set it, or not.
+// Errors of antdt_open, with and without the environment that the agent sets.
 class Opening : public testing::Test {
  protected:
   ~Opening() override {

@@ -44,8 +44,8 @@ class CountingProgram {
     EXPECT_EQ(antdt_register(job, &part), ANTDT_OK) << antdt_last_error();
   }
 
-  // Obeys until the order to leave, which it answers. `before` is called with each order in hand;
-  // true: it has answered.
+  // Obeys until the order to leave, which it answers. `before` is called with each pending order
+  // and returns true if it has answered.
   antdt_order run(const std::function<bool(const antdt_order&)>& before = nullptr) {
     while (!testing::Test::HasFailure()) {
       const antdt_order order = next(job_);

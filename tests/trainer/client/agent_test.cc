@@ -135,7 +135,7 @@ TEST(ClientOverIpc, OrdersPlansAndAbortsArrive) {
   EXPECT_EQ(aborted, 1U);
 }
 
-TEST(ClientOverIpc, AnAbortHandlerDoesNotRunAnyMoreOnceItIsTakenBack) {
+TEST(ClientOverIpc, AnAbortHandlerDoesNotRunAfterItIsRemoved) {
   FakeAgent agent([](const wire::Envelope& envelope, const std::string&, FakeAgent::Reply& reply) {
     if (envelope.kind == "join") reply.send(wire::Abort{"a member was lost"});
   });
@@ -151,7 +151,7 @@ TEST(ClientOverIpc, AnAbortHandlerDoesNotRunAnyMoreOnceItIsTakenBack) {
   while (!entered) std::this_thread::yield();
   client->set_abort_handler({});
   taken_back = true;
-  // The message thread goes on, and through the handler if it still were in it.
+  // The message thread goes on, and would call the handler if it were still set.
   client->bye({});
   EXPECT_FALSE(ran_on);
 }
@@ -224,7 +224,7 @@ TEST(ClientOverIpc, APhaseIsWorkedThroughToItsEnd) {
   EXPECT_EQ(position, 100U);
 }
 
-TEST(ClientOverIpc, AStaleAttemptIsToldSoWhereItWaits) {
+TEST(ClientOverIpc, AWaitingStaleAttemptIsToldThatItIsStale) {
   FakeAgent agent([](const wire::Envelope& envelope, const std::string&, FakeAgent::Reply& reply) {
     if (envelope.kind == "fetch")
       reply.send(wire::Refused{wire::RefusalCode::kStale, "attempt 1 is stale"});

@@ -11,7 +11,7 @@ using ::testing::HasSubstr;
 
 class ClientCoreTest : public ::testing::Test {
  protected:
-  // What a step wants, the messages apart from the rest.
+  // The effects of a step, with the messages separate.
   struct Wanted {
     std::vector<SendMessage> send;
     std::optional<Generation> abort;
@@ -425,7 +425,7 @@ TEST_F(ClientCoreTest, AProgressThatWaitedIsOfTheGenerationThatItWasMadeIn) {
   EXPECT_EQ(effects.send[0].generation, Generation{1});
 }
 
-TEST_F(ClientCoreTest, ByeComesAfterWhatWasNotSentYetAndCarriesTheTotals) {
+TEST_F(ClientCoreTest, ByeFollowsUnsentMessagesAndCarriesTheTotals) {
   welcome();
   const BatchTimes batch{10, {}, milliseconds(4), {}, true};
   step(batch);
@@ -621,7 +621,7 @@ TEST_F(ClientCoreTest, HopsAreCountedAddedUpAndTheLeastIsKept) {
   EXPECT_EQ(report[0].hop_least_us, 2000U);
 }
 
-TEST_F(ClientCoreTest, APartOfTheTimeThatItMayRunIsSaidWithEachReport) {
+TEST_F(ClientCoreTest, EachReportNamesTheShareOfTimeThatItMayRun) {
   welcome();
   const BatchTimes batch{10, {}, milliseconds(4), {}, true};
   const auto said = [&] {

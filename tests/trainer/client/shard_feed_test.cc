@@ -114,7 +114,7 @@ TEST_F(ShardFeedTest, AnAnswerUnderWayIsNotDry) {
   EXPECT_FALSE(feed.take(10).dry);
 }
 
-TEST_F(ShardFeedTest, EndIsSaidOnceAllInHandIsTakenAndNothingIsFetchedAnyMore) {
+TEST_F(ShardFeedTest, TheEndFollowsTheLastHeldRecordAndNothingIsFetchedAfterIt) {
   auto request = feed.poll(now);
   feed.on_grants(request->seq, granted({piece(0, 0, 10)}), now);
   request = feed.poll(now);
@@ -203,7 +203,7 @@ TEST_F(ShardFeedTest, PartialsGoAtOnceAndExactlyOnce) {
   EXPECT_EQ(second->fetch.place, 15U);
 }
 
-TEST_F(ShardFeedTest, WhoCommitsWhileWaitingAsksAgainAtOnce) {
+TEST_F(ShardFeedTest, ACommitWhileItWaitsMakesItAskAgainAtOnce) {
   auto request = feed.poll(now);
   feed.on_grants(request->seq, granted({piece(0, 0, 10)}), now);
   request = feed.poll(now);
@@ -215,7 +215,7 @@ TEST_F(ShardFeedTest, WhoCommitsWhileWaitingAsksAgainAtOnce) {
   EXPECT_GT(request->fetch.want, 0U);
 }
 
-TEST_F(ShardFeedTest, WhatCameTooLateGoesBackAndTheRestHasItsPlaces) {
+TEST_F(ShardFeedTest, LateRecordsGoBackAndTheRestKeepTheirPositions) {
   fill(125);
   EXPECT_EQ(feed.take(30).records, 30U);
   feed.commit(10, std::nullopt, now);
@@ -243,7 +243,7 @@ TEST_F(ShardFeedTest, WhatCameTooLateGoesBackAndTheRestHasItsPlaces) {
   EXPECT_EQ(feed.on_recall(Generation{4}, 1, {1, 100})->records, 17U);
 }
 
-TEST_F(ShardFeedTest, WhatComesTooLateWhileARequestIsOutGoesWithTheNext) {
+TEST_F(ShardFeedTest, RecordsThatComeTooLateDuringARequestGoBackWithTheNext) {
   const auto request = feed.poll(now);
   ASSERT_TRUE(request);
   feed.give_back(4);

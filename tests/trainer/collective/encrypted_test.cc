@@ -1,4 +1,4 @@
-// What goes between members where cluster.encrypt is true, and what is done to it on the way.
+// Tests of the traffic between members under cluster.encrypt, and of attacks on the way.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/socket.h>
@@ -119,7 +119,7 @@ class Between {
               static_cast<ssize_t>(bytes.size()));
   }
   void hangs_up() { to_receiver_.close(); }
-  // What the receiver makes of it, of so many bytes: the text, "" while more is due, or why not.
+  // Returns the result of receiving so many bytes: the text, "" while more is due, or the error.
   std::string receives(std::size_t bytes) {
     std::string text(bytes, '?');
     receiver->expect(std::as_writable_bytes(std::span(text)));
@@ -229,7 +229,7 @@ TEST(SealedLink, AMessageThatIsCutShortIsNeverWhole) {
   }
 }
 
-TEST(SealedLink, WhatIsSentBackEndsIt) {
+TEST(SealedLink, AReflectedPieceEndsTheLink) {
   Between between;
   const std::string taken = between.takes(kText);
   Ends mirror = socket_pair();

@@ -45,7 +45,7 @@ TEST(TcpCollective, AMemberWithAnotherKeyIsRefused) {
       for (std::uint32_t rank = 0; rank < size; ++rank) {
         calls.push_back(std::async(std::launch::async, [&, rank] {
           auto group = connect(builders, rank, rank == odd ? key_of("another") : kKey);
-          // As a job does: what one of them met ends the forming for all.
+          // As in a job, an error of one member ends the forming for all.
           if (!group) {
             for (const auto& builder : builders) builder->abort();
           }
@@ -85,7 +85,7 @@ TEST(TcpCollective, StrangersThatDialDoNoHarm) {
   EXPECT_EQ(sums, (std::vector<float>{3, 3, 3}));
 }
 
-// What strangers do to one member while its group forms, until they are told to stop.
+// Strangers that attack one member while its group forms, until they are told to stop.
 class Flood {
  public:
   Flood(const std::string& address, std::string words) {
@@ -157,7 +157,7 @@ TEST(TcpCollective, AMemberThatIsTurnedAwayUnansweredDialsAgain) {
   EXPECT_THAT(group.error().message, testing::HasSubstr("rank 1"));
 }
 
-TEST(TcpCollective, WhoOnlyRepeatsAMembersHelloIsTurnedAway) {
+TEST(TcpCollective, AReplayedHelloIsRefused) {
   auto builders = prepare_all(2);
   const Handshake member =
       Handshake::dialling({kKey, 0, 2, false}, 1, crypto::random_nonce().value());
@@ -225,7 +225,7 @@ Duration used_by_this_thread() {
   return std::chrono::seconds(used.tv_sec) + std::chrono::nanoseconds(used.tv_nsec);
 }
 
-TEST(TcpCollective, WhoHasNoDescriptorsLeftWaitsWithoutWorkingAndSaysHowToHaveMore) {
+TEST(TcpCollective, WithoutFreeDescriptorsItWaitsIdleAndSaysHowToRaiseTheLimit) {
   auto builders = prepare_all(2);
   const auto waiting = prepare(
       1, 2, {.hostname = "127.0.0.1", .interface = "", .connect_timeout = milliseconds(500)});
@@ -247,7 +247,7 @@ TEST(TcpCollective, WhoHasNoDescriptorsLeftWaitsWithoutWorkingAndSaysHowToHaveMo
   EXPECT_THAT(why, testing::HasSubstr("ulimit -n"));
 }
 
-TEST(TcpCollective, WhatCannotBeListenedOnIsAnError) {
+TEST(TcpCollective, AnAddressThatCannotBeListenedOnIsAnError) {
   for (const CollectiveOptions& options :
        {CollectiveOptions{.hostname = "no-such-host.invalid", .interface = ""},
         CollectiveOptions{.hostname = "192.0.2.1", .interface = ""},  // TEST-NET-1: nobody's

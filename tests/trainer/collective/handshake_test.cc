@@ -1,4 +1,4 @@
-// Who is a member of the generation, and who only says so.
+// Tests that only members of the generation pass the handshake.
 #include "trainer/collective/handshake.h"
 
 #include <gtest/gtest.h>
@@ -64,7 +64,7 @@ TEST(Handshake, TwoMembersMeetAndHaveTheSameKeys) {
   EXPECT_NE(again.dialler.keys().sent.for_wire(), one.sent.for_wire()) << "another connection";
 }
 
-TEST(Handshake, HowWhatIsSaidWasCutChangesNothing) {
+TEST(Handshake, MessagesMayArriveInPiecesOfAnySize) {
   Talk talk;
   const auto slowly = [](Handshake& party, const std::string& text) {
     std::string reply;
@@ -77,7 +77,7 @@ TEST(Handshake, HowWhatIsSaidWasCutChangesNothing) {
   EXPECT_TRUE(talk.met());
 }
 
-TEST(Handshake, TakesNothingOfWhatFollowsTheProof) {
+TEST(Handshake, ReadsNoByteAfterTheProof) {
   Talk talk;
   talk.answer = hears(talk.listener, talk.hello + "more");
   ASSERT_EQ(talk.listener.state(), State::kAsked);
@@ -111,7 +111,7 @@ TEST(Handshake, ProvesSecretJobGenerationSizeAndBothRanks) {
   differs([](Handshake::Self& s) { s.rank = 3; });
 }
 
-TEST(Handshake, WhoEncryptsAndWhoDoesNotSaySo) {
+TEST(Handshake, AMemberThatEncryptsAndOneThatDoesNotNameTheDifference) {
   for (const bool dialler_encrypts : {true, false}) {
     Handshake::Self one = self(1);
     Handshake::Self other = self(2);
@@ -123,7 +123,7 @@ TEST(Handshake, WhoEncryptsAndWhoDoesNotSaySo) {
   }
 }
 
-// Whoever reads along cannot make plain of encrypted: it is part of what is proved.
+// An attacker on the way cannot turn encryption off: the choice is part of the proof.
 TEST(Handshake, EncryptionCannotBeTakenAwayOnTheWay) {
   Handshake::Self one = self(1);
   Handshake::Self other = self(2);
@@ -136,7 +136,7 @@ TEST(Handshake, EncryptionCannotBeTakenAwayOnTheWay) {
   EXPECT_EQ(talk.listener.state(), State::kOver);
 }
 
-TEST(Handshake, WhatWasHeardElsewhereProvesNothingToAnotherNonce) {
+TEST(Handshake, AReplayedProofFailsAgainstAnotherNonce) {
   Talk first;
   first.run();
   ASSERT_TRUE(first.met());
@@ -154,7 +154,7 @@ TEST(Handshake, WhatWasHeardElsewhereProvesNothingToAnotherNonce) {
   EXPECT_EQ(asks.state(), State::kOver);
 }
 
-TEST(Handshake, WhatIsSentBackToWhereItCameFromProvesNothing) {
+TEST(Handshake, AReflectedMessageProvesNothing) {
   // A stranger between two members that listen, or with one alone: it can only repeat.
   Talk talk;
   Handshake mirror = Handshake::listening(self(1), nonce(5));
@@ -169,7 +169,7 @@ TEST(Handshake, WhatIsSentBackToWhereItCameFromProvesNothing) {
   EXPECT_EQ(other.listener.state(), State::kOver) << "its own mac is no proof";
 }
 
-TEST(Handshake, AnyBitThatIsChangedEndsIt) {
+TEST(Handshake, AnyChangedBitEndsTheHandshake) {
   const Talk good = Talk().run();
   for (std::size_t bit = 0; bit < 8 * good.hello.size(); ++bit) {
     Talk talk;
@@ -196,7 +196,7 @@ TEST(Handshake, AnyBitThatIsChangedEndsIt) {
   }
 }
 
-TEST(Handshake, WhoIsNoWorkerIsKnownByItsFirstBytes) {
+TEST(Handshake, AConnectionThatIsNoWorkersIsRecognizedByItsFirstBytes) {
   Talk talk;
   EXPECT_EQ(hears(talk.listener, "GET / HTTP/1.1\r\n"), "");
   EXPECT_EQ(talk.listener.state(), State::kOver);
@@ -204,7 +204,7 @@ TEST(Handshake, WhoIsNoWorkerIsKnownByItsFirstBytes) {
   EXPECT_NE(talk.dialler.why().find("no worker"), std::string::npos) << talk.dialler.why();
 }
 
-// As the releases before greet: magic, key, size, from, to, welcome.
+// The greeting of earlier releases: magic, key, size, from, to, welcome.
 std::string earlier(std::uint64_t key, std::uint32_t from, std::uint32_t to,
                     std::uint32_t welcome) {
   std::string text("DTcoll1\0", 8);

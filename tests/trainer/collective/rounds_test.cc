@@ -1,4 +1,4 @@
-// Who sends what to whom, in the ring and by doubling distances.
+// Tests which member sends what to which, in the ring and by doubling distances.
 #include "trainer/collective/rounds.h"
 
 #include <gmock/gmock.h>

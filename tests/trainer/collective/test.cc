@@ -315,14 +315,14 @@ std::vector<Duration> least_hops(std::uint32_t size, std::uint32_t slow, Duratio
     return options;
   });
   in_threads(size, [&](std::uint32_t rank) {
-    // Whatever the ring does before and after.
+    // The sum is right whatever the ring does before and after.
     const auto sum = [&] {
       std::vector<float> values(100, 1.0F);
       ASSERT_TRUE(rings[rank]->allreduce_sum(values));
       EXPECT_EQ(values[99], static_cast<float>(size));
     };
     sum();
-    // So often that a busy machine lets each be quick once.
+    // Repeated so often that even a busy machine lets each be quick once.
     for (int i = 0; i < 10; ++i) {
       const auto hop = rings[rank]->measure_hop();
       ASSERT_TRUE(hop) << hop.error().message;
@@ -334,7 +334,7 @@ std::vector<Duration> least_hops(std::uint32_t size, std::uint32_t slow, Duratio
   return least;
 }
 
-TEST(RingHops, OfAMemberWithASlowLinkBothAreSlowAndNoOthers) {
+TEST(RingHops, BothHopsOfAMemberWithASlowLinkAreSlowAndNoOthers) {
   for (const std::uint32_t size : {3U, 5U}) {
     const auto least = least_hops(size, 1, milliseconds(20));
     for (std::uint32_t rank = 0; rank < size; ++rank) {
@@ -347,7 +347,7 @@ TEST(RingHops, OfAMemberWithASlowLinkBothAreSlowAndNoOthers) {
   }
 }
 
-TEST(RingHops, OfOneOrTwoMembersThereIsNothingToCompare) {
+TEST(RingHops, OneOrTwoMembersGiveNothingToCompare) {
   for (const std::uint32_t size : {1U, 2U}) {
     EXPECT_EQ(least_hops(size, 9, {})[0], Duration::max());
   }

@@ -62,7 +62,7 @@ TEST_F(CsvTest, EvaluationDataUseTheClassesOfTheTrainingData) {
   EXPECT_EQ(examples.labels, (std::vector<float>{1, 0}));
 }
 
-TEST_F(CsvTest, AClassThatTrainingDoesNotKnowIsAnErrorThatNamesThoseItDoes) {
+TEST_F(CsvTest, AnUnknownClassIsAnErrorThatNamesTheKnownOnes) {
   const std::string eval = file("e.csv", "age,id,job,income\n1,1,a,none\n");
   const auto opened = reader(
       csv("age,id,job,income\n1,1,a,high\n2,1,a,low\n", R"(, "eval_paths": [")" + eval + "\"]"),

@@ -36,7 +36,7 @@ TEST(Features, HashedIdsSpreadOverTheTable) {
   EXPECT_LT(*seen.rbegin(), 1000);
 }
 
-TEST(Features, WholeNumbersUpToEightHaveAClassEachAndLargerOnesShare) {
+TEST(Features, WholeNumbersUpToEightHaveAClassEachAndLargerOnesShareClasses) {
   std::set<std::uint64_t> classes;
   for (int number = -8; number <= 8; ++number) classes.insert(number_key(number));
   EXPECT_EQ(classes.size(), 17U);

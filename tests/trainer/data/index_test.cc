@@ -135,7 +135,7 @@ TEST_F(IndexTest, ContentsThatChangedWhereNoSampleIsTakenAreFoundAllTheSame) {
   EXPECT_NE(after->fingerprint, before->fingerprint);
 }
 
-TEST_F(IndexTest, WhatDecidesHowAFileBecomesRecordsIsSaidAndMakesAnotherIndex) {
+TEST_F(IndexTest, ASettingThatChangesRecordsIsNamedAndMakesAnotherIndex) {
   const std::string path = file("a.csv", "1,a\n0,b\n");
   const auto with = [&](const std::string& options) {
     return index(

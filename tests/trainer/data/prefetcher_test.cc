@@ -129,7 +129,7 @@ TEST(Prefetcher, NoMoreThanTheReadAheadIsTaken) {
   EXPECT_LE(shards.taken(), consumed + 12);
 }
 
-TEST(Prefetcher, WhatIsThereIsGivenWhenTheServiceHasNoMore) {
+TEST(Prefetcher, TheRemainingRecordsAreGivenWhenTheServiceHasNoMore) {
   const auto reader = numbers(10);
   FakeShards shards(10, TakeStatus::kWait);
   Prefetcher prefetcher(shards.take());
@@ -152,7 +152,7 @@ TEST(Prefetcher, WhatIsThereIsGivenWhenTheServiceHasNoMore) {
   EXPECT_EQ(status, TakeStatus::kEnd);
 }
 
-TEST(Prefetcher, WhatIsAtHandIsAnsweredAtOnceAndOnlyWholeWhileMoreMayCome) {
+TEST(Prefetcher, FetchedRecordsAreGivenAtOnceAndInWholeBatchesWhileMoreMayCome) {
   const auto reader = numbers(25);
   FakeShards shards(25, TakeStatus::kWait);
   Prefetcher prefetcher(shards.take());

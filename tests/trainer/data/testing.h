@@ -1,4 +1,4 @@
-// What the tests of readers share.
+// Shared by the tests of readers.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -13,7 +13,7 @@
 
 namespace antdt::data {
 
-// A place for data files and one for indexes, gone with the test.
+// Directories for data files and for indexes, removed with the test.
 class DataTest : public ::testing::Test {
  protected:
   std::string file(const std::string& name, const std::string& content) {

@@ -1,4 +1,4 @@
-// What is written beside the steps: the state as it was, whatever becomes of it meanwhile.
+// Tests of checkpoints that are written beside the steps: they hold the state as it was.
 #include "trainer/loop/state/checkpoint_writer.h"
 
 #include <gmock/gmock.h>
@@ -27,7 +27,7 @@ class CheckpointWriterTest : public ::testing::Test {
     be_patient(std::chrono::seconds(60));
     std::iota(engine.counts_.begin(), engine.counts_.end(), 0.0F);
   }
-  // With a disk that stands still.
+  // Sets the patience with a disk that hangs.
   void be_patient(Duration patience) {
     writer = std::make_unique<CheckpointWriter>(*client, patience);
   }
@@ -73,7 +73,7 @@ TEST_F(CheckpointWriterTest, WritesTheStateAsItWasThoughStepsGoOn) {
   EXPECT_EQ(engine.counts_, then);
 }
 
-TEST_F(CheckpointWriterTest, WhatStandsStillCostsTheCheckpointAndNamesTheDisk) {
+TEST_F(CheckpointWriterTest, AHungWriteCostsTheCheckpointAndNamesTheDisk) {
   be_patient(std::chrono::seconds(2));
   stall(3);
   const wire::CheckpointWritten said = begin(3).get();
@@ -83,7 +83,7 @@ TEST_F(CheckpointWriterTest, WhatStandsStillCostsTheCheckpointAndNamesTheDisk) {
   EXPECT_EQ(begin(4).get().error, "") << "the next one is written where the disk answers";
 }
 
-TEST_F(CheckpointWriterTest, WhatCannotBeWrittenNamesTheFileAndLeavesNothing) {
+TEST_F(CheckpointWriterTest, AFailedWriteNamesTheFileAndLeavesNothing) {
   ASSERT_TRUE(make_directories(directory(5) + "/tally", 0700)) << "where the file is to be";
   const wire::CheckpointWritten said = begin(5).get();
   EXPECT_THAT(said.error, HasSubstr(directory(5) + "/tally cannot be written"));
@@ -91,7 +91,7 @@ TEST_F(CheckpointWriterTest, WhatCannotBeWrittenNamesTheFileAndLeavesNothing) {
   EXPECT_FALSE(std::filesystem::exists(directory(5) + "/step"));
 }
 
-TEST_F(CheckpointWriterTest, WhoLeavesGivesItUpAndSaysSo) {
+TEST_F(CheckpointWriterTest, ALeavingWriterAbandonsTheCheckpointAndSaysSo) {
   stall(3);
   auto written = begin(3);
   EXPECT_TRUE(writer->busy());

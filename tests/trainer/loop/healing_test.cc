@@ -34,7 +34,7 @@ struct Patient {
   }
 };
 
-// As the member's machine has it done.
+// Heals as the member's machine does.
 Status heal(Collective& collective, Patient& p) {
   ANTDT_TRY(const auto slots, compare_states(collective, p.engine, {p.has_state, p.step, p.meta}));
   ANTDT_TRY(const auto plan, worker::heal_plan(slots, collective.rank()));

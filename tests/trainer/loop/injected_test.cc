@@ -1,4 +1,4 @@
-// What is injected, as the training thread feels it.
+// Tests of fault injection in the training thread.
 #include "trainer/injected/injected.h"
 
 #include <fmt/format.h>
@@ -15,7 +15,7 @@ using std::chrono::milliseconds;
 
 const drill::Target kSelf{{'w', 1}, "a"};
 
-// How long a batch that took no time by itself takes.
+// How long a batch takes that needs no time without injection.
 Duration batch(Injected& injected) {
   const SteadyClock clock;
   const MonoTime began = clock.now();
@@ -23,7 +23,7 @@ Duration batch(Injected& injected) {
   return clock.now() - began;
 }
 
-TEST(Injected, WhatTheJobSaysHoldsFromTheBeginningOfTraining) {
+TEST(Injected, InjectionsOfTheJobHoldFromTheBeginningOfTraining) {
   const SteadyClock clock;
   drill::Rule rule;
   rule.workers = {"w1"};
@@ -49,8 +49,8 @@ TEST(Injected, TheNewestOrderHoldsBesideWhatTheJobSays) {
   EXPECT_GE(batch(injected), milliseconds(60));
 }
 
-// Its first rule can be read, and would be felt by everything that is looked at here; the
-// second one cannot. What the job itself says goes on.
+// The order's first rule could be read, and would slow everything that is measured here; the second
+// one cannot. The rules of the job itself go on.
 TEST(Injected, AnOrderThatCannotBeReadDoesNothing) {
   constexpr const char* kFelt =
       R"({"workers": ["*"], "delay_us": 400000, "latency_us": 9000, "throttle": 0.25})";
@@ -80,7 +80,7 @@ TEST(Injected, AnOrderThatCannotBeReadDoesNothing) {
     EXPECT_EQ(injected.link()->delay(1000), milliseconds(3)) << rules;
     EXPECT_EQ(asked, std::vector<double>{0.5}) << rules;
   }
-  // The same rule, by itself, is felt.
+  // The same rule alone takes effect.
   order = {order.number + 1, fmt::format("[{}]", kFelt), 0, false};
   EXPECT_GE(batch(injected), milliseconds(400));
   EXPECT_EQ(injected.link()->delay(1000), milliseconds(12));

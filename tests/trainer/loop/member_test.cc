@@ -68,7 +68,7 @@ TEST(Member, AFormationThatFailsIsToldAndTheNextOneIsJoined) {
 TEST(Member, AGenerationThatEndsBeforeItsFormIsObeyedIsFollowedByAJoin) {
   constexpr std::uint64_t kRecords = 100;
   FakeJob job(2, {{wire::PhaseKind::kTrain, kRecords}}, even_plan(2, 10));
-  job.abort_first_form();
+  job.script.form({.aborts_first = true});
   for (const Outcome& outcome : run_members(job, 2, kRecords)) {
     ASSERT_TRUE(outcome.code) << outcome.code.error().message;
     EXPECT_THAT(outcome.counts, Each(1.0F));
@@ -87,10 +87,11 @@ TEST(Member, TimesAddUpToTheWallTime) {
 TEST(Member, AllSwitchToANewPlanAtTheSameStep) {
   constexpr std::uint64_t kRecords = 2000;
   FakeJob job(2, {{wire::PhaseKind::kTrain, kRecords}}, even_plan(2, 10));
-  job.send_at_step(5, wire::Plan{PlanVersion{2}, {{{'w', 0}, 5, 1}, {{'w', 1}, 25, 2}}, 0.5});
+  job.script.send_at_step(5,
+                          wire::Plan{PlanVersion{2}, {{{'w', 0}, 5, 1}, {{'w', 1}, 25, 2}}, 0.5});
   const auto outcomes = run_members(job, 2, kRecords, slow_steps());
-  // 20 records a step by the first plan, 55 by the second, and no other sum
-  // between: nobody switched alone.
+  // Steps have 20 records under the first plan, 55 under the second, and no other sum between: no
+  // member switched alone.
   const std::vector<double>& weights = outcomes[0].weights;
   ASSERT_EQ(outcomes[1].weights, weights);
   const auto switched =
@@ -106,7 +107,7 @@ TEST(Member, AllSwitchToANewPlanAtTheSameStep) {
 
 TEST(Member, RankZeroWritesACheckpointAtTheAgreedStepAndOneAtTheEnd) {
   FakeJob job(2, {{wire::PhaseKind::kTrain, 1000}}, even_plan(2, 10));
-  job.send_at_step(5, wire::CheckpointOrder{3});
+  job.script.send_at_step(5, wire::CheckpointOrder{3});
   run_members(job, 2, 1000, slow_steps());
   const auto checkpoints = job.seen().checkpoints;
   ASSERT_EQ(checkpoints.size(), 2U);
@@ -128,7 +129,7 @@ TEST(Member, RankZeroWritesACheckpointAtTheAgreedStepAndOneAtTheEnd) {
 
 TEST(Member, AMemberThatIsAskedToLeaveGoesAfterItsWorkIsStable) {
   FakeJob job(1, {{wire::PhaseKind::kTrain, 100'000}}, even_plan(1, 10));
-  job.leave_at_step(5, {'w', 0});
+  job.script.leave_at_step(5, {'w', 0});
   const auto outcomes = run_members(job, 1, 100'000);
   ASSERT_TRUE(outcomes[0].code);
   EXPECT_EQ(*outcomes[0].code, 75);
@@ -139,7 +140,7 @@ TEST(Member, AMemberThatIsAskedToLeaveGoesAfterItsWorkIsStable) {
 
 TEST(Member, AnAbortReleasesMembersInTheMiddleOfAPhase) {
   FakeJob job(2, {{wire::PhaseKind::kTrain, 100'000}}, even_plan(2, 10));
-  job.abort_at_step(5, true);
+  job.script.abort_at_step(5, true);
   for (const Outcome& outcome : run_members(job, 2, 100'000)) {
     ASSERT_TRUE(outcome.code);
     EXPECT_EQ(*outcome.code, 75);
@@ -168,7 +169,7 @@ TEST(Member, OneThatIsStuckInAStepStillSaysWhatItIsDoing) {
 
 TEST(Member, TheFirstBatchAfterAPlanChangeIsNotCounted) {
   FakeJob job(1, {{wire::PhaseKind::kTrain, 1000}}, even_plan(1, 10));
-  job.send_at_step(5, wire::Plan{PlanVersion{2}, {{{'w', 0}, 20, 1}}});
+  job.script.send_at_step(5, wire::Plan{PlanVersion{2}, {{{'w', 0}, 20, 1}}});
   run_members(job, 1, 1000, slow_steps());
   const wire::Report report = job.seen().reports.at({'w', 0});
   EXPECT_GE(report.skipped, 2U) << "the first of each plan";

@@ -40,7 +40,7 @@ bool await(Condition condition) {
   return true;
 }
 
-// What evaluations saw on the servers, by record, in the order in which they came.
+// The values that evaluations saw on the servers, by record, in the order in which they came.
 struct Evaluated {
   std::mutex mutex;
   std::map<std::int64_t, std::vector<float>> counts;
@@ -150,7 +150,7 @@ class PsMemberDrill {
     life.wall = clock.now() - began;
     return life;
   }
-  // Until all have ended; who does not is made to.
+  // Runs until all workers have ended; the rest are ended.
   std::vector<Life> run(const PsDrill& drill, std::uint32_t workers,
                         const std::function<void()>& meanwhile = {}) {
     std::vector<std::future<Life>> lives;
@@ -254,7 +254,7 @@ TEST_P(EveryPsMemberTest, NobodyWaitsForAWorkerThatHasNoRecords) {
   EXPECT_GE(job.seen().done.at(kW1).at(0).step, Step{10}) << "idle it hears of the steps";
 }
 
-TEST_F(PsMemberTest, WithBoundedStalenessTheFastWorkerGetsSoFarAheadAndNoFurther) {
+TEST_F(PsMemberTest, WithBoundedStalenessTheFastWorkerStopsAtTheBound) {
   PsFaults faults;
   faults.sync = SyncStrategy::kPsSsp;
   faults.staleness = 2;
@@ -278,15 +278,15 @@ TEST_F(PsMemberTest, WithBoundedStalenessTheFastWorkerGetsSoFarAheadAndNoFurther
   expect_each_record(200, {1});
 }
 
-// How much staler the rows of a worker that trains alone are: by the pushes that it
-// made between their pull and its own. The next batch is always at hand here.
+// Measures how much staler the rows of a worker that trains alone are: by the pushes that it made
+// between their pull and its own. The next batch is always fetched here.
 class PsOverlapTest : public PsMemberDrill, public ::testing::Test {
  protected:
   wire::PsStats train_alone(const PsFaults& faults) {
     constexpr std::uint64_t kRecords = 400;
     FakePsJob job(1, {{wire::PhaseKind::kTrain, kRecords}}, faults);
     const auto wait_for_records = [&](std::uint64_t computed, const client::Client&) {
-      // One in hand, and those that are read ahead.
+      // One batch in training, and those that are read ahead.
       await([&] { return taken >= std::min(kRecords, (computed + 4) * 10); });
     };
     expect_codes(run({job, kRecords, {wait_for_records}}, 1), {0});
@@ -304,7 +304,7 @@ TEST_F(PsOverlapTest, WithoutABoundTheNextBatchIsPulledBeforeThisOneIsPushed) {
   EXPECT_LE(stats.staleness_max, 3U) << "and two pushes of its own may be under way";
 }
 
-TEST_F(PsOverlapTest, WithBoundedStalenessItIsPulledAsFarAheadAsTheBoundAllows) {
+TEST_F(PsOverlapTest, WithBoundedStalenessTheNextBatchIsPulledAsFarAheadAsTheBoundAllows) {
   PsFaults faults;
   faults.sync = SyncStrategy::kPsSsp;
   for (const std::uint64_t bound : {0U, 1U}) {
@@ -316,17 +316,17 @@ TEST_F(PsOverlapTest, WithBoundedStalenessItIsPulledAsFarAheadAsTheBoundAllows) 
   }
 }
 
-TEST_F(PsOverlapTest, WithABarrierRowsAreThoseAfterTheStepBefore) {
+TEST_F(PsOverlapTest, WithABarrierPulledRowsContainTheStepBefore) {
   EXPECT_EQ(train_alone({}).staleness_max, 0U);
 }
 
-// Without staleness both do one push at a time. If w1 began at its first number w0 would
-// have to wait until it had caught up.
-TEST_F(PsMemberTest, WhoWasIdleGoesOnWhereTheOthersAre) {
+// Without staleness both do one push at a time. If w1 began at its first number, w0 would have to
+// wait until it had caught up.
+TEST_F(PsMemberTest, AWorkerThatWasIdleGoesOnAtTheStepOfTheOthers) {
   PsFaults faults;
   faults.sync = SyncStrategy::kPsSsp;
   faults.starved = {kW1};
-  // More than w0 may take in hand before w1 is fed, however fast or slow it is.
+  // More records than w0 may hold before w1 is fed, however fast or slow it is.
   constexpr std::uint64_t kRecords = 2000;
   FakePsJob job(2, {{wire::PhaseKind::kTrain, kRecords}, {wire::PhaseKind::kEval, kRecords}},
                 faults);
@@ -428,7 +428,7 @@ TEST_P(EveryPsMemberTest, AWorkerThatIsToLeaveGoesBetweenTwoBatchesAndTheOthersD
       by_signal ? stop[1].store(true) : job.ask_to_leave(kW1);
       asked = true;
     };
-    // Where a step waits for nobody it could have trained everything by then.
+    // If a step waited for no worker, it could have trained everything by then.
     const auto wait = [&](std::uint64_t computed, const client::Client&) {
       if (computed == 1 && GetParam() != SyncStrategy::kPsBsp) await([&] { return asked.load(); });
     };

@@ -65,8 +65,8 @@ TEST(Recovery, AMemberKilledBetweenStepsIsDoneWithout) {
   }
 }
 
-// In every operation around the end of a step, in every way: nobody completes
-// it, all but the victim do, or only some of the survivors.
+// The kill comes in every operation around the end of a step, in every way: no member completes it,
+// all but the victim do, or only some of the survivors.
 TEST(Recovery, AMemberKilledInsideTheCollectiveIsDoneWithout) {
   for (std::uint32_t size = 2; size <= 4; ++size) {
     for (const Fate fate : {Fate::kIsGone, Fate::kDies}) {
@@ -106,7 +106,7 @@ TEST(Recovery, ACollectiveThatBreaksWithoutALossIsFormedAnew) {
   }
 }
 
-TEST(Recovery, WhoIsAStepBehindTakesTheStateOverThoughItsOwnStepIsLost) {
+TEST(Recovery, AMemberAStepBehindTakesTheStateThoughItsOwnStepIsLost) {
   FakeJob job(3, two_epochs(), even_plan(3, 10));
   Faults faults;
   // Operation 0 is of the healing; a step is a sum and a gather: 2 s, 2 s + 1.
@@ -138,7 +138,7 @@ TEST(Recovery, TheOnlyHolderOfTheFurthestStepDiesWhileItSendsIt) {
 TEST(Recovery, ANewcomerJoinsByARegroupAndGetsTheState) {
   for (std::uint32_t size = 1; size <= 3; ++size) {
     FakeJob job(size, two_epochs(), even_plan(size, 10));
-    job.admit_at_step(6, {'w', size});
+    job.script.admit_at_step(6, {'w', size});
     Faults faults;
     faults.waits_for_regroup = {Point::kCompute, 8};
     Drill drill{job, size + 1, kEpochRecords, {}, 2'500'000};
@@ -154,8 +154,8 @@ TEST(Recovery, ANewcomerJoinsByARegroupAndGetsTheState) {
 TEST(Recovery, TwoNewcomersInARowAreAChain) {
   for (std::uint32_t size = 1; size <= 2; ++size) {
     FakeJob job(size, two_epochs(), even_plan(size, 10));
-    job.admit_at_step(6, {'w', size});
-    job.admit_at_step(6, {'w', size + 1});
+    job.script.admit_at_step(6, {'w', size});
+    job.script.admit_at_step(6, {'w', size + 1});
     Faults faults;
     const auto outcomes = run_drill({job, size + 2, kEpochRecords, {}, 2'500'000}, faults);
     expect_all_went_well(job, outcomes);
@@ -168,8 +168,8 @@ TEST(Recovery, TheSourceOfANewcomersStateDiesWhileItSends) {
   for (const std::uint64_t chunk : {0U, 1U, 3U}) {
     for (const Fate fate : {Fate::kIsGone, Fate::kDies}) {
       FakeJob job(2, two_epochs(), even_plan(2, 10));
-      job.admit_at_step(6, {'w', 2});
-      job.admit_at_step(6, {'w', 3});
+      job.script.admit_at_step(6, {'w', 2});
+      job.script.admit_at_step(6, {'w', 3});
       Faults faults;
       faults.in_collective = [&](std::uint64_t, std::uint32_t index, OperationKind kind,
                                  std::uint64_t number) {
@@ -183,9 +183,9 @@ TEST(Recovery, TheSourceOfANewcomersStateDiesWhileItSends) {
   }
 }
 
-TEST(Recovery, ANewcomerThatDiesWhileItReceivesIsDoneWithout) {
+TEST(Recovery, TheOthersGoOnWithoutANewcomerThatDiesWhileItReceives) {
   FakeJob job(2, two_epochs(), even_plan(2, 10));
-  job.admit_at_step(6, {'w', 2});
+  job.script.admit_at_step(6, {'w', 2});
   Faults faults;
   faults.in_collective = [](std::uint64_t, std::uint32_t index, OperationKind kind, std::uint64_t) {
     return kind == OperationKind::kReceive && index == 2 ? Fate::kDies : Fate::kGoesOn;
@@ -199,16 +199,16 @@ TEST(Recovery, ARegroupOrALossInTheEvaluationGivesBackWhatWasNotEvaluated) {
   for (std::uint32_t size = 2; size <= 3; ++size) {
     for (const bool dies : {false, true}) {
       FakeJob job(size, two_epochs(), even_plan(size, 10));
-      job.admit_at_evaluated(50, {'w', size});
+      job.script.admit_at_evaluated(50, {'w', size});
       Faults faults;
       std::atomic<int> evaluated = 0;
       faults.at_point = [&](std::uint32_t index, Point at, Step) {
         if (!dies || at != Point::kEvaluate) return;
         if (index == 1 && ++evaluated == 3) throw Killed{};
-        // Nobody is so fast that nothing is left for the victim.
+        // No member is so fast that nothing is left for the victim.
         while (evaluated < 3 && index != 1) std::this_thread::yield();
       };
-      // So small batches that the evaluation is many of them.
+      // Batches are so small that the evaluation has many of them.
       Drill drill{job, size + 1, kEpochRecords};
       drill.eval_batch = 5;
       const auto outcomes = run_drill(drill, faults);
@@ -221,7 +221,7 @@ TEST(Recovery, ARegroupOrALossInTheEvaluationGivesBackWhatWasNotEvaluated) {
 
 TEST(Recovery, ARegroupEndsTheEvaluationAtTheNextBatch) {
   FakeJob job(2, two_epochs(), even_plan(2, 10));
-  job.admit_at_evaluated(50, {'w', 2});
+  job.script.admit_at_evaluated(50, {'w', 2});
   Faults faults;
   faults.waits_for_regroup = {Point::kEvaluate, 12};
   Drill drill{job, 3, kEpochRecords};
@@ -234,7 +234,7 @@ TEST(Recovery, ARegroupEndsTheEvaluationAtTheNextBatch) {
 
 TEST(Recovery, AnAbortWithoutALossBringsAllIntoTheNextGeneration) {
   FakeJob job(3, two_epochs(), even_plan(3, 10));
-  job.abort_at_step(5, false);
+  job.script.abort_at_step(5, false);
   Faults faults;
   const auto outcomes = run_drill({job, 3, kEpochRecords}, faults);
   expect_all_went_well(job, outcomes);
@@ -244,7 +244,7 @@ TEST(Recovery, AnAbortWithoutALossBringsAllIntoTheNextGeneration) {
 
 TEST(Recovery, AMemberThatIsAskedToLeaveStopsTheOthersAtTheSameStepAndTheyGoOn) {
   FakeJob job(3, two_epochs(), even_plan(3, 10));
-  job.leave_at_step(5, {'w', 1});
+  job.script.leave_at_step(5, {'w', 1});
   Faults faults;
   auto outcomes = run_drill({job, 3, kEpochRecords}, faults);
   ASSERT_TRUE(outcomes[1].code);
@@ -259,8 +259,8 @@ TEST(Recovery, AMemberThatIsAskedToLeaveStopsTheOthersAtTheSameStepAndTheyGoOn) 
 // that generation, and so it holds its state.
 TEST(Recovery, AGenerationThatSettledWithoutAMembersHearingOfItIsTheBaseAllTheSame) {
   FakeJob job(2, two_epochs(), even_plan(2, 10));
-  job.abort_at_step(5, false);
-  job.lose_settle(Generation{2}, {'w', 0});
+  job.script.abort_at_step(5, false);
+  job.script.form({.unsettled = Generation{2}, .settled_only = {'w', 0}});
   Faults faults;
   faults.in_collective = [](std::uint64_t generation, std::uint32_t index, OperationKind,
                             std::uint64_t) {
@@ -281,7 +281,7 @@ TEST(Recovery, OneMemberReadsTheCheckpointAndTheOthersReceiveWhatItRead) {
   TempDir checkpoint;
   save_fives(checkpoint);
   FakeJob job(3, {{wire::PhaseKind::kTrain, kEpochRecords}}, even_plan(3, 10));
-  job.restore_from(checkpoint.path());
+  job.script.form({.restore = checkpoint.path()});
   Faults faults;
   const auto outcomes = run_drill({job, 3, kEpochRecords}, faults);
   expect_each_record_once_an_epoch(outcomes, 6);
@@ -295,7 +295,7 @@ TEST(Recovery, WhereTheReaderCannotReadAnotherMemberDoes) {
   TempDir checkpoint;
   save_fives(checkpoint);
   FakeJob job(2, {{wire::PhaseKind::kTrain, kEpochRecords}}, even_plan(2, 10));
-  job.restore_from(checkpoint.path());
+  job.script.form({.restore = checkpoint.path()});
   Faults faults;
   Drill drill{job, 2, kEpochRecords};
   drill.unreadable_for = 0;
@@ -306,14 +306,14 @@ TEST(Recovery, WhereTheReaderCannotReadAnotherMemberDoes) {
   EXPECT_GT(job.seen().done.back().step, Step{40});
 }
 
-TEST(Recovery, WhatIsDamagedIsNeverTrainedFrom) {
+TEST(Recovery, ADamagedStateIsNeverTrainedFrom) {
   TempDir checkpoint;
   save_fives(checkpoint);
   auto bytes = read_file(checkpoint / "tally");
   ASSERT_TRUE(bytes);
   bytes->at(100) ^= 1;
   FakeJob job(1, {{wire::PhaseKind::kTrain, kEpochRecords}}, even_plan(1, 10));
-  job.restore_from(checkpoint.path());
+  job.script.form({.restore = checkpoint.path()});
   ASSERT_TRUE(write_file_atomic(checkpoint / "tally", *bytes));
   Faults faults;
   std::atomic<bool> mended = false;
@@ -333,7 +333,7 @@ TEST(Recovery, WhatIsDamagedIsNeverTrainedFrom) {
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
   while (!said() && std::chrono::steady_clock::now() < deadline) std::this_thread::yield();
   EXPECT_TRUE(said());
-  // Whole again, it is read.
+  // The repaired file is read.
   bytes->at(100) ^= 1;
   mended = true;
   EXPECT_TRUE(write_file_atomic(checkpoint / "tally", *bytes));
@@ -341,10 +341,10 @@ TEST(Recovery, WhatIsDamagedIsNeverTrainedFrom) {
   EXPECT_EQ(outcome.counts, std::vector<float>(kEpochRecords, 6));
 }
 
-TEST(Recovery, WhoHasTrainedCannotGoBackToTheBeginning) {
+TEST(Recovery, AMemberThatHasTrainedCannotGoBackToTheBeginning) {
   FakeJob job(1, {{wire::PhaseKind::kTrain, 100'000}}, even_plan(1, 10));
-  job.abort_at_step(5, false);
-  job.forget_the_base();
+  job.script.abort_at_step(5, false);
+  job.script.form({.forgets_base = true});
   Faults faults;
   const auto outcomes = run_drill({job, 1, 100'000}, faults);
   ASSERT_FALSE(outcomes[0].code);
@@ -354,7 +354,7 @@ TEST(Recovery, WhoHasTrainedCannotGoBackToTheBeginning) {
 
 TEST(Recovery, TheTimeOfAReconfigurationIsCountedAndAllTimesAddUp) {
   FakeJob job(3, two_epochs(), even_plan(3, 10));
-  job.admit_at_step(10, {'w', 3});
+  job.script.admit_at_step(10, {'w', 3});
   Faults faults;
   faults.at_point = [](std::uint32_t index, Point at, Step now) {
     if (index == 1 && at == Point::kApplied && now.value == 5) throw Killed{};
@@ -367,7 +367,7 @@ TEST(Recovery, TheTimeOfAReconfigurationIsCountedAndAllTimesAddUp) {
 }
 
 // Anything may happen to anybody but w0, who always has what settled last.
-TEST(Recovery, WhateverHappensEachRecordEntersTheModelOnceAnEpoch) {
+TEST(Recovery, UnderRandomFailuresEachRecordEntersTheModelOnceAnEpoch) {
   for (std::uint32_t seed = 1; seed <= antdt::testing::all_or_some(60U, 20U); ++seed) {
     SCOPED_TRACE(fmt::format("seed {}", seed));
     std::mt19937 random(seed);
@@ -376,9 +376,9 @@ TEST(Recovery, WhateverHappensEachRecordEntersTheModelOnceAnEpoch) {
     const std::uint32_t newcomers = below(3);
     FakeJob job(size, two_epochs(), even_plan(size, 5 + below(10), 1 + below(2)));
     for (std::uint32_t i = 0; i < newcomers; ++i) {
-      job.admit_at_step(1 + below(40), {'w', size + i});
+      job.script.admit_at_step(1 + below(40), {'w', size + i});
     }
-    if (below(3) == 0) job.abort_at_step(1 + below(40), false);
+    if (below(3) == 0) job.script.abort_at_step(1 + below(40), false);
     struct Plan {
       std::uint64_t generation, number;
       std::uint32_t index;

@@ -1,4 +1,4 @@
-// What members tell of their steps, whoever of them dies: which records made each.
+// Tests that members report the records of each step, whichever of them dies.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -9,7 +9,7 @@ namespace {
 
 using ::testing::Each;
 
-// By step and rank, as the newest generation that told of the step says.
+// By step and rank, as the newest generation that reported the step says.
 struct Told {
   std::uint64_t phase = 0;
   std::vector<std::uint64_t> places, records;
@@ -38,8 +38,8 @@ std::uint64_t sum(const std::vector<std::uint64_t>& numbers) {
   return std::accumulate(numbers.begin(), numbers.end(), std::uint64_t{0});
 }
 
-// Every step from the first is told, and its records are those that entered the
-// model in it: the weights with which the members applied them.
+// Every step from the first is reported, and its records are those that entered the model in it:
+// the weights with which the members applied them.
 void expect_every_step_told(const FakeJob& job, const std::vector<Outcome>& outcomes) {
   const std::map<Step, Told> told = steps_told(job.seen());
   std::uint64_t expected = 1, records = 0;
@@ -83,7 +83,7 @@ TEST(StepHistory, PlacesGoOnInAPhaseAndBeginWithIt) {
 
 // Killed at any operation of a step, with what it had not told: rank 0, and the
 // only one that completed the step besides.
-TEST(StepHistory, WhatTheTellerDidNotTellTheOthersDo) {
+TEST(StepHistory, OtherMembersReportWhatTheReporterDidNot) {
   constexpr std::uint32_t kSize = 3;
   for (const Fate fate : {Fate::kIsGone, Fate::kDies}) {
     for (std::uint64_t operation = 9; operation <= 12; ++operation) {
@@ -108,7 +108,7 @@ TEST(StepHistory, WhatTheTellerDidNotTellTheOthersDo) {
 TEST(StepHistory, TheStepsWithANewcomerAreTold) {
   constexpr std::uint32_t kSize = 3;
   FakeJob job(kSize - 1, two_epochs(), even_plan(kSize - 1, 10));
-  job.admit_at_step(6, {'w', kSize - 1});
+  job.script.admit_at_step(6, {'w', kSize - 1});
   Faults faults;
   faults.waits_for_regroup = std::pair(Point::kCompute, 9U);
   Drill drill{job, kSize, kEpochRecords};

@@ -36,7 +36,7 @@ class Numbers final : public data::RecordReader {
   data::DataShape shape_;
 };
 
-// Where a member may be killed beside its collective, by an exception.
+// The points outside its collective at which a member may be killed, by an exception.
 enum class Point { kCompute, kApply, kApplied, kEvaluate, kReplaced };
 using PointScript =
     std::function<void(Point, Step)>;  // the last step that was applied or discarded
@@ -114,9 +114,9 @@ class Tally final : public Engine {
   Collective* collective_ = nullptr;
 };
 
-// What happens to the members; by default nothing.
+// The faults of the members; by default there are none.
 struct Faults {
-  // By generation, in its collective.
+  // The faults in a member's collective, by generation.
   std::function<Fate(std::uint64_t generation, std::uint32_t index, OperationKind, std::uint64_t)>
       in_collective;
   std::function<void(std::uint32_t index, Point, Step)> at_point;
@@ -253,7 +253,7 @@ inline void live(const Drill& drill, Faults& faults, LocalNetwork& network, Outc
   outcome.wall = clock.now() - began;
 }
 
-// Of whoever is to be lost and found in it.
+// Records of an epoch in which a member is lost and found.
 inline constexpr std::uint64_t kEpochRecords = 600;
 inline std::vector<FakeJob::Phase> two_epochs() {
   return {{wire::PhaseKind::kTrain, kEpochRecords},

@@ -76,7 +76,7 @@ TEST(TrainerConfig, ReadsItsPartOfTheJobsConfiguration) {
   EXPECT_THAT(config->hosts, ::testing::ElementsAre("10.0.0.1:7700"));
 }
 
-TEST(TrainerConfig, WhatIsNotJsonOrOfTheWrongTypeIsAnError) {
+TEST(TrainerConfig, InvalidJsonAndWrongTypesAreErrors) {
   EXPECT_FALSE(parse_trainer_config("{"));
   const auto wrong = parse_trainer_config(R"({"trainer": {"lr": "fast"}})");
   ASSERT_FALSE(wrong);

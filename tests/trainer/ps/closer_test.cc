@@ -108,7 +108,7 @@ TEST_F(CloserTest, WithABackupTheLastWorkerIsLateAndSaysSo) {
   EXPECT_EQ(closer.counts().late, 1U);
 }
 
-TEST_F(CloserTest, WhoHasNothingToPushIsNotWaitedForUntilItPushesAgain) {
+TEST_F(CloserTest, AnIdleWorkerIsNotWaitedForUntilItPushesAgain) {
   add({w(0), w(1)});
   commits(w(0), commit(1, 0, 0, 8));
   EXPECT_THAT(idle(w(1)), ElementsAre("decision 1: w0#1 /8", "w0 #1 applied"));
@@ -146,7 +146,7 @@ TEST_F(CloserTest, NobodyMakesAStepOfNothing) {
   EXPECT_THAT(idle(w(1)), IsEmpty());
 }
 
-TEST_F(CloserTest, WhatIsSaidAgainIsAnsweredAgainAndChangesNothing) {
+TEST_F(CloserTest, ARepeatedMessageIsAnsweredAgainAndChangesNothing) {
   add({w(0)});
   commits(w(0), commit(1, 0, 0, 8));
   EXPECT_THAT(commits(w(0), commit(1, 0, 0, 8)), ElementsAre("w0 #1 applied"));
@@ -228,7 +228,7 @@ TEST_F(CloserTest, PlacesThatGoBackAndWeightsThatAreNoneAreRefused) {
   }
 }
 
-TEST_F(CloserTest, WhatAWorkerSaidBeforeALatePushDoesNotWaitAnyMore) {
+TEST_F(CloserTest, RequestsOfAWorkerFromBeforeALatePushWaitNoMore) {
   add({w(0), w(1)}, 1);
   commits(w(1), commit(1, 0, 0, 8));  // a step without the other
   add({w(0), w(1)}, 0);

@@ -21,8 +21,8 @@ using ::testing::IsEmpty;
 constexpr std::uint32_t kServers = 3;
 constexpr std::uint32_t kWorkers = 5;
 
-// Three servers, all of them homes; decisions travel between them in order, each way
-// at its own pace. Push `n` of a worker is place n, and sets its own row on each server.
+// Three servers, all of them homes; decisions travel between them in order, at a different pace
+// each way. Push `n` of a worker is place n, and sets the worker's row on each server.
 class Cluster {
  public:
   struct Cut {
@@ -56,7 +56,8 @@ class Cluster {
                            to_bytes(std::vector{1.0F})};
     std::vector<ReplyTo> replies;
     for (Node& node : nodes_) node.server.on({"", m, 1}, wire::PsPush{number, 0, {row}}, replies);
-    // With a decision that waits the ninth is staged and not answered: it is not committed.
+    // While one decision is held back, the ninth push is staged and not answered: it is not
+    // committed.
     const auto staged = std::ranges::count_if(
         replies, [](const ReplyTo& r) { return std::holds_alternative<wire::PsStaged>(r.body); });
     if (staged < kServers) return;
@@ -174,7 +175,7 @@ class Cluster {
   std::deque<Node> nodes_;
 };
 
-// Of all homes together.
+// The rows of all homes together.
 std::set<std::uint64_t> rows_of_places(const Cluster& cluster, std::uint64_t cut) {
   std::set<std::uint64_t> rows;
   for (std::uint32_t s = 0; s < kServers; ++s) {
@@ -205,7 +206,7 @@ void expect_same_everywhere(const Cluster& cluster) {
   }
 }
 
-TEST(ParameterServerCut, WhatAHomeDecidesAfterItsMarkerWaitsForTheMarkersOfTheOthers) {
+TEST(ParameterServerCut, DecisionsAfterAHomesMarkerWaitForTheMarkersOfTheOthers) {
   Cluster cluster;
   cluster.push(0);  // at s0
   cluster.push(1);  // at s1

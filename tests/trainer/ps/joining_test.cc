@@ -32,29 +32,29 @@ class JoiningTest : public ::testing::TestWithParam<Consistency> {
   }
 };
 
-TEST_P(JoiningTest, OnceItIsBackedItMayLoseTheOtherOneAndAgainAndAgain) {
+TEST_P(JoiningTest, OnceItHasABackupItSurvivesTheLossOfTheOtherAgainAndAgain) {
   int lost = 0;
   for (std::uint64_t seed = 1; seed <= antdt::testing::all_or_some(40U, 10U) && !HasFailure();
        ++seed) {
     train(seed, [&](Cluster& cluster) {
-      const std::uint32_t seat = cluster.below(kSeats);
-      cluster.start_again(seat);
-      if (!cluster.backed(seat) || cluster.below(40) != 0) return;
-      cluster.lose(seat, cluster.below(2) == 0);
+      const std::uint32_t set = cluster.below(kReplicaSets);
+      cluster.start_again(set);
+      if (!cluster.backed(set) || cluster.below(40) != 0) return;
+      cluster.lose(set, cluster.below(2) == 0);
       ++lost;
     });
   }
   EXPECT_GT(lost, 80) << "some in each run";
 }
 
-TEST_P(JoiningTest, WhoJoinsMayBeLostBeforeItCounts) {
+TEST_P(JoiningTest, AJoiningProcessMayBeLostBeforeItCounts) {
   for (std::uint64_t seed = 1; seed <= antdt::testing::all_or_some(40U, 10U) && !HasFailure();
        ++seed) {
     train(seed, [](Cluster& cluster) {
-      const std::uint32_t seat = cluster.below(kSeats);
-      if (cluster.backed(seat) && cluster.below(30) == 0) cluster.lose(seat, true);
-      cluster.start_again(seat);
-      if (cluster.below(60) == 0) cluster.lose_joining(seat);
+      const std::uint32_t set = cluster.below(kReplicaSets);
+      if (cluster.backed(set) && cluster.below(30) == 0) cluster.lose(set, true);
+      cluster.start_again(set);
+      if (cluster.below(60) == 0) cluster.lose_joining(set);
     });
   }
 }
@@ -63,10 +63,10 @@ TEST_P(JoiningTest, AChildThatIsLostIsReplacedByAnother) {
   for (std::uint64_t seed = 1; seed <= antdt::testing::all_or_some(40U, 10U) && !HasFailure();
        ++seed) {
     train(seed, [](Cluster& cluster) {
-      const std::uint32_t seat = cluster.below(kSeats);
-      if (cluster.backed(seat) && cluster.below(30) == 0) cluster.lose(seat, true);
-      cluster.start_again(seat);
-      if (cluster.below(300) == 0) cluster.lose_child(seat);
+      const std::uint32_t set = cluster.below(kReplicaSets);
+      if (cluster.backed(set) && cluster.below(30) == 0) cluster.lose(set, true);
+      cluster.start_again(set);
+      if (cluster.below(300) == 0) cluster.lose_child(set);
     });
   }
 }
@@ -138,7 +138,7 @@ Status read(ServerNode& node, const std::vector<wire::PsImage>& pieces) {
   return {};
 }
 
-TEST(StateCopyTest, WhatIsReadIsTheSameMachineWithTheSameRows) {
+TEST(StateCopyTest, TheCopyIsTheSameMachineWithTheSameRows) {
   const ServerNode node = busy_node();
   const NodeImage image = node.image();
   ASSERT_FALSE(image.distribution.decisions.empty());
@@ -309,7 +309,7 @@ TEST(JoiningPairTest, OneThatFallsTooFarBehindGetsAnotherImage) {
   EXPECT_EQ(again[0].piece, 1U);
 }
 
-TEST(JoiningPairTest, ABoundedNumberOfPiecesIsUnderWayAndWhatIsLostIsSaidAgain) {
+TEST(JoiningPairTest, ABoundedNumberOfPiecesIsUnderWayAndLostOnesAreRepeated) {
   Replica primary(start_of(), replica::Role::kAlone, 1);
   auto effects = stepped(primary, replica::BackupJoined{2});
   std::size_t made = 0;

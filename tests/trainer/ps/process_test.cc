@@ -1,5 +1,5 @@
-// What the process of a parameter server says to its agent, which group it serves, and where it is
-// linked to.
+// Tests of a parameter server's process: its messages to its agent, the group that it serves, and
+// its links.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -21,6 +21,7 @@ std::string show(const process::Effect& effect) {
   return std::visit(
       Overloaded{
           [](const process::SayHello&) { return std::string("hello"); },
+          [](const process::TellOperator& e) { return e.text; },
           [](const process::SayJoin& e) { return "join at " + e.join.endpoint; },
           [](const process::OpenEndPoint&) { return std::string("open its end point"); },
           [](const process::BeginGroup& e) {
@@ -80,11 +81,15 @@ TEST_F(ServerProcessTest, SaysHelloUntilItIsWelcomeAndJoinsUntilItServes) {
   EXPECT_THAT(step(process::PulsePassed{7}), ElementsAre("report of 7", "stats"));
 }
 
-TEST_F(ServerProcessTest, WithoutAnyAgentItGivesUp) {
-  now += ServerProcess::kGreeting;
-  EXPECT_THAT(step(process::TimePassed{}), ElementsAre(HasSubstr("no agent answered")));
-  EXPECT_TRUE(server.ended());
-  EXPECT_THAT(step(process::WelcomeHeard{wire::kMaxVersion}), IsEmpty());
+TEST_F(ServerProcessTest, WithoutAnyAgentItTellsAnOperatorNowAndThenAndWaitsOn) {
+  now += ServerProcess::kComplainAfter;
+  EXPECT_THAT(step(process::TimePassed{}),
+              ElementsAre(HasSubstr("no agent answered on /run/agent for 10 s"), "hello"));
+  now += ServerProcess::kComplainAgain / 2;
+  EXPECT_THAT(step(process::TimePassed{}), ElementsAre("hello"));
+  now += std::chrono::hours(24);
+  EXPECT_THAT(step(process::TimePassed{}), ElementsAre(HasSubstr("for 86440 s"), "hello"));
+  EXPECT_THAT(step(process::WelcomeHeard{wire::kMaxVersion}), ElementsAre("open its end point"));
 }
 
 TEST_F(ServerProcessTest, AnAgentOfAnotherReleaseIsNoAgent) {
@@ -95,9 +100,10 @@ TEST_F(ServerProcessTest, AnAgentOfAnotherReleaseIsNoAgent) {
 TEST_F(ServerProcessTest, AnAgentThatBeganAnewIsGreetedAnewAndTheGroupGoesOn) {
   greet();
   step(process::GroupOrderHeard{Generation{1}, order(1)});
-  EXPECT_THAT(step(process::RefusalHeard{{wire::RefusalCode::kUnknown, "who is it?"}}), ElementsAre("hello"));
-  now += 2 * ServerProcess::kGreeting;
-  EXPECT_THAT(step(process::TimePassed{}), ElementsAre("hello"))
+  EXPECT_THAT(step(process::RefusalHeard{{wire::RefusalCode::kUnknown, "who is it?"}}),
+              ElementsAre("hello"));
+  now += ServerProcess::kComplainAfter;
+  EXPECT_THAT(step(process::TimePassed{}), ElementsAre(HasSubstr("no agent answered"), "hello"))
       << "it waits for as long as need be";
   EXPECT_THAT(step(process::WelcomeHeard{wire::kMaxVersion}), IsEmpty());
   EXPECT_THAT(step(process::GroupOrderHeard{Generation{1}, order(2)}), ElementsAre("order #2"));
@@ -145,7 +151,8 @@ TEST_F(ServerProcessTest, EndsAsItIsTold) {
            {process::LeaveHeard{3}, "end 3"},
            {process::StopAsked{}, "end 75"},
            {process::RefusalHeard{{wire::RefusalCode::kStale, "another attempt runs"}}, "end 0"},
-           {process::RefusalHeard{{wire::RefusalCode::kInvalid, "no such job"}}, "give up: no such job"}}) {
+           {process::RefusalHeard{{wire::RefusalCode::kInvalid, "no such job"}},
+            "give up: no such job"}}) {
     server = ServerProcess({WorkerId{'s', 0}, Attempt{1}}, "/run/agent", now);
     greet();
     EXPECT_THAT(step(input), ElementsAre(end));

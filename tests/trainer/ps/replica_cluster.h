@@ -24,7 +24,7 @@
 
 namespace antdt::ps {
 
-inline constexpr std::uint32_t kSeats = 2;
+inline constexpr std::uint32_t kReplicaSets = 2;
 inline constexpr std::uint32_t kWorkers = 3;
 inline constexpr std::uint64_t kPushes = 12;  // of each worker
 
@@ -33,25 +33,25 @@ inline std::uint64_t key_of(std::uint32_t worker, std::uint64_t push) {
   return worker * 1000 + push;
 }
 
-// Two seats of a primary and a backup each, workers that ask again what was not
+// Two replica_sets of a primary and a backup each, workers that ask again what was not
 // answered, and links that keep their order and lose all when an end is lost.
 class Cluster {
  public:
   Cluster(Consistency consistency, std::uint64_t seed) : consistency_(consistency), random_(seed) {
-    for (std::uint32_t seat = 0; seat < kSeats; ++seat) {
+    for (std::uint32_t set = 0; set < kReplicaSets; ++set) {
       for (const replica::Role role : {replica::Role::kPrimary, replica::Role::kBackup}) {
         node::Start start;
-        start.index = seat;
-        start.servers = kSeats;
+        start.index = set;
+        start.servers = kReplicaSets;
         start.consistency = consistency;
         for (std::uint32_t i = 0; i < kWorkers; ++i) start.workers.push_back(w(i));
-        processes_.push_back({seat, start, std::make_unique<Replica>(start, role)});
+        processes_.push_back({set, start, std::make_unique<Replica>(start, role)});
       }
-      primary_[seat] = 2 * seat;
+      primary_[set] = 2 * set;
     }
     for (std::uint32_t i = 0; i < kWorkers; ++i) {
       workers_.emplace_back();
-      for (std::uint32_t seat = 0; seat < kSeats; ++seat) ask(i, seat, tables());
+      for (std::uint32_t set = 0; set < kReplicaSets; ++set) ask(i, set, tables());
     }
   }
 
@@ -76,64 +76,64 @@ class Cluster {
   void tick() {
     for (std::size_t p = 0; p < processes_.size(); ++p) step(p, node::Input(node::TimePassed{}));
     for (std::uint32_t i = 0; i < kWorkers; ++i) {
-      for (const auto& [seat, open] : workers_[i].open) say(i, seat);
+      for (const auto& [set, open] : workers_[i].open) say(i, set);
     }
   }
-  // A process of that seat ends; its other one is told, and then everybody else.
-  void lose(std::uint32_t seat, bool the_primary) {
-    const std::size_t first = 2 * seat;
+  // One process of that replica set ends; the other process hears of it first, then all others.
+  void lose(std::uint32_t set, bool the_primary) {
+    const std::size_t first = 2 * set;
     if (!processes_[first].alive || !processes_[first + 1].alive) return;
-    const std::size_t lost = the_primary ? primary_[seat] : 4 * seat + 1 - primary_[seat];
+    const std::size_t lost = the_primary ? primary_[set] : 4 * set + 1 - primary_[set];
     end(lost);
-    const std::size_t other = 4 * seat + 1 - lost;
-    step(other, replica::BecameAlone{++view_[seat]});
-    primary_[seat] = other;
+    const std::size_t other = 4 * set + 1 - lost;
+    step(other, replica::BecameAlone{++view_[set]});
+    primary_[set] = other;
   }
   // The one that was lost is started again; it has nothing.
-  void start_again(std::uint32_t seat) {
-    const std::size_t joins = primary_[seat] ^ 1U;
+  void start_again(std::uint32_t set) {
+    const std::size_t joins = primary_[set] ^ 1U;
     if (processes_[joins].alive) return;
-    const std::uint64_t view = ++view_[seat];
+    const std::uint64_t view = ++view_[set];
     processes_[joins].alive = true;
     processes_[joins].replica =
         std::make_unique<Replica>(processes_[joins].start, replica::Role::kJoining, view);
-    step(primary_[seat], replica::BackupJoined{view});
+    step(primary_[set], replica::BackupJoined{view});
   }
   // One that joins and is lost before it counts.
-  void lose_joining(std::uint32_t seat) {
-    const std::size_t joins = primary_[seat] ^ 1U;
-    if (!processes_[joins].alive || backed(seat)) return;
+  void lose_joining(std::uint32_t set) {
+    const std::size_t joins = primary_[set] ^ 1U;
+    if (!processes_[joins].alive || backed(set)) return;
     end(joins);
-    step(primary_[seat], replica::BecameAlone{++view_[seat]});
+    step(primary_[set], replica::BecameAlone{++view_[set]});
   }
-  [[nodiscard]] bool backed(std::uint32_t seat) const {
-    return processes_[primary_[seat]].replica->backed();
+  [[nodiscard]] bool backed(std::uint32_t set) const {
+    return processes_[primary_[set]].replica->backed();
   }
   // The child that makes the state for another one is lost.
-  void lose_child(std::uint32_t seat) { processes_[primary_[seat]].state.clear(); }
-  // A primary that is replaced and goes on: it has not heard of it.
-  void replace(std::uint32_t seat) {
-    const std::size_t first = 2 * seat;
-    if (primary_[seat] != first || !processes_[first].alive) return;
+  void lose_child(std::uint32_t set) { processes_[primary_[set]].state.clear(); }
+  // A primary that is replaced goes on: it has not heard of it.
+  void replace(std::uint32_t set) {
+    const std::size_t first = 2 * set;
+    if (primary_[set] != first || !processes_[first].alive) return;
     if (!processes_[first + 1].alive) return;
-    step(first + 1, replica::BecameAlone{++view_[seat]});
-    primary_[seat] = first + 1;
+    step(first + 1, replica::BecameAlone{++view_[set]});
+    primary_[set] = first + 1;
   }
 
-  // Of every process that counts: each push once, everywhere.
+  // Expects of every process that counts that each push is in its rows once.
   void expect_exact() {
-    for (std::uint32_t seat = 0; seat < kSeats; ++seat) {
-      ServerNode& node = processes_[primary_[seat]].replica->node();
+    for (std::uint32_t set = 0; set < kReplicaSets; ++set) {
+      ServerNode& node = processes_[primary_[set]].replica->node();
       ASSERT_NE(node.store(), nullptr);
       if (consistency_ != Consistency::kBarrier) {
-        EXPECT_EQ(node.version(), kWorkers * kPushes) << "of seat " << seat;
+        EXPECT_EQ(node.version(), kWorkers * kPushes) << "of set " << set;
       }
       for (std::uint32_t i = 0; i < kWorkers; ++i) {
         for (std::uint64_t n = 1; n <= kPushes; ++n) {
           float value = 0;
           const std::uint64_t key = key_of(i, n);
           node.store()->read(0, {&key, 1}, reinterpret_cast<char*>(&value));
-          EXPECT_EQ(value, 1) << "push " << n << " of w" << i << " at seat " << seat;
+          EXPECT_EQ(value, 1) << "push " << n << " of w" << i << " at set " << set;
         }
       }
     }
@@ -142,7 +142,7 @@ class Cluster {
  private:
   using Link = std::deque<std::function<void()>>;
   struct Process {
-    std::uint32_t seat = 0;
+    std::uint32_t set = 0;
     node::Start start;
     std::unique_ptr<Replica> replica;
     bool alive = true;
@@ -158,8 +158,8 @@ class Cluster {
   struct Worker {
     std::uint64_t number = 0;                      // of the push under way; 0: tables are opened
     std::uint64_t version = 0;                     // of its home
-    std::map<std::uint32_t, node::Request> open;   // not answered yet, by seat
-    std::map<std::uint32_t, std::uint64_t> asked;  // the newest seq, by seat
+    std::map<std::uint32_t, node::Request> open;   // not answered yet, by set
+    std::map<std::uint32_t, std::uint64_t> asked;  // the newest seq, by set
     std::uint64_t seq = 0;
   };
 
@@ -172,22 +172,22 @@ class Cluster {
 
   // ------------------------------------------------------------------ workers
 
-  void ask(std::uint32_t worker, std::uint32_t seat, node::Request request) {
-    workers_[worker].open[seat] = std::move(request);
-    say(worker, seat);
+  void ask(std::uint32_t worker, std::uint32_t set, node::Request request) {
+    workers_[worker].open[set] = std::move(request);
+    say(worker, set);
   }
-  void say(std::uint32_t worker, std::uint32_t seat) {
+  void say(std::uint32_t worker, std::uint32_t set) {
     Worker& of = workers_[worker];
-    const std::uint64_t seq = of.asked[seat] = ++of.seq;
-    const std::size_t process = primary_[seat];
+    const std::uint64_t seq = of.asked[set] = ++of.seq;
+    const std::size_t process = primary_[set];
     const node::RequestHeard asked{
-        {name_of(worker), w(worker), seq}, Generation{1}, of.open.at(seat)};
+        {name_of(worker), w(worker), seq}, Generation{1}, of.open.at(set)};
     send(name_of(worker), name(process),
          [this, process, asked] { step(process, node::Input(asked)); });
   }
-  void answered(std::uint32_t worker, std::uint32_t seat, const ReplyTo& reply) {
+  void answered(std::uint32_t worker, std::uint32_t set, const ReplyTo& reply) {
     Worker& of = workers_[worker];
-    if (!of.open.contains(seat) || reply.to.seq != of.asked[seat]) return;
+    if (!of.open.contains(set) || reply.to.seq != of.asked[set]) return;
     ASSERT_FALSE(std::holds_alternative<wire::Refused>(reply.body))
         << std::get<wire::Refused>(reply.body).reason;
     if (const auto* decided = std::get_if<wire::PsDecided>(&reply.body)) {
@@ -197,18 +197,18 @@ class Cluster {
       return push(worker);
     }
     const bool staged = std::holds_alternative<wire::PsStaged>(reply.body);
-    of.open.erase(seat);
+    of.open.erase(set);
     if (!of.open.empty()) return;
     if (!staged) return push(worker);
     const std::uint64_t n = of.number;
-    ask(worker, home_of(consistency_, {'w', worker}, kSeats),
+    ask(worker, home_of(consistency_, {'w', worker}, kReplicaSets),
         wire::PsCommit{n, version(worker), 1, n - 1, n, 1.0 / weight()});
   }
   void push(std::uint32_t worker) {
     const std::uint64_t number = ++workers_[worker].number;
     if (number > kPushes) return;
-    for (std::uint32_t seat = 0; seat < kSeats; ++seat) {
-      ask(worker, seat,
+    for (std::uint32_t set = 0; set < kReplicaSets; ++set) {
+      ask(worker, set,
           wire::PsPush{
               number,
               version(worker),
@@ -218,7 +218,7 @@ class Cluster {
   std::uint64_t version(std::uint32_t worker) const {
     return consistency_ == Consistency::kBarrier ? workers_[worker].version : 0;
   }
-  // With a barrier all of them are in one step.
+  // With a barrier all workers are in one step.
   double weight() const { return consistency_ == Consistency::kBarrier ? kWorkers : 1; }
 
   // ---------------------------------------------------------------- processes
@@ -231,24 +231,23 @@ class Cluster {
     }
   }
   void run(std::size_t process, const node::Effect& effect) {
-    const std::uint32_t seat = processes_[process].seat;
+    const std::uint32_t set = processes_[process].set;
     if (const auto* reply = std::get_if<ReplyTo>(&effect)) {
       if (const auto* applied = std::get_if<wire::PsApplied>(&reply->body)) {
-        // To a server; seq is where it was asked from.
+        // A reply to a server; seq identifies the server that asked.
         const auto asker = static_cast<std::size_t>(reply->to.seq);
-        send(name(process), name(asker), [this, asker, seat, applied = *applied] {
-          step(asker, node::Input(node::DecisionsApplied{seat, applied}));
+        send(name(process), name(asker), [this, asker, set, applied = *applied] {
+          step(asker, node::Input(node::DecisionsApplied{set, applied}));
         });
       } else {
         const std::uint32_t worker = reply->to.member.worker.index;
         send(name(process), name_of(worker),
-             [this, worker, seat, reply = *reply] { answered(worker, seat, reply); });
+             [this, worker, set, reply = *reply] { answered(worker, set, reply); });
       }
     } else if (const auto* tell = std::get_if<node::TellServer>(&effect)) {
       const std::size_t to = primary_[tell->server];
-      const node::RequestHeard asked{{name(process), {WorkerId{'s', seat}, Attempt{}}, process},
-                                     Generation{1},
-                                     tell->decision};
+      const node::RequestHeard asked{
+          {name(process), {WorkerId{'s', set}, Attempt{}}, process}, Generation{1}, tell->decision};
       send(name(process), name(to), [this, to, asked] { step(to, node::Input(asked)); });
     }
   }
@@ -289,8 +288,8 @@ class Cluster {
   const Consistency consistency_;
   std::mt19937_64 random_;
   std::vector<Process> processes_;
-  std::array<std::size_t, kSeats> primary_{};  // whom everybody asks
-  std::array<std::uint64_t, kSeats> view_{1, 1};
+  std::array<std::size_t, kReplicaSets> primary_{};  // whom everybody asks
+  std::array<std::uint64_t, kReplicaSets> view_{1, 1};
   std::vector<Worker> workers_;
   std::map<std::pair<std::string, std::string>, Link> links_;
 };

@@ -1,5 +1,5 @@
-// Servers of two processes each: whichever of the two is lost, whenever, every push is
-// in the model once, and nobody was told what was lost.
+// Tests of servers with two processes each: whichever is lost, at any time, every push is in the
+// model once, and no lost change was reported to a worker.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -36,21 +36,21 @@ class ReplicaTest : public ::testing::TestWithParam<Consistency> {
 
 TEST_P(ReplicaTest, ALostPrimaryCostsNoPush) {
   for (std::uint64_t seed = 1; seed <= kSeeds && !HasFailure(); ++seed) {
-    train(seed, [](Cluster& cluster) { cluster.lose(cluster.below(kSeats), true); });
+    train(seed, [](Cluster& cluster) { cluster.lose(cluster.below(kReplicaSets), true); });
   }
 }
 
 TEST_P(ReplicaTest, ALostBackupCostsNoPush) {
   for (std::uint64_t seed = 1; seed <= kSeeds && !HasFailure(); ++seed) {
-    train(seed, [](Cluster& cluster) { cluster.lose(cluster.below(kSeats), false); });
+    train(seed, [](Cluster& cluster) { cluster.lose(cluster.below(kReplicaSets), false); });
   }
 }
 
 TEST_P(ReplicaTest, OneOfEachServerMayBeLost) {
   for (std::uint64_t seed = 1; seed <= kSeeds && !HasFailure(); ++seed) {
     train(seed, [](Cluster& cluster) {
-      for (std::uint32_t seat = 0; seat < kSeats; ++seat) {
-        cluster.lose(seat, cluster.below(2) == 0);
+      for (std::uint32_t set = 0; set < kReplicaSets; ++set) {
+        cluster.lose(set, cluster.below(2) == 0);
       }
     });
   }
@@ -58,7 +58,7 @@ TEST_P(ReplicaTest, OneOfEachServerMayBeLost) {
 
 TEST_P(ReplicaTest, APrimaryThatWasReplacedAndDoesNotKnowItIsHeardByNobody) {
   for (std::uint64_t seed = 1; seed <= kSeeds && !HasFailure(); ++seed) {
-    train(seed, [](Cluster& cluster) { cluster.replace(cluster.below(kSeats)); });
+    train(seed, [](Cluster& cluster) { cluster.replace(cluster.below(kReplicaSets)); });
   }
 }
 
@@ -70,7 +70,7 @@ INSTANTIATE_TEST_SUITE_P(Consistencies, ReplicaTest,
 // Server 0 of two, home of w0, which has opened its table.
 node::Start first_of_two() {
   node::Start start;
-  start.servers = kSeats;
+  start.servers = kReplicaSets;
   start.consistency = Consistency::kUnbounded;
   return start;
 }
@@ -83,7 +83,7 @@ node::Input serve(std::uint64_t number) {
   serve.workers = {{w(0).worker, w(0).attempt}};
   return node::ServeOrdered{serve};
 }
-// What w0 says until its first push is decided.
+// The messages of w0 until its first push is decided.
 std::vector<node::Input> first_push() {
   const wire::PsOpen tables{7, {{"t", 1, "sum", 0, 0, 0, "zero", 0}}};
   const wire::PsRows rows{0, to_bytes(std::vector{std::uint64_t{1}}), to_bytes(std::vector{1.0F})};
@@ -108,7 +108,7 @@ std::vector<T> of_pair(const replica::Effects& effects) {
   return found;
 }
 
-TEST(ReplicaPairTest, NothingIsSaidThatTheBackupHasNotTakenInThisView) {
+TEST(ReplicaPairTest, NothingIsSentBeforeTheBackupHasTakenItInThisView) {
   Replica primary(first_of_two(), replica::Role::kPrimary, 5);
   const auto said = stepped(primary, serve(1));
   ASSERT_EQ(of_pair<replica::EventCopied>(said).size(), 1U);
@@ -159,7 +159,7 @@ TEST(ReplicaPairTest, CheckpointsOfAPrimaryThatWritesThemAllAtOnceAreForgottenIn
   EXPECT_EQ(backup.node().writing().size(), CutOrders::kKept);
 }
 
-TEST(ReplicaPairTest, WhoIsPromotedSaysAgainWhatNobodyHasAcknowledged) {
+TEST(ReplicaPairTest, APromotedBackupRepeatsUnacknowledgedMessages) {
   Replica backup(first_of_two(), replica::Role::kBackup, 1);
   std::uint64_t number = 0;
   for (const node::Input& event : first_push()) {

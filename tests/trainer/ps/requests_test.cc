@@ -1,4 +1,4 @@
-// What a worker says to its servers, when it says it again, and to which process.
+// Tests of a worker's requests to its servers, their repetition, and the process they go to.
 #include "trainer/ps/calls/requests.h"
 
 #include <gmock/gmock.h>
@@ -88,7 +88,7 @@ TEST_F(RequestsTest, AnswersComeInAnyOrder) {
   EXPECT_EQ(asks_->answers(), 2U);
 }
 
-TEST_F(RequestsTest, WhatIsNotAnsweredIsSaidAgainUnchangedWhateverElseIs) {
+TEST_F(RequestsTest, AnUnansweredRequestIsRepeatedUnchanged) {
   begin(one_server(milliseconds(20)));
   const Requests::Id lost = say();
   answer(1, say());
@@ -164,7 +164,8 @@ TEST_F(RequestsTest, ARefusalIsAnErrorAndSaysWhetherTheGroupIsOver) {
   begin(one_server(hours(1)));
   const Requests::Id over = say();
   const Requests::Id wrong = say();
-  step(requests::ReplyHeard{1, over, wire::Refused{wire::RefusalCode::kStale, "the group is over"}});
+  step(
+      requests::ReplyHeard{1, over, wire::Refused{wire::RefusalCode::kStale, "the group is over"}});
   step(requests::ReplyHeard{1, wrong, wire::Refused{wire::RefusalCode::kInvalid, "no such table"}});
   EXPECT_EQ(asks_->take<wire::PsIdled>(over).error().kind, ErrorKind::kAborted);
   EXPECT_EQ(asks_->take<wire::PsIdled>(wrong).error().kind, ErrorKind::kRefused);

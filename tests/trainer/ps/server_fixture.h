@@ -27,7 +27,7 @@ namespace antdt::ps {
 inline constexpr Duration kPatience = std::chrono::seconds(60);
 inline constexpr const char* kJob = "job-1";
 
-// A server with a thread and a context of its own, as if it were a process.
+// A server with its own thread and context, as if it were a process.
 class RealServer {
  public:
   RealServer(const std::string& agent, std::uint32_t index, std::uint32_t attempt = 1)
@@ -72,9 +72,9 @@ class PsServerAgentTest : public testing::Test {
     M message;
     wire::Envelope envelope;
   };
-  // The next message of this kind from the server for which `right` holds; greets
-  // whoever says hello meanwhile. What the other server says waits until it is asked
-  // for, what else comes is dropped.
+  // Returns the next message of this kind from the server for which `right` holds; greets processes
+  // that send hello meanwhile. Messages of the other server wait until they are requested, and
+  // other messages are dropped.
   template <class M>
   Heard<M> await(
       std::uint32_t server,
@@ -89,7 +89,7 @@ class PsServerAgentTest : public testing::Test {
     ADD_FAILURE() << "s" << server << " has not said '" << M::kKind << "'";
     return {};
   }
-  // What this server says next.
+  // The next message of this server.
   std::optional<wire::Packet> next(std::uint32_t server, MonoTime deadline) {
     std::deque<wire::Packet>& waiting = waiting_[server];
     while (waiting.empty() && SteadyClock().now() < deadline) {
@@ -180,7 +180,7 @@ class PsServerAgentTest : public testing::Test {
     return link.push({{0, {keys_, std::vector<float>(keys_.size(), 1)}}}, pulled,
                      {number, step, 1, number - 1, number, 1});
   }
-  // What the rows are, all of them, after `steps`.
+  // The value of all rows after `steps`.
   float value(WorkerLink& link, std::uint64_t steps) {
     const auto pulled = link.pull({{0, keys_}}, steps);
     EXPECT_TRUE(pulled) << pulled.error().message;

@@ -1,4 +1,4 @@
-// What one server of a group says, to whom, and when it says it again.
+// Tests of the messages of one server of a group, their receivers, and their repetition.
 #include "trainer/ps/server_node.h"
 
 #include <gmock/gmock.h>
@@ -40,7 +40,7 @@ std::vector<T> answers(const node::Effects& effects) {
   }
   return found;
 }
-// "s1:3": decision 3 is told to server 1.
+// "s1:3": decision 3 is sent to server 1.
 std::vector<std::string> told(const node::Effects& effects) {
   std::vector<std::string> said;
   for (const auto& t : all<node::TellServer>(effects)) {
@@ -94,7 +94,7 @@ TEST_F(ServerNodeTest, ADecisionIsToldToEveryOtherServerOnce) {
   EXPECT_THAT(told(commit(w(0), 2)), ElementsAre("s1:2", "s2:2"));
 }
 
-TEST_F(ServerNodeTest, WhatIsNotAcknowledgedBetweenTwoTicksIsToldAgain) {
+TEST_F(ServerNodeTest, AnUnacknowledgedMessageIsRepeatedAtTheSecondTick) {
   commit(w(0), 1);
   commit(w(0), 2);
   EXPECT_THAT(told(step(node::DecisionsApplied{1, {1}})), IsEmpty());
@@ -106,7 +106,7 @@ TEST_F(ServerNodeTest, WhatIsNotAcknowledgedBetweenTwoTicksIsToldAgain) {
   for (int n = 0; n < 3; ++n) EXPECT_THAT(told(step(node::TimePassed{})), IsEmpty());
 }
 
-TEST_F(ServerNodeTest, WhatFoundNoRoomIsToldWithWhatIsNext) {
+TEST_F(ServerNodeTest, AMessageThatFoundNoRoomIsSentWithTheNext) {
   commit(w(0), 1);
   EXPECT_THAT(told(step(node::TellUnsent{2, 1})), IsEmpty()) << "there is none yet";
   EXPECT_THAT(told(commit(w(0), 2)), ElementsAre("s1:2", "s2:1", "s2:2"));
@@ -123,7 +123,7 @@ TEST_F(ServerNodeTest, OnlyAServerOfTheGroupHasDecisions) {
   EXPECT_EQ(server.version(), 1U);
 }
 
-TEST_F(ServerNodeTest, ACommitThatIsSaidAgainIsAnsweredWhereItWasSaidLast) {
+TEST_F(ServerNodeTest, ARepeatedCommitIsAnsweredOnTheLinkOfItsLastCopy) {
   server = ServerNode(start(Consistency::kBarrier));
   commit(w(0), 1, "first");
   EXPECT_THAT(all<ReplyTo>(commit(w(0), 1, "second")), IsEmpty()) << "w1 is waited for";
@@ -134,7 +134,7 @@ TEST_F(ServerNodeTest, ACommitThatIsSaidAgainIsAnsweredWhereItWasSaidLast) {
   EXPECT_EQ(replies[1].to.peer, "other");
 }
 
-TEST_F(ServerNodeTest, WhoeverLeavesIsNamedToTheOtherServersByItsHomeAlone) {
+TEST_F(ServerNodeTest, OnlyItsHomeNamesALeavingWorkerToTheOtherServers) {
   wire::PsServe serve;
   serve.leaving = {{w(0).worker, Attempt{1}}, {w(1).worker, Attempt{1}}};
   const auto effects = step(node::ServeOrdered{serve});
@@ -144,7 +144,7 @@ TEST_F(ServerNodeTest, WhoeverLeavesIsNamedToTheOtherServersByItsHomeAlone) {
   EXPECT_THAT(answers<wire::Refused>(commit(w(0), 1)), SizeIs(1));
 }
 
-TEST_F(ServerNodeTest, WhatIsSaidInAnotherGenerationChangesNothing) {
+TEST_F(ServerNodeTest, AMessageOfAnotherGenerationChangesNothing) {
   const wire::PsCommit of_old{1, 0, 0, 0, 1, 1};
   const auto refused = answers<wire::Refused>(ask(w(0), of_old, "peer", Generation{2}));
   ASSERT_THAT(refused, SizeIs(1));
@@ -229,7 +229,7 @@ TEST_F(ServerNodeTest, ACutIsBegunBeforeAnythingThatWasDecidedAfterIt) {
   EXPECT_EQ(all<node::AnswerCut>(order(1)).at(0).saved.pause_us, 34U) << "asked again";
 }
 
-TEST_F(ServerNodeTest, WhoeverAskedForACutThatCannotBeMadeHearsWhy) {
+TEST_F(ServerNodeTest, AnImpossibleCutIsAnsweredWithTheReason) {
   const auto reason = [](const node::Effects& effects) {
     const auto saved = all<node::AnswerCut>(effects);
     return saved.size() == 1 ? saved[0].saved.error : fmt::format("{} answers", saved.size());
@@ -280,8 +280,8 @@ std::string text_of(const node::Effect& effect) {
   return fmt::format("effect {}", effect.index());
 }
 
-// Whoever keeps a second one needs no more than the events.
-TEST_F(ServerNodeTest, WithTheSameEventsASecondOneSaysTheSame) {
+// A second copy of the server needs no more than the events.
+TEST_F(ServerNodeTest, TheSameEventsGiveTheSameMessages) {
   for (const Consistency consistency :
        {Consistency::kBarrier, Consistency::kBounded, Consistency::kUnbounded}) {
     ServerNode first(start(consistency));

@@ -1,4 +1,4 @@
-// What pushes and decisions do to the rows.
+// Tests how pushes and decisions change the rows.
 #include "trainer/ps/server.h"
 
 #include <gmock/gmock.h>
@@ -73,7 +73,7 @@ class ServerTest : public ::testing::Test {
   std::uint64_t decision = 0;
 };
 
-TEST_F(ServerTest, WhatIsStagedCountsOnlyOnceItIsDecided) {
+TEST_F(ServerTest, AStagedPushCountsOnlyOnceItIsDecided) {
   EXPECT_EQ(stage(w(0), 1, 0, rows({1, 2}, {1, 2})), wire::PsStaging::kStaged);
   EXPECT_EQ(stage(w(1), 1, 0, rows({2, 3}, {10, 20})), wire::PsStaging::kStaged);
   EXPECT_THAT(pull({1, 2, 3}), ElementsAre(0, 0, 0));
@@ -91,7 +91,7 @@ TEST_F(ServerTest, ADecisionThatComesAgainChangesNothing) {
   EXPECT_THAT(pull({1}), ElementsAre(1));
 }
 
-TEST_F(ServerTest, APushThatIsSaidAgainIsStagedOnce) {
+TEST_F(ServerTest, ARepeatedPushIsStagedOnce) {
   stage(w(0), 1, 0, rows({1}, {1}));
   stage(w(0), 1, 0, rows({1}, {1}));
   decide({push(0, 1)});
@@ -101,7 +101,7 @@ TEST_F(ServerTest, APushThatIsSaidAgainIsStagedOnce) {
   EXPECT_THAT(pull({1}), ElementsAre(1));
 }
 
-TEST_F(ServerTest, WhatIsNotChosenForAStepNeverCounts) {
+TEST_F(ServerTest, APushThatIsNotChosenForAStepNeverCounts) {
   stage(w(0), 1, 0, rows({1}, {1}));
   stage(w(1), 1, 0, rows({1}, {100}));
   decide({push(0, 1)});
@@ -110,14 +110,14 @@ TEST_F(ServerTest, WhatIsNotChosenForAStepNeverCounts) {
   EXPECT_THAT(pull({1}), ElementsAre(1));
 }
 
-TEST_F(ServerTest, WhoIsIdleHearsHowFarTheServerIs) {
+TEST_F(ServerTest, AnIdleWorkerHearsHowFarTheServerIs) {
   EXPECT_EQ(only<wire::PsIdled>(says(w(0), wire::PsIdle{})).version, 0U);
   stage(w(1), 1, 0, rows({1}, {1}));
   decide({push(1, 1)});
   EXPECT_EQ(only<wire::PsIdled>(says(w(0), wire::PsIdle{})).version, 1U);
 }
 
-TEST_F(ServerTest, WhoIsIdleMayWaitUntilSoMuchIsApplied) {
+TEST_F(ServerTest, AnIdleWorkerMayWaitUntilAGivenStepIsApplied) {
   EXPECT_THAT(says(w(0), wire::PsIdle{1}), IsEmpty());
   EXPECT_THAT(says(w(0), wire::PsIdle{1}), IsEmpty()) << "said again";
   stage(w(1), 1, 0, rows({1}, {1}));
@@ -134,7 +134,7 @@ TEST_F(ServerTest, APullWaitsForItsStep) {
   EXPECT_EQ(replies.at(0).to.member, w(1));
 }
 
-TEST_F(ServerTest, WhatWasDecidedBeforeAWorkerLeftIsApplied) {
+TEST_F(ServerTest, ADecisionFromBeforeAWorkerLeftIsApplied) {
   stage(w(1), 1, 0, rows({1}, {5}));
   decide({push(1, 1)}, {{w(1).worker, w(1).attempt}});
   EXPECT_THAT(pull({1}), ElementsAre(5));
@@ -146,7 +146,7 @@ TEST_F(ServerTest, WhatWasDecidedBeforeAWorkerLeftIsApplied) {
       << "who has left never comes back";
 }
 
-TEST_F(ServerTest, WhatCannotBeReadIsRefusedAndChangesNothing) {
+TEST_F(ServerTest, AnUnreadableMessageIsRefusedAndChangesNothing) {
   const auto reason = [&](const wire::PsRows& r) {
     return only<wire::Refused>(says(w(0), wire::PsPush{1, 0, {r}})).reason;
   };
@@ -158,7 +158,7 @@ TEST_F(ServerTest, WhatCannotBeReadIsRefusedAndChangesNothing) {
   EXPECT_THAT(pull({1, 2}), ElementsAre(0, 0));
 }
 
-TEST_F(ServerTest, WhoIsFarAheadOfTheDecisionsHearsOfItsPushOnceTheyCome) {
+TEST_F(ServerTest, AWorkerFarAheadOfTheDecisionsHearsOfItsPushOnceTheyCome) {
   for (std::uint64_t n = 1; n <= 8; ++n) stage(w(0), n, 0, rows({1}, {1}));
   EXPECT_THAT(says(w(0), wire::PsPush{9, 0, {rows({1}, {1})}}), IsEmpty());
   EXPECT_EQ(only<wire::Refused>(says(w(0), wire::PsPush{10, 0, {rows({1}, {1})}})).code,
@@ -188,7 +188,7 @@ TEST_F(BoundedServerTest, APullWaitsForTheWorkerThatIsFurthestBehind) {
   EXPECT_EQ(only<wire::PsPulled>(decide({push(1, 1)})).clock, 1U);
 }
 
-TEST_F(BoundedServerTest, WhoIsIdleOrGoneIsNotWaitedFor) {
+TEST_F(BoundedServerTest, AnIdleOrGoneWorkerIsNotWaitedFor) {
   stage(w(0), 1, 0, rows({1}, {1}));
   decide({push(0, 1)});
   EXPECT_THAT(says(w(0), wire::PsPull{1, {rows({1})}}), IsEmpty());
@@ -199,7 +199,7 @@ TEST_F(BoundedServerTest, WhoIsIdleOrGoneIsNotWaitedFor) {
 }
 
 // Two at once: one was idle for long, and is then not waited for to catch up.
-TEST_F(BoundedServerTest, WhoComesBackHearsWhereTheOthersAre) {
+TEST_F(BoundedServerTest, AReturningWorkerHearsWhereTheOthersAre) {
   stage(w(0), 1, 0, rows({1}, {1}));
   stage(w(1), 7, 0, rows({1}, {1}));
   decide({push(0, 1)});

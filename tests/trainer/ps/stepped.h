@@ -1,4 +1,4 @@
-// What a machine of servers does with one input.
+// The effects of one input on a server's state machine.
 #pragma once
 
 #include "trainer/ps/replica/replica.h"

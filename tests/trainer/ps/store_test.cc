@@ -156,7 +156,7 @@ TEST(Store, NormalRowsHaveTheirDeviation) {
   EXPECT_NEAR(std::sqrt(squares / n), 0.5, 0.005);
 }
 
-TEST(Store, WhatIsThereIsNotPutAgain) {
+TEST(Store, AnExistingRowIsNotReplaced) {
   Store store({table(UpdateRule::Kind::kSgd, 2)}, 1);
   store.put_new(0, std::vector<std::uint64_t>{5}, std::vector<float>{1, 2});
   store.put_new(0, std::vector<std::uint64_t>{5, 6}, std::vector<float>{9, 9, 3, 4});
@@ -291,7 +291,7 @@ TEST_F(SliceImage, EveryRowComesBackWithItsOptimizersState) {
   EXPECT_EQ(read(other, 1, few), read(store, 1, few));
 }
 
-TEST_F(SliceImage, BytesThatEndEarlyOrLateAreRefusedWhereverTheyEnd) {
+TEST_F(SliceImage, AnImageOfTheWrongLengthIsRefused) {
   const std::string bytes = image(store, 5);
   for (std::size_t length = 0; length < bytes.size(); length += 1 + length / 16) {
     expect_refused(bytes.substr(0, length), "slice 5 is cut short");
@@ -299,7 +299,7 @@ TEST_F(SliceImage, BytesThatEndEarlyOrLateAreRefusedWhereverTheyEnd) {
   expect_refused(bytes + "x", "1 bytes too many");
 }
 
-TEST_F(SliceImage, WhatIsNotThisSliceOfThisModelIsRefused) {
+TEST_F(SliceImage, TheImageOfAnotherSliceOrModelIsRefused) {
   expect_refused(std::string(100, 'x'), "no slice of parameters");
   expect_refused(image(store, 6), "slice 6 with 2 tables where slice 5 with 2");
   std::vector<TableSpec> wider = tables();

@@ -1,4 +1,4 @@
-// What a server has a child do, from a process with one thread: every build may fork one.
+// Tests of a server's child processes, from a process with one thread: every build may fork one.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -154,7 +154,7 @@ TEST_F(CutWriterTest, GivesAWriteUpThatMakesNoProgressAndBeginsTheNext) {
   EXPECT_TRUE(written) << written.error().message;
 }
 
-TEST_F(CutWriterTest, WhatIsGivenUpIsHeardOfByWhoGaveItUpAndTheNextIsWritten) {
+TEST_F(CutWriterTest, AnAbandonedCutIsReportedToItsOwnerAndTheNextIsWritten) {
   EXPECT_EQ(writer.give_up(), nullptr);
   ASSERT_TRUE(begin(directory / "given up"));
   EXPECT_NE(writer.give_up(), nullptr);

@@ -32,7 +32,7 @@ class PsCutTest : public PsLinkTest {
     EXPECT_EQ(other.wait_for(kGiveUp), std::future_status::ready);
     return complete({one.get(), other.get()}, to);
   }
-  // As the job daemon does.
+  // Completes the checkpoint as the job daemon does.
   std::vector<wire::PsSaved> complete(std::vector<wire::PsSaved> saved, const std::string& to) {
     std::vector<wire::CheckpointFile> files;
     for (const wire::PsSaved& of : saved) {
@@ -43,7 +43,7 @@ class PsCutTest : public PsLinkTest {
     EXPECT_TRUE(write_manifest(path, Step{saved[0].version}, files));
     return saved;
   }
-  // What all rows hold after `clock` steps, as a worker sees it that pushes nothing.
+  // The values of all rows after `clock` steps, as a worker sees them that pushes nothing.
   std::set<float> values(std::uint64_t clock) {
     auto own = link(kWatcher);
     EXPECT_TRUE(own) << own.error().message;
@@ -92,7 +92,7 @@ TEST_P(PsCutTest, ACheckpointIsTheSameStepOnEveryServerAndAGroupGoesOnFromIt) {
     version = saved[0].version;
     EXPECT_EQ(saved[1].version, version);
     EXPECT_GE(version, kSteps / 4);
-    // Every worker has one place a step, and the watcher none.
+    // Every worker has one place a step, and the watcher has none.
     ASSERT_EQ(saved[0].places.size(), kWorkers + 1U);
     for (std::uint32_t i = 0; i < kWorkers; ++i) {
       EXPECT_EQ(saved[0].places[i].worker, w(i).worker);
@@ -152,7 +152,7 @@ TEST_P(PsCutTest, ACheckpointIsMadeThoughTheOneBeforeItIsStillBeingWritten) {
   }
 }
 
-TEST_P(PsCutTest, WhatCannotBeWrittenOrReadIsSaidAndTrainingGoesOn) {
+TEST_P(PsCutTest, AnUnwritableOrUnreadableCheckpointIsReportedAndTrainingGoesOn) {
   ServerThread first(group, 0);
   ServerThread second(group, 1);
   const auto early = cut(first, second, 1, directory.path());
@@ -204,8 +204,8 @@ TEST_P(PsCutTest, ADamagedSliceIsRefusedByName) {
 
 INSTANTIATE_TEST_SUITE_P(Barrier, PsCutTest, testing::Values(Consistency::kBarrier));
 
-// Each push adds one to every row and has one place: however many there are, rows,
-// version and places have to say the same number.
+// Each push adds one to every row and has one place: after any number of pushes rows, version and
+// places have to give the same number.
 class PsFreeCutTest : public PsCutTest {};
 
 TEST_P(PsFreeCutTest, ACheckpointHoldsTheSamePushesOnEveryServerAndItsPlacesAreTheirs) {
@@ -230,7 +230,7 @@ TEST_P(PsFreeCutTest, ACheckpointHoldsTheSamePushesOnEveryServerAndItsPlacesAreT
       expect_cut(cut(first, second, n, fmt::format("c{}", n)));
     }
     training.join();
-    // Only the home of server 1 is told first: the other one hears of it from there.
+    // Only the home of server 1 gets the order first: the other server hears of it from there.
     auto told = second.cut({6, "c6"});
     ASSERT_EQ(told.wait_for(kGiveUp), std::future_status::ready);
     expect_cut(complete({told.get(), first.cut({6, "c6"}).get()}, "c6"));
@@ -276,9 +276,9 @@ TEST_P(PsFreeCutTest, ACheckpointInTheMiddleOfTrainingIsWhatItsVersionSays) {
   EXPECT_THAT(values(0), testing::ElementsAre(static_cast<float>(saved.version)));
 }
 
-// The second server is told of another one before it hears of the first: nobody waits
-// for a checkpoint that will never be.
-TEST_P(PsFreeCutTest, WhoAskedForACheckpointThatIsOvertakenHearsOfIt) {
+// The second server hears of another checkpoint before it hears of the first: no server waits for a
+// checkpoint that will never be.
+TEST_P(PsFreeCutTest, AnOvertakenCheckpointIsReportedToWhoeverAskedForIt) {
   group.root = directory.path();
   ServerThread first(group, 0);
   ServerThread second(group, 1);

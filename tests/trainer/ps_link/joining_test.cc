@@ -52,7 +52,7 @@ class PsLinkJoiningTest : public PsLinkTest {
     EXPECT_EQ(answered.wait_for(kGiveUp), std::future_status::ready);
     return answered.get();
   }
-  // Asks until it is so, and is never told so of another view.
+  // Asks until the server has a backup; every answer has this view.
   void await_backed(ServerThread& server, std::uint64_t number, std::uint64_t view) {
     const MonoTime until = SteadyClock().now() + kGiveUp;
     while (SteadyClock().now() < until) {
@@ -102,7 +102,7 @@ class PsLinkJoiningTest : public PsLinkTest {
   std::optional<wire::PsRoster> roster;
 };
 
-TEST_P(PsLinkJoiningTest, WhatJoinsWhileItTrainsHasEveryPushWhenTheOtherIsLost) {
+TEST_P(PsLinkJoiningTest, ABackupThatJoinedDuringTrainingHasEveryPushWhenTheOtherIsLost) {
   auto primary = std::make_unique<ServerThread>(group, 0);
   answer(*primary, serve(1, 1, wire::ReplicaRole::kAlone, first));
   std::atomic<std::uint64_t> pushed = 0;

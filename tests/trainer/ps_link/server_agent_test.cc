@@ -167,7 +167,7 @@ TEST_F(PsServerAgentTest, ACheckpointThatIsNotWrittenForTheJobsHangAfterFailsAnd
   leave(2, 0);
 }
 
-TEST_F(PsServerAgentTest, WhoIsToldToKeepItsRowsReadsNoCheckpoint) {
+TEST_F(PsServerAgentTest, AServerToldToKeepItsRowsReadsNoCheckpoint) {
   RealServer first(path(), 0);
   RealServer second(path(), 1);
   await_joins();
@@ -186,14 +186,14 @@ TEST_F(PsServerAgentTest, WhoIsToldToKeepItsRowsReadsNoCheckpoint) {
   leave(2, 0);
 }
 
-TEST_F(PsServerAgentTest, WhoseAttemptIsOverEndsAndChangesNothing) {
+TEST_F(PsServerAgentTest, AServerWhoseAttemptIsOverEndsAndChangesNothing) {
   RealServer server(path(), 0);
   await<wire::Join>(0);
   say(0, wire::Refused{wire::RefusalCode::kStale, "attempt 2 runs already"});
   EXPECT_EQ(server.outcome().value_or(-1), 0);
 }
 
-TEST_F(PsServerAgentTest, WhoIsNotWantedSaysWhy) {
+TEST_F(PsServerAgentTest, AServerThatIsRefusedSaysWhy) {
   RealServer server(path(), 0);
   await<wire::Join>(0);
   say(0, wire::Refused{wire::RefusalCode::kBusy, "again, please"});
@@ -214,7 +214,7 @@ TEST_F(PsServerAgentTest, AnAgentThatWasStartedAgainIsGreetedAgain) {
   leave(1, 0);
 }
 
-TEST_F(PsServerAgentTest, WhatItCannotServeIsRefusedAndItGoesOn) {
+TEST_F(PsServerAgentTest, AnOrderItCannotFollowIsRefusedAndItGoesOn) {
   RealServer first(path(), 0);
   RealServer second(path(), 1);
   await_joins();

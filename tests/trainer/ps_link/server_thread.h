@@ -1,4 +1,4 @@
-// A parameter server with a thread and a context of its own, as if it were a process.
+// A parameter server with its own thread and context, as if it were a process.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -39,7 +39,7 @@ class ServerThread {
     close(wake_);
   }
 
-  // On the server's thread.
+  // Calls it on the server's thread.
   void post(std::function<void(ServerLoop&)> call) {
     {
       const std::lock_guard lock(mutex_);

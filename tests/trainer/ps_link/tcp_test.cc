@@ -87,7 +87,7 @@ TEST_F(PsTcpTest, AKeyThatNobodyNamedGetsNothing) {
   leave(2, 0);
 }
 
-TEST_F(PsTcpTest, WhoHasLeftIsLetInNoMore) {
+TEST_F(PsTcpTest, AWorkerThatHasLeftIsNotLetInAgain) {
   RealServer first(path(), 0);
   RealServer second(path(), 1);
   begin();
@@ -129,7 +129,7 @@ TEST_F(PsTcpTest, ARunDirectoryOfAnotherJobIsNamedWithTheWayOut) {
                              HasSubstr("--run-dir")));
 }
 
-TEST(RunDirectoryOfAServer, IsMadeOnAHostThatDoesNotHaveItYet) {
+TEST(RunDirectoryOfAServer, IsCreatedOnAHostThatLacksIt) {
   const TempDir host;
   const std::string run_dir = host / "runs/run1";
   EXPECT_TRUE(check_run_directory(run_dir, "j1", "hostb"));
@@ -210,7 +210,7 @@ TEST_F(ListenTest, WhereNoneOfTheHostsIsThisMachineTheInterfaceHasToBeNamed) {
   EXPECT_THAT(bound.error().message, HasSubstr("[cluster] interface"));
 }
 
-TEST_F(ListenTest, OnOneMachineNothingLeavesIt) {
+TEST_F(ListenTest, OnOneMachineServersListenOnlyLocally) {
   for (const char* config :
        {"{}", R"({"cluster": {"hosts": []}})", R"({"cluster": {"hosts": ["10.0.0.1:7700"]}})"}) {
     const auto read = parse_listen_config(config);

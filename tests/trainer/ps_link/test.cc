@@ -17,7 +17,7 @@
 namespace antdt::ps {
 namespace {
 
-TEST_P(PsLinkTest, WhatCountedIsInEveryRowOnce) {
+TEST_P(PsLinkTest, EveryCountedPushIsInEachRowOnce) {
   const ServerThread first(group, 0);
   const ServerThread second(group, 1);
   std::vector<std::uint64_t> keys(200);
@@ -63,7 +63,7 @@ TEST_P(PsLinkTest, ASlowLinkShowsInWhatARequestTakes) {
   EXPECT_EQ((*slow)->take_hop(), std::nullopt) << "it was taken";
 }
 
-TEST_P(PsLinkTest, WhoIsOfAnotherGenerationOfTheGroupIsRefused) {
+TEST_P(PsLinkTest, AWorkerOfAnotherGenerationOfTheGroupIsRefused) {
   const ServerThread first(group, 0);
   const ServerThread second(group, 1);
   group.generation = group.generation.next();
@@ -145,7 +145,7 @@ TEST_P(PsBarrierTest, AnAbortWakesThePullThatWaitsAndLetsNothingMoreBegin) {
   EXPECT_EQ(later.error().kind, ErrorKind::kAborted);
 }
 
-TEST_P(PsBarrierTest, WhoIsIdleHearsOfEveryStepThatWasDecided) {
+TEST_P(PsBarrierTest, AnIdleWorkerHearsOfEveryDecidedStep) {
   ServerThread first(group, 0);
   const ServerThread second(group, 1);
   auto own = link(0);

@@ -1,4 +1,4 @@
-// What a worker has under way at its servers, several at once.
+// Tests of several requests of a worker that are under way at once.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -28,7 +28,7 @@ class PsUnderWayTest : public PsLinkTest {
     ASSERT_TRUE(pulled) << pulled.error().message;
     begun_ = std::move(*pulled);
   }
-  // Of one row of two floats, `n`-th and of place n - 1.
+  // Sends the `n`-th push, of one row of two floats and of place n - 1.
   static Status say_push(WorkerLink& link, const WorkerLink::Pulled& pulled, std::uint64_t n,
                          std::uint64_t step) {
     return link.say_push({{0, {{7}, {1, 1}}}}, pulled, {n, step, 1, n - 1, n, 1});
@@ -47,7 +47,7 @@ class PsUnderWayTest : public PsLinkTest {
 
 class PsUnderWayAtABarrier : public PsUnderWayTest {};
 
-// The pull of the next step is said before this one's push: the servers hold it back.
+// The pull of the next step is sent before this step's push: the servers hold it back.
 TEST_P(PsUnderWayAtABarrier, APullThatWaitsForAStepDoesNotStandInThePushesWay) {
   ASSERT_NO_FATAL_FAILURE(begin(1));
   const auto next = own_->say_pull({{0, {7}}}, 1);

@@ -273,7 +273,7 @@ TEST_F(SavedTally, IsTheCountsAsFloatsAndComesBackTheSame) {
   EXPECT_EQ(state_hash(*restored, Step{12}), state_hash(*engine_, Step{12}));
 }
 
-TEST_F(SavedTally, OfOtherDataIsRefusedAndChangesNothing) {
+TEST_F(SavedTally, ATallyOfOtherDataIsRefusedAndChangesNothing) {
   const auto other = engine_of(kRecords + 1);
   const auto loaded = load_state(*other, directory_.path());
   ASSERT_FALSE(loaded);

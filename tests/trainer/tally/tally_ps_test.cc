@@ -71,7 +71,7 @@ class Tally {
   std::optional<ps::Store> store;
 };
 
-TEST(PsTally, CountsEachRecordOnceForEachTimeItIsThereWhateverTheWeightOfTheStep) {
+TEST(PsTally, CountsEachOccurrenceOfARecordOnceWhateverTheWeightOfTheStep) {
   Tally tally(1);
   tally.train(examples_of({7, 999, 3, 7, 0}), 41);
   tally.train(examples_of({7}), 83);
@@ -79,7 +79,7 @@ TEST(PsTally, CountsEachRecordOnceForEachTimeItIsThereWhateverTheWeightOfTheStep
   EXPECT_EQ(tally.store->rows(), 5U) << "row 1 was made by looking, the others by training";
 }
 
-TEST(PsTally, OfThreeRowsCountsARecordInEachOfItsRows) {
+TEST(PsTally, WithThreeRowsCountsARecordInEachOfThem) {
   Tally tally(3);
   EXPECT_THAT(tally.model->rows_of(examples_of({2, 0, 2})).front().keys,
               ElementsAre(0, 1, 2, 6, 7, 8));

@@ -62,7 +62,7 @@ TEST(CompressedInteractions, AreTheWeightedProductsOfAllPairsInEachDimension) {
 }
 
 // More rows than are multiplied in one go, and no multiple of them.
-TEST(CompressedInteractions, OfALargeBatchHaveTheGradientsOfTheWholeProduct) {
+TEST(CompressedInteractions, ALargeBatchHasTheGradientsOfTheWholeProduct) {
   torch::manual_seed(2);
   const std::vector<torch::Tensor> ours = copies(
       {torch::randn({301, 3, 24}), torch::randn({301, 3, 20}), torch::randn({5, 480}) * 0.1});
@@ -73,8 +73,8 @@ TEST(CompressedInteractions, OfALargeBatchHaveTheGradientsOfTheWholeProduct) {
       theirs);
 }
 
-// As in the first layer.
-TEST(CompressedInteractions, OfVectorsWithThemselvesHaveBothGradients) {
+// The vectors are multiplied with themselves, as in the first layer.
+TEST(CompressedInteractions, TheProductOfVectorsWithThemselvesHasBothGradients) {
   torch::manual_seed(3);
   const std::vector<torch::Tensor> ours = copies({torch::randn({7, 3, 4}), torch::randn({5, 16})});
   const std::vector<torch::Tensor> theirs = copies(ours);
@@ -135,8 +135,7 @@ TrainerConfig model_config(const std::string& model) {
   return config;
 }
 
-// Whether somebody model_clicks depends on the first two fields together, and on
-// neither of them alone.
+// Whether a click depends on the first two fields together, and on neither of them alone.
 data::Examples model_clicks(std::size_t count, unsigned seed) {
   std::mt19937 random(seed);
   data::Examples out;
@@ -320,7 +319,7 @@ TEST_P(EveryClickModel, LearnsWhatFieldsMeanTogetherAndLogisticRegressionDoesNot
   EXPECT_LT(loss_after_training(model_config(GetParam())), 0.3);
 }
 
-TEST_P(EveryClickModel, WithoutCategoriesSaysSo) {
+TEST_P(EveryClickModel, WithoutCategoriesIsAnError) {
   data::DataShape numbers = model_shape();
   numbers.id_width = 0;
   const auto model = make_model(model_config(GetParam()), numbers);
@@ -330,7 +329,7 @@ TEST_P(EveryClickModel, WithoutCategoriesSaysSo) {
               ::testing::HasSubstr("'" + GetParam() + "' needs category columns"));
 }
 
-TEST(Dlrm, WithoutNumbersSaysSo) {
+TEST(Dlrm, WithoutNumbersIsAnError) {
   data::DataShape categories = model_shape();
   categories.dense_width = 0;
   const auto model = make_model(model_config("dlrm"), categories);
@@ -338,7 +337,7 @@ TEST(Dlrm, WithoutNumbersSaysSo) {
   EXPECT_THAT(model.error().message, ::testing::HasSubstr("'dlrm' needs numeric columns"));
 }
 
-TEST(XDeepFm, WithoutInteractionLayersSaysSo) {
+TEST(XDeepFm, WithoutInteractionLayersIsAnError) {
   TrainerConfig config = model_config("xdeepfm");
   config.cin_layers.clear();
   const auto model = make_model(config, model_shape());

@@ -208,7 +208,7 @@ TEST_P(EveryModel, AnySpreadOfTheGlobalBatchGivesTheSameWeights) {
       << "training does change the weights by more than the tolerance";
 }
 
-// Without momenta a row that is in no batch stays where it is in either way.
+// Without momenta a row that is in no batch stays unchanged in either way.
 TEST_P(EveryModel, RowsAloneGiveWhatTheWholeTableGives) {
   for (const std::string optimizer : {"sgd", "adagrad"}) {
     TrainerConfig config = config_of(GetParam(), optimizer);
@@ -392,7 +392,7 @@ TEST_P(EveryModelAndOptimizer, EachPartOfTheStateCounts) {
   }
 }
 
-TEST(TorchEngine, WhatABrokenStepLeftIsGoneOnceTheStateIsReplaced) {
+TEST(TorchEngine, LeftoversOfABrokenStepAreGoneOnceTheStateIsReplaced) {
   const auto shape = click_shape();
   const auto survivor = engine_of(config_of("deepfm", "adam"), shape);
   const auto broken = engine_of(config_of("deepfm", "adam"), shape);

@@ -142,8 +142,8 @@ class Server {
 
 using Named = std::vector<std::pair<std::string, torch::Tensor>>;
 
-// Where the parameters of a TorchEngine lie in its state, and those that are "dense"
-// on the servers in their table.
+// The offsets of the parameters of a TorchEngine in its state, and of the "dense" ones in the
+// servers' table.
 struct Layout {
   Layout(const TrainerConfig& config, const data::DataShape& shape) {
     const auto whole = make_model(config, shape);
@@ -220,8 +220,7 @@ class Translation {
 
  private:
   [[nodiscard]] std::string table_name() const { return model_.tables().front().name; }
-  // Where the rows of this table begin in those of the model's: what is called
-  // "first_order" is before the rest.
+  // The offset of this table's rows in those of the model: "first_order" comes before the rest.
   [[nodiscard]] std::size_t first_of(const wire::PsTable& table) const {
     return table.name == "first_order" || table.width == width_ ? 0 : 1;
   }
@@ -523,7 +522,7 @@ TEST(TorchPsModel, RowsOfAnotherBatchOrOfTheWrongSizeAreAnError) {
   }
 }
 
-TEST(TorchPsModel, WhatServersOrTheDataCannotDoIsRefused) {
+TEST(TorchPsModel, SettingsThatServersOrTheDataDoNotSupportAreRefused) {
   const auto refused = [](const TrainerConfig& config, const data::DataShape& shape) {
     const auto model = make_torch_ps_model(config, shape);
     EXPECT_FALSE(model);
@@ -563,7 +562,7 @@ TEST(UniqueKeys, AreTheIdsOnceAndRising) {
   }
 }
 
-TEST(KeyPositions, OfAnIdThatIsNotThereAreAnErrorAlsoWithoutAnyKey) {
+TEST(KeyPositions, AMissingIdIsAnErrorAlsoWithoutAnyKey) {
   KeyPositions positions_of;
   std::vector<std::int64_t> positions;
   EXPECT_TRUE(positions_of.find({}, {}, positions));

@@ -1,4 +1,4 @@
-// What tests of LibTorch's parts share.
+// Shared by the tests of LibTorch's parts.
 #pragma once
 
 #include <torch/torch.h>

@@ -1,4 +1,4 @@
-// Who sends the training state to whom.
+// Tests which member sends the training state to which.
 #include "trainer/worker/member/heal_plan.h"
 
 #include <gmock/gmock.h>
@@ -14,7 +14,7 @@ HealSlot holder(std::uint64_t step, std::uint64_t meta_bytes = 100) {
 }
 HealSlot newcomer() { return {false, Step{0}, 30, 2, 800, 77}; }
 
-// What the members do, by rank: "." nothing, "s" sends, "r" receives, "x" both.
+// The role of each member, by rank: "." nothing, "s" sends, "r" receives, "x" both.
 std::string flows(const std::vector<HealSlot>& slots) {
   std::string result;
   for (std::uint32_t rank = 0; rank < slots.size(); ++rank) {
@@ -40,7 +40,7 @@ TEST(HealPlan, NewcomersPassOnWhatTheyReceiveAroundTheRingToo) {
   EXPECT_EQ(flows({newcomer(), newcomer(), holder(7), newcomer()}), "xrsx");
 }
 
-TEST(HealPlan, WhoIsAStepBehindReceivesFromWhoIsNot) {
+TEST(HealPlan, MembersAStepBehindReceiveFromThoseThatAreNot) {
   EXPECT_EQ(flows({holder(7), holder(8), holder(7), holder(8)}), "rsrs");
   EXPECT_EQ(heal_plan(std::vector{holder(7), holder(8)}, 0)->step, Step{8});
   EXPECT_EQ(heal_plan(std::vector{holder(7), holder(8)}, 1)->step, Step{8});
@@ -53,7 +53,7 @@ TEST(HealPlan, AStepThatSomebodyWithoutTheStateNamesCountsForNothing) {
   EXPECT_EQ(heal_plan(std::vector{holder(7), lost}, 1)->step, Step{7});
 }
 
-TEST(HealPlan, WhatGoesBeforeThePartsIsAsLongAsItsSourceSays) {
+TEST(HealPlan, TheHeaderBeforeThePartsIsAsLongAsItsSourceSays) {
   const std::vector slots{holder(7, 111), newcomer(), newcomer(), holder(7, 222), newcomer()};
   const std::vector<std::uint64_t> expected{111, 111, 111, 222, 222};
   for (std::uint32_t rank = 0; rank < slots.size(); ++rank) {

@@ -23,7 +23,7 @@ TEST(HopTimer, AMemberThatWaitsWantsItsHopMeasuredNowAndThen) {
   EXPECT_TRUE(timer.wants(at(1200)));
 }
 
-TEST(HopTimer, WhoBeginsToWaitAfterALongTimeWantsItAtOnce) {
+TEST(HopTimer, AWaitThatBeginsAfterALongTimeAsksForTheHopTimesAtOnce) {
   const MonoTime start{std::chrono::hours(1)};
   HopTimer timer(start);
   MonoTime now = start;

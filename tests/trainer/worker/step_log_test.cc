@@ -81,7 +81,7 @@ TEST(StepLog, ANewGenerationBeginsWithNothing) {
   EXPECT_TRUE(log.history().runs.empty());
 }
 
-TEST(StepLog, WhatNobodyRecordsIsBoundedAndTheNewestIsKept) {
+TEST(StepLog, UnrecordedStepsAreBoundedAndTheNewestAreKept) {
   StepLog log;
   log.begin(Generation{1});
   Members members(log);

@@ -14,7 +14,7 @@ namespace {
 constexpr std::size_t kFields = 1 + kCriteoNumbers + kCriteoCategories;
 constexpr double kMissing = std::numeric_limits<double>::quiet_NaN();
 
-// Value of each hexadecimal digit; 16 for other characters.
+// The value of each hexadecimal digit; 16 for other characters.
 constexpr std::array<std::uint8_t, 256> kHexDigit = [] {
   std::array<std::uint8_t, 256> table{};
   table.fill(16);
@@ -27,12 +27,12 @@ constexpr std::array<std::uint8_t, 256> kHexDigit = [] {
   return table;
 }();
 
-// Both readers advance to the field's end and say whether it is well-formed.
+// Both functions advance to the field's end and return whether it is well-formed.
 bool read_number(const char*& at, const char* end, double& value) {
   const char* first = at;
   const bool negative = at != end && *at == '-';
   if (negative) ++at;
-  std::uint64_t magnitude = 0;  // wraps where there are too many digits, which is refused below
+  std::uint64_t magnitude = 0;  // wraps around if there are too many digits, which is refused below
   const char* digits = at;
   while (at != end && *at >= '0' && *at <= '9') {
     magnitude = magnitude * 10 + static_cast<std::uint64_t>(*at++ - '0');
@@ -65,7 +65,7 @@ std::string_view field_of(std::string_view line, std::size_t index) {
   return line.substr(0, line.find('\t'));
 }
 
-// The slow path: finds out what is wrong with a row that parse() stopped at.
+// The slow path: finds out why parse() refused a row.
 std::string explain(std::string_view line) {
   const auto fields = static_cast<std::size_t>(std::count(line.begin(), line.end(), '\t')) + 1;
   if (fields != kFields) {

@@ -1,6 +1,5 @@
-// Criteo's click logs: a label (0 or 1), 13 whole numbers and 26 categories in
-// hexadecimal, separated by tabs. Numbers and categories may be empty (missing),
-// numbers may be negative.
+// Criteo's click logs: a label (0 or 1), 13 whole numbers and 26 categories in hexadecimal,
+// separated by tabs. Numbers and categories may be empty (missing), and numbers may be negative.
 #pragma once
 
 #include "trainer/data/formats/row_format.h"

@@ -83,8 +83,8 @@ bool CsvFormat::parse(std::string_view line, Row& row) const {
     row.problem = next_field(line, more, unquoted, field);
     if (!row.problem.empty()) return false;
     if (column.kind == ColumnKind::kLabel) {
-      // A label with doubled quotes would not outlive `unquoted`; one in plain
-      // quotes is found in the line itself.
+      // A label with doubled quotes would not outlive `unquoted`; a label in plain quotes refers
+      // into the line itself.
       if (field.data() == unquoted.data() && !field.empty()) {
         const char* quote = before;
         while (*quote != '"') ++quote;

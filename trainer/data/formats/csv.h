@@ -1,8 +1,7 @@
-// Text with one record a line and a separator between fields.
+// Text with one record on each line and a separator between fields.
 //
-// A field may be in double quotes, with "" for a quote inside; spaces around an
-// unquoted field do not count. A quoted field ends on its line. An empty number
-// or category is missing.
+// A field may be in double quotes, with "" for a quote inside; spaces around an unquoted field are
+// ignored. A quoted field must end on its line. An empty number or category is missing.
 #pragma once
 
 #include <vector>
@@ -23,8 +22,8 @@ class CsvFormat final : public RowFormat {
   [[nodiscard]] bool accepts_text_labels() const override { return true; }
 
  private:
-  // Takes the field at the front of `rest` and the separator after it away;
-  // `unquoted` holds a field that had quotes in it. Empty: fine; else the problem.
+  // Removes the field at the front of `rest` with the separator after it; `unquoted` stores a field
+  // that had quotes in it. Returns the problem; empty: none.
   [[nodiscard]] std::string next_field(std::string_view& rest, bool& more, std::string& unquoted,
                                        std::string_view& field) const;
 

@@ -56,7 +56,7 @@ IdMap IdMap::vocabulary(const Vocabulary& vocabulary) {
 std::int64_t IdMap::id(std::size_t field, std::uint64_t key) const {
   const Field& f = fields_[field];
   if (hashes_) {
-    // The high half of hash x rows: as even as a remainder, without a division.
+    // The high half of hash x rows is as uniform as a remainder, without a division.
     const auto product = static_cast<Wide>(mix64(key ^ f.salt)) * rows_;
     return static_cast<std::int64_t>(product >> 64);
   }

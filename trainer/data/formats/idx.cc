@@ -125,7 +125,7 @@ class IdxReader final : public RecordReader {
 
  private:
   std::vector<FilePair> pairs_;
-  std::vector<std::uint64_t> first_;  // record of each file
+  std::vector<std::uint64_t> first_;  // first record of each file
   std::uint64_t records_ = 0;
   DataShape shape_;
 };

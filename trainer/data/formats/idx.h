@@ -1,6 +1,5 @@
-// IDX files: images of unsigned bytes in three dimensions (count, height, width)
-// or four (count, channels, height, width), and label files in one (count).
-// Pixels become value / 255.
+// IDX files: images of unsigned bytes in three dimensions (count, height, width) or four (count,
+// channels, height, width), and label files in one (count). A pixel becomes value / 255.
 #pragma once
 
 #include <memory>
@@ -12,10 +11,10 @@
 
 namespace antdt::data {
 
-// Checks the files and writes an index without offsets: sizes, fingerprints.
-// Files of images and labels take turns in it.
+// Checks the files and writes an index with sizes and fingerprints but without offsets. Image and
+// label files alternate in it.
 [[nodiscard]] Status build_idx(const DataConfig& config, IndexWriter& writer);
-// `classes` is that of the training data.
+// `classes` is the number of classes of the training data.
 [[nodiscard]] Result<std::unique_ptr<RecordReader>> open_idx(const Index& index,
                                                              std::uint32_t classes);
 

@@ -1,4 +1,4 @@
-// Label texts into what a loss takes.
+// Converts label texts into a loss's input.
 #pragma once
 
 #include <cstdint>
@@ -8,24 +8,23 @@
 
 namespace antdt::data {
 
-// Labels are numbers, or names of classes, as the first one says. Whole numbers
-// from 0 are classes too, unless a label is none of that: then the task is to
-// predict a number.
+// The first label decides whether labels are numbers or names of classes. Whole numbers from 0 on
+// are classes, too, unless some label is not a class number: then the task is to predict a number.
 class Labels {
  public:
   Labels() = default;
   explicit Labels(bool may_be_names) : may_be_names_(may_be_names) {}
-  // As stored in an index: class names, or the number of classes.
+  // From an index: class names, or the number of classes.
   Labels(std::vector<std::string> names, std::uint32_t classes);
 
-  // Looks at one more label; not empty: what is wrong with it. When frozen,
-  // names that are new are wrong.
+  // Learns from one more label. Returns what is wrong with it; empty: nothing. When frozen, new
+  // names are wrong.
   [[nodiscard]] std::string learn(std::string_view text);
   void freeze() { frozen_ = true; }
-  // Number of the class, or the number itself; -1 for a name that is unknown.
+  // Number of the class, or the number itself; -1 for an unknown name.
   [[nodiscard]] float value(std::string_view text) const;
 
-  [[nodiscard]] std::uint32_t classes() const;  // 1: a number to predict
+  [[nodiscard]] std::uint32_t classes() const;  // 1: the task is to predict a number
   [[nodiscard]] const std::vector<std::string>& names() const { return names_; }
 
  private:

@@ -1,4 +1,4 @@
-// A line of text into its values.
+// Parses a line of text into its values.
 #pragma once
 
 #include <cstdint>
@@ -10,9 +10,9 @@ namespace antdt::data {
 
 // The values of one row; reused from row to row.
 struct Row {
-  std::string_view label;           // into the line
-  std::vector<double> numbers;      // NaN where missing
-  std::vector<std::uint64_t> keys;  // of the categories: see features.h
+  std::string_view label;           // refers into the line
+  std::vector<double> numbers;      // NaN if missing
+  std::vector<std::uint64_t> keys;  // keys of the categories: see features.h
   std::string problem;              // why parse() refused the row
 };
 
@@ -21,11 +21,11 @@ class RowFormat {
   virtual ~RowFormat() = default;
   [[nodiscard]] virtual std::size_t numbers() const = 0;
   [[nodiscard]] virtual std::size_t categories() const = 0;
-  // Of the index fields: numbers first, then categories.
+  // Number of fields with ids: numbers first, then categories.
   [[nodiscard]] std::size_t fields() const { return numbers() + categories(); }
-  // Reads a line without its end. False: it is malformed, row.problem says how.
+  // Parses a line without its line end. False if it is malformed; row.problem says why.
   [[nodiscard]] virtual bool parse(std::string_view line, Row& row) const = 0;
-  // Whether the first line of each file is a header; and what is wrong with it, if
+  // Whether the first line of each file is a header; check_header: what is wrong with it, if
   // anything.
   [[nodiscard]] virtual bool has_header() const { return false; }
   [[nodiscard]] virtual std::string check_header(std::string_view) const { return {}; }

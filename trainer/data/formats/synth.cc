@@ -20,9 +20,9 @@ namespace antdt::data {
 namespace {
 
 constexpr double kBaseRate = 0.25;
-// Spread of the logit from single fields and from pairs of fields: together they
-// make the best AUC about 0.80, of which a model without interactions misses
-// about 0.01. Pairs are of fields with few values, so that they can be learnt.
+// Spread of the logit from single fields and from pairs of fields. Together they give a best AUC of
+// about 0.80, of which a model without interactions misses about 0.01. Pairs use fields with few
+// values, so that they can be learnt.
 constexpr double kMainSpread = 1.3;
 constexpr double kPairSpread = 0.35;
 constexpr std::size_t kPairs = 4;
@@ -47,11 +47,11 @@ class Random {
 
 struct NumberField {
   double mean = 0, spread = 0;  // of the logarithm
-  double missing = 0;           // share
-  double effect = 0;            // of the standardised logarithm
+  double missing = 0;           // share of missing values
+  double effect = 0;            // effect of the standardised logarithm
 };
 struct CategoryField {
-  std::vector<double> cumulative;  // Zipf's law
+  std::vector<double> cumulative;  // by Zipf's law
   std::vector<double> effect;
   std::vector<std::array<double, kLatent>> latent;
   std::vector<std::uint32_t> token;
@@ -60,7 +60,7 @@ struct FeaturePair {
   std::size_t first = 0, second = 0;
 };
 
-// One row before its label.
+// A row before its label is drawn.
 struct Draw {
   std::array<std::optional<std::int64_t>, kCriteoNumbers> numbers;
   std::array<std::size_t, kCriteoCategories> values{};  // 0: missing in the file
@@ -110,7 +110,7 @@ class PlantedModel {
  private:
   void make_category(std::size_t index, Random& random) {
     CategoryField& field = categories_[index];
-    // From 8 values to some 200, spread evenly on a logarithmic scale.
+    // From 8 values to some 200, evenly spread on a logarithmic scale.
     const auto count = static_cast<std::size_t>(
         8 * std::pow(25.0, static_cast<double>(index) / (kCriteoCategories - 1)));
     const double exponent = 0.9 + 0.4 * random.uniform();
@@ -133,7 +133,7 @@ class PlantedModel {
     if (random.uniform() < field.missing) return;
     const double value = std::min(std::exp(field.mean + field.spread * z), 1e9);
     row.numbers[index] = static_cast<std::int64_t>(value);
-    // Of the whole number in the file, so that nothing of it is hidden.
+    // Uses the whole number in the file, so that the model can see all of it.
     row.main += field.effect * (std::log1p(std::floor(value)) - field.mean) / field.spread;
   }
 
@@ -141,8 +141,8 @@ class PlantedModel {
     return main_scale_ * row.main + pair_scale_ * row.pairs;
   }
 
-  // Scales both parts to the wanted spread, then finds the bias that gives the
-  // wanted base rate, by bisection over a sample.
+  // Scales both parts to the wanted spread, then finds the bias that gives the wanted base rate, by
+  // bisection over a sample.
   void calibrate(std::uint64_t seed) {
     Random random(seed);
     std::vector<Draw> sample;
@@ -181,7 +181,7 @@ void append_line(const PlantedModel& model, const Draw& row, bool click, std::st
   }
   for (std::size_t i = 0; i < kCriteoCategories; ++i) {
     out.push_back('\t');
-    // The most frequent value of every fourth field is a missing one.
+    // In every fourth field, the most frequent value is a missing one.
     if (i % 4 == 3 && row.values[i] == 0) continue;
     std::uint32_t token = model.token(i, row.values[i]);
     for (int digit = 0; digit < 8; ++digit, token <<= 4) {
@@ -191,7 +191,7 @@ void append_line(const PlantedModel& model, const Draw& row, bool click, std::st
   out.push_back('\n');
 }
 
-using Scored = std::vector<std::pair<double, bool>>;  // true probability, clicked
+using Scored = std::vector<std::pair<double, bool>>;  // true probability and whether it was clicked
 
 Result<Scored> write_rows(const PlantedModel& model, std::uint64_t rows, std::uint64_t seed,
                           const std::string& path) {

@@ -1,4 +1,4 @@
-// Click logs from a planted model, so that a result can be judged.
+// Click logs drawn from a known model, so that results can be judged.
 #pragma once
 
 #include <cstdint>
@@ -12,13 +12,12 @@ struct SynthReport {
   std::string train_file, eval_file;
   std::uint64_t train_rows = 0, eval_rows = 0;
   double best_auc = 0;       // of the true probabilities on the evaluation rows
-  double best_log_loss = 0;  // theirs too: what no model can better but by luck
+  double best_log_loss = 0;  // likewise: no model can beat it except by luck
   double base_rate = 0;      // share of clicks in the training rows
 };
 
-// Writes out_dir/train.tsv (`rows` rows) and out_dir/eval.tsv (a quarter of
-// them, at least 1000) in Criteo's format; out_dir is made where it is missing.
-// The same seed gives the same bytes.
+// Writes out_dir/train.tsv (`rows` rows) and out_dir/eval.tsv (a quarter of them, at least 1000) in
+// Criteo's format; out_dir is made if it is missing. The same seed gives the same bytes.
 [[nodiscard]] Result<SynthReport> synthesize_criteo(std::uint64_t rows, std::uint64_t seed,
                                                     const std::string& out_dir);
 

@@ -19,7 +19,7 @@ constexpr std::size_t kFooterWords = 5;
 
 std::string hex(std::uint64_t value) { return fmt::format("{:016x}", value); }
 
-// What adds up to `keys`, without going round.
+// Whether the sizes add up to `keys`, without overflow.
 bool adds_up(std::span<const std::uint64_t> sizes, std::uint64_t keys) {
   for (const std::uint64_t size : sizes) {
     if (size > keys) return false;
@@ -50,7 +50,7 @@ std::string encode_meta(const IndexMeta& meta) {
                       {"classes", meta.classes},
                       {"vocabulary_sizes", meta.vocabulary_sizes},
                       {"built_by", meta.built_by}};
-  // Paths and class names are bytes of the user's, not always UTF-8.
+  // Paths and class names are the user's bytes, and may not be UTF-8.
   return whole.dump(-1, ' ', false, json::error_handler_t::replace);
 }
 
@@ -125,7 +125,7 @@ Result<Index> Index::open(const std::string& path) {
   const std::string_view meta = bytes.substr(kIndexMagic.size() + (records + keys) * 8, meta_bytes);
   if (XXH3_64bits(meta.data(), meta.size()) != meta_hash) return broken();
   ANTDT_TRY(index.meta_, decode_meta(meta));
-  // The map begins on a page and the magic has 8 bytes: these are aligned.
+  // The mapping begins on a page and the magic has 8 bytes, so these words are aligned.
   const auto* words = reinterpret_cast<const std::uint64_t*>(bytes.data() + kIndexMagic.size());
   index.offsets_ = {words, records};
   index.vocabulary_ = {words + records, keys};

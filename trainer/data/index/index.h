@@ -1,5 +1,4 @@
-// The index of a data set: where each record begins, and what was learnt in the
-// pass that found out.
+// The index of a data set: where each record begins, and what the pass over the data learnt.
 //
 // A file in the cache directory, written once and never changed:
 //
@@ -9,11 +8,10 @@
 //   meta: JSON (IndexMeta)                   meta_bytes
 //   records, vocabulary keys, meta_bytes, XXH3 of meta, "ANTDTIX1"   5 x 8 bytes
 //
-// all little-endian. It is written beside its place and renamed, so a file that
-// is there is whole; sizes and the checksum of meta are checked all the same. It
-// is valid as long as every data file has the size, times and sample fingerprint that
-// it had, and this release would build the same one from it. Data sets without text
-// (IDX) have no offsets.
+// all little-endian. It is written beside its place and renamed, so an existing file is complete;
+// sizes and the checksum of meta are checked all the same. It is valid as long as every data file
+// has the size, times and sample fingerprint that it had, and this release would build the same
+// index from it. Data sets without text (IDX) have no offsets.
 #pragma once
 
 #include <cstdint>
@@ -45,7 +43,7 @@ struct IndexMeta {
   std::string quarantine_file;
   std::vector<std::string> class_names;
   std::uint32_t classes = 0;
-  std::vector<std::uint64_t> vocabulary_sizes;  // empty: none was made
+  std::vector<std::uint64_t> vocabulary_sizes;  // empty: no vocabulary was made
   std::string built_by;                         // see built_by() in index_build.h
 };
 
@@ -54,22 +52,21 @@ inline constexpr std::string_view kIndexMagic = "ANTDTIX1";
 [[nodiscard]] std::string encode_meta(const IndexMeta& meta);
 [[nodiscard]] Result<IndexMeta> decode_meta(std::string_view json);
 
-// 16 hex digits of XXH3.
+// XXH3 as 16 hex digits.
 [[nodiscard]] std::string fingerprint_of(std::string_view bytes);
 [[nodiscard]] std::string sample_fingerprint(std::string_view bytes);
-// Over the files' sizes and fingerprints, in order; paths do not count.
+// Of the files' sizes and fingerprints, in order; paths do not count.
 [[nodiscard]] std::string fingerprint_of(const IndexMeta& meta);
 
 class Index {
  public:
-  // kCorrupt when the file is not a whole index, kUsage when there is none.
+  // kCorrupt if the file is not a complete index, kUsage if there is none.
   [[nodiscard]] static Result<Index> open(const std::string& path);
 
   [[nodiscard]] const IndexMeta& meta() const { return meta_; }
   [[nodiscard]] std::span<const std::uint64_t> offsets() const { return offsets_; }
   [[nodiscard]] Vocabulary vocabulary() const;
-  // Whether the data files are still those that were indexed, by size, times and
-  // sample.
+  // Whether the data files are still those that were indexed, judged by size, times and sample.
   [[nodiscard]] bool matches_files() const;
 
  private:

@@ -21,9 +21,9 @@ namespace {
 
 constexpr std::size_t kHashChunk = 1 << 20;
 
-// To be raised with every change of what is a record, which one is malformed, and in which
-// order records, classes and vocabularies are numbered. Indexes of another version are not
-// used, and hosts of different versions do not train together.
+// Raise this with every change of what a record is, which rows are malformed, and in which order
+// records, classes and vocabularies are numbered. Indexes of another version are not used, and
+// hosts of different versions do not train together.
 constexpr int kBuilderVersion = 2;
 
 // One pass over the text files of a data set.
@@ -152,7 +152,8 @@ class TextPass {
   std::string quarantine_, first_bad_;
 };
 
-// What makes two indexes differ, besides the contents of the files: the name of one in the cache.
+// The name of an index in the cache: depends on everything that makes two indexes differ, except
+// the contents of the files.
 std::string cache_key(const DataConfig& config, const Index* train) {
   std::string text = built_by(config) + "\n";
   for (const std::string& path : config.paths) text += path + "\n";
@@ -180,7 +181,7 @@ std::optional<Index> open_valid(const DataConfig& config, const std::string& pat
   return std::move(*index);
 }
 
-// Waits for whoever builds the same index; an owner that died leaves the lock.
+// Waits for the process that builds the same index. A process that dies releases the lock.
 Result<FileLock> lock(const std::string& path) {
   while (true) {
     auto taken = FileLock::acquire(path + ".lock");

@@ -1,4 +1,4 @@
-// The pass over a data set that makes its index.
+// Makes the index of a data set in one pass over it.
 #pragma once
 
 #include <memory>
@@ -12,16 +12,16 @@
 
 namespace antdt::data {
 
-// What decides how the bytes of a file become records, in words: format, options, and the
-// version of this code. Two that differ may number the same file's records differently.
+// Describes in words how the bytes of a file become records: format, options, and the version of
+// this code. If two descriptions differ, the same file's records may be numbered differently.
 [[nodiscard]] std::string built_by(const DataConfig& config);
 
-// Nothing for formats that are not text.
+// Null for formats that are not text.
 [[nodiscard]] std::unique_ptr<RowFormat> make_row_format(const DataConfig& config);
 
-// The index of `config`'s files: that in `cache_dir` if it is valid, else a new
-// one, built under a lock file so that processes that start together build it
-// once. `train` holds the classes that labels must be of; nullptr: learn them.
+// The index of `config`'s files: the one in `cache_dir` if it is valid, else a new one, which is
+// built under a lock file so that processes that start together build it once. `train` has the
+// classes that labels must belong to; null: learn them.
 [[nodiscard]] Result<Index> ensure_index(const DataConfig& config, const std::string& cache_dir,
                                          const Index* train);
 

@@ -21,7 +21,7 @@ class IndexWriter {
     if (pending_.size() == kPending) flush();
   }
   [[nodiscard]] std::uint64_t records() const { return records_; }
-  // Syncs, renames into place. Errors of the writes before come here.
+  // Syncs the file and renames it into place. Returns errors of earlier writes, too.
   [[nodiscard]] Status finish(const IndexMeta& meta, const Vocabulary& vocabulary);
 
  private:
@@ -31,7 +31,7 @@ class IndexWriter {
   void write(const void* data, std::size_t bytes);
 
   std::string path_;
-  FileWriter file_;  // unless finished, nothing stays
+  FileWriter file_;  // removes the file, unless it is finished
   std::vector<std::uint64_t> pending_;
   std::uint64_t records_ = 0;
 };

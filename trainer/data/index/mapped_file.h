@@ -1,4 +1,4 @@
-// A file as bytes in memory, read-only.
+// A file mapped into memory, read-only.
 #pragma once
 
 #include <cstdint>
@@ -19,8 +19,8 @@ class MappedFile {
 
   [[nodiscard]] const std::string& path() const { return path_; }
   [[nodiscard]] std::string_view bytes() const { return {data_, size_}; }
-  // As they were when the file was opened. What is written over a file may leave its mtime as
-  // it was (cp -p, rsync -t), never its ctime.
+  // The times when the file was opened. Overwriting a file may leave its mtime as it was (cp -p,
+  // rsync -t), but never its ctime.
   [[nodiscard]] std::int64_t mtime_ns() const { return mtime_ns_; }
   [[nodiscard]] std::int64_t ctime_ns() const { return ctime_ns_; }
   void expect_sequential() const;  // it will be read from front to back
@@ -34,8 +34,7 @@ class MappedFile {
   std::int64_t ctime_ns_ = 0;
 };
 
-// Opens a file of a data set: one that is empty or compressed is an error
-// (kUsage) that says what to do.
+// Opens a file of a data set. If it is empty or compressed, the error (kUsage) says what to do.
 [[nodiscard]] Result<MappedFile> open_data_file(const std::string& path);
 
 }  // namespace antdt::data

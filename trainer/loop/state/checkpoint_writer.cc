@@ -14,9 +14,9 @@
 namespace antdt::trainer {
 namespace {
 
-// Between two looks at whether it is to be given up.
+// How often the thread checks whether to give up.
 constexpr int kLookMs = 50;
-// What is waited for a child that was killed.
+// How long to wait for a child that was killed.
 constexpr int kMomentMs = 100;
 
 std::uint64_t size_of(const StateFile& file) {
@@ -140,7 +140,7 @@ void CheckpointWriter::say(const Writing& writing, std::uint64_t done_bytes) {
       {"writing the checkpoint", writing.about.directory, done_bytes, writing.total_bytes});
 }
 
-// It has ended, or is to.
+// The child has ended, or must end.
 void CheckpointWriter::reap(pid_t child) {
   ::kill(child, SIGKILL);
   killed_ = child;

@@ -1,14 +1,15 @@
-// Writes checkpoints of a member's state while the member trains on.
+// Writes checkpoints of a member's state while the member goes on training.
 //
 //   idle --begin()--> writing --the child is done, fails, stands still, give_up()--> idle
 //
-// The state is copied by making a child process of this one (state_child.h), which the training
-// thread waits for no longer than that takes; a thread beside hears how far the child is, says so
-// with the member's reports, and in the end what was written, or why not. One checkpoint at a
-// time. What stands still for `patience` is given up: it costs the checkpoint, not the member.
+// The state is copied by forking a child process (state_child.h); the training thread waits only
+// for the fork. A second thread follows the child's progress, reports it with the member's reports,
+// and in the end reports what was written, or why it failed. There is one checkpoint at a time. If
+// it makes no progress for `patience` it is given up, which costs the checkpoint and not the
+// member.
 //
-// A child that was killed in a call to a disk that does not answer ends when the disk answers.
-// Until then there is no second one.
+// A child that was killed during a call to a disk that does not answer ends when the disk answers.
+// Until then there is no second child.
 #pragma once
 
 #include <sys/types.h>
@@ -31,8 +32,8 @@ namespace antdt::trainer {
 
 class CheckpointWriter {
  public:
-  // Called once for each begin(), on the thread beside or, where there is no child, before
-  // begin() returns. What it is given has directory, files and error filled in.
+  // Called once for each begin(), on the second thread or, if there is no child, before begin()
+  // returns. Its argument has directory, files and error filled in.
   using Done = std::function<void(wire::CheckpointWritten)>;
 
   CheckpointWriter(client::Client& client, Duration patience)
@@ -42,17 +43,19 @@ class CheckpointWriter {
   CheckpointWriter& operator=(const CheckpointWriter&) = delete;
 
   [[nodiscard]] bool busy() const { return busy_; }
-  // Into RUN_DIR/checkpoints/.tmp-<step>-g<generation>-<worker>.<attempt>, a directory of this
-  // member's own: one that was replaced and does not know it yet writes beside its successor, and
-  // the generation tells what is left of training that was given up. Not while it is busy.
+  // Writes into RUN_DIR/checkpoints/.tmp-<step>-g<generation>-<worker>.<attempt>, a directory of
+  // this member alone: a stale member that does not know yet that it was replaced writes beside its
+  // successor, and the generation identifies what is left of training that was given up. Must not
+  // be called while it is busy.
   void begin(const Engine& engine, wire::CheckpointWritten about, Done done);
-  // Ends what is written, if anything, and says so with this reason. When it returns all is said.
+  // Ends the present write, if any, and reports it with this reason. When this returns, everything
+  // has been reported.
   void give_up(const std::string& reason);
 
  private:
   struct Writing {
     wire::CheckpointWritten about;
-    std::vector<StateFile> files;  // names and sizes; what they lie in may have changed
+    std::vector<StateFile> files;  // names and sizes; the memory of their contents may have changed
     std::uint64_t total_bytes = 0;
     StateChild child;
     Done done;
@@ -69,9 +72,9 @@ class CheckpointWriter {
   const Duration patience_;
   std::atomic<bool> busy_ = false;
   std::atomic<bool> given_up_ = false;
-  std::string reason_;             // of giving up; written before given_up_
-  std::thread thread_;             // of the checkpoint that is written, or was written last
-  std::atomic<pid_t> killed_ = 0;  // and not ended; 0: none
+  std::string reason_;             // why it was given up; written before given_up_
+  std::thread thread_;             // of the present checkpoint, or the last one
+  std::atomic<pid_t> killed_ = 0;  // a killed child that has not ended; 0: none
 };
 
 }  // namespace antdt::trainer

@@ -12,7 +12,7 @@ using worker::HealSlot;
 
 constexpr std::size_t kChunkBytes = 1024 * 1024;
 
-// As numbers, in the byte order of the machine, as the parts are themselves.
+// Numbers in this machine's byte order, like the parts themselves.
 using SlotBytes = std::array<std::uint64_t, 6>;
 SlotBytes encode(const HealSlot& slot) {
   return {slot.has_state ? 1U : 0U, slot.step.value, slot.meta_bytes, slot.parts,
@@ -26,12 +26,12 @@ HealSlot slot_of(const worker::CompareStates& own, std::span<const std::span<std
   HealSlot slot{own.has_state, own.step, own.meta.size(), parts.size(), 0, 0xcbf29ce484222325};
   for (const auto& part : parts) {
     slot.part_bytes += part.size();
-    slot.part_sizes = (slot.part_sizes ^ part.size()) * 0x100000001b3;  // FNV-1a, by size
+    slot.part_sizes = (slot.part_sizes ^ part.size()) * 0x100000001b3;  // FNV-1a over the sizes
   }
   return slot;
 }
 
-// One member's part in passing `bytes` along; `passed` hears of each piece.
+// One member's part in passing `bytes` along the ring; `passed` is called after each piece.
 Status pass_on(Collective& collective, const HealPlan& plan, std::span<std::byte> bytes,
                const std::function<void(std::size_t)>& passed) {
   for (std::size_t at = 0; at < bytes.size(); at += kChunkBytes) {
@@ -43,7 +43,7 @@ Status pass_on(Collective& collective, const HealPlan& plan, std::span<std::byte
   return {};
 }
 
-// Room for a state beside the one in the engine.
+// Memory for a second state beside the one in the engine.
 class Aside {
  public:
   std::vector<std::span<std::byte>> like(std::span<const std::span<std::byte>> parts) {

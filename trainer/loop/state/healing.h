@@ -1,5 +1,5 @@
-// Handing the training state over inside a new generation, as the members' machines want it
-// (trainer/worker/member/heal_plan.h): the bytes of an engine's parts over the collective.
+// Passes the training state on inside a new generation, as the members' machines decide
+// (trainer/worker/member/heal_plan.h): sends the bytes of an engine's parts over the collective.
 #pragma once
 
 #include <cstdint>
@@ -14,14 +14,14 @@
 
 namespace antdt::trainer {
 
-// Everybody's slot, by rank. Every member of `collective` calls it at the same moment.
+// The slots of all members, by rank. All members of `collective` call it at the same moment.
 [[nodiscard]] Result<std::vector<worker::HealSlot>> compare_states(
     Collective& collective, Engine& engine, const worker::CompareStates& own);
 
-// Is told of each piece that has come, with the bytes so far and those of all.
+// Called after each piece that was received, with the bytes so far and the total.
 using Received = std::function<void(std::uint64_t bytes, std::uint64_t of_all)>;
-// Receives the state, passes it on, or both; what was before the parts of the received one. After
-// an error a member that keeps its own has it as it was; any other may have a mixture.
+// Receives the state, passes it on, or both; returns the metadata that came before the parts. After
+// an error, a member that keeps its own state has it unchanged; any other may have a mixture.
 [[nodiscard]] Result<std::string> pass_state(Collective& collective, Engine& engine,
                                              const worker::PassState& pass,
                                              const Received& received = nullptr);

@@ -1,4 +1,4 @@
-// What was written beside the steps, on its way back to the training thread.
+// Results of checkpoints, on their way back to the training thread.
 #pragma once
 
 #include <mutex>
@@ -8,7 +8,7 @@
 
 namespace antdt::trainer {
 
-// Put in by the writer's thread, taken out by the training thread. One at a time.
+// The writer's thread puts a result in, and the training thread takes it out. One at a time.
 class Saves {
  public:
   void put(wire::CheckpointWritten written);

@@ -22,10 +22,10 @@
 namespace antdt::trainer {
 namespace {
 
-constexpr int kNiceness = 10;  // training comes first
+constexpr int kNiceness = 10;  // so that training comes first
 constexpr int kReportsFd = 3;
 
-// All that the child needs, made before it is.
+// Everything that the child needs, prepared before the fork.
 struct ChildFile {
   std::string path;
   std::vector<std::span<const std::byte>> parts;
@@ -49,10 +49,10 @@ void say(ChildReport::Kind kind, std::uint64_t file, std::uint64_t value) {
   do {
     written = ::write(kReportsFd, &report, sizeof report);
   } while (written < 0 && errno == EINTR);
-  if (written != sizeof report) _exit(1);  // nobody reads it any more
+  if (written != sizeof report) _exit(1);  // nobody reads the reports any more
 }
 
-// 0, or errno.
+// Returns 0 or an errno.
 int write_out(int fd, std::span<const std::byte> bytes) {
   while (!bytes.empty()) {
     const ssize_t written = ::write(fd, bytes.data(), bytes.size());
@@ -133,7 +133,8 @@ int sync_directory_at(const std::string& path) {
 }
 
 [[noreturn]] void run_child(const ChildWork& work, int reports) {
-  // A connection that stayed open here would hide its end from whoever is at the other one.
+  // Other descriptors are closed: a connection that stayed open here would hide its end from its
+  // peer.
   if (reports != kReportsFd) ::dup2(reports, kReportsFd);
   ::syscall(SYS_close_range, kReportsFd + 1, ~0U, 0);
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -159,7 +160,7 @@ int sync_directory_at(const std::string& path) {
 
 pid_t fork_alone() {
 #if __GLIBC_PREREQ(2, 34)
-  return ::_Fork();  // OpenBLAS ends its threads in a handler of fork
+  return ::_Fork();  // in a fork handler, OpenBLAS ends its threads
 #else
   return ::fork();
 #endif

@@ -1,4 +1,4 @@
-// Whether members have the same training state: one number of all its bytes.
+// Whether members have the same training state: one hash of all its bytes.
 #pragma once
 
 #include <cstdint>
@@ -9,11 +9,11 @@
 
 namespace antdt::trainer {
 
-// Is told after each piece how many bytes were looked at, and how many there are.
+// Called after each piece with the bytes hashed so far and the total.
 using Hashed = std::function<void(std::uint64_t bytes, std::uint64_t of_all)>;
 
-// Of the engine's state parts and the step (XXH3, piece by piece). Members of one generation
-// compare it; it is kept nowhere.
+// XXH3 of the engine's state parts and the step, piece by piece. Members of one generation compare
+// it; it is stored nowhere.
 [[nodiscard]] std::uint64_t state_hash(Engine& engine, Step step, const Hashed& hashed = nullptr);
 
 }  // namespace antdt::trainer

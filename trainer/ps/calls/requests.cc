@@ -9,7 +9,7 @@
 namespace antdt::ps {
 namespace {
 
-// Empty where there is none.
+// Empty if there is no such entry.
 std::string at(const std::vector<std::string>& all, std::size_t index) {
   return index < all.size() ? all[index] : std::string();
 }
@@ -70,8 +70,8 @@ void Requests::on(const requests::WaitGoesOn&, MonoTime, requests::Effects& out)
   out.emplace_back(requests::LookForRoster{number_});
 }
 
-// From: said, if it is due. To: said again. With it the backup is asked for no rows: that is small,
-// whoever serves answers it at once, and nobody waits for it.
+// From: said, if it is due. To: said again. The backup is asked for no rows at the same time: that
+// is a small request, which the serving process answers at once, and nobody waits for it.
 void Requests::say_what_is_due(MonoTime now, requests::Effects& out) {
   for (auto& [id, request] : under_way_) {
     if (request.answer) continue;
@@ -84,7 +84,7 @@ void Requests::say_what_is_due(MonoTime now, requests::Effects& out) {
       return;
     }
     if (now < request.again) continue;
-    // One that restores its slices answers nothing for long, but takes connections.
+    // A server that restores its slices does not answer for long, but accepts connections.
     if (!server.heard && now - request.begun >= start_.reach) {
       out.emplace_back(requests::CheckReach{request.server, server.endpoint});
     }
@@ -121,7 +121,8 @@ MonoTime Requests::next_due() const {
 
 // ------------------------------------------------------------------ what is heard
 
-// From: said. To: answered. What was said twice is answered twice, and what is forgotten as well.
+// From: said. To: answered. A repeated request may be answered twice, and a forgotten request may
+// be answered, too.
 void Requests::on(requests::ReplyHeard& input, MonoTime now, requests::Effects& out) {
   auto server = std::ranges::find(servers_, input.link, &Server::link);
   if (server == servers_.end()) {
@@ -157,7 +158,7 @@ Result<requests::Reply> Requests::take_reply(Id id) {
   }
   const auto* refused = std::get_if<wire::Refused>(&reply);
   if (refused == nullptr) return reply;
-  // A peer that says so knows that the group is over, whatever else was heard.
+  // A server that reports this knows that the group is over, whatever else was received.
   const bool stale = refused->code == wire::RefusalCode::kStale;
   return fail(stale ? ErrorKind::kAborted : ErrorKind::kRefused, "{}", refused->reason);
 }
@@ -179,7 +180,7 @@ requests::LinkId Requests::open_link(const std::string& endpoint, const std::str
   return last_link_;
 }
 
-// The backup is the server from now on.
+// From now on the backup is the server.
 void Requests::move_to_other(std::uint32_t index, MonoTime now, requests::Effects& out) {
   Server& server = servers_[index];
   out.emplace_back(requests::CloseRequestLink{server.link});

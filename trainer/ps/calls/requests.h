@@ -1,20 +1,20 @@
-// Requests of a worker to its parameter servers, any number of them under way.
+// Requests of a worker to its parameter servers; any number of them may be outstanding.
 //
 //   said ──its answer──> answered ──take()──> forgotten
-//   said ──(no answer for a while, and somebody waits)──> said again, unchanged
+//   said ──(no answer for a while, and the caller waits)──> said again, unchanged
 //
-// Servers answer what is said again as before (server.h). Where a server is two processes
-// (replica/replica.h), the backup is asked for nothing when the primary is silent, and answers that
-// only once it is promoted:
+// A server answers a repeated request in the same way (server.h). If a server is two processes
+// (replica/replica.h), then while the primary is silent an empty request is sent to the backup,
+// which answers it only once it is promoted:
 //
-//   primary, backup ──(the backup answers)──> the backup is the server; what waits is said to it
+//   primary, backup ──(the backup answers)──> the backup is the server; pending requests go to it
 //   primary, backup ──(a newer roster)──> the processes that it names
 //
-// A newer roster is looked for before a server is said anything again, so that a backup that came
-// later is known when it is needed.
+// Before a request is repeated, a newer roster is looked for, so that a backup that came later is
+// known when it is needed.
 //
-// For one generation of the group. A value without I/O: time passes while the caller waits
-// (WaitGoesOn), at the latest at next_due(). Nothing is durable here.
+// For one generation of the group. A value without I/O: time passes only while the caller waits
+// (WaitGoesOn), which it must do by next_due(). Nothing is durable here.
 #pragma once
 
 #include <cstdint>
@@ -35,7 +35,7 @@ namespace antdt::ps {
 
 namespace requests {
 
-using LinkId = std::uint64_t;  // of all that there ever were
+using LinkId = std::uint64_t;  // unique among all links that there ever were
 using Ask = std::variant<wire::PsOpen, wire::PsPut, wire::PsPull, wire::PsPush, wire::PsCommit,
                          wire::PsIdle>;
 struct UnreadableReply {
@@ -50,9 +50,9 @@ struct ReplyHeard {
   std::uint64_t seq = 0;
   Reply reply;
 };
-// The caller waits for servers. Answered by LookForRoster, which comes first.
+// The caller waits for servers. Answered by LookForRoster, before any repetition.
 struct WaitGoesOn {};
-// What was found; none: there is no newer one.
+// The roster that was found; empty: there is no newer one.
 struct RosterLooked {
   std::optional<wire::PsRoster> newer;
 };
@@ -72,7 +72,7 @@ struct OpenRequestLink {
 struct CloseRequestLink {
   LinkId link = 0;
 };
-// Without room it counts as lost, and is said again.
+// If there is no room, it counts as lost and is sent again.
 struct SendRequest {
   LinkId link = 0;
   std::uint64_t seq = 0;
@@ -80,9 +80,9 @@ struct SendRequest {
 };
 // -> RosterLooked
 struct LookForRoster {
-  std::uint64_t than = 0;  // its number
+  std::uint64_t than = 0;  // look for a roster with a higher number
 };
-// Whether a connection over tcp can be made. -> ReachFailed, if not
+// Find out whether a connection over tcp can be made. -> ReachFailed, if not
 struct CheckReach {
   std::uint32_t server = 0;
   std::string endpoint;
@@ -93,9 +93,9 @@ using Effects = std::vector<Effect>;
 
 struct Start {
   wire::PsRoster roster;
-  Duration give_up{};  // kUnreachable when a request is not answered for so long; 0: never
-  Duration again = std::chrono::seconds(2);  // when what was not answered is said again
-  // kUnreachable when a server that was never heard takes no connection for so long.
+  Duration give_up{};  // kUnreachable if a request is not answered for this long; 0: never
+  Duration again = std::chrono::seconds(2);  // interval at which unanswered requests are repeated
+  // kUnreachable if a server that was never heard accepts no connection for this long.
   Duration reach = std::chrono::seconds(10);
 };
 
@@ -104,20 +104,20 @@ struct Start {
 class Requests {
  public:
   using Id = std::uint64_t;
-  // A server of two processes is said again sooner: the first time after this, then after twice as
-  // long each time, up to Start::again.
+  // A request to a server of two processes is repeated earlier: first after this time, then after
+  // twice as long each time, up to Start::again.
   static constexpr Duration kAgainOfTwo = std::chrono::milliseconds(250);
 
   explicit Requests(requests::Start start);
 
-  // The links that it begins with.
+  // Adds the links with which it begins.
   void begin(requests::Effects& out);
-  // Appends to `out`. By value: replies are large.
+  // Appends to `out`. The input is passed by value, because replies are large.
   void step(requests::Input input, MonoTime now, requests::Effects& out);
 
   Id say(std::uint32_t server, requests::Ask ask, MonoTime now, requests::Effects& out);
   [[nodiscard]] bool answered(Id id) const;
-  // Of a request that is answered; it is forgotten. A refusal is an error: kAborted where the
+  // Takes the reply to a request, which is then forgotten. A refusal is an error: kAborted if the
   // server says that the group is over, else kRefused.
   template <class Reply>
   [[nodiscard]] Result<Reply> take(Id id) {
@@ -125,38 +125,38 @@ class Requests {
     if (auto* wanted = std::get_if<Reply>(&reply)) return std::move(*wanted);
     return fail(ErrorKind::kCorrupt, "a parameter server answered something else than was asked");
   }
-  // Its answer is of no interest any more.
+  // The answer is not needed any more.
   void forget(Id id) { under_way_.erase(id); }
 
   // How many requests have been answered so far.
   [[nodiscard]] std::uint64_t answers() const { return answers_; }
   [[nodiscard]] bool waits_for_any() const;
-  // When the next one is to be said again, or given up.
+  // When the next request must be repeated, or given up.
   [[nodiscard]] MonoTime next_due() const;
-  // Why no server can be worked with any more.
+  // Why no server can be used any more.
   [[nodiscard]] const std::optional<Error>& failure() const { return failure_; }
-  // The least that a request and its answer took since this was asked last: of those that
-  // no server kept waiting, so that it is what the link takes.
+  // The least round-trip time since the last call, among requests that the server did not delay, so
+  // that it is the time of the link.
   [[nodiscard]] std::optional<Duration> take_hop() { return std::exchange(hop_, std::nullopt); }
   [[nodiscard]] std::size_t servers() const { return servers_.size(); }
-  // In the order in which they are to be heard: of each server first the backup, since once that
-  // answers the other one does not count any more.
+  // In the order in which they must be read: of each server the backup first, because once it
+  // answers, the other process does not count any more.
   [[nodiscard]] std::vector<requests::LinkId> links() const;
 
  private:
   struct Server {
     std::string endpoint;
     requests::LinkId link = 0;
-    bool heard = false;  // it has answered something
+    bool heard = false;  // whether it has answered anything
     std::string other_endpoint;
-    requests::LinkId other = 0;  // to its backup; 0: it has none
+    requests::LinkId other = 0;  // link to its backup; 0: it has none
   };
   struct UnderWay {
     std::uint32_t server = 0;
-    std::shared_ptr<const requests::Ask> ask;  // until it is answered
+    std::shared_ptr<const requests::Ask> ask;  // kept until it is answered
     MonoTime begun;
     MonoTime again;
-    Duration pause;  // before `again`
+    Duration pause;  // pause before `again`
     std::optional<requests::Reply> answer;
   };
 
@@ -165,7 +165,7 @@ class Requests {
   void on(const requests::RosterLooked& input, MonoTime now, requests::Effects& out);
   void on(const requests::ReachFailed& input, MonoTime now, requests::Effects& out);
 
-  // How long it may be silent the first time.
+  // How long the server may be silent the first time.
   [[nodiscard]] Duration patience_with(const Server& server) const;
   void move_to_other(std::uint32_t server, MonoTime now, requests::Effects& out);
   void replace_server(std::uint32_t server, const std::string& endpoint, const std::string& key,
@@ -182,7 +182,7 @@ class Requests {
 
   requests::Start start_;
   std::vector<Server> servers_;  // by index
-  std::uint64_t number_;         // of the roster that this is of
+  std::uint64_t number_;         // number of the roster that this is from
   requests::LinkId last_link_ = 0;
   Id seq_ = 0;
   std::map<Id, UnderWay> under_way_;

@@ -104,7 +104,7 @@ Result<std::uint64_t> WorkerCalls::take_decided(const std::vector<Requests::Id>&
   return decided;
 }
 
-// From: any, when every server has answered. To: done.  From: counting. To: settling.
+// From: any, when every server has answered. To: done. From: counting. To: settling.
 void WorkerCalls::advance_call(MonoTime now, requests::Effects& out) {
   if (!call_ || !all_answered(call_->asked)) return;
   const Call done = *std::exchange(call_, std::nullopt);
@@ -209,7 +209,7 @@ void WorkerCalls::say_next(MonoTime now, requests::Effects& out) {
 
 Result<bool> WorkerCalls::take_in(std::uint64_t number, Push& push) {
   if (!push.staging.empty() && all_answered(push.staging)) {
-    // One that is late at a server is late at the home as well.
+    // A push that is late at a server is late at the home as well.
     ANTDT_RETURN_IF_ERROR(take_all<wire::PsStaged>(std::exchange(push.staging, {})));
     order_.staged(number);
   }

@@ -1,18 +1,19 @@
-// A worker's calls to a group of parameter servers: tables, pulls and pushes, made of requests
-// (requests.h), several under way at once.
+// A worker's calls to a group of parameter servers (tables, pulls and pushes), which consist of
+// requests (requests.h); several may be in progress.
 //
 //   pull:        said ──every server has answered──> here ──take()──> gone
 //   push:        push_order.h
 //   to all:      opening ──> putting first values ──> done       one at a time
 //                settling: saying idle ──> waiting until all that is decided is applied ──> done
 //
-// Nothing moves on by itself: what has come is taken in, and what follows from it is said, by
-// step(). So no thread is needed beside the caller's, and while a call waits for one thing nothing
-// else stands still.
+// Nothing happens by itself: step() takes in what has arrived and sends what follows from it. So no
+// thread is needed besides the caller's, and while a call waits for one thing, everything else goes
+// on.
 //
-// One message a server for all tables; keys are split by the server that holds their slice
-// (row_shares.h). For one generation of the group. A value without I/O. What is called appends what
-// is to be sent to `out`; rows and gradients are passed by reference, since they are large.
+// There is one message for each server, with all tables; keys are split by the server that holds
+// their slice (row_shares.h). For one generation of the group. A value without I/O. Each call
+// appends what is to be sent to `out`. Rows and gradients are passed by reference, because they are
+// large.
 #pragma once
 
 #include <cstdint>
@@ -38,47 +39,49 @@ class WorkerCalls {
   WorkerCalls(Member self, Consistency consistency, requests::Start start);
 
   void begin(requests::Effects& out) { requests_.begin(out); }
-  // Takes in what has happened and says what follows from it.
+  // Takes in what has happened, and sends what follows from it.
   void step(requests::Input input, MonoTime now, requests::Effects& out);
-  // Why no call comes to an end any more: kAborted where a server says that the group is over.
+  // Why no call can complete any more: kAborted if a server says that the group is over.
   [[nodiscard]] const std::optional<Error>& failure() const;
 
-  // ---- calls to all servers, one at a time; done when take_answer() has something
-  // The tables of the model, and the first values of rows that are not there yet. It comes before
-  // the calls below, which split and join rows of these widths. Its answer: the updates that are
+  // ---- calls to all servers, one at a time; done when take_answer() has a result. open: the
+  // tables of the model, and the first values of rows that do not exist yet. It must come before
+  // the calls below, which split and join rows of these widths. Its result is the number of updates
   // applied on the server that is furthest.
   void open(const wire::PsOpen& tables, MonoTime now, requests::Effects& out);
   [[nodiscard]] Status put(const std::vector<TableGradient>& values, MonoTime now,
                            requests::Effects& out);
-  // There is nothing to push until it pushes again, and nobody waits for it. Its answer: the
-  // updates decided so far. No push may be under way.
+  // This worker has nothing to push until its next push, and nobody waits for it. The result is the
+  // number of updates decided so far. No push may be in progress.
   void idle(MonoTime now, requests::Effects& out);
-  // Likewise, and done when all that is decided by now is applied on every server.
+  // The same, and done when everything that is decided by now is applied on every server.
   void settle(MonoTime now, requests::Effects& out);
   [[nodiscard]] std::optional<Result<std::uint64_t>> take_answer();
 
-  // ---- pulls: one that waits at a time, since servers keep one of each worker
+  // ---- pulls: only one that waits at a time, because servers keep one for each worker
   using Ticket = std::uint64_t;
   struct Pulled {
-    std::vector<std::vector<float>> values;  // by the tables asked for, rows in the keys' order
-    std::vector<std::uint64_t> versions;     // by server: updates applied when it answered
-    std::uint64_t clock = 0;                 // newest push of the worker that is furthest behind
+    std::vector<std::vector<float>> values;  // by requested table, rows in the keys' order
+    // for each server: how many updates were applied when it answered
+    std::vector<std::uint64_t> versions;
+    std::uint64_t clock = 0;  // the newest push of the worker that is furthest behind
   };
-  // Answered when every server is at `clock` (wire::PsPull).
+  // Answered when every server has reached `clock` (wire::PsPull).
   [[nodiscard]] Ticket say_pull(const std::vector<TableKeys>& keys, std::uint64_t clock,
                                 MonoTime now, requests::Effects& out);
   [[nodiscard]] bool is_here(Ticket pull) const;
-  [[nodiscard]] Result<Pulled> take(Ticket pull);  // that is here
-  // It is not taken; the servers may still answer it.
+  [[nodiscard]] Result<Pulled> take(Ticket pull);  // needs a pull that is here
+  // The result is not needed; the servers may still answer.
   void forget(Ticket pull);
 
-  // ---- pushes
-  // `versions`: those of what it was computed from, by server; with a barrier commit.version says
-  // the step, without one it is set here. commit.number is that of no push before.
+  // ---- pushes `versions`: the versions, by server, of the rows from which the push was computed.
+  // With a barrier, commit.version names the step; without one it is set here. commit.number must
+  // be new.
   [[nodiscard]] Status say_push(const std::vector<TableGradient>& gradients,
                                 const std::vector<std::uint64_t>& versions, wire::PsCommit commit,
                                 MonoTime now, requests::Effects& out);
-  // Of the first push whose decision was not taken; nothing: not decided yet, or there is none.
+  // The decision about the first push whose decision was not taken; empty: it is not decided yet,
+  // or there is no such push.
   [[nodiscard]] std::optional<wire::PsDecided> take_decision() { return order_.take_decision(); }
   [[nodiscard]] bool has_decision() const { return order_.has_decision(); }
   [[nodiscard]] const PushOrder& pushes() const { return order_; }
@@ -91,17 +94,17 @@ class WorkerCalls {
     std::vector<PulledTable> tables;
     std::vector<Requests::Id> asked;  // by server
   };
-  // What is under way for a push that is not decided.
+  // What is in progress for a push that is not decided.
   struct Push {
-    std::vector<wire::PsPush> parts;    // by server, until they are said
-    std::vector<Requests::Id> staging;  // then, until all have answered
+    std::vector<wire::PsPush> parts;    // for each server, until they are sent
+    std::vector<Requests::Id> staging;  // afterwards, until all have answered
     std::optional<Requests::Id> committing;
   };
-  // To all servers; what is asked of them.
+  // Calls to all servers, and their requests.
   struct Opening {};
   struct Putting {};
   struct Idling {};
-  struct Counting {};  // to settle: the updates decided so far
+  struct Counting {};  // for settle: the number of updates decided so far
   struct Settling {
     std::uint64_t decided = 0;
   };
@@ -130,7 +133,7 @@ class WorkerCalls {
   }
   [[nodiscard]] Result<std::uint64_t> take_decided(const std::vector<Requests::Id>& asked);
   void say_next(MonoTime now, requests::Effects& out);
-  // What has come goes into the order of the pushes. Whether the push is decided.
+  // Reports progress to the order of the pushes. Returns whether the push is decided.
   [[nodiscard]] Result<bool> take_in(std::uint64_t number, Push& push);
 
   Consistency consistency_;

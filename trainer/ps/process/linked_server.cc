@@ -31,7 +31,7 @@ LinkedServer::LinkedServer(linked::Start start)
       backup_key_(std::move(start.backup_key)),
       replica_(std::move(start.node), start.role, start.view) {}
 
-// A backup says nothing to anybody.
+// A backup sends nothing to other servers.
 void LinkedServer::begin(linked::Effects& out) {
   if (speaks()) link_others(out);
   if (!backup_.empty()) out.emplace_back(linked::OpenBackupLink{backup_, backup_key_});
@@ -50,7 +50,8 @@ void LinkedServer::check_invariants() const {
 
 // -------------------------------------------------------------------------- links
 
-// A link that leads where its server is stays. What was on its way on another one is said again.
+// A link that leads to the right end point is kept. What was on its way on a replaced link is sent
+// again.
 void LinkedServer::link_others(linked::Effects& out) {
   for (std::uint32_t other = 0; other < endpoints_.size(); ++other) {
     if (other == index_ || linked_to_[other] == endpoints_[other]) continue;
@@ -65,15 +66,16 @@ void LinkedServer::link_others(linked::Effects& out) {
 void LinkedServer::on(const linked::GroupOrdered& input, linked::Effects& out) {
   const wire::PsServe& serve = input.serve;
   const bool next_view = serve.view > replica_.view();
-  // The group has as many servers as it began with, or the order does not say where they are.
+  // The group has as many servers as it began with; otherwise the order does not say where they
+  // are.
   if (serve.servers.size() == endpoints_.size()) {
     endpoints_ = serve.servers;
     keys_ = linked::keys_in(serve);
   }
-  // One that is promoted now has had no links.
+  // A process that is promoted now had no links before.
   if (next_view || speaks()) link_others(out);
   if (next_view) take_up_view(serve, out);
-  // A backup is no home, and its node hears all of this from its primary.
+  // A backup is not a home, and its node hears all of this from its primary.
   if (!speaks()) {
     out.emplace_back(node::AnswerServe{wire::PsServing{serve.number, {}}});
     return;
@@ -83,7 +85,7 @@ void LinkedServer::on(const linked::GroupOrdered& input, linked::Effects& out) {
 }
 
 // From: alone, primary, backup, in an earlier view. To: alone, or sending its state to the process
-// that joins. What the other process of before still says is of an earlier view.
+// that joins. Later messages of the previous other process belong to an earlier view.
 void LinkedServer::take_up_view(const wire::PsServe& serve, linked::Effects& out) {
   const bool joins = serve.replica == wire::ReplicaRole::kPrimary;
   if (!joins && serve.replica != wire::ReplicaRole::kAlone) {
@@ -111,7 +113,7 @@ void LinkedServer::on(const replica::Input& input, linked::Effects& out) {
   } else if (const auto* begun = std::get_if<node::WritingBegun>(of_node)) {
     return begun_writing(*begun, out);
   } else if (const auto* written = std::get_if<node::SlicesWritten>(of_node)) {
-    // From: writing. To: writes nothing. One that was stopped has been answered for.
+    // From: writing. To: writes nothing. A checkpoint that was stopped has been answered.
     if (writing_ != written->number) return;
     writing_.reset();
   }
@@ -145,9 +147,9 @@ void LinkedServer::on(const linked::BackupAnswered& input, linked::Effects& out)
 
 // ------------------------------------------------------------------- checkpoints
 
-// To: writing; writes nothing, if it could not begin. The checkpoint before has ended with this
-// one's beginning: whoever orders the later one waits for it no more, and may be about to end the
-// job with that.
+// To: writing; writes nothing, if it could not begin. The previous checkpoint ends when this one
+// begins: whoever orders a later one does not wait for the earlier one any more, and may end the
+// job once the later one is written.
 void LinkedServer::begun_writing(const node::WritingBegun& begun, linked::Effects& out) {
   if (!begun.error.empty()) writing_.reset();
   feed(node::Input(begun), out);
@@ -161,9 +163,9 @@ void LinkedServer::begun_writing(const node::WritingBegun& begun, linked::Effect
 // ------------------------------------------------------------------ what is wanted
 
 void LinkedServer::feed(const replica::Input& input, linked::Effects& out) {
-  replica::Effects effects;
-  replica_.step(input, effects);
-  for (replica::Effect& effect : effects) {
+  replica_wants_.clear();
+  replica_.step(input, replica_wants_);
+  for (replica::Effect& effect : replica_wants_) {
     std::visit(Overloaded{
                    [&](node::Effect& e) { pass(std::move(e), out); },
                    [&](replica::EventCopied& e) {
@@ -184,11 +186,11 @@ void LinkedServer::feed(const replica::Input& input, linked::Effects& out) {
 void LinkedServer::pass(node::Effect effect, linked::Effects& out) {
   std::visit(Overloaded{
                  [&](ReplyTo& e) {
-                   // Who asked the primary that this one has replaced asks again here.
+                   // A sender that asked the replaced primary asks again here.
                    if (!e.to.peer.empty()) out.emplace_back(std::move(e));
                  },
                  [&](node::TellServer& e) {
-                   // While the group begins not every link is there: it is said again.
+                   // While the group begins, some links may not exist yet; the message is repeated.
                    if (!linked_to_[e.server].empty()) out.emplace_back(std::move(e));
                  },
                  [&](node::AnswerCut& e) {
@@ -197,7 +199,7 @@ void LinkedServer::pass(node::Effect effect, linked::Effects& out) {
                  [&](node::AnswerServe& e) {
                    const std::uint64_t number = e.serving.number;
                    const bool asked = serve_asked_.contains(number);
-                   // For the answers to earlier orders nobody waits any more.
+                   // Nobody waits for the answers to earlier orders any more.
                    serve_asked_.erase(serve_asked_.begin(), serve_asked_.upper_bound(number));
                    if (asked) out.emplace_back(std::move(e));
                  },

@@ -1,16 +1,15 @@
-// One server of a group with its links: to the workers and servers that ask it, to the other
-// servers, and to its backup. Inside is the server itself (replica/replica.h).
+// One server of a group with its links: to the workers and servers that send requests, to the other
+// servers, and to its backup. It contains the server itself (replica/replica.h).
 //
 //   writes nothing ──WriteSlices──> writing ──SlicesWritten──> writes nothing
-//                                     └─────(a later checkpoint)──StopWriting, WriteSlices──>
-//                                     writing
+//   writing ──(a later checkpoint)──StopWriting, WriteSlices──> writing
 //
-// A link that leads elsewhere than the newest order says is made anew; what was on its way there is
-// said again on the new link. A server that is moved to a new view begins it with a new link to its
+// A link to another end point than the newest order names is replaced; what was on its way is sent
+// again on the new link. A server that is moved to a new view begins it with a new link to its
 // backup, if it has one.
 //
 // A value without I/O or clock; its shell feeds node::TimePassed every ServerNode::kAgain.
-// ReadSlices and WriteSlices are answered as ServerNode has it. Nothing is durable here.
+// ReadSlices and WriteSlices are answered as in ServerNode. Nothing is durable here.
 #pragma once
 
 #include <cstdint>
@@ -29,8 +28,8 @@ namespace antdt::ps {
 
 namespace linked {
 
-// ---- inputs, beside those of the replica and its node, which come from its links and files
-// An input of the node that the primary copied to this backup, over the link to `peer`.
+// ---- inputs, besides those of the replica and its node, which come from its links and files.
+// CopyHeard: an input of the node that the primary copied to this backup, over the link to `peer`.
 struct CopyHeard {
   std::string peer;
   Generation generation;
@@ -42,7 +41,7 @@ struct ImageHeard {
   Generation generation;
   wire::PsImage image;
 };
-// The primary says what this process cannot read.
+// The primary sent a copy that this process cannot read.
 struct CopyUnreadable {
   std::string error;
 };
@@ -50,41 +49,41 @@ struct CopyUnreadable {
 struct BackupAnswered {
   wire::PsTaken taken;
 };
-// From the job daemon: who is in the group, and where all are.
+// From the job daemon: the members of the group, and where all are.
 struct GroupOrdered {
   wire::PsServe serve;
 };
 using Input = std::variant<replica::Input, CopyHeard, ImageHeard, CopyUnreadable, BackupAnswered,
                            GroupOrdered>;
-// Of the node inside it.
+// An input of the node inside.
 [[nodiscard]] inline Input of_node(node::Input input) { return replica::Input(std::move(input)); }
 
-// ---- effects, beside those of the node and of the replica that need no link
-// In place of the link to that server, if there is one.
+// ---- effects, besides those of the node and of the replica that need no link. OpenLink: replaces
+// the link to that server, if there is one.
 struct OpenLink {
   std::uint32_t server = 0;
   std::string endpoint;
-  std::string key;  // over tcp
+  std::string key;  // for tcp
 };
-// In place of the link to the backup, if there is one.
+// Replaces the link to the backup, if there is one.
 struct OpenBackupLink {
   std::string endpoint;
   std::string key;
 };
 struct CloseBackupLink {};
-// To the backup; what finds no room is sent again later.
+// To the backup; if there is no room it is sent again later.
 struct SendCopy {
   wire::PsCopied copied;
 };
 struct SendImage {
   wire::PsImage image;
 };
-// To the primary, over the link on which it was heard last.
+// To the primary, over the link on which it was last heard.
 struct AnswerPrimary {
   std::string peer;
   wire::PsTaken taken;
 };
-// The checkpoint that is being written is not wanted any more.
+// The checkpoint that is being written is not needed any more.
 struct StopWriting {};
 using Effect =
     std::variant<ReplyTo, node::RecordDecision, node::TellServer, node::AnswerCut,
@@ -93,17 +92,17 @@ using Effect =
                  OpenBackupLink, CloseBackupLink, SendCopy, SendImage, AnswerPrimary, StopWriting>;
 using Effects = std::vector<Effect>;
 
-// The part of this server in a group, as it begins.
+// The server's part in a group, at the beginning.
 struct Start {
   node::Start node;
   replica::Role role = replica::Role::kAlone;
   std::uint64_t view = 0;
   std::vector<std::string> endpoints;  // of the servers, by index
-  std::vector<std::string> keys = {};  // over tcp: public keys, by index
-  std::string backup = {};             // of a primary: where its backup is
+  std::vector<std::string> keys = {};  // for tcp: public keys of the servers, by index
+  std::string backup = {};             // for a primary: where its backup is
   std::string backup_key = {};
 };
-// Public keys of the servers, by index, as they are told to one of them.
+// The public keys of the servers, by index, in the order for one of them.
 [[nodiscard]] std::vector<std::string> keys_in(const wire::PsServe& serve);
 
 }  // namespace linked
@@ -112,15 +111,15 @@ class LinkedServer {
  public:
   explicit LinkedServer(linked::Start start);
 
-  // The links that it begins with. Comes before the first step.
+  // Adds the links with which it begins. Must be called before the first step.
   void begin(linked::Effects& out);
   // Appends to `out`.
   void step(const linked::Input& input, linked::Effects& out);
 
-  // Whether workers and other servers hear it.
+  // Whether workers and other servers hear this process.
   [[nodiscard]] bool speaks() const { return replica_.speaks(); }
   [[nodiscard]] const Replica& replica() const { return replica_; }
-  // For who reads and writes slices, and moves rows from group to group.
+  // For code that reads and writes slices, or moves rows from group to group.
   [[nodiscard]] ServerNode& node() { return replica_.node(); }
   [[nodiscard]] const ServerNode& node() const { return replica_.node(); }
   [[nodiscard]] std::uint32_t index() const { return index_; }
@@ -145,15 +144,17 @@ class LinkedServer {
   const Generation generation_;
   std::vector<std::string> endpoints_;
   std::vector<std::string> keys_;
-  std::vector<std::string> linked_to_;  // by server: the end point of its link; empty: none
-  std::string backup_;                  // empty: none
+  std::vector<std::string> linked_to_;  // for each server: the end point of its link; empty: none
+  std::string backup_;                  // end point of the link; empty: none
   std::string backup_key_;
   Replica replica_;
-  std::string primary_peer_;              // the link on which the primary was heard last
-  std::set<std::uint64_t> serve_asked_;   // numbers of orders that are not answered
-  std::set<std::uint64_t> cuts_asked_;    // checkpoints that the job daemon wants to hear of
-  std::optional<std::uint64_t> writing_;  // a checkpoint
-  std::vector<std::uint64_t> stopped_;    // in whose place that is written, not answered for
+  replica::Effects replica_wants_;        // effects of the present step; kept for its memory
+  std::string primary_peer_;              // the link on which the primary was last heard
+  std::set<std::uint64_t> serve_asked_;   // numbers of orders that are not answered yet
+  std::set<std::uint64_t> cuts_asked_;    // checkpoints about which the job daemon must be told
+  std::optional<std::uint64_t> writing_;  // number of the checkpoint
+  std::vector<std::uint64_t>
+      stopped_;  // checkpoints that it replaced and that are not answered yet
 };
 
 }  // namespace antdt::ps

@@ -23,19 +23,26 @@ void ServerProcess::check_invariants() const {
 // ----------------------------------------------------------------------- its agent
 
 void ServerProcess::on(const process::TimePassed&, MonoTime now, process::Effects& out) {
-  const bool unknown = state_ == State::kGreeting && endpoint_.empty();
-  if (unknown && now >= begun_ + patience_) {
-    return give_up(
-        {ErrorKind::kUnreachable,
-         fmt::format("no agent answered on {} within {:.0f} s: is antdtd running on this "
-                     "host, as the same user?",
-                     agent_, to_seconds(patience_))},
-        out);
-  }
+  if (state_ == State::kGreeting && now >= complains_at_) complain(now, out);
   speak(out);
 }
 
-// What is due until it is answered.
+// To: greeting.
+void ServerProcess::greet(MonoTime now) {
+  state_ = State::kGreeting;
+  greets_since_ = now;
+  complains_at_ = now + kComplainAfter;
+}
+
+void ServerProcess::complain(MonoTime now, process::Effects& out) {
+  complains_at_ = now + kComplainAgain;
+  out.emplace_back(process::TellOperator{fmt::format(
+      "no agent answered on {} for {:.0f} s: is antdtd running on this host, as the same "
+      "user? This server waits for it as long as its shim lives",
+      agent_, to_seconds(now - greets_since_))});
+}
+
+// Repeats what must be answered.
 void ServerProcess::speak(process::Effects& out) {
   if (state_ == State::kGreeting) {
     out.emplace_back(process::SayHello{});
@@ -48,8 +55,8 @@ void ServerProcess::speak(process::Effects& out) {
   }
 }
 
-// From: greeting. To: opening; greeted, if its end point is open; ended, if the agent is of another
-// release.
+// From: greeting. To: opening; greeted, if its end point is open; ended, if the agent is of an
+// incompatible release.
 void ServerProcess::on(const process::WelcomeHeard& input, MonoTime, process::Effects& out) {
   if (input.version < wire::kMinVersion || input.version > wire::kMaxVersion) {
     return give_up(
@@ -82,16 +89,16 @@ void ServerProcess::on(const process::EndPointFailed& input, MonoTime, process::
   give_up(input.error, out);
 }
 
-// From: any. To: the same, where it is said again by itself; greeting, of a new agent; ended.
-void ServerProcess::on(const process::RefusalHeard& input, MonoTime, process::Effects& out) {
+// From: any. To: the same, if the message is repeated anyway; greeting, with a new agent; ended.
+void ServerProcess::on(const process::RefusalHeard& input, MonoTime now, process::Effects& out) {
   const wire::Refused& refused = input.refused;
   if (refused.code == wire::RefusalCode::kBusy || refused.code == wire::RefusalCode::kFull) return;
   if (refused.code == wire::RefusalCode::kUnknown && !endpoint_.empty()) {
     if (state_ != State::kGreeted) return;
-    state_ = State::kGreeting;
+    greet(now);
     return speak(out);
   }
-  // Another attempt took its place.
+  // Another attempt has replaced this one.
   if (refused.code == wire::RefusalCode::kStale) return end(0, out);
   give_up({ErrorKind::kRefused, refused.reason}, out);
 }
@@ -118,7 +125,7 @@ void ServerProcess::on(const process::GroupOrderHeard& input, MonoTime, process:
           input.generation, {wire::RefusalCode::kInvalid, start.error().message}});
       return;
     }
-    // The group before is over.
+    // The previous group is over.
     generation_ = input.generation;
     has_group_ = true;
     order_ = {};
@@ -150,7 +157,7 @@ Result<linked::Start> ServerProcess::start_of(const wire::PsServe& serve,
   start.node.generation = generation;
   start.node.index = serve.index;
   start.node.servers = static_cast<std::uint32_t>(serve.servers.size());
-  // Two that are one server begin alike: with what is copied.
+  // Both processes of a server learn the workers by copied events, so that they begin alike.
   if (serve.view == 0) {
     for (const wire::PsMember& m : serve.workers) {
       start.node.workers.push_back({m.worker, m.attempt});
@@ -173,13 +180,13 @@ void ServerProcess::on(const process::OrderTaken& input, MonoTime, process::Effe
   out.emplace_back(process::AnswerGroupOrder{generation_, input.serving});
 }
 
-// Of a group that is over, or not here yet, it is ordered again if it is still wanted.
+// If the group is over, or has not begun here, the order is repeated if it is still wanted.
 void ServerProcess::on(const process::CutOrderHeard& input, MonoTime, process::Effects& out) {
   if (input.generation != generation_ || !has_group_) return;
   if (cutting_.insert(input.cut.number).second) out.emplace_back(process::OrderSlices{input.cut});
 }
 
-// What it holds in the end is what its last checkpoint has: that is said first.
+// The last checkpoint has the final state of this server, so its result is reported before the end.
 void ServerProcess::on(const process::CutTaken& input, MonoTime, process::Effects& out) {
   cutting_.erase(input.saved.number);
   out.emplace_back(process::SayStats{generation_});

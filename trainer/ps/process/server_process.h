@@ -4,14 +4,16 @@
 //   greeted ──(the agent does not know it)──> greeting, of another agent
 //   any ──LeaveHeard, StopAsked, RefusalHeard, an error──> ended
 //
-// It says hello until it is welcomed, and joins until it is told which group it serves. It serves
-// one group at a time, in a LinkedServer (linked_server.h) that its shell makes and runs:
+// It sends hello until it is welcomed, however long its agent is away: it ends with its shim, which
+// goes on without the agent. It sends join until it is told which group it serves.
+// It serves one group at a time, in a LinkedServer (linked_server.h) that its shell makes and runs:
 //
-//   no group ──GroupOrderHeard──> a group ──(of a later generation)──> that one, with the rows of
-//                                                                      the one before if it keeps
-//                                                                      them
+//   no group ──GroupOrderHeard──> a group
+//   a group ──GroupOrderHeard, of a later generation──> that one, with the rows of the one before
+//                                                       if it keeps them
 //
-// The end point stays open until the end. Answers are not repeated: who asks asks again.
+// The end point stays open until the end. Answers are not repeated, because the sender of a request
+// repeats that.
 //
 // A value without I/O; its shell calls TimePassed every kAgain and PulsePassed every kPulse.
 // Nothing is durable here.
@@ -39,9 +41,9 @@ namespace process {
 
 // ---- inputs
 struct WelcomeHeard {
-  std::uint32_t version = 0;  // of the protocol, that the agent chose
+  std::uint32_t version = 0;  // protocol version that the agent chose
 };
-// Where workers and the other servers reach this one, and its public key over tcp.
+// Where workers and the other servers reach this process, and its public key for tcp.
 struct EndPointOpened {
   std::string endpoint;
   std::string key = {};
@@ -55,7 +57,7 @@ struct RefusalHeard {
 struct LeaveHeard {
   int code = 0;
 };
-// SIGTERM came.
+// SIGTERM arrived.
 struct StopAsked {};
 struct GroupOrderHeard {
   Generation generation;
@@ -65,24 +67,24 @@ struct CutOrderHeard {
   Generation generation;
   wire::PsCut cut;
 };
-// The group could not begin here.
+// The group could not begin in this process.
 struct GroupFailed {
   Error error;
 };
-// What the LinkedServer of the group answers to the job daemon.
+// The answer of the group's LinkedServer to the job daemon.
 struct OrderTaken {
   wire::PsServing serving;
 };
 struct CutTaken {
   wire::PsSaved saved;
 };
-// It cannot be the backup that it is to be.
+// It cannot become the backup that it was ordered to be.
 struct BackupBroken {
   std::string error;
 };
 struct TimePassed {};
 struct PulsePassed {
-  std::uint64_t version = 0;  // updates that are applied
+  std::uint64_t version = 0;  // number of updates that are applied
 };
 using Input = std::variant<WelcomeHeard, EndPointOpened, EndPointFailed, RefusalHeard, LeaveHeard,
                            StopAsked, GroupOrderHeard, CutOrderHeard, GroupFailed, OrderTaken,
@@ -90,12 +92,16 @@ using Input = std::variant<WelcomeHeard, EndPointOpened, EndPointFailed, Refusal
 
 // ---- effects
 struct SayHello {};
-// With its pid.
+// For a person who looks why nothing happens.
+struct TellOperator {
+  std::string text;
+};
+// Contains its pid.
 struct SayJoin {
   wire::Join join;
 };
 struct OpenEndPoint {};
-// In place of the group before. With `keep` it goes on with the rows of that one, if it has any.
+// Replaces the previous group. With `keep` it goes on with that group's rows, if it has any.
 struct BeginGroup {
   linked::Start start;
   bool keep = false;
@@ -124,20 +130,20 @@ struct SayReport {
   Generation generation;
   wire::Report report;
 };
-// What the server holds and has done.
+// What the server holds, and totals of what it did.
 struct SayStats {
   Generation generation;
 };
 struct EndProcess {
   int code = 0;
 };
-// With an error for a person.
+// The error is for a person.
 struct GiveUpProcess {
   Error error;
 };
-using Effect = std::variant<SayHello, SayJoin, OpenEndPoint, BeginGroup, OrderGroup, OrderSlices,
-                            AnswerGroupOrder, RefuseGroupOrder, AnswerCutOrder, SayReport, SayStats,
-                            EndProcess, GiveUpProcess>;
+using Effect = std::variant<SayHello, TellOperator, SayJoin, OpenEndPoint, BeginGroup, OrderGroup,
+                            OrderSlices, AnswerGroupOrder, RefuseGroupOrder, AnswerCutOrder,
+                            SayReport, SayStats, EndProcess, GiveUpProcess>;
 using Effects = std::vector<Effect>;
 
 }  // namespace process
@@ -146,22 +152,26 @@ class ServerProcess {
  public:
   static constexpr Duration kAgain = std::chrono::milliseconds(500);
   static constexpr Duration kPulse = std::chrono::seconds(1);
-  // kUnreachable if no agent has answered for so long.
-  static constexpr Duration kGreeting = std::chrono::seconds(10);
+  // An operator is told when no agent has answered for so long, and again and again.
+  static constexpr Duration kComplainAfter = std::chrono::seconds(10);
+  static constexpr Duration kComplainAgain = std::chrono::minutes(1);
   static constexpr int kResumable = 75;  // exit code after SIGTERM
 
-  // `agent`: where it listens, for people. It is waited for no longer than `patience`.
-  ServerProcess(Member self, std::string agent, MonoTime now, Duration patience = kGreeting)
-      : self_(self), agent_(std::move(agent)), begun_(now), patience_(patience) {}
+  // `agent`: where it listens, for messages.
+  ServerProcess(Member self, std::string agent, MonoTime now)
+      : self_(self),
+        agent_(std::move(agent)),
+        greets_since_(now),
+        complains_at_(now + kComplainAfter) {}
 
   // Appends to `out`; nothing after its end.
   void step(const process::Input& input, MonoTime now, process::Effects& out);
 
   [[nodiscard]] bool ended() const { return state_ == State::kEnded; }
   [[nodiscard]] bool greeted() const { return state_ == State::kGreeted; }
-  // Of the newest group; 0: none yet.
+  // The generation of the newest group; 0: none yet.
   [[nodiscard]] Generation generation() const { return generation_; }
-  // That is in force.
+  // The order that is in force.
   [[nodiscard]] const wire::PsServe& order() const { return order_; }
 
  private:
@@ -182,6 +192,8 @@ class ServerProcess {
   void on(const process::TimePassed& input, MonoTime now, process::Effects& out);
   void on(const process::PulsePassed& input, MonoTime now, process::Effects& out);
 
+  void greet(MonoTime now);
+  void complain(MonoTime now, process::Effects& out);
   void speak(process::Effects& out);
   [[nodiscard]] Result<linked::Start> start_of(const wire::PsServe& serve,
                                                Generation generation) const;
@@ -191,15 +203,15 @@ class ServerProcess {
 
   Member self_;
   std::string agent_;
-  MonoTime begun_;
-  Duration patience_;
   State state_ = State::kGreeting;
-  std::string endpoint_;  // empty: not open yet
+  MonoTime greets_since_;
+  MonoTime complains_at_;  // if it greets still
+  std::string endpoint_;   // empty: not open yet
   std::string key_;
   Generation generation_;
-  bool has_group_ = false;  // of that generation
+  bool has_group_ = false;  // whether it has the group of that generation
   wire::PsServe order_;
-  std::set<std::uint64_t> cutting_;  // checkpoints that are ordered and not answered
+  std::set<std::uint64_t> cutting_;  // checkpoints that are ordered and not answered yet
 };
 
 }  // namespace antdt::ps

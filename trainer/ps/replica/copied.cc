@@ -12,7 +12,7 @@
 namespace antdt::ps {
 namespace {
 
-// Of what no message carries.
+// The kind of an event that is not a message.
 constexpr std::string_view kRestored = "restored";
 constexpr std::string_view kCutBegun = "cut-begun";
 constexpr std::string_view kCutWritten = "cut-written";
@@ -89,7 +89,7 @@ wire::PsCopied to_wire(const replica::EventCopied& copied) {
                    message.seq = e.from.seq;
                    std::visit(
                        Overloaded{
-                           [](const node::Unreadable&) {},  // changes nothing, and is not copied
+                           [](const node::Unreadable&) {},  // it changes nothing, and is not copied
                            [&](const auto& body) { put(message, body); },
                        },
                        e.body);
@@ -109,7 +109,7 @@ wire::PsCopied to_wire(const replica::EventCopied& copied) {
                  [&](const node::SlicesWritten& e) {
                    put(message, kCutWritten, {e.number, 0, 0, e.files, {}, e.error});
                  },
-                 [](const node::TellUnsent&) {},  // nor are these
+                 [](const node::TellUnsent&) {},  // these are not copied either
                  [](const node::TimePassed&) {},
              },
              copied.input);

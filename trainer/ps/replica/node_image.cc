@@ -1,4 +1,4 @@
-// What each part of a server's machine says of itself, and takes over again, checked.
+// The image of each part of a server's machine, and how each takes over an image after checking it.
 #include "trainer/ps/replica/node_image.h"
 
 #include <fmt/format.h>
@@ -20,7 +20,7 @@ tl::unexpected<Error> wrong(std::string_view what) {
   return fail(ErrorKind::kCorrupt, "the image of a server is damaged: {}", what);
 }
 
-// Decisions follow one another, and each can be applied.
+// Whether the decisions have consecutive numbers and can be applied.
 bool follow(const std::vector<wire::PsDecision>& decisions) {
   for (std::size_t i = 0; i < decisions.size(); ++i) {
     const wire::PsDecision& d = decisions[i];
@@ -191,7 +191,8 @@ NodeImage ServerNode::image() const {
 }
 
 Status ServerNode::restore(const NodeImage& image) {
-  // What a home decides next follows what it applied itself, and what it has still to tell.
+  // The next decision of a home must follow those that it applied itself, and those it has still to
+  // send.
   const auto own = std::ranges::find(image.server.homes, start_.index, &ServerImage::Home::home);
   const std::uint64_t applied =
       own == image.server.homes.end() ? 0 : own->decided + own->next.size();

@@ -1,8 +1,8 @@
-// The state of a server's machine without its rows, as one message: a process that becomes the
+// The state of a server's machine without its rows, as one message. A process that becomes the
 // server's backup goes on from it (state_copy.h).
 //
-// Two things are left out. Who waits for an answer: whoever waits asks again. And which
-// unacknowledged messages were sent already: all of them are sent again.
+// Two things are left out: the senders that wait for an answer, because they ask again; and which
+// unacknowledged messages were sent already, because all of them are sent again.
 #pragma once
 
 #include <cstdint>
@@ -48,7 +48,7 @@ struct ServerImage {
       v("next", m.next);
     }
   };
-  std::optional<wire::PsOpen> open;  // none: no worker has opened it
+  std::optional<wire::PsOpen> open;  // empty: no worker has opened it
   std::uint64_t version = 0;
   std::vector<Home> homes;
   std::uint64_t newest_cut = 0;

@@ -11,20 +11,20 @@ namespace {
 
 constexpr const char* kLost = "the server that was to write it was lost";
 
-// Its shell does it at once: nobody hears of it.
+// Effects on files, which the shell carries out at once and nobody else hears of.
 bool is_file_work(const node::Effect& effect) {
   return std::holds_alternative<node::ReadSlices>(effect) ||
          std::holds_alternative<node::WriteSlices>(effect);
 }
 
-// Whether it is what became of a file, where that is waited for, or something else where
-// nothing is.
+// Whether the input may come now: the result of a file operation if one is awaited, anything else
+// if none is.
 bool is_due(const ServerNode& node, const node::Input& input) {
   return node.waits_for<node::SlicesRead>() == std::holds_alternative<node::SlicesRead>(input) &&
          node.waits_for<node::WritingBegun>() == std::holds_alternative<node::WritingBegun>(input);
 }
 
-// About what it takes in memory.
+// Approximate memory of the input.
 std::uint64_t bytes_of(const node::Input& input) {
   constexpr std::uint64_t kSmall = 256;
   std::uint64_t bytes = kSmall;
@@ -91,7 +91,7 @@ void Replica::check_invariants() const {
 
 void Replica::on(const node::Input& input) {
   if (speaks()) return take(input);
-  // Whoever asks a backup asks the primary again; its own slices are read.
+  // A sender that asked a backup asks the primary again. The backup reads its slices itself.
   if (const auto* restored = std::get_if<node::SlicesRead>(&input)) read_ = *restored;
 }
 
@@ -101,9 +101,9 @@ void Replica::take(const node::Input& input) {
     if (copies()) copy(input);
   }
   if (std::holds_alternative<node::TimePassed>(input)) tick();
-  node::Effects effects;
-  node_.step(input, effects);
-  for (node::Effect& effect : effects) say(std::move(effect));
+  node_wants_.clear();
+  node_.step(input, node_wants_);
+  for (node::Effect& effect : node_wants_) say(std::move(effect));
 }
 
 void Replica::say(node::Effect effect) {
@@ -137,7 +137,7 @@ void Replica::send_copies() {
   }
 }
 
-// What was not taken between two ticks was lost on its way.
+// Copies that were not acknowledged between two ticks count as lost.
 void Replica::tick() {
   if (!copies()) return;
   if (sender_) {
@@ -176,7 +176,7 @@ void Replica::on(const replica::CopiesTaken& input) {
   hold_if_all_is_sent();
 }
 
-// From: sending. To: primary, once nothing is left to send: from now on answers are held.
+// From: sending. To: primary, once everything is sent: from now on answers are held.
 void Replica::hold_if_all_is_sent() {
   if (state_ != State::kSending || sent_ < taken_) return;
   state_ = State::kPrimary;
@@ -194,7 +194,7 @@ void Replica::on(const replica::BackupJoined& input) {
   send_image();
 }
 
-// It begins with what is now; the events before that mean nothing to it.
+// The process that joins begins with the present state; earlier events mean nothing to it.
 void Replica::send_image() {
   copied_.clear();
   behind_ = 0;
@@ -212,7 +212,7 @@ void Replica::ask_for_piece() {
 void Replica::on(const replica::PieceMade& input) {
   if (!sender_ || sender_->image() != input.image) return;
   if (!input.error.empty()) {
-    no_image_ = true;  // another one at the next tick
+    no_image_ = true;  // the next tick begins another image
     return;
   }
   effects_.emplace_back(sender_->piece(input.piece));
@@ -224,7 +224,7 @@ void Replica::on(const replica::PieceMade& input) {
 void Replica::on(const wire::PsImage& input) {
   const bool listens = state_ == State::kJoining || state_ == State::kBackup;
   if (input.view != view_ || !listens) return;
-  // Also where all of one was here: the primary has not heard of that, and begins again.
+  // Even if an image had arrived completely: the primary has not heard of that, and begins again.
   if (input.image > image_ && input.piece == 1) {
     state_ = State::kJoining;
     image_ = input.image;
@@ -265,9 +265,9 @@ void Replica::on(const replica::EventCopied& input) {
       if (restored->error.empty() && !own.error.empty()) return break_up(own.error);
     }
     ++taken_;
-    node::Effects effects;
-    node_.step(input.input, effects);
-    for (node::Effect& effect : effects) {
+    node_wants_.clear();
+    node_.step(input.input, node_wants_);
+    for (node::Effect& effect : node_wants_) {
       const bool said = std::holds_alternative<node::ReadSlices>(effect) ||
                         std::holds_alternative<node::RecordDecision>(effect);
       if (said) effects_.emplace_back(std::move(effect));
@@ -282,7 +282,7 @@ void Replica::on(const replica::BecameAlone& input) {
   if (input.view > view_ && state_ != State::kBroken) become_alone(input.view);
 }
 
-// From: sending, primary, backup. To: alone.  From: joining. To: broken.
+// From: sending, primary, backup. To: alone. From: joining. To: broken.
 void Replica::become_alone(std::uint64_t view) {
   if (state_ == State::kJoining) {
     return break_up("its server was lost before all of it was here");
@@ -301,14 +301,14 @@ void Replica::finish_what_the_primary_began() {
   if (node_.waits_for<node::SlicesRead>()) {
     take(std::exchange(read_, std::nullopt).value_or(node::SlicesRead{kLost}));
   }
-  // One that fails lets the next one begin.
+  // When one checkpoint fails, the next one may begin.
   while (node_.waits_for<node::WritingBegun>())
     take(node::WritingBegun{node_.beginning(), 0, kLost});
   for (const std::uint64_t cut : node_.writing()) take(node::SlicesWritten{cut, {}, kLost});
-  // Nobody knows what of its decisions was said.
+  // Nobody knows which of its decisions were sent, so all are sent again.
   take(node::TimePassed{});
   take(node::TimePassed{});
-  // They have been answered.
+  // The primary has answered them.
   std::erase_if(effects_, [](const replica::Effect& effect) {
     const auto* of_node = std::get_if<node::Effect>(&effect);
     return of_node != nullptr && is_file_work(*of_node);

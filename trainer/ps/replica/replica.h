@@ -1,5 +1,5 @@
-// One of the two processes that a parameter server is: the primary takes events and
-// copies them to the backup, which has the same state and says nothing.
+// One of the two processes of a parameter server. The primary takes events and copies them to the
+// backup, which has the same state and answers nobody.
 //
 //   primary ──(view: alone)──> alone        the backup is lost
 //   backup  ──(view: alone)──> alone        the primary is lost: promoted
@@ -8,22 +8,22 @@
 //   joining ──(the state has come)──> backup
 //   joining, backup ──(its slices or the state cannot be read)──> broken
 //
-// Each event that changes the server has a number. The primary holds its answers to an event
-// until the backup has acknowledged that number, so nobody hears of anything that the backup
-// lacks. Pulls are not copied; their answers are held until the events before them are
-// acknowledged. The job daemon alone says which process has which role, in views with rising
-// numbers. Messages of an earlier view change nothing, so a primary that was replaced has no
-// effect any more, even before it hears of that.
+// Each event that changes the server has a number. The primary holds its answers to an event until
+// the backup has acknowledged that number, so nobody hears anything that the backup lacks. Pulls
+// are not copied; their answers are held until the events before them are acknowledged. Only the
+// job daemon decides which process has which role, in views with rising numbers. Messages of an
+// earlier view change nothing, so a primary that was replaced has no effect any more, even before
+// it hears of that.
 //
-// A process that joins gets an image of the state after some event (state_copy.h), then the
-// events that follow; nobody waits for it meanwhile. When every event has been sent to it, the
-// primary begins to hold its answers, and when everything it answered before is acknowledged
-// the primary is backed(): from then on the job daemon may promote the other process.
+// A process that joins gets an image of the state after some event (state_copy.h), then the events
+// that follow; nobody waits for it meanwhile. When every event has been sent to it, the primary
+// begins to hold its answers, and when everything that it answered before is acknowledged, the
+// primary is backed(): from then on the job daemon may promote the other process.
 //
-// The sides of two that are one server have no clock but the shell's ticks, and nothing of them is
-// durable: the views are, in the job daemon's journal.
+// The two processes have no clock but the shell's ticks, and nothing in them is durable: the views
+// are, in the job daemon's journal.
 //
-// A value, like the ServerNode inside it. docs/parameter-servers.md says why a record enters the
+// A value, like the ServerNode in it. docs/parameter-servers.md explains why a record enters the
 // model once.
 #pragma once
 
@@ -43,8 +43,8 @@ namespace replica {
 
 using Role = wire::ReplicaRole;
 
-// ---- inputs, beside those of the node, and PsImage from the primary
-// From the primary: an input of its node, numbered from 1 in the whole life of the two.
+// ---- inputs, besides those of the node, and PsImage from the primary. EventCopied, from the
+// primary: an input of its node, numbered from 1 over the whole life of the pair.
 struct EventCopied {
   std::uint64_t view = 0;
   std::uint64_t number = 0;
@@ -52,11 +52,11 @@ struct EventCopied {
 };
 // From the backup: it has taken the events up to `number`, or only pieces of an image.
 using CopiesTaken = wire::PsTaken;
-// From the job daemon: this one has no other any more.
+// From the job daemon: the other process is gone.
 struct BecameAlone {
   std::uint64_t view = 0;
 };
-// From the job daemon: this one has no other but one that joins.
+// From the job daemon: a new process joins as the other one.
 struct BackupJoined {
   std::uint64_t view = 0;
 };
@@ -69,22 +69,23 @@ struct PieceMade {
 using Input = std::variant<node::Input, EventCopied, CopiesTaken, BecameAlone, BackupJoined,
                            PieceMade, wire::PsImage>;
 
-// ---- effects, beside those of the node: EventCopied and PsImage to the other one, CopiesTaken to
-// the primary. Of its node's a backup says ReadSlices, and RecordDecision: whoever keeps accounts
-// hears of each decision from the one or the other, or from both. Its slices could not be read,
-// those of the primary could; or what came of its state is none: it is no backup.
+// ---- effects, besides those of the node: EventCopied and PsImage to the other process,
+// CopiesTaken to the primary. Of its node's effects a backup passes on only ReadSlices and
+// RecordDecision, so a listener hears each decision from the primary, the backup, or both. BreakUp:
+// the slices, which the primary could read, could not be read here, or the received state was
+// invalid; the process cannot be a backup.
 struct BreakUp {
   std::string error;
 };
-// The shell keeps the node as it is now, in place of what it has kept before, and makes the
-// pieces of its state one by one, when it is told to.
+// The shell keeps the present node, replacing what it kept before, and makes the pieces of its
+// state one by one when it is told to.
 struct KeepState {
   std::uint64_t image = 0;
 };
 struct MakePiece {
   std::uint64_t image = 0;  // answered by PieceMade
 };
-// What was kept is of no use any more.
+// What was kept is not needed any more.
 struct DropState {};
 using Effect = std::variant<node::Effect, EventCopied, CopiesTaken, BreakUp, KeepState, MakePiece,
                             DropState, wire::PsImage>;
@@ -94,10 +95,10 @@ using Effects = std::vector<Effect>;
 
 class Replica {
  public:
-  // Events, of which the other one has not acknowledged more than this are on their way.
+  // How many events may be unacknowledged by the other process.
   static constexpr std::uint64_t kAhead = 1024;
-  // Bytes of events that wait for one that joins, or as many as the rows have if these are
-  // more: it gets another image then, and not what is older than that.
+  // How many bytes of events may wait for a process that joins; or as many as the rows have, if
+  // that is more. Beyond that it gets a new image instead.
   static constexpr std::uint64_t kMostBehind = 256ULL << 20;
 
   Replica(node::Start start, replica::Role role, std::uint64_t view = 1,
@@ -111,12 +112,13 @@ class Replica {
   // Appends to `out`.
   void step(const replica::Input& input, replica::Effects& out);
 
-  // As the job daemon knows it: one that sends its state is alone, one that is broken a backup.
+  // The role as the job daemon knows it: a process that sends its state counts as alone, a broken
+  // one as a backup.
   [[nodiscard]] replica::Role role() const;
   [[nodiscard]] std::uint64_t view() const { return view_; }
-  // Whether workers and other servers hear it.
+  // Whether workers and other servers hear this process.
   [[nodiscard]] bool speaks() const { return state_ == State::kPrimary || is_alone(); }
-  // The other one has all that was ever heard of this one.
+  // Whether the other process has everything that was ever answered by this one.
   [[nodiscard]] bool backed() const {
     return state_ == State::kPrimary && acknowledged_ >= held_from_;
   }
@@ -126,7 +128,7 @@ class Replica {
  private:
   enum class State : std::uint8_t { kPrimary, kBackup, kAlone, kSending, kJoining, kBroken };
   struct Held {
-    std::uint64_t after = 0;  // this event is to be acknowledged first
+    std::uint64_t after = 0;  // this event must be acknowledged first
     node::Effect effect;
   };
 
@@ -164,23 +166,24 @@ class Replica {
   State state_;
   std::uint64_t view_;
   std::uint64_t most_behind_;
-  std::uint64_t taken_ = 0;  // events that changed this node
+  std::uint64_t taken_ = 0;  // number of events that changed this node
   std::uint64_t acknowledged_ = 0;
-  std::uint64_t acknowledged_before_ = 0;    // at the last tick
-  std::uint64_t sent_ = 0;                   // newest event that was copied
-  std::deque<replica::EventCopied> copied_;  // not acknowledged yet; numbers in a row
+  std::uint64_t acknowledged_before_ = 0;    // its value at the last tick
+  std::uint64_t sent_ = 0;                   // the newest event that was copied
+  std::deque<replica::EventCopied> copied_;  // not acknowledged yet; consecutive numbers
   std::uint64_t behind_ = 0;                 // bytes of these
   std::deque<Held> held_;
-  std::optional<StateSender> sender_;  // while it has not all of the image
-  std::uint64_t images_ = 0;           // made in this process
-  bool no_image_ = false;              // the newest could not be made
-  std::uint64_t held_from_ = 0;        // behind this event nothing was said too early
-  // Of one that joins.
+  std::optional<StateSender> sender_;  // set until the whole image has been acknowledged
+  std::uint64_t images_ = 0;           // how many were made in this process
+  bool no_image_ = false;              // the newest image could not be made
+  std::uint64_t held_from_ = 0;        // all answers to events after this one were held
+  // For a process that joins.
   std::optional<StateReader> reader_;
   std::uint64_t image_ = 0;
-  std::uint64_t pieces_ = 0;              // of it, that are here
-  std::optional<node::SlicesRead> read_;  // what the backup's own slices said
-  replica::Effects effects_;              // of this step
+  std::uint64_t pieces_ = 0;              // pieces of it that have arrived
+  std::optional<node::SlicesRead> read_;  // the result of reading the backup's own slices
+  replica::Effects effects_;              // effects of the present step
+  node::Effects node_wants_;              // of the node, likewise; kept for its memory
 };
 
 }  // namespace antdt::ps

@@ -2,8 +2,8 @@
 //
 //   made by the shell --piece()--> under way --taken()--> forgotten
 //
-// A bounded number of pieces is under way at a time. The shell makes a piece when this machine
-// asks for it, so an image of any size takes a bounded part of memory.
+// The number of unacknowledged pieces is bounded. The shell makes a piece when this machine asks
+// for it, so an image of any size needs a bounded amount of memory.
 #pragma once
 
 #include <cstdint>
@@ -26,12 +26,12 @@ class StateSender {
   [[nodiscard]] std::uint64_t number() const { return number_; }
   // Whether the shell should make the next piece now; true once for each piece.
   [[nodiscard]] bool asks();
-  // The piece that the shell made because asks() said so; answers it as the message to send.
+  // The piece that the shell made because asks() was true; returns the message to send.
   [[nodiscard]] const wire::PsImage& piece(StatePiece made);
-  // The backup has received so many pieces.
+  // How many pieces the backup has received.
   void taken(std::uint64_t pieces);
   [[nodiscard]] bool all_made() const { return last_; }
-  // The pieces to send again: those under way, if none was acknowledged since the last call.
+  // Pieces to send again: the unacknowledged ones, if none was acknowledged since the last call.
   [[nodiscard]] std::deque<wire::PsImage> look();
 
  private:
@@ -41,7 +41,7 @@ class StateSender {
   bool last_ = false;
   std::deque<wire::PsImage> under_way_;  // numbers without gaps
   std::uint64_t taken_ = 0;
-  std::uint64_t taken_before_ = 0;  // at the last call of look()
+  std::uint64_t taken_before_ = 0;  // its value at the last call of look()
 };
 
 }  // namespace antdt::ps

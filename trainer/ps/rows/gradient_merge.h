@@ -1,4 +1,4 @@
-// One gradient out of several.
+// Adds several gradients up.
 #pragma once
 
 #include <cstdint>
@@ -13,8 +13,8 @@ struct Gradient {
   std::vector<float> values;
 };
 
-// Their sum. Where several have a key they are added in the order given, so the
-// result is the same to the last bit whoever pushed first.
+// The sum. Gradients of the same key are added in the given order, so the result is the same to the
+// last bit, whoever pushed first.
 [[nodiscard]] Gradient merge(std::span<const Gradient* const> parts, std::uint32_t width);
 
 }  // namespace antdt::ps

@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::uint64_t kFirstEntries = 64;
 constexpr std::size_t kBlockRows = 256;
-constexpr std::size_t kBlockBytes = 65536;  // fewer rows where they would be more
+constexpr std::size_t kBlockBytes = 65536;  // a block has fewer rows if they would be larger
 
 constexpr std::uint32_t tag_of(std::uint64_t h) { return static_cast<std::uint32_t>(h >> 32); }
 

@@ -1,11 +1,10 @@
 // Rows of floats by 64-bit key.
 //
-// A row is its key, `width` values and `state` floats of the optimizer, side by
-// side, so that an update touches one place in memory. Rows lie in blocks that
-// never move; an index of eight bytes an entry (row number and a part of the
-// key's hash) finds them by linear probing, at most 0.7 full. Memory a row:
-// 8 + 4 (width + state) bytes, and 11 to 23 for the index. It comes from the default
-// resource (std::pmr), which a process with large tables sets to core/os/huge_pages.h.
+// A row is its key, `width` values and `state` floats of the optimizer, side by side, so that an
+// update touches one place in memory. Rows are in blocks that never move. An index with eight bytes
+// per entry (row number and a part of the key's hash) finds them by linear probing; it is at most
+// 0.7 full. Memory per row: 8 + 4 (width + state) bytes, and 11 to 23 for the index. It comes from
+// the default resource (std::pmr), which a process with large tables sets to core/os/huge_pages.h.
 #pragma once
 
 #include <cstdint>
@@ -26,14 +25,14 @@ class RowTable {
   [[nodiscard]] std::uint32_t width() const { return width_; }
   [[nodiscard]] std::uint32_t state() const { return state_; }
   [[nodiscard]] std::uint64_t rows() const { return count_; }
-  // Held in memory, the spare part of the last block and of the index included.
+  // Memory in use, including the free part of the last block and of the index.
   [[nodiscard]] std::uint64_t bytes() const;
 
   [[nodiscard]] static constexpr std::uint64_t hash(std::uint64_t key) { return mix64(key); }
 
   // The row of this key, or kNone. `h` is hash(key).
   [[nodiscard]] std::uint32_t find(std::uint64_t key, std::uint64_t h) const;
-  // Adds a row of zeros; the key must not be there (find says so).
+  // Adds a row of zeros; the key must not exist (see find).
   std::uint32_t add(std::uint64_t key, std::uint64_t h);
 
   [[nodiscard]] std::uint64_t key(std::uint32_t row) const;
@@ -46,8 +45,8 @@ class RowTable {
     return {floats(row) + width_, state_};
   }
 
-  // Looking up many keys waits for memory twice a key; who says beforehand what
-  // comes waits for several at once.
+  // Looking up a key waits for memory twice; prefetching several keys first lets these waits
+  // overlap.
   void prefetch_index(std::uint64_t h) const { __builtin_prefetch(&index_[h & mask_]); }
   void prefetch_row(std::uint64_t h) const;
 
@@ -56,7 +55,7 @@ class RowTable {
     std::uint32_t row = kNone;
     std::uint32_t tag = 0;  // upper half of the hash
   };
-  // Rows of one size, 2^k of them in a block.
+  // Rows of one size, 2^k of them in each block.
   class Blocks {
    public:
     explicit Blocks(std::uint32_t stride);
@@ -69,7 +68,7 @@ class RowTable {
     }
     [[nodiscard]] std::uint64_t rows() const { return std::uint64_t{at_.size()} << shift_; }
     [[nodiscard]] std::uint64_t bytes() const { return at_.size() * floats() * sizeof(float); }
-    void add();  // one of zeros
+    void add();  // adds a row of zeros
 
    private:
     [[nodiscard]] std::size_t floats() const { return std::size_t{stride_} << shift_; }
@@ -83,7 +82,7 @@ class RowTable {
   void grow();
 
   std::uint32_t width_, state_;
-  Blocks blocks_;  // a row is its key in the place of two floats, and its floats
+  Blocks blocks_;  // a row is its key, which takes two floats, and its floats
   std::uint32_t count_ = 0;
   std::uint64_t mask_;
   std::pmr::vector<Entry> index_;

@@ -1,8 +1,8 @@
 // Keys and rows of floats as the bytes of a message.
 //
-// Keys are 64-bit, little endian, strictly rising: so nobody sends one twice,
-// and several pushes are merged in one pass. Rows lie one after the other in the
-// order of the keys, 32-bit floats, little endian.
+// Keys are 64-bit, little endian, strictly rising, so no key occurs twice, and several pushes are
+// merged in one pass. Rows are one after the other in the order of the keys, as 32-bit floats,
+// little endian.
 #pragma once
 
 #include <cstdint>
@@ -17,9 +17,9 @@ namespace antdt::ps {
 [[nodiscard]] std::string to_bytes(std::span<const std::uint64_t> keys);
 [[nodiscard]] std::string to_bytes(std::span<const float> values);
 
-// Errors (kCorrupt): a length that is no whole number of keys, keys that do not rise.
+// Errors (kCorrupt): the length is not a whole number of keys, or the keys do not rise.
 [[nodiscard]] Result<std::vector<std::uint64_t>> keys_from_bytes(const std::string& bytes);
-// Error (kCorrupt): not exactly `count` floats.
+// Error (kCorrupt): there are not exactly `count` floats.
 [[nodiscard]] Result<std::vector<float>> floats_from_bytes(const std::string& bytes,
                                                            std::size_t count);
 

@@ -21,7 +21,7 @@ std::string_view bytes_of(std::span<const float> floats) {
   return {reinterpret_cast<const char*>(floats.data()), floats.size_bytes()};
 }
 
-// The front of some bytes, as long as there is enough of it.
+// Reads from the front of the bytes as long as there are enough.
 class Reader {
  public:
   explicit Reader(std::string_view bytes) : left_(bytes) {}
@@ -67,7 +67,7 @@ Status decode_header(Reader& in, std::uint32_t slice, std::size_t tables) {
   return {};
 }
 
-// How many rows of the table follow.
+// Reads the table's header, and returns how many rows follow.
 Result<std::uint64_t> decode_table(Reader& in, std::uint32_t slice, const TableSpec& spec,
                                    std::uint32_t state) {
   std::uint32_t length = 0;
@@ -90,7 +90,7 @@ Result<std::uint64_t> decode_table(Reader& in, std::uint32_t slice, const TableS
 
 Status decode_row(Reader& in, std::uint32_t slice, RowTable& rows) {
   std::uint64_t key = 0;
-  // A row has its memory only once it is known to be there.
+  // Memory for a row is allocated only once its bytes are known to be there.
   const std::size_t floats = (std::size_t{rows.width()} + rows.state()) * sizeof(float);
   if (!in.take(key) || in.left() < floats) return cut_short(slice);
   const std::uint64_t hash = RowTable::hash(key);

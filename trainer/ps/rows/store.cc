@@ -11,7 +11,7 @@
 namespace antdt::ps {
 namespace {
 
-// In (0, 1), never at the ends.
+// In (0, 1), without the end points.
 float unit(std::uint64_t bits) { return (static_cast<float>(bits >> 40) + 0.5F) * 0x1p-24F; }
 
 float drawn(const TableSpec& spec, std::uint64_t bits) {
@@ -57,8 +57,8 @@ void Store::begin_row(std::uint32_t table, std::uint64_t key, std::span<float> v
   for (std::size_t i = 0; i < values.size(); ++i) values[i] = drawn(spec, mix64(row_seed + i));
 }
 
-// In groups, each in three passes: where the index is, where the row is, the row.
-// The memory that a pass touches was asked for in the one before.
+// Works on groups of keys in three passes: the index entry, the row's position, the row. Each pass
+// prefetches the memory that the next one needs.
 template <class F>
 void Store::for_rows(std::uint32_t table, std::span<const std::uint64_t> keys, F visit) {
   ANTDT_CHECK(table < tables_.size(), "table {} of {}", table, tables_.size());

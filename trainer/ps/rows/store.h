@@ -1,12 +1,12 @@
 // All tables of one server.
 //
-// The rows of every table are spread over kSlices slices by their key; a slice
-// is what is placed on a server, copied to another one and written to a file of
-// a checkpoint. Which slices a server answers for is not decided here.
+// The rows of every table are spread over kSlices slices by their key. A slice is the unit that is
+// placed on a server, copied to another one and written to a file of a checkpoint. Which slices a
+// server has is not decided here.
 //
-// A row that is read before anybody wrote it begins with values drawn from
-// (seed, table, key): the same on every server and after every restart. Tables
-// whose beginning only the workers know (dense parameters) are put there first.
+// A row that is read before it was written begins with values drawn from (seed, table, key): the
+// same on every server and after every restart. Tables whose first values only the workers know
+// (dense parameters) are put first.
 #pragma once
 
 #include <cstdint>
@@ -23,9 +23,9 @@ namespace antdt::ps {
 
 inline constexpr std::uint32_t kSlices = kModelSlices;
 
-// The same on workers and servers, and in every version: it decides where a row lies.
+// The same on workers and servers, and in every version, because it decides where a row is.
 [[nodiscard]] constexpr std::uint32_t slice_of(std::uint64_t key) {
-  // Bits that the index of a table does not use.
+  // These bits are not used by the index of a table.
   return static_cast<std::uint32_t>(RowTable::hash(key) >> 58) % kSlices;
 }
 
@@ -47,28 +47,29 @@ class Store {
   [[nodiscard]] std::uint64_t rows() const;
   [[nodiscard]] std::uint64_t bytes() const;
 
-  // Writes the values of `keys` (keys.size() * width floats) to `out`; rows that
-  // are not there are made. `table` is an index that exists.
+  // Writes the values of `keys` (keys.size() * width floats) to `out`; missing rows are made.
+  // `table` must be a valid index.
   void read(std::uint32_t table, std::span<const std::uint64_t> keys, char* out);
-  // Sets rows that are not there yet; the others stay as they are.
+  // Sets rows that do not exist yet; the others stay as they are.
   void put_new(std::uint32_t table, std::span<const std::uint64_t> keys,
                std::span<const float> values);
-  // Scales the tables' learning rates from now on, but for FTRL, whose rate is in its state.
+  // Scales the tables' learning rates from now on, except for FTRL, whose rate is part of its
+  // state.
   void set_rate(float rate) { rate_ = rate; }
-  // One update of each of these rows by its gradient times `scale`.
+  // Updates each of these rows once, by its gradient times `scale`.
   void update(std::uint32_t table, std::span<const std::uint64_t> keys,
               std::span<const float> gradients, float scale);
 
   [[nodiscard]] const RowTable& slice(std::uint32_t slice, std::uint32_t table) const {
     return slices_[slice][table];
   }
-  // For slice_image.h, which fills it.
+  // For slice_image.h, which fills the slice.
   [[nodiscard]] RowTable& slice(std::uint32_t slice, std::uint32_t table) {
     return slices_[slice][table];
   }
 
  private:
-  // Calls visit(i, rows, hash, row) for each key; row is kNone where there is none.
+  // Calls visit(i, rows, hash, row) for each key; row is kNone if there is no such row.
   template <class F>
   void for_rows(std::uint32_t table, std::span<const std::uint64_t> keys, F visit);
   void begin_row(std::uint32_t table, std::uint64_t key, std::span<float> values) const;

@@ -8,7 +8,7 @@
 
 namespace antdt::ps {
 
-// Keys of one table; they rise.
+// Keys of one table, rising.
 struct TableKeys {
   std::uint32_t table = 0;  // index in PsOpen
   std::vector<std::uint64_t> keys;

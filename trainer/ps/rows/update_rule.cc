@@ -36,8 +36,8 @@ void adagrad(const UpdateRule& rule, const Row& r) {
   }
 }
 
-// The last float of the state counts the row's steps (exact up to 2^24, where
-// the corrections have long been 1).
+// The last float of the state counts the row's steps (exact up to 2^24, by which the corrections
+// have long been 1).
 void adam(const UpdateRule& rule, const Row& r) {
   float* __restrict first = r.state;
   float* __restrict second = r.state + r.n;
@@ -54,8 +54,8 @@ void adam(const UpdateRule& rule, const Row& r) {
   }
 }
 
-// A row that was there before FTRL saw it keeps its value: z is set so that the
-// closed form gives it.
+// A row that existed before FTRL saw it keeps its value: z is set so that the closed form gives
+// that value.
 void ftrl(const UpdateRule& rule, const Row& r) {
   float* __restrict z = r.state;
   float* __restrict sums = r.state + r.n;

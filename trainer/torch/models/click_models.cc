@@ -12,12 +12,12 @@ const std::vector<std::uint32_t> kDefaultHidden{64, 32};
 
 std::int64_t signed_of(std::uint64_t n) { return static_cast<std::int64_t>(n); }
 
-const std::vector<std::uint32_t>& hidden_of(const TrainerConfig& config) {
-  return config.hidden.empty() ? kDefaultHidden : config.hidden;
+const std::vector<std::uint32_t>& hidden_of(const kit::Settings& settings) {
+  return settings.hidden.empty() ? kDefaultHidden : settings.hidden;
 }
 
-// Starts at zero, as logistic regression does. LibTorch cannot draw the weights of
-// no inputs at all, which is what data without numbers have.
+// Starts at zero, as logistic regression does. LibTorch cannot initialise a layer without inputs,
+// which data without numbers would have.
 torch::nn::Linear zero_linear(std::int64_t inputs) {
   torch::nn::Linear linear(std::max<std::int64_t>(inputs, 1), 1);
   linear->weight.set_data(torch::zeros({1, inputs}));
@@ -25,23 +25,22 @@ torch::nn::Linear zero_linear(std::int64_t inputs) {
   return linear;
 }
 
-// First-order weights, which start at zero, and embeddings side by side.
-torch::Tensor table_with_weights(std::int64_t rows, std::int64_t dim) {
-  torch::Tensor table = torch::randn({rows, 1 + dim}) * kEmbeddingDeviation;
-  table.select(1, 0).zero_();
-  return table;
+// First-order weights, which start at zero, and embeddings side by side. A table of servers begins
+// one way, so there they are two.
+std::vector<kit::TableColumns> weights_and_embeddings(std::int64_t dim) {
+  return {{"table", 1, dim, kEmbeddingDeviation}, {"first_order", 0, 1, 0}};
 }
 
 }  // namespace
 
-LogisticRegression::LogisticRegression(const data::DataShape& shape) {
+LogisticRegression::LogisticRegression(const kit::DataShape& shape) {
   if (shape.id_width > 0) {
-    table_ = register_parameter("weights", torch::zeros({signed_of(shape.id_rows), 1}));
+    table_ = register_table("weights", shape.id_rows, {{"weights", 0, 1, 0}});
   }
   dense_ = register_module("dense", zero_linear(signed_of(shape.dense_width)));
 }
 
-torch::Tensor LogisticRegression::forward(const TensorBatch& batch) {
+torch::Tensor LogisticRegression::forward(const Batch& batch) {
   torch::Tensor out = dense_(batch.dense).squeeze(1);
   if (table_.defined()) out = out + embedding_rows(table_, batch.ids).sum({1, 2});
   return out;
@@ -67,15 +66,15 @@ torch::Tensor LayerStack::forward(torch::Tensor x) {
   return x;
 }
 
-DeepFm::DeepFm(const TrainerConfig& config, const data::DataShape& shape) {
-  const auto dim = signed_of(config.embedding_dim);
-  table_ = register_parameter("table", table_with_weights(signed_of(shape.id_rows), dim));
+DeepFm::DeepFm(const kit::Settings& settings, const kit::DataShape& shape) {
+  const auto dim = signed_of(settings.embedding_dim);
+  table_ = register_table("table", shape.id_rows, weights_and_embeddings(dim));
   dense_ = register_module("dense", zero_linear(signed_of(shape.dense_width)));
   const std::int64_t inputs = signed_of(shape.id_width) * dim + signed_of(shape.dense_width);
-  deep_ = register_module("deep", std::make_shared<LayerStack>(inputs, hidden_of(config), 1));
+  deep_ = register_module("deep", std::make_shared<LayerStack>(inputs, hidden_of(settings), 1));
 }
 
-torch::Tensor DeepFm::forward(const TensorBatch& batch) {
+torch::Tensor DeepFm::forward(const Batch& batch) {
   const FactorizedFields fields = factorized_fields(table_, batch.ids);
   const torch::Tensor deep = deep_->forward(torch::cat({fields.vectors, batch.dense}, 1));
   return fields.linear + (dense_(batch.dense) + deep).squeeze(1);
@@ -86,7 +85,7 @@ InteractionNetwork::InteractionNetwork(std::int64_t fields,
   std::int64_t before = fields;
   for (const std::uint32_t count : maps) {
     const std::int64_t inputs = before * fields;
-    const double bound = 1 / std::sqrt(static_cast<double>(inputs));  // as LibTorch's layers
+    const double bound = 1 / std::sqrt(static_cast<double>(inputs));  // as in LibTorch's layers
     torch::Tensor weight = torch::empty({static_cast<std::int64_t>(count), inputs});
     weights_.push_back(register_parameter("layer" + std::to_string(weights_.size()),
                                           weight.uniform_(-bound, bound)));
@@ -111,20 +110,20 @@ std::int64_t InteractionNetwork::outputs() const {
   return count;
 }
 
-XDeepFm::XDeepFm(const TrainerConfig& config, const data::DataShape& shape) {
-  const auto dim = signed_of(config.embedding_dim);
+XDeepFm::XDeepFm(const kit::Settings& settings, const kit::DataShape& shape) {
+  const auto dim = signed_of(settings.embedding_dim);
   const auto fields = signed_of(shape.id_width);
-  table_ = register_parameter("table", table_with_weights(signed_of(shape.id_rows), dim));
+  table_ = register_table("table", shape.id_rows, weights_and_embeddings(dim));
   dense_ = register_module("dense", zero_linear(signed_of(shape.dense_width)));
-  interactions_ = register_module("interactions",
-                                  std::make_shared<InteractionNetwork>(fields, config.cin_layers));
+  interactions_ = register_module(
+      "interactions", std::make_shared<InteractionNetwork>(fields, settings.cin_layers));
   of_interactions_ =
       register_module("of_interactions", torch::nn::Linear(interactions_->outputs(), 1));
   const std::int64_t inputs = fields * dim + signed_of(shape.dense_width);
-  deep_ = register_module("deep", std::make_shared<LayerStack>(inputs, hidden_of(config), 1));
+  deep_ = register_module("deep", std::make_shared<LayerStack>(inputs, hidden_of(settings), 1));
 }
 
-torch::Tensor XDeepFm::forward(const TensorBatch& batch) {
+torch::Tensor XDeepFm::forward(const Batch& batch) {
   const torch::Tensor rows = embedding_rows(table_, batch.ids);
   const torch::Tensor vectors = rows.slice(2, 1);
   const torch::Tensor first_order = rows.select(2, 0).sum(1) + dense_(batch.dense).squeeze(1);
@@ -133,37 +132,35 @@ torch::Tensor XDeepFm::forward(const TensorBatch& batch) {
   return first_order + (interactions + deep).squeeze(1);
 }
 
-Dlrm::Dlrm(const TrainerConfig& config, const data::DataShape& shape) {
-  const auto dim = signed_of(config.embedding_dim);
+Dlrm::Dlrm(const kit::Settings& settings, const kit::DataShape& shape) {
+  const auto dim = signed_of(settings.embedding_dim);
   bottom_ = register_module("bottom", std::make_shared<LayerStack>(signed_of(shape.dense_width),
-                                                                   config.bottom_hidden, dim));
-  table_ = register_parameter("table",
-                              torch::randn({signed_of(shape.id_rows), dim}) * kEmbeddingDeviation);
+                                                                   settings.bottom_hidden, dim));
+  table_ = register_table("table", shape.id_rows, {{"table", 0, dim, kEmbeddingDeviation}});
   const std::int64_t vectors = 1 + signed_of(shape.id_width);
   const std::int64_t inputs = dim + vectors * (vectors - 1) / 2;
-  top_ = register_module("top", std::make_shared<LayerStack>(inputs, hidden_of(config), 1));
+  top_ = register_module("top", std::make_shared<LayerStack>(inputs, hidden_of(settings), 1));
 }
 
-torch::Tensor Dlrm::forward(const TensorBatch& batch) {
+torch::Tensor Dlrm::forward(const Batch& batch) {
   const torch::Tensor dense = bottom_->forward(batch.dense).relu();
   const torch::Tensor fields = embedding_rows(table_, batch.ids);
   const torch::Tensor products = pairwise_products(torch::cat({dense.unsqueeze(1), fields}, 1));
   return top_->forward(torch::cat({dense, products}, 1)).squeeze(1);
 }
 
-Mlp::Mlp(const TrainerConfig& config, const data::DataShape& shape) {
-  const auto dim = signed_of(config.embedding_dim);
+Mlp::Mlp(const kit::Settings& settings, const kit::DataShape& shape) {
+  const auto dim = signed_of(settings.embedding_dim);
   std::int64_t inputs = signed_of(shape.dense_width);
   if (shape.id_width > 0) {
-    table_ = register_parameter(
-        "table", torch::randn({signed_of(shape.id_rows), dim}) * kEmbeddingDeviation);
+    table_ = register_table("table", shape.id_rows, {{"table", 0, dim, kEmbeddingDeviation}});
     inputs += signed_of(shape.id_width) * dim;
   }
   layers_ = register_module(
-      "layers", std::make_shared<LayerStack>(inputs, hidden_of(config), outputs_of(shape)));
+      "layers", std::make_shared<LayerStack>(inputs, hidden_of(settings), outputs_of(shape)));
 }
 
-torch::Tensor Mlp::forward(const TensorBatch& batch) {
+torch::Tensor Mlp::forward(const Batch& batch) {
   torch::Tensor x = batch.dense;
   if (table_.defined()) x = torch::cat({embedding_rows(table_, batch.ids).flatten(1), x}, 1);
   const torch::Tensor out = layers_->forward(x);

@@ -45,7 +45,7 @@ void multiply_vectors(const VectorShape& shape, const float* v, float* products)
   }
 }
 
-// d <a,b> / d a = b, and the other way round.
+// d <a,b> / d a = b, and vice versa.
 void add_vector_gradients(const VectorShape& shape, const float* v, const float* g, float* of_v) {
   const std::size_t size = shape.n * shape.dim;
   for (std::size_t s = 0; s < shape.samples; ++s, v += size, of_v += size) {

@@ -1,5 +1,5 @@
-// The loops of models/interactions.h over plain memory, without LibTorch's headers, so
-// that they can be compiled with options of their own. Nothing overlaps; row after row.
+// The loops of models/interactions.h over plain memory, without LibTorch's headers, so that they
+// can be compiled with options of their own. Arguments must not overlap; rows are contiguous.
 #pragma once
 
 #include <cstddef>

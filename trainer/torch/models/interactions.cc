@@ -12,15 +12,15 @@ using torch::autograd::AutogradContext;
 using torch::autograd::Variable;
 using torch::autograd::variable_list;
 
-// Products in one go: 1 MiB, which stays in a core's cache until it is used.
+// How many products are made at once: 1 MiB, which stays in a core's cache until it is used.
 constexpr std::int64_t kProducts = 1 << 18;
 
 std::size_t size_of(const torch::Tensor& t, std::int64_t dimension) {
   return static_cast<std::size_t>(t.size(dimension));
 }
 
-// Some rows of a layer's input. A row is one embedding dimension of one sample: all
-// batch x dim rows are alike.
+// Some rows of a layer's input. A row is one embedding dimension of one sample; all batch x dim
+// rows are treated alike.
 struct Rows {
   torch::Tensor x, x0;
   [[nodiscard]] PairShape shape() const { return {size_of(x, 0), size_of(x, 1), size_of(x0, 1)}; }
@@ -31,7 +31,8 @@ struct Rows {
   }
 };
 
-// Calls each(take) for as many rows at a time as make kProducts; take(t) are those rows of t.
+// Calls each(take) for as many rows at a time as give kProducts products; take(t) returns those
+// rows of t.
 template <class Each>
 void for_rows(std::int64_t rows, std::int64_t products_of_a_row, const Each& each) {
   const std::int64_t step = std::max<std::int64_t>(1, kProducts / products_of_a_row);
@@ -78,7 +79,8 @@ class CompressedInteractions : public torch::autograd::Function<CompressedIntera
   }
 };
 
-// LibTorch multiplies such small matrices one call a sample, and gives each product twice.
+// LibTorch would multiply such small matrices with one call per sample, and compute each product
+// twice.
 class PairwiseProducts : public torch::autograd::Function<PairwiseProducts> {
  public:
   static Variable forward(AutogradContext* context, const Variable& vectors) {

@@ -1,4 +1,4 @@
-// How fields interact: the parts of the click models that are no layers of LibTorch's.
+// Interactions of fields: the parts of the click models that LibTorch has no layers for.
 #pragma once
 
 #include <torch/torch.h>
@@ -19,8 +19,8 @@ namespace antdt::trainer {
                                                     const torch::Tensor& vectors,
                                                     const torch::Tensor& weight);
 
-// vectors: batch x n x dim. Answers batch x (n * (n - 1) / 2): the inner products of each
-// vector with those before it, <v1,v0>, <v2,v0>, <v2,v1>, …; none with itself.
+// vectors: batch x n x dim. Returns batch x (n * (n - 1) / 2): the inner products of each vector
+// with those before it, <v1,v0>, <v2,v0>, <v2,v1>, …; none with itself.
 [[nodiscard]] torch::Tensor pairwise_products(const torch::Tensor& vectors);
 
 }  // namespace antdt::trainer

@@ -1,67 +1,104 @@
 #include "trainer/torch/models/model.h"
 
+#include <cmath>
+#include <map>
+
+#include "core/check.h"
+#include "trainer/torch/embedding.h"
+#include "trainer/torch/models/built_in.h"
 #include "trainer/torch/models/models.h"
+#include "trainer/torch/thrown.h"
 
 namespace antdt::trainer {
 namespace {
 
-// LibTorch reads through mutable pointers only.
+// LibTorch reads only through mutable pointers.
 template <class T>
 torch::Tensor view_of(const std::vector<T>& values, std::vector<std::int64_t> sizes,
                       torch::ScalarType type) {
   return torch::from_blob(const_cast<T*>(values.data()), sizes, torch::TensorOptions(type));
 }
 
-Result<std::shared_ptr<Model>> build(const TrainerConfig& config, const data::DataShape& shape) {
-  if (config.model == "lr") return std::make_shared<LogisticRegression>(shape);
-  if (config.model == "deepfm") return std::make_shared<DeepFm>(config, shape);
-  if (config.model == "xdeepfm") return std::make_shared<XDeepFm>(config, shape);
-  if (config.model == "dlrm") return std::make_shared<Dlrm>(config, shape);
-  if (config.model == "mlp") return std::make_shared<Mlp>(config, shape);
-  if (config.model == "resnet") return std::make_shared<ResNet>(shape);
-  return fail(ErrorKind::kUsage,
-              "trainer.model '{}' is not known: use lr, deepfm, xdeepfm, dlrm, mlp or resnet",
-              config.model);
+torch::Tensor view_of(const std::vector<std::byte>& bytes, std::int64_t rows,
+                      const data::ColumnShape& column) {
+  std::vector<std::int64_t> sizes{rows};
+  sizes.insert(sizes.end(), column.sizes.begin(), column.sizes.end());
+  return torch::from_blob(const_cast<std::byte*>(bytes.data()), sizes, scalar_type(column.type));
 }
 
-// Whether the data can be the model's input.
-Status check(const TrainerConfig& config, const data::DataShape& shape) {
-  const bool embeds =
-      config.model == "deepfm" || config.model == "xdeepfm" || config.model == "dlrm";
-  if (embeds && (shape.id_width == 0 || config.embedding_dim == 0)) {
-    return fail(ErrorKind::kUsage,
-                "trainer.model '{}' needs category columns and embedding_dim of at least 1; "
-                "the data has {} category columns: use lr or mlp",
-                config.model, shape.id_width);
-  }
-  if (config.model == "xdeepfm" && config.cin_layers.empty()) {
-    return fail(ErrorKind::kUsage,
-                "trainer.cin_layers is empty: 'xdeepfm' needs one layer at least");
-  }
-  if (config.model == "dlrm" && shape.dense_width == 0) {
-    return fail(ErrorKind::kUsage,
-                "trainer.model 'dlrm' needs numeric columns, the data has none: use xdeepfm");
-  }
-  if (config.model == "resnet" && shape.channels * shape.height * shape.width == 0) {
-    return fail(ErrorKind::kUsage,
-                "trainer.model 'resnet' needs images (data.format = \"idx\"): use mlp");
-  }
-  if ((config.model == "lr" || embeds) && shape.classes > 2) {
-    return fail(ErrorKind::kUsage,
-                "trainer.model '{}' needs a label of two classes, the data has {}: use mlp",
-                config.model, shape.classes);
-  }
-  if (shape.id_width + shape.dense_width == 0) {
-    return fail(ErrorKind::kUsage, "the data has no feature columns to train on");
-  }
-  return {};
+// A column with the name of a member is that member.
+void add_column(Batch& batch, const std::string& name, const torch::Tensor& column) {
+  batch.columns.emplace(name, column);
+  if (name == "dense") batch.dense = column;
+  if (name == "ids") batch.ids = column;
+  if (name == "labels") batch.labels = column;
+  if (name == "weights") batch.weights = column;
 }
 
 }  // namespace
 
-TensorBatch tensors_over(const data::Examples& examples, const data::DataShape& shape) {
+kit::Settings settings_of(const TrainerConfig& config) {
+  kit::Settings settings;
+  settings.model = config.model;
+  settings.optimizer = config.optimizer;
+  settings.learning_rate = config.learning_rate;
+  settings.momentum = config.momentum;
+  settings.weight_decay = config.weight_decay;
+  settings.embedding_dim = config.embedding_dim;
+  settings.hidden = config.hidden;
+  settings.cin_layers = config.cin_layers;
+  settings.bottom_hidden = config.bottom_hidden;
+  settings.global_batch = config.global_batch;
+  settings.seed = config.seed;
+  settings.on_servers = on_servers(config.sync);
+  return settings;
+}
+
+torch::ScalarType scalar_type(data::ElementType type) {
+  switch (type) {
+    case data::ElementType::kFloat32:
+      return torch::kFloat32;
+    case data::ElementType::kFloat64:
+      return torch::kFloat64;
+    case data::ElementType::kInt64:
+      return torch::kInt64;
+    case data::ElementType::kInt32:
+      return torch::kInt32;
+    case data::ElementType::kUint8:
+      return torch::kUInt8;
+    case data::ElementType::kBool:
+      return torch::kBool;
+  }
+  ANTDT_CHECK(false, "a column of type {}", static_cast<int>(type));
+}
+
+kit::DataShape shape_of(const data::DataShape& shape) {
+  kit::DataShape seen;
+  seen.dense_width = shape.dense_width;
+  seen.id_width = shape.id_width;
+  seen.id_rows = shape.id_rows;
+  seen.classes = shape.classes;
+  seen.channels = shape.channels;
+  seen.height = shape.height;
+  seen.width = shape.width;
+  for (const data::ColumnShape& column : shape.columns) {
+    seen.columns.push_back({column.name, scalar_type(column.type), column.sizes});
+  }
+  return seen;
+}
+
+Batch tensors_over(const data::Examples& examples, const data::DataShape& shape) {
   const auto rows = static_cast<std::int64_t>(examples.count);
-  TensorBatch batch;
+  Batch batch;
+  batch.records = rows;
+  batch.classes = shape.classes;
+  if (!shape.columns.empty()) {
+    for (std::size_t i = 0; i < shape.columns.size(); ++i) {
+      add_column(batch, shape.columns[i].name,
+                 view_of(examples.columns[i], rows, shape.columns[i]));
+    }
+    return batch;
+  }
   batch.dense = view_of(examples.dense, {rows, static_cast<std::int64_t>(shape.dense_width)},
                         torch::kFloat32);
   batch.ids =
@@ -73,40 +110,134 @@ TensorBatch tensors_over(const data::Examples& examples, const data::DataShape& 
   return batch;
 }
 
+std::span<const std::int64_t> ids_of(const data::Examples& examples, const data::DataShape& shape) {
+  for (std::size_t i = 0; i < shape.columns.size(); ++i) {
+    if (shape.columns[i].name != "ids") continue;
+    const std::vector<std::byte>& bytes = examples.columns[i];
+    return {reinterpret_cast<const std::int64_t*>(bytes.data()),
+            bytes.size() / sizeof(std::int64_t)};
+  }
+  return examples.ids;
+}
+
+Result<std::shared_ptr<Model>> make_model(const kit::ModelFactory& factory,
+                                          const kit::Context& context) {
+  torch::manual_seed(context.settings.seed);
+  const std::string what =
+      fmt::format("cannot build trainer.model '{}' for this data", context.settings.model);
+  return or_thrown(ErrorKind::kUsage, what, [&]() -> Result<std::shared_ptr<Model>> {
+    std::shared_ptr<Model> model = factory(context);
+    if (!model) return fail(ErrorKind::kUsage, "{}: its factory made none", what);
+    return model;
+  });
+}
+
 Result<std::shared_ptr<Model>> make_model(const TrainerConfig& config,
                                           const data::DataShape& shape) {
-  ANTDT_RETURN_IF_ERROR(check(config, shape));
-  torch::manual_seed(config.seed);
-  try {
-    return build(config, shape);
-  } catch (const c10::Error& e) {
-    return fail(ErrorKind::kUsage, "cannot build trainer.model '{}' for this data: {}",
-                config.model, e.what_without_backtrace());
+  const auto known = built_in_models();
+  const auto found = known.find(config.model);
+  if (found == known.end()) {
+    return fail(ErrorKind::kUsage,
+                "trainer.model '{}' is not known: use lr, deepfm, xdeepfm, dlrm, mlp or resnet",
+                config.model);
   }
+  const kit::Settings settings = settings_of(config);
+  const kit::Options none;
+  const kit::DataShape seen = shape_of(shape);
+  return make_model(found->second, {settings, none, seen});
 }
 
-torch::Tensor sample_losses(const torch::Tensor& logits, const torch::Tensor& labels,
-                            const data::DataShape& shape) {
+torch::Tensor sample_losses(const torch::Tensor& output, const Batch& batch) {
   namespace F = torch::nn::functional;
-  if (shape.classes > 2) {
-    return F::cross_entropy(logits, labels.to(torch::kInt64),
+  if (batch.classes > 2) {
+    return F::cross_entropy(output, batch.labels.to(torch::kInt64),
                             F::CrossEntropyFuncOptions().reduction(torch::kNone));
   }
-  if (shape.classes == 2) {
+  if (batch.classes == 2) {
     return F::binary_cross_entropy_with_logits(
-        logits, labels, F::BinaryCrossEntropyWithLogitsFuncOptions().reduction(torch::kNone));
+        output, batch.labels, F::BinaryCrossEntropyWithLogitsFuncOptions().reduction(torch::kNone));
   }
-  return F::mse_loss(logits, labels, F::MSELossFuncOptions().reduction(torch::kNone));
+  return F::mse_loss(output, batch.labels, F::MSELossFuncOptions().reduction(torch::kNone));
 }
 
-torch::Tensor weighted_loss(Model& model, const TensorBatch& batch, const data::DataShape& shape) {
-  const torch::Tensor losses = sample_losses(model.forward(batch), batch.labels, shape);
-  return batch.weights.defined() ? (losses * batch.weights).sum() : losses.sum();
-}
-
-double weight_of(const TensorBatch& batch) {
-  return batch.weights.defined() ? batch.weights.sum().item<double>()
-                                 : static_cast<double>(batch.labels.numel());
+Result<kit::Loss> forward_loss(Model& model, const Batch& batch) {
+  kit::Loss loss = model.loss(model.forward(batch), batch);
+  if (!loss.sum.defined() || loss.sum.numel() != 1) {
+    return fail(ErrorKind::kInternal, "the model's loss is {}: it must be one number, a sum",
+                loss.sum.defined() ? fmt::format("{} numbers", loss.sum.numel()) : "undefined");
+  }
+  const auto sum = loss.sum.item<double>();
+  if (!std::isfinite(sum) || !std::isfinite(loss.weight) || loss.weight < 0) {
+    return fail(ErrorKind::kInternal,
+                "the loss of a micro-batch of {} records is {} and its weight {}: the training "
+                "diverged, or a record holds what the model cannot take; lower trainer.lr, or find "
+                "the record with antdt data which",
+                batch.records, sum, loss.weight);
+  }
+  return loss;
 }
 
 }  // namespace antdt::trainer
+
+namespace antdt::kit {
+
+Model::~Model() = default;
+
+Loss Model::loss(const torch::Tensor& output, const Batch& batch) {
+  if (!batch.labels.defined()) {
+    throw UsageError(
+        "the data have no labels: let the reader make a column 'labels', or give the "
+        "model a loss of its own");
+  }
+  const torch::Tensor losses = trainer::sample_losses(output, batch);
+  if (batch.weights.defined()) {
+    return {(losses * batch.weights).sum(), batch.weights.sum().item<double>()};
+  }
+  return {losses.sum(), static_cast<double>(batch.records)};
+}
+
+bool Model::fits_servers() const { return !table_name_.empty(); }
+
+torch::Tensor Model::register_table(const std::string& name, std::uint64_t rows,
+                                    std::vector<TableColumns> columns) {
+  if (!table_name_.empty()) {
+    throw UsageError(
+        fmt::format("the model has two embedding tables, '{}' and '{}': one table with "
+                    "the columns of both can be had",
+                    table_name_, name));
+  }
+  std::int64_t width = 0, together = 0;
+  bool all_zero = true;
+  for (const TableColumns& of : columns) {
+    width = std::max(width, of.first + of.width);
+    together += of.width;
+    all_zero = all_zero && of.deviation == 0;
+    if (of.name == "dense" || of.name.empty()) {
+      throw UsageError(
+          fmt::format("the columns of table '{}' cannot be called '{}': servers call "
+                      "the other parameters 'dense'",
+                      name, of.name));
+    }
+  }
+  if (together != width || width == 0) {
+    throw UsageError(
+        fmt::format("the columns of table '{}' are {} wide and end at {}: they must "
+                    "follow one another without a gap",
+                    name, together, width));
+  }
+  const std::vector<std::int64_t> sizes{static_cast<std::int64_t>(rows), width};
+  torch::Tensor table = all_zero ? torch::zeros(sizes) : torch::randn(sizes);
+  for (const TableColumns& of : columns) {
+    torch::Tensor part = table.narrow(1, of.first, of.width);
+    if (!all_zero) of.deviation == 0 ? part.zero_() : part.mul_(of.deviation);
+  }
+  table_name_ = name;
+  table_columns_ = std::move(columns);
+  return register_parameter(name, table);
+}
+
+torch::Tensor embedding_rows(const torch::Tensor& table, const torch::Tensor& ids) {
+  return trainer::embedding_rows(table, ids);
+}
+
+}  // namespace antdt::kit

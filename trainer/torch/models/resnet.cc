@@ -36,7 +36,7 @@ torch::Tensor ResNet::Block::forward(const torch::Tensor& x) {
   return y.relu_();
 }
 
-ResNet::ResNet(const data::DataShape& shape)
+ResNet::ResNet(const kit::DataShape& shape)
     : image_{-1, shape.channels, shape.height, shape.width} {
   std::int64_t channels = kStageChannels[0];
   stem_ = register_module("stem", convolution(shape.channels, channels, 3, 1));
@@ -52,7 +52,7 @@ ResNet::ResNet(const data::DataShape& shape)
   head_ = register_module("head", torch::nn::Linear(channels, outputs_of(shape)));
 }
 
-torch::Tensor ResNet::forward(const TensorBatch& batch) {
+torch::Tensor ResNet::forward(const Batch& batch) {
   torch::Tensor x = norm_(stem_(batch.dense.view(image_))).relu_();
   for (const auto& block : blocks_) x = block->forward(x);
   const torch::Tensor out = head_(x.mean({2, 3}));

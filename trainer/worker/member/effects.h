@@ -1,10 +1,10 @@
-// What the machine of a member of a collective wants done (member_machine.h), as data.
+// The effects of the machine of a member of a collective (member_machine.h).
 //
-// A driver does them in order. Those under *Operations* take their time; a step has one of them
-// at most, as its last effect, and the driver answers it with the input that is named beside it.
-// What computes, sums and reads is the driver's business: a thread that blocks
-// (trainer/loop/member_driver.h), a user's own loop, or virtual time (sim/members/worker.h). A
-// worker of parameter servers shares some of them (ps_effects.h).
+// A driver carries them out in order. Those under *Operations* take time; a step has at most one of
+// them, as its last effect, and the driver answers it with the input that is named beside it. How
+// computing, summing and reading are done is up to the driver: with a thread that blocks
+// (trainer/loop/member_driver.h), in a user's own loop, or in virtual time (sim/members/worker.h).
+// A worker of parameter servers shares some of these effects (ps_effects.h).
 #pragma once
 
 #include <cstdint>
@@ -24,40 +24,40 @@
 
 namespace antdt::worker {
 
-// To the client, which says it to the job.
+// To the client, which sends it to the job.
 struct Send {
   std::variant<wire::Join, wire::Address, wire::Ready, client::BeginPhase, client::SetHold,
                client::Commit, client::BatchTimes, client::GiveBack, wire::Progress,
                wire::CheckpointBegun, wire::CheckpointWritten>
       what;
 };
-// From now on time goes there.
+// From now on time counts as this.
 struct SpendTime {
   TimeUse use = TimeUse::kOther;
 };
-// Lets go of what was built or connected; its threads end.
+// Release what was built or connected; its threads end.
 struct LeaveCollective {
-  std::string why;  // empty: for the next one
+  std::string why;  // empty: to be ready for the next one
 };
-// Records of the training data, or of those to evaluate, are read ahead from now on.
+// From now on, records of the training data, or of the evaluation data, are read in advance.
 enum class Data : std::uint8_t { kTrain, kEval };
 struct StartReading {
   Data data = Data::kTrain;
 };
 struct StopReading {};
-// Of the job's learning rate, from the next Apply on.
+// Factor of the job's learning rate, from the next Apply on.
 struct SetRate {
   double factor = 1;
 };
-// Gradients are summed from zero, and over the collective in the end.
+// Gradients are summed from zero, and in the end over the collective.
 struct BeginStep {};
-// What was computed in this step is forgotten; nothing else changes.
+// Forget what was computed in this step; nothing else changes.
 struct DropStep {};
-// This member gives up in the middle of a step: the others are not to wait for it.
+// This member gives up in the middle of a step: the others must not wait for it.
 struct AbandonStep {};
-// Writes the state as it is now while everything goes on. Answered by Saved, which may come long
-// after. An ordered one is told to the job by the driver as soon as it is written, on whatever
-// thread: a step may take longer than anybody wants to wait.
+// Write the present state while everything goes on. Answered by Saved, perhaps much later. The
+// driver itself reports an ordered checkpoint to the job as soon as it is written, on whatever
+// thread, because a step may take longer than the others should wait for it.
 struct Save {
   wire::CheckpointWritten about;  // without directory, files, error
   enum class Kind : std::uint8_t { kOrdered, kFinalModel } kind = Kind::kOrdered;
@@ -65,7 +65,7 @@ struct Save {
 struct GiveUpSaving {
   std::string reason;
 };
-// The end: this process leaves with that code, or says why it gives up.
+// The end: the process exits with that code, or reports why it gives up.
 struct Exit {
   int code = 0;
 };
@@ -75,7 +75,7 @@ struct GiveUp {
 
 // --------------------------------------------------------------------------- operations
 
-// The generation begins here: what blocks ends with it from now on. -> CollectiveBuilt
+// The generation begins: what blocks from now on ends with it. -> CollectiveBuilt
 struct BuildCollective {
   Generation generation;
   std::uint32_t rank = 0;
@@ -86,31 +86,31 @@ struct ConnectCollective {
   wire::Form form;
   std::vector<wire::RosterMember> members;  // by rank
 };
-// In place of the training state. -> StateRead, StateUnreadable
+// Replaces the training state. -> StateRead, StateUnreadable
 struct ReadState {
   std::string directory;
 };
-// Tells the others where this member stands, with the sizes of its state. -> StatesCompared
+// Tells the others which state this member has, and its sizes. -> StatesCompared
 struct CompareStates {
   bool has_state = false;
   Step step;
   std::string meta;
 };
-// Receives, sends or both: `meta` and the parts of the state (heal_plan.h). -> StatePassed
+// Receives, sends, or both: `meta` and the parts of the state (heal_plan.h). -> StatePassed
 struct PassState {
   HealPlan plan;
-  std::string meta;             // what it sends
-  std::uint64_t all_bytes = 0;  // of what passes
-  // What this member has stays whole until the other is there: see heal_plan.h.
+  std::string meta;             // what it sends first
+  std::uint64_t all_bytes = 0;  // size of what passes
+  // The state that this member has must stay complete until the other has arrived: see heal_plan.h.
   bool keeps_own = false;
 };
 // -> StateHashed
 struct HashState {
   Step step;
 };
-// Takes up to so many records, waiting for `patience` at most, and adds their gradient. With
-// `last` nothing more comes in this step. Time goes to kCompute once records are there.
-// -> MicroBatchComputed
+// Takes up to `records` records, waiting at most for `patience`, and adds their gradient. With
+// `last`, nothing more comes in this step. Time counts as kCompute once records are there. ->
+// MicroBatchComputed
 struct ComputeMicroBatch {
   Step step;
   std::uint32_t records = 0;
@@ -127,7 +127,7 @@ struct GatherSlots {
 struct Apply {
   double weight = 0;
 };
-// That the client holds. -> PlanTaken
+// The plan that the client holds. -> PlanTaken
 struct TakePlan {
   PlanVersion version;
 };
@@ -137,8 +137,8 @@ struct MeasureHop {};
 struct AwaitRecords {
   Duration time{};
 };
-// Takes up to so many records and evaluates them. Time goes to kCompute once they are there.
-// -> BatchEvaluated
+// Takes up to `records` records and evaluates them. Time counts as kCompute once they are there. ->
+// BatchEvaluated
 struct EvaluateBatch {
   std::uint32_t records = 0;
   Duration patience{};

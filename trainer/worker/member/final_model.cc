@@ -4,7 +4,7 @@
 
 namespace antdt::worker {
 
-// From: nothing. To: awaiting writer, writing; from any, if another one writes it: nothing.
+// From: nothing. To: awaiting writer, writing; if another member writes it, from any to nothing.
 void FinalModel::finish(const wire::PhaseStart& start, Effects& out) {
   if (member_.rank != start.writer) {
     if (state_ != State::kNothing) out.emplace_back(GiveUpSaving{"another member writes it"});
@@ -18,7 +18,7 @@ void FinalModel::finish(const wire::PhaseStart& start, Effects& out) {
   write(out);
 }
 
-// From: awaiting writer. To: writing, once the checkpoint that it may still be writing is done.
+// From: awaiting writer. To: writing, once a checkpoint that is still being written is done.
 void FinalModel::write(Effects& out) {
   if (member_.saving != Saving::kNothing) return;
   state_ = State::kWriting;
@@ -42,7 +42,8 @@ void FinalModel::saved(const wire::CheckpointWritten& written, MonoTime now, Eff
   out.emplace_back(Send{written_});
 }
 
-// From: written. To: written, and it is said again; awaiting writer, if it could not be written.
+// From: written. To: written, and it is reported again; awaiting writer, if it could not be
+// written.
 void FinalModel::time_passed(MonoTime now, Effects& out) {
   if (state_ != State::kWritten || now - said_ < kRepeatAfter) return;
   if (written_.error.empty()) {

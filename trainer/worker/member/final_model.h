@@ -1,15 +1,14 @@
 // How the trained model is kept: one member writes it, whatever the interval of checkpoints is.
 // Pure.
 //
-//   (nothing) ──(finish, this member writes)──> awaiting writer ──(nothing is written now)──┐
-//       ^                                              ^                                    v
-//       └──(finish, another one writes; a new Form)────┴──(it cannot be written)── writing ──>
-//       written
+//   nothing ──(finish, this member writes)──> awaiting writer ──(no checkpoint is written)──>
+//   writing writing ──(the result is known)──> written ──(it could not be written)──> awaiting
+//   writer any ──(finish, another member writes; a new Form)──> nothing
 //
-// Everybody stays until the job daemon has it (and says Leave): if the one that is to write it is
-// lost, or cannot, another member writes it. What was written is said again, because that may be
-// lost, and then all would wait for ever. What could not be written is said, and written again
-// after the same time, if there is room then.
+// All members stay until the job daemon has the model (and sends Leave). If the member that writes
+// it is lost, or cannot write it, another member does. The result is reported again and again,
+// because the report may be lost, and then all would wait forever. A failure is reported, and the
+// model is written again after the same time, if there is room then.
 #pragma once
 
 #include <cstdint>
@@ -29,7 +28,7 @@ class FinalModel {
 
   explicit FinalModel(MemberState& member) : member_(member) {}
 
-  // PhaseStart "finish": this member, or another one, is to write it.
+  // PhaseStart "finish": this member must write the model, or another one.
   void finish(const wire::PhaseStart& start, Effects& out);
   void saved(const wire::CheckpointWritten& written, MonoTime now, Effects& out);
   void time_passed(MonoTime now, Effects& out);

@@ -1,4 +1,4 @@
-// Which generations are over, for what a worker is blocked in. Pure.
+// Which generations are over, for code that a worker is blocked in. Pure.
 #pragma once
 
 #include <algorithm>
@@ -9,7 +9,7 @@ namespace antdt::worker {
 
 class GenerationEnd {
  public:
-  // What follows is of this generation, which may be over already.
+  // From here on everything belongs to this generation, which may be over already.
   void begin(Generation generation) {
     generation_ = generation;
     over_ = ended_ >= generation;
@@ -19,9 +19,9 @@ class GenerationEnd {
     ended_ = std::max(ended_, generation);
     over_ = over_ || generation >= generation_;
   }
-  // The one that was begun last is.
+  // The generation that was begun last is over.
   void end() { end(generation_); }
-  // Whether the one that was begun last is over.
+  // Whether the generation that was begun last is over.
   [[nodiscard]] bool over() const { return over_; }
 
  private:

@@ -5,8 +5,8 @@
 namespace antdt::worker {
 namespace {
 
-// A member has a place of some 20 bytes in it, and the history of steps is
-// bounded, so that this is never reached.
+// The metadata has some 20 bytes for each member's place, and the history of steps is bounded, so
+// this limit is never reached.
 constexpr std::uint64_t kMaxMetaBytes = 64 * 1024 * 1024;
 
 bool lacks(const HealSlot& slot, Step target) { return !slot.has_state || slot.step < target; }

@@ -1,8 +1,8 @@
 // When a member wants its hop in the ring measured. Pure.
 //
-// A slow link can only be one where everybody waits: who does not wait wants nothing,
-// and as all must want it, where somebody computes all the time nothing is measured
-// and it costs nothing. Measuring takes a sixth of the time at most.
+// A link can only be slow if every member waits. A member that does not wait does not want a
+// measurement. Because all members must want it, nothing is measured, at no cost, while some member
+// computes all the time. Measuring takes at most a sixth of the time.
 #pragma once
 
 #include <algorithm>
@@ -16,7 +16,7 @@ class HopTimer {
  public:
   explicit HopTimer(MonoTime now) : measured_(now), heard_(now) {}
 
-  // Of the time until now, since this was last said.
+  // How much of the time since the last call this member waited.
   void waited(Duration time, MonoTime now) {
     const double passed = to_seconds(now - heard_);
     if (passed <= 0) return;
@@ -27,7 +27,7 @@ class HopTimer {
   [[nodiscard]] bool wants(MonoTime now) const {
     return now - measured_ >= std::max(kApart, 5 * took_) && share_ >= kShare;
   }
-  // Between these moments it was.
+  // It was measured between these moments.
   void measured(MonoTime began, MonoTime ended) {
     measured_ = ended;
     took_ = ended - began;
@@ -40,7 +40,7 @@ class HopTimer {
   MonoTime measured_;
   Duration took_{};
   MonoTime heard_;
-  double share_ = 0;  // of the time, lately, that it waited
+  double share_ = 0;  // the part of recent time for which it waited
 };
 
 }  // namespace antdt::worker

@@ -1,4 +1,4 @@
-// What happens to a member of a collective, as its machine hears of it (member_machine.h).
+// The inputs of the machine of a member of a collective (member_machine.h).
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,8 @@ namespace antdt::worker {
 struct Started {};
 
 // ------------------------------------------------------------- orders of the job daemon
-// As the client gives them out (client::Directive), one whenever awaits_order() is true.
+// The client returns them (client::Directive); the driver passes one on whenever awaits_order() is
+// true.
 
 struct FormOrdered {
   Generation generation;
@@ -53,24 +54,24 @@ struct LeaveOrdered {
   std::uint32_t code = 0;
 };
 
-// ------------------------------------------------------------- what the driver knows by now
-// Beside the orders, and read like a clock: the driver says it before each input that follows.
+// ------------------------------------------------------------- what the driver knows now
+// Besides the orders. It is read like a clock: the driver passes it before each input that follows.
 struct Heard {
   client::Known job;
-  bool stop = false;  // SIGTERM came
-  bool over = false;  // the generation that was begun last is over
+  bool stop = false;  // SIGTERM arrived
+  bool over = false;  // whether the generation that was begun last is over
 
   [[nodiscard]] bool wants_to_leave() const { return stop || job.leave.has_value(); }
   [[nodiscard]] int leave_code() const {
     return job.leave ? static_cast<int>(*job.leave) : kResumable;
   }
 };
-// Nothing happened for a while; said now and then while awaits_order() is true.
+// Nothing happened for a while; passed now and then while awaits_order() is true.
 struct TimePassed {};
 
-// ------------------------------------------------------------- what effects came to
-// An operation (effects.h) is answered once: by what is named beside it there, by CollectiveBroke
-// where it needs the others, or by WorkFailed.
+// ------------------------------------------------------------- results of effects
+// An operation (effects.h) is answered once: by the input that is named beside it there, by
+// CollectiveBroke if it needs the others, or by WorkFailed.
 
 struct CollectiveBuilt {
   std::string address;
@@ -81,18 +82,18 @@ struct StateRead {
 };
 struct StateUnreadable {
   std::string why;
-  bool interrupted = false;  // nobody waits for it any more
+  bool interrupted = false;  // nobody waits for the state any more
 };
 struct StatesCompared {
   std::vector<HealSlot> slots;  // by rank
 };
 struct StatePassed {
-  std::string meta;  // what came before the parts, where this member received
+  std::string meta;  // what came before the parts, if this member received
 };
 struct StateHashed {
   std::uint64_t hash = 0;
 };
-// kData: of `records` records the sums, which are in this step's gradient now.
+// With kData: the sums of `records` records, whose gradient has been added in this step.
 struct MicroBatchComputed {
   client::TakeStatus status = client::TakeStatus::kWait;
   std::uint32_t records = 0;
@@ -110,7 +111,7 @@ struct PlanTaken {
   wire::Plan plan;
 };
 struct HopMeasured {
-  std::optional<Duration> time;  // there and back; none: there is nothing to compare it with
+  std::optional<Duration> time;  // round-trip time; empty: there is nothing to compare it with
 };
 struct RecordsAwaited {};
 struct BatchEvaluated {
@@ -121,12 +122,12 @@ struct BatchEvaluated {
 struct CollectiveBroke {
   std::string why;
 };
-// An error of this member's own (its data, its model, a refusal). kAborted while it evaluates: the
-// generation is over.
+// An error of this member itself (its data, its model, a refusal). kAborted during an evaluation
+// means that the generation is over.
 struct WorkFailed {
   Error error;
 };
-// Of the last Save, at any time after it.
+// The result of the last Save, at any time after it.
 struct Saved {
   wire::CheckpointWritten written;
 };
@@ -138,8 +139,7 @@ using Input = std::variant<Started, FormOrdered, RosterArrived, GenerationSettle
                            SlotsGathered, Applied, PlanTaken, HopMeasured, RecordsAwaited,
                            BatchEvaluated, CollectiveBroke, WorkFailed, Saved>;
 
-// An order of the client's as an input; nothing for one that is not said to members of a
-// collective.
+// An order of the client's as an input; empty for an order that is not for members of a collective.
 [[nodiscard]] std::optional<Input> input_of(client::Directive directive);
 
 }  // namespace antdt::worker

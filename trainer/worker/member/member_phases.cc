@@ -1,4 +1,4 @@
-// What a member does in a generation that settled, and how it ends.
+// What a member does in a settled generation, and how it ends.
 #include <utility>
 
 #include "core/check.h"
@@ -8,8 +8,8 @@ namespace antdt::worker {
 
 // ------------------------------------------------------------------- its phases
 
-// From: settled. To: training, evaluating; settled, where the model is to be kept; ended, if it has
-// no such data. Elsewhere it is of a generation that ended meanwhile.
+// From: settled. To: training, evaluating; settled, if the model must be kept; ended, if the member
+// has no such data. In another state, the order belongs to a generation that ended meanwhile.
 void MemberMachine::on(const PhaseStarted& input, MonoTime now, Effects& out) {
   if (input.generation != generation_ || !std::holds_alternative<Settled>(state_)) return;
   phase_ = input.start;
@@ -30,7 +30,7 @@ void MemberMachine::on(const PhaseStarted& input, MonoTime now, Effects& out) {
   }
 }
 
-// From: evaluating. To: evaluating; what follows on a phase, if that was its end.
+// From: evaluating. To: evaluating; what follows a phase, if that was its end.
 void MemberMachine::on(const BatchEvaluated& input, MonoTime, Effects& out) {
   auto* const phase = std::get_if<EvalPhase>(&state_);
   ANTDT_CHECK(phase != nullptr, "{} is {}, and a batch was evaluated", config_.self, state_name());
@@ -60,7 +60,7 @@ void MemberMachine::phase_ended(PhaseEnd end, std::string reason, Effects& out) 
   }
 }
 
-// Beside whatever else is under way.
+// Independent of the operation that is in progress.
 void MemberMachine::on(const Saved& input, MonoTime now, Effects& out) {
   ANTDT_CHECK(member_.saving != Saving::kNothing, "{} wrote checkpoint {}, and nobody asked for it",
               config_.self, input.written.number);
@@ -92,7 +92,7 @@ void MemberMachine::leave(Effects& out) {
   out.emplace_back(Exit{member_.heard.leave_code()});
 }
 
-// From: any. To: ended; joining, where it evaluated and the generation is over.
+// From: any. To: ended; joining, if it evaluated and the generation is over.
 void MemberMachine::on(const WorkFailed& input, MonoTime, Effects& out) {
   if (std::holds_alternative<EvalPhase>(state_) && input.error.kind == ErrorKind::kAborted) {
     return phase_ended(PhaseEnd::kOver, input.error.message, out);
@@ -110,9 +110,9 @@ void MemberMachine::give_up(Error error, Effects& out) {
 // ------------------------------------------------------------------- what it is
 
 bool MemberMachine::awaits_order() const {
-  return std::holds_alternative<Joining>(state_) ||
-         std::holds_alternative<AwaitingRoster>(state_) ||
-         std::holds_alternative<AwaitingSettle>(state_) || std::holds_alternative<Settled>(state_);
+  const auto* const formation = std::get_if<Formation>(&state_);
+  return std::holds_alternative<Joining>(state_) || std::holds_alternative<Settled>(state_) ||
+         (formation != nullptr && formation->awaits_order());
 }
 
 std::uint64_t MemberMachine::place() const {
@@ -121,11 +121,11 @@ std::uint64_t MemberMachine::place() const {
 }
 
 const char* MemberMachine::state_name() const {
-  static constexpr const char* kNames[] = {"joining",       "building",      "awaiting roster",
-                                           "connecting",    "reading",       "comparing states",
-                                           "passing state", "hashing state", "awaiting settle",
-                                           "settled",       "training",      "evaluating",
-                                           "ended"};
+  if (const auto* const formation = std::get_if<Formation>(&state_)) {
+    return formation->state_name();
+  }
+  static constexpr const char* kNames[] = {"joining",  "forming",    "settled",
+                                           "training", "evaluating", "ended"};
   static_assert(std::size(kNames) == std::variant_size_v<State>);
   return kNames[state_.index()];
 }
@@ -136,9 +136,10 @@ void MemberMachine::check_invariants() const {
               "{} holds the state of generation {}, and {} was "
               "formed last",
               config_.self, training.settled, generation_);
-  ANTDT_CHECK(ready_ <= generation_, "{} was ready for generation {}, and {} was formed last",
-              config_.self, ready_, generation_);
-  // In a phase it holds the state of the generation that it is in.
+  ANTDT_CHECK(member_.ready <= generation_,
+              "{} was ready for generation {}, and {} was formed last", config_.self, member_.ready,
+              generation_);
+  // In a phase it holds the state of its present generation.
   const auto* const phase = std::get_if<TrainPhase>(&state_);
   if (phase == nullptr) return;
   ANTDT_CHECK(training.settled == generation_, "{} trains in generation {} with the state of {}",

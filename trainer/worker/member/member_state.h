@@ -1,7 +1,8 @@
-// What the machine of a member and the machines of its phases share.
+// State shared by the machine of a member and the machines of its phases.
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "core/ids.h"
 #include "trainer/worker/member/effects.h"
@@ -10,7 +11,7 @@
 
 namespace antdt::worker {
 
-// What is written beside the steps: one checkpoint at a time.
+// What is being written beside the steps: one checkpoint at a time.
 enum class Saving : std::uint8_t { kNothing, kOrdered, kFinalModel };
 
 struct MemberState {
@@ -18,8 +19,12 @@ struct MemberState {
   TrainingState training;
   Heard heard;
   std::uint32_t rank = 0;  // in the generation that was formed last
+  // The last generation for which this member was ready, and its members. If that settled, this
+  // member holds its state, even if the Settle never arrived.
+  Generation ready;
+  std::vector<WorkerId> ready_members;
   Saving saving = Saving::kNothing;
-  TimeUse resting = TimeUse::kStartup;  // what time goes to while it waits for orders
+  TimeUse resting = TimeUse::kStartup;  // what its time counts as while it waits for orders
 
   [[nodiscard]] bool wants_to_leave() const { return heard.wants_to_leave(); }
   [[nodiscard]] bool wants_to_stop() const { return wants_to_leave() || heard.job.regroup; }
@@ -27,9 +32,9 @@ struct MemberState {
 
 // How a phase ended for this member.
 enum class PhaseEnd : std::uint8_t {
-  kDone,   // every record is in
-  kOver,   // the generation is over: join the next one
-  kLeave,  // this member was asked to leave and may go now
+  kDone,   // every record is in the model
+  kOver,   // the generation is over, so it joins the next one
+  kLeave,  // this member was asked to leave, and may leave now
 };
 
 }  // namespace antdt::worker

@@ -28,7 +28,7 @@ void TrainPhase::expect(State state) const {
               static_cast<int>(state));
 }
 
-// From: nothing. To: computing, or gathering where no record is left.
+// From: nothing. To: computing; gathering, if no record is left.
 TrainPhase::End TrainPhase::begin(MonoTime now, Effects& out) {
   out.emplace_back(Send{client::BeginPhase{start_.phase}});
   out.emplace_back(StartReading{Data::kTrain});
@@ -39,8 +39,8 @@ TrainPhase::End TrainPhase::begin(MonoTime now, Effects& out) {
 
 // ------------------------------------------------------------------- a step
 
-// To: computing; reducing, where the plan has no share for this member; gathering, where all
-// records are counted.
+// To: computing; reducing, if the plan gives this member no share; gathering, if all records are
+// counted.
 void TrainPhase::next_step(MonoTime now, Effects& out) {
   const Share& share = member_.training.share;
   if (const auto hold = hold_.update(place_, share.samples(), now)) {
@@ -61,7 +61,7 @@ void TrainPhase::compute(Effects& out) {
       ComputeMicroBatch{member_.training.step, share.micro_batch, kDataPatience, last});
 }
 
-// From: computing. To: computing, until the share is done or records are short; then reducing.
+// From: computing. To: computing, until the share is done or records run out; then reducing.
 TrainPhase::End TrainPhase::on(const MicroBatchComputed& input, MonoTime now, Effects& out) {
   expect(State::kComputing);
   own_.times.data += input.data;
@@ -91,7 +91,7 @@ TrainPhase::End TrainPhase::on(const Reduced&, MonoTime now, Effects& out) {
   return {};
 }
 
-// The last step with records is stable when one more has completed.
+// The last step with records is stable when one more step has completed.
 void TrainPhase::last_step(Last why, MonoTime now, Effects& out) {
   last_ = why;
   own_ = {};
@@ -110,8 +110,8 @@ void TrainPhase::gather(MonoTime now, Effects& out) {
   out.emplace_back(GatherSlots{own_.slot});
 }
 
-// From: gathering. To: applying, where the step has records and everybody could compute; else
-// the step is concluded without.
+// From: gathering. To: applying, if the step has records and every member could compute; otherwise
+// the step is concluded without it.
 TrainPhase::End TrainPhase::on(const SlotsGathered& input, MonoTime now, Effects& out) {
   expect(State::kGathering);
   agreed_ = agree(input.slots);
@@ -128,14 +128,14 @@ TrainPhase::End TrainPhase::on(const SlotsGathered& input, MonoTime now, Effects
   return {};
 }
 
-// From: applying. To: what follows on a concluded step.
+// From: applying. To: what follows a concluded step.
 TrainPhase::End TrainPhase::on(const Applied&, MonoTime now, Effects& out) {
   expect(State::kApplying);
   own_.times.compute += now - began_;
   return conclude(now, out);
 }
 
-// From: gathering, applying. To: switching plan, if all hold a newer one; else see go_on.
+// From: gathering, applying. To: switching plan, if all members hold a newer one; else see go_on.
 TrainPhase::End TrainPhase::conclude(MonoTime now, Effects& out) {
   out.emplace_back(SpendTime{TimeUse::kOther});
   count_step();
@@ -154,7 +154,7 @@ void TrainPhase::count_step() {
   TrainingState& state = member_.training;
   state.step = state.step.next();
   state.pristine = false;
-  if (state.phase != start_.phase) {  // its first step; not before, see TrainingState
+  if (state.phase != start_.phase) {  // its first step; not earlier, see TrainingState
     state.phase = start_.phase;
     state.loss_sum = state.weight_sum = 0;
   }
@@ -168,7 +168,7 @@ void TrainPhase::count_step() {
     state.log.forget(member_.heard.job.recorded);
   }
   state.log.add(state.step, start_.phase, agreed_.places, agreed_.taken);
-  // That this step completed means that everybody has applied the one before.
+  // The completion of this step means that every member has applied the one before.
   stable_place_ = place_;
   place_ = own_.slot.place;
   counted_ += agreed_.records;
@@ -199,8 +199,8 @@ TrainPhase::End TrainPhase::conclude_rest(MonoTime now, Effects& out) {
 
 // ------------------------------------------------------------- between two steps
 
-// From: a concluded step. To: gathering, for the last time, if somebody leaves; measuring hop, if
-// everybody wants it; else see await_records.
+// From: a concluded step. To: gathering, for the last time, if a member leaves; measuring hop, if
+// all members want it; else see await_records.
 TrainPhase::End TrainPhase::go_on(MonoTime now, Effects& out) {
   if (agreed_.any_leaving) {
     last_step(Last::kStoppedTogether, now, out);
@@ -222,7 +222,7 @@ TrainPhase::End TrainPhase::on(const HopMeasured& input, MonoTime now, Effects& 
   return await_records(now, out);
 }
 
-// To: awaiting records, where nobody had any; else the next step.
+// To: awaiting records, if no member had any; else the next step.
 TrainPhase::End TrainPhase::await_records(MonoTime now, Effects& out) {
   if (agreed_.records == 0) {
     state_ = State::kAwaitingRecords;
@@ -254,7 +254,7 @@ TrainPhase::End TrainPhase::end(MonoTime now, Effects& out) {
   return PhaseEnd::kOver;
 }
 
-// From: what needs the others. To: ended.
+// From: any operation that needs the others. To: ended.
 void TrainPhase::broke(std::string why, Effects& out) {
   ANTDT_CHECK(
       state_ == State::kReducing || state_ == State::kGathering || state_ == State::kMeasuringHop,
@@ -266,16 +266,16 @@ void TrainPhase::broke(std::string why, Effects& out) {
 
 // -------------------------------------------------------- what is written and said
 
-// One checkpoint at a time: an order that comes while this member still writes waits until it
-// has, since all write at the step where the slots of all hold the number.
+// One checkpoint at a time: an order that arrives while this member still writes waits until it is
+// done, because all members write at the step at which the slots of all have the number.
 std::uint64_t TrainPhase::checkpoint_wanted() const {
   const std::uint64_t passed = member_.training.checkpoint;
   if (member_.rank == 0 && member_.saving != Saving::kNothing) return passed;
   return std::max(member_.heard.job.checkpoint, passed);
 }
 
-// The job daemon hears what was trained by now before it hears of anything after that; what is
-// written takes as long as the disk needs, while steps go on.
+// The job daemon must hear what was trained until now before it hears of anything later. Writing
+// takes as long as the disk needs, while steps go on.
 void TrainPhase::write_checkpoint(Effects& out) {
   TrainingState& state = member_.training;
   state.checkpoint = agreed_.checkpoint;
@@ -298,8 +298,8 @@ void TrainPhase::report(Effects& out) {
   client::BatchTimes times = own_.times;
   times.samples = own_.slot.records;
   if (times.samples == 0) return;
-  // A step that the plan or a lack of records made unlike the others says
-  // nothing of this member's speed.
+  // If the plan or a lack of records made a step different from the others, it says nothing about
+  // this member's speed.
   times.counts = !plan_changed_ && times.samples >= member_.training.share.samples();
   times.hop = std::exchange(hop_, std::nullopt);
   out.emplace_back(Send{times});
@@ -320,8 +320,7 @@ void TrainPhase::send_progress(bool done, MonoTime now, Effects& out) {
   out.emplace_back(Send{std::move(progress)});
 }
 
-// Everything that is not known to be recorded, now and then: whatever was lost
-// on the way is said again.
+// Now and then, everything that may not be recorded is reported, so that lost reports are repeated.
 wire::StepHistory TrainPhase::steps_to_tell(MonoTime now) {
   if (member_.rank != 0 || now - steps_told_ < kTellSteps) return {};
   steps_told_ = now;

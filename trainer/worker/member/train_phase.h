@@ -5,18 +5,17 @@
 //                 │                          │                                     vv
 //                 └──(records there)── awaiting records <── measuring hop <── (step concluded)
 //                                            │                                      │
-//                                            │    (all counted, or somebody leaves) v
-//                                          ended <────────────────── one step more, without records
+//                                            │     (all counted, or a member leaves) v
+//                                          ended <──────────────── one more step, without records
 //
-// A step: compute the share of the plan in force with whatever records are at
-// hand, reduce the gradients, gather the slots, then do what all members
-// conclude from them. The phase is over when the slots have counted all its
-// records and one empty step more has made the last one stable. It ends early,
-// with such a step too, when one member's slot asks for that: it leaves, or was
-// told that the membership is to change.
+// In a step, a member computes the share of the plan in force with the records that it has, reduces
+// the gradients, gathers the slots, and then does what all members conclude from them. The phase is
+// over when the slots have counted all its records, and one empty step more has made the last one
+// stable. It ends early, also with such a step, if a member's slot asks for that: the member
+// leaves, or was told that the membership will change.
 //
-// The phase may have begun in an earlier generation: its records that are in the
-// model already are in PhaseStart, its loss until then in the state.
+// The phase may have begun in an earlier generation. Then PhaseStart counts its records that are
+// already in the model, and the state has its loss until then.
 #pragma once
 
 #include <cstdint>
@@ -50,7 +49,7 @@ class TrainPhase {
 
   TrainPhase(MemberState& member, wire::PhaseStart start, MonoTime now);
 
-  // Each answers how the phase ended, once it has.
+  // Each returns how the phase ended, once it has.
   using End = std::optional<PhaseEnd>;
   End begin(MonoTime now, Effects& out);
   End on(const MicroBatchComputed& input, MonoTime now, Effects& out);
@@ -60,27 +59,28 @@ class TrainPhase {
   End on(const PlanTaken& input, MonoTime now, Effects& out);
   End on(const HopMeasured& input, MonoTime now, Effects& out);
   End on(const RecordsAwaited& input, MonoTime now, Effects& out);
-  // What this member computed for the step that did not complete is forgotten; its
-  // records are handed out again.
+  // Forgets what this member computed for the step that did not complete; its records are granted
+  // again.
   void broke(std::string why, Effects& out);
 
   [[nodiscard]] State state() const { return state_; }
   [[nodiscard]] const wire::PhaseStart& start() const { return start_; }
-  // Records of this member in steps that completed, and up to the last step but one.
+  // How many records of this member are in completed steps; and in those up to the last step but
+  // one.
   [[nodiscard]] std::uint64_t place() const { return place_; }
   [[nodiscard]] std::uint64_t stable_place() const { return stable_place_; }
-  // Why the generation is over, when the phase ended with kOver.
+  // Why the generation is over, if the phase ended with kOver.
   [[nodiscard]] const std::string& breakage() const { return breakage_; }
   void check_invariants() const;
 
  private:
-  // What this member did in the step so far.
+  // What this member did in the present step so far.
   struct Own {
     StepSlot slot;
     client::BatchTimes times;
     std::uint32_t micro_batches = 0;
   };
-  // What makes the step that is under way the last one.
+  // The reason why the present step is the last one.
   enum class Last : std::uint8_t { kNot, kComplete, kStoppedTogether };
 
   void next_step(MonoTime now, Effects& out);
@@ -109,17 +109,17 @@ class TrainPhase {
   State state_ = State::kComputing;
   Last last_ = Last::kNot;
   Own own_;
-  Agreement agreed_;           // of the step that is concluded
-  MonoTime began_{};           // the exchange, the update or the measurement that is under way
-  std::uint64_t counted_ = 0;  // of the remaining ones, in steps that completed
+  Agreement agreed_;           // of the concluded step
+  MonoTime began_{};           // when the present exchange, update or measurement began
+  std::uint64_t counted_ = 0;  // how many of the remaining records are in completed steps
   std::uint64_t place_ = 0;
   std::uint64_t stable_place_ = 0;
-  bool plan_changed_ = true;  // the next step is the first under its plan
+  bool plan_changed_ = true;  // the next step is the first one under its plan
   std::string breakage_;
-  MonoTime steps_told_;  // when it was said last which records made them
+  MonoTime steps_told_;  // when the records of the steps were last reported
   Hold hold_;
   HopTimer hop_timer_;
-  std::optional<Duration> hop_;  // measured, and not reported yet
+  std::optional<Duration> hop_;  // measured and not reported yet
 };
 
 }  // namespace antdt::worker

@@ -1,10 +1,10 @@
-// The pull of the next batch of a worker of parameter servers: when it is said, and what it waits
+// When a worker of parameter servers sends the pull of its next batch, and what that pull waits
 // for.
 //
 //   not said ──say()──> said ──the rows are there, or forget()──> not said
 //
-// Without a bound it waits for nothing. With bounded staleness it waits for pushes up to so many
-// before it, and with a barrier for the step that this push is in (ps_train_phase.h).
+// Without a bound it waits for nothing. With bounded staleness it waits for the pushes up to a
+// given number before it, and with a barrier for the step that this push is in (ps_train_phase.h).
 #pragma once
 
 #include <algorithm>
@@ -20,7 +20,7 @@ class NextPull {
   explicit NextPull(const PsState& worker) : worker_(worker) {}
 
   [[nodiscard]] bool is_said() const { return said_; }
-  // It waits for `more` pushes (steps) than are said (decided).
+  // It waits for `more` pushes (steps) beyond those that were sent (decided).
   void say(std::uint64_t more, Effects& out) {
     said_ = true;
     out.emplace_back(SayPull{clock(more)});
@@ -35,7 +35,7 @@ class NextPull {
     said_ = false;
   }
 
-  // The pull for the push after the next one waits for that.
+  // Whether the pull for the push after the next one waits for that push.
   [[nodiscard]] bool waits_for_push() const {
     return worker_.barrier() ||
            (worker_.consistency == ps::Consistency::kBounded && worker_.staleness == 0);

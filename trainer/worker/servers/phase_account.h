@@ -1,5 +1,5 @@
-// How far a worker of parameter servers is in a training phase, as the ledger and the job hear of
-// it: its place, the sums over what is applied, and how much it holds.
+// How far a worker of parameter servers is in a training phase, as reported to the ledger and the
+// job: its place, the sums over what is applied, and how many records it holds.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@ class PhaseAccount {
   void begin(MonoTime now, Effects& out) {
     out.emplace_back(Send{client::SetHold{hold_.begin(worker_.share.samples(), now)}});
   }
-  // The share of this worker is another.
+  // The share of this worker has changed.
   void take_up_share(MonoTime now, Effects& out) {
     out.emplace_back(Send{client::SetHold{hold_.set(place_, worker_.share.samples(), now)}});
   }
@@ -49,7 +49,7 @@ class PhaseAccount {
     progress.done = done;
     out.emplace_back(Send{std::move(progress)});
   }
-  // Records of this worker that are applied.
+  // How many records of this worker are applied.
   [[nodiscard]] std::uint64_t place() const { return place_; }
 
  private:

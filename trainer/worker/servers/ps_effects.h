@@ -1,13 +1,13 @@
-// What the machine of a worker of parameter servers wants done (ps_machine.h), as data.
+// The effects of the machine of a worker of parameter servers (ps_machine.h).
 //
-// A driver does them in order. Those under *Operations* take their time; a step has one of them
-// at most, as its last effect, and the driver answers it with the input that is named beside it
-// (ps_inputs.h). What it shares with a member of a collective is in effects.h.
+// A driver carries them out in order. Those under *Operations* take time; a step has at most one of
+// them, as its last effect, and the driver answers it with the input that is named beside it
+// (ps_inputs.h). Effects that it shares with a member of a collective are in effects.h.
 //
-// The driver holds two batches: the next one, and the one that is trained. Pushes that were said
-// go on by themselves, each behind the one before, whenever the driver hears servers; what came of
-// them is told as PushDecided. It hears them while it waits for them, before and after it
-// computes, and while it awaits what is given back.
+// The driver holds two batches: the next one, and the one that is trained. Pushes go on by
+// themselves, each behind the one before, whenever the driver reads from servers; their results are
+// passed as PushDecided. The driver reads while it waits for servers, before and after it computes,
+// and while it waits until late records are given back.
 #pragma once
 
 #include <cstdint>
@@ -22,62 +22,63 @@
 
 namespace antdt::worker::ps_worker {
 
-// Lets go of the link to them.
+// Releases the link to the servers.
 struct LeaveServers {
-  std::string why;  // empty: for the next one
+  std::string why;  // empty: to be ready for the next one
 };
-// The rows of the next batch, as they are once all servers are at `clock` (wire::PsPull).
+// Requests the rows of the next batch, as they are once all servers have reached `clock`
+// (wire::PsPull).
 struct SayPull {
   std::uint64_t clock = 0;
 };
-// Of the next batch; what the servers answer is of no interest any more.
+// The pull of the next batch is not needed; the servers' answers are ignored.
 struct ForgetPull {};
-// The next batch is the one that is trained from now on, with the rows that were pulled.
+// From now on the next batch is the one that is trained, with the rows that were pulled.
 struct BeginBatch {};
 
 // --------------------------------------------------------------------------- operations
 
-// In place of any link before. Opens the tables of the model and puts their first values. What
-// blocks ends with the generation from now on. -> ServersOpened
+// Replaces any previous link. Opens the tables of the model and puts their first values. What
+// blocks from now on ends with the generation. -> ServersOpened
 struct OpenServers {
   Generation generation;
   wire::PsRoster roster;
 };
-// The next batch, of up to so many records. Time goes to kCompute once they are there.
-// -> BatchTaken
+// Takes the next batch, of up to `records` records. Time counts as kCompute once they are there. ->
+// BatchTaken
 struct TakeBatch {
   enum class Wait : std::uint8_t {
-    kNot,         // only what is at hand; otherwise kWait
-    kForData,     // up to `patience`, which is time to read
-    kForRecords,  // up to `patience`, for records to be handed out
+    kNot,         // only records that are there; otherwise kWait
+    kForData,     // up to `patience`, which counts as time for reading
+    kForRecords,  // up to `patience`, for records to be granted
   };
   std::uint64_t records = 0;
   Wait wait = Wait::kNot;
   Duration patience{};
-  std::uint64_t push = 0;  // number of the last one
+  std::uint64_t push = 0;  // number of the last push
 };
 // Waits until the rows of the next batch are there, or a push is decided. A driver may answer
-// before that. -> RowsPulled, ServersAnswered
+// earlier. -> RowsPulled, ServersAnswered
 struct AwaitRows {};
-// The gradient of the batch. -> BatchComputed
+// Computes the gradient of the batch. -> BatchComputed
 struct ComputeBatch {
-  std::uint64_t push = 0;  // number of the last one
+  std::uint64_t push = 0;  // number of the last push
 };
-// Stages the gradients and commits them, in time. Without a barrier the driver sets
+// Stages the gradients, and commits them when their turn comes. Without a barrier, the driver sets
 // commit.version. -> PushSaid
 struct SayPush {
   wire::PsCommit commit;
 };
-// Waits until a push is decided; one is under way. A driver may answer before that.
-// -> ServersAnswered
+// Waits until a push is decided; one must be in progress. A driver may answer earlier. ->
+// ServersAnswered
 struct AwaitServers {};
 // -> GivenBack
 struct AwaitGivenBack {
   Duration patience{};
 };
-// This worker has nothing to push until it pushes again: nobody waits for it. -> SaidIdle
+// This worker has nothing to push until its next push: nobody waits for it. -> SaidIdle
 struct SayIdle {};
-// Likewise, and waits until all that is decided by now is applied. -> ServersSettled
+// The same, and waits until everything that is decided by now is applied. -> ServersSettled
 struct SettleServers {};
 
 using Effect =

@@ -1,4 +1,4 @@
-// What happens to a worker of parameter servers, as its machine hears of it (ps_machine.h).
+// The inputs of the machine of a worker of parameter servers (ps_machine.h).
 #pragma once
 
 #include <cstdint>
@@ -20,44 +20,45 @@ struct ServersNamed {
   wire::PsRoster roster;
 };
 
-// ------------------------------------------------------------- what the driver knows by now
-// Said before each input that follows, if it is new; Heard comes behind these, every time.
+// ------------------------------------------------------------- what the driver knows now
+// Passed before each input that follows, if it is new; Heard comes after these, every time.
 
 // The newest plan that the client holds.
 struct PlanHeld {
   wire::Plan plan;
 };
-// A home was asked to apply a push: nothing behind this place is applied.
+// A home was asked to apply a push: nothing beyond this place is applied.
 struct CommitSaid {
   std::uint64_t phase = 0;
   std::uint64_t place = 0;
 };
-// Of the first push that is not decided. `hop`: the least that a request and its answer took since
-// the decision before.
+// Concerns the first push that is not decided. `hop`: the least round-trip time since the previous
+// decision.
 struct PushDecided {
   wire::PsDecided decided;
   std::optional<Duration> hop;
 };
 
-// ------------------------------------------------------------- what effects came to
-// An operation (ps_effects.h) is answered once: by what is named beside it there, by ServersLost
-// where it needs the servers, or by WorkFailed. A SayPull that fails is answered so in place of
+// ------------------------------------------------------------- results of effects
+// An operation (ps_effects.h) is answered once: by the input that is named beside it there, by
+// ServersLost if it needs the servers, or by WorkFailed. If a SayPull fails, that is the answer to
 // the operation behind it.
 
 struct ServersOpened {
-  std::uint64_t version = 0;  // updates applied on the server that is furthest
+  std::uint64_t version = 0;  // number of updates applied on the server that is furthest
 };
-// kData: so many records are the next batch.
+// With kData: the next batch has `records` records.
 struct BatchTaken {
   client::TakeStatus status = client::TakeStatus::kWait;
   std::uint64_t records = 0;
-  Duration data{};  // that it took to read them
+  Duration data{};  // how long it took to read them
 };
-// The rows of the next batch. By their servers: the fewest and the most updates applied to them.
+// The rows of the next batch, with the fewest and the most updates that any of their servers had
+// applied.
 struct RowsPulled {
   std::uint64_t oldest = 0;
   std::uint64_t newest = 0;
-  std::uint64_t clock = 0;  // newest push of the worker that is furthest behind
+  std::uint64_t clock = 0;  // the newest push of the worker that is furthest behind
 };
 struct ServersAnswered {};
 // Sums over the batch.
@@ -68,10 +69,11 @@ struct BatchComputed {
 };
 struct PushSaid {};
 struct GivenBack {
-  bool all = false;  // the ledger has said so; otherwise it has not, for so long
+  bool all =
+      false;  // whether the ledger has confirmed it; otherwise it has not within the patience
 };
 struct SaidIdle {
-  std::uint64_t decided = 0;  // updates, by all servers
+  std::uint64_t decided = 0;  // number of updates, by all servers
 };
 struct ServersSettled {
   std::uint64_t decided = 0;
@@ -87,8 +89,8 @@ using Input =
                  BatchTaken, RowsPulled, ServersAnswered, BatchComputed, PushSaid, GivenBack,
                  SaidIdle, ServersSettled, RecordsAwaited, BatchEvaluated, ServersLost, WorkFailed>;
 
-// An order of the client's as an input; nothing for one that is said to members of a collective
-// alone.
+// An order of the client's as an input; empty for an order that is only for members of a
+// collective.
 [[nodiscard]] std::optional<Input> input_of(client::Directive directive);
 
 }  // namespace antdt::worker::ps_worker

@@ -13,7 +13,7 @@
 namespace antdt::worker::ps_worker {
 namespace {
 
-// Where T stands among the alternatives of a variant.
+// The index of T among the alternatives of a variant.
 template <class T, class Variant, std::size_t at = 0>
 consteval std::size_t index_of() {
   if constexpr (std::is_same_v<std::variant_alternative_t<at, Variant>, T>)
@@ -67,7 +67,7 @@ void PsMachine::join(std::string problem, Effects& out) {
 
 // From: any that waits for an order. To: opening; joining, if it cannot be obeyed.
 void PsMachine::on(const ServersNamed& input, MonoTime, Effects& out) {
-  // Its servers have heard of no push.
+  // The servers of a new group have heard of no push.
   if (input.generation != generation_) worker_.pushes = 0;
   generation_ = input.generation;
   worker_.heard.over = false;
@@ -93,13 +93,14 @@ void PsMachine::on(const ServersOpened& input, MonoTime, Effects&) {
   state_ = Linked{};
 }
 
-// One that ended before its roster was given out has answered the join.
+// Whether the order is of the present group. A group that ended before its roster was returned has
+// answered the join.
 bool PsMachine::concerns(Generation generation, Effects& out) {
   if (generation > generation_) dissolve("it is over before it began here", out);
   return generation == generation_;
 }
 
-// From: linked. To: joining. Where it is over already, this worker has joined again for that
+// From: linked. To: joining. If the group is over already, this worker has joined again for that
 // reason.
 void PsMachine::on(const GenerationAborted& input, MonoTime, Effects& out) {
   if (!concerns(input.generation, out)) return;
@@ -112,7 +113,7 @@ void PsMachine::on(const RegroupOrdered& input, MonoTime, Effects& out) {
   if (std::holds_alternative<Linked>(state_)) dissolve(input.reason, out);
 }
 
-// From: any. To: joining. One with a problem may come back to the same generation.
+// From: any. To: joining. A worker with a problem may come back to the same generation.
 void PsMachine::dissolve(const std::string& reason, Effects& out, std::string problem) {
   resting_ = TimeUse::kReconfigure;
   out.emplace_back(SpendTime{resting_});
@@ -125,8 +126,8 @@ void PsMachine::dissolve(const std::string& reason, Effects& out, std::string pr
 
 // ------------------------------------------------------------------- its phases
 
-// From: linked. To: training, settling; linked, where the servers write the model and Leave
-// follows; ended, if it has no such data.
+// From: linked. To: training, settling; linked, if the servers write the model and Leave follows;
+// ended, if it has no such data.
 void PsMachine::on(const PhaseStarted& input, MonoTime now, Effects& out) {
   if (!concerns(input.generation, out) || !std::holds_alternative<Linked>(state_)) return;
   if (input.start.what == wire::PhaseKind::kFinish) return;
@@ -156,20 +157,20 @@ void PsMachine::on(const ServersSettled& input, MonoTime, Effects& out) {
   if (const auto end = phase.begin(out)) phase_ended(*end, kGone, out);
 }
 
-// From: evaluating. To: evaluating; what follows on a phase, if that was its end.
+// From: evaluating. To: evaluating; what follows a phase, if that was its end.
 void PsMachine::on(const BatchEvaluated& input, MonoTime, Effects& out) {
   if (const auto end = expect<EvalPhase>().on(input, out)) phase_ended(*end, kGone, out);
 }
 
-// What only a training phase is answered with.
-// From: training. To: training; what follows on a phase, if that was its end.
+// Inputs that only a training phase handles. From: training. To: training; what follows a phase, if
+// that was its end.
 template <class Answer>
 void PsMachine::on(const Answer& input, MonoTime now, Effects& out) {
   PsTrainPhase& phase = expect<PsTrainPhase>();
   if (const auto end = phase.on(input, now, out)) phase_ended(*end, phase.breakage(), out);
 }
 
-// From: training. To: training; ended, if it cannot be so.
+// From: training. To: training; ended, if the decision is impossible.
 void PsMachine::on(const PushDecided& input, MonoTime now, Effects& out) {
   const Status taken = expect<PsTrainPhase>().on(input, now, out);
   if (!taken) give_up(taken.error(), out);
@@ -201,7 +202,7 @@ void PsMachine::on(const Heard& input, MonoTime, Effects& out) {
   if (awaits_order() && worker_.heard.wants_to_leave()) leave(out);
 }
 
-// Taken up with the next batch.
+// It takes effect with the next batch.
 void PsMachine::on(const PlanHeld& input, MonoTime, Effects&) {
   worker_.planned = share_of(input.plan, config_.self);
 }

@@ -1,21 +1,21 @@
-// A worker of parameter servers, from its first join to its exit: the machine that antdt-trainer
-// and the simulation run. No I/O, no clock, no thread.
+// A worker of parameter servers, from its first join to its exit. antdt-trainer and the simulation
+// run this machine. No I/O, no clock, no thread.
 //
 //   joining ──PsRoster──> opening (the tables, and their first values) ──> linked
 //   linked ──PhaseStart "train"──> training ──its end──> linked
 //   linked ──PhaseStart "eval"──> settling ──> evaluating ──its end──> linked
-//   any but joining ──the group is over──> joining      (says so with a Join)
+//   any but joining ──the group is over──> joining      (reported with a Join)
 //   any that waits for an order ──PsRoster──> opening   (of a new generation)
 //   any ──Leave, SIGTERM──> ended                       (in a phase between two batches)
 //
-// There is no collective: a worker meets the others at the servers alone, and the model is theirs.
-// So it brings nothing into a new generation, and nothing is healed. A group is over here with
-// Abort, with Regroup, with an order of a later generation, or when a server says so. What this
-// worker waits for when nobody answers any more is ended by its driver, kLeaveGrace after it was
-// asked to leave.
+// There is no collective: workers meet only at the servers, which hold the model. So a worker
+// brings nothing into a new generation, and nothing is healed. A group is over here with Abort,
+// with Regroup, with an order of a later generation, or when a server says so. If nobody answers
+// any more, the driver ends what this worker waits for kLeaveGrace after the worker was asked to
+// leave.
 //
-// Nothing here is durable. How far its places may be applied goes with the next Join, since the
-// servers of a group that is over cannot be asked.
+// Nothing here is durable. The next Join reports how far the worker's places may be applied,
+// because the servers of a group that is over cannot be asked.
 #pragma once
 
 #include <cstdint>
@@ -41,21 +41,21 @@ class PsMachine {
   PsMachine(const PsMachine&) = delete;
   PsMachine& operator=(const PsMachine&) = delete;
 
-  // Appends to `out`. Started comes first, and nothing after the end.
+  // Appends to `out`. Started must come first, and nothing after the end.
   void step(const Input& input, MonoTime now, Effects& out);
 
-  // Nothing is under way: the next order is wanted, or TimePassed.
+  // No operation is in progress: the machine wants the next order, or TimePassed.
   [[nodiscard]] bool awaits_order() const {
     return std::holds_alternative<Joining>(state_) || std::holds_alternative<Linked>(state_);
   }
   [[nodiscard]] bool ended() const { return std::holds_alternative<Ended>(state_); }
 
-  // The newest whose servers were named.
+  // The newest generation whose servers were named.
   [[nodiscard]] Generation generation() const { return generation_; }
   [[nodiscard]] std::uint64_t version() const { return worker_.version; }
-  // What it trains or evaluates, or did last.
+  // The phase that it trains or evaluates, or did last.
   [[nodiscard]] const wire::PhaseStart& phase() const { return phase_; }
-  // In a phase: records of this worker that are in the model, or evaluated; else 0.
+  // In a phase: how many records of this worker are in the model, or evaluated; else 0.
   [[nodiscard]] std::uint64_t place() const;
   [[nodiscard]] const char* state_name() const;
 
@@ -83,14 +83,14 @@ class PsMachine {
   void on(const BatchEvaluated& input, MonoTime now, Effects& out);
   void on(const ServersLost& input, MonoTime now, Effects& out);
   void on(const WorkFailed& input, MonoTime now, Effects& out);
-  // BatchTaken and all else that a training phase alone is answered with.
+  // BatchTaken and all other inputs that only a training phase handles.
   template <class Answer>
   void on(const Answer& input, MonoTime now, Effects& out);
 
   void join(std::string problem, Effects& out);
-  // Whether an order is of the group that it is in; one of a later group ends that.
+  // Whether an order is of the present group; an order of a later group ends the present one.
   [[nodiscard]] bool concerns(Generation generation, Effects& out);
-  // The group is over here: lets go of it and joins again.
+  // The group is over for this worker: releases it and joins again.
   void dissolve(const std::string& reason, Effects& out, std::string problem = {});
   void phase_ended(PhaseEnd end, const std::string& reason, Effects& out);
   void give_up(Error error, Effects& out);
@@ -101,11 +101,11 @@ class PsMachine {
   const WorkerConfig config_;
   State state_;
   PsState worker_;
-  TimeUse resting_ = TimeUse::kStartup;  // what time goes to while it waits for orders
+  TimeUse resting_ = TimeUse::kStartup;  // what its time counts as while it waits for orders
   Generation generation_;
   wire::PhaseStart phase_;
-  CommitSaid commit_said_;  // to the servers of this group
-  wire::PsSaid said_;       // to those of the one before
+  CommitSaid commit_said_;  // sent to the servers of this group
+  wire::PsSaid said_;       // sent to those of the group before
 };
 
 }  // namespace antdt::worker::ps_worker

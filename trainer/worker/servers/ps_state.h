@@ -1,4 +1,4 @@
-// What the machine of a worker of parameter servers and the machines of its phases share.
+// State shared by the machine of a worker of parameter servers and the machines of its phases.
 #pragma once
 
 #include <cstdint>
@@ -10,16 +10,16 @@
 
 namespace antdt::worker::ps_worker {
 
-// The model is on the servers: nothing here has to outlive a generation but for the plan.
+// The model is on the servers, so only the plan outlives a generation.
 struct PsState {
   WorkerId self;
   Heard heard;
   ps::Consistency consistency = ps::Consistency::kBarrier;
-  std::uint64_t staleness = 0;  // with bounded staleness: pushes
-  std::uint64_t version = 0;    // as many updates as this are decided in this generation
-  std::uint64_t pushes = 0;     // number of the last one in this generation
+  std::uint64_t staleness = 0;  // with bounded staleness, in pushes
+  std::uint64_t version = 0;    // at least this many updates are decided in this generation
+  std::uint64_t pushes = 0;     // number of the last push in this generation
   Share share;
-  Share planned;  // by the newest plan
+  Share planned;  // share by the newest plan
 
   [[nodiscard]] bool barrier() const { return consistency == ps::Consistency::kBarrier; }
 };

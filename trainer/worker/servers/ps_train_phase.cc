@@ -11,11 +11,11 @@ namespace {
 
 // How long a worker without a share waits for another plan.
 constexpr Duration kPlanWait = std::chrono::milliseconds(20);
-// A step may be on its way to some servers and not to others, but for those who
-// are waited for. After so many pulls the push is late, which is harmless.
+// A step may have reached some servers and not others, unless this worker is waited for. After this
+// many pulls the push is late, which is harmless.
 constexpr int kMostPulls = 4;
-// Pushes that are said and not decided. With two, one is committed while the other is
-// staged and a batch is computed; more would make rows staler and hide nothing else.
+// How many pushes may be undecided. With two, one is committed while the other is staged and a
+// batch is computed. More would make rows staler without hiding more time.
 constexpr std::size_t kMostUnderWay = 2;
 
 }  // namespace
@@ -39,7 +39,7 @@ PsTrainPhase::End PsTrainPhase::begin(MonoTime now, Effects& out) {
   return turn(now, out);
 }
 
-// From: any, where a batch is done with. To: taking; awaiting rows, if the next batch is there;
+// From: any, when a batch is finished. To: taking; awaiting rows, if the next batch is there;
 // leaving; ended.
 PsTrainPhase::End PsTrainPhase::turn(MonoTime now, Effects& out) {
   if (worker_.heard.over) {
@@ -59,8 +59,8 @@ PhaseEnd PsTrainPhase::lost(std::string why) {
 
 // ------------------------------------------------------------------- its records
 
-// At once and alone: gradients are divided by the weight of what was applied, so
-// nobody has to switch with anybody.
+// A worker takes its plan up at once and without the others, because gradients are divided by the
+// weight of what was applied.
 void PsTrainPhase::take_up_plan(MonoTime now, Effects& out) {
   if (worker_.planned.version == worker_.share.version) return;
   worker_.share = worker_.planned;
@@ -77,11 +77,10 @@ PsTrainPhase::End PsTrainPhase::take(At at, MonoTime now, Effects& out) {
   return {};
 }
 
-// From: taking. To: awaiting rows; concluding, if nothing is at hand: what is under way may be all
-// that the end of the phase waits for.
-// From: awaiting records. To: awaiting rows; finishing; going idle; taking, if it is idle.
-// From: looking ahead. To: computing.
-// From: looking behind. To: awaiting decision; what follows on a batch.
+// From: taking. To: awaiting rows; concluding, if no records are there, because the end of the
+// phase may wait only for pushes in progress. From: awaiting records. To: awaiting rows; finishing;
+// going idle; taking, if it is idle. From: looking ahead. To: computing. From: looking behind. To:
+// awaiting decision; what follows a batch.
 PsTrainPhase::End PsTrainPhase::on(const BatchTaken& input, MonoTime now, Effects& out) {
   const bool has_batch = input.status == client::TakeStatus::kData;
   if (has_batch) begin_next(input);
@@ -90,7 +89,7 @@ PsTrainPhase::End PsTrainPhase::on(const BatchTaken& input, MonoTime now, Effect
       return has_batch ? await_rows(now, out) : wait(At::kConcluding, now, out);
     case At::kAwaitingRecords:
       if (has_batch) return await_rows(now, out);
-      // Every record is applied: who says idle now hears of the last step.
+      // Every record is applied, so a worker that says idle now hears of the last step.
       if (input.status == client::TakeStatus::kEnd) return say_idle(At::kFinishing, out);
       return idle_ ? turn(now, out) : say_idle(At::kGoingIdle, out);
     case At::kLookingAhead:
@@ -131,7 +130,8 @@ PsTrainPhase::End PsTrainPhase::await_records(Effects& out) {
   return {};
 }
 
-// From: resting. To: awaiting records: of what is there already, and whether the phase is over.
+// From: resting. To: awaiting records, to take those that are there already, and to see whether the
+// phase is over.
 PsTrainPhase::End PsTrainPhase::on(const RecordsAwaited&, MonoTime, Effects& out) {
   ANTDT_CHECK(at_ == At::kResting, "records were awaited while {}", name_of_state());
   at_ = At::kAwaitingRecords;
@@ -160,7 +160,7 @@ PsTrainPhase::End PsTrainPhase::on(const RowsPulled& input, MonoTime now, Effect
     next_pull_.say(0, out);
     return look(now, out);
   }
-  // Who was away goes on with the others: nobody waits for it to catch up.
+  // A worker that was away continues with the others' numbers, so nobody waits for it to catch up.
   if (!worker_.barrier()) worker_.pushes = std::max(worker_.pushes, input.clock);
   next_->times.wait += now - since_;
   batch_ = std::move(*next_);
@@ -180,7 +180,7 @@ PsTrainPhase::End PsTrainPhase::compute(Effects& out) {
 }
 
 // From: computing. To: awaiting given back, if a batch was late before; else making room, or what
-// follows on a push, where there is nothing to push.
+// follows a push, if there is nothing to push.
 PsTrainPhase::End PsTrainPhase::on(const BatchComputed& input, MonoTime now, Effects& out) {
   ANTDT_CHECK(at_ == At::kComputing, "a batch was computed while {}", name_of_state());
   batch_.times.compute = input.compute;
@@ -216,7 +216,7 @@ PsTrainPhase::End PsTrainPhase::computed(MonoTime now, Effects& out) {
   return after_push(now, out);
 }
 
-// From: making room. To: pushing. With a barrier a push that is late is not in the place.
+// From: making room. To: pushing. With a barrier, the place does not include a push that is late.
 PsTrainPhase::End PsTrainPhase::push(Effects& out) {
   wire::PsCommit commit;
   commit.number = ++worker_.pushes;
@@ -233,7 +233,7 @@ PsTrainPhase::End PsTrainPhase::push(Effects& out) {
   return {};
 }
 
-// From: pushing. To: looking behind; awaiting decision; what follows on a batch.
+// From: pushing. To: looking behind; awaiting decision; what follows a batch.
 PsTrainPhase::End PsTrainPhase::on(const PushSaid&, MonoTime now, Effects& out) {
   ANTDT_CHECK(at_ == At::kPushing, "a push was said while {}", name_of_state());
   if (!under_way_.empty()) under_way_.back().batch.times.wait += now - since_;
@@ -250,7 +250,7 @@ PsTrainPhase::End PsTrainPhase::pushed(MonoTime now, Effects& out) {
   return wait(At::kAwaitingDecision, now, out);
 }
 
-// From: awaiting decision. To: what follows on a batch.
+// From: awaiting decision. To: what follows a batch.
 PsTrainPhase::End PsTrainPhase::decide(MonoTime now, Effects& out) {
   UnderWay decided = std::move(under_way_.front());
   under_way_.pop_front();
@@ -264,8 +264,8 @@ PsTrainPhase::End PsTrainPhase::decide(MonoTime now, Effects& out) {
   return turn(now, out);
 }
 
-// The pull behind it waited for a step that is over. How long it took says how fast this
-// worker is all the same: of one that is always late nothing else does.
+// The pull behind it waited for a step that is over. The time of the batch is reported all the
+// same, because it is the only evidence of the speed of a worker that is always late.
 void PsTrainPhase::give_back(Batch& batch, Effects& out) {
   batch.times.in_model = false;
   out.emplace_back(Send{batch.times});
@@ -283,7 +283,7 @@ PsTrainPhase::End PsTrainPhase::wait(At at, MonoTime now, Effects& out) {
   return look(now, out);
 }
 
-// From: those, awaiting rows. To: the same, or what follows if that is so by now.
+// From: those, awaiting rows. To: the same, or what follows if its condition now holds.
 PsTrainPhase::End PsTrainPhase::on(const ServersAnswered&, MonoTime now, Effects& out) {
   return look(now, out);
 }
@@ -313,7 +313,7 @@ PsTrainPhase::End PsTrainPhase::look(MonoTime now, Effects& out) {
   return {};
 }
 
-// With a barrier a step is decided in its turn.
+// With a barrier, the decision is handled in its turn.
 Status PsTrainPhase::on(const PushDecided& input, MonoTime now, Effects& out) {
   const auto open = std::ranges::find(under_way_, Fate::kOpen, &UnderWay::fate);
   ANTDT_CHECK(open != under_way_.end(), "push {} is decided, and none is open while {}",
@@ -351,7 +351,7 @@ PsTrainPhase::End PsTrainPhase::say_idle(At at, Effects& out) {
   return {};
 }
 
-// From: going idle. To: taking.  From: finishing, leaving idle. To: ended.
+// From: going idle. To: taking. From: finishing, leaving idle. To: ended.
 PsTrainPhase::End PsTrainPhase::on(const SaidIdle& input, MonoTime now, Effects& out) {
   worker_.version = std::max(worker_.version, input.decided);
   idle_ = true;
@@ -369,8 +369,8 @@ PsTrainPhase::End PsTrainPhase::on(const SaidIdle& input, MonoTime now, Effects&
   return {};
 }
 
-// To: leaving. The place goes first: it must be known whether or not the servers answer. What is
-// computed is finished; what is not goes to others.
+// To: leaving. The place is sent first: it must be known whether or not the servers answer. A batch
+// that was computed is finished; one that was not goes to other workers.
 PsTrainPhase::End PsTrainPhase::leave(MonoTime now, Effects& out) {
   account_.send_progress(false, out);
   next_pull_.forget(out);

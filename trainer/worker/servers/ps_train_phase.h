@@ -5,34 +5,35 @@
 //        ├──(its records go back to the ledger)─────(late)───┤
 //        └──(the place goes to the ledger)──────────(applied)┘
 //
-//   taking ──(none is at hand)──> concluding ──(all is decided)──> awaiting records ──> (a batch)
+//   taking ──(no records)──> concluding ──(all is decided)──> awaiting records ──> (a batch)
 //      ^                                        └──(no share)──> resting ──^   │
 //      └───────────────────── going idle <─────(there are none)────────────────┤
 //                                            finishing <──(the phase ends)─────┘
 //   taking ──(it is to leave)──> leaving ──(all is decided)──> leaving idle ──> ended
 //
-// What need not be waited for goes on while a batch is computed: the pull of the next one is said
-// before, and the push of the one before is decided meanwhile.
+// Everything that need not be waited for happens while a batch is computed: the pull of the next
+// one is sent before that, and the push of the previous one is decided meanwhile.
 //
 //   the wire      pull 2 ────> push 1, pull 3 ─────> push 2, pull 4 ─────>
 //   the driver        compute 1           compute 2            compute 3
 //
-// The next pull is said as soon as what it waits for is under way: looking ahead, or looking
-// behind the push. Without a bound it waits for nothing. With bounded staleness it waits for
-// pushes up to so many before it, and is said before the compute where this worker's own are said
-// by then (staleness 1 and more). With a barrier it waits for the step that this push is in, and is
-// said after it; so no time passes between a step and the pull of the next. With bounded staleness
-// nobody that trains is more than so many pushes behind the rows, and without a bound they are what
-// is there; nothing is late then.
+// The next pull is sent as soon as what it waits for is in progress: either before the computation
+// (looking ahead) or behind the push (looking behind). Without a bound it waits for nothing. With
+// bounded staleness it waits for the pushes up to a given number before it, and is sent before the
+// computation if this worker has sent its own of these by then (staleness 1 and more). With a
+// barrier it waits for the step that this push is in, and is sent behind the push, so that no time
+// passes between a step and the pull of the next. With bounded staleness no worker that trains is
+// more than that number of pushes behind the rows; without a bound the rows are whatever is there.
+// In both cases no push is late.
 //
-// With a barrier a push may be late: the others made its step. Its records go to another
-// worker; as long as the ledger has not said so no place behind them is known, so the next
-// batch is computed meanwhile and not pushed.
+// With a barrier a push may be late: the others made its step. Its records go to another worker.
+// Until the ledger has confirmed that, no place behind them is known, so the next batch is computed
+// meanwhile and not pushed.
 //
-// A place goes to the ledger only once the home has applied it, in the order of the
-// batches: what is lost between the two, the home answers for. Who has nothing at hand
-// waits for what is under way, says so to the servers, once, so that no step waits for
-// it, and goes on waiting for records.
+// A place goes to the ledger only once the home has applied it, in the order of the batches; if the
+// worker is lost between the two, the home reports it. A worker without records waits for its
+// pushes in progress, tells the servers once, so that no step waits for it, and goes on waiting for
+// records.
 #pragma once
 
 #include <cstdint>
@@ -64,7 +65,7 @@ class PsTrainPhase {
     kLookingAhead,
     kComputing,
     kAwaitingGivenBack,
-    kMakingRoom,  // until few enough pushes are not decided
+    kMakingRoom,  // until few enough pushes are undecided
     kPushing,
     kLookingBehind,
     kAwaitingDecision,  // with a barrier
@@ -76,7 +77,7 @@ class PsTrainPhase {
 
   PsTrainPhase(PsState& worker, wire::PhaseStart start);
 
-  // Each answers how the phase ended, once it has.
+  // Each returns how the phase ended, once it has.
   using End = std::optional<PhaseEnd>;
   End begin(MonoTime now, Effects& out);
   End on(const BatchTaken& input, MonoTime now, Effects& out);
@@ -87,11 +88,11 @@ class PsTrainPhase {
   End on(const PushSaid& input, MonoTime now, Effects& out);
   End on(const SaidIdle& input, MonoTime now, Effects& out);
   End on(const RecordsAwaited& input, MonoTime now, Effects& out);
-  // Beside whatever else is under way. An error: it cannot be so.
+  // Independent of the operation in progress. The error: the decision is impossible.
   [[nodiscard]] Status on(const PushDecided& input, MonoTime now, Effects& out);
   PhaseEnd lost(std::string why);
 
-  // Why the group is over, when it ended with kOver.
+  // Why the group is over, if the phase ended with kOver.
   [[nodiscard]] const std::string& breakage() const { return breakage_; }
   [[nodiscard]] std::uint64_t place() const { return account_.place(); }
   [[nodiscard]] At at() const { return at_; }
@@ -101,11 +102,11 @@ class PsTrainPhase {
  private:
   struct Batch {
     client::BatchTimes times;
-    std::uint64_t version = 0;  // that its rows are of
+    std::uint64_t version = 0;  // the version of its rows
     double weight = 0;
     double loss = 0;
   };
-  // A batch that is computed and whose place the ledger has not heard of.
+  // A batch that is computed and whose place has not been sent to the ledger.
   struct UnderWay {
     enum class Fate : std::uint8_t { kOpen, kApplied, kLate } fate = Fate::kOpen;
     Batch batch;
@@ -114,10 +115,10 @@ class PsTrainPhase {
 
   End turn(MonoTime now, Effects& out);
   void take_up_plan(MonoTime now, Effects& out);
-  // What is at hand; `at` says what for.
+  // Takes the records that are there; `at` says for which state.
   End take(At at, MonoTime now, Effects& out);
   void begin_next(const BatchTaken& taken);
-  // For servers. Goes on at once where nothing is to be waited for.
+  // Waits for servers. Goes on at once if there is nothing to wait for.
   End wait(At at, MonoTime now, Effects& out);
   End look(MonoTime now, Effects& out);
   End await_records(Effects& out);
@@ -140,14 +141,14 @@ class PsTrainPhase {
   PhaseAccount account_;
   std::optional<Batch> next_;
   NextPull next_pull_;
-  Batch batch_;  // that is trained
+  Batch batch_;  // the batch that is trained
   std::deque<UnderWay> under_way_;
-  int pulls_ = 0;                   // of the next batch, that were answered
+  int pulls_ = 0;                   // how many pulls of the next batch were answered
   MonoTime since_{};                // when it began to wait for servers
-  std::uint64_t pushed_place_ = 0;  // records of this worker that are computed
-  bool idle_ = false;               // the servers know that nothing comes
+  std::uint64_t pushed_place_ = 0;  // how many records of this worker were computed
+  bool idle_ = false;               // the servers know that it has nothing to push
   bool plan_changed_ = true;        // the next batch is the first under its plan
-  bool gave_back_ = false;          // and the ledger has not said that it has it
+  bool gave_back_ = false;          // and the ledger has not confirmed it
   std::string breakage_;
 };
 

@@ -1,0 +1,20 @@
+// From what was checked to the job's end.
+#pragma once
+
+#include "core/transport/socket.h"
+#include "launcher/commands/run/prepare.h"
+#include "launcher/start/run_directory.h"
+
+namespace antdt::cli {
+
+struct RunHow {
+  launcher::RunOptions run;
+  bool json = false;
+  bool detach = false;
+};
+
+// Indexes the data, starts the job and, unless it is detached, watches it: then its exit code.
+[[nodiscard]] Result<int> run_prepared(transport::Context& context, const Prepared& prepared,
+                                       const RunHow& how);
+
+}  // namespace antdt::cli

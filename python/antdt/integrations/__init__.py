@@ -1,0 +1,1 @@
+"""Other frameworks' loops on antdt.torch (docs/python.md)."""

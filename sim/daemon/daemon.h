@@ -1,0 +1,121 @@
+// The job daemon: what it decides is the code that ships (the job machine, its requests and
+// contacts, skips, the pause on a full disk), driven in virtual time with one commit each turn.
+//
+// One object is one incarnation, that is one process. The disk and the
+// checkpoints outlive it, and two incarnations may run at once for a while: the
+// older one ends when it wants to write. A crash may come at any moment; a turn
+// that was being committed is then there whole or not at all, and nothing of it
+// was sent.
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "ctl/job/daemon_pace.h"
+#include "ctl/job/job_machine.h"
+#include "ctl/job/skip_list.h"
+#include "ctl/processes/agent_contacts.h"
+#include "sim/daemon/daemon_outputs.h"
+#include "sim/files.h"
+#include "sim/hosts/disk.h"
+#include "sim/hosts/process.h"
+#include "sim/messages.h"
+#include "sim/options.h"
+#include "sim/world.h"
+
+namespace antdt::sim {
+
+class Daemon {
+ public:
+  // What every incarnation has: the job, its hosts and its files.
+  struct Run {
+    ctl::JobMachineConfig config;  // but for the incarnation
+    std::vector<std::string> hosts;
+    std::uint32_t workers = 0;
+    SharedFiles& files;
+    Disk& disk;
+    Sabotage sabotage = Sabotage::kNone;
+  };
+  struct Outside {
+    std::function<void(const std::string& host, ToAgent)> to_agent;
+    // After each turn that is durable.
+    std::function<void(const ctl::JobMachine&)> durable;
+    // Records are skipped: from now on for this incarnation, once durable for all.
+    std::function<void(const ctl::JobMachine&, const ctl::job::Skip&, bool durable)> skipped;
+    std::function<void(const ctl::Outcome&)> ended;
+    // It ended for want of room, or as another one has taken over.
+    std::function<void()> died;
+    // A message that says a phase is over.
+    std::function<void(const ctl::JobMachine&, std::uint64_t phase)> said_end;
+    std::function<void(const SharedFiles::Checkpoint&)> stored;
+    // A process is to be killed at once, not having been asked to leave.
+    std::function<void(const ctl::JobMachine&, Member)> killed;
+    // Whether it crashes now: a turn is durable, and nothing of it was sent.
+    std::function<bool(const ctl::JobMachine&)> dies_before_sending;
+  };
+  Daemon(World& world, HostClock clock, const Run& run, const Outside& outside);
+
+  // False when there is no room to begin.
+  bool start();
+  void crash();
+  // It stands still: stopped, or with its machine (and its clock).
+  void freeze(bool with_its_clock);
+  void thaw();
+  void receive(ToDaemon message);
+  // Given to the machine in a turn of its own, if the daemon runs.
+  void feed_soon(ctl::job::Input input);
+  void skip(std::uint64_t from, std::uint64_t to);
+
+  [[nodiscard]] bool runs() const { return machine_.has_value(); }
+  [[nodiscard]] bool stands_still() const { return process_.stands_still(); }
+  [[nodiscard]] bool paused() const { return pause_.paused(); }
+  [[nodiscard]] Incarnation incarnation() const { return incarnation_; }
+  // Null while it does not run.
+  [[nodiscard]] const ctl::JobMachine* machine() const { return machine_ ? &*machine_ : nullptr; }
+
+ private:
+  using Job = std::function<void()>;
+  friend class DaemonOutputs;
+
+  void begin();
+  void soon(Job job);
+  void turn();
+  void committed();
+  [[nodiscard]] Disk::Wrote commit(bool with_snapshot = true);
+  void end(const char* why);
+  void pause_if_disk_is_full();
+  void go_on_if_there_is_room();
+  void declare_skips();
+  void keep_skips();
+  void feed(const ctl::job::Input& input);
+  void every(Duration period, Job job);
+  void tick();
+  void beat();
+  void hear(const ToDaemon& message);
+  void hear_worker(const ToDaemon& message, const ctl::job::WorkerSaid& said);
+  void welcomed(const std::string& host, const wire::AgentWelcome& welcome);
+  void place();
+
+  World& world_;
+  HostClock clock_;
+  const Run& run_;
+  const Outside& outside_;
+
+  Process process_;
+  Incarnation incarnation_;
+  std::optional<ctl::JobMachine> machine_;
+  ctl::AgentContacts contacts_;
+  DaemonOutputs outputs_{*this};
+  std::deque<Job> inbox_;
+  enum class Turn { kNone, kRuns, kCommits };
+  Turn turn_ = Turn::kNone;
+  ctl::job::SkipList skips_;
+  std::vector<ctl::job::Skip> declared_;  // in this turn
+  bool low_on_space_ = false;
+  ctl::job::JournalPause pause_;
+};
+
+}  // namespace antdt::sim

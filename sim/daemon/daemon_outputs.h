@@ -1,0 +1,61 @@
+// What the job machine wants done in a turn: journal records and messages wait for the turn's
+// commit, files are written at once.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "ctl/job/job_machine.h"
+#include "ctl/lifecycle/process_requests.h"
+#include "sim/messages.h"
+
+namespace antdt::sim {
+
+class Daemon;
+
+class DaemonOutputs {
+ public:
+  explicit DaemonOutputs(Daemon& daemon) : daemon_(daemon) {}
+
+  void perform(ctl::job::Effects& effects);
+  // What agents have not confirmed is asked again.
+  void repeat_requests();
+  void send(const std::string& host, decltype(ToAgent::body) body);
+
+  // While a message of `member` is handled, answers go the way that it came.
+  void handling(Member member, std::string host) { inbound_ = {member, std::move(host)}; }
+  void handled() { inbound_.reset(); }
+
+  std::vector<shard_server::JournalEntry> pending;  // for the journal
+  // Says what waits.
+  void release();
+  [[nodiscard]] const std::optional<ctl::Outcome>& outcome() const { return outcome_; }
+
+ private:
+  void on(const ctl::job::PersistRecord& o);
+  void on(const ctl::job::SendToWorker& o);
+  void on(const ctl::lifecycle::StartWorker& o);
+  void on(const ctl::lifecycle::StopWorker& o);
+  void on(const ctl::lifecycle::PrepareGang&) {}
+  void on(const ctl::job::RememberEntry&) {}  // no part of what the job needs
+  void on(const ctl::job::StoreCheckpoint& o);
+  void on(const ctl::job::FindCheckpoint& o);
+  void on(const ctl::job::PublishNote& o);
+  void on(const ctl::lifecycle::EndJob& o);
+  void sabotage(ctl::job::SendToWorker& message);
+
+  struct Outgoing {
+    std::string host;
+    ToAgent message;
+  };
+  Daemon& daemon_;
+  ctl::ProcessRequests requests_;
+  std::vector<Outgoing> outbox_;
+  std::optional<std::pair<Member, std::string>> inbound_;
+  std::optional<ctl::Outcome> outcome_;
+  std::optional<wire::Grants> granted_;  // for sabotage
+};
+
+}  // namespace antdt::sim

@@ -1,0 +1,51 @@
+// Every incarnation of the job daemon, and what becomes of the job: one crashes and the next
+// begins, two may run at once, and an operator's stop is followed by a resume.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sim/daemon/daemon.h"
+#include "sim/hosts/hosts.h"
+#include "sim/options.h"
+#include "sim/script.h"
+
+namespace antdt::sim {
+
+class Daemons {
+ public:
+  Daemons(World& world, Clocks& clocks, Daemon::Run run, const Script& script,
+          Daemon::Outside outside);
+
+  void make();
+  void start_after(Duration pause);  // unless one runs then
+  void receive(const ToDaemon& message);
+  // Those that the script held back, to the newest incarnation.
+  void release_messages();
+
+  [[nodiscard]] Daemon* newest() const;  // null: none runs
+  [[nodiscard]] const ctl::JobMachine* machine() const;
+  [[nodiscard]] bool ended() const { return outcome_.has_value(); }
+  [[nodiscard]] const std::optional<ctl::Outcome>& outcome() const { return outcome_; }
+  // It ended, or an operator stopped it and has not resumed it yet.
+  [[nodiscard]] bool over() const { return ended() || stopped_; }
+
+ private:
+  void job_ended(const ctl::Outcome& outcome);
+  void resume();
+
+  World& world_;
+  Clocks& clocks_;
+  const Daemon::Run run_;
+  const Script& script_;
+  Daemon::Outside outside_;
+  std::vector<std::unique_ptr<Daemon>> daemons_;  // every incarnation
+  std::vector<ToDaemon> held_back_;
+  std::optional<ctl::Outcome> outcome_;
+  bool stopped_ = false;
+};
+
+}  // namespace antdt::sim

@@ -1,0 +1,286 @@
+#include "sim/fault_plan.h"
+
+#include <algorithm>
+#include <csignal>
+
+namespace antdt::sim {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+}  // namespace
+
+bool set_faults(std::string_view name, Faults& f) {
+  f = {};
+  const bool all = name == "all";
+  if (all || name == "workers") f.worker_kill = 6, f.worker_hang = 2, f.worker_slow = 2;
+  if (all || name == "daemon") f.daemon_crash = 4, f.two_daemons = 2;
+  if (all || name == "agents") {
+    f.agent_crash = 3, f.host_crash = 2, f.partition = 3, f.blackout = 1, f.suspend = 2;
+    f.clocks = true;
+  }
+  if (all || name == "disks") f.journal_full = 1, f.files_full = 1, f.spoil = 1;
+  if (all || name == "operators") f.operator_wish = 3;
+  if (all || name == "messages")
+    f.lose = 0.02, f.duplicate = 0.02, f.reorder = 0.02, f.delay = 0.01;
+  // With workers that die, so that some come to that host in the middle of training.
+  if (name == "data") f.other_data = true, f.worker_kill = 6, f.host_crash = 2;
+  return all || f.weight() > 0 || f.lose > 0 || name == "none";
+}
+
+FaultPlan::FaultPlan(World& world, const Options& options, const DrawnJob& job, Targets targets)
+    : world_(world),
+      rng_(world.rng()),
+      chances_(options.faults),
+      shape_(job.shape),
+      calm_(job.calm),
+      slots_(targets.hosts.slots() - job.shape.server_processes()),
+      on_(targets) {}
+
+void FaultPlan::begin() {
+  if (chances_.weight() > 0) schedule();
+}
+
+void FaultPlan::schedule() {
+  // Often close together: what is hard happens while something else heals.
+  const Duration pause = rng_.chance(0.3) ? rng_.time({}, milliseconds(100))
+                                          : rng_.time(milliseconds(100), seconds(3));
+  world_.after(pause * calm_, [this] {
+    if (over_ || on_.daemons.ended()) return;
+    if (placed_) strike();
+    schedule();
+  });
+}
+
+void FaultPlan::strike() {
+  const Faults& f = chances_;
+  std::uint64_t which = rng_.below(f.weight());
+  const auto is = [&](std::uint32_t weight) {
+    if (which < weight) return true;
+    which -= weight;
+    return false;
+  };
+  if (is(f.worker_kill)) return kill_workers();
+  if (is(f.worker_hang)) return hang_a_worker();
+  if (is(f.worker_slow)) return slow_a_worker();
+  if (is(f.daemon_crash)) return crash_the_daemon();
+  if (is(f.agent_crash)) return crash_an_agent();
+  if (is(f.host_crash)) return crash_a_host();
+  if (is(f.partition)) return cut_a_link();
+  if (is(f.blackout)) return black_out();
+  if (is(f.suspend)) return suspend_a_machine();
+  if (is(f.two_daemons)) return start_a_second_daemon();
+  if (is(f.journal_full)) return fill_the_journals_disk();
+  if (is(f.files_full)) return fill_the_checkpoints_disk();
+  if (is(f.spoil)) return spoil_a_checkpoint();
+  wish();
+}
+
+// Of processes that run; one on a machine that stands still changes nothing.
+std::shared_ptr<Program> FaultPlan::some_program(std::string_view roles) {
+  auto all = on_.hosts.programs();
+  std::erase_if(all, [&](const auto& p) {
+    return on_.hosts.at(p->host()).suspended() || roles.find(p->member().worker.role) == roles.npos;
+  });
+  return all.empty() ? nullptr : rng_.pick(all);
+}
+
+void FaultPlan::kill_workers() {
+  const bool all = rng_.chance(0.05);
+  std::size_t victims = all ? on_.hosts.programs().size() : rng_.chance(0.2) ? 2 : 1;
+  for (; victims > 0; --victims) {
+    const auto victim = some_program();
+    if (!victim) return;
+    // Between what it says to the one and to the other: staging, a decision.
+    if (shape_.servers > 0 && rng_.chance(0.4)) {
+      victim->kill_after_sending(static_cast<std::uint32_t>(rng_.between(1, 20)));
+      continue;
+    }
+    world_.say("fault: {}.{} is killed", victim->member().worker, victim->member().attempt);
+    victim->kill(rng_.chance(0.8) ? SIGKILL : SIGSEGV);
+  }
+}
+
+void FaultPlan::hang_a_worker() {
+  const auto victim = some_program();
+  if (!victim) return;
+  world_.say("fault: {}.{} is stopped", victim->member().worker, victim->member().attempt);
+  victim->stop();
+  if (rng_.chance(0.3)) return;  // until somebody ends it
+  world_.after(rng_.time(milliseconds(100), seconds(20)), [this, victim] {
+    world_.say("{}.{} goes on", victim->member().worker, victim->member().attempt);
+    victim->go_on();
+  });
+}
+
+void FaultPlan::slow_a_worker() {
+  const auto victim = some_program();
+  if (!victim) return;
+  victim->set_slowdown(static_cast<double>(rng_.between(1, 10)));
+  world_.after(rng_.time(seconds(1), seconds(10)), [victim] { victim->set_slowdown(1); });
+}
+
+void FaultPlan::crash_the_daemon() {
+  if (Daemon* daemon = on_.daemons.newest()) daemon->crash();
+  on_.daemons.start_after(rng_.time(milliseconds(50), seconds(5)));
+}
+
+// The last one stands still, or nobody has told it: what it decides and says
+// from now on must be nothing.
+void FaultPlan::start_a_second_daemon() {
+  Daemon* const last = on_.daemons.newest();
+  if (last == nullptr) return;
+  world_.say("fault: incarnation {} is succeeded while it runs", last->incarnation());
+  const bool stopped = rng_.chance(0.7);
+  if (stopped) {
+    last->freeze(rng_.chance(0.5));
+    world_.after(rng_.time(milliseconds(1), seconds(10)), [this, last] {
+      world_.say("incarnation {} goes on", last->incarnation());
+      last->thaw();
+    });
+  }
+  world_.after(rng_.time({}, seconds(1)), [this] {
+    if (!on_.daemons.over()) on_.daemons.make();
+  });
+}
+
+void FaultPlan::crash_an_agent() {
+  Host& victim = *rng_.pick(on_.hosts.all());
+  if (victim.suspended()) return;
+  world_.say("fault: the agent of {} crashes", victim.name());
+  victim.crash_agent();
+  world_.after(rng_.time(milliseconds(50), seconds(12)), [&victim] { victim.start_agent(); });
+}
+
+void FaultPlan::crash_a_host() {
+  Host& victim = *rng_.pick(on_.hosts.all());
+  world_.say("fault: {} loses its power", victim.name());
+  victim.lose_power();
+  const bool empty = rng_.chance(0.3);
+  world_.after(rng_.time(milliseconds(500), seconds(20)),
+               [this, &victim, empty] { victim.power_on(empty, on_.clocks.base()); });
+}
+
+void FaultPlan::black_out() {
+  world_.say("fault: every machine loses its power");
+  if (Daemon* daemon = on_.daemons.newest()) daemon->crash();
+  for (auto& h : on_.hosts.all()) {
+    h->lose_power();
+    world_.after(rng_.time(milliseconds(500), seconds(10)),
+                 [this, &h = *h] { h.power_on(false, on_.clocks.base()); });
+  }
+  on_.daemons.start_after(rng_.time(seconds(1), seconds(10)));
+}
+
+void FaultPlan::suspend_a_machine() {
+  const Duration how_long = rng_.time(milliseconds(10), seconds(20));
+  Daemon* const daemon = on_.daemons.newest();
+  if (rng_.chance(0.3) && daemon != nullptr && !daemon->stands_still()) {
+    world_.say("fault: the daemon's machine is suspended");
+    daemon->freeze(true);
+    return world_.after(how_long, [daemon] { daemon->thaw(); });
+  }
+  Host& victim = *rng_.pick(on_.hosts.all());
+  world_.say("fault: {} is suspended", victim.name());
+  victim.suspend();
+  world_.after(how_long, [this, &victim] {
+    world_.say("{} wakes up", victim.name());
+    victim.wake();
+  });
+}
+
+void FaultPlan::fill_the_journals_disk() {
+  world_.say("fault: the disk of the journal is full");
+  on_.disk.set_full(true);
+  world_.after(rng_.time(milliseconds(100), seconds(15)), [this] {
+    world_.say("there is room for the journal");
+    on_.disk.set_full(false);
+  });
+}
+
+void FaultPlan::fill_the_checkpoints_disk() {
+  world_.say("fault: the disk of the checkpoints is full");
+  on_.files.full = true;
+  world_.after(rng_.time(milliseconds(100), seconds(15)), [this] {
+    world_.say("there is room for checkpoints");
+    on_.files.full = false;
+  });
+}
+
+// Not the one that training begins from at this moment: what is read after it
+// was checked is what was checked. And not the trained model.
+void FaultPlan::spoil_a_checkpoint() {
+  const ctl::JobMachine* machine = on_.daemons.machine();
+  if (on_.files.checkpoints.empty() || machine == nullptr) return;
+  auto& [name, newest] = *on_.files.checkpoints.rbegin();
+  const ctl::JobState state = machine->lifecycle().state();
+  const bool in_use = shape_.servers > 0 ? machine->server_group().image().restore == name
+                                         : machine->membership().image().base == Generation{};
+  if (in_use || state == ctl::JobState::kFinishing || newest.damaged) return;
+  world_.say("fault: checkpoint {} is damaged", name);
+  newest.damaged = true;
+}
+
+void FaultPlan::cut_a_link() {
+  const std::string a = rng_.pick(on_.hosts.all())->name();
+  const std::string b = rng_.chance(0.5) ? Network::kDaemon : rng_.pick(on_.hosts.all())->name();
+  if (a == b) return;
+  world_.say("fault: {} and {} do not reach each other", a, b);
+  on_.network.cut(a, b, rng_.time(milliseconds(50), seconds(12)));
+}
+
+void FaultPlan::wish() {
+  Daemon* const daemon = on_.daemons.newest();
+  if (daemon == nullptr) return;
+  // More of them often find no room, and fewer make it.
+  if (shape_.servers > 0 && rng_.chance(0.4)) {
+    const std::uint32_t now = daemon->machine()->lifecycle().servers();
+    const std::uint64_t least = now > 1 ? now - 1 : 1;
+    const auto count = static_cast<std::uint32_t>(rng_.between(least, now + 1));
+    world_.say("operator: {} servers", count);
+    return daemon->feed_soon(ctl::lifecycle::ServerCountRequested{count, "a test"});
+  }
+  const double which = static_cast<double>(rng_.below(100));
+  if (which < 40) {
+    // Servers are few, and moving one is a matter of its own.
+    const bool server = shape_.servers > 0 && rng_.chance(0.4);
+    const auto someone = some_program(server ? "s" : "sw");
+    if (!someone) return;
+    const std::string target = to_string(someone->member().worker);
+    world_.say("operator: evict {}", target);
+    return daemon->feed_soon(ctl::lifecycle::EvictionRequested{target, "a test", seconds(2)});
+  }
+  if (which < 75) {
+    const auto count =
+        static_cast<std::uint32_t>(rng_.between(2, std::min(slots_, shape_.global_batch)));
+    world_.say("operator: resize to {}", count);
+    return daemon->feed_soon(ctl::lifecycle::WorkerCountRequested{count, "a test"});
+  }
+  if (which < 88) {
+    const std::uint64_t from = rng_.below(shape_.train_records);
+    const std::uint64_t to = std::min(from + rng_.between(1, 12), shape_.train_records);
+    world_.say("operator: skip {}:{}", from, to);
+    return daemon->skip(from, to);
+  }
+  world_.say("operator: stop");
+  daemon->feed_soon(ctl::lifecycle::StopRequested{"a test", rng_.time({}, seconds(3))});
+}
+
+void FaultPlan::end() {
+  over_ = true;
+  on_.faults = {};
+  world_.say("no more faults");
+  on_.network.mend();
+  on_.disk.set_full(false);
+  on_.files.full = false;
+  for (auto& h : on_.hosts.all()) {
+    h->wake();
+    h->power_on(false, on_.clocks.base());
+    h->start_agent();
+  }
+  for (const auto& program : on_.hosts.programs()) program->set_slowdown(1);
+  on_.daemons.start_after({});
+}
+
+}  // namespace antdt::sim

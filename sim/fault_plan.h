@@ -1,0 +1,68 @@
+// What goes wrong in a simulated cluster, and when; and what its operators wish for.
+#pragma once
+
+#include <memory>
+#include <string_view>
+
+#include "sim/daemon/daemons.h"
+#include "sim/files.h"
+#include "sim/hosts/disk.h"
+#include "sim/hosts/hosts.h"
+#include "sim/job_shape.h"
+#include "sim/network.h"
+#include "sim/options.h"
+
+namespace antdt::sim {
+
+class FaultPlan {
+ public:
+  // What it is done to.
+  struct Targets {
+    Faults& faults;  // that may come now
+    Hosts& hosts;
+    Clocks& clocks;
+    Network& network;
+    SharedFiles& files;
+    Disk& disk;
+    Daemons& daemons;
+  };
+  FaultPlan(World& world, const Options& options, const DrawnJob& job, Targets targets);
+
+  void begin();
+  // From here on everything that can work does. A stopped process stays stopped: that it is found
+  // and replaced is part of what must happen.
+  void end();
+  // The first process was started: a host that is not there before ends the job, and should.
+  void placed() { placed_ = true; }
+
+ private:
+  void schedule();
+  void strike();
+  void kill_workers();
+  void hang_a_worker();
+  void slow_a_worker();
+  void crash_the_daemon();
+  void crash_an_agent();
+  void crash_a_host();
+  void cut_a_link();
+  void black_out();
+  void suspend_a_machine();
+  void start_a_second_daemon();
+  void fill_the_journals_disk();
+  void fill_the_checkpoints_disk();
+  void spoil_a_checkpoint();
+  void wish();
+  [[nodiscard]] std::shared_ptr<Program> some_program(std::string_view roles = "sw");
+
+  World& world_;
+  Rng& rng_;
+  const Faults chances_;
+  const JobShape shape_;
+  const std::uint32_t calm_;
+  const std::uint32_t slots_;  // for workers
+  Targets on_;
+  bool over_ = false;
+  bool placed_ = false;
+};
+
+}  // namespace antdt::sim

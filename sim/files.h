@@ -1,0 +1,54 @@
+// Files of the run that every host sees: checkpoints, whole and unfinished, and how much room there
+// is.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <string>
+
+#include "core/ids.h"
+#include "ctl/job/job_events.h"
+#include "sim/model.h"
+#include "sim/servers/ps_packets.h"
+
+namespace antdt::sim {
+
+struct SharedFiles {
+  struct Checkpoint {
+    Trained state;
+    PsSlices slices;  // where the model is on servers
+    Lineage lineage;
+    std::string ledger_image, accounts_image;
+    bool damaged = false;  // and its checksums show it
+  };
+  std::map<std::string, Trained> written;         // by directory, not complete
+  std::map<std::string, PsSlices> slices;         // likewise
+  std::map<std::string, Checkpoint> checkpoints;  // by name
+  bool full = false;                              // nothing more can be written
+  bool unread = false;                            // sabotage: servers do not read their slices
+
+  // ---- for the processes of the job. Writing answers what went wrong, or "".
+  [[nodiscard]] std::string write(const std::string& directory, const Trained& state);
+  [[nodiscard]] std::string write(const std::string& directory, const PsSlices& own);
+  // Null: it cannot be read.
+  [[nodiscard]] const Trained* read(const std::string& name) const;
+  [[nodiscard]] const PsSlices* read_slices(const std::string& name) const;
+  // What training begins with there; null: at the beginning.
+  [[nodiscard]] const Model* model_in(const std::string& name) const;
+
+  // ---- for the job daemon
+  // Makes a checkpoint of what was written; `stored` sees it before older ones are removed.
+  [[nodiscard]] ctl::job::CheckpointStored store(
+      const ctl::job::StoreCheckpoint& order, const ctl::JobSpec& spec,
+      const std::function<void(const Checkpoint&)>& stored);
+  // The newest that is whole.
+  [[nodiscard]] ctl::job::CheckpointFound newest() const;
+
+ private:
+  [[nodiscard]] bool take_slices(const ctl::job::StoreCheckpoint& order, std::uint64_t records);
+  [[nodiscard]] std::string keep(const ctl::job::StoreCheckpoint& order, const std::string& name,
+                                 const ctl::JobSpec& spec,
+                                 const std::function<void(const Checkpoint&)>& stored);
+};
+
+}  // namespace antdt::sim

@@ -1,0 +1,97 @@
+#include "sim/job_shape.h"
+
+#include "sim/hosts/program.h"
+#include "sim/model.h"
+
+namespace antdt::sim {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+// From numbers of its own: the others are the same for every kind of job.
+void draw_servers(DrawnJob& job, const Options& options) {
+  JobShape& shape = job.shape;
+  constexpr std::uint64_t kOwn = 0x5e7e75;
+  Rng rng(options.seed ^ kOwn);
+  const bool wanted = rng.chance(0.4);
+  if (options.sync == Sync::kAllReduce || (options.sync == Sync::kAny && !wanted)) return;
+  shape.servers = static_cast<std::uint32_t>(rng.between(1, 4));
+  constexpr std::uint64_t kOwnReplicas = 0x2e911ca5;
+  const bool weaker = options.weaker_delivery;
+  if (Rng(options.seed ^ kOwnReplicas).chance(0.4) && !weaker) shape.replicas = 2;
+  // A lost server costs more than a lost worker: some jobs are to get far.
+  job.calm = static_cast<std::uint32_t>(rng.between(1, 6));
+  const std::uint64_t kind = weaker ? rng.between(2, 3) : rng.below(4);
+  shape.sync = kind < 2    ? SyncStrategy::kPsBsp
+               : kind == 2 ? SyncStrategy::kPsSsp
+                           : SyncStrategy::kPsAsp;
+  if (kind == 2) shape.staleness = rng.between(1, 4);
+  constexpr std::uint64_t kOwnDelivery = 0xde11;
+  Rng own(options.seed ^ kOwnDelivery);
+  const std::uint64_t promise = weaker ? own.between(1, 2) : own.below(3);
+  if (kind >= 2 && shape.replicas < 2) shape.delivery = static_cast<Delivery>(promise);
+  if (kind >= 2) return;
+  shape.backups = rng.chance(0.3) ? static_cast<std::uint32_t>(rng.between(1, 2)) : 0;
+}
+
+}  // namespace
+
+worker::WorkerConfig JobShape::worker_config(Member member, std::uint32_t pid) const {
+  worker::WorkerConfig config;
+  config.self = member.worker;
+  config.join.pid = pid;
+  config.join.data = data();
+  config.eval_batch = kEvalBatch;
+  return config;
+}
+
+DrawnJob draw_job(Rng& rng, const Options& options) {
+  DrawnJob job;
+  JobShape& shape = job.shape;
+  shape.train_records = rng.between(100, 300);
+  shape.eval_records = options.evaluate && rng.chance(0.5) ? rng.between(20, 80) : 0;
+  shape.epochs = options.epochs;
+  shape.global_batch = static_cast<std::uint32_t>(rng.between(8, 24));
+  shape.sample_time = rng.time(milliseconds(2), milliseconds(40));
+  shape.write_time = options.write_time;
+  shape.read_time = options.read_time;
+  job.workers = static_cast<std::uint32_t>(rng.between(3, 8));
+  if (options.workers > 0) job.workers = options.workers;
+  draw_servers(job, options);
+  return job;
+}
+
+ctl::JobMachineConfig machine_config(const JobShape& shape, std::uint64_t seed) {
+  Rng rng(seed);
+  ctl::JobMachineConfig config;
+  config.job = "sim";
+  config.spec.epochs = shape.epochs;
+  config.spec.train_records = shape.train_records;
+  config.spec.eval_records = shape.eval_records;
+  config.spec.checkpoint_every = rng.time(milliseconds(300), seconds(5));
+  config.spec.stop_grace = seconds(2);
+  config.spec.servers = shape.servers;
+  config.spec.server_replicas = shape.replicas;
+  config.spec.sync = shape.sync;
+  config.spec.staleness = shape.staleness;
+  config.spec.delivery = shape.delivery;
+  config.spec.backups = shape.backups;
+  config.ledger.run = kRunDirectory;
+  for (const char* cls : {"oom", "program", "signal", "hang", "host", "collective"}) {
+    config.spec.budgets[cls] = 1000;
+  }
+  config.control.rules.global_batch = shape.global_batch;
+  config.control.rules.min = 1;
+  config.control.monitor.transient_window = seconds(1);
+  config.control.monitor.persistent_window = seconds(5);
+  config.ledger.train = {shape.train_records, rng.between(5, 40), shard_server::Shuffle::kFull, 7};
+  config.ledger.eval = {shape.eval_records, 10, shard_server::Shuffle::kNone, 7};
+  config.ledger.retry_limit = 1000000;
+  config.secret = crypto::Secret().derive(std::to_string(seed));
+  config.hang_after = seconds(10);
+  config.data = shape.data();
+  return config;
+}
+
+}  // namespace antdt::sim

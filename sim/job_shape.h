@@ -1,0 +1,50 @@
+// The job of a simulated run, as its seed draws it.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "core/delivery.h"
+#include "core/sync_strategy.h"
+#include "core/wire/membership_messages.h"
+#include "ctl/job/job_machine.h"
+#include "sim/options.h"
+#include "sim/rng.h"
+#include "trainer/worker/worker_config.h"
+
+namespace antdt::sim {
+
+// What a process of the job knows of it.
+struct JobShape {
+  std::uint64_t train_records = 0;
+  std::uint64_t eval_records = 0;
+  std::uint32_t epochs = 0;
+  std::uint32_t global_batch = 0;
+  Duration sample_time{};  // to compute one
+  Duration write_time{};   // of a checkpoint
+  Duration read_time{};
+  std::uint32_t servers = 0;  // 0: the workers are in a collective
+  SyncStrategy sync = SyncStrategy::kAllReduce;
+  std::uint64_t staleness = 0;
+  std::uint32_t backups = 0;
+  std::uint32_t replicas = 1;  // processes that are one server
+  Delivery delivery = Delivery::kExactlyOnce;
+  std::string fingerprint = "f";  // of the data that a worker finds on its host
+  [[nodiscard]] wire::DataIdentity data() const {
+    return {train_records, eval_records, fingerprint, "the data " + fingerprint};
+  }
+  [[nodiscard]] worker::WorkerConfig worker_config(Member member, std::uint32_t pid) const;
+  [[nodiscard]] std::uint32_t server_processes() const { return servers * replicas; }
+};
+
+struct DrawnJob {
+  JobShape shape;
+  std::uint32_t workers = 0;
+  std::uint32_t calm = 1;  // faults are so much further apart
+};
+[[nodiscard]] DrawnJob draw_job(Rng& rng, const Options& options);
+
+// The configuration of its job machine, without the incarnation.
+[[nodiscard]] ctl::JobMachineConfig machine_config(const JobShape& shape, std::uint64_t seed);
+
+}  // namespace antdt::sim

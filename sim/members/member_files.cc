@@ -1,0 +1,86 @@
+#include "sim/members/member_files.h"
+
+#include <utility>
+
+#include "sim/files.h"
+#include "sim/members/worker.h"
+#include "sim/surroundings.h"
+
+namespace antdt::sim {
+namespace {
+
+// A checkpoint is read and written in so many parts, of which reports say how many are done.
+constexpr std::uint64_t kParts = 40;
+constexpr std::uint64_t kPartBytes = 1'000'000;
+
+}  // namespace
+
+MemberFiles::Answer MemberFiles::perform(const worker::ReadState& effect) {
+  return read_on(effect.directory, 0);
+}
+
+MemberFiles::Answer MemberFiles::read_on(const std::string& directory, std::uint64_t parts) {
+  if (worker_.end_of_generation().over() || worker_.wants_to_leave()) {
+    say_no_io();
+    return worker::StateUnreadable{"nobody waits for it any more", true};
+  }
+  if (worker_.shape().read_time > Duration::zero() && parts < kParts) {
+    say_io("reading the checkpoint", directory, parts);
+    worker_.answer_after(worker_.shape().read_time / kParts,
+                         [this, directory, parts] { return read_on(directory, parts + 1); });
+    return {};
+  }
+  say_no_io();
+  const Trained* const saved = worker_.around().files.read(directory);
+  if (saved == nullptr) return worker::StateUnreadable{"it is damaged"};
+  model_ = saved->model;
+  return worker::StateRead{saved->step};
+}
+
+MemberFiles::Answer MemberFiles::perform(worker::Save& effect) {
+  const Member self = worker_.member();
+  effect.about.directory = fmt::format(".tmp-{}-g{}-{}.{}", effect.about.step, worker_.generation(),
+                                       self.worker, self.attempt);
+  writing_ = Writing{++writings_, std::move(effect), {model_, worker_.step()}};
+  write_on(writings_, 0);
+  return {};
+}
+
+void MemberFiles::write_on(std::uint64_t number, std::uint64_t parts) {
+  if (!writing_ || writing_->number != number) return;
+  const Duration write_time = worker_.shape().write_time;
+  if (write_time > Duration::zero() && parts < kParts) {
+    say_io("writing the checkpoint", writing_->save.about.directory, parts);
+    return worker_.later(write_time / kParts,
+                         [this, number, parts] { write_on(number, parts + 1); });
+  }
+  written(worker_.around().files.write(writing_->save.about.directory, writing_->state));
+}
+
+void MemberFiles::written(std::string error) {
+  say_no_io();
+  const worker::Save save = std::move(std::exchange(writing_, std::nullopt)->save);
+  saved_ = save.about;
+  saved_->error = std::move(error);
+  worker_.saved(*saved_, save.kind);
+}
+
+MemberFiles::Answer MemberFiles::perform(const worker::GiveUpSaving& effect) {
+  if (writing_) written(effect.reason);
+  return {};
+}
+
+void MemberFiles::say_io(const char* what, const std::string& path, std::uint64_t parts) {
+  constexpr Duration kMoment = std::chrono::seconds(2);
+  const MonoTime now = worker_.world().now();
+  if (!moves_since_ || now - moved_ > kMoment) moves_since_ = now;
+  moved_ = now;
+  worker_.say_io({what, path, parts * kPartBytes, kParts * kPartBytes});
+}
+
+void MemberFiles::say_no_io() {
+  moves_since_.reset();
+  worker_.say_io({});
+}
+
+}  // namespace antdt::sim

@@ -1,0 +1,132 @@
+#include "sim/members/ring_seat.h"
+
+#include <utility>
+
+#include "sim/members/rings.h"
+#include "sim/members/worker.h"
+#include "sim/surroundings.h"
+
+namespace antdt::sim {
+namespace {
+
+// Until a collective that was aborted lets go of who waits in it.
+constexpr Duration kLetsGo = std::chrono::microseconds(200);
+
+}  // namespace
+
+// ------------------------------------------------------------- what it waits in
+
+std::uint64_t RingSeat::wait() {
+  const std::uint64_t operation = worker_.begin_operation();
+  waits_ = true;
+  return operation;
+}
+
+// The training thread wakes up, in an event of its own.
+void RingSeat::answered(std::uint64_t operation, worker::Input input) {
+  worker_.later(
+      {}, [this, operation, input = std::move(input)] { worker_.answered(operation, input); });
+}
+
+void RingSeat::abort() {
+  if (waits_ && ring_ != nullptr) break_up();
+}
+
+void RingSeat::break_up() {
+  ring_->leave(rank_, false);
+  worker_.later(kLetsGo, [this, operation = worker_.operation()] {
+    worker_.answered(operation, worker::CollectiveBroke{"it was aborted"});
+  });
+}
+
+void RingSeat::leave(bool silently) {
+  if (Ring* const ring = std::exchange(ring_, nullptr)) ring->leave(rank_, silently);
+}
+
+void RingSeat::exchange(Contribution mine, AsInput as_input) {
+  const std::uint64_t operation = wait();
+  if (worker_.end_of_generation().over()) return break_up();
+  ring_->exchange(
+      rank_, std::move(mine), [this, operation, as_input = std::move(as_input)](const auto& all) {
+        answered(operation,
+                 all ? as_input(all) : worker::Input(worker::CollectiveBroke{"it broke"}));
+      });
+}
+
+// ------------------------------------------------------------- what the machine wants
+
+RingSeat::Answer RingSeat::perform(const worker::LeaveCollective&) {
+  leave(false);
+  return {};
+}
+
+RingSeat::Answer RingSeat::perform(const worker::AbandonStep&) {
+  leave(false);
+  return {};
+}
+
+RingSeat::Answer RingSeat::perform(const worker::BuildCollective& effect) {
+  worker_.end_of_generation().begin(effect.generation);
+  rank_ = effect.rank;
+  return worker::CollectiveBuilt{fmt::format("{}:{}", worker_.member().worker, effect.generation)};
+}
+
+RingSeat::Answer RingSeat::perform(const worker::ConnectCollective& effect) {
+  std::vector<WorkerId> members;
+  for (const wire::RosterMember& m : effect.members) members.push_back(m.worker);
+  ring_ = &worker_.around().rings.at(effect.form.key, members);
+  if (worker_.end_of_generation().over()) return worker::CollectiveBroke{"it is over already"};
+  ring_->connect(rank_, [this, operation = wait()](const auto& all) {
+    answered(operation, all ? worker::Input(worker::CollectiveConnected{})
+                            : worker::CollectiveBroke{"cannot connect"});
+  });
+  return {};
+}
+
+RingSeat::Answer RingSeat::perform(const worker::CompareStates& effect) {
+  Contribution mine;
+  mine.heal = {effect.has_state, effect.step, effect.meta.size(), 1, 1, 1};
+  exchange(std::move(mine), [](const auto& all) {
+    worker::StatesCompared compared;
+    for (const Contribution& c : *all) compared.slots.push_back(c.heal);
+    return compared;
+  });
+  return {};
+}
+
+RingSeat::Answer RingSeat::perform(const worker::PassState& effect) {
+  if (!effect.plan.receives) {
+    ring_->offer(rank_, {effect.meta, state_.model});
+    return worker::StatePassed{};
+  }
+  const std::uint64_t operation = wait();
+  const bool keeps_old = effect.keeps_own && worker_.sabotage() == Sabotage::kKeepOldState;
+  ring_->receive_left(
+      rank_, [this, operation, keeps_old, sends = effect.plan.sends](const auto& state) {
+        worker_.later({}, [this, operation, keeps_old, sends, state] {
+          if (!worker_.is_under_way(operation)) return;
+          if (!state) {
+            return worker_.answered(operation, worker::CollectiveBroke{"its source is gone"});
+          }
+          if (!keeps_old) state_.model = state->model;
+          if (sends) ring_->offer(rank_, {state->meta, state_.model});
+          worker_.answered(operation, worker::StatePassed{state->meta});
+        });
+      });
+  return {};
+}
+
+RingSeat::Answer RingSeat::perform(const worker::GatherSlots& effect) {
+  Contribution mine;
+  mine.slot = effect.mine;
+  mine.records = std::exchange(state_.batch, {});
+  exchange(std::move(mine), [this](const auto& all) {
+    state_.gathered = all;
+    worker::SlotsGathered slots;
+    for (const Contribution& c : *all) slots.slots.push_back(c.slot);
+    return slots;
+  });
+  return {};
+}
+
+}  // namespace antdt::sim

@@ -1,0 +1,52 @@
+#include "sim/servers/tally.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "trainer/ps/rows/rows.h"
+#include "trainer/ps/rows/slice_image.h"
+
+namespace antdt::sim {
+
+wire::PsOpen tally_tables() {
+  wire::PsOpen open;
+  wire::PsTable& table = open.tables.emplace_back();
+  table.name = "tally";
+  table.rule = "sum";
+  table.init = "zero";
+  return open;
+}
+
+RowTally row_tally_of(const PsSlices& slices, std::uint64_t records) {
+  ps::TableSpec spec;
+  spec.name = "tally";
+  spec.rule.kind = ps::UpdateRule::Kind::kSum;
+  ps::Store store({spec}, 0);
+  bool whole = slices.size() == ps::kSlices;
+  for (const auto& [slice, image] : slices) {
+    whole = whole && ps::decode_slice(store, slice, image).has_value();
+  }
+  std::vector<std::uint64_t> keys(records * kRowsOfRecord);
+  for (std::size_t i = 0; i < keys.size(); ++i) keys[i] = i;
+  std::vector<float> rows(keys.size());
+  store.read(0, keys, reinterpret_cast<char*>(rows.data()));
+  RowTally tally;
+  for (std::uint64_t r = 0; r < records; ++r) {
+    const float* row = rows.data() + r * kRowsOfRecord;
+    const auto [least, most] = std::ranges::minmax({row[0], row[1], row[2]});
+    tally.least.push_back(whole ? static_cast<std::uint8_t>(std::lround(least)) : kTorn);
+    tally.most.push_back(whole ? static_cast<std::uint8_t>(std::lround(most)) : kTorn);
+  }
+  return tally;
+}
+
+Model tally_of(const PsSlices& slices, std::uint64_t records) {
+  const RowTally rows = row_tally_of(slices, records);
+  Model model;
+  for (std::uint64_t r = 0; r < records; ++r) {
+    model.tally.push_back(rows.least[r] == rows.most[r] ? rows.least[r] : kTorn);
+  }
+  return model;
+}
+
+}  // namespace antdt::sim

@@ -1,0 +1,99 @@
+"""Two agents as daemons of their own on 127.0.0.1, with CURVE."""
+
+import socket
+import subprocess
+import unittest
+
+import shared  # noqa: F401 (finds what follows)
+import jobs
+import tally
+from harness import BIN, needs_trainer
+from hosts import Hosts, free_port
+
+ROWS = 8000
+RECORDS = 3000
+
+
+def has_ipv6():
+    try:
+        with socket.socket(socket.AF_INET6) as s:
+            s.bind(("::1", 0))
+        return True
+    except OSError:
+        return False
+
+
+
+class Cluster(Hosts):
+    @needs_trainer
+    def test_two_agents_run_the_job(self):
+        keys = self.keys("keys")
+        hosts = [self.agent(name, keys) for name in ("hosta", "hostb")]
+        self.antdt("data", "synth", "criteo", "--rows", ROWS, "--seed", 5, "--out",
+                   self.dir / "data")
+        job = self.write("job.toml",
+                         jobs.ctr(self.dir / "data" / "train.tsv", self.dir / "data" / "eval.tsv",
+                                  workers=4, extra=self.cluster(hosts, keys)))
+        run = self.run_job(job)
+        self.assert_done(run)
+        self.assert_once(run, 2, ROWS)
+        self.assertEqual({w["host"] for w in run.summary["workers"]}, {"hosta", "hostb"})
+
+    @needs_trainer
+    @unittest.skipUnless(has_ipv6(), "this machine has no ::1")
+    def test_agents_at_ipv6_addresses_run_jobs_of_every_kind(self):
+        keys = self.keys("keys")
+        hosts = [self.agent(name, keys, address="::1") for name in ("hosta", "hostb")]
+        self.assertTrue(hosts[0].startswith("[::1]:"))
+        for sync, servers in (("allreduce", ""), ("ps-bsp", "[roles.server]\ncount = 2\n")):
+            with self.subTest(sync):
+                text = tally.job(workers=2, records=RECORDS, epochs=1,
+                                 extra=servers + self.cluster(hosts, keys))
+                run = self.run_job(self.write(f"{sync}.toml", text.replace("allreduce", sync)))
+                self.assert_done(run)
+                self.assert_once(run, 1, RECORDS)
+                self.assertEqual({w["host"] for w in run.summary["workers"]}, {"hosta", "hostb"})
+
+    def test_an_unknown_key_gets_nothing(self):
+        host = self.agent("hosta", self.keys("keys"))
+        strangers = self.keys("strangers")
+        # The stranger knows the agent's public key, but is not authorised there.
+        known = (self.dir / "keys" / "agents" / "cluster.pub").read_text()
+        (strangers / "agents" / "cluster.pub").write_text(known)
+        job = self.write("job.toml", EXEC + self.cluster([host], strangers))
+        run = self.run_job(job, timeout=60)
+        self.assertEqual(run.code, 3, run.explain())
+        self.assertIn(host, run.out + run.err)
+        self.assertFalse((self.dir / "touched").exists())
+
+    def test_an_agent_that_is_not_there_is_named(self):
+        keys = self.keys("keys")
+        host = f"127.0.0.1:{free_port()}"
+        job = self.write("job.toml", EXEC + self.cluster([host], keys))
+        run = self.run_job(job, timeout=60)
+        self.assertEqual(run.code, 3, run.explain())
+        self.assertIn(host, run.out + run.err)
+        self.assertIn("antdtd", run.out + run.err)
+
+    def test_an_agent_does_not_listen_on_tcp_without_keys(self):
+        process = subprocess.run(
+            [str(BIN / "antdtd"), "--listen", f"127.0.0.1:{free_port()}", "--state-dir",
+             str(self.dir / "s"), "--socket-dir", str(self.runtime / "x"), "--allow-root"],
+            env=self.env, capture_output=True, text=True, timeout=20)
+        self.assertNotEqual(process.returncode, 0)
+        self.assertIn("antdt keygen", process.stderr + process.stdout)
+
+
+EXEC = """
+schema = 1
+[job]
+name = "touch"
+[roles.worker]
+count = 1
+protocol = "exec"
+command = ["touch", "touched"]
+"""
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,107 @@
+"""The run directory's filesystem does not answer for longer than a host may be silent and a worker
+may wait for its daemon: nothing is lost by it, it is said, and it ends by itself."""
+
+import os
+import shutil
+import subprocess
+import unittest
+
+import shared  # noqa: F401 (finds what follows)
+import tally
+from harness import BIN, needs_trainer
+
+LIBRARY = BIN.parent / "tests" / "libantdt_slow_path.so"
+PATIENCE = """[failure]
+host_lost_after = "3s"
+hang_after = "4s"
+orphan_timeout = "4s"
+[checkpoint]
+every = "1s"
+"""
+# Seconds: longer than each of these. ANTDT_STALL=300 shows the same of five minutes.
+STALL = int(os.environ.get("ANTDT_STALL", "5"))
+RECORDS = 40000 + 2500 * (STALL - 5)  # so that the job trains for longer
+
+
+@needs_trainer
+@unittest.skipUnless(LIBRARY.exists(), "the unit tests' library is not built")
+class StandingDisk(tally.TallyTest):
+    def setUp(self):
+        super().setUp()
+        self.control = self.dir / "control"
+        self.control.write_text("")
+        # The programs as they are installed, but for a job daemon whose disk can stand still.
+        programs = self.dir / "bin"
+        programs.mkdir()
+        for program in BIN.iterdir():
+            if program.name in ("antdt", "antdt-jobd"):
+                continue
+            (programs / program.name).symlink_to(program)
+        shutil.copy(BIN / "antdt", programs / "antdt")
+        jobd = programs / "antdt-jobd"
+        jobd.write_text(f"#!/bin/sh\nLD_PRELOAD={LIBRARY} exec {BIN}/antdt-jobd \"$@\"\n")
+        jobd.chmod(0o755)
+        self.programs = programs
+        self.slow_env = dict(self.env, ANTDT_TEST_SLOW_CONTROL=str(self.control))
+
+    def start(self, *args):
+        """A job whose job daemon is held up below its run directory."""
+        job = self.write("job.toml", tally.job(workers=2, records=RECORDS, delay="10ms",
+                                               extra=PATIENCE))
+        self.env = dict(self.slow_env, ANTDT_TEST_SLOW_PATH=str(self.dir / "run1"))
+        run_dir = self.dir / "run1"
+        process = subprocess.Popen(
+            [str(self.programs / "antdt"), "run", str(job), "--run-dir", str(run_dir),
+             *map(str, args)], env=self.env, cwd=self.dir, stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE, text=True)
+        self.addCleanup(lambda: (process.poll() is None and process.kill(), process.communicate()))
+        self.await_training(run_dir, samples=1000)
+        return process, run_dir
+
+    def stand_still(self, run_dir):
+        """Until what is said of it is said; then as long as STALL in all."""
+        self.control.write_text("stall")
+        said = self.await_status(run_dir, lambda s: s["disk_trouble"], 30, "it is said")
+        self.assertIn("has not answered for", said["disk_trouble"])
+        explained = self.antdt("explain", run_dir)
+        self.assertIn("A disk stands still: the filesystem of", explained.stdout, explained.stderr)
+        # A command whose own look at the files stands still asks the daemon all the same.
+        env, self.env = self.env, dict(self.env, LD_PRELOAD=str(LIBRARY))
+        status = self.antdt("status", run_dir, timeout=60)
+        self.env = env
+        self.assertIn("has not answered for", status.stdout, status.stderr)
+        during = self.await_status(run_dir, lambda s: seconds_in(s["disk_trouble"]) >= STALL,
+                                   60 + STALL, "it stands still for long")
+        self.control.write_text("")
+        self.await_status(run_dir, lambda s: not s["disk_trouble"], 30, "it is over")
+        return said, during
+
+    def assert_nothing_was_lost(self, process, run_dir):
+        summary = self.finish(process, run_dir, timeout=180 + 2 * STALL)
+        self.assert_exact(summary, run_dir, RECORDS, 2)
+        self.assertEqual(summary["failures"], [])
+        self.assertEqual([w["attempt"] for w in summary["workers"]], [1, 1])
+        events = (run_dir / "events.jsonl").read_text()
+        self.assertIn('"kind":"disk-stalled"', events)
+        self.assertIn('"kind":"disk-answers"', events)
+        self.assertNotIn('"kind":"host-lost"', events)
+
+    def test_with_the_journal_elsewhere_training_goes_on_meanwhile(self):
+        process, run_dir = self.start("--state-dir", self.dir / "state")
+        said, during = self.stand_still(run_dir)
+        self.assertGreater(during["samples_done"], said["samples_done"])
+        self.assert_nothing_was_lost(process, run_dir)
+
+    def test_with_the_journal_on_it_all_processes_wait_and_none_is_lost(self):
+        process, run_dir = self.start()
+        self.stand_still(run_dir)
+        self.assert_nothing_was_lost(process, run_dir)
+
+
+def seconds_in(trouble):
+    """The seconds in "… has not answered for 41 s: …"."""
+    return int(trouble.split("answered for ")[1].split(" s")[0]) if trouble else 0
+
+
+if __name__ == "__main__":
+    unittest.main()

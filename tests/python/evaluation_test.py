@@ -1,0 +1,93 @@
+"""job.evaluate in a job is a phase of its ledger: all members evaluate parts of the data, and each is
+told what one process would find."""
+import json
+import math
+import unittest
+
+import python_jobs
+from harness import processes_of
+
+RECORDS, EVALUATED, EPOCHS = 600, 1500, 2
+# The result of one process: the same functions over all records.
+WHOLE = """
+import sys
+sys.path.insert(0, {programs!r})
+sys.argv = ["", "", "0", "0"]
+import torch, evaluation
+i = torch.arange({count})
+right = (evaluation.score(i) > 0.5) == (evaluation.label(i) > 0)
+negatives = evaluation.score(i)[evaluation.label(i) == 0]
+positives = evaluation.score(i)[evaluation.label(i) > 0]
+pairs = positives[:, None] - negatives[None, :]
+auc = ((pairs > 0).double() + 0.5 * (pairs == 0).double()).mean().item()
+print(evaluation.loss(i).mean().item(), right.double().mean().item(), auc)
+"""
+
+
+@python_jobs.needs_torch
+class Evaluation(python_jobs.PythonJobs):
+    def job_of(self, workers, delay=0.0):
+        job = self.toml("evaluation.py", self.dir, RECORDS, EVALUATED, delay, workers=workers,
+                        records=RECORDS, epochs=EPOCHS)
+        text = job.read_text()
+        job.write_text(text.replace("[batch]", f"eval_records = {EVALUATED}\n[batch]"))
+        return job
+
+    def whole(self):
+        program = self.write("whole.py", WHOLE.format(programs=str(python_jobs.PROGRAMS),
+                                                      count=EVALUATED))
+        done = self.run_alone(program)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return [float(value) for value in done.stdout.split()]
+
+    def notes(self):
+        """(records that were evaluated, what members were told), each a list by epoch."""
+        seen, found = [[] for _ in range(EPOCHS)], [[] for _ in range(EPOCHS)]
+        for path in self.dir.glob("notes-*"):
+            for line in map(json.loads, path.read_text().splitlines()):
+                if "found" in line:
+                    found[line["epoch"]].append(line["found"])
+                else:
+                    seen[line["epoch"]] += line["evaluated"]
+        return seen, found
+
+    def check_found(self, found, summary):
+        loss, accuracy, auc = self.whole()
+        for told in found:
+            self.assertEqual(told[0], EVALUATED)
+            for value, wanted in zip(told[1:], (loss, accuracy, auc)):
+                self.assertTrue(math.isclose(value, wanted, rel_tol=1e-9, abs_tol=1e-4), (told, wanted))
+            self.assertAlmostEqual(told[1], loss, 9)
+            self.assertAlmostEqual(told[2], accuracy, 12)
+        for epoch in summary["epochs"]:
+            self.assertAlmostEqual(epoch["eval"]["log_loss"], loss, 9)
+            self.assertEqual(epoch["eval"]["records"], EVALUATED)
+
+    def test_each_record_is_evaluated_once_and_every_member_gets_the_sums(self):
+        run = self.run_job(self.job_of(3))
+        self.assert_done(run)
+        self.assert_once(run, EPOCHS, RECORDS)
+        seen, found = self.notes()
+        for epoch in range(EPOCHS):
+            self.assertEqual(sorted(seen[epoch]), list(range(EVALUATED)))
+            self.assertEqual(len(found[epoch]), 3)
+        self.check_found(sum(found, []), run.summary)
+        self.assert_nothing_left()
+
+    def test_the_figures_are_the_same_when_a_member_dies_in_the_evaluation(self):
+        process, run_dir = self.start_job(self.job_of(3, 0.05))
+        self.await_status(run_dir, lambda s: s["state"] == "evaluating", 60, "an evaluation")
+        victims = [pid for pid, command in processes_of(str(self.dir)) if "evaluation.py" in command
+                   and "python" in command.split(" ", 1)[0]]
+        self.kill(min(victims))
+        summary = self.finish(process, run_dir)
+        self.assertGreater(summary["generations"], 1)
+        seen, found = self.notes()
+        self.assertEqual(set(seen[0]), set(range(EVALUATED)))
+        self.assertGreaterEqual(len(found[0]), 2)
+        self.check_found(sum(found, []), summary)
+        self.assert_nothing_left()
+
+
+if __name__ == "__main__":
+    unittest.main()

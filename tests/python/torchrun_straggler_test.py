@@ -1,0 +1,46 @@
+"""An unmodified script is measured, and the rank that a drill slows down is named: by itself on the
+machine, since a process that waits for a core is slow, too.
+"""
+import json
+import unittest
+
+import python_jobs
+from harness import await_true
+from plain_jobs import PlainJobs
+
+
+@python_jobs.needs_torch
+class TorchrunStraggler(PlainJobs):
+    def test_a_script_is_measured_and_a_slowed_rank_is_named(self):
+        job = self.script(PLAIN_STEPS="100000")
+        process, run_dir = self.start_job(job)
+        await_true(lambda: self.status(run_dir).get("step", 0) > 30, 120, "steps")
+        done = self.antdt("inject", run_dir, 'workers=["w1"]', "slowdown=4")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        await_true(lambda: self.verdicts(run_dir), 60, "a verdict")
+        self.assertEqual(set(self.verdicts(run_dir)), {"w1"})
+        status = self.status(run_dir)
+        times = {w["id"]: w["step_time"] for w in status["workers"]}
+        self.assertGreater(times["w1"]["compute_ms"], 2 * times["w0"]["compute_ms"], times)
+        self.assertGreater(times["w0"]["wait_ms"], times["w1"]["wait_ms"], times)
+        self.assertEqual(sorted(w["rank"] for w in status["workers"]), [0, 1, 2])
+        self.assertTrue(status["traced"]["samples_known"])
+        self.assertGreater(status["samples_per_second"], 0)
+        self.assertEqual(status["samples_done"] % 32, 0)
+        text = self.antdt("status", run_dir).stdout
+        self.assertIn("compute ms", text)
+        self.assertIn("3 ranks traced", text)
+        self.antdt("stop", run_dir)
+        out, err = process.communicate(timeout=60)
+        spent = json.loads((run_dir / "summary.json").read_text())["lost_time"]
+        self.assertGreater(spent["compute"], 0, err)
+        self.assertGreater(spent["collective_wait"], 0)
+        self.assertLess(spent["other"], sum(spent.values()) / 2)
+        named = [e for e in (run_dir / "events.jsonl").read_text().splitlines()
+                 if '"verdict"' in e]
+        self.assertTrue(all("w1" in e for e in named), "a victim never")
+        self.assert_nothing_left()
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,184 @@
+"""The end of an epoch's body, in which a schedule is advanced, and members that come, die and go back around
+it: whoever trains has the same schedule, and members at the same step show the same state."""
+import ctypes
+import unittest
+from unittest import mock
+
+import torch
+
+import antdt.torch as adt
+from antdt import _abi
+from antdt._member import Order
+from antdt.torch import _job
+from memory import Memory
+
+RECORDS = 8
+
+
+class Scripted(Memory):
+    """A member whose library says what a script says. A word in the script is the name under which what
+    the member shows of its state is kept; a state in it replaces the member's."""
+
+    in_job, run_dir, config, closed = True, "", {}, False
+
+    def __init__(self, script):
+        super().__init__()
+        self.script, self.in_hand, self.shown = list(script), None, {}
+        self._keep_as = None
+
+    def next(self):
+        assert self.in_hand is None, "an order is not answered"
+        if not self.script:
+            return Order(_abi.LEAVE, code=75)
+        given = self.script.pop(0)
+        if isinstance(given, str):
+            self._keep_as, given = given, Order(_abi.STATE_WANTED)
+        elif isinstance(given, dict):
+            for name, value in given.items():
+                ctypes.memmove(self.parts[name][1], value, len(value))
+            given = Order(_abi.STATE_REPLACED)
+        self.in_hand = given
+        return given
+
+    def done(self, *_):
+        if self._keep_as is not None:
+            self.shown[self._keep_as] = self.all_bytes()
+            self._keep_as = None
+        self.in_hand = None
+
+    done_compute = done
+
+    def reduce(self, *_):
+        return True
+
+    def wait(self):
+        return True
+
+    def is_over(self):
+        return False
+
+    def evaluated(self):
+        return None
+
+    def leave_on_terminate(self):
+        pass
+
+    def failed(self, why):
+        raise AssertionError(why)
+
+    def close(self):
+        self.closed = True
+
+
+def begin(epoch, generation=1):
+    return Order(_abi.PHASE_BEGIN, epoch=epoch, phase=epoch + 1, generation=generation)
+
+
+def end(epoch, complete=True):
+    return Order(_abi.PHASE_END, epoch=epoch, phase=epoch + 1, complete=complete)
+
+
+def a_step(epoch):
+    here = {"epoch": epoch, "phase": epoch + 1}
+    return [Order(_abi.COMPUTE, records=(0, 1), last=True, **here), Order(_abi.REDUCE, **here),
+            Order(_abi.APPLY, weight=2.0, **here)]
+
+
+def an_epoch(epoch, generation=1):
+    return [begin(epoch, generation), *a_step(epoch), end(epoch)]
+
+
+class Run:
+    """The program of a member to whom a script happens."""
+
+    def __init__(self, *script):
+        torch.manual_seed(3)
+        self.rates, self.bodies = [], []  # the learning rate in each step; the bodies that ended
+        net = torch.nn.Linear(1, 1)
+        opt = torch.optim.SGD(net.parameters(), lr=1.0)
+        sched = torch.optim.lr_scheduler.StepLR(opt, 1, gamma=0.5)
+        member = Scripted(item for part in script for item in (part if isinstance(part, list) else [part]))
+        with mock.patch.object(_job, "Member", lambda _: member):
+            job = adt.init(epochs=9)
+            job.in_job = True
+            job.ddp(net)
+            job.state(model=net, opt=opt, sched=sched)
+            loader = adt.Loader(torch.utils.data.TensorDataset(torch.ones(RECORDS, 1)))
+            try:
+                for epoch in job.epochs():
+                    for step in job.steps(loader):
+                        for mb in step:
+                            with step.micro(mb):
+                                step.backward(net(mb.x).sum(), weight=mb.weight)
+                        self.rates.append(opt.param_groups[0]["lr"])
+                        assert step.apply(opt)
+                    self.bodies.append(epoch)
+                    sched.step()
+            except SystemExit:
+                pass
+        self.shown = member.shown
+
+
+class BodiesTest(unittest.TestCase):
+    def assert_alike(self, one, other):
+        self.assertEqual(set(one), set(other))
+        for name in one:
+            self.assertEqual(one[name].rstrip(), other[name].rstrip(), name)
+
+    def setUp(self):
+        # It heard of the next epoch, and then a member died.
+        self.heard = Run(an_epoch(0), begin(1), end(1, False), "joins", begin(1, 2), a_step(1), "later")
+
+    def test_a_schedule_is_advanced_once_an_epoch(self):
+        run = Run(an_epoch(0), an_epoch(1), an_epoch(2), begin(3))
+        self.assertEqual(run.rates, [1.0, 0.5, 0.25])
+        self.assertEqual(run.bodies, [0, 1, 2])
+
+    def test_who_heard_of_the_next_epoch_and_who_did_not_show_the_same_state_and_go_on_alike(self):
+        deaf = Run(an_epoch(0), "joins", begin(1, 2), a_step(1), "later")
+        for run in (self.heard, deaf):
+            self.assertEqual(run.rates, [1.0, 0.5])
+        self.assert_alike(self.heard.shown["joins"], deaf.shown["joins"])
+        self.assert_alike(self.heard.shown["later"], deaf.shown["later"])
+
+    def test_a_process_that_joins_between_two_epochs_ends_the_body_that_it_did_not_begin(self):
+        newcomer = Run(self.heard.shown["joins"], "healed", begin(1, 2), a_step(1), "later")
+        self.assert_alike(newcomer.shown["healed"], self.heard.shown["joins"])
+        self.assertEqual((newcomer.bodies, newcomer.rates), ([0], [0.5]))
+        self.assert_alike(newcomer.shown["later"], self.heard.shown["later"])
+
+    def test_a_process_that_joins_amid_an_epoch_begins_with_it(self):
+        newcomer = Run(self.heard.shown["later"], begin(1, 3), a_step(1), end(1), begin(2, 3), a_step(2))
+        self.assertEqual((newcomer.bodies, newcomer.rates), ([1], [0.5, 0.25]))
+
+    def test_a_member_healed_before_its_body_ended_ends_it_once(self):
+        behind = Run(begin(0), a_step(0), end(0, False), self.heard.shown["joins"], begin(1, 2), a_step(1),
+                     "later")
+        self.assertEqual((behind.bodies, behind.rates), ([0], [1.0, 0.5]))
+        self.assert_alike(behind.shown["later"], self.heard.shown["later"])
+
+    def test_who_goes_back_to_an_earlier_epoch_takes_back_what_the_end_of_its_body_did(self):
+        back = Run(an_epoch(0), an_epoch(1), begin(2), a_step(2), end(2, False), self.heard.shown["joins"],
+                   "back", begin(1, 3), a_step(1), "later")
+        self.assert_alike(back.shown["back"], self.heard.shown["joins"])
+        self.assertEqual(back.rates, [1.0, 0.5, 0.25, 0.5])
+        self.assert_alike(back.shown["later"], self.heard.shown["later"])
+
+    def test_who_heard_of_the_next_epoch_and_goes_back_to_its_beginning_ends_the_body_again(self):
+        back = Run(an_epoch(0), begin(1), end(1, False), self.heard.shown["joins"], "back", begin(1, 3),
+                   a_step(1), "later")
+        self.assert_alike(back.shown["back"], self.heard.shown["joins"])
+        self.assertEqual(back.rates, [1.0, 0.5])
+        self.assert_alike(back.shown["later"], self.heard.shown["later"])
+
+    def test_a_state_of_an_earlier_release_goes_on_with_the_epoch_that_comes(self):
+        old = {name: value.replace(b'"epochs":1,', b"") if name == "python.json" else value
+               for name, value in self.heard.shown["later"].items()}
+        self.assertNotEqual(old, self.heard.shown["later"])
+        run = Run(old, "healed", begin(1, 3), a_step(1), end(1), begin(2, 3), a_step(2))
+        self.assertNotIn(b'"epochs"', run.shown["healed"]["python.json"])
+        self.assertEqual((run.bodies, run.rates), ([1], [0.5, 0.25]))
+
+
+if __name__ == "__main__":
+    unittest.main()

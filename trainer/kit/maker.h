@@ -1,0 +1,68 @@
+// What a job's configuration names, made of what the program has registered.
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "trainer/data/dataset.h"
+#include "trainer/kit/registry.h"
+#include "trainer/torch/torch_engine.h"
+
+namespace antdt::trainer {
+
+// The data of one split; no reader where the split has no records.
+struct Split {
+  data::DataSummary summary;
+  std::unique_ptr<data::RecordReader> reader;
+};
+
+// Outlives what it makes: that may keep the Context which it was made from. Errors (kUsage) say
+// which names the program has.
+class Maker {
+ public:
+  using MakePace = std::function<Result<Pace>()>;
+
+  // An error where the registry has one, or the configuration.
+  [[nodiscard]] static Result<std::unique_ptr<Maker>> of(const Registry& registry,
+                                                         const std::string& config_json);
+
+  [[nodiscard]] const TrainerConfig& config() const { return config_; }
+  [[nodiscard]] Result<Split> open(data::Split which);
+  // `pace`: of the emulated model.
+  [[nodiscard]] Result<std::unique_ptr<Engine>> engine(const data::DataShape& shape,
+                                                       const MakePace& pace);
+  [[nodiscard]] Result<std::unique_ptr<PsModel>> served(const data::DataShape& shape,
+                                                        const MakePace& pace);
+  // Once all is made: whether each option of [user] was read.
+  [[nodiscard]] Status options_read() const;
+
+ private:
+  Maker(const Registry::Impl& registry, std::string config_json, TrainerConfig config,
+        kit::Options options);
+  [[nodiscard]] kit::Context context(const data::DataShape& shape);
+  [[nodiscard]] const Instrument* instrument() const;
+  [[nodiscard]] Result<std::shared_ptr<kit::Model>> model(const kit::Context& context) const;
+  [[nodiscard]] Result<kit::Metric> metric(const kit::Context& context) const;
+  [[nodiscard]] Result<kit::Schedule> schedule(const kit::Context& context) const;
+  [[nodiscard]] Result<std::unique_ptr<kit::Optimizer>> optimizer(const kit::Context& context,
+                                                                  std::size_t floats) const;
+  [[nodiscard]] Result<std::unique_ptr<data::RecordReader>> own_reader(data::Split which,
+                                                                       data::DataSummary& summary);
+
+  const Registry::Impl& registry_;
+  const std::string config_json_;
+  const TrainerConfig config_;
+  const kit::Options options_;
+  const kit::Settings settings_;
+  std::deque<kit::DataShape> shapes_;  // of the contexts
+};
+
+// Whether a worker of this program could begin to work for the job: all that it is made of is made.
+[[nodiscard]] Status check_job(const Registry& registry, const std::string& config_json);
+
+// The names that the program has registered, as JSON.
+[[nodiscard]] std::string described(const Registry& registry);
+
+}  // namespace antdt::trainer

@@ -1,0 +1,114 @@
+#include "trainer/kit/work.h"
+
+#include <memory>
+
+#include "core/os/fs.h"
+#include "core/transport/socket.h"
+#include "trainer/collective/listen_address.h"
+#include "trainer/collective/tcp_collective.h"
+#include "trainer/data/dataset.h"
+#include "trainer/emulated/pace.h"
+#include "trainer/kit/maker.h"
+#include "trainer/loop/member_driver.h"
+#include "trainer/loop/own_device.h"
+#include "trainer/loop/ps_driver.h"
+#include "trainer/loop/trainer_config.h"
+
+namespace antdt {
+namespace {
+
+// What both kinds of member need.
+struct Worker {
+  client::Client& client;
+  trainer::TimeAccount& account;
+  const Clock& clock;
+  const std::atomic<bool>& stop;
+  trainer::Maker& maker;
+  const trainer::TrainerConfig& config;
+  trainer::Split train = {};
+  trainer::Split eval = {};
+  [[nodiscard]] wire::DataIdentity identity() const {
+    return data::identity_of(train.summary, eval.summary);
+  }
+  [[nodiscard]] data::Prefetcher::Take take() const {
+    return [this](std::uint64_t max_records, Duration timeout) {
+      return client.take(max_records, timeout);
+    };
+  }
+};
+
+Result<trainer::Pace> pace_of(const Worker& worker) {
+  return trainer::Pace::of(worker.config.emulation, worker.client.member().worker,
+                           worker.config.seed, worker.clock, trainer::sleeping());
+}
+
+Result<trainer::Injected> injected_into(const Worker& worker) {
+  const Member self = worker.client.member();
+  return trainer::Injected::of_job(
+      worker.clock, worker.client.config_json(), {self.worker, worker.client.host(), self.attempt},
+      [&client = worker.client] { return client.injected(); },
+      [&client = worker.client](double share) { client.set_throttle(share); });
+}
+
+// If /proc cannot be read, the worker has no device class.
+wire::Device device_of(const Worker& worker) {
+  return trainer::own_device(worker.config, worker.client.member().worker,
+                             read_file("/proc/cpuinfo").value_or(""));
+}
+
+Result<int> work_in_a_collective(const Worker& worker) {
+  ANTDT_TRY(const auto engine,
+            worker.maker.engine(worker.train.reader->shape(), [&] { return pace_of(worker); }));
+  ANTDT_RETURN_IF_ERROR(worker.maker.options_read());
+  ANTDT_TRY(auto ring, trainer::listen_options(worker.config.hosts, worker.config.interface,
+                                               worker.config.ports));
+  ring.encrypt = worker.config.encrypt;
+  data::Prefetcher prefetcher(worker.take());
+  ANTDT_TRY(trainer::Injected injected, injected_into(worker));
+  ring.send_delay = [link = injected.link()](std::size_t bytes) { return link->delay(bytes); };
+  trainer::GenerationGuard guard;
+  trainer::MemberDriver::Parts parts{worker.train.reader.get(), worker.eval.reader.get(),
+                                     worker.identity(),
+                                     [ring](std::uint32_t rank, std::uint32_t size) {
+                                       return trainer::prepare_collective(rank, size, ring);
+                                     }};
+  parts.device = device_of(worker);
+  parts.io_patience = worker.config.hang_after;
+  trainer::MemberDriver member({worker.clock, worker.client, *engine, prefetcher, worker.account,
+                                injected, guard, worker.stop},
+                               std::move(parts));
+  return member.run();
+}
+
+Result<int> work_with_servers(const Worker& worker) {
+  ANTDT_TRY(const auto model,
+            worker.maker.served(worker.train.reader->shape(), [&] { return pace_of(worker); }));
+  ANTDT_RETURN_IF_ERROR(worker.maker.options_read());
+  transport::Context context;
+  trainer::PsDriver::Parts parts{worker.train.reader.get(), worker.eval.reader.get(),
+                                 worker.identity(), worker.config.seed};
+  ANTDT_TRY(parts.keys, transport::make_key_pair(to_string(worker.client.member().worker)));
+  parts.device = device_of(worker);
+  data::Prefetcher prefetcher(worker.take());
+  ANTDT_TRY(trainer::Injected injected, injected_into(worker));
+  trainer::GenerationGuard guard;
+  trainer::PsDriver member({worker.clock, worker.client, *model, context, prefetcher,
+                            worker.account, injected, guard, worker.stop},
+                           parts);
+  return member.run();
+}
+
+}  // namespace
+
+Result<int> work(client::Client& client, trainer::TimeAccount& account, const Clock& clock,
+                 const std::atomic<bool>& stop, const Registry& registry) {
+  ANTDT_TRY(const auto maker, trainer::Maker::of(registry, client.config_json()));
+  Worker worker{client, account, clock, stop, *maker, maker->config()};
+  ANTDT_TRY(worker.train, maker->open(data::Split::kTrain));
+  ANTDT_TRY(worker.eval, maker->open(data::Split::kEval));
+  if (!worker.train.reader) return fail(ErrorKind::kUsage, "the training data has no records");
+  const bool has_servers = on_servers(worker.config.sync);
+  return has_servers ? work_with_servers(worker) : work_in_a_collective(worker);
+}
+
+}  // namespace antdt

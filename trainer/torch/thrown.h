@@ -1,0 +1,30 @@
+// What a program's own code throws becomes an error where it enters.
+#pragma once
+
+#include <antdt/kit/options.h>
+#include <torch/torch.h>
+
+#include <string>
+
+#include "core/result.h"
+
+namespace antdt::trainer {
+
+// What f() answers, a Result; or an error of `kind` (kUsage for a kit::UsageError) that says `what`
+// and what it threw.
+template <class F>
+auto or_thrown(ErrorKind kind, const std::string& what, F f) -> decltype(f()) {
+  try {
+    return f();
+  } catch (const kit::UsageError& e) {
+    return fail(ErrorKind::kUsage, "{}", e.what());
+  } catch (const c10::Error& e) {
+    return fail(kind, "{}: {}", what, e.what_without_backtrace());
+  } catch (const std::exception& e) {
+    return fail(kind, "{}: {}", what, e.what());
+  } catch (...) {
+    return fail(kind, "{}: it threw what is no std::exception", what);
+  }
+}
+
+}  // namespace antdt::trainer

@@ -1,0 +1,196 @@
+#include "trainer/worker/member/formation.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "core/check.h"
+
+namespace antdt::worker {
+namespace {
+
+std::vector<WorkerId> ids_of(const wire::Roster& roster) {
+  std::vector<WorkerId> ids;
+  for (const wire::RosterMember& member : roster.members) ids.push_back(member.worker);
+  return ids;
+}
+
+}  // namespace
+
+Formation::Formation(const WorkerConfig& config, MemberState& member, const FormOrdered& order)
+    : config_(config), member_(member), generation_(order.generation), form_(order.form) {}
+
+template <class S>
+S& Formation::expect() {
+  S* const state = std::get_if<S>(&state_);
+  ANTDT_CHECK(state != nullptr, "{} of generation {} is {}: an answer to what was not asked",
+              config_.self, generation_, state_name());
+  return *state;
+}
+
+bool Formation::awaits_order() const {
+  return std::holds_alternative<AwaitingRoster>(state_) ||
+         std::holds_alternative<AwaitingSettle>(state_);
+}
+
+const char* Formation::state_name() const {
+  static constexpr const char* kNames[] = {"building",      "awaiting roster",  "connecting",
+                                           "reading",       "comparing states", "passing state",
+                                           "hashing state", "awaiting settle"};
+  static_assert(std::size(kNames) == std::variant_size_v<State>);
+  return kNames[state_.index()];
+}
+
+// To: building.
+void Formation::begin(Effects& out) {
+  out.emplace_back(BuildCollective{generation_, form_.rank, form_.size});
+}
+
+// From: building. To: awaiting roster.
+Formation::End Formation::on(const CollectiveBuilt& input, Effects& out) {
+  expect<Building>();
+  state_ = AwaitingRoster{};
+  out.emplace_back(Send{wire::Address{input.address}});
+  return {};
+}
+
+// From: awaiting roster. To: connecting. Elsewhere it is of a generation that ended meanwhile.
+Formation::End Formation::on(const RosterArrived& input, Effects& out) {
+  if (input.generation != generation_ || !std::holds_alternative<AwaitingRoster>(state_)) return {};
+  state_ = Connecting{ids_of(input.roster)};
+  out.emplace_back(SpendTime{TimeUse::kReconfigure});
+  out.emplace_back(ConnectCollective{form_, input.roster.members});
+  return {};
+}
+
+// From: connecting. To: reading, if training begins from a checkpoint that this member is to
+// read; else comparing states.
+Formation::End Formation::on(const CollectiveConnected&, Effects& out) {
+  std::vector<WorkerId> members = std::move(expect<Connecting>().members);
+  const bool begins_again = form_.base == Generation{} && !form_.restore.empty();
+  // What was there is gone whether or not the checkpoint can be read.
+  if (begins_again) member_.training.forget();
+  if (!begins_again || form_.rank != form_.reader) return compare_states(std::move(members), out);
+  state_ = Reading{std::move(members)};
+  out.emplace_back(ReadState{form_.restore});
+  return {};
+}
+
+// From: reading. To: comparing states.
+Formation::End Formation::on(const StateRead& input, Effects& out) {
+  std::vector<WorkerId> members = std::move(expect<Reading>().members);
+  member_.training.step = input.step;
+  return compare_states(std::move(members), out);
+}
+
+// From: reading. To: failed.
+Formation::End Formation::on(const StateUnreadable& input, Effects&) {
+  expect<Reading>();
+  if (input.interrupted) return Failed{input.why};
+  return Failed{fmt::format("cannot read the checkpoint {}: {}", form_.restore, input.why),
+                input.why};
+}
+
+// From: connecting, reading. To: comparing states; gave up, if it holds another state.
+Formation::End Formation::compare_states(std::vector<WorkerId> members, Effects& out) {
+  const auto holds = holds_state();
+  if (!holds) {
+    return GaveUp{{ErrorKind::kAborted,
+                   fmt::format("generation {} is to begin training anew, and {} is at step {} "
+                               "already: only a new process can go back to the beginning",
+                               generation_, config_.self, member_.training.step)}};
+  }
+  member_.ready = {};
+  state_ = ComparingStates{std::move(members), *holds};
+  out.emplace_back(CompareStates{*holds, member_.training.step, meta_of(member_.training)});
+  return {};
+}
+
+std::optional<bool> Formation::holds_state() {
+  TrainingState& training = member_.training;
+  if (form_.base != Generation{}) {
+    // It settled with this member, who was not told.
+    if (form_.base == member_.ready && training.settled != form_.base) {
+      training.settle(member_.ready, member_.ready_members);
+    }
+    return training.settled == form_.base;
+  }
+  if (!form_.restore.empty()) return form_.rank == form_.reader;  // which has read it
+  if (training.pristine) return config_.begins_alike || form_.rank == 0;
+  return {};
+}
+
+// From: comparing states. To: passing state, if somebody beside this member lacks it; else hashing
+// state.
+Formation::End Formation::on(const StatesCompared& input, Effects& out) {
+  ComparingStates compared = std::move(expect<ComparingStates>());
+  const auto plan = heal_plan(input.slots, form_.rank);
+  if (!plan) return Failed{plan.error().message};
+  if (!plan->receives && !plan->sends) {
+    hash_state(std::move(compared.members), out);
+    return {};
+  }
+  if (plan->receives && !compared.holds) {
+    member_.training.settled = {};
+    member_.training.pristine = false;
+  }
+  state_ = PassingState{std::move(compared.members), plan->receives};
+  out.emplace_back(PassState{*plan, plan->receives ? std::string() : meta_of(member_.training),
+                             input.slots[form_.rank].part_bytes + plan->meta_bytes,
+                             compared.holds});
+  return {};
+}
+
+// From: passing state. To: hashing state, at the step of all.
+Formation::End Formation::on(const StatePassed& input, Effects& out) {
+  PassingState passed = std::move(expect<PassingState>());
+  if (passed.receives) {
+    member_.training.pristine = false;
+    if (const Status taken = take_over(input.meta, member_.training); !taken) {
+      member_.training.settled = {};
+      return Failed{taken.error().message};
+    }
+    member_.training.settled = form_.base;
+    // The beginning of rank 0 is now this member's.
+    member_.training.pristine = form_.base == Generation{} && form_.restore.empty();
+  }
+  hash_state(std::move(passed.members), out);
+  return {};
+}
+
+void Formation::hash_state(std::vector<WorkerId> members, Effects& out) {
+  member_.training.members = std::move(members);
+  state_ = HashingState{};
+  out.emplace_back(HashState{member_.training.step});
+}
+
+// From: hashing state. To: awaiting settle.
+Formation::End Formation::on(const StateHashed& input, Effects& out) {
+  expect<HashingState>();
+  const TrainingState& training = member_.training;
+  state_ = AwaitingSettle{};
+  member_.ready = generation_;
+  member_.ready_members = training.members;
+  out.emplace_back(SpendTime{member_.resting});
+  // All are at the same step: one of them tells which records made the last ones.
+  out.emplace_back(
+      Send{wire::Ready{training.step, input.hash, training.phase, training.places,
+                       form_.rank == 0 ? training.log.history() : wire::StepHistory{}}});
+  return {};
+}
+
+// From: awaiting settle. To: settled; gave up, if it settled at another step than this member's.
+Formation::End Formation::on(const GenerationSettled& input, Effects& out) {
+  if (input.generation != generation_ || !std::holds_alternative<AwaitingSettle>(state_)) return {};
+  TrainingState& training = member_.training;
+  if (input.settle.step != training.step) {
+    return GaveUp{{ErrorKind::kInternal,
+                   fmt::format("generation {} settled at step {}, and this member is at step {}",
+                               generation_, input.settle.step, training.step)}};
+  }
+  training.settle(generation_, training.members);
+  training.share = share_of(input.settle.plan, config_.self);
+  out.emplace_back(SetRate{input.settle.plan.rate});
+  return Settled{};
+}
+
+}  // namespace antdt::worker

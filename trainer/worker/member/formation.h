@@ -1,0 +1,96 @@
+// How a member comes into a generation that is formed: from its Form to the Settle. Pure.
+//
+//   building ──> awaiting roster ──Roster──> connecting ─┐
+//                                                        │
+//      ┌──(it is to read a checkpoint)── reading <───────┤
+//      └──> comparing states <───────────────────────────┘
+//                 └──> passing state ──> hashing state ──> awaiting settle ──Settle──> (settled)
+//
+// A Form says whose training state goes on (`base`). Relative to that, this member holds either the
+// state or nothing; a member that lacks it receives it before Ready (heal_plan.h). The one member
+// that the Form names reads a checkpoint; the others receive what it read.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "core/ids.h"
+#include "core/result.h"
+#include "core/wire/membership_messages.h"
+#include "trainer/worker/member/effects.h"
+#include "trainer/worker/member/inputs.h"
+#include "trainer/worker/member/member_state.h"
+#include "trainer/worker/worker_config.h"
+
+namespace antdt::worker {
+
+class Formation {
+ public:
+  // How it ended.
+  struct Settled {};
+  // The generation cannot be formed with this member as it is.
+  struct Failed {
+    std::string why;
+    std::string unreadable = {};  // why the checkpoint could not be read
+  };
+  struct GaveUp {
+    Error error;
+  };
+  using End = std::optional<std::variant<Settled, Failed, GaveUp>>;
+
+  Formation(const WorkerConfig& config, MemberState& member, const FormOrdered& order);
+
+  void begin(Effects& out);
+  // Each answers how it ended, once it has.
+  End on(const CollectiveBuilt& input, Effects& out);
+  End on(const RosterArrived& input, Effects& out);
+  End on(const CollectiveConnected& input, Effects& out);
+  End on(const StateRead& input, Effects& out);
+  End on(const StateUnreadable& input, Effects& out);
+  End on(const StatesCompared& input, Effects& out);
+  End on(const StatePassed& input, Effects& out);
+  End on(const StateHashed& input, Effects& out);
+  End on(const GenerationSettled& input, Effects& out);
+
+  [[nodiscard]] bool awaits_order() const;
+  [[nodiscard]] const char* state_name() const;
+
+ private:
+  struct Building {};
+  struct AwaitingRoster {};
+  struct Connecting {
+    std::vector<WorkerId> members;
+  };
+  struct Reading {
+    std::vector<WorkerId> members;
+  };
+  struct ComparingStates {
+    std::vector<WorkerId> members;
+    bool holds = false;
+  };
+  struct PassingState {
+    std::vector<WorkerId> members;
+    bool receives = false;
+  };
+  struct HashingState {};
+  struct AwaitingSettle {};
+  using State = std::variant<Building, AwaitingRoster, Connecting, Reading, ComparingStates,
+                             PassingState, HashingState, AwaitingSettle>;
+
+  End compare_states(std::vector<WorkerId> members, Effects& out);
+  void hash_state(std::vector<WorkerId> members, Effects& out);
+  // Whether this member holds the state that goes on; empty: it holds another one.
+  [[nodiscard]] std::optional<bool> holds_state();
+  template <class S>
+  S& expect();
+
+  const WorkerConfig& config_;
+  MemberState& member_;
+  const Generation generation_;
+  const wire::Form form_;
+  State state_;
+};
+
+}  // namespace antdt::worker

@@ -3,11 +3,11 @@
 #include <poll.h>
 #include <sys/eventfd.h>
 
-#include <csignal>
 #include <utility>
 
 #include "core/clock.h"
 #include "core/log/log.h"
+#include "core/os/blocked_signals.h"
 
 namespace antdt::antdtd {
 namespace {
@@ -78,12 +78,8 @@ Users::Users(EventLoop& loop, std::string authorized_dir, UserPolicy policy)
     eventfd_read(changed_.get(), &ignored);
     if (on_change_) on_change_();
   });
-  // Signals must go to the loop's thread.
-  sigset_t all, before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
+  const BlockedSignals blocked;
   thread_ = std::thread([this] { watch(); });
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
 Users::~Users() {

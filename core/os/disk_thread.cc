@@ -4,7 +4,6 @@
 
 #include <cerrno>
 #include <condition_variable>
-#include <csignal>
 #include <cstring>
 #include <deque>
 #include <mutex>
@@ -12,6 +11,7 @@
 #include <utility>
 
 #include "core/check.h"
+#include "core/os/blocked_signals.h"
 #include "core/os/owned_fd.h"
 
 namespace antdt {
@@ -52,13 +52,8 @@ struct DiskThread::State {
 
 DiskThread::DiskThread(const Clock& clock, std::size_t most_waiting)
     : state_(std::make_unique<State>(clock, most_waiting)) {
-  // Signals are for the loop, which may not have blocked them yet.
-  sigset_t all;
-  sigset_t before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
+  const BlockedSignals blocked;
   state_->thread = std::thread([state = state_.get()] { state->work(); });
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
 DiskThread::~DiskThread() { static_cast<void>(end(Duration::max() / 4)); }

@@ -5,6 +5,7 @@
 
 #include "core/log/log.h"
 #include "core/loop.h"
+#include "core/os/blocked_signals.h"
 #include "core/transport/socket.h"
 #include "core/transport/zmq_error.h"
 
@@ -97,6 +98,9 @@ void Context::Authentication::note_refusal(const std::string& key) {
 Context::Context() : context_(std::make_unique<zmq::context_t>()) {
   context_->set(zmq::ctxopt::max_sockets, 8192);
   context_->set(zmq::ctxopt::blocky, 0);
+  // The first socket starts ZeroMQ's threads.
+  const BlockedSignals blocked;
+  static_cast<void>(zmq::socket_t(*context_, zmq::socket_type::pair));
 }
 
 Context::~Context() = default;
@@ -128,8 +132,8 @@ Status Context::serve_authentication(EventLoop& loop, NameOfKey name_of) {
 #if defined(__SANITIZE_THREAD__)
 // Debian's libzmq and the libsodium that it uses are not built for the thread sanitizer, which
 // therefore does not see how their threads pass messages to ours, and reports races that do not
-// exist.
-extern "C" const char* __tsan_default_suppressions();
+// exist. The sanitizer's library looks for this name.
+extern "C" __attribute__((visibility("default"))) const char* __tsan_default_suppressions();
 extern "C" const char* __tsan_default_suppressions() {
   return "called_from_lib:libzmq.so\ncalled_from_lib:libsodium.so\nrace:libzmq.so\n";
 }

@@ -24,6 +24,9 @@ if(ANTDT_WERROR)
   target_compile_options(antdt_options INTERFACE -Werror)
 endif()
 target_include_directories(antdt_options INTERFACE ${CMAKE_SOURCE_DIR})
+# Objects do not say in which folder the sources lay: two checkouts build the same bytes, and ccache
+# serves one with what it compiled for the other.
+add_compile_options(-ffile-prefix-map=${CMAKE_SOURCE_DIR}/=)
 target_link_libraries(antdt_options INTERFACE fmt::fmt)
 if(ANTDT_SANITIZE)
   add_compile_options(-fsanitize=${ANTDT_SANITIZE} -fno-omit-frame-pointer)

@@ -10,8 +10,6 @@ namespace antdt::jobd {
 namespace {
 
 constexpr Duration kSyncHistory = std::chrono::seconds(1);
-// Interval of heartbeats while a commit is waited for.
-constexpr Duration kSignOfLife = std::chrono::milliseconds(500);
 
 }  // namespace
 
@@ -43,15 +41,13 @@ Status Turns::commit() {
 
 Status Turns::on_journal(const char* what, const std::function<Status()>& work) {
   Status done;
-  shell_.disks.journal().run(what, [&done, &work] {
-    done = work();
-    return DiskThread::Then();
-  });
-  while (!shell_.disks.journal().await_idle(kSignOfLife)) {
-    if (shell_.links) shell_.links->heartbeat();
-    shell_.look_at_disks();
-    shell_.inbox.answer_status_alone();
-  }
+  shell_.disks.journal().run(
+      what, [&done, &work] { done = work(); },
+      [this] {
+        if (shell_.links) shell_.links->heartbeat();
+        shell_.look_at_disks();
+        shell_.inbox.answer_status_alone();
+      });
   return done;
 }
 

@@ -39,12 +39,12 @@ class Turns {
   void send();
   void pause_if_disk_is_full();
   [[nodiscard]] Status commit();
-  // Runs `work` on the journal's thread and waits for it. The loop's clock stands still meanwhile,
-  // so nobody counts as late or silent because of this wait.
+  // Runs `work`, while which a deputy sends heartbeats and answers requests for the status. The
+  // loop's clock stands still meanwhile, so nobody counts as late or silent because of this wait.
   [[nodiscard]] Status on_journal(const char* what, const std::function<Status()>& work);
 
   Shell& shell_;
-  shard_server::Journal journal_;  // used by its thread while that runs
+  shard_server::Journal journal_;
   HeldTurns held_;
   MonoTime history_asked_{};  // to be synced, last
   ctl::job::JournalPause pause_;

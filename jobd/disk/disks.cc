@@ -14,7 +14,7 @@ Disks::Disks(EventLoop& loop, const Clock& clock, std::string run_dir, std::stri
       records_(clock),
       checkpoints_(clock),
       history_(clock),
-      journal_(clock) {
+      journal_(clock, kSignOfLife) {
   for (DiskThread* disk : {&records_, &checkpoints_, &history_}) {
     loop_.watch_fd(disk->ready_fd(), [disk] { disk->deliver(); });
   }
@@ -28,15 +28,17 @@ Disks::~Disks() {
 
 std::optional<Disks::Longest> Disks::longest() const {
   std::optional<Longest> longest;
-  const auto look = [&](const DiskThread& disk, const std::string& directory) {
-    const auto present = disk.present();
+  const auto look = [&](const std::optional<DiskThread::Present>& present,
+                        const std::string& directory) {
     if (!present || present->still < kPatience) return;
     if (!longest || present->still > longest->present.still) longest = {directory, *present};
   };
-  look(journal_, state_dir_);
-  look(history_, state_dir_);
-  look(records_, run_dir_);
-  look(checkpoints_, run_dir_);
+  if (const auto call = journal_.present()) {
+    look(DiskThread::Present{call->what, call->lasting, 0}, state_dir_);
+  }
+  look(history_.present(), state_dir_);
+  look(records_.present(), run_dir_);
+  look(checkpoints_.present(), run_dir_);
   return longest;
 }
 
@@ -68,7 +70,7 @@ std::optional<Disks::News> Disks::take_news() {
 
 bool Disks::end(Duration patience) {
   bool ended = true;
-  for (DiskThread* disk : {&records_, &checkpoints_, &history_, &journal_}) {
+  for (DiskThread* disk : {&records_, &checkpoints_, &history_}) {
     ended = disk->end(patience) && ended;
   }
   return ended;

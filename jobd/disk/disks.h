@@ -6,7 +6,9 @@
 //                daemon wrote them
 //   checkpoints  checking, storing, finding and pruning them, which may take minutes
 //   history      history.db
-//   journal      state.db: the loop waits for each commit (Turns::on_journal)
+//
+// The loop itself commits the journal (state.db) and waits for it; `journal` acts for it while that
+// lasts (core/os/deputy.h, Turns::on_journal).
 #pragma once
 
 #include <map>
@@ -14,6 +16,7 @@
 #include <string>
 
 #include "core/loop.h"
+#include "core/os/deputy.h"
 #include "core/os/disk_thread.h"
 
 namespace antdt::jobd {
@@ -22,6 +25,8 @@ class Disks {
  public:
   // A filesystem without progress for this long is reported as not answering.
   static constexpr Duration kPatience = std::chrono::seconds(3);
+  // Interval of what the deputy does while a commit lasts.
+  static constexpr Duration kSignOfLife = std::chrono::milliseconds(500);
 
   // `clock` is the machine's clock, which goes on while the loop stands still.
   Disks(EventLoop& loop, const Clock& clock, std::string run_dir, std::string state_dir);
@@ -32,7 +37,7 @@ class Disks {
   [[nodiscard]] DiskThread& records() { return records_; }
   [[nodiscard]] DiskThread& checkpoints() { return checkpoints_; }
   [[nodiscard]] DiskThread& history() { return history_; }
-  [[nodiscard]] DiskThread& journal() { return journal_; }
+  [[nodiscard]] Deputy& journal() { return journal_; }
 
   // "the filesystem of RUN has not answered for 41 s: writing events.jsonl, and 3 more wait"; empty
   // if all answer.
@@ -57,7 +62,8 @@ class Disks {
   const Clock& clock_;
   std::string run_dir_, state_dir_;
   std::optional<MonoTime> stalled_since_;
-  DiskThread records_, checkpoints_, history_, journal_;
+  DiskThread records_, checkpoints_, history_;
+  Deputy journal_;
 };
 
 }  // namespace antdt::jobd

@@ -15,7 +15,7 @@
 #include "antdtd/processes/process_runner.h"
 #include "antdtd/processes/process_store.h"
 #include "core/loop.h"
-#include "core/os/disk_thread.h"
+#include "core/threads/disk_thread.h"
 
 namespace antdt::antdtd {
 

@@ -7,7 +7,7 @@
 
 #include "core/clock.h"
 #include "core/log/log.h"
-#include "core/os/blocked_signals.h"
+#include "core/threads/blocked_signals.h"
 
 namespace antdt::antdtd {
 namespace {

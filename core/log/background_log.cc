@@ -10,8 +10,8 @@
 #include <utility>
 
 #include "core/log/spdlog_level.h"
-#include "core/os/disk_thread.h"
 #include "core/os/rotating_file.h"
+#include "core/threads/disk_thread.h"
 
 namespace antdt {
 namespace {

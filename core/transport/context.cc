@@ -5,7 +5,7 @@
 
 #include "core/log/log.h"
 #include "core/loop.h"
-#include "core/os/blocked_signals.h"
+#include "core/threads/blocked_signals.h"
 #include "core/transport/socket.h"
 #include "core/transport/zmq_error.h"
 

@@ -1,5 +1,5 @@
-// The threads on which the job daemon touches files (core/os/disk_thread.h), and the report of a
-// filesystem that does not answer. Tasks that may wait for one another share a thread; tasks that
+// The threads on which the job daemon touches files (core/threads/disk_thread.h), and the report of
+// a filesystem that does not answer. Tasks that may wait for one another share a thread; tasks that
 // may not have different threads:
 //
 //   records      events.jsonl, skips.json, solution.log, summary.json: in the order in which the
@@ -8,7 +8,7 @@
 //   history      history.db
 //
 // The loop itself commits the journal (state.db) and waits for it; `journal` acts for it while that
-// lasts (core/os/deputy.h, Turns::on_journal).
+// lasts (core/threads/deputy.h, Turns::on_journal).
 #pragma once
 
 #include <map>
@@ -16,8 +16,8 @@
 #include <string>
 
 #include "core/loop.h"
-#include "core/os/deputy.h"
-#include "core/os/disk_thread.h"
+#include "core/threads/deputy.h"
+#include "core/threads/disk_thread.h"
 
 namespace antdt::jobd {
 

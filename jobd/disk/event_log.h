@@ -11,8 +11,8 @@
 #include <string_view>
 #include <vector>
 
-#include "core/os/disk_thread.h"
 #include "core/os/rotating_file.h"
+#include "core/threads/disk_thread.h"
 
 namespace antdt::jobd {
 

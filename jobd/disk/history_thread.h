@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/os/disk_thread.h"
+#include "core/threads/disk_thread.h"
 #include "jobd/disk/history_keeper.h"
 
 namespace antdt::jobd {

@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "core/loop.h"
-#include "core/os/disk_thread.h"
+#include "core/threads/disk_thread.h"
 #include "ctl/checkpoints/checkpoint_copies.h"
 #include "jobd/disk/checkpoint_transfer.h"
 

@@ -1,4 +1,4 @@
-#include "core/os/deputy.h"
+#include "core/threads/deputy.h"
 
 #include <gtest/gtest.h>
 
@@ -18,7 +18,8 @@ class DeputyTest : public testing::Test {
 
 TEST_F(DeputyTest, TheCallerMakesTheCall) {
   std::thread::id caller;
-  deputy_.run("committing", [&] { caller = std::this_thread::get_id(); }, [] {});
+  deputy_.run(
+      "committing", [&] { caller = std::this_thread::get_id(); }, [] {});
   EXPECT_EQ(caller, std::this_thread::get_id());
   EXPECT_FALSE(deputy_.present());
 }
@@ -27,16 +28,18 @@ TEST_F(DeputyTest, ItActsAgainAndAgainWhileACallLasts) {
   std::promise<void> thrice;
   int acted = 0;
   Deputy::Present seen;
-  deputy_.run("committing", [&] { thrice.get_future().wait(); },
-              [&] {
-                seen = deputy_.present().value_or(Deputy::Present{});
-                if (++acted == 3) thrice.set_value();
-              });
+  deputy_.run(
+      "committing", [&] { thrice.get_future().wait(); },
+      [&] {
+        seen = deputy_.present().value_or(Deputy::Present{});
+        if (++acted == 3) thrice.set_value();
+      });
   EXPECT_GE(acted, 3);
   EXPECT_EQ(seen.what, "committing");
   EXPECT_GE(seen.lasting, 3 * kPatience);
   const int then = acted;
-  deputy_.run("committing", [] {}, [&] { ++acted; });
+  deputy_.run(
+      "committing", [] {}, [&] { ++acted; });
   EXPECT_EQ(acted, then);
 }
 
@@ -45,13 +48,14 @@ TEST_F(DeputyTest, TheLoopGoesOnWhenTheDeputyHasFinished) {
     std::promise<void> begins;
     bool begun = false;
     bool finished = false;
-    deputy_.run("committing", [&] { begins.get_future().wait(); },
-                [&] {
-                  if (!std::exchange(begun, true)) begins.set_value();
-                  finished = false;
-                  std::this_thread::yield();  // the call returns about now
-                  finished = true;
-                });
+    deputy_.run(
+        "committing", [&] { begins.get_future().wait(); },
+        [&] {
+          if (!std::exchange(begun, true)) begins.set_value();
+          finished = false;
+          std::this_thread::yield();  // the call returns about now
+          finished = true;
+        });
     EXPECT_TRUE(finished);
   }
 }
@@ -62,10 +66,11 @@ TEST_F(DeputyTest, WhatTheLoopDidBeforeACallIsSeenByTheDeputy) {
     std::promise<int> sees;
     bool told = false;
     plain = i;
-    deputy_.run("committing", [&] { EXPECT_EQ(sees.get_future().get(), i); },
-                [&] {
-                  if (!std::exchange(told, true)) sees.set_value(plain++);
-                });
+    deputy_.run(
+        "committing", [&] { EXPECT_EQ(sees.get_future().get(), i); },
+        [&] {
+          if (!std::exchange(told, true)) sees.set_value(plain++);
+        });
     EXPECT_EQ(plain, i + 1);
   }
 }

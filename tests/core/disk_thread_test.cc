@@ -1,4 +1,4 @@
-#include "core/os/disk_thread.h"
+#include "core/threads/disk_thread.h"
 
 #include <gmock/gmock.h>
 #include <poll.h>

@@ -1,4 +1,4 @@
-#include "core/os/disk_thread.h"
+#include "core/threads/disk_thread.h"
 
 #include <sys/eventfd.h>
 
@@ -11,8 +11,8 @@
 #include <utility>
 
 #include "core/check.h"
-#include "core/os/blocked_signals.h"
 #include "core/os/owned_fd.h"
+#include "core/threads/blocked_signals.h"
 
 namespace antdt {
 

@@ -1,6 +1,6 @@
-#include "core/os/deputy.h"
+#include "core/threads/deputy.h"
 
-#include "core/os/blocked_signals.h"
+#include "core/threads/blocked_signals.h"
 
 namespace antdt {
 

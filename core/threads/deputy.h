@@ -55,7 +55,7 @@ class Deputy {
   const char* what_ = nullptr;
   const std::function<void()>* meanwhile_ = nullptr;
   MonoTime begun_{};
-  MonoTime acted_{};  // when the deputy acted last, or the call began
+  MonoTime acted_{};    // when the deputy acted last, or the call began
   std::thread thread_;  // the last member, because it uses all of the above
 };
 

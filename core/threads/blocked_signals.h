@@ -1,6 +1,6 @@
 // Threads that are started where this object lives have all signals blocked, so that signals go to
-// the loop: one to the process ends it if any thread may take it, and the loop reads it only if none
-// may. A thread that blocks them by itself can be struck before its first instruction.
+// the loop: one to the process ends it if any thread may take it, and the loop reads it only if
+// none may. A thread that blocks them by itself can be struck before its first instruction.
 #pragma once
 
 #include <csignal>

@@ -39,8 +39,8 @@ class Turns {
   void send();
   void pause_if_disk_is_full();
   [[nodiscard]] Status commit();
-  // Runs `work`, while which a deputy sends heartbeats and answers requests for the status. The
-  // loop's clock stands still meanwhile, so nobody counts as late or silent because of this wait.
+  // Runs `work`. Meanwhile a deputy sends heartbeats and answers requests for the status, and the
+  // loop's clock stands still, so nobody counts as late or silent because of this wait.
   [[nodiscard]] Status on_journal(const char* what, const std::function<Status()>& work);
 
   Shell& shell_;

@@ -1,7 +1,7 @@
 """Clicks with many different categories, in Criteo's format: for tables of many rows.
 
-What they click on means nothing, so they are for measuring speed. `antdt data synth` makes
-clicks that a model can learn, of some 1,500 categories.
+The labels are random, so these clicks are only for measuring speed. `antdt data synth` makes clicks
+that a model can learn, of some 1,500 categories.
 """
 import random
 
@@ -10,7 +10,7 @@ NUMBERS = 13
 
 
 def fresh(rows, rng):
-    """Every category of every row is one that no other has, but for a few in a thousand."""
+    """Each category of each row occurs only once, except for a few in a thousand."""
     for _ in range(rows):
         token = rng.randbytes(4 * FIELDS).hex()
         yield [token[i:i + 8] for i in range(0, len(token), 8)]

@@ -1,22 +1,21 @@
 #!/usr/bin/env python3
-"""Whether a model of parameter servers is as good as one of all-reduce, and as good as any.
+"""Compares the quality of models trained with parameter servers, by all-reduce, and the best.
 
     bench/consistency.py --data DIR [--models deepfm,xdeepfm] [--runs 3] [--bin build/bin] [--json]
     bench/consistency.py --made 1000000 [--models deepfm] [--runs 3]
 
-With --data, where criteo_kaggle_10k.tar.xz is, four workers train its first 8,000 rows for two
-epochs as bench/quality.py does, under all-reduce and around two servers with each consistency
-(ps-ssp with staleness 2), once for each seed; the last 2,000 are evaluated. Asked for is a mean
-AUC of no less than that of all-reduce less 0.01. 24 jobs, five minutes.
+With --data (the directory of criteo_kaggle_10k.tar.xz), four workers train its first 8,000 rows for
+two epochs as in bench/quality.py, by all-reduce and with two servers under each consistency (ps-ssp
+with staleness 2), once for each seed; the last 2,000 rows are evaluated. The goal is a mean AUC at
+most 0.01 below that of all-reduce. 24 jobs, five minutes.
 
-With --made they train so many rows that `antdt data synth` makes, with a quarter as many to
-evaluate on: their clicks were drawn with known probabilities, whose AUC is the best that any
-model can reach but by luck. Batches are of 4,096, two epochs, and the learning rate is half as
-large: without a barrier each part of a batch is a step of its own, and at 1e-3 one model of some
-ends 0.01 below the others. Asked for is a mean AUC within 0.02 of the best. Of 1,000,000 rows 12
-jobs, six minutes.
+With --made they train this number of rows from `antdt data synth`, and evaluate on a quarter as
+many. The clicks were drawn with known probabilities, whose AUC is the best that a model can reach
+except by chance. There are two epochs of batches of 4,096, and the learning rate is half as large:
+without a barrier each part of a batch is a step of its own, and at 1e-3 a few models end 0.01 below
+the others. The goal is a mean AUC within 0.02 of the best. Of 1,000,000 rows 12 jobs, six minutes.
 
-The exit code is 1 when that is not reached, or a record did not count exactly once an epoch.
+The exit code is 1 if the goal is missed, or if a record did not count exactly once in each epoch.
 """
 import pathlib
 import statistics
@@ -49,7 +48,7 @@ def train(place, model, sync, seed, task):
 
 
 def task_of(args, place):
-    """The training data, and the best AUC where it is known."""
+    """The training data, and the best possible AUC if it is known."""
     if args.made is None:
         write_clicks(args.data, place.directory)
         return {"directory": place.directory, "records": TRAIN, "evaluated": EVAL,

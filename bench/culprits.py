@@ -4,11 +4,12 @@ is named first, with the right cause, in time.
 
     ANTDT_BIN=build/bin bench/culprits.py [--cases 100] [--workers 8] [--seed 1] [--json]
 
-A job of emulated workers (20 ms a step) runs on this machine with a transient window of 1 s.
-A case picks a worker, a kind and a strength by the seed, says so with `antdt inject`, and
-looks at `antdt status --json` until anybody is named, at most the window and 2 s. Then it
-ends that, and waits until nobody is named. A case that began while somebody was named is
-not counted. The machine must be idle: who is slowed by other programs is a straggler, too.
+A job of emulated workers (20 ms a step) runs on this machine with a transient window of 1 s. A case
+picks a worker, a kind and a strength by the seed, injects the fault with `antdt inject`, and reads
+`antdt status --json` until a straggler is named, for at most the window and 2 s. Then it removes
+the fault, and waits until no straggler is named. A case that began while one was named is not
+counted. The machine must be idle, because a worker that other programs slow down is a straggler,
+too.
 """
 import argparse
 import collections
@@ -24,7 +25,7 @@ import time
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 ANTDT = str(pathlib.Path(os.environ.get("ANTDT_BIN", ROOT / "build" / "bin")) / "antdt")
 WINDOW_S = 1
-# The injections, from the weakest on, and the cause that is expected.
+# The injections in rising strength, and the expected cause.
 KINDS = {
     "compute": ("slowdown={:.2f}", 1.5, 4),
     "data": ('data_delay="{:.0f}ms"', 10, 60),

@@ -3,15 +3,15 @@
 
     bench/delivery.py [--kills 3] [--every 5s] [--sync ps-asp] [--bin build/bin]
 
-Trains the model `tally3` with 3 workers (each waits 10 ms a batch, so that speeds are alike on
-any machine) and 2 servers, under each `data.delivery`. Each run lets a checkpoint be written and
-kills s1 with SIGKILL when a part of the next interval is over. It says how long it took
+Trains the model `tally3` with 3 workers (each waits 10 ms per batch, so that speeds are equal on
+any machine) and 2 servers, under each `data.delivery`. Each run waits for a checkpoint, and kills
+s1 with SIGKILL during the next interval. The program prints how long it took
 
     on        until the workers trained again, in the next generation
     regained  until as many records were trained as when it was killed
 
-and, from the audit of the whole run, how many records were repeated or lost. What is trained
-again without being repeated in the model is what `regained` costs under exactly-once.
+and, from the audit of the whole run, how many records were repeated or lost. Under exactly-once,
+`regained` is the cost of training records again, although the model does not contain them twice.
 """
 import argparse
 import json
@@ -75,7 +75,7 @@ class Run:
         return len([p for p in found.iterdir() if p.name.startswith("s")]) if found.exists() else 0
 
     def kill_a_server(self, after):
-        """Seconds until training went on, and until it was where it had been."""
+        """Seconds until training went on, and until it had regained its previous progress."""
         self.until(lambda s: self.checkpoints() > 0)
         time.sleep(after)
         before = self.ask("status")

@@ -15,7 +15,7 @@ stops the job, resumes it, and trains the rest. It prints
     healed       seconds from the death of a worker until both train
     resumed      seconds until it trains, by whom the checkpoint was read, what was said of it
 
-The exit code is 1 where anybody was ended by the job daemon, or a record did not count once.
+The exit code is 1 if the job daemon ended a process, or if a record did not count exactly once.
 Takes some ten minutes, three times the state in memory and in $TMPDIR.
 """
 import argparse
@@ -67,7 +67,7 @@ class Job:
         return json.loads(done.stdout) if done.returncode == 0 else None
 
     def until(self, condition, seconds, what, meanwhile=lambda status: None):
-        """The first status of which it holds, and how long that took."""
+        """The first status for which the condition holds, and how long that took."""
         began = time.monotonic()
         while time.monotonic() - began < seconds:
             if self.process.poll() is not None:

@@ -3,21 +3,21 @@
 
     bench/large_table.py [--rows 10000000] [--runs 3] [--every 5s] [--bin build/bin] [--json]
 
-DeepFM with embeddings of 16 and Adagrad, two workers and two servers, `ps-asp`; with more of them
-than cores a pause would tell how cores are shared. Each category of each record is a new one, so
-a file makes so many rows. The job trains it sixteen times, in the order of the file, in one
-epoch, since a checkpoint is given up where an epoch ends. With all rows there it goes on through
-three checkpoints, is stopped, and is resumed: its servers load the checkpoint of the stop, and it
-trains the rest. Told are, of each run,
+DeepFM with embeddings of 16 and Adagrad, two workers and two servers, `ps-asp`. With more processes
+than cores, a pause would only show how cores are shared. Each category of each record is a new one,
+so a file makes so many rows. The job trains the file sixteen times, in its order, in one epoch,
+because a checkpoint is given up when an epoch ends. Once all rows exist, it goes on through three
+checkpoints, is stopped, and is resumed: its servers load the last checkpoint, and it trains the
+rest. For each run the program prints
 
     samples/s     while the rows are made, with all of them there, and after they were loaded
     pause         for which a server answered nobody for a checkpoint, at most (50 ms is asked for)
     checkpoint    seconds from one to the next, bytes
     loaded        seconds from `antdt run --resume` until it trains
 
-The exit code is 1 when a pause was longer, a table of the embeddings has fewer rows (in the
-checkpoints, or in the servers after they are loaded), or a record did not count once. Three runs
-take six minutes, 6 GB of memory and 8 GB of disk in $TMPDIR; the machine must be idle.
+The exit code is 1 if a pause was longer, if the embedding table has fewer rows (in the checkpoints,
+or on the servers after loading), or if a record did not count exactly once. Three runs take six
+minutes, 6 GB of memory and 8 GB of disk in $TMPDIR; the machine must be idle.
 """
 import os
 import re
@@ -63,7 +63,7 @@ keep = 1
 
 
 def table_in(checkpoint):
-    """Rows of the table of embeddings in a checkpoint, and its bytes in all."""
+    """The rows of the embedding table in a checkpoint, and the checkpoint's size in bytes."""
     rows, size = 0, 0
     for path in checkpoint.glob("slice-*.rows"):
         size += path.stat().st_size
@@ -74,12 +74,12 @@ def table_in(checkpoint):
 
 
 def embeddings(status):
-    """On the servers by now: each has a first-order weight beside it, in a row of its own."""
+    """How many embeddings are on the servers now; each has a first-order weight in another row."""
     return sum(server["rows"] for server in status["servers"]) // 2
 
 
 def stored(run):
-    """Number of the newest whole checkpoint's step; 0: there is none."""
+    """The step of the newest complete checkpoint; 0: there is none."""
     found = run.directory / "checkpoints"
     names = [p.name for p in found.iterdir()] if found.exists() else []
     return max((int(m[1]) for m in (re.match(r"s(\d+)-", n) for n in names) if m), default=0)
@@ -108,7 +108,7 @@ def pauses_ms(servers):
 
 
 def train(run, rows):
-    """Until it is stopped with a checkpoint of all rows."""
+    """Runs the job until it is stopped with a checkpoint of all rows."""
     try:
         trains(run)
         began = time.monotonic()
@@ -129,7 +129,7 @@ def train(run, rows):
 
 
 def load(place, directory):
-    """The rest of its records, from what was stored."""
+    """Trains the rest of its records from the stored checkpoint."""
     began = time.monotonic()
     run = place.resume(directory)
     try:

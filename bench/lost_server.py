@@ -4,18 +4,19 @@
     bench/lost_server.py [--runs 5] [--sync ps-asp] [--replicas 2,1] [--bin build/bin] [--json]
 
 Four workers train `tally3`, whose record counts in three parameters on different servers; each
-waits 10 ms a batch, so that speeds are alike on any machine. In one job with replicas and in one
-without, so many times, a server is killed with SIGKILL: with replicas a primary, once every server
-has its backup again; without, s1, two seconds after a checkpoint (they come each 5 s). Told are
-the seconds from the kill
+waits 10 ms per batch, so that speeds are equal on any machine. In one job with replicas and in one
+without, a server is killed with SIGKILL `--runs` times. With replicas it is a primary, once every
+server has its backup again. Without, it is s1, two seconds after a checkpoint (there is one every 5
+s). The program prints the seconds from the kill
 
     back      until, over the next second, the speed is 0.9 of that before
     regained  until as many records are trained as then: without replicas all go back to a
               checkpoint
 
-Asked for is a median of at most 2 s with replicas. Then the jobs train the rest of their records:
-by the audit each must have counted once, and in the model in each of its parameters. The exit
-code is 1 when it is otherwise, or 2 s are not reached. Three minutes; the machine should be idle.
+The goal is a median of at most 2 s with replicas. Then the jobs train the rest of their records.
+Each record must have counted once according to the audit, and in each of its parameters in the
+model. The exit code is 1 if that is not so, or if the goal is missed. Three minutes; the machine
+should be idle.
 """
 import os
 import signal
@@ -50,7 +51,7 @@ def job(sync, replicas, records):
 
 
 def await_whole(run, replicas):
-    """Until a server can be lost again; what the job is then."""
+    """Waits until a server can be lost again; returns the job's status."""
     if replicas > 1:
         return run.until(lambda s: s["state"] == "training" and sorted(
             server.get("role", "") for server in s["servers"]) ==
@@ -96,7 +97,7 @@ def kill_and_measure(run, replicas):
         if after[-1][0] - killed > GIVE_UP_S:
             raise SystemExit(f"not as fast as before {GIVE_UP_S} s after {victim['id']} was killed")
         back = back or next((t - killed for t, _ in after if is_back(run, t, before)), None)
-        # Not what was still known of before: nothing has come while it stood still.
+        # Not a value from before the kill: nothing arrived while training stood still.
         regained = regained or next((t - killed for t, n in after if t >= killed + (back or 1e9)
                                      and n >= status["samples_done"]), None)
     found = {"victim": victim["id"], "before": before, "back_s": back, "regained_s": regained}

@@ -1,17 +1,18 @@
 #!/usr/bin/env python3
-"""Whether AntDT-ND should move batches where no step waits for all workers.
+"""Whether AntDT-ND should move batches if no step waits for all workers.
 
     bench/moved_batches_ps.py --data DIR [--syncs ps-asp,ps-ssp] [--runs 5] [--bin build/bin] [--json]
 
-Around parameter servers without a barrier the sharding alone balances the work: who is faster fetches
-more records. `nd` with batches that follow speed is compared there with `none`. Four workers and two
-servers train DeepFM on the clicks of bench/quality.py, two epochs, parts of 32 samples, 4 ms a sample;
-worker w3 takes three times as long all along. Told for each sync and solution, the middle of the runs
-and their spread: samples a second, AUC in the end, how many updates came between a pull and its use
-(staleness) in the mean and at most, and how many pushes were made. A pair has the same seed.
+With parameter servers and no barrier, sharding alone balances the work: a faster worker fetches
+more records. This program compares `nd`, whose batches follow speed, with `none` in that case. Four
+workers and two servers train DeepFM on the clicks of bench/quality.py, two epochs, parts of 32
+samples, 4 ms a sample; worker w3 takes three times as long all the time. For each sync and
+solution, the program prints the median of the runs and their spread: samples a second, the final
+AUC, how many updates came between a pull and its use (staleness) in the mean and at most, and the
+number of pushes. The runs of a pair have the same seed.
 
-It fails only where a record did not count exactly once an epoch: what follows for `nd` is for people
-to say (docs/solutions.md). Six minutes for each sync; the machine should be idle.
+It fails only if a record did not count exactly once in each epoch. People judge what the result
+means for `nd` (docs/solutions.md). Six minutes for each sync; the machine should be idle.
 """
 import pathlib
 import statistics

@@ -3,13 +3,13 @@
 
     bench/python_quality.py --data DIR [--python /usr/bin/python3] [--runs 3] [--only resnet,transformer]
 
-DIR holds mnist.tar.xz and tinyshakespeare.tar.xz. A small ResNet with BatchNorm classifies MNIST, and a
-transformer predicts the next character (bench/peers/quality_models.py). Each is trained with several seeds
-by one process (a job of one worker, so that the records come in the same kind of order), which says how
-much the evaluation's loss varies by chance; then by four workers of whom w1 is at a third of its speed,
-solution = "nd". The loss is within noise if it is within the 95 % interval that Student's t gives for the
-mean of as many more runs of one process. Batches have to have been moved. Of the ResNet the accuracy is
-told, too.
+DIR holds mnist.tar.xz and tinyshakespeare.tar.xz. A small ResNet with BatchNorm classifies MNIST,
+and a transformer predicts the next character (bench/peers/quality_models.py). Each is trained with
+several seeds by one process (a job of one worker, so that the records come in the same kind of
+order), which shows how much the evaluation's loss varies by chance; then by four workers of which
+w1 has a third of its speed, solution = "nd". The loss is within noise if it is within the 95 %
+interval that Student's t gives for the mean of as many more runs of one process. Batches must have
+been moved. For the ResNet the program also prints the accuracy.
 """
 import argparse
 import json
@@ -65,7 +65,7 @@ def words(args, model, seed):
 
 
 def train(args, place, model, seed, workers):
-    """A whole job, and its last evaluation as the program was told it."""
+    """Runs a whole job; returns its last evaluation as the program received it."""
     library = args.bin.resolve().parent / "lib" / "libantdt.so.1"
     records, evaluated, epochs = MODELS[model]
     command = ["/usr/bin/env", f"ANTDT_LIBRARY={library}", args.python, *words(args, model, seed)]

@@ -4,9 +4,9 @@
     bench/python_recovery.py [--python /usr/bin/python3] [--kills 10] [--json]
 
 Four workers train the tally as a PyTorch module (bench/peers/noted_steps.py, 10 ms a micro-batch).
-bench/peers/torchrun_recovery.py and torchft_recovery.py measure the same of others. A survivor's own notes
-tell when it made its steps, so that nothing is measured but the job; the one that was killed is back
-in the group before the next is."""
+bench/peers/torchrun_recovery.py and torchft_recovery.py measure the same for other launchers. Each
+survivor notes when it made its steps, so that only the job is measured. A killed worker is back in
+the group before the next kill."""
 import json
 import os
 import signal
@@ -48,8 +48,8 @@ def kill_and_measure(job, folder, n):
     generation = before["generation"]
     job.until(lambda s: s["generation"] > generation and s["step"] > before["step"] + 1, 60,
               "the next step")
-    # A step that was under way when the victim died may still complete, where the sums were through:
-    # the first of the new generation counts.
+    # A step that was in progress when the victim died may still complete if its sums were complete,
+    # so the first step of the new generation counts.
     notes = [folder / f"steps-{pid}" for pid in survivors]
     firsts = []
     for path in notes:

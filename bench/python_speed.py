@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""A PyTorch program under AntDT beside the same program under DistributedDataParallel (Gloo).
+"""Compares a PyTorch program under AntDT with the same program under PyTorch's DDP (Gloo).
 
     bench/python_speed.py [--python /usr/bin/python3] [--runs 5] [--slow 3] [--steps 300]
 
-Four workers, each pair of runs right after one another, in turns who is first. `--slow 3`: worker 1 at
-a third of its speed, all along, and AntDT-ND finds that out by itself; `--slow 1`: nobody is slow. A
-worker's speed is a wait (bench/peers/uneven_step.py), so that 2 cores tell the truth.
+Four workers. The two runs of a pair follow one another, and the order alternates. With `--slow 3`,
+worker 1 has a third of its speed all the time, which AntDT-ND must find by itself; with `--slow 1`
+no worker is slow. A worker's speed is set by waiting (bench/peers/uneven_step.py), so that the
+result is valid on 2 cores.
 """
 import json
 import os

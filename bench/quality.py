@@ -1,25 +1,25 @@
 #!/usr/bin/env python3
-"""Whether a model is as good when solutions move its batches about.
+"""Whether a model is as good if solutions move its batches.
 
     bench/quality.py --data DIR [--bin build/bin] [--only mix,mix-ps,three-classes,pai-4]
                      [--seeds 10] [--runs 3] [--model deepfm] [--json] [--out DIR]
 
 DIR holds criteo_kaggle_10k.tar.xz (clicks: the first 8,000 rows are trained, the last 2,000
-evaluated) and pai_minibatch.tar.xz (batch times of real jobs, for pai-4). Four workers train
-two epochs in steps of 128 samples. Undisturbed jobs of several seeds, with equal parts and
-no delays, say how much the AUC varies by chance, for each way to keep the model. Then come
-the situations of `antdt bench stragglers`, with the first of these seeds and a delay for each
-sample, long beside what is computed, so that 2 cores tell the truth:
+evaluated) and pai_minibatch.tar.xz (batch times of real jobs, for pai-4). Four workers train two
+epochs in steps of 128 samples. Undisturbed jobs with several seeds, equal parts and no delays show
+how much the AUC varies by chance, for each sync. Then come the situations of `antdt bench
+stragglers`, with the first of these seeds and a delay for each sample. The delay is much longer
+than the computation, so that the result is valid on 2 cores:
 
     mix            nd: w0 at 1/8 all along, w1 and w2 at 1/3 for 3 s of each 12, at random
     mix-ps         the same around a parameter server, sync = "ps-bsp"
     three-classes  dd: speeds 1 : 1 : 2.5 : 4, memory for 64, 64, 48 and 32 samples
     pai-4          nd: PAI's job 4 replayed step by step
 
-A situation is within noise when the mean AUC of its runs is within the 95 % interval that
-Student's t gives for the mean of as many more undisturbed runs. It must have been disturbed,
-too: batches were moved. The exit code is 1 where either is not so, or a record did not count
-exactly once an epoch. All of it takes ten minutes on an idle machine.
+A situation is within noise when the mean AUC of its runs is within the 95 % interval that Student's
+t gives for the mean of as many more undisturbed runs. Batches must have been moved, too. The exit
+code is 1 if one of these fails, or if a record did not count exactly once in each epoch. Everything
+takes ten minutes on an idle machine.
 """
 import argparse
 import json
@@ -124,7 +124,8 @@ def unpack(data, archive, directory):
 
 
 def run_job(args, directory, name, **keys):
-    """A whole job: its AUC in the end, what was done, and whose samples were whose."""
+    """Runs a whole job; returns its final AUC, the actions, and how many samples each worker
+    trained."""
     servers = keys["sync"] != "allreduce"
     job = directory / f"{name}.toml"
     job.write_text(JOB.format(epochs=EPOCHS, workers=WORKERS, batch=128, lr=1e-3,
@@ -150,7 +151,7 @@ def run_job(args, directory, name, **keys):
     result = {"auc": summary["epochs"][-1]["eval"]["auc"], "seed": keys["seed"],
               "seconds": summary["training_seconds"], "moves": len(moved),
               "samples": samples,
-              # The share of samples that another worker than with equal parts trained.
+              # The share of samples that moved to another worker, compared with equal parts.
               "moved": sum(abs(n - equal) for n in samples.values()) / 2 / (WORKERS * equal),
               "last": moved[-1]["reason"] if moved else "",
               "exact": len(epochs) == EPOCHS and all(e["once"] == TRAIN and
@@ -169,7 +170,7 @@ def undisturbed(args, directory, sync):
 
 
 def judge(runs, calm):
-    """The case beside the undisturbed runs of the same sync."""
+    """Compares the case with the undisturbed runs of the same sync."""
     mean = statistics.mean(run["auc"] for run in runs)
     n = len(calm["runs"])
     allowed = t_quantile(0.975, n - 1) * calm["deviation"] * math.sqrt(1 / n + 1 / len(runs))

@@ -1,21 +1,20 @@
 #!/usr/bin/env python3
-"""What AntDT-ND does where there is no straggler: nothing, and what that costs.
+"""Checks that AntDT-ND does nothing if there is no straggler, and measures its cost.
 
     bench/quiet.py [--bin build/bin] [--steps 10000] [--pairs 10] [--only long|pairs]
                    [--quick] [--json] [--out DIR]
 
-Eight alike emulated workers, 10 % noise, a step of some 26 ms (the slowest of eight). First
-one long job with AntDT-ND: every action, also one that was only advised, is one too many.
-Then pairs of short jobs, `nd` and `none` one after the other, each pair in the other order
-than the one before, so that a machine that becomes slower or faster favours neither. The
-ratio of a pair is the speed of `nd` over that of `none`, in samples for a second of training
-(the start of the processes does not count). Told are the median and the mean of the ratios
-with its 95 % interval by Student's t.
+Eight equal emulated workers, 10 % noise, a step of some 26 ms (the slowest of eight). First one
+long job with AntDT-ND, in which any action is an error, even one that was only advised. Then pairs
+of short jobs with `nd` and `none`, in alternating order, so that a machine that becomes slower or
+faster favours neither. The ratio of a pair is the speed of `nd` over that of `none`, in samples for
+a second of training (the start of the processes does not count). The program prints the median of
+the ratios, and their mean with its 95 % interval by Student's t.
 
-The windows are 1 s and 5 s, as in `antdt bench stragglers --quick`: some 40 steps are a look,
-and the shorter a window, the more of what it shows is noise. All of it takes about a quarter
-of an hour on an idle machine; with --quick a minute. The exit code is 1 when there was an
-action, or the mean is below 0.99.
+The windows are 1 s and 5 s, as in `antdt bench stragglers --quick`: a window has some 40 steps, and
+a shorter window contains more noise. Everything takes about a quarter of an hour on an idle
+machine; with --quick a minute. The exit code is 1 if there was an action, or if the mean is below
+0.99.
 """
 import argparse
 import json
@@ -106,7 +105,7 @@ def t_quantile(probability, freedom):
 
 
 def interval(values):
-    """The mean and half of its 95 % interval; of one value nothing is known."""
+    """The mean and half of its 95 % interval, which is unknown for a single value."""
     mean = statistics.mean(values)
     if len(values) < 2:
         return mean, None

@@ -1,4 +1,4 @@
-"""Jobs as the programs here run them: whole ones, and ones that are watched meanwhile."""
+"""Runs jobs for the programs in this folder: to their end, or with a watch on their status."""
 import argparse
 import json
 import os
@@ -25,7 +25,7 @@ def spread_text(found, form="{:.2f}"):
 
 
 class Finished:
-    """A job that has ended, and what was written of it."""
+    """A job that has ended, with its files."""
 
     def __init__(self, place, directory):
         self.directory = directory
@@ -33,23 +33,24 @@ class Finished:
         self.accounts = place.audit(directory)
 
     def exact(self, epochs, records):
-        """Whether each record counted once in each of so many epochs, by the audit."""
+        """Whether the audit says that each record counted once in each of this many epochs."""
         found = self.accounts["epochs"]
         return len(found) == epochs and all(
             (e["once"], e["repeated"], e["lost"]) == (records, 0, 0) for e in found)
 
     @property
     def speed(self):
-        """Samples a second of training: the start of the processes does not count."""
+        """Samples per second of training, without the start of the processes."""
         return self.summary["samples_trained"] / self.summary["training_seconds"]
 
     def forget(self):
-        """A large model need not stay until all is measured."""
+        """Removes the run, so that large models do not fill the disk until everything is
+        measured."""
         shutil.rmtree(self.directory)
 
 
 class Running:
-    """A job that runs, and what its status said at moments."""
+    """A job that runs, and its status at several moments."""
 
     def __init__(self, place, directory, *words):
         self.place, self.directory = place, directory
@@ -59,12 +60,12 @@ class Running:
         self.seen = []  # (time, samples)
 
     def status(self):
-        """None while it does not answer."""
+        """The status, or None while the job does not answer."""
         done = self.place.antdt("status", self.directory, "--json", check=False)
         if done.returncode != 0 or self.process.poll() is not None:
             return None
         status = json.loads(done.stdout)
-        if "samples_done" not in status:  # of a run that is stopped, or not there again yet
+        if "samples_done" not in status:  # the run is stopped, or has not resumed yet
             return None
         self.seen.append((time.monotonic(), status["samples_done"]))
         return status
@@ -87,14 +88,14 @@ class Running:
             time.sleep(0.05)
 
     def speed(self, since, until):
-        """Samples a second between the first and the last look in that time."""
+        """Samples per second between the first and the last status in that time."""
         part = [s for s in self.seen if since <= s[0] <= until]
         if len(part) < 2 or part[-1][0] == part[0][0]:
             return 0.0
         return (part[-1][1] - part[0][1]) / (part[-1][0] - part[0][0])
 
     def stop(self):
-        """Stops the job, to be resumed or not. It is no error if it has ended already."""
+        """Stops the job. It is no error if the job has ended already."""
         if self.process.poll() is None:
             self.place.antdt("stop", self.directory, check=False)
         return self.process.wait(120)
@@ -125,11 +126,12 @@ class Place:
         return done
 
     def audit(self, run):
-        """Of a job that was stopped as well, whose accounts are of what it trained."""
+        """The accounts of a run; those of a stopped job cover what it trained."""
         return json.loads(self.antdt("data", "audit", run, "--json", check=False).stdout)
 
     def synth(self, rows, seed):
-        """Made clicks in data/, a quarter as many to evaluate on; what is known of them."""
+        """Makes clicks in data/, with a quarter as many for evaluation; returns their known
+        properties."""
         return json.loads(self.antdt("data", "synth", "criteo", "--rows", rows, "--seed", seed,
                                      "--out", self.directory / "data", "--json").stdout)
 
@@ -151,8 +153,8 @@ class Place:
 
 
 def emulated_job(name, command, records, parameters, every, flat, extra=""):
-    """job.toml of two workers around a ring, on one emulated device for all, whose model is so many
-    numbers: only the last checkpoint is kept."""
+    """The job.toml of two workers by all-reduce on one emulated device class, with a model of this
+    many numbers. Only the last checkpoint is kept."""
     return f"""
 schema = 1
 [job]
@@ -198,7 +200,7 @@ def in_place(args, measure):
 
 
 def finish(args, result, tell):
-    """Prints `result` and ends the program by what it says of itself."""
+    """Prints `result`, and ends the program with 0 if the result is good, else with 1."""
     if args.json:
         print(json.dumps(result, indent=2))
     else:

@@ -1,18 +1,18 @@
 #!/usr/bin/env python3
-"""Whether parameter servers are as fast as all-reduce where nobody is slow.
+"""Whether parameter servers are as fast as all-reduce if no worker is slow.
 
     bench/servers_or_allreduce.py [--runs 5] [--tables 1000000,10000000] [--sync ps-asp]
                                   [--records 1000000] [--bin build/bin] [--json]
 
-DeepFM with embeddings of 8 and Adam, four workers, batches of 4,096, one epoch over clicks
-whose categories fill tables of so many rows, frequent ones and rare ones (bench/clicks.py).
-Pairs of jobs follow one another in changing order: all-reduce with sparse gradients of the
-embeddings, and two servers. Samples are counted a second of training: neither the start of the
-processes nor the model that is written in the end is in it. Asked for is a median ratio of 0.9
-with a table of at most 10^6 rows, and of more than 1 with a larger one.
+DeepFM with embeddings of 8 and Adam, four workers, batches of 4,096, one epoch over clicks whose
+frequent and rare categories fill tables of this many rows (bench/clicks.py). Pairs of jobs follow
+one another in alternating order: all-reduce with sparse gradients of the embeddings, and two
+servers. Speed is samples per second of training, without the start of the processes and without
+writing the final model. The goal is a median ratio of 0.9 with a table of at most 10^6 rows, and of
+more than 1 with a larger one.
 
-The exit code is 1 when a ratio is not reached, or a record did not count exactly once. Ten
-minutes for both tables, 8 GB of memory and 4 GB of disk; the machine must be idle.
+The exit code is 1 if a goal is missed, or if a record did not count exactly once. Ten minutes for
+both tables, 8 GB of memory and 4 GB of disk; the machine must be idle.
 """
 import clicks
 from runs import finish, in_place, options, progress, spread, spread_text

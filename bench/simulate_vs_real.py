@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""Runs emulated jobs really and simulated, and compares how long training took.
+"""Runs emulated jobs both as real jobs and in the simulation, and compares how long training took.
 
     ANTDT_BIN=build/bin bench/simulate_vs_real.py JOB... [--solution nd]... [--set K=V]...
                                                   [--within 0.10] [--json]
     ANTDT_BIN=build/bin bench/simulate_vs_real.py --done stragglers/*.toml
 
-A JOB is a job.toml whose model is "emulated". The real run needs an idle machine: its
-workers sleep, but they are many. With --done it has been made, in the directory beside
-JOB.toml whose name is JOB, as `antdt bench stragglers` leaves them. The exit code is 1 when a
-time is further off than --within.
+A JOB is a job.toml whose model is "emulated". The real run needs an idle machine: its workers
+sleep, but there are many. With --done the real run exists already, in the directory JOB beside
+JOB.toml, where `antdt bench stragglers` leaves it. The exit code is 1 if a time differs by more
+than --within.
 """
 import argparse
 import json

@@ -3,13 +3,13 @@
 
     bench/slow_server.py [--sync ps-asp] [--replicas 1] [--runs 3] [--persistent 10] [--json]
 
-Two agents on 127.0.0.1 are two hosts. Two servers take 3 ms for a request, long beside what
-they compute, so that 2 cores tell the truth; four workers wait for them. Then the host of s0
-makes it three times slower (`antdt inject`), and AntDT-ND moves it to the other one. Speeds
-are of the samples that `antdt status` counts, over two seconds.
+Two agents on 127.0.0.1 are two hosts. Two servers take 3 ms for a request, much longer than they
+compute, so that the result is valid on 2 cores; four workers wait for them. Then s0 becomes three
+times slower on its host (`antdt inject`), and AntDT-ND moves it to the other host. Speeds are
+computed from the samples in `antdt status`, over two seconds.
 
-Asked for is 0.8 of the speed before within the persistent window and 10 s more, in the median;
-the exit code is 1 when that is not reached, or by its audit the job repeated or lost a record
+The goal is a median of 0.8 of the previous speed, within the persistent window and 10 s more. The
+exit code is 1 if the goal is missed, or if the audit shows that the job repeated or lost a record
 before it was stopped. Three runs take four minutes; the machine should be idle.
 """
 import pathlib
@@ -88,7 +88,7 @@ class Hosts:
 
 
 def slow_down(place, run):
-    """Server s0, while it is on the host that it is on; when that began."""
+    """Slows server s0 down on its present host; returns when that began."""
     status = run.until(lambda s: True, 10, "a status")
     host = next(s["host"] for s in status["servers"] if s["id"] == "s0")
     place.antdt("inject", run.directory, 'workers=["s0"]', f'host="{host}"', "slowdown=3")
@@ -96,8 +96,8 @@ def slow_down(place, run):
 
 
 def watch_recovery(args, run, injected, before):
-    """Parts of the speed before, over the two seconds from each look on; and since when it is
-    ENOUGH but for moments, None: it never was."""
+    """The speed as parts of the previous speed, over two seconds from each status on; and since
+    when it is ENOUGH except for moments (None: never)."""
     run.watch(args.persistent + GIVE_UP_S)
     last = run.seen[-1][0]
     shares = [(t - injected, run.speed(t, t + WINDOW_S) / before) for t, _ in run.seen

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""What AntDT-ND is worth to a real model with one worker of four at a third of its speed.
+"""The gain of AntDT-ND for a real model if one worker of four has a third of its speed.
 
     bench/slow_worker.py [--runs 3] [--rows 24000] [--json]
 
-Trains DeepFM over all-reduce on made data with `solution = "none"` and `"nd"`, one after
-the other and so often, and compares samples/s over the whole run. A worker's speed is a
-delay for each sample, long beside what is computed, so that 2 cores tell the truth.
+Trains DeepFM over all-reduce on made data with `solution = "none"` and `"nd"`, alternating `--runs`
+times, and compares samples/s over the whole run. A worker's speed is set by a delay for each
+sample, which is much longer than the computation, so that the result is valid on 2 cores.
 """
 import argparse
 import json

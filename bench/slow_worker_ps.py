@@ -1,20 +1,20 @@
 #!/usr/bin/env python3
-"""What one slow worker of four costs a job around parameter servers.
+"""The cost of one slow worker of four in a job with parameter servers.
 
     bench/slow_worker_ps.py [--runs 3] [--records 20000] [--bin build/bin] [--json]
 
-Four workers and two servers train the model `tally`, which counts how often each record enters
-it; a sample takes a worker 2 ms, long beside what is computed, so that 2 cores tell the truth.
-Worker w3 is undisturbed, or takes three times as long all along; nobody moves its batches. Asked
-for, as parts of the speed of the same consistency without a slow worker (with `ps-bsp` and a
-backup worker, of plain `ps-bsp`):
+Four workers and two servers train the model `tally`, which counts how often each record enters it;
+a sample takes a worker 2 ms, much longer than the computation, so that the result is valid on 2
+cores. Worker w3 is undisturbed, or takes three times as long all the time; its batches are not
+moved. The goals are parts of the speed of the same consistency without a slow worker (for `ps-bsp`
+with a backup worker, of plain `ps-bsp`):
 
-    ps-asp              0.9 of (3 + 1/3) / 4, which is what the four can do
-    ps-bsp              a third is what it can do: between 0.25 and 0.45
+    ps-asp              0.9 of (3 + 1/3) / 4, which is the most that the four can reach
+    ps-bsp              between 0.25 and 0.45; a third is the most that it can reach
     ps-bsp, one backup  0.7
 
-The exit code is 1 when one of the medians is not so, or a record did not enter the model exactly
-once, by the audit or by the model's counters. About five minutes; the machine should be idle.
+The exit code is 1 if a median misses its goal, or if a record did not enter the model exactly once,
+according to the audit or to the model's counters. About five minutes; the machine should be idle.
 """
 from runs import finish, in_place, options, progress, spread, spread_text
 
@@ -70,7 +70,7 @@ ASKED = {
 
 
 def counted_once(run, records):
-    """Whether the model has each record once: each is a row that counts it."""
+    """Whether the model has each record once; each record has a row that counts it."""
     rows = slices.read_tables(tally.newest(run.directory))["tally"]
     return len(rows) == records and all(values[0] == 1 for values, _ in rows.values())
 

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""Steps while checkpoints go from host to host (docs/checkpoints-on-hosts.md).
+"""The speed of steps while checkpoints are copied from host to host (docs/checkpoints-on-hosts.md).
 
     bench/steps_while_copying.py [--mb 256] [--mbit 1000] [--seconds 60] [--bin build/bin]
 
 Two workers around a ring on emulated devices, each on a host of its own (a network and a mount
 namespace; the launching host is a third one, so every checkpoint is fetched from one host and sent
-to another). Wires have the rate that is said. The step and the bytes on the launching host's wire
-are read four times a second; a quarter second counts as one with a copy under way where more than
-a tenth of the rate went over that wire. Printed are steps/s with and without one: the medians, and
-the quartiles.
+to another). The wires have the given rate. The step and the bytes on the launching host's wire are
+read four times a second; a quarter second counts as one with a copy if more than a tenth of the
+rate went over that wire. The program prints steps/s with and without a copy: the medians and the
+quartiles.
 """
 import argparse
 import os

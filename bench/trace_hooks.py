@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
-"""What each hook of the tracer costs: one rank of a traced job calls what is hooked in blocks, in turn with the
-tracer measuring and without, and takes the time of its thread's and of its process's processors. Of a step's hooks
-together, the same for a whole step of DistributedDataParallel without a sleep.
+"""The cost of each hook of the tracer. One rank of a traced job calls the hooked functions in
+blocks, alternating between a tracer that measures and one that does not, and measures the processor
+time of its thread and of its process. It does the same for all hooks of a whole step of
+DistributedDataParallel without a sleep.
 
     bench/trace_hooks.py [--rounds 200] [--calls 50] [--python python3] [--json]
 
-Prints microseconds for each: the median over the rounds of the difference within a round, so that a machine that
-is slower for a while adds to neither; and the difference between the least of the rounds with and the least without,
-which is what a machine without other work comes nearest to.
+Prints microseconds for each: the median over the rounds of the difference within a round, so that a
+temporarily slower machine affects both; and the difference between the least times with and
+without, which is closest to an idle machine.
 """
 import argparse
 import json

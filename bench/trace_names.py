@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""Whom the tracer names in training scripts that know nothing of AntDT: plain DistributedDataParallel, accelerate
-and Lightning on processors (bench/traced), each run a job of its own.
+"""Which rank the tracer names in training scripts that know nothing of AntDT: plain
+DistributedDataParallel, accelerate and Lightning on processors (bench/traced). Each run is a job of
+its own.
 
     bench/trace_names.py slow [--runs 20] [--frameworks ddp,accelerate,lightning] [--ranks 3] [--seed 1]
                               [--python VENV/bin/python] [--set KEY=VALUE] [--keep DIR] [--json]
@@ -14,7 +15,7 @@ skip: a rank, chosen by the seed, leaves out one collective of the script's own;
       are runs in which exactly this rank is the culprit, and in which its stack, and that of each other rank, goes
       through the script.
 
-Ends with 0 if each run named whom it should, and nobody else.
+The exit code is 0 if each run named the right rank and no other.
 """
 import argparse
 import json
@@ -37,7 +38,7 @@ START_S = 180
 
 
 class Job:
-    """One job, and who was named in it when."""
+    """One job, and which rank was named in it when."""
 
     def __init__(self, options, directory, framework, *flags, settings=()):
         self.run_dir = directory / "run"
@@ -74,7 +75,7 @@ class Job:
         return True
 
     def until(self, condition, seconds):
-        """Looks until `condition` holds; whether it did."""
+        """Reads the status until `condition` holds; returns whether it did."""
         end = time.monotonic() + seconds
         while time.monotonic() < end:
             if not self.look():

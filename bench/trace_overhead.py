@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""What tracing costs an unmodified script: jobs of protocol torchrun in pairs, with and without
-roles.worker.trace, one after the other. Each rank makes steps of a given length, of which most is a sleep (an
-accelerator's time) and the rest a small network under DistributedDataParallel on Gloo, so that what the hooks add
-is seen in the length of a step.
+"""The cost of tracing for an unmodified script: jobs of protocol torchrun in pairs, with and
+without roles.worker.trace, one after the other. Each rank makes steps of a given length, of which
+most is a sleep (an accelerator's time) and the rest a small network under DistributedDataParallel
+on Gloo, so that the hooks' time shows in the length of a step.
 
     bench/trace_overhead.py [--pairs 10] [--steps 500] [--step-ms 20] [--ranks 2] [--python python3]
 

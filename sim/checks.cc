@@ -11,7 +11,7 @@ namespace {
 
 // A try that failed is repeated after two seconds.
 constexpr Duration kChange = std::chrono::seconds(6);
-// Longer than that the daemon was away, or its machine was suspended.
+// A longer silence means that the daemon was away, or that its machine was suspended.
 constexpr Duration kAway = std::chrono::seconds(1);
 
 }  // namespace
@@ -62,7 +62,7 @@ void Checks::phase_done(const Worker& worker) {
 }
 
 void Checks::decided(Generation generation, std::uint32_t home, const wire::PsDecision& decision) {
-  if (!exact()) return;  // it enters some rows and not others: checkpoints show it
+  if (!exact()) return;  // its servers may differ, which "promise" checks
   servers_.decided(generation, home, decision, [this](std::uint32_t epoch, Record record) {
     return std::pair<unsigned, unsigned>(epoch + 1 - skips_before(epoch, record), epoch + 1);
   });
@@ -71,7 +71,7 @@ void Checks::decided(Generation generation, std::uint32_t home, const wire::PsDe
 void Checks::phase_done(const PsWorker& worker) {
   const Model* const model = servers_.model_of(worker.generation());
   if (model == nullptr || !exact()) return;
-  // The others may be in the next epoch already.
+  // Other members may already be in the next epoch.
   contains(worker.doing(), *model, full(worker.phase().epoch.value + 1), false, "model and ledger");
 }
 
@@ -100,7 +100,7 @@ void Checks::stored(const SharedFiles::Checkpoint& checkpoint) {
            committed(*ledger), true, "saved");
 }
 
-// By the daemon, which waits 10 s for what moves (machine_config).
+// The daemon ends such a process after 10 s without movement (machine_config).
 void Checks::killed(const ctl::JobMachine& machine, const Worker& worker) {
   constexpr Duration kLong = std::chrono::seconds(8);
   const ctl::WorkerProcess* process = machine.lifecycle().find(worker.member().worker);
@@ -180,7 +180,7 @@ void Checks::check_monotone(const ctl::JobMachine& machine) {
   if (lineage == lineage_ && ledger.phase().number == phase_) {
     for (const auto& interval : committed_.intervals()) {
       for (const auto& lost : now.outside(interval)) {
-        // What is skipped after it was committed is not remembered as committed.
+        // A record that is skipped after it was committed is no longer remembered as committed.
         if (skipped_[ledger.phase().epoch.value].outside(lost).empty()) continue;
         world_.violate("monotone", fmt::format("positions {}:{} of phase {} were committed",
                                                lost.from, lost.to, phase_));
@@ -235,7 +235,7 @@ void Checks::ended(const ctl::JobMachine& machine, const SharedFiles& files,
   }
   check_accounts(machine);
   if (files.checkpoints.empty()) return world_.violate("saved", "the model was not kept");
-  if (!exact()) return;  // the last checkpoint is that of all records: see stored()
+  if (!exact()) return;  // the last checkpoint already contains all records: see stored()
   const Model& kept = files.checkpoints.rbegin()->second.state.model;
   contains("the last checkpoint", kept, full(shape_.epochs), true, "exactly once");
   std::uint64_t trained = 0, accounted = 0;
@@ -311,7 +311,7 @@ Checks::Tally Checks::committed(const shard_server::Ledger& ledger) {
       ++tally.most[order[p]];
     }
   }
-  // What was committed and skipped afterwards is not remembered as committed.
+  // A record that is skipped after it was committed is no longer remembered as committed.
   const auto skips = skips_.find(phase.epoch.value);
   if (skips == skips_.end()) return tally;
   const auto epoch = static_cast<std::uint8_t>(phase.epoch.value + 1);

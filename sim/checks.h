@@ -1,25 +1,25 @@
-// What must hold, looked at after every event that could break it.
+// The invariants of a simulated job, checked after every event that could break one.
 //
-//   one hand          a record is in at most one hand: nobody takes what another
-//                     member of the same generation took; what the ledger has
-//                     granted, got back and not yet touched does not overlap
-//   monotone          committed never goes back within a lineage
+//   one hand          at most one worker holds a record: none takes what another
+//                     member of the same generation took, and the ledger's granted,
+//                     returned and untouched records do not overlap
+//   monotone          a committed record stays committed within a lineage
 //   exactly once      a record enters a model once an epoch
 //   model and ledger  when a generation settles, the model of its members is
 //                     what the ledger says is committed; later every living
 //                     holder of that state contains what is committed
 //   saved             a checkpoint's model is what its ledger says is committed
-//   patience          nobody is ended as hung who has read or written all the time, and
-//                     said so
-//   end               nobody hears "end" before all is committed
-//   skipped           what is skipped is handed out no more, and only that is missing
+//   patience          no process is ended as hung while it reads or writes without a
+//                     pause and reports that
+//   end               no member hears "end" before all records are committed
+//   skipped           a skipped record is not handed out again, and no other is missing
 //   accounts          at the end every record was trained once in each epoch, or
 //                     skipped
-//   promise           of servers that promise less than exactly once: what a checkpoint
-//                     has too often, or too seldom, in some of a record's rows is what
-//                     its accounts say is there in part, and the promise allows it
-//   change            the servers that are to be more or fewer wait for nothing when those
-//                     that come are there, the group serves, and nothing fails any more
+//   promise           for servers that promise less than exactly once: if some rows of a
+//                     checkpoint have a record too often or too seldom, its accounts say
+//                     so, and the promise allows it
+//   change            a change of the number of servers waits for nothing once the new
+//                     servers are there, the group serves, and nothing fails any more
 #pragma once
 
 #include <map>
@@ -42,13 +42,14 @@ namespace antdt::sim {
 class Checks {
  public:
   Checks(World& world, shard_server::LedgerConfig ledger, const JobShape& shape);
-  // Records that were trained there are not those that the accounts count. Empty: nowhere.
+  // Training on this host is a violation, because its data differs from the data that the accounts
+  // count. Empty: no such host.
   void no_training_on(std::string host) { other_host_ = std::move(host); }
 
   void took(const Worker& worker, Record record);
   void trained(const Worker& worker, Record record);
   void phase_done(const Worker& worker);
-  // Of servers and their workers.
+  // For parameter servers and their workers.
   void group_began(Generation generation, const Model* from) {
     servers_.group_began(generation, from);
   }
@@ -62,7 +63,7 @@ class Checks {
   void said_end(const ctl::JobMachine& machine, std::uint64_t phase);
   void stored(const SharedFiles::Checkpoint& checkpoint);
   void killed(const ctl::JobMachine& machine, const Worker& worker);
-  // It ends because it was refused. `machine`: of the job daemon, if one runs.
+  // A process ended because it was refused. `machine` is that of the job daemon, null if none runs.
   void gave_up(const ctl::JobMachine* machine, const Program& program);
   void durable(const ctl::JobMachine& machine, const std::vector<std::shared_ptr<Worker>>& living,
                const SharedFiles& files);
@@ -70,13 +71,13 @@ class Checks {
   void faults_are_over() { faults_are_over_ = true; }
 
  private:
-  // How often each record is in a model that contains what is committed. Of one
-  // that is skipped in some epoch: with it and without it.
+  // How often each record is in a model that contains what is committed. A record that is skipped
+  // in some epoch has two counts: with that epoch and without it.
   struct Tally {
     std::vector<std::uint8_t> least, most;
   };
   [[nodiscard]] Tally committed(const shard_server::Ledger& ledger);
-  // After so many whole epochs.
+  // The tally after this many whole epochs.
   [[nodiscard]] Tally full(std::uint32_t epochs) const;
   [[nodiscard]] std::uint8_t skips_before(std::uint32_t epoch, Record record) const;
   const std::vector<Record>& order_of(Epoch epoch);
@@ -105,9 +106,9 @@ class Checks {
   shard_server::IntervalSet committed_;
   Generation settled_;
   bool faults_are_over_ = false;
-  Duration looked_{};  // when
-  Duration idle_{};    // for so long a change of the servers has waited for nothing
-  // By epoch and record: the newest generation when that was first durable.
+  Duration looked_{};  // when these checks last looked at the change
+  Duration idle_{};    // for how long a change of the servers has waited for nothing
+  // By epoch and record: the newest generation at the time when the record's commit became durable.
   std::map<std::uint32_t, std::map<Record, std::optional<Generation>>> skips_;
   std::map<std::uint32_t, shard_server::IntervalSet> skipped_;  // positions, by epoch
 };

@@ -95,7 +95,7 @@ Daemon::Outside Cluster::outside_of_daemon() {
       }};
 }
 
-// What is trained until then is another check's; who goes on needs the right files.
+// Another check looks at what is trained until then; a worker that goes on needs the right files.
 void Cluster::job_ended(const ctl::Outcome& outcome) {
   const bool refused = !other_host_.empty() && outcome.exit_class == "data" && outcome.code == 2;
   if (!refused) checks_.ended(*machine(), files_, outcome);

@@ -1,5 +1,5 @@
-// One job on its hosts: everything wired together, with messages that may be
-// lost, late, twice or in another order, and faults that come when the seed says.
+// One job on its hosts, with everything wired together. Messages may be lost, delayed, duplicated
+// or reordered, and faults come when the seed says.
 #pragma once
 
 #include <memory>
@@ -29,12 +29,12 @@ class Cluster {
 
   void begin();
   [[nodiscard]] bool ended() const { return daemons_.ended(); }
-  // Who does what now: for the transcript of a run that does not end.
+  // What each process is doing now, for the transcript of a run that does not end.
   [[nodiscard]] std::string describe() const;
 
-  // For scripted cases.
+  // What a scripted case makes happen.
   Script script;
-  // The workers in a collective that live.
+  // The live workers that are in a collective.
   [[nodiscard]] std::vector<std::shared_ptr<Worker>> living() const { return hosts_.living(); }
   [[nodiscard]] std::shared_ptr<Worker> worker(WorkerId id) const { return hosts_.worker(id); }
   [[nodiscard]] Daemons& daemons() { return daemons_; }
@@ -53,12 +53,12 @@ class Cluster {
   World& world_;
   const Options options_;
   const DrawnJob job_;
-  Faults faults_;  // that may come now
+  Faults faults_;  // the faults that may happen now
   SharedFiles files_;
   Checks checks_;
   Clocks clocks_;
   Hosts hosts_;
-  const std::string other_host_;  // which has other data; empty: none
+  const std::string other_host_;  // the host whose data differs; empty: none
   Network network_;
   Disk disk_;
   Daemons daemons_;

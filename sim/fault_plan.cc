@@ -24,7 +24,7 @@ bool set_faults(std::string_view name, Faults& f) {
   if (all || name == "operators") f.operator_wish = 3;
   if (all || name == "messages")
     f.lose = 0.02, f.duplicate = 0.02, f.reorder = 0.02, f.delay = 0.01;
-  // With workers that die, so that some come to that host in the middle of training.
+  // Workers die as well, so that some are started on that host in the middle of training.
   if (name == "data") f.other_data = true, f.worker_kill = 6, f.host_crash = 2;
   return all || f.weight() > 0 || f.lose > 0 || name == "none";
 }
@@ -43,7 +43,7 @@ void FaultPlan::begin() {
 }
 
 void FaultPlan::schedule() {
-  // Often close together: what is hard happens while something else heals.
+  // Faults often come close together: the hard cases are faults during healing.
   const Duration pause = rng_.chance(0.3) ? rng_.time({}, milliseconds(100))
                                           : rng_.time(milliseconds(100), seconds(3));
   world_.after(pause * calm_, [this] {
@@ -77,7 +77,7 @@ void FaultPlan::strike() {
   wish();
 }
 
-// Of processes that run; one on a machine that stands still changes nothing.
+// Chooses only among processes that run: a fault on a suspended machine changes nothing.
 std::shared_ptr<Program> FaultPlan::some_program(std::string_view roles) {
   auto all = on_.hosts.programs();
   std::erase_if(all, [&](const auto& p) {
@@ -92,7 +92,8 @@ void FaultPlan::kill_workers() {
   for (; victims > 0; --victims) {
     const auto victim = some_program();
     if (!victim) return;
-    // Between what it says to the one and to the other: staging, a decision.
+    // The server dies between its messages to two peers, while it stages a push or announces a
+    // decision.
     if (shape_.servers > 0 && rng_.chance(0.4)) {
       victim->kill_after_sending(static_cast<std::uint32_t>(rng_.between(1, 20)));
       continue;
@@ -107,7 +108,7 @@ void FaultPlan::hang_a_worker() {
   if (!victim) return;
   world_.say("fault: {}.{} is stopped", victim->member().worker, victim->member().attempt);
   victim->stop();
-  if (rng_.chance(0.3)) return;  // until somebody ends it
+  if (rng_.chance(0.3)) return;  // the process stays stopped until somebody ends it
   world_.after(rng_.time(milliseconds(100), seconds(20)), [this, victim] {
     world_.say("{}.{} goes on", victim->member().worker, victim->member().attempt);
     victim->go_on();
@@ -126,8 +127,8 @@ void FaultPlan::crash_the_daemon() {
   on_.daemons.start_after(rng_.time(milliseconds(50), seconds(5)));
 }
 
-// The last one stands still, or nobody has told it: what it decides and says
-// from now on must be nothing.
+// The previous daemon stands still, or was not told of its successor. What it decides and sends
+// from now on must have no effect.
 void FaultPlan::start_a_second_daemon() {
   Daemon* const last = on_.daemons.newest();
   if (last == nullptr) return;
@@ -208,8 +209,8 @@ void FaultPlan::fill_the_checkpoints_disk() {
   });
 }
 
-// Not the one that training begins from at this moment: what is read after it
-// was checked is what was checked. And not the trained model.
+// Spares the checkpoint from which training begins at this moment, because its content is not
+// checked again when it is read, and the trained model.
 void FaultPlan::spoil_a_checkpoint() {
   const ctl::JobMachine* machine = on_.daemons.machine();
   if (on_.files.checkpoints.empty() || machine == nullptr) return;
@@ -233,7 +234,7 @@ void FaultPlan::cut_a_link() {
 void FaultPlan::wish() {
   Daemon* const daemon = on_.daemons.newest();
   if (daemon == nullptr) return;
-  // More of them often find no room, and fewer make it.
+  // A request for more servers often finds no host with room, and a request for fewer makes room.
   if (shape_.servers > 0 && rng_.chance(0.4)) {
     const std::uint32_t now = daemon->machine()->lifecycle().servers();
     const std::uint64_t least = now > 1 ? now - 1 : 1;
@@ -243,7 +244,7 @@ void FaultPlan::wish() {
   }
   const double which = static_cast<double>(rng_.below(100));
   if (which < 40) {
-    // Servers are few, and moving one is a matter of its own.
+    // There are few servers, and moving one is a case of its own.
     const bool server = shape_.servers > 0 && rng_.chance(0.4);
     const auto someone = some_program(server ? "s" : "sw");
     if (!someone) return;

@@ -1,4 +1,4 @@
-// What goes wrong in a simulated cluster, and when; and what its operators wish for.
+// Decides what fails in a simulated cluster and when, and what its operators order.
 #pragma once
 
 #include <memory>
@@ -16,9 +16,9 @@ namespace antdt::sim {
 
 class FaultPlan {
  public:
-  // What it is done to.
+  // The objects that faults are applied to.
   struct Targets {
-    Faults& faults;  // that may come now
+    Faults& faults;  // the faults that may happen now
     Hosts& hosts;
     Clocks& clocks;
     Network& network;
@@ -29,10 +29,10 @@ class FaultPlan {
   FaultPlan(World& world, const Options& options, const DrawnJob& job, Targets targets);
 
   void begin();
-  // From here on everything that can work does. A stopped process stays stopped: that it is found
-  // and replaced is part of what must happen.
+  // From here on everything that can work does. A stopped process stays stopped: the job must find
+  // and replace it.
   void end();
-  // The first process was started: a host that is not there before ends the job, and should.
+  // The first process was started. If a host is lost before that, the job ends, as it should.
   void placed() { placed_ = true; }
 
  private:
@@ -59,7 +59,7 @@ class FaultPlan {
   const Faults chances_;
   const JobShape shape_;
   const std::uint32_t calm_;
-  const std::uint32_t slots_;  // for workers
+  const std::uint32_t slots_;  // the slots for workers
   Targets on_;
   bool over_ = false;
   bool placed_ = false;

@@ -77,7 +77,7 @@ std::string SharedFiles::keep(const ctl::job::StoreCheckpoint& order, const std:
   return {};
 }
 
-// As one checkpoint: what each server wrote of it.
+// Joins the parts that the servers wrote into one checkpoint.
 bool SharedFiles::take_slices(const ctl::job::StoreCheckpoint& order, std::uint64_t records) {
   const auto found = slices.find(order.written.directory);
   if (found == slices.end() || found->second.size() != order.written.files.size()) return false;

@@ -1,5 +1,5 @@
-// Files of the run that every host sees: checkpoints, whole and unfinished, and how much room there
-// is.
+// The run's files, which all hosts see: complete and incomplete checkpoints, and whether there is
+// room for more.
 #pragma once
 
 #include <functional>
@@ -16,24 +16,24 @@ namespace antdt::sim {
 struct SharedFiles {
   struct Checkpoint {
     Trained state;
-    PsSlices slices;  // where the model is on servers
+    PsSlices slices;  // if the model is on servers
     Lineage lineage;
     std::string ledger_image, accounts_image;
-    bool damaged = false;  // and its checksums show it
+    bool damaged = false;  // and the checksums show the damage
   };
-  std::map<std::string, Trained> written;         // by directory, not complete
-  std::map<std::string, PsSlices> slices;         // likewise
+  std::map<std::string, Trained> written;         // incomplete checkpoints by directory
+  std::map<std::string, PsSlices> slices;         // the same for servers
   std::map<std::string, Checkpoint> checkpoints;  // by name
   bool full = false;                              // nothing more can be written
   bool unread = false;                            // sabotage: servers do not read their slices
 
-  // ---- for the processes of the job. Writing answers what went wrong, or "".
+  // ---- for the processes of the job. write() returns the error, or "".
   [[nodiscard]] std::string write(const std::string& directory, const Trained& state);
   [[nodiscard]] std::string write(const std::string& directory, const PsSlices& own);
-  // Null: it cannot be read.
+  // Returns null if it cannot be read.
   [[nodiscard]] const Trained* read(const std::string& name) const;
   [[nodiscard]] const PsSlices* read_slices(const std::string& name) const;
-  // What training begins with there; null: at the beginning.
+  // The model with which training goes on from this checkpoint; null: training begins at the start.
   [[nodiscard]] const Model* model_in(const std::string& name) const;
 
   // ---- for the job daemon
@@ -41,7 +41,7 @@ struct SharedFiles {
   [[nodiscard]] ctl::job::CheckpointStored store(
       const ctl::job::StoreCheckpoint& order, const ctl::JobSpec& spec,
       const std::function<void(const Checkpoint&)>& stored);
-  // The newest that is whole.
+  // The newest complete checkpoint.
   [[nodiscard]] ctl::job::CheckpointFound newest() const;
 
  private:

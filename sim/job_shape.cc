@@ -9,7 +9,7 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-// From numbers of its own: the others are the same for every kind of job.
+// Drawn from random numbers of its own, so that the other draws are the same for every kind of job.
 void draw_servers(DrawnJob& job, const Options& options) {
   JobShape& shape = job.shape;
   constexpr std::uint64_t kOwn = 0x5e7e75;
@@ -20,7 +20,7 @@ void draw_servers(DrawnJob& job, const Options& options) {
   constexpr std::uint64_t kOwnReplicas = 0x2e911ca5;
   const bool weaker = options.weaker_delivery;
   if (Rng(options.seed ^ kOwnReplicas).chance(0.4) && !weaker) shape.replicas = 2;
-  // A lost server costs more than a lost worker: some jobs are to get far.
+  // A lost server costs more than a lost worker, so some jobs have fewer faults and get far.
   job.calm = static_cast<std::uint32_t>(rng.between(1, 6));
   const std::uint64_t kind = weaker ? rng.between(2, 3) : rng.below(4);
   shape.sync = kind < 2    ? SyncStrategy::kPsBsp

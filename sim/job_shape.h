@@ -14,20 +14,20 @@
 
 namespace antdt::sim {
 
-// What a process of the job knows of it.
+// What each process knows about the job.
 struct JobShape {
   std::uint64_t train_records = 0;
   std::uint64_t eval_records = 0;
   std::uint32_t epochs = 0;
   std::uint32_t global_batch = 0;
-  Duration sample_time{};  // to compute one
+  Duration sample_time{};  // to compute one sample
   Duration write_time{};   // of a checkpoint
   Duration read_time{};
   std::uint32_t servers = 0;  // 0: the workers are in a collective
   SyncStrategy sync = SyncStrategy::kAllReduce;
   std::uint64_t staleness = 0;
   std::uint32_t backups = 0;
-  std::uint32_t replicas = 1;  // processes that are one server
+  std::uint32_t replicas = 1;  // processes of each server
   Delivery delivery = Delivery::kExactlyOnce;
   std::string fingerprint = "f";  // of the data that a worker finds on its host
   [[nodiscard]] wire::DataIdentity data() const {
@@ -40,7 +40,7 @@ struct JobShape {
 struct DrawnJob {
   JobShape shape;
   std::uint32_t workers = 0;
-  std::uint32_t calm = 1;  // faults are so much further apart
+  std::uint32_t calm = 1;  // faults are this many times further apart
 };
 [[nodiscard]] DrawnJob draw_job(Rng& rng, const Options& options);
 

@@ -29,7 +29,7 @@ struct Wanted {
 
 std::uint64_t seed_now = 0;
 
-// A broken check inside a machine ends the process: which seed was it?
+// If a check inside a machine ends the process, the seed is printed.
 void say_seed(int) {
   std::fprintf(stderr, "sim-run: seed %llu aborted\n", static_cast<unsigned long long>(seed_now));
   std::signal(SIGABRT, SIG_DFL);

@@ -1,5 +1,5 @@
-// What goes between the job daemon and the agents. The bodies are those of
-// core/wire; how they become bytes is tested elsewhere.
+// The messages between the job daemon and the agents. Their bodies are those of core/wire; their
+// encoding is tested elsewhere.
 #pragma once
 
 #include <string>
@@ -29,7 +29,7 @@ struct ToAgent {
       body;
 };
 
-// This link does not speak for the job: attach first.
+// This link has not attached to the job yet.
 struct NotAttached {};
 struct Started {
   Member member;
@@ -45,7 +45,7 @@ struct StartRefused {
 };
 struct ToDaemon {
   std::string host;
-  Incarnation to;  // a later one hears nothing of it
+  Incarnation to;  // later incarnations do not receive it
   std::variant<wire::AgentWelcome, wire::Heartbeat, NotAttached, Started, Exited, StartRefused,
                ctl::job::WorkerSaid>
       body;

@@ -1,6 +1,5 @@
-// The model of a simulated worker: how often each record was trained. Whatever
-// a real model is, it is the sum of what was applied to it; so this one shows
-// what every other one would contain.
+// The model of a simulated worker: how often each record was trained. Every real model is the sum
+// of the updates applied to it, so this one shows which updates a real one would contain.
 #pragma once
 
 #include <cstdint>
@@ -29,13 +28,13 @@ struct Model {
   }
 };
 
-// What a checkpoint holds.
+// The content of a checkpoint.
 struct Trained {
   Model model;
   Step step;
 };
 
-// The records of a piece, in the order in which they are consumed.
+// Appends the records of a piece in the order in which they are trained.
 inline void append_records(const wire::Piece& piece, std::vector<Record>& out) {
   const Permutation order(piece.shard_records, piece.order_seed);
   for (std::uint64_t p = piece.from; p < piece.to; ++p) {

@@ -54,7 +54,7 @@ std::uint64_t Network::new_socket(Member of) {
   return sockets_.size() - 1;
 }
 
-// In order, whatever else happens; what finds no room, or nobody, is lost.
+// Delivered in order. A packet that finds no room, or no receiver, is lost.
 void Network::carry(const Program& from, const std::shared_ptr<Program>& to,
                     const std::string& what, Deliver deliver) {
   const auto link = [from = from.member(), to = to ? to->member() : Member{}, found = bool(to)] {

@@ -1,6 +1,6 @@
-// The network between the machines: what is lost, late, twice or in another order, and who does not
-// reach whom. Datagrams go between the job daemon and agents; between workers and servers there are
-// sockets, which keep the order of what they carry.
+// The network between the machines: which packets are lost, late, duplicated or reordered, and who
+// cannot reach whom. Datagrams go between the job daemon and agents; workers and servers use
+// sockets, which keep the order of their packets.
 #pragma once
 
 #include <functional>
@@ -26,7 +26,7 @@ class Network {
   // The name of the job daemon's machine.
   static constexpr const char* kDaemon = "daemon";
 
-  // `faults` are those that may come now.
+  // `faults` are the faults that may happen now.
   Network(World& world, const Faults& faults, Hosts& hosts)
       : world_(world), faults_(faults), hosts_(hosts) {}
 
@@ -35,12 +35,12 @@ class Network {
   void cut(const std::string& a, const std::string& b, Duration how_long);
   void mend() { cuts_.clear(); }
 
-  // Between the job daemon and the agent of `host`, over `link`, one for each direction.
+  // Sends between the job daemon and the agent of `host` over `link`; each direction has a link.
   void send(const std::string& link, const std::string& host, World::Action deliver,
             const std::string& what);
 
   [[nodiscard]] std::uint64_t new_socket(Member of);
-  // To the server at an end point; the answer goes back to the packet's socket.
+  // Sends to the server at an end point; the answer returns to the packet's socket.
   void ask(const Program& from, const std::string& endpoint, PsPacket packet);
   void answer(const Program& from, PsAnswer answer);
 
@@ -54,7 +54,7 @@ class Network {
   Hosts& hosts_;
   std::map<std::string, MonoTime> last_delivery_;               // by link
   std::map<std::pair<Member, Member>, MonoTime> last_carried_;  // from, to
-  std::vector<Member> sockets_;                                 // whose each is
+  std::vector<Member> sockets_;                                 // the owner of each socket
   std::set<std::pair<std::string, std::string>> cuts_;
 };
 

@@ -1,4 +1,4 @@
-// Randomness that follows from a seed alone.
+// Randomness that follows only from a seed.
 #pragma once
 
 #include <cstddef>

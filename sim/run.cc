@@ -5,7 +5,8 @@
 namespace antdt::sim {
 namespace {
 
-// After the end of the job: what is still under way may change nothing.
+// The run goes on for this long after the end of the job: whatever is still under way may change
+// nothing.
 constexpr Duration kAfterwards = std::chrono::seconds(2);
 
 }  // namespace

@@ -1,4 +1,4 @@
-// What a scripted case makes happen in a simulated cluster; each may be empty.
+// The faults of a scripted case in a simulated cluster; each may be empty.
 #pragma once
 
 #include <functional>
@@ -12,15 +12,15 @@ namespace antdt::sim {
 class Worker;
 
 struct Script {
-  // An exchange does not complete at this member yet.
+  // Whether an exchange does not complete at this member yet.
   std::function<bool(const Worker&)> withholds_step;
-  // The state does not arrive at this member yet.
+  // Whether the state does not arrive at this member yet.
   std::function<bool(const Worker&, WorkerId from)> withholds_state;
-  // A message to the daemon is kept for Daemons::release_messages().
+  // Whether a message to the daemon is kept for Daemons::release_messages().
   std::function<bool(const ToDaemon&)> holds_back;
-  // The daemon crashes: what is durable was not said to anybody.
+  // Whether the daemon crashes now: its turn is durable, and nothing of it was sent.
   std::function<bool(const ctl::JobMachine&)> daemon_dies;
-  // A checkpoint is in place, and the journal does not know it yet.
+  // A checkpoint is in place that the journal does not know yet.
   std::function<void()> stored;
 };
 

@@ -1,4 +1,4 @@
-// What a process of the job has around it: the parts of a simulated cluster that it speaks to.
+// The parts of a simulated cluster with which a process of the job communicates.
 #pragma once
 
 namespace antdt::sim {
@@ -18,7 +18,7 @@ struct Surroundings {
   SharedFiles& files;
   Checks& checks;
   const Daemons& daemons;
-  const Faults& faults;  // that may come now
+  const Faults& faults;  // the faults that may happen now
 };
 
 }  // namespace antdt::sim

@@ -1,8 +1,8 @@
-// Virtual time: what is to happen, in order; what did happen, for people; and
-// the first invariant that was broken.
+// Virtual time: the events to come, in order; a log of past events for people; and the first
+// invariant that was broken.
 //
-// Everything in a simulation happens in an event of one World, and whatever is
-// random comes from its Rng: one seed is one run, to the last event.
+// Everything in a simulation happens in an event of one World, and all randomness comes from its
+// Rng: one seed determines the whole run.
 #pragma once
 
 #include <fmt/format.h>
@@ -23,14 +23,15 @@ namespace antdt::sim {
 
 using Action = std::function<void()>;
 
-// Something that may die, or stand still: what is scheduled for it does not happen after its end,
+// Something that may die or stand still. What is scheduled for it does not happen after its end,
 // and waits while it is frozen.
 class Life {
  public:
   Life() : state_(std::make_shared<State>()) {}
   void end() { state_ = std::make_shared<State>(); }
   void freeze() { ++state_->frozen; }
-  // It goes on when it was thawed as often as it was frozen: with what waited meanwhile.
+  // It goes on when it was thawed as often as it was frozen; returns the actions that waited
+  // meanwhile.
   [[nodiscard]] std::vector<Action> thaw() {
     if (state_->frozen == 0 || --state_->frozen > 0) return {};
     return std::exchange(state_->postponed, {});
@@ -50,7 +51,7 @@ class Life {
 struct Violation {
   std::string invariant;
   std::string detail;
-  std::uint64_t event = 0;  // number of the event in which it was seen
+  std::uint64_t event = 0;  // the number of the event in which it was found
 };
 
 class World {
@@ -68,10 +69,10 @@ class World {
   void after(const Life& life, Duration delay, Action action) {
     schedule(now_ + delay, life.watch(), std::move(action));
   }
-  // False when there is nothing more.
+  // Returns false if there is no event left.
   bool run_one();
 
-  // The first one counts.
+  // Only the first violation counts.
   void violate(std::string invariant, std::string detail);
   [[nodiscard]] const std::optional<Violation>& violation() const { return violation_; }
   [[nodiscard]] std::uint64_t events() const { return events_; }
@@ -89,11 +90,11 @@ class World {
     std::optional<std::weak_ptr<Life::State>> life;
     Action action;
   };
-  // The earliest first; of one moment, in the order in which it was scheduled.
+  // The earliest event first; events of one moment in the order in which they were scheduled.
   struct Due {
     MonoTime when;
     std::uint64_t number = 0;
-    std::uint32_t place = 0;  // in scheduled_
+    std::uint32_t place = 0;  // index in scheduled_
     bool operator<(const Due& other) const {
       return std::tie(other.when, other.number) < std::tie(when, number);
     }
@@ -106,7 +107,7 @@ class World {
   MonoTime now_ = kStart;
   std::vector<Due> queue_;  // a heap
   std::vector<Scheduled> scheduled_;
-  std::vector<std::uint32_t> free_;  // places in it
+  std::vector<std::uint32_t> free_;  // free indices in scheduled_
   std::uint64_t numbers_ = 0;
   std::uint64_t events_ = 0;
   std::optional<Violation> violation_;

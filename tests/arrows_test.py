@@ -52,7 +52,7 @@ TRAINER_ARROWS = {
     "ps_server": {"client", "injected", "ps", "ps_link", "ps_server"},
 }
 
-# library -> (what its headers look like, where alone they may be included)
+# library -> (pattern of its headers, the only folders that may include them)
 LIBRARIES = {
     "ZeroMQ": (re.compile(r"^zmq"), ("core/transport/",)),
     "LibTorch": (re.compile(r"^(torch|ATen|c10)/"), ("trainer/torch/", "trainer/kit/", "include/antdt/", "tests/trainer/")),
@@ -65,11 +65,11 @@ PURE = ("ctl/", "shard_server/", "sim/", "trainer/ps/", "trainer/worker/",
 THREADS = re.compile(r"^(thread|mutex|shared_mutex|atomic|condition_variable|future|semaphore|barrier|"
                      r"latch|stop_token|execution|pthread\.h|threads\.h)$")
 
-# one subject all the same, longer than a source should be
+# sources that are longer than allowed although they have one subject
 LONG = {}
 
-# Programs are executed in one place, and shims by Boost.Process. Who forks otherwise copies itself
-# (or becomes the program that it is to be, from its own main thread), and is named here.
+# Programs are executed in one place, and shims by Boost.Process. The other sources that fork, which
+# are named here, make a copy of their process or execute a program from their main thread.
 EXECUTES = re.compile(r"\b(execve?|execvpe?|execl|posix_spawnp?|boost::process\S*)\s*\(|boost/process")
 MAY_EXECUTE = {"core/os/spawn.cc", "antdtd/processes/shim_launcher.cc", "launcher/commands/bench/bench.cc"}
 FORKS = re.compile(r"(?<![\w.])(::)?v?fork\(\)")
@@ -100,7 +100,7 @@ def includes(path):
 
 
 def check_own(root, folder, path, target):
-    """The error of a quoted include, or None."""
+    """Returns the error of a quoted include, or None."""
     if folder == "tests" and (path.parent / target).is_file():
         return None
     head = target.split("/")[0]
@@ -128,7 +128,7 @@ def check_library(name, target):
 
 
 def check_processes(name, text):
-    """The error in the way a source starts processes, or None."""
+    """Yields the errors in how a source starts processes."""
     code = re.sub(r"//[^\n]*", "", text)
     if EXECUTES.search(code) and name not in MAY_EXECUTE:
         yield f"{name}: programs are started by core/os/spawn.h"
@@ -162,7 +162,7 @@ MOST_FILES = 25  # and a README
 
 
 def folders(root):
-    """Folders with sources that have no README, or more files than one looks through."""
+    """Folders with sources that have no README or too many files."""
     for top in (*ARROWS, "scripts", "man", "docs"):
         for folder in [root / top, *sorted(p for p in (root / top).rglob("*") if p.is_dir())]:
             name = folder.relative_to(root).as_posix()

@@ -20,7 +20,7 @@ NO_README = {"tests/antdtd", "tests/cli", "tests/core", "tests/ctl", "tests/jobd
 
 
 def tracked():
-    """Files of the repository, or all that are there where it is none."""
+    """The files of the repository; if this is no repository, all files in it."""
     listed = subprocess.run(["git", "-C", str(ROOT), "ls-files"], capture_output=True, text=True)
     if listed.returncode == 0 and listed.stdout:
         return [ROOT / line for line in listed.stdout.splitlines()]
@@ -33,8 +33,8 @@ SOURCES = [p for p in FILES if p.suffix in (".h", ".cc", ".py")]
 
 
 def exists(path, folder):
-    """Whether a path as documents write it is there: a file, a folder, or the common part of the
-    names of a header and its source. Programs lie in folders of their names."""
+    """Whether a path that a document names exists. The path may be a file, a folder, or the common
+    part of the names of a header and its source."""
     path = path.rstrip("./")
     for base in (ROOT, folder):
         whole = base / path

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Compares the man pages with what --help of the programs says.
 
-Usage: ANTDT_BIN=build/bin man_test.py. An option or a command that one has and
-the other has not is a failure, and so is a page that man cannot set cleanly.
+Usage: ANTDT_BIN=build/bin man_test.py. It fails if only one of the two has an option or a command,
+or if man cannot format a page without warnings.
 """
 import os
 import pathlib
@@ -50,7 +50,7 @@ def page_text(page):
 
 
 def options_described(text):
-    """Options in lines set by a font macro: descriptions, not prose."""
+    """Options in lines that begin with a font macro, which are descriptions and not prose."""
     found = set()
     for line in text.splitlines():
         if re.match(r"\.(B|BI|BR|IP|OP)\b", line):

@@ -1,5 +1,5 @@
 // Linked into test programs that are declared to have one thread (antdt_test ... ONE_THREAD): a
-// program that starts another thread ends here. This symbol comes before libc's.
+// program that starts another thread is aborted here, because this symbol precedes libc's.
 #include <pthread.h>
 
 #include <cstdio>

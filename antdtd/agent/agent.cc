@@ -270,8 +270,8 @@ Result<KnownUser> Agent::user_of(const std::string& key) const {
   return users_->find(key);
 }
 
-// Any user may ask for files of a job that this agent does not know (any more): they are read and
-// written with that user's rights.
+// Any user may ask for files of a job that this agent does not know (or has forgotten): they are
+// read and written with that user's rights.
 Status Agent::may_use_files(const std::string& job, const std::string& key) const {
   ANTDT_TRY(const KnownUser user, user_of(key));
   const JobLinks::Job* known = daemons_->links().find(job);

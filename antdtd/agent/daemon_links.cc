@@ -96,7 +96,7 @@ void DaemonLinks::hello(const wire::Envelope& envelope, const wire::Packet& pack
   const Result<KnownUser> user = handlers_.user_of(packet.user);
   if (!user) return refuse(packet, envelope, wire::RefusalCode::kUser, user.error().message);
   if (envelope.job.empty()) {
-    // A launcher that asks what is free here, before there is a job.
+    // A launcher asks which resources are free here before there is a job.
     wire::AgentWelcome welcome = handlers_.welcome("");
     welcome.version = *version;
     welcome.user = user->identity.name;

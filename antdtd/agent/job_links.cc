@@ -11,7 +11,7 @@ void JobLinks::step(const links::Input& input, links::Effects& out) {
   check_invariants();
 }
 
-// To: attached; as it was, if it is refused.
+// To: attached; unchanged, if the link is refused.
 void JobLinks::on(const links::AttachAsked& input, links::Effects& out) {
   const Job* const known = find(input.job);
   if (known != nullptr && input.user != known->user) {

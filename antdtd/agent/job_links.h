@@ -1,7 +1,7 @@
 // Which link speaks for a job: the fence between incarnations of its daemon. docs/machines.md
 // describes the shape of a machine.
 //
-// Of each job:
+// For each job:
 //
 //   unknown ──AttachAsked──> attached (AdmitLink)
 //   unknown ──JobFound──> away
@@ -10,8 +10,8 @@
 //   attached ──LinkLost──> away
 //   any ──JobForgotten──> unknown
 //
-// The newest incarnation and the user are durable, if the driver makes them so before it acts on an
-// AdmitLink that says so.
+// The newest incarnation and the user are durable if the driver stores them before it acts on an
+// AdmitLink whose is_new is set.
 #pragma once
 
 #include <map>
@@ -31,7 +31,7 @@ struct AttachAsked {
   std::string job;
   Incarnation incarnation;
   std::string peer;      // routing id
-  std::string user;      // whose key the link came with
+  std::string user;      // the owner of the key with which the link was opened
   std::string key = {};  // that key; "" over ipc
 };
 // What an earlier agent on this state directory knew.
@@ -50,7 +50,8 @@ using Input = std::variant<AttachAsked, JobFound, LinkLost, JobForgotten>;
 
 // The link speaks for the job from now on.
 struct AdmitLink {
-  bool is_new = false;  // an incarnation that has not attached before, to be made durable first
+  bool is_new = false;  // an incarnation that attached for the first time; it must be made durable
+                        // first
 };
 struct RefuseLink {
   std::string reason;
@@ -68,8 +69,8 @@ class JobLinks {
   };
   struct Job {
     Incarnation incarnation;   // the highest that attached
-    std::string user;          // whose it is
-    std::optional<Link> link;  // none: its daemon is away
+    std::string user;          // the job's owner
+    std::optional<Link> link;  // none: the job's daemon is away
   };
 
   // Appends to `out`.

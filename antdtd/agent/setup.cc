@@ -79,8 +79,8 @@ Status check_mode(const AgentFlags& flags) {
   return {};
 }
 
-// The address at which others reach this host: the given one, or the interface's, or the one on
-// which the agent listens, if that is a single address.
+// The address at which others reach this host: the given address, or that of the interface, or the
+// address on which the agent listens if that is a single one.
 Result<std::string> reachable_address(const AgentFlags& flags) {
   if (flags.address.starts_with('[')) return host_of(flags.address);
   if (!flags.address.empty()) return flags.address;
@@ -150,7 +150,7 @@ Result<std::optional<CgroupRoot>> cgroups_of(const AgentFlags& flags) {
   return std::nullopt;
 }
 
-// Long before the agent's processes would give it up.
+// Much shorter than the time after which the agent's processes give it up.
 Duration hung_after(const AgentFlags& flags) {
   return from_seconds(flags.orphan_timeout_seconds) / 4;
 }

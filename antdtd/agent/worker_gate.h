@@ -1,4 +1,4 @@
-// Which processes an agent hears, and which it passes messages to. Pure.
+// Which processes an agent accepts messages from, and which it passes messages to. Pure.
 #pragma once
 
 #include <optional>
@@ -8,11 +8,11 @@
 
 namespace antdt::antdtd {
 
-// What a process is told whose messages this agent does not take; none: it takes them.
+// The refusal for a process whose messages this agent does not accept; empty: it accepts them.
 [[nodiscard]] std::optional<wire::Refused> refusal_of(const ProcessKey& key,
                                                       const Supervision& supervision);
-// Whether a message of the job daemon is passed on to it. Of a process that has ended the job
-// daemon hears, or has heard, that it ended.
+// Whether a message of the job daemon is passed on to this process. It is not if the process has
+// ended: the job daemon is told of the end, or knows it.
 [[nodiscard]] bool hears_job_daemon(const ProcessKey& key, const Supervision& supervision);
 
 }  // namespace antdt::antdtd

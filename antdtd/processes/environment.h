@@ -20,21 +20,21 @@ namespace antdt::antdtd {
 // The tracer of Python scripts (python/antdt/trace); empty: there is none.
 struct TracerFiles {
   std::string folder;   // with its sitecustomize.py
-  std::string library;  // libantdt; empty: the dynamic linker knows it
+  std::string library;  // libantdt; empty: the dynamic linker finds it
 };
-// That which belongs to the program `executable`: in a prefix, a wheel or a build tree.
+// The tracer that belongs to the program `executable`: in a prefix, a wheel or a build tree.
 [[nodiscard]] TracerFiles find_tracer(const std::string& executable);
 
 // `agent_env` and the result are "NAME=value". In order:
-//  - variables of other launchers (RANK, WORLD_SIZE, LOCAL_*, GROUP_*, ROLE_*,
-//    MASTER_*, TORCHELASTIC_*, PET_*, SLURM_*, OMPI_*, PMI_*, PMIX_*) and of AntDT
-//    itself (ANTDT_*) are dropped from the agent's environment: left there they
-//    would make a worker believe that it belongs to another group;
+//  - variables of other launchers (RANK, WORLD_SIZE, LOCAL_*, GROUP_*, ROLE_*, MASTER_*,
+//    TORCHELASTIC_*, PET_*, SLURM_*, OMPI_*, PMI_*, PMIX_*) and of AntDT itself (ANTDT_*) are
+//    dropped from the agent's environment, because they would make a worker believe that it belongs
+//    to another group;
 //  - the job's own variables are set;
 //  - ANTDT_SOCKET, ANTDT_JOB_ID, ANTDT_WORKER_ID and ANTDT_ATTEMPT are set last: no
 //    job can give a worker another identity. ANTDT_PROTOCOL is "antdt" unless the
 //    job says otherwise;
-//  - where the job says ANTDT_TRACE=1, the tracer's folder is the first of PYTHONPATH, and
+//  - if the job sets ANTDT_TRACE=1, the tracer's folder is the first of PYTHONPATH, and
 //    ANTDT_LIBRARY is its library;
 //  - OMP_NUM_THREADS=1 if nobody set it: workers that each take every core slow
 //    each other down. For torchrun also TORCH_NCCL_ASYNC_ERROR_HANDLING=1.

@@ -12,7 +12,7 @@
 //   each of them ── ProcessEnded ──> ended ── ExitAcknowledged ──> forgotten, but the newest
 //                                                                  attempt: acknowledged
 //
-// Of a job:
+// For each job:
 //                                  its daemon is silent for too long
 //   (unknown) ──StartWanted──> held ─────────────────────────────────> orphaned
 //                               │  ^─────────its daemon is heard──────────┘
@@ -22,7 +22,7 @@
 // Nothing is durable here: an agent that is started again finds the processes of the one before in
 // its store (ProcessFound).
 //
-// What holds always:
+// Invariants:
 //  - of one worker id at most one attempt runs: a newer one waits until the
 //    older is gone;
 //  - an end is reported again and again until it is acknowledged;

@@ -16,7 +16,7 @@ namespace {
 
 constexpr Duration kDeadline = std::chrono::seconds(20);
 
-// Waits for a message of kind T; others are passed over.
+// Waits for a message of kind T; others are dropped.
 template <class T>
 Result<T> await(transport::IpcDealer& socket) {
   while (socket.wait_readable(kDeadline)) {

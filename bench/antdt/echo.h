@@ -1,5 +1,5 @@
-// A server that answers every fetch at once with one made-up piece and keeps
-// nothing: the limit that ZeroMQ and the clients set for the shard service.
+// A server that answers every fetch at once with the same piece and stores nothing. Its rate is the
+// limit that ZeroMQ and the clients set for the shard service.
 #pragma once
 
 #include <atomic>

@@ -18,7 +18,7 @@ namespace {
 constexpr Duration kStarts = std::chrono::seconds(10);
 constexpr Duration kLook = std::chrono::milliseconds(20);
 
-// At which nobody listens now.
+// An address on which nobody listens now.
 Result<std::string> free_address() {
   const OwnedFd fd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   sockaddr_in address{};

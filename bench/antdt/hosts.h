@@ -1,5 +1,5 @@
-// Agents of this machine that are several hosts to a job, for benchmarks about where its
-// processes run.
+// Agents on this machine that a job sees as several hosts, for benchmarks about where its processes
+// run.
 #pragma once
 
 #include <memory>
@@ -12,11 +12,11 @@
 
 namespace antdt::bench {
 
-// Ends the agents when it goes.
+// Ends the agents when it is destroyed.
 class BenchHosts {
  public:
-  // An agent on 127.0.0.1 for each name; returns when all of them listen. What they say is in
-  // `logs`/NAME.log. The error tells which does not start.
+  // An agent on 127.0.0.1 for each name; returns when all of them listen. Their logs are
+  // `logs`/NAME.log. The error names the agent that does not start.
   [[nodiscard]] static Result<std::unique_ptr<BenchHosts>> start(
       const std::vector<std::string>& names, const std::string& logs);
 

@@ -14,7 +14,7 @@
 namespace antdt::bench {
 namespace {
 
-// Signals are waited for, and a child ends with one: nothing is polled.
+// Waits for signals, one of which also announces the end of a child, so nothing is polled.
 class Waiting {
  public:
   Waiting() {
@@ -37,7 +37,8 @@ class Waiting {
   sigset_t before_{};
 };
 
-// In a process group of its own: a terminal's signal comes once, through us.
+// The job gets a process group of its own, so that a terminal's signal reaches it only once,
+// through this process.
 Result<pid_t> spawn_job(const BenchJob& job) {
   const OwnedFd out(open(job.output.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
   if (!out.is_open()) return fail_errno(ErrorKind::kIo, errno, "cannot write " + job.output);

@@ -1,4 +1,4 @@
-// Runs of this program side by side, for benchmarks that compare whole jobs.
+// Runs this program several times side by side, for benchmarks that compare whole jobs.
 #pragma once
 
 #include <cstddef>
@@ -12,13 +12,13 @@ namespace antdt::bench {
 
 struct BenchJob {
   std::vector<std::string> arguments;  // after the program's name
-  std::string output;                  // file for what it prints, errors included
+  std::string output;                  // file for its output and errors
 };
 
-// Runs all of them, `at_once` at a time, in their order. `ended(index, exit code)` is told
-// of each; the code is 128 plus the signal for one that a signal ended. 0 when all have
-// run. SIGINT, SIGTERM and SIGHUP are passed on to those that run, no other is started,
-// and the result is 128 plus the signal once they have ended.
+// Runs all jobs in their order, `at_once` at a time. `ended(index, exit code)` is called for each;
+// the code is 128 plus the signal if a signal ended the job. Returns 0 when all have run. After
+// SIGINT, SIGTERM or SIGHUP, which is passed on to the jobs that run, no other job is started, and
+// the result is 128 plus the signal once they have ended.
 [[nodiscard]] Result<int> run_jobs(const std::vector<BenchJob>& jobs, std::size_t at_once,
                                    const std::function<void(std::size_t, int)>& ended);
 

@@ -1,4 +1,4 @@
-// A process of a benchmark: this program again, with a hidden command, or another one.
+// A process of a benchmark: this program with a hidden command, or another program.
 #pragma once
 
 #include <sys/types.h>
@@ -10,22 +10,22 @@
 
 namespace antdt::bench {
 
-// Ends its process (SIGTERM) when it goes.
+// Ends its process (SIGTERM) when it is destroyed.
 class BenchProcess {
  public:
-  // `arguments` after the program's name; `environment` ("NAME=value") beside
-  // this process's own. What it prints goes to the file `output`.
+  // `arguments` after the program's name; `environment` ("NAME=value") is added to this process's
+  // own. The process's output goes to the file `output`.
   [[nodiscard]] static Result<BenchProcess> start(const std::vector<std::string>& arguments,
                                                   const std::vector<std::string>& environment,
                                                   std::string output);
-  // Of another program: `command` with its path. Its errors go there, too.
+  // Starts another program: `command` with its path. Its errors go to `output`, too.
   [[nodiscard]] static Result<BenchProcess> start_program(std::vector<std::string> command,
                                                           std::string output);
   BenchProcess(BenchProcess&& other) noexcept;
   BenchProcess& operator=(BenchProcess&&) = delete;
   ~BenchProcess();
 
-  // Waits for its end. What it printed; an error when it failed.
+  // Waits for its end and returns its output; an error if it failed.
   [[nodiscard]] Result<std::string> printed();
   // Whether it has ended by itself.
   [[nodiscard]] bool ended();

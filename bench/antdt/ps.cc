@@ -38,7 +38,7 @@ Result<PsResult> bench_ps(const PsOptions& asked) {
   const TempDir directory;
   PsOptions options = asked;
   options.directory = directory.path();
-  // Processes begin, and make the rows.
+  // Until then processes start and make the rows.
   const auto beginning =
       std::chrono::seconds(2) + 2 * std::chrono::microseconds(options.rows * options.dim / 16);
   options.start_ns = (SteadyClock().now() + beginning).time_since_epoch().count();

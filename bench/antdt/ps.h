@@ -1,5 +1,5 @@
-// `antdt bench ps`: what parameter servers give, with servers and workers that
-// are processes of their own.
+// `antdt bench ps`: the speed of parameter servers, with servers and workers that are processes of
+// their own.
 #pragma once
 
 #include <cstdint>
@@ -13,24 +13,24 @@ namespace antdt::bench {
 struct PsOptions {
   std::uint32_t workers = 2;
   std::uint32_t servers = 1;
-  std::uint64_t keys = 10'000;     // drawn for a batch; those drawn twice count once
-  std::uint64_t rows = 1'000'000;  // of the table
-  std::uint32_t dim = 16;          // floats a row
+  std::uint64_t keys = 10'000;     // keys drawn for a batch; repeated ones count once
+  std::uint64_t rows = 1'000'000;  // rows in the table
+  std::uint32_t dim = 16;          // floats in each row
   std::string rule = "adagrad";
   SyncStrategy sync = SyncStrategy::kPsAsp;
   bool pull_only = false;
-  bool pin = false;  // each server has one core
+  bool pin = false;  // each server gets a core of its own
   double seconds = 5;
-  // Of one process of the bench:
-  std::string directory;  // where the sockets are
+  // For one process of the bench:
+  std::string directory;  // folder of the sockets
   std::uint32_t index = 0;
   std::int64_t start_ns = 0;
 };
 
 struct PsResult {
-  double pulled_per_second = 0;  // rows
+  double pulled_per_second = 0;  // rows a second
   double pushed_per_second = 0;
-  std::uint32_t p50_us = 0;  // of a pull
+  std::uint32_t p50_us = 0;  // latency of a pull
   std::uint32_t p99_us = 0;
 };
 
@@ -38,7 +38,7 @@ struct PsResult {
 [[nodiscard]] std::string to_json(const PsOptions& options, const PsResult& result);
 [[nodiscard]] std::string to_table(const PsOptions& options, const PsResult& result);
 
-// The processes of it.
+// The bench's processes.
 [[nodiscard]] Status run_ps_server(const PsOptions& options);
 [[nodiscard]] Result<std::string> run_ps_worker(const PsOptions& options);  // a line of JSON
 

@@ -37,7 +37,7 @@ Result<ps::Group> group_of(const PsOptions& options) {
   return group;
 }
 
-// The rows of a batch, of the one table.
+// The rows of a batch in the only table.
 struct Batch {
   std::vector<ps::TableKeys> keys;
   std::vector<ps::TableGradient> gradient;
@@ -61,7 +61,7 @@ std::vector<Batch> make_batches(const PsOptions& options) {
   return batches;
 }
 
-// All rows are there before the clock starts: each worker makes its part of them.
+// All rows are made before the clock starts: each worker makes a part of them.
 Status make_rows(const PsOptions& options, ps::WorkerLink& link) {
   for (std::uint64_t first = options.index * options.keys; first < options.rows;
        first += options.workers * options.keys) {
@@ -72,7 +72,7 @@ Status make_rows(const PsOptions& options, ps::WorkerLink& link) {
   return {};
 }
 
-// With bounded staleness nobody is more than this many pushes ahead.
+// With bounded staleness, no worker is more than this many pushes ahead.
 constexpr std::uint64_t kStaleness = 4;
 
 std::uint64_t clock_of(const PsOptions& options, std::uint64_t pushes) {
@@ -81,7 +81,7 @@ std::uint64_t clock_of(const PsOptions& options, std::uint64_t pushes) {
   return 0;
 }
 
-// All threads of this process that begin from now on.
+// Applies to all threads that this process starts from now on.
 Status pin_to_core(std::uint32_t index) {
   cpu_set_t allowed;
   CPU_ZERO(&allowed);

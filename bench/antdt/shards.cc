@@ -38,7 +38,7 @@ Result<launcher::JobConfig> make_config(const ShardsOptions& options, std::int64
             launcher::load_text(text, std::filesystem::current_path() / "bench-shards.toml"));
   config.job.id = "bench-shards-" + new_ulid();
   config.data.shard_records = kShardRecords;
-  // No worker of the job's own: the clients come by themselves.
+  // The job starts no worker: the clients come by themselves.
   if (!options.through_agent) config.roles.worker.count = 0;
   config.roles.worker.command = {std::filesystem::read_symlink("/proc/self/exe").string(),
                                  "bench",
@@ -54,7 +54,7 @@ Result<launcher::JobConfig> make_config(const ShardsOptions& options, std::int64
   return config;
 }
 
-// Joining takes the clients a while: they start to count together.
+// The clients need some time to join; they begin to count together.
 Duration joining_time(const ShardsOptions& options) {
   return std::chrono::seconds(3) + options.clients * std::chrono::milliseconds(40);
 }
@@ -78,7 +78,7 @@ std::uint64_t rss_bytes(pid_t pid) {
   return 0;
 }
 
-// What each of them printed, once all have ended.
+// Returns the output of each client, once all have ended.
 Result<std::vector<std::string>> printed_by(std::vector<BenchProcess>& clients) {
   std::vector<std::string> texts;
   for (BenchProcess& client : clients) {
@@ -118,7 +118,7 @@ Result<ShardsResult> add_up(const std::vector<std::string>& texts, double second
 
 }  // namespace
 
-// What the same clients reach against a server that does nothing.
+// The rate of the same clients with a server that does nothing.
 Result<ShardsResult> bench_echo(const ShardsOptions& options) {
   const TempDir directory;
   const MonoTime start = SteadyClock().now() + joining_time(options);
@@ -142,7 +142,7 @@ Result<ShardsResult> bench_shards(const ShardsOptions& options) {
                                ? std::filesystem::temp_directory_path().string()
                                : options.directory;
   const std::string run = fmt::format("{}/antdt-bench-{}", root, new_ulid());
-  // Joining takes the clients a while: they start to count together.
+  // The clients need some time to join; they begin to count together.
   const Duration joining =
       std::chrono::seconds(3) + options.clients * std::chrono::milliseconds(40);
   const MonoTime start = SteadyClock().now() + joining;
@@ -161,13 +161,13 @@ Result<ShardsResult> bench_shards(const ShardsOptions& options) {
   ANTDT_TRY(
       const launcher::RunControl control,
       launcher::start_job(context, {programs, sockets, run, directory.state_dir, config.job.id}));
-  std::vector<BenchProcess> clients;  // none through the agent, which starts them as workers
+  std::vector<BenchProcess> clients;  // empty with the agent, which starts the clients as workers
   for (std::uint32_t i = 0; i < options.clients && !options.through_agent; ++i) {
     ANTDT_TRY(auto client, start_client(config, control.jobd_socket, i,
                                         fmt::format("{}/logs/client{}.out", run, i)));
     clients.push_back(std::move(client));
   }
-  // The job daemon is looked at while it works.
+  // The job daemon's statistics are read while it works.
   ANTDT_TRY(auto link, launcher::JobLink::open(context, control.jobd_socket));
   const MonoTime end = start + from_seconds(options.seconds);
   const pid_t jobd = FileLock::owner(run + "/jobd.lock").value_or(0);

@@ -1,5 +1,5 @@
-// `antdt bench shards`: what the shard service of a real job daemon can do,
-// its journal on, with clients that are processes of their own.
+// `antdt bench shards`: the speed of the shard service of a real job daemon with its journal, with
+// clients that are processes of their own.
 #pragma once
 
 #include <cstdint>
@@ -11,11 +11,11 @@ namespace antdt::bench {
 
 struct ShardsOptions {
   std::uint32_t clients = 64;
-  std::uint64_t batch = 1;  // shards a request
+  std::uint64_t batch = 1;  // shards in each request
   double seconds = 5;
-  std::uint64_t shards = 1'000'000'000;  // of the data set
-  bool through_agent = false;            // clients speak to an agent, which relays
-  bool echo = false;                     // a server that does nothing instead: the limit
+  std::uint64_t shards = 1'000'000'000;  // shards in the data set
+  bool through_agent = false;            // the clients' messages are relayed by an agent
+  bool echo = false;                     // measure a server that does nothing instead: the limit
   std::string directory;  // where the run (and its journal) is made; empty: $TMPDIR or /tmp
 };
 

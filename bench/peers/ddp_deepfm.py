@@ -1,10 +1,9 @@
 #!/usr/bin/python3
 """The DeepFM of trainer/torch/models, in PyTorch DistributedDataParallel with Gloo.
 
-The measure for AntDT's trainer: the same model, hyperparameters, global batch
-and Criteo file, dense embedding gradients, one compute thread a worker. The
-records are parsed beforehand and lie in memory as tensors, so reading costs
-this program nothing. Prints one JSON object.
+The comparison for AntDT's trainer: the same model, hyperparameters, global batch and Criteo file,
+dense embedding gradients, one compute thread a worker. The records are parsed beforehand and lie in
+memory as tensors, so reading costs this program nothing. Prints one JSON object.
 """
 import argparse
 import json
@@ -25,7 +24,7 @@ FIELDS = NUMBERS + CATEGORIES
 
 
 def size_class(number):
-    """Whole numbers up to 8 by themselves, then four classes a doubling."""
+    """Classes of whole numbers: one for each up to 8, then four for each doubling."""
     if number <= 8:
         return int(number)
     return 8 + int(4 * math.log2(number / 8))

@@ -18,7 +18,7 @@ CONTEXT = 48
 
 
 def member(archive, name):
-    """A file of an archive, without unpacking the others."""
+    """Reads one file of an archive without unpacking the others."""
     with tarfile.open(archive) as tar:
         found = next(m for m in tar if m.name.endswith(name))
         data = tar.extractfile(found).read()
@@ -43,7 +43,7 @@ class Mnist(torch.utils.data.Dataset):
 
 
 class Text(torch.utils.data.Dataset):
-    """Record i is a piece of the text; the second part is another half of it."""
+    """Record i is a piece of the text; the second part is the other half of the text."""
 
     def __init__(self, data, part, count):
         text = member(data / "tinyshakespeare.tar.xz", "/input.txt")

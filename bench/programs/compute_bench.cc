@@ -1,8 +1,8 @@
-// What computing a batch costs when the parameters are rows on servers, against the
-// whole table in the worker: rows_of and compute of a PsModel, without any server,
-// beside compute of the engine that all-reduce trains. Batches as Criteo's: 26 ids, 13
-// numbers, embeddings of 8; the logarithm of an id is spread evenly, as by Zipf's law.
-// Both take turns, so that what else the machine does meets both alike.
+// What computing a batch costs when the parameters are rows on servers, compared with a table that
+// is in the worker: rows_of and compute of a PsModel, without any server, against compute of the
+// engine for all-reduce. Batches are like Criteo's: 26 ids, 13 numbers, embeddings of 8; the
+// logarithm of an id is uniformly distributed, as under Zipf's law. The two take turns, so that
+// other load on the machine affects both equally.
 //
 //   antdt-compute-bench [MODEL, default deepfm] [BATCH, default 1024] [ID_ROWS, default 1000000]
 #include <fmt/format.h>
@@ -50,7 +50,7 @@ T checked(Result<T> result) {
   return std::move(*result);
 }
 
-// Of each round, in ms.
+// Times of each round in ms.
 struct Times {
   std::vector<double> all;
   template <class F>

@@ -1,5 +1,5 @@
-// What a tick of the controller costs: the monitor's view of all workers and the
-// solution's decision, in processor time, for each solution.
+// The cost of a tick of the controller in processor time, for each solution: the monitor's view of
+// all workers, and the solution's decision.
 //
 //   antdt-controller-bench [WORKERS]
 #include <fmt/format.h>

@@ -1,19 +1,19 @@
-// A checkpoint between two hosts beside what one CURVE link gives in bulk
-// (docs/checkpoints-on-hosts.md): a real agent with its file service, and the job daemon's code.
-// What is copied lies in memory (DIRECTORY is to be a tmpfs), so that no disk is measured.
+// Copies a checkpoint between two hosts, and compares that with the bulk rate of one CURVE link
+// (docs/checkpoints-on-hosts.md). It uses a real agent with its file service, and the job daemon's
+// code. The files are in memory (DIRECTORY should be a tmpfs), so that no disk is measured.
 //
-// Each round is, one after the other:
-//   link    messages of 1 MiB to a process that takes them and does nothing with them
-//   push    a checkpoint of this host, until the other one has it under its name
-//   fetch   the same back, until this host has it
-// Printed are the medians in MB/s, the least and the most, and the ratios of the medians; and the
-// processor time that both ends together take for a GB, which tells more where others work on the
-// machine. The exit code is 1 where a ratio is under 0.8.
+// Each round consists of:
+//   link    messages of 1 MiB to a process that reads and drops them
+//   push    a checkpoint of this host, until the other host has it under its name
+//   fetch   the same checkpoint back, until this host has it
+// The program prints the medians in MB/s, the least and the most, and the ratios of the medians. It
+// also prints the processor time that both ends together take for a GB, which says more if other
+// programs use the machine. The exit code is 1 if a ratio is below 0.8.
 //
 //   antdt-copies-bench [MEGABYTES, default 1024] [ROUNDS, default 7] [DIRECTORY, default /dev/shm]
 //
-// Both ends share this machine's cores, which one link can fill. What hosts with cores of their own
-// would see is seen on a link of less than that:
+// Both ends share this machine's cores, which one link can use up. To see what hosts with cores of
+// their own would reach, measure on a slower link:
 //
 //   unshare -rn sh -c 'ip link set lo up; RUN antdt-copies-bench'
 //   RUN: tc qdisc add dev lo root tbf rate 2gbit burst 4mb latency 50ms &&
@@ -70,7 +70,7 @@ void must(const Status& status) {
   std::exit(2);
 }
 
-// That nobody had a moment ago.
+// An end point that was free a moment ago.
 std::string free_end_point() {
   const int fd = ::socket(AF_INET, SOCK_STREAM, 0);
   sockaddr_in address{};
@@ -86,7 +86,7 @@ std::string free_end_point() {
 
 double seconds_since(MonoTime begin) { return to_seconds(SteadyClock().now() - begin); }
 
-// User and system time of a process and of those below it that it has waited for; and its parent.
+// User and system time of a process and of its children that it has waited for, and its parent.
 struct Spent {
   pid_t parent = 0;
   double seconds = 0;
@@ -109,7 +109,7 @@ Spent spent_by(const std::string& pid) {
   return spent;
 }
 
-// By this process and everything below it.
+// The processor time of this process and all its descendants.
 double processor_seconds() {
   std::map<pid_t, Spent> all;
   for (const auto& entry : fs::directory_iterator("/proc")) {
@@ -125,7 +125,7 @@ double processor_seconds() {
   return seconds;
 }
 
-// Ended with this program, or before.
+// A child that is ended with this program, or before.
 class Child {
  public:
   explicit Child(pid_t pid) : pid_(pid) {}
@@ -153,7 +153,7 @@ struct Setting {
   }
 };
 
-// Reads what comes, and answers who says that it was all.
+// Reads all messages, and answers the one that announces the end.
 void take_all(const Setting& s) {
   const SteadyClock clock;
   EventLoop loop(clock);
@@ -173,7 +173,7 @@ void take_all(const Setting& s) {
   loop.run();
 }
 
-// In a copy of this process, which has no thread yet.
+// Runs in a copy of this process, which has no other thread yet.
 pid_t start_sink(const Setting& s) {
   const pid_t pid = ::fork();
   if (pid != 0) return pid;
@@ -204,7 +204,7 @@ void make_keys(Setting& s) {
   fs::copy_file(keys + "/job.pub", keys + "/authorized/job.pub");
 }
 
-// As a writer leaves it and the job daemon completes it.
+// A complete checkpoint, as a writer and the job daemon leave it.
 void make_checkpoint(const Setting& s) {
   const std::string directory = s.here() + "/checkpoints/" + kName;
   must(make_directories(directory, 0700));
@@ -266,7 +266,7 @@ struct Measured {
   std::vector<double> processor;  // seconds a GB
 };
 
-// What a service that has just ended used is known once it was waited for.
+// The processor time of a service is known once it has ended and was waited for.
 constexpr Duration kReaped = std::chrono::milliseconds(300);
 
 template <class F>
@@ -296,7 +296,7 @@ int measure(const Setting& s, int rounds) {
   auto link =
       must(transport::Socket::connect_tcp(context, s.sink_endpoint, s.job, s.server.public_z85));
   std::array<Measured, 3> measured;
-  for (int round = -1; round < rounds; ++round) {  // the first one warms up
+  for (int round = -1; round < rounds; ++round) {  // the first round warms up
     const bool counts = round >= 0;
     measure_one(s, counts, measured[0], [&] { return link_once(s, link); });
     measure_one(s, counts, measured[1], [&] { return push_once(s, context); });

@@ -1,5 +1,5 @@
-// What the real job costs with many workers: virtual seconds played in a second
-// of this program's processor time, and the controller's longest decision.
+// The cost of the real job with many workers: how many virtual seconds this program plays in a
+// second of processor time, and the controller's longest decision.
 //
 //   antdt-fleet-bench [WORKERS [VIRTUAL SECONDS [SOLUTION]]]
 #include <fmt/format.h>
@@ -14,8 +14,8 @@ namespace {
 
 using namespace antdt;
 
-// Steps of about 1.2 s; a tenth of the workers at a third of the others' speed for
-// a tenth of the time, each at a moment of its own.
+// Steps of about 1.2 s. A tenth of the workers have a third of the others' speed for a tenth of the
+// time, each at different moments.
 class Shared final : public fleet::Speeds {
  public:
   fleet::BatchTime at(std::uint32_t worker, double at_s, std::uint64_t /*step*/) const override {

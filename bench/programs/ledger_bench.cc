@@ -1,5 +1,5 @@
-// What one step of the ledger costs, without sockets: a fetch that commits the
-// last grant and asks for the next, as the job daemon would handle it.
+// The cost of one step of the ledger without sockets: a fetch that commits the last grant and asks
+// for the next, as the job daemon would handle it.
 //
 //   antdt-ledger-bench [DIRECTORY for the journal, default .]
 #include <fmt/format.h>

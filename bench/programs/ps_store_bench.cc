@@ -2,9 +2,9 @@
 // forks take (docs/parameter-servers.md, "Cuts"), a checkpoint of the rows, and reading
 // it back. Adagrad, rows of 16 floats.
 //
-// There are three forks: one, one after all rows were written while the first child lived
-// (as it is on a system without huge pages), and one after that was mended. The exit code is 1
-// where the first or the last takes more than 50 ms.
+// There are three forks: one, one after all rows were written while the first child lived (as it is
+// on a system without huge pages), and one after that was mended. The exit code is 1 if the first
+// or the last takes more than 50 ms.
 //
 //   antdt-ps-store-bench [ROWS, default 10000000] [DIRECTORY, default .]
 #include <fmt/format.h>
@@ -34,7 +34,7 @@ using namespace antdt::ps;
 constexpr std::uint32_t kWidth = 16;
 constexpr std::size_t kBatch = 10000;
 
-// Prints what was done, how long it took, and how fast that is in `unit`.
+// Prints what was done, how long it took, and its speed in `unit`.
 class Stopwatch {
  public:
   void lap(const char* what, double amount, const char* unit) {
@@ -75,7 +75,7 @@ void read_all(Store& store, const std::string& directory) {
   }
 }
 
-// For which the parent stood still; `meanwhile` is done while the child lives.
+// How long the parent stood still for the fork. `meanwhile` runs while the child lives.
 double fork_ms(const std::function<void()>& meanwhile) {
   const auto began = std::chrono::steady_clock::now();
   const pid_t child = fork();

@@ -13,7 +13,7 @@ namespace {
 
 const std::vector<std::string> kSolutions = {"none", "dds", "backup-workers", "lb-bsp", "nd", "dd"};
 
-// With --quick: whose difference a situation is about.
+// With --quick: the solutions whose difference the situation shows.
 std::vector<std::string> telling(const std::string& situation) {
   if (situation.ends_with("-classes")) return {"none", "lb-bsp", "dd"};
   if (situation == "pai-4") return {"none", "lb-bsp", "nd"};
@@ -48,14 +48,14 @@ bool wants(const std::vector<std::string>& names, const std::string& name) {
   return names.empty() || std::ranges::find(names, name) != names.end();
 }
 
-// Of a worker's part, in as few micro-batches as fit its memory.
+// The time of a worker's part, in as few micro-batches as fit its memory.
 double part_s(const fleet::BatchTime& time, double part) {
   const double count = time.memory == 0 ? 1 : std::ceil(part / time.memory);
   return count * time.seconds(part / count);
 }
 
-// Of a step in which everybody trains an equal part and the slowest `spared` are not
-// waited for.
+// The time of a step in which each worker trains an equal part and the slowest `spared` workers are
+// not waited for.
 double equal_step_s(const fleet::Speeds& speeds, const fleet::Work& work, std::size_t spared,
                     double now_s, std::uint64_t step) {
   std::vector<double> times;
@@ -118,7 +118,7 @@ Result<std::vector<Cell>> matrix(const Wanted& wanted) {
     std::vector<std::string> solutions = wanted.solutions;
     if (solutions.empty()) solutions = wanted.quick ? telling(situation.name) : kSolutions;
     for (auto it = solutions.begin(); it != solutions.end(); ++it) {
-      if (std::find(solutions.begin(), it, *it) != it) continue;  // said twice
+      if (std::find(solutions.begin(), it, *it) != it) continue;  // it was named twice
       const std::string& solution = *it;
       cells.push_back({situation, solution, why_not(situation, solution)});
     }
@@ -131,8 +131,8 @@ fleet::Work work_of(const Situation& situation) {
   fleet::Work work;
   work.workers = situation.workers;
   work.global_batch = situation.global_batch;
-  // A server reads for one worker after another, so the last one begins later by all of
-  // them, and then has a push, a commit and a decision to wait for.
+  // A server serves one worker after another. So the last worker begins later by the requests of
+  // all, and then waits for a push, a commit and a decision.
   const double served_s = to_seconds(situation.service) * (work.workers + 3);
   work.step_cost_s = situation.sync == "allreduce" ? costs.exchange_s(work.workers)
                                                    : 2 * costs.round_trip_s + served_s;

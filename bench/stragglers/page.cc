@@ -27,7 +27,7 @@ page::BarChart shares(const std::vector<Line>& lines) {
   return chart;
 }
 
-// Jobs of one situation differ in length: told is what as much work would take.
+// The jobs of one situation differ in length, so the chart shows the times for equal work.
 page::BarChart times(const std::vector<Line>& lines) {
   constexpr double kIdeal = 100;
   page::BarChart chart{"Job time, seconds for what the best schedule does in 100 s", {}, 0, kIdeal};

@@ -1,4 +1,4 @@
-// The comparison as a page: the table, each situation's plots, and each run's. Pure.
+// The comparison as a page: the table, and the plots of each situation and each run. Pure.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace antdt::stragglers {
 
-// `command`: how it was made; `runs`: of the lines' middle runs, what each shows.
+// `command`: the command line that made it; `runs`: the views of the lines' median runs.
 [[nodiscard]] std::string comparison_page(const std::vector<Line>& lines,
                                           const std::string& command,
                                           const std::vector<page::RunView>& runs);

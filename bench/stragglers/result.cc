@@ -68,7 +68,7 @@ Result<Measured> measured(const Cell& cell, const fleet::Speeds& speeds,
   line.records_repeated = summary.samples_repeated;
   line.records_lost = summary.samples_lost;
   fleet::Work work = work_of(cell.situation);
-  // What was trained twice is no reason to give it more time.
+  // Records that were trained twice do not add to the ideal time.
   work.samples = static_cast<double>(summary.samples_total);
   line.ideal_seconds = fleet::ideal_seconds(speeds, work);
   return m;

@@ -12,14 +12,14 @@ drill::Device device(std::string name, std::vector<std::string> workers, microse
   drill::Device d;
   d.name = std::move(name);
   d.workers = std::move(workers);
-  d.flat_until = 2;  // as for the first two samples, however few there are
+  d.flat_until = 2;  // the time is the same for one and for two samples
   d.flat = 2 * per_sample;
   d.per_sample = per_sample;
   d.memory = memory;
   return d;
 }
 
-// Alike devices: 64 ms for an equal part of 32 samples.
+// Equal devices: 64 ms for an equal part of 32 samples.
 Situation alike(std::string name, std::string what, double noise = 0.02) {
   Situation s;
   s.name = std::move(name);
@@ -37,7 +37,7 @@ drill::Rule slow(std::vector<std::string> workers, double slowdown) {
   return rule;
 }
 
-// Slow for a tenth of the time: one persistent window of each ten, at a random moment.
+// Slow for a tenth of the time: during one of every ten persistent windows, at a random moment.
 drill::Rule slow_tenths(std::vector<std::string> workers, double slowdown, const Windows& windows) {
   drill::Rule rule = slow(std::move(workers), slowdown);
   rule.every = 10 * windows.persistent;
@@ -73,8 +73,8 @@ Situation two_classes() {
   return s;
 }
 
-// The faster a device, the less it holds at once: the parts that its speed calls for are
-// made of several micro-batches.
+// The faster a device is, the fewer samples fit its memory, so the parts that suit its speed
+// consist of several micro-batches.
 Situation three_classes() {
   Situation s = alike("three-classes",
                       "speeds 1 : 2.5 : 4 (3, 3 and 2 devices), memory for 64, 48 and 32 samples");
@@ -100,7 +100,7 @@ Situation pai(int job, std::string what, const std::string& traces) {
   return s;
 }
 
-// Each request takes a server 2 ms, and s0 6 ms as long as it runs on the first host.
+// Each request takes a server 2 ms; s0 takes 6 ms while it runs on the first host.
 Situation slow_server() {
   Situation s = alike("slow-server", "one of two parameter servers at 1/3 on the host it began on");
   s.sync = "ps-bsp";

@@ -287,9 +287,9 @@ struct Status {
   std::uint64_t servers_count = 0;
   std::uint64_t servers_wanted = 0;    // the number to which the servers are being changed
   std::optional<Ending> outcome = {};  // set when the job begins to end
-  // Of a script of protocol torchrun:
+  // For a script of protocol torchrun:
   std::optional<TracedScript> traced = {};
-  std::optional<HangFound> hang = {};  // the newest
+  std::optional<HangFound> hang = {};  // the newest one
   template <class Self, class V>
   static void fields(Self& m, V& v) {
     v("job", m.job);
@@ -426,9 +426,9 @@ struct Summary {
   std::vector<ServerStatus> servers = {};
   std::optional<Staleness> staleness = {};
   std::optional<Pushes> pushes = {};
-  // Of a script of protocol torchrun:
+  // For a script of protocol torchrun:
   std::optional<TracedScript> traced = {};
-  std::optional<HangFound> hang = {};  // the newest
+  std::optional<HangFound> hang = {};  // the newest one
   template <class Self, class V>
   static void fields(Self& m, V& v) {
     v("schema", m.schema);

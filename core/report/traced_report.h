@@ -1,5 +1,5 @@
-// What a job tells of a script that is traced (docs/torchrun): parts of core/report/job_report.h,
-// which says how fields are named.
+// The part of a job's report about a traced script (docs/torchrun). core/report/job_report.h says
+// how fields are named.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace antdt::report {
 
-// Of a script that is traced: what one of its steps takes, over the transient window.
+// The duration of a traced script's step and its parts, over the transient window.
 struct StepTime {
   double data_ms = 0, compute_ms = 0, wait_ms = 0;
   template <class Self, class V>
@@ -19,9 +19,9 @@ struct StepTime {
   }
 };
 
-// Of a script that is traced: how far it is.
+// The progress of a traced script.
 struct TracedScript {
-  std::uint64_t ranks = 0;  // that a tracer tells of
+  std::uint64_t ranks = 0;  // how many ranks have a tracer that reports
   bool samples_known = false;
   double steps_per_second = 0;
   std::string runs = {};  // "torch 2.5.1, Python 3.11.2"
@@ -34,11 +34,12 @@ struct TracedScript {
   }
 };
 
-// A rank as it stood when the ranks hung.
+// What a rank was doing when the ranks hung.
 struct RankStack {
   std::string worker = {};
   std::string where = {};  // "train.py:52 in main"
-  std::string stack = {};  // of all its threads, as Python writes it; empty: it did not answer
+  std::string stack = {};  // the stacks of all its threads, as Python writes them; empty: it did
+                           // not answer
   template <class Self, class V>
   static void fields(Self& m, V& v) {
     v("worker", m.worker);
@@ -47,10 +48,10 @@ struct RankStack {
   }
 };
 
-// Of a script that is traced: why its ranks wait for one another.
+// Why the ranks of a traced script wait for one another.
 struct HangFound {
   double time_s = 0;
-  bool over = false;      // they went on
+  bool over = false;      // whether they went on
   std::string text = {};  // a sentence
   std::vector<std::string> culprits = {};
   std::vector<RankStack> stacks = {};

@@ -1,5 +1,5 @@
 // The keys of job.toml. Their documentation in job.toml(5) is checked against
-// this table by tests/launcher/man_test.py, keys and defaults both.
+// this table by tests/launcher/man_page_test.cc, keys and defaults both.
 #include "core/checkpoint/model_slices.h"
 #include "core/schema/keys.h"
 

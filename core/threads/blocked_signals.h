@@ -1,6 +1,7 @@
-// Threads that are started where this object lives have all signals blocked, so that signals go to
-// the loop: one to the process ends it if any thread may take it, and the loop reads it only if
-// none may. A thread that blocks them by itself can be struck before its first instruction.
+// While an object of this class lives, threads that are started have all signals blocked, so that
+// signals go to the loop. The loop reads a signal only if every thread blocks it; otherwise the
+// signal may end the process. A thread that blocks signals by itself could be struck before its
+// first instruction.
 #pragma once
 
 #include <csignal>

@@ -13,8 +13,8 @@ namespace antdt::transport {
 
 namespace {
 
-// Requests and replies of ZeroMQ's authentication protocol
-// (https://rfc.zeromq.org/spec/27/), one request a connection.
+// Requests and replies of ZeroMQ's authentication protocol (https://rfc.zeromq.org/spec/27/), with
+// one request for each connection.
 constexpr const char* kZapEndpoint = "inproc://zeromq.zap.01";
 constexpr std::size_t kZapMechanism = 5;
 constexpr std::size_t kZapCredentials = 6;

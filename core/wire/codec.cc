@@ -13,12 +13,12 @@ namespace {
 
 // How deep arrays and maps are nested in a message; no type of ours has more than seven.
 constexpr std::size_t kMostNested = 12;
-// The room that an array's header is believed to need, in bytes for each byte of the message.
-// What it really holds is allocated as it comes.
+// How many bytes to reserve for an array, for each byte of the message, before its elements are
+// read. More is allocated as elements arrive.
 constexpr std::size_t kBelieved = 16;
 
-// msgpack-c calls this for each value, each key and each end, in the order of the bytes. False ends
-// the reading.
+// msgpack-c calls this for each value, each key and each end, in the order of the bytes. Returning
+// false ends the reading.
 class Visitor : public msgpack::null_visitor {
  public:
   Visitor(std::string_view bytes, Target message) : bytes_(bytes.size()), target_(message) {}
@@ -79,7 +79,7 @@ class Visitor : public msgpack::null_visitor {
   bool start_map_key() {
     if (skipped_ > 0) return true;
     in_key_ = true;
-    target_ = {};  // an entry whose key is no string is skipped
+    target_ = {};  // an entry whose key is not a string is skipped
     return true;
   }
   bool end_map_key() {
@@ -92,13 +92,13 @@ class Visitor : public msgpack::null_visitor {
   // A struct or a vector whose parts are being read.
   struct Nested {
     Target target;
-    std::string_view name;  // of the field that it is
-    const Field* fields;    // of a struct
+    std::string_view name;  // the name of the field that it is
+    const Field* fields;    // if it is a struct
     const Field* end;
-    const Field* next;  // what comes next if the peer writes in our order
+    const Field* next;  // the next field, if the peer writes in our order
   };
 
-  // Whether the value that comes belongs anywhere.
+  // Whether the next value belongs to a field.
   [[nodiscard]] bool wanted() const {
     return skipped_ == 0 && !in_key_ && target_.reader != nullptr;
   }
@@ -123,14 +123,14 @@ class Visitor : public msgpack::null_visitor {
     if (field == map.end || field->name != token.text) {
       field =
           std::find_if(map.fields, map.end, [&](const Field& f) { return f.name == token.text; });
-      if (field == map.end) return true;  // a newer peer knows more
+      if (field == map.end) return true;  // a newer peer may send further fields
     }
     name_ = field->name;
     target_ = {static_cast<char*>(map.target.value) + field->offset, field->reader};
     map.next = field + 1;
     return true;
   }
-  // The target of the value that comes; of an optional, the value inside it.
+  // The target of the next value; for an optional, of the value inside it.
   [[nodiscard]] Target inside(Type type) const {
     Target target = target_;
     while (target.reader->inside != nullptr && type != Type::kNil) {
@@ -156,10 +156,10 @@ class Visitor : public msgpack::null_visitor {
   }
 
   std::size_t bytes_;
-  Target target_;  // of the value that comes next
+  Target target_;  // the target of the next value
   std::string_view name_ = "message";
   bool in_key_ = false;
-  std::uint64_t skipped_ = 0;  // how deep inside a value that is skipped
+  std::uint64_t skipped_ = 0;  // how deep the reader is inside a value that is skipped
   std::size_t depth_ = 0;
   std::array<Nested, kMostNested> nested_;
   std::string problem_;

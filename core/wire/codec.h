@@ -127,7 +127,7 @@ void write(MsgpackWriter& out, const T& value) {
 // the variable that it belongs to, and the reader of that variable's type. A reader is a constant
 // table of functions.
 
-// A value without parts, or the beginning of one with parts.
+// A value without parts, or the beginning of a value with parts.
 struct Token {
   enum class Type : std::uint8_t {
     kNil,
@@ -135,7 +135,7 @@ struct Token {
     kUnsigned,
     kNegative,
     kReal,
-    kString,  // or binary: a peer in a language that tells it from text
+    kString,  // or binary, which peers in some languages send for text
     kExtension,
     kArray,
     kMap,
@@ -143,7 +143,7 @@ struct Token {
   Type type = Type::kNil;
   bool boolean = false;
   std::uint64_t unsigned_value = 0;
-  std::int64_t negative_value = 0;  // below 0
+  std::int64_t negative_value = 0;  // if it is below 0
   double real_value = 0;
   std::string_view text = {};  // refers into the input
 };
@@ -156,19 +156,19 @@ struct Target {
 };
 struct Field {
   std::string_view name;
-  std::size_t offset = 0;  // in its struct
+  std::size_t offset = 0;  // of the field in its struct
   const Reader* reader = nullptr;
 };
 struct Reader {
-  // Stores a value without parts. Returns null, or what is wrong with it.
+  // Stores a value without parts. Returns null, or the problem with the value.
   const char* (*take)(void* value, const Token& token) = nullptr;
-  // Of a struct: its fields.
+  // For a struct: its fields.
   const std::vector<Field>& (*fields)() = nullptr;
-  // Of a vector: begin() empties it and reserves room; next() appends an element.
+  // For a vector: begin() empties it and reserves room; next() appends an element.
   void (*begin)(void* value, std::size_t room) = nullptr;
   Target (*next)(void* value) = nullptr;
   std::size_t element_bytes = 0;
-  // Of an optional: gives it a value, and returns the target of that value.
+  // For an optional: gives it a value, and returns the target of that value.
   Target (*inside)(void* value) = nullptr;
 };
 
@@ -260,7 +260,7 @@ const char* take(void* at, const Token& token) {
   } else if constexpr (IsVector<T>::value) {
     return "not an array";
   } else if constexpr (IsOptional<T>::value) {
-    value.reset();  // nil; any other goes inside
+    value.reset();  // nil; any other value is stored inside
     return nullptr;
   } else if constexpr (std::is_enum_v<T>) {
     return take_enum(value, token);
@@ -310,7 +310,7 @@ const Reader& reader_of() {
   return kReader<T>;
 }
 
-// Reads one value, which has to be all of the bytes.
+// Reads one value, which must consist of all the bytes.
 [[nodiscard]] Status read_message(std::string_view bytes, Target message);
 
 }  // namespace detail

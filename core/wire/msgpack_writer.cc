@@ -12,8 +12,8 @@ msgpack::packer<MsgpackWriter> packer(MsgpackWriter& out) { return msgpack::pack
 
 }  // namespace
 
-// What does not fit is appended, so that a chunk of a file is neither cleared before nor copied
-// again for what comes behind it.
+// Data that does not fit is appended, so that a chunk of a file is neither cleared first nor copied
+// again for the data behind it.
 void MsgpackWriter::write_behind(const char* bytes, std::size_t size) {
   const std::size_t room = std::clamp<std::size_t>(size_, 256, 4096);
   bytes_.resize(size_);

@@ -28,7 +28,7 @@ class MsgpackWriter {
     return std::move(bytes_);
   }
 
-  // What the packer calls, several times a value: one comparison and a copy.
+  // The packer calls this several times for each value: it is one comparison and a copy.
   void write(const char* bytes, std::size_t size) {
     if (bytes_.size() - size_ < size) return write_behind(bytes, size);
     std::memcpy(bytes_.data() + size_, bytes, size);

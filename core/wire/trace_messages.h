@@ -1,5 +1,5 @@
-// What is seen of a script that knows nothing of AntDT, from inside its process: between the
-// tracer there (python/antdt/trace) and the job daemon. What its steps take is said in Report.
+// Observations of a script that knows nothing of AntDT, from inside its process: between the tracer
+// there (python/antdt/trace) and the job daemon. The duration of its steps is in Report.
 #pragma once
 
 #include <cstdint>
@@ -10,18 +10,19 @@
 
 namespace antdt::wire {
 
-// Once a second, and sooner when something begins: how far the script is. One-way.
+// The script's progress, sent once a second, and sooner when a collective begins. One-way.
 struct Traced {
   std::uint32_t rank = 0;
   std::uint32_t world_size = 0;
-  Step steps;  // of its optimizer
+  Step steps;  // steps of its optimizer
   std::uint64_t samples = 0;
-  bool samples_known = false;     // a data loader said how large its batches are
-  std::uint64_t collectives = 0;  // that it has entered
-  std::string inside;             // the one that it is in now: "all_reduce"; empty: in none
-  std::string where;              // that it was called from: "train.py:41 in main"
-  std::uint64_t inside_ms = 0;    // since then
-  std::uint64_t cpu_ms = 0;       // that the process has used so far
+  bool samples_known = false;     // whether a data loader told how large its batches are
+  std::uint64_t collectives = 0;  // how many collectives it has entered
+  std::string inside;             // the collective that it is in now, such as "all_reduce"; empty:
+                                  // none
+  std::string where;              // the place of that call: "train.py:41 in main"
+  std::uint64_t inside_ms = 0;    // how long it has been inside
+  std::uint64_t cpu_ms = 0;       // processor time that the process has used so far
   std::string runs;               // "torch 2.5.1, Python 3.11.2"
   ANTDT_MESSAGE("traced") {
     v("rank", m.rank);
@@ -38,7 +39,7 @@ struct Traced {
   }
 };
 
-// Job daemon to tracer: tell where you are. A number that is not higher asks for nothing new.
+// Job daemon to tracer: report your stack. A number that is not higher requests nothing new.
 struct StackWanted {
   std::uint64_t number = 0;
   ANTDT_MESSAGE("stack-wanted") { v("number", m.number); }
@@ -47,7 +48,7 @@ struct StackWanted {
 // One collective that a rank entered.
 struct TracedCall {
   std::string group;         // ranks of a process group, as "0,2"; empty: all ranks
-  std::uint64_t number = 0;  // of the group's collectives, from 1
+  std::uint64_t number = 0;  // number among the group's collectives, from 1
   std::string name;          // "all_reduce float32[4096]"
   std::string where;         // "train.py:41 in main"
   ANTDT_PART {
@@ -59,13 +60,13 @@ struct TracedCall {
   bool operator==(const TracedCall&) const = default;
 };
 
-// The answer.
+// The answer to StackWanted.
 struct StackTold {
   std::uint64_t number = 0;
-  bool inside = false;            // it is in the last of `calls` now
-  std::string where;              // of the main thread, in the script: "train.py:52 in main"
-  std::string stack;              // of all threads, as Python writes it
-  std::vector<TracedCall> calls;  // the newest, oldest first
+  bool inside = false;            // whether it is inside the last of `calls` now
+  std::string where;              // the main thread's place in the script: "train.py:52 in main"
+  std::string stack;              // the stacks of all threads, as Python writes them
+  std::vector<TracedCall> calls;  // the newest calls, oldest first
   ANTDT_MESSAGE("stack-told") {
     v("number", m.number);
     v("inside", m.inside);

@@ -35,8 +35,8 @@ void add_simulate(CLI::App& app, int& exit_code);
 void add_replay(CLI::App& app, int& exit_code);
 void add_bench(CLI::App& app, int& exit_code);  // shards, allreduce
 
-// Exit codes of the program: 1 failed, 2 usage or configuration, 3 cannot place
-// or reach.
+// Exit codes of the program: 1 failed, 2 wrong usage or configuration, 3 a host has no room or
+// cannot be reached.
 [[nodiscard]] int exit_code_of(const Error& error);
 // Prints the error to standard error and returns its exit code.
 int report(const Error& error);

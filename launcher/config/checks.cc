@@ -165,7 +165,7 @@ class Checker {
     workers_of_servers();
   }
 
-  // Settings that a job with its model on servers may not have.
+  // Settings that a job with its model on servers must not have.
   void workers_of_servers() {
     const RoleSection& worker = c_.roles.worker;
     unless(worker.protocol == "antdt", {"roles.worker.protocol", "trainer.sync"},
@@ -271,7 +271,7 @@ class Checker {
                        b.max, c_.roles.worker.min, b.global));
   }
 
-  // A program that is not antdt-trainer may have more of them, and is asked when it is found
+  // A program that is not antdt-trainer may have more names; it is asked once it is found
   // (launcher/commands/run/ask_program.h).
   void own_names() {
     if (may_have_own_names(c_)) return;

@@ -1,4 +1,4 @@
-// What only a program of one's own can know: names that it registered with the C++ kit, and its
+// What only the user's own program can know: the names that it registered with the C++ kit, and its
 // options in [user].
 #pragma once
 
@@ -16,8 +16,9 @@ struct NameProblem {
   std::string key;
   std::string text;  // how to mend it
 };
-// What antdt-trainer does not know of the job: models and optimizers that are not built in, a
-// reader, a metric, a schedule, and, where it is the program, options that it does not read.
+// The names and options that antdt-trainer does not know: models and optimizers that are not built
+// in, a reader, a metric, a schedule, and, if antdt-trainer is the program, options in [user] that
+// it does not read.
 [[nodiscard]] std::vector<NameProblem> unknown_names(const JobConfig& config);
 
 }  // namespace antdt::launcher

@@ -12,7 +12,7 @@ namespace antdt::launcher {
 
 namespace {
 
-constexpr std::size_t kTold = 8;  // how many failures, actions and events are told at most
+constexpr std::size_t kTold = 8;  // how many failures, actions and events are listed at most
 
 std::string at(double seconds) { return "At " + clock_text(seconds); }
 
@@ -79,7 +79,7 @@ std::string told_verdict(const report::WorkerStatus& w) {
   return seen ? w.verdict + ": " + w.straggler->seen : w.verdict;
 }
 
-// With each rank's stack: lines of their own.
+// The hang with each rank's stack, on lines of their own.
 void tell_hang(const report::HangFound& hang, std::vector<std::string>& why) {
   why.push_back(sentence("The ranks hang: " + hang.text));
   for (const report::RankStack& rank : hang.stacks) {

@@ -85,7 +85,7 @@ std::vector<std::string> io_lines(const report::Status& s) {
   return lines;
 }
 
-// Of a script that is traced: what its ranks wait for, and what cannot be told.
+// For a traced script: what its ranks wait for, and what cannot be determined.
 std::vector<std::string> traced_lines(const report::Status& s) {
   std::vector<std::string> lines;
   if (s.hang && !s.hang->over) lines.push_back("hang: " + s.hang->text);
@@ -109,7 +109,7 @@ std::vector<std::string> worker_table(const report::Status& s,
   const bool traced =
       std::ranges::any_of(s.workers, [](const auto& w) { return w.step_time.has_value(); });
   if (traced) {
-    // In place of the batch, which no plan sets here.
+    // Shown instead of the batch, because no plan sets one here.
     const auto ms = [](double value) { return fmt::format("{:.3g}", value); };
     const std::size_t at = 6;
     header.erase(header.begin() + at);

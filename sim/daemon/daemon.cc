@@ -10,12 +10,12 @@ using std::chrono::microseconds;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-// Of this job: failure.host_lost_after.
+// The job's failure.host_lost_after.
 constexpr Duration kHostLostAfter = seconds(6);
-// Often, so that incarnations begin with one: a journal that ships waits for more bytes than come
-// together here.
+// Snapshots are frequent here, so that incarnations begin with one. The real journal waits for more
+// bytes than a simulated run writes.
 constexpr std::uint64_t kTurnsToSnapshot = 200;
-constexpr Duration kDeafAfter = milliseconds(1500);  // Sabotage::kDeaf
+constexpr Duration kDeafAfter = milliseconds(1500);  // until Sabotage::kDeaf begins
 
 }  // namespace
 
@@ -73,7 +73,7 @@ void Daemon::begin() {
 
 void Daemon::crash() {
   if (!runs()) return;
-  // It was writing: the turn is there, or it is not, and so is the snapshot.
+  // The crash came during the commit: the turn may be on the disk or not, and so may the snapshot.
   if (turn_ == Turn::kCommits && world_.rng().chance(0.5))
     std::ignore = commit(world_.rng().chance(0.5));
   if (run_.sabotage == Sabotage::kLyingDisk) {
@@ -194,8 +194,8 @@ void Daemon::skip(std::uint64_t from, std::uint64_t to) {
   });
 }
 
-// After they are durable, so that only the newest incarnation writes them, and
-// before anybody is told.
+// The file is written after the skips are durable, so that only the newest incarnation writes it,
+// and before anybody is told.
 void Daemon::keep_skips() {
   if (!skips_.take_changed()) return;
   run_.disk.skips = skips_.all();
@@ -203,7 +203,7 @@ void Daemon::keep_skips() {
     outside_.skipped(*machine_, skip, true);
 }
 
-// In every lineage once more.
+// Skips are declared again in every lineage.
 void Daemon::declare_skips() {
   const auto due = skips_.take_due(machine_->ledger().phase(), machine_->membership().lineage());
   for (const ctl::job::Skip& skip : due) {

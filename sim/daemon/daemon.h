@@ -1,11 +1,11 @@
-// The job daemon: what it decides is the code that ships (the job machine, its requests and
-// contacts, skips, the pause on a full disk), driven in virtual time with one commit each turn.
+// The simulated job daemon. All its decisions are made by the code that ships (the job machine, its
+// requests and contacts, skips, the pause on a full disk), driven in virtual time with one commit
+// each turn.
 //
-// One object is one incarnation, that is one process. The disk and the
-// checkpoints outlive it, and two incarnations may run at once for a while: the
-// older one ends when it wants to write. A crash may come at any moment; a turn
-// that was being committed is then there whole or not at all, and nothing of it
-// was sent.
+// One object is one incarnation, that is, one process. The disk and the checkpoints outlive it. Two
+// incarnations may run at once for a while: the older one ends at its next write. A crash may come
+// at any moment. A turn whose commit was under way is then on the disk whole or not at all, and
+// none of its messages was sent.
 #pragma once
 
 #include <deque>
@@ -30,9 +30,9 @@ namespace antdt::sim {
 
 class Daemon {
  public:
-  // What every incarnation has: the job, its hosts and its files.
+  // What all incarnations share: the job, its hosts and its files.
   struct Run {
-    ctl::JobMachineConfig config;  // but for the incarnation
+    ctl::JobMachineConfig config;  // everything except the incarnation
     std::vector<std::string> hosts;
     std::uint32_t workers = 0;
     SharedFiles& files;
@@ -41,31 +41,34 @@ class Daemon {
   };
   struct Outside {
     std::function<void(const std::string& host, ToAgent)> to_agent;
-    // After each turn that is durable.
+    // Called after each turn that is durable.
     std::function<void(const ctl::JobMachine&)> durable;
-    // Records are skipped: from now on for this incarnation, once durable for all.
+    // Called when records are skipped: at once for this incarnation, and again, for all, when the
+    // skip is durable.
     std::function<void(const ctl::JobMachine&, const ctl::job::Skip&, bool durable)> skipped;
     std::function<void(const ctl::Outcome&)> ended;
-    // It ended for want of room, or as another one has taken over.
+    // Called when the daemon ended because the disk is full, or because a newer incarnation has
+    // taken over.
     std::function<void()> died;
-    // A message that says a phase is over.
+    // Called when a message says that a phase is over.
     std::function<void(const ctl::JobMachine&, std::uint64_t phase)> said_end;
     std::function<void(const SharedFiles::Checkpoint&)> stored;
-    // A process is to be killed at once, not having been asked to leave.
+    // Called when a process is to be killed at once, without having been asked to leave.
     std::function<void(const ctl::JobMachine&, Member)> killed;
-    // Whether it crashes now: a turn is durable, and nothing of it was sent.
+    // Asked when a turn is durable and before its messages are sent: whether the daemon crashes
+    // now.
     std::function<bool(const ctl::JobMachine&)> dies_before_sending;
   };
   Daemon(World& world, HostClock clock, const Run& run, const Outside& outside);
 
-  // False when there is no room to begin.
+  // Returns false if the disk has no room to begin.
   bool start();
   void crash();
-  // It stands still: stopped, or with its machine (and its clock).
+  // The daemon stands still: it was stopped (SIGSTOP), or its machine and its clock were suspended.
   void freeze(bool with_its_clock);
   void thaw();
   void receive(ToDaemon message);
-  // Given to the machine in a turn of its own, if the daemon runs.
+  // Feeds `input` to the machine in a turn of its own, if the daemon runs.
   void feed_soon(ctl::job::Input input);
   void skip(std::uint64_t from, std::uint64_t to);
 
@@ -73,7 +76,7 @@ class Daemon {
   [[nodiscard]] bool stands_still() const { return process_.stands_still(); }
   [[nodiscard]] bool paused() const { return pause_.paused(); }
   [[nodiscard]] Incarnation incarnation() const { return incarnation_; }
-  // Null while it does not run.
+  // Null while the daemon does not run.
   [[nodiscard]] const ctl::JobMachine* machine() const { return machine_ ? &*machine_ : nullptr; }
 
  private:

@@ -71,13 +71,13 @@ void DaemonOutputs::on(const ctl::lifecycle::StopWorker& o) {
   send(o.host, Stop{o.member, o.grace});
 }
 
-// In files at once, and answered by a later turn: a crash may find a checkpoint that the journal
-// does not know.
+// The files are stored at once, and a later turn answers: after a crash there may be a checkpoint
+// that the journal does not know.
 void DaemonOutputs::on(const ctl::job::StoreCheckpoint& o) {
   daemon_.feed_soon(daemon_.run_.files.store(o, daemon_.run_.config.spec, daemon_.outside_.stored));
 }
 
-// The end of the turn that hears of it declares the skips.
+// The skips are declared at the end of the turn that reads the answer.
 void DaemonOutputs::on(const ctl::job::FindCheckpoint&) {
   daemon_.feed_soon(daemon_.run_.files.newest());
 }
@@ -86,7 +86,7 @@ void DaemonOutputs::on(const ctl::job::PublishNote& o) {
   daemon_.world_.say("note {}: {}", o.kind, o.text);
 }
 
-// Said to anybody when it is durable.
+// The end is announced to others only when it is durable.
 void DaemonOutputs::on(const ctl::lifecycle::EndJob& o) {
   for (const std::string& host : daemon_.run_.hosts) send(host, wire::Detach{});
   outcome_ = o.outcome;

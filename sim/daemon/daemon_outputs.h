@@ -1,5 +1,5 @@
-// What the job machine wants done in a turn: journal records and messages wait for the turn's
-// commit, files are written at once.
+// Carries out what the job machine wants in a turn. Journal records and messages wait for the
+// turn's commit; files are written at once.
 #pragma once
 
 #include <optional>
@@ -20,16 +20,16 @@ class DaemonOutputs {
   explicit DaemonOutputs(Daemon& daemon) : daemon_(daemon) {}
 
   void perform(ctl::job::Effects& effects);
-  // What agents have not confirmed is asked again.
+  // Repeats the requests that agents have not confirmed.
   void repeat_requests();
   void send(const std::string& host, decltype(ToAgent::body) body);
 
-  // While a message of `member` is handled, answers go the way that it came.
+  // While a message of `member` is handled, answers are sent over the host through which it came.
   void handling(Member member, std::string host) { inbound_ = {member, std::move(host)}; }
   void handled() { inbound_.reset(); }
 
-  std::vector<shard_server::JournalEntry> pending;  // for the journal
-  // Says what waits.
+  std::vector<shard_server::JournalEntry> pending;  // entries for the journal
+  // Sends the messages that waited for the commit.
   void release();
   [[nodiscard]] const std::optional<ctl::Outcome>& outcome() const { return outcome_; }
 
@@ -39,7 +39,7 @@ class DaemonOutputs {
   void on(const ctl::lifecycle::StartWorker& o);
   void on(const ctl::lifecycle::StopWorker& o);
   void on(const ctl::lifecycle::PrepareGang&) {}
-  void on(const ctl::job::RememberEntry&) {}  // no part of what the job needs
+  void on(const ctl::job::RememberEntry&) {}  // the simulated job does not need the history
   void on(const ctl::job::StoreCheckpoint& o);
   void on(const ctl::job::FindCheckpoint& o);
   void on(const ctl::job::PublishNote& o);

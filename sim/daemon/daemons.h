@@ -1,5 +1,5 @@
-// Every incarnation of the job daemon, and what becomes of the job: one crashes and the next
-// begins, two may run at once, and an operator's stop is followed by a resume.
+// All incarnations of the job daemon, and the state of the job. One incarnation crashes and the
+// next begins, two may run at once, and an operator's stop is followed by a resume.
 #pragma once
 
 #include <functional>
@@ -21,16 +21,16 @@ class Daemons {
           Daemon::Outside outside);
 
   void make();
-  void start_after(Duration pause);  // unless one runs then
+  void start_after(Duration pause);  // does nothing if a daemon runs by then
   void receive(const ToDaemon& message);
-  // Those that the script held back, to the newest incarnation.
+  // Delivers the messages that the script held back to the newest incarnation.
   void release_messages();
 
-  [[nodiscard]] Daemon* newest() const;  // null: none runs
+  [[nodiscard]] Daemon* newest() const;  // null if none runs
   [[nodiscard]] const ctl::JobMachine* machine() const;
   [[nodiscard]] bool ended() const { return outcome_.has_value(); }
   [[nodiscard]] const std::optional<ctl::Outcome>& outcome() const { return outcome_; }
-  // It ended, or an operator stopped it and has not resumed it yet.
+  // The job ended, or an operator stopped it and has not resumed it yet.
   [[nodiscard]] bool over() const { return ended() || stopped_; }
 
  private:

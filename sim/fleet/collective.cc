@@ -5,7 +5,7 @@
 namespace antdt::fleet {
 namespace {
 
-// As trainer/loop/train_phase.cc and trainer/client/client_core.h.
+// The same value as in trainer/loop/train_phase.cc and trainer/client/client_core.h.
 constexpr double kDataPatienceS = 0.05;
 constexpr double kIdleWaitS = 0.02;
 constexpr Duration kProgressEvery = std::chrono::milliseconds(50);
@@ -25,7 +25,7 @@ const char* Collective::activity(const Worker& worker) const {
 
 double Collective::exchange_s() const { return player_.costs().exchange_s(members_.size()); }
 
-// Void once the group has dissolved, or goes on with something else.
+// Does nothing if by then the group has dissolved or its turn has changed.
 void Collective::after(double seconds, void (Collective::*what)()) {
   player_.world().after(from_seconds(seconds), [this, what, turn = ++turn_] {
     if (turn == turn_) (this->*what)();
@@ -47,7 +47,8 @@ void Collective::join(Worker& worker) {
   player_.say(worker, std::move(join));
 }
 
-// Nobody holds the training state: it is that of the newest checkpoint, or of the start.
+// No member holds the training state: it is read from the newest checkpoint, or training begins at
+// the start.
 void Collective::begin_from_checkpoint() {
   const auto& checkpoint = player_.newest_checkpoint();
   step_ = checkpoint ? checkpoint->written.step : Step{};
@@ -84,7 +85,7 @@ wire::Ready Collective::ready(const Worker& worker) const {
   return ready;
 }
 
-// Comes by rank.
+// Rosters arrive in the order of ranks.
 void Collective::on(Worker& worker, Generation generation, const wire::Settle& settle) {
   if (generation != generation_) {
     ++turn_;
@@ -102,7 +103,7 @@ void Collective::on(Worker& worker, Generation generation, const wire::Settle& s
   worker.share = worker.held;
 }
 
-// Where everybody stands is known to all who were in it.
+// The places of all members are known to all who were in the group.
 void Collective::dissolve() {
   if (members_.empty()) return;
   ++turn_;
@@ -117,8 +118,8 @@ void Collective::recorded(Generation generation, Step step) {
   if (generation == log_.history().generation) log_.forget(step);
 }
 
-// The others wait until they are released. Between two phases, too, its place is what they know of
-// it: its next attempt begins anew.
+// The other members wait until they are released. Between two phases, too, they know only the lost
+// member's place: its next attempt joins without a state.
 void Collective::gone(Worker& worker) {
   if (std::ranges::find(members_, &worker) != members_.end()) dissolve();
 }
@@ -221,7 +222,7 @@ void Collective::conclude() {
   const std::uint64_t turn = turn_;
   for (std::size_t rank = 0; rank < members_.size(); ++rank) {
     conclude_of(*members_[rank], switches, step_s);
-    if (turn != turn_) return;  // what one said has ended the generation
+    if (turn != turn_) return;  // an earlier input in this loop has ended the generation
   }
   plan_changed_ = switches;
   if (checkpoint_ordered_ > checkpoint_) write_checkpoint(checkpoint_ordered_);
@@ -239,8 +240,8 @@ void Collective::conclude_of(Worker& m, bool switches, double step_s) {
   if (player_.now() - m.progress_sent >= kProgressEvery) tell_progress(m, false);
 }
 
-// Which records made the step, as its members' slots say. Told again until it is recorded, so
-// it costs where nobody records it.
+// Records which members' records made the step, as the slots say. The report is repeated until it
+// is recorded, so it costs time if nobody records it.
 void Collective::log_step() {
   if (!player_.is_recorded()) return;
   std::vector<std::uint64_t> places, records;
@@ -269,8 +270,8 @@ void Collective::tell_progress(Worker& m, bool done) {
   player_.say(m, std::move(progress));
 }
 
-// The empty step that makes the last one stable; then everybody says that it is
-// done, or goes, or joins again.
+// After the empty step, which makes the last data step stable, each member reports that the phase
+// is done, leaves or joins again.
 void Collective::finish_phase() {
   step_ = step_.next();
   for (Worker* m : members_) m->records = 0;

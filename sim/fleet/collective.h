@@ -1,6 +1,5 @@
-// Workers that train by all-reduce: a step takes as long as its slowest member's
-// own work, and the collective. What all members of a generation know alike (the
-// step, the records counted) is kept once.
+// Workers that train by all-reduce: a step takes as long as its slowest member's own work, and the
+// collective. What all members of a generation know (the step, the records counted) is kept once.
 //
 //   joined ──Form, Roster──> ready ──Settle, PhaseStart──> steps ──> the phase's end
 //                                                            │
@@ -35,7 +34,7 @@ class Collective final : public Group {
   void on(Worker& worker, Generation generation, const wire::Regroup& regroup);
   void on(Worker& worker, Generation generation, const wire::Abort& abort);
   void on(Worker& worker, Generation generation, const wire::Leave& leave);
-  template <class Other>  // of other kinds of group
+  template <class Other>  // messages for other kinds of group
   void on(Worker&, Generation, const Other&) {}
 
   void join(Worker& worker);
@@ -57,7 +56,7 @@ class Collective final : public Group {
   [[nodiscard]] bool complete() const { return counted_ >= remaining_; }
 
   Player& player_;
-  // Of the training state that holders share.
+  // The step of the training state that holders share.
   Step step_;
   std::uint64_t state_phase_ = 0;
   std::vector<wire::MemberPlace> places_;  // of the base's members, after step_
@@ -68,14 +67,14 @@ class Collective final : public Group {
   // Of the generation that is settled or forms.
   Generation generation_;
   std::vector<Worker*> members_;  // by rank, once settled
-  std::size_t in_phase_ = 0;      // that have begun it
+  std::size_t in_phase_ = 0;      // how many members have begun the phase
   wire::PhaseStart phase_;
   bool training_ = false;
-  bool stops_ = false;  // together, at the end of the step
+  bool stops_ = false;  // the members stop together at the end of the step
   bool plan_changed_ = true;
   std::uint64_t remaining_ = 0, counted_ = 0;
   std::uint64_t checkpoint_ordered_ = 0;
-  std::uint64_t turn_ = 0;  // what was scheduled before is void
+  std::uint64_t turn_ = 0;  // what was scheduled in an earlier turn is void
   MonoTime step_began_{};
 };
 

@@ -31,8 +31,8 @@ Result<DrillSpeeds> DrillSpeeds::make(drill::Emulation emulation,
   return speeds;
 }
 
-// What a rule does is linear in the time and the samples of a batch: three questions
-// tell all of it.
+// A rule's effect is linear in the time and in the samples of a batch, so three questions determine
+// it.
 BatchTime DrillSpeeds::at(std::uint32_t worker, double at_s, std::uint64_t step) const {
   const Worker& w = workers_[worker];
   if (w.injection.empty()) return w.undisturbed;

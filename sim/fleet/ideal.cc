@@ -8,7 +8,7 @@
 namespace antdt::fleet {
 namespace {
 
-// The largest micro-batch within `seconds`, whatever the memory.
+// The largest micro-batch that takes at most `seconds`, if memory were unlimited.
 double samples_in(const BatchTime& time, double seconds) {
   const double at_knee = time.seconds(time.flat_until);
   const double slope = (time.per_sample_s + time.delay_per_sample_s) * time.slowdown;
@@ -22,7 +22,7 @@ double samples_in(const BatchTime& time, double seconds) {
   return below > 0 ? std::min(time.flat_until, (seconds - least) / below) : time.flat_until;
 }
 
-// One step after the other, each as fast as the workers are when it begins.
+// Trains one step after the other, each at the speed that the workers have when it begins.
 class BestSteps {
  public:
   BestSteps(const Speeds& speeds, const Work& work)

@@ -1,15 +1,15 @@
-// The best that any schedule could do: what measured times are compared with. Pure.
+// The best that any schedule could do, with which measured times are compared. Pure.
 //
 // At every moment all workers together train a global batch in the least time T for
 // which the samples that they could each train in T add up to the batch:
 //
 //   sum over workers of most_samples(worker, T) = global batch
 //
-// with the workers' times as they are then, slowdowns included, cut into as many
-// micro-batches as are best and fit the memory, and parts of samples allowed. To T
-// comes what a step costs whoever does what (the collective). Nobody can know times
-// in advance as this does, nor move work within a step without a cost: no schedule of
-// whole steps is faster, but for noise, which is taken at its mean.
+// The workers' times are those of that moment, slowdowns included. A worker's samples are cut into
+// the best number of micro-batches that fit its memory, and parts of samples are allowed. The fixed
+// cost of a step (the collective) is added to T. No real schedule knows times in advance, or moves
+// work within a step without a cost, so no schedule of whole steps is faster. Noise is taken at its
+// mean.
 #pragma once
 
 #include <cstdint>
@@ -22,8 +22,8 @@ namespace antdt::fleet {
 // The most samples that a worker trains in `seconds`, in micro-batches that fit.
 [[nodiscard]] double most_samples(const BatchTime& time, double seconds);
 
-// The T of above for these workers, without what a step costs in any case. `guess`:
-// near it, if anything is known; 0: nothing.
+// The T of above for these workers, without the fixed cost of a step. `guess` is near the result,
+// or 0 if nothing is known.
 [[nodiscard]] double best_step_s(std::span<const BatchTime> workers, double global_batch,
                                  double guess = 0);
 
@@ -33,9 +33,9 @@ struct Work {
   double global_batch = 1;
   double step_cost_s = 0;
 };
-// Of all of it, from the moment at which training begins.
+// The ideal time of the whole job, from the moment at which training begins.
 [[nodiscard]] double ideal_seconds(const Speeds& speeds, const Work& work);
-// The first number of whole steps that takes at least so long then; samples do not count.
+// The smallest number of whole steps that takes at least this long; samples do not count.
 [[nodiscard]] std::uint64_t ideal_steps(const Speeds& speeds, const Work& work, double seconds);
 
 }  // namespace antdt::fleet

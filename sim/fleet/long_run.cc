@@ -30,7 +30,7 @@ using std::chrono::seconds;
 constexpr Duration kDay = hours(24);
 constexpr std::uint32_t kSamples = 100;  // of each worker, a step
 
-// Moves a sample from one worker to the next, around and around.
+// A solution that moves one sample from a worker to the next in every decision, around the ring.
 class Restless final : public ctl::Solution {
  public:
   std::string_view name() const override { return "restless"; }
@@ -85,7 +85,7 @@ std::uint64_t resident_bytes() {
   return resident * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
 }
 
-// How many turns had so many bytes, to a part in sixteen.
+// A histogram: how many turns wrote how many bytes, in classes a sixteenth wide.
 class Sizes {
  public:
   void add(std::uint64_t bytes) {
@@ -129,7 +129,7 @@ ctl::JobMachineConfig machine_of(const LongRun& run) {
   return machine;
 }
 
-// The job daemon's files, and what befalls the job.
+// The job daemon's files, and the failures and operations that happen to the job.
 class Weeks final : public Onlooker {
  public:
   Weeks(const LongRun& run, const std::vector<std::string>& hosts, Journal journal, History history,
@@ -158,7 +158,7 @@ class Weeks final : public Onlooker {
   }
   [[nodiscard]] std::string path(const char* name) const { return run_.directory + "/" + name; }
   [[nodiscard]] sim::Rng& rng() { return player_->world().rng(); }
-  // What is to be done between two turns.
+  // Orders `act` for the moment between two turns.
   void at_turns_end(Act act) { waiting_.push_back(act); }
 
   void say_something();
@@ -207,7 +207,7 @@ void Weeks::begin(Player& player) {
   every(kDay, &Weeks::ask_for_end_of_day);
 }
 
-// ---------------------------------------------------------------- what befalls it
+// ------------------------------------------------------- failures and operations
 
 void Weeks::say_something() {
   player_->order(ctl::job::OperatorAsked{
@@ -220,7 +220,7 @@ void Weeks::fail_one() {
   wire::ProcessExited how;
   const std::uint64_t kind = failed_++ % 4;
   if (kind == 0) how.signal = 9;
-  if (kind == 1) how.signal = 11;  // its records are suspect
+  if (kind == 1) how.signal = 11;  // the records that it trained are suspect
   if (kind == 2) how.code = 76;
   if (kind == 3) how.code = 1;
   if (kind != 0) how.last_lines = std::string(4000, 'x') + "\nsomething went wrong\n";
@@ -321,7 +321,7 @@ void Weeks::end_day() {
 
 namespace {
 
-// In memory: what a disk's syncs cost is not what is looked at.
+// A tmpfs folder, because the cost of a disk's syncs is not measured here.
 class Scratch {
  public:
   Scratch() {

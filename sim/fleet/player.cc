@@ -9,7 +9,7 @@
 namespace antdt::fleet {
 namespace {
 
-// Workers report at moments of their own, in so many bunches.
+// Workers report at different moments, in this number of groups.
 constexpr std::size_t kBunches = 32;
 
 }  // namespace

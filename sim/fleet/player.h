@@ -1,12 +1,11 @@
-// Plays a job with many workers in virtual time: the real job (ctl/job) decides
-// everything, the workers are numbers (worker.h), and nothing is lost on the way.
+// Plays a job with many workers in virtual time. The real job (ctl/job) decides everything, the
+// workers are numbers (worker.h), and no message is lost.
 //
-// Whatever a worker or a host says is an input of the job; what the job wants of
-// them comes back as outputs, which are carried out at once. What takes time is
-// what takes it in a real run: batches, the collective or the servers, a start, a
-// new membership. An Onlooker may keep what the job daemon would write down, and may let
-// processes, hosts and the job daemon itself fail; lost packets, slow disks and the daemons'
-// shells are sim/cluster.h's.
+// Each message of a worker or a host is an input of the job, and the job's outputs are carried out
+// at once. The same things take time as in a real run: batches, the collective or the servers, a
+// start, a new membership. An Onlooker may store what the job daemon would write, and may make
+// processes, hosts and the job daemon fail. Lost packets, slow disks and the daemons' shells are
+// simulated by sim/cluster.h.
 //
 //   processes ──start──> joined ──group──> training ──> the job's end
 #pragma once
@@ -29,24 +28,24 @@
 
 namespace antdt::fleet {
 
-// What is not computing, in seconds. The defaults are estimates for processes of one
-// network, not measurements: bench/simulate_vs_real.py tells how far they are off.
+// The times in seconds of everything except computing. The defaults are estimates for processes of
+// one network, not measurements: bench/simulate_vs_real.py tells how far they are off.
 struct Costs {
   double start_s = 0.5;                // from the start of a process to its join
   double regroup_s = 0.3;              // connecting a new membership and healing it
-  double collective_s = 1e-3;          // of a step
-  double collective_round_s = 0.2e-3;  // of a step, each time that the members double
+  double collective_s = 1e-3;          // of each step
+  double collective_round_s = 0.2e-3;  // of each step, once for each doubling of the members
   double round_trip_s = 1e-3;          // of a pull or a push
 
-  // What all of them do together in a step.
+  // The time of the collective in one step.
   [[nodiscard]] double exchange_s(std::size_t members) const {
     return collective_s +
            collective_round_s * std::bit_width(std::max<std::size_t>(members, 1) - 1);
   }
 };
 
-// How often the job and its workers do what they do by the clock. The defaults are those of real
-// processes; a run of weeks has longer ones, so that it can be played in minutes.
+// The periods of the job's and the workers' clocks. The defaults are those of real processes; a run
+// of weeks has longer periods, so that it can be played in minutes.
 struct Pace {
   Duration tick = std::chrono::milliseconds(100);  // of the job daemon
   std::optional<Duration> decide = {};             // none: as often as the controller wants
@@ -55,15 +54,16 @@ struct Pace {
 
 class Player;
 
-// Sees what the job daemon would write to its files, and may make things happen.
+// Observes what the job daemon would write to its files, and may inject failures.
 class Onlooker {
  public:
   virtual ~Onlooker() = default;
-  // The job is placed, and nothing has happened yet: for what is to be scheduled.
+  // The job is placed and nothing has happened yet: the onlooker may schedule events.
   virtual void begin(Player& player) = 0;
   virtual void persist(const ctl::job::PersistRecord& record) = 0;
   virtual void remember(shard_server::history::Entry entry) = 0;
-  // What the job daemon would commit now; the job stands still and may be ordered about.
+  // The end of a turn, when the job daemon would commit. The job stands still, and may be given
+  // orders.
   virtual void end_turn() = 0;
 };
 
@@ -74,33 +74,33 @@ struct Setup {
   std::uint32_t workers = 1;
   std::uint64_t seed = 1;
   Costs costs;
-  drill::Emulation emulation = {};  // its devices are what the workers say that they compute on
+  drill::Emulation emulation = {};                // the devices that the workers report
   Duration limit = std::chrono::hours(24 * 365);  // of virtual time
-  const Clock* stopwatch = nullptr;               // what the controller's decisions cost
+  const Clock* stopwatch = nullptr;               // measures the controller's decisions
   Pace pace = {};
-  Onlooker* onlooker = nullptr;  // none: nobody is told
+  Onlooker* onlooker = nullptr;  // null: nobody observes
 };
 
 struct Played {
   bool ended = false;     // within the limit
-  ctl::JobReport report;  // as of a real job
+  ctl::JobReport report;  // the same report as a real job's
   double seconds = 0;     // in training phases
   std::uint64_t steps = 0;
   std::uint64_t messages = 0;       // of workers, to the job
-  std::uint64_t journal_bytes = 0;  // that a daemon would have written
+  std::uint64_t journal_bytes = 0;  // that a daemon would have written to its journal
   std::uint64_t decisions = 0;      // of the controller
   double longest_decision_s = 0;    // by the stopwatch
   double all_decisions_s = 0;
 };
 
-// How those who train do it together.
+// How the workers of a job train together.
 class Group {
  public:
   virtual ~Group() = default;
   virtual void hear(Worker& worker, Generation generation, const ctl::job::WorkerMessage& body) = 0;
-  virtual void joined(Worker& worker) = 0;  // its process is ready
+  virtual void joined(Worker& worker) = 0;  // the worker's process is ready
   virtual void gone(Worker& worker) = 0;    // its process has ended
-  // Which records made the steps of `generation` up to this one is recorded.
+  // The records of the steps of `generation` up to this one are in the run's history.
   virtual void recorded(Generation generation, Step step) = 0;
   [[nodiscard]] virtual Step step() const = 0;
   [[nodiscard]] virtual const char* activity(const Worker& worker) const = 0;
@@ -113,7 +113,7 @@ class Player {
   Player(const Player&) = delete;
   Player& operator=(const Player&) = delete;
 
-  // Once.
+  // May be called once.
   [[nodiscard]] Result<Played> play();
 
   // For groups.
@@ -124,13 +124,13 @@ class Player {
   [[nodiscard]] Worker& worker(WorkerId id) { return workers_[id.index]; }
   [[nodiscard]] const drill::Emulation& emulation() const { return setup_.emulation; }
   void say(Worker& worker, ctl::job::WorkerBody body, std::uint64_t seq = 0);
-  void fetch(Worker& worker);  // what its hand wants, if anything
-  // It says goodbye and its process ends.
+  void fetch(Worker& worker);  // fetches the records that the worker's feed wants, if any
+  // The worker sends its bye, and its process ends.
   void leave(Worker& worker, std::uint32_t code);
-  // Whether its micro-batch fits its device; who tries nevertheless dies of it.
+  // Whether the worker's micro-batch fits its device. A worker that tries a larger one dies of it.
   [[nodiscard]] bool fits(const Worker& worker) const;
   void out_of_memory(Worker& worker);
-  // Its own time for `records`, by the speeds; counts as done.
+  // The worker's own time for `records` according to the speeds; the records count as trained.
   [[nodiscard]] double work(Worker& worker, std::uint64_t records);
   [[nodiscard]] const std::optional<ctl::job::StoreCheckpoint>& newest_checkpoint() const {
     return newest_checkpoint_;
@@ -141,15 +141,15 @@ class Player {
   // For the onlooker.
   [[nodiscard]] ctl::JobMachine& machine() { return *machine_; }
   [[nodiscard]] const std::vector<Worker>& workers() const { return workers_; }
-  // An input of its own: what an operator wants, that the history is kept.
+  // An input from the onlooker, such as an operator's order.
   void order(ctl::job::Input input) { feed(std::move(input)); }
-  // The worker's process ends like that; nothing where it does not run.
+  // Ends the worker's process in this way; does nothing if it does not run.
   void kill(WorkerId worker, const wire::ProcessExited& how);
-  // The host is gone with all that runs on it, until it is welcomed again.
+  // The host is lost with everything that runs on it, until it is welcomed again.
   void lose(const std::string& host);
   void welcome(const std::string& host);
   // The job daemon dies between two turns, and the next incarnation replays its journal. kCorrupt:
-  // it comes to another state.
+  // the replay gives another state.
   [[nodiscard]] Status restart_job_daemon(const shard_server::JournalContent& journal,
                                           std::unique_ptr<ctl::Solution> solution);
 

@@ -24,8 +24,8 @@ std::optional<Batches> batches_of(const shard_server::WorkerMoment& w, double fr
                  static_cast<double>(w.data_us + w.compute_us) * kMicro / count};
 }
 
-// By least squares; in proportion where sizes differ too little, or time follows them too
-// loosely (a slowdown moved both), to tell a fixed part.
+// A line by least squares. If sizes differ too little to show a fixed part, or time correlates too
+// weakly with size (a slowdown changed both), time is in proportion to size.
 BatchTime line_through(const std::vector<Batches>& all) {
   double n = 0, x = 0, y = 0, xx = 0, xy = 0, yy = 0;
   double least = all.front().samples, most = least;
@@ -68,7 +68,7 @@ Result<RecordedSpeeds> RecordedSpeeds::make(const shard_server::Series& series,
   std::vector<std::vector<Batches>> recorded(workers);
   std::vector<double> costs;
   for (const shard_server::Moment& moment : series.moments) {
-    std::optional<double> least;  // waited for a step
+    std::optional<double> least;  // the shortest wait in a step
     for (const shard_server::WorkerMoment& w : moment.workers) {
       const auto batches = batches_of(w, speeds.seconds_);
       if (!batches || w.member.worker.index >= workers) continue;

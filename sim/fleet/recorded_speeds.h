@@ -1,15 +1,15 @@
-// The speeds of a run's workers as it recorded them (shard_server/history/series.h), for
-// what another solution would have made of them.
+// The speeds of a run's workers as the run recorded them (shard_server/history/series.h), to
+// simulate the same run under another solution.
 //
-// Of each worker: a line, what a micro-batch of b samples takes on the whole, and over
-// time how much slower or faster than that it was. The line has a fixed part where the
-// recorded batches differ enough to show one; else time is in proportion to samples,
-// which is all that a run with equal batches tells.
+// Each worker has a line (the time of a micro-batch of b samples, over the whole run) and a factor
+// over time (how much slower or faster the worker was at that moment). The line has a fixed part if
+// the recorded batches differ enough to show one; otherwise time is in proportion to samples,
+// because a run with equal batches tells no more.
 //
-// Time is that of training: seconds in which nobody reported (evaluation, restarts) are
-// left out. A worker that did not report for a while was as before, and who trains on
-// after the recording's end is as in its last tenth on average. What chance does to a
-// single batch is not recorded: there is no noise but that of the seconds.
+// Time is training time: seconds in which no worker reported (evaluation, restarts) are left out. A
+// worker that did not report for a while keeps its last factor, and after the recording's end it
+// has the average factor of the last tenth. The randomness of single batches is not recorded, so
+// the only noise is that between the seconds.
 #pragma once
 
 #include <optional>
@@ -22,16 +22,16 @@ namespace antdt::fleet {
 
 class RecordedSpeeds final : public Speeds {
  public:
-  // For workers 0 to `workers` - 1; those that never reported are as the median of the
-  // others. kUsage: nobody reported anything.
+  // For workers 0 to `workers` - 1. A worker that never reported gets the median of the others.
+  // kUsage: no worker reported anything.
   [[nodiscard]] static Result<RecordedSpeeds> make(const shard_server::Series& series,
                                                    std::uint32_t workers);
 
   [[nodiscard]] BatchTime at(std::uint32_t worker, double at_s, std::uint64_t step) const override;
   [[nodiscard]] double noise(std::uint32_t, std::uint64_t) const override { return 1; }
 
-  // What a step cost beside its slowest member's own work, in the median: what the one
-  // that waited least has waited.
+  // The median over the steps of the cost beside the slowest member's own work, which is the
+  // shortest wait of a member in the step.
   [[nodiscard]] double step_cost_s() const { return step_cost_s_; }
   [[nodiscard]] double seconds() const { return seconds_; }  // recorded
 
@@ -42,7 +42,7 @@ class RecordedSpeeds final : public Speeds {
   };
   struct Worker {
     BatchTime time;
-    std::vector<Change> changes;  // rising; empty: as `time`
+    std::vector<Change> changes;  // in rising order of time; empty: always as `time`
     double afterwards = 1;
   };
   std::vector<Worker> workers_;

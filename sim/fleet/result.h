@@ -1,5 +1,5 @@
-// What a simulated (or measured) job says for comparison with others: one line of
-// a table. Pure.
+// The result of a simulated or measured job in one line of a table, for comparison with others.
+// Pure.
 #pragma once
 
 #include <optional>
@@ -15,7 +15,7 @@ struct Comparison {
   std::string solution;
   std::uint32_t workers = 0;
   double job_seconds = 0;    // of training
-  double ideal_seconds = 0;  // of the best that any schedule could do (ideal.h)
+  double ideal_seconds = 0;  // of the best possible schedule (ideal.h)
   std::optional<double> speedup_over_none;
   std::uint64_t actions = 0;  // that were applied
   std::uint64_t records_repeated = 0;
@@ -26,7 +26,7 @@ struct Comparison {
 };
 
 [[nodiscard]] std::uint64_t applied_actions(const Played& played);
-// A list of objects, with share_of_ideal; null for what is not known.
+// A list of objects, with share_of_ideal; unknown values are null.
 [[nodiscard]] std::string to_json(const std::vector<Comparison>& all);
 
 }  // namespace antdt::fleet

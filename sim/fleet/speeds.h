@@ -1,5 +1,4 @@
-// How fast the workers of a simulated job are. Pure: the same question has the
-// same answer, whoever asks and how often.
+// How fast the workers of a simulated job are. Pure: the answer depends only on the question.
 #pragma once
 
 #include <cstdint>
@@ -8,8 +7,8 @@
 
 namespace antdt::fleet {
 
-// Time of a micro-batch of b samples: flat up to flat_until samples, then
-// per_sample more for each. Where `slowed` it takes (that + delay + delay_per_sample
+// Time of a micro-batch of b samples in seconds: flat up to flat_until samples, then per_sample
+// more for each. If `slowed`, it takes (that + delay + delay_per_sample
 // * b) * slowdown. Seconds.
 struct BatchTime {
   double flat_s = 0;
@@ -29,11 +28,11 @@ struct BatchTime {
 class Speeds {
  public:
   virtual ~Speeds() = default;
-  // Of worker number `worker`, `at_s` seconds after it began to train, in `step` of the
-  // job: without noise.
+  // The time of worker number `worker`, `at_s` seconds after it began to train, in `step` of the
+  // job, without noise.
   [[nodiscard]] virtual BatchTime at(std::uint32_t worker, double at_s,
                                      std::uint64_t step) const = 0;
-  // What chance does to its batch number `batch`: a factor with mean 1.
+  // The random factor of its batch number `batch`, with mean 1.
   [[nodiscard]] virtual double noise(std::uint32_t worker, std::uint64_t batch) const = 0;
 };
 

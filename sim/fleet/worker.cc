@@ -15,7 +15,8 @@ std::uint64_t microseconds(double seconds) {
 
 }  // namespace
 
-// Entries rise by worker; where nobody is missing its own is at its index.
+// Entries are in rising order of workers; if no worker is missing, a worker's entry is at its
+// index.
 void Worker::take_up(const wire::Plan& plan) {
   const auto& entries = plan.entries;
   auto own =

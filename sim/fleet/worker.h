@@ -1,9 +1,8 @@
-// A worker of a simulated fleet: which records it has in hand, its share of a
-// step, and what it has measured since its last report. It computes nothing: how
-// long it takes is a number.
+// A worker of a simulated fleet: the records that it holds, its share of a step, and what it has
+// measured since its last report. It computes nothing: its speed is a number.
 //
-// The records in hand are the real ones (trainer/client/shard_feed.h); what a
-// worker's process does besides, and every lost or late packet, is for sim/.
+// It holds its records in the code that ships (trainer/client/shard_feed.h). The rest of a worker's
+// process, and lost or late packets, are simulated in sim/members and sim/servers.
 #pragma once
 
 #include <cstdint>
@@ -35,25 +34,25 @@ struct Worker {
 
   // Of its group.
   Generation generation;  // the newest that it was told of
-  Generation settled;     // whose training state it holds
-  bool in_group = false;  // or in one that forms
+  Generation settled;     // the generation whose training state it holds
+  bool in_group = false;  // in a group, or in one that forms
   std::uint32_t rank = 0;
   std::uint64_t phase = 0;
   PartOfStep share;
-  PartOfStep held;  // newest plan, from the end of a step on
+  PartOfStep held;  // the newest plan; changes at the end of a step
   std::uint64_t place = 0;
   std::uint64_t stable_place = 0;
-  std::optional<std::uint32_t> leaves;  // with this code, at the end of a step
+  std::optional<std::uint32_t> leaves;  // it leaves with this exit code at the end of the step
   client::ShardFeed feed;
 
   // Of the step.
   std::uint64_t records = 0;
   double own_s = 0;
   bool short_of_data = false;
-  bool waits_for_data = false;  // more may come
+  bool waits_for_data = false;  // more records may come
   std::uint64_t batches = 0;    // micro-batches so far
 
-  // How much it keeps in hand, as trainer/loop/hold.h.
+  // How many records it holds in advance, as in trainer/worker/hold.h.
   MonoTime hold_set{};
   std::uint64_t hold_place = 0;
 
@@ -64,12 +63,12 @@ struct Worker {
   std::uint64_t samples_total = 0;
   wire::TimeAccount account;
 
-  void take_up(const wire::Plan& plan);  // what it is to hold
+  void take_up(const wire::Plan& plan);  // takes up its entry of the plan
   void begin_phase(std::uint64_t number, MonoTime now);
-  // Takes what its share wants and is in hand.
+  // Takes the records of its share, as far as it holds them.
   void take();
   void measured(double wait_s, bool counts, MonoTime now);
-  // After a step, or under another plan.
+  // Called after a step, or when the plan changes.
   void set_hold(MonoTime now, bool at_once);
   [[nodiscard]] wire::Metrics metrics(Step step, const char* activity, MonoTime now);
 };

@@ -1,9 +1,9 @@
-// What outlives the job daemon on its disk, as shard_server/journal/journal.h and
-// RUN/skips.json keep it, and how much room there is.
+// The job daemon's disk: what is in shard_server/journal/journal.h's database and RUN/skips.json,
+// and whether there is room.
 //
-// A turn is there whole or not at all: SQLite drops what is torn at the end of
-// its log, and with synchronous=FULL nothing that it called written is lost.
-// Who is not the newest incarnation writes nothing.
+// A turn is on the disk whole or not at all: SQLite drops a torn end of its log, and with
+// synchronous=FULL it loses nothing that it has confirmed. An incarnation that is not the newest
+// writes nothing.
 #pragma once
 
 #include <cstdint>
@@ -22,23 +22,23 @@ class Disk {
  public:
   enum class Wrote { kDone, kNoRoom, kTakenOver };
 
-  // `fences`: against older incarnations, as it must.
+  // `fences`: older incarnations are kept from writing, as they must be.
   Disk(Rng& rng, bool fences) : rng_(rng), fences_(fences) {}
 
-  // A new incarnation begins; none where there is no room for that.
+  // A new incarnation begins; empty if there is no room for it.
   [[nodiscard]] std::optional<Incarnation> open();
   [[nodiscard]] Wrote append(Incarnation by, const std::vector<shard_server::JournalEntry>& turn);
   [[nodiscard]] Wrote snapshot(Incarnation by, std::vector<shard_server::JournalEntry> sections);
   [[nodiscard]] const shard_server::JournalContent& journal() const { return journal_; }
   [[nodiscard]] Incarnation newest() const { return incarnation_; }
 
-  // Somebody takes all the room there is, or gives it back.
+  // Other programs fill the disk, or free it again.
   void set_full(bool full) { full_ = full; }
   [[nodiscard]] bool full() const { return full_; }
   [[nodiscard]] bool has_ballast() const { return ballast_; }
   bool restore_ballast() { return ballast_ = ballast_ || !full_; }
 
-  // For sabotage: a disk that forgets what it called written.
+  // For sabotage: the disk loses writes that it has confirmed.
   void forget() {
     journal_ = older;
     ledger.clear();
@@ -59,7 +59,7 @@ class Disk {
   shard_server::JournalContent journal_;
   bool full_ = false;
   bool ballast_ = true;
-  std::uint64_t spare_ = 0;  // writes that the freed ballast still takes
+  std::uint64_t spare_ = 0;  // writes for which the freed ballast still has room
 };
 
 }  // namespace antdt::sim

@@ -135,7 +135,7 @@ void Host::run(const antdtd::supervision::Effect& effect) {
   }
 }
 
-// The shim is started by the agent and goes on without it.
+// The agent starts the shim, which goes on without it.
 void Host::launch(Member member, const antdtd::StartRequest& start) {
   store_[member] = {start, 0, {}, nullptr};
   machine_.after(world_.rng().time(milliseconds(20), milliseconds(500)), [this, member] {
@@ -166,7 +166,7 @@ void Host::program_exited(Program& program, int code, int signal) {
   const auto found = store_.find(program.member());
   if (found == store_.end() || found->second.status) return;
   found->second.status = antdtd::ExitStatus{code, signal, "", ""};
-  // Its last words go before its end.
+  // Its last messages arrive before its end.
   agent_process_.after(milliseconds(2),
                        [this, member = program.member(), status = *found->second.status] {
                          apply(antdtd::supervision::ProcessEnded{key_of(member), status});
@@ -211,7 +211,7 @@ void Host::relay(ctl::job::WorkerSaid message) {
   if (agent_->kept.size() > antdtd::Outbox::kMaxMessages) agent_->kept.pop_front();
 }
 
-// False: it is refused.
+// Returns false if the input is refused.
 bool Host::tell_links(const antdtd::links::Input& input) {
   antdtd::links::Effects wanted;
   agent_->links.step(input, wanted);
@@ -284,7 +284,7 @@ void Host::deliver(const ctl::job::SendToWorker& message) {
 // ------------------------------------------------------------------ with workers
 
 void Host::answer(const Program& program, Told message) {
-  // In order: ipc keeps it.
+  // ipc keeps the order.
   const auto found = store_.find(program.member());
   if (found == store_.end()) return;
   machine_.after(microseconds(100),

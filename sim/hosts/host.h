@@ -1,6 +1,6 @@
-// A machine with an agent: what an agent decides is the code that ships (supervision, the links of
-// job daemons, the gate of workers, sums of reports), driven in virtual time. What is in files, and
-// the processes, outlive the agent; nothing but the files outlives the machine.
+// A machine with an agent. All the agent's decisions are made by the code that ships (supervision,
+// the links of job daemons, the gate of workers, sums of reports), driven in virtual time. Files
+// and processes outlive the agent; only files outlive a power failure of the machine.
 #pragma once
 
 #include <deque>
@@ -31,9 +31,9 @@ class Host {
   void crash_agent();
   void start_agent();
   void lose_power();
-  // `clock` is where its monotonic clock begins.
+  // The machine starts; `clock` is the first value of its monotonic clock.
   void power_on(bool disk_is_empty, MonoTime clock);
-  // The machine stands still, its clock too; what is sent to it waits.
+  // The machine and its clock stand still; messages to it wait.
   void suspend();
   void wake();
 
@@ -48,7 +48,7 @@ class Host {
   [[nodiscard]] bool agent_runs() const { return agent_.has_value(); }
   [[nodiscard]] std::uint32_t slots() const { return slots_; }
   [[nodiscard]] std::vector<std::shared_ptr<Program>> living() const;
-  // One that lives, for which it is so; or null.
+  // A live process for which `condition` is true, or null.
   template <class Condition>
   [[nodiscard]] std::shared_ptr<Program> find(Condition condition) const {
     for (const auto& [member, stored] : store_) {
@@ -59,10 +59,10 @@ class Host {
   }
 
  private:
-  // A directory of the agent's store: who was started, and how it ended.
+  // A directory of the agent's store: which process was started, and how it ended.
   struct Stored {
     antdtd::StartRequest start;
-    std::uint32_t pid = 0;  // 0: its shim has not said so yet
+    std::uint32_t pid = 0;  // 0: the shim has not reported it yet
     std::optional<antdtd::ExitStatus> status;
     std::shared_ptr<Program> process;
   };
@@ -70,7 +70,7 @@ class Host {
     antdtd::Supervision supervision;
     antdtd::ReportSums sums;
     antdtd::JobLinks links;
-    std::deque<ctl::job::WorkerSaid> kept;  // for a daemon that is away
+    std::deque<ctl::job::WorkerSaid> kept;  // messages for a daemon that is away
   };
 
   void hear(const ToAgent& message);
@@ -96,10 +96,10 @@ class Host {
   Outside outside_;
   bool powered_ = true;
   bool suspended_ = false;
-  Process machine_;        // ends with the power
+  Process machine_;        // ends when the machine loses its power
   Process agent_process_;  // ends with the agent
   std::map<Member, Stored> store_;
-  std::optional<Incarnation> known_;  // newest that attached; durable
+  std::optional<Incarnation> known_;  // the newest incarnation that attached; durable
   std::optional<Agent> agent_;
   std::optional<MonoTime> armed_;
   std::uint32_t pids_ = 1000;

@@ -9,7 +9,7 @@ using std::chrono::seconds;
 
 MonoTime Clocks::base() {
   if (!apart_) return world_.now();
-  const bool long_ago = world_.rng().chance(0.5);  // that it was started
+  const bool long_ago = world_.rng().chance(0.5);  // whether it was started long ago
   return MonoTime(world_.rng().time(milliseconds(1), seconds(long_ago ? 10'000'000 : 10)));
 }
 

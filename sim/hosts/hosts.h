@@ -11,13 +11,14 @@
 
 namespace antdt::sim {
 
-// Monotonic clocks of machines. `apart`: they began anywhere and run at their own pace.
+// The monotonic clocks of machines. `apart`: they start at different values and run at different
+// rates.
 class Clocks {
  public:
   Clocks(World& world, bool apart) : world_(world), apart_(apart) {}
 
   [[nodiscard]] HostClock make();
-  // Where one begins whose machine is started now.
+  // The first value of the clock of a machine that is started now.
   [[nodiscard]] MonoTime base();
 
  private:
@@ -27,17 +28,17 @@ class Clocks {
 
 class Hosts {
  public:
-  // The seed says how many there are, with room for `processes` or a few more.
+  // The seed determines the number of hosts, which have room for `processes` or a few more.
   Hosts(World& world, Clocks& clocks, std::uint32_t processes, const Host::Outside& outside);
 
   [[nodiscard]] std::vector<std::unique_ptr<Host>>& all() { return hosts_; }
   [[nodiscard]] Host& at(const std::string& name);
   [[nodiscard]] std::vector<std::string> names() const;
-  // Processes that all of them take in.
+  // The number of processes that all hosts can hold.
   [[nodiscard]] std::uint32_t slots() const;
 
-  [[nodiscard]] std::vector<std::shared_ptr<Program>> programs() const;  // that live
-  // The first of them for which it is so, or null.
+  [[nodiscard]] std::vector<std::shared_ptr<Program>> programs() const;  // the live ones
+  // The first one for which `condition` is true, or null.
   template <class Condition>
   [[nodiscard]] std::shared_ptr<Program> find(Condition condition) const {
     for (const auto& host : hosts_) {
@@ -45,9 +46,9 @@ class Hosts {
     }
     return nullptr;
   }
-  // Of these, the workers in a collective.
+  // The live workers that are in a collective.
   [[nodiscard]] std::vector<std::shared_ptr<Worker>> living() const;
-  // Its newest attempt, if that lives.
+  // The newest attempt of the worker, if it is alive.
   [[nodiscard]] std::shared_ptr<Worker> worker(WorkerId id) const;
 
  private:

@@ -1,7 +1,7 @@
-// A worker of either kind as a process: its machine (trainer/worker) and client core
-// (trainer/client/client_core.h) as they ship, driven in virtual time.
+// The process of a worker of either kind. Its machine (trainer/worker) and client core
+// (trainer/client/client_core.h) are the code that ships, driven in virtual time.
 //
-// Either an operation is under way, and its answer is scheduled or hangs on others, or the
+// Either an operation is under way, whose answer is scheduled or depends on other processes, or the
 // machine waits for an order. The message thread answers always, unless the whole process is
 // stopped.
 #pragma once
@@ -32,7 +32,7 @@ class MachineProgram : public ClientProgram {
         sabotage_(sabotage),
         machine_(shape.worker_config(place.member, place.pid)) {}
 
-  // The newest it was in, settled or not.
+  // The newest generation it was in, settled or not.
   [[nodiscard]] Generation generation() const { return machine_.generation(); }
   [[nodiscard]] const wire::PhaseStart& phase() const { return machine_.phase(); }
 
@@ -45,13 +45,13 @@ class MachineProgram : public ClientProgram {
   [[nodiscard]] Sabotage sabotage() const { return sabotage_; }
   // Which generations are over.
   [[nodiscard]] worker::GenerationEnd& end_of_generation() { return end_; }
-  // An operation is under way from now on: answers its number.
+  // Begins an operation and returns its number.
   std::uint64_t begin_operation() {
     operation_ = ++operations_;
     operation_changed();
     return operations_;
   }
-  // The number of the one under way, or of the last.
+  // The number of the operation that is under way, or of the last one.
   [[nodiscard]] std::uint64_t operation() const { return operations_; }
   [[nodiscard]] bool is_under_way(std::uint64_t operation) const { return operation_ == operation; }
   void answered(std::uint64_t operation, Input input) {
@@ -60,7 +60,8 @@ class MachineProgram : public ClientProgram {
     operation_changed();
     drive(std::move(input));
   }
-  // It is answered after so long, with what `answer` has then; nothing: by another operation.
+  // Answers the operation after `delay` with what `answer` returns then; if it returns nothing,
+  // another operation answers.
   void answer_after(Duration delay, std::function<Answer()> answer) {
     later(delay, [this, operation = begin_operation(), answer = std::move(answer)] {
       if (!is_under_way(operation)) return;
@@ -70,22 +71,22 @@ class MachineProgram : public ClientProgram {
 
  protected:
   void welcomed() override { drive(worker::Started{}); }
-  // As the real thread takes orders: when nothing is under way.
+  // The real thread also takes orders only when no operation is under way.
   void turn() override {
     if (!alive() || driving_ || operation_ || !core_.welcome()) return;
     drive({});
   }
-  // What the machine is told before anything else.
+  // Tells the machine the news that come before anything else.
   virtual void tell_news() = 0;
   [[nodiscard]] virtual Answer next_order() = 0;
-  // An operation that takes no time has its answer.
+  // Carries out an operation; one that takes no time is answered at once.
   [[nodiscard]] virtual Answer perform_one(Effect& effect) = 0;
-  // Another one is under way, or none.
+  // Another operation is under way, or none.
   virtual void operation_changed() {}
   virtual void rests() {}
 
-  // Tells the machine what came of the operation, and does what it wants, until an operation is
-  // under way that takes time, or no order is left.
+  // Gives the machine the operation's answer and carries out its effects, until an operation that
+  // takes time is under way, or no order is left.
   void drive(Answer input) {
     driving_ = true;
     while (alive()) {
@@ -121,10 +122,10 @@ class MachineProgram : public ClientProgram {
     return answer;
   }
 
-  Effects wanted_;  // and not done yet
+  Effects wanted_;  // effects that are not carried out yet
   bool driving_ = false;
-  std::optional<std::uint64_t> operation_;  // that is under way
-  std::uint64_t operations_ = 0;            // that there were
+  std::optional<std::uint64_t> operation_;  // the operation that is under way
+  std::uint64_t operations_ = 0;            // how many operations there were
 };
 
 }  // namespace antdt::sim

@@ -7,9 +7,9 @@
 
 namespace antdt::sim {
 
-// What it has planned happens unless it ends before, and waits while it stands
-// still (SIGSTOP, its machine suspended). Both may be so at once: it goes on
-// when it was thawed as often as it was frozen.
+// What it has scheduled happens unless it ends before, and waits while it is frozen (SIGSTOP, or
+// its machine is suspended). It may be frozen for several reasons at once: it goes on when it was
+// thawed as often as it was frozen.
 class Process {
  public:
   explicit Process(World& world) : world_(world) {}
@@ -27,8 +27,8 @@ class Process {
   Life life_;
 };
 
-// CLOCK_MONOTONIC of a machine: it began somewhere, runs at its own pace and
-// stands still while the machine is suspended. No two are to be compared.
+// CLOCK_MONOTONIC of a machine: it has its own first value and rate, and stands still while the
+// machine is suspended. Values of two clocks must not be compared.
 class HostClock {
  public:
   HostClock(const World& world, MonoTime base, double rate)
@@ -38,7 +38,7 @@ class HostClock {
     if (stands_) return base_;
     return base_ + std::chrono::duration_cast<Duration>((world_->now() - since_) * rate_);
   }
-  // How long the world waits for this clock to go on by so much.
+  // The world's time in which this clock advances by `local`.
   [[nodiscard]] Duration real(Duration local) const {
     return std::chrono::duration_cast<Duration>(local / rate_) + std::chrono::microseconds(1);
   }

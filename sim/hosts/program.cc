@@ -12,7 +12,7 @@ namespace {
 
 using std::chrono::microseconds;
 
-constexpr int kGivesUp = 1;  // exit status, also of who is refused
+constexpr int kGivesUp = 1;  // the exit status of a process that gives up, also if it is refused
 
 Said said_by(client::SendMessage message) {
   Said said{message.generation, message.seq, {}};
@@ -93,7 +93,7 @@ void ClientProgram::terminate() {
 
 void ClientProgram::receive(Told message) {
   const auto* body = std::get_if<client::Inbound>(&message.body);
-  if (body == nullptr) return;  // not for workers
+  if (body == nullptr) return;  // the message is not for workers
   later({}, [this, message = client::MessageReceived{message.generation, message.seq, *body}] {
     feed(message);
     if (!alive()) return;
@@ -110,7 +110,8 @@ void ClientProgram::feed(const client::Input& input) {
 }
 
 void ClientProgram::perform(client::Effects effects) {
-  std::optional<Generation> released;  // after what is said, as the training thread is slower
+  std::optional<Generation> released;  // is released after the messages are handled, because the
+                                       // training thread is slower
   for (client::Effect& effect : effects) {
     if (auto* message = std::get_if<client::SendMessage>(&effect)) {
       say(said_by(std::move(*message)));
@@ -130,7 +131,7 @@ void ClientProgram::perform(client::Effects effects) {
 void ClientProgram::arm() {
   const auto deadline = core_.deadline();
   if (!alive() || !deadline || (armed_ && *armed_ <= *deadline && *armed_ >= clock_.now())) return;
-  // A thread that wakes up takes its time.
+  // A thread takes some time to wake up.
   const MonoTime when = std::max(*deadline, clock_.now() + microseconds(100));
   armed_ = when;
   later(clock_.real(when - clock_.now()), [this, when] {

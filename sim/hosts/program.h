@@ -1,5 +1,4 @@
-// A process that an agent starts: how it lives, stands still and ends, whatever
-// it is that it does.
+// A process that an agent starts: how it lives, stands still and ends, whatever its work is.
 #pragma once
 
 #include <memory>
@@ -21,16 +20,17 @@ struct Surroundings;
 
 inline constexpr Duration kLookAgain = std::chrono::milliseconds(5);
 inline constexpr Duration kEvalLookAgain = std::chrono::milliseconds(10);
-inline constexpr Duration kStepTime = std::chrono::microseconds(200);  // beside that of its records
+inline constexpr Duration kStepTime = std::chrono::microseconds(200);  // on top of the time of the
+                                                                       // step's records
 inline constexpr std::uint64_t kEvalBatch = 8;
 
-// From its agent.
+// A message from its agent.
 struct Told {
   Generation generation;
   std::uint64_t seq = 0;
   std::variant<client::Inbound, wire::PsServe, wire::PsCut> body;
 };
-// To its agent.
+// A message to its agent.
 struct Said {
   Generation generation;
   std::uint64_t seq = 0;
@@ -39,7 +39,7 @@ struct Said {
 
 class Program {
  public:
-  // Which process of the job it is, and where it runs.
+  // Which process of the job it is, and on which host it runs.
   struct Place {
     Member member;
     std::uint32_t pid = 0;
@@ -61,21 +61,21 @@ class Program {
   virtual void start() = 0;
   virtual void receive(Told message) = 0;
   virtual void terminate() = 0;  // SIGTERM
-  // On the sockets between workers and servers.
+  // A packet on the sockets between workers and servers.
   virtual void asked(PsPacket /*packet*/) {}
   virtual void answered(PsAnswer /*answer*/) {}
   [[nodiscard]] virtual std::string doing() const = 0;
-  // Where it hears those sockets; "": nowhere.
+  // The end point of its socket; "": it has none.
   [[nodiscard]] const std::string& endpoint() const { return endpoint_; }
 
   void kill(int signal);
-  void lose_power() { end(true); }  // with its host: nobody is told
+  void lose_power() { end(true); }  // power failure of its host: nobody is told
   void stop();                      // SIGSTOP
   void go_on();
   void suspend() { process_.freeze(); }  // with its machine
   void wake() { process_.thaw(); }
   void set_slowdown(double factor) { slowdown_ = factor; }
-  // It is killed in the middle of what it says to workers or servers, after so much.
+  // The process is killed after this many packets to workers or servers.
   void kill_after_sending(std::uint32_t packets) { packets_left_ = packets; }
 
   [[nodiscard]] Member member() const { return member_; }
@@ -86,14 +86,14 @@ class Program {
 
  protected:
   void later(Duration delay, World::Action action) { process_.after(delay, std::move(action)); }
-  void say(Said message);  // to its agent
+  void say(Said message);  // sends to its agent
   void exit(int code);
   void end(bool silently);
   void tell_end(int code, int signal);
-  // What it says last, if it can; and what ends with it.
+  // The last message of the process, if it can send one, and what ends with it.
   virtual void last_words() {}
   virtual void ended(bool /*silently*/) {}
-  // False: it dies before it says this, and what it would say next.
+  // False if it dies before it sends this message, and all later ones.
   [[nodiscard]] bool may_send();
   [[nodiscard]] const char* standing() const { return process_.stands_still() ? " (stopped)" : ""; }
 
@@ -113,7 +113,7 @@ class Program {
   std::optional<std::uint32_t> packets_left_;
 };
 
-// With the real client core and a thread that answers always, unless the whole
+// A program with the real client core, whose message thread answers always, unless the whole
 // process is stopped.
 class ClientProgram : public Program {
  public:
@@ -124,14 +124,14 @@ class ClientProgram : public Program {
 
  protected:
   void feed(const client::Input& input);
-  virtual void welcomed() = 0;  // for the first time
-  virtual void turn() = 0;      // of the training thread, if it is idle
+  virtual void welcomed() = 0;  // called for the first welcome
+  virtual void turn() = 0;      // called for the training thread, if it is idle
   virtual void abort(Generation generation) = 0;
   void last_words() override { feed(wire::Bye{}); }
   [[nodiscard]] bool wants_to_leave() const {
     return sigterm_ || core_.orders().leave_requested().has_value();
   }
-  // What takes so long on a host that is as fast as it should be.
+  // How long an operation of `time` takes on this host with its slowdown.
   [[nodiscard]] Duration slowed(Duration time) const {
     return std::chrono::duration_cast<Duration>(time * slowdown_);
   }

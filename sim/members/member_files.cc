@@ -9,7 +9,7 @@
 namespace antdt::sim {
 namespace {
 
-// A checkpoint is read and written in so many parts, of which reports say how many are done.
+// A checkpoint is read and written in this number of parts; reports say how many are done.
 constexpr std::uint64_t kParts = 40;
 constexpr std::uint64_t kPartBytes = 1'000'000;
 

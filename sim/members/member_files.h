@@ -22,11 +22,11 @@ class MemberFiles {
   [[nodiscard]] Answer perform(const worker::ReadState& effect);
   [[nodiscard]] Answer perform(worker::Save& effect);
   [[nodiscard]] Answer perform(const worker::GiveUpSaving& effect);
-  // Written, and not told yet.
+  // A checkpoint that is written and not yet reported.
   [[nodiscard]] std::optional<wire::CheckpointWritten> take_saved() {
     return std::exchange(saved_, std::nullopt);
   }
-  // Since when it has read or written, and more bytes came each moment: of the world.
+  // The world's time since when it has read or written without a pause.
   [[nodiscard]] const std::optional<MonoTime>& moves_since() const { return moves_since_; }
 
  private:
@@ -38,7 +38,7 @@ class MemberFiles {
 
   Worker& worker_;
   Model& model_;
-  // What is written beside the steps: the model as it was.
+  // A checkpoint that is written while steps go on: the model as it was at its step.
   struct Writing {
     std::uint64_t number = 0;
     worker::Save save;

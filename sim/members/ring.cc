@@ -124,7 +124,7 @@ void Ring::leave(std::size_t rank, bool silently) {
   me.silent = silently;
   me.done = nullptr;
   me.receives = nullptr;
-  // What was on its way through this member arrives, or does not.
+  // A state that this member was passing on arrives, or it does not.
   for (std::size_t r = 0; r < members_.size(); ++r) {
     Participant& p = members_[r];
     if (!p.left && p.done && world_.rng().chance(0.5)) p.cut = p.waits;

@@ -1,10 +1,10 @@
-// The collective of one generation, as far as its failures go.
+// The collective of one generation, as far as its failures are concerned.
 //
-// An exchange completes at a member only when every member has contributed, at
-// each at its own moment; if somebody leaves in between it completes at some and
-// not at others. Who waits for one that has left is told by a closed connection
-// if it is its neighbour, otherwise never: it waits until it is aborted. A host
-// that lost its power closes nothing.
+// An exchange completes at a member when every member has contributed, and at each member at a
+// different moment. If a member leaves in between, the exchange completes at some members and not
+// at others. A member that waits for a neighbour that left sees a closed connection. A member that
+// waits for anybody else that left is not told, and waits until it is aborted. A host that lost its
+// power closes no connection.
 #pragma once
 
 #include <functional>
@@ -22,15 +22,15 @@
 
 namespace antdt::sim {
 
-// What a member puts into an exchange: into the first one where it stands, into
-// the others a step.
+// What a member contributes to an exchange: its state to the first one, a step's slot to the
+// others.
 struct Contribution {
   worker::HealSlot heal;
   worker::StepSlot slot;
   std::vector<Record> records;
 };
 
-// A training state on its way: what goes before the parts, and the parts.
+// A training state that is sent: its header, and its parts.
 struct Handed {
   std::string meta;
   Model model;
@@ -39,13 +39,14 @@ struct Handed {
 class Ring {
  public:
   using Contributions = std::vector<Contribution>;
-  // The contributions by rank, or null: the collective is broken for this member.
+  // Called with the contributions by rank, or with null if the collective is broken for this
+  // member.
   using Done = std::function<void(std::shared_ptr<const Contributions>)>;
   // Whether two members' hosts can reach each other now.
   using Reaches = std::function<bool(std::size_t, std::size_t)>;
 
-  // What does not arrive yet, for a scripted case: of an exchange at a member, of
-  // the state that it receives from the one before.
+  // What a scripted case withholds: an exchange at a member, or the state that it receives from the
+  // member before.
   struct Withheld {
     std::function<bool(std::size_t rank)> exchange;
     std::function<bool(std::size_t rank, std::size_t from)> state;
@@ -60,12 +61,12 @@ class Ring {
   // A member waits for at most one thing at a time.
   void connect(std::size_t rank, Done done);
   void exchange(std::size_t rank, Contribution mine, Done done);
-  // What the rank before has, once it has it; null if it cannot come.
+  // The training state of the member before, once that has it; null if it cannot come.
   void offer(std::size_t rank, Handed state);
   using Received = std::function<void(std::shared_ptr<const Handed>)>;
   void receive_left(std::size_t rank, Received done);
-  // It waits no longer; others may not get what they wait for. `silently`: they
-  // are not told.
+  // The member waits no longer, and others may not get what they wait for. `silently`: they are not
+  // told.
   void leave(std::size_t rank, bool silently);
 
   [[nodiscard]] std::size_t size() const { return members_.size(); }
@@ -76,9 +77,9 @@ class Ring {
     bool left = false;
     bool silent = false;
     std::uint64_t posted = 0;  // exchanges so far
-    std::uint64_t waits = 0;   // changes with each wait
-    std::uint64_t cut = 0;     // the wait that nothing completes any more
-    Done done;                 // of the wait
+    std::uint64_t waits = 0;   // counts its waits
+    std::uint64_t cut = 0;     // the wait that can no longer complete
+    Done done;                 // for the wait that is under way
     Received receives;
     std::shared_ptr<const Handed> offered;
   };

@@ -9,7 +9,7 @@
 namespace antdt::sim {
 namespace {
 
-// Until a collective that was aborted lets go of who waits in it.
+// How long an aborted collective takes to release a member that waits in it.
 constexpr Duration kLetsGo = std::chrono::microseconds(200);
 
 }  // namespace
@@ -22,7 +22,7 @@ std::uint64_t RingSeat::wait() {
   return operation;
 }
 
-// The training thread wakes up, in an event of its own.
+// The training thread wakes up in an event of its own.
 void RingSeat::answered(std::uint64_t operation, worker::Input input) {
   worker_.later(
       {}, [this, operation, input = std::move(input)] { worker_.answered(operation, input); });

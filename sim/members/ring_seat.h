@@ -1,5 +1,5 @@
-// A member's seat in the collective of a generation: what its machine wants of the others. An Abort
-// lets go of the ring and of nothing else.
+// A member's connection to the collective of a generation: carries out what its machine wants of
+// the other members. An Abort releases the member from the ring, and changes nothing else.
 #pragma once
 
 #include <cstdint>
@@ -17,10 +17,10 @@ namespace antdt::sim {
 
 class Worker;
 
-// The model of a member, and the step that it is in.
+// The model of a member, and the step that it trains.
 struct MemberModel {
   Model model;
-  std::vector<Record> batch;  // of the step that is computed
+  std::vector<Record> batch;  // the records of the step that is being computed
   std::shared_ptr<const Ring::Contributions> gathered;
 };
 
@@ -36,18 +36,18 @@ class RingSeat {
   [[nodiscard]] Answer perform(const worker::CompareStates& effect);
   [[nodiscard]] Answer perform(const worker::PassState& effect);
   [[nodiscard]] Answer perform(const worker::GatherSlots& effect);
-  // The generation that was begun last is over.
+  // The newest generation is over.
   void abort();
   void leave(bool silently);
-  // The operation that waits for the others has its answer.
+  // The operation that waits for the others was answered.
   void stop_waiting() { waits_ = false; }
 
  private:
   using AsInput =
       std::function<worker::Input(const std::shared_ptr<const Ring::Contributions>& all)>;
-  // The answer of an exchange, or that it broke.
+  // Answers with the exchange's result, or with the news that it broke.
   void exchange(Contribution mine, AsInput as_input);
-  // It waits for the others: who answers names the operation.
+  // Begins to wait for the others; returns the number of the operation, for its answer.
   [[nodiscard]] std::uint64_t wait();
   void answered(std::uint64_t operation, worker::Input input);
   void break_up();
@@ -56,7 +56,7 @@ class RingSeat {
   MemberModel& state_;
   Ring* ring_ = nullptr;
   std::size_t rank_ = 0;
-  bool waits_ = false;  // for the others, in the operation that is under way
+  bool waits_ = false;  // the operation that is under way waits for the others
 };
 
 }  // namespace antdt::sim

@@ -20,7 +20,7 @@ class Rings {
   Rings(World& world, const Hosts& hosts, const Network& network, const Script& script)
       : world_(world), hosts_(hosts), network_(network), script_(script) {}
 
-  // That of a generation is made by the first member that comes.
+  // The first member that comes makes the generation's ring.
   [[nodiscard]] Ring& at(std::uint64_t key, const std::vector<WorkerId>& members);
 
  private:

@@ -131,7 +131,7 @@ Worker::Answer Worker::perform(const worker::GiveUp& effect) {
   return {};
 }
 
-// A sabotaged member says what the others say: the invariants are to see it.
+// A sabotaged member reports the hash of the others: the invariants must find the difference.
 Worker::Answer Worker::perform(const worker::HashState&) {
   const bool lies = sabotage_ != Sabotage::kNone;
   return worker::StateHashed{lies ? 1 : model().hash()};
@@ -171,8 +171,8 @@ Worker::Answer Worker::perform(const worker::ComputeMicroBatch& effect) {
   return take_on(effect, state_.batch.size(), clock_.now() + effect.patience);
 }
 
-// What was taken of it lies behind `begin` in the batch. The time of a step passes with its last
-// micro-batch.
+// The records of this micro-batch lie behind `begin` in the batch. The time of the step passes with
+// its last micro-batch.
 Worker::Answer Worker::take_on(const worker::ComputeMicroBatch& effect, std::size_t begin,
                                MonoTime until) {
   const bool more_may_come = take_records(begin + effect.records);
@@ -197,7 +197,7 @@ Worker::Answer Worker::take_on(const worker::ComputeMicroBatch& effect, std::siz
   return {};
 }
 
-// True: more may come if it waits.
+// Returns true if more records may come.
 bool Worker::take_records(std::size_t wanted) {
   std::vector<Record>& batch = state_.batch;
   bool more_may_come = false;
@@ -215,7 +215,7 @@ bool Worker::take_records(std::size_t wanted) {
   return more_may_come;
 }
 
-// The sums go with the slots.
+// The sums travel with the slots.
 Worker::Answer Worker::perform(const worker::Reduce&) { return worker::Reduced{}; }
 
 Worker::Answer Worker::perform(const worker::Apply&) {
@@ -241,7 +241,7 @@ Worker::Answer Worker::perform(const worker::TakePlan& effect) {
   return worker::PlanTaken{std::move(*plan)};
 }
 
-// No link here is slower than another.
+// All links of the simulation are equally fast.
 Worker::Answer Worker::perform(const worker::MeasureHop&) { return worker::HopMeasured{}; }
 
 Worker::Answer Worker::perform(const worker::AwaitRecords& effect) {

@@ -1,6 +1,6 @@
 // A member of a collective: its machine (trainer/worker/member/member_machine.h) in virtual time.
-// What its process does for it is made up here: a tally for a model, a ring without a network
-// (ring_seat.h), a disk that takes its time (member_files.h).
+// What its process does for the machine is simulated here: a tally for a model, a ring without a
+// network (ring_seat.h), a disk that takes its time (member_files.h).
 #pragma once
 
 #include <cstddef>
@@ -23,13 +23,13 @@ class Worker final : public MachineProgram<worker::MemberMachine, worker::Input,
   Worker(World& world, const Surroundings& around, const JobShape& shape, Sabotage sabotage,
          const Place& place);
 
-  // The generation whose training state it holds whole; 0: none.
+  // The generation whose complete training state it holds; 0: none.
   [[nodiscard]] Generation settled() const { return machine_.training().settled; }
   [[nodiscard]] const worker::TrainingState& training() const { return machine_.training(); }
   [[nodiscard]] Step step() const { return training().step; }
   [[nodiscard]] const Model& model() const { return state_.model; }
   [[nodiscard]] std::string doing() const override;
-  // It has read or written for so long, and more bytes came each moment.
+  // For how long it has read or written without a pause.
   [[nodiscard]] Duration moves_bytes_for() const;
 
   // ---- for its files

@@ -4,7 +4,7 @@ namespace antdt::sim {
 
 void PsChecks::group_began(Generation generation, const Model* from) {
   const auto [at, first] = models_.try_emplace(generation);
-  if (!first) return;  // another server has said so
+  if (!first) return;  // another server has already reported it
   if (from != nullptr) {
     at->second = *from;
   } else {
@@ -19,7 +19,7 @@ void PsChecks::pushed(const PsWorker& worker, std::uint64_t number,
 
 void PsChecks::decided(Generation generation, std::uint32_t home, const wire::PsDecision& decision,
                        const Bounds& bounds) {
-  // Each of the two that are one home says them in their order.
+  // Each process of a replicated home reports decisions in their order.
   std::uint64_t& newest = decided_[{generation, home}];
   if (decision.number <= newest) return;
   newest = decision.number;

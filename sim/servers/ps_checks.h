@@ -1,12 +1,12 @@
-// What must hold of a model that is on servers, beside what sim/checks.h looks at.
+// The invariants of a model on servers, in addition to those of sim/checks.h.
 //
 //   exactly once      a home decides each record once an epoch
 //   model and ledger  what the ledger calls committed is decided; who hears that a
 //                     phase is over hears it of a model that has all of it
 //   torn              a checkpoint has every record on all its servers, or on none
 //
-// What is decided in a group that is over is in no later one: that begins with a
-// checkpoint, which is what its ledger says.
+// Decisions of a group that is over are in no later group: a later group begins with a checkpoint,
+// whose content its ledger describes.
 #pragma once
 
 #include <functional>
@@ -27,14 +27,14 @@ class PsChecks {
  public:
   explicit PsChecks(World& world, std::uint64_t records) : world_(world), records_(records) {}
 
-  // `from`: null where it begins at the start.
+  // `from`: null if the group begins at the start.
   void group_began(Generation generation, const Model* from);
   void pushed(const PsWorker& worker, std::uint64_t number, const std::vector<Record>& records);
-  // How often a record may be in the model by this epoch.
+  // How often (at least, at most) a record may be in the model by this epoch.
   using Bounds = std::function<std::pair<unsigned, unsigned>(std::uint32_t epoch, Record)>;
   void decided(Generation generation, std::uint32_t home, const wire::PsDecision& decision,
                const Bounds& bounds);
-  // Null: the group has not begun.
+  // Null if the group has not begun.
   [[nodiscard]] const Model* model_of(Generation generation) const;
 
  private:
@@ -44,8 +44,10 @@ class PsChecks {
   };
   World& world_;
   const std::uint64_t records_;
-  std::map<Generation, Model> models_;                                     // what was decided
+  std::map<Generation, Model> models_;                                     // the decided records of
+                                                                           // each group
   std::map<std::pair<Generation, std::uint32_t>, std::uint64_t> decided_;  // by home: the newest
+                                                                           // decision
   std::map<std::tuple<Generation, Member, std::uint64_t>, Push> pushes_;
 };
 

@@ -14,7 +14,7 @@ PsGroup::Answer PsGroup::await(Look look) {
   if (!advance()) return lost();
   const std::uint64_t before = operations_;
   if (auto answer = look()) return answer;
-  if (operations_ != before) return {};  // another one has begun
+  if (operations_ != before) return {};  // another operation has begun
   outside_.begin_operation();
   look_ = std::move(look);
   link_->wait();
@@ -42,7 +42,7 @@ bool PsGroup::advance() {
   return !link_->calls().failure();
 }
 
-// A server that refuses otherwise than as one of another group is a fault of ours.
+// A refusal that does not name another group is a fault of this project.
 ps_worker::Input PsGroup::lost() {
   const auto& failure = error_ ? error_ : link_->calls().failure();
   if (failure && failure->kind == ErrorKind::kRefused && !outside_.over()) {

@@ -74,7 +74,7 @@ void PsLink::hear() {
     unheard_.pop_front();
     const auto link = std::ranges::find_if(
         links_, [&](const auto& l) { return l.second.socket == answer.socket; });
-    if (link == links_.end()) continue;  // of another link
+    if (link == links_.end()) continue;  // the packet belongs to another link
     calls_.step(requests::ReplyHeard{link->first, answer.seq, reply_of(std::move(answer.body))},
                 outside_.now(), wanted_);
     perform_all();

@@ -1,6 +1,6 @@
 // A worker's side of a group of servers: the WorkerCalls that ship
-// (trainer/ps/calls/worker_calls.h), on sockets that are made up here. As on a real socket what
-// comes waits until it is heard.
+// (trainer/ps/calls/worker_calls.h), on simulated sockets. As on a real socket, packets wait until
+// they are read.
 #pragma once
 
 #include <cstdint>
@@ -24,20 +24,20 @@ class PsLink {
     std::function<void(const std::string& endpoint, PsPacket)> ask;
     std::function<std::uint64_t()> new_socket;
     std::function<std::optional<wire::PsRoster>(std::uint64_t than)> newer;
-    std::function<void()> due;  // time has passed for who waits
+    std::function<void()> due;  // called when the caller has waited long enough
   };
   PsLink(Outside outside, Member self, Generation generation, ps::Consistency consistency,
          const wire::PsRoster& roster);
 
   [[nodiscard]] ps::WorkerCalls& calls() { return calls_; }
-  // What a call appends to, and what does it then.
+  // The list to which a call appends its effects; they are carried out afterwards.
   [[nodiscard]] ps::requests::Effects& wanted() { return wanted_; }
   void perform_all();
 
   void answered(PsAnswer answer) { unheard_.push_back(std::move(answer)); }
-  // Takes in what has come.
+  // Reads the packets that have come.
   void hear();
-  // The caller waits: until something comes, or `due` is called.
+  // The caller waits until a packet comes, or `due` is called.
   void wait();
 
  private:
@@ -49,7 +49,8 @@ class PsLink {
   void perform(const ps::requests::CloseRequestLink& effect) { links_.erase(effect.link); }
   void perform(const ps::requests::SendRequest& effect);
   void perform(const ps::requests::LookForRoster& effect);
-  void perform(const ps::requests::CheckReach&) {}  // a host that is there takes connections
+  void perform(const ps::requests::CheckReach&) {}  // a simulated host that is up accepts
+                                                    // connections
 
   Outside outside_;
   Life life_;
@@ -59,7 +60,7 @@ class PsLink {
   ps::requests::Effects wanted_;
   std::map<ps::requests::LinkId, Link> links_;
   std::deque<PsAnswer> unheard_;
-  std::uint64_t waits_ = 0;  // the newest one alone is woken
+  std::uint64_t waits_ = 0;  // only the newest one is woken
 };
 
 }  // namespace antdt::sim

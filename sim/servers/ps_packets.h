@@ -1,7 +1,7 @@
-// What goes between workers and parameter servers, and between these.
+// The packets between workers and parameter servers, and between servers.
 //
-// A socket keeps the order of what it carries and says nothing twice; what is on
-// it is lost when one end goes, or finds no room.
+// A socket keeps the order of its packets and duplicates none. Packets are lost when one end goes
+// away, or when there is no room.
 #pragma once
 
 #include <cstdint>
@@ -22,10 +22,10 @@ using PsReply =
     std::variant<wire::PsOpened, wire::PsPulled, wire::PsStaged, wire::PsIdled, wire::Done,
                  wire::Refused, wire::PsDecided, wire::PsApplied, wire::PsTaken>;
 
-// To an end point. The answer goes back to the socket that it came from.
+// A packet to an end point. The answer returns to the socket from which it came.
 struct PsPacket {
   Member from;
-  std::uint64_t socket = 0;  // of all that there ever were
+  std::uint64_t socket = 0;  // a number among all sockets of the run
   Generation generation;
   std::uint64_t seq = 0;
   PsAsk body;

@@ -43,16 +43,16 @@ class PsServer final : public Program {
   void perform(const ps::process::RefuseGroupOrder& effect);
   void perform(const ps::process::AnswerCutOrder& effect);
   void perform(const ps::process::SayReport& effect);
-  void perform(const ps::process::SayStats&) {}  // nobody looks at them here
+  void perform(const ps::process::SayStats&) {}  // nobody reads them here
   void perform(const ps::process::EndProcess& effect) { exit(effect.code); }
   void perform(const ps::process::GiveUpProcess& effect);
   [[nodiscard]] PsServerLoop::Outside outside_of(Generation generation);
 
   ps::ServerProcess machine_{member_, "its socket", clock_.now()};
-  std::deque<ps::process::Input> inputs_;  // that are not fed yet
+  std::deque<ps::process::Input> inputs_;  // inputs that are not fed yet
   bool feeding_ = false;
   std::unique_ptr<PsServerLoop> server_;
-  std::vector<PsPacket> unread_;  // of its socket, before there is a group
+  std::vector<PsPacket> unread_;  // packets on its socket before there is a group
 };
 
 }  // namespace antdt::sim

@@ -20,7 +20,7 @@ PsServerLoop::PsServerLoop(Outside outside, const linked::Start& start)
   later(ps::ServerNode::kAgain, [this] { tick(); });
 }
 
-// Not after it was replaced by that of the next group.
+// Does nothing if the loop of the next group has replaced this one.
 void PsServerLoop::later(Duration delay, World::Action action) {
   outside_.later(delay, [watch = life_.watch(), action = std::move(action)] {
     if (!watch.expired()) action();
@@ -128,7 +128,7 @@ void PsServerLoop::perform(const node::RecordDecision& effect) {
 
 // ------------------------------------------------------------------ files, children
 
-// As a child that was forked now would make them.
+// The image is the state of this moment, as that of a forked child would be.
 void PsServerLoop::perform(const ps::replica::KeepState& effect) {
   state_.clear();
   kept_ = effect.image;
@@ -155,7 +155,7 @@ void PsServerLoop::perform(const node::ReadSlices& effect) {
     return saved->contains(slice) &&
            ps::decode_slice(*server_.node().store(), slice, saved->at(slice)).has_value();
   };
-  // Nothing at all is what a server gets that does not read (Sabotage::kKeepOldState).
+  // A server that does not read (Sabotage::kKeepOldState) gets nothing.
   const bool whole = saved != nullptr &&
                      (saved->empty() || std::ranges::all_of(server_.node().own_slices(), read));
   answer(node::SlicesRead{whole ? "" : "the slices of the checkpoint cannot be read"});
@@ -171,7 +171,7 @@ PsSlices PsServerLoop::own_slices() {
   return slices;
 }
 
-// A child has a copy of what there is now, and writes it while this goes on.
+// A forked child has a copy of the present state, and writes it while this process goes on.
 void PsServerLoop::perform(const node::WriteSlices& effect) {
   writing_ = effect.number;
   later(outside_.time_to_write(),

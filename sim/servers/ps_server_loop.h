@@ -1,6 +1,6 @@
-// What a parameter server has around it in one group: the LinkedServer that ships
-// (trainer/ps/process/linked_server.h), driven in virtual time. Its sockets, children and files are
-// made up here.
+// The surroundings of a parameter server in one group. The LinkedServer is the code that ships
+// (trainer/ps/process/linked_server.h), driven in virtual time; its sockets, children and files are
+// simulated.
 #pragma once
 
 #include <cstdint>
@@ -20,23 +20,24 @@ namespace antdt::sim {
 
 class PsServerLoop {
  public:
-  // The process that it is in.
+  // The process of this loop.
   struct Outside {
     std::function<void(Duration, World::Action)> later;
     std::function<void(const std::string& endpoint, PsPacket)> ask;
     std::function<void(PsAnswer)> answer;
-    // What went wrong, or "".
+    // Writes slices; returns the error, or "".
     std::function<std::string(const std::string& directory, const PsSlices&)> write;
-    // Null: they cannot be read.
+    // Returns null if they cannot be read.
     std::function<const PsSlices*(const std::string& directory)> read;
     std::function<void(std::uint32_t home, const wire::PsDecision&)> decided;
     std::function<std::uint64_t()> new_socket;
     std::function<Duration()> time_to_write;
     std::function<Duration()> time_to_make_piece;
-    std::function<bool()> loses_child;  // the one that makes them
+    std::function<bool()> loses_child;  // whether the child that writes them is lost
     std::function<void(const wire::PsServing&)> serving;
     std::function<void(const wire::PsSaved&)> saved;
-    std::function<void(const std::string&)> broken;  // it cannot be a backup
+    std::function<void(const std::string&)> broken;  // the server cannot be a backup, for this
+                                                     // reason
   };
   PsServerLoop(Outside outside, const ps::linked::Start& start);
 
@@ -57,7 +58,7 @@ class PsServerLoop {
   void tick();
   void feed(ps::linked::Input input);
   void perform_all(ps::linked::Effects& effects);
-  void answer(ps::node::Input input);  // before all that waits
+  void answer(ps::node::Input input);  // is fed before all inputs that wait
   void ask(const Link& link, PsAsk body);
   void perform(ps::ReplyTo& effect);
   void perform(const ps::node::RecordDecision& effect);
@@ -82,13 +83,13 @@ class PsServerLoop {
   Outside outside_;
   Life life_;
   ps::LinkedServer server_;
-  std::deque<ps::linked::Input> inputs_;  // that are not fed yet
+  std::deque<ps::linked::Input> inputs_;  // inputs that are not fed yet
   bool feeding_ = false;
   std::map<std::uint32_t, Link> links_;  // to the other servers
   std::optional<Link> backup_;
-  std::optional<std::uint64_t> writing_;  // a checkpoint
+  std::optional<std::uint64_t> writing_;  // the checkpoint that is being written
   std::uint64_t kept_ = 0;                // the newest image
-  std::deque<ps::StatePiece> state_;      // of the image that is sent, as far as it is not made
+  std::deque<ps::StatePiece> state_;      // the remaining pieces of the image that is being sent
 };
 
 }  // namespace antdt::sim

@@ -21,7 +21,7 @@ void PsWorker::turn() {
   MachineProgram::turn();
 }
 
-// Who is to leave does not wait for servers for ever.
+// A worker that has been asked to leave does not wait for servers for ever.
 void PsWorker::watch_leaving() {
   if (std::exchange(leaves_, true)) return;
   later(clock_.real(worker::kLeaveGrace), [this] { abort(generation()); });

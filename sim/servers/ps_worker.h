@@ -1,7 +1,7 @@
 // A worker of parameter servers: its machine (trainer/worker/servers/ps_machine.h) in virtual time.
-// What its process does for it is made up here: a tally for a model, and links without a network
-// (ps_group.h). What comes from servers while it computes is taken in when it is done, as by the
-// real training thread.
+// What its process does for the machine is simulated here: a tally for a model, and links without a
+// network (ps_group.h). Packets that come from servers while it computes are taken in when it is
+// done, as in the real training thread.
 #pragma once
 
 #include <cstdint>
@@ -38,8 +38,8 @@ class PsWorker final
   void tell_news() override;
   [[nodiscard]] Answer next_order() override;
   [[nodiscard]] Answer perform_one(ps_worker::Effect& effect) override;
-  // ps_worker_effects.cc: what the machine wants that is not of servers (ps_group.h). An operation
-  // that takes no time has its answer.
+  // ps_worker_effects.cc: the effects that do not concern servers (those are in ps_group.h). An
+  // operation that takes no time has its answer.
   [[nodiscard]] Answer perform(worker::Send& effect);
   [[nodiscard]] Answer perform(const worker::SpendTime& effect);
   [[nodiscard]] Answer perform(const ps_worker::LeaveServers& effect);
@@ -56,7 +56,7 @@ class PsWorker final
   [[nodiscard]] Answer perform(const worker::AwaitRecords& effect);
   [[nodiscard]] Answer perform(const worker::EvaluateBatch& effect);
   [[nodiscard]] Answer take_on(const ps_worker::TakeBatch& effect, MonoTime until);
-  // Whether a batch is at hand: as much as it is to be, or all that there is.
+  // Whether a complete batch is at hand, or all the records that there are.
   [[nodiscard]] bool take_records(std::uint64_t wanted);
   [[nodiscard]] static std::vector<std::uint64_t> keys_of(std::vector<Record> records);
   [[nodiscard]] PsGroup::Outside outside_of_group();
@@ -64,11 +64,11 @@ class PsWorker final
   bool leaves_ = false;
   PsGroup group_;
   PlanVersion plan_told_;
-  ps::PushOrder::Said commit_told_;  // of this link
+  ps::PushOrder::Said commit_told_;  // what this link has been told of the commit
 
-  std::vector<Record> batch_;  // that is trained
+  std::vector<Record> batch_;  // the records that are being trained
   std::vector<Record> next_;
-  std::vector<Record> taking_;  // of the next one
+  std::vector<Record> taking_;  // the records taken for the next batch
   client::TakeStatus taken_ = client::TakeStatus::kWait;
   bool more_may_come_ = false;
 };

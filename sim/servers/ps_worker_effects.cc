@@ -1,4 +1,4 @@
-// What a simulated worker of parameter servers does for its machine.
+// The effects of a simulated worker of parameter servers.
 #include <algorithm>
 #include <utility>
 
@@ -103,7 +103,7 @@ PsWorker::Answer PsWorker::perform(const ps_worker::TakeBatch& effect) {
   return take_on(effect, clock_.now() + effect.patience);
 }
 
-// Waits a while for as much as it is to be, if there may be more.
+// Waits a while for a complete batch if more records may come.
 PsWorker::Answer PsWorker::take_on(const ps_worker::TakeBatch& effect, MonoTime until) {
   const bool waits = effect.wait != ps_worker::TakeBatch::Wait::kNot;
   const bool at_hand = take_records(effect.records);

@@ -1,5 +1,5 @@
-// The model of a simulated job with parameter servers: a table that counts, in three rows for each
-// record, how often it was trained.
+// The model of a simulated job with parameter servers: a table with three rows for each record,
+// which count how often it was trained.
 #pragma once
 
 #include <cstdint>
@@ -12,12 +12,12 @@
 namespace antdt::sim {
 
 inline constexpr std::uint64_t kRowsOfRecord = 3;
-// How often each record is in these rows; kTorn where its three rows differ.
+// How often each record is in these rows; kTorn if its three rows differ.
 inline constexpr std::uint8_t kTorn = 255;
 [[nodiscard]] wire::PsOpen tally_tables();
 [[nodiscard]] Model tally_of(const PsSlices& slices, std::uint64_t records);
-// The same row by row: the one with the fewest and the one with the most; kTorn in all where
-// slices are missing.
+// The lowest and the highest count among the rows of each record; kTorn for all records if slices
+// are missing.
 struct RowTally {
   std::vector<std::uint8_t> least, most;
 };

@@ -1,4 +1,4 @@
-// Clocks that are held down, by a library that says what a file says.
+// Clocks that are bound, as a library reports that a file controls.
 #include "antdtd/host/accelerators.h"
 
 #include <gmock/gmock.h>
@@ -59,7 +59,7 @@ TEST_F(AcceleratorsTest, AHostWithoutTheLibraryOrWhereItDoesNotBeginTellsNothing
 
 TEST_F(AcceleratorsTest, ADeviceThatDoesNotAnswerDelaysTheEndByItsTimeoutAtMost) {
   SilentDevices silent(path_);
-  std::thread([] {}).join();  // with the first one a sanitizer may begin one of its own
+  std::thread([] {}).join();  // with the first thread, a sanitizer may start one of its own
   const std::size_t before = threads();
   Accelerators devices(ANTDT_FAKE_NVML);
   ASSERT_TRUE(silent.await_call());

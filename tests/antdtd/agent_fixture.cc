@@ -99,16 +99,16 @@ AgentTest::~AgentTest() {
   if (HasFailure()) {
     fmt::print(stderr, "--- agent log\n{}---\n", read_file(path("agent.log")).value_or(""));
   }
-  // Without their directories the shims start no other agent; an earlier one's
-  // successor may be there already.
+  // Without their directories the shims start no other agent; a successor of an earlier agent may
+  // already run.
   std::filesystem::remove_all(path("state/jobs"));
   if (agent_ != 0 && !agent_ended()) kill_agent();
   if (const auto other = FileLock::owner(path("state/lock"))) kill(*other, SIGKILL);
   for (const pid_t pid : processes_of(job_)) kill(pid, SIGKILL);
 }
 
-// Tests look at what happens while no agent is there; those about the successor
-// start one that has it.
+// Most tests examine what happens while no agent runs; only those about the successor start one
+// that has it.
 void AgentTest::start_agent(const std::vector<std::string>& more_flags) {
   std::vector<std::string> flags = more_flags;
   flags.emplace_back("--no-successor");

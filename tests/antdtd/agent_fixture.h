@@ -19,17 +19,17 @@ namespace antdt::antdtd {
 
 inline constexpr Duration kPatience = std::chrono::seconds(30);
 
-// Looks again until `condition` holds; false when patience is over.
+// Checks repeatedly until `condition` holds. Returns false if that takes too long.
 [[nodiscard]] bool await(const std::function<bool()>& condition, Duration patience = kPatience);
 
-// Living processes whose environment says that they are of this job.
+// The live processes whose environment names this job.
 [[nodiscard]] std::vector<pid_t> processes_of(const std::string& job);
 
-// A cgroup (version 2) of the test's own, to be removed by it; "" where none can be
-// made. The variable ANTDT_TEST_CGROUP may name the directory to make it in.
+// A cgroup (version 2) of the test's own, which the test removes; "" if none can be made. The
+// variable ANTDT_TEST_CGROUP may name the directory in which it is made.
 [[nodiscard]] std::string make_test_cgroup();
 
-// One side of a conversation, with an envelope's job and worker filled in.
+// One side of a conversation; fills in the job and the worker of its envelopes.
 class Peer {
  public:
   Peer(transport::Context& context, const std::string& socket, ProcessKey key);
@@ -41,8 +41,8 @@ class Peer {
             std::uint64_t seq = 0) {
     send_packet(wire::make_packet(envelope(about.value_or(key_), seq), message));
   }
-  // The next message of T's kind; others that arrive before it are dropped.
-  // Fails the test and returns T{} when none comes.
+  // The next message of T's kind; others that arrive before it are dropped. If none comes, the test
+  // fails and T{} is returned.
   template <class T>
   T await_message(wire::Envelope* envelope = nullptr) {
     const auto packet = await_kind(std::string(T::kKind), envelope);
@@ -68,13 +68,13 @@ class AgentTest : public ::testing::Test {
 
   // Starts a private agent on the test's directories.
   void start_agent(const std::vector<std::string>& more_flags = {});
-  // The same of one that its processes start again.
+  // The same, with an agent that its processes start again.
   void start_kept_agent(const std::vector<std::string>& more_flags = {});
   void kill_agent();                       // SIGKILL, reaped
   [[nodiscard]] int wait_for_agent_end();  // its wait status
   [[nodiscard]] bool agent_ended();
 
-  // Says hello and attaches; returns once welcome.
+  // Sends hello and attaches; returns once it is welcomed.
   [[nodiscard]] Peer attach(std::uint64_t incarnation = 1);
   [[nodiscard]] Peer worker(std::uint32_t index, std::uint32_t attempt = 1);
   [[nodiscard]] ProcessKey key(std::uint32_t index, std::uint32_t attempt = 1) const;

@@ -263,8 +263,7 @@ TEST_F(AgentTest, MessagesForADaemonThatIsAwayReachItsSuccessor) {
   w0.await_message<wire::WorkerWelcome>();
   w0.send(wire::Fetch{}, std::nullopt, 4);
   Peer second = attach(2);
-  // A message handed to a link that had just died is lost; whoever needs an
-  // answer asks again.
+  // A message on a link that has just died is lost; a worker that needs an answer asks again.
   w0.send(wire::Fetch{}, std::nullopt, 4);
   wire::Envelope about;
   second.await_message<wire::Fetch>(&about);
@@ -395,7 +394,7 @@ TEST_F(AgentTest, ASecondAgentOnTheSameStateIsRefused) {
 TEST_F(AgentTest, AJobDaemonThatDiesIsStartedAgainAndTheAgentEndsWithTheJob) {
   start_agent();
   Peer launcher(context_, path("s/agent.sock"), {job_, {}});
-  // Dies by a signal twice; the third says that the job is over.
+  // The daemon dies by a signal twice; the third one reports that the job is over.
   const std::string script = "echo x >> '" + path("starts") + "'; n=$(wc -l < '" + path("starts") +
                              "'); if [ $n -lt 3 ]; then kill -9 $$; fi; while [ ! -e '" +
                              path("go") + "' ]; do sleep 0.02; done; exit 75";
@@ -423,7 +422,7 @@ TEST_F(AgentTest, AJobDaemonThatCannotBeExecutedIsReportedToTheLauncher) {
 TEST_F(AgentTest, AJobDaemonThatDiesAgainAndAgainIsStartedAgainAndTheLogCounts) {
   start_agent();
   Peer launcher(context_, path("s/agent.sock"), {job_, {}});
-  // The fourth one lives, and ends well.
+  // The fourth daemon lives, and ends normally.
   const std::string script = "echo x >> '" + path("tries") + "'; [ $(wc -l < '" + path("tries") +
                              "') -lt 4 ] && kill -11 $$; exit 0";
   launcher.send(wire::StartJob{path("run"), {"/bin/sh", "-c", script}}, std::nullopt, 1);

@@ -71,7 +71,7 @@ TEST(WorkerEnvironment, DropsWhatOtherLaunchersLeft) {
   EXPECT_THAT(env, Contains("RANKING=kept"));
 }
 
-TEST(WorkerEnvironment, SaysWhoTheWorkerIsWhateverTheJobWants) {
+TEST(WorkerEnvironment, NamesTheWorkerWhateverTheJobSets) {
   const auto env = worker_environment({}, "/run/workers.sock", kKey,
                                       {{"ANTDT_WORKER_ID", "w9"}, {"RANK", "0"}, {"LR", "0.1"}});
   EXPECT_THAT(env, Contains("ANTDT_SOCKET=/run/workers.sock"));
@@ -83,7 +83,7 @@ TEST(WorkerEnvironment, SaysWhoTheWorkerIsWhateverTheJobWants) {
   EXPECT_THAT(env, Contains("LR=0.1"));
 }
 
-TEST(WorkerEnvironment, ThreadsAreOneUnlessSomebodySaidOtherwise) {
+TEST(WorkerEnvironment, OmpThreadsAreOneUnlessTheJobSetsThem) {
   EXPECT_THAT(worker_environment({}, "/s", kKey, {}), Contains("OMP_NUM_THREADS=1"));
   EXPECT_THAT(worker_environment({"OMP_NUM_THREADS=4"}, "/s", kKey, {}),
               Contains("OMP_NUM_THREADS=4"));
@@ -171,7 +171,7 @@ TEST(JobKeeper, TheFirstRestartIsAtOnceAndLaterOnesPause) {
 // The exit status of a job daemon that cannot begin: keys, a lock, a disk.
 const ExitStatus kCannotBegin{5, 0, {}, "antdt-jobd: reading the key job.key: No such file\n"};
 
-TEST(JobKeeper, OneThatCannotBeginAgainIsTriedAfterGrowingPausesUntilPatienceIsOver) {
+TEST(JobKeeper, ADaemonThatCannotBeginAgainIsTriedAfterGrowingPausesUntilPatienceIsOver) {
   Keeper keeper;
   EXPECT_TRUE(keeper.start(kNow).launch);
   keeper.exited({-1, 9, {}, {}}, kNow);
@@ -213,12 +213,12 @@ TEST(JobKeeper, ATroubleThatPassesLeavesNothingBehind) {
     }
     now = *keeper->next_wakeup();
     ASSERT_TRUE(keeper.tick(now).launch);
-    now += JobKeeper::kSoon;  // it is there again
+    now += JobKeeper::kSoon;  // the job daemon runs again
   }
   EXPECT_EQ(keeper->state(), JobKeeper::State::kUp);
 }
 
-TEST(JobKeeper, OneThatCrashesAtTheSameInputAgainAndAgainIsNotStartedForEver) {
+TEST(JobKeeper, ADaemonThatCrashesAtTheSameInputAgainAndAgainIsNotStartedForEver) {
   Keeper keeper;
   EXPECT_TRUE(keeper.start(kNow).launch);
   MonoTime now = kNow;
@@ -226,7 +226,7 @@ TEST(JobKeeper, OneThatCrashesAtTheSameInputAgainAndAgainIsNotStartedForEver) {
   std::size_t crashes = 0;
   while (!keeper->ended()) {
     ASSERT_LT(crashes, 100U) << "for ever";
-    now += seconds(5);  // it lives until the worker asks again
+    now += seconds(5);  // the daemon lives until the worker asks again
     decision = keeper.exited({-1, SIGABRT, {}, "check failed: a != b\n"}, now);
     ++crashes;
     if (keeper->ended()) break;
@@ -253,7 +253,7 @@ TEST(JobKeeper, CrashesFarApartAndKillsByOthersAreNoRow) {
   }
 }
 
-TEST(JobKeeper, AfterOneThatLivedForAWhileTheCountBeginsAnew) {
+TEST(JobKeeper, AfterADaemonThatLivedForAWhileTheCountBeginsAnew) {
   Keeper keeper;
   EXPECT_TRUE(keeper.start(kNow).launch);
   for (int death = 1; death <= 20; ++death) {
@@ -307,14 +307,14 @@ TEST(JobKeeper, AShimThatDoesNotKillItsSilentJobDaemonIsKilledItself) {
   EXPECT_TRUE(keeper.tick(kNow + seconds(41)).launch);
 }
 
-TEST(JobKeeper, OneThatIsNeverHeardIsKilledAtLast) {
+TEST(JobKeeper, ADaemonThatIsNeverHeardIsKilledInTheEnd) {
   Keeper keeper(seconds(30));
   keeper.start(kNow);
   EXPECT_FALSE(keeper.tick(kNow + JobKeeper::kUnheard - seconds(1)).kill);
   EXPECT_TRUE(keeper.tick(kNow + JobKeeper::kUnheard).kill);
 }
 
-TEST(JobKeeper, OneThatStoppedWhileItsAgentWasReplacedIsKilledAsOthersAre) {
+TEST(JobKeeper, ADaemonThatStoppedWhileItsAgentWasReplacedIsKilledToo) {
   Keeper keeper(seconds(30));
   keeper.adopt(Attempt{3}, kNow);
   EXPECT_TRUE(keeper.tick(kNow + seconds(30)).kill);
@@ -453,7 +453,7 @@ TEST(ExitFile, NonsenseIsAnError) {
   }
 }
 
-TEST(PidFile, AHalfWrittenOneIsNotOne) {
+TEST(PidFile, AHalfWrittenPidFileCountsAsEmpty) {
   const std::string whole = format_pid_file({{12, 345}, {13, 346}});
   const auto pids = parse_pid_file(whole);
   ASSERT_TRUE(pids);

@@ -1,5 +1,5 @@
-// A library with those calls of NVML that the agent makes, for hosts without a device: two
-// devices, of which the file named by FAKE_NVML says "REASONS PID..." on a line each.
+// A library with the calls of NVML that the agent makes, for hosts without a device. It has two
+// devices; for each the file named by FAKE_NVML has a line "REASONS PID...".
 #include <cstdlib>
 #include <fstream>
 #include <sstream>

@@ -1,4 +1,4 @@
-// Tests of the kernel's counters as they are read, and of the difference of two looks.
+// Tests how the kernel's counters are read, and of the difference between two readings.
 #include "antdtd/host/host_probe.h"
 
 #include <fmt/format.h>
@@ -37,7 +37,7 @@ TEST(HostProbe, AnUnreadableFileGivesNoValue) {
   }
 }
 
-TEST(HostProbe, TheDifferenceOfTwoLooksIsWhatHappenedBetweenThem) {
+TEST(HostProbe, TheDifferenceOfTwoReadingsCoversTheTimeBetweenThem) {
   HostCounts before;
   before.threads = {{1, {1'000'000, 2'000'000}}, {2, {50'000'000, 0}}};
   before.throttled_us = 100;

@@ -1,4 +1,4 @@
-// Who speaks for a job to an agent, and which processes it hears.
+// Tests which link speaks for a job to an agent, and which processes the agent hears.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -14,7 +14,7 @@ using ::testing::HasSubstr;
 struct Links {
   JobLinks machine;
 
-  // Why it is refused; "": it is not.
+  // The reason why the link is refused; "": it is not.
   std::string attach(std::uint64_t incarnation, const std::string& peer,
                      const std::string& user = "") {
     links::Effects out;
@@ -29,7 +29,7 @@ struct Links {
     machine.step(input, out);
     EXPECT_TRUE(out.empty());
   }
-  bool is_new = false;  // the link that was admitted last
+  bool is_new = false;  // for the link that was admitted last
 };
 
 TEST(JobLinks, AHigherIncarnationTakesOverAndALowerIsRefused) {

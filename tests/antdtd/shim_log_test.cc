@@ -65,7 +65,7 @@ TEST(ShimLog, AHungDiskBlocksNobodyAndTheLossIsReported) {
   for (int i = 0; i < 100; ++i) log.append(std::string(99, 'a') + "\n");
   EXPECT_FALSE(log.finish(milliseconds(50)));
 
-  // The disk comes back: what was kept is written, and how much was not.
+  // The disk comes back: the kept output is written, and the amount that was lost is reported.
   const int reader = open(path.c_str(), O_RDONLY);
   ASSERT_GE(reader, 0);
   ASSERT_TRUE(log.finish(seconds(20)));

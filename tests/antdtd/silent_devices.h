@@ -1,4 +1,4 @@
-// Devices of the fake library (fake_nvml.cc) that hold up whoever asks them.
+// Devices of the fake library (fake_nvml.cc) that block their callers.
 #pragma once
 
 #include <fcntl.h>
@@ -16,9 +16,9 @@ namespace antdt::antdtd {
 
 class SilentDevices {
  public:
-  // `path` is what FAKE_NVML names.
+  // `path` is the file that FAKE_NVML names.
   explicit SilentDevices(std::string path) : path_(std::move(path)) { mkfifo(path_.c_str(), 0600); }
-  // Waits for a call, which is not answered. Returns false if none comes for long.
+  // Waits for a call, which stays unanswered. Returns false if none comes for a long time.
   [[nodiscard]] bool await_call() {
     const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(30);
     while (!asked_.is_open() && std::chrono::steady_clock::now() < until) {
@@ -27,7 +27,7 @@ class SilentDevices {
     }
     return asked_.is_open();
   }
-  // From now on every call is answered, with nothing.
+  // From now on every call is answered, with an empty result.
   void answer() {
     static_cast<void>(write_file_atomic(path_, ""));
     asked_.close();

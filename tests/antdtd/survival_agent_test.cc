@@ -1,4 +1,4 @@
-// A real agent that is killed, and what becomes of the processes it kept.
+// A real agent is killed; tests what happens to its processes.
 #include <gmock/gmock.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -110,7 +110,8 @@ TEST_F(AgentSurvival, WhereTheJobDaemonsShimIsGoneTooThatOfAWorkerStartsTheAgent
   ASSERT_TRUE(await([&] { return is_gone(job_daemon_); })) << "it is killed with its shim";
   kill_agent();
   ASSERT_TRUE(await([&] { return another_agent_runs(); }));
-  // It is no part of the tree that ends with the worker, by descent or by name.
+  // The agent is not in the tree that ends with the worker, neither by its parents nor by its
+  // marks.
   EXPECT_THAT(processes_of(job_), ::testing::Not(::testing::Contains(*agent_now())));
   Peer daemon = attach(2);
   EXPECT_FALSE(is_gone(static_cast<pid_t>(worker)));
@@ -140,7 +141,7 @@ TEST_F(AgentSurvival, AFileThatAKilledAgentWasWritingIsRemovedWithTheJob) {
 TEST_F(AgentSurvival, AJobDaemonThatSaysNothingMoreIsReplaced) {
   start_agent({"--orphan-timeout", "6"});
   job_daemon_ = static_cast<pid_t>(start_job());
-  Peer daemon = attach();  // in its place
+  Peer daemon = attach();  // replaces the killed job daemon
   daemon.send(wire::Heartbeat{});
   EXPECT_TRUE(await([&] {
     return read_file(path("run/agent.log")).value_or("").find("started again") != std::string::npos;
@@ -167,7 +168,7 @@ TEST_F(AgentSurvival, ProcessesWhoseDirectoryIsRemovedEndAtOnceAndStartNoAgent) 
   EXPECT_THAT(log_of("w0.1.err"), HasSubstr("no agent has claimed"));
 }
 
-TEST_F(AgentSurvival, AnEndForWantOfMemoryIsReportedWithWhatTheProgramSaid) {
+TEST_F(AgentSurvival, AnEndForLackOfMemoryIsReportedWithTheProgramsLastLines) {
   start_agent();
   Peer daemon = attach();
   start(daemon, 0, "echo \"  what():  std::bad_alloc\" >&2; kill -ABRT $$");
@@ -186,7 +187,7 @@ TEST_F(AgentSurvival, AWorkerRunsInACgroupOfItsOwnThatGoesWithIt) {
   const std::string group = made + "/antdt-" + job_ + "-w0.1";
   ASSERT_TRUE(await([&] { return log_of("w0.1.out").find("antdt-" + job_) != std::string::npos; }));
   EXPECT_TRUE(std::filesystem::exists(group));
-  // Killed with its shim, by an agent that finds both dead.
+  // An agent that finds the worker and its shim dead reports both as killed.
   kill(parent_of(static_cast<pid_t>(pid)), SIGKILL);
   EXPECT_EQ(daemon.await_message<wire::ProcessExited>().signal, 9);
   daemon.send(wire::ExitSeen{}, key(0));

@@ -40,14 +40,14 @@ TEST(OutOfMemory, TheCountersOfTheCgroupAreTheEvidence) {
             "cgroup: the kernel killed 2 processes for want of memory");
 }
 
-TEST(OutOfMemory, ALimitThatWasMetWithoutAKillIsNone) {
+TEST(OutOfMemory, ALimitThatWasReachedWithoutAKillIsNoEvidence) {
   const std::string events = "low 0\nhigh 0\nmax 12\noom 3\noom_kill 0\noom_group_kill 0\n";
   EXPECT_EQ(oom_evidence(exited(-1, 9, ""), events), "");
   EXPECT_EQ(oom_kills(""), std::nullopt);
   EXPECT_EQ(oom_kills("oom_kill"), std::nullopt);
 }
 
-TEST(OutOfMemory, AProgramThatSaysSoIsBelieved) {
+TEST(OutOfMemory, AProgramsOwnReportOfLackOfMemoryIsEvidence) {
   for (const char* words :
        {"terminate called after throwing an instance of 'std::bad_alloc'",
         "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.",
@@ -234,7 +234,7 @@ TEST_F(Cgroups, AGroupOfTheSameNameIsEndedFirst) {
   ASSERT_TRUE(first);
   const pid_t pid = start_in(*first);
   ASSERT_TRUE(await([&] { return !read_file(*first + "/cgroup.procs").value_or("").empty(); }));
-  // A zombie is no longer in the cgroup, so no process has to be reaped first.
+  // A zombie is no longer in the cgroup, so it need not be reaped first.
   EXPECT_TRUE(root->make(kKey, {}));
   int status = 0;
   ASSERT_EQ(waitpid(pid, &status, 0), pid);
@@ -265,7 +265,7 @@ TEST_F(Cgroups, MemoryBeyondTheLimitEndsTheProcessAndLeavesEvidence) {
   EXPECT_TRUE(remove_cgroup(*group, seconds(10)));
 }
 
-TEST(CgroupRootAt, AnOrdinaryDirectoryIsNone) {
+TEST(CgroupRootAt, AnOrdinaryDirectoryIsNoCgroup) {
   const TempDir dir;
   const auto root = CgroupRoot::open(dir.path());
   ASSERT_FALSE(root);

@@ -1,4 +1,4 @@
-// A real agent of root that serves users by their keys; the test has the keys of two.
+// A real agent of root that serves users by their keys; the test has two users' keys.
 #include <gmock/gmock.h>
 #include <spawn.h>
 #include <sys/stat.h>
@@ -85,7 +85,7 @@ class UsersAgentTest : public AgentTest {
     }));
   }
 
-  // A job daemon with the key of that user.
+  // A job daemon with the key of this user.
   [[nodiscard]] Peer daemon_of(const std::string& user) {
     return Peer(std::move(*transport::Socket::connect_tcp(context_, listening_, keys_[user],
                                                           agent_key_.public_z85)),
@@ -135,7 +135,7 @@ TEST_F(UsersAgentTest, OnlyAnAdministratorCanStopTheJobOfAnotherUser) {
   Peer other = daemon_of("nobody");
   wire::AdminOrder stop;
   stop.order = wire::AdminOrderKind::kStop;
-  stop.who = "root";  // is not believed
+  stop.who = "root";  // the agent must not believe it
   other.send(stop);
   EXPECT_THAT(other.await_message<wire::Refused>().reason, HasSubstr("antdt-admin"));
   other.send(wire::JobsRequest{});
@@ -168,11 +168,11 @@ TEST_F(UsersAgentTest, AKeyThatIsRemovedLosesItsOpenLinkWithinASecond) {
   const auto refused = daemon.await_message<wire::Refused>();
   EXPECT_LT(to_seconds(std::chrono::steady_clock::now() - removed), 1.0);
   EXPECT_EQ(refused.code, wire::RefusalCode::kUser);
-  // The agent ignores the stop, and the worker goes on: its daemon is away.
+  // The agent ignores the stop, and the worker goes on while its daemon is away.
   daemon.send(wire::StopProcess{0}, key(0));
   EXPECT_EQ(daemon.await_message<wire::Refused>().code, wire::RefusalCode::kUser);
   EXPECT_FALSE(processes_of(job_).empty());
-  // No further message comes, such as the heartbeat of each second.
+  // No further message comes, not even the heartbeat of each second.
   EXPECT_FALSE(daemon.socket().wait_readable(std::chrono::milliseconds(1500)));
   authorize("nobody");
   Peer again = daemon_of("nobody");
@@ -234,7 +234,7 @@ TEST_F(UsersAgentTest, AWorkerOfAUserRunsInACgroupOfItsOwnThatGoesWithIt) {
 }
 
 // A user's own shim would never send these messages: the agent does not believe them.
-TEST_F(UsersAgentTest, AUserCannotMakeTheAgentReadOrSignalWhatIsNotTheirs) {
+TEST_F(UsersAgentTest, AUserCannotMakeTheAgentReadOrSignalThingsOfOthers) {
   const pid_t ours = getpid();
   Peer daemon = attached("nobody");
   const std::string own = path("state/jobs/" + job_ + "/w0.1/own");

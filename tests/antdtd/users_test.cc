@@ -53,7 +53,7 @@ TEST(ServedAsTest, RootIsServedOnlyWhereThatIsAllowed) {
   EXPECT_EQ(refusal({"root", "root", false}, of_root(true)), "served as root");
 }
 
-TEST(ServedAsTest, AUserWhoIsNotThereIsRefusedWithTheMend) {
+TEST(ServedAsTest, AnUnknownUserIsRefusedWithTheRemedy) {
   const std::string said = refusal({"carol", "carol", false}, of_root());
   EXPECT_THAT(said, HasSubstr("this host has no user 'carol'"));
   EXPECT_THAT(said, HasSubstr("authorized/carol.pub"));

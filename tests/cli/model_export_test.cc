@@ -514,7 +514,7 @@ TEST_F(AsideDirectoryTest, MoreThanThereIsRoomForIsRefusedWithTheWayOut) {
   EXPECT_THAT(room.error().message, HasSubstr("make room"));
 }
 
-TEST(SignalsWait, ASignalWaitsUntilWhatIsMadeIsTakenAway) {
+TEST(SignalsWait, ASignalWaitsUntilTheUnfinishedDirectoryIsRemoved) {
   const auto come = [] {
     const SignalsWait signals;
     const bool before = signals.any();

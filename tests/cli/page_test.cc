@@ -1,4 +1,4 @@
-// Pages: what is on them, and that they need nothing but themselves.
+// Pages: their content, and that they load nothing else.
 #include "report/page.h"
 
 #include <gtest/gtest.h>
@@ -140,7 +140,7 @@ TEST(PageTest, TextIsNeverMarkup) {
   EXPECT_TRUE(has(body, "&lt;img src=x&gt; &amp; more"));
 }
 
-TEST(PageTest, APageNeedsNothingButItself) {
+TEST(PageTest, APageLoadsNothingElse) {
   const std::string whole = html("title", run_section(a_run(), 1));
   for (const char* outside : {"http", "src=", "<link", "<script", "url(", "@import"}) {
     EXPECT_FALSE(has(whole, outside)) << outside;

@@ -1,5 +1,5 @@
-// The matrix of `antdt bench stragglers`: its jobs are the situations that their ideals
-// are counted for, and its lines say what was measured.
+// The matrix of `antdt bench stragglers`: its jobs match the situations from which their ideals are
+// computed, and its lines contain what was measured.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -110,7 +110,7 @@ TEST_F(StragglersTest, ASolutionNamedTwiceRunsOnce) {
   EXPECT_EQ(cells->at(1).solution, "none");
 }
 
-TEST_F(StragglersTest, ANameThatThereIsNotIsAnErrorThatListsThose) {
+TEST_F(StragglersTest, AnUnknownNameIsAnErrorThatListsTheExistingOnes) {
   const auto situation = matrix({true, {"storm"}, {}, ""});
   ASSERT_FALSE(situation);
   EXPECT_NE(situation.error().message.find("'storm' is no situation"), std::string::npos);
@@ -123,15 +123,15 @@ TEST_F(StragglersTest, ANameThatThereIsNotIsAnErrorThatListsThose) {
 TEST_F(StragglersTest, AJobIsAsLongAsTwentyPersistentWindowsAtLeast) {
   const Duration least = least_job(windows_of({true, {}, {}, ""}));
   EXPECT_EQ(least, std::chrono::seconds(100));
-  // Equal parts of 32 samples take the worker at 1/8 512 ms, and the collective 1.6 ms.
+  // With equal parts of 32 samples, the worker at 1/8 takes 512 ms, and the collective 1.6 ms.
   const Cell none = cell_of("mix", "none");
   EXPECT_EQ(records_for(none, speeds_of(none.situation), least), 195 * 256);
-  // All others could train seven times as much meanwhile.
+  // Meanwhile all others could train seven times as much.
   const Cell nd = cell_of("mix", "nd");
   const std::uint64_t more = records_for(nd, speeds_of(nd.situation), least);
   EXPECT_GT(more, 6.5 * 195 * 256);
   EXPECT_LT(more, 7.2 * 195 * 256);
-  // Two micro-batches that fit where one would not.
+  // Two micro-batches that fit, because one would not.
   const Cell classes = cell_of("three-classes", "none");
   EXPECT_EQ(records_for(classes, speeds_of(classes.situation), least), 389 * 512);
 }
@@ -140,7 +140,7 @@ TEST_F(StragglersTest, BackupWorkersDoNotWaitForTheSlowest) {
   const Cell cell = cell_of("mix-ps", "backup-workers");
   const std::uint64_t steps =
       records_for(cell, speeds_of(cell.situation), std::chrono::seconds(100)) / 256;
-  // 64 ms, and 192 ms while w1 or w2 is slow, two fifths of the time at most.
+  // A step takes 64 ms, or 192 ms while w1 or w2 is slow, which is two fifths of the time at most.
   EXPECT_GT(steps, 1000);
   EXPECT_LT(steps, 1516);
 }
@@ -149,7 +149,8 @@ TEST_F(StragglersTest, ALineSaysWhatWasMeasuredBesideItsIdeal) {
   const Cell cell = cell_of("persistent", "nd");
   const auto steps = 1000;
   const Measured m = run_of(cell, 80, steps * 256);
-  // Seven at full speed and one at a third: 256 samples in 256 * 2 ms / (7 + 1/3), and 1.6 ms.
+  // Seven workers at full speed and one at a third: 256 samples in 256 * 2 ms / (7 + 1/3), and 1.6
+  // ms.
   EXPECT_NEAR(m.line.ideal_seconds, steps * (0.512 / (7 + 1.0 / 3) + 0.0016), 0.1);
   EXPECT_NEAR(m.line.share_of_ideal(), m.line.ideal_seconds / 80, 1e-9);
   EXPECT_EQ(m.line.actions, 1U);
@@ -167,9 +168,10 @@ TEST_F(StragglersTest, SpeedsAreComparedWhereJobsDifferInLength) {
                              line_of(cell_of("persistent", "nd"), {run_of(nd, 50, 2000)}, "")};
   compare_with_none(lines);
   EXPECT_DOUBLE_EQ(lines[0].speedup_over_none.value_or(0), 1);
-  // Twice as much in half of the time; when which worker is slow makes little difference.
+  // Twice as many samples in half of the time; it makes little difference when which worker is
+  // slow.
   EXPECT_NEAR(lines[1].speedup_over_none.value_or(0), 4, 0.4);
-  EXPECT_FALSE(lines[2].speedup_over_none);  // none was not run there
+  EXPECT_FALSE(lines[2].speedup_over_none);  // none was not run in this situation
 }
 
 TEST_F(StragglersTest, TheMedianRunIsReportedWithTheSpread) {

@@ -95,7 +95,7 @@ struct Conversation {
   bool opens(Piece piece) { return opener.open(piece.open, piece.sealed, piece.seal); }
 };
 
-TEST(Seal, IsOpenedInOrderByWhoHasTheKey) {
+TEST(Seal, IsOpenedInOrderWithTheKey) {
   Conversation c;
   for (const std::string text : {"one", "two", "", "and a longer one, of more than a block"}) {
     Piece piece = seal(c.sealer, text, "header");

@@ -80,7 +80,7 @@ TEST_F(DiskThreadTest, AJobThatStandsStillIsSeenWithWhatWaitsBehindIt) {
   EXPECT_TRUE(disk_.end(kDeadline));
 }
 
-TEST_F(DiskThreadTest, OneThatMovesDoesNotStandStill) {
+TEST_F(DiskThreadTest, AJobThatMakesProgressDoesNotStandStill) {
   std::promise<void> began;
   disk_.run("reading", stands_still(began));
   began.get_future().wait();

@@ -1,4 +1,4 @@
-// Stragglers made on purpose and devices that are not there: what is pure of them.
+// Fault injection and emulated devices: their pure parts.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -32,7 +32,7 @@ Rule slowed(double slowdown) {
   return rule;
 }
 Injection only(const Rule& rule, const Target& target = kW1) { return {{rule}, target, kSeed}; }
-// Whether a rule that doubles the time holds at `at`, in `step`.
+// Whether a rule that doubles the time applies at `at`, in `step`.
 bool holds(const Injection& injection, Duration at, std::uint64_t step = 0) {
   return injection.delay({at, milliseconds(1), step, 1}) == milliseconds(1);
 }
@@ -63,7 +63,7 @@ TEST(Injection, WithoutRulesNothingIsDelayed) {
   EXPECT_TRUE(only(Rule{}).empty()) << "a rule that names nobody";
 }
 
-TEST(Injection, ARuleIsOfTheNamedOrOfTheHostOrOfBoth) {
+TEST(Injection, ARuleAppliesToNamedProcessesToAHostOrToBoth) {
   const Target w2{{'w', 2}, "b"};
   const Target s1{{'s', 1}, "a"};
   const auto who = [&](std::vector<std::string> workers, std::string host) {
@@ -140,7 +140,7 @@ TEST(Injection, WorkersAreSlowAtTimesOfTheirOwnAndThoseOfAHostTogether) {
   EXPECT_EQ(times(kW1, kSeed), times(w2, kSeed));
 }
 
-TEST(Injection, AKillWithoutWindowsIsOfTheFirstAttemptAndComesOnce) {
+TEST(Injection, AKillWithoutWindowsHitsTheFirstAttemptOnce) {
   Rule rule = of_all();
   rule.kill = true;
   rule.from = seconds(5);

@@ -71,7 +71,7 @@ TEST(MakeDirectoriesTest, SaysWhatIsInTheWay) {
   EXPECT_THAT(below.error().message, HasSubstr("file/below"));
 }
 
-TEST(NetworkFilesystemTest, ALocalDirectoryIsNone) {
+TEST(NetworkFilesystemTest, ALocalDirectoryIsOnNoNetworkFilesystem) {
   const TempDir directory;
   const auto kind = network_filesystem("/proc");
   ASSERT_TRUE(kind) << kind.error().message;

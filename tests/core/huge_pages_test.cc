@@ -132,7 +132,7 @@ TEST(HugePages, HugePagesThatAForkSplitAreRestored) {
   memory.deallocate(piece.at, kBytes, 16);
 }
 
-TEST(HugePages, MendingMeetsWhatIsGivenBackMeanwhile) {
+TEST(HugePages, MendingToleratesMemoryThatIsFreedMeanwhile) {
   HugePages memory;
   std::vector<Piece> pieces;
   for (int turn = 0; turn < 200; ++turn) {

@@ -1,5 +1,5 @@
-// The reports of a job: what is written is read again, what is missing is named, and the page
-// that tells users of the fields names all of them.
+// The reports of a job: written reports can be read again, missing fields are named, and the page
+// for users names every field.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -52,7 +52,7 @@ TEST(Report, MissingValuesAreNullOrLeftOut) {
   EXPECT_FALSE(s.contains("eta_seconds"));
 }
 
-// `edit` changes a good status; the error then says this.
+// `edit` changes a valid status; then the error is the given one.
 void expect_error(const std::function<void(Json&)>& edit, const std::string& error) {
   Json s = json_of(example());
   edit(s);

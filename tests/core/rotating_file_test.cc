@@ -34,7 +34,7 @@ TEST(RotatingFile, GoesOnWhereAnEarlierOneEnded) {
   EXPECT_EQ(read_rotated(path), "one\ntwo\n");
 }
 
-TEST(RotatingFile, ALineThatIsLargerThanItAllIsKeptAlone) {
+TEST(RotatingFile, ALineLargerThanTheBoundIsKeptAlone) {
   const TempDir directory;
   RotatingFile file(directory / "log", 10);
   ASSERT_TRUE(file.append("small\n"));

@@ -1,4 +1,4 @@
-// A program that is started as another user has that user's rights and nothing of ours.
+// A program that is started as another user has that user's rights and none of ours.
 #include "core/os/spawn.h"
 
 #include <fcntl.h>

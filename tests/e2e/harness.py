@@ -1,5 +1,5 @@
-"""What the end-to-end tests share: the real programs, real data, and a look at
-what they leave behind. Python's standard library alone."""
+"""Shared by the end-to-end tests: runs the real programs on real data, and checks what they leave
+behind. Uses only Python's standard library."""
 
 import functools
 import gzip
@@ -35,7 +35,7 @@ def await_true(condition, seconds, what):
 
 
 def stat_of(pid):
-    """State, parent and what follows in /proc/PID/stat; nothing of one that has ended."""
+    """The fields of /proc/PID/stat from the state on; nothing if the process has ended."""
     try:
         fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
     except (OSError, IndexError):
@@ -60,8 +60,9 @@ def processes_of(text):
 
 
 def shared_memory():
-    """The segments that a program of a job may have made, by what their libraries call them. They are
-    files; a directory there is of a benchmark, or of somebody else's run."""
+    """The shared memory segments that a job's programs may have made, found by the names that their
+    libraries use. Segments are files; a directory there belongs to a benchmark or to another
+    run."""
     names = re.compile(r"antdt|torch|nccl|gloo|psm_|sem\.mp")
     shm = pathlib.Path("/dev/shm")
     return {p.name for p in shm.iterdir() if names.search(p.name) and p.is_file()} if shm.exists() else set()
@@ -92,8 +93,8 @@ class Run:
 
 
 class EndToEnd(unittest.TestCase):
-    """A directory of its own, runtime sockets included, and a check that
-    nothing of the test is left."""
+    """A test with a directory of its own, which also has its sockets, and a check that nothing of
+    the test is left."""
 
     def setUp(self):
         self.dir = pathlib.Path(tempfile.mkdtemp(prefix="antdt-e2e-"))
@@ -112,8 +113,9 @@ class EndToEnd(unittest.TestCase):
         shutil.rmtree(self.runtime, ignore_errors=True)
 
     def kill_all(self):
-        """Every process of the test. They start one another again, so more than once. One that
-        ends has no command line any more while it still holds its files and locks."""
+        """Kills every process of the test, several times, because processes start one another
+        again. A process that is ending has no command line any more, but still holds its files and
+        locks."""
         killed = {}  # when it started, by pid: pids are used again
 
         def none_left():
@@ -175,7 +177,7 @@ class EndToEnd(unittest.TestCase):
         """No process, socket, shared memory or temporary file of this test remains."""
         await_true(lambda: not processes_of(str(self.dir)), 10,
                    f"processes left: {processes_of(str(self.dir))}")
-        private = self.runtime / "antdt"  # a directory in it for each job that runs
+        private = self.runtime / "antdt"  # it has a directory for each job that runs
         await_true(lambda: not private.exists() or not list(private.iterdir()), 10,
                    f"socket directories left: {list(private.rglob('*'))}")
         self.assertEqual([p for p in self.runtime.rglob("*") if p.is_socket()], [])
@@ -188,7 +190,7 @@ def needs_trainer(test):
 
 
 def unpack(archive, into):
-    """Unpacks a data archive or skips the test where it is not there."""
+    """Unpacks a data archive; skips the test if there is none."""
     path = ARCHIVES / f"{archive}.tar.xz"
     if not path.exists():
         raise unittest.SkipTest(f"no data: {path} (set ANTDT_TEST_DATA)")

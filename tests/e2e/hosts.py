@@ -26,7 +26,7 @@ class Hosts(EndToEnd):
         return directory
 
     def agent(self, name, keys, instead={}, address="127.0.0.1"):
-        """`instead`: which files this host has in the place of others, in a mount namespace."""
+        """`instead`: files of this host that replace others, in a mount namespace."""
         at = f"[{address}]" if ":" in address else address
         port = free_port()
         mounts = [word for path, other in instead.items()

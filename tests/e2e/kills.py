@@ -1,4 +1,4 @@
-"""Kills of everything at random, and agents that are started again as systemd does."""
+"""Kills processes of all kinds at random, and starts agents again as systemd does."""
 
 import collections
 import os
@@ -15,7 +15,7 @@ RECORDS = 200_000
 EPOCHS = 2
 KILLS = int(os.environ.get("ANTDT_KILLS", "60"))
 SEED = int(os.environ.get("ANTDT_KILL_SEED", "0")) or random.randrange(1, 1 << 30)
-# Long enough to outlast the kills; the job is not the point here, its accounts are.
+# Long enough to outlast the kills. The test is about the job's accounts.
 DELAY = os.environ.get("ANTDT_KILL_DELAY", "25ms")
 
 FAILURE = """
@@ -61,7 +61,8 @@ class Agent:
 
 
 class Kills(tally.TallyTest):
-    """Kills of everything in a job of two agents whose workers a subclass names."""
+    """Kills processes of all kinds in a job of two agents; a subclass names the workers'
+    program."""
 
     records, kills = RECORDS, KILLS
 
@@ -94,7 +95,7 @@ class Kills(tally.TallyTest):
             agent.keep()
 
     def kill_at_random(self, process, run_dir):
-        """`kills` faults; how many of each kind."""
+        """Causes `kills` faults; returns how many of each kind."""
         weights = {"worker": 10, "stop": 2, "jobd": 3, "agent": 2, "private-agent": 1}
         faults = self.random.choices(list(weights), weights.values(), k=self.kills)
         moments = self.moments(process, run_dir, self.random, self.kills,

@@ -1,5 +1,5 @@
-"""Reads what `antdt model export` writes: index.json and .npy files, as docs/model-export.md
-has them."""
+"""Reads the output of `antdt model export`: index.json and .npy files, as docs/model-export.md
+specifies."""
 
 import array
 import ast

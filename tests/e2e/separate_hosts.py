@@ -1,7 +1,7 @@
-"""Hosts that share nothing: each a network and a mount namespace, with an agent in it, joined
-by a switch that the test makes. The launching host is the test's own namespace. What hosts
-have at the path of the run directories is a directory of their own; outside of it all see the
-same files, which stand for installed programs and keys. Skipped where none can be made."""
+"""Hosts that share nothing. Each is a network and a mount namespace with an agent, and a switch
+that the test makes connects them. The launching host is the test's own namespace. Each host has its
+own directory at the path of the run directories; all other files are the same, and stand for
+installed programs and keys. Tests are skipped if namespaces cannot be made."""
 
 import json
 import os
@@ -66,7 +66,7 @@ def run_inside(test, file, name, timeout=600):
 
 
 class Host:
-    """One of them, from outside."""
+    """One of these hosts, seen from outside."""
 
     def __init__(self, test, number, name):
         self.test = test
@@ -93,7 +93,7 @@ class Host:
         return pathlib.Path(f"/proc/{self.holder.pid}/root{path}")
 
     def own_disk(self, path, size="256m"):
-        """A file system of its own there."""
+        """Mounts a file system of the host's own."""
         self.test.sh(" ".join(self.enter()) + f" mount -t tmpfs -o size={size} none {path}")
 
     def start_agent(self, keys, cpus):
@@ -117,7 +117,7 @@ class Host:
         await_true(listens, 10, f"{self.name} listens")
 
     def processes(self):
-        """The processes of jobs and of the agent, without those that hold the namespaces."""
+        """The host's processes of jobs and of the agent, without those that hold the namespaces."""
         return [pid for pid, _ in processes_of(f"TEST_HOST={self.test.dir}/{self.name}")]
 
     def die(self):
@@ -133,7 +133,7 @@ class Host:
         await_true(lambda: not self.processes(), 10, f"{self.name} is dead")
 
     def come_back(self, keys, cpus):
-        """Its power is back, and its disk has what it had."""
+        """The host's power is back, and its disk is unchanged."""
         self.link("up")
         self.start_agent(keys, cpus)
 
@@ -141,7 +141,7 @@ class Host:
         self.test.sh(f"ip link set {self.link_name} {state}")
 
     def fill(self, path):
-        """The file that takes all the room of the disk that it has there."""
+        """Fills the host's disk at this path; returns the file that does."""
         hog = self.path(path) / "hog"
         for size in (64 << 10, 1 << 10):
             with open(hog, "ab", buffering=0) as file:
@@ -154,7 +154,7 @@ class Host:
 
 
 class SeparateHosts(TallyTest):
-    """Runs are in self.runs, which is another directory on each host."""
+    """A test whose runs are in self.runs, which is a different directory on each host."""
 
     def setUp(self):
         super().setUp()
@@ -172,7 +172,7 @@ class SeparateHosts(TallyTest):
             self.assertEqual(done.returncode, 0, done.stderr)
 
     def cut_launcher(self):
-        """Nobody reaches the launching host, and it reaches nobody."""
+        """Cuts the launching host off from all others."""
         self.sh("ip link set wire down")
 
     def join_launcher(self):
@@ -201,7 +201,7 @@ class SeparateHosts(TallyTest):
         return process, run_dir
 
     def checkpoints_on(self, host, run_dir):
-        """Names of the whole ones and of what is unfinished there."""
+        """The names of the complete checkpoints and of the unfinished ones on the host."""
         directory = host.path(run_dir / "checkpoints")
         names = {p.name for p in directory.iterdir()} if directory.exists() else set()
         return ({n for n in names if n.startswith("s")}, {n for n in names if n[0] == "."})
@@ -212,7 +212,8 @@ class SeparateHosts(TallyTest):
         return [e["text"] for e in map(json.loads, lines) if e["kind"] == kind]
 
     def assert_hosts_have_nothing_left(self, run_dir):
-        """But copies of checkpoints and logs: no process of the job, nothing unfinished."""
+        """The hosts have only copies of checkpoints and logs: no process of the job, and nothing
+        unfinished."""
         for host in self.hosts.values():
             agent = host.agent.pid if host.agent.poll() is None else 0
             await_true(lambda h=host, a=agent: set(h.processes()) <= {a}, 10,

@@ -1,4 +1,4 @@
-"""Jobs with parameter servers, and what has to be true of their model."""
+"""Jobs with parameter servers, and the checks of their model."""
 
 import json
 import os
@@ -30,7 +30,8 @@ def job(model="tally3", workers=3, servers=2, records=20000, epochs=2, batch=96,
 
 class ServersTest(tally.TallyTest):
     def assert_exact_on_servers(self, summary, run_dir, records, epochs, each=3):
-        """Model, audit and summary agree: every record once an epoch, in all its rows."""
+        """Model, audit and summary agree that every record counted once in each epoch, in all its
+        rows."""
         rows = slices.read_tables(tally.newest(run_dir))["tally"]
         self.assertEqual(len(rows), records * each)
         wrong = {key: values[0] for key, (values, _) in rows.items() if values[0] != epochs}
@@ -42,7 +43,7 @@ class ServersTest(tally.TallyTest):
         self.assertEqual(summary["samples_trained"], records * epochs)
 
     def hold_back(self, run_dir):
-        """The job takes its time until go_on(), however long what the test does takes."""
+        """Slows the job down until go_on(), so that it is still training when the test acts."""
         held = self.antdt("inject", run_dir, 'workers=["*"]', 'delay="150ms"')
         self.assertEqual(held.returncode, 0, held.stderr)
 
@@ -51,14 +52,15 @@ class ServersTest(tally.TallyTest):
                    "it is not held back any more")
 
     def pids(self, program):
-        """Of the job's processes of a program; not what they forked to write a checkpoint,
-        whose end is none of theirs."""
+        """The pids of the job's processes of a program, without the children that they forked to
+        write a checkpoint."""
         found = [pid for pid, command in processes_of(str(self.dir))
                  if command.split(" ", 1)[0].endswith(program)]
         return [pid for pid in found if stat_of(pid)[1:2] not in [[str(other)] for other in found]]
 
     def kill_one_of(self, program, rng, which=signal.SIGKILL):
-        """Of its processes, as soon as there is one: it may be about to be started again."""
+        """Kills one of these processes, as soon as there is one, because it may just be starting
+        again."""
         def killed():
             found = self.pids(program)
             return found and self.kill(rng.choice(found), which)

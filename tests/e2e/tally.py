@@ -12,7 +12,7 @@ from harness import EndToEnd, await_true
 
 
 def job(workers=4, records=20000, epochs=2, batch=64, delay="", extra=""):
-    """`delay`: what each worker waits after a batch, so that faults fall into training."""
+    """`delay`: how long each worker waits after a batch, so that faults happen during training."""
     inject = f'[[inject]]\nworkers = ["*"]\ndelay = "{delay}"\n' if delay else ""
     return f"""
 schema = 1
@@ -77,9 +77,9 @@ class TallyTest(EndToEnd):
             f"{samples} samples trained")
 
     def moments(self, process, run_dir, rng, count, samples, meanwhile=lambda: None):
-        """Yields `count` times, whenever a fault is due in a job that trains `samples`: once so
-        many of them are trained, or while that which the fault before broke is mended. They go
-        by what is trained, not by time, so that a fast machine meets as many as a slow one."""
+        """Yields `count` times, whenever a fault is due in a job that trains `samples`: at certain
+        numbers of trained samples, or while the job recovers from the previous fault. Faults follow
+        samples and not time, so that a fast machine has as many faults as a slow one."""
         def trained(point):
             meanwhile()
             self.assertIsNone(process.poll(), "the job was over too soon")
@@ -108,7 +108,8 @@ class TallyTest(EndToEnd):
         return "\n".join(parts)
 
     def assert_exact(self, summary, run_dir, records, epochs):
-        """The model, the audit and the summary agree: every record once an epoch."""
+        """The model, the audit and the summary agree that every record counted once in each
+        epoch."""
         found = self.counts(run_dir)
         wrong = {i: c for i, c in enumerate(found) if c != epochs}
         self.assertEqual(len(found), records)

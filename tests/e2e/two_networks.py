@@ -1,5 +1,5 @@
-"""Two hosts in network namespaces of their own with a wire between them, which can be cut. Skipped where
-none can be made."""
+"""Two hosts in network namespaces of their own, with a wire between them that can be cut. Tests are
+skipped if namespaces cannot be made."""
 
 import os
 import pathlib
@@ -26,7 +26,7 @@ nsenter -t $other -n ip link set wire2 up
 
 
 def why_not():
-    """Why no network of its own can be made here; None if it can."""
+    """Why no network namespaces can be made here; None if they can."""
     for program in ("unshare", "nsenter", "ip"):
         if shutil.which(program) is None:
             return f"{program} is not installed"
@@ -36,7 +36,7 @@ def why_not():
 
 
 class TwoNetworks(EndToEnd):
-    """Two hosts, an agent on each; inside only."""
+    """Two hosts with an agent on each, for tests that run inside the namespaces."""
 
     def setUp(self):
         super().setUp()

@@ -13,8 +13,8 @@ extern "C" int glob(const char*, int, int (*)(const char*, int), glob_t*) { retu
 int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace antdt::launcher;
   const std::string text(antdt::fuzz::Input(data, size).rest());
-  // toml++ 3.3 takes letters such as U+00E9 where a key or white space may be
-  // into code that it declares unreachable (is_non_ascii_horizontal_whitespace).
+  // In toml++ 3.3, letters such as U+00E9 at the place of a key or of white space lead into code
+  // that is declared unreachable (is_non_ascii_horizontal_whitespace).
   if (std::ranges::any_of(text, [](char c) { return static_cast<unsigned char>(c) > 0x7f; })) {
     return 0;
   }

@@ -1,8 +1,8 @@
-// What peers may say to the ledger, whatever it is: never a defect, and what it
-// writes down is accepted by a replay and by the accounts.
+// Whatever peers send to the ledger is never a defect, and the records that the ledger writes are
+// accepted by a replay and by the accounts.
 //
-// An event is written as the record that stands for it; a Fetch as Answered or Late,
-// whose retry_ms is what is wanted.
+// An event is encoded as the record that stands for it; a Fetch as Answered or Late, whose retry_ms
+// is the number of wanted records.
 #include "shard_server/accounts/accounts.h"
 #include "shard_server/ledger/record_codec.h"
 #include "tests/fuzz/support/fuzz.h"
@@ -13,7 +13,7 @@ namespace {
 using namespace antdt;
 using namespace antdt::shard_server;
 
-// The ledger, and what a restart would make of its journal.
+// The ledger, and the ledger that a restart would make from its journal.
 struct Pair {
   Ledger ledger{fuzz::ledger_config()};
   Ledger replayed{fuzz::ledger_config()};
@@ -47,7 +47,7 @@ struct Pair {
     wire::Fetch fetch{ledger.phase().number, said.place, said.retry_ms, said.partials, late};
     hear(ledger::FetchRequested{said.member, generation, said.seq, std::move(fetch)});
   }
-  // Not from a peer: job.toml allows so many.
+  // Not from a peer: job.toml allows this many.
   void on(ledger::JobDeclared said) {
     said.epochs %= ledger::kMostEpochs + 1;
     hear(said);

@@ -1,5 +1,5 @@
-// An image of the ledger, of a snapshot or a checkpoint. One that is accepted
-// is the ledger's whole state: whatever the members do next must work on it.
+// An image of the ledger, from a snapshot or a checkpoint. An accepted image is the ledger's whole
+// state, so the ledger must work whatever the members do next.
 #include "tests/fuzz/support/fuzz.h"
 #include "tests/fuzz/support/ledger_data.h"
 

@@ -18,11 +18,11 @@ namespace {
 
 using namespace antdt::ps;
 
-// Rows of what a hostile image calls a table take no more than this.
+// The rows of a table in a hostile image are at most this wide.
 constexpr std::uint32_t kWidest = 64;
 
-// Reads and writes at once where the shell would do so later. Returns why the process cannot be a
-// backup, or nothing if it can.
+// Reads and writes at once what the shell would do later. Returns why the process cannot be a
+// backup; empty if it can.
 std::string step(Replica& replica, const replica::Input& event) {
   std::string broken;
   std::deque<replica::Input> events{event};

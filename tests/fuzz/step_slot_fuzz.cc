@@ -15,7 +15,7 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const StepSlotBytes written = encode(decode_step_slot(bytes.first<kStepSlotBytes>()));
   const StepSlotBytes again = encode(decode_step_slot(written));
   ANTDT_CHECK(written == again, "another slot");
-  // All but the flags, of which unknown ones are dropped, and the reserved bytes.
+  // All except the flags, of which unknown ones are dropped, and the reserved bytes.
   ANTDT_CHECK(std::memcmp(written.data(), bytes.data(), 44) == 0, "a slot is read as another");
   return 0;
 }

@@ -30,7 +30,8 @@ Heard at_once(std::string_view bytes) {
   return heard;
 }
 
-// Answers apart: of heartbeats that come at once not all are answered.
+// Answers are compared apart from packets, because not every one of several simultaneous heartbeats
+// is answered.
 Heard in_pieces(std::string_view bytes, std::size_t piece) {
   ZmtpReader reader;
   Heard heard;

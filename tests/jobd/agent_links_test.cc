@@ -1,5 +1,5 @@
-// Links to agents that are played by the test. Messages travel as they do; time passes only
-// when the test says so.
+// Links to agents that the test plays. Messages travel in real time; the clock advances only when
+// the test says so.
 #include "jobd/links/agent_links.h"
 
 #include <gmock/gmock.h>
@@ -25,7 +25,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-// An agent: remembers the kinds of what it hears.
+// An agent that stores the kinds of the messages it receives.
 class PlayedAgent {
  public:
   PlayedAgent(EventLoop& loop, transport::Context& context, const std::string& path)
@@ -190,7 +190,7 @@ TEST_F(AgentLinksTest, AHostThatIsSilentIsReportedOnceAndWelcomedAnewWhenItIsBac
   welcome(agent, "a");
   await([&] { return events.size() > 1; }, "the second welcome");
   EXPECT_EQ(events[1], "a welcomes as a");
-  // And is watched as before.
+  // The agent is watched as before.
   pass(kLostAfter + seconds(1));
   EXPECT_EQ(events.size(), 3U);
 }

@@ -56,7 +56,7 @@ TEST_F(CheckpointPruningTest, ACheckpointReportedTwiceIsStoredOnceAndUnchanged) 
   ASSERT_TRUE(store_.store(first));
   EXPECT_EQ(store_.store(first).value_or(""), "s0000000007-l1-g2-w0.1") << "its answer was lost";
   EXPECT_THAT(store_.list(), ElementsAre("s0000000007-l1-g2-w0.1"));
-  // The same member made that step again, behind an answer that it did not hear.
+  // The same member made the step again, because it had not received the answer.
   const auto again = written(7, "other weights", {});
   ASSERT_TRUE(store_.store(again));
   EXPECT_EQ(weights_of("s0000000007-l1-g2-w0.1"), "weights");

@@ -80,7 +80,7 @@ TEST_F(HistoryKeeperTest, MeasurementsAloneAreWrittenAgainWhenThatIsPossible) {
 
 TEST_F(HistoryKeeperTest, AnEntryThatCannotBeWrittenWaitsAndTheErrorIsReportedOnce) {
   HistoryKeeper keeper(path, data, Incarnation{1});
-  // Every write of ours fails from here on.
+  // From here on, every write of this process fails.
   ASSERT_TRUE(shard_server::History::open(path, data, Incarnation{2}));
   remember_a_step(keeper);
   keeper.finish_turn();

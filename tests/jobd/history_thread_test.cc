@@ -105,7 +105,7 @@ TEST_F(StandingDiskTest, EntriesMadeWhileTheDiskHangsAreWrittenInOrderAfterwards
     thread.remember(granted(step * 5));
     thread.remember(stepped(step));
     thread.sync([&](bool kept) { synced += kept ? 1 : 0; });
-    thread.finish_turn();  // the thread has something to do already
+    thread.finish_turn();  // the thread already has something to do
   }
   answer(disks.history());
   thread.finish_turn();

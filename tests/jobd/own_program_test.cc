@@ -1,4 +1,5 @@
-// Programs that decide, well and badly: what becomes of the job daemon's loop.
+// The user's programs that decide, correctly and wrongly, and their effect on the job daemon's
+// loop.
 #include "jobd/programs/own_program.h"
 
 #include <gmock/gmock.h>
@@ -22,7 +23,7 @@ using ::testing::HasSubstr;
 class OwnProgramTest : public testing::Test {
  protected:
   OwnProgramTest() {
-    ignore_sigpipe();  // as every program of ours does
+    ignore_sigpipe();  // as every program of AntDT does
     view_.plan = PlanVersion{3};
     view_.rules.global_batch = 64;
     for (std::uint32_t i = 0; i < 2; ++i) {

@@ -74,7 +74,7 @@ TEST(RoleProcessesTest, RoomIsForTheServersToComeAndTheWorkersBesideThem) {
   const launcher::HostResources free{"local", 8, 8 * kGiB, 0};
   EXPECT_EQ(room_on(free, both, 0, 2), 4U + 2U);
   EXPECT_EQ(room_on(free, both, 0, 0), 8U);
-  // Those that run have their part already.
+  // The running processes already have their part.
   EXPECT_EQ(room_on({"local", 4, 2 * kGiB, 0}, both, 5, 0), 2U + 5U);
   EXPECT_EQ(room_on({"local", 4, kGiB, 0}, both, 0, 2), 2U);
 }

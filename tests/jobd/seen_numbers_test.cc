@@ -23,7 +23,7 @@ TEST(SeenNumbers, ACheckpointsNameTellsLineageGenerationAndItsWriter) {
   EXPECT_EQ(seen.attempts.at(kW1), Attempt{4});
 }
 
-// With parameter servers the first of them is the writer.
+// With parameter servers, the first of them is the writer.
 TEST(SeenNumbers, ACheckpointThatServersWroteTellsTheSame) {
   SeenNumbers seen;
   seen.in_checkpoint_name("s0000000120-l3-g17-s1.4");

@@ -1,4 +1,4 @@
-// Agents are asked before a job starts; here one is played by the test.
+// Agents are asked before a job starts; the test plays one.
 #include "launcher/config/cluster.h"
 
 #include <gmock/gmock.h>
@@ -18,7 +18,7 @@ namespace {
 
 using testing::HasSubstr;
 
-// Listens with `agent`'s key for those in `authorized`, and answers hello.
+// Listens with `agent`'s key for the keys in `authorized`, and answers hello.
 class FakeAgent {
  public:
   FakeAgent(const transport::KeyPair& agent, const std::string& authorized, wire::Packet answer)

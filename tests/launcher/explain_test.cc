@@ -89,7 +89,7 @@ TEST(Explain, ARunningJobSaysWhyWhatWasDoneAndWhatComes) {
   EXPECT_THAT(e.next, Contains("At this speed training takes another 1m 15s."));
 }
 
-TEST(Explain, AFormingGroupNamesWhomItWaitsForAndWhyItForms) {
+TEST(Explain, AFormingGroupNamesTheAwaitedMembersAndTheReason) {
   report::Status forms;
   forms.state = "forming";
   forms.waiting_for = "w1 to join";

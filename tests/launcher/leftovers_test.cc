@@ -63,7 +63,7 @@ TEST_F(Leftovers, OneInWhichAShimLivesIsLeft) {
   EXPECT_FALSE(there());
 }
 
-TEST_F(Leftovers, OneThatSomebodyClaimedAMomentAgoIsLeftUnlessItIsOurs) {
+TEST_F(Leftovers, ADirectoryClaimedAMomentAgoIsLeftUnlessItIsOurs) {
   touch(process_ + "/claim");
   remove_dead(root_.path());
   EXPECT_TRUE(there()) << "another agent may be about to begin in it";

@@ -1,4 +1,4 @@
-// job.toml(5) against the table of keys.
+// Compares job.toml(5) with the table of keys.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -61,7 +61,7 @@ TEST(ManPage, DescribesEachKeyWithItsDefaultAndChoices) {
   }
 }
 
-TEST(ManPage, DescribesNoKeyThatThereIsNot) {
+TEST(ManPage, DescribesOnlyExistingKeys) {
   for (const auto& [key, text] : described()) {
     EXPECT_NE(schema::find_key(key), nullptr) << key << " is in man/job.toml.5 only";
   }

@@ -102,7 +102,7 @@ TEST(JobKeys, TheConfigurationHasAllKeysOfTheTableAndNoOthers) {
   }
 }
 
-TEST(JobKeys, ADefaultIsTheSameToWhoReadsJobTomlAndToWhoReadsJobJson) {
+TEST(JobKeys, JobTomlAndJobJsonHaveTheSameDefaults) {
   for (const schema::Key& key : schema::keys()) {
     const bool is_path = key.type == schema::KeyType::kDirectory;
     if (key.fallback.empty() || is_path || key.type == schema::KeyType::kCount) continue;

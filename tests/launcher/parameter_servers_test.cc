@@ -17,7 +17,7 @@ std::string with_trainer(const std::string& lines) {
   return replaced(kServersJob, "sync = \"ps-bsp\"", "sync = \"ps-bsp\"\n" + lines);
 }
 
-TEST(ParameterServers, AJobHasThemWhenItsModelIsToBeOnServers) {
+TEST(ParameterServers, AJobWithAModelOnServersHasServers) {
   const auto config = load_text(kServersJob, "job.toml");
   ASSERT_TRUE(config) << config.error().message;
   EXPECT_EQ(config->trainer.sync, "ps-bsp");
@@ -203,7 +203,7 @@ TEST(ParameterServers, TheyKeepNoMomentum) {
   EXPECT_EQ(problems_of(with_trainer("optimizer = \"sgd\"\nweight_decay = 0.1")), "");
 }
 
-TEST(ParameterServers, TheModelWithThreeCountersIsForThemAlone) {
+TEST(ParameterServers, TheModelWithThreeCountersIsOnlyForServers) {
   const auto config = load_text(with_trainer("model = \"tally3\""), "job.toml");
   ASSERT_TRUE(config) << config.error().message;
   EXPECT_EQ(config->trainer.model, "tally3");

@@ -68,7 +68,7 @@ TEST_F(ResumeRequestTest, OneThatCannotBeReadIsAnErrorThatNamesIt) {
   }
 }
 
-// Not as nothing: a run that was to go on would end instead.
+// It must not count as missing: a run that should go on would end instead.
 TEST_F(ResumeRequestTest, OneThatIsNoFileIsAnError) {
   ASSERT_TRUE(make_directories(path_));
   EXPECT_FALSE(read_resume_request(run_.path()));

@@ -53,7 +53,7 @@ TEST(ResumeSettings, AValueThatIsTheSameIsNoChange) {
   EXPECT_TRUE(changed->changes.empty());
 }
 
-TEST(ResumeSettings, HowManyThereAreOfARangeStays) {
+TEST(ResumeSettings, TheCountWithinARangeStays) {
   JobConfig config = job();
   config.roles.worker.min = 2;
   config.roles.worker.max = 6;

@@ -152,7 +152,7 @@ report::Status troubled() {
   return s;
 }
 
-TEST(StatusView, TellsWhoIsWaitedForWhatFailedAndWhichHostsAreAvoided) {
+TEST(StatusView, ShowsAwaitedProcessesFailuresAndAvoidedHosts) {
   const auto lines = status_table(troubled(), {});
   EXPECT_THAT(lines, testing::Contains("waiting for w1 to join"));
   EXPECT_THAT(lines, testing::Contains("hosts: a (room for 2), b (failed often lately, avoided), c "

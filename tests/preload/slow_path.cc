@@ -1,5 +1,5 @@
-// A disk that is slow, stands still or fails, for tests: a library that is loaded before all
-// others (LD_PRELOAD) and stands between a program and its calls about files.
+// A disk that is slow, hangs or fails, for tests: a library that is loaded before all others
+// (LD_PRELOAD) and intercepts a program's calls on files.
 //
 //   ANTDT_TEST_SLOW_PATH     an absolute path: the calls about it and what is below it are
 //                            concerned, by name or through an open descriptor
@@ -10,8 +10,8 @@
 //                            one process together
 //     fail ERRNO             the call fails: EIO, ENOSPC, EACCES, ENOENT, EROFS, or a number
 //
-// Paths are compared as they are written, without their symbolic links. What a mapping
-// (mmap) reads and writes, and calls that a program makes without the C library, pass.
+// Paths are compared as they are written, without resolving symbolic links. Accesses through a
+// mapping (mmap), and system calls that a program makes without the C library, are not intercepted.
 #include <dirent.h>
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -168,9 +168,9 @@ bool permitted(const Concerned& concerned) {
   return true;
 }
 
-std::atomic<std::uint64_t> free_at_ns{0};  // when the slow disk has done what it was given
+std::atomic<std::uint64_t> free_at_ns{0};  // when the slow disk has finished its work
 
-// Takes as long as `bytes` take at the rate, one process's calls one after another.
+// Takes as long as `bytes` take at the rate; the calls of one process wait for one another.
 template <class File, class Bytes>
 Bytes paid(File file, Bytes bytes, std::uint64_t size) {
   const int before = errno;
@@ -201,22 +201,22 @@ Function* next(const char* name) {
 
 }  // namespace
 
-// The calls: RESULT NAME(PARAMETERS), passed on with ARGUMENTS unless it FAILED; the last says
-// what it is about.
+// A call: RESULT NAME(PARAMETERS), passed on with ARGUMENTS unless it FAILED; the last parameter
+// names the file.
 #define ANTDT_CALL(RESULT, NAME, PARAMETERS, ARGUMENTS, NOEXCEPT, FAILED, CONCERNED) \
   RESULT NAME PARAMETERS NOEXCEPT {                                                  \
     static auto* const real = next<RESULT PARAMETERS>(#NAME);                        \
     if (!permitted([&] { return CONCERNED; })) return FAILED;                        \
     return real ARGUMENTS;                                                           \
   }
-// The same for one that moves as many bytes as it returns.
+// The same for a call that moves as many bytes as it returns.
 #define ANTDT_BYTES(RESULT, NAME, PARAMETERS, ARGUMENTS, FD)  \
   RESULT NAME PARAMETERS {                                    \
     static auto* const real = next<RESULT PARAMETERS>(#NAME); \
     if (!permitted([&] { return concerns(FD); })) return -1;  \
     return paid(FD, real ARGUMENTS);                          \
   }
-// The same for one that may make a file, and so may have a mode.
+// The same for a call that may make a file, and so may have a mode.
 #define ANTDT_OPEN(NAME, PARAMETERS, ARGUMENTS, CONCERNED) \
   int NAME PARAMETERS {                                    \
     static auto* const real = next<int PARAMETERS>(#NAME); \
@@ -347,7 +347,7 @@ ANTDT_CALL(ssize_t, readlink, (const char* path, char* to, size_t n), (path, to,
 ANTDT_CALL(char*, realpath, (const char* path, char* out), (path, out), noexcept, nullptr,
            concerns(path))
 
-// Streams of stdio: inside the C library they do not call what is above.
+// Streams of stdio: inside the C library they do not use the functions above.
 ANTDT_CALL(FILE*, fopen, (const char* path, const char* mode), (path, mode), , nullptr,
            concerns(path))
 ANTDT_CALL(FILE*, fopen64, (const char* path, const char* mode), (path, mode), , nullptr,

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The preloaded library that other tests make a disk slow with."""
+"""Tests of the preloaded library with which other tests make a disk slow."""
 import os
 import pathlib
 import shutil

@@ -1,5 +1,5 @@
-"""A survivor goes on in the same process after a peer was killed in the middle of backward, again and again,
-and does not grow."""
+"""A survivor goes on in the same process each time a peer is killed in the middle of backward, and
+its memory does not grow."""
 import os
 import unittest
 
@@ -7,16 +7,16 @@ import python_jobs
 
 KILLS = int(os.environ.get("ANTDT_PYTHON_ABORTS", "4"))
 RECORDS = 2000 + 2000 * KILLS
-# What is allocated settles in the first few; after that nothing may be left of an aborted backward. The least
-# that one could keep is the input of one layer (16 records of 256 numbers, 16 KiB); what its graph holds is 8 of
-# these, a bucket 257 KiB, all gradients 2 MiB.
+# Memory settles after the first few aborts; afterwards nothing of an aborted backward may be left.
+# The least that could be left is the input of one layer (16 records of 256 numbers, 16 KiB). Its
+# graph holds 8 of these, a bucket has 257 KiB, and all gradients 2 MiB.
 SETTLED, MOST_GROWTH = 3, 16 << 10
 
 
 @python_jobs.needs_torch
 class Aborts(python_jobs.PythonJobs):
     def test_a_backward_that_is_broken_off_leaves_nothing_behind(self):
-        # Enough records that the last attempt finds some, though the survivor trains meanwhile.
+        # So many records that the last attempt finds some, although the survivor trains meanwhile.
         job = self.toml("aborts.py", self.dir, RECORDS, KILLS, workers=2, records=RECORDS, epochs=1,
                         batch=16, python=os.environ.get("ANTDT_KILLED_PYTHON"),
                         extra="[failure]\nbudgets = { signal = 1000, collective = 1000 }\n")

@@ -1,5 +1,5 @@
-"""job.evaluate in a job is a phase of its ledger: all members evaluate parts of the data, and each is
-told what one process would find."""
+"""job.evaluate in a job is a phase of its ledger: all members evaluate parts of the data, and each
+gets the result that one process would compute."""
 import json
 import math
 import unittest
@@ -41,7 +41,7 @@ class Evaluation(python_jobs.PythonJobs):
         return [float(value) for value in done.stdout.split()]
 
     def notes(self):
-        """(records that were evaluated, what members were told), each a list by epoch."""
+        """(records that were evaluated, results that members got), each a list by epoch."""
         seen, found = [[] for _ in range(EPOCHS)], [[] for _ in range(EPOCHS)]
         for path in self.dir.glob("notes-*"):
             for line in map(json.loads, path.read_text().splitlines()):

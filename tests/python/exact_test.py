@@ -1,4 +1,4 @@
-"""Members with uneven shares make of the same batches what one process makes of them."""
+"""Members with uneven shares train the same model on the same batches as one process."""
 import collections
 import json
 import unittest
@@ -6,7 +6,8 @@ import unittest
 import python_jobs
 from harness import processes_of
 
-# Run by an interpreter with PyTorch: trains again what the notes say, and compares with the checkpoint.
+# For an interpreter with PyTorch: trains the batches in the notes again, and compares the result
+# with the checkpoint.
 REPLAY = """
 import json, sys
 sys.path.insert(0, {programs!r})
@@ -50,7 +51,7 @@ class Exact(python_jobs.PythonJobs):
                     self.assertEqual(applied.setdefault(step, generation), generation)
                 else:
                     records[tuple(note["at"])] += note["records"]
-        # A generation that ends before its first step leaves the beginning to the next one.
+        # If a generation ends before its first step, the next one has the initial parameters.
         begins = begins[applied[min(applied)]]
         self.assertTrue(all(b == begins[0] for b in begins), "members began with unlike parameters")
         steps = [records[step, applied[step]] for step in sorted(applied)]

@@ -1,6 +1,6 @@
-"""antdt.integrations: loops of accelerate, modules of Lightning and Trainers of transformers, alone beside
-these themselves, and in a job. ANTDT_INTEGRATIONS_PYTHON names an interpreter that has PyTorch, accelerate,
-pytorch_lightning and transformers."""
+"""antdt.integrations: loops of accelerate, modules of Lightning and Trainers of transformers,
+compared with the originals outside a job, and in a job. ANTDT_INTEGRATIONS_PYTHON names an
+interpreter that has PyTorch, accelerate, pytorch_lightning and transformers."""
 import json
 import os
 import subprocess

@@ -1,5 +1,5 @@
-"""Everything is killed at random while Python workers train the tally as a module: each record has
-entered it once an epoch."""
+"""Processes of all kinds are killed at random while Python workers train the tally as a module.
+Each record has entered it once for each epoch."""
 import array
 import os
 import unittest

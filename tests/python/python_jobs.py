@@ -1,5 +1,5 @@
-"""What the tests of the Python package share: interpreters with PyTorch, the package and libantdt of the
-build, and jobs whose workers are Python programs."""
+"""Shared by the tests of the Python package: interpreters with PyTorch, the package and libantdt of
+the build, and jobs whose workers are Python programs."""
 import json
 import os
 import pathlib
@@ -23,7 +23,7 @@ def has_torch(python):
     return subprocess.run([python, "-c", "import torch"], capture_output=True).returncode == 0
 
 
-# Debian's, and one of PyPI where somebody names it.
+# Debian's, and one with PyTorch from PyPI if the variable names it.
 PYTHONS = [python for python in ["/usr/bin/python3", os.environ.get("ANTDT_TORCH2_PYTHON", "")]
            if python and has_torch(python)]
 

@@ -1,5 +1,5 @@
-"""`antdt torchrun --hosts` over agents at addresses of their own: ranks, where they meet, and a hang whose cause is on
-another host than rank 0."""
+"""`antdt torchrun --hosts` over agents at addresses of their own: ranks, their rendezvous, and a
+hang whose cause is on another host than rank 0."""
 import json
 import re
 import unittest

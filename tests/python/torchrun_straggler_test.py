@@ -1,5 +1,5 @@
-"""An unmodified script is measured, and the rank that a drill slows down is named: by itself on the
-machine, since a process that waits for a core is slow, too.
+"""An unmodified script is measured, and the rank that a fault injection slows down is named. The
+test runs alone on the machine, because a process that waits for a core is slow, too.
 """
 import json
 import unittest

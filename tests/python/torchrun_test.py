@@ -56,7 +56,7 @@ class Torchrun(PlainJobs):
         self.assert_nothing_left()
 
     def fails_by_a_mismatch(self, what, python=None, **settings):
-        """The job ends by an exception of PyTorch's long before anything counts as a hang."""
+        """The job ends with an exception of PyTorch, long before anything counts as a hang."""
         job = self.script(python, PLAIN_STEPS="11", PLAIN_PAUSE="0.001", **settings,
                           extra='[failure]\nhang_after = "10m"\nbudgets = { program = 0, signal = 0 }\n')
         run = self.run_job(job, timeout=180)
@@ -100,7 +100,7 @@ class Torchrun(PlainJobs):
         self.assertEqual(summary["steps"], 5)
         self.assert_nothing_left()
 
-    def test_the_job_file_that_it_makes_is_that_of_the_flags(self):
+    def test_the_job_file_that_it_makes_matches_the_flags(self):
         done = self.antdt("torchrun", "--hosts", "h1,10.0.0.2:7800", "--nnodes=2", "--nproc_per_node", "4",
                           "--max_restarts=3", "--dry-run", "-m", "pkg.train", "--nproc_per_node", "9")
         self.assertEqual(done.returncode, 0, done.stderr)

@@ -1,5 +1,5 @@
-"""The wheel, installed into an empty virtual environment, is an installation, also where none of the libraries
-that it brings is installed beside it."""
+"""The wheel, installed into an empty virtual environment, works as an installation, even if none of
+its bundled libraries is installed in the system."""
 import os
 import pathlib
 import subprocess
@@ -88,7 +88,7 @@ sync = "allreduce"
         self.assert_nothing_left()
 
     def bundled(self):
-        """The system's files of the libraries that the wheel brings."""
+        """The system's files of the libraries that the wheel bundles."""
         found = set()
         for path in (self.packages / "antdt" / "lib").iterdir():
             for folder in ("/usr/lib/x86_64-linux-gnu", "/lib/x86_64-linux-gnu"):
@@ -132,7 +132,7 @@ sync = "allreduce"
         tried = subprocess.run([*before, "true"], capture_output=True, text=True)
         if tried.returncode != 0:
             self.skipTest(f"no mount namespaces here: {tried.stderr}")
-        # The build's own programs do not start there, so that what is hidden is hidden.
+        # The build's own programs do not start there, which shows that the files are hidden.
         self.assertNotEqual(subprocess.run([*before, str(BIN / "antdt"), "--help"],
                                            capture_output=True).returncode, 0)
         self.run_wheel(self.job_of(self.venv / "bin" / "python", "loose.py", self.dir, "2000", "0"),

@@ -10,7 +10,7 @@ namespace {
 
 const Member kMember{{'w', 0}, Attempt{1}};
 
-// Records as a ledger might have written them, right or wrong.
+// Records as a ledger might have written them, correctly or not.
 class AccountsTest : public testing::Test {
  protected:
   template <class R>

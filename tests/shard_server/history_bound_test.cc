@@ -1,4 +1,5 @@
-// Tests of a history beyond its bound: the newest steps are found, the oldest are reported as gone.
+// Tests of a history beyond its bound: the newest steps are found, and the oldest are reported as
+// gone.
 #include "shard_server/history/history_bound.h"
 
 #include <gmock/gmock.h>

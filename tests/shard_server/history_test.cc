@@ -153,7 +153,7 @@ TEST_F(HistoryTest, TheNewestLineageInWhichTheStepWasAppliedAnswers) {
   EXPECT_FALSE(read(4).undone_by) << "the checkpoint has it";
   EXPECT_EQ(text(5), "w0: 80-81");
   EXPECT_EQ(read(5).lineage, Lineage{2});
-  // The second lineage has not come as far.
+  // The second lineage has not reached that step.
   EXPECT_EQ(text(8), "w0: 14-15");
   EXPECT_EQ(read(8).lineage, Lineage{1});
   EXPECT_EQ(read(8).undone_by, Lineage{2});
@@ -162,7 +162,7 @@ TEST_F(HistoryTest, TheNewestLineageInWhichTheStepWasAppliedAnswers) {
 
 TEST_F(HistoryTest, AGenerationOfTheSameNumberReplacesTheOneOfALostJournal) {
   write({settled(1, 0, {w0}), grant(1, w0, 0, {0, 50}), steps(1, 1, 8, {0}, {2})});
-  write({settled(1, 0, {w0})}, Incarnation{2});  // said again: nothing changes
+  write({settled(1, 0, {w0})}, Incarnation{2});  // a repeated record changes nothing
   EXPECT_EQ(text(8), "w0: 14-15");
   write({settled(1, 3, {w0}, 2), grant(1, w0, 0, {70, 80}), steps(1, 4, 1, {0}, {2})},
         Incarnation{3});

@@ -146,7 +146,7 @@ TEST_F(JournalTest, AfterAKillInTheMiddleOfWritingEveryAcknowledgedTurnIsThere) 
   ASSERT_FALSE(content_.snapshot.empty());
   std::uint32_t next = static_cast<std::uint32_t>(std::stoul(content_.snapshot[0].bytes)) + 1;
   for (const JournalEntry& entry : content_.records) EXPECT_EQ(entry.bytes, std::to_string(next++));
-  // The one being written may be there or not.
+  // The turn that was being written may be there or not.
   EXPECT_GE(next, last + 1);
   EXPECT_LE(next, last + 2);
 }
@@ -249,7 +249,7 @@ TEST_F(JournalTest, AJournalThatIsNotThereIsNotMadeByReading) {
   EXPECT_FALSE(std::filesystem::exists(path_));
 }
 
-// Lets this process mount what only it sees; false where that is not allowed.
+// Lets this process mount file systems that only it sees; false if that is not allowed.
 bool enter_mount_namespace() {
   const uid_t user = getuid();
   if (unshare(CLONE_NEWNS) != 0) {

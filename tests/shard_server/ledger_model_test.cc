@@ -44,10 +44,10 @@ struct Worker {
   std::uint64_t seq = 0;
   std::optional<ledger::FetchRequested> outstanding;
   std::vector<std::uint64_t> granted;  // every record since the phase or generation began
-  std::uint64_t taken = 0;             // of them, worked on
-  std::uint64_t place = 0;             // of them, in the model for good
-  std::uint64_t late_seq = 0;          // of the last request whose late records were given back
-  std::uint64_t recall = 0;            // the last that was obeyed, and what it took
+  std::uint64_t taken = 0;             // how many of them it has trained
+  std::uint64_t place = 0;             // how many of them are in the model for good
+  std::uint64_t late_seq = 0;          // of the last request that gave late records back
+  std::uint64_t recall = 0;            // the last recall that it obeyed, and what that took
   std::uint64_t recalled = 0;
 };
 
@@ -67,7 +67,7 @@ class Model {
       random_event();
       check();
     }
-    // Faults stop: what is left is finished.
+    // There are no further faults; the rest is finished.
     for (int i = 0; i < 3000 && !recorder_.ledger().complete(); ++i) {
       now_ += std::chrono::milliseconds(100);
       for (Worker& worker : workers_) {
@@ -158,7 +158,7 @@ class Model {
     worker.joined = false;
   }
 
-  // The records that it holds past `committed` lose their holder.
+  // The worker's records past `committed` have no holder any more.
   void forget(Worker& worker, std::uint64_t committed) {
     commit(worker, committed);
     reset(worker);
@@ -256,7 +256,7 @@ class Model {
       for (const std::uint64_t record : records) check_is_free(record, worker);
       worker.granted.insert(worker.granted.end(), records.begin(), records.end());
       worker.outstanding.reset();
-      // The same request again, late: the same answer.
+      // The same request is repeated late, and gets the same answer.
       if (random(3) == 0) {
         const ledger::Effects again = step(request);
         ASSERT_EQ(records_of(find_effect<ledger::SendGrants>(again)->grants.pieces), records);
@@ -279,7 +279,7 @@ class Model {
     ++late_;
   }
 
-  // A record has one holder only, and none when it is in the model.
+  // A record has one holder at most, and none once it is in the model.
   void check_is_free(std::uint64_t record, const Worker& to) {
     ASSERT_EQ(commits_.at(record), 0) << "record " << record;
     for (const Worker& worker : workers_) {
@@ -342,7 +342,7 @@ class Model {
                ? 0
                : found->second.second;
   }
-  // Places are counted from the beginning of this.
+  // Identifies the beginning from which places are counted.
   [[nodiscard]] std::tuple<Member, std::uint64_t, std::uint64_t> stamp(const Worker& worker) const {
     return {worker.member, worker.generation.value, phase_};
   }
@@ -374,7 +374,7 @@ class Model {
     if (random(15) == 0) remember_image();
   }
 
-  // Every position that it reports as committed is, skipped records included.
+  // Every position that the ledger reports as committed is, skipped records included.
   void check_positions() {
     const Ledger& ledger = recorder_.ledger();
     const Phase& phase = ledger.phase();

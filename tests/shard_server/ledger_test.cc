@@ -1,4 +1,4 @@
-// Tests beside the transcripts: images, checkpoints, very large data sets.
+// Tests in addition to the transcripts: images, checkpoints, very large data sets.
 #include "shard_server/ledger/ledger.h"
 
 #include <gtest/gtest.h>
@@ -152,7 +152,7 @@ TEST(LedgerTest, ARecordThatDoesNotFitIsAnErrorOfTheJournal) {
   EXPECT_FALSE(twice.replay(recorder.journal().back()));
 }
 
-// When the members of a new generation report positions, a peer can send one twice.
+// When the members of a new generation report positions, a peer may send one twice.
 TEST(LedgerTest, AGenerationWithTwoPlacesOfOneMemberIsRefused) {
   Recorder recorder = two_members(config(1000));
   recorder.step(fetch(kFirst, 1, 0, 100));
@@ -165,7 +165,7 @@ TEST(LedgerTest, AGenerationWithTwoPlacesOfOneMemberIsRefused) {
   EXPECT_EQ(recorder.ledger().image(), before);
 }
 
-// A journal that contradicts itself: it must not be believed in part.
+// A journal that contradicts itself must not be used in part.
 TEST(LedgerTest, AGrantThatLeavesOutOrRepeatsPositionsIsAnErrorOfTheJournal) {
   const auto replay = [](const std::vector<Range>& granted) {
     Recorder recorder = two_members(config(1000));

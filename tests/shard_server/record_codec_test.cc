@@ -72,7 +72,7 @@ TEST(RecordCodecTest, RandomBytesNeverDoHarm) {
   std::array<int, kKinds + 2> read{};
   for (int round = 0; round < 100'000; ++round) {
     std::string bytes(1 + random() % 40, '\0');
-    // Half of them small, as lengths and enumerations are where something can be read.
+    // Half of the bytes are small, because lengths and enumerations are then more often valid.
     for (char& byte : bytes) byte = static_cast<char>(random() % 2 == 0 ? random() : random() % 4);
     const std::size_t kind = random() % read.size();
     bytes[0] = static_cast<char>(kind);

@@ -1,4 +1,4 @@
-// A ledger with everything that a job daemon would write down of it.
+// A ledger with everything that a job daemon would write for it.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -37,7 +37,7 @@ class Recorder {
     EXPECT_TRUE(applied) << applied.error().message;
   }
 
-  // A ledger made from what was written down: all of it, or the first `records`.
+  // A ledger that is replayed from all records, or from the first `records`.
   [[nodiscard]] Ledger replayed(std::size_t records = SIZE_MAX) const {
     return continued(Ledger(config_), 0, records);
   }

@@ -12,7 +12,7 @@ SuspiciousDeath death(std::vector<Interval> held, std::uint32_t epoch = 0) {
   return {Epoch{epoch}, {WorkerId{'w', 0}, Attempt{1}}, std::move(held)};
 }
 
-TEST(Suspects, AreWhatSoManyDeathsShare) {
+TEST(Suspects, AreTheRecordsThatEnoughDeathsShare) {
   Suspects suspects;
   suspects.add(death({{100, 160}}));
   suspects.add(death({{120, 180}}));
@@ -27,7 +27,7 @@ TEST(Suspects, DeathsElsewhereMakeNoSuspects) {
   EXPECT_FALSE(suspects.shared_by(3));
 }
 
-TEST(Suspects, AreNotSaidAgainForADeathThatIsElsewhere) {
+TEST(Suspects, AreNotReportedAgainForADeathElsewhere) {
   Suspects suspects;
   for (int i = 0; i < 3; ++i) suspects.add(death({{100, 160}}));
   EXPECT_TRUE(suspects.shared_by(3));

@@ -1,5 +1,5 @@
-// Jobs with many workers, played without packets: what takes time takes it, and what
-// decides is the real job.
+// Jobs with many workers, played without packets: things take the time that they take in reality,
+// and the real job decides.
 #include <gtest/gtest.h>
 
 #include "core/permutation.h"
@@ -14,7 +14,7 @@ namespace {
 
 constexpr double kPerSample = 0.01;
 
-// Worker 0 at a fraction of the others' speed; noise if wanted.
+// Worker 0 has a fraction of the others' speed; with noise if wanted.
 class OneSlow final : public Speeds {
  public:
   double slowdown = 1;
@@ -34,7 +34,7 @@ class OneSlow final : public Speeds {
   }
 };
 
-// Steps take a second where no worker is slow.
+// Steps take one second if no worker is slow.
 Setup job(std::uint32_t workers, std::uint64_t steps, const std::string& solution) {
   Setup setup;
   setup.workers = workers;
@@ -109,7 +109,7 @@ TEST(FleetTest, AWorkerWhoseMicroBatchDoesNotFitItsDeviceDies) {
 }
 
 TEST(FleetTest, ALostWorkerComesBackAndNothingIsLost) {
-  // Its first attempt does not fit; whoever follows has more memory.
+  // The first attempt does not fit; later attempts have more memory.
   class Grows final : public Speeds {
    public:
     BatchTime at(std::uint32_t worker, double, std::uint64_t) const override {
@@ -132,7 +132,7 @@ TEST(FleetTest, ALostWorkerComesBackAndNothingIsLost) {
   EXPECT_EQ(played.report.totals.repeated + played.report.totals.lost, 0U);
 }
 
-// Costs that grow with the square of the members show here, in time and in memory.
+// Costs that grow with the square of the members would show here, in time and in memory.
 TEST(FleetTest, TenThousandWorkersTrain) {
   OneSlow speeds;
   speeds.slowdown = 3;
@@ -192,7 +192,7 @@ TEST(IdealTest, AllWorkersShareTheBatchSoThatTheyEndTogether) {
   EXPECT_NEAR(best_step_s(std::vector{fast, slow}, 100, expected * 9), expected, 1e-5);
 }
 
-TEST(IdealTest, AMemoryThatBitesMakesSeveralMicroBatches) {
+TEST(IdealTest, AMemoryLimitThatMattersMakesSeveralMicroBatches) {
   BatchTime time;
   time.flat_s = 0.01;
   time.flat_until = 4;
@@ -254,7 +254,7 @@ shard_server::Moment second(double from_s, std::uint64_t batches, std::uint64_t 
   return m;
 }
 
-TEST(RecordedSpeedsTest, TimeIsInProportionWhereBatchesWereAllAlike) {
+TEST(RecordedSpeedsTest, TimeIsInProportionIfAllBatchesWereEqual) {
   shard_server::Series series;
   for (int s = 0; s < 10; ++s) series.moments.push_back(second(s, 5, 20, s < 5 ? 0.1 : 0.3));
   const auto speeds = RecordedSpeeds::make(series, 3);

@@ -1,5 +1,5 @@
-// The hard cases of losing and regaining members, each played exactly: what has
-// arrived where is held until the moment that matters.
+// The hard cases of losing and regaining members, each played exactly: messages are held until the
+// decisive moment.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -89,7 +89,7 @@ class HardCaseTest : public testing::Test {
     ASSERT_TRUE(at) << "w" << index << " does not run";
     at->kill(SIGKILL);
   }
-  // Only w1 gets what the step after its present one sums up to.
+  // Only w1 gets the sums of the step after its present one.
   bool only_w1_applies_a_step() {
     cluster.script.withholds_step = [](const Worker& at) {
       return at.member().worker != w(1) && at.generation() == Generation{1};
@@ -108,7 +108,7 @@ class HardCaseTest : public testing::Test {
     };
     return until("somebody is sent the state", [&] { return source.has_value(); });
   }
-  // The job ends with every record once in the model: what sim/checks.h looks at.
+  // The job ends with every record once in the model, which sim/checks.h checks.
   void it_ends_well() {
     until(
         "the job ends", [&] { return cluster.ended(); }, seconds(400));
@@ -176,7 +176,7 @@ TEST_F(HardCaseTest, TheMembershipChangesWhileItHeals) {
   ASSERT_TRUE(train_to(3));
   kill(2);
   ASSERT_TRUE(hold_healing());
-  // One that neither sends nor receives dies, one is evicted, and one is to come.
+  // A member that neither sends nor receives dies, one is evicted, and one is to come.
   std::uint32_t third = 0;
   while (w(third) == *source || w(third) == w(2)) ++third;
   std::uint32_t fourth = third + 1;
@@ -249,7 +249,7 @@ TEST_F(HardCaseTest, TheModelIsKeptThoughTheEndWasDurableAndTheDaemonDied) {
 
 class CheckpointCaseTest : public HardCaseTest {
  protected:
-  // Somebody has written a checkpoint, and the daemon has not heard of it.
+  // A member has written a checkpoint that the daemon does not know yet.
   bool hold_a_checkpoint(bool its_beginning_too = false) {
     cluster.script.holds_back = [this, its_beginning_too](const ToDaemon& message) {
       const auto* said = std::get_if<ctl::job::WorkerSaid>(&message.body);
@@ -290,7 +290,7 @@ TEST_F(CheckpointCaseTest, FilesOfAReplacedMemberAreNoCheckpoint) {
 }
 
 // The invariant "saved" compares it with the ledger that is stored with it.
-TEST_F(CheckpointCaseTest, OneThatWasBegunInAnEarlierGenerationHoldsWhatWasTrainedThen) {
+TEST_F(CheckpointCaseTest, ACheckpointBegunInAnEarlierGenerationHoldsWhatWasTrainedThen) {
   ASSERT_TRUE(train_to(3) && hold_a_checkpoint());
   const std::size_t kept = cluster.files().checkpoints.size();
   kill(writer->worker.index == 1 ? 2 : 1);
@@ -302,7 +302,7 @@ TEST_F(CheckpointCaseTest, OneThatWasBegunInAnEarlierGenerationHoldsWhatWasTrain
   it_ends_well();
 }
 
-TEST_F(CheckpointCaseTest, OneThatNobodyHeardToBeginIsNoneInALaterGeneration) {
+TEST_F(CheckpointCaseTest, ACheckpointWhoseBeginningWasNotReportedDoesNotCountInALaterGeneration) {
   ASSERT_TRUE(train_to(3) && hold_a_checkpoint(true));
   const std::size_t kept = cluster.files().checkpoints.size();
   kill(writer->worker.index == 1 ? 2 : 1);
@@ -338,7 +338,7 @@ TEST_F(CheckpointCaseTest, WhenAllDieAndTheDaemonTooACheckpointThatIsInPlaceIsUs
   it_ends_well();
 }
 
-TEST_F(CheckpointCaseTest, ADamagedOneIsPassedOver) {
+TEST_F(CheckpointCaseTest, ADamagedCheckpointIsPassedOver) {
   ASSERT_TRUE(until("there are two", [&] { return cluster.files().checkpoints.size() == 2; }));
   const std::string good = cluster.files().checkpoints.begin()->first;
   cluster.files().checkpoints.rbegin()->second.damaged = true;
@@ -354,7 +354,7 @@ TEST_F(HardCaseTest, AFullDiskUnderTheJournalIsWaitedForAndNobodyIsCalledHung) {
   ASSERT_TRUE(train_to(3));
   cluster.disk().set_full(true);
   ASSERT_TRUE(until("it pauses", [&] { return cluster.daemon() && cluster.daemon()->paused(); }));
-  kill(1);  // and those that are left meet anew
+  kill(1);  // the members that are left form another generation
   for_a_while(seconds(60));
   EXPECT_FALSE(cluster.ended());
   EXPECT_THAT(world.transcript(), Not(HasSubstr("note hang")));

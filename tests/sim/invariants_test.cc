@@ -1,5 +1,5 @@
-// Each invariant fires when something is broken on purpose: what never fires
-// proves nothing.
+// Each invariant fires when something is broken on purpose; an invariant that never fires proves
+// nothing.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -36,8 +36,8 @@ Invariants broken(Sabotage sabotage, const char* faults, std::uint64_t seeds,
   return found;
 }
 
-// One of the runs breaks one of `expected`. The search is for the build without a sanitizer;
-// where one watches, the first run reaches the code that it is to see.
+// One of the runs breaks one of `expected`. The search is for the build without a sanitizer; with
+// one, the first run reaches the code that matters.
 void expect_seen(Sabotage sabotage, const char* faults, std::uint64_t seeds,
                  const Invariants& expected, Sync sync = Sync::kAllReduce) {
   if (kSanitized) {
@@ -61,9 +61,9 @@ TEST(InvariantsTest, AHostWithOtherDataTrainsNothing) {
   }
 }
 
-// A disk that takes 14 s for what the daemon waits 10 s for.
+// A disk that takes 14 s, while the daemon waits 10 s.
 constexpr Duration kSlow = std::chrono::seconds(14);
-// One that writes fast enough for there to be checkpoints between the deaths of workers.
+// A disk that is so fast that there are checkpoints between the deaths of workers.
 constexpr Duration kFast = std::chrono::milliseconds(100);
 
 RunReport run_on_a_slow_disk(std::uint64_t seed, Sabotage sabotage, const char* faults,
@@ -85,7 +85,7 @@ TEST(InvariantsTest, ASlowDiskIsWaitedForWhileItIsWrittenAndRead) {
   for (std::uint64_t seed = 1; seed <= all_or_some(5, 1); ++seed) {
     const RunReport calm = run_on_a_slow_disk(seed, Sabotage::kNone, "none", 0, kSlow);
     EXPECT_FALSE(calm.violation) << seed << ": " << calm.violation->detail;
-    // One worker: whenever it dies the checkpoint is read.
+    // With one worker, the checkpoint is read whenever the worker dies.
     const RunReport alone = run_on_a_slow_disk(seed, Sabotage::kNone, "workers", 1, kFast);
     EXPECT_FALSE(alone.violation) << seed << ": " << alone.violation->detail;
     const RunReport few = run_on_a_slow_disk(seed, Sabotage::kNone, "workers", 3, kSlow);

@@ -1,4 +1,4 @@
-// A job that runs for days with everything that a job daemon keeps: none of it grows with time.
+// A job that runs for days with everything that a job daemon stores, none of which grows with time.
 // bench/programs/month_bench.cc plays a month of 1,000 workers.
 #include "sim/fleet/long_run.h"
 
@@ -39,17 +39,17 @@ TEST(LongRunTest, WhatAJobDaemonKeepsDoesNotGrowFromOneHalfOfARunToTheOther) {
   ASSERT_EQ(days.size(), static_cast<std::size_t>(run.days));
   const LongDay& half = days[days.size() / 2 - 1];
   const LongDay& all = days.back();
-  // Twice of all that happens,
+  // Twice as many events,
   EXPECT_GT(all.actions, 19 * half.actions / 10);
   EXPECT_GT(all.failures, 19 * half.failures / 10);
   EXPECT_GT(all.generations, 18 * half.generations / 10);
   EXPECT_GT(all.incarnations, half.incarnations);
-  // and no more in a turn than some numbers that have a digit more, and words that differ.
+  // and no larger turns, except for numbers with one more digit and words that differ.
   EXPECT_LE(all.turn_p99, half.turn_p99 + half.turn_p99 / 20);
   EXPECT_LE(all.turn_most, half.turn_most + half.turn_most / 10);
   EXPECT_LE(all.image, half.image + half.image / 10);
-  // The snapshot has the newest 10,000 actions, which a short run reaches in its second half only,
-  // and the newest 2,000 failures, which are not reached here.
+  // The snapshot has the newest 10,000 actions, which a short run reaches only in its second half,
+  // and the newest 2,000 failures, which this run does not reach.
   constexpr std::uint64_t kActions = 10'000;
   const std::uint64_t actions = std::min(all.actions, kActions) - std::min(half.actions, kActions);
   const std::uint64_t failures = all.failures - half.failures;

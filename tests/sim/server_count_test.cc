@@ -39,7 +39,7 @@ struct Played {
     }
     return true;
   }
-  // How much is committed, in a stream over all epochs.
+  // How many records are committed, in a stream over all epochs.
   [[nodiscard]] std::uint64_t committed() const {
     const ctl::JobMachine& m = *cluster.machine();
     return m.ledger().phase().epoch.value * 1'000'000ULL + m.ledger().committed();

@@ -1,5 +1,5 @@
-// Children that stand still from the moment that they are forked: what they were to write
-// makes no progress, as on a disk that does not answer.
+// Children that stand still from their fork on: what they should write makes no progress, as on a
+// disk that does not answer.
 #pragma once
 
 #include <pthread.h>

@@ -1,4 +1,4 @@
-// The model that takes the time of a device which is not there.
+// The model that waits for the time of an emulated device.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -77,7 +77,7 @@ TEST_F(EmulatedTest, RecordsCountInTheirParameter) {
   EXPECT_THAT(counts, testing::ElementsAre(2, 0, 0, 1));
 }
 
-TEST_F(EmulatedTest, OneThatDoesNotFitIsAnErrorThatIsClassedAsLackOfMemory) {
+TEST_F(EmulatedTest, ABatchThatDoesNotFitIsAnErrorThatIsClassedAsLackOfMemory) {
   auto engine = make_emulated_engine(shape_, 4, *pace());
   ASSERT_TRUE(engine) << engine.error().message;
   EXPECT_TRUE((*engine)->compute(batch({0, 1, 2, 3, 4, 5}), true));
@@ -92,7 +92,7 @@ TEST_F(EmulatedTest, AWorkerWithoutADeviceIsAnError) {
   EXPECT_THAT(without.error().message, HasSubstr("no [[emulated.device]] is for worker w2"));
 }
 
-TEST_F(EmulatedTest, NoiseIsOfTheBatchAndTheSameAgain) {
+TEST_F(EmulatedTest, NoiseDependsOnTheBatchAndIsRepeatable) {
   emulation_.noise = 0.1;
   for (int again = 0; again < 2; ++again) {
     auto model = make_emulated_ps_model(shape_, 4, *pace());

@@ -1,7 +1,6 @@
-// An agent and a job daemon in one, small enough to see through, for tests of
-// the members' life: forms generations of whoever is there, hands records out
-// (what the members of a generation did not train is handed out again in the
-// next one) and leads the members through the phases.
+// An agent and a job daemon in one small class, for tests of the members' life. It forms
+// generations of the members that are there, grants records (those that a generation did not train
+// are granted again in the next one) and leads the members through the phases.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -53,17 +52,17 @@ class FakeJob {
   }
   [[nodiscard]] std::string run_dir() const { return directory_.path(); }
 
-  // What goes otherwise than well, and when.
+  // The faults, and when they happen.
   FakeScript script;
 
-  // Its process has ended. From any thread.
+  // The worker's process has ended. Callable from any thread.
   void lose(WorkerId worker) {
     const std::lock_guard lock(mutex_);
     lost_.push_back(worker);
   }
 
-  // The last message of a member may still be on its way when its process has
-  // ended. Waits, but not for ever: it may be lost too.
+  // Waits for the last message of a member, which may still be on its way when its process has
+  // ended; not for ever, because it may be lost.
   void await_bye(WorkerId worker) const {
     const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
     const auto said = [&] {
@@ -95,7 +94,7 @@ class FakeJob {
     PlanVersion last_plan;
     Generation generation;
     std::uint32_t settled = 0;  // generations
-    // The number of each one's first phase, where that was not done yet.
+    // The number of each generation's first phase, if that phase was not done yet.
     std::vector<std::uint64_t> settled_in;
   };
   [[nodiscard]] Seen seen() const {
@@ -154,7 +153,7 @@ class FakeJob {
   void send_all(const T& message) {
     for (const WorkerId worker : members_) send(worker, message);
   }
-  // Whether all members of the generation have that.
+  // Whether all members of the generation have a value in this field.
   template <class Field>
   [[nodiscard]] bool all(Field Peer::*field) {
     return std::all_of(members_.begin(), members_.end(),
@@ -402,7 +401,7 @@ class FakeJob {
     }
   }
 
-  // Nothing is ever acknowledged: who tells, tells all of its generation.
+  // Nothing is ever acknowledged, so each reporter reports all steps of its generation.
   void keep(const wire::StepHistory& history) {
     if (!history.runs.empty()) seen_.histories.push_back(history);
   }

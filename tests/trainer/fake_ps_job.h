@@ -1,7 +1,6 @@
-// An agent, a job daemon and its parameter servers in one, for tests of the life of
-// their workers: forms groups of whoever is there, hands records out and leads the
-// workers through the phases. A new group begins with empty servers, and so at the
-// beginning of its phase.
+// An agent, a job daemon and its parameter servers in one, for tests of the life of their workers.
+// It forms groups of the workers that are there, grants records and leads the workers through the
+// phases. A new group begins with empty servers, and so at the beginning of its phase.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -33,7 +32,7 @@ struct PsFaults {
   SyncStrategy sync = SyncStrategy::kPsBsp;
   std::uint64_t staleness = 0;
   std::uint32_t backups = 0;
-  std::set<WorkerId> starved;          // are granted nothing to train
+  std::set<WorkerId> starved;          // are granted no records to train
   std::set<WorkerId> roster_lost_for;  // once
   std::set<WorkerId> phase_lost_for;   // once
   bool first_servers_are_dead = false;
@@ -77,11 +76,11 @@ class FakePsJob {
       for (const WorkerId worker : members_) send(worker, plan_);
     });
   }
-  // No longer granted nothing.
+  // The worker is granted records again.
   void feed(WorkerId worker) {
     post([this, worker] { faults_.starved.erase(worker); });
   }
-  // All workers end, whatever they wait for.
+  // Ends all workers, whatever they wait for.
   void give_up() {
     post([this] {
       dissolve("the test has failed");
@@ -370,7 +369,7 @@ class FakePsJob {
     seen_.late += fetch.late;
     peer.granted = kept;
   }
-  // Nobody is given back what came too late of itself.
+  // A worker is not granted the records again that it gave back itself.
   void release_late(WorkerId to) {
     for (const auto& [piece, of] : late_) {
       if (of != to) returned_.push_back(piece);

@@ -1,5 +1,5 @@
-// The records of one phase of a FakeJob: handed out in order, and what the members of a generation
-// did not train is handed out again.
+// The records of one phase of a FakeJob: they are granted in order, and those that a generation did
+// not train are granted again.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -24,7 +24,7 @@ class FakeRecords {
   [[nodiscard]] bool complete() const { return committed_ == records_; }
   [[nodiscard]] bool all_handed_out() const { return cursor_ == records_ && returned_.empty(); }
 
-  // Answers how many records that commits.
+  // Returns how many records that commits.
   std::uint64_t commit(WorkerId worker, std::uint64_t place) {
     Hand& hand = hands_[worker];
     if (place <= hand.place) return 0;
@@ -42,7 +42,7 @@ class FakeRecords {
     }
     return pieces;
   }
-  // What the members of the generation before did not do is to be done.
+  // The records that the previous generation did not train must be trained.
   void give_back() {
     for (auto& [worker, hand] : hands_) {
       std::uint64_t done = hand.place;

@@ -1,4 +1,4 @@
-// What a test wants of a FakeJob, and when. Called from any thread.
+// What a test orders a FakeJob to do, and when. Callable from any thread.
 #pragma once
 
 #include <algorithm>
@@ -34,7 +34,7 @@ class FakeScript {
     const std::lock_guard lock(mutex_);
     aborts_[step] = and_leave;
   }
-  // A worker that has joined, or will, is taken in then.
+  // A worker that has joined, or will, becomes a member then.
   void admit_at_step(std::uint64_t step, WorkerId worker) {
     const std::lock_guard lock(mutex_);
     admissions_[step].push_back(worker);
@@ -71,16 +71,16 @@ class FakeScript {
     return admitted;
   }
 
-  // What goes wrong with generations. Set before any is formed.
+  // Faults of forming generations. Set before any is formed.
   struct Formation {
-    // The Settle of this one is sent to nobody but `settled_only`; then it is aborted.
+    // The Settle of this generation is sent only to `settled_only`; then the generation is aborted.
     Generation unsettled = {};
     WorkerId settled_only = {};
-    // The first one is aborted before a member can have done what Form says.
+    // The first generation is aborted before a member can have carried out its Form.
     bool aborts_first = false;
-    // From the second one on it is as if none had settled before.
+    // From the second generation on, the job acts as if none had settled before.
     bool forgets_base = false;
-    // Where the first one begins.
+    // The checkpoint from which the first generation begins.
     std::string restore = {};
   };
   void form(Formation formation) {

@@ -1,9 +1,9 @@
 // Members of one group as threads of a test, joined without a network.
 //
-// As in a real ring, an operation completes for a member as soon as everyone's
-// part of it is there, and it cannot once somebody has gone whose part is not:
-// so some members may complete what others do not. A script can make that
-// happen, or kill a member (by an exception), at any operation.
+// As in a real ring, an operation completes for a member as soon as everyone's part of it is there,
+// and cannot complete once a member has gone whose part is missing. So some members may complete an
+// operation that others do not. A script can make that happen, or kill a member (by an exception),
+// at any operation.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -145,7 +145,7 @@ class LocalGroup {
     void abort() override { go(); }
 
    private:
-    // Nothing more comes from this member.
+    // The member contributes nothing more.
     void go() {
       const std::lock_guard lock(group_.mutex_);
       group_.gone_[rank_] = true;
@@ -171,7 +171,7 @@ class LocalGroup {
       return broken();
     }
 
-    // Gives `mine`, waits for the parts of all members, and reads all of them.
+    // Contributes `mine`, waits for the parts of all members, and reads all of them.
     template <class Read>
     [[nodiscard]] Status exchange(OperationKind kind, std::span<const std::byte> mine, Read read) {
       const std::uint64_t number = operations_++;

@@ -1,4 +1,4 @@
-// A checkpoint as a job has it, written and read at once.
+// A checkpoint as a job has it, for tests that write and read it at once.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -80,7 +80,7 @@ class Player {
     return shown ? effects : std::vector<std::string>{};
   }
 
-  // Clocks begin long before any job.
+  // Clocks began long before any job.
   static constexpr MonoTime kBegin{std::chrono::hours(1)};
   const MakeMachine& make_;
   std::unique_ptr<Machine> machine_;

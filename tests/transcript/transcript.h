@@ -6,12 +6,12 @@
 //   12s tick                     a line may begin with the time; it holds until the next one
 //     unresponsive w1: it was asked to join 60 s ago
 //
-// The first line that is not a comment describes the machine. What the words of an event mean
-// is said by the machine's own test, beside its `run`. A word that nothing reads is an error,
-// so that a slip of the pen cannot make a script say less than it seems to.
+// The first line that is not a comment describes the machine. The machine's own test explains the
+// words of an event, beside its `run`. A word that no code reads is an error, so that a spelling
+// mistake cannot make a script say less than it seems to.
 //
-// A difference is reported at the line of the script, with what was expected and what was
-// found. To accept what the machines do now, read the differences, then run the tests with
+// A difference is reported at the line of the script, with what was expected and what was found. To
+// accept the machines' new behaviour, read the differences, then run the tests with
 // ANTDT_ACCEPT_TRANSCRIPTS=1, which writes the files again.
 #pragma once
 
@@ -76,7 +76,7 @@ class Line {
   std::vector<Word> plain_, named_;
 };
 
-// A machine that a script plays. Throws std::exception for an invalid line.
+// A machine that a script drives. Throws std::exception for an invalid line.
 class Machine {
  public:
   virtual ~Machine() = default;

@@ -195,8 +195,8 @@ class Client {
   // Of a script that knows nothing of its job (core/wire/trace_messages.h).
   void traced(const wire::Traced& traced);
   void stack_told(const wire::StackTold& told);
-  // Waits until a stack is asked for with a higher number than `than`, or `timeout` is over; then
-  // the newest number. An error (kRefused) as in next_directive.
+  // Waits until a stack is requested with a number above `than`, or until `timeout`; returns the
+  // newest number. The error (kRefused) is as in next_directive.
   [[nodiscard]] Result<std::uint64_t> stack_wanted(std::uint64_t than, Duration timeout);
 
   // The last message of this worker. Waits up to a second until everything before it has been sent;

@@ -103,7 +103,7 @@ class ClientCore {
   [[nodiscard]] Known known() const;
   [[nodiscard]] std::uint64_t checkpoint_ordered() const { return checkpoint_ordered_; }
   [[nodiscard]] const wire::Injected& injected() const { return injected_; }
-  // The newest number that a stack was asked for with; 0: none was.
+  // The newest number with which a stack was requested; 0: none was.
   [[nodiscard]] std::uint64_t stack_wanted() const { return stack_wanted_; }
 
  private:

@@ -1,4 +1,4 @@
-// What antdt-trainer has.
+// The names that antdt-trainer has built in.
 #include "trainer/torch/models/built_in.h"
 
 #include <cstdlib>
@@ -17,7 +17,7 @@ namespace {
 
 using From = trainer::Instrument::From;
 
-// A record to die at, see trainer/tally/README.md.
+// The record at which the process dies, see trainer/tally/README.md.
 std::optional<std::uint64_t> poison() {
   const char* record = std::getenv("TALLY_POISON");
   if (record == nullptr) return {};

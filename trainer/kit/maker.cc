@@ -36,7 +36,7 @@ Result<Factory> named(const char* key, const std::map<std::string, Factory>& kno
               known.empty() ? "this program has none" : "this program has " + listed(names(known)));
 }
 
-// What `make` makes; nothing is an error as what it throws is.
+// Returns what `make` makes. A null result, and an exception, are errors.
 template <class T, class Make>
 Result<T> made(const char* key, const std::string& name, Make make) {
   const std::string what = fmt::format("cannot make {} '{}'", key, name);
@@ -190,7 +190,7 @@ Status check_job(const Registry& registry, const std::string& config_json) {
   ANTDT_TRY(const Split train, maker->open(data::Split::kTrain));
   ANTDT_TRY(const Split eval, maker->open(data::Split::kEval));
   if (!train.reader) return fail(ErrorKind::kUsage, "the training data has no records");
-  // Only a worker is a device.
+  // Only a worker reports a device.
   if (!registry.impl().instruments.contains(maker->config().model)) {
     const data::DataShape& shape = train.reader->shape();
     if (on_servers(maker->config().sync)) {

@@ -1,4 +1,4 @@
-// What a job's configuration names, made of what the program has registered.
+// Makes what a job's configuration names, from what the program has registered.
 #pragma once
 
 #include <deque>
@@ -12,30 +12,30 @@
 
 namespace antdt::trainer {
 
-// The data of one split; no reader where the split has no records.
+// The data of one split; the reader is null if the split has no records.
 struct Split {
   data::DataSummary summary;
   std::unique_ptr<data::RecordReader> reader;
 };
 
-// Outlives what it makes: that may keep the Context which it was made from. Errors (kUsage) say
-// which names the program has.
+// Must outlive what it makes, which may keep the Context that it was made from. Errors (kUsage)
+// list the names that the program has.
 class Maker {
  public:
   using MakePace = std::function<Result<Pace>()>;
 
-  // An error where the registry has one, or the configuration.
+  // An error if the registry or the configuration has one.
   [[nodiscard]] static Result<std::unique_ptr<Maker>> of(const Registry& registry,
                                                          const std::string& config_json);
 
   [[nodiscard]] const TrainerConfig& config() const { return config_; }
   [[nodiscard]] Result<Split> open(data::Split which);
-  // `pace`: of the emulated model.
+  // `pace`: the pace of the emulated model.
   [[nodiscard]] Result<std::unique_ptr<Engine>> engine(const data::DataShape& shape,
                                                        const MakePace& pace);
   [[nodiscard]] Result<std::unique_ptr<PsModel>> served(const data::DataShape& shape,
                                                         const MakePace& pace);
-  // Once all is made: whether each option of [user] was read.
+  // To be called once everything is made: whether each option of [user] was read.
   [[nodiscard]] Status options_read() const;
 
  private:
@@ -59,7 +59,8 @@ class Maker {
   std::deque<kit::DataShape> shapes_;  // of the contexts
 };
 
-// Whether a worker of this program could begin to work for the job: all that it is made of is made.
+// Whether a worker of this program could begin to work for the job: makes everything that a worker
+// needs.
 [[nodiscard]] Status check_job(const Registry& registry, const std::string& config_json);
 
 // The names that the program has registered, as JSON.

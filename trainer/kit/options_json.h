@@ -9,9 +9,9 @@
 
 namespace antdt::trainer {
 
-// kUsage names a value of a kind that kit::Options has not: a list of lists, or of booleans.
+// kUsage names a value of a kind that kit::Options does not have: a list of lists, or of booleans.
 [[nodiscard]] Result<kit::Options> parse_options(const std::string& config_json);
-// Keys that nothing has read: an error (kUsage) that names them and those that were read.
+// An error (kUsage) if some keys were not read; it names these and those that were read.
 [[nodiscard]] Status all_read(const kit::Options& options);
 
 }  // namespace antdt::trainer

@@ -23,11 +23,11 @@ std::optional<ElementType> element_type(torch::ScalarType type) {
   return {};
 }
 
-// What a column must be that is a member of a batch.
+// The required type of a column that is a member of a batch.
 struct MemberColumn {
   const char* name;
   torch::ScalarType type;
-  std::size_t dimensions;  // of one record
+  std::size_t dimensions;  // dimensions of one record
 };
 constexpr MemberColumn kMembers[] = {{"dense", torch::kFloat32, 1},
                                      {"ids", torch::kInt64, 1},
@@ -122,7 +122,7 @@ class OwnReader final : public data::RecordReader {
     return torch::from_blob(examples.columns[column].data(), sizes, scalar_type(shape.type));
   }
 
-  // It may have put a tensor of its own in the place of the one to fill.
+  // Takes the rows into `out`. The reader may have replaced a tensor by one of its own.
   [[nodiscard]] Status take(const kit::Tensors& rows, data::Examples& out, std::size_t column) {
     const std::string& name = shape_.columns[column].name;
     torch::Tensor ours = view(out, column);
@@ -137,7 +137,7 @@ class OwnReader final : public data::RecordReader {
     return {};
   }
 
-  // A model goes by them into memory.
+  // Checks the ids, with which a model indexes memory.
   [[nodiscard]] Status check_ids(const data::Examples& examples) const {
     for (const std::int64_t id : ids_of(examples, shape_)) {
       if (id >= 0 && static_cast<std::uint64_t>(id) < shape_.id_rows) continue;

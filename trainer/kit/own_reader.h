@@ -1,4 +1,4 @@
-// A reader of the program's own as the trainer's.
+// Adapts a reader of the program's own to the trainer.
 #pragma once
 
 #include <antdt/kit/parts.h>
@@ -11,8 +11,8 @@
 
 namespace antdt::trainer {
 
-// kUsage when its columns cannot be a batch's. What `reader` throws while it reads is an error
-// (kCorrupt) that names the first record it was to read.
+// kUsage if its columns cannot be a batch's. An exception of `reader` becomes an error (kCorrupt)
+// that names the first record of the read.
 [[nodiscard]] Result<std::unique_ptr<data::RecordReader>> adapt_reader(
     const std::string& name, std::unique_ptr<kit::Reader> reader);
 

@@ -1,4 +1,4 @@
-// What a Registry holds.
+// The content of a Registry.
 #pragma once
 
 #include <antdt/kit.h>
@@ -18,7 +18,7 @@ namespace antdt {
 
 namespace trainer {
 
-// A model that is no module of LibTorch: it shows what AntDT does, and learns nothing.
+// A model that is no module of LibTorch. It shows what AntDT does, and learns nothing.
 struct Instrument {
   struct From {
     const TrainerConfig& config;
@@ -38,7 +38,7 @@ struct Registry::Impl {
   std::map<std::string, kit::OptimizerFactory> optimizers;
   std::map<std::string, kit::MetricFactory> metrics;
   std::map<std::string, kit::ScheduleFactory> schedules;
-  std::string problem;  // the first name that was there already, or has no factory
+  std::string problem;  // the first name that was registered twice, or has no factory
 };
 
 }  // namespace antdt

@@ -1,5 +1,5 @@
-// The main() of a worker: everything it needs to know comes from its agent. The environment names
-// the agent's socket, the agent hands over the job's configuration.
+// The main() of a worker. Its agent tells it everything: the environment names the agent's socket,
+// and the agent passes on the job's configuration.
 #include <antdt/kit.h>
 #include <fmt/format.h>
 #include <sys/prctl.h>
@@ -18,7 +18,7 @@
 namespace antdt {
 namespace {
 
-std::atomic<bool> g_stop = false;  // a signal handler can reach nothing else
+std::atomic<bool> g_stop = false;  // a signal handler cannot reach anything else
 
 extern "C" void on_terminate(int /*signal*/) { g_stop = true; }
 
@@ -28,7 +28,7 @@ void set_up_signals() {
   action.sa_handler = on_terminate;
   sigaction(SIGTERM, &action, nullptr);
   sigaction(SIGINT, &action, nullptr);
-  // Without its parent nobody would see this process's end.
+  // Without its parent, nobody would notice the end of this process.
   prctl(PR_SET_PDEATHSIG, SIGKILL);
 }
 
@@ -38,7 +38,8 @@ int exit_code_of(const Error& error) {
     case ErrorKind::kCorrupt:
       return 2;
     case ErrorKind::kAborted:
-      return 76;  // a victim: it cannot take part in the training as it goes on
+      return 76;  // like a worker that another's failure has ended: it cannot take part in the
+                  // training as it goes on
     default:
       return 1;
   }
@@ -49,7 +50,7 @@ Result<int> run(const Clock& clock, const Registry& registry) {
   ANTDT_TRY(const auto environment, client::Environment::from_process());
   ANTDT_TRY(const auto client, client::Client::connect(environment));
   auto code = work(*client, account, clock, g_stop, registry);
-  // Where the member never lived, its end has not been told yet.
+  // If there was no member, its end has not been reported yet.
   if (!code) client->bye({0, account.seconds(), code.error().message});
   return code;
 }
@@ -67,7 +68,8 @@ Result<int> be_worker(const Registry& registry) {
   return run(clock, registry);
 }
 
-// Everything is said and written; LibTorch's own end takes a tenth of a second.
+// Everything is sent and written, so the process ends without LibTorch's own end, which takes a
+// tenth of a second.
 [[noreturn]] void leave(const std::string& program, const Result<int>& code) {
   if (!code) fmt::print(stderr, "{}: {}\n", program, code.error().message);
   std::fflush(nullptr);

@@ -1,4 +1,4 @@
-// What a worker is made of, by its job's configuration.
+// Makes a worker from its job's configuration.
 #pragma once
 
 #include <antdt/kit.h>

@@ -15,7 +15,7 @@ namespace antdt::trainer {
 // Filled by parse_trainer_config; the defaults are those of the keys (core/schema/keys.h).
 struct TrainerConfig {
   std::uint64_t seed = 0;
-  // One that is built in ("tally3" on servers alone), or of the program's own.
+  // A built-in model ("tally3" only on servers), or one of the program's own.
   std::string model;
   SyncStrategy sync = SyncStrategy::kAllReduce;
   std::string optimizer;  // "sgd", "adagrad", "adam", or of the program's own

@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::size_t kLineBytes = 64;
 
-// As libantdt calls them (launcher/model/model_content.cc).
+// The type's name in libantdt (launcher/model/model_content.cc).
 std::optional<std::string> dtype_name(torch::ScalarType type) {
   switch (type) {
     case torch::kFloat32:

@@ -1,11 +1,11 @@
-// What a model holds beside its parameters: buffers, as the running statistics of BatchNorm, and
-// parameters that need no gradient.
+// The state of a model besides its parameters: buffers, such as the running statistics of
+// BatchNorm, and parameters that need no gradient.
 //
-// Forward changes buffers on each member by what that member saw. So that all members go on alike,
-// a step adds to each the mean of the members' changes, weighted as their gradients are: a member
-// that computed nothing has no say, and a buffer that nobody changed stays as it is to the bit.
-// Whole numbers (num_batches_tracked) are rounded. A step that is discarded leaves them as they
-// were.
+// Forward changes the buffers of each member according to that member's samples. So that all
+// members have the same buffers, a step adds to each buffer the mean of the members' changes,
+// weighted like their gradients. A member that computed nothing has no weight, and a buffer that no
+// member changed stays the same to the bit. Whole numbers (num_batches_tracked) are rounded. A step
+// that is discarded does not change the buffers.
 #pragma once
 
 #include <torch/torch.h>
@@ -23,8 +23,8 @@ namespace antdt::trainer {
 
 class Buffers {
  public:
-  // Of `module`, which outlives this. kUsage names a buffer of a kind that is neither a number that
-  // this can add up nor one of a parameter.
+  // The buffers of `module`, which must outlive this object. kUsage names a buffer of a type that
+  // this class cannot add up, or that no parameter can have.
   [[nodiscard]] static Result<Buffers> of(torch::nn::Module& module);
 
   Buffers() = default;
@@ -32,23 +32,23 @@ class Buffers {
   Buffers& operator=(Buffers&&) = default;
 
   [[nodiscard]] bool empty() const { return kept_.empty(); }
-  // What this member's forward passes have changed becomes what all members' have. `weight`: of
-  // what this member computed in the step. All members call it, in the same order as other
-  // operations.
+  // Replaces the changes of this member's forward passes by those of all members. `weight` is the
+  // weight of this member's samples in the step. All members call it, in the same order relative to
+  // other operations.
   [[nodiscard]] Status reduce(Collective& collective, double weight);
-  // The step counts: the mean of the changes stays.
+  // The step is applied: the mean of the changes stays.
   void apply();
-  // As they were when the step began, or as they were received.
+  // Restores the buffers to the beginning of the step, or to what was received.
   void restore();
-  // What all members have alike after a step, where it lies.
+  // The state after a step, which is the same on all members, in its place in memory.
   [[nodiscard]] std::vector<StateBuffer> state();
   [[nodiscard]] std::span<std::byte> bytes() { return settled_; }
 
  private:
   struct Kept {
     std::string name;
-    torch::Tensor now;      // the model's
-    torch::Tensor settled;  // over settled_
+    torch::Tensor now;      // the model's own tensor
+    torch::Tensor settled;  // a view of settled_
     bool changes = true;    // false: a parameter that needs no gradient
   };
   std::vector<Kept> kept_;

@@ -6,12 +6,12 @@
 
 namespace antdt::trainer {
 
-// What an evaluation counts where the program has no metric of its own. Two classes: predicted
-// probabilities, the log loss and how many are right at 0.5. More: cross entropy and how many are
-// right at the highest logit. A number: the squared error.
+// What an evaluation computes if the program has no metric of its own. Two classes: predicted
+// probabilities, the log loss and how many are right at 0.5. More classes: cross entropy and how
+// many are right at the highest logit. A number: the squared error.
 [[nodiscard]] kit::Sums count_by_label(const torch::Tensor& output, const Batch& batch);
 
-// With gradients off.
+// To be called with gradients off.
 [[nodiscard]] wire::EvalPartial evaluate_batch(Model& model, const kit::Metric& metric,
                                                const Batch& batch);
 

@@ -12,7 +12,7 @@ std::string kind_of(const Options::Value& value) {
   return kKinds[value.index()];
 }
 
-// An integer is a number, and so are the integers of a list; an empty list is one of anything.
+// An integer is also a number, and so are the integers of a list; an empty list has any type.
 template <class T>
 std::optional<T> as(const Options::Value& value) {
   if (const T* same = std::get_if<T>(&value)) return *same;

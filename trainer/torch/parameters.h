@@ -24,11 +24,12 @@ class FlatParameters {
     std::size_t count = 0;
   };
 
-  // Those of a model that are trained. kUsage: there is none, or one of them is no float32.
+  // The parameters of a model that are trained. kUsage: there is none, or one of them is not
+  // float32.
   [[nodiscard]] static Result<std::vector<std::pair<std::string, torch::Tensor>>> trained_of(
       const torch::nn::Module& module);
 
-  // How many floats an array of these takes, gaps included.
+  // How many floats an array of these parameters needs, gaps included.
   [[nodiscard]] static std::size_t floats_of(
       const std::vector<std::pair<std::string, torch::Tensor>>& parameters);
 

@@ -139,7 +139,7 @@ class TorchPsModel final : public PsModel {
                 rows.size(), tables_.size());
   }
 
-  // Makes the values the model's parameters; answers the batch over them.
+  // Makes the values the model's parameters; returns the batch over them.
   [[nodiscard]] Result<Batch> take(const data::Examples& batch, const KeysByTable& rows,
                                    const RowValues& values) {
     std::ranges::copy_n(values.back().begin(), static_cast<std::ptrdiff_t>(parts_.dense.size()),

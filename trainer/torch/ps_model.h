@@ -17,21 +17,21 @@ struct ServedModel {
 [[nodiscard]] data::DataShape without_rows(const data::DataShape& shape);
 
 // A model for data of that shape. Its tables:
-//   Those that the columns of the model's embedding table are (kit::Model::table_columns):
-//   a row an id. Rows begin as under all-reduce.
-//   "dense": the other parameters in the flat order of FlatParameters, the gaps
-//   included. Row b is floats [1024 b, 1024 (b + 1)); the last is filled with zeros.
+//   The tables that correspond to columns of the model's embedding table
+//   (kit::Model::table_columns): a row an id. Rows begin as under all-reduce. "dense": the other
+//   parameters in the flat order of FlatParameters, the gaps included. Row b is floats [1024 b,
+//   1024 (b + 1)); the last is filled with zeros.
 //
 // Its memory depends on the batch and the dense parameters, not on shape.id_rows. The dense first
 // values depend only on the seed. They differ from those of an all-reduce job, whose generator has
 // drawn the table before.
 //
-// kUsage when the update rule cannot be had, servers know no momentum; and when the model has no
-// table, or what no server keeps.
+// kUsage if servers do not have the update rule (they have no momentum), or if the model has no
+// table, or has state that servers cannot hold.
 [[nodiscard]] Result<std::unique_ptr<PsModel>> make_torch_ps_model(const TrainerConfig& config,
                                                                    const data::DataShape& shape,
                                                                    ServedModel served);
-// The model of `config`, which is built in.
+// The built-in model that `config` names.
 [[nodiscard]] Result<std::unique_ptr<PsModel>> make_torch_ps_model(const TrainerConfig& config,
                                                                    const data::DataShape& shape);
 

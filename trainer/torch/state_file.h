@@ -46,8 +46,8 @@ struct StateCounters {
                                                  const std::vector<StateArray>& arrays,
                                                  const std::vector<StateBuffer>& buffers = {});
 
-// Fills `arrays` and `buffers`. kCorrupt when the files are damaged or of another model; what the
-// arrays hold then is no state, if state.bin had been begun.
+// Fills `arrays` and `buffers`. kCorrupt if the files are damaged or belong to another model. After
+// an error the content of the arrays is not a valid state.
 [[nodiscard]] Result<StateCounters> read_state(CheckpointReader& files,
                                                const std::vector<StateEntry>& entries,
                                                const std::vector<StateArray>& arrays,

@@ -1,4 +1,4 @@
-// What a program's own code throws becomes an error where it enters.
+// Turns exceptions of a program's own code into errors where they enter.
 #pragma once
 
 #include <antdt/kit/options.h>
@@ -10,8 +10,8 @@
 
 namespace antdt::trainer {
 
-// What f() answers, a Result; or an error of `kind` (kUsage for a kit::UsageError) that says `what`
-// and what it threw.
+// Returns the Result of f(). An exception becomes an error of `kind` (kUsage for a kit::UsageError)
+// that contains `what` and the exception's text.
 template <class F>
 auto or_thrown(ErrorKind kind, const std::string& what, F f) -> decltype(f()) {
   try {

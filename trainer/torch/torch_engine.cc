@@ -23,7 +23,7 @@ constexpr std::size_t kBucketBytes = 1U << 20U;
 
 class TorchEngine final : public Engine {
  public:
-  // `table`: the entry whose gradient is rows; none: all are dense.
+  // `table`: the entry whose gradient consists of rows; empty: all gradients are dense.
   TorchEngine(Training training, FlatParameters parameters, Buffers buffers,
               const data::DataShape& shape, std::optional<std::size_t> table)
       : shape_(shape),
@@ -120,7 +120,7 @@ class TorchEngine final : public Engine {
   void state_replaced() override { discard(); }
 
  private:
-  // Modules look it up in each forward, so it costs something to set.
+  // Modules look the mode up in each forward, and setting it has a cost.
   void set_training(bool on) {
     if (training_.model->is_training() != on) training_.model->train(on);
   }
@@ -150,18 +150,18 @@ class TorchEngine final : public Engine {
   data::DataShape shape_;
   Training training_;
   FlatParameters parameters_;
-  // Its state is handed out of const functions, as that of the optimizer is.
+  // mutable because, like the optimizer's state, it is returned by const functions
   mutable Buffers buffers_;
   kit::Optimizer* optimizer_;
   FlatParameters::Entry table_;
   std::optional<SparseRows> rows_;  // rows of table_; the reducer keeps its address
   GradientReducer reducer_;
   Collective* collective_ = nullptr;  // of the step in progress
-  double weight_ = 0;                 // computed in it
-  double job_rate_ = 1;               // of the learning rate, as the job decided
+  double weight_ = 0;                 // weight of the samples computed in this step
+  double job_rate_ = 1;               // factor of the learning rate, as the job decided
 };
 
-// Which entry the model's embedding table is.
+// The entry that is the model's embedding table.
 std::optional<std::size_t> table_among(const std::vector<FlatParameters::Entry>& entries,
                                        const std::string& name) {
   const auto found = std::ranges::find(entries, name, &FlatParameters::Entry::name);

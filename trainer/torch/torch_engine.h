@@ -15,21 +15,22 @@ namespace antdt::trainer {
 // Sets how many threads LibTorch and OpenBLAS use for computing in this process.
 void set_compute_threads(std::uint32_t threads);
 
-// What a worker trains, made by its program or built in.
+// What a worker trains: made by its program, or built in.
 struct Training {
   std::shared_ptr<kit::Model> model;
   std::unique_ptr<kit::Optimizer> optimizer;  // for as many floats as the model's parameters need
   kit::Metric metric;
   kit::Schedule schedule;  // none: the learning rate stays
-  bool sparse = false;     // of the model's table the rows in a batch travel
+  bool sparse = false;     // only the table rows of the batch are sent
 };
-// Floats that the trained parameters of a model take, gaps included. kUsage: see FlatParameters.
+// How many floats the trained parameters of a model need, gaps included. kUsage: see
+// FlatParameters.
 [[nodiscard]] Result<std::size_t> floats_of(const kit::Model& model);
 [[nodiscard]] Result<std::unique_ptr<Engine>> make_torch_engine(Training training,
                                                                 const data::DataShape& shape);
 
-// The built-in model and optimizer of `config` for data of that shape. kUsage when they
-// cannot be built.
+// The built-in model and optimizer of `config` for data of this shape. kUsage if they cannot be
+// made.
 [[nodiscard]] Result<std::unique_ptr<Engine>> make_torch_engine(const TrainerConfig& config,
                                                                 const data::DataShape& shape);
 

@@ -19,16 +19,16 @@ namespace antdt::cli {
 
 namespace {
 
-// It may have to index files as large as disks are.
+// The program may index files as large as a disk.
 constexpr int kPatienceMs = 600'000;
 
-// The name of its library is in each program that is linked with it.
+// The library's name is in every program that is linked with it.
 Result<bool> has_kit(const std::string& program) {
   ANTDT_TRY(const std::string bytes, read_file(program));
   return bytes.find("libantdt-kit.so") != std::string::npos;
 }
 
-// Its exit status, as waitpid() gives it; it is killed when it takes too long.
+// Returns the exit status as waitpid() gives it. The program is killed if it takes too long.
 Result<int> await_end(pid_t pid) {
   ANTDT_TRY(const int opened, open_pidfd(pid));
   const OwnedFd ended(opened);

@@ -1,4 +1,4 @@
-// From what was checked to the job's end.
+// Starts a job that was checked, and follows it to its end.
 #pragma once
 
 #include "core/transport/socket.h"
@@ -13,7 +13,7 @@ struct RunHow {
   bool detach = false;
 };
 
-// Indexes the data, starts the job and, unless it is detached, watches it: then its exit code.
+// Indexes the data, starts the job and, unless it is detached, watches it. Returns the exit code.
 [[nodiscard]] Result<int> run_prepared(transport::Context& context, const Prepared& prepared,
                                        const RunHow& how);
 

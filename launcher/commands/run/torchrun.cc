@@ -18,8 +18,8 @@ namespace antdt::cli {
 
 namespace {
 
-// Flags of torchrun that say where workers meet, what becomes of their output, and how often it
-// looks at them. With and without a value.
+// Flags of torchrun that AntDT does not need: where workers meet, where their output goes, and how
+// often it looks at them; with and without a value.
 constexpr const char* kNotNeeded[] = {"--rdzv-backend", "--rdzv-endpoint",
                                       "--rdzv-id",      "--rdzv-conf",
                                       "--master-addr",  "--master-port",
@@ -34,7 +34,7 @@ struct Options {
   std::map<std::string, std::string> not_needed;
   std::vector<std::string> set;
   RunHow how;
-  bool standalone = false;  // changes nothing
+  bool standalone = false;  // has no effect
   bool dry_run = false;
 };
 
@@ -45,7 +45,7 @@ Result<std::string> find_python(const TorchrunFlags& flags) {
   return launcher::find_program(name, "", std::filesystem::current_path());
 }
 
-// As many on each host as was said, or none at all.
+// Each host gets as many workers as were asked for, or the job does not start.
 Status check_places(const Prepared& prepared, std::uint32_t each_host) {
   std::map<std::size_t, std::uint32_t> count;
   for (const std::size_t host : prepared.places.workers) ++count[host];

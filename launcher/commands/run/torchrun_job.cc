@@ -65,7 +65,7 @@ Status check_nodes(const TorchrunFlags& flags) {
   return {};
 }
 
-// Of letters, digits, '-', '_' and '.', as a job's name is.
+// Consists of letters, digits, '-', '_' and '.', as a job's name must.
 std::string name_of(const std::string& script) {
   std::string name = script.substr(script.find_last_of('/') + 1);
   if (name.ends_with(".py")) name.resize(name.size() - 3);
@@ -77,7 +77,7 @@ std::string name_of(const std::string& script) {
                                                                                      : name;
 }
 
-// A JSON string is a TOML string.
+// A JSON string is also a TOML string.
 std::string quoted(const std::string& text) {
   return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
@@ -159,7 +159,7 @@ std::vector<std::string> with_dashes(std::vector<std::string> arguments) {
     const std::size_t equals = std::min(word.find('='), word.size());
     std::replace(word.begin(), word.begin() + static_cast<std::ptrdiff_t>(equals), '_', '-');
     const bool alone = std::ranges::find(kWithoutValue, word) != std::end(kWithoutValue);
-    if (equals == word.size() && !alone) ++i;  // its value
+    if (equals == word.size() && !alone) ++i;  // skips the flag's value
   }
   return arguments;
 }

@@ -16,7 +16,7 @@ struct TorchrunFlags {
   std::string node_rank;
   std::uint32_t max_restarts = 0;
   bool module = false;                  // the script is a module: python -m
-  bool no_python = false;               // it is a program
+  bool no_python = false;               // the script is a program
   std::vector<std::string> hosts;       // "h1" or "h1:7700"; none: this machine
   std::vector<std::string> not_needed;  // names of flags that were given and change nothing
   std::vector<std::string> script;      // and its arguments
@@ -25,11 +25,11 @@ struct TorchrunFlags {
 struct TorchrunJob {
   std::string job_toml;
   std::uint32_t each_host = 1;     // workers
-  std::vector<std::string> notes;  // what of the flags is not needed, and why
+  std::vector<std::string> notes;  // which flags are not needed, and why
 };
 
-// `python`: the interpreter's path; `cpus`: processors of this machine. An error (kUsage) says what
-// of the flags has no meaning here and what to write.
+// `python`: the interpreter's path; `cpus`: processors of this machine. The error (kUsage) says
+// which flag has no meaning here and what to write instead.
 [[nodiscard]] Result<TorchrunJob> torchrun_job(const TorchrunFlags& flags,
                                                const std::string& python, std::uint32_t cpus);
 

@@ -75,8 +75,8 @@ TEST_F(CurveTest, AnAuthorizedKeyGetsThroughUnderItsName) {
   EXPECT_THAT(got_, ElementsAre("right as client"));
 }
 
-// The wrong ones connect first and try again all the while; twenty messages of
-// a right one that arrive meanwhile show that the server was there to be reached.
+// The wrong clients connect first and retry all the time. Twenty messages of a right client arrive
+// meanwhile, which shows that the server could be reached.
 TEST_F(CurveTest, AnUnknownKeyAndAWrongServerKeyGetNothing) {
   const KeyPair stranger = make("stranger");
   Socket unknown = connect(stranger, server_keys_.public_z85);
@@ -173,7 +173,7 @@ TEST(TcpTest, ListeningWithoutAuthenticationIsRefusedAndSaysHowToMendIt) {
   EXPECT_THAT(bound.error().message, HasSubstr("antdt keygen"));
 }
 
-TEST(TcpTest, AnAddressThatIsNoneIsAnError) {
+TEST(TcpTest, AnInvalidAddressIsAnError) {
   const TempDir directory;
   const KeyPair keys = generate_key_pair(directory.path(), "client").value();
   Context context;

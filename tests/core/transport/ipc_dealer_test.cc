@@ -1,4 +1,4 @@
-// Against ZeroMQ's own ROUTER, and against peers that are something else.
+// Tests against ZeroMQ's own ROUTER, and against peers that are something else.
 #include "core/transport/ipc_dealer.h"
 
 #include <gmock/gmock.h>
@@ -139,7 +139,7 @@ TEST_F(IpcDealerTest, MessagesOfAServerThatEndedAreReceived) {
     Socket server = Socket::bind_ipc(own, path_).value();
     ASSERT_EQ(server.send(await(server, client)), SendOutcome::kSent);
   }
-  // It has gone: this finds out, or the next, and loses nothing that came.
+  // The server has gone: this call or the next one notices it, and loses nothing that arrived.
   std::ignore = client.send(numbered(2));
   std::ignore = client.send(numbered(3));
   EXPECT_EQ(number_of(await(client)), 1U);
@@ -225,7 +225,7 @@ TEST_F(IpcDealerTest, ALoopIsWokenByItsOneDescriptor) {
   });
   loop.run();
   serving.join();
-  // A descriptor that stays readable would turn the loop without an end.
+  // A descriptor that stays readable would run the loop without end.
   EXPECT_LT(turns, 1000 + 20 * static_cast<int>(seq));
 }
 
@@ -243,7 +243,7 @@ class RawServer {
         ::bind(listening_.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)), 0);
     EXPECT_EQ(::listen(listening_.get(), 8), 0);
   }
-  // The next connection of a client that is helped to connect.
+  // The next connection of a client, whose progress this call drives.
   [[nodiscard]] OwnedFd accept(IpcDealer& client) const {
     const MonoTime deadline = std::chrono::steady_clock::now() + kLong;
     while (std::chrono::steady_clock::now() < deadline) {
@@ -264,7 +264,7 @@ void say(const OwnedFd& connection, std::string_view bytes) {
             static_cast<ssize_t>(bytes.size()));
 }
 
-// Returns `size` bytes of the peer's, or all until it ends.
+// Returns `size` bytes of the peer, or all until it closes.
 std::string hear(const OwnedFd& connection, std::size_t size) {
   std::string heard(size, '\0');
   std::size_t have = 0;
@@ -315,7 +315,7 @@ TEST_F(IpcDealerTest, APeerOfAnotherProtocolIsLeftAndTriedAgain) {
       EXPECT_EQ(hear(connection, 1000), zmtp_opening()) << "and the end of the connection";
     }
   }
-  // A good one is found at last, and what it says arrives.
+  // A valid server is found in the end, and its message arrives.
   const OwnedFd connection = server.accept(client);
   std::string said = router_opening();
   append_zmtp(said, numbered(5));

@@ -95,8 +95,8 @@ TEST(KeysTest, RefusesFilesThatAreNoKeys) {
   }
 }
 
-// The Z85 decoder ends at a zero byte: these five characters alone would do.
-TEST(KeysTest, AKeyWithAZeroByteInItIsNone) {
+// The Z85 decoder ends at a zero byte, so these five characters alone would be accepted.
+TEST(KeysTest, AKeyWithAZeroByteIsInvalid) {
   const TempDir directory;
   const auto good = generate_key_pair(directory.path(), "a");
   ASSERT_TRUE(good);

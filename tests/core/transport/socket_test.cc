@@ -44,7 +44,7 @@ class EchoServer {
     wire::Packet reply = wire::make_packet(*wire::open_envelope(packet), wire::Done{});
     reply.peer = packet.peer;
     EXPECT_EQ(packet.user, "");
-    // A client that has gone meanwhile is none of the server's business.
+    // The client may have gone meanwhile, which is no error of the server.
     EXPECT_NE(socket_.send(reply), SendOutcome::kFull);
   }
   SteadyClock clock_;

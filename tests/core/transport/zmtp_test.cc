@@ -13,7 +13,8 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::SizeIs;
 
-// The bytes of a ROUTER, written by hand: the reader is not tested against its own writer.
+// The bytes of a ROUTER are written by hand, so that the reader is not tested against its own
+// writer.
 std::string greeting(char major = 3, const std::string& mechanism = "NULL") {
   std::string out = "\xff" + std::string(8, '\0') + "\x7f";
   out += major;

@@ -141,7 +141,7 @@ std::multiset<std::string> kinds_of(List<Messages...>) {
   return {std::string(Messages::kKind)...};
 }
 
-// A message that is not in the list above would not be tested.
+// A message that is missing from the list above would not be tested.
 TEST(MessagesTest, AreAllInTheListAndHaveKindsOfTheirOwn) {
   const std::regex declaration("ANTDT_MESSAGE\\(\"([^\"]+)\"\\)");
   std::multiset<std::string> declared;
@@ -284,7 +284,7 @@ TEST(CodecTest, NamesTheFieldThatHasAWrongType) {
   EXPECT_THAT(problem("\x05"s), HasSubstr("not a map"));
 }
 
-TEST(CodecTest, RefusesAWorkerIdThatIsNone) {
+TEST(CodecTest, RefusesAnInvalidWorkerId) {
   const auto read = decode<Envelope>(MapWriter(1).key("w").text("w-1").take());
   ASSERT_FALSE(read);
   EXPECT_THAT(read.error().message, HasSubstr("worker id"));

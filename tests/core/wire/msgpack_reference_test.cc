@@ -1,5 +1,5 @@
-// Messages as msgpack-c itself reads and writes maps, as a peer would that is written with it:
-// each reads what the other writes.
+// Messages as msgpack-c itself reads and writes maps, like a peer that is written with it: each
+// reads what the other writes.
 #include <gtest/gtest.h>
 
 #include <map>

@@ -53,7 +53,7 @@ class CheckpointCopiesTest : public ::testing::Test {
     for (const Effect& effect : effects) texts.push_back(text_of(effect));
     return texts;
   }
-  // Its probe is answered: another directory, with these checkpoints.
+  // Answers its probe: another directory, with these checkpoints.
   void apart(const std::string& host, const std::vector<std::string>& whole = {}) {
     EXPECT_THAT(step(HostAppeared{host}), ElementsAre(fmt::format("{}: probe {}", ++task, host)));
     EXPECT_THAT(step(HostProbed{task, false, whole}), IsEmpty());
@@ -78,7 +78,7 @@ TEST_F(CheckpointCopiesTest, FilesOfASeparateHostAreFetchedAndThatHostKeepsItsCo
   apart("c");
   EXPECT_THAT(written(1, ".tmp-10-g1-w0.1", {"c"}), ElementsAre("3: fetch .tmp-10-g1-w0.1 from c"));
   EXPECT_THAT(step(TaskDone{3}), ElementsAre("gathered 1 []"));
-  // The writer's host has the files already: it gets the rest and the name.
+  // The writer's host already has the files, and gets the rest and the name.
   EXPECT_THAT(step(CheckpointsListed{{kFirst}, kFirst, ".tmp-10-g1-w0.1"}),
               ElementsAre(fmt::format("4: push {} to c by .tmp-10-g1-w0.1", kFirst),
                           "5: clean b, up to 10 of g1"));
@@ -218,7 +218,7 @@ TEST_F(CheckpointCopiesTest, ACopyThatWasLostIsMadeElsewhere) {
   EXPECT_THAT(step(HostVanished{"b"}),
               ElementsAre(fmt::format("7: push {} to c by .tmp-10-g1-w0.1", kFirst)));
   step(TaskDone{7});
-  // The copies of a host are known again when it is back, and count.
+  // When a host is back, its copies are known again, and count.
   EXPECT_THAT(step(HostAppeared{"b"}), ::testing::Contains("9: probe b"));
   step(HostProbed{9, false, {kFirst}});
   EXPECT_EQ(copies.copies_of(kFirst), 3U);
@@ -239,8 +239,8 @@ TEST_F(CheckpointCopiesTest, LeftoversOfAbandonedTrainingAreRemovedWhateverTheir
   EXPECT_EQ(age_of(kFirst), std::nullopt);
 }
 
-// At step 50 the job went back to an older checkpoint: checkpoints written now have lower numbers
-// than those that are kept, and may be under way while a host is cleaned.
+// At step 50 the job went back to an older checkpoint. New checkpoints have lower numbers than the
+// kept ones, and may be in progress while a host is cleaned.
 TEST_F(CheckpointCopiesTest, FilesWrittenAfterARewindAreNotRemoved) {
   constexpr const char* kGoneOn = "s0000000020-l2-g3-w0.2";
   apart("b");
@@ -268,14 +268,14 @@ TEST_F(CheckpointCopiesTest, AHostThatIsAboutToReadGetsItsCopyFirst) {
 
 TEST_F(CheckpointCopiesTest, ANewerCheckpointOfAnotherHostIsFetchedBack) {
   step(HostAppeared{"b"});
-  EXPECT_THAT(step(NewestWanted{kFirst}), IsEmpty());  // b has not said what it has
+  EXPECT_THAT(step(NewestWanted{kFirst}), IsEmpty());  // b has not reported its checkpoints
   EXPECT_THAT(
       step(HostProbed{1, false, {kFirst, kSecond}}),
       ElementsAre(HasSubstr("is not whole here"), fmt::format("2: fetch back {} from b", kSecond)));
   EXPECT_THAT(step(TaskDone{2}), ElementsAre("found, fetched", "3: clean b, up to 0 of g0"));
 }
 
-// The job daemon begins before it knows what the run's directory holds.
+// The job daemon starts before it knows the content of the run's directory.
 TEST_F(CheckpointCopiesTest, AReaderWaitsUntilTheCopiesOnTheLaunchingHostAreKnown) {
   apart("b");
   EXPECT_THAT(step(CheckpointNeeded{1, "b", kFirst}), IsEmpty());
@@ -284,7 +284,7 @@ TEST_F(CheckpointCopiesTest, AReaderWaitsUntilTheCopiesOnTheLaunchingHostAreKnow
   EXPECT_THAT(step(TaskDone{2}), ElementsAre("reached 1 []"));
 }
 
-TEST_F(CheckpointCopiesTest, NobodyRemovesANewerOneThatThisHostLost) {
+TEST_F(CheckpointCopiesTest, NoHostRemovesANewerCheckpointThatTheLaunchingHostLost) {
   apart("b", {kFirst, kSecond});
   EXPECT_THAT(step(CheckpointsListed{{kFirst}}), IsEmpty());
   EXPECT_THAT(
@@ -297,8 +297,8 @@ TEST_F(CheckpointCopiesTest, NobodyRemovesANewerOneThatThisHostLost) {
   EXPECT_EQ(copies.copies_of(kSecond), 2U) << "it was not removed there";
 }
 
-// The job daemon that stored the model was lost, and another one ends the job.
-TEST_F(CheckpointCopiesTest, WhenTheJobIsDoneWhatIsUnfinishedGoesThoughNobodyKnowsHowOldItIs) {
+// The job daemon that stored the model was lost, and its successor ends the job.
+TEST_F(CheckpointCopiesTest, WhenTheJobIsDoneUnfinishedFilesAreRemovedWhateverTheirAge) {
   apart("b", {kFirst});
   EXPECT_THAT(step(CheckpointsListed{{kFirst}}), IsEmpty());
   Effects effects;
@@ -350,12 +350,12 @@ TEST_F(CheckpointCopiesTest, AHostThatWasAwayIsCleanedWhenItIsBack) {
   EXPECT_EQ(copies.copies_of(kFirst), 0U);
 }
 
-TEST_F(CheckpointCopiesTest, WhereNobodyHasANewerOneWhatIsHereIsFound) {
+TEST_F(CheckpointCopiesTest, IfNoHostHasANewerCheckpointTheOwnOneIsFound) {
   apart("b", {kFirst});
   EXPECT_THAT(step(NewestWanted{kFirst}), ElementsAre("found"));
   EXPECT_THAT(step(NewestWanted{""}),
               ::testing::Contains(fmt::format("2: fetch back {} from b", kFirst)));
-  // It was damaged there, too.
+  // The copy there was damaged, too.
   EXPECT_THAT(step(TaskFailed{2, "it is damaged", true}), ::testing::Contains("found"));
 }
 

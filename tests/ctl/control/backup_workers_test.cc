@@ -11,7 +11,7 @@ namespace {
 using std::chrono::seconds;
 using ::testing::HasSubstr;
 
-// Eight workers; the first `slow` of them are slow now, and all wait.
+// Eight workers; the first `slow` of them are slow, and all wait.
 ClusterView view_with(std::uint32_t slow, double waits, std::uint32_t backups) {
   ClusterView view;
   for (std::uint32_t i = 0; i < 8; ++i) {
@@ -29,7 +29,7 @@ ClusterView view_with(std::uint32_t slow, double waits, std::uint32_t backups) {
 
 class BackupTest : public ::testing::Test {
  protected:
-  // Ticks for so long, or until something is wished; the count then.
+  // Ticks for this long, or until there is a wish; returns its count.
   std::optional<std::uint32_t> run(const ClusterView& view, int for_s) {
     for (int i = 0; i < for_s; ++i) {
       now_ += seconds(1);

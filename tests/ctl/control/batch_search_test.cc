@@ -9,7 +9,7 @@
 namespace antdt::ctl {
 namespace {
 
-// Flat, then linear, up to its memory.
+// A device whose time is flat, then linear, up to its memory.
 BatchClass device(std::uint32_t members, double flat_s, std::uint32_t flat_until,
                   double per_sample_s, std::uint32_t memory, std::uint32_t least = 1,
                   std::uint32_t multiple_of = 1) {
@@ -22,7 +22,7 @@ BatchClass device(std::uint32_t members, double flat_s, std::uint32_t flat_until
   return c;
 }
 
-// Every (b, c) of every class.
+// The best result among all (b, c) of all classes.
 std::optional<double> by_trying_all(const std::vector<BatchClass>& classes, std::uint32_t total,
                                     std::uint32_t multiple_of) {
   std::optional<double> best;
@@ -106,7 +106,7 @@ TEST(BatchSearch, FindsWhatTryingAllBatchesFinds) {
   EXPECT_GT(solved, 1000);
 }
 
-TEST(BatchSearch, UnlikeMembersAreNeverSlowerAndAlwaysExact) {
+TEST(BatchSearch, UnequalMembersAreNeverSlowerAndAlwaysExact) {
   std::mt19937_64 random(7);
   int unlike = 0;
   for (int i = 0; i < 3000; ++i) {
@@ -131,7 +131,7 @@ TEST(BatchSearch, UnlikeMembersAreNeverSlowerAndAlwaysExact) {
 }
 
 TEST(BatchSearch, FasterClassesGetMoreUpToTheirMemoryAndThenAccumulate) {
-  // 1 : 2.5 : 4, and the fastest holds 64 samples at most.
+  // Speeds 1 : 2.5 : 4; the fastest device holds 64 samples at most.
   const std::vector<BatchClass> classes{device(3, 0.004, 1, 0.004, 512),
                                         device(3, 0.0016, 1, 0.0016, 512),
                                         device(2, 0.001, 1, 0.001, 64)};
@@ -144,7 +144,7 @@ TEST(BatchSearch, FasterClassesGetMoreUpToTheirMemoryAndThenAccumulate) {
   EXPECT_LE(found->parts.back().micro_batch, 64u);
 }
 
-TEST(BatchSearch, ABatchThatAlikeMembersCannotMakeIsMadeByUnlikeOnes) {
+TEST(BatchSearch, ABatchThatEqualMembersCannotMakeIsMadeByUnequalOnes) {
   const std::vector<BatchClass> classes{device(100, 1, 1, 1, 10)};
   EXPECT_FALSE(search_alike(classes, 150, 1));
   const auto found = search_batches(classes, 150, 1);
@@ -153,7 +153,7 @@ TEST(BatchSearch, ABatchThatAlikeMembersCannotMakeIsMadeByUnlikeOnes) {
   EXPECT_EQ(found->step_s, 2);
 }
 
-TEST(BatchSearch, LimitsThatLeaveNoWayAreSaidSo) {
+TEST(BatchSearch, LimitsThatLeaveNoWayAreReported) {
   EXPECT_FALSE(search_batches(std::vector{device(4, 1, 1, 1, 8, 8)}, 24, 1)) << "too small";
   BatchClass once = device(2, 1, 1, 1, 8);
   once.most_accumulation = 1;

@@ -17,7 +17,7 @@ using std::chrono::seconds;
 using ::testing::HasSubstr;
 using testing::w;
 
-// Wishes the same at every tick.
+// A solution with the same wish at every tick.
 class Stubborn final : public Solution {
  public:
   explicit Stubborn(Action action) : action_(std::move(action)) {}
@@ -101,7 +101,7 @@ TEST_F(ControllerTest, NothingIsDecidedBeforeThePlanIsInForceAndSettled) {
   EXPECT_EQ(share_of(plans_[1].entries[0]), 30u);
 }
 
-// A program decides at any time; the group's own solution requests nothing.
+// A program decides at any time; the group's own solution wishes nothing.
 class OwnProgramTest : public ControllerTest {
  protected:
   void begin(ControllerConfig config = {}) {
@@ -275,7 +275,7 @@ TEST_F(ControllerTest, ADecisionThatDoesNotNameTheMembersIsRefusedAndHarmsNothin
   EXPECT_EQ(plans_.size(), 1u);
 }
 
-TEST_F(ControllerTest, ANewGenerationSpreadsTheSameGlobalBatchOverWhoIsThere) {
+TEST_F(ControllerTest, ANewGenerationDividesTheSameGlobalBatchAmongItsMembers) {
   start(parts(30, 70));
   settle();
   step(control::PlanTookEffect{PlanVersion{2}});
@@ -373,7 +373,7 @@ TEST_F(ControllerTest, TheNextIncarnationKeepsTheLearningRate) {
   EXPECT_EQ(plans_.back().rate, 0.25);
 }
 
-TEST_F(ControllerTest, ALearningRateThatIsNoneIsRefusedOnce) {
+TEST_F(ControllerTest, AnInvalidLearningRateIsRefusedOnce) {
   for (const double none : {0.0, -1.0, 1e9, std::numeric_limits<double>::quiet_NaN()}) {
     records_.clear();
     plans_.clear();

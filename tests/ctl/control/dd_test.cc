@@ -17,7 +17,7 @@ using ::testing::HasSubstr;
 using testing::VirtualCluster;
 using testing::VirtualDevice;
 
-// 1 : 2.5 : 4, with memory that bites.
+// Speeds 1 : 2.5 : 4, with a memory limit that matters.
 const VirtualDevice kSlow{"slow", 256, 0.008, 8, 0.001};
 const VirtualDevice kMiddle{"middle", 128, 0.0032, 8, 0.0004};
 const VirtualDevice kFast{"fast", 64, 0.002, 8, 0.00025};
@@ -80,7 +80,7 @@ TEST(Dd, AClassThatBecomesSlowerIsMeasuredAndSolvedAgain) {
   EXPECT_LT(cluster.step_s(), 0.8 * before_s);
 }
 
-TEST(Dd, OneSlowWorkerAmongAlikeOnesIsNoReasonToAct) {
+TEST(Dd, OneSlowWorkerAmongEqualOnesIsNoReasonToAct) {
   auto options = three_classes(0.03);
   options.devices.assign(8, kSlow);
   VirtualCluster cluster(options);

@@ -136,7 +136,7 @@ INSTANTIATE_TEST_SUITE_P(Costs, FixedCostTest,
                          ::testing::Values(FixedCost{50, 3}, FixedCost{128, 2}, FixedCost{256, 2},
                                            FixedCost{128, 3}, FixedCost{20, 8}));
 
-// Its part would be 4.49 samples: a fifth one would make every step longer by 8 ms.
+// Its exact part would be 4.49 samples, and a fifth sample would make every step 8 ms longer.
 TEST(Nd, AVerySlowWorkersPartIsNotRoundedUp) {
   for (std::uint64_t seed = 0; seed < 20; ++seed) {
     auto options = options_of(1, seed);
@@ -176,7 +176,7 @@ TEST(Nd, NegligibleDifferencesMoveNoSamples) {
   EXPECT_GT(actions_where_all_wait(0.001), 0u);
 }
 
-TEST(Nd, TheReasonSaysWhatWasSeenWhatChangesAndWhatIsExpected) {
+TEST(Nd, TheReasonNamesMeasurementChangeAndExpectation) {
   auto options = options_of(2);
   options.noise = 0;
   VirtualCluster cluster(options);
@@ -203,7 +203,7 @@ TEST(Nd, HardwareOfThreeSpeedsIsBalanced) {
   EXPECT_LE(cluster.actions.size(), 3u);
 }
 
-TEST(NdLines, OneThatSaysThatSamplesCostNothingDoesNotGiveOneWorkerAllTheWork) {
+TEST(NdLines, ALineOnWhichSamplesCostNothingDoesNotGiveOneWorkerAllTheWork) {
   ClusterView view;
   view.rules.adjust = Adjust::kSize;
   for (std::uint32_t i = 0; i < 8; ++i) {

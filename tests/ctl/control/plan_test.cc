@@ -47,7 +47,7 @@ void every_way(std::uint32_t total, std::size_t n, const Bounds& b,
   }
 }
 
-// How far parts are from the exact proportions, added up.
+// The sum of the parts' distances from exact proportions.
 double miss(const std::vector<std::uint32_t>& parts, std::uint32_t total,
             const std::vector<double>& weights) {
   const double weight = std::accumulate(weights.begin(), weights.end(), 0.0);

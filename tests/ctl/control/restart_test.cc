@@ -14,8 +14,8 @@ using ::testing::HasSubstr;
 
 constexpr std::uint64_t kMuch = 4'000'000;
 
-// Four workers of 1000 samples/s on hosts a (w0, w1) and b (w2, w3); w3 is slow
-// and has been for a window. Host c is empty.
+// Four workers of 1000 samples/s on hosts a (w0, w1) and b (w2, w3); w3 has been slow for a window.
+// Host c is empty.
 ClusterView view_with(double slow_speed, std::uint64_t remaining = kMuch) {
   ClusterView view;
   for (std::uint32_t i = 0; i < 4; ++i) {
@@ -81,7 +81,7 @@ TEST(Restart, IsNotOrderedToAHostThatIsSlowItself) {
 }
 
 TEST(Restart, IsNotOrderedWhenTheRestOfTheJobDoesNotPayForIt) {
-  // 4 workers make some 4000 samples/s: 20 s of restart against a seventh of 25 s.
+  // 4 workers train some 4000 samples/s, so a restart of 20 s must be worth a seventh of 25 s.
   EXPECT_FALSE(wish(RestartJudge().decide(view_with(500, 100'000))));
   EXPECT_TRUE(wish(RestartJudge().decide(view_with(500, 1'000'000))));
   auto slow_to_start = view_with(500, 1'000'000);
@@ -90,7 +90,7 @@ TEST(Restart, IsNotOrderedWhenTheRestOfTheJobDoesNotPayForIt) {
 }
 
 TEST(Restart, WithFixedEqualBatchesTheSlowestWorkerSetsTheSpeed) {
-  auto view = view_with(500, 100'000);  // 50 s of it, 25 s without: now it pays
+  auto view = view_with(500, 100'000);  // 50 s instead of 25 s are left: now it pays
   view.rules.adjust = Adjust::kNone;
   view.restart_time = seconds(10);
   EXPECT_TRUE(wish(RestartJudge().decide(view)));
@@ -106,9 +106,9 @@ TEST(Restart, TimeThatAllWaitForAnywayIsNoGain) {
     }
     return wish(RestartJudge().decide(view)) != nullptr;
   };
-  EXPECT_TRUE(wished(500, 0.26));  // a step takes 0.77 s, 0.52 s with another
+  EXPECT_TRUE(wished(500, 0.26));  // a step takes 0.77 s, and 0.52 s after a restart
   EXPECT_FALSE(wished(500, 7));
-  EXPECT_TRUE(wished(100, 7));  // 9.6 s, 7.3 s with another
+  EXPECT_TRUE(wished(100, 7));  // 9.6 s, and 7.3 s after a restart
 }
 
 TEST(Restart, AWorkerThatIsSlowOnTheNextHostTooStaysThere) {
@@ -127,7 +127,7 @@ TEST(Restart, NobodyIsStartedAgainOverAndOver) {
   auto view = view_with(125);
   int wished = 0;
   for (std::uint32_t attempt = 1; attempt < 6; ++attempt) {
-    view.workers[3].member.attempt = Attempt{attempt};  // there was no other place in time
+    view.workers[3].member.attempt = Attempt{attempt};  // the new process did not come in time
     wished += wish(judge.decide(view)) ? 1 : 0;
   }
   EXPECT_EQ(wished, RestartJudge::kMost);
@@ -149,7 +149,7 @@ TEST(Restart, NdMovesTheBatchFirst) {
 
 // ------------------------------------------------------------------------- servers
 
-// Two servers on a and b beside equal workers; s1 is slow, and busy 60 % of the time.
+// Two servers on a and b beside equal workers; s1 is slow, and is busy 60 % of the time.
 ClusterView view_with_servers(double severity, std::uint64_t remaining = kMuch) {
   ClusterView view = view_with(1000, remaining);
   view.workers[3].verdict = {};
@@ -182,7 +182,7 @@ TEST(RestartOfServers, APersistentStragglerGoesElsewhere) {
                         "us) and is busy 60 % of the time: with another on c"));
 }
 
-TEST(RestartOfServers, OneThatIsSlowOnlyNowOrALittleIsLeftAlone) {
+TEST(RestartOfServers, AServerThatIsSlowOnlyNowOrALittleIsLeftAlone) {
   ClusterView now = view_with_servers(3);
   now.servers[1].verdict.kind = VerdictKind::kTransient;
   EXPECT_FALSE(wish(RestartJudge().decide(now)));
@@ -190,7 +190,7 @@ TEST(RestartOfServers, OneThatIsSlowOnlyNowOrALittleIsLeftAlone) {
 }
 
 TEST(RestartOfServers, IsNotOrderedWhenItCostsMoreThanItGains) {
-  // 4096 samples/s: 25 s are left, of which 40 % could be gained; a restart takes 20.
+  // 25 s are left at 4096 samples/s, of which 40 % could be gained; a restart takes 20 s.
   EXPECT_FALSE(wish(RestartJudge().decide(view_with_servers(3, 100'000))));
   ClusterView idle = view_with_servers(3);
   idle.servers[1].busy_share = 0.01;

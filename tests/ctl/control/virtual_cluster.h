@@ -1,6 +1,5 @@
-// Workers in virtual time under a real controller: each step takes as long as
-// its slowest worker, agents report once an interval, a plan is in force at
-// the step after it was sent.
+// Workers in virtual time under a real controller. Each step takes as long as its slowest worker,
+// agents report once an interval, and a plan is in force from the step after it was sent.
 #pragma once
 
 #include <algorithm>

@@ -1,5 +1,5 @@
 // A checkpoint that is written while steps go on, and one that is read from a slow disk: what the
-// job daemon keeps for the first, and who is waited for, or named, over the second.
+// job daemon stores for the first, and which process is waited for, or named, in the second case.
 #include <gmock/gmock.h>
 
 #include <algorithm>
@@ -71,7 +71,7 @@ class JobCheckpointsTest : public JobFixture {
     for (const auto& [member, report] : reports) says(member, wire::Metrics{report, 1000});
     return feed(job::TimePassed{});
   }
-  // Whether a checkpoint is ordered while these go on making steps.
+  // Whether a checkpoint is ordered while these members go on with steps.
   bool orders_within(int length, const std::vector<Member>& members) {
     for (int s = 0; s < length; ++s) {
       std::vector<std::pair<Member, wire::Report>> reports;
@@ -100,7 +100,7 @@ class JobCheckpointsTest : public JobFixture {
   }
 };
 
-TEST_F(JobCheckpointsTest, IsOfTheStepItWasBegunAtHoweverLongItIsWritten) {
+TEST_F(JobCheckpointsTest, BelongsToTheStepAtWhichItBeganHoweverLongItIsWritten) {
   place(1);
   settle({w(0)});
   says(w(0), wire::Fetch{1, 0, 100, {}}, 1);
@@ -120,7 +120,7 @@ TEST_F(JobCheckpointsTest, IsGoodThoughItsGenerationHasEnded) {
   const auto first = begun(1, 8);
   says(w(0), first);
   trains_to(16);
-  feed(job::SkipOrdered{{50, 51, "unreadable", "operator"}});  // they meet anew
+  feed(job::SkipOrdered{{50, 51, "unreadable", "operator"}});  // the members join again
   settle({w(0)}, machine->membership().generation(), 24);
   ASSERT_TRUE(machine->membership().settled());
   const auto store = all<job::StoreCheckpoint>(says(w(0), written(first)));
@@ -148,7 +148,7 @@ TEST_F(JobCheckpointsTest, OneOfTrainingIsNotTheTrainedModel) {
   EXPECT_TRUE(machine->lifecycle().model_kept());
 }
 
-TEST_F(JobCheckpointsTest, NoOtherIsOrderedWhileOneIsWrittenThoughThatTakesAnHour) {
+TEST_F(JobCheckpointsTest, NoOtherIsOrderedWhileOneIsWrittenForAnHour) {
   place(1);
   settle({w(0)});
   says(w(0), wire::Fetch{1, 0, 100, {}}, 1);
@@ -296,7 +296,7 @@ TEST_F(JobStopsTest, ASecondStopWaitsForNoCheckpoint) {
 
 class JobReadsTest : public JobCheckpointsTest {
  protected:
-  // Both are new, and are to go on from a checkpoint; they are connected.
+  // Both are new and connected, and go on from a checkpoint.
   JobReadsTest() {
     place(2);
     settle({w(0), w(1)});

@@ -1,4 +1,4 @@
-// A worker's data are compared with those that the job began with, at every join.
+// A worker's data is compared with the job's original data at every join.
 #include <gmock/gmock.h>
 
 #include "ctl/membership/data_identity.h"
@@ -37,7 +37,7 @@ wire::DataIdentity with_other_evaluation_file() {
   return found;
 }
 
-// Under every `sync` a job has other messages, and the same rule.
+// The messages of a job depend on its `sync`, and the rule is the same under each.
 class JobDataTest : public JobServersTest, public testing::WithParamInterface<SyncStrategy> {
  protected:
   [[nodiscard]] bool uses_servers() const { return on_servers(GetParam()); }
@@ -77,7 +77,7 @@ class JobDataTest : public JobServersTest, public testing::WithParamInterface<Sy
     return outcome.value_or(Outcome{});
   }
 
-  std::size_t begun = 0;  // messages by which somebody would begin to train
+  std::size_t begun = 0;  // messages that would make a process begin to train
 };
 
 TEST_P(JobDataTest, AWorkerWithTheDataOfTheRunIsLetIn) {
@@ -161,7 +161,7 @@ INSTANTIATE_TEST_SUITE_P(EverySync, JobDataTest,
                            return name;
                          });
 
-// Those who train lose nothing: what they have is written before the job ends.
+// Members that train lose nothing: their progress is written before the job ends.
 TEST_F(JobServersTest, AReplacementWithOtherDataEndsTheJobAfterACheckpoint) {
   JobMachineConfig c = with_servers();
   c.data = data();

@@ -1,4 +1,4 @@
-// A job that promises less than exactly once: what the ledger and the servers go on with when a
+// A job that promises less than exactly once: from where the ledger and the servers go on when a
 // server is lost.
 #include <gmock/gmock.h>
 
@@ -17,8 +17,8 @@ class JobDeliveryTest : public JobServersTest {
     c.spec.delivery = delivery;
     return c;
   }
-  // A checkpoint has 16 and 8 records; then w0 is at 24 and w1 at 8, and each may have asked
-  // for 8 more when s1 is lost. Says who has what then.
+  // A checkpoint has 16 and 8 records. When s1 is lost, w0 is at 24 and w1 at 8, and each may have
+  // requested 8 more. Returns how many records each has then.
   void lose_one_after_a_checkpoint(Delivery delivery, const wire::PsSaid& of_w1) {
     start(promising(delivery));
     fetch(w(0), 0, 40);

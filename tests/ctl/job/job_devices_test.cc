@@ -44,7 +44,7 @@ TEST_F(JobDevicesTest, AWorkersDeviceIsWhatItSaysUnlessJobTomlSaysAnother) {
   EXPECT_EQ(seen(), (std::vector<Device>{{"cpu", 0}, {"big", 4}}));
 }
 
-TEST_F(JobDevicesTest, TheNextJobDaemonKnowsThemThoughNobodyJoinsAgain) {
+TEST_F(JobDevicesTest, TheNextJobDaemonKnowsThemWithoutAnyNewJoin) {
   open(with_rule());
   settle();
   open(with_rule());

@@ -1,4 +1,4 @@
-// Drills of a job as a whole: devices that are not there, and what an operator injects.
+// Drills in a whole job: emulated devices, and the injections of an operator.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -109,7 +109,7 @@ TEST_F(JobHistoryTest, RecalledRecordsAreCutFromTheHistory) {
     says(w(1), wire::Fetch{1, 0, 100, {}}, seq);
     ASSERT_LT(seq, 100U);
   }
-  // w1 has done with its part, and w0 has not begun.
+  // w1 has finished its part, and w0 has not begun.
   for (int i = 0; i < 2; ++i) {
     const std::uint64_t end = machine->ledger().holders().at(w(1).worker).end;
     says(w(1), wire::Fetch{1, end, 100, {}}, ++seq);
@@ -214,7 +214,7 @@ TEST_F(JobHistoryTest, AfterARestartTheLedgersGrantsAreRememberedAgain) {
   EXPECT_EQ(taken(),
             "grant w0 at 0: 0-8\ngrant w0 at 8: 8-12\ngrant w0 at 12: 24-36\n"
             "grant w1 at 0: 12-24\n");
-  says(w(0), progress(7, 3));  // what came before was acknowledged
+  says(w(0), progress(7, 3));  // earlier reports were acknowledged
   EXPECT_EQ(taken(), "steps 7+3\n");
   feed(job::HistoryKept{machine->history_mark()});
   says(w(1), wire::Fetch{1, 0, 8, {}}, 2);

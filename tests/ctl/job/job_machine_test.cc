@@ -1,5 +1,5 @@
-// Tests of one job as a whole: how a decision of one part affects the others. tests/sim has whole
-// runs, with everything that can fail.
+// Tests of one job as a whole: how a decision of one part affects the others. tests/sim plays whole
+// runs with all kinds of faults.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -29,7 +29,7 @@ class JobMachineTest : public JobFixture {
     return last;
   }
 
-  // All that w0 was granted is trained; what is open then.
+  // Trains all records that w0 was granted; returns the open phase.
   wire::PhaseKind finish_training() {
     wire::Progress done;
     done.phase = 1;
@@ -208,7 +208,7 @@ TEST_F(JobMachineTest, NobodyIsExpectedToMakeStepsWhileTheDiskIsFull) {
   place(1);
   settle({w(0)});
   feed(job::PauseChanged{true});
-  feed(job::SkipOrdered{{50, 51, "unreadable", "operator"}});  // they meet anew meanwhile
+  feed(job::SkipOrdered{{50, 51, "unreadable", "operator"}});  // meanwhile the members join again
   settle({w(0)}, machine->membership().generation());
   ASSERT_TRUE(machine->membership().settled());
   const Generation settled = machine->membership().generation();

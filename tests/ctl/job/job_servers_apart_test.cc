@@ -1,5 +1,5 @@
-// Parameter servers on hosts that share nothing: what of a checkpoint lies where, who is to have
-// it before it reads, and a server whose host cannot take its part.
+// Parameter servers on hosts that share nothing: which host has which part of a checkpoint, which
+// host needs the parts before they are read, and a server whose host has no room for its part.
 #include <gmock/gmock.h>
 
 #include "tests/ctl/job/job_servers_fixture.h"
@@ -173,7 +173,7 @@ TEST_F(JobServersApartTest, TheTrainedModelIsWrittenWhereThereIsRoomForIt) {
   }
   ASSERT_NE(find(s(3)), nullptr);
   EXPECT_EQ(find(s(3))->place.host, "c");
-  // It has all that s1 has, and takes over.
+  // It has everything that s1 has, and takes over.
   feed(lifecycle::WorkerStarted{s(3), 9});
   joins(s(3));
   serve({s(0), s(1), s(3)});

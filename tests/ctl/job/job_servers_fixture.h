@@ -38,7 +38,7 @@ class JobServersTest : public JobFixture {
     j.said = said;
     if (m.worker.role == 's') {
       j.endpoint = "/run/" + to_string(m.worker);
-      j.data = {};  // it reads none
+      j.data = {};  // the workers read no data
     }
     j.key = "key of " + to_string(m.worker);
     return says(m, j);
@@ -76,7 +76,7 @@ class JobServersTest : public JobFixture {
     for (const wire::Piece& p : grants.back().second.pieces) records += p.to - p.from;
     return records;
   }
-  // Both workers, until nothing is left; how many records that was.
+  // Both workers train until no record is left; returns how many records that was.
   std::uint64_t train_the_rest() {
     std::map<Member, std::uint64_t> at;
     for (int turn = 0; turn < 50; ++turn) {

@@ -1,4 +1,4 @@
-// A job with parameter servers: what their group means to ledger and lifecycle.
+// A job with parameter servers: what the group's events mean for the ledger and the lifecycle.
 #include "tests/ctl/job/job_servers_fixture.h"
 
 namespace antdt::ctl {
@@ -116,7 +116,7 @@ TEST_F(JobServersTest, ALostServerTakesAllBackToTheCheckpointAndItsRecords) {
   const auto cuts = sent<wire::PsCut>(order_checkpoint());
   ASSERT_EQ(cuts.size(), 2U);
   const std::uint64_t cut = cuts[0].second.number;
-  fetch(w(0), 32, 0);  // the step of the cut was an earlier one
+  fetch(w(0), 32, 0);  // the cut was made at an earlier step
   says(s(1), wire::PsSaved{cut, 4, 0, {}, {}, ""});
   const auto stored = all<job::StoreCheckpoint>(
       says(s(0), wire::PsSaved{cut, 4, 0, {}, {places(w(0), 1, 16), places(w(1), 1, 8)}, ""}));
@@ -309,7 +309,7 @@ class JobServerMoves : public JobServersTest {
     serve({s(0), s(1), s(2)});
     EXPECT_EQ(machine->server_group().placement().role_of(s(2)), "joining");
   }
-  // The first one says that the second has all that it has.
+  // s0 reports that its backup has the whole state.
   job::Effects backed() {
     wire::PsServing said{number[s(0)], {}};
     said.backed = 1;

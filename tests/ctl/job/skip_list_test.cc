@@ -27,7 +27,7 @@ TEST(SkipList, SkipsAreDeclaredOnceInTheTrainingOfTheirEpoch) {
   EXPECT_TRUE(skips.take_due(phase(3, kTrain, 1), Lineage{1}).empty());
 }
 
-TEST(SkipList, ALineageThatBeginsAtACheckpointHearsThemAgain) {
+TEST(SkipList, ALineageThatBeginsAtACheckpointIsToldOfSkipsAgain) {
   SkipList skips = list_of(0, 1);
   EXPECT_TRUE(skips.take_due(phase(1, kTrain, 0), Lineage{1}).empty());
   EXPECT_EQ(skips.take_due(phase(1, kTrain, 0), Lineage{2}).size(), 1U);

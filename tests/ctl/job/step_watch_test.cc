@@ -43,7 +43,7 @@ TEST_F(StepWatchTest, OnlyWhatIsSafeIsAcknowledged) {
   EXPECT_EQ(watch.kept_through(), Step{15});
 }
 
-// A message was lost: its steps are told again, and forgotten only then.
+// A message was lost. Its steps are reported again, and are forgotten only after that.
 TEST_F(StepWatchTest, NothingBehindAGapIsAcknowledged) {
   hears({run(11, 5)});
   EXPECT_EQ(hears({run(18, 3)}), "18+3 ");

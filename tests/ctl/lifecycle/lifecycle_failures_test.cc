@@ -146,7 +146,7 @@ TEST_F(LifecycleTest, AWorkerThatIsKilledIsStartedAgainAndTheOthersAreNotTouched
   EXPECT_EQ(expected.back().workers.size(), 3U);
 }
 
-TEST_F(LifecycleTest, AClassHasItsBudgetAndWhoExceedsItEndsTheJob) {
+TEST_F(LifecycleTest, AClassHasABudgetAndExceedingItEndsTheJob) {
   use(bears({{"signal", 1}}));
   train();
   step(lifecycle::WorkerExited{w(1), killed(SIGKILL)});
@@ -389,7 +389,7 @@ TEST_F(LifecycleTest, AGangOfAPlainProgramWaitsForItsPort) {
   EXPECT_EQ(all<lifecycle::StartWorker>(step(lifecycle::GangPrepared{})).size(), 2U);
 }
 
-TEST_F(LifecycleTest, AGangWaitsUntilThereIsRoomForAllOfIt) {
+TEST_F(LifecycleTest, AGangWaitsUntilThereIsRoomForAllItsProcesses) {
   JobSpec s = bears({{"host", 1}});
   s.restart = Restart::kGang;
   use(s);

@@ -1,5 +1,4 @@
-// A Lifecycle with two workers on two hosts, and what happens on the way to
-// what a test is about.
+// A Lifecycle with two workers on two hosts, and helpers that lead to the situation of a test.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -43,7 +42,7 @@ class LifecycleTest : public testing::Test {
     next.restore(image, running);
     life = std::move(next);
   }
-  // Bears no failure at all.
+  // A job that tolerates no failure.
   static JobSpec spec() {
     JobSpec s;
     s.epochs = 2;

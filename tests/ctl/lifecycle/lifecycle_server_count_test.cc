@@ -1,4 +1,4 @@
-// More or fewer parameter servers while a job trains.
+// The number of parameter servers changes while a job trains.
 #include <gmock/gmock.h>
 
 #include "tests/ctl/lifecycle/lifecycle_fixture.h"
@@ -229,7 +229,7 @@ TEST_F(ServerCountTest, ALostGroupHasToMakeItsLastCheckpointAnew) {
   EXPECT_GT(last_cut(step(lifecycle::TimePassed{})), number);
 }
 
-TEST_F(ServerCountTest, APhaseWaitsForTheLastCheckpointThatIsOfIt) {
+TEST_F(ServerCountTest, APhaseWaitsForItsOwnLastCheckpoint) {
   const std::uint64_t number = last_cut(ask(1));
   EXPECT_THAT(all<lifecycle::OpenPhase>(train_done(1)), IsEmpty());
   EXPECT_THAT(all<lifecycle::OpenPhase>(step(lifecycle::CheckpointConcluded{number, "no room"})),

@@ -123,7 +123,7 @@ TEST_F(LifecycleTest, APhaseDoesNotWaitForAMemberThatDied) {
   step(lifecycle::WorkerDone{w(1), 1});
   step(lifecycle::PhaseDrained{1});
   step(lifecycle::WorkerExited{w(2), killed(SIGKILL)});
-  // The group meets anew: whoever is in it has heard of the phase again.
+  // The group forms again, and its members have been told of the phase again.
   step(lifecycle::GenerationEnded{});
   const auto announced = all<lifecycle::AnnouncePhase>(settle({w(0), w(1)}));
   ASSERT_EQ(announced.size(), 1U);
@@ -193,7 +193,7 @@ TEST_F(LifecycleTest, AStopThatIsNotAnsweredEndsTheJobAllTheSame) {
   EXPECT_EQ(all<lifecycle::EndJob>(step(lifecycle::TimePassed{})).at(0).outcome.code, 75);
 }
 
-// Otherwise a resumed run counts them among its group, beside their next attempts.
+// Otherwise a resumed run would count them in its group, beside their next attempts.
 TEST_F(LifecycleTest, WorkersWhoseAgentDoesNotAnswerTheLastStopLeaveTheGroup) {
   train(3);
   step(lifecycle::StopRequested{"operator", Duration::zero()});

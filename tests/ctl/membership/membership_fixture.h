@@ -1,4 +1,4 @@
-// A Membership, and what happens on the way to what a test is about.
+// A Membership, and helpers that lead to the situation of a test.
 #pragma once
 
 #include <gtest/gtest.h>

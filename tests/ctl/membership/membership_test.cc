@@ -35,7 +35,7 @@ TEST_F(MembershipTest, NothingBeginsBeforeTheLastExpectedMemberJoined) {
   EXPECT_EQ(forms[0].form.base, Generation{}) << "training begins";
 }
 
-TEST_F(MembershipTest, EachGenerationHasASecretOfItsOwnThatOnlyWhoDrewTheFirstCanTell) {
+TEST_F(MembershipTest, EachGenerationHasItsOwnSecretWhichFollowsFromTheFirstOneOnly) {
   const auto secrets_of = [](Membership& group) {
     std::vector<std::string> secrets;
     MonoTime now{seconds(1)};
@@ -173,7 +173,7 @@ TEST_F(MembershipTest, AMemberThatCannotConnectMakesAllFormOnceMore) {
   EXPECT_EQ(aborts[0].generation, first);
   EXPECT_THAT(aborts[0].to, ElementsAre(w(0), w(2)));
   EXPECT_THAT(m.missing(), ElementsAre(w(0), w(2)));
-  // The neighbour that failed for the same reason changes nothing more.
+  // The other neighbour failed for the same reason, which changes nothing more.
   EXPECT_TRUE(step(MemberJoined{w(2), first, failed}).empty());
   const auto forms = all<SendForm>(step(MemberJoined{w(0), first, join()}));
   ASSERT_EQ(forms.size(), 3U);
@@ -297,7 +297,7 @@ TEST_F(MembershipTest, OnlyWhatASuspectWorkedOnIsCalledLost) {
   EXPECT_FALSE(settled.places[0].lost);
   EXPECT_TRUE(settled.places[1].lost);
   EXPECT_FALSE(settled.places[2].lost);
-  // The order is sent once: the generation after that has other members.
+  // The order is sent once: the next generation has other members.
   expect({w(0), w(1, 2)});
   joins(w(1, 2));
   join_all({w(0)});
@@ -426,7 +426,7 @@ TEST_F(MembershipTest, WhenNobodyHoldsTheStateOneMemberReadsItAndTrainingBeginsF
 
 class ReadingTest : public MembershipTest {
  protected:
-  // w0 and w1 are on a, w2 on b; all are to go on from a checkpoint.
+  // w0 and w1 are on host a, w2 on b; all go on from a checkpoint.
   ReadingTest() {
     expect(all_three());
     join_all(all_three());
@@ -450,7 +450,7 @@ class ReadingTest : public MembershipTest {
     j.problem = "cannot read the checkpoint";
     return step(MemberJoined{member, m.generation(), j});
   }
-  // The others have heard of it.
+  // The other members have been told of it.
   Effects rejoin(const std::vector<Member>& members) {
     Effects last;
     for (const Member member : members) {

@@ -1,4 +1,4 @@
-// Why a worker is slow: each rule, and where it must be silent.
+// Why a worker is slow: each rule, and the cases in which it must not apply.
 #include "ctl/monitor/cause.h"
 
 #include <gmock/gmock.h>
@@ -13,7 +13,7 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 using ::testing::HasSubstr;
 
-// Three times slower: two thirds of its time are lost, in computing.
+// Three times slower: two thirds of its time are lost in computing.
 const OwnTime kComputesLonger{
     .data_s = 1e-4, .compute_s = 2.9e-3, .peers_data_s = 1e-4, .peers_compute_s = 9e-4};
 const OwnTime kReadsLonger{
@@ -79,7 +79,7 @@ TEST(CauseOfSlowness, WaitingForACpuCountsByWhatItWantedAndByTheTime) {
   contended.queued = 0.7;
   contended.starved = 0.6;
   EXPECT_EQ(explain_slowness(kComputesLonger, contended, looked()).cause, Cause::kContended);
-  contended.queued = 0.05;  // it wants little, and waits for most of that
+  contended.queued = 0.05;  // it wants little CPU time, and waits for most of it
   EXPECT_EQ(explain_slowness(kComputesLonger, contended, looked()).cause, Cause::kCompute);
   contended.queued = 0.7;  // many threads wait a little each
   contended.starved = 0.1;

@@ -1,4 +1,4 @@
-// Verdicts with their causes: from what hosts saw, from the ring's hops, from devices.
+// Verdicts with their causes: from what hosts measured, from the ring's hops, from devices.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -36,7 +36,7 @@ class MonitorCausesTest : public ::testing::Test {
     for (std::uint32_t i = 0; i < 4; ++i) members.push_back({{w(i), Attempt{1}}, hosts[i], {}, i});
     monitor_.set_members(members);
   }
-  // It takes that long, and most of what is more than the others' 100 ms it has no CPU.
+  // It takes that long, and for most of the time beyond the others' 100 ms it has no CPU.
   void waits_for_a_cpu(std::size_t i, double own_ms) {
     own_ms_[i] = own_ms;
     const double part = 0.8 * (own_ms - 100) / own_ms;
@@ -105,7 +105,7 @@ TEST_F(MonitorCausesTest, WithoutEvidenceOfItsHostTheCauseIsLongerComputing) {
   expect_only(2, Cause::kCompute);
 }
 
-TEST_F(MonitorCausesTest, WhomTheSchedulerGivesLessIsNoStragglerUnlessItLasts) {
+TEST_F(MonitorCausesTest, AWorkerWithLessCpuTimeIsNoStragglerUnlessItLasts) {
   run(8);
   waits_for_a_cpu(2, 160);
   run(6);
@@ -165,7 +165,7 @@ TEST_F(MonitorCausesTest, WhereCpusAreStolenADifferenceMustLast) {
 
 TEST_F(MonitorCausesTest, ALinkThatEverybodyWaitsForIsNamedAndNobodyElse) {
   run(8);
-  // Each message of w1 takes 10 ms longer, and a step has six rounds of them.
+  // Each message of w1 takes 10 ms longer, and a step has six rounds of messages.
   hop_us_ = {10'100, 10'100, 100, 100};
   collective_ms_ = 62;
   run(6);

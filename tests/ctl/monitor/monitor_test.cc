@@ -47,7 +47,7 @@ class MonitorTest : public ::testing::Test {
     r.wait_us = static_cast<std::uint64_t>(1000 * each.wait_ms * batches);
     monitor_.step({{w(worker), Attempt{attempt}}, {r, 1000}}, now_);
   }
-  // w0 as told; the others need 10 + 90 ms and wait for w0 if it needs longer.
+  // w0 takes the given time; the others need 10 + 90 ms, and wait for w0 if it needs longer.
   void run(int reports, double data_ms, double compute_ms) {
     for (int i = 0; i < reports; ++i) {
       now_ += seconds(1);
@@ -63,9 +63,9 @@ class MonitorTest : public ::testing::Test {
   std::vector<WorkerView> seen_;
 };
 
-// Slow with a small part; and as fast as ever from the moment on at which it gets a larger
-// one, so that no window shows the change.
-TEST_F(MonitorTest, ALineThatMixesTwoSpeedsIsNone) {
+// The worker is slow with a small part, and as fast as before from the moment at which it gets a
+// larger part, so that no window shows the change.
+TEST_F(MonitorTest, ALineThroughTwoSpeedsIsDropped) {
   const std::pair<std::uint32_t, double> parts[] = {{11, 78}, {14, 32}, {29, 62}, {34, 72}};
   for (const auto& [samples, ms] : parts) {
     monitor_.plan_changed(now_);
@@ -102,7 +102,8 @@ TEST_F(MonitorTest, TheCulpritIsNamedWithSeverityAndCauseAndNoVictimIs) {
   EXPECT_EQ(seen_[0].verdict.cause, Cause::kData);
 }
 
-// Time that all wait for anyway makes a small difference negligible, and leaves a great one.
+// If all members wait for something else anyway, a small difference becomes negligible, and a large
+// one does not.
 TEST_F(MonitorTest, AWorkerSlowInANegligiblePartOfTheStepIsNoStraggler) {
   const auto compute = [&](double w0_ms, double servers_ms) {
     for (int i = 0; i < 8; ++i) {
@@ -165,7 +166,7 @@ TEST_F(MonitorTest, ANewAttemptBeginsWithNothing) {
   EXPECT_EQ(seen_[0].verdict.kind, VerdictKind::kNone);
   EXPECT_FALSE(seen_[0].measured);
   EXPECT_TRUE(seen_[1].measured);
-  report(0, 40, {10, 290});  // of the old attempt, late
+  report(0, 40, {10, 290});  // a late report of the old attempt
   EXPECT_FALSE(monitor_.view(now_)[0].measured);
   report(0, 40, {}, 2);
   EXPECT_TRUE(monitor_.view(now_)[0].measured);
@@ -235,7 +236,7 @@ void expect_culprit_named_first(std::uint64_t seed) {
   cluster.run_for(6 * options.window_s);
   const std::size_t culprit = seed % 8;
   const bool by_data = seed % 3 == 0;
-  // The data part stays 0.1 of the undisturbed time, or grows by all that is new.
+  // The part for data stays 0.1 of the undisturbed time, or grows by all of the slowdown.
   cluster.workers[culprit].slowdown = 1.5;
   cluster.workers[culprit].data_part = (by_data ? 0.6 : 0.1) / 1.5;
   const auto named = [](const WorkerView& v) { return v.verdict.kind != VerdictKind::kNone; };

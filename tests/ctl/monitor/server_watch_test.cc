@@ -25,7 +25,7 @@ class ServerWatchTest : public ::testing::Test {
   static std::vector<ServerWatch::ServerInfo> three(const std::string& role = "alone") {
     return {{s(0), "a", role}, {s(1), "b", role}, {s(2), "c", role}};
   }
-  // Each second 100 requests; s1 takes so many times as long as 100 us.
+  // 100 requests in each second; s1 takes `slow` times 100 us.
   void run(int for_s, double slow, std::uint64_t requests = 100) {
     for (int i = 0; i < for_s; ++i) {
       now += seconds(1);
@@ -92,7 +92,7 @@ TEST_F(ServerWatchTest, AnotherAttemptAndAnotherPartBeginWithNothing) {
   EXPECT_TRUE(views[0].measured);
   EXPECT_FALSE(views[1].measured);
   EXPECT_FALSE(views[2].measured);
-  watch.step(s(1, 1), 1, 1, now);  // of the one that has gone
+  watch.step(s(1, 1), 1, 1, now);  // from the attempt that has gone
   EXPECT_FALSE(watch.view(now)[1].measured);
 }
 

@@ -1,4 +1,4 @@
-// Which link of a ring is slow, and whose it is.
+// Which link of a ring is slow, and at which end.
 #include "ctl/monitor/slow_links.h"
 
 #include <gmock/gmock.h>
@@ -9,8 +9,8 @@
 namespace antdt::ctl {
 namespace {
 
-// "0" for whose links are both slow, "1-2" for one end of one slow link. `slow` are the
-// hops that take 10 ms instead of 1 ms, each named by the rank that it begins at.
+// "0" for a member whose links are both slow, "1-2" for the ends of one slow link. `slow` are the
+// hops that take 10 ms instead of 1 ms, each named by the rank at which it begins.
 std::vector<std::string> named(std::size_t size, const std::vector<std::size_t>& slow) {
   std::vector<Hop> hops(size, Hop{4, 1e-3, 8e-4});
   for (const std::size_t rank : slow) hops[rank] = {4, 11e-3, 10e-3};
@@ -42,7 +42,7 @@ TEST(SlowLinks, TwoSlowNeighboursAreBothNamed) {
   EXPECT_EQ(named(8, {1, 2, 3}), (Names{"2", "3"}));
 }
 
-TEST(SlowLinks, AlikeHopsAreNotSlow) {
+TEST(SlowLinks, EqualHopsAreNotSlow) {
   EXPECT_EQ(named(4, {}), Names{});
   EXPECT_EQ(named(4, {0, 1, 2, 3}).size(), 0U);
   EXPECT_EQ(named(2, {0}), Names{}) << "in a ring of two there is one link";
@@ -77,7 +77,7 @@ TEST(SlowLinks, WhileOnlyOneHopOfASlowLinkLooksSlowNobodyIsNamed) {
   EXPECT_EQ(find_slow_links(hops)[0].rank, 7U);
 }
 
-TEST(SlowLinks, NextToAVerySlowLinkOthersHaveNoPartInWhatIsWaitedFor) {
+TEST(SlowLinks, NextToAVerySlowLinkOtherLinksAreNotBlamed) {
   std::vector<Hop> hops(8, Hop{4, 0.08e-3, 0.05e-3});
   hops[5] = hops[6] = {4, 41e-3, 40e-3};
   hops[2] = {4, 0.6e-3, 0.5e-3};  // two processes that had to wait for a CPU

@@ -30,7 +30,7 @@ TEST(AgentContacts, AHostIsAskedUntilItWelcomesTheDaemonAndIsNewsOnce) {
   EXPECT_TRUE(contacts.all_welcome());
 }
 
-TEST(AgentContacts, OneThatNeverWelcomedIsLostSoonerThanOneThatDid) {
+TEST(AgentContacts, AnAgentThatNeverWelcomedIsLostSoonerThanOneThatDid) {
   AgentContacts never = one_host();
   EXPECT_FALSE(never.look("a", kNow + AgentContacts::kConnectDeadline));
   EXPECT_TRUE(never.look("a", kNow + AgentContacts::kConnectDeadline + seconds(1)));
@@ -56,7 +56,7 @@ TEST(AgentContacts, AnAgentThatWasRestartedIsAskedAgainAndItsHostIsNotLost) {
   EXPECT_TRUE(contacts.welcomed("a", kNow));
 }
 
-TEST(AgentContacts, AnAgentThatDoesNotWantTheDaemonIsLostAndSaidOnce) {
+TEST(AgentContacts, AnAgentThatRefusesTheDaemonIsLostAndReportedOnce) {
   AgentContacts contacts = one_host();
   EXPECT_TRUE(contacts.refused("a", wire::RefusalCode::kStale, kNow));
   EXPECT_FALSE(contacts.refused("a", wire::RefusalCode::kStale, kNow));

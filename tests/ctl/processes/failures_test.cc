@@ -66,7 +66,7 @@ TEST(FailureClassTest, AWorkerThatWasAskedToLeaveMayExitAsResumable) {
   EXPECT_EQ(classify(crashed, true), FailureClass::kProgram);
 }
 
-TEST(BudgetsTest, AClassThatIsNotListedBearsNothing) {
+TEST(BudgetsTest, AClassThatIsNotListedToleratesNoFailure) {
   Budgets budgets({{"oom", 1}}, std::chrono::minutes(10));
   EXPECT_FALSE(budgets.take(FailureClass::kProgram, 0));
   EXPECT_TRUE(budgets.take(FailureClass::kOom, 0));

@@ -160,7 +160,7 @@ TEST_F(VitalsTest, ACheckpointBesideTheStepsDoesNotExcuseAHangInThem) {
   EXPECT_THAT(std::get<HungMember>(found[0]).why, HasSubstr("'data'"));
 }
 
-TEST_F(VitalsTest, AWriteThatStandsStillCostsNobodyWhoMakesSteps) {
+TEST_F(VitalsTest, AWriteThatStandsStillDoesNotHarmWorkersThatMakeSteps) {
   train();
   for (std::uint64_t step = 1; step < 100; ++step) {
     report(seconds(1), step, "compute", {w(0), w(1), w(2)});

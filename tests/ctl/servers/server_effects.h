@@ -1,4 +1,4 @@
-// Which effects of one kind a server group has given.
+// The effects of one kind that a server group has given.
 #pragma once
 
 #include <variant>

@@ -36,11 +36,11 @@ class ServerGroupReplicasTest : public ::testing::Test {
   servers::Effects serves(Member m) {
     return step(ServeAnswered{m, group.generation(), {told.at(m).number, {}}});
   }
-  // The primary says of which view its other one is as far as itself.
+  // The primary reports the view in which the other process has reached its own state.
   servers::Effects backs(Member m, std::uint64_t view) {
     return step(ServeAnswered{m, group.generation(), {told.at(m).number, {}, view}});
   }
-  // The process comes back as a new attempt, beside the others.
+  // The process starts again as a new attempt, beside the others.
   void comes_back(Member m) {
     std::vector<Member> all{m};
     for (std::uint32_t i = 0; i < 4; ++i) {
@@ -60,8 +60,8 @@ class ServerGroupReplicasTest : public ::testing::Test {
 
   ServerGroup group{{2, SyncStrategy::kPsBsp, 0, std::chrono::seconds(120), 2}};
   MonoTime now{};
-  std::map<Member, wire::PsServe> told;  // the newest
-  std::map<Member, bool> reads;          // of that
+  std::map<Member, wire::PsServe> told;  // the newest order to each
+  std::map<Member, bool> reads;          // whether each must read, according to that order
 };
 
 TEST_F(ServerGroupReplicasTest, EachHearsWhichOfTheTwoItIsAndWhereTheOtherOneIs) {
@@ -109,7 +109,7 @@ TEST_F(ServerGroupReplicasTest, ALostBackupIsDoneWithoutAndWhatComesBackJoins) {
   EXPECT_EQ(group.roster().others[0], "") << "workers are not to ask it yet";
 }
 
-TEST_F(ServerGroupReplicasTest, ItIsTheBackupOnceThePrimarySaysSoInThatView) {
+TEST_F(ServerGroupReplicasTest, ItIsTheBackupOnceThePrimaryReportsThatInItsView) {
   form();
   step(GroupMemberLost{server(0), "was killed"});
   comes_back(server(0, 2));
@@ -124,7 +124,7 @@ TEST_F(ServerGroupReplicasTest, ItIsTheBackupOnceThePrimarySaysSoInThatView) {
   EXPECT_EQ(group.placement().role_of(server(0, 2)), "backup");
   EXPECT_EQ(group.placement().role_of(server(2)), "primary");
   EXPECT_EQ(group.roster().others[0], at(server(0, 2)));
-  // And may be promoted now.
+  // The process may be promoted now.
   const auto switched = all<ReportSwitch>(step(GroupMemberLost{server(2), "was killed"}));
   ASSERT_EQ(switched.size(), 1U);
   EXPECT_EQ(switched[0].alone, server(0, 2));

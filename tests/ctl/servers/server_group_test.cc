@@ -13,7 +13,7 @@ namespace {
 using namespace servers;
 using testing::all;
 
-// Two servers and two workers; servers are heard when the test says so.
+// Two servers and two workers; the test decides when servers answer.
 class ServerGroupTest : public ::testing::Test {
  protected:
   static Member s(std::uint32_t index, std::uint32_t attempt = 1) {
@@ -172,7 +172,7 @@ TEST_F(ServerGroupTest, ASuccessorWaitsForThePredecessorsPlacesHoweverOftenServe
   step(GroupMemberLost{w(1), "was killed"});
   expect({s(0), s(1)}, {w(0), w(1, 2)});
   joins(w(1, 2));
-  serves(s(0), number());  // without the answer that it owes
+  serves(s(0), number());  // its answer lacks the places of the lost worker
   serves(s(1), number());
   EXPECT_TRUE(all<AdmitWorker>(seen).empty());
 }
@@ -292,7 +292,7 @@ TEST_F(KeepingGroupTest, TheRemainingServersGoOnWithTheirRows) {
   EXPECT_TRUE(told[1].reads);
 }
 
-TEST_F(KeepingGroupTest, TheNextIncarnationKnowsWhoKeepsWhat) {
+TEST_F(KeepingGroupTest, TheNextIncarnationKnowsWhichServersKeepWhichRows) {
   lose_one();
   const ServerGroupImage image = group.image();
   group = ServerGroup(config());
@@ -327,7 +327,7 @@ TEST_F(KeepingGroupTest, AnEmptyServerLostBeforeServingChangesNothing) {
   EXPECT_FALSE(told[1].serve.keep);
 }
 
-TEST_F(KeepingGroupTest, OneThatBeganAnewKeepsNothing) {
+TEST_F(KeepingGroupTest, AServerThatBeganAnewKeepsNoRows) {
   form();
   expect({s(0, 2), s(1)}, {w(0), w(1)});
   joins(s(0, 2));
@@ -383,7 +383,7 @@ TEST_F(ServerGroupTest, ACheckpointIsGivenUpWithTheWorkerOrTheServerThatIsLost) 
   EXPECT_EQ(all<ConcludeCut>(step(CutOrdered{3})).size(), 1U) << "nobody serves";
 }
 
-TEST_F(ServerGroupTest, ACutIsOrderedAgainFromWhoHasNotAnswered) {
+TEST_F(ServerGroupTest, ACutIsOrderedAgainFromServersThatHaveNotAnswered) {
   form();
   step(CutOrdered{1});
   step(SlicesSaved{s(0), group.generation(), {1, 4, 0, {}, {}, ""}});
@@ -393,7 +393,7 @@ TEST_F(ServerGroupTest, ACutIsOrderedAgainFromWhoHasNotAnswered) {
   EXPECT_EQ(again[0].to, s(1));
 }
 
-TEST_F(ServerGroupTest, ACheckpointWaitsForTheAnswerOfAHomeAboutWhoLeaves) {
+TEST_F(ServerGroupTest, ACheckpointWaitsForTheAnswerOfAHomeAboutALeavingWorker) {
   form();
   step(GroupMemberLost{w(1), "was killed"});
   EXPECT_TRUE(all<SendCut>(step(CutOrdered{3})).empty())
@@ -406,10 +406,10 @@ TEST_F(ServerGroupTest, ACheckpointWaitsForTheAnswerOfAHomeAboutWhoLeaves) {
   EXPECT_TRUE(all<SendCut>(step(servers::TimePassed{})).empty()) << "not every turn";
 }
 
-TEST_F(ServerGroupTest, AsksAgainForWhoLeavesUntilItsHomeHasSaidIt) {
+TEST_F(ServerGroupTest, AsksAgainAboutALeavingWorkerUntilItsHomeAnswers) {
   form();
   step(GroupMemberLost{w(1), "was killed"});
-  serves(s(0), number());  // an answer to an older order, which named nobody
+  serves(s(0), number());  // an answer to an older order, which named no worker
   serves(s(1), number());
   now += std::chrono::seconds(1);
   EXPECT_EQ(all<SendServe>(step(servers::TimePassed{})).size(), 2U);

@@ -11,7 +11,7 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
 
-// Ranks that were asked, in words as their tracers say them.
+// Ranks that were asked, with their tracers' answers as text.
 class HangTest : public testing::Test {
  protected:
   RankFound& rank(std::uint32_t index) {
@@ -29,7 +29,7 @@ class HangTest : public testing::Test {
                      const std::string& where, const std::string& group = "") {
     rank.told->calls.push_back({group, number, name, where});
   }
-  // Rank 0 to 3; all have called the first two, and all but `but` are in the third.
+  // Ranks 0 to 3 have called the first two collectives, and all except `but` are in the third.
   void all_in_the_third_but(std::uint32_t but) {
     for (std::uint32_t i = 0; i < 4; ++i) {
       RankFound& r = rank(i);
@@ -104,7 +104,7 @@ TEST_F(HangTest, ARankThatIsNotInTheProcessGroupIsNotMissed) {
   EXPECT_THAT(hang.text, Not(HasSubstr("w1")));
 }
 
-TEST_F(HangTest, OfTwoRanksThatDifferBothCallsAreSaidAndNobodyIsBlamed) {
+TEST_F(HangTest, WithTwoRanksThatDifferBothCallsAreNamedAndNoRankIsBlamed) {
   called(rank(0), 1, "barrier", "train.py:1");
   called(rank(1), 1, "all_reduce", "train.py:2");
   for (RankFound& r : ranks) r.told->inside = true;

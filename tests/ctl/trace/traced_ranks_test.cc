@@ -15,7 +15,7 @@ Member w(std::uint32_t index, std::uint32_t attempt = 1) {
   return {WorkerId{'w', index}, Attempt{attempt}};
 }
 
-// Three ranks under a hang_after of 40 s: after 10 s without a move they are asked.
+// Three ranks under a hang_after of 40 s: after 10 s without progress they are asked.
 class TracedRanksTest : public testing::Test {
  protected:
   struct State {
@@ -52,7 +52,7 @@ class TracedRanksTest : public testing::Test {
     effects.clear();
     return found;
   }
-  // w2 does not come to the second collective.
+  // w2 does not enter the second collective.
   void hang() {
     for (const std::uint32_t i : {0U, 1U}) say(i, {5, 80, 2, 0, "all_reduce"});
     say(2, {5, 80, 1, 0, ""});
@@ -90,7 +90,7 @@ TEST_F(TracedRanksTest, RanksThatStandStillOutsideOfCollectivesDoNotHang) {
   EXPECT_THAT(take<AskForStacks>(), SizeIs(0)) << "they evaluate, or write a checkpoint";
 }
 
-TEST_F(TracedRanksTest, WhoNeverCameIsSaidWhenAllHaveAnswered) {
+TEST_F(TracedRanksTest, ARankThatNeverCameIsNamedWhenAllHaveAnswered) {
   hang();
   const auto said = take<SayHang>();
   ASSERT_THAT(said, SizeIs(1));
@@ -141,7 +141,7 @@ TEST_F(TracedRanksTest, RanksThatAllWaitForOneAnotherAreEndedAfterTheTimeOfTheJo
   EXPECT_THAT(ended[0].why, HasSubstr("it called barrier in its place"));
 }
 
-TEST_F(TracedRanksTest, WhoDoesNotAnswerIsNotWaitedForLong) {
+TEST_F(TracedRanksTest, ARankThatDoesNotAnswerIsNotAwaitedForLong) {
   for (const std::uint32_t i : {0U, 1U}) say(i, {5, 80, 2, 0, "all_reduce"});
   say(2, {5, 80, 1, 0, ""});
   pass(seconds(11));

@@ -1,5 +1,5 @@
-"""Agents that are killed in the middle of training, alone and together with what
-they keep: the job goes on with the same processes, and nothing stays behind."""
+"""Agents are killed in the middle of training, alone and together with their processes. The job
+goes on with the same processes, and nothing is left afterwards."""
 
 import json
 import os
@@ -91,7 +91,7 @@ class PrivateAgents(AgentsCase):
         process, run_dir = self.start_job(self.slow_job())
         status = self.await_progress(process, run_dir)
         pids = {w["id"]: w["pid"] for w in status["workers"]}
-        # Whichever dies first: the other has no time to do anything about it.
+        # In both orders: the one that dies second has no time to react.
         for order in (("agent", "daemon"), ("daemon", "agent")):
             agent = await_true(self.private_agent, 30, "an agent")
             victims = {"agent": agent, "daemon": lock_owner(run_dir / "jobd.lock")}

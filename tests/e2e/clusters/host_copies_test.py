@@ -55,10 +55,11 @@ class Copies(SeparateHosts):
             every=every, cluster=self.cluster(*hosts)))
 
     def arrived(self, directory, least, most):
-        """The unfinished checkpoint of which so much has arrived there, and how many bytes."""
+        """The unfinished checkpoint of which between `least` and `most` bytes have arrived, and how
+        many."""
         for path in directory.glob(".tmp-*/*"):
             try:
-                # Not how long the file is to be, but what is on the disk of it.
+                # The bytes on the disk, not the file's final length.
                 bytes_there = path.stat().st_blocks * 512
             except FileNotFoundError:  # it got its name just now
                 continue
@@ -80,8 +81,8 @@ class Copies(SeparateHosts):
         c.die()
         await_true(lambda: self.events(run_dir, "host-lost"), 60, "hostc is given up")
         old = self.checkpoints_on(c, run_dir)[0]
-        # As a member that died before the job went back to a checkpoint: its number is higher than
-        # any that comes.
+        # Like that of a member that died before the job went back to a checkpoint: its number is
+        # higher than all that follow.
         given_up = c.path(run_dir / "checkpoints" / ".tmp-99999999-g0-w7.1")
         given_up.mkdir()
         (given_up / "tally.f32").write_bytes(b"left")
@@ -98,8 +99,9 @@ class Copies(SeparateHosts):
         self.assertEqual(json.loads((run_dir / "summary.json").read_text())["state"], "stopped")
 
     def test_a_copy_goes_on_where_it_was_when_its_link_is_back(self):
-        """The wire of the host that a checkpoint comes from is cut amid the copy, for so long that
-        its agent is welcomed again. The checkpoint is kept, what had arrived is not sent twice."""
+        """The wire of a checkpoint's source host is cut in the middle of the copy, so long that its
+        agent must be welcomed again. The checkpoint is kept, and bytes that had arrived are not
+        sent twice."""
         b = self.add_host("hostb", cpus=1)
         process, run_dir = self.launch(self.job([b], 1, 2, megabytes=MEGABYTES, every="10s"))
         self.await_training(run_dir)

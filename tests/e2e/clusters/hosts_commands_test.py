@@ -1,4 +1,4 @@
-"""Commands of the launching host about a run whose pieces lie on hosts that share nothing: logs,
+"""Commands on the launching host for a run whose files are on hosts that share nothing: logs,
 resume, export, audit. See separate_hosts.py."""
 
 import json
@@ -18,7 +18,7 @@ RECORDS = 12000
 
 @unittest.skipUnless(INSIDE in os.environ, "runs in namespaces of its own only")
 class Logs(SeparateHosts):
-    """Workers that write what they are, and wait until they may go."""
+    """Workers that print their identity, and wait until the test lets them end."""
 
     def job(self, hosts, script):
         return self.write("job.toml", f"""
@@ -44,7 +44,8 @@ max = "1MiB"
         return process
 
     def start(self, script):
-        """`go` on the launching host lets the workers end: all hosts see self.dir."""
+        """The file `go` on the launching host lets the workers end, because all hosts see
+        self.dir."""
         hosts = [self.add_host("hostb", cpus=1), self.add_host("hostc", cpus=1)]
         process, run_dir = self.launch(self.job(hosts, script))
         await_true(lambda: all(list(h.path(run_dir).glob("logs/w?.1.out")) for h in hosts), 60,

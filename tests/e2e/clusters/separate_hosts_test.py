@@ -60,7 +60,7 @@ class ParameterServers(SeparateHosts, server_jobs.ServersTest):
                 if s["state"] == "joined"}
 
     def await_checkpoint(self, run_dir):
-        """Its name, and the hosts that have a copy, once as many have it as are to."""
+        """The checkpoint's name and the hosts with a copy, once enough hosts have it."""
         def copied():
             for name in server_jobs.newest_names(run_dir):
                 hosts = [h for h in self.hosts.values()
@@ -71,7 +71,8 @@ class ParameterServers(SeparateHosts, server_jobs.ServersTest):
         return await_true(copied, 60, "a checkpoint with a copy on another host")
 
     def assert_trained(self, process, run_dir, records=RECORDS):
-        """Exactly once an epoch; the launching host has all of it, and one other a copy."""
+        """Records counted exactly once in each epoch; the launching host has all files, and one
+        other host a copy."""
         summary = self.finish(process, run_dir, timeout=400)
         self.assert_exact_on_servers(summary, run_dir, records, 2)
         last = tally.newest(run_dir).name
@@ -103,7 +104,7 @@ class ParameterServers(SeparateHosts, server_jobs.ServersTest):
         self.assert_hosts_have_nothing_left(run_dir)
 
     def three_hosts(self, sync, **options):
-        """A job on three hosts that has a checkpoint: where its servers are, too."""
+        """A job on three hosts that has a checkpoint; also returns the hosts of its servers."""
         hosts = [self.add_host(name, cpus=4) for name in ("hostb", "hostc", "hostd")]
         options = {"records": 2 * RECORDS, "workers": 3, "sync": sync, **options}
         process, run_dir = self.launch(self.job(hosts, **options))
@@ -137,7 +138,7 @@ class ParameterServers(SeparateHosts, server_jobs.ServersTest):
         full = before["s1"]
 
         def moves():
-            full.fill(self.runs)  # again, where an older checkpoint has made room
+            full.fill(self.runs)  # again, because an older checkpoint was removed
             self.assertIsNone(process.poll(), "the job was over too soon")
             return self.events(run_dir, "move")
         moved = await_true(moves, 120, "the server is moved")

@@ -1,6 +1,6 @@
-"""A host that falls silent without closing its connections: its link goes down, as
-when a switch dies or a cable is pulled. In a network of this test's own, two
-namespaces and a wire between them; skipped where none can be made."""
+"""A host falls silent without closing its connections: its link goes down, as when a switch dies or
+a cable is pulled. The test makes two network namespaces with a wire between them; it is skipped if
+that is not possible."""
 
 import json
 import os
@@ -55,7 +55,7 @@ class SilentHost(TwoNetworks):
         agent = self.both_agents()
         process, _ = self.start_both_workers(orphan_timeout="4s")
         self.link("down")
-        # Long before the link is back: by the host itself, which nobody can reach.
+        # The unreachable host ends them itself, long before the link is back.
         await_true(lambda: not self.workers_there(), 60, "the silent host ended its workers")
         self.assertIsNone(agent.poll(), "the agent itself lives")
         log = (self.dir / "hostb.log").read_text()
@@ -70,7 +70,7 @@ class SilentHost(TwoNetworks):
 
     def test_processes_of_a_lost_host_are_ended_when_the_link_is_back(self):
         self.both_agents()
-        # It would be an hour until the host ends them by itself.
+        # Here the host would end them itself only after an hour.
         process, run_dir = self.start_both_workers(orphan_timeout="3600s")
         lost = self.workers_there()
         self.link("down")

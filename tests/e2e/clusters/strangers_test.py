@@ -1,4 +1,5 @@
-"""Somebody on the workers' network who knows what `ps` shows of a job, and dials its workers."""
+"""A stranger on the workers' network, who knows only what `ps` shows of a job, dials its
+workers."""
 
 import os
 import select
@@ -29,10 +30,10 @@ def combine(seed, part):
 
 
 class Stranger(threading.Thread):
-    """Says that it is each of the other ranks, to whoever listens, as fast as it can."""
+    """Claims to be each of the other ranks, towards every listener, as fast as possible."""
 
     EARLIER, NOW = b"DTcoll1\0", b"DTcoll2\0"
-    WELCOME = b"welcome"  # said to it: a member now, as far as the other knows
+    WELCOME = b"welcome"  # the other end sends this to a peer that it takes for a member
 
     def __init__(self, ports, job, seed, size):
         super().__init__(daemon=True)
@@ -44,7 +45,7 @@ class Stranger(threading.Thread):
         self.keys = [combine(combine(key, 1), generation) for generation in range(1, 6)]
         self.welcomed, self.received, self.answers, self.connected = [], 0, 0, 0
         self.over = threading.Event()
-        self.open = {}  # what was said, by connection
+        self.open = {}  # bytes that were sent, by connection
 
     def hellos(self):
         yield b""  # and nothing more
@@ -89,7 +90,7 @@ class Stranger(threading.Thread):
             except OSError:
                 answer = b""
             if hello is self.WELCOME:
-                self.received += len(answer)  # the job's
+                self.received += len(answer)  # from the job
                 if answer:
                     continue
             at = 28 if hello.startswith(self.EARLIER) else 8
@@ -152,7 +153,7 @@ class Strangers(tally.TallyTest):
         out, err = process.communicate(timeout=120)
         self.assertEqual(process.returncode, 0, out + err)
         self.assertEqual(set(tally.counts(run_dir)), {2.0}, "each record, once an epoch")
-        # Members are told in a message of this kind, and it is in no file of the run.
+        # Members receive the secret in a message, and it is in no file of the run.
         for path in run_dir.rglob("*"):
             if path.is_file():
                 self.assertNotIn(b"secret", path.read_bytes(), path)

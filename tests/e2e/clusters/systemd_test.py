@@ -1,7 +1,7 @@
-"""The packaged unit under a real systemd: it is process 1 of namespaces that the test makes, over
-a copy-on-write view of this machine's files. An agent of root with the unit's capabilities runs a
-user's job; killed, restarted and stopped, it costs the job nothing. Skipped where that cannot be
-made."""
+"""The packaged unit under a real systemd: it is process 1 of namespaces that the test makes, over a
+copy-on-write view of this machine's files. An agent of root with the unit's capabilities runs a
+user's job. It is killed, restarted and stopped, and the job loses nothing. The test is skipped if
+such namespaces cannot be made."""
 
 import json
 import os
@@ -55,7 +55,7 @@ exec chroot . {systemd} --system --unit=basic.target --log-target=null --show-st
 
 
 def why_not():
-    """Why no systemd can be started here; None if it can."""
+    """Why systemd cannot be started here; None if it can."""
     if os.geteuid() != 0:
         return "only root can start systemd in namespaces"
     for program in (SYSTEMD, "unshare", "nsenter", "ip", "useradd", "runuser", "cmake"):
@@ -71,7 +71,7 @@ def why_not():
 
 
 class Machine:
-    """One that systemd runs, from outside."""
+    """The namespaces with a systemd, seen from outside."""
 
     def __init__(self, test):
         self.test = test
@@ -98,7 +98,7 @@ class Machine:
         return None
 
     def end(self):
-        """All that runs there ends with its process 1."""
+        """Everything in the namespaces ends with their process 1."""
         self.process.kill()
         self.process.communicate()
 
@@ -122,7 +122,7 @@ class Machine:
         return self.run("journalctl", "-u", "antdtd", "--no-pager", "-n", "50", check=False)
 
     def pids(self):
-        """Here, of the processes there, with what they are there."""
+        """The pids of the processes in the namespaces, as they are seen from outside."""
         own = os.readlink(f"/proc/{self.init}/ns/pid")
         for entry in pathlib.Path("/proc").iterdir():
             try:
@@ -176,7 +176,7 @@ class Systemd(EndToEnd):
         self.await_agent()
 
     def await_agent(self, other_than=0):
-        """The pid of the unit's main process here, once it listens."""
+        """The pid, outside of the namespaces, of the unit's main process, once it listens."""
         def listens():
             (agents, own) = (self.machine.named("antdtd"), self.machine.of_unit("MainPID"))
             found = [p for p in agents if status_of(p).get("NSpid", "").split()[-1:] == [own]]

@@ -1,6 +1,5 @@
-"""A job on three hosts that share nothing, and what clusters do to it: a disk that is full, a
-launching host that nobody reaches, a host that loses its power and comes back. See
-separate_hosts.py."""
+"""A job on three hosts that share nothing, under faults of clusters: a full disk, an unreachable
+launching host, a host that loses its power and comes back. See separate_hosts.py."""
 
 import json
 import os
@@ -16,12 +15,12 @@ from separate_hosts import INSIDE, SeparateHosts, run_inside
 RECORDS = 40000
 EPOCHS = 2
 CPUS = 3  # of each host: two hosts are enough for the six workers
-# Longer than the heartbeats of a link, shorter than any patience with a host.
+# Longer than the heartbeats of a link, shorter than every timeout for a host.
 CUT_SECONDS = 6
 
 
 class ThreeHosts(SeparateHosts):
-    """`sync` and what else the classes below say is all in which they differ."""
+    """The classes below differ only in `sync` and in the attributes that they set."""
     sync = None
     roles = ""
     cpus = CPUS
@@ -47,7 +46,7 @@ host_lost_after = "15s"
         return {w["id"]: w["attempt"] for w in self.status(run_dir)["workers"]}
 
     def await_more(self, run_dir, samples=3000):
-        """Everybody trains, and so many more are trained than when this was called."""
+        """Waits until all workers train and `samples` more are trained than at the call."""
         before = self.status(run_dir)["samples_done"]
         return self.await_status(
             run_dir, lambda s: s["samples_done"] >= before + samples
@@ -55,13 +54,13 @@ host_lost_after = "15s"
             f"{samples} more samples")
 
     def await_copy(self, host, run_dir):
-        """The host has a checkpoint that was not there when this was called."""
+        """Waits until the host has a checkpoint that it did not have at the call."""
         before = self.checkpoints_on(host, run_dir)[0]
         await_true(lambda: self.checkpoints_on(host, run_dir)[0] - before, 60,
                    f"a new checkpoint on {host.name}")
 
     def a_full_disk_costs_checkpoints_only(self, host, run_dir):
-        """On the host that writes them, which is then the one that gets no copy, too."""
+        """Fills the disk of the host that writes the checkpoints, until one has failed."""
         attempts = self.attempts(run_dir)
         failed = len(self.events(run_dir, "checkpoint-failed"))
         hog = host.fill(self.runs)
@@ -154,13 +153,13 @@ class AllReduce(ThreeHosts):
 @needs_trainer
 @unittest.skipUnless(INSIDE in os.environ, "runs in namespaces of its own only")
 class ParameterServers(ThreeHosts):
-    """Two of the hosts have a server each, which writes its part there."""
+    """Two of the hosts have one server each, which writes its part of a checkpoint there."""
     sync = "ps-bsp"
     roles = "[roles.server]\ncount = 2\n"
     cpus = CPUS + 1  # two hosts are enough for the servers, too
 
     def servers(self, run_dir):
-        """Their hosts, the second server's first, when none of them is being moved."""
+        """The servers' hosts, the second server's first, once no server is being moved."""
         def settled():
             status = self.status(run_dir)
             found = sorted(status["servers"], key=lambda s: int(s["id"][1:]) % 2, reverse=True)
@@ -169,7 +168,7 @@ class ParameterServers(ThreeHosts):
         return await_true(settled, 60, "two servers")
 
     def writer_first(self, hosts, run_dir):
-        """Then those that have no server."""
+        """The second server's host, then the hosts without a server, then the first server's."""
         names = self.servers(run_dir)
         return sorted(hosts, key=lambda h: 0 if h.name == names[0] else 1 + (h.name in names))
 

@@ -1,6 +1,6 @@
-"""Several users of one agent: each job runs as its user, and none of them can get at
-another's. The users are lines in copies of /etc/passwd and /etc/group that only this test
-sees: it runs in a mount namespace of its own. Skipped where that cannot be made."""
+"""Several users of one agent: each job runs as its user, and no user can reach another's job. The
+users are lines in copies of /etc/passwd and /etc/group in this test's own mount namespace. The test
+is skipped if the namespace cannot be made."""
 
 import atexit
 import json
@@ -30,7 +30,7 @@ ROWS = 4000
 
 
 def own_namespace():
-    """Runs this test again where its mounts are its own, if that is possible here."""
+    """Runs this test again in a mount namespace of its own, if that is possible here."""
     if MARK in os.environ or os.geteuid() != 0:
         return
     unshare = ["unshare", "--mount", "--propagation", "private"]
@@ -80,7 +80,7 @@ class UsersCase(Hosts):
         os.chown(path, USERS[user], USERS[user])
 
     def keys_of(self, *users):
-        """The agent's directory of keys; each user has a copy of what is theirs."""
+        """The agent's directory of keys; each user has a copy of their own keys."""
         made = self.dir / "keys"
         for user in users:
             self.assert_ok(self.antdt("keygen", "--dir", made, "--agent", "127.0.0.1", "--user",
@@ -224,7 +224,7 @@ class Isolation(UsersCase):
         for path in run_dir.rglob("*"):
             try:
                 owner = path.lstat().st_uid
-            except FileNotFoundError:  # what the job daemon writes for a moment
+            except FileNotFoundError:  # a temporary file of the job daemon
                 continue
             self.assertEqual(owner, USERS[ALICE], path)
         self.check_bob_is_kept_out(run_dir, pids)
@@ -312,7 +312,8 @@ class Isolation(UsersCase):
 
 class NotRoot(UsersCase):
     def test_a_job_whose_workers_could_not_use_its_run_directory_does_not_start(self):
-        # One key for all, and an agent as a user of its own: so was the unit once.
+        # One key for all and an agent with a user of its own: an earlier release's unit was like
+        # that.
         made = self.home(CAROL) / "agent-keys"
         self.assert_ok(self.run_as(CAROL, ANTDT, "keygen", "--dir", made))
         keys = self.home(ALICE) / "keys"
@@ -353,7 +354,7 @@ class NotRoot(UsersCase):
         self.assertIn("run antdtd as root", out + err)
         self.assertFalse(touch.exists())
         self.assertFalse((run_dir / "logs").exists())
-        # With a key that says whose it is the agent itself refuses.
+        # If the key names its user, the agent itself refuses.
         (mine / "authorized" / "job.pub").rename(mine / "authorized" / f"{ALICE}.pub")
 
         def refused():
@@ -363,7 +364,7 @@ class NotRoot(UsersCase):
             self.assertNotEqual(process.returncode, 0)
             return f"the key {ALICE} is that of the user '{ALICE}'" in out + err
         await_true(refused, 20, "the agent says whose key it is")
-        # Its own user's jobs run.
+        # The jobs of the agent's own user run.
         process, run_dir = self.start_as(CAROL, self.script("id -u", self.cluster_of(CAROL, host)))
         out, err = process.communicate(timeout=60)
         self.assertEqual(process.returncode, 0, out + err)

@@ -1,4 +1,5 @@
-"""Job daemon and private agent of a job on hosts of their own: who replaces whom."""
+"""The job daemon and the private agent of a job on other hosts: which of them starts which
+again."""
 
 import fcntl
 import os
@@ -77,7 +78,7 @@ class Watchers(Hosts, tally.TallyTest):
         process, run_dir, status = self.start()
         self.stop_in_time(self.holder(run_dir / "jobd.lock"))
         status = self.await_successor(run_dir, status, ORPHANS)
-        # And so is its agent, by the job daemon's shim.
+        # The job daemon's shim also starts the agent again.
         lock = next(self.runtime.glob("antdt/*/state/lock"))
         agent = self.holder(lock)
         self.assertTrue(agent)
@@ -90,7 +91,7 @@ class Watchers(Hosts, tally.TallyTest):
     def test_a_job_daemon_that_dies_under_a_stopped_shim_is_replaced(self):
         process, run_dir, status = self.start()
         job_daemon = self.holder(run_dir / "jobd.lock")
-        self.stop_in_time(int(stat_of(job_daemon)[1]))  # its shim: nobody says that it has ended
+        self.stop_in_time(int(stat_of(job_daemon)[1]))  # its shim, so that nobody reports its end
         os.kill(job_daemon, signal.SIGKILL)
         self.await_successor(run_dir, status, 2 * ORPHANS)
         self.end(process, run_dir)
@@ -119,7 +120,7 @@ class Watchers(Hosts, tally.TallyTest):
             gate.set()
             thread.join(40)
         status = self.await_successor(run_dir, status, ORPHANS)
-        # Its keys are missing for a moment, too.
+        # Its keys are also missing for a while.
         key = self.all_keys / "job.key"
         aside = self.all_keys / "job.key.aside"
         seen = log.read_text().count("exit code 5")

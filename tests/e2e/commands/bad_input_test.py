@@ -1,4 +1,4 @@
-"""Bad input: a clear error with the way to mend it, before anything starts."""
+"""Bad input causes a clear error, with the way to mend it, before anything starts."""
 
 import json
 import pathlib

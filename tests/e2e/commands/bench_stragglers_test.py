@@ -1,5 +1,5 @@
-"""antdt bench stragglers and antdt report: real jobs, a line for each cell, what cannot be run
-said, and pages of them."""
+"""antdt bench stragglers and antdt report: real jobs, a line for each cell, the reason if one
+cannot be run, and their pages."""
 
 import json
 import re
@@ -23,7 +23,7 @@ def job_id(run_dir):
 class BenchStragglers(EndToEnd):
     def test_each_cell_has_a_line_and_cells_not_run_have_the_reason(self):
         out = self.dir / "out"
-        # A job of a whole comparison is as long as its windows ask for: this one is shorter.
+        # In a whole comparison the windows determine the length of a job; this one is shorter.
         run = self.antdt("bench", "stragglers", "--quick", "--only", "persistent,slow-server,pai-4",
                          "--solutions", "none,nd", "--seconds", "8", "--at-once", "2", "--out", out,
                          "--json", timeout=600)
@@ -43,7 +43,7 @@ class BenchStragglers(EndToEnd):
             self.assertEqual(line["job_seconds"], summary["training_seconds"])
             self.assertEqual(line["workers"], len(summary["workers"]))
             self.assertGreater(line["job_seconds"], 0)
-            # A busy machine makes it less, and nothing makes it more.
+            # A busy machine can only reduce the share.
             self.assertGreater(line["share_of_ideal"], 0)
             self.assertLess(line["share_of_ideal"], 1.05)
             self.assertEqual(line["records_repeated"] + line["records_lost"], 0)

@@ -81,7 +81,7 @@ class Commands(EndToEnd):
         return [json.loads(line) for line in (run_dir / "events.jsonl").read_text().splitlines()]
 
     def asked(self, run_dir):
-        """The operators' requests, by the events and, with the same text, by the journal."""
+        """The operators' requests from the events; the journal must have the same text."""
         events = [e["text"] for e in self.events(run_dir) if e["kind"] == "operator"]
         actions = json.loads((run_dir / "summary.json").read_text())["actions"]
         self.assertEqual([f"{a['kind']}: {a['reason']}" for a in actions
@@ -99,7 +99,7 @@ class Commands(EndToEnd):
         return (manifest["lineage"], manifest["step"])
 
     def assert_trained_once(self, run_dir, epochs=2, records=RECORDS):
-        """The model itself has each record once an epoch, and the audit agrees."""
+        """The model has each record once for each epoch, and the audit agrees."""
         self.assertEqual(self.counts(run_dir), {float(epochs): records})
         audit = self.antdt("data", "audit", run_dir, "--json")
         self.assertEqual(audit.returncode, 0, audit.stdout + audit.stderr)
@@ -286,7 +286,7 @@ class Operators(Commands):
 @needs_trainer
 class Skipping(Commands):
     def skipped(self, run_dir):
-        """Records that each epoch goes without, as the audit has it."""
+        """The number of skipped records of each epoch according to the audit."""
         audit = self.antdt("data", "audit", run_dir, "--json")
         self.assertEqual(audit.returncode, 0, audit.stdout + audit.stderr)
         return [epoch["skipped"] for epoch in json.loads(audit.stdout)["epochs"]]

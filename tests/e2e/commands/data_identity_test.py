@@ -1,4 +1,4 @@
-"""A host whose files are not those that the run began with trains nothing."""
+"""A host with other files than those that the run began with trains nothing."""
 
 import json
 import os
@@ -93,7 +93,7 @@ class OtherData(Hosts):
             self.assertIn(part, summary["exit"]["first_cause"])
 
     def slow(self, path):
-        """With checkpoints, and slow enough that the test meets it in training."""
+        """A job with checkpoints that is slow enough to be training when the test acts."""
         text = path.read_text() + """
 [checkpoint]
 every = "300ms"

@@ -1,4 +1,4 @@
-"""`antdt model export`: what other programs read is what the checkpoint holds."""
+"""`antdt model export`: other programs read the same numbers that the checkpoint holds."""
 
 import json
 import math
@@ -200,7 +200,7 @@ class Interrupted(ExportTest):
         process = subprocess.Popen([ANTDT, "model", "export", str(run_dir), "--out", "model"],
                                    env=self.env, cwd=self.dir, stderr=subprocess.DEVNULL)
         self.addCleanup(lambda: process.poll() is None and process.kill())
-        # Signals wait while this is there, so this one finds it.
+        # Signals are blocked while this directory exists, so this one arrives in time.
         await_true(lambda: list(self.dir.glob(".model.export-*")) or process.poll() is not None, 60,
                    "it has begun to write")
         process.send_signal(signal.SIGTERM)
@@ -260,7 +260,7 @@ class Ctr(ExportTest):
         self.assertEqual(list(model.parameters["dense"][1]), [x for row in blocks for x in row])
 
     def assert_named(self, dense, parameters):
-        """The parameters lie in `dense` as docs/model-export.md says: zeros between them."""
+        """The parameters are in `dense` as docs/model-export.md says, with zeros between them."""
         at = 0
         for entry in parameters:
             if entry["name"] == "table":

@@ -49,7 +49,7 @@ class Which(tally.TallyTest):
             self.assertEqual(sorted(records), list(range(RECORDS)), f"epoch {epoch}")
 
     def checkpoints(self, run_dir):
-        """Step and tallies of each checkpoint that is there now."""
+        """The step and the tally of each checkpoint that exists now."""
         found = {}
         for path in (run_dir / "checkpoints").iterdir():
             if not path.name.startswith("s"):
@@ -65,7 +65,7 @@ class Which(tally.TallyTest):
         return found
 
     def assert_models_agree(self, steps, models):
-        """A checkpoint's model has just the records of the steps up to its own."""
+        """A checkpoint's model contains exactly the records of the steps up to its own."""
         tally_of = [0] * RECORDS
         checked = 0
         for number in sorted(steps):
@@ -77,7 +77,7 @@ class Which(tally.TallyTest):
         self.assertEqual(checked, len(models))
 
     def test_every_step_is_known_through_a_kill_and_other_sizes(self):
-        # So slow that it still trains at the last resize, however long the commands take.
+        # Slow enough to be still training at the last resize, however long the commands take.
         job = self.write("job.toml", tally.job(
             records=RECORDS, epochs=EPOCHS, batch=BATCH, delay="40ms",
             extra='[checkpoint]\nevery = "1s"\nkeep = 1000\n'))

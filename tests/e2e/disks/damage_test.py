@@ -1,5 +1,5 @@
-"""What a run left on its disk is damaged: nothing wrong is trained, what to do is
-said, and training goes on from the last checkpoint that is whole."""
+"""The files of a run are damaged. Nothing wrong is trained, a message says what to do, and training
+goes on from the last complete checkpoint."""
 
 import json
 import re

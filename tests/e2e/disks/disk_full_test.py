@@ -1,5 +1,5 @@
-"""A disk is full: the job says what it needs and where, waits or goes on without
-checkpoints, and keeps them by itself when there is room."""
+"""A disk is full. The job says how much space it needs and where, waits or goes on without
+checkpoints, and writes them again once there is room."""
 
 import json
 import os
@@ -28,7 +28,7 @@ class DiskFull(tally.TallyTest):
 
     @staticmethod
     def fill(where):
-        """The file that takes all the room there is."""
+        """The file that fills the disk."""
         hog = where / "hog"
         for size in (64 << 10, 4 << 10):
             with open(hog, "ab", buffering=0) as file:
@@ -73,13 +73,14 @@ class DiskFull(tally.TallyTest):
 
     @staticmethod
     def content(kept):
-        """Every whole checkpoint, and what is in it."""
+        """Every complete checkpoint with the content of its files."""
         return {c.name: {f.name: f.read_bytes() for f in c.iterdir()} for c in kept.glob("s*")}
 
     def take_all_room(self, run_dir, kept):
-        """The checkpoints that are kept once no other finds room, and the file that fills the disk."""
+        """The checkpoints that exist once no further one finds room, and the file that fills the
+        disk."""
         def none_left():
-            # Again: what was being written meanwhile has given its room back.
+            # Again, because a checkpoint that was given up has freed its space.
             hog = self.fill(kept)
             before, said = self.content(kept), len(self.events(run_dir, "checkpoint-failed"))
             await_true(lambda: len(self.events(run_dir, "checkpoint-failed")) > said, 30,

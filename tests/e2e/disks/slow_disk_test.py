@@ -1,6 +1,6 @@
-"""A checkpoint takes longer to write, and to read, than a hang is waited for: bytes come, so
-nobody is ended for it. Steps go on while it is written; one member reads it, the other receives
-what that one read."""
+"""Writing and reading a checkpoint take longer than hang_after. Because bytes move, no process is
+ended for it. Steps go on while the checkpoint is written. One member reads it, and the other
+receives its content."""
 
 import json
 import pathlib
@@ -96,7 +96,7 @@ class SlowDisk(tally.TallyTest):
         self.assertGreater(steps, 50, "steps went on while it was written")
         self.assert_nobody_was_ended(run_dir)
 
-        # The last checkpoint takes longer than the grace of a stop, and is waited for.
+        # The last checkpoint takes longer than the grace of a stop, and the job waits for it.
         before = self.status(run_dir)["step"]
         stopped = self.antdt("stop", run_dir, "--grace", "1s")
         self.assertEqual(stopped.returncode, 0, stopped.stderr)

@@ -1,5 +1,5 @@
-"""The run directory's filesystem does not answer for longer than a host may be silent and a worker
-may wait for its daemon: nothing is lost by it, it is said, and it ends by itself."""
+"""The run directory's filesystem does not answer for longer than the timeouts of a silent host and
+of an absent job daemon. Nothing is lost, the job reports the trouble, and it goes on by itself."""
 
 import os
 import shutil
@@ -59,13 +59,13 @@ class StandingDisk(tally.TallyTest):
         return process, run_dir
 
     def stand_still(self, run_dir):
-        """Until what is said of it is said; then as long as STALL in all."""
+        """Stalls the disk until the trouble is reported, and STALL seconds in all."""
         self.control.write_text("stall")
         said = self.await_status(run_dir, lambda s: s["disk_trouble"], 30, "it is said")
         self.assertIn("has not answered for", said["disk_trouble"])
         explained = self.antdt("explain", run_dir)
         self.assertIn("A disk stands still: the filesystem of", explained.stdout, explained.stderr)
-        # A command whose own look at the files stands still asks the daemon all the same.
+        # A command that is stuck on the files still asks the daemon.
         env, self.env = self.env, dict(self.env, LD_PRELOAD=str(LIBRARY))
         status = self.antdt("status", run_dir, timeout=60)
         self.env = env

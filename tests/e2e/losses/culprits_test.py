@@ -1,5 +1,5 @@
-"""Who makes others wait is named, and why: computing, data, a link and a bound on CPU
-time, one after another in one job. Everybody's steps are as long as the slowest's."""
+"""The worker that makes others wait is named with its cause: computing, data, a link and a bound on
+CPU time, one after another in one job. All workers' steps are as long as the slowest's."""
 
 import unittest
 
@@ -48,14 +48,14 @@ def worst(status):
 
 @needs_trainer
 class Culprits(tally.TallyTest):
-    def test_each_is_named_before_all_others_with_its_cause(self):
+    def test_each_culprit_is_named_before_all_others_with_its_cause(self):
         process, run_dir = self.start_job(self.write("culprits.toml", JOB))
         self.await_training(run_dir)
         for culprit, rule, cause in CASES:
             injected = self.antdt("inject", run_dir, f'workers=["{culprit}"]', rule)
             self.assertEqual(injected.returncode, 0, injected.stderr)
-            # The windows still hold steps from before: while they fill up, a worker that the
-            # machine held up for a moment may stand above the culprit.
+            # The windows still contain earlier steps. Until they have passed, a worker that the
+            # machine delayed for a moment may rank above the culprit.
             self.await_status(run_dir, lambda s, e=(culprit, cause): worst(s) == e, 60,
                               f"{culprit} named before all others, for {cause}")
             await_true(lambda w=culprit, c=cause: f"({c})" in self.antdt(

@@ -1,5 +1,5 @@
-"""Everything is killed at random while a job of two agents trains: it ends, and
-every record has entered the model once an epoch."""
+"""Processes of all kinds are killed at random while a job of two agents trains. The job ends, and
+every record has entered the model once for each epoch."""
 
 import unittest
 

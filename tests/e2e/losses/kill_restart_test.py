@@ -1,5 +1,5 @@
-"""A worker that is slow for good, two hosts: it is started again on the other one,
-at once where that is allowed, otherwise when somebody approves it."""
+"""A worker is slow for good, and there are two hosts. It is started again on the other host, at
+once if that is allowed, otherwise when an operator approves it."""
 
 import json
 import unittest

@@ -1,5 +1,5 @@
-"""A record at which the program dies, whoever trains on it: it is found, named and
-left out, and all others are trained once."""
+"""The program dies at one record, on every worker. The record is found, named and skipped, and all
+others are trained once."""
 
 import json
 import re

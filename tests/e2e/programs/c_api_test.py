@@ -1,5 +1,6 @@
-"""Programs in C on libantdt: everything is killed at random while they train, and every record has
-entered their state once an epoch; one is built against an installed prefix."""
+"""Programs in C on libantdt. Processes of all kinds are killed at random while they train, and
+every record has entered their state once for each epoch. One program is built against an installed
+prefix."""
 
 import array
 import collections
@@ -107,7 +108,8 @@ class CTest(tally.TallyTest):
         return pid > 0 and self.kill(pid)
 
     def train_under_kills(self, text, program, samples, kills):
-        """Runs a job of two agents whose processes are killed; its summary and run directory."""
+        """Runs a job of two agents whose processes are killed; returns its summary and run
+        directory."""
         print(f"seed {SEED} (ANTDT_KILL_SEED), {kills} kills", flush=True)
         self.random = random.Random(SEED)
         keys = self.dir / "keys"
@@ -241,7 +243,7 @@ class Programs(CTest):
 
 
 class Installed(CTest):
-    """`cmake --install`, then a program that is built with what is there and nothing else."""
+    """Runs `cmake --install`, then builds a program only with the installed files."""
 
     def setUp(self):
         super().setUp()

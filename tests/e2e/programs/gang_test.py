@@ -1,4 +1,4 @@
-"""Programs that cannot change their membership are started again together."""
+"""Programs whose membership is fixed are started again together."""
 
 import json
 import os

@@ -1,5 +1,5 @@
-"""A plain DDP program that saves and loads its own checkpoint, as torchrun starts
-them. Rank 0 writes which steps it made, and the port at which they met."""
+"""A plain DDP program for torchrun that saves and loads its own checkpoint. Rank 0 writes which
+steps it made, and the port of the rendezvous."""
 import os
 import pathlib
 import sys

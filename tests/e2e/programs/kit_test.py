@@ -1,5 +1,6 @@
-"""Programs on the C++ kit, built against an installed prefix with nothing else: what they register is
-trained under kills, and what a user may do wrong is told before anything starts where it can be."""
+"""Programs on the C++ kit, built only with an installed prefix. Their registered models train while
+processes are killed, and users' mistakes are reported before anything starts if that is
+possible."""
 
 import json
 import pathlib
@@ -33,7 +34,7 @@ def done(*words):
 
 
 def setUpModule():
-    """Installs what programs are made with, and makes two."""
+    """Installs the kit, and builds two programs with it."""
     global PROGRAMS
     if not (BIN / "antdt-trainer").exists():
         return
@@ -95,14 +96,14 @@ global = {batch}
         return npy.read_npy(out / f"{name}.npy")[1]
 
     def refused(self, *args, **kinds):
-        """What `antdt run` says of a job that is refused before it has a run directory."""
+        """The message of `antdt run` for a job that is refused before it has a run directory."""
         run = self.run_job(self.job(*args, **kinds))
         self.assertEqual(run.code, 2, run.explain())
         self.assertFalse(run.dir.exists(), "something was started")
         return run.err
 
     def failed(self, *args, **kinds):
-        """The words of the workers of a job that failed."""
+        """The workers' messages in a job that failed."""
         run = self.run_job(self.job(*args, **kinds))
         self.assertNotEqual(run.code, 0, run.explain())
         return "".join(p.read_text() for p in (run.dir / "logs").glob("w*.err")) + run.err + run.out
@@ -162,14 +163,14 @@ class Training(KitTest):
         losses = [epoch["train_loss"] for epoch in run.summary["epochs"]]
         self.assertLess(losses[1], losses[0] / 2)
 
-    def test_antdt_trainers_models_are_in_a_program_of_ones_own(self):
+    def test_antdt_trainers_models_are_in_a_users_program(self):
         run = self.run_job(self.job('model = "tally"', records=2000, workers=2))
         self.assert_done(run)
         self.assert_once(run, 2, 2000)
 
 
 class Told(KitTest):
-    def test_names_that_the_program_has_not_are_told_with_those_that_it_has(self):
+    def test_unknown_names_are_reported_with_the_existing_ones(self):
         said = self.refused('model = "count"')
         self.assertIn("trainer.model 'count' is not known: this program has counts, deepfm", said)
         said = self.refused('model = "counts"\nschedule = "cosine"')
@@ -177,7 +178,7 @@ class Told(KitTest):
         said = self.refused('model = "counts"\nreader = "x"')
         self.assertIn("trainer.reader 'x' is not known: this program has broken, one-more", said)
 
-    def test_options_that_nothing_reads_or_that_are_of_another_type_are_told(self):
+    def test_options_that_nothing_reads_or_that_have_another_type_are_reported(self):
         said = self.refused('model = "wrong"', 'how = "well"\nhwo = 3')
         self.assertIn("[user] has hwo, which the program does not read", said)
         self.assertIn("it reads how", said)
@@ -185,11 +186,11 @@ class Told(KitTest):
         self.assertIn("[user] how is a whole number: it must be a string", said)
         self.assertIn("[user] how is missing", self.refused('model = "wrong"'))
 
-    def test_a_reader_with_another_number_of_records_is_told(self):
+    def test_a_reader_with_another_number_of_records_is_reported(self):
         said = self.refused('model = "counts"\nreader = "one-more"', records=100)
         self.assertIn("trainer.reader 'one-more' has 101 records, and data.records is 100", said)
 
-    def test_what_cannot_be_on_servers_is_told(self):
+    def test_models_that_servers_cannot_hold_are_refused(self):
         servers = "[roles.server]\ncount = 1\n"
         said = self.refused('model = "counts"\nsync = "ps-bsp"', extra=servers)
         self.assertIn("'counts' is not for parameter servers: it has no embedding table", said)
@@ -202,7 +203,7 @@ class Told(KitTest):
         self.assertIn("is not made with the C++ kit", said)
         self.assertFalse((self.dir / "was-run").exists())
 
-    def test_what_a_model_or_a_reader_throws_is_told(self):
+    def test_exceptions_of_a_model_or_a_reader_are_reported(self):
         small = dict(records=500, workers=1, epochs=1,
                      extra="[failure]\nbudgets = { program = 0 }\n")
         said = self.failed('model = "wrong"', 'how = "throws"', **small)
@@ -229,14 +230,14 @@ class Told(KitTest):
 
 
 class Installed(KitTest):
-    def test_zeromq_is_not_seen_and_what_is_exported_is_of_the_kit(self):
+    def test_zeromq_is_hidden_and_only_the_kit_is_exported(self):
         prefix = PROGRAMS / "prefix"
         needs = done("readelf", "-d", self.example)
         self.assertNotIn("zmq", needs)
         self.assertIn("libantdt-kit.so.1", needs)
         library = next(prefix.rglob("libantdt-kit.so"))
         names = done("nm", "-DC", "--defined-only", library)
-        # LibTorch's templates of what is inside are LibTorch's.
+        # Instances of LibTorch's templates belong to LibTorch, whatever their arguments are.
         ours = {line.split(" ", 2)[2] for line in names.splitlines() if "antdt::" in line}
         inside = {name for name in ours if re.match(r"antdt::(trainer|client|wire|transport|data|ps)::",
                                                     name)}

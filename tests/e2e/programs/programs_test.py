@@ -1,4 +1,4 @@
-"""Programs that are not ours as workers."""
+"""Workers whose programs are not AntDT's."""
 
 import json
 import pathlib

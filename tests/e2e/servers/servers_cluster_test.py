@@ -1,5 +1,5 @@
-"""Parameter servers and workers under two agents, as on two hosts: they speak tcp, and
-only those whom the job daemon names."""
+"""Parameter servers and workers under two agents, as on two hosts: they use tcp, and accept only
+the processes that the job daemon names."""
 
 import os
 import pathlib
@@ -82,7 +82,7 @@ class ServersOfSeveralHosts(server_jobs.ServersTest, Hosts):
         self.assertEqual(process.returncode, 75, self.why(out, err, run_dir))
 
     def assert_closed_to_plain_text(self, address, port):
-        """A client without keys hears how it could begin to speak, and is hung up on."""
+        """A client without keys receives the server's greeting, and is then disconnected."""
         greeting = b"\xff" + bytes(8) + b"\x7f\x03\x00" + b"NULL".ljust(20, b"\0") + bytes(32)
         ready = b"\x04\x19\x05READY\x0bSocket-Type\x00\x00\x00\x06DEALER"
         with socket.create_connection((address, port), timeout=30) as client:
@@ -107,7 +107,7 @@ class ServersOfSeveralHosts(server_jobs.ServersTest, Hosts):
         print(f"{sync}: seed {SEED} (ANTDT_KILL_SEED), {KILLS} kills", flush=True)
         rng = random.Random(SEED)
         process, run_dir = self.start_job(self.job(sync=sync, delay="25ms", extra=BUDGETS))
-        # One of each for certain.
+        # At least one of each kind is killed.
         programs = ["antdt-server", "antdt-trainer"]
         programs += rng.choices(["antdt-trainer", "antdt-server", "antdt-jobd"], [4, 3, 2],
                                 k=KILLS - len(programs))

@@ -1,5 +1,5 @@
-"""Servers without a barrier that promise less than exactly once: who is left when a server is
-killed goes on with what it has, and the accounts say what that makes of the model."""
+"""Servers without a barrier that promise less than exactly once. When a server is killed, the other
+servers go on with their state, and the accounts say what that means for the model."""
 
 import json
 import os
@@ -95,7 +95,7 @@ class ServersDelivery(ServersTest):
     def times_of_records(self, run_dir, records):
         rows = slices.read_tables(tally.newest(run_dir))["tally"]
 
-        def times(key):  # a row that nobody has trained is not there
+        def times(key):  # a row that was never trained does not exist
             return rows[key][0][0] if key in rows else 0
         return [[times(3 * record + i) for i in range(3)] for record in range(records)]
 

@@ -1,5 +1,5 @@
-"""A parameter server without replicas goes to another host while the job trains: because
-somebody says so, or because its host is slow."""
+"""A parameter server without replicas moves to another host while the job trains, because an
+operator orders it or because its host is slow."""
 
 import json
 import unittest
@@ -19,7 +19,7 @@ transient_window = "1s"
 persistent_window = "4s"
 allow = ["kill-restart"]
 max_actions_per_hour = 1
-# Long beside what a busy machine adds.
+# Much longer than the delays of a busy machine.
 [[inject]]
 workers = ["s0", "s1", "s2", "s3"]
 delay = "2ms"
@@ -77,7 +77,7 @@ class Moved(server_jobs.ServersTest, Hosts):
                 self.assertEqual([(s["id"], s["attempt"]) for s in summary["servers"]],
                                  [("s0", 2), ("s1", 1)])
 
-    def test_a_server_that_is_slow_where_it_is_is_moved(self):
+    def test_a_server_that_is_slow_on_its_host_is_moved(self):
         # s0 begins on the first host.
         process, run_dir, before = self.start(
             "ps-asp", SLOW_HOST.format(host="hosta"), delay="20ms", records=40000)

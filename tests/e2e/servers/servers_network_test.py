@@ -1,5 +1,5 @@
-"""Parameter servers and workers on two hosts with a wire between them: two namespaces, as
-of two_networks.py; skipped where none can be made."""
+"""Parameter servers and workers on two hosts with a wire between them, which are two namespaces
+(two_networks.py). Skipped if they cannot be made."""
 
 import json
 import os

@@ -1,4 +1,5 @@
-"""Jobs whose parameter servers are two processes each: a lost one costs nothing but the switch."""
+"""Jobs whose parameter servers are two processes each: the loss of one costs only the switch to the
+other."""
 
 import json
 import unittest

@@ -16,7 +16,7 @@ RECORDS = 30000
 @needs_trainer
 class Resized(server_jobs.ServersTest):
     def start(self, sync, extra="", servers=1):
-        """A job that takes its time until go_on(), however long that is."""
+        """A job that is slowed down until go_on()."""
         text = job(workers=2, servers=servers, records=RECORDS, sync=sync, delay="15ms",
                    extra=extra + BUDGETS)
         process, run_dir = self.start_job(self.write("job.toml", text))
@@ -65,7 +65,8 @@ class Resized(server_jobs.ServersTest):
                 summary = self.finish(process, run_dir)
                 self.assertEqual((summary["generations"], summary["lineages"]), (3, 3))
                 self.assert_exact_on_servers(summary, run_dir, RECORDS, 2)
-                # Workers count what they trained, also in vain: what was on its way, twice.
+                # Workers also count pushes that were lost on their way, whose records are trained
+                # twice.
                 trained = sum(w["samples"] for w in summary["workers"])
                 self.assertAlmostEqual(trained, 2 * RECORDS, delta=2 * 3 * 96)
                 self.assertEqual([s["id"] for s in summary["servers"]], ["s0", "s1"])

@@ -1,4 +1,4 @@
-"""Jobs with parameter servers: the model is on the servers, and exact however workers and
+"""Jobs with parameter servers: the model is on the servers, and is exact whichever workers and
 servers die."""
 
 import json

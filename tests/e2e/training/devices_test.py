@@ -1,5 +1,5 @@
-"""Workers on unlike devices under AntDT-DD, with a real model: each says what it computes on,
-or job.toml does; micro-batches and accumulation follow the measured curves, and every record
+"""Workers on different devices under AntDT-DD, with a real model. Each worker reports its device,
+or job.toml names it. Micro-batches and accumulation follow the measured curves, and every record
 counts once."""
 
 import re
@@ -12,8 +12,8 @@ from harness import EndToEnd, needs_trainer
 ROWS = 24000
 BATCH = 128
 MIDDLE, FAST = 24, 16  # samples that fit
-# A worker's speed is a delay for each sample, long beside what is computed. The two slow ones
-# say themselves what they are.
+# A worker's speed is set by a delay for each sample, which is much longer than the computation. The
+# two slow workers report their own device.
 DEVICES = f"""
 [control]
 solution = "dd"

@@ -1,5 +1,5 @@
-"""Workers on devices that are not there: steps take the time of their curves, what
-[[inject]] adds, and every record counts once whatever is done to the workers."""
+"""Workers on emulated devices: steps take the time of the devices' curves and of [[inject]], and
+every record counts once under all faults of workers."""
 
 import pathlib
 import unittest
@@ -71,9 +71,8 @@ class Emulated(tally.TallyTest):
         expected = [float(len(range(p, records, PARAMETERS))) for p in range(PARAMETERS)]
         self.assertEqual(list(found), expected)
 
-    # On a busy machine a worker may have had nothing at hand for a step, so what it
-    # trained says how often it took its time. A busy machine is never faster, and a
-    # tenth may be lost to the noise.
+    # On a busy machine a worker may have had no records for a step, so the number of steps follows
+    # from what it trained. A busy machine is never faster; a tenth is allowed for noise.
     def assert_paced(self, run, name, share_seconds):
         worker = next(w for w in run.summary["workers"] if w["id"] == name)
         least = 0.9 * worker["samples"] / 16 * share_seconds

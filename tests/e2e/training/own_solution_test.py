@@ -1,5 +1,5 @@
-"""Programs of the user's own that decide on stragglers: the example, and one that does
-everything wrong. And what another solution would have made of such a run."""
+"""The user's own programs that decide on stragglers: the example, and one that does everything
+wrong. Also replays such a run under another solution."""
 
 import json
 import unittest
@@ -12,8 +12,8 @@ STEPS = 20_000  # more than anybody waits for: what is looked for ends the run
 
 
 def job(command):
-    """Two workers of which one needs eight times as long, each long beside what a busy
-    machine adds."""
+    """Two workers of which one needs eight times as long; both times are much longer than the
+    delays of a busy machine."""
     return f"""
 schema = 1
 [job]
@@ -77,7 +77,7 @@ class OwnSolution(EndToEnd):
         return {line["solution"]: line for line in json.loads(done.stdout)}
 
     def test_the_example_moves_the_batches_and_the_run_can_be_replayed(self):
-        # The series has a second in which the batches were equal, and is read after the end.
+        # The series is read after the end, and includes a second in which the batches were equal.
         run_dir, summary, _ = self.run_until(
             ["python3", str(EXAMPLES / "proportional.py")],
             lambda events: any(e["kind"] == "action" and e["outcome"] == "applied"
@@ -96,11 +96,11 @@ class OwnSolution(EndToEnd):
             self.assertGreaterEqual(line["job_seconds"], line["ideal_seconds"])
         self.assertEqual(found["none"]["actions"], 0)
         self.assertGreaterEqual(found["nd"]["actions"], 1)
-        # How much, the machine says; that one was much slower is sure.
+        # The gain depends on the machine, but one worker was certainly much slower.
         self.assertGreater(found["nd"]["speedup_over_none"], 1.1)
         self.assertEqual(found, self.replay(run_dir), "the same recording is the same replay")
 
-    def test_one_that_does_everything_wrong_harms_nothing(self):
+    def test_a_program_that_does_everything_wrong_harms_nothing(self):
         wrong = self.write("wrong.sh", """
 n=$(cat "$0.count" 2>/dev/null || echo 0)
 echo $((n + 1)) > "$0.count"

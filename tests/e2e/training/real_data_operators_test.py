@@ -1,5 +1,5 @@
-"""Operators change a job while it trains on real data: the accounts say once,
-and the loss goes on where it was, as in a run that nobody disturbed."""
+"""Operators change a job while it trains on real data. Each record counts once according to the
+accounts, and the loss continues as in an undisturbed run."""
 
 import json
 import unittest
@@ -11,10 +11,10 @@ from harness import needs_trainer, unpack
 
 ROWS = 8000
 EPOCHS = 4
-# A batch takes so long whatever is computed: an epoch of 32 steps is some 5 s.
+# This delay dominates the time of a batch: an epoch of 32 steps takes some 5 s.
 SLOW = '[[inject]]\nworkers = ["*"]\ndelay = "150ms"\n[checkpoint]\nevery = "1s"\n'
-# Which records share a step changes, and the loss of a resumed epoch is that of
-# its rest: 0.003 here. A model that lost an epoch is off by 0.02 and more.
+# The changes put other records into a step, and the loss of a resumed epoch covers only its rest:
+# 0.003 here. A model that lost an epoch differs by 0.02 and more.
 LOSS_NOISE = 0.01
 AUC_NOISE = 0.005
 
@@ -58,7 +58,7 @@ class OperatorsOnRealData(tally.TallyTest):
                           60, f"{count} workers train")
 
     def await_more(self, run_dir, records):
-        """Some more is trained by whoever is there now."""
+        """Waits until the present workers have trained some more."""
         before = self.status(run_dir)["samples_done"]
         self.await_training(run_dir, samples=before + records)
 

@@ -1,7 +1,6 @@
-"""One worker of four at a third of its speed: the batches move, the loss does
-not. The workers' speed here is a delay for each sample, long beside what is
-computed, so that 2 cores tell the truth about 4 workers. What it is worth in
-samples/s is measured by bench/slow_worker.py."""
+"""One worker of four has a third of its speed: the batches move, and the loss stays. A worker's
+speed is set by a delay for each sample, which is much longer than the computation, so that the
+result for 4 workers is valid on 2 cores. bench/slow_worker.py measures the gain in samples/s."""
 
 import unittest
 

@@ -29,9 +29,9 @@ class Input {
     rest_.remove_prefix(1);
     return value;
   }
-  // One byte says how long it is.
+  // A part whose length is in one byte.
   std::string_view part() { return take(byte()); }
-  // Two bytes say it, little-endian.
+  // A part whose length is in two bytes, little-endian.
   std::string_view long_part() {
     const std::size_t low = byte();
     return take(low | static_cast<std::size_t>(byte()) << 8);
@@ -47,7 +47,7 @@ class Input {
   std::string_view rest_;
 };
 
-// A file in memory with a path, for what is read from files alone.
+// A file in memory with a path, for code that reads only files.
 class MemoryFile {
  public:
   MemoryFile() : fd_(memfd_create("fuzz", MFD_CLOEXEC)) { ANTDT_CHECK(fd_ >= 0, "no memfd"); }

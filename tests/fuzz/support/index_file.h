@@ -1,4 +1,4 @@
-// An index file around a description, with all that is checked made right.
+// Makes an index file around a description, in which everything that is checked is right.
 #pragma once
 
 #include <array>

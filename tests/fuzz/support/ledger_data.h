@@ -1,4 +1,4 @@
-// The data set of the ledgers under the fuzzers; seeds are made with the same.
+// The data set of the fuzzed ledgers; the seeds use the same.
 #pragma once
 
 #include "shard_server/ledger/ledger.h"

@@ -1,4 +1,4 @@
-// The model and the group that a parameter server is fuzzed with.
+// The model and the group of the fuzzed parameter server.
 #pragma once
 
 #include <vector>

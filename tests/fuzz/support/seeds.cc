@@ -50,7 +50,7 @@ class Seeds {
 
 // ------------------------------------------------------------------ messages
 
-// Gives every field something, and every list one item.
+// Gives every field a value, and every list one item.
 struct Fill {
   template <class T>
   void operator()(std::string_view, T& value) {
@@ -267,7 +267,7 @@ void add_slice(Seeds& seeds) {
   seeds.add("ps_slice", "some-rows", bytes);
 }
 
-// A server in the middle of a step and of a checkpoint, and what its primary copies then.
+// A server in the middle of a step and of a checkpoint, and what its primary copies in that state.
 void add_state(Seeds& seeds) {
   using namespace antdt::ps;
   ServerNode node(ps_start());

@@ -1,7 +1,6 @@
-"""Worker w1 kills itself in the middle of each second backward, while the others compute theirs and sum what
-is complete of it. The others note how much memory they have allocated when the members change
-(aborts_test.py).
-Usage: aborts.py FOLDER RECORDS KILLS"""
+"""Worker w1 kills itself in the middle of every second backward, while the others compute theirs
+and sum the parts that are complete. The others note their allocated memory when the members change
+(aborts_test.py). Usage: aborts.py FOLDER RECORDS KILLS"""
 import ctypes
 import gc
 import os
@@ -53,7 +52,7 @@ mallinfo2.restype = Mallinfo2
 
 
 def note_memory(now):
-    """What is allocated, in all arenas and by mmap: not what the allocator keeps for later."""
+    """The memory in use, in all arenas and by mmap, without what the allocator keeps for later."""
     gc.collect()
     memory = mallinfo2()
     os.write(notes, f"{now.size} {memory.uordblks + memory.hblkhd}\n".encode())

@@ -1,5 +1,5 @@
-"""Evaluates after each epoch, and notes what it evaluated and what it was told (evaluation_test.py).
-Usage: evaluation.py FOLDER RECORDS EVALUATED [DELAY]"""
+"""Evaluates after each epoch, and notes which records it evaluated and which result it got
+(evaluation_test.py). Usage: evaluation.py FOLDER RECORDS EVALUATED [DELAY]"""
 import json
 import os
 import sys

@@ -1,6 +1,6 @@
-"""Trains a small model in float64 and notes which records each step was made of, so that one process can
-do the same again (exact_test.py). Records have unlike weights, as texts of unlike lengths have.
-Usage: exact.py FOLDER [DELAY]"""
+"""Trains a small model in float64 and notes the records of each step, so that one process can
+repeat the training (exact_test.py). Records have different weights, as texts of different lengths
+do. Usage: exact.py FOLDER [DELAY]"""
 import json
 import os
 import sys
@@ -46,7 +46,8 @@ CLIP = 0.8
 
 def main():
     folder, delay = sys.argv[1], float(sys.argv[2]) if len(sys.argv) > 2 else 0.0
-    # One write, so that a line is there whole or not at all, whatever kills this process.
+    # One write for each line, so that a line is complete or missing whenever this process is
+    # killed.
     notes = os.open(f"{folder}/notes-{os.getpid()}", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
 
     def note(**line):

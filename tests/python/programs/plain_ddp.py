@@ -1,10 +1,10 @@
 """A plain DDP script, as torchrun starts it: a network with buffers, a data loader,
 gradient accumulation, a schedule, and a collective of its own every few steps.
 
-PLAIN_STEPS: steps. PLAIN_SLOW: seconds that rank 1 computes longer in each micro-batch. PLAIN_SKIP: the
-step at which rank 2 does not take part in the script's own collective. PLAIN_SLEEP: it then sleeps so long.
-PLAIN_OTHER: the step at which rank 2 calls another collective in its place. PLAIN_TIMEOUT: seconds after which
-a collective fails, from the first step on (PyTorch 2).
+PLAIN_STEPS: steps. PLAIN_SLOW: seconds that rank 1 computes longer in each micro-batch. PLAIN_SKIP:
+the step at which rank 2 does not take part in the script's own collective. PLAIN_SLEEP: how long it
+sleeps then. PLAIN_OTHER: the step at which rank 2 calls another collective instead. PLAIN_TIMEOUT:
+seconds after which a collective fails, from the first step on (PyTorch 2).
 """
 import contextlib
 import datetime

@@ -1,5 +1,6 @@
-"""Runs a script as one traced rank, with a carrier that writes down what the tracer says: a line of JSON
-each. recorded.py SCRIPT ARGUMENTS; OUT is where, and a file OUT.ask makes the job ask for stacks."""
+"""Runs a script as one traced rank, and writes each of the tracer's messages as a line of JSON.
+Usage: recorded.py SCRIPT ARGUMENTS. The variable OUT names the output, and a file OUT.ask makes the
+job ask for stacks."""
 import importlib
 import json
 import os

@@ -128,7 +128,7 @@ class Alone(unittest.TestCase):
 
 
 class Misuse(unittest.TestCase):
-    """Each is told in words, and nothing waits for ever."""
+    """Each mistake is reported with a message, and nothing waits for ever."""
 
     def check(self, words, loader=None, error=RuntimeError, **parts):
         program = Program()

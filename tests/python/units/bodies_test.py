@@ -1,5 +1,5 @@
-"""The end of an epoch's body, in which a schedule is advanced, and members that come, die and go back around
-it: whoever trains has the same schedule, and members at the same step show the same state."""
+"""Members join, die and go back around the end of an epoch's body, where a schedule is advanced.
+All members that train have the same schedule, and members at the same step have the same state."""
 import ctypes
 import unittest
 from unittest import mock
@@ -16,8 +16,8 @@ RECORDS = 8
 
 
 class Scripted(Memory):
-    """A member whose library says what a script says. A word in the script is the name under which what
-    the member shows of its state is kept; a state in it replaces the member's."""
+    """A member whose library follows a script. A word in the script is a name under which the
+    member's present state is stored; a state in the script replaces the member's."""
 
     in_job, run_dir, config, closed = True, "", {}, False
 
@@ -89,7 +89,7 @@ def an_epoch(epoch, generation=1):
 
 
 class Run:
-    """The program of a member to whom a script happens."""
+    """The program of a member that a script controls."""
 
     def __init__(self, *script):
         torch.manual_seed(3)
@@ -134,7 +134,7 @@ class BodiesTest(unittest.TestCase):
         self.assertEqual(run.rates, [1.0, 0.5, 0.25])
         self.assertEqual(run.bodies, [0, 1, 2])
 
-    def test_who_heard_of_the_next_epoch_and_who_did_not_show_the_same_state_and_go_on_alike(self):
+    def test_members_that_heard_of_the_next_epoch_and_others_have_the_same_state(self):
         deaf = Run(an_epoch(0), "joins", begin(1, 2), a_step(1), "later")
         for run in (self.heard, deaf):
             self.assertEqual(run.rates, [1.0, 0.5])
@@ -157,14 +157,14 @@ class BodiesTest(unittest.TestCase):
         self.assertEqual((behind.bodies, behind.rates), ([0], [1.0, 0.5]))
         self.assert_alike(behind.shown["later"], self.heard.shown["later"])
 
-    def test_who_goes_back_to_an_earlier_epoch_takes_back_what_the_end_of_its_body_did(self):
+    def test_a_member_that_goes_back_to_an_earlier_epoch_undoes_the_end_of_its_body(self):
         back = Run(an_epoch(0), an_epoch(1), begin(2), a_step(2), end(2, False), self.heard.shown["joins"],
                    "back", begin(1, 3), a_step(1), "later")
         self.assert_alike(back.shown["back"], self.heard.shown["joins"])
         self.assertEqual(back.rates, [1.0, 0.5, 0.25, 0.5])
         self.assert_alike(back.shown["later"], self.heard.shown["later"])
 
-    def test_who_heard_of_the_next_epoch_and_goes_back_to_its_beginning_ends_the_body_again(self):
+    def test_a_member_that_heard_of_the_next_epoch_and_goes_back_ends_the_body_again(self):
         back = Run(an_epoch(0), begin(1), end(1, False), self.heard.shown["joins"], "back", begin(1, 3),
                    a_step(1), "later")
         self.assert_alike(back.shown["back"], self.heard.shown["joins"])

@@ -1,4 +1,4 @@
-"""Gradients and buffers of a module, as they are handed over to be summed."""
+"""Tests how gradients and buffers of a module are passed on to be summed."""
 import unittest
 
 import torch

@@ -1,4 +1,4 @@
-"""A libantdt that does not fit the package is refused in words."""
+"""A libantdt that does not fit the package is refused with a message."""
 import os
 import pathlib
 import shutil
@@ -21,19 +21,19 @@ class Library(unittest.TestCase):
                 with self.assertRaisesRegex(ImportError, words):
                     _abi.load()
 
-    def test_one_of_another_version_of_the_interface(self):
+    def test_a_library_of_another_version_of_the_interface(self):
         functions = "".join(f"void {name}(void) {{}}\n" for name in _abi._FUNCTIONS
                             if name != "antdt_abi_version")
         self.check(functions + "unsigned antdt_abi_version(void) { return 2; }",
                    r"another release than this package \(.*not of version 1.*Install both")
 
-    def test_one_that_lacks_a_function(self):
+    def test_a_library_that_lacks_a_function(self):
         functions = "".join(f"void {name}(void) {{}}\n" for name in _abi._FUNCTIONS
                             if name not in ("antdt_abi_version", "antdt_evaluated"))
         self.check(functions + "unsigned antdt_abi_version(void) { return 1; }",
                    "it has no antdt_evaluated. Install both of the same release")
 
-    def test_one_that_is_not_there(self):
+    def test_a_library_that_does_not_exist(self):
         with mock.patch.dict(os.environ, ANTDT_LIBRARY="/nowhere/libantdt.so.1"):
             with self.assertRaisesRegex(ImportError, "set ANTDT_LIBRARY.*\n.*nowhere"):
                 _abi.load()

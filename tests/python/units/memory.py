@@ -1,4 +1,4 @@
-"""Members without a library: what is registered, and sums as if there were others."""
+"""Members without a library: they store what is registered, and sum as if there were others."""
 import ctypes
 
 import torch
@@ -7,7 +7,7 @@ DTYPES = {1: torch.float32, 2: torch.float64}
 
 
 class Memory:
-    """Keeps what is registered, in the place of Member."""
+    """Replaces Member, and stores what is registered."""
 
     def __init__(self):
         self.parts = {}
@@ -31,7 +31,7 @@ class Memory:
 
 
 class Reducing:
-    """Notes what is handed over to be summed, and adds `others` to it (a number for all values)."""
+    """Stores what is passed on to be summed, and adds `others` to it (a number for all values)."""
 
     def __init__(self, others=0.0):
         self.handed, self.others = [], others

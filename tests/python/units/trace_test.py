@@ -1,4 +1,4 @@
-"""The tracer in real ranks of a plain DDP script, with what it says written down."""
+"""The tracer in real ranks of a plain DDP script, whose messages are written to files."""
 import json
 import os
 import pathlib
@@ -113,7 +113,7 @@ for number in range(3):
     assert [call.number for call in works.values()] == [2 * number + 1]
     while not work.is_completed():
         pass
-    del work  # not waited for: its id is that of one of the next
+    del work  # it is not waited for, so a later object may get its id
     gc.collect()
     assert len(works) == 0
     work = dist.all_reduce(torch.ones(1), async_op=True)

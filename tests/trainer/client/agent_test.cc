@@ -172,7 +172,7 @@ TEST(ClientOverIpc, AWorkerWhoseTrainingThreadIsStuckStillSaysWhatItIsDoing) {
   EXPECT_EQ(report.get().activity, "collective_wait");
 }
 
-// Grants 10 records a fetch until 100 are out, then says end once all are
+// Grants 10 records for each fetch until 100 are granted, then answers "end" once all are
 // committed.
 class Shards {
  public:

@@ -50,7 +50,7 @@ class ClientCoreTest : public ::testing::Test {
     }
     return found;
   }
-  // How many messages there are beside the reports.
+  // How many messages there are in addition to the reports.
   static std::size_t said(const Wanted& effects) {
     return effects.send.size() - sent<wire::Report>(effects).size();
   }
@@ -524,7 +524,7 @@ TEST_F(ClientCoreTest, APhaseWhoseRosterWasLostLeavesTheJoinStandingAndIsGivenOu
   EXPECT_FALSE(core.next_directive()) << "repeated ones are given out once";
 }
 
-TEST_F(ClientCoreTest, WhereServersAreIsWhatTheNewestRosterOfTheGenerationSays) {
+TEST_F(ClientCoreTest, TheNewestRosterOfTheGenerationSaysWhereServersAre) {
   welcome();
   EXPECT_FALSE(core.orders().servers(Generation{1}, 0));
   const auto roster = [](const char* at, std::uint64_t number) {

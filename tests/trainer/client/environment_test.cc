@@ -38,7 +38,7 @@ TEST_F(EnvironmentTest, AMissingVariableIsNamedWithTheWayToStartAWorker) {
   EXPECT_THAT(problem(), HasSubstr("antdt run job.toml"));
 }
 
-TEST_F(EnvironmentTest, MalformedOnesAreNamedWithWhatIsExpected) {
+TEST_F(EnvironmentTest, MalformedVariablesAreNamedWithTheExpectedForm) {
   ::setenv("ANTDT_WORKER_ID", "worker", 1);
   EXPECT_THAT(problem(), HasSubstr("ANTDT_WORKER_ID is 'worker'"));
   ::setenv("ANTDT_WORKER_ID", "w0", 1);

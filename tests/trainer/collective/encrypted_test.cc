@@ -46,7 +46,7 @@ TEST(EncryptedCollective, SumsGathersAndPassesOnAsAPlainOneDoes) {
   }
 }
 
-TEST(EncryptedCollective, AnAbortReleasesWhoWaitsAndWhoSends) {
+TEST(EncryptedCollective, AnAbortReleasesMembersThatWaitAndMembersThatSend) {
   auto group = connect_all(2, encrypting);
   std::vector<float> values(4'000'000, 1);
   std::promise<void> entered;
@@ -65,7 +65,7 @@ TEST(EncryptedCollective, AnAbortReleasesWhoWaitsAndWhoSends) {
   EXPECT_EQ(broken.error().kind, ErrorKind::kIo);
 }
 
-TEST(EncryptedCollective, OneThatDoesNotEncryptIsNoMember) {
+TEST(EncryptedCollective, AMemberThatDoesNotEncryptIsRefused) {
   std::vector<std::unique_ptr<CollectiveBuilder>> builders;
   builders.push_back(prepare(0, 2, encrypting(0)));
   builders.push_back(prepare(1, 2));
@@ -90,7 +90,7 @@ Ends socket_pair() {
   return {OwnedFd(fds[0]), OwnedFd(fds[1])};
 }
 
-// Two links; what the first sends comes by here before the second has it.
+// Two links, between which the test sees the first one's bytes before the second receives them.
 class Between {
  public:
   Between() {
@@ -119,7 +119,8 @@ class Between {
               static_cast<ssize_t>(bytes.size()));
   }
   void hangs_up() { to_receiver_.close(); }
-  // Returns the result of receiving so many bytes: the text, "" while more is due, or the error.
+  // Returns the result of receiving this many bytes: the text, "" while more is expected, or the
+  // error.
   std::string receives(std::size_t bytes) {
     std::string text(bytes, '?');
     receiver->expect(std::as_writable_bytes(std::span(text)));

@@ -1,4 +1,4 @@
-// How the members of a collective find one another, and who is turned away.
+// How the members of a collective find one another, and which peers are refused.
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -201,7 +201,7 @@ TEST(TcpCollective, AMemberThatNeverComesIsNamedInTime) {
   EXPECT_NE(group.error().message.find("rank 0"), std::string::npos) << group.error().message;
 }
 
-// No descriptor beside those that are open.
+// Uses up all descriptors of the process.
 class NoMoreDescriptors {
  public:
   NoMoreDescriptors() {

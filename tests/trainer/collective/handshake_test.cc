@@ -25,7 +25,7 @@ std::string hears(Handshake& party, const std::string& text) {
   return party.heard(std::as_bytes(std::span(text)));
 }
 
-// Rank 1 dials rank 2; what each of them said.
+// Rank 1 dials rank 2; stores what each of them sent.
 struct Talk {
   Handshake dialler = Handshake::dialling(self(1), 2, nonce(1));
   Handshake listener = Handshake::listening(self(2), nonce(2));
@@ -140,7 +140,7 @@ TEST(Handshake, AReplayedProofFailsAgainstAnotherNonce) {
   Talk first;
   first.run();
   ASSERT_TRUE(first.met());
-  // A hello that was heard on the way, and its proof, said again to the same member.
+  // A hello that was recorded on the way, and its proof, are sent again to the same member.
   Handshake again = Handshake::listening(self(2), nonce(9));
   hears(again, first.hello);
   ASSERT_EQ(again.state(), State::kAsked) << "it is a member's";
@@ -148,14 +148,14 @@ TEST(Handshake, AReplayedProofFailsAgainstAnotherNonce) {
   std::ignore = again.welcome();
   hears(again, first.proof);
   EXPECT_EQ(again.state(), State::kOver);
-  // An answer that was heard, to another question.
+  // An answer that was recorded is sent to another question.
   Handshake asks = Handshake::dialling(self(1), 2, nonce(9));
   EXPECT_EQ(hears(asks, first.answer), "");
   EXPECT_EQ(asks.state(), State::kOver);
 }
 
 TEST(Handshake, AReflectedMessageProvesNothing) {
-  // A stranger between two members that listen, or with one alone: it can only repeat.
+  // A stranger between two listening members, or with one alone, can only repeat their messages.
   Talk talk;
   Handshake mirror = Handshake::listening(self(1), nonce(5));
   hears(mirror, talk.hello);

@@ -61,7 +61,7 @@ TEST(TcpCollective, GathersEveryRanksBytesInRankOrder) {
   }
 }
 
-TEST(TcpCollective, GathersPartsOfUnlikeSizes) {
+TEST(TcpCollective, GathersPartsOfDifferentSizes) {
   for (std::uint32_t size = 1; size <= 9; ++size) {
     run_as_threads(size, [size](Collective& ring) {
       std::vector<std::byte> all(4096);  // longer than what is gathered
@@ -91,8 +91,7 @@ std::vector<std::byte> bytes_of(std::uint32_t seed, std::size_t count) {
   return bytes;
 }
 
-// A chain of which only some members are part, between operations of all, and
-// not the same ones each time.
+// A chain of some of the members, which changes, between operations of all members.
 TEST(TcpCollective, BytesGoAlongTheRingBetweenTheOperationsOfAll) {
   for (std::uint32_t size = 2; size <= 4; ++size) {
     run_as_threads(size, [size](Collective& ring) {
@@ -297,7 +296,7 @@ TEST(TcpCollective, AStoppedMemberIsLeftBehindByAbort) {
   for (std::uint32_t rank : {1U, 2U}) EXPECT_EQ(ring.exit_code(rank), 0) << rank;
 }
 
-TEST(TcpCollective, MembersThatRunUnlikeOperationsAreToldSo) {
+TEST(TcpCollective, MembersThatRunDifferentOperationsGetAnError) {
   run_as_threads(2, [](Collective& group) {
     std::vector<float> values(group.rank() == 0 ? 10 : 11);
     const Status status = group.allreduce_sum(values);
@@ -306,7 +305,7 @@ TEST(TcpCollective, MembersThatRunUnlikeOperationsAreToldSo) {
   });
 }
 
-// The least of some measurements by each rank, with `slow` holding its messages back.
+// The least of several measurements by each rank, while the messages of `slow` are delayed.
 std::vector<Duration> least_hops(std::uint32_t size, std::uint32_t slow, Duration delay) {
   std::vector<Duration> least(size, Duration::max());
   auto rings = connect_all(size, [&](std::uint32_t rank) {
@@ -315,14 +314,14 @@ std::vector<Duration> least_hops(std::uint32_t size, std::uint32_t slow, Duratio
     return options;
   });
   in_threads(size, [&](std::uint32_t rank) {
-    // The sum is right whatever the ring does before and after.
+    // The sum is right whatever else the ring does before and after.
     const auto sum = [&] {
       std::vector<float> values(100, 1.0F);
       ASSERT_TRUE(rings[rank]->allreduce_sum(values));
       EXPECT_EQ(values[99], static_cast<float>(size));
     };
     sum();
-    // Repeated so often that even a busy machine lets each be quick once.
+    // Repeated so often that even on a busy machine each is fast once.
     for (int i = 0; i < 10; ++i) {
       const auto hop = rings[rank]->measure_hop();
       ASSERT_TRUE(hop) << hop.error().message;

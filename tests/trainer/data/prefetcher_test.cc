@@ -18,7 +18,7 @@ using client::TakeStatus;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-// Gives out positions 0.. of one shard until `records`, then says `afterwards`.
+// Grants positions 0.. of one shard until `records`, then answers `afterwards`.
 class FakeShards {
  public:
   FakeShards(std::uint64_t records, TakeStatus afterwards)

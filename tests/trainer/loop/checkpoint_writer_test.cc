@@ -44,7 +44,7 @@ class CheckpointWriterTest : public ::testing::Test {
   [[nodiscard]] std::string directory(std::uint64_t step) const {
     return fmt::format("{}/checkpoints/.tmp-{}-g0-w0.1", job.run_dir(), step);
   }
-  // A disk that does not answer: whoever opens this file for writing waits for a reader.
+  // A disk that does not answer: opening this file for writing waits for a reader.
   void stall(std::uint64_t step) const {
     ASSERT_TRUE(make_directories(directory(step), 0700));
     ASSERT_EQ(mkfifo((directory(step) + "/tally").c_str(), 0600), 0);

@@ -1,4 +1,4 @@
-// The bytes of a training state on their way, and what is left when that breaks.
+// The bytes of a training state on their way, and the state that is left when the transfer breaks.
 #include "trainer/loop/state/healing.h"
 
 #include <gmock/gmock.h>
@@ -20,7 +20,7 @@ struct Patient {
   Tally engine{kCounters, {}, kBallast};
   Step step;
   bool has_state = false;
-  std::string meta;  // of its own state, then of the one that it has
+  std::string meta;  // of its own state, then of the received one
   Status status;
 
   void train(std::uint64_t steps) {
@@ -73,7 +73,7 @@ TEST(Healing, AChainOfNewcomersAndOneThatIsBehindGetTheFurthestState) {
   EXPECT_EQ(patients[3].engine.replaced_, 1U);
 }
 
-TEST(Healing, WhenTheSourceDiesWhoIsBehindKeepsWhatItHad) {
+TEST(Healing, WhenTheSourceDiesAMemberThatIsBehindKeepsItsState) {
   for (const std::uint64_t chunk : {0U, 1U, 2U, 4U}) {
     std::vector<Patient> patients(3);
     patients[0].train(8);

@@ -87,7 +87,7 @@ TEST(Injected, AnOrderThatCannotBeReadDoesNothing) {
   EXPECT_EQ(asked, (std::vector<double>{0.5, 0.25}));
 }
 
-// One that came later was not there when it killed.
+// A process that came after the order was not there when it killed.
 TEST(Injected, AnOrderThatKillsOnceDoesNotKillWhoHearsOfItAgain) {
   const SteadyClock clock;
   wire::Injected order{1, R"([{"workers": ["w1"], "kill": true}])", 0, true};

@@ -90,8 +90,8 @@ TEST(Member, AllSwitchToANewPlanAtTheSameStep) {
   job.script.send_at_step(5,
                           wire::Plan{PlanVersion{2}, {{{'w', 0}, 5, 1}, {{'w', 1}, 25, 2}}, 0.5});
   const auto outcomes = run_members(job, 2, kRecords, slow_steps());
-  // Steps have 20 records under the first plan, 55 under the second, and no other sum between: no
-  // member switched alone.
+  // Steps have 20 records under the first plan, 55 under the second, and no other sum between, so
+  // no member switched alone.
   const std::vector<double>& weights = outcomes[0].weights;
   ASSERT_EQ(outcomes[1].weights, weights);
   const auto switched =
@@ -157,7 +157,7 @@ TEST(Member, InjectedDelaysCountAsComputeTime) {
   EXPECT_GT(outcomes[1].account.collective_wait, outcomes[0].account.collective_wait);
 }
 
-TEST(Member, OneThatIsStuckInAStepStillSaysWhatItIsDoing) {
+TEST(Member, AMemberThatIsStuckInAStepStillReportsItsActivity) {
   drill::Rule rule;
   rule.workers = {"*"};
   rule.delay = std::chrono::milliseconds(1500);  // more than a second: a pulse falls into it

@@ -17,7 +17,7 @@ TEST(OwnDevice, AProcessorIsNamedAsTheKernelDoesWithItsComputeThreads) {
             "cpu:POWER9, altivec supported x2");
 }
 
-TEST(OwnDevice, OneThatTheKernelDoesNotNameIsOfNoClass) {
+TEST(OwnDevice, AProcessorThatTheKernelDoesNotNameHasNoClass) {
   EXPECT_EQ(cpu_class("", 1), "");
   EXPECT_EQ(cpu_class("processor\t: 0\nmodel name\n", 1), "");
 }

@@ -26,7 +26,7 @@ const WorkerId kW1{'w', 1};
 
 constexpr Duration kPatience = std::chrono::seconds(60);
 
-// Waits for it, and fails the test rather than wait for ever.
+// Waits for the condition; fails the test instead of waiting for ever.
 template <class Condition>
 bool await(Condition condition) {
   const auto deadline = std::chrono::steady_clock::now() + kPatience;
@@ -269,7 +269,7 @@ TEST_F(PsMemberTest, WithBoundedStalenessTheFastWorkerStopsAtTheBound) {
   const auto slow = [&](std::uint64_t computed, const client::Client&) {
     slow_has_begun = true;
     if (computed != 0) return;
-    // Its third push is applied: what it computes next would be too far ahead.
+    // Its third push is applied, and the next one would be too far ahead.
     await([&] { return job.seen().progress[kW0].samples >= 30; });
     slow_goes_on = true;
   };
@@ -286,7 +286,7 @@ class PsOverlapTest : public PsMemberDrill, public ::testing::Test {
     constexpr std::uint64_t kRecords = 400;
     FakePsJob job(1, {{wire::PhaseKind::kTrain, kRecords}}, faults);
     const auto wait_for_records = [&](std::uint64_t computed, const client::Client&) {
-      // One batch in training, and those that are read ahead.
+      // One batch in training, and those that are read in advance.
       await([&] { return taken >= std::min(kRecords, (computed + 4) * 10); });
     };
     expect_codes(run({job, kRecords, {wait_for_records}}, 1), {0});
@@ -442,7 +442,7 @@ TEST_P(EveryPsMemberTest, AWorkerThatIsToLeaveGoesBetweenTwoBatchesAndTheOthersD
   }
 }
 
-// Its push is revoked at the home: it may not count once its records are others'.
+// Its push is revoked at the home, and may not count once its records belong to others.
 TEST_F(PsMemberTest, AWorkerThatIsToLeaveWhileItsPushWaitsForOthersIsReleased) {
   FakePsJob job(2, {{wire::PhaseKind::kTrain, 200}, {wire::PhaseKind::kEval, 200}});
   const auto hook = [&](std::uint64_t computed, const client::Client&) {

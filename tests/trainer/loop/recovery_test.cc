@@ -1,5 +1,5 @@
-// Members that are killed, left behind, or new: whatever happens, each record
-// has entered each member's model exactly once an epoch.
+// Members that are killed, left behind, or new: in all cases each record has entered each member's
+// model exactly once in each epoch.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -255,8 +255,8 @@ TEST(Recovery, AMemberThatIsAskedToLeaveStopsTheOthersAtTheSameStepAndTheyGoOn) 
   EXPECT_EQ(outcomes[1].replaced, 0U);
 }
 
-// A Settle that only one member heard of, who dies: the other one was ready for
-// that generation, and so it holds its state.
+// Only one member heard of a Settle, and died. The other one was ready for that generation, and so
+// it holds the generation's state.
 TEST(Recovery, AGenerationThatSettledWithoutAMembersHearingOfItIsTheBaseAllTheSame) {
   FakeJob job(2, two_epochs(), even_plan(2, 10));
   job.script.abort_at_step(5, false);
@@ -366,7 +366,7 @@ TEST(Recovery, TheTimeOfAReconfigurationIsCountedAndAllTimesAddUp) {
   }
 }
 
-// Anything may happen to anybody but w0, who always has what settled last.
+// Anything may happen to every member except w0, which always has the newest settled state.
 TEST(Recovery, UnderRandomFailuresEachRecordEntersTheModelOnceAnEpoch) {
   for (std::uint32_t seed = 1; seed <= antdt::testing::all_or_some(60U, 20U); ++seed) {
     SCOPED_TRACE(fmt::format("seed {}", seed));

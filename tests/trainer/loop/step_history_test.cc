@@ -81,8 +81,8 @@ TEST(StepHistory, PlacesGoOnInAPhaseAndBeginWithIt) {
   }
 }
 
-// Killed at any operation of a step, with what it had not told: rank 0, and the
-// only one that completed the step besides.
+// Rank 0, and the only other member that completed the step, are killed at any operation of a step
+// with steps that they had not reported.
 TEST(StepHistory, OtherMembersReportWhatTheReporterDidNot) {
   constexpr std::uint32_t kSize = 3;
   for (const Fate fate : {Fate::kIsGone, Fate::kDies}) {

@@ -1,5 +1,5 @@
-// Members of a FakeJob, each a thread: a model that counts how often each record
-// entered it, a ring without a network, and scripts that kill or break them.
+// Members of a FakeJob, each as a thread: a model that counts how often each record entered it, a
+// ring without a network, and scripts that kill or break them.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -121,8 +121,8 @@ struct Faults {
       in_collective;
   std::function<void(std::uint32_t index, Point, Step)> at_point;
   std::atomic<int> refused_connections = 0;  // of the first member's
-  // A member of the first generation waits at such a point, the n-th time (from 0)
-  // that it comes there, until it was told to regroup.
+  // A member of the first generation waits when it comes to such a point for the n-th time (from
+  // 0), until it is told to regroup.
   std::optional<std::pair<Point, std::uint32_t>> waits_for_regroup;
 };
 
@@ -210,7 +210,7 @@ inline void live(const Drill& drill, Faults& faults, LocalNetwork& network, Outc
   const SteadyClock clock;
   const MonoTime began = clock.now();
   TimeAccount account(clock, began);
-  // A killed member's threads use these to the end: they are the last to go.
+  // A killed member's threads use these until their end, so they are destroyed last.
   GenerationGuard guard;
   Numbers train(drill.records);
   Numbers eval(drill.records);

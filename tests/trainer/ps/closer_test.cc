@@ -99,7 +99,7 @@ TEST_F(CloserTest, WithABackupTheLastWorkerIsLateAndSaysSo) {
               ElementsAre("decision 1: w0#1 w2#1 /16", "w0 #1 applied", "w2 #1 applied"));
   EXPECT_THAT(commits(w(1), commit(1, 0, 0, 8)), ElementsAre("w1 #1 late"));
   EXPECT_EQ(text(closer.places(w(1))), "w1.1 phase 0:");
-  // Its next push counts, and what was late is a gap.
+  // Its next push counts, and the records that were late are a gap.
   commits(w(1), commit(2, 1, 8, 16));
   commits(w(0), commit(2, 1, 8, 16));
   EXPECT_EQ(text(closer.places(w(1))), "w1.1 phase 0: 8-16");
@@ -215,7 +215,7 @@ TEST_F(CloserTest, ANewcomerIsNotWaitedForBeforeItsFirstCommit) {
   EXPECT_THAT(commits(w(0), commit(3, 2, 16, 24)), IsEmpty()) << "now it is";
 }
 
-TEST_F(CloserTest, PlacesThatGoBackAndWeightsThatAreNoneAreRefused) {
+TEST_F(CloserTest, PlacesThatGoBackAndInvalidWeightsAreRefused) {
   add({w(0)});
   commits(w(0), commit(1, 0, 0, 8));
   EXPECT_THAT(commits(w(0), commit(2, 1, 4, 12)), ElementsAre("w0 refused"));

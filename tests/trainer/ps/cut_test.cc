@@ -1,5 +1,5 @@
-// A checkpoint of servers that decide apart: whatever comes when, it is the same
-// pushes on all of them, and the places that go with it are theirs.
+// A checkpoint of servers that decide separately: whatever the order of messages, it contains the
+// same pushes on all of them, and its places match those.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -79,7 +79,7 @@ class Cluster {
     add_to_home(home, {workers_[index]});
     return places;
   }
-  // Tells one server of it.
+  // Orders a cut from one server.
   void order(std::uint32_t at, std::uint64_t number) {
     Node& node = nodes_[at];
     closer::Effects effects;
@@ -88,7 +88,7 @@ class Cluster {
     node.at_marker[number] = node.closer.places();
     run(at, effects);
   }
-  // One decision, if there is any, and sometimes one that was heard before.
+  // Delivers one decision, if there is any, and sometimes one that was delivered before.
   bool deliver(std::uint32_t from, std::uint32_t to, bool again = false) {
     Node& node = nodes_[from];
     std::size_t& next = node.sent[to];
@@ -248,7 +248,7 @@ TEST(ParameterServerCut, AWorkerThatIsRevokedAfterTheMarkerIsInItAsItWas) {
   expect_same_everywhere(cluster);
 }
 
-TEST(ParameterServerCut, OneThatIsOvertakenIsMadeNowhere) {
+TEST(ParameterServerCut, AnOvertakenCutIsMadeNowhere) {
   Cluster cluster;
   cluster.push(0);
   cluster.order(0, 1);

@@ -13,7 +13,7 @@ namespace {
 
 class JoiningTest : public ::testing::TestWithParam<Consistency> {
  protected:
-  // `meanwhile` is asked before each message that arrives.
+  // `meanwhile` is called before each message that arrives.
   template <class F>
   void train(std::uint64_t seed, F meanwhile) {
     SCOPED_TRACE(fmt::format("seed {}", seed));
@@ -109,7 +109,7 @@ node::Start start_of(std::uint32_t index = 0) {
   return start;
 }
 
-// Has staged, decided, held back behind a cut, lost a worker and begun a checkpoint.
+// A node that has staged, decided, held back behind a cut, lost a worker and begun a checkpoint.
 ServerNode busy_node() {
   ServerNode node(start_of());
   const wire::PsDecision theirs{1, 1.0, {{w(1).worker, w(1).attempt, 1}}, {}, 0, ""};
@@ -158,7 +158,7 @@ TEST(StateCopyTest, TheCopyIsTheSameMachineWithTheSameRows) {
   EXPECT_EQ(ours, theirs);
 }
 
-TEST(StateCopyTest, TheyGoOnAlike) {
+TEST(StateCopyTest, BothCopiesGoOnInTheSameWay) {
   ServerNode node = busy_node();
   ServerNode copy(start_of());
   ASSERT_TRUE(read(copy, pieces_of(node)));
@@ -226,7 +226,7 @@ TEST(StateCopyTest, AMachineThatCannotBeIsRefused) {
       << "who left is not there";
 }
 
-TEST(JoiningPairTest, AHalfCopiedOneIsNeverPromoted) {
+TEST(JoiningPairTest, AProcessWithHalfOfTheStateIsNeverPromoted) {
   for (const replica::Input& next :
        std::vector<replica::Input>{replica::BecameAlone{6}, replica::BackupJoined{6}}) {
     Replica joins(start_of(), replica::Role::kJoining, 5);
@@ -260,7 +260,7 @@ TEST(JoiningPairTest, PiecesOfAnotherViewAndOfAnEarlierImageChangeNothing) {
       << "not before all is here";
 }
 
-TEST(JoiningPairTest, NobodyWaitsForOneThatJoins) {
+TEST(JoiningPairTest, NobodyWaitsForAJoiningProcess) {
   Replica primary(start_of(), replica::Role::kAlone, 1);
   std::ignore = stepped(primary, serve(1));
   EXPECT_EQ(all<replica::KeepState>(stepped(primary, replica::BackupJoined{2})).size(), 1U);
@@ -290,7 +290,7 @@ TEST(JoiningPairTest, ItHoldsWhatItSaysFromTheMomentThatAllIsSentAndIsBackedWhen
   EXPECT_EQ(std::get<node::AnswerServe>(let_go[0]).serving.backed, 2U);
 }
 
-TEST(JoiningPairTest, OneThatFallsTooFarBehindGetsAnotherImage) {
+TEST(JoiningPairTest, AProcessThatFallsTooFarBehindGetsAnotherImage) {
   Replica primary(start_of(), replica::Role::kAlone, 1, 1000);
   std::ignore = stepped(primary, serve(1));
   std::ignore = stepped(primary, replica::BackupJoined{2});

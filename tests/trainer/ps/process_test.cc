@@ -227,7 +227,7 @@ TEST_F(LinkedServerTest, ABackupIsLinkedToNobodyUntilItIsPromoted) {
   EXPECT_TRUE(backup.speaks());
 }
 
-TEST_F(LinkedServerTest, OneThatServesCannotBeginAnewAsABackup) {
+TEST_F(LinkedServerTest, AServingProcessCannotBeginAnewAsABackup) {
   LinkedServer alone(start(replica::Role::kAlone, 1));
   begins(alone);
   linked::GroupOrdered backup = order(2, 2, "/run/s0", "/run/s1");

@@ -18,7 +18,7 @@ wire::PsCommit push(std::uint64_t number) {
 }
 wire::PsDecided applied(std::uint64_t number) { return {number, wire::PsFate::kApplied, number}; }
 
-// Everything that is to be said now.
+// Everything that must be sent now.
 std::string said_now(PushOrder& order) {
   std::string all;
   while (const auto say = order.next()) {

@@ -1,5 +1,5 @@
-// Servers of two processes each and the workers that push to them, as values: every
-// message arrives when the seed says, and processes are lost when a test says.
+// Servers of two processes each and their workers, as values: the seed determines when every
+// message arrives, and the test when processes are lost.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -33,8 +33,8 @@ inline std::uint64_t key_of(std::uint32_t worker, std::uint64_t push) {
   return worker * 1000 + push;
 }
 
-// Two replica_sets of a primary and a backup each, workers that ask again what was not
-// answered, and links that keep their order and lose all when an end is lost.
+// Two replica_sets of a primary and a backup each, workers that ask again what was not answered,
+// and links that keep the order of messages and lose all of them when an end is lost.
 class Cluster {
  public:
   Cluster(Consistency consistency, std::uint64_t seed) : consistency_(consistency), random_(seed) {
@@ -60,7 +60,7 @@ class Cluster {
     return std::ranges::all_of(workers_, [](const auto& x) { return x.number > kPushes; });
   }
 
-  // One message arrives.
+  // Delivers one message.
   bool deliver() {
     std::vector<Link*> ready;
     for (auto& [ends, link] : links_) {
@@ -89,7 +89,7 @@ class Cluster {
     step(other, replica::BecameAlone{++view_[set]});
     primary_[set] = other;
   }
-  // The one that was lost is started again; it has nothing.
+  // The lost process is started again, without a state.
   void start_again(std::uint32_t set) {
     const std::size_t joins = primary_[set] ^ 1U;
     if (processes_[joins].alive) return;
@@ -99,7 +99,7 @@ class Cluster {
         std::make_unique<Replica>(processes_[joins].start, replica::Role::kJoining, view);
     step(primary_[set], replica::BackupJoined{view});
   }
-  // One that joins and is lost before it counts.
+  // A process joins, and is lost before it counts.
   void lose_joining(std::uint32_t set) {
     const std::size_t joins = primary_[set] ^ 1U;
     if (!processes_[joins].alive || backed(set)) return;
@@ -111,7 +111,7 @@ class Cluster {
   }
   // The child that makes the state for another one is lost.
   void lose_child(std::uint32_t set) { processes_[primary_[set]].state.clear(); }
-  // A primary that is replaced goes on: it has not heard of it.
+  // A primary is replaced, and goes on because it has not been told.
   void replace(std::uint32_t set) {
     const std::size_t first = 2 * set;
     if (primary_[set] != first || !processes_[first].alive) return;
@@ -120,7 +120,7 @@ class Cluster {
     primary_[set] = first + 1;
   }
 
-  // Expects of every process that counts that each push is in its rows once.
+  // Expects that each push is once in the rows of every process that counts.
   void expect_exact() {
     for (std::uint32_t set = 0; set < kReplicaSets; ++set) {
       ServerNode& node = processes_[primary_[set]].replica->node();
@@ -218,7 +218,7 @@ class Cluster {
   std::uint64_t version(std::uint32_t worker) const {
     return consistency_ == Consistency::kBarrier ? workers_[worker].version : 0;
   }
-  // With a barrier all workers are in one step.
+  // With a barrier, all workers are in one step.
   double weight() const { return consistency_ == Consistency::kBarrier ? kWorkers : 1; }
 
   // ---------------------------------------------------------------- processes

@@ -73,8 +73,8 @@ class PsServerAgentTest : public testing::Test {
     wire::Envelope envelope;
   };
   // Returns the next message of this kind from the server for which `right` holds; greets processes
-  // that send hello meanwhile. Messages of the other server wait until they are requested, and
-  // other messages are dropped.
+  // that send hello meanwhile. Messages of the other server are kept for later calls, and other
+  // messages are dropped.
   template <class M>
   Heard<M> await(
       std::uint32_t server,
@@ -137,7 +137,7 @@ class PsServerAgentTest : public testing::Test {
     serve_.sync = SyncStrategy::kPsBsp;
     serve_.workers = {{w(0).worker, w(0).attempt}, {w(1).worker, w(1).attempt}};
   }
-  // Says both servers what to serve; what they answer.
+  // Sends the order to both servers; returns their answers.
   std::vector<wire::PsServing> serve(Generation generation) {
     ++serve_.number;
     std::vector<wire::PsServing> serving;
@@ -159,7 +159,7 @@ class PsServerAgentTest : public testing::Test {
     for (std::uint32_t s = 0; s < 2; ++s) saved.push_back(await<wire::PsSaved>(s).message);
     return saved;
   }
-  // `own`: by which it is known over tcp.
+  // `own`: the key pair that identifies it over tcp.
   Result<std::unique_ptr<WorkerLink>> connect(Member self, Generation generation,
                                               const transport::KeyPair& own) {
     Peers peers{generation, serve_.servers, Consistency::kBarrier, kPatience};
@@ -174,7 +174,7 @@ class PsServerAgentTest : public testing::Test {
     EXPECT_TRUE(opened) << opened.error().message;
     return std::move(*made);
   }
-  // One to each row.
+  // Pushes a gradient of one for each row.
   Result<wire::PsDecided> push(WorkerLink& link, std::uint64_t number, std::uint64_t step) {
     ANTDT_TRY(const auto pulled, link.pull({{0, keys_}}, step));
     return link.push({{0, {keys_, std::vector<float>(keys_.size(), 1)}}}, pulled,

@@ -198,7 +198,7 @@ TEST_F(BoundedServerTest, AnIdleOrGoneWorkerIsNotWaitedFor) {
   EXPECT_EQ(decide({}, {{w(1).worker, w(1).attempt}}).size(), 1U);
 }
 
-// Two at once: one was idle for long, and is then not waited for to catch up.
+// Two workers at once: one was idle for long, and the others do not wait for it to catch up.
 TEST_F(BoundedServerTest, AReturningWorkerHearsWhereTheOthersAre) {
   stage(w(0), 1, 0, rows({1}, {1}));
   stage(w(1), 7, 0, rows({1}, {1}));
@@ -214,8 +214,8 @@ TEST_F(BoundedServerTest, AReturningWorkerHearsWhereTheOthersAre) {
   EXPECT_EQ(clock(0), 7U) << "the one that was furthest, where all are idle";
 }
 
-// Two servers, a home, three workers, messages in any order and repeated: both
-// servers end with the sum of what the home said was applied, each push once.
+// Two servers, a home, three workers, messages in any order and repeated: both servers end with the
+// sum of the pushes that the home applied, each once.
 TEST(ParameterServers, EveryPushThatIsAppliedIsInEveryServerOnce) {
   for (std::uint64_t seed = 1; seed <= antdt::testing::all_or_some(200U, 50U); ++seed) {
     std::mt19937_64 random(seed);

@@ -204,8 +204,8 @@ TEST_P(PsCutTest, ADamagedSliceIsRefusedByName) {
 
 INSTANTIATE_TEST_SUITE_P(Barrier, PsCutTest, testing::Values(Consistency::kBarrier));
 
-// Each push adds one to every row and has one place: after any number of pushes rows, version and
-// places have to give the same number.
+// Each push adds one to every row and has one place, so after any number of pushes rows, version
+// and places must give the same number.
 class PsFreeCutTest : public PsCutTest {};
 
 TEST_P(PsFreeCutTest, ACheckpointHoldsTheSamePushesOnEveryServerAndItsPlacesAreTheirs) {

@@ -1,4 +1,5 @@
-// A server gets a backup while a worker pushes to it, over real sockets and from a child.
+// A server gets a backup while a worker pushes to it, over real sockets, with the state from a
+// child.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -77,7 +78,7 @@ class PsLinkJoiningTest : public PsLinkTest {
     const std::lock_guard lock(mutex);
     roster = wire::PsRoster{{server}, SyncStrategy::kPsAsp, 0, {}, {backup}, {""}, 9};
   }
-  // A backup that joins the primary, and has all that it has.
+  // A backup that joins the primary and has its whole state.
   std::unique_ptr<ServerThread> backup_of(ServerThread& primary) {
     Group joins = group;
     joins.role = replica::Role::kJoining;
@@ -138,7 +139,7 @@ TEST_P(PsLinkJoiningTest, ABackupThatJoinedDuringTrainingHasEveryPushWhenTheOthe
   EXPECT_THAT(rows, testing::Each(static_cast<float>(pushed)));
 }
 
-// It would say things again after an hour, were the server one process still.
+// If the server were still one process, messages would be repeated only after an hour.
 TEST_P(PsLinkJoiningTest, ABackupThatJoinedIsKnownBeforeItIsNeeded) {
   auto primary = std::make_unique<ServerThread>(group, 0);
   answer(*primary, serve(1, 1, wire::ReplicaRole::kAlone, first));

@@ -69,7 +69,7 @@ TEST_F(PsServerAgentTest, AWorkerThatLeavesIsAnsweredForAndTheOthersGoOn) {
   const auto alone = waits.get();
   ASSERT_TRUE(alone) << alone.error().message;
   EXPECT_EQ(alone->version, 2U);
-  // An older word of the job daemon's comes late: the newest one is in force.
+  // A late order of the job daemon is older than the one in force.
   wire::PsServe old = serve_;
   old.number = 1;
   old.index = 0;

@@ -23,7 +23,7 @@ class ServerThread {
  public:
   ServerThread(const Group& group, std::uint32_t index)
       : ServerThread(group, index, group.sockets.at(index)) {}
-  // One that is not where the group says that its server is: a backup.
+  // A process at another address than the group names for its server: a backup.
   ServerThread(const Group& group, std::uint32_t index, const std::string& endpoint)
       : socket_(transport::Socket::bind_ipc(context_, endpoint)) {
     EXPECT_TRUE(socket_) << socket_.error().message;
@@ -48,7 +48,7 @@ class ServerThread {
     const std::uint64_t one = 1;
     EXPECT_EQ(write(wake_, &one, sizeof one), static_cast<ssize_t>(sizeof one));
   }
-  // And waits for what it answers.
+  // Calls it there, and waits for its answer.
   template <class F>
   auto ask(F question) {
     std::promise<decltype(question(std::declval<ServerLoop&>()))> answer;

@@ -1,4 +1,4 @@
-// Servers of several hosts: reached by tcp, by those that the job daemon names.
+// Servers of several hosts: reached over tcp, by the processes that the job daemon names.
 #include <future>
 
 #include "core/loop.h"
@@ -39,8 +39,8 @@ class PsTcpTest : public PsServerAgentTest {
     EXPECT_TRUE(opened) << opened.error().message;
     return std::move(*made);
   }
-  // Whether anything at all comes back to a key; a worker that connects after it, and is
-  // answered, shows that there was time for it.
+  // Whether any answer comes to a key. A worker that connects afterwards, and is answered, shows
+  // that there was enough time.
   bool is_answered(const transport::KeyPair& own, Member self) {
     auto link = transport::Socket::connect_tcp(context_, tcp_address(serve_.servers[0]), own,
                                                server_keys_[0]);

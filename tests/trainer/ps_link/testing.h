@@ -16,7 +16,7 @@ namespace antdt::ps {
 inline constexpr std::uint32_t kWorkers = 3;
 inline constexpr std::uint64_t kSteps = 40;
 inline constexpr Duration kGiveUp = std::chrono::seconds(60);
-// Nothing is lost here: who has to be woken is not woken by saying it again.
+// No message is lost here. A process that must be woken would not be woken by a repetition.
 inline constexpr Duration kAgain = std::chrono::hours(1);
 
 inline Member w(std::uint32_t index) { return {WorkerId{'w', index}, Attempt{1}}; }

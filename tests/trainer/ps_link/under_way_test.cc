@@ -63,7 +63,7 @@ TEST_P(PsUnderWayAtABarrier, APullThatWaitsForAStepDoesNotStandInThePushesWay) {
   EXPECT_EQ(decided->status, wire::PsFate::kApplied);
 }
 
-TEST_P(PsUnderWayAtABarrier, AnAnswerToWhatIsForgottenIsNobodys) {
+TEST_P(PsUnderWayAtABarrier, AnAnswerToAForgottenRequestIsIgnored) {
   ASSERT_NO_FATAL_FAILURE(begin(1));
   const auto late = own_->say_pull({{0, {7}}}, 1);
   ASSERT_TRUE(late);
@@ -92,8 +92,8 @@ INSTANTIATE_TEST_SUITE_P(Barrier, PsUnderWayAtABarrier, testing::Values(Consiste
 
 class PsUnderWayWithoutOne : public PsUnderWayTest {};
 
-// A home takes a commit after the one before only (closer.h): said at once they would
-// be refused.
+// A home accepts a commit only after the one before it (closer.h): if they were sent at once, they
+// would be refused.
 TEST_P(PsUnderWayWithoutOne, PushesAreDecidedInTheirOrderAndEachIsInTheRowsOnce) {
   ASSERT_NO_FATAL_FAILURE(begin(kWorkers));
   constexpr std::uint64_t kPushes = 5;

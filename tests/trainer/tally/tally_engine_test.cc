@@ -1,4 +1,4 @@
-// The model that counts its records: whole numbers, whoever adds them up.
+// The model that counts its records: whole numbers, whichever member adds them up.
 #include "trainer/tally/tally_engine.h"
 
 #include <gmock/gmock.h>
@@ -137,7 +137,7 @@ TEST(TallyEngine, AnySpreadOfAnyGlobalBatchCountsEachRecordExactlyOnce) {
   }
 }
 
-TEST(TallyEngine, ARecordThatEntersTwiceIsCountedTwiceAndOneThatDoesNotNever) {
+TEST(TallyEngine, ARecordThatEntersTwiceIsCountedTwiceAndOneThatNeverEntersIsNotCounted) {
   LocalGroup group(2);
   group.run([&](Collective& collective) {
     const auto engine = engine_of();
@@ -223,7 +223,7 @@ TEST(TallyEngine, EvaluationCountsRecordsAndHasNoLoss) {
   EXPECT_EQ(partial->loss_sum, 0);
 }
 
-TEST(TallyEngine, ARecordThatIsNoneIsAnError) {
+TEST(TallyEngine, ANumberThatIsNoRecordIsAnError) {
   for (const std::int64_t record : {std::int64_t{kRecords}, std::int64_t{-1}}) {
     EXPECT_FALSE(engine_of()->compute(batch_of({record}), true));
   }

@@ -1,4 +1,4 @@
-// The counters as rows on servers: whole few_numbers, whoever pushes them.
+// The counters as rows on servers: small whole numbers, whichever worker pushes them.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -87,7 +87,7 @@ TEST(PsTally, WithThreeRowsCountsARecordInEachOfThem) {
   EXPECT_THAT(tally.read({0, 1, 2, 3, 4, 5, 6, 7, 8}), ElementsAre(1, 1, 1, 0, 0, 0, 2, 2, 2));
 }
 
-TEST(PsTally, ARecordThatIsNoneIsAnErrorAndMakesNoRow) {
+TEST(PsTally, ANumberThatIsNoRecordIsAnErrorAndMakesNoRow) {
   Tally tally(3);
   for (const std::int64_t record : {std::int64_t{kFewRecords}, std::int64_t{-1}}) {
     const data::Examples batch = examples_of({5, record});

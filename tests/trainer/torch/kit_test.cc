@@ -106,7 +106,7 @@ TEST(Buffers, ChangeByTheWeightedMeanOfWhatMembersSawAndAreEqualOnAll) {
   EXPECT_EQ(hashes, std::vector<std::uint64_t>(3, hashes.at(0)));
 }
 
-TEST(Buffers, ADiscardedStepAndAnEvaluationLeaveThem) {
+TEST(Buffers, ADiscardedStepAndAnEvaluationDoNotChangeThem) {
   const Made made = make_seeing();
   LocalGroup group(1);
   group.run([&](Collective& collective) {

@@ -1,4 +1,4 @@
-// The pieces under the engine, each against LibTorch's own.
+// The parts of the engine, each compared with LibTorch's own.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <torch/torch.h>
@@ -129,7 +129,7 @@ TEST(Optimizer, StepsByThePartOfItsLearningRateThatItIsTold) {
   }
 }
 
-// A parameter server's rows all touched at every step are the dense parameters.
+// If every row is touched at every step, a parameter server's rows are the dense parameters.
 TEST(Optimizer, StepsAreThoseOfAParameterServersRows) {
   constexpr std::size_t kRows = 50;
   constexpr std::size_t kWidth = 20;

@@ -1,5 +1,5 @@
-// LibTorch's models on parameter servers: what training on rows gives is what training
-// the whole table gives.
+// LibTorch's models on parameter servers: training on rows gives the same as training the whole
+// table.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <torch/torch.h>
@@ -269,7 +269,7 @@ INSTANTIATE_TEST_SUITE_P(
              (std::get<2>(p.param) ? "_weighted" : "");
     });
 
-// Adam on servers leaves a row alone that a batch does not have, and its moments with it.
+// On servers, Adam leaves a row that is not in the batch alone, and also its moments.
 TEST_P(EveryModelAndRule, OnServersTrainsAsWithTheWholeTable) {
   const auto& [name, optimizer, weighted] = GetParam();
   const TrainerConfig config = ps_config(name, optimizer);

@@ -1,4 +1,4 @@
-// How transcripts show what the machines of both kinds of worker want.
+// How transcripts show the effects of the machines of both kinds of worker.
 #pragma once
 
 #include <fmt/format.h>

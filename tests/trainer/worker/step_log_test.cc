@@ -22,7 +22,7 @@ struct Members {
   Numbers places{0, 0};
 };
 
-TEST(StepLog, StepsAlikeAreOneRun) {
+TEST(StepLog, EqualStepsAreOneRun) {
   StepLog log;
   log.begin(Generation{3});
   Members members(log);

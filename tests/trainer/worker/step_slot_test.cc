@@ -1,4 +1,4 @@
-// Slots, and what members agree on by them.
+// Slots, and what members conclude from them.
 #include "trainer/worker/step_slot.h"
 
 #include <gmock/gmock.h>

@@ -25,8 +25,8 @@ torch::nn::Linear zero_linear(std::int64_t inputs) {
   return linear;
 }
 
-// First-order weights, which start at zero, and embeddings side by side. A table of servers begins
-// one way, so there they are two.
+// First-order weights, which start at zero, and embeddings side by side. All rows of a table on
+// servers begin in the same way, so there they are two tables.
 std::vector<kit::TableColumns> weights_and_embeddings(std::int64_t dim) {
   return {{"table", 1, dim, kEmbeddingDeviation}, {"first_order", 0, 1, 0}};
 }

@@ -20,7 +20,7 @@ std::size_t size_of(const torch::Tensor& t, std::int64_t dimension) {
 }
 
 // Some rows of a layer's input. A row is one embedding dimension of one sample; all batch x dim
-// rows are treated alike.
+// rows are treated in the same way.
 struct Rows {
   torch::Tensor x, x0;
   [[nodiscard]] PairShape shape() const { return {size_of(x, 0), size_of(x, 1), size_of(x0, 1)}; }

@@ -1,4 +1,4 @@
-// Interactions of fields: the parts of the click models that LibTorch has no layers for.
+// Interactions of fields: the parts of the click models for which LibTorch has no layers.
 #pragma once
 
 #include <torch/torch.h>

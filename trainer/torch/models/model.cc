@@ -26,7 +26,7 @@ torch::Tensor view_of(const std::vector<std::byte>& bytes, std::int64_t rows,
   return torch::from_blob(const_cast<std::byte*>(bytes.data()), sizes, scalar_type(column.type));
 }
 
-// A column with the name of a member is that member.
+// A column with the name of a member of Batch is stored in that member.
 void add_column(Batch& batch, const std::string& name, const torch::Tensor& column) {
   batch.columns.emplace(name, column);
   if (name == "dense") batch.dense = column;

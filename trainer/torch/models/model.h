@@ -1,5 +1,5 @@
-// Batches and models as the trainer's parts see them. What a model is, built in or not, says
-// include/antdt/kit/model.h.
+// Batches and models as the trainer's parts use them. include/antdt/kit/model.h defines a model,
+// built in or not.
 #pragma once
 
 #include <antdt/kit/parts.h>
@@ -24,12 +24,12 @@ using kit::Model;
 
 // Tensors over the memory of an Examples, which must live as long.
 [[nodiscard]] Batch tensors_over(const data::Examples& examples, const data::DataShape& shape);
-// The ids among them, count x fields.
+// The ids in the examples, count x fields.
 [[nodiscard]] std::span<const std::int64_t> ids_of(const data::Examples& examples,
                                                    const data::DataShape& shape);
 
 // A model that `factory` makes after the job's seed is set, so that it is the same on every member.
-// An error (kUsage) when it cannot be made, or the data cannot be its input.
+// An error (kUsage) if it cannot be made, or if it does not fit the data.
 [[nodiscard]] Result<std::shared_ptr<Model>> make_model(const kit::ModelFactory& factory,
                                                         const kit::Context& context);
 // A model that is built in.
@@ -45,8 +45,8 @@ using kit::Model;
 // classes, squared error for a number.
 [[nodiscard]] torch::Tensor sample_losses(const torch::Tensor& output, const Batch& batch);
 
-// What the model loses on a batch, ready for backward. A loss that is no finite number is an error
-// (kInternal); what the model throws passes.
+// The model's loss on a batch, ready for backward. A loss that is not finite is an error
+// (kInternal); exceptions of the model pass through.
 [[nodiscard]] Result<kit::Loss> forward_loss(Model& model, const Batch& batch);
 
 }  // namespace antdt::trainer

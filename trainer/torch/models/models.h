@@ -1,4 +1,4 @@
-// The models; built_in.h has them by name.
+// The built-in models; built_in.h finds them by name.
 #pragma once
 
 #include <vector>

@@ -1,4 +1,4 @@
-// Models that show in a test what the C++ kit promises, and what a user may do wrong.
+// Models that show the promises of the C++ kit in a test, and the mistakes that a user may make.
 #include <antdt/kit.h>
 
 #include <cstdlib>
@@ -7,7 +7,8 @@
 
 namespace kit = antdt::kit;
 
-// One float a record, whose gradient is how often the record is in the batch, negative.
+// One float for each record; its gradient is minus the number of times that the record is in the
+// batch.
 class Counts final : public kit::Model {
  public:
   explicit Counts(std::uint64_t records) {
@@ -42,7 +43,7 @@ class Count final : public kit::Optimizer {
   std::vector<float> seen_;
 };
 
-// Goes wrong in the way that its name says.
+// A model with the mistake that its name describes.
 class Wrong final : public kit::Model {
  public:
   explicit Wrong(std::string how) : how_(std::move(how)) {
@@ -63,7 +64,7 @@ class Wrong final : public kit::Model {
   torch::Tensor weight_;
 };
 
-// A vector of a table for each record, which is to become 1.
+// A table with a vector for each record, which training turns into 1.
 class Table final : public kit::Model {
  public:
   explicit Table(std::uint64_t rows) {
